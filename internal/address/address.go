@@ -1,0 +1,305 @@
+package address
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"portolan/internal/naming"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/space"
+	"portolan/internal/store"
+)
+
+// gateway is the state of a network's router.
+const gateway = "GATEWAY"
+
+// IPv4Address is an IPv4 address in use.
+type IPv4Address struct {
+	resource.Head
+	// Configuration is the configuration the address lies in.
+	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// State is what the address is used for.
+	State string `api:"state,required" enum:"STATIC|RESERVED|DHCP_RESERVED|GATEWAY"`
+	// Address is the address; a new one without takes the network's first free address.
+	Address netip.Addr `api:"address,createOnly"`
+	// MACAddress is the hardware address it is assigned to.
+	MACAddress resource.Ref `api:"macAddress" ref:"MACAddress"`
+	// Device is the device it belongs to.
+	Device resource.Ref `api:"device" ref:"Device"`
+	// Location is where the address is used.
+	Location resource.Ref `api:"location" ref:"Location"`
+	// ResourceRecords are host records for the address, by id or by absoluteName; missing ones
+	// are made.
+	ResourceRecords resource.RefList `api:"resourceRecords"`
+	// LeaseDateTime is when the address was leased.
+	LeaseDateTime time.Time `api:"leaseDateTime,readOnly"`
+	// LeaseExpirationDateTime is when the lease ends.
+	LeaseExpirationDateTime time.Time `api:"leaseExpirationDateTime,readOnly"`
+	// RemoteID is the relay's remote id of the lease (RFC 3046).
+	RemoteID string `api:"remoteId,readOnly"`
+	// IPGroup is the group the address lies in.
+	IPGroup resource.Ref `api:"ipGroup,readOnly" ref:"IPv4Group"`
+	// Template is the template of the address.
+	Template resource.Ref `api:"template" ref:"IPv4Template"`
+	// CircuitID is the relay's circuit id of the lease (RFC 3046).
+	CircuitID string `api:"circuitId,readOnly"`
+	// RouterPortInfo is the router and port where the address was seen.
+	RouterPortInfo string `api:"routerPortInfo,readOnly"`
+	// SwitchPortInfo is the switch and port where the address was seen.
+	SwitchPortInfo string `api:"switchPortInfo,readOnly"`
+	// VLANInfo is the VLAN where the address was seen.
+	VLANInfo string `api:"vlanInfo,readOnly"`
+	// VendorClassIdentifier is the vendor class of the lease's client.
+	VendorClassIdentifier string `api:"vendorClassIdentifier,readOnly"`
+	// ParameterRequestList are the options the lease's client asked for.
+	ParameterRequestList []int64 `api:"parameterRequestList,readOnly"`
+	// ClientIdentifier is the DHCP client identifier it is reserved for.
+	ClientIdentifier resource.Ref `api:"clientIdentifier" ref:"DHCPClientIdentifier" identify:"uid"`
+
+	internal bool // made by its network
+	records  []resource.RefItem
+}
+
+// IPv6Address is an IPv6 address in use.
+type IPv6Address struct {
+	resource.Head
+	// Configuration is the configuration the address lies in.
+	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// State is what the address is used for.
+	State string `api:"state,required" enum:"DHCP_RESERVED|STATIC"`
+	// Address is the address; a new one without takes the network's first free address.
+	Address netip.Addr `api:"address,createOnly"`
+	// MACAddress is the hardware address it is assigned to.
+	MACAddress resource.Ref `api:"macAddress" ref:"MACAddress"`
+	// Device is the device it belongs to.
+	Device resource.Ref `api:"device" ref:"Device"`
+	// Location is where the address is used.
+	Location resource.Ref `api:"location" ref:"Location"`
+	// ResourceRecords are host records for the address, by id or by absoluteName; missing ones
+	// are made.
+	ResourceRecords resource.RefList `api:"resourceRecords"`
+	// LeaseDateTime is when the address was leased.
+	LeaseDateTime time.Time `api:"leaseDateTime,readOnly"`
+	// LeaseExpirationDateTime is when the lease ends.
+	LeaseExpirationDateTime time.Time `api:"leaseExpirationDateTime,readOnly"`
+	// RemoteID is the relay's remote id of the lease (RFC 4649).
+	RemoteID string `api:"remoteId,readOnly"`
+	// ReservedUsing says what the reservation goes by.
+	ReservedUsing string `api:"reservedUsing" enum:"CLIENT_DUID|MAC_ADDRESS"`
+	// IdentityAssociationIdentifier is the lease's IAID (RFC 8415).
+	IdentityAssociationIdentifier string `api:"identityAssociationIdentifier,readOnly"`
+	// ClientIdentifier is the DHCP unique identifier it is reserved for.
+	ClientIdentifier resource.Ref `api:"clientIdentifier" ref:"DHCPUniqueIdentifier" identify:"duid"`
+	// InterfaceID is the relay's interface id of the lease (RFC 8415).
+	InterfaceID string `api:"interfaceId,readOnly"`
+
+	records []resource.RefItem
+}
+
+// Check takes the address from the network's free space.
+func (x *IPv4Address) Check(c *resource.Change) error {
+	x.records, x.ResourceRecords = x.ResourceRecords.Items, resource.RefList{}
+	if old, ok := c.Old.(*IPv4Address); ok && (old.State == gateway) != (x.State == gateway) {
+		return problem.Conflict("GatewayState", "state: a gateway is set and changed by the field gateway of its network")
+	}
+	if !c.Creates() {
+		return nil
+	}
+	if x.State == gateway && !x.internal {
+		return problem.Conflict("GatewayState", "state: a gateway is set by the field gateway of its network")
+	}
+	return assign(c, &x.Head, &x.Address)
+}
+
+// Check takes the address from the network's free space.
+func (x *IPv6Address) Check(c *resource.Change) error {
+	x.records, x.ResourceRecords = x.ResourceRecords.Items, resource.RefList{}
+	if !c.Creates() {
+		return nil
+	}
+	return assign(c, &x.Head, &x.Address)
+}
+
+// assign takes the given address, or the first free one, out of its network.
+func assign(c *resource.Change, h *resource.Head, a *netip.Addr) error {
+	network, err := c.Tx.Get(h.Parent)
+	if err != nil {
+		return err
+	}
+	within := space.Range{Low: store.KeyAddr(network.Low), High: store.KeyAddr(network.High)}
+	if v4 := h.Type == "IPv4Address"; within.Low.Is4() != v4 {
+		return problem.Invalid("type", "an %s cannot lie in %s %d, %s", h.Type, network.Type, network.ID, within)
+	}
+	if !a.IsValid() {
+		i, err := c.Tx.FreeFirst(network.ID, netip.Addr{})
+		if errors.Is(err, store.ErrTaken) {
+			return problem.Conflict("NoAvailableAddress", "there is no free address in %s %d, %s", network.Type, network.ID, within)
+		}
+		if err != nil {
+			return err
+		}
+		*a = i.Low
+	}
+	if !within.Has(*a) {
+		return problem.Conflict("AddressOutsideNetwork", "address: %s does not lie in %s %d, %s", a, network.Type, network.ID, within)
+	}
+	if !space.Hosts(within).Has(*a) {
+		return problem.Conflict("AddressNotUsable", "address: %s is the network or broadcast address of %s", a, within)
+	}
+	err = c.Tx.FreeTake(network.ID, *a, *a)
+	if !errors.Is(err, store.ErrTaken) {
+		return err
+	}
+	holder, err := addressAt(c.Tx, network.ID, *a)
+	if errors.Is(err, store.ErrNotFound) {
+		return problem.Conflict("ResourceAlreadyExists", "address: %s is not free", a)
+	}
+	if err != nil {
+		return err
+	}
+	return problem.Conflict("ResourceAlreadyExists", "address: %s is in use: %s %d", a, holder.Type, holder.ID)
+}
+
+// addressAt finds the address resource of a network.
+func addressAt(tx *store.Tx, network int64, a netip.Addr) (*store.Resource, error) {
+	key := store.AddrKey(a)
+	return tx.Overlapping(network, "addresses", key, key, 0)
+}
+
+// Settle links the host records the request named.
+func (x *IPv4Address) Settle(c *resource.Change) error { return settleRecords(c, &x.Head, x.records) }
+
+// Settle links the host records the request named.
+func (x *IPv6Address) Settle(c *resource.Change) error { return settleRecords(c, &x.Head, x.records) }
+
+// settleRecords links host records to a new or changed address; missing ones are made in the zone
+// that fits their name best.
+func settleRecords(c *resource.Change, h *resource.Head, items []resource.RefItem) error {
+	for _, item := range items {
+		if item.ID == 0 {
+			record, zone, err := recordOrZone(c.Tx, h.Config, item.Text["absoluteName"])
+			if err != nil {
+				return err
+			}
+			if record == nil {
+				if err := newHost(c, h, zone, item.Text["absoluteName"]); err != nil {
+					return err
+				}
+				continue
+			}
+			item.ID = record.ID
+		}
+		record, err := c.Tx.Get(item.ID)
+		if errors.Is(err, store.ErrNotFound) || err == nil && record.Type != "HostRecord" {
+			return resource.NotFoundInlined("resourceRecords", "there is no host record %d", item.ID)
+		}
+		if err != nil {
+			return err
+		}
+		linked, err := c.Tx.Links(record.ID, "addresses")
+		if err != nil {
+			return err
+		}
+		if contains(linked, h.ID) {
+			continue
+		}
+		if err := c.Link(record, "addresses", h.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func contains(ids []int64, id int64) bool {
+	for _, x := range ids {
+		if x == id {
+			return true
+		}
+	}
+	return false
+}
+
+// recordOrZone finds a host record by its absolute name, or else the zone it would be put into.
+func recordOrZone(tx *store.Tx, configuration int64, name string) (record, zone *store.Resource, err error) {
+	name = naming.Clean(name)
+	if err := naming.Check(name, naming.HostName); err != nil {
+		return nil, nil, problem.Invalid("resourceRecords", "%v", err)
+	}
+	found, err := tx.ByKey(configuration, naming.Key(name))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range found {
+		if r.Type == "HostRecord" {
+			return r, nil, nil
+		}
+	}
+	for key := naming.Key(name); key != ""; key = parentName(key) {
+		found, err := tx.ByKey(configuration, key)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, r := range found {
+			if r.Collection == "zones" {
+				return nil, r, nil
+			}
+		}
+	}
+	return nil, nil, resource.NotFoundInlined("resourceRecords", "there is no zone for %q", name)
+}
+
+func newHost(c *resource.Change, h *resource.Head, zone *store.Resource, name string) error {
+	relative, _ := naming.Relative(naming.Clean(name), zone.Key)
+	host := &HostRecord{ReverseRecord: true, Addresses: resource.RefList{Given: true, Items: []resource.RefItem{{ID: h.ID}}}}
+	host.Type, host.Name, host.Parent, host.Config = "HostRecord", relative, zone.ID, zone.Configuration
+	t, _ := c.API.Type("HostRecord")
+	n := *c
+	n.Given = map[string]bool{"name": true, "addresses": true}
+	_, err := n.Create(t, host)
+	return err
+}
+
+// Release gives the address back to its network. A gateway leaves its network without one.
+func (x *IPv4Address) Release(c *resource.Change) error {
+	if c.With {
+		return nil
+	}
+	if x.State == gateway {
+		network, err := c.Tx.Get(x.Parent)
+		if err != nil {
+			return err
+		}
+		o, err := c.API.Object(network)
+		if err != nil {
+			return err
+		}
+		if n, ok := o.(*IPv4Network); ok && n.Gateway == x.Address {
+			// The network's rule takes its former gateway away: this address.
+			_, err := c.Change(network, func(o resource.Object) { o.(*IPv4Network).Gateway = netip.Addr{} })
+			return err
+		}
+	}
+	return c.Tx.FreeAdd(x.Parent, x.Address, x.Address)
+}
+
+// Release gives the address back to its network.
+func (x *IPv6Address) Release(c *resource.Change) error {
+	if c.With {
+		return nil
+	}
+	return c.Tx.FreeAdd(x.Parent, x.Address, x.Address)
+}
+
+// Span is the address.
+func (x *IPv4Address) Span() (netip.Addr, netip.Addr) { return x.Address, x.Address }
+
+// Span is the address.
+func (x *IPv6Address) Span() (netip.Addr, netip.Addr) { return x.Address, x.Address }
+
+// String is the address.
+func (x *IPv4Address) String() string { return x.Address.String() }
+
+// String is the address.
+func (x *IPv6Address) String() string { return x.Address.String() }

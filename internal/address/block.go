@@ -1,0 +1,245 @@
+package address
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/space"
+	"portolan/internal/store"
+)
+
+// IPv4Block is a piece of IPv4 address space that holds blocks and networks.
+type IPv4Block struct {
+	resource.Head
+	// Configuration is the configuration the block lies in.
+	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// Range is the block's space: CIDR, start-end, or when it is made a size alone, which takes the
+	// first free space of the parent.
+	Range resource.Range `api:"range,required"`
+	// Location is where the block is used.
+	Location resource.Ref `api:"location" ref:"Location"`
+	// InheritedFields are the fields whose values come from above.
+	InheritedFields []string `api:"_inheritedFields,readOnly"`
+	// Template is the template of the block.
+	Template resource.Ref `api:"template" ref:"IPv4Template"`
+	// DefaultView is the view that names of the block's hosts are put into.
+	DefaultView resource.Ref `api:"defaultView" ref:"View"`
+	// DuplicateHostnamesAllowed says whether two addresses may have one host name.
+	DuplicateHostnamesAllowed *bool `api:"duplicateHostnamesAllowed"`
+	// PingBeforeAssignEnabled says whether an address is pinged before it is assigned.
+	PingBeforeAssignEnabled *bool `api:"pingBeforeAssignEnabled"`
+	// DefaultZonesInherited says whether the default zones come from above.
+	DefaultZonesInherited bool `api:"defaultZonesInherited,put" default:"true"`
+	// DefaultZones are the zones that hosts are put into.
+	DefaultZones resource.RefList `api:"defaultZones" ref:"Zone"`
+	// RestrictedZonesInherited says whether the restricted zones come from above.
+	RestrictedZonesInherited bool `api:"restrictedZonesInherited,put" default:"true"`
+	// RestrictedZones are the only zones and views that hosts may be put into.
+	RestrictedZones resource.RefList `api:"restrictedZones" ref:"Zone|View"`
+	// LowWaterMark is the usage, in percent, below which an event is raised.
+	LowWaterMark *int64 `api:"lowWaterMark" min:"0" max:"100"`
+	// HighWaterMark is the usage, in percent, above which an event is raised.
+	HighWaterMark *int64 `api:"highWaterMark" min:"0" max:"100"`
+	// ReverseZoneSigned says whether the reverse zone is signed.
+	ReverseZoneSigned bool `api:"reverseZoneSigned,put"`
+	// ReverseZoneSigningPolicy is the policy the reverse zone is signed by.
+	ReverseZoneSigningPolicy resource.Ref `api:"reverseZoneSigningPolicy" ref:"DNSSECSigningPolicy"`
+	// UsagePercentage is how much of the block is assigned and allocated.
+	UsagePercentage map[string]string `api:"usagePercentage,readOnly"`
+}
+
+// IPv6Block is a piece of IPv6 address space that holds blocks and networks.
+type IPv6Block struct {
+	resource.Head
+	// Configuration is the configuration the block lies in.
+	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// Range is the block's space: CIDR, start-end, or when it is made a size alone.
+	Range resource.Range `api:"range,required"`
+	// Location is where the block is used.
+	Location resource.Ref `api:"location" ref:"Location"`
+	// InheritedFields are the fields whose values come from above.
+	InheritedFields []string `api:"_inheritedFields,readOnly"`
+	// DefaultZones are the zones that hosts are put into.
+	DefaultZones resource.RefList `api:"defaultZones" ref:"Zone"`
+	// RestrictedZones are the only zones and views that hosts may be put into.
+	RestrictedZones resource.RefList `api:"restrictedZones" ref:"Zone|View"`
+}
+
+// Check places the block.
+func (x *IPv4Block) Check(c *resource.Change) error { return place(c, &x.Head, &x.Range, true, false) }
+
+// Check places the block.
+func (x *IPv6Block) Check(c *resource.Change) error { return place(c, &x.Head, &x.Range, false, false) }
+
+// Settle makes the block's space free for what comes below.
+func (x *IPv4Block) Settle(c *resource.Change) error { return settleBlock(c, x.ID, x.Range.Range) }
+
+// Settle makes the block's space free for what comes below.
+func (x *IPv6Block) Settle(c *resource.Change) error { return settleBlock(c, x.ID, x.Range.Range) }
+
+// Release gives the block's space back to the block above.
+func (x *IPv4Block) Release(c *resource.Change) error { return release(c, &x.Head, x.Range.Range) }
+
+// Release gives the block's space back to the block above.
+func (x *IPv6Block) Release(c *resource.Change) error { return release(c, &x.Head, x.Range.Range) }
+
+// Span is the space the block takes up.
+func (x *IPv4Block) Span() (netip.Addr, netip.Addr) { return x.Range.Low, x.Range.High }
+
+// Span is the space the block takes up.
+func (x *IPv6Block) Span() (netip.Addr, netip.Addr) { return x.Range.Low, x.Range.High }
+
+// String is the block's range.
+func (x *IPv4Block) String() string { return x.Range.String() }
+
+// String is the block's range.
+func (x *IPv6Block) String() string { return x.Range.String() }
+
+func settleBlock(c *resource.Change, id int64, r space.Range) error {
+	if !c.Creates() {
+		return nil
+	}
+	return c.Tx.FreeAdd(id, r.Low, r.High)
+}
+
+// place finds or checks the space of a new block or network: of the right family, inside its
+// parent, clear of its siblings; and takes it from the parent's free space.
+func place(c *resource.Change, h *resource.Head, r *resource.Range, v4, network bool) error {
+	if !c.Creates() {
+		return unmoved(c, r)
+	}
+	parent, err := c.Tx.Get(h.Parent)
+	if err != nil {
+		return err
+	}
+	if parent.Collection == "blocks" && (parent.Low[0] == 4) != v4 {
+		return problem.Invalid("type", "%s cannot lie in %s %d", h.Type, parent.Type, parent.ID)
+	}
+	if r.SizeOnly {
+		return placeBySize(c, h, r, parent, v4)
+	}
+	if r.Low.Is4() != v4 {
+		return problem.Invalid("range", "%s is not of the address family of %s", r, h.Type)
+	}
+	if _, ok := r.Prefix(); network && !ok {
+		return problem.Invalid("range", "%s is not a CIDR network", r)
+	}
+	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
+	if parent.Collection == "blocks" && (string(low) < string(parent.Low) || string(high) > string(parent.High)) {
+		return problem.Conflict("RangeOutsideParent", "range: %s does not lie within %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
+	}
+	for _, collection := range []string{"blocks", "networks"} {
+		other, err := c.Tx.Overlapping(h.Parent, collection, low, high, h.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return problem.Conflict("RangeOverlap", "range: %s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
+	}
+	return takeFromParent(c, parent, r.Range)
+}
+
+func takeFromParent(c *resource.Change, parent *store.Resource, r space.Range) error {
+	if parent.Collection != "blocks" {
+		return nil
+	}
+	err := c.Tx.FreeTake(parent.ID, r.Low, r.High)
+	if errors.Is(err, store.ErrTaken) {
+		return problem.Conflict("RangeOverlap", "range: %s is not free in %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
+	}
+	return err
+}
+
+// spanOf gives a stored resource's space as text.
+func spanOf(r *store.Resource) string {
+	return space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}.String()
+}
+
+// unmoved refuses a change of the range.
+func unmoved(c *resource.Change, r *resource.Range) error {
+	old := space.Range{Low: store.KeyAddr(c.Row.Low), High: store.KeyAddr(c.Row.High)}
+	if r.Range != old {
+		return problem.New(http.StatusNotImplemented, "NotImplemented", "range: changing it from %s (resizing) is not built in this release; see docs/status.md", old)
+	}
+	return nil
+}
+
+// placeBySize takes the first free space of that size: of the parent, or with DEPTH_FIRST of the
+// first block below it that has room (x-bcn-traversal-method).
+func placeBySize(c *resource.Change, h *resource.Head, r *resource.Range, parent *store.Resource, v4 bool) error {
+	if v4 && r.Bits > 32 {
+		return problem.Invalid("range", "/%d is no size of IPv4 space", r.Bits)
+	}
+	deep := false
+	switch method := c.Header.Get("x-bcn-traversal-method"); strings.ToUpper(method) {
+	case "", "NO_TRAVERSAL":
+	case "DEPTH_FIRST":
+		deep = true
+	default:
+		return problem.New(http.StatusBadRequest, "InvalidHeader", "x-bcn-traversal-method: %q is neither NO_TRAVERSAL nor DEPTH_FIRST", method)
+	}
+	if strings.EqualFold(c.Header.Get("x-bcn-reuse-existing"), "true") {
+		return problem.New(http.StatusNotImplemented, "NotImplemented", "x-bcn-reuse-existing is not built in this release; see docs/status.md")
+	}
+	if parent.Collection != "blocks" {
+		return problem.Invalid("range", "a size alone needs a block to find the space in")
+	}
+	holder, found, err := firstFree(c, parent, r.Bits, deep)
+	if errors.Is(err, space.ErrNoFit) {
+		return problem.Conflict("NoAvailableRange", "range: there is no free /%d in %s %d, %s", r.Bits, parent.Type, parent.ID, spanOf(parent))
+	}
+	if err != nil {
+		return err
+	}
+	h.Parent = holder.ID
+	*r = resource.Range{Range: found}
+	return takeFromParent(c, holder, found)
+}
+
+// firstFree finds free space of a size in a block and, deep, in the blocks below it.
+func firstFree(c *resource.Change, block *store.Resource, bits int, deep bool) (holder *store.Resource, found space.Range, err error) {
+	err = space.ErrNoFit
+	if e := c.Tx.FreeEach(block.ID, func(i store.Interval) bool {
+		found, err = space.FirstFit(space.Range(i), bits)
+		return err != nil
+	}); e != nil {
+		return nil, found, e
+	}
+	if err == nil || !deep {
+		return block, found, err
+	}
+	for page := block.Low; ; {
+		children, err := c.Tx.Within(block.ID, "blocks", page, block.High, 100)
+		if err != nil {
+			return nil, found, err
+		}
+		for _, child := range children {
+			holder, found, err := firstFree(c, child, bits, true)
+			if !errors.Is(err, space.ErrNoFit) {
+				return holder, found, err
+			}
+		}
+		if len(children) < 100 {
+			return nil, found, space.ErrNoFit
+		}
+		page = store.AddrKey(store.KeyAddr(children[99].High).Next())
+	}
+}
+
+// release gives space back to the block above.
+func release(c *resource.Change, h *resource.Head, r space.Range) error {
+	if c.With {
+		return nil
+	}
+	parent, err := c.Tx.Head(h.Parent)
+	if err != nil || parent.Collection != "blocks" {
+		return err
+	}
+	return c.Tx.FreeAdd(h.Parent, r.Low, r.High)
+}

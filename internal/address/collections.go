@@ -1,0 +1,272 @@
+package address
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"portolan/internal/identity"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// Base is the path of the API (spec.md section 9).
+const Base = "/api/v2"
+
+// unbuilt names subcollections that are published and not built yet; they are linked all the same.
+func unbuilt(names ...string) []resource.Sub {
+	subs := make([]resource.Sub, len(names))
+	for i, name := range names {
+		subs[i].Name = name
+	}
+	return subs
+}
+
+// subs puts subcollections together in the order of their names, as they are published.
+func subs(built []resource.Sub, rest ...string) []resource.Sub {
+	all := append(built, unbuilt(rest...)...)
+	for i := range all {
+		for j := i; j > 0 && all[j].Name < all[j-1].Name; j-- {
+			all[j], all[j-1] = all[j-1], all[j]
+		}
+	}
+	return all
+}
+
+func children(name string) resource.Sub {
+	return resource.Sub{Name: name, Relation: resource.Children, Post: true}
+}
+
+func history() resource.Sub { return resource.Sub{Name: "transactions", Relation: resource.History} }
+
+// links is a subcollection of the targets of a field, linked and unlinked through it.
+func links(name, field string, items ...string) resource.Sub {
+	return resource.Sub{Name: name, Relation: resource.Linked, Field: field, Items: items, Post: true, Item: true, Drop: true}
+}
+
+// linking is the same seen from the other side.
+func linking(name, field string, items ...string) resource.Sub {
+	s := links(name, field, items...)
+	s.Relation = resource.Linking
+	return s
+}
+
+func declare(samples ...resource.Object) []*resource.Type {
+	types := make([]*resource.Type, len(samples))
+	for i, sample := range samples {
+		types[i] = resource.Declare(sample)
+	}
+	return types
+}
+
+// collections is the list of the collections of the API, in the order of its documentation.
+func collections(users *identity.Service) []*resource.Collection {
+	restricted := linking("restrictedRanges", "restrictedZones", "blocks", "networks")
+	restricted.Types = []string{"IPv4Block", "IPv4Network"}
+	dependent := resource.Sub{Name: "dependentRecords", Relation: resource.Linking, Field: "linkedRecord", Items: []string{"resourceRecords"}}
+	addressRecords := linking("resourceRecords", "addresses")
+	addressRecords.Types = []string{"HostRecord"}
+	networkAddresses := children("addresses")
+	networkAddresses.Item, networkAddresses.Drop = true, true
+	sessions := resource.Sub{Name: "sessions", Relation: resource.Children, Item: true}
+	return []*resource.Collection{
+		{Name: "configurations", Types: declare(&Configuration{}), Parents: []string{"configurations"}, Post: true,
+			Subs: subs([]resource.Sub{children("blocks"), children("views"), history()},
+				"accessControlLists", "accessRights", "clientClasses", "clientIdentifiers", "deploymentOptionDefinitions", "deploymentOptions",
+				"devices", "macAddresses", "macPools", "merges", "realms", "reconciliationPolicies", "responsePolicies", "serverGroups",
+				"servers", "signingKeys", "splits", "tags", "templates", "tftpGroups", "workflowRequests", "zoneGroups")},
+		{Name: "views", Types: declare(&View{}), Parents: []string{"configurations"},
+			Subs: subs([]resource.Sub{restricted, history(), children("zones")},
+				"accessRights", "deploymentOptions", "deploymentRoles", "namingPolicies", "tags", "templates", "userDefinedLinks")},
+		{Name: "zones", Types: declare(&Zone{}), Parents: []string{"views", "zones"},
+			Subs: subs([]resource.Sub{children("resourceRecords"), restricted, history(), children("zones")},
+				"accessRights", "deploymentOptions", "deploymentRoles", "deployments", "moves", "namingPolicies", "signingKeys", "tags",
+				"templateApplications", "userDefinedLinks", "workflowRequests")},
+		{Name: "resourceRecords", Types: declare(&AliasRecord{}, &GenericRecord{}, &HostRecord{}, &MXRecord{}, &TXTRecord{}), Parents: []string{"zones"},
+			Subs: subs([]resource.Sub{links("addresses", "addresses"), dependent, history()},
+				"accessRights", "moves", "tags", "workflowRequests")},
+		{Name: "blocks", Types: declare(&IPv4Block{}, &IPv6Block{}), Parents: []string{"configurations", "blocks"},
+			Subs: subs([]resource.Sub{children("blocks"), links("defaultZones", "defaultZones", "zones"), children("networks"),
+				links("restrictedZones", "restrictedZones", "views", "zones"), history()},
+				"accessRights", "deploymentOptions", "deploymentRoles", "leases", "merges", "moves", "reconciliationPolicies",
+				"signingKeys", "splits", "tags", "userDefinedLinks")},
+		{Name: "networks", Types: declare(&IPv4Network{}, &IPv6Network{}), Parents: []string{"blocks"},
+			Subs: subs([]resource.Sub{networkAddresses, links("defaultZones", "defaultZones", "zones"),
+				links("restrictedZones", "restrictedZones", "views", "zones"), history()},
+				"accessRights", "deploymentOptions", "deploymentRoles", "ipGroups", "leases", "merges", "moves", "ranges",
+				"reconciliationPolicies", "signingKeys", "tags", "templateApplications", "userDefinedLinks", "workflowRequests")},
+		{Name: "addresses", Types: declare(&IPv4Address{}, &IPv6Address{}), Parents: []string{"networks"},
+			Subs: subs([]resource.Sub{addressRecords, history()},
+				"accessRights", "deploymentOptions", "leases", "moves", "tags", "userDefinedLinks", "workflowRequests")},
+		{Name: "locations", Types: declare(&Location{}), Parents: []string{"locations"},
+			Subs: subs([]resource.Sub{linking("annotatedResources", "location", "*"), children("locations"), history()},
+				"accessRights", "tags")},
+		{Name: "users", Types: declare(&User{}), Parents: []string{""}, Post: true,
+			Subs: subs([]resource.Sub{sessions, history()}, "accessRights", "favorites", "groups", "tags", "tasks")},
+		{Name: "sessions", Types: declare(&UserSession{}), Parents: []string{""}, Post: true, NoPut: true, NoDelete: true,
+			OpenWrites: true, Hidden: true, NoUp: true, Visible: ownSessions, Prepare: login(users),
+			Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}},
+		{Name: "transactions", Types: declare(&Transaction{}), ReadOnly: true, From: store.Transactions,
+			Subs: unbuilt("operations")},
+	}
+}
+
+//go:embed published.tsv
+var published string
+
+// isPublished tells whether a method and path below Base are in the published API.
+func isPublished() func(method string, path []string) bool {
+	type operation struct {
+		path        []string
+		collections []string
+	}
+	all := map[string][]operation{}
+	for line := range strings.SplitSeq(strings.TrimSpace(published), "\n") {
+		cells := strings.Split(line, "\t")
+		o := operation{path: strings.Split(strings.TrimPrefix(cells[1], Base+"/"), "/")}
+		if len(cells) > 3 && cells[3] != "" {
+			o.collections = strings.Split(cells[3], ",")
+		}
+		all[cells[0]] = append(all[cells[0]], o)
+	}
+	matches := func(o operation, path []string) bool {
+		if len(o.path) != len(path) {
+			return false
+		}
+		for i, part := range o.path {
+			switch {
+			case part == "{collection}":
+				if !containsText(o.collections, path[i]) {
+					return false
+				}
+			case strings.HasPrefix(part, "{"):
+				if strings.Trim(path[i], "0123456789") != "" {
+					return false
+				}
+			case part != path[i]:
+				return false
+			}
+		}
+		return true
+	}
+	return func(method string, path []string) bool {
+		for m, operations := range all {
+			// Any published method of a path makes the path known; the methods beyond are ours.
+			for _, o := range operations {
+				if (m == method || method == http.MethodHead || method == http.MethodOptions || method == http.MethodPatch) && matches(o, path) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+}
+
+// New makes the address API over a store. maxLimit is the largest page (spec.md section 8).
+func New(s *store.Store, users *identity.Service, maxLimit int64, version string) *resource.API {
+	a := resource.NewAPI(s, Base, maxLimit, collections(users))
+	a.Published = isPublished()
+	a.Version = version
+	a.Descriptions = descriptions
+	if name, err := os.Hostname(); err == nil {
+		a.Hostname = name
+	}
+	return a
+}
+
+// login checks the credentials of a new session: in the body, or as Basic credentials.
+func login(users *identity.Service) func(*http.Request, map[string]json.RawMessage, resource.Caller) (resource.Caller, error) {
+	return func(r *http.Request, members map[string]json.RawMessage, _ resource.Caller) (resource.Caller, error) {
+		var name, password string
+		var missing []string
+		for field, value := range map[string]*string{"username": &name, "password": &password} {
+			if raw, ok := members[field]; ok {
+				if json.Unmarshal(raw, value) != nil {
+					return resource.Caller{}, problem.Invalid(field, "must be a string")
+				}
+			}
+		}
+		if name == "" && password == "" {
+			if n, p, ok := identity.BasicOf(r); ok {
+				name, password = n, p
+				members["username"], members["password"] = json.RawMessage(`""`), json.RawMessage(`""`)
+			}
+		}
+		if name == "" {
+			missing = append(missing, "username")
+		}
+		if password == "" {
+			missing = append(missing, "password")
+		}
+		if len(missing) > 0 {
+			p := problem.New(http.StatusBadRequest, "MissingRequiredField", "required and missing: %s", strings.Join(missing, ", "))
+			p.Fields = missing
+			return resource.Caller{}, p
+		}
+		p, err := users.Login(r.Context(), name, password)
+		return CallerOf(p), err
+	}
+}
+
+// CallerOf words a principal for the resource engine.
+func CallerOf(p identity.Principal) resource.Caller {
+	return resource.Caller{User: p.User, Name: p.Name, Administrator: p.Role == identity.Administrator, ReadOnly: p.ReadOnly, Session: p.Session}
+}
+
+// Setup makes what a new manager starts with: the user admin and the countries. It does nothing
+// where there is a user already, and tells whether it did something.
+func Setup(ctx context.Context, a *resource.API, password string) (made bool, err error) {
+	if err := identity.CheckPassword(password); err != nil {
+		return false, fmt.Errorf("the password of admin: %w", err)
+	}
+	err = a.Store.Update(ctx, store.Author{Comment: "set-up"}, func(tx *store.Tx) error {
+		admins, err := tx.ByName("users", 0, "admin")
+		if err != nil || len(admins) > 0 {
+			return err
+		}
+		made = true
+		c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
+		x := &User{Email: "admin@localhost", SecurityPrivilege: "ADMINISTRATOR", HistoryPrivilege: "ADMINISTRATOR", AccessType: "GUI_AND_API", Password: password}
+		x.Type, x.Name = "User", "admin"
+		t, _ := a.Type("User")
+		if _, err := c.Create(t, x); err != nil {
+			return err
+		}
+		return seedLocations(&resource.Change{Tx: tx, API: a, Extra: map[string]string{}})
+	})
+	return made, err
+}
+
+// ExpireSessions ends the sessions whose token has expired.
+func ExpireSessions(ctx context.Context, a *resource.API, users *identity.Service) error {
+	yes, err := users.Expired(ctx)
+	if err != nil || !yes {
+		return err
+	}
+	return a.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		sessions, err := identity.ExpiredSessions(tx)
+		if err != nil {
+			return err
+		}
+		c := &resource.Change{Tx: tx, API: a, Given: map[string]bool{"state": true}}
+		for _, id := range sessions {
+			row, err := tx.Get(id)
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if _, err := c.Change(row, func(o resource.Object) { o.(*UserSession).State = expired }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,90 @@
+package address
+
+import (
+	"encoding/json"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+)
+
+// Configuration is the top of a network's data: address space and names of two configurations
+// never meet.
+type Configuration struct {
+	resource.Head `head:"required,nonblank"`
+	// ConfigurationGroup is a free label that puts configurations together.
+	ConfigurationGroup string `api:"configurationGroup"`
+	// Description says what the configuration is for.
+	Description string `api:"description" length:"4000"`
+	// SNMP holds the version, port and state of SNMP polling.
+	SNMP json.RawMessage `api:"snmp"`
+	// ServerMonitoringEnabled says whether its servers are monitored.
+	ServerMonitoringEnabled bool `api:"serverMonitoringEnabled,put"`
+	// DHCPConfigurationValidationEnabled says whether DHCP data is checked before it is deployed.
+	DHCPConfigurationValidationEnabled bool `api:"dhcpConfigurationValidationEnabled,put"`
+	// DNSConfigurationValidationEnabled says whether DNS data is checked before it is deployed.
+	DNSConfigurationValidationEnabled bool `api:"dnsConfigurationValidationEnabled,put"`
+	// DNSZoneValidationEnabled says whether zones are checked before they are deployed.
+	DNSZoneValidationEnabled bool `api:"dnsZoneValidationEnabled,put"`
+	// CheckIntegrityValidation is how far a zone's integrity is checked.
+	CheckIntegrityValidation string `api:"checkIntegrityValidation,put,notNull" enum:"NONE|LOCAL|LOCAL_SIBLING|FULL|FULL_SIBLING" default:"FULL"`
+	// CheckMxCnameValidation is what an MX record that leads to an alias gets.
+	CheckMxCnameValidation string `api:"checkMxCnameValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
+	// CheckMxValidation is what an MX record that leads to an address gets.
+	CheckMxValidation string `api:"checkMxValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
+	// CheckNamesValidation is what a name that is no host name gets.
+	CheckNamesValidation string `api:"checkNamesValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
+	// CheckNsValidation is what an NS record that leads to an address gets.
+	CheckNsValidation string `api:"checkNsValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
+	// CheckSrvCnameValidation is what an SRV record that leads to an alias gets.
+	CheckSrvCnameValidation string `api:"checkSrvCnameValidation,put,notNull" enum:"IGNORE|WARN|FAIL" default:"WARN"`
+	// CheckWildcardValidation is what a wildcard that is not at the front gets.
+	CheckWildcardValidation string `api:"checkWildcardValidation,put,notNull" enum:"IGNORE|WARN" default:"WARN"`
+	// DNSOptionInheritanceEnabled says whether DNS options come down from the configuration.
+	DNSOptionInheritanceEnabled bool `api:"dnsOptionInheritanceEnabled,put" default:"true"`
+	// DNSFeedEnabled says whether the feed of DNS activity is on.
+	DNSFeedEnabled bool `api:"dnsFeedEnabled,put"`
+	// DNSFeedLicense is the licence of the feed.
+	DNSFeedLicense string `api:"dnsFeedLicense,nonblank"`
+	// BlockUsageCalculation says what counts as used in a block.
+	BlockUsageCalculation string `api:"blockUsageCalculation,put,notNull" enum:"ADDRESS_ALLOCATION|NETWORK_ALLOCATION" default:"ADDRESS_ALLOCATION"`
+	// SharedNetworkTagGroup is the tag group whose tags make shared networks.
+	SharedNetworkTagGroup resource.Ref `api:"sharedNetworkTagGroup" ref:"TagGroup"`
+	// KeyAutoRegenerationEnabled says whether DNSSEC keys are made anew by themselves.
+	KeyAutoRegenerationEnabled bool `api:"keyAutoRegenerationEnabled,put"`
+}
+
+// Check refuses a name that another configuration has.
+func (x *Configuration) Check(c *resource.Change) error {
+	return uniqueName(c, "configurations", resource.RootID, x.Name)
+}
+
+// View is a namespace of DNS within a configuration: the same name may mean another thing in
+// another view.
+type View struct {
+	resource.Head `head:"required,nonblank"`
+	// Configuration is the configuration the view lies in.
+	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// DeviceRegistrationEnabled says whether devices may be registered in the view.
+	DeviceRegistrationEnabled bool `api:"deviceRegistrationEnabled,put"`
+	// DeviceRegistrationPortalAddress is the address of the registration portal.
+	DeviceRegistrationPortalAddress string `api:"deviceRegistrationPortalAddress"`
+}
+
+// Check refuses a name that another view of the configuration has.
+func (x *View) Check(c *resource.Change) error {
+	return uniqueName(c, "views", x.Parent, x.Name)
+}
+
+// uniqueName refuses a name that a sibling in the collection has.
+func uniqueName(c *resource.Change, collection string, parent int64, name string) error {
+	same, err := c.Tx.ByName(collection, parent, name)
+	if err != nil {
+		return err
+	}
+	for _, r := range same {
+		if r.ID != resource.HeadOf(c.New).ID {
+			return problem.Conflict("ResourceAlreadyExists", "name: %q is the name of %s %d already", name, r.Type, r.ID)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,307 @@
+package address
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"portolan/internal/naming"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/space"
+	"portolan/internal/store"
+)
+
+// RecordHead is what every resource record has.
+type RecordHead struct {
+	resource.Head `head:"required,nullable,nonblank" unless:"absoluteName"`
+	// Configuration is the configuration the record lies in.
+	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// TTL is the record's time to live in seconds (RFC 2181 section 8); null takes the zone's.
+	TTL *int64 `api:"ttl" min:"0" max:"2147483647"`
+	// AbsoluteName is the record's whole name; it follows the name and the zone.
+	AbsoluteName string `api:"absoluteName,createOnly,dns" length:"1020"`
+	// Comment is a remark.
+	Comment string `api:"comment" length:"4000"`
+	// Dynamic says whether the record came by a dynamic update.
+	Dynamic bool `api:"dynamic,readOnly"`
+}
+
+// Key is the record's absolute name as names compare.
+func (x *RecordHead) Key() string { return naming.Key(x.AbsoluteName) }
+
+// String is the record's absolute name.
+func (x *RecordHead) String() string { return x.AbsoluteName }
+
+// checkName derives the absolute name. A name of null is the zone's apex; so is any name of a new
+// record sent with x-bcn-same-as-zone.
+func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
+	_, zone, err := above(c.Tx, x.Parent)
+	if err != nil {
+		return err
+	}
+	if c.Creates() && strings.EqualFold(c.Header.Get("x-bcn-same-as-zone"), "true") {
+		x.Name = ""
+	} else if c.Creates() && x.Name == "" && c.Given["absoluteName"] && !c.Given["name"] {
+		relative, ok := naming.Relative(naming.Clean(x.AbsoluteName), zone)
+		if !ok {
+			return problem.Invalid("absoluteName", "%q does not lie in the zone %q", x.AbsoluteName, zone)
+		}
+		x.Name = relative
+	}
+	x.Name = naming.Clean(x.Name)
+	if x.Name != "" {
+		if err := naming.Check(x.Name, rule); err != nil {
+			return problem.Invalid("name", "%v", err)
+		}
+	}
+	x.AbsoluteName = naming.Join(x.Name, zone)
+	if err := naming.Check(x.AbsoluteName, naming.AnyName); err != nil {
+		return problem.Invalid("name", "with its zone, %v", err)
+	}
+	return nil
+}
+
+// HostRecord names the addresses of a host: A and AAAA records, and PTR records with ReverseRecord.
+type HostRecord struct {
+	RecordHead
+	// Addresses are the host's addresses, by id or by address; missing ones are assigned.
+	Addresses resource.RefList `api:"addresses,post" ref:"IPv4Address|IPv6Address" min:"1"`
+	// ReverseRecord says whether the addresses lead back to the name.
+	ReverseRecord bool `api:"reverseRecord,put" default:"true"`
+	// Views are further views the record shows in.
+	Views resource.RefList `api:"views" ref:"View"`
+}
+
+// Check derives the name and finds or assigns the addresses.
+func (x *HostRecord) Check(c *resource.Change) error {
+	if err := x.checkName(c, naming.HostName); err != nil {
+		return err
+	}
+	seen := map[int64]bool{}
+	for i := range x.Addresses.Items {
+		item := &x.Addresses.Items[i]
+		if item.ID == 0 {
+			id, err := hostAddress(c, x.Config, item)
+			if err != nil {
+				return err
+			}
+			item.ID = id
+		}
+		if seen[item.ID] {
+			return problem.Invalid("addresses", "address %d is listed twice", item.ID)
+		}
+		seen[item.ID] = true
+	}
+	return nil
+}
+
+// hostAddress finds the address resource a host names by its address, or assigns it.
+func hostAddress(c *resource.Change, configuration int64, item *resource.RefItem) (int64, error) {
+	a, err := netip.ParseAddr(strings.TrimSpace(item.Text["address"]))
+	if err != nil || a.Zone() != "" {
+		return 0, problem.Invalid("addresses", "%q is not an IP address", item.Text["address"])
+	}
+	a = a.Unmap()
+	network, err := networkOf(c.Tx, configuration, a)
+	if errors.Is(err, store.ErrNotFound) {
+		if strings.EqualFold(c.Header.Get("x-bcn-auto-create-network"), "true") {
+			return 0, problem.New(http.StatusNotImplemented, "NotImplemented", "x-bcn-auto-create-network is not built in this release; see docs/status.md")
+		}
+		return 0, resource.NotFoundInlined("addresses", "%s lies in no network of the configuration", a)
+	}
+	if err != nil {
+		return 0, err
+	}
+	found, err := addressAt(c.Tx, network.ID, a)
+	if err == nil {
+		return found.ID, nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return 0, err
+	}
+	state := item.Text["state"]
+	if state == "" || state == "UNASSIGNED" {
+		state = "STATIC"
+	}
+	name := "IPv6Address"
+	var o resource.Object = &IPv6Address{State: state, Address: a}
+	if a.Is4() {
+		name, o = "IPv4Address", &IPv4Address{State: state, Address: a}
+	}
+	t, _ := c.API.Type(name)
+	if f, ok := t.Field("state"); ok && !containsText(f.Enum, state) {
+		return 0, problem.Invalid("addresses", "state: %q is none of %s", state, strings.Join(f.Enum, ", "))
+	}
+	h := resource.HeadOf(o)
+	h.Type, h.Parent, h.Config = name, network.ID, configuration
+	row, err := c.Create(t, o)
+	if err != nil {
+		return 0, err
+	}
+	return row.ID, nil
+}
+
+func containsText(list []string, text string) bool {
+	for _, x := range list {
+		if x == text {
+			return true
+		}
+	}
+	return false
+}
+
+// networkOf finds the network of a configuration that holds an address. Networks of one
+// configuration never overlap, so it can only be the nearest one at or below the address.
+func networkOf(tx *store.Tx, configuration int64, a netip.Addr) (found *store.Resource, err error) {
+	err = store.ErrNotFound
+	q := store.Query{From: store.Resources, Limit: 1, Where: store.All{
+		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: configuration},
+		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"collection"}}, Op: "eq", Value: "networks"},
+		store.Compare{Field: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, Op: "le", Value: store.AddrKey(a)},
+	}, Order: []store.Order{{By: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, Descending: true}}}
+	e := tx.List(q, func(r *store.Resource) error {
+		if (space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}).Has(a) {
+			found, err = r, nil
+		}
+		return nil
+	})
+	if e != nil {
+		return nil, e
+	}
+	return found, err
+}
+
+// Bereave lets a host record go with its last address.
+func (x *HostRecord) Bereave(c *resource.Change, field string, target int64) (bool, error) {
+	if field != "addresses" {
+		return false, nil
+	}
+	linked, err := c.Tx.Links(x.ID, "addresses")
+	return len(linked) == 1 && linked[0] == target, err
+}
+
+// AliasRecord is another name for a record: a CNAME.
+type AliasRecord struct {
+	RecordHead
+	// LinkedRecord is the record the alias stands for, by id or by absoluteName.
+	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord"`
+}
+
+// Check derives the name and finds the record that is linked.
+func (x *AliasRecord) Check(c *resource.Change) error {
+	if err := x.checkName(c, naming.AnyName); err != nil {
+		return err
+	}
+	if err := linkRecord(c, x.Parent, x.Config, &x.LinkedRecord); err != nil {
+		return err
+	}
+	if x.LinkedRecord.ID == x.ID && x.ID != 0 {
+		return problem.Invalid("linkedRecord", "an alias cannot stand for itself")
+	}
+	return nil
+}
+
+// Bereave lets the alias go with the record it stands for.
+func (x *AliasRecord) Bereave(_ *resource.Change, field string, _ int64) (bool, error) {
+	return field == "linkedRecord", nil
+}
+
+// MXRecord names a mail exchange of a name (RFC 5321).
+type MXRecord struct {
+	RecordHead
+	// LinkedRecord is the host that takes the mail, by id or by absoluteName.
+	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord"`
+	// Priority is the preference: the lowest is tried first.
+	Priority int64 `api:"priority,put" min:"0" max:"65535" default:"10"`
+}
+
+// Check derives the name and finds the mail host.
+func (x *MXRecord) Check(c *resource.Change) error {
+	if err := x.checkName(c, naming.AnyName); err != nil {
+		return err
+	}
+	return linkRecord(c, x.Parent, x.Config, &x.LinkedRecord)
+}
+
+// Bereave lets the record go with its mail host.
+func (x *MXRecord) Bereave(_ *resource.Change, field string, _ int64) (bool, error) {
+	return field == "linkedRecord", nil
+}
+
+// linkRecord finds a record that a request names by its absolute name, in the view of the zone.
+func linkRecord(c *resource.Change, zone, configuration int64, ref *resource.Ref) error {
+	if ref.ID != 0 || ref.By == "" {
+		return nil
+	}
+	view, _, err := above(c.Tx, zone)
+	if err != nil {
+		return err
+	}
+	same, err := sameName(c.Tx, configuration, view, "resourceRecords", ref.By)
+	if err != nil {
+		return err
+	}
+	for _, r := range same {
+		if r.Type == "HostRecord" || len(same) == 1 {
+			*ref = resource.Ref{ID: r.ID}
+			return nil
+		}
+	}
+	if len(same) > 0 {
+		*ref = resource.Ref{ID: same[0].ID}
+		return nil
+	}
+	return resource.NotFoundInlined("linkedRecord", "there is no record %q in the view", ref.By)
+}
+
+// TXTRecord holds text (RFC 1035 section 3.3.14).
+type TXTRecord struct {
+	RecordHead
+	// Text is the text; it is served in strings of 255 bytes.
+	Text string `api:"text,nonblank" length:"65000"`
+}
+
+// Check derives the name.
+func (x *TXTRecord) Check(c *resource.Change) error {
+	return x.checkName(c, naming.AnyName)
+}
+
+// GenericRecord is a record of any other type, its data in zone-file syntax.
+type GenericRecord struct {
+	RecordHead
+	// RecordType is the record's DNS type.
+	RecordType string `api:"recordType,post" enum:"A|A6|AAAA|AFSDB|APL|CAA|CERT|DHCID|DNAME|DS|IPSECKEY|ISDN|KEY|KX|LOC|MB|MG|MINFO|MR|NS|NSAP|PTR|PX|RP|RT|SINK|SPF|SSHFP|TLSA|TXT|WKS|X25"`
+	// Rdata is the record's data in zone-file syntax (RFC 1035 section 5).
+	Rdata string `api:"rdata,required,nonblank" length:"65000"`
+}
+
+// Check derives the name and reads the data.
+func (x *GenericRecord) Check(c *resource.Change) error {
+	if err := x.checkName(c, naming.AnyName); err != nil {
+		return err
+	}
+	if err := naming.CheckData(x.RecordType, x.Rdata); err != nil {
+		return problem.Invalid("rdata", "%v", err)
+	}
+	return nil
+}
+
+// parentName gives a name without its first label.
+func parentName(name string) string {
+	_, rest, _ := strings.Cut(name, ".")
+	return rest
+}
+
+// zoneName gives a stored zone's absolute name as it was typed.
+func zoneName(r *store.Resource) string {
+	var body struct {
+		AbsoluteName string `json:"absoluteName"`
+	}
+	if json.Unmarshal(r.Body, &body) != nil || body.AbsoluteName == "" {
+		return r.Key
+	}
+	return body.AbsoluteName
+}

@@ -1,0 +1,190 @@
+package address
+
+import (
+	"strings"
+
+	"portolan/internal/naming"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// Zone is a DNS zone within a view, below the view or below another zone.
+type Zone struct {
+	resource.Head `head:"required,nonblank" unless:"absoluteName"`
+	// Configuration is the configuration the zone lies in.
+	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// View is the view the zone lies in, however deep.
+	View resource.Ref `api:"view,readOnly" ref:"View"`
+	// DeploymentEnabled says whether the zone is put on the wire.
+	DeploymentEnabled bool `api:"deploymentEnabled,put"`
+	// DynamicUpdateEnabled says whether the zone takes dynamic updates (RFC 2136).
+	DynamicUpdateEnabled bool `api:"dynamicUpdateEnabled,put"`
+	// Template is the template of the zone.
+	Template resource.Ref `api:"template" ref:"ZoneTemplate"`
+	// Signed says whether the zone is signed (RFC 4033).
+	Signed bool `api:"signed,put"`
+	// SigningPolicy is the policy the zone is signed by.
+	SigningPolicy resource.Ref `api:"signingPolicy" ref:"DNSSECSigningPolicy"`
+	// AbsoluteName is the zone's whole name. In a new zone it may stand in for the name: the zones
+	// in between that are missing are made.
+	AbsoluteName string `api:"absoluteName,createOnly,dns" length:"1020"`
+}
+
+// Check places the zone and derives its absolute name.
+func (x *Zone) Check(c *resource.Change) error {
+	if c.Creates() && c.Given["absoluteName"] && x.Name == "" {
+		if err := x.placeByAbsoluteName(c); err != nil {
+			return err
+		}
+	}
+	x.Name = naming.Clean(x.Name)
+	if err := naming.Check(x.Name, naming.AnyName); err != nil {
+		return problem.Invalid("name", "%v", err)
+	}
+	if strings.Contains(x.Name, ".") && !multiLabel(c) && (c.Creates() || c.Row.Name != x.Name) {
+		return problem.Invalid("name", "%q has more than one label: give it as absoluteName, or send x-bcn-allow-multi-label-zonenames: true", x.Name)
+	}
+	view, zone, err := above(c.Tx, x.Parent)
+	if err != nil {
+		return err
+	}
+	x.View = resource.Ref{ID: view}
+	x.AbsoluteName = naming.Join(x.Name, zone)
+	if err := naming.Check(x.AbsoluteName, naming.AnyName); err != nil {
+		return problem.Invalid("name", "%v", err)
+	}
+	same, err := sameName(c.Tx, x.Config, view, "zones", x.AbsoluteName)
+	if err != nil {
+		return err
+	}
+	for _, r := range same {
+		if r.ID != x.ID {
+			return problem.Conflict("ResourceAlreadyExists", "name: %q is zone %d already", x.AbsoluteName, r.ID)
+		}
+	}
+	return nil
+}
+
+func multiLabel(c *resource.Change) bool {
+	return strings.EqualFold(c.Header.Get("x-bcn-allow-multi-label-zonenames"), "true")
+}
+
+// placeByAbsoluteName turns an absolute name into a name and a parent, making the zones between.
+func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
+	absolute := naming.Clean(x.AbsoluteName)
+	if err := naming.Check(absolute, naming.AnyName); err != nil {
+		return problem.Invalid("absoluteName", "%v", err)
+	}
+	view, zone, err := above(c.Tx, x.Parent)
+	if err != nil {
+		return err
+	}
+	relative, ok := naming.Relative(absolute, zone)
+	if !ok || relative == "" {
+		return problem.Invalid("absoluteName", "%q does not lie below %q", absolute, zone)
+	}
+	if multiLabel(c) {
+		x.Name = relative
+		return nil
+	}
+	labels := strings.Split(relative, ".")
+	for i := len(labels) - 1; i > 0; i-- {
+		zone = naming.Join(labels[i], zone)
+		same, err := sameName(c.Tx, x.Config, view, "zones", zone)
+		if err != nil {
+			return err
+		}
+		if len(same) > 0 {
+			x.Parent = same[0].ID
+			continue
+		}
+		between := &Zone{}
+		between.Type, between.Name, between.Parent, between.Config = "Zone", labels[i], x.Parent, x.Config
+		n := *c
+		n.Given = map[string]bool{"name": true}
+		row, err := n.Create(c.Type, between)
+		if err != nil {
+			return err
+		}
+		x.Parent = row.ID
+	}
+	x.Name = labels[0]
+	return nil
+}
+
+// above gives the view a resource with that parent lies in, and the absolute name of the zone right
+// above it, empty below the view itself.
+func above(tx *store.Tx, parent int64) (view int64, zone string, err error) {
+	r, err := tx.Get(parent)
+	if err != nil {
+		return 0, "", err
+	}
+	if r.Collection == "views" {
+		return r.ID, "", nil
+	}
+	return viewOf(r), zoneName(r), nil
+}
+
+func viewOf(r *store.Resource) int64 {
+	for _, ref := range r.Refs {
+		if ref.Field == "view" {
+			return ref.Target
+		}
+	}
+	return 0
+}
+
+// sameName finds the resources of a collection with that absolute name in a view.
+func sameName(tx *store.Tx, configuration, view int64, collection, absolute string) (same []*store.Resource, err error) {
+	found, err := tx.ByKey(configuration, naming.Key(absolute))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range found {
+		if r.Collection != collection {
+			continue
+		}
+		in := viewOf(r)
+		if r.Collection == "resourceRecords" {
+			zone, err := tx.Get(r.Parent)
+			if err != nil {
+				return nil, err
+			}
+			in = viewOf(zone)
+		}
+		if in == view {
+			same = append(same, r)
+		}
+	}
+	return same, nil
+}
+
+// Settle renames what lies below a zone that was renamed.
+func (x *Zone) Settle(c *resource.Change) error {
+	if old, ok := c.Old.(*Zone); !ok || old.AbsoluteName == x.AbsoluteName {
+		return nil
+	}
+	children, err := c.Tx.Children(x.ID)
+	if err != nil {
+		return err
+	}
+	for _, id := range children {
+		child, err := c.Tx.Get(id)
+		if err != nil {
+			return err
+		}
+		n := *c
+		n.Given = map[string]bool{}
+		if _, err := n.Change(child, func(resource.Object) {}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Key is the zone's absolute name as names compare.
+func (x *Zone) Key() string { return naming.Key(x.AbsoluteName) }
+
+// String is the zone's absolute name.
+func (x *Zone) String() string { return x.AbsoluteName }

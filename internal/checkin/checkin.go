@@ -1,0 +1,114 @@
+// Package checkin is what a manager and a service point say to each other: the shared types and
+// nothing more. Both sides import it; it imports neither.
+package checkin
+
+import "time"
+
+// Paths of the check-in door.
+const (
+	EnrolPath   = "/enrol/v1"
+	CheckInPath = "/checkin/v1"
+	RenewPath   = "/renew/v1"
+	HealthPath  = "/healthz"
+)
+
+// ServerName is the name every manager's check-in certificate carries. Service points trust the
+// manager's own authority for this one name, whatever address they reach the manager at.
+const ServerName = "manager.portolan.internal"
+
+// Interval is how often a service point reports when nothing changed; a check-in is held open for
+// as long. A service point that was silent for MissedIntervals of them is NOT_CONNECTED.
+const (
+	Interval        = 30 * time.Second
+	MissedIntervals = 3
+)
+
+// Variants of a service point.
+const (
+	Fleet = "fleet"
+	V4    = "v4"
+)
+
+// EnrolRequest asks for a certificate with a registration key.
+type EnrolRequest struct {
+	RegistrationKey string `json:"registrationKey"`
+	// Request is the certificate request in PEM, signed by the service point's new key.
+	Request string `json:"request"`
+	Variant string `json:"variant"`
+	Version string `json:"version"`
+}
+
+// EnrolAnswer is the service point's identity.
+type EnrolAnswer struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Certificate and Authority are in PEM.
+	Certificate string `json:"certificate"`
+	Authority   string `json:"authority"`
+}
+
+// RenewRequest asks for a new certificate with the one at hand.
+type RenewRequest struct {
+	Request string `json:"request"`
+}
+
+// RenewAnswer is the new certificate, in PEM.
+type RenewAnswer struct {
+	Certificate string `json:"certificate"`
+}
+
+// Request is a check-in.
+type Request struct {
+	// Report is what the service point says of itself; nil when the manager has its latest.
+	Report *Report `json:"report,omitempty"`
+	// Desired is the number of the desired state the service point has.
+	Desired int64 `json:"desired"`
+	// WaitSeconds is how long the manager may hold the request when there is nothing new.
+	WaitSeconds int `json:"waitSeconds"`
+}
+
+// Answer is what comes back.
+type Answer struct {
+	// Desired is the number of the desired state.
+	Desired int64 `json:"desired"`
+	// SendReport asks for the report: the manager has none.
+	SendReport bool `json:"sendReport,omitempty"`
+	// IntervalSeconds is how often to report.
+	IntervalSeconds int `json:"intervalSeconds"`
+}
+
+// Report is what a service point says of itself.
+type Report struct {
+	Version         string   `json:"version"`
+	Variant         string   `json:"variant"`
+	ErrorConditions []string `json:"errorConditions"`
+	Nodes           []Node   `json:"nodes"`
+}
+
+// Node is a machine of a service point (spec.md 2.2).
+type Node struct {
+	ID                 string        `json:"id"`
+	Name               string        `json:"name"`
+	Hostname           string        `json:"hostname"`
+	IPv4CIDRAddress    string        `json:"ipv4CIDRAddress"`
+	IPv4GatewayAddress string        `json:"ipv4GatewayAddress"`
+	IPv6CIDRAddress    string        `json:"ipv6CIDRAddress"`
+	IPv6GatewayAddress string        `json:"ipv6GatewayAddress"`
+	Addresses          []NodeAddress `json:"addresses"`
+}
+
+// NodeAddress is an address of a node (spec.md 2.2). IsUseByAppID and IsUp are there for ANYCAST
+// and only then.
+type NodeAddress struct {
+	Type         string  `json:"type"`
+	IPAddress    string  `json:"ipAddress"`
+	IsUseByAppID *string `json:"isUseByAppId,omitempty"`
+	IsUp         *bool   `json:"isUp,omitempty"`
+}
+
+// Types of a node's addresses.
+const (
+	Primary = "PRIMARY"
+	Anycast = "ANYCAST"
+	Alias   = "ALIAS"
+)

@@ -1,0 +1,350 @@
+// Package fleet is the fleet as the manager sees it: service points, their enrolment, presence and
+// health. It keeps its tables through store/ and speaks the types of checkin/; it knows nothing of
+// addresses and names, nor of HTTP.
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"portolan/internal/checkin"
+	"portolan/internal/identity"
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// States of a service point (spec.md section 3).
+const (
+	Waiting      = "WAITING_FOR_PROVISIONING"
+	Healthy      = "HEALTHY"
+	Unhealthy    = "UNHEALTHY"
+	Expired      = "EXPIRED"
+	Connected    = "CONNECTED"
+	NotConnected = "NOT_CONNECTED"
+)
+
+// KeyLife is how long a registration key can be used.
+const KeyLife = 7 * 24 * time.Hour
+
+// Service keeps the fleet.
+type Service struct {
+	store     *store.Store
+	authority *Authority
+	log       *slog.Logger
+	// interval is how often service points report; checkin.Interval but in tests.
+	interval time.Duration
+
+	// hush is closed when check-ins are no longer held open.
+	hush   chan struct{}
+	hushed sync.Once
+
+	mu sync.Mutex
+	// seen is when a service point was last heard of, in Unix milliseconds, where the database does
+	// not have it yet. Guarded by mu.
+	seen map[string]int64
+	// gone has a channel for every service point with a check-in open, closed when it is deleted.
+	// Guarded by mu.
+	gone map[string]chan struct{}
+}
+
+// New makes the service. interval 0 means checkin.Interval.
+func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration) *Service {
+	if interval <= 0 {
+		interval = checkin.Interval
+	}
+	return &Service{store: s, authority: a, log: log, interval: interval, hush: make(chan struct{}), seen: map[string]int64{}, gone: map[string]chan struct{}{}}
+}
+
+// Hush lets every check-in that is held open answer now, and holds none from then on: the manager is
+// about to end.
+func (s *Service) Hush() { s.hushed.Do(func() { close(s.hush) }) }
+
+// Instance is a fleet service point as the API shows it (spec.md 2.1).
+type Instance struct {
+	ID               string         `json:"id"`
+	Name             string         `json:"name"`
+	Description      *string        `json:"description,omitempty"`
+	Status           string         `json:"status"`
+	LastSeen         int64          `json:"lastSeen"`
+	ConnectionStatus string         `json:"connectionStatus"`
+	Version          string         `json:"version"`
+	TargetVersion    string         `json:"targetVersion,omitempty"`
+	UpdateStatus     string         `json:"updateStatus"`
+	ErrorConditions  []string       `json:"errorConditions"`
+	Nodes            []checkin.Node `json:"nodes"`
+	Applications     []struct{}     `json:"applications"`
+}
+
+const instanceColumns = "id, name, description, status, update_status, version, target_version, key_expires, last_seen, report"
+
+// scan reads one row of the columns above.
+func (s *Service) scan(scan func(...any) error, now time.Time) (Instance, error) {
+	var i Instance
+	var description sql.NullString
+	var expires int64
+	var reported string
+	if err := scan(&i.ID, &i.Name, &description, &i.Status, &i.UpdateStatus, &i.Version, &i.TargetVersion, &expires, &i.LastSeen, &reported); err != nil {
+		return i, err
+	}
+	if description.Valid {
+		i.Description = &description.String
+	}
+	i.Status = statusAt(i.Status, expires, now)
+	s.mu.Lock()
+	i.LastSeen = max(i.LastSeen, s.seen[i.ID])
+	s.mu.Unlock()
+	i.ConnectionStatus = NotConnected
+	if i.LastSeen > 0 && now.UnixMilli()-i.LastSeen <= (checkin.MissedIntervals*s.interval).Milliseconds() {
+		i.ConnectionStatus = Connected
+	}
+	var r checkin.Report
+	if reported != "" {
+		if err := json.Unmarshal([]byte(reported), &r); err != nil {
+			return i, err
+		}
+	}
+	i.Applications = []struct{}{}
+	if i.ErrorConditions = r.ErrorConditions; i.ErrorConditions == nil || i.Status != Unhealthy {
+		i.ErrorConditions = []string{}
+	}
+	if i.Nodes = r.Nodes; i.Nodes == nil {
+		i.Nodes = []checkin.Node{}
+	}
+	for n := range i.Nodes {
+		if i.Nodes[n].Addresses == nil {
+			i.Nodes[n].Addresses = []checkin.NodeAddress{}
+		}
+	}
+	return i, nil
+}
+
+// statusAt is the status at a moment: a key that ran out makes WAITING into EXPIRED.
+func statusAt(status string, expires int64, now time.Time) string {
+	if status == Waiting && expires <= now.Unix() {
+		return Expired
+	}
+	return status
+}
+
+// List gives the service points in the order of their names; name narrows it to the one of exactly
+// that name.
+func (s *Service) List(ctx context.Context, name string, byName bool) (all []Instance, err error) {
+	all = []Instance{}
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		query, args := "SELECT "+instanceColumns+" FROM service_point ORDER BY name", []any{}
+		if byName {
+			query, args = "SELECT "+instanceColumns+" FROM service_point WHERE name = ?", []any{name}
+		}
+		return tx.Each(func(scan func(...any) error) error {
+			i, err := s.scan(scan, tx.Now())
+			all = append(all, i)
+			return err
+		}, query, args...)
+	})
+	return all, err
+}
+
+// Get gives one service point.
+func (s *Service) Get(ctx context.Context, id string) (i Instance, err error) {
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		i, err = s.scan(tx.QueryRow("SELECT "+instanceColumns+" FROM service_point WHERE id = ?", id).Scan, tx.Now())
+		if errors.Is(err, sql.ErrNoRows) {
+			return problem.NotFound("there is no fleet service point %q", id)
+		}
+		return err
+	})
+	return i, err
+}
+
+// Delete forgets a service point. Its certificate is refused from then on.
+func (s *Service) Delete(ctx context.Context, id string) error {
+	err := s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		n, err := tx.Exec("DELETE FROM service_point WHERE id = ?", id)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return problem.NotFound("there is no fleet service point %q", id)
+		}
+		_, err = tx.Exec("DELETE FROM fleet_event WHERE service_point = ?", id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seen, id)
+	if open, ok := s.gone[id]; ok {
+		close(open)
+		delete(s.gone, id)
+	}
+	return nil
+}
+
+// Created is what the creation of a service point answers (spec.md 2.4).
+type Created struct {
+	FleetInstanceID      string `json:"fleetInstanceID"`
+	RegistrationKey      string `json:"registrationKey"`
+	RegistrationEndpoint string `json:"registrationEndpoint"`
+}
+
+// Bounds of a service point's name and description, in characters.
+const (
+	maxName        = 128
+	maxDescription = 4000
+)
+
+// CheckName says what is wrong with a service point's name.
+func CheckName(name string) error {
+	switch n := utf8.RuneCountInString(name); {
+	case strings.TrimSpace(name) == "":
+		return problem.Invalid("name", "must not be blank")
+	case n > maxName:
+		return problem.Invalid("name", "has %d characters, more than %d", n, maxName)
+	case strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name):
+		return problem.Invalid("name", "holds a control character")
+	}
+	return nil
+}
+
+// Create makes a service point and its registration key. The name of one whose key has expired
+// gives that one a new key.
+func (s *Service) Create(ctx context.Context, name string, description *string, endpoint string) (c Created, err error) {
+	if err := CheckName(name); err != nil {
+		return c, err
+	}
+	if description != nil && (utf8.RuneCountInString(*description) > maxDescription || strings.ContainsRune(*description, 0)) {
+		return c, problem.Invalid("description", "has more than %d characters, or a NUL", maxDescription)
+	}
+	key := checkin.RegistrationKey{Authority: s.authority.Fingerprint()}
+	_, _ = rand.Read(key.Secret[:]) // crypto/rand.Read never fails
+	c = Created{FleetInstanceID: newID(name), RegistrationKey: key.String(), RegistrationEndpoint: endpoint}
+	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		now := tx.Now()
+		var id, status string
+		var expires int64
+		err := tx.QueryRow("SELECT id, status, key_expires FROM service_point WHERE name = ?", name).Scan(&id, &status, &expires)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+		case err != nil:
+			return err
+		case statusAt(status, expires, now) != Expired:
+			return problem.Conflict("ResourceAlreadyExists", "name: %q is the name of fleet service point %s already", name, id)
+		default:
+			c.FleetInstanceID = id
+			if err := event(tx, id, "status", Expired, Waiting); err != nil {
+				return err
+			}
+			_, err := tx.Exec("UPDATE service_point SET status = ?, key_hash = ?, key_expires = ?, key_public = '', description = coalesce(?, description) WHERE id = ?",
+				Waiting, hashKey(key), now.Add(KeyLife).Unix(), description, id)
+			return err
+		}
+		if err := event(tx, c.FleetInstanceID, "status", "", Waiting); err != nil {
+			return err
+		}
+		_, err = tx.Exec("INSERT INTO service_point (id, name, description, status, key_hash, key_expires, created) VALUES (?,?,?,?,?,?,?)",
+			c.FleetInstanceID, name, description, Waiting, hashKey(key), now.Add(KeyLife).Unix(), now.Unix())
+		return err
+	})
+	return c, err
+}
+
+func hashKey(k checkin.RegistrationKey) string { return identity.Hash(string(k.Secret[:])) }
+
+// newID makes an id from the name and a random tail (reference/fleet.md).
+func newID(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "_"):
+			b.WriteByte('_')
+		}
+		if b.Len() >= 40 {
+			break
+		}
+	}
+	front := strings.Trim(b.String(), "_")
+	if front == "" {
+		front = "sp"
+	}
+	return front + "-" + randomText(9) + "-" + randomText(12)
+}
+
+func randomText(n int) string {
+	const alphabet = "abcdefghijklmnopqrstuvwxyz234567" // 32 letters: five bits each, without bias
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // crypto/rand.Read never fails
+	for i := range b {
+		b[i] = alphabet[b[i]&31]
+	}
+	return string(b)
+}
+
+// event records that a field of a service point moved.
+func event(tx *store.Tx, id, field, before, after string) error {
+	_, err := tx.Exec("INSERT INTO fleet_event (service_point, at, field, old, new) VALUES (?,?,?,?,?)", id, tx.Now().UnixMilli(), field, before, after)
+	return err
+}
+
+// Sweep writes down who was seen since the last time, and which keys have expired. It is called
+// every few seconds and once at the end.
+func (s *Service) Sweep(ctx context.Context) error {
+	s.mu.Lock()
+	seen := s.seen
+	s.seen = map[string]int64{}
+	s.mu.Unlock()
+	expired, err := s.expiring(ctx)
+	if err == nil && (len(seen) > 0 || len(expired) > 0) {
+		err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+			for id, at := range seen {
+				if _, err := tx.Exec("UPDATE service_point SET last_seen = max(last_seen, ?) WHERE id = ?", at, id); err != nil {
+					return err
+				}
+			}
+			for _, id := range expired {
+				n, err := tx.Exec("UPDATE service_point SET status = ? WHERE id = ? AND status = ? AND key_expires <= ?", Expired, id, Waiting, tx.Now().Unix())
+				if err != nil {
+					return err
+				}
+				if n == 1 {
+					if err := event(tx, id, "status", Waiting, Expired); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}
+	if err != nil { // keep what could not be written
+		s.mu.Lock()
+		for id, at := range seen {
+			s.seen[id] = max(s.seen[id], at)
+		}
+		s.mu.Unlock()
+	}
+	return err
+}
+
+func (s *Service) expiring(ctx context.Context) (ids []string, err error) {
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		return tx.Each(func(scan func(...any) error) error {
+			var id string
+			err := scan(&id)
+			ids = append(ids, id)
+			return err
+		}, "SELECT id FROM service_point WHERE status = ? AND key_expires <= ?", Waiting, tx.Now().Unix())
+	})
+	return ids, err
+}

@@ -1,0 +1,61 @@
+package naming
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestCheck(t *testing.T) {
+	long := strings.Repeat("a", 64)
+	for _, c := range []struct {
+		name string
+		rule Rule
+		ok   bool
+	}{
+		{"www", HostName, true}, {"WWW.Example", HostName, true}, {"*", HostName, true}, {"*.a", HostName, true},
+		{"a.*", HostName, false}, {"-a", HostName, false}, {"a-", HostName, false}, {"a_b", HostName, false},
+		{"_sip._tcp", AnyName, true}, {"0/26", AnyName, true}, {"a..b", AnyName, false}, {"", AnyName, false},
+		{long, AnyName, false}, {strings.Repeat("a.", 126) + "ab", AnyName, false}, {"a b", AnyName, false},
+		{"a\x00b", AnyName, false}, {"bücher", HostName, true}, {"a\u0085", AnyName, false}, {"a@b", AnyName, false},
+	} {
+		if err := Check(c.name, c.rule); (err == nil) != c.ok {
+			t.Errorf("Check(%q, %d) = %v; want ok %v", c.name, c.rule, err, c.ok)
+		}
+	}
+}
+
+func TestKey(t *testing.T) {
+	if Key("Bücher.Example.") != "xn--bcher-kva.example" || Key("WWW") != "www" {
+		t.Errorf("keys: %q %q", Key("Bücher.Example."), Key("WWW"))
+	}
+}
+
+// What Join puts together, Relative takes apart.
+func TestJoinAndRelative(t *testing.T) {
+	label := rapid.StringMatching(`[a-z0-9]{1,8}`)
+	name := rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(label, 1, 4).Draw(t, "labels"), ".")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		n, zone := name.Draw(t, "name"), name.Draw(t, "zone")
+		got, ok := Relative(strings.ToUpper(Join(n, zone)), zone)
+		if !ok || !strings.EqualFold(got, n) {
+			t.Fatalf("Relative(Join(%q, %q)) = %q, %v", n, zone, got, ok)
+		}
+	})
+	if _, ok := Relative("badexample.com", "example.com"); ok {
+		t.Error("badexample.com is taken to lie in example.com")
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	f.Add("www.example.com")
+	f.Add("bücher.example")
+	f.Fuzz(func(t *testing.T, name string) {
+		if Check(name, AnyName) == nil && len(Key(name)) > MaxName {
+			t.Errorf("%q passes with a key of %d octets", name, len(Key(name)))
+		}
+	})
+}

@@ -1,0 +1,100 @@
+// Package problem is the one vocabulary of failure. Every room reports what went wrong to its
+// caller as a *Problem; the doors in server/ word it on the wire. Nothing else lives here, and
+// every other room may come in.
+package problem
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Problem is a refusal or a failure that may be shown to the client that caused it.
+type Problem struct {
+	// Status is the HTTP status, 400 to 599.
+	Status int
+	// Code is one UpperCamelCase noun phrase, listed in docs/errors.md.
+	Code string
+	// Message is a sentence for a person: what was wrong with what, and what is in the way.
+	Message string
+	// Fields names the fields of the request the problem is about; empty where it is about none.
+	Fields []string
+	// Err is the cause, for the log only. It is never put on the wire.
+	Err error
+}
+
+// Error gives the code and the message.
+func (p *Problem) Error() string {
+	if p.Err != nil {
+		return fmt.Sprintf("%s: %s: %v", p.Code, p.Message, p.Err)
+	}
+	return p.Code + ": " + p.Message
+}
+
+// Unwrap gives the cause.
+func (p *Problem) Unwrap() error { return p.Err }
+
+// New makes a problem with a formatted message.
+func New(status int, code, format string, args ...any) *Problem {
+	return &Problem{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid is a 400 InvalidField about one field of the request body.
+func Invalid(field, format string, args ...any) *Problem {
+	p := New(http.StatusBadRequest, "InvalidField", format, args...)
+	p.Message = field + ": " + p.Message
+	p.Fields = []string{field}
+	return p
+}
+
+// Query is a 400 InvalidQueryParameter about one query parameter.
+func Query(parameter, format string, args ...any) *Problem {
+	p := New(http.StatusBadRequest, "InvalidQueryParameter", format, args...)
+	p.Message = parameter + ": " + p.Message
+	p.Fields = []string{parameter}
+	return p
+}
+
+// NotFound is a 404 ResourceNotFound.
+func NotFound(format string, args ...any) *Problem {
+	return New(http.StatusNotFound, "ResourceNotFound", format, args...)
+}
+
+// Conflict is a 409 with the given code.
+func Conflict(code, format string, args ...any) *Problem {
+	return New(http.StatusConflict, code, format, args...)
+}
+
+// Join makes one problem of several field problems: the status and code of the first, and every
+// message and field. It gives nil for none.
+func Join(all []*Problem) error {
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	joined := *all[0]
+	messages := make([]string, len(all))
+	joined.Fields = nil
+	for i, p := range all {
+		messages[i] = p.Message
+		joined.Fields = append(joined.Fields, p.Fields...)
+	}
+	joined.Message = strings.Join(messages, "; ")
+	return &joined
+}
+
+// As gives the problem in err's chain, if there is one.
+func As(err error) (*Problem, bool) {
+	var p *Problem
+	ok := errors.As(err, &p)
+	return p, ok
+}
+
+// Is reports whether err is a problem with that code.
+func Is(err error, code string) bool {
+	p, ok := As(err)
+	return ok && p.Code == code
+}

@@ -1,0 +1,366 @@
+package resource
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// Change is one resource being created, changed or deleted, as its rules see it.
+type Change struct {
+	Tx  *store.Tx
+	API *API
+	// Type is the resource's type.
+	Type *Type
+	// Old is the resource before; nil when it is created.
+	Old Object
+	// New is the resource after; nil when it is deleted. Check may change it.
+	New Object
+	// Row is the stored row before; nil when it is created.
+	Row *store.Resource
+	// Given holds the names of the fields the request set.
+	Given map[string]bool
+	// Header is the request's header; empty where there is no request.
+	Header http.Header
+	Caller Caller
+	// Remote is the client's address, without port.
+	Remote string
+	// With says that the parent is deleted, too, so that nothing needs to be given back to it.
+	With bool
+	// Extra are transient fields of the answer.
+	Extra map[string]string
+}
+
+// Creates reports whether the resource is created.
+func (c *Change) Creates() bool { return c.Old == nil }
+
+// Rules that a type may have. They run inside the transaction, and an error takes all of it back.
+type (
+	// Checker is asked before a resource is written, created or changed.
+	Checker interface{ Check(c *Change) error }
+	// Settler acts after a resource was written: what belongs to it is made.
+	Settler interface{ Settle(c *Change) error }
+	// Releaser acts before a resource is deleted: what it holds is given back.
+	Releaser interface{ Release(c *Change) error }
+	// Bereft is told that a resource it refers to is deleted. It answers whether it goes, too.
+	Bereft interface {
+		Bereave(c *Change, field string, target int64) (gone bool, err error)
+	}
+)
+
+// notFoundInlined is a body that refers to what is not there.
+func notFoundInlined(field string, format string, args ...any) error {
+	p := problem.New(http.StatusNotFound, "InlinedResourceNotFound", field+": "+format, args...)
+	p.Fields = []string{field}
+	return p
+}
+
+// NotFoundInlined is the answer to a body that refers to what is not there.
+func NotFoundInlined(field, format string, args ...any) error {
+	return notFoundInlined(field, format, args...)
+}
+
+// resolve checks that what the object refers to exists and is of a type that may stand there.
+// References by something else than an id are for the type's own rules, before.
+func (c *Change) resolve() error {
+	v := reflect.ValueOf(c.New).Elem()
+	for _, f := range c.Type.Fields {
+		if f.Column != "" || !c.Given[f.Name] && !c.Creates() {
+			continue
+		}
+		switch f.Kind {
+		case Reference:
+			if err := c.resolveOne(f, v.FieldByIndex(f.index).Interface().(Ref)); err != nil {
+				return err
+			}
+		case References:
+			for _, item := range v.FieldByIndex(f.index).Interface().(RefList).Items {
+				if err := c.resolveOne(f, Ref{ID: item.ID}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Change) resolveOne(f *Field, ref Ref) error {
+	if ref == (Ref{}) {
+		return nil
+	}
+	if ref.ID == 0 {
+		return notFoundInlined(f.Name, "there is none named %q", ref.By)
+	}
+	head, err := c.Tx.Head(ref.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return notFoundInlined(f.Name, "there is no resource %d", ref.ID)
+	}
+	if err != nil {
+		return err
+	}
+	if len(f.Refs) > 0 && !slices.Contains(f.Refs, head.Type) {
+		return notFoundInlined(f.Name, "resource %d is of type %s; expected %s", ref.ID, head.Type, strings.Join(f.Refs, " or "))
+	}
+	if head.Configuration != 0 && HeadOf(c.New).Config != 0 && head.Configuration != HeadOf(c.New).Config {
+		return notFoundInlined(f.Name, "resource %d lies in another configuration", ref.ID)
+	}
+	return nil
+}
+
+// Create writes a new object below its parent, with all its rules. Given and Caller come from c.
+func (c *Change) Create(t *Type, o Object) (*store.Resource, error) {
+	n := *c
+	n.Type, n.Old, n.Row, n.New = t, nil, nil, o
+	return n.create()
+}
+
+func (c *Change) create() (*store.Resource, error) {
+	if c.Given == nil {
+		c.Given = map[string]bool{}
+	}
+	if checker, ok := c.New.(Checker); ok {
+		if err := checker.Check(c); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.resolve(); err != nil {
+		return nil, err
+	}
+	row, err := c.Type.row(c.New, nil)
+	if err != nil {
+		return nil, err
+	}
+	c.Tx.Describe("ADD_"+c.Type.Operation, "Added "+describe(c.Type, c.New))
+	if err := c.Tx.Insert(row); err != nil {
+		return nil, err
+	}
+	HeadOf(c.New).ID = row.ID
+	if settler, ok := c.New.(Settler); ok {
+		if err := settler.Settle(c); err != nil {
+			return nil, err
+		}
+	}
+	return row, nil
+}
+
+// describe names a resource in a sentence.
+func describe(t *Type, o Object) string {
+	h := o.head()
+	if h.Name != "" {
+		return t.Name + " " + h.Name
+	}
+	if s, ok := o.(fmt.Stringer); ok {
+		return t.Name + " " + s.String()
+	}
+	return t.Name
+}
+
+// Change writes an object anew, with all its rules.
+func (c *Change) Change(row *store.Resource, change func(o Object)) (*store.Resource, error) {
+	n := *c
+	n.Type, n.Row = c.API.types[row.Type], row
+	var err error
+	if n.Old, err = n.Type.object(row); err != nil {
+		return nil, err
+	}
+	if n.New, err = n.Type.object(row); err != nil {
+		return nil, err
+	}
+	change(n.New)
+	return n.update()
+}
+
+func (c *Change) update() (*store.Resource, error) {
+	if checker, ok := c.New.(Checker); ok {
+		if err := checker.Check(c); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.resolve(); err != nil {
+		return nil, err
+	}
+	if err := c.Tx.LoadLinks(c.Row); err != nil {
+		return nil, err
+	}
+	row, err := c.Type.row(c.New, c.Row)
+	if err != nil {
+		return nil, err
+	}
+	c.Tx.Describe("UPDATE_"+c.Type.Operation, "Changed "+describe(c.Type, c.New))
+	if err := c.Tx.Replace(c.Row, row); err != nil {
+		return nil, err
+	}
+	if settler, ok := c.New.(Settler); ok {
+		if err := settler.Settle(c); err != nil {
+			return nil, err
+		}
+	}
+	return row, nil
+}
+
+// Delete deletes a resource with all that lies below it. What refers to it loses the reference,
+// or goes with it where its type says so.
+func (c *Change) Delete(row *store.Resource) error { return c.delete(row, false) }
+
+func (c *Change) delete(row *store.Resource, with bool) error {
+	t := c.API.types[row.Type]
+	if t == nil {
+		return fmt.Errorf("resource %d has the type %s, which is not declared", row.ID, row.Type)
+	}
+	o, err := t.object(row)
+	if err != nil {
+		return err
+	}
+	c.Tx.Describe("DELETE_"+t.Operation, "Deleted "+describe(t, o))
+	children, err := c.Tx.Children(row.ID)
+	if err != nil {
+		return err
+	}
+	for _, id := range children {
+		child, err := c.Tx.Get(id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // went with another one that it depended on
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.delete(child, true); err != nil {
+			return err
+		}
+	}
+	if err := c.bereave(row); err != nil {
+		return err
+	}
+	if releaser, ok := o.(Releaser); ok {
+		n := *c
+		n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, with
+		if err := releaser.Release(&n); err != nil {
+			return err
+		}
+		// Giving back may have led to this very resource being deleted, from the other side.
+		if _, err := c.Tx.Head(row.ID); errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+	}
+	return c.Tx.Remove(row)
+}
+
+// bereave takes the deleted resource out of what refers to it.
+func (c *Change) bereave(target *store.Resource) error {
+	type link struct {
+		source int64
+		field  string
+	}
+	var links []link
+	if err := c.Tx.Each(func(scan func(...any) error) error {
+		var l link
+		if err := scan(&l.source, &l.field); err != nil {
+			return err
+		}
+		links = append(links, l)
+		return nil
+	}, "SELECT source, field FROM reference WHERE target = ? ORDER BY source", target.ID); err != nil {
+		return err
+	}
+	for _, l := range links {
+		source, err := c.Tx.Get(l.source)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.Unlink(source, l.field, target.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unlink takes one reference out of a resource, which may take the resource with it.
+func (c *Change) Unlink(source *store.Resource, field string, target int64) error {
+	t := c.API.types[source.Type]
+	o, err := t.object(source)
+	if err != nil {
+		return err
+	}
+	if err := c.Tx.LoadLinks(source); err != nil {
+		return err
+	}
+	if b, ok := o.(Bereft); ok {
+		n := *c
+		n.Type, n.Old, n.New, n.Row = t, o, nil, source
+		gone, err := b.Bereave(&n, field, target)
+		if err != nil {
+			return err
+		}
+		if gone {
+			return c.delete(source, false)
+		}
+	}
+	without := *source
+	is := func(r store.Ref) bool { return r.Field == field && r.Target == target }
+	without.Refs = slices.DeleteFunc(slices.Clone(source.Refs), is)
+	without.Links = slices.DeleteFunc(slices.Clone(source.Links), is)
+	c.Tx.Describe("UPDATE_"+t.Operation, "Changed "+describe(t, o))
+	return c.Tx.Replace(source, &without)
+}
+
+// Link adds one reference to a field of many.
+func (c *Change) Link(source *store.Resource, field string, target int64) error {
+	if err := c.Tx.LoadLinks(source); err != nil {
+		return err
+	}
+	with := *source
+	with.Links = append(slices.Clone(source.Links), store.Ref{Field: field, Target: target})
+	c.Tx.Describe("UPDATE_"+c.API.types[source.Type].Operation, "Linked resource "+fmt.Sprint(target))
+	return c.Tx.Replace(source, &with)
+}
+
+// Object decodes a stored row.
+func (a *API) Object(row *store.Resource) (Object, error) {
+	t := a.types[row.Type]
+	if t == nil {
+		return nil, fmt.Errorf("resource %d has the type %s, which is not declared", row.ID, row.Type)
+	}
+	return t.object(row)
+}
+
+// mergePatch applies a merge patch (RFC 7396) to a map member; other members are set whole.
+func mergePatch(t *Type, old Object, members map[string]json.RawMessage) error {
+	v := reflect.ValueOf(old).Elem()
+	for _, f := range t.Fields {
+		raw, ok := members[f.Name]
+		if !ok || f.Kind != Map || len(raw) == 0 || raw[0] != '{' {
+			continue
+		}
+		var patch map[string]json.RawMessage
+		if json.Unmarshal(raw, &patch) != nil {
+			continue // the field's own reader will say what is wrong
+		}
+		merged := map[string]json.RawMessage{}
+		for name, value := range v.FieldByIndex(f.index).Interface().(map[string]string) {
+			merged[name] = appendString(nil, value)
+		}
+		for name, value := range patch {
+			if string(value) == "null" {
+				delete(merged, name)
+			} else {
+				merged[name] = value
+			}
+		}
+		text, err := json.Marshal(merged)
+		if err != nil {
+			return err
+		}
+		members[f.Name] = text
+	}
+	return nil
+}

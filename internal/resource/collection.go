@@ -1,0 +1,267 @@
+package resource
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sort"
+	"strings"
+
+	"portolan/internal/store"
+)
+
+// Collection is a declared collection: its types, and what hangs below its resources.
+type Collection struct {
+	Name  string
+	Types []*Type
+	// Parents are the collections whose resources may be the parent of one of these; "" says that
+	// one may have no parent. Root says that the root resource is the parent.
+	Parents []string
+	// Post: resources are created by POST to the collection itself.
+	Post bool
+	// ReadOnly: neither PUT, PATCH nor DELETE of one.
+	ReadOnly bool
+	// NoPut, NoDelete: those methods are not offered.
+	NoPut, NoDelete bool
+	// Subs are the subcollections, in the order of the published links.
+	Subs []Sub
+	// From is the source of the rows; Resources where empty.
+	From store.Source
+	// Aliases are names that stand for an id, such as sessions/current.
+	Aliases map[string]func(Caller) (int64, error)
+	// OpenWrites: every caller may write here, not administrators alone; the rules decide.
+	OpenWrites bool
+	// Visible narrows what a caller sees of the collection; nil means all.
+	Visible func(Caller) store.Expr
+	// Prepare looks at a POST to the collection before its transaction begins, and may give another
+	// caller: a login. The answers to such requests are not kept for an Idempotency-Key, and their
+	// body may be empty.
+	Prepare func(r *http.Request, members map[string]json.RawMessage, caller Caller) (Caller, error)
+	// NoUp: the resources have a parent and are in no hierarchy that a link would show.
+	NoUp bool
+	// Hidden keeps the collection's resources out of the list of everything.
+	Hidden bool
+}
+
+// Relation says how the resources of a subcollection belong to the resource above.
+type Relation int
+
+// The relations.
+const (
+	// Unbuilt is published and not built: 501.
+	Unbuilt Relation = iota
+	// Children are the resources whose parent it is.
+	Children
+	// Linked are the targets of its field Sub.Field.
+	Linked
+	// Linking are the resources whose field Sub.Field leads to it.
+	Linking
+	// History are the transactions that changed it.
+	History
+)
+
+// Sub is a subcollection.
+type Sub struct {
+	Name     string
+	Relation Relation
+	// Items are the collections of what it holds; empty: Name; "*": any.
+	Items []string
+	Field string
+	// Post: POST creates (Children) or links (Linked, Linking).
+	Post bool
+	// Types are the types POST takes; empty: all of the items' types.
+	Types []string
+	// Item: GET of one through the subcollection. Drop: DELETE of one, which deletes a child and
+	// unlinks a link.
+	Item, Drop bool
+}
+
+// API is the declared address API.
+type API struct {
+	Store *store.Store
+	// Base is the path before the collections, such as /api/v2.
+	Base string
+	// MaxLimit is the largest page (spec.md section 8).
+	MaxLimit int64
+	// Published tells whether a path below Base is published, for the answer 501.
+	Published func(method string, path []string) bool
+	// Descriptions are the doc comments of the declarations, by Type and Type.field.
+	Descriptions map[string]string
+	// Version and Hostname are what the root resource says of the manager.
+	Version, Hostname string
+	// Log takes what cannot be answered any more.
+	Log *slog.Logger
+
+	collections []*Collection
+	byName      map[string]*Collection
+	types       map[string]*Type
+	plans       map[*Collection]*plan
+}
+
+// DefaultLimit is the size of a page without limit (spec.md section 8).
+const DefaultLimit = 1000
+
+// NewAPI puts the declared collections together and checks that they fit.
+func NewAPI(s *store.Store, base string, maxLimit int64, collections []*Collection) *API {
+	a := &API{Store: s, Base: base, MaxLimit: maxLimit, collections: collections, Log: slog.Default(),
+		byName: map[string]*Collection{}, types: map[string]*Type{}, plans: map[*Collection]*plan{}}
+	for _, c := range collections {
+		if c.From == "" {
+			c.From = store.Resources
+		}
+		a.byName[c.Name] = c
+		for _, t := range c.Types {
+			t.Collection = c
+			a.types[t.Name] = t
+		}
+	}
+	for _, c := range collections {
+		for i := range c.Subs {
+			sub := &c.Subs[i]
+			if sub.Relation == Unbuilt {
+				continue
+			}
+			if len(sub.Items) == 0 {
+				sub.Items = []string{sub.Name}
+			}
+			for _, item := range sub.Items {
+				if item != "*" && a.byName[item] == nil {
+					panic(fmt.Sprintf("%s/%s holds %s, which is not declared", c.Name, sub.Name, item))
+				}
+			}
+		}
+		a.plans[c] = newPlan(a.Base, c)
+	}
+	return a
+}
+
+// Type gives a declared type by its name.
+func (a *API) Type(name string) (*Type, bool) {
+	t, ok := a.types[name]
+	return t, ok
+}
+
+// Collections gives the declared collections in their order.
+func (a *API) Collections() []*Collection { return a.collections }
+
+// sub gives a subcollection by its name.
+func (c *Collection) sub(name string) *Sub {
+	for i := range c.Subs {
+		if c.Subs[i].Name == name {
+			return &c.Subs[i]
+		}
+	}
+	return nil
+}
+
+// itemTypes gives the types a subcollection holds.
+func (a *API) itemTypes(s *Sub) (types []*Type) {
+	if s.Relation == History {
+		return a.byName["transactions"].Types
+	}
+	for _, item := range s.Items {
+		if item == "*" {
+			return a.allTypes()
+		}
+		types = append(types, a.byName[item].Types...)
+	}
+	return types
+}
+
+func (a *API) allTypes() (types []*Type) {
+	for _, c := range a.collections {
+		if c.From == store.Resources {
+			types = append(types, c.Types...)
+		}
+	}
+	return types
+}
+
+// postTypes gives the types that POST to a subcollection takes.
+func (a *API) postTypes(s *Sub) []*Type {
+	all := a.itemTypes(s)
+	if len(s.Types) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(t *Type) bool { return !slices.Contains(s.Types, t.Name) })
+}
+
+// Caller is who sends a request, as identity established it.
+type Caller struct {
+	// User is the id of the user resource.
+	User int64
+	Name string
+	// Administrator may change things; others may read.
+	Administrator bool
+	// ReadOnly is a session that may not change anything, whoever's it is.
+	ReadOnly bool
+	// Session is the id of the session resource; 0 outside of one.
+	Session int64
+}
+
+type callerKey struct{}
+
+// WithCaller puts the caller into a request's context.
+func WithCaller(ctx context.Context, c Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+// CallerOf gives the caller of a request.
+func CallerOf(ctx context.Context) (Caller, bool) {
+	c, ok := ctx.Value(callerKey{}).(Caller)
+	return c, ok
+}
+
+// target is what a path names.
+type target struct {
+	collection *Collection // of the resource or the list
+	sub        *Sub
+	id         int64 // of the resource above where there is a sub, else of the resource
+	item       int64 // of the resource in the subcollection
+	root       bool  // the list of everything
+	any        bool  // a resource by its id alone
+	list       bool  // the path names a list
+}
+
+// methods gives the methods the target takes, sorted, without HEAD and OPTIONS.
+func (t target) methods() []string {
+	var m []string
+	add := func(yes bool, name string) {
+		if yes {
+			m = append(m, name)
+		}
+	}
+	m = append(m, http.MethodGet)
+	c := t.collection
+	switch {
+	case t.root, t.any:
+	case t.sub != nil && t.list:
+		add(t.sub.Post, http.MethodPost)
+	case t.sub != nil:
+		if !t.sub.Item {
+			m = nil
+		}
+		add(t.sub.Drop, http.MethodDelete)
+	case t.list:
+		add(c.Post, http.MethodPost)
+	default:
+		add(!c.ReadOnly && !c.NoPut, http.MethodPut)
+		add(!c.ReadOnly, http.MethodPatch)
+		add(!c.ReadOnly && !c.NoDelete, http.MethodDelete)
+	}
+	sort.Strings(m)
+	return m
+}
+
+func allow(methods []string) string {
+	all := slices.Clone(methods)
+	if slices.Contains(all, http.MethodGet) {
+		all = append(all, http.MethodHead)
+	}
+	all = append(all, http.MethodOptions)
+	sort.Strings(all)
+	return strings.Join(all, ", ")
+}

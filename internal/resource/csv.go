@@ -1,0 +1,112 @@
+package resource
+
+import (
+	"bytes"
+	stdcsv "encoding/csv"
+	"encoding/json"
+	"strings"
+)
+
+// csvRows writes a list as CSV (RFC 4180), one line a resource. The columns are the fields asked
+// for, or every field of the list's types; a reference shows as its id and its name.
+type csvRows struct {
+	columns [][]string
+	out     *bytes.Buffer
+	writer  *stdcsv.Writer
+}
+
+func newCSVRows(s scope, p *projection) *csvRows {
+	c := &csvRows{out: &bytes.Buffer{}}
+	c.writer = stdcsv.NewWriter(c.out)
+	c.writer.UseCRLF = true
+	if p != nil && p.only != nil {
+		c.columns = p.only.leaves(nil)
+		return c
+	}
+	seen := map[string]bool{}
+	for _, t := range s.types {
+		for _, f := range t.Fields {
+			if seen[f.Name] || f.WriteOnly || f.Transient || p != nil && p.not.cuts(f.Name) {
+				continue
+			}
+			seen[f.Name] = true
+			if f.Kind == Reference {
+				c.columns = append(c.columns, []string{f.Name, "id"}, []string{f.Name, "name"})
+				continue
+			}
+			c.columns = append(c.columns, []string{f.Name})
+		}
+	}
+	return c
+}
+
+// leaves lists the paths of a branch.
+func (b *branch) leaves(prefix []string) (paths [][]string) {
+	for _, name := range b.order {
+		path := append(append([]string{}, prefix...), name)
+		if below := b.below[name]; below != nil {
+			paths = append(paths, below.leaves(path)...)
+			continue
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// cuts reports whether the branch names a member whole.
+func (b *branch) cuts(name string) bool {
+	if b == nil {
+		return false
+	}
+	below, ok := b.below[name]
+	return ok && below == nil
+}
+
+func (c *csvRows) write(b []byte, record []string) []byte {
+	c.out.Reset()
+	_ = c.writer.Write(record) // a bytes.Buffer takes everything
+	c.writer.Flush()
+	return append(b, c.out.Bytes()...)
+}
+
+func (c *csvRows) begin(b []byte) []byte {
+	names := make([]string, len(c.columns))
+	for i, path := range c.columns {
+		names[i] = strings.Join(path, ".")
+	}
+	return c.write(b, names)
+}
+
+func (c *csvRows) row(b []byte, object []byte, _ bool) ([]byte, error) {
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(object, &top); err != nil {
+		return b, err
+	}
+	cells := make([]string, len(c.columns))
+	for i, path := range c.columns {
+		cells[i] = cell(top, path)
+	}
+	return c.write(b, cells), nil
+}
+
+func (c *csvRows) end(b []byte, _ footer) []byte { return b }
+
+// cell gives the value at a path as text; null and what is not there are empty.
+func cell(object map[string]json.RawMessage, path []string) string {
+	raw := object[path[0]]
+	if len(path) > 1 {
+		var inner map[string]json.RawMessage
+		if json.Unmarshal(raw, &inner) != nil || inner == nil {
+			return ""
+		}
+		return cell(inner, path[1:])
+	}
+	if string(raw) == "null" {
+		return ""
+	}
+	var text string
+	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}

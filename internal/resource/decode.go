@@ -1,0 +1,358 @@
+package resource
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"portolan/internal/problem"
+	"portolan/internal/space"
+)
+
+// Limits of a request's body.
+const (
+	MaxBody  = 10 << 20 // bytes
+	MaxDepth = 64       // nested objects and arrays
+)
+
+// ReadBody reads a request's JSON object within the limits. It refuses what is no object, holds
+// a member twice, or nests too deeply.
+func ReadBody(w http.ResponseWriter, r *http.Request) (map[string]json.RawMessage, []byte, error) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return nil, nil, problem.New(http.StatusRequestEntityTooLarge, "RequestTooLarge", "the body is larger than %d MiB", MaxBody>>20)
+		}
+		return nil, nil, problem.New(http.StatusBadRequest, "InvalidRequestBody", "the body could not be read whole")
+	}
+	members, err := parseObject(data)
+	return members, data, err
+}
+
+func parseObject(data []byte) (map[string]json.RawMessage, error) {
+	bad := func(format string, args ...any) error {
+		return problem.New(http.StatusBadRequest, "InvalidRequestBody", format, args...)
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, bad("the body is empty; a JSON object is expected")
+	}
+	if !utf8.Valid(data) {
+		return nil, bad("the body is not UTF-8")
+	}
+	depth, inString := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > MaxDepth {
+				return nil, bad("the body nests deeper than %d at byte %d", MaxDepth, i)
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, bad("the body is not valid JSON at byte %d: %s", syntax.Offset, syntax.Error())
+		}
+		return nil, bad("the body is not a JSON object")
+	}
+	if members == nil {
+		return nil, bad("the body is null; a JSON object is expected")
+	}
+	return members, nil
+}
+
+// decode writes the members of a request into the object. Unknown and read-only members are
+// ignored (spec.md 2.8). It gives every problem it finds, and the names of the fields it set.
+func (t *Type) decode(o Object, members map[string]json.RawMessage, create bool) (given map[string]bool, problems []*problem.Problem) {
+	v := reflect.ValueOf(o).Elem()
+	given = map[string]bool{}
+	for _, f := range t.Fields {
+		raw, ok := members[f.Name]
+		if !ok || f.ReadOnly || f.CreateOnly && !create || f.Name == "type" || f.Column != "" {
+			continue
+		}
+		if p := decodeField(f, raw, v.FieldByIndex(f.index)); p != nil {
+			problems = append(problems, p)
+			continue
+		}
+		given[f.Name] = true
+	}
+	return given, problems
+}
+
+// decodeField writes one JSON value into a field of an object.
+func decodeField(f *Field, raw json.RawMessage, v reflect.Value) *problem.Problem {
+	if string(raw) == "null" {
+		if !f.Nullable {
+			return problem.Invalid(f.Name, "must not be null")
+		}
+		v.SetZero()
+		if f.Kind == References {
+			v.Set(reflect.ValueOf(RefList{Given: true}))
+		}
+		return nil
+	}
+	x, err := f.parse(raw)
+	if err != nil {
+		return problem.Invalid(f.Name, "%v", err)
+	}
+	value := reflect.ValueOf(x)
+	if f.ptr {
+		p := reflect.New(value.Type())
+		p.Elem().Set(value)
+		value = p
+	}
+	v.Set(value)
+	return nil
+}
+
+// parse reads the field's JSON value as the Go value its struct member has.
+func (f *Field) parse(raw json.RawMessage) (any, error) {
+	switch f.Kind {
+	case Bool:
+		var b bool
+		if json.Unmarshal(raw, &b) != nil {
+			return nil, fmt.Errorf("must be true or false")
+		}
+		return b, nil
+	case Integer:
+		return f.parseInteger(raw)
+	case Float:
+		var x float64
+		if json.Unmarshal(raw, &x) != nil {
+			return nil, fmt.Errorf("must be a number")
+		}
+		if f.Min != nil && x < float64(*f.Min) || f.Max != nil && x > float64(*f.Max) {
+			return nil, fmt.Errorf("must be between %d and %d", *f.Min, *f.Max)
+		}
+		return x, nil
+	case Map:
+		return f.parseMap(raw)
+	case Raw:
+		if raw[0] != '{' {
+			return nil, fmt.Errorf("must be an object")
+		}
+		var b bytes.Buffer
+		if err := json.Compact(&b, raw); err != nil {
+			return nil, err
+		}
+		return json.RawMessage(b.Bytes()), nil
+	case Strings:
+		var list []string
+		if json.Unmarshal(raw, &list) != nil {
+			return nil, fmt.Errorf("must be an array of strings")
+		}
+		return list, nil
+	case Integers:
+		var list []int64
+		if json.Unmarshal(raw, &list) != nil {
+			return nil, fmt.Errorf("must be an array of whole numbers")
+		}
+		return list, nil
+	case Reference:
+		return f.parseRef(raw)
+	case References:
+		return f.parseRefs(raw)
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return nil, fmt.Errorf("must be a string")
+	}
+	return f.parseText(text)
+}
+
+func (f *Field) parseInteger(raw json.RawMessage) (any, error) {
+	var x float64
+	var n int64
+	if json.Unmarshal(raw, &n) != nil {
+		if json.Unmarshal(raw, &x) != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
+			return nil, fmt.Errorf("must be a whole number")
+		}
+		n = int64(x)
+	}
+	switch {
+	case f.Min != nil && n < *f.Min:
+		return nil, fmt.Errorf("must be %d or more", *f.Min)
+	case f.Max != nil && n > *f.Max:
+		return nil, fmt.Errorf("must be %d or less", *f.Max)
+	}
+	return n, nil
+}
+
+// parseText reads the kinds that JSON writes as strings.
+func (f *Field) parseText(text string) (any, error) {
+	switch f.Kind {
+	case Address:
+		a, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil || a.Zone() != "" {
+			return nil, fmt.Errorf("%q is not an IP address", text)
+		}
+		return a.Unmap(), nil
+	case Span:
+		for _, v4 := range []bool{true, false} {
+			bits, sized, err := space.ParseSize(text, v4)
+			if sized && (err == nil || !v4) {
+				return Range{Bits: bits, SizeOnly: true}, err
+			}
+		}
+		r, err := space.Parse(text)
+		return Range{Range: r}, err
+	case Time:
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a time as in RFC 3339", text)
+		}
+		return at, nil
+	}
+	if len(text) > f.MaxLength {
+		return nil, fmt.Errorf("has %d bytes, more than %d", len(text), f.MaxLength)
+	}
+	for _, r := range text {
+		if unicode.IsControl(r) && (r != '\n' && r != '\t' || f.NonBlank) {
+			return nil, fmt.Errorf("holds a control character")
+		}
+	}
+	if f.NonBlank && strings.TrimSpace(text) == "" {
+		return nil, fmt.Errorf("must not be blank")
+	}
+	if f.Enum != nil && !slices.Contains(f.Enum, text) {
+		return nil, fmt.Errorf("%q is none of %s", text, strings.Join(f.Enum, ", "))
+	}
+	return text, nil
+}
+
+func (f *Field) parseMap(raw json.RawMessage) (any, error) {
+	var loose map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if decoder.Decode(&loose) != nil {
+		return nil, fmt.Errorf("must be an object")
+	}
+	values := make(map[string]string, len(loose))
+	for name, value := range loose {
+		if name == "" || len(name) > f.MaxLength {
+			return nil, fmt.Errorf("has a member whose name is empty or over %d bytes", f.MaxLength)
+		}
+		switch x := value.(type) {
+		case nil:
+		case string:
+			values[name] = x
+		case bool, json.Number:
+			values[name] = fmt.Sprint(x)
+		default:
+			return nil, fmt.Errorf("member %q must be a string, a number or a boolean", name)
+		}
+	}
+	return values, nil
+}
+
+func (f *Field) parseRef(raw json.RawMessage) (any, error) {
+	item, err := parseItem(raw)
+	if err != nil {
+		return nil, err
+	}
+	ref := Ref{ID: item.ID}
+	if ref.ID == 0 && f.Identify != "" {
+		ref.By = item.Text[f.Identify]
+	}
+	if ref.ID == 0 && ref.By == "" {
+		by := "id"
+		if f.Identify != "" {
+			by += " or " + f.Identify
+		}
+		return nil, fmt.Errorf("must name a resource by its %s", by)
+	}
+	return ref, nil
+}
+
+func (f *Field) parseRefs(raw json.RawMessage) (any, error) {
+	var raws []json.RawMessage
+	if json.Unmarshal(raw, &raws) != nil {
+		return nil, fmt.Errorf("must be an array")
+	}
+	if f.Min != nil && int64(len(raws)) < *f.Min {
+		return nil, fmt.Errorf("must have at least %d entry", *f.Min)
+	}
+	list := RefList{Given: true}
+	for i, one := range raws {
+		item, err := parseItem(one)
+		if err != nil {
+			return nil, fmt.Errorf("entry %d %w", i, err)
+		}
+		if item.ID == 0 && len(item.Text) == 0 {
+			return nil, fmt.Errorf("entry %d names no resource", i)
+		}
+		list.Items = append(list.Items, item)
+	}
+	return list, nil
+}
+
+func parseItem(raw json.RawMessage) (RefItem, error) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil || members == nil {
+		return RefItem{}, fmt.Errorf("must be an object")
+	}
+	item := RefItem{Text: map[string]string{}}
+	if id, ok := members["id"]; ok && string(id) != "null" {
+		if json.Unmarshal(id, &item.ID) != nil || item.ID < 1 {
+			return item, fmt.Errorf("has an id that is no positive number")
+		}
+	}
+	for name, value := range members {
+		var text string
+		if json.Unmarshal(value, &text) == nil && text != "" {
+			item.Text[name] = text
+		}
+	}
+	item.Type = item.Text["type"]
+	return item, nil
+}
+
+// missing lists the required fields that were not given or are null.
+func (t *Type) missing(members map[string]json.RawMessage, put bool) []*problem.Problem {
+	var names []string
+	for _, f := range t.Fields {
+		if f.ReadOnly || f.Name == "type" {
+			continue
+		}
+		required := f.OnPost
+		if put {
+			required = f.OnPut
+		}
+		if _, ok := members[f.Name]; required && !ok {
+			if _, instead := members[f.Unless]; !instead {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	return missingFields(names)
+}
+
+func missingFields(names []string) []*problem.Problem {
+	if len(names) == 0 {
+		return nil
+	}
+	p := problem.New(http.StatusBadRequest, "MissingRequiredField", "required and missing: %s", strings.Join(names, ", "))
+	p.Fields = names
+	return []*problem.Problem{p}
+}

@@ -1,0 +1,270 @@
+package resource
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"portolan/internal/problem"
+)
+
+// projection is a parsed fields parameter.
+type projection struct {
+	only   *branch // nil: everything
+	not    *branch // nil: nothing left out
+	embeds []*embed
+}
+
+// branch is a tree of member names; a leaf takes its member whole.
+type branch struct {
+	order []string
+	below map[string]*branch
+}
+
+// embed is a subcollection to inline, with those inside it.
+type embed struct {
+	name  string
+	inner []*embed
+}
+
+// maxFields bounds the names of one fields parameter, maxEmbedDepth how deep embed goes.
+const (
+	maxFields     = 200
+	maxEmbedDepth = 4
+)
+
+func (b *branch) add(path []string) *branch {
+	if b == nil {
+		b = &branch{below: map[string]*branch{}}
+	}
+	below, ok := b.below[path[0]]
+	if !ok {
+		b.order = append(b.order, path[0])
+	}
+	switch {
+	case len(path) == 1:
+		b.below[path[0]] = nil
+	case ok && below == nil: // the whole member is taken already
+	default:
+		b.below[path[0]] = below.add(path[1:])
+	}
+	return b
+}
+
+// parseFields reads the forms of fields: names, not(names), embed(subcollections).
+func (a *API) parseFields(text string, s scope) (*projection, error) {
+	bad := func(format string, args ...any) error { return problem.Query("fields", format, args...) }
+	p := &projection{}
+	parts, err := splitTop(text)
+	if err != nil {
+		return nil, bad("%v", err)
+	}
+	if len(parts) > maxFields {
+		return nil, bad("has more than %d names", maxFields)
+	}
+	for _, part := range parts {
+		if inner, ok := call(part, "not"); ok {
+			for name := range strings.SplitSeq(inner, ",") {
+				path, err := s.fieldPath(name)
+				if err != nil {
+					return nil, err
+				}
+				p.not = p.not.add(path)
+			}
+			continue
+		}
+		if inner, ok := call(part, "embed"); ok {
+			for name := range strings.SplitSeq(inner, ",") {
+				if err := a.addEmbed(p, strings.Split(strings.TrimSpace(name), "."), s); err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
+		path, err := s.fieldPath(part)
+		if err != nil {
+			return nil, err
+		}
+		p.only = p.only.add(path)
+	}
+	return p, nil
+}
+
+func call(part, form string) (string, bool) {
+	inner, ok := strings.CutPrefix(part, form+"(")
+	if !ok {
+		return "", false
+	}
+	return strings.CutSuffix(inner, ")")
+}
+
+// splitTop splits at the commas that stand outside of parentheses.
+func splitTop(text string) (parts []string, err error) {
+	depth, from := 0, 0
+	for i := range len(text) {
+		switch text[i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ',':
+			if depth == 0 {
+				parts, from = append(parts, strings.TrimSpace(text[from:i])), i+1
+			}
+		}
+		if depth < 0 || depth > 1 {
+			return nil, fmt.Errorf("at position %d: parentheses do not match", i+1)
+		}
+	}
+	if depth != 0 {
+		return nil, fmt.Errorf("at position %d: parentheses do not match", len(text)+1)
+	}
+	return append(parts, strings.TrimSpace(text[from:])), nil
+}
+
+// fieldPath reads a dotted name whose first part is a field of the scope's types.
+func (s scope) fieldPath(name string) ([]string, error) {
+	path := strings.Split(strings.TrimSpace(name), ".")
+	if len(path) > 8 {
+		return nil, problem.Query("fields", "%q has more than 8 parts", name)
+	}
+	for _, part := range path {
+		if part == "" || strings.ContainsAny(part, "()") {
+			return nil, problem.Query("fields", "%q is not the name of a field", name)
+		}
+	}
+	if path[0] != "_links" && path[0] != "_embedded" && s.find(path[0]) == nil {
+		return nil, s.unknown("fields", "InvalidQueryParameter", path)
+	}
+	return path, nil
+}
+
+func (a *API) addEmbed(p *projection, path []string, s scope) error {
+	if len(path) > maxEmbedDepth {
+		return problem.Query("fields", "embed goes deeper than %d", maxEmbedDepth)
+	}
+	types := s.types
+	list := &p.embeds
+	for _, name := range path {
+		var sub *Sub
+		for _, t := range types {
+			if found := t.Collection.sub(name); found != nil && found.Relation != Unbuilt {
+				sub = found
+			}
+		}
+		if sub == nil {
+			return problem.Query("fields", "embed: %q is no subcollection here", name)
+		}
+		types = a.itemTypes(sub)
+		var at *embed
+		for _, e := range *list {
+			if e.name == name {
+				at = e
+			}
+		}
+		if at == nil {
+			at = &embed{name: name}
+			*list = append(*list, at)
+		}
+		list = &at.inner
+	}
+	return nil
+}
+
+// member is one member of a JSON object.
+type member struct {
+	name string
+	raw  json.RawMessage
+}
+
+// members reads an object's members in their order.
+func members(object []byte) ([]member, error) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	var all []member
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		text, ok := name.(string)
+		if !ok {
+			return nil, fmt.Errorf("a member's name is %v", name)
+		}
+		m := member{name: text}
+		if err := d.Decode(&m.raw); err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// apply keeps of an object what the projection asks for.
+func (p *projection) apply(object []byte) ([]byte, error) {
+	var err error
+	if p.only != nil {
+		if object, err = p.only.keep(object); err != nil {
+			return nil, err
+		}
+	}
+	if p.not != nil {
+		object, err = p.not.drop(object)
+	}
+	return object, err
+}
+
+func (b *branch) keep(object []byte) ([]byte, error) {
+	all, err := members(object)
+	if err != nil {
+		return nil, err
+	}
+	out := []byte{'{'}
+	for _, name := range b.order {
+		for _, m := range all {
+			if m.name != name {
+				continue
+			}
+			if below := b.below[name]; below != nil && m.raw[0] == '{' {
+				if m.raw, err = below.keep(m.raw); err != nil {
+					return nil, err
+				}
+			}
+			out = appendMember(out, m)
+		}
+	}
+	return append(out, '}'), nil
+}
+
+func (b *branch) drop(object []byte) ([]byte, error) {
+	all, err := members(object)
+	if err != nil {
+		return nil, err
+	}
+	out := []byte{'{'}
+	for _, m := range all {
+		below, named := b.below[m.name]
+		switch {
+		case named && below == nil:
+			continue
+		case named && m.raw[0] == '{':
+			if m.raw, err = below.drop(m.raw); err != nil {
+				return nil, err
+			}
+		}
+		out = appendMember(out, m)
+	}
+	return append(out, '}'), nil
+}
+
+func appendMember(out []byte, m member) []byte {
+	if len(out) > 1 {
+		out = append(out, ',')
+	}
+	out = appendString(out, m.name)
+	out = append(out, ':')
+	return append(out, m.raw...)
+}

@@ -1,0 +1,281 @@
+package resource
+
+import (
+	"errors"
+	"mime"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// MaxURL is the longest path and query that is read, in bytes.
+const MaxURL = 16 << 10
+
+// Serve answers a request below Base, or gives the problem that the door words. The caller is in
+// the request's context.
+func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
+	caller, ok := CallerOf(r.Context())
+	if !ok {
+		return problem.New(http.StatusUnauthorized, "InvalidAuthorizationToken", "credentials are needed")
+	}
+	if len(r.URL.RequestURI()) > MaxURL {
+		return problem.New(http.StatusRequestURITooLong, "URITooLong", "the request's URL is longer than %d bytes", MaxURL)
+	}
+	if path := r.URL.EscapedPath(); strings.HasSuffix(path, "/") {
+		to := strings.TrimRight(path, "/")
+		if r.URL.RawQuery != "" {
+			to += "?" + r.URL.RawQuery
+		}
+		w.Header().Set("Location", to)
+		w.WriteHeader(http.StatusPermanentRedirect)
+		return nil
+	}
+	t, err := a.route(r, caller)
+	if err != nil {
+		return err
+	}
+	methods := t.methods()
+	switch {
+	case r.Method == http.MethodOptions:
+		w.Header().Set("Allow", allow(methods))
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	case r.Method == http.MethodHead && slices.Contains(methods, http.MethodGet):
+	case !slices.Contains(methods, r.Method):
+		w.Header().Set("Allow", allow(methods))
+		return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", r.Method, allow(methods))
+	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		if t.list {
+			return a.list(w, r, t, caller)
+		}
+		return a.get(w, r, t, caller)
+	}
+	if caller.ReadOnly {
+		return problem.New(http.StatusForbidden, "AccessDenied", "this session may only read")
+	}
+	if !caller.Administrator && (t.collection == nil || !t.collection.OpenWrites) {
+		return problem.New(http.StatusForbidden, "AccessDenied", "%s may read, not change", caller.Name)
+	}
+	return a.write(w, r, t, caller)
+}
+
+// notBuilt is the answer to what is published and not built.
+func notBuilt(path string) error {
+	return problem.New(http.StatusNotImplemented, "NotImplemented", "%s is part of the published API and not built in this release; see docs/status.md", path)
+}
+
+// route finds what a path names.
+func (a *API) route(r *http.Request, caller Caller) (t target, err error) {
+	path := strings.TrimPrefix(r.URL.Path, a.Base)
+	if path == "" {
+		return target{root: true, list: true}, nil
+	}
+	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	none := problem.New(http.StatusNotFound, "ResourceNotFound", "there is nothing at %s", r.URL.Path)
+	unknown := func() error {
+		if a.Published != nil && a.Published(r.Method, parts) {
+			return notBuilt(r.URL.Path)
+		}
+		return none
+	}
+	if id, ok := number(parts[0]); ok {
+		if len(parts) != 1 {
+			return t, none
+		}
+		return target{any: true, id: id}, nil
+	}
+	t.collection = a.byName[parts[0]]
+	if t.collection == nil || len(parts) > 4 {
+		return t, unknown()
+	}
+	if len(parts) == 1 {
+		t.list = true
+		return t, nil
+	}
+	var ok bool
+	if t.id, ok = number(parts[1]); !ok {
+		alias := t.collection.Aliases[parts[1]]
+		if alias == nil {
+			return t, unknown()
+		}
+		if t.id, err = alias(caller); err != nil {
+			return t, err
+		}
+	}
+	if len(parts) == 2 {
+		return t, nil
+	}
+	t.sub = t.collection.sub(parts[2])
+	if t.sub == nil || t.sub.Relation == Unbuilt {
+		return t, unknown()
+	}
+	if len(parts) == 3 {
+		t.list = true
+		return t, nil
+	}
+	if t.item, ok = number(parts[3]); !ok || !t.sub.Item && !t.sub.Drop {
+		return t, unknown()
+	}
+	return t, nil
+}
+
+// number reads an id.
+func number(text string) (int64, bool) {
+	if text == "" || len(text) > 18 {
+		return 0, false
+	}
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && n > 0
+}
+
+// locate reads the resource a target names.
+func (a *API) locate(tx *store.Tx, t target, caller Caller) (*store.Resource, error) {
+	if t.sub == nil {
+		return a.find(tx, t.collection, t.id, caller)
+	}
+	if err := a.exists(tx, t.collection, t.id, caller); err != nil {
+		return nil, err
+	}
+	q := a.subQuery(t.collection, t.sub, t.id, caller)
+	q.Where = store.All{hasID(t.item), q.Where}
+	n, err := tx.Count(q)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, problem.NotFound("there is no resource %d in %s/%d/%s", t.item, t.collection.Name, t.id, t.sub.Name)
+	}
+	if q.From != store.Resources {
+		return a.findIn(tx, a.byName["transactions"], t.item)
+	}
+	return tx.Get(t.item)
+}
+
+// etag is a resource's entity tag: its number and its version (RFC 9110 section 8.8.3).
+func etag(r *store.Resource) string {
+	return `"` + strconv.FormatInt(r.ID, 10) + "." + strconv.FormatInt(r.Version, 10) + `"`
+}
+
+func (a *API) get(w http.ResponseWriter, r *http.Request, t target, caller Caller) error {
+	var types []*Type
+	switch {
+	case t.any:
+		types = a.allTypes()
+	case t.sub != nil:
+		types = a.itemTypes(t.sub)
+	default:
+		types = t.collection.Types
+	}
+	o, err := a.options(r, scope{a, types}, false)
+	if err != nil {
+		return err
+	}
+	var body []byte
+	err = a.Store.View(r.Context(), func(tx *store.Tx) error {
+		if t.any && t.id == RootID {
+			body = a.rootDocument(o.media == asHAL || o.media == asHTML)
+			return nil
+		}
+		row, err := a.locate(tx, t, caller)
+		if err != nil {
+			return err
+		}
+		w.Header().Set("ETag", etag(row))
+		body, err = a.renderer(tx, o.media).one(make([]byte, 0, 4096), row, o.fields, caller, nil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if o.media == asHTML {
+		if body, err = htmlOne(nil, body, r.URL.Path, a.Base); err != nil {
+			return err
+		}
+	}
+	send(w, r, http.StatusOK, o.media, body)
+	return nil
+}
+
+func send(w http.ResponseWriter, r *http.Request, status int, m media, body []byte) {
+	w.Header().Set("Content-Type", m.String()+contentSuffix(m))
+	w.Header().Add("Vary", "Accept")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // the client's going is the client's affair
+	}
+}
+
+// rootDocument is the resource that a configuration's up link names.
+func (a *API) rootDocument(links bool) []byte {
+	b := []byte(`{"id":1,"type":"AddressManager","name":"Portolan","userDefinedFields":null,"version":`)
+	b = appendString(b, a.Version)
+	b = append(b, `,"hostname":`...)
+	b = appendString(b, a.Hostname)
+	if links {
+		b = append(b, `,"_links":{"self":{"href":"`+a.Base+`/1"},"configurations":{"href":"`+a.Base+`/configurations"}}`...)
+	}
+	return append(b, '}')
+}
+
+// checkContentType refuses a body in a form that is not read here.
+func checkContentType(r *http.Request) error {
+	if r.Method == http.MethodPatch {
+		return CheckContentType(r, "application/merge-patch+json", "application/json", "application/hal+json")
+	}
+	return CheckContentType(r, "application/hal+json", "application/json")
+}
+
+// CheckContentType refuses a body that is of none of the allowed media types, in another character
+// set than UTF-8, or compressed.
+func CheckContentType(r *http.Request, allowed ...string) error {
+	values := r.Header.Values("Content-Type")
+	if len(values) == 1 {
+		kind, params, err := mime.ParseMediaType(values[0])
+		charset := strings.ToLower(params["charset"])
+		if err == nil && slices.Contains(allowed, kind) && (charset == "" || charset == "utf-8") {
+			if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+				return problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "Content-Encoding: a compressed body is not read here")
+			}
+			return nil
+		}
+	}
+	return problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "Content-Type: expected %s", strings.Join(allowed, " or "))
+}
+
+// checkIfMatch refuses a change to a resource that has changed since (RFC 9110 section 13.1.1).
+func checkIfMatch(r *http.Request, row *store.Resource) error {
+	header := strings.Join(r.Header.Values("If-Match"), ",")
+	if strings.TrimSpace(header) == "" {
+		return nil
+	}
+	for tag := range strings.SplitSeq(header, ",") {
+		if tag = strings.TrimSpace(tag); tag == "*" || tag == etag(row) {
+			return nil
+		}
+	}
+	return problem.New(http.StatusPreconditionFailed, "PreconditionFailed", "If-Match: the resource has changed; its entity tag is now %s", etag(row))
+}
+
+// remote is the client's address without its port.
+func remote(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// asNotFound reports whether the error is a row that is not there.
+func asNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }

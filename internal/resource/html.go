@@ -1,0 +1,161 @@
+package resource
+
+import (
+	"encoding/json"
+	"html"
+	"strconv"
+	"strings"
+)
+
+// The HTML forms are for a person with a browser: the same data, with links that can be followed.
+
+const htmlHead = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>%TITLE%</title><style>
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:80rem;padding:0 1rem;color:#1b2733;background:#fff}
+a{color:#0b5cad}h1{font-size:1.3rem}table{border-collapse:collapse;width:100%}
+th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid #dde3e9}
+th{font-weight:600;background:#f4f6f8}code{font:13px ui-monospace,monospace}nav{margin:1rem 0}
+@media(prefers-color-scheme:dark){body{background:#11171d;color:#d9e2ea}a{color:#6db3ff}th{background:#1b242d}th,td{border-color:#2b3742}}
+</style></head><body><nav><a href="%BASE%">everything</a> · <a href="/api/docs">API</a></nav><h1>%TITLE%</h1>
+`
+
+func pageHead(title, base string) string {
+	return strings.NewReplacer("%TITLE%", html.EscapeString(title), "%BASE%", html.EscapeString(base)).Replace(htmlHead)
+}
+
+// htmlRows writes a list as a table.
+type htmlRows struct{ path, base string }
+
+func (h htmlRows) begin(b []byte) []byte {
+	b = append(b, pageHead(h.path, h.base)...)
+	return append(b, "<table><thead><tr><th>id</th><th>type</th><th>name</th><th>what it holds</th></tr></thead><tbody>\n"...)
+}
+
+func (h htmlRows) row(b []byte, object []byte, _ bool) ([]byte, error) {
+	all, err := members(object)
+	if err != nil {
+		return b, err
+	}
+	cells := map[string]json.RawMessage{}
+	for _, m := range all {
+		cells[m.name] = m.raw
+	}
+	b = append(b, "<tr><td>"...)
+	if link := href(cells["_links"], "self"); link != "" {
+		b = append(b, anchor(link, string(cells["id"]))...)
+	} else {
+		b = append(b, html.EscapeString(string(cells["id"]))...)
+	}
+	b = append(b, "</td><td>"...)
+	b = append(b, html.EscapeString(text(cells["type"]))...)
+	b = append(b, "</td><td>"...)
+	b = append(b, html.EscapeString(text(cells["name"]))...)
+	b = append(b, "</td><td>"...)
+	for _, m := range all {
+		switch m.name {
+		case "id", "type", "name", "_links", "_embedded":
+			continue
+		}
+		if string(m.raw) == "null" {
+			continue
+		}
+		b = append(b, "<code>"...)
+		b = append(b, html.EscapeString(m.name)...)
+		b = append(b, "</code> "...)
+		b = append(b, value(m.raw)...)
+		b = append(b, "; "...)
+	}
+	return append(b, "</td></tr>\n"...), nil
+}
+
+func (h htmlRows) end(b []byte, f footer) []byte {
+	b = append(b, "</tbody></table><p>"...)
+	b = strconv.AppendInt(b, f.count, 10)
+	b = append(b, " resources"...)
+	if f.hasTotal {
+		b = append(b, " of "...)
+		b = strconv.AppendInt(b, f.total, 10)
+	}
+	b = append(b, "</p><nav>"...)
+	if f.prev != "" {
+		b = append(b, anchor(f.prev, "previous page")...)
+		b = append(b, ' ')
+	}
+	if f.next != "" {
+		b = append(b, anchor(f.next, "next page")...)
+	}
+	return append(b, "</nav></body></html>\n"...)
+}
+
+// htmlOne writes one resource as a page.
+func htmlOne(b []byte, object []byte, path, base string) ([]byte, error) {
+	all, err := members(object)
+	if err != nil {
+		return nil, err
+	}
+	b = append(b, pageHead(path, base)...)
+	b = append(b, "<table><tbody>\n"...)
+	for _, m := range all {
+		b = append(b, "<tr><th>"...)
+		b = append(b, html.EscapeString(m.name)...)
+		b = append(b, "</th><td>"...)
+		if m.name == "_links" {
+			links, err := members(m.raw)
+			if err != nil {
+				return nil, err
+			}
+			for _, l := range links {
+				b = append(b, anchor(href(m.raw, l.name), l.name)...)
+				b = append(b, ' ')
+			}
+		} else {
+			b = append(b, value(m.raw)...)
+		}
+		b = append(b, "</td></tr>\n"...)
+	}
+	return append(b, "</tbody></table></body></html>\n"...), nil
+}
+
+func anchor(link, words string) string {
+	return `<a href="` + html.EscapeString(link) + `">` + html.EscapeString(words) + `</a>`
+}
+
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// href gives a link by its name out of a _links object.
+func href(links json.RawMessage, name string) string {
+	var all map[string]struct {
+		Href string `json:"href"`
+	}
+	if json.Unmarshal(links, &all) != nil {
+		return ""
+	}
+	return all[name].Href
+}
+
+// value writes a value; an inlined reference becomes a link to what it refers to.
+func value(raw json.RawMessage) string {
+	var ref struct {
+		ID    json.Number     `json:"id"`
+		Type  string          `json:"type"`
+		Name  string          `json:"name"`
+		Links json.RawMessage `json:"_links"`
+	}
+	if json.Unmarshal(raw, &ref) == nil && ref.Links != nil {
+		words := ref.Name
+		if words == "" {
+			words = ref.Type + " " + ref.ID.String()
+		}
+		return anchor(href(ref.Links, "self"), words)
+	}
+	if s := text(raw); s != "" {
+		return html.EscapeString(s)
+	}
+	return "<code>" + html.EscapeString(string(raw)) + "</code>"
+}

@@ -1,0 +1,354 @@
+package resource
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"portolan/internal/store"
+)
+
+// flushAt is how many bytes of a list gather before they are sent; batch is how many rows wait
+// for their inlined references.
+const (
+	flushAt = 64 << 10
+	batch   = 256
+)
+
+// subQuery selects what a subcollection of a resource holds, as far as the caller may see it.
+func (a *API) subQuery(c *Collection, s *Sub, id int64, caller Caller) store.Query {
+	q := store.Query{From: store.Resources}
+	if s.Relation == History {
+		q.From, q.Where = store.Transactions, store.Touching{Resource: id}
+		return q
+	}
+	var all store.All
+	switch s.Relation {
+	case Children:
+		all = append(all, store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: id})
+	case Linked:
+		all = append(all, store.LinkedFrom{Source: id, Field: s.Field})
+	case Linking:
+		all = append(all, store.LinksTo{Target: id, Field: s.Field})
+	}
+	if s.Items[0] != "*" {
+		all = append(all, a.inCollections(s.Items, caller))
+	} else {
+		all = append(all, a.visible(caller))
+	}
+	q.Where = all
+	return q
+}
+
+func inCollection(name string) store.Expr {
+	return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"collection"}}, Op: "eq", Value: name}
+}
+
+func (a *API) inCollections(names []string, caller Caller) store.Expr {
+	var any store.Any
+	for _, name := range names {
+		one := store.All{inCollection(name)}
+		if visible := a.byName[name].Visible; visible != nil {
+			if e := visible(caller); e != nil {
+				one = append(one, e)
+			}
+		}
+		if len(one) == 1 {
+			any = append(any, one[0])
+		} else {
+			any = append(any, one)
+		}
+	}
+	if len(any) == 1 {
+		return any[0]
+	}
+	return any
+}
+
+// visible is the condition for lists that span collections.
+func (a *API) visible(caller Caller) store.Expr {
+	var all store.All
+	for _, c := range a.collections {
+		switch {
+		case c.From != store.Resources:
+		case c.Hidden:
+			all = append(all, store.Not{Expr: inCollection(c.Name)})
+		case c.Visible != nil:
+			if e := c.Visible(caller); e != nil {
+				all = append(all, store.Any{store.Not{Expr: inCollection(c.Name)}, e})
+			}
+		}
+	}
+	return all
+}
+
+// listQuery gives the query of a list target and the types it may hold.
+func (a *API) listQuery(t target, caller Caller) (store.Query, scope) {
+	switch {
+	case t.root:
+		return store.Query{From: store.Resources, Where: a.visible(caller)}, scope{a, a.allTypes()}
+	case t.sub != nil:
+		return a.subQuery(t.collection, t.sub, t.id, caller), scope{a, a.itemTypes(t.sub)}
+	case t.collection.From != store.Resources:
+		return store.Query{From: t.collection.From, Where: store.All{}}, scope{a, t.collection.Types}
+	}
+	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.collection.Name}, caller)}, scope{a, t.collection.Types}
+}
+
+// lister gathers a list's bytes and sends them when there are enough.
+type lister struct {
+	w       http.ResponseWriter
+	buf     []byte
+	started bool
+	head    bool
+	status  func()
+}
+
+func (l *lister) flush() error {
+	if !l.started {
+		l.started = true
+		l.status()
+	}
+	if l.head || len(l.buf) == 0 {
+		l.buf = l.buf[:0]
+		return nil
+	}
+	_, err := l.w.Write(l.buf)
+	l.buf = l.buf[:0]
+	return err
+}
+
+// list answers GET of a list. It streams: the memory it takes does not grow with the page. When
+// it fails after the first bytes went out, the connection is cut, so that no client takes a part
+// for the whole.
+func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Caller) error {
+	q, s := a.listQuery(t, caller)
+	o, err := a.options(r, s, true)
+	if err != nil {
+		return err
+	}
+	if o.where != nil {
+		q.Where = store.All{q.Where, o.where}
+	}
+	q.Order, q.Limit, q.Offset = o.order, o.limit+1, o.offset
+	l := &lister{w: w, head: r.Method == http.MethodHead, status: func() {
+		w.Header().Set("Content-Type", o.media.String()+contentSuffix(o.media))
+		w.Header().Add("Vary", "Accept")
+		w.WriteHeader(http.StatusOK)
+	}}
+	err = a.Store.View(r.Context(), func(tx *store.Tx) error {
+		if t.sub != nil {
+			if err := a.exists(tx, t.collection, t.id, caller); err != nil {
+				return err
+			}
+		}
+		var total int64
+		if o.total {
+			var err error
+			if total, err = tx.Count(store.Query{From: q.From, Where: q.Where}); err != nil {
+				return err
+			}
+		}
+		return a.page(tx, l, r, q, s, o, total, caller)
+	})
+	if err != nil && l.started {
+		if r.Context().Err() == nil {
+			a.Log.ErrorContext(r.Context(), "a list was cut short", "path", r.URL.Path, "error", err)
+		}
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+func contentSuffix(m media) string {
+	if m == asHTML || m == asCSV {
+		return "; charset=utf-8"
+	}
+	return ""
+}
+
+// formatter writes the rows of a list in one media type.
+type formatter interface {
+	begin(b []byte) []byte
+	row(b []byte, object []byte, first bool) ([]byte, error)
+	end(b []byte, f footer) []byte
+}
+
+// footer is what is known once the last row was read.
+type footer struct {
+	count, total int64
+	hasTotal     bool
+	prev, next   string
+}
+
+func (a *API) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s scope, o options, total int64, caller Caller) error {
+	rd := a.renderer(tx, o.media)
+	var form formatter = jsonRows{}
+	switch o.media {
+	case asCSV:
+		form = newCSVRows(s, o.fields)
+	case asHTML:
+		form = htmlRows{path: r.URL.Path, base: a.Base}
+	}
+	l.buf = form.begin(l.buf)
+	var count int64
+	more := false
+	waiting := make([]*store.Resource, 0, batch)
+	var scratch []byte
+	drain := func() error {
+		if err := rd.load(); err != nil {
+			return err
+		}
+		for _, row := range waiting {
+			if _, ok := form.(jsonRows); ok && o.fields == nil { // straight into the buffer
+				if count > 0 {
+					l.buf = append(l.buf, ',')
+				}
+				var err error
+				if l.buf, err = rd.append(l.buf, row, nil); err != nil {
+					return err
+				}
+			} else {
+				var err error
+				if scratch, err = rd.project(scratch[:0], row, o.fields, caller, nil); err != nil {
+					return err
+				}
+				if l.buf, err = form.row(l.buf, scratch, count == 0); err != nil {
+					return err
+				}
+			}
+			count++
+			if len(l.buf) >= flushAt {
+				if err := l.flush(); err != nil {
+					return err
+				}
+			}
+		}
+		waiting = waiting[:0]
+		return nil
+	}
+	err := tx.List(q, func(row *store.Resource) error {
+		if count+int64(len(waiting)) == o.limit {
+			more = true
+			return nil
+		}
+		rd.want(row)
+		if waiting = append(waiting, row); len(waiting) == batch {
+			return drain()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := drain(); err != nil {
+		return err
+	}
+	f := footer{count: count, total: total, hasTotal: o.total}
+	f.prev, f.next = pageLinks(r, o, more)
+	l.buf = form.end(l.buf, f)
+	return l.flush()
+}
+
+// jsonRows writes a list as JSON: data first, because the count is known last.
+type jsonRows struct{}
+
+func (jsonRows) begin(b []byte) []byte { return append(b, `{"data":[`...) }
+
+func (jsonRows) row(b []byte, object []byte, first bool) ([]byte, error) {
+	if !first {
+		b = append(b, ',')
+	}
+	return append(b, object...), nil
+}
+
+func (jsonRows) end(b []byte, f footer) []byte {
+	b = append(b, `],"count":`...)
+	b = strconv.AppendInt(b, f.count, 10)
+	if f.hasTotal {
+		b = append(b, `,"totalCount":`...)
+		b = strconv.AppendInt(b, f.total, 10)
+	}
+	if f.prev != "" || f.next != "" {
+		b = append(b, `,"_links":{`...)
+		if f.prev != "" {
+			b = append(b, `"prev":{"href":`...)
+			b = append(appendString(b, f.prev), '}')
+		}
+		if f.prev != "" && f.next != "" {
+			b = append(b, ',')
+		}
+		if f.next != "" {
+			b = append(b, `"next":{"href":`...)
+			b = append(appendString(b, f.next), '}')
+		}
+		b = append(b, '}')
+	}
+	return append(b, '}', '\n')
+}
+
+// exists gives a 404 where the resource is not in the collection or the caller may not see it.
+func (a *API) exists(tx *store.Tx, c *Collection, id int64, caller Caller) error {
+	_, err := a.find(tx, c, id, caller)
+	return err
+}
+
+// find reads one resource of a collection; nil stands for any collection.
+func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store.Resource, error) {
+	if c != nil && c.From != store.Resources {
+		return a.findIn(tx, c, id)
+	}
+	r, err := tx.Get(id)
+	if err != nil {
+		return nil, store.Problem(err, "there is no resource %d%s", id, within(c))
+	}
+	if c != nil && r.Collection != c.Name || c == nil && a.byName[r.Collection].Hidden {
+		return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
+	}
+	if visible := a.byName[r.Collection].Visible; visible != nil {
+		if e := visible(caller); e != nil {
+			n, err := tx.Count(store.Query{From: store.Resources, Where: store.All{hasID(id), e}})
+			if err != nil {
+				return nil, err
+			}
+			if n == 0 {
+				return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
+			}
+		}
+	}
+	return r, nil
+}
+
+func hasID(id int64) store.Expr {
+	return store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "eq", Value: id}
+}
+
+func within(c *Collection) string {
+	if c == nil {
+		return ""
+	}
+	return " in " + c.Name
+}
+
+func (a *API) findIn(tx *store.Tx, c *Collection, id int64) (found *store.Resource, err error) {
+	err = tx.List(store.Query{From: c.From, Where: hasID(id), Limit: 1}, func(r *store.Resource) error {
+		copied := *r
+		copied.Body = slices.Clone(r.Body)
+		found = &copied
+		return nil
+	})
+	if err == nil && found == nil {
+		err = store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
+	}
+	return found, err
+}
+
+// Find reads one resource of a collection as the caller sees it; collection "" means any.
+func (a *API) Find(ctx context.Context, collection string, id int64, caller Caller) (r *store.Resource, err error) {
+	err = a.Store.View(ctx, func(tx *store.Tx) error {
+		r, err = a.find(tx, a.byName[collection], id, caller)
+		return err
+	})
+	return r, err
+}

@@ -1,0 +1,312 @@
+package resource
+
+import (
+	"fmt"
+	"strconv"
+
+	"portolan/internal/store"
+)
+
+// RootID is the id of the root resource, which a configuration's up link names.
+const RootID = 1
+
+// plan is what the links of a collection's resources look like, made once.
+type plan struct {
+	list  string // /api/v2/networks
+	one   string // /api/v2/networks/
+	subs  []string
+	above string // the path of the only collection a parent can be in, else empty
+	root  string // /api/v2/
+}
+
+func newPlan(base string, c *Collection) *plan {
+	p := &plan{list: base + "/" + c.Name, one: base + "/" + c.Name + "/", root: base + "/"}
+	if len(c.Parents) == 1 {
+		p.above = base + "/" + c.Parents[0] + "/"
+	}
+	for _, s := range c.Subs {
+		p.subs = append(p.subs, s.Name)
+	}
+	return p
+}
+
+// renderer writes resources within one snapshot. It remembers what it has inlined.
+type renderer struct {
+	api     *API
+	tx      *store.Tx
+	links   bool
+	heads   map[int64]store.Head
+	inlined map[int64][]byte
+	wanted  []int64
+}
+
+func (a *API) renderer(tx *store.Tx, m media) *renderer {
+	return &renderer{api: a, tx: tx, links: m == asHAL || m == asHTML, heads: map[int64]store.Head{}, inlined: map[int64][]byte{}}
+}
+
+// want notes what a row will need of other resources.
+func (rd *renderer) want(r *store.Resource) {
+	add := func(id int64) {
+		if id > RootID {
+			if _, ok := rd.heads[id]; !ok {
+				rd.wanted = append(rd.wanted, id)
+			}
+		}
+	}
+	t := rd.api.types[r.Type]
+	if t == nil {
+		return
+	}
+	for _, f := range t.refs {
+		switch f.Column {
+		case "configuration":
+			add(r.Configuration)
+		case "parent":
+			add(r.Parent)
+		}
+	}
+	for _, ref := range r.Refs {
+		add(ref.Target)
+	}
+	if rd.links && rd.api.plans[t.Collection].above == "" && len(t.Collection.Parents) > 0 {
+		add(r.Parent)
+	}
+}
+
+// load reads the heads that were wanted, in one query for many.
+func (rd *renderer) load() error {
+	if len(rd.wanted) == 0 {
+		return nil
+	}
+	unique := rd.wanted[:0]
+	seen := map[int64]bool{}
+	for _, id := range rd.wanted {
+		if !seen[id] {
+			seen[id] = true
+			unique = append(unique, id)
+		}
+	}
+	err := rd.tx.Heads(unique, rd.heads)
+	rd.wanted = rd.wanted[:0]
+	return err
+}
+
+// append writes one resource. Its heads must be loaded.
+func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string) ([]byte, error) {
+	t := rd.api.types[r.Type]
+	if t == nil {
+		return nil, fmt.Errorf("resource %d has the type %s, which is not declared", r.ID, r.Type)
+	}
+	b = append(b, `{"id":`...)
+	b = strconv.AppendInt(b, r.ID, 10)
+	b = append(b, `,"type":`...)
+	b = appendString(b, r.Type)
+	b = append(b, `,"name":`...)
+	if r.Name == "" {
+		b = append(b, "null"...)
+	} else {
+		b = appendString(b, r.Name)
+	}
+	if len(r.Body) > 2 {
+		b = append(b, ',')
+		b = append(b, r.Body[1:len(r.Body)-1]...)
+	}
+	for _, f := range t.refs {
+		b = append(b, ',', '"')
+		b = append(b, f.Name...)
+		b = append(b, '"', ':')
+		if f.Transient {
+			if text, ok := extra[f.Name]; ok {
+				b = appendString(b, text)
+			} else {
+				b = append(b, "null"...)
+			}
+			continue
+		}
+		b = append(b, rd.inline(r, f)...)
+	}
+	if rd.links {
+		b = append(b, ',')
+		b = rd.appendLinks(b, r, t.Collection)
+	}
+	return append(b, '}'), nil
+}
+
+// inline gives the inlined form of a single reference, or null.
+func (rd *renderer) inline(r *store.Resource, f *Field) []byte {
+	var id int64
+	switch f.Column {
+	case "configuration":
+		id = r.Configuration
+	case "parent":
+		id = r.Parent
+	default:
+		for _, ref := range r.Refs {
+			if ref.Field == f.Name {
+				id = ref.Target
+			}
+		}
+	}
+	if id == 0 {
+		return []byte("null")
+	}
+	if b, ok := rd.inlined[id]; ok {
+		return b
+	}
+	head, ok := rd.heads[id]
+	if !ok {
+		return []byte("null")
+	}
+	if f.Column == "parent" && len(f.Refs) == 1 && head.Type != f.Refs[0] {
+		return []byte("null") // the parent is of another type, such as a zone above a zone
+	}
+	b := append([]byte(`{"id":`), strconv.FormatInt(id, 10)...)
+	b = append(b, `,"type":`...)
+	b = appendString(b, head.Type)
+	b = append(b, `,"name":`...)
+	if head.Name == "" {
+		b = append(b, "null"...)
+	} else {
+		b = appendString(b, head.Name)
+	}
+	if rd.links {
+		b = append(b, `,"_links":{"self":{"href":"`...)
+		b = append(b, rd.api.Base+"/"+head.Collection+"/"...)
+		b = strconv.AppendInt(b, id, 10)
+		b = append(b, `"}}`...)
+	}
+	b = append(b, '}')
+	rd.inlined[id] = b
+	return b
+}
+
+func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *Collection) []byte {
+	p := rd.api.plans[c]
+	var digits [20]byte
+	id := strconv.AppendInt(digits[:0], r.ID, 10)
+	b = append(b, `"_links":{"self":{"href":"`...)
+	b = append(b, p.one...)
+	b = append(b, id...)
+	b = append(b, `"},"collection":{"href":"`...)
+	b = append(b, p.list...)
+	b = append(b, `"}`...)
+	if above := rd.above(r, c, p); above != "" {
+		b = append(b, `,"up":{"href":"`...)
+		b = append(b, above...)
+		b = strconv.AppendInt(b, r.Parent, 10)
+		b = append(b, `"}`...)
+	}
+	for _, sub := range p.subs {
+		b = append(b, ',', '"')
+		b = append(b, sub...)
+		b = append(b, `":{"href":"`...)
+		b = append(b, p.one...)
+		b = append(b, id...)
+		b = append(b, '/')
+		b = append(b, sub...)
+		b = append(b, `"}`...)
+	}
+	return append(b, '}')
+}
+
+// above gives the path in front of the parent's id, or nothing where there is no parent.
+func (rd *renderer) above(r *store.Resource, c *Collection, p *plan) string {
+	switch {
+	case r.Parent == 0 || len(c.Parents) == 0 || c.NoUp:
+		return ""
+	case r.Parent == RootID:
+		return p.root
+	case p.above != "":
+		return p.above
+	}
+	head, ok := rd.heads[r.Parent]
+	if !ok {
+		return ""
+	}
+	return rd.api.Base + "/" + head.Collection + "/"
+}
+
+// one renders a single resource with what the projection asks for.
+func (rd *renderer) one(b []byte, r *store.Resource, p *projection, caller Caller, extra map[string]string) ([]byte, error) {
+	rd.want(r)
+	if err := rd.load(); err != nil {
+		return nil, err
+	}
+	return rd.project(b, r, p, caller, extra)
+}
+
+// project renders a resource whose heads are loaded.
+func (rd *renderer) project(b []byte, r *store.Resource, p *projection, caller Caller, extra map[string]string) ([]byte, error) {
+	if p == nil {
+		return rd.append(b, r, extra)
+	}
+	object, err := rd.append(nil, r, extra)
+	if err != nil {
+		return nil, err
+	}
+	if object, err = p.apply(object); err != nil {
+		return nil, err
+	}
+	if len(p.embeds) > 0 {
+		if object, err = rd.embed(object, r, p.embeds, caller); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, object...), nil
+}
+
+// maxEmbedded is the most resources of one embedded subcollection.
+const maxEmbedded = DefaultLimit
+
+// embed adds _embedded to a rendered object.
+func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*embed, caller Caller) ([]byte, error) {
+	object = object[:len(object)-1]
+	if len(object) > 1 {
+		object = append(object, ',')
+	}
+	object = append(object, `"_embedded":{`...)
+	c := rd.api.types[r.Type].Collection
+	first := true
+	for _, e := range embeds {
+		sub := c.sub(e.name)
+		if sub == nil || sub.Relation == Unbuilt {
+			continue
+		}
+		if !first {
+			object = append(object, ',')
+		}
+		first = false
+		object = appendString(object, e.name)
+		object = append(object, ':', '[')
+		q := rd.api.subQuery(c, sub, r.ID, caller)
+		q.Limit = maxEmbedded
+		var rows []*store.Resource
+		if err := rd.tx.List(q, func(row *store.Resource) error {
+			rows = append(rows, row)
+			rd.want(row)
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		if err := rd.load(); err != nil {
+			return nil, err
+		}
+		for i, row := range rows {
+			if i > 0 {
+				object = append(object, ',')
+			}
+			inner, err := rd.append(nil, row, nil)
+			if err != nil {
+				return nil, err
+			}
+			if len(e.inner) > 0 {
+				if inner, err = rd.embed(inner, row, e.inner, caller); err != nil {
+					return nil, err
+				}
+			}
+			object = append(object, inner...)
+		}
+		object = append(object, ']')
+	}
+	return append(object, '}', '}'), nil
+}

@@ -1,0 +1,462 @@
+package resource
+
+import (
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// request is a request that changes something, read and checked as far as that goes without the
+// data.
+type request struct {
+	*http.Request
+	target
+	caller  Caller
+	media   media
+	fields  *projection
+	members map[string]json.RawMessage
+	raw     []byte
+	author  store.Author
+	key     string // Idempotency-Key
+}
+
+// answer is what a change answers.
+type answer struct {
+	status   int
+	body     []byte
+	location string
+	etag     string
+}
+
+// maxComment bounds the comment on a change, maxKey the Idempotency-Key, in bytes.
+const (
+	maxComment = 2000
+	maxKey     = 255
+)
+
+func (a *API) write(w http.ResponseWriter, r *http.Request, t target, caller Caller) error {
+	rq := &request{Request: r, target: t, caller: caller}
+	if err := a.read(w, rq); err != nil {
+		return err
+	}
+	var ans answer
+	err := a.Store.Update(r.Context(), rq.author, func(tx *store.Tx) (err error) {
+		ans, err = a.perform(tx, rq)
+		return err
+	})
+	if err != nil {
+		return wordConflict(err)
+	}
+	if ans.location != "" {
+		w.Header().Set("Location", ans.location)
+	}
+	if ans.etag != "" {
+		w.Header().Set("ETag", ans.etag)
+	}
+	if ans.status == http.StatusNoContent {
+		w.WriteHeader(ans.status)
+		return nil
+	}
+	send(w, r, ans.status, rq.media, ans.body)
+	return nil
+}
+
+// wordConflict words a violation of a unique index that a rule did not foresee.
+func wordConflict(err error) error {
+	if _, ok := problem.As(err); !ok && strings.Contains(err.Error(), "UNIQUE constraint failed") {
+		p := problem.Conflict("ResourceAlreadyExists", "a resource with the same identity exists already")
+		p.Err = err
+		return p
+	}
+	return err
+}
+
+// read reads the request's headers and body.
+func (a *API) read(w http.ResponseWriter, rq *request) error {
+	query, err := parseQuery(rq.Request)
+	if err != nil {
+		return err
+	}
+	if rq.media, err = negotiate(rq.Header.Values("Accept"), []media{asHAL, asJSON}); err != nil {
+		return err
+	}
+	if text, ok, err := one(query, "fields"); err != nil {
+		return err
+	} else if ok {
+		if rq.fields, err = a.parseFields(text, scope{a, a.targetTypes(rq.target)}); err != nil {
+			return err
+		}
+	}
+	comment := rq.Header.Get("x-bcn-change-control-comment")
+	if len(comment) > maxComment || strings.ContainsFunc(comment, unicode.IsControl) {
+		return problem.New(http.StatusBadRequest, "InvalidHeader", "x-bcn-change-control-comment: longer than %d bytes or with control characters", maxComment)
+	}
+	rq.author = store.Author{User: rq.caller.User, Name: rq.caller.Name, Comment: comment}
+	if rq.Method == http.MethodPost {
+		rq.key = rq.Header.Get("Idempotency-Key")
+		if len(rq.key) > maxKey {
+			return problem.New(http.StatusBadRequest, "InvalidHeader", "Idempotency-Key: longer than %d bytes", maxKey)
+		}
+	}
+	if rq.Method == http.MethodDelete {
+		return nil
+	}
+	prepare := rq.collection.Prepare
+	if prepare == nil || rq.Method != http.MethodPost || rq.sub != nil {
+		if err := checkContentType(rq.Request); err != nil {
+			return err
+		}
+		rq.members, rq.raw, err = ReadBody(w, rq.Request)
+		return err
+	}
+	rq.key, rq.members = "", map[string]json.RawMessage{}
+	if rq.ContentLength != 0 {
+		if err := checkContentType(rq.Request); err != nil {
+			return err
+		}
+		if rq.members, _, err = ReadBody(w, rq.Request); err != nil {
+			return err
+		}
+	}
+	if rq.caller, err = prepare(rq.Request, rq.members, rq.caller); err != nil {
+		return err
+	}
+	rq.author.User, rq.author.Name = rq.caller.User, rq.caller.Name
+	return nil
+}
+
+// targetTypes are the types that the resource of a change may be of.
+func (a *API) targetTypes(t target) []*Type {
+	if t.sub != nil {
+		return a.itemTypes(t.sub)
+	}
+	return t.collection.Types
+}
+
+// perform does what the request asks, inside the transaction.
+func (a *API) perform(tx *store.Tx, rq *request) (answer, error) {
+	c := &Change{Tx: tx, API: a, Caller: rq.caller, Header: rq.Header, Remote: remote(rq.Request), Extra: map[string]string{}}
+	switch {
+	case rq.Method == http.MethodPost:
+		return a.post(c, rq)
+	case rq.Method == http.MethodDelete && rq.sub != nil && rq.sub.Relation != Children:
+		return a.unlink(c, rq)
+	}
+	row, err := a.locate(tx, rq.target, rq.caller)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := checkIfMatch(rq.Request, row); err != nil {
+		return answer{}, err
+	}
+	if rq.Method == http.MethodDelete {
+		return answer{status: http.StatusNoContent}, c.Delete(row)
+	}
+	return a.put(c, rq, row)
+}
+
+func (a *API) post(c *Change, rq *request) (answer, error) {
+	replay, ok, err := a.replay(c.Tx, rq)
+	if err != nil || ok {
+		return replay, err
+	}
+	var row *store.Resource
+	if rq.sub != nil && (rq.sub.Relation == Linked || rq.sub.Relation == Linking) {
+		row, err = a.link(c, rq)
+	} else {
+		row, err = a.create(c, rq)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	ans := answer{status: http.StatusCreated, etag: etag(row),
+		location: a.plans[a.types[row.Type].Collection].one + strconv.FormatInt(row.ID, 10)}
+	if ans.body, err = a.renderer(c.Tx, rq.media).one(nil, row, rq.fields, rq.caller, c.Extra); err != nil {
+		return ans, err
+	}
+	return ans, a.keep(c.Tx, rq, ans)
+}
+
+// create makes a resource in a collection or below a parent.
+func (a *API) create(c *Change, rq *request) (*store.Resource, error) {
+	types := rq.targetTypesForPost(a)
+	var parent *store.Resource
+	if rq.sub != nil {
+		var err error
+		if parent, err = a.find(c.Tx, rq.collection, rq.id, rq.caller); err != nil {
+			return nil, err
+		}
+	}
+	t, problems := pickType(types, rq.members)
+	if t == nil {
+		return nil, problem.Join(problems)
+	}
+	o := t.New()
+	h := o.head()
+	switch {
+	case parent == nil && slices.Contains(t.Collection.Parents, ""):
+	case parent == nil:
+		h.Parent = RootID
+	default:
+		h.Parent, h.Config = parent.ID, parent.Configuration
+		if parent.Collection == "configurations" {
+			h.Config = parent.ID
+		}
+	}
+	problems = append(problems, t.missing(rq.members, false)...)
+	given, more := t.decode(o, rq.members, true)
+	if all := append(problems, more...); len(all) > 0 {
+		return nil, problem.Join(all)
+	}
+	setColumns(t, o)
+	c.Given = given
+	return c.Create(t, o)
+}
+
+func (rq *request) targetTypesForPost(a *API) []*Type {
+	if rq.sub != nil {
+		return a.postTypes(rq.sub)
+	}
+	return rq.collection.Types
+}
+
+// setColumns fills the references that the row itself has, so that rules and answers see them.
+func setColumns(t *Type, o Object) {
+	v := reflect.ValueOf(o).Elem()
+	for _, f := range t.Fields {
+		switch f.Column {
+		case "parent":
+			v.FieldByIndex(f.index).Set(reflect.ValueOf(Ref{ID: o.head().Parent}))
+		case "configuration":
+			v.FieldByIndex(f.index).Set(reflect.ValueOf(Ref{ID: o.head().Config}))
+		}
+	}
+}
+
+// pickType finds the type of a new resource: named in the body, or the only one possible.
+func pickType(types []*Type, members map[string]json.RawMessage) (*Type, []*problem.Problem) {
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = t.Name
+	}
+	raw, ok := members["type"]
+	if !ok || string(raw) == "null" {
+		if len(types) == 1 {
+			return types[0], nil
+		}
+		// Required fields that every type asks for are named in the same answer.
+		missing := []string{"type"}
+		for _, p := range types[0].missing(members, false) {
+			for _, name := range p.Fields {
+				if !slices.ContainsFunc(types, func(t *Type) bool { f := t.byName[name]; return f == nil || !f.OnPost }) {
+					missing = append(missing, name)
+				}
+			}
+		}
+		problems := missingFields(missing)
+		problems[0].Message += " (type is one of " + strings.Join(names, ", ") + ")"
+		return nil, problems
+	}
+	var name string
+	if json.Unmarshal(raw, &name) != nil {
+		return nil, []*problem.Problem{problem.Invalid("type", "must be a string")}
+	}
+	for _, t := range types {
+		if t.Name == name {
+			return t, nil
+		}
+	}
+	return nil, []*problem.Problem{problem.Invalid("type", "%q cannot be made here; these can: %s", name, strings.Join(names, ", "))}
+}
+
+// put replaces (PUT) or changes (PATCH) a resource.
+func (a *API) put(c *Change, rq *request, row *store.Resource) (answer, error) {
+	t := a.types[row.Type]
+	if raw, ok := rq.members["type"]; ok && string(raw) != "null" {
+		var name string
+		if json.Unmarshal(raw, &name) != nil || name != t.Name {
+			return answer{}, problem.Invalid("type", "the type of a resource cannot be changed; it is %s", t.Name)
+		}
+	}
+	old, err := t.object(row)
+	if err != nil {
+		return answer{}, err
+	}
+	fresh, err := t.object(row)
+	if err != nil {
+		return answer{}, err
+	}
+	var problems []*problem.Problem
+	if rq.Method == http.MethodPut {
+		problems = t.missing(rq.members, true)
+		reset(t, fresh)
+	} else if err := mergePatch(t, old, rq.members); err != nil {
+		return answer{}, err
+	}
+	given, more := t.decode(fresh, rq.members, false)
+	if all := append(problems, more...); len(all) > 0 {
+		return answer{}, problem.Join(all)
+	}
+	if rq.Method == http.MethodPut {
+		for _, f := range t.Fields { // what PUT leaves out is set to null, so it is given
+			if !f.ReadOnly && !f.CreateOnly && f.Kind != References {
+				given[f.Name] = true
+			}
+		}
+	}
+	c.Type, c.Old, c.New, c.Row, c.Given = t, old, fresh, row, given
+	written, err := c.update()
+	if err != nil {
+		return answer{}, err
+	}
+	ans := answer{status: http.StatusOK, etag: etag(written)}
+	ans.body, err = a.renderer(c.Tx, rq.media).one(nil, written, rq.fields, rq.caller, c.Extra)
+	return ans, err
+}
+
+// reset sets what a PUT may write to its default, so that a field left out becomes unset. Fields
+// that are never null keep what they have.
+func reset(t *Type, o Object) {
+	v := reflect.ValueOf(o).Elem()
+	for _, f := range t.Fields {
+		if f.ReadOnly || f.CreateOnly || f.Column != "" || !f.Nullable || f.Name == "type" || f.Kind == References {
+			continue
+		}
+		v.FieldByIndex(f.index).SetZero()
+	}
+}
+
+// link adds a resource to a field of many: the body names it by its id.
+func (a *API) link(c *Change, rq *request) (*store.Resource, error) {
+	above, err := a.find(c.Tx, rq.collection, rq.id, rq.caller)
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := rq.members["id"]
+	if !ok {
+		return nil, problem.Join(missingFields([]string{"id"}))
+	}
+	var id int64
+	if json.Unmarshal(raw, &id) != nil || id < 1 {
+		return nil, problem.Invalid("id", "must be the number of a resource")
+	}
+	other, err := c.Tx.Get(id)
+	if asNotFound(err) {
+		return nil, notFoundInlined("id", "there is no resource %d", id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	allowed := a.postTypes(rq.sub)
+	if !slices.Contains(allowed, a.types[other.Type]) {
+		return nil, problem.Invalid("id", "resource %d is of type %s, which cannot be linked here", id, other.Type)
+	}
+	if above.Configuration != 0 && other.Configuration != 0 && above.Configuration != other.Configuration {
+		return nil, problem.Invalid("id", "resource %d lies in another configuration", id)
+	}
+	source, target := above, other
+	if rq.sub.Relation == Linking {
+		source, target = other, above
+	}
+	return other, a.addLink(c, rq, source, target)
+}
+
+func (a *API) addLink(c *Change, rq *request, source, target *store.Resource) error {
+	field := rq.sub.Field
+	f := a.types[source.Type].byName[field]
+	if f != nil && f.Kind == Reference { // the other side holds one: it is set
+		_, err := c.Change(source, func(o Object) {
+			reflect.ValueOf(o).Elem().FieldByIndex(f.index).Set(reflect.ValueOf(Ref{ID: target.ID}))
+		})
+		return err
+	}
+	if f == nil {
+		return problem.Invalid("id", "resource %d, of type %s, has no %s", source.ID, source.Type, field)
+	}
+	targets, err := c.Tx.Links(source.ID, field)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(targets, target.ID) {
+		return problem.Conflict("ResourceAlreadyExists", "resource %d is linked already", target.ID)
+	}
+	return c.Link(source, field, target.ID)
+}
+
+// unlink takes a resource out of a field of many.
+func (a *API) unlink(c *Change, rq *request) (answer, error) {
+	other, err := a.locate(c.Tx, rq.target, rq.caller)
+	if err != nil {
+		return answer{}, err
+	}
+	source, target := rq.id, other.ID
+	if rq.sub.Relation == Linking {
+		source, target = other.ID, rq.id
+	}
+	row, err := c.Tx.Get(source)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusNoContent}, c.Unlink(row, rq.sub.Field, target)
+}
+
+// keptFor is how long an answer is kept for its Idempotency-Key.
+const keptFor = 24 * time.Hour
+
+// fingerprint tells one request from another.
+func (rq *request) fingerprint() string {
+	sum := sha256.New()
+	for _, part := range []string{rq.Method, rq.URL.RequestURI(), rq.media.String()} {
+		sum.Write([]byte(part))
+		sum.Write([]byte{0})
+	}
+	sum.Write(rq.raw)
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// replay gives the answer that was kept for the request's Idempotency-Key, if there is one.
+func (a *API) replay(tx *store.Tx, rq *request) (ans answer, ok bool, err error) {
+	if rq.key == "" {
+		return ans, false, nil
+	}
+	var fingerprint string
+	var created int64
+	err = tx.QueryRow("SELECT request, location, etag, answer, created FROM idempotency WHERE user = ? AND key = ?", rq.caller.User, rq.key).
+		Scan(&fingerprint, &ans.location, &ans.etag, &ans.body, &created)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && created < tx.Now().Add(-keptFor).Unix() {
+		return ans, false, nil
+	}
+	if err != nil {
+		return ans, false, err
+	}
+	if fingerprint != rq.fingerprint() {
+		return ans, false, problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request within %v", keptFor)
+	}
+	ans.status = http.StatusCreated
+	return ans, true, nil
+}
+
+// keep keeps the answer in the transaction of the change, so that both are there or neither.
+func (a *API) keep(tx *store.Tx, rq *request, ans answer) error {
+	if rq.key == "" {
+		return nil
+	}
+	if _, err := tx.Exec("DELETE FROM idempotency WHERE created < ?", tx.Now().Add(-keptFor).Unix()); err != nil {
+		return err
+	}
+	_, err := tx.Exec("INSERT OR REPLACE INTO idempotency (user, key, request, location, etag, answer, created) VALUES (?,?,?,?,?,?,?)",
+		rq.caller.User, rq.key, rq.fingerprint(), ans.location, ans.etag, ans.body, tx.Now().Unix())
+	return err
+}

@@ -1,0 +1,354 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"portolan/internal/address"
+	"portolan/internal/checkin"
+	"portolan/internal/fleet"
+	"portolan/internal/identity"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/swaggest/swgui/v5emb"
+)
+
+// apiHandler is everything on the API listener.
+func (m *Manager) apiHandler() (http.Handler, error) {
+	api := m.handle("address", m.addressDoor)
+	mux := http.NewServeMux()
+	m.fleetRoutes(mux)
+	mux.Handle("/healthz", m.plain("health", m.healthz))
+	mux.Handle("/readyz", m.plain("health", m.readyz))
+	mux.Handle("/metrics", m.plain("metrics", func(w http.ResponseWriter, r *http.Request) error {
+		promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+		return nil
+	}))
+	mux.Handle("/api/openapi.json", m.plain("address", func(w http.ResponseWriter, _ *http.Request) error {
+		w.Header().Set("Content-Type", "application/json")
+		_, err := w.Write(m.openapi)
+		return err
+	}))
+	docs := v5emb.New("Portolan", "/api/openapi.json", "/api/docs")
+	pages := m.plain("docs", func(w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'")
+		docs.ServeHTTP(w, r)
+		return nil
+	})
+	mux.Handle("/api/docs", pages)
+	mux.Handle("/api/docs/", pages)
+	mux.Handle("/", m.handle("none", func(_ http.ResponseWriter, r *http.Request) error {
+		return problem.NotFound("there is nothing at %s", r.URL.Path)
+	}))
+	// The address API is routed first and by prefix: the mux would answer odd paths by itself.
+	return compressed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rest, ok := strings.CutPrefix(r.URL.Path, address.Base); ok && (rest == "" || rest[0] == '/') {
+			api.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+}
+
+// plain is a door that only answers GET and HEAD.
+func (m *Manager) plain(name string, handle func(w http.ResponseWriter, r *http.Request) error) http.Handler {
+	return m.handle(name, func(w http.ResponseWriter, r *http.Request) error {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			return wrongMethod(w, r, http.MethodGet, http.MethodHead)
+		}
+		return handle(w, r)
+	})
+}
+
+func wrongMethod(w http.ResponseWriter, r *http.Request, allowed ...string) error {
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", r.Method, strings.Join(allowed, ", "))
+}
+
+func (m *Manager) healthz(w http.ResponseWriter, _ *http.Request) error {
+	writeJSON(w, http.StatusOK, map[string]string{"status": "alive"})
+	return nil
+}
+
+func (m *Manager) readyz(w http.ResponseWriter, r *http.Request) error {
+	if err := m.Store.Ready(r.Context()); err != nil {
+		return problem.New(http.StatusServiceUnavailable, "DatabaseUnavailable", "the database does not answer")
+	}
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+	return nil
+}
+
+// addressDoor finds out who asks and hands the request to the resource engine. A login comes
+// without credentials, or with those that it is about.
+func (m *Manager) addressDoor(w http.ResponseWriter, r *http.Request) error {
+	var caller resource.Caller
+	if r.Method != http.MethodPost || r.URL.Path != address.Base+"/sessions" {
+		p, err := m.Identity.Any(r)
+		if err != nil {
+			return err
+		}
+		caller = address.CallerOf(p)
+	} else if len(r.Header.Values("Authorization")) > 1 {
+		return problem.New(http.StatusBadRequest, "InvalidHeader", "Authorization: given more than once")
+	}
+	return m.Address.Serve(w, r.WithContext(resource.WithCaller(r.Context(), caller)))
+}
+
+// fleetRoutes are the paths of the fleet API (spec.md section 4).
+func (m *Manager) fleetRoutes(mux *http.ServeMux) {
+	route := func(path string, handlers map[string]func(w http.ResponseWriter, r *http.Request) error) {
+		var allowed []string
+		for name := range handlers {
+			allowed = append(allowed, name)
+		}
+		if _, ok := handlers[http.MethodGet]; ok {
+			allowed = append(allowed, http.MethodHead)
+		}
+		allowed = append(allowed, http.MethodOptions)
+		slices.Sort(allowed)
+		mux.Handle(path, m.handle("fleet", func(w http.ResponseWriter, r *http.Request) error {
+			name := r.Method
+			if name == http.MethodHead {
+				name = http.MethodGet
+			}
+			if name == http.MethodOptions {
+				w.Header().Set("Allow", strings.Join(allowed, ", "))
+				w.WriteHeader(http.StatusNoContent)
+				return nil
+			}
+			handle, ok := handlers[name]
+			if !ok {
+				return wrongMethod(w, r, allowed...)
+			}
+			if len(r.URL.RequestURI()) > resource.MaxURL {
+				return problem.New(http.StatusRequestURITooLong, "URITooLong", "the request's URL is longer than %d bytes", resource.MaxURL)
+			}
+			return handle(w, r)
+		}))
+	}
+	type handlers = map[string]func(w http.ResponseWriter, r *http.Request) error
+	route("/user/api/v1/fleetInstances", handlers{http.MethodGet: m.reader(m.listInstances)})
+	route("/user/api/v1/fleetInstances/{id}", handlers{http.MethodGet: m.reader(m.getInstance), http.MethodDelete: m.changer(m.deleteInstance)})
+	route("/api/v1/fleetInstanceMinimumConfig", handlers{http.MethodPost: m.changer(m.createInstance)})
+	route("/v1/api/authentication/token", handlers{http.MethodPost: m.exchangeToken})
+}
+
+// reader lets everyone with a bearer token in.
+func (m *Manager) reader(handle func(w http.ResponseWriter, r *http.Request) error) func(w http.ResponseWriter, r *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if _, err := m.Identity.Bearer(r); err != nil {
+			return err
+		}
+		return handle(w, r)
+	}
+}
+
+// changer lets administrators with a bearer token in.
+func (m *Manager) changer(handle func(w http.ResponseWriter, r *http.Request) error) func(w http.ResponseWriter, r *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		p, err := m.Identity.Bearer(r)
+		if err != nil {
+			return err
+		}
+		if p.Role != identity.Administrator {
+			return identity.Forbidden(p)
+		}
+		return handle(w, r)
+	}
+}
+
+func (m *Manager) listInstances(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	if len(query["name"]) > 1 {
+		return problem.Query("name", "is given %d times", len(query["name"]))
+	}
+	all, err := m.Fleet.List(r.Context(), query.Get("name"), query.Has("name"))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, struct {
+		Data []fleet.Instance `json:"data"`
+	}{all})
+	return nil
+}
+
+func (m *Manager) getInstance(w http.ResponseWriter, r *http.Request) error {
+	i, err := m.Fleet.Get(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, i)
+	return nil
+}
+
+func (m *Manager) deleteInstance(w http.ResponseWriter, r *http.Request) error {
+	if err := m.Fleet.Delete(r.Context(), r.PathValue("id")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// texts reads string members of a body; what is there must be a string.
+func texts(members map[string]json.RawMessage, names ...string) (values map[string]string, err error) {
+	values = map[string]string{}
+	var problems []*problem.Problem
+	for _, name := range names {
+		raw, ok := members[name]
+		if !ok || string(raw) == "null" {
+			continue
+		}
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			problems = append(problems, problem.Invalid(name, "must be a string"))
+			continue
+		}
+		values[name] = text
+	}
+	return values, problem.Join(problems)
+}
+
+// readJSON reads the body of a request of the fleet API or of the check-in door.
+func readJSON(w http.ResponseWriter, r *http.Request) (map[string]json.RawMessage, []byte, error) {
+	if err := resource.CheckContentType(r, "application/json"); err != nil {
+		return nil, nil, err
+	}
+	return resource.ReadBody(w, r)
+}
+
+func missing(names ...string) error {
+	p := problem.New(http.StatusBadRequest, "MissingRequiredField", "required and missing: %s", strings.Join(names, ", "))
+	p.Fields = names
+	return p
+}
+
+func (m *Manager) createInstance(w http.ResponseWriter, r *http.Request) error {
+	members, _, err := readJSON(w, r)
+	if err != nil {
+		return err
+	}
+	values, err := texts(members, "name", "description")
+	if err != nil {
+		return err
+	}
+	name, ok := values["name"]
+	if !ok {
+		return missing("name")
+	}
+	var description *string
+	if text, ok := values["description"]; ok {
+		description = &text
+	}
+	created, err := m.Fleet.Create(r.Context(), name, description, m.RegistrationEndpoint())
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusAccepted, created)
+	return nil
+}
+
+// exchangeToken gives an access token for a key set (reference/fleet.md).
+func (m *Manager) exchangeToken(w http.ResponseWriter, r *http.Request) error {
+	members, _, err := readJSON(w, r)
+	if err != nil {
+		return err
+	}
+	values, err := texts(members, "grantType")
+	if err != nil {
+		return err
+	}
+	raw, ok := members["clientCredentials"]
+	if values["grantType"] == "" || !ok {
+		return missing("grantType", "clientCredentials")
+	}
+	if values["grantType"] != "ClientCredentials" {
+		return problem.Invalid("grantType", "%q is not ClientCredentials", values["grantType"])
+	}
+	var inner map[string]json.RawMessage
+	if json.Unmarshal(raw, &inner) != nil {
+		return problem.Invalid("clientCredentials", "must be an object")
+	}
+	credentials, err := texts(inner, "clientId", "clientSecret")
+	if err != nil {
+		return err
+	}
+	if credentials["clientId"] == "" || credentials["clientSecret"] == "" {
+		return missing("clientCredentials.clientId", "clientCredentials.clientSecret")
+	}
+	token, life, err := m.Identity.Exchange(r.Context(), credentials["clientId"], credentials["clientSecret"])
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, struct {
+		AccessToken string `json:"accessToken"`
+		ExpiresIn   int    `json:"expiresIn"`
+		TokenType   string `json:"tokenType"`
+	}{token, int(life.Seconds()), "Bearer"})
+	return nil
+}
+
+// checkinHandler is everything on the check-in listener.
+func (m *Manager) checkinHandler() http.Handler {
+	mux := http.NewServeMux()
+	post := func(path string, handle func(w http.ResponseWriter, r *http.Request, body []byte) error) {
+		mux.Handle(path, m.handle("check-in", func(w http.ResponseWriter, r *http.Request) error {
+			if r.Method != http.MethodPost {
+				return wrongMethod(w, r, http.MethodPost)
+			}
+			_, body, err := readJSON(w, r)
+			if err != nil {
+				return err
+			}
+			return handle(w, r, body)
+		}))
+	}
+	post(checkin.EnrolPath, func(w http.ResponseWriter, r *http.Request, body []byte) error {
+		return answer(w, body, func(rq checkin.EnrolRequest) (checkin.EnrolAnswer, error) { return m.Fleet.Enrol(r.Context(), rq) })
+	})
+	post(checkin.CheckInPath, func(w http.ResponseWriter, r *http.Request, body []byte) error {
+		if len(r.TLS.PeerCertificates) == 0 {
+			return errNoCertificate
+		}
+		return answer(w, body, func(rq checkin.Request) (checkin.Answer, error) {
+			return m.Fleet.CheckIn(r.Context(), r.TLS.PeerCertificates[0], rq)
+		})
+	})
+	post(checkin.RenewPath, func(w http.ResponseWriter, r *http.Request, body []byte) error {
+		if len(r.TLS.PeerCertificates) == 0 {
+			return errNoCertificate
+		}
+		return answer(w, body, func(rq checkin.RenewRequest) (checkin.RenewAnswer, error) {
+			return m.Fleet.Renew(r.Context(), r.TLS.PeerCertificates[0], rq)
+		})
+	})
+	mux.Handle(checkin.HealthPath, m.plain("health", m.healthz))
+	mux.Handle("/", m.handle("none", func(_ http.ResponseWriter, r *http.Request) error {
+		return problem.NotFound("there is nothing at %s", r.URL.Path)
+	}))
+	return mux
+}
+
+var errNoCertificate = problem.New(http.StatusUnauthorized, "CertificateRequired", "a service point's certificate is needed here")
+
+// answer decodes a request of the check-in door, performs it and writes what comes of it.
+func answer[Request, Answer any](w http.ResponseWriter, body []byte, perform func(Request) (Answer, error)) error {
+	var rq Request
+	if err := json.Unmarshal(body, &rq); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return problem.Invalid(wrong.Field, "must not be a JSON %s", wrong.Value)
+		}
+		return problem.New(http.StatusBadRequest, "InvalidRequestBody", "the body cannot be read")
+	}
+	a, err := perform(rq)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, a)
+	return nil
+}

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/identity"
+)
+
+const adminPassword = "correct horse battery"
+
+// manager is a running manager under test, with an administrator's bearer token.
+type manager struct {
+	*Manager
+	t     *testing.T
+	token string
+	http  *http.Client
+}
+
+func startManager(t *testing.T, change ...func(*Options)) *manager {
+	t.Helper()
+	o := Options{Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: adminPassword, Version: "test",
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Interval: time.Second}
+	for _, f := range change {
+		f(&o)
+	}
+	started, err := Start(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := started.Close(); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+	})
+	m := &manager{Manager: started, t: t, http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	if m.token, err = m.Identity.CreateToken(context.Background(), "test", identity.Administrator, 0); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// reply is an answer with its body read.
+type reply struct {
+	*http.Response
+	body []byte
+}
+
+// get gives a member of the answer by a dotted path; numbers step into arrays.
+func (r reply) get(path string) any {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(r.body))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		return nil
+	}
+	for step := range strings.SplitSeq(path, ".") {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[step]
+		case []any:
+			var i int
+			if _, err := fmt.Sscan(step, &i); err != nil || i >= len(x) {
+				return nil
+			}
+			v = x[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+func (r reply) text(path string) string {
+	v := r.get(path)
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// do sends a request; headers are "Name: value" lines. A header "Authorization:" sends none.
+func (m *manager) do(method, path, body string, headers ...string) reply {
+	m.t.Helper()
+	rq, err := http.NewRequest(method, m.URL()+path, strings.NewReader(body))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	rq.Header.Set("Authorization", "Bearer "+m.token)
+	if body != "" {
+		rq.Header.Set("Content-Type", "application/json")
+	}
+	seen := map[string]bool{}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ":")
+		if !seen[name] {
+			rq.Header.Del(name)
+		}
+		seen[name] = true
+		if value = strings.TrimSpace(value); value != "" {
+			rq.Header.Add(name, value)
+		}
+	}
+	rs, err := m.http.Do(rq)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer func() { _ = rs.Body.Close() }()
+	data, err := io.ReadAll(rs.Body)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return reply{rs, data}
+}
+
+// want sends a request and fails the test where the status is another one.
+func (m *manager) want(status int, method, path, body string, headers ...string) reply {
+	m.t.Helper()
+	r := m.do(method, path, body, headers...)
+	if r.StatusCode != status {
+		m.t.Fatalf("%s %s answers %d, want %d: %s", method, path, r.StatusCode, status, r.body)
+	}
+	return r
+}
+
+// id creates something and gives its id.
+func (m *manager) id(path, body string, headers ...string) string {
+	m.t.Helper()
+	return m.want(http.StatusCreated, http.MethodPost, path, body, headers...).text("id")
+}
+
+// refused sends a request that must be refused with that status and code, naming something, and
+// must change nothing.
+func (m *manager) refused(status int, code, naming, method, path, body string, headers ...string) {
+	m.t.Helper()
+	before := m.do(http.MethodGet, "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
+	r := m.do(method, path, body, headers...)
+	if r.StatusCode != status || r.text("code") != code || !strings.Contains(r.text("message"), naming) {
+		m.t.Errorf("%s %s %s\n answers %d %s\n want %d %s naming %q", method, path, body, r.StatusCode, r.body, status, code, naming)
+	}
+	if r.StatusCode >= 400 && (r.text("reason") == "" || r.text("status") != fmt.Sprint(r.StatusCode) || r.Header.Get("Content-Type") != "application/json") {
+		m.t.Errorf("%s %s: the error is worded wrong: %s %s", method, path, r.Header.Get("Content-Type"), r.body)
+	}
+	if after := m.do(http.MethodGet, "/api/v2/transactions?limit=1&total=true", "").text("totalCount"); after != before {
+		m.t.Errorf("%s %s: the refused request left a transaction", method, path)
+	}
+}
+
+// basics makes a configuration with a view, a zone, a block and a network.
+func (m *manager) basics() (configuration, view, zone, block, network string) {
+	m.t.Helper()
+	configuration = m.id("/api/v2/configurations", `{"name":"main"}`)
+	view = m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"internal"}`)
+	zone = m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"example.com"}`)
+	block = m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	network = m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24","name":"office"}`)
+	return configuration, view, zone, block, network
+}

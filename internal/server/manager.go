@@ -1,0 +1,357 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"portolan/internal/address"
+	"portolan/internal/checkin"
+	"portolan/internal/fleet"
+	"portolan/internal/identity"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Options say what a manager serves and where.
+type Options struct {
+	// Data is the data directory.
+	Data string
+	// Listen is where the APIs are served, CheckinListen where service points check in.
+	Listen, CheckinListen string
+	// PublicURL is the address of the check-in door as service points reach it; empty means
+	// what CheckinListen says.
+	PublicURL string
+	// TLSCert and TLSKey are files with the certificate of the API listener. Without them a listener
+	// that is not on loopback makes its own.
+	TLSCert, TLSKey string
+	// MaxLimit is the largest page of the address API; 0 means 100,000 (spec.md section 8).
+	MaxLimit int64
+	// AdminPassword is the password of the user admin at the first start; empty makes one.
+	AdminPassword string
+	// Version is what the manager says of itself.
+	Version string
+	// Log takes what happens; nil means slog.Default.
+	Log *slog.Logger
+	// Interval is how often service points report; 0 means checkin.Interval.
+	Interval time.Duration
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Manager is a running manager.
+type Manager struct {
+	Store    *store.Store
+	Address  *resource.API
+	Fleet    *fleet.Service
+	Identity *identity.Service
+	// NewPassword is the password made for admin at the first start, empty otherwise.
+	NewPassword string
+
+	options   Options
+	log       *slog.Logger
+	metrics   *metrics
+	registry  *prometheus.Registry
+	authority *fleet.Authority
+	openapi   []byte
+	api, door net.Listener
+	secure    bool
+	servers   []*http.Server
+	// manager is the check-in door's certificate, made anew when a third of its life is left.
+	certificate atomic.Pointer[tls.Certificate]
+	background  sync.WaitGroup
+	stop        context.CancelFunc
+	failed      chan error
+}
+
+// DefaultMaxLimit is the largest page (spec.md section 8).
+const DefaultMaxLimit = 100000
+
+// Start opens the data and the listeners and serves until Close.
+func Start(ctx context.Context, o Options) (_ *Manager, err error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.MaxLimit == 0 {
+		o.MaxLimit = DefaultMaxLimit
+	}
+	m := &Manager{options: o, log: o.Log, registry: prometheus.NewRegistry(), failed: make(chan error, 2)}
+	m.metrics = newMetrics(m.registry)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if m.Store, err = store.Open(ctx, store.Options{Dir: o.Data, Exclusive: true, Now: o.Now}); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			for _, l := range []net.Listener{m.api, m.door} {
+				if l != nil {
+					_ = l.Close()
+				}
+			}
+			_ = m.Store.Close()
+		}
+	}()
+	m.Identity = identity.New(m.Store)
+	m.Address = address.New(m.Store, m.Identity, o.MaxLimit, o.Version)
+	m.Address.Log = o.Log
+	if m.openapi, err = m.Address.OpenAPI("Portolan address manager", o.Version); err != nil {
+		return nil, fmt.Errorf("deriving the OpenAPI document: %w", err)
+	}
+	if err := m.setup(ctx); err != nil {
+		return nil, err
+	}
+	if m.authority, err = fleet.LoadAuthority(ctx, m.Store); err != nil {
+		return nil, fmt.Errorf("loading the authority: %w", err)
+	}
+	m.Fleet = fleet.New(m.Store, m.authority, o.Log, o.Interval)
+	if err := m.listen(); err != nil {
+		return nil, err
+	}
+	if err := m.serve(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// setup makes admin and what else a new manager starts with.
+func (m *Manager) setup(ctx context.Context) error {
+	var users int64
+	if err := m.Store.View(ctx, func(tx *store.Tx) error {
+		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection = 'users')").Scan(&users)
+	}); err != nil {
+		return err
+	}
+	if users > 0 {
+		return nil
+	}
+	password := m.options.AdminPassword
+	if password == "" {
+		password = identity.NewSecret()[:20]
+	}
+	made, err := address.Setup(ctx, m.Address, password)
+	if err != nil {
+		return fmt.Errorf("setting up: %w", err)
+	}
+	if made && m.options.AdminPassword == "" {
+		m.NewPassword = password
+	}
+	return nil
+}
+
+// loopback reports whether a listener can be reached from this machine alone.
+func loopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+func (m *Manager) listen() (err error) {
+	if m.api, err = net.Listen("tcp", m.options.Listen); err != nil {
+		return fmt.Errorf("listening for the APIs: %w", err)
+	}
+	if m.door, err = net.Listen("tcp", m.options.CheckinListen); err != nil {
+		return fmt.Errorf("listening for check-ins: %w", err)
+	}
+	if err := m.renewCertificate(); err != nil {
+		return err
+	}
+	if m.options.TLSCert == "" && loopback(m.api.Addr()) {
+		return nil
+	}
+	m.secure = true
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	if m.options.TLSCert != "" {
+		// The files are read again when a client connects and they have changed, so that a renewed
+		// certificate needs no restart.
+		files := &certificateFiles{cert: m.options.TLSCert, key: m.options.TLSKey}
+		if _, err := files.get(nil); err != nil {
+			return fmt.Errorf("reading the certificate: %w", err)
+		}
+		config.GetCertificate = files.get
+	} else {
+		m.log.Warn("no certificate was given: this one is issued by the manager's own authority", "listen", m.api.Addr().String())
+		config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil }
+	}
+	m.api = tls.NewListener(m.api, config)
+	return nil
+}
+
+// certificateFiles reads a certificate from its files when they change.
+type certificateFiles struct {
+	cert, key string
+	mu        sync.Mutex
+	modified  time.Time
+	current   *tls.Certificate
+}
+
+func (f *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := os.Stat(f.cert)
+	if err == nil && f.current != nil && info.ModTime().Equal(f.modified) {
+		return f.current, nil
+	}
+	if err == nil {
+		var pair tls.Certificate
+		if pair, err = tls.LoadX509KeyPair(f.cert, f.key); err == nil {
+			f.current, f.modified = &pair, info.ModTime()
+			return f.current, nil
+		}
+	}
+	if f.current != nil { // half written: the old one is still good
+		return f.current, nil
+	}
+	return nil, err
+}
+
+// renewCertificate makes the manager's own certificate for every address it can be reached at.
+func (m *Manager) renewCertificate() error {
+	hosts := []string{"localhost"}
+	if name, err := os.Hostname(); err == nil {
+		hosts = append(hosts, name)
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return fmt.Errorf("reading the machine's addresses: %w", err)
+	}
+	for _, a := range addrs {
+		if ip, ok := a.(*net.IPNet); ok {
+			hosts = append(hosts, ip.IP.String())
+		}
+	}
+	certificate, err := m.authority.ServerCertificate(hosts...)
+	if err != nil {
+		return err
+	}
+	m.certificate.Store(certificate)
+	return nil
+}
+
+// serve starts the servers and the background work.
+func (m *Manager) serve() error {
+	api, err := m.apiHandler()
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	m.stop = stop
+	m.start(ctx, m.api, api)
+	m.start(ctx, tls.NewListener(m.door, &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"},
+		ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: m.authority.Pool(),
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil },
+	}), m.checkinHandler())
+	m.background.Go(func() { m.sweep(ctx) })
+	return nil
+}
+
+func (m *Manager) start(ctx context.Context, l net.Listener, h http.Handler) {
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: log.New(quiet{m.log}, "", 0), BaseContext: func(net.Listener) context.Context { return ctx }}
+	s.Protocols = new(http.Protocols)
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetHTTP2(true)
+	m.servers = append(m.servers, s)
+	m.background.Go(func() {
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			m.failed <- fmt.Errorf("serving on %s: %w", l.Addr(), err)
+		}
+	})
+}
+
+// quiet puts what net/http complains of, such as failed handshakes, into the debug log.
+type quiet struct{ log *slog.Logger }
+
+func (q quiet) Write(b []byte) (int, error) {
+	q.log.Debug("http", "message", strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+// sweepEvery is how often presence is written down and what has expired is ended.
+const sweepEvery = 10 * time.Second
+
+func (m *Manager) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := m.Fleet.Sweep(ctx); err != nil {
+			m.log.Error("writing presence", "error", err)
+		}
+		if err := address.ExpireSessions(ctx, m.Address, m.Identity); err != nil {
+			m.log.Error("ending expired sessions", "error", err)
+		}
+		if leaf := m.certificate.Load().Leaf; time.Until(leaf.NotAfter) < leaf.NotAfter.Sub(leaf.NotBefore)/3 {
+			if err := m.renewCertificate(); err != nil {
+				m.log.Error("renewing the manager's certificate", "error", err)
+			}
+		}
+	}
+}
+
+// Failed gives the error that ended a listener, if one did.
+func (m *Manager) Failed() <-chan error { return m.failed }
+
+// URL is the address of the APIs.
+func (m *Manager) URL() string {
+	scheme := "http://"
+	if m.secure {
+		scheme = "https://"
+	}
+	return scheme + m.api.Addr().String()
+}
+
+// RegistrationEndpoint is where service points enrol.
+func (m *Manager) RegistrationEndpoint() string {
+	if m.options.PublicURL != "" {
+		return strings.TrimRight(m.options.PublicURL, "/") + checkin.EnrolPath
+	}
+	host, port, err := net.SplitHostPort(m.door.Addr().String())
+	if err != nil {
+		return "https://" + m.door.Addr().String() + checkin.EnrolPath
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			host = name
+		}
+	}
+	return "https://" + net.JoinHostPort(host, port) + checkin.EnrolPath
+}
+
+// closeTime is how long requests in flight may take to end.
+const closeTime = 10 * time.Second
+
+// Close ends the manager in order: no new requests, those in flight finish, presence is written down.
+func (m *Manager) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	m.Fleet.Hush()
+	var errs []error
+	for _, s := range m.servers {
+		if err := s.Shutdown(ctx); err != nil {
+			errs = append(errs, s.Close())
+		}
+	}
+	m.stop()
+	m.background.Wait()
+	if err := m.Fleet.Sweep(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("writing presence: %w", err))
+	}
+	return errors.Join(append(errs, m.Store.Close())...)
+}

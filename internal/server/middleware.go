@@ -1,0 +1,111 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are what /metrics shows of the doors.
+type metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+func newMetrics(registry prometheus.Registerer) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_http_requests_total",
+			Help: "Requests answered, by door, method and status."}, []string{"door", "method", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portolan_http_request_duration_seconds",
+			Help: "Time to answer, by door.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, []string{"door"}),
+	}
+	registry.MustRegister(m.requests, m.duration)
+	return m
+}
+
+// recorder remembers the status that was sent.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// method names a method for a metric; a client must not make up ever new ones.
+func method(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions:
+		return r.Method
+	}
+	return "other"
+}
+
+// handle wraps the handler of a door: it counts, times and logs requests, turns panics into 500, and
+// sets the headers that every answer has.
+func (m *Manager) handle(name string, handle func(w http.ResponseWriter, r *http.Request) error) http.Handler {
+	duration := m.metrics.duration.WithLabelValues(name)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		rec := &recorder{ResponseWriter: w}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		aborted := true
+		defer func() {
+			if aborted {
+				rec.status = 499
+			}
+			duration.Observe(time.Since(began).Seconds())
+			m.metrics.requests.WithLabelValues(name, method(r), strconv.Itoa(rec.status)).Inc()
+			m.log.DebugContext(r.Context(), "request", "door", name, "method", r.Method, "path", r.URL.Path, "status", rec.status,
+				"duration", time.Since(began), "remote", r.RemoteAddr)
+		}()
+		m.safely(rec, r, handle)
+		aborted = false
+	})
+}
+
+// safely runs the handler; http.ErrAbortHandler goes on up, because it cuts the connection.
+func (m *Manager) safely(w *recorder, r *http.Request, handle func(w http.ResponseWriter, r *http.Request) error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if p == http.ErrAbortHandler || w.status != 0 {
+			panic(http.ErrAbortHandler)
+		}
+		m.fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	}()
+	if err := handle(w, r); err != nil {
+		m.fail(w, r, err)
+	}
+}
+
+// compressed wraps a handler so that its answers are compressed with zstd or gzip when asked for.
+func compressed(h http.Handler) (http.Handler, error) {
+	wrap, err := gzhttp.NewWrapper(gzhttp.EnableZstd(true), gzhttp.EnableGzip(true), gzhttp.MinSize(1024), gzhttp.CompressionLevel(1))
+	if err != nil {
+		return nil, fmt.Errorf("setting up compression: %w", err)
+	}
+	return wrap(h), nil
+}

@@ -1,0 +1,62 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"portolan/internal/identity"
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// wording is a problem on the wire (reference/address-manager-behaviour.md, Errors); the fleet door
+// words it the same way.
+type wording struct {
+	Status  int      `json:"status"`
+	Reason  string   `json:"reason"`
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Fields  []string `json:"fields,omitempty"`
+}
+
+// fail answers an error. What is no problem of the client's becomes a 500 with an id that the log
+// has with the cause; nothing of the cause is shown.
+func (m *Manager) fail(w http.ResponseWriter, r *http.Request, err error) {
+	err = store.Unavailable(err)
+	p, ok := problem.As(err)
+	switch {
+	case ok && p.Status < 500:
+	case ok:
+		m.log.WarnContext(r.Context(), "refused", "status", p.Status, "path", r.URL.Path, "error", err)
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		p = problem.New(http.StatusServiceUnavailable, "Cancelled", "the request was cancelled")
+	default:
+		id := identity.NewSecret()[:12]
+		m.log.ErrorContext(r.Context(), "internal error", "id", id, "method", r.Method, "path", r.URL.Path, "error", err)
+		p = problem.New(http.StatusInternalServerError, "InternalError", "something went wrong here; the log has it as %s", id)
+	}
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Add("WWW-Authenticate", `Basic realm="Portolan", charset="UTF-8"`)
+		w.Header().Add("WWW-Authenticate", `Bearer realm="Portolan"`)
+	}
+	writeJSON(w, p.Status, wording{p.Status, http.StatusText(p.Status), p.Code, p.Message, p.Fields})
+}
+
+// writeJSON answers with a JSON document.
+func writeJSON(w http.ResponseWriter, status int, document any) {
+	body, err := json.Marshal(document)
+	if err != nil { // only our own types come here, and they can be marshalled
+		panic(err)
+	}
+	body = append(body, '\n')
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client's going is the client's affair
+}

@@ -1,0 +1,200 @@
+// Package space is arithmetic on address space: ranges, what fits where, what meets what. It is
+// pure: it knows neither rows nor requests, and anyone may use it.
+package space
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"go4.org/netipx"
+)
+
+// Range is a closed interval of addresses of one family.
+type Range struct{ Low, High netip.Addr }
+
+// IsValid reports whether the range holds at least one address and is of one family.
+func (r Range) IsValid() bool {
+	return r.Low.IsValid() && r.High.IsValid() && r.Low.Is4() == r.High.Is4() && !r.High.Less(r.Low)
+}
+
+// Prefix gives the range as a CIDR prefix, if it is one.
+func (r Range) Prefix() (netip.Prefix, bool) {
+	if !r.IsValid() {
+		return netip.Prefix{}, false
+	}
+	return netipx.IPRangeFrom(r.Low, r.High).Prefix()
+}
+
+// String gives CIDR notation where the range is a prefix, low-high elsewhere.
+func (r Range) String() string {
+	if p, ok := r.Prefix(); ok {
+		return p.String()
+	}
+	if !r.IsValid() {
+		return ""
+	}
+	return r.Low.String() + "-" + r.High.String()
+}
+
+// Contains reports whether other lies within r.
+func (r Range) Contains(other Range) bool {
+	return r.Low.Is4() == other.Low.Is4() && !other.Low.Less(r.Low) && !r.High.Less(other.High)
+}
+
+// Overlaps reports whether the two ranges share an address.
+func (r Range) Overlaps(other Range) bool {
+	return r.Low.Is4() == other.Low.Is4() && !other.High.Less(r.Low) && !r.High.Less(other.Low)
+}
+
+// Has reports whether the address lies within r.
+func (r Range) Has(a netip.Addr) bool { return r.Contains(Range{a, a}) }
+
+// Size is the number of addresses in the range.
+func (r Range) Size() *big.Int {
+	low, high := new(big.Int).SetBytes(r.Low.AsSlice()), new(big.Int).SetBytes(r.High.AsSlice())
+	return high.Sub(high, low).Add(high, big.NewInt(1))
+}
+
+// FromPrefix is the range of a prefix.
+func FromPrefix(p netip.Prefix) Range {
+	r := netipx.RangeOfPrefix(p)
+	return Range{r.From(), r.To()}
+}
+
+// Parse reads a range as engineers write one: 10.0.0.0/8, 10.0.0.0/255.0.0.0, 10.0.0.0-10.0.0.99,
+// 2001:db8::/32. Spaces around the parts are allowed; bits set behind the prefix length are not.
+func Parse(text string) (Range, error) {
+	text = strings.TrimSpace(text)
+	if low, high, ok := strings.Cut(text, "-"); ok {
+		from, err := parseAddr(low)
+		if err != nil {
+			return Range{}, err
+		}
+		to, err := parseAddr(high)
+		if err != nil {
+			return Range{}, err
+		}
+		if from.Is4() != to.Is4() {
+			return Range{}, fmt.Errorf("%q mixes IPv4 and IPv6", text)
+		}
+		if to.Less(from) {
+			return Range{}, fmt.Errorf("%q ends before it starts", text)
+		}
+		return Range{from, to}, nil
+	}
+	base, length, ok := strings.Cut(text, "/")
+	if !ok {
+		return Range{}, fmt.Errorf("%q is neither CIDR (10.0.0.0/24) nor start-end (10.0.0.0-10.0.0.9)", text)
+	}
+	addr, err := parseAddr(base)
+	if err != nil {
+		return Range{}, err
+	}
+	bits, err := parseLength(length, addr)
+	if err != nil {
+		return Range{}, err
+	}
+	p := netip.PrefixFrom(addr, bits)
+	if p.Masked().Addr() != addr {
+		return Range{}, fmt.Errorf("%s has host bits set; the network is %s", p, p.Masked())
+	}
+	return FromPrefix(p), nil
+}
+
+// ParseSize reads a size alone, /24, for the given family.
+func ParseSize(text string, v4 bool) (bits int, ok bool, err error) {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(text), "/")
+	if !ok {
+		return 0, false, nil
+	}
+	family := netip.IPv6Unspecified()
+	if v4 {
+		family = netip.IPv4Unspecified()
+	}
+	bits, err = parseLength(rest, family)
+	return bits, true, err
+}
+
+func parseAddr(text string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(strings.TrimSpace(text))
+	if err != nil {
+		return a, fmt.Errorf("%q is not an IP address", strings.TrimSpace(text))
+	}
+	if a.Zone() != "" {
+		return a, fmt.Errorf("%q has an IPv6 zone, which has no meaning here", text)
+	}
+	return a.Unmap(), nil
+}
+
+// parseLength reads a prefix length or, for IPv4, a netmask.
+func parseLength(text string, addr netip.Addr) (int, error) {
+	text = strings.TrimSpace(text)
+	if addr.Is4() && strings.Contains(text, ".") {
+		mask, err := netip.ParseAddr(text)
+		if err != nil || !mask.Is4() {
+			return 0, fmt.Errorf("%q is not a netmask", text)
+		}
+		four := mask.As4()
+		bits := uint32(four[0])<<24 | uint32(four[1])<<16 | uint32(four[2])<<8 | uint32(four[3])
+		ones := 0
+		for bits&(1<<31) != 0 {
+			ones++
+			bits <<= 1
+		}
+		if bits != 0 {
+			return 0, fmt.Errorf("%q is not a contiguous netmask", text)
+		}
+		return ones, nil
+	}
+	if text == "" || len(text) > 3 || text[0] == '+' || text[0] == '-' {
+		return 0, fmt.Errorf("%q is not a prefix length", text)
+	}
+	bits, err := strconv.Atoi(text)
+	if err != nil || bits > addr.BitLen() {
+		return 0, fmt.Errorf("prefix length %q is not between 0 and %d", text, addr.BitLen())
+	}
+	return bits, nil
+}
+
+// ErrNoFit is no room for what was asked.
+var ErrNoFit = errors.New("no room")
+
+// FirstFit gives the first prefix of that length that lies within free.
+func FirstFit(free Range, bits int) (Range, error) {
+	if bits < 0 || bits > free.Low.BitLen() {
+		return Range{}, ErrNoFit
+	}
+	candidate := FromPrefix(netip.PrefixFrom(free.Low, bits).Masked())
+	if candidate.Low.Less(free.Low) {
+		next := candidate.High.Next()
+		if !next.IsValid() {
+			return Range{}, ErrNoFit
+		}
+		candidate = FromPrefix(netip.PrefixFrom(next, bits))
+	}
+	if !free.Contains(candidate) {
+		return Range{}, ErrNoFit
+	}
+	return candidate, nil
+}
+
+// Hosts gives the part of a network that its hosts can use: without the network and broadcast
+// address in an IPv4 network of /30 or larger (RFC 1122 section 3.2.1.3; RFC 3021 for /31), all of
+// an IPv6 network but the subnet-router anycast address (RFC 4291 section 2.6.1; RFC 6164 for /127).
+func Hosts(r Range) Range {
+	p, ok := r.Prefix()
+	if !ok {
+		return r
+	}
+	switch {
+	case p.Addr().Is4() && p.Bits() <= 30:
+		return Range{r.Low.Next(), r.High.Prev()}
+	case p.Addr().Is6() && p.Bits() <= 126:
+		return Range{r.Low.Next(), r.High}
+	}
+	return r
+}

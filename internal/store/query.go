@@ -1,0 +1,368 @@
+package store
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Source is a table in the shape of resources.
+type Source string
+
+// The sources: resources themselves, and the history in their shape.
+const (
+	Resources    Source = "resource"
+	Transactions Source = "transaction_resource"
+)
+
+// Query selects resources from a source.
+type Query struct {
+	From  Source
+	Where Expr
+	// Order is by these fields, then by id.
+	Order         []Order
+	Limit, Offset int64
+}
+
+// Order is one field of an order.
+type Order struct {
+	By         Field
+	Descending bool
+}
+
+// FieldKind says how a field is kept and so how it compares.
+type FieldKind int
+
+// Kinds of fields.
+const (
+	Text       FieldKind = iota // in the body, as text
+	Number                      // in the body, as a number
+	Bool                        // in the body, true or false
+	AddrText                    // in the body, an address as text; compares as an address
+	ColumnID                    // the column id
+	ColumnText                  // the column named by Path: name, type, collection, key
+	ColumnInt                   // the column named by Path: parent, configuration
+	ColumnSpan                  // the column low or high
+	PrefixLen                   // the length behind the slash of the body's text at Path
+)
+
+// Field is something of a resource that can be compared.
+type Field struct {
+	Kind FieldKind
+	// Path is a column, or the path inside the body, one member a step.
+	Path []string
+	// Via names a single reference, or with ViaColumn the column parent or configuration: the field
+	// is then one of the resource it leads to. For orders.
+	Via       string
+	ViaColumn bool
+}
+
+// Expr is a condition on a resource.
+type Expr interface{ sql(b *builder, row string) }
+
+// The forms of conditions. Values are strings, numbers, booleans and span keys.
+type (
+	// All holds where every one of its conditions does.
+	All []Expr
+	// Any holds where one of its conditions does.
+	Any []Expr
+	// Not holds where its condition does not.
+	Not struct{ Expr Expr }
+	// Compare compares a field: eq ne gt ge lt le contains startsWith endsWith. The value nil
+	// stands for null, with eq and ne.
+	Compare struct {
+		Field Field
+		Op    string
+		Value any
+	}
+	// Through holds where the resource that Ref leads to meets a condition. Ref is a field of
+	// single references, or "parent" or "configuration" for the column; Set alone asks that
+	// there is one.
+	Through struct {
+		Ref    string
+		Column bool
+		Where  Expr
+	}
+	// LinkedFrom holds for the targets of a field of the resource with id Source.
+	LinkedFrom struct {
+		Source int64
+		Field  string
+	}
+	// LinksTo holds for the resources whose field leads to Target; an empty Field means any field.
+	LinksTo struct {
+		Target int64
+		Field  string
+	}
+	// Touching holds for the transactions that changed the resource.
+	Touching struct{ Resource int64 }
+	// AnyConfiguration holds for every resource inside some configuration. It costs nothing and
+	// lets a condition on a span use the index, which is by configuration.
+	AnyConfiguration struct{}
+)
+
+type builder struct {
+	strings.Builder
+	args []any
+	rows int
+}
+
+func (b *builder) arg(v any) {
+	b.args = append(b.args, v)
+	b.WriteByte('?')
+}
+
+func (e All) sql(b *builder, row string) { b.join(e, row, " AND ", "1") }
+func (e Any) sql(b *builder, row string) { b.join(e, row, " OR ", "0") }
+
+func (b *builder) join(list []Expr, row, with, none string) {
+	if len(list) == 0 {
+		b.WriteString(none)
+		return
+	}
+	b.WriteByte('(')
+	for i, e := range list {
+		if i > 0 {
+			b.WriteString(with)
+		}
+		e.sql(b, row)
+	}
+	b.WriteByte(')')
+}
+
+func (e Not) sql(b *builder, row string) {
+	b.WriteString("NOT ")
+	All{e.Expr}.sql(b, row)
+}
+
+// column writes the field as SQL.
+func (f Field) column(b *builder, row string) {
+	if f.Via != "" {
+		inner := f
+		inner.Via = ""
+		b.rows++
+		target := "v" + strconv.Itoa(b.rows)
+		b.WriteString("(SELECT ")
+		inner.column(b, target)
+		b.WriteString(" FROM resource " + target + " WHERE " + target + ".id = ")
+		if f.ViaColumn {
+			b.WriteString(row + "." + f.Via + ")")
+			return
+		}
+		b.WriteString("(SELECT target FROM reference WHERE source = " + row + ".id AND field = ")
+		b.arg(f.Via)
+		b.WriteString("))")
+		return
+	}
+	switch f.Kind {
+	case ColumnID:
+		b.WriteString(row + ".id")
+	case ColumnText, ColumnInt, ColumnSpan:
+		b.WriteString(row + "." + f.Path[0])
+	case AddrText:
+		b.WriteString("address_key(")
+		f.json(b, row)
+		b.WriteByte(')')
+	case PrefixLen:
+		// The text behind the slash; a range without one has no length.
+		b.WriteString("CASE WHEN instr(")
+		f.json(b, row)
+		b.WriteString(", '/') > 0 THEN CAST(substr(")
+		f.json(b, row)
+		b.WriteString(", instr(")
+		f.json(b, row)
+		b.WriteString(", '/') + 1) AS INTEGER) END")
+	default:
+		f.json(b, row)
+	}
+}
+
+func (f Field) json(b *builder, row string) {
+	b.WriteString("json_extract(" + row + ".body, ")
+	var path strings.Builder
+	path.WriteByte('$')
+	for _, step := range f.Path {
+		path.WriteString("." + strconv.Quote(step))
+	}
+	// Paths of declared fields are constants, so that the statement is one and can use an index;
+	// a member name that a client chose is an argument.
+	if plain(f.Path) {
+		b.WriteString("'" + path.String() + "'")
+	} else {
+		b.arg(path.String())
+	}
+	b.WriteByte(')')
+}
+
+func plain(path []string) bool {
+	for _, step := range path {
+		for _, c := range step {
+			if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+var operators = map[string]string{"eq": " = ", "gt": " > ", "ge": " >= ", "lt": " < ", "le": " <= "}
+
+func (e Compare) sql(b *builder, row string) {
+	value := e.Value
+	if v, ok := value.(bool); ok { // json_extract gives 1 and 0
+		value = 0
+		if v {
+			value = 1
+		}
+	}
+	switch {
+	case value == nil:
+		e.Field.column(b, row)
+		if e.Op == "ne" {
+			b.WriteString(" IS NOT NULL")
+		} else {
+			b.WriteString(" IS NULL")
+		}
+	case e.Op == "ne": // what has no value is different, too
+		e.Field.column(b, row)
+		b.WriteString(" IS NOT ")
+		b.arg(value)
+	case e.Op == "contains":
+		b.WriteString("instr(")
+		e.Field.column(b, row)
+		b.WriteString(", ")
+		b.arg(value)
+		b.WriteString(") > 0")
+	case e.Op == "startsWith":
+		text, _ := value.(string)
+		b.WriteString("substr(")
+		e.Field.column(b, row)
+		b.WriteString(", 1, length(")
+		b.arg(text)
+		b.WriteString(")) = ")
+		b.arg(text)
+	case e.Op == "endsWith" && value == "": // every text ends with nothing
+		e.Field.column(b, row)
+		b.WriteString(" IS NOT NULL")
+	case e.Op == "endsWith":
+		text, _ := value.(string)
+		b.WriteString("substr(")
+		e.Field.column(b, row)
+		b.WriteString(", -length(")
+		b.arg(text)
+		b.WriteString(")) = ")
+		b.arg(text)
+	default:
+		e.Field.column(b, row)
+		b.WriteString(operators[e.Op])
+		b.arg(value)
+	}
+}
+
+func (e Through) sql(b *builder, row string) {
+	b.rows++
+	target := "t" + strconv.Itoa(b.rows)
+	if e.Column {
+		b.WriteString("EXISTS (SELECT 1 FROM resource " + target + " WHERE " + target + ".id = " + row + "." + e.Ref + " AND ")
+	} else {
+		link := "l" + strconv.Itoa(b.rows)
+		b.WriteString("EXISTS (SELECT 1 FROM reference " + link + " JOIN resource " + target + " ON " + target + ".id = " + link +
+			".target WHERE " + link + ".source = " + row + ".id AND " + link + ".field = ")
+		b.arg(e.Ref)
+		b.WriteString(" AND ")
+	}
+	if e.Where == nil {
+		b.WriteString("1")
+	} else {
+		e.Where.sql(b, target)
+	}
+	b.WriteByte(')')
+}
+
+func (e LinkedFrom) sql(b *builder, row string) {
+	b.WriteString(row + ".id IN (SELECT target FROM reference WHERE source = ")
+	b.arg(e.Source)
+	b.WriteString(" AND field = ")
+	b.arg(e.Field)
+	b.WriteByte(')')
+}
+
+func (e LinksTo) sql(b *builder, row string) {
+	b.WriteString(row + ".id IN (SELECT source FROM reference WHERE target = ")
+	b.arg(e.Target)
+	if e.Field != "" {
+		b.WriteString(" AND field = ")
+		b.arg(e.Field)
+	}
+	b.WriteByte(')')
+}
+
+func (e Touching) sql(b *builder, row string) {
+	b.WriteString(row + ".id IN (SELECT txn FROM change WHERE resource = ")
+	b.arg(e.Resource)
+	b.WriteByte(')')
+}
+
+func (AnyConfiguration) sql(b *builder, row string) {
+	b.WriteString(row + ".configuration IN (SELECT id FROM resource WHERE collection = 'configurations')")
+}
+
+func (q Query) build(what string) (string, []any) {
+	b := &builder{}
+	b.WriteString("SELECT " + what + " FROM " + string(q.From) + " r WHERE ")
+	if q.Where == nil {
+		b.WriteString("1")
+	} else {
+		q.Where.sql(b, "r")
+	}
+	return b.String(), b.args
+}
+
+// Count counts what the query selects, without its limit and offset.
+func (tx *Tx) Count(q Query) (n int64, err error) {
+	query, args := q.build("count(*)")
+	err = tx.QueryRow(query, args...).Scan(&n)
+	return n, err
+}
+
+// List calls fn for each resource the query selects, in its order. The resource and its body are
+// fn's only until it returns.
+func (tx *Tx) List(q Query, fn func(*Resource) error) error {
+	query, args := q.build("r." + strings.ReplaceAll(columns, ", ", ", r."))
+	b := &builder{args: args, rows: 1000} // row names of the order stay apart from the condition's
+	b.WriteString(query + " ORDER BY ")
+	for _, o := range q.Order {
+		o.By.column(b, "r")
+		if o.Descending {
+			b.WriteString(" DESC")
+		}
+		b.WriteString(", ")
+	}
+	b.WriteString("r.id")
+	if q.Limit > 0 {
+		b.WriteString(" LIMIT ")
+		b.arg(q.Limit)
+		b.WriteString(" OFFSET ")
+		b.arg(q.Offset)
+	}
+	stmt, err := tx.session.prepare(b.String())
+	if err != nil {
+		return err
+	}
+	rows, err := stmt.Query(b.args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for n := 0; rows.Next(); n++ {
+		if n&1023 == 1023 && tx.ctx.Err() != nil { // the client has gone
+			return tx.ctx.Err()
+		}
+		r, err := scanResource(rows.Scan)
+		if err != nil {
+			return err
+		}
+		if err := fn(r); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

@@ -1,0 +1,471 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/problem"
+)
+
+// Resource is one row: the head that every resource has, and the body that its type gave.
+type Resource struct {
+	ID         int64  `json:"id"`
+	Collection string `json:"collection"`
+	Type       string `json:"type"`
+	// Name is empty where the resource has none.
+	Name string `json:"name,omitempty"`
+	// Parent is the id of the resource above, 0 where there is none.
+	Parent int64 `json:"parent,omitempty"`
+	// Configuration is the id of the configuration the resource belongs to, 0 outside of all.
+	Configuration int64 `json:"configuration,omitempty"`
+	// Low and High are the span keys (AddrKey) of a block, network or address; nil elsewhere.
+	Low  []byte `json:"low,omitempty"`
+	High []byte `json:"high,omitempty"`
+	// Key is the type's own look-up key; empty where it has none.
+	Key string `json:"key,omitempty"`
+	// Version is the number of the transaction that wrote this row last.
+	Version int64 `json:"version"`
+	// Refs are the single references, in the order of the type's fields.
+	Refs []Ref `json:"refs,omitempty"`
+	// Links are the targets of the fields that hold many; only read where asked for.
+	Links []Ref `json:"links,omitempty"`
+	// Body is the JSON object of the type's own fields.
+	Body []byte `json:"-"`
+}
+
+// Ref is a reference from a field of a resource to another resource.
+type Ref struct {
+	Field  string `json:"field"`
+	Target int64  `json:"target"`
+}
+
+// Head is what an inlined reference shows of its target.
+type Head struct {
+	ID                     int64
+	Collection, Type, Name string
+	Parent, Configuration  int64
+}
+
+// ErrNotFound is a resource that is not there.
+var ErrNotFound = errors.New("no such resource")
+
+// Tx is a snapshot or, inside Update, a transaction. It ends with the function it was given to and
+// must not be kept.
+type Tx struct {
+	ctx     context.Context
+	session *session
+	now     time.Time
+	writing bool
+	ids     *counters
+	author  Author
+	// txn is the number of this job's transaction, 0 until it first changes a resource.
+	txn       int64
+	operation string
+	summary   string
+}
+
+// Now is the time of the transaction.
+func (tx *Tx) Now() time.Time { return tx.now }
+
+// Author is who the transaction is for.
+func (tx *Tx) Author() Author { return tx.author }
+
+// AddrKey gives the 17 bytes by which addresses are stored and compared: a byte of family, 4 or 6,
+// then the address in 16 bytes, IPv4 right-aligned.
+func AddrKey(a netip.Addr) []byte {
+	key := make([]byte, 17)
+	if a.Is4() {
+		four := a.As4()
+		key[0] = 4
+		copy(key[13:], four[:])
+		return key
+	}
+	sixteen := a.As16()
+	key[0] = 6
+	copy(key[1:], sixteen[:])
+	return key
+}
+
+// KeyAddr is the address of a key that AddrKey made.
+func KeyAddr(key []byte) netip.Addr {
+	if len(key) != 17 {
+		return netip.Addr{}
+	}
+	if key[0] == 4 {
+		return netip.AddrFrom4([4]byte(key[13:17]))
+	}
+	return netip.AddrFrom16([16]byte(key[1:17]))
+}
+
+// Exec runs a statement of a room that keeps its own table.
+func (tx *Tx) Exec(query string, args ...any) (int64, error) {
+	stmt, err := tx.session.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	result, err := stmt.Exec(args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// QueryRow runs a query that gives at most one row.
+func (tx *Tx) QueryRow(query string, args ...any) Row {
+	stmt, err := tx.session.prepare(query)
+	if err != nil {
+		return Row{err: err}
+	}
+	return Row{row: stmt.QueryRow(args...)}
+}
+
+// Row is the answer to QueryRow.
+type Row struct {
+	row *sql.Row
+	err error
+}
+
+// Scan reads the row; it gives sql.ErrNoRows where there is none.
+func (r Row) Scan(dest ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	return r.row.Scan(dest...)
+}
+
+// Each runs a query and calls fn for each of its rows.
+func (tx *Tx) Each(fn func(scan func(...any) error) error, query string, args ...any) error {
+	stmt, err := tx.session.prepare(query)
+	if err != nil {
+		return err
+	}
+	rows, err := stmt.Query(args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := fn(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+const columns = "id, collection, type, name, parent, configuration, low, high, key, version, refs, body"
+
+// scanResource reads the columns above.
+func scanResource(scan func(...any) error) (*Resource, error) {
+	r := &Resource{}
+	var name, key sql.NullString
+	var refs string
+	if err := scan(&r.ID, &r.Collection, &r.Type, &name, &r.Parent, &r.Configuration, &r.Low, &r.High, &key,
+		&r.Version, &refs, &r.Body); err != nil {
+		return nil, err
+	}
+	r.Name, r.Key = name.String, key.String
+	r.Refs = parseRefs(refs)
+	return r, nil
+}
+
+func parseRefs(text string) []Ref {
+	if text == "" {
+		return nil
+	}
+	refs := make([]Ref, 0, strings.Count(text, ",")+1)
+	for part := range strings.SplitSeq(text, ",") {
+		field, id, _ := strings.Cut(part, ":")
+		target, err := strconv.ParseInt(id, 10, 64)
+		if err != nil || target == 0 {
+			continue
+		}
+		refs = append(refs, Ref{field, target})
+	}
+	return refs
+}
+
+func formatRefs(refs []Ref) string {
+	if len(refs) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i, r := range refs {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(r.Field)
+		b.WriteByte(':')
+		b.WriteString(strconv.FormatInt(r.Target, 10))
+	}
+	return b.String()
+}
+
+// Get reads one resource by id; ErrNotFound where there is none.
+func (tx *Tx) Get(id int64) (*Resource, error) {
+	row := tx.QueryRow("SELECT "+columns+" FROM resource WHERE id = ?", id)
+	r, err := scanResource(row.Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrNotFound
+	}
+	return r, err
+}
+
+// Head reads the head of one resource; ErrNotFound where there is none.
+func (tx *Tx) Head(id int64) (Head, error) {
+	h := Head{ID: id}
+	var name sql.NullString
+	err := tx.QueryRow("SELECT collection, type, name, parent, configuration FROM resource WHERE id = ?", id).
+		Scan(&h.Collection, &h.Type, &name, &h.Parent, &h.Configuration)
+	if errors.Is(err, sql.ErrNoRows) {
+		return h, ErrNotFound
+	}
+	h.Name = name.String
+	return h, err
+}
+
+// Heads adds the heads of the given resources to known. Ids that do not exist are left out.
+func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
+	const most = 64
+	for len(ids) > 0 {
+		if len(ids) == 1 {
+			h, err := tx.Head(ids[0])
+			if err == nil {
+				known[h.ID] = h
+			} else if !errors.Is(err, ErrNotFound) {
+				return err
+			}
+			return nil
+		}
+		// Rounded up to a power of two, so that few different statements are prepared.
+		n := min(len(ids), most)
+		width := 2
+		for width < n {
+			width *= 2
+		}
+		args := make([]any, width)
+		for i := range args {
+			args[i] = ids[min(i, n-1)]
+		}
+		query := "SELECT id, collection, type, name, parent, configuration FROM resource WHERE id IN (?" +
+			strings.Repeat(",?", width-1) + ")"
+		err := tx.Each(func(scan func(...any) error) error {
+			var h Head
+			var name sql.NullString
+			if err := scan(&h.ID, &h.Collection, &h.Type, &name, &h.Parent, &h.Configuration); err != nil {
+				return err
+			}
+			h.Name = name.String
+			known[h.ID] = h
+			return nil
+		}, query, args...)
+		if err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// Links reads the targets of one field of a resource, in the order of their ids.
+func (tx *Tx) Links(source int64, field string) (targets []int64, err error) {
+	return tx.ids64("SELECT target FROM reference WHERE source = ? AND field = ? ORDER BY target", source, field)
+}
+
+// Linking reads the resources whose field points at the target, in the order of their ids.
+func (tx *Tx) Linking(target int64, field string) (sources []int64, err error) {
+	return tx.ids64("SELECT source FROM reference WHERE target = ? AND field = ? ORDER BY source", target, field)
+}
+
+// Children reads the ids of the resources right below a parent.
+func (tx *Tx) Children(parent int64) ([]int64, error) {
+	return tx.ids64("SELECT id FROM resource WHERE parent = ? ORDER BY id", parent)
+}
+
+func (tx *Tx) ids64(query string, args ...any) (ids []int64, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
+		var id int64
+		if err := scan(&id); err != nil {
+			return err
+		}
+		ids = append(ids, id)
+		return nil
+	}, query, args...)
+	return ids, err
+}
+
+// ByKey reads the resources with that key in a configuration.
+func (tx *Tx) ByKey(configuration int64, key string) (found []*Resource, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
+		r, err := scanResource(scan)
+		found = append(found, r)
+		return err
+	}, "SELECT "+columns+" FROM resource WHERE key = ? AND configuration = ? ORDER BY id", key, configuration)
+	return found, err
+}
+
+// ByName reads the resources of a collection with that name below a parent; parent 0 means any.
+func (tx *Tx) ByName(collection string, parent int64, name string) (found []*Resource, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
+		r, err := scanResource(scan)
+		found = append(found, r)
+		return err
+	}, "SELECT "+columns+" FROM resource WHERE name = ? AND collection = ? AND (? = 0 OR parent = ?) ORDER BY id",
+		name, collection, parent, parent)
+	return found, err
+}
+
+// Overlapping gives the first resource of the collection right below parent whose span meets
+// low-high, other than the one with id except; ErrNotFound where none does. Siblings of one
+// collection never overlap, so only the nearest one at or below high can.
+func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, except int64) (*Resource, error) {
+	row := tx.QueryRow("SELECT "+columns+" FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= ? AND id <> ? "+
+		"ORDER BY low DESC LIMIT 1", parent, collection, high, except)
+	r, err := scanResource(row.Scan)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && string(r.High) < string(low) {
+		return nil, ErrNotFound
+	}
+	return r, err
+}
+
+// Within gives the resources of the collection right below parent that touch low-high, in order
+// of their low ends, at most limit of them.
+func (tx *Tx) Within(parent int64, collection string, low, high []byte, limit int) (found []*Resource, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
+		r, err := scanResource(scan)
+		found = append(found, r)
+		return err
+	}, "SELECT "+columns+" FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= ? AND high >= ? ORDER BY low LIMIT ?",
+		parent, collection, high, low, limit)
+	return found, err
+}
+
+// mustWrite guards the methods that change something.
+func (tx *Tx) mustWrite() error {
+	if !tx.writing {
+		return errors.New("a change outside of Update")
+	}
+	return nil
+}
+
+func (tx *Tx) writeLinks(r *Resource) error {
+	for _, refs := range [][]Ref{r.Refs, r.Links} {
+		for _, ref := range refs {
+			if _, err := tx.Exec("INSERT OR IGNORE INTO reference (source, field, target) VALUES (?, ?, ?)",
+				r.ID, ref.Field, ref.Target); err != nil {
+				return fmt.Errorf("writing a reference: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func null(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// NextID takes the next free resource id.
+func (tx *Tx) NextID() (int64, error) {
+	if err := tx.mustWrite(); err != nil {
+		return 0, err
+	}
+	tx.ids.resource++
+	return tx.ids.resource, nil
+}
+
+// Insert writes a new resource, taking an id where it has none, and records it in the history.
+func (tx *Tx) Insert(r *Resource) error {
+	if err := tx.mustWrite(); err != nil {
+		return err
+	}
+	if r.ID == 0 {
+		tx.ids.resource++
+		r.ID = tx.ids.resource
+	}
+	r.Version = tx.number()
+	if _, err := tx.Exec("INSERT INTO resource ("+columns+") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+		r.ID, r.Collection, r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version,
+		formatRefs(r.Refs), string(r.Body)); err != nil {
+		return fmt.Errorf("inserting a resource: %w", err)
+	}
+	if err := tx.writeLinks(r); err != nil {
+		return err
+	}
+	return tx.record("ADD", nil, r)
+}
+
+// Replace writes a resource anew over old, as it was read in this transaction. Links is the whole
+// set of its links: what is not in it goes.
+func (tx *Tx) Replace(old, r *Resource) error {
+	if err := tx.mustWrite(); err != nil {
+		return err
+	}
+	r.Version = tx.number()
+	if _, err := tx.Exec("UPDATE resource SET type=?, name=?, parent=?, configuration=?, low=?, high=?, key=?, version=?, refs=?, body=? WHERE id=?",
+		r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version, formatRefs(r.Refs),
+		string(r.Body), r.ID); err != nil {
+		return fmt.Errorf("updating a resource: %w", err)
+	}
+	if len(old.Refs)+len(old.Links) > 0 {
+		if _, err := tx.Exec("DELETE FROM reference WHERE source = ?", r.ID); err != nil {
+			return fmt.Errorf("updating references: %w", err)
+		}
+	}
+	if err := tx.writeLinks(r); err != nil {
+		return err
+	}
+	return tx.record("UPDATE", old, r)
+}
+
+// LoadLinks reads the many-valued references of a resource, all fields but its single ones.
+func (tx *Tx) LoadLinks(r *Resource) error {
+	r.Links = nil
+	return tx.Each(func(scan func(...any) error) error {
+		var ref Ref
+		if err := scan(&ref.Field, &ref.Target); err != nil {
+			return err
+		}
+		for _, single := range r.Refs {
+			if single.Field == ref.Field {
+				return nil
+			}
+		}
+		r.Links = append(r.Links, ref)
+		return nil
+	}, "SELECT field, target FROM reference WHERE source = ? ORDER BY field, target", r.ID)
+}
+
+// Remove deletes one resource and its references to others, and records it. What points at it and
+// what lies below it is the caller's to see to first.
+func (tx *Tx) Remove(r *Resource) error {
+	if err := tx.mustWrite(); err != nil {
+		return err
+	}
+	if err := tx.LoadLinks(r); err != nil {
+		return err
+	}
+	for _, query := range []string{
+		"DELETE FROM resource WHERE id = ?", "DELETE FROM reference WHERE source = ?", "DELETE FROM free WHERE container = ?",
+	} {
+		if _, err := tx.Exec(query, r.ID); err != nil {
+			return fmt.Errorf("deleting a resource: %w", err)
+		}
+	}
+	return tx.record("DELETE", r, nil)
+}
+
+// Problem words ErrNotFound for a client.
+func Problem(err error, format string, args ...any) error {
+	if errors.Is(err, ErrNotFound) {
+		return problem.NotFound(format, args...)
+	}
+	return err
+}
