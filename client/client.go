@@ -1,0 +1,178 @@
+// Package client talks to Portolan's three APIs: the address API, the fleet API and the diagnostics
+// of a service point. The command line and the tests use it; so may you.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Client sends requests to one manager, or to one service point for its diagnostics.
+type Client struct {
+	// Base is the manager's URL, such as http://127.0.0.1:8080.
+	Base string
+	// Token is a bearer token. Without one, User and Password go as Basic credentials.
+	Token          string
+	User, Password string
+	// HTTP is the client to use; nil means http.DefaultClient.
+	HTTP *http.Client
+}
+
+// Error is an answer that says no.
+type Error struct {
+	Status  int      `json:"status"`
+	Reason  string   `json:"reason"`
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Fields  []string `json:"fields"`
+}
+
+// Error gives the message, the status and the code.
+func (e *Error) Error() string { return fmt.Sprintf("%s (%d %s)", e.Message, e.Status, e.Code) }
+
+// Do sends a request below Base and reads the JSON answer into answer, where that is not nil. body
+// is sent as JSON where it is not nil. An answer of 400 and above is an *Error.
+func (c *Client) Do(ctx context.Context, method, path string, body, answer any) error {
+	var reader io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("encoding the request: %w", err)
+		}
+		reader = bytes.NewReader(data)
+	}
+	rq, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.Base, "/")+path, reader)
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		rq.Header.Set("Content-Type", "application/json")
+	}
+	switch {
+	case c.Token != "":
+		rq.Header.Set("Authorization", "Bearer "+c.Token)
+	case c.User != "":
+		rq.SetBasicAuth(c.User, c.Password)
+	}
+	h := c.HTTP
+	if h == nil {
+		h = http.DefaultClient
+	}
+	rs, err := h.Do(rq)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rs.Body.Close() }()
+	data, err := io.ReadAll(rs.Body)
+	if err != nil {
+		return fmt.Errorf("reading the answer of %s %s: %w", method, path, err)
+	}
+	if rs.StatusCode >= 400 {
+		e := &Error{}
+		if json.Unmarshal(data, e) != nil || e.Message == "" {
+			e.Message = "the answer is no error of Portolan's"
+		}
+		e.Status, e.Reason = rs.StatusCode, http.StatusText(rs.StatusCode)
+		return e
+	}
+	if answer == nil || len(data) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(data, answer); err != nil {
+		return fmt.Errorf("reading the answer of %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// Page is a page of a collection of the address API.
+type Page struct {
+	Count      int64             `json:"count"`
+	TotalCount *int64            `json:"totalCount"`
+	Data       []json.RawMessage `json:"data"`
+	Links      map[string]Link   `json:"_links"`
+}
+
+// Link is a link to a resource.
+type Link struct {
+	Href string `json:"href"`
+}
+
+// Query says what a list of the address API shows.
+type Query struct {
+	Filter, OrderBy, Fields string
+	Limit, Offset           int64
+	Total                   bool
+}
+
+func (q Query) encode() string {
+	values := url.Values{}
+	for name, text := range map[string]string{"filter": q.Filter, "orderBy": q.OrderBy, "fields": q.Fields} {
+		if text != "" {
+			values.Set(name, text)
+		}
+	}
+	if q.Limit > 0 {
+		values.Set("limit", strconv.FormatInt(q.Limit, 10))
+	}
+	if q.Offset > 0 {
+		values.Set("offset", strconv.FormatInt(q.Offset, 10))
+	}
+	if q.Total {
+		values.Set("total", "true")
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return "?" + values.Encode()
+}
+
+// List reads a page of a collection, such as "networks" or "networks/100007/addresses".
+func (c *Client) List(ctx context.Context, collection string, q Query) (p Page, err error) {
+	err = c.Do(ctx, http.MethodGet, "/api/v2/"+collection+q.encode(), nil, &p)
+	return p, err
+}
+
+// All calls fn for every resource of a collection, reading page after page.
+func (c *Client) All(ctx context.Context, collection string, q Query, fn func(json.RawMessage) error) error {
+	path := "/api/v2/" + collection + q.encode()
+	for path != "" {
+		var p Page
+		if err := c.Do(ctx, http.MethodGet, path, nil, &p); err != nil {
+			return err
+		}
+		for _, one := range p.Data {
+			if err := fn(one); err != nil {
+				return err
+			}
+		}
+		path = p.Links["next"].Href
+	}
+	return nil
+}
+
+// Get reads one resource of the address API, such as "networks/100007".
+func (c *Client) Get(ctx context.Context, resource string, answer any) error {
+	return c.Do(ctx, http.MethodGet, "/api/v2/"+resource, nil, answer)
+}
+
+// Create makes a resource in a collection of the address API.
+func (c *Client) Create(ctx context.Context, collection string, body, answer any) error {
+	return c.Do(ctx, http.MethodPost, "/api/v2/"+collection, body, answer)
+}
+
+// Change changes fields of a resource of the address API.
+func (c *Client) Change(ctx context.Context, resource string, body, answer any) error {
+	return c.Do(ctx, http.MethodPatch, "/api/v2/"+resource, body, answer)
+}
+
+// Delete deletes a resource of the address API.
+func (c *Client) Delete(ctx context.Context, resource string) error {
+	return c.Do(ctx, http.MethodDelete, "/api/v2/"+resource, nil, nil)
+}

@@ -1,0 +1,100 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+)
+
+// Instance is a fleet service point (spec.md 2.1).
+type Instance struct {
+	ID               string            `json:"id"`
+	Name             string            `json:"name"`
+	Description      string            `json:"description,omitempty"`
+	Status           string            `json:"status"`
+	LastSeen         int64             `json:"lastSeen"` // Unix milliseconds; 0 means never
+	ConnectionStatus string            `json:"connectionStatus"`
+	Version          string            `json:"version"`
+	TargetVersion    string            `json:"targetVersion,omitempty"`
+	UpdateStatus     string            `json:"updateStatus"`
+	ErrorConditions  []string          `json:"errorConditions"`
+	Nodes            []Node            `json:"nodes"`
+	Applications     []json.RawMessage `json:"applications"`
+}
+
+// Node is a machine of a fleet service point (spec.md 2.2).
+type Node struct {
+	ID                 string `json:"id"`
+	Name               string `json:"name"`
+	Hostname           string `json:"hostname"`
+	IPv4CIDRAddress    string `json:"ipv4CIDRAddress"`
+	IPv4GatewayAddress string `json:"ipv4GatewayAddress"`
+	IPv6CIDRAddress    string `json:"ipv6CIDRAddress"`
+	IPv6GatewayAddress string `json:"ipv6GatewayAddress"`
+	Addresses          []struct {
+		Type         string `json:"type"`
+		IPAddress    string `json:"ipAddress"`
+		IsUseByAppID string `json:"isUseByAppId,omitempty"`
+		IsUp         *bool  `json:"isUp,omitempty"`
+	} `json:"addresses"`
+}
+
+// Created is what the creation of a service point answers (spec.md 2.4). The key is shown once.
+type Created struct {
+	FleetInstanceID      string `json:"fleetInstanceID"`
+	RegistrationKey      string `json:"registrationKey"`
+	RegistrationEndpoint string `json:"registrationEndpoint"`
+}
+
+// Instances lists the fleet; name, where it is not empty, narrows it to the one of that name.
+func (c *Client) Instances(ctx context.Context, name string) ([]Instance, error) {
+	path := "/user/api/v1/fleetInstances"
+	if name != "" {
+		path += "?name=" + url.QueryEscape(name)
+	}
+	var answer struct {
+		Data []Instance `json:"data"`
+	}
+	err := c.Do(ctx, http.MethodGet, path, nil, &answer)
+	return answer.Data, err
+}
+
+// Instance reads one service point.
+func (c *Client) Instance(ctx context.Context, id string) (i Instance, err error) {
+	err = c.Do(ctx, http.MethodGet, "/user/api/v1/fleetInstances/"+url.PathEscape(id), nil, &i)
+	return i, err
+}
+
+// CreateInstance makes a service point with minimal configuration.
+func (c *Client) CreateInstance(ctx context.Context, name, description string) (created Created, err error) {
+	body := map[string]string{"name": name}
+	if description != "" {
+		body["description"] = description
+	}
+	err = c.Do(ctx, http.MethodPost, "/api/v1/fleetInstanceMinimumConfig", body, &created)
+	return created, err
+}
+
+// DeleteInstance deletes a service point.
+func (c *Client) DeleteInstance(ctx context.Context, id string) error {
+	return c.Do(ctx, http.MethodDelete, "/user/api/v1/fleetInstances/"+url.PathEscape(id), nil, nil)
+}
+
+// Exchange gets an access token for a key set and uses it from then on.
+func (c *Client) Exchange(ctx context.Context, clientID, clientSecret string) error {
+	var answer struct {
+		AccessToken string `json:"accessToken"`
+	}
+	err := c.Do(ctx, http.MethodPost, "/v1/api/authentication/token", map[string]any{"grantType": "ClientCredentials",
+		"clientCredentials": map[string]string{"clientId": clientID, "clientSecret": clientSecret}}, &answer)
+	if err == nil {
+		c.Token = answer.AccessToken
+	}
+	return err
+}
+
+// Diagnostics reads the diagnostics of a service point; Base is http://ADDRESS:8083.
+func (c *Client) Diagnostics(ctx context.Context, answer any) error {
+	return c.Do(ctx, http.MethodGet, "/api/v1/diagnostics", nil, answer)
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"portolan/internal/checkin"
+	"portolan/internal/servicepoint"
+)
+
+type agentCommand struct {
+	RegistrationEndpoint  string        `help:"Where to enrol, as the manager said when the service point was created." placeholder:"URL"`
+	RegistrationKey       string        `help:"The registration key, good once. Better given as PORTOLAN_REGISTRATION_KEY or as a file." placeholder:"KEY"`
+	RegistrationKeyFile   string        `help:"A file with the registration key." type:"path" placeholder:"FILE"`
+	State                 string        `help:"The state directory. Once enrolled, nothing else is needed." required:"" type:"path" placeholder:"DIR"`
+	Variant               string        `help:"The kind of service point: ${enum}." enum:"fleet,v4" default:"fleet"`
+	DiagnosticsListen     string        `help:"Where diagnostics are shown, open and read-only." default:":8083" placeholder:"ADDR"`
+	HTTPProxy             string        `help:"The HTTP proxy for the public site, without a password." name:"http-proxy" placeholder:"URL"`
+	HTTPProxyPasswordFile string        `help:"A file with the proxy's password." name:"http-proxy-password-file" type:"path" placeholder:"FILE"`
+	Gateway               string        `help:"The gateway to ping; 'off' for none. Default: the routing table's." placeholder:"IP|off"`
+	PingTarget            string        `help:"The public address to ping; 'off' for none. Default: a public resolver." placeholder:"IP|off"`
+	HTTPTarget            string        `help:"The public site to ask; 'off' for none. Default: a public site." name:"http-target" placeholder:"URL|off"`
+	ProbeInterval         time.Duration `help:"How often the network is probed." default:"10s"`
+}
+
+// Run runs the service point until it is told to stop.
+func (c *agentCommand) Run(s *session) error {
+	targets, err := c.targets()
+	if err != nil {
+		return usageError{err}
+	}
+	key := c.RegistrationKey
+	if c.RegistrationKeyFile != "" {
+		text, err := os.ReadFile(c.RegistrationKeyFile)
+		if err != nil {
+			return usageError{fmt.Errorf("reading the registration key: %w", err)}
+		}
+		key = strings.TrimSpace(string(text))
+	}
+	listener, err := net.Listen("tcp", c.DiagnosticsListen)
+	if err != nil {
+		return fmt.Errorf("listening for diagnostics: %w", err)
+	}
+	a, err := servicepoint.New(servicepoint.Options{State: c.State, Endpoint: c.RegistrationEndpoint, Key: key, Variant: c.Variant,
+		Diagnostics: listener, Targets: targets, Version: versionText(), Log: s.log, ProbeInterval: c.ProbeInterval})
+	if err != nil {
+		_ = listener.Close()
+		if errors.Is(err, checkin.ErrKeyDamaged) {
+			return usageError{err}
+		}
+		return err
+	}
+	s.log.Info("service point running", "variant", c.Variant, "diagnostics", "http://"+listener.Addr().String()+"/api/v1/diagnostics")
+	return a.Run(s.ctx)
+}
+
+func (c *agentCommand) targets() (t servicepoint.Targets, err error) {
+	t = servicepoint.Targets{Gateway: c.Gateway, Ping: c.PingTarget, HTTP: c.HTTPTarget}
+	for flag, ip := range map[string]string{"--gateway": c.Gateway, "--ping-target": c.PingTarget} {
+		if ip != "" && ip != servicepoint.Off && net.ParseIP(ip) == nil {
+			return t, fmt.Errorf("%s: %q is neither an IP address nor %s", flag, ip, servicepoint.Off)
+		}
+	}
+	if c.HTTPTarget != "" && c.HTTPTarget != servicepoint.Off {
+		if u, err := url.Parse(c.HTTPTarget); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return t, fmt.Errorf("--http-target: %q is neither an http URL nor %s", c.HTTPTarget, servicepoint.Off)
+		}
+	}
+	if c.HTTPProxy == "" {
+		if c.HTTPProxyPasswordFile != "" {
+			return t, errors.New("--http-proxy-password-file needs --http-proxy")
+		}
+		return t, nil
+	}
+	u, err := url.Parse(c.HTTPProxy)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return t, errors.New("--http-proxy: not an http or https URL") // not repeated: it may hold a password
+	}
+	if _, set := u.User.Password(); set {
+		return t, errors.New("--http-proxy: a password in an argument can be read by everyone on this machine; use --http-proxy-password-file")
+	}
+	if c.HTTPProxyPasswordFile != "" {
+		if u.User.Username() == "" {
+			return t, errors.New("--http-proxy-password-file needs a user in --http-proxy, as in http://user@proxy:3128")
+		}
+		text, err := os.ReadFile(c.HTTPProxyPasswordFile)
+		if err != nil {
+			return t, fmt.Errorf("reading the proxy's password: %w", err)
+		}
+		u.User = url.UserPassword(u.User.Username(), strings.TrimRight(string(text), "\r\n"))
+	}
+	t.Proxy = u
+	return t, nil
+}

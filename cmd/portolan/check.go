@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+
+	"portolan/internal/address"
+	"portolan/internal/identity"
+	"portolan/internal/server"
+	"portolan/internal/store"
+)
+
+type checkCommand struct{ dataFlag }
+
+// Run verifies the data and fails where something is wrong.
+func (c *checkCommand) Run(s *session) error {
+	return c.open(s.ctx, func(st *store.Store, users *identity.Service) error {
+		api := address.New(st, users, server.DefaultMaxLimit, versionText())
+		return st.View(s.ctx, func(tx *store.Tx) error {
+			faults, err := address.Verify(tx, api)
+			if err != nil {
+				return err
+			}
+			for _, f := range faults {
+				fmt.Fprintln(s.stdout, f)
+			}
+			if len(faults) > 0 {
+				return fmt.Errorf("%d faults", len(faults))
+			}
+			_, err = fmt.Fprintln(s.stdout, "nothing is wrong")
+			return err
+		})
+	})
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"portolan/internal/address"
+	"portolan/internal/checkin"
+	"portolan/internal/identity"
+	"portolan/internal/server"
+	"portolan/internal/servicepoint"
+)
+
+type demoCommand struct {
+	Listen        string `help:"Where the APIs are served." default:"127.0.0.1:8080" placeholder:"ADDR"`
+	CheckinListen string `help:"Where the service points check in; another free port when it is taken." default:"127.0.0.1:8443" placeholder:"ADDR"`
+	Data          string `help:"Keep the data here; without it they go with the demo." type:"path" placeholder:"DIR"`
+}
+
+// demoNotes is what a demo with --data tells its next start.
+type demoNotes struct {
+	Password, Token string
+}
+
+// demoPoint is a service point of the demo.
+type demoPoint struct{ name, variant, listen string }
+
+var demoPoints = []demoPoint{
+	{"lighthouse", checkin.Fleet, "127.0.0.2:8083"},
+	{"harbour-master", checkin.V4, "127.0.0.3:8083"},
+}
+
+// Run starts everything and waits until it is told to stop.
+func (c *demoCommand) Run(s *session) (err error) {
+	if c.Data == "" {
+		if c.Data, err = os.MkdirTemp("", "portolan-demo-"); err != nil {
+			return err
+		}
+		defer func() {
+			if e := os.RemoveAll(c.Data); err == nil {
+				err = e
+			}
+		}()
+	}
+	notes, err := readNotes(c.Data)
+	if err != nil {
+		return err
+	}
+	m, err := c.start(s, notes)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := m.Close(); err == nil {
+			err = e
+		}
+	}()
+	if err := address.Sample(s.ctx, m.Address); err != nil {
+		return err
+	}
+	if notes.Token == "" {
+		if notes.Token, err = m.Identity.CreateToken(s.ctx, "demo", identity.Administrator, 0); err != nil {
+			return err
+		}
+	}
+	if err := notes.save(c.Data); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	var agents sync.WaitGroup
+	defer agents.Wait()
+	defer cancel()
+	urls, err := c.points(ctx, s, m, &agents)
+	if err != nil {
+		return err
+	}
+	printDemo(s, m, notes, urls)
+	select {
+	case <-s.ctx.Done():
+		return nil
+	case err := <-m.Failed():
+		return err
+	}
+}
+
+func readNotes(dir string) (n demoNotes, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return demoNotes{Password: identity.NewSecret()[:16]}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &n)
+	}
+	return n, err
+}
+
+func (n demoNotes) save(dir string) error {
+	text, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "demo.json"), text, 0o600)
+}
+
+// start starts the manager; the check-in door takes another port when its own is taken. The password
+// is noted before the manager makes admin with it, so that a demo that is killed can start again.
+func (c *demoCommand) start(s *session, notes demoNotes) (*server.Manager, error) {
+	for _, a := range []string{c.Listen, c.CheckinListen} {
+		host, _, err := net.SplitHostPort(a)
+		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return nil, usageError{fmt.Errorf("the demo is for loopback alone, and %q is not; see portolan serve", a)}
+		}
+	}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return nil, err
+	}
+	if err := notes.save(c.Data); err != nil {
+		return nil, err
+	}
+	door := c.CheckinListen
+	if l, err := net.Listen("tcp", door); err == nil {
+		_ = l.Close()
+	} else {
+		door = "127.0.0.1:0"
+	}
+	return server.Start(s.ctx, server.Options{Data: c.Data, Listen: c.Listen, CheckinListen: door, AdminPassword: notes.Password,
+		Version: versionText(), Log: s.log})
+}
+
+// points starts the service points, which enrol over the real door at their first start.
+func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager, agents *sync.WaitGroup) (urls []string, err error) {
+	for _, p := range demoPoints {
+		o := servicepoint.Options{State: filepath.Join(c.Data, "service-points", p.name), Endpoint: m.RegistrationEndpoint(), Variant: p.variant,
+			Version: versionText(), Log: s.log.With("service point", p.name),
+			Targets: servicepoint.Targets{Gateway: "127.0.0.1", Ping: "127.0.0.1", HTTP: m.URL() + "/healthz"}}
+		if _, err := os.Stat(filepath.Join(o.State, "identity.json")); errors.Is(err, fs.ErrNotExist) {
+			if o.Key, err = demoKey(ctx, m, p); err != nil {
+				return nil, err
+			}
+		}
+		if o.Diagnostics, err = nextFree(p.listen); err != nil {
+			return nil, err
+		}
+		agent, err := servicepoint.New(o)
+		if err != nil {
+			_ = o.Diagnostics.Close()
+			return nil, err
+		}
+		url := "http://" + o.Diagnostics.Addr().String() + "/api/v1/diagnostics"
+		if !strings.Contains(url, p.listen) {
+			url += "  (" + p.listen + " cannot be had)"
+		}
+		urls = append(urls, url)
+		agents.Go(func() {
+			if err := agent.Run(ctx); err != nil {
+				s.log.Error("a service point ended", "name", p.name, "error", err)
+			}
+		})
+	}
+	return urls, nil
+}
+
+// demoKey makes a service point and gives its registration key. One that never enrolled is made anew.
+func demoKey(ctx context.Context, m *server.Manager, p demoPoint) (string, error) {
+	old, err := m.Fleet.List(ctx, p.name, true)
+	if err != nil {
+		return "", err
+	}
+	for _, i := range old {
+		if err := m.Fleet.Delete(ctx, i.ID); err != nil {
+			return "", err
+		}
+	}
+	description := "A service point of the demo, of the kind " + p.variant
+	created, err := m.Fleet.Create(ctx, p.name, &description, m.RegistrationEndpoint())
+	return created.RegistrationKey, err
+}
+
+// nextFree listens at the address or, where the system does not have it or it is taken, on the next
+// free port of 127.0.0.1.
+func nextFree(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	for port := 8083; err != nil && port < 8183; port++ {
+		l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	}
+	return l, err
+}
+
+func printDemo(s *session, m *server.Manager, n demoNotes, points []string) {
+	u := m.URL()
+	fmt.Fprintf(s.stdout, `Portolan is running, with sample data. Stop it with Ctrl-C.
+
+  address API    %[1]s/api/v2      (a browser shows pages: sign in as below)
+  its document   %[1]s/api/docs
+  fleet API      %[1]s/user/api/v1/fleetInstances
+  check-in door  %[2]s
+  diagnostics    %[3]s
+                 %[4]s
+
+  user           admin
+  password       %[5]s
+  bearer token   %[6]s
+
+Try:
+
+  curl -s -u 'admin:%[5]s' '%[1]s/api/v2/networks?limit=3&fields=id,name,range'
+  curl -s -H 'Authorization: Bearer %[6]s' '%[1]s/user/api/v1/fleetInstances'
+  curl -s '%[7]s'
+`, u, m.RegistrationEndpoint(), points[0], points[1], n.Password, n.Token, strings.Fields(points[0])[0])
+}

@@ -1,0 +1,116 @@
+// Command portolan is the whole product: the manager, the service point, and the tools around them.
+// This package parses the command line and wires the parts together; it does nothing else.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set when a release is built: -ldflags "-X main.version=1.2.3".
+var version = ""
+
+// cli is the command line. Every flag can be given as an environment variable PORTOLAN_… too.
+type cli struct {
+	LogFormat string `help:"How log lines are written to standard error: ${enum}." enum:"text,json" default:"text"`
+	LogLevel  string `help:"The least that is logged: ${enum}." enum:"debug,info,warn,error" default:"info"`
+
+	Demo    demoCommand    `cmd:"" help:"Start everything with sample data on loopback, and say how to use it."`
+	Serve   serveCommand   `cmd:"" help:"Run a manager: the address API, the fleet API and the check-in door."`
+	Agent   agentCommand   `cmd:"" help:"Run a service point: enrol, check in, probe the network, show diagnostics."`
+	Token   tokenCommand   `cmd:"" help:"Make, list and revoke bearer tokens."`
+	Key     keyCommand     `cmd:"" help:"Make key sets for the token exchange."`
+	Fleet   fleetCommand   `cmd:"" help:"List, show and create fleet service points."`
+	Check   checkCommand   `cmd:"" help:"Verify every invariant of a manager's data."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// usageError is a mistake on the command line: exit code 2.
+type usageError struct{ error }
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run parses and runs a command line and gives the exit code: 0 done, 1 failed, 2 used wrongly.
+func run(args []string, stdout, stderr io.Writer) int {
+	var c cli
+	exit := -1
+	parser, err := kong.New(&c, kong.Name("portolan"),
+		kong.Description("Portolan keeps the addresses, names and service points of a network in one place and puts them on the wire.\n\n"+
+			"Begin with:  portolan demo"),
+		kong.DefaultEnvars("PORTOLAN"), kong.Writers(stdout, stderr), kong.UsageOnError(), kong.Exit(func(code int) { exit = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}))
+	if err != nil {
+		fmt.Fprintln(stderr, "portolan:", err)
+		return 1
+	}
+	parsed, err := parser.Parse(args)
+	if exit >= 0 { // help was asked for
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "portolan: %v\nTry: portolan --help\n", err)
+		return 2
+	}
+	log := c.logger(stderr)
+	slog.SetDefault(log)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err = parsed.Run(&session{ctx: ctx, stdout: stdout, stderr: stderr, log: log})
+	var wrong usageError
+	switch {
+	case errors.As(err, &wrong):
+		fmt.Fprintln(stderr, "portolan:", err)
+		return 2
+	case err != nil:
+		fmt.Fprintln(stderr, "portolan:", err)
+		return 1
+	}
+	return 0
+}
+
+// session is what a command runs in.
+type session struct {
+	ctx            context.Context
+	stdout, stderr io.Writer
+	log            *slog.Logger
+}
+
+func (c *cli) logger(w io.Writer) *slog.Logger {
+	var level slog.Level
+	if level.UnmarshalText([]byte(c.LogLevel)) != nil { // kong allows only names of levels
+		level = slog.LevelInfo
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// versionText is the version of this binary.
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "0.1.0-dev"
+}
+
+type versionCommand struct{}
+
+// Run prints the version.
+func (versionCommand) Run(s *session) error {
+	_, err := fmt.Fprintln(s.stdout, "portolan", versionText())
+	return err
+}

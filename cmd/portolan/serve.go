@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+
+	"portolan/internal/server"
+)
+
+type serveCommand struct {
+	Data          string `help:"The data directory; it is made at the first start." required:"" type:"path" placeholder:"DIR"`
+	Listen        string `help:"Where the APIs are served. Plain HTTP on loopback, TLS elsewhere." default:"127.0.0.1:8080" placeholder:"ADDR"`
+	CheckinListen string `help:"Where service points enrol and check in, always with TLS." default:"127.0.0.1:8443" placeholder:"ADDR"`
+	PublicURL     string `help:"The check-in door's URL as service points reach it, such as https://portolan.example.net:8443." name:"public-url" placeholder:"URL"`
+	TLSCert       string `help:"The certificate of the API listener, in PEM; made by the manager's own authority when missing." name:"tls-cert" type:"path" placeholder:"FILE"`
+	TLSKey        string `help:"The key of that certificate, in PEM." name:"tls-key" type:"path" placeholder:"FILE"`
+	MaxLimit      int64  `help:"The largest page of the address API." default:"100000" placeholder:"N"`
+	AdminPassword string `help:"The password of the user admin, at the first start only. Give it as PORTOLAN_ADMIN_PASSWORD; one is made and printed when it is missing." hidden:""`
+}
+
+// Run serves until it is told to stop.
+func (c *serveCommand) Run(s *session) error {
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return usageError{fmt.Errorf("--tls-cert and --tls-key go together")}
+	}
+	if c.MaxLimit < 1 {
+		return usageError{fmt.Errorf("--max-limit must be 1 or more")}
+	}
+	m, err := server.Start(s.ctx, server.Options{Data: c.Data, Listen: c.Listen, CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
+		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, AdminPassword: c.AdminPassword, Version: versionText(), Log: s.log})
+	if err != nil {
+		return err
+	}
+	if m.NewPassword != "" {
+		fmt.Fprintf(s.stdout, "The user admin was made, with this password, shown once: %s\n", m.NewPassword)
+	}
+	s.log.Info("serving", "apis", m.URL(), "registration", m.RegistrationEndpoint(), "data", c.Data)
+	select {
+	case <-s.ctx.Done():
+		s.log.Info("stopping")
+	case err = <-m.Failed():
+	}
+	if e := m.Close(); err == nil {
+		err = e
+	}
+	return err
+}

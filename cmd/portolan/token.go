@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"portolan/internal/identity"
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// dataFlag is the data directory of a manager, which may be serving meanwhile.
+type dataFlag struct {
+	Data string `help:"The manager's data directory; the manager may be running." required:"" type:"existingdir" placeholder:"DIR"`
+}
+
+// open opens the data and runs fn with it.
+func (d dataFlag) open(ctx context.Context, fn func(*store.Store, *identity.Service) error) error {
+	if _, err := os.Stat(filepath.Join(d.Data, "portolan.db")); err != nil {
+		return fmt.Errorf("%s holds no data of a manager", d.Data)
+	}
+	s, err := store.Open(ctx, store.Options{Dir: d.Data, Readers: 1})
+	if err != nil {
+		return err
+	}
+	err = fn(s, identity.New(s))
+	if e := s.Close(); err == nil {
+		err = e
+	}
+	if p, ok := problem.As(err); ok && p.Status == 400 {
+		return usageError{err}
+	}
+	return err
+}
+
+type tokenCommand struct {
+	Create tokenCreate `cmd:"" help:"Make a bearer token and print it, and nothing else, once."`
+	List   tokenList   `cmd:"" help:"List bearer tokens and key sets, without their secrets."`
+	Revoke tokenRevoke `cmd:"" help:"Revoke a bearer token or a key set by its id."`
+}
+
+type tokenCreate struct {
+	dataFlag
+	Name    string        `help:"What the token is for." required:""`
+	Role    string        `help:"What it may do: ${enum}." enum:"administrator,analyst" default:"administrator"`
+	Expires time.Duration `help:"How long it lives, such as 24h; 0 for ever." default:"0s"`
+}
+
+// Run makes the token.
+func (c *tokenCreate) Run(s *session) error {
+	return c.open(s.ctx, func(_ *store.Store, users *identity.Service) error {
+		token, err := users.CreateToken(s.ctx, c.Name, c.Role, c.Expires)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(s.stdout, token)
+		return err
+	})
+}
+
+type tokenList struct {
+	dataFlag
+	JSON bool `help:"Print JSON." name:"json"`
+}
+
+// Run lists the tokens.
+func (c *tokenList) Run(s *session) error {
+	return c.open(s.ctx, func(_ *store.Store, users *identity.Service) error {
+		tokens, err := users.Tokens(s.ctx)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return json.NewEncoder(s.stdout).Encode(tokens)
+		}
+		w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
+		fmt.Fprintln(w, "ID\tKIND\tNAME\tROLE\tCREATED\tEXPIRES\tSTATE")
+		for _, t := range tokens {
+			expires, state := "never", "valid"
+			if !t.Expires.IsZero() {
+				expires = t.Expires.Format(time.RFC3339)
+				if t.Expires.Before(time.Now()) {
+					state = "expired"
+				}
+			}
+			if t.Revoked {
+				state = "revoked"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Kind, t.Name, t.Role, t.Created.Format(time.RFC3339), expires, state)
+		}
+		return w.Flush()
+	})
+}
+
+type tokenRevoke struct {
+	dataFlag
+	ID string `arg:"" help:"The id, as token list shows it."`
+}
+
+// Run revokes the token.
+func (c *tokenRevoke) Run(s *session) error {
+	return c.open(s.ctx, func(_ *store.Store, users *identity.Service) error { return users.Revoke(s.ctx, c.ID) })
+}
+
+type keyCommand struct {
+	Create keyCreate `cmd:"" help:"Make a key set and print its clientId and clientSecret as JSON, once."`
+}
+
+type keyCreate struct {
+	dataFlag
+	Name    string        `help:"What the key set is for." required:""`
+	Role    string        `help:"What its tokens may do: ${enum}." enum:"administrator,analyst" default:"administrator"`
+	Expires time.Duration `help:"How long it lives, such as 2160h; 0 for ever." default:"0s"`
+}
+
+// Run makes the key set.
+func (c *keyCreate) Run(s *session) error {
+	return c.open(s.ctx, func(_ *store.Store, users *identity.Service) error {
+		id, secret, err := users.CreateKeySet(s.ctx, c.Name, c.Role, c.Expires)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(s.stdout).Encode(map[string]string{"clientId": id, "clientSecret": secret})
+	})
+}

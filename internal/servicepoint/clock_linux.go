@@ -1,0 +1,10 @@
+package servicepoint
+
+import "golang.org/x/sys/unix"
+
+// clockSynchronized reports whether the kernel says that something keeps its clock (adjtimex).
+func clockSynchronized() bool {
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	return err == nil && state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0
+}

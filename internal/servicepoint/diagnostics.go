@@ -1,0 +1,164 @@
+package servicepoint
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"portolan/internal/checkin"
+)
+
+// Diagnostics is what a fleet service point shows of itself (spec.md 2.5).
+type Diagnostics struct {
+	CorporateHTTPProxy  Proxy        `json:"corporateHttpProxy"`
+	NetworkConnectivity Connectivity `json:"networkConnectivity"`
+	RegistrationStatus  Registration `json:"registrationStatus"`
+}
+
+// Proxy is the proxy as diagnostics show it: never its password.
+type Proxy struct {
+	Host               string `json:"host"`
+	Port               string `json:"port"`
+	ProxyPasswordIsSet bool   `json:"proxyPasswordIsSet"`
+	Scheme             string `json:"scheme"`
+	User               string `json:"user"`
+}
+
+// V4Diagnostics is what a Service Point v4 shows of itself (spec.md 2.6).
+type V4Diagnostics struct {
+	Diagnostics
+	ID               string        `json:"id"`
+	Status           string        `json:"status"`
+	ConnectionStatus string        `json:"connectionStatus"`
+	UpdateStatus     string        `json:"updateStatus"`
+	Version          string        `json:"version"`
+	OriginalVersion  string        `json:"originalVersion"`
+	Platform         string        `json:"platform"`
+	DNSServers       []string      `json:"dnsServers"`
+	Addresses        []V4Address   `json:"addresses"`
+	AnycastStatus    AnycastStatus `json:"anycastStatus"`
+	NTPStatus        NTPStatus     `json:"ntpStatus"`
+	Services         []struct{}    `json:"services"`
+}
+
+// V4Address is an address of a Service Point v4.
+type V4Address struct {
+	IPAddress string `json:"ipAddress"`
+	Type      string `json:"type"`
+}
+
+// AnycastStatus says whether the anycast service is enabled, and by which protocol.
+type AnycastStatus struct {
+	Status   string `json:"status"`
+	Protocol string `json:"protocol"`
+}
+
+// NTPStatus says whether the clock is synchronised; the stratum is empty where it is not known.
+type NTPStatus struct {
+	Stratum      string `json:"stratum"`
+	Synchronized bool   `json:"synchronized"`
+}
+
+// Status is the short form (reference/fleet.md).
+type Status struct {
+	NetworkConnectivity struct {
+		FleetMgmtEndpointErrorMessage string `json:"fleetMgmtEndpointErrorMessage"`
+		FleetMgmtEndpointStatus       int    `json:"fleetMgmtEndpointStatus"`
+		LocalIPStatus                 string `json:"localIpStatus"`
+	} `json:"networkConnectivity"`
+	RegistrationStatus Registration `json:"registrationStatus"`
+}
+
+// handler serves the diagnostics. Nothing is probed for a request: the last results are shown.
+func (a *Agent) handler() http.Handler {
+	mux := http.NewServeMux()
+	serve := func(path string, document func() (any, error)) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet && r.Method != http.MethodHead {
+				w.Header().Set("Allow", "GET, HEAD")
+				a.reply(w, http.StatusMethodNotAllowed, wording(http.StatusMethodNotAllowed, "MethodNotAllowed", "only GET and HEAD are for this resource"))
+				return
+			}
+			d, err := document()
+			if err != nil {
+				a.log.Error("reading this machine", "error", err)
+				a.reply(w, http.StatusInternalServerError, wording(http.StatusInternalServerError, "InternalError", "the system's state cannot be read"))
+				return
+			}
+			a.reply(w, http.StatusOK, d)
+		})
+	}
+	serve("/api/v1/diagnostics", func() (any, error) {
+		if a.options.Variant == checkin.V4 {
+			return a.v4()
+		}
+		return a.diagnostics(), nil
+	})
+	serve("/api/v1/status", func() (any, error) { return a.short(), nil })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		a.reply(w, http.StatusNotFound, wording(http.StatusNotFound, "ResourceNotFound", "there is nothing here; see /api/v1/diagnostics"))
+	})
+	return mux
+}
+
+func wording(status int, code, message string) map[string]any {
+	return map[string]any{"status": status, "reason": http.StatusText(status), "code": code, "message": message}
+}
+
+func (a *Agent) reply(w http.ResponseWriter, status int, document any) {
+	body, err := json.Marshal(document)
+	if err != nil {
+		a.log.Error("writing an answer", "error", err)
+		status, body = http.StatusInternalServerError, []byte("{}")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the client's going is the client's affair
+}
+
+func (a *Agent) diagnostics() Diagnostics {
+	a.mu.Lock()
+	registration := a.registration
+	a.mu.Unlock()
+	d := Diagnostics{NetworkConnectivity: a.probes.results(), RegistrationStatus: registration}
+	if p := a.options.Targets.Proxy; p != nil {
+		d.CorporateHTTPProxy = Proxy{Host: p.Hostname(), Port: p.Port(), Scheme: p.Scheme, User: p.User.Username()}
+		password, set := p.User.Password()
+		d.CorporateHTTPProxy.ProxyPasswordIsSet = set && password != ""
+	}
+	return d
+}
+
+func (a *Agent) short() (s Status) {
+	d := a.diagnostics()
+	s.NetworkConnectivity.FleetMgmtEndpointErrorMessage = d.NetworkConnectivity.FleetMgmtEndpointErrorMessage
+	s.NetworkConnectivity.FleetMgmtEndpointStatus = d.NetworkConnectivity.FleetMgmtEndpointStatus
+	s.NetworkConnectivity.LocalIPStatus = d.NetworkConnectivity.LocalIPStatus
+	s.RegistrationStatus = d.RegistrationStatus
+	return s
+}
+
+func (a *Agent) v4() (V4Diagnostics, error) {
+	d := V4Diagnostics{Diagnostics: a.diagnostics(), Status: "HEALTHY", ConnectionStatus: "NOT_CONNECTED", UpdateStatus: "OK",
+		Version: a.options.Version, Platform: platform(), DNSServers: a.host.resolvers(), Addresses: []V4Address{},
+		AnycastStatus: AnycastStatus{Status: "disabled"}, NTPStatus: NTPStatus{Synchronized: clockSynchronized()}, Services: []struct{}{}}
+	a.mu.Lock()
+	if a.identity == nil {
+		d.Status = "WAITING_FOR_PROVISIONING"
+	} else {
+		d.ID, d.OriginalVersion = a.identity.ID, a.identity.OriginalVersion
+	}
+	if !a.lastAnswer.IsZero() && time.Since(a.lastAnswer) <= checkin.MissedIntervals*a.interval {
+		d.ConnectionStatus = "CONNECTED"
+	}
+	a.mu.Unlock()
+	if d.ID != "" && len(a.probes.conditions()) > 0 {
+		d.Status = "UNHEALTHY"
+	}
+	node, err := a.host.node("")
+	for _, address := range node.Addresses {
+		d.Addresses = append(d.Addresses, V4Address{IPAddress: address.IPAddress, Type: address.Type})
+	}
+	return d, err
+}

@@ -1,0 +1,209 @@
+package servicepoint
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/hex"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"portolan/internal/checkin"
+
+	"github.com/miekg/dns"
+)
+
+// host is where the system says what it is. The paths are Linux's; elsewhere the files are missing
+// and the gateways unknown.
+type host struct {
+	route4, route6, resolv string
+}
+
+func thisHost() host {
+	return host{route4: "/proc/net/route", route6: "/proc/net/ipv6_route", resolv: "/etc/resolv.conf"}
+}
+
+// route is a default route.
+type route struct {
+	via      netip.Addr
+	device   string
+	priority int64
+}
+
+// gateway4 gives the IPv4 default route of the lowest metric.
+func (h host) gateway4() (route, bool) {
+	return bestRoute(h.route4, func(cells []string) (r route, ok bool) {
+		// Iface Destination Gateway Flags RefCnt Use Metric Mask; numbers in hex, host byte order.
+		if len(cells) < 8 || cells[1] != "00000000" || cells[7] != "00000000" {
+			return r, false
+		}
+		gateway, err := strconv.ParseUint(cells[2], 16, 32)
+		metric, err2 := strconv.ParseInt(cells[6], 10, 64)
+		if err != nil || err2 != nil || gateway == 0 {
+			return r, false
+		}
+		var four [4]byte
+		binary.NativeEndian.PutUint32(four[:], uint32(gateway))
+		return route{netip.AddrFrom4(four), cells[0], metric}, true
+	})
+}
+
+// gateway6 gives the IPv6 default route of the lowest metric.
+func (h host) gateway6() (route, bool) {
+	return bestRoute(h.route6, func(cells []string) (r route, ok bool) {
+		// destination length source length next-hop metric refcount use flags device; all in hex.
+		if len(cells) < 10 || strings.Trim(cells[0], "0") != "" || cells[1] != "00" {
+			return r, false
+		}
+		next, err := hex.DecodeString(cells[4])
+		metric, err2 := strconv.ParseInt(cells[5], 16, 64)
+		if err != nil || err2 != nil || len(next) != 16 || strings.Trim(cells[4], "0") == "" {
+			return r, false
+		}
+		return route{netip.AddrFrom16([16]byte(next)), cells[9], metric}, true
+	})
+}
+
+func bestRoute(path string, parse func(cells []string) (route, bool)) (best route, found bool) {
+	f, err := os.Open(path)
+	if err != nil {
+		return best, false
+	}
+	defer func() { _ = f.Close() }()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if r, ok := parse(strings.Fields(lines.Text())); ok && (!found || r.priority < best.priority) {
+			best, found = r, true
+		}
+	}
+	return best, found
+}
+
+// resolvers gives the DNS servers the system is set to use.
+func (h host) resolvers() []string {
+	config, err := dns.ClientConfigFromFile(h.resolv)
+	if err != nil {
+		return []string{}
+	}
+	return append([]string{}, config.Servers...)
+}
+
+// linkAddress is an address of an interface.
+type linkAddress struct {
+	device   string
+	prefix   netip.Prefix
+	loopback bool
+	running  bool
+}
+
+// addresses lists the addresses of the interfaces, link-local ones left out, in the system's order.
+func addresses() (all []linkAddress, links int, err error) {
+	devices, err := net.Interfaces()
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, d := range devices {
+		if d.Flags&net.FlagLoopback == 0 {
+			links++
+		}
+		addrs, err := d.Addrs()
+		if err != nil {
+			continue // the interface went while we looked
+		}
+		for _, a := range addrs {
+			ip, ok := a.(*net.IPNet)
+			if !ok {
+				continue
+			}
+			addr, ok := netip.AddrFromSlice(ip.IP)
+			if !ok || addr.IsLinkLocalUnicast() {
+				continue
+			}
+			ones, _ := ip.Mask.Size()
+			all = append(all, linkAddress{d.Name, netip.PrefixFrom(addr.Unmap(), ones), d.Flags&net.FlagLoopback != 0,
+				d.Flags&net.FlagUp != 0 && d.Flags&net.FlagRunning != 0})
+		}
+	}
+	return all, links, nil
+}
+
+// primary picks the address of a family that the node is known by: on the interface of the default
+// route, else the first that is not loopback, else the first.
+func primary(all []linkAddress, v4 bool, device string) (best linkAddress, ok bool) {
+	rank := -1
+	for _, a := range all {
+		if a.prefix.Addr().Is4() != v4 {
+			continue
+		}
+		r := 0
+		switch {
+		case device != "" && a.device == device:
+			r = 2
+		case !a.loopback:
+			r = 1
+		}
+		if r > rank {
+			best, rank = a, r
+		}
+	}
+	return best, rank >= 0
+}
+
+// node describes this machine as the system shows it.
+func (h host) node(id string) (checkin.Node, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return checkin.Node{}, err
+	}
+	n := checkin.Node{ID: id, Name: name, Hostname: name, Addresses: []checkin.NodeAddress{}}
+	all, _, err := addresses()
+	if err != nil {
+		return n, err
+	}
+	route4, ok4 := h.gateway4()
+	route6, ok6 := h.gateway6()
+	if ok4 {
+		n.IPv4GatewayAddress = route4.via.String()
+	}
+	if ok6 {
+		n.IPv6GatewayAddress = route6.via.String()
+	}
+	first4, has4 := primary(all, true, route4.device)
+	first6, has6 := primary(all, false, route6.device)
+	if has4 {
+		n.IPv4CIDRAddress = first4.prefix.String()
+	}
+	if has6 && !first6.loopback {
+		n.IPv6CIDRAddress = first6.prefix.String()
+	}
+	for _, a := range all {
+		kind := checkin.Alias
+		switch {
+		case has4 && a == first4, has6 && a == first6 && !a.loopback:
+			kind = checkin.Primary
+		case a.loopback:
+			continue
+		}
+		n.Addresses = append(n.Addresses, checkin.NodeAddress{Type: kind, IPAddress: a.prefix.Addr().String()})
+	}
+	return n, nil
+}
+
+// platform names what the service point runs on: the hypervisor where the firmware tells, else the
+// operating system.
+func platform() string {
+	vendor, err := os.ReadFile("/sys/class/dmi/id/sys_vendor")
+	if err != nil {
+		return runtime.GOOS
+	}
+	text := strings.ToLower(string(vendor))
+	for _, known := range []string{"vmware", "qemu", "xen", "microsoft", "google", "amazon"} {
+		if strings.Contains(text, known) {
+			return known
+		}
+	}
+	return runtime.GOOS
+}

@@ -1,0 +1,143 @@
+package servicepoint
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"portolan/internal/checkin"
+)
+
+// manager is the way to the manager's check-in door.
+type manager struct {
+	base string // https://host:port
+	http *http.Client
+}
+
+// refusal is an answer of the manager that says no.
+type refusal struct {
+	Status  int    `json:"status"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("%s (%d %s)", r.Message, r.Status, r.Code) }
+
+// final reports whether asking again cannot help.
+func final(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && r.Status >= 400 && r.Status < 500 && r.Status != http.StatusTooManyRequests && r.Status != http.StatusRequestTimeout
+}
+
+// errForeign is a manager other than the one that made the registration key.
+var errForeign = errors.New("the manager at the registration endpoint is not the one that made the registration key: its authority has another fingerprint")
+
+// baseOf checks a registration endpoint and gives it without its path.
+func baseOf(endpoint string) (string, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return "", fmt.Errorf("registration endpoint %q is not an https URL", endpoint)
+	}
+	return u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), checkin.EnrolPath), nil
+}
+
+func newManager(base string, config *tls.Config) *manager {
+	return &manager{base: base, http: &http.Client{
+		// Not by a proxy: the check-in is end to end, and nobody in between is trusted.
+		Transport: &http.Transport{TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 2 * time.Minute,
+			ResponseHeaderTimeout: checkin.Interval + 30*time.Second, ForceAttemptHTTP2: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// pinned trusts the authority with that fingerprint and no other, for the first connection.
+func pinned(authority [32]byte) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, ServerName: checkin.ServerName,
+		// The chain is verified below, against the authority that the fingerprint names: there is no
+		// pool that could hold it before the connection.
+		InsecureSkipVerify: true, //nolint:gosec // see VerifyConnection
+		VerifyConnection: func(c tls.ConnectionState) error {
+			for _, certificate := range c.PeerCertificates[1:] {
+				if sha256.Sum256(certificate.Raw) != authority {
+					continue
+				}
+				pool := x509.NewCertPool()
+				pool.AddCert(certificate)
+				_, err := c.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool, DNSName: checkin.ServerName})
+				return err
+			}
+			return errForeign
+		},
+	}
+}
+
+const maxAnswer = 1 << 20 // bytes
+
+// post sends a request to the check-in door and reads the answer.
+func (m *manager) post(ctx context.Context, path string, request, answer any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	rq, err := http.NewRequestWithContext(ctx, http.MethodPost, m.base+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	rq.Header.Set("Content-Type", "application/json")
+	rs, err := m.http.Do(rq)
+	if err != nil {
+		return unwrapURL(err)
+	}
+	defer func() { _ = rs.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(rs.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("reading the manager's answer: %w", err)
+	}
+	if rs.StatusCode != http.StatusOK {
+		r := &refusal{Status: rs.StatusCode}
+		if json.Unmarshal(data, r) != nil || r.Message == "" {
+			r.Code, r.Message = "Unexpected", http.StatusText(rs.StatusCode)
+		}
+		r.Status = rs.StatusCode
+		return r
+	}
+	if err := json.Unmarshal(data, answer); err != nil {
+		return fmt.Errorf("reading the manager's answer: %w", err)
+	}
+	return nil
+}
+
+// unwrapURL takes the method and the URL off an error of the HTTP client.
+func unwrapURL(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
+// status asks the manager's door whether it is there, and gives the HTTP status of its answer.
+func (m *manager) status(ctx context.Context) (int, error) {
+	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, m.base+checkin.HealthPath, nil)
+	if err != nil {
+		return 0, err
+	}
+	rs, err := m.http.Do(rq)
+	if err != nil {
+		return 0, unwrapURL(err)
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(rs.Body, maxAnswer))
+	_ = rs.Body.Close()
+	return rs.StatusCode, err
+}

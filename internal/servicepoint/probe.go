@@ -1,0 +1,294 @@
+package servicepoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	probing "github.com/prometheus-community/pro-bing"
+)
+
+// Results of a probe that has no number.
+const (
+	OK            = "OK"
+	Failed        = "FAILED"
+	NotConfigured = "NOT_CONFIGURED" // switched off, or there is nothing to probe
+	Unknown       = "UNKNOWN"        // before the first run
+)
+
+// Targets say what is probed. Off switches a probe off; empty means what production wants: the
+// routing table's gateway, a public resolver, a public site.
+type Targets struct {
+	Gateway, Ping, HTTP string
+	// Proxy is the HTTP proxy for the public site; nil means none. Its password stays in memory.
+	Proxy *url.URL
+}
+
+// Off as a target switches the probe off.
+const Off = "off"
+
+// Targets in production.
+const (
+	publicResolver = "9.9.9.9"
+	publicSite     = "https://example.com/"
+)
+
+// Connectivity is what the probes found last (spec.md 2.5, networkConnectivity).
+type Connectivity struct {
+	FleetMgmtEndpointErrorMessage string `json:"fleetMgmtEndpointErrorMessage"`
+	FleetMgmtEndpointStatus       int    `json:"fleetMgmtEndpointStatus"`
+	InternetHTTPStatus            int    `json:"internetHttpStatus"`
+	InternetPingStatus            string `json:"internetPingStatus"`
+	LocalIPStatus                 string `json:"localIpStatus"`
+	LocalNetworkStatus            string `json:"localNetworkStatus"`
+}
+
+// probes run each on its own, with a time limit, and keep their last results.
+type probes struct {
+	targets Targets
+	host    host
+	every   time.Duration
+	limit   time.Duration
+	manager func() *manager
+	log     interface {
+		Info(msg string, args ...any)
+	}
+
+	mu sync.Mutex
+	// last and reasons are guarded by mu.
+	last    Connectivity
+	reasons map[string]string
+	changed func()
+}
+
+// result is what one run of a probe found; the reason says why where it failed.
+type result struct {
+	text   string
+	number int
+	reason string
+}
+
+func (p *probes) results() Connectivity {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
+// run probes until the context ends.
+func (p *probes) run(ctx context.Context) {
+	p.mu.Lock()
+	p.last = Connectivity{InternetPingStatus: Unknown, LocalIPStatus: Unknown, LocalNetworkStatus: Unknown}
+	p.reasons = map[string]string{}
+	p.mu.Unlock()
+	var group sync.WaitGroup
+	for _, probe := range []struct {
+		name string
+		run  func(context.Context) result
+		keep func(*Connectivity, result)
+	}{
+		{"local interfaces", p.localIP, func(c *Connectivity, r result) { c.LocalIPStatus = r.text }},
+		{"default gateway", p.localNetwork, func(c *Connectivity, r result) { c.LocalNetworkStatus = r.text }},
+		{"public ping", p.internetPing, func(c *Connectivity, r result) { c.InternetPingStatus = r.text }},
+		{"public HTTP", p.internetHTTP, func(c *Connectivity, r result) { c.InternetHTTPStatus = r.number }},
+		{"manager", p.fleetEndpoint, func(c *Connectivity, r result) {
+			c.FleetMgmtEndpointStatus, c.FleetMgmtEndpointErrorMessage = r.number, r.reason
+		}},
+	} {
+		group.Go(func() {
+			p.repeat(ctx, func(ctx context.Context) {
+				r := probe.run(ctx)
+				if ctx.Err() != nil && r.reason != "" { // cut short by the agent's own end
+					return
+				}
+				p.keep(probe.name, r, probe.keep)
+			})
+		})
+	}
+	group.Wait()
+}
+
+// repeat runs a probe now and then again and again, each time within the limit.
+func (p *probes) repeat(ctx context.Context, probe func(context.Context)) {
+	tick := time.NewTicker(p.every)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		limited, cancel := context.WithTimeout(ctx, p.limit)
+		probe(limited)
+		cancel()
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *probes) keep(name string, r result, set func(*Connectivity, result)) {
+	p.mu.Lock()
+	before := p.last
+	set(&p.last, r)
+	moved := before != p.last
+	if old := p.reasons[name]; old != r.reason {
+		p.reasons[name] = r.reason
+		if r.reason != "" {
+			p.log.Info("probe failed", "probe", name, "reason", r.reason)
+		} else {
+			p.log.Info("probe recovered", "probe", name)
+		}
+	}
+	p.mu.Unlock()
+	if moved && p.changed != nil {
+		p.changed()
+	}
+}
+
+// conditions gives the sentences that make the service point unhealthy. What may fail depending on
+// the environment (spec.md 2.5: the gateway, the public address and site) is no such thing.
+func (p *probes) conditions() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last.LocalIPStatus == Failed {
+		return []string{"local network interface is not working: " + p.reasons["local interfaces"]}
+	}
+	return []string{}
+}
+
+func failed(format string, args ...any) result {
+	return result{text: Failed, reason: fmt.Sprintf(format, args...)}
+}
+
+// localIP looks whether an interface beside loopback is up and has an address.
+func (p *probes) localIP(context.Context) result {
+	all, links, err := addresses()
+	if err != nil {
+		return failed("%v", err)
+	}
+	for _, a := range all {
+		if !a.loopback && a.running {
+			return result{text: OK}
+		}
+	}
+	if links == 0 {
+		return result{text: NotConfigured}
+	}
+	return failed("no interface is up with an address")
+}
+
+func (p *probes) localNetwork(ctx context.Context) result {
+	target := p.targets.Gateway
+	if target == Off {
+		return result{text: NotConfigured}
+	}
+	if target == "" {
+		r, ok := p.host.gateway4()
+		if !ok {
+			return failed("there is no IPv4 default route")
+		}
+		target = r.via.String()
+	}
+	return ping(ctx, target)
+}
+
+func (p *probes) internetPing(ctx context.Context) result {
+	target := p.targets.Ping
+	switch target {
+	case Off:
+		return result{text: NotConfigured}
+	case "":
+		target = publicResolver
+	}
+	return ping(ctx, target)
+}
+
+// ping sends echo requests until one is answered: with an unprivileged socket where the kernel lets
+// us, else with a raw one.
+func ping(ctx context.Context, target string) result {
+	addr, err := netip.ParseAddr(target)
+	if err != nil {
+		return failed("%q is not an IP address", target)
+	}
+	for _, privileged := range []bool{false, true} {
+		pinger := probing.New(addr.String())
+		pinger.SetPrivileged(privileged)
+		pinger.Count, pinger.Interval, pinger.Timeout = 3, 500*time.Millisecond, pingLimit
+		pinger.RecordRtts = false
+		pinger.OnRecv = func(*probing.Packet) { pinger.Stop() }
+		err = pinger.RunWithContext(ctx)
+		if stats := pinger.Statistics(); stats.PacketsRecv > 0 {
+			return result{text: OK}
+		}
+		if !errors.Is(err, os.ErrPermission) {
+			break
+		}
+	}
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return failed("the system lets this user send no ICMP")
+	case err != nil && !errors.Is(err, context.DeadlineExceeded):
+		return failed("%v", err)
+	}
+	return failed("no answer from %s", addr)
+}
+
+const pingLimit = 3 * time.Second
+
+// internetHTTP asks a public site, through the proxy where there is one.
+func (p *probes) internetHTTP(ctx context.Context) result {
+	target := p.targets.HTTP
+	switch target {
+	case Off:
+		return result{}
+	case "":
+		target = publicSite
+	}
+	transport := &http.Transport{Proxy: http.ProxyURL(p.targets.Proxy), DisableKeepAlives: true, DialContext: (&net.Dialer{}).DialContext}
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return failed("%q is not a URL", target)
+	}
+	rs, err := client.Do(rq)
+	if err != nil {
+		return failed("%s", p.hide(unwrapURL(err).Error()))
+	}
+	_, _ = io.CopyN(io.Discard, rs.Body, 1<<16) // the status is what was asked for
+	_ = rs.Body.Close()
+	return result{number: rs.StatusCode}
+}
+
+// hide takes the proxy's password out of a text.
+func (p *probes) hide(text string) string {
+	if p.targets.Proxy == nil {
+		return text
+	}
+	if password, ok := p.targets.Proxy.User.Password(); ok && password != "" {
+		for _, form := range []string{password, url.QueryEscape(password), url.PathEscape(password), url.UserPassword("", password).String()[1:]} {
+			text = strings.ReplaceAll(text, form, "…")
+		}
+	}
+	return text
+}
+
+// fleetEndpoint asks the manager's door.
+func (p *probes) fleetEndpoint(ctx context.Context) result {
+	m := p.manager()
+	if m == nil {
+		return result{reason: "no registration endpoint is known"}
+	}
+	status, err := m.status(ctx)
+	if err != nil {
+		return result{number: status, reason: err.Error()}
+	}
+	if status != http.StatusOK {
+		return result{number: status, reason: fmt.Sprintf("the manager answers %d", status)}
+	}
+	return result{number: status}
+}

@@ -1,0 +1,173 @@
+package servicepoint
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"portolan/internal/checkin"
+)
+
+// identity is what a service point is, as its state directory keeps it. The file is written whole or
+// not at all, and only once the manager has answered: it is there exactly when enrolment is done.
+type identity struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Endpoint string `json:"endpoint"` // the registration endpoint it enrolled at
+	Variant  string `json:"variant"`
+	// OriginalVersion is the version it enrolled with.
+	OriginalVersion string `json:"originalVersion"`
+	Certificate     string `json:"certificate"` // PEM
+	Key             string `json:"key"`         // PEM
+	Authority       string `json:"authority"`   // PEM
+}
+
+// state is the state directory.
+type state struct{ dir string }
+
+const (
+	identityFile = "identity.json"
+	keyFile      = "enrolment.key"
+)
+
+// load reads the identity; nil where there is none yet.
+func (s state) load() (*identity, error) {
+	data, err := os.ReadFile(filepath.Join(s.dir, identityFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the state: %w", err)
+	}
+	var id identity
+	if err := json.Unmarshal(data, &id); err != nil {
+		return nil, fmt.Errorf("reading the state in %s: %w", s.dir, err)
+	}
+	return &id, nil
+}
+
+func (s state) save(id *identity) error {
+	data, err := json.MarshalIndent(id, "", " ")
+	if err != nil {
+		return err
+	}
+	return s.write(identityFile, data)
+}
+
+// write replaces a file by a new one that is on disk before it takes the name.
+func (s state) write(name string, data []byte) error {
+	f, err := os.CreateTemp(s.dir, name+".*")
+	if err != nil {
+		return fmt.Errorf("writing the state: %w", err)
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(s.dir, name))
+	}
+	if err == nil {
+		err = syncDir(s.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the state: %w", err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if e := d.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// enrolmentKey gives the key pair that enrolment uses. It is kept before it is used, so that an
+// enrolment whose answer was lost can be repeated with the same pair.
+func (s state) enrolmentKey() (*ecdsa.PrivateKey, error) {
+	data, err := os.ReadFile(filepath.Join(s.dir, keyFile))
+	if err == nil {
+		if key, err := decodeKey(data); err == nil {
+			return key, nil
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading the state: %w", err)
+	}
+	key, text, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	return key, s.write(keyFile, text)
+}
+
+// enrolled removes what only enrolment needed.
+func (s state) enrolled() error {
+	err := os.Remove(filepath.Join(s.dir, keyFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func newKey() (*ecdsa.PrivateKey, []byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a key: %w", err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	return key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}
+
+func decodeKey(text []byte) (*ecdsa.PrivateKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("no key in PEM")
+	}
+	return x509.ParseECPrivateKey(block.Bytes)
+}
+
+// certificateRequest asks for a certificate for the key.
+func certificateRequest(key *ecdsa.PrivateKey) (string, error) {
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	if err != nil {
+		return "", fmt.Errorf("making a certificate request: %w", err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})), nil
+}
+
+// tlsConfig is how an enrolled service point talks to its manager: its own certificate, and no
+// authority but the manager's.
+func (id *identity) tlsConfig() (*tls.Config, *x509.Certificate, error) {
+	pair, err := tls.X509KeyPair([]byte(id.Certificate), []byte(id.Key))
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the certificate: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM([]byte(id.Authority)) {
+		return nil, nil, errors.New("reading the manager's authority: no certificate in PEM")
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool, ServerName: checkin.ServerName,
+		Certificates: []tls.Certificate{pair}}, pair.Leaf, nil
+}
