@@ -69,7 +69,7 @@ func declare(samples ...resource.Object) []*resource.Type {
 func collections(users *identity.Service) []*resource.Collection {
 	restricted := linking("restrictedRanges", "restrictedZones", "blocks", "networks")
 	restricted.Types = []string{"IPv4Block", "IPv4Network"}
-	dependent := resource.Sub{Name: "dependentRecords", Relation: resource.Linking, Field: "linkedRecord", Items: []string{"resourceRecords"}}
+	dependent := resource.Sub{Name: "dependentRecords", Relation: resource.Linking, Field: "linkedRecord", Items: []string{"resourceRecords"}, Item: true}
 	addressRecords := linking("resourceRecords", "addresses")
 	addressRecords.Types = []string{"HostRecord"}
 	networkAddresses := children("addresses")

@@ -61,7 +61,7 @@ func (x *Configuration) Check(c *resource.Change) error {
 // View is a namespace of DNS within a configuration: the same name may mean another thing in
 // another view.
 type View struct {
-	resource.Head `head:"required,nonblank"`
+	resource.Head `head:"post,nonblank"`
 	// Configuration is the configuration the view lies in.
 	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// DeviceRegistrationEnabled says whether devices may be registered in the view.

@@ -129,7 +129,7 @@ func appendString(b []byte, s string) []byte {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
 			var text bytes.Buffer
 			e := json.NewEncoder(&text)
-			e.SetEscapeHTML(false) // the answers are no HTML, and links have ampersands
+			e.SetEscapeHTML(false)              // the answers are no HTML, and links have ampersands
 			if err := e.Encode(s); err != nil { // a string can always be encoded
 				panic(err)
 			}

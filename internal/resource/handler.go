@@ -102,7 +102,7 @@ func (a *API) route(r *http.Request, caller Caller) (t target, err error) {
 	if t.id, ok = number(parts[1]); !ok {
 		alias := t.collection.Aliases[parts[1]]
 		if alias == nil {
-			return t, unknown()
+			return t, none
 		}
 		if t.id, err = alias(caller); err != nil {
 			return t, err

@@ -65,15 +65,14 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 		tx.ids.change, tx.number(), r.ID, operation, old, young); err != nil {
 		return fmt.Errorf("recording a change: %w", err)
 	}
-	if tx.operation == "" {
-		tx.Describe(operation, operation)
-	}
+	tx.recorded = true
+	tx.Describe(operation, operation)
 	return nil
 }
 
 // writeHistory writes the transaction's own row, if it changed anything the history keeps.
 func (tx *Tx) writeHistory() error {
-	if tx.operation == "" || tx.txn == 0 {
+	if !tx.recorded {
 		return nil
 	}
 	var comment any

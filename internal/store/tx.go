@@ -68,6 +68,8 @@ type Tx struct {
 	txn       int64
 	operation string
 	summary   string
+	// recorded says that the history has a change of this job's.
+	recorded bool
 }
 
 // Now is the time of the transaction.

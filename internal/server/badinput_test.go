@@ -1,0 +1,204 @@
+package server
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// Bad input gets a clear refusal that names what is wrong, and changes nothing.
+func TestBadBodies(t *testing.T) {
+	m := startManager(t)
+	configuration, _, zone, block, network := m.basics()
+	const post, put, patch = "POST", "PUT", "PATCH"
+	configurations := "/api/v2/configurations"
+	networks := "/api/v2/blocks/" + block + "/networks"
+	records := "/api/v2/zones/" + zone + "/resourceRecords"
+	long := strings.Repeat("x", 256)
+	for _, c := range []struct {
+		status                           int
+		code, naming, method, path, body string
+	}{
+		{400, "InvalidRequestBody", "byte 1", post, configurations, `{`},
+		{400, "InvalidRequestBody", "not valid JSON", post, configurations, `{"name":"a"} x`},
+		{400, "InvalidRequestBody", "JSON object", post, configurations, `[1]`},
+		{400, "InvalidRequestBody", "null", post, configurations, `null`},
+		{400, "InvalidRequestBody", "UTF-8", post, configurations, "{\"name\":\"\xff\"}"},
+		{400, "InvalidRequestBody", "nests deeper", post, configurations, `{"name":` + strings.Repeat("[", 100000) + strings.Repeat("]", 100000) + `}`},
+		{400, "InvalidRequestBody", "nests deeper", post, configurations, `{"name":` + strings.Repeat(`{"a":`, 100000)},
+		{413, "RequestTooLarge", "10 MiB", post, configurations, `{"name":"` + strings.Repeat("a", 10<<20) + `"}`},
+		{400, "InvalidField", "name: must be a string", post, configurations, `{"name":5}`},
+		{400, "InvalidField", "name: must not be null", post, configurations, `{"name":null}`},
+		{400, "InvalidField", "name: must not be blank", post, configurations, `{"name":"  "}`},
+		{400, "InvalidField", "256 bytes, more than 255", post, configurations, `{"name":"` + long + `"}`},
+		{400, "InvalidField", "control character", post, configurations, `{"name":"a\u0007b"}`},
+		{400, "InvalidField", "control character", post, configurations, `{"name":"a\u0000b"}`},
+		{400, "InvalidField", "dnsFeedEnabled: must be true or false", post, configurations, `{"name":"a","dnsFeedEnabled":"yes"}`},
+		{400, "InvalidField", "checkNsValidation", post, configurations, `{"name":"a","checkNsValidation":"MAYBE"}`},
+		{400, "InvalidField", "userDefinedFields", post, configurations, `{"name":"a","userDefinedFields":{"x":[1]}}`},
+		{400, "InvalidField", "snmp: must be an object", post, configurations, `{"name":"a","snmp":3}`},
+		{400, "InvalidField", "snmp: must be an object; dnsFeedEnabled: must be true or false", post, configurations, `{"name":"a","snmp":3,"dnsFeedEnabled":1}`},
+		{400, "MissingRequiredField", "required and missing: name", post, configurations, `{}`},
+		{400, "MissingRequiredField", "email, securityPrivilege, accessType", post, "/api/v2/users", `{"name":"x"}`},
+		{400, "MissingRequiredField", "type, range", post, networks, `{}`},
+		{400, "MissingRequiredField", "range", post, networks, `{"type":"IPv4Network"}`},
+		{400, "MissingRequiredField", "name, recordType, rdata", post, records, `{"type":"GenericRecord"}`},
+		{400, "InvalidField", `"Nonsense" cannot be made here`, post, networks, `{"type":"Nonsense","range":"10.1.0.0/24"}`},
+		{400, "InvalidField", `"IPv4Block" cannot be made here`, post, networks, `{"type":"IPv4Block","range":"10.1.0.0/24"}`},
+		{400, "InvalidField", "type: must be a string", post, networks, `{"type":{},"range":"10.1.0.0/24"}`},
+		{400, "InvalidField", "neither CIDR", post, networks, `{"type":"IPv4Network","range":"10.1.0.0"}`},
+		{400, "InvalidField", "between 0 and 32", post, networks, `{"type":"IPv4Network","range":"10.1.0.0/33"}`},
+		{400, "InvalidField", "host bits", post, networks, `{"type":"IPv4Network","range":"10.1.0.1/24"}`},
+		{400, "InvalidField", "no size of IPv4", post, networks, `{"type":"IPv4Network","range":"/64"}`},
+		{400, "InvalidField", "lowWaterMark: must be 100 or less", post, networks, `{"type":"IPv4Network","range":"10.1.0.0/24","lowWaterMark":101}`},
+		{400, "InvalidField", "lowWaterMark: must be a whole number", post, networks, `{"type":"IPv4Network","range":"10.1.0.0/24","lowWaterMark":1.5}`},
+		{404, "InlinedResourceNotFound", "location: there is no resource 424242", post, networks, `{"type":"IPv4Network","range":"10.1.0.0/24","location":{"id":424242}}`},
+		{404, "InlinedResourceNotFound", "expected Location", post, networks, `{"type":"IPv4Network","range":"10.1.0.0/24","location":{"id":` + block + `}}`},
+		{400, "InvalidField", "location", post, networks, `{"type":"IPv4Network","range":"10.1.0.0/24","location":7}`},
+		{400, "InvalidField", "positive", post, networks, `{"type":"IPv4Network","range":"10.1.0.0/24","location":{"id":-1}}`},
+		{400, "InvalidField", "hyphen", post, records, `{"type":"HostRecord","name":"-a","addresses":[{"address":"10.0.0.5"}]}`},
+		{400, "InvalidField", "64 octets", post, records, `{"type":"TXTRecord","name":"` + strings.Repeat("a", 64) + `"}`},
+		{400, "InvalidField", "more than 253", post, records, `{"type":"TXTRecord","name":"` + strings.Repeat("abcdefgh.", 27) + `abcdefgh"}`},
+		{400, "InvalidField", "is not an IP address", post, records, `{"type":"HostRecord","name":"a","addresses":[{"address":"ten"}]}`},
+		{400, "InvalidField", "ttl: must be 0 or more", post, records, `{"type":"TXTRecord","name":"a","ttl":-1}`},
+		{400, "InvalidField", "8 to 256", post, "/api/v2/users", `{"name":"u","email":"e","securityPrivilege":"NO_ACCESS","accessType":"API","password":"short"}`},
+		{400, "MissingRequiredField", "defaultZonesInherited, restrictedZonesInherited, reverseZoneSigned", put, "/api/v2/networks/" + network, `{"range":"10.0.0.0/24"}`},
+		{400, "InvalidField", "cannot be changed", patch, "/api/v2/networks/" + network, `{"type":"IPv6Network"}`},
+		{404, "ResourceNotFound", "999999", patch, "/api/v2/networks/999999", `{"name":"x"}`},
+		{404, "ResourceNotFound", "in networks", patch, "/api/v2/networks/" + block, `{"name":"x"}`},
+		{404, "ResourceNotFound", "999999", "DELETE", "/api/v2/networks/999999", ``},
+		{404, "ResourceNotFound", "999999", post, "/api/v2/blocks/999999/networks", `{"type":"IPv4Network","range":"/24"}`},
+		{409, "ResourceAlreadyExists", "main", post, configurations, `{"name":"main"}`},
+		{409, "ResourceInUse", "last administrator", "DELETE", "/api/v2/users/100000", ``},
+		{409, "ResourceInUse", "last administrator", patch, "/api/v2/users/100000", `{"accountLocked":true}`},
+		{501, "NotImplemented", "docs/status.md", post, "/api/v2/configurations/" + configuration + "/servers", `{}`},
+	} {
+		m.refused(c.status, c.code, c.naming, c.method, c.path, c.body)
+	}
+	m.verify()
+}
+
+func TestBadRequests(t *testing.T) {
+	m := startManager(t)
+	_, _, _, _, network := m.basics()
+	at := "/api/v2/networks/" + network
+	filter := func(f string) string { return "/api/v2/networks?filter=" + url.QueryEscape(f) }
+	for _, c := range []struct {
+		status                     int
+		code, naming, method, path string
+		headers                    []string
+	}{
+		{400, "InvalidQueryParameter", "limit", "GET", "/api/v2/networks?limit=-1", nil},
+		{400, "InvalidQueryParameter", "limit", "GET", "/api/v2/networks?limit=0", nil},
+		{400, "InvalidQueryParameter", "100000", "GET", "/api/v2/networks?limit=100001", nil},
+		{400, "InvalidQueryParameter", "limit", "GET", "/api/v2/networks?limit=99999999999999999999", nil},
+		{400, "InvalidQueryParameter", "limit", "GET", "/api/v2/networks?limit=ten", nil},
+		{400, "InvalidQueryParameter", "limit: is given 2 times", "GET", "/api/v2/networks?limit=1&limit=2", nil},
+		{400, "InvalidQueryParameter", "offset", "GET", "/api/v2/networks?offset=-1", nil},
+		{400, "InvalidQueryParameter", "offset", "GET", "/api/v2/networks?offset=9223372036854775807", nil},
+		{400, "InvalidQueryParameter", "total", "GET", "/api/v2/networks?total=perhaps", nil},
+		{400, "InvalidQueryParameter", "well formed", "GET", "/api/v2/networks?filter=%zz", nil},
+		{400, "InvalidFilter", "position 1:", "GET", filter(`:`), nil},
+		{400, "InvalidFilter", "position 6: expected a value, found the end", "GET", filter(`name:`), nil},
+		{400, "InvalidFilter", "position 6: text needs quotes", "GET", filter(`name:office`), nil},
+		{400, "InvalidFilter", "not closed", "GET", filter(`name:'office`), nil},
+		{400, "InvalidFilter", "position 6: like is no operator", "GET", filter(`name:like('a')`), nil},
+		{400, "InvalidFilter", "position 15: expected", "GET", filter(`name:'office' name:'x'`), nil},
+		{400, "InvalidFilter", "\")\"", "GET", filter(`(name:'x'`), nil},
+		{400, "InvalidFilter", "takes one value", "GET", filter(`name:eq('a','b')`), nil},
+		{400, "InvalidFilter", "nest deeper", "GET", filter(strings.Repeat("(", 1000)), nil},
+		{400, "InvalidFilterField", "colour cannot be used here; these can: ", "GET", filter(`colour:'red'`), nil},
+		{400, "InvalidFilterField", "defaultZones", "GET", filter(`defaultZones:'x'`), nil},
+		{400, "InvalidFilterField", "name.x", "GET", filter(`name.x:'x'`), nil},
+		{400, "InvalidFilterField", "location", "GET", filter(`location:'x'`), nil},
+		{400, "InvalidFilterValue", "whole number", "GET", filter(`id:'x'`), nil},
+		{400, "InvalidFilterValue", "true or false", "GET", filter(`defaultZonesInherited:'x'`), nil},
+		{400, "InvalidFilterValue", "IP address", "GET", filter(`gateway:'10.0.0.0/8'`), nil},
+		{400, "InvalidFilterValue", "host bits", "GET", filter(`range:'10.0.0.1/8'`), nil},
+		{400, "InvalidFilterValue", "operator", "GET", filter(`range:endsWith('x')`), nil},
+		{400, "InvalidOrderByField", "colour", "GET", "/api/v2/networks?orderBy=colour", nil},
+		{400, "InvalidQueryParameter", "orderBy", "GET", "/api/v2/networks?orderBy=desc(name", nil},
+		{400, "InvalidQueryParameter", "colour", "GET", "/api/v2/networks?fields=colour", nil},
+		{400, "InvalidQueryParameter", "parentheses", "GET", "/api/v2/networks?fields=not(id", nil},
+		{400, "InvalidQueryParameter", "no subcollection", "GET", "/api/v2/networks?fields=embed(colours)", nil},
+		{400, "InvalidQueryParameter", "deeper", "GET", "/api/v2/networks?fields=embed(addresses.resourceRecords.addresses.resourceRecords.addresses)", nil},
+		{406, "NotAcceptable", "application/hal+json", "GET", "/api/v2/networks", []string{"Accept: image/png"}},
+		{406, "NotAcceptable", "can be had as", "GET", at, []string{"Accept: text/csv"}},
+		{415, "UnsupportedMediaType", "application/json", "POST", "/api/v2/configurations", []string{"Content-Type: text/plain"}},
+		{415, "UnsupportedMediaType", "application/json", "POST", "/api/v2/configurations", []string{"Content-Type:"}},
+		{415, "UnsupportedMediaType", "application/json", "POST", "/api/v2/configurations", []string{"Content-Type: application/json; charset=utf-16"}},
+		{415, "UnsupportedMediaType", "compressed", "POST", "/api/v2/configurations", []string{"Content-Encoding: gzip"}},
+		{405, "MethodNotAllowed", "GET, HEAD, OPTIONS", "DELETE", "/api/v2/networks", nil},
+		{405, "MethodNotAllowed", "POST is not for", "POST", at, nil},
+		{405, "MethodNotAllowed", "BREW is not for", "BREW", at, nil},
+		{404, "ResourceNotFound", "999999", "GET", "/api/v2/networks/999999", nil},
+		{404, "ResourceNotFound", "nothing at", "GET", "/api/v2/nothing", nil},
+		{404, "ResourceNotFound", "nothing at", "GET", at + "/nothing", nil},
+		{404, "ResourceNotFound", "nothing at", "GET", "/api/v2/networks/abc", nil},
+		{404, "ResourceNotFound", "nothing at", "GET", "/api/v2/networks/99999999999999999999999", nil},
+		{404, "ResourceNotFound", "nothing at", "GET", "/api/v2/networks/0", nil},
+		{404, "ResourceNotFound", "999999", "GET", "/api/v2/networks/999999/addresses", nil},
+		{404, "ResourceNotFound", "nothing at", "GET", "/elsewhere", nil},
+		{404, "ResourceNotFound", "not sent with a session", "GET", "/api/v2/sessions/current", nil},
+		{414, "URITooLong", "16384", "GET", filter("name:'" + strings.Repeat("a", 20000) + "'"), nil},
+		{501, "NotImplemented", "docs/status.md", "GET", "/api/v2/servers", nil},
+		{501, "NotImplemented", "docs/status.md", "GET", at + "/tags", nil},
+		{400, "InvalidHeader", "Authorization: given 2 times", "GET", "/api/v2/networks", []string{"Authorization: Bearer a", "Authorization: Bearer b"}},
+		{400, "InvalidHeader", "Idempotency-Key", "POST", "/api/v2/configurations", []string{"Idempotency-Key: " + strings.Repeat("k", 300), "Content-Type: application/json"}},
+		{400, "InvalidHeader", "x-bcn-change-control-comment", "POST", "/api/v2/configurations", []string{"x-bcn-change-control-comment: " + strings.Repeat("k", 3000), "Content-Type: application/json"}},
+	} {
+		body := ""
+		if c.method == "POST" {
+			body = `{"name":"x"}`
+		}
+		m.refused(c.status, c.code, c.naming, c.method, c.path, body, c.headers...)
+	}
+	r := m.want(308, "GET", "/api/v2/networks/?limit=1", "")
+	if got := r.Header.Get("Location"); got != "/api/v2/networks?limit=1" {
+		t.Errorf("a trailing slash leads to %s", got)
+	}
+	r = m.want(405, "DELETE", "/api/v2/networks", "")
+	if got := r.Header.Get("Allow"); got != "GET, HEAD, OPTIONS" {
+		t.Errorf("Allow is %q", got)
+	}
+}
+
+// No answer tells how we are built, and no odd path makes a 500.
+func TestNothingLeaks(t *testing.T) {
+	m := startManager(t)
+	for _, path := range []string{"/api/v2/networks?filter=name:'%00'", "/api/v2/..%2f..%2fetc", "/api/v2//networks", "/api/v2/networks/1%2f2",
+		"/api/v2/networks?filter=userDefinedFields.a-b:'x'", "/api/v2/networks?orderBy=userDefinedFields.a-b", "/api/v2/networks?filter=name:in(" + strings.Repeat("'a',", 150) + "'a')",
+		"/api/v2/%2e%2e/healthz", "/user/api/v1/fleetInstances/%00", "/api/v2/networks?filter=name:endsWith('')"} {
+		r := m.do("GET", path, "")
+		if r.StatusCode >= 500 {
+			t.Errorf("%s answers %d %s", path, r.StatusCode, r.body)
+		}
+		for _, word := range []string{"sqlite", "SELECT", "goroutine", ".go:", "json_extract", "panic"} {
+			if strings.Contains(string(r.body), word) {
+				t.Errorf("%s shows %q: %s", path, word, r.body)
+			}
+		}
+		if got := r.Header.Get("Server"); got != "" {
+			t.Errorf("the Server header says %s", got)
+		}
+	}
+}
+
+// A request that is no HTTP is answered by 400 and the connection ends.
+func TestMalformedHTTP(t *testing.T) {
+	m := startManager(t)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(m.URL(), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	fmt.Fprintf(conn, "GET /api/v2 HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n")
+	rs, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || rs.StatusCode != http.StatusBadRequest {
+		t.Errorf("%v %v", rs, err)
+	}
+}

@@ -1,0 +1,202 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"portolan/internal/address"
+	"portolan/internal/identity"
+)
+
+// clock is a clock that a test moves.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+func basicAuth(user, secret string) string {
+	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+secret))
+}
+
+func TestSessions(t *testing.T) {
+	var c clock
+	m := startManager(t, func(o *Options) { o.Now = c.now })
+	login := `{"username":"admin","password":"` + adminPassword + `"}`
+	s := m.want(201, "POST", "/api/v2/sessions", login, "Authorization:")
+	for path, want := range map[string]string{"type": "UserSession", "state": "LOGGED_IN", "remoteAddress": "127.0.0.1", "readOnly": "false", "user.name": "admin"} {
+		if got := s.text(path); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+	expires, err := time.Parse(time.RFC3339, s.text("apiTokenExpirationDateTime"))
+	if err != nil || expires.Sub(c.now()).Round(time.Minute) != 24*time.Hour {
+		t.Errorf("the token expires at %s", expires)
+	}
+	basic := "Authorization: Basic " + s.text("basicAuthenticationCredentials")
+	current := m.want(200, "GET", "/api/v2/sessions/current", "", basic)
+	if current.text("id") != s.text("id") || current.get("apiToken") != nil {
+		t.Errorf("the current session is %s", current.body)
+	}
+	if got := m.want(200, "GET", "/api/v2/users/"+s.text("user.id")+"/sessions", "", basic).text("data.0.id"); got != s.text("id") {
+		t.Errorf("the user's sessions begin with %s", got)
+	}
+	// The token belongs to its user's name; a name alone or another one is nothing.
+	m.refused(401, "InvalidAuthorizationCredentials", "wrong", "GET", "/api/v2/sessions/current", "", basicAuth("root", s.text("apiToken")))
+
+	out := m.want(200, "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, basic, "Content-Type: application/merge-patch+json")
+	if out.text("state") != "LOGGED_OUT" || out.text("logoutDateTime") == "" {
+		t.Errorf("logging out gives %s", out.body)
+	}
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/sessions/current", "", basic)
+	m.refused(409, "SessionEnded", "LOGGED_OUT", "PATCH", "/api/v2/sessions/"+s.text("id"), `{"state":"TERMINATED"}`)
+
+	// A login as Basic credentials, without a body; a session that may only read.
+	m.want(201, "POST", "/api/v2/sessions", "", basicAuth("admin", adminPassword))
+	reader := m.want(201, "POST", "/api/v2/sessions", strings.Replace(login, "}", `,"readOnly":true}`, 1), "Authorization:")
+	m.refused(403, "AccessDenied", "only read", "POST", "/api/v2/configurations", `{"name":"x"}`, "Authorization: Basic "+reader.text("basicAuthenticationCredentials"))
+
+	// An administrator ends another session; time ends one, too.
+	m.want(200, "PATCH", "/api/v2/sessions/"+reader.text("id"), `{"state":"TERMINATED"}`)
+	last := m.want(201, "POST", "/api/v2/sessions", login, "Authorization:")
+	c.advance(25 * time.Hour)
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/sessions/current", "", "Authorization: Basic "+last.text("basicAuthenticationCredentials"))
+	if err := address.ExpireSessions(context.Background(), m.Address, m.Identity); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.want(200, "GET", "/api/v2/sessions/"+last.text("id"), "").text("state"); got != "EXPIRED" {
+		t.Errorf("after a day the session is %s", got)
+	}
+}
+
+func TestLoginRefusals(t *testing.T) {
+	m := startManager(t)
+	for _, c := range []struct {
+		status       int
+		code, naming string
+		body         string
+	}{
+		{401, "InvalidAuthorizationCredentials", "wrong", `{"username":"admin","password":"wrong"}`},
+		{401, "InvalidAuthorizationCredentials", "wrong", `{"username":"nobody","password":"wrong"}`},
+		{400, "MissingRequiredField", "username, password", `{}`},
+		{400, "MissingRequiredField", "password", `{"username":"admin"}`},
+		{400, "InvalidField", "username", `{"username":1,"password":"x"}`},
+	} {
+		m.refused(c.status, c.code, c.naming, "POST", "/api/v2/sessions", c.body, "Authorization:")
+	}
+	for _, header := range []string{"Authorization:", "Authorization: Basic", "Authorization: Basic !!!", "Authorization: Basic YWRtaW4=", "Authorization: Digest x",
+		"Authorization: Bearer wrong", "Authorization: Bearer " + m.token + "x"} {
+		m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", header)
+	}
+	if r := m.do("GET", "/api/v2/networks", "", "Authorization:"); r.Header.Get("WWW-Authenticate") == "" {
+		t.Error("a 401 without WWW-Authenticate")
+	}
+}
+
+func TestUsers(t *testing.T) {
+	m := startManager(t)
+	user := m.want(201, "POST", "/api/v2/users", `{"name":"ann","email":"ann@example.com","securityPrivilege":"NO_ACCESS","accessType":"GUI_AND_API","password":"first password"}`)
+	if strings.Contains(string(user.body), "first password") || strings.Contains(string(user.body), `"password"`) {
+		t.Errorf("the password shows: %s", user.body)
+	}
+	at := "/api/v2/users/" + user.text("id")
+	ann := basicAuth("ann", "first password")
+	m.want(200, "GET", "/api/v2/networks", "", ann)
+	m.refused(403, "AccessDenied", "ann may read", "POST", "/api/v2/configurations", `{"name":"x"}`, ann)
+	session := m.want(201, "POST", "/api/v2/sessions", "", ann)
+	// One sees one's own sessions, and no others.
+	admins := m.want(201, "POST", "/api/v2/sessions", "", basicAuth("admin", adminPassword))
+	m.want(404, "GET", "/api/v2/sessions/"+admins.text("id"), "", ann)
+	if got := m.want(200, "GET", "/api/v2/sessions?total=true", "", ann).text("totalCount"); got != "1" {
+		t.Errorf("ann sees %s sessions", got)
+	}
+	m.refused(404, "ResourceNotFound", "", "PATCH", "/api/v2/sessions/"+admins.text("id"), `{"state":"TERMINATED"}`, ann)
+	// A new password ends what the old one opened, at once.
+	m.want(200, "PATCH", at, `{"password":"second password"}`)
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", ann)
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", "Authorization: Basic "+session.text("basicAuthenticationCredentials"))
+	m.want(200, "GET", "/api/v2/networks", "", basicAuth("ann", "second password"))
+	m.want(200, "PATCH", at, `{"accountLocked":true}`)
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", basicAuth("ann", "second password"))
+	m.want(200, "PATCH", at, `{"accountLocked":false}`)
+	m.want(204, "DELETE", at, "")
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", basicAuth("ann", "second password"))
+	m.verify()
+}
+
+func TestBearerTokens(t *testing.T) {
+	var c clock
+	m := startManager(t, func(o *Options) { o.Now = c.now })
+	ctx := context.Background()
+	analyst, err := m.Identity.CreateToken(ctx, "watcher", identity.Analyst, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := "Authorization: Bearer " + analyst
+	m.want(200, "GET", "/user/api/v1/fleetInstances", "", header)
+	m.want(200, "GET", "/api/v2/networks", "", header)
+	m.refused(403, "AccessDenied", "analyst", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x"}`, header)
+	m.refused(403, "AccessDenied", "may read", "POST", "/api/v2/configurations", `{"name":"x"}`, header)
+	m.refused(403, "AccessDenied", "analyst", "DELETE", "/user/api/v1/fleetInstances/x", ``, header)
+	c.advance(2 * time.Hour)
+	m.refused(401, "InvalidAuthorizationToken", "expired", "GET", "/user/api/v1/fleetInstances", "", header)
+	tokens, err := m.Identity.Tokens(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range tokens {
+		if token.Name == "test" {
+			if err := m.Identity.Revoke(ctx, token.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if r := m.do("GET", "/user/api/v1/fleetInstances", ""); r.StatusCode != 401 {
+		t.Errorf("a revoked token gets %d", r.StatusCode)
+	}
+	for _, header := range []string{"Authorization:", "Authorization: Bearer", "Authorization: Bearer a b", basicAuth("admin", adminPassword)} {
+		if r := m.do("GET", "/user/api/v1/fleetInstances", "", header); r.StatusCode != 401 || r.text("code") != "InvalidAuthorizationToken" {
+			t.Errorf("%q gets %d %s", header, r.StatusCode, r.body)
+		}
+	}
+}
+
+func TestTokenExchange(t *testing.T) {
+	var c clock
+	m := startManager(t, func(o *Options) { o.Now = c.now })
+	id, secret, err := m.Identity.CreateKeySet(context.Background(), "ci", identity.Analyst, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "/v1/api/authentication/token"
+	body := func(id, secret string) string {
+		return `{"grantType":"ClientCredentials","clientCredentials":{"clientId":"` + id + `","clientSecret":"` + secret + `"}}`
+	}
+	r := m.want(200, "POST", path, body(id, secret), "Authorization:")
+	if r.text("expiresIn") != "300" || r.text("tokenType") != "Bearer" {
+		t.Errorf("the answer is %s", r.body)
+	}
+	header := "Authorization: Bearer " + r.text("accessToken")
+	m.want(200, "GET", "/user/api/v1/fleetInstances", "", header)
+	m.refused(403, "AccessDenied", "", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x"}`, header)
+	for _, bad := range []struct {
+		status             int
+		code, naming, body string
+	}{
+		{401, "InvalidAuthorizationCredentials", "", body(id, "wrong")},
+		{401, "InvalidAuthorizationCredentials", "", body("wrong", secret)},
+		{400, "MissingRequiredField", "grantType, clientCredentials", `{}`},
+		{400, "InvalidField", "Password", `{"grantType":"Password","clientCredentials":{}}`},
+		{400, "MissingRequiredField", "clientId", `{"grantType":"ClientCredentials","clientCredentials":{}}`},
+		{400, "InvalidField", "must be an object", `{"grantType":"ClientCredentials","clientCredentials":5}`},
+	} {
+		m.refused(bad.status, bad.code, bad.naming, "POST", path, bad.body, "Authorization:")
+	}
+	c.advance(6 * time.Minute)
+	if r := m.do("GET", "/user/api/v1/fleetInstances", "", header); r.StatusCode != 401 {
+		t.Errorf("after six minutes the access token gets %d", r.StatusCode)
+	}
+}
