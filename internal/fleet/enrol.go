@@ -122,8 +122,13 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 	if !strings.Contains(known.certificates, mine) {
 		return a, errUnknown
 	}
-	if rq.Report != nil || known.certificates != mine {
-		if err := s.write(ctx, id, mine, known, rq.Report); err != nil {
+	// The newest certificate, once used, is the only one.
+	certificates := known.certificates
+	if strings.HasSuffix(certificates, ","+mine) {
+		certificates = mine
+	}
+	if rq.Report != nil || certificates != known.certificates {
+		if err := s.write(ctx, id, certificates, known, rq.Report); err != nil {
 			return a, err
 		}
 	}
@@ -164,12 +169,12 @@ const (
 	maxNodes      = 64
 )
 
-// write writes a report through, with the move of the status it makes, and lets the certificate that
-// was used be the only one.
-func (s *Service) write(ctx context.Context, id, certificate string, known row, r *checkin.Report) error {
+// write writes a report through, with the move of the status it makes, and the certificates that are
+// good from now on.
+func (s *Service) write(ctx context.Context, id, certificates string, known row, r *checkin.Report) error {
 	if r == nil {
 		return s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-			_, err := tx.Exec("UPDATE service_point SET certificates = ? WHERE id = ?", certificate, id)
+			_, err := tx.Exec("UPDATE service_point SET certificates = ? WHERE id = ? AND certificates = ?", certificates, id, known.certificates)
 			return err
 		})
 	}
@@ -187,7 +192,7 @@ func (s *Service) write(ctx context.Context, id, certificate string, known row, 
 	if len(r.ErrorConditions) > 0 {
 		status = Unhealthy
 	}
-	if string(text) == known.report && status == known.status && known.certificates == certificate {
+	if string(text) == known.report && status == known.status && known.certificates == certificates {
 		return nil
 	}
 	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
@@ -204,8 +209,10 @@ func (s *Service) write(ctx context.Context, id, certificate string, known row, 
 				return err
 			}
 		}
-		_, err = tx.Exec("UPDATE service_point SET status = ?, version = ?, variant = ?, report = ?, certificates = ?, last_seen = ? WHERE id = ?",
-			status, r.Version, r.Variant, string(text), certificate, tx.Now().UnixMilli(), id)
+		// Certificates that a renewal changed meanwhile are left as it made them.
+		_, err = tx.Exec("UPDATE service_point SET status = ?, version = ?, variant = ?, report = ?, last_seen = ?,"+
+			" certificates = CASE WHEN certificates = ? THEN ? ELSE certificates END WHERE id = ?",
+			status, r.Version, r.Variant, string(text), tx.Now().UnixMilli(), known.certificates, certificates, id)
 		return err
 	})
 	if err == nil && status != known.status {

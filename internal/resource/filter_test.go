@@ -1,0 +1,125 @@
+package resource
+
+import (
+	"strings"
+	"testing"
+
+	"portolan/internal/problem"
+)
+
+// A fault in a filter is reported with a position that lies in the filter, or right behind it.
+func FuzzParseFilter(f *testing.F) {
+	for _, s := range []string{`name:'x'`, `id:in(1,2) and (a.b:ne("y") or c:null)`, `name:contains('\'')`, `((((`, `a:ge(-1.5e3)`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		n, err := parseFilter(text)
+		if err != nil {
+			if !problem.Is(err, "InvalidFilter") || !strings.Contains(err.Error(), "at position ") {
+				t.Errorf("%q gives %v", text, err)
+			}
+			return
+		}
+		if n == nil {
+			t.Errorf("%q gives nothing and no error", text)
+		}
+	})
+}
+
+// "and" binds tighter than "or".
+func TestFilterPrecedence(t *testing.T) {
+	n, err := parseFilter(`a:1 or b:2 and c:3 or (d:4 or e:5) and f:6`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(n.or) != 3 || len(n.or[1].and) != 2 || len(n.or[2].and) != 2 || len(n.or[2].and[0].or) != 2 {
+		t.Errorf("parsed as %+v", n)
+	}
+}
+
+// Words of the grammar are field names where a field's name must stand.
+func TestFilterWordsAsFields(t *testing.T) {
+	for _, text := range []string{`order:1`, `android:'x' and origin:'y'`, `in:in(1)`, `and:1 and or:2`} {
+		if _, err := parseFilter(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func FuzzParseFields(f *testing.F) {
+	a := &API{types: map[string]*Type{}}
+	typ := Declare(&sample{})
+	typ.Collection = &Collection{Name: "samples"}
+	for _, s := range []string{`id,name`, `not(id),x`, `embed(a.b)`, `name,not(`, `a.b.c`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := a.parseFields(text, scope{a, []*Type{typ}})
+		if err != nil {
+			return
+		}
+		if _, err := p.apply([]byte(`{"id":1,"name":{"x":{"y":2}},"type":"sample"}`)); err != nil {
+			t.Errorf("%q cannot be applied: %v", text, err)
+		}
+	})
+}
+
+func FuzzParseBody(f *testing.F) {
+	typ := Declare(&sample{})
+	for _, s := range []string{`{}`, `{"name":"x","count":1.0,"at":"2020-01-01T00:00:00Z","range":"/24","link":{"id":1}}`, `{"name":null,"range":"10.0.0.0-10.0.0.9"}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		members, err := parseObject([]byte(text))
+		if err != nil {
+			return
+		}
+		o := typ.New()
+		if _, problems := typ.decode(o, members, true); len(problems) > 0 {
+			return
+		}
+		if o.(*sample).Range.String() == "" { // left out, or a size alone, which is the rules' to resolve
+			return
+		}
+		typ.Collection = &Collection{Name: "samples"}
+		row, err := typ.row(o, nil)
+		if err != nil {
+			t.Fatalf("%q decodes and cannot be encoded: %v", text, err)
+		}
+		if _, err := typ.object(row); err != nil {
+			t.Errorf("%q is kept as %s, which cannot be read: %v", text, row.Body, err)
+		}
+	})
+}
+
+type sample struct {
+	Head
+	Count *int64  `api:"count"`
+	Range Range   `api:"range"`
+	Link  Ref     `api:"link" ref:"sample"`
+	Many  RefList `api:"many"`
+}
+
+func TestSnake(t *testing.T) {
+	for name, want := range map[string]string{"IPv4Network": "IPV4_NETWORK", "MXRecord": "MX_RECORD", "HostRecord": "HOST_RECORD", "User": "USER",
+		"UserSession": "USER_SESSION", "TXTRecord": "TXT_RECORD", "IPv6Block": "IPV6_BLOCK"} {
+		if got := snake(name); got != want {
+			t.Errorf("snake(%s) = %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestNegotiate(t *testing.T) {
+	all := []media{asHAL, asJSON, asHTML, asCSV}
+	for accept, want := range map[string]media{"": asHAL, "*/*": asHAL, "application/*": asHAL, "text/*": asHTML, "text/csv;q=0.9, text/html;q=0.8": asCSV,
+		"application/json, */*;q=0.1": asJSON, "garbage, text/html": asHTML} {
+		if got, err := negotiate([]string{accept}, all); err != nil || got != want {
+			t.Errorf("Accept %q gives %v, %v; want %v", accept, got, err, want)
+		}
+	}
+	for _, accept := range []string{"image/png", "application/hal+json;q=0", "text/html;q=2"} {
+		if got, err := negotiate([]string{accept}, all); err == nil {
+			t.Errorf("Accept %q gives %v", accept, got)
+		}
+	}
+}

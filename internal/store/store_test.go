@@ -1,0 +1,365 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func open(t testing.TB, dir string) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), Options{Dir: dir, Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func opened(t testing.TB) *Store {
+	s := open(t, t.TempDir())
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func thing(name string) *Resource {
+	return &Resource{Collection: "things", Type: "Thing", Name: name, Body: []byte(`{"colour":"red"}`)}
+}
+
+func insert(t testing.TB, s *Store, r *Resource) {
+	t.Helper()
+	if err := s.Update(context.Background(), Author{Name: "test"}, func(tx *Tx) error { return tx.Insert(r) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func count(t testing.TB, s *Store) (n int64) {
+	t.Helper()
+	if err := s.View(context.Background(), func(tx *Tx) (err error) {
+		n, err = tx.Count(Query{From: Resources})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestResourceRoundTrip(t *testing.T) {
+	s := opened(t)
+	target := thing("target")
+	insert(t, s, target)
+	r := thing("it")
+	r.Low, r.High = AddrKey(netip.MustParseAddr("10.0.0.1")), AddrKey(netip.MustParseAddr("10.0.0.9"))
+	r.Key, r.Refs, r.Links = "it.example", []Ref{{"home", target.ID}}, []Ref{{"friends", target.ID}}
+	insert(t, s, r)
+	if r.ID <= target.ID || target.ID != firstResource {
+		t.Errorf("the ids are %d and %d", target.ID, r.ID)
+	}
+	err := s.View(context.Background(), func(tx *Tx) error {
+		got, err := tx.Get(r.ID)
+		if err != nil {
+			return err
+		}
+		if err := tx.LoadLinks(got); err != nil {
+			return err
+		}
+		want, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		if text, err := json.Marshal(got); err != nil || string(text) != string(want) || string(got.Body) != string(r.Body) {
+			t.Errorf("read back: %s %s, %v; want %s", text, got.Body, err, want)
+		}
+		if KeyAddr(got.Low).String() != "10.0.0.1" {
+			t.Errorf("the low end is %v", KeyAddr(got.Low))
+		}
+		images, err := tx.Images(r.Version)
+		if err != nil || len(images) != 1 || !strings.Contains(string(images[0].After), `"colour":"red"`) {
+			t.Errorf("the history has %v, %v", images, err)
+		}
+		if _, err := tx.Get(1); !errors.Is(err, ErrNotFound) {
+			t.Errorf("what is not there gives %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSnapshotCannotWrite(t *testing.T) {
+	s := opened(t)
+	if err := s.View(context.Background(), func(tx *Tx) error { return tx.Insert(thing("x")) }); err == nil {
+		t.Error("a snapshot took an insert")
+	}
+}
+
+// A failed or panicking update takes back its own work and nobody else's, though they share a commit.
+func TestGroupKeepsJobsApart(t *testing.T) {
+	s := opened(t)
+	var all sync.WaitGroup
+	for i := range 300 {
+		all.Go(func() {
+			err := s.Update(context.Background(), Author{}, func(tx *Tx) error {
+				if err := tx.Insert(thing(fmt.Sprint(i))); err != nil {
+					return err
+				}
+				switch i % 3 {
+				case 1:
+					return errors.New("no")
+				case 2:
+					panic("no")
+				}
+				return nil
+			})
+			if (err == nil) != (i%3 == 0) {
+				t.Errorf("job %d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+	if n := count(t, s); n != 100 {
+		t.Errorf("%d things, want 100", n)
+	}
+	var txns int64
+	if err := s.View(context.Background(), func(tx *Tx) error { return tx.QueryRow("SELECT count(*) FROM txn").Scan(&txns) }); err != nil || txns != 100 {
+		t.Errorf("%d transactions in the history, %v; want 100", txns, err)
+	}
+}
+
+// Ids are never given twice, not even when what had them is gone and the store was closed.
+func TestIdsAreNotReused(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	r := thing("x")
+	insert(t, s, r)
+	if err := s.Update(context.Background(), Author{}, func(tx *Tx) error { return tx.Remove(r) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir)
+	defer func() { _ = s.Close() }()
+	next := thing("y")
+	insert(t, s, next)
+	if next.ID <= r.ID {
+		t.Errorf("id %d was given again as %d", r.ID, next.ID)
+	}
+}
+
+func TestOneManagerADirectory(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if _, err := Open(context.Background(), Options{Dir: dir, Exclusive: true}); err == nil || !strings.Contains(err.Error(), "in use by another manager") {
+		t.Errorf("a second manager gets %v", err)
+	}
+	tool, err := Open(context.Background(), Options{Dir: dir})
+	if err != nil {
+		t.Fatalf("a tool gets %v", err)
+	}
+	insert(t, tool, thing("by the tool"))
+	insert(t, s, thing("by the manager"))
+	if n := count(t, s); n != 2 {
+		t.Errorf("%d things, want 2", n)
+	}
+	if err := errors.Join(tool.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	insert(t, open(t, dir), thing("afterwards"))
+}
+
+func TestNewerSchemaIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := open(t, dir).Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(dir, "portolan.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("PRAGMA user_version = 9999"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(context.Background(), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "schema version 9999, newer than") {
+		t.Errorf("a newer schema gets %v", err)
+	}
+}
+
+func TestDurabilitySettings(t *testing.T) {
+	s := opened(t)
+	err := s.Update(context.Background(), Author{}, func(tx *Tx) error {
+		for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal"} {
+			var got string
+			if err := tx.QueryRow("PRAGMA " + pragma).Scan(&got); err != nil {
+				return err
+			}
+			if got != want {
+				t.Errorf("%s is %s, want %s", pragma, got, want)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestClosedStoreRefuses(t *testing.T) {
+	s := open(t, t.TempDir())
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Update(context.Background(), Author{}, func(*Tx) error { return nil }); !errors.Is(err, errStopped) {
+		t.Errorf("an update after the end gives %v", err)
+	}
+}
+
+func TestCancelledWhileWaiting(t *testing.T) {
+	s := opened(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	entered, leave := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = s.Update(context.Background(), Author{}, func(*Tx) error { close(entered); <-leave; return nil })
+	}()
+	<-entered
+	result := make(chan error, 1)
+	go func() { result <- s.Update(ctx, Author{}, func(tx *Tx) error { return tx.Insert(thing("x")) }) }()
+	for len(s.jobs) == 0 {
+		time.Sleep(time.Millisecond) // until the job is queued
+	}
+	cancel()
+	close(leave)
+	if err := <-result; !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled job gives %v", err)
+	}
+	if n := count(t, s); n != 0 {
+		t.Errorf("a cancelled job left %d things", n)
+	}
+}
+
+func TestChangedWakesFollowers(t *testing.T) {
+	s := opened(t)
+	next := s.Changed()
+	insert(t, s, thing("x"))
+	<-next
+}
+
+// Free space behaves as a set of addresses does, and its intervals never touch.
+func TestFreeSpaceIsASet(t *testing.T) {
+	s := opened(t)
+	base := netip.MustParseAddr("10.0.0.0")
+	at := func(i int) netip.Addr {
+		four := base.As4()
+		four[3] = byte(i)
+		return netip.AddrFrom4(four)
+	}
+	container := int64(0)
+	rapid.Check(t, func(rt *rapid.T) {
+		container++
+		free := map[int]bool{}
+		err := s.Update(context.Background(), Author{}, func(tx *Tx) error {
+			for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+				low := rapid.IntRange(0, 60).Draw(rt, "low")
+				high := rapid.IntRange(low, min(63, low+12)).Draw(rt, "high")
+				all, none := true, true
+				for i := low; i <= high; i++ {
+					all, none = all && free[i], none && !free[i]
+				}
+				if rapid.Bool().Draw(rt, "take") {
+					err := tx.FreeTake(container, at(low), at(high))
+					if all != (err == nil) || err != nil && !errors.Is(err, ErrTaken) {
+						rt.Fatalf("taking %d-%d gives %v; all free: %v", low, high, err, all)
+					}
+					for i := low; i <= high && all; i++ {
+						delete(free, i)
+					}
+				} else if none {
+					if err := tx.FreeAdd(container, at(low), at(high)); err != nil {
+						return err
+					}
+					for i := low; i <= high; i++ {
+						free[i] = true
+					}
+				}
+				if err := sameFree(rt, tx, container, free, at); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+func sameFree(rt *rapid.T, tx *Tx, container int64, free map[int]bool, at func(int) netip.Addr) error {
+	var want []Interval
+	for i := 0; i < 64; i++ {
+		if !free[i] {
+			continue
+		}
+		if n := len(want); n > 0 && want[n-1].High == at(i-1) {
+			want[n-1].High = at(i)
+		} else {
+			want = append(want, Interval{at(i), at(i)})
+		}
+	}
+	var got []Interval
+	if err := tx.FreeEach(container, func(i Interval) bool { got = append(got, i); return true }); err != nil {
+		return err
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		rt.Fatalf("free is %v, want %v", got, want)
+	}
+	first, err := tx.FreeFirst(container, netip.Addr{})
+	if len(want) == 0 != errors.Is(err, ErrTaken) || len(want) > 0 && first != want[0] {
+		rt.Fatalf("the first free is %v, %v; want %v", first, err, want)
+	}
+	return nil
+}
+
+// The edges of address space: nothing before the first address, nothing behind the last.
+func TestFreeSpaceAtTheEdges(t *testing.T) {
+	s := opened(t)
+	for _, r := range [][2]string{{"0.0.0.0", "255.255.255.255"}, {"::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}} {
+		low, high := netip.MustParseAddr(r[0]), netip.MustParseAddr(r[1])
+		err := s.Update(context.Background(), Author{}, func(tx *Tx) error {
+			if err := tx.FreeAdd(5, low, high); err != nil {
+				return err
+			}
+			for _, a := range []netip.Addr{low, high} {
+				if err := tx.FreeTake(5, a, a); err != nil {
+					return err
+				}
+				if err := tx.FreeAdd(5, a, a); err != nil {
+					return err
+				}
+			}
+			if i, err := tx.FreeFirst(5, low); err != nil || i.Low != low || i.High != high {
+				t.Errorf("%s: the free space is %v, %v", r[0], i, err)
+			}
+			return tx.FreeTake(5, low, high)
+		})
+		if err != nil {
+			t.Errorf("%s: %v", r[0], err)
+		}
+	}
+}
