@@ -104,8 +104,8 @@ func (p *probes) run(ctx context.Context) {
 		}},
 	} {
 		group.Go(func() {
-			p.repeat(ctx, func(ctx context.Context) {
-				r := probe.run(ctx)
+			p.repeat(ctx, func(limited context.Context) {
+				r := probe.run(limited)
 				if ctx.Err() != nil && r.reason != "" { // cut short by the agent's own end
 					return
 				}
@@ -284,6 +284,9 @@ func (p *probes) fleetEndpoint(ctx context.Context) result {
 		return result{reason: "no registration endpoint is known"}
 	}
 	status, err := m.status(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return result{number: status, reason: fmt.Sprintf("no answer within %v", p.limit)}
+	}
 	if err != nil {
 		return result{number: status, reason: err.Error()}
 	}

@@ -1,0 +1,154 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// manager is `portolan serve` as its own process.
+type manager struct {
+	t          *testing.T
+	data       string
+	api, door  string
+	token      string
+	process    *process
+	generation int
+}
+
+func serve(t *testing.T) *manager {
+	t.Helper()
+	m := &manager{t: t, data: filepath.Join(t.TempDir(), "data")}
+	var err error
+	if m.api, err = freePort(); err != nil {
+		t.Fatal(err)
+	}
+	if m.door, err = freePort(); err != nil {
+		t.Fatal(err)
+	}
+	m.start()
+	t.Cleanup(func() { _ = m.process.signal(syscall.SIGKILL) })
+	m.token = m.portolan("token", "create", "--data", m.data, "--name", "test")
+	return m
+}
+
+func (m *manager) start() {
+	m.t.Helper()
+	m.generation++
+	var err error
+	output := filepath.Join(filepath.Dir(m.data), fmt.Sprintf("manager-%d.out", m.generation))
+	m.process, err = launch(output, append(os.Environ(), "PORTOLAN_ADMIN_PASSWORD=a-long-password"), "",
+		binary, "serve", "--data", m.data, "--listen", m.api, "--checkin-listen", m.door)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if !until(func() bool { return strings.Contains(m.process.text(), "msg=serving") }) {
+		m.t.Fatalf("the manager does not start:\n%s", m.process.text())
+	}
+}
+
+func (m *manager) portolan(args ...string) string {
+	m.t.Helper()
+	var stderr strings.Builder
+	c := exec.Command(binary, args...)
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		m.t.Fatalf("portolan %v: %v\n%s%s", args, err, out, &stderr)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (m *manager) call(method, path, body string) (int, string, error) {
+	return call(context.Background(), method, "http://"+m.api+"/api/v2"+path, m.token, body)
+}
+
+// id creates something and gives its id.
+func (m *manager) id(path, body string) string {
+	m.t.Helper()
+	status, text, err := m.call("POST", path, body)
+	var answer struct {
+		ID json.Number `json:"id"`
+	}
+	if err != nil || status != 201 || json.Unmarshal([]byte(text), &answer) != nil {
+		m.t.Fatalf("POST %s: %d %s %v", path, status, text, err)
+	}
+	return answer.ID.String()
+}
+
+// The manager is killed in the middle of 1,000 concurrent creates. Every acknowledged one is there,
+// none is half there, and nothing is wrong with the data.
+func TestKillDuringCreates(t *testing.T) {
+	m := serve(t)
+	configuration := m.id("/configurations", `{"name":"main"}`)
+	block := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	view := m.id("/configurations/"+configuration+"/views", `{"name":"v"}`)
+	zone := m.id("/views/"+view+"/zones", `{"type":"Zone","name":"example"}`)
+	network := m.id("/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.255.0.0/16"}`)
+	for round := range 3 {
+		var mu sync.Mutex
+		acknowledged := map[string]string{} // id to name
+		var answered atomic.Int64
+		killAt := 100 + rand.Int64N(700)
+		kill := make(chan struct{})
+		var clients sync.WaitGroup
+		for i := range 1000 {
+			clients.Go(func() {
+				name := fmt.Sprintf("r%d-%d", round, i)
+				path, body := "/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/28","name":"`+name+`"}`
+				if i%2 == 1 { // a host with an address: four rows that belong together
+					path, body = "/zones/"+zone+"/resourceRecords", fmt.Sprintf(`{"type":"HostRecord","name":"%s","addresses":[{"address":"10.255.%d.%d"}]}`, name, 1+round*4+i/250, 1+i%250)
+				}
+				status, text, err := m.call("POST", path, body)
+				if err != nil {
+					return // killed before it answered: it may be there or not
+				}
+				var answer struct {
+					ID json.Number `json:"id"`
+				}
+				if status != 201 || json.Unmarshal([]byte(text), &answer) != nil {
+					t.Errorf("%d %s", status, text)
+					return
+				}
+				mu.Lock()
+				acknowledged[answer.ID.String()] = name
+				mu.Unlock()
+				if answered.Add(1) == killAt {
+					close(kill)
+				}
+			})
+		}
+		<-kill
+		_ = m.process.signal(syscall.SIGKILL)
+		clients.Wait()
+		if got := m.portolan("check", "--data", m.data); got != "nothing is wrong" {
+			t.Fatalf("after the kill: %s", got)
+		}
+		m.start()
+		for id, name := range acknowledged {
+			status, text, err := m.call("GET", "/"+id+"?fields=name", "")
+			if err != nil || status != 200 || text != `{"name":"`+name+`"}` {
+				t.Errorf("round %d: %s, %s, was acknowledged and is %d %s %v", round, id, name, status, text, err)
+			}
+		}
+		t.Logf("round %d: killed at %d answers; %d were acknowledged in all", round, killAt, len(acknowledged))
+	}
+	if status, text, err := m.call("GET", "/networks/"+network+"/addresses?limit=1", ""); err != nil || status != 200 {
+		t.Errorf("%d %s %v", status, text, err)
+	}
+	if err := m.process.signal(syscall.SIGTERM); err != nil {
+		t.Errorf("the manager ends with %v", err)
+	}
+	if got := m.portolan("check", "--data", m.data); got != "nothing is wrong" {
+		t.Errorf("at the end: %s", got)
+	}
+}

@@ -1,0 +1,289 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// binary is the program under test, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "portolan-test-")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "portolan")
+	build := exec.Command("go", "build", "-o", binary, "portolan/cmd/portolan")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "building portolan:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// process is a running program whose output is kept in a file.
+type process struct {
+	cmd    *exec.Cmd
+	output string
+	done   chan struct{}
+	err    error
+}
+
+// launch starts a program; both its outputs go to the file.
+func launch(output string, env []string, dir string, args ...string) (*process, error) {
+	f, err := os.Create(output)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	p := &process{cmd: exec.Command(args[0], args[1:]...), output: output, done: make(chan struct{})}
+	p.cmd.Env, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = env, dir, f, f
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { p.err = p.cmd.Wait(); close(p.done) }()
+	return p, nil
+}
+
+// signal sends a signal to the program and whatever it started, and waits for its end.
+func (p *process) signal(s syscall.Signal) error {
+	_ = syscall.Kill(-p.cmd.Process.Pid, s) // it may have ended by itself
+	select {
+	case <-p.done:
+		return p.err
+	case <-time.After(20 * time.Second):
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		return fmt.Errorf("%s did not end on %v", p.cmd.Path, s)
+	}
+}
+
+func (p *process) text() string {
+	data, err := os.ReadFile(p.output)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+// patience is how long a condition may take to come true.
+const patience = 20 * time.Second
+
+// until waits for a condition.
+func until(condition func() bool) bool {
+	deadline := time.Now().Add(patience)
+	for !condition() {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(10 * time.Millisecond) // between two looks at the condition
+	}
+	return true
+}
+
+// freePort gives a loopback address that is free now.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String(), nil
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+e.Getenv("PATH"))
+			running := &processes{all: map[string]*process{}}
+			e.Values["processes"] = running
+			e.Defer(running.killAll)
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"address": cmdAddress, "start": cmdStart, "stop": cmdStop, "see": cmdSee, "take": cmdTake, "http": cmdHTTP, "pasted": cmdPasted, "exits": cmdExits,
+		},
+	})
+}
+
+// processes are those a script has started.
+type processes struct {
+	mu  sync.Mutex
+	all map[string]*process
+}
+
+func (p *processes) killAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.all {
+		_ = one.signal(syscall.SIGKILL)
+	}
+}
+
+func of(ts *testscript.TestScript) *processes {
+	p, ok := ts.Value("processes").(*processes)
+	if !ok {
+		ts.Fatalf("no processes")
+	}
+	return p
+}
+
+// address VAR...: sets each variable to a free loopback address.
+func cmdAddress(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		a, err := freePort()
+		ts.Check(err)
+		ts.Setenv(name, a)
+	}
+}
+
+// start NAME ARGS...: starts portolan in the background; its output goes to NAME.out.
+func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
+	env := append(os.Environ(), "PORTOLAN_ADMIN_PASSWORD="+ts.Getenv("PORTOLAN_ADMIN_PASSWORD"))
+	p, err := launch(ts.MkAbs(args[0]+".out"), env, ts.Getenv("WORK"), append([]string{binary}, args[1:]...)...)
+	ts.Check(err)
+	all := of(ts)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.all[args[0]] = p
+}
+
+// stop NAME [kill]: ends a program, by SIGTERM unless told otherwise, and wants it to end well.
+func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
+	all := of(ts)
+	all.mu.Lock()
+	p := all.all[args[0]]
+	delete(all.all, args[0])
+	all.mu.Unlock()
+	if p == nil {
+		ts.Fatalf("%s is not running", args[0])
+	}
+	if len(args) > 1 && args[1] == "kill" {
+		_ = p.signal(syscall.SIGKILL)
+		return
+	}
+	if err := p.signal(syscall.SIGTERM); (err != nil) != neg {
+		ts.Fatalf("%s ended with %v:\n%s", args[0], err, p.text())
+	}
+}
+
+// see NAME REGEXP: waits until the program's output matches.
+func cmdSee(ts *testscript.TestScript, _ bool, args []string) {
+	p := of(ts).all[args[0]]
+	want := regexp.MustCompile(args[1])
+	if !until(func() bool { return want.MatchString(p.text()) }) {
+		ts.Fatalf("%s never said %s:\n%s", args[0], args[1], p.text())
+	}
+}
+
+// take VAR FILE REGEXP: sets the variable to the first group of the match in the file.
+func cmdTake(ts *testscript.TestScript, _ bool, args []string) {
+	m := regexp.MustCompile(args[2]).FindStringSubmatch(ts.ReadFile(args[1]))
+	if m == nil {
+		ts.Fatalf("%s does not match %s:\n%s", args[1], args[2], ts.ReadFile(args[1]))
+	}
+	ts.Setenv(args[0], m[1])
+}
+
+// http METHOD URL STATUS REGEXP [BODY]: sends a request, with $TOKEN where that is set, again and
+// again until status and body are as wanted. The body is left in the file "answer".
+func cmdHTTP(ts *testscript.TestScript, _ bool, args []string) {
+	want := regexp.MustCompile(args[3])
+	body := ""
+	if len(args) > 4 {
+		body = args[4]
+	}
+	last := ""
+	ok := until(func() bool {
+		status, text, err := call(context.Background(), args[0], args[1], ts.Getenv("TOKEN"), body)
+		last = fmt.Sprintf("%d %v\n%s", status, err, text)
+		if err != nil || fmt.Sprint(status) != args[2] || !want.MatchString(text) {
+			return args[0] != http.MethodGet && err == nil // what changes something is sent once
+		}
+		last = ""
+		return true
+	})
+	if !ok || last != "" {
+		ts.Fatalf("%s %s, want %s %s, got %s", args[0], args[1], args[2], args[3], last)
+	}
+	_, text, _ := call(context.Background(), http.MethodGet, args[1], ts.Getenv("TOKEN"), "")
+	ts.Check(os.WriteFile(ts.MkAbs("answer"), []byte(text), 0o600))
+}
+
+// pasted FILE: runs every line of the file that begins with curl in a shell, as a person would who
+// pastes it; each must answer JSON that is no error.
+func cmdPasted(ts *testscript.TestScript, _ bool, args []string) {
+	n := 0
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "curl ") {
+			continue
+		}
+		n++
+		out, err := exec.Command("sh", "-c", line).Output()
+		var answer map[string]any
+		if err != nil || json.Unmarshal(out, &answer) != nil || answer["code"] != nil {
+			ts.Fatalf("%s gives %v\n%s", line, err, out)
+		}
+	}
+	if n != 3 {
+		ts.Fatalf("%d lines with curl, want 3", n)
+	}
+}
+
+// exits CODE PROGRAM ARGS...: runs a program that must end with that exit code.
+func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("%v ends with %d, want %s", args[1:], code, args[0])
+	}
+}
+
+// call sends a request and reads the answer.
+func call(ctx context.Context, method, url, token, body string) (int, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	rq, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return 0, "", err
+	}
+	if token != "" {
+		rq.Header.Set("Authorization", "Bearer "+token)
+	}
+	if body != "" {
+		rq.Header.Set("Content-Type", "application/json")
+	}
+	rs, err := http.DefaultClient.Do(rq)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = rs.Body.Close() }()
+	data, err := io.ReadAll(rs.Body)
+	return rs.StatusCode, string(data), err
+}
