@@ -1,0 +1,101 @@
+// Command bench measures Portolan against the physical limit: each figure is a ratio to a bare
+// program that does the least that could be done, measured in the same run on the same machine.
+// `make bench` runs it; with -big it prepares ten million addresses first, which takes minutes.
+//
+// Servers run as processes of their own (this program started again with -role), so that the load
+// costs both sides the same and resident memory can be read.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"text/tabwriter"
+	"time"
+)
+
+// row is one line of the table.
+type row struct {
+	what, ours, bare, ratio, goal string
+	good                          bool
+}
+
+// bench holds what the measurements share.
+type bench struct {
+	dir  string
+	big  bool
+	rows []row
+	time time.Duration // of one measurement
+}
+
+func main() {
+	role := flag.String("role", "", "internal: run as a server for the measurements")
+	data := flag.String("data", "", "internal: the data directory of the role")
+	body := flag.String("body", "", "internal: a file with the answer of the role")
+	big := flag.Bool("big", false, "measure with ten million addresses in use, too")
+	only := flag.String("only", "", "measure only these, such as ab")
+	seconds := flag.Float64("seconds", 3, "length of one measurement")
+	flag.Parse()
+	if *role != "" {
+		if err := serveRole(*role, *data, *body); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	dir, err := os.MkdirTemp("", "portolan-bench-")
+	if err == nil {
+		b := &bench{dir: dir, big: *big, time: time.Duration(*seconds * float64(time.Second))}
+		err = b.run(*only)
+		b.print()
+		_ = os.RemoveAll(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func (b *bench) run(only string) error {
+	for _, m := range []struct {
+		name rune
+		run  func() error
+	}{{'a', b.getOne}, {'b', b.page1000}, {'c', b.page100000}, {'d', b.nextAvailable}, {'e', b.creates}, {'f', b.checkIns}, {'g', b.startUp}} {
+		if only != "" && !containsRune(only, m.name) {
+			continue
+		}
+		if err := m.run(); err != nil {
+			return fmt.Errorf("(%c): %w", m.name, err)
+		}
+	}
+	return nil
+}
+
+func containsRune(text string, want rune) bool {
+	for _, r := range text {
+		if r == want {
+			return true
+		}
+	}
+	return false
+}
+
+// add notes a figure; it is printed at once as well, because the whole takes a while.
+func (b *bench) add(what, ours, bare string, ratio float64, goal string, good bool) {
+	r := row{what, ours, bare, fmt.Sprintf("%.2f", ratio), goal, good}
+	b.rows = append(b.rows, r)
+	fmt.Fprintf(os.Stderr, "%s: %s against %s, ratio %s (%s)\n", r.what, r.ours, r.bare, r.ratio, r.goal)
+}
+
+func (b *bench) print() {
+	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "MEASURED\tPORTOLAN\tBARE\tRATIO\tGOAL\t")
+	for _, r := range b.rows {
+		mark := "reached"
+		if !r.good {
+			mark = "missed"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.what, r.ours, r.bare, r.ratio, r.goal, mark)
+	}
+	_ = w.Flush()
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/server"
+)
+
+// data prepares a data directory with that many addresses in one network of a /8 and gives the
+// directory and the network's id. The rows are written by SQL, as the rules would have written them
+// but without a history: at ten million, that would only measure patience.
+func (b *bench) data(addresses int) (dir, network string, err error) {
+	dir = filepath.Join(b.dir, fmt.Sprintf("data-%d", addresses))
+	note := filepath.Join(b.dir, fmt.Sprintf("network-%d", addresses))
+	if text, err := os.ReadFile(note); err == nil {
+		return dir, string(text), nil
+	}
+	began := time.Now()
+	m, err := server.Start(context.Background(), server.Options{Data: dir, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: password,
+		Version: "bench", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		return "", "", err
+	}
+	token, err := m.Identity.CreateToken(context.Background(), "prepare", "administrator", 0)
+	if err != nil {
+		return "", "", err
+	}
+	addr := strings.TrimPrefix(m.URL(), "http://")
+	id := func(path, body string) (id string) {
+		if err == nil {
+			id, err = post(addr, path, token, body)
+		}
+		return id
+	}
+	configuration := id("/api/v2/configurations", `{"name":"bench"}`)
+	block := id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	network = id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/8","name":"wide"}`)
+	first := id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"first"}`)
+	if e := m.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return "", "", err
+	}
+	if err := fill(dir, network, first, addresses-2); err != nil { // the gateway and the first are there
+		return "", "", err
+	}
+	fmt.Fprintf(os.Stderr, "prepared %d addresses in %v\n", addresses, time.Since(began).Round(time.Millisecond))
+	return dir, network, os.WriteFile(note, []byte(network), 0o600)
+}
+
+// fill copies the first address to the next ones.
+func fill(dir, network, first string, n int) error {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "portolan.db")+"?_pragma=synchronous(OFF)&_pragma=cache_size(-400000)&_pragma=temp_store(MEMORY)")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	db.SetMaxOpenConns(1)
+	// 10.0.0.2 is the first; the others follow it without a gap.
+	const span = "unhex('04000000000000000000000000' || printf('%08x', 167772162 + n))"
+	script := `
+WITH RECURSIVE seq(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < ?1)
+INSERT INTO resource (id, collection, type, name, parent, configuration, low, high, key, version, refs, body)
+SELECT r.id + n, r.collection, r.type, 'host-' || n, r.parent, r.configuration, ` + span + `, ` + span + `, NULL, r.version, r.refs,
+       replace(r.body, '10.0.0.2', '10.' || ((2 + n) >> 16) || '.' || (((2 + n) >> 8) & 255) || '.' || ((2 + n) & 255))
+FROM seq, resource r WHERE r.id = ?2`
+	if n < 1 {
+		return nil
+	}
+	if _, err := db.Exec(script, n, first); err != nil {
+		return fmt.Errorf("filling: %w", err)
+	}
+	if _, err := db.Exec("UPDATE free SET low = unhex('04000000000000000000000000' || printf('%08x', 167772163 + ?)) WHERE container = ?", n, network); err != nil {
+		return fmt.Errorf("filling: %w", err)
+	}
+	if _, err := db.Exec("UPDATE counter SET value = value + ? WHERE name = 'resource'", n); err != nil {
+		return fmt.Errorf("filling: %w", err)
+	}
+	_, err = db.Exec("PRAGMA wal_checkpoint(TRUNCATE)")
+	return err
+}
+
+// post creates something and gives its id.
+func post(addr, path, token, body string) (string, error) {
+	c, err := dial(addr, nil)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = c.conn.Close() }()
+	code, answer, err := c.do(request("POST", path, token, body), true)
+	if err != nil {
+		return "", err
+	}
+	var v struct {
+		ID int64 `json:"id"`
+	}
+	if code != 201 || json.Unmarshal(answer, &v) != nil {
+		return "", fmt.Errorf("POST %s answers %d %s", path, code, answer)
+	}
+	return strconv.FormatInt(v.ID, 10), nil
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+
+	"portolan/internal/checkin"
+	"portolan/internal/identity"
+	"portolan/internal/server"
+
+	_ "modernc.org/sqlite"
+)
+
+const password = "a-password-for-bench"
+
+// serveRole runs as one of the servers until it is interrupted.
+func serveRole(role, data, body string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	switch role {
+	case "manager":
+		return managerRole(ctx, data)
+	case "bare-get":
+		return bareGet(ctx, body)
+	case "bare-scan":
+		return bareScan(ctx, data)
+	case "bare-checkin":
+		return bareCheckin(ctx, body)
+	}
+	return errors.New("no such role: " + role)
+}
+
+func managerRole(ctx context.Context, data string) error {
+	m, err := server.Start(ctx, server.Options{Data: data, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: password,
+		Version: "bench", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		return err
+	}
+	token, err := m.Identity.CreateToken(ctx, "bench", identity.Administrator, 0)
+	if err != nil {
+		return err
+	}
+	fmt.Println(m.URL()[len("http://"):], m.RegistrationEndpoint(), token, "-")
+	<-ctx.Done()
+	return m.Close()
+}
+
+// bareGet is net/http answering every request with the same bytes.
+func bareGet(ctx context.Context, file string) error {
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/hal+json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body)
+	})}
+	go func() { <-ctx.Done(); _ = s.Close() }()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// bareScan answers every line "N\n" on a connection by scanning N rows of addresses out of SQLite
+// and writing their bodies to the socket, behind their length.
+func bareScan(ctx context.Context, data string) error {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(data, "portolan.db")+"?mode=ro&_pragma=cache_size(-16384)")
+	if err != nil {
+		return err
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	stmt, err := conn.PrepareContext(ctx, "SELECT id, collection, type, name, parent, configuration, low, high, key, version, refs, body FROM resource WHERE collection = 'addresses' ORDER BY id LIMIT ?")
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	go func() { <-ctx.Done(); _ = l.Close() }()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return nil
+		}
+		for {
+			var n int
+			if _, err := fmt.Fscanf(c, "%d\n", &n); err != nil {
+				break
+			}
+			if err := scanTo(c, stmt, n); err != nil {
+				return err
+			}
+		}
+		_ = c.Close()
+	}
+}
+
+func scanTo(w io.Writer, stmt *sql.Stmt, n int) error {
+	rows, err := stmt.Query(n)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	var id, parent, configuration, version int64
+	var collection, typ, refs string
+	var name, key sql.NullString
+	var low, high, body []byte
+	out := make([]byte, 0, 80<<10)
+	for rows.Next() {
+		if err := rows.Scan(&id, &collection, &typ, &name, &parent, &configuration, &low, &high, &key, &version, &refs, &body); err != nil {
+			return err
+		}
+		out = append(append(out, body...), '\n')
+		if len(out) >= 64<<10 {
+			if _, err := w.Write(out); err != nil {
+				return err
+			}
+			out = out[:0]
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	_, err = w.Write(append(out, 0)) // a NUL ends the answer
+	return err
+}
+
+// bareCheckin is a handler behind the same mutual TLS that decodes a check-in and answers.
+func bareCheckin(ctx context.Context, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var authority tlsFiles
+	if err := json.Unmarshal(text, &authority); err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair([]byte(authority.Certificate), []byte(authority.Key))
+	if err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM([]byte(authority.Authority))
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair},
+		ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: pool, NextProtos: []string{"http/1.1"}})
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var rq checkin.Request
+		data, err := io.ReadAll(r.Body)
+		if err != nil || json.Unmarshal(data, &rq) != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"desired":1,"intervalSeconds":30}`))
+	})}
+	go func() { <-ctx.Done(); _ = s.Close() }()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// tlsFiles is a certificate with its key and its authority, in PEM.
+type tlsFiles struct{ Certificate, Key, Authority string }
+
+func pemOf(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
