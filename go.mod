@@ -37,4 +37,5 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 	pgregory.net/rapid v1.3.0 // indirect
+	zombiezen.com/go/sqlite v1.4.2 // indirect
 )

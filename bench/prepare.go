@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +13,9 @@ import (
 	"time"
 
 	"portolan/internal/server"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // data prepares a data directory with that many addresses in one network of a /8 and gives the
@@ -61,12 +63,11 @@ func (b *bench) data(addresses int) (dir, network string, err error) {
 
 // fill copies the first address to the next ones.
 func fill(dir, network, first string, n int) error {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "portolan.db")+"?_pragma=synchronous(OFF)&_pragma=cache_size(-400000)&_pragma=temp_store(MEMORY)")
+	conn, err := sqlite.OpenConn(filepath.Join(dir, "portolan.db"))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }()
-	db.SetMaxOpenConns(1)
+	defer func() { _ = conn.Close() }()
 	// 10.0.0.2 is the first; the others follow it without a gap.
 	const span = "unhex('04000000000000000000000000' || printf('%08x', 167772162 + n))"
 	script := `
@@ -78,17 +79,19 @@ FROM seq, resource r WHERE r.id = ?2`
 	if n < 1 {
 		return nil
 	}
-	if _, err := db.Exec(script, n, first); err != nil {
-		return fmt.Errorf("filling: %w", err)
+	for _, step := range []struct {
+		text string
+		args []any
+	}{
+		{"PRAGMA synchronous = OFF", nil}, {"PRAGMA cache_size = -400000", nil}, {script, []any{n, first}},
+		{"UPDATE free SET low = unhex('04000000000000000000000000' || printf('%08x', 167772163 + ?)) WHERE container = ?", []any{n, network}},
+		{"UPDATE counter SET value = value + ? WHERE name = 'resource'", []any{n}}, {"PRAGMA wal_checkpoint(TRUNCATE)", nil},
+	} {
+		if err := sqlitex.ExecuteTransient(conn, step.text, &sqlitex.ExecOptions{Args: step.args}); err != nil {
+			return fmt.Errorf("filling: %w", err)
+		}
 	}
-	if _, err := db.Exec("UPDATE free SET low = unhex('04000000000000000000000000' || printf('%08x', 167772163 + ?)) WHERE container = ?", n, network); err != nil {
-		return fmt.Errorf("filling: %w", err)
-	}
-	if _, err := db.Exec("UPDATE counter SET value = value + ? WHERE name = 'resource'", n); err != nil {
-		return fmt.Errorf("filling: %w", err)
-	}
-	_, err = db.Exec("PRAGMA wal_checkpoint(TRUNCATE)")
-	return err
+	return nil
 }
 
 // post creates something and gives its id.

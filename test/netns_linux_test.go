@@ -227,7 +227,9 @@ func TestProbesInANetworkOfOurOwn(t *testing.T) {
 		out, err := list.Output()
 		return fmt.Sprint(string(out), err)
 	}
-	if !until(func() bool { return strings.Contains(instances(), `"ipv4CIDRAddress":"10.77.0.2/24","ipv4GatewayAddress":"10.77.0.1"`) }) {
+	if !until(func() bool {
+		return strings.Contains(instances(), `"ipv4CIDRAddress":"10.77.0.2/24","ipv4GatewayAddress":"10.77.0.1"`)
+	}) {
 		t.Errorf("the manager does not know the node: %s", instances())
 	}
 

@@ -25,6 +25,7 @@ func (c *serveCommand) Run(s *session) error {
 	if c.MaxLimit < 1 {
 		return usageError{fmt.Errorf("--max-limit must be 1 or more")}
 	}
+	server.Tune()
 	m, err := server.Start(s.ctx, server.Options{Data: c.Data, Listen: c.Listen, CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, AdminPassword: c.AdminPassword, Version: versionText(), Log: s.log})
 	if err != nil {

@@ -124,7 +124,7 @@ func (x *IPv6Address) Check(c *resource.Change) error {
 
 // assign takes the given address, or the first free one, out of its network.
 func assign(c *resource.Change, h *resource.Head, a *netip.Addr) error {
-	network, err := c.Tx.Get(h.Parent)
+	network, err := c.Above(h.Parent)
 	if err != nil {
 		return err
 	}
@@ -133,14 +133,10 @@ func assign(c *resource.Change, h *resource.Head, a *netip.Addr) error {
 		return problem.Invalid("type", "an %s cannot lie in %s %d, %s", h.Type, network.Type, network.ID, within)
 	}
 	if !a.IsValid() {
-		i, err := c.Tx.FreeFirst(network.ID, netip.Addr{})
-		if errors.Is(err, store.ErrTaken) {
+		if *a, err = c.Tx.FreeTakeFirst(network.ID); errors.Is(err, store.ErrTaken) {
 			return problem.Conflict("NoAvailableAddress", "there is no free address in %s %d, %s", network.Type, network.ID, within)
 		}
-		if err != nil {
-			return err
-		}
-		*a = i.Low
+		return err
 	}
 	if !within.Has(*a) {
 		return problem.Conflict("AddressOutsideNetwork", "address: %s does not lie in %s %d, %s", a, network.Type, network.ID, within)

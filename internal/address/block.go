@@ -112,7 +112,7 @@ func place(c *resource.Change, h *resource.Head, r *resource.Range, v4, network 
 	if !c.Creates() {
 		return unmoved(c, r)
 	}
-	parent, err := c.Tx.Get(h.Parent)
+	parent, err := c.Above(h.Parent)
 	if err != nil {
 		return err
 	}

@@ -216,8 +216,8 @@ func (v *verifier) names() error {
 // history checks that every change belongs to a transaction and every number is one given out.
 func (v *verifier) history() error {
 	for _, check := range [][2]string{
-		{"change %d belongs to transaction %s, which is not there", "SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL"},
-		{"transaction %d, %s, changed nothing", "SELECT t.id, t.operation FROM txn t WHERE NOT EXISTS (SELECT 1 FROM change c WHERE c.txn = t.id)"},
+		{"change %d belongs to transaction %s, which does not have it", "SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL OR c.seq < t.first OR c.seq > t.last"},
+		{"transaction %d, %s, changed nothing", "SELECT id, operation FROM txn WHERE last < first"},
 		{"resource %d, of type %s, has a number that was never given out", "SELECT id, type FROM resource WHERE id > coalesce((SELECT value FROM counter WHERE name = 'resource'), 0)"},
 		{"transaction %d, %s, has a number that was never given out", "SELECT id, operation FROM txn WHERE id > coalesce((SELECT value FROM counter WHERE name = 'txn'), 0)"},
 		{"resource %d, of type %s, is not what the history says it is", "SELECT r.id, r.type FROM resource r WHERE r.collection <> 'sessions' AND NOT EXISTS" +

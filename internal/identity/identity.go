@@ -38,6 +38,10 @@ const (
 	kindAccess   = "access"
 )
 
+// topic is what a transaction touches that takes a credential away (store.Tx.Touch): what was
+// remembered of it must be forgotten. New credentials need no such thing.
+const topic = "credentials"
+
 // Lifetimes: a session's token (reference/address-manager-behaviour.md) and an access token of the
 // exchange (reference/fleet.md).
 const (
@@ -69,11 +73,27 @@ type Service struct {
 	remembered sync.Mutex
 	// known maps HMAC(pepper, user and password) to the stored hash it was checked against.
 	known map[[32]byte]string
+	// looked guards tokens.
+	looked sync.RWMutex
+	// tokens are what looking up a token gave, good while the store's revision stands.
+	tokens map[tokenKey]tokenEntry
+}
+
+// tokenKey is a token by its hash, with the user's name it came with; tokenEntry is whose it is.
+type tokenKey struct {
+	hash [32]byte
+	name string
+}
+
+type tokenEntry struct {
+	principal Principal
+	expires   int64
+	revision  uint64
 }
 
 // New makes the service.
 func New(s *store.Store) *Service {
-	return &Service{store: s, slots: make(chan struct{}, 2), pepper: randomBytes(32), known: map[[32]byte]string{}}
+	return &Service{store: s, slots: make(chan struct{}, 2), pepper: randomBytes(32), known: map[[32]byte]string{}, tokens: map[tokenKey]tokenEntry{}}
 }
 
 func randomBytes(n int) []byte {
@@ -194,12 +214,34 @@ func (u userState) role() string {
 	return Analyst
 }
 
-// token looks a token up by its hash. A session's token must come with its user's name.
-func (s *Service) token(ctx context.Context, token, name string, kinds ...string) (p Principal, err error) {
-	hash := Hash(token)
+// token gives whose token it is. A session's token must come with its user's name.
+func (s *Service) token(ctx context.Context, token, name string, kinds ...string) (Principal, error) {
+	revision, watched := s.store.Revision(topic, "users", "sessions")
+	key := tokenKey{sha256.Sum256([]byte(token)), name}
+	s.looked.RLock()
+	known, ok := s.tokens[key]
+	s.looked.RUnlock()
+	if ok && watched && known.revision == revision && (known.expires == 0 || known.expires > s.store.Now().Unix()) {
+		return known.principal, nil
+	}
+	p, expires, err := s.lookUp(ctx, hex.EncodeToString(key.hash[:]), name, kinds)
+	if err != nil || !watched {
+		return p, err
+	}
+	s.looked.Lock()
+	defer s.looked.Unlock()
+	if len(s.tokens) >= maxRemembered {
+		clear(s.tokens)
+	}
+	s.tokens[key] = tokenEntry{p, expires, revision}
+	return p, nil
+}
+
+// lookUp looks a token up by its hash.
+func (s *Service) lookUp(ctx context.Context, hash, name string, kinds []string) (p Principal, expires int64, err error) {
 	var found, role string
 	var user userState
-	var expires, revoked int64
+	var revoked int64
 	var readOnly sql.NullBool
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		for _, kind := range kinds {
@@ -214,19 +256,19 @@ func (s *Service) token(ctx context.Context, token, name string, kinds ...string
 		return nil
 	})
 	if err != nil {
-		return Principal{}, fmt.Errorf("looking up a token: %w", err)
+		return Principal{}, 0, fmt.Errorf("looking up a token: %w", err)
 	}
 	switch {
 	case subtle.ConstantTimeCompare([]byte(found), []byte(hash)) != 1,
 		revoked != 0, expires != 0 && expires <= s.store.Now().Unix(), !user.usable(),
 		name != "" && name != user.name:
-		return Principal{}, errToken
+		return Principal{}, 0, errToken
 	}
 	p.Name, p.Role, p.ReadOnly = user.name, role, readOnly.Bool
 	if role == "" {
 		p.Role = user.role()
 	}
-	return p, nil
+	return p, expires, nil
 }
 
 // Login checks a user's name and password. A password that was right is remembered by its HMAC

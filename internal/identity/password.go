@@ -72,6 +72,7 @@ func CheckPassword(password string) error {
 
 // SetPassword sets a user's password by its hash and ends the user's sessions' tokens.
 func SetPassword(tx *store.Tx, user int64, hash string) error {
+	tx.Touch(topic)
 	if _, err := tx.Exec("DELETE FROM credential WHERE user = ? AND kind = ?", user, kindPassword); err != nil {
 		return err
 	}
@@ -85,6 +86,7 @@ func SetPassword(tx *store.Tx, user int64, hash string) error {
 
 // Forget takes all of a user's credentials away.
 func Forget(tx *store.Tx, user int64) error {
+	tx.Touch(topic)
 	_, err := tx.Exec("DELETE FROM credential WHERE user = ?", user)
 	return err
 }

@@ -23,6 +23,7 @@ func OpenSession(tx *store.Tx, session, user int64, expires time.Time) (token st
 
 // CloseSession ends a session's token.
 func CloseSession(tx *store.Tx, session int64) error {
+	tx.Touch(topic)
 	_, err := tx.Exec("DELETE FROM credential WHERE session = ? AND kind = ?", session, kindSession)
 	return err
 }
@@ -30,6 +31,7 @@ func CloseSession(tx *store.Tx, session int64) error {
 // ExpiredSessions gives the sessions whose token has expired, and takes the tokens away, with
 // expired access tokens.
 func ExpiredSessions(tx *store.Tx) (sessions []int64, err error) {
+	tx.Touch(topic)
 	now := tx.Now().Unix()
 	err = tx.Each(func(scan func(...any) error) error {
 		var id int64
@@ -136,6 +138,7 @@ func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
 // Revoke ends a bearer token or a key set, by its id, with the access tokens made from it.
 func (s *Service) Revoke(ctx context.Context, id string) error {
 	return s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		tx.Touch(topic)
 		n, err := tx.Exec("UPDATE credential SET revoked = 1 WHERE id = ? AND kind IN (?, ?)", id, kindBearer, kindKeySet)
 		if err != nil {
 			return err

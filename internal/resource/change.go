@@ -25,6 +25,8 @@ type Change struct {
 	New Object
 	// Row is the stored row before; nil when it is created.
 	Row *store.Resource
+	// Parent is the row of the resource that the request creates below; nil elsewhere.
+	Parent *store.Resource
 	// Given holds the names of the fields the request set.
 	Given map[string]bool
 	// Header is the request's header; empty where there is no request.
@@ -112,6 +114,14 @@ func (c *Change) resolveOne(f *Field, ref Ref) error {
 		return notFoundInlined(f.Name, "resource %d lies in another configuration", ref.ID)
 	}
 	return nil
+}
+
+// Above reads the row of a parent.
+func (c *Change) Above(id int64) (*store.Resource, error) {
+	if c.Parent != nil && c.Parent.ID == id {
+		return c.Parent, nil
+	}
+	return c.Tx.Get(id)
 }
 
 // Create writes a new object below its parent, with all its rules. Given and Caller come from c.

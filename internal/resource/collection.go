@@ -99,6 +99,7 @@ type API struct {
 	byName      map[string]*Collection
 	types       map[string]*Type
 	plans       map[*Collection]*plan
+	memory      memory
 }
 
 // DefaultLimit is the size of a page without limit (spec.md section 8).

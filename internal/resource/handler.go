@@ -182,7 +182,12 @@ func (a *API) get(w http.ResponseWriter, r *http.Request, t target, caller Calle
 		return err
 	}
 	var body []byte
-	err = a.Store.View(r.Context(), func(tx *store.Tx) error {
+	// One row and what is remembered make most answers; more asks for one moment for all of it.
+	read := a.Store.View
+	if o.fields == nil && t.sub == nil {
+		read = a.Store.Read
+	}
+	err = read(r.Context(), func(tx *store.Tx) error {
 		if t.any && t.id == RootID {
 			body = a.rootDocument(o.media == asHAL || o.media == asHTML)
 			return nil
@@ -192,7 +197,9 @@ func (a *API) get(w http.ResponseWriter, r *http.Request, t target, caller Calle
 			return err
 		}
 		w.Header().Set("ETag", etag(row))
-		body, err = a.renderer(tx, o.media).one(make([]byte, 0, 4096), row, o.fields, caller, nil)
+		rd := a.renderer(tx, o.media)
+		rd.remembers = true
+		body, err = rd.one(make([]byte, 0, 4096), row, o.fields, caller, nil)
 		return err
 	})
 	if err != nil {

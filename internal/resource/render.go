@@ -2,7 +2,9 @@ package resource
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 
 	"portolan/internal/store"
 )
@@ -38,6 +40,46 @@ type renderer struct {
 	heads   map[int64]store.Head
 	inlined map[int64][]byte
 	wanted  []int64
+	// remembers lets heads come from what earlier requests have read.
+	remembers bool
+}
+
+// memory holds heads that were read at one revision of the store.
+type memory struct {
+	mu       sync.RWMutex
+	revision uint64
+	heads    map[int64]store.Head
+}
+
+// maxRemembered bounds the heads of a memory.
+const maxRemembered = 10000
+
+// recall adds the heads that are remembered from this revision, and gives those that are not.
+func (m *memory) recall(revision uint64, ids []int64, known map[int64]store.Head) (missing []int64) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, id := range ids {
+		if h, ok := m.heads[id]; ok && m.revision == revision {
+			known[id] = h
+		} else {
+			missing = append(missing, id)
+		}
+	}
+	return missing
+}
+
+// keep remembers heads that were read at or after the revision.
+func (m *memory) keep(revision uint64, ids []int64, known map[int64]store.Head) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.revision != revision || len(m.heads) > maxRemembered {
+		m.revision, m.heads = revision, map[int64]store.Head{}
+	}
+	for _, id := range ids {
+		if h, ok := known[id]; ok {
+			m.heads[id] = h
+		}
+	}
 }
 
 func (a *API) renderer(tx *store.Tx, m media) *renderer {
@@ -78,16 +120,23 @@ func (rd *renderer) load() error {
 	if len(rd.wanted) == 0 {
 		return nil
 	}
-	unique := rd.wanted[:0]
-	seen := map[int64]bool{}
-	for _, id := range rd.wanted {
-		if !seen[id] {
-			seen[id] = true
-			unique = append(unique, id)
-		}
+	slices.Sort(rd.wanted)
+	unique := slices.Compact(rd.wanted)
+	rd.wanted = rd.wanted[:0]
+	if !rd.remembers {
+		return rd.tx.Heads(unique, rd.heads)
+	}
+	revision, watched := rd.api.Store.Revision()
+	if watched {
+		unique = rd.api.memory.recall(revision, unique, rd.heads)
+	}
+	if len(unique) == 0 {
+		return nil
 	}
 	err := rd.tx.Heads(unique, rd.heads)
-	rd.wanted = rd.wanted[:0]
+	if err == nil && watched {
+		rd.api.memory.keep(revision, unique, rd.heads)
+	}
 	return err
 }
 

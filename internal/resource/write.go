@@ -221,7 +221,7 @@ func (a *API) create(c *Change, rq *request) (*store.Resource, error) {
 		return nil, problem.Join(all)
 	}
 	setColumns(t, o)
-	c.Given = given
+	c.Given, c.Parent = given, parent
 	return c.Create(t, o)
 }
 

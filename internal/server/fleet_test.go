@@ -450,7 +450,9 @@ func TestManagerRestartsUnderAnAgent(t *testing.T) {
 	}
 	outer := &manager{Manager: first, t: t}
 	diagnostics, _ := outer.agent(t.TempDir(), checkin.Fleet, first.RegistrationEndpoint(), created.RegistrationKey)
-	status := func() int { return int(diagnostics()["networkConnectivity"].(map[string]any)["fleetMgmtEndpointStatus"].(float64)) }
+	status := func() int {
+		return int(diagnostics()["networkConnectivity"].(map[string]any)["fleetMgmtEndpointStatus"].(float64))
+	}
 	eventually(t, "the manager's door answers 200", func() bool { return status() == 200 })
 	if err := first.Close(); err != nil {
 		t.Fatal(err)

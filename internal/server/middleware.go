@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -76,8 +77,10 @@ func (m *Manager) handle(name string, handle func(w http.ResponseWriter, r *http
 			}
 			duration.Observe(time.Since(began).Seconds())
 			m.metrics.requests.WithLabelValues(name, method(r), strconv.Itoa(rec.status)).Inc()
-			m.log.DebugContext(r.Context(), "request", "door", name, "method", r.Method, "path", r.URL.Path, "status", rec.status,
-				"duration", time.Since(began), "remote", r.RemoteAddr)
+			if m.log.Enabled(r.Context(), slog.LevelDebug) {
+				m.log.DebugContext(r.Context(), "request", "door", name, "method", r.Method, "path", r.URL.Path, "status", rec.status,
+					"duration", time.Since(began), "remote", r.RemoteAddr)
+			}
 		}()
 		m.safely(rec, r, handle)
 		aborted = false

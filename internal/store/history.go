@@ -65,14 +65,16 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 		tx.ids.change, tx.number(), r.ID, operation, old, young); err != nil {
 		return fmt.Errorf("recording a change: %w", err)
 	}
-	tx.recorded = true
+	if tx.first == 0 {
+		tx.first = tx.ids.change
+	}
 	tx.Describe(operation, operation)
 	return nil
 }
 
 // writeHistory writes the transaction's own row, if it changed anything the history keeps.
 func (tx *Tx) writeHistory() error {
-	if !tx.recorded {
+	if tx.first == 0 {
 		return nil
 	}
 	var comment any
@@ -86,8 +88,8 @@ func (tx *Tx) writeHistory() error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec("INSERT INTO txn (id, at, user, operation, body) VALUES (?,?,?,?,?)",
-		tx.txn, tx.now.UnixMilli(), tx.author.User, tx.operation, string(body)); err != nil {
+	if _, err := tx.Exec("INSERT INTO txn (id, at, user, operation, first, last, body) VALUES (?,?,?,?,?,?,?)",
+		tx.txn, tx.now.UnixMilli(), tx.author.User, tx.operation, tx.first, tx.ids.change, string(body)); err != nil {
 		return fmt.Errorf("writing the history: %w", err)
 	}
 	return nil
@@ -111,6 +113,6 @@ func (tx *Tx) Images(txn int64) (images []Image, err error) {
 		i.Before, i.After = before, after
 		images = append(images, i)
 		return nil
-	}, "SELECT seq, resource, operation, before, after FROM change WHERE txn = ? ORDER BY seq", txn)
+	}, "SELECT seq, resource, operation, before, after FROM change WHERE seq BETWEEN (SELECT first FROM txn WHERE id = ?) AND (SELECT last FROM txn WHERE id = ?) ORDER BY seq", txn, txn)
 	return images, err
 }

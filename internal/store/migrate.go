@@ -1,26 +1,27 @@
 package store
 
 import (
-	"context"
-	"database/sql"
 	"embed"
 	"fmt"
 	"io/fs"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate brings the schema up to date. Each migration is one transaction that also records its
-// number, so a process killed in the middle starts again where it was.
-func migrate(ctx context.Context, conn *sql.Conn) (err error) {
+// migrate brings the schema up to date, all of it in one transaction that also records the version,
+// so a process killed in the middle starts again where it was.
+func migrate(conn *sqlite.Conn) (err error) {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		return err
 	}
-	var version int
-	if err := conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
-		return fmt.Errorf("reading the schema version: %w", err)
+	version, err := schemaVersion(conn)
+	if err != nil {
+		return err
 	}
 	if version > len(files) {
 		return fmt.Errorf("the database has schema version %d, newer than this binary's %d: use a newer portolan", version, len(files))
@@ -28,16 +29,13 @@ func migrate(ctx context.Context, conn *sql.Conn) (err error) {
 	if version == len(files) {
 		return nil
 	}
-	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	end, err := sqlitex.ImmediateTransaction(conn)
+	if err != nil {
 		return fmt.Errorf("locking the schema: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			_, _ = conn.ExecContext(ctx, "ROLLBACK")
-		}
-	}()
+	defer end(&err)
 	// Read again under the lock: another process may have been faster.
-	if err := conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+	if version, err = schemaVersion(conn); err != nil {
 		return err
 	}
 	for i := version; i < len(files); i++ {
@@ -45,13 +43,20 @@ func migrate(ctx context.Context, conn *sql.Conn) (err error) {
 		if err != nil {
 			return err
 		}
-		if _, err := conn.ExecContext(ctx, string(script)); err != nil {
+		if err := sqlitex.ExecuteScript(conn, string(script), nil); err != nil {
 			return fmt.Errorf("migration %s: %w", files[i], err)
 		}
 	}
-	if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", len(files))); err != nil {
-		return err
+	return sqlitex.ExecuteTransient(conn, fmt.Sprintf("PRAGMA user_version = %d", len(files)), nil)
+}
+
+func schemaVersion(conn *sqlite.Conn) (version int, err error) {
+	err = sqlitex.ExecuteTransient(conn, "PRAGMA user_version", &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
+		version = stmt.ColumnInt(0)
+		return nil
+	}})
+	if err != nil {
+		return 0, fmt.Errorf("reading the schema version: %w", err)
 	}
-	_, err = conn.ExecContext(ctx, "COMMIT")
-	return err
+	return version, nil
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"strconv"
 	"strings"
+
+	"zombiezen.com/go/sqlite"
 )
 
 // Source is a table in the shape of resources.
@@ -343,26 +345,11 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 		b.WriteString(" OFFSET ")
 		b.arg(q.Offset)
 	}
-	stmt, err := tx.session.prepare(b.String())
-	if err != nil {
-		return err
-	}
-	rows, err := stmt.Query(b.args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for n := 0; rows.Next(); n++ {
-		if n&1023 == 1023 && tx.ctx.Err() != nil { // the client has gone
+	n := 0
+	return tx.session.each(b.String(), b.args, func(stmt *sqlite.Stmt) error {
+		if n++; n&1023 == 0 && tx.ctx.Err() != nil { // the client has gone
 			return tx.ctx.Err()
 		}
-		r, err := scanResource(rows.Scan)
-		if err != nil {
-			return err
-		}
-		if err := fn(r); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+		return fn(tx.session.resource(stmt))
+	})
 }

@@ -3,84 +3,325 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
+	"time"
 
-	"database/sql/driver"
-
-	"modernc.org/sqlite"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // session is one connection with the statements it has prepared. One goroutine uses it at a time.
 type session struct {
-	conn  *sql.Conn
-	stmts map[string]*sql.Stmt
+	conn *sqlite.Conn
+	// idle are the prepared statements that are not running, by their text. The same text may run
+	// more than once at a time: a list inside a list.
+	idle  map[string][]*sqlite.Stmt
+	count int
+	// words are the texts that stand in row after row, such as the names of types: kept once.
+	words map[string]string
 }
 
-// maxStatements bounds a session's prepared statements: filters make ever new ones.
-const maxStatements = 256
+// Bounds of what a session keeps: filters make ever new statements.
+const (
+	maxStatements = 256
+	maxWords      = 1024
+)
 
-func newSession(ctx context.Context, db *sql.DB) (*session, error) {
-	conn, err := db.Conn(ctx)
+// busyTimeout is how long a connection waits for another process that writes.
+const busyTimeout = 10 * time.Second
+
+// pragmas set a connection up. The page cache is 16 MiB a connection.
+var pragmas = []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = OFF",
+	"PRAGMA cache_size = -16384", "PRAGMA temp_store = MEMORY"}
+
+func newSession(path string) (*session, error) {
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite, sqlite.OpenCreate, sqlite.OpenWAL, sqlite.OpenNoMutex)
 	if err != nil {
 		return nil, err
 	}
-	return &session{conn: conn, stmts: map[string]*sql.Stmt{}}, nil
-}
-
-// prepare gives the prepared statement for the query. Statements are prepared and run without the
-// request's context: a cancellable context costs a goroutine a query, and these are short.
-func (s *session) prepare(query string) (*sql.Stmt, error) {
-	if stmt, ok := s.stmts[query]; ok {
-		return stmt, nil
-	}
-	if len(s.stmts) >= maxStatements {
-		for q, stmt := range s.stmts {
-			_ = stmt.Close()
-			delete(s.stmts, q)
-			if len(s.stmts) < maxStatements/2 {
-				break
-			}
+	conn.SetBusyTimeout(busyTimeout)
+	for _, pragma := range pragmas {
+		if err = sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
+			break
 		}
 	}
-	stmt, err := s.conn.PrepareContext(context.Background(), query)
-	if err != nil {
-		return nil, fmt.Errorf("preparing %q: %w", query, err)
+	if err == nil {
+		err = conn.CreateFunction("address_key", addressKey)
 	}
-	s.stmts[query] = stmt
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return &session{conn: conn, idle: map[string][]*sqlite.Stmt{}, words: map[string]string{}}, nil
+}
+
+// addressKey is the SQL function address_key(text): the span key of an address written as text, so
+// that addresses inside a body compare as addresses. It gives NULL for what is no address.
+var addressKey = &sqlite.FunctionImpl{NArgs: 1, Deterministic: true, Scalar: func(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
+	if args[0].Type() != sqlite.TypeText {
+		return sqlite.Value{}, nil
+	}
+	addr, err := netip.ParseAddr(args[0].Text())
+	if err != nil {
+		return sqlite.Value{}, nil
+	}
+	return sqlite.BlobValue(AddrKey(addr)), nil
+}}
+
+// take gives a prepared statement with its arguments bound; give puts it back.
+func (s *session) take(query string, args []any) (*sqlite.Stmt, error) {
+	stmts := s.idle[query]
+	var stmt *sqlite.Stmt
+	if n := len(stmts); n > 0 {
+		stmt = stmts[n-1]
+		s.idle[query] = stmts[:n-1]
+	} else {
+		if s.count >= maxStatements {
+			s.forget()
+		}
+		var err error
+		var rest int
+		if stmt, rest, err = s.conn.PrepareTransient(query); err != nil {
+			return nil, fmt.Errorf("preparing %q: %w", query, err)
+		}
+		if rest != 0 {
+			_ = stmt.Finalize()
+			return nil, fmt.Errorf("more than one statement in %q", query)
+		}
+		s.count++
+	}
+	for i, arg := range args {
+		if err := bind(stmt, i+1, arg); err != nil {
+			s.give(query, stmt)
+			return nil, err
+		}
+	}
 	return stmt, nil
 }
 
-func (s *session) exec(query string, args ...any) error {
-	stmt, err := s.prepare(query)
+// give puts a statement back. Its bindings stay until the next ones replace them: since SQLite 3.54
+// clearing them makes the next run plan the statement anew.
+func (s *session) give(query string, stmt *sqlite.Stmt) {
+	_ = stmt.Reset() // repeats the error of the last step, which was given already
+	s.idle[query] = append(s.idle[query], stmt)
+}
+
+// forget drops the statements that are not running.
+func (s *session) forget() {
+	for query, stmts := range s.idle {
+		for _, stmt := range stmts {
+			_ = stmt.Finalize()
+			s.count--
+		}
+		delete(s.idle, query)
+	}
+}
+
+func bind(stmt *sqlite.Stmt, at int, arg any) error {
+	switch x := arg.(type) {
+	case nil:
+		stmt.BindNull(at)
+	case int64:
+		stmt.BindInt64(at, x)
+	case int:
+		stmt.BindInt64(at, int64(x))
+	case string:
+		stmt.BindText(at, x)
+	case *string:
+		if x == nil {
+			stmt.BindNull(at)
+		} else {
+			stmt.BindText(at, *x)
+		}
+	case []byte:
+		if x == nil {
+			stmt.BindNull(at)
+		} else {
+			stmt.BindBytes(at, x)
+		}
+	case bool:
+		stmt.BindBool(at, x)
+	case float64:
+		stmt.BindFloat(at, x)
+	default:
+		return fmt.Errorf("an argument of a statement is a %T", arg)
+	}
+	return nil
+}
+
+// exec runs a statement to its end and gives the number of rows it changed.
+func (s *session) exec(query string, args ...any) (int64, error) {
+	stmt, err := s.take(query, args)
+	if err != nil {
+		return 0, err
+	}
+	defer s.give(query, stmt)
+	for {
+		more, err := stmt.Step()
+		if err != nil {
+			return 0, err
+		}
+		if !more {
+			return int64(s.conn.Changes()), nil
+		}
+	}
+}
+
+// each runs a query and calls fn at each of its rows.
+func (s *session) each(query string, args []any, fn func(*sqlite.Stmt) error) error {
+	stmt, err := s.take(query, args)
 	if err != nil {
 		return err
 	}
-	_, err = stmt.Exec(args...)
+	defer s.give(query, stmt)
+	for {
+		more, err := stmt.Step()
+		if err != nil || !more {
+			return err
+		}
+		if err := fn(stmt); err != nil {
+			return err
+		}
+	}
+}
+
+// errFirst ends a query after its first row.
+var errFirst = errors.New("the first row was all that was wanted")
+
+// first calls fn at the first row of a query; sql.ErrNoRows where there is none.
+func (s *session) first(query string, args []any, fn func(*sqlite.Stmt) error) error {
+	err := s.each(query, args, func(stmt *sqlite.Stmt) error {
+		if err := fn(stmt); err != nil {
+			return err
+		}
+		return errFirst
+	})
+	switch err {
+	case errFirst:
+		return nil
+	case nil:
+		return sql.ErrNoRows
+	}
 	return err
 }
 
-func (s *session) close() {
-	for _, stmt := range s.stmts {
-		_ = stmt.Close()
+// scan reads the columns of a row into pointers, as database/sql would. NULL is a zero value where
+// the destination has no other way to say it.
+func scan(stmt *sqlite.Stmt, dest ...any) error {
+	for i, d := range dest {
+		null := stmt.ColumnIsNull(i)
+		switch x := d.(type) {
+		case *string:
+			*x = stmt.ColumnText(i)
+		case *int64:
+			*x = stmt.ColumnInt64(i)
+		case *int:
+			*x = stmt.ColumnInt(i)
+		case *bool:
+			*x = stmt.ColumnBool(i)
+		case *[]byte:
+			*x = columnBytes(stmt, i)
+		case *sql.NullString:
+			*x = sql.NullString{String: stmt.ColumnText(i), Valid: !null}
+		case *sql.NullBool:
+			*x = sql.NullBool{Bool: stmt.ColumnBool(i), Valid: !null}
+		default:
+			return fmt.Errorf("column %d is read into a %T", i, d)
+		}
 	}
-	_ = s.conn.Close()
+	return nil
 }
 
-// registerFunctions adds address_key(text): the span key of an address written as text, so that
-// addresses inside a body compare as addresses. It gives NULL for what is no address.
-var registerFunctions = sync.OnceValue(func() error {
-	return sqlite.RegisterDeterministicScalarFunction("address_key", 1,
-		func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
-			text, ok := args[0].(string)
-			if !ok {
-				return nil, nil
-			}
-			addr, err := netip.ParseAddr(text)
-			if err != nil {
-				return nil, nil
-			}
-			return AddrKey(addr), nil
-		})
-})
+func columnBytes(stmt *sqlite.Stmt, at int) []byte {
+	if stmt.ColumnIsNull(at) {
+		return nil
+	}
+	b := make([]byte, stmt.ColumnLen(at))
+	stmt.ColumnBytes(at, b)
+	return b
+}
+
+// word reads a text that stands in many rows without making it anew each time.
+func (s *session) word(stmt *sqlite.Stmt, at int) string {
+	var buffer [64]byte
+	n := stmt.ColumnLen(at)
+	if n > len(buffer) {
+		return stmt.ColumnText(at)
+	}
+	stmt.ColumnBytes(at, buffer[:n])
+	if known, ok := s.words[string(buffer[:n])]; ok {
+		return known
+	}
+	text := string(buffer[:n])
+	if len(s.words) < maxWords {
+		s.words[text] = text
+	}
+	return text
+}
+
+func (s *session) close() error {
+	s.forget()
+	return s.conn.Close()
+}
+
+// pool holds the read connections. The one that was used last is used next: its page cache is warm,
+// and those that a quiet manager does not need cost no memory.
+type pool struct {
+	path string
+	// slots has a token for every session that may be taken.
+	slots chan struct{}
+	mu    sync.Mutex
+	// idle are the open sessions that nobody uses, guarded by mu.
+	idle []*session
+}
+
+func newPool(path string, size int) *pool {
+	return &pool{path: path, slots: make(chan struct{}, size)}
+}
+
+// take gives a session, opening one where none is idle; it waits while all are in use.
+func (p *pool) take(ctx context.Context) (*session, error) {
+	select {
+	case p.slots <- struct{}{}:
+	default:
+		select {
+		case p.slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	p.mu.Lock()
+	if n := len(p.idle); n > 0 {
+		s := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		p.mu.Unlock()
+		return s, nil
+	}
+	p.mu.Unlock()
+	s, err := newSession(p.path)
+	if err != nil {
+		<-p.slots
+		return nil, fmt.Errorf("opening a read connection: %w", err)
+	}
+	return s, nil
+}
+
+func (p *pool) put(s *session) {
+	p.mu.Lock()
+	p.idle = append(p.idle, s)
+	p.mu.Unlock()
+	<-p.slots
+}
+
+// close waits until every session is back and closes them.
+func (p *pool) close() {
+	for range cap(p.slots) {
+		p.slots <- struct{}{}
+	}
+	for _, s := range p.idle {
+		_ = s.close() // a reader has nothing to lose
+	}
+}

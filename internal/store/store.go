@@ -2,16 +2,16 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"portolan/internal/problem"
 
-	"modernc.org/sqlite"
+	"zombiezen.com/go/sqlite"
 )
 
 // Options say where the data is and who keeps the time.
@@ -28,19 +28,32 @@ type Options struct {
 
 // Store is one database. It is safe for concurrent use.
 type Store struct {
-	db      *sql.DB
 	now     func() time.Time
-	readers chan *session
+	readers *pool
 	jobs    chan *job
 	stop    chan struct{}
 	stopped chan struct{}
-	feed    feed
+	watched chan struct{} // closed when watch has ended; nil where nothing watches
+	// ended is what closing the write connection gave; set before stopped is closed.
+	ended error
+	feed  feed
+	// exclusive says that no other manager has the directory. given and reserved are the writer's
+	// own: the numbers it has given out, and the mark in the database.
+	exclusive       bool
+	given, reserved counters
+	// revision counts the commits that this process knows of; topics count those that changed
+	// something of a topic, by its name.
+	revision atomic.Uint64
+	topics   sync.Map
+	// foreign counts the commits of other processes that were noticed. Commits of this process look
+	// foreign to the connection that watches, so it counts those as well.
+	foreign atomic.Uint64
 	lock    *os.File
 }
 
 // Open opens the database in the directory and brings its schema up to date. It refuses, with an
 // error that says so, a schema newer than this binary and a directory another manager is serving.
-func Open(ctx context.Context, o Options) (*Store, error) {
+func Open(_ context.Context, o Options) (*Store, error) {
 	if o.Readers <= 0 {
 		o.Readers = 8
 	}
@@ -50,68 +63,109 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
-	s := &Store{now: o.Now, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{})}
+	s := &Store{now: o.Now, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}), exclusive: o.Exclusive}
 	if o.Exclusive {
 		var err error
 		if s.lock, err = lockDir(o.Dir); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.open(ctx, filepath.Join(o.Dir, "portolan.db"), o.Readers); err != nil {
-		if s.db != nil {
-			_ = s.db.Close()
-		}
+	if err := s.open(filepath.Join(o.Dir, "portolan.db"), o.Readers); err != nil {
 		s.unlock()
 		return nil, err
 	}
 	return s, nil
 }
 
-// dsn says how every connection is set up. The page cache is 16 MiB a connection; mmap spares the
-// copies of a long list without counting as memory of ours.
-func dsn(path string) string {
-	return "file:" + path + "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(10000)" +
-		"&_pragma=foreign_keys(OFF)&_pragma=cache_size(-16384)&_pragma=mmap_size(0)&_pragma=temp_store(MEMORY)&_txlock=deferred"
-}
-
-func (s *Store) open(ctx context.Context, path string, readers int) error {
-	if err := registerFunctions(); err != nil {
-		return err
-	}
-	db, err := sql.Open("sqlite", dsn(path))
+func (s *Store) open(path string, readers int) error {
+	writer, err := newSession(path)
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", path, err)
 	}
-	s.db = db
-	db.SetMaxOpenConns(readers + 1)
-	db.SetMaxIdleConns(readers + 1)
-	writer, err := newSession(ctx, db)
-	if err != nil {
-		return fmt.Errorf("opening %s: %w", path, err)
-	}
-	if err := migrate(ctx, writer.conn); err != nil {
+	if err := migrate(writer.conn); err != nil {
+		_ = writer.close()
 		return err
 	}
-	s.readers = make(chan *session, readers)
-	for range readers {
-		s.readers <- nil // opened at first use, so that start-up costs one connection
+	s.readers = newPool(path, readers)
+	if s.exclusive {
+		watcher, err := newSession(path)
+		if err != nil {
+			_ = writer.close()
+			return fmt.Errorf("opening %s: %w", path, err)
+		}
+		s.watched = make(chan struct{})
+		go s.watch(watcher)
 	}
 	go s.write(writer)
 	return nil
+}
+
+// watchEvery is how often a manager looks for commits of other processes.
+const watchEvery = 100 * time.Millisecond
+
+// watch notices what other processes commit, such as a token that is revoked on the command line.
+func (s *Store) watch(w *session) {
+	defer close(s.watched)
+	defer func() { _ = w.close() }() // a reader has nothing to lose
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	var last int64
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-tick.C:
+		}
+		var version int64
+		err := w.first("PRAGMA data_version", nil, func(stmt *sqlite.Stmt) error { version = stmt.ColumnInt64(0); return nil })
+		if err != nil || version != last { // when in doubt, what is remembered is looked up again
+			last = version
+			s.foreign.Add(1)
+			s.revision.Add(1)
+		}
+	}
+}
+
+// Revision changes with every commit of this process that touched one of the topics, or with every
+// commit where none is named, at once; and with every commit of another process, within a tenth of a
+// second. A collection is a topic; rooms that keep tables of their own name theirs by Tx.Touch. What
+// was read at a revision may be remembered while it stands; ok is false for a store that does not
+// watch, whose data must be read each time.
+func (s *Store) Revision(topics ...string) (revision uint64, ok bool) {
+	if len(topics) == 0 {
+		return s.revision.Load(), s.exclusive
+	}
+	revision = s.foreign.Load()
+	for _, topic := range topics {
+		if n, ok := s.topics.Load(topic); ok {
+			revision += n.(*atomic.Uint64).Load()
+		}
+	}
+	return revision, s.exclusive
+}
+
+// touched counts a commit that changed something of the topics.
+func (s *Store) touched(topics []string) {
+	for _, topic := range topics {
+		n, ok := s.topics.Load(topic)
+		if !ok {
+			n, _ = s.topics.LoadOrStore(topic, &atomic.Uint64{})
+		}
+		n.(*atomic.Uint64).Add(1)
+	}
+	s.revision.Add(1)
 }
 
 // Close waits for the updates already queued, then closes the database.
 func (s *Store) Close() error {
 	close(s.stop)
 	<-s.stopped
-	for range cap(s.readers) {
-		if r := <-s.readers; r != nil {
-			r.close()
-		}
+	if s.watched != nil {
+		<-s.watched
 	}
-	err := s.db.Close()
+	s.readers.close()
 	s.unlock()
-	return err
+	return s.ended
 }
 
 func (s *Store) unlock() {
@@ -125,26 +179,30 @@ func (s *Store) Now() time.Time { return s.now() }
 
 // View runs fn on one consistent snapshot. It takes no lock that a writer would wait for.
 func (s *Store) View(ctx context.Context, fn func(*Tx) error) (err error) {
-	var r *session
-	select {
-	case r = <-s.readers:
-	case <-ctx.Done():
-		return ctx.Err()
+	r, err := s.readers.take(ctx)
+	if err != nil {
+		return err
 	}
-	defer func() { s.readers <- r }()
-	if r == nil {
-		if r, err = newSession(context.Background(), s.db); err != nil {
-			return fmt.Errorf("opening a read connection: %w", err)
-		}
-	}
-	if err := r.exec("BEGIN"); err != nil {
+	defer s.readers.put(r)
+	if _, err := r.exec("BEGIN"); err != nil {
 		return fmt.Errorf("beginning a snapshot: %w", err)
 	}
 	defer func() {
-		if e := r.exec("ROLLBACK"); e != nil && err == nil {
+		if _, e := r.exec("ROLLBACK"); e != nil && err == nil {
 			err = fmt.Errorf("ending a snapshot: %w", e)
 		}
 	}()
+	return fn(&Tx{ctx: ctx, session: r, now: s.now()})
+}
+
+// Read runs fn on a read connection without a snapshot around it: each of its statements sees the
+// latest commit. For one statement that is the same and costs half.
+func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
+	r, err := s.readers.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.readers.put(r)
 	return fn(&Tx{ctx: ctx, session: r, now: s.now()})
 }
 
@@ -158,14 +216,14 @@ func (s *Store) Ready(ctx context.Context) error {
 
 // Unavailable words a failure of the database itself as 503 DatabaseUnavailable; other errors pass.
 func Unavailable(err error) error {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
-		switch e.Code() & 0xff {
-		case 5, 6, 10, 13, 14: // busy, locked, input/output, full, cannot open
-			p := problem.New(503, "DatabaseUnavailable", "the database cannot be reached just now; try again")
-			p.Err = err
-			return p
-		}
+	if err == nil {
+		return nil
+	}
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultIOErr, sqlite.ResultFull, sqlite.ResultCantOpen:
+		p := problem.New(503, "DatabaseUnavailable", "the database cannot be reached just now; try again")
+		p.Err = err
+		return p
 	}
 	return err
 }

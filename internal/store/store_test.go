@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -187,14 +186,14 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	if err := open(t, dir).Close(); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite", filepath.Join(dir, "portolan.db"))
+	db, err := newSession(filepath.Join(dir, "portolan.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec("PRAGMA user_version = 9999"); err != nil {
+	if _, err := db.exec("PRAGMA user_version = 9999"); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
+	if err := db.close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(context.Background(), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "schema version 9999, newer than") {

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"portolan/internal/problem"
+
+	"zombiezen.com/go/sqlite"
 )
 
 // Resource is one row: the head that every resource has, and the body that its type gave.
@@ -68,8 +71,10 @@ type Tx struct {
 	txn       int64
 	operation string
 	summary   string
-	// recorded says that the history has a change of this job's.
-	recorded bool
+	// first is the number of this job's first change in the history, 0 until there is one.
+	first int64
+	// topics are what this job touched, for Store.Revision.
+	topics []string
 }
 
 // Now is the time of the transaction.
@@ -105,75 +110,63 @@ func KeyAddr(key []byte) netip.Addr {
 	return netip.AddrFrom16([16]byte(key[1:17]))
 }
 
-// Exec runs a statement of a room that keeps its own table.
-func (tx *Tx) Exec(query string, args ...any) (int64, error) {
-	stmt, err := tx.session.prepare(query)
-	if err != nil {
-		return 0, err
-	}
-	result, err := stmt.Exec(args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
+// Exec runs a statement of a room that keeps its own table and gives the number of rows it changed.
+func (tx *Tx) Exec(query string, args ...any) (int64, error) { return tx.session.exec(query, args...) }
 
-// QueryRow runs a query that gives at most one row.
-func (tx *Tx) QueryRow(query string, args ...any) Row {
-	stmt, err := tx.session.prepare(query)
-	if err != nil {
-		return Row{err: err}
-	}
-	return Row{row: stmt.QueryRow(args...)}
-}
+// QueryRow asks for one row, which Scan of the answer reads.
+func (tx *Tx) QueryRow(query string, args ...any) Row { return Row{tx.session, query, args} }
 
-// Row is the answer to QueryRow.
+// Row is a question for one row.
 type Row struct {
-	row *sql.Row
-	err error
+	session *session
+	query   string
+	args    []any
 }
 
-// Scan reads the row; it gives sql.ErrNoRows where there is none.
+// Scan runs the query and reads its first row; it gives sql.ErrNoRows where there is none.
 func (r Row) Scan(dest ...any) error {
-	if r.err != nil {
-		return r.err
-	}
-	return r.row.Scan(dest...)
+	return r.session.first(r.query, r.args, func(stmt *sqlite.Stmt) error { return scan(stmt, dest...) })
 }
 
 // Each runs a query and calls fn for each of its rows.
 func (tx *Tx) Each(fn func(scan func(...any) error) error, query string, args ...any) error {
-	stmt, err := tx.session.prepare(query)
-	if err != nil {
-		return err
-	}
-	rows, err := stmt.Query(args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		if err := fn(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return tx.session.each(query, args, func(stmt *sqlite.Stmt) error {
+		return fn(func(dest ...any) error { return scan(stmt, dest...) })
+	})
 }
 
 const columns = "id, collection, type, name, parent, configuration, low, high, key, version, refs, body"
 
-// scanResource reads the columns above.
-func scanResource(scan func(...any) error) (*Resource, error) {
-	r := &Resource{}
-	var name, key sql.NullString
-	var refs string
-	if err := scan(&r.ID, &r.Collection, &r.Type, &name, &r.Parent, &r.Configuration, &r.Low, &r.High, &key,
-		&r.Version, &refs, &r.Body); err != nil {
-		return nil, err
+// resource reads a row of the columns above.
+func (s *session) resource(stmt *sqlite.Stmt) *Resource {
+	r := &Resource{ID: stmt.ColumnInt64(0), Collection: s.word(stmt, 1), Type: s.word(stmt, 2), Name: stmt.ColumnText(3),
+		Parent: stmt.ColumnInt64(4), Configuration: stmt.ColumnInt64(5), Key: stmt.ColumnText(8), Version: stmt.ColumnInt64(9),
+		Refs: parseRefs(s.word(stmt, 10)), Body: columnBytes(stmt, 11)}
+	if !stmt.ColumnIsNull(6) {
+		r.Low, r.High = columnBytes(stmt, 6), columnBytes(stmt, 7)
 	}
-	r.Name, r.Key = name.String, key.String
-	r.Refs = parseRefs(refs)
-	return r, nil
+	return r
+}
+
+// one reads one resource; ErrNotFound where there is none.
+func (tx *Tx) one(query string, args ...any) (r *Resource, err error) {
+	err = tx.session.first(query, args, func(stmt *sqlite.Stmt) error {
+		r = tx.session.resource(stmt)
+		return nil
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrNotFound
+	}
+	return r, err
+}
+
+// many reads resources.
+func (tx *Tx) many(query string, args ...any) (found []*Resource, err error) {
+	err = tx.session.each(query, args, func(stmt *sqlite.Stmt) error {
+		found = append(found, tx.session.resource(stmt))
+		return nil
+	})
+	return found, err
 }
 
 func parseRefs(text string) []Ref {
@@ -210,25 +203,24 @@ func formatRefs(refs []Ref) string {
 
 // Get reads one resource by id; ErrNotFound where there is none.
 func (tx *Tx) Get(id int64) (*Resource, error) {
-	row := tx.QueryRow("SELECT "+columns+" FROM resource WHERE id = ?", id)
-	r, err := scanResource(row.Scan)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, ErrNotFound
-	}
-	return r, err
+	return tx.one("SELECT "+columns+" FROM resource WHERE id = ?", id)
 }
 
 // Head reads the head of one resource; ErrNotFound where there is none.
-func (tx *Tx) Head(id int64) (Head, error) {
-	h := Head{ID: id}
-	var name sql.NullString
-	err := tx.QueryRow("SELECT collection, type, name, parent, configuration FROM resource WHERE id = ?", id).
-		Scan(&h.Collection, &h.Type, &name, &h.Parent, &h.Configuration)
+func (tx *Tx) Head(id int64) (h Head, err error) {
+	err = tx.session.first("SELECT id, collection, type, name, parent, configuration FROM resource WHERE id = ?", []any{id}, func(stmt *sqlite.Stmt) error {
+		h = tx.session.head(stmt)
+		return nil
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return h, ErrNotFound
 	}
-	h.Name = name.String
 	return h, err
+}
+
+func (s *session) head(stmt *sqlite.Stmt) Head {
+	return Head{ID: stmt.ColumnInt64(0), Collection: s.word(stmt, 1), Type: s.word(stmt, 2), Name: stmt.ColumnText(3),
+		Parent: stmt.ColumnInt64(4), Configuration: stmt.ColumnInt64(5)}
 }
 
 // Heads adds the heads of the given resources to known. Ids that do not exist are left out.
@@ -256,16 +248,11 @@ func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
 		}
 		query := "SELECT id, collection, type, name, parent, configuration FROM resource WHERE id IN (?" +
 			strings.Repeat(",?", width-1) + ")"
-		err := tx.Each(func(scan func(...any) error) error {
-			var h Head
-			var name sql.NullString
-			if err := scan(&h.ID, &h.Collection, &h.Type, &name, &h.Parent, &h.Configuration); err != nil {
-				return err
-			}
-			h.Name = name.String
+		err := tx.session.each(query, args, func(stmt *sqlite.Stmt) error {
+			h := tx.session.head(stmt)
 			known[h.ID] = h
 			return nil
-		}, query, args...)
+		})
 		if err != nil {
 			return err
 		}
@@ -302,34 +289,23 @@ func (tx *Tx) ids64(query string, args ...any) (ids []int64, err error) {
 }
 
 // ByKey reads the resources with that key in a configuration.
-func (tx *Tx) ByKey(configuration int64, key string) (found []*Resource, err error) {
-	err = tx.Each(func(scan func(...any) error) error {
-		r, err := scanResource(scan)
-		found = append(found, r)
-		return err
-	}, "SELECT "+columns+" FROM resource WHERE key = ? AND configuration = ? ORDER BY id", key, configuration)
-	return found, err
+func (tx *Tx) ByKey(configuration int64, key string) ([]*Resource, error) {
+	return tx.many("SELECT "+columns+" FROM resource WHERE key = ? AND configuration = ? ORDER BY id", key, configuration)
 }
 
 // ByName reads the resources of a collection with that name below a parent; parent 0 means any.
-func (tx *Tx) ByName(collection string, parent int64, name string) (found []*Resource, err error) {
-	err = tx.Each(func(scan func(...any) error) error {
-		r, err := scanResource(scan)
-		found = append(found, r)
-		return err
-	}, "SELECT "+columns+" FROM resource WHERE name = ? AND collection = ? AND (? = 0 OR parent = ?) ORDER BY id",
+func (tx *Tx) ByName(collection string, parent int64, name string) ([]*Resource, error) {
+	return tx.many("SELECT "+columns+" FROM resource WHERE name = ? AND collection = ? AND (? = 0 OR parent = ?) ORDER BY id",
 		name, collection, parent, parent)
-	return found, err
 }
 
 // Overlapping gives the first resource of the collection right below parent whose span meets
 // low-high, other than the one with id except; ErrNotFound where none does. Siblings of one
 // collection never overlap, so only the nearest one at or below high can.
 func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, except int64) (*Resource, error) {
-	row := tx.QueryRow("SELECT "+columns+" FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= ? AND id <> ? "+
+	r, err := tx.one("SELECT "+columns+" FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= ? AND id <> ? "+
 		"ORDER BY low DESC LIMIT 1", parent, collection, high, except)
-	r, err := scanResource(row.Scan)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && string(r.High) < string(low) {
+	if err == nil && string(r.High) < string(low) {
 		return nil, ErrNotFound
 	}
 	return r, err
@@ -337,14 +313,9 @@ func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, exc
 
 // Within gives the resources of the collection right below parent that touch low-high, in order
 // of their low ends, at most limit of them.
-func (tx *Tx) Within(parent int64, collection string, low, high []byte, limit int) (found []*Resource, err error) {
-	err = tx.Each(func(scan func(...any) error) error {
-		r, err := scanResource(scan)
-		found = append(found, r)
-		return err
-	}, "SELECT "+columns+" FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= ? AND high >= ? ORDER BY low LIMIT ?",
+func (tx *Tx) Within(parent int64, collection string, low, high []byte, limit int) ([]*Resource, error) {
+	return tx.many("SELECT "+columns+" FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= ? AND high >= ? ORDER BY low LIMIT ?",
 		parent, collection, high, low, limit)
-	return found, err
 }
 
 // mustWrite guards the methods that change something.
@@ -365,6 +336,13 @@ func (tx *Tx) writeLinks(r *Resource) error {
 		}
 	}
 	return nil
+}
+
+// Touch notes that the transaction changes something of a topic (Store.Revision).
+func (tx *Tx) Touch(topic string) {
+	if !slices.Contains(tx.topics, topic) {
+		tx.topics = append(tx.topics, topic)
+	}
 }
 
 func null(text string) any {
@@ -392,6 +370,7 @@ func (tx *Tx) Insert(r *Resource) error {
 		tx.ids.resource++
 		r.ID = tx.ids.resource
 	}
+	tx.Touch(r.Collection)
 	r.Version = tx.number()
 	if _, err := tx.Exec("INSERT INTO resource ("+columns+") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
 		r.ID, r.Collection, r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version,
@@ -410,6 +389,7 @@ func (tx *Tx) Replace(old, r *Resource) error {
 	if err := tx.mustWrite(); err != nil {
 		return err
 	}
+	tx.Touch(r.Collection)
 	r.Version = tx.number()
 	if _, err := tx.Exec("UPDATE resource SET type=?, name=?, parent=?, configuration=?, low=?, high=?, key=?, version=?, refs=?, body=? WHERE id=?",
 		r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version, formatRefs(r.Refs),
@@ -451,6 +431,7 @@ func (tx *Tx) Remove(r *Resource) error {
 	if err := tx.mustWrite(); err != nil {
 		return err
 	}
+	tx.Touch(r.Collection)
 	if err := tx.LoadLinks(r); err != nil {
 		return err
 	}

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
+
+	"zombiezen.com/go/sqlite"
 )
 
 // Author is who makes a change and what they say of it.
@@ -24,6 +27,7 @@ type job struct {
 	author Author
 	fn     func(*Tx) error
 	err    error
+	topics []string
 	done   chan struct{}
 }
 
@@ -72,8 +76,10 @@ func (s *Store) Update(ctx context.Context, author Author, fn func(*Tx) error) e
 
 // write is the writer's loop; it ends when the store closes and the queue is empty.
 func (s *Store) write(w *session) {
-	defer close(s.stopped)
-	defer w.close()
+	defer func() {
+		s.ended = w.close()
+		close(s.stopped)
+	}()
 	for {
 		select {
 		case j := <-s.jobs:
@@ -95,6 +101,7 @@ func (s *Store) write(w *session) {
 func (s *Store) group(w *session, first *job) {
 	jobs := []*job{first}
 	err := s.commit(w, &jobs)
+	s.touched(s.topicsOf(jobs)) // before anybody is answered: who was told of a change reads it
 	for _, j := range jobs {
 		if err != nil {
 			j.err = err
@@ -106,23 +113,38 @@ func (s *Store) group(w *session, first *job) {
 	}
 }
 
+func (s *Store) topicsOf(jobs []*job) (topics []string) {
+	for _, j := range jobs {
+		for _, topic := range j.topics {
+			if !slices.Contains(topics, topic) {
+				topics = append(topics, topic)
+			}
+		}
+	}
+	return topics
+}
+
 func (s *Store) commit(w *session, jobs *[]*job) (err error) {
-	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
+	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return Unavailable(fmt.Errorf("beginning a transaction: %w", err))
 	}
 	defer func() {
 		if err != nil {
-			_ = w.exec("ROLLBACK") // fails where a failed COMMIT already rolled back
+			_, _ = w.exec("ROLLBACK") // fails where a failed COMMIT already rolled back
 		}
 	}()
-	ids, err := readCounters(w)
+	ids, err := s.counters(w)
 	if err != nil {
 		return Unavailable(err)
 	}
-	before := *ids
 	began := time.Now()
 	for i := 0; ; i++ {
-		if err := s.run(w, (*jobs)[i], ids); err != nil {
+		// The first job needs no savepoint while it is alone: what it fails at takes the group along.
+		if i == 0 && len(s.jobs) == 0 {
+			if err := s.alone(w, (*jobs)[0], &ids); err != nil {
+				return err
+			}
+		} else if err := s.run(w, (*jobs)[i], &ids); err != nil {
 			return err
 		}
 		if len(*jobs) >= maxGroup || time.Since(began) > maxGroupTime {
@@ -136,15 +158,40 @@ func (s *Store) commit(w *session, jobs *[]*job) (err error) {
 		}
 		break
 	}
-	if *ids != before {
-		if err := writeCounters(w, ids); err != nil {
-			return Unavailable(err)
-		}
+	reserved, err := s.reserve(w, ids)
+	if err != nil {
+		return Unavailable(err)
 	}
-	if err := w.exec("COMMIT"); err != nil {
+	if _, err := w.exec("COMMIT"); err != nil {
 		return Unavailable(fmt.Errorf("committing: %w", err))
 	}
+	s.given, s.reserved = ids, reserved
 	return nil
+}
+
+// alone runs the first job of a group in the bare transaction. When it fails the transaction is
+// begun anew for those that may follow.
+func (s *Store) alone(w *session, j *job, ids *counters) error {
+	if j.err = j.ctx.Err(); j.err != nil {
+		return nil
+	}
+	before := *ids
+	tx := s.tx(w, j, ids)
+	j.err = Unavailable(guard(tx, j.fn))
+	j.topics = tx.topics
+	if j.err == nil {
+		return nil
+	}
+	*ids = before
+	if _, err := w.exec("ROLLBACK"); err != nil {
+		return Unavailable(err)
+	}
+	_, err := w.exec("BEGIN IMMEDIATE")
+	return Unavailable(err)
+}
+
+func (s *Store) tx(w *session, j *job, ids *counters) *Tx {
+	return &Tx{ctx: context.WithoutCancel(j.ctx), session: w, now: s.now(), ids: ids, author: j.author, writing: true}
 }
 
 // run runs one job in a savepoint. Its own failure goes into the job; an error it gives is one of
@@ -154,19 +201,20 @@ func (s *Store) run(w *session, j *job, ids *counters) error {
 		j.err = err
 		return nil
 	}
-	if err := w.exec("SAVEPOINT job"); err != nil {
+	if _, err := w.exec("SAVEPOINT job"); err != nil {
 		return Unavailable(err)
 	}
 	before := *ids
-	tx := &Tx{ctx: context.WithoutCancel(j.ctx), session: w, now: s.now(), ids: ids, author: j.author, writing: true}
+	tx := s.tx(w, j, ids)
 	j.err = Unavailable(guard(tx, j.fn))
+	j.topics = tx.topics
 	if j.err != nil {
 		*ids = before
-		if err := w.exec("ROLLBACK TO job"); err != nil {
+		if _, err := w.exec("ROLLBACK TO job"); err != nil {
 			return Unavailable(err)
 		}
 	}
-	if err := w.exec("RELEASE job"); err != nil {
+	if _, err := w.exec("RELEASE job"); err != nil {
 		return Unavailable(err)
 	}
 	return nil
@@ -186,33 +234,29 @@ func guard(tx *Tx, fn func(*Tx) error) (err error) {
 	return tx.writeHistory()
 }
 
-// counters are the last numbers given out. They are read and written inside the group's
-// transaction, so numbers are never given twice and none is lost to a crash.
+// counters are the last numbers given out. The database has a mark that no number given out is
+// above: it is moved ahead in steps, inside the transaction that needs it, so that numbers are never
+// given twice, whatever happens. What is between the mark and the last number is lost at a restart.
 type counters struct {
 	resource, txn, change int64
 }
 
-// firstResource is the first id of user data (reference/address-manager-behaviour.md).
-const firstResource = 100000
+// firstResource is the first id of user data (reference/address-manager-behaviour.md); step is how
+// far the mark is moved at a time.
+const (
+	firstResource = 100000
+	step          = 256
+)
 
-func readCounters(w *session) (*counters, error) {
-	c := &counters{resource: firstResource - 1}
-	stmt, err := w.prepare("SELECT name, value FROM counter")
-	if err != nil {
-		return nil, err
+// counters gives the numbers to go on from. A manager, which has the directory for itself, remembers
+// them; a tool reads the mark each time.
+func (s *Store) counters(w *session) (counters, error) {
+	if s.exclusive && s.reserved != (counters{}) {
+		return s.given, nil
 	}
-	rows, err := stmt.Query()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var name string
-		var value int64
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
-		switch name {
+	c := counters{resource: firstResource - 1}
+	err := w.each("SELECT name, value FROM counter", nil, func(stmt *sqlite.Stmt) error {
+		switch value := stmt.ColumnInt64(1); stmt.ColumnText(0) {
 		case "resource":
 			c.resource = value
 		case "txn":
@@ -220,11 +264,24 @@ func readCounters(w *session) (*counters, error) {
 		case "change":
 			c.change = value
 		}
-	}
-	return c, rows.Err()
+		return nil
+	})
+	s.given, s.reserved = c, c
+	return c, err
 }
 
-func writeCounters(w *session, c *counters) error {
-	return w.exec("INSERT OR REPLACE INTO counter (name, value) VALUES ('resource', ?), ('txn', ?), ('change', ?)",
-		c.resource, c.txn, c.change)
+// reserve moves the mark where the numbers have passed it.
+func (s *Store) reserve(w *session, ids counters) (counters, error) {
+	mark := s.reserved
+	if ids.resource <= mark.resource && ids.txn <= mark.txn && ids.change <= mark.change {
+		return mark, nil
+	}
+	ahead := int64(0)
+	if s.exclusive {
+		ahead = step
+	}
+	mark = counters{ids.resource + ahead, ids.txn + ahead, ids.change + ahead}
+	_, err := w.exec("INSERT OR REPLACE INTO counter (name, value) VALUES ('resource', ?), ('txn', ?), ('change', ?)",
+		mark.resource, mark.txn, mark.change)
+	return mark, err
 }

@@ -17,7 +17,6 @@ CREATE TABLE resource (
 );
 CREATE INDEX resource_collection ON resource (collection);
 CREATE INDEX resource_parent ON resource (parent, collection);
-CREATE INDEX resource_configuration ON resource (configuration, collection) WHERE configuration <> 0;
 CREATE UNIQUE INDEX resource_sibling_span ON resource (parent, collection, low) WHERE low IS NOT NULL;
 CREATE INDEX resource_span ON resource (configuration, collection, low) WHERE low IS NOT NULL;
 CREATE INDEX resource_name ON resource (name) WHERE name IS NOT NULL;
@@ -39,15 +38,17 @@ CREATE TABLE free (
     PRIMARY KEY (container, low)
 ) WITHOUT ROWID;
 
--- History: one transaction, its changes with the image before and after.
+-- History: one transaction, its changes with the image before and after. The changes of a
+-- transaction are those from first to last, in the order of their numbers.
 CREATE TABLE txn (
     id        INTEGER PRIMARY KEY,
     at        INTEGER NOT NULL,
     user      INTEGER NOT NULL,
     operation TEXT NOT NULL,
+    first     INTEGER NOT NULL,
+    last      INTEGER NOT NULL,
     body      TEXT NOT NULL
 );
-CREATE INDEX txn_user ON txn (user);
 CREATE TABLE change (
     seq       INTEGER PRIMARY KEY,
     txn       INTEGER NOT NULL,
@@ -56,7 +57,6 @@ CREATE TABLE change (
     before    TEXT,
     after     TEXT
 );
-CREATE INDEX change_txn ON change (txn);
 CREATE INDEX change_resource ON change (resource, txn);
 -- The history in the shape of resources, so that it is listed and filtered by the same grammar.
 CREATE VIEW transaction_resource AS
@@ -64,6 +64,7 @@ CREATE VIEW transaction_resource AS
            NULL AS low, NULL AS high, NULL AS key, id AS version, 'user:' || user AS refs, body
     FROM txn;
 
+-- The numbers given out: no number above value was.
 CREATE TABLE counter (
     name  TEXT PRIMARY KEY,
     value INTEGER NOT NULL
@@ -84,7 +85,7 @@ CREATE TABLE credential (
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX credential_hash ON credential (kind, hash);
 CREATE INDEX credential_user ON credential (user, kind);
-CREATE INDEX credential_expires ON credential (expires) WHERE expires <> 0;
+CREATE INDEX credential_expires ON credential (expires);
 
 -- Secrets of the manager itself: the authority's key.
 CREATE TABLE secret (
