@@ -103,7 +103,7 @@ func readNotes(dir string) (n demoNotes, err error) {
 }
 
 func (n demoNotes) save(dir string) error {
-	text, err := json.Marshal(n)
+	text, err := json.Marshal(n) //nolint:gosec // the demo's own password, for its next start, in a file of the user's alone
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"portolan/internal/identity"
@@ -30,13 +31,8 @@ func unbuilt(names ...string) []resource.Sub {
 
 // subs puts subcollections together in the order of their names, as they are published.
 func subs(built []resource.Sub, rest ...string) []resource.Sub {
-	all := append(built, unbuilt(rest...)...)
-	for i := range all {
-		for j := i; j > 0 && all[j].Name < all[j-1].Name; j-- {
-			all[j], all[j-1] = all[j-1], all[j]
-		}
-	}
-	return all
+	return slices.SortedFunc(slices.Values(slices.Concat(built, unbuilt(rest...))),
+		func(a, b resource.Sub) int { return strings.Compare(a.Name, b.Name) })
 }
 
 func children(name string) resource.Sub {

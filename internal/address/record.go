@@ -295,8 +295,8 @@ func parentName(name string) string {
 	return rest
 }
 
-// zoneName gives a stored zone's absolute name as it was typed.
-func zoneName(r *store.Resource) string {
+// absoluteName gives a stored zone's or record's absolute name as it was typed.
+func absoluteName(r *store.Resource) string {
 	var body struct {
 		AbsoluteName string `json:"absoluteName"`
 	}

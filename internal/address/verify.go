@@ -1,7 +1,7 @@
 package address
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -39,7 +39,7 @@ func Verify(tx *store.Tx, api *resource.API) (faults []string, err error) {
 }
 
 // none reports every row of a query as a fault: the query gives a number and a text.
-func (v *verifier) none(format, query string, args ...any) error {
+func (v *verifier) none(format, query string) error {
 	return v.tx.Each(func(scan func(...any) error) error {
 		var id int64
 		var text string
@@ -48,7 +48,7 @@ func (v *verifier) none(format, query string, args ...any) error {
 		}
 		v.fault(format, id, text)
 		return nil
-	}, query, args...)
+	}, query)
 }
 
 // database asks SQLite to check itself.
@@ -88,9 +88,12 @@ func (v *verifier) resources() error {
 			return nil
 		}
 		head, err := v.tx.Head(r.Parent)
-		if err != nil {
+		if errors.Is(err, store.ErrNotFound) {
 			v.fault("resource %d lies below %d, which is not there", r.ID, r.Parent)
 			return nil
+		}
+		if err != nil {
+			return err
 		}
 		if !parents[r.Collection][head.Collection] && !(r.Collection == "sessions" && head.Collection == "users") {
 			v.fault("%s %d lies below %s %d", r.Type, r.ID, head.Type, r.Parent)
@@ -197,17 +200,14 @@ func orEnd(a netip.Addr) string {
 func (v *verifier) names() error {
 	return v.tx.List(store.Query{From: store.Resources, Where: store.Any{inCollection("zones"), inCollection("resourceRecords")}}, func(r *store.Resource) error {
 		_, zone, err := above(v.tx, r.Parent)
+		if errors.Is(err, store.ErrNotFound) { // a fault already
+			return nil
+		}
 		if err != nil {
-			return nil // the missing parent is a fault already
+			return err
 		}
-		var body struct {
-			AbsoluteName string `json:"absoluteName"`
-		}
-		if err := json.Unmarshal(r.Body, &body); err != nil {
-			return nil // so is a body that cannot be read
-		}
-		if want := naming.Join(r.Name, zone); body.AbsoluteName != want || r.Key != naming.Key(want) {
-			v.fault("%s %d is called %q and should be %q", r.Type, r.ID, body.AbsoluteName, want)
+		if name, want := absoluteName(r), naming.Join(r.Name, zone); name != want || r.Key != naming.Key(want) {
+			v.fault("%s %d is called %q and should be %q", r.Type, r.ID, name, want)
 		}
 		return nil
 	})

@@ -123,7 +123,7 @@ func above(tx *store.Tx, parent int64) (view int64, zone string, err error) {
 	if r.Collection == "views" {
 		return r.ID, "", nil
 	}
-	return viewOf(r), zoneName(r), nil
+	return viewOf(r), absoluteName(r), nil
 }
 
 func viewOf(r *store.Resource) int64 {

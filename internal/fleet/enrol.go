@@ -205,7 +205,7 @@ func (s *Service) write(ctx context.Context, id, certificates string, known row,
 			return err
 		}
 		if before != status {
-			if err := event(tx, id, "status", before, status); err != nil {
+			if err := moved(tx, id, before, status); err != nil {
 				return err
 			}
 		}

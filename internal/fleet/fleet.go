@@ -242,14 +242,14 @@ func (s *Service) Create(ctx context.Context, name string, description *string, 
 			return problem.Conflict("ResourceAlreadyExists", "name: %q is the name of fleet service point %s already", name, id)
 		default:
 			c.FleetInstanceID = id
-			if err := event(tx, id, "status", Expired, Waiting); err != nil {
+			if err := moved(tx, id, Expired, Waiting); err != nil {
 				return err
 			}
 			_, err := tx.Exec("UPDATE service_point SET status = ?, key_hash = ?, key_expires = ?, key_public = '', description = coalesce(?, description) WHERE id = ?",
 				Waiting, hashKey(key), now.Add(KeyLife).Unix(), description, id)
 			return err
 		}
-		if err := event(tx, c.FleetInstanceID, "status", "", Waiting); err != nil {
+		if err := moved(tx, c.FleetInstanceID, "", Waiting); err != nil {
 			return err
 		}
 		_, err = tx.Exec("INSERT INTO service_point (id, name, description, status, key_hash, key_expires, created) VALUES (?,?,?,?,?,?,?)",
@@ -292,9 +292,9 @@ func randomText(n int) string {
 	return string(b)
 }
 
-// event records that a field of a service point moved.
-func event(tx *store.Tx, id, field, before, after string) error {
-	_, err := tx.Exec("INSERT INTO fleet_event (service_point, at, field, old, new) VALUES (?,?,?,?,?)", id, tx.Now().UnixMilli(), field, before, after)
+// moved records that the status of a service point moved.
+func moved(tx *store.Tx, id, before, after string) error {
+	_, err := tx.Exec("INSERT INTO fleet_event (service_point, at, field, old, new) VALUES (?,?,'status',?,?)", id, tx.Now().UnixMilli(), before, after)
 	return err
 }
 
@@ -319,7 +319,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 					return err
 				}
 				if n == 1 {
-					if err := event(tx, id, "status", Waiting, Expired); err != nil {
+					if err := moved(tx, id, Waiting, Expired); err != nil {
 						return err
 					}
 				}

@@ -167,7 +167,7 @@ func (s *Service) Any(r *http.Request) (Principal, error) {
 			return Principal{}, err
 		}
 		p, err := s.token(r.Context(), secret, name, kindSession)
-		if err == errToken {
+		if errors.Is(err, errToken) {
 			return s.Login(r.Context(), name, secret)
 		}
 		return p, err

@@ -60,7 +60,8 @@ func (t *Type) row(o Object, old *store.Resource) (*store.Resource, error) {
 			}
 		}
 	}
-	r.Body = append(body, '}')
+	body = append(body, '}')
+	r.Body = body
 	if old != nil {
 		for _, link := range old.Links {
 			if !lists[link.Field] {

@@ -17,7 +17,7 @@ const (
 )
 
 // subQuery selects what a subcollection of a resource holds, as far as the caller may see it.
-func (a *API) subQuery(c *Collection, s *Sub, id int64, caller Caller) store.Query {
+func (a *API) subQuery(s *Sub, id int64, caller Caller) store.Query {
 	q := store.Query{From: store.Resources}
 	if s.Relation == History {
 		q.From, q.Where = store.Transactions, store.Touching{Resource: id}
@@ -89,7 +89,7 @@ func (a *API) listQuery(t target, caller Caller) (store.Query, scope) {
 	case t.root:
 		return store.Query{From: store.Resources, Where: a.visible(caller)}, scope{a, a.allTypes()}
 	case t.sub != nil:
-		return a.subQuery(t.collection, t.sub, t.id, caller), scope{a, a.itemTypes(t.sub)}
+		return a.subQuery(t.sub, t.id, caller), scope{a, a.itemTypes(t.sub)}
 	case t.collection.From != store.Resources:
 		return store.Query{From: t.collection.From, Where: store.All{}}, scope{a, t.collection.Types}
 	}

@@ -12,23 +12,30 @@ import (
 // RootID is the id of the root resource, which a configuration's up link names.
 const RootID = 1
 
-// plan is what the links of a collection's resources look like, made once.
+// plan is what the links of a collection's resources look like, made once: texts between which the
+// resource's id is written.
 type plan struct {
-	list  string // /api/v2/networks
 	one   string // /api/v2/networks/
-	subs  []string
 	above string // the path of the only collection a parent can be in, else empty
 	root  string // /api/v2/
+	// self stands before the id and before the up link; subs before each further id; last behind all.
+	self [2]string
+	subs []string
+	last string
 }
 
 func newPlan(base string, c *Collection) *plan {
-	p := &plan{list: base + "/" + c.Name, one: base + "/" + c.Name + "/", root: base + "/"}
+	p := &plan{one: base + "/" + c.Name + "/", root: base + "/"}
 	if len(c.Parents) == 1 {
 		p.above = base + "/" + c.Parents[0] + "/"
 	}
+	p.self = [2]string{`"_links":{"self":{"href":"` + p.one, `"},"collection":{"href":"` + base + "/" + c.Name + `"}`}
+	before := ""
 	for _, s := range c.Subs {
-		p.subs = append(p.subs, s.Name)
+		p.subs = append(p.subs, before+`,"`+s.Name+`":{"href":"`+p.one)
+		before = "/" + s.Name + `"}`
 	}
+	p.last = before + "}"
 	return p
 }
 
@@ -40,6 +47,7 @@ type renderer struct {
 	heads   map[int64]store.Head
 	inlined map[int64][]byte
 	wanted  []int64
+	last    *Type
 	// remembers lets heads come from what earlier requests have read.
 	remembers bool
 }
@@ -86,6 +94,14 @@ func (a *API) renderer(tx *store.Tx, m media) *renderer {
 	return &renderer{api: a, tx: tx, links: m == asHAL || m == asHTML, heads: map[int64]store.Head{}, inlined: map[int64][]byte{}}
 }
 
+// typeOf gives a row's type; the next row most often has the same.
+func (rd *renderer) typeOf(r *store.Resource) *Type {
+	if rd.last == nil || rd.last.Name != r.Type {
+		rd.last = rd.api.types[r.Type]
+	}
+	return rd.last
+}
+
 // want notes what a row will need of other resources.
 func (rd *renderer) want(r *store.Resource) {
 	add := func(id int64) {
@@ -95,7 +111,7 @@ func (rd *renderer) want(r *store.Resource) {
 			}
 		}
 	}
-	t := rd.api.types[r.Type]
+	t := rd.typeOf(r)
 	if t == nil {
 		return
 	}
@@ -142,7 +158,7 @@ func (rd *renderer) load() error {
 
 // append writes one resource. Its heads must be loaded.
 func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string) ([]byte, error) {
-	t := rd.api.types[r.Type]
+	t := rd.typeOf(r)
 	if t == nil {
 		return nil, fmt.Errorf("resource %d has the type %s, which is not declared", r.ID, r.Type)
 	}
@@ -233,12 +249,9 @@ func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *Collection) []by
 	p := rd.api.plans[c]
 	var digits [20]byte
 	id := strconv.AppendInt(digits[:0], r.ID, 10)
-	b = append(b, `"_links":{"self":{"href":"`...)
-	b = append(b, p.one...)
+	b = append(b, p.self[0]...)
 	b = append(b, id...)
-	b = append(b, `"},"collection":{"href":"`...)
-	b = append(b, p.list...)
-	b = append(b, `"}`...)
+	b = append(b, p.self[1]...)
 	if above := rd.above(r, c, p); above != "" {
 		b = append(b, `,"up":{"href":"`...)
 		b = append(b, above...)
@@ -246,16 +259,10 @@ func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *Collection) []by
 		b = append(b, `"}`...)
 	}
 	for _, sub := range p.subs {
-		b = append(b, ',', '"')
 		b = append(b, sub...)
-		b = append(b, `":{"href":"`...)
-		b = append(b, p.one...)
 		b = append(b, id...)
-		b = append(b, '/')
-		b = append(b, sub...)
-		b = append(b, `"}`...)
 	}
-	return append(b, '}')
+	return append(b, p.last...)
 }
 
 // above gives the path in front of the parent's id, or nothing where there is no parent.
@@ -327,7 +334,7 @@ func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*embed, cal
 		first = false
 		object = appendString(object, e.name)
 		object = append(object, ':', '[')
-		q := rd.api.subQuery(c, sub, r.ID, caller)
+		q := rd.api.subQuery(sub, r.ID, caller)
 		q.Limit = maxEmbedded
 		var rows []*store.Resource
 		if err := rd.tx.List(q, func(row *store.Resource) error {

@@ -217,8 +217,8 @@ func (a *API) create(c *Change, rq *request) (*store.Resource, error) {
 	}
 	problems = append(problems, t.missing(rq.members, false)...)
 	given, more := t.decode(o, rq.members, true)
-	if all := append(problems, more...); len(all) > 0 {
-		return nil, problem.Join(all)
+	if problems = append(problems, more...); len(problems) > 0 {
+		return nil, problem.Join(problems)
 	}
 	setColumns(t, o)
 	c.Given, c.Parent = given, parent
@@ -306,8 +306,8 @@ func (a *API) put(c *Change, rq *request, row *store.Resource) (answer, error) {
 		return answer{}, err
 	}
 	given, more := t.decode(fresh, rq.members, false)
-	if all := append(problems, more...); len(all) > 0 {
-		return answer{}, problem.Join(all)
+	if problems = append(problems, more...); len(problems) > 0 {
+		return answer{}, problem.Join(problems)
 	}
 	if rq.Method == http.MethodPut {
 		for _, f := range t.Fields { // what PUT leaves out is set to null, so it is given

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -562,6 +563,9 @@ func TestDocumentIsServed(t *testing.T) {
 	r := m.want(http.StatusOK, "GET", "/api/openapi.json", "", "Authorization:")
 	if r.text("openapi") != "3.1.0" {
 		t.Errorf("the document is of OpenAPI %s", r.text("openapi"))
+	}
+	if checkedIn, err := os.ReadFile("../../api/openapi.json"); err != nil || strings.TrimSpace(string(checkedIn)) != string(r.body) {
+		t.Errorf("api/openapi.json is not what is served (%v): run make generate", err)
 	}
 	page := m.want(http.StatusOK, "GET", "/api/docs", "", "Authorization:")
 	for _, outside := range []string{"http://", "https://"} {

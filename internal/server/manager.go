@@ -78,6 +78,13 @@ type Manager struct {
 	failed      chan error
 }
 
+// APITitle and APIVersion are what the OpenAPI document says of the address API. The version is that
+// of the published API whose surface it has.
+const (
+	APITitle   = "Portolan address manager"
+	APIVersion = "9.5"
+)
+
 // DefaultMaxLimit is the largest page (spec.md section 8).
 const DefaultMaxLimit = 100000
 
@@ -108,7 +115,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Identity = identity.New(m.Store)
 	m.Address = address.New(m.Store, m.Identity, o.MaxLimit, o.Version)
 	m.Address.Log = o.Log
-	if m.openapi, err = m.Address.OpenAPI("Portolan address manager", o.Version); err != nil {
+	if m.openapi, err = m.Address.OpenAPI(APITitle, APIVersion); err != nil {
 		return nil, fmt.Errorf("deriving the OpenAPI document: %w", err)
 	}
 	if err := m.setup(ctx); err != nil {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -94,7 +95,7 @@ func (m *Manager) safely(w *recorder, r *http.Request, handle func(w http.Respon
 		if p == nil {
 			return
 		}
-		if p == http.ErrAbortHandler || w.status != 0 {
+		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) || w.status != 0 {
 			panic(http.ErrAbortHandler)
 		}
 		m.fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))

@@ -20,8 +20,10 @@ type session struct {
 	// more than once at a time: a list inside a list.
 	idle  map[string][]*sqlite.Stmt
 	count int
-	// words are the texts that stand in row after row, such as the names of types: kept once.
+	// words are the texts that stand in row after row, such as the names of types: kept once. last
+	// are the latest, by column, because the next row most often has the same.
 	words map[string]string
+	last  [12]string
 }
 
 // Bounds of what a session keeps: filters make ever new statements.
@@ -33,12 +35,13 @@ const (
 // busyTimeout is how long a connection waits for another process that writes.
 const busyTimeout = 10 * time.Second
 
-// pragmas set a connection up. The page cache is 16 MiB a connection.
+// pragmas set a connection up. The page cache is 16 MiB a connection; the log is folded into the
+// database when it has 32 MiB, because a page that changes often is then written there once.
 var pragmas = []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = OFF",
-	"PRAGMA cache_size = -16384", "PRAGMA temp_store = MEMORY"}
+	"PRAGMA cache_size = -16384", "PRAGMA wal_autocheckpoint = 8000", "PRAGMA temp_store = MEMORY"}
 
 func newSession(path string) (*session, error) {
-	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite, sqlite.OpenCreate, sqlite.OpenWAL, sqlite.OpenNoMutex)
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite, sqlite.OpenCreate, sqlite.OpenWAL)
 	if err != nil {
 		return nil, err
 	}
@@ -199,11 +202,11 @@ func (s *session) first(query string, args []any, fn func(*sqlite.Stmt) error) e
 		}
 		return errFirst
 	})
-	switch err {
-	case errFirst:
-		return nil
-	case nil:
+	switch {
+	case err == nil:
 		return sql.ErrNoRows
+	case errors.Is(err, errFirst):
+		return nil
 	}
 	return err
 }
@@ -252,10 +255,18 @@ func (s *session) word(stmt *sqlite.Stmt, at int) string {
 		return stmt.ColumnText(at)
 	}
 	stmt.ColumnBytes(at, buffer[:n])
-	if known, ok := s.words[string(buffer[:n])]; ok {
+	if s.last[at] == string(buffer[:n]) {
+		return s.last[at]
+	}
+	s.last[at] = s.intern(buffer[:n])
+	return s.last[at]
+}
+
+func (s *session) intern(word []byte) string {
+	if known, ok := s.words[string(word)]; ok {
 		return known
 	}
-	text := string(buffer[:n])
+	text := string(word)
 	if len(s.words) < maxWords {
 		s.words[text] = text
 	}

@@ -142,8 +142,11 @@ func (s *session) resource(stmt *sqlite.Stmt) *Resource {
 	r := &Resource{ID: stmt.ColumnInt64(0), Collection: s.word(stmt, 1), Type: s.word(stmt, 2), Name: stmt.ColumnText(3),
 		Parent: stmt.ColumnInt64(4), Configuration: stmt.ColumnInt64(5), Key: stmt.ColumnText(8), Version: stmt.ColumnInt64(9),
 		Refs: parseRefs(s.word(stmt, 10)), Body: columnBytes(stmt, 11)}
-	if !stmt.ColumnIsNull(6) {
-		r.Low, r.High = columnBytes(stmt, 6), columnBytes(stmt, 7)
+	if n := stmt.ColumnLen(6); n > 0 {
+		span := make([]byte, n+stmt.ColumnLen(7))
+		stmt.ColumnBytes(6, span)
+		stmt.ColumnBytes(7, span[n:])
+		r.Low, r.High = span[:n:n], span[n:]
 	}
 	return r
 }

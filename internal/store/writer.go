@@ -173,7 +173,7 @@ func (s *Store) commit(w *session, jobs *[]*job) (err error) {
 // begun anew for those that may follow.
 func (s *Store) alone(w *session, j *job, ids *counters) error {
 	if j.err = j.ctx.Err(); j.err != nil {
-		return nil
+		return nil //nolint:nilerr // the job's own error: the group goes on
 	}
 	before := *ids
 	tx := s.tx(w, j, ids)
@@ -197,9 +197,8 @@ func (s *Store) tx(w *session, j *job, ids *counters) *Tx {
 // run runs one job in a savepoint. Its own failure goes into the job; an error it gives is one of
 // the connection, which ends the whole group.
 func (s *Store) run(w *session, j *job, ids *counters) error {
-	if err := j.ctx.Err(); err != nil {
-		j.err = err
-		return nil
+	if j.err = j.ctx.Err(); j.err != nil {
+		return nil //nolint:nilerr // the job's own error: the group goes on
 	}
 	if _, err := w.exec("SAVEPOINT job"); err != nil {
 		return Unavailable(err)

@@ -1,0 +1,45 @@
+# Everything here runs on a machine with Go and nothing else; tests that need more say what they skip.
+
+.PHONY: run build test race bench bench-big lint vuln fuzz generate
+
+run: ## start everything with sample data on loopback
+	go run ./cmd/portolan demo
+
+build: ## bin/portolan
+	go build -trimpath -o bin/portolan ./cmd/portolan
+
+test: ## all tests
+	go test -timeout 15m ./...
+
+race: ## all tests under the race detector (needs a C compiler)
+	CGO_ENABLED=1 go test -race -timeout 30m ./...
+
+bench: ## the table of ratios; bench-big prepares ten million addresses first
+	go run ./bench
+
+bench-big:
+	go run ./bench -big
+
+lint: ## formatting, vet, linters, and that what is generated is current
+	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
+	go vet ./...
+	go mod verify
+	go tool golangci-lint run ./...
+	$(MAKE) generate
+	@git diff --exit-code -- api internal/address/descriptions_gen.go || { echo "generated files are not current: run make generate"; exit 1; }
+
+vuln: ## known vulnerabilities; asks a database on the Internet
+	go tool govulncheck ./...
+
+# The fuzz targets, a while each.
+FUZZTIME ?= 20s
+fuzz:
+	go test ./internal/resource -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME)
+	go test ./internal/resource -run '^$$' -fuzz '^FuzzParseFields$$' -fuzztime $(FUZZTIME)
+	go test ./internal/resource -run '^$$' -fuzz '^FuzzParseBody$$' -fuzztime $(FUZZTIME)
+	go test ./internal/space -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
+	go test ./internal/naming -run '^$$' -fuzz '^FuzzCheck$$' -fuzztime $(FUZZTIME)
+	go test ./internal/checkin -run '^$$' -fuzz '^FuzzParseKey$$' -fuzztime $(FUZZTIME)
+
+generate: ## descriptions from the doc comments, then the OpenAPI document from the declarations
+	go generate ./...
