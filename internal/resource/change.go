@@ -135,6 +135,7 @@ func (c *Change) create() (*store.Resource, error) {
 	if c.Given == nil {
 		c.Given = map[string]bool{}
 	}
+	first := c.Tx.Describe("ADD_"+c.Type.Operation, "")
 	if checker, ok := c.New.(Checker); ok {
 		if err := checker.Check(c); err != nil {
 			return nil, err
@@ -147,7 +148,9 @@ func (c *Change) create() (*store.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Tx.Describe("ADD_"+c.Type.Operation, "Added "+describe(c.Type, c.New))
+	if first {
+		c.Tx.Summarize("Added " + describe(c.Type, c.New))
+	}
 	if err := c.Tx.Insert(row); err != nil {
 		return nil, err
 	}
@@ -160,16 +163,18 @@ func (c *Change) create() (*store.Resource, error) {
 	return row, nil
 }
 
-// describe names a resource in a sentence.
+// describe names a resource in a sentence: by what it is called in its field, such as its range or
+// its absolute name, and by its own name.
 func describe(t *Type, o Object) string {
-	h := o.head()
-	if h.Name != "" {
-		return t.Name + " " + h.Name
+	text := t.Name
+	s, ok := o.(fmt.Stringer)
+	if ok {
+		text += " " + s.String()
 	}
-	if s, ok := o.(fmt.Stringer); ok {
-		return t.Name + " " + s.String()
+	if h := o.head(); h.Name != "" && (!ok || !strings.HasPrefix(s.String(), h.Name)) {
+		text += " " + h.Name
 	}
-	return t.Name
+	return text
 }
 
 // Change writes an object anew, with all its rules.
@@ -188,6 +193,7 @@ func (c *Change) Change(row *store.Resource, change func(o Object)) (*store.Reso
 }
 
 func (c *Change) update() (*store.Resource, error) {
+	first := c.Tx.Describe("UPDATE_"+c.Type.Operation, "")
 	if checker, ok := c.New.(Checker); ok {
 		if err := checker.Check(c); err != nil {
 			return nil, err
@@ -203,7 +209,9 @@ func (c *Change) update() (*store.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Tx.Describe("UPDATE_"+c.Type.Operation, "Changed "+describe(c.Type, c.New))
+	if first {
+		c.Tx.Summarize("Changed " + describe(c.Type, c.New))
+	}
 	if err := c.Tx.Replace(c.Row, row); err != nil {
 		return nil, err
 	}

@@ -265,12 +265,40 @@ func (a *API) pathItem(t target, types, takes []*Type, name, tag string) doc {
 	return item
 }
 
+// summary says in a few words what a method does to a target.
+func summary(t target, method string) string {
+	what := "resources"
+	if t.sub != nil {
+		what = t.sub.Name + " of one of " + t.collection.Name
+	} else if t.collection != nil {
+		what = t.collection.Name
+	}
+	links := t.sub != nil && t.sub.Relation != Children
+	switch {
+	case method == http.MethodGet && t.list:
+		return "List the " + what
+	case method == http.MethodGet:
+		return "Fetch one of the " + what
+	case method == http.MethodPost && links:
+		return "Link one to the " + what
+	case method == http.MethodPost:
+		return "Add one to the " + what
+	case method == http.MethodDelete && links:
+		return "Unlink one from the " + what
+	case method == http.MethodDelete:
+		return "Delete one of the " + what + ", with all that lies below it"
+	case method == http.MethodPut:
+		return "Replace one of the " + what
+	}
+	return "Change fields of one of the " + what
+}
+
 func (a *API) operation(t target, method string, types, takes []*Type, name, tag string) doc {
 	resourceAnswer := func(status, description string) doc {
 		return doc{status: doc{"description": description, "headers": doc{"ETag": doc{"schema": doc{"type": "string"}}},
 			"content": doc{"application/hal+json": doc{"schema": oneOf(types)}, "application/json": doc{"schema": oneOf(types)}}}}
 	}
-	op := doc{"operationId": strings.ToLower(method) + "-" + name, "tags": []string{tag}}
+	op := doc{"operationId": strings.ToLower(method) + "-" + name, "tags": []string{tag}, "summary": summary(t, method)}
 	var params []any
 	var answers doc
 	refused := []string{"400", "401", "403", "404"}

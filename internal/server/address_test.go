@@ -482,6 +482,15 @@ func TestNames(t *testing.T) {
 		t.Errorf("the dotted zone is %s", dotted.body)
 	}
 
+	// The history names what was asked for, not what it took.
+	history := m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/transactions", "")
+	if history.text("data.0.operation") != "ADD_HOST_RECORD" || history.text("data.0.description") != "Added HostRecord www.example.com" {
+		t.Errorf("the history says %s", history.body)
+	}
+	if got := m.want(200, "GET", "/api/v2/zones/"+zone+"/transactions", ""); got.text("data.0.description") != "Added Zone example.com" {
+		t.Errorf("the history says %s", got.body)
+	}
+
 	// A rename takes all below along.
 	m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"name":"renamed"}`)
 	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+id, "").text("absoluteName"); got != "www.renamed.com" {

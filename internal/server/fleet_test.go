@@ -336,6 +336,21 @@ func TestCheckInDoor(t *testing.T) {
 	}
 }
 
+// pemFiles gives a certificate and its key in PEM.
+func pemFiles(t *testing.T, pair *tls.Certificate) (certificate, key string) {
+	t.Helper()
+	private, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		t.Fatal("no ECDSA key")
+	}
+	der, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
+}
+
 func ptr[T any](v T) *T { return &v }
 
 // agent runs a real service point until the test ends or stop is called.

@@ -9,13 +9,19 @@ import (
 // unlogged are the collections whose rows are no change to the network and stay out of the history.
 func unlogged(collection string) bool { return collection == "sessions" }
 
-// Describe names the transaction: the operation, such as ADD_IPV4_NETWORK, and a sentence.
-// The first description of a transaction stands; effects of it do not rename it.
-func (tx *Tx) Describe(operation, summary string) {
-	if tx.operation == "" {
-		tx.operation, tx.summary = operation, summary
+// Describe names the transaction: the operation, such as ADD_IPV4_NETWORK, and a sentence. The first
+// description of a transaction stands; effects of it do not rename it. Who was first may put the
+// sentence in later, with Summarize.
+func (tx *Tx) Describe(operation, summary string) (first bool) {
+	if tx.operation != "" {
+		return false
 	}
+	tx.operation, tx.summary = operation, summary
+	return true
 }
+
+// Summarize gives the sentence of a transaction that the caller was the first to describe.
+func (tx *Tx) Summarize(summary string) { tx.summary = summary }
 
 // number is the transaction's number, taken at its first change.
 func (tx *Tx) number() int64 {
@@ -68,7 +74,7 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 	if tx.first == 0 {
 		tx.first = tx.ids.change
 	}
-	tx.Describe(operation, operation)
+	_ = tx.Describe(operation, operation) // where nobody has said it better
 	return nil
 }
 
