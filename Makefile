@@ -43,4 +43,5 @@ fuzz:
 	go test ./internal/checkin -run '^$$' -fuzz '^FuzzParseKey$$' -fuzztime $(FUZZTIME)
 
 generate: ## descriptions from the doc comments, then the OpenAPI document from the declarations
-	go generate ./...
+	go generate ./internal/address
+	go generate ./api

@@ -140,6 +140,9 @@ func TestKillDuringCreates(t *testing.T) {
 				t.Errorf("round %d: %s, %s, was acknowledged and is %d %s %v", round, id, name, status, text, err)
 			}
 		}
+		if t.Failed() {
+			t.Fatalf("the manager's log:\n%.4000s", m.process.text())
+		}
 		t.Logf("round %d: killed at %d answers; %d were acknowledged in all", round, killAt, len(acknowledged))
 	}
 	if status, text, err := m.call("GET", "/networks/"+network+"/addresses?limit=1", ""); err != nil || status != 200 {

@@ -15,13 +15,11 @@ import (
 // gateway is the state of a network's router.
 const gateway = "GATEWAY"
 
-// IPv4Address is an IPv4 address in use.
-type IPv4Address struct {
+// Assignment is what an address in use has, of either family.
+type Assignment struct {
 	resource.Head
 	// Configuration is the configuration the address lies in.
 	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// State is what the address is used for.
-	State string `api:"state,required" enum:"STATIC|RESERVED|DHCP_RESERVED|GATEWAY"`
 	// Address is the address; a new one without takes the network's first free address.
 	Address netip.Addr `api:"address,createOnly"`
 	// MACAddress is the hardware address it is assigned to.
@@ -37,8 +35,27 @@ type IPv4Address struct {
 	LeaseDateTime time.Time `api:"leaseDateTime,readOnly"`
 	// LeaseExpirationDateTime is when the lease ends.
 	LeaseExpirationDateTime time.Time `api:"leaseExpirationDateTime,readOnly"`
-	// RemoteID is the relay's remote id of the lease (RFC 3046).
+	// RemoteID is the relay's remote id of the lease (RFC 3046, RFC 4649).
 	RemoteID string `api:"remoteId,readOnly"`
+
+	// records are the host records of the request, for Settle to link.
+	records []resource.RefItem
+}
+
+// Span is the address.
+func (x *Assignment) Span() (netip.Addr, netip.Addr) { return x.Address, x.Address }
+
+// String is the address.
+func (x *Assignment) String() string { return x.Address.String() }
+
+// Settle links the host records the request named.
+func (x *Assignment) Settle(c *resource.Change) error { return settleRecords(c, &x.Head, x.records) }
+
+// IPv4Address is an IPv4 address in use.
+type IPv4Address struct {
+	Assignment
+	// State is what the address is used for.
+	State string `api:"state,required" enum:"STATIC|RESERVED|DHCP_RESERVED|GATEWAY"`
 	// IPGroup is the group the address lies in.
 	IPGroup resource.Ref `api:"ipGroup,readOnly" ref:"IPv4Group"`
 	// Template is the template of the address.
@@ -59,33 +76,13 @@ type IPv4Address struct {
 	ClientIdentifier resource.Ref `api:"clientIdentifier" ref:"DHCPClientIdentifier" identify:"uid"`
 
 	internal bool // made by its network
-	records  []resource.RefItem
 }
 
 // IPv6Address is an IPv6 address in use.
 type IPv6Address struct {
-	resource.Head
-	// Configuration is the configuration the address lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Assignment
 	// State is what the address is used for.
 	State string `api:"state,required" enum:"DHCP_RESERVED|STATIC"`
-	// Address is the address; a new one without takes the network's first free address.
-	Address netip.Addr `api:"address,createOnly"`
-	// MACAddress is the hardware address it is assigned to.
-	MACAddress resource.Ref `api:"macAddress" ref:"MACAddress"`
-	// Device is the device it belongs to.
-	Device resource.Ref `api:"device" ref:"Device"`
-	// Location is where the address is used.
-	Location resource.Ref `api:"location" ref:"Location"`
-	// ResourceRecords are host records for the address, by id or by absoluteName; missing ones
-	// are made.
-	ResourceRecords resource.RefList `api:"resourceRecords"`
-	// LeaseDateTime is when the address was leased.
-	LeaseDateTime time.Time `api:"leaseDateTime,readOnly"`
-	// LeaseExpirationDateTime is when the lease ends.
-	LeaseExpirationDateTime time.Time `api:"leaseExpirationDateTime,readOnly"`
-	// RemoteID is the relay's remote id of the lease (RFC 4649).
-	RemoteID string `api:"remoteId,readOnly"`
 	// ReservedUsing says what the reservation goes by.
 	ReservedUsing string `api:"reservedUsing" enum:"CLIENT_DUID|MAC_ADDRESS"`
 	// IdentityAssociationIdentifier is the lease's IAID (RFC 8415).
@@ -94,8 +91,6 @@ type IPv6Address struct {
 	ClientIdentifier resource.Ref `api:"clientIdentifier" ref:"DHCPUniqueIdentifier" identify:"duid"`
 	// InterfaceID is the relay's interface id of the lease (RFC 8415).
 	InterfaceID string `api:"interfaceId,readOnly"`
-
-	records []resource.RefItem
 }
 
 // Check takes the address from the network's free space.
@@ -163,12 +158,6 @@ func addressAt(tx *store.Tx, network int64, a netip.Addr) (*store.Resource, erro
 	key := store.AddrKey(a)
 	return tx.Overlapping(network, "addresses", key, key, 0)
 }
-
-// Settle links the host records the request named.
-func (x *IPv4Address) Settle(c *resource.Change) error { return settleRecords(c, &x.Head, x.records) }
-
-// Settle links the host records the request named.
-func (x *IPv6Address) Settle(c *resource.Change) error { return settleRecords(c, &x.Head, x.records) }
 
 // settleRecords links host records to a new or changed address; missing ones are made in the zone
 // that fits their name best.
@@ -287,15 +276,3 @@ func (x *IPv6Address) Release(c *resource.Change) error {
 	}
 	return c.Tx.FreeAdd(x.Parent, x.Address, x.Address)
 }
-
-// Span is the address.
-func (x *IPv4Address) Span() (netip.Addr, netip.Addr) { return x.Address, x.Address }
-
-// Span is the address.
-func (x *IPv6Address) Span() (netip.Addr, netip.Addr) { return x.Address, x.Address }
-
-// String is the address.
-func (x *IPv4Address) String() string { return x.Address.String() }
-
-// String is the address.
-func (x *IPv6Address) String() string { return x.Address.String() }

@@ -12,21 +12,47 @@ import (
 	"portolan/internal/store"
 )
 
-// IPv4Block is a piece of IPv4 address space that holds blocks and networks.
-type IPv4Block struct {
+// SpaceHead is what every piece of address space has, block or network, of either family.
+type SpaceHead struct {
 	resource.Head
-	// Configuration is the configuration the block lies in.
+	// Configuration is the configuration it lies in.
 	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// Range is the block's space: CIDR, start-end, or when it is made a size alone, which takes the
-	// first free space of the parent.
+	// Range is its space: CIDR, for a block also start-end, or when it is made a size alone, which
+	// takes the first free space of the block above.
 	Range resource.Range `api:"range,required"`
-	// Location is where the block is used.
+	// Location is where it is used.
 	Location resource.Ref `api:"location" ref:"Location"`
 	// InheritedFields are the fields whose values come from above.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
-	// Template is the template of the block.
+	// DefaultZones are the zones that hosts are put into.
+	DefaultZones resource.RefList `api:"defaultZones" ref:"Zone"`
+	// RestrictedZones are the only zones and views that hosts may be put into.
+	RestrictedZones resource.RefList `api:"restrictedZones" ref:"Zone|View"`
+}
+
+// Span is the space it takes up.
+func (x *SpaceHead) Span() (netip.Addr, netip.Addr) { return x.Range.Low, x.Range.High }
+
+// String is the range.
+func (x *SpaceHead) String() string { return x.Range.String() }
+
+// Release gives the space back to the block above.
+func (x *SpaceHead) Release(c *resource.Change) error {
+	if c.With {
+		return nil
+	}
+	parent, err := c.Tx.Head(x.Parent)
+	if err != nil || parent.Collection != "blocks" {
+		return err
+	}
+	return c.Tx.FreeAdd(x.Parent, x.Range.Low, x.Range.High)
+}
+
+// IPv4Policy is what IPv4 blocks and networks say of the hosts in them.
+type IPv4Policy struct {
+	// Template is the template it follows.
 	Template resource.Ref `api:"template" ref:"IPv4Template"`
-	// DefaultView is the view that names of the block's hosts are put into.
+	// DefaultView is the view that names of hosts are put into.
 	DefaultView resource.Ref `api:"defaultView" ref:"View"`
 	// DuplicateHostnamesAllowed says whether two addresses may have one host name.
 	DuplicateHostnamesAllowed *bool `api:"duplicateHostnamesAllowed"`
@@ -34,12 +60,8 @@ type IPv4Block struct {
 	PingBeforeAssignEnabled *bool `api:"pingBeforeAssignEnabled"`
 	// DefaultZonesInherited says whether the default zones come from above.
 	DefaultZonesInherited bool `api:"defaultZonesInherited,put" default:"true"`
-	// DefaultZones are the zones that hosts are put into.
-	DefaultZones resource.RefList `api:"defaultZones" ref:"Zone"`
 	// RestrictedZonesInherited says whether the restricted zones come from above.
 	RestrictedZonesInherited bool `api:"restrictedZonesInherited,put" default:"true"`
-	// RestrictedZones are the only zones and views that hosts may be put into.
-	RestrictedZones resource.RefList `api:"restrictedZones" ref:"Zone|View"`
 	// LowWaterMark is the usage, in percent, below which an event is raised.
 	LowWaterMark *int64 `api:"lowWaterMark" min:"0" max:"100"`
 	// HighWaterMark is the usage, in percent, above which an event is raised.
@@ -48,26 +70,18 @@ type IPv4Block struct {
 	ReverseZoneSigned bool `api:"reverseZoneSigned,put"`
 	// ReverseZoneSigningPolicy is the policy the reverse zone is signed by.
 	ReverseZoneSigningPolicy resource.Ref `api:"reverseZoneSigningPolicy" ref:"DNSSECSigningPolicy"`
+}
+
+// IPv4Block is a piece of IPv4 address space that holds blocks and networks.
+type IPv4Block struct {
+	SpaceHead
+	IPv4Policy
 	// UsagePercentage is how much of the block is assigned and allocated.
 	UsagePercentage map[string]string `api:"usagePercentage,readOnly"`
 }
 
 // IPv6Block is a piece of IPv6 address space that holds blocks and networks.
-type IPv6Block struct {
-	resource.Head
-	// Configuration is the configuration the block lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// Range is the block's space: CIDR, start-end, or when it is made a size alone.
-	Range resource.Range `api:"range,required"`
-	// Location is where the block is used.
-	Location resource.Ref `api:"location" ref:"Location"`
-	// InheritedFields are the fields whose values come from above.
-	InheritedFields []string `api:"_inheritedFields,readOnly"`
-	// DefaultZones are the zones that hosts are put into.
-	DefaultZones resource.RefList `api:"defaultZones" ref:"Zone"`
-	// RestrictedZones are the only zones and views that hosts may be put into.
-	RestrictedZones resource.RefList `api:"restrictedZones" ref:"Zone|View"`
-}
+type IPv6Block struct{ SpaceHead }
 
 // Check places the block.
 func (x *IPv4Block) Check(c *resource.Change) error { return place(c, &x.Head, &x.Range, true, false) }
@@ -80,24 +94,6 @@ func (x *IPv4Block) Settle(c *resource.Change) error { return settleBlock(c, x.I
 
 // Settle makes the block's space free for what comes below.
 func (x *IPv6Block) Settle(c *resource.Change) error { return settleBlock(c, x.ID, x.Range.Range) }
-
-// Release gives the block's space back to the block above.
-func (x *IPv4Block) Release(c *resource.Change) error { return release(c, &x.Head, x.Range.Range) }
-
-// Release gives the block's space back to the block above.
-func (x *IPv6Block) Release(c *resource.Change) error { return release(c, &x.Head, x.Range.Range) }
-
-// Span is the space the block takes up.
-func (x *IPv4Block) Span() (netip.Addr, netip.Addr) { return x.Range.Low, x.Range.High }
-
-// Span is the space the block takes up.
-func (x *IPv6Block) Span() (netip.Addr, netip.Addr) { return x.Range.Low, x.Range.High }
-
-// String is the block's range.
-func (x *IPv4Block) String() string { return x.Range.String() }
-
-// String is the block's range.
-func (x *IPv6Block) String() string { return x.Range.String() }
 
 func settleBlock(c *resource.Change, id int64, r space.Range) error {
 	if !c.Creates() {
@@ -230,16 +226,4 @@ func firstFree(c *resource.Change, block *store.Resource, bits int, deep bool) (
 		}
 		page = store.AddrKey(store.KeyAddr(children[99].High).Next())
 	}
-}
-
-// release gives space back to the block above.
-func release(c *resource.Change, h *resource.Head, r space.Range) error {
-	if c.With {
-		return nil
-	}
-	parent, err := c.Tx.Head(h.Parent)
-	if err != nil || parent.Collection != "blocks" {
-		return err
-	}
-	return c.Tx.FreeAdd(h.Parent, r.Low, r.High)
 }

@@ -127,9 +127,9 @@ func hostAddress(c *resource.Change, configuration int64, item *resource.RefItem
 		state = "STATIC"
 	}
 	name := "IPv6Address"
-	var o resource.Object = &IPv6Address{State: state, Address: a}
+	var o resource.Object = &IPv6Address{Assignment: Assignment{Address: a}, State: state}
 	if a.Is4() {
-		name, o = "IPv4Address", &IPv4Address{State: state, Address: a}
+		name, o = "IPv4Address", &IPv4Address{Assignment: Assignment{Address: a}, State: state}
 	}
 	t, _ := c.API.Type(name)
 	if f, ok := t.Field("state"); ok && !containsText(f.Enum, state) {

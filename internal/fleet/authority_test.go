@@ -23,7 +23,7 @@ func TestNewID(t *testing.T) {
 			t.Errorf("newID(%q) = %s", name, id)
 		}
 	}
-	if newID("x") == newID("x") {
+	if first, second := newID("x"), newID("x"); first == second {
 		t.Error("the same id twice")
 	}
 }

@@ -121,7 +121,7 @@ func (a *API) schema(t *Type) doc {
 	properties := doc{"_links": doc{"allOf": []any{ref("schemas/Links")}, "readOnly": true}}
 	var required []string
 	for _, f := range t.Fields {
-		properties[f.Name] = a.property(t, f)
+		properties[f.Name] = a.property(f)
 		if f.OnPost && f.Unless == "" {
 			required = append(required, f.Name)
 		}
@@ -135,7 +135,7 @@ func (a *API) schema(t *Type) doc {
 }
 
 // property gives a field's schema.
-func (a *API) property(t *Type, f *Field) doc {
+func (a *API) property(f *Field) doc {
 	d := doc{}
 	kind := ""
 	switch f.Kind {
@@ -195,11 +195,8 @@ func (a *API) property(t *Type, f *Field) doc {
 	if f.WriteOnly {
 		d["writeOnly"] = true
 	}
-	for _, key := range []string{t.Name + "." + f.Name, "RecordHead." + f.Name, "Head." + f.Name} {
-		if text := a.Descriptions[key]; text != "" {
-			d["description"] = text
-			break
-		}
+	if text := a.Descriptions[f.Owner+"."+f.Name]; text != "" {
+		d["description"] = text
 	}
 	return d
 }

@@ -80,7 +80,7 @@ func (m *memory) recall(revision uint64, ids []int64, known map[int64]store.Head
 func (m *memory) keep(revision uint64, ids []int64, known map[int64]store.Head) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.revision != revision || len(m.heads) > maxRemembered {
+	if m.heads == nil || m.revision != revision || len(m.heads) > maxRemembered {
 		m.revision, m.heads = revision, map[int64]store.Head{}
 	}
 	for _, id := range ids {

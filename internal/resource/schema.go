@@ -93,26 +93,27 @@ const (
 
 // Field is one declared field.
 type Field struct {
-	Name        string
-	Kind        Kind
-	Nullable    bool
-	ReadOnly    bool
-	WriteOnly   bool
-	CreateOnly  bool
-	Transient   bool // in answers only, from Change.Extra, else null
-	NonBlank    bool
-	DNS         bool // compares as a DNS name; the row's key
-	OnPost      bool // required in POST
-	OnPut       bool // required in PUT
-	Enum        []string
-	Refs        []string // types a reference may point to; empty: any
-	Identify    string   // the field of the target that a body may name it by, beside id
-	Column      string   // "parent" or "configuration" where the row has the reference
-	Min, Max    *int64
-	Unless      string // a member that stands in for a required one
-	Default     string
-	MaxLength   int
-	Description string
+	Name       string
+	Kind       Kind
+	Nullable   bool
+	ReadOnly   bool
+	WriteOnly  bool
+	CreateOnly bool
+	Transient  bool // in answers only, from Change.Extra, else null
+	NonBlank   bool
+	DNS        bool // compares as a DNS name; the row's key
+	OnPost     bool // required in POST
+	OnPut      bool // required in PUT
+	Enum       []string
+	Refs       []string // types a reference may point to; empty: any
+	Identify   string   // the field of the target that a body may name it by, beside id
+	Column     string   // "parent" or "configuration" where the row has the reference
+	Min, Max   *int64
+	Unless     string // a member that stands in for a required one
+	Default    string
+	MaxLength  int
+	// Owner is the struct that declares the field: the type's own, or one that it embeds.
+	Owner string
 
 	index []int
 	ptr   bool
@@ -216,7 +217,9 @@ func (t *Type) collect(s reflect.Type, index []int) {
 		if !ok {
 			continue
 		}
-		t.Fields = append(t.Fields, declareField(member, tag, at))
+		f := declareField(member, tag, at)
+		f.Owner = s.Name()
+		t.Fields = append(t.Fields, f)
 	}
 }
 

@@ -62,7 +62,7 @@ func Generate(dirs ...string) ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
-// collect takes the comments of every struct with a field that has an api tag.
+// collect takes the comments of every struct that has fields with an api tag, its own or embedded.
 func collect(tree *ast.File, found map[string]string) {
 	for _, decl := range tree.Decls {
 		gen, ok := decl.(*ast.GenDecl)
@@ -78,8 +78,9 @@ func collect(tree *ast.File, found map[string]string) {
 			if !ok {
 				continue
 			}
-			fields := map[string]string{}
+			fields, embeds := map[string]string{}, false
 			for _, field := range body.Fields.List {
+				embeds = embeds || len(field.Names) == 0
 				if field.Tag == nil {
 					continue
 				}
@@ -92,7 +93,7 @@ func collect(tree *ast.File, found map[string]string) {
 					fields[name] = sentence(field.Doc.Text(), field.Names[0].Name, name)
 				}
 			}
-			if len(fields) == 0 {
+			if len(fields) == 0 && !embeds {
 				continue
 			}
 			found[declared.Name.Name] = sentence(gen.Doc.Text(), declared.Name.Name, declared.Name.Name)
