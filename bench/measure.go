@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -234,7 +233,7 @@ func (b *bench) bareCreates(writers int, statements []string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	s, err := store.Open(context.Background(), store.Options{Dir: dir}) // for the schema alone
+	s, err := store.Open(store.Options{Dir: dir}) // for the schema alone
 	if err == nil {
 		err = s.Close()
 	}

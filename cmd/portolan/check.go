@@ -13,7 +13,7 @@ type checkCommand struct{ dataFlag }
 
 // Run verifies the data and fails where something is wrong.
 func (c *checkCommand) Run(s *session) error {
-	return c.open(s.ctx, func(st *store.Store, users *identity.Service) error {
+	return c.open(func(st *store.Store, users *identity.Service) error {
 		api := address.New(st, users, server.DefaultMaxLimit, versionText())
 		return st.View(s.ctx, func(tx *store.Tx) error {
 			faults, err := address.Verify(tx, api)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -20,11 +19,11 @@ type dataFlag struct {
 }
 
 // open opens the data and runs fn with it.
-func (d dataFlag) open(ctx context.Context, fn func(*store.Store, *identity.Service) error) error {
+func (d dataFlag) open(fn func(*store.Store, *identity.Service) error) error {
 	if _, err := os.Stat(filepath.Join(d.Data, "portolan.db")); err != nil {
 		return fmt.Errorf("%s holds no data of a manager", d.Data)
 	}
-	s, err := store.Open(ctx, store.Options{Dir: d.Data, Readers: 1})
+	s, err := store.Open(store.Options{Dir: d.Data, Readers: 1})
 	if err != nil {
 		return err
 	}
@@ -53,7 +52,7 @@ type tokenCreate struct {
 
 // Run makes the token.
 func (c *tokenCreate) Run(s *session) error {
-	return c.open(s.ctx, func(_ *store.Store, users *identity.Service) error {
+	return c.open(func(_ *store.Store, users *identity.Service) error {
 		token, err := users.CreateToken(s.ctx, c.Name, c.Role, c.Expires)
 		if err != nil {
 			return err
@@ -70,7 +69,7 @@ type tokenList struct {
 
 // Run lists the tokens.
 func (c *tokenList) Run(s *session) error {
-	return c.open(s.ctx, func(_ *store.Store, users *identity.Service) error {
+	return c.open(func(_ *store.Store, users *identity.Service) error {
 		tokens, err := users.Tokens(s.ctx)
 		if err != nil {
 			return err
@@ -104,7 +103,7 @@ type tokenRevoke struct {
 
 // Run revokes the token.
 func (c *tokenRevoke) Run(s *session) error {
-	return c.open(s.ctx, func(_ *store.Store, users *identity.Service) error { return users.Revoke(s.ctx, c.ID) })
+	return c.open(func(_ *store.Store, users *identity.Service) error { return users.Revoke(s.ctx, c.ID) })
 }
 
 type keyCommand struct {
@@ -120,7 +119,7 @@ type keyCreate struct {
 
 // Run makes the key set.
 func (c *keyCreate) Run(s *session) error {
-	return c.open(s.ctx, func(_ *store.Store, users *identity.Service) error {
+	return c.open(func(_ *store.Store, users *identity.Service) error {
 		id, secret, err := users.CreateKeySet(s.ctx, c.Name, c.Role, c.Expires)
 		if err != nil {
 			return err

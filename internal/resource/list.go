@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -342,13 +341,4 @@ func (a *API) findIn(tx *store.Tx, c *Collection, id int64) (found *store.Resour
 		err = store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
 	}
 	return found, err
-}
-
-// Find reads one resource of a collection as the caller sees it; collection "" means any.
-func (a *API) Find(ctx context.Context, collection string, id int64, caller Caller) (r *store.Resource, err error) {
-	err = a.Store.View(ctx, func(tx *store.Tx) error {
-		r, err = a.find(tx, a.byName[collection], id, caller)
-		return err
-	})
-	return r, err
 }

@@ -52,40 +52,46 @@ type renderer struct {
 	remembers bool
 }
 
-// memory holds heads that were read at one revision of the store.
+// memory holds heads that were read, each good while nothing of its collection has changed.
 type memory struct {
-	mu       sync.RWMutex
+	mu    sync.RWMutex
+	heads map[int64]remembered
+}
+
+type remembered struct {
+	head     store.Head
 	revision uint64
-	heads    map[int64]store.Head
 }
 
 // maxRemembered bounds the heads of a memory.
 const maxRemembered = 10000
 
-// recall adds the heads that are remembered from this revision, and gives those that are not.
-func (m *memory) recall(revision uint64, ids []int64, known map[int64]store.Head) (missing []int64) {
+// recall adds the heads that are remembered and still good, and gives those that are not.
+func (m *memory) recall(s *store.Store, ids []int64, known map[int64]store.Head) (missing []int64) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for _, id := range ids {
-		if h, ok := m.heads[id]; ok && m.revision == revision {
-			known[id] = h
-		} else {
-			missing = append(missing, id)
+		if h, ok := m.heads[id]; ok {
+			if revision, watched := s.Revision(h.head.Collection); watched && revision == h.revision {
+				known[id] = h.head
+				continue
+			}
 		}
+		missing = append(missing, id)
 	}
 	return missing
 }
 
-// keep remembers heads that were read at or after the revision.
-func (m *memory) keep(revision uint64, ids []int64, known map[int64]store.Head) {
+// keep remembers heads that were read after the revisions were.
+func (m *memory) keep(revisions map[string]uint64, ids []int64, known map[int64]store.Head) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.heads == nil || m.revision != revision || len(m.heads) > maxRemembered {
-		m.revision, m.heads = revision, map[int64]store.Head{}
+	if m.heads == nil || len(m.heads) > maxRemembered {
+		m.heads = map[int64]remembered{}
 	}
 	for _, id := range ids {
 		if h, ok := known[id]; ok {
-			m.heads[id] = h
+			m.heads[id] = remembered{h, revisions[h.Collection]}
 		}
 	}
 }
@@ -142,16 +148,17 @@ func (rd *renderer) load() error {
 	if !rd.remembers {
 		return rd.tx.Heads(unique, rd.heads)
 	}
-	revision, watched := rd.api.Store.Revision()
-	if watched {
-		unique = rd.api.memory.recall(revision, unique, rd.heads)
-	}
-	if len(unique) == 0 {
+	if unique = rd.api.memory.recall(rd.api.Store, unique, rd.heads); len(unique) == 0 {
 		return nil
 	}
+	// The revisions are taken before the heads are read: a change in between makes them stale at once.
+	before := map[string]uint64{}
+	for _, c := range rd.api.collections {
+		before[c.Name], _ = rd.api.Store.Revision(c.Name)
+	}
 	err := rd.tx.Heads(unique, rd.heads)
-	if err == nil && watched {
-		rd.api.memory.keep(revision, unique, rd.heads)
+	if err == nil {
+		rd.api.memory.keep(before, unique, rd.heads)
 	}
 	return err
 }

@@ -99,7 +99,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m := &Manager{options: o, log: o.Log, registry: prometheus.NewRegistry(), failed: make(chan error, 2)}
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if m.Store, err = store.Open(ctx, store.Options{Dir: o.Data, Exclusive: true, Now: o.Now}); err != nil {
+	if m.Store, err = store.Open(store.Options{Dir: o.Data, Exclusive: true, Now: o.Now}); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -45,11 +45,6 @@ func (r Range) Contains(other Range) bool {
 	return r.Low.Is4() == other.Low.Is4() && !other.Low.Less(r.Low) && !r.High.Less(other.High)
 }
 
-// Overlaps reports whether the two ranges share an address.
-func (r Range) Overlaps(other Range) bool {
-	return r.Low.Is4() == other.Low.Is4() && !other.High.Less(r.Low) && !r.High.Less(other.Low)
-}
-
 // Has reports whether the address lies within r.
 func (r Range) Has(a netip.Addr) bool { return r.Contains(Range{a, a}) }
 

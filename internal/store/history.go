@@ -32,21 +32,19 @@ func (tx *Tx) number() int64 {
 	return tx.txn
 }
 
-// image is a resource as the history keeps it.
-type image struct {
-	*Resource
-	Body json.RawMessage `json:"body"`
-}
-
+// encodeImage writes a resource as the history keeps it: its row as JSON, the body last. The body is
+// JSON already and is taken as it is.
 func encodeImage(r *Resource) (any, error) {
 	if r == nil {
 		return nil, nil
 	}
-	text, err := json.Marshal(image{r, r.Body})
+	head, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("recording a change: %w", err)
 	}
-	return string(text), nil
+	image := make([]byte, 0, len(head)+len(r.Body)+8)
+	image = append(append(append(image, head[:len(head)-1]...), `,"body":`...), r.Body...)
+	return string(append(image, '}')), nil
 }
 
 // record writes one change with its images.
@@ -78,19 +76,28 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 	return nil
 }
 
+// transaction is the body of a transaction's row, with the fields of its resource.
+type transaction struct {
+	Operation        string  `json:"operation"`
+	Description      string  `json:"description"`
+	Comment          *string `json:"comment"`
+	CreationDateTime string  `json:"creationDateTime"`
+	TransactionType  *string `json:"transactionType"`
+}
+
+func (a Author) comment() *string {
+	if a.Comment == "" {
+		return nil
+	}
+	return &a.Comment
+}
+
 // writeHistory writes the transaction's own row, if it changed anything the history keeps.
 func (tx *Tx) writeHistory() error {
 	if tx.first == 0 {
 		return nil
 	}
-	var comment any
-	if tx.author.Comment != "" {
-		comment = tx.author.Comment
-	}
-	body, err := json.Marshal(map[string]any{
-		"operation": tx.operation, "description": tx.summary, "comment": comment,
-		"creationDateTime": tx.now.UTC().Format(time.RFC3339), "transactionType": nil,
-	})
+	body, err := json.Marshal(transaction{tx.operation, tx.summary, tx.author.comment(), tx.now.UTC().Format(time.RFC3339), nil})
 	if err != nil {
 		return err
 	}
@@ -99,26 +106,4 @@ func (tx *Tx) writeHistory() error {
 		return fmt.Errorf("writing the history: %w", err)
 	}
 	return nil
-}
-
-// Image is a resource as it stood before or after a change.
-type Image struct {
-	Seq, Txn, ID  int64
-	Operation     string
-	Before, After json.RawMessage
-}
-
-// Images reads the changes of one transaction in their order.
-func (tx *Tx) Images(txn int64) (images []Image, err error) {
-	err = tx.Each(func(scan func(...any) error) error {
-		i := Image{Txn: txn}
-		var before, after []byte
-		if err := scan(&i.Seq, &i.ID, &i.Operation, &before, &after); err != nil {
-			return err
-		}
-		i.Before, i.After = before, after
-		images = append(images, i)
-		return nil
-	}, "SELECT seq, resource, operation, before, after FROM change WHERE seq BETWEEN (SELECT first FROM txn WHERE id = ?) AND (SELECT last FROM txn WHERE id = ?) ORDER BY seq", txn, txn)
-	return images, err
 }

@@ -36,7 +36,6 @@ type Store struct {
 	watched chan struct{} // closed when watch has ended; nil where nothing watches
 	// ended is what closing the write connection gave; set before stopped is closed.
 	ended error
-	feed  feed
 	// exclusive says that no other manager has the directory. given and reserved are the writer's
 	// own: the numbers it has given out, and the mark in the database.
 	exclusive       bool
@@ -53,7 +52,7 @@ type Store struct {
 
 // Open opens the database in the directory and brings its schema up to date. It refuses, with an
 // error that says so, a schema newer than this binary and a directory another manager is serving.
-func Open(_ context.Context, o Options) (*Store, error) {
+func Open(o Options) (*Store, error) {
 	if o.Readers <= 0 {
 		o.Readers = 8
 	}

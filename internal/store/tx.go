@@ -269,11 +269,6 @@ func (tx *Tx) Links(source int64, field string) (targets []int64, err error) {
 	return tx.ids64("SELECT target FROM reference WHERE source = ? AND field = ? ORDER BY target", source, field)
 }
 
-// Linking reads the resources whose field points at the target, in the order of their ids.
-func (tx *Tx) Linking(target int64, field string) (sources []int64, err error) {
-	return tx.ids64("SELECT source FROM reference WHERE target = ? AND field = ? ORDER BY source", target, field)
-}
-
 // Children reads the ids of the resources right below a parent.
 func (tx *Tx) Children(parent int64) ([]int64, error) {
 	return tx.ids64("SELECT id FROM resource WHERE parent = ? ORDER BY id", parent)
@@ -353,15 +348,6 @@ func null(text string) any {
 		return nil
 	}
 	return text
-}
-
-// NextID takes the next free resource id.
-func (tx *Tx) NextID() (int64, error) {
-	if err := tx.mustWrite(); err != nil {
-		return 0, err
-	}
-	tx.ids.resource++
-	return tx.ids.resource, nil
 }
 
 // Insert writes a new resource, taking an id where it has none, and records it in the history.

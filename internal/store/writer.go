@@ -108,9 +108,6 @@ func (s *Store) group(w *session, first *job) {
 		}
 		close(j.done)
 	}
-	if err == nil {
-		s.feed.wake()
-	}
 }
 
 func (s *Store) topicsOf(jobs []*job) (topics []string) {
