@@ -164,7 +164,7 @@ func networkOf(tx *store.Tx, configuration int64, a netip.Addr) (found *store.Re
 	}, Order: []store.Order{{By: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, Descending: true}}}
 	e := tx.List(q, func(r *store.Resource) error {
 		if (space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}).Has(a) {
-			found, err = r, nil
+			found, err = r.Clone(), nil
 		}
 		return nil
 	})

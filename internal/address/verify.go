@@ -133,7 +133,7 @@ func (v *verifier) spans() error {
 		if last != nil && last.Parent == r.Parent && string(r.Low) <= string(last.High) {
 			v.fault("%s %d, %s, overlaps %s %d, %s", r.Type, r.ID, spanOf(r), last.Type, last.ID, spanOf(last))
 		}
-		last = r
+		last = r.Clone()
 		return nil
 	})
 	if err != nil {

@@ -2,7 +2,6 @@ package resource
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 
 	"portolan/internal/store"
@@ -95,26 +94,77 @@ func (a *API) listQuery(t target, caller Caller) (store.Query, scope) {
 	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.collection.Name}, caller)}, scope{a, t.collection.Types}
 }
 
-// lister gathers a list's bytes and sends them when there are enough.
+// lister gathers a list's bytes and sends them when there are enough. What is sent goes out while the
+// next rows are read.
 type lister struct {
 	w       http.ResponseWriter
 	buf     []byte
 	started bool
 	head    bool
 	status  func()
+	// full has the buffers to send, spare those that were; both nil until there is a second one.
+	full, spare chan []byte
+	sent        chan error
 }
 
+// flush sends what has gathered, without waiting for it to be gone.
 func (l *lister) flush() error {
+	if l.full == nil {
+		l.begin()
+		l.full, l.spare, l.sent = make(chan []byte), make(chan []byte, 2), make(chan error, 1)
+		l.spare <- make([]byte, 0, cap(l.buf))
+		go l.send()
+	}
+	select {
+	case l.full <- l.buf:
+		l.buf = (<-l.spare)[:0]
+		return nil
+	case err := <-l.sent:
+		l.sent <- err // for finish
+		return err
+	}
+}
+
+// send writes buffers until there are no more, or one cannot be written.
+func (l *lister) send() {
+	for b := range l.full {
+		if _, err := l.w.Write(b); err != nil {
+			l.sent <- err
+			return
+		}
+		l.spare <- b
+	}
+	l.sent <- nil
+}
+
+func (l *lister) begin() {
 	if !l.started {
 		l.started = true
 		l.status()
 	}
+}
+
+// stop waits until nothing is being sent any more. It must be called before the answer ends.
+func (l *lister) stop() error {
+	if l.full == nil {
+		return nil
+	}
+	close(l.full)
+	err := <-l.sent
+	l.full = nil
+	return err
+}
+
+// finish sends the rest.
+func (l *lister) finish() error {
+	if err := l.stop(); err != nil {
+		return err
+	}
+	l.begin()
 	if l.head || len(l.buf) == 0 {
-		l.buf = l.buf[:0]
 		return nil
 	}
 	_, err := l.w.Write(l.buf)
-	l.buf = l.buf[:0]
 	return err
 }
 
@@ -151,6 +201,9 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Call
 		}
 		return a.page(tx, l, r, q, s, o, total, caller)
 	})
+	if e := l.stop(); err == nil {
+		err = e
+	}
 	if err != nil && l.started {
 		if r.Context().Err() == nil {
 			a.Log.ErrorContext(r.Context(), "a list was cut short", "path", r.URL.Path, "error", err)
@@ -193,13 +246,15 @@ func (a *API) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s sc
 	l.buf = form.begin(l.buf)
 	var count int64
 	more := false
-	waiting := make([]*store.Resource, 0, batch)
-	var scratch []byte
+	// Rows wait for their references in a batch, their bodies side by side in one piece of memory.
+	waiting := make([]store.Resource, 0, batch)
+	var bodies, scratch []byte
 	drain := func() error {
 		if err := rd.load(); err != nil {
 			return err
 		}
-		for _, row := range waiting {
+		for i := range waiting {
+			row := &waiting[i]
 			if _, ok := form.(jsonRows); ok && o.fields == nil { // straight into the buffer
 				if count > 0 {
 					l.buf = append(l.buf, ',')
@@ -218,13 +273,17 @@ func (a *API) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s sc
 				}
 			}
 			count++
-			if len(l.buf) >= flushAt {
+			switch {
+			case len(l.buf) < flushAt:
+			case l.head:
+				l.buf = l.buf[:0]
+			default:
 				if err := l.flush(); err != nil {
 					return err
 				}
 			}
 		}
-		waiting = waiting[:0]
+		waiting, bodies = waiting[:0], bodies[:0]
 		return nil
 	}
 	err := tx.List(q, func(row *store.Resource) error {
@@ -233,7 +292,11 @@ func (a *API) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s sc
 			return nil
 		}
 		rd.want(row)
-		if waiting = append(waiting, row); len(waiting) == batch {
+		from := len(bodies)
+		bodies = append(bodies, row.Body...)
+		kept := *row
+		kept.Low, kept.High, kept.Body = nil, nil, bodies[from:len(bodies):len(bodies)] // spans are not shown
+		if waiting = append(waiting, kept); len(waiting) == batch {
 			return drain()
 		}
 		return nil
@@ -247,7 +310,7 @@ func (a *API) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s sc
 	f := footer{count: count, total: total, hasTotal: o.total}
 	f.prev, f.next = pageLinks(r, o, more)
 	l.buf = form.end(l.buf, f)
-	return l.flush()
+	return l.finish()
 }
 
 // jsonRows writes a list as JSON: data first, because the count is known last.
@@ -332,9 +395,7 @@ func within(c *Collection) string {
 
 func (a *API) findIn(tx *store.Tx, c *Collection, id int64) (found *store.Resource, err error) {
 	err = tx.List(store.Query{From: c.From, Where: hasID(id), Limit: 1}, func(r *store.Resource) error {
-		copied := *r
-		copied.Body = slices.Clone(r.Body)
-		found = &copied
+		found = r.Clone()
 		return nil
 	})
 	if err == nil && found == nil {

@@ -345,7 +345,7 @@ func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*embed, cal
 		q.Limit = maxEmbedded
 		var rows []*store.Resource
 		if err := rd.tx.List(q, func(row *store.Resource) error {
-			rows = append(rows, row)
+			rows = append(rows, row.Clone())
 			rd.want(row)
 			return nil
 		}); err != nil {

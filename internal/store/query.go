@@ -325,8 +325,8 @@ func (tx *Tx) Count(q Query) (n int64, err error) {
 	return n, err
 }
 
-// List calls fn for each resource the query selects, in its order. The resource and its body are
-// fn's only until it returns.
+// List calls fn for each resource the query selects, in its order. The resource is fn's only until it
+// returns: what is to stay must be cloned.
 func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 	query, args := q.build("r." + strings.ReplaceAll(columns, ", ", ", r."))
 	b := &builder{args: args, rows: 1000} // row names of the order stay apart from the condition's
@@ -345,11 +345,12 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 		b.WriteString(" OFFSET ")
 		b.arg(q.Offset)
 	}
-	n := 0
+	n, row := 0, &Resource{}
 	return tx.session.each(b.String(), b.args, func(stmt *sqlite.Stmt) error {
 		if n++; n&1023 == 0 && tx.ctx.Err() != nil { // the client has gone
 			return tx.ctx.Err()
 		}
-		return fn(tx.session.resource(stmt))
+		tx.session.resource(stmt, row)
+		return fn(row)
 	})
 }

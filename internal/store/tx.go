@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -137,24 +138,40 @@ func (tx *Tx) Each(fn func(scan func(...any) error) error, query string, args ..
 
 const columns = "id, collection, type, name, parent, configuration, low, high, key, version, refs, body"
 
-// resource reads a row of the columns above.
-func (s *session) resource(stmt *sqlite.Stmt) *Resource {
-	r := &Resource{ID: stmt.ColumnInt64(0), Collection: s.word(stmt, 1), Type: s.word(stmt, 2), Name: stmt.ColumnText(3),
-		Parent: stmt.ColumnInt64(4), Configuration: stmt.ColumnInt64(5), Key: stmt.ColumnText(8), Version: stmt.ColumnInt64(9),
-		Refs: parseRefs(s.word(stmt, 10)), Body: columnBytes(stmt, 11)}
-	if n := stmt.ColumnLen(6); n > 0 {
-		span := make([]byte, n+stmt.ColumnLen(7))
-		stmt.ColumnBytes(6, span)
-		stmt.ColumnBytes(7, span[n:])
-		r.Low, r.High = span[:n:n], span[n:]
+// resource reads a row of the columns above into r, using the memory that r has.
+func (s *session) resource(stmt *sqlite.Stmt, r *Resource) {
+	r.ID, r.Collection, r.Type, r.Name = stmt.ColumnInt64(0), s.word(stmt, 1), s.word(stmt, 2), stmt.ColumnText(3)
+	r.Parent, r.Configuration, r.Version = stmt.ColumnInt64(4), stmt.ColumnInt64(5), stmt.ColumnInt64(9)
+	r.Low, r.High = fill(stmt, 6, r.Low), fill(stmt, 7, r.High)
+	r.Key, r.Refs, r.Links = stmt.ColumnText(8), parseRefs(s.word(stmt, 10)), nil
+	r.Body = fill(stmt, 11, r.Body)
+}
+
+// fill reads a column's bytes into b, or into more memory where b is too small; nil for NULL.
+func fill(stmt *sqlite.Stmt, at int, b []byte) []byte {
+	n := stmt.ColumnLen(at)
+	if n == 0 {
+		return nil
 	}
-	return r
+	if cap(b) < n {
+		b = make([]byte, n, n+n/4)
+	}
+	stmt.ColumnBytes(at, b[:n])
+	return b[:n]
+}
+
+// Clone gives a copy that shares no memory with r.
+func (r *Resource) Clone() *Resource {
+	c := *r
+	c.Low, c.High, c.Body = bytes.Clone(r.Low), bytes.Clone(r.High), bytes.Clone(r.Body)
+	return &c
 }
 
 // one reads one resource; ErrNotFound where there is none.
 func (tx *Tx) one(query string, args ...any) (r *Resource, err error) {
 	err = tx.session.first(query, args, func(stmt *sqlite.Stmt) error {
-		r = tx.session.resource(stmt)
+		r = &Resource{}
+		tx.session.resource(stmt, r)
 		return nil
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -166,7 +183,9 @@ func (tx *Tx) one(query string, args ...any) (r *Resource, err error) {
 // many reads resources.
 func (tx *Tx) many(query string, args ...any) (found []*Resource, err error) {
 	err = tx.session.each(query, args, func(stmt *sqlite.Stmt) error {
-		found = append(found, tx.session.resource(stmt))
+		r := &Resource{}
+		tx.session.resource(stmt, r)
+		found = append(found, r)
 		return nil
 	})
 	return found, err
