@@ -21,6 +21,16 @@ type Instance struct {
 	ErrorConditions  []string          `json:"errorConditions"`
 	Nodes            []Node            `json:"nodes"`
 	Applications     []json.RawMessage `json:"applications"`
+	// HTTPProxySettings is there in a single service point alone, and only where a proxy is set.
+	HTTPProxySettings *ProxySettings `json:"httpProxySettings,omitempty"`
+}
+
+// ProxySettings is the HTTP proxy of a service point, without its password.
+type ProxySettings struct {
+	Host   string `json:"host"`
+	Port   string `json:"port"`
+	Scheme string `json:"scheme"`
+	User   string `json:"user"`
 }
 
 // Node is a machine of a fleet service point (spec.md 2.2).
@@ -38,6 +48,8 @@ type Node struct {
 		IsUseByAppID string `json:"isUseByAppId,omitempty"`
 		IsUp         *bool  `json:"isUp,omitempty"`
 	} `json:"addresses"`
+	// DNSServers are there in a single service point alone.
+	DNSServers []string `json:"dnsServers,omitempty"`
 }
 
 // Created is what the creation of a service point answers (spec.md 2.4). The key is shown once.

@@ -83,6 +83,16 @@ type Report struct {
 	Variant         string   `json:"variant"`
 	ErrorConditions []string `json:"errorConditions"`
 	Nodes           []Node   `json:"nodes"`
+	// HTTPProxySettings is nil where no proxy is set.
+	HTTPProxySettings *ProxySettings `json:"httpProxySettings,omitempty"`
+}
+
+// ProxySettings is an HTTP proxy (reference/fleet.md); its password stays where it is used.
+type ProxySettings struct {
+	Host   string `json:"host"`
+	Port   string `json:"port"`
+	Scheme string `json:"scheme"`
+	User   string `json:"user"`
 }
 
 // Node is a machine of a service point (spec.md 2.2).
@@ -95,6 +105,8 @@ type Node struct {
 	IPv6CIDRAddress    string        `json:"ipv6CIDRAddress"`
 	IPv6GatewayAddress string        `json:"ipv6GatewayAddress"`
 	Addresses          []NodeAddress `json:"addresses"`
+	// DNSServers show in a single service point alone, not in the list of them (reference/fleet.md).
+	DNSServers []string `json:"dnsServers,omitempty"`
 }
 
 // NodeAddress is an address of a node (spec.md 2.2). IsUseByAppID and IsUp are there for ANYCAST

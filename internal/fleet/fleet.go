@@ -82,6 +82,22 @@ type Instance struct {
 	ErrorConditions  []string       `json:"errorConditions"`
 	Nodes            []checkin.Node `json:"nodes"`
 	Applications     []struct{}     `json:"applications"`
+
+	proxy *checkin.ProxySettings
+}
+
+// Detail is a single service point: with what the list leaves out (reference/fleet.md).
+type Detail struct {
+	Instance
+	Nodes []DetailNode `json:"nodes"`
+	// HTTPProxySettings is null where no proxy is set.
+	HTTPProxySettings *checkin.ProxySettings `json:"httpProxySettings"`
+}
+
+// DetailNode is a node with its DNS servers, an empty array where it has none.
+type DetailNode struct {
+	checkin.Node
+	DNSServers []string `json:"dnsServers"`
 }
 
 const instanceColumns = "id, name, description, status, update_status, version, target_version, key_expires, last_seen, report"
@@ -112,7 +128,7 @@ func (s *Service) scan(scan func(...any) error, now time.Time) (Instance, error)
 			return i, err
 		}
 	}
-	i.Applications = []struct{}{}
+	i.Applications, i.proxy = []struct{}{}, r.HTTPProxySettings
 	if i.ErrorConditions = r.ErrorConditions; i.ErrorConditions == nil || i.Status != Unhealthy {
 		i.ErrorConditions = []string{}
 	}
@@ -146,6 +162,9 @@ func (s *Service) List(ctx context.Context, name string, byName bool) (all []Ins
 		}
 		return tx.Each(func(scan func(...any) error) error {
 			i, err := s.scan(scan, tx.Now())
+			for n := range i.Nodes {
+				i.Nodes[n].DNSServers = nil
+			}
 			all = append(all, i)
 			return err
 		}, query, args...)
@@ -154,15 +173,19 @@ func (s *Service) List(ctx context.Context, name string, byName bool) (all []Ins
 }
 
 // Get gives one service point.
-func (s *Service) Get(ctx context.Context, id string) (i Instance, err error) {
+func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
-		i, err = s.scan(tx.QueryRow("SELECT "+instanceColumns+" FROM service_point WHERE id = ?", id).Scan, tx.Now())
+		d.Instance, err = s.scan(tx.QueryRow("SELECT "+instanceColumns+" FROM service_point WHERE id = ?", id).Scan, tx.Now())
 		if errors.Is(err, sql.ErrNoRows) {
 			return problem.NotFound("there is no fleet service point %q", id)
 		}
 		return err
 	})
-	return i, err
+	d.Nodes, d.HTTPProxySettings = []DetailNode{}, d.proxy
+	for _, n := range d.Instance.Nodes {
+		d.Nodes = append(d.Nodes, DetailNode{n, append([]string{}, n.DNSServers...)})
+	}
+	return d, err
 }
 
 // Delete forgets a service point. Its certificate is refused from then on.

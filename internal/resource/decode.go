@@ -199,6 +199,9 @@ func (f *Field) parseInteger(raw json.RawMessage) (any, error) {
 	return n, nil
 }
 
+// oneLine is the longest text, in bytes, that is a name or the like: only longer ones have lines.
+const oneLine = 255
+
 // parseText reads the kinds that JSON writes as strings.
 func (f *Field) parseText(text string) (any, error) {
 	switch f.Kind {
@@ -228,7 +231,7 @@ func (f *Field) parseText(text string) (any, error) {
 		return nil, fmt.Errorf("has %d bytes, more than %d", len(text), f.MaxLength)
 	}
 	for _, r := range text {
-		if unicode.IsControl(r) && (r != '\n' && r != '\t' || f.NonBlank) {
+		if unicode.IsControl(r) && (r != '\n' && r != '\t' || f.NonBlank || f.MaxLength <= oneLine) {
 			return nil, fmt.Errorf("holds a control character")
 		}
 	}

@@ -37,6 +37,7 @@ func TestBadBodies(t *testing.T) {
 		{400, "InvalidField", "256 bytes, more than 255", post, configurations, `{"name":"` + long + `"}`},
 		{400, "InvalidField", "control character", post, configurations, `{"name":"a\u0007b"}`},
 		{400, "InvalidField", "control character", post, configurations, `{"name":"a\u0000b"}`},
+		{400, "InvalidField", "control character", post, networks, `{"type":"IPv4Network","range":"10.1.0.0/24","name":"a\nb"}`},
 		{400, "InvalidField", "dnsFeedEnabled: must be true or false", post, configurations, `{"name":"a","dnsFeedEnabled":"yes"}`},
 		{400, "InvalidField", "checkNsValidation", post, configurations, `{"name":"a","checkNsValidation":"MAYBE"}`},
 		{400, "InvalidField", "userDefinedFields", post, configurations, `{"name":"a","userDefinedFields":{"x":[1]}}`},

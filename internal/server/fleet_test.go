@@ -94,7 +94,10 @@ func TestFleetFieldForField(t *testing.T) {
 	if got := string(m.want(200, "GET", "/user/api/v1/fleetInstances?name=", "").body); got != "{\"data\":[]}\n" {
 		t.Errorf("the empty name finds %s", got)
 	}
-	m.want(200, "GET", "/user/api/v1/fleetInstances/"+r.text("fleetInstanceID"), "")
+	single := m.want(200, "GET", "/user/api/v1/fleetInstances/"+r.text("fleetInstanceID"), "")
+	if !strings.Contains(string(single.body), `"httpProxySettings":null`) || !strings.Contains(string(single.body), `"nodes":[]`) {
+		t.Errorf("a single one is %s", single.body)
+	}
 	m.want(204, "DELETE", "/user/api/v1/fleetInstances/"+r.text("fleetInstanceID"), "")
 	m.refused(404, "ResourceNotFound", "no fleet service point", "GET", "/user/api/v1/fleetInstances/"+r.text("fleetInstanceID"), "")
 	m.refused(404, "ResourceNotFound", "no fleet service point", "DELETE", "/user/api/v1/fleetInstances/nobody", "")
@@ -278,7 +281,7 @@ func TestCheckInDoor(t *testing.T) {
 	e := newEnrolment(t)
 	_, answer := m.enrol(e, key)
 	certificate := e.certificateOf(t, answer)
-	report := &checkin.Report{Version: "7", Variant: checkin.Fleet, ErrorConditions: []string{}, Nodes: []checkin.Node{{ID: "n", Hostname: "h",
+	report := &checkin.Report{Version: "7", Variant: checkin.Fleet, ErrorConditions: []string{}, HTTPProxySettings: &checkin.ProxySettings{Host: "proxy"}, Nodes: []checkin.Node{{ID: "n", Hostname: "h", DNSServers: []string{"192.0.2.53"},
 		Addresses: []checkin.NodeAddress{{Type: checkin.Anycast, IPAddress: "192.0.2.1", IsUseByAppID: ptr("app"), IsUp: ptr(true)}, {Type: checkin.Primary, IPAddress: "192.0.2.2"}}}}}
 
 	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{}, nil); status != 401 || a["code"] != "CertificateRequired" {
@@ -302,6 +305,12 @@ func TestCheckInDoor(t *testing.T) {
 	}
 	if got := members(i.get("nodes.0.addresses.1")); !slices.Equal(got, []string{"ipAddress", "type"}) {
 		t.Errorf("an address that is not ANYCAST has %v", got)
+	}
+	if !strings.Contains(string(i.body), `"dnsServers":["192.0.2.53"]`) || i.text("httpProxySettings.host") != "proxy" {
+		t.Errorf("a single one lacks its resolvers or its proxy: %s", i.body)
+	}
+	if list := m.want(200, "GET", "/user/api/v1/fleetInstances", ""); strings.Contains(string(list.body), "dnsServers") || strings.Contains(string(list.body), "roxy") {
+		t.Errorf("the list has more than is specified: %s", list.body)
 	}
 	// An interval of a test is a second; three of them without a word, and the connection is gone,
 	// while the status stays.

@@ -40,8 +40,12 @@ func encodeKey(key *ecdsa.PrivateKey) (string, error) {
 // report is what the service point says of itself now.
 func (a *Agent) report() (checkin.Report, error) {
 	node, err := a.host.node(a.identity.ID + "-node-1")
-	return checkin.Report{Version: a.options.Version, Variant: a.options.Variant, ErrorConditions: a.probes.conditions(),
-		Nodes: []checkin.Node{node}}, err
+	node.DNSServers = a.host.resolvers()
+	r := checkin.Report{Version: a.options.Version, Variant: a.options.Variant, ErrorConditions: a.probes.conditions(), Nodes: []checkin.Node{node}}
+	if p := a.proxy(); p.Host != "" {
+		r.HTTPProxySettings = &checkin.ProxySettings{Host: p.Host, Port: p.Port, Scheme: p.Scheme, User: p.User}
+	}
+	return r, err
 }
 
 // checkIn reports and listens until the context ends or the manager no longer knows this service

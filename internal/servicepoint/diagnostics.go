@@ -121,13 +121,17 @@ func (a *Agent) diagnostics() Diagnostics {
 	a.mu.Lock()
 	registration := a.registration
 	a.mu.Unlock()
-	d := Diagnostics{NetworkConnectivity: a.probes.results(), RegistrationStatus: registration}
-	if p := a.options.Targets.Proxy; p != nil {
-		d.CorporateHTTPProxy = Proxy{Host: p.Hostname(), Port: p.Port(), Scheme: p.Scheme, User: p.User.Username()}
-		password, set := p.User.Password()
-		d.CorporateHTTPProxy.ProxyPasswordIsSet = set && password != ""
+	return Diagnostics{CorporateHTTPProxy: a.proxy(), NetworkConnectivity: a.probes.results(), RegistrationStatus: registration}
+}
+
+// proxy is the proxy as it may be shown.
+func (a *Agent) proxy() Proxy {
+	u := a.options.Targets.Proxy
+	if u == nil {
+		return Proxy{}
 	}
-	return d
+	password, set := u.User.Password()
+	return Proxy{Host: u.Hostname(), Port: u.Port(), Scheme: u.Scheme, User: u.User.Username(), ProxyPasswordIsSet: set && password != ""}
 }
 
 func (a *Agent) short() (s Status) {

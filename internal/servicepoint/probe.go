@@ -70,6 +70,9 @@ type probes struct {
 	changed func()
 }
 
+// unprobed is what is known before the first run.
+var unprobed = Connectivity{InternetPingStatus: Unknown, LocalIPStatus: Unknown, LocalNetworkStatus: Unknown}
+
 // result is what one run of a probe found; the reason says why where it failed.
 type result struct {
 	text   string
@@ -85,10 +88,6 @@ func (p *probes) results() Connectivity {
 
 // run probes until the context ends.
 func (p *probes) run(ctx context.Context) {
-	p.mu.Lock()
-	p.last = Connectivity{InternetPingStatus: Unknown, LocalIPStatus: Unknown, LocalNetworkStatus: Unknown}
-	p.reasons = map[string]string{}
-	p.mu.Unlock()
 	var group sync.WaitGroup
 	for _, probe := range []struct {
 		name string
