@@ -234,83 +234,98 @@ type footer struct {
 	prev, next   string
 }
 
+// pager turns rows into a page. Rows wait in a batch until what they refer to was read for all of
+// them; their bodies lie side by side in one piece of memory.
+type pager struct {
+	rd      *renderer
+	l       *lister
+	form    formatter
+	fields  *projection
+	caller  Caller
+	limit   int64
+	count   int64
+	more    bool // there are rows behind the page
+	waiting []store.Resource
+	bodies  []byte
+	scratch []byte
+}
+
 func (a *API) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s scope, o options, total int64, caller Caller) error {
-	rd := a.renderer(tx, o.media)
-	var form formatter = jsonRows{}
+	p := &pager{rd: a.renderer(tx, o.media), l: l, form: jsonRows{}, fields: o.fields, caller: caller, limit: o.limit,
+		waiting: make([]store.Resource, 0, batch)}
 	switch o.media {
 	case asCSV:
-		form = newCSVRows(s, o.fields)
+		p.form = newCSVRows(s, o.fields)
 	case asHTML:
-		form = htmlRows{path: r.URL.Path, base: a.Base}
+		p.form = htmlRows{path: r.URL.Path, base: a.Base}
 	}
-	l.buf = form.begin(l.buf)
-	var count int64
-	more := false
-	// Rows wait for their references in a batch, their bodies side by side in one piece of memory.
-	waiting := make([]store.Resource, 0, batch)
-	var bodies, scratch []byte
-	drain := func() error {
-		if err := rd.load(); err != nil {
+	l.buf = p.form.begin(l.buf)
+	if err := tx.List(q, p.add); err != nil {
+		return err
+	}
+	if err := p.drain(); err != nil {
+		return err
+	}
+	f := footer{count: p.count, total: total, hasTotal: o.total}
+	f.prev, f.next = pageLinks(r, o, p.more)
+	l.buf = p.form.end(l.buf, f)
+	return l.finish()
+}
+
+// add takes a row.
+func (p *pager) add(row *store.Resource) error {
+	if p.count+int64(len(p.waiting)) == p.limit {
+		p.more = true
+		return nil
+	}
+	p.rd.want(row)
+	from := len(p.bodies)
+	p.bodies = append(p.bodies, row.Body...)
+	kept := *row
+	kept.Low, kept.High, kept.Body = nil, nil, p.bodies[from:len(p.bodies):len(p.bodies)] // spans are not shown
+	if p.waiting = append(p.waiting, kept); len(p.waiting) < batch {
+		return nil
+	}
+	return p.drain()
+}
+
+// drain writes the rows that wait.
+func (p *pager) drain() error {
+	if err := p.rd.load(); err != nil {
+		return err
+	}
+	for i := range p.waiting {
+		if err := p.write(&p.waiting[i]); err != nil {
 			return err
 		}
-		for i := range waiting {
-			row := &waiting[i]
-			if _, ok := form.(jsonRows); ok && o.fields == nil { // straight into the buffer
-				if count > 0 {
-					l.buf = append(l.buf, ',')
-				}
-				var err error
-				if l.buf, err = rd.append(l.buf, row, nil); err != nil {
-					return err
-				}
-			} else {
-				var err error
-				if scratch, err = rd.project(scratch[:0], row, o.fields, caller, nil); err != nil {
-					return err
-				}
-				if l.buf, err = form.row(l.buf, scratch, count == 0); err != nil {
-					return err
-				}
-			}
-			count++
-			switch {
-			case len(l.buf) < flushAt:
-			case l.head:
-				l.buf = l.buf[:0]
-			default:
-				if err := l.flush(); err != nil {
-					return err
-				}
+		p.count++
+		switch {
+		case len(p.l.buf) < flushAt:
+		case p.l.head:
+			p.l.buf = p.l.buf[:0]
+		default:
+			if err := p.l.flush(); err != nil {
+				return err
 			}
 		}
-		waiting, bodies = waiting[:0], bodies[:0]
-		return nil
 	}
-	err := tx.List(q, func(row *store.Resource) error {
-		if count+int64(len(waiting)) == o.limit {
-			more = true
-			return nil
+	p.waiting, p.bodies = p.waiting[:0], p.bodies[:0]
+	return nil
+}
+
+func (p *pager) write(row *store.Resource) (err error) {
+	if _, ok := p.form.(jsonRows); ok && p.fields == nil { // straight into the buffer
+		if p.count > 0 {
+			p.l.buf = append(p.l.buf, ',')
 		}
-		rd.want(row)
-		from := len(bodies)
-		bodies = append(bodies, row.Body...)
-		kept := *row
-		kept.Low, kept.High, kept.Body = nil, nil, bodies[from:len(bodies):len(bodies)] // spans are not shown
-		if waiting = append(waiting, kept); len(waiting) == batch {
-			return drain()
-		}
-		return nil
-	})
-	if err != nil {
+		p.l.buf, err = p.rd.append(p.l.buf, row, nil)
 		return err
 	}
-	if err := drain(); err != nil {
+	if p.scratch, err = p.rd.project(p.scratch[:0], row, p.fields, p.caller, nil); err != nil {
 		return err
 	}
-	f := footer{count: count, total: total, hasTotal: o.total}
-	f.prev, f.next = pageLinks(r, o, more)
-	l.buf = form.end(l.buf, f)
-	return l.finish()
+	p.l.buf, err = p.form.row(p.l.buf, p.scratch, p.count == 0)
+	return err
 }
 
 // jsonRows writes a list as JSON: data first, because the count is known last.

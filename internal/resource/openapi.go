@@ -171,6 +171,15 @@ func (a *API) property(f *Field) doc {
 			d["type"] = []string{kind, "null"}
 		}
 	}
+	f.bounds(d)
+	if text := a.Descriptions[f.Owner+"."+f.Name]; text != "" {
+		d["description"] = text
+	}
+	return d
+}
+
+// bounds adds to a field's schema what narrows its values.
+func (f *Field) bounds(d doc) {
 	if f.Enum != nil {
 		values := []any{}
 		for _, v := range f.Enum {
@@ -195,10 +204,6 @@ func (a *API) property(f *Field) doc {
 	if f.WriteOnly {
 		d["writeOnly"] = true
 	}
-	if text := a.Descriptions[f.Owner+"."+f.Name]; text != "" {
-		d["description"] = text
-	}
-	return d
 }
 
 // paths lists what the router answers, path by path.

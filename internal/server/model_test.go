@@ -1,0 +1,105 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever clients do in whatever order, nothing makes a 500, every refusal changes nothing, and the
+// data keeps its invariants: free space is what is not used, names follow zones, references lead
+// somewhere.
+func TestAnyOrderOfChangesKeepsTheData(t *testing.T) {
+	m := startManager(t)
+	round := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		round++
+		w := &world{m: m, rt: rt, configuration: m.id("/api/v2/configurations", fmt.Sprintf(`{"name":"world %d"}`, round))}
+		w.view = m.id("/api/v2/configurations/"+w.configuration+"/views", `{"name":"v"}`)
+		for range rapid.IntRange(5, 40).Draw(rt, "steps") {
+			w.step()
+		}
+		m.verify()
+		if t.Failed() {
+			rt.FailNow()
+		}
+		// Everything goes with the configuration.
+		m.want(http.StatusNoContent, "DELETE", "/api/v2/configurations/"+w.configuration, "")
+	})
+	m.verify()
+}
+
+// world is what a round has made.
+type world struct {
+	m                                           *manager
+	rt                                          *rapid.T
+	configuration, view                         string
+	blocks, networks, addresses, zones, records []string
+}
+
+func (w *world) pick(list []string) string {
+	if len(list) == 0 {
+		return "999999"
+	}
+	return list[rapid.IntRange(0, len(list)-1).Draw(w.rt, "which")]
+}
+
+// add creates something where the rules let it, and remembers it.
+func (w *world) add(list *[]string, path, body string, headers ...string) {
+	r := w.m.do("POST", "/api/v2/"+path, body, headers...)
+	if r.StatusCode >= 500 {
+		w.rt.Fatalf("POST %s %s: %d %s", path, body, r.StatusCode, r.body)
+	}
+	if r.StatusCode == http.StatusCreated {
+		*list = append(*list, r.text("id"))
+	}
+}
+
+func (w *world) do(method, path, body string) {
+	if r := w.m.do(method, "/api/v2/"+path, body); r.StatusCode >= 500 && r.StatusCode != http.StatusNotImplemented {
+		w.rt.Fatalf("%s %s %s: %d %s", method, path, body, r.StatusCode, r.body)
+	}
+}
+
+// number draws a small number, so that things often meet.
+func (w *world) number(most int) int { return rapid.IntRange(0, most).Draw(w.rt, "number") }
+
+func (w *world) step() {
+	name := fmt.Sprintf("n%d", w.number(6))
+	switch rapid.IntRange(0, 15).Draw(w.rt, "step") {
+	case 0:
+		w.add(&w.blocks, "configurations/"+w.configuration+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"10.%d.0.0/%d"}`, w.number(3), 14+w.number(4)))
+	case 1:
+		w.add(&w.blocks, "configurations/"+w.configuration+"/blocks", fmt.Sprintf(`{"type":"IPv6Block","range":"2001:db8:%x::/%d"}`, w.number(3), 46+w.number(3)))
+	case 2:
+		w.add(&w.blocks, "blocks/"+w.pick(w.blocks)+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"/%d"}`, 16+w.number(8)))
+	case 3:
+		w.add(&w.networks, "blocks/"+w.pick(w.blocks)+"/networks", fmt.Sprintf(`{"type":"IPv4Network","range":"/%d"}`, 22+w.number(10)), "x-bcn-traversal-method: DEPTH_FIRST")
+	case 4:
+		w.add(&w.networks, "blocks/"+w.pick(w.blocks)+"/networks", fmt.Sprintf(`{"type":"IPv4Network","range":"10.%d.%d.0/%d"}`, w.number(3), w.number(2), 22+w.number(4)))
+	case 5:
+		w.add(&w.networks, "blocks/"+w.pick(w.blocks)+"/networks", fmt.Sprintf(`{"type":"IPv6Network","range":"/%d"}`, 64+w.number(64)))
+	case 6, 7:
+		family := rapid.SampledFrom([]string{"IPv4", "IPv4", "IPv6"}).Draw(w.rt, "family")
+		w.add(&w.addresses, "networks/"+w.pick(w.networks)+"/addresses", `{"type":"`+family+`Address","state":"STATIC"}`)
+	case 8:
+		w.add(&w.addresses, "networks/"+w.pick(w.networks)+"/addresses", fmt.Sprintf(`{"type":"IPv4Address","state":"RESERVED","address":"10.%d.0.%d","resourceRecords":[{"absoluteName":"%s.a"}]}`,
+			w.number(3), w.number(9), name))
+	case 9:
+		w.do("PATCH", "networks/"+w.pick(w.networks), fmt.Sprintf(`{"gateway":"10.%d.0.%d"}`, w.number(3), w.number(9)))
+	case 10:
+		w.add(&w.zones, "views/"+w.view+"/zones", `{"type":"Zone","absoluteName":"`+rapid.SampledFrom([]string{"a", "b.a", "c.b.a", "d"}).Draw(w.rt, "zone")+`"}`)
+	case 11:
+		w.add(&w.records, "zones/"+w.pick(w.zones)+"/resourceRecords", fmt.Sprintf(`{"type":"HostRecord","name":"%s","addresses":[{"address":"10.%d.0.%d"}]}`, name, w.number(3), w.number(9)))
+	case 12:
+		w.add(&w.records, "zones/"+w.pick(w.zones)+"/resourceRecords", `{"type":"AliasRecord","name":"`+name+`","linkedRecord":{"id":`+w.pick(w.records)+`}}`)
+	case 13:
+		w.do("PATCH", "zones/"+w.pick(w.zones), `{"name":"`+name+`"}`)
+	default:
+		kind := rapid.SampledFrom([]string{"blocks", "networks", "addresses", "zones", "resourceRecords"}).Draw(w.rt, "kind")
+		list := map[string][]string{"blocks": w.blocks, "networks": w.networks, "addresses": w.addresses, "zones": w.zones, "resourceRecords": w.records}[kind]
+		w.do("DELETE", kind+"/"+w.pick(list), "")
+	}
+}
