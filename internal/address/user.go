@@ -66,10 +66,14 @@ func (x *User) rules() bool {
 
 // lastAdministrator refuses to go on without another usable administrator.
 func lastAdministrator(c *resource.Change, id int64) error {
-	var others int64
-	if err := c.Tx.QueryRow("SELECT count(*) FROM resource WHERE collection = 'users' AND id <> ?"+
-		" AND json_extract(body, '$.securityPrivilege') = 'ADMINISTRATOR' AND json_extract(body, '$.accountLocked') = 0"+
-		" AND json_extract(body, '$.accessType') <> 'GUI'", id).Scan(&others); err != nil {
+	body := func(name string) store.Field { return store.Field{Kind: store.Text, Path: []string{name}} }
+	others, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{
+		inCollection("users"), store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: id},
+		store.Compare{Field: body("securityPrivilege"), Op: "eq", Value: "ADMINISTRATOR"},
+		store.Compare{Field: store.Field{Kind: store.Bool, Path: []string{"accountLocked"}}, Op: "eq", Value: false},
+		store.Compare{Field: body("accessType"), Op: "ne", Value: "GUI"},
+	}})
+	if err != nil {
 		return err
 	}
 	if others == 0 {

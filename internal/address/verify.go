@@ -232,5 +232,5 @@ func (v *verifier) history() error {
 
 func (v *verifier) credentials() error {
 	return v.none("user %d has a credential, %s, and is not there",
-		"SELECT c.user, c.kind FROM credential c LEFT JOIN resource u ON u.id = c.user AND u.collection = 'users' WHERE u.id IS NULL")
+		"SELECT c.user_id, c.kind FROM credential c LEFT JOIN resource u ON u.id = c.user_id AND u.collection = 'users' WHERE u.id IS NULL")
 }

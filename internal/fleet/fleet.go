@@ -332,7 +332,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 	if err == nil && (len(seen) > 0 || len(expired) > 0) {
 		err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 			for id, at := range seen {
-				if _, err := tx.Exec("UPDATE service_point SET last_seen = max(last_seen, ?) WHERE id = ?", at, id); err != nil {
+				if _, err := tx.Exec("UPDATE service_point SET last_seen = ? WHERE id = ? AND last_seen < ?", at, id, at); err != nil {
 					return err
 				}
 			}

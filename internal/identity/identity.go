@@ -245,8 +245,8 @@ func (s *Service) lookUp(ctx context.Context, hash, name string, kinds []string)
 	var readOnly sql.NullBool
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		for _, kind := range kinds {
-			err := tx.QueryRow("SELECT c.hash, c.role, c.user, c.session, c.expires, c.revoked, json_extract(s.body, '$.readOnly'), "+userColumns+
-				" FROM credential c JOIN resource u ON u.id = c.user LEFT JOIN resource s ON s.id = c.session"+
+			err := tx.QueryRow("SELECT c.hash, c.role, c.user_id, c.session, c.expires, c.revoked, json_extract(s.body, '$.readOnly'), "+userColumns+
+				" FROM credential c JOIN resource u ON u.id = c.user_id LEFT JOIN resource s ON s.id = c.session"+
 				" WHERE c.kind = ? AND c.hash = ?", kind, hash).
 				Scan(&found, &role, &p.User, &p.Session, &expires, &revoked, &readOnly, &user.name, &user.privilege, &user.locked, &user.access)
 			if !errors.Is(err, sql.ErrNoRows) {
@@ -277,7 +277,7 @@ func (s *Service) Login(ctx context.Context, name, password string) (p Principal
 	var hash string
 	var user userState
 	err = s.store.View(ctx, func(tx *store.Tx) error {
-		err := tx.QueryRow("SELECT c.user, c.hash, "+userColumns+" FROM resource u JOIN credential c ON c.user = u.id AND c.kind = ?"+
+		err := tx.QueryRow("SELECT c.user_id, c.hash, "+userColumns+" FROM resource u JOIN credential c ON c.user_id = u.id AND c.kind = ?"+
 			" WHERE u.name = ? AND u.collection = 'users'", kindPassword, name).
 			Scan(&p.User, &hash, &user.name, &user.privilege, &user.locked, &user.access)
 		if errors.Is(err, sql.ErrNoRows) {

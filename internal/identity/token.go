@@ -16,7 +16,7 @@ import (
 // OpenSession makes the token of a session resource. The token is shown once.
 func OpenSession(tx *store.Tx, session, user int64, expires time.Time) (token string, err error) {
 	token = NewSecret()
-	_, err = tx.Exec("INSERT INTO credential (id, kind, name, user, role, hash, session, created, expires) VALUES (?,?,?,?,'',?,?,?,?)",
+	_, err = tx.Exec("INSERT INTO credential (id, kind, name, user_id, role, hash, session, created, expires) VALUES (?,?,?,?,'',?,?,?,?)",
 		NewSecret(), kindSession, "session", user, Hash(token), session, tx.Now().Unix(), expires.Unix())
 	return token, err
 }
@@ -109,7 +109,7 @@ func (s *Service) create(ctx context.Context, kind, name, role, id, secret strin
 		if life > 0 {
 			expires = tx.Now().Add(life).Unix()
 		}
-		_, err = tx.Exec("INSERT INTO credential (id, kind, name, user, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
+		_, err = tx.Exec("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
 			id, kind, name, user, role, Hash(secret), tx.Now().Unix(), expires)
 		return err
 	})
@@ -157,7 +157,7 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret string) (
 	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		var hash, role string
 		var user, expires, revoked int64
-		err := tx.QueryRow("SELECT hash, role, user, expires, revoked FROM credential WHERE id = ? AND kind = ?", clientID, kindKeySet).
+		err := tx.QueryRow("SELECT hash, role, user_id, expires, revoked FROM credential WHERE id = ? AND kind = ?", clientID, kindKeySet).
 			Scan(&hash, &role, &user, &expires, &revoked)
 		if errors.Is(err, sql.ErrNoRows) {
 			return refused
@@ -169,7 +169,7 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret string) (
 			return refused
 		}
 		token = "pta_" + NewSecret()
-		_, err = tx.Exec("INSERT INTO credential (id, kind, name, user, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
+		_, err = tx.Exec("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
 			NewSecret(), kindAccess, clientID, user, role, Hash(token), tx.Now().Unix(), tx.Now().Add(AccessLife).Unix())
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -351,23 +352,25 @@ func (a *API) Object(row *store.Resource) (Object, error) {
 	return t.object(row)
 }
 
-// mergePatch applies a merge patch (RFC 7396) to a map member; other members are set whole.
-func mergePatch(t *Type, old Object, members map[string]json.RawMessage) error {
+// mergePatch gives the members of a patch with those of its maps merged into what is there (RFC 7396);
+// other members are set whole.
+func mergePatch(t *Type, old Object, patch map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	members := maps.Clone(patch)
 	v := reflect.ValueOf(old).Elem()
 	for _, f := range t.Fields {
 		raw, ok := members[f.Name]
 		if !ok || f.Kind != Map || len(raw) == 0 || raw[0] != '{' {
 			continue
 		}
-		var patch map[string]json.RawMessage
-		if json.Unmarshal(raw, &patch) != nil {
+		var inner map[string]json.RawMessage
+		if json.Unmarshal(raw, &inner) != nil {
 			continue // the field's own reader will say what is wrong
 		}
 		merged := map[string]json.RawMessage{}
 		for name, value := range v.FieldByIndex(f.index).Interface().(map[string]string) {
 			merged[name] = appendString(nil, value)
 		}
-		for name, value := range patch {
+		for name, value := range inner {
 			if string(value) == "null" {
 				delete(merged, name)
 			} else {
@@ -376,9 +379,9 @@ func mergePatch(t *Type, old Object, members map[string]json.RawMessage) error {
 		}
 		text, err := json.Marshal(merged)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		members[f.Name] = text
 	}
-	return nil
+	return members, nil
 }

@@ -299,13 +299,14 @@ func (a *API) put(c *Change, rq *request, row *store.Resource) (answer, error) {
 		return answer{}, err
 	}
 	var problems []*problem.Problem
+	members := rq.members
 	if rq.Method == http.MethodPut {
 		problems = t.missing(rq.members, true)
 		reset(t, fresh)
-	} else if err := mergePatch(t, old, rq.members); err != nil {
+	} else if members, err = mergePatch(t, old, rq.members); err != nil {
 		return answer{}, err
 	}
-	given, more := t.decode(fresh, rq.members, false)
+	given, more := t.decode(fresh, members, false)
 	if problems = append(problems, more...); len(problems) > 0 {
 		return answer{}, problem.Join(problems)
 	}
@@ -433,7 +434,7 @@ func (a *API) replay(tx *store.Tx, rq *request) (ans answer, ok bool, err error)
 	}
 	var fingerprint string
 	var created int64
-	err = tx.QueryRow("SELECT request, location, etag, answer, created FROM idempotency WHERE user = ? AND key = ?", rq.caller.User, rq.key).
+	err = tx.QueryRow("SELECT request, location, etag, answer, created FROM idempotency WHERE user_id = ? AND key = ?", rq.caller.User, rq.key).
 		Scan(&fingerprint, &ans.location, &ans.etag, &ans.body, &created)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && created < tx.Now().Add(-keptFor).Unix() {
 		return ans, false, nil
@@ -453,10 +454,11 @@ func (a *API) keep(tx *store.Tx, rq *request, ans answer) error {
 	if rq.key == "" {
 		return nil
 	}
+	// What is too old goes, and with it an older answer for this very key.
 	if _, err := tx.Exec("DELETE FROM idempotency WHERE created < ?", tx.Now().Add(-keptFor).Unix()); err != nil {
 		return err
 	}
-	_, err := tx.Exec("INSERT OR REPLACE INTO idempotency (user, key, request, location, etag, answer, created) VALUES (?,?,?,?,?,?,?)",
+	_, err := tx.Exec("INSERT INTO idempotency (user_id, key, request, location, etag, answer, created) VALUES (?,?,?,?,?,?,?)",
 		rq.caller.User, rq.key, rq.fingerprint(), ans.location, ans.etag, ans.body, tx.Now().Unix())
 	return err
 }

@@ -101,7 +101,7 @@ func (tx *Tx) writeHistory() error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec("INSERT INTO txn (id, at, user, operation, first, last, body) VALUES (?,?,?,?,?,?,?)",
+	if _, err := tx.Exec("INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES (?,?,?,?,?,?,?)",
 		tx.txn, tx.now.UnixMilli(), tx.author.User, tx.operation, tx.first, tx.ids.change, string(body)); err != nil {
 		return fmt.Errorf("writing the history: %w", err)
 	}

@@ -112,8 +112,8 @@ func (b *builder) arg(v any) {
 	b.WriteByte('?')
 }
 
-func (e All) sql(b *builder, row string) { b.join(e, row, " AND ", "1") }
-func (e Any) sql(b *builder, row string) { b.join(e, row, " OR ", "0") }
+func (e All) sql(b *builder, row string) { b.join(e, row, " AND ", "TRUE") }
+func (e Any) sql(b *builder, row string) { b.join(e, row, " OR ", "FALSE") }
 
 func (b *builder) join(list []Expr, row, with, none string) {
 	if len(list) == 0 {
@@ -225,7 +225,7 @@ func (e Compare) sql(b *builder, row string) {
 		}
 	case e.Op == "ne": // what has no value is different, too
 		e.Field.column(b, row)
-		b.WriteString(" IS NOT ")
+		b.WriteString(" IS DISTINCT FROM ")
 		b.arg(value)
 	case e.Op == "contains":
 		b.WriteString("instr(")
@@ -272,7 +272,7 @@ func (e Through) sql(b *builder, row string) {
 		b.WriteString(" AND ")
 	}
 	if e.Where == nil {
-		b.WriteString("1")
+		b.WriteString("TRUE")
 	} else {
 		e.Where.sql(b, target)
 	}
@@ -311,7 +311,7 @@ func (q Query) build(what string) (string, []any) {
 	b := &builder{}
 	b.WriteString("SELECT " + what + " FROM " + string(q.From) + " r WHERE ")
 	if q.Where == nil {
-		b.WriteString("1")
+		b.WriteString("TRUE")
 	} else {
 		q.Where.sql(b, "r")
 	}

@@ -346,7 +346,7 @@ func (tx *Tx) mustWrite() error {
 func (tx *Tx) writeLinks(r *Resource) error {
 	for _, refs := range [][]Ref{r.Refs, r.Links} {
 		for _, ref := range refs {
-			if _, err := tx.Exec("INSERT OR IGNORE INTO reference (source, field, target) VALUES (?, ?, ?)",
+			if _, err := tx.Exec("INSERT INTO reference (source, field, target) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 				r.ID, ref.Field, ref.Target); err != nil {
 				return fmt.Errorf("writing a reference: %w", err)
 			}

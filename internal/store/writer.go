@@ -277,7 +277,7 @@ func (s *Store) reserve(w *session, ids counters) (counters, error) {
 		ahead = step
 	}
 	mark = counters{ids.resource + ahead, ids.txn + ahead, ids.change + ahead}
-	_, err := w.exec("INSERT OR REPLACE INTO counter (name, value) VALUES ('resource', ?), ('txn', ?), ('change', ?)",
+	_, err := w.exec("INSERT INTO counter (name, value) VALUES ('resource', ?), ('txn', ?), ('change', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
 		mark.resource, mark.txn, mark.change)
 	return mark, err
 }

@@ -43,7 +43,7 @@ CREATE TABLE free (
 CREATE TABLE txn (
     id        INTEGER PRIMARY KEY,
     at        INTEGER NOT NULL,
-    user      INTEGER NOT NULL,
+    user_id   INTEGER NOT NULL,
     operation TEXT NOT NULL,
     first     INTEGER NOT NULL,
     last      INTEGER NOT NULL,
@@ -60,8 +60,8 @@ CREATE TABLE change (
 CREATE INDEX change_resource ON change (resource, txn);
 -- The history in the shape of resources, so that it is listed and filtered by the same grammar.
 CREATE VIEW transaction_resource AS
-    SELECT id, 'transactions' AS collection, 'Transaction' AS type, operation AS name, user AS parent, 0 AS configuration,
-           NULL AS low, NULL AS high, NULL AS key, id AS version, 'user:' || user AS refs, body
+    SELECT id, 'transactions' AS collection, 'Transaction' AS type, operation AS name, user_id AS parent, 0 AS configuration,
+           NULL AS low, NULL AS high, NULL AS key, id AS version, 'user:' || user_id AS refs, body
     FROM txn;
 
 -- The numbers given out: no number above value was.
@@ -75,7 +75,7 @@ CREATE TABLE credential (
     id      TEXT PRIMARY KEY,
     kind    TEXT NOT NULL,
     name    TEXT NOT NULL,
-    user    INTEGER NOT NULL,
+    user_id INTEGER NOT NULL,
     role    TEXT NOT NULL,
     hash    TEXT NOT NULL,
     session INTEGER NOT NULL DEFAULT 0,
@@ -84,7 +84,7 @@ CREATE TABLE credential (
     revoked INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX credential_hash ON credential (kind, hash);
-CREATE INDEX credential_user ON credential (user, kind);
+CREATE INDEX credential_user ON credential (user_id, kind);
 CREATE INDEX credential_expires ON credential (expires);
 
 -- Secrets of the manager itself: the authority's key.
@@ -95,14 +95,14 @@ CREATE TABLE secret (
 
 -- Answers kept for 24 hours for an Idempotency-Key.
 CREATE TABLE idempotency (
-    user     INTEGER NOT NULL,
+    user_id  INTEGER NOT NULL,
     key      TEXT NOT NULL,
     request  TEXT NOT NULL,
     location TEXT NOT NULL,
     etag     TEXT NOT NULL,
     answer   BLOB NOT NULL,
     created  INTEGER NOT NULL,
-    PRIMARY KEY (user, key)
+    PRIMARY KEY (user_id, key)
 ) WITHOUT ROWID;
 CREATE INDEX idempotency_created ON idempotency (created);
 
