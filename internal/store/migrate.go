@@ -9,13 +9,13 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-//go:embed migrations/*.sql
+//go:embed migrations/*/*.sql
 var migrations embed.FS
 
 // migrate brings the schema up to date, all of it in one transaction that also records the version,
 // so a process killed in the middle starts again where it was.
 func migrate(conn *sqlite.Conn) (err error) {
-	files, err := fs.Glob(migrations, "migrations/*.sql")
+	files, err := fs.Glob(migrations, "migrations/sqlite/*.sql")
 	if err != nil {
 		return err
 	}

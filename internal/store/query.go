@@ -3,8 +3,6 @@ package store
 import (
 	"strconv"
 	"strings"
-
-	"zombiezen.com/go/sqlite"
 )
 
 // Source is a table in the shape of resources.
@@ -103,8 +101,23 @@ type (
 
 type builder struct {
 	strings.Builder
+	*dialect
 	args []any
 	rows int
+}
+
+// dialect is where the databases differ in their words.
+type dialect struct {
+	// member gives the value at a path inside a body, as the kind of a field.
+	member func(b *builder, row string, f Field)
+	// position, front and back are the conditions contains, startsWith and endsWith.
+	position, front, back func(b *builder, column func(), text string)
+	// nulls is put behind an ascending and a descending order: what has no value comes first, and last.
+	nulls [2]string
+	// truth gives the form a boolean has inside a body.
+	truth func(bool) any
+	// size gives the number behind the slash of a text, NULL where there is none.
+	size func(b *builder, text func())
 }
 
 func (b *builder) arg(v any) {
@@ -164,35 +177,13 @@ func (f Field) column(b *builder, row string) {
 		f.json(b, row)
 		b.WriteByte(')')
 	case PrefixLen:
-		// The text behind the slash; a range without one has no length.
-		b.WriteString("CASE WHEN instr(")
-		f.json(b, row)
-		b.WriteString(", '/') > 0 THEN CAST(substr(")
-		f.json(b, row)
-		b.WriteString(", instr(")
-		f.json(b, row)
-		b.WriteString(", '/') + 1) AS INTEGER) END")
+		b.size(b, func() { f.json(b, row) })
 	default:
 		f.json(b, row)
 	}
 }
 
-func (f Field) json(b *builder, row string) {
-	b.WriteString("json_extract(" + row + ".body, ")
-	var path strings.Builder
-	path.WriteByte('$')
-	for _, step := range f.Path {
-		path.WriteString("." + strconv.Quote(step))
-	}
-	// Paths of declared fields are constants, so that the statement is one and can use an index;
-	// a member name that a client chose is an argument.
-	if plain(f.Path) {
-		b.WriteString("'" + path.String() + "'")
-	} else {
-		b.arg(path.String())
-	}
-	b.WriteByte(')')
-}
+func (f Field) json(b *builder, row string) { b.member(b, row, f) }
 
 func plain(path []string) bool {
 	for _, step := range path {
@@ -209,12 +200,11 @@ var operators = map[string]string{"eq": " = ", "gt": " > ", "ge": " >= ", "lt": 
 
 func (e Compare) sql(b *builder, row string) {
 	value := e.Value
-	if v, ok := value.(bool); ok { // json_extract gives 1 and 0
-		value = 0
-		if v {
-			value = 1
-		}
+	if v, ok := value.(bool); ok {
+		value = b.truth(v)
 	}
+	text, _ := value.(string)
+	column := func() { e.Field.column(b, row) }
 	switch {
 	case value == nil:
 		e.Field.column(b, row)
@@ -228,30 +218,14 @@ func (e Compare) sql(b *builder, row string) {
 		b.WriteString(" IS DISTINCT FROM ")
 		b.arg(value)
 	case e.Op == "contains":
-		b.WriteString("instr(")
-		e.Field.column(b, row)
-		b.WriteString(", ")
-		b.arg(value)
-		b.WriteString(") > 0")
+		b.position(b, column, text)
 	case e.Op == "startsWith":
-		text, _ := value.(string)
-		b.WriteString("substr(")
-		e.Field.column(b, row)
-		b.WriteString(", 1, length(")
-		b.arg(text)
-		b.WriteString(")) = ")
-		b.arg(text)
-	case e.Op == "endsWith" && value == "": // every text ends with nothing
-		e.Field.column(b, row)
+		b.front(b, column, text)
+	case e.Op == "endsWith" && text == "": // every text ends with nothing
+		column()
 		b.WriteString(" IS NOT NULL")
 	case e.Op == "endsWith":
-		text, _ := value.(string)
-		b.WriteString("substr(")
-		e.Field.column(b, row)
-		b.WriteString(", -length(")
-		b.arg(text)
-		b.WriteString(")) = ")
-		b.arg(text)
+		b.back(b, column, text)
 	default:
 		e.Field.column(b, row)
 		b.WriteString(operators[e.Op])
@@ -307,8 +281,8 @@ func (AnyConfiguration) sql(b *builder, row string) {
 	b.WriteString(row + ".configuration IN (SELECT id FROM resource WHERE collection = 'configurations')")
 }
 
-func (q Query) build(what string) (string, []any) {
-	b := &builder{}
+func (q Query) build(d *dialect, what string) (string, []any) {
+	b := &builder{dialect: d}
 	b.WriteString("SELECT " + what + " FROM " + string(q.From) + " r WHERE ")
 	if q.Where == nil {
 		b.WriteString("TRUE")
@@ -320,7 +294,7 @@ func (q Query) build(what string) (string, []any) {
 
 // Count counts what the query selects, without its limit and offset.
 func (tx *Tx) Count(q Query) (n int64, err error) {
-	query, args := q.build("count(*)")
+	query, args := q.build(tx.conn.speaks(), "count(*)")
 	err = tx.QueryRow(query, args...).Scan(&n)
 	return n, err
 }
@@ -328,13 +302,15 @@ func (tx *Tx) Count(q Query) (n int64, err error) {
 // List calls fn for each resource the query selects, in its order. The resource is fn's only until it
 // returns: what is to stay must be cloned.
 func (tx *Tx) List(q Query, fn func(*Resource) error) error {
-	query, args := q.build("r." + strings.ReplaceAll(columns, ", ", ", r."))
-	b := &builder{args: args, rows: 1000} // row names of the order stay apart from the condition's
+	query, args := q.build(tx.conn.speaks(), "r."+strings.ReplaceAll(columns, ", ", ", r."))
+	b := &builder{dialect: tx.conn.speaks(), args: args, rows: 1000} // row names of the order stay apart from the condition's
 	b.WriteString(query + " ORDER BY ")
 	for _, o := range q.Order {
 		o.By.column(b, "r")
 		if o.Descending {
-			b.WriteString(" DESC")
+			b.WriteString(" DESC" + b.nulls[1])
+		} else {
+			b.WriteString(b.nulls[0])
 		}
 		b.WriteString(", ")
 	}
@@ -345,12 +321,14 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 		b.WriteString(" OFFSET ")
 		b.arg(q.Offset)
 	}
-	n, row := 0, &Resource{}
-	return tx.session.each(b.String(), b.args, func(stmt *sqlite.Stmt) error {
+	n, resource := 0, &Resource{}
+	return tx.conn.each(b.String(), b.args, func(at row) error {
 		if n++; n&1023 == 0 && tx.ctx.Err() != nil { // the client has gone
 			return tx.ctx.Err()
 		}
-		tx.session.resource(stmt, row)
-		return fn(row)
+		if err := at.resource(resource); err != nil {
+			return err
+		}
+		return fn(resource)
 	})
 }

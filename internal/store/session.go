@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -174,46 +173,63 @@ func (s *session) exec(query string, args ...any) (int64, error) {
 }
 
 // each runs a query and calls fn at each of its rows.
-func (s *session) each(query string, args []any, fn func(*sqlite.Stmt) error) error {
+func (s *session) each(query string, args []any, fn func(row) error) error {
 	stmt, err := s.take(query, args)
 	if err != nil {
 		return err
 	}
 	defer s.give(query, stmt)
+	r := &sqliteRow{s, stmt}
 	for {
 		more, err := stmt.Step()
 		if err != nil || !more {
 			return err
 		}
-		if err := fn(stmt); err != nil {
+		if err := fn(r); err != nil {
 			return err
 		}
 	}
 }
 
-// errFirst ends a query after its first row.
-var errFirst = errors.New("the first row was all that was wanted")
+func (s *session) speaks() *dialect { return &sqliteDialect }
 
-// first calls fn at the first row of a query; sql.ErrNoRows where there is none.
-func (s *session) first(query string, args []any, fn func(*sqlite.Stmt) error) error {
-	err := s.each(query, args, func(stmt *sqlite.Stmt) error {
-		if err := fn(stmt); err != nil {
-			return err
-		}
-		return errFirst
-	})
-	switch {
-	case err == nil:
-		return sql.ErrNoRows
-	case errors.Is(err, errFirst):
+// sqliteRow is the row a statement stands at.
+type sqliteRow struct {
+	s    *session
+	stmt *sqlite.Stmt
+}
+
+func (r *sqliteRow) resource(to *Resource) error {
+	stmt, s := r.stmt, r.s
+	to.ID, to.Collection, to.Type, to.Name = stmt.ColumnInt64(0), s.word(stmt, 1), s.word(stmt, 2), stmt.ColumnText(3)
+	to.Parent, to.Configuration, to.Version = stmt.ColumnInt64(4), stmt.ColumnInt64(5), stmt.ColumnInt64(9)
+	to.Low, to.High = fill(stmt, 6, to.Low), fill(stmt, 7, to.High)
+	to.Key, to.Refs, to.Links = stmt.ColumnText(8), parseRefs(s.word(stmt, 10)), nil
+	to.Body = fill(stmt, 11, to.Body)
+	return nil
+}
+
+// fill reads a column's bytes into b, or into more memory where b is too small; nil for NULL.
+func fill(stmt *sqlite.Stmt, at int, b []byte) []byte {
+	n := stmt.ColumnLen(at)
+	if n == 0 {
 		return nil
 	}
-	return err
+	if cap(b) < n {
+		b = make([]byte, n, n+n/4)
+	}
+	stmt.ColumnBytes(at, b[:n])
+	return b[:n]
 }
 
-// scan reads the columns of a row into pointers, as database/sql would. NULL is a zero value where
-// the destination has no other way to say it.
-func scan(stmt *sqlite.Stmt, dest ...any) error {
+func (r *sqliteRow) head() (Head, error) {
+	stmt, s := r.stmt, r.s
+	return Head{ID: stmt.ColumnInt64(0), Collection: s.word(stmt, 1), Type: s.word(stmt, 2), Name: stmt.ColumnText(3),
+		Parent: stmt.ColumnInt64(4), Configuration: stmt.ColumnInt64(5)}, nil
+}
+
+func (r *sqliteRow) scan(dest ...any) error {
+	stmt := r.stmt
 	for i, d := range dest {
 		null := stmt.ColumnIsNull(i)
 		switch x := d.(type) {

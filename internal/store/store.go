@@ -116,7 +116,7 @@ func (s *Store) watch(w *session) {
 		case <-tick.C:
 		}
 		var version int64
-		err := w.first("PRAGMA data_version", nil, func(stmt *sqlite.Stmt) error { version = stmt.ColumnInt64(0); return nil })
+		err := first(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) })
 		if err != nil || version != last { // when in doubt, what is remembered is looked up again
 			last = version
 			s.foreign.Add(1)
@@ -191,7 +191,7 @@ func (s *Store) View(ctx context.Context, fn func(*Tx) error) (err error) {
 			err = fmt.Errorf("ending a snapshot: %w", e)
 		}
 	}()
-	return fn(&Tx{ctx: ctx, session: r, now: s.now()})
+	return fn(&Tx{ctx: ctx, conn: r, now: s.now()})
 }
 
 // Read runs fn on a read connection without a snapshot around it: each of its statements sees the
@@ -202,7 +202,7 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 		return err
 	}
 	defer s.readers.put(r)
-	return fn(&Tx{ctx: ctx, session: r, now: s.now()})
+	return fn(&Tx{ctx: ctx, conn: r, now: s.now()})
 }
 
 // Ready reports whether the database answers.

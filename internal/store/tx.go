@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"portolan/internal/problem"
-
-	"zombiezen.com/go/sqlite"
 )
 
 // Resource is one row: the head that every resource has, and the body that its type gave.
@@ -63,7 +61,7 @@ var ErrNotFound = errors.New("no such resource")
 // must not be kept.
 type Tx struct {
 	ctx     context.Context
-	session *session
+	conn    conn
 	now     time.Time
 	writing bool
 	ids     *counters
@@ -112,53 +110,29 @@ func KeyAddr(key []byte) netip.Addr {
 }
 
 // Exec runs a statement of a room that keeps its own table and gives the number of rows it changed.
-func (tx *Tx) Exec(query string, args ...any) (int64, error) { return tx.session.exec(query, args...) }
+func (tx *Tx) Exec(query string, args ...any) (int64, error) { return tx.conn.exec(query, args...) }
 
 // QueryRow asks for one row, which Scan of the answer reads.
-func (tx *Tx) QueryRow(query string, args ...any) Row { return Row{tx.session, query, args} }
+func (tx *Tx) QueryRow(query string, args ...any) Row { return Row{tx.conn, query, args} }
 
 // Row is a question for one row.
 type Row struct {
-	session *session
-	query   string
-	args    []any
+	conn  conn
+	query string
+	args  []any
 }
 
 // Scan runs the query and reads its first row; it gives sql.ErrNoRows where there is none.
 func (r Row) Scan(dest ...any) error {
-	return r.session.first(r.query, r.args, func(stmt *sqlite.Stmt) error { return scan(stmt, dest...) })
+	return first(r.conn, r.query, r.args, func(at row) error { return at.scan(dest...) })
 }
 
 // Each runs a query and calls fn for each of its rows.
 func (tx *Tx) Each(fn func(scan func(...any) error) error, query string, args ...any) error {
-	return tx.session.each(query, args, func(stmt *sqlite.Stmt) error {
-		return fn(func(dest ...any) error { return scan(stmt, dest...) })
-	})
+	return tx.conn.each(query, args, func(at row) error { return fn(at.scan) })
 }
 
 const columns = "id, collection, type, name, parent, configuration, low, high, key, version, refs, body"
-
-// resource reads a row of the columns above into r, using the memory that r has.
-func (s *session) resource(stmt *sqlite.Stmt, r *Resource) {
-	r.ID, r.Collection, r.Type, r.Name = stmt.ColumnInt64(0), s.word(stmt, 1), s.word(stmt, 2), stmt.ColumnText(3)
-	r.Parent, r.Configuration, r.Version = stmt.ColumnInt64(4), stmt.ColumnInt64(5), stmt.ColumnInt64(9)
-	r.Low, r.High = fill(stmt, 6, r.Low), fill(stmt, 7, r.High)
-	r.Key, r.Refs, r.Links = stmt.ColumnText(8), parseRefs(s.word(stmt, 10)), nil
-	r.Body = fill(stmt, 11, r.Body)
-}
-
-// fill reads a column's bytes into b, or into more memory where b is too small; nil for NULL.
-func fill(stmt *sqlite.Stmt, at int, b []byte) []byte {
-	n := stmt.ColumnLen(at)
-	if n == 0 {
-		return nil
-	}
-	if cap(b) < n {
-		b = make([]byte, n, n+n/4)
-	}
-	stmt.ColumnBytes(at, b[:n])
-	return b[:n]
-}
 
 // Clone gives a copy that shares no memory with r.
 func (r *Resource) Clone() *Resource {
@@ -169,10 +143,9 @@ func (r *Resource) Clone() *Resource {
 
 // one reads one resource; ErrNotFound where there is none.
 func (tx *Tx) one(query string, args ...any) (r *Resource, err error) {
-	err = tx.session.first(query, args, func(stmt *sqlite.Stmt) error {
+	err = first(tx.conn, query, args, func(at row) error {
 		r = &Resource{}
-		tx.session.resource(stmt, r)
-		return nil
+		return at.resource(r)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, ErrNotFound
@@ -182,11 +155,10 @@ func (tx *Tx) one(query string, args ...any) (r *Resource, err error) {
 
 // many reads resources.
 func (tx *Tx) many(query string, args ...any) (found []*Resource, err error) {
-	err = tx.session.each(query, args, func(stmt *sqlite.Stmt) error {
+	err = tx.conn.each(query, args, func(at row) error {
 		r := &Resource{}
-		tx.session.resource(stmt, r)
 		found = append(found, r)
-		return nil
+		return at.resource(r)
 	})
 	return found, err
 }
@@ -230,19 +202,14 @@ func (tx *Tx) Get(id int64) (*Resource, error) {
 
 // Head reads the head of one resource; ErrNotFound where there is none.
 func (tx *Tx) Head(id int64) (h Head, err error) {
-	err = tx.session.first("SELECT id, collection, type, name, parent, configuration FROM resource WHERE id = ?", []any{id}, func(stmt *sqlite.Stmt) error {
-		h = tx.session.head(stmt)
-		return nil
+	err = first(tx.conn, "SELECT id, collection, type, name, parent, configuration FROM resource WHERE id = ?", []any{id}, func(at row) error {
+		h, err = at.head()
+		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return h, ErrNotFound
 	}
 	return h, err
-}
-
-func (s *session) head(stmt *sqlite.Stmt) Head {
-	return Head{ID: stmt.ColumnInt64(0), Collection: s.word(stmt, 1), Type: s.word(stmt, 2), Name: stmt.ColumnText(3),
-		Parent: stmt.ColumnInt64(4), Configuration: stmt.ColumnInt64(5)}
 }
 
 // Heads adds the heads of the given resources to known. Ids that do not exist are left out.
@@ -270,10 +237,10 @@ func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
 		}
 		query := "SELECT id, collection, type, name, parent, configuration FROM resource WHERE id IN (?" +
 			strings.Repeat(",?", width-1) + ")"
-		err := tx.session.each(query, args, func(stmt *sqlite.Stmt) error {
-			h := tx.session.head(stmt)
+		err := tx.conn.each(query, args, func(at row) error {
+			h, err := at.head()
 			known[h.ID] = h
-			return nil
+			return err
 		})
 		if err != nil {
 			return err

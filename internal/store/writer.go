@@ -7,8 +7,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"time"
-
-	"zombiezen.com/go/sqlite"
 )
 
 // Author is who makes a change and what they say of it.
@@ -188,7 +186,7 @@ func (s *Store) alone(w *session, j *job, ids *counters) error {
 }
 
 func (s *Store) tx(w *session, j *job, ids *counters) *Tx {
-	return &Tx{ctx: context.WithoutCancel(j.ctx), session: w, now: s.now(), ids: ids, author: j.author, writing: true}
+	return &Tx{ctx: context.WithoutCancel(j.ctx), conn: w, now: s.now(), ids: ids, author: j.author, writing: true}
 }
 
 // run runs one job in a savepoint. Its own failure goes into the job; an error it gives is one of
@@ -251,8 +249,13 @@ func (s *Store) counters(w *session) (counters, error) {
 		return s.given, nil
 	}
 	c := counters{resource: firstResource - 1}
-	err := w.each("SELECT name, value FROM counter", nil, func(stmt *sqlite.Stmt) error {
-		switch value := stmt.ColumnInt64(1); stmt.ColumnText(0) {
+	err := w.each("SELECT name, value FROM counter", nil, func(r row) error {
+		var name string
+		var value int64
+		if err := r.scan(&name, &value); err != nil {
+			return err
+		}
+		switch name {
 		case "resource":
 			c.resource = value
 		case "txn":

@@ -1,0 +1,48 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+)
+
+// conn is a connection in a snapshot or a transaction, of either database. Statements have ?
+// placeholders.
+type conn interface {
+	// exec runs a statement and gives the number of rows it changed.
+	exec(query string, args ...any) (int64, error)
+	// each runs a query and calls fn at each of its rows.
+	each(query string, args []any, fn func(row) error) error
+	// speaks is the database's dialect.
+	speaks() *dialect
+}
+
+// row is a row of an answer, good until the next one.
+type row interface {
+	// scan reads the columns into pointers. NULL is a zero value where a destination has no other
+	// way to say it.
+	scan(dest ...any) error
+	// resource reads the columns of resources into r, using the memory that r has.
+	resource(r *Resource) error
+	// head reads the columns of heads.
+	head() (Head, error)
+}
+
+// errFirst ends a query after its first row.
+var errFirst = errors.New("the first row was all that was wanted")
+
+// first calls fn at the first row of a query; sql.ErrNoRows where there is none.
+func first(c conn, query string, args []any, fn func(row) error) error {
+	err := c.each(query, args, func(r row) error {
+		if err := fn(r); err != nil {
+			return err
+		}
+		return errFirst
+	})
+	switch {
+	case err == nil:
+		return sql.ErrNoRows
+	case errors.Is(err, errFirst):
+		return nil
+	}
+	return err
+}

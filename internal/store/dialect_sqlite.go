@@ -1,0 +1,68 @@
+package store
+
+import (
+	"strconv"
+	"strings"
+)
+
+// path gives a JSON path as SQLite writes one.
+func path(steps []string) string {
+	var b strings.Builder
+	b.WriteByte('$')
+	for _, step := range steps {
+		b.WriteString("." + strconv.Quote(step))
+	}
+	return b.String()
+}
+
+var sqliteDialect = dialect{
+	member: func(b *builder, row string, f Field) {
+		b.WriteString("json_extract(" + row + ".body, ")
+		// Paths of declared fields are constants, so that the statement is one and can use an index;
+		// a member name that a client chose is an argument.
+		if plain(f.Path) {
+			b.WriteString("'" + path(f.Path) + "'")
+		} else {
+			b.arg(path(f.Path))
+		}
+		b.WriteByte(')')
+	},
+	position: func(b *builder, column func(), text string) {
+		b.WriteString("instr(")
+		column()
+		b.WriteString(", ")
+		b.arg(text)
+		b.WriteString(") > 0")
+	},
+	front: func(b *builder, column func(), text string) {
+		b.WriteString("substr(")
+		column()
+		b.WriteString(", 1, length(")
+		b.arg(text)
+		b.WriteString(")) = ")
+		b.arg(text)
+	},
+	back: func(b *builder, column func(), text string) {
+		b.WriteString("substr(")
+		column()
+		b.WriteString(", -length(")
+		b.arg(text)
+		b.WriteString(")) = ")
+		b.arg(text)
+	},
+	truth: func(v bool) any { // json_extract gives 1 and 0
+		if v {
+			return 1
+		}
+		return 0
+	},
+	size: func(b *builder, text func()) {
+		b.WriteString("CASE WHEN instr(")
+		text()
+		b.WriteString(", '/') > 0 THEN CAST(substr(")
+		text()
+		b.WriteString(", instr(")
+		text()
+		b.WriteString(", '/') + 1) AS INTEGER) END")
+	},
+}
