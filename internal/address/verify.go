@@ -39,7 +39,7 @@ func Verify(tx *store.Tx, api *resource.API) (faults []string, err error) {
 }
 
 // none reports every row of a query as a fault: the query gives a number and a text.
-func (v *verifier) none(format, query string) error {
+func (v *verifier) none(format, query string, args ...any) error {
 	return v.tx.Each(func(scan func(...any) error) error {
 		var id int64
 		var text string
@@ -48,21 +48,16 @@ func (v *verifier) none(format, query string) error {
 		}
 		v.fault(format, id, text)
 		return nil
-	}, query)
+	}, query, args...)
 }
 
-// database asks SQLite to check itself.
+// database asks the database to check itself.
 func (v *verifier) database() error {
-	return v.tx.Each(func(scan func(...any) error) error {
-		var text string
-		if err := scan(&text); err != nil {
-			return err
-		}
-		if text != "ok" {
-			v.fault("the database file is damaged: %s", text)
-		}
-		return nil
-	}, "PRAGMA integrity_check(20)")
+	damage, err := v.tx.Damage()
+	for _, text := range damage {
+		v.fault("the database is damaged: %s", text)
+	}
+	return err
 }
 
 // resources checks that every row is of a declared type, can be read, and lies below a parent that
@@ -215,15 +210,23 @@ func (v *verifier) names() error {
 
 // history checks that every change belongs to a transaction and every number is one given out.
 func (v *verifier) history() error {
-	for _, check := range [][2]string{
-		{"change %d belongs to transaction %s, which does not have it", "SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL OR c.seq < t.first OR c.seq > t.last"},
-		{"transaction %d, %s, changed nothing", "SELECT id, operation FROM txn WHERE last < first"},
-		{"resource %d, of type %s, has a number that was never given out", "SELECT id, type FROM resource WHERE id > coalesce((SELECT value FROM counter WHERE name = 'resource'), 0)"},
-		{"transaction %d, %s, has a number that was never given out", "SELECT id, operation FROM txn WHERE id > coalesce((SELECT value FROM counter WHERE name = 'txn'), 0)"},
+	for _, check := range [][3]string{
+		{"change %d belongs to transaction %s, which does not have it", "SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL OR c.seq < t.first OR c.seq > t.last", ""},
+		{"transaction %d, %s, changed nothing", "SELECT id, operation FROM txn WHERE last < first", ""},
+		{"resource %d, of type %s, has a number that was never given out", "SELECT id, type FROM resource WHERE id > ?", "resource"},
+		{"transaction %d, %s, has a number that was never given out", "SELECT id, operation FROM txn WHERE id > ?", "txn"},
 		{"resource %d, of type %s, is not what the history says it is", "SELECT r.id, r.type FROM resource r WHERE r.collection <> 'sessions' AND NOT EXISTS" +
-			" (SELECT 1 FROM change c WHERE c.resource = r.id AND c.txn = r.version AND c.after IS NOT NULL)"},
+			" (SELECT 1 FROM change c WHERE c.resource = r.id AND c.txn = r.version AND c.after IS NOT NULL)", ""},
 	} {
-		if err := v.none(check[0], check[1]); err != nil {
+		var args []any
+		if check[2] != "" {
+			mark, err := v.tx.Mark(check[2])
+			if err != nil {
+				return err
+			}
+			args = append(args, mark)
+		}
+		if err := v.none(check[0], check[1], args...); err != nil {
 			return err
 		}
 	}

@@ -152,6 +152,9 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 		if raw[0] != '{' {
 			return nil, fmt.Errorf("must be an object")
 		}
+		if bytes.Contains(raw, []byte(`\u0000`)) {
+			return nil, fmt.Errorf("holds a NUL character")
+		}
 		var b bytes.Buffer
 		if err := json.Compact(&b, raw); err != nil {
 			return nil, err
@@ -244,6 +247,9 @@ func (f *Field) parseText(text string) (any, error) {
 	return text, nil
 }
 
+// isControl are the control characters that no value has; lines and tabs it may.
+func isControl(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+
 func (f *Field) parseMap(raw json.RawMessage) (any, error) {
 	var loose map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(raw))
@@ -253,12 +259,15 @@ func (f *Field) parseMap(raw json.RawMessage) (any, error) {
 	}
 	values := make(map[string]string, len(loose))
 	for name, value := range loose {
-		if name == "" || len(name) > f.MaxLength {
-			return nil, fmt.Errorf("has a member whose name is empty or over %d bytes", f.MaxLength)
+		if name == "" || len(name) > f.MaxLength || strings.ContainsFunc(name, isControl) {
+			return nil, fmt.Errorf("has a member whose name is empty, over %d bytes or with a control character", f.MaxLength)
 		}
 		switch x := value.(type) {
 		case nil:
 		case string:
+			if strings.ContainsFunc(x, isControl) {
+				return nil, fmt.Errorf("member %q holds a control character", name)
+			}
 			values[name] = x
 		case bool, json.Number:
 			values[name] = fmt.Sprint(x)

@@ -462,7 +462,7 @@ func TestManagerRestartsUnderAnAgent(t *testing.T) {
 	}
 	door := free.Addr().String()
 	_ = free.Close()
-	options := Options{Data: data, Listen: "127.0.0.1:0", CheckinListen: door, AdminPassword: adminPassword, Version: "test",
+	options := Options{Data: data, Database: databaseFor(t, data), Listen: "127.0.0.1:0", CheckinListen: door, AdminPassword: adminPassword, Version: "test",
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Interval: time.Second}
 	first, err := Start(context.Background(), options)
 	if err != nil {

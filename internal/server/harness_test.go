@@ -8,12 +8,53 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"portolan/internal/identity"
+	"portolan/internal/pgtest"
 )
+
+// onPostgres in the environment makes every manager under test keep its data in PostgreSQL.
+const onPostgres = "PORTOLAN_TEST_ON_POSTGRES"
+
+// databases are the databases of data directories, so that a manager that is started again finds its own.
+var databases sync.Map
+
+// databaseFor gives the database that stands for a data directory; empty means SQLite in it.
+func databaseFor(t *testing.T, data string) string {
+	t.Helper()
+	if os.Getenv(onPostgres) == "" {
+		return ""
+	}
+	if url, ok := databases.Load(data); ok {
+		return url.(string)
+	}
+	url := pgtest.URL(t)
+	databases.Store(data, url)
+	return url
+}
+
+// Everything in this package holds on PostgreSQL, too: the same tests run once more, in a process of
+// their own.
+func TestOnPostgreSQL(t *testing.T) {
+	if os.Getenv(onPostgres) != "" {
+		t.Skip("this is that run")
+	}
+	pgtest.URL(t) // skips, or fails, where there is no server to be had
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.count=1")
+	c.Env = append(os.Environ(), onPostgres+"=yes")
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 
 const adminPassword = "correct horse battery"
 
@@ -32,6 +73,7 @@ func startManager(t *testing.T, change ...func(*Options)) *manager {
 	for _, f := range change {
 		f(&o)
 	}
+	o.Database = databaseFor(t, o.Data)
 	started, err := Start(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)

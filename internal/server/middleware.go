@@ -7,7 +7,10 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
+
+	"portolan/internal/problem"
 
 	"github.com/klauspost/compress/gzhttp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -100,9 +103,24 @@ func (m *Manager) safely(w *recorder, r *http.Request, handle func(w http.Respon
 		}
 		m.fail(w, r, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 	}()
-	if err := handle(w, r); err != nil {
+	err := refuseNUL(r)
+	if err == nil {
+		err = handle(w, r)
+	}
+	if err != nil {
 		m.fail(w, r, err)
 	}
+}
+
+// refuseNUL refuses a NUL character in a path or a query: nothing that is kept has one.
+func refuseNUL(r *http.Request) error {
+	if strings.ContainsRune(r.URL.Path, 0) {
+		return problem.NotFound("there is nothing at a path with a NUL character")
+	}
+	if strings.Contains(r.URL.RawQuery, "%00") {
+		return problem.New(http.StatusBadRequest, "InvalidQueryParameter", "the query string holds a NUL character")
+	}
+	return nil
 }
 
 // compressed wraps a handler so that its answers are compressed with zstd or gzip when asked for.

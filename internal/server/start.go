@@ -31,6 +31,8 @@ import (
 type Options struct {
 	// Data is the data directory.
 	Data string
+	// Database is the URL of a PostgreSQL; empty means SQLite in Data.
+	Database string
 	// Listen is where the APIs are served, CheckinListen where service points check in.
 	Listen, CheckinListen string
 	// PublicURL is the address of the check-in door as service points reach it; empty means
@@ -99,7 +101,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m := &Manager{options: o, log: o.Log, registry: prometheus.NewRegistry(), failed: make(chan error, 2)}
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if m.Store, err = store.Open(store.Options{Dir: o.Data, Exclusive: true, Now: o.Now}); err != nil {
+	if m.Store, err = store.Open(store.Options{Dir: o.Data, Database: o.Database, Exclusive: true, Now: o.Now}); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -12,6 +12,10 @@ type conn interface {
 	exec(query string, args ...any) (int64, error)
 	// each runs a query and calls fn at each of its rows.
 	each(query string, args []any, fn func(row) error) error
+	// damage lists what the database finds wrong with itself.
+	damage() ([]string, error)
+	// mark is a number that no number given out of that kind is above.
+	mark(kind string) (int64, error)
 	// speaks is the database's dialect.
 	speaks() *dialect
 }
@@ -46,3 +50,9 @@ func first(c conn, query string, args []any, fn func(row) error) error {
 	}
 	return err
 }
+
+// Damage lists what the database finds wrong with itself.
+func (tx *Tx) Damage() ([]string, error) { return tx.conn.damage() }
+
+// Mark gives a number that no number given out is above; kind is resource, txn or change.
+func (tx *Tx) Mark(kind string) (int64, error) { return tx.conn.mark(kind) }

@@ -24,12 +24,11 @@ func (tx *Tx) Describe(operation, summary string) (first bool) {
 func (tx *Tx) Summarize(summary string) { tx.summary = summary }
 
 // number is the transaction's number, taken at its first change.
-func (tx *Tx) number() int64 {
+func (tx *Tx) number() (n int64, err error) {
 	if tx.txn == 0 {
-		tx.ids.txn++
-		tx.txn = tx.ids.txn
+		tx.txn, err = tx.ids.nextTxn()
 	}
-	return tx.txn
+	return tx.txn, err
 }
 
 // encodeImage writes a resource as the history keeps it: its row as JSON, the body last. The body is
@@ -64,13 +63,19 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 	if err != nil {
 		return err
 	}
-	tx.ids.change++
+	if tx.last, err = tx.ids.nextChange(); err != nil {
+		return err
+	}
+	number, err := tx.number()
+	if err != nil {
+		return err
+	}
 	if _, err := tx.Exec("INSERT INTO change (seq, txn, resource, operation, before, after) VALUES (?,?,?,?,?,?)",
-		tx.ids.change, tx.number(), r.ID, operation, old, young); err != nil {
+		tx.last, number, r.ID, operation, old, young); err != nil {
 		return fmt.Errorf("recording a change: %w", err)
 	}
 	if tx.first == 0 {
-		tx.first = tx.ids.change
+		tx.first = tx.last
 	}
 	_ = tx.Describe(operation, operation) // where nobody has said it better
 	return nil
@@ -102,7 +107,7 @@ func (tx *Tx) writeHistory() error {
 		return err
 	}
 	if _, err := tx.Exec("INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES (?,?,?,?,?,?,?)",
-		tx.txn, tx.now.UnixMilli(), tx.author.User, tx.operation, tx.first, tx.ids.change, string(body)); err != nil {
+		tx.txn, tx.now.UnixMilli(), tx.author.User, tx.operation, tx.first, tx.last, string(body)); err != nil {
 		return fmt.Errorf("writing the history: %w", err)
 	}
 	return nil

@@ -191,6 +191,23 @@ func (s *session) each(query string, args []any, fn func(row) error) error {
 	}
 }
 
+func (s *session) damage() (faults []string, err error) {
+	err = s.each("PRAGMA integrity_check(20)", nil, func(r row) error {
+		var text string
+		err := r.scan(&text)
+		if text != "ok" {
+			faults = append(faults, text)
+		}
+		return err
+	})
+	return faults, err
+}
+
+func (s *session) mark(kind string) (value int64, err error) {
+	err = s.each("SELECT value FROM counter WHERE name = ?", []any{kind}, func(r row) error { return r.scan(&value) })
+	return value, err
+}
+
 func (s *session) speaks() *dialect { return &sqliteDialect }
 
 // sqliteRow is the row a statement stands at.

@@ -18,6 +18,8 @@ import (
 type Options struct {
 	// Dir is the data directory; it is made when missing. The database is portolan.db in it.
 	Dir string
+	// Database is the URL of a PostgreSQL; empty means SQLite in Dir.
+	Database string
 	// Exclusive takes the directory's lock: a manager has it while it serves, tools do not.
 	Exclusive bool
 	// Readers is how many read connections there may be; 0 means 8.
@@ -28,6 +30,8 @@ type Options struct {
 
 // Store is one database. It is safe for concurrent use.
 type Store struct {
+	// pg is the database where it is PostgreSQL; what follows, but for now, is SQLite's.
+	pg      *postgres
 	now     func() time.Time
 	readers *pool
 	jobs    chan *job
@@ -58,6 +62,13 @@ func Open(o Options) (*Store, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Database != "" {
+		pg, err := openPostgres(context.Background(), o.Database, o.Readers)
+		if err != nil {
+			return nil, err
+		}
+		return &Store{pg: pg, now: o.Now}, nil
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
@@ -157,6 +168,10 @@ func (s *Store) touched(topics []string) {
 
 // Close waits for the updates already queued, then closes the database.
 func (s *Store) Close() error {
+	if s.pg != nil {
+		s.pg.pool.Close()
+		return nil
+	}
 	close(s.stop)
 	<-s.stopped
 	if s.watched != nil {
@@ -178,6 +193,9 @@ func (s *Store) Now() time.Time { return s.now() }
 
 // View runs fn on one consistent snapshot. It takes no lock that a writer would wait for.
 func (s *Store) View(ctx context.Context, fn func(*Tx) error) (err error) {
+	if s.pg != nil {
+		return unreachable(s.pg.view(ctx, func(c conn) error { return fn(&Tx{ctx: ctx, conn: c, now: s.now()}) }))
+	}
 	r, err := s.readers.take(ctx)
 	if err != nil {
 		return err
@@ -197,6 +215,9 @@ func (s *Store) View(ctx context.Context, fn func(*Tx) error) (err error) {
 // Read runs fn on a read connection without a snapshot around it: each of its statements sees the
 // latest commit. For one statement that is the same and costs half.
 func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
+	if s.pg != nil {
+		return s.View(ctx, fn)
+	}
 	r, err := s.readers.take(ctx)
 	if err != nil {
 		return err

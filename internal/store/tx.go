@@ -64,14 +64,14 @@ type Tx struct {
 	conn    conn
 	now     time.Time
 	writing bool
-	ids     *counters
+	ids     numbers
 	author  Author
 	// txn is the number of this job's transaction, 0 until it first changes a resource.
 	txn       int64
 	operation string
 	summary   string
-	// first is the number of this job's first change in the history, 0 until there is one.
-	first int64
+	// first and last are the numbers of this job's changes in the history, 0 until there is one.
+	first, last int64
 	// topics are what this job touched, for Store.Revision.
 	topics []string
 }
@@ -279,7 +279,7 @@ func (tx *Tx) ByKey(configuration int64, key string) ([]*Resource, error) {
 
 // ByName reads the resources of a collection with that name below a parent; parent 0 means any.
 func (tx *Tx) ByName(collection string, parent int64, name string) ([]*Resource, error) {
-	return tx.many("SELECT "+columns+" FROM resource WHERE name = ? AND collection = ? AND (? = 0 OR parent = ?) ORDER BY id",
+	return tx.many("SELECT "+columns+" FROM resource WHERE name = ? AND collection = ? AND (CAST(? AS BIGINT) = 0 OR parent = ?) ORDER BY id",
 		name, collection, parent, parent)
 }
 
@@ -337,16 +337,19 @@ func null(text string) any {
 }
 
 // Insert writes a new resource, taking an id where it has none, and records it in the history.
-func (tx *Tx) Insert(r *Resource) error {
+func (tx *Tx) Insert(r *Resource) (err error) {
 	if err := tx.mustWrite(); err != nil {
 		return err
 	}
 	if r.ID == 0 {
-		tx.ids.resource++
-		r.ID = tx.ids.resource
+		if r.ID, err = tx.ids.nextResource(); err != nil {
+			return err
+		}
 	}
 	tx.Touch(r.Collection)
-	r.Version = tx.number()
+	if r.Version, err = tx.number(); err != nil {
+		return err
+	}
 	if _, err := tx.Exec("INSERT INTO resource ("+columns+") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
 		r.ID, r.Collection, r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version,
 		formatRefs(r.Refs), string(r.Body)); err != nil {
@@ -360,12 +363,14 @@ func (tx *Tx) Insert(r *Resource) error {
 
 // Replace writes a resource anew over old, as it was read in this transaction. Links is the whole
 // set of its links: what is not in it goes.
-func (tx *Tx) Replace(old, r *Resource) error {
+func (tx *Tx) Replace(old, r *Resource) (err error) {
 	if err := tx.mustWrite(); err != nil {
 		return err
 	}
 	tx.Touch(r.Collection)
-	r.Version = tx.number()
+	if r.Version, err = tx.number(); err != nil {
+		return err
+	}
 	if _, err := tx.Exec("UPDATE resource SET type=?, name=?, parent=?, configuration=?, low=?, high=?, key=?, version=?, refs=?, body=? WHERE id=?",
 		r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version, formatRefs(r.Refs),
 		string(r.Body), r.ID); err != nil {

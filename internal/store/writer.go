@@ -45,6 +45,15 @@ var errStopped = errors.New("the store is closing")
 // Update runs fn in a transaction and commits it. If fn changed resources, a transaction of the
 // history with the author is written with it. If fn fails nothing is kept and its error is given.
 func (s *Store) Update(ctx context.Context, author Author, fn func(*Tx) error) error {
+	if s.pg != nil {
+		return unreachable(s.pg.update(ctx, func(c conn) error {
+			tx := &Tx{ctx: ctx, conn: c, now: s.now(), ids: &sequences{s.pg, c}, author: author, writing: true}
+			if err := fn(tx); err != nil {
+				return err
+			}
+			return tx.writeHistory()
+		}))
+	}
 	j := &job{ctx: ctx, author: author, fn: fn, done: make(chan struct{})}
 	select {
 	case <-s.stop:
@@ -234,6 +243,27 @@ func guard(tx *Tx, fn func(*Tx) error) (err error) {
 type counters struct {
 	resource, txn, change int64
 }
+
+// numbers gives out the numbers of resources, transactions and changes.
+type numbers interface {
+	nextResource() (int64, error)
+	nextTxn() (int64, error)
+	nextChange() (int64, error)
+}
+
+func (c *counters) nextResource() (int64, error) { c.resource++; return c.resource, nil }
+func (c *counters) nextTxn() (int64, error)      { c.txn++; return c.txn, nil }
+func (c *counters) nextChange() (int64, error)   { c.change++; return c.change, nil }
+
+// sequences give out PostgreSQL's numbers.
+type sequences struct {
+	p *postgres
+	c conn
+}
+
+func (s *sequences) nextResource() (int64, error) { return s.p.number(s.c, "resource") }
+func (s *sequences) nextTxn() (int64, error)      { return s.p.number(s.c, "txn") }
+func (s *sequences) nextChange() (int64, error)   { return s.p.number(s.c, "change") }
 
 // firstResource is the first id of user data (reference/address-manager-behaviour.md); step is how
 // far the mark is moved at a time.

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+)
+
+var postgresDialect = dialect{
+	member: func(b *builder, row string, f Field) {
+		b.WriteString("(" + row + ".body::json #>> ")
+		if plain(f.Path) {
+			b.WriteString("'{" + strings.Join(f.Path, ",") + "}'")
+		} else {
+			b.WriteString("string_to_array(")
+			b.arg(strings.Join(f.Path, "\x1f"))
+			b.WriteString(", chr(31))")
+		}
+		b.WriteByte(')')
+		switch f.Kind {
+		case Number:
+			b.WriteString("::numeric")
+		case Text:
+			b.WriteString(` COLLATE "C"`)
+		}
+	},
+	position: func(b *builder, column func(), text string) {
+		b.WriteString("position(")
+		b.arg(text)
+		b.WriteString(" IN ")
+		column()
+		b.WriteString(") > 0")
+	},
+	front: func(b *builder, column func(), text string) {
+		b.WriteString("starts_with(")
+		column()
+		b.WriteString(", ")
+		b.arg(text)
+		b.WriteString(")")
+	},
+	back: func(b *builder, column func(), text string) {
+		b.WriteString("right(")
+		column()
+		b.WriteString(", length(")
+		b.arg(text)
+		b.WriteString(")) = ")
+		b.arg(text)
+	},
+	nulls: [2]string{" NULLS FIRST", " NULLS LAST"},
+	truth: func(v bool) any { return strconv.FormatBool(v) },
+	size: func(b *builder, text func()) {
+		b.WriteString("CASE WHEN position('/' IN ")
+		text()
+		b.WriteString(") > 0 THEN split_part(")
+		text()
+		b.WriteString(", '/', 2)::bigint END")
+	},
+}
+
+// placeholders remembers statements with their ? as $1, $2 and so on.
+type placeholders struct {
+	mu    sync.RWMutex
+	known map[string]string
+}
+
+func (p *placeholders) of(query string) string {
+	p.mu.RLock()
+	text, ok := p.known[query]
+	p.mu.RUnlock()
+	if ok {
+		return text
+	}
+	var b strings.Builder
+	n, quoted := 0, false
+	for i := range len(query) {
+		switch c := query[i]; {
+		case c == '\'':
+			quoted = !quoted
+			b.WriteByte(c)
+		case c == '?' && !quoted:
+			n++
+			b.WriteString("$" + strconv.Itoa(n))
+		default:
+			b.WriteByte(c)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known == nil || len(p.known) > 4*maxStatements {
+		p.known = map[string]string{}
+	}
+	p.known[query] = b.String()
+	return b.String()
+}

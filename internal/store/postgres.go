@@ -1,0 +1,296 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"portolan/internal/problem"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// postgres is a store in PostgreSQL. Any number of managers may share it: what is in memory is nobody
+// else's business. Reads are snapshots that take no lock; an update is a serialisable transaction,
+// retried inside the request's time when it met another one.
+type postgres struct {
+	pool  *pgxpool.Pool
+	texts placeholders
+	mu    sync.Mutex
+	// blocks are the numbers reserved and not yet given out, by sequence; guarded by mu.
+	blocks map[string]*block
+}
+
+type block struct{ next, end int64 }
+
+// sequenceStep is by how much the sequences of numbers go on (migrations/postgres).
+const sequenceStep = 256
+
+func openPostgres(ctx context.Context, url string, readers int) (*postgres, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New("the database's URL cannot be read") // not repeated: it may hold a password
+	}
+	config.MaxConns = int32(2 * readers)
+	config.ConnConfig.RuntimeParams["application_name"] = "portolan"
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the database: %w", err)
+	}
+	p := &postgres{pool: pool, blocks: map[string]*block{}}
+	if err := p.migrate(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// migrationLock is the advisory lock under which one manager at a time migrates.
+const migrationLock = 0x706f72746f6c616e // "portolan"
+
+// migrate brings the schema up to date, each migration in a transaction that records its number.
+func (p *postgres) migrate(ctx context.Context) error {
+	files, err := fs.Glob(migrations, "migrations/postgres/*.sql")
+	if err != nil {
+		return err
+	}
+	return pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
+			return fmt.Errorf("locking the schema: %w", err)
+		}
+		if _, err := tx.Exec(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)"); err != nil {
+			return fmt.Errorf("reading the schema version: %w", err)
+		}
+		var version int
+		if err := tx.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM schema_version").Scan(&version); err != nil {
+			return fmt.Errorf("reading the schema version: %w", err)
+		}
+		if version > len(files) {
+			return fmt.Errorf("the database has schema version %d, newer than this binary's %d: use a newer portolan", version, len(files))
+		}
+		for i := version; i < len(files); i++ {
+			script, err := fs.ReadFile(migrations, files[i])
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, string(script)); err != nil {
+				return fmt.Errorf("migration %s: %w", files[i], err)
+			}
+			if _, err := tx.Exec(ctx, "INSERT INTO schema_version (version) VALUES ($1)", i+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// view runs fn in a snapshot.
+func (p *postgres) view(ctx context.Context, fn func(conn) error) error {
+	return pgx.BeginTxFunc(ctx, p.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		return fn(&pgConn{ctx, tx, p})
+	})
+}
+
+// update runs fn in a serialisable transaction, again and again while it collides with others and the
+// context lives.
+func (p *postgres) update(ctx context.Context, fn func(conn) error) error {
+	for attempt := 0; ; attempt++ {
+		err := pgx.BeginTxFunc(ctx, p.pool, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(tx pgx.Tx) error {
+			return safely(func() error { return fn(&pgConn{ctx, tx, p}) })
+		})
+		if err == nil || !collided(err) {
+			return err
+		}
+		wait := time.Duration(1<<min(attempt, 6)) * time.Millisecond
+		timer := time.NewTimer(wait/2 + rand.N(wait)) //nolint:gosec // jitter needs no secrecy
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// safely turns a panic into an error.
+func safely(fn func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic in a transaction: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return fn()
+}
+
+// collided reports whether a transaction failed because of another one: serialization_failure or
+// deadlock_detected. A unique index that another one was faster at is such a failure, too: the rules
+// will say what is in the way.
+func collided(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
+}
+
+// number gives the next number of a sequence; they are reserved many at a time.
+func (p *postgres) number(c conn, sequence string) (int64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := p.blocks[sequence]
+	if b == nil || b.next == b.end {
+		var first int64
+		err := c.each("SELECT nextval('number_"+sequence+"')", nil, func(r row) error { return r.scan(&first) })
+		if err != nil {
+			return 0, err
+		}
+		b = &block{first, first + sequenceStep}
+		p.blocks[sequence] = b
+	}
+	b.next++
+	return b.next - 1, nil
+}
+
+// pgConn is a connection in a transaction.
+type pgConn struct {
+	ctx context.Context
+	tx  pgx.Tx
+	p   *postgres
+}
+
+// damage is empty: PostgreSQL checks its pages as it reads them, where it is set to.
+func (c *pgConn) damage() ([]string, error) { return nil, nil }
+
+func (c *pgConn) mark(kind string) (value int64, err error) {
+	err = c.each("SELECT last_value FROM number_"+kind, nil, func(r row) error { return r.scan(&value) })
+	return value + sequenceStep - 1, err
+}
+
+func (c *pgConn) speaks() *dialect { return &postgresDialect }
+
+func (c *pgConn) exec(query string, args ...any) (int64, error) {
+	tag, err := c.tx.Exec(c.ctx, c.p.texts.of(query), args...)
+	return tag.RowsAffected(), err
+}
+
+// each reads the whole answer before it calls fn, because fn may ask something else on the same
+// connection.
+func (c *pgConn) each(query string, args []any, fn func(row) error) error {
+	rows, err := c.tx.Query(c.ctx, c.p.texts.of(query), args...)
+	if err != nil {
+		return err
+	}
+	var all [][]any
+	for rows.Next() {
+		values, err := rows.Values()
+		if err != nil {
+			rows.Close()
+			return err
+		}
+		all = append(all, values)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, values := range all {
+		if err := fn(pgRow(values)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pgRow is the values of a row.
+type pgRow []any
+
+func (r pgRow) scan(dest ...any) error {
+	if len(dest) != len(r) {
+		return fmt.Errorf("%d columns are read into %d places", len(r), len(dest))
+	}
+	for i, d := range dest {
+		text, isText := r[i].(string)
+		if data, ok := r[i].([]byte); ok {
+			text, isText = string(data), true
+		}
+		number, truth := integer(r[i])
+		switch x := d.(type) {
+		case *string:
+			*x = text
+		case *int64:
+			*x = number
+		case *int:
+			*x = int(number)
+		case *bool:
+			*x = truth || text == "true" || text == "1"
+		case *[]byte:
+			*x = nil
+			if isText {
+				*x = []byte(text)
+			}
+		case *sql.NullString:
+			*x = sql.NullString{String: text, Valid: isText}
+		case *sql.NullBool:
+			*x = sql.NullBool{Bool: truth || text == "true", Valid: r[i] != nil}
+		default:
+			return fmt.Errorf("column %d is read into a %T", i, d)
+		}
+	}
+	return nil
+}
+
+// integer gives a value as a number and as a truth.
+func integer(v any) (int64, bool) {
+	switch x := v.(type) {
+	case int64:
+		return x, x != 0
+	case int32:
+		return int64(x), x != 0
+	case int16:
+		return int64(x), x != 0
+	case bool:
+		if x {
+			return 1, true
+		}
+	case string:
+		n, err := strconv.ParseInt(x, 10, 64)
+		return n, err == nil && n != 0
+	}
+	return 0, false
+}
+
+func (r pgRow) resource(to *Resource) error {
+	var refs string
+	var low, high, body []byte
+	err := r.scan(&to.ID, &to.Collection, &to.Type, &to.Name, &to.Parent, &to.Configuration, &low, &high, &to.Key, &to.Version, &refs, &body)
+	to.Low, to.High, to.Body, to.Refs, to.Links = low, high, body, parseRefs(refs), nil
+	return err
+}
+
+func (r pgRow) head() (h Head, err error) {
+	err = r.scan(&h.ID, &h.Collection, &h.Type, &h.Name, &h.Parent, &h.Configuration)
+	return h, err
+}
+
+// unreachable words a failure of the connection as 503 DatabaseUnavailable; other errors pass.
+func unreachable(err error) error {
+	var e *pgconn.PgError
+	var dial *pgconn.ConnectError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e) && (strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "57P") || e.Code == "53300"):
+	case errors.As(err, &dial), pgconn.SafeToRetry(err), errors.Is(err, pgx.ErrTxClosed):
+	default:
+		return err
+	}
+	p := problem.New(503, "DatabaseUnavailable", "the database cannot be reached just now; try again")
+	p.Err = err
+	return p
+}
