@@ -18,16 +18,22 @@ import (
 // manager is `portolan serve` as its own process.
 type manager struct {
 	t          *testing.T
-	data       string
+	dir        string
+	where      []string // --data DIR or --database URL
 	api, door  string
 	token      string
 	process    *process
 	generation int
 }
 
-func serve(t *testing.T) *manager {
+// serve starts a manager on SQLite or, where a URL is given, on PostgreSQL.
+func serve(t *testing.T, database string) *manager {
 	t.Helper()
-	m := &manager{t: t, data: filepath.Join(t.TempDir(), "data")}
+	m := &manager{t: t, dir: t.TempDir()}
+	m.where = []string{"--data", filepath.Join(m.dir, "data")}
+	if database != "" {
+		m.where = []string{"--database", database}
+	}
 	var err error
 	if m.api, err = freePort(); err != nil {
 		t.Fatal(err)
@@ -37,7 +43,7 @@ func serve(t *testing.T) *manager {
 	}
 	m.start()
 	t.Cleanup(func() { _ = m.process.signal(syscall.SIGKILL) })
-	m.token = m.portolan("token", "create", "--data", m.data, "--name", "test")
+	m.token = m.portolan(append([]string{"token", "create", "--name", "test"}, m.where...)...)
 	return m
 }
 
@@ -45,9 +51,9 @@ func (m *manager) start() {
 	m.t.Helper()
 	m.generation++
 	var err error
-	output := filepath.Join(filepath.Dir(m.data), fmt.Sprintf("manager-%d.out", m.generation))
+	output := filepath.Join(m.dir, fmt.Sprintf("manager-%d.out", m.generation))
 	m.process, err = launch(output, append(os.Environ(), "PORTOLAN_ADMIN_PASSWORD=a-long-password"), "",
-		binary, "serve", "--data", m.data, "--listen", m.api, "--checkin-listen", m.door)
+		append([]string{binary, "serve", "--listen", m.api, "--checkin-listen", m.door}, m.where...)...)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -67,6 +73,9 @@ func (m *manager) portolan(args ...string) string {
 	}
 	return strings.TrimSpace(string(out))
 }
+
+// check runs portolan check on the manager's data.
+func (m *manager) check() string { return m.portolan(append([]string{"check"}, m.where...)...) }
 
 func (m *manager) call(method, path, body string) (int, string, error) {
 	return call(context.Background(), method, "http://"+m.api+"/api/v2"+path, m.token, body)
@@ -88,7 +97,7 @@ func (m *manager) id(path, body string) string {
 // The manager is killed in the middle of 1,000 concurrent creates. Every acknowledged one is there,
 // none is half there, and nothing is wrong with the data.
 func TestKillDuringCreates(t *testing.T) {
-	m := serve(t)
+	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"main"}`)
 	block := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	view := m.id("/configurations/"+configuration+"/views", `{"name":"v"}`)
@@ -130,7 +139,7 @@ func TestKillDuringCreates(t *testing.T) {
 		<-kill
 		_ = m.process.signal(syscall.SIGKILL)
 		clients.Wait()
-		if got := m.portolan("check", "--data", m.data); got != "nothing is wrong" {
+		if got := m.check(); got != "nothing is wrong" {
 			t.Fatalf("after the kill: %s", got)
 		}
 		m.start()
@@ -151,7 +160,7 @@ func TestKillDuringCreates(t *testing.T) {
 	if err := m.process.signal(syscall.SIGTERM); err != nil {
 		t.Errorf("the manager ends with %v", err)
 	}
-	if got := m.portolan("check", "--data", m.data); got != "nothing is wrong" {
+	if got := m.check(); got != "nothing is wrong" {
 		t.Errorf("at the end: %s", got)
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/pgtest"
+
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -37,7 +39,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "building portolan:", err)
 		os.Exit(1)
 	}
-	code := m.Run()
+	code := pgtest.Run(m)
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }

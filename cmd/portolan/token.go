@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,15 +16,21 @@ import (
 
 // dataFlag is the data directory of a manager, which may be serving meanwhile.
 type dataFlag struct {
-	Data string `help:"The manager's data directory; the manager may be running." required:"" type:"existingdir" placeholder:"DIR"`
+	Data     string `help:"The manager's data directory; the manager may be running." type:"existingdir" placeholder:"DIR"`
+	Database string `help:"The URL of the manager's PostgreSQL." placeholder:"postgres://..."`
 }
 
 // open opens the data and runs fn with it.
 func (d dataFlag) open(fn func(*store.Store, *identity.Service) error) error {
-	if _, err := os.Stat(filepath.Join(d.Data, "portolan.db")); err != nil {
-		return fmt.Errorf("%s holds no data of a manager", d.Data)
+	if (d.Data == "") == (d.Database == "") {
+		return usageError{errors.New("one of --data and --database is needed")}
 	}
-	s, err := store.Open(store.Options{Dir: d.Data, Readers: 1})
+	if d.Database == "" {
+		if _, err := os.Stat(filepath.Join(d.Data, "portolan.db")); err != nil {
+			return fmt.Errorf("%s holds no data of a manager", d.Data)
+		}
+	}
+	s, err := store.Open(store.Options{Dir: d.Data, Database: d.Database, Readers: 1})
 	if err != nil {
 		return err
 	}

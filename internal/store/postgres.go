@@ -101,9 +101,13 @@ func (p *postgres) view(ctx context.Context, fn func(conn) error) error {
 	})
 }
 
-// update runs fn in a serialisable transaction, again and again while it collides with others and the
-// context lives.
+// updateTime is how long an update may take, with all its repetitions.
+const updateTime = 30 * time.Second
+
+// update runs fn in a serialisable transaction, again and again while it collides with others.
 func (p *postgres) update(ctx context.Context, fn func(conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, updateTime)
+	defer cancel()
 	for attempt := 0; ; attempt++ {
 		err := pgx.BeginTxFunc(ctx, p.pool, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(tx pgx.Tx) error {
 			return safely(func() error { return fn(&pgConn{ctx, tx, p}) })

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"portolan/internal/pgtest"
 
 	"pgregory.net/rapid"
 )
@@ -24,15 +27,29 @@ func open(t testing.TB, dir string) *Store {
 	return s
 }
 
-func opened(t testing.TB) *Store {
-	s := open(t, t.TempDir())
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+// both runs a test on both databases.
+func both(t *testing.T, test func(t *testing.T, s *Store)) {
+	for _, name := range []string{"SQLite", "PostgreSQL"} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Dir: t.TempDir(), Exclusive: true}
+			if name == "PostgreSQL" {
+				o.Database = pgtest.URL(t)
+			}
+			s, err := Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			test(t, s)
+		})
+	}
 }
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 
 func thing(name string) *Resource {
 	return &Resource{Collection: "things", Type: "Thing", Name: name, Body: []byte(`{"colour":"red"}`)}
@@ -56,8 +73,9 @@ func count(t testing.TB, s *Store) (n int64) {
 	return n
 }
 
-func TestResourceRoundTrip(t *testing.T) {
-	s := opened(t)
+func TestResourceRoundTrip(t *testing.T) { both(t, resourceRoundTrip) }
+
+func resourceRoundTrip(t *testing.T, s *Store) {
 	target := thing("target")
 	insert(t, s, target)
 	r := thing("it")
@@ -100,16 +118,18 @@ func TestResourceRoundTrip(t *testing.T) {
 	}
 }
 
-func TestSnapshotCannotWrite(t *testing.T) {
-	s := opened(t)
+func TestSnapshotCannotWrite(t *testing.T) { both(t, snapshotCannotWrite) }
+
+func snapshotCannotWrite(t *testing.T, s *Store) {
 	if err := s.View(context.Background(), func(tx *Tx) error { return tx.Insert(thing("x")) }); err == nil {
 		t.Error("a snapshot took an insert")
 	}
 }
 
 // A failed or panicking update takes back its own work and nobody else's, though they share a commit.
-func TestGroupKeepsJobsApart(t *testing.T) {
-	s := opened(t)
+func TestGroupKeepsJobsApart(t *testing.T) { both(t, groupKeepsJobsApart) }
+
+func groupKeepsJobsApart(t *testing.T, s *Store) {
 	var all sync.WaitGroup
 	for i := range 300 {
 		all.Go(func() {
@@ -203,7 +223,8 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 }
 
 func TestDurabilitySettings(t *testing.T) {
-	s := opened(t)
+	s := open(t, t.TempDir())
+	defer func() { _ = s.Close() }()
 	err := s.Update(context.Background(), Author{}, func(tx *Tx) error {
 		for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal"} {
 			var got string
@@ -232,7 +253,8 @@ func TestClosedStoreRefuses(t *testing.T) {
 }
 
 func TestCancelledWhileWaiting(t *testing.T) {
-	s := opened(t)
+	s := open(t, t.TempDir())
+	defer func() { _ = s.Close() }()
 	ctx, cancel := context.WithCancel(context.Background())
 	entered, leave := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -255,8 +277,9 @@ func TestCancelledWhileWaiting(t *testing.T) {
 }
 
 // Free space behaves as a set of addresses does, and its intervals never touch.
-func TestFreeSpaceIsASet(t *testing.T) {
-	s := opened(t)
+func TestFreeSpaceIsASet(t *testing.T) { both(t, freeSpaceIsASet) }
+
+func freeSpaceIsASet(t *testing.T, s *Store) {
 	base := netip.MustParseAddr("10.0.0.0")
 	at := func(i int) netip.Addr {
 		four := base.As4()
@@ -330,8 +353,9 @@ func sameFree(rt *rapid.T, tx *Tx, container int64, free map[int]bool, at func(i
 }
 
 // The edges of address space: nothing before the first address, nothing behind the last.
-func TestFreeSpaceAtTheEdges(t *testing.T) {
-	s := opened(t)
+func TestFreeSpaceAtTheEdges(t *testing.T) { both(t, freeSpaceAtTheEdges) }
+
+func freeSpaceAtTheEdges(t *testing.T, s *Store) {
 	for _, r := range [][2]string{{"0.0.0.0", "255.255.255.255"}, {"::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}} {
 		low, high := netip.MustParseAddr(r[0]), netip.MustParseAddr(r[1])
 		err := s.Update(context.Background(), Author{}, func(tx *Tx) error {
