@@ -26,6 +26,8 @@ import (
 type server struct {
 	once sync.Once
 	dir  string
+	bin  string
+	as   *syscall.SysProcAttr
 	cmd  *exec.Cmd
 	err  error
 	next atomic.Int64
@@ -116,8 +118,14 @@ func (s *server) start() error {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	s.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", s.dir, "-c", "listen_addresses=", "-c", "max_connections=200")
-	s.cmd.SysProcAttr, s.cmd.Dir = as, s.dir
+	s.bin, s.as = bin, as
+	return s.run()
+}
+
+// run starts the server on its data and waits until it answers.
+func (s *server) run() error {
+	s.cmd = exec.Command(filepath.Join(s.bin, "postgres"), "-D", filepath.Join(s.dir, "data"), "-k", s.dir, "-c", "listen_addresses=", "-c", "max_connections=200")
+	s.cmd.SysProcAttr, s.cmd.Dir = s.as, s.dir
 	if err := s.cmd.Start(); err != nil {
 		return fmt.Errorf("starting postgres: %w", err)
 	}
@@ -131,6 +139,25 @@ func (s *server) start() error {
 			return fmt.Errorf("postgres does not answer: %w", err)
 		}
 		time.Sleep(20 * time.Millisecond) // between two looks
+	}
+}
+
+// Kill kills the server, all of it, as a crash would, and Revive starts it again on what is on disk.
+func Kill(t testing.TB) {
+	t.Helper()
+	// The postmaster first: it would start its children again.
+	if err := one.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = one.cmd.Wait() // killed is what it says
+	// Its children notice by themselves and end; the next server waits for that.
+}
+
+// Revive starts the server again after Kill.
+func Revive(t testing.TB) {
+	t.Helper()
+	if err := one.run(); err != nil {
+		t.Fatal(err)
 	}
 }
 

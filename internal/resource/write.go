@@ -75,7 +75,7 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, t target, caller Cal
 
 // wordConflict words a violation of a unique index that a rule did not foresee.
 func wordConflict(err error) error {
-	if _, ok := problem.As(err); !ok && strings.Contains(err.Error(), "UNIQUE constraint failed") {
+	if _, ok := problem.As(err); !ok && store.Duplicate(err) {
 		p := problem.Conflict("ResourceAlreadyExists", "a resource with the same identity exists already")
 		p.Err = err
 		return p

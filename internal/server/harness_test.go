@@ -73,7 +73,9 @@ func startManager(t *testing.T, change ...func(*Options)) *manager {
 	for _, f := range change {
 		f(&o)
 	}
-	o.Database = databaseFor(t, o.Data)
+	if o.Database == "" {
+		o.Database = databaseFor(t, o.Data)
+	}
 	started, err := Start(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -94,35 +96,78 @@ func (p *postgres) migrate(ctx context.Context) error {
 	})
 }
 
-// view runs fn in a snapshot.
+// Limits of repetition. An update is repeated within updateTime while it collides with others. What
+// did not reach the database is repeated lostTimes: it may be a server that was started again, whose
+// old connections are found broken one by one.
+const (
+	updateTime = 30 * time.Second
+	lostTimes  = 20
+	// duplicateTimes is for what another update inserted first: the next try sees it, and the rules
+	// say what is in the way.
+	duplicateTimes = 3
+)
+
+// view runs fn in a snapshot. Reading is safe to repeat.
 func (p *postgres) view(ctx context.Context, fn func(conn) error) error {
-	return pgx.BeginTxFunc(ctx, p.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		return fn(&pgConn{ctx, tx, p})
-	})
+	for attempt := 0; ; attempt++ {
+		err := pgx.BeginTxFunc(ctx, p.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			return fn(&pgConn{ctx, tx, p})
+		})
+		if !lost(err) || attempt >= lostTimes || !pause(ctx, attempt) {
+			return err
+		}
+	}
 }
 
-// updateTime is how long an update may take, with all its repetitions.
-const updateTime = 30 * time.Second
-
-// update runs fn in a serialisable transaction, again and again while it collides with others.
+// update runs fn in a serialisable transaction, again and again while that is safe and of use.
 func (p *postgres) update(ctx context.Context, fn func(conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, updateTime)
 	defer cancel()
+	duplicates := 0
 	for attempt := 0; ; attempt++ {
-		err := pgx.BeginTxFunc(ctx, p.pool, pgx.TxOptions{IsoLevel: pgx.Serializable}, func(tx pgx.Tx) error {
-			return safely(func() error { return fn(&pgConn{ctx, tx, p}) })
-		})
-		if err == nil || !collided(err) {
+		committing, err := p.once(ctx, fn)
+		var e *pgconn.PgError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01"): // serialization_failure, deadlock_detected
+		case errors.As(err, &e) && e.Code == "23505" && duplicates < duplicateTimes: // unique_violation
+			duplicates++
+		case lost(err) && !committing && attempt < lostTimes:
+		default:
 			return err
 		}
-		wait := time.Duration(1<<min(attempt, 6)) * time.Millisecond
-		timer := time.NewTimer(wait/2 + rand.N(wait)) //nolint:gosec // jitter needs no secrecy
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		if !pause(ctx, attempt) {
+			return err
 		}
+	}
+}
+
+// once runs fn in a transaction and says whether it had come to the commit, after which nobody knows
+// what became of it.
+func (p *postgres) once(ctx context.Context, fn func(conn) error) (committing bool, err error) {
+	tx, err := p.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.Serializable})
+	if err != nil {
+		return false, err
+	}
+	// After a commit this does nothing; a broken connection has nothing to take back.
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if err := safely(func() error { return fn(&pgConn{ctx, tx, p}) }); err != nil {
+		return false, err
+	}
+	return true, tx.Commit(ctx)
+}
+
+// pause waits longer each time, up to 64 ms, with jitter; it reports whether to go on.
+func pause(ctx context.Context, attempt int) bool {
+	wait := time.Duration(1<<min(attempt, 6)) * time.Millisecond
+	timer := time.NewTimer(wait/2 + rand.N(wait)) //nolint:gosec // jitter needs no secrecy
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -134,14 +179,6 @@ func safely(fn func() error) (err error) {
 		}
 	}()
 	return fn()
-}
-
-// collided reports whether a transaction failed because of another one: serialization_failure or
-// deadlock_detected. A unique index that another one was faster at is such a failure, too: the rules
-// will say what is in the way.
-func collided(err error) bool {
-	var e *pgconn.PgError
-	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
 }
 
 // number gives the next number of a sequence; they are reserved many at a time.
@@ -282,16 +319,25 @@ func (r pgRow) head() (h Head, err error) {
 	return h, err
 }
 
-// unreachable words a failure of the connection as 503 DatabaseUnavailable; other errors pass.
+// lost reports whether an error is one of the connection: the server is not there, going, coming, or
+// has no room.
+func lost(err error) bool {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "57P") || e.Code == "53300"
+	}
+	var dial *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &dial) || errors.As(err, &network) && !errors.Is(err, context.DeadlineExceeded) || pgconn.SafeToRetry(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		err != nil && strings.Contains(err.Error(), "conn closed")
+}
+
+// unreachable words a failure of the connection as 503 DatabaseUnavailable, and an update that never
+// got its turn likewise; other errors pass.
 func unreachable(err error) error {
 	var e *pgconn.PgError
-	var dial *pgconn.ConnectError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &e) && (strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "57P") || e.Code == "53300"):
-	case errors.As(err, &dial), pgconn.SafeToRetry(err), errors.Is(err, pgx.ErrTxClosed):
-	default:
+	if !lost(err) && !(errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")) {
 		return err
 	}
 	p := problem.New(503, "DatabaseUnavailable", "the database cannot be reached just now; try again")

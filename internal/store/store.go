@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"portolan/internal/problem"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"zombiezen.com/go/sqlite"
 )
 
@@ -232,6 +234,12 @@ func (s *Store) Ready(ctx context.Context) error {
 		var n int
 		return tx.QueryRow("SELECT 1").Scan(&n)
 	})
+}
+
+// Duplicate reports whether an error is that of a unique index.
+func Duplicate(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == "23505" || err != nil && sqlite.ErrCode(err) == sqlite.ResultConstraintUnique
 }
 
 // Unavailable words a failure of the database itself as 503 DatabaseUnavailable; other errors pass.
