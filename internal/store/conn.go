@@ -16,6 +16,8 @@ type conn interface {
 	damage() ([]string, error)
 	// mark is a number that no number given out of that kind is above.
 	mark(kind string) (int64, error)
+	// setMark lets numbers go on behind the mark.
+	setMark(kind string, mark int64) error
 	// speaks is the database's dialect.
 	speaks() *dialect
 }
@@ -29,6 +31,8 @@ type row interface {
 	resource(r *Resource) error
 	// head reads the columns of heads.
 	head() (Head, error)
+	// values gives the columns as int64, string, []byte or nil.
+	values() []any
 }
 
 // errFirst ends a query after its first row.

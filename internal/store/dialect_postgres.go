@@ -46,8 +46,9 @@ var postgresDialect = dialect{
 		b.WriteString(")) = ")
 		b.arg(text)
 	},
-	nulls: [2]string{" NULLS FIRST", " NULLS LAST"},
-	truth: func(v bool) any { return strconv.FormatBool(v) },
+	overriding: " OVERRIDING SYSTEM VALUE",
+	nulls:      [2]string{" NULLS FIRST", " NULLS LAST"},
+	truth:      func(v bool) any { return strconv.FormatBool(v) },
 	size: func(b *builder, text func()) {
 		b.WriteString("CASE WHEN position('/' IN ")
 		text()

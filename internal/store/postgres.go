@@ -214,6 +214,10 @@ func (c *pgConn) mark(kind string) (value int64, err error) {
 	return value + sequenceStep - 1, err
 }
 
+func (c *pgConn) setMark(kind string, mark int64) error {
+	return c.each("SELECT setval('number_"+kind+"', ?)", []any{mark}, func(row) error { return nil })
+}
+
 func (c *pgConn) speaks() *dialect { return &postgresDialect }
 
 func (c *pgConn) exec(query string, args ...any) (int64, error) {
@@ -313,6 +317,8 @@ func (r pgRow) resource(to *Resource) error {
 	to.Low, to.High, to.Body, to.Refs, to.Links = low, high, body, parseRefs(refs), nil
 	return err
 }
+
+func (r pgRow) values() []any { return r }
 
 func (r pgRow) head() (h Head, err error) {
 	err = r.scan(&h.ID, &h.Collection, &h.Type, &h.Name, &h.Parent, &h.Configuration)

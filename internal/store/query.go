@@ -116,6 +116,8 @@ type dialect struct {
 	nulls [2]string
 	// truth gives the form a boolean has inside a body.
 	truth func(bool) any
+	// overriding lets a row bring the number that the database would give it.
+	overriding string
 	// size gives the number behind the slash of a text, NULL where there is none.
 	size func(b *builder, text func())
 }

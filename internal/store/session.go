@@ -208,6 +208,11 @@ func (s *session) mark(kind string) (value int64, err error) {
 	return value, err
 }
 
+func (s *session) setMark(kind string, mark int64) error {
+	_, err := s.exec("INSERT INTO counter (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", kind, mark)
+	return err
+}
+
 func (s *session) speaks() *dialect { return &sqliteDialect }
 
 // sqliteRow is the row a statement stands at.
@@ -237,6 +242,21 @@ func fill(stmt *sqlite.Stmt, at int, b []byte) []byte {
 	}
 	stmt.ColumnBytes(at, b[:n])
 	return b[:n]
+}
+
+func (r *sqliteRow) values() []any {
+	all := make([]any, r.stmt.ColumnCount())
+	for i := range all {
+		switch r.stmt.ColumnType(i) {
+		case sqlite.TypeInteger:
+			all[i] = r.stmt.ColumnInt64(i)
+		case sqlite.TypeBlob:
+			all[i] = columnBytes(r.stmt, i)
+		case sqlite.TypeText:
+			all[i] = r.stmt.ColumnText(i)
+		}
+	}
+	return all
 }
 
 func (r *sqliteRow) head() (Head, error) {

@@ -1,0 +1,229 @@
+// Package archive writes everything a manager has into one file, and a file into an empty database.
+// The file is a zstd stream of JSON lines: a head, the rows of each table, and an end with the counts
+// and the SHA-256 of all lines before it. It is of one moment, and belongs to neither database.
+package archive
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"time"
+
+	"portolan/internal/store"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// format is the version of the file's form.
+const format = 1
+
+// head is the first line.
+type head struct {
+	Portolan string      `json:"portolan"`
+	Format   int         `json:"format"`
+	Schema   int         `json:"schema"`
+	Created  time.Time   `json:"created"`
+	Marks    store.Marks `json:"marks"`
+}
+
+// line is any other line: a row of a table, its bytes in base64 under their column's place, or the end.
+type line struct {
+	Table string `json:"t,omitempty"`
+	Row   []any  `json:"r,omitempty"`
+	// Bytes are the places in Row that hold bytes.
+	Bytes []int `json:"b,omitempty"`
+	End   *end  `json:"end,omitempty"`
+}
+
+type end struct {
+	Counts map[string]int64 `json:"counts"`
+	SHA256 string           `json:"sha256"`
+}
+
+// Summary is what was carried.
+type Summary struct {
+	Created time.Time
+	Counts  map[string]int64
+}
+
+// Rows is how many rows that were.
+func (s Summary) Rows() (n int64) {
+	for _, count := range s.Counts {
+		n += count
+	}
+	return n
+}
+
+// Write writes everything in the store. progress is told the number of rows, now and then.
+func Write(ctx context.Context, s *store.Store, w io.Writer, version string, progress func(rows int64)) (sum Summary, err error) {
+	z, err := zstd.NewWriter(w)
+	if err != nil {
+		return sum, err
+	}
+	digest := sha256.New()
+	e := json.NewEncoder(io.MultiWriter(z, digest))
+	e.SetEscapeHTML(false)
+	sum = Summary{Created: s.Now().UTC(), Counts: map[string]int64{}}
+	rows := int64(0)
+	err = s.Dump(ctx, func(m store.Marks) error {
+		return e.Encode(head{version, format, store.SchemaVersion(), sum.Created, m})
+	}, func(t *store.Table, row []any) error {
+		sum.Counts[t.Name]++
+		if rows++; rows%1000 == 0 {
+			progress(rows)
+		}
+		l := line{Table: t.Name, Row: row}
+		for i, v := range row {
+			if _, ok := v.([]byte); ok {
+				l.Bytes = append(l.Bytes, i)
+			}
+		}
+		return e.Encode(l)
+	})
+	if err == nil {
+		err = json.NewEncoder(z).Encode(line{End: &end{sum.Counts, hex.EncodeToString(digest.Sum(nil))}})
+	}
+	if e := z.Close(); err == nil {
+		err = e
+	}
+	progress(rows)
+	return sum, err
+}
+
+// errDamaged is a file that is not as it was written.
+var errDamaged = errors.New("the file is damaged")
+
+// reader reads lines and digests them.
+type reader struct {
+	in     *bufio.Reader
+	digest hash.Hash
+}
+
+func (r *reader) next(v any) ([]byte, error) {
+	text, err := r.in.ReadBytes('\n')
+	if err != nil {
+		return nil, fmt.Errorf("%w: it ends too early (%w)", errDamaged, err)
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return nil, fmt.Errorf("%w: a line cannot be read (%w)", errDamaged, err)
+	}
+	return text, nil
+}
+
+// Read writes a file's content into an empty store: all of it, or nothing. It refuses a file that is
+// damaged, and one that a newer portolan has written, and says which.
+func Read(ctx context.Context, s *store.Store, in io.Reader, progress func(rows int64)) (sum Summary, err error) {
+	z, err := zstd.NewReader(in)
+	if err != nil {
+		return sum, err
+	}
+	defer z.Close()
+	r := &reader{bufio.NewReaderSize(z, 1<<20), sha256.New()}
+	var h head
+	text, err := r.next(&h)
+	if err != nil {
+		return sum, err
+	}
+	switch {
+	case h.Format == 0 || h.Portolan == "":
+		return sum, fmt.Errorf("%w: it is no backup of portolan's", errDamaged)
+	case h.Format > format || h.Schema > store.SchemaVersion():
+		return sum, fmt.Errorf("the file was written by a newer portolan (%s, schema %d; this one has schema %d)", h.Portolan, h.Schema, store.SchemaVersion())
+	case h.Schema < store.SchemaVersion():
+		return sum, fmt.Errorf("the file has schema %d and this portolan %d: restore it with the portolan that wrote it (%s), then upgrade", h.Schema, store.SchemaVersion(), h.Portolan)
+	}
+	r.digest.Write(text)
+	sum = Summary{Created: h.Created, Counts: map[string]int64{}}
+	err = s.Load(ctx, func(mark func(store.Marks) error, add func(t *store.Table, row []any) error) error {
+		if err := mark(h.Marks); err != nil {
+			return err
+		}
+		return r.rows(&sum, add, progress)
+	})
+	return sum, err
+}
+
+// rows reads rows up to the end, and the end.
+func (r *reader) rows(sum *Summary, add func(t *store.Table, row []any) error, progress func(rows int64)) error {
+	tables := map[string]*store.Table{}
+	for i := range store.Tables {
+		tables[store.Tables[i].Name] = &store.Tables[i]
+	}
+	for rows := int64(0); ; {
+		var l line
+		text, err := r.next(&l)
+		if err != nil {
+			return err
+		}
+		if l.End != nil {
+			progress(rows)
+			return r.finish(sum, l.End)
+		}
+		r.digest.Write(text)
+		t := tables[l.Table]
+		if t == nil {
+			return fmt.Errorf("%w: it has rows of an unknown table %q", errDamaged, l.Table)
+		}
+		row, err := l.values(text)
+		if err != nil {
+			return err
+		}
+		if err := add(t, row); err != nil {
+			return err
+		}
+		sum.Counts[t.Name]++
+		if rows++; rows%1000 == 0 {
+			progress(rows)
+		}
+	}
+}
+
+func (r *reader) finish(sum *Summary, e *end) error {
+	if e.SHA256 != hex.EncodeToString(r.digest.Sum(nil)) {
+		return fmt.Errorf("%w: its content does not have the hash that its end names", errDamaged)
+	}
+	for name, n := range e.Counts {
+		if sum.Counts[name] != n {
+			return fmt.Errorf("%w: %d rows of %s, not %d", errDamaged, sum.Counts[name], name, n)
+		}
+	}
+	return nil
+}
+
+// values gives a row as the store takes it: whole numbers, text, bytes and null.
+func (l *line) values(text []byte) ([]any, error) {
+	var exact struct {
+		Row []json.RawMessage `json:"r"`
+	}
+	if err := json.Unmarshal(text, &exact); err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	row := make([]any, len(exact.Row))
+	for i, raw := range exact.Row {
+		var number int64
+		var word string
+		switch {
+		case string(raw) == "null":
+		case raw[0] == '"' && json.Unmarshal(raw, &word) == nil:
+			row[i] = word
+		case json.Unmarshal(raw, &number) == nil:
+			row[i] = number
+		default:
+			return nil, fmt.Errorf("%w: a value is neither text nor a whole number", errDamaged)
+		}
+	}
+	for _, i := range l.Bytes {
+		var data []byte
+		if i < 0 || i >= len(row) || json.Unmarshal(exact.Row[i], &data) != nil {
+			return nil, fmt.Errorf("%w: bytes cannot be read", errDamaged)
+		}
+		row[i] = data
+	}
+	return row, nil
+}

@@ -1,0 +1,193 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"portolan/internal/address"
+	"portolan/internal/identity"
+	"portolan/internal/pgtest"
+	"portolan/internal/server"
+	"portolan/internal/store"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
+
+func quiet(int64) {}
+
+// sample makes a manager's data with the sample organisation and a service point.
+func sample(t *testing.T, o server.Options) {
+	t.Helper()
+	o.Listen, o.CheckinListen, o.AdminPassword, o.Version = "127.0.0.1:0", "127.0.0.1:0", "a password for tests", "test"
+	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	m, err := server.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := address.Sample(t.Context(), m.Address); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Fleet.Create(t.Context(), "quay", nil, "https://x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Identity.CreateToken(t.Context(), "t", identity.Analyst, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, o store.Options) *store.Store {
+	t.Helper()
+	s, err := store.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func backup(t *testing.T, s *store.Store) ([]byte, Summary) {
+	t.Helper()
+	var b bytes.Buffer
+	sum, err := Write(t.Context(), s, &b, "test", quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes(), sum
+}
+
+// content is a backup without its head, which has the time.
+func content(t *testing.T, file []byte) string {
+	t.Helper()
+	z, err := zstd.NewReader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\n")
+	rest, _, _ = strings.Cut(rest, `{"end":`)
+	return rest
+}
+
+// What is carried from SQLite to PostgreSQL and back is the same to the byte, keeps its invariants,
+// and can be worked on.
+func TestThereAndBack(t *testing.T) {
+	from := t.TempDir()
+	sample(t, server.Options{Data: from})
+	first, sum := backup(t, open(t, store.Options{Dir: from}))
+	if sum.Counts["resource"] < 10000 || sum.Counts["service_point"] != 1 {
+		t.Errorf("the backup has %v", sum.Counts)
+	}
+	url := pgtest.URL(t)
+	pg := open(t, store.Options{Database: url})
+	if _, err := Read(t.Context(), pg, bytes.NewReader(first), quiet); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, pg)
+	second, _ := backup(t, pg)
+	if content(t, first) != content(t, second) {
+		t.Error("what PostgreSQL gives back is not what it was given")
+	}
+	if _, err := Read(t.Context(), pg, bytes.NewReader(first), quiet); !errors.Is(err, store.ErrNotEmpty) {
+		t.Errorf("a target with data gives %v", err)
+	}
+	back := open(t, store.Options{Dir: t.TempDir(), Exclusive: true})
+	if _, err := Read(t.Context(), back, bytes.NewReader(second), quiet); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, back)
+	for _, s := range []*store.Store{pg, back} { // numbers go on behind those that came
+		api := address.New(s, identity.New(s), 1000, "test")
+		if err := s.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
+			return tx.Insert(&store.Resource{Collection: "users", Type: "User", Name: "x", Body: []byte(`{"email":"x"}`)})
+		}); err != nil {
+			t.Error(err)
+		}
+		_ = api
+		verify(t, s)
+	}
+}
+
+func verify(t *testing.T, s *store.Store) {
+	t.Helper()
+	api := address.New(s, identity.New(s), 1000, "test")
+	if err := s.View(t.Context(), func(tx *store.Tx) error {
+		faults, err := address.Verify(tx, api)
+		for _, f := range faults {
+			t.Error(f)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A file with a bit of it wrong, cut short, or of a newer portolan is refused, and leaves nothing.
+func TestDamagedFiles(t *testing.T) {
+	dir := t.TempDir()
+	sample(t, server.Options{Data: dir})
+	file, _ := backup(t, open(t, store.Options{Dir: dir}))
+	pack := func(text string) []byte {
+		var b bytes.Buffer
+		z, err := zstd.NewWriter(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := z.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	z, err := zstd.NewReader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := string(text)
+	flipped := bytes.Clone(file)
+	flipped[len(flipped)/2] ^= 1
+	for what, c := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"nothing":               {nil, "damaged"},
+		"something else":        {[]byte("something else"), "damaged"},
+		"cut short":             {file[:len(file)/2], "damaged"},
+		"a flipped bit":         {flipped, ""},
+		"a changed value":       {pack(strings.Replace(plain, "Quay 1 floor 1", "Quay 1 floor X", 1)), "does not have the hash"},
+		"a row less":            {pack(strings.Replace(plain, plain[strings.Index(plain, "\n{\"t\":\"resource\""):][:strings.Index(plain[strings.Index(plain, "\n{\"t\":\"resource\"")+1:], "\n")+1], "", 1)), "does not have the hash"},
+		"without its end":       {pack(plain[:strings.Index(plain, `{"end":`)]), "ends too early"},
+		"of a newer portolan":   {pack(strings.Replace(plain, `"schema":1`, `"schema":99`, 1)), "newer portolan"},
+		"of a newer form":       {pack(strings.Replace(plain, `"format":1`, `"format":2`, 1)), "newer portolan"},
+		"with an unknown table": {pack(strings.Replace(plain, `{"t":"resource"`, `{"t":"nonsense"`, 1)), "unknown table"},
+	} {
+		s := open(t, store.Options{Dir: t.TempDir(), Exclusive: true})
+		_, err := Read(t.Context(), s, bytes.NewReader(c.file), quiet)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("a file that is %s gives %v, want %q", what, err, c.want)
+		}
+		if _, sum := backup(t, s); sum.Rows() != 0 {
+			t.Errorf("a file that is %s left %v", what, sum.Counts)
+		}
+	}
+}

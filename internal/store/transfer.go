@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Table is a table as it is carried from one database to another.
+type Table struct {
+	Name    string   `json:"name"`
+	Columns []string `json:"columns"`
+	// key are how many of the first columns are its key.
+	key int
+}
+
+// Tables are all tables that hold data, whole: history and secrets included.
+var Tables = []Table{
+	{"resource", strings.Split(columns, ", "), 1},
+	{"reference", []string{"source", "field", "target"}, 3},
+	{"free", []string{"container", "low", "high"}, 2},
+	{"txn", []string{"id", "at", "user_id", "operation", "first", "last", "body"}, 1},
+	{"change", []string{"seq", "txn", "resource", "operation", "before", "after"}, 1},
+	{"credential", []string{"id", "kind", "name", "user_id", "role", "hash", "session", "created", "expires", "revoked"}, 1},
+	{"secret", []string{"name", "value"}, 1},
+	{"idempotency", []string{"user_id", "key", "request", "location", "etag", "answer", "created"}, 2},
+	{"service_point", []string{"id", "name", "description", "variant", "status", "update_status", "version", "target_version", "key_hash",
+		"key_expires", "key_public", "certificates", "last_seen", "report", "desired", "created"}, 1},
+	{"fleet_event", []string{"service_point", "at", "field", "old", "new", "seq"}, 0},
+}
+
+// Marks are the numbers that none given out is above, by kind.
+type Marks map[string]int64
+
+var markKinds = []string{"resource", "txn", "change"}
+
+// SchemaVersion is the version of the schema that this binary has.
+func SchemaVersion() int {
+	files, err := migrations.ReadDir("migrations/sqlite")
+	if err != nil { // they are part of the binary
+		panic(err)
+	}
+	return len(files)
+}
+
+// transferPage is how many rows are read, or written, at a time.
+const transferPage = 500
+
+// Dump reads everything in one snapshot: the marks first, then the rows table by table, in the order
+// of their keys.
+func (s *Store) Dump(ctx context.Context, begin func(Marks) error, emit func(t *Table, row []any) error) error {
+	return s.View(ctx, func(tx *Tx) error {
+		marks := Marks{}
+		for _, kind := range markKinds {
+			mark, err := tx.Mark(kind)
+			if err != nil {
+				return err
+			}
+			marks[kind] = mark
+		}
+		if err := begin(marks); err != nil {
+			return err
+		}
+		for i := range Tables {
+			if err := tx.dump(&Tables[i], emit); err != nil {
+				return fmt.Errorf("reading %s: %w", Tables[i].Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// dump reads a table page by page. The page behind the last is behind its key, or, without one, all
+// in one.
+func (tx *Tx) dump(t *Table, emit func(t *Table, row []any) error) error {
+	names := strings.Join(t.Columns, ", ")
+	if t.key == 0 {
+		return tx.conn.each("SELECT "+names+" FROM "+t.Name+" ORDER BY seq", nil, func(r row) error { return emit(t, r.values()) })
+	}
+	key := strings.Join(t.Columns[:t.key], ", ")
+	page := fmt.Sprintf("ORDER BY %s LIMIT %d", key, transferPage)
+	first := "SELECT " + names + " FROM " + t.Name + " " + page
+	next := "SELECT " + names + " FROM " + t.Name + " WHERE (" + key + ") > (?" + strings.Repeat(", ?", t.key-1) + ") " + page
+	var after []any
+	for query := first; ; query = next {
+		n := 0
+		if err := tx.conn.each(query, after, func(r row) error {
+			n++
+			values := r.values()
+			after = values[:t.key]
+			return emit(t, values)
+		}); err != nil {
+			return err
+		}
+		if n < transferPage {
+			return nil
+		}
+	}
+}
+
+// ErrNotEmpty is a target that has data already.
+var ErrNotEmpty = errors.New("the target holds data already; restoring and migrating need an empty one")
+
+// Load writes everything in one transaction: all of it is there in the end, or nothing. fill is given
+// what takes the marks and the rows, in the order that Dump gives them.
+func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add func(t *Table, row []any) error) error) error {
+	load := func(c conn) error {
+		for i := range Tables {
+			var n int64
+			if err := c.each("SELECT count(*) FROM "+Tables[i].Name, nil, func(r row) error { return r.scan(&n) }); err != nil {
+				return err
+			}
+			if n > 0 {
+				return ErrNotEmpty
+			}
+		}
+		l := &loader{c: c}
+		if err := fill(l.mark, l.add); err != nil {
+			return err
+		}
+		return l.flush()
+	}
+	if s.pg != nil {
+		_, err := s.pg.once(ctx, load)
+		return unreachable(err)
+	}
+	err := s.Update(ctx, Author{}, func(tx *Tx) error { return load(tx.conn) })
+	if err == nil {
+		s.reserved = counters{} // the marks came with the data: they are read again
+	}
+	return err
+}
+
+// loader gathers rows of one table and writes them many at a time.
+type loader struct {
+	c    conn
+	t    *Table
+	rows int
+	args []any
+}
+
+func (l *loader) mark(m Marks) error {
+	for _, kind := range markKinds {
+		if err := l.c.setMark(kind, m[kind]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadRows is how many rows one statement writes.
+const loadRows = 50
+
+func (l *loader) add(t *Table, row []any) error {
+	if len(row) != len(t.Columns) {
+		return fmt.Errorf("a row of %s has %d columns, want %d", t.Name, len(row), len(t.Columns))
+	}
+	if l.t != t || l.rows == loadRows {
+		if err := l.flush(); err != nil {
+			return err
+		}
+	}
+	l.t = t
+	l.rows++
+	l.args = append(l.args, row...)
+	return nil
+}
+
+func (l *loader) flush() error {
+	if l.rows == 0 {
+		return nil
+	}
+	one := "(?" + strings.Repeat(", ?", len(l.t.Columns)-1) + ")"
+	overriding := ""
+	if l.t.key == 0 { // its number is the database's own to give
+		overriding = l.c.speaks().overriding
+	}
+	_, err := l.c.exec("INSERT INTO "+l.t.Name+" ("+strings.Join(l.t.Columns, ", ")+")"+overriding+" VALUES "+one+strings.Repeat(", "+one, l.rows-1), l.args...)
+	l.rows, l.args = 0, l.args[:0]
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", l.t.Name, err)
+	}
+	return nil
+}
