@@ -12,6 +12,8 @@ type conn interface {
 	exec(query string, args ...any) (int64, error)
 	// each runs a query and calls fn at each of its rows.
 	each(query string, args []any, fn func(row) error) error
+	// list is each for answers that may be long: few rows of it are in memory at a time.
+	list(query string, args []any, fn func(row) error) error
 	// damage lists what the database finds wrong with itself.
 	damage() ([]string, error)
 	// mark is a number that no number given out of that kind is above.

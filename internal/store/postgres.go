@@ -111,7 +111,7 @@ const (
 func (p *postgres) view(ctx context.Context, fn func(conn) error) error {
 	for attempt := 0; ; attempt++ {
 		err := pgx.BeginTxFunc(ctx, p.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-			return fn(&pgConn{ctx, tx, p})
+			return fn(&pgConn{ctx: ctx, tx: tx, p: p})
 		})
 		if !lost(err) || attempt >= lostTimes || !pause(ctx, attempt) {
 			return err
@@ -152,7 +152,7 @@ func (p *postgres) once(ctx context.Context, fn func(conn) error) (committing bo
 	}
 	// After a commit this does nothing; a broken connection has nothing to take back.
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if err := safely(func() error { return fn(&pgConn{ctx, tx, p}) }); err != nil {
+	if err := safely(func() error { return fn(&pgConn{ctx: ctx, tx: tx, p: p}) }); err != nil {
 		return false, err
 	}
 	return true, tx.Commit(ctx)
@@ -204,6 +204,37 @@ type pgConn struct {
 	ctx context.Context
 	tx  pgx.Tx
 	p   *postgres
+	// cursors counts those that were opened, for their names.
+	cursors int
+}
+
+// fetched is how many rows of a long answer are in memory at a time.
+const fetched = 500
+
+// list reads the answer through a cursor, so that fn may ask something else on the same connection
+// and the memory does not grow with the answer.
+func (c *pgConn) list(query string, args []any, fn func(row) error) error {
+	c.cursors++
+	name := "list" + strconv.Itoa(c.cursors)
+	// A cursor's query takes no parameters over the extended protocol: pgx quotes them into it.
+	simple := append([]any{pgx.QueryExecModeSimpleProtocol}, args...)
+	if _, err := c.tx.Exec(c.ctx, "DECLARE "+name+" NO SCROLL CURSOR FOR "+c.p.texts.of(query), simple...); err != nil {
+		return err
+	}
+	for {
+		n := 0
+		err := c.each("FETCH "+strconv.Itoa(fetched)+" FROM "+name, nil, func(r row) error {
+			n++
+			return fn(r)
+		})
+		if err != nil {
+			return err // the cursor ends with the transaction
+		}
+		if n < fetched {
+			_, err := c.tx.Exec(c.ctx, "CLOSE "+name)
+			return err
+		}
+	}
 }
 
 // damage is empty: PostgreSQL checks its pages as it reads them, where it is set to.

@@ -301,6 +301,9 @@ func (tx *Tx) Count(q Query) (n int64, err error) {
 	return n, err
 }
 
+// shortList is the most rows that a list may have in memory at once.
+const shortList = 1001
+
 // List calls fn for each resource the query selects, in its order. The resource is fn's only until it
 // returns: what is to stay must be cloned.
 func (tx *Tx) List(q Query, fn func(*Resource) error) error {
@@ -324,7 +327,11 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 		b.arg(q.Offset)
 	}
 	n, resource := 0, &Resource{}
-	return tx.conn.each(b.String(), b.args, func(at row) error {
+	read := tx.conn.list
+	if q.Limit > 0 && q.Limit <= shortList {
+		read = tx.conn.each
+	}
+	return read(b.String(), b.args, func(at row) error {
 		if n++; n&1023 == 0 && tx.ctx.Err() != nil { // the client has gone
 			return tx.ctx.Err()
 		}

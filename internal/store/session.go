@@ -191,6 +191,10 @@ func (s *session) each(query string, args []any, fn func(row) error) error {
 	}
 }
 
+func (s *session) list(query string, args []any, fn func(row) error) error {
+	return s.each(query, args, fn)
+}
+
 func (s *session) damage() (faults []string, err error) {
 	err = s.each("PRAGMA integrity_check(20)", nil, func(r row) error {
 		var text string

@@ -380,3 +380,50 @@ func freeSpaceAtTheEdges(t *testing.T, s *Store) {
 		}
 	}
 }
+
+// A long list is read in pieces, and other questions can be asked in between.
+func TestLongList(t *testing.T) { both(t, longList) }
+
+func longList(t *testing.T, s *Store) {
+	const many = 1300
+	if err := s.Update(context.Background(), Author{}, func(tx *Tx) error {
+		for i := range many {
+			r := thing(fmt.Sprintf("it's %d ?", i%2))
+			r.Low, r.High = AddrKey(netip.MustParseAddr("10.0.0.0")), AddrKey(netip.MustParseAddr("10.0.0.9"))
+			r.Parent = int64(i + 1)
+			if err := tx.Insert(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	name := Field{Kind: ColumnText, Path: []string{"name"}}
+	q := Query{From: Resources, Where: All{
+		Compare{Field: name, Op: "startsWith", Value: "it's 1"}, Compare{Field: Field{Kind: Text, Path: []string{"colour"}}, Op: "eq", Value: "red"},
+		Compare{Field: Field{Kind: ColumnSpan, Path: []string{"low"}}, Op: "ge", Value: AddrKey(netip.MustParseAddr("10.0.0.0"))},
+	}, Order: []Order{{By: name}}}
+	err := s.View(context.Background(), func(tx *Tx) error {
+		seen, last := 0, int64(0)
+		err := tx.List(q, func(r *Resource) error {
+			seen++
+			if r.ID <= last || r.Name != "it's 1 ?" || string(r.Body) != `{"colour":"red"}` || KeyAddr(r.High).String() != "10.0.0.9" {
+				t.Errorf("row %d is %+v", seen, r)
+			}
+			last = r.ID
+			h, err := tx.Head(r.ID)
+			if h.Name != r.Name {
+				t.Errorf("the head of %d is %+v", r.ID, h)
+			}
+			return err
+		})
+		if seen != many/2 {
+			t.Errorf("%d rows, want %d", seen, many/2)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
