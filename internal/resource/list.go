@@ -180,7 +180,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Call
 	if o.where != nil {
 		q.Where = store.All{q.Where, o.where}
 	}
-	q.Order, q.Limit, q.Offset = o.order, o.limit+1, o.offset
+	q.Order, q.Limit, q.Offset, q.Shown = o.order, o.limit+1, o.offset, true
 	l := &lister{w: w, head: r.Method == http.MethodHead, status: func() {
 		w.Header().Set("Content-Type", o.media.String()+contentSuffix(o.media))
 		w.Header().Add("Vary", "Accept")
@@ -282,7 +282,7 @@ func (p *pager) add(row *store.Resource) error {
 	from := len(p.bodies)
 	p.bodies = append(p.bodies, row.Body...)
 	kept := *row
-	kept.Low, kept.High, kept.Body = nil, nil, p.bodies[from:len(p.bodies):len(p.bodies)] // spans are not shown
+	kept.Body = p.bodies[from:len(p.bodies):len(p.bodies)]
 	if p.waiting = append(p.waiting, kept); len(p.waiting) < batch {
 		return nil
 	}

@@ -31,6 +31,8 @@ type row interface {
 	scan(dest ...any) error
 	// resource reads the columns of resources into r, using the memory that r has.
 	resource(r *Resource) error
+	// shown reads the columns of resources that are only to be shown.
+	shown(r *Resource) error
 	// head reads the columns of heads.
 	head() (Head, error)
 	// values gives the columns as int64, string, []byte or nil.

@@ -349,6 +349,14 @@ func (r pgRow) resource(to *Resource) error {
 	return err
 }
 
+func (r pgRow) shown(to *Resource) error {
+	var refs string
+	var body []byte
+	err := r.scan(&to.ID, &to.Collection, &to.Type, &to.Name, &to.Parent, &to.Configuration, &to.Version, &refs, &body)
+	to.Body, to.Refs = body, parseRefs(refs)
+	return err
+}
+
 func (r pgRow) values() []any { return r }
 
 func (r pgRow) head() (h Head, err error) {

@@ -21,6 +21,8 @@ type Query struct {
 	// Order is by these fields, then by id.
 	Order         []Order
 	Limit, Offset int64
+	// Shown leaves out what no answer shows: span, key and links.
+	Shown bool
 }
 
 // Order is one field of an order.
@@ -307,7 +309,11 @@ const shortList = 1001
 // List calls fn for each resource the query selects, in its order. The resource is fn's only until it
 // returns: what is to stay must be cloned.
 func (tx *Tx) List(q Query, fn func(*Resource) error) error {
-	query, args := q.build(tx.conn.speaks(), "r."+strings.ReplaceAll(columns, ", ", ", r."))
+	wanted, take := columns, row.resource
+	if q.Shown {
+		wanted, take = shownColumns, row.shown
+	}
+	query, args := q.build(tx.conn.speaks(), "r."+strings.ReplaceAll(wanted, ", ", ", r."))
 	b := &builder{dialect: tx.conn.speaks(), args: args, rows: 1000} // row names of the order stay apart from the condition's
 	b.WriteString(query + " ORDER BY ")
 	for _, o := range q.Order {
@@ -335,7 +341,7 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 		if n++; n&1023 == 0 && tx.ctx.Err() != nil { // the client has gone
 			return tx.ctx.Err()
 		}
-		if err := at.resource(resource); err != nil {
+		if err := take(at, resource); err != nil {
 			return err
 		}
 		return fn(resource)

@@ -235,6 +235,14 @@ func (r *sqliteRow) resource(to *Resource) error {
 	return nil
 }
 
+func (r *sqliteRow) shown(to *Resource) error {
+	stmt, s := r.stmt, r.s
+	to.ID, to.Collection, to.Type, to.Name = stmt.ColumnInt64(0), s.word(stmt, 1), s.word(stmt, 2), stmt.ColumnText(3)
+	to.Parent, to.Configuration, to.Version = stmt.ColumnInt64(4), stmt.ColumnInt64(5), stmt.ColumnInt64(6)
+	to.Refs, to.Body = parseRefs(s.word(stmt, 7)), fill(stmt, 8, to.Body)
+	return nil
+}
+
 // fill reads a column's bytes into b, or into more memory where b is too small; nil for NULL.
 func fill(stmt *sqlite.Stmt, at int, b []byte) []byte {
 	n := stmt.ColumnLen(at)

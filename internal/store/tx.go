@@ -132,6 +132,9 @@ func (tx *Tx) Each(fn func(scan func(...any) error) error, query string, args ..
 	return tx.conn.each(query, args, func(at row) error { return fn(at.scan) })
 }
 
+// shownColumns are those that an answer shows: without span and key.
+const shownColumns = "id, collection, type, name, parent, configuration, version, refs, body"
+
 const columns = "id, collection, type, name, parent, configuration, low, high, key, version, refs, body"
 
 // Clone gives a copy that shares no memory with r.
