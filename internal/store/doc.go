@@ -3,7 +3,11 @@
 // and rules belong to address/, the grammar of requests to resource/. The rooms fleet/ and identity/
 // keep their own tables here through Tx.Exec and Tx.QueryRow, in SQL with ? placeholders.
 //
-// Durability: Update returns nil only after the transaction that holds its work was committed with
-// synchronous=FULL, so what was acknowledged survives the process and the machine. Concurrent
-// updates share one commit (see writer.go).
+// There are two databases: SQLite in a directory (session.go, writer.go) and PostgreSQL, which any
+// number of managers may share (postgres.go). Statements are written once, for both; where their words
+// differ, dialect_sqlite.go and dialect_postgres.go have them.
+//
+// Durability: Update returns nil only after the transaction that holds its work was committed, on
+// SQLite with synchronous=FULL, so what was acknowledged survives the process and the machine. On
+// SQLite concurrent updates share one commit; on PostgreSQL each is a serialisable transaction.
 package store

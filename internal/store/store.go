@@ -32,7 +32,7 @@ type Options struct {
 
 // Store is one database. It is safe for concurrent use.
 type Store struct {
-	// pg is the database where it is PostgreSQL; what follows, but for now, is SQLite's.
+	// pg is the database where it is PostgreSQL. All other fields, the clock excepted, are SQLite's.
 	pg      *postgres
 	now     func() time.Time
 	readers *pool
