@@ -58,7 +58,7 @@ type Principal struct {
 	Role string
 	// Session is the session resource's id; 0 outside of one.
 	Session int64
-	// ReadOnly is a session that was opened for reading only.
+	// ReadOnly is a session that was opened for reading only, or an analyst's token.
 	ReadOnly bool
 }
 
@@ -267,6 +267,9 @@ func (s *Service) lookUp(ctx context.Context, hash, name string, kinds []string)
 	p.Name, p.Role, p.ReadOnly = user.name, role, readOnly.Bool
 	if role == "" {
 		p.Role = user.role()
+	}
+	if role == Analyst { // the token reads, whoever it was made by
+		p.ReadOnly = true
 	}
 	return p, expires, nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"portolan/internal/store"
 )
@@ -92,6 +93,9 @@ type API struct {
 	Descriptions map[string]string
 	// Version and Hostname are what the root resource says of the manager.
 	Version, Hostname string
+	// WriteTime is how long a piece of a list, 64 KiB, may take to be sent. A client that does not
+	// read is cut off: it would hold a snapshot of the database.
+	WriteTime time.Duration
 	// Log takes what cannot be answered any more.
 	Log *slog.Logger
 
@@ -107,7 +111,7 @@ const DefaultLimit = 1000
 
 // NewAPI puts the declared collections together and checks that they fit.
 func NewAPI(s *store.Store, base string, maxLimit int64, collections []*Collection) *API {
-	a := &API{Store: s, Base: base, MaxLimit: maxLimit, collections: collections, Log: slog.Default(),
+	a := &API{Store: s, Base: base, MaxLimit: maxLimit, collections: collections, WriteTime: 30 * time.Second, Log: slog.Default(),
 		byName: map[string]*Collection{}, types: map[string]*Type{}, plans: map[*Collection]*plan{}}
 	for _, c := range collections {
 		if c.From == "" {
@@ -197,7 +201,7 @@ type Caller struct {
 	Name string
 	// Administrator may change things; others may read.
 	Administrator bool
-	// ReadOnly is a session that may not change anything, whoever's it is.
+	// ReadOnly is a session or a token that may not change anything, whoever's it is.
 	ReadOnly bool
 	// Session is the id of the session resource; 0 outside of one.
 	Session int64

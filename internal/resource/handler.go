@@ -56,13 +56,23 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
 		}
 		return a.get(w, r, t, caller)
 	}
-	if caller.ReadOnly {
-		return problem.New(http.StatusForbidden, "AccessDenied", "this session may only read")
-	}
-	if !caller.Administrator && (t.collection == nil || !t.collection.OpenWrites) {
-		return problem.New(http.StatusForbidden, "AccessDenied", "%s may read, not change", caller.Name)
+	if err := mayChange(caller, t); err != nil {
+		return err
 	}
 	return a.write(w, r, t, caller)
+}
+
+// mayChange refuses a change to who may only read. A session may always be changed by itself, so that
+// one that may only read can end.
+func mayChange(caller Caller, t target) error {
+	open := t.collection != nil && t.collection.OpenWrites
+	switch {
+	case !caller.Administrator && !open:
+		return problem.New(http.StatusForbidden, "AccessDenied", "%s may read, not change", caller.Name)
+	case caller.ReadOnly && !(open && t.sub == nil && t.id != 0 && t.id == caller.Session):
+		return problem.New(http.StatusForbidden, "AccessDenied", "this session or token may only read")
+	}
+	return nil
 }
 
 // notBuilt is the answer to what is published and not built.

@@ -1,8 +1,10 @@
 package resource
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"portolan/internal/store"
 )
@@ -98,6 +100,7 @@ func (a *API) listQuery(t target, caller Caller) (store.Query, scope) {
 // next rows are read.
 type lister struct {
 	w       http.ResponseWriter
+	limit   time.Duration // of one write
 	buf     []byte
 	started bool
 	head    bool
@@ -128,7 +131,7 @@ func (l *lister) flush() error {
 // send writes buffers until there are no more, or one cannot be written.
 func (l *lister) send() {
 	for b := range l.full {
-		if _, err := l.w.Write(b); err != nil {
+		if err := l.write(b); err != nil {
 			l.sent <- err
 			return
 		}
@@ -164,7 +167,16 @@ func (l *lister) finish() error {
 	if l.head || len(l.buf) == 0 {
 		return nil
 	}
-	_, err := l.w.Write(l.buf)
+	return l.write(l.buf)
+}
+
+// write sends bytes within the limit. The server sets its own deadline again at the next request.
+func (l *lister) write(b []byte) error {
+	err := http.NewResponseController(l.w).SetWriteDeadline(time.Now().Add(l.limit))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	_, err = l.w.Write(b)
 	return err
 }
 
@@ -181,7 +193,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Call
 		q.Where = store.All{q.Where, o.where}
 	}
 	q.Order, q.Limit, q.Offset, q.Shown = o.order, o.limit+1, o.offset, true
-	l := &lister{w: w, head: r.Method == http.MethodHead, status: func() {
+	l := &lister{w: w, limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
 		w.Header().Set("Content-Type", o.media.String()+contentSuffix(o.media))
 		w.Header().Add("Vary", "Accept")
 		w.WriteHeader(http.StatusOK)

@@ -59,17 +59,27 @@ func TestSessions(t *testing.T) {
 	reader := m.want(201, "POST", "/api/v2/sessions", strings.Replace(login, "}", `,"readOnly":true}`, 1), "Authorization:")
 	m.refused(403, "AccessDenied", "only read", "POST", "/api/v2/configurations", `{"name":"x"}`, "Authorization: Basic "+reader.text("basicAuthenticationCredentials"))
 
+	readers := "Authorization: Basic " + reader.text("basicAuthenticationCredentials")
+	m.refused(403, "AccessDenied", "only read", "PATCH", "/api/v2/sessions/"+last(m, basicAuth("admin", adminPassword)), `{"state":"TERMINATED"}`, readers)
+	m.want(200, "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, readers)
+	reader = m.want(201, "POST", "/api/v2/sessions", strings.Replace(login, "}", `,"readOnly":true}`, 1), "Authorization:")
+
 	// An administrator ends another session; time ends one, too.
 	m.want(200, "PATCH", "/api/v2/sessions/"+reader.text("id"), `{"state":"TERMINATED"}`)
-	last := m.want(201, "POST", "/api/v2/sessions", login, "Authorization:")
+	final := m.want(201, "POST", "/api/v2/sessions", login, "Authorization:")
 	c.advance(25 * time.Hour)
-	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/sessions/current", "", "Authorization: Basic "+last.text("basicAuthenticationCredentials"))
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/sessions/current", "", "Authorization: Basic "+final.text("basicAuthenticationCredentials"))
 	if err := address.ExpireSessions(context.Background(), m.Address, m.Identity); err != nil {
 		t.Fatal(err)
 	}
-	if got := m.want(200, "GET", "/api/v2/sessions/"+last.text("id"), "").text("state"); got != "EXPIRED" {
+	if got := m.want(200, "GET", "/api/v2/sessions/"+final.text("id"), "").text("state"); got != "EXPIRED" {
 		t.Errorf("after a day the session is %s", got)
 	}
+}
+
+// last opens one more session and gives its id.
+func last(m *manager, credentials string) string {
+	return m.want(201, "POST", "/api/v2/sessions", "", credentials).text("id")
 }
 
 func TestLoginRefusals(t *testing.T) {
@@ -140,6 +150,8 @@ func TestBearerTokens(t *testing.T) {
 	m.want(200, "GET", "/api/v2/networks", "", header)
 	m.refused(403, "AccessDenied", "analyst", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x"}`, header)
 	m.refused(403, "AccessDenied", "may read", "POST", "/api/v2/configurations", `{"name":"x"}`, header)
+	// The token was made by the administrator, whose sessions it may see and not end.
+	m.refused(403, "AccessDenied", "only read", "PATCH", "/api/v2/sessions/"+last(m, basicAuth("admin", adminPassword)), `{"state":"TERMINATED"}`, header)
 	m.refused(403, "AccessDenied", "analyst", "DELETE", "/user/api/v1/fleetInstances/x", ``, header)
 	c.advance(2 * time.Hour)
 	m.refused(401, "InvalidAuthorizationToken", "expired", "GET", "/user/api/v1/fleetInstances", "", header)

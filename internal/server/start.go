@@ -275,8 +275,11 @@ func (m *Manager) serve() error {
 	return nil
 }
 
+// writeTime is how long an answer may take: a long list over a slow line.
+const writeTime = 15 * time.Minute
+
 func (m *Manager) start(ctx context.Context, l net.Listener, h http.Handler) {
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute,
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: writeTime, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10, ErrorLog: log.New(quiet{m.log}, "", 0), BaseContext: func(net.Listener) context.Context { return ctx }}
 	s.Protocols = new(http.Protocols)
 	s.Protocols.SetHTTP1(true)

@@ -1,0 +1,30 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/address"
+)
+
+// Clients that ask for long lists and do not read them are cut off, and hold nobody else up for long.
+func TestClientsThatDoNotRead(t *testing.T) {
+	m := startManager(t)
+	m.Address.WriteTime = 300 * time.Millisecond
+	if err := address.Sample(t.Context(), m.Address); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // more than there are read connections
+		conn, err := net.Dial("tcp", strings.TrimPrefix(m.URL(), "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		fmt.Fprintf(conn, "GET /api/v2?limit=100000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", m.token)
+	}
+	m.want(http.StatusOK, "GET", "/api/v2/networks?limit=1", "")
+}
