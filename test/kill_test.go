@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ type manager struct {
 	t          *testing.T
 	dir        string
 	where      []string // --data DIR or --database URL
+	also       []string // what else it is started with
 	api, door  string
 	token      string
 	process    *process
@@ -34,17 +36,23 @@ func serve(t *testing.T, database string) *manager {
 	if database != "" {
 		m.where = []string{"--database", database}
 	}
-	var err error
-	if m.api, err = freePort(); err != nil {
-		t.Fatal(err)
-	}
-	if m.door, err = freePort(); err != nil {
-		t.Fatal(err)
-	}
-	m.start()
-	t.Cleanup(func() { _ = m.process.signal(syscall.SIGKILL) })
+	m.listen()
 	m.token = m.portolan(append([]string{"token", "create", "--name", "test"}, m.where...)...)
 	return m
+}
+
+// listen starts the manager where nobody else listens.
+func (m *manager) listen() {
+	m.t.Helper()
+	var err error
+	if m.api, err = freePort(); err != nil {
+		m.t.Fatal(err)
+	}
+	if m.door, err = freePort(); err != nil {
+		m.t.Fatal(err)
+	}
+	m.start()
+	m.t.Cleanup(func() { _ = m.process.signal(syscall.SIGKILL) })
 }
 
 func (m *manager) start() {
@@ -53,7 +61,7 @@ func (m *manager) start() {
 	var err error
 	output := filepath.Join(m.dir, fmt.Sprintf("manager-%d.out", m.generation))
 	m.process, err = launch(output, append(os.Environ(), "PORTOLAN_ADMIN_PASSWORD=a-long-password"), "",
-		append([]string{binary, "serve", "--listen", m.api, "--checkin-listen", m.door}, m.where...)...)
+		slices.Concat([]string{binary, "serve", "--listen", m.api, "--checkin-listen", m.door}, m.where, m.also)...)
 	if err != nil {
 		m.t.Fatal(err)
 	}

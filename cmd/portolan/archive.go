@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +29,7 @@ func (c *backupCommand) Run(s *session) error {
 			return err
 		}
 		defer func() { _ = os.Remove(f.Name()) }()
-		sum, err := archive.Write(s.ctx, st, f, versionText(), s.progress("written"))
+		sum, err := archive.Write(s.ctx, st, f, versionText(), s.counting("written"))
 		if err == nil {
 			err = f.Sync()
 		}
@@ -61,14 +59,16 @@ func (c *restoreCommand) Run(s *session) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	return c.fill(func(st *store.Store) error {
-		sum, err := archive.Read(s.ctx, st, f, s.progress("read"))
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(s.stdout, "restored %d rows, as of %s\n", sum.Rows(), sum.Created.Format(time.RFC3339))
+	o, err := c.options()
+	if err != nil {
 		return err
-	})
+	}
+	sum, err := archive.Restore(s.ctx, o, f, s.counting("read"))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.stdout, "restored %d rows, as of %s\n", sum.Rows(), sum.Created.Format(time.RFC3339))
+	return err
 }
 
 // target is where data is restored to.
@@ -77,19 +77,12 @@ type target struct {
 	Database string `help:"The URL of an empty PostgreSQL database." placeholder:"postgres://..."`
 }
 
-func (t target) fill(fn func(*store.Store) error) error {
+// options are those of a store that is filled.
+func (t target) options() (store.Options, error) {
 	if (t.Data == "") == (t.Database == "") {
-		return usageError{errors.New("one of --data and --database is needed")}
+		return store.Options{}, usageError{errors.New("one of --data and --database is needed")}
 	}
-	st, err := store.Open(store.Options{Dir: t.Data, Database: t.Database, Exclusive: true})
-	if err != nil {
-		return err
-	}
-	err = fn(st)
-	if e := st.Close(); err == nil {
-		err = e
-	}
-	return err
+	return store.Options{Dir: t.Data, Database: t.Database, Exclusive: t.Data != ""}, nil
 }
 
 type migrateCommand struct {
@@ -97,36 +90,37 @@ type migrateCommand struct {
 	To   string `help:"A new data directory, or the URL of an empty PostgreSQL." required:"" placeholder:"DIR|URL"`
 }
 
-// Run carries everything from one database to another: what the backup writes, the restore reads.
+// Run carries everything from one database to another. What was cut off goes on where it was.
 func (c *migrateCommand) Run(s *session) error {
 	var from dataFlag
 	var to target
 	from.Data, from.Database = place(c.From)
 	to.Data, to.Database = place(c.To)
+	o, err := to.options()
+	if err != nil {
+		return err
+	}
+	o.Filling = true
 	return from.open(func(source *store.Store, _ *identity.Service) error {
-		return to.fill(func(st *store.Store) error {
-			ctx, cancel := context.WithCancel(s.ctx)
-			defer cancel()
-			r, w := io.Pipe()
-			var written archive.Summary
-			done := make(chan error, 1)
-			go func() {
-				var err error
-				written, err = archive.Write(ctx, source, w, versionText(), func(int64) {})
-				w.CloseWithError(err)
-				done <- err
-			}()
-			read, err := archive.Read(ctx, st, r, s.progress("migrated"))
-			_ = r.CloseWithError(err)
-			if e := <-done; err == nil {
-				err = e
-			}
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(s.stdout, "migrated %d rows; counts and hash are the same on both sides (%d)\n", read.Rows(), written.Rows())
+		st, err := store.Open(o)
+		if err != nil {
 			return err
-		})
+		}
+		bar := s.bar()
+		counts, err := store.Carry(s.ctx, source, st, bar.show)
+		bar.end()
+		if e := st.Close(); err == nil {
+			err = e
+		}
+		if err != nil {
+			return err
+		}
+		rows := int64(0)
+		for _, n := range counts {
+			rows += n
+		}
+		_, err = fmt.Fprintf(s.stdout, "migrated %d rows; counts and hash are the same on both sides\n", rows)
+		return err
 	})
 }
 
@@ -136,15 +130,4 @@ func place(text string) (dir, url string) {
 		return "", text
 	}
 	return text, ""
-}
-
-// progress prints how many rows it has come to, once a second at the most.
-func (s *session) progress(word string) func(rows int64) {
-	last := time.Now()
-	return func(rows int64) {
-		if time.Since(last) >= time.Second {
-			last = time.Now()
-			fmt.Fprintf(s.stderr, "%d rows %s\n", rows, word)
-		}
-	}
 }

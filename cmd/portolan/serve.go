@@ -8,7 +8,8 @@ import (
 
 type serveCommand struct {
 	Data          string `help:"The data directory; it is made at the first start." type:"path" placeholder:"DIR"`
-	Database      string `help:"The URL of a PostgreSQL to keep the data in, instead of a data directory. Any number of managers may share it." placeholder:"postgres://..."`
+	Database      string `help:"The URL of a PostgreSQL to keep the data in. Any number of managers may share it; a data directory beside it then holds nothing that they would need." placeholder:"postgres://..."`
+	DatabaseRead  string `help:"The URL of a standby of that PostgreSQL; lists are read there while it is not behind." placeholder:"postgres://..."`
 	Listen        string `help:"Where the APIs are served. Plain HTTP on loopback, TLS elsewhere." default:"127.0.0.1:8080" placeholder:"ADDR"`
 	CheckinListen string `help:"Where service points enrol and check in, always with TLS." default:"127.0.0.1:8443" placeholder:"ADDR"`
 	PublicURL     string `help:"The check-in door's URL as service points reach it, such as https://portolan.example.net:8443." name:"public-url" placeholder:"URL"`
@@ -23,14 +24,17 @@ func (c *serveCommand) Run(s *session) error {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return usageError{fmt.Errorf("--tls-cert and --tls-key go together")}
 	}
-	if (c.Data == "") == (c.Database == "") {
-		return usageError{fmt.Errorf("one of --data and --database is needed")}
+	if c.Data == "" && c.Database == "" {
+		return usageError{fmt.Errorf("--data or --database is needed")}
+	}
+	if c.DatabaseRead != "" && c.Database == "" {
+		return usageError{fmt.Errorf("--database-read goes with --database")}
 	}
 	if c.MaxLimit < 1 {
 		return usageError{fmt.Errorf("--max-limit must be 1 or more")}
 	}
 	server.Tune()
-	m, err := server.Start(s.ctx, server.Options{Data: c.Data, Database: c.Database, Listen: c.Listen, CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
+	m, err := server.Start(s.ctx, server.Options{Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen, CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, AdminPassword: c.AdminPassword, Version: versionText(), Log: s.log})
 	if err != nil {
 		return err
@@ -38,7 +42,7 @@ func (c *serveCommand) Run(s *session) error {
 	if m.NewPassword != "" {
 		fmt.Fprintf(s.stdout, "The user admin was made, with this password, shown once: %s\n", m.NewPassword)
 	}
-	s.log.Info("serving", "apis", m.URL(), "registration", m.RegistrationEndpoint(), "data", where(c.Data))
+	s.log.Info("serving", "apis", m.URL(), "registration", m.RegistrationEndpoint(), "data", where(c.Data, c.Database))
 	select {
 	case <-s.ctx.Done():
 		s.log.Info("stopping")
@@ -51,8 +55,8 @@ func (c *serveCommand) Run(s *session) error {
 }
 
 // where names where the data is; a database's URL may hold a password and is not repeated.
-func where(data string) string {
-	if data == "" {
+func where(data, database string) string {
+	if database != "" {
 		return "PostgreSQL"
 	}
 	return data

@@ -239,13 +239,14 @@ func Setup(ctx context.Context, a *resource.API, password string) (made bool, er
 	return made, err
 }
 
-// ExpireSessions ends the sessions whose token has expired.
-func ExpireSessions(ctx context.Context, a *resource.API, users *identity.Service) error {
+// ExpireSessions ends the sessions whose token has expired. One manager does it: update is that of its
+// lease.
+func ExpireSessions(ctx context.Context, a *resource.API, users *identity.Service, update store.Updater) error {
 	yes, err := users.Expired(ctx)
 	if err != nil || !yes {
 		return err
 	}
-	return a.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+	return update(ctx, store.Author{}, func(tx *store.Tx) error {
 		sessions, err := identity.ExpiredSessions(tx)
 		if err != nil {
 			return err

@@ -116,29 +116,57 @@ func (r *reader) next(v any) ([]byte, error) {
 	return text, nil
 }
 
-// Read writes a file's content into an empty store: all of it, or nothing. It refuses a file that is
-// damaged, and one that a newer portolan has written, and says which.
-func Read(ctx context.Context, s *store.Store, in io.Reader, progress func(rows int64)) (sum Summary, err error) {
+// Restore writes a file's content into an empty database: all of it, or nothing. A file of an older
+// portolan is written into the schema that it has, which is then brought up to date, as that
+// portolan's own database would be. It refuses a file that is damaged, and one that a newer portolan
+// has written, and says which.
+func Restore(ctx context.Context, o store.Options, in io.Reader, progress func(rows int64)) (sum Summary, err error) {
 	z, err := zstd.NewReader(in)
 	if err != nil {
 		return sum, err
 	}
 	defer z.Close()
 	r := &reader{bufio.NewReaderSize(z, 1<<20), sha256.New()}
-	var h head
-	text, err := r.next(&h)
+	h, err := r.head()
 	if err != nil {
 		return sum, err
 	}
+	o.Schema = h.Schema
+	s, err := store.Open(o)
+	if err != nil {
+		return sum, err
+	}
+	sum, err = r.load(ctx, s, h, progress)
+	if e := s.Close(); err == nil {
+		err = e
+	}
+	if err != nil || h.Schema == store.SchemaVersion() {
+		return sum, err
+	}
+	o.Schema = 0
+	if s, err = store.Open(o); err != nil {
+		return sum, fmt.Errorf("bringing the restored data up to date: %w", err)
+	}
+	return sum, s.Close()
+}
+
+// head reads the first line.
+func (r *reader) head() (h head, err error) {
+	text, err := r.next(&h)
+	if err != nil {
+		return h, err
+	}
 	switch {
-	case h.Format == 0 || h.Portolan == "":
-		return sum, fmt.Errorf("%w: it is no backup of portolan's", errDamaged)
+	case h.Format == 0 || h.Portolan == "" || h.Schema < 1:
+		return h, fmt.Errorf("%w: it is no backup of portolan's", errDamaged)
 	case h.Format > format || h.Schema > store.SchemaVersion():
-		return sum, fmt.Errorf("the file was written by a newer portolan (%s, schema %d; this one has schema %d)", h.Portolan, h.Schema, store.SchemaVersion())
-	case h.Schema < store.SchemaVersion():
-		return sum, fmt.Errorf("the file has schema %d and this portolan %d: restore it with the portolan that wrote it (%s), then upgrade", h.Schema, store.SchemaVersion(), h.Portolan)
+		return h, fmt.Errorf("the file was written by a newer portolan (%s, schema %d; this one has schema %d)", h.Portolan, h.Schema, store.SchemaVersion())
 	}
 	r.digest.Write(text)
+	return h, nil
+}
+
+func (r *reader) load(ctx context.Context, s *store.Store, h head, progress func(rows int64)) (sum Summary, err error) {
 	sum = Summary{Created: h.Created, Counts: map[string]int64{}}
 	err = s.Load(ctx, func(mark func(store.Marks) error, add func(t *store.Table, row []any) error) error {
 		if err := mark(h.Marks); err != nil {

@@ -93,22 +93,23 @@ func TestThereAndBack(t *testing.T) {
 		t.Errorf("the backup has %v", sum.Counts)
 	}
 	url := pgtest.URL(t)
-	pg := open(t, store.Options{Database: url})
-	if _, err := Read(t.Context(), pg, bytes.NewReader(first), quiet); err != nil {
+	if _, err := Restore(t.Context(), store.Options{Database: url}, bytes.NewReader(first), quiet); err != nil {
 		t.Fatal(err)
 	}
+	pg := open(t, store.Options{Database: url})
 	verify(t, pg)
 	second, _ := backup(t, pg)
 	if content(t, first) != content(t, second) {
 		t.Error("what PostgreSQL gives back is not what it was given")
 	}
-	if _, err := Read(t.Context(), pg, bytes.NewReader(first), quiet); !errors.Is(err, store.ErrNotEmpty) {
+	if _, err := Restore(t.Context(), store.Options{Database: url}, bytes.NewReader(first), quiet); !errors.Is(err, store.ErrNotEmpty) {
 		t.Errorf("a target with data gives %v", err)
 	}
-	back := open(t, store.Options{Dir: t.TempDir(), Exclusive: true})
-	if _, err := Read(t.Context(), back, bytes.NewReader(second), quiet); err != nil {
+	dir := t.TempDir()
+	if _, err := Restore(t.Context(), store.Options{Dir: dir, Exclusive: true}, bytes.NewReader(second), quiet); err != nil {
 		t.Fatal(err)
 	}
+	back := open(t, store.Options{Dir: dir, Exclusive: true})
 	verify(t, back)
 	for _, s := range []*store.Store{pg, back} { // numbers go on behind those that came
 		api := address.New(s, identity.New(s), 1000, "test")
@@ -177,16 +178,16 @@ func TestDamagedFiles(t *testing.T) {
 		"a changed value":       {pack(strings.Replace(plain, "Quay 1 floor 1", "Quay 1 floor X", 1)), "does not have the hash"},
 		"a row less":            {pack(strings.Replace(plain, plain[strings.Index(plain, "\n{\"t\":\"resource\""):][:strings.Index(plain[strings.Index(plain, "\n{\"t\":\"resource\"")+1:], "\n")+1], "", 1)), "does not have the hash"},
 		"without its end":       {pack(plain[:strings.Index(plain, `{"end":`)]), "ends too early"},
-		"of a newer portolan":   {pack(strings.Replace(plain, `"schema":1`, `"schema":99`, 1)), "newer portolan"},
+		"of a newer portolan":   {pack(strings.Replace(plain, `"schema":2`, `"schema":99`, 1)), "newer portolan"},
 		"of a newer form":       {pack(strings.Replace(plain, `"format":1`, `"format":2`, 1)), "newer portolan"},
 		"with an unknown table": {pack(strings.Replace(plain, `{"t":"resource"`, `{"t":"nonsense"`, 1)), "unknown table"},
 	} {
-		s := open(t, store.Options{Dir: t.TempDir(), Exclusive: true})
-		_, err := Read(t.Context(), s, bytes.NewReader(c.file), quiet)
+		dir := t.TempDir()
+		_, err := Restore(t.Context(), store.Options{Dir: dir, Exclusive: true}, bytes.NewReader(c.file), quiet)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("a file that is %s gives %v, want %q", what, err, c.want)
 		}
-		if _, sum := backup(t, s); sum.Rows() != 0 {
+		if _, sum := backup(t, open(t, store.Options{Dir: dir})); sum.Rows() != 0 {
 			t.Errorf("a file that is %s left %v", what, sum.Counts)
 		}
 	}

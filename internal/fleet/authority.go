@@ -72,7 +72,7 @@ func LoadAuthority(ctx context.Context, s *store.Store) (*Authority, error) {
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec("INSERT INTO secret (name, value) VALUES ('authority-certificate', ?), ('authority-key', ?)", der, key); err != nil {
+		if err := tx.Write("INSERT INTO secret (name, value) VALUES ('authority-certificate', ?), ('authority-key', ?)", der, key); err != nil {
 			return err
 		}
 		return read(tx)

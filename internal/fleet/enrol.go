@@ -58,7 +58,7 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 			return err
 		}
 		a.Certificate, a.Authority = encodeCertificate(der), s.authority.PEM()
-		_, err = tx.Exec("UPDATE service_point SET key_public = ?, certificates = ?, variant = ?, version = ? WHERE id = ?",
+		err = tx.Write("UPDATE service_point SET key_public = ?, certificates = ?, variant = ?, version = ? WHERE id = ?",
 			public, fingerprint(der), rq.Variant, rq.Version, a.ID)
 		return err
 	})
@@ -89,7 +89,7 @@ func (s *Service) Renew(ctx context.Context, shown *x509.Certificate, rq checkin
 			return err
 		}
 		a.Certificate = encodeCertificate(der)
-		_, err = tx.Exec("UPDATE service_point SET certificates = ? WHERE id = ?", fingerprint(shown.Raw)+","+fingerprint(der), shown.Subject.CommonName)
+		err = tx.Write("UPDATE service_point SET certificates = ? WHERE id = ?", fingerprint(shown.Raw)+","+fingerprint(der), shown.Subject.CommonName)
 		return err
 	})
 	return a, err
@@ -174,7 +174,7 @@ const (
 func (s *Service) write(ctx context.Context, id, certificates string, known row, r *checkin.Report) error {
 	if r == nil {
 		return s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-			_, err := tx.Exec("UPDATE service_point SET certificates = ? WHERE id = ? AND certificates = ?", certificates, id, known.certificates)
+			err := tx.Write("UPDATE service_point SET certificates = ? WHERE id = ? AND certificates = ?", certificates, id, known.certificates)
 			return err
 		})
 	}
@@ -210,7 +210,7 @@ func (s *Service) write(ctx context.Context, id, certificates string, known row,
 			}
 		}
 		// Certificates that a renewal changed meanwhile are left as it made them.
-		_, err = tx.Exec("UPDATE service_point SET status = ?, version = ?, variant = ?, report = ?, last_seen = ?,"+
+		err = tx.Write("UPDATE service_point SET status = ?, version = ?, variant = ?, report = ?, last_seen = ?,"+
 			" certificates = CASE WHEN certificates = ? THEN ? ELSE certificates END WHERE id = ?",
 			status, r.Version, r.Variant, string(text), tx.Now().UnixMilli(), known.certificates, certificates, id)
 		return err

@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,6 +45,9 @@ type Service struct {
 	// interval is how often service points report; checkin.Interval but in tests.
 	interval time.Duration
 
+	// elsewhere has a token when another manager may have deleted a service point.
+	elsewhere chan struct{}
+
 	// hush is closed when check-ins are no longer held open.
 	hush   chan struct{}
 	hushed sync.Once
@@ -61,7 +66,70 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration)
 	if interval <= 0 {
 		interval = checkin.Interval
 	}
-	return &Service{store: s, authority: a, log: log, interval: interval, hush: make(chan struct{}), seen: map[string]int64{}, gone: map[string]chan struct{}{}}
+	f := &Service{store: s, authority: a, log: log, interval: interval, hush: make(chan struct{}), elsewhere: make(chan struct{}, 1),
+		seen: map[string]int64{}, gone: map[string]chan struct{}{}}
+	s.Watch(topic, func() {
+		select {
+		case f.elsewhere <- struct{}{}:
+		default: // it is about to be looked at
+		}
+	})
+	return f
+}
+
+// topic is what a transaction touches that takes a service point away (store.Tx.Touch).
+const topic = "fleet"
+
+// Attend ends, until ctx does, the check-ins held open for service points that another manager has
+// deleted.
+func (s *Service) Attend(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.elsewhere:
+		}
+		if err := s.endDeleted(ctx); err != nil && ctx.Err() == nil {
+			s.log.ErrorContext(ctx, "looking for deleted service points", "error", err)
+		}
+	}
+}
+
+func (s *Service) endDeleted(ctx context.Context) error {
+	s.mu.Lock()
+	open := slices.Collect(maps.Keys(s.gone))
+	s.mu.Unlock()
+	if len(open) == 0 {
+		return nil
+	}
+	known := map[string]bool{}
+	if err := s.store.View(ctx, func(tx *store.Tx) error {
+		return tx.Each(func(scan func(...any) error) error {
+			var id string
+			err := scan(&id)
+			known[id] = true
+			return err
+		}, "SELECT id FROM service_point")
+	}); err != nil {
+		return err
+	}
+	for _, id := range open {
+		if !known[id] {
+			s.forget(id)
+		}
+	}
+	return nil
+}
+
+// forget lets go of a service point that was deleted.
+func (s *Service) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seen, id)
+	if open, ok := s.gone[id]; ok {
+		close(open)
+		delete(s.gone, id)
+	}
 }
 
 // Hush lets every check-in that is held open answer now, and holds none from then on: the manager is
@@ -191,6 +259,7 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 // Delete forgets a service point. Its certificate is refused from then on.
 func (s *Service) Delete(ctx context.Context, id string) error {
 	err := s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		tx.Touch(topic)
 		n, err := tx.Exec("DELETE FROM service_point WHERE id = ?", id)
 		if err != nil {
 			return err
@@ -198,20 +267,13 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 		if n == 0 {
 			return problem.NotFound("there is no fleet service point %q", id)
 		}
-		_, err = tx.Exec("DELETE FROM fleet_event WHERE service_point = ?", id)
+		err = tx.Write("DELETE FROM fleet_event WHERE service_point = ?", id)
 		return err
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		s.forget(id)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.seen, id)
-	if open, ok := s.gone[id]; ok {
-		close(open)
-		delete(s.gone, id)
-	}
-	return nil
+	return err
 }
 
 // Created is what the creation of a service point answers (spec.md 2.4).
@@ -268,14 +330,14 @@ func (s *Service) Create(ctx context.Context, name string, description *string, 
 			if err := moved(tx, id, Expired, Waiting); err != nil {
 				return err
 			}
-			_, err := tx.Exec("UPDATE service_point SET status = ?, key_hash = ?, key_expires = ?, key_public = '', description = coalesce(?, description) WHERE id = ?",
+			err := tx.Write("UPDATE service_point SET status = ?, key_hash = ?, key_expires = ?, key_public = '', description = coalesce(?, description) WHERE id = ?",
 				Waiting, hashKey(key), now.Add(KeyLife).Unix(), description, id)
 			return err
 		}
 		if err := moved(tx, c.FleetInstanceID, "", Waiting); err != nil {
 			return err
 		}
-		_, err = tx.Exec("INSERT INTO service_point (id, name, description, status, key_hash, key_expires, created) VALUES (?,?,?,?,?,?,?)",
+		err = tx.Write("INSERT INTO service_point (id, name, description, status, key_hash, key_expires, created) VALUES (?,?,?,?,?,?,?)",
 			c.FleetInstanceID, name, description, Waiting, hashKey(key), now.Add(KeyLife).Unix(), now.Unix())
 		return err
 	})
@@ -317,39 +379,29 @@ func randomText(n int) string {
 
 // moved records that the status of a service point moved.
 func moved(tx *store.Tx, id, before, after string) error {
-	_, err := tx.Exec("INSERT INTO fleet_event (service_point, at, field, old, new) VALUES (?,?,'status',?,?)", id, tx.Now().UnixMilli(), before, after)
+	err := tx.Write("INSERT INTO fleet_event (service_point, at, field, old, new) VALUES (?,?,'status',?,?)", id, tx.Now().UnixMilli(), before, after)
 	return err
 }
 
-// Sweep writes down who was seen since the last time, and which keys have expired. It is called
-// every few seconds and once at the end.
-func (s *Service) Sweep(ctx context.Context) error {
+// WritePresence writes down who was seen here since the last time. It is called every few seconds and
+// once at the end.
+func (s *Service) WritePresence(ctx context.Context) error {
 	s.mu.Lock()
 	seen := s.seen
 	s.seen = map[string]int64{}
 	s.mu.Unlock()
-	expired, err := s.expiring(ctx)
-	if err == nil && (len(seen) > 0 || len(expired) > 0) {
-		err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-			for id, at := range seen {
-				if _, err := tx.Exec("UPDATE service_point SET last_seen = ? WHERE id = ? AND last_seen < ?", at, id, at); err != nil {
-					return err
-				}
-			}
-			for _, id := range expired {
-				n, err := tx.Exec("UPDATE service_point SET status = ? WHERE id = ? AND status = ? AND key_expires <= ?", Expired, id, Waiting, tx.Now().Unix())
-				if err != nil {
-					return err
-				}
-				if n == 1 {
-					if err := moved(tx, id, Waiting, Expired); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		})
+	if len(seen) == 0 {
+		return nil
 	}
+	ids := slices.Sorted(maps.Keys(seen)) // in one order, so that managers do not wait for each other in a circle
+	err := s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		for _, id := range ids {
+			if err := tx.Write("UPDATE service_point SET last_seen = ? WHERE id = ? AND last_seen < ?", seen[id], id, seen[id]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil { // keep what could not be written
 		s.mu.Lock()
 		for id, at := range seen {
@@ -358,6 +410,29 @@ func (s *Service) Sweep(ctx context.Context) error {
 		s.mu.Unlock()
 	}
 	return err
+}
+
+// Expire writes down which registration keys have run out. One manager does it: update is that of its
+// lease.
+func (s *Service) Expire(ctx context.Context, update store.Updater) error {
+	expired, err := s.expiring(ctx)
+	if err != nil || len(expired) == 0 {
+		return err
+	}
+	return update(ctx, store.Author{}, func(tx *store.Tx) error {
+		for _, id := range expired {
+			n, err := tx.Exec("UPDATE service_point SET status = ? WHERE id = ? AND status = ? AND key_expires <= ?", Expired, id, Waiting, tx.Now().Unix())
+			if err != nil {
+				return err
+			}
+			if n == 1 {
+				if err := moved(tx, id, Waiting, Expired); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }
 
 func (s *Service) expiring(ctx context.Context) (ids []string, err error) {

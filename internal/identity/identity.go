@@ -42,6 +42,9 @@ const (
 // remembered of it must be forgotten. New credentials need no such thing.
 const topic = "credentials"
 
+// remembered are the topics on which depends whose token it is.
+var remembered = []string{topic, "users", "sessions"}
+
 // Lifetimes: a session's token (reference/address-manager-behaviour.md) and an access token of the
 // exchange (reference/fleet.md).
 const (
@@ -93,6 +96,9 @@ type tokenEntry struct {
 
 // New makes the service.
 func New(s *store.Store) *Service {
+	for _, what := range remembered {
+		s.Watch(what, nil)
+	}
 	return &Service{store: s, slots: make(chan struct{}, 2), pepper: randomBytes(32), known: map[[32]byte]string{}, tokens: map[tokenKey]tokenEntry{}}
 }
 
@@ -216,7 +222,7 @@ func (u userState) role() string {
 
 // token gives whose token it is. A session's token must come with its user's name.
 func (s *Service) token(ctx context.Context, token, name string, kinds ...string) (Principal, error) {
-	revision, watched := s.store.Revision(topic, "users", "sessions")
+	revision, watched := s.store.Revision(remembered...)
 	key := tokenKey{sha256.Sum256([]byte(token)), name}
 	s.looked.RLock()
 	known, ok := s.tokens[key]

@@ -73,13 +73,13 @@ func CheckPassword(password string) error {
 // SetPassword sets a user's password by its hash and ends the user's sessions' tokens.
 func SetPassword(tx *store.Tx, user int64, hash string) error {
 	tx.Touch(topic)
-	if _, err := tx.Exec("DELETE FROM credential WHERE user_id = ? AND kind = ?", user, kindPassword); err != nil {
+	if err := tx.Write("DELETE FROM credential WHERE user_id = ? AND kind = ?", user, kindPassword); err != nil {
 		return err
 	}
-	if _, err := tx.Exec("UPDATE credential SET revoked = 1 WHERE user_id = ? AND kind = ?", user, kindSession); err != nil {
+	if err := tx.Write("UPDATE credential SET revoked = 1 WHERE user_id = ? AND kind = ?", user, kindSession); err != nil {
 		return err
 	}
-	_, err := tx.Exec("INSERT INTO credential (id, kind, name, user_id, role, hash, created) VALUES (?,?,?,?,'',?,?)",
+	err := tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created) VALUES (?,?,?,?,'',?,?)",
 		NewSecret(), kindPassword, "password", user, hash, tx.Now().Unix())
 	return err
 }
@@ -87,6 +87,6 @@ func SetPassword(tx *store.Tx, user int64, hash string) error {
 // Forget takes all of a user's credentials away.
 func Forget(tx *store.Tx, user int64) error {
 	tx.Touch(topic)
-	_, err := tx.Exec("DELETE FROM credential WHERE user_id = ?", user)
+	err := tx.Write("DELETE FROM credential WHERE user_id = ?", user)
 	return err
 }

@@ -16,7 +16,7 @@ import (
 // OpenSession makes the token of a session resource. The token is shown once.
 func OpenSession(tx *store.Tx, session, user int64, expires time.Time) (token string, err error) {
 	token = NewSecret()
-	_, err = tx.Exec("INSERT INTO credential (id, kind, name, user_id, role, hash, session, created, expires) VALUES (?,?,?,?,'',?,?,?,?)",
+	err = tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, session, created, expires) VALUES (?,?,?,?,'',?,?,?,?)",
 		NewSecret(), kindSession, "session", user, Hash(token), session, tx.Now().Unix(), expires.Unix())
 	return token, err
 }
@@ -24,7 +24,7 @@ func OpenSession(tx *store.Tx, session, user int64, expires time.Time) (token st
 // CloseSession ends a session's token.
 func CloseSession(tx *store.Tx, session int64) error {
 	tx.Touch(topic)
-	_, err := tx.Exec("DELETE FROM credential WHERE session = ? AND kind = ?", session, kindSession)
+	err := tx.Write("DELETE FROM credential WHERE session = ? AND kind = ?", session, kindSession)
 	return err
 }
 
@@ -44,7 +44,7 @@ func ExpiredSessions(tx *store.Tx) (sessions []int64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = tx.Exec("DELETE FROM credential WHERE expires <> 0 AND expires <= ? AND kind IN (?, ?)", now, kindSession, kindAccess)
+	err = tx.Write("DELETE FROM credential WHERE expires <> 0 AND expires <= ? AND kind IN (?, ?)", now, kindSession, kindAccess)
 	return sessions, err
 }
 
@@ -109,7 +109,7 @@ func (s *Service) create(ctx context.Context, kind, name, role, id, secret strin
 		if life > 0 {
 			expires = tx.Now().Add(life).Unix()
 		}
-		_, err = tx.Exec("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
+		err = tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
 			id, kind, name, user, role, Hash(secret), tx.Now().Unix(), expires)
 		return err
 	})
@@ -146,7 +146,7 @@ func (s *Service) Revoke(ctx context.Context, id string) error {
 		if n == 0 {
 			return problem.NotFound("there is no token or key set %q", id)
 		}
-		_, err = tx.Exec("DELETE FROM credential WHERE kind = ? AND name = ?", kindAccess, id)
+		err = tx.Write("DELETE FROM credential WHERE kind = ? AND name = ?", kindAccess, id)
 		return err
 	})
 }
@@ -169,7 +169,7 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret string) (
 			return refused
 		}
 		token = "pta_" + NewSecret()
-		_, err = tx.Exec("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
+		err = tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
 			NewSecret(), kindAccess, clientID, user, role, Hash(token), tx.Now().Unix(), tx.Now().Add(AccessLife).Unix())
 		return err
 	})

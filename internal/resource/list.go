@@ -198,7 +198,11 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Call
 		w.Header().Add("Vary", "Accept")
 		w.WriteHeader(http.StatusOK)
 	}}
-	err = a.Store.View(r.Context(), func(tx *store.Tx) error {
+	err = a.Store.Lists(r.Context(), func(tx *store.Tx) error {
+		if l.started { // the database went away in the middle: what was sent cannot be taken back
+			return errCut
+		}
+		l.buf = l.buf[:0]
 		if t.sub != nil {
 			if err := a.exists(tx, t.collection, t.id, caller); err != nil {
 				return err
@@ -224,6 +228,9 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Call
 	}
 	return err
 }
+
+// errCut is a list whose database went away after the first bytes were sent.
+var errCut = errors.New("the database was lost in the middle of a list")
 
 func contentSuffix(m media) string {
 	if m == asHTML || m == asCSV {

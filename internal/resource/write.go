@@ -52,7 +52,7 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, t target, caller Cal
 		return err
 	}
 	var ans answer
-	err := a.Store.Update(r.Context(), rq.author, func(tx *store.Tx) (err error) {
+	err := a.Store.UpdateWithin(r.Context(), rq.id, rq.author, func(tx *store.Tx) (err error) {
 		ans, err = a.perform(tx, rq)
 		return err
 	})
@@ -455,10 +455,10 @@ func (a *API) keep(tx *store.Tx, rq *request, ans answer) error {
 		return nil
 	}
 	// What is too old goes, and with it an older answer for this very key.
-	if _, err := tx.Exec("DELETE FROM idempotency WHERE created < ?", tx.Now().Add(-keptFor).Unix()); err != nil {
+	if err := tx.Write("DELETE FROM idempotency WHERE created < ?", tx.Now().Add(-keptFor).Unix()); err != nil {
 		return err
 	}
-	_, err := tx.Exec("INSERT INTO idempotency (user_id, key, request, location, etag, answer, created) VALUES (?,?,?,?,?,?,?)",
+	err := tx.Write("INSERT INTO idempotency (user_id, key, request, location, etag, answer, created) VALUES (?,?,?,?,?,?,?)",
 		rq.caller.User, rq.key, rq.fingerprint(), ans.location, ans.etag, ans.body, tx.Now().Unix())
 	return err
 }

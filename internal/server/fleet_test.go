@@ -250,7 +250,10 @@ func TestRegistrationKeys(t *testing.T) {
 	if got := m.want(200, "GET", "/user/api/v1/fleetInstances/"+id, "").text("status"); got != "EXPIRED" {
 		t.Errorf("with an expired key the service point is %s", got)
 	}
-	if err := m.Fleet.Sweep(context.Background()); err != nil {
+	if err := m.Fleet.WritePresence(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Fleet.Expire(context.Background(), m.Store.Update); err != nil {
 		t.Fatal(err)
 	}
 	again, fresh := m.create("late")

@@ -69,7 +69,7 @@ func TestSessions(t *testing.T) {
 	final := m.want(201, "POST", "/api/v2/sessions", login, "Authorization:")
 	c.advance(25 * time.Hour)
 	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/sessions/current", "", "Authorization: Basic "+final.text("basicAuthenticationCredentials"))
-	if err := address.ExpireSessions(context.Background(), m.Address, m.Identity); err != nil {
+	if err := address.ExpireSessions(context.Background(), m.Address, m.Identity, m.Store.Update); err != nil {
 		t.Fatal(err)
 	}
 	if got := m.want(200, "GET", "/api/v2/sessions/"+final.text("id"), "").text("state"); got != "EXPIRED" {

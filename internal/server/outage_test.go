@@ -10,10 +10,13 @@ import (
 // The database goes and comes back. Meanwhile the manager says so and answers 503, never 500; then it
 // goes on, without being started again, and what was acknowledged is there.
 func TestDatabaseGoesAndComes(t *testing.T) {
-	url := pgtest.URL(t)
+	database := pgtest.New(t)
+	url := database.URL("postgres")
 	m := startManager(t, func(o *Options) { o.Database = url })
 	configuration, _, _, _, network := m.basics()
-	pgtest.Kill(t)
+	if err := database.Kill(); err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range []reply{
 		m.do("GET", "/api/v2/networks/"+network, ""), m.do("GET", "/api/v2/networks", ""),
 		m.do("POST", "/api/v2/configurations/"+configuration+"/views", `{"name":"x"}`), m.do("GET", "/user/api/v1/fleetInstances", ""),
@@ -24,7 +27,9 @@ func TestDatabaseGoesAndComes(t *testing.T) {
 		}
 	}
 	m.want(http.StatusOK, "GET", "/healthz", "", "Authorization:")
-	pgtest.Revive(t)
+	if err := database.Revive(); err != nil {
+		t.Fatal(err)
+	}
 	m.want(http.StatusOK, "GET", "/readyz", "", "Authorization:")
 	m.want(http.StatusOK, "GET", "/api/v2/networks/"+network, "")
 	m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"x"}`)

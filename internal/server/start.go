@@ -33,6 +33,8 @@ type Options struct {
 	Data string
 	// Database is the URL of a PostgreSQL; empty means SQLite in Data.
 	Database string
+	// DatabaseRead is the URL of a standby of Database that lists are read from.
+	DatabaseRead string
 	// Listen is where the APIs are served, CheckinListen where service points check in.
 	Listen, CheckinListen string
 	// PublicURL is the address of the check-in door as service points reach it; empty means
@@ -101,7 +103,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m := &Manager{options: o, log: o.Log, registry: prometheus.NewRegistry(), failed: make(chan error, 2)}
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if m.Store, err = store.Open(store.Options{Dir: o.Data, Database: o.Database, Exclusive: true, Now: o.Now}); err != nil {
+	if m.Store, err = store.Open(store.Options{Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead, Exclusive: true, Now: o.Now}); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -272,6 +274,7 @@ func (m *Manager) serve() error {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil },
 	}), m.checkinHandler())
 	m.background.Go(func() { m.sweep(ctx) })
+	m.background.Go(func() { m.Fleet.Attend(ctx) })
 	return nil
 }
 
@@ -304,6 +307,12 @@ func (q quiet) Write(b []byte) (int, error) {
 const sweepEvery = 10 * time.Second
 
 func (m *Manager) sweep(ctx context.Context) {
+	lease := m.Store.NewLease("expiry", 3*sweepEvery)
+	defer func() {
+		if err := lease.Release(context.WithoutCancel(ctx)); err != nil {
+			m.log.Error("giving back a lease", "error", err)
+		}
+	}()
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
@@ -312,11 +321,11 @@ func (m *Manager) sweep(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := m.Fleet.Sweep(ctx); err != nil {
+		if err := m.Fleet.WritePresence(ctx); err != nil {
 			m.log.Error("writing presence", "error", err)
 		}
-		if err := address.ExpireSessions(ctx, m.Address, m.Identity); err != nil {
-			m.log.Error("ending expired sessions", "error", err)
+		if err := m.expire(ctx, lease); err != nil {
+			m.log.Error("ending what has expired", "error", err)
 		}
 		if leaf := m.certificate.Load().Leaf; time.Until(leaf.NotAfter) < leaf.NotAfter.Sub(leaf.NotBefore)/3 {
 			if err := m.renewCertificate(); err != nil {
@@ -324,6 +333,19 @@ func (m *Manager) sweep(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// expire ends what has run out, if that is this manager's to do.
+func (m *Manager) expire(ctx context.Context, lease *store.Lease) error {
+	held, err := lease.Take(ctx)
+	if err != nil || !held {
+		return err
+	}
+	err = errors.Join(m.Fleet.Expire(ctx, lease.Update), address.ExpireSessions(ctx, m.Address, m.Identity, lease.Update))
+	if errors.Is(err, store.ErrLeaseLost) { // another manager does it
+		return nil
+	}
+	return err
 }
 
 // Failed gives the error that ended a listener, if one did.
@@ -371,7 +393,7 @@ func (m *Manager) Close() error {
 	}
 	m.stop()
 	m.background.Wait()
-	if err := m.Fleet.Sweep(ctx); err != nil {
+	if err := m.Fleet.WritePresence(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("writing presence: %w", err))
 	}
 	return errors.Join(append(errs, m.Store.Close())...)

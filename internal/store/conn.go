@@ -10,6 +10,10 @@ import (
 type conn interface {
 	// exec runs a statement and gives the number of rows it changed.
 	exec(query string, args ...any) (int64, error)
+	// later runs a statement, at the latest before the next one.
+	later(query string, args ...any) error
+	// bulk writes rows of a table.
+	bulk(table string, columns []string, rows [][]any) error
 	// each runs a query and calls fn at each of its rows.
 	each(query string, args []any, fn func(row) error) error
 	// list is each for answers that may be long: few rows of it are in memory at a time.

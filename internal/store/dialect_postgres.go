@@ -7,6 +7,8 @@ import (
 )
 
 var postgresDialect = dialect{
+	feed: "SELECT id, at, user_id, operation, body, committed FROM txn WHERE (committed, id) > (?, ?)" +
+		" AND committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY committed, id LIMIT ?",
 	member: func(b *builder, row string, f Field) {
 		b.WriteString("(" + row + ".body::json #>> ")
 		if plain(f.Path) {
@@ -46,9 +48,8 @@ var postgresDialect = dialect{
 		b.WriteString(")) = ")
 		b.arg(text)
 	},
-	overriding: " OVERRIDING SYSTEM VALUE",
-	nulls:      [2]string{" NULLS FIRST", " NULLS LAST"},
-	truth:      func(v bool) any { return strconv.FormatBool(v) },
+	nulls: [2]string{" NULLS FIRST", " NULLS LAST"},
+	truth: func(v bool) any { return strconv.FormatBool(v) },
 	size: func(b *builder, text func()) {
 		b.WriteString("CASE WHEN position('/' IN ")
 		text()

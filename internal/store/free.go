@@ -74,7 +74,7 @@ func (tx *Tx) FreeTake(container int64, low, high netip.Addr) error {
 // freeCut takes low-high out of the free interval i that holds it.
 func (tx *Tx) freeCut(container int64, i Interval, low, high netip.Addr) error {
 	if i.Low == low && high.Less(i.High) { // the commonest: the interval just begins later
-		if _, err := tx.Exec("UPDATE free SET low = ? WHERE container = ? AND low = ?", AddrKey(high.Next()), container, AddrKey(low)); err != nil {
+		if err := tx.Write("UPDATE free SET low = ? WHERE container = ? AND low = ?", AddrKey(high.Next()), container, AddrKey(low)); err != nil {
 			return fmt.Errorf("writing free space: %w", err)
 		}
 		return nil
@@ -155,14 +155,14 @@ func (tx *Tx) freeRow(query string, args ...any) (Interval, error) {
 }
 
 func (tx *Tx) freeInsert(container int64, low, high netip.Addr) error {
-	if _, err := tx.Exec("INSERT INTO free (container, low, high) VALUES (?, ?, ?)", container, AddrKey(low), AddrKey(high)); err != nil {
+	if err := tx.Write("INSERT INTO free (container, low, high) VALUES (?, ?, ?)", container, AddrKey(low), AddrKey(high)); err != nil {
 		return fmt.Errorf("writing free space: %w", err)
 	}
 	return nil
 }
 
 func (tx *Tx) freeDelete(container int64, low netip.Addr) error {
-	if _, err := tx.Exec("DELETE FROM free WHERE container = ? AND low = ?", container, AddrKey(low)); err != nil {
+	if err := tx.Write("DELETE FROM free WHERE container = ? AND low = ?", container, AddrKey(low)); err != nil {
 		return fmt.Errorf("writing free space: %w", err)
 	}
 	return nil

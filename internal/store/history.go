@@ -70,7 +70,7 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec("INSERT INTO change (seq, txn, resource, operation, before, after) VALUES (?,?,?,?,?,?)",
+	if err := tx.Write("INSERT INTO change (seq, txn, resource, operation, before, after) VALUES (?,?,?,?,?,?)",
 		tx.last, number, r.ID, operation, old, young); err != nil {
 		return fmt.Errorf("recording a change: %w", err)
 	}
@@ -106,7 +106,7 @@ func (tx *Tx) writeHistory() error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec("INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES (?,?,?,?,?,?,?)",
+	if err := tx.Write("INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES (?,?,?,?,?,?,?)",
 		tx.txn, tx.now.UnixMilli(), tx.author.User, tx.operation, tx.first, tx.last, string(body)); err != nil {
 		return fmt.Errorf("writing the history: %w", err)
 	}

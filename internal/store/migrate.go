@@ -14,7 +14,9 @@ var migrations embed.FS
 
 // migrate brings the schema up to date, all of it in one transaction that also records the version,
 // so a process killed in the middle starts again where it was.
-func migrate(conn *sqlite.Conn) (err error) {
+//
+// upTo is the version to stop at; 0 means the newest.
+func migrate(conn *sqlite.Conn, upTo int) (err error) {
 	files, err := fs.Glob(migrations, "migrations/sqlite/*.sql")
 	if err != nil {
 		return err
@@ -26,7 +28,10 @@ func migrate(conn *sqlite.Conn) (err error) {
 	if version > len(files) {
 		return fmt.Errorf("the database has schema version %d, newer than this binary's %d: use a newer portolan", version, len(files))
 	}
-	if version == len(files) {
+	if upTo == 0 {
+		upTo = len(files)
+	}
+	if version >= upTo {
 		return nil
 	}
 	end, err := sqlitex.ImmediateTransaction(conn)
@@ -38,7 +43,7 @@ func migrate(conn *sqlite.Conn) (err error) {
 	if version, err = schemaVersion(conn); err != nil {
 		return err
 	}
-	for i := version; i < len(files); i++ {
+	for i := version; i < upTo; i++ {
 		script, err := fs.ReadFile(migrations, files[i])
 		if err != nil {
 			return err
@@ -47,7 +52,7 @@ func migrate(conn *sqlite.Conn) (err error) {
 			return fmt.Errorf("migration %s: %w", files[i], err)
 		}
 	}
-	return sqlitex.ExecuteTransient(conn, fmt.Sprintf("PRAGMA user_version = %d", len(files)), nil)
+	return sqlitex.ExecuteTransient(conn, fmt.Sprintf("PRAGMA user_version = %d", max(version, upTo)), nil)
 }
 
 func schemaVersion(conn *sqlite.Conn) (version int, err error) {

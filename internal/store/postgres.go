@@ -2,20 +2,17 @@ package store
 
 import (
 	"context"
-	"database/sql"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"portolan/internal/problem"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,8 +23,11 @@ import (
 // else's business. Reads are snapshots that take no lock; an update is a serialisable transaction,
 // retried inside the request's time when it met another one.
 type postgres struct {
+	// id tells what this process says to others from what they say.
+	id    string
 	pool  *pgxpool.Pool
 	texts placeholders
+	turns turns
 	mu    sync.Mutex
 	// blocks are the numbers reserved and not yet given out, by sequence; guarded by mu.
 	blocks map[string]*block
@@ -38,7 +38,20 @@ type block struct{ next, end int64 }
 // sequenceStep is by how much the sequences of numbers go on (migrations/postgres).
 const sequenceStep = 256
 
-func openPostgres(ctx context.Context, url string, readers int) (*postgres, error) {
+// openPostgres connects and brings the schema up to the version; 0 means the newest.
+func openPostgres(ctx context.Context, url string, readers, schema int) (*postgres, error) {
+	p, err := connect(ctx, url, readers)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.migrate(ctx, schema); err != nil {
+		p.pool.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func connect(ctx context.Context, url string, readers int) (*postgres, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("the database's URL cannot be read") // not repeated: it may hold a password
@@ -49,22 +62,20 @@ func openPostgres(ctx context.Context, url string, readers int) (*postgres, erro
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the database: %w", err)
 	}
-	p := &postgres{pool: pool, blocks: map[string]*block{}}
-	if err := p.migrate(ctx); err != nil {
-		pool.Close()
-		return nil, err
-	}
-	return p, nil
+	return &postgres{id: rand.Text(), pool: pool, blocks: map[string]*block{}}, nil
 }
 
 // migrationLock is the advisory lock under which one manager at a time migrates.
 const migrationLock = 0x706f72746f6c616e // "portolan"
 
 // migrate brings the schema up to date, each migration in a transaction that records its number.
-func (p *postgres) migrate(ctx context.Context) error {
+func (p *postgres) migrate(ctx context.Context, upTo int) error {
 	files, err := fs.Glob(migrations, "migrations/postgres/*.sql")
 	if err != nil {
 		return err
+	}
+	if upTo == 0 {
+		upTo = len(files)
 	}
 	return pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
@@ -80,7 +91,7 @@ func (p *postgres) migrate(ctx context.Context) error {
 		if version > len(files) {
 			return fmt.Errorf("the database has schema version %d, newer than this binary's %d: use a newer portolan", version, len(files))
 		}
-		for i := version; i < len(files); i++ {
+		for i := version; i < upTo; i++ {
 			script, err := fs.ReadFile(migrations, files[i])
 			if err != nil {
 				return err
@@ -92,8 +103,28 @@ func (p *postgres) migrate(ctx context.Context) error {
 				return err
 			}
 		}
-		return nil
+		return settle(ctx, tx, max(version, upTo))
 	})
+}
+
+// settle orders the change feed anew where the database was restored, by its own tools, into a server
+// that has counted fewer transactions: what was committed there comes behind those that are here.
+func settle(ctx context.Context, tx pgx.Tx, version int) error {
+	if version < 2 {
+		return nil
+	}
+	var ahead bool
+	err := tx.QueryRow(ctx, "SELECT coalesce((SELECT max(committed) FROM txn) > pg_current_xact_id()::text::bigint, FALSE)").Scan(&ahead)
+	if err != nil || !ahead {
+		return err
+	}
+	for _, statement := range []string{"UPDATE txn SET committed = pg_current_xact_id()::text::bigint", "DELETE FROM origin",
+		"INSERT INTO origin (id) VALUES (replace(gen_random_uuid()::text, '-', ''))"} {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("ordering the change feed anew: %w", err)
+		}
+	}
+	return nil
 }
 
 // Limits of repetition. An update is repeated within updateTime while it collides with others. What
@@ -107,11 +138,31 @@ const (
 	duplicateTimes = 3
 )
 
+// Statements that begin a transaction; they travel with its first statement.
+const (
+	beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	beginUpdate   = "BEGIN ISOLATION LEVEL SERIALIZABLE"
+	// A scan of a whole table would depend on all of it, and so collide with every other update.
+	narrowly = "SET LOCAL enable_seqscan = off"
+)
+
 // view runs fn in a snapshot. Reading is safe to repeat.
 func (p *postgres) view(ctx context.Context, fn func(conn) error) error {
+	return p.reading(ctx, beginSnapshot, fn)
+}
+
+// read runs fn without a transaction around its statements.
+func (p *postgres) read(ctx context.Context, fn func(conn) error) error {
+	return p.reading(ctx, "", fn)
+}
+
+func (p *postgres) reading(ctx context.Context, begin string, fn func(conn) error) error {
 	for attempt := 0; ; attempt++ {
-		err := pgx.BeginTxFunc(ctx, p.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-			return fn(&pgConn{ctx: ctx, tx: tx, p: p})
+		err := p.with(ctx, begin, func(c *pgConn) error {
+			if err := fn(c); err != nil {
+				return err
+			}
+			return c.end("COMMIT")
 		})
 		if !lost(err) || attempt >= lostTimes || !pause(ctx, attempt) {
 			return err
@@ -119,13 +170,49 @@ func (p *postgres) view(ctx context.Context, fn func(conn) error) error {
 	}
 }
 
+// with runs fn on a connection. A transaction that is still open at the end is rolled back.
+func (p *postgres) with(ctx context.Context, begin string, fn func(*pgConn) error) error {
+	pooled, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer pooled.Release()
+	c := &pgConn{ctx: ctx, pg: pooled.Conn(), p: p, begin: begin}
+	defer func() {
+		if c.pg.PgConn().TxStatus() != 'I' { // what cannot be rolled back is closed by the pool
+			_, _ = c.pg.Exec(context.WithoutCancel(ctx), "ROLLBACK")
+		}
+	}()
+	return safely(func() error { return fn(c) })
+}
+
 // update runs fn in a serialisable transaction, again and again while that is safe and of use.
-func (p *postgres) update(ctx context.Context, fn func(conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, updateTime)
+func (p *postgres) update(ctx context.Context, within int64, fn func(*pgConn) error) error {
+	limited, cancel := context.WithTimeout(ctx, updateTime)
 	defer cancel()
+	err := p.repeat(limited, within, fn)
+	if ctx.Err() == nil && limited.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+		return unavailable(err)
+	}
+	return err
+}
+
+// collisions is how often an update may collide before it takes the turn among all managers.
+const collisions = 2
+
+func (p *postgres) repeat(ctx context.Context, within int64, fn func(*pgConn) error) error {
+	done, err := p.turns.take(ctx, within)
+	if err != nil {
+		return err
+	}
+	defer done()
 	duplicates := 0
 	for attempt := 0; ; attempt++ {
-		committing, err := p.once(ctx, fn)
+		turn := int64(0)
+		if attempt >= collisions {
+			turn = max(within, 1)
+		}
+		committing, err := p.once(ctx, turn, fn)
 		var e *pgconn.PgError
 		switch {
 		case err == nil:
@@ -144,24 +231,31 @@ func (p *postgres) update(ctx context.Context, fn func(conn) error) error {
 }
 
 // once runs fn in a transaction and says whether it had come to the commit, after which nobody knows
-// what became of it.
-func (p *postgres) once(ctx context.Context, fn func(conn) error) (committing bool, err error) {
-	tx, err := p.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.Serializable})
-	if err != nil {
-		return false, err
-	}
-	// After a commit this does nothing; a broken connection has nothing to take back.
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if err := safely(func() error { return fn(&pgConn{ctx: ctx, tx: tx, p: p}) }); err != nil {
-		return false, err
-	}
-	return true, tx.Commit(ctx)
+// what became of it. turn, if it is not 0, is a lock that it takes before and holds until after.
+func (p *postgres) once(ctx context.Context, turn int64, fn func(*pgConn) error) (committing bool, err error) {
+	err = p.with(ctx, beginUpdate, func(c *pgConn) error {
+		if turn != 0 {
+			if _, err := c.pg.Exec(ctx, "SELECT pg_advisory_lock($1)", turn); err != nil {
+				return err
+			}
+			defer c.unlock(turn)
+		}
+		if err := c.later(narrowly); err != nil {
+			return err
+		}
+		if err := fn(c); err != nil {
+			return err
+		}
+		committing = true
+		return c.end("COMMIT")
+	})
+	return committing, err
 }
 
 // pause waits longer each time, up to 64 ms, with jitter; it reports whether to go on.
 func pause(ctx context.Context, attempt int) bool {
 	wait := time.Duration(1<<min(attempt, 6)) * time.Millisecond
-	timer := time.NewTimer(wait/2 + rand.N(wait)) //nolint:gosec // jitter needs no secrecy
+	timer := time.NewTimer(wait/2 + mathrand.N(wait)) //nolint:gosec // jitter needs no secrecy
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -199,177 +293,13 @@ func (p *postgres) number(c conn, sequence string) (int64, error) {
 	return b.next - 1, nil
 }
 
-// pgConn is a connection in a transaction.
-type pgConn struct {
-	ctx context.Context
-	tx  pgx.Tx
-	p   *postgres
-	// cursors counts those that were opened, for their names.
-	cursors int
-}
-
-// fetched is how many rows of a long answer are in memory at a time.
-const fetched = 500
-
-// list reads the answer through a cursor, so that fn may ask something else on the same connection
-// and the memory does not grow with the answer.
-func (c *pgConn) list(query string, args []any, fn func(row) error) error {
-	c.cursors++
-	name := "list" + strconv.Itoa(c.cursors)
-	// A cursor's query takes no parameters over the extended protocol: pgx quotes them into it.
-	simple := append([]any{pgx.QueryExecModeSimpleProtocol}, args...)
-	if _, err := c.tx.Exec(c.ctx, "DECLARE "+name+" NO SCROLL CURSOR FOR "+c.p.texts.of(query), simple...); err != nil {
-		return err
-	}
-	for {
-		n := 0
-		err := c.each("FETCH "+strconv.Itoa(fetched)+" FROM "+name, nil, func(r row) error {
-			n++
-			return fn(r)
-		})
-		if err != nil {
-			return err // the cursor ends with the transaction
-		}
-		if n < fetched {
-			_, err := c.tx.Exec(c.ctx, "CLOSE "+name)
-			return err
-		}
-	}
-}
-
-// damage is empty: PostgreSQL checks its pages as it reads them, where it is set to.
-func (c *pgConn) damage() ([]string, error) { return nil, nil }
-
-func (c *pgConn) mark(kind string) (value int64, err error) {
-	err = c.each("SELECT last_value FROM number_"+kind, nil, func(r row) error { return r.scan(&value) })
-	return value + sequenceStep - 1, err
-}
-
-func (c *pgConn) setMark(kind string, mark int64) error {
-	return c.each("SELECT setval('number_"+kind+"', ?)", []any{mark}, func(row) error { return nil })
-}
-
-func (c *pgConn) speaks() *dialect { return &postgresDialect }
-
-func (c *pgConn) exec(query string, args ...any) (int64, error) {
-	tag, err := c.tx.Exec(c.ctx, c.p.texts.of(query), args...)
-	return tag.RowsAffected(), err
-}
-
-// each reads the whole answer before it calls fn, because fn may ask something else on the same
-// connection.
-func (c *pgConn) each(query string, args []any, fn func(row) error) error {
-	rows, err := c.tx.Query(c.ctx, c.p.texts.of(query), args...)
-	if err != nil {
-		return err
-	}
-	var all [][]any
-	for rows.Next() {
-		values, err := rows.Values()
-		if err != nil {
-			rows.Close()
-			return err
-		}
-		all = append(all, values)
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	for _, values := range all {
-		if err := fn(pgRow(values)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pgRow is the values of a row.
-type pgRow []any
-
-func (r pgRow) scan(dest ...any) error {
-	if len(dest) != len(r) {
-		return fmt.Errorf("%d columns are read into %d places", len(r), len(dest))
-	}
-	for i, d := range dest {
-		text, isText := r[i].(string)
-		if data, ok := r[i].([]byte); ok {
-			text, isText = string(data), true
-		}
-		number, truth := integer(r[i])
-		switch x := d.(type) {
-		case *string:
-			*x = text
-		case *int64:
-			*x = number
-		case *int:
-			*x = int(number)
-		case *bool:
-			*x = truth || text == "true" || text == "1"
-		case *[]byte:
-			*x = nil
-			if isText {
-				*x = []byte(text)
-			}
-		case *sql.NullString:
-			*x = sql.NullString{String: text, Valid: isText}
-		case *sql.NullBool:
-			*x = sql.NullBool{Bool: truth || text == "true", Valid: r[i] != nil}
-		default:
-			return fmt.Errorf("column %d is read into a %T", i, d)
-		}
-	}
-	return nil
-}
-
-// integer gives a value as a number and as a truth.
-func integer(v any) (int64, bool) {
-	switch x := v.(type) {
-	case int64:
-		return x, x != 0
-	case int32:
-		return int64(x), x != 0
-	case int16:
-		return int64(x), x != 0
-	case bool:
-		if x {
-			return 1, true
-		}
-	case string:
-		n, err := strconv.ParseInt(x, 10, 64)
-		return n, err == nil && n != 0
-	}
-	return 0, false
-}
-
-func (r pgRow) resource(to *Resource) error {
-	var refs string
-	var low, high, body []byte
-	err := r.scan(&to.ID, &to.Collection, &to.Type, &to.Name, &to.Parent, &to.Configuration, &low, &high, &to.Key, &to.Version, &refs, &body)
-	to.Low, to.High, to.Body, to.Refs, to.Links = low, high, body, parseRefs(refs), nil
-	return err
-}
-
-func (r pgRow) shown(to *Resource) error {
-	var refs string
-	var body []byte
-	err := r.scan(&to.ID, &to.Collection, &to.Type, &to.Name, &to.Parent, &to.Configuration, &to.Version, &refs, &body)
-	to.Body, to.Refs = body, parseRefs(refs)
-	return err
-}
-
-func (r pgRow) values() []any { return r }
-
-func (r pgRow) head() (h Head, err error) {
-	err = r.scan(&h.ID, &h.Collection, &h.Type, &h.Name, &h.Parent, &h.Configuration)
-	return h, err
-}
-
 // lost reports whether an error is one of the connection: the server is not there, going, coming, or
 // has no room.
 func lost(err error) bool {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
-		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "57P") || e.Code == "53300"
+		// 25006: it has become a standby; 53300: it has no room for one more connection.
+		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "57P") || e.Code == "25006" || e.Code == "53300"
 	}
 	var dial *pgconn.ConnectError
 	var network net.Error
@@ -385,7 +315,5 @@ func unreachable(err error) error {
 	if !lost(err) && !(errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")) {
 		return err
 	}
-	p := problem.New(503, "DatabaseUnavailable", "the database cannot be reached just now; try again")
-	p.Err = err
-	return p
+	return unavailable(err)
 }

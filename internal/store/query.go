@@ -118,8 +118,8 @@ type dialect struct {
 	nulls [2]string
 	// truth gives the form a boolean has inside a body.
 	truth func(bool) any
-	// overriding lets a row bring the number that the database would give it.
-	overriding string
+	// feed selects what comes behind a position of the change feed: its two numbers, and how many.
+	feed string
 	// size gives the number behind the slash of a text, NULL where there is none.
 	size func(b *builder, text func())
 }

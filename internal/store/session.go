@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -170,6 +172,30 @@ func (s *session) exec(query string, args ...any) (int64, error) {
 			return int64(s.conn.Changes()), nil
 		}
 	}
+}
+
+func (s *session) later(query string, args ...any) error {
+	_, err := s.exec(query, args...)
+	return err
+}
+
+// bulkRows is how many rows one statement writes.
+const bulkRows = 50
+
+func (s *session) bulk(table string, columns []string, rows [][]any) error {
+	one := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
+	args := make([]any, 0, bulkRows*len(columns))
+	for part := range slices.Chunk(rows, bulkRows) {
+		args = args[:0]
+		for _, row := range part {
+			args = append(args, row...)
+		}
+		_, err := s.exec("INSERT INTO "+table+" ("+strings.Join(columns, ", ")+") VALUES "+one+strings.Repeat(", "+one, len(part)-1), args...)
+		if err != nil {
+			return fmt.Errorf("writing %s: %w", table, err)
+		}
+	}
+	return nil
 }
 
 // each runs a query and calls fn at each of its rows.

@@ -22,6 +22,13 @@ type Options struct {
 	Dir string
 	// Database is the URL of a PostgreSQL; empty means SQLite in Dir.
 	Database string
+	// DatabaseRead is the URL of a standby of Database; lists are read there when it is not behind.
+	DatabaseRead string
+	// Schema is the version of the schema to bring the database to; 0 means the newest. With another
+	// one nothing but Load works.
+	Schema int
+	// Filling opens a database that Carry is to fill, or has begun to.
+	Filling bool
 	// Exclusive takes the directory's lock: a manager has it while it serves, tools do not.
 	Exclusive bool
 	// Readers is how many read connections there may be; 0 means 8.
@@ -32,9 +39,16 @@ type Options struct {
 
 // Store is one database. It is safe for concurrent use.
 type Store struct {
-	// pg is the database where it is PostgreSQL. All other fields, the clock excepted, are SQLite's.
-	pg      *postgres
-	now     func() time.Time
+	// pg is the database where it is PostgreSQL, replica one of its standbys, if there is one to read
+	// from, listener what hears of other processes.
+	pg       *postgres
+	replica  *replica
+	listener *listener
+	now      func() time.Time
+	// bell is rung at every commit that is heard of; watches are the topics that are remembered.
+	bell    bell
+	watches watched
+	// The rest is SQLite's.
 	readers *pool
 	jobs    chan *job
 	stop    chan struct{}
@@ -46,6 +60,7 @@ type Store struct {
 	// own: the numbers it has given out, and the mark in the database.
 	exclusive       bool
 	given, reserved counters
+	version         int64 // the database's, when the mark was last read
 	// revision counts the commits that this process knows of; topics count those that changed
 	// something of a topic, by its name.
 	revision atomic.Uint64
@@ -59,6 +74,18 @@ type Store struct {
 // Open opens the database in the directory and brings its schema up to date. It refuses, with an
 // error that says so, a schema newer than this binary and a directory another manager is serving.
 func Open(o Options) (*Store, error) {
+	s, err := openEither(o)
+	if err != nil || o.Filling || o.Schema != 0 {
+		return s, err
+	}
+	if err := s.complete(context.Background()); err != nil {
+		_ = s.Close() // nothing was written
+		return nil, err
+	}
+	return s, nil
+}
+
+func openEither(o Options) (*Store, error) {
 	if o.Readers <= 0 {
 		o.Readers = 8
 	}
@@ -66,11 +93,10 @@ func Open(o Options) (*Store, error) {
 		o.Now = time.Now
 	}
 	if o.Database != "" {
-		pg, err := openPostgres(context.Background(), o.Database, o.Readers)
-		if err != nil {
-			return nil, err
-		}
-		return &Store{pg: pg, now: o.Now}, nil
+		return openShared(o)
+	}
+	if o.DatabaseRead != "" {
+		return nil, errors.New("a database to read from needs one to write to")
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
@@ -82,19 +108,38 @@ func Open(o Options) (*Store, error) {
 			return nil, err
 		}
 	}
-	if err := s.open(filepath.Join(o.Dir, "portolan.db"), o.Readers); err != nil {
+	if err := s.open(filepath.Join(o.Dir, "portolan.db"), o.Readers, o.Schema); err != nil {
 		s.unlock()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Store) open(path string, readers int) error {
+// openShared opens a PostgreSQL. A manager, which is what Exclusive stands for, listens to the others.
+func openShared(o Options) (*Store, error) {
+	pg, err := openPostgres(context.Background(), o.Database, o.Readers, o.Schema)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{pg: pg, now: o.Now}
+	if o.DatabaseRead != "" {
+		if s.replica, err = openReplica(context.Background(), o.DatabaseRead, o.Readers); err != nil {
+			pg.pool.Close()
+			return nil, err
+		}
+	}
+	if o.Exclusive {
+		s.listen()
+	}
+	return s, nil
+}
+
+func (s *Store) open(path string, readers, schema int) error {
 	writer, err := newSession(path)
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", path, err)
 	}
-	if err := migrate(writer.conn); err != nil {
+	if err := migrate(writer.conn, schema); err != nil {
 		_ = writer.close()
 		return err
 	}
@@ -132,8 +177,7 @@ func (s *Store) watch(w *session) {
 		err := first(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) })
 		if err != nil || version != last { // when in doubt, what is remembered is looked up again
 			last = version
-			s.foreign.Add(1)
-			s.revision.Add(1)
+			s.news(nil)
 		}
 	}
 }
@@ -142,10 +186,15 @@ func (s *Store) watch(w *session) {
 // commit where none is named, at once; and with every commit of another process, within a tenth of a
 // second. A collection is a topic; rooms that keep tables of their own name theirs by Tx.Touch. What
 // was read at a revision may be remembered while it stands; ok is false for a store that does not
-// watch, whose data must be read each time.
+// watch, and on PostgreSQL for topics that are not watched or while the others cannot be heard: their
+// data must be read each time.
 func (s *Store) Revision(topics ...string) (revision uint64, ok bool) {
+	ok = s.exclusive
+	if s.pg != nil {
+		ok = s.listener != nil && len(topics) > 0 && s.listener.alive() && len(s.watches.of(topics)) == len(topics)
+	}
 	if len(topics) == 0 {
-		return s.revision.Load(), s.exclusive
+		return s.revision.Load(), ok
 	}
 	revision = s.foreign.Load()
 	for _, topic := range topics {
@@ -153,7 +202,7 @@ func (s *Store) Revision(topics ...string) (revision uint64, ok bool) {
 			revision += n.(*atomic.Uint64).Load()
 		}
 	}
-	return revision, s.exclusive
+	return revision, ok
 }
 
 // touched counts a commit that changed something of the topics.
@@ -166,11 +215,16 @@ func (s *Store) touched(topics []string) {
 		n.(*atomic.Uint64).Add(1)
 	}
 	s.revision.Add(1)
+	s.bell.ring()
 }
 
 // Close waits for the updates already queued, then closes the database.
 func (s *Store) Close() error {
 	if s.pg != nil {
+		if s.listener != nil {
+			s.listener.close()
+		}
+		s.replica.close()
 		s.pg.pool.Close()
 		return nil
 	}
@@ -196,7 +250,7 @@ func (s *Store) Now() time.Time { return s.now() }
 // View runs fn on one consistent snapshot. It takes no lock that a writer would wait for.
 func (s *Store) View(ctx context.Context, fn func(*Tx) error) (err error) {
 	if s.pg != nil {
-		return unreachable(s.pg.view(ctx, func(c conn) error { return fn(&Tx{ctx: ctx, conn: c, now: s.now()}) }))
+		return unreachable(s.pg.view(ctx, s.onto(ctx, fn)))
 	}
 	r, err := s.readers.take(ctx)
 	if err != nil {
@@ -214,11 +268,28 @@ func (s *Store) View(ctx context.Context, fn func(*Tx) error) (err error) {
 	return fn(&Tx{ctx: ctx, conn: r, now: s.now()})
 }
 
+// onto gives fn a Tx on a connection.
+func (s *Store) onto(ctx context.Context, fn func(*Tx) error) func(conn) error {
+	return func(c conn) error { return fn(&Tx{ctx: ctx, conn: c, now: s.now()}) }
+}
+
+// Lists is View for long answers. It is read from the standby where there is one and it has caught up
+// with everything that was committed when the request came, by whichever manager.
+func (s *Store) Lists(ctx context.Context, fn func(*Tx) error) error {
+	if s.replica != nil && s.replica.caughtUp(ctx, s.pg) {
+		err := s.replica.pg.view(ctx, s.onto(ctx, fn))
+		if !s.replica.failed(err) {
+			return unreachable(err)
+		}
+	}
+	return s.View(ctx, fn)
+}
+
 // Read runs fn on a read connection without a snapshot around it: each of its statements sees the
 // latest commit. For one statement that is the same and costs half.
 func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	if s.pg != nil {
-		return s.View(ctx, fn)
+		return unreachable(s.pg.read(ctx, s.onto(ctx, fn)))
 	}
 	r, err := s.readers.take(ctx)
 	if err != nil {
@@ -249,9 +320,13 @@ func Unavailable(err error) error {
 	}
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultIOErr, sqlite.ResultFull, sqlite.ResultCantOpen:
-		p := problem.New(503, "DatabaseUnavailable", "the database cannot be reached just now; try again")
-		p.Err = err
-		return p
+		return unavailable(err)
 	}
 	return err
+}
+
+func unavailable(err error) error {
+	p := problem.New(503, "DatabaseUnavailable", "the database cannot be reached just now; try again")
+	p.Err = err
+	return p
 }

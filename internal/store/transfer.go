@@ -27,7 +27,7 @@ var Tables = []Table{
 	{"idempotency", []string{"user_id", "key", "request", "location", "etag", "answer", "created"}, 2},
 	{"service_point", []string{"id", "name", "description", "variant", "status", "update_status", "version", "target_version", "key_hash",
 		"key_expires", "key_public", "certificates", "last_seen", "report", "desired", "created"}, 1},
-	{"fleet_event", []string{"service_point", "at", "field", "old", "new", "seq"}, 0},
+	{"fleet_event", []string{"service_point", "at", "field", "old", "new", "seq"}, 0}, // its key is seq, the last
 }
 
 // Marks are the numbers that none given out is above, by kind.
@@ -63,7 +63,7 @@ func (s *Store) Dump(ctx context.Context, begin func(Marks) error, emit func(t *
 			return err
 		}
 		for i := range Tables {
-			if err := tx.dump(&Tables[i], emit); err != nil {
+			if err := tx.dump(&Tables[i], nil, emit); err != nil {
 				return fmt.Errorf("reading %s: %w", Tables[i].Name, err)
 			}
 		}
@@ -71,24 +71,39 @@ func (s *Store) Dump(ctx context.Context, begin func(Marks) error, emit func(t *
 	})
 }
 
-// dump reads a table page by page. The page behind the last is behind its key, or, without one, all
-// in one.
-func (tx *Tx) dump(t *Table, emit func(t *Table, row []any) error) error {
-	names := strings.Join(t.Columns, ", ")
+// keys are the columns by which a table is read in order.
+func (t *Table) keys() []string {
 	if t.key == 0 {
-		return tx.conn.each("SELECT "+names+" FROM "+t.Name+" ORDER BY seq", nil, func(r row) error { return emit(t, r.values()) })
+		return []string{"seq"}
 	}
-	key := strings.Join(t.Columns[:t.key], ", ")
+	return t.Columns[:t.key]
+}
+
+// keyOf gives the key of a row.
+func (t *Table) keyOf(row []any) []any {
+	if t.key == 0 {
+		return row[len(row)-1:]
+	}
+	return row[:t.key]
+}
+
+// dump reads a table page by page, each behind the key of the one before, beginning behind after; nil
+// means at its beginning.
+func (tx *Tx) dump(t *Table, after []any, emit func(t *Table, row []any) error) error {
+	names, key := strings.Join(t.Columns, ", "), strings.Join(t.keys(), ", ")
 	page := fmt.Sprintf("ORDER BY %s LIMIT %d", key, transferPage)
-	first := "SELECT " + names + " FROM " + t.Name + " " + page
-	next := "SELECT " + names + " FROM " + t.Name + " WHERE (" + key + ") > (?" + strings.Repeat(", ?", t.key-1) + ") " + page
-	var after []any
-	for query := first; ; query = next {
+	start := "SELECT " + names + " FROM " + t.Name + " " + page
+	next := "SELECT " + names + " FROM " + t.Name + " WHERE (" + key + ") > (?" + strings.Repeat(", ?", len(t.keys())-1) + ") " + page
+	for {
+		query := next
+		if after == nil {
+			query = start
+		}
 		n := 0
 		if err := tx.conn.each(query, after, func(r row) error {
 			n++
 			values := r.values()
-			after = values[:t.key]
+			after = t.keyOf(values)
 			return emit(t, values)
 		}); err != nil {
 			return err
@@ -102,27 +117,35 @@ func (tx *Tx) dump(t *Table, emit func(t *Table, row []any) error) error {
 // ErrNotEmpty is a target that has data already.
 var ErrNotEmpty = errors.New("the target holds data already; restoring and migrating need an empty one")
 
+// empty gives ErrNotEmpty where any table has a row.
+func empty(c conn) error {
+	for i := range Tables {
+		var n int64
+		if err := c.each("SELECT count(*) FROM (SELECT 1 FROM "+Tables[i].Name+" LIMIT 1) t", nil, func(r row) error { return r.scan(&n) }); err != nil {
+			return err
+		}
+		if n > 0 {
+			return ErrNotEmpty
+		}
+	}
+	return nil
+}
+
 // Load writes everything in one transaction: all of it is there in the end, or nothing. fill is given
 // what takes the marks and the rows, in the order that Dump gives them.
 func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add func(t *Table, row []any) error) error) error {
 	load := func(c conn) error {
-		for i := range Tables {
-			var n int64
-			if err := c.each("SELECT count(*) FROM "+Tables[i].Name, nil, func(r row) error { return r.scan(&n) }); err != nil {
-				return err
-			}
-			if n > 0 {
-				return ErrNotEmpty
-			}
+		if err := empty(c); err != nil {
+			return err
 		}
 		l := &loader{c: c}
-		if err := fill(l.mark, l.add); err != nil {
+		if err := fill(func(m Marks) error { return setMarks(c, m) }, l.add); err != nil {
 			return err
 		}
 		return l.flush()
 	}
 	if s.pg != nil {
-		_, err := s.pg.once(ctx, load)
+		_, err := s.pg.once(ctx, 0, func(c *pgConn) error { return load(c) })
 		return unreachable(err)
 	}
 	err := s.Update(ctx, Author{}, func(tx *Tx) error { return load(tx.conn) })
@@ -136,50 +159,41 @@ func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add 
 type loader struct {
 	c    conn
 	t    *Table
-	rows int
-	args []any
+	rows [][]any
 }
 
-func (l *loader) mark(m Marks) error {
+// setMarks lets numbers go on behind the marks.
+func setMarks(c conn, m Marks) error {
 	for _, kind := range markKinds {
-		if err := l.c.setMark(kind, m[kind]); err != nil {
+		if err := c.setMark(kind, m[kind]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// loadRows is how many rows one statement writes.
-const loadRows = 50
+// loadRows is how many rows are gathered.
+const loadRows = 5000
 
 func (l *loader) add(t *Table, row []any) error {
 	if len(row) != len(t.Columns) {
 		return fmt.Errorf("a row of %s has %d columns, want %d", t.Name, len(row), len(t.Columns))
 	}
-	if l.t != t || l.rows == loadRows {
+	if l.t != t || len(l.rows) == loadRows {
 		if err := l.flush(); err != nil {
 			return err
 		}
 	}
 	l.t = t
-	l.rows++
-	l.args = append(l.args, row...)
+	l.rows = append(l.rows, row)
 	return nil
 }
 
 func (l *loader) flush() error {
-	if l.rows == 0 {
+	if len(l.rows) == 0 {
 		return nil
 	}
-	one := "(?" + strings.Repeat(", ?", len(l.t.Columns)-1) + ")"
-	overriding := ""
-	if l.t.key == 0 { // its number is the database's own to give
-		overriding = l.c.speaks().overriding
-	}
-	_, err := l.c.exec("INSERT INTO "+l.t.Name+" ("+strings.Join(l.t.Columns, ", ")+")"+overriding+" VALUES "+one+strings.Repeat(", "+one, l.rows-1), l.args...)
-	l.rows, l.args = 0, l.args[:0]
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", l.t.Name, err)
-	}
-	return nil
+	err := l.c.bulk(l.t.Name, l.t.Columns, l.rows)
+	l.rows = l.rows[:0]
+	return err
 }

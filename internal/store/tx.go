@@ -112,6 +112,10 @@ func KeyAddr(key []byte) netip.Addr {
 // Exec runs a statement of a room that keeps its own table and gives the number of rows it changed.
 func (tx *Tx) Exec(query string, args ...any) (int64, error) { return tx.conn.exec(query, args...) }
 
+// Write is Exec where nobody asks how many rows it changed. On PostgreSQL it waits for the next
+// statement that somebody asks for, or for the commit; its error may be theirs.
+func (tx *Tx) Write(query string, args ...any) error { return tx.conn.later(query, args...) }
+
 // QueryRow asks for one row, which Scan of the answer reads.
 func (tx *Tx) QueryRow(query string, args ...any) Row { return Row{tx.conn, query, args} }
 
@@ -316,7 +320,7 @@ func (tx *Tx) mustWrite() error {
 func (tx *Tx) writeLinks(r *Resource) error {
 	for _, refs := range [][]Ref{r.Refs, r.Links} {
 		for _, ref := range refs {
-			if _, err := tx.Exec("INSERT INTO reference (source, field, target) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+			if err := tx.Write("INSERT INTO reference (source, field, target) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 				r.ID, ref.Field, ref.Target); err != nil {
 				return fmt.Errorf("writing a reference: %w", err)
 			}
@@ -353,7 +357,7 @@ func (tx *Tx) Insert(r *Resource) (err error) {
 	if r.Version, err = tx.number(); err != nil {
 		return err
 	}
-	if _, err := tx.Exec("INSERT INTO resource ("+columns+") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+	if err := tx.Write("INSERT INTO resource ("+columns+") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
 		r.ID, r.Collection, r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version,
 		formatRefs(r.Refs), string(r.Body)); err != nil {
 		return fmt.Errorf("inserting a resource: %w", err)
@@ -374,13 +378,13 @@ func (tx *Tx) Replace(old, r *Resource) (err error) {
 	if r.Version, err = tx.number(); err != nil {
 		return err
 	}
-	if _, err := tx.Exec("UPDATE resource SET type=?, name=?, parent=?, configuration=?, low=?, high=?, key=?, version=?, refs=?, body=? WHERE id=?",
+	if err := tx.Write("UPDATE resource SET type=?, name=?, parent=?, configuration=?, low=?, high=?, key=?, version=?, refs=?, body=? WHERE id=?",
 		r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version, formatRefs(r.Refs),
 		string(r.Body), r.ID); err != nil {
 		return fmt.Errorf("updating a resource: %w", err)
 	}
 	if len(old.Refs)+len(old.Links) > 0 {
-		if _, err := tx.Exec("DELETE FROM reference WHERE source = ?", r.ID); err != nil {
+		if err := tx.Write("DELETE FROM reference WHERE source = ?", r.ID); err != nil {
 			return fmt.Errorf("updating references: %w", err)
 		}
 	}
@@ -421,7 +425,7 @@ func (tx *Tx) Remove(r *Resource) error {
 	for _, query := range []string{
 		"DELETE FROM resource WHERE id = ?", "DELETE FROM reference WHERE source = ?", "DELETE FROM free WHERE container = ?",
 	} {
-		if _, err := tx.Exec(query, r.ID); err != nil {
+		if err := tx.Write(query, r.ID); err != nil {
 			return fmt.Errorf("deleting a resource: %w", err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -42,17 +43,20 @@ const (
 // errStopped is what an update gets while the store closes.
 var errStopped = errors.New("the store is closing")
 
+// Updater is Store.Update, or Lease.Update.
+type Updater func(ctx context.Context, author Author, fn func(*Tx) error) error
+
 // Update runs fn in a transaction and commits it. If fn changed resources, a transaction of the
 // history with the author is written with it. If fn fails nothing is kept and its error is given.
 func (s *Store) Update(ctx context.Context, author Author, fn func(*Tx) error) error {
+	return s.UpdateWithin(ctx, 0, author, fn)
+}
+
+// UpdateWithin is Update for what most likely depends on, and changes, what lies within one resource:
+// on PostgreSQL, such updates of the same resource wait for each other instead of colliding.
+func (s *Store) UpdateWithin(ctx context.Context, within int64, author Author, fn func(*Tx) error) error {
 	if s.pg != nil {
-		return unreachable(s.pg.update(ctx, func(c conn) error {
-			tx := &Tx{ctx: ctx, conn: c, now: s.now(), ids: &sequences{s.pg, c}, author: author, writing: true}
-			if err := fn(tx); err != nil {
-				return err
-			}
-			return tx.writeHistory()
-		}))
+		return s.updateShared(ctx, within, author, fn)
 	}
 	j := &job{ctx: ctx, author: author, fn: fn, done: make(chan struct{})}
 	select {
@@ -79,6 +83,32 @@ func (s *Store) Update(ctx context.Context, author Author, fn func(*Tx) error) e
 			return errStopped
 		}
 	}
+}
+
+// updateShared is Update on PostgreSQL.
+func (s *Store) updateShared(ctx context.Context, within int64, author Author, fn func(*Tx) error) error {
+	var topics []string
+	err := s.pg.update(ctx, within, func(c *pgConn) error {
+		tx := &Tx{ctx: ctx, conn: c, now: s.now(), ids: &sequences{s.pg, c}, author: author, writing: true}
+		if err := fn(tx); err != nil {
+			return err
+		}
+		topics = tx.topics
+		if told := s.watches.of(topics); len(told) > 0 {
+			if err := c.later("SELECT pg_notify(?, ?)", channel, s.pg.id+" "+strings.Join(told, ",")); err != nil {
+				return err
+			}
+		}
+		return tx.writeHistory()
+	})
+	// Also where it failed: nobody knows what a commit came to whose answer was lost.
+	if s.touched(topics); s.listener != nil && err == nil {
+		select {
+		case s.listener.tell <- struct{}{}:
+		default: // they are about to be told
+		}
+	}
+	return unreachable(err)
 }
 
 // write is the writer's loop; it ends when the store closes and the queue is empty.
@@ -179,18 +209,21 @@ func (s *Store) alone(w *session, j *job, ids *counters) error {
 	if j.err = j.ctx.Err(); j.err != nil {
 		return nil //nolint:nilerr // the job's own error: the group goes on
 	}
-	before := *ids
 	tx := s.tx(w, j, ids)
 	j.err = Unavailable(guard(tx, j.fn))
 	j.topics = tx.topics
 	if j.err == nil {
 		return nil
 	}
-	*ids = before
 	if _, err := w.exec("ROLLBACK"); err != nil {
 		return Unavailable(err)
 	}
-	_, err := w.exec("BEGIN IMMEDIATE")
+	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
+		return Unavailable(err)
+	}
+	// Another process may have had its turn in between.
+	again, err := s.counters(w)
+	*ids = again
 	return Unavailable(err)
 }
 
@@ -272,12 +305,18 @@ const (
 	step          = 256
 )
 
-// counters gives the numbers to go on from. A manager, which has the directory for itself, remembers
-// them; a tool reads the mark each time.
+// counters gives the numbers to go on from. A manager remembers them while no other process has
+// committed anything; then, as a tool does each time, it goes on from the mark, so that transactions
+// are numbered as they are committed.
 func (s *Store) counters(w *session) (counters, error) {
-	if s.exclusive && s.reserved != (counters{}) {
+	var version int64
+	if err := first(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) }); err != nil {
+		return counters{}, err
+	}
+	if s.exclusive && s.reserved != (counters{}) && version == s.version {
 		return s.given, nil
 	}
+	s.version = version
 	c := counters{resource: firstResource - 1}
 	err := w.each("SELECT name, value FROM counter", nil, func(r row) error {
 		var name string

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// counting prints how many rows it has come to, once a second at the most.
+func (s *session) counting(word string) func(rows int64) {
+	last := time.Now()
+	return func(rows int64) {
+		if time.Since(last) >= time.Second {
+			last = time.Now()
+			fmt.Fprintf(s.stderr, "%d rows %s\n", rows, word)
+		}
+	}
+}
+
+// bar shows how far something has come: on a terminal as a bar that grows, elsewhere as a line every
+// few seconds.
+type bar struct {
+	w        io.Writer
+	terminal bool
+	phase    string
+	began    time.Time
+	first    int64 // done when the phase began
+	last     time.Time
+	shown    bool
+}
+
+func (s *session) bar() *bar {
+	b := &bar{w: s.stderr}
+	if f, ok := s.stderr.(*os.File); ok {
+		info, err := f.Stat()
+		b.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return b
+}
+
+// show is told how many rows of how many are done.
+func (b *bar) show(phase string, done, total int64) {
+	now := time.Now()
+	if phase != b.phase {
+		b.end()
+		b.phase, b.began, b.first, b.last = phase, now, done, time.Time{}
+	}
+	every := 5 * time.Second
+	if b.terminal {
+		every = 100 * time.Millisecond
+	}
+	if now.Sub(b.last) < every && done < total || total == 0 {
+		return
+	}
+	b.last, b.shown = now, true
+	text := fmt.Sprintf("%3d%%  %d of %d rows %s", done*100/total, done, total, phase)
+	if spent := now.Sub(b.began); spent > time.Second && done > b.first {
+		rate := float64(done-b.first) / spent.Seconds()
+		text += fmt.Sprintf(", %.0f/s, %v left", rate, time.Duration(float64(total-done)/rate*float64(time.Second)).Round(time.Second))
+	}
+	if !b.terminal {
+		fmt.Fprintln(b.w, text)
+		return
+	}
+	const width = 30
+	full := int(done * width / total)
+	fmt.Fprintf(b.w, "\r[%s%s] %s\x1b[K", strings.Repeat("=", full), strings.Repeat(" ", width-full), text)
+}
+
+// end leaves the bar behind on its line.
+func (b *bar) end() {
+	if b.terminal && b.shown {
+		fmt.Fprintln(b.w)
+	}
+	b.shown = false
+}

@@ -1,0 +1,214 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Carrying everything from one database to another, in steps that are each committed: when it is cut
+// off it goes on where it was. Until it has ended the target is marked as being filled, and opens for
+// nothing else.
+
+var (
+	// ErrFilling is a database that is being filled from another one.
+	ErrFilling = errors.New("the database is being filled by a migration that has not ended: run it again to let it end")
+	// ErrOtherSource is a migration that was begun from something else.
+	ErrOtherSource = errors.New("the target was begun to be filled from another source, or the source has changed since: use an empty target")
+	// ErrDifferent is a target that does not hold what the source does.
+	ErrDifferent = errors.New("the target does not hold what the source does")
+)
+
+// carryStep is how many rows are committed at a time.
+const carryStep = 20000
+
+// Progress is told how many rows of how many were copied, or compared.
+type Progress func(phase string, done, total int64)
+
+// source is what a source was when carrying began.
+type source struct {
+	Origin string
+	Marks  Marks
+	Counts map[string]int64
+}
+
+func (s source) total() (n int64) {
+	for _, count := range s.Counts {
+		n += count
+	}
+	return n
+}
+
+// Carry copies everything from one store into another, which must be empty or have been begun to be
+// filled from the same source, and compares both in the end. It gives how many rows each table has.
+func Carry(ctx context.Context, from, to *Store, progress Progress) (counts map[string]int64, err error) {
+	err = from.View(ctx, func(tx *Tx) error {
+		src, err := tx.source()
+		if err != nil {
+			return fmt.Errorf("reading the source: %w", err)
+		}
+		counts = src.Counts
+		if err := to.beginFilling(ctx, src); err != nil {
+			return err
+		}
+		done := int64(0)
+		for i := range Tables {
+			n, err := to.fill(ctx, tx, &Tables[i], func(n int64) { progress("copied", done+n, src.total()) })
+			if err != nil {
+				return err
+			}
+			done += n
+		}
+		return to.endFilling(ctx, tx, src, progress)
+	})
+	return counts, err
+}
+
+func (tx *Tx) source() (s source, err error) {
+	s = source{Marks: Marks{}, Counts: map[string]int64{}}
+	if err := tx.QueryRow("SELECT id FROM origin").Scan(&s.Origin); err != nil {
+		return s, err
+	}
+	for _, kind := range markKinds {
+		if s.Marks[kind], err = tx.Mark(kind); err != nil {
+			return s, err
+		}
+	}
+	for _, t := range Tables {
+		var n int64
+		if err := tx.QueryRow("SELECT count(*) FROM " + t.Name).Scan(&n); err != nil {
+			return s, err
+		}
+		s.Counts[t.Name] = n
+	}
+	return s, nil
+}
+
+// filled gives what the database is being filled from; empty where it is not.
+func (tx *Tx) filled() (from string, err error) {
+	err = tx.Each(func(scan func(...any) error) error { return scan(&from) }, "SELECT source FROM filling")
+	return from, err
+}
+
+// complete gives ErrFilling for a database that is being filled.
+func (s *Store) complete(ctx context.Context) error {
+	return s.View(ctx, func(tx *Tx) error {
+		from, err := tx.filled()
+		if err == nil && from != "" {
+			return ErrFilling
+		}
+		return err
+	})
+}
+
+func (s *Store) beginFilling(ctx context.Context, src source) error {
+	text, err := json.Marshal(src)
+	if err != nil {
+		return err
+	}
+	return s.Update(ctx, Author{}, func(tx *Tx) error {
+		from, err := tx.filled()
+		switch {
+		case err != nil:
+			return err
+		case from == string(text):
+			return nil
+		case from != "":
+			return ErrOtherSource
+		}
+		if err := empty(tx.conn); err != nil {
+			return err
+		}
+		return tx.Write("INSERT INTO filling (source) VALUES (?)", string(text))
+	})
+}
+
+// fill copies what the table does not have yet, and gives how many rows it has then.
+func (s *Store) fill(ctx context.Context, from *Tx, t *Table, progress func(rows int64)) (rows int64, err error) {
+	var after []any
+	if err := s.View(ctx, func(tx *Tx) error {
+		if err := tx.QueryRow("SELECT count(*) FROM " + t.Name).Scan(&rows); err != nil {
+			return err
+		}
+		last := "SELECT " + strings.Join(t.keys(), ", ") + " FROM " + t.Name + " ORDER BY " + strings.Join(t.keys(), " DESC, ") + " DESC LIMIT 1"
+		return tx.conn.each(last, nil, func(r row) error { after = r.values(); return nil })
+	}); err != nil {
+		return 0, fmt.Errorf("reading the target: %w", err)
+	}
+	var waiting [][]any
+	flush := func() error {
+		if len(waiting) == 0 {
+			return nil
+		}
+		if err := s.Update(ctx, Author{}, func(tx *Tx) error { return tx.conn.bulk(t.Name, t.Columns, waiting) }); err != nil {
+			return err
+		}
+		rows += int64(len(waiting))
+		waiting = waiting[:0]
+		progress(rows)
+		return nil
+	}
+	progress(rows)
+	if err := from.dump(t, after, func(_ *Table, row []any) error {
+		if waiting = append(waiting, row); len(waiting) < carryStep {
+			return nil
+		}
+		return flush()
+	}); err != nil {
+		return 0, fmt.Errorf("copying %s: %w", t.Name, err)
+	}
+	return rows, flush()
+}
+
+// endFilling compares the target with the source and opens it.
+func (s *Store) endFilling(ctx context.Context, from *Tx, src source, progress Progress) error {
+	if err := s.View(ctx, func(to *Tx) error {
+		done := int64(0)
+		for i := range Tables {
+			t := &Tables[i]
+			var hashes [2]string
+			for side, tx := range []*Tx{from, to} {
+				hash, n, err := tx.hash(t)
+				if err != nil {
+					return fmt.Errorf("comparing %s: %w", t.Name, err)
+				}
+				if n != src.Counts[t.Name] {
+					return fmt.Errorf("%w: %s has %d rows instead of %d", ErrDifferent, t.Name, n, src.Counts[t.Name])
+				}
+				hashes[side] = hash
+			}
+			if hashes[0] != hashes[1] {
+				return fmt.Errorf("%w: the rows of %s differ", ErrDifferent, t.Name)
+			}
+			done += src.Counts[t.Name]
+			progress("compared", done, src.total())
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	err := s.Update(ctx, Author{}, func(tx *Tx) error {
+		if err := setMarks(tx.conn, src.Marks); err != nil {
+			return err
+		}
+		return tx.Write("DELETE FROM filling")
+	})
+	s.reserved = counters{} // the marks came with the data: they are read again
+	return err
+}
+
+// hash digests the rows of a table, in order.
+func (tx *Tx) hash(t *Table) (sum string, rows int64, err error) {
+	digest := sha256.New()
+	e := json.NewEncoder(digest)
+	e.SetEscapeHTML(false)
+	err = tx.dump(t, nil, func(_ *Table, row []any) error {
+		rows++
+		return e.Encode(row)
+	})
+	return hex.EncodeToString(digest.Sum(nil)), rows, err
+}

@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// News between processes on PostgreSQL. A transaction that touches a watched topic tells the others
+// in its own commit: what is remembered of it is right or forgotten, however the teller ends. All
+// other commits only wake followers, who would look within a second anyway; they are told behind the
+// commit, many at once, because a commit that notifies waits for every other one that does.
+
+// channel is the name under which processes tell each other.
+const channel = "portolan"
+
+// Times of the listening connection. While it is silent for aliveFor nothing is remembered.
+const (
+	listenPing = time.Second
+	aliveFor   = 3 * time.Second
+)
+
+// listener hears what other processes tell.
+type listener struct {
+	store *Store
+	p     *postgres
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+	// heard is when the connection was last known to be good, in Unix milliseconds; 0 while there is none.
+	heard atomic.Int64
+	// tell has a token while there are commits that others were not told of.
+	tell chan struct{}
+}
+
+func (s *Store) listen() {
+	ctx, stop := context.WithCancel(context.Background())
+	l := &listener{store: s, p: s.pg, stop: stop, tell: make(chan struct{}, 1)}
+	s.listener = l
+	l.done.Go(func() {
+		for attempt := 0; ctx.Err() == nil; attempt++ {
+			began := time.Now()
+			_ = l.hear(ctx) // whatever it was, it is tried again
+			l.heard.Store(0)
+			if time.Since(began) > aliveFor {
+				attempt = 0
+			}
+			pause(ctx, attempt)
+		}
+	})
+	l.done.Go(func() { l.wake(ctx) })
+}
+
+func (l *listener) close() {
+	l.stop()
+	l.done.Wait()
+}
+
+// alive reports whether news would have come through.
+func (l *listener) alive() bool {
+	return time.Now().UnixMilli()-l.heard.Load() < aliveFor.Milliseconds()
+}
+
+// hear listens until the connection is lost.
+func (l *listener) hear(ctx context.Context) error {
+	c, err := pgx.ConnectConfig(ctx, l.p.pool.Config().ConnConfig)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
+	if _, err := c.Exec(ctx, "LISTEN "+channel); err != nil {
+		return err
+	}
+	l.store.news(nil) // whatever was told meanwhile
+	for {
+		l.heard.Store(time.Now().UnixMilli())
+		waiting, cancel := context.WithTimeout(ctx, listenPing)
+		n, err := c.WaitForNotification(waiting)
+		late := waiting.Err() != nil
+		cancel()
+		switch {
+		case err == nil && n.Payload == "":
+			l.store.bell.ring()
+		case err == nil:
+			sender, topics, _ := strings.Cut(n.Payload, " ")
+			if sender != l.p.id {
+				l.store.news(strings.Split(topics, ","))
+			}
+		case !late || ctx.Err() != nil || c.IsClosed():
+			return err
+		default: // silence: is anybody there?
+			ping, cancel := context.WithTimeout(ctx, 2*listenPing)
+			_, err := c.Exec(ping, "SELECT 1")
+			cancel()
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// wake tells the others that there were commits.
+func (l *listener) wake(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.tell:
+		}
+		// A failure costs them a second at the most.
+		_, _ = l.p.pool.Exec(ctx, "SELECT pg_notify($1, '')", channel)
+	}
+}
+
+// watched are the topics whose changes every process hears of at once.
+type watched struct {
+	mu sync.RWMutex
+	// calls are what to call when another process has changed something of a topic.
+	calls map[string][]func()
+}
+
+// Watch lets what is known of a topic be remembered (Revision). changed, which may be nil, is called
+// when another process may have changed something of it; it must return at once.
+func (s *Store) Watch(topic string, changed func()) {
+	s.watches.mu.Lock()
+	defer s.watches.mu.Unlock()
+	if s.watches.calls == nil {
+		s.watches.calls = map[string][]func(){}
+	}
+	calls := s.watches.calls[topic]
+	if changed != nil {
+		calls = append(calls, changed)
+	}
+	s.watches.calls[topic] = calls
+}
+
+// of gives those of the topics that are watched.
+func (w *watched) of(topics []string) (some []string) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for _, topic := range topics {
+		if _, ok := w.calls[topic]; ok {
+			some = append(some, topic)
+		}
+	}
+	return some
+}
+
+// news forgets what is known of the topics, or of all where none is named, because another process
+// has changed something.
+func (s *Store) news(topics []string) {
+	s.foreign.Add(1)
+	s.revision.Add(1)
+	s.bell.ring()
+	s.watches.mu.RLock()
+	defer s.watches.mu.RUnlock()
+	for topic, calls := range s.watches.calls {
+		if topics == nil || slices.Contains(topics, topic) {
+			for _, call := range calls {
+				call()
+			}
+		}
+	}
+}

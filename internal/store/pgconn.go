@@ -1,0 +1,397 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// pgConn is a connection, most often in a transaction. What begins the transaction, and statements
+// whose outcome nobody asks for, wait and travel with the next statement that is asked for, or with
+// the commit: a round trip costs more than most statements.
+type pgConn struct {
+	ctx context.Context
+	pg  *pgx.Conn
+	p   *postgres
+	// begin is the statement that begins the transaction, empty once it was sent.
+	begin string
+	// waiting are statements that were not sent yet.
+	waiting []statement
+	// cursors counts those that were opened, for their names.
+	cursors int
+	// words are the texts that stand in row after row, such as the names of types: kept once.
+	words map[string]string
+}
+
+type statement struct {
+	query string
+	args  []any
+}
+
+// send sends what waits and then the statement, in one round trip, and lets read have its answer.
+func (c *pgConn) send(query string, args []any, read func(pgx.BatchResults) error) error {
+	b := &pgx.Batch{}
+	if c.begin != "" {
+		b.Queue(c.begin)
+		c.begin = ""
+	}
+	for _, s := range c.waiting {
+		b.Queue(c.p.texts.of(s.query), s.args...)
+	}
+	c.waiting = nil
+	before := b.Len()
+	b.Queue(c.p.texts.of(query), args...)
+	results := c.pg.SendBatch(c.ctx, b)
+	for range before {
+		if _, err := results.Exec(); err != nil {
+			_ = results.Close() // gives the same error
+			return err
+		}
+	}
+	err := read(results)
+	if e := results.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// end ends the transaction, if it was begun or has anything to do.
+func (c *pgConn) end(how string) error {
+	if c.begin != "" && len(c.waiting) == 0 || c.pg.PgConn().TxStatus() == 'I' && len(c.waiting) == 0 {
+		return nil
+	}
+	_, err := c.exec(how)
+	return err
+}
+
+// unlock gives back a lock that outlasts the transaction. With a transaction still open, or where it
+// fails, the connection is closed, and the lock goes with it.
+func (c *pgConn) unlock(turn int64) {
+	ctx := context.WithoutCancel(c.ctx)
+	if c.pg.PgConn().TxStatus() != 'I' {
+		_, _ = c.pg.Exec(ctx, "ROLLBACK") // the next line finds out whether that went well
+	}
+	if _, err := c.pg.Exec(ctx, "SELECT pg_advisory_unlock($1)", turn); err != nil {
+		_ = c.pg.Close(ctx) // broken as it is
+	}
+}
+
+func (c *pgConn) later(query string, args ...any) error {
+	c.waiting = append(c.waiting, statement{query, args})
+	return nil
+}
+
+func (c *pgConn) bulk(table string, columns []string, rows [][]any) error {
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if _, err := c.pg.CopyFrom(c.ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows)); err != nil {
+		return fmt.Errorf("writing %s: %w", table, err)
+	}
+	return nil
+}
+
+func (c *pgConn) exec(query string, args ...any) (n int64, err error) {
+	if c.begin == "" && len(c.waiting) == 0 {
+		tag, err := c.pg.Exec(c.ctx, c.p.texts.of(query), args...)
+		return tag.RowsAffected(), err
+	}
+	err = c.send(query, args, func(r pgx.BatchResults) error {
+		tag, err := r.Exec()
+		n = tag.RowsAffected()
+		return err
+	})
+	return n, err
+}
+
+// each reads the whole answer before it calls fn, because fn may ask something else on the same
+// connection.
+func (c *pgConn) each(query string, args []any, fn func(row) error) error {
+	var all pgRows
+	var err error
+	if c.begin == "" && len(c.waiting) == 0 {
+		var rows pgx.Rows
+		if rows, err = c.pg.Query(c.ctx, c.p.texts.of(query), args...); err == nil {
+			err = all.read(rows)
+		}
+	} else {
+		err = c.send(query, args, func(r pgx.BatchResults) error {
+			rows, err := r.Query()
+			if err != nil {
+				return err
+			}
+			return all.read(rows)
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return all.each(c, fn)
+}
+
+// fetched is how many rows of a long answer are in memory at a time.
+const fetched = 1000
+
+// list reads the answer through a cursor, so that fn may ask something else on the same connection
+// and the memory does not grow with the answer.
+func (c *pgConn) list(query string, args []any, fn func(row) error) error {
+	if c.begin == "" && c.pg.PgConn().TxStatus() == 'I' { // a cursor needs a transaction
+		return c.each(query, args, fn)
+	}
+	c.cursors++
+	name := "list" + strconv.Itoa(c.cursors)
+	// A cursor's query takes no parameters over the extended protocol: pgx quotes them into it.
+	if err := c.flush(); err != nil {
+		return err
+	}
+	simple := append([]any{pgx.QueryExecModeSimpleProtocol}, args...)
+	if _, err := c.pg.Exec(c.ctx, "DECLARE "+name+" NO SCROLL CURSOR FOR "+c.p.texts.of(query), simple...); err != nil {
+		return err
+	}
+	fetch := "FETCH " + strconv.Itoa(fetched) + " FROM " + name
+	var all pgRows
+	for {
+		rows, err := c.pg.Query(c.ctx, fetch)
+		if err != nil {
+			return err // the cursor ends with the transaction
+		}
+		if err := all.read(rows); err != nil {
+			return err
+		}
+		if err := all.each(c, fn); err != nil {
+			return err
+		}
+		if all.count() < fetched {
+			_, err := c.exec("CLOSE " + name)
+			return err
+		}
+	}
+}
+
+// flush sends what waits.
+func (c *pgConn) flush() error {
+	if c.begin == "" && len(c.waiting) == 0 {
+		return nil
+	}
+	_, err := c.exec("SELECT 1")
+	return err
+}
+
+// damage is empty: PostgreSQL checks its pages as it reads them, where it is set to.
+func (c *pgConn) damage() ([]string, error) { return nil, nil }
+
+func (c *pgConn) mark(kind string) (value int64, err error) {
+	err = c.each("SELECT last_value FROM number_"+kind, nil, func(r row) error { return r.scan(&value) })
+	return value + sequenceStep - 1, err
+}
+
+func (c *pgConn) setMark(kind string, mark int64) error {
+	return c.each("SELECT setval('number_"+kind+"', ?)", []any{mark}, func(row) error { return nil })
+}
+
+func (c *pgConn) speaks() *dialect { return &postgresDialect }
+
+// pgRows are the rows of an answer, their values side by side in one piece of memory.
+type pgRows struct {
+	fields []pgconn.FieldDescription
+	bytes  []byte
+	// ends are where the values end in bytes, row after row; -1 - end for NULL.
+	ends []int
+}
+
+func (a *pgRows) count() int {
+	if len(a.fields) == 0 {
+		return 0
+	}
+	return len(a.ends) / len(a.fields)
+}
+
+// read reads an answer to its end.
+func (a *pgRows) read(rows pgx.Rows) error {
+	a.bytes, a.ends = a.bytes[:0], a.ends[:0]
+	a.fields = append(a.fields[:0], rows.FieldDescriptions()...)
+	for rows.Next() {
+		for _, value := range rows.RawValues() {
+			a.bytes = append(a.bytes, value...)
+			if value == nil {
+				a.ends = append(a.ends, -1-len(a.bytes))
+			} else {
+				a.ends = append(a.ends, len(a.bytes))
+			}
+		}
+	}
+	return rows.Err()
+}
+
+func (a *pgRows) each(c *pgConn, fn func(row) error) error {
+	r := &pgRow{c: c, fields: a.fields, raw: make([][]byte, len(a.fields))}
+	from, at := 0, 0
+	for range a.count() {
+		for i := range r.raw {
+			end := a.ends[at]
+			at++
+			if end < 0 {
+				r.raw[i] = nil
+				continue
+			}
+			r.raw[i] = a.bytes[from:end:end]
+			from = end
+		}
+		if err := fn(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pgRow is the values of a row, as they came over the wire.
+type pgRow struct {
+	c      *pgConn
+	fields []pgconn.FieldDescription
+	raw    [][]byte
+}
+
+// integer gives a value as a number; 0 for NULL.
+func (r *pgRow) integer(i int) (int64, error) {
+	v, f := r.raw[i], &r.fields[i]
+	switch {
+	case v == nil:
+		return 0, nil
+	case f.Format == pgtype.BinaryFormatCode && f.DataTypeOID == pgtype.Int8OID && len(v) == 8:
+		return int64(binary.BigEndian.Uint64(v)), nil //nolint:gosec // the wire has it so
+	case f.Format == pgtype.BinaryFormatCode && f.DataTypeOID == pgtype.Int4OID && len(v) == 4:
+		return int64(int32(binary.BigEndian.Uint32(v))), nil //nolint:gosec // the wire has it so
+	case f.Format == pgtype.BinaryFormatCode && f.DataTypeOID == pgtype.BoolOID && len(v) == 1:
+		return int64(v[0]), nil
+	case f.DataTypeOID == pgtype.TextOID:
+		switch text := string(v); text {
+		case "true":
+			return 1, nil
+		case "false":
+			return 0, nil
+		default:
+			return strconv.ParseInt(text, 10, 64)
+		}
+	}
+	var n int64
+	err := r.c.pg.TypeMap().Scan(f.DataTypeOID, f.Format, v, &n)
+	return n, err
+}
+
+// text gives a value as text; empty for NULL.
+func (r *pgRow) text(i int) (string, error) {
+	if f := &r.fields[i]; f.DataTypeOID != pgtype.TextOID && r.raw[i] != nil {
+		var text string
+		err := r.c.pg.TypeMap().Scan(f.DataTypeOID, f.Format, r.raw[i], &text)
+		return text, err
+	}
+	return string(r.raw[i]), nil
+}
+
+func (r *pgRow) scan(dest ...any) (err error) {
+	if len(dest) != len(r.raw) {
+		return fmt.Errorf("%d columns are read into %d places", len(r.raw), len(dest))
+	}
+	for i, d := range dest {
+		valid := r.raw[i] != nil
+		var n int64
+		switch x := d.(type) {
+		case *string:
+			*x, err = r.text(i)
+		case *int64:
+			*x, err = r.integer(i)
+		case *int:
+			n, err = r.integer(i)
+			*x = int(n)
+		case *bool:
+			n, err = r.integer(i)
+			*x = n != 0
+		case *[]byte:
+			*x = append([]byte(nil), r.raw[i]...)
+		case *sql.NullString:
+			x.Valid = valid
+			x.String, err = r.text(i)
+		case *sql.NullBool:
+			n, err = r.integer(i)
+			x.Bool, x.Valid = n != 0, valid
+		default:
+			err = fmt.Errorf("column %d is read into a %T", i, d)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// word reads a text that stands in many rows without making it anew each time.
+func (r *pgRow) word(i int) string {
+	if known, ok := r.c.words[string(r.raw[i])]; ok {
+		return known
+	}
+	text := string(r.raw[i])
+	if r.c.words == nil || len(r.c.words) > maxWords {
+		r.c.words = map[string]string{}
+	}
+	r.c.words[text] = text
+	return text
+}
+
+// number reads a column that is a BIGINT by the schema.
+func (r *pgRow) number(i int) int64 {
+	if len(r.raw[i]) != 8 { // a constant in a view, or NULL
+		n, _ := r.integer(i)
+		return n
+	}
+	return int64(binary.BigEndian.Uint64(r.raw[i])) //nolint:gosec // the wire has it so
+}
+
+// fill copies bytes into the memory that is there.
+func refill(b, v []byte) []byte {
+	if v == nil {
+		return nil
+	}
+	return append(b[:0], v...)
+}
+
+func (r *pgRow) resource(to *Resource) error {
+	to.ID, to.Collection, to.Type, to.Name = r.number(0), r.word(1), r.word(2), string(r.raw[3])
+	to.Parent, to.Configuration, to.Version = r.number(4), r.number(5), r.number(9)
+	to.Low, to.High = refill(to.Low, r.raw[6]), refill(to.High, r.raw[7])
+	to.Key, to.Refs, to.Links = string(r.raw[8]), parseRefs(r.word(10)), nil
+	to.Body = refill(to.Body, r.raw[11])
+	return nil
+}
+
+func (r *pgRow) shown(to *Resource) error {
+	to.ID, to.Collection, to.Type, to.Name = r.number(0), r.word(1), r.word(2), string(r.raw[3])
+	to.Parent, to.Configuration, to.Version = r.number(4), r.number(5), r.number(6)
+	to.Refs, to.Body = parseRefs(r.word(7)), refill(to.Body, r.raw[8])
+	return nil
+}
+
+func (r *pgRow) head() (Head, error) {
+	return Head{ID: r.number(0), Collection: r.word(1), Type: r.word(2), Name: string(r.raw[3]), Parent: r.number(4), Configuration: r.number(5)}, nil
+}
+
+func (r *pgRow) values() []any {
+	all := make([]any, len(r.raw))
+	for i, v := range r.raw {
+		switch {
+		case v == nil:
+		case r.fields[i].DataTypeOID == pgtype.Int8OID:
+			all[i] = r.number(i)
+		case r.fields[i].DataTypeOID == pgtype.ByteaOID:
+			all[i] = append([]byte{}, v...)
+		default:
+			all[i] = string(v)
+		}
+	}
+	return all
+}

@@ -1,0 +1,106 @@
+package test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"portolan/internal/pgtest"
+	"portolan/internal/store"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/klauspost/compress/zstd"
+)
+
+// testdata/schema has, by its number, a database of every schema that was released: as a SQLite file,
+// as pg_dump writes it, and as a backup. Each holds the same network, made by the portolan of its time.
+
+func unpack(t *testing.T, path string) []byte {
+	t.Helper()
+	packed, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	data, err := z.DecodeAll(packed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// Every released schema is brought up to date: its data is whole, its tokens are good, and it can be
+// worked on.
+func TestUpgrades(t *testing.T) {
+	schemas, err := filepath.Glob("testdata/schema/*")
+	if err != nil || len(schemas) != store.SchemaVersion()-1 {
+		t.Fatalf("there are %d kept schemas and %d older than the newest (%v)", len(schemas), store.SchemaVersion()-1, err)
+	}
+	for _, dir := range schemas {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Run("SQLite", func(t *testing.T) {
+				data := t.TempDir()
+				if err := os.WriteFile(filepath.Join(data, "portolan.db"), unpack(t, dir+"/portolan.db.zst"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				upgraded(t, dir, "--data", data)
+			})
+			t.Run("PostgreSQL", func(t *testing.T) {
+				url := pgtest.URL(t)
+				conn, err := pgx.Connect(t.Context(), url)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := conn.PgConn().Exec(t.Context(), string(unpack(t, dir+"/postgres.sql.zst"))).ReadAll(); err != nil {
+					t.Fatal(err)
+				}
+				if err := conn.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				upgraded(t, dir, "--database", url)
+			})
+			t.Run("backup to SQLite", func(t *testing.T) { restored(t, dir, "--data", filepath.Join(t.TempDir(), "data")) })
+			t.Run("backup to PostgreSQL", func(t *testing.T) { restored(t, dir, "--database", pgtest.URL(t)) })
+		})
+	}
+}
+
+func restored(t *testing.T, dir string, where ...string) {
+	t.Helper()
+	(&manager{t: t}).portolan(append([]string{"restore", dir + "/backup"}, where...)...)
+	upgraded(t, dir, where...)
+}
+
+// upgraded serves the data and looks at it.
+func upgraded(t *testing.T, dir string, where ...string) {
+	t.Helper()
+	m := &manager{t: t, dir: t.TempDir(), where: where}
+	if got := m.check(); got != "nothing is wrong" {
+		t.Errorf("check: %s", got)
+	}
+	m.listen()
+	token, err := os.ReadFile(dir + "/token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.token = strings.TrimSpace(string(token))
+	for path, want := range map[string]string{
+		"/networks?fields=range&orderBy=asc(id)":                  `{"range":"10.1.0.0/24"},{"range":"2001:db8:1::/64"}`,
+		"/addresses?fields=address&filter=name:in('a1','a2')":     `{"address":"10.1.0.2"},{"address":"10.1.0.3"}`,
+		"/resourceRecords?fields=absoluteName&orderBy=asc(name)":  `{"absoluteName":"t.example"},{"absoluteName":"www.example"}`,
+		"/transactions?fields=operation&limit=1&orderBy=desc(id)": `"operation":"`,
+	} {
+		if status, text, err := m.call("GET", path, ""); err != nil || status != 200 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s %v, want %s", path, status, text, err, want)
+		}
+	}
+	m.id("/configurations", `{"name":"after the upgrade"}`)
+	if got := m.check(); got != "nothing is wrong" {
+		t.Errorf("check after a change: %s", got)
+	}
+}
