@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -114,10 +115,49 @@ func freePort() (string, error) {
 	return l.Addr().String(), nil
 }
 
+// Stories that keep data are told on both databases: $AT, $AT2 and $AT3 say where, $FROM2 and $TO3
+// name the same places.
 func TestScripts(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) {
+		scripts(t, nil, func(e *testscript.Env, n string) string { return "--data=" + e.Getenv("WORK") + "/data" + n })
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		files, err := filepath.Glob("testdata/script/*.txtar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = slices.DeleteFunc(files, func(file string) bool {
+			text, err := os.ReadFile(file)
+			return err != nil || !bytes.Contains(text, []byte("$AT"))
+		})
+		pgtest.URL(t) // skips, or fails, where there is no server to be had
+		scripts(t, files, func(*testscript.Env, string) string { return "--database=" + pgtest.URL(t) })
+	})
+}
+
+// scripts runs the scripts of the files, or all; where gives a new place for data.
+func scripts(t *testing.T, files []string, where func(e *testscript.Env, n string) string) {
+	t.Helper()
+	dir := "testdata/script"
+	if files != nil {
+		dir = ""
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir: dir, Files: files,
+		Condition: func(name string) (bool, error) {
+			if name != "sqlite" {
+				return false, fmt.Errorf("there is no condition %q", name)
+			}
+			return files == nil, nil
+		},
 		Setup: func(e *testscript.Env) error {
+			for _, n := range []string{"", "2", "3"} {
+				at := where(e, n)
+				e.Setenv("AT"+n, at)
+				_, place, _ := strings.Cut(at, "=")
+				e.Setenv("FROM"+n, place)
+				e.Setenv("TO"+n, place)
+			}
 			e.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+e.Getenv("PATH"))
 			running := &processes{all: map[string]*process{}}
 			e.Values["processes"] = running

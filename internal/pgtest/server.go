@@ -36,7 +36,8 @@ var ErrNone = errors.New("there are no PostgreSQL server binaries on this machin
 // binaries finds the newest server on the machine.
 func binaries() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		return filepath.Dir(path), nil
+		path, err = filepath.EvalSymlinks(path) // its companions are where it really is
+		return filepath.Dir(path), err
 	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {
