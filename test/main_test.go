@@ -309,6 +309,10 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 
 // call sends a request and reads the answer.
 func call(ctx context.Context, method, url, token, body string) (int, string, error) {
+	return callWith(ctx, method, url, token, body, nil)
+}
+
+func callWith(ctx context.Context, method, url, token, body string, headers map[string]string) (int, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	rq, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader([]byte(body)))
@@ -320,6 +324,9 @@ func call(ctx context.Context, method, url, token, body string) (int, string, er
 	}
 	if body != "" {
 		rq.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range headers {
+		rq.Header.Set(name, value)
 	}
 	rs, err := http.DefaultClient.Do(rq)
 	if err != nil {

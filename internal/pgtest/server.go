@@ -28,6 +28,8 @@ type Server struct {
 	as   *syscall.SysProcAttr
 	args []string
 	cmd  *exec.Cmd
+	// ended is closed when the server has ended; nil while it was never started.
+	ended chan struct{}
 }
 
 // ErrNone is a machine without PostgreSQL.
@@ -174,40 +176,56 @@ func (s *Server) Promote() error {
 
 // Revive starts the server on what is on disk and waits until it answers.
 func (s *Server) Revive() error {
-	s.cmd = exec.Command(filepath.Join(s.bin, "postgres"), slices.Concat([]string{"-D", s.data(), "-k", s.dir}, s.args)...)
-	s.cmd.SysProcAttr, s.cmd.Dir = s.as, s.dir
-	if err := s.cmd.Start(); err != nil {
-		return fmt.Errorf("starting postgres: %w", err)
-	}
 	deadline := time.Now().Add(60 * time.Second)
 	for {
-		conn, err := pgx.Connect(context.Background(), s.URL("postgres"))
-		if err == nil {
-			return conn.Close(context.Background())
+		if err := s.run(); err != nil {
+			return fmt.Errorf("starting postgres: %w", err)
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("postgres does not answer: %w", err)
+		for {
+			conn, err := pgx.Connect(context.Background(), s.URL("postgres"))
+			if err == nil {
+				return conn.Close(context.Background())
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("postgres does not answer: %w", err)
+			}
+			select {
+			case <-s.ended: // what was killed had not quite gone
+			case <-time.After(20 * time.Millisecond): // between two looks
+				continue
+			}
+			break
 		}
-		time.Sleep(20 * time.Millisecond) // between two looks
 	}
+}
+
+func (s *Server) run() error {
+	s.cmd = exec.Command(filepath.Join(s.bin, "postgres"), slices.Concat([]string{"-D", s.data(), "-k", s.dir}, s.args)...)
+	s.cmd.SysProcAttr, s.cmd.Dir = s.as, s.dir
+	s.ended = make(chan struct{})
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		_ = cmd.Wait() // how it ended is said by who ends it
+		close(ended)
+	}(s.cmd, s.ended)
+	return nil
 }
 
 // Kill kills the server, as a crash would.
 func (s *Server) Kill() error {
-	// The postmaster first: it would start its children again. They notice by themselves and end; the
-	// next server waits for that.
-	if err := s.cmd.Process.Kill(); err != nil {
-		return err
-	}
-	_ = s.cmd.Wait() // killed is what it says
-	return nil
+	// The postmaster first: it would start its children again. They notice by themselves and end.
+	err := s.cmd.Process.Kill()
+	<-s.ended
+	return err
 }
 
 // Stop ends the server and removes its data.
 func (s *Server) Stop() {
-	if s.cmd != nil && s.cmd.Process != nil {
-		_ = s.cmd.Process.Signal(syscall.SIGINT) // a fast shutdown
-		_ = s.cmd.Wait()
+	if s.ended != nil {
+		_ = s.cmd.Process.Signal(syscall.SIGINT) // a fast shutdown; it may have ended already
+		<-s.ended
 	}
 	_ = os.RemoveAll(s.dir)
 }

@@ -23,6 +23,9 @@ type pgConn struct {
 	begin string
 	// waiting are statements that were not sent yet.
 	waiting []statement
+	// failed is the first error of the transaction: after it the database does nothing more, and says
+	// nothing that would help.
+	failed error
 	// cursors counts those that were opened, for their names.
 	cursors int
 	// words are the texts that stand in row after row, such as the names of types: kept once.
@@ -36,6 +39,13 @@ type statement struct {
 
 // send sends what waits and then the statement, in one round trip, and lets read have its answer.
 func (c *pgConn) send(query string, args []any, read func(pgx.BatchResults) error) error {
+	if c.failed == nil {
+		c.failed = c.sendAll(query, args, read)
+	}
+	return c.failed
+}
+
+func (c *pgConn) sendAll(query string, args []any, read func(pgx.BatchResults) error) error {
 	b := &pgx.Batch{}
 	if c.begin != "" {
 		b.Queue(c.begin)
@@ -63,6 +73,9 @@ func (c *pgConn) send(query string, args []any, read func(pgx.BatchResults) erro
 
 // end ends the transaction, if it was begun or has anything to do.
 func (c *pgConn) end(how string) error {
+	if c.failed != nil { // and somebody did not mind
+		return c.failed
+	}
 	if c.begin != "" && len(c.waiting) == 0 || c.pg.PgConn().TxStatus() == 'I' && len(c.waiting) == 0 {
 		return nil
 	}
@@ -98,8 +111,9 @@ func (c *pgConn) bulk(table string, columns []string, rows [][]any) error {
 }
 
 func (c *pgConn) exec(query string, args ...any) (n int64, err error) {
-	if c.begin == "" && len(c.waiting) == 0 {
+	if c.begin == "" && len(c.waiting) == 0 && c.failed == nil {
 		tag, err := c.pg.Exec(c.ctx, c.p.texts.of(query), args...)
+		c.failed = err
 		return tag.RowsAffected(), err
 	}
 	err = c.send(query, args, func(r pgx.BatchResults) error {
@@ -115,11 +129,12 @@ func (c *pgConn) exec(query string, args ...any) (n int64, err error) {
 func (c *pgConn) each(query string, args []any, fn func(row) error) error {
 	var all pgRows
 	var err error
-	if c.begin == "" && len(c.waiting) == 0 {
+	if c.begin == "" && len(c.waiting) == 0 && c.failed == nil {
 		var rows pgx.Rows
 		if rows, err = c.pg.Query(c.ctx, c.p.texts.of(query), args...); err == nil {
 			err = all.read(rows)
 		}
+		c.failed = err
 	} else {
 		err = c.send(query, args, func(r pgx.BatchResults) error {
 			rows, err := r.Query()

@@ -44,12 +44,21 @@ func openPostgres(ctx context.Context, url string, readers, schema int) (*postgr
 	if err != nil {
 		return nil, err
 	}
-	if err := p.migrate(ctx, schema); err != nil {
+	// The database may be on its way up, or its standby on its way to become it.
+	for began, attempt := time.Now(), 0; ; attempt++ {
+		if err = p.migrate(ctx, schema); !lost(err) || time.Since(began) > openTime || !pause(ctx, attempt) {
+			break
+		}
+	}
+	if err != nil {
 		p.pool.Close()
 		return nil, err
 	}
 	return p, nil
 }
+
+// openTime is how long a database that is not there is waited for.
+const openTime = 10 * time.Second
 
 func connect(ctx context.Context, url string, readers int) (*postgres, error) {
 	config, err := pgxpool.ParseConfig(url)
