@@ -1,15 +1,11 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"portolan/internal/server"
@@ -28,29 +24,7 @@ func (b *bench) data(addresses int) (dir, network string, err error) {
 		return dir, string(text), nil
 	}
 	began := time.Now()
-	m, err := server.Start(context.Background(), server.Options{Data: dir, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: password,
-		Version: "bench", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if err != nil {
-		return "", "", err
-	}
-	token, err := m.Identity.CreateToken(context.Background(), "prepare", "administrator", 0)
-	if err != nil {
-		return "", "", err
-	}
-	addr := strings.TrimPrefix(m.URL(), "http://")
-	id := func(path, body string) (id string) {
-		if err == nil {
-			id, err = post(addr, path, token, body)
-		}
-		return id
-	}
-	configuration := id("/api/v2/configurations", `{"name":"bench"}`)
-	block := id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
-	network = id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/8","name":"wide"}`)
-	first := id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"first"}`)
-	if e := m.Close(); err == nil {
-		err = e
-	}
+	network, first, err := b.begin(server.Options{Data: dir})
 	if err != nil {
 		return "", "", err
 	}

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"runtime/pprof"
 	"strconv"
+	"strings"
 
 	"portolan/internal/checkin"
 	"portolan/internal/identity"
@@ -34,6 +35,8 @@ func serveRole(role, data, body string) error {
 	switch role {
 	case "manager":
 		return managerRole(ctx, data)
+	case "bare-pg":
+		return barePG(ctx, data, body)
 	case "bare-get":
 		return bareGet(ctx, body)
 	case "bare-scan":
@@ -46,8 +49,13 @@ func serveRole(role, data, body string) error {
 
 func managerRole(ctx context.Context, data string) error {
 	server.Tune()
-	m, err := server.Start(ctx, server.Options{Data: data, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: password,
-		Version: "bench", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	o := server.Options{Data: data}
+	if strings.HasPrefix(data, "postgres:") {
+		o = server.Options{Database: data}
+	}
+	o.Listen, o.CheckinListen, o.AdminPassword, o.Version = "127.0.0.1:0", "127.0.0.1:0", password, "bench"
+	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	m, err := server.Start(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -384,6 +384,34 @@ func (r *pgRow) resource(to *Resource) error {
 	return nil
 }
 
+const nearQuery = "SELECT r.id, r.collection, r.type, r.name, r.parent, r.configuration, r.low, r.high, r.key, r.version, r.refs, r.body," +
+	" p.id, p.collection, p.type, p.name, p.parent, p.configuration, c.id, c.collection, c.type, c.name, c.parent, c.configuration" +
+	" FROM resource r LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration WHERE r.id = ?"
+
+func (c *pgConn) getNear(id int64, near map[int64]Head) (found *Resource, err error) {
+	err = c.each(nearQuery, []any{id}, func(at row) error {
+		r, ok := at.(*pgRow)
+		if !ok {
+			return fmt.Errorf("a row of PostgreSQL is a %T", at)
+		}
+		found = &Resource{}
+		if err := r.resource(found); err != nil {
+			return err
+		}
+		for from := 12; from < len(r.raw); from += 6 {
+			if r.raw[from] != nil {
+				h := r.headAt(from)
+				near[h.ID] = h
+			}
+		}
+		return nil
+	})
+	if err == nil && found == nil {
+		err = ErrNotFound
+	}
+	return found, err
+}
+
 func (r *pgRow) shown(to *Resource) error {
 	to.ID, to.Collection, to.Type, to.Name = r.number(0), r.word(1), r.word(2), string(r.raw[3])
 	to.Parent, to.Configuration, to.Version = r.number(4), r.number(5), r.number(6)
@@ -391,8 +419,11 @@ func (r *pgRow) shown(to *Resource) error {
 	return nil
 }
 
-func (r *pgRow) head() (Head, error) {
-	return Head{ID: r.number(0), Collection: r.word(1), Type: r.word(2), Name: string(r.raw[3]), Parent: r.number(4), Configuration: r.number(5)}, nil
+func (r *pgRow) head() (Head, error) { return r.headAt(0), nil }
+
+// headAt reads a head out of the columns from there on.
+func (r *pgRow) headAt(i int) Head {
+	return Head{ID: r.number(i), Collection: r.word(i + 1), Type: r.word(i + 2), Name: string(r.raw[i+3]), Parent: r.number(i + 4), Configuration: r.number(i + 5)}
 }
 
 func (r *pgRow) values() []any {

@@ -74,6 +74,8 @@ type Tx struct {
 	first, last int64
 	// topics are what this job touched, for Store.Revision.
 	topics []string
+	// near are heads that came with resources that were read; only where nothing is written.
+	near map[int64]Head
 }
 
 // Now is the time of the transaction.
@@ -204,11 +206,26 @@ func formatRefs(refs []Ref) string {
 
 // Get reads one resource by id; ErrNotFound where there is none.
 func (tx *Tx) Get(id int64) (*Resource, error) {
+	if c, ok := tx.conn.(nearReader); ok && !tx.writing {
+		if tx.near == nil {
+			tx.near = map[int64]Head{}
+		}
+		return c.getNear(id, tx.near)
+	}
 	return tx.one("SELECT "+columns+" FROM resource WHERE id = ?", id)
+}
+
+// nearReader is a connection where a round trip costs so much that a resource is read together with
+// what an answer most often needs beside it: the heads of its parent and its configuration.
+type nearReader interface {
+	getNear(id int64, near map[int64]Head) (*Resource, error)
 }
 
 // Head reads the head of one resource; ErrNotFound where there is none.
 func (tx *Tx) Head(id int64) (h Head, err error) {
+	if h, ok := tx.near[id]; ok {
+		return h, nil
+	}
 	err = first(tx.conn, "SELECT id, collection, type, name, parent, configuration FROM resource WHERE id = ?", []any{id}, func(at row) error {
 		h, err = at.head()
 		return err
@@ -222,6 +239,15 @@ func (tx *Tx) Head(id int64) (h Head, err error) {
 // Heads adds the heads of the given resources to known. Ids that do not exist are left out.
 func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
 	const most = 64
+	if len(tx.near) > 0 {
+		ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool {
+			h, ok := tx.near[id]
+			if ok {
+				known[id] = h
+			}
+			return ok
+		})
+	}
 	for len(ids) > 0 {
 		if len(ids) == 1 {
 			h, err := tx.Head(ids[0])

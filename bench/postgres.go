@@ -1,0 +1,395 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"portolan/internal/pgtest"
+	"portolan/internal/server"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// The measurements on PostgreSQL. The server is one of our own, with its durability on, on the same
+// machine as everything else: the figures are ratios, not what a database server of its own would do.
+
+// shared starts the server when it is first asked for and gives the URL of a new database.
+func (b *bench) shared(name string) (string, error) {
+	if b.server == nil {
+		var err error
+		if b.server, err = pgtest.Start("shared_buffers=1GB", "max_wal_size=8GB", "checkpoint_timeout=30min"); err != nil {
+			return "", err
+		}
+	}
+	return b.server.Create(context.Background(), name)
+}
+
+// filled makes a database with that many addresses in one network of a /8, once, and gives its URL and
+// the network's id. The rows are written by SQL, as the rules would have written them.
+func (b *bench) filled(addresses int) (url, network string, err error) {
+	if known, ok := b.databases[addresses]; ok {
+		return known[0], known[1], nil
+	}
+	if url, err = b.shared(fmt.Sprintf("filled%d", addresses)); err != nil {
+		return "", "", err
+	}
+	network, first, err := b.begin(server.Options{Database: url})
+	if err != nil {
+		return "", "", err
+	}
+	conn, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		return "", "", err
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	const span = `'\x04000000000000000000000000'::bytea || decode(lpad(to_hex(167772162 + n), 8, '0'), 'hex')`
+	for _, step := range []string{
+		`INSERT INTO resource (id, collection, type, name, parent, configuration, low, high, key, version, refs, body)
+		 SELECT r.id + n, r.collection, r.type, 'host-' || n, r.parent, r.configuration, ` + span + `, ` + span + `, NULL, r.version, r.refs,
+		 replace(r.body, '10.0.0.2', '10.' || ((2 + n) >> 16) || '.' || (((2 + n) >> 8) & 255) || '.' || ((2 + n) & 255))
+		 FROM generate_series(1, ` + strconv.Itoa(addresses-2) + `) n, resource r WHERE r.id = ` + first,
+		`UPDATE free SET low = '\x04000000000000000000000000'::bytea || decode(lpad(to_hex(167772163 + ` + strconv.Itoa(addresses-2) + `), 8, '0'), 'hex') WHERE container = ` + network,
+		`SELECT setval('number_resource', ` + strconv.Itoa(200000+addresses) + `)`, `VACUUM ANALYZE`, `CHECKPOINT`,
+	} {
+		if _, err := conn.Exec(context.Background(), step); err != nil {
+			return "", "", fmt.Errorf("%s: %w", step, err)
+		}
+	}
+	b.databases[addresses] = [2]string{url, network}
+	return url, network, nil
+}
+
+// begin makes the organisation that addresses are filled into.
+func (b *bench) begin(o server.Options) (network, first string, err error) {
+	o.Listen, o.CheckinListen, o.AdminPassword, o.Version = "127.0.0.1:0", "127.0.0.1:0", password, "bench"
+	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	m, err := server.Start(context.Background(), o)
+	if err != nil {
+		return "", "", err
+	}
+	token, err := m.Identity.CreateToken(context.Background(), "prepare", "administrator", 0)
+	addr := strings.TrimPrefix(m.URL(), "http://")
+	id := func(path, body string) (id string) {
+		if err == nil {
+			id, err = post(addr, path, token, body)
+		}
+		return id
+	}
+	configuration := id("/api/v2/configurations", `{"name":"bench"}`)
+	block := id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	network = id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/8","name":"wide"}`)
+	first = id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"first"}`)
+	if e := m.Close(); err == nil {
+		err = e
+	}
+	return network, first, err
+}
+
+// (p) one resource over HTTP, against a bare query through pgx behind net/http.
+func (b *bench) sharedGet() error {
+	url, network, err := b.filled(100_000)
+	if err != nil {
+		return err
+	}
+	m, err := spawn("manager", url, "")
+	if err != nil {
+		return err
+	}
+	defer m.stop()
+	bare, err := spawn("bare-pg", url, "")
+	if err != nil {
+		return err
+	}
+	defer bare.stop()
+	theirs, err := rate(bare.addr, nil, clients, b.time, code200, func(int, int) []byte { return request("GET", "/one/"+network, "", "") })
+	if err != nil {
+		return err
+	}
+	ours, err := rate(m.addr, nil, clients, b.time, code200, func(int, int) []byte { return request("GET", "/api/v2/networks/"+network, m.token, "") })
+	if err != nil {
+		return err
+	}
+	b.add("(p) GET one resource, PostgreSQL", perSecond(ours), perSecond(theirs), ours/theirs, "at least 0.6", ours/theirs >= 0.6)
+	return nil
+}
+
+// (q) pages, against a bare query that writes the same bytes.
+func (b *bench) sharedPages() error {
+	url, _, err := b.filled(100_000)
+	if err != nil {
+		return err
+	}
+	m, err := spawn("manager", url, "")
+	if err != nil {
+		return err
+	}
+	defer m.stop()
+	for _, n := range []int{1000, 100_000} {
+		rq := request("GET", fmt.Sprintf("/api/v2/addresses?limit=%d", n), m.token, "")
+		c, err := dial(m.addr, nil)
+		if err != nil {
+			return err
+		}
+		_, body, err := c.do(rq, true)
+		if err != nil {
+			return err
+		}
+		_ = c.conn.Close()
+		file := filepath.Join(b.dir, "page")
+		if err := os.WriteFile(file, body, 0o600); err != nil {
+			return err
+		}
+		bare, err := spawn("bare-pg", url, file)
+		if err != nil {
+			return err
+		}
+		times := max(9, 100_000/n)
+		theirs, err := latency(bare.addr, times, code200, func(int) []byte { return request("GET", fmt.Sprintf("/page/%d", n), "", "") })
+		bare.stop()
+		if err != nil {
+			return err
+		}
+		ours, err := latency(m.addr, times, code200, func(int) []byte { return rq })
+		if err != nil {
+			return err
+		}
+		ratio := float64(ours) / float64(theirs)
+		b.add(fmt.Sprintf("(q) page of %d, PostgreSQL", n), ours.Round(10*time.Microsecond).String(), theirs.Round(10*time.Microsecond).String(), ratio, "at most 1.5", ratio <= 1.5)
+	}
+	return nil
+}
+
+// barePG answers /one/ID with a row's body, and /page/N with N rows, for each of which it writes its
+// share of the file.
+func barePG(ctx context.Context, url, file string) error {
+	var page []byte
+	if file != "" {
+		var err error
+		if page, err = os.ReadFile(file); err != nil {
+			return err
+		}
+	}
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return err
+	}
+	config.MaxConns = 16
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/one/{id}", func(w http.ResponseWriter, r *http.Request) {
+		id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
+		var body []byte
+		if err == nil {
+			err = pool.QueryRow(r.Context(), "SELECT body FROM resource WHERE id = $1", id).Scan(&body)
+		}
+		if err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body)
+	})
+	mux.HandleFunc("/page/{n}", func(w http.ResponseWriter, r *http.Request) {
+		n, err := strconv.Atoi(r.PathValue("n"))
+		if err == nil {
+			err = barePage(r.Context(), w, pool, page, n)
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	s := &http.Server{Handler: mux}
+	go func() { <-ctx.Done(); _ = s.Close() }()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	pool.Close()
+	return nil
+}
+
+func barePage(ctx context.Context, w io.Writer, pool *pgxpool.Pool, page []byte, n int) error {
+	rows, err := pool.Query(ctx, "SELECT id, collection, type, name, parent, configuration, version, refs, body FROM resource WHERE collection = 'addresses' ORDER BY id LIMIT $1", n)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var id, parent, configuration, version int64
+	var collection, kind, refs string
+	var name *string
+	var body []byte
+	out, written := make([]byte, 0, 80<<10), 0
+	for i := 1; rows.Next(); i++ {
+		if err := rows.Scan(&id, &collection, &kind, &name, &parent, &configuration, &version, &refs, &body); err != nil {
+			return err
+		}
+		upTo := len(page) * i / n
+		out = append(out, page[written:upTo]...)
+		written = upTo
+		if len(out) >= 64<<10 {
+			if _, err := w.Write(out); err != nil {
+				return err
+			}
+			out = out[:0]
+		}
+	}
+	if _, err := w.Write(append(out, page[written:]...)); err != nil {
+		return err
+	}
+	return rows.Err()
+}
+
+// What a create leaves in PostgreSQL: the resource with its indexes, the change and the transaction in
+// the history, and the free space.
+var pgRows = []string{
+	"INSERT INTO resource (id, collection, type, name, parent, configuration, low, high, version, refs, body) VALUES ($2, 'addresses', 'IPv4Address', 'x', 5, 4, int8send($2), int8send($2), $2, '', $1)",
+	"INSERT INTO change (seq, txn, resource, operation, after) VALUES ($2, $2, $2, 'ADD', $1::text || $1::text)",
+	"INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES ($2, 0, 1, 'ADD_IPV4_ADDRESS', $2, $2, substr($1, 1, 160))",
+	"INSERT INTO free VALUES ($2, int8send($2), convert_to(substr($1, 1, 17), 'UTF8'))",
+}
+
+// bareShared measures bare transactions of these rows, one commit each.
+func (b *bench) bareShared(writers int) (float64, error) {
+	url, err := b.shared("bare" + strconv.FormatInt(time.Now().UnixNano(), 36))
+	if err != nil {
+		return 0, err
+	}
+	if _, _, err := b.begin(server.Options{Database: url}); err != nil { // for the schema alone
+		return 0, err
+	}
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return 0, err
+	}
+	config.MaxConns = 16
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return 0, err
+	}
+	defer pool.Close()
+	body := strings.Repeat("x", 450)
+	var n, done atomic.Int64
+	n.Store(1_000_000)
+	var failed atomic.Pointer[error]
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				number := n.Add(1)
+				err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+					for _, statement := range pgRows {
+						if _, err := tx.Exec(ctx, statement, body, number); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					if ctx.Err() == nil {
+						failed.Store(&err)
+					}
+					return
+				}
+				done.Add(1)
+			}
+		})
+	}
+	time.Sleep(b.time / 6)
+	before := done.Load()
+	time.Sleep(b.time)
+	count := done.Load() - before
+	cancel()
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return 0, *err
+	}
+	return float64(count) / b.time.Seconds(), nil
+}
+
+// (r) creates by 64 clients, against bare inserts with a commit each; (s) two managers against one.
+func (b *bench) sharedCreates() error {
+	const n = 64
+	url, network, err := b.filled(84)
+	if err != nil {
+		return err
+	}
+	var managers [2]*child
+	for i := range managers {
+		if managers[i], err = spawn("manager", url, ""); err != nil {
+			return err
+		}
+		defer managers[i].stop()
+	}
+	token := managers[0].token
+	// Each client has a network of its own, and then all have one.
+	networks := make([]string, n)
+	for i := range networks {
+		if networks[i], err = ownNetwork(managers[0].addr, token, i); err != nil {
+			return err
+		}
+	}
+	body := `{"type":"IPv4Address","state":"STATIC","name":"x"}`
+	to := func(which func(client int) string) func(client, _ int) []byte {
+		return func(client, _ int) []byte {
+			return request("POST", "/api/v2/networks/"+which(client)+"/addresses", token, body)
+		}
+	}
+	same := to(func(int) string { return network })
+	own := to(func(client int) string { return networks[client] })
+	theirs, err := b.bareShared(n)
+	if err != nil {
+		return err
+	}
+	apart, err := rate(managers[0].addr, nil, n, b.time, 201, own)
+	if err != nil {
+		return err
+	}
+	b.add("(r) creates, 64 clients, each in its network, PostgreSQL", perSecond(apart), perSecond(theirs), apart/theirs, "at least 0.4", apart/theirs >= 0.4)
+	together, err := rate(managers[0].addr, nil, n, b.time, 201, same)
+	if err != nil {
+		return err
+	}
+	b.add("(r) creates, 64 clients, all in one network, PostgreSQL", perSecond(together), perSecond(theirs), together/theirs, "at least 0.4", together/theirs >= 0.4)
+	two, err := rateOf([]string{managers[0].addr, managers[1].addr}, nil, n, b.time, 201, own)
+	if err != nil {
+		return err
+	}
+	b.add("(s) the same by two managers, each in its network", perSecond(two), perSecond(apart)+" by one", two/apart, "no goal", true)
+	return nil
+}
+
+// ownNetwork makes a network beside the wide one, in a block of its own.
+func ownNetwork(addr, token string, i int) (string, error) {
+	configuration, err := post(addr, "/api/v2/configurations", token, fmt.Sprintf(`{"name":"own %d %d"}`, i, time.Now().UnixNano()))
+	if err != nil {
+		return "", err
+	}
+	block, err := post(addr, "/api/v2/configurations/"+configuration+"/blocks", token, `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	if err != nil {
+		return "", err
+	}
+	return post(addr, "/api/v2/blocks/"+block+"/networks", token, `{"type":"IPv4Network","range":"10.0.0.0/8"}`)
+}

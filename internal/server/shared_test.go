@@ -1,0 +1,74 @@
+package server
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"portolan/internal/checkin"
+	"portolan/internal/pgtest"
+)
+
+// Managers share nothing but the database: what is done at one holds at the other, whichever is asked.
+func TestManagersShareADatabase(t *testing.T) {
+	url := pgtest.URL(t)
+	shared := func(o *Options) { o.Database, o.Interval = url, 20*time.Second }
+	one := startManager(t, shared)
+	two := startManager(t, shared)
+	one.Fleet.Hush() // at its end nothing is waited for
+	configuration, _, _, _, network := one.basics()
+
+	// A token of one is good at the other, until it is revoked there or here.
+	two.token = one.token
+	two.want(200, "GET", "/api/v2/networks/"+network, "")
+	session := one.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
+	credentials := "Authorization: Basic " + session.text("basicAuthenticationCredentials")
+	two.want(200, "GET", "/api/v2/networks", "", credentials)
+	one.want(200, "PATCH", "/api/v2/sessions/"+session.text("id"), `{"state":"LOGGED_OUT"}`, "Content-Type: application/merge-patch+json")
+	eventually(t, "the session has ended at the other manager", func() bool {
+		return two.do("GET", "/api/v2/networks", "", credentials).StatusCode == http.StatusUnauthorized
+	})
+
+	// The same Idempotency-Key at both makes one resource.
+	body := `{"type":"IPv4Address","state":"STATIC"}`
+	first := one.want(201, "POST", "/api/v2/networks/"+network+"/addresses", body, "Idempotency-Key: k")
+	again := two.want(201, "POST", "/api/v2/networks/"+network+"/addresses", body, "Idempotency-Key: k")
+	if string(first.body) != string(again.body) {
+		t.Errorf("the second answer is %s, the first was %s", again.body, first.body)
+	}
+	// Who has written at one reads it at the other, names that are inlined included.
+	one.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"name":"renamed"}`, "Content-Type: application/merge-patch+json")
+	if got := two.want(200, "GET", "/api/v2/networks/"+network, "").text("configuration.name"); got != "renamed" {
+		t.Errorf("the other manager still says %q", got)
+	}
+
+	// A service point made at one enrols at the other and checks in with both; deleted at one, its
+	// check-in held open at the other ends.
+	id, key := one.create("wanderer")
+	e := newEnrolment(t)
+	status, answer := two.enrol(e, key)
+	if status != 200 {
+		t.Fatalf("enrolling at the other manager: %d %v", status, answer)
+	}
+	certificate := e.certificateOf(t, answer)
+	report := &checkin.Report{Version: "1", Variant: checkin.Fleet, ErrorConditions: []string{}}
+	for _, m := range []*manager{one, two} {
+		if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: report}, certificate); status != 200 {
+			t.Errorf("checking in: %d %v", status, a)
+		}
+		if got := one.want(200, "GET", "/user/api/v1/fleetInstances/"+id, "").text("status"); got != "HEALTHY" {
+			t.Errorf("its status is %s", got)
+		}
+	}
+	held := make(chan int, 1)
+	go func() {
+		status, _ := two.doorPost(checkin.CheckInPath, checkin.Request{Desired: 1, WaitSeconds: 20}, certificate)
+		held <- status
+	}()
+	began := time.Now()
+	one.want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
+	if status := <-held; status != http.StatusGone || time.Since(began) > 10*time.Second {
+		t.Errorf("the check-in that was held open ends with %d after %v", status, time.Since(began))
+	}
+	one.verify()
+}
