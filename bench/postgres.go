@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"portolan/internal/address"
+	"portolan/internal/identity"
 	"portolan/internal/pgtest"
 	"portolan/internal/server"
+	"portolan/internal/store"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -392,4 +396,93 @@ func ownNetwork(addr, token string, i int) (string, error) {
 		return "", err
 	}
 	return post(addr, "/api/v2/blocks/"+block+"/networks", token, `{"type":"IPv4Network","range":"10.0.0.0/8"}`)
+}
+
+// (t) import of a million addresses, against COPY of the same rows into the same schema.
+func (b *bench) sharedImport() error {
+	const n = 1_000_000
+	ctx := context.Background()
+	url, err := b.shared("imported")
+	if err != nil {
+		return err
+	}
+	if _, _, err := b.begin(server.Options{Database: url}); err != nil {
+		return err
+	}
+	file := filepath.Join(b.dir, "addresses.csv")
+	var text strings.Builder
+	text.WriteString("address,name\n")
+	for i := range n {
+		fmt.Fprintf(&text, "10.%d.%d.%d,host-%d\n", 1+i>>16, i>>8&255, i&255, i)
+	}
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := b.importFile(url, file); err != nil {
+		return err
+	}
+	ours := time.Since(began)
+	// The same rows: what the import left.
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	empty, err := b.shared("copied")
+	if err != nil {
+		return err
+	}
+	if _, _, err := b.begin(server.Options{Database: empty}); err != nil { // for the schema
+		return err
+	}
+	into, err := pgx.Connect(ctx, empty)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = into.Close(ctx) }()
+	var theirs time.Duration
+	for _, table := range []string{"resource", "change"} {
+		columns, where := "id, collection, type, name, parent, configuration, low, high, key, version, refs, body", "name LIKE 'host-%'"
+		if table == "change" {
+			columns, where = "seq, txn, resource, operation, before, after", "txn = (SELECT max(txn) FROM change)"
+		}
+		var copied bytes.Buffer
+		if _, err := conn.PgConn().CopyTo(ctx, &copied, "COPY (SELECT "+columns+" FROM "+table+" WHERE "+where+") TO STDOUT BINARY"); err != nil {
+			return err
+		}
+		began := time.Now()
+		tag, err := into.PgConn().CopyFrom(ctx, &copied, "COPY "+table+" ("+columns+") FROM STDIN BINARY")
+		if err != nil {
+			return err
+		}
+		theirs += time.Since(began)
+		if tag.RowsAffected() != n {
+			return fmt.Errorf("%d rows of %s were copied, not %d", tag.RowsAffected(), table, n)
+		}
+	}
+	ratio := float64(theirs) / float64(ours)
+	b.add("(t) import of 1,000,000 addresses, PostgreSQL", ours.Round(10*time.Millisecond).String(), theirs.Round(10*time.Millisecond).String()+" by COPY", ratio, "at least 0.25", ratio >= 0.25)
+	return nil
+}
+
+func (b *bench) importFile(url, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	lines, err := address.ReadAddresses(f)
+	if err != nil {
+		return err
+	}
+	s, err := store.Open(store.Options{Database: url})
+	if err != nil {
+		return err
+	}
+	err = address.ImportAddresses(context.Background(), address.New(s, identity.New(s), server.DefaultMaxLimit, "bench"), "bench", lines, func(int64) {})
+	if e := s.Close(); err == nil {
+		err = e
+	}
+	return err
 }

@@ -1,7 +1,9 @@
 package address
 
 import (
+	"encoding/json"
 	"errors"
+	"net/http"
 	"net/netip"
 	"time"
 
@@ -151,6 +153,13 @@ func assign(c *resource.Change, h *resource.Head, a *netip.Addr) error {
 		return err
 	}
 	return problem.Conflict("ResourceAlreadyExists", "address: %s is in use: %s %d", a, holder.Type, holder.ID)
+}
+
+// assignsAlone tells of a new address that nothing outside of its network is made, changed or asked
+// for with it.
+func assignsAlone(members map[string]json.RawMessage, header http.Header) bool {
+	_, records := members["resourceRecords"]
+	return !records && header.Get("x-bcn-create-reverse-record") == ""
 }
 
 // addressAt finds the address resource of a network.

@@ -69,7 +69,7 @@ func collections(users *identity.Service) []*resource.Collection {
 	addressRecords := linking("resourceRecords", "addresses")
 	addressRecords.Types = []string{"HostRecord"}
 	networkAddresses := children("addresses")
-	networkAddresses.Item, networkAddresses.Drop = true, true
+	networkAddresses.Item, networkAddresses.Drop, networkAddresses.Narrow = true, true, assignsAlone
 	sessions := resource.Sub{Name: "sessions", Relation: resource.Children, Item: true}
 	return []*resource.Collection{
 		{Name: "configurations", Types: declare(&Configuration{}), Parents: []string{"configurations"}, Post: true,

@@ -38,7 +38,7 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 		return a, err
 	}
 	public := fingerprint(request.RawSubjectPublicKeyInfo)
-	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+	err = s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
 		var status, used, reported string
 		var expires, lastSeen int64
 		err := tx.QueryRow("SELECT id, name, status, key_expires, key_public, last_seen, report FROM service_point WHERE key_hash = ?", hashKey(key)).
@@ -75,7 +75,7 @@ func (s *Service) Renew(ctx context.Context, shown *x509.Certificate, rq checkin
 	if err != nil {
 		return a, err
 	}
-	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+	err = s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
 		var known string
 		err := tx.QueryRow("SELECT certificates FROM service_point WHERE id = ?", shown.Subject.CommonName).Scan(&known)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && !strings.Contains(known, fingerprint(shown.Raw)) {
@@ -173,7 +173,7 @@ const (
 // good from now on.
 func (s *Service) write(ctx context.Context, id, certificates string, known row, r *checkin.Report) error {
 	if r == nil {
-		return s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		return s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
 			err := tx.Write("UPDATE service_point SET certificates = ? WHERE id = ? AND certificates = ?", certificates, id, known.certificates)
 			return err
 		})
@@ -195,7 +195,7 @@ func (s *Service) write(ctx context.Context, id, certificates string, known row,
 	if string(text) == known.report && status == known.status && known.certificates == certificates {
 		return nil
 	}
-	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+	err = s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
 		var before string
 		err := tx.QueryRow("SELECT status FROM service_point WHERE id = ?", id).Scan(&before)
 		if errors.Is(err, sql.ErrNoRows) {

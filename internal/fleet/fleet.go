@@ -258,7 +258,7 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 
 // Delete forgets a service point. Its certificate is refused from then on.
 func (s *Service) Delete(ctx context.Context, id string) error {
-	err := s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+	err := s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
 		tx.Touch(topic)
 		n, err := tx.Exec("DELETE FROM service_point WHERE id = ?", id)
 		if err != nil {
@@ -314,7 +314,7 @@ func (s *Service) Create(ctx context.Context, name string, description *string, 
 	key := checkin.RegistrationKey{Authority: s.authority.Fingerprint()}
 	_, _ = rand.Read(key.Secret[:]) // crypto/rand.Read never fails
 	c = Created{FleetInstanceID: newID(name), RegistrationKey: key.String(), RegistrationEndpoint: endpoint}
-	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+	err = s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
 		now := tx.Now()
 		var id, status string
 		var expires int64
@@ -394,7 +394,7 @@ func (s *Service) WritePresence(ctx context.Context) error {
 		return nil
 	}
 	ids := slices.Sorted(maps.Keys(seen)) // in one order, so that managers do not wait for each other in a circle
-	err := s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+	err := s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
 		for _, id := range ids {
 			if err := tx.Write("UPDATE service_point SET last_seen = ? WHERE id = ? AND last_seen < ?", seen[id], id, seen[id]); err != nil {
 				return err

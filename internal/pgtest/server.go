@@ -215,10 +215,37 @@ func (s *Server) run() error {
 
 // Kill kills the server, as a crash would.
 func (s *Server) Kill() error {
-	// The postmaster first: it would start its children again. They notice by themselves and end.
+	// The postmaster is held, so that it does not start its children again.
+	_ = s.cmd.Process.Signal(syscall.SIGSTOP) // it may have ended already, which Kill says
+	for _, pid := range children(s.cmd.Process.Pid) {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may be ending by itself
+	}
 	err := s.cmd.Process.Kill()
 	<-s.ended
 	return err
+}
+
+// children are the processes that a process has started; none where there is no /proc.
+func children(of int) (pids []int) {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil
+	}
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil { // it has ended
+			continue
+		}
+		// pid (name) state ppid: the name may hold anything.
+		_, rest, _ := strings.Cut(string(text), ") ")
+		var state string
+		var parent int
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if _, e := fmt.Sscan(rest, &state, &parent); err == nil && e == nil && parent == of {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // Stop ends the server and removes its data.

@@ -78,6 +78,9 @@ type Sub struct {
 	// Item: GET of one through the subcollection. Drop: DELETE of one, which deletes a child and
 	// unlinks a link.
 	Item, Drop bool
+	// Narrow tells of a POST that it depends on, and changes, nothing but what lies right below the
+	// resource (store.Within).
+	Narrow func(members map[string]json.RawMessage, header http.Header) bool
 }
 
 // API is the declared address API.

@@ -52,7 +52,7 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, t target, caller Cal
 		return err
 	}
 	var ans answer
-	err := a.Store.UpdateWithin(r.Context(), rq.id, rq.author, func(tx *store.Tx) (err error) {
+	err := a.Store.UpdateIn(r.Context(), rq.scope(), rq.author, func(tx *store.Tx) (err error) {
 		ans, err = a.perform(tx, rq)
 		return err
 	})
@@ -71,6 +71,15 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, t target, caller Cal
 	}
 	send(w, r, ans.status, rq.media, ans.body)
 	return nil
+}
+
+// scope is what the change depends on and changes.
+func (rq *request) scope() store.Scope {
+	if rq.sub == nil && rq.collection.Post { // its siblings lie outside of all configurations
+		return store.Scope{}
+	}
+	narrow := rq.Method == http.MethodPost && rq.sub != nil && rq.sub.Narrow != nil && rq.sub.Narrow(rq.members, rq.Header)
+	return store.Within(rq.id, narrow)
 }
 
 // wordConflict words a violation of a unique index that a rule did not foresee.

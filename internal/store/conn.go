@@ -16,8 +16,9 @@ type conn interface {
 	bulk(table string, columns []string, rows [][]any) error
 	// each runs a query and calls fn at each of its rows.
 	each(query string, args []any, fn func(row) error) error
-	// list is each for answers that may be long: few rows of it are in memory at a time.
-	list(query string, args []any, fn func(row) error) error
+	// list is each for answers that may be long: few rows of it are in memory at a time. short says that
+	// it is not long.
+	list(query string, args []any, short bool, fn func(row) error) error
 	// damage lists what the database finds wrong with itself.
 	damage() ([]string, error)
 	// mark is a number that no number given out of that kind is above.

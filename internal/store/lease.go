@@ -32,7 +32,7 @@ var ErrLeaseLost = errors.New("another manager has taken this work over")
 
 // Take takes the lease, or takes it for longer, and reports whether it is held.
 func (l *Lease) Take(ctx context.Context) (held bool, err error) {
-	err = l.store.Update(ctx, Author{}, func(tx *Tx) error {
+	err = l.store.UpdateIn(ctx, Apart(), Author{}, func(tx *Tx) error {
 		var holder string
 		var fence, until int64
 		err := tx.QueryRow("SELECT holder, fence, until FROM lease WHERE name = ?", l.name).Scan(&holder, &fence, &until)
@@ -59,12 +59,12 @@ func (l *Lease) Take(ctx context.Context) (held bool, err error) {
 // where the lease is not, or no longer, held.
 func (l *Lease) Update(ctx context.Context, author Author, fn func(*Tx) error) error {
 	return l.store.Update(ctx, author, func(tx *Tx) error {
-		var fence int64
-		err := tx.QueryRow("SELECT fence FROM lease WHERE name = ?", l.name).Scan(&fence)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		// Writing, so that nobody takes it over until this is committed.
+		n, err := tx.Exec("UPDATE lease SET fence = fence WHERE name = ? AND fence = ?", l.name, l.fence)
+		if err != nil {
 			return fmt.Errorf("reading a lease: %w", err)
 		}
-		if l.fence == 0 || fence != l.fence {
+		if n == 0 {
 			return ErrLeaseLost
 		}
 		return fn(tx)
@@ -76,7 +76,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	if l.fence == 0 {
 		return nil
 	}
-	return l.store.Update(ctx, Author{}, func(tx *Tx) error {
+	return l.store.UpdateIn(ctx, Apart(), Author{}, func(tx *Tx) error {
 		return tx.Write("UPDATE lease SET until = 0 WHERE name = ? AND fence = ?", l.name, l.fence)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -19,6 +20,8 @@ type pgConn struct {
 	ctx context.Context
 	pg  *pgx.Conn
 	p   *postgres
+	// busy is held while something is asked and answered: a list may be read at the same time.
+	busy sync.Mutex
 	// begin is the statement that begins the transaction, empty once it was sent.
 	begin string
 	// waiting are statements that were not sent yet.
@@ -83,20 +86,13 @@ func (c *pgConn) end(how string) error {
 	return err
 }
 
-// unlock gives back a lock that outlasts the transaction. With a transaction still open, or where it
-// fails, the connection is closed, and the lock goes with it.
-func (c *pgConn) unlock(turn int64) {
-	ctx := context.WithoutCancel(c.ctx)
-	if c.pg.PgConn().TxStatus() != 'I' {
-		_, _ = c.pg.Exec(ctx, "ROLLBACK") // the next line finds out whether that went well
-	}
-	if _, err := c.pg.Exec(ctx, "SELECT pg_advisory_unlock($1)", turn); err != nil {
-		_ = c.pg.Close(ctx) // broken as it is
-	}
+// wait lets a statement wait.
+func (c *pgConn) wait(query string, args ...any) {
+	c.waiting = append(c.waiting, statement{query, args})
 }
 
 func (c *pgConn) later(query string, args ...any) error {
-	c.waiting = append(c.waiting, statement{query, args})
+	c.wait(query, args...)
 	return nil
 }
 
@@ -104,6 +100,8 @@ func (c *pgConn) bulk(table string, columns []string, rows [][]any) error {
 	if err := c.flush(); err != nil {
 		return err
 	}
+	c.busy.Lock()
+	defer c.busy.Unlock()
 	if _, err := c.pg.CopyFrom(c.ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows)); err != nil {
 		return fmt.Errorf("writing %s: %w", table, err)
 	}
@@ -111,6 +109,8 @@ func (c *pgConn) bulk(table string, columns []string, rows [][]any) error {
 }
 
 func (c *pgConn) exec(query string, args ...any) (n int64, err error) {
+	c.busy.Lock()
+	defer c.busy.Unlock()
 	if c.begin == "" && len(c.waiting) == 0 && c.failed == nil {
 		tag, err := c.pg.Exec(c.ctx, c.p.texts.of(query), args...)
 		c.failed = err
@@ -127,66 +127,145 @@ func (c *pgConn) exec(query string, args ...any) (n int64, err error) {
 // each reads the whole answer before it calls fn, because fn may ask something else on the same
 // connection.
 func (c *pgConn) each(query string, args []any, fn func(row) error) error {
-	var all pgRows
-	var err error
-	if c.begin == "" && len(c.waiting) == 0 && c.failed == nil {
-		var rows pgx.Rows
-		if rows, err = c.pg.Query(c.ctx, c.p.texts.of(query), args...); err == nil {
-			err = all.read(rows)
-		}
-		c.failed = err
-	} else {
-		err = c.send(query, args, func(r pgx.BatchResults) error {
+	all, ok := used.Get().(*pgRows)
+	if !ok {
+		all = &pgRows{}
+	}
+	if err := c.query(query, args, all.read); err != nil {
+		return err
+	}
+	defer used.Put(all)
+	return all.each(c, fn)
+}
+
+// query asks and lets read have the answer.
+func (c *pgConn) query(query string, args []any, read func(pgx.Rows) error) error {
+	c.busy.Lock()
+	defer c.busy.Unlock()
+	if c.begin != "" || len(c.waiting) > 0 || c.failed != nil {
+		return c.send(query, args, func(r pgx.BatchResults) error {
 			rows, err := r.Query()
 			if err != nil {
 				return err
 			}
-			return all.read(rows)
+			return read(rows)
 		})
 	}
-	if err != nil {
-		return err
+	rows, err := c.pg.Query(c.ctx, c.p.texts.of(query), args...)
+	if err == nil {
+		err = read(rows)
 	}
-	return all.each(c, fn)
+	c.failed = err
+	return err
 }
 
-// fetched is how many rows of a long answer are in memory at a time.
-const fetched = 1000
+// A list is read while what was read before is used: rows come in pieces, and the connection is free
+// for what fn asks between one page of the cursor and the next.
+const (
+	// fetched is how many rows of a long answer are asked for at a time, piece how many are used at a time.
+	fetched = 1000
+	piece   = 125
+	// pages is how many pages of a cursor may be in memory.
+	pages = 2
+)
 
-// list reads the answer through a cursor, so that fn may ask something else on the same connection
-// and the memory does not grow with the answer.
-func (c *pgConn) list(query string, args []any, fn func(row) error) error {
+// list gives rows to fn while others are read. Where the answer may be long it is read through a
+// cursor, so that the memory does not grow with it; short says that it has few rows.
+func (c *pgConn) list(query string, args []any, short bool, fn func(row) error) error {
 	if c.begin == "" && c.pg.PgConn().TxStatus() == 'I' { // a cursor needs a transaction
-		return c.each(query, args, fn)
+		short = true
 	}
-	c.cursors++
-	name := "list" + strconv.Itoa(c.cursors)
-	// A cursor's query takes no parameters over the extended protocol: pgx quotes them into it.
-	if err := c.flush(); err != nil {
-		return err
+	l := &pgList{c: c, pieces: make(chan *pgRows, pages*fetched/piece+pages), credits: make(chan struct{}, pages), stop: make(chan struct{})}
+	if short {
+		go l.read(func() (bool, error) { return true, c.query(query, args, l.take) })
+	} else {
+		c.cursors++
+		name := "list" + strconv.Itoa(c.cursors)
+		if err := c.flush(); err != nil {
+			return err
+		}
+		// A cursor's query takes no parameters over the extended protocol: pgx quotes them into it.
+		simple := append([]any{pgx.QueryExecModeSimpleProtocol}, args...)
+		if _, err := c.exec("DECLARE "+name+" NO SCROLL CURSOR FOR "+query, simple...); err != nil {
+			return err
+		}
+		fetch := "FETCH " + strconv.Itoa(fetched) + " FROM " + name
+		go l.read(func() (last bool, err error) {
+			before := l.rows
+			err = c.query(fetch, nil, l.take)
+			return l.rows-before < fetched, err // the cursor ends with the transaction
+		})
 	}
-	simple := append([]any{pgx.QueryExecModeSimpleProtocol}, args...)
-	if _, err := c.pg.Exec(c.ctx, "DECLARE "+name+" NO SCROLL CURSOR FOR "+c.p.texts.of(query), simple...); err != nil {
-		return err
+	defer func() { // also where fn panics: nobody may read when the connection is given back
+		close(l.stop)
+		for range l.pieces { //nolint:revive // they are not wanted any more
+		}
+	}()
+	for p := range l.pieces {
+		if err := p.each(c, fn); err != nil {
+			return err
+		}
+		if p.last {
+			<-l.credits
+		}
+		used.Put(p)
 	}
-	fetch := "FETCH " + strconv.Itoa(fetched) + " FROM " + name
-	var all pgRows
+	return l.err
+}
+
+// pgList is a list that is being read. Its reader owns everything but stop until pieces is closed.
+type pgList struct {
+	c      *pgConn
+	pieces chan *pgRows
+	// credits has a token for each page that is in memory.
+	credits chan struct{}
+	stop    chan struct{}
+	rows    int
+	err     error
+}
+
+// read reads pages until the last one.
+func (l *pgList) read(page func() (last bool, err error)) {
+	defer close(l.pieces)
 	for {
-		rows, err := c.pg.Query(c.ctx, fetch)
-		if err != nil {
-			return err // the cursor ends with the transaction
+		select {
+		case <-l.stop:
+			return
+		case l.credits <- struct{}{}:
 		}
-		if err := all.read(rows); err != nil {
-			return err
-		}
-		if err := all.each(c, fn); err != nil {
-			return err
-		}
-		if all.count() < fetched {
-			_, err := c.exec("CLOSE " + name)
-			return err
+		last, err := page()
+		l.pieces <- &pgRows{last: true}
+		if l.err = err; last || err != nil {
+			return
 		}
 	}
+}
+
+// take cuts an answer into pieces. There is room for all of them.
+func (l *pgList) take(rows pgx.Rows) error {
+	p := newPiece(rows)
+	for rows.Next() {
+		l.rows++
+		p.add(rows.RawValues())
+		if p.count() == piece && cap(l.pieces)-len(l.pieces) > 2 {
+			l.pieces <- p
+			p = newPiece(rows)
+		}
+	}
+	l.pieces <- p
+	return rows.Err()
+}
+
+// used are pieces whose memory can be used again.
+var used = sync.Pool{New: func() any { return &pgRows{} }}
+
+func newPiece(rows pgx.Rows) *pgRows {
+	p, ok := used.Get().(*pgRows)
+	if !ok {
+		p = &pgRows{}
+	}
+	p.reset(rows)
+	return p
 }
 
 // flush sends what waits.
@@ -218,6 +297,8 @@ type pgRows struct {
 	bytes  []byte
 	// ends are where the values end in bytes, row after row; -1 - end for NULL.
 	ends []int
+	// last says that nothing comes behind in a page.
+	last bool
 }
 
 func (a *pgRows) count() int {
@@ -229,19 +310,27 @@ func (a *pgRows) count() int {
 
 // read reads an answer to its end.
 func (a *pgRows) read(rows pgx.Rows) error {
-	a.bytes, a.ends = a.bytes[:0], a.ends[:0]
-	a.fields = append(a.fields[:0], rows.FieldDescriptions()...)
+	a.reset(rows)
 	for rows.Next() {
-		for _, value := range rows.RawValues() {
-			a.bytes = append(a.bytes, value...)
-			if value == nil {
-				a.ends = append(a.ends, -1-len(a.bytes))
-			} else {
-				a.ends = append(a.ends, len(a.bytes))
-			}
-		}
+		a.add(rows.RawValues())
 	}
 	return rows.Err()
+}
+
+func (a *pgRows) reset(rows pgx.Rows) {
+	a.bytes, a.ends, a.last = a.bytes[:0], a.ends[:0], false
+	a.fields = append(a.fields[:0], rows.FieldDescriptions()...)
+}
+
+func (a *pgRows) add(row [][]byte) {
+	for _, value := range row {
+		a.bytes = append(a.bytes, value...)
+		if value == nil {
+			a.ends = append(a.ends, -1-len(a.bytes))
+		} else {
+			a.ends = append(a.ends, len(a.bytes))
+		}
+	}
 }
 
 func (a *pgRows) each(c *pgConn, fn func(row) error) error {

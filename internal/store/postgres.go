@@ -20,14 +20,14 @@ import (
 )
 
 // postgres is a store in PostgreSQL. Any number of managers may share it: what is in memory is nobody
-// else's business. Reads are snapshots that take no lock; an update is a serialisable transaction,
-// retried inside the request's time when it met another one.
+// else's business. Reads are snapshots that take no lock; updates whose scopes meet wait for each other.
 type postgres struct {
 	// id tells what this process says to others from what they say.
 	id    string
 	pool  *pgxpool.Pool
 	texts placeholders
 	turns turns
+	homes homes
 	mu    sync.Mutex
 	// blocks are the numbers reserved and not yet given out, by sequence; guarded by mu.
 	blocks map[string]*block
@@ -150,9 +150,13 @@ const (
 // Statements that begin a transaction; they travel with its first statement.
 const (
 	beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-	beginUpdate   = "BEGIN ISOLATION LEVEL SERIALIZABLE"
-	// A scan of a whole table would depend on all of it, and so collide with every other update.
-	narrowly = "SET LOCAL enable_seqscan = off"
+	// beginApart is for updates that nothing but the database keeps apart, beginLocked for those that
+	// hold locks: each of their statements sees what was committed before the locks were got.
+	beginApart  = "BEGIN ISOLATION LEVEL SERIALIZABLE"
+	beginLocked = "BEGIN ISOLATION LEVEL READ COMMITTED"
+	// impatient lets the database end an update whose manager has stopped in the middle of it: others
+	// wait for its locks.
+	impatient = "SET LOCAL idle_in_transaction_session_timeout = '10s'"
 )
 
 // view runs fn in a snapshot. Reading is safe to repeat.
@@ -195,33 +199,32 @@ func (p *postgres) with(ctx context.Context, begin string, fn func(*pgConn) erro
 	return safely(func() error { return fn(c) })
 }
 
-// update runs fn in a serialisable transaction, again and again while that is safe and of use.
-func (p *postgres) update(ctx context.Context, within int64, fn func(*pgConn) error) error {
+// update runs fn in a transaction that is as if it ran alone, again and again while that is safe and
+// of use.
+func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) error) error {
 	limited, cancel := context.WithTimeout(ctx, updateTime)
 	defer cancel()
-	err := p.repeat(limited, within, fn)
+	err := p.repeat(limited, scope, fn)
 	if ctx.Err() == nil && limited.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
 		return unavailable(err)
 	}
 	return err
 }
 
-// collisions is how often an update may collide before it takes the turn among all managers.
-const collisions = 2
-
-func (p *postgres) repeat(ctx context.Context, within int64, fn func(*pgConn) error) error {
-	done, err := p.turns.take(ctx, within)
+func (p *postgres) repeat(ctx context.Context, scope Scope, fn func(*pgConn) error) error {
+	l, err := p.locks(ctx, scope)
+	if err != nil {
+		return err
+	}
+	// Those of this process wait here, so that they do not hold a connection meanwhile.
+	done, err := p.turns.take(ctx, l.own)
 	if err != nil {
 		return err
 	}
 	defer done()
 	duplicates := 0
 	for attempt := 0; ; attempt++ {
-		turn := int64(0)
-		if attempt >= collisions {
-			turn = max(within, 1)
-		}
-		committing, err := p.once(ctx, turn, fn)
+		committing, err := p.once(ctx, l, fn)
 		var e *pgconn.PgError
 		switch {
 		case err == nil:
@@ -240,17 +243,17 @@ func (p *postgres) repeat(ctx context.Context, within int64, fn func(*pgConn) er
 }
 
 // once runs fn in a transaction and says whether it had come to the commit, after which nobody knows
-// what became of it. turn, if it is not 0, is a lock that it takes before and holds until after.
-func (p *postgres) once(ctx context.Context, turn int64, fn func(*pgConn) error) (committing bool, err error) {
-	err = p.with(ctx, beginUpdate, func(c *pgConn) error {
-		if turn != 0 {
-			if _, err := c.pg.Exec(ctx, "SELECT pg_advisory_lock($1)", turn); err != nil {
-				return err
-			}
-			defer c.unlock(turn)
-		}
-		if err := c.later(narrowly); err != nil {
-			return err
+// what became of it.
+func (p *postgres) once(ctx context.Context, l locks, fn func(*pgConn) error) (committing bool, err error) {
+	begin := beginApart
+	if l.own != 0 {
+		begin = beginLocked
+	}
+	err = p.with(ctx, begin, func(c *pgConn) error {
+		c.wait(impatient)
+		if l.own != 0 {
+			query, args := l.take()
+			c.wait(query, args...)
 		}
 		if err := fn(c); err != nil {
 			return err
@@ -282,6 +285,23 @@ func safely(fn func() error) (err error) {
 		}
 	}()
 	return fn()
+}
+
+// numbers gives numbers of a sequence, in order, and leaves none of its last block over.
+func (p *postgres) numbers(c conn, sequence string, n int) ([]int64, error) {
+	numbers := make([]int64, 0, n+sequenceStep)
+	err := c.each("SELECT nextval('number_"+sequence+"') FROM generate_series(1, ?)", []any{(n + sequenceStep - 1) / sequenceStep}, func(r row) error {
+		var first int64
+		err := r.scan(&first)
+		for i := range int64(sequenceStep) {
+			numbers = append(numbers, first+i)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return numbers[:n], nil
 }
 
 // number gives the next number of a sequence; they are reserved many at a time.

@@ -333,11 +333,7 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 		b.arg(q.Offset)
 	}
 	n, resource := 0, &Resource{}
-	read := tx.conn.list
-	if q.Limit > 0 && q.Limit <= shortList {
-		read = tx.conn.each
-	}
-	return read(b.String(), b.args, func(at row) error {
+	return tx.conn.list(b.String(), b.args, q.Limit > 0 && q.Limit <= shortList, func(at row) error {
 		if n++; n&1023 == 0 && tx.ctx.Err() != nil { // the client has gone
 			return tx.ctx.Err()
 		}

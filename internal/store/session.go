@@ -217,7 +217,7 @@ func (s *session) each(query string, args []any, fn func(row) error) error {
 	}
 }
 
-func (s *session) list(query string, args []any, fn func(row) error) error {
+func (s *session) list(query string, args []any, _ bool, fn func(row) error) error {
 	return s.each(query, args, fn)
 }
 

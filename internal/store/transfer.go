@@ -145,7 +145,7 @@ func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add 
 		return l.flush()
 	}
 	if s.pg != nil {
-		_, err := s.pg.once(ctx, 0, func(c *pgConn) error { return load(c) })
+		_, err := s.pg.once(ctx, locks{own: everything}, func(c *pgConn) error { return load(c) })
 		return unreachable(err)
 	}
 	err := s.Update(ctx, Author{}, func(tx *Tx) error { return load(tx.conn) })

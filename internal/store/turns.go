@@ -17,7 +17,7 @@ type turn struct {
 	users int
 }
 
-// take waits for the turn; done gives it to the next. 0 is no resource and waits for nobody.
+// take waits for the turn; done gives it to the next. 0 is nothing, and waits for nobody.
 func (t *turns) take(ctx context.Context, within int64) (done func(), err error) {
 	if within == 0 {
 		return func() {}, nil

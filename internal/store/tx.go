@@ -74,7 +74,7 @@ type Tx struct {
 	first, last int64
 	// topics are what this job touched, for Store.Revision.
 	topics []string
-	// near are heads that came with resources that were read; only where nothing is written.
+	// near are heads that came with resources that were read.
 	near map[int64]Head
 }
 
@@ -206,7 +206,7 @@ func formatRefs(refs []Ref) string {
 
 // Get reads one resource by id; ErrNotFound where there is none.
 func (tx *Tx) Get(id int64) (*Resource, error) {
-	if c, ok := tx.conn.(nearReader); ok && !tx.writing {
+	if c, ok := tx.conn.(nearReader); ok {
 		if tx.near == nil {
 			tx.near = map[int64]Head{}
 		}
@@ -328,6 +328,18 @@ func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, exc
 	return r, err
 }
 
+// NetworkOf gives the network of a configuration that an address lies in; ErrNotFound where there is
+// none. Networks of one configuration never overlap.
+func (tx *Tx) NetworkOf(configuration int64, a netip.Addr) (*Resource, error) {
+	key := AddrKey(a)
+	r, err := tx.one("SELECT "+columns+" FROM resource WHERE configuration = ? AND collection = 'networks' AND low IS NOT NULL AND low <= ? "+
+		"ORDER BY low DESC LIMIT 1", configuration, key)
+	if err == nil && string(r.High) < string(key) {
+		return nil, ErrNotFound
+	}
+	return r, err
+}
+
 // Within gives the resources of the collection right below parent that touch low-high, in order
 // of their low ends, at most limit of them.
 func (tx *Tx) Within(parent int64, collection string, low, high []byte, limit int) ([]*Resource, error) {
@@ -401,6 +413,7 @@ func (tx *Tx) Replace(old, r *Resource) (err error) {
 		return err
 	}
 	tx.Touch(r.Collection)
+	delete(tx.near, r.ID)
 	if r.Version, err = tx.number(); err != nil {
 		return err
 	}
@@ -445,6 +458,7 @@ func (tx *Tx) Remove(r *Resource) error {
 		return err
 	}
 	tx.Touch(r.Collection)
+	delete(tx.near, r.ID)
 	if err := tx.LoadLinks(r); err != nil {
 		return err
 	}

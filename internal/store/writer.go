@@ -49,14 +49,13 @@ type Updater func(ctx context.Context, author Author, fn func(*Tx) error) error
 // Update runs fn in a transaction and commits it. If fn changed resources, a transaction of the
 // history with the author is written with it. If fn fails nothing is kept and its error is given.
 func (s *Store) Update(ctx context.Context, author Author, fn func(*Tx) error) error {
-	return s.UpdateWithin(ctx, 0, author, fn)
+	return s.UpdateIn(ctx, Scope{}, author, fn)
 }
 
-// UpdateWithin is Update for what most likely depends on, and changes, what lies within one resource:
-// on PostgreSQL, such updates of the same resource wait for each other instead of colliding.
-func (s *Store) UpdateWithin(ctx context.Context, within int64, author Author, fn func(*Tx) error) error {
+// UpdateIn is Update for what neither depends on nor changes anything outside of the scope.
+func (s *Store) UpdateIn(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
 	if s.pg != nil {
-		return s.updateShared(ctx, within, author, fn)
+		return s.updateShared(ctx, scope, author, fn)
 	}
 	j := &job{ctx: ctx, author: author, fn: fn, done: make(chan struct{})}
 	select {
@@ -86,18 +85,16 @@ func (s *Store) UpdateWithin(ctx context.Context, within int64, author Author, f
 }
 
 // updateShared is Update on PostgreSQL.
-func (s *Store) updateShared(ctx context.Context, within int64, author Author, fn func(*Tx) error) error {
+func (s *Store) updateShared(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
 	var topics []string
-	err := s.pg.update(ctx, within, func(c *pgConn) error {
+	err := s.pg.update(ctx, scope, func(c *pgConn) error {
 		tx := &Tx{ctx: ctx, conn: c, now: s.now(), ids: &sequences{s.pg, c}, author: author, writing: true}
 		if err := fn(tx); err != nil {
 			return err
 		}
 		topics = tx.topics
 		if told := s.watches.of(topics); len(told) > 0 {
-			if err := c.later("SELECT pg_notify(?, ?)", channel, s.pg.id+" "+strings.Join(told, ",")); err != nil {
-				return err
-			}
+			c.wait("SELECT pg_notify(?, ?)", channel, s.pg.id+" "+strings.Join(told, ","))
 		}
 		return tx.writeHistory()
 	})
@@ -282,11 +279,26 @@ type numbers interface {
 	nextResource() (int64, error)
 	nextTxn() (int64, error)
 	nextChange() (int64, error)
+	// many gives n numbers of a kind, in order.
+	many(kind string, n int) ([]int64, error)
 }
 
 func (c *counters) nextResource() (int64, error) { c.resource++; return c.resource, nil }
 func (c *counters) nextTxn() (int64, error)      { c.txn++; return c.txn, nil }
 func (c *counters) nextChange() (int64, error)   { c.change++; return c.change, nil }
+
+func (c *counters) many(kind string, n int) ([]int64, error) {
+	last := &c.resource
+	if kind == "change" {
+		last = &c.change
+	}
+	numbers := make([]int64, n)
+	for i := range numbers {
+		*last++
+		numbers[i] = *last
+	}
+	return numbers, nil
+}
 
 // sequences give out PostgreSQL's numbers.
 type sequences struct {
@@ -297,6 +309,8 @@ type sequences struct {
 func (s *sequences) nextResource() (int64, error) { return s.p.number(s.c, "resource") }
 func (s *sequences) nextTxn() (int64, error)      { return s.p.number(s.c, "txn") }
 func (s *sequences) nextChange() (int64, error)   { return s.p.number(s.c, "change") }
+
+func (s *sequences) many(kind string, n int) ([]int64, error) { return s.p.numbers(s.c, kind, n) }
 
 // firstResource is the first id of user data (reference/address-manager-behaviour.md); step is how
 // far the mark is moved at a time.

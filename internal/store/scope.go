@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"sync"
+)
+
+// Scope is what an update depends on and changes. On SQLite there is one writer, and it says nothing.
+// On PostgreSQL updates whose scopes meet wait for each other, in whichever managers they run, and see
+// what those before them did; others run side by side. The zero Scope is everything.
+//
+// Why that is enough: what lies in one configuration refers to it and to what lies outside of all of
+// them, and never to another one. Whatever changes something outside of all waits for everybody.
+type Scope struct {
+	// within is a resource whose configuration is the scope. narrow says that it is no more than the
+	// free space and the addresses of that resource, itself a network.
+	within int64
+	narrow bool
+	// apart are tables that nothing here is said about: such updates are serialisable transactions.
+	apart bool
+}
+
+// Apart is the scope of an update of tables that a room keeps for itself.
+func Apart() Scope { return Scope{apart: true} }
+
+// Within is the configuration that a resource is, or lies in. narrow narrows it to what lies right below that resource.
+func Within(resource int64, narrow bool) Scope { return Scope{within: resource, narrow: narrow} }
+
+// everything is the lock that stands for everything, and for what lies outside of all configurations.
+// Resources and configurations stand for themselves, by their numbers.
+const everything = 1
+
+// locks are what an update takes: shared ones first, from the outside in, then one for itself.
+type locks struct {
+	shared []int64
+	own    int64
+}
+
+// homes remembers which configuration resources lie in. That never changes, and numbers are not given twice.
+type homes struct {
+	mu    sync.RWMutex
+	known map[int64]int64
+}
+
+// maxHomes bounds what homes remembers.
+const maxHomes = 100_000
+
+func (p *postgres) home(ctx context.Context, id int64) (configuration int64, err error) {
+	p.homes.mu.RLock()
+	configuration, ok := p.homes.known[id]
+	p.homes.mu.RUnlock()
+	if ok {
+		return configuration, nil
+	}
+	found := false
+	err = p.read(ctx, func(c conn) error {
+		return c.each("SELECT CASE collection WHEN 'configurations' THEN id ELSE configuration END FROM resource WHERE id = ?", []any{id}, func(r row) error {
+			found = true
+			return r.scan(&configuration)
+		})
+	})
+	if err != nil || !found {
+		return 0, err
+	}
+	p.homes.mu.Lock()
+	defer p.homes.mu.Unlock()
+	if p.homes.known == nil || len(p.homes.known) >= maxHomes {
+		p.homes.known = map[int64]int64{}
+	}
+	p.homes.known[id] = configuration
+	return configuration, nil
+}
+
+// locks gives what an update of the scope takes. A resource that is not there, or lies outside of all
+// configurations, is everything's.
+func (p *postgres) locks(ctx context.Context, s Scope) (l locks, err error) {
+	switch {
+	case s.apart:
+		return locks{}, nil
+	case s.within == 0:
+		return locks{own: everything}, nil
+	}
+	configuration, err := p.home(ctx, s.within)
+	switch {
+	case err != nil || configuration == 0:
+		return locks{own: everything}, err
+	case s.narrow:
+		return locks{shared: []int64{everything, configuration}, own: s.within}, nil
+	}
+	return locks{shared: []int64{everything}, own: configuration}, nil
+}
+
+// take words the statement that takes the locks, in one order everywhere.
+func (l locks) take() (query string, args []any) {
+	query = "SELECT "
+	for _, id := range l.shared {
+		query += "pg_advisory_xact_lock_shared(?), "
+		args = append(args, id)
+	}
+	return query + "pg_advisory_xact_lock(?)", append(args, l.own)
+}
