@@ -1,6 +1,6 @@
 # Everything here runs on a machine with Go and nothing else; tests that need more say what they skip.
 
-.PHONY: run build test race bench bench-big lint vuln fuzz generate
+.PHONY: run build test race bench bench-big bench-postgres lint vuln fuzz generate
 
 run: ## start everything with sample data on loopback
 	go run ./cmd/portolan demo
@@ -9,13 +9,16 @@ build: ## bin/portolan
 	go build -trimpath -o bin/portolan ./cmd/portolan
 
 test: ## all tests
-	go test -timeout 15m ./...
+	go test -timeout 20m ./...
 
 race: ## all tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 go test -race -timeout 30m ./...
+	CGO_ENABLED=1 go test -race -timeout 30m $$(go list ./... | grep -v /test$$) # test runs the binary, which is not under the detector
 
 bench: ## the table of ratios; bench-big prepares ten million addresses first
 	go run ./bench
+
+bench-postgres: ## those on PostgreSQL alone, from the binaries on the machine
+	go run ./bench -only pqrtuv
 
 bench-big:
 	go run ./bench -big

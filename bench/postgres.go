@@ -486,3 +486,52 @@ func (b *bench) importFile(url, file string) error {
 	}
 	return err
 }
+
+// (u) check-ins per second, against a bare handler that decodes the same body.
+func (b *bench) sharedCheckIns() error {
+	url, _, err := b.filled(84)
+	if err != nil {
+		return err
+	}
+	return b.checkInsOn("(u) check-ins, PostgreSQL", url, 0)
+}
+
+// (v) the next available address with many in use, and what they take on disk.
+func (b *bench) sharedNext() error {
+	sizes := []int{84, 1_000_000}
+	if b.big {
+		sizes[1] = 10_000_000
+	}
+	var took [2]time.Duration
+	for i, n := range sizes {
+		url, network, err := b.filled(n)
+		if err != nil {
+			return err
+		}
+		m, err := spawn("manager", url, "")
+		if err != nil {
+			return err
+		}
+		rq := request("POST", "/api/v2/networks/"+network+"/addresses", m.token, `{"type":"IPv4Address","state":"STATIC"}`)
+		took[i], err = latency(m.addr, 1500, 201, func(int) []byte { return rq })
+		m.stop()
+		if err != nil {
+			return err
+		}
+		conn, err := pgx.Connect(context.Background(), url)
+		if err != nil {
+			return err
+		}
+		var size int64
+		err = conn.QueryRow(context.Background(), "SELECT pg_database_size(current_database())").Scan(&size)
+		_ = conn.Close(context.Background())
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "(v) with %d in use: %v, %d MiB on disk\n", n, took[i], size>>20)
+	}
+	ratio := float64(took[1]) / float64(took[0])
+	b.add(fmt.Sprintf("(v) next available address, %d in use, PostgreSQL", sizes[1]), took[1].Round(time.Microsecond).String(),
+		took[0].Round(time.Microsecond).String()+fmt.Sprintf(" with %d", sizes[0]), ratio, "at most 1.5", ratio <= 1.5)
+	return nil
+}

@@ -31,6 +31,7 @@ type cli struct {
 	Key     keyCommand     `cmd:"" help:"Make key sets for the token exchange."`
 	Fleet   fleetCommand   `cmd:"" help:"List, show and create fleet service points."`
 	Check   checkCommand   `cmd:"" help:"Verify every invariant of a manager's data."`
+	Changes changesCommand `cmd:"" help:"Print every change, as lines of JSON; with --follow as they are committed."`
 	Import  importCommand  `cmd:"" help:"Read what engineers keep in files."`
 	Backup  backupCommand  `cmd:"" help:"Write everything into one file, of one moment; the manager may be serving."`
 	Restore restoreCommand `cmd:"" help:"Write a backup into an empty data directory or database."`

@@ -107,7 +107,7 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 	id := shown.Subject.CommonName
 	a.IntervalSeconds = max(1, int(s.interval.Seconds()))
 	var known row
-	err = s.store.View(ctx, func(tx *store.Tx) error {
+	err = s.store.Read(ctx, func(tx *store.Tx) error {
 		err := tx.QueryRow("SELECT certificates, status, report, desired FROM service_point WHERE id = ?", id).
 			Scan(&known.certificates, &known.status, &known.report, &known.desired)
 		if errors.Is(err, sql.ErrNoRows) {
