@@ -103,12 +103,12 @@ func collections(users *identity.Service) []*resource.Collection {
 		{Name: "locations", Types: declare(&Location{}), Parents: []string{"locations"},
 			Subs: subs([]resource.Sub{linking("annotatedResources", "location", "*"), children("locations"), history()},
 				"accessRights", "tags")},
-		{Name: "users", Types: declare(&User{}), Parents: []string{""}, Post: true,
+		{Name: "users", Types: declare(&User{}), Parents: []string{""}, Post: true, Secret: true,
 			Subs: subs([]resource.Sub{sessions, history()}, "accessRights", "favorites", "groups", "tags", "tasks")},
 		{Name: "sessions", Types: declare(&UserSession{}), Parents: []string{""}, Post: true, NoPut: true, NoDelete: true,
 			OpenWrites: true, Hidden: true, NoUp: true, Visible: ownSessions, Prepare: login(users),
 			Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}},
-		{Name: "transactions", Types: declare(&Transaction{}), ReadOnly: true, From: store.Transactions,
+		{Name: "transactions", Types: declare(&Transaction{}), Post: true, Act: undo, ReadOnly: true, From: store.Transactions,
 			Subs: unbuilt("operations")},
 	}
 }
@@ -170,6 +170,7 @@ func New(s *store.Store, users *identity.Service, maxLimit int64, version string
 	a.Published = isPublished()
 	a.Version = version
 	a.Descriptions = descriptions
+	a.Respan = respan
 	if name, err := os.Hostname(); err == nil {
 		a.Hostname = name
 	}

@@ -54,7 +54,10 @@ type Configuration struct {
 }
 
 // Check refuses a name that another configuration has.
-func (x *Configuration) Check(c *resource.Change) error {
+func (x *Configuration) Check(c *resource.Change) error { return x.Fits(c) }
+
+// Fits is Check.
+func (x *Configuration) Fits(c *resource.Change) error {
 	return uniqueName(c, "configurations", resource.RootID, x.Name)
 }
 
@@ -71,7 +74,10 @@ type View struct {
 }
 
 // Check refuses a name that another view of the configuration has.
-func (x *View) Check(c *resource.Change) error {
+func (x *View) Check(c *resource.Change) error { return x.Fits(c) }
+
+// Fits is Check.
+func (x *View) Fits(c *resource.Change) error {
 	return uniqueName(c, "views", x.Parent, x.Name)
 }
 

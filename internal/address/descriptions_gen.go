@@ -120,7 +120,8 @@ var descriptions = map[string]string{
 	"Transaction.description":                          "description says it in a sentence.",
 	"Transaction.operation":                            "operation is what was done, such as ADD_IPV4_NETWORK.",
 	"Transaction.revertingTransaction":                 "revertingTransaction is the transaction that undid it.",
-	"Transaction.transactionType":                      "transactionType is the kind of a transaction that is asked for.",
+	"Transaction.transactionId":                        "transactionId is the transaction that is to be taken back.",
+	"Transaction.transactionType":                      "transactionType is the kind of a transaction that is asked for: UNDO takes another one back.",
 	"Transaction.user":                                 "user is who did it; null for the manager itself.",
 	"User":                                             "User is a person or a program that signs in.",
 	"User.accessType":                                  "accessType says which doors are open to the user.",
@@ -161,5 +162,6 @@ var descriptions = map[string]string{
 	"Zone.signingPolicy":                               "signingPolicy is the policy the zone is signed by.",
 	"Zone.template":                                    "template is the template of the zone.",
 	"Zone.view":                                        "view is the view the zone lies in, however deep.",
+	"image":                                            "image is a resource as the history keeps it.",
 	"request":                                          "request is a request that changes something, read and checked as far as that goes without the data.",
 }

@@ -10,7 +10,6 @@ import (
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
-	"portolan/internal/space"
 	"portolan/internal/store"
 )
 
@@ -105,7 +104,7 @@ func hostAddress(c *resource.Change, configuration int64, item *resource.RefItem
 		return 0, problem.Invalid("addresses", "%q is not an IP address", item.Text["address"])
 	}
 	a = a.Unmap()
-	network, err := networkOf(c.Tx, configuration, a)
+	network, err := c.Tx.NetworkOf(configuration, a)
 	if errors.Is(err, store.ErrNotFound) {
 		if strings.EqualFold(c.Header.Get("x-bcn-auto-create-network"), "true") {
 			return 0, problem.New(http.StatusNotImplemented, "NotImplemented", "x-bcn-auto-create-network is not built in this release; see docs/status.md")
@@ -151,27 +150,6 @@ func containsText(list []string, text string) bool {
 		}
 	}
 	return false
-}
-
-// networkOf finds the network of a configuration that holds an address. Networks of one
-// configuration never overlap, so it can only be the nearest one at or below the address.
-func networkOf(tx *store.Tx, configuration int64, a netip.Addr) (found *store.Resource, err error) {
-	err = store.ErrNotFound
-	q := store.Query{From: store.Resources, Limit: 1, Where: store.All{
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: configuration},
-		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"collection"}}, Op: "eq", Value: "networks"},
-		store.Compare{Field: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, Op: "le", Value: store.AddrKey(a)},
-	}, Order: []store.Order{{By: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, Descending: true}}}
-	e := tx.List(q, func(r *store.Resource) error {
-		if (space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}).Has(a) {
-			found, err = r.Clone(), nil
-		}
-		return nil
-	})
-	if e != nil {
-		return nil, e
-	}
-	return found, err
 }
 
 // Bereave lets a host record go with its last address.

@@ -1,7 +1,9 @@
 package address
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"portolan/internal/identity"
@@ -203,8 +205,10 @@ func (x *UserSession) Release(c *resource.Change) error { return identity.CloseS
 // Transaction is one change, as the history keeps it: all of it happened, at one moment.
 type Transaction struct {
 	resource.Head `head:"readOnly"`
-	// TransactionType is the kind of a transaction that is asked for.
-	TransactionType string `api:"transactionType,readOnly"`
+	// TransactionType is the kind of a transaction that is asked for: UNDO takes another one back.
+	TransactionType string `api:"transactionType,required" enum:"UNDO"`
+	// TransactionID is the transaction that is to be taken back.
+	TransactionID int64 `api:"transactionId,required,writeOnly" min:"1"`
 	// Operation is what was done, such as ADD_IPV4_NETWORK.
 	Operation string `api:"operation,readOnly"`
 	// Description says it in a sentence.
@@ -217,6 +221,15 @@ type Transaction struct {
 	User resource.Ref `api:"user,readOnly" column:"parent" ref:"User"`
 	// RevertingTransaction is the transaction that undid it.
 	RevertingTransaction resource.Ref `api:"revertingTransaction,readOnly" ref:"Transaction"`
+}
+
+// undo takes back the transaction that a new one names.
+func undo(c *resource.Change, o resource.Object) error {
+	t, ok := o.(*Transaction)
+	if !ok {
+		return fmt.Errorf("a transaction is a %T", o)
+	}
+	return c.Undo(t.TransactionID, strings.EqualFold(c.Header.Get("x-bcn-force-undo"), "true"))
 }
 
 // ownSessions lets everyone but administrators see their own sessions only.

@@ -54,7 +54,12 @@ func (x *Zone) Check(c *resource.Change) error {
 	if err := naming.Check(x.AbsoluteName, naming.AnyName); err != nil {
 		return problem.Invalid("name", "%v", err)
 	}
-	same, err := sameName(c.Tx, x.Config, view, "zones", x.AbsoluteName)
+	return x.Fits(c)
+}
+
+// Fits refuses a name that another zone of the view has.
+func (x *Zone) Fits(c *resource.Change) error {
+	same, err := sameName(c.Tx, x.Config, x.View.ID, "zones", x.AbsoluteName)
 	if err != nil {
 		return err
 	}

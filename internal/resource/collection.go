@@ -21,8 +21,13 @@ type Collection struct {
 	// Parents are the collections whose resources may be the parent of one of these; "" says that
 	// one may have no parent. Root says that the root resource is the parent.
 	Parents []string
+	// Secret: something is kept of its resources outside of their rows, such as passwords.
+	Secret bool
 	// Post: resources are created by POST to the collection itself.
 	Post bool
+	// Act, where there is one, is what POST to the collection does, with the object that the request
+	// gave; the answer is the transaction that it made.
+	Act func(c *Change, o Object) error
 	// ReadOnly: neither PUT, PATCH nor DELETE of one.
 	ReadOnly bool
 	// NoPut, NoDelete: those methods are not offered.
@@ -102,6 +107,10 @@ type API struct {
 	// Log takes what cannot be answered any more.
 	Log *slog.Logger
 
+	// Respan keeps the books of free space when rows come back, go or change by an undo. It gives the
+	// first one that finds its space taken.
+	Respan func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)
+
 	collections []*Collection
 	byName      map[string]*Collection
 	types       map[string]*Type
@@ -150,6 +159,12 @@ func NewAPI(s *store.Store, base string, maxLimit int64, collections []*Collecti
 func (a *API) Type(name string) (*Type, bool) {
 	t, ok := a.types[name]
 	return t, ok
+}
+
+// Undoable tells whether changes in the collection can be taken back: not where there is more to a
+// resource than its row.
+func (c *Collection) Undoable() bool {
+	return c.From == store.Resources && c.Visible == nil && !c.Hidden && !c.Secret
 }
 
 // Collections gives the declared collections in their order.

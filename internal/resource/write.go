@@ -38,6 +38,58 @@ type answer struct {
 	body     []byte
 	location string
 	etag     string
+	// transaction is the one to be shown, where what was done is a transaction itself.
+	transaction int64
+}
+
+// errTried takes back a change that was only tried.
+var errTried = errors.New("the change was only tried")
+
+// dryRun tells whether a change is only to be tried.
+func dryRun(r *http.Request) (bool, error) {
+	switch text := r.Header.Get("x-portolan-dry-run"); strings.ToLower(text) {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, problem.New(http.StatusBadRequest, "InvalidHeader", "x-portolan-dry-run: %q is neither true nor false", text)
+	}
+}
+
+// tried turns the answer into what would have come of the change, and gives errTried.
+func (ans *answer) tried(tx *store.Tx) error {
+	tally, err := tx.Tally()
+	if err != nil {
+		return err
+	}
+	resource := json.RawMessage("null")
+	if len(ans.body) > 0 {
+		resource = ans.body
+	}
+	ans.body, err = json.Marshal(struct {
+		DryRun   bool            `json:"dryRun"`
+		Resource json.RawMessage `json:"resource"`
+		store.Tally
+	}{true, resource, tally})
+	if err != nil {
+		return err
+	}
+	return errTried
+}
+
+// show fills the answer with the transaction that was made.
+func (a *API) show(r *http.Request, rq *request, ans *answer) error {
+	return a.Store.View(r.Context(), func(tx *store.Tx) error {
+		row, err := a.findIn(tx, a.byName["transactions"], ans.transaction)
+		if err != nil {
+			return err
+		}
+		ans.status, ans.etag = http.StatusCreated, etag(row)
+		ans.location = a.plans[a.byName["transactions"]].one + strconv.FormatInt(row.ID, 10)
+		ans.body, err = a.renderer(tx, rq.media).one(nil, row, rq.fields, rq.caller, nil)
+		return err
+	})
 }
 
 // maxComment bounds the comment on a change, maxKey the Idempotency-Key, in bytes.
@@ -51,11 +103,27 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, t target, caller Cal
 	if err := a.read(w, rq); err != nil {
 		return err
 	}
+	dry, err := dryRun(r)
+	if err != nil {
+		return err
+	}
+	if dry {
+		rq.key = "" // what is only tried is no answer to keep
+	}
 	var ans answer
-	err := a.Store.UpdateIn(r.Context(), rq.scope(), rq.author, func(tx *store.Tx) (err error) {
-		ans, err = a.perform(tx, rq)
+	err = a.Store.UpdateIn(r.Context(), rq.scope(), rq.author, func(tx *store.Tx) (err error) {
+		if ans, err = a.perform(tx, rq); err == nil && dry {
+			err = ans.tried(tx)
+		}
 		return err
 	})
+	if dry && errors.Is(err, errTried) {
+		send(w, r, http.StatusOK, asJSON, ans.body)
+		return nil
+	}
+	if err == nil && ans.transaction != 0 {
+		err = a.show(r, rq, &ans)
+	}
 	if err != nil {
 		return wordConflict(err)
 	}
@@ -177,6 +245,9 @@ func (a *API) perform(tx *store.Tx, rq *request) (answer, error) {
 }
 
 func (a *API) post(c *Change, rq *request) (answer, error) {
+	if rq.sub == nil && rq.collection.Act != nil {
+		return a.act(c, rq)
+	}
 	replay, ok, err := a.replay(c.Tx, rq)
 	if err != nil || ok {
 		return replay, err
@@ -196,6 +267,22 @@ func (a *API) post(c *Change, rq *request) (answer, error) {
 		return ans, err
 	}
 	return ans, a.keep(c.Tx, rq, ans)
+}
+
+// act does what POST to a collection of transactions asks for.
+func (a *API) act(c *Change, rq *request) (ans answer, err error) {
+	t := rq.collection.Types[0]
+	o := t.New()
+	problems := t.missing(rq.members, false)
+	_, more := t.decode(o, rq.members, true)
+	if err := problem.Join(append(problems, more...)); err != nil {
+		return ans, err
+	}
+	if err := rq.collection.Act(c, o); err != nil {
+		return ans, err
+	}
+	ans.transaction, err = c.Tx.Number()
+	return ans, err
 }
 
 // create makes a resource in a collection or below a parent.

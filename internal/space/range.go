@@ -193,3 +193,37 @@ func Hosts(r Range) Range {
 	}
 	return r
 }
+
+// Intersect gives what both ranges have; ok is false where that is nothing.
+func (r Range) Intersect(other Range) (both Range, ok bool) {
+	if !r.IsValid() || !other.IsValid() || r.Low.Is4() != other.Low.Is4() || r.High.Less(other.Low) || other.High.Less(r.Low) {
+		return Range{}, false
+	}
+	both = r
+	if both.Low.Less(other.Low) {
+		both.Low = other.Low
+	}
+	if other.High.Less(both.High) {
+		both.High = other.High
+	}
+	return both, true
+}
+
+// Without gives what is left of r without other: none, one or two ranges, in order.
+func (r Range) Without(other Range) []Range {
+	if !r.IsValid() {
+		return nil
+	}
+	hole, ok := r.Intersect(other)
+	if !ok {
+		return []Range{r}
+	}
+	var left []Range
+	if r.Low.Less(hole.Low) {
+		left = append(left, Range{r.Low, hole.Low.Prev()})
+	}
+	if hole.High.Less(r.High) {
+		left = append(left, Range{hole.High.Next(), r.High})
+	}
+	return left
+}

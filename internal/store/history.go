@@ -23,6 +23,37 @@ func (tx *Tx) Describe(operation, summary string) (first bool) {
 // Summarize gives the sentence of a transaction that the caller was the first to describe.
 func (tx *Tx) Summarize(summary string) { tx.summary = summary }
 
+// DescribeUndo names the transaction as one that takes back another one.
+func (tx *Tx) DescribeUndo(summary string) {
+	tx.Describe("UNDO", summary)
+	tx.kind = "UNDO"
+}
+
+// Number is the number that the transaction has in the history.
+func (tx *Tx) Number() (int64, error) { return tx.number() }
+
+// Changes gives what a transaction of the history changed, in order; nothing where there is none.
+func (tx *Tx) Changes(transaction int64) ([]EntryChange, error) {
+	e := Entry{ID: transaction}
+	err := tx.entryChanges(&e)
+	return e.Changes, err
+}
+
+// Tally is how many resources a transaction has made, changed and deleted so far.
+type Tally struct {
+	Created int `json:"created"`
+	Changed int `json:"changed"`
+	Deleted int `json:"deleted"`
+}
+
+// Tally counts what the transaction has done so far. What waits to be sent to the database is sent, so
+// that the database has agreed to it.
+func (tx *Tx) Tally() (Tally, error) {
+	var one int
+	err := tx.QueryRow("SELECT 1").Scan(&one)
+	return tx.tally, err
+}
+
 // number is the transaction's number, taken at its first change.
 func (tx *Tx) number() (n int64, err error) {
 	if tx.txn == 0 {
@@ -51,6 +82,14 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 	r := after
 	if r == nil {
 		r = before
+	}
+	switch operation {
+	case "ADD":
+		tx.tally.Created++
+	case "UPDATE":
+		tx.tally.Changed++
+	default:
+		tx.tally.Deleted++
 	}
 	if unlogged(r.Collection) {
 		return nil
@@ -102,7 +141,11 @@ func (tx *Tx) writeHistory() error {
 	if tx.first == 0 {
 		return nil
 	}
-	body, err := json.Marshal(transaction{tx.operation, tx.summary, tx.author.comment(), tx.now.UTC().Format(time.RFC3339), nil})
+	var kind *string
+	if tx.kind != "" {
+		kind = &tx.kind
+	}
+	body, err := json.Marshal(transaction{tx.operation, tx.summary, tx.author.comment(), tx.now.UTC().Format(time.RFC3339), kind})
 	if err != nil {
 		return err
 	}

@@ -51,6 +51,7 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 			return err
 		}
 	}
+	tx.tally.Created += len(rs)
 	if tx.first == 0 {
 		tx.first = sequence[0]
 	}

@@ -70,6 +70,8 @@ type Tx struct {
 	txn       int64
 	operation string
 	summary   string
+	kind      string // of the transaction: UNDO, or empty
+	tally     Tally
 	// first and last are the numbers of this job's changes in the history, 0 until there is one.
 	first, last int64
 	// topics are what this job touched, for Store.Revision.

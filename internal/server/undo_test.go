@@ -1,0 +1,176 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// last gives the number of the latest transaction.
+func (m *manager) last() string {
+	m.t.Helper()
+	return m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)&fields=id", "").text("data.0.id")
+}
+
+func (m *manager) undo(transaction string, headers ...string) reply {
+	m.t.Helper()
+	return m.do("POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+transaction+`}`, headers...)
+}
+
+// everything shows all there is, but for versions and what sessions and history show.
+func (m *manager) everything(configuration string) string {
+	m.t.Helper()
+	text := ""
+	for _, list := range []string{"blocks", "networks", "addresses", "zones", "resourceRecords", "views"} {
+		text += string(m.want(200, "GET", "/api/v2/"+list+"?limit=1000&orderBy=asc(id)&filter=configuration.id:"+configuration, "").body)
+	}
+	return text
+}
+
+// Whatever a transaction did, undoing it leaves what was there before, and undoing that what was
+// there after.
+func TestUndo(t *testing.T) {
+	m := startManager(t)
+	configuration, view, zone, block, network := m.basics()
+	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.20"}]}`)
+	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"AliasRecord","name":"web","linkedRecord":{"id":`+host+`}}`)
+	m.id("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
+	patch := "Content-Type: application/merge-patch+json"
+	for _, step := range []struct{ method, path, body string }{
+		{"POST", "/networks/" + network + "/addresses", `{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"new.example.com"}]}`},
+		{"POST", "/blocks/" + block + "/networks", `{"type":"IPv4Network","range":"/24"}`},
+		{"PATCH", "/zones/" + zone, `{"name":"other"}`},
+		{"PATCH", "/networks/" + network, `{"gateway":"10.0.0.254","name":"changed"}`},
+		{"DELETE", "/resourceRecords/" + host, ""},
+		{"DELETE", "/networks/" + network, ""},
+		{"DELETE", "/zones/" + zone, ""},
+		{"DELETE", "/blocks/" + block, ""},
+		{"POST", "/views/" + view + "/zones", `{"type":"Zone","absoluteName":"a.b.c.d"}`},
+	} {
+		before := m.everything(configuration)
+		headers := []string{}
+		if step.method == "PATCH" {
+			headers = append(headers, patch)
+		}
+		if r := m.do(step.method, "/api/v2"+step.path, step.body, headers...); r.StatusCode >= 300 {
+			t.Fatalf("%s %s: %d %s", step.method, step.path, r.StatusCode, r.body)
+		}
+		done, after := m.last(), m.everything(configuration)
+		r := m.undo(done)
+		if r.StatusCode != 201 || r.text("transactionType") != "UNDO" || r.text("operation") != "UNDO" || !strings.Contains(r.text("description"), done) || r.Header.Get("Location") == "" {
+			t.Fatalf("undoing %s %s: %d %s", step.method, step.path, r.StatusCode, r.body)
+		}
+		if got := m.everything(configuration); got != before {
+			t.Errorf("%s %s undone leaves\n%s\nnot\n%s", step.method, step.path, got, before)
+		}
+		m.verify()
+		if again := m.undo(done); again.StatusCode != 409 || again.text("code") != "UndoConflict" {
+			t.Errorf("undoing %s %s twice: %d %s", step.method, step.path, again.StatusCode, again.body)
+		}
+		if r := m.undo(r.text("id")); r.StatusCode != 201 {
+			t.Fatalf("undoing the undo of %s %s: %d %s", step.method, step.path, r.StatusCode, r.body)
+		}
+		if got := m.everything(configuration); got != after {
+			t.Errorf("%s %s done again leaves\n%s\nnot\n%s", step.method, step.path, got, after)
+		}
+		m.verify()
+		if r := m.undo(m.last()); r.StatusCode != 201 {
+			t.Fatalf("%d %s", r.StatusCode, r.body)
+		}
+	}
+}
+
+// An undo that later changes stand in the way of is refused with the reason, and changes nothing.
+func TestUndoRefusals(t *testing.T) {
+	m := startManager(t)
+	configuration, view, _, block, network := m.basics()
+	patch := "Content-Type: application/merge-patch+json"
+	refused := func(transaction, naming string, headers ...string) {
+		t.Helper()
+		before, count := m.everything(configuration), m.last()
+		if r := m.undo(transaction, headers...); r.StatusCode != 409 || r.text("code") != "UndoConflict" || !strings.Contains(r.text("message"), naming) {
+			t.Errorf("undoing %s: %d %s, want %q", transaction, r.StatusCode, r.body, naming)
+		}
+		if m.everything(configuration) != before || m.last() != count {
+			t.Error("a refused undo changed something")
+		}
+		m.verify()
+	}
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"one"}`, patch)
+	first := m.last()
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"two"}`, patch)
+	refused(first, "was changed by transaction "+m.last()+" since")
+	if r := m.undo(first, "x-bcn-force-undo: true"); r.StatusCode != 201 {
+		t.Errorf("forced: %d %s", r.StatusCode, r.body)
+	}
+	if got := m.want(200, "GET", "/api/v2/networks/"+network, "").text("name"); got != "office" {
+		t.Errorf("forced back, the name is %q", got)
+	}
+	// Something lies below what was made.
+	parent := m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.8.0.0/16"}`)
+	made := m.last()
+	m.id("/api/v2/blocks/"+parent+"/networks", `{"type":"IPv4Network","range":"10.8.1.0/24"}`)
+	refused(made, "lies below IPv4Block "+parent, "x-bcn-force-undo: true")
+	// The space of what was deleted has been taken.
+	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.77"}`)
+	m.want(204, "DELETE", "/api/v2/addresses/"+address, "")
+	deleted := m.last()
+	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.77"}`)
+	if r := m.undo(deleted); r.StatusCode != 409 {
+		t.Errorf("the address that is in use again: %d %s", r.StatusCode, r.body)
+	}
+	// The name has been taken, and what it lay below is gone.
+	z := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"gone"}`)
+	m.want(204, "DELETE", "/api/v2/zones/"+z, "")
+	deleted = m.last()
+	m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"gone"}`)
+	refused(deleted, "does not fit any more")
+	v := m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"v2"}`)
+	z = m.id("/api/v2/views/"+v+"/zones", `{"type":"Zone","name":"below"}`)
+	m.want(204, "DELETE", "/api/v2/zones/"+z, "")
+	deleted = m.last()
+	m.want(204, "DELETE", "/api/v2/views/"+v, "")
+	refused(deleted, "is not there any more", "x-bcn-force-undo: true")
+	m.id("/api/v2/users", `{"name":"u","password":"a long password","email":"u@example.com","securityPrivilege":"NO_ACCESS","historyPrivilege":"HIDE","accessType":"API"}`)
+	refused(m.last(), "cannot be taken back")
+	for body, code := range map[string]string{
+		`{"transactionType":"UNDO"}`:                          "MissingRequiredField",
+		`{"transactionType":"REDO","transactionId":1}`:        "InvalidField",
+		`{"transactionType":"UNDO","transactionId":0}`:        "InvalidField",
+		`{"transactionType":"UNDO","transactionId":99999999}`: "ResourceNotFound",
+	} {
+		if r := m.do("POST", "/api/v2/transactions", body); r.text("code") != code {
+			t.Errorf("%s: %d %s, want %s", body, r.StatusCode, r.body, code)
+		}
+	}
+}
+
+// A change that is only tried answers what would come of it, and leaves nothing.
+func TestDryRun(t *testing.T) {
+	m := startManager(t)
+	configuration, _, zone, block, network := m.basics()
+	before, last := m.everything(configuration), m.last()
+	dry := "x-portolan-dry-run: true"
+	for _, c := range []struct {
+		method, path, body, resource string
+		created, changed, deleted    int
+	}{
+		{"POST", "/networks/" + network + "/addresses", `{"type":"IPv4Address","state":"STATIC"}`, "IPv4Address", 1, 0, 0},
+		{"POST", "/zones/" + zone + "/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}]}`, "HostRecord", 2, 0, 0},
+		{"PATCH", "/networks/" + network, `{"gateway":"10.0.0.9"}`, "IPv4Network", 1, 1, 1},
+		{"DELETE", "/blocks/" + block, "", "", 0, 0, 3},
+		{"POST", "/transactions", `{"transactionType":"UNDO","transactionId":` + last + `}`, "", 0, 0, 2},
+	} {
+		r := m.want(200, c.method, "/api/v2"+c.path, c.body, dry, "Idempotency-Key: k")
+		want := fmt.Sprintf(`"created":%d,"changed":%d,"deleted":%d}`, c.created, c.changed, c.deleted)
+		if !strings.HasSuffix(string(r.body), want) || r.text("resource.type") != c.resource || r.text("dryRun") != "true" {
+			t.Errorf("%s %s: %s, want %s of %s", c.method, c.path, r.body, want, c.resource)
+		}
+	}
+	m.refused(404, "InlinedResourceNotFound", "no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"192.0.2.9"}]}`, dry)
+	m.refused(400, "InvalidHeader", "x-portolan-dry-run", "DELETE", "/api/v2/blocks/"+block, "", "x-portolan-dry-run: perhaps")
+	if m.everything(configuration) != before || m.last() != last {
+		t.Error("what was only tried has left something")
+	}
+	m.verify()
+}
