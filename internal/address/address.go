@@ -98,7 +98,7 @@ type IPv6Address struct {
 // Check takes the address from the network's free space.
 func (x *IPv4Address) Check(c *resource.Change) error {
 	x.records, x.ResourceRecords = x.ResourceRecords.Items, resource.RefList{}
-	if old, ok := c.Old.(*IPv4Address); ok && (old.State == gateway) != (x.State == gateway) {
+	if old, ok := c.Old.(*IPv4Address); ok && !x.internal && (old.State == gateway) != (x.State == gateway) {
 		return problem.Conflict("GatewayState", "state: a gateway is set and changed by the field gateway of its network")
 	}
 	if !c.Creates() {

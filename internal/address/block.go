@@ -28,6 +28,10 @@ type SpaceHead struct {
 	DefaultZones resource.RefList `api:"defaultZones" ref:"Zone"`
 	// RestrictedZones are the only zones and views that hosts may be put into.
 	RestrictedZones resource.RefList `api:"restrictedZones" ref:"Zone|View"`
+
+	// reshaped says that the place is seen to elsewhere; around is what a block is made around.
+	reshaped bool
+	around   *reshaping
 }
 
 // Span is the space it takes up.
@@ -84,29 +88,45 @@ type IPv4Block struct {
 type IPv6Block struct{ SpaceHead }
 
 // Check places the block.
-func (x *IPv4Block) Check(c *resource.Change) error { return place(c, &x.Head, &x.Range, true, false) }
+func (x *IPv4Block) Check(c *resource.Change) error { return place(c, &x.SpaceHead, true, false) }
 
 // Check places the block.
-func (x *IPv6Block) Check(c *resource.Change) error { return place(c, &x.Head, &x.Range, false, false) }
+func (x *IPv6Block) Check(c *resource.Change) error { return place(c, &x.SpaceHead, false, false) }
 
 // Settle makes the block's space free for what comes below.
-func (x *IPv4Block) Settle(c *resource.Change) error { return settleBlock(c, x.ID, x.Range.Range) }
+func (x *IPv4Block) Settle(c *resource.Change) error {
+	return settleSpace(c, &x.SpaceHead, x.Range.Range)
+}
 
 // Settle makes the block's space free for what comes below.
-func (x *IPv6Block) Settle(c *resource.Change) error { return settleBlock(c, x.ID, x.Range.Range) }
+func (x *IPv6Block) Settle(c *resource.Change) error {
+	return settleSpace(c, &x.SpaceHead, x.Range.Range)
+}
 
-func settleBlock(c *resource.Change, id int64, r space.Range) error {
-	if !c.Creates() {
+// settleSpace keeps the books of a block or network: gives is what it gives to what lies below.
+func settleSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
+	switch {
+	case x.reshaped:
+		return nil
+	case x.around != nil:
+		return x.settleAround(c)
+	case c.Creates():
+		return c.Tx.FreeAdd(x.ID, gives.Low, gives.High)
+	case x.Range.Range == rangeOf(c.Row):
 		return nil
 	}
-	return c.Tx.FreeAdd(id, r.Low, r.High)
+	return settleSize(c, x.ID)
 }
 
 // place finds or checks the space of a new block or network: of the right family, inside its
 // parent, clear of its siblings; and takes it from the parent's free space.
-func place(c *resource.Change, h *resource.Head, r *resource.Range, v4, network bool) error {
-	if !c.Creates() {
-		return unmoved(c, r)
+func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
+	h, r := &x.Head, &x.Range
+	switch {
+	case x.reshaped:
+		return nil
+	case !c.Creates():
+		return resized(c, h, r, network)
 	}
 	parent, err := c.Above(h.Parent)
 	if err != nil {
@@ -136,7 +156,14 @@ func place(c *resource.Change, h *resource.Head, r *resource.Range, v4, network 
 		if err != nil {
 			return err
 		}
-		return problem.Conflict("RangeOverlap", "range: %s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
+		if network {
+			return problem.Conflict("RangeOverlap", "range: %s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
+		}
+		inside, err := around(c, h, r.Range)
+		if err != nil {
+			return err
+		}
+		return x.enclose(c, inside)
 	}
 	return takeFromParent(c, parent, r.Range)
 }
@@ -155,15 +182,6 @@ func takeFromParent(c *resource.Change, parent *store.Resource, r space.Range) e
 // spanOf gives a stored resource's space as text.
 func spanOf(r *store.Resource) string {
 	return space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}.String()
-}
-
-// unmoved refuses a change of the range.
-func unmoved(c *resource.Change, r *resource.Range) error {
-	old := space.Range{Low: store.KeyAddr(c.Row.Low), High: store.KeyAddr(c.Row.High)}
-	if r.Range != old {
-		return problem.New(http.StatusNotImplemented, "NotImplemented", "range: changing it from %s (resizing) is not built in this release; see docs/status.md", old)
-	}
-	return nil
 }
 
 // placeBySize takes the first free space of that size: of the parent, or with DEPTH_FIRST of the

@@ -39,6 +39,17 @@ func children(name string) resource.Sub {
 	return resource.Sub{Name: name, Relation: resource.Children, Post: true}
 }
 
+// doing is a subcollection whose resources are what was done to the one above; none of the types:
+// what was done there can only be looked at.
+func doing(name string, types ...string) resource.Sub {
+	return resource.Sub{Name: name, Relation: resource.Children, Post: len(types) > 0, Types: types}
+}
+
+// parts is what came of a split or merge.
+func parts(name string) resource.Sub {
+	return resource.Sub{Name: name, Relation: resource.Linked, Field: name, Item: true}
+}
+
 func history() resource.Sub { return resource.Sub{Name: "transactions", Relation: resource.History} }
 
 // links is a subcollection of the targets of a field, linked and unlinked through it.
@@ -73,36 +84,42 @@ func collections(users *identity.Service) []*resource.Collection {
 	sessions := resource.Sub{Name: "sessions", Relation: resource.Children, Item: true}
 	return []*resource.Collection{
 		{Name: "configurations", Types: declare(&Configuration{}), Parents: []string{"configurations"}, Post: true,
-			Subs: subs([]resource.Sub{children("blocks"), children("views"), history()},
+			Subs: subs([]resource.Sub{children("blocks"), children("views"), history(), doing("merges", "IPv4BlockMerge"), doing("splits", "IPv4BlockSplit")},
 				"accessControlLists", "accessRights", "clientClasses", "clientIdentifiers", "deploymentOptionDefinitions", "deploymentOptions",
-				"devices", "macAddresses", "macPools", "merges", "realms", "reconciliationPolicies", "responsePolicies", "serverGroups",
-				"servers", "signingKeys", "splits", "tags", "templates", "tftpGroups", "workflowRequests", "zoneGroups")},
+				"devices", "macAddresses", "macPools", "realms", "reconciliationPolicies", "responsePolicies", "serverGroups",
+				"servers", "signingKeys", "tags", "templates", "tftpGroups", "workflowRequests", "zoneGroups")},
 		{Name: "views", Types: declare(&View{}), Parents: []string{"configurations"},
 			Subs: subs([]resource.Sub{restricted, history(), children("zones")},
 				"accessRights", "deploymentOptions", "deploymentRoles", "namingPolicies", "tags", "templates", "userDefinedLinks")},
 		{Name: "zones", Types: declare(&Zone{}), Parents: []string{"views", "zones"},
-			Subs: subs([]resource.Sub{children("resourceRecords"), restricted, history(), children("zones")},
-				"accessRights", "deploymentOptions", "deploymentRoles", "deployments", "moves", "namingPolicies", "signingKeys", "tags",
+			Subs: subs([]resource.Sub{children("resourceRecords"), restricted, history(), children("zones"), doing("moves", "DNSMove")},
+				"accessRights", "deploymentOptions", "deploymentRoles", "deployments", "namingPolicies", "signingKeys", "tags",
 				"templateApplications", "userDefinedLinks", "workflowRequests")},
 		{Name: "resourceRecords", Types: declare(&AliasRecord{}, &GenericRecord{}, &HostRecord{}, &MXRecord{}, &TXTRecord{}), Parents: []string{"zones"},
-			Subs: subs([]resource.Sub{links("addresses", "addresses"), dependent, history()},
-				"accessRights", "moves", "tags", "workflowRequests")},
+			Subs: subs([]resource.Sub{links("addresses", "addresses"), dependent, history(), doing("moves", "DNSMove")},
+				"accessRights", "tags", "workflowRequests")},
 		{Name: "blocks", Types: declare(&IPv4Block{}, &IPv6Block{}), Parents: []string{"configurations", "blocks"},
 			Subs: subs([]resource.Sub{children("blocks"), links("defaultZones", "defaultZones", "zones"), children("networks"),
-				links("restrictedZones", "restrictedZones", "views", "zones"), history()},
-				"accessRights", "deploymentOptions", "deploymentRoles", "leases", "merges", "moves", "reconciliationPolicies",
-				"signingKeys", "splits", "tags", "userDefinedLinks")},
+				links("restrictedZones", "restrictedZones", "views", "zones"), history(), doing("merges", "IPv4BlockMerge", "IPv4NetworkMerge"),
+				doing("moves", "IPMove"), doing("splits", "IPv4BlockSplit", "IPv4NetworkSplit")},
+				"accessRights", "deploymentOptions", "deploymentRoles", "leases", "reconciliationPolicies",
+				"signingKeys", "tags", "userDefinedLinks")},
 		{Name: "networks", Types: declare(&IPv4Network{}, &IPv6Network{}), Parents: []string{"blocks"},
 			Subs: subs([]resource.Sub{networkAddresses, links("defaultZones", "defaultZones", "zones"),
-				links("restrictedZones", "restrictedZones", "views", "zones"), history()},
-				"accessRights", "deploymentOptions", "deploymentRoles", "ipGroups", "leases", "merges", "moves", "ranges",
+				links("restrictedZones", "restrictedZones", "views", "zones"), history(), doing("merges", "IPv4NetworkMerge"), doing("moves", "IPMove")},
+				"accessRights", "deploymentOptions", "deploymentRoles", "ipGroups", "leases", "ranges",
 				"reconciliationPolicies", "signingKeys", "tags", "templateApplications", "userDefinedLinks", "workflowRequests")},
 		{Name: "addresses", Types: declare(&IPv4Address{}, &IPv6Address{}), Parents: []string{"networks"},
-			Subs: subs([]resource.Sub{addressRecords, history()},
-				"accessRights", "deploymentOptions", "leases", "moves", "tags", "userDefinedLinks", "workflowRequests")},
+			Subs: subs([]resource.Sub{addressRecords, history(), doing("moves", "IPMove")},
+				"accessRights", "deploymentOptions", "leases", "tags", "userDefinedLinks", "workflowRequests")},
 		{Name: "locations", Types: declare(&Location{}), Parents: []string{"locations"},
 			Subs: subs([]resource.Sub{linking("annotatedResources", "location", "*"), children("locations"), history()},
 				"accessRights", "tags")},
+		{Name: "merges", Types: declare(&IPv4BlockMerge{}, &IPv4NetworkMerge{}), Parents: []string{"configurations", "blocks", "networks"}, ReadOnly: true,
+			Subs: subs([]resource.Sub{parts("blocks"), parts("networks")}, "ranges")},
+		{Name: "moves", Types: declare(&DNSMove{}, &IPMove{}), Parents: []string{"addresses", "blocks", "networks", "resourceRecords", "zones"}, ReadOnly: true},
+		{Name: "splits", Types: declare(&IPv4BlockSplit{}, &IPv4NetworkSplit{}), Parents: []string{"configurations", "blocks"}, ReadOnly: true,
+			Subs: subs([]resource.Sub{parts("blocks"), parts("networks")})},
 		{Name: "users", Types: declare(&User{}), Parents: []string{""}, Post: true, Secret: true,
 			Subs: subs([]resource.Sub{sessions, history()}, "accessRights", "favorites", "groups", "tags", "tasks")},
 		{Name: "sessions", Types: declare(&UserSession{}), Parents: []string{""}, Post: true, NoPut: true, NoDelete: true,

@@ -31,7 +31,7 @@ type IPv6Network struct{ SpaceHead }
 
 // Check places the network and settles what its gateway will be.
 func (x *IPv4Network) Check(c *resource.Change) error {
-	if err := place(c, &x.Head, &x.Range, true, true); err != nil {
+	if err := place(c, &x.SpaceHead, true, true); err != nil || x.reshaped {
 		return err
 	}
 	if none := strings.EqualFold(c.Header.Get("x-bcn-no-gateway"), "true"); none {
@@ -53,18 +53,16 @@ func (x *IPv4Network) Check(c *resource.Change) error {
 
 // Check places the network.
 func (x *IPv6Network) Check(c *resource.Change) error {
-	return place(c, &x.Head, &x.Range, false, true)
+	return place(c, &x.SpaceHead, false, true)
 }
 
 // Settle makes the network's host addresses free, and its gateway an address.
 func (x *IPv4Network) Settle(c *resource.Change) error {
+	if err := settleSpace(c, &x.SpaceHead, space.Hosts(x.Range.Range)); err != nil || x.reshaped {
+		return err
+	}
 	var before netip.Addr
-	if c.Creates() {
-		hosts := space.Hosts(x.Range.Range)
-		if err := c.Tx.FreeAdd(x.ID, hosts.Low, hosts.High); err != nil {
-			return err
-		}
-	} else if old, ok := c.Old.(*IPv4Network); ok {
+	if old, ok := c.Old.(*IPv4Network); ok {
 		before = old.Gateway
 	}
 	if before == x.Gateway {
@@ -95,9 +93,5 @@ func (x *IPv4Network) Settle(c *resource.Change) error {
 
 // Settle makes the network's host addresses free.
 func (x *IPv6Network) Settle(c *resource.Change) error {
-	if !c.Creates() {
-		return nil
-	}
-	hosts := space.Hosts(x.Range.Range)
-	return c.Tx.FreeAdd(x.ID, hosts.Low, hosts.High)
+	return settleSpace(c, &x.SpaceHead, space.Hosts(x.Range.Range))
 }

@@ -19,10 +19,7 @@ func usable(r *store.Resource) space.Range {
 	case "blocks":
 		return all
 	case "networks":
-		if all.Low.Is4() {
-			return space.Hosts(all)
-		}
-		return all
+		return space.Hosts(all)
 	}
 	return space.Range{}
 }

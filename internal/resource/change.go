@@ -283,6 +283,15 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 	return c.Tx.Remove(row)
 }
 
+// Dissolve deletes one resource whose content has gone elsewhere: what refers to it loses the
+// reference, and nothing is given back, which the caller sees to.
+func (c *Change) Dissolve(row *store.Resource) error {
+	if err := c.bereave(row); err != nil {
+		return err
+	}
+	return c.Tx.Remove(row)
+}
+
 // bereave takes the deleted resource out of what refers to it.
 func (c *Change) bereave(target *store.Resource) error {
 	type link struct {

@@ -48,6 +48,7 @@ func (c *Change) Undo(transaction int64, force bool) error {
 	if err != nil {
 		return err
 	}
+	var unmade []*store.Resource
 	for i := len(changes) - 1; i >= 0; i-- {
 		u := undone{resource: changes[i].Resource}
 		if u.before, err = readImage(changes[i].Before); err != nil {
@@ -57,6 +58,14 @@ func (c *Change) Undo(transaction int64, force bool) error {
 			return err
 		}
 		if err := c.takeBack(u, transaction, own, force); err != nil {
+			return err
+		}
+		if u.before == nil {
+			unmade = append(unmade, u.after)
+		}
+	}
+	for _, row := range unmade {
+		if err := c.checkUnmade(row); err != nil {
 			return err
 		}
 	}
@@ -120,7 +129,7 @@ func (c *Change) takeBack(u undone, transaction, own int64, force bool) error {
 	case u.after != nil && now == nil:
 		return cannotUndo("%s %d was deleted since", u.after.Type, u.resource)
 	case u.before == nil:
-		return c.unmake(now)
+		return c.Tx.Remove(now)
 	case u.after == nil:
 		return c.remake(u.before)
 	}
@@ -128,8 +137,8 @@ func (c *Change) takeBack(u undone, transaction, own int64, force bool) error {
 	return c.Tx.Replace(now, &back)
 }
 
-// unmake takes back that a resource was made.
-func (c *Change) unmake(now *store.Resource) error {
+// checkUnmade checks that nothing needs a resource that is not there any more.
+func (c *Change) checkUnmade(now *store.Resource) error {
 	children, err := c.Tx.Children(now.ID)
 	if err != nil {
 		return err
@@ -145,7 +154,7 @@ func (c *Change) unmake(now *store.Resource) error {
 	if source != 0 {
 		return cannotUndo("resource %d refers to %s %d since", source, now.Type, now.ID)
 	}
-	return c.Tx.Remove(now)
+	return nil
 }
 
 // remake takes back that a resource was deleted. It has its number again.

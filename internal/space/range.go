@@ -227,3 +227,29 @@ func (r Range) Without(other Range) []Range {
 	}
 	return left
 }
+
+// At gives a range of the same size that begins at another address of the family; ok is false where
+// that would pass its end.
+func (r Range) At(low netip.Addr) (moved Range, ok bool) { return r.Shift(r.Low, low) }
+
+// Shift moves the range by as much as from is away from to; ok is false where that would pass an end of
+// the family's addresses.
+func (r Range) Shift(from, to netip.Addr) (moved Range, ok bool) {
+	by := new(big.Int).Sub(number(to), number(from))
+	low, okLow := address(new(big.Int).Add(number(r.Low), by), r.Low.Is4())
+	high, okHigh := address(new(big.Int).Add(number(r.High), by), r.Low.Is4())
+	return Range{low, high}, okLow && okHigh
+}
+
+func number(a netip.Addr) *big.Int { return new(big.Int).SetBytes(a.AsSlice()) }
+
+func address(n *big.Int, v4 bool) (netip.Addr, bool) {
+	size := 16
+	if v4 {
+		size = 4
+	}
+	if n.Sign() < 0 || n.BitLen() > 8*size {
+		return netip.Addr{}, false
+	}
+	return netip.AddrFromSlice(n.FillBytes(make([]byte, size)))
+}

@@ -77,6 +77,21 @@ func encodeImage(r *Resource) (any, error) {
 	return string(append(image, '}')), nil
 }
 
+// nextChange numbers the next change. Those of a transaction rise: numbers that were reserved before
+// others of it were given out are left out.
+func (tx *Tx) nextChange() error {
+	for {
+		n, err := tx.ids.nextChange()
+		if err != nil {
+			return err
+		}
+		if n > tx.last {
+			tx.last = n
+			return nil
+		}
+	}
+}
+
 // record writes one change with its images.
 func (tx *Tx) record(operation string, before, after *Resource) error {
 	r := after
@@ -102,7 +117,7 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 	if err != nil {
 		return err
 	}
-	if tx.last, err = tx.ids.nextChange(); err != nil {
+	if err := tx.nextChange(); err != nil {
 		return err
 	}
 	number, err := tx.number()

@@ -3,6 +3,8 @@ package store
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 )
 
 // InsertMany writes new resources as Insert does, many at a time.
@@ -120,3 +122,85 @@ func (tx *Tx) FreeTakeMany(container int64, addresses []netip.Addr) (taken []net
 	}
 	return nil, tx.conn.bulk("free", tableColumns("free"), left)
 }
+
+// reparentRows is how many rows one statement moves.
+const reparentRows = 500
+
+// Reparent puts resources, with their links loaded, below another parent, many at a time, and gives
+// them as they are then. Nothing else of them changes.
+func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err error) {
+	if err := tx.mustWrite(); err != nil || len(rs) == 0 {
+		return nil, err
+	}
+	number, err := tx.number()
+	if err != nil {
+		return nil, err
+	}
+	for part := range slices.Chunk(rs, reparentRows) {
+		sequence, err := tx.ids.many("change", len(part))
+		if err != nil {
+			return nil, err
+		}
+		changes := make([][]any, len(part))
+		args := []any{parent, number}
+		for i, r := range part {
+			tx.Touch(r.Collection)
+			delete(tx.near, r.ID)
+			moved := *r
+			moved.Parent, moved.Version = parent, number
+			after = append(after, &moved)
+			old, err := encodeImage(r)
+			if err != nil {
+				return nil, err
+			}
+			young, err := encodeImage(&moved)
+			if err != nil {
+				return nil, err
+			}
+			changes[i] = []any{sequence[i], number, r.ID, "UPDATE", old, young}
+			args = append(args, r.ID)
+		}
+		if err := tx.Write("UPDATE resource SET parent = ?, version = ? WHERE id IN (?"+strings.Repeat(",?", len(part)-1)+")", args...); err != nil {
+			return nil, fmt.Errorf("moving resources: %w", err)
+		}
+		if err := tx.conn.bulk("change", tableColumns("change"), changes); err != nil {
+			return nil, err
+		}
+		if tx.first == 0 {
+			tx.first = sequence[0]
+		}
+		tx.last = sequence[len(sequence)-1]
+		tx.tally.Changed += len(part)
+	}
+	return after, nil
+}
+
+// Below gives the resources of a collection right below a parent whose span meets low-high, in the
+// order of their spans, with their links.
+func (tx *Tx) Below(parent int64, collection string, low, high []byte) ([]*Resource, error) {
+	found, err := tx.many("SELECT "+columns+" FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= ? AND high >= ? ORDER BY low",
+		parent, collection, high, low)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[int64]*Resource, len(found))
+	for _, r := range found {
+		byID[r.ID] = r
+	}
+	err = tx.Each(func(scan func(...any) error) error {
+		var source int64
+		var ref Ref
+		if err := scan(&source, &ref.Field, &ref.Target); err != nil {
+			return err
+		}
+		if r := byID[source]; r != nil && !slices.Contains(r.Refs, ref) {
+			r.Links = append(r.Links, ref)
+		}
+		return nil
+	}, "SELECT f.source, f.field, f.target FROM reference f JOIN resource r ON r.id = f.source WHERE r.parent = ? AND r.collection = ? AND r.low IS NOT NULL"+
+		" AND r.low <= ? AND r.high >= ? ORDER BY f.source, f.field, f.target", parent, collection, high, low)
+	return found, err
+}
+
+// NewID takes a number for a resource that is inserted later.
+func (tx *Tx) NewID() (int64, error) { return tx.ids.nextResource() }

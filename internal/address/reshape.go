@@ -1,0 +1,266 @@
+package address
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/space"
+	"portolan/internal/store"
+)
+
+// reshaping is a change of address space that touches several resources: their rows are written
+// without their rules of place, and the books of free space are kept once, in the end.
+type reshaping struct {
+	c     *resource.Change
+	moves []resource.Respan
+	at    map[int64]int // place in moves
+}
+
+func reshape(c *resource.Change) *reshaping { return &reshaping{c: c, at: map[int64]int{}} }
+
+// note notes what became of a resource.
+func (r *reshaping) note(before, after *store.Resource) {
+	id := int64(0)
+	if before != nil {
+		id = before.ID
+	} else {
+		id = after.ID
+	}
+	if i, ok := r.at[id]; ok {
+		r.moves[i].After = after
+		return
+	}
+	r.at[id] = len(r.moves)
+	r.moves = append(r.moves, resource.Respan{Before: before, After: after})
+}
+
+// change writes a resource anew, whatever space it takes then.
+func (r *reshaping) change(row *store.Resource, change func(o resource.Object)) (*store.Resource, error) {
+	n := *r.c
+	n.Given = map[string]bool{}
+	after, err := n.Change(row, func(o resource.Object) {
+		if s, ok := o.(shaper); ok {
+			s.shape().reshaped = true
+		}
+		change(o)
+	})
+	if err == nil {
+		r.note(row, after)
+	}
+	return after, err
+}
+
+// shaper is a block or a network.
+type shaper interface{ shape() *SpaceHead }
+
+func (x *SpaceHead) shape() *SpaceHead { return x }
+
+// resize gives a block or network another range.
+func (r *reshaping) resize(row *store.Resource, to space.Range) (*store.Resource, error) {
+	return r.change(row, func(o resource.Object) {
+		if s, ok := o.(shaper); ok {
+			s.shape().Range = resource.Range{Range: to}
+		}
+	})
+}
+
+// create makes a block or network like another one, with its own range.
+func (r *reshaping) create(like *store.Resource, to space.Range, name string) (*store.Resource, error) {
+	t, ok := r.c.API.Type(like.Type)
+	if !ok {
+		return nil, fmt.Errorf("there is no type %s", like.Type)
+	}
+	o := t.New()
+	s, ok := o.(shaper)
+	if !ok {
+		return nil, fmt.Errorf("%s takes no space", like.Type)
+	}
+	s.shape().reshaped, s.shape().Range = true, resource.Range{Range: to}
+	h := resource.HeadOf(o)
+	h.Type, h.Name, h.Parent, h.Config = like.Type, name, like.Parent, like.Configuration
+	n := *r.c
+	n.Given = map[string]bool{}
+	row, err := n.Create(t, o)
+	if err == nil {
+		r.note(nil, row)
+	}
+	return row, err
+}
+
+// reparent puts resources below another parent.
+func (r *reshaping) reparent(rows []*store.Resource, parent int64) error {
+	after, err := r.c.Tx.Reparent(rows, parent)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		r.note(rows[i], after[i])
+	}
+	return nil
+}
+
+// dissolve deletes a block or network whose content has gone elsewhere.
+func (r *reshaping) dissolve(row *store.Resource) error {
+	if err := r.c.Dissolve(row); err != nil {
+		return err
+	}
+	r.note(row, nil)
+	return nil
+}
+
+// finish keeps the books.
+func (r *reshaping) finish() error {
+	blocked, err := respan(r.c.Tx, r.moves)
+	if blocked != nil {
+		return problem.Conflict("RangeOverlap", "range: the space of %s %d, %s, is not free in what it would lie in", blocked.Type, blocked.ID, spanOf(blocked))
+	}
+	return err
+}
+
+// inTheWay words a refusal that lists resources.
+func inTheWay(code, sentence string, rows []*store.Resource) error {
+	const most = 20
+	var list []string
+	for i, r := range rows {
+		if i == most {
+			list = append(list, fmt.Sprintf("and %d more", len(rows)-most))
+			break
+		}
+		list = append(list, fmt.Sprintf("%s %d, %s", r.Type, r.ID, spanText(r)))
+	}
+	return problem.Conflict(code, "%s: %s", sentence, strings.Join(list, "; "))
+}
+
+// spanText gives a single address as one.
+func spanText(r *store.Resource) string {
+	if string(r.Low) == string(r.High) && r.Collection == "addresses" {
+		return store.KeyAddr(r.Low).String()
+	}
+	return spanOf(r)
+}
+
+// content gives what lies right below a block or network and takes space there.
+func content(tx *store.Tx, parent *store.Resource) (all []*store.Resource, err error) {
+	for _, collection := range []string{"blocks", "networks", "addresses"} {
+		found, err := tx.Below(parent.ID, collection, parent.Low, parent.High)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// rangeOf is the space of a row.
+func rangeOf(r *store.Resource) space.Range {
+	return space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}
+}
+
+// resized checks a new range that a PUT gives a block or network: it lies within the block above,
+// clear of its siblings, and holds all that lies below. Settle keeps the books.
+func resized(c *resource.Change, h *resource.Head, r *resource.Range, network bool) error {
+	old := rangeOf(c.Row)
+	if r.SizeOnly {
+		p := netip.PrefixFrom(old.Low, r.Bits)
+		if !p.IsValid() {
+			return problem.Invalid("range", "/%d is no size of it", r.Bits)
+		}
+		*r = resource.Range{Range: space.FromPrefix(p.Masked())}
+	}
+	if r.Range == old {
+		return nil
+	}
+	if r.Low.Is4() != old.Low.Is4() {
+		return problem.Invalid("range", "%s is not of the address family of %s", r, old)
+	}
+	if _, ok := r.Prefix(); network && !ok {
+		return problem.Invalid("range", "%s is not a CIDR network", r)
+	}
+	parent, err := c.Tx.Get(h.Parent)
+	if err != nil {
+		return err
+	}
+	if parent.Collection == "blocks" && !rangeOf(parent).Contains(r.Range) {
+		return problem.Conflict("RangeOutsideParent", "range: %s does not lie within %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
+	}
+	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
+	for _, collection := range []string{"blocks", "networks"} {
+		other, err := c.Tx.Overlapping(h.Parent, collection, low, high, h.ID)
+		if err == nil {
+			return problem.Conflict("RangeOverlap", "range: %s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+	}
+	below, err := content(c.Tx, c.Row)
+	if err != nil {
+		return err
+	}
+	within := r.Range
+	if network {
+		within = space.Hosts(within)
+	}
+	var outside []*store.Resource
+	for _, child := range below {
+		if !within.Contains(rangeOf(child)) {
+			outside = append(outside, child)
+		}
+	}
+	if len(outside) > 0 {
+		return inTheWay("RangeInUse", fmt.Sprintf("range: these would not lie within %s any more", r), outside)
+	}
+	return nil
+}
+
+// settleSize keeps the books of a block or network that was resized.
+func settleSize(c *resource.Change, id int64) error {
+	after, err := c.Tx.Get(id)
+	if err != nil {
+		return err
+	}
+	r := reshape(c)
+	r.note(c.Row, after)
+	return r.finish()
+}
+
+// around finds the siblings that a new block is made around; none where it has free space for itself.
+// It must hold them whole.
+func around(c *resource.Change, h *resource.Head, r space.Range) (inside []*store.Resource, err error) {
+	for _, collection := range []string{"blocks", "networks"} {
+		found, err := c.Tx.Below(h.Parent, collection, store.AddrKey(r.Low), store.AddrKey(r.High))
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range found {
+			if !r.Contains(rangeOf(other)) || rangeOf(other) == r && collection == "blocks" {
+				return nil, problem.Conflict("RangeOverlap", "range: %s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
+			}
+		}
+		inside = append(inside, found...)
+	}
+	return inside, nil
+}
+
+// enclose puts the siblings into the block that is about to be made around them.
+func (x *SpaceHead) enclose(c *resource.Change, inside []*store.Resource) (err error) {
+	if x.ID, err = c.Tx.NewID(); err != nil {
+		return err
+	}
+	x.around = reshape(c)
+	return x.around.reparent(inside, x.ID)
+}
+
+// settleAround keeps the books of a block that was made around siblings.
+func (x *SpaceHead) settleAround(c *resource.Change) error {
+	row, err := c.Tx.Get(x.ID)
+	if err != nil {
+		return err
+	}
+	x.around.note(nil, row)
+	return x.around.finish()
+}

@@ -1,0 +1,211 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const mergePatch = "Content-Type: application/merge-patch+json"
+
+// tree shows the blocks, networks and addresses of a configuration, each with the range or address of
+// what it lies in.
+func (m *manager) tree(configuration string) string {
+	m.t.Helper()
+	text := ""
+	spans := map[string]string{}
+	for _, list := range []struct{ name, field string }{{"blocks", "range"}, {"networks", "range"}, {"addresses", "address"}} {
+		r := m.want(200, "GET", "/api/v2/"+list.name+"?limit=1000&orderBy=asc("+list.field+")&filter=configuration.id:"+configuration, "")
+		all, _ := r.get("data").([]any)
+		for i := range all {
+			at := fmt.Sprintf("data.%d.", i)
+			spans[r.text(at+"id")] = r.text(at + list.field)
+		}
+		for i := range all {
+			at := fmt.Sprintf("data.%d.", i)
+			up := r.text(at + "_links.up.href")
+			text += spans[up[strings.LastIndex(up, "/")+1:]] + ">" + r.text(at+list.field)
+			if gateway := r.text(at + "gateway"); gateway != "" {
+				text += "~" + gateway
+			}
+			if state := r.text(at + "state"); state != "" && state != "STATIC" {
+				text += "!" + state[:1]
+			}
+			text += " "
+		}
+	}
+	return sorted(text)
+}
+
+// sorted puts words in order.
+func sorted(text string) string {
+	words := strings.Fields(text)
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
+// holdsAll reports whether all words are among those of a text.
+func holdsAll(text, words string) bool {
+	all := strings.Fields(text)
+	for _, word := range strings.Fields(words) {
+		if !slices.Contains(all, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// undoable checks that what was done last can be undone and done again.
+func (m *manager) undoable(configuration, before string) {
+	m.t.Helper()
+	m.verify()
+	after, done := m.tree(configuration), m.last()
+	if r := m.undo(done); r.StatusCode != 201 {
+		m.t.Fatalf("undoing: %d %s", r.StatusCode, r.body)
+	}
+	if got := m.tree(configuration); got != before {
+		m.t.Errorf("undone it is\n%s\nnot\n%s", got, before)
+	}
+	m.verify()
+	if r := m.undo(m.last()); r.StatusCode != 201 {
+		m.t.Fatalf("undoing the undo: %d %s", r.StatusCode, r.body)
+	}
+	if got := m.tree(configuration); got != after {
+		m.t.Errorf("done again it is\n%s\nnot\n%s", got, after)
+	}
+	m.verify()
+}
+
+// Blocks and networks are resized, made around others, split, merged and moved, with all that lies in
+// them; each can be undone.
+func TestReshapingSpace(t *testing.T) {
+	m := startManager(t)
+	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
+	other := m.id("/api/v2/configurations", `{"name":"other"}`) // nothing leaks across
+	for _, c := range []string{configuration, other} {
+		b := m.id("/api/v2/configurations/"+c+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/16","name":"b"}`)
+		m.id("/api/v2/blocks/"+b+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/24"}`)
+	}
+	elsewhere := m.tree(other)
+	block := m.want(200, "GET", "/api/v2/configurations/"+configuration+"/blocks", "").text("data.0.id")
+	network := m.want(200, "GET", "/api/v2/blocks/"+block+"/networks", "").text("data.0.id")
+	for _, a := range []string{"10.0.1.10", "10.0.1.200"} {
+		m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"`+a+`"}`)
+	}
+	steps := []struct{ method, path, body, want string }{
+		{"PATCH", "/blocks/" + block, `{"range":"10.0.0.0/12"}`, ">10.0.0.0/12 10.0.0.0/12>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.200"},
+		{"PATCH", "/blocks/" + block, `{"range":"10.0.0.0-10.0.2.255"}`, ">10.0.0.0-10.0.2.255 10.0.0.0-10.0.2.255>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.200"},
+		{"PATCH", "/blocks/" + block, `{"range":"10.0.0.0/16"}`, ">10.0.0.0/16 10.0.0.0/16>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.200"},
+		{"POST", "/configurations/" + configuration + "/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`, ">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.200"},
+		{"POST", "/blocks/" + block + "/blocks", `{"type":"IPv4Block","range":"10.0.0.0/20"}`, ">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.0.0/20 10.0.0.0/20>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.200"},
+		{"POST", "/blocks/" + block + "/splits", `{"type":"IPv4NetworkSplit","network":{"id":` + network + `},"networkCount":2,"defaultGatewayAssigned":true}`, ">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.0.0/20 10.0.0.0/20>10.0.1.0/25~10.0.1.1 10.0.0.0/20>10.0.1.128/25~10.0.1.129 10.0.1.0/25>10.0.1.1!G 10.0.1.0/25>10.0.1.10 10.0.1.128/25>10.0.1.129!G 10.0.1.128/25>10.0.1.200"},
+	}
+	for _, s := range steps {
+		before := m.tree(configuration)
+		headers := []string{}
+		if s.method == "PATCH" {
+			headers = append(headers, mergePatch)
+		}
+		if r := m.do(s.method, "/api/v2"+s.path, s.body, headers...); r.StatusCode >= 300 {
+			t.Fatalf("%s %s: %d %s", s.path, s.body, r.StatusCode, r.body)
+		}
+		if got := m.tree(configuration); got != sorted(s.want) {
+			t.Fatalf("after %s %s\n%s\nwant\n%s", s.path, s.body, got, s.want)
+		}
+		m.undoable(configuration, before)
+	}
+	inner := m.want(200, "GET", "/api/v2/blocks?filter=range:'10.0.0.0/20'", "").text("data.0.id")
+	second := m.want(200, "GET", "/api/v2/networks?filter=range:'10.0.1.128/25'", "").text("data.0.id")
+	split := m.want(200, "GET", "/api/v2/blocks/"+block+"/splits", "")
+	if got := m.want(200, "GET", "/api/v2/splits/"+split.text("data.0.id")+"/networks?orderBy=asc(id)", ""); got.text("data.1.id") != second || split.text("data.0.networkCount") != "2" {
+		t.Errorf("the record of the split is %s with %s", split.body, got.body)
+	}
+	for _, s := range []struct{ path, body, want string }{
+		{"/blocks/" + inner + "/merges", `{"type":"IPv4NetworkMerge","networks":[{"id":` + second + `}],"destination":{"id":` + network + `}}`, "10.0.0.0/20>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.129 10.0.1.0/24>10.0.1.200"},
+		{"/configurations/" + configuration + "/splits", `{"type":"IPv4BlockSplit","block":{"id":` + inner + `},"splitPointAddress":"10.0.1.0"}`, ">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.0.0/24 10.0.0.0/16>10.0.1.0-10.0.15.255 10.0.1.0-10.0.15.255>10.0.1.0/24~10.0.1.1"},
+		{"/blocks/" + block + "/merges", `{"type":"IPv4BlockMerge","blocks":[{"id":` + inner + `}],"destination":{"id":` + block + `}}`, ">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.1.0-10.0.15.255 10.0.1.0-10.0.15.255>10.0.1.0/24~10.0.1.1"},
+		{"/blocks/" + block + "/moves", `{"type":"IPMove","address":"10.7.0.0"}`, ">10.0.0.0/8 10.0.0.0/8>10.7.0.0/16 10.7.0.0/16>10.7.1.0-10.7.15.255 10.7.1.0-10.7.15.255>10.7.1.0/24~10.7.1.1 10.7.1.0/24>10.7.1.1!G 10.7.1.0/24>10.7.1.10"},
+		{"/networks/" + network + "/moves", `{"type":"IPMove","address":"10.7.200.0"}`, "10.7.0.0/16>10.7.200.0/24~10.7.200.1 10.7.200.0/24>10.7.200.1!G 10.7.200.0/24>10.7.200.10"},
+		{"/networks/" + network + "/moves", `{"type":"IPMove","address":"10.7.200.128"}`, ""},
+	} {
+		before := m.tree(configuration)
+		r := m.do("POST", "/api/v2"+s.path, s.body)
+		if s.want == "" {
+			if r.StatusCode != 409 || m.tree(configuration) != before {
+				t.Errorf("%s %s: %d %s", s.path, s.body, r.StatusCode, r.body)
+			}
+			continue
+		}
+		if r.StatusCode != 201 {
+			t.Fatalf("%s %s: %d %s", s.path, s.body, r.StatusCode, r.body)
+		}
+		if got := m.tree(configuration); !holdsAll(got, s.want) {
+			t.Fatalf("after %s %s\n%s\nwant\n%s", s.path, s.body, got, s.want)
+		}
+		m.undoable(configuration, before)
+	}
+	if m.tree(other) != elsewhere {
+		t.Errorf("the other configuration is %s", m.tree(other))
+	}
+}
+
+// What would leave something outside, meet something else, or makes no sense is refused with what is
+// in the way, and changes nothing.
+func TestReshapingRefusals(t *testing.T) {
+	m := startManager(t)
+	configuration, _, zone, block, network := m.basics()
+	second := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.2.0/24"}`)
+	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.127"}`)
+	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.127"}]}`)
+	b, n := "/api/v2/blocks/"+block, "/api/v2/networks/"+network
+	m.refused(409, "RangeInUse", "IPv4Network "+second, "PATCH", b, `{"range":"10.0.0.0/23"}`, mergePatch)
+	m.refused(409, "RangeInUse", "10.0.0.127", "PATCH", n, `{"range":"10.0.0.0/26"}`, mergePatch)
+	m.refused(409, "RangeOverlap", "IPv4Network "+second, "PATCH", n, `{"range":"10.0.0.0/22"}`, mergePatch)
+	m.refused(400, "InvalidField", "CIDR", "PATCH", n, `{"range":"10.0.0.0-10.0.0.99"}`, mergePatch)
+	m.refused(400, "InvalidField", "family", "PATCH", n, `{"range":"2001:db8::/64"}`, mergePatch)
+	m.refused(409, "RangeOutsideParent", "10.0.0.0/8", "PATCH", n, `{"range":"11.0.0.0/24"}`, mergePatch)
+	m.refused(409, "RangeOverlap", "overlaps", "POST", b+"/blocks", `{"type":"IPv4Block","range":"10.0.0.128-10.0.1.255"}`)
+	splits, merges := b+"/splits", b+"/merges"
+	m.refused(409, "RangeInUse", "10.0.0.127", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
+	m.refused(400, "InvalidField", "power of two", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":3}`)
+	m.refused(409, "RangeTooSmall", "parts", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":512}`)
+	m.refused(404, "InlinedResourceNotFound", "network", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+six+`},"networkCount":2}`)
+	m.refused(400, "InvalidField", "does not lie below", "POST", "/api/v2/blocks/"+six+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
+	m.refused(409, "RangeInUse", "cannot be split", "POST", splits, `{"type":"IPv4BlockSplit","block":{"id":`+block+`},"splitPointAddress":"10.0.0.9"}`)
+	m.refused(400, "InvalidField", "splitPointAddress", "POST", splits, `{"type":"IPv4BlockSplit","block":{"id":`+block+`},"splitPointAddress":"10.0.0.0"}`)
+	m.refused(409, "RangesNotAdjacent", "between", "POST", merges, `{"type":"IPv4NetworkMerge","networks":[{"id":`+second+`}],"destination":{"id":`+network+`}}`)
+	m.refused(400, "InvalidField", "nothing to merge", "POST", merges, `{"type":"IPv4NetworkMerge","networks":[{"id":`+network+`}],"destination":{"id":`+network+`}}`)
+	m.refused(404, "InlinedResourceNotFound", "networks", "POST", merges, `{"type":"IPv4NetworkMerge","networks":[{"id":`+block+`}],"destination":{"id":`+network+`}}`)
+	m.refused(409, "RangeOverlap", "overlaps", "POST", n+"/moves", `{"type":"IPMove","address":"10.0.2.0"}`)
+	m.refused(409, "RangeOutsideParent", "no block", "POST", n+"/moves", `{"type":"IPMove","address":"192.168.0.0"}`)
+	m.refused(400, "InvalidField", "family", "POST", n+"/moves", `{"type":"IPMove","address":"2001:db8::"}`)
+	m.refused(409, "ResourceAlreadyExists", "10.0.2.1", "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPMove","address":"10.0.2.1"}`)
+	m.refused(409, "AddressOutsideNetwork", "no network", "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPMove","address":"10.0.9.1"}`)
+	m.refused(405, "MethodNotAllowed", "DELETE", "DELETE", "/api/v2/splits/1234", "")
+	m.verify()
+
+	// An address moves with its records; a zone with all below it, and a record.
+	m.want(201, "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPMove","address":"10.0.2.77"}`)
+	if r := m.want(200, "GET", "/api/v2/addresses/"+address, ""); r.text("address") != "10.0.2.77" || r.text("_links.up.href") != "/api/v2/networks/"+second {
+		t.Errorf("the address is %s", r.body)
+	}
+	record := m.want(200, "GET", "/api/v2/addresses/"+address+"/resourceRecords", "").text("data.0.id")
+	m.id("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
+	view := m.want(200, "GET", "/api/v2/zones/"+zone, "").text("view.id")
+	org := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"org"}`)
+	m.refused(409, "MoveIntoItself", "the zone that is moved", "POST", "/api/v2/zones/"+zone+"/moves", `{"type":"DNSMove","absoluteName":"x.sub.example.com"}`)
+	m.want(201, "POST", "/api/v2/zones/"+zone+"/moves", `{"type":"DNSMove","absoluteName":"example.org"}`)
+	if got := m.want(200, "GET", "/api/v2/zones/"+zone, ""); got.text("absoluteName") != "example.org" || got.text("_links.up.href") != "/api/v2/zones/"+org {
+		t.Errorf("the zone is %s", got.body)
+	}
+	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+record, "").text("absoluteName"); got != "www.example.org" {
+		t.Errorf("its record is %s", got)
+	}
+	m.want(201, "POST", "/api/v2/resourceRecords/"+record+"/moves", `{"type":"DNSMove","absoluteName":"a.sub.example.org"}`)
+	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+record, ""); got.text("absoluteName") != "a.sub.example.org" || got.text("name") != "a" {
+		t.Errorf("the record is %s", got.body)
+	}
+	m.verify()
+}
