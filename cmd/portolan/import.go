@@ -1,17 +1,90 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 
 	"portolan/internal/address"
 	"portolan/internal/identity"
+	"portolan/internal/naming"
 	"portolan/internal/server"
 	"portolan/internal/store"
 )
 
 type importCommand struct {
 	Addresses importAddresses `cmd:"" help:"Make the addresses of a CSV file with the columns address, name and state, in the networks they lie in."`
+	Zone      importZone      `cmd:"" help:"Make a zone and its records from a zone file, or from what dig prints of a transfer."`
+}
+
+// zonePlace says where a zone is.
+type zonePlace struct {
+	Configuration string `help:"The name of the configuration." required:"" placeholder:"NAME"`
+	View          string `help:"The name of the view, where there is more than one." placeholder:"NAME"`
+}
+
+type importZone struct {
+	dataFlag
+	zonePlace
+	Origin string `help:"The name that relative names in the file belong to, where it does not say so itself." placeholder:"NAME"`
+	File   string `arg:"" help:"The file." type:"existingfile"`
+}
+
+// Run imports the zone, or nothing.
+func (c *importZone) Run(s *session) error {
+	f, err := os.Open(c.File)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	zone, records, err := naming.ReadZone(f, c.Origin)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	return c.open(func(st *store.Store, users *identity.Service) error {
+		api := address.New(st, users, server.DefaultMaxLimit, versionText())
+		done, err := address.ImportZone(s.ctx, api, c.Configuration, c.View, zone, records)
+		if err != nil {
+			return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
+		}
+		for _, skipped := range done.Skipped {
+			fmt.Fprintln(s.stderr, "left out:", skipped)
+		}
+		_, err = fmt.Fprintf(s.stdout, "imported %s: %d resources made, %d records left out\n", done.Zone, done.Made, len(done.Skipped))
+		return err
+	})
+}
+
+type exportCommand struct {
+	Zone exportZone `cmd:"" help:"Write a zone as a file (RFC 1035)."`
+}
+
+type exportZone struct {
+	dataFlag
+	zonePlace
+	Zone string `arg:"" help:"The zone's name."`
+}
+
+// Run writes the zone to standard output.
+func (c *exportZone) Run(s *session) error {
+	return c.open(func(st *store.Store, users *identity.Service) error {
+		api := address.New(st, users, server.DefaultMaxLimit, versionText())
+		var zone *naming.Zone
+		if err := st.View(s.ctx, func(tx *store.Tx) error {
+			row, err := address.FindZone(tx, c.Configuration, c.View, c.Zone)
+			if err == nil {
+				zone, err = address.ZoneData(tx, api, row)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+		out := bufio.NewWriter(s.stdout)
+		if err := zone.Write(out); err != nil {
+			return err
+		}
+		return out.Flush()
+	})
 }
 
 type importAddresses struct {

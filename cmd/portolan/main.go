@@ -33,6 +33,7 @@ type cli struct {
 	Check   checkCommand   `cmd:"" help:"Verify every invariant of a manager's data."`
 	Changes changesCommand `cmd:"" help:"Print every change, as lines of JSON; with --follow as they are committed."`
 	Import  importCommand  `cmd:"" help:"Read what engineers keep in files."`
+	Export  exportCommand  `cmd:"" help:"Write files that others read."`
 	Backup  backupCommand  `cmd:"" help:"Write everything into one file, of one moment; the manager may be serving."`
 	Restore restoreCommand `cmd:"" help:"Write a backup into an empty data directory or database."`
 	Migrate migrateCommand `cmd:"" help:"Carry everything from one database to another, either way."`

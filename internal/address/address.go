@@ -25,7 +25,7 @@ type Assignment struct {
 	// Address is the address; a new one without takes the network's first free address.
 	Address netip.Addr `api:"address,createOnly"`
 	// MACAddress is the hardware address it is assigned to.
-	MACAddress resource.Ref `api:"macAddress" ref:"MACAddress"`
+	MACAddress resource.Ref `api:"macAddress" ref:"MACAddress" identify:"address"`
 	// Device is the device it belongs to.
 	Device resource.Ref `api:"device" ref:"Device"`
 	// Location is where the address is used.
@@ -101,6 +101,9 @@ func (x *IPv4Address) Check(c *resource.Change) error {
 	if old, ok := c.Old.(*IPv4Address); ok && !x.internal && (old.State == gateway) != (x.State == gateway) {
 		return problem.Conflict("GatewayState", "state: a gateway is set and changed by the field gateway of its network")
 	}
+	if err := x.clients(c, &x.ClientIdentifier, true); err != nil {
+		return err
+	}
 	if !c.Creates() {
 		return nil
 	}
@@ -113,6 +116,9 @@ func (x *IPv4Address) Check(c *resource.Change) error {
 // Check takes the address from the network's free space.
 func (x *IPv6Address) Check(c *resource.Change) error {
 	x.records, x.ResourceRecords = x.ResourceRecords.Items, resource.RefList{}
+	if err := x.clients(c, &x.ClientIdentifier, false); err != nil {
+		return err
+	}
 	if !c.Creates() {
 		return nil
 	}
@@ -158,8 +164,12 @@ func assign(c *resource.Change, h *resource.Head, a *netip.Addr) error {
 // assignsAlone tells of a new address that nothing outside of its network is made, changed or asked
 // for with it.
 func assignsAlone(members map[string]json.RawMessage, header http.Header) bool {
-	_, records := members["resourceRecords"]
-	return !records && header.Get("x-bcn-create-reverse-record") == ""
+	for _, name := range []string{"resourceRecords", "macAddress", "clientIdentifier"} {
+		if _, ok := members[name]; ok {
+			return false
+		}
+	}
+	return header.Get("x-bcn-create-reverse-record") == ""
 }
 
 // addressAt finds the address resource of a network.

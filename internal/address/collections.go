@@ -45,6 +45,16 @@ func doing(name string, types ...string) resource.Sub {
 	return resource.Sub{Name: name, Relation: resource.Children, Post: len(types) > 0, Types: types}
 }
 
+// readable is a subcollection of children that are made elsewhere.
+func readable(name string) resource.Sub {
+	return resource.Sub{Name: name, Relation: resource.Children}
+}
+
+// usedBy are the addresses that refer to a client.
+func usedBy(field string) resource.Sub {
+	return resource.Sub{Name: "addresses", Relation: resource.Linking, Field: field, Post: field == "clientIdentifier", Item: field == "clientIdentifier", Drop: field == "clientIdentifier"}
+}
+
 // parts is what came of a split or merge.
 func parts(name string) resource.Sub {
 	return resource.Sub{Name: name, Relation: resource.Linked, Field: name, Item: true}
@@ -84,44 +94,53 @@ func collections(users *identity.Service) []*resource.Collection {
 	sessions := resource.Sub{Name: "sessions", Relation: resource.Children, Item: true}
 	return []*resource.Collection{
 		{Name: "configurations", Types: declare(&Configuration{}), Parents: []string{"configurations"}, Post: true,
-			Subs: subs([]resource.Sub{children("blocks"), children("views"), history(), doing("merges", "IPv4BlockMerge"), doing("splits", "IPv4BlockSplit")},
-				"accessControlLists", "accessRights", "clientClasses", "clientIdentifiers", "deploymentOptionDefinitions", "deploymentOptions",
-				"devices", "macAddresses", "macPools", "realms", "reconciliationPolicies", "responsePolicies", "serverGroups",
-				"servers", "signingKeys", "tags", "templates", "tftpGroups", "workflowRequests", "zoneGroups")},
+			Subs: subs([]resource.Sub{children("blocks"), children("views"), history(), doing("merges", "IPv4BlockMerge"), doing("splits", "IPv4BlockSplit"), children("macAddresses"), readable("clientIdentifiers"), tags()},
+				"accessControlLists", "accessRights", "clientClasses", "deploymentOptionDefinitions", "deploymentOptions",
+				"devices", "macPools", "realms", "reconciliationPolicies", "responsePolicies", "serverGroups",
+				"servers", "signingKeys", "templates", "tftpGroups", "workflowRequests", "zoneGroups")},
 		{Name: "views", Types: declare(&View{}), Parents: []string{"configurations"},
-			Subs: subs([]resource.Sub{restricted, history(), children("zones")},
-				"accessRights", "deploymentOptions", "deploymentRoles", "namingPolicies", "tags", "templates", "userDefinedLinks")},
-		{Name: "zones", Types: declare(&Zone{}), Parents: []string{"views", "zones"},
-			Subs: subs([]resource.Sub{children("resourceRecords"), restricted, history(), children("zones"), doing("moves", "DNSMove")},
-				"accessRights", "deploymentOptions", "deploymentRoles", "deployments", "namingPolicies", "signingKeys", "tags",
+			Subs: subs([]resource.Sub{restricted, history(), children("zones"), tags()},
+				"accessRights", "deploymentOptions", "deploymentRoles", "namingPolicies", "templates", "userDefinedLinks")},
+		{Name: "zones", Types: declare(&ExternalHostsZone{}, &Zone{}), Parents: []string{"views", "zones"},
+			Subs: subs([]resource.Sub{children("resourceRecords"), restricted, history(), children("zones"), doing("moves", "DNSMove"), tags()},
+				"accessRights", "deploymentOptions", "deploymentRoles", "deployments", "namingPolicies", "signingKeys",
 				"templateApplications", "userDefinedLinks", "workflowRequests")},
-		{Name: "resourceRecords", Types: declare(&AliasRecord{}, &GenericRecord{}, &HostRecord{}, &MXRecord{}, &TXTRecord{}), Parents: []string{"zones"},
-			Subs: subs([]resource.Sub{links("addresses", "addresses"), dependent, history(), doing("moves", "DNSMove")},
-				"accessRights", "tags", "workflowRequests")},
+		{Name: "resourceRecords", Types: declare(&AliasRecord{}, &ExternalHostRecord{}, &GenericRecord{}, &HINFORecord{}, &HostRecord{},
+			&MXRecord{}, &NAPTRRecord{}, &SRVRecord{}, &TXTRecord{}), Parents: []string{"zones"},
+			Subs: subs([]resource.Sub{links("addresses", "addresses"), dependent, history(), doing("moves", "DNSMove"), tags()},
+				"accessRights", "workflowRequests")},
 		{Name: "blocks", Types: declare(&IPv4Block{}, &IPv6Block{}), Parents: []string{"configurations", "blocks"},
 			Subs: subs([]resource.Sub{children("blocks"), links("defaultZones", "defaultZones", "zones"), children("networks"),
 				links("restrictedZones", "restrictedZones", "views", "zones"), history(), doing("merges", "IPv4BlockMerge", "IPv4NetworkMerge"),
-				doing("moves", "IPMove"), doing("splits", "IPv4BlockSplit", "IPv4NetworkSplit")},
+				doing("moves", "IPMove"), doing("splits", "IPv4BlockSplit", "IPv4NetworkSplit"), tags()},
 				"accessRights", "deploymentOptions", "deploymentRoles", "leases", "reconciliationPolicies",
-				"signingKeys", "tags", "userDefinedLinks")},
+				"signingKeys", "userDefinedLinks")},
 		{Name: "networks", Types: declare(&IPv4Network{}, &IPv6Network{}), Parents: []string{"blocks"},
 			Subs: subs([]resource.Sub{networkAddresses, links("defaultZones", "defaultZones", "zones"),
-				links("restrictedZones", "restrictedZones", "views", "zones"), history(), doing("merges", "IPv4NetworkMerge"), doing("moves", "IPMove")},
+				links("restrictedZones", "restrictedZones", "views", "zones"), history(), doing("merges", "IPv4NetworkMerge"), doing("moves", "IPMove"), tags()},
 				"accessRights", "deploymentOptions", "deploymentRoles", "ipGroups", "leases", "ranges",
-				"reconciliationPolicies", "signingKeys", "tags", "templateApplications", "userDefinedLinks", "workflowRequests")},
+				"reconciliationPolicies", "signingKeys", "templateApplications", "userDefinedLinks", "workflowRequests")},
 		{Name: "addresses", Types: declare(&IPv4Address{}, &IPv6Address{}), Parents: []string{"networks"},
-			Subs: subs([]resource.Sub{addressRecords, history(), doing("moves", "IPMove")},
-				"accessRights", "deploymentOptions", "leases", "tags", "userDefinedLinks", "workflowRequests")},
+			Subs: subs([]resource.Sub{addressRecords, history(), doing("moves", "IPMove"), tags()},
+				"accessRights", "deploymentOptions", "leases", "userDefinedLinks", "workflowRequests")},
 		{Name: "locations", Types: declare(&Location{}), Parents: []string{"locations"},
-			Subs: subs([]resource.Sub{linking("annotatedResources", "location", "*"), children("locations"), history()},
-				"accessRights", "tags")},
+			Subs: subs([]resource.Sub{linking("annotatedResources", "location", "*"), children("locations"), history(), tags()},
+				"accessRights")},
+		{Name: "clientIdentifiers", Types: declare(&DHCPClientIdentifier{}, &DHCPUniqueIdentifier{}), Parents: []string{"configurations"}, ReadOnly: true,
+			Subs: subs([]resource.Sub{usedBy("clientIdentifier"), history(), tags()}, "accessRights")},
+		{Name: "macAddresses", Types: declare(&MACAddress{}), Parents: []string{"configurations"},
+			Subs: subs([]resource.Sub{usedBy("macAddress"), history(), tags()}, "accessRights", "deploymentOptions", "userDefinedLinks")},
 		{Name: "merges", Types: declare(&IPv4BlockMerge{}, &IPv4NetworkMerge{}), Parents: []string{"configurations", "blocks", "networks"}, ReadOnly: true,
 			Subs: subs([]resource.Sub{parts("blocks"), parts("networks")}, "ranges")},
 		{Name: "moves", Types: declare(&DNSMove{}, &IPMove{}), Parents: []string{"addresses", "blocks", "networks", "resourceRecords", "zones"}, ReadOnly: true},
 		{Name: "splits", Types: declare(&IPv4BlockSplit{}, &IPv4NetworkSplit{}), Parents: []string{"configurations", "blocks"}, ReadOnly: true,
 			Subs: subs([]resource.Sub{parts("blocks"), parts("networks")})},
+		{Name: "tagGroups", Types: declare(&TagGroup{}), Parents: []string{"tagGroups"}, Post: true,
+			Subs: subs([]resource.Sub{children("tags"), history()}, "accessRights")},
+		{Name: "tags", Types: declare(&Tag{}), Parents: []string{"tagGroups", "tags"},
+			Subs: subs([]resource.Sub{sharedNetworks(), tagged(), children("tags"), history()}, "accessRights")},
 		{Name: "users", Types: declare(&User{}), Parents: []string{""}, Post: true, Secret: true,
-			Subs: subs([]resource.Sub{sessions, history()}, "accessRights", "favorites", "groups", "tags", "tasks")},
+			Subs: subs([]resource.Sub{sessions, history(), tags()}, "accessRights", "favorites", "groups", "tasks")},
 		{Name: "sessions", Types: declare(&UserSession{}), Parents: []string{""}, Post: true, NoPut: true, NoDelete: true,
 			OpenWrites: true, Hidden: true, NoUp: true, Visible: ownSessions, Prepare: login(users),
 			Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}},

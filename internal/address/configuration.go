@@ -53,10 +53,7 @@ type Configuration struct {
 	KeyAutoRegenerationEnabled bool `api:"keyAutoRegenerationEnabled,put"`
 }
 
-// Check refuses a name that another configuration has.
-func (x *Configuration) Check(c *resource.Change) error { return x.Fits(c) }
-
-// Fits is Check.
+// Fits refuses a name that another configuration has.
 func (x *Configuration) Fits(c *resource.Change) error {
 	return uniqueName(c, "configurations", resource.RootID, x.Name)
 }
@@ -73,10 +70,7 @@ type View struct {
 	DeviceRegistrationPortalAddress string `api:"deviceRegistrationPortalAddress"`
 }
 
-// Check refuses a name that another view of the configuration has.
-func (x *View) Check(c *resource.Change) error { return x.Fits(c) }
-
-// Fits is Check.
+// Fits refuses a name that another view of the configuration has.
 func (x *View) Fits(c *resource.Change) error {
 	return uniqueName(c, "views", x.Parent, x.Name)
 }

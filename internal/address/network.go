@@ -34,6 +34,9 @@ func (x *IPv4Network) Check(c *resource.Change) error {
 	if err := place(c, &x.SpaceHead, true, true); err != nil || x.reshaped {
 		return err
 	}
+	if err := checkSharedNetwork(c, x); err != nil {
+		return err
+	}
 	if none := strings.EqualFold(c.Header.Get("x-bcn-no-gateway"), "true"); none {
 		if c.Given["gateway"] && x.Gateway.IsValid() {
 			return problem.Invalid("gateway", "is given together with x-bcn-no-gateway")

@@ -37,6 +37,13 @@ func (x *RecordHead) String() string { return x.AbsoluteName }
 // checkName derives the absolute name. A name of null is the zone's apex; so is any name of a new
 // record sent with x-bcn-same-as-zone.
 func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
+	holder, err := c.Tx.Get(x.Parent)
+	if err != nil {
+		return err
+	}
+	if holder.Type == "ExternalHostsZone" {
+		return problem.Invalid("type", "%s %d holds nothing but ExternalHostRecords", holder.Type, holder.ID)
+	}
 	_, zone, err := above(c.Tx, x.Parent)
 	if err != nil {
 		return err
@@ -165,7 +172,7 @@ func (x *HostRecord) Bereave(c *resource.Change, field string, target int64) (bo
 type AliasRecord struct {
 	RecordHead
 	// LinkedRecord is the record the alias stands for, by id or by absoluteName.
-	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord"`
+	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord|SRVRecord|NAPTRRecord|HINFORecord|ExternalHostRecord"`
 }
 
 // Check derives the name and finds the record that is linked.
@@ -191,7 +198,7 @@ func (x *AliasRecord) Bereave(_ *resource.Change, field string, _ int64) (bool, 
 type MXRecord struct {
 	RecordHead
 	// LinkedRecord is the host that takes the mail, by id or by absoluteName.
-	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord"`
+	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord"`
 	// Priority is the preference: the lowest is tried first.
 	Priority int64 `api:"priority,put" min:"0" max:"65535" default:"10"`
 }
@@ -231,6 +238,14 @@ func linkRecord(c *resource.Change, zone, configuration int64, ref *resource.Ref
 	if len(same) > 0 {
 		*ref = resource.Ref{ID: same[0].ID}
 		return nil
+	}
+	if strings.EqualFold(c.Header.Get("x-bcn-link-to-external-host"), "true") {
+		row, err := c.Tx.Get(view)
+		if err != nil {
+			return err
+		}
+		*ref, err = externalHost(c, row, naming.Clean(ref.By))
+		return err
 	}
 	return resource.NotFoundInlined("linkedRecord", "there is no record %q in the view", ref.By)
 }

@@ -24,12 +24,11 @@ func reshape(c *resource.Change) *reshaping { return &reshaping{c: c, at: map[in
 
 // note notes what became of a resource.
 func (r *reshaping) note(before, after *store.Resource) {
-	id := int64(0)
-	if before != nil {
-		id = before.ID
-	} else {
-		id = after.ID
+	one := before
+	if one == nil {
+		one = after
 	}
+	id := one.ID
 	if i, ok := r.at[id]; ok {
 		r.moves[i].After = after
 		return

@@ -157,6 +157,11 @@ func (c *Change) create() (*store.Resource, error) {
 	if err := c.resolve(); err != nil {
 		return nil, err
 	}
+	if fitter, ok := c.New.(Fitter); ok {
+		if err := fitter.Fits(c); err != nil {
+			return nil, err
+		}
+	}
 	row, err := c.Type.row(c.New, nil)
 	if err != nil {
 		return nil, err
@@ -214,6 +219,12 @@ func (c *Change) update() (*store.Resource, error) {
 	}
 	if err := c.resolve(); err != nil {
 		return nil, err
+	}
+	// What follows from another change, with no field given, fits as it did before.
+	if fitter, ok := c.New.(Fitter); ok && len(c.Given) > 0 {
+		if err := fitter.Fits(c); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.Tx.LoadLinks(c.Row); err != nil {
 		return nil, err

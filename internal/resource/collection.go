@@ -83,6 +83,8 @@ type Sub struct {
 	// Item: GET of one through the subcollection. Drop: DELETE of one, which deletes a child and
 	// unlinks a link.
 	Item, Drop bool
+	// Open: the link is no field of what it leads from; any resource may have it.
+	Open bool
 	// Narrow tells of a POST that it depends on, and changes, nothing but what lies right below the
 	// resource (store.Within).
 	Narrow func(members map[string]json.RawMessage, header http.Header) bool

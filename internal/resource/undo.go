@@ -11,8 +11,8 @@ import (
 	"portolan/internal/store"
 )
 
-// Fitter is asked whether a resource may be there as it is, apart from the space it takes: when it
-// comes back by an undo nothing else of its rules is asked.
+// Fitter is asked, behind Check, whether a resource may be there as it is, apart from the space it
+// takes. When it comes back by an undo nothing else of its rules is asked.
 type Fitter interface{ Fits(c *Change) error }
 
 // image is a resource as the history keeps it.

@@ -479,7 +479,7 @@ func (a *API) addLink(c *Change, rq *request, source, target *store.Resource) er
 		})
 		return err
 	}
-	if f == nil {
+	if f == nil && !rq.sub.Open {
 		return problem.Invalid("id", "resource %d, of type %s, has no %s", source.ID, source.Type, field)
 	}
 	targets, err := c.Tx.Links(source.ID, field)

@@ -312,9 +312,9 @@ func TestSpaceRules(t *testing.T) {
 	m.refused(400, "InvalidField", "cannot lie in IPv4Block", "POST", networks, `{"type":"IPv6Network","range":"2001:db8::/64"}`)
 	m.refused(409, "RangeOverlap", "10.0.0.0/8", "POST", blocks, `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	m.refused(400, "InvalidField", "cannot lie in", "POST", "/api/v2/blocks/"+block+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
-	m.refused(409, "RangeOverlap", "IPv4Network", "POST", "/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/16"}`)
+	m.refused(409, "RangeOverlap", "IPv4Network", "POST", "/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.0.0.128-10.0.1.255"}`)
 	m.refused(400, "InvalidField", "needs a block", "POST", blocks, `{"type":"IPv4Block","range":"/16"}`)
-	m.refused(501, "NotImplemented", "resizing", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.0/23"}`)
+	m.refused(409, "RangeInUse", "10.0.0.1", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.128/25"}`)
 
 	// By size: the first free space, and with DEPTH_FIRST that of the blocks below.
 	next := m.want(201, "POST", networks, net4("/24"))

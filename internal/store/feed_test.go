@@ -154,7 +154,14 @@ func TestFeedWithoutGaps(t *testing.T) {
 			}
 		})
 	}
-	go func() { all.Wait(); close(written) }()
+	go func() {
+		all.Wait()
+		close(written)
+		// One more, so that the follower looks again when all is written.
+		if err := stores[0].Update(ctx, Author{}, func(tx *Tx) error { return tx.Insert(thing("the last")) }); err != nil {
+			t.Error(err)
+		}
+	}()
 	killed := killConnections(t, url, written)
 	seen := map[int64]bool{}
 	var last Position

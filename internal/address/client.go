@@ -1,0 +1,190 @@
+package address
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"net"
+	"strings"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// MACAddress is the hardware address of a client.
+type MACAddress struct {
+	resource.Head
+	// Configuration is the configuration it lies in.
+	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// Address is the hardware address, in any common form; it is kept as 00-00-5E-00-53-01.
+	Address string `api:"address,required"`
+	// MACPool is the pool it belongs to.
+	MACPool resource.Ref `api:"macPool" ref:"MACPool|DenyMACPool"`
+}
+
+// parseMAC reads a hardware address of 48 or 64 bits: with colons, hyphens, dots or nothing between.
+func parseMAC(text string) (net.HardwareAddr, error) {
+	text = strings.TrimSpace(text)
+	if mac, err := net.ParseMAC(text); err == nil && (len(mac) == 6 || len(mac) == 8) {
+		return mac, nil
+	}
+	mac, err := hex.DecodeString(text)
+	if err != nil || len(mac) != 6 && len(mac) != 8 {
+		return nil, problem.Invalid("address", "%q is no hardware address", text)
+	}
+	return mac, nil
+}
+
+// formatMAC is how hardware addresses are kept.
+func formatMAC(mac net.HardwareAddr) string {
+	return strings.ToUpper(strings.ReplaceAll(mac.String(), ":", "-"))
+}
+
+// Check reads the address.
+func (x *MACAddress) Check(*resource.Change) error {
+	mac, err := parseMAC(x.Address)
+	if err != nil {
+		return err
+	}
+	x.Address = formatMAC(mac)
+	return nil
+}
+
+// Fits refuses an address that the configuration has already.
+func (x *MACAddress) Fits(c *resource.Change) error { return uniqueKey(c, "address", x.Address) }
+
+// Key is what it is found by.
+func (x *MACAddress) Key() string { return "mac " + x.Address }
+
+// String is the address.
+func (x *MACAddress) String() string { return x.Address }
+
+// DHCPClientIdentifier is what a DHCPv4 client calls itself (RFC 2132 section 9.14).
+type DHCPClientIdentifier struct {
+	resource.Head
+	// Configuration is the configuration it lies in.
+	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// UID holds the identifier, as clientIdentifier.
+	UID json.RawMessage `api:"uid"`
+}
+
+// value is the identifier.
+func (x *DHCPClientIdentifier) value() string {
+	var uid struct {
+		ClientIdentifier string `json:"clientIdentifier"`
+	}
+	if json.Unmarshal(x.UID, &uid) != nil {
+		return ""
+	}
+	return uid.ClientIdentifier
+}
+
+// Check refuses an empty identifier.
+func (x *DHCPClientIdentifier) Check(*resource.Change) error {
+	if n := len(x.value()); n < 1 || n > 255 {
+		return problem.Invalid("uid", "clientIdentifier must have 1 to 255 bytes")
+	}
+	return nil
+}
+
+// Fits refuses an identifier that the configuration has already.
+func (x *DHCPClientIdentifier) Fits(c *resource.Change) error { return uniqueKey(c, "uid", x.value()) }
+
+// Key is what it is found by.
+func (x *DHCPClientIdentifier) Key() string { return "uid " + x.value() }
+
+// DHCPUniqueIdentifier is what a DHCPv6 client calls itself: its DUID (RFC 8415 section 11).
+type DHCPUniqueIdentifier struct {
+	resource.Head
+	// Configuration is the configuration it lies in.
+	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// DUID is the identifier, in hexadecimal.
+	DUID string `api:"duid,required"`
+}
+
+// Check reads the identifier: 3 to 130 bytes.
+func (x *DHCPUniqueIdentifier) Check(*resource.Change) error {
+	plain := strings.NewReplacer(":", "", "-", "", " ", "").Replace(strings.TrimSpace(x.DUID))
+	data, err := hex.DecodeString(plain)
+	if err != nil || len(data) < 3 || len(data) > 130 {
+		return problem.Invalid("duid", "%q is no DUID: 3 to 130 bytes in hexadecimal (RFC 8415 section 11)", x.DUID)
+	}
+	x.DUID = strings.ToUpper(hex.EncodeToString(data))
+	return nil
+}
+
+// Fits refuses an identifier that the configuration has already.
+func (x *DHCPUniqueIdentifier) Fits(c *resource.Change) error { return uniqueKey(c, "duid", x.DUID) }
+
+// Key is what it is found by.
+func (x *DHCPUniqueIdentifier) Key() string { return "duid " + x.DUID }
+
+// uniqueKey refuses a key that another resource of the configuration has.
+func uniqueKey(c *resource.Change, field, value string) error {
+	h := resource.HeadOf(c.New)
+	found, err := c.Tx.ByKey(h.Config, c.New.(resource.Keyed).Key())
+	if err != nil {
+		return err
+	}
+	for _, r := range found {
+		if r.ID != h.ID {
+			return problem.Conflict("ResourceAlreadyExists", "%s: %q is %s %d already", field, value, r.Type, r.ID)
+		}
+	}
+	return nil
+}
+
+// clientOf finds what a reference of an address names by its value, or makes it: a client that was
+// never heard of before is no mistake.
+func clientOf(c *resource.Change, field string, ref *resource.Ref, configuration int64, kind string, fill func(o resource.Object)) error {
+	if ref.ID != 0 || ref.By == "" {
+		return nil
+	}
+	t, _ := c.API.Type(kind)
+	o := t.New()
+	fill(o)
+	h := resource.HeadOf(o)
+	h.Type, h.Parent, h.Config = kind, configuration, configuration
+	if checker, ok := o.(resource.Checker); ok {
+		if err := checker.Check(c); err != nil {
+			if p, ok := problem.As(err); ok {
+				return problem.Invalid(field, "%s", p.Message)
+			}
+			return err
+		}
+	}
+	found, err := c.Tx.ByKey(configuration, o.(resource.Keyed).Key())
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		*ref = resource.Ref{ID: found[0].ID}
+		return nil
+	}
+	n := *c
+	n.Given = map[string]bool{}
+	n.Parent = nil
+	var row *store.Resource
+	if row, err = n.Create(t, o); err == nil {
+		*ref = resource.Ref{ID: row.ID}
+	}
+	return err
+}
+
+// clients finds or makes the hardware address and the client identifier that an address names.
+func (x *Assignment) clients(c *resource.Change, identifier *resource.Ref, v4 bool) error {
+	mac := x.MACAddress.By
+	if err := clientOf(c, "macAddress", &x.MACAddress, x.Config, "MACAddress", func(o resource.Object) { o.(*MACAddress).Address = mac }); err != nil {
+		return err
+	}
+	by := identifier.By
+	if v4 {
+		return clientOf(c, "clientIdentifier", identifier, x.Config, "DHCPClientIdentifier", func(o resource.Object) {
+			text, err := json.Marshal(map[string]string{"clientIdentifier": by})
+			if err == nil { // text can always be written
+				o.(*DHCPClientIdentifier).UID = text
+			}
+		})
+	}
+	return clientOf(c, "clientIdentifier", identifier, x.Config, "DHCPUniqueIdentifier", func(o resource.Object) { o.(*DHCPUniqueIdentifier).DUID = by })
+}

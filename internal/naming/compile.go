@@ -1,0 +1,161 @@
+package naming
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// RRset is the records of one name and one type (RFC 2181 section 5). They have one TTL, the lowest
+// that any of them was given, and no two of them are the same.
+type RRset struct {
+	Name string // absolute, with its last dot, in lower case
+	Type uint16
+	Data []dns.RR
+}
+
+// Zone is the data of a zone as it is served: its RRsets in canonical order (RFC 4034 section 6.1), the
+// SOA first.
+type Zone struct {
+	Name string // absolute, with its last dot, in lower case
+	Sets []RRset
+}
+
+// Compile puts records, in any order, together to a zone. It refuses records outside of the zone, an
+// alias beside other data (RFC 2181 section 10.1), and a zone without exactly one SOA at its apex.
+func Compile(zone string, records []dns.RR) (*Zone, error) {
+	apex := dns.CanonicalName(zone)
+	type entry struct {
+		key string
+		rr  dns.RR
+	}
+	entries := make([]entry, len(records))
+	top := canonicalKey(apex)
+	for i, rr := range records {
+		h := rr.Header()
+		h.Name = dns.CanonicalName(h.Name)
+		key := canonicalKey(h.Name)
+		if key != top && top != "" && !strings.HasPrefix(key, top+"\x00") {
+			return nil, fmt.Errorf("%s does not lie in the zone %s", h.Name, apex)
+		}
+		entries[i] = entry{key, rr}
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int {
+		if c := strings.Compare(a.key, b.key); c != 0 {
+			return c
+		}
+		return int(order(a.rr)) - int(order(b.rr))
+	})
+	z := &Zone{Name: apex}
+	for from := 0; from < len(entries); {
+		to := from + 1
+		h := entries[from].rr.Header()
+		for to < len(entries) && entries[to].key == entries[from].key && entries[to].rr.Header().Rrtype == h.Rrtype {
+			to++
+		}
+		set := RRset{Name: h.Name, Type: h.Rrtype}
+		for _, e := range entries[from:to] {
+			h.Ttl = min(h.Ttl, e.rr.Header().Ttl)
+			if !slices.ContainsFunc(set.Data, func(known dns.RR) bool { return dns.IsDuplicate(known, e.rr) }) {
+				set.Data = append(set.Data, e.rr)
+			}
+		}
+		for _, rr := range set.Data {
+			rr.Header().Ttl = h.Ttl
+		}
+		z.Sets = append(z.Sets, set)
+		from = to
+	}
+	return z, z.check()
+}
+
+// order puts the SOA before all other types.
+func order(rr dns.RR) uint16 {
+	if t := rr.Header().Rrtype; t != dns.TypeSOA {
+		return t
+	}
+	return 0
+}
+
+func (z *Zone) check() error {
+	if len(z.Sets) == 0 || z.Sets[0].Type != dns.TypeSOA || z.Sets[0].Name != z.Name || len(z.Sets[0].Data) != 1 {
+		return fmt.Errorf("the zone %s does not have exactly one SOA at its apex", z.Name)
+	}
+	for i := range z.Sets {
+		s := &z.Sets[i]
+		if s.Type != dns.TypeCNAME {
+			continue
+		}
+		beside := i > 0 && z.Sets[i-1].Name == s.Name || i+1 < len(z.Sets) && z.Sets[i+1].Name == s.Name
+		if beside || len(s.Data) > 1 {
+			return fmt.Errorf("%s is an alias and has other data", s.Name)
+		}
+	}
+	return nil
+}
+
+// canonicalKey gives a name, in lower case and absolute, as text that compares in canonical order.
+func canonicalKey(name string) string {
+	name = strings.TrimSuffix(name, ".")
+	if name == "" {
+		return ""
+	}
+	b := make([]byte, 0, len(name))
+	for end := len(name); ; {
+		at := strings.LastIndexByte(name[:end], '.')
+		for at > 0 && name[at-1] == '\\' { // a dot that is part of a label
+			at = strings.LastIndexByte(name[:at], '.')
+		}
+		b = append(b, name[at+1:end]...)
+		if at < 0 {
+			return string(b)
+		}
+		b = append(b, 0)
+		end = at
+	}
+}
+
+// Write writes the zone as a file (RFC 1035 section 5), every name absolute.
+func (z *Zone) Write(w io.Writer) error {
+	for _, s := range z.Sets {
+		for _, rr := range s.Data {
+			if _, err := io.WriteString(w, rr.String()+"\n"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ReadZone reads a zone file, or what a transfer prints: $ORIGIN, $TTL and $GENERATE are understood,
+// $INCLUDE is refused. origin completes relative names; it may be empty where the file says its own. It
+// gives the zone's name, which is that of its SOA or else the origin.
+func ReadZone(in io.Reader, origin string) (zone string, records []dns.RR, err error) {
+	if origin != "" {
+		origin = dns.Fqdn(origin)
+	}
+	p := dns.NewZoneParser(in, origin, "")
+	p.SetIncludeAllowed(false)
+	for rr, ok := p.Next(); ok; rr, ok = p.Next() {
+		if soa, ok := rr.(*dns.SOA); ok {
+			if zone != "" && zone != dns.CanonicalName(soa.Hdr.Name) {
+				return "", nil, fmt.Errorf("there is a second SOA, of %s", soa.Hdr.Name)
+			}
+			zone = dns.CanonicalName(soa.Hdr.Name)
+		}
+		records = append(records, rr)
+	}
+	if err := p.Err(); err != nil {
+		return "", nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "dns: "))
+	}
+	if zone == "" {
+		zone = dns.CanonicalName(origin)
+	}
+	if zone == "" || zone == "." && origin != "." {
+		return "", nil, fmt.Errorf("the file names no zone: there is no SOA in it")
+	}
+	return zone, records, nil
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"strings"
+	"testing"
+)
+
+// Tags are made in groups and below each other, put on anything and taken off; what is tagged keeps its
+// tags when it changes.
+func TestTags(t *testing.T) {
+	m := startManager(t)
+	configuration, _, zone, _, network := m.basics()
+	group := m.id("/api/v2/tagGroups", `{"name":"sites"}`)
+	tag := m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"quay"}`)
+	below := m.id("/api/v2/tags/"+tag+"/tags", `{"name":"floor 1"}`)
+	m.refused(409, "ResourceAlreadyExists", "sites", "POST", "/api/v2/tagGroups", `{"name":"sites"}`)
+	m.refused(409, "ResourceAlreadyExists", "quay", "POST", "/api/v2/tagGroups/"+group+"/tags", `{"name":"quay"}`)
+	m.want(201, "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`)
+	m.want(201, "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":`+zone+`}`)
+	m.want(201, "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+below+`}`)
+	m.refused(409, "ResourceAlreadyExists", "linked already", "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`)
+	m.refused(400, "InvalidField", "cannot be linked", "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+zone+`}`)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"renamed"}`, mergePatch)
+	if got := m.want(200, "GET", "/api/v2/networks/"+network+"/tags?orderBy=asc(id)", ""); got.text("count") != "2" || got.text("data.0.name") != "quay" {
+		t.Errorf("the network's tags are %s", got.body)
+	}
+	if got := m.want(200, "GET", "/api/v2/tags/"+tag+"/taggedResources?orderBy=asc(id)", ""); got.text("count") != "2" || got.text("data.0.id") != zone {
+		t.Errorf("what is tagged is %s", got.body)
+	}
+	m.want(204, "DELETE", "/api/v2/tags/"+tag+"/taggedResources/"+zone, "")
+	m.want(204, "DELETE", "/api/v2/networks/"+network+"/tags/"+below, "")
+	m.want(204, "DELETE", "/api/v2/tags/"+tag, "") // with the tag below it
+	if got := m.want(200, "GET", "/api/v2/networks/"+network+"/tags", ""); got.text("count") != "0" {
+		t.Errorf("the network's tags are %s", got.body)
+	}
+	m.undo(m.last())
+	if got := m.want(200, "GET", "/api/v2/networks/"+network+"/tags", ""); got.text("data.0.id") != tag {
+		t.Errorf("after the undo the network's tags are %s", got.body)
+	}
+	// Networks on one wire.
+	share := `{"sharedNetworkTag":{"id":` + tag + `}}`
+	m.refused(409, "NoSharedNetworks", "sharedNetworkTagGroup", "PATCH", "/api/v2/networks/"+network, share, mergePatch)
+	m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"sharedNetworkTagGroup":{"id":`+group+`}}`, mergePatch)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, share, mergePatch)
+	if got := m.want(200, "GET", "/api/v2/tags/"+tag+"/sharedResources", ""); got.text("data.0.id") != network {
+		t.Errorf("the shared networks are %s", got.body)
+	}
+	m.refused(400, "InvalidField", "does not lie in", "PATCH", "/api/v2/networks/"+network, `{"sharedNetworkTag":{"id":`+below+`}}`, mergePatch)
+	m.verify()
+}
+
+// Clients are known by hardware address or identifier, in whatever form it is written; those that an
+// address names are found, or made.
+func TestClients(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, network := m.basics()
+	macs := "/api/v2/configurations/" + configuration + "/macAddresses"
+	mac := m.id(macs, `{"address":"00:00:5e:00:53:01","name":"printer"}`)
+	if got := m.want(200, "GET", "/api/v2/macAddresses/"+mac, "").text("address"); got != "00-00-5E-00-53-01" {
+		t.Errorf("the address is kept as %s", got)
+	}
+	for _, same := range []string{"00-00-5E-00-53-01", "0000.5e00.5301", "00005E005301"} {
+		m.refused(409, "ResourceAlreadyExists", "MACAddress "+mac, "POST", macs, `{"address":"`+same+`"}`)
+	}
+	for _, bad := range []string{"", "00:00:5e:00:53", "00:00:5e:00:53:zz", "12345"} {
+		if r := m.do("POST", macs, `{"address":"`+bad+`"}`); r.StatusCode != 400 || !strings.Contains(r.text("message"), "address") {
+			t.Errorf("%q: %d %s", bad, r.StatusCode, r.body)
+		}
+	}
+	a := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"0000.5E00.5301"}}`)
+	if a.text("macAddress.id") != mac {
+		t.Errorf("the address is %s", a.body)
+	}
+	b := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:02"}}`)
+	if b.text("macAddress.id") == "" || b.text("macAddress.id") == mac {
+		t.Errorf("the address is %s", b.body)
+	}
+	m.refused(400, "InvalidField", "macAddress", "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"nonsense"}}`)
+	if got := m.want(200, "GET", "/api/v2/macAddresses/"+mac+"/addresses", "").text("data.0.id"); got != a.text("id") {
+		t.Errorf("the client's address is %s", got)
+	}
+	m.want(204, "DELETE", "/api/v2/macAddresses/"+mac, "")
+	if got := m.want(200, "GET", "/api/v2/addresses/"+a.text("id"), ""); got.get("macAddress") != nil {
+		t.Errorf("the address without its client is %s", got.body)
+	}
+	m.verify()
+}

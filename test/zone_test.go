@@ -1,0 +1,166 @@
+package test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// tool finds a program of BIND's; without it the test is skipped, with CI=true it fails.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skipf("%s is not on this machine (Debian: apt-get install bind9 bind9-utils bind9-dnsutils)", name)
+	}
+	return path
+}
+
+// A zone file as people write them: relative names, several records of a name, odd case, every type.
+const zoneFile = `$ORIGIN example.com.
+$TTL 1h
+@	IN SOA ns1 hostmaster 2024010101 3h 1h 1w 1h
+	IN NS ns1
+	IN NS ns2.elsewhere.net.
+	IN MX 10 mail
+	IN MX 20 mx.elsewhere.net.
+	IN TXT "v=spf1 -all" " and \"more\""
+	IN CAA 0 issue "ca.example.net"
+ns1	IN A 10.0.0.53
+NS1	IN AAAA 2001:db8::53
+mail 300 IN A 10.0.0.25
+www	IN CNAME web
+web	IN A 10.0.0.80
+web	IN A 10.0.0.81
+web	IN A 10.0.0.80
+blog	IN CNAME www
+shop	IN CNAME shops.elsewhere.net.
+far	IN A 192.0.2.1
+*.wild	IN A 10.0.0.90
+host.sub IN A 10.0.0.91
+_sip._tcp IN SRV 1 2 5060 mail
+_25._tcp.mail IN TLSA 3 1 1 0D6FCB3A4E1B2F2E3C4D5E6F708192A3B4C5D6E7F8091A2B3C4D5E6F70819293
+info	IN HINFO "VAX 11" "Unix"
+naptr	IN NAPTR 100 10 "u" "E2U+sip" "!^.*$!sip:info@example.com!" .
+deleg	IN NS ns.deleg
+ns.deleg IN A 10.0.0.99
+xn--bcher-kva IN A 10.0.0.92
+`
+
+// The zone goes in, and comes out as BIND accepts it, with every record that went in; what dig prints
+// of a transfer of it from a real BIND goes in again, and comes out the same.
+func TestZoneFilesAndBIND(t *testing.T) {
+	check, named, dig := tool(t, "named-checkzone"), tool(t, "named"), tool(t, "dig")
+	dir := t.TempDir()
+	m := serve(t, "")
+	prepare := func(name string) string {
+		configuration := m.id("/configurations", `{"name":"`+name+`"}`)
+		block := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+		m.id("/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`)
+		six := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+		m.id("/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
+		m.id("/configurations/"+configuration+"/views", `{"name":"v"}`)
+		return configuration
+	}
+	run := func(name string, args ...string) string {
+		t.Helper()
+		out, err := exec.Command(name, args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // named reads it as another user
+			t.Fatal(err)
+		}
+		return path
+	}
+	export := func(configuration string) string {
+		t.Helper()
+		return m.portolan(append([]string{"export", "zone", "--configuration", configuration, "example.com"}, m.where...)...) + "\n"
+	}
+	prepare("first")
+	got := m.portolan(append([]string{"import", "zone", "--configuration", "first", write("typed.zone", zoneFile)}, m.where...)...)
+	if !strings.Contains(got, "0 records left out") {
+		t.Errorf("importing: %s", got)
+	}
+	first := export("first")
+	run(check, "-i", "local", "example.com", write("first.zone", first))
+	for _, line := range []string{"www.example.com.\t3600\tIN\tCNAME\tweb.example.com.", "example.com.\t3600\tIN\tMX\t20 mx.elsewhere.net.", "far.example.com.\t3600\tIN\tA\t192.0.2.1",
+		"mail.example.com.\t300\tIN\tA\t10.0.0.25", `"v=spf1 -all and \"more\""`, "*.wild.example.com.\t3600\tIN\tA\t10.0.0.90", "_sip._tcp.example.com.\t3600\tIN\tSRV\t1 2 5060 mail.example.com.",
+		"ns1.example.com.\t3600\tIN\tAAAA\t2001:db8::53", `HINFO	"VAX 11" "Unix"`, `"!^.*$!sip:info@example.com!"`, "deleg.example.com.\t3600\tIN\tNS\tns.deleg.example.com.", "TLSA\t3 1 1 0D6F"} {
+		if !strings.Contains(first, line) {
+			t.Errorf("the export lacks %s:\n%s", line, first)
+		}
+	}
+	if strings.Count(first, "10.0.0.80") != 1 {
+		t.Error("a record that stood there twice comes out twice")
+	}
+
+	// A real BIND serves it and is asked for a transfer.
+	port := freeUDP(t)
+	conf := write("named.conf", fmt.Sprintf(`options { directory "%[1]s"; pid-file none; session-keyfile none; listen-on port %[2]s { 127.0.0.1; }; listen-on-v6 { none; };
+	allow-transfer { 127.0.0.1; }; recursion no; dnssec-validation no; notify no; };
+controls { };
+zone "example.com" { type primary; file "%[1]s/first.zone"; };
+`, dir, port))
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // named reads it as another user
+		t.Fatal(err)
+	}
+	bind, err := launch(filepath.Join(dir, "named.out"), os.Environ(), dir, named, "-g", "-c", conf, "-n", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = bind.signal(syscall.SIGKILL) })
+	transfer := ""
+	if !until(func() bool {
+		out, err := exec.Command(dig, "+time=2", "+tries=1", "@127.0.0.1", "-p", port, "example.com", "AXFR").Output()
+		transfer = string(out)
+		return err == nil && strings.Contains(transfer, "XFR size")
+	}) {
+		t.Fatalf("no transfer: %s\n%s", transfer, bind.text())
+	}
+	prepare("second")
+	got = m.portolan(append([]string{"import", "zone", "--configuration", "second", write("transfer", transfer)}, m.where...)...)
+	if !strings.Contains(got, "0 records left out") {
+		t.Errorf("importing a transfer: %s", got)
+	}
+	second := export("second")
+	_, a, _ := strings.Cut(first, "\n") // the SOA's serial is another one
+	_, b, _ := strings.Cut(second, "\n")
+	if a != b {
+		t.Errorf("what went through BIND comes out as\n%s\nnot\n%s", b, a)
+	}
+	if got := m.check(); got != "nothing is wrong" {
+		t.Errorf("check: %s", got)
+	}
+}
+
+// freeUDP gives a port of loopback that is free for UDP and TCP.
+func freeUDP(t *testing.T) string {
+	t.Helper()
+	for range 20 {
+		address, err := freePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := net.ListenPacket("udp", address); err == nil {
+			_ = c.Close()
+			_, port, _ := net.SplitHostPort(address)
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
