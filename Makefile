@@ -42,6 +42,7 @@ fuzz:
 	go test ./internal/resource -run '^$$' -fuzz '^FuzzParseBody$$' -fuzztime $(FUZZTIME)
 	go test ./internal/space -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
 	go test ./internal/naming -run '^$$' -fuzz '^FuzzCheck$$' -fuzztime $(FUZZTIME)
+	go test ./internal/naming -run '^$$' -fuzz '^FuzzReverse$$' -fuzztime $(FUZZTIME)
 	go test ./internal/fleet -run '^$$' -fuzz '^FuzzParseRequest$$' -fuzztime $(FUZZTIME)
 	go test ./internal/checkin -run '^$$' -fuzz '^FuzzParseKey$$' -fuzztime $(FUZZTIME)
 

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -165,7 +166,7 @@ func scripts(t *testing.T, files []string, where func(e *testscript.Env, n strin
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"address": cmdAddress, "start": cmdStart, "stop": cmdStop, "see": cmdSee, "take": cmdTake, "http": cmdHTTP, "pasted": cmdPasted, "exits": cmdExits,
+			"address": cmdAddress, "start": cmdStart, "stop": cmdStop, "see": cmdSee, "take": cmdTake, "http": cmdHTTP, "pasted": cmdPasted, "exits": cmdExits, "hosts": cmdHosts,
 		},
 	})
 }
@@ -304,6 +305,20 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	if fmt.Sprint(code) != args[0] {
 		ts.Fatalf("%v ends with %d, want %s", args[1:], code, args[0])
+	}
+}
+
+// hosts N URL NAME: assigns N addresses, each with a host record of the name, in which %d is its number.
+func cmdHosts(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	for i := range n {
+		body := fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"`+args[2]+`"}]}`, i+1)
+		status, text, err := call(context.Background(), http.MethodPost, args[1], ts.Getenv("TOKEN"), body)
+		ts.Check(err)
+		if status != http.StatusCreated {
+			ts.Fatalf("host %d: %d %s", i+1, status, text)
+		}
 	}
 }
 

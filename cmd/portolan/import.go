@@ -14,6 +14,7 @@ import (
 
 type importCommand struct {
 	Addresses importAddresses `cmd:"" help:"Make the addresses of a CSV file with the columns address, name and state, in the networks they lie in."`
+	Networks  importNetworks  `cmd:"" help:"Make the networks of a CSV file with the columns network, netmask, name and gateway, in the blocks they lie in."`
 	Zone      importZone      `cmd:"" help:"Make a zone and its records from a zone file, or from what dig prints of a transfer."`
 }
 
@@ -51,6 +52,37 @@ func (c *importZone) Run(s *session) error {
 			fmt.Fprintln(s.stderr, "left out:", skipped)
 		}
 		_, err = fmt.Fprintf(s.stdout, "imported %s: %d resources made, %d records left out\n", done.Zone, done.Made, len(done.Skipped))
+		return err
+	})
+}
+
+type importNetworks struct {
+	dataFlag
+	Configuration string `help:"The name of the configuration." required:"" placeholder:"NAME"`
+	File          string `arg:"" help:"The file." type:"existingfile"`
+}
+
+// Run imports all networks of the file, or none.
+func (c *importNetworks) Run(s *session) error {
+	f, err := os.Open(c.File)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	lines, notes, err := address.ReadNetworks(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	return c.open(func(st *store.Store, users *identity.Service) error {
+		api := address.New(st, users, server.DefaultMaxLimit, versionText())
+		made, more, err := address.ImportNetworks(s.ctx, api, c.Configuration, lines)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.File, err)
+		}
+		for _, note := range append(notes, more...) {
+			fmt.Fprintln(s.stderr, "left out:", note)
+		}
+		_, err = fmt.Fprintf(s.stdout, "imported %d networks\n", made)
 		return err
 	})
 }

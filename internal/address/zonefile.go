@@ -96,6 +96,9 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zo
 	if err := z.delegations(zone); err != nil {
 		return nil, err
 	}
+	if err := z.reverse(zone); err != nil {
+		return nil, err
+	}
 	apex, err := fqdn(zone.Key)
 	if err != nil {
 		return nil, err
@@ -195,6 +198,42 @@ func (z *zoneReader) delegations(zone *store.Resource) error {
 		}
 	}
 	return nil
+}
+
+// reverse adds what leads from addresses back to the hosts of the view, where the zone is one for that.
+func (z *zoneReader) reverse(zone *store.Resource) error {
+	low, high, ok := naming.ReverseRange(zone.Key)
+	if !ok {
+		return nil
+	}
+	return z.tx.Each(func(scan func(...any) error) error {
+		var key []byte
+		var host string
+		var version int64
+		var wanted bool
+		if err := scan(&key, &host, &version, &wanted); err != nil || !wanted {
+			return err
+		}
+		z.latest = max(z.latest, version)
+		name, err := naming.ReverseName(store.KeyAddr(key), zone.Key)
+		if err != nil {
+			return err
+		}
+		target, err := fqdn(host)
+		if err != nil {
+			return err
+		}
+		owner, err := fqdn(naming.Join(name, zone.Key))
+		if err != nil {
+			return err
+		}
+		z.records = append(z.records, &dns.PTR{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: DefaultTTL}, Ptr: target})
+		return nil
+	}, "SELECT a.low, h.key, h.version, json_extract(h.body, '$.reverseRecord') FROM resource a"+
+		" JOIN reference f ON f.target = a.id AND f.field = 'addresses' JOIN resource h ON h.id = f.source"+
+		" JOIN reference v ON v.source = h.parent AND v.field = 'view' AND v.target = ?"+
+		" WHERE a.configuration = ? AND a.collection = 'addresses' AND a.low >= ? AND a.low <= ? ORDER BY a.low, h.id",
+		viewOf(zone), zone.Configuration, store.AddrKey(low), store.AddrKey(high))
 }
 
 // of gives the records that a resource stands for.

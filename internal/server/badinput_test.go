@@ -153,7 +153,7 @@ func TestBadRequests(t *testing.T) {
 		{404, "ResourceNotFound", "not sent with a session", "GET", "/api/v2/sessions/current", nil},
 		{414, "URITooLong", "16384", "GET", filter("name:'" + strings.Repeat("a", 20000) + "'"), nil},
 		{501, "NotImplemented", "docs/status.md", "GET", "/api/v2/servers", nil},
-		{501, "NotImplemented", "docs/status.md", "GET", at + "/tags", nil},
+		{501, "NotImplemented", "docs/status.md", "GET", at + "/leases", nil},
 		{400, "InvalidHeader", "Authorization: given 2 times", "GET", "/api/v2/networks", []string{"Authorization: Bearer a", "Authorization: Bearer b"}},
 		{400, "InvalidHeader", "Idempotency-Key", "POST", "/api/v2/configurations", []string{"Idempotency-Key: " + strings.Repeat("k", 300), "Content-Type: application/json"}},
 		{400, "InvalidHeader", "x-bcn-change-control-comment", "POST", "/api/v2/configurations", []string{"x-bcn-change-control-comment: " + strings.Repeat("k", 3000), "Content-Type: application/json"}},

@@ -1,0 +1,142 @@
+package naming
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Suffixes of the names that addresses lead back to (RFC 1035 section 3.5, RFC 3596 section 2.5).
+const (
+	reverse4 = "in-addr.arpa"
+	reverse6 = "ip6.arpa"
+)
+
+// ReverseRange gives the addresses whose names lie in a reverse zone; ok is false for other zones. A
+// zone of less than an octet (RFC 2317) is named 0-63 or 0/26 below that of its octets.
+func ReverseRange(zone string) (low, high netip.Addr, ok bool) {
+	name := strings.ToLower(Clean(zone))
+	if rest, found := cutZone(name, reverse4); found {
+		return reverseRange4(rest)
+	}
+	rest, found := cutZone(name, reverse6)
+	if !found {
+		return low, high, false
+	}
+	return reverseRange6(rest)
+}
+
+// cutZone takes a suffix of whole labels off a name.
+func cutZone(name, suffix string) (rest string, ok bool) {
+	if name == suffix {
+		return "", true
+	}
+	return strings.CutSuffix(name, "."+suffix)
+}
+
+func reverseRange4(rest string) (low, high netip.Addr, ok bool) {
+	from, to := [4]byte{}, [4]byte{255, 255, 255, 255}
+	labels := []string{}
+	if rest != "" {
+		labels = strings.Split(rest, ".")
+		slices.Reverse(labels)
+	}
+	if len(labels) > 4 {
+		return low, high, false
+	}
+	for i, label := range labels {
+		n, err := strconv.ParseUint(label, 10, 8)
+		if err == nil && strconv.FormatUint(n, 10) == label {
+			from[i], to[i] = byte(n), byte(n)
+			continue
+		}
+		first, last, classless := partOfOctet(label)
+		if !classless || i != len(labels)-1 || i != 3 {
+			return low, high, false
+		}
+		from[i], to[i] = first, last
+	}
+	return netip.AddrFrom4(from), netip.AddrFrom4(to), true
+}
+
+// partOfOctet reads 0-63 or 0/26: the first and the last number of a part of an octet.
+func partOfOctet(label string) (first, last byte, ok bool) {
+	for _, mark := range []string{"-", "/"} {
+		a, b, found := strings.Cut(label, mark)
+		if !found {
+			continue
+		}
+		from, err := strconv.ParseUint(a, 10, 8)
+		if err != nil {
+			return 0, 0, false
+		}
+		to, err := strconv.ParseUint(b, 10, 8)
+		if err != nil {
+			return 0, 0, false
+		}
+		if mark == "/" && to > 24 && to <= 32 {
+			to = from + 1<<(32-to) - 1
+		}
+		return byte(from), byte(to), from <= to && to <= 255
+	}
+	return 0, 0, false
+}
+
+func reverseRange6(rest string) (low, high netip.Addr, ok bool) {
+	var digits []string
+	if rest != "" {
+		digits = strings.Split(rest, ".")
+		slices.Reverse(digits)
+	}
+	if len(digits) > 32 {
+		return low, high, false
+	}
+	text := strings.Join(digits, "")
+	if len(text) != len(digits) {
+		return low, high, false
+	}
+	var from, to [16]byte
+	if _, err := hex.Decode(from[:], []byte(text+strings.Repeat("0", 32-len(text)))); err != nil {
+		return low, high, false
+	}
+	if _, err := hex.Decode(to[:], []byte(text+strings.Repeat("f", 32-len(text)))); err != nil {
+		return low, high, false
+	}
+	return netip.AddrFrom16(from), netip.AddrFrom16(to), true
+}
+
+// ReverseName gives the name of an address in a reverse zone, relative to it: all that the zone's own
+// name does not say.
+func ReverseName(a netip.Addr, zone string) (string, error) {
+	name := strings.ToLower(Clean(zone))
+	if rest, ok := cutZone(name, reverse4); ok && a.Is4() {
+		octets := a.As4()
+		have := 0
+		if rest != "" {
+			have = strings.Count(rest, ".") + 1
+			if _, _, classless := partOfOctet(strings.SplitN(rest, ".", 2)[0]); classless {
+				have = 3
+			}
+		}
+		labels := []string{}
+		for i := 3; i >= have; i-- {
+			labels = append(labels, strconv.Itoa(int(octets[i])))
+		}
+		return strings.Join(labels, "."), nil
+	}
+	if rest, ok := cutZone(name, reverse6); ok && a.Is6() {
+		sixteen := a.As16()
+		text := hex.EncodeToString(sixteen[:])
+		have := 0
+		if rest != "" {
+			have = strings.Count(rest, ".") + 1
+		}
+		labels := strings.Split(text[have:], "")
+		slices.Reverse(labels)
+		return strings.Join(labels, "."), nil
+	}
+	return "", fmt.Errorf("%s has no name in %s", a, zone)
+}

@@ -1,0 +1,59 @@
+package naming
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+)
+
+func TestReverseRange(t *testing.T) {
+	for zone, want := range map[string]string{
+		"in-addr.arpa": "0.0.0.0 255.255.255.255", "10.in-addr.arpa.": "10.0.0.0 10.255.255.255", "2.0.192.IN-ADDR.ARPA": "192.0.2.0 192.0.2.255",
+		"7.2.0.192.in-addr.arpa": "192.0.2.7 192.0.2.7", "0-63.2.0.192.in-addr.arpa": "192.0.2.0 192.0.2.63", "64/26.2.0.192.in-addr.arpa": "192.0.2.64 192.0.2.127",
+		"8.b.d.0.1.0.0.2.ip6.arpa": "2001:db8:: 2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "ip6.arpa": ":: ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+		"example.com": "", "300.in-addr.arpa": "", "01.in-addr.arpa": "", "0-63.192.in-addr.arpa": "", "63-0.2.0.192.in-addr.arpa": "", "1.2.3.4.5.in-addr.arpa": "",
+		"g.ip6.arpa": "", "10.ip6.arpa": "", "xin-addr.arpa": "", "240/26.2.0.192.in-addr.arpa": "",
+	} {
+		low, high, ok := ReverseRange(zone)
+		got := ""
+		if ok {
+			got = low.String() + " " + high.String()
+		}
+		if got != want {
+			t.Errorf("%s is %q, want %q", zone, got, want)
+		}
+	}
+}
+
+// The name of an address in its zone is what the DNS library says, and leads back.
+func FuzzReverse(f *testing.F) {
+	f.Add([]byte{192, 0, 2, 7}, 24)
+	f.Add([]byte{10, 1, 2, 3}, 8)
+	f.Add([]byte{0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 48)
+	f.Fuzz(func(t *testing.T, data []byte, bits int) {
+		a, ok := netip.AddrFromSlice(data)
+		if !ok || bits < 0 || bits > a.BitLen() {
+			return
+		}
+		whole, err := dns.ReverseAddr(a.Unmap().String())
+		if err != nil || a.Is4In6() {
+			return
+		}
+		step := 8
+		if a.Is6() {
+			step = 4
+		}
+		labels := strings.Split(strings.TrimSuffix(whole, "."), ".")
+		zone := strings.Join(labels[(a.BitLen()-bits+step-1)/step:], ".")
+		low, high, ok := ReverseRange(zone)
+		if !ok || a.Less(low) || high.Less(a) {
+			t.Fatalf("%s does not lie in %s: %s to %s, %v", a, zone, low, high, ok)
+		}
+		name, err := ReverseName(a, zone)
+		if err != nil || Join(name, zone) != strings.TrimSuffix(whole, ".") {
+			t.Fatalf("%s in %s is %q, %v; want %s", a, zone, name, err, whole)
+		}
+	})
+}
