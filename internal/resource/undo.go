@@ -130,6 +130,8 @@ func (c *Change) takeBack(u undone, transaction, own int64, force bool) error {
 		return cannotUndo("%s %d was deleted since", u.after.Type, u.resource)
 	case u.before == nil:
 		return c.Tx.Remove(now)
+	case u.after == nil && now != nil:
+		return cannotUndo("%s %d is there again", now.Type, now.ID)
 	case u.after == nil:
 		return c.remake(u.before)
 	}

@@ -69,7 +69,7 @@ type manager struct {
 func startManager(t *testing.T, change ...func(*Options)) *manager {
 	t.Helper()
 	o := Options{Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: adminPassword, Version: "test",
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Interval: time.Second}
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), Interval: time.Second}
 	for _, f := range change {
 		f(&o)
 	}

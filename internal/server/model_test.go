@@ -18,7 +18,7 @@ func TestAnyOrderOfChangesKeepsTheData(t *testing.T) {
 		round++
 		w := &world{m: m, rt: rt, configuration: m.id("/api/v2/configurations", fmt.Sprintf(`{"name":"world %d"}`, round))}
 		w.view = m.id("/api/v2/configurations/"+w.configuration+"/views", `{"name":"v"}`)
-		for range rapid.IntRange(5, 40).Draw(rt, "steps") {
+		for range rapid.IntRange(5, 60).Draw(rt, "steps") {
 			w.step()
 		}
 		m.verify()
@@ -58,8 +58,33 @@ func (w *world) add(list *[]string, path, body string, headers ...string) {
 }
 
 func (w *world) do(method, path, body string) {
-	if r := w.m.do(method, "/api/v2/"+path, body); r.StatusCode >= 500 && r.StatusCode != http.StatusNotImplemented {
+	headers := []string{}
+	if method == "PATCH" {
+		headers = append(headers, mergePatch)
+	}
+	if r := w.m.do(method, "/api/v2/"+path, body, headers...); r.StatusCode >= 500 && r.StatusCode != http.StatusNotImplemented {
 		w.rt.Fatalf("%s %s %s: %d %s", method, path, body, r.StatusCode, r.body)
+	}
+}
+
+// undo takes back one of the latest transactions, tried first or not, forced or not. Whatever of it is
+// refused changes nothing.
+func (w *world) undo() {
+	r := w.m.do("GET", "/api/v2/transactions?limit=6&orderBy=desc(creationDateTime)&fields=id", "")
+	n := w.number(5)
+	id := r.text(fmt.Sprintf("data.%d.id", n))
+	if id == "" {
+		return
+	}
+	headers := []string{}
+	if w.number(3) == 0 {
+		headers = append(headers, "x-bcn-force-undo: true")
+	}
+	if w.number(3) == 0 {
+		headers = append(headers, "x-portolan-dry-run: true")
+	}
+	if r := w.m.do("POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+id+`}`, headers...); r.StatusCode >= 500 {
+		w.rt.Fatalf("undoing %s: %d %s", id, r.StatusCode, r.body)
 	}
 }
 
@@ -68,7 +93,7 @@ func (w *world) number(most int) int { return rapid.IntRange(0, most).Draw(w.rt,
 
 func (w *world) step() {
 	name := fmt.Sprintf("n%d", w.number(6))
-	switch rapid.IntRange(0, 15).Draw(w.rt, "step") {
+	switch rapid.IntRange(0, 27).Draw(w.rt, "step") {
 	case 0:
 		w.add(&w.blocks, "configurations/"+w.configuration+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"10.%d.0.0/%d"}`, w.number(3), 14+w.number(4)))
 	case 1:
@@ -97,6 +122,31 @@ func (w *world) step() {
 		w.add(&w.records, "zones/"+w.pick(w.zones)+"/resourceRecords", `{"type":"AliasRecord","name":"`+name+`","linkedRecord":{"id":`+w.pick(w.records)+`}}`)
 	case 13:
 		w.do("PATCH", "zones/"+w.pick(w.zones), `{"name":"`+name+`"}`)
+	case 16:
+		w.do("PATCH", "blocks/"+w.pick(w.blocks), fmt.Sprintf(`{"range":"10.%d.0.0/%d"}`, w.number(3), 10+w.number(10)))
+	case 17:
+		w.do("PATCH", "networks/"+w.pick(w.networks), fmt.Sprintf(`{"range":"10.%d.%d.0/%d"}`, w.number(3), w.number(2), 20+w.number(8)))
+	case 18:
+		w.add(&w.blocks, "configurations/"+w.configuration+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"10.0.0.0/%d"}`, 8+w.number(6)))
+	case 19:
+		w.add(&w.blocks, "blocks/"+w.pick(w.blocks)+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"10.%d.0.0/%d"}`, w.number(3), 15+w.number(4)))
+	case 20:
+		w.do("POST", "configurations/"+w.configuration+"/splits", fmt.Sprintf(`{"type":"IPv4BlockSplit","block":{"id":%s},"splitPointAddress":"10.%d.%d.0"}`, w.pick(w.blocks), w.number(3), w.number(200)))
+	case 21:
+		w.do("POST", "blocks/"+w.pick(w.blocks)+"/splits", fmt.Sprintf(`{"type":"IPv4NetworkSplit","network":{"id":%s},"networkCount":%d,"gatewayPreserved":%t,"defaultGatewayAssigned":%t}`,
+			w.pick(w.networks), 2<<w.number(2), w.number(1) == 0, w.number(1) == 0))
+	case 22:
+		w.do("POST", "configurations/"+w.configuration+"/merges", fmt.Sprintf(`{"type":"IPv4BlockMerge","blocks":[{"id":%s}],"destination":{"id":%s}}`, w.pick(w.blocks), w.pick(w.blocks)))
+	case 23:
+		w.do("POST", "blocks/"+w.pick(w.blocks)+"/merges", fmt.Sprintf(`{"type":"IPv4NetworkMerge","networks":[{"id":%s}],"destination":{"id":%s}}`, w.pick(w.networks), w.pick(w.networks)))
+	case 24:
+		kind := rapid.SampledFrom([]string{"blocks", "networks", "addresses"}).Draw(w.rt, "kind")
+		w.do("POST", kind+"/"+w.pick(map[string][]string{"blocks": w.blocks, "networks": w.networks, "addresses": w.addresses}[kind])+"/moves",
+			fmt.Sprintf(`{"type":"IPMove","address":"10.%d.%d.%d"}`, w.number(3), w.number(3), w.number(1)*w.number(200)))
+	case 25:
+		w.do("POST", "zones/"+w.pick(w.zones)+"/moves", `{"type":"DNSMove","absoluteName":"`+rapid.SampledFrom([]string{"a", "b.a", "e.d", "f.c.b.a"}).Draw(w.rt, "name")+`"}`)
+	case 26, 27:
+		w.undo()
 	default:
 		kind := rapid.SampledFrom([]string{"blocks", "networks", "addresses", "zones", "resourceRecords"}).Draw(w.rt, "kind")
 		list := map[string][]string{"blocks": w.blocks, "networks": w.networks, "addresses": w.addresses, "zones": w.zones, "resourceRecords": w.records}[kind]
