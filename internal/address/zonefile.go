@@ -164,18 +164,15 @@ func (z *zoneReader) read(zone *store.Resource, wanted func(dns.RR) bool) error 
 // delegations adds the name servers of the zones right below, and the addresses of those whose names
 // lie in the zone that is delegated: without them nobody would find it.
 func (z *zoneReader) delegations(zone *store.Resource) error {
-	children, err := z.tx.Children(zone.ID)
-	if err != nil {
+	var below []*store.Resource
+	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("zones"),
+		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: zone.ID}}}, func(r *store.Resource) error {
+		below = append(below, r.Clone())
+		return nil
+	}); err != nil {
 		return err
 	}
-	for _, id := range children {
-		child, err := z.tx.Get(id)
-		if err != nil {
-			return err
-		}
-		if child.Type != "Zone" {
-			continue
-		}
+	for _, child := range below {
 		apex, err := fqdn(child.Key)
 		if err != nil {
 			return err

@@ -142,22 +142,42 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
+// readStored reads a field of a stored body.
+func readStored(f *Field, raw []byte, v reflect.Value) error {
+	switch {
+	case f.ptr:
+	case v.Kind() == reflect.String && len(raw) > 1 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0:
+		v.SetString(string(raw[1 : len(raw)-1]))
+		return nil
+	case v.Kind() == reflect.Bool && len(raw) > 3 && (raw[0] == 't' || raw[0] == 'f'):
+		v.SetBool(raw[0] == 't')
+		return nil
+	}
+	if string(raw) == "null" { // as the object has it already
+		return nil
+	}
+	if p := decodeField(f, bytes.Clone(raw), v); p != nil { // the row's memory may be used again
+		return p
+	}
+	return nil
+}
+
 // object gives the decoded form of a row.
 func (t *Type) object(r *store.Resource) (Object, error) {
 	o := reflect.New(t.goType).Interface().(Object)
 	h := o.head()
 	h.ID, h.Type, h.Name, h.Parent, h.Config = r.ID, r.Type, r.Name, r.Parent, r.Configuration
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(r.Body, &members); err != nil {
+	v := reflect.ValueOf(o).Elem()
+	if err := scanObject(r.Body, func(name, raw []byte) error {
+		f := t.byName[string(name)]
+		if f == nil || !f.Stored() {
+			return nil
+		}
+		return readStored(f, raw, v.FieldByIndex(f.index))
+	}); err != nil {
 		return nil, fmt.Errorf("the body of resource %d: %w", r.ID, err)
 	}
-	v := reflect.ValueOf(o).Elem()
-	for _, f := range t.Fields {
-		if raw, ok := members[f.Name]; ok && f.Stored() {
-			if p := decodeField(f, raw, v.FieldByIndex(f.index)); p != nil {
-				return nil, fmt.Errorf("the body of resource %d: %w", r.ID, p)
-			}
-		}
+	for _, f := range t.refs {
 		if f.Kind != Reference {
 			continue
 		}
