@@ -136,7 +136,7 @@ func assign(c *resource.Change, h *resource.Head, a *netip.Addr) error {
 		return problem.Invalid("type", "an %s cannot lie in %s %d, %s", h.Type, network.Type, network.ID, within)
 	}
 	if !a.IsValid() {
-		if *a, err = c.Tx.FreeTakeFirst(network.ID); errors.Is(err, store.ErrTaken) {
+		if *a, err = nextOutside(c.Tx, network.ID); errors.Is(err, store.ErrTaken) {
 			return problem.Conflict("NoAvailableAddress", "there is no free address in %s %d, %s", network.Type, network.ID, within)
 		}
 		return err

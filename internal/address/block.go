@@ -122,6 +122,9 @@ func settleSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
 // parent, clear of its siblings; and takes it from the parent's free space.
 func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	h, r := &x.Head, &x.Range
+	if r.Relative != (space.Relative{}) {
+		return problem.Invalid("range", "an offset is for DHCP ranges and IP groups")
+	}
 	switch {
 	case x.reshaped:
 		return nil

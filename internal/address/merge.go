@@ -147,7 +147,7 @@ func (r *reshaping) absorb(row *store.Resource, into int64) error {
 			return err
 		}
 	}
-	for _, collection := range []string{"blocks", "networks", "addresses"} {
+	for _, collection := range spanned {
 		some := slices.DeleteFunc(slices.Clone(plain), func(child *store.Resource) bool { return child.Collection != collection })
 		if err := r.reparent(some, into); err != nil {
 			return err
@@ -301,6 +301,18 @@ func (r *reshaping) shift(row *store.Resource, from, to netip.Addr, parent int64
 			h.Parent = parent
 		}
 		switch x := o.(type) {
+		case *IPv4DHCPRange:
+			x.shift(from, to)
+			for i, text := range x.ExclusionRanges {
+				if r, err := space.Parse(text); err == nil { // as Check wrote it
+					r, _ = r.Shift(from, to)
+					x.ExclusionRanges[i] = r.Dashed()
+				}
+			}
+		case *IPv6DHCPRange:
+			x.shift(from, to)
+		case *IPv4Group:
+			x.shift(from, to)
 		case *IPv4Network:
 			if x.Gateway.IsValid() {
 				x.Gateway = place(x.Gateway)

@@ -142,9 +142,12 @@ func spanText(r *store.Resource) string {
 	return spanOf(r)
 }
 
+// spanned are the collections whose resources lie in a part of what is above them.
+var spanned = []string{"blocks", "networks", "addresses", "ranges", "ipGroups"}
+
 // content gives what lies right below a block or network and takes space there.
 func content(tx *store.Tx, parent *store.Resource) (all []*store.Resource, err error) {
-	for _, collection := range []string{"blocks", "networks", "addresses"} {
+	for _, collection := range spanned {
 		found, err := tx.Below(parent.ID, collection, parent.Low, parent.High)
 		if err != nil {
 			return nil, err

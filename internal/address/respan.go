@@ -117,8 +117,18 @@ func takeAgain(tx *store.Tx, m resource.Respan) error {
 		return nil
 	}
 	ok, err := holds(tx, m.After.Parent)
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if !ok { // the configuration, which keeps no books
+		_, err := tx.Overlapping(m.After.Parent, m.After.Collection, m.After.Low, m.After.High, m.After.ID)
+		switch {
+		case err == nil:
+			return store.ErrTaken
+		case !errors.Is(err, store.ErrNotFound):
+			return err
+		}
+		return nil
 	}
 	return tx.FreeTake(m.After.Parent, store.KeyAddr(m.After.Low), store.KeyAddr(m.After.High))
 }

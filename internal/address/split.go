@@ -134,7 +134,7 @@ func splitInto(c *resource.Change, row *store.Resource, parts []space.Range, rec
 		if err != nil {
 			return err
 		}
-		for collection := range slices.Values([]string{"blocks", "networks", "addresses"}) {
+		for _, collection := range spanned {
 			var some []*store.Resource
 			for _, child := range into[i] {
 				if child.Collection == collection {

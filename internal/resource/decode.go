@@ -221,6 +221,10 @@ func (f *Field) parseText(text string) (any, error) {
 				return Range{Bits: bits, SizeOnly: true}, err
 			}
 		}
+		if strings.Contains(text, ",") {
+			relative, err := space.ParseRelative(text)
+			return Range{Relative: relative}, err
+		}
 		r, err := space.Parse(text)
 		return Range{Range: r}, err
 	case Time:

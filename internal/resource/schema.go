@@ -69,6 +69,18 @@ type Range struct {
 	space.Range
 	Bits     int
 	SizeOnly bool
+	// Relative is a range by its place in a network, which the type's rules find; zero elsewhere.
+	Relative space.Relative
+	// Dashed says that it is written low-high, also where it is a prefix.
+	Dashed bool
+}
+
+// String is the range as it is written.
+func (r Range) String() string {
+	if r.Dashed {
+		return r.Range.Dashed()
+	}
+	return r.Range.String()
 }
 
 // Kind is how a field is written in JSON, kept and compared.

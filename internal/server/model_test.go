@@ -37,6 +37,7 @@ type world struct {
 	rt                                          *rapid.T
 	configuration, view                         string
 	blocks, networks, addresses, zones, records []string
+	ranges                                      []string
 }
 
 func (w *world) pick(list []string) string {
@@ -93,7 +94,7 @@ func (w *world) number(most int) int { return rapid.IntRange(0, most).Draw(w.rt,
 
 func (w *world) step() {
 	name := fmt.Sprintf("n%d", w.number(6))
-	switch rapid.IntRange(0, 27).Draw(w.rt, "step") {
+	switch rapid.IntRange(0, 29).Draw(w.rt, "step") {
 	case 0:
 		w.add(&w.blocks, "configurations/"+w.configuration+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"10.%d.0.0/%d"}`, w.number(3), 14+w.number(4)))
 	case 1:
@@ -147,6 +148,10 @@ func (w *world) step() {
 		w.do("POST", "zones/"+w.pick(w.zones)+"/moves", `{"type":"DNSMove","absoluteName":"`+rapid.SampledFrom([]string{"a", "b.a", "e.d", "f.c.b.a"}).Draw(w.rt, "name")+`"}`)
 	case 26, 27:
 		w.undo()
+	case 28:
+		w.add(&w.ranges, "networks/"+w.pick(w.networks)+"/ranges", fmt.Sprintf(`{"type":"IPv4DHCPRange","range":"%d,%d"}`, 1+w.number(20), 1+w.number(20)))
+	case 29:
+		w.add(&w.ranges, "networks/"+w.pick(w.networks)+"/ipGroups", fmt.Sprintf(`{"type":"IPv4Group","name":"%s","range":"%d,%d%%"}`, name, 1+w.number(20), 1+w.number(50)))
 	default:
 		kind := rapid.SampledFrom([]string{"blocks", "networks", "addresses", "zones", "resourceRecords"}).Draw(w.rt, "kind")
 		list := map[string][]string{"blocks": w.blocks, "networks": w.networks, "addresses": w.addresses, "zones": w.zones, "resourceRecords": w.records}[kind]

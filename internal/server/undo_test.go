@@ -119,6 +119,12 @@ func TestUndoRefusals(t *testing.T) {
 	if r := m.undo(deleted); r.StatusCode != 409 {
 		t.Errorf("the address that is in use again: %d %s", r.StatusCode, r.body)
 	}
+	// At the top, too.
+	top := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.20.0.0/16"}`)
+	m.want(204, "DELETE", "/api/v2/blocks/"+top, "")
+	deleted = m.last()
+	m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
+	refused(deleted, "has been taken since")
 	// The name has been taken, and what it lay below is gone.
 	z := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"gone"}`)
 	m.want(204, "DELETE", "/api/v2/zones/"+z, "")

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"strings"
+	"testing"
+)
+
+// DHCP ranges and IP groups lie over a network's hosts, in every form they are written; the next
+// available address lies outside of the ranges; what is done to the network takes them along.
+func TestRanges(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, block, network := m.basics()
+	ranges, groups := "/api/v2/networks/"+network+"/ranges", "/api/v2/networks/"+network+"/ipGroups"
+	first := m.want(201, "POST", ranges, `{"type":"IPv4DHCPRange","range":"2,29","name":"low","exclusionRanges":["10.0.0.10","10.0.0.12-10.0.0.15"]}`)
+	if first.text("range") != "10.0.0.2-10.0.0.30" || first.text("exclusionRanges.0") != "10.0.0.10-10.0.0.10" {
+		t.Errorf("the range is %s", first.body)
+	}
+	for body, want := range map[string]string{
+		`{"type":"IPv4DHCPRange","range":"10.0.0.64/26"}`:          "10.0.0.64-10.0.0.127",
+		`{"type":"IPv4DHCPRange","range":"128,25%"}`:               "10.0.0.128-10.0.0.190",
+		`{"type":"IPv4DHCPRange","range":"10.0.0.191-10.0.0.200"}`: "10.0.0.191-10.0.0.200",
+	} {
+		if r := m.want(201, "POST", ranges, body); r.text("range") != want {
+			t.Errorf("%s is %s", body, r.body)
+		}
+	}
+	m.refused(409, "RangeOverlap", "10.0.0.2-10.0.0.30", "POST", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.30-10.0.0.31"}`)
+	m.refused(409, "RangeOutsideParent", "hosts", "POST", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.250-10.0.0.255"}`)
+	m.refused(400, "InvalidField", "offset", "POST", ranges, `{"type":"IPv4DHCPRange","range":"300,1"}`)
+	m.refused(400, "InvalidField", "IPv6", "POST", ranges, `{"type":"IPv4DHCPRange","range":"/28"}`)
+	m.refused(400, "InvalidField", "exclusionRanges", "POST", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.60"]}`)
+	m.refused(400, "InvalidField", "in order", "POST", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.45","10.0.0.44"]}`)
+	m.refused(400, "InvalidField", "cannot lie in", "POST", ranges, `{"type":"IPv6DHCPRange","range":"/80"}`)
+	m.refused(400, "InvalidField", "DHCP ranges", "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"2,5"}`)
+	// The first that is outside: .1 is the gateway, .2 to .30 are a range.
+	if a := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`); a.text("address") != "10.0.0.31" {
+		t.Errorf("the next address is %s", a.text("address"))
+	}
+	group := m.id(groups, `{"type":"IPv4Group","name":"printers","range":"10.0.0.20-10.0.0.40"}`)
+	m.refused(409, "ResourceAlreadyExists", "printers", "POST", groups, `{"type":"IPv4Group","name":"printers","range":"10.0.0.50-10.0.0.51"}`)
+	m.refused(409, "RangeOverlap", "IPv4Group "+group, "POST", groups, `{"type":"IPv4Group","name":"others","range":"10.0.0.40-10.0.0.51"}`)
+	m.verify()
+
+	// Merged, resized, and in the way of what would cut them.
+	second := m.want(200, "GET", ranges+"?filter=range:'10.0.0.128-10.0.0.190'", "").text("data.0.id")
+	third := m.want(200, "GET", ranges+"?filter=range:'10.0.0.191-10.0.0.200'", "").text("data.0.id")
+	m.refused(409, "RangesNotAdjacent", "between", "POST", "/api/v2/networks/"+network+"/merges", `{"type":"IPv4DHCPRangeMerge","ranges":[{"id":`+third+`}],"destination":{"id":`+first.text("id")+`}}`)
+	m.want(201, "POST", "/api/v2/networks/"+network+"/merges", `{"type":"IPv4DHCPRangeMerge","ranges":[{"id":`+third+`}],"destination":{"id":`+second+`}}`)
+	if got := m.want(200, "GET", "/api/v2/ranges/"+second, "").text("range"); got != "10.0.0.128-10.0.0.200" {
+		t.Errorf("merged it is %s", got)
+	}
+	m.want(200, "PATCH", "/api/v2/ranges/"+second, `{"range":"10.0.0.140-10.0.0.150"}`, mergePatch)
+	m.refused(409, "RangeInUse", "IPv4DHCPRange", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.0/27"}`, mergePatch)
+	m.refused(409, "RangeInUse", "IPv4DHCPRange", "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":16}`)
+	before := m.tree(configuration)
+	m.want(201, "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"10.9.9.0"}`)
+	if r := m.want(200, "GET", "/api/v2/ranges/"+first.text("id"), ""); r.text("range") != "10.9.9.2-10.9.9.30" || r.text("exclusionRanges.1") != "10.9.9.12-10.9.9.15" {
+		t.Errorf("moved it is %s", r.body)
+	}
+	m.undoable(configuration, before)
+	// .127 would be a broadcast address.
+	m.refused(409, "RangeInUse", "10.9.9.64", "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
+	wideRange := m.want(200, "GET", ranges+"?filter=range:'10.9.9.64-10.9.9.127'", "").text("data.0.id")
+	m.want(200, "PATCH", "/api/v2/ranges/"+wideRange, `{"range":"10.9.9.64-10.9.9.126"}`, mergePatch)
+	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
+	upper := m.want(200, "GET", "/api/v2/networks?filter=range:'10.9.9.128/25'", "").text("data.0.id")
+	if r := m.want(200, "GET", "/api/v2/networks/"+upper+"/ranges", ""); r.text("data.0.range") != "10.9.9.140-10.9.9.150" {
+		t.Errorf("the upper half has %s", r.body)
+	}
+	m.verify()
+
+	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	wide := m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
+	for _, want := range []string{"2001:db8:0:0:1::-2001:db8::1:ffff:ffff:ffff", "2001:db8:0:0:2::-2001:db8::2:ffff:ffff:ffff"} {
+		r := m.want(201, "POST", "/api/v2/networks/"+wide+"/ranges", `{"type":"IPv6DHCPRange","range":"/80"}`)
+		if got := r.text("range"); !strings.HasSuffix(got, want[strings.Index(want, "-"):]) {
+			t.Errorf("the next /80 is %s, want %s", got, want)
+		}
+	}
+	m.verify()
+}
