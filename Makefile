@@ -43,6 +43,9 @@ fuzz:
 	go test ./internal/space -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
 	go test ./internal/naming -run '^$$' -fuzz '^FuzzCheck$$' -fuzztime $(FUZZTIME)
 	go test ./internal/naming -run '^$$' -fuzz '^FuzzReverse$$' -fuzztime $(FUZZTIME)
+	go test ./internal/naming -run '^$$' -fuzz '^FuzzReadZone$$' -fuzztime $(FUZZTIME)
+	go test ./internal/space -run '^$$' -fuzz '^FuzzWithout$$' -fuzztime $(FUZZTIME)
+	go test ./internal/resource -run '^$$' -fuzz '^FuzzScanObject$$' -fuzztime $(FUZZTIME)
 	go test ./internal/fleet -run '^$$' -fuzz '^FuzzParseRequest$$' -fuzztime $(FUZZTIME)
 	go test ./internal/checkin -run '^$$' -fuzz '^FuzzParseKey$$' -fuzztime $(FUZZTIME)
 

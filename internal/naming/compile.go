@@ -1,6 +1,8 @@
 package naming
 
 import (
+	"cmp"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
@@ -28,27 +30,25 @@ type Zone struct {
 // alias beside other data (RFC 2181 section 10.1), and a zone without exactly one SOA at its apex.
 func Compile(zone string, records []dns.RR) (*Zone, error) {
 	apex := dns.CanonicalName(zone)
-	type entry struct {
-		key string
-		rr  dns.RR
-	}
 	entries := make([]entry, len(records))
 	top := canonicalKey(apex)
 	for i, rr := range records {
 		h := rr.Header()
-		h.Name = dns.CanonicalName(h.Name)
-		key := canonicalKey(h.Name)
-		if key != top && top != "" && !strings.HasPrefix(key, top+"\x00") {
+		if !canonical(h.Name) {
+			h.Name = dns.CanonicalName(h.Name)
+		}
+		key, ok := strings.CutPrefix(canonicalKey(h.Name), top)
+		if !ok || key != "" && top != "" && key[0] != 0 {
 			return nil, fmt.Errorf("%s does not lie in the zone %s", h.Name, apex)
 		}
-		entries[i] = entry{key, rr}
-	}
-	slices.SortStableFunc(entries, func(a, b entry) int {
-		if c := strings.Compare(a.key, b.key); c != 0 {
-			return c
+		entries[i] = entry{key: key, rr: rr, order: order(rr), place: i}
+		if key != "" {
+			var front [8]byte
+			copy(front[:], key[min(1, len(top)):])
+			entries[i].front = binary.BigEndian.Uint64(front[:])
 		}
-		return int(order(a.rr)) - int(order(b.rr))
-	})
+	}
+	slices.SortFunc(entries, entry.compare)
 	z := &Zone{Name: apex}
 	for from := 0; from < len(entries); {
 		to := from + 1
@@ -70,6 +70,38 @@ func Compile(zone string, records []dns.RR) (*Zone, error) {
 		from = to
 	}
 	return z, z.check()
+}
+
+// entry is a record with what it is sorted by: the first bytes of its name decide most comparisons.
+type entry struct {
+	front uint64
+	key   string // its name below the zone's, as text that compares in canonical order
+	order uint16
+	place int // in the order given, which records of one name and type keep
+	rr    dns.RR
+}
+
+func (e entry) compare(o entry) int {
+	if e.front != o.front {
+		return cmp.Compare(e.front, o.front)
+	}
+	if c := strings.Compare(e.key, o.key); c != 0 {
+		return c
+	}
+	if e.order != o.order {
+		return cmp.Compare(e.order, o.order)
+	}
+	return cmp.Compare(e.place, o.place)
+}
+
+// canonical reports whether a name is absolute and in lower case.
+func canonical(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; c >= 'A' && c <= 'Z' || c >= 0x80 || c == '\\' {
+			return false
+		}
+	}
+	return strings.HasSuffix(name, ".")
 }
 
 // order puts the SOA before all other types.

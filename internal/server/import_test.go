@@ -73,6 +73,13 @@ func TestImportAddresses(t *testing.T) {
 			t.Errorf("%s: %.300s, want %s", path, r.body, want)
 		}
 	}
+	// An import is undone like any other transaction, and done again.
+	for range 2 {
+		if r := m.undo(m.last()); r.StatusCode != 201 {
+			t.Fatalf("undoing the import: %d %s", r.StatusCode, r.body)
+		}
+		m.verify()
+	}
 	// The next one is the next free one.
 	if r := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`); r.text("address") != "10.0.0.2" {
 		t.Errorf("the next address is %s", r.text("address"))
