@@ -1,9 +1,11 @@
 package address
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"portolan/internal/problem"
@@ -201,11 +203,17 @@ func placeBySize(c *resource.Change, h *resource.Head, r *resource.Range, parent
 	default:
 		return problem.New(http.StatusBadRequest, "InvalidHeader", "x-bcn-traversal-method: %q is neither NO_TRAVERSAL nor DEPTH_FIRST", method)
 	}
-	if strings.EqualFold(c.Header.Get("x-bcn-reuse-existing"), "true") {
-		return problem.New(http.StatusNotImplemented, "NotImplemented", "x-bcn-reuse-existing is not built in this release; see docs/status.md")
-	}
 	if parent.Collection != "blocks" {
 		return problem.Invalid("range", "a size alone needs a block to find the space in")
+	}
+	if deep && strings.EqualFold(c.Header.Get("x-bcn-reuse-existing"), "true") {
+		there, err := firstEmpty(c.Tx, parent, c.Type.Collection.Name, r.Bits)
+		if err != nil {
+			return err
+		}
+		if there != 0 {
+			return resource.Reused{ID: there}
+		}
 	}
 	holder, found, err := firstFree(c, parent, r.Bits, deep)
 	if errors.Is(err, space.ErrNoFit) {
@@ -217,6 +225,35 @@ func placeBySize(c *resource.Change, h *resource.Head, r *resource.Range, parent
 	h.Parent = holder.ID
 	*r = resource.Range{Range: found}
 	return takeFromParent(c, holder, found)
+}
+
+// firstEmpty finds the first block or network of a size, in a block and the blocks below it, in which
+// there is nothing but a gateway; 0 where there is none.
+func firstEmpty(tx *store.Tx, block *store.Resource, collection string, bits int) (int64, error) {
+	below, err := content(tx, block)
+	if err != nil {
+		return 0, err
+	}
+	slices.SortStableFunc(below, func(a, b *store.Resource) int { return bytes.Compare(a.Low, b.Low) })
+	for _, child := range below {
+		if p, ok := rangeOf(child).Prefix(); ok && p.Bits() == bits && child.Collection == collection {
+			used := false
+			if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE parent = ? AND collection IN ('blocks', 'networks', 'addresses', 'ranges', 'ipGroups')"+
+				" AND (collection <> 'addresses' OR json_extract(body, '$.state') <> 'GATEWAY'))", child.ID).Scan(&used); err != nil {
+				return 0, err
+			}
+			if !used {
+				return child.ID, nil
+			}
+		}
+		if child.Collection != "blocks" {
+			continue
+		}
+		if found, err := firstEmpty(tx, child, collection, bits); found != 0 || err != nil {
+			return found, err
+		}
+	}
+	return 0, nil
 }
 
 // firstFree finds free space of a size in a block and, deep, in the blocks below it.

@@ -108,17 +108,8 @@ func readNetwork(at int, field func(string) string) (line NetworkLine, err error
 // ImportNetworks makes the networks in the smallest blocks of the configuration that hold them: all of
 // them, in one transaction, or none. Networks that are there already stay as they are, and are told of.
 func ImportNetworks(ctx context.Context, a *resource.API, configuration string, lines []NetworkLine) (made int, notes []string, err error) {
-	var within int64
-	if err := a.Store.View(ctx, func(tx *store.Tx) error {
-		found, err := tx.ByName("configurations", 0, configuration)
-		if err == nil && len(found) == 0 {
-			return problem.NotFound("there is no configuration %q", configuration)
-		}
-		if err == nil {
-			within = found[0].ID
-		}
-		return err
-	}); err != nil {
+	within, err := configurationID(ctx, a, configuration)
+	if err != nil {
 		return 0, nil, err
 	}
 	err = a.Store.UpdateIn(ctx, store.Within(within, false), store.Author{Comment: "import"}, func(tx *store.Tx) error {

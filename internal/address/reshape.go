@@ -117,6 +117,9 @@ func (r *reshaping) finish() error {
 	if blocked != nil {
 		return problem.Conflict("RangeOverlap", "range: the space of %s %d, %s, is not free in what it would lie in", blocked.Type, blocked.ID, spanOf(blocked))
 	}
+	if errors.Is(err, store.ErrTaken) {
+		return problem.Conflict("RangeOverlap", "range: the space is not free")
+	}
 	return err
 }
 

@@ -3,6 +3,8 @@ package address
 import (
 	"bytes"
 	"errors"
+	"maps"
+	"slices"
 
 	"portolan/internal/resource"
 	"portolan/internal/space"
@@ -28,27 +30,54 @@ func usable(r *store.Resource) space.Range {
 // first all that is given back, then all that is taken, because one's space may be another's before.
 // It gives the first resource whose space is not free.
 func respan(tx *store.Tx, moves []resource.Respan) (blocked *store.Resource, err error) {
-	was := map[int64]*store.Resource{}
+	b := &books{tx: tx, was: map[int64]*store.Resource{}, parents: map[int64]*store.Resource{}}
+	moves = slices.DeleteFunc(slices.Clone(moves), func(m resource.Respan) bool { return !moved(m) })
 	for _, m := range moves {
 		if m.Before != nil {
-			was[m.Before.ID] = m.Before
+			b.was[m.Before.ID] = m.Before
 		}
 	}
-	for _, m := range moves {
-		if err := giveBack(tx, m, was); err != nil {
-			return nil, err
-		}
+	if err := b.giveBack(moves); err != nil {
+		return nil, err
 	}
-	for _, m := range moves {
-		err := takeAgain(tx, m)
-		if errors.Is(err, store.ErrTaken) {
-			return m.After, err
-		}
-		if err != nil {
-			return nil, err
-		}
+	return b.takeAgain(moves)
+}
+
+// books are the books of free space while they are kept anew.
+type books struct {
+	tx *store.Tx
+	// was are the resources that move, as they were; parents are others, and those, as they are; nil
+	// where they are not there, or keep no books.
+	was, parents map[int64]*store.Resource
+}
+
+// parent gives a resource that keeps books; nil for others.
+func (b *books) parent(id int64) (*store.Resource, error) {
+	if known, ok := b.parents[id]; ok {
+		return known, nil
 	}
-	return nil, nil
+	row, err := b.tx.Get(id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if row != nil && row.Collection != "blocks" && row.Collection != "networks" {
+		row = nil
+	}
+	b.parents[id] = row
+	return row, nil
+}
+
+// joined puts ranges that touch together, in order.
+func joined(ranges []space.Range) (all []space.Range) {
+	slices.SortFunc(ranges, func(a, b space.Range) int { return a.Low.Compare(b.Low) })
+	for _, r := range ranges {
+		if n := len(all); n > 0 && all[n-1].High.Next() == r.Low {
+			all[n-1].High = r.High
+			continue
+		}
+		all = append(all, r)
+	}
+	return all
 }
 
 // moved reports whether a resource takes up other space, or space of another one.
@@ -57,78 +86,96 @@ func moved(m resource.Respan) bool {
 		!bytes.Equal(m.Before.Low, m.After.Low) || !bytes.Equal(m.Before.High, m.After.High)
 }
 
-// holds reports whether a resource is there and keeps books of free space.
-func holds(tx *store.Tx, id int64) (bool, error) {
-	h, err := tx.Head(id)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	return h.Collection == "blocks" || h.Collection == "networks", err
-}
-
 // spaced reports whether a resource takes space away from its parent.
 func spaced(r *store.Resource) bool {
 	return r != nil && r.Low != nil && (r.Collection == "blocks" || r.Collection == "networks" || r.Collection == "addresses")
 }
 
-// giveBack gives a resource what it has to give from now on, and its parent the space that it took.
-// was are the rows of parents as they were, where they are among those that moved.
-func giveBack(tx *store.Tx, m resource.Respan, was map[int64]*store.Resource) error {
-	if !moved(m) {
-		return nil
-	}
-	for _, part := range usable(m.After).Without(usable(m.Before)) {
-		if err := tx.FreeAdd(m.After.ID, part.Low, part.High); err != nil {
+// giveBack gives resources what they have to give from now on, and their parents the space that they
+// took.
+func (b *books) giveBack(moves []resource.Respan) error {
+	gives := map[int64][]space.Range{}
+	for _, m := range moves {
+		if m.After != nil {
+			gives[m.After.ID] = append(gives[m.After.ID], usable(m.After).Without(usable(m.Before))...)
+		}
+		if !spaced(m.Before) {
+			continue
+		}
+		parent, err := b.parent(m.Before.Parent)
+		if err != nil {
 			return err
 		}
-	}
-	if !spaced(m.Before) {
-		return nil
-	}
-	ok, err := holds(tx, m.Before.Parent)
-	if err != nil || !ok {
-		return err
-	}
-	parent, ok := was[m.Before.Parent]
-	if !ok {
-		if parent, err = tx.Get(m.Before.Parent); err != nil {
-			return err
+		if parent == nil {
+			continue
+		}
+		if was, ok := b.was[parent.ID]; ok {
+			parent = was
+		}
+		if part, ok := usable(parent).Intersect(rangeOf(m.Before)); ok {
+			gives[parent.ID] = append(gives[parent.ID], part)
 		}
 	}
-	part, ok := usable(parent).Intersect(space.Range{Low: store.KeyAddr(m.Before.Low), High: store.KeyAddr(m.Before.High)})
-	if !ok {
-		return nil
-	}
-	return tx.FreeAdd(m.Before.Parent, part.Low, part.High)
-}
-
-func takeAgain(tx *store.Tx, m resource.Respan) error {
-	if !moved(m) {
-		return nil
-	}
-	if m.After != nil && m.Before != nil {
-		for _, part := range usable(m.Before).Without(usable(m.After)) {
-			if err := tx.FreeTake(m.After.ID, part.Low, part.High); err != nil {
+	for _, id := range slices.Sorted(maps.Keys(gives)) {
+		for _, part := range joined(gives[id]) {
+			if err := b.tx.FreeAdd(id, part.Low, part.High); err != nil {
 				return err
 			}
 		}
 	}
-	if !spaced(m.After) {
-		return nil
-	}
-	ok, err := holds(tx, m.After.Parent)
-	if err != nil {
-		return err
-	}
-	if !ok { // the configuration, which keeps no books
-		_, err := tx.Overlapping(m.After.Parent, m.After.Collection, m.After.Low, m.After.High, m.After.ID)
-		switch {
-		case err == nil:
-			return store.ErrTaken
-		case !errors.Is(err, store.ErrNotFound):
-			return err
+	return nil
+}
+
+// takeAgain takes what resources no longer give, and what they take from their parents.
+func (b *books) takeAgain(moves []resource.Respan) (blocked *store.Resource, err error) {
+	takes := map[int64][]space.Range{}
+	for _, m := range moves {
+		if m.After != nil && m.Before != nil {
+			takes[m.After.ID] = append(takes[m.After.ID], usable(m.Before).Without(usable(m.After))...)
 		}
-		return nil
+		if !spaced(m.After) {
+			continue
+		}
+		parent, err := b.parent(m.After.Parent)
+		if err != nil {
+			return nil, err
+		}
+		if parent != nil {
+			takes[parent.ID] = append(takes[parent.ID], rangeOf(m.After))
+			continue
+		}
+		// The configuration keeps no books.
+		_, err = b.tx.Overlapping(m.After.Parent, m.After.Collection, m.After.Low, m.After.High, m.After.ID)
+		if err == nil {
+			return m.After, store.ErrTaken
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
 	}
-	return tx.FreeTake(m.After.Parent, store.KeyAddr(m.After.Low), store.KeyAddr(m.After.High))
+	for _, id := range slices.Sorted(maps.Keys(takes)) {
+		for _, part := range joined(takes[id]) {
+			err := b.tx.FreeTake(id, part.Low, part.High)
+			if errors.Is(err, store.ErrTaken) {
+				return blockedIn(moves, id, part), err
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// blockedIn gives one of the resources that want a part of a parent that is not all free.
+func blockedIn(moves []resource.Respan, parent int64, part space.Range) *store.Resource {
+	for _, m := range moves {
+		if m.After == nil || m.After.Low == nil {
+			continue
+		}
+		if m.After.ID == parent || m.After.Parent == parent && part.Contains(rangeOf(m.After)) {
+			return m.After
+		}
+	}
+	return nil
 }

@@ -41,6 +41,12 @@ type Change struct {
 	Extra map[string]string
 }
 
+// Reused is what Check gives for a resource that is not made, because one that is there does.
+type Reused struct{ ID int64 }
+
+// Error is never shown.
+func (r Reused) Error() string { return fmt.Sprintf("resource %d does", r.ID) }
+
 // Creates reports whether the resource is created.
 func (c *Change) Creates() bool { return c.Old == nil }
 
@@ -150,7 +156,11 @@ func (c *Change) create() (*store.Resource, error) {
 	}
 	first := c.Tx.Describe("ADD_"+c.Type.Operation, "")
 	if checker, ok := c.New.(Checker); ok {
-		if err := checker.Check(c); err != nil {
+		err := checker.Check(c)
+		if there := (Reused{}); errors.As(err, &there) {
+			return c.Tx.Get(there.ID)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

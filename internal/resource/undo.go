@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,11 +45,18 @@ func (c *Change) Undo(transaction int64, force bool) error {
 	if err != nil {
 		return err
 	}
-	found, err := c.rows(changes)
+	var ids []int64
+	for _, change := range changes {
+		ids = append(ids, change.Resource)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	found, err := c.Tx.Load(ids)
 	if err != nil {
 		return err
 	}
-	var unmade []*store.Resource
+	now := maps.Clone(found)
+	unmade := map[int64]*store.Resource{}
 	for i := len(changes) - 1; i >= 0; i-- {
 		u := undone{resource: changes[i].Resource}
 		if u.before, err = readImage(changes[i].Before); err != nil {
@@ -57,35 +65,24 @@ func (c *Change) Undo(transaction int64, force bool) error {
 		if u.after, err = readImage(changes[i].After); err != nil {
 			return err
 		}
-		if err := c.takeBack(u, transaction, own, force); err != nil {
+		if now[u.resource], err = c.takeBack(u, now[u.resource], transaction, own, force); err != nil {
 			return err
 		}
 		if u.before == nil {
-			unmade = append(unmade, u.after)
+			unmade[u.resource] = u.after
 		}
 	}
-	for _, row := range unmade {
-		if err := c.checkUnmade(row); err != nil {
-			return err
-		}
-	}
-	if err := c.respan(found, changes); err != nil {
+	if err := c.checkUnmade(unmade); err != nil {
 		return err
 	}
-	return c.checkRestored(changes)
-}
-
-// rows reads the resources that changes are about, as they are now.
-func (c *Change) rows(changes []store.EntryChange) (map[int64]*store.Resource, error) {
-	rows := map[int64]*store.Resource{}
-	for _, change := range changes {
-		row, err := c.Tx.Get(change.Resource)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return nil, err
-		}
-		rows[change.Resource] = row
+	after, err := c.Tx.Load(ids)
+	if err != nil {
+		return err
 	}
-	return rows, nil
+	if err := c.respan(ids, found, after); err != nil {
+		return err
+	}
+	return c.checkRestored(changes, after)
 }
 
 func readImage(text json.RawMessage) (*store.Resource, error) {
@@ -104,87 +101,67 @@ func cannotUndo(format string, args ...any) error {
 	return problem.Conflict("UndoConflict", "the transaction cannot be undone: "+format, args...)
 }
 
-func (c *Change) takeBack(u undone, transaction, own int64, force bool) error {
+// takeBack takes one change back, of a resource as it is now, and gives it as it is then.
+func (c *Change) takeBack(u undone, now *store.Resource, transaction, own int64, force bool) (*store.Resource, error) {
 	shown := u.after
 	if shown == nil {
 		shown = u.before
 	}
 	t := c.API.types[shown.Type]
 	if t == nil || !t.Collection.Undoable() {
-		return cannotUndo("a change of a %s cannot be taken back", shown.Type)
+		return nil, cannotUndo("a change of a %s cannot be taken back", shown.Type)
 	}
-	now, err := c.Tx.Get(u.resource)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	if now != nil {
-		if err := c.Tx.LoadLinks(now); err != nil {
-			return err
-		}
-		if !force && now.Version != transaction && now.Version != own {
-			return cannotUndo("%s %d was changed by transaction %d since", now.Type, now.ID, now.Version)
-		}
+	if now != nil && !force && now.Version != transaction && now.Version != own {
+		return nil, cannotUndo("%s %d was changed by transaction %d since", now.Type, now.ID, now.Version)
 	}
 	switch {
 	case u.after != nil && now == nil:
-		return cannotUndo("%s %d was deleted since", u.after.Type, u.resource)
+		return nil, cannotUndo("%s %d was deleted since", u.after.Type, u.resource)
 	case u.before == nil:
-		return c.Tx.Remove(now)
+		return nil, c.Tx.RemoveLoaded(now)
 	case u.after == nil && now != nil:
-		return cannotUndo("%s %d is there again", now.Type, now.ID)
+		return nil, cannotUndo("%s %d is there again", now.Type, now.ID)
 	case u.after == nil:
 		return c.remake(u.before)
 	}
 	back := *u.before
-	return c.Tx.Replace(now, &back)
+	return &back, c.Tx.Replace(now, &back)
 }
 
-// checkUnmade checks that nothing needs a resource that is not there any more.
-func (c *Change) checkUnmade(now *store.Resource) error {
-	children, err := c.Tx.Children(now.ID)
-	if err != nil {
+// checkUnmade checks that nothing needs resources that are not there any more.
+func (c *Change) checkUnmade(unmade map[int64]*store.Resource) error {
+	needs, needed, below, err := c.Tx.Needing(slices.Sorted(maps.Keys(unmade)))
+	if err != nil || needs == 0 {
 		return err
 	}
-	if len(children) > 0 {
-		return cannotUndo("resource %d lies below %s %d since", children[0], now.Type, now.ID)
+	how := "refers to"
+	if below {
+		how = "lies below"
 	}
-	var source int64
-	if err := c.Tx.Each(func(scan func(...any) error) error { return scan(&source) },
-		"SELECT source FROM reference WHERE target = ? ORDER BY source DESC LIMIT 1", now.ID); err != nil {
-		return err
-	}
-	if source != 0 {
-		return cannotUndo("resource %d refers to %s %d since", source, now.Type, now.ID)
-	}
-	return nil
+	return cannotUndo("resource %d %s %s %d since", needs, how, unmade[needed].Type, needed)
 }
 
 // remake takes back that a resource was deleted. It has its number again.
-func (c *Change) remake(before *store.Resource) error {
-	if before.Parent > RootID {
-		if _, err := c.Tx.Head(before.Parent); errors.Is(err, store.ErrNotFound) {
-			return cannotUndo("resource %d, which %s %d lay below, is not there any more", before.Parent, before.Type, before.ID)
-		} else if err != nil {
-			return err
-		}
-	}
+func (c *Change) remake(before *store.Resource) (*store.Resource, error) {
 	back := *before
-	return c.Tx.Insert(&back)
+	return &back, c.Tx.Insert(&back)
 }
 
-// respan keeps the books of free space: found are the resources as they were before.
-func (c *Change) respan(found map[int64]*store.Resource, changes []store.EntryChange) error {
-	after, err := c.rows(changes)
-	if err != nil || c.API.Respan == nil {
-		return err
+// respan keeps the books of free space of resources as they were before and are after.
+func (c *Change) respan(ids []int64, found, after map[int64]*store.Resource) error {
+	if c.API.Respan == nil {
+		return nil
 	}
 	var moves []Respan
-	for _, id := range slices.Sorted(maps.Keys(after)) {
+	for _, id := range ids {
 		moves = append(moves, Respan{found[id], after[id]})
 	}
 	blocked, err := c.API.Respan(c.Tx, moves)
 	if blocked != nil {
 		return cannotUndo("the space of %s %d has been taken since", blocked.Type, blocked.ID)
+	}
+	if errors.Is(err, store.ErrTaken) {
+		return cannotUndo("space has been taken since")
 	}
 	return err
 }
@@ -194,30 +171,34 @@ func (c *Change) respan(found map[int64]*store.Resource, changes []store.EntryCh
 type Respan struct{ Before, After *store.Resource }
 
 // checkRestored checks what is there again: that what it refers to is there, and that it fits.
-func (c *Change) checkRestored(changes []store.EntryChange) error {
-	seen := map[int64]bool{}
+func (c *Change) checkRestored(changes []store.EntryChange, after map[int64]*store.Resource) error {
+	seen, known := map[int64]bool{}, map[int64]bool{0: true, RootID: true}
+	there := func(id int64) (bool, error) {
+		if known[id] || after[id] != nil {
+			return true, nil
+		}
+		_, err := c.Tx.Head(id)
+		if errors.Is(err, store.ErrNotFound) {
+			return false, nil
+		}
+		known[id] = err == nil
+		return true, err
+	}
 	for _, change := range changes {
 		if seen[change.Resource] || change.Before == nil {
 			continue
 		}
 		seen[change.Resource] = true
-		row, err := c.Tx.Get(change.Resource)
-		if errors.Is(err, store.ErrNotFound) {
+		row := after[change.Resource]
+		if row == nil {
 			continue
 		}
-		if err != nil {
-			return err
+		if ok, err := there(row.Parent); err != nil || !ok {
+			return cmp.Or(err, cannotUndo("resource %d, which %s %d lay below, is not there any more", row.Parent, row.Type, row.ID))
 		}
-		if err := c.Tx.LoadLinks(row); err != nil {
-			return err
-		}
-		for _, refs := range [][]store.Ref{row.Refs, row.Links} {
-			for _, ref := range refs {
-				if _, err := c.Tx.Head(ref.Target); errors.Is(err, store.ErrNotFound) {
-					return cannotUndo("resource %d, to which the %s of %s %d referred, is not there any more", ref.Target, ref.Field, row.Type, row.ID)
-				} else if err != nil {
-					return err
-				}
+		for _, ref := range slices.Concat(row.Refs, row.Links) {
+			if ok, err := there(ref.Target); err != nil || !ok {
+				return cmp.Or(err, cannotUndo("resource %d, to which the %s of %s %d referred, is not there any more", ref.Target, ref.Field, row.Type, row.ID))
 			}
 		}
 		o, err := c.API.types[row.Type].object(row)

@@ -209,3 +209,27 @@ func TestReshapingRefusals(t *testing.T) {
 	}
 	m.verify()
 }
+
+// An existing network of the size in which there is nothing but its gateway is taken, where that is
+// asked for; otherwise a new one is made.
+func TestReuseExisting(t *testing.T) {
+	m := startManager(t)
+	_, _, _, block, network := m.basics()
+	inner := m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.1.0.0/16"}`)
+	empty := m.id("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.1.7.0/24"}`)
+	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+	networks, size := "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/24"}`
+	reuse := []string{"x-bcn-traversal-method: DEPTH_FIRST", "x-bcn-reuse-existing: true"}
+	last := m.last()
+	if got := m.id(networks, size, reuse...); got != empty || m.last() != last {
+		t.Errorf("network %s is taken, want %s", got, empty)
+	}
+	m.id("/api/v2/networks/"+empty+"/ranges", `{"type":"IPv4DHCPRange","range":"10,20"}`)
+	if r := m.want(201, "POST", networks, size, reuse...); r.text("range") != "10.0.1.0/24" {
+		t.Errorf("the new network is %s", r.body)
+	}
+	if r := m.want(201, "POST", networks, size, "x-bcn-reuse-existing: true"); r.text("range") != "10.0.2.0/24" {
+		t.Errorf("without a traversal the new network is %s", r.body)
+	}
+	m.verify()
+}

@@ -204,3 +204,61 @@ func (tx *Tx) Below(parent int64, collection string, low, high []byte) ([]*Resou
 
 // NewID takes a number for a resource that is inserted later.
 func (tx *Tx) NewID() (int64, error) { return tx.ids.nextResource() }
+
+// loadAtOnce is how many resources one statement reads.
+const loadAtOnce = 500
+
+// in words a list of numbers for IN, and gives them as arguments.
+func in(ids []int64) (list string, args []any) {
+	args = make([]any, len(ids))
+	for i, id := range ids {
+		args[i] = id
+	}
+	return "(?" + strings.Repeat(",?", len(ids)-1) + ")", args
+}
+
+// Load reads resources with their links, many at a time. Those that are not there are not in the answer.
+func (tx *Tx) Load(ids []int64) (map[int64]*Resource, error) {
+	all := make(map[int64]*Resource, len(ids))
+	for part := range slices.Chunk(ids, loadAtOnce) {
+		list, args := in(part)
+		found, err := tx.many("SELECT "+columns+" FROM resource WHERE id IN "+list, args...)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			all[r.ID] = r
+		}
+		if err := tx.Each(func(scan func(...any) error) error {
+			var source int64
+			var ref Ref
+			if err := scan(&source, &ref.Field, &ref.Target); err != nil {
+				return err
+			}
+			if r := all[source]; r != nil && !slices.ContainsFunc(r.Refs, func(single Ref) bool { return single.Field == ref.Field }) {
+				r.Links = append(r.Links, ref)
+			}
+			return nil
+		}, "SELECT source, field, target FROM reference WHERE source IN "+list+" ORDER BY source, field, target", args...); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Needing gives one resource that lies below, or refers to, one of those, which it also gives; zeros
+// where none does.
+func (tx *Tx) Needing(ids []int64) (needs, needed int64, below bool, err error) {
+	for part := range slices.Chunk(ids, loadAtOnce) {
+		list, args := in(part)
+		for i, query := range []string{"SELECT id, parent FROM resource WHERE parent IN " + list + " LIMIT 1", "SELECT source, target FROM reference WHERE target IN " + list + " LIMIT 1"} {
+			if err := tx.Each(func(scan func(...any) error) error { return scan(&needs, &needed) }, query, args...); err != nil {
+				return 0, 0, false, err
+			}
+			if needs != 0 {
+				return needs, needed, i == 0, nil
+			}
+		}
+	}
+	return 0, 0, false, nil
+}

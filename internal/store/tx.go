@@ -459,11 +459,19 @@ func (tx *Tx) Remove(r *Resource) error {
 	if err := tx.mustWrite(); err != nil {
 		return err
 	}
-	tx.Touch(r.Collection)
-	delete(tx.near, r.ID)
 	if err := tx.LoadLinks(r); err != nil {
 		return err
 	}
+	return tx.RemoveLoaded(r)
+}
+
+// RemoveLoaded is Remove of a resource whose links are loaded.
+func (tx *Tx) RemoveLoaded(r *Resource) error {
+	if err := tx.mustWrite(); err != nil {
+		return err
+	}
+	tx.Touch(r.Collection)
+	delete(tx.near, r.ID)
 	for _, query := range []string{
 		"DELETE FROM resource WHERE id = ?", "DELETE FROM reference WHERE source = ?", "DELETE FROM free WHERE container = ?",
 	} {

@@ -127,17 +127,8 @@ const importStep = 20000
 // them, in one transaction, or none. progress is told how many are done.
 func ImportAddresses(ctx context.Context, a *resource.API, configuration string, lines []Line, progress func(done int64)) error {
 	slices.SortStableFunc(lines, func(x, y Line) int { return x.Address.Compare(y.Address) })
-	var id int64
-	if err := a.Store.View(ctx, func(tx *store.Tx) error {
-		found, err := tx.ByName("configurations", 0, configuration)
-		if err == nil && len(found) == 0 {
-			return problem.NotFound("there is no configuration %q", configuration)
-		}
-		if err == nil {
-			id = found[0].ID
-		}
-		return err
-	}); err != nil {
+	id, err := configurationID(ctx, a, configuration)
+	if err != nil {
 		return err
 	}
 	return a.Store.UpdateIn(ctx, store.Within(id, false), store.Author{Comment: "import"}, func(tx *store.Tx) error {
@@ -168,6 +159,21 @@ func ImportAddresses(ctx context.Context, a *resource.API, configuration string,
 		}
 		return nil
 	})
+}
+
+// configurationID finds a configuration by its name.
+func configurationID(ctx context.Context, a *resource.API, name string) (id int64, err error) {
+	err = a.Store.View(ctx, func(tx *store.Tx) error {
+		found, err := tx.ByName("configurations", 0, name)
+		if err == nil && len(found) == 0 {
+			return problem.NotFound("there is no configuration %q", name)
+		}
+		if err == nil {
+			id = found[0].ID
+		}
+		return err
+	})
+	return id, err
 }
 
 // importInto is a network with the lines that lie in it.

@@ -1,0 +1,252 @@
+package store
+
+import (
+	"database/sql"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// pgRows are the rows of an answer, their values side by side in one piece of memory.
+type pgRows struct {
+	fields []pgconn.FieldDescription
+	bytes  []byte
+	// ends are where the values end in bytes, row after row; -1 - end for NULL.
+	ends []int
+	// last says that nothing comes behind in a page.
+	last bool
+}
+
+func (a *pgRows) count() int {
+	if len(a.fields) == 0 {
+		return 0
+	}
+	return len(a.ends) / len(a.fields)
+}
+
+// read reads an answer to its end.
+func (a *pgRows) read(rows pgx.Rows) error {
+	a.reset(rows)
+	for rows.Next() {
+		a.add(rows.RawValues())
+	}
+	return rows.Err()
+}
+
+func (a *pgRows) reset(rows pgx.Rows) {
+	a.bytes, a.ends, a.last = a.bytes[:0], a.ends[:0], false
+	a.fields = append(a.fields[:0], rows.FieldDescriptions()...)
+}
+
+func (a *pgRows) add(row [][]byte) {
+	for _, value := range row {
+		a.bytes = append(a.bytes, value...)
+		if value == nil {
+			a.ends = append(a.ends, -1-len(a.bytes))
+		} else {
+			a.ends = append(a.ends, len(a.bytes))
+		}
+	}
+}
+
+func (a *pgRows) each(c *pgConn, fn func(row) error) error {
+	r := &pgRow{c: c, fields: a.fields, raw: make([][]byte, len(a.fields))}
+	from, at := 0, 0
+	for range a.count() {
+		for i := range r.raw {
+			end := a.ends[at]
+			at++
+			if end < 0 {
+				r.raw[i] = nil
+				continue
+			}
+			r.raw[i] = a.bytes[from:end:end]
+			from = end
+		}
+		if err := fn(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pgRow is the values of a row, as they came over the wire.
+type pgRow struct {
+	c      *pgConn
+	fields []pgconn.FieldDescription
+	raw    [][]byte
+}
+
+// integer gives a value as a number; 0 for NULL.
+func (r *pgRow) integer(i int) (int64, error) {
+	v, f := r.raw[i], &r.fields[i]
+	switch {
+	case v == nil:
+		return 0, nil
+	case f.Format == pgtype.BinaryFormatCode && f.DataTypeOID == pgtype.Int8OID && len(v) == 8:
+		return int64(binary.BigEndian.Uint64(v)), nil //nolint:gosec // the wire has it so
+	case f.Format == pgtype.BinaryFormatCode && f.DataTypeOID == pgtype.Int4OID && len(v) == 4:
+		return int64(int32(binary.BigEndian.Uint32(v))), nil //nolint:gosec // the wire has it so
+	case f.Format == pgtype.BinaryFormatCode && f.DataTypeOID == pgtype.BoolOID && len(v) == 1:
+		return int64(v[0]), nil
+	case f.DataTypeOID == pgtype.TextOID:
+		switch text := string(v); text {
+		case "true":
+			return 1, nil
+		case "false":
+			return 0, nil
+		default:
+			return strconv.ParseInt(text, 10, 64)
+		}
+	}
+	var n int64
+	err := r.c.pg.TypeMap().Scan(f.DataTypeOID, f.Format, v, &n)
+	return n, err
+}
+
+// text gives a value as text; empty for NULL.
+func (r *pgRow) text(i int) (string, error) {
+	if f := &r.fields[i]; f.DataTypeOID != pgtype.TextOID && r.raw[i] != nil {
+		var text string
+		err := r.c.pg.TypeMap().Scan(f.DataTypeOID, f.Format, r.raw[i], &text)
+		return text, err
+	}
+	return string(r.raw[i]), nil
+}
+
+func (r *pgRow) scan(dest ...any) (err error) {
+	if len(dest) != len(r.raw) {
+		return fmt.Errorf("%d columns are read into %d places", len(r.raw), len(dest))
+	}
+	for i, d := range dest {
+		valid := r.raw[i] != nil
+		var n int64
+		switch x := d.(type) {
+		case *string:
+			*x, err = r.text(i)
+		case *int64:
+			*x, err = r.integer(i)
+		case *int:
+			n, err = r.integer(i)
+			*x = int(n)
+		case *bool:
+			n, err = r.integer(i)
+			*x = n != 0
+		case *[]byte:
+			*x = append([]byte(nil), r.raw[i]...)
+		case *sql.NullString:
+			x.Valid = valid
+			x.String, err = r.text(i)
+		case *sql.NullBool:
+			n, err = r.integer(i)
+			x.Bool, x.Valid = n != 0, valid
+		default:
+			err = fmt.Errorf("column %d is read into a %T", i, d)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// word reads a text that stands in many rows without making it anew each time.
+func (r *pgRow) word(i int) string {
+	if known, ok := r.c.words[string(r.raw[i])]; ok {
+		return known
+	}
+	text := string(r.raw[i])
+	if r.c.words == nil || len(r.c.words) > maxWords {
+		r.c.words = map[string]string{}
+	}
+	r.c.words[text] = text
+	return text
+}
+
+// number reads a column that is a BIGINT by the schema.
+func (r *pgRow) number(i int) int64 {
+	if len(r.raw[i]) != 8 { // a constant in a view, or NULL
+		n, _ := r.integer(i)
+		return n
+	}
+	return int64(binary.BigEndian.Uint64(r.raw[i])) //nolint:gosec // the wire has it so
+}
+
+// fill copies bytes into the memory that is there.
+func refill(b, v []byte) []byte {
+	if v == nil {
+		return nil
+	}
+	return append(b[:0], v...)
+}
+
+func (r *pgRow) resource(to *Resource) error {
+	to.ID, to.Collection, to.Type, to.Name = r.number(0), r.word(1), r.word(2), string(r.raw[3])
+	to.Parent, to.Configuration, to.Version = r.number(4), r.number(5), r.number(9)
+	to.Low, to.High = refill(to.Low, r.raw[6]), refill(to.High, r.raw[7])
+	to.Key, to.Refs, to.Links = string(r.raw[8]), parseRefs(r.word(10)), nil
+	to.Body = refill(to.Body, r.raw[11])
+	return nil
+}
+
+const nearQuery = "SELECT r.id, r.collection, r.type, r.name, r.parent, r.configuration, r.low, r.high, r.key, r.version, r.refs, r.body," +
+	" p.id, p.collection, p.type, p.name, p.parent, p.configuration, c.id, c.collection, c.type, c.name, c.parent, c.configuration" +
+	" FROM resource r LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration WHERE r.id = ?"
+
+func (c *pgConn) getNear(id int64, near map[int64]Head) (found *Resource, err error) {
+	err = c.each(nearQuery, []any{id}, func(at row) error {
+		r, ok := at.(*pgRow)
+		if !ok {
+			return fmt.Errorf("a row of PostgreSQL is a %T", at)
+		}
+		found = &Resource{}
+		if err := r.resource(found); err != nil {
+			return err
+		}
+		for from := 12; from < len(r.raw); from += 6 {
+			if r.raw[from] != nil {
+				h := r.headAt(from)
+				near[h.ID] = h
+			}
+		}
+		return nil
+	})
+	if err == nil && found == nil {
+		err = ErrNotFound
+	}
+	return found, err
+}
+
+func (r *pgRow) shown(to *Resource) error {
+	to.ID, to.Collection, to.Type, to.Name = r.number(0), r.word(1), r.word(2), string(r.raw[3])
+	to.Parent, to.Configuration, to.Version = r.number(4), r.number(5), r.number(6)
+	to.Refs, to.Body = parseRefs(r.word(7)), refill(to.Body, r.raw[8])
+	return nil
+}
+
+func (r *pgRow) head() (Head, error) { return r.headAt(0), nil }
+
+// headAt reads a head out of the columns from there on.
+func (r *pgRow) headAt(i int) Head {
+	return Head{ID: r.number(i), Collection: r.word(i + 1), Type: r.word(i + 2), Name: string(r.raw[i+3]), Parent: r.number(i + 4), Configuration: r.number(i + 5)}
+}
+
+func (r *pgRow) values() []any {
+	all := make([]any, len(r.raw))
+	for i, v := range r.raw {
+		switch {
+		case v == nil:
+		case r.fields[i].DataTypeOID == pgtype.Int8OID:
+			all[i] = r.number(i)
+		case r.fields[i].DataTypeOID == pgtype.ByteaOID:
+			all[i] = append([]byte{}, v...)
+		default:
+			all[i] = string(v)
+		}
+	}
+	return all
+}
