@@ -1,6 +1,8 @@
 package address
 
 import (
+	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -178,7 +180,21 @@ func (x *IPv4Group) Fits(c *resource.Change) error {
 
 // nextOutside takes the network's first free address that lies in no DHCP range.
 func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
-	for from := (netip.Addr{}); ; {
+	// Most networks have no range in front: one statement finds that out with the address.
+	var low, high, end []byte
+	err := tx.QueryRow("SELECT f.low, f.high, (SELECT r.high FROM resource r WHERE r.parent = f.container AND r.collection = 'ranges' AND r.low IS NOT NULL"+
+		" AND r.low <= f.low ORDER BY r.low DESC LIMIT 1) FROM free f WHERE f.container = ? ORDER BY f.low LIMIT 1", network).Scan(&low, &high, &end)
+	if errors.Is(err, sql.ErrNoRows) {
+		return netip.Addr{}, store.ErrTaken
+	}
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("looking for a free address: %w", err)
+	}
+	if bytes.Compare(end, low) < 0 {
+		first := store.KeyAddr(low)
+		return first, tx.FreeCut(network, store.Interval{Low: first, High: store.KeyAddr(high)}, first, first)
+	}
+	for from := store.KeyAddr(end).Next(); from.IsValid(); {
 		free, err := tx.FreeFirst(network, from)
 		if err != nil {
 			return netip.Addr{}, err
@@ -191,10 +207,9 @@ func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
 		if err != nil {
 			return netip.Addr{}, fmt.Errorf("looking for DHCP ranges: %w", err)
 		}
-		if from = store.KeyAddr(r.High).Next(); !from.IsValid() {
-			return netip.Addr{}, store.ErrTaken
-		}
+		from = store.KeyAddr(r.High).Next()
 	}
+	return netip.Addr{}, store.ErrTaken
 }
 
 // IPv4DHCPRangeMerge is the merging of DHCP ranges into one, and the record of it.

@@ -43,18 +43,6 @@ func (tx *Tx) FreeAdd(container int64, low, high netip.Addr) error {
 	return tx.freeInsert(container, low, high)
 }
 
-// FreeTakeFirst takes the container's first free address; ErrTaken where there is none.
-func (tx *Tx) FreeTakeFirst(container int64) (netip.Addr, error) {
-	if err := tx.mustWrite(); err != nil {
-		return netip.Addr{}, err
-	}
-	i, err := tx.FreeFirst(container, netip.Addr{})
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	return i.Low, tx.freeCut(container, i, i.Low, i.Low)
-}
-
 // FreeTake takes low-high out of the container's free space. It gives ErrTaken where not all of it
 // is free.
 func (tx *Tx) FreeTake(container int64, low, high netip.Addr) error {
@@ -68,11 +56,11 @@ func (tx *Tx) FreeTake(container int64, low, high netip.Addr) error {
 	if i.High.Less(high) {
 		return ErrTaken
 	}
-	return tx.freeCut(container, i, low, high)
+	return tx.FreeCut(container, i, low, high)
 }
 
-// freeCut takes low-high out of the free interval i that holds it.
-func (tx *Tx) freeCut(container int64, i Interval, low, high netip.Addr) error {
+// FreeCut takes low-high out of the container's free interval i, as it was just read, that holds it.
+func (tx *Tx) FreeCut(container int64, i Interval, low, high netip.Addr) error {
 	if i.Low == low && high.Less(i.High) { // the commonest: the interval just begins later
 		if err := tx.Write("UPDATE free SET low = ? WHERE container = ? AND low = ?", AddrKey(high.Next()), container, AddrKey(low)); err != nil {
 			return fmt.Errorf("writing free space: %w", err)
