@@ -67,7 +67,7 @@ var descriptions = map[string]string{
 	"HostRecord.views":                                 "views are further views the record shows in.",
 	"IPMove":                                           "IPMove is the moving of an address, or of a block or network with all in it, and the record of it.",
 	"IPMove.address":                                   "address is where it is moved to: for a block or network, its first address from then on.",
-	"IPMove.macAddress":                                "macAddress is the hardware address at the new place.",
+	"IPMove.macAddress":                                "macAddress is the hardware address that an address has at the new place; where it is not given, the one that it had.",
 	"IPMove.serversUpdated":                            "serversUpdated says whether servers are told.",
 	"IPv4Address":                                      "IPv4Address is an IPv4 address in use.",
 	"IPv4Address.circuitId":                            "circuitId is the relay's circuit id of the lease (RFC 3046).",

@@ -1,6 +1,7 @@
 package address
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -174,7 +175,8 @@ type IPMove struct {
 	resource.Head `head:"readOnly"`
 	// Address is where it is moved to: for a block or network, its first address from then on.
 	Address netip.Addr `api:"address,required"`
-	// MACAddress is the hardware address at the new place.
+	// MACAddress is the hardware address that an address has at the new place; where it is not given,
+	// the one that it had.
 	MACAddress resource.Ref `api:"macAddress" ref:"MACAddress"`
 	// ServersUpdated says whether servers are told.
 	ServersUpdated *bool `api:"serversUpdated,writeOnly"`
@@ -198,7 +200,7 @@ func (x *IPMove) Settle(c *resource.Change) error {
 	}
 	r := reshape(c)
 	if row.Collection == "addresses" {
-		err = r.moveAddress(row, x.Address)
+		err = r.moveAddress(row, x.Address, x.MACAddress)
 	} else {
 		err = r.moveSpace(row, x.Address)
 	}
@@ -209,7 +211,7 @@ func (x *IPMove) Settle(c *resource.Change) error {
 }
 
 // moveAddress gives an address resource, with its records and all, another address.
-func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr) error {
+func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac resource.Ref) error {
 	network, err := r.c.Tx.NetworkOf(row.Configuration, to)
 	if asNotFound(err) {
 		return problem.Conflict("AddressOutsideNetwork", "address: %s lies in no network of the configuration", to)
@@ -231,9 +233,9 @@ func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr) error {
 			if a.State == gateway {
 				err = problem.Conflict("GatewayState", "a gateway is moved by the field gateway of its network")
 			}
-			a.Address, a.Parent = to, network.ID
+			a.Address, a.Parent, a.MACAddress = to, network.ID, cmp.Or(mac, a.MACAddress)
 		case *IPv6Address:
-			a.Address, a.Parent = to, network.ID
+			a.Address, a.Parent, a.MACAddress = to, network.ID, cmp.Or(mac, a.MACAddress)
 		}
 	})
 	return err

@@ -67,20 +67,23 @@ func (r *reshaping) resize(row *store.Resource, to space.Range) (*store.Resource
 	})
 }
 
-// create makes a block or network like another one, with its own range.
+// create makes a block or network like another one, with the same policy and its own range.
 func (r *reshaping) create(like *store.Resource, to space.Range, name string) (*store.Resource, error) {
 	t, ok := r.c.API.Type(like.Type)
 	if !ok {
 		return nil, fmt.Errorf("there is no type %s", like.Type)
 	}
-	o := t.New()
+	o, err := r.c.API.Object(like)
+	if err != nil {
+		return nil, err
+	}
 	s, ok := o.(shaper)
 	if !ok {
 		return nil, fmt.Errorf("%s takes no space", like.Type)
 	}
 	s.shape().reshaped, s.shape().Range = true, resource.Range{Range: to}
 	h := resource.HeadOf(o)
-	h.Type, h.Name, h.Parent, h.Config = like.Type, name, like.Parent, like.Configuration
+	h.ID, h.Name = 0, name
 	n := *r.c
 	n.Given = map[string]bool{}
 	row, err := n.Create(t, o)

@@ -116,6 +116,7 @@ func TestReshapingSpace(t *testing.T) {
 		m.undoable(configuration, before)
 	}
 	inner := m.want(200, "GET", "/api/v2/blocks?filter=range:'10.0.0.0/20'", "").text("data.0.id")
+	m.want(200, "PATCH", "/api/v2/blocks/"+inner, `{"highWaterMark":77}`, mergePatch)
 	second := m.want(200, "GET", "/api/v2/networks?filter=range:'10.0.1.128/25'", "").text("data.0.id")
 	split := m.want(200, "GET", "/api/v2/blocks/"+block+"/splits", "")
 	if got := m.want(200, "GET", "/api/v2/splits/"+split.text("data.0.id")+"/networks?orderBy=asc(id)", ""); got.text("data.1.id") != second || split.text("data.0.networkCount") != "2" {
@@ -144,6 +145,9 @@ func TestReshapingSpace(t *testing.T) {
 			t.Fatalf("after %s %s\n%s\nwant\n%s", s.path, s.body, got, s.want)
 		}
 		m.undoable(configuration, before)
+	}
+	if got := m.want(200, "GET", "/api/v2/blocks?filter=range:'10.7.1.0-10.7.15.255'", "").text("data.0.highWaterMark"); got != "77" {
+		t.Errorf("the part that was split off has the high water mark %q", got)
 	}
 	if m.tree(other) != elsewhere {
 		t.Errorf("the other configuration is %s", m.tree(other))
@@ -187,7 +191,11 @@ func TestReshapingRefusals(t *testing.T) {
 	m.verify()
 
 	// An address moves with its records; a zone with all below it, and a record.
-	m.want(201, "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPMove","address":"10.0.2.77"}`)
+	mac := m.id("/api/v2/configurations/"+configuration+"/macAddresses", `{"address":"00:00:5e:00:53:07"}`)
+	m.want(201, "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPMove","address":"10.0.2.77","macAddress":{"id":`+mac+`}}`)
+	if got := m.want(200, "GET", "/api/v2/addresses/"+address, "").text("macAddress.id"); got != mac {
+		t.Errorf("at the new place its hardware address is %s", got)
+	}
 	if r := m.want(200, "GET", "/api/v2/addresses/"+address, ""); r.text("address") != "10.0.2.77" || r.text("_links.up.href") != "/api/v2/networks/"+second {
 		t.Errorf("the address is %s", r.body)
 	}
