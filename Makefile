@@ -45,7 +45,7 @@ fuzz:
 	go test ./internal/naming -run '^$$' -fuzz '^FuzzReverse$$' -fuzztime $(FUZZTIME)
 	go test ./internal/naming -run '^$$' -fuzz '^FuzzReadZone$$' -fuzztime $(FUZZTIME)
 	go test ./internal/space -run '^$$' -fuzz '^FuzzWithout$$' -fuzztime $(FUZZTIME)
-	go test ./internal/resource -run '^$$' -fuzz '^FuzzScanObject$$' -fuzztime $(FUZZTIME)
+	go test ./internal/store -run '^$$' -fuzz '^FuzzMembers$$' -fuzztime $(FUZZTIME)
 	go test ./internal/fleet -run '^$$' -fuzz '^FuzzParseRequest$$' -fuzztime $(FUZZTIME)
 	go test ./internal/checkin -run '^$$' -fuzz '^FuzzParseKey$$' -fuzztime $(FUZZTIME)
 

@@ -2,6 +2,7 @@ package address
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -78,19 +79,47 @@ type IPv4Policy struct {
 	ReverseZoneSigningPolicy resource.Ref `api:"reverseZoneSigningPolicy" ref:"DNSSECSigningPolicy"`
 }
 
+// fits refuses water marks that cross, and sees to it that new ones are looked at.
+func (x *IPv4Policy) fits(c *resource.Change) error {
+	if x.LowWaterMark != nil && x.HighWaterMark != nil && *x.LowWaterMark > *x.HighWaterMark {
+		return problem.Invalid("lowWaterMark", "%d is above highWaterMark, %d", *x.LowWaterMark, *x.HighWaterMark)
+	}
+	if x.LowWaterMark != nil || x.HighWaterMark != nil || c.Given["lowWaterMark"] || c.Given["highWaterMark"] {
+		c.Tx.Touch(watermarks)
+		if id := resource.HeadOf(c.New).ID; id != 0 {
+			c.Tx.Attend(id)
+		}
+	}
+	return nil
+}
+
+// stay leaves unset what a request gives back as inherited.
+func (x *IPv4Policy) stay(c *resource.Change) {
+	stayInherited(c, map[string]func(){
+		"defaultView":               func() { x.DefaultView = resource.Ref{} },
+		"duplicateHostnamesAllowed": func() { x.DuplicateHostnamesAllowed = nil },
+		"pingBeforeAssignEnabled":   func() { x.PingBeforeAssignEnabled = nil },
+		"lowWaterMark":              func() { x.LowWaterMark = nil },
+		"highWaterMark":             func() { x.HighWaterMark = nil },
+	})
+}
+
 // IPv4Block is a piece of IPv4 address space that holds blocks and networks.
 type IPv4Block struct {
 	SpaceHead
 	IPv4Policy
 	// UsagePercentage is how much of the block is assigned and allocated.
-	UsagePercentage map[string]string `api:"usagePercentage,readOnly"`
+	UsagePercentage json.RawMessage `api:"usagePercentage,readOnly"`
 }
 
 // IPv6Block is a piece of IPv6 address space that holds blocks and networks.
 type IPv6Block struct{ SpaceHead }
 
 // Check places the block.
-func (x *IPv4Block) Check(c *resource.Change) error { return place(c, &x.SpaceHead, true, false) }
+func (x *IPv4Block) Check(c *resource.Change) error {
+	x.stay(c)
+	return place(c, &x.SpaceHead, true, false)
+}
 
 // Check places the block.
 func (x *IPv6Block) Check(c *resource.Change) error { return place(c, &x.SpaceHead, false, false) }
@@ -124,6 +153,7 @@ func settleSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
 // parent, clear of its siblings; and takes it from the parent's free space.
 func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	h, r := &x.Head, &x.Range
+	stayInherited(c, map[string]func(){"location": func() { x.Location = resource.Ref{} }})
 	if r.Relative != (space.Relative{}) {
 		return problem.Invalid("range", "an offset is for DHCP ranges and IP groups")
 	}
@@ -285,3 +315,6 @@ func firstFree(c *resource.Change, block *store.Resource, bits int, deep bool) (
 		page = store.AddrKey(store.KeyAddr(children[99].High).Next())
 	}
 }
+
+// Fits refuses water marks that cross, and notes that there are some.
+func (x *IPv4Block) Fits(c *resource.Change) error { return x.fits(c) }

@@ -150,7 +150,9 @@ func collections(users *identity.Service) []*resource.Collection {
 			OpenWrites: true, Hidden: true, NoUp: true, Visible: ownSessions, Prepare: login(users),
 			Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}},
 		{Name: "transactions", Types: declare(&Transaction{}), Post: true, Act: undo, ReadOnly: true, From: store.Transactions,
-			Subs: unbuilt("operations")},
+			Subs: []resource.Sub{{Name: "operations", Relation: resource.Children, Item: true}}},
+		{Name: "operations", Types: declare(&Operation{}), Parents: []string{"transactions"}, ReadOnly: true, From: store.Operations, Inner: true, Hidden: true},
+		{Name: "events", Types: declare(&Event{}), ReadOnly: true, From: store.Events, Hidden: true},
 	}
 }
 
@@ -212,6 +214,18 @@ func New(s *store.Store, users *identity.Service, maxLimit int64, version string
 	a.Version = version
 	a.Descriptions = descriptions
 	a.Respan = respan
+	p := &policies{store: s}
+	for name, complete := range map[string]func(*store.Tx, []*store.Resource) error{"blocks": p.completeSpace, "networks": p.completeSpace,
+		"ranges": p.completeRanges, "addresses": completeAddresses, "operations": completeOperations} {
+		a.Collection(name).Complete = complete
+	}
+	if s != nil {
+		m := &marks{store: s, policies: p}
+		s.Counted = m.counted
+		for _, topic := range []string{"blocks", watermarks} {
+			s.Watch(topic, nil)
+		}
+	}
 	if name, err := os.Hostname(); err == nil {
 		a.Hostname = name
 	}

@@ -3,6 +3,7 @@ package address
 import (
 	"bytes"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -104,7 +105,7 @@ func (x *RangeHead) firstFree(c *resource.Change, network *store.Resource, colle
 type IPv4DHCPRange struct {
 	RangeHead
 	// Usage counts the range's addresses by state.
-	Usage map[string]string `api:"usage,readOnly"`
+	Usage json.RawMessage `api:"usage,readOnly"`
 	// InheritedFields are the fields whose values come from above.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 	// Template is the template it follows.
@@ -112,7 +113,7 @@ type IPv4DHCPRange struct {
 	// SplitAroundStaticAddresses says whether addresses in it that are in use are left out.
 	SplitAroundStaticAddresses bool `api:"splitAroundStaticAddresses,put"`
 	// ExclusionRanges are parts of it that are not given out: start-end, or single addresses.
-	ExclusionRanges []string `api:"exclusionRanges,put"`
+	ExclusionRanges []string `api:"exclusionRanges,put,notNull"`
 	// LowWaterMark is the usage, in percent, below which an event is raised.
 	LowWaterMark *int64 `api:"lowWaterMark" min:"0" max:"100"`
 	// HighWaterMark is the usage, in percent, above which an event is raised.
@@ -121,6 +122,7 @@ type IPv4DHCPRange struct {
 
 // Check places the range and its exclusions.
 func (x *IPv4DHCPRange) Check(c *resource.Change) error {
+	stayInherited(c, map[string]func(){"lowWaterMark": func() { x.LowWaterMark = nil }, "highWaterMark": func() { x.HighWaterMark = nil }})
 	if err := x.settle(c, "ranges", true); err != nil {
 		return err
 	}
@@ -157,7 +159,7 @@ func parseExclusion(text string) (space.Range, error) {
 type IPv6DHCPRange struct {
 	RangeHead
 	// Usage counts the range's addresses by state.
-	Usage map[string]string `api:"usage,readOnly"`
+	Usage json.RawMessage `api:"usage,readOnly"`
 	// InheritedFields are the fields whose values come from above.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 }

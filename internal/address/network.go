@@ -1,6 +1,7 @@
 package address
 
 import (
+	"encoding/json"
 	"errors"
 	"net/netip"
 	"strings"
@@ -23,7 +24,7 @@ type IPv4Network struct {
 	// SharedNetworkTag is the tag of the shared network this is part of.
 	SharedNetworkTag resource.Ref `api:"sharedNetworkTag" ref:"Tag"`
 	// Usage counts the network's addresses by state.
-	Usage map[string]string `api:"usage,readOnly"`
+	Usage json.RawMessage `api:"usage,readOnly"`
 }
 
 // IPv6Network is an IPv6 subnet: a leaf of the address tree that holds addresses and ranges.
@@ -31,6 +32,7 @@ type IPv6Network struct{ SpaceHead }
 
 // Check places the network and settles what its gateway will be.
 func (x *IPv4Network) Check(c *resource.Change) error {
+	x.stay(c)
 	if err := place(c, &x.SpaceHead, true, true); err != nil || x.reshaped {
 		return err
 	}
@@ -98,3 +100,6 @@ func (x *IPv4Network) Settle(c *resource.Change) error {
 func (x *IPv6Network) Settle(c *resource.Change) error {
 	return settleSpace(c, &x.SpaceHead, space.Hosts(x.Range.Range))
 }
+
+// Fits refuses water marks that cross, and notes that there are some.
+func (x *IPv4Network) Fits(c *resource.Change) error { return x.fits(c) }

@@ -16,7 +16,7 @@ import (
 type IPv4BlockSplit struct {
 	resource.Head `head:"readOnly"`
 	// Block is the block that is split; it keeps the part below the split point.
-	Block resource.Ref `api:"block" ref:"IPv4Block"`
+	Block resource.Ref `api:"block,required" ref:"IPv4Block"`
 	// SplitPointAddress is the first address of the new block; the middle where it is not given.
 	SplitPointAddress netip.Addr `api:"splitPointAddress"`
 }

@@ -3,7 +3,9 @@ package address
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 
 	"portolan/internal/naming"
 	"portolan/internal/resource"
@@ -30,7 +32,7 @@ func (v *verifier) fault(format string, args ...any) {
 // Verify checks every invariant of the data in a snapshot and lists what is wrong, in sentences.
 func Verify(tx *store.Tx, api *resource.API) (faults []string, err error) {
 	v := &verifier{api: api, tx: tx}
-	for _, check := range []func() error{v.database, v.resources, v.references, v.spans, v.free, v.names, v.history, v.credentials} {
+	for _, check := range []func() error{v.database, v.resources, v.references, v.spans, v.free, v.usage, v.names, v.history, v.credentials} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -155,6 +157,28 @@ func (v *verifier) free() error {
 		}
 		return v.freeOf(r, whole)
 	})
+}
+
+// usage checks that what is written of the usage of blocks and networks is what counting gives.
+func (v *verifier) usage() error {
+	counted, err := v.tx.CountUsage()
+	if err != nil {
+		return err
+	}
+	if err := v.none("the usage of container %d is kept, which is not there%s",
+		"SELECT DISTINCT u.container, '' FROM usage u LEFT JOIN resource r ON r.id = u.container WHERE r.id IS NULL"); err != nil {
+		return err
+	}
+	written, err := v.tx.Usage(slices.Sorted(maps.Keys(counted)))
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(counted)) {
+		if !maps.Equal(counted[id], written[id]) && len(counted[id])+len(written[id]) > 0 {
+			v.fault("the usage of resource %d is kept as %v and is %v", id, written[id], counted[id])
+		}
+	}
+	return nil
 }
 
 func inCollection(name string) store.Expr {

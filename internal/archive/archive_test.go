@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -178,7 +179,7 @@ func TestDamagedFiles(t *testing.T) {
 		"a changed value":       {pack(strings.Replace(plain, "Quay 1 floor 1", "Quay 1 floor X", 1)), "does not have the hash"},
 		"a row less":            {pack(strings.Replace(plain, plain[strings.Index(plain, "\n{\"t\":\"resource\""):][:strings.Index(plain[strings.Index(plain, "\n{\"t\":\"resource\"")+1:], "\n")+1], "", 1)), "does not have the hash"},
 		"without its end":       {pack(plain[:strings.Index(plain, `{"end":`)]), "ends too early"},
-		"of a newer portolan":   {pack(strings.Replace(plain, `"schema":2`, `"schema":99`, 1)), "newer portolan"},
+		"of a newer portolan":   {pack(strings.Replace(plain, fmt.Sprintf(`"schema":%d`, store.SchemaVersion()), `"schema":99`, 1)), "newer portolan"},
 		"of a newer form":       {pack(strings.Replace(plain, `"format":1`, `"format":2`, 1)), "newer portolan"},
 		"with an unknown table": {pack(strings.Replace(plain, `{"t":"resource"`, `{"t":"nonsense"`, 1)), "unknown table"},
 	} {

@@ -30,6 +30,8 @@ type Change struct {
 	Parent *store.Resource
 	// Given holds the names of the fields the request set.
 	Given map[string]bool
+	// Sent are the members of the request's body, as they were sent; nil where there is no request.
+	Sent map[string]json.RawMessage
 	// Header is the request's header; empty where there is no request.
 	Header http.Header
 	Caller Caller

@@ -50,6 +50,12 @@ type Collection struct {
 	NoUp bool
 	// Hidden keeps the collection's resources out of the list of everything.
 	Hidden bool
+	// Inner: the resources are reached through the one above alone, such as a transaction's operations.
+	Inner bool
+	// Complete, where there is one, puts into resources that are about to be shown what is not kept in
+	// their rows. It may set the rows' Body and Refs anew, and must not write into the old ones. The rows
+	// are without span, key and links.
+	Complete func(tx *store.Tx, rows []*store.Resource) error
 }
 
 // Relation says how the resources of a subcollection belong to the resource above.
@@ -162,6 +168,9 @@ func (a *API) Type(name string) (*Type, bool) {
 	t, ok := a.types[name]
 	return t, ok
 }
+
+// Collection gives a declared collection by its name; nil where there is none.
+func (a *API) Collection(name string) *Collection { return a.byName[name] }
 
 // Undoable tells whether changes in the collection can be taken back: not where there is more to a
 // resource than its row.

@@ -168,7 +168,7 @@ func (t *Type) object(r *store.Resource) (Object, error) {
 	h := o.head()
 	h.ID, h.Type, h.Name, h.Parent, h.Config = r.ID, r.Type, r.Name, r.Parent, r.Configuration
 	v := reflect.ValueOf(o).Elem()
-	if err := scanObject(r.Body, func(name, raw []byte) error {
+	if err := store.Members(r.Body, func(name, raw []byte) error {
 		f := t.byName[string(name)]
 		if f == nil || !f.Stored() {
 			return nil

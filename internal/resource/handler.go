@@ -101,7 +101,7 @@ func (a *API) route(r *http.Request, caller Caller) (t target, err error) {
 		return target{any: true, id: id}, nil
 	}
 	t.collection = a.byName[parts[0]]
-	if t.collection == nil || len(parts) > 4 {
+	if t.collection == nil || t.collection.Inner || len(parts) > 4 {
 		return t, unknown()
 	}
 	if len(parts) == 1 {
@@ -167,7 +167,7 @@ func (a *API) locate(tx *store.Tx, t target, caller Caller) (*store.Resource, er
 		return nil, problem.NotFound("there is no resource %d in %s/%d/%s", t.item, t.collection.Name, t.id, t.sub.Name)
 	}
 	if q.From != store.Resources {
-		return a.findIn(tx, a.byName["transactions"], t.item)
+		return a.findIn(tx, a.itemTypes(t.sub)[0].Collection, t.item)
 	}
 	return tx.Get(t.item)
 }

@@ -23,6 +23,10 @@ func (a *API) subQuery(s *Sub, id int64, caller Caller) store.Query {
 		q.From, q.Where = store.Transactions, store.Touching{Resource: id}
 		return q
 	}
+	if from := a.source(s); from != store.Resources {
+		q.From, q.Where = from, store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: id}
+		return q
+	}
 	var all store.All
 	switch s.Relation {
 	case Children:
@@ -39,6 +43,17 @@ func (a *API) subQuery(s *Sub, id int64, caller Caller) store.Query {
 	}
 	q.Where = all
 	return q
+}
+
+// source is the table that a subcollection's resources come from.
+func (a *API) source(s *Sub) store.Source {
+	switch {
+	case s.Relation == History:
+		return store.Transactions
+	case s.Items[0] == "*":
+		return store.Resources
+	}
+	return a.byName[s.Items[0]].From
 }
 
 func inCollection(name string) store.Expr {
@@ -297,7 +312,6 @@ func (p *pager) add(row *store.Resource) error {
 		p.more = true
 		return nil
 	}
-	p.rd.want(row)
 	from := len(p.bodies)
 	p.bodies = append(p.bodies, row.Body...)
 	kept := *row
@@ -310,7 +324,11 @@ func (p *pager) add(row *store.Resource) error {
 
 // drain writes the rows that wait.
 func (p *pager) drain() error {
-	if err := p.rd.load(); err != nil {
+	rows := make([]*store.Resource, len(p.waiting))
+	for i := range p.waiting {
+		rows[i] = &p.waiting[i]
+	}
+	if err := p.rd.ready(rows); err != nil {
 		return err
 	}
 	for i := range p.waiting {

@@ -214,6 +214,9 @@ func (a *API) paths() doc {
 	}
 	for _, c := range a.collections {
 		at := a.Base + "/" + c.Name
+		if c.Inner {
+			continue
+		}
 		paths[at] = a.pathItem(target{collection: c, list: true}, c.Types, c.Types, c.Name, c.Name)
 		paths[at+"/{id}"] = a.pathItem(target{collection: c}, c.Types, c.Types, c.Name+"One", c.Name)
 		for alias := range c.Aliases {

@@ -137,6 +137,27 @@ func (rd *renderer) want(r *store.Resource) {
 	}
 }
 
+// ready completes rows and reads what they need of other resources.
+func (rd *renderer) ready(rows []*store.Resource) error {
+	byCollection := map[*Collection][]*store.Resource{}
+	for _, r := range rows {
+		if t := rd.typeOf(r); t != nil && t.Collection.Complete != nil {
+			byCollection[t.Collection] = append(byCollection[t.Collection], r)
+		}
+	}
+	for _, c := range rd.api.collections {
+		if some := byCollection[c]; len(some) > 0 {
+			if err := c.Complete(rd.tx, some); err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range rows {
+		rd.want(r)
+	}
+	return rd.load()
+}
+
 // load reads the heads that were wanted, in one query for many.
 func (rd *renderer) load() error {
 	if len(rd.wanted) == 0 {
@@ -226,6 +247,9 @@ func (rd *renderer) inline(r *store.Resource, f *Field) []byte {
 		return b
 	}
 	head, ok := rd.heads[id]
+	if len(f.Refs) == 1 && f.Refs[0] == "Transaction" { // which is no resource that has a head
+		head, ok = store.Head{ID: id, Collection: "transactions", Type: "Transaction"}, true
+	}
 	if !ok {
 		return []byte("null")
 	}
@@ -254,6 +278,10 @@ func (rd *renderer) inline(r *store.Resource, f *Field) []byte {
 
 func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *Collection) []byte {
 	p := rd.api.plans[c]
+	if c.Inner {
+		above := p.above + strconv.FormatInt(r.Parent, 10)
+		return append(b, `"_links":{"self":{"href":"`+above+"/"+c.Name+"/"+strconv.FormatInt(r.ID, 10)+`"},"collection":{"href":"`+above+"/"+c.Name+`"},"up":{"href":"`+above+`"}}`...)
+	}
 	var digits [20]byte
 	id := strconv.AppendInt(digits[:0], r.ID, 10)
 	b = append(b, p.self[0]...)
@@ -291,11 +319,11 @@ func (rd *renderer) above(r *store.Resource, c *Collection, p *plan) string {
 
 // one renders a single resource with what the projection asks for.
 func (rd *renderer) one(b []byte, r *store.Resource, p *projection, caller Caller, extra map[string]string) ([]byte, error) {
-	rd.want(r)
-	if err := rd.load(); err != nil {
+	shown := *r
+	if err := rd.ready([]*store.Resource{&shown}); err != nil {
 		return nil, err
 	}
-	return rd.project(b, r, p, caller, extra)
+	return rd.project(b, &shown, p, caller, extra)
 }
 
 // project renders a resource whose heads are loaded.
@@ -346,12 +374,11 @@ func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*embed, cal
 		var rows []*store.Resource
 		if err := rd.tx.List(q, func(row *store.Resource) error {
 			rows = append(rows, row.Clone())
-			rd.want(row)
 			return nil
 		}); err != nil {
 			return nil, err
 		}
-		if err := rd.load(); err != nil {
+		if err := rd.ready(rows); err != nil {
 			return nil, err
 		}
 		for i, row := range rows {

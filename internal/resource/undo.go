@@ -40,7 +40,9 @@ func (c *Change) Undo(transaction int64, force bool) error {
 	if len(changes) == 0 {
 		return problem.NotFound("there is no transaction %d", transaction)
 	}
-	c.Tx.DescribeUndo(fmt.Sprintf("Undid transaction %d", transaction))
+	if err := c.Tx.DescribeUndo(transaction, fmt.Sprintf("Undid transaction %d", transaction)); err != nil {
+		return err
+	}
 	own, err := c.Tx.Number()
 	if err != nil {
 		return err

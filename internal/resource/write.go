@@ -220,7 +220,7 @@ func (a *API) targetTypes(t target) []*Type {
 
 // perform does what the request asks, inside the transaction.
 func (a *API) perform(tx *store.Tx, rq *request) (answer, error) {
-	c := &Change{Tx: tx, API: a, Caller: rq.caller, Header: rq.Header, Remote: remote(rq.Request), Extra: map[string]string{}}
+	c := &Change{Tx: tx, API: a, Caller: rq.caller, Sent: rq.members, Header: rq.Header, Remote: remote(rq.Request), Extra: map[string]string{}}
 	switch {
 	case rq.Method == http.MethodPost:
 		return a.post(c, rq)

@@ -120,7 +120,7 @@ func (s *Store) beginFilling(ctx context.Context, src source) error {
 		case from != "":
 			return ErrOtherSource
 		}
-		if err := empty(tx.conn); err != nil {
+		if err := empty(tx.conn, s.schema()); err != nil {
 			return err
 		}
 		return tx.Write("INSERT INTO filling (source) VALUES (?)", string(text))
@@ -193,6 +193,9 @@ func (s *Store) endFilling(ctx context.Context, from *Tx, src source, progress P
 	}
 	err := s.Update(ctx, Author{}, func(tx *Tx) error {
 		if err := setMarks(tx.conn, src.Marks); err != nil {
+			return err
+		}
+		if err := recountUsage(tx); err != nil {
 			return err
 		}
 		return tx.Write("DELETE FROM filling")

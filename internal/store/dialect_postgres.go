@@ -9,6 +9,10 @@ import (
 var postgresDialect = dialect{
 	feed: "SELECT id, at, user_id, operation, body, committed FROM txn WHERE (committed, id) > (?, ?)" +
 		" AND committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY committed, id LIMIT ?",
+	addUsage: [2]string{"INSERT INTO usage (container, state, n) ", ""},
+	// Rows that another transaction is summing up are left to it.
+	foldUsage: ", old AS (DELETE FROM usage WHERE ctid = ANY (ARRAY(SELECT ctid FROM usage WHERE container IN (SELECT id FROM up) FOR UPDATE SKIP LOCKED))" +
+		" RETURNING container, state, n) INSERT INTO usage (container, state, n) SELECT container, state, sum(n) FROM old GROUP BY container, state",
 	member: func(b *builder, row string, f Field) {
 		b.WriteString("(" + row + ".body::json #>> ")
 		if plain(f.Path) {

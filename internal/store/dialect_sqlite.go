@@ -16,7 +16,8 @@ func path(steps []string) string {
 }
 
 var sqliteDialect = dialect{
-	feed: "SELECT id, at, user_id, operation, body, 0 FROM txn WHERE 0 <= ? AND id > ? ORDER BY id LIMIT ?",
+	feed:     "SELECT id, at, user_id, operation, body, 0 FROM txn WHERE 0 <= ? AND id > ? ORDER BY id LIMIT ?",
+	addUsage: [2]string{"INSERT INTO usage (container, state, n) ", " WHERE TRUE ON CONFLICT (container, state) DO UPDATE SET n = n + excluded.n"},
 	member: func(b *builder, row string, f Field) {
 		b.WriteString("json_extract(" + row + ".body, ")
 		// Paths of declared fields are constants, so that the statement is one and can use an index;

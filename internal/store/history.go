@@ -24,9 +24,17 @@ func (tx *Tx) Describe(operation, summary string) (first bool) {
 func (tx *Tx) Summarize(summary string) { tx.summary = summary }
 
 // DescribeUndo names the transaction as one that takes back another one.
-func (tx *Tx) DescribeUndo(summary string) {
+func (tx *Tx) DescribeUndo(transaction int64, summary string) error {
 	tx.Describe("UNDO", summary)
 	tx.kind = "UNDO"
+	own, err := tx.number()
+	if err != nil {
+		return err
+	}
+	if err := tx.Write("INSERT INTO reverting (txn, undo) VALUES (?, ?) ON CONFLICT (txn) DO UPDATE SET undo = excluded.undo", transaction, own); err != nil {
+		return fmt.Errorf("writing the history: %w", err)
+	}
+	return nil
 }
 
 // Number is the number that the transaction has in the history.
@@ -106,6 +114,9 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 	default:
 		tx.tally.Deleted++
 	}
+	if err := tx.counting.counts(before, after); err != nil {
+		return err
+	}
 	if unlogged(r.Collection) {
 		return nil
 	}
@@ -149,6 +160,17 @@ func (a Author) comment() *string {
 		return nil
 	}
 	return &a.Comment
+}
+
+// finish writes what stands at the end of a transaction: usage, and the history.
+func (tx *Tx) finish() error {
+	if err := tx.writeUsage(); err != nil {
+		return err
+	}
+	if err := tx.tell(); err != nil {
+		return err
+	}
+	return tx.writeHistory()
 }
 
 // writeHistory writes the transaction's own row, if it changed anything the history keeps.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -35,6 +36,9 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 			for _, ref := range refs {
 				references = append(references, []any{r.ID, ref.Field, ref.Target})
 			}
+		}
+		if err := tx.counting.counts(nil, r); err != nil {
+			return err
 		}
 		image, err := encodeImage(r)
 		if err != nil {
@@ -149,6 +153,9 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 			moved := *r
 			moved.Parent, moved.Version = parent, number
 			after = append(after, &moved)
+			if err := tx.counting.counts(r, &moved); err != nil {
+				return nil, err
+			}
 			old, err := encodeImage(r)
 			if err != nil {
 				return nil, err
@@ -229,21 +236,8 @@ func (tx *Tx) Load(ids []int64) (map[int64]*Resource, error) {
 		for _, r := range found {
 			all[r.ID] = r
 		}
-		if err := tx.Each(func(scan func(...any) error) error {
-			var source int64
-			var ref Ref
-			if err := scan(&source, &ref.Field, &ref.Target); err != nil {
-				return err
-			}
-			if r := all[source]; r != nil && !slices.ContainsFunc(r.Refs, func(single Ref) bool { return single.Field == ref.Field }) {
-				r.Links = append(r.Links, ref)
-			}
-			return nil
-		}, "SELECT source, field, target FROM reference WHERE source IN "+list+" ORDER BY source, field, target", args...); err != nil {
-			return nil, err
-		}
 	}
-	return all, nil
+	return all, tx.loadLinks(all)
 }
 
 // Needing gives one resource that lies below, or refers to, one of those, which it also gives; zeros
@@ -261,4 +255,109 @@ func (tx *Tx) Needing(ids []int64) (needs, needed int64, below bool, err error) 
 		}
 	}
 	return 0, 0, false, nil
+}
+
+// Lineage reads blocks and networks with their links, and all blocks above them.
+func (tx *Tx) Lineage(ids []int64) (map[int64]*Resource, error) {
+	all := make(map[int64]*Resource, len(ids))
+	for part := range slices.Chunk(ids, loadAtOnce) {
+		list, args := in(part)
+		found, err := tx.many("WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE collection IN ('blocks', 'networks') AND id IN "+list+
+			" UNION SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection = 'blocks')"+
+			" SELECT "+columns+" FROM resource WHERE id IN (SELECT id FROM up)", args...)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			all[r.ID] = r
+		}
+	}
+	return all, tx.loadLinks(all)
+}
+
+// loadLinks reads the links of resources, many at a time.
+func (tx *Tx) loadLinks(all map[int64]*Resource) error {
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(all)), loadAtOnce) {
+		list, args := in(part)
+		if err := tx.Each(func(scan func(...any) error) error {
+			var source int64
+			var ref Ref
+			if err := scan(&source, &ref.Field, &ref.Target); err != nil {
+				return err
+			}
+			if r := all[source]; r != nil && !slices.ContainsFunc(r.Refs, func(single Ref) bool { return single.Field == ref.Field }) {
+				r.Links = append(r.Links, ref)
+			}
+			return nil
+		}, "SELECT source, field, target FROM reference WHERE source IN "+list+" ORDER BY source, field, target", args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AddEvent keeps an event: what happened, and what it happened to.
+func (tx *Tx) AddEvent(refs []Ref, body []byte) error {
+	if err := tx.mustWrite(); err != nil {
+		return err
+	}
+	id, err := tx.ids.nextResource()
+	if err != nil {
+		return err
+	}
+	if err := tx.Write("INSERT INTO event (id, refs, body) VALUES (?, ?, ?)", id, formatRefs(refs), string(body)); err != nil {
+		return fmt.Errorf("writing an event: %w", err)
+	}
+	return nil
+}
+
+// Linked gives the links of some fields of resources.
+func (tx *Tx) Linked(ids []int64, fields ...string) (map[int64][]Ref, error) {
+	all := map[int64][]Ref{}
+	for part := range slices.Chunk(ids, loadAtOnce) {
+		list, args := in(part)
+		for _, field := range fields {
+			args = append(args, field)
+		}
+		if err := tx.Each(func(scan func(...any) error) error {
+			var source int64
+			var ref Ref
+			err := scan(&source, &ref.Field, &ref.Target)
+			all[source] = append(all[source], ref)
+			return err
+		}, "SELECT source, field, target FROM reference WHERE source IN "+list+" AND field IN (?"+strings.Repeat(",?", len(fields)-1)+") ORDER BY source, field, target", args...); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Groups gives, of the addresses among ids, those that lie in a resource of a collection below the same
+// parent, with that resource. parents are the parents of all of them.
+func (tx *Tx) Groups(collection string, parents, ids []int64) (map[int64]int64, error) {
+	groups := map[int64]int64{}
+	there := false
+	for part := range slices.Chunk(parents, loadAtOnce) {
+		list, args := in(part)
+		var found bool
+		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection = ? AND parent IN "+list+")", append([]any{collection}, args...)...).Scan(&found); err != nil {
+			return nil, err
+		}
+		there = there || found
+	}
+	if !there {
+		return groups, nil
+	}
+	for part := range slices.Chunk(ids, loadAtOnce) {
+		list, args := in(part)
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id, group int64
+			err := scan(&id, &group)
+			groups[id] = group
+			return err
+		}, "SELECT a.id, g.id FROM resource a JOIN resource g ON g.parent = a.parent AND g.collection = ? AND g.low <= a.low AND g.high >= a.low WHERE a.id IN "+list, append([]any{collection}, args...)...); err != nil {
+			return nil, err
+		}
+	}
+	return groups, nil
 }

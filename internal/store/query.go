@@ -8,10 +8,12 @@ import (
 // Source is a table in the shape of resources.
 type Source string
 
-// The sources: resources themselves, and the history in their shape.
+// The sources: resources themselves, and the history, the changes of its transactions, and events in their shape.
 const (
 	Resources    Source = "resource"
 	Transactions Source = "transaction_resource"
+	Operations   Source = "operation_resource"
+	Events       Source = "event_resource"
 )
 
 // Query selects resources from a source.
@@ -120,6 +122,10 @@ type dialect struct {
 	truth func(bool) any
 	// feed selects what comes behind a position of the change feed: its two numbers, and how many.
 	feed string
+	// addUsage stands before and behind what selects containers, states and numbers to be added to the
+	// usage; foldUsage sums up the usage of the containers up, where several rows may stand for one.
+	addUsage  [2]string
+	foldUsage string
 	// size gives the number behind the slash of a text, NULL where there is none.
 	size func(b *builder, text func())
 }

@@ -39,6 +39,10 @@ type Options struct {
 
 // Store is one database. It is safe for concurrent use.
 type Store struct {
+	// Counted, where it is set, is called at the end of an update that changed the usage of networks and
+	// blocks; it is given those that the change was in, without what lies above them. It is set before the
+	// store is used.
+	Counted func(tx *Tx, containers []int64) error
 	// pg is the database where it is PostgreSQL, replica one of its standbys, if there is one to read
 	// from, listener what hears of other processes.
 	pg       *postgres
@@ -69,6 +73,16 @@ type Store struct {
 	// foreign to the connection that watches, so it counts those as well.
 	foreign atomic.Uint64
 	lock    *os.File
+	// asked is the schema that Options asked for.
+	asked int
+}
+
+// schema is the version of the schema that the database has.
+func (s *Store) schema() int {
+	if s.asked == 0 {
+		return SchemaVersion()
+	}
+	return s.asked
 }
 
 // Open opens the database in the directory and brings its schema up to date. It refuses, with an
@@ -101,7 +115,7 @@ func openEither(o Options) (*Store, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
-	s := &Store{now: o.Now, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}), exclusive: o.Exclusive}
+	s := &Store{now: o.Now, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}), exclusive: o.Exclusive, asked: o.Schema}
 	if o.Exclusive {
 		var err error
 		if s.lock, err = lockDir(o.Dir); err != nil {
@@ -121,7 +135,7 @@ func openShared(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{pg: pg, now: o.Now}
+	s := &Store{pg: pg, now: o.Now, asked: o.Schema}
 	if o.DatabaseRead != "" {
 		if s.replica, err = openReplica(context.Background(), o.DatabaseRead, o.Readers); err != nil {
 			pg.pool.Close()
@@ -289,14 +303,14 @@ func (s *Store) Lists(ctx context.Context, fn func(*Tx) error) error {
 // latest commit. For one statement that is the same and costs half.
 func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	if s.pg != nil {
-		return unreachable(s.pg.read(ctx, s.onto(ctx, fn)))
+		return unreachable(s.pg.read(ctx, func(c conn) error { return fn(&Tx{ctx: ctx, conn: c, now: s.now(), latest: true}) }))
 	}
 	r, err := s.readers.take(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.readers.put(r)
-	return fn(&Tx{ctx: ctx, conn: r, now: s.now()})
+	return fn(&Tx{ctx: ctx, conn: r, now: s.now(), latest: true})
 }
 
 // Ready reports whether the database answers.

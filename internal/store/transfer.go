@@ -13,21 +13,24 @@ type Table struct {
 	Columns []string `json:"columns"`
 	// key are how many of the first columns are its key.
 	key int
+	// since is the schema that brought it.
+	since int
 }
 
-// Tables are all tables that hold data, whole: history and secrets included.
+// Tables are all tables that hold data, whole: history and secrets included. What follows from other data,
+// such as usage, is not carried but made anew.
 var Tables = []Table{
-	{"resource", strings.Split(columns, ", "), 1},
-	{"reference", []string{"source", "field", "target"}, 3},
-	{"free", []string{"container", "low", "high"}, 2},
-	{"txn", []string{"id", "at", "user_id", "operation", "first", "last", "body"}, 1},
-	{"change", []string{"seq", "txn", "resource", "operation", "before", "after"}, 1},
-	{"credential", []string{"id", "kind", "name", "user_id", "role", "hash", "session", "created", "expires", "revoked"}, 1},
-	{"secret", []string{"name", "value"}, 1},
-	{"idempotency", []string{"user_id", "key", "request", "location", "etag", "answer", "created"}, 2},
+	{"resource", strings.Split(columns, ", "), 1, 1},
+	{"reference", []string{"source", "field", "target"}, 3, 1},
+	{"free", []string{"container", "low", "high"}, 2, 1},
+	{"txn", []string{"id", "at", "user_id", "operation", "first", "last", "body"}, 1, 1},
+	{"change", []string{"seq", "txn", "resource", "operation", "before", "after"}, 1, 1},
+	{"credential", []string{"id", "kind", "name", "user_id", "role", "hash", "session", "created", "expires", "revoked"}, 1, 1},
+	{"secret", []string{"name", "value"}, 1, 1},
+	{"idempotency", []string{"user_id", "key", "request", "location", "etag", "answer", "created"}, 2, 1},
 	{"service_point", []string{"id", "name", "description", "variant", "status", "update_status", "version", "target_version", "key_hash",
-		"key_expires", "key_public", "certificates", "last_seen", "report", "desired", "created"}, 1},
-	{"fleet_event", []string{"service_point", "at", "field", "old", "new", "seq"}, 0}, // its key is seq, the last
+		"key_expires", "key_public", "certificates", "last_seen", "report", "desired", "created"}, 1, 1},
+	{"fleet_event", []string{"service_point", "at", "field", "old", "new", "seq"}, 0, 1}, // its key is seq, the last
 }
 
 // Marks are the numbers that none given out is above, by kind.
@@ -118,8 +121,11 @@ func (tx *Tx) dump(t *Table, after []any, emit func(t *Table, row []any) error) 
 var ErrNotEmpty = errors.New("the target holds data already; restoring and migrating need an empty one")
 
 // empty gives ErrNotEmpty where any table has a row.
-func empty(c conn) error {
+func empty(c conn, schema int) error {
 	for i := range Tables {
+		if Tables[i].since > schema {
+			continue
+		}
 		var n int64
 		if err := c.each("SELECT count(*) FROM (SELECT 1 FROM "+Tables[i].Name+" LIMIT 1) t", nil, func(r row) error { return r.scan(&n) }); err != nil {
 			return err
@@ -135,14 +141,17 @@ func empty(c conn) error {
 // what takes the marks and the rows, in the order that Dump gives them.
 func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add func(t *Table, row []any) error) error) error {
 	load := func(c conn) error {
-		if err := empty(c); err != nil {
+		if err := empty(c, s.schema()); err != nil {
 			return err
 		}
 		l := &loader{c: c}
 		if err := fill(func(m Marks) error { return setMarks(c, m) }, l.add); err != nil {
 			return err
 		}
-		return l.flush()
+		if err := l.flush(); err != nil || s.schema() < 3 { // older ones count when they are brought up to date
+			return err
+		}
+		return recountUsage(&Tx{ctx: ctx, conn: c, writing: true})
 	}
 	if s.pg != nil {
 		_, err := s.pg.once(ctx, locks{own: everything}, func(c *pgConn) error { return load(c) })

@@ -64,6 +64,7 @@ type Tx struct {
 	conn    conn
 	now     time.Time
 	writing bool
+	latest  bool
 	ids     numbers
 	author  Author
 	// txn is the number of this job's transaction, 0 until it first changes a resource.
@@ -76,9 +77,19 @@ type Tx struct {
 	first, last int64
 	// topics are what this job touched, for Store.Revision.
 	topics []string
+	// counting is what it changes of the usage of blocks and networks, told who is told of that.
+	counting counting
+	told     func(tx *Tx, containers []int64) error
 	// near are heads that came with resources that were read.
 	near map[int64]Head
 }
+
+// Writing reports whether it is an update.
+func (tx *Tx) Writing() bool { return tx.writing }
+
+// Latest reports whether each statement sees the latest commit: what was read behind a revision
+// (Store.Revision) may then be remembered under it.
+func (tx *Tx) Latest() bool { return tx.latest }
 
 // Now is the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.now }
@@ -375,6 +386,9 @@ func (tx *Tx) Touch(topic string) {
 		tx.topics = append(tx.topics, topic)
 	}
 }
+
+// Touched reports whether the transaction has touched a topic.
+func (tx *Tx) Touched(topic string) bool { return slices.Contains(tx.topics, topic) }
 
 func null(text string) any {
 	if text == "" {

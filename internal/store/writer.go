@@ -88,7 +88,7 @@ func (s *Store) UpdateIn(ctx context.Context, scope Scope, author Author, fn fun
 func (s *Store) updateShared(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
 	var topics []string
 	err := s.pg.update(ctx, scope, func(c *pgConn) error {
-		tx := &Tx{ctx: ctx, conn: c, now: s.now(), ids: &sequences{s.pg, c}, author: author, writing: true}
+		tx := &Tx{ctx: ctx, conn: c, now: s.now(), ids: &sequences{s.pg, c}, author: author, writing: true, told: s.Counted}
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (s *Store) updateShared(ctx context.Context, scope Scope, author Author, fn
 		if told := s.watches.of(topics); len(told) > 0 {
 			c.wait("SELECT pg_notify(?, ?)", channel, s.pg.id+" "+strings.Join(told, ","))
 		}
-		return tx.writeHistory()
+		return tx.finish()
 	})
 	// Also where it failed: nobody knows what a commit came to whose answer was lost.
 	if s.touched(topics); s.listener != nil && err == nil {
@@ -225,7 +225,7 @@ func (s *Store) alone(w *session, j *job, ids *counters) error {
 }
 
 func (s *Store) tx(w *session, j *job, ids *counters) *Tx {
-	return &Tx{ctx: context.WithoutCancel(j.ctx), conn: w, now: s.now(), ids: ids, author: j.author, writing: true}
+	return &Tx{ctx: context.WithoutCancel(j.ctx), conn: w, now: s.now(), ids: ids, author: j.author, writing: true, told: s.Counted}
 }
 
 // run runs one job in a savepoint. Its own failure goes into the job; an error it gives is one of
@@ -264,7 +264,7 @@ func guard(tx *Tx, fn func(*Tx) error) (err error) {
 	if err := fn(tx); err != nil {
 		return err
 	}
-	return tx.writeHistory()
+	return tx.finish()
 }
 
 // counters are the last numbers given out. The database has a mark that no number given out is

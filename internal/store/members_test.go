@@ -1,4 +1,4 @@
-package resource
+package store
 
 import (
 	"bytes"
@@ -8,13 +8,13 @@ import (
 
 // What the scanner gives of an object is what the JSON library gives; of anything else it gives an
 // error or something, and never reads beyond.
-func FuzzScanObject(f *testing.F) {
+func FuzzMembers(f *testing.F) {
 	for _, text := range []string{`{}`, `{"a":1}`, `{"a":"x\"y,}","b":[1,{"c":"]"}],"d":null}`, `{"a":}`, `{"a":1,}`, `{"a`, ``, `{"a":"\\"}`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got := map[string]string{}
-		err := scanObject(text, func(name, raw []byte) error {
+		err := Members(text, func(name, raw []byte) error {
 			got[string(name)] = string(raw)
 			return nil
 		})

@@ -1,13 +1,13 @@
-package resource
+package store
 
 import (
 	"bytes"
 	"fmt"
 )
 
-// scanObject calls fn for each member of a JSON object that was written here: without a space between
+// Members calls fn for each member of a JSON object that was written here: without a space between
 // its parts, and valid. name is without its quotes; names have no escapes. It allocates nothing.
-func scanObject(object []byte, fn func(name, raw []byte) error) error {
+func Members(object []byte, fn func(name, raw []byte) error) error {
 	bad := func(at int) error { return fmt.Errorf("no JSON object of ours at byte %d", at) }
 	if len(object) < 2 || object[0] != '{' || object[len(object)-1] != '}' {
 		return bad(0)
@@ -78,4 +78,22 @@ func stringLength(text []byte) int {
 		}
 	}
 	return 0
+}
+
+// Rewritten gives an object that was written here with other values for some of its members.
+func Rewritten(object []byte, values map[string][]byte) ([]byte, error) {
+	out := make([]byte, 1, len(object)+256)
+	out[0] = '{'
+	err := Members(object, func(name, raw []byte) error {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, '"'), name...), '"', ':')
+		if value, ok := values[string(name)]; ok {
+			raw = value
+		}
+		out = append(out, raw...)
+		return nil
+	})
+	return append(out, '}'), err
 }

@@ -1,0 +1,236 @@
+package address
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// What comes down the tree of blocks and networks: a field that is not set has the value of the nearest
+// one above that sets it. It is not written down, so that a changed ancestor is seen at once.
+
+// inheritedValues, inheritedRefs and inheritedZones are the fields that come down, by how they are kept.
+var (
+	inheritedValues = []string{"duplicateHostnamesAllowed", "highWaterMark", "lowWaterMark", "pingBeforeAssignEnabled"}
+	inheritedRefs   = []string{"defaultView", "location"}
+	inheritedZones  = []string{"defaultZones", "restrictedZones"}
+)
+
+// inherits reports whether a type has a field that comes down.
+func inherits(kind, field string) bool {
+	switch kind {
+	case "IPv4Block", "IPv4Network":
+		return true
+	case "IPv6Block", "IPv6Network":
+		return field == "location"
+	case "IPv4DHCPRange":
+		return strings.HasSuffix(field, "WaterMark")
+	}
+	return false
+}
+
+// policy is what holds in a block or network: what it sets itself and what comes from above. It is not
+// changed once it is made.
+type policy struct {
+	values map[string]string // as JSON, by field
+	refs   map[string]int64
+	zones  map[string][]int64
+}
+
+// number gives a value that is a whole number; ok is false where there is none.
+func (p *policy) number(field string) (n int64, ok bool) {
+	text, ok := p.values[field]
+	return n, ok && json.Unmarshal([]byte(text), &n) == nil
+}
+
+// below gives what holds in a row with its links below p; nil for the top.
+func (p *policy) below(r *store.Resource) (*policy, error) {
+	n := &policy{values: map[string]string{}, refs: map[string]int64{}, zones: map[string][]int64{}}
+	closed := map[string]bool{}
+	if err := store.Members(r.Body, func(name, raw []byte) error {
+		field := string(name)
+		if slices.Contains(inheritedValues, field) && string(raw) != "null" {
+			n.values[field] = string(raw)
+		}
+		if zones, ok := strings.CutSuffix(field, "Inherited"); ok && string(raw) == "false" {
+			closed[zones] = true
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	for _, ref := range r.Refs {
+		if slices.Contains(inheritedRefs, ref.Field) {
+			n.refs[ref.Field] = ref.Target
+		}
+	}
+	for _, link := range r.Links {
+		if slices.Contains(inheritedZones, link.Field) {
+			n.zones[link.Field] = append(n.zones[link.Field], link.Target)
+		}
+	}
+	if p == nil {
+		return n, nil
+	}
+	for field, value := range p.values {
+		if _, ok := n.values[field]; !ok {
+			n.values[field] = value
+		}
+	}
+	for field, target := range p.refs {
+		if _, ok := n.refs[field]; !ok {
+			n.refs[field] = target
+		}
+	}
+	for field, zones := range p.zones {
+		if len(n.zones[field]) == 0 && !closed[field] {
+			n.zones[field] = zones
+		}
+	}
+	return n, nil
+}
+
+// policies finds what holds in blocks and networks. What was found for blocks is remembered while no
+// block has changed.
+type policies struct {
+	store    *store.Store
+	mu       sync.Mutex
+	revision uint64
+	blocks   map[int64]*policy
+}
+
+// maxPolicies bounds what is remembered.
+const maxPolicies = 10_000
+
+// of gives what holds in each of the blocks and networks; a configuration has nothing.
+func (p *policies) of(tx *store.Tx, ids []int64) (map[int64]*policy, error) {
+	found := map[int64]*policy{}
+	revision, watched := p.store.Revision("blocks")
+	if watched && !tx.Writing() {
+		ids = p.recall(revision, ids, found)
+	}
+	if len(ids) == 0 {
+		return found, nil
+	}
+	rows, err := tx.Lineage(ids)
+	if err != nil {
+		return nil, err
+	}
+	var settle func(r *store.Resource) (*policy, error)
+	settle = func(r *store.Resource) (*policy, error) {
+		if known, ok := found[r.ID]; ok {
+			return known, nil
+		}
+		var above *policy
+		if parent, ok := rows[r.Parent]; ok {
+			var err error
+			if above, err = settle(parent); err != nil {
+				return nil, err
+			}
+		}
+		one, err := above.below(r)
+		found[r.ID] = one
+		return one, err
+	}
+	for _, r := range rows {
+		if _, err := settle(r); err != nil {
+			return nil, err
+		}
+	}
+	if watched && tx.Latest() {
+		p.keep(revision, rows, found)
+	}
+	return found, nil
+}
+
+// recall adds what is remembered to found and gives the ids that are not.
+func (p *policies) recall(revision uint64, ids []int64, found map[int64]*policy) (missing []int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range ids {
+		if known, ok := p.blocks[id]; ok && p.revision == revision {
+			found[id] = known
+			continue
+		}
+		missing = append(missing, id)
+	}
+	return missing
+}
+
+func (p *policies) keep(revision uint64, rows map[int64]*store.Resource, found map[int64]*policy) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.blocks == nil || p.revision != revision || len(p.blocks) > maxPolicies {
+		p.blocks, p.revision = map[int64]*policy{}, revision
+	}
+	for id, r := range rows {
+		if r.Collection == "blocks" {
+			p.blocks[id] = found[id]
+		}
+	}
+}
+
+// show puts what comes down into the shown form of a row: the values, and _inheritedFields. above is
+// what holds above it; zones are those of its links that are zones.
+func (p *policy) show(r *store.Resource, own map[string]bool, values map[string][]byte) {
+	if p == nil {
+		return
+	}
+	closed := map[string]bool{}
+	set := map[string]bool{}
+	_ = store.Members(r.Body, func(name, raw []byte) error { // a row that cannot be read says so where it is decoded
+		field := string(name)
+		set[field] = string(raw) != "null"
+		if zones, ok := strings.CutSuffix(field, "Inherited"); ok && string(raw) == "false" {
+			closed[zones] = true
+		}
+		return nil
+	})
+	var names []string
+	for field, value := range p.values {
+		if inherits(r.Type, field) && !set[field] {
+			values[field] = []byte(value)
+			names = append(names, field)
+		}
+	}
+	refs := slices.Clone(r.Refs)
+	for field, target := range p.refs {
+		if inherits(r.Type, field) && !slices.ContainsFunc(r.Refs, func(ref store.Ref) bool { return ref.Field == field }) {
+			refs = append(refs, store.Ref{Field: field, Target: target})
+			names = append(names, field)
+		}
+	}
+	r.Refs = refs
+	for field, zones := range p.zones {
+		if inherits(r.Type, field) && len(zones) > 0 && !own[field] && !closed[field] {
+			names = append(names, field)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	text, err := json.Marshal(names)
+	if err == nil { // which texts always are
+		values["_inheritedFields"] = text
+	}
+}
+
+// stayInherited leaves a field unset that a request gives back as it was shown: it names the field among
+// those inherited.
+func stayInherited(c *resource.Change, unset map[string]func()) {
+	raw, ok := c.Sent["_inheritedFields"]
+	var names []string
+	if !ok || json.Unmarshal(raw, &names) != nil {
+		return
+	}
+	for _, name := range names {
+		if fn := unset[name]; fn != nil && c.Given[name] {
+			fn()
+		}
+	}
+}

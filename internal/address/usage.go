@@ -1,0 +1,239 @@
+package address
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"slices"
+
+	"portolan/internal/space"
+	"portolan/internal/store"
+)
+
+// assignable are the states that an IPv4 address may be given, unassigned is that of one that is not there.
+var assignable = []string{"DHCP_RESERVED", gateway, "RESERVED", "STATIC"}
+
+const unassigned = "UNASSIGNED"
+
+// sizeOf is how many addresses there are from low to high.
+func sizeOf(r space.Range) *big.Int {
+	number := func(a netip.Addr) *big.Int { return new(big.Int).SetBytes(a.AsSlice()) }
+	n := new(big.Int).Sub(number(r.High), number(r.Low))
+	return n.Add(n, big.NewInt(1))
+}
+
+// usageText gives the addresses by state as JSON; size is how many there are in all.
+func usageText(u store.Usage, size *big.Int) []byte {
+	counts := map[string]json.Number{}
+	for _, state := range assignable {
+		counts[state] = "0"
+	}
+	for state, n := range u {
+		if state != store.NetworkSpace {
+			counts[state] = json.Number(fmt.Sprint(n))
+		}
+	}
+	counts[unassigned] = json.Number(new(big.Int).Sub(size, big.NewInt(u.Used())).String())
+	text, err := json.Marshal(counts)
+	if err != nil { // numbers and texts always are
+		panic(err)
+	}
+	return text
+}
+
+// percent is n of size in whole percent, rounded down.
+func percent(n int64, size *big.Int) int64 {
+	if size.Sign() == 0 {
+		return 0
+	}
+	share := new(big.Int).Mul(big.NewInt(n), big.NewInt(100))
+	return share.Div(share, size).Int64()
+}
+
+// blockUsage gives how much of a block is assigned to addresses, and allocated to networks.
+func blockUsage(u store.Usage, size *big.Int) []byte {
+	type share struct {
+		Assigned   int64 `json:"assigned"`
+		Unassigned int64 `json:"unassigned"`
+	}
+	addresses, networks := percent(u.Used(), size), percent(u[store.NetworkSpace], size)
+	text, err := json.Marshal(struct {
+		Addresses share `json:"addressAllocation"`
+		Networks  share `json:"networkAllocation"`
+	}{share{addresses, 100 - addresses}, share{networks, 100 - networks}})
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// shownRange reads the range of a row that is about to be shown.
+func shownRange(r *store.Resource) (whole space.Range, err error) {
+	err = store.Members(r.Body, func(name, raw []byte) error {
+		if string(name) != "range" {
+			return nil
+		}
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return err
+		}
+		whole, err = space.Parse(text)
+		return err
+	})
+	if err == nil && !whole.Low.IsValid() {
+		err = fmt.Errorf("resource %d has no range", r.ID)
+	}
+	return whole, err
+}
+
+// completeSpace shows usage and what comes down in blocks and networks.
+func (p *policies) completeSpace(tx *store.Tx, rows []*store.Resource) error {
+	ids, parents := make([]int64, len(rows)), []int64{}
+	for i, r := range rows {
+		ids[i] = r.ID
+		if !slices.Contains(parents, r.Parent) {
+			parents = append(parents, r.Parent)
+		}
+	}
+	usage, err := tx.Usage(ids)
+	if err != nil {
+		return err
+	}
+	above, err := p.of(tx, parents)
+	if err != nil {
+		return err
+	}
+	own := map[int64]map[string]bool{}
+	if slices.ContainsFunc(parents, func(id int64) bool { return above[id] != nil && len(above[id].zones) > 0 }) {
+		if own, err = ownZones(tx, ids); err != nil {
+			return err
+		}
+	}
+	for _, r := range rows {
+		values := map[string][]byte{}
+		if r.Type == "IPv4Network" || r.Type == "IPv4Block" {
+			whole, err := shownRange(r)
+			if err != nil {
+				return err
+			}
+			if r.Type == "IPv4Network" {
+				values["usage"] = usageText(usage[r.ID], sizeOf(space.Hosts(whole)))
+			} else {
+				values["usagePercentage"] = blockUsage(usage[r.ID], sizeOf(whole))
+			}
+		}
+		above[r.Parent].show(r, own[r.ID], values)
+		if r.Body, err = store.Rewritten(r.Body, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownZones gives which lists of zones blocks and networks have of their own.
+func ownZones(tx *store.Tx, ids []int64) (map[int64]map[string]bool, error) {
+	rows, err := tx.Linked(ids, inheritedZones...)
+	if err != nil {
+		return nil, err
+	}
+	own := map[int64]map[string]bool{}
+	for id, links := range rows {
+		own[id] = map[string]bool{}
+		for _, link := range links {
+			own[id][link.Field] = true
+		}
+	}
+	return own, nil
+}
+
+// completeRanges shows usage and what comes down in DHCP ranges.
+func (p *policies) completeRanges(tx *store.Tx, rows []*store.Resource) error {
+	parents := []int64{}
+	for _, r := range rows {
+		if !slices.Contains(parents, r.Parent) {
+			parents = append(parents, r.Parent)
+		}
+	}
+	above, err := p.of(tx, parents)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		whole, err := shownRange(r)
+		if err != nil {
+			return err
+		}
+		usage, err := rangeUsage(tx, r, whole)
+		if err != nil {
+			return err
+		}
+		values := map[string][]byte{"usage": usageText(usage, sizeOf(whole))}
+		above[r.Parent].show(r, nil, values)
+		if r.Body, err = store.Rewritten(r.Body, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rangeUsage counts what lies in a DHCP range: addresses by state, and those that are excluded.
+func rangeUsage(tx *store.Tx, r *store.Resource, whole space.Range) (store.Usage, error) {
+	usage := store.Usage{}
+	err := tx.Each(func(scan func(...any) error) error {
+		var state string
+		var n int64
+		err := scan(&state, &n)
+		usage[state] = n
+		return err
+	}, "SELECT json_extract(body, '$.state'), count(*) FROM resource WHERE parent = ? AND collection = 'addresses' AND low IS NOT NULL AND low >= ? AND low <= ? GROUP BY 1",
+		r.Parent, store.AddrKey(whole.Low), store.AddrKey(whole.High))
+	if err != nil {
+		return nil, fmt.Errorf("counting the addresses of a range: %w", err)
+	}
+	var excluded []string
+	if err := store.Members(r.Body, func(name, raw []byte) error {
+		if string(name) == "exclusionRanges" {
+			return json.Unmarshal(raw, &excluded)
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	for _, text := range excluded {
+		part, err := parseExclusion(text)
+		if err != nil {
+			return nil, err
+		}
+		var inUse int64
+		if err := tx.QueryRow("SELECT count(*) FROM resource WHERE parent = ? AND collection = 'addresses' AND low IS NOT NULL AND low >= ? AND low <= ?",
+			r.Parent, store.AddrKey(part.Low), store.AddrKey(part.High)).Scan(&inUse); err != nil {
+			return nil, err
+		}
+		usage["DHCP_EXCLUDED"] += sizeOf(part).Int64() - inUse
+	}
+	return usage, nil
+}
+
+// completeAddresses shows the IP group that an IPv4 address lies in.
+func completeAddresses(tx *store.Tx, rows []*store.Resource) error {
+	var parents, ids []int64
+	for _, r := range rows {
+		if r.Type == "IPv4Address" {
+			ids = append(ids, r.ID)
+			if !slices.Contains(parents, r.Parent) {
+				parents = append(parents, r.Parent)
+			}
+		}
+	}
+	groups, err := tx.Groups("ipGroups", parents, ids)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if group, ok := groups[r.ID]; ok {
+			r.Refs = append(slices.Clone(r.Refs), store.Ref{Field: "ipGroup", Target: group})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package address
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"sync"
+	"time"
+
+	"portolan/internal/resource"
+	"portolan/internal/space"
+	"portolan/internal/store"
+)
+
+// Water levels: the usage of blocks and networks against their marks. An event tells when it rises above
+// the high one, falls below the low one, or comes back between them.
+const (
+	levelNormal = "NORMAL"
+	levelHigh   = "HIGH"
+	levelLow    = "LOW"
+)
+
+// watermarks is the topic of changes to marks.
+const watermarks = "watermarks"
+
+// marks looks after the water levels.
+type marks struct {
+	store    *store.Store
+	policies *policies
+	// any says whether any block or network has a mark, as it was at a revision.
+	mu       sync.Mutex
+	revision uint64
+	known    bool
+	any      bool
+}
+
+// exist reports whether any block or network has a mark.
+func (m *marks) exist(tx *store.Tx) (any bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	revision, watched := m.store.Revision(watermarks)
+	if watched && m.known && m.revision == revision {
+		return m.any, nil
+	}
+	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks') AND (json_extract(body, '$.lowWaterMark') IS NOT NULL" +
+		" OR json_extract(body, '$.highWaterMark') IS NOT NULL))").Scan(&any)
+	// What this transaction does may be taken back, but it has then changed the revision nowhere.
+	if err == nil && watched && !tx.Touched(watermarks) {
+		m.known, m.revision, m.any = true, revision, any
+	}
+	return any, err
+}
+
+// counted looks at the levels of networks and blocks, and of all above them, whose usage has changed.
+func (m *marks) counted(tx *store.Tx, containers []int64) error {
+	if any, err := m.exist(tx); err != nil || !any {
+		return err
+	}
+	rows, err := tx.Lineage(containers)
+	if err != nil {
+		return err
+	}
+	ids := make([]int64, 0, len(rows))
+	for id, r := range rows {
+		if r.Low[0] == 4 {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	holds, err := m.policies.of(tx, ids)
+	if err != nil {
+		return err
+	}
+	usage, err := tx.Usage(ids)
+	if err != nil {
+		return err
+	}
+	levels, err := levelsOf(tx, ids)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		low, lows := holds[id].number("lowWaterMark")
+		high, highs := holds[id].number("highWaterMark")
+		if !lows && !highs && levels[id] == "" {
+			continue
+		}
+		used, size, err := filled(tx, rows[id], usage[id])
+		if err != nil {
+			return err
+		}
+		level := levelNormal
+		switch {
+		case highs && share(used).Cmp(mark(size, high)) > 0:
+			level = levelHigh
+		case lows && share(used).Cmp(mark(size, low)) < 0:
+			level = levelLow
+		}
+		if err := m.move(tx, rows[id], levels[id], level, used, size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// share and mark are n and a percentage of size, as they compare with each other.
+func share(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(100)) }
+
+func mark(size *big.Int, percent int64) *big.Int { return new(big.Int).Mul(size, big.NewInt(percent)) }
+
+// filled gives how many addresses of a block or network count as used, and how many there are.
+func filled(tx *store.Tx, r *store.Resource, u store.Usage) (used int64, size *big.Int, err error) {
+	if r.Collection == "networks" {
+		return u.Used(), sizeOf(space.Hosts(rangeOf(r))), nil
+	}
+	configuration, err := tx.Get(r.Configuration)
+	if err != nil {
+		return 0, nil, err
+	}
+	byNetworks := false
+	err = store.Members(configuration.Body, func(name, raw []byte) error {
+		if string(name) == "blockUsageCalculation" {
+			byNetworks = string(raw) == `"NETWORK_ALLOCATION"`
+		}
+		return nil
+	})
+	if byNetworks {
+		return u[store.NetworkSpace], sizeOf(rangeOf(r)), err
+	}
+	return u.Used(), sizeOf(rangeOf(r)), err
+}
+
+func levelsOf(tx *store.Tx, ids []int64) (map[int64]string, error) {
+	levels := map[int64]string{}
+	for _, id := range ids {
+		if err := tx.Each(func(scan func(...any) error) error {
+			var level string
+			err := scan(&level)
+			levels[id] = level
+			return err
+		}, "SELECT level FROM water WHERE container = ?", id); err != nil {
+			return nil, fmt.Errorf("reading a water level: %w", err)
+		}
+	}
+	return levels, nil
+}
+
+// move writes a level where it is another one, and tells.
+func (m *marks) move(tx *store.Tx, r *store.Resource, before, after string, used int64, size *big.Int) error {
+	if before == after {
+		return nil
+	}
+	if err := tx.Write("INSERT INTO water (container, level) VALUES (?, ?) ON CONFLICT (container) DO UPDATE SET level = excluded.level", r.ID, after); err != nil {
+		return fmt.Errorf("writing a water level: %w", err)
+	}
+	if before == "" && after != levelHigh { // it has not fallen: it was never higher
+		return nil
+	}
+	kind, how := "WARNING", "is above its high water mark"
+	switch after {
+	case levelLow:
+		how = "is below its low water mark"
+	case levelNormal:
+		kind, how = "INFO", "is between its water marks again"
+	}
+	return addEvent(tx, Event{EventType: kind, Category: "DHCP_ALERT", Subcategory: "DHCPv4", SourceName: nameOf(r),
+		Message: fmt.Sprintf("The usage of %s %s %s: %d of %s addresses, %d%%", r.Type, nameOf(r), how, used, size, percent(used, size))}, r.ID)
+}
+
+// nameOf names a block or network by its range, and its own name where it has one.
+func nameOf(r *store.Resource) string {
+	if r.Name == "" {
+		return spanOf(r)
+	}
+	return spanOf(r) + " " + r.Name
+}
+
+// Event is something that happened.
+type Event struct {
+	resource.Head `head:"readOnly"`
+	// EventType says how grave it is.
+	EventType string `api:"eventType,readOnly" enum:"INFO|WARNING|ERROR|SUCCESS|FAILED|NOT_DEPLOYED|INVALID|NO_ROLE|RESPONSE_POLICY_ZONES_NOT_DEPLOYED|VALID"`
+	// Category is what it belongs to.
+	Category string `api:"category,readOnly" enum:"APPLICATION|DATABASE_MAINTENANCE|DATA_CHECKER|DATA_COLLECTION|DDNS_NOTIFICATION|DEPLOYMENT|DEPLOYMENT_DATA_VALIDATION|DHCP_ALERT|DHCP_LEASE_SYNCHRONIZATION|DNSSEC_KEY_EXPIRATION|IP_RECONCILIATION|IP_TEMPLATE|MIGRATION|REPORT_SCHEDULER|SERVER_HIGH_AVAILABILITY|SERVER_MONITORING|SOFTWARE_UPDATE|SSO_MANAGEMENT|SYSTEM_MAINTENANCE|TRUST_RELATIONSHIP|WORKFLOW_REQUEST|ZONE_TEMPLATE"`
+	// Subcategory is the service that it belongs to.
+	Subcategory string `api:"subcategory,readOnly" enum:"DNS|DHCPv4|DHCPv6|TFTP"`
+	// Source is the resource that it happened to; null once that is gone.
+	Source resource.Ref `api:"source,readOnly"`
+	// SourceName is what the resource was called.
+	SourceName string `api:"sourceName,readOnly"`
+	// Message says it in a sentence.
+	Message string `api:"message,readOnly"`
+	// DateTime is when it happened.
+	DateTime time.Time `api:"dateTime,readOnly"`
+	// Details are more of it.
+	Details json.RawMessage `api:"details,readOnly"`
+	// TaskID is the task that it came of.
+	TaskID string `api:"taskId,readOnly"`
+	// Payload is what was received.
+	Payload string `api:"payload,readOnly"`
+	// User is whose change it came of; null for the manager itself.
+	User resource.Ref `api:"user,readOnly" ref:"User"`
+}
+
+// addEvent keeps an event of the transaction.
+func addEvent(tx *store.Tx, e Event, source int64) error {
+	null := func(text string) *string {
+		if text == "" {
+			return nil
+		}
+		return &text
+	}
+	body, err := json.Marshal(struct {
+		UserDefinedFields *string `json:"userDefinedFields"`
+		EventType         string  `json:"eventType"`
+		Category          string  `json:"category"`
+		Subcategory       *string `json:"subcategory"`
+		SourceName        *string `json:"sourceName"`
+		Message           string  `json:"message"`
+		DateTime          string  `json:"dateTime"`
+		Details           *string `json:"details"`
+		TaskID            *string `json:"taskId"`
+		Payload           *string `json:"payload"`
+	}{nil, e.EventType, e.Category, null(e.Subcategory), null(e.SourceName), e.Message, tx.Now().UTC().Format(time.RFC3339), nil, nil, nil})
+	if err != nil {
+		return err
+	}
+	refs := []store.Ref{{Field: "source", Target: source}}
+	if user := tx.Author().User; user != 0 {
+		refs = append(refs, store.Ref{Field: "user", Target: user})
+	}
+	return tx.AddEvent(refs, body)
+}

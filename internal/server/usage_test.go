@@ -1,0 +1,164 @@
+package server
+
+import (
+	"strconv"
+	"testing"
+)
+
+// Usage follows what is assigned, at every level, whatever is done to blocks and networks.
+func TestUsage(t *testing.T) {
+	m := startManager(t)
+	configuration := m.id("/api/v2/configurations", `{"name":"u"}`)
+	top := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/24"}`)
+	lower := m.id("/api/v2/blocks/"+top+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/25"}`)
+	network := m.id("/api/v2/blocks/"+lower+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/26"}`)
+	usage := func(path, field, want string) {
+		t.Helper()
+		if got := m.want(200, "GET", path, "").text(field); got != want {
+			t.Errorf("%s: %s is %s, want %s", path, field, got, want)
+		}
+	}
+	usage("/api/v2/networks/"+network, "usage", "map[DHCP_RESERVED:0 GATEWAY:1 RESERVED:0 STATIC:0 UNASSIGNED:61]")
+	usage("/api/v2/blocks/"+lower, "usagePercentage", "map[addressAllocation:map[assigned:0 unassigned:100] networkAllocation:map[assigned:50 unassigned:50]]")
+	addresses := "/api/v2/networks/" + network + "/addresses"
+	var last string
+	for range 15 {
+		last = m.id(addresses, `{"type":"IPv4Address","state":"STATIC"}`)
+	}
+	m.want(200, "PATCH", "/api/v2/addresses/"+last, `{"state":"RESERVED"}`, mergePatch)
+	usage("/api/v2/networks/"+network, "usage", "map[DHCP_RESERVED:0 GATEWAY:1 RESERVED:1 STATIC:14 UNASSIGNED:46]")
+	usage("/api/v2/blocks/"+lower, "usagePercentage.addressAllocation.assigned", "12") // 16 of 128
+	usage("/api/v2/blocks/"+top, "usagePercentage.addressAllocation.assigned", "6")
+	m.want(201, "POST", "/api/v2/blocks/"+lower+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
+	usage("/api/v2/networks?filter=range:'10.0.0.32/27'", "data.0.usage.STATIC", "0")
+	usage("/api/v2/blocks/"+top, "usagePercentage.addressAllocation.assigned", "6")
+	dhcp := m.id("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.10-10.0.0.14","exclusionRanges":["10.0.0.11-10.0.0.12"]}`)
+	m.want(204, "DELETE", m.want(200, "GET", addresses+"?filter=address:'10.0.0.12'", "").text("data.0._links.self.href"), "")
+	usage("/api/v2/ranges/"+dhcp, "usage", "map[DHCP_EXCLUDED:1 DHCP_RESERVED:0 GATEWAY:0 RESERVED:0 STATIC:4 UNASSIGNED:0]")
+	m.want(201, "POST", "/api/v2/blocks/"+lower+"/moves", `{"type":"IPMove","address":"10.0.0.128"}`)
+	usage("/api/v2/blocks/"+lower, "usagePercentage.addressAllocation.assigned", "11")
+	m.want(204, "DELETE", "/api/v2/blocks/"+lower, "")
+	usage("/api/v2/blocks/"+top, "usagePercentage.addressAllocation.assigned", "0")
+	usage("/api/v2/blocks/"+top, "usagePercentage.networkAllocation.assigned", "0")
+	m.verify()
+}
+
+// What a block says holds below it until something there says otherwise, and a change shows at once.
+func TestInheritance(t *testing.T) {
+	m := startManager(t)
+	configuration, view, zone, top, network := m.basics()
+	place := m.want(200, "GET", "/api/v2/locations?limit=1", "").text("data.0.id")
+	m.want(200, "PATCH", "/api/v2/blocks/"+top, `{"pingBeforeAssignEnabled":false,"highWaterMark":80,"location":{"id":`+place+`},"defaultView":{"id":`+view+`},"defaultZones":[{"id":`+zone+`}]}`, mergePatch)
+	r := m.want(200, "GET", "/api/v2/networks/"+network, "")
+	if got := r.text("_inheritedFields"); got != "[defaultView defaultZones highWaterMark location pingBeforeAssignEnabled]" {
+		t.Errorf("inherited are %s", got)
+	}
+	if r.text("highWaterMark") != "80" || r.text("location.id") != place || r.text("defaultView.id") != view || r.text("pingBeforeAssignEnabled") != "false" {
+		t.Errorf("the network is %s", r.body)
+	}
+	// In between, an ancestor that says otherwise; its own fields are not inherited.
+	between := m.id("/api/v2/blocks/"+top+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/16","highWaterMark":70,"defaultZonesInherited":false}`)
+	r = m.want(200, "GET", "/api/v2/networks?filter=range:'10.0.0.0/24'", "")
+	if got := r.text("data.0.highWaterMark") + r.text("data.0._inheritedFields"); got != "70[defaultView highWaterMark location pingBeforeAssignEnabled]" {
+		t.Errorf("below another block it is %s", got)
+	}
+	if got := m.want(200, "GET", "/api/v2/blocks/"+between, "").text("_inheritedFields"); got != "[defaultView location pingBeforeAssignEnabled]" {
+		t.Errorf("the block between inherits %s", got)
+	}
+	m.want(200, "PATCH", "/api/v2/blocks/"+between, `{"highWaterMark":60}`, mergePatch)
+	dhcp := m.id("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"2,20","lowWaterMark":10}`)
+	if r := m.want(200, "GET", "/api/v2/ranges/"+dhcp, ""); r.text("highWaterMark")+r.text("_inheritedFields") != "60[highWaterMark]" {
+		t.Errorf("the range is %s", r.body)
+	}
+	// Read, changed and written back, what was inherited still is; without the list it is set.
+	body := string(m.want(200, "GET", "/api/v2/networks/"+network, "", "Accept: application/json").body)
+	m.want(200, "PUT", "/api/v2/networks/"+network, body)
+	m.want(200, "PATCH", "/api/v2/blocks/"+between, `{"highWaterMark":50}`, mergePatch)
+	if got := m.want(200, "GET", "/api/v2/networks/"+network, "").text("highWaterMark"); got != "50" {
+		t.Errorf("written back, the high water mark is %s", got)
+	}
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"highWaterMark":50}`, mergePatch)
+	m.want(200, "PATCH", "/api/v2/blocks/"+between, `{"highWaterMark":40}`, mergePatch)
+	if r := m.want(200, "GET", "/api/v2/networks/"+network, ""); r.text("highWaterMark") != "50" {
+		t.Errorf("set, the high water mark is %s", r.body)
+	}
+	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32","location":{"id":`+place+`}}`)
+	if r := m.want(201, "POST", "/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"/64"}`); r.text("location.id")+r.text("_inheritedFields") != place+"[location]" {
+		t.Errorf("the IPv6 network is %s", r.body)
+	}
+	m.verify()
+}
+
+// Usage that rises above its mark, falls below it or comes back is told, once.
+func TestWaterMarks(t *testing.T) {
+	m := startManager(t)
+	_, _, _, block, _ := m.basics()
+	m.refused(400, "InvalidField", "lowWaterMark", "PATCH", "/api/v2/blocks/"+block, `{"lowWaterMark":50,"highWaterMark":40}`, mergePatch)
+	m.refused(400, "InvalidField", "highWaterMark", "PATCH", "/api/v2/blocks/"+block, `{"highWaterMark":101}`, mergePatch)
+	small := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/28","name":"small","lowWaterMark":20,"highWaterMark":50}`)
+	told := func(want ...string) {
+		t.Helper()
+		r := m.want(200, "GET", "/api/v2/events?orderBy=id", "")
+		if r.text("count") != strconv.Itoa(len(want)) {
+			t.Fatalf("there are these events, want %d: %s", len(want), r.body)
+		}
+		for i, text := range want {
+			if got := r.text("data." + strconv.Itoa(i) + ".message"); got != "The usage of IPv4Network 10.1.0.0/28 small "+text {
+				t.Errorf("event %d is %s", i, got)
+			}
+		}
+	}
+	told()
+	var ids []string
+	for range 7 { // with the gateway 8 of 14
+		ids = append(ids, m.id("/api/v2/networks/"+small+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`))
+	}
+	high := "is above its high water mark: 8 of 14 addresses, 57%"
+	between, low := "is between its water marks again: 3 of 14 addresses, 21%", "is below its low water mark: 2 of 14 addresses, 14%"
+	told("is between its water marks again: 3 of 14 addresses, 21%", high)
+	for _, id := range ids {
+		m.want(204, "DELETE", "/api/v2/addresses/"+id, "")
+	}
+	told(between, high, "is between its water marks again: 7 of 14 addresses, 50%", low)
+	r := m.want(200, "GET", "/api/v2/events?filter=eventType:'WARNING'&orderBy=id", "")
+	if r.text("data.0.source.id") != small || r.text("data.0.category") != "DHCP_ALERT" || r.text("data.0.type") != "Event" {
+		t.Errorf("the warnings are %s", r.body)
+	}
+	one := m.want(200, "GET", r.text("data.0._links.self.href"), "")
+	if one.text("message") != r.text("data.0.message") {
+		t.Errorf("one event is %s", one.body)
+	}
+	m.want(404, "GET", "/api/v2/events/1", "")
+	m.want(405, "DELETE", r.text("data.0._links.self.href"), "")
+	// A mark that is set later is looked at at once.
+	m.want(200, "PATCH", "/api/v2/networks/"+small, `{"lowWaterMark":null,"highWaterMark":5}`, mergePatch)
+	if got := m.want(200, "GET", "/api/v2/events?orderBy=desc(id)&limit=1", "").text("data.0.message"); got != "The usage of IPv4Network 10.1.0.0/28 small is above its high water mark: 1 of 14 addresses, 7%" {
+		t.Errorf("the last event is %s", got)
+	}
+}
+
+// The operations of a transaction say which fields it made different.
+func TestOperations(t *testing.T) {
+	m := startManager(t)
+	_, _, _, _, network := m.basics()
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"other","userDefinedFields":{"a":"b"}}`, mergePatch)
+	last := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").text("data.0.id")
+	r := m.want(200, "GET", "/api/v2/transactions/"+last+"/operations", "")
+	if got := r.text("data.0.operationType") + r.text("data.0.resourceType") + r.text("data.0.fieldUpdates"); got !=
+		"CHANGEIPv4Network[map[name:name previousValue:office value:other] map[name:userDefinedFields previousValue:<nil> value:map[a:b]]]" {
+		t.Errorf("the operation is %s", got)
+	}
+	one := m.want(200, "GET", r.text("data.0._links.self.href"), "")
+	if one.text("resourceId") != network || one.text("_links.up.href") != "/api/v2/transactions/"+last {
+		t.Errorf("it is %s", one.body)
+	}
+	m.want(404, "GET", "/api/v2/operations", "")
+	m.want(404, "GET", "/api/v2/transactions/999999999/operations", "")
+	if r := m.want(200, "GET", "/api/v2/transactions/"+last+"/operations?filter=resourceType:'IPv4Block'", ""); r.text("count") != "0" {
+		t.Errorf("filtered they are %s", r.body)
+	}
+	undo := m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+last+`}`).text("id")
+	if got := m.want(200, "GET", "/api/v2/transactions/"+last, "").text("revertingTransaction.id"); got != undo {
+		t.Errorf("it was undone by %q, want %s", got, undo)
+	}
+}

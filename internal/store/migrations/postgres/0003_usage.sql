@@ -1,0 +1,53 @@
+-- The schema of sqlite/0003_usage.sql in PostgreSQL's words. What is in a container is the sum of its
+-- rows here: updates add rows, because they would wait for each other at one, and sum them up now and then.
+CREATE TABLE usage (
+    container BIGINT NOT NULL,
+    state     TEXT COLLATE "C" NOT NULL,
+    n         BIGINT NOT NULL
+);
+INSERT INTO usage (container, state, n)
+    SELECT parent, json_extract(body, '$.state'), count(*) FROM resource WHERE collection = 'addresses' GROUP BY 1, 2;
+INSERT INTO usage (container, state, n)
+    SELECT id, 'networks', CAST(1 AS BIGINT) << (32 - CAST(split_part(json_extract(body, '$.range'), '/', 2) AS INTEGER)) FROM resource WHERE type = 'IPv4Network';
+WITH RECURSIVE up (network, container) AS (
+    SELECT id, parent FROM resource WHERE collection = 'networks'
+    UNION ALL
+    SELECT up.network, r.parent FROM up JOIN resource r ON r.id = up.container WHERE r.collection = 'blocks')
+INSERT INTO usage (container, state, n)
+    SELECT up.container, u.state, sum(u.n) FROM up JOIN usage u ON u.container = up.network JOIN resource b ON b.id = up.container
+    WHERE b.collection = 'blocks' GROUP BY 1, 2;
+CREATE INDEX usage_container ON usage (container);
+
+CREATE TABLE water (
+    container BIGINT PRIMARY KEY,
+    level     TEXT COLLATE "C" NOT NULL
+);
+
+CREATE TABLE event (
+    id   BIGINT PRIMARY KEY,
+    refs TEXT COLLATE "C" NOT NULL,
+    body TEXT COLLATE "C" NOT NULL
+);
+CREATE VIEW event_resource AS
+    SELECT id, 'events' AS collection, 'Event' AS type, NULL::text AS name, 0::bigint AS parent, 0::bigint AS configuration,
+           NULL::bytea AS low, NULL::bytea AS high, NULL::text AS key, id AS version, refs, body
+    FROM event;
+
+CREATE TABLE reverting (
+    txn  BIGINT PRIMARY KEY,
+    undo BIGINT NOT NULL
+);
+DROP VIEW transaction_resource;
+CREATE VIEW transaction_resource AS
+    SELECT t.id, 'transactions' AS collection, 'Transaction' AS type, t.operation AS name, t.user_id AS parent, 0 AS configuration,
+           NULL::bytea AS low, NULL::bytea AS high, NULL::text AS key, t.id AS version,
+           'user:' || t.user_id || CASE WHEN v.undo IS NULL THEN '' ELSE ',revertingTransaction:' || v.undo END AS refs, t.body
+    FROM txn t LEFT JOIN reverting v ON v.txn = t.id;
+
+CREATE VIEW operation_resource AS
+    SELECT seq AS id, 'operations' AS collection, 'Operation' AS type, NULL::text AS name, txn AS parent, 0::bigint AS configuration,
+           NULL::bytea AS low, NULL::bytea AS high, NULL::text AS key, txn AS version, '' AS refs,
+           '{"operationType":"' || CASE operation WHEN 'UPDATE' THEN 'CHANGE' ELSE operation END || '","resourceId":' || resource ||
+           ',"resourceType":"' || json_extract(coalesce(after, before), '$.type') ||
+           '","fieldUpdates":[' || coalesce(before, 'null') || ',' || coalesce(after, 'null') || ']}' AS body
+    FROM change;

@@ -1,0 +1,427 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Usage says how full a network or a block is: how many addresses of each state lie in it, at any depth.
+// NetworkSpace is one of its keys.
+type Usage map[string]int64
+
+// NetworkSpace is the key of Usage under which stands how many addresses the IPv4 networks there take up.
+const NetworkSpace = "networks"
+
+// Used is how many addresses there are, of whatever state.
+func (u Usage) Used() (n int64) {
+	for state, count := range u {
+		if state != NetworkSpace {
+			n += count
+		}
+	}
+	return n
+}
+
+// Usage reads how full blocks and networks are. Those in which there is nothing are not in the answer.
+func (tx *Tx) Usage(ids []int64) (map[int64]Usage, error) {
+	if tx.writing { // what the transaction did so far counts
+		if err := tx.writeUsage(); err != nil {
+			return nil, err
+		}
+	}
+	return tx.usage(ids)
+}
+
+func (tx *Tx) usage(ids []int64) (map[int64]Usage, error) {
+	all := make(map[int64]Usage, len(ids))
+	for part := range slices.Chunk(ids, loadAtOnce) {
+		list, args := in(part)
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id, n int64
+			var state string
+			if err := scan(&id, &state, &n); err != nil || n == 0 {
+				return err
+			}
+			if all[id] == nil {
+				all[id] = Usage{}
+			}
+			all[id][state] = n
+			return nil
+		}, "SELECT container, state, CAST(sum(n) AS BIGINT) FROM usage WHERE container IN "+list+" GROUP BY container, state", args...); err != nil {
+			return nil, fmt.Errorf("reading usage: %w", err)
+		}
+	}
+	return all, nil
+}
+
+// counting is what a transaction changes of the usage of blocks and networks; it is written at the end.
+type counting struct {
+	// direct is what was put into networks, and taken out of them, by network and state.
+	direct map[int64]Usage
+	// from are blocks and networks that were moved or deleted, with what they lay in before.
+	from map[int64]int64
+	// touched are those whose usage was changed, and written.
+	touched []int64
+}
+
+// Attend lets a block or network be among those that Store.Counted is told of, though nothing was
+// put into it.
+func (tx *Tx) Attend(container int64) { tx.counting.touched = append(tx.counting.touched, container) }
+
+func (c *counting) add(container int64, state string, n int64) {
+	if c.direct == nil {
+		c.direct = map[int64]Usage{}
+	}
+	if c.direct[container] == nil {
+		c.direct[container] = Usage{}
+	}
+	c.direct[container][state] += n
+}
+
+// counts notes what a change does to the usage of blocks and networks; before is nil for what is made,
+// after for what is deleted.
+func (c *counting) counts(before, after *Resource) error {
+	r := after
+	if r == nil {
+		r = before
+	}
+	switch r.Collection {
+	case "addresses":
+		return c.countAddress(before, after)
+	case "networks":
+		if before != nil && before.Low[0] == 4 {
+			c.add(before.ID, NetworkSpace, -size4(before))
+		}
+		if after != nil && after.Low[0] == 4 {
+			c.add(after.ID, NetworkSpace, size4(after))
+		}
+	case "blocks":
+	default:
+		return nil
+	}
+	if _, known := c.from[r.ID]; before != nil && !known && (after == nil || after.Parent != before.Parent) {
+		if c.from == nil {
+			c.from = map[int64]int64{}
+		}
+		c.from[r.ID] = before.Parent
+	}
+	return nil
+}
+
+func (c *counting) countAddress(before, after *Resource) error {
+	var states [2]string
+	for i, r := range []*Resource{before, after} {
+		if r == nil {
+			continue
+		}
+		if err := Members(r.Body, func(name, raw []byte) error {
+			if string(name) == "state" {
+				states[i] = strings.Trim(string(raw), `"`)
+			}
+			return nil
+		}); err != nil {
+			return fmt.Errorf("the state of address %d: %w", r.ID, err)
+		}
+	}
+	if before != nil && after != nil && before.Parent == after.Parent && states[0] == states[1] {
+		return nil
+	}
+	if before != nil {
+		c.add(before.Parent, states[0], -1)
+	}
+	if after != nil {
+		c.add(after.Parent, states[1], 1)
+	}
+	return nil
+}
+
+// size4 is how many addresses an IPv4 network has.
+func size4(r *Resource) int64 {
+	number := func(key []byte) int64 {
+		return int64(key[13])<<24 | int64(key[14])<<16 | int64(key[15])<<8 | int64(key[16])
+	}
+	return number(r.High) - number(r.Low) + 1
+}
+
+// upwards are a container and the blocks above it.
+const upwards = "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE id = ? UNION ALL" +
+	" SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection = 'blocks') "
+
+// writeUsage writes what was counted since it was written last.
+func (tx *Tx) writeUsage() error {
+	c := &tx.counting
+	if len(c.direct) == 0 && len(c.from) == 0 {
+		return nil
+	}
+	direct, from := c.direct, c.from
+	c.direct, c.from = nil, nil
+	touched := slices.Sorted(maps.Keys(direct))
+	if len(from) > 0 {
+		var err error
+		if touched, err = tx.moveUsage(direct, from); err != nil {
+			return err
+		}
+	} else {
+		for _, id := range touched {
+			for _, state := range slices.Sorted(maps.Keys(direct[id])) {
+				if n := direct[id][state]; n != 0 {
+					if err := tx.Write(upwards+tx.conn.speaks().addUsage[0]+"SELECT id, CAST(? AS TEXT), CAST(? AS BIGINT) FROM up"+tx.conn.speaks().addUsage[1], id, state, n); err != nil {
+						return fmt.Errorf("writing usage: %w", err)
+					}
+				}
+			}
+		}
+	}
+	if fold := tx.conn.speaks().foldUsage; fold != "" && tx.txn%foldEvery == 0 {
+		for _, id := range touched {
+			if err := tx.Write(upwards+fold, id); err != nil {
+				return fmt.Errorf("summing usage up: %w", err)
+			}
+		}
+	}
+	c.touched = append(c.touched, touched...)
+	return nil
+}
+
+// tell tells who wants to know what was counted (Store.Counted).
+func (tx *Tx) tell() error {
+	if tx.told == nil || len(tx.counting.touched) == 0 {
+		return nil
+	}
+	slices.Sort(tx.counting.touched)
+	return tx.told(tx, slices.Compact(tx.counting.touched))
+}
+
+// foldEvery is how often a transaction sums up the usage of what it touches: it bounds how many rows stand
+// for one container.
+const foldEvery = 64
+
+// moveUsage writes what was counted where blocks and networks were moved or deleted, and gives those
+// that are there whose usage may have changed. Nothing has been written so far: the table has what was
+// there before the transaction, the resources are as they are after it.
+//
+// What is moved carries its usage along: it is taken out of all that lay above it, up to the next one
+// that is itself moved, and put into all that lies above it now, likewise, once everything below it is
+// settled.
+func (tx *Tx) moveUsage(direct map[int64]Usage, from map[int64]int64) (touched []int64, err error) {
+	t := &tree{tx: tx, heads: map[int64]*Head{}, from: from, delta: map[int64]Usage{}}
+	moved := slices.Sorted(maps.Keys(from))
+	old, err := tx.usage(moved)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range moved {
+		if err := t.climb(from[id], old[id], -1); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(direct)) {
+		t.put(id, direct[id], 1)
+		if _, ok := from[id]; ok {
+			continue
+		}
+		h, err := t.head(id)
+		if err != nil {
+			return nil, err
+		}
+		if h == nil {
+			return nil, fmt.Errorf("addresses were counted in %d, which is not there", id)
+		}
+		if err := t.climb(h.Parent, direct[id], 1); err != nil {
+			return nil, err
+		}
+	}
+	left, err := t.deepestFirst(moved)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range left {
+		whole := Usage{}
+		for _, part := range []Usage{old[id], t.delta[id]} {
+			for state, n := range part {
+				whole[state] += n
+			}
+		}
+		if err := t.climb(t.heads[id].Parent, whole, 1); err != nil {
+			return nil, err
+		}
+	}
+	return t.write()
+}
+
+// tree is the tree of blocks and networks while usage moves in it.
+type tree struct {
+	tx *Tx
+	// heads are those that are there, nil for those that are not.
+	heads map[int64]*Head
+	from  map[int64]int64
+	delta map[int64]Usage
+}
+
+func (t *tree) head(id int64) (*Head, error) {
+	if h, ok := t.heads[id]; ok {
+		return h, nil
+	}
+	h, err := t.tx.Head(id)
+	switch {
+	case err == nil && (h.Collection == "blocks" || h.Collection == "networks"):
+		t.heads[id] = &h
+	case err == nil || errors.Is(err, ErrNotFound):
+		t.heads[id] = nil
+	default:
+		return nil, err
+	}
+	return t.heads[id], nil
+}
+
+func (t *tree) put(id int64, u Usage, sign int64) {
+	if t.delta[id] == nil {
+		t.delta[id] = Usage{}
+	}
+	for state, n := range u {
+		t.delta[id][state] += sign * n
+	}
+}
+
+// climb puts usage into a container and those above it, up to the first one that was moved: so far the
+// tree is what it was.
+func (t *tree) climb(id int64, u Usage, sign int64) error {
+	for {
+		h, err := t.head(id)
+		if err != nil {
+			return err
+		}
+		_, moved := t.from[id]
+		if h == nil && !moved { // the configuration
+			return nil
+		}
+		t.put(id, u, sign)
+		if moved {
+			return nil
+		}
+		id = h.Parent
+	}
+}
+
+// deepestFirst gives those of the moved that are still there, what lies below another one before it.
+func (t *tree) deepestFirst(moved []int64) (left []int64, err error) {
+	depth := map[int64]int{}
+	for _, id := range moved {
+		h, err := t.head(id)
+		if err != nil {
+			return nil, err
+		}
+		if h == nil {
+			continue
+		}
+		left = append(left, id)
+		for at := h; at != nil; depth[id]++ {
+			if at, err = t.head(at.Parent); err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.SortStableFunc(left, func(a, b int64) int { return depth[b] - depth[a] })
+	return left, nil
+}
+
+// write writes what has gathered.
+func (t *tree) write() (touched []int64, err error) {
+	for _, id := range slices.Sorted(maps.Keys(t.delta)) {
+		h, err := t.head(id)
+		if err != nil {
+			return nil, err
+		}
+		if h == nil {
+			continue
+		}
+		touched = append(touched, id)
+		for _, state := range slices.Sorted(maps.Keys(t.delta[id])) {
+			if n := t.delta[id][state]; n != 0 {
+				if err := t.tx.Write(t.tx.conn.speaks().addUsage[0]+"SELECT CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS BIGINT)"+t.tx.conn.speaks().addUsage[1], id, state, n); err != nil {
+					return nil, fmt.Errorf("writing usage: %w", err)
+				}
+			}
+		}
+	}
+	for id := range t.from {
+		h, err := t.head(id)
+		if err != nil {
+			return nil, err
+		}
+		if h == nil {
+			for _, query := range []string{"DELETE FROM usage WHERE container = ?", "DELETE FROM water WHERE container = ?"} {
+				if err := t.tx.Write(query, id); err != nil {
+					return nil, fmt.Errorf("writing usage: %w", err)
+				}
+			}
+		}
+	}
+	return touched, nil
+}
+
+// CountUsage gives what the usage of all blocks and networks is by counting everything.
+func (tx *Tx) CountUsage() (map[int64]Usage, error) {
+	all, parents, networks := map[int64]Usage{}, map[int64]int64{}, []int64{}
+	if err := tx.Each(func(scan func(...any) error) error {
+		r := &Resource{}
+		if err := scan(&r.ID, &r.Parent, &r.Collection, &r.Low, &r.High); err != nil {
+			return err
+		}
+		parents[r.ID], all[r.ID] = r.Parent, Usage{}
+		if r.Collection == "networks" {
+			networks = append(networks, r.ID)
+			if r.Low[0] == 4 {
+				all[r.ID][NetworkSpace] = size4(r)
+			}
+		}
+		return nil
+	}, "SELECT id, parent, collection, low, high FROM resource WHERE collection IN ('blocks', 'networks')"); err != nil {
+		return nil, fmt.Errorf("counting usage: %w", err)
+	}
+	if err := tx.Each(func(scan func(...any) error) error {
+		var id, n int64
+		var state string
+		if err := scan(&id, &state, &n); err != nil {
+			return err
+		}
+		if all[id] != nil { // what lies nowhere is another fault
+			all[id][state] = n
+		}
+		return nil
+	}, "SELECT parent, json_extract(body, '$.state'), count(*) FROM resource WHERE collection = 'addresses' GROUP BY 1, 2"); err != nil {
+		return nil, fmt.Errorf("counting usage: %w", err)
+	}
+	for _, id := range networks {
+		for at := parents[id]; all[at] != nil; at = parents[at] {
+			for state, n := range all[id] {
+				all[at][state] += n
+			}
+		}
+	}
+	return all, nil
+}
+
+// recountUsage writes the usage of all blocks and networks anew.
+func recountUsage(tx *Tx) error {
+	all, err := tx.CountUsage()
+	if err != nil {
+		return err
+	}
+	if err := tx.Write("DELETE FROM usage"); err != nil {
+		return err
+	}
+	var rows [][]any
+	for id, u := range all {
+		for state, n := range u {
+			rows = append(rows, []any{id, state, n})
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return tx.conn.bulk("usage", []string{"container", "state", "n"}, rows)
+}
