@@ -56,6 +56,9 @@ type renderer struct {
 type memory struct {
 	mu    sync.RWMutex
 	heads map[int64]remembered
+	// done are rows as they were completed, at the revision doneAt.
+	done   map[int64]*store.Resource
+	doneAt uint64
 }
 
 type remembered struct {
@@ -156,6 +159,43 @@ func (rd *renderer) ready(rows []*store.Resource) error {
 		rd.want(r)
 	}
 	return rd.load()
+}
+
+// readyOne is ready for one row. How it was completed is remembered while nothing at all changes.
+func (rd *renderer) readyOne(r *store.Resource) error {
+	t := rd.typeOf(r)
+	if !rd.remembers || t == nil || t.Collection.Complete == nil {
+		return rd.ready([]*store.Resource{r})
+	}
+	revision, watched := rd.api.Store.Revision()
+	if done, ok := rd.api.memory.completed(r, revision); ok && watched {
+		r.Body, r.Refs = done.Body, done.Refs
+		rd.want(r)
+		return rd.load()
+	}
+	err := rd.ready([]*store.Resource{r})
+	if err == nil && watched && rd.tx.Latest() {
+		rd.api.memory.complete(r, revision)
+	}
+	return err
+}
+
+// completed gives how a row was completed at a revision.
+func (m *memory) completed(r *store.Resource, revision uint64) (*store.Resource, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	done, ok := m.done[r.ID]
+	return done, ok && m.doneAt == revision && done.Version == r.Version
+}
+
+// complete remembers how a row was completed by what was read behind a revision.
+func (m *memory) complete(r *store.Resource, revision uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.done == nil || m.doneAt != revision || len(m.done) >= maxRemembered {
+		m.done, m.doneAt = map[int64]*store.Resource{}, revision
+	}
+	m.done[r.ID] = r.Clone()
 }
 
 // load reads the heads that were wanted, in one query for many.
@@ -320,7 +360,7 @@ func (rd *renderer) above(r *store.Resource, c *Collection, p *plan) string {
 // one renders a single resource with what the projection asks for.
 func (rd *renderer) one(b []byte, r *store.Resource, p *projection, caller Caller, extra map[string]string) ([]byte, error) {
 	shown := *r
-	if err := rd.ready([]*store.Resource{&shown}); err != nil {
+	if err := rd.readyOne(&shown); err != nil {
 		return nil, err
 	}
 	return rd.project(b, &shown, p, caller, extra)

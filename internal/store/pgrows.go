@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -194,10 +195,14 @@ func (r *pgRow) resource(to *Resource) error {
 }
 
 const nearQuery = "SELECT r.id, r.collection, r.type, r.name, r.parent, r.configuration, r.low, r.high, r.key, r.version, r.refs, r.body," +
-	" p.id, p.collection, p.type, p.name, p.parent, p.configuration, c.id, c.collection, c.type, c.name, c.parent, c.configuration" +
+	" p.id, p.collection, p.type, p.name, p.parent, p.configuration, c.id, c.collection, c.type, c.name, c.parent, c.configuration," +
+	" CASE WHEN r.collection IN ('networks', 'blocks') THEN (SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE u.container = r.id) END" +
 	" FROM resource r LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration WHERE r.id = ?"
 
-func (c *pgConn) getNear(id int64, near map[int64]Head) (found *Resource, err error) {
+// nearHeads is where the heads of nearQuery begin, nearUsed where they end and what is used stands.
+const nearHeads, nearUsed = 12, 24
+
+func (c *pgConn) getNear(id int64, near map[int64]Head, used map[int64]Usage) (found *Resource, err error) {
 	err = c.each(nearQuery, []any{id}, func(at row) error {
 		r, ok := at.(*pgRow)
 		if !ok {
@@ -207,18 +212,41 @@ func (c *pgConn) getNear(id int64, near map[int64]Head) (found *Resource, err er
 		if err := r.resource(found); err != nil {
 			return err
 		}
-		for from := 12; from < len(r.raw); from += 6 {
+		for from := nearHeads; from < nearUsed; from += 6 {
 			if r.raw[from] != nil {
 				h := r.headAt(from)
 				near[h.ID] = h
 			}
 		}
-		return nil
+		if found.Collection != "networks" && found.Collection != "blocks" {
+			return nil
+		}
+		used[id], err = parseUsage(string(r.raw[nearUsed]))
+		return err
 	})
 	if err == nil && found == nil {
 		err = ErrNotFound
 	}
 	return found, err
+}
+
+// parseUsage reads "STATE n,STATE n"; a state may stand there more than once.
+func parseUsage(text string) (Usage, error) {
+	u := Usage{}
+	for part := range strings.SplitSeq(text, ",") {
+		state, count, ok := strings.Cut(part, " ")
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(count, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading usage: %w", err)
+		}
+		if u[state] += n; u[state] == 0 {
+			delete(u, state)
+		}
+	}
+	return u, nil
 }
 
 func (r *pgRow) shown(to *Resource) error {

@@ -82,6 +82,8 @@ type Tx struct {
 	told     func(tx *Tx, containers []int64) error
 	// near are heads that came with resources that were read.
 	near map[int64]Head
+	// nearUsage is the usage that came with blocks and networks that were read.
+	nearUsage map[int64]Usage
 }
 
 // Writing reports whether it is an update.
@@ -221,9 +223,9 @@ func formatRefs(refs []Ref) string {
 func (tx *Tx) Get(id int64) (*Resource, error) {
 	if c, ok := tx.conn.(nearReader); ok {
 		if tx.near == nil {
-			tx.near = map[int64]Head{}
+			tx.near, tx.nearUsage = map[int64]Head{}, map[int64]Usage{}
 		}
-		return c.getNear(id, tx.near)
+		return c.getNear(id, tx.near, tx.nearUsage)
 	}
 	return tx.one("SELECT "+columns+" FROM resource WHERE id = ?", id)
 }
@@ -231,7 +233,7 @@ func (tx *Tx) Get(id int64) (*Resource, error) {
 // nearReader is a connection where a round trip costs so much that a resource is read together with
 // what an answer most often needs beside it: the heads of its parent and its configuration.
 type nearReader interface {
-	getNear(id int64, near map[int64]Head) (*Resource, error)
+	getNear(id int64, near map[int64]Head, used map[int64]Usage) (*Resource, error)
 }
 
 // Head reads the head of one resource; ErrNotFound where there is none.

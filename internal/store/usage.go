@@ -36,6 +36,11 @@ func (tx *Tx) Usage(ids []int64) (map[int64]Usage, error) {
 }
 
 func (tx *Tx) usage(ids []int64) (map[int64]Usage, error) {
+	if len(ids) == 1 && !tx.writing {
+		if u, ok := tx.nearUsage[ids[0]]; ok {
+			return map[int64]Usage{ids[0]: u}, nil
+		}
+	}
 	all := make(map[int64]Usage, len(ids))
 	for part := range slices.Chunk(ids, loadAtOnce) {
 		list, args := in(part)
@@ -160,6 +165,9 @@ func (tx *Tx) writeUsage() error {
 	c.direct, c.from = nil, nil
 	touched := slices.Sorted(maps.Keys(direct))
 	if len(from) > 0 {
+		if keeper, ok := tx.conn.(chainKeeper); ok {
+			keeper.forgetChains()
+		}
 		var err error
 		if touched, err = tx.moveUsage(direct, from); err != nil {
 			return err
@@ -168,7 +176,7 @@ func (tx *Tx) writeUsage() error {
 		for _, id := range touched {
 			for _, state := range slices.Sorted(maps.Keys(direct[id])) {
 				if n := direct[id][state]; n != 0 {
-					if err := tx.Write(upwards+tx.conn.speaks().addUsage[0]+"SELECT id, CAST(? AS TEXT), CAST(? AS BIGINT) FROM up"+tx.conn.speaks().addUsage[1], id, state, n); err != nil {
+					if err := tx.addUsage(id, state, n); err != nil {
 						return fmt.Errorf("writing usage: %w", err)
 					}
 				}
@@ -184,6 +192,33 @@ func (tx *Tx) writeUsage() error {
 	}
 	c.touched = append(c.touched, touched...)
 	return nil
+}
+
+// chainKeeper is a connection that remembers what lies above networks: it is the only one that writes.
+type chainKeeper interface {
+	chain(id int64) ([]int64, error)
+	forgetChains()
+}
+
+// addUsage adds to the usage of a container and of those above it.
+func (tx *Tx) addUsage(id int64, state string, n int64) error {
+	d := tx.conn.speaks()
+	keeper, ok := tx.conn.(chainKeeper)
+	if !ok {
+		return tx.Write(upwards+d.addUsage[0]+"SELECT id, CAST(? AS TEXT), CAST(? AS BIGINT) FROM up"+d.addUsage[1], id, state, n)
+	}
+	chain, err := keeper.chain(id)
+	if err != nil {
+		return err
+	}
+	if len(chain) == 0 {
+		return fmt.Errorf("addresses were counted in %d, which is not there", id)
+	}
+	args := make([]any, 0, 3*len(chain))
+	for _, container := range chain {
+		args = append(args, container, state, n)
+	}
+	return tx.Write(d.addUsage[0]+"VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(chain)-1)+strings.Replace(d.addUsage[1], " WHERE TRUE", "", 1), args...)
 }
 
 // tell tells who wants to know what was counted (Store.Counted).

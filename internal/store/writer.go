@@ -161,6 +161,7 @@ func (s *Store) commit(w *session, jobs *[]*job) (err error) {
 	}
 	defer func() {
 		if err != nil {
+			w.forgetChains()
 			_, _ = w.exec("ROLLBACK") // fails where a failed COMMIT already rolled back
 		}
 	}()
@@ -212,6 +213,7 @@ func (s *Store) alone(w *session, j *job, ids *counters) error {
 	if j.err == nil {
 		return nil
 	}
+	w.forgetChains()
 	if _, err := w.exec("ROLLBACK"); err != nil {
 		return Unavailable(err)
 	}
@@ -243,6 +245,7 @@ func (s *Store) run(w *session, j *job, ids *counters) error {
 	j.topics = tx.topics
 	if j.err != nil {
 		*ids = before
+		w.forgetChains()
 		if _, err := w.exec("ROLLBACK TO job"); err != nil {
 			return Unavailable(err)
 		}
@@ -331,6 +334,7 @@ func (s *Store) counters(w *session) (counters, error) {
 		return s.given, nil
 	}
 	s.version = version
+	w.forgetChains()
 	c := counters{resource: firstResource - 1}
 	err := w.each("SELECT name, value FROM counter", nil, func(r row) error {
 		var name string
