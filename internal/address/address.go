@@ -136,6 +136,10 @@ func assign(c *resource.Change, h *resource.Head, a *netip.Addr) error {
 		return problem.Invalid("type", "an %s cannot lie in %s %d, %s", h.Type, network.Type, network.ID, within)
 	}
 	if !a.IsValid() {
+		if part := c.Header.Get(withinHeader); part != "" {
+			*a, err = nextWithin(c.Tx, network, part)
+			return err
+		}
 		if *a, err = nextOutside(c.Tx, network.ID); errors.Is(err, store.ErrTaken) {
 			return problem.Conflict("NoAvailableAddress", "there is no free address in %s %d, %s", network.Type, network.ID, within)
 		}
@@ -170,6 +174,15 @@ func assignsAlone(members map[string]json.RawMessage, header http.Header) bool {
 		}
 	}
 	return header.Get("x-bcn-create-reverse-record") == ""
+}
+
+// vacant says what lies in the free space of a network.
+func vacant(_ *store.Tx, network *store.Resource) (*resource.Vacancy, error) {
+	v := &resource.Vacancy{Type: "IPv6Address", State: unassigned, Whole: usable(network), Parent: network.ID, Configuration: network.Configuration}
+	if v.Whole.Low.Is4() {
+		v.Type = "IPv4Address"
+	}
+	return v, nil
 }
 
 // addressAt finds the address resource of a network.

@@ -91,6 +91,7 @@ func collections(users *identity.Service) []*resource.Collection {
 	addressRecords.Types = []string{"HostRecord"}
 	networkAddresses := children("addresses")
 	networkAddresses.Item, networkAddresses.Drop, networkAddresses.Narrow = true, true, assignsAlone
+	networkAddresses.Vacant = vacant
 	sessions := resource.Sub{Name: "sessions", Relation: resource.Children, Item: true}
 	return []*resource.Collection{
 		{Name: "configurations", Types: declare(&Configuration{}), Parents: []string{"configurations"}, Post: true,

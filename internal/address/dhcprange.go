@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -212,6 +214,75 @@ func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
 		from = store.KeyAddr(r.High).Next()
 	}
 	return netip.Addr{}, store.ErrTaken
+}
+
+// withinHeader names a DHCP range or an IP group of the network that the next available address is to
+// lie in.
+const withinHeader = "x-portolan-within"
+
+// nextWithin takes the first free address of a part of a network: of a DHCP range, but for its
+// exclusions, or of an IP group, but for the DHCP ranges that lie over it.
+func nextWithin(tx *store.Tx, network *store.Resource, text string) (netip.Addr, error) {
+	refuse := func(format string, args ...any) (netip.Addr, error) {
+		return netip.Addr{}, problem.New(http.StatusBadRequest, "InvalidHeader", withinHeader+": "+format, args...)
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return refuse("%q is not the number of a range or an IP group", text)
+	}
+	part, err := tx.Get(id)
+	if asNotFound(err) || err == nil && (part.Parent != network.ID || part.Collection != "ranges" && part.Collection != "ipGroups") {
+		return refuse("there is no range or IP group %d in %s %d", id, network.Type, network.ID)
+	}
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	var out space.Set
+	if part.Collection == "ipGroups" {
+		ranges, err := tx.Below(network.ID, "ranges", part.Low, part.High)
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		for _, r := range ranges {
+			out = out.Union(space.Set{rangeOf(r)})
+		}
+	} else if out, err = exclusionsOf(part); err != nil {
+		return netip.Addr{}, err
+	}
+	var found netip.Addr
+	for _, left := range out.Complement(rangeOf(part)) {
+		if err := tx.FreeWithin(network.ID, left.Low, left.High, false, func(i store.Interval) bool {
+			found = i.Low
+			return false
+		}); err != nil {
+			return found, err
+		}
+		if found.IsValid() {
+			return found, tx.FreeTake(network.ID, found, found)
+		}
+	}
+	return found, problem.Conflict("NoAvailableAddress", "there is no free address in %s %d, %s", part.Type, part.ID, rangeOf(part).Dashed())
+}
+
+// exclusionsOf reads what a stored DHCP range excludes.
+func exclusionsOf(r *store.Resource) (out space.Set, err error) {
+	var texts []string
+	if err := store.Members(r.Body, func(name, raw []byte) error {
+		if string(name) == "exclusionRanges" {
+			return json.Unmarshal(raw, &texts)
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	for _, text := range texts {
+		one, err := parseExclusion(text)
+		if err != nil {
+			return nil, err
+		}
+		out = out.Union(space.Set{one})
+	}
+	return out, nil
 }
 
 // IPv4DHCPRangeMerge is the merging of DHCP ranges into one, and the record of it.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
-	"net/netip"
 	"slices"
 
 	"portolan/internal/space"
@@ -15,13 +14,6 @@ import (
 var assignable = []string{"DHCP_RESERVED", gateway, "RESERVED", "STATIC"}
 
 const unassigned = "UNASSIGNED"
-
-// sizeOf is how many addresses there are from low to high.
-func sizeOf(r space.Range) *big.Int {
-	number := func(a netip.Addr) *big.Int { return new(big.Int).SetBytes(a.AsSlice()) }
-	n := new(big.Int).Sub(number(r.High), number(r.Low))
-	return n.Add(n, big.NewInt(1))
-}
 
 // usageText gives the addresses by state as JSON; size is how many there are in all.
 func usageText(u store.Usage, size *big.Int) []byte {
@@ -118,9 +110,9 @@ func (p *policies) completeSpace(tx *store.Tx, rows []*store.Resource) error {
 				return err
 			}
 			if r.Type == "IPv4Network" {
-				values["usage"] = usageText(usage[r.ID], sizeOf(space.Hosts(whole)))
+				values["usage"] = usageText(usage[r.ID], space.Hosts(whole).Size())
 			} else {
-				values["usagePercentage"] = blockUsage(usage[r.ID], sizeOf(whole))
+				values["usagePercentage"] = blockUsage(usage[r.ID], whole.Size())
 			}
 		}
 		above[r.Parent].show(r, own[r.ID], values)
@@ -168,7 +160,7 @@ func (p *policies) completeRanges(tx *store.Tx, rows []*store.Resource) error {
 		if err != nil {
 			return err
 		}
-		values := map[string][]byte{"usage": usageText(usage, sizeOf(whole))}
+		values := map[string][]byte{"usage": usageText(usage, whole.Size())}
 		above[r.Parent].show(r, nil, values)
 		if r.Body, err = store.Rewritten(r.Body, values); err != nil {
 			return err
@@ -191,26 +183,17 @@ func rangeUsage(tx *store.Tx, r *store.Resource, whole space.Range) (store.Usage
 	if err != nil {
 		return nil, fmt.Errorf("counting the addresses of a range: %w", err)
 	}
-	var excluded []string
-	if err := store.Members(r.Body, func(name, raw []byte) error {
-		if string(name) == "exclusionRanges" {
-			return json.Unmarshal(raw, &excluded)
-		}
-		return nil
-	}); err != nil {
+	excluded, err := exclusionsOf(r)
+	if err != nil {
 		return nil, err
 	}
-	for _, text := range excluded {
-		part, err := parseExclusion(text)
-		if err != nil {
-			return nil, err
-		}
+	for _, part := range excluded {
 		var inUse int64
 		if err := tx.QueryRow("SELECT count(*) FROM resource WHERE parent = ? AND collection = 'addresses' AND low IS NOT NULL AND low >= ? AND low <= ?",
 			r.Parent, store.AddrKey(part.Low), store.AddrKey(part.High)).Scan(&inUse); err != nil {
 			return nil, err
 		}
-		usage["DHCP_EXCLUDED"] += sizeOf(part).Int64() - inUse
+		usage["DHCP_EXCLUDED"] += part.Size().Int64() - inUse
 	}
 	return usage, nil
 }

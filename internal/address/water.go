@@ -112,7 +112,7 @@ func mark(size *big.Int, percent int64) *big.Int { return new(big.Int).Mul(size,
 // filled gives how many addresses of a block or network count as used, and how many there are.
 func filled(tx *store.Tx, r *store.Resource, u store.Usage) (used int64, size *big.Int, err error) {
 	if r.Collection == "networks" {
-		return u.Used(), sizeOf(space.Hosts(rangeOf(r))), nil
+		return u.Used(), space.Hosts(rangeOf(r)).Size(), nil
 	}
 	configuration, err := tx.Get(r.Configuration)
 	if err != nil {
@@ -126,9 +126,9 @@ func filled(tx *store.Tx, r *store.Resource, u store.Usage) (used int64, size *b
 		return nil
 	})
 	if byNetworks {
-		return u[store.NetworkSpace], sizeOf(rangeOf(r)), err
+		return u[store.NetworkSpace], rangeOf(r).Size(), err
 	}
-	return u.Used(), sizeOf(rangeOf(r)), err
+	return u.Used(), rangeOf(r).Size(), err
 }
 
 func levelsOf(tx *store.Tx, ids []int64) (map[int64]string, error) {

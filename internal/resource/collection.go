@@ -94,6 +94,8 @@ type Sub struct {
 	// Narrow tells of a POST that it depends on, and changes, nothing but what lies right below the
 	// resource (store.Within).
 	Narrow func(members map[string]json.RawMessage, header http.Header) bool
+	// Vacant gives what lies in the free space of the resource above; nil where nothing is said of it.
+	Vacant func(tx *store.Tx, above *store.Resource) (*Vacancy, error)
 }
 
 // API is the declared address API.

@@ -72,9 +72,9 @@ func (h htmlRows) end(b []byte, f footer) []byte {
 	b = append(b, "</tbody></table><p>"...)
 	b = strconv.AppendInt(b, f.count, 10)
 	b = append(b, " resources"...)
-	if f.hasTotal {
+	if f.total != "" {
 		b = append(b, " of "...)
-		b = strconv.AppendInt(b, f.total, 10)
+		b = append(b, f.total...)
 	}
 	b = append(b, "</p><nav>"...)
 	if f.prev != "" {

@@ -223,14 +223,21 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Call
 				return err
 			}
 		}
-		var total int64
+		v, err := a.vacant(tx, t, o)
+		if err != nil {
+			return err
+		}
+		total := ""
 		if o.total {
-			var err error
-			if total, err = tx.Count(store.Query{From: q.From, Where: q.Where}); err != nil {
+			n, err := tx.Count(store.Query{From: q.From, Where: q.Where})
+			if err != nil {
+				return err
+			}
+			if total, err = v.total(n); err != nil {
 				return err
 			}
 		}
-		return a.page(tx, l, r, q, s, o, total, caller)
+		return a.page(tx, l, r, q, s, o, v, total, caller)
 	})
 	if e := l.stop(); err == nil {
 		err = e
@@ -263,9 +270,9 @@ type formatter interface {
 
 // footer is what is known once the last row was read.
 type footer struct {
-	count, total int64
-	hasTotal     bool
-	prev, next   string
+	count      int64
+	total      string // a number; empty where it was not asked for
+	prev, next string
 }
 
 // pager turns rows into a page. Rows wait in a batch until what they refer to was read for all of
@@ -284,7 +291,7 @@ type pager struct {
 	scratch []byte
 }
 
-func (a *API) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s scope, o options, total int64, caller Caller) error {
+func (a *API) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s scope, o options, v *vacancies, total string, caller Caller) error {
 	p := &pager{rd: a.renderer(tx, o.media), l: l, form: jsonRows{}, fields: o.fields, caller: caller, limit: o.limit,
 		waiting: make([]store.Resource, 0, batch)}
 	switch o.media {
@@ -297,10 +304,15 @@ func (a *API) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s sc
 	if err := tx.List(q, p.add); err != nil {
 		return err
 	}
+	if !p.more {
+		if err := v.list(q, p); err != nil {
+			return err
+		}
+	}
 	if err := p.drain(); err != nil {
 		return err
 	}
-	f := footer{count: p.count, total: total, hasTotal: o.total}
+	f := footer{count: p.count, total: total}
 	f.prev, f.next = pageLinks(r, o, p.more)
 	l.buf = p.form.end(l.buf, f)
 	return l.finish()
@@ -380,9 +392,9 @@ func (jsonRows) row(b []byte, object []byte, first bool) ([]byte, error) {
 func (jsonRows) end(b []byte, f footer) []byte {
 	b = append(b, `],"count":`...)
 	b = strconv.AppendInt(b, f.count, 10)
-	if f.hasTotal {
+	if f.total != "" {
 		b = append(b, `,"totalCount":`...)
-		b = strconv.AppendInt(b, f.total, 10)
+		b = append(b, f.total...)
 	}
 	if f.prev != "" || f.next != "" {
 		b = append(b, `,"_links":{`...)

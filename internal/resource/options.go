@@ -87,6 +87,7 @@ type options struct {
 	limit, offset int64
 	total         bool
 	where         store.Expr
+	filter        *node // where, as it was written
 	order         []store.Order
 	fields        *projection
 }
@@ -174,6 +175,7 @@ func (a *API) options(r *http.Request, s scope, list bool) (o options, err error
 		if o.where, err = s.bind(n); err != nil {
 			return o, err
 		}
+		o.filter = n
 	}
 	if text, ok, err := one(query, "orderBy"); err != nil {
 		return o, err

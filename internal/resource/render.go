@@ -231,7 +231,11 @@ func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string)
 		return nil, fmt.Errorf("resource %d has the type %s, which is not declared", r.ID, r.Type)
 	}
 	b = append(b, `{"id":`...)
-	b = strconv.AppendInt(b, r.ID, 10)
+	if r.ID == 0 { // one that is not there
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendInt(b, r.ID, 10)
+	}
 	b = append(b, `,"type":`...)
 	b = appendString(b, r.Type)
 	b = append(b, `,"name":`...)
@@ -318,6 +322,10 @@ func (rd *renderer) inline(r *store.Resource, f *Field) []byte {
 
 func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *Collection) []byte {
 	p := rd.api.plans[c]
+	if r.ID == 0 {
+		b = append(b, `"_links":{"collection":{"href":"`+p.one[:len(p.one)-1]+`"},"up":{"href":"`+rd.above(r, c, p)...)
+		return append(strconv.AppendInt(b, r.Parent, 10), `"}}`...)
+	}
 	if c.Inner {
 		above := p.above + strconv.FormatInt(r.Parent, 10)
 		return append(b, `"_links":{"self":{"href":"`+above+"/"+c.Name+"/"+strconv.FormatInt(r.ID, 10)+`"},"collection":{"href":"`+above+"/"+c.Name+`"},"up":{"href":"`+above+`"}}`...)

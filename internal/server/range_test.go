@@ -1,6 +1,7 @@
 package server
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -39,6 +40,29 @@ func TestRanges(t *testing.T) {
 	group := m.id(groups, `{"type":"IPv4Group","name":"printers","range":"10.0.0.20-10.0.0.40"}`)
 	m.refused(409, "ResourceAlreadyExists", "printers", "POST", groups, `{"type":"IPv4Group","name":"printers","range":"10.0.0.50-10.0.0.51"}`)
 	m.refused(409, "RangeOverlap", "IPv4Group "+group, "POST", groups, `{"type":"IPv4Group","name":"others","range":"10.0.0.40-10.0.0.51"}`)
+	// The next one of a range lies in it and in none of its exclusions, of a group in none of the ranges.
+	within := func(part, want string) {
+		t.Helper()
+		if a := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`, "x-portolan-within: "+part); a.text("address") != want {
+			t.Errorf("the next address within %s is %s, want %s", part, a.text("address"), want)
+		}
+	}
+	for n := 2; n < 10; n++ {
+		within(first.text("id"), "10.0.0."+strconv.Itoa(n))
+	}
+	within(first.text("id"), "10.0.0.11")
+	within(first.text("id"), "10.0.0.16")
+	within(group, "10.0.0.32")
+	r := m.want(200, "GET", "/api/v2/networks/"+network+"/addresses?filter=address:'10.0.0.32'", "")
+	if r.text("data.0.ipGroup.id") != group {
+		t.Errorf("in the group it is %s", r.body)
+	}
+	m.refused(400, "InvalidHeader", "x-portolan-within", "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`, "x-portolan-within: "+network)
+	single := m.id(groups, `{"type":"IPv4Group","name":"one","range":"10.0.0.250-10.0.0.250"}`)
+	within(single, "10.0.0.250")
+	m.refused(409, "NoAvailableAddress", "IPv4Group", "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`, "x-portolan-within: "+single)
+	m.want(204, "DELETE", m.want(200, "GET", "/api/v2/networks/"+network+"/addresses?filter=address:'10.0.0.250'", "").text("data.0._links.self.href"), "")
+	m.want(204, "DELETE", "/api/v2/ipGroups/"+single, "")
 	m.verify()
 
 	// Merged, resized, and in the way of what would cut them.

@@ -117,6 +117,38 @@ func (tx *Tx) FreeEach(container int64, fn func(Interval) (more bool)) error {
 	}
 }
 
+// FreeWithin calls fn for what is free from low to high, in order, or from the last to the first, until
+// fn says stop. fn must not change free space.
+func (tx *Tx) FreeWithin(container int64, low, high netip.Addr, backwards bool, fn func(Interval) (more bool)) error {
+	stop := errors.New("enough")
+	order := ""
+	if backwards {
+		order = " DESC"
+	}
+	err := tx.Each(func(scan func(...any) error) error {
+		var from, to []byte
+		if err := scan(&from, &to); err != nil {
+			return err
+		}
+		i := Interval{KeyAddr(from), KeyAddr(to)}
+		if i.Low.Less(low) {
+			i.Low = low
+		}
+		if high.Less(i.High) {
+			i.High = high
+		}
+		if !i.High.Less(i.Low) && !fn(i) {
+			return stop
+		}
+		return nil
+	}, "SELECT low, high FROM free WHERE container = ? AND low <= ? AND low >= coalesce((SELECT low FROM free WHERE container = ? AND low <= ? ORDER BY low DESC LIMIT 1), ?) ORDER BY low"+order,
+		container, AddrKey(high), container, AddrKey(low), AddrKey(low))
+	if err != nil && !errors.Is(err, stop) {
+		return fmt.Errorf("reading free space: %w", err)
+	}
+	return nil
+}
+
 // freeAt gives the free interval that holds the address; ErrTaken where none does.
 func (tx *Tx) freeAt(container int64, a netip.Addr) (Interval, error) {
 	key := AddrKey(a)
