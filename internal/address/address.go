@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"portolan/internal/naming"
@@ -104,6 +105,9 @@ func (x *IPv4Address) Check(c *resource.Change) error {
 	if err := x.clients(c, &x.ClientIdentifier, true); err != nil {
 		return err
 	}
+	if err := x.reserved(c, x.State, x.ClientIdentifier); err != nil {
+		return err
+	}
 	if !c.Creates() {
 		return nil
 	}
@@ -119,10 +123,21 @@ func (x *IPv6Address) Check(c *resource.Change) error {
 	if err := x.clients(c, &x.ClientIdentifier, false); err != nil {
 		return err
 	}
+	if err := x.reserved(c, x.State, x.ClientIdentifier); err != nil {
+		return err
+	}
 	if !c.Creates() {
 		return nil
 	}
 	return assign(c, &x.Head, &x.Address)
+}
+
+// reserved refuses a DHCP reservation for nobody.
+func (x *Assignment) reserved(c *resource.Change, state string, identifier resource.Ref) error {
+	if state == "DHCP_RESERVED" && x.MACAddress.ID == 0 && identifier.ID == 0 && (c.Creates() || c.Given["state"] || c.Given["macAddress"] || c.Given["clientIdentifier"]) {
+		return problem.Invalid("state", "DHCP_RESERVED needs a macAddress or a clientIdentifier that the address is reserved for")
+	}
+	return nil
 }
 
 // assign takes the given address, or the first free one, out of its network.
@@ -136,13 +151,7 @@ func assign(c *resource.Change, h *resource.Head, a *netip.Addr) error {
 		return problem.Invalid("type", "an %s cannot lie in %s %d, %s", h.Type, network.Type, network.ID, within)
 	}
 	if !a.IsValid() {
-		if part := c.Header.Get(withinHeader); part != "" {
-			*a, err = nextWithin(c.Tx, network, part)
-			return err
-		}
-		if *a, err = nextOutside(c.Tx, network.ID); errors.Is(err, store.ErrTaken) {
-			return problem.Conflict("NoAvailableAddress", "there is no free address in %s %d, %s", network.Type, network.ID, within)
-		}
+		*a, err = nextFree(c, network)
 		return err
 	}
 	if !within.Has(*a) {
@@ -152,6 +161,9 @@ func assign(c *resource.Change, h *resource.Head, a *netip.Addr) error {
 		return problem.Conflict("AddressNotUsable", "address: %s is the network or broadcast address of %s", a, within)
 	}
 	err = c.Tx.FreeTake(network.ID, *a, *a)
+	if err == nil {
+		return checkSilent(c, network.ID, *a)
+	}
 	if !errors.Is(err, store.ErrTaken) {
 		return err
 	}
@@ -163,6 +175,86 @@ func assign(c *resource.Change, h *resource.Head, a *netip.Addr) error {
 		return err
 	}
 	return problem.Conflict("ResourceAlreadyExists", "address: %s is in use: %s %d", a, holder.Type, holder.ID)
+}
+
+// nextFree takes the next available address: of the network, or of the part of it that the request names.
+func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
+	asks, err := asksFirst(c, network.ID)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	part := c.Header.Get(withinHeader)
+	if !asks && part == "" {
+		a, err := nextOutside(c.Tx, network.ID)
+		if errors.Is(err, store.ErrTaken) {
+			return a, noneAvailable(network)
+		}
+		return a, err
+	}
+	within, let, err := partOf(c.Tx, network, part)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	var found netip.Addr
+	for _, left := range let {
+		if err := c.Tx.FreeWithin(network.ID, left.Low, left.High, false, func(i store.Interval) bool {
+			for found = i.Low; asks && c.Probed[found]; found = found.Next() {
+				if found == i.High {
+					found = netip.Addr{}
+					return true
+				}
+			}
+			return false
+		}); err != nil {
+			return found, err
+		}
+		if found.IsValid() {
+			if _, asked := c.Probed[found]; asks && !asked {
+				return found, resource.NeedsProbe{Addr: found}
+			}
+			return found, c.Tx.FreeTake(network.ID, found, found)
+		}
+	}
+	return found, noneAvailable(within)
+}
+
+func noneAvailable(in *store.Resource) error {
+	return problem.Conflict("NoAvailableAddress", "there is no free address in %s %d, %s", in.Type, in.ID, rangeOf(in))
+}
+
+// asksFirst reports whether addresses of a network are asked before they are assigned.
+func asksFirst(c *resource.Change, network int64) (bool, error) {
+	if c.Remote == "" { // no request: what imports and samples bring is in use anyway
+		return false, nil
+	}
+	some, err := policiesOf(c).some(c.Tx)
+	if err != nil || !some.pings {
+		return false, err
+	}
+	holds, err := holding(c, network)
+	if err != nil || holds[network] == nil {
+		return false, err
+	}
+	return holds[network].values["pingBeforeAssignEnabled"] == "true", nil
+}
+
+// checkSilent refuses an address that answers, where it has to be asked.
+func checkSilent(c *resource.Change, network int64, a netip.Addr) error {
+	if x, ok := c.New.(*IPv4Address); ok && x.internal { // the gateway answers for itself
+		return nil
+	}
+	asks, err := asksFirst(c, network)
+	if err != nil || !asks {
+		return err
+	}
+	answers, asked := c.Probed[a]
+	if !asked {
+		return resource.NeedsProbe{Addr: a}
+	}
+	if answers {
+		return problem.Conflict("AddressAnswers", "address: %s answers, and is in use by somebody (pingBeforeAssignEnabled)", a)
+	}
+	return nil
 }
 
 // assignsAlone tells of a new address that nothing outside of its network is made, changed or asked
@@ -196,12 +288,12 @@ func addressAt(tx *store.Tx, network int64, a netip.Addr) (*store.Resource, erro
 func settleRecords(c *resource.Change, h *resource.Head, items []resource.RefItem) error {
 	for _, item := range items {
 		if item.ID == 0 {
-			record, zone, err := recordOrZone(c.Tx, h.Config, item.Text["absoluteName"])
+			record, zone, name, err := recordOrZone(c, h, item.Text["absoluteName"])
 			if err != nil {
 				return err
 			}
 			if record == nil {
-				if err := newHost(c, h, zone, item.Text["absoluteName"]); err != nil {
+				if err := newHost(c, h, zone, name); err != nil {
 					return err
 				}
 				continue
@@ -222,11 +314,34 @@ func settleRecords(c *resource.Change, h *resource.Head, items []resource.RefIte
 		if contains(linked, h.ID) {
 			continue
 		}
+		if err := checkHost(c, absoluteName(record), record.Parent, append(linked, h.ID)); err != nil {
+			return err
+		}
 		if err := c.Link(record, "addresses", h.ID); err != nil {
 			return err
 		}
+		if strings.EqualFold(c.Header.Get(reverseHeader), "true") {
+			if err := leadBack(c, record.ID); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// reverseHeader says whether the address leads back to the host that is named with it.
+const reverseHeader = "x-bcn-create-reverse-record"
+
+// leadBack lets the addresses of a host lead back to it.
+func leadBack(c *resource.Change, id int64) error {
+	row, err := c.Tx.Get(id)
+	if err != nil {
+		return err
+	}
+	n := *c
+	n.Given, n.Sent = map[string]bool{}, nil
+	_, err = n.Change(row, func(o resource.Object) { o.(*HostRecord).ReverseRecord = true })
+	return err
 }
 
 func contains(ids []int64, id int64) bool {
@@ -238,42 +353,69 @@ func contains(ids []int64, id int64) bool {
 	return false
 }
 
-// recordOrZone finds a host record by its absolute name, or else the zone it would be put into.
-func recordOrZone(tx *store.Tx, configuration int64, name string) (record, zone *store.Resource, err error) {
-	name = naming.Clean(name)
+// recordOrZone finds a host record by its absolute name, or else the zone it would be put into, in the
+// default view of the network where there is one. A name in no zone is put into the network's first
+// default zone. It gives the whole name.
+func recordOrZone(c *resource.Change, h *resource.Head, given string) (record, zone *store.Resource, name string, err error) {
+	name = naming.Clean(given)
 	if err := naming.Check(name, naming.HostName); err != nil {
-		return nil, nil, problem.Invalid("resourceRecords", "%v", err)
+		return nil, nil, name, problem.Invalid("resourceRecords", "%v", err)
 	}
-	found, err := tx.ByKey(configuration, naming.Key(name))
+	holds, err := holding(c, h.Parent)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, name, err
 	}
-	for _, r := range found {
-		if r.Type == "HostRecord" {
-			return r, nil, nil
-		}
+	p := holds[h.Parent]
+	if p == nil {
+		p = &policy{}
+	}
+	if record, err = findIn(c.Tx, h.Config, naming.Key(name), "HostRecord", p.refs["defaultView"]); record != nil || err != nil {
+		return record, nil, name, err
 	}
 	for key := naming.Key(name); key != ""; key = parentName(key) {
-		found, err := tx.ByKey(configuration, key)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, r := range found {
-			if r.Collection == "zones" {
-				return nil, r, nil
-			}
+		if zone, err = findIn(c.Tx, h.Config, key, "Zone", p.refs["defaultView"]); zone != nil || err != nil {
+			return nil, zone, name, err
 		}
 	}
-	return nil, nil, resource.NotFoundInlined("resourceRecords", "there is no zone for %q", name)
+	if zones := p.zones["defaultZones"]; len(zones) > 0 {
+		if zone, err = c.Tx.Get(zones[0]); err != nil {
+			return nil, nil, name, err
+		}
+		return nil, zone, naming.Join(name, absoluteName(zone)), nil
+	}
+	return nil, nil, name, resource.NotFoundInlined("resourceRecords", "there is no zone for %q", name)
+}
+
+// findIn finds a host record or a zone by its name: in the view where there is one given, else in any.
+func findIn(tx *store.Tx, configuration int64, key, kind string, view int64) (first *store.Resource, err error) {
+	found, err := tx.ByKey(configuration, key)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range found {
+		if r.Type != kind {
+			continue
+		}
+		zone := r
+		if kind != "Zone" && view != 0 {
+			if zone, err = tx.Get(r.Parent); err != nil {
+				return nil, err
+			}
+		}
+		if view == 0 || viewOf(zone) == view {
+			return r, nil
+		}
+	}
+	return nil, nil
 }
 
 func newHost(c *resource.Change, h *resource.Head, zone *store.Resource, name string) error {
 	relative, _ := naming.Relative(naming.Clean(name), zone.Key)
-	host := &HostRecord{ReverseRecord: true, Addresses: resource.RefList{Given: true, Items: []resource.RefItem{{ID: h.ID}}}}
+	host := &HostRecord{ReverseRecord: !strings.EqualFold(c.Header.Get(reverseHeader), "false"), Addresses: resource.RefList{Given: true, Items: []resource.RefItem{{ID: h.ID}}}}
 	host.Type, host.Name, host.Parent, host.Config = "HostRecord", relative, zone.ID, zone.Configuration
 	t, _ := c.API.Type("HostRecord")
 	n := *c
-	n.Given = map[string]bool{"name": true, "addresses": true}
+	n.Given, n.Sent = map[string]bool{"name": true, "addresses": true}, nil
 	_, err := n.Create(t, host)
 	return err
 }

@@ -79,13 +79,13 @@ type IPv4Policy struct {
 	ReverseZoneSigningPolicy resource.Ref `api:"reverseZoneSigningPolicy" ref:"DNSSECSigningPolicy"`
 }
 
-// fits refuses water marks that cross, and sees to it that new ones are looked at.
+// fits refuses water marks that cross, and sees to it that new policies are looked at.
 func (x *IPv4Policy) fits(c *resource.Change) error {
 	if x.LowWaterMark != nil && x.HighWaterMark != nil && *x.LowWaterMark > *x.HighWaterMark {
 		return problem.Invalid("lowWaterMark", "%d is above highWaterMark, %d", *x.LowWaterMark, *x.HighWaterMark)
 	}
-	if x.LowWaterMark != nil || x.HighWaterMark != nil || c.Given["lowWaterMark"] || c.Given["highWaterMark"] {
-		c.Tx.Touch(watermarks)
+	if x.LowWaterMark != nil || x.HighWaterMark != nil || x.PingBeforeAssignEnabled != nil || c.Given["lowWaterMark"] || c.Given["highWaterMark"] || c.Given["pingBeforeAssignEnabled"] {
+		c.Tx.Touch(policyTopic)
 		if id := resource.HeadOf(c.New).ID; id != 0 {
 			c.Tx.Attend(id)
 		}

@@ -216,14 +216,15 @@ func New(s *store.Store, users *identity.Service, maxLimit int64, version string
 	a.Descriptions = descriptions
 	a.Respan = respan
 	p := &policies{store: s}
+	a.Rules = p
 	for name, complete := range map[string]func(*store.Tx, []*store.Resource) error{"blocks": p.completeSpace, "networks": p.completeSpace,
 		"ranges": p.completeRanges, "addresses": completeAddresses, "operations": completeOperations} {
 		a.Collection(name).Complete = complete
 	}
 	if s != nil {
-		m := &marks{store: s, policies: p}
+		m := &marks{policies: p}
 		s.Counted = m.counted
-		for _, topic := range []string{"blocks", watermarks} {
+		for _, topic := range []string{"blocks", policyTopic} {
 			s.Watch(topic, nil)
 		}
 	}

@@ -128,7 +128,19 @@ func (x *IPv4DHCPRange) Check(c *resource.Change) error {
 	if err := x.settle(c, "ranges", true); err != nil {
 		return err
 	}
+	if _, err := orphanState(c); err != nil {
+		return err
+	}
 	return x.exclude()
+}
+
+// Settle sees to the addresses that a smaller range leaves outside.
+func (x *IPv4DHCPRange) Settle(c *resource.Change) error {
+	state, err := orphanState(c)
+	if err != nil || state == "" || c.Creates() || !c.Given["range"] {
+		return err
+	}
+	return orphan(c, x.Parent, rangeOf(c.Row), x.Range.Range, state)
 }
 
 // exclude checks the exclusions: within the range, in order, clear of each other.
@@ -220,11 +232,35 @@ func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
 // lie in.
 const withinHeader = "x-portolan-within"
 
-// nextWithin takes the first free address of a part of a network: of a DHCP range, but for its
-// exclusions, or of an IP group, but for the DHCP ranges that lie over it.
-func nextWithin(tx *store.Tx, network *store.Resource, text string) (netip.Addr, error) {
-	refuse := func(format string, args ...any) (netip.Addr, error) {
-		return netip.Addr{}, problem.New(http.StatusBadRequest, "InvalidHeader", withinHeader+": "+format, args...)
+// partOf gives what may be handed out next: of a network, all hosts but for the DHCP ranges; of a DHCP
+// range, all but for its exclusions; of an IP group, all but for the DHCP ranges that lie over it. text
+// is the number of a range or group of the network; empty stands for the network.
+func partOf(tx *store.Tx, network *store.Resource, text string) (part *store.Resource, let space.Set, err error) {
+	part, whole := network, usable(network)
+	if text != "" {
+		if part, err = namedPart(tx, network, text); err != nil {
+			return nil, nil, err
+		}
+		whole = rangeOf(part)
+	}
+	if part.Collection == "ranges" {
+		out, err := exclusionsOf(part)
+		return part, out.Complement(whole), err
+	}
+	ranges, err := tx.Below(network.ID, "ranges", part.Low, part.High)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out space.Set
+	for _, r := range ranges {
+		out = out.Union(space.Set{rangeOf(r)})
+	}
+	return part, out.Complement(whole), nil
+}
+
+func namedPart(tx *store.Tx, network *store.Resource, text string) (*store.Resource, error) {
+	refuse := func(format string, args ...any) (*store.Resource, error) {
+		return nil, problem.New(http.StatusBadRequest, "InvalidHeader", withinHeader+": "+format, args...)
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -234,34 +270,7 @@ func nextWithin(tx *store.Tx, network *store.Resource, text string) (netip.Addr,
 	if asNotFound(err) || err == nil && (part.Parent != network.ID || part.Collection != "ranges" && part.Collection != "ipGroups") {
 		return refuse("there is no range or IP group %d in %s %d", id, network.Type, network.ID)
 	}
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	var out space.Set
-	if part.Collection == "ipGroups" {
-		ranges, err := tx.Below(network.ID, "ranges", part.Low, part.High)
-		if err != nil {
-			return netip.Addr{}, err
-		}
-		for _, r := range ranges {
-			out = out.Union(space.Set{rangeOf(r)})
-		}
-	} else if out, err = exclusionsOf(part); err != nil {
-		return netip.Addr{}, err
-	}
-	var found netip.Addr
-	for _, left := range out.Complement(rangeOf(part)) {
-		if err := tx.FreeWithin(network.ID, left.Low, left.High, false, func(i store.Interval) bool {
-			found = i.Low
-			return false
-		}); err != nil {
-			return found, err
-		}
-		if found.IsValid() {
-			return found, tx.FreeTake(network.ID, found, found)
-		}
-	}
-	return found, problem.Conflict("NoAvailableAddress", "there is no free address in %s %d, %s", part.Type, part.ID, rangeOf(part).Dashed())
+	return part, err
 }
 
 // exclusionsOf reads what a stored DHCP range excludes.

@@ -101,6 +101,37 @@ type policies struct {
 	mu       sync.Mutex
 	revision uint64
 	blocks   map[int64]*policy
+	// used is what was found of usedPolicies at the revision usedAt.
+	used   usedPolicies
+	usedAt uint64
+	isUsed bool
+}
+
+// policyTopic is the topic of changes to what usedPolicies knows.
+const policyTopic = "policies"
+
+// usedPolicies says which policies any block or network has: what nobody uses costs nothing.
+type usedPolicies struct{ marks, pings bool }
+
+// some gives which policies any block or network has.
+func (p *policies) some(tx *store.Tx) (used usedPolicies, err error) {
+	revision, watched := p.store.Revision(policyTopic)
+	p.mu.Lock()
+	known := watched && p.isUsed && p.usedAt == revision && !tx.Touched(policyTopic)
+	used = p.used
+	p.mu.Unlock()
+	if known {
+		return used, nil
+	}
+	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks') AND (json_extract(body, '$.lowWaterMark') IS NOT NULL" +
+		" OR json_extract(body, '$.highWaterMark') IS NOT NULL)), EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks')" +
+		" AND json_extract(body, '$.pingBeforeAssignEnabled') IS NOT NULL)").Scan(&used.marks, &used.pings)
+	if err == nil && watched && !tx.Touched(policyTopic) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.used, p.usedAt, p.isUsed = used, revision, true
+	}
+	return used, err
 }
 
 // maxPolicies bounds what is remembered.
@@ -172,6 +203,14 @@ func (p *policies) keep(revision uint64, rows map[int64]*store.Resource, found m
 			p.blocks[id] = found[id]
 		}
 	}
+}
+
+// policiesOf gives the policies that the rules of a change ask.
+func policiesOf(c *resource.Change) *policies {
+	if p, ok := c.API.Rules.(*policies); ok {
+		return p
+	}
+	return &policies{store: c.API.Store}
 }
 
 // show puts what comes down into the shown form of a row: the values, and _inheritedFields. above is

@@ -3,7 +3,6 @@ package address
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 	"net/netip"
 	"strings"
 
@@ -101,7 +100,25 @@ func (x *HostRecord) Check(c *resource.Change) error {
 		}
 		seen[item.ID] = true
 	}
-	return nil
+	return x.checkNetworks(c)
+}
+
+// checkNetworks refuses what the networks of the host's addresses do not take.
+func (x *HostRecord) checkNetworks(c *resource.Change) error {
+	var ids []int64
+	for _, item := range x.Addresses.Items {
+		ids = append(ids, item.ID)
+	}
+	if !x.Addresses.Given {
+		if c.Creates() || c.Row.Parent == x.Parent {
+			return nil
+		}
+		var err error
+		if ids, err = c.Tx.Links(x.ID, "addresses"); err != nil {
+			return err
+		}
+	}
+	return checkHost(c, x.AbsoluteName, x.Parent, ids)
 }
 
 // hostAddress finds the address resource a host names by its address, or assigns it.
@@ -113,10 +130,10 @@ func hostAddress(c *resource.Change, configuration int64, item *resource.RefItem
 	a = a.Unmap()
 	network, err := c.Tx.NetworkOf(configuration, a)
 	if errors.Is(err, store.ErrNotFound) {
-		if strings.EqualFold(c.Header.Get("x-bcn-auto-create-network"), "true") {
-			return 0, problem.New(http.StatusNotImplemented, "NotImplemented", "x-bcn-auto-create-network is not built in this release; see docs/status.md")
+		if !strings.EqualFold(c.Header.Get("x-bcn-auto-create-network"), "true") {
+			return 0, resource.NotFoundInlined("addresses", "%s lies in no network of the configuration", a)
 		}
-		return 0, resource.NotFoundInlined("addresses", "%s lies in no network of the configuration", a)
+		network, err = networkFor(c, configuration, a)
 	}
 	if err != nil {
 		return 0, err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-	"sync"
 	"time"
 
 	"portolan/internal/resource"
@@ -21,40 +20,12 @@ const (
 	levelLow    = "LOW"
 )
 
-// watermarks is the topic of changes to marks.
-const watermarks = "watermarks"
-
 // marks looks after the water levels.
-type marks struct {
-	store    *store.Store
-	policies *policies
-	// any says whether any block or network has a mark, as it was at a revision.
-	mu       sync.Mutex
-	revision uint64
-	known    bool
-	any      bool
-}
-
-// exist reports whether any block or network has a mark.
-func (m *marks) exist(tx *store.Tx) (any bool, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	revision, watched := m.store.Revision(watermarks)
-	if watched && m.known && m.revision == revision {
-		return m.any, nil
-	}
-	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks') AND (json_extract(body, '$.lowWaterMark') IS NOT NULL" +
-		" OR json_extract(body, '$.highWaterMark') IS NOT NULL))").Scan(&any)
-	// What this transaction does may be taken back, but it has then changed the revision nowhere.
-	if err == nil && watched && !tx.Touched(watermarks) {
-		m.known, m.revision, m.any = true, revision, any
-	}
-	return any, err
-}
+type marks struct{ policies *policies }
 
 // counted looks at the levels of networks and blocks, and of all above them, whose usage has changed.
 func (m *marks) counted(tx *store.Tx, containers []int64) error {
-	if any, err := m.exist(tx); err != nil || !any {
+	if some, err := m.policies.some(tx); err != nil || !some.marks {
 		return err
 	}
 	rows, err := tx.Lineage(containers)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -39,6 +40,8 @@ type Change struct {
 	Remote string
 	// With says that the parent is deleted, too, so that nothing needs to be given back to it.
 	With bool
+	// Probed are the addresses that were asked whether they answer, and what came of it (NeedsProbe).
+	Probed map[netip.Addr]bool
 	// Extra are transient fields of the answer.
 	Extra map[string]string
 }
@@ -48,6 +51,13 @@ type Reused struct{ ID int64 }
 
 // Error is never shown.
 func (r Reused) Error() string { return fmt.Sprintf("resource %d does", r.ID) }
+
+// NeedsProbe is what Check gives where the change depends on whether an address answers. All of it is
+// taken back, the address is asked (API.Probe), and the change begins anew with the answer in Probed.
+type NeedsProbe struct{ Addr netip.Addr }
+
+// Error is shown where nobody can ask.
+func (p NeedsProbe) Error() string { return "nobody has asked whether " + p.Addr.String() + " answers" }
 
 // Creates reports whether the resource is created.
 func (c *Change) Creates() bool { return c.Old == nil }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sort"
 	"strings"
@@ -116,6 +117,11 @@ type API struct {
 	WriteTime time.Duration
 	// Log takes what cannot be answered any more.
 	Log *slog.Logger
+
+	// Rules is what the room that declares the types keeps for their rules.
+	Rules any
+	// Probe asks whether an address answers; nil where nobody can be asked.
+	Probe func(ctx context.Context, a netip.Addr) (answers bool, err error)
 
 	// Respan keeps the books of free space when rows come back, go or change by an undo. It gives the
 	// first one that finds its space taken.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strconv"
@@ -26,6 +27,7 @@ type request struct {
 	raw     []byte
 	author  store.Author
 	key     string // Idempotency-Key
+	probed  map[netip.Addr]bool
 }
 
 // answer is what a change answers.
@@ -107,11 +109,13 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, t target, caller Cal
 		rq.key = "" // what is only tried is no answer to keep
 	}
 	var ans answer
-	err = a.Store.UpdateIn(r.Context(), rq.scope(), rq.author, func(tx *store.Tx) (err error) {
-		if ans, err = a.perform(tx, rq); err == nil && dry {
-			err = ans.tried(tx)
-		}
-		return err
+	err = a.probing(rq, func() error {
+		return a.Store.UpdateIn(r.Context(), rq.scope(), rq.author, func(tx *store.Tx) (err error) {
+			if ans, err = a.perform(tx, rq); err == nil && dry {
+				err = ans.tried(tx)
+			}
+			return err
+		})
 	})
 	if dry && errors.Is(err, errTried) {
 		send(w, r, http.StatusOK, asJSON, ans.body)
@@ -135,6 +139,35 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, t target, caller Cal
 	}
 	send(w, r, ans.status, rq.media, ans.body)
 	return nil
+}
+
+// maxProbes is how many addresses are asked for one change. Asking takes its time, and no lock is held
+// meanwhile.
+const maxProbes = 16
+
+// probing makes a change, asking for it whether addresses answer.
+func (a *API) probing(rq *request, change func() error) error {
+	rq.probed = map[netip.Addr]bool{}
+	for {
+		err := change()
+		var needs NeedsProbe
+		if !errors.As(err, &needs) {
+			return err
+		}
+		if len(rq.probed) >= maxProbes {
+			return problem.Conflict("NoAvailableAddress", "each of the first %d free addresses answers, and is in use by somebody", maxProbes)
+		}
+		if a.Probe == nil {
+			return err
+		}
+		answers, err := a.Probe(rq.Context(), needs.Addr)
+		if err != nil {
+			p := problem.New(http.StatusServiceUnavailable, "ProbeFailed", "whether %s answers has to be asked before it is assigned, and could not be: %v", needs.Addr, err)
+			p.Err = err
+			return p
+		}
+		rq.probed[needs.Addr] = answers
+	}
 }
 
 // scope is what the change depends on and changes.
@@ -220,7 +253,7 @@ func (a *API) targetTypes(t target) []*Type {
 
 // perform does what the request asks, inside the transaction.
 func (a *API) perform(tx *store.Tx, rq *request) (answer, error) {
-	c := &Change{Tx: tx, API: a, Caller: rq.caller, Sent: rq.members, Header: rq.Header, Remote: remote(rq.Request), Extra: map[string]string{}}
+	c := &Change{Tx: tx, API: a, Caller: rq.caller, Sent: rq.members, Probed: rq.probed, Header: rq.Header, Remote: remote(rq.Request), Extra: map[string]string{}}
 	switch {
 	case rq.Method == http.MethodPost:
 		return a.post(c, rq)

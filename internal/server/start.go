@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"portolan/internal/checkin"
 	"portolan/internal/fleet"
 	"portolan/internal/identity"
+	"portolan/internal/ping"
 	"portolan/internal/resource"
 	"portolan/internal/store"
 
@@ -119,6 +121,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Identity = identity.New(m.Store)
 	m.Address = address.New(m.Store, m.Identity, o.MaxLimit, o.Version)
 	m.Address.Log = o.Log
+	m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
 	if m.openapi, err = m.Address.OpenAPI(APITitle, APIVersion); err != nil {
 		return nil, fmt.Errorf("deriving the OpenAPI document: %w", err)
 	}
@@ -162,6 +165,9 @@ func (m *Manager) setup(ctx context.Context) error {
 	}
 	return nil
 }
+
+// probeTime is how long an address has to answer before it is assigned, where that is asked for.
+const probeTime = time.Second
 
 // Tune sets the process up for serving: the heap of a manager is small and its garbage much, so the
 // collector may wait until four times the live heap was allocated. GOGC in the environment wins.

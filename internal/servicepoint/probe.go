@@ -9,12 +9,10 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
+	"portolan/internal/ping"
 	"strings"
 	"sync"
 	"time"
-
-	probing "github.com/prometheus-community/pro-bing"
 )
 
 // Results of a probe that has no number.
@@ -193,7 +191,7 @@ func (p *probes) localNetwork(ctx context.Context) result {
 		}
 		target = r.via.String()
 	}
-	return ping(ctx, target)
+	return answers(ctx, target)
 }
 
 func (p *probes) internetPing(ctx context.Context) result {
@@ -204,37 +202,23 @@ func (p *probes) internetPing(ctx context.Context) result {
 	case "":
 		target = publicResolver
 	}
-	return ping(ctx, target)
+	return answers(ctx, target)
 }
 
-// ping sends echo requests until one is answered: with an unprivileged socket where the kernel lets
-// us, else with a raw one.
-func ping(ctx context.Context, target string) result {
+// answers tells whether the target answers echo requests.
+func answers(ctx context.Context, target string) result {
 	addr, err := netip.ParseAddr(target)
 	if err != nil {
 		return failed("%q is not an IP address", target)
 	}
-	for _, privileged := range []bool{false, true} {
-		pinger := probing.New(addr.String())
-		pinger.SetPrivileged(privileged)
-		pinger.Count, pinger.Interval, pinger.Timeout = 3, 500*time.Millisecond, pingLimit
-		pinger.RecordRtts = false
-		pinger.OnRecv = func(*probing.Packet) { pinger.Stop() }
-		err = pinger.RunWithContext(ctx)
-		if stats := pinger.Statistics(); stats.PacketsRecv > 0 {
-			return result{text: OK}
-		}
-		if !errors.Is(err, os.ErrPermission) {
-			break
-		}
-	}
+	yes, err := ping.Answers(ctx, addr, pingLimit)
 	switch {
-	case errors.Is(err, os.ErrPermission):
-		return failed("the system lets this user send no ICMP")
-	case err != nil && !errors.Is(err, context.DeadlineExceeded):
+	case err != nil:
 		return failed("%v", err)
+	case !yes:
+		return failed("no answer from %s", addr)
 	}
-	return failed("no answer from %s", addr)
+	return result{text: OK}
 }
 
 const pingLimit = 3 * time.Second

@@ -21,7 +21,7 @@ func (tx *Tx) FreeAdd(container int64, low, high netip.Addr) error {
 		return err
 	}
 	if before := low.Prev(); before.IsValid() {
-		if i, err := tx.freeAt(container, before); err == nil {
+		if i, err := tx.FreeAt(container, before); err == nil {
 			if err := tx.freeDelete(container, i.Low); err != nil {
 				return err
 			}
@@ -31,7 +31,7 @@ func (tx *Tx) FreeAdd(container int64, low, high netip.Addr) error {
 		}
 	}
 	if after := high.Next(); after.IsValid() {
-		if i, err := tx.freeAt(container, after); err == nil {
+		if i, err := tx.FreeAt(container, after); err == nil {
 			if err := tx.freeDelete(container, i.Low); err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ func (tx *Tx) FreeTake(container int64, low, high netip.Addr) error {
 	if err := tx.mustWrite(); err != nil {
 		return err
 	}
-	i, err := tx.freeAt(container, low)
+	i, err := tx.FreeAt(container, low)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (tx *Tx) FreeCut(container int64, i Interval, low, high netip.Addr) error {
 // is none.
 func (tx *Tx) FreeFirst(container int64, from netip.Addr) (Interval, error) {
 	if from.IsValid() {
-		if i, err := tx.freeAt(container, from); err == nil {
+		if i, err := tx.FreeAt(container, from); err == nil {
 			return Interval{from, i.High}, nil
 		} else if !errors.Is(err, ErrTaken) {
 			return Interval{}, err
@@ -149,8 +149,8 @@ func (tx *Tx) FreeWithin(container int64, low, high netip.Addr, backwards bool, 
 	return nil
 }
 
-// freeAt gives the free interval that holds the address; ErrTaken where none does.
-func (tx *Tx) freeAt(container int64, a netip.Addr) (Interval, error) {
+// FreeAt gives the free interval that holds the address; ErrTaken where none does.
+func (tx *Tx) FreeAt(container int64, a netip.Addr) (Interval, error) {
 	key := AddrKey(a)
 	i, err := tx.freeRow("SELECT low, high FROM free WHERE container = ? AND low <= ? ORDER BY low DESC LIMIT 1", container, key)
 	if err != nil {

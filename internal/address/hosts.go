@@ -1,0 +1,205 @@
+package address
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/space"
+	"portolan/internal/store"
+)
+
+// What blocks and networks say of the hosts in them.
+
+// holding gives what holds in networks, within a change.
+func holding(c *resource.Change, networks ...int64) (map[int64]*policy, error) {
+	return policiesOf(c).of(c.Tx, networks)
+}
+
+// checkHost refuses a host that the networks of its addresses do not take: in a zone that is not among
+// the restricted ones, or with a name that several of their addresses would have.
+func checkHost(c *resource.Change, name string, zone int64, addresses []int64) error {
+	rows, err := c.Tx.Load(addresses)
+	if err != nil {
+		return err
+	}
+	var networks []int64
+	fours := 0
+	for _, row := range rows {
+		if !slices.Contains(networks, row.Parent) {
+			networks = append(networks, row.Parent)
+		}
+		if row.Type == "IPv4Address" {
+			fours++
+		}
+	}
+	slices.Sort(networks)
+	holds, err := holding(c, networks...)
+	if err != nil {
+		return err
+	}
+	for _, id := range networks {
+		p := holds[id]
+		if p == nil { // what is no network is refused where references are resolved
+			continue
+		}
+		if zones := p.zones["restrictedZones"]; len(zones) > 0 {
+			inside, err := liesIn(c.Tx, zone, zones)
+			if err != nil {
+				return err
+			}
+			if !inside {
+				return problem.Conflict("ZoneNotAllowed", "addresses: network %d takes hosts in the views and zones %s alone (restrictedZones)", id, listed(zones))
+			}
+		}
+		if p.values["duplicateHostnamesAllowed"] == "false" && fours > 1 {
+			return problem.Conflict("DuplicateHostname", "addresses: network %d wants no host name twice (duplicateHostnamesAllowed), and %q would be that of %d IPv4 addresses", id, name, fours)
+		}
+	}
+	return nil
+}
+
+func listed(ids []int64) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = fmt.Sprint(id)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// liesIn reports whether a zone is one of those, or lies below one.
+func liesIn(tx *store.Tx, zone int64, among []int64) (bool, error) {
+	for id := zone; id > resource.RootID; {
+		if slices.Contains(among, id) {
+			return true, nil
+		}
+		head, err := tx.Head(id)
+		if err != nil {
+			return false, err
+		}
+		id = head.Parent
+	}
+	return false, nil
+}
+
+// blockAround finds the innermost block of a configuration that an address lies in; ErrNotFound where
+// there is none.
+func blockAround(tx *store.Tx, configuration int64, a netip.Addr) (*store.Resource, error) {
+	key := store.AddrKey(a)
+	block, err := tx.Overlapping(configuration, "blocks", key, key, 0)
+	for err == nil {
+		var inner *store.Resource
+		inner, err = tx.Overlapping(block.ID, "blocks", key, key, 0)
+		if err == nil {
+			block = inner
+		}
+	}
+	if block != nil && errors.Is(err, store.ErrNotFound) {
+		return block, nil
+	}
+	return nil, err
+}
+
+// networkFor makes the network that an address needs (x-bcn-auto-create-network): a /24, in IPv6 a /64,
+// in the innermost block around it. Where some of that is in use it makes the largest one that is free
+// if it may (x-bcn-allow-address-overlap).
+func networkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.Resource, error) {
+	block, err := blockAround(c.Tx, configuration, a)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, resource.NotFoundInlined("addresses", "%s lies in no block of the configuration, so that no network can be made for it", a)
+	}
+	if err != nil {
+		return nil, err
+	}
+	i, err := c.Tx.FreeAt(block.ID, a)
+	if errors.Is(err, store.ErrTaken) {
+		return nil, problem.Conflict("RangeOverlap", "addresses: %s is in use in %s %d, %s", a, block.Type, block.ID, spanOf(block))
+	}
+	if err != nil {
+		return nil, err
+	}
+	bits := 64
+	if a.Is4() {
+		bits = 24
+	}
+	free := space.Range(i)
+	for usual := bits; ; bits++ {
+		whole := space.FromPrefix(netip.PrefixFrom(a, bits).Masked())
+		if free.Contains(whole) && space.Hosts(whole).Has(a) {
+			return makeNetwork(c, block, whole, a)
+		}
+		if bits == a.BitLen() {
+			return nil, problem.Conflict("RangeOverlap", "addresses: there is no room for a network around %s in %s %d, %s", a, block.Type, block.ID, spanOf(block))
+		}
+		if bits == usual && !strings.EqualFold(c.Header.Get("x-bcn-allow-address-overlap"), "true") {
+			return nil, problem.Conflict("RangeOverlap", "addresses: the network %s is not all free in %s %d; with x-bcn-allow-address-overlap: true a smaller one is made", whole, block.Type, block.ID)
+		}
+	}
+}
+
+func makeNetwork(c *resource.Change, block *store.Resource, whole space.Range, host netip.Addr) (*store.Resource, error) {
+	name, o := "IPv6Network", resource.Object(&IPv6Network{SpaceHead: SpaceHead{Range: resource.Range{Range: whole}}})
+	if whole.Low.Is4() {
+		name = "IPv4Network"
+		n := &IPv4Network{SpaceHead: SpaceHead{Range: resource.Range{Range: whole}}}
+		n.DefaultZonesInherited, n.RestrictedZonesInherited = true, true
+		o = n
+	}
+	h := resource.HeadOf(o)
+	h.Type, h.Parent, h.Config = name, block.ID, block.Configuration
+	t, _ := c.API.Type(name)
+	n := *c
+	n.Given, n.Sent, n.Parent, n.Header = map[string]bool{}, nil, nil, http.Header{}
+	if space.Hosts(whole).Low == host { // the host has what would be the gateway's
+		n.Header.Set("x-bcn-no-gateway", "true")
+	}
+	return n.Create(t, o)
+}
+
+// orphanStates are what x-bcn-orphaned-address-state may say.
+var orphanStates = []string{"DHCP_RESERVED", "RESERVED", "STATIC", unassigned}
+
+// orphanState reads x-bcn-orphaned-address-state; empty where it is not given.
+func orphanState(c *resource.Change) (string, error) {
+	text := c.Header.Get("x-bcn-orphaned-address-state")
+	if text != "" && !slices.Contains(orphanStates, text) {
+		return "", problem.New(http.StatusBadRequest, "InvalidHeader", "x-bcn-orphaned-address-state: %q is none of %s", text, strings.Join(orphanStates, ", "))
+	}
+	return text, nil
+}
+
+// orphan gives the addresses that were in a DHCP range and no longer are another state, or releases them.
+func orphan(c *resource.Change, network int64, was, is space.Range, state string) error {
+	for _, part := range was.Without(is) {
+		rows, err := c.Tx.Below(network, "addresses", store.AddrKey(part.Low), store.AddrKey(part.High))
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			o, err := c.API.Object(row)
+			if err != nil {
+				return err
+			}
+			a, ok := o.(*IPv4Address)
+			if !ok || a.State == gateway || a.State == state {
+				continue
+			}
+			n := *c
+			n.Given, n.Sent = map[string]bool{"state": true}, nil
+			if state == unassigned {
+				err = n.Delete(row)
+			} else {
+				_, err = n.Change(row, func(o resource.Object) { o.(*IPv4Address).State = state })
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
