@@ -108,6 +108,21 @@ func TestZoneFilesAndBIND(t *testing.T) {
 		t.Error("a record that stood there twice comes out twice")
 	}
 
+	// Blocks and networks have reverse zones that nobody made, by name or by range, less than an octet too.
+	for name, want := range map[string][2]string{
+		"0.0.10.in-addr.arpa": {"0.0.10.in-addr.arpa", "80.0.0.10.in-addr.arpa.\t3600\tIN\tPTR\tweb.example.com."},
+		"10.0.0.0/24":         {"0.0.10.in-addr.arpa", "25.0.0.10.in-addr.arpa.\t3600\tIN\tPTR\tmail.example.com."},
+		"10.0.0.64/27":        {"64-95.0.0.10.in-addr.arpa", "81.64-95.0.0.10.in-addr.arpa.\t3600\tIN\tPTR\tweb.example.com."},
+		"2001:db8::/64":       {"0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa", "3.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa.\t3600\tIN\tPTR\tns1.example.com."},
+		"10.in-addr.arpa":     {"10.in-addr.arpa", "80.0.0.10.in-addr.arpa.\t3600\tIN\tPTR\tweb.example.com."},
+	} {
+		text := m.portolan(append([]string{"export", "zone", "--configuration", "first", name}, m.where...)...) + "\n"
+		run(check, "-i", "local", want[0], write("reverse.zone", text))
+		if !strings.Contains(text, want[1]) {
+			t.Errorf("%s lacks %s:\n%s", name, want[1], text)
+		}
+	}
+
 	// A real BIND serves it and is asked for a transfer.
 	port := freeUDP(t)
 	conf := write("named.conf", fmt.Sprintf(`options { directory "%[1]s"; pid-file none; session-keyfile none; listen-on port %[2]s { 127.0.0.1; }; listen-on-v6 { none; };

@@ -51,6 +51,9 @@ func (c *changesCommand) Run(s *session) error {
 			}
 			return err
 		}
+		if err := st.Settled(s.ctx); err != nil {
+			return err
+		}
 		for {
 			entries, err := st.Feed(s.ctx, after, 100)
 			if err != nil || len(entries) == 0 {

@@ -94,7 +94,7 @@ type exportCommand struct {
 type exportZone struct {
 	dataFlag
 	zonePlace
-	Zone string `arg:"" help:"The zone's name."`
+	Zone string `arg:"" help:"The zone's name; for the reverse zone of a block or network also its range."`
 }
 
 // Run writes the zone to standard output.

@@ -158,6 +158,10 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 		return problem.Invalid("range", "an offset is for DHCP ranges and IP groups")
 	}
 	switch {
+	case r.Hardware != nil && (!c.Creates() || v4 || network):
+		return problem.Invalid("range", "a hardware address is for new IPv6 blocks")
+	case r.Hardware != nil:
+		*r = resource.Range{Range: space.FromPrefix(space.UniqueLocal(r.Hardware, c.Tx.Now()))}
 	case x.reshaped:
 		return nil
 	case !c.Creates():
@@ -178,6 +182,12 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	}
 	if _, ok := r.Prefix(); network && !ok {
 		return problem.Invalid("range", "%s is not a CIDR network", r)
+	}
+	if parent.Collection == "configurations" && !v4 {
+		if parent, err = spaceAround(c.Tx, parent, r.Range); err != nil {
+			return err
+		}
+		h.Parent = parent.ID
 	}
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
 	if parent.Collection == "blocks" && (string(low) < string(parent.Low) || string(high) > string(parent.High)) {
@@ -203,6 +213,16 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	return takeFromParent(c, parent, r.Range)
 }
 
+// spaceAround gives the block of a configuration that holds an IPv6 range and is larger, in which a
+// request to the configuration finds its place; the configuration where there is none.
+func spaceAround(tx *store.Tx, configuration *store.Resource, r space.Range) (*store.Resource, error) {
+	block, err := tx.Overlapping(configuration.ID, "blocks", store.AddrKey(r.Low), store.AddrKey(r.High), 0)
+	if errors.Is(err, store.ErrNotFound) || err == nil && (!rangeOf(block).Contains(r) || rangeOf(block) == r) {
+		return configuration, nil
+	}
+	return block, err
+}
+
 func takeFromParent(c *resource.Change, parent *store.Resource, r space.Range) error {
 	if parent.Collection != "blocks" {
 		return nil
@@ -225,13 +245,15 @@ func placeBySize(c *resource.Change, h *resource.Head, r *resource.Range, parent
 	if v4 && r.Bits > 32 {
 		return problem.Invalid("range", "/%d is no size of IPv4 space", r.Bits)
 	}
-	deep := false
+	deep, find := false, fitting
 	switch method := c.Header.Get("x-bcn-traversal-method"); strings.ToUpper(method) {
 	case "", "NO_TRAVERSAL":
 	case "DEPTH_FIRST":
-		deep = true
+		deep, find = true, depthFirst
+	case "BREADTH_FIRST":
+		deep, find = true, breadthFirst
 	default:
-		return problem.New(http.StatusBadRequest, "InvalidHeader", "x-bcn-traversal-method: %q is neither NO_TRAVERSAL nor DEPTH_FIRST", method)
+		return problem.New(http.StatusBadRequest, "InvalidHeader", "x-bcn-traversal-method: %q is none of NO_TRAVERSAL, DEPTH_FIRST and BREADTH_FIRST", method)
 	}
 	if parent.Collection != "blocks" {
 		return problem.Invalid("range", "a size alone needs a block to find the space in")
@@ -245,7 +267,7 @@ func placeBySize(c *resource.Change, h *resource.Head, r *resource.Range, parent
 			return resource.Reused{ID: there}
 		}
 	}
-	holder, found, err := firstFree(c, parent, r.Bits, deep)
+	holder, found, err := find(c.Tx, parent, r.Bits)
 	if errors.Is(err, space.ErrNoFit) {
 		return problem.Conflict("NoAvailableRange", "range: there is no free /%d in %s %d, %s", r.Bits, parent.Type, parent.ID, spanOf(parent))
 	}
@@ -286,33 +308,88 @@ func firstEmpty(tx *store.Tx, block *store.Resource, collection string, bits int
 	return 0, nil
 }
 
-// firstFree finds free space of a size in a block and, deep, in the blocks below it.
-func firstFree(c *resource.Change, block *store.Resource, bits int, deep bool) (holder *store.Resource, found space.Range, err error) {
+// fitting finds free space of a size in a block itself; space.ErrNoFit where there is none.
+func fitting(tx *store.Tx, block *store.Resource, bits int) (holder *store.Resource, found space.Range, err error) {
 	err = space.ErrNoFit
-	if e := c.Tx.FreeEach(block.ID, func(i store.Interval) bool {
+	if e := tx.FreeEach(block.ID, func(i store.Interval) bool {
 		found, err = space.FirstFit(space.Range(i), bits)
 		return err != nil
 	}); e != nil {
 		return nil, found, e
 	}
-	if err == nil || !deep {
-		return block, found, err
+	return block, found, err
+}
+
+// depthFirst looks in a block, then in each of the blocks below it with all that lies below that.
+func depthFirst(tx *store.Tx, block *store.Resource, bits int) (holder *store.Resource, found space.Range, err error) {
+	if holder, found, err = fitting(tx, block, bits); !errors.Is(err, space.ErrNoFit) {
+		return holder, found, err
 	}
-	for page := block.Low; ; {
-		children, err := c.Tx.Within(block.ID, "blocks", page, block.High, 100)
-		if err != nil {
-			return nil, found, err
+	err = eachBlock(tx, block, func(child *store.Resource) error {
+		if holder, found, err = depthFirst(tx, child, bits); errors.Is(err, space.ErrNoFit) {
+			return nil
 		}
-		for _, child := range children {
-			holder, found, err := firstFree(c, child, bits, true)
-			if !errors.Is(err, space.ErrNoFit) {
+		if err == nil {
+			return errFound
+		}
+		return err
+	})
+	return ended(holder, found, err)
+}
+
+// breadthFirst looks in a block, then in all blocks right below it, then in those below them.
+func breadthFirst(tx *store.Tx, block *store.Resource, bits int) (holder *store.Resource, found space.Range, err error) {
+	for level := []*store.Resource{block}; len(level) > 0; {
+		var next []*store.Resource
+		for _, b := range level {
+			if holder, found, err = fitting(tx, b, bits); !errors.Is(err, space.ErrNoFit) {
 				return holder, found, err
 			}
 		}
-		if len(children) < 100 {
-			return nil, found, space.ErrNoFit
+		for _, b := range level {
+			if err := eachBlock(tx, b, func(child *store.Resource) error {
+				next = append(next, child)
+				return nil
+			}); err != nil {
+				return nil, found, err
+			}
 		}
-		page = store.AddrKey(store.KeyAddr(children[99].High).Next())
+		level = next
+	}
+	return nil, found, space.ErrNoFit
+}
+
+// errFound ends a search that has found something.
+var errFound = errors.New("found")
+
+// ended words the end of a search: nothing found is space.ErrNoFit.
+func ended(holder *store.Resource, found space.Range, err error) (*store.Resource, space.Range, error) {
+	switch {
+	case errors.Is(err, errFound):
+		return holder, found, nil
+	case err == nil:
+		return nil, found, space.ErrNoFit
+	}
+	return nil, found, err
+}
+
+// eachBlock calls fn for the blocks right below a block, in order.
+func eachBlock(tx *store.Tx, block *store.Resource, fn func(child *store.Resource) error) error {
+	const page = 100
+	for from := block.Low; ; {
+		children, err := tx.Within(block.ID, "blocks", from, block.High, page)
+		if err != nil {
+			return err
+		}
+		for _, child := range children {
+			if err := fn(child); err != nil {
+				return err
+			}
+		}
+		if len(children) < page {
+			return nil
+		}
+		from = store.AddrKey(store.KeyAddr(children[page-1].High).Next())
 	}
 }
 

@@ -2,9 +2,11 @@ package address
 
 import (
 	"encoding/json"
+	"net/netip"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/space"
 )
 
 // Configuration is the top of a network's data: address space and names of two configurations
@@ -56,6 +58,30 @@ type Configuration struct {
 // Fits refuses a name that another configuration has.
 func (x *Configuration) Fits(c *resource.Change) error {
 	return uniqueName(c, "configurations", resource.RootID, x.Name)
+}
+
+// The IPv6 space that a configuration begins with (RFC 4291 section 2.4, RFC 4193).
+var firstSpace = []struct{ name, prefix string }{
+	{"Global Unicast", "2000::/3"},
+	{"Unique Local", "fc00::/7"},
+}
+
+// Settle makes the IPv6 space that every configuration has.
+func (x *Configuration) Settle(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	t, _ := c.API.Type("IPv6Block")
+	for _, one := range firstSpace {
+		b := &IPv6Block{SpaceHead{Range: resource.Range{Range: space.FromPrefix(netip.MustParsePrefix(one.prefix))}}}
+		b.Type, b.Name, b.Parent, b.Config = t.Name, one.name, x.ID, x.ID
+		n := *c
+		n.Given, n.Sent, n.Header, n.Parent = map[string]bool{}, nil, nil, nil
+		if _, err := n.Create(t, b); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // View is a namespace of DNS within a configuration: the same name may mean another thing in

@@ -49,6 +49,8 @@ func (x *RangeHead) settle(c *resource.Change, collection string, v4 bool) error
 		return problem.Invalid("type", "%s cannot lie in %s %d, %s", x.Type, network.Type, network.ID, whole)
 	}
 	switch {
+	case x.Range.Hardware != nil:
+		return problem.Invalid("range", "a hardware address is for IPv6 blocks")
 	case x.Range.Relative != (space.Relative{}):
 		r, err := x.Range.Relative.In(whole)
 		if err != nil {

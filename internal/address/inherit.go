@@ -123,8 +123,8 @@ func (p *policies) some(tx *store.Tx) (used usedPolicies, err error) {
 	if known {
 		return used, nil
 	}
-	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks') AND (json_extract(body, '$.lowWaterMark') IS NOT NULL" +
-		" OR json_extract(body, '$.highWaterMark') IS NOT NULL)), EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks')" +
+	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks') AND (json_extract(body, '$.lowWaterMark') IS NOT NULL"+
+		" OR json_extract(body, '$.highWaterMark') IS NOT NULL)), EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks')"+
 		" AND json_extract(body, '$.pingBeforeAssignEnabled') IS NOT NULL)").Scan(&used.marks, &used.pings)
 	if err == nil && watched && !tx.Touched(policyTopic) {
 		p.mu.Lock()

@@ -1,6 +1,7 @@
 package address
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/space"
 	"portolan/internal/store"
 
 	"github.com/miekg/dns"
@@ -18,15 +20,59 @@ import (
 const DefaultTTL = 3600
 
 // FindZone finds a zone by the names of its configuration and view and its own; an empty view is the
-// only one there is.
+// only one there is. Blocks and networks have reverse zones without anybody making them: such a zone has
+// no id, and may be named by its range.
 func FindZone(tx *store.Tx, configuration, view, name string) (*store.Resource, error) {
 	v, err := findView(tx, configuration, view)
 	if err != nil {
 		return nil, err
 	}
+	if name, err = reverseNamed(name); err != nil {
+		return nil, err
+	}
 	zone, err := zoneNamed(tx, v, name)
 	if err == nil && zone == nil {
+		zone, err = impliedZone(tx, v, name)
+	}
+	if err == nil && zone == nil {
 		return nil, problem.NotFound("there is no zone %q in the view %s", name, v.Name)
+	}
+	return zone, err
+}
+
+// maxReverse is how many reverse zones a range is told to have.
+const maxReverse = 64
+
+// reverseNamed gives the name of the reverse zone of a range, where the name of a zone is one; other names
+// are given back.
+func reverseNamed(name string) (string, error) {
+	r, err := space.Parse(name)
+	if err != nil {
+		return name, nil //nolint:nilerr // it is a name then
+	}
+	names := naming.ReverseZones(r.Low, r.High, maxReverse)
+	switch len(names) {
+	case 0:
+		return "", problem.Invalid("zone", "%s has more than %d reverse zones: name one", r, maxReverse)
+	case 1:
+		return names[0], nil
+	}
+	return "", problem.Invalid("zone", "%s has these reverse zones, name one: %s", r, strings.Join(names, ", "))
+}
+
+// impliedZone gives the reverse zone of that name where blocks or networks lie in its space, or it lies
+// in theirs; nil where none does.
+func impliedZone(tx *store.Tx, view *store.Resource, name string) (*store.Resource, error) {
+	low, high, ok := naming.ReverseRange(name)
+	if !ok {
+		return nil, nil
+	}
+	key := naming.Key(naming.Clean(name))
+	zone := &store.Resource{Collection: "zones", Type: "Zone", Name: key, Key: key, Parent: view.ID, Configuration: view.Configuration,
+		Refs: []store.Ref{{Field: "view", Target: view.ID}}}
+	_, err := tx.Overlapping(view.Configuration, "blocks", store.AddrKey(low), store.AddrKey(high), 0)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
 	}
 	return zone, err
 }
@@ -89,11 +135,13 @@ type zoneReader struct {
 // serial number of its SOA is the latest transaction that changed one of its records.
 func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zone, error) {
 	z := &zoneReader{tx: tx, api: api, latest: zone.Version}
-	if err := z.read(zone, func(dns.RR) bool { return true }); err != nil {
-		return nil, err
-	}
-	if err := z.delegations(zone); err != nil {
-		return nil, err
+	if zone.ID != 0 { // else it has nothing but what leads back to hosts
+		if err := z.read(zone, func(dns.RR) bool { return true }); err != nil {
+			return nil, err
+		}
+		if err := z.delegations(zone); err != nil {
+			return nil, err
+		}
 	}
 	if err := z.reverse(zone); err != nil {
 		return nil, err

@@ -140,3 +140,69 @@ func ReverseName(a netip.Addr, zone string) (string, error) {
 	}
 	return "", fmt.Errorf("%s has no name in %s", a, zone)
 }
+
+// ReverseZones names the reverse zones of address space: those of whole octets, in IPv6 of whole digits,
+// that together are it. A part of a last octet has a zone of its own, named by its first and last number
+// (RFC 2317). It gives none where there would be more than most.
+func ReverseZones(low, high netip.Addr, most int) (names []string) {
+	unit := 4
+	if low.Is4() {
+		unit = 8
+	}
+	for at := low; at.IsValid() && !high.Less(at); {
+		bits := 0
+		last := at
+		for ; bits <= at.BitLen(); bits += unit { // the largest that begins here and ends in time
+			p := netip.PrefixFrom(at, bits).Masked()
+			if p.Addr() == at {
+				if last = lastOf(p); !high.Less(last) {
+					break
+				}
+			}
+		}
+		if at.Is4() && bits == at.BitLen() { // less than an octet: up to its end, or the end of it all
+			last = lastOf(netip.PrefixFrom(at, 24).Masked())
+			if high.Less(last) {
+				last = high
+			}
+		}
+		if names = append(names, reverseZone(at, last, bits)); len(names) > most {
+			return nil
+		}
+		at = last.Next()
+	}
+	return names
+}
+
+// lastOf is the last address of a prefix.
+func lastOf(p netip.Prefix) netip.Addr {
+	raw := p.Addr().AsSlice()
+	for i := p.Bits(); i < 8*len(raw); i++ {
+		raw[i/8] |= 0x80 >> (i % 8)
+	}
+	a, _ := netip.AddrFromSlice(raw)
+	return a
+}
+
+func reverseZone(first, last netip.Addr, bits int) string {
+	if first.Is4() && bits == 32 {
+		octets, end := first.As4(), last.As4()
+		return fmt.Sprintf("%d-%d.%d.%d.%d.%s", octets[3], end[3], octets[2], octets[1], octets[0], reverse4)
+	}
+	labels := []string{}
+	suffix := reverse6
+	if first.Is4() {
+		suffix = reverse4
+		octets := first.As4()
+		for i := range bits / 8 {
+			labels = append(labels, strconv.Itoa(int(octets[i])))
+		}
+	} else {
+		sixteen := first.As16()
+		for i := range bits / 4 {
+			labels = append(labels, string(hex.EncodeToString(sixteen[:])[i]))
+		}
+	}
+	slices.Reverse(labels)
+	return strings.Join(append(labels, suffix), ".")
+}

@@ -57,3 +57,37 @@ func FuzzReverse(f *testing.F) {
 		}
 	})
 }
+
+// The reverse zones of space are all of it, once, and each is read back as what it was made for.
+func TestReverseZones(t *testing.T) {
+	for _, c := range []struct{ low, high, want string }{
+		{"10.0.0.0", "10.255.255.255", "10.in-addr.arpa"},
+		{"10.1.0.0", "10.2.255.255", "1.10.in-addr.arpa 2.10.in-addr.arpa"},
+		{"192.0.2.0", "192.0.2.255", "2.0.192.in-addr.arpa"},
+		{"192.0.2.64", "192.0.2.127", "64-127.2.0.192.in-addr.arpa"},
+		{"192.0.2.200", "192.0.4.3", "200-255.2.0.192.in-addr.arpa 3.0.192.in-addr.arpa 0-3.4.0.192.in-addr.arpa"},
+		{"0.0.0.0", "255.255.255.255", "in-addr.arpa"},
+		{"2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "8.b.d.0.1.0.0.2.ip6.arpa"},
+		{"2001:db8:0:1::", "2001:db8:0:1:ffff:ffff:ffff:ffff", "1.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa"},
+	} {
+		low, high := netip.MustParseAddr(c.low), netip.MustParseAddr(c.high)
+		names := ReverseZones(low, high, 16)
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%s-%s: %s, want %s", low, high, got, c.want)
+		}
+		at := low
+		for _, name := range names {
+			from, to, ok := ReverseRange(name)
+			if !ok || from != at {
+				t.Errorf("%s is %s-%s, %v, want it to begin at %s", name, from, to, ok, at)
+			}
+			at = to.Next()
+		}
+		if at != high.Next() {
+			t.Errorf("%s-%s: the zones end before %s", low, high, at)
+		}
+	}
+	if names := ReverseZones(netip.MustParseAddr("10.0.0.0"), netip.MustParseAddr("10.3.255.255"), 3); names != nil {
+		t.Errorf("too many are %v", names)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/netip"
 	"reflect"
@@ -224,6 +225,9 @@ func (f *Field) parseText(text string) (any, error) {
 		if strings.Contains(text, ",") {
 			relative, err := space.ParseRelative(text)
 			return Range{Relative: relative}, err
+		}
+		if mac, err := net.ParseMAC(strings.TrimSpace(text)); err == nil && len(mac) <= 8 {
+			return Range{Hardware: mac}, nil
 		}
 		r, err := space.Parse(text)
 		return Range{Range: r}, err

@@ -59,7 +59,7 @@ func parameters(maxLimit int64) doc {
 		"comment":        header("x-bcn-change-control-comment", "A remark that the history keeps with the change."),
 		"ifMatch":        header("If-Match", "The entity tag the resource must still have."),
 		"idempotencyKey": header("Idempotency-Key", "Repeating a request with the same key within 24 hours gives the same answer and does nothing."),
-		"traversal":      header("x-bcn-traversal-method", "Where space of a given size is looked for.", "NO_TRAVERSAL", "DEPTH_FIRST"),
+		"traversal":      header("x-bcn-traversal-method", "Where space of a given size is looked for.", "NO_TRAVERSAL", "DEPTH_FIRST", "BREADTH_FIRST"),
 		"noGateway":      header("x-bcn-no-gateway", "Make no gateway.", "true", "false"),
 		"multiLabel":     header("x-bcn-allow-multi-label-zonenames", "One dotted zone instead of the zones in between.", "true", "false"),
 		"sameAsZone":     header("x-bcn-same-as-zone", "Give the record the zone's own name.", "true", "false"),

@@ -3,6 +3,7 @@ package resource
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/netip"
 	"reflect"
 	"strconv"
@@ -71,6 +72,8 @@ type Range struct {
 	SizeOnly bool
 	// Relative is a range by its place in a network, which the type's rules find; zero elsewhere.
 	Relative space.Relative
+	// Hardware is a hardware address that stands for the range that is made from it; nil elsewhere.
+	Hardware net.HardwareAddr
 	// Dashed says that it is written low-high, also where it is a prefix.
 	Dashed bool
 }

@@ -24,6 +24,9 @@ func (m *manager) tree(configuration string) string {
 		}
 		for i := range all {
 			at := fmt.Sprintf("data.%d.", i)
+			if name := r.text(at + "range"); name == "2000::/3" || name == "fc00::/7" { // every configuration begins with them
+				continue
+			}
 			up := r.text(at + "_links.up.href")
 			text += spans[up[strings.LastIndex(up, "/")+1:]] + ">" + r.text(at+list.field)
 			if gateway := r.text(at + "gateway"); gateway != "" {
@@ -88,7 +91,7 @@ func TestReshapingSpace(t *testing.T) {
 		m.id("/api/v2/blocks/"+b+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/24"}`)
 	}
 	elsewhere := m.tree(other)
-	block := m.want(200, "GET", "/api/v2/configurations/"+configuration+"/blocks", "").text("data.0.id")
+	block := m.want(200, "GET", "/api/v2/configurations/"+configuration+"/blocks?filter=name:'b'", "").text("data.0.id")
 	network := m.want(200, "GET", "/api/v2/blocks/"+block+"/networks", "").text("data.0.id")
 	for _, a := range []string{"10.0.1.10", "10.0.1.200"} {
 		m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"`+a+`"}`)

@@ -433,14 +433,14 @@ func (p *pool) close() {
 // maxChains bounds what a session remembers.
 const maxChains = 10_000
 
-func (w *session) forgetChains() { w.chains = nil }
+func (s *session) forgetChains() { s.chains = nil }
 
-func (w *session) chain(id int64) ([]int64, error) {
-	if known, ok := w.chains[id]; ok {
+func (s *session) chain(id int64) ([]int64, error) {
+	if known, ok := s.chains[id]; ok {
 		return known, nil
 	}
 	var ids []int64
-	if err := w.each(upwards+"SELECT id FROM up", []any{id}, func(r row) error {
+	if err := s.each(upwards+"SELECT id FROM up", []any{id}, func(r row) error {
 		var above int64
 		err := r.scan(&above)
 		ids = append(ids, above)
@@ -448,9 +448,9 @@ func (w *session) chain(id int64) ([]int64, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if w.chains == nil || len(w.chains) >= maxChains {
-		w.chains = map[int64][]int64{}
+	if s.chains == nil || len(s.chains) >= maxChains {
+		s.chains = map[int64][]int64{}
 	}
-	w.chains[id] = ids
+	s.chains[id] = ids
 	return ids, nil
 }
