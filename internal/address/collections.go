@@ -92,22 +92,26 @@ func collections(users *identity.Service) []*resource.Collection {
 	networkAddresses := children("addresses")
 	networkAddresses.Item, networkAddresses.Drop, networkAddresses.Narrow = true, true, assignsAlone
 	networkAddresses.Vacant = vacant
+	templateItems := children("templateItems")
+	templateItems.Types = []string{"IPv4DHCPRangeTemplateItem", "IPv4GroupTemplateItem", "IPv4ReservedRangeTemplateItem"}
+	templateRecords := children("resourceRecords")
+	templateRecords.Types = []string{"AliasRecord", "GenericRecord", "HINFORecord", "MXRecord", "NAPTRRecord", "SRVRecord", "TXTRecord"}
 	sessions := resource.Sub{Name: "sessions", Relation: resource.Children, Item: true}
 	return []*resource.Collection{
 		{Name: "configurations", Types: declare(&Configuration{}), Parents: []string{"configurations"}, Post: true,
-			Subs: subs([]resource.Sub{children("blocks"), children("views"), history(), doing("merges", "IPv4BlockMerge"), doing("splits", "IPv4BlockSplit"), children("macAddresses"), readable("clientIdentifiers"), tags()},
+			Subs: subs([]resource.Sub{children("blocks"), children("views"), history(), doing("merges", "IPv4BlockMerge"), doing("splits", "IPv4BlockSplit"), children("macAddresses"), readable("clientIdentifiers"), children("templates"), tags()},
 				"accessControlLists", "accessRights", "clientClasses", "deploymentOptionDefinitions", "deploymentOptions",
 				"devices", "macPools", "realms", "reconciliationPolicies", "responsePolicies", "serverGroups",
-				"servers", "signingKeys", "templates", "tftpGroups", "workflowRequests", "zoneGroups")},
+				"servers", "signingKeys", "tftpGroups", "workflowRequests", "zoneGroups")},
 		{Name: "views", Types: declare(&View{}), Parents: []string{"configurations"},
-			Subs: subs([]resource.Sub{restricted, history(), children("zones"), tags()},
-				"accessRights", "deploymentOptions", "deploymentRoles", "namingPolicies", "templates", "userDefinedLinks")},
+			Subs: subs([]resource.Sub{restricted, history(), children("zones"), children("templates"), tags()},
+				"accessRights", "deploymentOptions", "deploymentRoles", "namingPolicies", "userDefinedLinks")},
 		{Name: "zones", Types: declare(&ExternalHostsZone{}, &Zone{}), Parents: []string{"views", "zones"},
-			Subs: subs([]resource.Sub{children("resourceRecords"), restricted, history(), children("zones"), doing("moves", "DNSMove"), tags()},
+			Subs: subs([]resource.Sub{children("resourceRecords"), restricted, history(), children("zones"), doing("moves", "DNSMove"), doing("templateApplications", "ZoneTemplateApplication"), tags()},
 				"accessRights", "deploymentOptions", "deploymentRoles", "deployments", "namingPolicies", "signingKeys",
-				"templateApplications", "userDefinedLinks", "workflowRequests")},
+				"userDefinedLinks", "workflowRequests")},
 		{Name: "resourceRecords", Types: declare(&AliasRecord{}, &ExternalHostRecord{}, &GenericRecord{}, &HINFORecord{}, &HostRecord{},
-			&MXRecord{}, &NAPTRRecord{}, &SRVRecord{}, &TXTRecord{}), Parents: []string{"zones"},
+			&MXRecord{}, &NAPTRRecord{}, &SRVRecord{}, &TXTRecord{}), Parents: []string{"templates", "zones"},
 			Subs: subs([]resource.Sub{links("addresses", "addresses"), dependent, history(), doing("moves", "DNSMove"), tags()},
 				"accessRights", "workflowRequests")},
 		{Name: "blocks", Types: declare(&IPv4Block{}, &IPv6Block{}), Parents: []string{"configurations", "blocks"},
@@ -119,9 +123,9 @@ func collections(users *identity.Service) []*resource.Collection {
 		{Name: "networks", Types: declare(&IPv4Network{}, &IPv6Network{}), Parents: []string{"blocks"},
 			Subs: subs([]resource.Sub{networkAddresses, links("defaultZones", "defaultZones", "zones"),
 				links("restrictedZones", "restrictedZones", "views", "zones"), history(), doing("merges", "IPv4DHCPRangeMerge", "IPv4NetworkMerge"), doing("moves", "IPMove"), tags(),
-				children("ipGroups"), children("ranges")},
+				children("ipGroups"), children("ranges"), doing("templateApplications", "IPv4TemplateApplication")},
 				"accessRights", "deploymentOptions", "deploymentRoles", "leases",
-				"reconciliationPolicies", "signingKeys", "templateApplications", "userDefinedLinks", "workflowRequests")},
+				"reconciliationPolicies", "signingKeys", "userDefinedLinks", "workflowRequests")},
 		{Name: "addresses", Types: declare(&IPv4Address{}, &IPv6Address{}), Parents: []string{"networks"},
 			Subs: subs([]resource.Sub{addressRecords, history(), doing("moves", "IPMove"), tags()},
 				"accessRights", "deploymentOptions", "leases", "userDefinedLinks", "workflowRequests")},
@@ -145,6 +149,15 @@ func collections(users *identity.Service) []*resource.Collection {
 			Subs: subs([]resource.Sub{children("tags"), history()}, "accessRights")},
 		{Name: "tags", Types: declare(&Tag{}), Parents: []string{"tagGroups", "tags"},
 			Subs: subs([]resource.Sub{sharedNetworks(), tagged(), children("tags"), history()}, "accessRights")},
+		{Name: "templates", Types: declare(&IPv4Template{}, &ZoneTemplate{}), Parents: []string{"configurations", "views"},
+			Subs: subs([]resource.Sub{linking("appliedResources", "template", "*"), templateItems, templateRecords, linking("zones", "template"),
+				{Name: "conflictingResources", Relation: resource.Computed, Items: []string{"*"}, Item: true, Find: conflicting},
+				doing("templateApplications", "IPv4TemplateApplication", "ZoneTemplateApplication"), history(), tags()},
+				"accessRights", "deploymentOptions")},
+		{Name: "templateItems", Types: declare(&IPv4DHCPRangeTemplateItem{}, &IPv4GatewayTemplateItem{}, &IPv4GroupTemplateItem{}, &IPv4ReservedRangeTemplateItem{}),
+			Parents: []string{"templates"}, Subs: subs([]resource.Sub{history()})},
+		{Name: "templateApplications", Types: declare(&IPv4TemplateApplication{}, &ZoneTemplateApplication{}),
+			Parents: []string{"networks", "templates", "zones"}, ReadOnly: true},
 		{Name: "users", Types: declare(&User{}), Parents: []string{""}, Post: true, Secret: true,
 			Subs: subs([]resource.Sub{sessions, history(), tags()}, "accessRights", "favorites", "groups", "tasks")},
 		{Name: "sessions", Types: declare(&UserSession{}), Parents: []string{""}, Post: true, NoPut: true, NoDelete: true,

@@ -234,8 +234,33 @@ func (x *IPv4NetworkSplit) Settle(c *resource.Change) error {
 		if err := x.gatewayOf(c, id, kept); err != nil {
 			return err
 		}
+		if err := x.lay(c, id); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// lay gives a part the template that the split asks for, and applies it.
+func (x *IPv4NetworkSplit) lay(c *resource.Change, id int64) error {
+	if x.Template.ID == 0 {
+		return nil
+	}
+	row, err := c.Tx.Get(id)
+	if err != nil {
+		return err
+	}
+	n := *c
+	n.Given, n.Sent, n.Header = map[string]bool{}, nil, nil
+	if row, err = n.Change(row, func(o resource.Object) { o.(*IPv4Network).Template = x.Template }); err != nil {
+		return err
+	}
+	a := &networkApplication{c: c, x: &IPv4TemplateApplication{}, network: row}
+	a.x.begin(c)
+	if x.ConflictResolutionStrategy == overwrite {
+		a.x.ConflictResolutionStrategy = overwrite
+	}
+	return a.run(x.Template.ID)
 }
 
 // freeGateway takes the network's gateway away, so that each part gets its own, and gives it where it

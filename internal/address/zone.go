@@ -125,13 +125,17 @@ func above(tx *store.Tx, parent int64) (view int64, zone string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	if r.Collection == "views" {
+	if r.Collection == "views" || r.Collection == "templates" { // whose records have names of their own
 		return r.ID, "", nil
 	}
 	return viewOf(r), absoluteName(r), nil
 }
 
+// viewOf gives the view that a zone lies in; a template is a view of its own.
 func viewOf(r *store.Resource) int64 {
+	if r.Collection == "templates" {
+		return r.ID
+	}
 	for _, ref := range r.Refs {
 		if ref.Field == "view" {
 			return ref.Target

@@ -74,6 +74,8 @@ const (
 	Linking
 	// History are the transactions that changed it.
 	History
+	// Computed are the resources that Sub.Find gives.
+	Computed
 )
 
 // Sub is a subcollection.
@@ -95,6 +97,8 @@ type Sub struct {
 	// Narrow tells of a POST that it depends on, and changes, nothing but what lies right below the
 	// resource (store.Within).
 	Narrow func(members map[string]json.RawMessage, header http.Header) bool
+	// Find gives the ids of what a computed subcollection holds.
+	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
 	// Vacant gives what lies in the free space of the resource above; nil where nothing is said of it.
 	Vacant func(tx *store.Tx, above *store.Resource) (*Vacancy, error)
 }

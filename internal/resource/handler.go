@@ -157,7 +157,10 @@ func (a *API) locate(tx *store.Tx, t target, caller Caller) (*store.Resource, er
 	if err := a.exists(tx, t.collection, t.id, caller); err != nil {
 		return nil, err
 	}
-	q := a.subQuery(t.sub, t.id, caller)
+	q, err := a.computed(tx, t.sub, t.id, a.subQuery(t.sub, t.id, caller), caller)
+	if err != nil {
+		return nil, err
+	}
 	q.Where = store.All{hasID(t.item), q.Where}
 	n, err := tx.Count(q)
 	if err != nil {

@@ -35,6 +35,8 @@ func (a *API) subQuery(s *Sub, id int64, caller Caller) store.Query {
 		all = append(all, store.LinkedFrom{Source: id, Field: s.Field})
 	case Linking:
 		all = append(all, store.LinksTo{Target: id, Field: s.Field})
+	case Computed: // found in the transaction, see computed
+		all = append(all, store.Any{})
 	}
 	if s.Items[0] != "*" {
 		all = append(all, a.inCollections(s.Items, caller))
@@ -54,6 +56,24 @@ func (a *API) source(s *Sub) store.Source {
 		return store.Resources
 	}
 	return a.byName[s.Items[0]].From
+}
+
+// computed gives the query of a subcollection whose content has to be found out first; other queries are
+// given back.
+func (a *API) computed(tx *store.Tx, s *Sub, id int64, q store.Query, caller Caller) (store.Query, error) {
+	if s == nil || s.Relation != Computed {
+		return q, nil
+	}
+	above, err := tx.Get(id)
+	if err != nil {
+		return q, err
+	}
+	ids, err := s.Find(tx, a, above)
+	if err != nil {
+		return q, err
+	}
+	q.Where = store.All{store.IDs(ids), a.visible(caller)}
+	return q, nil
 }
 
 func inCollection(name string) store.Expr {
@@ -204,9 +224,6 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Call
 	if err != nil {
 		return err
 	}
-	if o.where != nil {
-		q.Where = store.All{q.Where, o.where}
-	}
 	q.Order, q.Limit, q.Offset, q.Shown = o.order, o.limit+1, o.offset, true
 	l := &lister{w: w, limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
 		w.Header().Set("Content-Type", o.media.String()+contentSuffix(o.media))
@@ -222,6 +239,13 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Call
 			if err := a.exists(tx, t.collection, t.id, caller); err != nil {
 				return err
 			}
+		}
+		q, err := a.computed(tx, t.sub, t.id, q, caller)
+		if err != nil {
+			return err
+		}
+		if o.where != nil {
+			q.Where = store.All{q.Where, o.where}
 		}
 		v, err := a.vacant(tx, t, o)
 		if err != nil {

@@ -417,7 +417,10 @@ func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*embed, cal
 		first = false
 		object = appendString(object, e.name)
 		object = append(object, ':', '[')
-		q := rd.api.subQuery(sub, r.ID, caller)
+		q, err := rd.api.computed(rd.tx, sub, r.ID, rd.api.subQuery(sub, r.ID, caller), caller)
+		if err != nil {
+			return nil, err
+		}
 		q.Limit = maxEmbedded
 		var rows []*store.Resource
 		if err := rd.tx.List(q, func(row *store.Resource) error {

@@ -96,6 +96,8 @@ type (
 		Target int64
 		Field  string
 	}
+	// IDs holds for the resources with these numbers.
+	IDs []int64
 	// Touching holds for the transactions that changed the resource.
 	Touching struct{ Resource int64 }
 	// AnyConfiguration holds for every resource inside some configuration. It costs nothing and
@@ -259,6 +261,21 @@ func (e Through) sql(b *builder, row string) {
 		b.WriteString("TRUE")
 	} else {
 		e.Where.sql(b, target)
+	}
+	b.WriteByte(')')
+}
+
+func (e IDs) sql(b *builder, row string) {
+	if len(e) == 0 {
+		b.WriteString("FALSE")
+		return
+	}
+	b.WriteString(row + ".id IN (")
+	for i, id := range e {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.FormatInt(id, 10))
 	}
 	b.WriteByte(')')
 }

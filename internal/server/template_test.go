@@ -1,0 +1,130 @@
+package server
+
+import (
+	"strings"
+	"testing"
+)
+
+// A template lays out networks; what is in its way is listed, left, taken away, or a reason to refuse.
+func TestIPv4Templates(t *testing.T) {
+	m := startManager(t)
+	configuration, view, _, block, network := m.basics()
+	templates := "/api/v2/configurations/" + configuration + "/templates"
+	id := m.id(templates, `{"type":"IPv4Template","name":"office"}`)
+	m.refused(409, "ResourceAlreadyExists", "office", "POST", templates, `{"type":"IPv4Template","name":"office"}`)
+	m.refused(400, "InvalidField", "configuration", "POST", "/api/v2/views/"+view+"/templates", `{"type":"IPv4Template","name":"x"}`)
+	items := "/api/v2/templates/" + id + "/templateItems"
+	gateway := m.want(200, "GET", items, "").text("data.0.id")
+	m.want(200, "PATCH", "/api/v2/templateItems/"+gateway, `{"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END"}`, mergePatch)
+	m.id(items, `{"type":"IPv4ReservedRangeTemplateItem","startOffset":2,"size":3,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_START","name":"switches"}`)
+	m.id(items, `{"type":"IPv4DHCPRangeTemplateItem","startOffset":10,"size":50,"rangeDefinitionFormat":"OFFSET_PERCENTAGE_FROM_START","name":"clients"}`)
+	m.id(items, `{"type":"IPv4GroupTemplateItem","startOffset":10,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"printers"}`)
+	m.refused(400, "InvalidField", "endOffset", "POST", items, `{"type":"IPv4DHCPRangeTemplateItem","startOffset":10,"rangeDefinitionFormat":"OFFSETS"}`)
+	m.refused(400, "InvalidField", "size", "POST", items, `{"type":"IPv4DHCPRangeTemplateItem","startOffset":10,"size":101,"rangeDefinitionFormat":"OFFSET_PERCENTAGE_FROM_END"}`)
+	m.refused(400, "InvalidField", "startOffset", "POST", items, `{"type":"IPv4GroupTemplateItem","startOffset":0,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"x"}`)
+	apply := "/api/v2/networks/" + network + "/templateApplications"
+	m.refused(409, "NoTemplate", network, "POST", apply, `{"type":"IPv4TemplateApplication"}`)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"template":{"id":`+id+`}}`, mergePatch)
+	if r := m.want(200, "GET", "/api/v2/templates/"+id+"/appliedResources", ""); r.text("data.0.id") != network {
+		t.Errorf("applied are %s", r.body)
+	}
+
+	// In the way: the gateway of before, and a host where addresses are reserved.
+	host := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.3"}`)
+	r := m.want(200, "GET", "/api/v2/templates/"+id+"/conflictingResources?orderBy=address", "")
+	if got := r.text("data.0.address") + " " + r.text("data.1.address") + " " + r.text("count"); got != "10.0.0.1 10.0.0.3 2" {
+		t.Errorf("in the way are %s", got)
+	}
+	m.want(200, "GET", "/api/v2/templates/"+id+"/conflictingResources/"+host, "")
+	m.want(404, "GET", "/api/v2/templates/"+id+"/conflictingResources/"+network, "")
+	m.refused(409, "TemplateConflict", "10.0.0.3", "POST", apply, `{"type":"IPv4TemplateApplication","conflictResolutionStrategy":"ABORT"}`)
+	before := m.tree(configuration)
+	done := m.want(201, "POST", apply, `{"type":"IPv4TemplateApplication"}`)
+	if done.text("state") != "COMPLETED_WITH_WARNINGS" || done.text("completionDateTime") == "" {
+		t.Errorf("the application is %s", done.body)
+	}
+	if e := m.want(200, "GET", "/api/v2/events?filter=category:'IP_TEMPLATE'", ""); !strings.Contains(e.text("data.0.message"), "10.0.0.3") || e.text("data.0.source.id") != network {
+		t.Errorf("told is %s", e.body)
+	}
+	laid := func(network, want string) {
+		t.Helper()
+		got := m.want(200, "GET", "/api/v2/networks/"+network, "").text("gateway")
+		for _, list := range []string{"ranges", "ipGroups"} {
+			r := m.want(200, "GET", "/api/v2/networks/"+network+"/"+list, "")
+			got += " " + r.text("data.0.name") + " " + r.text("data.0.range")
+		}
+		r := m.want(200, "GET", "/api/v2/networks/"+network, "")
+		if got += " " + r.text("usage.RESERVED"); got != want {
+			t.Errorf("laid out it is %s, want %s", got, want)
+		}
+	}
+	laid(network, "10.0.0.1 clients 10.0.0.10-10.0.0.136 printers 10.0.0.241-10.0.0.245 2")
+	m.undoable(configuration, before)
+	m.want(201, "POST", apply, `{"type":"IPv4TemplateApplication","gatewayItemApplied":false,"reservedRangeItemsApplied":false,"ipGroupItemsApplied":false}`)
+	laid(network, "10.0.0.1 clients 10.0.0.10-10.0.0.136 printers 10.0.0.241-10.0.0.245 2")
+	if done := m.want(201, "POST", apply, `{"type":"IPv4TemplateApplication","conflictResolutionStrategy":"OVERWRITE"}`); done.text("state") != "COMPLETED" {
+		t.Errorf("written over it is %s", done.body)
+	}
+	laid(network, "10.0.0.254 clients 10.0.0.10-10.0.0.136 printers 10.0.0.241-10.0.0.245 3")
+	m.want(201, "POST", apply, `{"type":"IPv4TemplateApplication","conflictResolutionStrategy":"ABORT"}`)
+
+	// All networks of a template at once, and the parts of a split. What is too small is told.
+	second := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24","template":{"id":`+id+`}}`)
+	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/29","template":{"id":`+id+`}}`)
+	if done := m.want(201, "POST", "/api/v2/templates/"+id+"/templateApplications", `{"type":"IPv4TemplateApplication","conflictResolutionStrategy":"OVERWRITE"}`); done.text("state") != "COMPLETED_WITH_WARNINGS" {
+		t.Errorf("applied to all it is %s", done.body)
+	}
+	laid(second, "10.1.0.254 clients 10.1.0.10-10.1.0.136 printers 10.1.0.241-10.1.0.245 3")
+	third := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.3.0.0/24"}`)
+	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+third+`},"networkCount":2,"template":{"id":`+id+`},"conflictResolutionStrategy":"OVERWRITE"}`)
+	laid(third, "10.3.0.126 clients 10.3.0.10-10.3.0.72 printers 10.3.0.113-10.3.0.117 3")
+	laid(m.want(200, "GET", "/api/v2/networks?filter=range:'10.3.0.128/25'", "").text("data.0.id"), "10.3.0.254 clients 10.3.0.138-10.3.0.200 printers 10.3.0.241-10.3.0.245 3")
+	m.want(204, "DELETE", "/api/v2/templates/"+id, "")
+	if r := m.want(200, "GET", "/api/v2/networks/"+second, ""); r.get("template") != nil {
+		t.Errorf("without its template it is %s", r.body)
+	}
+	m.verify()
+}
+
+// A zone template gives zones their records.
+func TestZoneTemplates(t *testing.T) {
+	m := startManager(t)
+	_, view, zone, _, _ := m.basics()
+	id := m.id("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"mail"}`)
+	records := "/api/v2/templates/" + id + "/resourceRecords"
+	m.id(records, `{"type":"TXTRecord","name":null,"text":"v=spf1 -all"}`)
+	m.id(records, `{"type":"GenericRecord","name":"ca","recordType":"CAA","rdata":"0 issue \"ca.example.net\""}`)
+	m.refused(409, "ResourceAlreadyExists", "ca", "POST", records, `{"type":"GenericRecord","name":"ca","recordType":"CAA","rdata":"0 issue \"ca.example.net\""}`)
+	m.refused(400, "InvalidField", "HostRecord", "POST", records, `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}]}`)
+	other := m.id("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"other"}`)
+	m.id("/api/v2/templates/"+other+"/resourceRecords", `{"type":"GenericRecord","name":"ca","recordType":"CAA","rdata":"0 issue \"ca.example.net\""}`)
+	m.refused(400, "InvalidField", "IPv4Template", "POST", "/api/v2/templates/"+id+"/templateItems", `{"type":"IPv4GroupTemplateItem","startOffset":1,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"x"}`)
+	m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"template":{"id":`+id+`}}`, mergePatch)
+	spf := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":null,"text":"v=spf1 +all"}`)
+	if r := m.want(200, "GET", "/api/v2/templates/"+id+"/conflictingResources", ""); r.text("data.0.id") != spf || r.text("count") != "1" {
+		t.Errorf("in the way are %s", r.body)
+	}
+	apply := "/api/v2/zones/" + zone + "/templateApplications"
+	m.refused(409, "TemplateConflict", spf, "POST", apply, `{"type":"ZoneTemplateApplication","conflictResolutionStrategy":"ABORT"}`)
+	if done := m.want(201, "POST", apply, `{"type":"ZoneTemplateApplication"}`); done.text("state") != "COMPLETED_WITH_WARNINGS" {
+		t.Errorf("the application is %s", done.body)
+	}
+	has := func(want string) {
+		t.Helper()
+		r, got := m.want(200, "GET", "/api/v2/zones/"+zone+"/resourceRecords?orderBy=type", ""), ""
+		for _, i := range []string{"0", "1", "2"} {
+			got += r.text("data."+i+".absoluteName") + r.text("data."+i+".text") + " "
+		}
+		if got = strings.TrimSpace(got); got != want {
+			t.Errorf("the zone has %s, want %s", got, want)
+		}
+	}
+	has("ca.example.com example.comv=spf1 +all")
+	if done := m.want(201, "POST", "/api/v2/templates/"+id+"/templateApplications", `{"type":"ZoneTemplateApplication","conflictResolutionStrategy":"OVERWRITE"}`); done.text("state") != "COMPLETED" {
+		t.Errorf("written over it is %s", done.body)
+	}
+	has("ca.example.com example.comv=spf1 -all")
+	m.want(201, "POST", apply, `{"type":"ZoneTemplateApplication","conflictResolutionStrategy":"ABORT"}`)
+	has("ca.example.com example.comv=spf1 -all")
+	m.verify()
+}
