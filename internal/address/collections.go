@@ -60,6 +60,11 @@ func parts(name string) resource.Sub {
 	return resource.Sub{Name: name, Relation: resource.Linked, Field: name, Item: true}
 }
 
+// policyParts are the parts of a naming policy, which are set with it.
+func policyParts(field, items string) resource.Sub {
+	return resource.Sub{Name: field, Relation: resource.Linked, Field: field, Items: []string{items}, Item: true}
+}
+
 func history() resource.Sub { return resource.Sub{Name: "transactions", Relation: resource.History} }
 
 // links is a subcollection of the targets of a field, linked and unlinked through it.
@@ -92,6 +97,10 @@ func collections(users *identity.Service) []*resource.Collection {
 	networkAddresses := children("addresses")
 	networkAddresses.Item, networkAddresses.Drop, networkAddresses.Narrow = true, true, assignsAlone
 	networkAddresses.Vacant = vacant
+	namingPolicies := links("namingPolicies", "namingPolicies")
+	namingPolicies.Open, namingPolicies.Joined = true, applied
+	named := linking("appliedResources", "namingPolicies", "views", "zones")
+	named.Open = true
 	templateItems := children("templateItems")
 	templateItems.Types = []string{"IPv4DHCPRangeTemplateItem", "IPv4GroupTemplateItem", "IPv4ReservedRangeTemplateItem"}
 	templateRecords := children("resourceRecords")
@@ -104,11 +113,11 @@ func collections(users *identity.Service) []*resource.Collection {
 				"devices", "macPools", "realms", "reconciliationPolicies", "responsePolicies", "serverGroups",
 				"servers", "signingKeys", "tftpGroups", "workflowRequests", "zoneGroups")},
 		{Name: "views", Types: declare(&View{}), Parents: []string{"configurations"},
-			Subs: subs([]resource.Sub{restricted, history(), children("zones"), children("templates"), tags()},
-				"accessRights", "deploymentOptions", "deploymentRoles", "namingPolicies", "userDefinedLinks")},
+			Subs: subs([]resource.Sub{restricted, history(), children("zones"), children("templates"), namingPolicies, tags()},
+				"accessRights", "deploymentOptions", "deploymentRoles", "userDefinedLinks")},
 		{Name: "zones", Types: declare(&ExternalHostsZone{}, &Zone{}), Parents: []string{"views", "zones"},
-			Subs: subs([]resource.Sub{children("resourceRecords"), restricted, history(), children("zones"), doing("moves", "DNSMove"), doing("templateApplications", "ZoneTemplateApplication"), tags()},
-				"accessRights", "deploymentOptions", "deploymentRoles", "deployments", "namingPolicies", "signingKeys",
+			Subs: subs([]resource.Sub{children("resourceRecords"), restricted, history(), children("zones"), doing("moves", "DNSMove"), doing("templateApplications", "ZoneTemplateApplication"), namingPolicies, tags()},
+				"accessRights", "deploymentOptions", "deploymentRoles", "deployments", "signingKeys",
 				"userDefinedLinks", "workflowRequests")},
 		{Name: "resourceRecords", Types: declare(&AliasRecord{}, &ExternalHostRecord{}, &GenericRecord{}, &HINFORecord{}, &HostRecord{},
 			&MXRecord{}, &NAPTRRecord{}, &SRVRecord{}, &TXTRecord{}), Parents: []string{"templates", "zones"},
@@ -158,6 +167,12 @@ func collections(users *identity.Service) []*resource.Collection {
 			Parents: []string{"templates"}, Subs: subs([]resource.Sub{history()})},
 		{Name: "templateApplications", Types: declare(&IPv4TemplateApplication{}, &ZoneTemplateApplication{}),
 			Parents: []string{"networks", "templates", "zones"}, ReadOnly: true},
+		{Name: "namingPolicies", Types: declare(&NamingPolicy{}), Parents: []string{"namingPolicies"}, Post: true,
+			Subs: subs([]resource.Sub{named, policyParts("policyValues", "namingPolicyValues"), policyParts("policyRestrictions", "namingPolicyRestrictions"), history(), tags()})},
+		{Name: "namingPolicyRestrictions", Types: declare(&NamingPolicyRestriction{}), Parents: []string{"namingPolicyRestrictions"}, Post: true,
+			Subs: subs([]resource.Sub{history(), tags()})},
+		{Name: "namingPolicyValues", Types: declare(&NamingPolicyConnectorValue{}, &NamingPolicyIncrementalValue{}, &NamingPolicyIntegerValue{}, &NamingPolicyRequiredValue{},
+			&NamingPolicyTextValue{}), Parents: []string{"namingPolicyValues"}, Post: true, Subs: subs([]resource.Sub{history(), tags()})},
 		{Name: "users", Types: declare(&User{}), Parents: []string{""}, Post: true, Secret: true,
 			Subs: subs([]resource.Sub{sessions, history(), tags()}, "accessRights", "favorites", "groups", "tasks")},
 		{Name: "sessions", Types: declare(&UserSession{}), Parents: []string{""}, Post: true, NoPut: true, NoDelete: true,

@@ -62,6 +62,9 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 			return problem.Invalid("name", "%v", err)
 		}
 	}
+	if err := checkNaming(c, x.Parent, x.Name); err != nil {
+		return err
+	}
 	x.AbsoluteName = naming.Join(x.Name, zone)
 	if x.AbsoluteName == "" && holder.Collection == "templates" { // the apex of the zones to come
 		return nil

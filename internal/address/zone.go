@@ -45,6 +45,9 @@ func (x *Zone) Check(c *resource.Change) error {
 	if strings.Contains(x.Name, ".") && !multiLabel(c) && (c.Creates() || c.Row.Name != x.Name) {
 		return problem.Invalid("name", "%q has more than one label: give it as absoluteName, or send x-bcn-allow-multi-label-zonenames: true", x.Name)
 	}
+	if err := checkNaming(c, x.Parent, x.Name); err != nil {
+		return err
+	}
 	view, zone, err := above(c.Tx, x.Parent)
 	if err != nil {
 		return err

@@ -232,6 +232,25 @@ func (c *Change) Change(row *store.Resource, change func(o Object)) (*store.Reso
 	return n.update()
 }
 
+// Patch writes some members of a resource anew, with all its rules, as a request would.
+func (c *Change) Patch(row *store.Resource, members map[string]json.RawMessage) (*store.Resource, error) {
+	n := *c
+	n.Type, n.Row = c.API.types[row.Type], row
+	var err error
+	if n.Old, err = n.Type.object(row); err != nil {
+		return nil, err
+	}
+	if n.New, err = n.Type.object(row); err != nil {
+		return nil, err
+	}
+	given, problems := n.Type.decode(n.New, members, false)
+	if len(problems) > 0 {
+		return nil, problem.Join(problems)
+	}
+	n.Given = given
+	return n.update()
+}
+
 func (c *Change) update() (*store.Resource, error) {
 	first := c.Tx.Describe("UPDATE_"+c.Type.Operation, "")
 	if checker, ok := c.New.(Checker); ok {

@@ -97,6 +97,8 @@ type Sub struct {
 	// Narrow tells of a POST that it depends on, and changes, nothing but what lies right below the
 	// resource (store.Within).
 	Narrow func(members map[string]json.RawMessage, header http.Header) bool
+	// Joined is told of a link that POST has made, from its source to its target.
+	Joined func(c *Change, source, target *store.Resource) error
 	// Find gives the ids of what a computed subcollection holds.
 	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
 	// Vacant gives what lies in the free space of the resource above; nil where nothing is said of it.

@@ -150,7 +150,10 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 	case Map:
 		return f.parseMap(raw)
 	case Raw:
-		if raw[0] != '{' {
+		switch {
+		case f.List && raw[0] != '[':
+			return nil, fmt.Errorf("must be a list")
+		case !f.List && raw[0] != '{':
 			return nil, fmt.Errorf("must be an object")
 		}
 		if bytes.Contains(raw, []byte(`\u0000`)) {

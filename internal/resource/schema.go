@@ -116,6 +116,7 @@ type Field struct {
 	CreateOnly bool
 	Transient  bool // in answers only, from Change.Extra, else null
 	NonBlank   bool
+	List       bool // of Raw: a list, not an object
 	DNS        bool // compares as a DNS name; the row's key
 	OnPost     bool // required in POST
 	OnPut      bool // required in PUT
@@ -321,6 +322,8 @@ func (f *Field) options(text string) {
 			f.NonBlank = true
 		case "dns":
 			f.DNS = true
+		case "list":
+			f.List = true
 		default:
 			panic("field " + f.Name + " has an unknown option " + option)
 		}

@@ -496,7 +496,13 @@ func (a *API) link(c *Change, rq *request) (*store.Resource, error) {
 	if rq.sub.Relation == Linking {
 		source, target = other, above
 	}
-	return other, a.addLink(c, rq, source, target)
+	if err := a.addLink(c, rq, source, target); err != nil || rq.sub.Joined == nil {
+		return other, err
+	}
+	if err := rq.sub.Joined(c, source, target); err != nil {
+		return nil, err
+	}
+	return c.Tx.Get(other.ID)
 }
 
 func (a *API) addLink(c *Change, rq *request, source, target *store.Resource) error {
