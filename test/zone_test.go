@@ -179,3 +179,67 @@ func freeUDP(t *testing.T) string {
 	t.Fatal("no port is free")
 	return ""
 }
+
+// Telephone numbers, a root of one's own and response policies come out as BIND accepts them.
+func TestZoneTypes(t *testing.T) {
+	check := tool(t, "named-checkzone")
+	m := serve(t, "")
+	configuration := m.id("/configurations", `{"name":"types"}`)
+	view := m.id("/configurations/"+configuration+"/views", `{"name":"v"}`)
+	block := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	m.id("/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`)
+	refused := func(path, body, naming string) {
+		t.Helper()
+		if status, text, err := m.call("POST", path, body); err != nil || status < 400 || status >= 500 || !strings.Contains(text, naming) {
+			t.Errorf("%s %s: %d %s %v", path, body, status, text, err)
+		}
+	}
+	zones := "/views/" + view + "/zones"
+	enum := m.id(zones, `{"type":"ENUMZone","name":"e164.arpa"}`)
+	refused(zones, `{"type":"ENUMNumberZone","name":"1.2"}`, "ENUMZone")
+	refused("/zones/"+enum+"/zones", `{"type":"ENUMNumberZone","name":"12.3"}`, "single digits")
+	refused("/zones/"+enum+"/zones", `{"type":"ENUMNumberZone","name":"4.9","numberName":"+49"}`, "numberName")
+	country := m.id("/zones/"+enum+"/zones", `{"type":"ENUMNumberZone","name":"9.4"}`)
+	number := m.id("/zones/"+country+"/zones", `{"type":"ENUMNumberZone","name":"3.2.1","numberName":"1 2-3"}`)
+	m.id("/zones/"+number+"/resourceRecords", `{"type":"NAPTRRecord","name":null,"order":100,"preference":10,"service":"E2U+sip","flags":"u","regularExpression":"!^.*$!sip:info@example.com!"}`)
+
+	top := m.id(zones, `{"type":"InternalRootZone"}`)
+	refused(zones, `{"type":"InternalRootZone"}`, "root already")
+	m.id("/zones/"+top+"/resourceRecords", `{"type":"GenericRecord","name":null,"recordType":"NS","rdata":"ns.example."}`)
+	zone := m.id(zones, `{"type":"Zone","name":"example"}`)
+	m.id("/zones/"+zone+"/resourceRecords", `{"type":"GenericRecord","name":null,"recordType":"NS","rdata":"ns.example."}`)
+	m.id("/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"ns","addresses":[{"address":"10.0.0.53"}]}`)
+
+	refused("/configurations/"+configuration+"/responsePolicies", `{"name":"walled","policyType":"REDIRECT"}`, "redirectTarget")
+	policy := m.id("/configurations/"+configuration+"/responsePolicies", `{"name":"bad","policyType":"BLOCKLIST","ttl":60}`)
+	m.id("/responsePolicies/"+policy+"/policyItems", `{"name":"Malware.test."}`)
+	m.id("/responsePolicies/"+policy+"/policyItems", `{"name":"*.malware.test"}`)
+	refused("/responsePolicies/"+policy+"/policyItems", `{"name":"malware.test"}`, "already")
+	m.id(zones, `{"type":"ResponsePolicyZone","name":"rpz","responsePolicyZoneType":"LOCAL","responsePolicy":{"id":`+policy+`}}`)
+	over := m.id(zones, `{"type":"ResponsePolicyZone","name":"rpz2","responsePolicyZoneType":"LOCAL","responsePolicy":{"id":`+policy+`},"overridePolicyType":"REDIRECT","redirectTarget":"192.0.2.1"}`)
+	refused("/zones/"+over+"/resourceRecords", `{"type":"TXTRecord","name":"x","text":"y"}`, "no records")
+	refused(zones, `{"type":"ResponsePolicyZone","name":"feed","responsePolicyZoneType":"FEED","responsePolicy":{"id":`+policy+`}}`, "LOCAL")
+	refused(zones, `{"type":"Zone","name":"rpz"}`, "already")
+
+	for name, want := range map[string]string{
+		"e164.arpa": "3.2.1.9.4.e164.arpa.\t3600\tIN\tNAPTR\t100 10 \"u\" \"E2U+sip\"",
+		".":         "ns.example.\t3600\tIN\tA\t10.0.0.53",
+		"rpz":       "*.malware.test.rpz.\t60\tIN\tCNAME\t.",
+		"rpz2":      "malware.test.rpz2.\t60\tIN\tA\t192.0.2.1",
+	} {
+		text := m.portolan(append([]string{"export", "zone", "--configuration", "types", name}, m.where...)...) + "\n"
+		path := filepath.Join(t.TempDir(), "zone")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command(check, "-i", "local", name, path).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s\n%s", name, err, out, text)
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("%s lacks %s:\n%s", name, want, text)
+		}
+	}
+	if got := m.check(); got != "nothing is wrong" {
+		t.Errorf("check: %s", got)
+	}
+}

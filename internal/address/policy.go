@@ -287,7 +287,7 @@ func checkNaming(c *resource.Change, holder int64, name string) error {
 	if name == "" || !c.Creates() && !c.Given["name"] || strings.EqualFold(c.Header.Get("x-bcn-override-naming-policy"), "true") {
 		return nil
 	}
-	if old, ok := c.Old.(resource.Object); ok && resource.HeadOf(old).Name == name {
+	if c.Old != nil && resource.HeadOf(c.Old).Name == name {
 		return nil
 	}
 	some, err := policiesOf(c).some(c.Tx)

@@ -40,8 +40,11 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 	if err != nil {
 		return err
 	}
-	if holder.Type == "ExternalHostsZone" {
+	switch holder.Type {
+	case "ExternalHostsZone":
 		return problem.Invalid("type", "%s %d holds nothing but ExternalHostRecords", holder.Type, holder.ID)
+	case "ResponsePolicyZone":
+		return problem.Invalid("type", "%s %d holds what its responsePolicy says, and no records", holder.Type, holder.ID)
 	}
 	_, zone, err := above(c.Tx, x.Parent)
 	if err != nil {
@@ -66,7 +69,7 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 		return err
 	}
 	x.AbsoluteName = naming.Join(x.Name, zone)
-	if x.AbsoluteName == "" && holder.Collection == "templates" { // the apex of the zones to come
+	if x.AbsoluteName == "" && (holder.Collection == "templates" || holder.Type == "InternalRootZone") { // the apex of the zones to come, or the root
 		return nil
 	}
 	if err := naming.Check(x.AbsoluteName, naming.AnyName); err != nil {

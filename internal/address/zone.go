@@ -48,6 +48,13 @@ func (x *Zone) Check(c *resource.Change) error {
 	if err := checkNaming(c, x.Parent, x.Name); err != nil {
 		return err
 	}
+	parent, err := c.Tx.Head(x.Parent)
+	if err != nil {
+		return err
+	}
+	if parent.Type != "View" && parent.Type != "Zone" && parent.Type != "ENUMZone" {
+		return problem.Invalid("type", "a Zone lies in a view or a Zone, not in %s %d", parent.Type, x.Parent)
+	}
 	view, zone, err := above(c.Tx, x.Parent)
 	if err != nil {
 		return err
@@ -131,6 +138,9 @@ func above(tx *store.Tx, parent int64) (view int64, zone string, err error) {
 	if r.Collection == "views" || r.Collection == "templates" { // whose records have names of their own
 		return r.ID, "", nil
 	}
+	if r.Type == "InternalRootZone" {
+		return viewOf(r), "", nil
+	}
 	return viewOf(r), absoluteName(r), nil
 }
 
@@ -177,7 +187,12 @@ func (x *Zone) Settle(c *resource.Change) error {
 	if old, ok := c.Old.(*Zone); !ok || old.AbsoluteName == x.AbsoluteName {
 		return nil
 	}
-	children, err := c.Tx.Children(x.ID)
+	return renameBelow(c, x.ID)
+}
+
+// renameBelow lets the names of what lies below a zone follow it.
+func renameBelow(c *resource.Change, zone int64) error {
+	children, err := c.Tx.Children(zone)
 	if err != nil {
 		return err
 	}

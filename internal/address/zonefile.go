@@ -78,6 +78,13 @@ func impliedZone(tx *store.Tx, view *store.Resource, name string) (*store.Resour
 }
 
 func zoneNamed(tx *store.Tx, view *store.Resource, name string) (*store.Resource, error) {
+	if name == root {
+		found, err := tx.ByName("zones", view.ID, root)
+		if err != nil || len(found) == 0 {
+			return nil, err
+		}
+		return found[0], nil
+	}
 	same, err := sameName(tx, view.Configuration, view.ID, "zones", naming.Clean(name))
 	if err != nil || len(same) == 0 {
 		return nil, err
@@ -139,8 +146,16 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zo
 		if err := z.read(zone, func(dns.RR) bool { return true }); err != nil {
 			return nil, err
 		}
-		if err := z.delegations(zone); err != nil {
-			return nil, err
+		holder := zone.ID
+		if zone.Type == "InternalRootZone" { // all zones of the view lie below it
+			holder = zone.Parent
+		}
+		for _, add := range []func() error{
+			func() error { return z.delegations(holder) }, func() error { return z.numbers(zone) }, func() error { return z.responses(zone) },
+		} {
+			if err := add(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := z.reverse(zone); err != nil {
@@ -163,7 +178,7 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zo
 		ns.Hdr.Rrtype = dns.TypeNS
 		z.records = append(z.records, ns)
 	}
-	soa := &dns.SOA{Hdr: head, Ns: server, Mbox: "hostmaster." + strings.TrimPrefix(apex, "."), Serial: uint32(z.latest), //nolint:gosec // serial numbers go round (RFC 1982)
+	soa := &dns.SOA{Hdr: head, Ns: server, Mbox: "hostmaster." + strings.TrimPrefix(apex, root), Serial: uint32(z.latest), //nolint:gosec // serial numbers go round (RFC 1982)
 		Refresh: 10800, Retry: 3600, Expire: 604800, Minttl: DefaultTTL}
 	soa.Hdr.Rrtype = dns.TypeSOA
 	return naming.Compile(apex, append(z.records, soa))
@@ -210,11 +225,13 @@ func (z *zoneReader) read(zone *store.Resource, wanted func(dns.RR) bool) error 
 
 // delegations adds the name servers of the zones right below, and the addresses of those whose names
 // lie in the zone that is delegated: without them nobody would find it.
-func (z *zoneReader) delegations(zone *store.Resource) error {
+func (z *zoneReader) delegations(holder int64) error {
 	var below []*store.Resource
 	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("zones"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: zone.ID}}}, func(r *store.Resource) error {
-		below = append(below, r.Clone())
+		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: holder}}}, func(r *store.Resource) error {
+		if r.Type == "Zone" || r.Type == "ENUMZone" {
+			below = append(below, r.Clone())
+		}
 		return nil
 	}); err != nil {
 		return err
