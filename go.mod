@@ -20,7 +20,10 @@ require (
 	zombiezen.com/go/sqlite v1.4.2
 )
 
-require github.com/jackc/pgx/v5 v5.12.0
+require (
+	github.com/anishathalye/porcupine v1.3.1
+	github.com/jackc/pgx/v5 v5.12.0
+)
 
 require (
 	4d63.com/gocheckcompilerdirectives v1.4.0 // indirect

@@ -107,9 +107,9 @@ func ReadAddresses(in io.Reader) ([]Line, error) {
 
 // fault says what is wrong with a line by itself.
 func (l *Line) fault() string {
-	states := []string{"STATIC", "RESERVED", "DHCP_RESERVED"}
+	states := []string{"STATIC", "RESERVED"}
 	if !l.Address.Is4() {
-		states = []string{"STATIC", "DHCP_RESERVED"}
+		states = []string{"STATIC"}
 	}
 	switch {
 	case !slices.Contains(states, l.State):
