@@ -70,9 +70,9 @@ func (b *bench) run(only string) error {
 		name rune
 		run  func() error
 	}{{'a', b.getOne}, {'b', b.page1000}, {'c', b.page100000}, {'d', b.nextAvailable}, {'e', b.creates}, {'f', b.checkIns}, {'g', b.startUp},
-		{'h', b.compileZone}, {'i', b.renameZone}, {'j', b.splitNetwork},
+		{'h', b.compileZone}, {'i', b.renameZone}, {'j', b.splitNetwork}, {'k', b.usage},
 		{'p', b.sharedGet}, {'q', b.sharedPages}, {'r', b.sharedCreates}, {'t', b.sharedImport},
-		{'u', b.sharedCheckIns}, {'v', b.sharedNext}} {
+		{'u', b.sharedCheckIns}, {'v', b.sharedNext}, {'w', b.sharedUsage}} {
 		if only != "" && !containsRune(only, m.name) {
 			continue
 		}

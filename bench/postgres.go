@@ -66,6 +66,7 @@ func (b *bench) filled(addresses int) (url, network string, err error) {
 		 replace(r.body, '10.0.0.2', '10.' || ((2 + n) >> 16) || '.' || (((2 + n) >> 8) & 255) || '.' || ((2 + n) & 255))
 		 FROM generate_series(1, ` + strconv.Itoa(addresses-2) + `) n, resource r WHERE r.id = ` + first,
 		`UPDATE free SET low = '\x04000000000000000000000000'::bytea || decode(lpad(to_hex(167772163 + ` + strconv.Itoa(addresses-2) + `), 8, '0'), 'hex') WHERE container = ` + network,
+		`INSERT INTO usage (container, state, n) SELECT DISTINCT container, state, CAST(` + strconv.Itoa(addresses-2) + ` AS BIGINT) FROM usage WHERE state = 'STATIC'`,
 		`SELECT setval('number_resource', ` + strconv.Itoa(200000+addresses) + `)`, `VACUUM ANALYZE`, `CHECKPOINT`,
 	} {
 		if _, err := conn.Exec(context.Background(), step); err != nil {

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"portolan/internal/store"
+)
+
+// inUse is how many addresses lie below the block whose usage is read.
+const inUse = 1_000_000
+
+// (k) the usage of a block over a million addresses, against that of one in which there is nothing.
+func (b *bench) usage() error {
+	dir, network, err := b.data(inUse)
+	if err != nil {
+		return err
+	}
+	return b.readUsage("(k) usage of a block over 1,000,000 addresses", store.Options{Dir: dir}, network)
+}
+
+// (w) the same on PostgreSQL.
+func (b *bench) sharedUsage() error {
+	url, network, err := b.filled(inUse)
+	if err != nil {
+		return err
+	}
+	return b.readUsage("(w) usage of a block over 1,000,000 addresses, PostgreSQL", store.Options{Database: url}, network)
+}
+
+func (b *bench) readUsage(what string, o store.Options, network string) error {
+	s, err := store.Open(o)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	ctx := context.Background()
+	id, err := strconv.ParseInt(network, 10, 64)
+	if err != nil {
+		return err
+	}
+	var full int64
+	if err := s.View(ctx, func(tx *store.Tx) error {
+		row, err := tx.Get(id)
+		if err == nil {
+			full = row.Parent
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	measure := func(block, least int64) (time.Duration, error) {
+		began, n := time.Now(), 0
+		for ; time.Since(began) < b.time; n++ {
+			if err := s.View(ctx, func(tx *store.Tx) error {
+				usage, err := tx.Usage([]int64{block})
+				if err == nil && usage[block].Used() < least {
+					err = fmt.Errorf("the usage of block %d is %v", block, usage[block])
+				}
+				return err
+			}); err != nil {
+				return 0, err
+			}
+		}
+		return time.Since(began) / time.Duration(n), nil
+	}
+	empty, err := measure(full+1_000_000_000, 0) // nothing is there, and nothing lies in it
+	if err != nil {
+		return err
+	}
+	ours, err := measure(full, inUse-10)
+	if err != nil {
+		return err
+	}
+	ratio := float64(ours) / float64(empty)
+	b.add(what, ours.Round(100*time.Nanosecond).String(), empty.Round(100*time.Nanosecond).String()+" empty", ratio, "at most 2", ratio <= 2)
+	return nil
+}
