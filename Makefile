@@ -44,6 +44,7 @@ fuzz:
 	go test ./internal/naming -run '^$$' -fuzz '^FuzzCheck$$' -fuzztime $(FUZZTIME)
 	go test ./internal/naming -run '^$$' -fuzz '^FuzzReverse$$' -fuzztime $(FUZZTIME)
 	go test ./internal/naming -run '^$$' -fuzz '^FuzzReadZone$$' -fuzztime $(FUZZTIME)
+	go test ./internal/naming -run '^$$' -fuzz '^FuzzHistoric$$' -fuzztime $(FUZZTIME)
 	go test ./internal/space -run '^$$' -fuzz '^FuzzWithout$$' -fuzztime $(FUZZTIME)
 	go test ./internal/space -run '^$$' -fuzz '^FuzzParseRelative$$' -fuzztime $(FUZZTIME)
 	go test ./internal/address -run '^$$' -fuzz '^FuzzReadNetworks$$' -fuzztime $(FUZZTIME)

@@ -180,6 +180,54 @@ func freeUDP(t *testing.T) string {
 	return ""
 }
 
+// Every type of generic record is taken in zone-file syntax, refused when it is none, and served as BIND
+// accepts it.
+func TestGenericRecords(t *testing.T) {
+	check := tool(t, "named-checkzone")
+	m := serve(t, "")
+	configuration := m.id("/configurations", `{"name":"generic"}`)
+	view := m.id("/configurations/"+configuration+"/views", `{"name":"v"}`)
+	zone := m.id("/views/"+view+"/zones", `{"type":"Zone","name":"example"}`)
+	key := "AwEAAcd0mMgE2qAoTFKGoSaN0L1OaSxK9Y0pVq9UJlY8HFg5LPiVmXQYt7z6xI9lvvzTJ1cP0LnpEGEWZz1FyA+3"
+	for kind, data := range map[string]string{
+		"A": "192.0.2.1", "AAAA": "2001:db8::1", "A6": "64 ::1234:5678:9abc:def0 prefix.example.", "AFSDB": "1 afs.example.", "APL": "1:192.0.2.0/24 !2:2001:db8::/32",
+		"CAA": `0 issue "ca.example.net"`, "CERT": "PGP 0 0 " + key, "DHCID": "AAIBY2/AuCccgoJbsaxcQc9TUapptP69lOjxfNuVAA2kjEA=", "DNAME": "other.example.",
+		"DNSKEY": "256 3 8 " + key, "DS": "60485 5 1 2BB183AF5F22588179A53B0A98631FAD1A292118", "HTTPS": "1 . alpn=h2", "IPSECKEY": "10 1 2 192.0.2.38 " + key,
+		"ISDN": `"150862028003217" "004"`, "KEY": "256 3 8 " + key, "KX": "10 kx.example.", "LOC": "52 22 23.000 N 4 53 32.000 E -2.00m 0.00m 10000m 10m", "MB": "mb.example.",
+		"MG": "mg.example.", "MINFO": "a.example. b.example.", "MR": "mr.example.", "NAPTR": `100 10 "u" "E2U+sip" "!^.*$!sip:info@example.com!" .`, "NS": "ns.example.net.",
+		"NSAP": "0x47.0005.80.005a00.0000.0001.e133.ffffff000161.00", "PTR": "host.example.", "PX": "10 a.example. b.example.", "RP": "admin.example. text.example.",
+		"RT": "2 relay.example.", "SINK": "1 2 3 AAEC", "SPF": `"v=spf1 -all"`, "SSHFP": "2 1 123456789abcdef67890123456789abcdef67890", "SVCB": "1 svc.example. alpn=h3",
+		"TLSA": "3 1 1 0D6FCB3A4E1B2F2E3C4D5E6F708192A3B4C5D6E7F8091A2B3C4D5E6F70819293", "TXT": `"one" "two"`, "URI": `10 1 "ftp://ftp.example/public"`, "WKS": "192.0.2.1 tcp smtp 80 domain", "X25": `"311061700956"`,
+	} {
+		body := func(data string) string {
+			return fmt.Sprintf(`{"type":"GenericRecord","name":"r-%s","recordType":"%s","rdata":%q}`, strings.ToLower(kind), kind, data)
+		}
+		if status, text, err := m.call("POST", "/zones/"+zone+"/resourceRecords", body(data)); err != nil || status != 201 {
+			t.Errorf("%s %s: %d %s %v", kind, data, status, text, err)
+		}
+		if kind == "TXT" || kind == "SPF" || kind == "ISDN" { // to which everything is text
+			continue
+		}
+		if status, text, err := m.call("POST", "/zones/"+zone+"/resourceRecords", body("no such ! data")); err != nil || status != 400 {
+			t.Errorf("%s of nonsense: %d %s %v", kind, status, text, err)
+		}
+	}
+	text := m.portolan(append([]string{"export", "zone", "--configuration", "generic", "example"}, m.where...)...) + "\n"
+	path := filepath.Join(t.TempDir(), "zone")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(check, "-D", "-k", "ignore", "-i", "none", "example", path).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s\n%s", err, out, text)
+	}
+	for _, line := range []string{"A6\t64 ::1234:5678:9abc:def0 prefix.example.", "WKS\t192.0.2.1 6 25 53 80", "NSAP\t0x47000580005a0000000001e133ffffff00016100"} {
+		if !strings.Contains(strings.Join(strings.Fields(string(out)), " "), strings.ReplaceAll(line, "\t", " ")) {
+			t.Errorf("BIND does not read %s:\n%s", line, out)
+		}
+	}
+}
+
 // Telephone numbers, a root of one's own and response policies come out as BIND accepts them.
 func TestZoneTypes(t *testing.T) {
 	check := tool(t, "named-checkzone")

@@ -292,7 +292,7 @@ func (x *TXTRecord) Check(c *resource.Change) error {
 type GenericRecord struct {
 	RecordHead
 	// RecordType is the record's DNS type.
-	RecordType string `api:"recordType,post" enum:"A|A6|AAAA|AFSDB|APL|CAA|CERT|DHCID|DNAME|DS|IPSECKEY|ISDN|KEY|KX|LOC|MB|MG|MINFO|MR|NS|NSAP|PTR|PX|RP|RT|SINK|SPF|SSHFP|TLSA|TXT|WKS|X25"`
+	RecordType string `api:"recordType,post" enum:"A|A6|AAAA|AFSDB|APL|CAA|CERT|DHCID|DNAME|DNSKEY|DS|HTTPS|IPSECKEY|ISDN|KEY|KX|LOC|MB|MG|MINFO|MR|NAPTR|NS|NSAP|PTR|PX|RP|RT|SINK|SPF|SSHFP|SVCB|TLSA|TXT|URI|WKS|X25"`
 	// Rdata is the record's data in zone-file syntax (RFC 1035 section 5).
 	Rdata string `api:"rdata,required,nonblank" length:"65000"`
 }

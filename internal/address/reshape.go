@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"portolan/internal/problem"
@@ -87,11 +88,29 @@ func (r *reshaping) create(like *store.Resource, to space.Range, name string) (*
 	n := *r.c
 	n.Given = map[string]bool{}
 	row, err := n.Create(t, o)
-	if err == nil {
-		r.note(nil, row)
+	if err != nil {
+		return nil, err
 	}
-	return row, err
+	r.note(nil, row)
+	if err := r.c.Tx.LoadLinks(like); err != nil {
+		return nil, err
+	}
+	for _, link := range like.Links {
+		if !slices.Contains(shared, link.Field) {
+			continue
+		}
+		if err := r.c.Link(row, link.Field, link.Target); err != nil {
+			return nil, err
+		}
+		if row, err = r.c.Tx.Get(row.ID); err != nil {
+			return nil, err
+		}
+	}
+	return row, nil
 }
+
+// shared are the links that a part of a block or network has, too.
+var shared = []string{"defaultZones", "restrictedZones", "tags"}
 
 // reparent puts resources below another parent.
 func (r *reshaping) reparent(rows []*store.Resource, parent int64) error {

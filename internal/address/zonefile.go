@@ -353,7 +353,7 @@ func (z *zoneReader) of(r *store.Resource) ([]dns.RR, error) {
 		return []dns.RR{&dns.NAPTR{Hdr: head(dns.TypeNAPTR), Order: uint16(x.Order), Preference: uint16(x.Preference), Flags: escape(x.Flags), //nolint:gosec // within their bounds
 			Service: escape(x.Service), Regexp: escape(x.RegularExpression), Replacement: replacement}}, nil
 	case *GenericRecord:
-		rr, err := dns.NewRR(fmt.Sprintf("%s %d IN %s %s", name, ttl, x.RecordType, x.Rdata))
+		rr, err := naming.NewRecord(name, ttl, x.RecordType, x.Rdata)
 		if err != nil {
 			return nil, err
 		}

@@ -109,3 +109,24 @@ func FuzzReadZone(f *testing.F) {
 		}
 	})
 }
+
+// Records of historic types are read, or refused, and what is read can be put on the wire.
+func FuzzHistoric(f *testing.F) {
+	for _, text := range []string{"0 2001:db8::1", "64 ::1 prefix.example.", "128 prefix.example.", "129", "0x47.0005", "1 2 3 AAEC", "192.0.2.1 tcp smtp 80", "192.0.2.1 300", ""} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for kind := range historic {
+			if CheckData(kind, text) != nil {
+				continue
+			}
+			rr, err := NewRecord("r.example.", 60, kind, text)
+			if err != nil {
+				t.Fatalf("%s %q: %v", kind, text, err)
+			}
+			if again, err := dns.NewRR(rr.String()); err != nil || again == nil {
+				t.Errorf("%s %q is written as %s: %v", kind, text, rr, err)
+			}
+		}
+	})
+}

@@ -7,25 +7,18 @@ import (
 	"github.com/miekg/dns"
 )
 
-// CheckData says what is wrong with a record's data in zone-file syntax. Types that the DNS library
-// does not know pass when they are one line.
+// CheckData says what is wrong with a record's data in zone-file syntax.
 func CheckData(recordType, data string) error {
 	if strings.ContainsAny(data, "\n\r") {
 		return fmt.Errorf("must be one line")
 	}
-	if _, known := dns.StringToType[recordType]; !known {
-		return nil
-	}
-	rr, err := dns.NewRR("name.invalid. 3600 IN " + recordType + " " + data)
+	rr, err := NewRecord("name.invalid.", 3600, recordType, data)
 	if err != nil {
-		reason := strings.TrimPrefix(err.Error(), "dns: ")
-		if at := strings.Index(reason, " at line"); at > 0 {
-			reason = reason[:at]
-		}
-		return fmt.Errorf("%q is no data of a record %s: %s", data, recordType, reason)
+		return err
 	}
-	if rr == nil || dns.TypeToString[rr.Header().Rrtype] != recordType {
-		return fmt.Errorf("%q is no data of a record %s", data, recordType)
+	// What the text hides, such as base 64 that is none, shows when it is put on the wire.
+	if _, err := dns.PackRR(rr, make([]byte, dns.MaxMsgSize), 0, nil, false); err != nil {
+		return fmt.Errorf("%q is no data of a record %s: %s", data, recordType, strings.TrimPrefix(err.Error(), "dns: "))
 	}
 	return nil
 }

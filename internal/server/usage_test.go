@@ -162,3 +162,22 @@ func TestOperations(t *testing.T) {
 		t.Errorf("it was undone by %q, want %s", got, undo)
 	}
 }
+
+// The parts of a split have what the whole had: its policies, its zones and its tags.
+func TestPartsOfASplitAreLikeTheWhole(t *testing.T) {
+	m := startManager(t)
+	_, _, zone, block, network := m.basics()
+	group := m.id("/api/v2/tagGroups", `{"name":"sites"}`)
+	tag := m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"berlin"}`)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"highWaterMark":70,"defaultZones":[{"id":`+zone+`}]}`, mergePatch)
+	m.want(201, "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`)
+	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":4}`)
+	r := m.want(200, "GET", "/api/v2/networks?orderBy=range", "")
+	for _, i := range []string{"0", "1", "2", "3"} {
+		one := "/api/v2/networks/" + r.text("data."+i+".id")
+		if r.text("data."+i+".highWaterMark") != "70" || m.want(200, "GET", one+"/defaultZones", "").text("data.0.id") != zone || m.want(200, "GET", one+"/tags", "").text("data.0.id") != tag {
+			t.Errorf("part %s is %s", i, m.want(200, "GET", one, "").body)
+		}
+	}
+	m.verify()
+}
