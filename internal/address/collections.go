@@ -249,7 +249,7 @@ func New(s *store.Store, users *identity.Service, maxLimit int64, version string
 	p := &policies{store: s}
 	a.Rules = p
 	for name, complete := range map[string]func(*store.Tx, []*store.Resource) error{"blocks": p.completeSpace, "networks": p.completeSpace,
-		"ranges": p.completeRanges, "addresses": completeAddresses, "operations": completeOperations} {
+		"ranges": p.completeRanges, "addresses": p.completeAddresses, "operations": completeOperations} {
 		a.Collection(name).Complete = complete
 	}
 	if s != nil {

@@ -193,6 +193,7 @@ func (x *IPv4Group) Check(c *resource.Change) error { return x.settle(c, "ipGrou
 
 // Fits refuses a name that another group of the network has.
 func (x *IPv4Group) Fits(c *resource.Change) error {
+	c.Tx.Touch(policyTopic)
 	return uniqueName(c, "ipGroups", x.Parent, x.Name)
 }
 

@@ -110,9 +110,9 @@ type policies struct {
 // policyTopic is the topic of changes to what usedPolicies knows.
 const policyTopic = "policies"
 
-// usedPolicies says which policies any block or network has, and whether there are naming policies: what
-// nobody uses costs nothing.
-type usedPolicies struct{ marks, pings, naming bool }
+// usedPolicies says which policies any block or network has, and whether there are naming policies and IP
+// groups: what nobody uses costs nothing.
+type usedPolicies struct{ marks, pings, naming, groups bool }
 
 // some gives which policies any block or network has.
 func (p *policies) some(tx *store.Tx) (used usedPolicies, err error) {
@@ -126,7 +126,8 @@ func (p *policies) some(tx *store.Tx) (used usedPolicies, err error) {
 	}
 	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks') AND (json_extract(body, '$.lowWaterMark') IS NOT NULL"+
 		" OR json_extract(body, '$.highWaterMark') IS NOT NULL)), EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks')"+
-		" AND json_extract(body, '$.pingBeforeAssignEnabled') IS NOT NULL), EXISTS (SELECT 1 FROM resource WHERE collection = 'namingPolicies')").Scan(&used.marks, &used.pings, &used.naming)
+		" AND json_extract(body, '$.pingBeforeAssignEnabled') IS NOT NULL), EXISTS (SELECT 1 FROM resource WHERE collection = 'namingPolicies'),"+
+		" EXISTS (SELECT 1 FROM resource WHERE collection = 'ipGroups')").Scan(&used.marks, &used.pings, &used.naming, &used.groups)
 	if err == nil && watched && !tx.Touched(policyTopic) {
 		p.mu.Lock()
 		defer p.mu.Unlock()

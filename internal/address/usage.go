@@ -15,23 +15,27 @@ var assignable = []string{"DHCP_RESERVED", gateway, "RESERVED", "STATIC"}
 
 const unassigned = "UNASSIGNED"
 
+// shownStates are the states that usage shows, in their order.
+var shownStates = []string{"DHCP_EXCLUDED", "DHCP_RESERVED", gateway, "RESERVED", "STATIC", unassigned}
+
 // usageText gives the addresses by state as JSON; size is how many there are in all.
 func usageText(u store.Usage, size *big.Int) []byte {
-	counts := map[string]json.Number{}
-	for _, state := range assignable {
-		counts[state] = "0"
-	}
-	for state, n := range u {
-		if state != store.NetworkSpace {
-			counts[state] = json.Number(fmt.Sprint(n))
+	b := []byte{'{'}
+	for _, state := range shownStates {
+		n, ok := u[state]
+		switch {
+		case state == unassigned:
+			b = fmt.Appendf(b, "%q:", state)
+			b = new(big.Int).Sub(size, big.NewInt(u.Used())).Append(b, 10)
+		case ok || slices.Contains(assignable, state):
+			b = fmt.Appendf(b, "%q:%d", state, n)
+		default:
+			continue
 		}
+		b = append(b, ',')
 	}
-	counts[unassigned] = json.Number(new(big.Int).Sub(size, big.NewInt(u.Used())).String())
-	text, err := json.Marshal(counts)
-	if err != nil { // numbers and texts always are
-		panic(err)
-	}
-	return text
+	b[len(b)-1] = '}'
+	return b
 }
 
 // percent is n of size in whole percent, rounded down.
@@ -199,7 +203,10 @@ func rangeUsage(tx *store.Tx, r *store.Resource, whole space.Range) (store.Usage
 }
 
 // completeAddresses shows the IP group that an IPv4 address lies in.
-func completeAddresses(tx *store.Tx, rows []*store.Resource) error {
+func (p *policies) completeAddresses(tx *store.Tx, rows []*store.Resource) error {
+	if some, err := p.some(tx); err != nil || !some.groups {
+		return err
+	}
 	var parents, ids []int64
 	for _, r := range rows {
 		if r.Type == "IPv4Address" {

@@ -17,6 +17,13 @@ func path(steps []string) string {
 
 var sqliteDialect = dialect{
 	feed:     "SELECT id, at, user_id, operation, body, 0 FROM txn WHERE 0 <= ? AND id > ? ORDER BY id LIMIT ?",
+	upwards: "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE id = ? UNION ALL" +
+		" SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection = 'blocks') ",
+	lineage: func(list string) string {
+		return "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE collection IN ('blocks', 'networks') AND id IN " + list +
+			" UNION SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection = 'blocks')" +
+			" SELECT " + columns + " FROM resource WHERE id IN (SELECT id FROM up)"
+	},
 	addUsage: [2]string{"INSERT INTO usage (container, state, n) ", " WHERE TRUE ON CONFLICT (container, state) DO UPDATE SET n = n + excluded.n"},
 	member: func(b *builder, row string, f Field) {
 		b.WriteString("json_extract(" + row + ".body, ")

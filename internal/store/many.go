@@ -262,9 +262,7 @@ func (tx *Tx) Lineage(ids []int64) (map[int64]*Resource, error) {
 	all := make(map[int64]*Resource, len(ids))
 	for part := range slices.Chunk(ids, loadAtOnce) {
 		list, args := in(part)
-		found, err := tx.many("WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE collection IN ('blocks', 'networks') AND id IN "+list+
-			" UNION SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection = 'blocks')"+
-			" SELECT "+columns+" FROM resource WHERE id IN (SELECT id FROM up)", args...)
+		found, err := tx.many(tx.conn.speaks().lineage(list), args...)
 		if err != nil {
 			return nil, err
 		}

@@ -194,16 +194,28 @@ func (r *pgRow) resource(to *Resource) error {
 	return nil
 }
 
-const nearQuery = "SELECT r.id, r.collection, r.type, r.name, r.parent, r.configuration, r.low, r.high, r.key, r.version, r.refs, r.body," +
-	" p.id, p.collection, p.type, p.name, p.parent, p.configuration, c.id, c.collection, c.type, c.name, c.parent, c.configuration," +
-	" CASE WHEN r.collection IN ('networks', 'blocks') THEN (SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE u.container = r.id) END" +
-	" FROM resource r LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration WHERE r.id = ?"
+// nearQuery reads a resource with what an answer shows of its parent and its configuration; nearUsedQuery
+// with the usage of a block or network besides.
+var (
+	nearQuery     = "SELECT " + nearColumns + nearFrom
+	nearUsedQuery = "SELECT " + nearColumns + ", CASE WHEN r.collection IN ('networks', 'blocks') THEN" +
+		" (SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE u.container = r.id) END" + nearFrom
+)
 
-// nearHeads is where the heads of nearQuery begin, nearUsed where they end and what is used stands.
-const nearHeads, nearUsed = 12, 24
+const (
+	nearColumns = "r.id, r.collection, r.type, r.name, r.parent, r.configuration, r.low, r.high, r.key, r.version, r.refs, r.body," +
+		" p.id, p.collection, p.type, p.name, p.parent, p.configuration, c.id, c.collection, c.type, c.name, c.parent, c.configuration"
+	nearFrom = " FROM resource r LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration WHERE r.id = ?"
+	// nearHeads is where the heads of nearQuery begin, nearUsed where they end and what is used stands.
+	nearHeads, nearUsed = 12, 24
+)
 
 func (c *pgConn) getNear(id int64, near map[int64]Head, used map[int64]Usage) (found *Resource, err error) {
-	err = c.each(nearQuery, []any{id}, func(at row) error {
+	query := nearQuery
+	if used != nil {
+		query = nearUsedQuery
+	}
+	err = c.each(query, []any{id}, func(at row) error {
 		r, ok := at.(*pgRow)
 		if !ok {
 			return fmt.Errorf("a row of PostgreSQL is a %T", at)
@@ -218,7 +230,7 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, used map[int64]Usage) (f
 				near[h.ID] = h
 			}
 		}
-		if found.Collection != "networks" && found.Collection != "blocks" {
+		if used == nil || found.Collection != "networks" && found.Collection != "blocks" {
 			return nil
 		}
 		used[id], err = parseUsage(string(r.raw[nearUsed]))

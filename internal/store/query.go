@@ -124,6 +124,10 @@ type dialect struct {
 	truth func(bool) any
 	// feed selects what comes behind a position of the change feed: its two numbers, and how many.
 	feed string
+	// upwards begins a statement with up (id, parent): a container and the blocks above it. lineage selects
+	// containers, named by the list that is put in, and all blocks above them.
+	upwards string
+	lineage func(list string) string
 	// addUsage stands before and behind what selects containers, states and numbers to be added to the
 	// usage; foldUsage sums up the usage of the containers up, where several rows may stand for one.
 	addUsage  [2]string

@@ -440,7 +440,7 @@ func (s *session) chain(id int64) ([]int64, error) {
 		return known, nil
 	}
 	var ids []int64
-	if err := s.each(upwards+"SELECT id FROM up", []any{id}, func(r row) error {
+	if err := s.each(s.speaks().upwards+"SELECT id FROM up", []any{id}, func(r row) error {
 		var above int64
 		err := r.scan(&above)
 		ids = append(ids, above)

@@ -223,7 +223,10 @@ func formatRefs(refs []Ref) string {
 func (tx *Tx) Get(id int64) (*Resource, error) {
 	if c, ok := tx.conn.(nearReader); ok {
 		if tx.near == nil {
-			tx.near, tx.nearUsage = map[int64]Head{}, map[int64]Usage{}
+			tx.near = map[int64]Head{}
+			if !tx.writing { // whose rules seldom ask, and what it does itself is not in it
+				tx.nearUsage = map[int64]Usage{}
+			}
 		}
 		return c.getNear(id, tx.near, tx.nearUsage)
 	}

@@ -151,10 +151,6 @@ func size4(r *Resource) int64 {
 	return number(r.High) - number(r.Low) + 1
 }
 
-// upwards are a container and the blocks above it.
-const upwards = "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE id = ? UNION ALL" +
-	" SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection = 'blocks') "
-
 // writeUsage writes what was counted since it was written last.
 func (tx *Tx) writeUsage() error {
 	c := &tx.counting
@@ -185,7 +181,7 @@ func (tx *Tx) writeUsage() error {
 	}
 	if fold := tx.conn.speaks().foldUsage; fold != "" && tx.txn%foldEvery == 0 {
 		for _, id := range touched {
-			if err := tx.Write(upwards+fold, id); err != nil {
+			if err := tx.Write(tx.conn.speaks().upwards+fold, id); err != nil {
 				return fmt.Errorf("summing usage up: %w", err)
 			}
 		}
@@ -205,7 +201,7 @@ func (tx *Tx) addUsage(id int64, state string, n int64) error {
 	d := tx.conn.speaks()
 	keeper, ok := tx.conn.(chainKeeper)
 	if !ok {
-		return tx.Write(upwards+d.addUsage[0]+"SELECT id, CAST(? AS TEXT), CAST(? AS BIGINT) FROM up"+d.addUsage[1], id, state, n)
+		return tx.Write(d.upwards+d.addUsage[0]+"SELECT id, CAST(? AS TEXT), CAST(? AS BIGINT) FROM up"+d.addUsage[1], id, state, n)
 	}
 	chain, err := keeper.chain(id)
 	if err != nil {
