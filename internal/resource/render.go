@@ -209,6 +209,9 @@ func (rd *renderer) load() error {
 	if !rd.remembers {
 		return rd.tx.Heads(unique, rd.heads)
 	}
+	if unique = rd.tx.Near(unique, rd.heads); len(unique) == 0 {
+		return nil
+	}
 	if unique = rd.api.memory.recall(rd.api.Store, unique, rd.heads); len(unique) == 0 {
 		return nil
 	}

@@ -254,18 +254,24 @@ func (tx *Tx) Head(id int64) (h Head, err error) {
 	return h, err
 }
 
+// Near adds the heads that came with resources that were read to known, and gives the ids of the others.
+func (tx *Tx) Near(ids []int64, known map[int64]Head) (others []int64) {
+	if len(tx.near) == 0 {
+		return ids
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool {
+		h, ok := tx.near[id]
+		if ok {
+			known[id] = h
+		}
+		return ok
+	})
+}
+
 // Heads adds the heads of the given resources to known. Ids that do not exist are left out.
 func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
 	const most = 64
-	if len(tx.near) > 0 {
-		ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool {
-			h, ok := tx.near[id]
-			if ok {
-				known[id] = h
-			}
-			return ok
-		})
-	}
+	ids = tx.Near(ids, known)
 	for len(ids) > 0 {
 		if len(ids) == 1 {
 			h, err := tx.Head(ids[0])
