@@ -207,20 +207,48 @@ func (z *zoneReader) read(zone *store.Resource, wanted func(dns.RR) bool) error 
 		" WHERE r.parent = ? AND r.collection = 'resourceRecords'", zone.ID); err != nil {
 		return fmt.Errorf("reading the links of a zone: %w", err)
 	}
-	return z.tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("resourceRecords"),
+	rows, ended := make(chan []*store.Resource, 4), make(chan error, 1)
+	go func() { ended <- z.turn(rows, wanted) }() // while the next ones are read
+	var batch []*store.Resource
+	err := z.tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("resourceRecords"),
 		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: zone.ID}}}, func(r *store.Resource) error {
-		z.latest = max(z.latest, r.Version)
-		rrs, err := z.of(r)
-		if err != nil {
-			return fmt.Errorf("%s %d, %s: %w", r.Type, r.ID, r.Key, err)
-		}
-		for _, rr := range rrs {
-			if wanted(rr) {
-				z.records = append(z.records, rr)
-			}
+		if batch = append(batch, r.Clone()); len(batch) == turnedAtOnce {
+			rows <- batch
+			batch = nil
 		}
 		return nil
 	})
+	rows <- batch
+	close(rows)
+	if e := <-ended; err == nil {
+		err = e
+	}
+	return err
+}
+
+// turnedAtOnce is how many rows are turned into records at a time.
+const turnedAtOnce = 512
+
+// turn turns rows into records, all that come, also behind one that it fails at.
+func (z *zoneReader) turn(rows <-chan []*store.Resource, wanted func(dns.RR) bool) (failed error) {
+	for batch := range rows {
+		for _, r := range batch {
+			if failed != nil {
+				break
+			}
+			z.latest = max(z.latest, r.Version)
+			rrs, err := z.of(r)
+			if err != nil {
+				failed = fmt.Errorf("%s %d, %s: %w", r.Type, r.ID, r.Key, err)
+			}
+			for _, rr := range rrs {
+				if wanted(rr) {
+					z.records = append(z.records, rr)
+				}
+			}
+		}
+	}
+	return failed
 }
 
 // delegations adds the name servers of the zones right below, and the addresses of those whose names

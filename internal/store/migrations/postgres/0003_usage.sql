@@ -17,6 +17,8 @@ INSERT INTO usage (container, state, n)
     SELECT up.container, u.state, sum(u.n) FROM up JOIN usage u ON u.container = up.network JOIN resource b ON b.id = up.container
     WHERE b.collection = 'blocks' GROUP BY 1, 2;
 CREATE INDEX usage_container ON usage (container);
+-- Rows come and go all the time: what is dead is swept up by number, not by share.
+ALTER TABLE usage SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
 CREATE TABLE water (
     container BIGINT PRIMARY KEY,
