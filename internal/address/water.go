@@ -157,7 +157,7 @@ type Event struct {
 	// Subcategory is the service that it belongs to.
 	Subcategory string `api:"subcategory,readOnly" enum:"DNS|DHCPv4|DHCPv6|TFTP"`
 	// Source is the resource that it happened to; null once that is gone.
-	Source resource.Ref `api:"source,readOnly"`
+	Source resource.Ref `api:"source,readOnly" column:"parent"`
 	// SourceName is what the resource was called.
 	SourceName string `api:"sourceName,readOnly"`
 	// Message says it in a sentence.
@@ -171,7 +171,7 @@ type Event struct {
 	// Payload is what was received.
 	Payload string `api:"payload,readOnly"`
 	// User is whose change it came of; null for the manager itself.
-	User resource.Ref `api:"user,readOnly" ref:"User"`
+	User resource.Ref `api:"user,readOnly" column:"configuration" ref:"User"`
 }
 
 // addEvent keeps an event of the transaction.
@@ -197,9 +197,5 @@ func addEvent(tx *store.Tx, e Event, source int64) error {
 	if err != nil {
 		return err
 	}
-	refs := []store.Ref{{Field: "source", Target: source}}
-	if user := tx.Author().User; user != 0 {
-		refs = append(refs, store.Ref{Field: "user", Target: user})
-	}
-	return tx.AddEvent(refs, body)
+	return tx.AddEvent(source, tx.Author().User, body)
 }

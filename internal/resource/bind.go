@@ -101,6 +101,9 @@ func (s scope) compare(n *node, path []string) (store.Expr, error) {
 
 // compareReference follows a reference: location.id, location.name, location.country.
 func (s scope) compareReference(f *Field, n *node, rest []string) (store.Expr, error) {
+	if f.Column == "" && s.types[0].Collection.From != store.Resources { // whose references are in no table
+		return nil, s.unknown("filter", "InvalidFilterField", n.path)
+	}
 	through := store.Through{Ref: f.Name}
 	if f.Column != "" {
 		through.Ref, through.Column = f.Column, true

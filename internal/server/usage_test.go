@@ -129,6 +129,12 @@ func TestWaterMarks(t *testing.T) {
 		t.Errorf("one event is %s", one.body)
 	}
 	m.want(404, "GET", "/api/v2/events/1", "")
+	for filter, want := range map[string]string{"source.id:" + small: "4", "source.name:'small'": "4", "source.id:" + block: "0", "user.name:'admin'": "4", "user:null": "0"} {
+		if r := m.want(200, "GET", "/api/v2/events?filter="+filter, ""); r.text("count") != want {
+			t.Errorf("%s gives %s", filter, r.body)
+		}
+	}
+	m.want(400, "GET", "/api/v2/transactions?filter=revertingTransaction.id:5", "")
 	m.want(405, "DELETE", r.text("data.0._links.self.href"), "")
 	// A mark that is set later is looked at at once.
 	m.want(200, "PATCH", "/api/v2/networks/"+small, `{"lowWaterMark":null,"highWaterMark":5}`, mergePatch)

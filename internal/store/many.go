@@ -294,8 +294,8 @@ func (tx *Tx) loadLinks(all map[int64]*Resource) error {
 	return nil
 }
 
-// AddEvent keeps an event: what happened, and what it happened to.
-func (tx *Tx) AddEvent(refs []Ref, body []byte) error {
+// AddEvent keeps an event: what happened, to which resource, in whose change; 0 is nobody's.
+func (tx *Tx) AddEvent(source, user int64, body []byte) error {
 	if err := tx.mustWrite(); err != nil {
 		return err
 	}
@@ -303,7 +303,7 @@ func (tx *Tx) AddEvent(refs []Ref, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.Write("INSERT INTO event (id, refs, body) VALUES (?, ?, ?)", id, formatRefs(refs), string(body)); err != nil {
+	if err := tx.Write("INSERT INTO event (id, source, user_id, body) VALUES (?, ?, ?, ?)", id, source, user, string(body)); err != nil {
 		return fmt.Errorf("writing an event: %w", err)
 	}
 	return nil
