@@ -18,7 +18,7 @@ bench: ## the table of ratios; bench-big prepares ten million addresses first
 	go run ./bench
 
 bench-postgres: ## those on PostgreSQL alone, from the binaries on the machine
-	go run ./bench -only pqrtuv
+	go run ./bench -only pqrtuvw
 
 bench-big:
 	go run ./bench -big

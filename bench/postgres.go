@@ -119,15 +119,23 @@ func (b *bench) sharedGet() error {
 		return err
 	}
 	defer bare.stop()
-	theirs, err := rate(bare.addr, nil, clients, b.time, code200, func(int, int) []byte { return request("GET", "/one/"+network, "", "") })
+	address, err := firstAddress(m.addr, m.token, network)
 	if err != nil {
 		return err
 	}
-	ours, err := rate(m.addr, nil, clients, b.time, code200, func(int, int) []byte { return request("GET", "/api/v2/networks/"+network, m.token, "") })
-	if err != nil {
-		return err
+	for _, one := range []struct{ what, collection, id string }{{"address", "addresses", address}, {"network, with its usage", "networks", network}} {
+		theirs, err := rate(bare.addr, nil, clients, b.time, code200, func(int, int) []byte { return request("GET", "/one/"+one.id, "", "") })
+		if err != nil {
+			return err
+		}
+		ours, err := rate(m.addr, nil, clients, b.time, code200, func(int, int) []byte {
+			return request("GET", "/api/v2/"+one.collection+"/"+one.id, m.token, "")
+		})
+		if err != nil {
+			return err
+		}
+		b.add("(p) GET one "+one.what+", PostgreSQL", perSecond(ours), perSecond(theirs), ours/theirs, "at least 0.6", ours/theirs >= 0.6)
 	}
-	b.add("(p) GET one resource, PostgreSQL", perSecond(ours), perSecond(theirs), ours/theirs, "at least 0.6", ours/theirs >= 0.6)
 	return nil
 }
 

@@ -250,7 +250,7 @@ func New(s *store.Store, users *identity.Service, maxLimit int64, version string
 	a.Rules = p
 	for name, complete := range map[string]func(*store.Tx, []*store.Resource) error{"blocks": p.completeSpace, "networks": p.completeSpace,
 		"ranges": p.completeRanges, "addresses": p.completeAddresses, "operations": completeOperations} {
-		a.Collection(name).Complete = complete
+		a.Collection(name).Complete, a.Collection(name).Counted = complete, name == "blocks" || name == "networks"
 	}
 	if s != nil {
 		m := &marks{policies: p}

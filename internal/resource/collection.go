@@ -53,6 +53,8 @@ type Collection struct {
 	Hidden bool
 	// Inner: the resources are reached through the one above alone, such as a transaction's operations.
 	Inner bool
+	// Counted: usage is counted for the resources, and shown.
+	Counted bool
 	// Complete, where there is one, puts into resources that are about to be shown what is not kept in
 	// their rows. It may set the rows' Body and Refs anew, and must not write into the old ones. The rows
 	// are without span, key and links.

@@ -449,7 +449,11 @@ func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store
 	if c != nil && c.From != store.Resources {
 		return a.findIn(tx, c, id)
 	}
-	r, err := tx.Get(id)
+	get := tx.Get
+	if c != nil && c.Counted {
+		get = tx.GetUsed
+	}
+	r, err := get(id)
 	if err != nil {
 		return nil, store.Problem(err, "there is no resource %d%s", id, within(c))
 	}

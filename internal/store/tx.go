@@ -220,15 +220,25 @@ func formatRefs(refs []Ref) string {
 }
 
 // Get reads one resource by id; ErrNotFound where there is none.
-func (tx *Tx) Get(id int64) (*Resource, error) {
+func (tx *Tx) Get(id int64) (*Resource, error) { return tx.get(id, nil) }
+
+// GetUsed is Get of a block or network whose usage will be asked for.
+func (tx *Tx) GetUsed(id int64) (*Resource, error) {
+	if tx.writing { // what it does itself would not be in it
+		return tx.Get(id)
+	}
+	if tx.nearUsage == nil {
+		tx.nearUsage = map[int64]Usage{}
+	}
+	return tx.get(id, tx.nearUsage)
+}
+
+func (tx *Tx) get(id int64, used map[int64]Usage) (*Resource, error) {
 	if c, ok := tx.conn.(nearReader); ok {
 		if tx.near == nil {
 			tx.near = map[int64]Head{}
-			if !tx.writing { // whose rules seldom ask, and what it does itself is not in it
-				tx.nearUsage = map[int64]Usage{}
-			}
 		}
-		return c.getNear(id, tx.near, tx.nearUsage)
+		return c.getNear(id, tx.near, used)
 	}
 	return tx.one("SELECT "+columns+" FROM resource WHERE id = ?", id)
 }
