@@ -1,0 +1,91 @@
+package resource
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"slices"
+
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// link adds a resource to a field of many: the body names it by its id.
+func (a *API) link(c *Change, rq *request) (*store.Resource, error) {
+	above, err := a.find(c.Tx, rq.collection, rq.id, rq.caller)
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := rq.members["id"]
+	if !ok {
+		return nil, problem.Join(missingFields([]string{"id"}))
+	}
+	var id int64
+	if json.Unmarshal(raw, &id) != nil || id < 1 {
+		return nil, problem.Invalid("id", "must be the number of a resource")
+	}
+	other, err := c.Tx.Get(id)
+	if asNotFound(err) {
+		return nil, notFoundInlined("id", "there is no resource %d", id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	allowed := a.postTypes(rq.sub)
+	if !slices.Contains(allowed, a.types[other.Type]) {
+		return nil, problem.Invalid("id", "resource %d is of type %s, which cannot be linked here", id, other.Type)
+	}
+	if above.Configuration != 0 && other.Configuration != 0 && above.Configuration != other.Configuration {
+		return nil, problem.Invalid("id", "resource %d lies in another configuration", id)
+	}
+	source, target := above, other
+	if rq.sub.Relation == Linking {
+		source, target = other, above
+	}
+	if err := a.addLink(c, rq, source, target); err != nil || rq.sub.Joined == nil {
+		return other, err
+	}
+	if err := rq.sub.Joined(c, source, target); err != nil {
+		return nil, err
+	}
+	return c.Tx.Get(other.ID)
+}
+
+func (a *API) addLink(c *Change, rq *request, source, target *store.Resource) error {
+	field := rq.sub.Field
+	f := a.types[source.Type].byName[field]
+	if f != nil && f.Kind == Reference { // the other side holds one: it is set
+		_, err := c.Change(source, func(o Object) {
+			reflect.ValueOf(o).Elem().FieldByIndex(f.index).Set(reflect.ValueOf(Ref{ID: target.ID}))
+		})
+		return err
+	}
+	if f == nil && !rq.sub.Open {
+		return problem.Invalid("id", "resource %d, of type %s, has no %s", source.ID, source.Type, field)
+	}
+	targets, err := c.Tx.Links(source.ID, field)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(targets, target.ID) {
+		return problem.Conflict("ResourceAlreadyExists", "resource %d is linked already", target.ID)
+	}
+	return c.Link(source, field, target.ID)
+}
+
+// unlink takes a resource out of a field of many.
+func (a *API) unlink(c *Change, rq *request) (answer, error) {
+	other, err := a.locate(c.Tx, rq.target, rq.caller)
+	if err != nil {
+		return answer{}, err
+	}
+	source, target := rq.id, other.ID
+	if rq.sub.Relation == Linking {
+		source, target = other.ID, rq.id
+	}
+	row, err := c.Tx.Get(source)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusNoContent}, c.Unlink(row, rq.sub.Field, target)
+}

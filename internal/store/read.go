@@ -1,0 +1,226 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// one reads one resource; ErrNotFound where there is none.
+func (tx *Tx) one(query string, args ...any) (r *Resource, err error) {
+	err = first(tx.conn, query, args, func(at row) error {
+		r = &Resource{}
+		return at.resource(r)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrNotFound
+	}
+	return r, err
+}
+
+// many reads resources.
+func (tx *Tx) many(query string, args ...any) (found []*Resource, err error) {
+	err = tx.conn.each(query, args, func(at row) error {
+		r := &Resource{}
+		found = append(found, r)
+		return at.resource(r)
+	})
+	return found, err
+}
+
+func parseRefs(text string) []Ref {
+	if text == "" {
+		return nil
+	}
+	refs := make([]Ref, 0, strings.Count(text, ",")+1)
+	for part := range strings.SplitSeq(text, ",") {
+		field, id, _ := strings.Cut(part, ":")
+		target, err := strconv.ParseInt(id, 10, 64)
+		if err != nil || target == 0 {
+			continue
+		}
+		refs = append(refs, Ref{field, target})
+	}
+	return refs
+}
+
+func formatRefs(refs []Ref) string {
+	if len(refs) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i, r := range refs {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(r.Field)
+		b.WriteByte(':')
+		b.WriteString(strconv.FormatInt(r.Target, 10))
+	}
+	return b.String()
+}
+
+// Get reads one resource by id; ErrNotFound where there is none.
+func (tx *Tx) Get(id int64) (*Resource, error) { return tx.get(id, nil) }
+
+// GetUsed is Get of a block or network whose usage will be asked for.
+func (tx *Tx) GetUsed(id int64) (*Resource, error) {
+	if tx.writing { // what it does itself would not be in it
+		return tx.Get(id)
+	}
+	if tx.nearUsage == nil {
+		tx.nearUsage = map[int64]Usage{}
+	}
+	return tx.get(id, tx.nearUsage)
+}
+
+func (tx *Tx) get(id int64, used map[int64]Usage) (*Resource, error) {
+	if c, ok := tx.conn.(nearReader); ok {
+		if tx.near == nil {
+			tx.near = map[int64]Head{}
+		}
+		return c.getNear(id, tx.near, used)
+	}
+	return tx.one("SELECT "+columns+" FROM resource WHERE id = ?", id)
+}
+
+// nearReader is a connection where a round trip costs so much that a resource is read together with
+// what an answer most often needs beside it: the heads of its parent and its configuration.
+type nearReader interface {
+	getNear(id int64, near map[int64]Head, used map[int64]Usage) (*Resource, error)
+}
+
+// Head reads the head of one resource; ErrNotFound where there is none.
+func (tx *Tx) Head(id int64) (h Head, err error) {
+	if h, ok := tx.near[id]; ok {
+		return h, nil
+	}
+	err = first(tx.conn, "SELECT id, collection, type, name, parent, configuration FROM resource WHERE id = ?", []any{id}, func(at row) error {
+		h, err = at.head()
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return h, ErrNotFound
+	}
+	return h, err
+}
+
+// Near adds the heads that came with resources that were read to known, and gives the ids of the others.
+func (tx *Tx) Near(ids []int64, known map[int64]Head) (others []int64) {
+	if len(tx.near) == 0 {
+		return ids
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool {
+		h, ok := tx.near[id]
+		if ok {
+			known[id] = h
+		}
+		return ok
+	})
+}
+
+// Heads adds the heads of the given resources to known. Ids that do not exist are left out.
+func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
+	const most = 64
+	ids = tx.Near(ids, known)
+	for len(ids) > 0 {
+		if len(ids) == 1 {
+			h, err := tx.Head(ids[0])
+			if err == nil {
+				known[h.ID] = h
+			} else if !errors.Is(err, ErrNotFound) {
+				return err
+			}
+			return nil
+		}
+		// Rounded up to a power of two, so that few different statements are prepared.
+		n := min(len(ids), most)
+		width := 2
+		for width < n {
+			width *= 2
+		}
+		args := make([]any, width)
+		for i := range args {
+			args[i] = ids[min(i, n-1)]
+		}
+		query := "SELECT id, collection, type, name, parent, configuration FROM resource WHERE id IN (?" +
+			strings.Repeat(",?", width-1) + ")"
+		err := tx.conn.each(query, args, func(at row) error {
+			h, err := at.head()
+			known[h.ID] = h
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// Links reads the targets of one field of a resource, in the order of their ids.
+func (tx *Tx) Links(source int64, field string) (targets []int64, err error) {
+	return tx.ids64("SELECT target FROM reference WHERE source = ? AND field = ? ORDER BY target", source, field)
+}
+
+// Children reads the ids of the resources right below a parent.
+func (tx *Tx) Children(parent int64) ([]int64, error) {
+	return tx.ids64("SELECT id FROM resource WHERE parent = ? ORDER BY id", parent)
+}
+
+func (tx *Tx) ids64(query string, args ...any) (ids []int64, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
+		var id int64
+		if err := scan(&id); err != nil {
+			return err
+		}
+		ids = append(ids, id)
+		return nil
+	}, query, args...)
+	return ids, err
+}
+
+// ByKey reads the resources with that key in a configuration.
+func (tx *Tx) ByKey(configuration int64, key string) ([]*Resource, error) {
+	return tx.many("SELECT "+columns+" FROM resource WHERE key = ? AND configuration = ? ORDER BY id", key, configuration)
+}
+
+// ByName reads the resources of a collection with that name below a parent; parent 0 means any.
+func (tx *Tx) ByName(collection string, parent int64, name string) ([]*Resource, error) {
+	return tx.many("SELECT "+columns+" FROM resource WHERE name = ? AND collection = ? AND (CAST(? AS BIGINT) = 0 OR parent = ?) ORDER BY id",
+		name, collection, parent, parent)
+}
+
+// Overlapping gives the first resource of the collection right below parent whose span meets
+// low-high, other than the one with id except; ErrNotFound where none does. Siblings of one
+// collection never overlap, so only the nearest one at or below high can.
+func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, except int64) (*Resource, error) {
+	r, err := tx.one("SELECT "+columns+" FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= ? AND id <> ? "+
+		"ORDER BY low DESC LIMIT 1", parent, collection, high, except)
+	if err == nil && string(r.High) < string(low) {
+		return nil, ErrNotFound
+	}
+	return r, err
+}
+
+// NetworkOf gives the network of a configuration that an address lies in; ErrNotFound where there is
+// none. Networks of one configuration never overlap.
+func (tx *Tx) NetworkOf(configuration int64, a netip.Addr) (*Resource, error) {
+	key := AddrKey(a)
+	r, err := tx.one("SELECT "+columns+" FROM resource WHERE configuration = ? AND collection = 'networks' AND low IS NOT NULL AND low <= ? "+
+		"ORDER BY low DESC LIMIT 1", configuration, key)
+	if err == nil && string(r.High) < string(key) {
+		return nil, ErrNotFound
+	}
+	return r, err
+}
+
+// Within gives the resources of the collection right below parent that touch low-high, in order
+// of their low ends, at most limit of them.
+func (tx *Tx) Within(parent int64, collection string, low, high []byte, limit int) ([]*Resource, error) {
+	return tx.many("SELECT "+columns+" FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= ? AND high >= ? ORDER BY low LIMIT ?",
+		parent, collection, high, low, limit)
+}
