@@ -81,14 +81,22 @@ type IPv4Policy struct {
 
 // fits refuses water marks that cross, and sees to it that new policies are looked at.
 func (x *IPv4Policy) fits(c *resource.Change) error {
-	if x.LowWaterMark != nil && x.HighWaterMark != nil && *x.LowWaterMark > *x.HighWaterMark {
-		return problem.Invalid("lowWaterMark", "%d is above highWaterMark, %d", *x.LowWaterMark, *x.HighWaterMark)
+	if err := crossing(x.LowWaterMark, x.HighWaterMark); err != nil {
+		return err
 	}
 	if x.LowWaterMark != nil || x.HighWaterMark != nil || x.PingBeforeAssignEnabled != nil || c.Given["lowWaterMark"] || c.Given["highWaterMark"] || c.Given["pingBeforeAssignEnabled"] {
 		c.Tx.Touch(policyTopic)
 		if id := resource.HeadOf(c.New).ID; id != 0 {
 			c.Tx.Attend(id)
 		}
+	}
+	return nil
+}
+
+// crossing refuses a low water mark above the high one.
+func crossing(low, high *int64) error {
+	if low != nil && high != nil && *low > *high {
+		return problem.Invalid("lowWaterMark", "%d is above highWaterMark, %d", *low, *high)
 	}
 	return nil
 }

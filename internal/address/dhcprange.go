@@ -145,6 +145,23 @@ func (x *IPv4DHCPRange) Settle(c *resource.Change) error {
 	return orphan(c, x.Parent, rangeOf(c.Row), x.Range.Range, state)
 }
 
+// Fits refuses water marks that cross, and sees to it that new ones are looked at.
+func (x *IPv4DHCPRange) Fits(c *resource.Change) error {
+	if err := crossing(x.LowWaterMark, x.HighWaterMark); err != nil {
+		return err
+	}
+	if x.LowWaterMark != nil || x.HighWaterMark != nil || c.Given["lowWaterMark"] || c.Given["highWaterMark"] {
+		c.Tx.Touch(policyTopic)
+		c.Tx.Attend(x.Parent)
+	}
+	return nil
+}
+
+// Release forgets the range's water level.
+func (x *IPv4DHCPRange) Release(c *resource.Change) error {
+	return c.Tx.Write("DELETE FROM water WHERE container = ?", x.ID)
+}
+
 // exclude checks the exclusions: within the range, in order, clear of each other.
 func (x *IPv4DHCPRange) exclude() error {
 	var last space.Range

@@ -124,7 +124,7 @@ func (p *policies) some(tx *store.Tx) (used usedPolicies, err error) {
 	if known {
 		return used, nil
 	}
-	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks') AND (json_extract(body, '$.lowWaterMark') IS NOT NULL"+
+	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks', 'ranges') AND (json_extract(body, '$.lowWaterMark') IS NOT NULL"+
 		" OR json_extract(body, '$.highWaterMark') IS NOT NULL)), EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks')"+
 		" AND json_extract(body, '$.pingBeforeAssignEnabled') IS NOT NULL), EXISTS (SELECT 1 FROM resource WHERE collection = 'namingPolicies'),"+
 		" EXISTS (SELECT 1 FROM resource WHERE collection = 'ipGroups')").Scan(&used.marks, &used.pings, &used.naming, &used.groups)

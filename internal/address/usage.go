@@ -15,8 +15,11 @@ var assignable = []string{"DHCP_RESERVED", gateway, "RESERVED", "STATIC"}
 
 const unassigned = "UNASSIGNED"
 
+// excluded is the state of what a DHCP range leaves out.
+const excluded = "DHCP_EXCLUDED"
+
 // shownStates are the states that usage shows, in their order.
-var shownStates = []string{"DHCP_EXCLUDED", "DHCP_RESERVED", gateway, "RESERVED", "STATIC", unassigned}
+var shownStates = []string{excluded, "DHCP_RESERVED", gateway, "RESERVED", "STATIC", unassigned}
 
 // usageText gives the addresses by state as JSON; size is how many there are in all.
 func usageText(u store.Usage, size *big.Int) []byte {
@@ -187,17 +190,17 @@ func rangeUsage(tx *store.Tx, r *store.Resource, whole space.Range) (store.Usage
 	if err != nil {
 		return nil, fmt.Errorf("counting the addresses of a range: %w", err)
 	}
-	excluded, err := exclusionsOf(r)
+	out, err := exclusionsOf(r)
 	if err != nil {
 		return nil, err
 	}
-	for _, part := range excluded {
+	for _, part := range out {
 		var inUse int64
 		if err := tx.QueryRow("SELECT count(*) FROM resource WHERE parent = ? AND collection = 'addresses' AND low IS NOT NULL AND low >= ? AND low <= ?",
 			r.Parent, store.AddrKey(part.Low), store.AddrKey(part.High)).Scan(&inUse); err != nil {
 			return nil, err
 		}
-		usage["DHCP_EXCLUDED"] += part.Size().Int64() - inUse
+		usage[excluded] += part.Size().Int64() - inUse
 	}
 	return usage, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 	"time"
 
 	"portolan/internal/resource"
@@ -20,7 +21,7 @@ const (
 	levelLow    = "LOW"
 )
 
-// marks looks after the water levels.
+// marks looks after the water levels of blocks, networks and DHCP ranges.
 type marks struct{ policies *policies }
 
 // counted looks at the levels of networks and blocks, and of all above them, whose usage has changed.
@@ -47,32 +48,63 @@ func (m *marks) counted(tx *store.Tx, containers []int64) error {
 	if err != nil {
 		return err
 	}
-	levels, err := levelsOf(tx, ids)
-	if err != nil {
-		return err
-	}
 	for _, id := range ids {
-		low, lows := holds[id].number("lowWaterMark")
-		high, highs := holds[id].number("highWaterMark")
-		if !lows && !highs && levels[id] == "" {
-			continue
-		}
 		used, size, err := filled(tx, rows[id], usage[id])
 		if err != nil {
 			return err
 		}
-		level := levelNormal
-		switch {
-		case highs && share(used).Cmp(mark(size, high)) > 0:
-			level = levelHigh
-		case lows && share(used).Cmp(mark(size, low)) < 0:
-			level = levelLow
+		if err := m.level(tx, rows[id], holds[id], used, size); err != nil {
+			return err
 		}
-		if err := m.move(tx, rows[id], levels[id], level, used, size); err != nil {
+		if rows[id].Collection == "networks" {
+			if err := m.ranges(tx, rows[id], holds[id]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ranges looks at the levels of a network's DHCP ranges, of what they hold but for their exclusions.
+func (m *marks) ranges(tx *store.Tx, network *store.Resource, holds *policy) error {
+	found, err := tx.Below(network.ID, "ranges", network.Low, network.High)
+	if err != nil {
+		return err
+	}
+	for _, r := range found {
+		own, err := holds.below(r)
+		if err != nil {
+			return err
+		}
+		usage, err := rangeUsage(tx, r, rangeOf(r))
+		if err != nil {
+			return err
+		}
+		out := usage[excluded]
+		delete(usage, excluded)
+		if err := m.level(tx, r, own, usage.Used(), new(big.Int).Sub(rangeOf(r).Size(), big.NewInt(out))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// level looks at the level of one resource, of which so many addresses are used.
+func (m *marks) level(tx *store.Tx, r *store.Resource, holds *policy, used int64, size *big.Int) error {
+	low, lows := holds.number("lowWaterMark")
+	high, highs := holds.number("highWaterMark")
+	before, err := levelOf(tx, r.ID)
+	if err != nil || !lows && !highs && before == "" {
+		return err
+	}
+	level := levelNormal
+	switch {
+	case highs && share(used).Cmp(mark(size, high)) > 0:
+		level = levelHigh
+	case lows && share(used).Cmp(mark(size, low)) < 0:
+		level = levelLow
+	}
+	return m.move(tx, r, before, level, used, size)
 }
 
 // share and mark are n and a percentage of size, as they compare with each other.
@@ -102,19 +134,13 @@ func filled(tx *store.Tx, r *store.Resource, u store.Usage) (used int64, size *b
 	return u.Used(), rangeOf(r).Size(), err
 }
 
-func levelsOf(tx *store.Tx, ids []int64) (map[int64]string, error) {
-	levels := map[int64]string{}
-	for _, id := range ids {
-		if err := tx.Each(func(scan func(...any) error) error {
-			var level string
-			err := scan(&level)
-			levels[id] = level
-			return err
-		}, "SELECT level FROM water WHERE container = ?", id); err != nil {
-			return nil, fmt.Errorf("reading a water level: %w", err)
-		}
+// levelOf gives the level of a resource when it was last looked at; empty where it never was.
+func levelOf(tx *store.Tx, id int64) (level string, err error) {
+	err = tx.Each(func(scan func(...any) error) error { return scan(&level) }, "SELECT level FROM water WHERE container = ?", id)
+	if err != nil {
+		return "", fmt.Errorf("reading a water level: %w", err)
 	}
-	return levels, nil
+	return level, nil
 }
 
 // move writes a level where it is another one, and tells.
@@ -139,12 +165,13 @@ func (m *marks) move(tx *store.Tx, r *store.Resource, before, after string, used
 		Message: fmt.Sprintf("The usage of %s %s %s: %d of %s addresses, %d%%", r.Type, nameOf(r), how, used, size, percent(used, size))}, r.ID)
 }
 
-// nameOf names a block or network by its range, and its own name where it has one.
+// nameOf names a block, a network or a range by its range, and its own name where it has one.
 func nameOf(r *store.Resource) string {
-	if r.Name == "" {
-		return spanOf(r)
+	text := spanOf(r)
+	if r.Collection == "ranges" {
+		text = rangeOf(r).Dashed()
 	}
-	return spanOf(r) + " " + r.Name
+	return strings.TrimSpace(text + " " + r.Name)
 }
 
 // Event is something that happened.

@@ -143,6 +143,35 @@ func TestWaterMarks(t *testing.T) {
 	}
 }
 
+// DHCP ranges have water marks, too: their own, or those of their network.
+func TestWaterMarksOfRanges(t *testing.T) {
+	m := startManager(t)
+	_, _, _, _, network := m.basics()
+	ranges := "/api/v2/networks/" + network + "/ranges"
+	m.refused(400, "InvalidField", "lowWaterMark", "POST", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.10-10.0.0.19","lowWaterMark":50,"highWaterMark":40}`)
+	r := m.id(ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.10-10.0.0.19","name":"pool","exclusionRanges":["10.0.0.18-10.0.0.19"],"highWaterMark":30}`)
+	told := func(want string) {
+		t.Helper()
+		e := m.want(200, "GET", "/api/v2/events?filter=source.id:"+r+"&orderBy=desc(id)&limit=1", "")
+		if got := e.text("data.0.message"); got != want {
+			t.Errorf("told is %q, want %q", got, want)
+		}
+	}
+	var ids []string
+	for range 3 {
+		ids = append(ids, m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`, "x-portolan-within: "+r))
+	}
+	told("The usage of IPv4DHCPRange 10.0.0.10-10.0.0.19 pool is above its high water mark: 3 of 8 addresses, 37%")
+	m.want(204, "DELETE", "/api/v2/addresses/"+ids[0], "")
+	told("The usage of IPv4DHCPRange 10.0.0.10-10.0.0.19 pool is between its water marks again: 2 of 8 addresses, 25%")
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"lowWaterMark":1}`, mergePatch)
+	m.want(204, "DELETE", "/api/v2/addresses/"+ids[1], "")
+	m.want(204, "DELETE", "/api/v2/addresses/"+ids[2], "")
+	told("The usage of IPv4DHCPRange 10.0.0.10-10.0.0.19 pool is below its low water mark: 0 of 8 addresses, 0%")
+	m.want(204, "DELETE", "/api/v2/ranges/"+r, "")
+	m.verify()
+}
+
 // The operations of a transaction say which fields it made different.
 func TestOperations(t *testing.T) {
 	m := startManager(t)
