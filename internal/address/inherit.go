@@ -215,8 +215,8 @@ func policiesOf(c *resource.Change) *policies {
 	return &policies{store: c.API.Store}
 }
 
-// show puts what comes down into the shown form of a row: the values, and _inheritedFields. above is
-// what holds above it; zones are those of its links that are zones.
+// show puts what p, which holds above a row, brings down to it into values and the row's references, and
+// lists it in _inheritedFields. own are the lists of zones that the row has itself.
 func (p *policy) show(r *store.Resource, own map[string]bool, values map[string][]byte) {
 	if p == nil {
 		return

@@ -68,7 +68,7 @@ const (
 	percentFromEnd   = "OFFSET_PERCENTAGE_FROM_END"
 )
 
-// place gives what lies in a network from an offset on, so many addresses, or up to another offset; ok is
+// placeOf gives what lies in a network from an offset on, so many addresses, or up to another offset; ok is
 // false where not all of it is hosts.
 func placeOf(network space.Range, format string, start, end, size int64) (r space.Range, ok bool) {
 	hosts := space.Hosts(network)
