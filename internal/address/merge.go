@@ -370,7 +370,8 @@ func (x *DNSMove) Settle(c *resource.Change) error {
 	n := *c
 	n.Given = map[string]bool{"name": true}
 	if _, ok := o.(*Zone); ok {
-		n.Header = map[string][]string{"X-Bcn-Allow-Multi-Label-Zonenames": {"true"}}
+		n.Header = c.Header.Clone()
+		n.Header.Set("x-bcn-allow-multi-label-zonenames", "true")
 	}
 	_, err = n.Change(row, func(o resource.Object) {
 		h := resource.HeadOf(o)

@@ -287,7 +287,7 @@ func checkNaming(c *resource.Change, holder int64, name string) error {
 	if name == "" || !c.Creates() && !c.Given["name"] || strings.EqualFold(c.Header.Get("x-bcn-override-naming-policy"), "true") {
 		return nil
 	}
-	if c.Old != nil && resource.HeadOf(c.Old).Name == name {
+	if c.Old != nil && resource.HeadOf(c.Old).Name == name && resource.HeadOf(c.Old).Parent == holder {
 		return nil
 	}
 	some, err := policiesOf(c).some(c.Tx)
@@ -411,7 +411,7 @@ func composed(c *resource.Change, policy *store.Resource, name string, refuse fu
 	whole.WriteString(`$`)
 	e, err := regexp.Compile(whole.String())
 	if err != nil {
-		return fmt.Errorf("the naming policy %d: %w", policy.ID, err)
+		return refuse("its values cannot be put together: %v", err)
 	}
 	found := e.FindStringSubmatch(name)
 	if found == nil {

@@ -146,6 +146,9 @@ func (rq *request) scope() store.Scope {
 	if rq.sub == nil && rq.collection.Post { // its siblings lie outside of all configurations
 		return store.Scope{}
 	}
+	if rq.sub != nil && rq.sub.Joined != nil { // what is linked may change, and lie outside of them
+		return store.Scope{}
+	}
 	narrow := rq.Method == http.MethodPost && rq.sub != nil && rq.sub.Narrow != nil && rq.sub.Narrow(rq.members, rq.Header)
 	return store.Within(rq.id, narrow)
 }

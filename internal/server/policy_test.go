@@ -46,6 +46,15 @@ func TestNamingPolicies(t *testing.T) {
 	m.want(200, "PATCH", "/api/v2/resourceRecords/"+old, `{"text":"changed"}`, mergePatch)
 	m.refused(409, "NamingPolicyViolation", "servers", "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"else"}`, mergePatch)
 	m.want(200, "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"par-ab-025"}`, mergePatch)
+	// What is moved into the zone has to fit, too, unless that is said.
+	top := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"elsewhere"}`)
+	stray := m.id("/api/v2/zones/"+top+"/resourceRecords", record("stray"))
+	lone := m.id("/api/v2/zones/"+top+"/zones", `{"type":"Zone","name":"lone"}`)
+	m.refused(409, "NamingPolicyViolation", "servers", "POST", "/api/v2/resourceRecords/"+stray+"/moves", `{"type":"DNSMove","absoluteName":"stray.example.com"}`)
+	m.refused(409, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+lone+"/moves", `{"type":"DNSMove","absoluteName":"lone.example.com"}`)
+	override := "x-bcn-override-naming-policy: true"
+	m.want(201, "POST", "/api/v2/resourceRecords/"+stray+"/moves", `{"type":"DNSMove","absoluteName":"stray.example.com"}`, override)
+	m.want(201, "POST", "/api/v2/zones/"+lone+"/moves", `{"type":"DNSMove","absoluteName":"lone.example.com"}`, override)
 	// Other values, in another order.
 	m.want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+floor+`},{"id":`+site+`}]}`, mergePatch)
 	m.id(records, record("7ber"))

@@ -12,7 +12,7 @@ import (
 // What is free in a network is listed from its intervals: filtered, paged and counted like the rest.
 func TestUnassigned(t *testing.T) {
 	m := startManager(t)
-	configuration, _, _, _, network := m.basics()
+	configuration, _, _, block, network := m.basics()
 	addresses := "/api/v2/networks/" + network + "/addresses"
 	for _, a := range []string{"10.0.0.4", "10.0.0.6", "10.0.0.7", "10.0.0.200"} {
 		m.id(addresses, `{"type":"IPv4Address","state":"STATIC","address":"`+a+`"}`)
@@ -53,6 +53,14 @@ func TestUnassigned(t *testing.T) {
 	list(filter("state:'UNASSIGNED'")+"&offset=247&limit=9", "253 254")
 	if text := string(m.want(200, "GET", addresses+"?"+filter("state:'UNASSIGNED'")+"&limit=2&fields=id,address", "", "Accept: text/csv").body); text != "id,address\r\n,10.0.0.2\r\n,10.0.0.3\r\n" {
 		t.Errorf("as CSV it is %q", text)
+	}
+	// A page of more than is put together at a time, with a group among it.
+	large := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.4.0.0/22"}`)
+	m.id("/api/v2/networks/"+large+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.4.1.7"}`)
+	m.id("/api/v2/networks/"+large+"/ipGroups", `{"type":"IPv4Group","name":"g","range":"10.4.1.1-10.4.1.20"}`)
+	r = m.want(200, "GET", "/api/v2/networks/"+large+"/addresses?limit=5000&total=true&"+filter("state:'UNASSIGNED'"), "")
+	if r.text("count") != "1020" || r.text("totalCount") != "1020" || r.text("data.1019.configuration.name") != "main" {
+		t.Errorf("a long page has %s of %s", r.text("count"), r.text("totalCount"))
 	}
 	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
 	wide := m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
