@@ -116,6 +116,9 @@ type usedPolicies struct{ marks, pings, naming, groups bool }
 
 // some gives which policies any block or network has.
 func (p *policies) some(tx *store.Tx) (used usedPolicies, err error) {
+	if known, ok := tx.Remembered(policyTopic).(usedPolicies); ok {
+		return known, nil
+	}
 	revision, watched := p.store.Revision(policyTopic)
 	p.mu.Lock()
 	known := watched && p.isUsed && p.usedAt == revision && !tx.Touched(policyTopic)
@@ -128,12 +131,17 @@ func (p *policies) some(tx *store.Tx) (used usedPolicies, err error) {
 		" OR json_extract(body, '$.highWaterMark') IS NOT NULL)), EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks')"+
 		" AND json_extract(body, '$.pingBeforeAssignEnabled') IS NOT NULL), EXISTS (SELECT 1 FROM resource WHERE collection = 'namingPolicies'),"+
 		" EXISTS (SELECT 1 FROM resource WHERE collection = 'ipGroups')").Scan(&used.marks, &used.pings, &used.naming, &used.groups)
-	if err == nil && watched && !tx.Touched(policyTopic) {
+	if err != nil {
+		return used, err
+	}
+	tx.Remember(policyTopic, used)
+	// A snapshot may be older than the revision.
+	if watched && (tx.Latest() || tx.Writing()) && !tx.Touched(policyTopic) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.used, p.usedAt, p.isUsed = used, revision, true
 	}
-	return used, err
+	return used, nil
 }
 
 // maxPolicies bounds what is remembered.

@@ -221,7 +221,7 @@ func (rd *renderer) load() error {
 		before[c.Name], _ = rd.api.Store.Revision(c.Name)
 	}
 	err := rd.tx.Heads(unique, rd.heads)
-	if err == nil {
+	if err == nil && rd.tx.Latest() { // a snapshot may be older than the revisions
 		rd.api.memory.keep(before, unique, rd.heads)
 	}
 	return err

@@ -75,6 +75,10 @@ func (l *listener) hear(ctx context.Context) error {
 	if _, err := c.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
+	// Shared with other managers while the connection lives: tools that must be alone find it taken.
+	if _, err := c.Exec(ctx, "SELECT pg_try_advisory_lock_shared($1)", int64(managerLock)); err != nil {
+		return err
+	}
 	l.store.news(nil) // whatever was told meanwhile
 	for {
 		l.heard.Store(time.Now().UnixMilli())

@@ -23,13 +23,18 @@ import (
 // else's business. Reads are snapshots that take no lock; updates whose scopes meet wait for each other.
 type postgres struct {
 	// id tells what this process says to others from what they say.
-	id    string
-	pool  *pgxpool.Pool
-	texts placeholders
-	turns turns
-	homes homes
-	mu    sync.Mutex
-	// blocks are the numbers reserved and not yet given out, by sequence; guarded by mu.
+	id string
+	// pool has the connections that write. readers are for short reads, lists for long ones, health for
+	// Ready alone: none of them waits for a writer.
+	pool, readers, lists, health *pgxpool.Pool
+	// schema is the version of the schema that this binary works with.
+	schema int
+	texts  placeholders
+	turns  turns
+	homes  homes
+	mu     sync.Mutex
+	// blocks are the numbers reserved and not yet given out, by sequence; guarded by mu, which is never
+	// held while the database is asked.
 	blocks map[string]*block
 }
 
@@ -38,20 +43,23 @@ type block struct{ next, end int64 }
 // sequenceStep is by how much the sequences of numbers go on (migrations/postgres).
 const sequenceStep = 256
 
-// openPostgres connects and brings the schema up to the version; 0 means the newest.
-func openPostgres(ctx context.Context, url string, readers, schema int) (*postgres, error) {
-	p, err := connect(ctx, url, readers)
+// writers is how many connections write at a time.
+const writers = 16
+
+// openPostgres connects and brings the schema up to the version that is asked for.
+func openPostgres(ctx context.Context, o Options) (*postgres, error) {
+	p, err := connect(ctx, o.Database, o)
 	if err != nil {
 		return nil, err
 	}
 	// The database may be on its way up, or its standby on its way to become it.
 	for began, attempt := time.Now(), 0; ; attempt++ {
-		if err = p.migrate(ctx, schema); !lost(err) || time.Since(began) > openTime || !pause(ctx, attempt) {
+		if err = p.prepare(ctx, o); !lost(err) || time.Since(began) > openTime || !pause(ctx, attempt) {
 			break
 		}
 	}
 	if err != nil {
-		p.pool.Close()
+		p.close()
 		return nil, err
 	}
 	return p, nil
@@ -60,47 +68,164 @@ func openPostgres(ctx context.Context, url string, readers, schema int) (*postgr
 // openTime is how long a database that is not there is waited for.
 const openTime = 10 * time.Second
 
-func connect(ctx context.Context, url string, readers int) (*postgres, error) {
-	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		return nil, errors.New("the database's URL cannot be read") // not repeated: it may hold a password
+// Deadlines of a manager's connections that write: on waiting, and on a manager that has stopped in the
+// middle of a change whose locks others wait for. Work itself has none.
+const deadlines = "SET lock_timeout = '30s'; SET idle_in_transaction_session_timeout = '10s'"
+
+// connect makes the pools; no connection is made yet.
+func connect(ctx context.Context, url string, o Options) (p *postgres, err error) {
+	p = &postgres{id: rand.Text(), blocks: map[string]*block{}, schema: o.Schema}
+	if p.schema == 0 {
+		p.schema = SchemaVersion()
 	}
-	config.MaxConns = int32(2 * readers)
-	config.ConnConfig.RuntimeParams["application_name"] = "portolan"
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the database: %w", err)
+	setting := func(statement string) func(context.Context, *pgx.Conn) error {
+		return func(ctx context.Context, c *pgx.Conn) error {
+			_, err := c.Exec(ctx, statement)
+			return err
+		}
 	}
-	return &postgres{id: rand.Text(), pool: pool, blocks: map[string]*block{}}, nil
+	for _, one := range []struct {
+		pool  **pgxpool.Pool
+		size  int
+		begin func(context.Context, *pgx.Conn) error
+	}{
+		{&p.pool, writers, nil}, {&p.readers, o.Readers, nil}, {&p.health, 1, nil},
+		// A plan for any collection is a bad plan for the rare ones: lists are planned for what they ask.
+		{&p.lists, o.ListReaders, setting("SET plan_cache_mode = force_custom_plan")},
+	} {
+		config, err := pgxpool.ParseConfig(url)
+		if err != nil {
+			p.close()
+			return nil, errors.New("the database's URL cannot be read") // not repeated: it may hold a password
+		}
+		config.MaxConns, config.AfterConnect = int32(one.size), one.begin //nolint:gosec // they are few
+		if one.pool == &p.pool && o.Exclusive {
+			config.AfterConnect = setting(deadlines)
+		}
+		config.ConnConfig.RuntimeParams["application_name"] = "portolan"
+		if *one.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+			p.close()
+			return nil, fmt.Errorf("connecting to the database: %w", err)
+		}
+	}
+	return p, nil
 }
 
-// migrationLock is the advisory lock under which one manager at a time migrates.
-const migrationLock = 0x706f72746f6c616e // "portolan"
+func (p *postgres) close() {
+	for _, pool := range []*pgxpool.Pool{p.pool, p.readers, p.lists, p.health} {
+		if pool != nil {
+			pool.Close()
+		}
+	}
+}
 
-// migrate brings the schema up to date, each migration in a transaction that records its number.
-func (p *postgres) migrate(ctx context.Context, upTo int) error {
+// Advisory locks of the database as a whole: the one under which one process at a time migrates, and the
+// one that managers share while they serve, and that a tool takes which must be alone.
+const (
+	migrationLock = 0x706f72746f6c616e // "portolan"
+	managerLock   = 0x706f72746f6c616f
+)
+
+// prepare brings the schema up to date, or refuses to.
+func (p *postgres) prepare(ctx context.Context, o Options) error {
+	c, err := pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }() // all was committed, or not
+	if o.ReadOnly {
+		version, err := pgSchema(ctx, c)
+		if err == nil && version != p.schema {
+			err = &SchemaError{Database: version}
+		}
+		return err
+	}
+	if err := p.migrate(ctx, c, o); err != nil || !o.Exclusive {
+		return err
+	}
+	var free bool
+	if err := c.QueryRow(ctx, "SELECT pg_try_advisory_lock_shared($1)", int64(managerLock)).Scan(&free); err != nil {
+		return err
+	}
+	if !free {
+		return errors.New("a tool that no manager may disturb is at work on the database: let it end first")
+	}
+	return nil
+}
+
+// errServed is a database that a tool must have for itself.
+var errServed = errors.New("a manager is serving the database: stop it first")
+
+// holdAlone takes the lock that managers share, and keeps it with the connection that it gives.
+func (p *postgres) holdAlone(ctx context.Context) (*pgx.Conn, error) {
+	c, err := pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig)
+	if err != nil {
+		return nil, err
+	}
+	var alone bool
+	if err = c.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(managerLock)).Scan(&alone); err == nil && !alone {
+		err = errServed
+	}
+	if err != nil {
+		_ = c.Close(ctx) // nothing was done
+		return nil, err
+	}
+	return c, nil
+}
+
+// pgSchema reads the version of the schema; 0 where there is none.
+func pgSchema(ctx context.Context, c interface {
+	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
+}) (version int, err error) {
+	var there bool
+	if err := c.QueryRow(ctx, "SELECT to_regclass('schema_version') IS NOT NULL").Scan(&there); err != nil || !there {
+		return 0, err
+	}
+	if err := c.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM schema_version").Scan(&version); err != nil {
+		return 0, fmt.Errorf("reading the schema version: %w", err)
+	}
+	return version, nil
+}
+
+// migrate brings the schema up to date, all of it in one transaction. Who is no manager may do so only
+// where none is serving.
+func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 	files, err := fs.Glob(migrations, "migrations/postgres/*.sql")
 	if err != nil {
 		return err
 	}
-	if upTo == 0 {
-		upTo = len(files)
-	}
-	return pgx.BeginFunc(ctx, p.pool, func(tx pgx.Tx) error {
+	// Under READ COMMITTED, whatever the database's default is: what was there is read again behind the lock.
+	return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
 			return fmt.Errorf("locking the schema: %w", err)
 		}
-		if _, err := tx.Exec(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)"); err != nil {
-			return fmt.Errorf("reading the schema version: %w", err)
-		}
-		var version int
-		if err := tx.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM schema_version").Scan(&version); err != nil {
-			return fmt.Errorf("reading the schema version: %w", err)
+		version, err := pgSchema(ctx, tx)
+		if err != nil {
+			return err
 		}
 		if version > len(files) {
-			return fmt.Errorf("the database has schema version %d, newer than this binary's %d: use a newer portolan", version, len(files))
+			return &SchemaError{Database: version}
 		}
-		for i := version; i < upTo; i++ {
+		if version != p.schema && version != 0 && !o.Exclusive {
+			var alone bool
+			if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", int64(managerLock)).Scan(&alone); err != nil {
+				return err
+			}
+			if !alone {
+				return &SchemaError{Database: version}
+			}
+		}
+		if version < p.schema {
+			// Changes that are under way, by managers of an older portolan, end first; what comes behind them
+			// finds the schema changed.
+			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(everything)); err != nil {
+				return fmt.Errorf("waiting for changes under way: %w", err)
+			}
+			if _, err := tx.Exec(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)"); err != nil {
+				return fmt.Errorf("making the schema: %w", err)
+			}
+		}
+		for i := version; i < p.schema; i++ {
 			script, err := fs.ReadFile(migrations, files[i])
 			if err != nil {
 				return err
@@ -112,7 +237,7 @@ func (p *postgres) migrate(ctx context.Context, upTo int) error {
 				return err
 			}
 		}
-		return settle(ctx, tx, max(version, upTo))
+		return settle(ctx, tx, max(version, p.schema))
 	})
 }
 
@@ -136,15 +261,16 @@ func settle(ctx context.Context, tx pgx.Tx, version int) error {
 	return nil
 }
 
-// Limits of repetition. An update is repeated within updateTime while it collides with others. What
-// did not reach the database is repeated lostTimes: it may be a server that was started again, whose
-// old connections are found broken one by one.
+// Limits of repetition. An update is repeated within updateTime while it collides with others, and waits
+// no longer than that for its turn; how long its work takes is nobody's limit. What did not reach the
+// database is repeated lostTimes: it may be a server that was started again, whose old connections are
+// found broken one by one.
 const (
 	updateTime = 30 * time.Second
 	lostTimes  = 20
-	// duplicateTimes is for what another update inserted first: the next try sees it, and the rules
-	// say what is in the way.
-	duplicateTimes = 3
+	// fewTimes is for what another update inserted first: the next try sees it, and the rules say what is
+	// in the way; and for a statement that somebody cancelled.
+	fewTimes = 3
 )
 
 // Statements that begin a transaction; they travel with its first statement.
@@ -154,24 +280,21 @@ const (
 	// hold locks: each of their statements sees what was committed before the locks were got.
 	beginApart  = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 	beginLocked = "BEGIN ISOLATION LEVEL READ COMMITTED"
-	// impatient lets the database end an update whose manager has stopped in the middle of it: others
-	// wait for its locks.
-	impatient = "SET LOCAL idle_in_transaction_session_timeout = '10s'"
 )
 
 // view runs fn in a snapshot. Reading is safe to repeat.
-func (p *postgres) view(ctx context.Context, fn func(conn) error) error {
-	return p.reading(ctx, beginSnapshot, fn)
+func (p *postgres) view(ctx context.Context, from *pgxpool.Pool, fn func(conn) error) error {
+	return p.reading(ctx, from, beginSnapshot, fn)
 }
 
 // read runs fn without a transaction around its statements.
 func (p *postgres) read(ctx context.Context, fn func(conn) error) error {
-	return p.reading(ctx, "", fn)
+	return p.reading(ctx, p.readers, "", fn)
 }
 
-func (p *postgres) reading(ctx context.Context, begin string, fn func(conn) error) error {
+func (p *postgres) reading(ctx context.Context, from *pgxpool.Pool, begin string, fn func(conn) error) error {
 	for attempt := 0; ; attempt++ {
-		err := p.with(ctx, begin, func(c *pgConn) error {
+		err := p.with(ctx, from, begin, func(c *pgConn) error {
 			if err := fn(c); err != nil {
 				return err
 			}
@@ -184,11 +307,16 @@ func (p *postgres) reading(ctx context.Context, begin string, fn func(conn) erro
 }
 
 // with runs fn on a connection. A transaction that is still open at the end is rolled back.
-func (p *postgres) with(ctx context.Context, begin string, fn func(*pgConn) error) error {
-	pooled, err := p.pool.Acquire(ctx)
+func (p *postgres) with(ctx context.Context, from *pgxpool.Pool, begin string, fn func(*pgConn) error) error {
+	pooled, err := from.Acquire(ctx)
 	if err != nil {
 		return err
 	}
+	return p.on(ctx, pooled, begin, fn)
+}
+
+// on runs fn on a connection and gives it back.
+func (p *postgres) on(ctx context.Context, pooled *pgxpool.Conn, begin string, fn func(*pgConn) error) error {
 	defer pooled.Release()
 	c := &pgConn{ctx: ctx, pg: pooled.Conn(), p: p, begin: begin}
 	defer func() {
@@ -202,37 +330,36 @@ func (p *postgres) with(ctx context.Context, begin string, fn func(*pgConn) erro
 // update runs fn in a transaction that is as if it ran alone, again and again while that is safe and
 // of use.
 func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) error) error {
-	limited, cancel := context.WithTimeout(ctx, updateTime)
-	defer cancel()
-	err := p.repeat(limited, scope, fn)
-	if ctx.Err() == nil && limited.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
-		return unavailable(err)
-	}
-	return err
-}
-
-func (p *postgres) repeat(ctx context.Context, scope Scope, fn func(*pgConn) error) error {
 	l, err := p.locks(ctx, scope)
 	if err != nil {
 		return err
 	}
 	// Those of this process wait here, so that they do not hold a connection meanwhile.
-	done, err := p.turns.take(ctx, l.own)
+	waiting, cancel := context.WithTimeout(ctx, updateTime)
+	done, err := p.turns.take(waiting, l.own)
+	cancel()
 	if err != nil {
+		if ctx.Err() == nil {
+			return busy(err)
+		}
 		return err
 	}
 	defer done()
-	duplicates := 0
-	for attempt := 0; ; attempt++ {
+	few := 0
+	for began, attempt := time.Now(), 0; ; attempt++ {
 		committing, err := p.once(ctx, l, fn)
-		var e *pgconn.PgError
-		switch {
+		switch code := codeOf(err); {
 		case err == nil:
 			return nil
-		case errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01"): // serialization_failure, deadlock_detected
-		case errors.As(err, &e) && e.Code == "23505" && duplicates < duplicateTimes: // unique_violation
-			duplicates++
+		case code == serializationFailure || code == deadlockDetected || code == lockNotAvailable:
+			if time.Since(began) > updateTime {
+				return busy(err)
+			}
+		case (code == uniqueViolation || code == queryCanceled) && few < fewTimes:
+			few++
 		case lost(err) && !committing && attempt < lostTimes:
+		case code == schemaChanged:
+			return unavailableSchema(p.schema)
 		default:
 			return err
 		}
@@ -249,11 +376,13 @@ func (p *postgres) once(ctx context.Context, l locks, fn func(*pgConn) error) (c
 	if l.own != 0 {
 		begin = beginLocked
 	}
-	err = p.with(ctx, begin, func(c *pgConn) error {
-		c.wait(impatient)
+	err = p.with(ctx, p.pool, begin, func(c *pgConn) error {
 		if l.own != 0 {
 			query, args := l.take()
 			c.wait(query, args...)
+		}
+		if p.schema >= checkedSchema {
+			c.wait("SELECT require_schema(?)", int64(p.schema))
 		}
 		if err := fn(c); err != nil {
 			return err
@@ -263,6 +392,9 @@ func (p *postgres) once(ctx context.Context, l locks, fn func(*pgConn) error) (c
 	})
 	return committing, err
 }
+
+// checkedSchema is the first version of the schema that has require_schema.
+const checkedSchema = 4
 
 // pause waits longer each time, up to 64 ms, with jitter; it reports whether to go on.
 func pause(ctx context.Context, attempt int) bool {
@@ -305,30 +437,65 @@ func (p *postgres) numbers(c conn, sequence string, n int) ([]int64, error) {
 }
 
 // number gives the next number of a sequence; they are reserved many at a time.
-func (p *postgres) number(c conn, sequence string) (int64, error) {
+func (p *postgres) number(c *pgConn, sequence string) (int64, error) {
+	if n, ok := p.reserved(sequence); ok {
+		return n, nil
+	}
+	// What waits to be sent, the taking of locks among it, is sent first: it may wait for somebody who needs
+	// a number.
+	if err := c.flush(); err != nil {
+		return 0, err
+	}
+	var first int64
+	if err := c.each("SELECT nextval('number_"+sequence+"')", nil, func(r row) error { return r.scan(&first) }); err != nil {
+		return 0, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// Where somebody else was faster, what is left of theirs is left out.
+	p.blocks[sequence] = &block{first + 1, first + sequenceStep}
+	return first, nil
+}
+
+// reserved gives a number that was reserved.
+func (p *postgres) reserved(sequence string) (n int64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.blocks[sequence]
 	if b == nil || b.next == b.end {
-		var first int64
-		err := c.each("SELECT nextval('number_"+sequence+"')", nil, func(r row) error { return r.scan(&first) })
-		if err != nil {
-			return 0, err
-		}
-		b = &block{first, first + sequenceStep}
-		p.blocks[sequence] = b
+		return 0, false
 	}
 	b.next++
-	return b.next - 1, nil
+	return b.next - 1, true
+}
+
+// Codes of errors (PostgreSQL's documentation, appendix A), and ours of require_schema.
+const (
+	serializationFailure = "40001"
+	deadlockDetected     = "40P01"
+	uniqueViolation      = "23505"
+	lockNotAvailable     = "55P03"
+	queryCanceled        = "57014"
+	idleTransaction      = "25P03"
+	readOnlyTransaction  = "25006"
+	tooManyConnections   = "53300"
+	schemaChanged        = "PTSCH"
+)
+
+// codeOf gives the database's code of an error; empty where it is none of the database's.
+func codeOf(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
 }
 
 // lost reports whether an error is one of the connection: the server is not there, going, coming, or
-// has no room.
+// has no room, or it has ended the transaction because this process was stopped in the middle of it.
 func lost(err error) bool {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
-		// 25006: it has become a standby; 53300: it has no room for one more connection.
-		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "57P") || e.Code == "25006" || e.Code == "53300"
+	if code := codeOf(err); code != "" {
+		return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "57P") || code == readOnlyTransaction || code == tooManyConnections || code == idleTransaction
 	}
 	var dial *pgconn.ConnectError
 	var network net.Error
@@ -338,11 +505,13 @@ func lost(err error) bool {
 }
 
 // unreachable words a failure of the connection as 503 DatabaseUnavailable, and an update that never
-// got its turn likewise; other errors pass.
+// got its turn, or was cancelled by the database's own limits, likewise; other errors pass.
 func unreachable(err error) error {
-	var e *pgconn.PgError
-	if !lost(err) && !(errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")) {
-		return err
+	switch code := codeOf(err); {
+	case code == serializationFailure || code == deadlockDetected || code == lockNotAvailable || code == queryCanceled:
+		return busy(err)
+	case lost(err):
+		return unavailable(err)
 	}
-	return unavailable(err)
+	return err
 }

@@ -2,11 +2,10 @@ package store
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // replica is a standby of the database that lists are read from, so that the database has its hands
@@ -26,7 +25,7 @@ const (
 
 // openReplica prepares to read from a standby. It need not be there yet.
 func openReplica(ctx context.Context, url string, readers int) (*replica, error) {
-	pg, err := connect(ctx, url, readers)
+	pg, err := connect(ctx, url, Options{Readers: 1, ListReaders: readers})
 	if err != nil {
 		return nil, err
 	}
@@ -35,34 +34,55 @@ func openReplica(ctx context.Context, url string, readers int) (*replica, error)
 
 func (r *replica) close() {
 	if r != nil {
-		r.pg.pool.Close()
+		r.pg.close()
 	}
 }
 
-// caughtUp reports whether the standby has all that was on the database's disk when it was asked, and
-// with that all that was acknowledged to anybody. It waits a moment for it.
-func (r *replica) caughtUp(ctx context.Context, primary *postgres) bool {
+// view runs fn in a snapshot of the standby, on the very connection that was asked whether it has caught
+// up: a URL may name several hosts. done is false where the database itself has to be asked.
+func (r *replica) view(ctx context.Context, primary *postgres, fn func(conn) error) (done bool, err error) {
 	if time.Now().UnixMilli() < r.down.Load() {
-		return false
+		return false, nil
 	}
+	pooled, err := r.pg.lists.Acquire(ctx)
+	if err != nil {
+		return !r.failed(err), err
+	}
+	caught, err := r.caughtUp(ctx, primary, pooled)
+	if err != nil || !caught {
+		pooled.Release()
+		return false, nil //nolint:nilerr // the database itself may do better
+	}
+	err = r.pg.on(ctx, pooled, beginSnapshot, func(c *pgConn) error {
+		if err := fn(c); err != nil {
+			return err
+		}
+		return c.end("COMMIT")
+	})
+	return !r.failed(err), err
+}
+
+// caughtUp reports whether the standby at the end of a connection has all that was on the database's disk
+// when it was asked, and with that all that was acknowledged to anybody. It waits a moment for it.
+func (r *replica) caughtUp(ctx context.Context, primary *postgres, standby *pgxpool.Conn) (bool, error) {
 	var position string
-	if err := primary.pool.QueryRow(ctx, "SELECT pg_current_wal_flush_lsn()::text").Scan(&position); err != nil {
-		return false
+	if err := primary.readers.QueryRow(ctx, "SELECT pg_current_wal_flush_lsn()::text").Scan(&position); err != nil {
+		return false, err
 	}
 	waiting, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
 		var caught bool
-		// NULL, and so no, where it is not a standby.
-		err := r.pg.pool.QueryRow(waiting, "SELECT coalesce(pg_last_wal_replay_lsn() >= $1::text::pg_lsn, FALSE)", position).Scan(&caught)
+		// What was promoted is no standby any more: it stands where it was then.
+		err := standby.QueryRow(ctx, "SELECT pg_is_in_recovery() AND coalesce(pg_last_wal_replay_lsn() >= $1::text::pg_lsn, FALSE)", position).Scan(&caught)
 		switch {
-		case err == nil && caught:
-			return true
-		case err != nil && waiting.Err() == nil:
-			r.down.Store(time.Now().Add(leaveFor).UnixMilli())
-			return false
+		case err != nil:
+			r.failed(err)
+			return false, err
+		case caught:
+			return true, nil
 		case !pause(waiting, min(attempt, 3)):
-			return false
+			return false, nil
 		}
 	}
 }
@@ -73,6 +93,5 @@ func (r *replica) failed(err error) bool {
 		r.down.Store(time.Now().Add(leaveFor).UnixMilli())
 		return true
 	}
-	var e *pgconn.PgError
-	return errors.As(err, &e) && e.Code == "40001" // cancelled because of a conflict with recovery
+	return codeOf(err) == serializationFailure // cancelled because of a conflict with recovery
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -41,15 +42,42 @@ const busyTimeout = 10 * time.Second
 // pragmas set a connection up. The page cache is 16 MiB a connection; the log is folded into the
 // database when it has 32 MiB, because a page that changes often is then written there once.
 var pragmas = []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = OFF",
-	"PRAGMA cache_size = -16384", "PRAGMA wal_autocheckpoint = 8000", "PRAGMA temp_store = MEMORY"}
+	"PRAGMA cache_size = -16384", "PRAGMA wal_autocheckpoint = 8000", fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog), "PRAGMA temp_store = MEMORY"}
 
-func newSession(path string) (*session, error) {
-	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite, sqlite.OpenCreate, sqlite.OpenWAL)
+// readPragmas set up a connection that only reads. The first one fails where the log cannot be read.
+var readPragmas = []string{"PRAGMA user_version", "PRAGMA cache_size = -16384", "PRAGMA temp_store = MEMORY"}
+
+// maxLog is how large the log's file may stay once what is in it was folded into the database, in bytes.
+const maxLog = 64 << 20
+
+// sessionKind says how a database is opened.
+type sessionKind int
+
+const (
+	writeSession sessionKind = iota // to be read and changed
+	readSession                     // to be read, while others may change it
+	stillSession                    // to be read where nobody can change it
+)
+
+func newSession(path string, kind sessionKind) (*session, error) {
+	var conn *sqlite.Conn
+	var err error
+	settings := pragmas
+	switch kind {
+	case readSession:
+		conn, err = sqlite.OpenConn(path, sqlite.OpenReadOnly)
+		settings = readPragmas
+	case stillSession:
+		conn, err = sqlite.OpenConn("file:"+url.PathEscape(path)+"?immutable=1", sqlite.OpenReadOnly, sqlite.OpenURI)
+		settings = readPragmas
+	default:
+		conn, err = sqlite.OpenConn(path, sqlite.OpenReadWrite, sqlite.OpenCreate, sqlite.OpenWAL)
+	}
 	if err != nil {
 		return nil, err
 	}
 	conn.SetBusyTimeout(busyTimeout)
-	for _, pragma := range pragmas {
+	for _, pragma := range settings {
 		if err = sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
 			break
 		}
@@ -375,6 +403,7 @@ func (s *session) close() error {
 // and those that a quiet manager does not need cost no memory.
 type pool struct {
 	path string
+	kind sessionKind
 	// slots has a token for every session that may be taken.
 	slots chan struct{}
 	mu    sync.Mutex
@@ -382,8 +411,8 @@ type pool struct {
 	idle []*session
 }
 
-func newPool(path string, size int) *pool {
-	return &pool{path: path, slots: make(chan struct{}, size)}
+func newPool(path string, size int, kind sessionKind) *pool {
+	return &pool{path: path, kind: kind, slots: make(chan struct{}, size)}
 }
 
 // take gives a session, opening one where none is idle; it waits while all are in use.
@@ -405,7 +434,7 @@ func (p *pool) take(ctx context.Context) (*session, error) {
 		return s, nil
 	}
 	p.mu.Unlock()
-	s, err := newSession(p.path)
+	s, err := newSession(p.path, p.kind)
 	if err != nil {
 		<-p.slots
 		return nil, fmt.Errorf("opening a read connection: %w", err)

@@ -12,6 +12,7 @@ import (
 
 	"portolan/internal/problem"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"zombiezen.com/go/sqlite"
 )
@@ -29,10 +30,18 @@ type Options struct {
 	Schema int
 	// Filling opens a database that Carry is to fill, or has begun to.
 	Filling bool
-	// Exclusive takes the directory's lock: a manager has it while it serves, tools do not.
+	// Exclusive is a manager, or a tool that must be the only one: it takes the directory's lock, brings
+	// the schema up to date and, on PostgreSQL, listens to the others. Tools do not; they refuse a schema
+	// that is not theirs while a manager may be serving it.
 	Exclusive bool
-	// Readers is how many read connections there may be; 0 means 8.
+	// Alone is Exclusive for a tool that no manager may change the data under, on either database.
+	Alone bool
+	// ReadOnly opens what is there for reading alone, also on a file system that cannot be written.
+	ReadOnly bool
+	// Readers is how many connections there may be for short reads; 0 means 8, on PostgreSQL 16.
 	Readers int
+	// ListReaders is how many there may be for lists and whatever else may take long; 0 means 4.
+	ListReaders int
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -48,13 +57,16 @@ type Store struct {
 	pg       *postgres
 	replica  *replica
 	listener *listener
+	// alone is a connection that keeps managers away; nil where they may come.
+	alone *pgx.Conn
 	now      func() time.Time
 	// bell is rung at every commit that is heard of; watches are the topics that are remembered.
 	bell    bell
 	watches watched
-	// The rest is SQLite's.
-	readers *pool
-	jobs    chan *job
+	// The rest is SQLite's. readers are the connections for short reads, lists those for long ones, health
+	// is one that only Ready uses: a reader that takes its time holds up its like alone.
+	readers, lists, health *pool
+	jobs                   chan *job
 	stop    chan struct{}
 	stopped chan struct{}
 	watched chan struct{} // closed when watch has ended; nil where nothing watches
@@ -62,8 +74,8 @@ type Store struct {
 	ended error
 	// exclusive says that no other manager has the directory. given and reserved are the writer's
 	// own: the numbers it has given out, and the mark in the database.
-	exclusive       bool
-	given, reserved counters
+	exclusive, readOnly bool
+	given, reserved     counters
 	version         int64 // the database's, when the mark was last read
 	// revision counts the commits that this process knows of; topics count those that changed
 	// something of a topic, by its name.
@@ -102,7 +114,14 @@ func Open(o Options) (*Store, error) {
 func openEither(o Options) (*Store, error) {
 	if o.Readers <= 0 {
 		o.Readers = 8
+		if o.Database != "" {
+			o.Readers = 16
+		}
 	}
+	if o.ListReaders <= 0 {
+		o.ListReaders = 4
+	}
+	o.Exclusive = o.Exclusive || o.Alone && o.Database == ""
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -112,8 +131,15 @@ func openEither(o Options) (*Store, error) {
 	if o.DatabaseRead != "" {
 		return nil, errors.New("a database to read from needs one to write to")
 	}
+	if o.ReadOnly {
+		return openReadOnly(o)
+	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the data directory: %w", err)
+	}
+	path := filepath.Join(o.Dir, databaseFile)
+	if err := protect(path); err != nil {
+		return nil, err
 	}
 	s := &Store{now: o.Now, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}), exclusive: o.Exclusive, asked: o.Schema}
 	if o.Exclusive {
@@ -122,23 +148,57 @@ func openEither(o Options) (*Store, error) {
 			return nil, err
 		}
 	}
-	if err := s.open(filepath.Join(o.Dir, "portolan.db"), o.Readers, o.Schema); err != nil {
+	if err := s.open(path, o); err != nil {
 		s.unlock()
 		return nil, err
 	}
 	return s, nil
 }
 
+// databaseFile is the database in the data directory.
+const databaseFile = "portolan.db"
+
+// protect makes the database's files, and those that are there, readable by their owner alone: the
+// authority's key and hashes of passwords are in them. SQLite gives the log the mode of the database.
+func protect(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the path is the operator's
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("making the database: %w", err)
+	}
+	for _, file := range []string{path, path + "-wal", path + "-shm"} {
+		info, err := os.Stat(file)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			err = os.Chmod(file, 0o600)
+		}
+		if err != nil {
+			return fmt.Errorf("keeping %s from others: %w", file, err)
+		}
+	}
+	return nil
+}
+
 // openShared opens a PostgreSQL. A manager, which is what Exclusive stands for, listens to the others.
 func openShared(o Options) (*Store, error) {
-	pg, err := openPostgres(context.Background(), o.Database, o.Readers, o.Schema)
+	pg, err := openPostgres(context.Background(), o)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{pg: pg, now: o.Now, asked: o.Schema}
+	if o.Alone {
+		if s.alone, err = pg.holdAlone(context.Background()); err != nil {
+			pg.close()
+			return nil, err
+		}
+	}
 	if o.DatabaseRead != "" {
-		if s.replica, err = openReplica(context.Background(), o.DatabaseRead, o.Readers); err != nil {
-			pg.pool.Close()
+		if s.replica, err = openReplica(context.Background(), o.DatabaseRead, o.ListReaders); err != nil {
+			pg.close()
 			return nil, err
 		}
 	}
@@ -148,18 +208,84 @@ func openShared(o Options) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) open(path string, readers, schema int) error {
-	writer, err := newSession(path)
+// openReadOnly opens a database that nobody is to change, and that may lie where nobody can.
+func openReadOnly(o Options) (*Store, error) {
+	path := filepath.Join(o.Dir, databaseFile)
+	kind := readSession
+	r, err := newSession(path, kind)
+	if err != nil { // neither the log nor its index can be made: it must be whole without them
+		log, e := os.Stat(path + "-wal")
+		if e == nil && log.Size() > 0 {
+			return nil, fmt.Errorf("opening %s for reading: its log %s-wal holds changes, and cannot be read where nothing can be written: %w", path, databaseFile, err)
+		}
+		kind = stillSession
+		if r, err = newSession(path, kind); err != nil {
+			return nil, fmt.Errorf("opening %s for reading: %w", path, err)
+		}
+	}
+	version, err := schemaVersion(r.conn)
+	if e := r.close(); err == nil {
+		err = e
+	}
+	if err == nil && version != SchemaVersion() {
+		err = &SchemaError{Database: version}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{now: o.Now, stop: make(chan struct{}), stopped: make(chan struct{}), readOnly: true}
+	s.pools(path, o, kind)
+	close(s.stopped)
+	return s, nil
+}
+
+// SchemaError is a database whose schema is not that of this binary, which the caller may not change.
+type SchemaError struct {
+	// Database is the version of the schema that the database has.
+	Database int
+}
+
+// Error says what to do.
+func (e *SchemaError) Error() string {
+	if e.Database > SchemaVersion() {
+		return fmt.Sprintf("the database has schema version %d, newer than this binary's %d: use a newer portolan", e.Database, SchemaVersion())
+	}
+	return fmt.Sprintf("the database has schema version %d, older than this binary's %d, and a manager may be serving it: start the manager with this portolan first, which brings the schema up to date", e.Database, SchemaVersion())
+}
+
+// pools makes the pools of read connections.
+func (s *Store) pools(path string, o Options, kind sessionKind) {
+	s.readers, s.lists, s.health = newPool(path, o.Readers, kind), newPool(path, o.ListReaders, kind), newPool(path, 1, kind)
+}
+
+// upToDate brings the schema up to date. Who is no manager may do so only where none is serving.
+func (s *Store) upToDate(w *session, o Options) error {
+	version, err := schemaVersion(w.conn)
+	if err != nil {
+		return err
+	}
+	if !o.Exclusive && version != 0 && version != SchemaVersion() {
+		lock, err := lockDir(o.Dir)
+		if err != nil {
+			return &SchemaError{Database: version}
+		}
+		defer func() { _ = lock.Close() }() // nothing was written
+	}
+	return migrate(w.conn, o.Schema)
+}
+
+func (s *Store) open(path string, o Options) error {
+	writer, err := newSession(path, writeSession)
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", path, err)
 	}
-	if err := migrate(writer.conn, schema); err != nil {
+	if err := s.upToDate(writer, o); err != nil {
 		_ = writer.close()
 		return err
 	}
-	s.readers = newPool(path, readers)
+	s.pools(path, o, writeSession)
 	if s.exclusive {
-		watcher, err := newSession(path)
+		watcher, err := newSession(path, writeSession)
 		if err != nil {
 			_ = writer.close()
 			return fmt.Errorf("opening %s: %w", path, err)
@@ -239,7 +365,10 @@ func (s *Store) Close() error {
 			s.listener.close()
 		}
 		s.replica.close()
-		s.pg.pool.Close()
+		s.pg.close()
+		if s.alone != nil {
+			return s.alone.Close(context.Background())
+		}
 		return nil
 	}
 	close(s.stop)
@@ -248,6 +377,8 @@ func (s *Store) Close() error {
 		<-s.watched
 	}
 	s.readers.close()
+	s.lists.close()
+	s.health.close()
 	s.unlock()
 	return s.ended
 }
@@ -261,16 +392,21 @@ func (s *Store) unlock() {
 // Now gives the store's time.
 func (s *Store) Now() time.Time { return s.now() }
 
-// View runs fn on one consistent snapshot. It takes no lock that a writer would wait for.
-func (s *Store) View(ctx context.Context, fn func(*Tx) error) (err error) {
+// View runs fn on one consistent snapshot, for a short answer. It takes no lock that a writer would wait for.
+func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
 	if s.pg != nil {
-		return unreachable(s.pg.view(ctx, s.onto(ctx, fn)))
+		return unreachable(s.pg.view(ctx, s.pg.readers, s.onto(ctx, fn)))
 	}
-	r, err := s.readers.take(ctx)
+	return s.snapshot(ctx, s.readers, fn)
+}
+
+// snapshot runs fn on a connection of a pool, in a transaction that reads.
+func (s *Store) snapshot(ctx context.Context, from *pool, fn func(*Tx) error) (err error) {
+	r, err := from.take(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.readers.put(r)
+	defer from.put(r)
 	if _, err := r.exec("BEGIN"); err != nil {
 		return fmt.Errorf("beginning a snapshot: %w", err)
 	}
@@ -287,16 +423,42 @@ func (s *Store) onto(ctx context.Context, fn func(*Tx) error) func(conn) error {
 	return func(c conn) error { return fn(&Tx{ctx: ctx, conn: c, now: s.now()}) }
 }
 
-// Lists is View for long answers. It is read from the standby where there is one and it has caught up
-// with everything that was committed when the request came, by whichever manager.
+// ErrTooLong is a long read that was ended because its time was over.
+var ErrTooLong = errors.New("the answer took too long to find")
+
+// Lists is View for answers that may take long, on connections of their own. It ends, with ErrTooLong,
+// when the context's deadline passes, also in the middle of a statement, and likewise when the context is
+// cancelled. It is read from the standby where there is one and it has caught up with everything that was
+// committed when the request came, by whichever manager.
 func (s *Store) Lists(ctx context.Context, fn func(*Tx) error) error {
-	if s.replica != nil && s.replica.caughtUp(ctx, s.pg) {
-		err := s.replica.pg.view(ctx, s.onto(ctx, fn))
-		if !s.replica.failed(err) {
+	err := s.long(ctx, fn)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ErrTooLong
+	}
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+func (s *Store) long(ctx context.Context, fn func(*Tx) error) error {
+	if s.pg == nil {
+		return s.snapshot(ctx, s.lists, func(tx *Tx) error {
+			r, ok := tx.conn.(*session)
+			if ok {
+				r.conn.SetInterrupt(ctx.Done())
+				defer r.conn.SetInterrupt(nil)
+			}
+			return fn(tx)
+		})
+	}
+	if s.replica != nil {
+		done, err := s.replica.view(ctx, s.pg, s.onto(ctx, fn))
+		if done {
 			return unreachable(err)
 		}
 	}
-	return s.View(ctx, fn)
+	return unreachable(s.pg.view(ctx, s.pg.lists, s.onto(ctx, fn)))
 }
 
 // Read runs fn on a read connection without a snapshot around it: each of its statements sees the
@@ -315,10 +477,14 @@ func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 
 // Ready reports whether the database answers.
 func (s *Store) Ready(ctx context.Context) error {
-	return s.View(ctx, func(tx *Tx) error {
+	ask := func(tx *Tx) error {
 		var n int
-		return tx.QueryRow("SELECT 1").Scan(&n)
-	})
+		return tx.QueryRow("SELECT count(*) FROM origin").Scan(&n)
+	}
+	if s.pg != nil {
+		return unreachable(s.pg.view(ctx, s.pg.health, s.onto(ctx, ask)))
+	}
+	return s.snapshot(ctx, s.health, ask)
 }
 
 // Duplicate reports whether an error is that of a unique index.
@@ -337,6 +503,20 @@ func Unavailable(err error) error {
 		return unavailable(err)
 	}
 	return err
+}
+
+// unavailableSchema is what a change gets whose database was brought to another schema by another portolan.
+func unavailableSchema(version int) error {
+	p := problem.New(503, "SchemaChanged", "the database was brought to another version of the schema by another portolan: this manager must be replaced by it")
+	p.Err = &SchemaError{Database: version}
+	return p
+}
+
+// busy is what a change gets that never had its turn.
+func busy(err error) error {
+	p := problem.New(503, "DatabaseBusy", "others are changing the same just now, for longer than %v; try again", updateTime)
+	p.Err = err
+	return p
 }
 
 func unavailable(err error) error {

@@ -207,7 +207,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	if err := open(t, dir).Close(); err != nil {
 		t.Fatal(err)
 	}
-	db, err := newSession(filepath.Join(dir, "portolan.db"))
+	db, err := newSession(filepath.Join(dir, "portolan.db"), writeSession)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ type Table struct {
 	since int
 }
 
-// Tables are all tables that hold data, whole: history and secrets included. What follows from other data,
-// such as usage, is not carried but made anew.
+// Tables are all tables that are carried, whole: history and secrets included. Each table of the schema is
+// either here or in Derived; a test holds the schema to that.
 var Tables = []Table{
 	{"resource", strings.Split(columns, ", "), 1, 1},
 	{"reference", []string{"source", "field", "target"}, 3, 1},
@@ -31,6 +31,20 @@ var Tables = []Table{
 	{"service_point", []string{"id", "name", "description", "variant", "status", "update_status", "version", "target_version", "key_hash",
 		"key_expires", "key_public", "certificates", "last_seen", "report", "desired", "created"}, 1, 1},
 	{"fleet_event", []string{"service_point", "at", "field", "old", "new", "seq"}, 0, 1}, // its key is seq, the last
+	{"event", []string{"id", "source", "user_id", "body"}, 1, 3},
+	{"reverting", []string{"txn", "undo"}, 1, 3},
+	{"water", []string{"container", "level"}, 1, 3},
+}
+
+// Derived are the tables that are not carried, with the reason: they follow from what is carried, or
+// belong to one database alone.
+var Derived = map[string]string{
+	"usage":          "counted anew from the addresses",
+	"counter":        "carried as marks",
+	"lease":          "held by managers of this database",
+	"origin":         "names this database",
+	"filling":        "says that this database is being filled",
+	"schema_version": "the schema's own",
 }
 
 // Marks are the numbers that none given out is above, by kind.

@@ -72,8 +72,11 @@ type Tx struct {
 	tally     Tally
 	// first and last are the numbers of this job's changes in the history, 0 until there is one.
 	first, last int64
-	// topics are what this job touched, for Store.Revision.
-	topics []string
+	// topics are what this job touched, for Store.Revision; earlier are those of the jobs before it that
+	// share its commit.
+	topics, earlier []string
+	// remembered is what was found out in this transaction, by topic.
+	remembered map[string]any
 	// counting is what it changes of the usage of blocks and networks, told who is told of that.
 	counting counting
 	told     func(tx *Tx, containers []int64) error
@@ -184,13 +187,31 @@ func (tx *Tx) writeLinks(r *Resource) error {
 
 // Touch notes that the transaction changes something of a topic (Store.Revision).
 func (tx *Tx) Touch(topic string) {
+	delete(tx.remembered, topic)
 	if !slices.Contains(tx.topics, topic) {
 		tx.topics = append(tx.topics, topic)
 	}
 }
 
-// Touched reports whether the transaction has touched a topic.
-func (tx *Tx) Touched(topic string) bool { return slices.Contains(tx.topics, topic) }
+// Touched reports whether the transaction, or one that it shares its commit with, has touched a topic.
+func (tx *Tx) Touched(topic string) bool {
+	return slices.Contains(tx.topics, topic) || slices.Contains(tx.earlier, topic)
+}
+
+// Remember keeps what was found out of a topic, for as long as the transaction lasts and does not touch
+// the topic. It keeps nothing where each statement sees the latest commit.
+func (tx *Tx) Remember(topic string, found any) {
+	if tx.latest {
+		return
+	}
+	if tx.remembered == nil {
+		tx.remembered = map[string]any{}
+	}
+	tx.remembered[topic] = found
+}
+
+// Remembered gives what was kept of a topic; nil where nothing was.
+func (tx *Tx) Remembered(topic string) any { return tx.remembered[topic] }
 
 func null(text string) any {
 	if text == "" {

@@ -57,6 +57,9 @@ func (s *Store) UpdateIn(ctx context.Context, scope Scope, author Author, fn fun
 	if s.pg != nil {
 		return s.updateShared(ctx, scope, author, fn)
 	}
+	if s.readOnly {
+		return errors.New("the database was opened for reading alone")
+	}
 	j := &job{ctx: ctx, author: author, fn: fn, done: make(chan struct{})}
 	select {
 	case <-s.stop:
@@ -114,10 +117,15 @@ func (s *Store) write(w *session) {
 		s.ended = w.close()
 		close(s.stopped)
 	}()
+	idle := time.NewTimer(idleTime)
+	defer idle.Stop()
 	for {
 		select {
 		case j := <-s.jobs:
 			s.group(w, j)
+			idle.Reset(idleTime)
+		case <-idle.C:
+			w.shrinkLog()
 		case <-s.stop:
 			for {
 				select {
@@ -128,6 +136,23 @@ func (s *Store) write(w *session) {
 				}
 			}
 		}
+	}
+}
+
+// idleTime is how long nothing must have been written before the log is made small again.
+const idleTime = 2 * time.Second
+
+// shrinkLog folds the log into the database and gives its space back, where it has grown and no reader
+// needs it. It waits for nobody: while somebody reads the log stays, and is looked at after the next change.
+func (s *session) shrinkLog() {
+	s.conn.SetBusyTimeout(0)
+	defer s.conn.SetBusyTimeout(busyTimeout)
+	var busy, frames, folded int64
+	ask := func(mode string) error {
+		return first(s, "PRAGMA wal_checkpoint("+mode+")", nil, func(r row) error { return r.scan(&busy, &frames, &folded) })
+	}
+	if ask("PASSIVE") == nil && busy == 0 && frames > 0 && frames == folded {
+		_ = ask("TRUNCATE") // a reader that has just come keeps the log
 	}
 }
 
@@ -173,10 +198,10 @@ func (s *Store) commit(w *session, jobs *[]*job) (err error) {
 	for i := 0; ; i++ {
 		// The first job needs no savepoint while it is alone: what it fails at takes the group along.
 		if i == 0 && len(s.jobs) == 0 {
-			if err := s.alone(w, (*jobs)[0], &ids); err != nil {
+			if err := s.runAlone(w, (*jobs)[0], &ids); err != nil {
 				return err
 			}
-		} else if err := s.run(w, (*jobs)[i], &ids); err != nil {
+		} else if err := s.run(w, (*jobs)[i], &ids, s.topicsOf((*jobs)[:i])); err != nil {
 			return err
 		}
 		if len(*jobs) >= maxGroup || time.Since(began) > maxGroupTime {
@@ -201,20 +226,21 @@ func (s *Store) commit(w *session, jobs *[]*job) (err error) {
 	return nil
 }
 
-// alone runs the first job of a group in the bare transaction. When it fails the transaction is
+// runAlone runs the first job of a group in the bare transaction. When it fails the transaction is
 // begun anew for those that may follow.
-func (s *Store) alone(w *session, j *job, ids *counters) error {
+func (s *Store) runAlone(w *session, j *job, ids *counters) error {
 	if j.err = j.ctx.Err(); j.err != nil {
 		return nil //nolint:nilerr // the job's own error: the group goes on
 	}
-	tx := s.tx(w, j, ids)
+	tx := s.tx(w, j, ids, nil)
 	j.err = Unavailable(guard(tx, j.fn))
 	j.topics = tx.topics
 	if j.err == nil {
 		return nil
 	}
 	w.forgetChains()
-	if _, err := w.exec("ROLLBACK"); err != nil {
+	// Where the disk is full SQLite may have rolled all of it back by itself.
+	if _, err := w.exec("ROLLBACK"); err != nil && !w.conn.AutocommitEnabled() {
 		return Unavailable(err)
 	}
 	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
@@ -226,13 +252,14 @@ func (s *Store) alone(w *session, j *job, ids *counters) error {
 	return Unavailable(err)
 }
 
-func (s *Store) tx(w *session, j *job, ids *counters) *Tx {
-	return &Tx{ctx: context.WithoutCancel(j.ctx), conn: w, now: s.now(), ids: ids, author: j.author, writing: true, told: s.Counted}
+// tx is the transaction of a job; earlier are the topics of those that ran before it in the same one.
+func (s *Store) tx(w *session, j *job, ids *counters, earlier []string) *Tx {
+	return &Tx{ctx: context.WithoutCancel(j.ctx), conn: w, now: s.now(), ids: ids, author: j.author, writing: true, told: s.Counted, earlier: earlier}
 }
 
 // run runs one job in a savepoint. Its own failure goes into the job; an error it gives is one of
 // the connection, which ends the whole group.
-func (s *Store) run(w *session, j *job, ids *counters) error {
+func (s *Store) run(w *session, j *job, ids *counters, earlier []string) error {
 	if j.err = j.ctx.Err(); j.err != nil {
 		return nil //nolint:nilerr // the job's own error: the group goes on
 	}
@@ -240,12 +267,15 @@ func (s *Store) run(w *session, j *job, ids *counters) error {
 		return Unavailable(err)
 	}
 	before := *ids
-	tx := s.tx(w, j, ids)
+	tx := s.tx(w, j, ids, earlier)
 	j.err = Unavailable(guard(tx, j.fn))
 	j.topics = tx.topics
 	if j.err != nil {
 		*ids = before
 		w.forgetChains()
+		if w.conn.AutocommitEnabled() { // SQLite has rolled everything back, the jobs before this one with it
+			return fmt.Errorf("the transaction was taken back: %w", j.err)
+		}
 		if _, err := w.exec("ROLLBACK TO job"); err != nil {
 			return Unavailable(err)
 		}
@@ -306,7 +336,7 @@ func (c *counters) many(kind string, n int) ([]int64, error) {
 // sequences give out PostgreSQL's numbers.
 type sequences struct {
 	p *postgres
-	c conn
+	c *pgConn
 }
 
 func (s *sequences) nextResource() (int64, error) { return s.p.number(s.c, "resource") }
@@ -333,6 +363,9 @@ func (s *Store) counters(w *session) (counters, error) {
 	if s.exclusive && s.reserved != (counters{}) && version == s.version {
 		return s.given, nil
 	}
+	if err := s.sameSchema(w); err != nil {
+		return counters{}, err
+	}
 	s.version = version
 	w.forgetChains()
 	c := counters{resource: firstResource - 1}
@@ -354,6 +387,16 @@ func (s *Store) counters(w *session) (counters, error) {
 	})
 	s.given, s.reserved = c, c
 	return c, err
+}
+
+// sameSchema refuses to write where another process has changed the schema: what it needs to be kept
+// in step is not known here.
+func (s *Store) sameSchema(w *session) error {
+	version, err := schemaVersion(w.conn)
+	if err == nil && version != s.schema() {
+		err = unavailableSchema(version)
+	}
+	return err
 }
 
 // reserve moves the mark where the numbers have passed it.
