@@ -85,7 +85,7 @@ func (b *bench) begin(o server.Options) (network, first string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	token, err := m.Identity.CreateToken(context.Background(), "prepare", "administrator", 0)
+	token, err := m.Identity.CreateToken(context.Background(), identity.Grant{Name: "prepare", Role: "administrator"})
 	addr := strings.TrimPrefix(m.URL(), "http://")
 	id := func(path, body string) (id string) {
 		if err == nil {

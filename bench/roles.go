@@ -59,7 +59,7 @@ func managerRole(ctx context.Context, data string) error {
 	if err != nil {
 		return err
 	}
-	token, err := m.Identity.CreateToken(ctx, "bench", identity.Administrator, 0)
+	token, err := m.Identity.CreateToken(ctx, identity.Grant{Name: "bench", Role: identity.Administrator})
 	if err != nil {
 		return err
 	}

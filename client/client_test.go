@@ -72,7 +72,7 @@ func TestFleetAPI(t *testing.T) {
 	if _, err := c.Instances(ctx, ""); err == nil {
 		t.Error("the fleet API takes Basic credentials")
 	}
-	id, secret, err := m.Identity.CreateKeySet(ctx, "t", identity.Administrator, 0)
+	id, secret, err := m.Identity.CreateKeySet(ctx, identity.Grant{Name: "t", Role: identity.Administrator})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,10 +80,10 @@ func restored(t *testing.T, dir string, where ...string) {
 func upgraded(t *testing.T, dir string, where ...string) {
 	t.Helper()
 	m := &manager{t: t, dir: t.TempDir(), where: where}
+	m.listen() // which brings the schema up to date
 	if got := m.check(); got != "nothing is wrong" {
 		t.Errorf("check: %s", got)
 	}
-	m.listen()
 	token, err := os.ReadFile(dir + "/token")
 	if err != nil {
 		t.Fatal(err)

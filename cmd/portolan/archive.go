@@ -20,7 +20,7 @@ type backupCommand struct {
 
 // Run writes a backup. The file takes its name when it is whole and on disk.
 func (c *backupCommand) Run(s *session) error {
-	return c.open(func(st *store.Store, _ *identity.Service) error {
+	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, _ *identity.Service) error {
 		if _, err := os.Stat(c.File); err == nil {
 			return fmt.Errorf("%s is there already", c.File)
 		}
@@ -101,7 +101,7 @@ func (c *migrateCommand) Run(s *session) error {
 		return err
 	}
 	o.Filling = true
-	return from.open(func(source *store.Store, _ *identity.Service) error {
+	return from.openAs(store.Options{Alone: true}, func(source *store.Store, _ *identity.Service) error {
 		st, err := store.Open(o)
 		if err != nil {
 			return err

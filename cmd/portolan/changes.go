@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"time"
 
 	"portolan/internal/identity"
@@ -15,15 +18,39 @@ type changesCommand struct {
 	Follow bool   `help:"Go on with what is committed from now on, until interrupted." short:"f"`
 }
 
-// changeLine is a transaction as a line of JSON.
+// changeLine is a transaction as a line of JSON; behind body stand its changes, as an array.
 type changeLine struct {
-	Position    string              `json:"position"`
-	Transaction int64               `json:"transaction"`
-	At          time.Time           `json:"at"`
-	User        int64               `json:"user"`
-	Operation   string              `json:"operation"`
-	Body        json.RawMessage     `json:"body"`
-	Changes     []store.EntryChange `json:"changes"`
+	Position    string          `json:"position"`
+	Transaction int64           `json:"transaction"`
+	At          time.Time       `json:"at"`
+	User        int64           `json:"user"`
+	Operation   string          `json:"operation"`
+	Body        json.RawMessage `json:"body"`
+}
+
+// writeChanges writes a transaction as a line, its changes as they are read.
+func writeChanges(ctx context.Context, st *store.Store, w io.Writer, e store.Entry) error {
+	out := bufio.NewWriter(w)
+	text, err := json.Marshal(changeLine{e.Position.String(), e.ID, e.At, e.User, e.Operation, e.Body})
+	if err != nil {
+		return err
+	}
+	_, _ = out.Write(text[:len(text)-1]) // what fails here, Flush says
+	separator := `,"changes":[`
+	if err := st.EachChange(ctx, e, func(c store.EntryChange) error {
+		text, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		_, _ = out.WriteString(separator)
+		separator = ","
+		_, err = out.Write(text)
+		return err
+	}); err != nil {
+		return err
+	}
+	_, _ = out.WriteString("]}\n")
+	return out.Flush()
 }
 
 // Run prints the change feed: every transaction once, in the order in which they became visible.
@@ -32,18 +59,16 @@ func (c *changesCommand) Run(s *session) error {
 	if err != nil {
 		return usageError{err}
 	}
-	out := json.NewEncoder(s.stdout)
-	out.SetEscapeHTML(false)
-	write := func(entries []store.Entry) error {
-		for _, e := range entries {
-			if err := out.Encode(changeLine{e.Position.String(), e.ID, e.At, e.User, e.Operation, e.Body, e.Changes}); err != nil {
-				return err
-			}
-			after = e.Position
-		}
-		return nil
-	}
 	return c.open(func(st *store.Store, _ *identity.Service) error {
+		write := func(entries []store.Entry) error {
+			for _, e := range entries {
+				if err := writeChanges(s.ctx, st, s.stdout, e); err != nil {
+					return err
+				}
+				after = e.Position
+			}
+			return nil
+		}
 		if c.Follow {
 			err := st.Follow(s.ctx, after, write)
 			if errors.Is(err, s.ctx.Err()) { // interrupted, as it must be to end

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"portolan/internal/address"
+	"portolan/internal/fleet"
 	"portolan/internal/identity"
 	"portolan/internal/server"
 	"portolan/internal/store"
@@ -13,13 +14,18 @@ type checkCommand struct{ dataFlag }
 
 // Run verifies the data and fails where something is wrong.
 func (c *checkCommand) Run(s *session) error {
-	return c.open(func(st *store.Store, users *identity.Service) error {
+	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, users *identity.Service) error {
 		api := address.New(st, users, server.DefaultMaxLimit, versionText())
 		return st.View(s.ctx, func(tx *store.Tx) error {
 			faults, err := address.Verify(tx, api)
 			if err != nil {
 				return err
 			}
+			more, err := fleet.Verify(tx)
+			if err != nil {
+				return err
+			}
+			faults = append(faults, more...)
 			for _, f := range faults {
 				fmt.Fprintln(s.stdout, f)
 			}

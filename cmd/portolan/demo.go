@@ -67,7 +67,7 @@ func (c *demoCommand) Run(s *session) (err error) {
 		return err
 	}
 	if notes.Token == "" {
-		if notes.Token, err = m.Identity.CreateToken(s.ctx, "demo", identity.Administrator, 0); err != nil {
+		if notes.Token, err = m.Identity.CreateToken(s.ctx, identity.Grant{Name: "demo", Role: identity.Administrator, User: "admin", Life: identity.DefaultLife}); err != nil {
 			return err
 		}
 	}

@@ -2,21 +2,26 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"portolan/internal/server"
 )
 
 type serveCommand struct {
-	Data          string `help:"The data directory; it is made at the first start." type:"path" placeholder:"DIR"`
-	Database      string `help:"The URL of a PostgreSQL to keep the data in. Any number of managers may share it; a data directory beside it then holds nothing that they would need." placeholder:"postgres://..."`
-	DatabaseRead  string `help:"The URL of a standby of that PostgreSQL; lists are read there while it is not behind." placeholder:"postgres://..."`
-	Listen        string `help:"Where the APIs are served. Plain HTTP on loopback, TLS elsewhere." default:"127.0.0.1:8080" placeholder:"ADDR"`
-	CheckinListen string `help:"Where service points enrol and check in, always with TLS." default:"127.0.0.1:8443" placeholder:"ADDR"`
-	PublicURL     string `help:"The check-in door's URL as service points reach it, such as https://portolan.example.net:8443." name:"public-url" placeholder:"URL"`
-	TLSCert       string `help:"The certificate of the API listener, in PEM; made by the manager's own authority when missing." name:"tls-cert" type:"path" placeholder:"FILE"`
-	TLSKey        string `help:"The key of that certificate, in PEM." name:"tls-key" type:"path" placeholder:"FILE"`
-	MaxLimit      int64  `help:"The largest page of the address API." default:"100000" placeholder:"N"`
-	AdminPassword string `help:"The password of the user admin, at the first start only. Give it as PORTOLAN_ADMIN_PASSWORD; one is made and printed when it is missing." hidden:""`
+	Data          string        `help:"The data directory; it is made at the first start." type:"path" placeholder:"DIR"`
+	Database      string        `help:"The URL of a PostgreSQL to keep the data in. Any number of managers may share it; a data directory beside it then holds nothing that they would need." placeholder:"postgres://..."`
+	DatabaseRead  string        `help:"The URL of a standby of that PostgreSQL; lists are read there while it is not behind." placeholder:"postgres://..."`
+	Listen        string        `help:"Where the APIs are served. Plain HTTP on loopback, TLS elsewhere." default:"127.0.0.1:8080" placeholder:"ADDR"`
+	CheckinListen string        `help:"Where service points enrol and check in, always with TLS." default:"127.0.0.1:8443" placeholder:"ADDR"`
+	PublicURL     string        `help:"The check-in door's URL as service points reach it, such as https://portolan.example.net:8443." name:"public-url" placeholder:"URL"`
+	TLSCert       string        `help:"The certificate of the API listener, in PEM; made by the manager's own authority when missing." name:"tls-cert" type:"path" placeholder:"FILE"`
+	TLSKey        string        `help:"The key of that certificate, in PEM." name:"tls-key" type:"path" placeholder:"FILE"`
+	MetricsListen string        `help:"Where /metrics is served, instead of on the API listener; without TLS on loopback alone." placeholder:"ADDR"`
+	KeepHistory   time.Duration `help:"How long transactions are kept, with what they changed; they cannot be undone later. 0s for ever." default:"0s"`
+	KeepEvents    time.Duration `help:"How long events are kept; 0s for ever." default:"8760h"`
+	KeepSessions  time.Duration `help:"How long sessions that have ended are kept; 0s for ever." default:"720h"`
+	MaxLimit      int64         `help:"The largest page of the address API." default:"100000" placeholder:"N"`
+	AdminPassword string        `help:"The password of the user admin, at the first start only. Give it as PORTOLAN_ADMIN_PASSWORD; one is made and printed when it is missing." hidden:""`
 }
 
 // Run serves until it is told to stop.
@@ -30,12 +35,17 @@ func (c *serveCommand) Run(s *session) error {
 	if c.DatabaseRead != "" && c.Database == "" {
 		return usageError{fmt.Errorf("--database-read goes with --database")}
 	}
+	for name, keep := range map[string]time.Duration{"--keep-history": c.KeepHistory, "--keep-events": c.KeepEvents, "--keep-sessions": c.KeepSessions} {
+		if keep < 0 || keep > 0 && keep < time.Hour {
+			return usageError{fmt.Errorf("%s must be 0s, for ever, or an hour at the least", name)}
+		}
+	}
 	if c.MaxLimit < 1 {
 		return usageError{fmt.Errorf("--max-limit must be 1 or more")}
 	}
 	server.Tune()
 	m, err := server.Start(s.ctx, server.Options{Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen, CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
-		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, AdminPassword: c.AdminPassword, Version: versionText(), Log: s.log})
+		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory, KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, AdminPassword: c.AdminPassword, Version: versionText(), Log: s.log})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,11 @@ type dataFlag struct {
 
 // open opens the data and runs fn with it.
 func (d dataFlag) open(fn func(*store.Store, *identity.Service) error) error {
+	return d.openAs(store.Options{}, fn)
+}
+
+// openAs is open with options of its own, such as that nothing is to be changed.
+func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *identity.Service) error) error {
 	if (d.Data == "") == (d.Database == "") {
 		return usageError{errors.New("one of --data and --database is needed")}
 	}
@@ -30,7 +36,8 @@ func (d dataFlag) open(fn func(*store.Store, *identity.Service) error) error {
 			return fmt.Errorf("%s holds no data of a manager", d.Data)
 		}
 	}
-	s, err := store.Open(store.Options{Dir: d.Data, Database: d.Database, Readers: 1})
+	o.Dir, o.Database, o.Readers, o.ListReaders = d.Data, d.Database, 1, 1
+	s, err := store.Open(o)
 	if err != nil {
 		return err
 	}
@@ -54,13 +61,14 @@ type tokenCreate struct {
 	dataFlag
 	Name    string        `help:"What the token is for." required:""`
 	Role    string        `help:"What it may do: ${enum}." enum:"administrator,analyst" default:"administrator"`
-	Expires time.Duration `help:"How long it lives, such as 24h; 0 for ever." default:"0s"`
+	User    string        `help:"The user that it acts as; it never may do more than that user. Without one it stands for itself, under its name." placeholder:"NAME"`
+	Expires time.Duration `help:"How long it lives; 0s for ever." default:"2160h"`
 }
 
 // Run makes the token.
 func (c *tokenCreate) Run(s *session) error {
 	return c.open(func(_ *store.Store, users *identity.Service) error {
-		token, err := users.CreateToken(s.ctx, c.Name, c.Role, c.Expires)
+		token, err := users.CreateToken(s.ctx, identity.Grant{Name: c.Name, Role: c.Role, Life: c.Expires, User: c.User})
 		if err != nil {
 			return err
 		}
@@ -85,7 +93,7 @@ func (c *tokenList) Run(s *session) error {
 			return json.NewEncoder(s.stdout).Encode(tokens)
 		}
 		w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tKIND\tNAME\tROLE\tCREATED\tEXPIRES\tSTATE")
+		fmt.Fprintln(w, "ID\tKIND\tNAME\tROLE\tUSER\tCREATED\tEXPIRES\tSTATE")
 		for _, t := range tokens {
 			expires, state := "never", "valid"
 			if !t.Expires.IsZero() {
@@ -97,7 +105,7 @@ func (c *tokenList) Run(s *session) error {
 			if t.Revoked {
 				state = "revoked"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Kind, t.Name, t.Role, t.Created.Format(time.RFC3339), expires, state)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Kind, t.Name, t.Role, cmp.Or(t.User, "-"), t.Created.Format(time.RFC3339), expires, state)
 		}
 		return w.Flush()
 	})
@@ -120,14 +128,15 @@ type keyCommand struct {
 type keyCreate struct {
 	dataFlag
 	Name    string        `help:"What the key set is for." required:""`
-	Role    string        `help:"What its tokens may do: ${enum}." enum:"administrator,analyst" default:"administrator"`
-	Expires time.Duration `help:"How long it lives, such as 2160h; 0 for ever." default:"0s"`
+	Role    string        `help:"What its tokens may do: ${enum}." enum:"administrator,analyst" default:"analyst"`
+	User    string        `help:"The user that its tokens act as; they never may do more than that user." placeholder:"NAME"`
+	Expires time.Duration `help:"How long it lives; 0s for ever." default:"2160h"`
 }
 
 // Run makes the key set.
 func (c *keyCreate) Run(s *session) error {
 	return c.open(func(_ *store.Store, users *identity.Service) error {
-		id, secret, err := users.CreateKeySet(s.ctx, c.Name, c.Role, c.Expires)
+		id, secret, err := users.CreateKeySet(s.ctx, identity.Grant{Name: c.Name, Role: c.Role, Life: c.Expires, User: c.User})
 		if err != nil {
 			return err
 		}

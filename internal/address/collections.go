@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -176,14 +175,14 @@ func collections(users *identity.Service) []*resource.Collection {
 		{Name: "responsePolicies", Types: declare(&ResponsePolicy{}), Parents: []string{"configurations"},
 			Subs: subs([]resource.Sub{children("policyItems"), linking("zones", "responsePolicy"), history(), tags()}, "accessRights", "imports")},
 		{Name: "policyItems", Types: declare(&ResponsePolicyItem{}), Parents: []string{"responsePolicies"}},
-		{Name: "users", Types: declare(&User{}), Parents: []string{""}, Post: true, Secret: true,
+		{Name: "users", Types: declare(&User{}), Parents: []string{""}, Post: true, Secret: true, OpenWrites: true, OwnPassword: true, Visible: seenUsers,
 			Subs: subs([]resource.Sub{sessions, history(), tags()}, "accessRights", "favorites", "groups", "tasks")},
 		{Name: "sessions", Types: declare(&UserSession{}), Parents: []string{""}, Post: true, NoPut: true, NoDelete: true,
 			OpenWrites: true, Hidden: true, NoUp: true, Visible: ownSessions, Prepare: login(users),
 			Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}},
-		{Name: "transactions", Types: declare(&Transaction{}), Post: true, Act: undo, ReadOnly: true, From: store.Transactions,
+		{Name: "transactions", Types: declare(&Transaction{}), Post: true, Act: undo, ReadOnly: true, From: store.Transactions, Closed: noHistory,
 			Subs: []resource.Sub{{Name: "operations", Relation: resource.Children, Item: true}}},
-		{Name: "operations", Types: declare(&Operation{}), Parents: []string{"transactions"}, ReadOnly: true, From: store.Operations, Inner: true, Hidden: true},
+		{Name: "operations", Types: declare(&Operation{}), Parents: []string{"transactions"}, ReadOnly: true, From: store.Operations, Inner: true, Hidden: true, Closed: noImages},
 		{Name: "events", Types: declare(&Event{}), ReadOnly: true, From: store.Events, Hidden: true},
 	}
 }
@@ -294,14 +293,15 @@ func login(users *identity.Service) func(*http.Request, map[string]json.RawMessa
 			p.Fields = missing
 			return resource.Caller{}, p
 		}
-		p, err := users.Login(r.Context(), name, password)
+		p, err := users.Login(r.Context(), name, password, identity.Remote(r))
 		return CallerOf(p), err
 	}
 }
 
 // CallerOf words a principal for the resource engine.
 func CallerOf(p identity.Principal) resource.Caller {
-	return resource.Caller{User: p.User, Name: p.Name, Administrator: p.Role == identity.Administrator, ReadOnly: p.ReadOnly, Session: p.Session}
+	return resource.Caller{User: p.User, Name: p.Name, Administrator: p.Role == identity.Administrator, ReadOnly: p.ReadOnly, Session: p.Session,
+		Token: p.Token, History: p.History, Security: p.Security, MustReset: p.MustReset}
 }
 
 // Setup makes what a new manager starts with: the user admin and the countries. It does nothing
@@ -326,33 +326,4 @@ func Setup(ctx context.Context, a *resource.API, password string) (made bool, er
 		return seedLocations(&resource.Change{Tx: tx, API: a, Extra: map[string]string{}})
 	})
 	return made, err
-}
-
-// ExpireSessions ends the sessions whose token has expired. One manager does it: update is that of its
-// lease.
-func ExpireSessions(ctx context.Context, a *resource.API, users *identity.Service, update store.Updater) error {
-	yes, err := users.Expired(ctx)
-	if err != nil || !yes {
-		return err
-	}
-	return update(ctx, store.Author{}, func(tx *store.Tx) error {
-		sessions, err := identity.ExpiredSessions(tx)
-		if err != nil {
-			return err
-		}
-		c := &resource.Change{Tx: tx, API: a, Given: map[string]bool{"state": true}}
-		for _, id := range sessions {
-			row, err := tx.Get(id)
-			if errors.Is(err, store.ErrNotFound) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			if _, err := c.Change(row, func(o resource.Object) { o.(*UserSession).State = expired }); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }

@@ -43,8 +43,16 @@ type User struct {
 }
 
 // Check refuses a name that another user has and a bad password, and keeps at least one usable
-// administrator.
+// administrator. Who is no administrator may set the own password, and nothing else.
 func (x *User) Check(c *resource.Change) error {
+	if !manages(c) && (c.Creates() || x.ID != c.Caller.User || len(c.Given) != 1 || !c.Given["password"]) {
+		return problem.New(http.StatusForbidden, "AccessDenied", "%s may set the own password (PATCH with the field password alone), and change no user", c.Caller.Name)
+	}
+	if x.X509Required && (c.Creates() || c.Given["x509Required"]) {
+		p := problem.New(http.StatusBadRequest, "UnsupportedResourceFieldValue", "x509Required: signing in with a certificate is not built yet, and true would keep the user out")
+		p.Fields = []string{"x509Required"}
+		return p
+	}
 	if err := uniqueName(c, "users", 0, x.Name); err != nil {
 		return err
 	}
@@ -54,11 +62,19 @@ func (x *User) Check(c *resource.Change) error {
 		}
 		x.hash = identity.HashPassword(x.Password)
 		x.Password = ""
+		if x.ID == c.Caller.User && x.ID != 0 && !c.Given["passwordResetRequired"] {
+			x.PasswordResetRequired = false
+		}
 	}
 	if old, ok := c.Old.(*User); ok && old.rules() && !x.rules() {
 		return lastAdministrator(c, x.ID)
 	}
 	return nil
+}
+
+// manages reports whether who asks may manage users; what the manager itself does has no caller.
+func manages(c *resource.Change) bool {
+	return c.Caller.Administrator || c.Caller == (resource.Caller{})
 }
 
 // rules reports whether the user can administer.
@@ -84,16 +100,26 @@ func lastAdministrator(c *resource.Change, id int64) error {
 	return nil
 }
 
-// Settle sets the password.
+// Settle sets the password, and ends the sessions that were begun with the one before.
 func (x *User) Settle(c *resource.Change) error {
 	if x.hash == "" {
 		return nil
 	}
-	return identity.SetPassword(c.Tx, x.ID, x.hash)
+	if err := identity.SetPassword(c.Tx, x.ID, x.hash); err != nil {
+		return err
+	}
+	open, _, err := sessionsOf(c.Tx, x.ID)
+	if err != nil {
+		return err
+	}
+	return endSessions(c, open, terminated)
 }
 
 // Release takes the user's credentials away.
 func (x *User) Release(c *resource.Change) error {
+	if !manages(c) {
+		return problem.New(http.StatusForbidden, "AccessDenied", "%s may delete no user", c.Caller.Name)
+	}
 	if x.rules() {
 		if err := lastAdministrator(c, x.ID); err != nil {
 			return err
@@ -102,105 +128,21 @@ func (x *User) Release(c *resource.Change) error {
 	return identity.Forget(c.Tx, x.ID)
 }
 
-// States of a session.
-const (
-	loggedIn   = "LOGGED_IN"
-	loggedOut  = "LOGGED_OUT"
-	expired    = "EXPIRED"
-	terminated = "TERMINATED"
-)
-
-// UserSession is the time between a user's login and logout.
-type UserSession struct {
-	resource.Head `head:"readOnly"`
-	// Username is the name of the user who logs in.
-	Username string `api:"username,post,writeOnly,createOnly"`
-	// Password is the password of the user who logs in.
-	Password string `api:"password,post,writeOnly,createOnly"`
-	// APIToken is the session's token: the password of Basic credentials. It is shown once, in the
-	// answer to the login.
-	APIToken string `api:"apiToken,transient"`
-	// APITokenExpirationDateTime is when the token ends.
-	APITokenExpirationDateTime time.Time `api:"apiTokenExpirationDateTime,readOnly"`
-	// BasicAuthenticationCredentials is what follows "Basic " in the Authorization header; shown once.
-	BasicAuthenticationCredentials string `api:"basicAuthenticationCredentials,transient"`
-	// RemoteAddress is where the login came from.
-	RemoteAddress string `api:"remoteAddress,readOnly"`
-	// ReadOnly says whether the session may only read.
-	ReadOnly *bool `api:"readOnly"`
-	// LoginDateTime is when the session began.
-	LoginDateTime time.Time `api:"loginDateTime,readOnly"`
-	// LogoutDateTime is when the session ended.
-	LogoutDateTime time.Time `api:"logoutDateTime,readOnly"`
-	// State is the state of the session; LOGGED_OUT ends one's own, TERMINATED another's.
-	State string `api:"state" enum:"LOGGED_IN|LOGGED_OUT|TIMED_OUT|EXPIRED|LOGIN_FAIL|TERMINATED"`
-	// Response is what an external authenticator answered.
-	Response string `api:"response"`
-	// User is the user of the session.
-	User resource.Ref `api:"user,readOnly" column:"parent" ref:"User"`
-	// Authenticator is what checked the password; null means Portolan itself.
-	Authenticator resource.Ref `api:"authenticator,readOnly" ref:"Authenticator"`
-}
-
-// Check starts a session, or ends one.
-func (x *UserSession) Check(c *resource.Change) error {
-	if c.Creates() {
-		x.Name, x.Username, x.Password = "", "", ""
-		x.Parent = c.Caller.User
-		x.State = loggedIn
-		x.RemoteAddress = c.Remote
-		x.LoginDateTime = c.Tx.Now()
-		x.APITokenExpirationDateTime = c.Tx.Now().Add(identity.SessionLife)
-		if x.ReadOnly == nil {
-			x.ReadOnly = new(bool)
-		}
+// seenUsers lets a user without any security privilege see no user but itself.
+func seenUsers(c resource.Caller) store.Expr {
+	if c.Security != "NO_ACCESS" {
 		return nil
 	}
-	old, ok := c.Old.(*UserSession)
-	if !ok {
-		return nil
-	}
-	state := x.State
-	*x = *old // nothing but the state can be changed
-	x.State = state
-	if x.State == old.State {
-		return nil
-	}
-	if old.State != loggedIn {
-		return problem.Conflict("SessionEnded", "state: the session is %s and cannot become %s", old.State, x.State)
-	}
-	switch {
-	case x.State == loggedOut && c.Caller.User == x.Parent:
-	case x.State == terminated && (c.Caller.Administrator || c.Caller.User == x.Parent):
-	case x.State == expired && c.Caller == (resource.Caller{}):
-	case x.State == loggedOut || x.State == terminated:
-		return problem.New(http.StatusForbidden, "AccessDenied", "state: the session is another user's")
-	default:
-		return problem.Invalid("state", "a session can be LOGGED_OUT or TERMINATED")
-	}
-	x.LogoutDateTime = c.Tx.Now()
-	return nil
+	return store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "eq", Value: c.User}
 }
 
-// Settle makes the token of a new session, and takes that of an ended one away.
-func (x *UserSession) Settle(c *resource.Change) error {
-	if !c.Creates() {
-		if x.State == loggedIn {
-			return nil
-		}
-		return identity.CloseSession(c.Tx, x.ID)
-	}
-	token, err := identity.OpenSession(c.Tx, x.ID, x.Parent, x.APITokenExpirationDateTime)
-	if err != nil {
-		return err
-	}
-	c.Extra["apiToken"] = token
-	c.Extra["basicAuthenticationCredentials"] = identity.BasicCredentials(c.Caller.Name, token)
-	return nil
-}
+// noHistory hides the history from users whose historyPrivilege says so, noImages what exactly was changed
+// from those that see the list alone.
+func noHistory(c resource.Caller) bool { return c.History == "HIDE" }
 
-// Release takes the session's token away.
-func (x *UserSession) Release(c *resource.Change) error { return identity.CloseSession(c.Tx, x.ID) }
+func noImages(c resource.Caller) bool {
+	return c.History == "HIDE" || c.History == "VIEW_HISTORY_LIST"
+}
 
 // Transaction is one change, as the history keeps it: all of it happened, at one moment.
 type Transaction struct {
@@ -213,6 +155,9 @@ type Transaction struct {
 	Operation string `api:"operation,readOnly"`
 	// Description says it in a sentence.
 	Description string `api:"description,readOnly"`
+	// Principal is who did it, as it was called then: a user, a token or a key set; null for the manager
+	// itself. It is ours.
+	Principal string `api:"principal,readOnly"`
 	// Comment is what the client sent as x-bcn-change-control-comment.
 	Comment string `api:"comment,readOnly"`
 	// CreationDateTime is when it was done.
@@ -230,20 +175,4 @@ func undo(c *resource.Change, o resource.Object) error {
 		return fmt.Errorf("a transaction is a %T", o)
 	}
 	return c.Undo(t.TransactionID, strings.EqualFold(c.Header.Get("x-bcn-force-undo"), "true"))
-}
-
-// ownSessions lets everyone but administrators see their own sessions only.
-func ownSessions(c resource.Caller) store.Expr {
-	if c.Administrator {
-		return nil
-	}
-	return store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: c.User}
-}
-
-// currentSession is the session of the caller's token.
-func currentSession(c resource.Caller) (int64, error) {
-	if c.Session == 0 {
-		return 0, problem.NotFound("the request was not sent with a session's token")
-	}
-	return c.Session, nil
 }

@@ -1,6 +1,7 @@
 package address
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,6 +22,8 @@ type verifier struct {
 	api    *resource.API
 	tx     *store.Tx
 	faults []string
+	// heads are those of resources above others, as far as they were read.
+	heads map[int64]store.Head
 }
 
 func (v *verifier) fault(format string, args ...any) {
@@ -31,8 +34,8 @@ func (v *verifier) fault(format string, args ...any) {
 
 // Verify checks every invariant of the data in a snapshot and lists what is wrong, in sentences.
 func Verify(tx *store.Tx, api *resource.API) (faults []string, err error) {
-	v := &verifier{api: api, tx: tx}
-	for _, check := range []func() error{v.database, v.resources, v.references, v.spans, v.free, v.usage, v.names, v.history, v.credentials} {
+	v := &verifier{api: api, tx: tx, heads: map[int64]store.Head{}}
+	for _, check := range []func() error{v.database, v.resources, v.references, v.spans, v.free, v.usage, v.names, v.unique, v.history, v.images, v.others} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -62,8 +65,10 @@ func (v *verifier) database() error {
 	return err
 }
 
-// resources checks that every row is of a declared type, can be read, and lies below a parent that
-// may have it.
+// verifyAtOnce is how many resources are looked at together: what they need of others is read for all of them.
+const verifyAtOnce = 500
+
+// resources looks at every row.
 func (v *verifier) resources() error {
 	parents := map[string]map[string]bool{}
 	for _, c := range v.api.Collections() {
@@ -72,43 +77,105 @@ func (v *verifier) resources() error {
 			parents[c.Name][p] = true
 		}
 	}
-	return v.tx.List(store.Query{From: store.Resources}, func(r *store.Resource) error {
+	rows := make([]*store.Resource, 0, verifyAtOnce)
+	look := func() error {
+		err := v.some(rows, parents)
+		rows = rows[:0]
+		return err
+	}
+	if err := v.tx.List(store.Query{From: store.Resources}, func(r *store.Resource) error {
+		if rows = append(rows, r.Clone()); len(rows) < verifyAtOnce {
+			return nil
+		}
+		return look()
+	}); err != nil {
+		return err
+	}
+	return look()
+}
+
+// some looks at some rows: that each is of a declared type, can be read, says in its columns what its body
+// says, lies below a parent that may have it, refers to what the table of references says, and is what the
+// history says it is.
+func (v *verifier) some(rows []*store.Resource, parents map[string]map[string]bool) error {
+	var ids, above []int64
+	for _, r := range rows {
+		ids = append(ids, r.ID)
+		if _, known := v.heads[r.Parent]; !known && r.Parent > resource.RootID {
+			above = append(above, r.Parent)
+		}
+	}
+	if len(v.heads) > maxHeads {
+		clear(v.heads)
+	}
+	slices.Sort(above)
+	if err := v.tx.Heads(slices.Compact(above), v.heads); err != nil {
+		return err
+	}
+	references, err := v.tx.References(ids)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
 		t, ok := v.api.Type(r.Type)
 		if !ok || t.Collection.Name != r.Collection {
 			v.fault("resource %d has the type %s in %s, which is not declared", r.ID, r.Type, r.Collection)
-			return nil
+			continue
 		}
-		if _, err := v.api.Object(r); err != nil {
-			v.fault("resource %d cannot be read: %v", r.ID, err)
+		v.row(r)
+		v.place(r, parents[r.Collection])
+		v.links(r, t, references[r.ID])
+	}
+	return v.versions(rows, references)
+}
+
+// maxHeads bounds the heads that are kept.
+const maxHeads = 100_000
+
+// row checks that a row's columns follow from its body.
+func (v *verifier) row(r *store.Resource) {
+	again, err := v.api.Again(r)
+	switch {
+	case err != nil:
+		v.fault("resource %d cannot be read: %v", r.ID, err)
+	case !bytes.Equal(again.Low, r.Low) || !bytes.Equal(again.High, r.High):
+		v.fault("%s %d takes up another space than its body says", r.Type, r.ID)
+	case again.Key != r.Key:
+		v.fault("%s %d is looked up by %q and should be by %q", r.Type, r.ID, r.Key, again.Key)
+	}
+}
+
+// place checks what a resource lies below.
+func (v *verifier) place(r *store.Resource, may map[string]bool) {
+	if r.Parent <= resource.RootID {
+		return
+	}
+	head, ok := v.heads[r.Parent]
+	switch {
+	case !ok:
+		v.fault("resource %d lies below %d, which is not there", r.ID, r.Parent)
+		return
+	case !may[head.Collection] && !(r.Collection == "sessions" && head.Collection == "users"):
+		v.fault("%s %d lies below %s %d", r.Type, r.ID, head.Type, r.Parent)
+	}
+	if head.Configuration != r.Configuration && head.Collection != "configurations" && r.Configuration != 0 {
+		v.fault("%s %d is in configuration %d, its parent in %d", r.Type, r.ID, r.Configuration, head.Configuration)
+	}
+}
+
+// links checks that the single references in a row and in the table of references are the same.
+func (v *verifier) links(r *store.Resource, t *resource.Type, references []store.Ref) {
+	for _, ref := range r.Refs {
+		if !slices.Contains(references, ref) {
+			v.fault("the reference %s of resource %d is not in the table of references", ref.Field, r.ID)
 		}
-		if r.Parent <= resource.RootID {
-			return nil
+	}
+	for _, ref := range references {
+		f, ok := t.Field(ref.Field)
+		if ok && f.Kind == resource.Reference && !slices.Contains(r.Refs, ref) {
+			v.fault("the reference %s of resource %d is in the table of references and not in its row", ref.Field, r.ID)
 		}
-		head, err := v.tx.Head(r.Parent)
-		if errors.Is(err, store.ErrNotFound) {
-			v.fault("resource %d lies below %d, which is not there", r.ID, r.Parent)
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if !parents[r.Collection][head.Collection] && !(r.Collection == "sessions" && head.Collection == "users") {
-			v.fault("%s %d lies below %s %d", r.Type, r.ID, head.Type, r.Parent)
-		}
-		if head.Configuration != r.Configuration && head.Collection != "configurations" && r.Configuration != 0 {
-			v.fault("%s %d is in configuration %d, its parent in %d", r.Type, r.ID, r.Configuration, head.Configuration)
-		}
-		for _, ref := range r.Refs {
-			var n int
-			if err := v.tx.QueryRow("SELECT count(*) FROM reference WHERE source = ? AND field = ? AND target = ?", r.ID, ref.Field, ref.Target).Scan(&n); err != nil {
-				return err
-			}
-			if n != 1 {
-				v.fault("the reference %s of resource %d is not in the table of references", ref.Field, r.ID)
-			}
-		}
-		return nil
-	})
+	}
 }
 
 func (v *verifier) references() error {
@@ -144,19 +211,68 @@ func (v *verifier) spans() error {
 		"SELECT r.id, r.type FROM resource r JOIN resource p ON p.id = r.parent WHERE r.low IS NOT NULL AND p.low IS NOT NULL AND (r.low < p.low OR r.high > p.high)")
 }
 
-// free checks that the free space of every block and network is exactly what is not used in it.
+// free checks that the free space of every block and network is exactly what is not used in it. What is
+// used and what is free is read once for all of them, in the order of the containers.
 func (v *verifier) free() error {
 	if err := v.none("container %d has free space and is not there%s",
 		"SELECT DISTINCT f.container, '' FROM free f LEFT JOIN resource r ON r.id = f.container WHERE r.id IS NULL"); err != nil {
 		return err
 	}
-	return v.tx.List(store.Query{From: store.Resources, Where: store.Any{inCollection("blocks"), inCollection("networks")}}, func(r *store.Resource) error {
-		whole := space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}
+	containers := map[int64]*walk{}
+	if err := v.tx.List(store.Query{From: store.Resources, Where: store.Any{inCollection("blocks"), inCollection("networks")}}, func(r *store.Resource) error {
+		w := &walk{id: r.ID, kind: r.Type, whole: space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}}
 		if r.Collection == "networks" {
-			whole = space.Hosts(whole)
+			w.whole = space.Hosts(w.whole)
 		}
-		return v.freeOf(r, whole)
-	})
+		w.next = w.whole.Low
+		containers[r.ID] = w
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := v.tx.Stream(func(scan func(...any) error) error {
+		var container int64
+		var low, high []byte
+		var free bool
+		if err := scan(&container, &low, &high, &free); err != nil {
+			return err
+		}
+		if w := containers[container]; w != nil { // what lies elsewhere is another fault, or none
+			w.step(v, store.KeyAddr(low), store.KeyAddr(high), free)
+		}
+		return nil
+	}, "SELECT parent, low, high, 0 FROM resource WHERE low IS NOT NULL AND collection IN ('blocks', 'networks', 'addresses')"+
+		" UNION ALL SELECT container, low, high, 1 FROM free ORDER BY 1, 2"); err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(containers)) {
+		containers[id].end(v)
+	}
+	return nil
+}
+
+// walk goes through a container's used and free intervals: they must follow one another without a gap or an
+// overlap, and no two free ones may touch.
+type walk struct {
+	id      int64
+	kind    string
+	whole   space.Range
+	next    netip.Addr
+	wasFree bool
+}
+
+func (w *walk) step(v *verifier, from, to netip.Addr, free bool) {
+	if from != w.next || free && w.wasFree {
+		v.fault("the free space of %s %d is wrong at %s: expected %s", w.kind, w.id, from, w.next)
+	}
+	w.next, w.wasFree = to.Next(), free
+}
+
+func (w *walk) end(v *verifier) {
+	end := w.whole.High.Next()
+	if w.next != end && (w.next.IsValid() || end.IsValid()) {
+		v.fault("the space of %s %d ends at %s, its free and used space before %s", w.kind, w.id, w.whole.High, orEnd(w.next))
+	}
 }
 
 // usage checks that what is written of the usage of blocks and networks is what counting gives.
@@ -185,33 +301,6 @@ func inCollection(name string) store.Expr {
 	return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"collection"}}, Op: "eq", Value: name}
 }
 
-// freeOf walks a container's used and free intervals together: they must follow one another without
-// a gap or an overlap, and no two free ones may touch.
-func (v *verifier) freeOf(r *store.Resource, whole space.Range) error {
-	next, wasFree := whole.Low, false
-	err := v.tx.Each(func(scan func(...any) error) error {
-		var low, high []byte
-		var free bool
-		if err := scan(&low, &high, &free); err != nil {
-			return err
-		}
-		from, to := store.KeyAddr(low), store.KeyAddr(high)
-		if from != next || free && wasFree {
-			v.fault("the free space of %s %d is wrong at %s: expected %s", r.Type, r.ID, from, next)
-		}
-		next, wasFree = to.Next(), free
-		return nil
-	}, "SELECT low, high, 0 FROM resource WHERE parent = ? AND low IS NOT NULL AND collection IN ('blocks', 'networks', 'addresses') UNION ALL SELECT low, high, 1 FROM free WHERE container = ? ORDER BY 1", r.ID, r.ID)
-	if err != nil {
-		return err
-	}
-	end := whole.High.Next()
-	if next != end && (next.IsValid() || end.IsValid()) {
-		v.fault("the space of %s %d ends at %s, its free and used space before %s", r.Type, r.ID, whole.High, orEnd(next))
-	}
-	return nil
-}
-
 func orEnd(a netip.Addr) string {
 	if !a.IsValid() {
 		return "the end of all addresses"
@@ -221,16 +310,24 @@ func orEnd(a netip.Addr) string {
 
 // names checks that absolute names follow names and zones.
 func (v *verifier) names() error {
+	zones := map[int64]string{}
 	return v.tx.List(store.Query{From: store.Resources, Where: store.Any{inCollection("zones"), inCollection("resourceRecords")}}, func(r *store.Resource) error {
 		if r.Type == "ExternalHostsZone" || r.Type == "InternalRootZone" || r.Type == "ResponsePolicyZone" { // they have no absoluteName
 			return nil
 		}
-		_, zone, err := above(v.tx, r.Parent)
-		if errors.Is(err, store.ErrNotFound) { // a fault already
-			return nil
-		}
-		if err != nil {
-			return err
+		zone, known := zones[r.Parent]
+		if !known {
+			_, name, err := above(v.tx, r.Parent)
+			if errors.Is(err, store.ErrNotFound) { // a fault already
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if len(zones) > maxHeads {
+				clear(zones)
+			}
+			zone, zones[r.Parent] = name, name
 		}
 		if name, want := absoluteName(r), naming.Join(r.Name, zone); name != want || r.Key != naming.Key(want) {
 			v.fault("%s %d is called %q and should be %q", r.Type, r.ID, name, want)
@@ -239,32 +336,8 @@ func (v *verifier) names() error {
 	})
 }
 
-// history checks that every change belongs to a transaction and every number is one given out.
-func (v *verifier) history() error {
-	for _, check := range [][3]string{
-		{"change %d belongs to transaction %s, which does not have it", "SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL OR c.seq < t.first OR c.seq > t.last", ""},
-		{"transaction %d, %s, changed nothing", "SELECT id, operation FROM txn WHERE last < first", ""},
-		{"resource %d, of type %s, has a number that was never given out", "SELECT id, type FROM resource WHERE id > ?", "resource"},
-		{"transaction %d, %s, has a number that was never given out", "SELECT id, operation FROM txn WHERE id > ?", "txn"},
-		{"resource %d, of type %s, is not what the history says it is", "SELECT r.id, r.type FROM resource r WHERE r.collection <> 'sessions' AND NOT EXISTS" +
-			" (SELECT 1 FROM change c WHERE c.resource = r.id AND c.txn = r.version AND c.after IS NOT NULL)", ""},
-	} {
-		var args []any
-		if check[2] != "" {
-			mark, err := v.tx.Mark(check[2])
-			if err != nil {
-				return err
-			}
-			args = append(args, mark)
-		}
-		if err := v.none(check[0], check[1], args...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (v *verifier) credentials() error {
-	return v.none("user %d has a credential, %s, and is not there",
-		"SELECT c.user_id, c.kind FROM credential c LEFT JOIN resource u ON u.id = c.user_id AND u.collection = 'users' WHERE u.id IS NULL")
+// unique checks that hardware addresses and client identifiers stand once in a configuration.
+func (v *verifier) unique() error {
+	return v.none("configuration %d has more than one client %q",
+		"SELECT configuration, key FROM resource WHERE collection IN ('macAddresses', 'clientIdentifiers') GROUP BY configuration, collection, key HAVING count(*) > 1")
 }

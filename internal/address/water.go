@@ -1,14 +1,11 @@
 package address
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/big"
 	"slices"
 	"strings"
-	"time"
 
-	"portolan/internal/resource"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -53,6 +50,11 @@ func (m *marks) counted(tx *store.Tx, containers []int64) error {
 		if err != nil {
 			return err
 		}
+		if rows[id].Collection == "blocks" {
+			if used, err = m.alone(tx, rows[id], holds[id], used, size); err != nil {
+				return err
+			}
+		}
 		if err := m.level(tx, rows[id], holds[id], used, size); err != nil {
 			return err
 		}
@@ -63,6 +65,37 @@ func (m *marks) counted(tx *store.Tx, containers []int64) error {
 		}
 	}
 	return nil
+}
+
+// nearMark is how many addresses from a mark on the usage of a block is near it: more than can be assigned at
+// a time in its networks by all managers together.
+const nearMark = 1024
+
+// alone makes sure that nobody else looks at the level of a block at the same time, where its usage is near a
+// mark: of changes in two of its networks that run side by side neither sees what the other one adds, and
+// together they may pass the mark. It gives the usage as it is then. The blocks of a change are looked at in
+// the order of their numbers, so that two changes never wait for each other.
+func (m *marks) alone(tx *store.Tx, r *store.Resource, holds *policy, used int64, size *big.Int) (int64, error) {
+	near := false
+	for _, name := range []string{"lowWaterMark", "highWaterMark"} {
+		if percent, ok := holds.number(name); ok {
+			distance := new(big.Int).Sub(share(used), mark(size, percent))
+			near = near || distance.CmpAbs(share(nearMark)) <= 0
+		}
+	}
+	if !near {
+		return used, nil
+	}
+	waited, err := tx.LockResource(r.ID)
+	if err != nil || !waited {
+		return used, err
+	}
+	usage, err := tx.Usage([]int64{r.ID})
+	if err != nil {
+		return used, err
+	}
+	used, _, err = filled(tx, r, usage[r.ID])
+	return used, err
 }
 
 // ranges looks at the levels of a network's DHCP ranges, of what they hold but for their exclusions.
@@ -172,57 +205,4 @@ func nameOf(r *store.Resource) string {
 		text = rangeOf(r).Dashed()
 	}
 	return strings.TrimSpace(text + " " + r.Name)
-}
-
-// Event is something that happened.
-type Event struct {
-	resource.Head `head:"readOnly"`
-	// EventType says how grave it is.
-	EventType string `api:"eventType,readOnly" enum:"INFO|WARNING|ERROR|SUCCESS|FAILED|NOT_DEPLOYED|INVALID|NO_ROLE|RESPONSE_POLICY_ZONES_NOT_DEPLOYED|VALID"`
-	// Category is what it belongs to.
-	Category string `api:"category,readOnly" enum:"APPLICATION|DATABASE_MAINTENANCE|DATA_CHECKER|DATA_COLLECTION|DDNS_NOTIFICATION|DEPLOYMENT|DEPLOYMENT_DATA_VALIDATION|DHCP_ALERT|DHCP_LEASE_SYNCHRONIZATION|DNSSEC_KEY_EXPIRATION|IP_RECONCILIATION|IP_TEMPLATE|MIGRATION|REPORT_SCHEDULER|SERVER_HIGH_AVAILABILITY|SERVER_MONITORING|SOFTWARE_UPDATE|SSO_MANAGEMENT|SYSTEM_MAINTENANCE|TRUST_RELATIONSHIP|WORKFLOW_REQUEST|ZONE_TEMPLATE"`
-	// Subcategory is the service that it belongs to.
-	Subcategory string `api:"subcategory,readOnly" enum:"DNS|DHCPv4|DHCPv6|TFTP"`
-	// Source is the resource that it happened to; null once that is gone.
-	Source resource.Ref `api:"source,readOnly" column:"parent"`
-	// SourceName is what the resource was called.
-	SourceName string `api:"sourceName,readOnly"`
-	// Message says it in a sentence.
-	Message string `api:"message,readOnly"`
-	// DateTime is when it happened.
-	DateTime time.Time `api:"dateTime,readOnly"`
-	// Details are more of it.
-	Details json.RawMessage `api:"details,readOnly"`
-	// TaskID is the task that it came of.
-	TaskID string `api:"taskId,readOnly"`
-	// Payload is what was received.
-	Payload string `api:"payload,readOnly"`
-	// User is whose change it came of; null for the manager itself.
-	User resource.Ref `api:"user,readOnly" column:"configuration" ref:"User"`
-}
-
-// addEvent keeps an event of the transaction.
-func addEvent(tx *store.Tx, e Event, source int64) error {
-	null := func(text string) *string {
-		if text == "" {
-			return nil
-		}
-		return &text
-	}
-	body, err := json.Marshal(struct {
-		UserDefinedFields *string `json:"userDefinedFields"`
-		EventType         string  `json:"eventType"`
-		Category          string  `json:"category"`
-		Subcategory       *string `json:"subcategory"`
-		SourceName        *string `json:"sourceName"`
-		Message           string  `json:"message"`
-		DateTime          string  `json:"dateTime"`
-		Details           *string `json:"details"`
-		TaskID            *string `json:"taskId"`
-		Payload           *string `json:"payload"`
-	}{nil, e.EventType, e.Category, null(e.Subcategory), null(e.SourceName), e.Message, tx.Now().UTC().Format(time.RFC3339), nil, nil, nil})
-	if err != nil {
-		return err
-	}
-	return tx.AddEvent(source, tx.Author().User, body)
 }

@@ -191,6 +191,9 @@ func (r *reader) rows(sum *Summary, add func(t *store.Table, row []any) error, p
 		}
 		if l.End != nil {
 			progress(rows)
+			if _, err := r.in.ReadByte(); !errors.Is(err, io.EOF) {
+				return fmt.Errorf("%w: something stands behind its end", errDamaged)
+			}
 			return r.finish(sum, l.End)
 		}
 		r.digest.Write(text)

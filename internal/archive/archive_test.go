@@ -39,7 +39,7 @@ func sample(t *testing.T, o server.Options) {
 	if _, err := m.Fleet.Create(t.Context(), "quay", nil, "https://x"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Identity.CreateToken(t.Context(), "t", identity.Analyst, 0); err != nil {
+	if _, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "t", Role: identity.Analyst}); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Close(); err != nil {

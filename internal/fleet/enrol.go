@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -163,11 +164,70 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 	return a, nil
 }
 
-// maxConditions and maxNodes bound what a report may hold.
+// Bounds of a report: how many error conditions and nodes it may have, how long one condition and the whole
+// may be, in bytes.
 const (
 	maxConditions = 100
 	maxNodes      = 64
+	maxCondition  = 1 << 10
+	maxReport     = 64 << 10
+	maxVersion    = 128
 )
+
+// checkReport refuses a report beyond the bounds.
+func checkReport(r *checkin.Report, text []byte) error {
+	switch {
+	case len(r.ErrorConditions) > maxConditions || len(r.Nodes) > maxNodes:
+		return problem.Invalid("report", "has more than %d error conditions or %d nodes", maxConditions, maxNodes)
+	case r.Variant != checkin.Fleet && r.Variant != checkin.V4:
+		return problem.Invalid("report", "variant: %q is neither %s nor %s", r.Variant, checkin.Fleet, checkin.V4)
+	case len(r.Version) > maxVersion:
+		return problem.Invalid("report", "version: has more than %d bytes", maxVersion)
+	case slices.ContainsFunc(r.ErrorConditions, func(text string) bool { return len(text) > maxCondition }):
+		return problem.Invalid("report", "errorConditions: one has more than %d bytes", maxCondition)
+	case len(text) > maxReport:
+		return problem.Invalid("report", "has %d bytes, more than %d", len(text), maxReport)
+	}
+	return nil
+}
+
+// A service point's reports are written one after another, with a least interval between them. One that comes
+// too soon waits; who sends many at a time is refused.
+const (
+	leastShare  = 30 // of the interval at which service points report
+	mostWaiting = 2  // reports of one service point
+)
+
+// pace waits until the next report of a service point may be written.
+func (s *Service) pace(ctx context.Context, id string) error {
+	least := s.interval / leastShare
+	now := time.Now()
+	s.mu.Lock()
+	next := s.paces[id]
+	if next.Before(now) {
+		next = now
+	}
+	wait := next.Sub(now)
+	if wait > mostWaiting*least {
+		s.mu.Unlock()
+		p := problem.New(http.StatusTooManyRequests, "TooManyRequests", "the reports of this service point come faster than one in %v", least)
+		p.RetryAfter = wait
+		return p
+	}
+	s.paces[id] = next.Add(least)
+	s.mu.Unlock()
+	if wait <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // write writes a report through, with the move of the status it makes, and the certificates that are
 // good from now on.
@@ -178,14 +238,11 @@ func (s *Service) write(ctx context.Context, id, certificates string, known row,
 			return err
 		})
 	}
-	if len(r.ErrorConditions) > maxConditions || len(r.Nodes) > maxNodes {
-		return problem.Invalid("report", "has more than %d error conditions or %d nodes", maxConditions, maxNodes)
-	}
-	if r.Variant != checkin.Fleet && r.Variant != checkin.V4 {
-		return problem.Invalid("report", "variant: %q is neither %s nor %s", r.Variant, checkin.Fleet, checkin.V4)
-	}
 	text, err := json.Marshal(r)
 	if err != nil {
+		return err
+	}
+	if err := checkReport(r, text); err != nil {
 		return err
 	}
 	status := Healthy
@@ -194,6 +251,9 @@ func (s *Service) write(ctx context.Context, id, certificates string, known row,
 	}
 	if string(text) == known.report && status == known.status && known.certificates == certificates {
 		return nil
+	}
+	if err := s.pace(ctx, id); err != nil {
+		return err
 	}
 	err = s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
 		var before string

@@ -59,6 +59,8 @@ type Service struct {
 	// gone has a channel for every service point with a check-in open, closed when it is deleted.
 	// Guarded by mu.
 	gone map[string]chan struct{}
+	// paces is when the next report of a service point may be written. Guarded by mu.
+	paces map[string]time.Time
 }
 
 // New makes the service. interval 0 means checkin.Interval.
@@ -67,7 +69,7 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration)
 		interval = checkin.Interval
 	}
 	f := &Service{store: s, authority: a, log: log, interval: interval, hush: make(chan struct{}), elsewhere: make(chan struct{}, 1),
-		seen: map[string]int64{}, gone: map[string]chan struct{}{}}
+		seen: map[string]int64{}, gone: map[string]chan struct{}{}, paces: map[string]time.Time{}}
 	s.Watch(topic, func() {
 		select {
 		case f.elsewhere <- struct{}{}:
@@ -126,6 +128,7 @@ func (s *Service) forget(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, id)
+	delete(s.paces, id)
 	if open, ok := s.gone[id]; ok {
 		close(open)
 		delete(s.gone, id)
@@ -377,10 +380,16 @@ func randomText(n int) string {
 	return string(b)
 }
 
+// keptEvents is how many events of a service point are kept.
+const keptEvents = 200
+
 // moved records that the status of a service point moved.
 func moved(tx *store.Tx, id, before, after string) error {
-	err := tx.Write("INSERT INTO fleet_event (service_point, at, field, old, new) VALUES (?,?,'status',?,?)", id, tx.Now().UnixMilli(), before, after)
-	return err
+	if err := tx.Write("INSERT INTO fleet_event (service_point, at, field, old, new) VALUES (?,?,'status',?,?)", id, tx.Now().UnixMilli(), before, after); err != nil {
+		return err
+	}
+	return tx.Write("DELETE FROM fleet_event WHERE service_point = ? AND seq <= (SELECT seq FROM fleet_event WHERE service_point = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+		id, id, keptEvents)
 }
 
 // WritePresence writes down who was seen here since the last time. It is called every few seconds and

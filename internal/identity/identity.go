@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -52,34 +53,44 @@ const (
 	AccessLife  = 5 * time.Minute
 )
 
-// Principal is who a request comes from.
+// Principal is who a request comes from: a user, or a token or key set that was made on the command line.
 type Principal struct {
-	// User is the id of the user resource.
+	// User is the id of the user resource; 0 for a token that belongs to no user.
 	User int64
+	// Name is the user's name; "token NAME" or "key set NAME" for who is no user.
 	Name string
+	// Token is the id of the bearer token or key set; empty for a user's password or session.
+	Token string
 	// Role is Administrator or Analyst.
 	Role string
 	// Session is the session resource's id; 0 outside of one.
 	Session int64
 	// ReadOnly is a session that was opened for reading only, or an analyst's token.
 	ReadOnly bool
+	// History and Security are the user's historyPrivilege and securityPrivilege; who is no user sees the
+	// history, and users as analysts do.
+	History, Security string
+	// MustReset says that nothing is open to the user but to set a new password.
+	MustReset bool
 }
 
 // Service checks credentials against the store.
 type Service struct {
 	store *store.Store
-	// slots bounds the memory that password hashing takes at a time.
-	slots chan struct{}
+	// slots bounds the memory that password hashing takes at a time, queue how many may wait for it.
+	slots, queue chan struct{}
 	// pepper keys the memory of checked passwords; it never leaves the process.
 	pepper []byte
-	// remembered guards known.
-	remembered sync.Mutex
-	// known maps HMAC(pepper, user and password) to the stored hash it was checked against.
-	known map[[32]byte]string
-	// looked guards tokens.
-	looked sync.RWMutex
-	// tokens are what looking up a token gave, good while the store's revision stands.
-	tokens map[tokenKey]tokenEntry
+	// knownMu guards known, which maps HMAC(pepper, user and password) to the stored hash it was checked
+	// against.
+	knownMu sync.Mutex
+	known   map[[32]byte]string
+	// tokensMu guards tokens: what looking up a token gave, good while the store's revision stands.
+	tokensMu sync.RWMutex
+	tokens   map[tokenKey]tokenEntry
+	// guesses slows down who guesses; observer is told of it.
+	guesses  *guesses
+	observer Observer
 }
 
 // tokenKey is a token by its hash, with the user's name it came with; tokenEntry is whose it is.
@@ -94,12 +105,44 @@ type tokenEntry struct {
 	revision  uint64
 }
 
+// Passwords that are hashed at a time, and that may wait for it.
+const (
+	maxHashing = 2
+	maxWaiting = 16
+)
+
 // New makes the service.
 func New(s *store.Store) *Service {
 	for _, what := range remembered {
 		s.Watch(what, nil)
 	}
-	return &Service{store: s, slots: make(chan struct{}, 2), pepper: randomBytes(32), known: map[[32]byte]string{}, tokens: map[tokenKey]tokenEntry{}}
+	return &Service{store: s, slots: make(chan struct{}, maxHashing), queue: make(chan struct{}, maxHashing+maxWaiting), pepper: randomBytes(32),
+		known: map[[32]byte]string{}, tokens: map[tokenKey]tokenEntry{}, guesses: newGuesses(s.Now)}
+}
+
+// Observer is told of sign-ins, by a password or a key set.
+type Observer struct {
+	// SignIn is told what came of one: accepted, refused, or throttled, where it was not looked at.
+	SignIn func(result, name, remote string)
+	// Guessing is told when somebody begins to be made to wait, and after how many failures.
+	Guessing func(name, remote string, failures int)
+}
+
+// Results of a sign-in.
+const (
+	Accepted  = "accepted"
+	Refused   = "refused"
+	Throttled = "throttled"
+)
+
+// Observe sets who is told. It is called before the service is used.
+func (s *Service) Observe(o Observer) { s.observer, s.guesses.guessing = o, o.Guessing }
+
+// saw tells the observer.
+func (s *Service) saw(result, name, remote string) {
+	if s.observer.SignIn != nil {
+		s.observer.SignIn(result, name, remote)
+	}
 }
 
 func randomBytes(n int) []byte {
@@ -174,11 +217,20 @@ func (s *Service) Any(r *http.Request) (Principal, error) {
 		}
 		p, err := s.token(r.Context(), secret, name, kindSession)
 		if errors.Is(err, errToken) {
-			return s.Login(r.Context(), name, secret)
+			return s.Login(r.Context(), name, secret, Remote(r))
 		}
 		return p, err
 	}
 	return Principal{}, errForm
+}
+
+// Remote is the client's address without its port.
+func Remote(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }
 
 func basic(text string) (name, secret string, err error) {
@@ -204,29 +256,40 @@ func BasicOf(r *http.Request) (name, secret string, ok bool) {
 }
 
 // userColumns is what decides a user's access, read beside the credential.
-const userColumns = "u.name, json_extract(u.body, '$.securityPrivilege'), json_extract(u.body, '$.accountLocked'), json_extract(u.body, '$.accessType')"
+const userColumns = "u.name, json_extract(u.body, '$.securityPrivilege'), json_extract(u.body, '$.accountLocked'), json_extract(u.body, '$.accessType')," +
+	" json_extract(u.body, '$.historyPrivilege'), json_extract(u.body, '$.passwordResetRequired')"
 
 type userState struct {
-	name, privilege, access string
-	locked                  bool
+	name, privilege, access, history string
+	locked, mustReset                bool
 }
 
-func (u userState) usable() bool { return !u.locked && u.access != "GUI" }
+// into gives the places that userColumns are read into.
+func (u *userState) into() []any {
+	return []any{&u.name, &u.privilege, &u.locked, &u.access, &u.history, &u.mustReset}
+}
 
-func (u userState) role() string {
+func (u *userState) usable() bool { return !u.locked && u.access != "GUI" }
+
+func (u *userState) role() string {
 	if u.privilege == "ADMINISTRATOR" {
 		return Administrator
 	}
 	return Analyst
 }
 
+// principal is the user as who asks.
+func (u *userState) principal(id int64) Principal {
+	return Principal{User: id, Name: u.name, Role: u.role(), History: u.history, Security: u.privilege, MustReset: u.mustReset}
+}
+
 // token gives whose token it is. A session's token must come with its user's name.
 func (s *Service) token(ctx context.Context, token, name string, kinds ...string) (Principal, error) {
 	revision, watched := s.store.Revision(remembered...)
 	key := tokenKey{sha256.Sum256([]byte(token)), name}
-	s.looked.RLock()
+	s.tokensMu.RLock()
 	known, ok := s.tokens[key]
-	s.looked.RUnlock()
+	s.tokensMu.RUnlock()
 	if ok && watched && known.revision == revision && (known.expires == 0 || known.expires > s.store.Now().Unix()) {
 		return known.principal, nil
 	}
@@ -234,8 +297,8 @@ func (s *Service) token(ctx context.Context, token, name string, kinds ...string
 	if err != nil || !watched {
 		return p, err
 	}
-	s.looked.Lock()
-	defer s.looked.Unlock()
+	s.tokensMu.Lock()
+	defer s.tokensMu.Unlock()
 	if len(s.tokens) >= maxRemembered {
 		clear(s.tokens)
 	}
@@ -245,16 +308,22 @@ func (s *Service) token(ctx context.Context, token, name string, kinds ...string
 
 // lookUp looks a token up by its hash.
 func (s *Service) lookUp(ctx context.Context, hash, name string, kinds []string) (p Principal, expires int64, err error) {
-	var found, role string
+	var id, found, kind, label, role string
 	var user userState
-	var revoked int64
+	var userID, session, revoked int64
 	var readOnly sql.NullBool
 	err = s.store.View(ctx, func(tx *store.Tx) error {
-		for _, kind := range kinds {
-			err := tx.QueryRow("SELECT c.hash, c.role, c.user_id, c.session, c.expires, c.revoked, json_extract(s.body, '$.readOnly'), "+userColumns+
-				" FROM credential c JOIN resource u ON u.id = c.user_id LEFT JOIN resource s ON s.id = c.session"+
-				" WHERE c.kind = ? AND c.hash = ?", kind, hash).
-				Scan(&found, &role, &p.User, &p.Session, &expires, &revoked, &readOnly, &user.name, &user.privilege, &user.locked, &user.access)
+		for _, one := range kinds {
+			err := tx.QueryRow("SELECT c.id, c.hash, c.kind, c.name, c.role, c.user_id, c.session, c.expires, c.revoked, json_extract(s.body, '$.readOnly'), "+userColumns+
+				" FROM credential c LEFT JOIN resource u ON u.id = c.user_id LEFT JOIN resource s ON s.id = c.session WHERE c.kind = ? AND c.hash = ?", one, hash).
+				Scan(append([]any{&id, &found, &kind, &label, &role, &userID, &session, &expires, &revoked, &readOnly}, user.into()...)...)
+			if err == nil && kind == kindAccess { // which names the key set that it was made from
+				id = label
+				err = tx.QueryRow("SELECT name FROM credential WHERE id = ? AND kind = ?", id, kindKeySet).Scan(&label)
+				if errors.Is(err, sql.ErrNoRows) {
+					revoked, err = 1, nil
+				}
+			}
 			if !errors.Is(err, sql.ErrNoRows) {
 				return err
 			}
@@ -266,29 +335,46 @@ func (s *Service) lookUp(ctx context.Context, hash, name string, kinds []string)
 	}
 	switch {
 	case subtle.ConstantTimeCompare([]byte(found), []byte(hash)) != 1,
-		revoked != 0, expires != 0 && expires <= s.store.Now().Unix(), !user.usable(),
+		revoked != 0, expires != 0 && expires <= s.store.Now().Unix(), userID != 0 && !user.usable(),
 		name != "" && name != user.name:
 		return Principal{}, 0, errToken
 	}
-	p.Name, p.Role, p.ReadOnly = user.name, role, readOnly.Bool
-	if role == "" {
-		p.Role = user.role()
-	}
-	if role == Analyst { // the token reads, whoever it was made by
-		p.ReadOnly = true
+	if kind == kindSession {
+		p = user.principal(userID)
+		p.Session, p.ReadOnly = session, readOnly.Bool
+	} else {
+		p = tokenPrincipal(kind, id, label, role, userID, &user)
 	}
 	return p, expires, nil
 }
 
-// Login checks a user's name and password. A password that was right is remembered by its HMAC
-// until it changes, so that clients that send it with every request do not pay for it each time.
-func (s *Service) Login(ctx context.Context, name, password string) (p Principal, err error) {
+// tokenPrincipal is who a token or key set acts as: itself, or a user, of whom it never may do more.
+func tokenPrincipal(kind, id, label, role string, userID int64, user *userState) Principal {
+	p := Principal{Name: "token " + label, Role: role, History: "ADMINISTRATOR"}
+	if kind != kindBearer {
+		p.Name = "key set " + label
+	}
+	if userID != 0 {
+		p = user.principal(userID)
+		if role == Analyst {
+			p.Role = Analyst
+		}
+	}
+	p.Token = id
+	p.ReadOnly = p.Role == Analyst // the token reads, whoever it was made by
+	return p
+}
+
+// Login checks a user's name and password, which came from an address. A password that was right is
+// remembered by its HMAC until it changes, so that clients that send it with every request do not pay for it
+// each time. Who guesses is refused for a while, with 429.
+func (s *Service) Login(ctx context.Context, name, password, remote string) (p Principal, err error) {
 	var hash string
 	var user userState
+	var id int64
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		err := tx.QueryRow("SELECT c.user_id, c.hash, "+userColumns+" FROM resource u JOIN credential c ON c.user_id = u.id AND c.kind = ?"+
-			" WHERE u.name = ? AND u.collection = 'users'", kindPassword, name).
-			Scan(&p.User, &hash, &user.name, &user.privilege, &user.locked, &user.access)
+			" WHERE u.name = ? AND u.collection = 'users'", kindPassword, name).Scan(append([]any{&id, &hash}, user.into()...)...)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -297,30 +383,64 @@ func (s *Service) Login(ctx context.Context, name, password string) (p Principal
 	if err != nil {
 		return Principal{}, fmt.Errorf("looking up a user: %w", err)
 	}
-	ok, err := s.checkPassword(ctx, name, password, hash)
+	key := s.passwordKey(name, password)
+	if hash != "" && s.recalls(key) == hash && user.usable() {
+		return user.principal(id), nil
+	}
+	if err := s.guesses.may(name, remote); err != nil {
+		s.saw(Throttled, name, remote)
+		return Principal{}, err
+	}
+	right, err := s.verify(ctx, hash, password)
 	if err != nil {
 		return Principal{}, err
 	}
-	if !ok || !user.usable() {
+	if !right || !user.usable() { // which takes as long for an account that is locked
+		s.guesses.failed(name, remote)
+		s.saw(Refused, name, remote)
 		return Principal{}, errLogin
 	}
-	p.Name, p.Role = user.name, user.role()
-	return p, nil
+	s.guesses.succeeded(name, remote)
+	s.saw(Accepted, name, remote)
+	s.remember(key, hash)
+	return user.principal(id), nil
 }
 
 // maxRemembered bounds the memory of checked passwords.
 const maxRemembered = 10000
 
-func (s *Service) checkPassword(ctx context.Context, name, password, hash string) (bool, error) {
+// passwordKey is how a password is remembered.
+func (s *Service) passwordKey(name, password string) [32]byte {
 	mac := hmac.New(sha256.New, s.pepper)
 	mac.Write([]byte(name + "\x00" + password))
-	key := [32]byte(mac.Sum(nil))
-	s.remembered.Lock()
-	known := s.known[key]
-	s.remembered.Unlock()
-	if known != "" && known == hash {
-		return true, nil
+	return [32]byte(mac.Sum(nil))
+}
+
+// recalls gives the hash that a password was right for; empty where it is not remembered.
+func (s *Service) recalls(key [32]byte) string {
+	s.knownMu.Lock()
+	defer s.knownMu.Unlock()
+	return s.known[key]
+}
+
+func (s *Service) remember(key [32]byte, hash string) {
+	s.knownMu.Lock()
+	defer s.knownMu.Unlock()
+	if len(s.known) >= maxRemembered {
+		clear(s.known)
 	}
+	s.known[key] = hash
+}
+
+// verify checks a password against a hash; an unknown name, which has none, takes as long as a wrong
+// password. Few are hashed at a time, and few may wait.
+func (s *Service) verify(ctx context.Context, hash, password string) (right bool, err error) {
+	select {
+	case s.queue <- struct{}{}:
+	default:
+		return false, tooMany(time.Second, "too many sign-ins at a time")
+	}
+	defer func() { <-s.queue }()
 	select {
 	case s.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -328,18 +448,9 @@ func (s *Service) checkPassword(ctx context.Context, name, password, hash string
 	}
 	defer func() { <-s.slots }()
 	if hash == "" {
-		hash = decoy() // an unknown name takes as long as a wrong password
+		hash = decoy()
 	}
-	if !verifyPassword(hash, password) {
-		return false, nil
-	}
-	s.remembered.Lock()
-	defer s.remembered.Unlock()
-	if len(s.known) >= maxRemembered {
-		clear(s.known)
-	}
-	s.known[key] = hash
-	return true, nil
+	return verifyPassword(hash, password), nil
 }
 
 // BasicCredentials is what follows "Basic " in the Authorization header.

@@ -64,8 +64,8 @@ var decoy = sync.OnceValue(func() string { return HashPassword(NewSecret()) })
 
 // CheckPassword says what is wrong with a new password.
 func CheckPassword(password string) error {
-	if len(password) < MinPassword || len(password) > MaxPassword {
-		return problem.Invalid("password", "must have %d to %d bytes", MinPassword, MaxPassword)
+	if len(password) < MinPassword || len(password) > MaxPassword || strings.TrimSpace(password) == "" {
+		return problem.Invalid("password", "must have %d to %d bytes, not blanks alone", MinPassword, MaxPassword)
 	}
 	return nil
 }

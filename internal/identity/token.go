@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
+	"unicode"
 
 	"portolan/internal/problem"
 	"portolan/internal/store"
@@ -59,59 +61,74 @@ func (s *Service) Expired(ctx context.Context) (yes bool, err error) {
 
 // Token is a bearer token or a key set as it is listed: without its secret.
 type Token struct {
-	ID      string    `json:"id"`
-	Kind    string    `json:"kind"`
-	Name    string    `json:"name"`
-	Role    string    `json:"role"`
+	ID   string `json:"id"`
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	Role string `json:"role"`
+	// User is the name of the user that it acts as; empty where it stands for itself.
+	User    string    `json:"user,omitempty"`
 	Created time.Time `json:"created"`
 	// Expires is zero where the token does not expire.
 	Expires time.Time `json:"expires"`
 	Revoked bool      `json:"revoked"`
 }
 
-// administrator gives the user that tokens made on the command line act for.
-func administrator(tx *store.Tx) (id int64, err error) {
-	err = tx.QueryRow("SELECT id FROM resource WHERE collection = 'users' AND json_extract(body, '$.securityPrivilege') = 'ADMINISTRATOR' ORDER BY id LIMIT 1").Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, errors.New("there is no administrator yet: start the manager once")
-	}
-	return id, err
+// Grant is what a token or key set is made with.
+type Grant struct {
+	// Name is what it is for; the history shows it.
+	Name string
+	// Role is Administrator or Analyst.
+	Role string
+	// Life is how long it is good; 0 means that it does not expire.
+	Life time.Duration
+	// User is the name of the user that it acts as, and of whom it never may do more; empty where it stands
+	// for itself.
+	User string
 }
 
-// CreateToken makes a bearer token; life 0 means it does not expire. The token is shown once.
-func (s *Service) CreateToken(ctx context.Context, name, role string, life time.Duration) (token string, err error) {
+// DefaultLife is how long tokens and key sets are good where nothing else is asked for.
+const DefaultLife = 90 * 24 * time.Hour
+
+// CreateToken makes a bearer token. It is shown once.
+func (s *Service) CreateToken(ctx context.Context, g Grant) (token string, err error) {
 	token = "ptl_" + NewSecret()
-	return token, s.create(ctx, kindBearer, name, role, NewSecret()[:12], token, life)
+	return token, s.create(ctx, kindBearer, g, NewSecret()[:12], token)
 }
 
 // CreateKeySet makes the clientId and clientSecret of the token exchange, shown once.
-func (s *Service) CreateKeySet(ctx context.Context, name, role string, life time.Duration) (id, secret string, err error) {
+func (s *Service) CreateKeySet(ctx context.Context, g Grant) (id, secret string, err error) {
 	id, secret = NewSecret()[:22], NewSecret()
-	return id, secret, s.create(ctx, kindKeySet, name, role, id, secret, life)
+	return id, secret, s.create(ctx, kindKeySet, g, id, secret)
 }
 
-func (s *Service) create(ctx context.Context, kind, name, role, id, secret string, life time.Duration) error {
-	if role != Administrator && role != Analyst {
-		return problem.Invalid("role", "%q is neither %s nor %s", role, Administrator, Analyst)
+func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret string) error {
+	if g.Role != Administrator && g.Role != Analyst {
+		return problem.Invalid("role", "%q is neither %s nor %s", g.Role, Administrator, Analyst)
 	}
-	if name == "" || len(name) > 128 {
-		return problem.Invalid("name", "must have 1 to 128 bytes")
+	if g.Name == "" || len(g.Name) > 128 || strings.ContainsFunc(g.Name, unicode.IsControl) {
+		return problem.Invalid("name", "must have 1 to 128 bytes, and no control characters")
 	}
-	if life < 0 {
+	if g.Life < 0 {
 		return problem.Invalid("expires", "must not be negative")
 	}
 	return s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		user, err := administrator(tx)
-		if err != nil {
-			return err
+		var user int64
+		if g.User != "" {
+			users, err := tx.ByName("users", 0, g.User)
+			if err != nil {
+				return err
+			}
+			if len(users) == 0 {
+				return problem.Invalid("user", "there is no user %q", g.User)
+			}
+			user = users[0].ID
 		}
 		var expires int64
-		if life > 0 {
-			expires = tx.Now().Add(life).Unix()
+		if g.Life > 0 {
+			expires = tx.Now().Add(g.Life).Unix()
 		}
-		err = tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
-			id, kind, name, user, role, Hash(secret), tx.Now().Unix(), expires)
-		return err
+		return tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
+			id, kind, g.Name, user, g.Role, Hash(secret), tx.Now().Unix(), expires)
 	})
 }
 
@@ -121,7 +138,7 @@ func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
 		return tx.Each(func(scan func(...any) error) error {
 			var t Token
 			var created, expires int64
-			if err := scan(&t.ID, &t.Kind, &t.Name, &t.Role, &created, &expires, &t.Revoked); err != nil {
+			if err := scan(&t.ID, &t.Kind, &t.Name, &t.Role, &t.User, &created, &expires, &t.Revoked); err != nil {
 				return err
 			}
 			t.Created = time.Unix(created, 0).UTC()
@@ -130,7 +147,8 @@ func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
 			}
 			tokens = append(tokens, t)
 			return nil
-		}, "SELECT id, kind, name, role, created, expires, revoked FROM credential WHERE kind IN (?, ?) ORDER BY created, id", kindBearer, kindKeySet)
+		}, "SELECT c.id, c.kind, c.name, c.role, coalesce(u.name, ''), c.created, c.expires, c.revoked FROM credential c LEFT JOIN resource u ON u.id = c.user_id"+
+			" WHERE c.kind IN (?, ?) ORDER BY c.created, c.id", kindBearer, kindKeySet)
 	})
 	return tokens, err
 }
@@ -151,28 +169,51 @@ func (s *Service) Revoke(ctx context.Context, id string) error {
 	})
 }
 
-// Exchange makes an access token for a key set (reference/fleet.md, token exchange).
-func (s *Service) Exchange(ctx context.Context, clientID, clientSecret string) (token string, life time.Duration, err error) {
+// Exchange makes an access token for a key set (reference/fleet.md, token exchange), which came from an
+// address. Who guesses is refused for a while; what is refused writes nothing.
+func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote string) (token string, life time.Duration, err error) {
 	refused := unauthorized("InvalidAuthorizationCredentials", "the client id or the client secret is wrong, expired or revoked")
-	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		var hash, role string
-		var user, expires, revoked int64
-		err := tx.QueryRow("SELECT hash, role, user_id, expires, revoked FROM credential WHERE id = ? AND kind = ?", clientID, kindKeySet).
+	who := "key set " + clientID
+	if err := s.guesses.may(who, remote); err != nil {
+		s.saw(Throttled, who, remote)
+		return "", 0, err
+	}
+	check := func(tx *store.Tx) (role string, user int64, err error) {
+		var hash string
+		var expires, revoked int64
+		err = tx.QueryRow("SELECT hash, role, user_id, expires, revoked FROM credential WHERE id = ? AND kind = ?", clientID, kindKeySet).
 			Scan(&hash, &role, &user, &expires, &revoked)
-		if errors.Is(err, sql.ErrNoRows) {
-			return refused
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return "", 0, refused
+		case err != nil:
+			return "", 0, fmt.Errorf("looking up a key set: %w", err)
+		case subtle.ConstantTimeCompare([]byte(hash), []byte(Hash(clientSecret))) != 1 || revoked != 0 || expires != 0 && expires <= tx.Now().Unix():
+			return "", 0, refused
 		}
+		return role, user, nil
+	}
+	// A look first: a refusal is no reason to write.
+	if err := s.store.View(ctx, func(tx *store.Tx) error { _, _, err := check(tx); return err }); err != nil {
+		if errors.Is(err, refused) {
+			s.guesses.failed(who, remote)
+			s.saw(Refused, who, remote)
+		}
+		return "", 0, err
+	}
+	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		role, user, err := check(tx)
 		if err != nil {
-			return fmt.Errorf("looking up a key set: %w", err)
-		}
-		if subtle.ConstantTimeCompare([]byte(hash), []byte(Hash(clientSecret))) != 1 || revoked != 0 || expires != 0 && expires <= tx.Now().Unix() {
-			return refused
+			return err
 		}
 		token = "pta_" + NewSecret()
-		err = tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
+		return tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
 			NewSecret(), kindAccess, clientID, user, role, Hash(token), tx.Now().Unix(), tx.Now().Add(AccessLife).Unix())
-		return err
 	})
+	if err == nil {
+		s.guesses.succeeded(who, remote)
+		s.saw(Accepted, who, remote)
+	}
 	return token, AccessLife, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // Problem is a refusal or a failure that may be shown to the client that caused it.
@@ -20,6 +21,8 @@ type Problem struct {
 	Message string
 	// Fields names the fields of the request the problem is about; empty where it is about none.
 	Fields []string
+	// RetryAfter is when the same may be tried again; 0 where that is not known.
+	RetryAfter time.Duration
 	// Err is the cause, for the log only. It is never put on the wire.
 	Err error
 }

@@ -383,6 +383,9 @@ func (s scope) order(text string) (orders []store.Order, err error) {
 			}
 		}
 		path := strings.Split(part, ".")
+		if len(path) > maxPath {
+			return nil, problem.Query("orderBy", "the path %q has more than %d names", part, maxPath)
+		}
 		by, ok := s.orderField(path)
 		if !ok {
 			return nil, s.unknown("orderBy", "InvalidOrderByField", path)

@@ -302,21 +302,8 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 		return err
 	}
 	c.Tx.Describe("DELETE_"+t.Operation, "Deleted "+describe(t, o))
-	children, err := c.Tx.Children(row.ID)
-	if err != nil {
+	if err := c.deleteBelow(row.ID); err != nil {
 		return err
-	}
-	for _, id := range children {
-		child, err := c.Tx.Get(id)
-		if errors.Is(err, store.ErrNotFound) {
-			continue // went with another one that it depended on
-		}
-		if err != nil {
-			return err
-		}
-		if err := c.delete(child, true); err != nil {
-			return err
-		}
 	}
 	if err := c.bereave(row); err != nil {
 		return err
@@ -333,6 +320,77 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 		}
 	}
 	return c.Tx.Remove(row)
+}
+
+// deleteAtOnce is how many resources below a deleted one are looked at, and deleted, together.
+const deleteAtOnce = 500
+
+// deleteBelow deletes what lies below a resource that is deleted: what nothing depends on many at a time.
+func (c *Change) deleteBelow(parent int64) error {
+	children, err := c.Tx.Children(parent)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(children, deleteAtOnce) {
+		needed, err := c.Tx.Needed(part)
+		if err != nil {
+			return err
+		}
+		var alone []int64
+		for _, id := range part {
+			if !needed[id] {
+				alone = append(alone, id)
+				continue
+			}
+			child, err := c.Tx.Get(id)
+			if errors.Is(err, store.ErrNotFound) {
+				continue // went with another one that it depended on
+			}
+			if err != nil {
+				return err
+			}
+			if err := c.delete(child, true); err != nil {
+				return err
+			}
+		}
+		if err := c.deleteAlone(alone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteAlone deletes resources whose parent goes with them, below which nothing lies and to which nothing
+// refers.
+func (c *Change) deleteAlone(ids []int64) error {
+	found, err := c.Tx.Load(ids) // those that have gone with another one are not in it
+	if err != nil {
+		return err
+	}
+	rows := make([]*store.Resource, 0, len(found))
+	for _, id := range ids {
+		row, ok := found[id]
+		if !ok {
+			continue
+		}
+		t := c.API.types[row.Type]
+		if t == nil {
+			return fmt.Errorf("resource %d has the type %s, which is not declared", row.ID, row.Type)
+		}
+		o, err := t.object(row)
+		if err != nil {
+			return err
+		}
+		if releaser, ok := o.(Releaser); ok {
+			n := *c
+			n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, true
+			if err := releaser.Release(&n); err != nil {
+				return err
+			}
+		}
+		rows = append(rows, row)
+	}
+	return c.Tx.RemoveMany(rows)
 }
 
 // Dissolve deletes one resource whose content has gone elsewhere: what refers to it loses the

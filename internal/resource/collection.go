@@ -2,6 +2,8 @@ package resource
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -41,6 +43,10 @@ type Collection struct {
 	Aliases map[string]func(Caller) (int64, error)
 	// OpenWrites: every caller may write here, not administrators alone; the rules decide.
 	OpenWrites bool
+	// OwnPassword: the resources are users, and one may set its own password.
+	OwnPassword bool
+	// Closed tells of a caller who sees nothing of the collection; nil means nobody.
+	Closed func(Caller) bool
 	// Visible narrows what a caller sees of the collection; nil means all.
 	Visible func(Caller) store.Expr
 	// Prepare looks at a POST to the collection before its transaction begins, and may give another
@@ -123,6 +129,8 @@ type API struct {
 	// WriteTime is how long a piece of a list, 64 KiB, may take to be sent. A client that does not
 	// read is cut off: it would hold a snapshot of the database.
 	WriteTime time.Duration
+	// ReadTime is how long the database may be asked for a list.
+	ReadTime time.Duration
 	// Log takes what cannot be answered any more.
 	Log *slog.Logger
 
@@ -140,14 +148,26 @@ type API struct {
 	types       map[string]*Type
 	plans       map[*Collection]*plan
 	memory      memory
+	// lists are those under way, reading those among them that have the database; disk is what they have in files.
+	lists, reading shares
+	disk           diskBudget
 }
+
+// How many lists of one caller may be under way at a time, how many of those may ask the database, and how
+// many may wait.
+const (
+	listsEach    = 16
+	readingEach  = 2
+	listsWaiting = 64
+)
 
 // DefaultLimit is the size of a page without limit (spec.md section 8).
 const DefaultLimit = 1000
 
 // NewAPI puts the declared collections together and checks that they fit.
 func NewAPI(s *store.Store, base string, maxLimit int64, collections []*Collection) *API {
-	a := &API{Store: s, Base: base, MaxLimit: maxLimit, collections: collections, WriteTime: 30 * time.Second, Log: slog.Default(),
+	a := &API{Store: s, Base: base, MaxLimit: maxLimit, collections: collections, WriteTime: 30 * time.Second, ReadTime: time.Minute,
+		lists: shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting}, Log: slog.Default(),
 		byName: map[string]*Collection{}, types: map[string]*Type{}, plans: map[*Collection]*plan{}}
 	for _, c := range collections {
 		if c.From == "" {
@@ -250,6 +270,21 @@ type Caller struct {
 	ReadOnly bool
 	// Session is the id of the session resource; 0 outside of one.
 	Session int64
+	// Token is the id of a bearer token or key set; empty for a user's password or session.
+	Token string
+	// History and Security are the privileges of the user about the history and about users.
+	History, Security string
+	// MustReset says that the user may do nothing but set a new password.
+	MustReset bool
+}
+
+// owner tells callers apart whose requests are remembered: users by their numbers, tokens by numbers below 0.
+func (c Caller) owner() int64 {
+	if c.Token == "" {
+		return c.User
+	}
+	sum := sha256.Sum256([]byte(c.Token))
+	return -1 - int64(binary.BigEndian.Uint64(sum[:8])>>1) //nolint:gosec // shifted, so that it fits
 }
 
 type callerKey struct{}

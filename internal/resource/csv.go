@@ -106,7 +106,16 @@ func cell(object map[string]json.RawMessage, path []string) string {
 	}
 	var text string
 	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
-		return text
+		return plainCell(text)
 	}
 	return string(raw)
+}
+
+// plainCell keeps a spreadsheet from taking a text for a formula: an apostrophe stands before what would begin
+// one. Numbers are no texts, and stay as they are.
+func plainCell(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return "'" + text
+	}
+	return text
 }

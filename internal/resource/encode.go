@@ -72,6 +72,15 @@ func (t *Type) row(o Object, old *store.Resource) (*store.Resource, error) {
 	return r, nil
 }
 
+// Again gives a row as it would be written from its body: without references and links.
+func (a *API) Again(row *store.Resource) (*store.Resource, error) {
+	o, err := a.Object(row)
+	if err != nil {
+		return nil, err
+	}
+	return a.types[row.Type].row(o, nil)
+}
+
 // appendValue writes one field as JSON.
 func appendValue(b []byte, f *Field, v reflect.Value) ([]byte, error) {
 	if f.ptr {

@@ -37,7 +37,23 @@ type literal struct {
 const (
 	maxFilterDepth = 32
 	maxFilterTerms = 200
+	// maxPath is how many names a path may have; maxFilterWeight bounds what a filter costs: a value compared
+	// counts one, and as much again and four times more for each reference that its path follows.
+	maxPath         = 8
+	maxFilterWeight = 400
+	referenceWeight = 4
 )
+
+// weight is what a filter costs.
+func (n *node) weight() (w int) {
+	for _, part := range append(n.and, n.or...) {
+		w += part.weight()
+	}
+	if n.path != nil {
+		w += len(n.values) * (1 + referenceWeight*(len(n.path)-1))
+	}
+	return w
+}
 
 type filterParser struct {
 	text  string
@@ -55,6 +71,11 @@ func parseFilter(text string) (*node, error) {
 	}
 	if p.space(); p.at < len(text) {
 		return nil, p.fail(p.at, "expected \"and\", \"or\" or the end")
+	}
+	if w := n.weight(); w > maxFilterWeight {
+		e := problem.New(http.StatusBadRequest, "FilterNeedsRefinement", "filter: it weighs %d, more than %d: a value weighs one, and %d more for each reference on its path", w, maxFilterWeight, referenceWeight)
+		e.Fields = []string{"filter"}
+		return nil, e
 	}
 	return n, nil
 }
@@ -176,7 +197,9 @@ func (p *filterParser) comparison() (*node, error) {
 		if word == "" {
 			return nil, p.fail(p.at, "expected the name of a field")
 		}
-		n.path = append(n.path, word)
+		if n.path = append(n.path, word); len(n.path) > maxPath {
+			return nil, p.fail(n.at, "the path has more than %d names", maxPath)
+		}
 		if p.at < len(p.text) && p.text[p.at] == '.' {
 			p.at++
 			continue

@@ -70,7 +70,7 @@ func FuzzParseBody(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		members, err := parseObject([]byte(text))
+		members, err := parseObject([]byte(text), AnyBody.Members)
 		if err != nil {
 			return
 		}

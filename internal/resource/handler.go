@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"context"
 	"errors"
 	"mime"
 	"net"
@@ -39,6 +40,9 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if caller.MustReset && !a.resets(r, t, caller) {
+		return problem.New(http.StatusForbidden, "PasswordResetRequired", "%s has to set a new password first: PATCH %s/users/%d with the field password", caller.Name, a.Base, caller.User)
+	}
 	methods := t.methods()
 	switch {
 	case r.Method == http.MethodOptions:
@@ -59,7 +63,17 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err := mayChange(caller, t); err != nil {
 		return err
 	}
+	if t.collection != nil && t.sub == nil && t.collection.Closed != nil && t.collection.Closed(caller) {
+		return problem.New(http.StatusForbidden, "AccessDenied", "%s does not see %s", caller.Name, t.collection.Name)
+	}
 	return a.write(w, r, t, caller)
+}
+
+// resets reports whether a request is one of those that are left to a caller who must set a new password: that
+// itself, and to end the session.
+func (a *API) resets(r *http.Request, t target, caller Caller) bool {
+	return r.Method == http.MethodPatch && t.sub == nil && t.collection != nil && t.id != 0 &&
+		(t.collection.OwnPassword && t.id == caller.User || t.id == caller.Session)
 }
 
 // mayChange refuses a change to who may only read. A session may always be changed by itself, so that
@@ -194,11 +208,15 @@ func (a *API) get(w http.ResponseWriter, r *http.Request, t target, caller Calle
 	if err != nil {
 		return err
 	}
+	note(w, o.ignored)
 	var body []byte
 	// One row and what is remembered make most answers; more asks for one moment for all of it.
 	read := a.Store.View
-	if o.fields == nil && t.sub == nil {
+	switch {
+	case o.fields == nil && t.sub == nil:
 		read = a.Store.Read
+	case o.fields != nil && len(o.fields.embeds) > 0:
+		read = func(ctx context.Context, fn func(*store.Tx) error) error { return a.long(ctx, caller, fn) }
 	}
 	err = read(r.Context(), func(tx *store.Tx) error {
 		if t.any && t.id == RootID {
@@ -219,7 +237,7 @@ func (a *API) get(w http.ResponseWriter, r *http.Request, t target, caller Calle
 		return err
 	}
 	if o.media == asHTML {
-		if body, err = htmlOne(nil, body, r.URL.Path, a.Base); err != nil {
+		if body, err = (htmlRows{r.URL.Path, a.Base, a.types}).one(nil, body); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,8 @@
 package resource
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"html"
 	"strconv"
@@ -10,21 +12,32 @@ import (
 // The HTML forms are for a person with a browser: the same data, with links that can be followed.
 
 const htmlHead = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>%TITLE%</title><style>
+<title>%TITLE%</title><style>` + htmlStyle + `</style></head><body><nav><a href="%BASE%">everything</a> · <a href="/api/docs">API</a></nav><h1>%TITLE%</h1>
+`
+
+const htmlStyle = `
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:80rem;padding:0 1rem;color:#1b2733;background:#fff}
 a{color:#0b5cad}h1{font-size:1.3rem}table{border-collapse:collapse;width:100%}
 th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid #dde3e9}
 th{font-weight:600;background:#f4f6f8}code{font:13px ui-monospace,monospace}nav{margin:1rem 0}
 @media(prefers-color-scheme:dark){body{background:#11171d;color:#d9e2ea}a{color:#6db3ff}th{background:#1b242d}th,td{border-color:#2b3742}}
-</style></head><body><nav><a href="%BASE%">everything</a> · <a href="/api/docs">API</a></nav><h1>%TITLE%</h1>
 `
+
+// StyleHash is the hash of the pages' style, as a Content-Security-Policy names it.
+func StyleHash() string {
+	sum := sha256.Sum256([]byte(htmlStyle))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
 
 func pageHead(title, base string) string {
 	return strings.NewReplacer("%TITLE%", html.EscapeString(title), "%BASE%", html.EscapeString(base)).Replace(htmlHead)
 }
 
-// htmlRows writes a list as a table.
-type htmlRows struct{ path, base string }
+// htmlRows writes a list as a table. types are those of its resources, by name.
+type htmlRows struct {
+	path, base string
+	types      map[string]*Type
+}
 
 func (h htmlRows) begin(b []byte) []byte {
 	b = append(b, pageHead(h.path, h.base)...)
@@ -41,7 +54,7 @@ func (h htmlRows) row(b []byte, object []byte, _ bool) ([]byte, error) {
 		cells[m.name] = m.raw
 	}
 	b = append(b, "<tr><td>"...)
-	if link := href(cells["_links"], "self"); link != "" {
+	if link := href(cells["_links"], "self"); h.below(link) {
 		b = append(b, anchor(link, string(cells["id"]))...)
 	} else {
 		b = append(b, html.EscapeString(string(cells["id"]))...)
@@ -62,7 +75,7 @@ func (h htmlRows) row(b []byte, object []byte, _ bool) ([]byte, error) {
 		b = append(b, "<code>"...)
 		b = append(b, html.EscapeString(m.name)...)
 		b = append(b, "</code> "...)
-		b = append(b, value(m.raw)...)
+		b = append(b, h.value(text(cells["type"]), m.name, m.raw)...)
 		b = append(b, "; "...)
 	}
 	return append(b, "</td></tr>\n"...), nil
@@ -87,13 +100,19 @@ func (h htmlRows) end(b []byte, f footer) []byte {
 	return append(b, "</nav></body></html>\n"...)
 }
 
-// htmlOne writes one resource as a page.
-func htmlOne(b []byte, object []byte, path, base string) ([]byte, error) {
+// one writes one resource as a page.
+func (h htmlRows) one(b []byte, object []byte) ([]byte, error) {
 	all, err := members(object)
 	if err != nil {
 		return nil, err
 	}
-	b = append(b, pageHead(path, base)...)
+	kind := ""
+	for _, m := range all {
+		if m.name == "type" {
+			kind = text(m.raw)
+		}
+	}
+	b = append(b, pageHead(h.path, h.base)...)
 	b = append(b, "<table><tbody>\n"...)
 	for _, m := range all {
 		b = append(b, "<tr><th>"...)
@@ -105,11 +124,13 @@ func htmlOne(b []byte, object []byte, path, base string) ([]byte, error) {
 				return nil, err
 			}
 			for _, l := range links {
-				b = append(b, anchor(href(m.raw, l.name), l.name)...)
-				b = append(b, ' ')
+				if link := href(m.raw, l.name); h.below(link) {
+					b = append(b, anchor(link, l.name)...)
+					b = append(b, ' ')
+				}
 			}
 		} else {
-			b = append(b, value(m.raw)...)
+			b = append(b, h.value(kind, m.name, m.raw)...)
 		}
 		b = append(b, "</td></tr>\n"...)
 	}
@@ -139,20 +160,28 @@ func href(links json.RawMessage, name string) string {
 	return all[name].Href
 }
 
-// value writes a value; an inlined reference becomes a link to what it refers to.
-func value(raw json.RawMessage) string {
+// below reports whether a link is one of ours: a path below the base.
+func (h htmlRows) below(link string) bool {
+	return link == h.base || strings.HasPrefix(link, h.base+"/")
+}
+
+// value writes the value of a member. An inlined reference becomes a link to what it refers to: where the type
+// declares the member as a reference, because what clients keep in free members may look like one.
+func (h htmlRows) value(kind, member string, raw json.RawMessage) string {
 	var ref struct {
 		ID    json.Number     `json:"id"`
 		Type  string          `json:"type"`
 		Name  string          `json:"name"`
 		Links json.RawMessage `json:"_links"`
 	}
-	if json.Unmarshal(raw, &ref) == nil && ref.Links != nil {
+	if t := h.types[kind]; t != nil && t.byName[member] != nil && t.byName[member].Kind == Reference && json.Unmarshal(raw, &ref) == nil && ref.Links != nil {
 		words := ref.Name
 		if words == "" {
 			words = ref.Type + " " + ref.ID.String()
 		}
-		return anchor(href(ref.Links, "self"), words)
+		if link := href(ref.Links, "self"); h.below(link) {
+			return anchor(link, words)
+		}
 	}
 	if s := text(raw); s != "" {
 		return html.EscapeString(s)

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
@@ -15,9 +16,18 @@ import (
 // keptFor is how long an answer is kept for its Idempotency-Key.
 const keptFor = 24 * time.Hour
 
+// The key that a client sends is itself not kept: answers are found by a hash of it, and requests are told
+// apart by a hash that is keyed with it. Who reads the database cannot try what a body may have held.
+
+// lookUp is what an answer is found by.
+func (rq *request) lookUp() string {
+	sum := sha256.Sum256([]byte("portolan idempotency\x00" + rq.key))
+	return hex.EncodeToString(sum[:])
+}
+
 // fingerprint tells one request from another.
 func (rq *request) fingerprint() string {
-	sum := sha256.New()
+	sum := hmac.New(sha256.New, []byte("portolan request\x00"+rq.key))
 	for _, part := range []string{rq.Method, rq.URL.RequestURI(), rq.media.String()} {
 		sum.Write([]byte(part))
 		sum.Write([]byte{0})
@@ -33,7 +43,7 @@ func (a *API) replay(tx *store.Tx, rq *request) (ans answer, ok bool, err error)
 	}
 	var fingerprint string
 	var created int64
-	err = tx.QueryRow("SELECT request, location, etag, answer, created FROM idempotency WHERE user_id = ? AND key = ?", rq.caller.User, rq.key).
+	err = tx.QueryRow("SELECT request, location, etag, answer, created FROM idempotency WHERE user_id = ? AND key = ?", rq.caller.owner(), rq.lookUp()).
 		Scan(&fingerprint, &ans.location, &ans.etag, &ans.body, &created)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && created < tx.Now().Add(-keptFor).Unix() {
 		return ans, false, nil
@@ -58,6 +68,6 @@ func (a *API) keep(tx *store.Tx, rq *request, ans answer) error {
 		return err
 	}
 	err := tx.Write("INSERT INTO idempotency (user_id, key, request, location, etag, answer, created) VALUES (?,?,?,?,?,?,?)",
-		rq.caller.User, rq.key, rq.fingerprint(), ans.location, ans.etag, ans.body, tx.Now().Unix())
+		rq.caller.owner(), rq.lookUp(), rq.fingerprint(), ans.location, ans.etag, ans.body, tx.Now().Unix())
 	return err
 }

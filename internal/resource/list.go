@@ -1,11 +1,14 @@
 package resource
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
+	"portolan/internal/problem"
 	"portolan/internal/store"
 )
 
@@ -20,11 +23,11 @@ const (
 func (a *API) subQuery(s *Sub, id int64, caller Caller) store.Query {
 	q := store.Query{From: store.Resources}
 	if s.Relation == History {
-		q.From, q.Where = store.Transactions, store.Touching{Resource: id}
+		q.From, q.Where = store.Transactions, a.unlessClosed("transactions", caller, store.Touching{Resource: id})
 		return q
 	}
 	if from := a.source(s); from != store.Resources {
-		q.From, q.Where = from, store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: id}
+		q.From, q.Where = from, a.unlessClosed(s.Items[0], caller, store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: id})
 		return q
 	}
 	var all store.All
@@ -45,6 +48,14 @@ func (a *API) subQuery(s *Sub, id int64, caller Caller) store.Query {
 	}
 	q.Where = all
 	return q
+}
+
+// unlessClosed is a condition, or one that never holds where the caller sees nothing of a collection.
+func (a *API) unlessClosed(collection string, caller Caller, where store.Expr) store.Expr {
+	if c := a.byName[collection]; c != nil && c.Closed != nil && c.Closed(caller) {
+		return store.Any{}
+	}
+	return where
 }
 
 // source is the table that a subcollection's resources come from.
@@ -126,53 +137,70 @@ func (a *API) listQuery(t target, caller Caller) (store.Query, scope) {
 	case t.sub != nil:
 		return a.subQuery(t.sub, t.id, caller), scope{a, a.itemTypes(t.sub)}
 	case t.collection.From != store.Resources:
-		return store.Query{From: t.collection.From, Where: store.All{}}, scope{a, t.collection.Types}
+		return store.Query{From: t.collection.From, Where: a.unlessClosed(t.collection.Name, caller, store.All{})}, scope{a, t.collection.Types}
 	}
 	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.collection.Name}, caller)}, scope{a, t.collection.Types}
 }
 
-// lister gathers a list's bytes and sends them when there are enough. What is sent goes out while the
-// next rows are read.
+// lister gathers a list's bytes and hands them to a spool when there are enough; another goroutine sends them.
 type lister struct {
-	w       http.ResponseWriter
-	limit   time.Duration // of one write
+	w     http.ResponseWriter
+	spool *spool
+	// limit is how long one piece may take to be sent; began is when the first was.
+	limit   time.Duration
+	began   time.Time
 	buf     []byte
 	started bool
 	head    bool
 	status  func()
-	// full has the buffers to send, spare those that were; both nil until there is a second one.
-	full, spare chan []byte
-	sent        chan error
+	sent    chan error // what came of sending; nil until there is something to send
 }
 
-// flush sends what has gathered, without waiting for it to be gone.
+// leastRate is how many bytes a second a client must take, but for what it may be late by at any time.
+const leastRate = 32 << 10
+
+// flush hands over what has gathered.
 func (l *lister) flush() error {
-	if l.full == nil {
-		l.begin()
-		l.full, l.spare, l.sent = make(chan []byte), make(chan []byte, 2), make(chan error, 1)
-		l.spare <- make([]byte, 0, cap(l.buf))
+	l.begin()
+	if l.sent == nil {
+		l.sent = make(chan error, 1)
+		l.began = time.Now()
 		go l.send()
 	}
-	select {
-	case l.full <- l.buf:
-		l.buf = (<-l.spare)[:0]
-		return nil
-	case err := <-l.sent:
-		l.sent <- err // for finish
-		return err
+	kept, err := l.spool.put(l.buf)
+	if kept {
+		l.buf, _ = pieces.Get().([]byte)
 	}
+	l.buf = l.buf[:0]
+	return err
 }
 
-// send writes buffers until there are no more, or one cannot be written.
+// pieces are buffers that can be used again.
+var pieces = sync.Pool{New: func() any { return make([]byte, 0, flushAt+flushAt/4) }}
+
+// send sends pieces until there are no more, or one cannot be sent.
 func (l *lister) send() {
-	for b := range l.full {
-		if err := l.write(b); err != nil {
+	spare, _ := pieces.Get().([]byte)
+	sent := int64(0)
+	for {
+		piece, err := l.spool.next(spare[:cap(spare)])
+		if err == nil && piece == nil {
+			l.sent <- nil
+			return
+		}
+		if err == nil {
+			err = l.write(piece, sent)
+		}
+		if err != nil {
+			l.spool.fail(err)
 			l.sent <- err
 			return
 		}
-		l.spare <- b
+		sent += int64(len(piece))
+		if &piece[0] != &spare[:1][0] {
+			pieces.Put(piece[:0]) //nolint:staticcheck // a slice is what it holds
+		}
 	}
-	l.sent <- nil
 }
 
 func (l *lister) begin() {
@@ -184,30 +212,43 @@ func (l *lister) begin() {
 
 // stop waits until nothing is being sent any more. It must be called before the answer ends.
 func (l *lister) stop() error {
-	if l.full == nil {
+	defer l.spool.free()
+	if l.sent == nil {
 		return nil
 	}
-	close(l.full)
-	err := <-l.sent
-	l.full = nil
-	return err
+	l.spool.end()
+	return <-l.sent
 }
 
-// finish sends the rest.
+// finish hands over the rest.
 func (l *lister) finish() error {
-	if err := l.stop(); err != nil {
-		return err
-	}
 	l.begin()
 	if l.head || len(l.buf) == 0 {
 		return nil
 	}
-	return l.write(l.buf)
+	if l.sent == nil { // all there is fits into one piece
+		l.began = time.Now()
+		return nil
+	}
+	return l.flush()
 }
 
-// write sends bytes within the limit. The server sets its own deadline again at the next request.
-func (l *lister) write(b []byte) error {
-	err := http.NewResponseController(l.w).SetWriteDeadline(time.Now().Add(l.limit))
+// rest sends what was not handed over, once the database is not needed any more.
+func (l *lister) rest() error {
+	if err := l.stop(); err != nil || l.sent != nil || l.head || !l.started || len(l.buf) == 0 {
+		return err
+	}
+	return l.write(l.buf, 0)
+}
+
+// write sends bytes within the limits, after so many others. The server sets its own deadline again at the
+// next request.
+func (l *lister) write(b []byte, sent int64) error {
+	deadline := time.Now().Add(l.limit)
+	if whole := l.began.Add(l.limit + time.Duration(sent/leastRate)*time.Second); whole.Before(deadline) {
+		deadline = whole
+	}
+	err := http.NewResponseController(l.w).SetWriteDeadline(deadline)
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
@@ -224,13 +265,19 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Call
 	if err != nil {
 		return err
 	}
+	note(w, o.ignored)
 	q.Order, q.Limit, q.Offset, q.Shown = o.order, o.limit+1, o.offset, true
-	l := &lister{w: w, limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
+	done, err := a.lists.take(r.Context(), caller.owner())
+	if err != nil {
+		return err
+	}
+	defer done()
+	l := &lister{w: w, spool: newSpool(&a.disk), limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
 		w.Header().Set("Content-Type", o.media.String()+contentSuffix(o.media))
 		w.Header().Add("Vary", "Accept")
 		w.WriteHeader(http.StatusOK)
 	}}
-	err = a.Store.Lists(r.Context(), func(tx *store.Tx) error {
+	err = a.long(r.Context(), caller, func(tx *store.Tx) error {
 		if l.started { // the database went away in the middle: what was sent cannot be taken back
 			return errCut
 		}
@@ -263,14 +310,32 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Call
 		}
 		return a.page(tx, l, r, q, s, o, v, total, caller)
 	})
-	if e := l.stop(); err == nil {
-		err = e
+	if err != nil {
+		l.spool.fail(err)
+		_ = l.stop() // what came of the answer is known
+	} else {
+		err = l.rest()
 	}
 	if err != nil && l.started {
 		if r.Context().Err() == nil {
 			a.Log.ErrorContext(r.Context(), "a list was cut short", "path", r.URL.Path, "error", err)
 		}
 		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+// long runs fn in a snapshot for what may take long: within a time, and as one of few of the same caller.
+func (a *API) long(ctx context.Context, caller Caller, fn func(*store.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, a.ReadTime)
+	defer cancel()
+	done, err := a.reading.take(ctx, caller.owner())
+	if err == nil {
+		defer done()
+		err = a.Store.Lists(ctx, fn)
+	}
+	if errors.Is(err, store.ErrTooLong) || errors.Is(err, context.DeadlineExceeded) {
+		return problem.New(http.StatusBadRequest, "FilterNeedsRefinement", "the answer was not found within %v: ask for less, by a filter on a field that is indexed or of fewer terms", a.ReadTime)
 	}
 	return err
 }
@@ -322,7 +387,7 @@ func (a *API) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s sc
 	case asCSV:
 		p.form = newCSVRows(s, o.fields)
 	case asHTML:
-		p.form = htmlRows{path: r.URL.Path, base: a.Base}
+		p.form = htmlRows{r.URL.Path, a.Base, a.types}
 	}
 	l.buf = p.form.begin(l.buf)
 	if err := tx.List(q, p.add); err != nil {
@@ -374,6 +439,10 @@ func (p *pager) drain() error {
 		p.count++
 		switch {
 		case len(p.l.buf) < flushAt:
+		case p.fields != nil && len(p.fields.embeds) > 0: // whole or not at all
+			if len(p.l.buf) > maxEmbedBytes {
+				return errEmbed()
+			}
 		case p.l.head:
 			p.l.buf = p.l.buf[:0]
 		default:
@@ -446,6 +515,9 @@ func (a *API) exists(tx *store.Tx, c *Collection, id int64, caller Caller) error
 
 // find reads one resource of a collection; nil stands for any collection.
 func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store.Resource, error) {
+	if c != nil && c.Closed != nil && c.Closed(caller) {
+		return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
+	}
 	if c != nil && c.From != store.Resources {
 		return a.findIn(tx, c, id)
 	}

@@ -90,6 +90,53 @@ type options struct {
 	filter        *node // where, as it was written
 	order         []store.Order
 	fields        *projection
+	// ignored are the query parameters that mean nothing here.
+	ignored []string
+}
+
+// itemParameters and listParameters are the query parameters that mean something: of one resource, and of lists.
+var (
+	itemParameters = []string{"fields"}
+	listParameters = []string{"fields", "filter", "limit", "offset", "orderBy", "total"}
+)
+
+// unknownParameters gives the query parameters that mean nothing, as they are named to the client.
+func unknownParameters(query url.Values, known []string) (names []string) {
+	for name := range query {
+		if !slices.Contains(known, name) {
+			names = append(names, "?"+name)
+		}
+	}
+	return names
+}
+
+// Bounds of the header that names what was ignored.
+const (
+	maxIgnored     = 20 // names
+	maxIgnoredName = 64 // bytes of one
+)
+
+// note names to the client what of its request was ignored (spec.md 2.8): unknown members of the body by their
+// names, query parameters with a question mark in front, headers by theirs.
+func note(w http.ResponseWriter, ignored []string) {
+	if len(ignored) == 0 {
+		return
+	}
+	slices.Sort(ignored)
+	more := ""
+	if len(ignored) > maxIgnored {
+		more = ", +" + strconv.Itoa(len(ignored)-maxIgnored)
+		ignored = ignored[:maxIgnored]
+	}
+	shown := make([]string, len(ignored))
+	for i, name := range ignored {
+		mark := ""
+		if rest, ok := strings.CutPrefix(name, "?"); ok {
+			mark, name = "?", rest
+		}
+		shown[i] = mark + url.PathEscape(name[:min(len(name), maxIgnoredName)])
+	}
+	w.Header().Set("x-portolan-ignored", strings.Join(shown, ", ")+more)
 }
 
 // one reads the single value of a query parameter.
@@ -149,8 +196,10 @@ func (a *API) options(r *http.Request, s scope, list bool) (o options, err error
 		}
 	}
 	if !list {
+		o.ignored = unknownParameters(query, itemParameters)
 		return o, nil
 	}
+	o.ignored = unknownParameters(query, listParameters)
 	if o.limit, err = whole(query, "limit", 1, a.MaxLimit, min(DefaultLimit, a.MaxLimit)); err != nil {
 		return o, err
 	}

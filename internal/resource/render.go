@@ -2,10 +2,12 @@ package resource
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
 
+	"portolan/internal/problem"
 	"portolan/internal/store"
 )
 
@@ -50,6 +52,8 @@ type renderer struct {
 	last    *Type
 	// remembers lets heads come from what earlier requests have read.
 	remembers bool
+	// embedded counts what was embedded so far.
+	embedded int
 }
 
 // memory holds heads that were read, each good while nothing of its collection has changed.
@@ -397,8 +401,18 @@ func (rd *renderer) project(b []byte, r *store.Resource, p *projection, caller C
 	return append(b, object...), nil
 }
 
-// maxEmbedded is the most resources of one embedded subcollection.
-const maxEmbedded = DefaultLimit
+// Bounds of an answer with embedded resources: how many of one subcollection are shown, how many there may be
+// in all, and how long the answer may be, in bytes.
+const (
+	maxEmbedded    = DefaultLimit
+	maxAllEmbedded = 10_000
+	maxEmbedBytes  = 32 << 20
+)
+
+// errEmbed refuses an answer beyond the bounds.
+func errEmbed() error {
+	return problem.New(http.StatusBadRequest, "EmbedTooLarge", "fields: embed gives more than %d resources or %d MiB: embed less, or ask for smaller pages", maxAllEmbedded, maxEmbedBytes>>20)
+}
 
 // embed adds _embedded to a rendered object.
 func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*embed, caller Caller) ([]byte, error) {
@@ -419,38 +433,52 @@ func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*embed, cal
 		}
 		first = false
 		object = appendString(object, e.name)
-		object = append(object, ':', '[')
-		q, err := rd.api.computed(rd.tx, sub, r.ID, rd.api.subQuery(sub, r.ID, caller), caller)
+		object = append(object, ':')
+		var err error
+		if object, err = rd.embedOne(object, r, sub, e, caller); err != nil {
+			return nil, err
+		}
+	}
+	return append(object, '}', '}'), nil
+}
+
+// embedOne writes what a subcollection holds as an array.
+func (rd *renderer) embedOne(object []byte, r *store.Resource, sub *Sub, e *embed, caller Caller) ([]byte, error) {
+	object = append(object, '[')
+	q, err := rd.api.computed(rd.tx, sub, r.ID, rd.api.subQuery(sub, r.ID, caller), caller)
+	if err != nil {
+		return nil, err
+	}
+	q.Limit = maxEmbedded
+	var rows []*store.Resource
+	if err := rd.tx.List(q, func(row *store.Resource) error {
+		if rd.embedded++; rd.embedded > maxAllEmbedded {
+			return errEmbed()
+		}
+		rows = append(rows, row.Clone())
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if err := rd.ready(rows); err != nil {
+		return nil, err
+	}
+	for i, row := range rows {
+		if i > 0 {
+			object = append(object, ',')
+		}
+		inner, err := rd.append(nil, row, nil)
 		if err != nil {
 			return nil, err
 		}
-		q.Limit = maxEmbedded
-		var rows []*store.Resource
-		if err := rd.tx.List(q, func(row *store.Resource) error {
-			rows = append(rows, row.Clone())
-			return nil
-		}); err != nil {
-			return nil, err
-		}
-		if err := rd.ready(rows); err != nil {
-			return nil, err
-		}
-		for i, row := range rows {
-			if i > 0 {
-				object = append(object, ',')
-			}
-			inner, err := rd.append(nil, row, nil)
-			if err != nil {
+		if len(e.inner) > 0 {
+			if inner, err = rd.embed(inner, row, e.inner, caller); err != nil {
 				return nil, err
 			}
-			if len(e.inner) > 0 {
-				if inner, err = rd.embed(inner, row, e.inner, caller); err != nil {
-					return nil, err
-				}
-			}
-			object = append(object, inner...)
 		}
-		object = append(object, ']')
+		if object = append(object, inner...); len(object) > maxEmbedBytes {
+			return nil, errEmbed()
+		}
 	}
-	return append(object, '}', '}'), nil
+	return append(object, ']'), nil
 }

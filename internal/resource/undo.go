@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"portolan/internal/problem"
 	"portolan/internal/store"
@@ -38,6 +39,13 @@ func (c *Change) Undo(transaction int64, force bool) error {
 		return err
 	}
 	if len(changes) == 0 {
+		horizon, err := c.Tx.Horizon()
+		if err != nil {
+			return err
+		}
+		if horizon > 0 {
+			return problem.NotFound("there is no transaction %d: none is kept that is older than %s", transaction, formatTime(time.UnixMilli(horizon)))
+		}
 		return problem.NotFound("there is no transaction %d", transaction)
 	}
 	if err := c.Tx.DescribeUndo(transaction, fmt.Sprintf("Undid transaction %d", transaction)); err != nil {

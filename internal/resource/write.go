@@ -28,6 +28,17 @@ type request struct {
 	author  store.Author
 	key     string // Idempotency-Key
 	probed  map[netip.Addr]bool
+	// ignored is what of the request means nothing.
+	ignored []string
+}
+
+// ignore notes the members of the body that are no fields of a type.
+func (rq *request) ignore(t *Type) {
+	for name := range rq.members {
+		if t.byName[name] == nil && !strings.HasPrefix(name, "_") && !slices.Contains(rq.ignored, name) { // _links and the like come back as they were shown
+			rq.ignored = append(rq.ignored, name)
+		}
+	}
 }
 
 // answer is what a change answers.
@@ -117,6 +128,7 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, t target, caller Cal
 			return err
 		})
 	})
+	note(w, rq.ignored)
 	if dry && errors.Is(err, errTried) {
 		send(w, r, http.StatusOK, asJSON, ans.body)
 		return nil
@@ -172,6 +184,7 @@ func (a *API) read(w http.ResponseWriter, rq *request) error {
 	if rq.media, err = negotiate(rq.Header.Values("Accept"), []media{asHAL, asJSON}); err != nil {
 		return err
 	}
+	rq.ignored = unknownParameters(query, itemParameters)
 	if text, ok, err := one(query, "fields"); err != nil {
 		return err
 	} else if ok {
@@ -189,6 +202,9 @@ func (a *API) read(w http.ResponseWriter, rq *request) error {
 		if len(rq.key) > maxKey {
 			return problem.New(http.StatusBadRequest, "InvalidHeader", "Idempotency-Key: longer than %d bytes", maxKey)
 		}
+		if rq.key != "" && rq.collection.Secret { // nothing of a body with secrets is remembered
+			rq.key, rq.ignored = "", append(rq.ignored, "Idempotency-Key")
+		}
 	}
 	if rq.Method == http.MethodDelete {
 		return nil
@@ -198,7 +214,7 @@ func (a *API) read(w http.ResponseWriter, rq *request) error {
 		if err := checkContentType(rq.Request); err != nil {
 			return err
 		}
-		rq.members, rq.raw, err = ReadBody(w, rq.Request)
+		rq.members, rq.raw, err = ReadBody(w, rq.Request, AnyBody)
 		return err
 	}
 	rq.key, rq.members = "", map[string]json.RawMessage{}
@@ -206,7 +222,7 @@ func (a *API) read(w http.ResponseWriter, rq *request) error {
 		if err := checkContentType(rq.Request); err != nil {
 			return err
 		}
-		if rq.members, _, err = ReadBody(w, rq.Request); err != nil {
+		if rq.members, _, err = ReadBody(w, rq.Request, SmallBody); err != nil {
 			return err
 		}
 	}
@@ -275,6 +291,7 @@ func (a *API) post(c *Change, rq *request) (answer, error) {
 // act does what POST to a collection of transactions asks for.
 func (a *API) act(c *Change, rq *request) (ans answer, err error) {
 	t := rq.collection.Types[0]
+	rq.ignore(t)
 	o := t.New()
 	problems := t.missing(rq.members, false)
 	_, more := t.decode(o, rq.members, true)
@@ -302,6 +319,7 @@ func (a *API) create(c *Change, rq *request) (*store.Resource, error) {
 	if t == nil {
 		return nil, problem.Join(problems)
 	}
+	rq.ignore(t)
 	o := t.New()
 	h := o.head()
 	switch {
@@ -383,6 +401,7 @@ func pickType(types []*Type, members map[string]json.RawMessage) (*Type, []*prob
 // put replaces (PUT) or changes (PATCH) a resource.
 func (a *API) put(c *Change, rq *request, row *store.Resource) (answer, error) {
 	t := a.types[row.Type]
+	rq.ignore(t)
 	if raw, ok := rq.members["type"]; ok && string(raw) != "null" {
 		var name string
 		if json.Unmarshal(raw, &name) != nil || name != t.Name {

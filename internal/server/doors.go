@@ -1,9 +1,15 @@
 package server
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +19,7 @@ import (
 	"portolan/internal/identity"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/store"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/swaggest/swgui/v5emb"
@@ -25,26 +32,24 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	m.fleetRoutes(mux)
 	mux.Handle("/healthz", m.plain("health", m.healthz))
 	mux.Handle("/readyz", m.plain("health", m.readyz))
-	mux.Handle("/metrics", m.plain("metrics", func(w http.ResponseWriter, r *http.Request) error {
-		promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
-		return nil
-	}))
+	if m.figures == nil {
+		mux.Handle("/metrics", m.plain("metrics", m.showMetrics))
+	}
 	mux.Handle("/api/openapi.json", m.plain("address", func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("Content-Type", "application/json")
 		_, err := w.Write(m.openapi)
 		return err
 	}))
 	docs := v5emb.New("Portolan", "/api/openapi.json", "/api/docs")
+	policy := docsPolicy(docs)
 	pages := m.plain("docs", func(w http.ResponseWriter, r *http.Request) error {
-		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'")
+		w.Header().Set("Content-Security-Policy", policy)
 		docs.ServeHTTP(w, r)
 		return nil
 	})
 	mux.Handle("/api/docs", pages)
 	mux.Handle("/api/docs/", pages)
-	mux.Handle("/", m.handle("none", func(_ http.ResponseWriter, r *http.Request) error {
-		return problem.NotFound("there is nothing at %s", r.URL.Path)
-	}))
+	mux.Handle("/", m.handle("none", nothingHere))
 	// The address API is routed first and by prefix: the mux would answer odd paths by itself.
 	return compressed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if rest, ok := strings.CutPrefix(r.URL.Path, address.Base); ok && (rest == "" || rest[0] == '/') {
@@ -53,6 +58,64 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 		}
 		mux.ServeHTTP(w, r)
 	}))
+}
+
+// docsPolicy lets the page of the API documentation run its own scripts, by their hashes, and talk to this
+// manager alone. Its styles are set by script, one by one.
+func docsPolicy(docs http.Handler) string {
+	page := &page{header: http.Header{}}
+	docs.ServeHTTP(page, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/api/docs/"}, Header: http.Header{}})
+	hashes := ""
+	for _, script := range inlineScript.FindAllSubmatch(page.Bytes(), -1) {
+		sum := sha256.Sum256(script[1])
+		hashes += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return "default-src 'none'; connect-src 'self'; img-src 'self' data:; font-src 'self' data:; style-src 'self' 'unsafe-inline'; script-src 'self'" + hashes +
+		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
+
+// page is an answer that is kept.
+type page struct {
+	bytes.Buffer
+	header http.Header
+}
+
+// Header gives the header of the answer.
+func (p *page) Header() http.Header { return p.header }
+
+// WriteHeader takes a status, which nobody asks for.
+func (p *page) WriteHeader(int) {}
+
+// inlineScript finds the scripts that stand in a page.
+var inlineScript = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
+
+func (m *Manager) showMetrics(w http.ResponseWriter, r *http.Request) error {
+	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+	return nil
+}
+
+func nothingHere(_ http.ResponseWriter, r *http.Request) error {
+	return problem.NotFound("there is nothing at %s", r.URL.Path)
+}
+
+// signedIn counts a sign-in, and logs one that was refused.
+func (m *Manager) signedIn(result, name, remote string) {
+	m.metrics.signIns.WithLabelValues(result).Inc()
+	if result == identity.Refused {
+		m.log.Warn("a sign-in was refused", "name", name, "remote", remote)
+	}
+}
+
+// guessing keeps the event that somebody guesses passwords. It does not wait for it.
+func (m *Manager) guessing(name, remote string, failures int) {
+	m.log.Warn("somebody guesses passwords", "name", name, "remote", remote, "failures", failures)
+	m.background.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+		defer cancel()
+		if err := m.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error { return address.GuessingEvent(tx, name, remote, failures) }); err != nil {
+			m.log.Error("keeping an event", "error", err)
+		}
+	})
 }
 
 // plain is a door that only answers GET and HEAD.
@@ -214,11 +277,11 @@ func texts(members map[string]json.RawMessage, names ...string) (values map[stri
 }
 
 // readJSON reads the body of a request of the fleet API or of the check-in door.
-func readJSON(w http.ResponseWriter, r *http.Request) (map[string]json.RawMessage, []byte, error) {
+func readJSON(w http.ResponseWriter, r *http.Request, within resource.Bounds) (map[string]json.RawMessage, []byte, error) {
 	if err := resource.CheckContentType(r, "application/json"); err != nil {
 		return nil, nil, err
 	}
-	return resource.ReadBody(w, r)
+	return resource.ReadBody(w, r, within)
 }
 
 func missing(names ...string) error {
@@ -228,7 +291,7 @@ func missing(names ...string) error {
 }
 
 func (m *Manager) createInstance(w http.ResponseWriter, r *http.Request) error {
-	members, _, err := readJSON(w, r)
+	members, _, err := readJSON(w, r, resource.SmallBody)
 	if err != nil {
 		return err
 	}
@@ -254,7 +317,7 @@ func (m *Manager) createInstance(w http.ResponseWriter, r *http.Request) error {
 
 // exchangeToken gives an access token for a key set (reference/fleet.md).
 func (m *Manager) exchangeToken(w http.ResponseWriter, r *http.Request) error {
-	members, _, err := readJSON(w, r)
+	members, _, err := readJSON(w, r, resource.SmallBody)
 	if err != nil {
 		return err
 	}
@@ -280,7 +343,7 @@ func (m *Manager) exchangeToken(w http.ResponseWriter, r *http.Request) error {
 	if credentials["clientId"] == "" || credentials["clientSecret"] == "" {
 		return missing("clientCredentials.clientId", "clientCredentials.clientSecret")
 	}
-	token, life, err := m.Identity.Exchange(r.Context(), credentials["clientId"], credentials["clientSecret"])
+	token, life, err := m.Identity.Exchange(r.Context(), credentials["clientId"], credentials["clientSecret"], identity.Remote(r))
 	if err != nil {
 		return err
 	}
@@ -295,41 +358,36 @@ func (m *Manager) exchangeToken(w http.ResponseWriter, r *http.Request) error {
 // checkinHandler is everything on the check-in listener.
 func (m *Manager) checkinHandler() http.Handler {
 	mux := http.NewServeMux()
-	post := func(path string, handle func(w http.ResponseWriter, r *http.Request, body []byte) error) {
+	post := func(path string, within resource.Bounds, handle func(w http.ResponseWriter, r *http.Request, body []byte) error) {
 		mux.Handle(path, m.handle("check-in", func(w http.ResponseWriter, r *http.Request) error {
 			if r.Method != http.MethodPost {
 				return wrongMethod(w, r, http.MethodPost)
 			}
-			_, body, err := readJSON(w, r)
+			if path != checkin.EnrolPath && len(r.TLS.PeerCertificates) == 0 { // before anything is read
+				return errNoCertificate
+			}
+			_, body, err := readJSON(w, r, within)
 			if err != nil {
 				return err
 			}
 			return handle(w, r, body)
 		}))
 	}
-	post(checkin.EnrolPath, func(w http.ResponseWriter, r *http.Request, body []byte) error {
+	post(checkin.EnrolPath, resource.SmallBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
 		return answer(w, body, func(rq checkin.EnrolRequest) (checkin.EnrolAnswer, error) { return m.Fleet.Enrol(r.Context(), rq) })
 	})
-	post(checkin.CheckInPath, func(w http.ResponseWriter, r *http.Request, body []byte) error {
-		if len(r.TLS.PeerCertificates) == 0 {
-			return errNoCertificate
-		}
+	post(checkin.CheckInPath, resource.ReportBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
 		return answer(w, body, func(rq checkin.Request) (checkin.Answer, error) {
 			return m.Fleet.CheckIn(r.Context(), r.TLS.PeerCertificates[0], rq)
 		})
 	})
-	post(checkin.RenewPath, func(w http.ResponseWriter, r *http.Request, body []byte) error {
-		if len(r.TLS.PeerCertificates) == 0 {
-			return errNoCertificate
-		}
+	post(checkin.RenewPath, resource.SmallBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
 		return answer(w, body, func(rq checkin.RenewRequest) (checkin.RenewAnswer, error) {
 			return m.Fleet.Renew(r.Context(), r.TLS.PeerCertificates[0], rq)
 		})
 	})
 	mux.Handle(checkin.HealthPath, m.plain("health", m.healthz))
-	mux.Handle("/", m.handle("none", func(_ http.ResponseWriter, r *http.Request) error {
-		return problem.NotFound("there is nothing at %s", r.URL.Path)
-	}))
+	mux.Handle("/", m.handle("none", nothingHere))
 	return mux
 }
 

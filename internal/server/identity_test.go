@@ -141,7 +141,7 @@ func TestBearerTokens(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
 	ctx := context.Background()
-	analyst, err := m.Identity.CreateToken(ctx, "watcher", identity.Analyst, time.Hour)
+	analyst, err := m.Identity.CreateToken(ctx, identity.Grant{Name: "watcher", Role: identity.Analyst, Life: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestBearerTokens(t *testing.T) {
 func TestTokenExchange(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
-	id, secret, err := m.Identity.CreateKeySet(context.Background(), "ci", identity.Analyst, 0)
+	id, secret, err := m.Identity.CreateKeySet(context.Background(), identity.Grant{Name: "ci", Role: identity.Analyst})
 	if err != nil {
 		t.Fatal(err)
 	}

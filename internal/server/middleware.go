@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"portolan/internal/problem"
+	"portolan/internal/resource"
 
 	"github.com/klauspost/compress/gzhttp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +21,7 @@ import (
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	signIns  *prometheus.CounterVec
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -29,7 +31,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portolan_http_request_duration_seconds",
 			Help: "Time to answer, by door.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, []string{"door"}),
 	}
-	registry.MustRegister(m.requests, m.duration)
+	m.signIns = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_sign_ins_total",
+		Help: "Sign-ins with a password or a key set, by result: accepted, refused, or throttled where somebody guesses."}, []string{"result"})
+	registry.MustRegister(m.requests, m.duration, m.signIns)
 	return m
 }
 
@@ -72,8 +76,7 @@ func (m *Manager) handle(name string, handle func(w http.ResponseWriter, r *http
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		rec := &recorder{ResponseWriter: w}
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.Header().Set("Cache-Control", "no-store")
+		setSecurityHeaders(w.Header(), m.secure)
 		aborted := true
 		defer func() {
 			if aborted {
@@ -89,6 +92,20 @@ func (m *Manager) handle(name string, handle func(w http.ResponseWriter, r *http
 		m.safely(rec, r, handle)
 		aborted = false
 	})
+}
+
+// The pages have their style in themselves, by its hash, and nothing else: no script, no frame, no form.
+var pagePolicy = "default-src 'none'; style-src '" + resource.StyleHash() + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// setSecurityHeaders sets the headers that every answer has; secure says that the listener is TLS.
+func setSecurityHeaders(h http.Header, secure bool) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", pagePolicy)
+	h.Set("Referrer-Policy", "no-referrer")
+	if secure { // RFC 6797 section 6.1
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
 }
 
 // safely runs the handler; http.ErrAbortHandler goes on up, because it cuts the connection.

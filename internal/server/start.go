@@ -45,6 +45,11 @@ type Options struct {
 	// TLSCert and TLSKey are files with the certificate of the API listener. Without them a listener
 	// that is not on loopback makes its own.
 	TLSCert, TLSKey string
+	// MetricsListen is where /metrics is served, instead of Listen; empty means Listen.
+	MetricsListen string
+	// KeepHistory, KeepEvents and KeepSessions say how long transactions with their changes, events, and
+	// sessions that have ended are kept; 0 means for ever. What is older cannot be undone any more.
+	KeepHistory, KeepEvents, KeepSessions time.Duration
 	// MaxLimit is the largest page of the address API; 0 means 100,000 (spec.md section 8).
 	MaxLimit int64
 	// AdminPassword is the password of the user admin at the first start; empty makes one.
@@ -74,9 +79,10 @@ type Manager struct {
 	registry  *prometheus.Registry
 	authority *fleet.Authority
 	openapi   []byte
-	api, door net.Listener
-	secure    bool
-	servers   []*http.Server
+	// api, door and figures are the listeners; figures is nil where /metrics is on the API's.
+	api, door, figures net.Listener
+	secure             bool
+	servers            []*http.Server
 	// manager is the check-in door's certificate, made anew when a third of its life is left.
 	certificate atomic.Pointer[tls.Certificate]
 	background  sync.WaitGroup
@@ -102,7 +108,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if o.MaxLimit == 0 {
 		o.MaxLimit = DefaultMaxLimit
 	}
-	m := &Manager{options: o, log: o.Log, registry: prometheus.NewRegistry(), failed: make(chan error, 2)}
+	m := &Manager{options: o, log: o.Log, registry: prometheus.NewRegistry(), failed: make(chan error, 3)}
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if m.Store, err = store.Open(store.Options{Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead, Exclusive: true, Now: o.Now}); err != nil {
@@ -110,7 +116,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	defer func() {
 		if err != nil {
-			for _, l := range []net.Listener{m.api, m.door} {
+			for _, l := range []net.Listener{m.api, m.door, m.figures} {
 				if l != nil {
 					_ = l.Close()
 				}
@@ -119,6 +125,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		}
 	}()
 	m.Identity = identity.New(m.Store)
+	m.Identity.Observe(identity.Observer{SignIn: m.signedIn, Guessing: m.guessing})
 	m.Address = address.New(m.Store, m.Identity, o.MaxLimit, o.Version)
 	m.Address.Log = o.Log
 	m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
@@ -193,25 +200,44 @@ func (m *Manager) listen() (err error) {
 	if err := m.renewCertificate(); err != nil {
 		return err
 	}
-	if m.options.TLSCert == "" && loopback(m.api.Addr()) {
-		return nil
+	if m.options.MetricsListen != "" {
+		if m.figures, err = net.Listen("tcp", m.options.MetricsListen); err != nil {
+			return fmt.Errorf("listening for metrics: %w", err)
+		}
 	}
-	m.secure = true
+	config, err := m.tlsConfig()
+	if err != nil {
+		return err
+	}
+	if m.options.TLSCert != "" || !loopback(m.api.Addr()) {
+		m.secure = true
+		m.api = tls.NewListener(m.api, config)
+	}
+	if m.figures != nil && !loopback(m.figures.Addr()) {
+		m.figures = tls.NewListener(m.figures, config)
+	}
+	return nil
+}
+
+// tlsConfig is how the listeners beyond loopback speak TLS: with the certificate that was given, or one of the
+// manager's own authority.
+func (m *Manager) tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	if m.options.TLSCert != "" {
 		// The files are read again when a client connects and they have changed, so that a renewed
 		// certificate needs no restart.
 		files := &certificateFiles{cert: m.options.TLSCert, key: m.options.TLSKey}
 		if _, err := files.get(nil); err != nil {
-			return fmt.Errorf("reading the certificate: %w", err)
+			return nil, fmt.Errorf("reading the certificate: %w", err)
 		}
 		config.GetCertificate = files.get
-	} else {
-		m.log.Warn("no certificate was given: this one is issued by the manager's own authority", "listen", m.api.Addr().String())
-		config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil }
+		return config, nil
 	}
-	m.api = tls.NewListener(m.api, config)
-	return nil
+	if !loopback(m.api.Addr()) {
+		m.log.Warn("no certificate was given: this one is issued by the manager's own authority", "listen", m.api.Addr().String())
+	}
+	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil }
+	return config, nil
 }
 
 // certificateFiles reads a certificate from its files when they change.
@@ -279,6 +305,12 @@ func (m *Manager) serve() error {
 		ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: m.authority.Pool(),
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil },
 	}), m.checkinHandler())
+	if m.figures != nil {
+		mux := http.NewServeMux()
+		mux.Handle("/metrics", m.plain("metrics", m.showMetrics))
+		mux.Handle("/", m.handle("none", nothingHere))
+		m.start(ctx, m.figures, mux)
+	}
 	m.background.Go(func() { m.sweep(ctx) })
 	m.background.Go(func() { m.Fleet.Attend(ctx) })
 	return nil
@@ -321,6 +353,7 @@ func (m *Manager) sweep(ctx context.Context) {
 	}()
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
+	var pruned time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -333,12 +366,54 @@ func (m *Manager) sweep(ctx context.Context) {
 		if err := m.expire(ctx, lease); err != nil {
 			m.log.Error("ending what has expired", "error", err)
 		}
+		if time.Since(pruned) > pruneEvery {
+			pruned = time.Now()
+			if err := m.prune(ctx, lease); err != nil && ctx.Err() == nil {
+				m.log.Error("removing what is too old", "error", err)
+			}
+		}
 		if leaf := m.certificate.Load().Leaf; time.Until(leaf.NotAfter) < leaf.NotAfter.Sub(leaf.NotBefore)/3 {
 			if err := m.renewCertificate(); err != nil {
 				m.log.Error("renewing the manager's certificate", "error", err)
 			}
 		}
 	}
+}
+
+// pruneEvery is how often what is too old is removed.
+const pruneEvery = time.Hour
+
+// prune removes what is older than the settings keep it, if that is this manager's to do.
+func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
+	held, err := lease.Take(ctx)
+	if err != nil || !held {
+		return err
+	}
+	now := m.Store.Now()
+	var errs []error
+	for _, one := range []struct {
+		what string
+		keep time.Duration
+		run  func(before time.Time) (int, error)
+	}{
+		{"transactions", m.options.KeepHistory, func(before time.Time) (int, error) { return m.Store.PruneHistory(ctx, lease.Update, before) }},
+		{"events", m.options.KeepEvents, func(before time.Time) (int, error) { return m.Store.PruneEvents(ctx, lease.Update, before) }},
+		{"sessions", m.options.KeepSessions, func(before time.Time) (int, error) {
+			return address.RemoveSessions(ctx, m.Address, lease.Update, before)
+		}},
+	} {
+		if one.keep <= 0 {
+			continue
+		}
+		n, err := one.run(now.Add(-one.keep))
+		if n > 0 {
+			m.log.Info("removed what was too old", "what", one.what, "count", n, "keep", one.keep)
+		}
+		if !errors.Is(err, store.ErrLeaseLost) { // another manager does it
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // expire ends what has run out, if that is this manager's to do.

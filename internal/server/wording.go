@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"strconv"
 
@@ -38,7 +39,10 @@ func (m *Manager) fail(w http.ResponseWriter, r *http.Request, err error) {
 		m.log.ErrorContext(r.Context(), "internal error", "id", id, "method", r.Method, "path", r.URL.Path, "error", err)
 		p = problem.New(http.StatusInternalServerError, "InternalError", "something went wrong here; the log has it as %s", id)
 	}
-	if p.Status == http.StatusServiceUnavailable {
+	switch {
+	case p.RetryAfter > 0:
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
+	case p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "1")
 	}
 	if p.Status == http.StatusUnauthorized {

@@ -7,7 +7,7 @@ import (
 )
 
 var postgresDialect = dialect{
-	feed: "SELECT id, at, user_id, operation, body, committed FROM txn WHERE (committed, id) > (?, ?)" +
+	feed: "SELECT id, at, user_id, operation, body, committed, last FROM txn WHERE (committed, id) > (?, ?)" +
 		" AND committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY committed, id LIMIT ?",
 	// Step by step by the primary key: the planner expects many rows of a recursion, and would rather
 	// look through all resources. OFFSET 0 keeps it from that.

@@ -16,7 +16,7 @@ func path(steps []string) string {
 }
 
 var sqliteDialect = dialect{
-	feed: "SELECT id, at, user_id, operation, body, 0 FROM txn WHERE 0 <= ? AND id > ? ORDER BY id LIMIT ?",
+	feed: "SELECT id, at, user_id, operation, body, 0, last FROM txn WHERE 0 <= ? AND id > ? ORDER BY id LIMIT ?",
 	upwards: "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE id = ? UNION ALL" +
 		" SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection = 'blocks') ",
 	lineage: func(list string) string {

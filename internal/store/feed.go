@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +24,9 @@ type Position struct {
 	Settled int64
 	// Transaction is the number of the transaction in the history.
 	Transaction int64
+	// At is when it was, in Unix milliseconds: a database that was taken back to an earlier moment gives its
+	// number to another one. 0 in positions of older portolans, which are not held to it.
+	At int64
 }
 
 // String gives the position in a form that ParsePosition reads; empty for the beginning.
@@ -30,7 +34,11 @@ func (p Position) String() string {
 	if p == (Position{}) {
 		return ""
 	}
-	return p.Origin + "." + strconv.FormatInt(p.Settled, 10) + "." + strconv.FormatInt(p.Transaction, 10)
+	text := p.Origin + "." + strconv.FormatInt(p.Settled, 10) + "." + strconv.FormatInt(p.Transaction, 10)
+	if p.At != 0 {
+		text += "." + strconv.FormatInt(p.At, 10)
+	}
+	return text
 }
 
 // ParsePosition reads what String gave.
@@ -39,23 +47,26 @@ func ParsePosition(text string) (p Position, err error) {
 		return p, nil
 	}
 	parts := strings.Split(text, ".")
-	if len(parts) == 3 {
-		p.Origin = parts[0]
-		p.Settled, err = strconv.ParseInt(parts[1], 10, 64)
-		if err == nil {
-			p.Transaction, err = strconv.ParseInt(parts[2], 10, 64)
+	p.Origin = parts[0]
+	for i, number := range []*int64{&p.Settled, &p.Transaction, &p.At} {
+		if i+1 < len(parts) && err == nil {
+			*number, err = strconv.ParseInt(parts[i+1], 10, 64)
 		}
 	}
-	if len(parts) != 3 || err != nil || p.Origin == "" || p.Settled < 0 || p.Transaction < 1 {
+	if len(parts) < 3 || len(parts) > 4 || err != nil || p.Origin == "" || p.Settled < 0 || p.Transaction < 1 || p.At < 0 {
 		return Position{}, fmt.Errorf("%q is no position in a change feed", text)
 	}
 	return p, nil
 }
 
-// ErrForeignPosition is a position in the feed of another database.
-var ErrForeignPosition = errors.New("the position belongs to the change feed of another database: begin anew")
+// ErrForeignPosition is a position in the feed of another database, or of this one before it was taken
+// back to an earlier moment. ErrPruned is one behind which changes are not kept any more.
+var (
+	ErrForeignPosition = errors.New("the position belongs to the change feed of another database, or of this one before it was taken back to an earlier moment: begin anew")
+	ErrPruned          = errors.New("what changed behind the position is not kept any more: begin anew")
+)
 
-// Entry is one transaction in the change feed.
+// Entry is one transaction in the change feed. EachChange gives what it changed.
 type Entry struct {
 	Position  Position
 	ID        int64
@@ -64,8 +75,8 @@ type Entry struct {
 	Operation string
 	// Body is the transaction as the history shows it.
 	Body json.RawMessage
-	// Changes are what it changed, in order.
-	Changes []EntryChange
+	// last is the number of its last change.
+	last int64
 }
 
 // EntryChange is one change, with the resource before and after it; nil where there was none.
@@ -88,37 +99,90 @@ func (s *Store) Feed(ctx context.Context, after Position, limit int) (entries []
 		if after.Origin != "" && after.Origin != origin {
 			return ErrForeignPosition
 		}
+		if err := tx.known(after); err != nil {
+			return err
+		}
 		d := tx.conn.speaks()
 		if err := tx.Each(func(scan func(...any) error) error {
 			e := Entry{Position: Position{Origin: origin}}
 			var at int64
 			var body []byte
-			err := scan(&e.ID, &at, &e.User, &e.Operation, &body, &e.Position.Settled)
-			e.At, e.Body, e.Position.Transaction = time.UnixMilli(at).UTC(), body, e.ID
+			err := scan(&e.ID, &at, &e.User, &e.Operation, &body, &e.Position.Settled, &e.last)
+			e.At, e.Body, e.Position.Transaction, e.Position.At = time.UnixMilli(at).UTC(), body, e.ID, at
 			entries = append(entries, e)
 			return err
 		}, d.feed, after.Settled, after.Transaction, limit); err != nil {
 			return fmt.Errorf("reading the change feed: %w", err)
-		}
-		for i := range entries {
-			if err := tx.entryChanges(&entries[i]); err != nil {
-				return fmt.Errorf("reading the change feed: %w", err)
-			}
 		}
 		return nil
 	})
 	return entries, err
 }
 
-func (tx *Tx) entryChanges(e *Entry) error {
-	return tx.Each(func(scan func(...any) error) error {
+// known checks that the transaction of a position is the one that the position was given for.
+func (tx *Tx) known(p Position) error {
+	if p.At == 0 {
+		return nil
+	}
+	var at int64
+	err := tx.QueryRow("SELECT at FROM txn WHERE id = ?", p.Transaction).Scan(&at)
+	if errors.Is(err, sql.ErrNoRows) {
+		horizon, err := tx.Horizon()
+		if err != nil {
+			return err
+		}
+		if p.At <= horizon {
+			return ErrPruned
+		}
+		return ErrForeignPosition
+	}
+	if err == nil && at != p.At {
+		return ErrForeignPosition
+	}
+	return err
+}
+
+// changesPage is how many changes of a transaction are in memory at a time.
+const changesPage = 500
+
+// EachChange calls fn for each change of a transaction, in order. Few of them are in memory at a time.
+func (s *Store) EachChange(ctx context.Context, e Entry, fn func(EntryChange) error) error {
+	last := int64(0)
+	for {
+		var page []EntryChange
+		if err := s.View(ctx, func(tx *Tx) (err error) {
+			page, err = tx.changesOf(e.ID, last, changesPage)
+			return err
+		}); err != nil {
+			return fmt.Errorf("reading the change feed: %w", err)
+		}
+		for _, c := range page {
+			last = c.Sequence
+			if err := fn(c); err != nil {
+				return err
+			}
+		}
+		if len(page) == changesPage {
+			continue
+		}
+		if last < e.last {
+			return ErrPruned
+		}
+		return nil
+	}
+}
+
+// changesOf reads the changes of a transaction behind a number, at most limit of them.
+func (tx *Tx) changesOf(transaction, after int64, limit int) (changes []EntryChange, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
 		var c EntryChange
 		var before, after []byte
 		err := scan(&c.Sequence, &c.Resource, &c.Operation, &before, &after)
 		c.Before, c.After = before, after
-		e.Changes = append(e.Changes, c)
+		changes = append(changes, c)
 		return err
-	}, "SELECT seq, resource, operation, before, after FROM change WHERE txn = ? ORDER BY seq", e.ID)
+	}, "SELECT seq, resource, operation, before, after FROM change WHERE txn = ? AND seq > ? ORDER BY seq LIMIT ?", transaction, after, limit)
+	return changes, err
 }
 
 // settleTime is how long Settled waits for transactions that are still running.

@@ -58,10 +58,14 @@ func feed(t *testing.T, s *Store) {
 	done := errors.New("seen all")
 	err := s.Follow(ctx, Position{}, func(entries []Entry) error {
 		for _, e := range entries {
-			if e.User != 7 || len(e.Changes) != 1 || e.Changes[0].After == nil || e.Changes[0].Before != nil {
-				t.Errorf("an entry is %+v", e)
+			var changes []EntryChange
+			if err := s.EachChange(ctx, e, func(c EntryChange) error { changes = append(changes, c); return nil }); err != nil {
+				return err
 			}
-			seen[e.Changes[0].Resource]++
+			if e.User != 7 || len(changes) != 1 || changes[0].After == nil || changes[0].Before != nil {
+				t.Fatalf("an entry is %+v with %+v", e, changes)
+			}
+			seen[changes[0].Resource]++
 			order, places = append(order, e.ID), append(places, e.Position)
 		}
 		if len(order) >= want {
@@ -109,6 +113,16 @@ func feed(t *testing.T, s *Store) {
 	foreign.Origin = "elsewhere"
 	if _, err := s.Feed(ctx, foreign, 1); !errors.Is(err, ErrForeignPosition) {
 		t.Errorf("a position of another database gives %v", err)
+	}
+	// A database that was taken back gives the numbers behind that moment anew.
+	taken := places[0]
+	taken.At++
+	if _, err := s.Feed(ctx, taken, 1); !errors.Is(err, ErrForeignPosition) {
+		t.Errorf("a position whose number another transaction has gives %v", err)
+	}
+	taken.Transaction, taken.At = 1<<40, time.Now().UnixMilli()
+	if _, err := s.Feed(ctx, taken, 1); !errors.Is(err, ErrForeignPosition) {
+		t.Errorf("a position of a transaction that is not there gives %v", err)
 	}
 	for _, bad := range []string{"x", "a.b.c", "a.1", "a.-1.5", ".1.1", "a.1.0"} {
 		if p, err := ParsePosition(bad); err == nil {

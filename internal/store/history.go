@@ -3,6 +3,8 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 )
 
@@ -42,9 +44,26 @@ func (tx *Tx) Number() (int64, error) { return tx.number() }
 
 // Changes gives what a transaction of the history changed, in order; nothing where there is none.
 func (tx *Tx) Changes(transaction int64) ([]EntryChange, error) {
-	e := Entry{ID: transaction}
-	err := tx.entryChanges(&e)
-	return e.Changes, err
+	return tx.changesOf(transaction, 0, math.MaxInt)
+}
+
+// LastImages gives resources as the changes that wrote them last left them. Those of which no such change is
+// kept are not in the answer.
+func (tx *Tx) LastImages(ids []int64) (map[int64][]byte, error) {
+	images := make(map[int64][]byte, len(ids))
+	for part := range slices.Chunk(ids, loadAtOnce) {
+		list, args := in(part)
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id int64
+			var image []byte
+			err := scan(&id, &image)
+			images[id] = image
+			return err
+		}, "SELECT r.id, c.after FROM resource r JOIN change c ON c.resource = r.id AND c.txn = r.version WHERE c.after IS NOT NULL AND r.id IN "+list+" ORDER BY c.seq", args...); err != nil {
+			return nil, fmt.Errorf("reading the history: %w", err)
+		}
+	}
+	return images, nil
 }
 
 // Tally is how many resources a transaction has made, changed and deleted so far.
@@ -150,16 +169,18 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 type transaction struct {
 	Operation        string  `json:"operation"`
 	Description      string  `json:"description"`
+	Principal        *string `json:"principal"`
 	Comment          *string `json:"comment"`
 	CreationDateTime string  `json:"creationDateTime"`
 	TransactionType  *string `json:"transactionType"`
 }
 
-func (a Author) comment() *string {
-	if a.Comment == "" {
+// orNull gives a text, nil where it is empty.
+func orNull(text string) *string {
+	if text == "" {
 		return nil
 	}
-	return &a.Comment
+	return &text
 }
 
 // finish writes what stands at the end of a transaction: usage, and the history.
@@ -178,11 +199,7 @@ func (tx *Tx) writeHistory() error {
 	if tx.first == 0 {
 		return nil
 	}
-	var kind *string
-	if tx.kind != "" {
-		kind = &tx.kind
-	}
-	body, err := json.Marshal(transaction{tx.operation, tx.summary, tx.author.comment(), tx.now.UTC().Format(time.RFC3339), kind})
+	body, err := json.Marshal(transaction{tx.operation, tx.summary, orNull(tx.author.Name), orNull(tx.author.Comment), tx.now.UTC().Format(time.RFC3339), orNull(tx.kind)})
 	if err != nil {
 		return err
 	}

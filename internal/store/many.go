@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -185,8 +186,7 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 // Below gives the resources of a collection right below a parent whose span meets low-high, in the
 // order of their spans, with their links.
 func (tx *Tx) Below(parent int64, collection string, low, high []byte) ([]*Resource, error) {
-	found, err := tx.many("SELECT "+columns+" FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= ? AND high >= ? ORDER BY low",
-		parent, collection, high, low)
+	found, err := tx.Within(parent, collection, low, high, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
@@ -194,19 +194,76 @@ func (tx *Tx) Below(parent int64, collection string, low, high []byte) ([]*Resou
 	for _, r := range found {
 		byID[r.ID] = r
 	}
-	err = tx.Each(func(scan func(...any) error) error {
-		var source int64
-		var ref Ref
-		if err := scan(&source, &ref.Field, &ref.Target); err != nil {
+	return found, tx.loadLinks(byID)
+}
+
+// RemoveMany deletes resources, with their links loaded, and their references to others, as RemoveLoaded
+// does, many at a time.
+func (tx *Tx) RemoveMany(rs []*Resource) error {
+	if err := tx.mustWrite(); err != nil || len(rs) == 0 {
+		return err
+	}
+	number, err := tx.number()
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(rs, loadAtOnce) {
+		sequence, err := tx.ids.many("change", len(part))
+		if err != nil {
 			return err
 		}
-		if r := byID[source]; r != nil && !slices.Contains(r.Refs, ref) {
-			r.Links = append(r.Links, ref)
+		changes, ids := make([][]any, 0, len(part)), make([]int64, len(part))
+		for i, r := range part {
+			ids[i] = r.ID
+			tx.Touch(r.Collection)
+			delete(tx.near, r.ID)
+			if err := tx.counting.counts(r, nil); err != nil {
+				return err
+			}
+			if unlogged(r.Collection) {
+				continue
+			}
+			image, err := encodeImage(r)
+			if err != nil {
+				return err
+			}
+			changes = append(changes, []any{sequence[i], number, r.ID, "DELETE", image, nil})
+			if tx.first == 0 {
+				tx.first = sequence[i]
+			}
+			tx.last = sequence[i]
 		}
-		return nil
-	}, "SELECT f.source, f.field, f.target FROM reference f JOIN resource r ON r.id = f.source WHERE r.parent = ? AND r.collection = ? AND r.low IS NOT NULL"+
-		" AND r.low <= ? AND r.high >= ? ORDER BY f.source, f.field, f.target", parent, collection, high, low)
-	return found, err
+		list, args := in(ids)
+		for _, query := range []string{"DELETE FROM resource WHERE id IN ", "DELETE FROM reference WHERE source IN ", "DELETE FROM free WHERE container IN "} {
+			if err := tx.Write(query+list, args...); err != nil {
+				return fmt.Errorf("deleting resources: %w", err)
+			}
+		}
+		if err := tx.conn.bulk("change", tableColumns("change"), changes); err != nil {
+			return err
+		}
+	}
+	tx.tally.Deleted += len(rs)
+	_ = tx.Describe("DELETE", "DELETE") // where nobody has said it better
+	return nil
+}
+
+// Needed gives those of the resources that something lies below or refers to.
+func (tx *Tx) Needed(ids []int64) (map[int64]bool, error) {
+	needed := map[int64]bool{}
+	for part := range slices.Chunk(ids, loadAtOnce) {
+		list, args := in(part)
+		for _, query := range []string{"SELECT DISTINCT parent FROM resource WHERE parent IN ", "SELECT DISTINCT target FROM reference WHERE target IN "} {
+			found, err := tx.ids64(query+list, args...)
+			if err != nil {
+				return nil, err
+			}
+			for _, id := range found {
+				needed[id] = true
+			}
+		}
+	}
+	return needed, nil
 }
 
 // NewID takes a number for a resource that is inserted later.
@@ -307,6 +364,24 @@ func (tx *Tx) AddEvent(source, user int64, body []byte) error {
 		return fmt.Errorf("writing an event: %w", err)
 	}
 	return nil
+}
+
+// References gives all references of resources, in the order of their fields and targets.
+func (tx *Tx) References(ids []int64) (map[int64][]Ref, error) {
+	all := map[int64][]Ref{}
+	for part := range slices.Chunk(ids, loadAtOnce) {
+		list, args := in(part)
+		if err := tx.Each(func(scan func(...any) error) error {
+			var source int64
+			var ref Ref
+			err := scan(&source, &ref.Field, &ref.Target)
+			all[source] = append(all[source], ref)
+			return err
+		}, "SELECT source, field, target FROM reference WHERE source IN "+list+" ORDER BY source, field, target", args...); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // Linked gives the links of some fields of resources.

@@ -273,8 +273,40 @@ func (c *pgConn) flush() error {
 	return err
 }
 
-// damage is empty: PostgreSQL checks its pages as it reads them, where it is set to.
-func (c *pgConn) damage() ([]string, error) { return nil, nil }
+// damage asks the extension amcheck, where it is installed, to go through the indexes; PostgreSQL checks its
+// pages by itself as it reads them, where it is set to.
+func (c *pgConn) damage() (faults []string, err error) {
+	installed := false
+	if err := c.each("SELECT TRUE FROM pg_extension WHERE extname = 'amcheck'", nil, func(r row) error { return r.scan(&installed) }); err != nil || !installed {
+		return nil, err
+	}
+	var indexes []string
+	if err := c.each("SELECT c.oid::regclass::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid JOIN pg_am a ON a.oid = c.relam"+
+		" WHERE c.relnamespace = current_schema()::regnamespace AND a.amname = 'btree' AND i.indisvalid", nil, func(r row) error {
+		var name string
+		err := r.scan(&name)
+		indexes = append(indexes, name)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for _, name := range indexes {
+		// In a savepoint, because a fault is an error, which would end the snapshot.
+		if _, err := c.exec("SAVEPOINT amcheck"); err != nil {
+			return nil, err
+		}
+		if _, err := c.exec("SELECT bt_index_check(CAST(? AS regclass))", name); err != nil {
+			if codeOf(err) != "XX002" { // index_corrupted
+				return nil, err
+			}
+			faults, c.failed = append(faults, err.Error()), nil
+			if _, err := c.exec("ROLLBACK TO SAVEPOINT amcheck"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return faults, nil
+}
 
 func (c *pgConn) mark(kind string) (value int64, err error) {
 	err = c.each("SELECT last_value FROM number_"+kind, nil, func(r row) error { return r.scan(&value) })

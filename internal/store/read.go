@@ -218,9 +218,19 @@ func (tx *Tx) NetworkOf(configuration int64, a netip.Addr) (*Resource, error) {
 	return r, err
 }
 
+// fromPredecessor is a condition on the low ends of siblings: from that of the one at or before an address
+// on, or from the address where there is none. Siblings of one collection never overlap, so none before that
+// one reaches as far. It has four arguments (fromArgs).
+const fromPredecessor = "low >= coalesce((SELECT low FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= ? ORDER BY low DESC LIMIT 1), ?)"
+
+func fromArgs(parent int64, collection string, low []byte) []any {
+	return []any{parent, collection, low, low}
+}
+
 // Within gives the resources of the collection right below parent that touch low-high, in order
 // of their low ends, at most limit of them.
 func (tx *Tx) Within(parent int64, collection string, low, high []byte, limit int) ([]*Resource, error) {
-	return tx.many("SELECT "+columns+" FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= ? AND high >= ? ORDER BY low LIMIT ?",
-		parent, collection, high, low, limit)
+	args := slices.Concat([]any{parent, collection, high, low}, fromArgs(parent, collection, low), []any{limit})
+	return tx.many("SELECT "+columns+" FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= ? AND high >= ? AND "+
+		fromPredecessor+" ORDER BY low LIMIT ?", args...)
 }

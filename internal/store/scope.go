@@ -90,6 +90,18 @@ func (p *postgres) locks(ctx context.Context, s Scope) (l locks, err error) {
 	return locks{shared: []int64{everything}, own: configuration}, nil
 }
 
+// LockResource waits until no other update has locked the resource, and locks it for the rest of this one,
+// where updates run side by side. Statements behind it see what the others committed. Who locks more than one
+// does so in the order of their numbers. shared is false where updates run one after another anyway.
+func (tx *Tx) LockResource(id int64) (shared bool, err error) {
+	c, ok := tx.conn.(*pgConn)
+	if !ok {
+		return false, nil
+	}
+	_, err = c.exec("SELECT pg_advisory_xact_lock(?)", id)
+	return true, err
+}
+
 // take words the statement that takes the locks, in one order everywhere.
 func (l locks) take() (query string, args []any) {
 	query = "SELECT "

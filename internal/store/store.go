@@ -59,7 +59,7 @@ type Store struct {
 	listener *listener
 	// alone is a connection that keeps managers away; nil where they may come.
 	alone *pgx.Conn
-	now      func() time.Time
+	now   func() time.Time
 	// bell is rung at every commit that is heard of; watches are the topics that are remembered.
 	bell    bell
 	watches watched
@@ -67,16 +67,16 @@ type Store struct {
 	// is one that only Ready uses: a reader that takes its time holds up its like alone.
 	readers, lists, health *pool
 	jobs                   chan *job
-	stop    chan struct{}
-	stopped chan struct{}
-	watched chan struct{} // closed when watch has ended; nil where nothing watches
+	stop                   chan struct{}
+	stopped                chan struct{}
+	watched                chan struct{} // closed when watch has ended; nil where nothing watches
 	// ended is what closing the write connection gave; set before stopped is closed.
 	ended error
 	// exclusive says that no other manager has the directory. given and reserved are the writer's
 	// own: the numbers it has given out, and the mark in the database.
 	exclusive, readOnly bool
 	given, reserved     counters
-	version         int64 // the database's, when the mark was last read
+	version             int64 // the database's, when the mark was last read
 	// revision counts the commits that this process knows of; topics count those that changed
 	// something of a topic, by its name.
 	revision atomic.Uint64

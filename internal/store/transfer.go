@@ -34,6 +34,7 @@ var Tables = []Table{
 	{"event", []string{"id", "source", "user_id", "body"}, 1, 3},
 	{"reverting", []string{"txn", "undo"}, 1, 3},
 	{"water", []string{"container", "level"}, 1, 3},
+	{"marker", []string{"name", "value"}, 1, 4},
 }
 
 // Derived are the tables that are not carried, with the reason: they follow from what is carried, or

@@ -153,6 +153,11 @@ func (tx *Tx) Each(fn func(scan func(...any) error) error, query string, args ..
 	return tx.conn.each(query, args, func(at row) error { return fn(at.scan) })
 }
 
+// Stream is Each for answers that may be long: few of its rows are in memory at a time.
+func (tx *Tx) Stream(fn func(scan func(...any) error) error, query string, args ...any) error {
+	return tx.conn.list(query, args, false, func(at row) error { return fn(at.scan) })
+}
+
 // shownColumns are those that an answer shows: without span and key.
 const shownColumns = "id, collection, type, name, parent, configuration, version, refs, body"
 

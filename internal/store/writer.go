@@ -14,7 +14,7 @@ import (
 type Author struct {
 	// User is the id of the user resource; 0 for the manager itself.
 	User int64
-	// Name is the user's name at the time of the change.
+	// Name is what the user, or the token that is no user, was called at the time of the change.
 	Name string
 	// Comment is the client's x-bcn-change-control-comment.
 	Comment string
