@@ -22,7 +22,7 @@ type SpaceHead struct {
 	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Range is its space: CIDR, for a block also start-end, or when it is made a size alone, which
 	// takes the first free space of the block above.
-	Range resource.Range `api:"range,required"`
+	Range resource.Range `api:"range,required,inline"`
 	// Location is where it is used.
 	Location resource.Ref `api:"location" ref:"Location"`
 	// InheritedFields are the fields whose values come from above.

@@ -3,11 +3,11 @@ package address
 import (
 	"encoding/hex"
 	"encoding/json"
-	"net"
 	"strings"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/space"
 	"portolan/internal/store"
 )
 
@@ -17,36 +17,18 @@ type MACAddress struct {
 	// Configuration is the configuration it lies in.
 	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Address is the hardware address, in any common form; it is kept as 00-00-5E-00-53-01.
-	Address string `api:"address,required"`
+	Address string `api:"address,required,inline,hardware"`
 	// MACPool is the pool it belongs to.
 	MACPool resource.Ref `api:"macPool" ref:"MACPool|DenyMACPool"`
 }
 
-// parseMAC reads a hardware address of 48 or 64 bits: with colons, hyphens, dots or nothing between.
-func parseMAC(text string) (net.HardwareAddr, error) {
-	text = strings.TrimSpace(text)
-	if mac, err := net.ParseMAC(text); err == nil && (len(mac) == 6 || len(mac) == 8) {
-		return mac, nil
-	}
-	mac, err := hex.DecodeString(text)
-	if err != nil || len(mac) != 6 && len(mac) != 8 {
-		return nil, problem.Invalid("address", "%q is no hardware address", text)
-	}
-	return mac, nil
-}
-
-// formatMAC is how hardware addresses are kept.
-func formatMAC(mac net.HardwareAddr) string {
-	return strings.ToUpper(strings.ReplaceAll(mac.String(), ":", "-"))
-}
-
 // Check reads the address.
 func (x *MACAddress) Check(*resource.Change) error {
-	mac, err := parseMAC(x.Address)
+	mac, err := space.ParseHardware(x.Address)
 	if err != nil {
-		return err
+		return problem.Invalid("address", "%v", err)
 	}
-	x.Address = formatMAC(mac)
+	x.Address = space.FormatHardware(mac)
 	return nil
 }
 
@@ -65,7 +47,7 @@ type DHCPClientIdentifier struct {
 	// Configuration is the configuration it lies in.
 	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// UID holds the identifier, as clientIdentifier.
-	UID json.RawMessage `api:"uid"`
+	UID json.RawMessage `api:"uid,inline"`
 }
 
 // value is the identifier.
@@ -99,7 +81,7 @@ type DHCPUniqueIdentifier struct {
 	// Configuration is the configuration it lies in.
 	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// DUID is the identifier, in hexadecimal.
-	DUID string `api:"duid,required"`
+	DUID string `api:"duid,required,inline"`
 }
 
 // Check reads the identifier: 3 to 130 bytes.

@@ -245,6 +245,7 @@ func New(s *store.Store, users *identity.Service, maxLimit int64, version string
 	a.Version = version
 	a.Descriptions = descriptions
 	a.Respan = respan
+	a.Headers = headers()
 	p := &policies{store: s}
 	a.Rules = p
 	for name, complete := range map[string]func(*store.Tx, []*store.Resource) error{"blocks": p.completeSpace, "networks": p.completeSpace,

@@ -294,6 +294,7 @@ var descriptions = map[string]string{
 	"Transaction.creationDateTime":                              "creationDateTime is when it was done.",
 	"Transaction.description":                                   "description says it in a sentence.",
 	"Transaction.operation":                                     "operation is what was done, such as ADD_IPV4_NETWORK.",
+	"Transaction.principal":                                     "principal is who did it, as it was called then: a user, a token or a key set; null for the manager itself. It is ours.",
 	"Transaction.revertingTransaction":                          "revertingTransaction is the transaction that undid it.",
 	"Transaction.transactionId":                                 "transactionId is the transaction that is to be taken back.",
 	"Transaction.transactionType":                               "transactionType is the kind of a transaction that is asked for: UNDO takes another one back.",

@@ -10,7 +10,7 @@ import (
 
 // Location is a place: a country, made with the data, or a place below another one.
 type Location struct {
-	resource.Head `head:"post,nonblank"`
+	resource.Head `head:"post,nonblank,nullable"`
 	// Locode is the UN/LOCODE of the place.
 	Locode string `api:"locode,readOnly"`
 	// Code is the place's short name, unique below the place above.

@@ -17,7 +17,7 @@ import (
 // NamingPolicy says how names in views and zones are composed: of its values, one behind the other, and
 // of nothing that its restrictions name.
 type NamingPolicy struct {
-	resource.Head `head:"required,nonblank"`
+	resource.Head `head:"required,nonblank,nullable"`
 	// PolicyValues are the parts of a name, in their order.
 	PolicyValues resource.RefList `api:"policyValues" ref:"NamingPolicyConnectorValue|NamingPolicyIncrementalValue|NamingPolicyIntegerValue|NamingPolicyRequiredValue|NamingPolicyTextValue"`
 	// PolicyRestrictions are lists of what no name may be or hold.
@@ -186,11 +186,24 @@ type restriction struct {
 // Check reads the texts.
 func (x *NamingPolicyRestriction) Check(*resource.Change) error {
 	list, err := readList[restriction]("restrictions", x.Restrictions)
-	for i, one := range list {
-		if one.Value == nil || strings.TrimSpace(*one.Value) == "" || one.MatchType != "Exact" && one.MatchType != "Any" {
-			return problem.Invalid("restrictions", "restriction %d needs a value, and Exact or Any as its matchType", i+1)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		one := &list[i]
+		switch {
+		case strings.EqualFold(one.MatchType, "Exact"):
+			one.MatchType = "Exact"
+		case strings.EqualFold(one.MatchType, "Any"):
+			one.MatchType = "Any"
+		default:
+			return problem.Invalid("restrictions", "restriction %d needs Exact or Any as its matchType", i+1)
+		}
+		if one.Value == nil || strings.TrimSpace(*one.Value) == "" {
+			return problem.Invalid("restrictions", "restriction %d needs a value", i+1)
 		}
 	}
+	x.Restrictions, err = json.Marshal(list)
 	return err
 }
 

@@ -3,6 +3,7 @@ package address
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/netip"
 	"strings"
 
@@ -20,7 +21,7 @@ type RecordHead struct {
 	// TTL is the record's time to live in seconds (RFC 2181 section 8); null takes the zone's.
 	TTL *int64 `api:"ttl" min:"0" max:"2147483647"`
 	// AbsoluteName is the record's whole name; it follows the name and the zone.
-	AbsoluteName string `api:"absoluteName,createOnly,dns" length:"1020"`
+	AbsoluteName string `api:"absoluteName,createOnly,dns,inline" length:"1020"`
 	// Comment is a remark.
 	Comment string `api:"comment" length:"4000"`
 	// Dynamic says whether the record came by a dynamic update.
@@ -59,6 +60,11 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 		}
 		x.Name = relative
 	}
+	if c.Creates() || c.Given["name"] {
+		if x.Name, err = relativeName(x.Name, zone); err != nil {
+			return err
+		}
+	}
 	x.Name = naming.Clean(x.Name)
 	if x.Name != "" {
 		if err := naming.Check(x.Name, rule); err != nil {
@@ -78,6 +84,26 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 	return nil
 }
 
+// relativeName gives a record's name within its zone: "@", and the zone's own name, are its apex, and a name with
+// a dot behind it is absolute (RFC 1035 section 5.1).
+func relativeName(name, zone string) (string, error) {
+	name = strings.TrimSpace(name)
+	switch {
+	case name == "@" || name != "" && zone != "" && naming.Key(naming.Clean(name)) == naming.Key(zone):
+		return "", nil
+	case !strings.HasSuffix(name, ".") || name == ".":
+		return name, nil
+	}
+	relative, ok := naming.Relative(naming.Clean(name), zone)
+	if !ok {
+		return "", problem.Invalid("name", "%q is absolute, and does not lie in the zone %q", name, zone)
+	}
+	return relative, nil
+}
+
+// wildcard reports whether a name stands for others (RFC 4592).
+func wildcard(name string) bool { return name == "*" || strings.HasPrefix(name, "*.") }
+
 // HostRecord names the addresses of a host: A and AAAA records, and PTR records with ReverseRecord.
 type HostRecord struct {
 	RecordHead
@@ -93,6 +119,9 @@ type HostRecord struct {
 func (x *HostRecord) Check(c *resource.Change) error {
 	if err := x.checkName(c, naming.HostName); err != nil {
 		return err
+	}
+	if wildcard(x.Name) { // no address leads back to a name that nobody has
+		x.ReverseRecord = false
 	}
 	seen := map[int64]bool{}
 	for i := range x.Addresses.Items {
@@ -283,9 +312,17 @@ type TXTRecord struct {
 	Text string `api:"text,nonblank" length:"65000"`
 }
 
-// Check derives the name.
+// Check derives the name, and refuses a record without text.
 func (x *TXTRecord) Check(c *resource.Change) error {
-	return x.checkName(c, naming.AnyName)
+	if err := x.checkName(c, naming.AnyName); err != nil {
+		return err
+	}
+	if x.Text == "" && (c.Creates() || c.Given["text"]) {
+		p := problem.New(http.StatusBadRequest, "MissingRequiredField", "required and missing: text")
+		p.Fields = []string{"text"}
+		return p
+	}
+	return nil
 }
 
 // GenericRecord is a record of any other type, its data in zone-file syntax.

@@ -50,7 +50,7 @@ func declared(t *testing.T) *resource.API {
 // served gives the methods of every path of the OpenAPI document, with braces emptied.
 func served(t *testing.T, a *resource.API) map[string][]string {
 	t.Helper()
-	text, err := a.OpenAPI("test", "test")
+	text, err := a.OpenAPI("test", "test", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestIsPublished(t *testing.T) {
 
 // Whatever the document refers to is in the document.
 func TestOpenAPIReferencesResolve(t *testing.T) {
-	text, err := declared(t).OpenAPI("test", "test")
+	text, err := declared(t).OpenAPI("test", "test", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -148,7 +148,7 @@ func noImages(c resource.Caller) bool {
 type Transaction struct {
 	resource.Head `head:"readOnly"`
 	// TransactionType is the kind of a transaction that is asked for: UNDO takes another one back.
-	TransactionType string `api:"transactionType,required" enum:"UNDO"`
+	TransactionType string `api:"transactionType,required,nullable" enum:"UNDO"`
 	// TransactionID is the transaction that is to be taken back.
 	TransactionID int64 `api:"transactionId,required,writeOnly" min:"1"`
 	// Operation is what was done, such as ADD_IPV4_NETWORK.
@@ -173,6 +173,9 @@ func undo(c *resource.Change, o resource.Object) error {
 	t, ok := o.(*Transaction)
 	if !ok {
 		return fmt.Errorf("a transaction is a %T", o)
+	}
+	if t.TransactionType == "" { // which others have null
+		return problem.Invalid("transactionType", "must be UNDO")
 	}
 	return c.Undo(t.TransactionID, strings.EqualFold(c.Header.Get("x-bcn-force-undo"), "true"))
 }

@@ -28,7 +28,7 @@ type Zone struct {
 	SigningPolicy resource.Ref `api:"signingPolicy" ref:"DNSSECSigningPolicy"`
 	// AbsoluteName is the zone's whole name. In a new zone it may stand in for the name: the zones
 	// in between that are missing are made.
-	AbsoluteName string `api:"absoluteName,createOnly,dns" length:"1020"`
+	AbsoluteName string `api:"absoluteName,createOnly,dns,inline" length:"1020"`
 }
 
 // Check places the zone and derives its absolute name.

@@ -300,7 +300,7 @@ func (z *zoneReader) reverse(zone *store.Resource) error {
 		var host string
 		var version int64
 		var wanted bool
-		if err := scan(&key, &host, &version, &wanted); err != nil || !wanted {
+		if err := scan(&key, &host, &version, &wanted); err != nil || !wanted || wildcard(host) {
 			return err
 		}
 		z.latest = max(z.latest, version)

@@ -268,6 +268,11 @@ func (f *Field) literal(n *node, v literal) (any, error) {
 		}
 		return store.AddrKey(a.Unmap()), nil
 	}
+	if f.Hardware && (n.op == "eq" || n.op == "in" || n.op == "ne") {
+		if mac, err := space.ParseHardware(v.text); err == nil {
+			return space.FormatHardware(mac), nil
+		}
+	}
 	if !v.quoted && v.text != "true" && v.text != "false" && !numeral(v.text) {
 		return nil, filterValue(n, v, "text needs quotes")
 	}

@@ -134,6 +134,9 @@ type API struct {
 	// Log takes what cannot be answered any more.
 	Log *slog.Logger
 
+	// Headers are the request headers that the rules of the types look at.
+	Headers []RequestHeader
+
 	// Rules is what the room that declares the types keeps for their rules.
 	Rules any
 	// Probe asks whether an address answers; nil where nobody can be asked.
@@ -196,7 +199,23 @@ func NewAPI(s *store.Store, base string, maxLimit int64, collections []*Collecti
 		}
 		a.plans[c] = newPlan(a.Base, c)
 	}
+	if s != nil {
+		s.ShowInline(a.inlineMembers())
+	}
 	return a
+}
+
+// inlineMembers gives the members of bodies that are shown where references are inlined, by collection.
+func (a *API) inlineMembers() map[string]string {
+	members := map[string]string{}
+	for _, c := range a.collections {
+		for _, t := range c.Types {
+			if t.inline != nil {
+				members[c.Name] = t.inline.Name
+			}
+		}
+	}
+	return members
 }
 
 // Type gives a declared type by its name.

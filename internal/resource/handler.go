@@ -108,6 +108,9 @@ func (a *API) route(r *http.Request, caller Caller) (t target, err error) {
 		}
 		return none
 	}
+	if len(parts) <= 4 && slices.ContainsFunc(parts, beyondIDs) { // which no resource has, whatever the path
+		return t, none
+	}
 	if id, ok := number(parts[0]); ok {
 		if len(parts) != 1 {
 			return t, none
@@ -147,6 +150,15 @@ func (a *API) route(r *http.Request, caller Caller) (t target, err error) {
 		return t, unknown()
 	}
 	return t, nil
+}
+
+// beyondIDs reports whether a part of a path is a number that no id can be.
+func beyondIDs(text string) bool {
+	if text == "" || strings.Trim(text, "0123456789") != "" {
+		return false
+	}
+	_, ok := number(text)
+	return !ok
 }
 
 // number reads an id.

@@ -2,8 +2,10 @@ package resource
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"portolan/internal/store"
@@ -14,7 +16,12 @@ import (
 type doc = map[string]any
 
 // OpenAPI gives the OpenAPI 3.1 document of the declared API.
-func (a *API) OpenAPI(title, version string) ([]byte, error) {
+//
+// paths and schemas are those of other APIs of the manager, which are written by hand.
+func (a *API) OpenAPI(title, version string, paths, schemas map[string]any) ([]byte, error) {
+	all, types := a.paths(), a.schemas()
+	maps.Copy(all, paths)
+	maps.Copy(types, schemas)
 	d := doc{
 		"openapi": "3.1.0",
 		"info": doc{"title": title, "version": version,
@@ -22,14 +29,14 @@ func (a *API) OpenAPI(title, version string) ([]byte, error) {
 			"license":     doc{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
 		"servers":  []any{doc{"url": "/"}},
 		"security": []any{doc{"basic": []any{}}, doc{"bearer": []any{}}},
-		"paths":    a.paths(),
+		"paths":    all,
 		"components": doc{
 			"securitySchemes": doc{
 				"basic":  doc{"type": "http", "scheme": "basic", "description": "The user name with the session's apiToken, or with the password."},
 				"bearer": doc{"type": "http", "scheme": "bearer"},
 			},
-			"parameters": parameters(a.MaxLimit),
-			"schemas":    a.schemas(),
+			"parameters": a.parameters(),
+			"schemas":    types,
 			"responses":  problems(),
 		},
 	}
@@ -38,172 +45,67 @@ func (a *API) OpenAPI(title, version string) ([]byte, error) {
 
 func ref(to string) doc { return doc{"$ref": "#/components/" + to} }
 
-func parameters(maxLimit int64) doc {
+// parameters are the query parameters and the request headers, each under its name.
+func (a *API) parameters() doc {
 	query := func(name, description string, schema doc) doc {
 		return doc{"name": name, "in": "query", "description": description, "schema": schema}
 	}
-	header := func(name, description string, values ...string) doc {
+	all := doc{
+		"limit":   query("limit", "The most resources to return.", doc{"type": "integer", "minimum": 1, "maximum": a.MaxLimit, "default": DefaultLimit}),
+		"offset":  query("offset", "The first row to return, counted from 0.", doc{"type": "integer", "minimum": 0, "maximum": MaxOffset, "default": 0}),
+		"total":   query("total", "Whether to count everything that matches.", doc{"type": "boolean", "default": false}),
+		"filter":  query("filter", "A condition: field:'text', field:operator(values), joined by and, or and parentheses.", doc{"type": "string", "example": "id:gt(100000)"}),
+		"orderBy": query("orderBy", "Fields to order by: name, desc(id), asc(range).", doc{"type": "string", "example": "desc(id)"}),
+		"fields":  query("fields", "Which fields to return: names, not(names), embed(subcollections).", doc{"type": "string", "example": "id,type,name"}),
+	}
+	for _, h := range a.headers() {
 		schema := doc{"type": "string"}
-		if len(values) > 0 {
-			schema["enum"] = values
+		if h.Values != nil {
+			schema["enum"] = h.Values
 		}
-		return doc{"name": name, "in": "header", "description": description, "schema": schema}
+		all[h.Name] = doc{"name": h.Name, "in": "header", "description": h.Description, "schema": schema}
 	}
-	return doc{
-		"limit":          query("limit", "The most resources to return.", doc{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": DefaultLimit}),
-		"offset":         query("offset", "The first row to return, counted from 0.", doc{"type": "integer", "minimum": 0, "default": 0}),
-		"total":          query("total", "Whether to count everything that matches.", doc{"type": "boolean", "default": false}),
-		"filter":         query("filter", "A condition: field:'text', field:operator(values), joined by and, or and parentheses.", doc{"type": "string"}),
-		"orderBy":        query("orderBy", "Fields to order by: name, desc(id), asc(range).", doc{"type": "string"}),
-		"fields":         query("fields", "Which fields to return: names, not(names), embed(subcollections).", doc{"type": "string"}),
-		"comment":        header("x-bcn-change-control-comment", "A remark that the history keeps with the change."),
-		"ifMatch":        header("If-Match", "The entity tag the resource must still have."),
-		"idempotencyKey": header("Idempotency-Key", "Repeating a request with the same key within 24 hours gives the same answer and does nothing."),
-		"traversal":      header("x-bcn-traversal-method", "Where space of a given size is looked for.", "NO_TRAVERSAL", "DEPTH_FIRST", "BREADTH_FIRST"),
-		"noGateway":      header("x-bcn-no-gateway", "Make no gateway.", "true", "false"),
-		"multiLabel":     header("x-bcn-allow-multi-label-zonenames", "One dotted zone instead of the zones in between.", "true", "false"),
-		"sameAsZone":     header("x-bcn-same-as-zone", "Give the record the zone's own name.", "true", "false"),
-	}
+	return all
 }
 
-// changeHeaders are the headers by which some types' changes are steered.
-func changeHeaders(types []*Type, create bool) (list []any) {
-	add := func(name string, wanted ...string) {
-		for _, t := range types {
-			if slices.Contains(wanted, t.Name) {
-				list = append(list, ref("parameters/"+name))
-				return
-			}
-		}
+// problemTexts are the answers that are problems, by their status.
+var problemTexts = map[string]string{
+	"400": "Something in the request is wrong; the message names it.",
+	"401": "Credentials are missing or wrong.",
+	"403": "The caller may not do this.",
+	"404": "It is not there.",
+	"405": "The method is not for this resource; Allow names those that are.",
+	"406": "None of the media types that are asked for can be had.",
+	"409": "It does not fit with what is there.",
+	"412": "The resource has changed since.",
+	"413": "The body is too large.",
+	"414": "The URL is too long.",
+	"415": "The body is of another media type, or compressed.",
+	"429": "Too many requests of the kind; Retry-After says when the next one is let in.",
+	"431": "The header is too large.",
+	"500": "Something went wrong here; the log has it under the id in the message.",
+	"501": "It is published, and not built yet.",
+	"503": "The database cannot be reached, or others are changing the same; try again.",
+}
+
+// anyAnswer are the problems that every request may be answered with.
+var anyAnswer = []string{"400", "401", "403", "404", "405", "406", "414", "429", "500", "501", "503"}
+
+func statusOf(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil { // they stand in the table above
+		panic(err)
 	}
-	if create {
-		add("traversal", "IPv4Block", "IPv6Block", "IPv4Network", "IPv6Network")
-		add("multiLabel", "Zone")
-		add("sameAsZone", "HostRecord")
-	}
-	add("noGateway", "IPv4Network")
-	return list
+	return n
 }
 
 func problems() doc {
-	one := func(description string) doc {
-		return doc{"description": description, "content": doc{"application/json": doc{"schema": ref("schemas/Problem")}}}
+	all := doc{}
+	for status, description := range problemTexts {
+		all[status] = doc{"description": description, "content": doc{"application/json": doc{"schema": ref("schemas/Problem"),
+			"example": doc{"status": statusOf(status), "reason": http.StatusText(statusOf(status)), "code": "…", "message": "…"}}}}
 	}
-	return doc{
-		"400": one("Something in the request is wrong; the message names it."),
-		"401": one("Credentials are missing or wrong."),
-		"403": one("The caller may not do this."),
-		"404": one("It is not there."),
-		"409": one("It does not fit with what is there."),
-		"412": one("The resource has changed since."),
-	}
-}
-
-func (a *API) schemas() doc {
-	schemas := doc{
-		"Problem": doc{"type": "object", "required": []string{"status", "reason", "code", "message"}, "properties": doc{
-			"status": doc{"type": "integer"}, "reason": doc{"type": "string"}, "code": doc{"type": "string"}, "message": doc{"type": "string"},
-			"fields": doc{"type": "array", "items": doc{"type": "string"}}}},
-		"Link":  doc{"type": "object", "required": []string{"href"}, "properties": doc{"href": doc{"type": "string"}}},
-		"Links": doc{"type": "object", "additionalProperties": ref("schemas/Link")},
-		"InlinedReference": doc{"type": "object", "properties": doc{"id": doc{"type": "integer", "format": "int64"}, "type": doc{"type": "string"},
-			"name": doc{"type": []string{"string", "null"}}, "_links": ref("schemas/Links")}},
-	}
-	for _, c := range a.collections {
-		for _, t := range c.Types {
-			schemas[t.Name] = a.schema(t)
-		}
-	}
-	return schemas
-}
-
-func (a *API) schema(t *Type) doc {
-	properties := doc{"_links": doc{"allOf": []any{ref("schemas/Links")}, "readOnly": true}}
-	var required []string
-	for _, f := range t.Fields {
-		properties[f.Name] = a.property(f)
-		if f.OnPost && f.Unless == "" {
-			required = append(required, f.Name)
-		}
-	}
-	properties["type"] = doc{"type": "string", "const": t.Name, "description": a.Descriptions["Head.type"]}
-	d := doc{"type": "object", "description": a.Descriptions[t.Name], "properties": properties}
-	if len(required) > 0 {
-		d["required"] = required
-	}
-	return d
-}
-
-// property gives a field's schema.
-func (a *API) property(f *Field) doc {
-	d := doc{}
-	kind := ""
-	switch f.Kind {
-	case Bool:
-		kind = "boolean"
-	case Integer:
-		kind, d["format"] = "integer", "int64"
-	case Float:
-		kind, d["format"] = "number", "double"
-	case Map:
-		kind, d["additionalProperties"] = "object", doc{"type": "string"}
-	case Raw:
-		kind = "object"
-	case Strings:
-		kind, d["items"] = "array", doc{"type": "string"}
-	case Integers:
-		kind, d["items"] = "array", doc{"type": "integer"}
-	case References:
-		kind, d["items"] = "array", doc{"type": "object"}
-	case Reference:
-		d["allOf"] = []any{ref("schemas/InlinedReference")}
-		if f.Nullable {
-			d = doc{"anyOf": []any{ref("schemas/InlinedReference"), doc{"type": "null"}}}
-		}
-	case Time:
-		kind, d["format"] = "string", "date-time"
-	default:
-		kind = "string"
-	}
-	if kind != "" {
-		d["type"] = kind
-		if f.Nullable {
-			d["type"] = []string{kind, "null"}
-		}
-	}
-	f.bounds(d)
-	if text := a.Descriptions[f.Owner+"."+f.Name]; text != "" {
-		d["description"] = text
-	}
-	return d
-}
-
-// bounds adds to a field's schema what narrows its values.
-func (f *Field) bounds(d doc) {
-	if f.Enum != nil {
-		values := []any{}
-		for _, v := range f.Enum {
-			values = append(values, v)
-		}
-		if f.Nullable {
-			values = append(values, nil)
-		}
-		d["enum"] = values
-	}
-	if f.Kind == Integer || f.Kind == Float {
-		if f.Min != nil {
-			d["minimum"] = *f.Min
-		}
-		if f.Max != nil {
-			d["maximum"] = *f.Max
-		}
-	}
-	if f.ReadOnly {
-		d["readOnly"] = true
-	}
-	if f.WriteOnly {
-		d["writeOnly"] = true
-	}
+	return all
 }
 
 // paths lists what the router answers, path by path.
@@ -238,7 +140,8 @@ func (a *API) paths() doc {
 	return paths
 }
 
-func oneOf(types []*Type) doc {
+// anyOf is a resource of one of the types, as it is answered: where fields are left out it may fit several.
+func anyOf(types []*Type) doc {
 	if len(types) == 1 {
 		return ref("schemas/" + types[0].Name)
 	}
@@ -246,7 +149,7 @@ func oneOf(types []*Type) doc {
 	for _, t := range types {
 		all = append(all, ref("schemas/"+t.Name))
 	}
-	return doc{"oneOf": all, "discriminator": doc{"propertyName": "type"}}
+	return doc{"anyOf": all}
 }
 
 func (a *API) pathItem(t target, types, takes []*Type, name, tag string) doc {
@@ -299,57 +202,128 @@ func summary(t target, method string) string {
 }
 
 func (a *API) operation(t target, method string, types, takes []*Type, name, tag string) doc {
-	resourceAnswer := func(status, description string) doc {
-		return doc{status: doc{"description": description, "headers": doc{"ETag": doc{"schema": doc{"type": "string"}}},
-			"content": doc{"application/hal+json": doc{"schema": oneOf(types)}, "application/json": doc{"schema": oneOf(types)}}}}
-	}
-	op := doc{"operationId": strings.ToLower(method) + "-" + name, "tags": []string{tag}, "summary": summary(t, method)}
+	op := doc{"operationId": strings.ToLower(method) + "-" + name, "tags": []string{tag}, "summary": summary(t, method), "description": a.describe(t, method, types)}
 	var params []any
 	var answers doc
-	refused := []string{"400", "401", "403", "404"}
+	refused := slices.Clone(anyAnswer)
+	headers := types
 	switch method {
 	case http.MethodGet:
 		params = append(params, ref("parameters/fields"))
-		if !t.list {
-			answers = resourceAnswer("200", "The resource.")
-			break
+		answers = a.resourceAnswer("200", "The resource.", types, true)
+		if t.list {
+			for _, p := range []string{"limit", "offset", "total", "filter", "orderBy"} {
+				params = append(params, ref("parameters/"+p))
+			}
+			answers = a.pageAnswer(types)
 		}
-		for _, p := range []string{"limit", "offset", "total", "filter", "orderBy"} {
-			params = append(params, ref("parameters/"+p))
-		}
-		page := doc{"type": "object", "required": []string{"count", "data"}, "properties": doc{"count": doc{"type": "integer"},
-			"totalCount": doc{"type": "integer"}, "data": doc{"type": "array", "items": oneOf(types)}, "_links": ref("schemas/Links")}}
-		answers = doc{"200": doc{"description": "A page of resources.", "content": doc{"application/hal+json": doc{"schema": page},
-			"application/json": doc{"schema": page}, "text/csv": doc{"schema": doc{"type": "string"}}, "text/html": doc{"schema": doc{"type": "string"}}}}}
 	case http.MethodPost:
-		params = append(append(params, ref("parameters/comment"), ref("parameters/idempotencyKey")), changeHeaders(takes, true)...)
-		answers = resourceAnswer("201", "The new resource.")
-		schema := oneOf(takes)
+		headers = takes
+		answers = a.resourceAnswer("201", "The new resource.", types, false)
+		schema, example := a.input(takes, true)
 		if t.sub != nil && t.sub.Relation != Children {
-			schema = doc{"type": "object", "required": []string{"id"}, "properties": doc{"id": doc{"type": "integer", "format": "int64"}, "type": doc{"type": "string"}}}
+			schema = doc{"type": "object", "required": []string{"id"}, "properties": doc{"id": doc{"type": "integer", "format": "int64", "minimum": 1}, "type": doc{"type": "string"}}}
+			example = doc{"id": exampleID}
 		}
-		op["requestBody"] = doc{"required": true, "content": doc{"application/json": doc{"schema": schema}, "application/hal+json": doc{"schema": schema}}}
-		refused = append(refused, "409")
-	case http.MethodPut, http.MethodPatch:
-		params = append(append(params, ref("parameters/comment"), ref("parameters/ifMatch")), changeHeaders(takes, false)...)
-		answers = resourceAnswer("200", "The changed resource.")
-		kind, schema := "application/json", oneOf(types)
-		if method == http.MethodPatch {
-			kind, schema = "application/merge-patch+json", doc{"type": "object"}
-		}
-		op["requestBody"] = doc{"required": true, "content": doc{kind: doc{"schema": schema}}}
-		refused = append(refused, "409", "412")
+		op["requestBody"] = body(schema, example, "application/json", "application/hal+json")
+		refused = append(refused, "409", "413", "415")
+	case http.MethodPut:
+		answers = a.resourceAnswer("200", "The changed resource.", types, false)
+		schema, example := a.input(types, false)
+		op["requestBody"] = body(schema, example, "application/json", "application/hal+json")
+		refused = append(refused, "409", "412", "413", "415")
+	case http.MethodPatch:
+		answers = a.resourceAnswer("200", "The changed resource.", types, false)
+		op["requestBody"] = body(doc{"type": "object"}, doc{"name": "renamed"}, "application/merge-patch+json", "application/json")
+		refused = append(refused, "409", "412", "413", "415")
 	case http.MethodDelete:
-		params = append(params, ref("parameters/comment"), ref("parameters/ifMatch"))
 		answers = doc{"204": doc{"description": "It is gone."}}
 		refused = append(refused, "409", "412")
+	}
+	if method != http.MethodGet {
+		answers["200"] = dryRunAnswer(answers["200"])
+	}
+	for _, h := range a.headersFor(method, headers) {
+		params = append(params, ref("parameters/"+h.Name))
 	}
 	for _, status := range refused {
 		answers[status] = ref("responses/" + status)
 	}
-	if t.collection != nil && t.collection.From != store.Resources {
-		op["description"] = "From the history."
-	}
 	op["parameters"], op["responses"] = params, answers
 	return op
 }
+
+// body is a request's body in some media types.
+func body(schema, example doc, media ...string) doc {
+	content := doc{}
+	for _, m := range media {
+		content[m] = doc{"schema": schema, "example": example}
+	}
+	return doc{"required": true, "content": content}
+}
+
+func (a *API) resourceAnswer(status, description string, types []*Type, page bool) doc {
+	content := doc{"application/hal+json": doc{"schema": anyOf(types)}, "application/json": doc{"schema": anyOf(types)}}
+	if page {
+		content["text/html"] = doc{"schema": doc{"type": "string"}}
+	}
+	return doc{status: doc{"description": description, "headers": doc{"ETag": doc{"schema": doc{"type": "string"}}}, "content": content}}
+}
+
+func (a *API) pageAnswer(types []*Type) doc {
+	page := doc{"type": "object", "required": []string{"count", "data"}, "properties": doc{"count": doc{"type": "integer"},
+		"totalCount": doc{"type": "integer"}, "data": doc{"type": "array", "items": anyOf(types)}, "_links": ref("schemas/Links")}}
+	return doc{"200": doc{"description": "A page of resources.", "content": doc{"application/hal+json": doc{"schema": page},
+		"application/json": doc{"schema": page}, "text/csv": doc{"schema": doc{"type": "string"}}, "text/html": doc{"schema": doc{"type": "string"}}}}}
+}
+
+// dryRunAnswer adds what a change that is only tried answers to what 200 says already.
+func dryRunAnswer(there any) doc {
+	tried := ref("schemas/DryRun")
+	answer, ok := there.(doc)
+	if !ok {
+		return doc{"description": "What would have come of the change (x-portolan-dry-run).", "content": doc{"application/json": doc{"schema": tried}}}
+	}
+	answer["description"] = "The changed resource, or what would have come of the change (x-portolan-dry-run)."
+	content, _ := answer["content"].(doc)
+	for media := range content {
+		one, _ := content[media].(doc)
+		content[media] = doc{"schema": doc{"anyOf": []any{one["schema"], tried}}}
+	}
+	return answer
+}
+
+// describe says what a method does to a target, of which types.
+func (a *API) describe(t target, method string, types []*Type) string {
+	text := ""
+	switch {
+	case method == http.MethodGet && t.list:
+		text = "Gives a page of them, narrowed by filter and ordered by orderBy; next and prev lead to the pages beside it. "
+	case method == http.MethodGet:
+		text = "Gives one with its entity tag; fields narrows what is shown. "
+	case method == http.MethodPost && t.sub != nil && t.sub.Relation != Children:
+		text = "Takes the id of a resource that is there, and links it. "
+	case method == http.MethodPost:
+		text = "Makes a new one, with what belongs to it, in one transaction of the history. "
+	case method == http.MethodPut:
+		text = "Sets every field: what can be null and is left out becomes null. "
+	case method == http.MethodPatch:
+		text = "Sets the fields that are given, and leaves the others (RFC 7396). "
+	case method == http.MethodDelete && t.sub != nil && t.sub.Relation != Children:
+		text = "Takes the link away; what it leads to stays. "
+	case method == http.MethodDelete:
+		text = "Deletes it with all that lies below it, in one transaction of the history, which can be undone. "
+	}
+	if t.collection != nil && t.collection.From != store.Resources {
+		text += "It comes from the history. "
+	}
+	if len(types) <= maxDescribed {
+		for _, one := range types {
+			text += a.Descriptions[one.Name] + " "
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
+// maxDescribed is how many types an operation describes.
+const maxDescribed = 3

@@ -316,6 +316,16 @@ func (rd *renderer) inline(r *store.Resource, f *Field) []byte {
 	} else {
 		b = appendString(b, head.Name)
 	}
+	if t := rd.api.types[head.Type]; t != nil && t.inline != nil {
+		b = append(b, ',')
+		b = appendString(b, t.inline.Name)
+		b = append(b, ':')
+		if head.Inline == "" {
+			b = append(b, "null"...)
+		} else {
+			b = append(b, head.Inline...)
+		}
+	}
 	if rd.links {
 		b = append(b, `,"_links":{"self":{"href":"`...)
 		b = append(b, rd.api.Base+"/"+head.Collection+"/"...)

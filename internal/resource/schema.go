@@ -118,6 +118,8 @@ type Field struct {
 	NonBlank   bool
 	List       bool // of Raw: a list, not an object
 	DNS        bool // compares as a DNS name; the row's key
+	Inline     bool // shown where a reference to the resource is inlined, beside id, type and name
+	Hardware   bool // a hardware address, which a filter may give in any notation
 	OnPost     bool // required in POST
 	OnPut      bool // required in PUT
 	Enum       []string
@@ -127,6 +129,7 @@ type Field struct {
 	Min, Max   *int64
 	Unless     string // a member that stands in for a required one
 	Default    string
+	Example    string // a value for the documentation
 	MaxLength  int
 	// Owner is the struct that declares the field: the type's own, or one that it embeds.
 	Owner string
@@ -155,6 +158,7 @@ type Type struct {
 
 	goType reflect.Type
 	byName map[string]*Field
+	inline *Field   // the field that is shown where a reference is inlined; nil where none is
 	refs   []*Field // single references, and transient fields, as rendered behind the body
 }
 
@@ -202,6 +206,9 @@ func Declare(sample Object) *Type {
 	t.collect(goType, nil)
 	for _, f := range t.Fields {
 		t.byName[f.Name] = f
+		if f.Inline {
+			t.inline = f
+		}
 		if f.Kind == Reference || f.Transient {
 			t.refs = append(t.refs, f)
 		}
@@ -282,6 +289,7 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	}
 	f.options(options)
 	f.Default = member.Tag.Get("default")
+	f.Example = member.Tag.Get("example")
 	f.Identify = member.Tag.Get("identify")
 	f.Column = member.Tag.Get("column")
 	f.Unless = member.Tag.Get("unless")
@@ -322,6 +330,10 @@ func (f *Field) options(text string) {
 			f.NonBlank = true
 		case "dns":
 			f.DNS = true
+		case "inline":
+			f.Inline = true
+		case "hardware":
+			f.Hardware = true
 		case "list":
 			f.List = true
 		default:

@@ -192,6 +192,9 @@ func (a *API) read(w http.ResponseWriter, rq *request) error {
 			return err
 		}
 	}
+	if err := a.checkHeaders(rq.Request); err != nil {
+		return err
+	}
 	comment := rq.Header.Get("x-bcn-change-control-comment")
 	if len(comment) > maxComment || strings.ContainsFunc(comment, unicode.IsControl) {
 		return problem.New(http.StatusBadRequest, "InvalidHeader", "x-bcn-change-control-comment: longer than %d bytes or with control characters", maxComment)

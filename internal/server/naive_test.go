@@ -476,15 +476,19 @@ func (n *names) record() {
 	}
 	d := n.some(zones)
 	e := &entry{kind: "TXTRecord", label: rapid.SampledFrom([]string{"a", "b", "x.a", ""}).Draw(n.rt, "name"), text: n.label()}
-	body := `{"type":"TXTRecord","name":"` + e.label + `","text":"` + e.text + `"}`
+	given := e.label
+	if e.label == d.absolute() { // the zone's own name is its apex
+		e.label = ""
+	}
+	body := `{"type":"TXTRecord","name":"` + given + `","text":"` + e.text + `"}`
 	there := n.beside(join(e.label, d.absolute()))
 	ok := !slices.ContainsFunc(there, func(o *entry) bool { return o.kind == "AliasRecord" || o.text == e.text })
 	if rapid.Bool().Draw(n.rt, "alias") {
 		e.kind, e.text = "AliasRecord", ""
-		body = `{"type":"AliasRecord","name":"` + e.label + `","linkedRecord":{"id":` + n.host + `}}`
+		body = `{"type":"AliasRecord","name":"` + given + `","linkedRecord":{"id":` + n.host + `}}`
 		ok = e.label != "" && len(there) == 0
 	}
-	if e.label == "" {
+	if given == "" {
 		body = strings.Replace(body, `"name":""`, `"name":null`, 1)
 	}
 	r := n.try(ok, "POST", "/zones/"+n.zoneID(d)+"/resourceRecords", body)

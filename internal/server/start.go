@@ -129,7 +129,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Address = address.New(m.Store, m.Identity, o.MaxLimit, o.Version)
 	m.Address.Log = o.Log
 	m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
-	if m.openapi, err = m.Address.OpenAPI(APITitle, APIVersion); err != nil {
+	if m.openapi, err = Document(m.Address); err != nil {
 		return nil, fmt.Errorf("deriving the OpenAPI document: %w", err)
 	}
 	if err := m.setup(ctx); err != nil {

@@ -8,6 +8,12 @@ import (
 	"portolan/internal/checkin"
 )
 
+// Paths of the diagnostics, on the service point's own listener (spec.md 4.3, reference/fleet.md).
+const (
+	DiagnosticsPath = "/api/v1/diagnostics"
+	StatusPath      = "/api/v1/status"
+)
+
 // Diagnostics is what a fleet service point shows of itself (spec.md 2.5).
 type Diagnostics struct {
 	CorporateHTTPProxy  Proxy        `json:"corporateHttpProxy"`
@@ -88,13 +94,13 @@ func (a *Agent) handler() http.Handler {
 			a.reply(w, http.StatusOK, d)
 		})
 	}
-	serve("/api/v1/diagnostics", func() (any, error) {
+	serve(DiagnosticsPath, func() (any, error) {
 		if a.options.Variant == checkin.V4 {
 			return a.v4()
 		}
 		return a.diagnostics(), nil
 	})
-	serve("/api/v1/status", func() (any, error) { return a.short(), nil })
+	serve(StatusPath, func() (any, error) { return a.short(), nil })
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		a.reply(w, http.StatusNotFound, wording(http.StatusNotFound, "ResourceNotFound", "there is nothing here; see /api/v1/diagnostics"))
 	})

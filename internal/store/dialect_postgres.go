@@ -39,6 +39,7 @@ var postgresDialect = dialect{
 			b.WriteString(` COLLATE "C"`)
 		}
 	},
+	raw: func(row, member string) string { return "(" + row + ".body::json -> '" + member + "')::text" },
 	position: func(b *builder, column func(), text string) {
 		b.WriteString("position(")
 		b.arg(text)

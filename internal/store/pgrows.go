@@ -194,26 +194,33 @@ func (r *pgRow) resource(to *Resource) error {
 	return nil
 }
 
-// nearQuery reads a resource with what an answer shows of its parent and its configuration; nearUsedQuery
-// with the usage of a block or network besides.
-var (
-	nearQuery     = "SELECT " + nearColumns + nearFrom
-	nearUsedQuery = "SELECT " + nearColumns + ", CASE WHEN r.collection IN ('networks', 'blocks') THEN" +
-		" (SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE u.container = r.id) END" + nearFrom
-)
+// nearQuery words the statement that reads a resource with what an answer shows of its parent and its
+// configuration, and where used is asked for with the usage of a block or network besides.
+func nearQuery(used bool, inline inlineMembers) string {
+	usage := ""
+	if used {
+		usage = ", CASE WHEN r.collection IN ('networks', 'blocks') THEN (SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE u.container = r.id) END"
+	}
+	return "SELECT " + nearColumns + ", " + inline.headOf("p") + ", " + inline.headOf("c") + usage +
+		" FROM resource r LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration WHERE r.id = ?"
+}
 
+// nearHeads is where the heads of nearQuery begin, headSize how many columns each has, nearUsed where they end and
+// what is used stands.
 const (
-	nearColumns = "r.id, r.collection, r.type, r.name, r.parent, r.configuration, r.low, r.high, r.key, r.version, r.refs, r.body," +
-		" p.id, p.collection, p.type, p.name, p.parent, p.configuration, c.id, c.collection, c.type, c.name, c.parent, c.configuration"
-	nearFrom = " FROM resource r LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration WHERE r.id = ?"
-	// nearHeads is where the heads of nearQuery begin, nearUsed where they end and what is used stands.
-	nearHeads, nearUsed = 12, 24
+	nearColumns = "r.id, r.collection, r.type, r.name, r.parent, r.configuration, r.low, r.high, r.key, r.version, r.refs, r.body"
+	nearHeads   = 12
+	headSize    = 7
+	nearUsed    = nearHeads + 2*headSize
 )
 
-func (c *pgConn) getNear(id int64, near map[int64]Head, used map[int64]Usage) (found *Resource, err error) {
-	query := nearQuery
+func (c *pgConn) getNear(id int64, near map[int64]Head, used map[int64]Usage, inline inlineMembers) (found *Resource, err error) {
+	query := inline.near[0]
 	if used != nil {
-		query = nearUsedQuery
+		query = inline.near[1]
+	}
+	if query == "" { // nobody has said what is shown
+		query = nearQuery(used != nil, inline)
 	}
 	err = c.each(query, []any{id}, func(at row) error {
 		r, ok := at.(*pgRow)
@@ -224,7 +231,7 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, used map[int64]Usage) (f
 		if err := r.resource(found); err != nil {
 			return err
 		}
-		for from := nearHeads; from < nearUsed; from += 6 {
+		for from := nearHeads; from < nearUsed; from += headSize {
 			if r.raw[from] != nil {
 				h := r.headAt(from)
 				near[h.ID] = h
@@ -272,7 +279,7 @@ func (r *pgRow) head() (Head, error) { return r.headAt(0), nil }
 
 // headAt reads a head out of the columns from there on.
 func (r *pgRow) headAt(i int) Head {
-	return Head{ID: r.number(i), Collection: r.word(i + 1), Type: r.word(i + 2), Name: string(r.raw[i+3]), Parent: r.number(i + 4), Configuration: r.number(i + 5)}
+	return Head{ID: r.number(i), Collection: r.word(i + 1), Type: r.word(i + 2), Name: string(r.raw[i+3]), Parent: r.number(i + 4), Configuration: r.number(i + 5), Inline: string(r.raw[i+6])}
 }
 
 func (r *pgRow) values() []any {

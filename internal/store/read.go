@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"errors"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -82,7 +83,7 @@ func (tx *Tx) get(id int64, used map[int64]Usage) (*Resource, error) {
 		if tx.near == nil {
 			tx.near = map[int64]Head{}
 		}
-		return c.getNear(id, tx.near, used)
+		return c.getNear(id, tx.near, used, tx.inline)
 	}
 	return tx.one("SELECT "+columns+" FROM resource WHERE id = ?", id)
 }
@@ -90,7 +91,7 @@ func (tx *Tx) get(id int64, used map[int64]Usage) (*Resource, error) {
 // nearReader is a connection where a round trip costs so much that a resource is read together with
 // what an answer most often needs beside it: the heads of its parent and its configuration.
 type nearReader interface {
-	getNear(id int64, near map[int64]Head, used map[int64]Usage) (*Resource, error)
+	getNear(id int64, near map[int64]Head, used map[int64]Usage, inline inlineMembers) (*Resource, error)
 }
 
 // Head reads the head of one resource; ErrNotFound where there is none.
@@ -98,7 +99,7 @@ func (tx *Tx) Head(id int64) (h Head, err error) {
 	if h, ok := tx.near[id]; ok {
 		return h, nil
 	}
-	err = first(tx.conn, "SELECT id, collection, type, name, parent, configuration FROM resource WHERE id = ?", []any{id}, func(at row) error {
+	err = first(tx.conn, "SELECT "+tx.headColumns("r")+" FROM resource r WHERE r.id = ?", []any{id}, func(at row) error {
 		h, err = at.head()
 		return err
 	})
@@ -107,6 +108,55 @@ func (tx *Tx) Head(id int64) (h Head, err error) {
 	}
 	return h, err
 }
+
+// inlineMembers are members of bodies by collection, with the SQL that gives them: of a row named r, p or c.
+type inlineMembers struct {
+	members map[string]string
+	sql     map[string]string
+	// near are the statements of nearQuery, without and with usage.
+	near [2]string
+}
+
+// rowNames are the names that rows have in statements that read heads.
+var rowNames = []string{"r", "p", "c"}
+
+// ShowInline says which member of its body a head has with it, by collection. It is set before the store is
+// used.
+func (s *Store) ShowInline(members map[string]string) {
+	s.inline = inlineMembers{members: members, sql: map[string]string{}}
+	for _, name := range rowNames {
+		s.inline.sql[name] = s.inlineSQL(name)
+	}
+	s.inline.near = [2]string{nearQuery(false, s.inline), nearQuery(true, s.inline)}
+}
+
+func (s *Store) inlineSQL(row string) string {
+	if len(s.inline.members) == 0 {
+		return "NULL"
+	}
+	d := &sqliteDialect
+	if s.pg != nil {
+		d = &postgresDialect
+	}
+	var b strings.Builder
+	b.WriteString("CASE " + row + ".collection")
+	for _, collection := range slices.Sorted(maps.Keys(s.inline.members)) {
+		b.WriteString(" WHEN '" + collection + "' THEN " + d.raw(row, s.inline.members[collection]))
+	}
+	b.WriteString(" END")
+	return b.String()
+}
+
+// headOf gives the columns of a head, of a row of that name.
+func (m inlineMembers) headOf(row string) string {
+	inline := m.sql[row]
+	if inline == "" {
+		inline = "NULL"
+	}
+	return row + ".id, " + row + ".collection, " + row + ".type, " + row + ".name, " + row + ".parent, " + row + ".configuration, " + inline
+}
+
+func (tx *Tx) headColumns(row string) string { return tx.inline.headOf(row) }
 
 // Near adds the heads that came with resources that were read to known, and gives the ids of the others.
 func (tx *Tx) Near(ids []int64, known map[int64]Head) (others []int64) {
@@ -146,8 +196,7 @@ func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
 		for i := range args {
 			args[i] = ids[min(i, n-1)]
 		}
-		query := "SELECT id, collection, type, name, parent, configuration FROM resource WHERE id IN (?" +
-			strings.Repeat(",?", width-1) + ")"
+		query := "SELECT " + tx.headColumns("r") + " FROM resource r WHERE r.id IN (?" + strings.Repeat(",?", width-1) + ")"
 		err := tx.conn.each(query, args, func(at row) error {
 			h, err := at.head()
 			known[h.ID] = h

@@ -330,7 +330,7 @@ func (r *sqliteRow) values() []any {
 func (r *sqliteRow) head() (Head, error) {
 	stmt, s := r.stmt, r.s
 	return Head{ID: stmt.ColumnInt64(0), Collection: s.word(stmt, 1), Type: s.word(stmt, 2), Name: stmt.ColumnText(3),
-		Parent: stmt.ColumnInt64(4), Configuration: stmt.ColumnInt64(5)}, nil
+		Parent: stmt.ColumnInt64(4), Configuration: stmt.ColumnInt64(5), Inline: stmt.ColumnText(6)}, nil
 }
 
 func (r *sqliteRow) scan(dest ...any) error {

@@ -60,6 +60,8 @@ type Store struct {
 	// alone is a connection that keeps managers away; nil where they may come.
 	alone *pgx.Conn
 	now   func() time.Time
+	// inline are the members that heads have with them (ShowInline).
+	inline inlineMembers
 	// bell is rung at every commit that is heard of; watches are the topics that are remembered.
 	bell    bell
 	watches watched
@@ -415,12 +417,12 @@ func (s *Store) snapshot(ctx context.Context, from *pool, fn func(*Tx) error) (e
 			err = fmt.Errorf("ending a snapshot: %w", e)
 		}
 	}()
-	return fn(&Tx{ctx: ctx, conn: r, now: s.now()})
+	return fn(&Tx{ctx: ctx, conn: r, now: s.now(), inline: s.inline})
 }
 
 // onto gives fn a Tx on a connection.
 func (s *Store) onto(ctx context.Context, fn func(*Tx) error) func(conn) error {
-	return func(c conn) error { return fn(&Tx{ctx: ctx, conn: c, now: s.now()}) }
+	return func(c conn) error { return fn(&Tx{ctx: ctx, conn: c, now: s.now(), inline: s.inline}) }
 }
 
 // ErrTooLong is a long read that was ended because its time was over.
@@ -465,14 +467,14 @@ func (s *Store) long(ctx context.Context, fn func(*Tx) error) error {
 // latest commit. For one statement that is the same and costs half.
 func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
 	if s.pg != nil {
-		return unreachable(s.pg.read(ctx, func(c conn) error { return fn(&Tx{ctx: ctx, conn: c, now: s.now(), latest: true}) }))
+		return unreachable(s.pg.read(ctx, func(c conn) error { return fn(&Tx{ctx: ctx, conn: c, now: s.now(), inline: s.inline, latest: true}) }))
 	}
 	r, err := s.readers.take(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.readers.put(r)
-	return fn(&Tx{ctx: ctx, conn: r, now: s.now(), latest: true})
+	return fn(&Tx{ctx: ctx, conn: r, now: s.now(), inline: s.inline, latest: true})
 }
 
 // Ready reports whether the database answers.

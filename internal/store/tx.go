@@ -49,6 +49,8 @@ type Head struct {
 	ID                     int64
 	Collection, Type, Name string
 	Parent, Configuration  int64
+	// Inline is the JSON of the member that is shown beside (Store.ShowInline); empty where there is none.
+	Inline string
 }
 
 // ErrNotFound is a resource that is not there.
@@ -57,9 +59,11 @@ var ErrNotFound = errors.New("no such resource")
 // Tx is a snapshot or, inside Update, a transaction. It ends with the function it was given to and
 // must not be kept.
 type Tx struct {
-	ctx     context.Context
-	conn    conn
-	now     time.Time
+	ctx  context.Context
+	conn conn
+	now  time.Time
+	// inline are the members that heads have beside what every one has, by collection.
+	inline  inlineMembers
 	writing bool
 	latest  bool
 	ids     numbers

@@ -91,7 +91,7 @@ func (s *Store) UpdateIn(ctx context.Context, scope Scope, author Author, fn fun
 func (s *Store) updateShared(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
 	var topics []string
 	err := s.pg.update(ctx, scope, func(c *pgConn) error {
-		tx := &Tx{ctx: ctx, conn: c, now: s.now(), ids: &sequences{s.pg, c}, author: author, writing: true, told: s.Counted}
+		tx := &Tx{ctx: ctx, conn: c, now: s.now(), inline: s.inline, ids: &sequences{s.pg, c}, author: author, writing: true, told: s.Counted}
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func (s *Store) runAlone(w *session, j *job, ids *counters) error {
 
 // tx is the transaction of a job; earlier are the topics of those that ran before it in the same one.
 func (s *Store) tx(w *session, j *job, ids *counters, earlier []string) *Tx {
-	return &Tx{ctx: context.WithoutCancel(j.ctx), conn: w, now: s.now(), ids: ids, author: j.author, writing: true, told: s.Counted, earlier: earlier}
+	return &Tx{ctx: context.WithoutCancel(j.ctx), conn: w, now: s.now(), inline: s.inline, ids: ids, author: j.author, writing: true, told: s.Counted, earlier: earlier}
 }
 
 // run runs one job in a savepoint. Its own failure goes into the job; an error it gives is one of

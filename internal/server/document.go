@@ -1,0 +1,123 @@
+package server
+
+import (
+	"reflect"
+	"strings"
+
+	"portolan/internal/fleet"
+	"portolan/internal/resource"
+	"portolan/internal/servicepoint"
+)
+
+// Document gives the OpenAPI document of everything a client may ask: the address API, the fleet API, and what a
+// service point tells of itself. The first comes from the declarations, the others from the types that are
+// answered.
+func Document(api *resource.API) ([]byte, error) {
+	schemas := map[string]any{}
+	for name, sample := range map[string]any{
+		"FleetServicePoint": fleet.Instance{}, "FleetServicePointDetail": fleet.Detail{}, "FleetServicePointCreated": fleet.Created{},
+		"Diagnostics": servicepoint.Diagnostics{}, "ServicePointV4Diagnostics": servicepoint.V4Diagnostics{}, "DiagnosticsStatus": servicepoint.Status{},
+	} {
+		schemas[name] = schemaOf(reflect.TypeOf(sample))
+	}
+	return api.OpenAPI(APITitle, APIVersion, documentedPaths(), schemas)
+}
+
+// object is a piece of the document.
+type object = map[string]any
+
+// schemaOf gives the schema of a type as encoding/json writes it. A member that may be left out is not required.
+func schemaOf(t reflect.Type) object {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return object{"anyOf": []any{schemaOf(t.Elem()), object{"type": "null"}}}
+	case reflect.Slice:
+		return object{"type": "array", "items": schemaOf(t.Elem())}
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.Int, reflect.Int64:
+		return object{"type": "integer", "format": "int64"}
+	case reflect.Struct:
+	default:
+		return object{"type": "string"}
+	}
+	properties, required := object{}, []string{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || !f.IsExported() || len(f.Index) > 1 && properties[name] != nil {
+			continue
+		}
+		properties[name] = schemaOf(f.Type)
+		if options != "omitempty" {
+			required = append(required, name)
+		}
+	}
+	return object{"type": "object", "properties": properties, "required": required}
+}
+
+func schemaRef(name string) object { return object{"$ref": "#/components/schemas/" + name} }
+
+// answers are those of an operation: its own, and the problems that it may be answered with.
+func answers(status, description string, schema object, problems ...string) object {
+	own := object{"description": description}
+	if schema != nil {
+		own["content"] = object{"application/json": object{"schema": schema}}
+	}
+	all := object{status: own}
+	for _, p := range append(problems, "400", "401", "405", "414", "429", "500", "503") {
+		all[p] = object{"$ref": "#/components/responses/" + p}
+	}
+	return all
+}
+
+func jsonBody(schema, example object) object {
+	return object{"required": true, "content": object{"application/json": object{"schema": schema, "example": example}}}
+}
+
+// documentedPaths are the paths of the fleet API (spec.md section 4, reference/fleet.md), and those of a service
+// point, which are served at its own address.
+func documentedPaths() object {
+	bearer := []any{object{"bearer": []any{}}}
+	text := func(name, where, description string, required bool) object {
+		return object{"name": name, "in": where, "description": description, "required": required, "schema": object{"type": "string"}}
+	}
+	operation := func(id, summary, description string, responses object, more object) object {
+		op := object{"operationId": id, "tags": []string{"fleet"}, "summary": summary, "description": description, "security": bearer, "responses": responses}
+		for name, value := range more {
+			op[name] = value
+		}
+		return op
+	}
+	own := []any{object{"url": "http://{servicePoint}:8083", "description": "The service point itself.", "variables": object{"servicePoint": object{"default": "127.0.0.2"}}}}
+	name := object{"type": "string", "minLength": 1, "maxLength": 128}
+	credentials := object{"type": "object", "required": []string{"grantType", "clientCredentials"}, "properties": object{"grantType": object{"const": "ClientCredentials"},
+		"clientCredentials": object{"type": "object", "required": []string{"clientId", "clientSecret"}, "properties": object{"clientId": object{"type": "string"}, "clientSecret": object{"type": "string"}}}}}
+	token := object{"type": "object", "required": []string{"accessToken", "expiresIn", "tokenType"}, "properties": object{"accessToken": object{"type": "string"},
+		"expiresIn": object{"type": "integer"}, "tokenType": object{"type": "string"}}}
+	list := object{"type": "object", "required": []string{"data"}, "properties": object{"data": object{"type": "array", "items": schemaRef("FleetServicePoint")}}}
+	id := text("id", "path", "The id of the service point.", true)
+	return object{
+		"/user/api/v1/fleetInstances": object{"get": operation("listFleetInstances", "List the fleet service points",
+			"Gives all of them, or the one that has exactly the name.", answers("200", "The service points.", list),
+			object{"parameters": []any{text("name", "query", "The name of one service point.", false)}})},
+		"/user/api/v1/fleetInstances/{id}": object{"parameters": []any{id},
+			"get": operation("getFleetInstance", "Fetch one of the fleet service points", "Gives one, with its proxy and the DNS servers of its nodes.",
+				answers("200", "The service point.", schemaRef("FleetServicePointDetail"), "404"), nil),
+			"delete": operation("deleteFleetInstance", "Delete one of the fleet service points", "Forgets it; its certificate is refused from then on.",
+				answers("204", "It is gone.", nil, "403", "404"), nil)},
+		"/api/v1/fleetInstanceMinimumConfig": object{"post": operation("createFleetInstance", "Create a fleet service point with minimal configuration",
+			"Makes a service point that waits for enrolment. The registration key is shown once, and good for seven days and one machine.",
+			answers("202", "What the service point registers with.", schemaRef("FleetServicePointCreated"), "403", "409", "413", "415"),
+			object{"requestBody": jsonBody(object{"type": "object", "required": []string{"name"}, "properties": object{"name": name, "description": object{"type": []string{"string", "null"}, "maxLength": 4000}}},
+				object{"name": "quay", "description": "the box in the harbour"})})},
+		"/v1/api/authentication/token": object{"post": operation("exchangeToken", "Get an access token for a key set",
+			"Gives a bearer token that is good for five minutes.", answers("200", "The token.", token, "413", "415"),
+			object{"security": []any{}, "requestBody": jsonBody(credentials, object{"grantType": "ClientCredentials", "clientCredentials": object{"clientId": "id", "clientSecret": "secret"}})})},
+		servicepoint.DiagnosticsPath: object{"servers": own, "get": object{"operationId": "getDiagnostics", "tags": []string{"service point"}, "security": []any{},
+			"summary": "What a service point tells of itself", "description": "Gives the results of its last probes and whether it is registered; the form depends on its variant.",
+			"responses": object{"200": object{"description": "The diagnostics.", "content": object{"application/json": object{"schema": object{"anyOf": []any{schemaRef("Diagnostics"), schemaRef("ServicePointV4Diagnostics")}}}}}}}},
+		servicepoint.StatusPath: object{"servers": own, "get": object{"operationId": "getStatus", "tags": []string{"service point"}, "security": []any{},
+			"summary": "The short form of the diagnostics", "description": "Gives whether the service point reaches its manager and is registered.",
+			"responses": object{"200": object{"description": "The status.", "content": object{"application/json": object{"schema": schemaRef("DiagnosticsStatus")}}}}}},
+	}
+}
