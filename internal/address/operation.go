@@ -20,7 +20,7 @@ type Operation struct {
 	// ResourceType is that resource's type.
 	ResourceType string `api:"resourceType,readOnly"`
 	// FieldUpdates are the fields that are different, with their values after it and before it.
-	FieldUpdates json.RawMessage `api:"fieldUpdates,readOnly"`
+	FieldUpdates json.RawMessage `api:"fieldUpdates,readOnly,list"`
 }
 
 // fieldUpdate is one field that a change made different.

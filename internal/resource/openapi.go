@@ -20,6 +20,8 @@ type doc = map[string]any
 // paths and schemas are those of other APIs of the manager, which are written by hand.
 func (a *API) OpenAPI(title, version string, paths, schemas map[string]any) ([]byte, error) {
 	all, types := a.paths(), a.schemas()
+	types["AddressManager"] = doc{"type": "object", "description": "The resource that everything lies below; its id is 1.", "properties": doc{"id": doc{"const": RootID}, "type": doc{"const": "AddressManager"},
+		"name": doc{"type": "string"}, "version": doc{"type": "string"}, "hostname": doc{"type": "string"}, "userDefinedFields": doc{"type": "null"}, "_links": ref("schemas/Links")}}
 	maps.Copy(all, paths)
 	maps.Copy(types, schemas)
 	d := doc{
@@ -211,6 +213,12 @@ func (a *API) operation(t target, method string, types, takes []*Type, name, tag
 	case http.MethodGet:
 		params = append(params, ref("parameters/fields"))
 		answers = a.resourceAnswer("200", "The resource.", types, true)
+		if t.any {
+			content := answers["200"].(doc)["content"].(doc) //nolint:forcetypeassert // as it was just made
+			for _, media := range []string{asHAL.String(), asJSON.String()} {
+				content[media] = doc{"schema": doc{"anyOf": []any{ref("schemas/AddressManager"), anyOf(types)}}}
+			}
+		}
 		if t.list {
 			for _, p := range []string{"limit", "offset", "total", "filter", "orderBy"} {
 				params = append(params, ref("parameters/"+p))
@@ -313,6 +321,9 @@ func (a *API) describe(t target, method string, types []*Type) string {
 		text = "Takes the link away; what it leads to stays. "
 	case method == http.MethodDelete:
 		text = "Deletes it with all that lies below it, in one transaction of the history, which can be undone. "
+	}
+	if t.any {
+		text += "1 is the manager itself. "
 	}
 	if t.collection != nil && t.collection.From != store.Resources {
 		text += "It comes from the history. "

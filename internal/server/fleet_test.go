@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -411,15 +412,22 @@ func (m *manager) instance(id string) reply {
 	return m.want(200, "GET", "/user/api/v1/fleetInstances/"+id, "")
 }
 
-// Both ends restart, each with what it has on disk, and find each other again.
-func TestRestartOfBothEnds(t *testing.T) {
-	data, state := t.TempDir(), t.TempDir()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+// ownDoor gives a place to listen at that stays free while nobody listens there: at an address of its own, where
+// other tests take no ports.
+func ownDoor(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+mathrand.N(250), mathrand.N(250), 1+mathrand.N(250)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	door := free.Addr().String()
-	_ = free.Close()
+	defer func() { _ = l.Close() }() // it is only asked for its port
+	return l.Addr().String()
+}
+
+// Both ends restart, each with what it has on disk, and find each other again.
+func TestRestartOfBothEnds(t *testing.T) {
+	data, state := t.TempDir(), t.TempDir()
+	door := ownDoor(t)
 	change := func(o *Options) { o.Data, o.CheckinListen = data, door }
 
 	var id string
@@ -458,13 +466,9 @@ func TestRestartOfBothEnds(t *testing.T) {
 
 // A manager that goes and comes back finds its service points still there, without their restart.
 func TestManagerRestartsUnderAnAgent(t *testing.T) {
+	beside(t)
 	data := t.TempDir()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	door := free.Addr().String()
-	_ = free.Close()
+	door := ownDoor(t)
 	options := Options{Data: data, Database: databaseFor(t, data), Listen: "127.0.0.1:0", CheckinListen: door, AdminPassword: adminPassword, Version: "test",
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Interval: time.Second}
 	first, err := Start(context.Background(), options)

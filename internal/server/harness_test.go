@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -45,6 +46,7 @@ func TestOnPostgreSQL(t *testing.T) {
 	if os.Getenv(onPostgres) != "" {
 		t.Skip("this is that run")
 	}
+	t.Parallel()
 	pgtest.URL(t) // skips, or fails, where there is no server to be had
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.count=1")
 	c.Env = append(os.Environ(), onPostgres+"=yes")
@@ -54,7 +56,30 @@ func TestOnPostgreSQL(t *testing.T) {
 	}
 }
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
+// longTests in the environment makes tests as long as they are worth now and then (make test-long).
+const longTests = "PORTOLAN_TEST_LONG"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if !given && os.Getenv(longTests) == "" {
+		if err := flag.Set("rapid.checks", "20"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(pgtest.Run(m))
+}
+
+// started are the tests that have a manager already.
+var started sync.Map
+
+// beside lets a test run beside others, each with a manager and data of its own.
+func beside(t *testing.T) {
+	if _, there := started.LoadOrStore(t, true); !there && !strings.Contains(t.Name(), "/") { // parts of a test come one after another
+		t.Parallel()
+	}
+}
 
 const adminPassword = "correct horse battery"
 
@@ -68,6 +93,7 @@ type manager struct {
 
 func startManager(t *testing.T, change ...func(*Options)) *manager {
 	t.Helper()
+	beside(t)
 	o := Options{Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: adminPassword, Version: "test",
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), Interval: time.Second}
 	for _, f := range change {

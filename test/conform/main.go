@@ -1,0 +1,135 @@
+// Command conform holds a running manager to its OpenAPI document: it starts one with the sample organisation on
+// loopback and lets schemathesis send what the document allows, and what it does not, with a fixed seed. No
+// answer may be a server error, of a status that is not documented, or against its schema. `make conform` runs
+// it, for both databases.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"portolan/internal/address"
+	"portolan/internal/identity"
+	"portolan/internal/pgtest"
+	"portolan/internal/server"
+)
+
+func main() {
+	tool := flag.String("schemathesis", "schemathesis", "the program")
+	examples := flag.Int("examples", 6, "requests made up for each operation and phase")
+	seed := flag.Int("seed", 1, "what they are made up from")
+	postgres := flag.Bool("postgres", false, "keep the data in PostgreSQL")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *tool, *examples, *seed, *postgres); err != nil {
+		fmt.Fprintln(os.Stderr, "conform:", err)
+		os.Exit(1)
+	}
+}
+
+// checks are those that a server must pass; others ask what spec.md leaves open.
+const checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+
+// elsewhere are the paths that are not the manager's: a service point serves them.
+const elsewhere = "^/api/v1/(diagnostics|status)$"
+
+func run(ctx context.Context, tool string, examples, seed int, postgres bool) (err error) {
+	dir, err := os.MkdirTemp("", "portolan-conform-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	o := server.Options{Data: dir, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: identity.NewSecret(), Version: "conform", MaxLimit: 20,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	if postgres {
+		p, err := pgtest.Start()
+		if err != nil {
+			return err
+		}
+		defer p.Stop()
+		o.Database = p.URL("postgres")
+	}
+	m, err := server.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	if err := address.Sample(ctx, m.Address); err != nil {
+		return err
+	}
+	if _, err := m.Fleet.Create(ctx, "quay", nil, m.RegistrationEndpoint()); err != nil {
+		return err
+	}
+	token, err := m.Identity.CreateToken(ctx, identity.Grant{Name: "conform", Role: identity.Administrator, User: "admin"})
+	if err != nil {
+		return err
+	}
+	if err := writeConfig(filepath.Join(dir, "schemathesis.toml"), m, token); err != nil {
+		return err
+	}
+	c := exec.CommandContext(ctx, tool, "--config-file", filepath.Join(dir, "schemathesis.toml"), "run", m.URL()+"/api/openapi.json", "-H", "Authorization: Bearer "+token,
+		"--checks", checks, "--phases", "examples,coverage,fuzzing", "--mode", "all", "--max-examples", strconv.Itoa(examples), "--seed", strconv.Itoa(seed),
+		"--generation-deterministic", "--exclude-path-regex", elsewhere, "--continue-on-failure", "--request-timeout", "30", "--no-color")
+	c.Dir, c.Stdout, c.Stderr = dir, os.Stdout, os.Stderr
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("schemathesis: %w", err)
+	}
+	return nil
+}
+
+// writeConfig names resources that are there, so that what is sent comes further than 404: one of each collection,
+// for everything but deletion.
+func writeConfig(path string, m *server.Manager, token string) error {
+	var b strings.Builder
+	for _, c := range m.Address.Collections() {
+		var page struct {
+			Data []struct {
+				ID int64 `json:"id"`
+			} `json:"data"`
+		}
+		if c.Inner {
+			continue
+		}
+		if err := get(m.URL()+address.Base+"/"+c.Name+"?limit=1&fields=id", token, &page); err != nil {
+			return err
+		}
+		if len(page.Data) == 0 {
+			continue
+		}
+		id := page.Data[0].ID
+		fmt.Fprintf(&b, "[[operations]]\ninclude-path-regex = \"^%s/%s/\"\ninclude-method = [\"GET\", \"POST\", \"PUT\", \"PATCH\"]\n[operations.parameters]\n\"path.id\" = %d\n\"path.collectionId\" = %d\n\n",
+			address.Base, c.Name, id, id)
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o600)
+}
+
+// get asks for a JSON document.
+func get(url, token string, into any) error {
+	rq, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	rq.Header.Set("Authorization", "Bearer "+token)
+	rs, err := http.DefaultClient.Do(rq)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rs.Body.Close() }() // it was read
+	if rs.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, rs.Status)
+	}
+	return json.NewDecoder(rs.Body).Decode(into)
+}
