@@ -2,11 +2,14 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // pgConn is a connection, most often in a transaction. What begins the transaction, and statements
@@ -99,6 +102,10 @@ func (c *pgConn) bulk(table string, columns []string, rows [][]any) error {
 	c.busy.Lock()
 	defer c.busy.Unlock()
 	if _, err := c.pg.CopyFrom(c.ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows)); err != nil {
+		var e *pgconn.PgError
+		if errors.As(err, &e) && strings.HasPrefix(e.Message, "COPY from stdin failed") { // it was we who broke it off: nobody cancelled anything
+			return fmt.Errorf("writing %s: %s", table, e.Message)
+		}
 		return fmt.Errorf("writing %s: %w", table, err)
 	}
 	return nil

@@ -29,10 +29,12 @@ type postgres struct {
 	pool, readers, lists, health *pgxpool.Pool
 	// schema is the version of the schema that this binary works with.
 	schema int
-	texts  placeholders
-	turns  turns
-	homes  homes
-	mu     sync.Mutex
+	// patience is how long a change waits for its turn.
+	patience time.Duration
+	texts    placeholders
+	turns    turns
+	homes    homes
+	mu       sync.Mutex
 	// blocks are the numbers reserved and not yet given out, by sequence; guarded by mu, which is never
 	// held while the database is asked.
 	blocks map[string]*block
@@ -70,11 +72,11 @@ const openTime = 10 * time.Second
 
 // Deadlines of a manager's connections that write: on waiting, and on a manager that has stopped in the
 // middle of a change whose locks others wait for. Work itself has none.
-const deadlines = "SET lock_timeout = '30s'; SET idle_in_transaction_session_timeout = '10s'"
+const deadlines = "SET lock_timeout = %d; SET idle_in_transaction_session_timeout = '10s'"
 
 // connect makes the pools; no connection is made yet.
 func connect(ctx context.Context, url string, o Options) (p *postgres, err error) {
-	p = &postgres{id: rand.Text(), blocks: map[string]*block{}, schema: o.Schema}
+	p = &postgres{id: rand.Text(), blocks: map[string]*block{}, schema: o.Schema, patience: o.Patience}
 	if p.schema == 0 {
 		p.schema = SchemaVersion()
 	}
@@ -100,7 +102,7 @@ func connect(ctx context.Context, url string, o Options) (p *postgres, err error
 		}
 		config.MaxConns, config.AfterConnect = int32(one.size), one.begin //nolint:gosec // they are few
 		if one.pool == &p.pool && o.Exclusive {
-			config.AfterConnect = setting(deadlines)
+			config.AfterConnect = setting(fmt.Sprintf(deadlines, o.Patience.Milliseconds()))
 		}
 		config.ConnConfig.RuntimeParams["application_name"] = "portolan"
 		if *one.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
@@ -266,7 +268,7 @@ func settle(ctx context.Context, tx pgx.Tx, version int) error {
 // database is repeated lostTimes: it may be a server that was started again, whose old connections are
 // found broken one by one.
 const (
-	updateTime = 30 * time.Second
+	updateTime = 30 * time.Second // Options.Patience
 	lostTimes  = 20
 	// fewTimes is for what another update inserted first: the next try sees it, and the rules say what is
 	// in the way; and for a statement that somebody cancelled.
@@ -335,7 +337,7 @@ func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) err
 		return err
 	}
 	// Those of this process wait here, so that they do not hold a connection meanwhile.
-	waiting, cancel := context.WithTimeout(ctx, updateTime)
+	waiting, cancel := context.WithTimeout(ctx, p.patience)
 	done, err := p.turns.take(waiting, l.own)
 	cancel()
 	if err != nil {
@@ -352,7 +354,7 @@ func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) err
 		case err == nil:
 			return nil
 		case code == serializationFailure || code == deadlockDetected || code == lockNotAvailable:
-			if time.Since(began) > updateTime {
+			if time.Since(began) > p.patience {
 				return busy(err)
 			}
 		case (code == uniqueViolation || code == queryCanceled) && few < fewTimes:

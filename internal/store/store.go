@@ -42,6 +42,8 @@ type Options struct {
 	Readers int
 	// ListReaders is how many there may be for lists and whatever else may take long; 0 means 4.
 	ListReaders int
+	// Patience is how long a change waits for its turn on PostgreSQL; 0 means 30 seconds.
+	Patience time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -122,6 +124,9 @@ func openEither(o Options) (*Store, error) {
 	}
 	if o.ListReaders <= 0 {
 		o.ListReaders = 4
+	}
+	if o.Patience <= 0 {
+		o.Patience = updateTime
 	}
 	o.Exclusive = o.Exclusive || o.Alone && o.Database == ""
 	if o.Now == nil {
@@ -516,7 +521,7 @@ func unavailableSchema(version int) error {
 
 // busy is what a change gets that never had its turn.
 func busy(err error) error {
-	p := problem.New(503, "DatabaseBusy", "others are changing the same just now, for longer than %v; try again", updateTime)
+	p := problem.New(503, "DatabaseBusy", "others are changing the same just now, for longer than this change may wait; try again")
 	p.Err = err
 	return p
 }
