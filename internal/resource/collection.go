@@ -205,14 +205,12 @@ func NewAPI(s *store.Store, base string, maxLimit int64, collections []*Collecti
 	return a
 }
 
-// inlineMembers gives the members of bodies that are shown where references are inlined, by collection.
+// inlineMembers gives the members of bodies that are shown where references are inlined, by type.
 func (a *API) inlineMembers() map[string]string {
 	members := map[string]string{}
-	for _, c := range a.collections {
-		for _, t := range c.Types {
-			if t.inline != nil {
-				members[c.Name] = t.inline.Name
-			}
+	for name, t := range a.types {
+		if t.inline != nil {
+			members[name] = t.inline.Name
 		}
 	}
 	return members

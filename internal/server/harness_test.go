@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -234,3 +235,6 @@ func (m *manager) basics() (configuration, view, zone, block, network string) {
 	network = m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24","name":"office"}`)
 	return configuration, view, zone, block, network
 }
+
+// filter words a filter for a query string.
+func filter(text string) string { return "filter=" + url.QueryEscape(text) }

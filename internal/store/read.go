@@ -109,7 +109,7 @@ func (tx *Tx) Head(id int64) (h Head, err error) {
 	return h, err
 }
 
-// inlineMembers are members of bodies by collection, with the SQL that gives them: of a row named r, p or c.
+// inlineMembers are members of bodies by type, with the SQL that gives them: of a row named r, p or c.
 type inlineMembers struct {
 	members map[string]string
 	sql     map[string]string
@@ -120,7 +120,7 @@ type inlineMembers struct {
 // rowNames are the names that rows have in statements that read heads.
 var rowNames = []string{"r", "p", "c"}
 
-// ShowInline says which member of its body a head has with it, by collection. It is set before the store is
+// ShowInline says which member of its body a head has with it, by type. It is set before the store is
 // used.
 func (s *Store) ShowInline(members map[string]string) {
 	s.inline = inlineMembers{members: members, sql: map[string]string{}}
@@ -139,9 +139,9 @@ func (s *Store) inlineSQL(row string) string {
 		d = &postgresDialect
 	}
 	var b strings.Builder
-	b.WriteString("CASE " + row + ".collection")
-	for _, collection := range slices.Sorted(maps.Keys(s.inline.members)) {
-		b.WriteString(" WHEN '" + collection + "' THEN " + d.raw(row, s.inline.members[collection]))
+	b.WriteString("CASE " + row + ".type")
+	for _, kind := range slices.Sorted(maps.Keys(s.inline.members)) {
+		b.WriteString(" WHEN '" + kind + "' THEN " + d.raw(row, s.inline.members[kind]))
 	}
 	b.WriteString(" END")
 	return b.String()

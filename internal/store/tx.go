@@ -62,7 +62,7 @@ type Tx struct {
 	ctx  context.Context
 	conn conn
 	now  time.Time
-	// inline are the members that heads have beside what every one has, by collection.
+	// inline are the members that heads have beside what every one has, by type.
 	inline  inlineMembers
 	writing bool
 	latest  bool
