@@ -1,6 +1,6 @@
 # Everything here runs on a machine with Go and nothing else; tests that need more say what they skip.
 
-.PHONY: run build test race bench bench-big bench-postgres lint vuln fuzz generate
+.PHONY: run build test test-long conform race bench bench-big bench-postgres lint vuln fuzz generate
 
 run: ## start everything with sample data on loopback
 	go run ./cmd/portolan demo
@@ -10,6 +10,20 @@ build: ## bin/portolan
 
 test: ## all tests
 	go test -timeout 20m ./...
+
+test-long: ## tests that need size or time: large imports and deletes, long random tests, the attacks
+	PORTOLAN_TEST_LONG=yes go test -timeout 40m ./internal/server -run 'TestLong|Model|AnyOrder|TestOnPostgreSQL'
+	PORTOLAN_TEST_LONG=yes go test -timeout 20m ./test -run 'TestAttacks'
+
+# schemathesis, in a venv of its own; it needs Python alone.
+CONFORM ?=
+bin/conform/made: test/conform/requirements.txt
+	python3 -m venv bin/conform
+	bin/conform/bin/pip install -q -r test/conform/requirements.txt
+	touch $@
+
+conform: bin/conform/made ## hold a running manager to its OpenAPI document
+	go run ./test/conform -schemathesis $(CURDIR)/bin/conform/bin/schemathesis $(CONFORM)
 
 race: ## all tests under the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race -timeout 30m $$(go list ./... | grep -v /test$$) # test runs the binary, which is not under the detector
