@@ -325,39 +325,50 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 // deleteAtOnce is how many resources below a deleted one are looked at, and deleted, together.
 const deleteAtOnce = 500
 
-// deleteBelow deletes what lies below a resource that is deleted: what nothing depends on many at a time.
-func (c *Change) deleteBelow(parent int64) error {
-	children, err := c.Tx.Children(parent)
-	if err != nil {
-		return err
-	}
-	for part := range slices.Chunk(children, deleteAtOnce) {
-		needed, err := c.Tx.Needed(part)
+// deleteBelow deletes what lies below resources that are deleted, from the bottom up: what nothing refers to
+// many at a time.
+func (c *Change) deleteBelow(parents ...int64) error {
+	for part := range slices.Chunk(parents, deleteAtOnce) {
+		children, err := c.Tx.Children(part...)
 		if err != nil {
 			return err
 		}
-		var alone []int64
-		for _, id := range part {
-			if !needed[id] {
-				alone = append(alone, id)
-				continue
-			}
-			child, err := c.Tx.Get(id)
-			if errors.Is(err, store.ErrNotFound) {
-				continue // went with another one that it depended on
-			}
-			if err != nil {
+		for some := range slices.Chunk(children, deleteAtOnce) {
+			if err := c.deleteBelow(some...); err != nil {
 				return err
 			}
-			if err := c.delete(child, true); err != nil {
+			if err := c.deleteEach(some); err != nil {
 				return err
 			}
-		}
-		if err := c.deleteAlone(alone); err != nil {
-			return err
 		}
 	}
 	return nil
+}
+
+// deleteEach deletes resources below which nothing lies any more, and whose parents go with them.
+func (c *Change) deleteEach(ids []int64) error {
+	needed, err := c.Tx.Needed(ids)
+	if err != nil {
+		return err
+	}
+	var alone []int64
+	for _, id := range ids {
+		if !needed[id] {
+			alone = append(alone, id)
+			continue
+		}
+		child, err := c.Tx.Get(id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // went with another one that it depended on
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.delete(child, true); err != nil {
+			return err
+		}
+	}
+	return c.deleteAlone(alone)
 }
 
 // deleteAlone deletes resources whose parent goes with them, below which nothing lies and to which nothing

@@ -190,7 +190,7 @@ func TestNumbersWaitForNobody(t *testing.T) {
 				if err := tx.Insert(thing(fmt.Sprint("waiter ", i))); err != nil {
 					return err
 				}
-				return c.end("COMMIT")
+				return c.commit()
 			})
 			if err != nil {
 				t.Errorf("who waits for it: %v", err)

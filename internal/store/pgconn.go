@@ -73,15 +73,15 @@ func (c *pgConn) sendAll(query string, args []any, read func(pgx.BatchResults) e
 	return err
 }
 
-// end ends the transaction, if it was begun or has anything to do.
-func (c *pgConn) end(how string) error {
+// commit commits the transaction, if it was begun or has anything to do.
+func (c *pgConn) commit() error {
 	if c.failed != nil { // and somebody did not mind
 		return c.failed
 	}
 	if c.begin != "" && len(c.waiting) == 0 || c.pg.PgConn().TxStatus() == 'I' && len(c.waiting) == 0 {
 		return nil
 	}
-	_, err := c.exec(how)
+	_, err := c.exec("COMMIT")
 	return err
 }
 

@@ -300,7 +300,7 @@ func (p *postgres) reading(ctx context.Context, from *pgxpool.Pool, begin string
 			if err := fn(c); err != nil {
 				return err
 			}
-			return c.end("COMMIT")
+			return c.commit()
 		})
 		if !lost(err) || attempt >= lostTimes || !pause(ctx, attempt) {
 			return err
@@ -390,7 +390,7 @@ func (p *postgres) once(ctx context.Context, l locks, fn func(*pgConn) error) (c
 			return err
 		}
 		committing = true
-		return c.end("COMMIT")
+		return c.commit()
 	})
 	return committing, err
 }

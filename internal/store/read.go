@@ -215,9 +215,17 @@ func (tx *Tx) Links(source int64, field string) (targets []int64, err error) {
 	return tx.ids64("SELECT target FROM reference WHERE source = ? AND field = ? ORDER BY target", source, field)
 }
 
-// Children reads the ids of the resources right below a parent.
-func (tx *Tx) Children(parent int64) ([]int64, error) {
-	return tx.ids64("SELECT id FROM resource WHERE parent = ? ORDER BY id", parent)
+// Children reads the ids of the resources right below parents, in order.
+func (tx *Tx) Children(parents ...int64) (children []int64, err error) {
+	for part := range slices.Chunk(parents, loadAtOnce) {
+		list, args := in(part)
+		found, err := tx.ids64("SELECT id FROM resource WHERE parent IN "+list+" ORDER BY id", args...)
+		if err != nil {
+			return nil, err
+		}
+		children = append(children, found...)
+	}
+	return children, nil
 }
 
 func (tx *Tx) ids64(query string, args ...any) (ids []int64, err error) {

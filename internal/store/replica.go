@@ -57,7 +57,7 @@ func (r *replica) view(ctx context.Context, primary *postgres, fn func(conn) err
 		if err := fn(c); err != nil {
 			return err
 		}
-		return c.end("COMMIT")
+		return c.commit()
 	})
 	return !r.failed(err), err
 }
