@@ -1,4 +1,4 @@
-# Everything here runs on a machine with Go and nothing else; tests that need more say what they skip.
+# Everything here but conform, which needs Python, runs on a machine with Go and nothing else; tests that need more say what they skip.
 
 .PHONY: run build test test-long conform race bench bench-big bench-postgres lint vuln fuzz generate
 
@@ -24,6 +24,7 @@ bin/conform/made: test/conform/requirements.txt
 
 conform: bin/conform/made ## hold a running manager to its OpenAPI document
 	go run ./test/conform -schemathesis $(CURDIR)/bin/conform/bin/schemathesis $(CONFORM)
+	go run ./test/conform -schemathesis $(CURDIR)/bin/conform/bin/schemathesis -postgres -phases examples,fuzzing -examples 2
 
 race: ## all tests under the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race -timeout 30m $$(go list ./... | grep -v /test$$) # test runs the binary, which is not under the detector

@@ -94,6 +94,9 @@ func (c *demoCommand) Run(s *session) (err error) {
 func readNotes(dir string) (n demoNotes, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, "demo.json"))
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(dir, "portolan.db")); err == nil {
+			return n, usageError{fmt.Errorf("%s holds the data of a manager that is no demo: give --data another directory", dir)}
+		}
 		return demoNotes{Password: identity.NewSecret()[:16]}, nil
 	}
 	if err == nil {

@@ -175,7 +175,7 @@ func collections(users *identity.Service) []*resource.Collection {
 		{Name: "responsePolicies", Types: declare(&ResponsePolicy{}), Parents: []string{"configurations"},
 			Subs: subs([]resource.Sub{children("policyItems"), linking("zones", "responsePolicy"), history(), tags()}, "accessRights", "imports")},
 		{Name: "policyItems", Types: declare(&ResponsePolicyItem{}), Parents: []string{"responsePolicies"}},
-		{Name: "users", Types: declare(&User{}), Parents: []string{""}, Post: true, Secret: true, OpenWrites: true, OwnPassword: true, Visible: seenUsers,
+		{Name: "users", Types: declare(&User{}), Parents: []string{""}, Post: true, Secret: true, OpenWrites: true, OwnPassword: true, Visible: seenUsers, Beforehand: hashPassword(users),
 			Subs: subs([]resource.Sub{sessions, history(), tags()}, "accessRights", "favorites", "groups", "tasks")},
 		{Name: "sessions", Types: declare(&UserSession{}), Parents: []string{""}, Post: true, NoPut: true, NoDelete: true,
 			OpenWrites: true, Hidden: true, NoUp: true, Visible: ownSessions, Prepare: login(users),

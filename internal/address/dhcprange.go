@@ -109,7 +109,7 @@ func (x *RangeHead) firstFree(c *resource.Change, network *store.Resource, colle
 type IPv4DHCPRange struct {
 	RangeHead
 	// Usage counts the range's addresses by state.
-	Usage json.RawMessage `api:"usage,readOnly"`
+	Usage json.RawMessage `api:"usage,computed"`
 	// InheritedFields are the fields whose values come from above.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 	// Template is the template it follows.
@@ -192,7 +192,7 @@ func parseExclusion(text string) (space.Range, error) {
 type IPv6DHCPRange struct {
 	RangeHead
 	// Usage counts the range's addresses by state.
-	Usage json.RawMessage `api:"usage,readOnly"`
+	Usage json.RawMessage `api:"usage,computed"`
 	// InheritedFields are the fields whose values come from above.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 }

@@ -3,6 +3,7 @@ package address
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"portolan/internal/resource"
@@ -67,7 +68,6 @@ const maxShown = 64
 
 // GuessingEvent keeps the event that somebody guesses passwords: the name that was tried, and from where.
 func GuessingEvent(tx *store.Tx, name, remote string, failures int) error {
-	name = name[:min(len(name), maxShown)]
 	users, err := tx.ByName("users", 0, name)
 	if err != nil {
 		return err
@@ -75,6 +75,9 @@ func GuessingEvent(tx *store.Tx, name, remote string, failures int) error {
 	source := int64(0)
 	if len(users) > 0 {
 		source = users[0].ID
+	}
+	if len(name) > maxShown {
+		name = strings.ToValidUTF8(name[:maxShown], "") + "…"
 	}
 	return addEvent(tx, Event{EventType: "WARNING", Category: "APPLICATION", SourceName: remote,
 		Message: fmt.Sprintf("%d wrong sign-ins in a row as %q from %s: further ones have to wait", failures, name, remote)}, source)

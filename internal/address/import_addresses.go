@@ -131,7 +131,7 @@ func ImportAddresses(ctx context.Context, a *resource.API, configuration string,
 	if err != nil {
 		return err
 	}
-	return a.Store.UpdateIn(ctx, store.Within(id, false), store.Author{Comment: "import"}, func(tx *store.Tx) error {
+	return a.Store.UpdateIn(ctx, store.Within(id, false), store.Author{Name: "command line", Comment: "import"}, func(tx *store.Tx) error {
 		tx.Describe("IMPORT_ADDRESSES", fmt.Sprintf("Imported %d addresses into %s", len(lines), configuration))
 		c := &resource.Change{Tx: tx, API: a}
 		var faults Faults

@@ -112,7 +112,7 @@ func ImportNetworks(ctx context.Context, a *resource.API, configuration string, 
 	if err != nil {
 		return 0, nil, err
 	}
-	err = a.Store.UpdateIn(ctx, store.Within(within, false), store.Author{Comment: "import"}, func(tx *store.Tx) error {
+	err = a.Store.UpdateIn(ctx, store.Within(within, false), store.Author{Name: "command line", Comment: "import"}, func(tx *store.Tx) error {
 		made, notes = 0, nil
 		tx.Describe("IMPORT_NETWORKS", "Imported networks into "+configuration)
 		var faults Faults

@@ -30,7 +30,7 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	if err != nil {
 		return done, err
 	}
-	err = a.Store.UpdateIn(ctx, store.Within(within, false), store.Author{Comment: "import"}, func(tx *store.Tx) error {
+	err = a.Store.UpdateIn(ctx, store.Within(within, false), store.Author{Name: "command line", Comment: "import"}, func(tx *store.Tx) error {
 		done = ImportedZone{Zone: strings.TrimSuffix(zone, ".")}
 		tx.Describe("IMPORT_ZONE", "Imported zone "+done.Zone)
 		v, err := findView(tx, configuration, view)

@@ -24,7 +24,7 @@ type IPv4Network struct {
 	// SharedNetworkTag is the tag of the shared network this is part of.
 	SharedNetworkTag resource.Ref `api:"sharedNetworkTag" ref:"Tag"`
 	// Usage counts the network's addresses by state.
-	Usage json.RawMessage `api:"usage,readOnly"`
+	Usage json.RawMessage `api:"usage,computed"`
 }
 
 // IPv6Network is an IPv6 subnet: a leaf of the address tree that holds addresses and ranges.

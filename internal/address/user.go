@@ -1,6 +1,8 @@
 package address
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -20,7 +22,7 @@ type User struct {
 	// Authenticator is what checks the user's password; null means Portolan itself.
 	Authenticator resource.Ref `api:"authenticator" ref:"Authenticator"`
 	// Email is the user's mail address.
-	Email string `api:"email,required,nonblank"`
+	Email string `api:"email,required,nonblank" example:"ada@example.net"`
 	// PhoneNumber is the user's telephone number.
 	PhoneNumber string `api:"phoneNumber"`
 	// SecurityPrivilege is what the user may do about access rights; ADMINISTRATOR may do everything.
@@ -28,7 +30,7 @@ type User struct {
 	// HistoryPrivilege is what the user sees of the history.
 	HistoryPrivilege string `api:"historyPrivilege,put,notNull" enum:"HIDE|VIEW_HISTORY_LIST|ADMINISTRATOR" default:"HIDE"`
 	// AccessType says which doors are open to the user.
-	AccessType string `api:"accessType,required" enum:"GUI|API|GUI_AND_API"`
+	AccessType string `api:"accessType,required" enum:"GUI|API|GUI_AND_API" example:"GUI_AND_API"`
 	// PasswordResetRequired says whether the user must change the password.
 	PasswordResetRequired bool `api:"passwordResetRequired,put"`
 	// AccountLocked says whether the user is locked out.
@@ -45,6 +47,9 @@ type User struct {
 // Check refuses a name that another user has and a bad password, and keeps at least one usable
 // administrator. Who is no administrator may set the own password, and nothing else.
 func (x *User) Check(c *resource.Change) error {
+	if c.Caller.MustReset && (len(c.Given) != 1 || !c.Given["password"] || x.Password == "") {
+		return problem.New(http.StatusForbidden, "PasswordResetRequired", "%s may set a new password, and nothing else before", c.Caller.Name)
+	}
 	if !manages(c) && (c.Creates() || x.ID != c.Caller.User || len(c.Given) != 1 || !c.Given["password"]) {
 		return problem.New(http.StatusForbidden, "AccessDenied", "%s may set the own password (PATCH with the field password alone), and change no user", c.Caller.Name)
 	}
@@ -60,16 +65,48 @@ func (x *User) Check(c *resource.Change) error {
 		if err := identity.CheckPassword(x.Password); err != nil {
 			return err
 		}
-		x.hash = identity.HashPassword(x.Password)
-		x.Password = ""
-		if x.ID == c.Caller.User && x.ID != 0 && !c.Given["passwordResetRequired"] {
-			x.PasswordResetRequired = false
+		if err := x.takePassword(c); err != nil {
+			return err
 		}
 	}
 	if old, ok := c.Old.(*User); ok && old.rules() && !x.rules() {
 		return lastAdministrator(c, x.ID)
 	}
 	return nil
+}
+
+// takePassword turns the password that was given into its hash. A user who sets its own is not asked for another
+// one any more, and one who must set a new one sets another one.
+func (x *User) takePassword(c *resource.Change) error {
+	password := x.Password
+	x.Password = ""
+	x.hash, _ = c.Prepared.(string)
+	if x.hash == "" { // no request, or one that could not be prepared
+		x.hash = identity.HashPassword(password)
+	}
+	if x.ID != c.Caller.User || x.ID == 0 || c.Given["passwordResetRequired"] {
+		return nil
+	}
+	x.PasswordResetRequired = false
+	if !c.Caller.MustReset {
+		return nil
+	}
+	same, err := identity.HasPassword(c.Tx, x.ID, password)
+	if err == nil && same {
+		err = problem.Invalid("password", "is the one that you have; set another one")
+	}
+	return err
+}
+
+// hashPassword hashes the password of a request before its transaction, few at a time.
+func hashPassword(users *identity.Service) func(context.Context, map[string]json.RawMessage) (any, error) {
+	return func(ctx context.Context, members map[string]json.RawMessage) (any, error) {
+		var password string
+		if json.Unmarshal(members["password"], &password) != nil || identity.CheckPassword(password) != nil {
+			return nil, nil //nolint:nilerr // the rules will say what is wrong
+		}
+		return users.Hash(ctx, password)
+	}
 }
 
 // manages reports whether who asks may manage users; what the manager itself does has no caller.

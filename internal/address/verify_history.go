@@ -29,7 +29,7 @@ func (v *verifier) versions(rows []*store.Resource, references map[int64][]store
 		}
 		text, ok := images[r.ID]
 		if !ok {
-			if horizon == 0 {
+			if horizon.At == 0 || horizon.Settled == 0 && r.Version > horizon.Transaction {
 				v.fault("resource %d, of type %s, is not what the history says it is: no change wrote it", r.ID, r.Type)
 			}
 			continue
@@ -84,7 +84,7 @@ func (v *verifier) history() error {
 	for _, check := range []struct{ format, query, mark string }{
 		{"change %d belongs to transaction %s, which is not there", "SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL", ""},
 		{"transaction %d, %s, does not name its first and its last change", "SELECT t.id, t.operation FROM txn t LEFT JOIN" +
-			" (SELECT txn, min(seq) AS first, max(seq) AS last FROM change GROUP BY txn) c ON c.txn = t.id WHERE c.txn IS NULL OR c.first <> t.first OR c.last <> t.last", ""},
+			" (SELECT txn, min(seq) AS first, max(seq) AS last FROM change GROUP BY txn) c ON c.txn = t.id WHERE t.id <> ? AND (c.txn IS NULL OR c.first <> t.first OR c.last <> t.last)", "horizon"},
 		{"resource %d, of type %s, has a number that was never given out", "SELECT id, type FROM resource WHERE id > ?", "resource"},
 		{"event %d has a number that was never given out%s", "SELECT id, '' FROM event WHERE id > ?", "resource"},
 		{"transaction %d, %s, has a number that was never given out", "SELECT id, operation FROM txn WHERE id > ?", "txn"},
@@ -92,7 +92,15 @@ func (v *verifier) history() error {
 		{"event %d is of a resource that never was%s", "SELECT id, '' FROM event WHERE source > ?", "resource"},
 	} {
 		var args []any
-		if check.mark != "" {
+		switch check.mark {
+		case "":
+		case "horizon": // which may be kept in part
+			horizon, err := v.tx.Horizon()
+			if err != nil {
+				return err
+			}
+			args = append(args, horizon.Transaction)
+		default:
 			mark, err := v.tx.Mark(check.mark)
 			if err != nil {
 				return err

@@ -1,7 +1,10 @@
 package identity
 
 import (
+	"crypto/sha256"
 	"net/http"
+	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +23,9 @@ type guesses struct {
 
 	mu sync.Mutex
 	// tries are failures in a row, by what they have in common. Guarded by mu.
-	tries map[string]*tries
+	tries map[[16]byte]*tries
+	// friends are addresses that somebody has signed in from. Guarded by mu.
+	friends map[[16]byte]bool
 }
 
 // tries are failures in a row.
@@ -44,17 +49,41 @@ var (
 	accountPatience = patience{100, 5 * time.Second}
 )
 
+// forgiven is how many failures of an address a right sign-in from there makes up for.
+const forgiven = 5
+
 // Bounds of what is kept: how many, and for how long after the last failure.
 const (
 	maxTries    = 50_000
 	forgetAfter = time.Hour
 )
 
-func newGuesses(now func() time.Time) *guesses { return &guesses{now: now, tries: map[string]*tries{}} }
+func newGuesses(now func() time.Time) *guesses {
+	return &guesses{now: now, tries: map[[16]byte]*tries{}, friends: map[[16]byte]bool{}}
+}
 
-// keys are what a try has in common with others, and the patience with each.
-func keys(name, remote string) map[string]patience {
-	return map[string]patience{"pair " + remote + " " + name: pairPatience, "address " + remote: addressPatience, "account " + name: accountPatience}
+// keys are what a try has in common with others, hashed, and the patience with each. Of IPv6 a whole /64 is one
+// address: whoever has one has all of them.
+func keys(name, remote string) map[[16]byte]patience {
+	return map[[16]byte]patience{keyOf("pair", site(remote), name): pairPatience, keyOf("address", site(remote)): addressPatience, keyOf("account", name): accountPatience}
+}
+
+func keyOf(parts ...string) [16]byte {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return [16]byte(sum[:16])
+}
+
+// site is an address without what its owner can choose.
+func site(remote string) string {
+	a, err := netip.ParseAddr(remote)
+	if err != nil || a.Unmap().Is4() {
+		return remote
+	}
+	p, err := a.WithZone("").Prefix(64)
+	if err != nil { // which 64 bits always are
+		return remote
+	}
+	return p.String()
 }
 
 // may gives 429 where the next try has to wait.
@@ -112,8 +141,22 @@ func (g *guesses) failed(name, remote string) {
 func (g *guesses) succeeded(name, remote string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.tries, "pair "+remote+" "+name)
-	delete(g.tries, "account "+name)
+	if len(g.friends) >= maxTries {
+		clear(g.friends)
+	}
+	g.friends[keyOf("address", site(remote))] = true
+	delete(g.tries, keyOf("pair", site(remote), name))
+	delete(g.tries, keyOf("account", name))
+	if t := g.tries[keyOf("address", site(remote))]; t != nil { // who signs in from there is not only guessing
+		t.failures = max(0, t.failures-forgiven)
+	}
+}
+
+// friend reports whether somebody has signed in from an address.
+func (g *guesses) friend(remote string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.friends[keyOf("address", site(remote))]
 }
 
 // sweep drops what is old where much is kept, and everything where that does not help. g.mu is held.

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"portolan/internal/problem"
 	"portolan/internal/store"
@@ -77,8 +78,9 @@ type Principal struct {
 // Service checks credentials against the store.
 type Service struct {
 	store *store.Store
-	// slots bounds the memory that password hashing takes at a time, queue how many may wait for it.
-	slots, queue chan struct{}
+	// strangers and friends bound how many passwords are hashed at a time, and how many may wait: for addresses
+	// that somebody has signed in from, and for others, so that a flood of those does not keep everybody out.
+	strangers, friends gate
 	// pepper keys the memory of checked passwords; it never leaves the process.
 	pepper []byte
 	// knownMu guards known, which maps HMAC(pepper, user and password) to the stored hash it was checked
@@ -105,18 +107,25 @@ type tokenEntry struct {
 	revision  uint64
 }
 
-// Passwords that are hashed at a time, and that may wait for it.
+// gate lets few through at a time, and lets few wait.
+type gate struct{ slots, queue chan struct{} }
+
+// Passwords that are hashed at a time by a gate, and that may wait for it.
 const (
-	maxHashing = 2
+	maxHashing = 1
 	maxWaiting = 16
 )
+
+func newGate() gate {
+	return gate{slots: make(chan struct{}, maxHashing), queue: make(chan struct{}, maxHashing+maxWaiting)}
+}
 
 // New makes the service.
 func New(s *store.Store) *Service {
 	for _, what := range remembered {
 		s.Watch(what, nil)
 	}
-	return &Service{store: s, slots: make(chan struct{}, maxHashing), queue: make(chan struct{}, maxHashing+maxWaiting), pepper: randomBytes(32),
+	return &Service{store: s, strangers: newGate(), friends: newGate(), pepper: randomBytes(32),
 		known: map[[32]byte]string{}, tokens: map[tokenKey]tokenEntry{}, guesses: newGuesses(s.Now)}
 }
 
@@ -168,7 +177,7 @@ func unauthorized(code, message string) *problem.Problem {
 var (
 	errMissing = unauthorized("InvalidAuthorizationToken", "the request has no Authorization header")
 	errToken   = unauthorized("InvalidAuthorizationToken", "the token is unknown, expired or revoked")
-	errLogin   = unauthorized("InvalidAuthorizationCredentials", "the user name or the password is wrong, or the account is locked")
+	errLogin   = unauthorized("InvalidAuthorizationCredentials", "the user name or the password is wrong, or the account is locked or not meant for the API")
 	errForm    = unauthorized("InvalidAuthorizationToken", "the Authorization header is malformed")
 )
 
@@ -197,7 +206,11 @@ func (s *Service) Bearer(r *http.Request) (Principal, error) {
 	if scheme != "bearer" {
 		return Principal{}, unauthorized("InvalidAuthorizationToken", "a bearer token is needed here")
 	}
-	return s.token(r.Context(), token, "", kindBearer, kindAccess)
+	p, err := s.token(r.Context(), token, "", kindBearer, kindAccess)
+	if err == nil && p.MustReset {
+		err = problem.New(http.StatusForbidden, "PasswordResetRequired", "%s has to set a new password first, by the address API", p.Name)
+	}
+	return p, err
 }
 
 // Any gives the principal of a request with any credential of the address API: Basic with an API
@@ -216,6 +229,9 @@ func (s *Service) Any(r *http.Request) (Principal, error) {
 			return Principal{}, err
 		}
 		p, err := s.token(r.Context(), secret, name, kindSession)
+		if errors.Is(err, errToken) && strings.HasPrefix(secret, sessionPrefix) { // a session that has ended is no guess
+			return Principal{}, errLogin
+		}
 		if errors.Is(err, errToken) {
 			return s.Login(r.Context(), name, secret, Remote(r))
 		}
@@ -335,7 +351,7 @@ func (s *Service) lookUp(ctx context.Context, hash, name string, kinds []string)
 	}
 	switch {
 	case subtle.ConstantTimeCompare([]byte(found), []byte(hash)) != 1,
-		revoked != 0, expires != 0 && expires <= s.store.Now().Unix(), userID != 0 && !user.usable(),
+		revoked != 0, expires != 0 && expires <= s.store.Now().Unix(), userID != 0 && (user.name == "" || !user.usable()),
 		name != "" && name != user.name:
 		return Principal{}, 0, errToken
 	}
@@ -372,6 +388,9 @@ func (s *Service) Login(ctx context.Context, name, password, remote string) (p P
 	var hash string
 	var user userState
 	var id int64
+	if !nameable(name) { // which nobody is called, and PostgreSQL would not even look for
+		name = "\ufffd"
+	}
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		err := tx.QueryRow("SELECT c.user_id, c.hash, "+userColumns+" FROM resource u JOIN credential c ON c.user_id = u.id AND c.kind = ?"+
 			" WHERE u.name = ? AND u.collection = 'users'", kindPassword, name).Scan(append([]any{&id, &hash}, user.into()...)...)
@@ -391,7 +410,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string) (p P
 		s.saw(Throttled, name, remote)
 		return Principal{}, err
 	}
-	right, err := s.verify(ctx, hash, password)
+	right, err := s.verify(ctx, hash, password, remote)
 	if err != nil {
 		return Principal{}, err
 	}
@@ -405,6 +424,9 @@ func (s *Service) Login(ctx context.Context, name, password, remote string) (p P
 	s.remember(key, hash)
 	return user.principal(id), nil
 }
+
+// nameable reports whether a text can be kept as a name at all.
+func nameable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 // maxRemembered bounds the memory of checked passwords.
 const maxRemembered = 10000
@@ -434,23 +456,42 @@ func (s *Service) remember(key [32]byte, hash string) {
 
 // verify checks a password against a hash; an unknown name, which has none, takes as long as a wrong
 // password. Few are hashed at a time, and few may wait.
-func (s *Service) verify(ctx context.Context, hash, password string) (right bool, err error) {
+func (s *Service) verify(ctx context.Context, hash, password, remote string) (right bool, err error) {
+	through := s.strangers
+	if s.guesses.friend(remote) {
+		through = s.friends
+	}
+	err = through.pass(ctx, func() {
+		if hash == "" {
+			hash = decoy()
+		}
+		right = verifyPassword(hash, password)
+	})
+	return right, err
+}
+
+// Hash hashes a new password.
+func (s *Service) Hash(ctx context.Context, password string) (hash string, err error) {
+	err = s.friends.pass(ctx, func() { hash = HashPassword(password) })
+	return hash, err
+}
+
+// pass runs fn when it is its turn.
+func (g gate) pass(ctx context.Context, fn func()) error {
 	select {
-	case s.queue <- struct{}{}:
+	case g.queue <- struct{}{}:
 	default:
-		return false, tooMany(time.Second, "too many sign-ins at a time")
+		return tooMany(time.Second, "too many sign-ins at a time")
 	}
-	defer func() { <-s.queue }()
+	defer func() { <-g.queue }()
 	select {
-	case s.slots <- struct{}{}:
+	case g.slots <- struct{}{}:
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return ctx.Err()
 	}
-	defer func() { <-s.slots }()
-	if hash == "" {
-		hash = decoy()
-	}
-	return verifyPassword(hash, password), nil
+	defer func() { <-g.slots }()
+	fn()
+	return nil
 }
 
 // BasicCredentials is what follows "Basic " in the Authorization header.

@@ -2,7 +2,9 @@ package identity
 
 import (
 	"crypto/subtle"
+	"database/sql"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -68,6 +70,16 @@ func CheckPassword(password string) error {
 		return problem.Invalid("password", "must have %d to %d bytes, not blanks alone", MinPassword, MaxPassword)
 	}
 	return nil
+}
+
+// HasPassword reports whether a password is the one that a user has.
+func HasPassword(tx *store.Tx, user int64, password string) (same bool, err error) {
+	var hash string
+	err = tx.QueryRow("SELECT hash FROM credential WHERE user_id = ? AND kind = ?", user, kindPassword).Scan(&hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil && verifyPassword(hash, password), err
 }
 
 // SetPassword sets a user's password by its hash and ends the user's sessions' tokens.

@@ -15,9 +15,12 @@ import (
 	"portolan/internal/store"
 )
 
+// sessionPrefix begins the tokens of sessions: one that has ended is no guess of a password.
+const sessionPrefix = "pts_"
+
 // OpenSession makes the token of a session resource. The token is shown once.
 func OpenSession(tx *store.Tx, session, user int64, expires time.Time) (token string, err error) {
-	token = NewSecret()
+	token = sessionPrefix + NewSecret()
 	err = tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, session, created, expires) VALUES (?,?,?,?,'',?,?,?,?)",
 		NewSecret(), kindSession, "session", user, Hash(token), session, tx.Now().Unix(), expires.Unix())
 	return token, err
@@ -173,6 +176,9 @@ func (s *Service) Revoke(ctx context.Context, id string) error {
 // address. Who guesses is refused for a while; what is refused writes nothing.
 func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote string) (token string, life time.Duration, err error) {
 	refused := unauthorized("InvalidAuthorizationCredentials", "the client id or the client secret is wrong, expired or revoked")
+	if !nameable(clientID) {
+		clientID = "\ufffd"
+	}
 	who := "key set " + clientID
 	if err := s.guesses.may(who, remote); err != nil {
 		s.saw(Throttled, who, remote)

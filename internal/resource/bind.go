@@ -17,8 +17,9 @@ import (
 
 // scope is what paths of a filter or an order are resolved in: the types a list may hold.
 type scope struct {
-	api   *API
-	types []*Type
+	api    *API
+	types  []*Type
+	caller Caller
 }
 
 // find gives the field of that name in the types of the scope that have it.
@@ -33,7 +34,7 @@ func (s scope) find(name string) *Field {
 
 // filterable reports whether a field can be filtered and ordered by.
 func (f *Field) filterable() bool {
-	return !f.WriteOnly && !f.Transient && f.Kind != Strings && f.Kind != Integers
+	return !f.WriteOnly && !f.Transient && !f.Computed && f.Kind != Strings && f.Kind != Integers
 }
 
 func (s scope) unknown(parameter, code string, path []string) error {
@@ -123,7 +124,7 @@ func (s scope) compareReference(f *Field, n *node, rest []string) (store.Expr, e
 		field := &Field{Name: n.path[0], Kind: Integer}
 		return field.compareWith(n, store.Field{Kind: store.ColumnInt, Path: []string{f.Column}})
 	}
-	inner := scope{api: s.api}
+	inner := scope{api: s.api, caller: s.caller}
 	for _, name := range f.Refs {
 		if t, ok := s.api.types[name]; ok {
 			inner.types = append(inner.types, t)
@@ -137,6 +138,9 @@ func (s scope) compareReference(f *Field, n *node, rest []string) (store.Expr, e
 		return nil, err
 	}
 	through.Where = where
+	if seen := s.api.visible(s.caller); len(seen) > 0 { // what is not seen is not found by what it has
+		through.Where = append(slices.Clone(seen), where)
+	}
 	return through, nil
 }
 
@@ -269,9 +273,11 @@ func (f *Field) literal(n *node, v literal) (any, error) {
 		return store.AddrKey(a.Unmap()), nil
 	}
 	if f.Hardware && (n.op == "eq" || n.op == "in" || n.op == "ne") {
-		if mac, err := space.ParseHardware(v.text); err == nil {
-			return space.FormatHardware(mac), nil
+		mac, err := space.ParseHardware(v.text)
+		if err != nil {
+			return nil, filterValue(n, v, err.Error())
 		}
+		return space.FormatHardware(mac), nil
 	}
 	if !v.quoted && v.text != "true" && v.text != "false" && !numeral(v.text) {
 		return nil, filterValue(n, v, "text needs quotes")

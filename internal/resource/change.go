@@ -42,6 +42,8 @@ type Change struct {
 	With bool
 	// Probed are the addresses that were asked whether they answer, and what came of it (NeedsProbe).
 	Probed map[netip.Addr]bool
+	// Prepared is what Collection.Beforehand gave; nil where there is no request.
+	Prepared any
 	// Extra are transient fields of the answer.
 	Extra map[string]string
 }

@@ -53,6 +53,9 @@ type Collection struct {
 	// caller: a login. The answers to such requests are not kept for an Idempotency-Key, and their
 	// body may be empty.
 	Prepare func(r *http.Request, members map[string]json.RawMessage, caller Caller) (Caller, error)
+	// Beforehand, where there is one, does for a request that makes or changes a resource what takes too long for
+	// a transaction; the rules find what it gives in Change.Prepared.
+	Beforehand func(ctx context.Context, members map[string]json.RawMessage) (any, error)
 	// NoUp: the resources have a parent and are in no hierarchy that a link would show.
 	NoUp bool
 	// Hidden keeps the collection's resources out of the list of everything.
@@ -152,8 +155,9 @@ type API struct {
 	plans       map[*Collection]*plan
 	memory      memory
 	// lists are those under way, reading those among them that have the database; disk is what they have in files.
-	lists, reading shares
-	disk           diskBudget
+	// paging are those that have it for a moment.
+	lists, reading, paging shares
+	disk                   diskBudget
 }
 
 // How many lists of one caller may be under way at a time, how many of those may ask the database, and how
@@ -170,7 +174,7 @@ const DefaultLimit = 1000
 // NewAPI puts the declared collections together and checks that they fit.
 func NewAPI(s *store.Store, base string, maxLimit int64, collections []*Collection) *API {
 	a := &API{Store: s, Base: base, MaxLimit: maxLimit, collections: collections, WriteTime: 30 * time.Second, ReadTime: time.Minute,
-		lists: shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting}, Log: slog.Default(),
+		lists: shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting}, paging: shares{each: readingEach, waiting: listsWaiting}, Log: slog.Default(),
 		byName: map[string]*Collection{}, types: map[string]*Type{}, plans: map[*Collection]*plan{}}
 	for _, c := range collections {
 		if c.From == "" {

@@ -54,7 +54,7 @@ func FuzzParseFields(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := a.parseFields(text, scope{a, []*Type{typ}})
+		p, err := a.parseFields(text, scope{a, []*Type{typ}, Caller{}})
 		if err != nil {
 			return
 		}

@@ -72,14 +72,14 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
 // resets reports whether a request is one of those that are left to a caller who must set a new password: that
 // itself, and to end the session.
 func (a *API) resets(r *http.Request, t target, caller Caller) bool {
-	return r.Method == http.MethodPatch && t.sub == nil && t.collection != nil && t.id != 0 &&
+	return r.Method == http.MethodPatch && t.sub == nil && t.collection != nil && t.id != 0 && r.URL.RawQuery == "" && r.Header.Get(dryRunHeader) == "" &&
 		(t.collection.OwnPassword && t.id == caller.User || t.id == caller.Session)
 }
 
 // mayChange refuses a change to who may only read. A session may always be changed by itself, so that
 // one that may only read can end.
 func mayChange(caller Caller, t target) error {
-	open := t.collection != nil && t.collection.OpenWrites
+	open := t.collection != nil && t.collection.OpenWrites && t.sub == nil // the rules of the collection look at no links
 	switch {
 	case !caller.Administrator && !open:
 		return problem.New(http.StatusForbidden, "AccessDenied", "%s may read, not change", caller.Name)
@@ -216,7 +216,7 @@ func (a *API) get(w http.ResponseWriter, r *http.Request, t target, caller Calle
 	default:
 		types = t.collection.Types
 	}
-	o, err := a.options(r, scope{a, types}, false)
+	o, err := a.options(r, scope{a, types, caller}, false)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (a *API) get(w http.ResponseWriter, r *http.Request, t target, caller Calle
 	case o.fields == nil && t.sub == nil:
 		read = a.Store.Read
 	case o.fields != nil && len(o.fields.embeds) > 0:
-		read = func(ctx context.Context, fn func(*store.Tx) error) error { return a.long(ctx, caller, fn) }
+		read = func(ctx context.Context, fn func(*store.Tx) error) error { return a.long(ctx, caller, false, fn) }
 	}
 	err = read(r.Context(), func(tx *store.Tx) error {
 		if t.any && t.id == RootID {

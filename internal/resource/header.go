@@ -37,6 +37,11 @@ func (a *API) headers() []RequestHeader { return slices.Concat(engineHeaders, a.
 // checkHeaders refuses a header with a value that it cannot have.
 func (a *API) checkHeaders(r *http.Request) error {
 	for _, h := range a.headers() {
+		if n := len(r.Header.Values(h.Name)); n > 1 && h.Name != "If-Match" {
+			p := problem.New(http.StatusBadRequest, "InvalidHeader", "%s: given %d times", h.Name, n)
+			p.Fields = []string{h.Name}
+			return p
+		}
 		value := r.Header.Get(h.Name)
 		if value == "" || h.Values == nil || slices.ContainsFunc(h.Values, func(v string) bool { return strings.EqualFold(v, value) }) {
 			continue

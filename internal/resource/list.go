@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"sync"
-	"time"
 
 	"portolan/internal/problem"
 	"portolan/internal/store"
@@ -113,8 +111,7 @@ func (a *API) inCollections(names []string, caller Caller) store.Expr {
 }
 
 // visible is the condition for lists that span collections.
-func (a *API) visible(caller Caller) store.Expr {
-	var all store.All
+func (a *API) visible(caller Caller) (all store.All) {
 	for _, c := range a.collections {
 		switch {
 		case c.From != store.Resources:
@@ -133,127 +130,13 @@ func (a *API) visible(caller Caller) store.Expr {
 func (a *API) listQuery(t target, caller Caller) (store.Query, scope) {
 	switch {
 	case t.root:
-		return store.Query{From: store.Resources, Where: a.visible(caller)}, scope{a, a.allTypes()}
+		return store.Query{From: store.Resources, Where: a.visible(caller)}, scope{a, a.allTypes(), caller}
 	case t.sub != nil:
-		return a.subQuery(t.sub, t.id, caller), scope{a, a.itemTypes(t.sub)}
+		return a.subQuery(t.sub, t.id, caller), scope{a, a.itemTypes(t.sub), caller}
 	case t.collection.From != store.Resources:
-		return store.Query{From: t.collection.From, Where: a.unlessClosed(t.collection.Name, caller, store.All{})}, scope{a, t.collection.Types}
+		return store.Query{From: t.collection.From, Where: a.unlessClosed(t.collection.Name, caller, store.All{})}, scope{a, t.collection.Types, caller}
 	}
-	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.collection.Name}, caller)}, scope{a, t.collection.Types}
-}
-
-// lister gathers a list's bytes and hands them to a spool when there are enough; another goroutine sends them.
-type lister struct {
-	w     http.ResponseWriter
-	spool *spool
-	// limit is how long one piece may take to be sent; began is when the first was.
-	limit   time.Duration
-	began   time.Time
-	buf     []byte
-	started bool
-	head    bool
-	status  func()
-	sent    chan error // what came of sending; nil until there is something to send
-}
-
-// leastRate is how many bytes a second a client must take, but for what it may be late by at any time.
-const leastRate = 32 << 10
-
-// flush hands over what has gathered.
-func (l *lister) flush() error {
-	l.begin()
-	if l.sent == nil {
-		l.sent = make(chan error, 1)
-		l.began = time.Now()
-		go l.send()
-	}
-	kept, err := l.spool.put(l.buf)
-	if kept {
-		l.buf, _ = pieces.Get().([]byte)
-	}
-	l.buf = l.buf[:0]
-	return err
-}
-
-// pieces are buffers that can be used again.
-var pieces = sync.Pool{New: func() any { return make([]byte, 0, flushAt+flushAt/4) }}
-
-// send sends pieces until there are no more, or one cannot be sent.
-func (l *lister) send() {
-	spare, _ := pieces.Get().([]byte)
-	sent := int64(0)
-	for {
-		piece, err := l.spool.next(spare[:cap(spare)])
-		if err == nil && piece == nil {
-			l.sent <- nil
-			return
-		}
-		if err == nil {
-			err = l.write(piece, sent)
-		}
-		if err != nil {
-			l.spool.fail(err)
-			l.sent <- err
-			return
-		}
-		sent += int64(len(piece))
-		if &piece[0] != &spare[:1][0] {
-			pieces.Put(piece[:0]) //nolint:staticcheck // a slice is what it holds
-		}
-	}
-}
-
-func (l *lister) begin() {
-	if !l.started {
-		l.started = true
-		l.status()
-	}
-}
-
-// stop waits until nothing is being sent any more. It must be called before the answer ends.
-func (l *lister) stop() error {
-	defer l.spool.free()
-	if l.sent == nil {
-		return nil
-	}
-	l.spool.end()
-	return <-l.sent
-}
-
-// finish hands over the rest.
-func (l *lister) finish() error {
-	l.begin()
-	if l.head || len(l.buf) == 0 {
-		return nil
-	}
-	if l.sent == nil { // all there is fits into one piece
-		l.began = time.Now()
-		return nil
-	}
-	return l.flush()
-}
-
-// rest sends what was not handed over, once the database is not needed any more.
-func (l *lister) rest() error {
-	if err := l.stop(); err != nil || l.sent != nil || l.head || !l.started || len(l.buf) == 0 {
-		return err
-	}
-	return l.write(l.buf, 0)
-}
-
-// write sends bytes within the limits, after so many others. The server sets its own deadline again at the
-// next request.
-func (l *lister) write(b []byte, sent int64) error {
-	deadline := time.Now().Add(l.limit)
-	if whole := l.began.Add(l.limit + time.Duration(sent/leastRate)*time.Second); whole.Before(deadline) {
-		deadline = whole
-	}
-	err := http.NewResponseController(l.w).SetWriteDeadline(deadline)
-	if err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	_, err = l.w.Write(b)
-	return err
+	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.collection.Name}, caller)}, scope{a, t.collection.Types, caller}
 }
 
 // list answers GET of a list. It streams: the memory it takes does not grow with the page. When
@@ -272,12 +155,13 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Call
 		return err
 	}
 	defer done()
-	l := &lister{w: w, spool: newSpool(&a.disk), limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
+	l := &lister{w: w, spool: newSpool(&a.disk, a.Log), limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
 		w.Header().Set("Content-Type", o.media.String()+contentSuffix(o.media))
 		w.Header().Add("Vary", "Accept")
 		w.WriteHeader(http.StatusOK)
 	}}
-	err = a.long(r.Context(), caller, func(tx *store.Tx) error {
+	defer l.abandon()
+	err = a.long(r.Context(), caller, o.light(), func(tx *store.Tx) error {
 		if l.started { // the database went away in the middle: what was sent cannot be taken back
 			return errCut
 		}
@@ -326,15 +210,23 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Call
 }
 
 // long runs fn in a snapshot for what may take long: within a time, and as one of few of the same caller.
-func (a *API) long(ctx context.Context, caller Caller, fn func(*store.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, a.ReadTime)
-	defer cancel()
-	done, err := a.reading.take(ctx, caller.owner())
-	if err == nil {
-		defer done()
-		err = a.Store.Lists(ctx, fn)
+//
+// light says that it is a page as it lies there, which takes a moment: those have connections of their own, so
+// that nobody's heavy questions hold them up.
+func (a *API) long(ctx context.Context, caller Caller, light bool, fn func(*store.Tx) error) error {
+	turn, read := &a.reading, a.Store.Lists
+	if light {
+		turn, read = &a.paging, a.Store.Pages
 	}
-	if errors.Is(err, store.ErrTooLong) || errors.Is(err, context.DeadlineExceeded) {
+	done, err := turn.take(ctx, caller.owner())
+	if err != nil {
+		return err
+	}
+	defer done()
+	within, cancel := context.WithTimeout(ctx, a.ReadTime)
+	defer cancel()
+	err = read(within, fn)
+	if errors.Is(err, store.ErrTooLong) {
 		return problem.New(http.StatusBadRequest, "FilterNeedsRefinement", "the answer was not found within %v: ask for less, by a filter on a field that is indexed or of fewer terms", a.ReadTime)
 	}
 	return err

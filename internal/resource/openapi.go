@@ -105,7 +105,11 @@ func problems() doc {
 	all := doc{}
 	for status, description := range problemTexts {
 		all[status] = doc{"description": description, "content": doc{"application/json": doc{"schema": ref("schemas/Problem"),
-			"example": doc{"status": statusOf(status), "reason": http.StatusText(statusOf(status)), "code": "…", "message": "…"}}}}
+			"example": doc{"status": statusOf(status), "reason": http.StatusText(statusOf(status)), "code": "InvalidField", "message": "name: must not be blank", "fields": []string{"name"}}}}}
+		if status == "429" || status == "503" {
+			one, _ := all[status].(doc)
+			one["headers"] = doc{"Retry-After": doc{"description": "When to try again, in seconds.", "schema": doc{"type": "integer"}}}
+		}
 	}
 	return all
 }
@@ -158,7 +162,7 @@ func (a *API) pathItem(t target, types, takes []*Type, name, tag string) doc {
 	item := doc{}
 	var inPath []any
 	number := func(name string) doc {
-		return doc{"name": name, "in": "path", "required": true, "schema": doc{"type": "integer", "format": "int64", "minimum": 1}}
+		return doc{"name": name, "in": "path", "required": true, "schema": doc{"type": "integer", "format": "int64", "minimum": 1}, "example": exampleID}
 	}
 	if t.sub != nil {
 		inPath = append(inPath, number("collectionId"))
@@ -275,13 +279,24 @@ func (a *API) resourceAnswer(status, description string, types []*Type, page boo
 	if page {
 		content["text/html"] = doc{"schema": doc{"type": "string"}}
 	}
-	return doc{status: doc{"description": description, "headers": doc{"ETag": doc{"schema": doc{"type": "string"}}}, "content": content}}
+	headers := doc{"ETag": answerHeader("The entity tag, for If-Match."), "x-portolan-ignored": answerHeader(ignoredText)}
+	if status == "201" {
+		headers["Location"] = answerHeader("Where the new resource is.")
+	}
+	return doc{status: doc{"description": description, "headers": headers, "content": content}}
+}
+
+// ignoredText says what the header x-portolan-ignored is.
+const ignoredText = "What of the request means nothing here and was ignored: members of the body, and query parameters with a question mark in front."
+
+func answerHeader(description string) doc {
+	return doc{"description": description, "schema": doc{"type": "string"}}
 }
 
 func (a *API) pageAnswer(types []*Type) doc {
 	page := doc{"type": "object", "required": []string{"count", "data"}, "properties": doc{"count": doc{"type": "integer"},
 		"totalCount": doc{"type": "integer"}, "data": doc{"type": "array", "items": anyOf(types)}, "_links": ref("schemas/Links")}}
-	return doc{"200": doc{"description": "A page of resources.", "content": doc{"application/hal+json": doc{"schema": page},
+	return doc{"200": doc{"description": "A page of resources.", "headers": doc{"x-portolan-ignored": answerHeader(ignoredText)}, "content": doc{"application/hal+json": doc{"schema": page},
 		"application/json": doc{"schema": page}, "text/csv": doc{"schema": doc{"type": "string"}}, "text/html": doc{"schema": doc{"type": "string"}}}}}
 }
 

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"encoding/json"
 	"mime"
 	"net/http"
 	"net/url"
@@ -94,6 +95,15 @@ type options struct {
 	ignored []string
 }
 
+// lightFilter is what a filter may weigh that is looked for in a moment.
+const lightFilter = 2
+
+// light reports whether a list is a page as it lies there: nothing is counted, ordered or embedded, and next to
+// nothing filtered.
+func (o *options) light() bool {
+	return !o.total && o.order == nil && (o.filter == nil || o.filter.weight() <= lightFilter) && (o.fields == nil || len(o.fields.embeds) == 0)
+}
+
 // itemParameters and listParameters are the query parameters that mean something: of one resource, and of lists.
 var (
 	itemParameters = []string{"fields"}
@@ -115,6 +125,17 @@ const (
 	maxIgnored     = 20 // names
 	maxIgnoredName = 64 // bytes of one
 )
+
+// Note is note for an API whose requests know some members, or query parameters, and no others.
+func Note(w http.ResponseWriter, r *http.Request, members map[string]json.RawMessage, known ...string) {
+	ignored := unknownParameters(r.URL.Query(), known)
+	for name := range members {
+		if !slices.Contains(known, name) {
+			ignored = append(ignored, name)
+		}
+	}
+	note(w, ignored)
+}
 
 // note names to the client what of its request was ignored (spec.md 2.8): unknown members of the body by their
 // names, query parameters with a question mark in front, headers by theirs.

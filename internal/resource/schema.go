@@ -119,6 +119,7 @@ type Field struct {
 	List       bool // of Raw: a list, not an object
 	DNS        bool // compares as a DNS name; the row's key
 	Inline     bool // shown where a reference to the resource is inlined, beside id, type and name
+	Computed   bool // found as it is shown, and kept nowhere: nothing can be filtered or ordered by it
 	Hardware   bool // a hardware address, which a filter may give in any notation
 	OnPost     bool // required in POST
 	OnPut      bool // required in PUT
@@ -332,6 +333,8 @@ func (f *Field) options(text string) {
 			f.DNS = true
 		case "inline":
 			f.Inline = true
+		case "computed":
+			f.Computed, f.ReadOnly = true, true
 		case "hardware":
 			f.Hardware = true
 		case "list":

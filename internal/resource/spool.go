@@ -1,8 +1,8 @@
 package resource
 
 import (
-	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -14,6 +14,7 @@ import (
 type spool struct {
 	// disk counts the bytes that all spools of an API have in files.
 	disk *diskBudget
+	log  *slog.Logger
 
 	mu    sync.Mutex
 	moved *sync.Cond // something was put or taken
@@ -23,6 +24,8 @@ type spool struct {
 	// file is written by who puts and read by who takes, each in its own place.
 	file        *os.File
 	wrote, read int64
+	// refused says that no file could be made. Guarded by mu.
+	refused bool
 	// closed says that nothing more comes, failed why nothing more is taken. Guarded by mu.
 	closed bool
 	failed error
@@ -48,47 +51,65 @@ func (d *diskBudget) take(n int64) bool {
 	return false
 }
 
-func newSpool(disk *diskBudget) *spool {
-	s := &spool{disk: disk}
+func newSpool(disk *diskBudget, log *slog.Logger) *spool {
+	s := &spool{disk: disk, log: log}
 	s.moved = sync.NewCond(&s.mu)
 	return s
 }
 
-// errNoRoom is an answer that is too long for a client that does not read it.
-var errNoRoom = errors.New("the client reads too slowly: there is no room for what waits")
-
 // put adds a piece, which is the spool's from then on where kept is true, and the caller's again where it is not.
+// Where there is no room in files, or none can be made, it waits until the client has taken something.
 func (s *spool) put(piece []byte) (kept bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failed != nil {
-		return false, s.failed
+	for {
+		switch {
+		case s.failed != nil:
+			return false, s.failed
+		case s.wrote == s.read && len(s.queue) < maxQueued:
+			s.queue = append(s.queue, piece)
+			s.moved.Broadcast()
+			return true, nil
+		case s.room(int64(len(piece))):
+			return false, s.write(piece)
+		}
+		s.moved.Wait()
 	}
-	if s.wrote == s.read && len(s.queue) < maxQueued {
-		s.queue = append(s.queue, piece)
-		s.moved.Broadcast()
-		return true, nil
-	}
-	if s.file == nil {
+}
+
+// room reserves so many bytes in the file; false where they cannot be had. s.mu is held.
+func (s *spool) room(n int64) bool {
+	if s.file == nil && !s.refused {
+		var err error
 		if s.file, err = nameless(); err != nil {
-			return false, err
+			s.refused = true
+			s.log.Warn("lists of slow clients hold up the database: no file can be made for them", "error", err)
 		}
 	}
-	n := int64(len(piece))
-	if s.wrote+n > maxSpooled || !s.disk.take(n) {
-		return false, errNoRoom
+	if s.file == nil {
+		return false
 	}
-	at, file := s.wrote, s.file
+	if s.wrote == s.read { // all of it was sent: its place is used again
+		s.disk.used.Add(-s.wrote)
+		s.wrote, s.read = 0, 0
+	}
+	return s.wrote+n <= maxSpooled && s.disk.take(n)
+}
+
+// write writes a piece behind what is in the file, in room that was reserved. s.mu is held, and let go meanwhile:
+// nobody else writes, and nobody reads that far.
+func (s *spool) write(piece []byte) error {
+	n, at, file := int64(len(piece)), s.wrote, s.file
 	s.mu.Unlock()
-	_, err = file.WriteAt(piece, at)
+	_, err := file.WriteAt(piece, at)
 	s.mu.Lock()
 	if err != nil {
 		s.disk.used.Add(-n)
-		return false, fmt.Errorf("keeping what waits to be sent: %w", err)
+		return fmt.Errorf("keeping what waits to be sent: %w", err)
 	}
 	s.wrote += n
 	s.moved.Broadcast()
-	return false, nil
+	return nil
 }
 
 // nameless makes a file that is gone when it is closed.
@@ -146,6 +167,7 @@ func (s *spool) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed = err
+	s.moved.Broadcast()
 }
 
 // free gives back what the spool has. Nobody puts or takes any more.

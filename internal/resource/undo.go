@@ -34,18 +34,18 @@ type undone struct {
 // to depend on it, nothing is taken back and the reason is given. force takes back over later changes
 // of the same resources; what is in the way as such still refuses.
 func (c *Change) Undo(transaction int64, force bool) error {
+	horizon, err := c.Tx.Horizon()
+	if err != nil {
+		return err
+	}
 	changes, err := c.Tx.Changes(transaction)
 	if err != nil {
 		return err
 	}
+	if transaction == horizon.Transaction || len(changes) == 0 && horizon.At > 0 { // which may be there in part
+		return problem.NotFound("there is no transaction %d: none is kept that is older than %s", transaction, formatTime(time.UnixMilli(horizon.At)))
+	}
 	if len(changes) == 0 {
-		horizon, err := c.Tx.Horizon()
-		if err != nil {
-			return err
-		}
-		if horizon > 0 {
-			return problem.NotFound("there is no transaction %d: none is kept that is older than %s", transaction, formatTime(time.UnixMilli(horizon)))
-		}
 		return problem.NotFound("there is no transaction %d", transaction)
 	}
 	if err := c.Tx.DescribeUndo(transaction, fmt.Sprintf("Undid transaction %d", transaction)); err != nil {

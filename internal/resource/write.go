@@ -28,6 +28,8 @@ type request struct {
 	author  store.Author
 	key     string // Idempotency-Key
 	probed  map[netip.Addr]bool
+	// prepared is what Collection.Beforehand gave.
+	prepared any
 	// ignored is what of the request means nothing.
 	ignored []string
 }
@@ -54,9 +56,12 @@ type answer struct {
 // errTried takes back a change that was only tried.
 var errTried = errors.New("the change was only tried")
 
+// dryRunHeader lets a change only be tried.
+const dryRunHeader = "x-portolan-dry-run"
+
 // dryRun tells whether a change is only to be tried.
 func dryRun(r *http.Request) (bool, error) {
-	switch text := r.Header.Get("x-portolan-dry-run"); strings.ToLower(text) {
+	switch text := r.Header.Get(dryRunHeader); strings.ToLower(text) {
 	case "", "false":
 		return false, nil
 	case "true":
@@ -188,7 +193,7 @@ func (a *API) read(w http.ResponseWriter, rq *request) error {
 	if text, ok, err := one(query, "fields"); err != nil {
 		return err
 	} else if ok {
-		if rq.fields, err = a.parseFields(text, scope{a, a.targetTypes(rq.target)}); err != nil {
+		if rq.fields, err = a.parseFields(text, scope{a, a.targetTypes(rq.target), rq.caller}); err != nil {
 			return err
 		}
 	}
@@ -217,7 +222,9 @@ func (a *API) read(w http.ResponseWriter, rq *request) error {
 		if err := checkContentType(rq.Request); err != nil {
 			return err
 		}
-		rq.members, rq.raw, err = ReadBody(w, rq.Request, AnyBody)
+		if rq.members, rq.raw, err = ReadBody(w, rq.Request, AnyBody); err == nil && rq.sub == nil && rq.collection.Beforehand != nil {
+			rq.prepared, err = rq.collection.Beforehand(rq.Context(), rq.members)
+		}
 		return err
 	}
 	rq.key, rq.members = "", map[string]json.RawMessage{}
@@ -246,7 +253,7 @@ func (a *API) targetTypes(t target) []*Type {
 
 // perform does what the request asks, inside the transaction.
 func (a *API) perform(tx *store.Tx, rq *request) (answer, error) {
-	c := &Change{Tx: tx, API: a, Caller: rq.caller, Sent: rq.members, Probed: rq.probed, Header: rq.Header, Remote: remote(rq.Request), Extra: map[string]string{}}
+	c := &Change{Tx: tx, API: a, Caller: rq.caller, Sent: rq.members, Probed: rq.probed, Prepared: rq.prepared, Header: rq.Header, Remote: remote(rq.Request), Extra: map[string]string{}}
 	switch {
 	case rq.Method == http.MethodPost:
 		return a.post(c, rq)

@@ -52,6 +52,7 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	mux.Handle("/", m.handle("none", nothingHere))
 	// The address API is routed first and by prefix: the mux would answer odd paths by itself.
 	return compressed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		setSecurityHeaders(w.Header(), m.secure) // also on what the mux answers by itself
 		if rest, ok := strings.CutPrefix(r.URL.Path, address.Base); ok && (rest == "" || rest[0] == '/') {
 			api.ServeHTTP(w, r)
 			return
@@ -98,8 +99,12 @@ func nothingHere(_ http.ResponseWriter, r *http.Request) error {
 	return problem.NotFound("there is nothing at %s", r.URL.Path)
 }
 
+// maxLogged is how much of a name that anybody may send stands in the log, in bytes.
+const maxLogged = 64
+
 // signedIn counts a sign-in, and logs one that was refused.
 func (m *Manager) signedIn(result, name, remote string) {
+	name = name[:min(len(name), maxLogged)]
 	m.metrics.signIns.WithLabelValues(result).Inc()
 	if result == identity.Refused {
 		m.log.Warn("a sign-in was refused", "name", name, "remote", remote)
@@ -108,7 +113,7 @@ func (m *Manager) signedIn(result, name, remote string) {
 
 // guessing keeps the event that somebody guesses passwords. It does not wait for it.
 func (m *Manager) guessing(name, remote string, failures int) {
-	m.log.Warn("somebody guesses passwords", "name", name, "remote", remote, "failures", failures)
+	m.log.Warn("somebody guesses passwords", "name", name[:min(len(name), maxLogged)], "remote", remote, "failures", failures)
 	m.background.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()
@@ -230,6 +235,7 @@ func (m *Manager) listInstances(w http.ResponseWriter, r *http.Request) error {
 	if len(query["name"]) > 1 {
 		return problem.Query("name", "is given %d times", len(query["name"]))
 	}
+	resource.Note(w, r, nil, "name")
 	all, err := m.Fleet.List(r.Context(), query.Get("name"), query.Has("name"))
 	if err != nil {
 		return err
@@ -299,6 +305,7 @@ func (m *Manager) createInstance(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	resource.Note(w, r, members, "name", "description")
 	name, ok := values["name"]
 	if !ok {
 		return missing("name")

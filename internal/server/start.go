@@ -132,14 +132,14 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if m.openapi, err = Document(m.Address); err != nil {
 		return nil, fmt.Errorf("deriving the OpenAPI document: %w", err)
 	}
-	if err := m.setup(ctx); err != nil {
-		return nil, err
-	}
 	if m.authority, err = fleet.LoadAuthority(ctx, m.Store); err != nil {
 		return nil, fmt.Errorf("loading the authority: %w", err)
 	}
 	m.Fleet = fleet.New(m.Store, m.authority, o.Log, o.Interval)
 	if err := m.listen(); err != nil {
+		return nil, err
+	}
+	if err := m.setup(ctx); err != nil { // behind whatever may fail: the password that it makes is shown once
 		return nil, err
 	}
 	if err := m.serve(); err != nil {
@@ -312,6 +312,7 @@ func (m *Manager) serve() error {
 		m.start(ctx, m.figures, mux)
 	}
 	m.background.Go(func() { m.sweep(ctx) })
+	m.background.Go(func() { m.pruneNowAndThen(ctx) })
 	m.background.Go(func() { m.Fleet.Attend(ctx) })
 	return nil
 }
@@ -353,7 +354,6 @@ func (m *Manager) sweep(ctx context.Context) {
 	}()
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
-	var pruned time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -366,12 +366,6 @@ func (m *Manager) sweep(ctx context.Context) {
 		if err := m.expire(ctx, lease); err != nil {
 			m.log.Error("ending what has expired", "error", err)
 		}
-		if time.Since(pruned) > pruneEvery {
-			pruned = time.Now()
-			if err := m.prune(ctx, lease); err != nil && ctx.Err() == nil {
-				m.log.Error("removing what is too old", "error", err)
-			}
-		}
 		if leaf := m.certificate.Load().Leaf; time.Until(leaf.NotAfter) < leaf.NotAfter.Sub(leaf.NotBefore)/3 {
 			if err := m.renewCertificate(); err != nil {
 				m.log.Error("renewing the manager's certificate", "error", err)
@@ -383,11 +377,38 @@ func (m *Manager) sweep(ctx context.Context) {
 // pruneEvery is how often what is too old is removed.
 const pruneEvery = time.Hour
 
-// prune removes what is older than the settings keep it, if that is this manager's to do.
+// pruneNowAndThen removes what is too old, at the start and then every hour, until ctx ends.
+func (m *Manager) pruneNowAndThen(ctx context.Context) {
+	lease := m.Store.NewLease("retention", 3*sweepEvery)
+	tick := time.NewTicker(pruneEvery)
+	defer tick.Stop()
+	for {
+		if err := m.prune(ctx, lease); err != nil && ctx.Err() == nil {
+			m.log.Error("removing what is too old", "error", err)
+		}
+		if err := lease.Release(context.WithoutCancel(ctx)); err != nil {
+			m.log.Error("giving back a lease", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// prune removes what is older than the settings keep it, if that is this manager's to do. The lease is taken for
+// longer at each step.
 func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
-	held, err := lease.Take(ctx)
-	if err != nil || !held {
-		return err
+	update := func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
+		held, err := lease.Take(ctx)
+		if err != nil {
+			return err
+		}
+		if !held {
+			return store.ErrLeaseLost
+		}
+		return lease.Update(ctx, author, fn)
 	}
 	now := m.Store.Now()
 	var errs []error
@@ -396,10 +417,10 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 		keep time.Duration
 		run  func(before time.Time) (int, error)
 	}{
-		{"transactions", m.options.KeepHistory, func(before time.Time) (int, error) { return m.Store.PruneHistory(ctx, lease.Update, before) }},
-		{"events", m.options.KeepEvents, func(before time.Time) (int, error) { return m.Store.PruneEvents(ctx, lease.Update, before) }},
+		{"transactions", m.options.KeepHistory, func(before time.Time) (int, error) { return m.Store.PruneHistory(ctx, update, before) }},
+		{"events", m.options.KeepEvents, func(before time.Time) (int, error) { return m.Store.PruneEvents(ctx, update, before) }},
 		{"sessions", m.options.KeepSessions, func(before time.Time) (int, error) {
-			return address.RemoveSessions(ctx, m.Address, lease.Update, before)
+			return address.RemoveSessions(ctx, m.Address, update, before)
 		}},
 	} {
 		if one.keep <= 0 {

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 )
 
@@ -213,6 +215,38 @@ func TestPartsOfASplitAreLikeTheWhole(t *testing.T) {
 		if r.text("data."+i+".highWaterMark") != "70" || m.want(200, "GET", one+"/defaultZones", "").text("data.0.id") != zone || m.want(200, "GET", one+"/tags", "").text("data.0.id") != tag {
 			t.Errorf("part %s is %s", i, m.want(200, "GET", one, "").body)
 		}
+	}
+	m.verify()
+}
+
+// Two networks of a block that are filled side by side pass its mark together: the event is raised, whoever of
+// the two comes last.
+func TestWaterMarksSideBySide(t *testing.T) {
+	m := startManager(t)
+	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
+	const rounds = 12
+	for round := range rounds {
+		block := m.id("/api/v2/configurations/"+configuration+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"10.0.%d.0/28","highWaterMark":50}`, round))
+		var networks [2]string
+		for i := range networks {
+			networks[i] = m.id("/api/v2/blocks/"+block+"/networks", fmt.Sprintf(`{"type":"IPv4Network","range":"10.0.%d.%d/29"}`, round, 8*i), "x-bcn-no-gateway: true")
+		}
+		assign := func(network string) {
+			if r := m.do("POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`); r.StatusCode != 201 {
+				t.Errorf("an assignment: %d %s", r.StatusCode, r.body)
+			}
+		}
+		for i := range 7 {
+			assign(networks[i%2])
+		}
+		var both sync.WaitGroup
+		for _, network := range networks { // 7 of 16 are used; with both it is more than half
+			both.Go(func() { assign(network) })
+		}
+		both.Wait()
+	}
+	if n := m.want(200, "GET", "/api/v2/events?total=true&"+filter("message:contains('IPv4Block') and message:contains('is above its high water mark')"), "").text("totalCount"); n != fmt.Sprint(rounds) {
+		t.Errorf("%s events of %d marks that were passed", n, rounds)
 	}
 	m.verify()
 }

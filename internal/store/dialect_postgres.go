@@ -7,8 +7,9 @@ import (
 )
 
 var postgresDialect = dialect{
-	feed: "SELECT id, at, user_id, operation, body, committed, last FROM txn WHERE (committed, id) > (?, ?)" +
+	feed: "SELECT id, at, user_id, operation, body, committed, first, last FROM txn WHERE (committed, id) > (?, ?)" +
 		" AND committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY committed, id LIMIT ?",
+	oldest: "SELECT id, at, committed FROM txn WHERE committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY committed, id LIMIT 1",
 	// Step by step by the primary key: the planner expects many rows of a recursion, and would rather
 	// look through all resources. OFFSET 0 keeps it from that.
 	upwards: "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE id = ? UNION ALL" +
@@ -43,9 +44,9 @@ var postgresDialect = dialect{
 	position: func(b *builder, column func(), text string) {
 		b.WriteString("position(")
 		b.arg(text)
-		b.WriteString(" IN ")
+		b.WriteString(" IN (")
 		column()
-		b.WriteString(") > 0")
+		b.WriteString(")) > 0")
 	},
 	front: func(b *builder, column func(), text string) {
 		b.WriteString("starts_with(")

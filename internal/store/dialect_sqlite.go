@@ -16,7 +16,8 @@ func path(steps []string) string {
 }
 
 var sqliteDialect = dialect{
-	feed: "SELECT id, at, user_id, operation, body, 0, last FROM txn WHERE 0 <= ? AND id > ? ORDER BY id LIMIT ?",
+	feed:   "SELECT id, at, user_id, operation, body, 0, first, last FROM txn WHERE 0 <= ? AND id > ? ORDER BY id LIMIT ?",
+	oldest: "SELECT id, at, 0 FROM txn ORDER BY id LIMIT 1",
 	upwards: "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE id = ? UNION ALL" +
 		" SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection = 'blocks') ",
 	lineage: func(list string) string {

@@ -75,8 +75,8 @@ type Entry struct {
 	Operation string
 	// Body is the transaction as the history shows it.
 	Body json.RawMessage
-	// last is the number of its last change.
-	last int64
+	// first and last are the numbers of its first and its last change.
+	first, last int64
 }
 
 // EntryChange is one change, with the resource before and after it; nil where there was none.
@@ -107,7 +107,7 @@ func (s *Store) Feed(ctx context.Context, after Position, limit int) (entries []
 			e := Entry{Position: Position{Origin: origin}}
 			var at int64
 			var body []byte
-			err := scan(&e.ID, &at, &e.User, &e.Operation, &body, &e.Position.Settled, &e.last)
+			err := scan(&e.ID, &at, &e.User, &e.Operation, &body, &e.Position.Settled, &e.first, &e.last)
 			e.At, e.Body, e.Position.Transaction, e.Position.At = time.UnixMilli(at).UTC(), body, e.ID, at
 			entries = append(entries, e)
 			return err
@@ -119,24 +119,24 @@ func (s *Store) Feed(ctx context.Context, after Position, limit int) (entries []
 	return entries, err
 }
 
-// known checks that the transaction of a position is the one that the position was given for.
+// known checks that nothing behind a position was taken out of the history, and that the transaction of the
+// position is the one that it was given for.
 func (tx *Tx) known(p Position) error {
-	if p.At == 0 {
+	if p == (Position{}) {
+		return nil
+	}
+	horizon, err := tx.Horizon()
+	switch {
+	case err != nil:
+		return err
+	case horizon.behind(p):
+		return ErrPruned
+	case p.At == 0 || p.Transaction == horizon.Transaction && p.At == horizon.At: // which nothing was taken behind
 		return nil
 	}
 	var at int64
-	err := tx.QueryRow("SELECT at FROM txn WHERE id = ?", p.Transaction).Scan(&at)
-	if errors.Is(err, sql.ErrNoRows) {
-		horizon, err := tx.Horizon()
-		if err != nil {
-			return err
-		}
-		if p.At <= horizon {
-			return ErrPruned
-		}
-		return ErrForeignPosition
-	}
-	if err == nil && at != p.At {
+	err = tx.QueryRow("SELECT at FROM txn WHERE id = ?", p.Transaction).Scan(&at)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && at != p.At {
 		return ErrForeignPosition
 	}
 	return err
@@ -155,6 +155,9 @@ func (s *Store) EachChange(ctx context.Context, e Entry, fn func(EntryChange) er
 			return err
 		}); err != nil {
 			return fmt.Errorf("reading the change feed: %w", err)
+		}
+		if last == 0 && (len(page) == 0 || page[0].Sequence != e.first) {
+			return ErrPruned
 		}
 		for _, c := range page {
 			last = c.Sequence

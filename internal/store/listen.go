@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -76,8 +77,12 @@ func (l *listener) hear(ctx context.Context) error {
 		return err
 	}
 	// Shared with other managers while the connection lives: tools that must be alone find it taken.
-	if _, err := c.Exec(ctx, "SELECT pg_try_advisory_lock_shared($1)", int64(managerLock)); err != nil {
+	var shared bool
+	if err := c.QueryRow(ctx, "SELECT pg_try_advisory_lock_shared($1)", int64(managerLock)).Scan(&shared); err != nil {
 		return err
+	}
+	if !shared { // changes wait for that tool meanwhile
+		return errors.New("a tool that must be alone is at work")
 	}
 	l.store.news(nil) // whatever was told meanwhile
 	for {

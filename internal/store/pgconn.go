@@ -2,14 +2,11 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // pgConn is a connection, most often in a transaction. What begins the transaction, and statements
@@ -102,9 +99,8 @@ func (c *pgConn) bulk(table string, columns []string, rows [][]any) error {
 	c.busy.Lock()
 	defer c.busy.Unlock()
 	if _, err := c.pg.CopyFrom(c.ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows)); err != nil {
-		var e *pgconn.PgError
-		if errors.As(err, &e) && strings.HasPrefix(e.Message, "COPY from stdin failed") { // it was we who broke it off: nobody cancelled anything
-			return fmt.Errorf("writing %s: %s", table, e.Message)
+		if codeOf(err) == queryCanceled && c.ctx.Err() == nil { // it was we who broke it off, because a value does not fit
+			return fmt.Errorf("writing %s: %s", table, err.Error())
 		}
 		return fmt.Errorf("writing %s: %w", table, err)
 	}
@@ -280,11 +276,12 @@ func (c *pgConn) flush() error {
 	return err
 }
 
-// damage asks the extension amcheck, where it is installed, to go through the indexes; PostgreSQL checks its
+// damage asks the extension amcheck, where it is installed and this role may use it, to go through the indexes; PostgreSQL checks its
 // pages by itself as it reads them, where it is set to.
 func (c *pgConn) damage() (faults []string, err error) {
 	installed := false
-	if err := c.each("SELECT TRUE FROM pg_extension WHERE extname = 'amcheck'", nil, func(r row) error { return r.scan(&installed) }); err != nil || !installed {
+	if err := c.each("SELECT has_function_privilege(p.oid, 'EXECUTE') FROM pg_extension e JOIN pg_depend d ON d.refobjid = e.oid AND d.deptype = 'e'"+
+		" JOIN pg_proc p ON p.oid = d.objid WHERE e.extname = 'amcheck' AND p.proname = 'bt_index_check' AND p.pronargs = 1", nil, func(r row) error { return r.scan(&installed) }); err != nil || !installed {
 		return nil, err
 	}
 	var indexes []string
@@ -310,6 +307,9 @@ func (c *pgConn) damage() (faults []string, err error) {
 			if _, err := c.exec("ROLLBACK TO SAVEPOINT amcheck"); err != nil {
 				return nil, err
 			}
+		}
+		if _, err := c.exec("RELEASE SAVEPOINT amcheck"); err != nil {
+			return nil, err
 		}
 	}
 	return faults, nil

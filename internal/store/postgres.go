@@ -24,9 +24,9 @@ import (
 type postgres struct {
 	// id tells what this process says to others from what they say.
 	id string
-	// pool has the connections that write. readers are for short reads, lists for long ones, health for
-	// Ready alone: none of them waits for a writer.
-	pool, readers, lists, health *pgxpool.Pool
+	// pool has the connections that write. readers are for short reads, pages for pages of lists, lists for long
+	// ones, health for Ready alone: none of them waits for a writer.
+	pool, readers, lists, pages, health *pgxpool.Pool
 	// schema is the version of the schema that this binary works with.
 	schema int
 	// patience is how long a change waits for its turn.
@@ -94,6 +94,7 @@ func connect(ctx context.Context, url string, o Options) (p *postgres, err error
 		{&p.pool, writers, nil}, {&p.readers, o.Readers, nil}, {&p.health, 1, nil},
 		// A plan for any collection is a bad plan for the rare ones: lists are planned for what they ask.
 		{&p.lists, o.ListReaders, setting("SET plan_cache_mode = force_custom_plan")},
+		{&p.pages, o.ListReaders, setting("SET plan_cache_mode = force_custom_plan")},
 	} {
 		config, err := pgxpool.ParseConfig(url)
 		if err != nil {
@@ -114,7 +115,7 @@ func connect(ctx context.Context, url string, o Options) (p *postgres, err error
 }
 
 func (p *postgres) close() {
-	for _, pool := range []*pgxpool.Pool{p.pool, p.readers, p.lists, p.health} {
+	for _, pool := range []*pgxpool.Pool{p.pool, p.readers, p.lists, p.pages, p.health} {
 		if pool != nil {
 			pool.Close()
 		}
@@ -378,13 +379,22 @@ func (p *postgres) once(ctx context.Context, l locks, fn func(*pgConn) error) (c
 	if l.own != 0 {
 		begin = beginLocked
 	}
-	err = p.with(ctx, p.pool, begin, func(c *pgConn) error {
+	waiting, cancel := context.WithTimeout(ctx, p.patience)
+	pooled, err := p.pool.Acquire(waiting)
+	cancel()
+	if err != nil {
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			err = busy(err)
+		}
+		return false, err
+	}
+	err = p.on(ctx, pooled, begin, func(c *pgConn) error {
 		if l.own != 0 {
 			query, args := l.take()
 			c.wait(query, args...)
 		}
 		if p.schema >= checkedSchema {
-			c.wait("SELECT require_schema(?)", int64(p.schema))
+			c.wait("SELECT pg_advisory_xact_lock_shared(?), require_schema(?)", int64(managerLock), int64(p.schema))
 		}
 		if err := fn(c); err != nil {
 			return err
@@ -510,9 +520,9 @@ func lost(err error) bool {
 // got its turn, or was cancelled by the database's own limits, likewise; other errors pass.
 func unreachable(err error) error {
 	switch code := codeOf(err); {
-	case code == serializationFailure || code == deadlockDetected || code == lockNotAvailable || code == queryCanceled:
+	case code == serializationFailure || code == deadlockDetected || code == lockNotAvailable:
 		return busy(err)
-	case lost(err):
+	case lost(err) || code == queryCanceled:
 		return unavailable(err)
 	}
 	return err

@@ -126,6 +126,8 @@ type dialect struct {
 	truth func(bool) any
 	// feed selects what comes behind a position of the change feed: its two numbers, and how many.
 	feed string
+	// oldest selects the first transaction of the feed: its number, time and place.
+	oldest string
 	// upwards begins a statement with up (id, parent): a container and the blocks above it. lineage selects
 	// containers, named by the list that is put in, and all blocks above them.
 	upwards string

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,8 @@ type replica struct {
 const (
 	catchUp  = 100 * time.Millisecond
 	leaveFor = 5 * time.Second
+	// answerTime is how long a standby has to take a connection and to say where it is.
+	answerTime = time.Second
 )
 
 // openReplica prepares to read from a standby. It need not be there yet.
@@ -44,14 +47,18 @@ func (r *replica) view(ctx context.Context, primary *postgres, fn func(conn) err
 	if time.Now().UnixMilli() < r.down.Load() {
 		return false, nil
 	}
-	pooled, err := r.pg.lists.Acquire(ctx)
-	if err != nil {
-		return !r.failed(err), err
+	asking, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	pooled, err := r.pg.lists.Acquire(asking)
+	if err != nil { // none to be had, or all in use
+		r.leave(asking, err)
+		return false, ctx.Err()
 	}
-	caught, err := r.caughtUp(ctx, primary, pooled)
+	caught, err := r.caughtUp(asking, primary, pooled)
 	if err != nil || !caught {
+		r.leave(asking, err)
 		pooled.Release()
-		return false, nil //nolint:nilerr // the database itself may do better
+		return false, ctx.Err()
 	}
 	err = r.pg.on(ctx, pooled, beginSnapshot, func(c *pgConn) error {
 		if err := fn(c); err != nil {
@@ -77,13 +84,19 @@ func (r *replica) caughtUp(ctx context.Context, primary *postgres, standby *pgxp
 		err := standby.QueryRow(ctx, "SELECT pg_is_in_recovery() AND coalesce(pg_last_wal_replay_lsn() >= $1::text::pg_lsn, FALSE)", position).Scan(&caught)
 		switch {
 		case err != nil:
-			r.failed(err)
 			return false, err
 		case caught:
 			return true, nil
 		case !pause(waiting, min(attempt, 3)):
 			return false, nil
 		}
+	}
+}
+
+// leave leaves a standby alone for a while that cannot be reached, or does not answer in time.
+func (r *replica) leave(asking context.Context, err error) {
+	if err != nil && (lost(err) || errors.Is(asking.Err(), context.DeadlineExceeded)) {
+		r.down.Store(time.Now().Add(leaveFor).UnixMilli())
 	}
 }
 

@@ -5,71 +5,98 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 )
 
-// What is old goes: the history behind a horizon, and events. The horizon is written down, so that undo and
-// followers of the feed can tell what is not kept any more from what never was.
+// What is old goes: the history up to a horizon, and events. The horizon is written down before anything goes,
+// so that undo and followers of the feed can tell what is not kept any more, or only in part, from what never was.
 
-// pruneAtOnce is how many transactions one update takes out of the history: a writer waits for no more.
-const pruneAtOnce = 200
+// pruneAtOnce is how many changes, or events, one update takes away: others wait for no more.
+const pruneAtOnce = 2000
+
+// Horizon is the last transaction that the history does not keep any more, in the order of the feed. The zero
+// Horizon is before all of them.
+type Horizon struct {
+	// At is when it was, in Unix milliseconds.
+	At int64
+	// Settled and Transaction are its place in the feed (Position).
+	Settled, Transaction int64
+}
+
+// behind reports whether something that is not kept any more comes behind a position.
+func (h Horizon) behind(p Position) bool {
+	return p.Settled < h.Settled || p.Settled == h.Settled && p.Transaction < h.Transaction
+}
 
 // horizonName is the horizon's name among the markers.
 const horizonName = "history-horizon"
 
-// Horizon is the time, in Unix milliseconds, up to which the history is not kept any more; 0 where all of it is.
-func (tx *Tx) Horizon() (at int64, err error) {
+// Horizon gives up to where the history is not kept any more.
+func (tx *Tx) Horizon() (h Horizon, err error) {
 	var text string
 	err = tx.QueryRow("SELECT value FROM marker WHERE name = ?", horizonName).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
+		return h, nil
 	}
 	if err == nil {
-		at, err = strconv.ParseInt(text, 10, 64)
+		_, err = fmt.Sscanf(text, "%d.%d.%d", &h.At, &h.Settled, &h.Transaction)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("reading the horizon of the history: %w", err)
+		return h, fmt.Errorf("reading the horizon of the history: %w", err)
 	}
-	return at, nil
+	return h, nil
 }
 
-// PruneHistory takes the transactions before a time out of the history, some at a time, each time in an
-// update of its own. It gives how many those were. update is that of a lease, so that one manager does it.
+// PruneHistory takes the transactions before a time out of the history, oldest first, some changes at a time, each
+// time in an update of its own. It gives how many transactions have gone. update is that of a lease, so that one
+// manager does it.
 func (s *Store) PruneHistory(ctx context.Context, update Updater, before time.Time) (pruned int, err error) {
 	for {
-		n := 0
+		gone, more := 0, false
 		if err := update(ctx, Author{}, func(tx *Tx) (err error) {
-			n, err = tx.prune(before.UnixMilli())
+			gone, more, err = tx.prune(before.UnixMilli())
 			return err
 		}); err != nil {
 			return pruned, fmt.Errorf("pruning the history: %w", err)
 		}
-		if pruned += n; n < pruneAtOnce {
+		if pruned += gone; !more {
 			return pruned, nil
 		}
 	}
 }
 
-// prune takes the oldest transactions before a time out of the history.
-func (tx *Tx) prune(before int64) (n int, err error) {
-	var ids []int64
-	horizon := int64(0)
-	if err := tx.Each(func(scan func(...any) error) error {
-		var id int64
-		err := scan(&id, &horizon)
-		ids = append(ids, id)
-		return err
-	}, "SELECT id, at FROM txn WHERE at < ? ORDER BY at, id LIMIT ?", before, pruneAtOnce); err != nil || len(ids) == 0 {
-		return 0, err
-	}
-	list, args := in(ids)
-	for _, query := range []string{"DELETE FROM change WHERE txn IN ", "DELETE FROM reverting WHERE txn IN ", "DELETE FROM txn WHERE id IN "} {
-		if err := tx.Write(query+list, args...); err != nil {
-			return 0, err
+// prune takes changes of the oldest transactions before a time away, and those transactions that have none left.
+// more says that there is more to do.
+func (tx *Tx) prune(before int64) (gone int, more bool, err error) {
+	for left := int64(pruneAtOnce); left > 0; {
+		var h Horizon
+		err := tx.QueryRow(tx.conn.speaks().oldest).Scan(&h.Transaction, &h.At, &h.Settled)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && h.At >= before {
+			return gone, false, nil
 		}
+		if err == nil {
+			err = tx.Write("INSERT INTO marker (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+				horizonName, fmt.Sprintf("%d.%d.%d", h.At, h.Settled, h.Transaction))
+		}
+		if err != nil {
+			return 0, false, err
+		}
+		n, err := tx.Exec("DELETE FROM change WHERE seq IN (SELECT seq FROM change WHERE txn = ? ORDER BY seq LIMIT ?)", h.Transaction, left)
+		if err != nil {
+			return 0, false, err
+		}
+		if n == left { // as many as this update may; there may be more of the same transaction
+			return gone, true, nil
+		}
+		left -= n + 1
+		for _, query := range []string{"DELETE FROM reverting WHERE txn = ?", "DELETE FROM reverting WHERE undo = ?", "DELETE FROM txn WHERE id = ?"} {
+			if err := tx.Write(query, h.Transaction); err != nil {
+				return 0, false, err
+			}
+		}
+		gone++
 	}
-	return len(ids), tx.Write("INSERT INTO marker (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", horizonName, strconv.FormatInt(horizon, 10))
+	return gone, true, nil
 }
 
 // PruneEvents takes the events that were made before a time away, some at a time.

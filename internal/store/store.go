@@ -40,7 +40,8 @@ type Options struct {
 	ReadOnly bool
 	// Readers is how many connections there may be for short reads; 0 means 8, on PostgreSQL 16.
 	Readers int
-	// ListReaders is how many there may be for lists and whatever else may take long; 0 means 4.
+	// ListReaders is how many there may be for lists and whatever else may take long; 0 means 4. There are as many
+	// again for pages of lists that take a moment.
 	ListReaders int
 	// Patience is how long a change waits for its turn on PostgreSQL; 0 means 30 seconds.
 	Patience time.Duration
@@ -67,13 +68,13 @@ type Store struct {
 	// bell is rung at every commit that is heard of; watches are the topics that are remembered.
 	bell    bell
 	watches watched
-	// The rest is SQLite's. readers are the connections for short reads, lists those for long ones, health
+	// The rest is SQLite's. readers are the connections for short reads, pages those for pages of lists, lists those for long ones, health
 	// is one that only Ready uses: a reader that takes its time holds up its like alone.
-	readers, lists, health *pool
-	jobs                   chan *job
-	stop                   chan struct{}
-	stopped                chan struct{}
-	watched                chan struct{} // closed when watch has ended; nil where nothing watches
+	readers, lists, pages, health *pool
+	jobs                          chan *job
+	stop                          chan struct{}
+	stopped                       chan struct{}
+	watched                       chan struct{} // closed when watch has ended; nil where nothing watches
 	// ended is what closing the write connection gave; set before stopped is closed.
 	ended error
 	// exclusive says that no other manager has the directory. given and reserved are the writer's
@@ -262,7 +263,8 @@ func (e *SchemaError) Error() string {
 
 // pools makes the pools of read connections.
 func (s *Store) pools(path string, o Options, kind sessionKind) {
-	s.readers, s.lists, s.health = newPool(path, o.Readers, kind), newPool(path, o.ListReaders, kind), newPool(path, 1, kind)
+	s.readers, s.lists = newPool(path, o.Readers, kind), newPool(path, o.ListReaders, kind)
+	s.pages, s.health = newPool(path, o.ListReaders, kind), newPool(path, 1, kind)
 }
 
 // upToDate brings the schema up to date. Who is no manager may do so only where none is serving.
@@ -385,6 +387,7 @@ func (s *Store) Close() error {
 	}
 	s.readers.close()
 	s.lists.close()
+	s.pages.close()
 	s.health.close()
 	s.unlock()
 	return s.ended
@@ -438,8 +441,24 @@ var ErrTooLong = errors.New("the answer took too long to find")
 // cancelled. It is read from the standby where there is one and it has caught up with everything that was
 // committed when the request came, by whichever manager.
 func (s *Store) Lists(ctx context.Context, fn func(*Tx) error) error {
-	err := s.long(ctx, fn)
+	return s.bounded(ctx, false, fn)
+}
+
+// Pages is Lists for what takes a moment: it has connections of its own, which nothing long holds up.
+func (s *Store) Pages(ctx context.Context, fn func(*Tx) error) error { return s.bounded(ctx, true, fn) }
+
+func (s *Store) bounded(ctx context.Context, light bool, fn func(*Tx) error) error {
+	began := false
+	err := s.long(ctx, light, func(tx *Tx) error {
+		began = true
+		return fn(tx)
+	})
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if !began {
+			p := problem.New(503, "DatabaseBusy", "every connection for long reads is in use; try again")
+			p.Err = err
+			return p
+		}
 		return ErrTooLong
 	}
 	if err != nil && ctx.Err() != nil {
@@ -448,9 +467,13 @@ func (s *Store) Lists(ctx context.Context, fn func(*Tx) error) error {
 	return err
 }
 
-func (s *Store) long(ctx context.Context, fn func(*Tx) error) error {
+func (s *Store) long(ctx context.Context, light bool, fn func(*Tx) error) error {
 	if s.pg == nil {
-		return s.snapshot(ctx, s.lists, func(tx *Tx) error {
+		from := s.lists
+		if light {
+			from = s.pages
+		}
+		return s.snapshot(ctx, from, func(tx *Tx) error {
 			r, ok := tx.conn.(*session)
 			if ok {
 				r.conn.SetInterrupt(ctx.Done())
@@ -461,11 +484,15 @@ func (s *Store) long(ctx context.Context, fn func(*Tx) error) error {
 	}
 	if s.replica != nil {
 		done, err := s.replica.view(ctx, s.pg, s.onto(ctx, fn))
-		if done {
+		if done || ctx.Err() != nil {
 			return unreachable(err)
 		}
 	}
-	return unreachable(s.pg.view(ctx, s.pg.lists, s.onto(ctx, fn)))
+	from := s.pg.lists
+	if light {
+		from = s.pg.pages
+	}
+	return unreachable(s.pg.view(ctx, from, s.onto(ctx, fn)))
 }
 
 // Read runs fn on a read connection without a snapshot around it: each of its statements sees the

@@ -119,6 +119,7 @@ func (s *Store) write(w *session) {
 	}()
 	idle := time.NewTimer(idleTime)
 	defer idle.Stop()
+	var planned time.Time
 	for {
 		select {
 		case j := <-s.jobs:
@@ -126,6 +127,10 @@ func (s *Store) write(w *session) {
 			idle.Reset(idleTime)
 		case <-idle.C:
 			w.shrinkLog()
+			if time.Since(planned) > planEvery {
+				planned = time.Now()
+				w.plan()
+			}
 		case <-s.stop:
 			for {
 				select {
@@ -141,6 +146,17 @@ func (s *Store) write(w *session) {
 
 // idleTime is how long nothing must have been written before the log is made small again.
 const idleTime = 2 * time.Second
+
+// planEvery is how often the planner's figures are looked after.
+const planEvery = time.Hour
+
+// plan lets SQLite bring the figures up to date that it plans by, where a table has changed much. It reads few
+// rows of each index.
+func (s *session) plan() {
+	for _, pragma := range []string{"PRAGMA analysis_limit = 1000", "PRAGMA optimize = 0x10002"} {
+		_ = s.each(pragma, nil, func(row) error { return nil }) // older figures plan, too
+	}
+}
 
 // shrinkLog folds the log into the database and gives its space back, where it has grown and no reader
 // needs it. It waits for nobody: while somebody reads the log stays, and is looked at after the next change.

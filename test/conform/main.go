@@ -30,11 +30,12 @@ func main() {
 	tool := flag.String("schemathesis", "schemathesis", "the program")
 	examples := flag.Int("examples", 6, "requests made up for each operation and phase")
 	seed := flag.Int("seed", 1, "what they are made up from")
+	phases := flag.String("phases", "examples,coverage,fuzzing", "how requests are made up")
 	postgres := flag.Bool("postgres", false, "keep the data in PostgreSQL")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *tool, *examples, *seed, *postgres); err != nil {
+	if err := run(ctx, *tool, *phases, *examples, *seed, *postgres); err != nil {
 		fmt.Fprintln(os.Stderr, "conform:", err)
 		os.Exit(1)
 	}
@@ -46,7 +47,7 @@ const checks = "not_a_server_error,status_code_conformance,content_type_conforma
 // elsewhere are the paths that are not the manager's: a service point serves them.
 const elsewhere = "^/api/v1/(diagnostics|status)$"
 
-func run(ctx context.Context, tool string, examples, seed int, postgres bool) (err error) {
+func run(ctx context.Context, tool, phases string, examples, seed int, postgres bool) (err error) {
 	dir, err := os.MkdirTemp("", "portolan-conform-")
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func run(ctx context.Context, tool string, examples, seed int, postgres bool) (e
 		return err
 	}
 	c := exec.CommandContext(ctx, tool, "--config-file", filepath.Join(dir, "schemathesis.toml"), "run", m.URL()+"/api/openapi.json", "-H", "Authorization: Bearer "+token,
-		"--checks", checks, "--phases", "examples,coverage,fuzzing", "--mode", "all", "--max-examples", strconv.Itoa(examples), "--seed", strconv.Itoa(seed),
+		"--checks", checks, "--phases", phases, "--mode", "all", "--max-examples", strconv.Itoa(examples), "--seed", strconv.Itoa(seed),
 		"--generation-deterministic", "--exclude-path-regex", elsewhere, "--continue-on-failure", "--request-timeout", "30", "--no-color")
 	c.Dir, c.Stdout, c.Stderr = dir, os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {

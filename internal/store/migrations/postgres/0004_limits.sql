@@ -19,7 +19,6 @@ BEGIN
 END $$;
 
 UPDATE credential SET user_id = 0 WHERE kind IN ('bearer', 'keyset', 'access');
-CREATE INDEX txn_at ON txn (at);
 CREATE TABLE marker (
     name  TEXT COLLATE "C" PRIMARY KEY,
     value TEXT COLLATE "C" NOT NULL

@@ -3,8 +3,6 @@
 -- Tokens and key sets that were made on the command line are principals of their own: they belong to
 -- no user, and do not go with one.
 UPDATE credential SET user_id = 0 WHERE kind IN ('bearer', 'keyset', 'access');
--- What is old is found by its time.
-CREATE INDEX txn_at ON txn (at);
 -- What the store has to remember of itself, such as the horizon of the history.
 CREATE TABLE marker (
     name  TEXT PRIMARY KEY,
