@@ -79,6 +79,11 @@ func attacked(t *testing.T, database string) {
 	analyst := m.portolan(append([]string{"token", "create", "--name", "watcher", "--role", "analyst"}, m.where...)...)
 	point := enrolled(t, m)
 
+	friend := client("127.0.0.7")
+	base := "http://" + m.api
+	if status, err := send(friend, "POST", base+"/api/v2/sessions", "", `{"username":"admin","password":"a-long-password"}`); status != 201 {
+		t.Fatalf("a sign-in before: %d %v", status, err)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	again := func(times int, attack func()) {
@@ -90,7 +95,6 @@ func attacked(t *testing.T, database string) {
 			})
 		}
 	}
-	base := "http://" + m.api
 	ask := func(c *http.Client, method, url, token string, body io.Reader) {
 		rq, err := http.NewRequestWithContext(ctx, method, url, body)
 		if err != nil {
@@ -148,7 +152,6 @@ func attacked(t *testing.T, database string) {
 	})
 
 	// Meanwhile others do their work.
-	friend := client("127.0.0.7")
 	address := page.Data[7].ID.String()
 	longest := map[string]time.Duration{}
 	memory := int64(0)

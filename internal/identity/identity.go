@@ -80,7 +80,7 @@ type Service struct {
 	store *store.Store
 	// strangers and friends bound how many passwords are hashed at a time, and how many may wait: for addresses
 	// that somebody has signed in from, and for others, so that a flood of those does not keep everybody out.
-	strangers, friends gate
+	strangers, friends *gate
 	// pepper keys the memory of checked passwords; it never leaves the process.
 	pepper []byte
 	// knownMu guards known, which maps HMAC(pepper, user and password) to the stored hash it was checked
@@ -107,25 +107,12 @@ type tokenEntry struct {
 	revision  uint64
 }
 
-// gate lets few through at a time, and lets few wait.
-type gate struct{ slots, queue chan struct{} }
-
-// Passwords that are hashed at a time by a gate, and that may wait for it.
-const (
-	maxHashing = 1
-	maxWaiting = 16
-)
-
-func newGate() gate {
-	return gate{slots: make(chan struct{}, maxHashing), queue: make(chan struct{}, maxHashing+maxWaiting)}
-}
-
 // New makes the service.
 func New(s *store.Store) *Service {
 	for _, what := range remembered {
 		s.Watch(what, nil)
 	}
-	return &Service{store: s, strangers: newGate(), friends: newGate(), pepper: randomBytes(32),
+	return &Service{store: s, strangers: newGate(maxOfOne), friends: newGate(maxHashing + maxWaiting), pepper: randomBytes(32),
 		known: map[[32]byte]string{}, tokens: map[tokenKey]tokenEntry{}, guesses: newGuesses(s.Now)}
 }
 
@@ -461,7 +448,7 @@ func (s *Service) verify(ctx context.Context, hash, password, remote string) (ri
 	if s.guesses.friend(remote) {
 		through = s.friends
 	}
-	err = through.pass(ctx, func() {
+	err = through.pass(ctx, remote, func() {
 		if hash == "" {
 			hash = decoy()
 		}
@@ -472,26 +459,8 @@ func (s *Service) verify(ctx context.Context, hash, password, remote string) (ri
 
 // Hash hashes a new password.
 func (s *Service) Hash(ctx context.Context, password string) (hash string, err error) {
-	err = s.friends.pass(ctx, func() { hash = HashPassword(password) })
+	err = s.friends.pass(ctx, "", func() { hash = HashPassword(password) })
 	return hash, err
-}
-
-// pass runs fn when it is its turn.
-func (g gate) pass(ctx context.Context, fn func()) error {
-	select {
-	case g.queue <- struct{}{}:
-	default:
-		return tooMany(time.Second, "too many sign-ins at a time")
-	}
-	defer func() { <-g.queue }()
-	select {
-	case g.slots <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-g.slots }()
-	fn()
-	return nil
 }
 
 // BasicCredentials is what follows "Basic " in the Authorization header.
