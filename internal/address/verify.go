@@ -112,7 +112,7 @@ func (v *verifier) some(rows []*store.Resource, parents map[string]map[string]bo
 	if err := v.tx.Heads(slices.Compact(above), v.heads); err != nil {
 		return err
 	}
-	references, err := v.tx.References(ids)
+	references, err := v.tx.Linked(ids)
 	if err != nil {
 		return err
 	}

@@ -366,31 +366,18 @@ func (tx *Tx) AddEvent(source, user int64, body []byte) error {
 	return nil
 }
 
-// References gives all references of resources, in the order of their fields and targets.
-func (tx *Tx) References(ids []int64) (map[int64][]Ref, error) {
-	all := map[int64][]Ref{}
-	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := in(part)
-		if err := tx.Each(func(scan func(...any) error) error {
-			var source int64
-			var ref Ref
-			err := scan(&source, &ref.Field, &ref.Target)
-			all[source] = append(all[source], ref)
-			return err
-		}, "SELECT source, field, target FROM reference WHERE source IN "+list+" ORDER BY source, field, target", args...); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// Linked gives the links of some fields of resources.
+// Linked gives the references of resources by some fields, or by any where none is named, in the order of their
+// fields and targets.
 func (tx *Tx) Linked(ids []int64, fields ...string) (map[int64][]Ref, error) {
 	all := map[int64][]Ref{}
 	for part := range slices.Chunk(ids, loadAtOnce) {
 		list, args := in(part)
-		for _, field := range fields {
-			args = append(args, field)
+		by := ""
+		if len(fields) > 0 {
+			by = " AND field IN (?" + strings.Repeat(",?", len(fields)-1) + ")"
+			for _, field := range fields {
+				args = append(args, field)
+			}
 		}
 		if err := tx.Each(func(scan func(...any) error) error {
 			var source int64
@@ -398,7 +385,7 @@ func (tx *Tx) Linked(ids []int64, fields ...string) (map[int64][]Ref, error) {
 			err := scan(&source, &ref.Field, &ref.Target)
 			all[source] = append(all[source], ref)
 			return err
-		}, "SELECT source, field, target FROM reference WHERE source IN "+list+" AND field IN (?"+strings.Repeat(",?", len(fields)-1)+") ORDER BY source, field, target", args...); err != nil {
+		}, "SELECT source, field, target FROM reference WHERE source IN "+list+by+" ORDER BY source, field, target", args...); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,195 @@
+package resource
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"portolan/internal/store"
+)
+
+// Delete deletes a resource with all that lies below it. What refers to it loses the reference,
+// or goes with it where its type says so.
+func (c *Change) Delete(row *store.Resource) error { return c.delete(row, false) }
+
+func (c *Change) delete(row *store.Resource, with bool) error {
+	t := c.API.types[row.Type]
+	if t == nil {
+		return fmt.Errorf("resource %d has the type %s, which is not declared", row.ID, row.Type)
+	}
+	o, err := t.object(row)
+	if err != nil {
+		return err
+	}
+	c.Tx.Describe("DELETE_"+t.Operation, "Deleted "+describe(t, o))
+	if err := c.deleteBelow(row.ID); err != nil {
+		return err
+	}
+	if err := c.bereave(row); err != nil {
+		return err
+	}
+	if releaser, ok := o.(Releaser); ok {
+		n := *c
+		n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, with
+		if err := releaser.Release(&n); err != nil {
+			return err
+		}
+		// Giving back may have led to this very resource being deleted, from the other side.
+		if _, err := c.Tx.Head(row.ID); errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+	}
+	return c.Tx.Remove(row)
+}
+
+// deleteAtOnce is how many resources below a deleted one are looked at, and deleted, together.
+const deleteAtOnce = 500
+
+// deleteBelow deletes what lies below resources that are deleted, from the bottom up: what nothing refers to
+// many at a time.
+func (c *Change) deleteBelow(parents ...int64) error {
+	for part := range slices.Chunk(parents, deleteAtOnce) {
+		children, err := c.Tx.Children(part...)
+		if err != nil {
+			return err
+		}
+		for some := range slices.Chunk(children, deleteAtOnce) {
+			if err := c.deleteBelow(some...); err != nil {
+				return err
+			}
+			if err := c.deleteEach(some); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// deleteEach deletes resources below which nothing lies any more, and whose parents go with them.
+func (c *Change) deleteEach(ids []int64) error {
+	needed, err := c.Tx.Needed(ids)
+	if err != nil {
+		return err
+	}
+	var alone []int64
+	for _, id := range ids {
+		if !needed[id] {
+			alone = append(alone, id)
+			continue
+		}
+		child, err := c.Tx.Get(id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // went with another one that it depended on
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.delete(child, true); err != nil {
+			return err
+		}
+	}
+	return c.deleteAlone(alone)
+}
+
+// deleteAlone deletes resources whose parent goes with them, below which nothing lies and to which nothing
+// refers.
+func (c *Change) deleteAlone(ids []int64) error {
+	found, err := c.Tx.Load(ids) // those that have gone with another one are not in it
+	if err != nil {
+		return err
+	}
+	rows := make([]*store.Resource, 0, len(found))
+	for _, id := range ids {
+		row, ok := found[id]
+		if !ok {
+			continue
+		}
+		t := c.API.types[row.Type]
+		if t == nil {
+			return fmt.Errorf("resource %d has the type %s, which is not declared", row.ID, row.Type)
+		}
+		o, err := t.object(row)
+		if err != nil {
+			return err
+		}
+		if releaser, ok := o.(Releaser); ok {
+			n := *c
+			n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, true
+			if err := releaser.Release(&n); err != nil {
+				return err
+			}
+		}
+		rows = append(rows, row)
+	}
+	return c.Tx.RemoveMany(rows)
+}
+
+// Dissolve deletes one resource whose content has gone elsewhere: what refers to it loses the
+// reference, and nothing is given back, which the caller sees to.
+func (c *Change) Dissolve(row *store.Resource) error {
+	if err := c.bereave(row); err != nil {
+		return err
+	}
+	return c.Tx.Remove(row)
+}
+
+// bereave takes the deleted resource out of what refers to it.
+func (c *Change) bereave(target *store.Resource) error {
+	type link struct {
+		source int64
+		field  string
+	}
+	var links []link
+	if err := c.Tx.Each(func(scan func(...any) error) error {
+		var l link
+		if err := scan(&l.source, &l.field); err != nil {
+			return err
+		}
+		links = append(links, l)
+		return nil
+	}, "SELECT source, field FROM reference WHERE target = ? ORDER BY source", target.ID); err != nil {
+		return err
+	}
+	for _, l := range links {
+		source, err := c.Tx.Get(l.source)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.Unlink(source, l.field, target.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unlink takes one reference out of a resource, which may take the resource with it.
+func (c *Change) Unlink(source *store.Resource, field string, target int64) error {
+	t := c.API.types[source.Type]
+	o, err := t.object(source)
+	if err != nil {
+		return err
+	}
+	if err := c.Tx.LoadLinks(source); err != nil {
+		return err
+	}
+	if b, ok := o.(Bereft); ok {
+		n := *c
+		n.Type, n.Old, n.New, n.Row = t, o, nil, source
+		gone, err := b.Bereave(&n, field, target)
+		if err != nil {
+			return err
+		}
+		if gone {
+			return c.delete(source, false)
+		}
+	}
+	without := *source
+	is := func(r store.Ref) bool { return r.Field == field && r.Target == target }
+	without.Refs = slices.DeleteFunc(slices.Clone(source.Refs), is)
+	without.Links = slices.DeleteFunc(slices.Clone(source.Links), is)
+	c.Tx.Describe("UPDATE_"+t.Operation, "Changed "+describe(t, o))
+	return c.Tx.Replace(source, &without)
+}

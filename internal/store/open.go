@@ -1,0 +1,103 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// openReadOnly opens a database that nobody is to change, and that may lie where nobody can.
+func openReadOnly(o Options) (*Store, error) {
+	path := filepath.Join(o.Dir, databaseFile)
+	kind := readSession
+	r, err := newSession(path, kind)
+	if err != nil { // neither the log nor its index can be made: it must be whole without them
+		log, e := os.Stat(path + "-wal")
+		if e == nil && log.Size() > 0 {
+			return nil, fmt.Errorf("opening %s for reading: its log %s-wal holds changes, and cannot be read where nothing can be written: %w", path, databaseFile, err)
+		}
+		kind = stillSession
+		if r, err = newSession(path, kind); err != nil {
+			return nil, fmt.Errorf("opening %s for reading: %w", path, err)
+		}
+	}
+	version, err := schemaVersion(r.conn)
+	if e := r.close(); err == nil {
+		err = e
+	}
+	if err == nil && version != SchemaVersion() {
+		err = &SchemaError{Database: version}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{now: o.Now, stop: make(chan struct{}), stopped: make(chan struct{}), readOnly: true}
+	s.pools(path, o, kind)
+	close(s.stopped)
+	return s, nil
+}
+
+// SchemaError is a database whose schema is not that of this binary, which the caller may not change.
+type SchemaError struct {
+	// Database is the version of the schema that the database has.
+	Database int
+}
+
+// Error says what to do.
+func (e *SchemaError) Error() string {
+	if e.Database > SchemaVersion() {
+		return fmt.Sprintf("the database has schema version %d, newer than this binary's %d: use a newer portolan", e.Database, SchemaVersion())
+	}
+	return fmt.Sprintf("the database has schema version %d, older than this binary's %d, and a manager may be serving it: start the manager with this portolan first, which brings the schema up to date", e.Database, SchemaVersion())
+}
+
+// pools makes the pools of read connections.
+func (s *Store) pools(path string, o Options, kind sessionKind) {
+	s.readers, s.lists = newPool(path, o.Readers, kind), newPool(path, o.ListReaders, kind)
+	s.pages, s.health = newPool(path, o.ListReaders, kind), newPool(path, 1, kind)
+}
+
+// upToDate brings the schema up to date. Who is no manager may do so only where none is serving.
+func (s *Store) upToDate(w *session, o Options) error {
+	version, err := schemaVersion(w.conn)
+	if err != nil {
+		return err
+	}
+	if !o.Exclusive && version != 0 && version != SchemaVersion() {
+		lock, err := lockDir(o.Dir)
+		if err != nil {
+			return &SchemaError{Database: version}
+		}
+		defer func() { _ = lock.Close() }() // nothing was written
+	}
+	return migrate(w.conn, o.Schema)
+}
+
+// databaseFile is the database in the data directory.
+const databaseFile = "portolan.db"
+
+// protect makes the database's files, and those that are there, readable by their owner alone: the
+// authority's key and hashes of passwords are in them. SQLite gives the log the mode of the database.
+func protect(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the path is the operator's
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("making the database: %w", err)
+	}
+	for _, file := range []string{path, path + "-wal", path + "-shm"} {
+		info, err := os.Stat(file)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			err = os.Chmod(file, 0o600)
+		}
+		if err != nil {
+			return fmt.Errorf("keeping %s from others: %w", file, err)
+		}
+	}
+	return nil
+}
