@@ -16,7 +16,7 @@ import (
 	"portolan/internal/pgtest"
 )
 
-// chaosTime is how long the load goes on: two minutes in CI, a look elsewhere; PORTOLAN_CHAOS says otherwise.
+// chaosTime is how long the load goes on: a look, two minutes in make test-long; PORTOLAN_CHAOS says otherwise.
 func chaosTime(t *testing.T) time.Duration {
 	t.Helper()
 	if text := os.Getenv("PORTOLAN_CHAOS"); text != "" {
@@ -26,7 +26,7 @@ func chaosTime(t *testing.T) time.Duration {
 		}
 		return d
 	}
-	if os.Getenv("CI") == "true" {
+	if os.Getenv("PORTOLAN_TEST_LONG") != "" {
 		return 2 * time.Minute
 	}
 	return 10 * time.Second

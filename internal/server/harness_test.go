@@ -65,7 +65,7 @@ func TestMain(m *testing.M) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if !given && os.Getenv(longTests) == "" {
-		if err := flag.Set("rapid.checks", "20"); err != nil {
+		if err := flag.Set("rapid.checks", "12"); err != nil {
 			panic(err)
 		}
 	}
