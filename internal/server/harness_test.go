@@ -50,6 +50,9 @@ func TestOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	pgtest.URL(t) // skips, or fails, where there is no server to be had
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.count=1")
+	if os.Getenv(longTests) != "" { // those alone that were asked for: make test runs the others
+		c.Args = append(c.Args, "-test.run="+flag.Lookup("test.run").Value.String())
+	}
 	c.Env = append(os.Environ(), onPostgres+"=yes")
 	out, err := c.CombinedOutput()
 	if err != nil {
