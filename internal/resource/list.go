@@ -155,7 +155,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Call
 		return err
 	}
 	defer done()
-	l := &lister{w: w, spool: newSpool(&a.disk, a.Log), limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
+	l := &lister{w: w, buf: piece(), spool: newSpool(&a.disk, a.Log), limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
 		w.Header().Set("Content-Type", o.media.String()+contentSuffix(o.media))
 		w.Header().Add("Vary", "Accept")
 		w.WriteHeader(http.StatusOK)

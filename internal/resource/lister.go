@@ -35,36 +35,50 @@ func (l *lister) flush() error {
 	}
 	kept, err := l.spool.put(l.buf)
 	if kept {
-		l.buf, _ = pieces.Get().([]byte)
+		l.buf = piece()
 	}
 	l.buf = l.buf[:0]
 	return err
 }
 
-// pieces are buffers that can be used again.
+// pieces are buffers that can be used again, by piece and recycle.
 var pieces = sync.Pool{New: func() any { return make([]byte, 0, flushAt+flushAt/4) }}
+
+// piece gives an empty buffer.
+func piece() []byte {
+	b, _ := pieces.Get().([]byte)
+	return b[:0]
+}
+
+// recycle takes a buffer that nobody uses any more; those that have grown large are left to the collector.
+func recycle(b []byte) {
+	if cap(b) >= flushAt && cap(b) <= 4*flushAt {
+		pieces.Put(b[:0]) //nolint:staticcheck // a slice is what it holds
+	}
+}
 
 // send sends pieces until there are no more, or one cannot be sent.
 func (l *lister) send() {
-	spare, _ := pieces.Get().([]byte)
+	spare := piece()
+	defer recycle(spare)
 	sent := int64(0)
 	for {
-		piece, err := l.spool.next(spare[:cap(spare)])
-		if err == nil && piece == nil {
+		next, err := l.spool.next(spare[:cap(spare)])
+		if err == nil && next == nil {
 			l.sent <- nil
 			return
 		}
 		if err == nil {
-			err = l.write(piece, sent)
+			err = l.write(next, sent)
 		}
 		if err != nil {
 			l.spool.fail(err)
 			l.sent <- err
 			return
 		}
-		sent += int64(len(piece))
-		if &piece[0] != &spare[:1][0] {
-			pieces.Put(piece[:0]) //nolint:staticcheck // a slice is what it holds
+		sent += int64(len(next))
+		if &next[0] != &spare[:1][0] {
+			recycle(next)
 		}
 	}
 }
@@ -109,6 +123,7 @@ func (l *lister) finish() error {
 
 // rest sends what was not handed over, once the database is not needed any more.
 func (l *lister) rest() error {
+	defer func() { recycle(l.buf) }()
 	if err := l.stop(); err != nil || l.sent != nil || l.head || !l.started || len(l.buf) == 0 {
 		return err
 	}
