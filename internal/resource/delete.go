@@ -13,11 +13,7 @@ import (
 func (c *Change) Delete(row *store.Resource) error { return c.delete(row, false) }
 
 func (c *Change) delete(row *store.Resource, with bool) error {
-	t := c.API.types[row.Type]
-	if t == nil {
-		return fmt.Errorf("resource %d has the type %s, which is not declared", row.ID, row.Type)
-	}
-	o, err := t.object(row)
+	t, o, err := c.API.declared(row)
 	if err != nil {
 		return err
 	}
@@ -40,6 +36,16 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 		}
 	}
 	return c.Tx.Remove(row)
+}
+
+// declared gives the type of a resource, and the resource as its rules see it.
+func (a *API) declared(row *store.Resource) (*Type, Object, error) {
+	t := a.types[row.Type]
+	if t == nil {
+		return nil, nil, fmt.Errorf("resource %d has the type %s, which is not declared", row.ID, row.Type)
+	}
+	o, err := t.object(row)
+	return t, o, err
 }
 
 // deleteAtOnce is how many resources below a deleted one are looked at, and deleted, together.
@@ -104,11 +110,7 @@ func (c *Change) deleteAlone(ids []int64) error {
 		if !ok {
 			continue
 		}
-		t := c.API.types[row.Type]
-		if t == nil {
-			return fmt.Errorf("resource %d has the type %s, which is not declared", row.ID, row.Type)
-		}
-		o, err := t.object(row)
+		t, o, err := c.API.declared(row)
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ var changes = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.M
 // engineHeaders are the headers that the engine itself looks at; those of the types are in API.Headers.
 var engineHeaders = []RequestHeader{
 	{Name: "x-bcn-change-control-comment", Description: "A remark that the history keeps with the change.", Methods: changes},
-	{Name: "x-portolan-dry-run", Description: "Try the change and keep nothing: the answer is 200 and tells what would have come of it. Ours.", Values: Flag, Methods: changes},
+	{Name: dryRunHeader, Description: "Try the change and keep nothing: the answer is 200 and tells what would have come of it. Ours.", Values: Flag, Methods: changes},
 	{Name: "If-Match", Description: "The entity tag that the resource must still have.", Methods: []string{http.MethodPut, http.MethodPatch, http.MethodDelete}},
 	{Name: "Idempotency-Key", Description: "Repeating a request with the same key within 24 hours gives the same answer and does nothing.", Methods: []string{http.MethodPost}},
 }

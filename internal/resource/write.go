@@ -59,17 +59,8 @@ var errTried = errors.New("the change was only tried")
 // dryRunHeader lets a change only be tried.
 const dryRunHeader = "x-portolan-dry-run"
 
-// dryRun tells whether a change is only to be tried.
-func dryRun(r *http.Request) (bool, error) {
-	switch text := r.Header.Get(dryRunHeader); strings.ToLower(text) {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	default:
-		return false, problem.New(http.StatusBadRequest, "InvalidHeader", "x-portolan-dry-run: %q is neither true nor false", text)
-	}
-}
+// dryRun tells whether a change is only to be tried. That the header says yes or no was checked (checkHeaders).
+func dryRun(r *http.Request) bool { return strings.EqualFold(r.Header.Get(dryRunHeader), "true") }
 
 // tried turns the answer into what would have come of the change, and gives errTried.
 func (ans *answer) tried(tx *store.Tx) error {
@@ -117,15 +108,12 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, t target, caller Cal
 	if err := a.read(w, rq); err != nil {
 		return err
 	}
-	dry, err := dryRun(r)
-	if err != nil {
-		return err
-	}
+	dry := dryRun(r)
 	if dry {
 		rq.key = "" // what is only tried is no answer to keep
 	}
 	var ans answer
-	err = a.probing(rq, func() error {
+	err := a.probing(rq, func() error {
 		return a.Store.UpdateIn(r.Context(), rq.scope(), rq.author, func(tx *store.Tx) (err error) {
 			if ans, err = a.perform(tx, rq); err == nil && dry {
 				err = ans.tried(tx)
