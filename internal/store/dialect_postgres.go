@@ -40,7 +40,6 @@ var postgresDialect = dialect{
 			b.WriteString(` COLLATE "C"`)
 		}
 	},
-	raw: func(row, member string) string { return "(" + row + ".body::json -> '" + member + "')::text" },
 	position: func(b *builder, column func(), text string) {
 		b.WriteString("position(")
 		b.arg(text)

@@ -37,7 +37,6 @@ var sqliteDialect = dialect{
 		}
 		b.WriteByte(')')
 	},
-	raw: func(row, member string) string { return row + ".body -> '$." + member + "'" },
 	position: func(b *builder, column func(), text string) {
 		b.WriteString("instr(")
 		column()

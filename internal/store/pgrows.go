@@ -201,7 +201,7 @@ func nearQuery(used bool, inline inlineMembers) string {
 	if used {
 		usage = ", CASE WHEN r.collection IN ('networks', 'blocks') THEN (SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE u.container = r.id) END"
 	}
-	return "SELECT " + nearColumns + ", " + inline.headOf("p") + ", " + inline.headOf("c") + usage +
+	return "SELECT " + nearColumns + ", " + inline.columns("p") + ", " + inline.columns("c") + usage +
 		" FROM resource r LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration WHERE r.id = ?"
 }
 
@@ -233,7 +233,10 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, used map[int64]Usage, in
 		}
 		for from := nearHeads; from < nearUsed; from += headSize {
 			if r.raw[from] != nil {
-				h := r.headAt(from)
+				h, err := inline.take(r.headAt(from), nil)
+				if err != nil {
+					return err
+				}
 				near[h.ID] = h
 			}
 		}

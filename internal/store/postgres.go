@@ -246,12 +246,8 @@ func (p *postgres) once(ctx context.Context, l locks, fn func(*pgConn) error) (c
 		return false, err
 	}
 	err = p.on(ctx, pooled, begin, func(c *pgConn) error {
-		if l.own != 0 {
-			query, args := l.take()
+		if query, args := p.entry(l); query != "" {
 			c.wait(query, args...)
-		}
-		if p.schema >= checkedSchema {
-			c.wait("SELECT pg_advisory_xact_lock_shared(?), require_schema(?)", int64(managerLock), int64(p.schema))
 		}
 		if err := fn(c); err != nil {
 			return err
@@ -260,6 +256,25 @@ func (p *postgres) once(ctx context.Context, l locks, fn func(*pgConn) error) (c
 		return c.commit()
 	})
 	return committing, err
+}
+
+// entry words the statement that every update begins with: it takes the locks, and refuses to go on where a tool
+// is alone with the database or has brought it to another schema. It is one statement because each costs a client
+// more than what is in it; require_schema sees what was committed while the locks were waited for, because it is
+// volatile.
+func (p *postgres) entry(l locks) (query string, args []any) {
+	if l.own != 0 {
+		query, args = l.take()
+	}
+	if p.schema < checkedSchema {
+		return query, args
+	}
+	if query == "" {
+		query = "SELECT "
+	} else {
+		query += ", "
+	}
+	return query + "pg_advisory_xact_lock_shared(?), require_schema(?)", append(args, int64(managerLock), int64(p.schema))
 }
 
 // checkedSchema is the first version of the schema that has require_schema.

@@ -116,8 +116,6 @@ type builder struct {
 type dialect struct {
 	// member gives the value at a path inside a body, as the kind of a field.
 	member func(b *builder, row string, f Field)
-	// raw gives a member of a row's body as JSON.
-	raw func(row, member string) string
 	// position, front and back are the conditions contains, startsWith and endsWith.
 	position, front, back func(b *builder, column func(), text string)
 	// nulls is put behind an ascending and a descending order: what has no value comes first, and last.

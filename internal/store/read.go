@@ -99,8 +99,8 @@ func (tx *Tx) Head(id int64) (h Head, err error) {
 	if h, ok := tx.near[id]; ok {
 		return h, nil
 	}
-	err = first(tx.conn, "SELECT "+tx.headColumns("r")+" FROM resource r WHERE r.id = ?", []any{id}, func(at row) error {
-		h, err = at.head()
+	err = first(tx.conn, "SELECT "+tx.inline.columns("r")+" FROM resource r WHERE r.id = ?", []any{id}, func(at row) error {
+		h, err = tx.inline.take(at.head())
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -109,54 +109,51 @@ func (tx *Tx) Head(id int64) (h Head, err error) {
 	return h, err
 }
 
-// inlineMembers are members of bodies by type, with the SQL that gives them: of a row named r, p or c.
+// inlineMembers are the members of bodies that heads have with them, by type.
 type inlineMembers struct {
 	members map[string]string
-	sql     map[string]string
+	// types is the list of the types for SQL, in quotes; empty where there are none.
+	types string
 	// near are the statements of nearQuery, without and with usage.
 	near [2]string
 }
 
-// rowNames are the names that rows have in statements that read heads.
-var rowNames = []string{"r", "p", "c"}
-
 // ShowInline says which member of its body a head has with it, by type. It is set before the store is
 // used.
 func (s *Store) ShowInline(members map[string]string) {
-	s.inline = inlineMembers{members: members, sql: map[string]string{}}
-	for _, name := range rowNames {
-		s.inline.sql[name] = s.inlineSQL(name)
+	types := ""
+	if len(members) > 0 {
+		types = "'" + strings.Join(slices.Sorted(maps.Keys(members)), "','") + "'"
 	}
+	s.inline = inlineMembers{members: members, types: types}
 	s.inline.near = [2]string{nearQuery(false, s.inline), nearQuery(true, s.inline)}
 }
 
-func (s *Store) inlineSQL(row string) string {
-	if len(s.inline.members) == 0 {
-		return "NULL"
+// columns gives the columns of a head, of a row of that name. The last one is the whole body where a member of it
+// is shown, which take finds: the databases take longer to find it.
+func (m inlineMembers) columns(row string) string {
+	body := "NULL"
+	if m.types != "" {
+		body = "CASE WHEN " + row + ".type IN (" + m.types + ") THEN " + row + ".body END"
 	}
-	d := &sqliteDialect
-	if s.pg != nil {
-		d = &postgresDialect
-	}
-	var b strings.Builder
-	b.WriteString("CASE " + row + ".type")
-	for _, kind := range slices.Sorted(maps.Keys(s.inline.members)) {
-		b.WriteString(" WHEN '" + kind + "' THEN " + d.raw(row, s.inline.members[kind]))
-	}
-	b.WriteString(" END")
-	return b.String()
+	return row + ".id, " + row + ".collection, " + row + ".type, " + row + ".name, " + row + ".parent, " + row + ".configuration, " + body
 }
 
-// headOf gives the columns of a head, of a row of that name.
-func (m inlineMembers) headOf(row string) string {
-	inline := m.sql[row]
-	if inline == "" {
-		inline = "NULL"
+// take gives a head that was read, with the member of its body that is shown in place of the body.
+func (m inlineMembers) take(h Head, err error) (Head, error) {
+	if h.Inline == "" || err != nil {
+		return h, err
 	}
-	return row + ".id, " + row + ".collection, " + row + ".type, " + row + ".name, " + row + ".parent, " + row + ".configuration, " + inline
+	body, shown := h.Inline, m.members[h.Type]
+	h.Inline = ""
+	err = Members([]byte(body), func(name, raw []byte) error {
+		if string(name) == shown {
+			h.Inline = string(raw)
+		}
+		return nil
+	})
+	return h, err
 }
-
-func (tx *Tx) headColumns(row string) string { return tx.inline.headOf(row) }
 
 // Near adds the heads that came with resources that were read to known, and gives the ids of the others.
 func (tx *Tx) Near(ids []int64, known map[int64]Head) (others []int64) {
@@ -196,9 +193,9 @@ func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
 		for i := range args {
 			args[i] = ids[min(i, n-1)]
 		}
-		query := "SELECT " + tx.headColumns("r") + " FROM resource r WHERE r.id IN (?" + strings.Repeat(",?", width-1) + ")"
+		query := "SELECT " + tx.inline.columns("r") + " FROM resource r WHERE r.id IN (?" + strings.Repeat(",?", width-1) + ")"
 		err := tx.conn.each(query, args, func(at row) error {
-			h, err := at.head()
+			h, err := tx.inline.take(at.head())
 			known[h.ID] = h
 			return err
 		})

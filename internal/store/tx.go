@@ -49,7 +49,8 @@ type Head struct {
 	ID                     int64
 	Collection, Type, Name string
 	Parent, Configuration  int64
-	// Inline is the JSON of the member that is shown beside (Store.ShowInline); empty where there is none.
+	// Inline is the JSON of the member that is shown beside (Store.ShowInline); empty where there is none. While a head
+	// is being read it is the whole body.
 	Inline string
 }
 
