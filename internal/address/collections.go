@@ -246,7 +246,7 @@ func New(s *store.Store, users *identity.Service, maxLimit int64, version string
 	a.Descriptions = descriptions
 	a.Respan = respan
 	a.Headers = headers()
-	p := &policies{store: s}
+	p := newPolicies(s)
 	a.Rules = p
 	for name, complete := range map[string]func(*store.Tx, []*store.Resource) error{"blocks": p.completeSpace, "networks": p.completeSpace,
 		"ranges": p.completeRanges, "addresses": p.completeAddresses, "operations": completeOperations} {
@@ -255,9 +255,6 @@ func New(s *store.Store, users *identity.Service, maxLimit int64, version string
 	if s != nil {
 		m := &marks{policies: p}
 		s.Counted = m.counted
-		for _, topic := range []string{"blocks", policyTopic} {
-			s.Watch(topic, nil)
-		}
 	}
 	if name, err := os.Hostname(); err == nil {
 		a.Hostname = name

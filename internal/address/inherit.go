@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"sync"
 
 	"portolan/internal/resource"
 	"portolan/internal/store"
@@ -94,17 +93,16 @@ func (p *policy) below(r *store.Resource) (*policy, error) {
 	return n, nil
 }
 
-// policies finds what holds in blocks and networks. What was found for blocks is remembered while no
-// block has changed.
+// policies finds what holds in blocks and networks, and remembers what holds in blocks.
 type policies struct {
-	store    *store.Store
-	mu       sync.Mutex
-	revision uint64
-	blocks   map[int64]*policy
-	// used is what was found of usedPolicies at the revision usedAt.
-	used   usedPolicies
-	usedAt uint64
-	isUsed bool
+	// blocks is what holds in blocks; used what is used at all, under the one key there is.
+	blocks *store.Cache[int64, *policy]
+	used   *store.Cache[struct{}, usedPolicies]
+}
+
+func newPolicies(s *store.Store) *policies {
+	return &policies{blocks: store.NewCache[int64](s, store.CacheOptions[*policy]{Topics: []string{"blocks"}}),
+		used: store.NewCache[struct{}](s, store.CacheOptions[usedPolicies]{Topics: []string{policyTopic}, Late: true, Max: 1})}
 }
 
 // policyTopic is the topic of changes to what usedPolicies knows.
@@ -116,60 +114,46 @@ type usedPolicies struct{ marks, pings, naming, groups bool }
 
 // some gives which policies any block or network has.
 func (p *policies) some(tx *store.Tx) (used usedPolicies, err error) {
-	if known, ok := tx.Remembered(policyTopic).(usedPolicies); ok {
+	if known, ok := p.used.Get(tx, struct{}{}); ok {
 		return known, nil
-	}
-	revision, watched := p.store.Revision(policyTopic)
-	p.mu.Lock()
-	known := watched && p.isUsed && p.usedAt == revision && !tx.Touched(policyTopic)
-	used = p.used
-	p.mu.Unlock()
-	if known {
-		return used, nil
 	}
 	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks', 'ranges') AND (json_extract(body, '$.lowWaterMark') IS NOT NULL"+
 		" OR json_extract(body, '$.highWaterMark') IS NOT NULL)), EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks')"+
 		" AND json_extract(body, '$.pingBeforeAssignEnabled') IS NOT NULL), EXISTS (SELECT 1 FROM resource WHERE collection = 'namingPolicies'),"+
 		" EXISTS (SELECT 1 FROM resource WHERE collection = 'ipGroups')").Scan(&used.marks, &used.pings, &used.naming, &used.groups)
-	if err != nil {
-		return used, err
+	if err == nil {
+		p.used.Put(tx, struct{}{}, used)
 	}
-	tx.Remember(policyTopic, used)
-	// A snapshot may be older than the revision.
-	if watched && (tx.Latest() || tx.Writing()) && !tx.Touched(policyTopic) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.used, p.usedAt, p.isUsed = used, revision, true
-	}
-	return used, nil
+	return used, err
 }
-
-// maxPolicies bounds what is remembered.
-const maxPolicies = 10_000
 
 // of gives what holds in each of the blocks and networks; a configuration has nothing.
 func (p *policies) of(tx *store.Tx, ids []int64) (map[int64]*policy, error) {
 	found := map[int64]*policy{}
-	revision, watched := p.store.Revision("blocks")
-	if watched && !tx.Writing() {
-		ids = p.recall(revision, ids, found)
+	var missing []int64
+	for _, id := range ids {
+		if known, ok := p.blocks.Get(tx, id); ok {
+			found[id] = known
+		} else {
+			missing = append(missing, id)
+		}
 	}
-	if len(ids) == 0 {
+	if len(missing) == 0 {
 		return found, nil
 	}
-	rows, err := tx.Lineage(ids)
+	rows, err := tx.Lineage(missing)
 	if err != nil {
 		return nil, err
 	}
-	var settle func(r *store.Resource) (*policy, error)
-	settle = func(r *store.Resource) (*policy, error) {
+	var within func(r *store.Resource) (*policy, error)
+	within = func(r *store.Resource) (*policy, error) {
 		if known, ok := found[r.ID]; ok {
 			return known, nil
 		}
 		var above *policy
 		if parent, ok := rows[r.Parent]; ok {
 			var err error
-			if above, err = settle(parent); err != nil {
+			if above, err = within(parent); err != nil {
 				return nil, err
 			}
 		}
@@ -177,42 +161,16 @@ func (p *policies) of(tx *store.Tx, ids []int64) (map[int64]*policy, error) {
 		found[r.ID] = one
 		return one, err
 	}
-	for _, r := range rows {
-		if _, err := settle(r); err != nil {
+	for id, r := range rows {
+		one, err := within(r)
+		if err != nil {
 			return nil, err
 		}
-	}
-	if watched && tx.Latest() {
-		p.keep(revision, rows, found)
+		if r.Collection == "blocks" {
+			p.blocks.Put(tx, id, one)
+		}
 	}
 	return found, nil
-}
-
-// recall adds what is remembered to found and gives the ids that are not.
-func (p *policies) recall(revision uint64, ids []int64, found map[int64]*policy) (missing []int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, id := range ids {
-		if known, ok := p.blocks[id]; ok && p.revision == revision {
-			found[id] = known
-			continue
-		}
-		missing = append(missing, id)
-	}
-	return missing
-}
-
-func (p *policies) keep(revision uint64, rows map[int64]*store.Resource, found map[int64]*policy) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.blocks == nil || p.revision != revision || len(p.blocks) > maxPolicies {
-		p.blocks, p.revision = map[int64]*policy{}, revision
-	}
-	for id, r := range rows {
-		if r.Collection == "blocks" {
-			p.blocks[id] = found[id]
-		}
-	}
 }
 
 // policiesOf gives the policies that the rules of a change ask.
@@ -220,7 +178,7 @@ func policiesOf(c *resource.Change) *policies {
 	if p, ok := c.API.Rules.(*policies); ok {
 		return p
 	}
-	return &policies{store: c.API.Store}
+	return newPolicies(c.API.Store)
 }
 
 // show puts what p, which holds above a row, brings down to it into values and the row's references, and

@@ -87,9 +87,8 @@ type Service struct {
 	// against.
 	knownMu sync.Mutex
 	known   map[[32]byte]string
-	// tokensMu guards tokens: what looking up a token gave, good while the store's revision stands.
-	tokensMu sync.RWMutex
-	tokens   map[tokenKey]tokenEntry
+	// tokens are what looking up tokens gave.
+	tokens *store.Cache[tokenKey, tokenEntry]
 	// guesses slows down who guesses; observer is told of it.
 	guesses  *guesses
 	observer Observer
@@ -103,17 +102,13 @@ type tokenKey struct {
 
 type tokenEntry struct {
 	principal Principal
-	expires   int64
-	revision  uint64
+	expires   int64 // in seconds since 1970; 0 where it does not expire
 }
 
 // New makes the service.
 func New(s *store.Store) *Service {
-	for _, what := range remembered {
-		s.Watch(what, nil)
-	}
 	return &Service{store: s, strangers: newGate(maxOfOne), friends: newGate(maxHashing + maxWaiting), pepper: randomBytes(32),
-		known: map[[32]byte]string{}, tokens: map[tokenKey]tokenEntry{}, guesses: newGuesses(s.Now)}
+		known: map[[32]byte]string{}, tokens: store.NewCache[tokenKey](s, store.CacheOptions[tokenEntry]{Topics: remembered, Max: maxRemembered}), guesses: newGuesses(s.Now)}
 }
 
 // Observer is told of sign-ins, by a password or a key set.
@@ -288,51 +283,50 @@ func (u *userState) principal(id int64) Principal {
 
 // token gives whose token it is. A session's token must come with its user's name.
 func (s *Service) token(ctx context.Context, token, name string, kinds ...string) (Principal, error) {
-	revision, watched := s.store.Revision(remembered...)
 	key := tokenKey{sha256.Sum256([]byte(token)), name}
-	s.tokensMu.RLock()
-	known, ok := s.tokens[key]
-	s.tokensMu.RUnlock()
-	if ok && watched && known.revision == revision && (known.expires == 0 || known.expires > s.store.Now().Unix()) {
+	if known, ok := s.tokens.Now(key); ok && (known.expires == 0 || known.expires > s.store.Now().Unix()) {
 		return known.principal, nil
 	}
-	p, expires, err := s.lookUp(ctx, hex.EncodeToString(key.hash[:]), name, kinds)
-	if err != nil || !watched {
-		return p, err
-	}
-	s.tokensMu.Lock()
-	defer s.tokensMu.Unlock()
-	if len(s.tokens) >= maxRemembered {
-		clear(s.tokens)
-	}
-	s.tokens[key] = tokenEntry{p, expires, revision}
-	return p, nil
+	return s.lookUp(ctx, key, kinds)
 }
 
-// lookUp looks a token up by its hash.
-func (s *Service) lookUp(ctx context.Context, hash, name string, kinds []string) (p Principal, expires int64, err error) {
+// lookUp looks a token up by its hash, and remembers whose it is.
+func (s *Service) lookUp(ctx context.Context, key tokenKey, kinds []string) (p Principal, err error) {
+	hash := hex.EncodeToString(key.hash[:])
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		var expires int64
+		if p, expires, err = s.read(tx, hash, key.name, kinds); err == nil {
+			s.tokens.Put(tx, key, tokenEntry{p, expires})
+		}
+		return err
+	})
+	return p, err
+}
+
+// read reads whose token it is that has a hash; expires is 0 where it does not expire.
+func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p Principal, expires int64, err error) {
 	var id, found, kind, label, role string
 	var user userState
 	var userID, session, revoked int64
 	var readOnly sql.NullBool
-	err = s.store.View(ctx, func(tx *store.Tx) error {
-		for _, one := range kinds {
-			err := tx.QueryRow("SELECT c.id, c.hash, c.kind, c.name, c.role, c.user_id, c.session, c.expires, c.revoked, json_extract(s.body, '$.readOnly'), "+userColumns+
-				" FROM credential c LEFT JOIN resource u ON u.id = c.user_id LEFT JOIN resource s ON s.id = c.session WHERE c.kind = ? AND c.hash = ?", one, hash).
-				Scan(append([]any{&id, &found, &kind, &label, &role, &userID, &session, &expires, &revoked, &readOnly}, user.into()...)...)
-			if err == nil && kind == kindAccess { // which names the key set that it was made from
-				id = label
-				err = tx.QueryRow("SELECT name FROM credential WHERE id = ? AND kind = ?", id, kindKeySet).Scan(&label)
-				if errors.Is(err, sql.ErrNoRows) {
-					revoked, err = 1, nil
-				}
-			}
-			if !errors.Is(err, sql.ErrNoRows) {
-				return err
+	for _, one := range kinds {
+		err = tx.QueryRow("SELECT c.id, c.hash, c.kind, c.name, c.role, c.user_id, c.session, c.expires, c.revoked, json_extract(s.body, '$.readOnly'), "+userColumns+
+			" FROM credential c LEFT JOIN resource u ON u.id = c.user_id LEFT JOIN resource s ON s.id = c.session WHERE c.kind = ? AND c.hash = ?", one, hash).
+			Scan(append([]any{&id, &found, &kind, &label, &role, &userID, &session, &expires, &revoked, &readOnly}, user.into()...)...)
+		if err == nil && kind == kindAccess { // which names the key set that it was made from
+			id = label
+			err = tx.QueryRow("SELECT name FROM credential WHERE id = ? AND kind = ?", id, kindKeySet).Scan(&label)
+			if errors.Is(err, sql.ErrNoRows) {
+				revoked, err = 1, nil
 			}
 		}
-		return nil
-	})
+		if !errors.Is(err, sql.ErrNoRows) {
+			break
+		}
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return Principal{}, 0, errToken
+	}
 	if err != nil {
 		return Principal{}, 0, fmt.Errorf("looking up a token: %w", err)
 	}

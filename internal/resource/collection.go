@@ -153,7 +153,10 @@ type API struct {
 	byName      map[string]*Collection
 	types       map[string]*Type
 	plans       map[*Collection]*plan
-	memory      memory
+	// heads are what references show of their targets, each good while nothing of its collection has changed; shown are
+	// rows with what Complete put into them.
+	heads *store.Cache[int64, store.Head]
+	shown *store.Cache[int64, shownRow]
 	// lists are those under way, reading those among them that have the database; disk is what they have in files.
 	// paging are those that have it for a moment.
 	lists, reading, paging shares
@@ -175,7 +178,9 @@ const DefaultLimit = 1000
 func NewAPI(s *store.Store, base string, maxLimit int64, collections []*Collection) *API {
 	a := &API{Store: s, Base: base, MaxLimit: maxLimit, collections: collections, WriteTime: 30 * time.Second, ReadTime: time.Minute,
 		lists: shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting}, paging: shares{each: readingEach, waiting: listsWaiting}, Log: slog.Default(),
-		byName: map[string]*Collection{}, types: map[string]*Type{}, plans: map[*Collection]*plan{}}
+		byName: map[string]*Collection{}, types: map[string]*Type{}, plans: map[*Collection]*plan{},
+		heads: store.NewCache[int64](s, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection }}),
+		shown: store.NewCache[int64](s, store.CacheOptions[shownRow]{})}
 	for _, c := range collections {
 		if c.From == "" {
 			c.From = store.Resources

@@ -241,7 +241,6 @@ func (a *API) get(w http.ResponseWriter, r *http.Request, t target, caller Calle
 		}
 		w.Header().Set("ETag", etag(row))
 		rd := a.renderer(tx, o.media)
-		rd.remembers = true
 		body, err = rd.one(make([]byte, 0, 4096), row, o.fields, caller, nil)
 		return err
 	})

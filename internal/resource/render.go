@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 
 	"portolan/internal/problem"
 	"portolan/internal/store"
@@ -50,57 +49,8 @@ type renderer struct {
 	inlined map[int64][]byte
 	wanted  []int64
 	last    *Type
-	// remembers lets heads come from what earlier requests have read.
-	remembers bool
 	// embedded counts what was embedded so far.
 	embedded int
-}
-
-// memory holds heads that were read, each good while nothing of its collection has changed.
-type memory struct {
-	mu    sync.RWMutex
-	heads map[int64]remembered
-	// done are rows as they were completed, at the revision doneAt.
-	done   map[int64]*store.Resource
-	doneAt uint64
-}
-
-type remembered struct {
-	head     store.Head
-	revision uint64
-}
-
-// maxRemembered bounds the heads of a memory.
-const maxRemembered = 10000
-
-// recall adds the heads that are remembered and still good, and gives those that are not.
-func (m *memory) recall(s *store.Store, ids []int64, known map[int64]store.Head) (missing []int64) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	for _, id := range ids {
-		if h, ok := m.heads[id]; ok {
-			if revision, watched := s.Revision(h.head.Collection); watched && revision == h.revision {
-				known[id] = h.head
-				continue
-			}
-		}
-		missing = append(missing, id)
-	}
-	return missing
-}
-
-// keep remembers heads that were read after the revisions were.
-func (m *memory) keep(revisions map[string]uint64, ids []int64, known map[int64]store.Head) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.heads == nil || len(m.heads) > maxRemembered {
-		m.heads = map[int64]remembered{}
-	}
-	for _, id := range ids {
-		if h, ok := known[id]; ok {
-			m.heads[id] = remembered{h, revisions[h.Collection]}
-		}
-	}
 }
 
 func (a *API) renderer(tx *store.Tx, m media) *renderer {
@@ -165,70 +115,59 @@ func (rd *renderer) ready(rows []*store.Resource) error {
 	return rd.load()
 }
 
+// shownRow is a row as it was completed, of one version of it.
+type shownRow struct {
+	version int64
+	body    []byte
+	refs    []store.Ref
+}
+
 // readyOne is ready for one row. How it was completed is remembered while nothing at all changes.
 func (rd *renderer) readyOne(r *store.Resource) error {
 	t := rd.typeOf(r)
-	if !rd.remembers || t == nil || t.Collection.Complete == nil {
+	if t == nil || t.Collection.Complete == nil {
 		return rd.ready([]*store.Resource{r})
 	}
-	revision, watched := rd.api.Store.Revision()
-	if done, ok := rd.api.memory.completed(r, revision); ok && watched {
-		r.Body, r.Refs = done.Body, done.Refs
+	if done, ok := rd.api.shown.Get(rd.tx, r.ID); ok && done.version == r.Version {
+		r.Body, r.Refs = done.body, done.refs
 		rd.want(r)
 		return rd.load()
 	}
 	err := rd.ready([]*store.Resource{r})
-	if err == nil && watched && rd.tx.Latest() {
-		rd.api.memory.complete(r, revision)
+	if err == nil {
+		done := r.Clone()
+		rd.api.shown.Put(rd.tx, r.ID, shownRow{done.Version, done.Body, done.Refs})
 	}
 	return err
 }
 
-// completed gives how a row was completed at a revision.
-func (m *memory) completed(r *store.Resource, revision uint64) (*store.Resource, bool) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	done, ok := m.done[r.ID]
-	return done, ok && m.doneAt == revision && done.Version == r.Version
-}
-
-// complete remembers how a row was completed by what was read behind a revision.
-func (m *memory) complete(r *store.Resource, revision uint64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.done == nil || m.doneAt != revision || len(m.done) >= maxRemembered {
-		m.done, m.doneAt = map[int64]*store.Resource{}, revision
-	}
-	m.done[r.ID] = r.Clone()
-}
-
-// load reads the heads that were wanted, in one query for many.
+// load reads the heads that were wanted and are not remembered, in one query for many.
 func (rd *renderer) load() error {
 	if len(rd.wanted) == 0 {
 		return nil
 	}
 	slices.Sort(rd.wanted)
-	unique := slices.Compact(rd.wanted)
+	missing := rd.tx.Near(slices.Compact(rd.wanted), rd.heads)
 	rd.wanted = rd.wanted[:0]
-	if !rd.remembers {
-		return rd.tx.Heads(unique, rd.heads)
-	}
-	if unique = rd.tx.Near(unique, rd.heads); len(unique) == 0 {
+	missing = slices.DeleteFunc(missing, func(id int64) bool {
+		h, ok := rd.api.heads.Get(rd.tx, id)
+		if ok {
+			rd.heads[id] = h
+		}
+		return ok
+	})
+	if len(missing) == 0 {
 		return nil
 	}
-	if unique = rd.api.memory.recall(rd.api.Store, unique, rd.heads); len(unique) == 0 {
-		return nil
+	if err := rd.tx.Heads(missing, rd.heads); err != nil {
+		return err
 	}
-	// The revisions are taken before the heads are read: a change in between makes them stale at once.
-	before := map[string]uint64{}
-	for _, c := range rd.api.collections {
-		before[c.Name], _ = rd.api.Store.Revision(c.Name)
+	for _, id := range missing {
+		if h, ok := rd.heads[id]; ok {
+			rd.api.heads.Put(rd.tx, id, h)
+		}
 	}
-	err := rd.tx.Heads(unique, rd.heads)
-	if err == nil && rd.tx.Latest() { // a snapshot may be older than the revisions
-		rd.api.memory.keep(before, unique, rd.heads)
-	}
-	return err
+	return nil
 }
 
 // append writes one resource. Its heads must be loaded.

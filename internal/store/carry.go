@@ -200,7 +200,8 @@ func (s *Store) endFilling(ctx context.Context, from *Tx, src source, progress P
 		}
 		return tx.Write("DELETE FROM filling")
 	})
-	s.reserved = counters{} // the marks came with the data: they are read again
+	s.remark.Store(true) // the marks came with the data: they are read again
+	s.news(nil)
 	return err
 }
 

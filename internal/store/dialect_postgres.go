@@ -19,7 +19,8 @@ var postgresDialect = dialect{
 			" UNION SELECT r.id, r.parent FROM up CROSS JOIN LATERAL (SELECT id, parent, collection FROM resource WHERE id = up.parent OFFSET 0) r WHERE r.collection = 'blocks')" +
 			" SELECT r." + strings.ReplaceAll(columns, ", ", ", r.") + " FROM up CROSS JOIN LATERAL (SELECT * FROM resource WHERE id = up.id OFFSET 0) r"
 	},
-	addUsage: [2]string{"INSERT INTO usage (container, state, n) ", ""},
+	roundTrips: true,
+	addUsage:   [2]string{"INSERT INTO usage (container, state, n) ", ""},
 	// Rows that another transaction is summing up are left to it.
 	foldUsage: ", old AS (DELETE FROM usage WHERE ctid = ANY (ARRAY(SELECT ctid FROM usage WHERE container = ANY (ARRAY(SELECT id FROM up)) FOR UPDATE SKIP LOCKED))" +
 		" RETURNING container, state, n) INSERT INTO usage (container, state, n) SELECT container, state, sum(n) FROM old GROUP BY container, state",

@@ -133,7 +133,7 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 	default:
 		tx.tally.Deleted++
 	}
-	if err := tx.counting.counts(before, after); err != nil {
+	if err := tx.countChange(before, after); err != nil {
 		return err
 	}
 	if unlogged(r.Collection) {

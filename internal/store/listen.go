@@ -132,7 +132,7 @@ type watched struct {
 	calls map[string][]func()
 }
 
-// Watch lets what is known of a topic be remembered (Revision). changed, which may be nil, is called
+// Watch lets what follows from a topic be remembered (Cache). changed, which may be nil, is called
 // when another process may have changed something of it; it must return at once.
 func (s *Store) Watch(topic string, changed func()) {
 	s.watches.mu.Lock()
@@ -162,8 +162,7 @@ func (w *watched) of(topics []string) (some []string) {
 // news forgets what is known of the topics, or of all where none is named, because another process
 // has changed something.
 func (s *Store) news(topics []string) {
-	s.foreign.Add(1)
-	s.revision.Add(1)
+	s.commits.count(topics, topics != nil)
 	s.bell.ring()
 	s.watches.mu.RLock()
 	defer s.watches.mu.RUnlock()

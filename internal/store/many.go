@@ -38,7 +38,7 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 				references = append(references, []any{r.ID, ref.Field, ref.Target})
 			}
 		}
-		if err := tx.counting.counts(nil, r); err != nil {
+		if err := tx.countChange(nil, r); err != nil {
 			return err
 		}
 		image, err := encodeImage(r)
@@ -154,7 +154,7 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 			moved := *r
 			moved.Parent, moved.Version = parent, number
 			after = append(after, &moved)
-			if err := tx.counting.counts(r, &moved); err != nil {
+			if err := tx.countChange(r, &moved); err != nil {
 				return nil, err
 			}
 			old, err := encodeImage(r)
@@ -217,7 +217,7 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 			ids[i] = r.ID
 			tx.Touch(r.Collection)
 			delete(tx.near, r.ID)
-			if err := tx.counting.counts(r, nil); err != nil {
+			if err := tx.countChange(r, nil); err != nil {
 				return err
 			}
 			if unlogged(r.Collection) {

@@ -130,6 +130,8 @@ type dialect struct {
 	// containers, named by the list that is put in, and all blocks above them.
 	upwards string
 	lineage func(list string) string
+	// roundTrips says that a statement costs more than what it does: two are put into one where that can be.
+	roundTrips bool
 	// addUsage stands before and behind what selects containers, states and numbers to be added to the
 	// usage; foldUsage sums up the usage of the containers up, where several rows may stand for one.
 	addUsage  [2]string

@@ -26,8 +26,6 @@ type session struct {
 	// are the latest, by column, because the next row most often has the same.
 	words map[string]string
 	last  [12]string
-	// chains are networks, and blocks, with all that lies above them, nearest first (chainKeeper).
-	chains map[int64][]int64
 }
 
 // Bounds of what a session keeps: filters make ever new statements.
@@ -457,29 +455,4 @@ func (p *pool) close() {
 	for _, s := range p.idle {
 		_ = s.close() // a reader has nothing to lose
 	}
-}
-
-// maxChains bounds what a session remembers.
-const maxChains = 10_000
-
-func (s *session) forgetChains() { s.chains = nil }
-
-func (s *session) chain(id int64) ([]int64, error) {
-	if known, ok := s.chains[id]; ok {
-		return known, nil
-	}
-	var ids []int64
-	if err := s.each(s.speaks().upwards+"SELECT id FROM up", []any{id}, func(r row) error {
-		var above int64
-		err := r.scan(&above)
-		ids = append(ids, above)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	if s.chains == nil || len(s.chains) >= maxChains {
-		s.chains = map[int64][]int64{}
-	}
-	s.chains[id] = ids
-	return ids, nil
 }

@@ -18,6 +18,7 @@ func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
 
 // snapshot runs fn on a connection of a pool, in a transaction that reads.
 func (s *Store) snapshot(ctx context.Context, from *pool, fn func(*Tx) error) (err error) {
+	at := s.commits.last.Load()
 	r, err := from.take(ctx)
 	if err != nil {
 		return err
@@ -31,12 +32,18 @@ func (s *Store) snapshot(ctx context.Context, from *pool, fn func(*Tx) error) (e
 			err = fmt.Errorf("ending a snapshot: %w", e)
 		}
 	}()
-	return fn(&Tx{ctx: ctx, conn: r, now: s.now(), inline: s.inline})
+	return fn(s.begin(ctx, r, at))
 }
 
-// onto gives fn a Tx on a connection.
+// begin gives a Tx on a connection, whose snapshot begins after the commit of that number.
+func (s *Store) begin(ctx context.Context, c conn, at uint64) *Tx {
+	return &Tx{ctx: ctx, store: s, conn: c, now: s.now(), at: at, inline: s.inline}
+}
+
+// onto gives fn a Tx on a connection that begins its snapshot after onto was called.
 func (s *Store) onto(ctx context.Context, fn func(*Tx) error) func(conn) error {
-	return func(c conn) error { return fn(&Tx{ctx: ctx, conn: c, now: s.now(), inline: s.inline}) }
+	at := s.commits.last.Load()
+	return func(c conn) error { return fn(s.begin(ctx, c, at)) }
 }
 
 // ErrTooLong is a long read that was ended because its time was over.
@@ -104,15 +111,21 @@ func (s *Store) long(ctx context.Context, light bool, fn func(*Tx) error) error 
 // Read runs fn on a read connection without a snapshot around it: each of its statements sees the
 // latest commit. For one statement that is the same and costs half.
 func (s *Store) Read(ctx context.Context, fn func(*Tx) error) error {
+	at := s.commits.last.Load()
+	latest := func(c conn) error {
+		tx := s.begin(ctx, c, at)
+		tx.latest = true
+		return fn(tx)
+	}
 	if s.pg != nil {
-		return unreachable(s.pg.read(ctx, func(c conn) error { return fn(&Tx{ctx: ctx, conn: c, now: s.now(), inline: s.inline, latest: true}) }))
+		return unreachable(s.pg.read(ctx, latest))
 	}
 	r, err := s.readers.take(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.readers.put(r)
-	return fn(&Tx{ctx: ctx, conn: r, now: s.now(), inline: s.inline, latest: true})
+	return latest(r)
 }
 
 // Ready reports whether the database answers.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,6 +67,10 @@ type Store struct {
 	// bell is rung at every commit that is heard of; watches are the topics that are remembered.
 	bell    bell
 	watches watched
+	commits commits
+	// ancestors are blocks and networks, each with the blocks above it, nearest first, itself before them. Only SQLite's
+	// writer asks for them: on PostgreSQL a round trip more would cost what is saved.
+	ancestors *Cache[int64, []int64]
 	// The rest is SQLite's. readers are the connections for short reads, pages those for pages of lists, lists those for long ones, health
 	// is one that only Ready uses: a reader that takes its time holds up its like alone.
 	readers, lists, pages, health *pool
@@ -82,14 +85,13 @@ type Store struct {
 	exclusive, readOnly bool
 	given, reserved     counters
 	version             int64 // the database's, when the mark was last read
-	// revision counts the commits that this process knows of; topics count those that changed
-	// something of a topic, by its name.
-	revision atomic.Uint64
-	topics   sync.Map
-	// foreign counts the commits of other processes that were noticed. Commits of this process look
-	// foreign to the connection that watches, so it counts those as well.
-	foreign atomic.Uint64
-	lock    *os.File
+	// noticed is the database's version, as the writer's connection tells it, when it was last looked at: it changes
+	// with the commits of other processes. The writer's own; check asks it to look.
+	noticed int64
+	check   chan struct{}
+	// remark says that the marks in the database were written by somebody else than the writer.
+	remark atomic.Bool
+	lock   *os.File
 	// asked is the schema that Options asked for.
 	asked int
 }
@@ -149,7 +151,9 @@ func openEither(o Options) (*Store, error) {
 	if err := protect(path); err != nil {
 		return nil, err
 	}
-	s := &Store{now: o.Now, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}), exclusive: o.Exclusive, asked: o.Schema}
+	s := &Store{now: o.Now, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}), check: make(chan struct{}, 1),
+		exclusive: o.Exclusive, asked: o.Schema}
+	s.ancestors = NewCache[int64](s, CacheOptions[[]int64]{Topics: []string{ancestorsTopic}})
 	if o.Exclusive {
 		var err error
 		if s.lock, err = lockDir(o.Dir); err != nil {
@@ -229,46 +233,22 @@ func (s *Store) watch(w *session) {
 		}
 		var version int64
 		err := first(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) })
-		if err != nil || version != last { // when in doubt, what is remembered is looked up again
+		if err != nil || version != last { // this connection does not tell whose commit it was
 			last = version
-			s.news(nil)
+			select {
+			case s.check <- struct{}{}:
+			default: // it is about to look
+			}
 		}
 	}
 }
 
-// Revision changes with every commit of this process that touched one of the topics, or with every
-// commit where none is named, at once; and with every commit of another process, within a tenth of a
-// second. A collection is a topic; rooms that keep tables of their own name theirs by Tx.Touch. What
-// was read at a revision may be remembered while it stands; ok is false for a store that does not
-// watch, and on PostgreSQL for topics that are not watched or while the others cannot be heard: their
-// data must be read each time.
-func (s *Store) Revision(topics ...string) (revision uint64, ok bool) {
-	ok = s.exclusive
-	if s.pg != nil {
-		ok = s.listener != nil && len(topics) > 0 && s.listener.alive() && len(s.watches.of(topics)) == len(topics)
-	}
-	if len(topics) == 0 {
-		return s.revision.Load(), ok
-	}
-	revision = s.foreign.Load()
-	for _, topic := range topics {
-		if n, ok := s.topics.Load(topic); ok {
-			revision += n.(*atomic.Uint64).Load()
-		}
-	}
-	return revision, ok
-}
+// LastCommit is the number of the last commit that this process knows of. It grows with each.
+func (s *Store) LastCommit() uint64 { return s.commits.last.Load() }
 
-// touched counts a commit that changed something of the topics.
-func (s *Store) touched(topics []string) {
-	for _, topic := range topics {
-		n, ok := s.topics.Load(topic)
-		if !ok {
-			n, _ = s.topics.LoadOrStore(topic, &atomic.Uint64{})
-		}
-		n.(*atomic.Uint64).Add(1)
-	}
-	s.revision.Add(1)
+// committed counts a commit of this process that changed something of the topics, before whoever made it is answered.
+func (s *Store) committed(topics []string) {
+	s.commits.count(topics, true)
 	s.bell.ring()
 }
 

@@ -166,16 +166,17 @@ func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add 
 		if err := l.flush(); err != nil || s.schema() < 3 { // older ones count when they are brought up to date
 			return err
 		}
-		return recountUsage(&Tx{ctx: ctx, conn: c, writing: true})
+		tx := s.begin(ctx, c, 0)
+		tx.writing = true
+		return recountUsage(tx)
 	}
 	if s.pg != nil {
 		_, err := s.pg.once(ctx, locks{own: everything}, func(c *pgConn) error { return load(c) })
 		return unreachable(err)
 	}
 	err := s.Update(ctx, Author{}, func(tx *Tx) error { return load(tx.conn) })
-	if err == nil {
-		s.reserved = counters{} // the marks came with the data: they are read again
-	}
+	s.remark.Store(true) // the marks came with the data: they are read again
+	s.news(nil)
 	return err
 }
 

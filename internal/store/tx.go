@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"portolan/internal/problem"
@@ -60,15 +59,19 @@ var ErrNotFound = errors.New("no such resource")
 // Tx is a snapshot or, inside Update, a transaction. It ends with the function it was given to and
 // must not be kept.
 type Tx struct {
-	ctx  context.Context
-	conn conn
-	now  time.Time
+	ctx   context.Context
+	store *Store
+	conn  conn
+	now   time.Time
+	// at is the number of the last commit that was known before this began (commits).
+	at uint64
 	// inline are the members that heads have beside what every one has, by type.
 	inline  inlineMembers
 	writing bool
-	latest  bool
-	ids     numbers
-	author  Author
+	// latest says that each statement sees the latest commit.
+	latest bool
+	ids    numbers
+	author Author
 	// txn is the number of this job's transaction, 0 until it first changes a resource.
 	txn       int64
 	operation string
@@ -77,11 +80,13 @@ type Tx struct {
 	tally     Tally
 	// first and last are the numbers of this job's changes in the history, 0 until there is one.
 	first, last int64
-	// topics are what this job touched, for Store.Revision; earlier are those of the jobs before it that
-	// share its commit.
-	topics, earlier []string
-	// remembered is what was found out in this transaction, by topic.
-	remembered map[string]any
+	// step counts what this job touched, topics has the step at which it last touched each (Cache). earlier are the topics
+	// of the jobs before it that share its commit.
+	step    int
+	topics  map[string]int
+	earlier map[string]bool
+	// own is what was found out in this transaction that must not be shared (Cache).
+	own map[ownKey]ownValue
 	// counting is what it changes of the usage of blocks and networks, told who is told of that.
 	counting counting
 	told     func(tx *Tx, containers []int64) error
@@ -93,10 +98,6 @@ type Tx struct {
 
 // Writing reports whether it is an update.
 func (tx *Tx) Writing() bool { return tx.writing }
-
-// Latest reports whether each statement sees the latest commit: what was read behind a revision
-// (Store.Revision) may then be remembered under it.
-func (tx *Tx) Latest() bool { return tx.latest }
 
 // Now is the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.now }
@@ -195,33 +196,15 @@ func (tx *Tx) writeLinks(r *Resource) error {
 	return nil
 }
 
-// Touch notes that the transaction changes something of a topic (Store.Revision).
+// Touch notes that the transaction changes something of a topic, before it does: what was remembered that follows from
+// it (Cache) holds no longer, for this transaction at once, for others with its commit.
 func (tx *Tx) Touch(topic string) {
-	delete(tx.remembered, topic)
-	if !slices.Contains(tx.topics, topic) {
-		tx.topics = append(tx.topics, topic)
+	tx.step++
+	if tx.topics == nil {
+		tx.topics = map[string]int{}
 	}
+	tx.topics[topic] = tx.step
 }
-
-// Touched reports whether the transaction, or one that it shares its commit with, has touched a topic.
-func (tx *Tx) Touched(topic string) bool {
-	return slices.Contains(tx.topics, topic) || slices.Contains(tx.earlier, topic)
-}
-
-// Remember keeps what was found out of a topic, for as long as the transaction lasts and does not touch
-// the topic. It keeps nothing where each statement sees the latest commit.
-func (tx *Tx) Remember(topic string, found any) {
-	if tx.latest {
-		return
-	}
-	if tx.remembered == nil {
-		tx.remembered = map[string]any{}
-	}
-	tx.remembered[topic] = found
-}
-
-// Remembered gives what was kept of a topic; nil where nothing was.
-func (tx *Tx) Remembered(topic string) any { return tx.remembered[topic] }
 
 func null(text string) any {
 	if text == "" {

@@ -86,9 +86,10 @@ func (c *counting) add(container int64, state string, n int64) {
 	c.direct[container][state] += n
 }
 
-// counts notes what a change does to the usage of blocks and networks; before is nil for what is made,
+// countChange notes what a change does to the usage of blocks and networks; before is nil for what is made,
 // after for what is deleted.
-func (c *counting) counts(before, after *Resource) error {
+func (tx *Tx) countChange(before, after *Resource) error {
+	c := &tx.counting
 	r := after
 	if r == nil {
 		r = before
@@ -106,6 +107,9 @@ func (c *counting) counts(before, after *Resource) error {
 	case "blocks":
 	default:
 		return nil
+	}
+	if before == nil || after == nil || after.Parent != before.Parent {
+		tx.Touch(ancestorsTopic)
 	}
 	if _, known := c.from[r.ID]; before != nil && !known && (after == nil || after.Parent != before.Parent) {
 		if c.from == nil {
@@ -161,9 +165,6 @@ func (tx *Tx) writeUsage() error {
 	c.direct, c.from = nil, nil
 	touched := slices.Sorted(maps.Keys(direct))
 	if len(from) > 0 {
-		if keeper, ok := tx.conn.(chainKeeper); ok {
-			keeper.forgetChains()
-		}
 		var err error
 		if touched, err = tx.moveUsage(direct, from); err != nil {
 			return err
@@ -190,20 +191,13 @@ func (tx *Tx) writeUsage() error {
 	return nil
 }
 
-// chainKeeper is a connection that remembers what lies above networks: it is the only one that writes.
-type chainKeeper interface {
-	chain(id int64) ([]int64, error)
-	forgetChains()
-}
-
 // addUsage adds to the usage of a container and of those above it.
 func (tx *Tx) addUsage(id int64, state string, n int64) error {
 	d := tx.conn.speaks()
-	keeper, ok := tx.conn.(chainKeeper)
-	if !ok {
+	if d.roundTrips {
 		return tx.Write(d.upwards+d.addUsage[0]+"SELECT id, CAST(? AS TEXT), CAST(? AS BIGINT) FROM up"+d.addUsage[1], id, state, n)
 	}
-	chain, err := keeper.chain(id)
+	chain, err := tx.chain(id)
 	if err != nil {
 		return err
 	}
@@ -215,6 +209,21 @@ func (tx *Tx) addUsage(id int64, state string, n int64) error {
 		args = append(args, container, state, n)
 	}
 	return tx.Write(d.addUsage[0]+"VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(chain)-1)+strings.Replace(d.addUsage[1], " WHERE TRUE", "", 1), args...)
+}
+
+// ancestorsTopic is touched where a block or network comes, goes or gets another parent.
+const ancestorsTopic = "ancestors"
+
+// chain gives a block or network and the blocks above it, nearest first.
+func (tx *Tx) chain(id int64) ([]int64, error) {
+	if known, ok := tx.store.ancestors.Get(tx, id); ok {
+		return known, nil
+	}
+	ids, err := tx.ids64(tx.conn.speaks().upwards+"SELECT id FROM up", id)
+	if err == nil {
+		tx.store.ancestors.Put(tx, id, ids)
+	}
+	return ids, err
 }
 
 // tell tells who wants to know what was counted (Store.Counted).

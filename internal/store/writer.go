@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ type job struct {
 	author Author
 	fn     func(*Tx) error
 	err    error
-	topics []string
+	topics map[string]int
 	done   chan struct{}
 }
 
@@ -90,19 +91,21 @@ func (s *Store) UpdateIn(ctx context.Context, scope Scope, author Author, fn fun
 // updateShared is Update on PostgreSQL.
 func (s *Store) updateShared(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
 	var topics []string
+	at := s.commits.last.Load()
 	err := s.pg.update(ctx, scope, func(c *pgConn) error {
-		tx := &Tx{ctx: ctx, conn: c, now: s.now(), inline: s.inline, ids: &sequences{s.pg, c}, author: author, writing: true, told: s.Counted}
+		tx := s.begin(ctx, c, at)
+		tx.ids, tx.author, tx.writing, tx.told = &sequences{s.pg, c}, author, true, s.Counted
 		if err := fn(tx); err != nil {
 			return err
 		}
-		topics = tx.topics
+		topics = slices.Collect(maps.Keys(tx.topics))
 		if told := s.watches.of(topics); len(told) > 0 {
 			c.wait("SELECT pg_notify(?, ?)", channel, s.pg.id+" "+strings.Join(told, ","))
 		}
 		return tx.finish()
 	})
 	// Also where it failed: nobody knows what a commit came to whose answer was lost.
-	if s.touched(topics); s.listener != nil && err == nil {
+	if s.committed(topics); s.listener != nil && err == nil {
 		select {
 		case s.listener.tell <- struct{}{}:
 		default: // they are about to be told
@@ -125,6 +128,8 @@ func (s *Store) write(w *session) {
 		case j := <-s.jobs:
 			s.group(w, j)
 			idle.Reset(idleTime)
+		case <-s.check:
+			_, _ = s.notice(w) // an error is that of the next change as well
 		case <-idle.C:
 			w.shrinkLog()
 			if time.Since(planned) > planEvery {
@@ -176,7 +181,7 @@ func (s *session) shrinkLog() {
 func (s *Store) group(w *session, first *job) {
 	jobs := []*job{first}
 	err := s.commit(w, &jobs)
-	s.touched(s.topicsOf(jobs)) // before anybody is answered: who was told of a change reads it
+	s.committed(slices.Collect(maps.Keys(topicsOf(jobs)))) // before anybody is answered: who was told of a change reads it
 	for _, j := range jobs {
 		if err != nil {
 			j.err = err
@@ -185,12 +190,12 @@ func (s *Store) group(w *session, first *job) {
 	}
 }
 
-func (s *Store) topicsOf(jobs []*job) (topics []string) {
+// topicsOf gives what jobs have touched, those that failed among them.
+func topicsOf(jobs []*job) map[string]bool {
+	topics := map[string]bool{}
 	for _, j := range jobs {
-		for _, topic := range j.topics {
-			if !slices.Contains(topics, topic) {
-				topics = append(topics, topic)
-			}
+		for topic := range j.topics {
+			topics[topic] = true
 		}
 	}
 	return topics
@@ -202,7 +207,6 @@ func (s *Store) commit(w *session, jobs *[]*job) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			w.forgetChains()
 			_, _ = w.exec("ROLLBACK") // fails where a failed COMMIT already rolled back
 		}
 	}()
@@ -217,7 +221,7 @@ func (s *Store) commit(w *session, jobs *[]*job) (err error) {
 			if err := s.runAlone(w, (*jobs)[0], &ids); err != nil {
 				return err
 			}
-		} else if err := s.run(w, (*jobs)[i], &ids, s.topicsOf((*jobs)[:i])); err != nil {
+		} else if err := s.run(w, (*jobs)[i], &ids, topicsOf((*jobs)[:i])); err != nil {
 			return err
 		}
 		if len(*jobs) >= maxGroup || time.Since(began) > maxGroupTime {
@@ -254,7 +258,6 @@ func (s *Store) runAlone(w *session, j *job, ids *counters) error {
 	if j.err == nil {
 		return nil
 	}
-	w.forgetChains()
 	// Where the disk is full SQLite may have rolled all of it back by itself.
 	if _, err := w.exec("ROLLBACK"); err != nil && !w.conn.AutocommitEnabled() {
 		return Unavailable(err)
@@ -269,13 +272,15 @@ func (s *Store) runAlone(w *session, j *job, ids *counters) error {
 }
 
 // tx is the transaction of a job; earlier are the topics of those that ran before it in the same one.
-func (s *Store) tx(w *session, j *job, ids *counters, earlier []string) *Tx {
-	return &Tx{ctx: context.WithoutCancel(j.ctx), conn: w, now: s.now(), inline: s.inline, ids: ids, author: j.author, writing: true, told: s.Counted, earlier: earlier}
+func (s *Store) tx(w *session, j *job, ids *counters, earlier map[string]bool) *Tx {
+	tx := s.begin(context.WithoutCancel(j.ctx), w, s.commits.last.Load())
+	tx.ids, tx.author, tx.writing, tx.told, tx.earlier = ids, j.author, true, s.Counted, earlier
+	return tx
 }
 
 // run runs one job in a savepoint. Its own failure goes into the job; an error it gives is one of
 // the connection, which ends the whole group.
-func (s *Store) run(w *session, j *job, ids *counters, earlier []string) error {
+func (s *Store) run(w *session, j *job, ids *counters, earlier map[string]bool) error {
 	if j.err = j.ctx.Err(); j.err != nil {
 		return nil //nolint:nilerr // the job's own error: the group goes on
 	}
@@ -288,7 +293,6 @@ func (s *Store) run(w *session, j *job, ids *counters, earlier []string) error {
 	j.topics = tx.topics
 	if j.err != nil {
 		*ids = before
-		w.forgetChains()
 		if w.conn.AutocommitEnabled() { // SQLite has rolled everything back, the jobs before this one with it
 			return fmt.Errorf("the transaction was taken back: %w", j.err)
 		}
@@ -372,20 +376,19 @@ const (
 // committed anything; then, as a tool does each time, it goes on from the mark, so that transactions
 // are numbered as they are committed.
 func (s *Store) counters(w *session) (counters, error) {
-	var version int64
-	if err := first(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) }); err != nil {
+	version, err := s.notice(w)
+	if err != nil {
 		return counters{}, err
 	}
-	if s.exclusive && s.reserved != (counters{}) && version == s.version {
+	if !s.remark.Swap(false) && s.exclusive && s.reserved != (counters{}) && version == s.version {
 		return s.given, nil
 	}
 	if err := s.sameSchema(w); err != nil {
 		return counters{}, err
 	}
 	s.version = version
-	w.forgetChains()
 	c := counters{resource: firstResource - 1}
-	err := w.each("SELECT name, value FROM counter", nil, func(r row) error {
+	err = w.each("SELECT name, value FROM counter", nil, func(r row) error {
 		var name string
 		var value int64
 		if err := r.scan(&name, &value); err != nil {
@@ -403,6 +406,16 @@ func (s *Store) counters(w *session) (counters, error) {
 	})
 	s.given, s.reserved = c, c
 	return c, err
+}
+
+// notice looks whether another process has committed something, of which nobody knows what it was.
+func (s *Store) notice(w *session) (version int64, err error) {
+	err = first(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) })
+	if err != nil || version != s.noticed { // when in doubt, what is remembered is looked up again
+		s.noticed = version
+		s.news(nil)
+	}
+	return version, err
 }
 
 // sameSchema refuses to write where another process has changed the schema: what it needs to be kept

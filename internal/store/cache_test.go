@@ -1,0 +1,246 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+)
+
+// name reads what a cache remembers of a thing, as whoever uses one does.
+func name(c *Cache[int64, Head], tx *Tx, id int64) (name string, remembered bool, err error) {
+	if h, ok := c.Get(tx, id); ok {
+		return h.Name, true, nil
+	}
+	h, err := tx.Head(id)
+	if err == nil {
+		c.Put(tx, id, h)
+	}
+	return h.Name, false, err
+}
+
+// inserted makes a thing and gives its id.
+func inserted(t *testing.T, s *Store, name string) int64 {
+	t.Helper()
+	r := thing(name)
+	insert(t, s, r)
+	return r.ID
+}
+
+func rename(t *testing.T, s *Store, id int64, to string) {
+	t.Helper()
+	err := s.Update(t.Context(), Author{}, func(tx *Tx) error { return renameIn(tx, id, to) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func renameIn(tx *Tx, id int64, to string) error {
+	old, err := tx.Get(id)
+	if err != nil {
+		return err
+	}
+	after := old.Clone()
+	after.Name = to
+	return tx.Replace(old, after)
+}
+
+// manager opens a store as a manager does.
+func manager(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func caches(s *Store) map[string]*Cache[int64, Head] {
+	return map[string]*Cache[int64, Head]{
+		"by topic":        NewCache[int64](s, CacheOptions[Head]{By: func(h Head) string { return h.Collection }}),
+		"by the topics":   NewCache[int64](s, CacheOptions[Head]{Topics: []string{"things", "others"}}),
+		"by all there is": NewCache[int64](s, CacheOptions[Head]{}),
+	}
+}
+
+// What a snapshot from before a change reads is not remembered for those who come after it, and what was remembered
+// since is not given to the snapshot.
+func TestCacheOfAnOldSnapshot(t *testing.T) {
+	s := manager(t)
+	for kind, c := range caches(s) {
+		t.Run(kind, func(t *testing.T) {
+			id := inserted(t, s, "old "+kind)
+			look := func(want string, remembered bool) {
+				t.Helper()
+				if err := s.View(t.Context(), func(tx *Tx) error {
+					got, was, err := name(c, tx, id)
+					if got != want || was != remembered {
+						t.Errorf("%q, remembered %v; want %q, %v", got, was, want, remembered)
+					}
+					return err
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.View(t.Context(), func(tx *Tx) error {
+				if _, err := tx.Head(id); err != nil { // the snapshot begins
+					return err
+				}
+				rename(t, s, id, "new "+kind)
+				got, _, err := name(c, tx, id)
+				if got != "old "+kind {
+					t.Errorf("a snapshot gives %q", got)
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			look("new "+kind, false)
+			look("new "+kind, true)
+			rename(t, s, id, "newest "+kind)
+			if _, ok := c.Now(id); ok {
+				t.Error("it holds after a change")
+			}
+			look("newest "+kind, false)
+			if h, ok := c.Now(id); !ok || h.Name != "newest "+kind {
+				t.Errorf("now %q, %v", h.Name, ok)
+			}
+			// A snapshot from before asks for what was remembered since.
+			if err := s.View(t.Context(), func(tx *Tx) error {
+				if _, err := tx.Head(id); err != nil {
+					return err
+				}
+				rename(t, s, id, "last "+kind)
+				look("last "+kind, false)
+				if h, ok := c.Get(tx, id); ok {
+					t.Errorf("an older snapshot is given %q", h.Name)
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// A transaction remembers what it has changed itself for itself alone, and only until it changes it again.
+func TestCacheInATransaction(t *testing.T) {
+	s := manager(t)
+	failed := errors.New("failed")
+	for kind, c := range caches(s) {
+		t.Run(kind, func(t *testing.T) {
+			id := inserted(t, s, "first "+kind)
+			err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
+				for _, to := range []string{"second " + kind, "third " + kind} {
+					if err := renameIn(tx, id, to); err != nil {
+						return err
+					}
+					for i := range 2 {
+						if got, remembered, err := name(c, tx, id); got != to || remembered != (i == 1) || err != nil {
+							t.Errorf("%q, remembered %v, %v; want %q", got, remembered, err, to)
+						}
+					}
+				}
+				return failed
+			})
+			if !errors.Is(err, failed) {
+				t.Fatal(err)
+			}
+			if err := s.View(t.Context(), func(tx *Tx) error {
+				got, remembered, err := name(c, tx, id)
+				if got != "first "+kind || remembered {
+					t.Errorf("%q, remembered %v, after a transaction that failed", got, remembered)
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// What one job of a group has changed is not shared by the next one, whose commit is the same.
+func TestCacheInAGroup(t *testing.T) {
+	s := manager(t)
+	c := caches(s)["by topic"]
+	id := inserted(t, s, "before")
+	inside, second := make(chan struct{}), make(chan error, 1)
+	first := make(chan error, 1)
+	go func() {
+		first <- s.Update(t.Context(), Author{}, func(tx *Tx) error {
+			close(inside)
+			for len(s.jobs) == 0 { // until the second one waits
+				runtime.Gosched()
+			}
+			return renameIn(tx, id, "after")
+		})
+	}()
+	<-inside
+	go func() {
+		second <- s.Update(context.WithoutCancel(t.Context()), Author{}, func(tx *Tx) error {
+			got, _, err := name(c, tx, id)
+			if got != "after" {
+				t.Errorf("the second one reads %q", got)
+			}
+			if _, ok := c.Now(id); ok {
+				t.Error("what is not committed is shared")
+			}
+			return err
+		})
+	}()
+	if err := errors.Join(<-first, <-second); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What another process commits is noticed, also what it is that nobody knows; a manager's own commits are not taken for
+// those of others.
+func TestCacheAndOtherProcesses(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(Options{Dir: dir, Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	tool, err := Open(Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tool.Close() })
+	id := inserted(t, s, "mine")
+	other := NewCache[int](s, CacheOptions[string]{Topics: []string{"nothing changes this"}})
+	remember := func() {
+		if err := s.View(t.Context(), func(tx *Tx) error { other.Put(tx, 1, "x"); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "it is noticed that there was nothing before", func() bool { remember(); _, ok := other.Now(1); return ok })
+	for i := range 50 { // their own commits for longer than it takes to look
+		rename(t, s, id, string(rune('a'+i%26))+"x")
+	}
+	s.check <- struct{}{}
+	for len(s.check) > 0 { // until the writer looks
+		runtime.Gosched()
+	}
+	rename(t, s, id, "mine again") // and has looked
+	if _, ok := other.Now(1); !ok {
+		t.Error("a manager takes its own commits for those of others")
+	}
+	rename(t, tool, id, "theirs")
+	eventually(t, "the commit of another process is noticed", func() bool { _, ok := other.Now(1); return !ok })
+	c := NewCache[int64](tool, CacheOptions[Head]{Topics: []string{"things"}})
+	if err := tool.View(t.Context(), func(tx *Tx) error {
+		for i := range 2 {
+			if got, remembered, err := name(c, tx, id); got != "theirs" || remembered != (i == 1) || err != nil {
+				t.Errorf("%q, remembered %v, %v", got, remembered, err)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.Now(id); ok {
+		t.Error("a tool shares what a manager may change beside it")
+	}
+}
