@@ -15,6 +15,12 @@ import (
 	"portolan/internal/store"
 )
 
+// registerAddresses declares the collection of addresses.
+func registerAddresses(r *registry) {
+	r.Collection(resource.Collection{Name: "addresses", Parents: []string{"networks"}, Complete: r.policies.completeAddresses, Narrow: assignsAlone, Vacant: vacant},
+		&IPv4Address{}, &IPv6Address{})
+}
+
 // gateway is the state of a network's router.
 const gateway = "GATEWAY"
 
@@ -26,11 +32,11 @@ type Assignment struct {
 	// Address is the address; a new one without takes the network's first free address.
 	Address netip.Addr `api:"address,createOnly"`
 	// MACAddress is the hardware address it is assigned to.
-	MACAddress resource.Ref `api:"macAddress" ref:"MACAddress" identify:"address"`
+	MACAddress resource.Ref `api:"macAddress" ref:"MACAddress" identify:"address" back:"addresses"`
 	// Device is the device it belongs to.
 	Device resource.Ref `api:"device" ref:"Device"`
 	// Location is where the address is used.
-	Location resource.Ref `api:"location" ref:"Location"`
+	Location resource.Ref `api:"location" ref:"Location" back:"annotatedResources"`
 	// ResourceRecords are host records for the address, by id or by absoluteName; missing ones
 	// are made.
 	ResourceRecords resource.RefList `api:"resourceRecords"`
@@ -62,7 +68,7 @@ type IPv4Address struct {
 	// IPGroup is the group the address lies in.
 	IPGroup resource.Ref `api:"ipGroup,readOnly" ref:"IPv4Group"`
 	// Template is the template of the address.
-	Template resource.Ref `api:"template" ref:"IPv4Template"`
+	Template resource.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
 	// CircuitID is the relay's circuit id of the lease (RFC 3046).
 	CircuitID string `api:"circuitId,readOnly"`
 	// RouterPortInfo is the router and port where the address was seen.
@@ -76,7 +82,7 @@ type IPv4Address struct {
 	// ParameterRequestList are the options the lease's client asked for.
 	ParameterRequestList []int64 `api:"parameterRequestList,readOnly"`
 	// ClientIdentifier is the DHCP client identifier it is reserved for.
-	ClientIdentifier resource.Ref `api:"clientIdentifier" ref:"DHCPClientIdentifier" identify:"uid"`
+	ClientIdentifier resource.Ref `api:"clientIdentifier" ref:"DHCPClientIdentifier" identify:"uid" back:"addresses"`
 
 	internal bool // made by its network
 }
@@ -91,7 +97,7 @@ type IPv6Address struct {
 	// IdentityAssociationIdentifier is the lease's IAID (RFC 8415).
 	IdentityAssociationIdentifier string `api:"identityAssociationIdentifier,readOnly"`
 	// ClientIdentifier is the DHCP unique identifier it is reserved for.
-	ClientIdentifier resource.Ref `api:"clientIdentifier" ref:"DHCPUniqueIdentifier" identify:"duid"`
+	ClientIdentifier resource.Ref `api:"clientIdentifier" ref:"DHCPUniqueIdentifier" identify:"duid" back:"addresses"`
 	// InterfaceID is the relay's interface id of the lease (RFC 8415).
 	InterfaceID string `api:"interfaceId,readOnly"`
 }

@@ -14,6 +14,11 @@ import (
 	"portolan/internal/store"
 )
 
+// registerTemplateApplications declares the collection of applications of templates, which say what was done.
+func registerTemplateApplications(r *registry) {
+	r.Collection(resource.Collection{Name: "templateApplications"}, &IPv4TemplateApplication{}, &ZoneTemplateApplication{})
+}
+
 // What a template does to what is in its way.
 const (
 	useExisting = "USE_EXISTING"
@@ -74,7 +79,7 @@ func refOf(r *store.Resource, field string) int64 {
 
 // IPv4TemplateApplication is the applying of IPv4 templates to networks, and the record of it.
 type IPv4TemplateApplication struct {
-	Application
+	Application `parents:"networks|templates"`
 	// DeploymentOptionsApplied says whether deployment options are applied.
 	DeploymentOptionsApplied *bool `api:"deploymentOptionsApplied"`
 	// GatewayItemApplied says whether the gateway is; it is where nothing is said, like the others.
@@ -308,7 +313,9 @@ func (a *networkApplication) layRange(p part, r space.Range, found []*store.Reso
 }
 
 // ZoneTemplateApplication is the applying of zone templates to zones, and the record of it.
-type ZoneTemplateApplication struct{ Application }
+type ZoneTemplateApplication struct {
+	Application `parents:"templates|zones"`
+}
 
 // Check applies the templates.
 func (x *ZoneTemplateApplication) Check(c *resource.Change) error {

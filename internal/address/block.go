@@ -15,6 +15,12 @@ import (
 	"portolan/internal/store"
 )
 
+// registerBlocks declares the collection of blocks.
+func registerBlocks(r *registry) {
+	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Complete: r.policies.completeSpace, Counted: true},
+		&IPv4Block{}, &IPv6Block{})
+}
+
 // SpaceHead is what every piece of address space has, block or network, of either family.
 type SpaceHead struct {
 	resource.Head
@@ -24,13 +30,13 @@ type SpaceHead struct {
 	// takes the first free space of the block above.
 	Range resource.Range `api:"range,required,inline"`
 	// Location is where it is used.
-	Location resource.Ref `api:"location" ref:"Location"`
+	Location resource.Ref `api:"location" ref:"Location" back:"annotatedResources"`
 	// InheritedFields are the fields whose values come from above.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 	// DefaultZones are the zones that hosts are put into.
 	DefaultZones resource.RefList `api:"defaultZones" ref:"Zone"`
 	// RestrictedZones are the only zones and views that hosts may be put into.
-	RestrictedZones resource.RefList `api:"restrictedZones" ref:"Zone|View"`
+	RestrictedZones resource.RefList `api:"restrictedZones" ref:"Zone|View" back:"restrictedRanges"`
 
 	// reshaped says that the place is seen to elsewhere; around is what a block is made around.
 	reshaped bool
@@ -58,7 +64,7 @@ func (x *SpaceHead) Release(c *resource.Change) error {
 // IPv4Policy is what IPv4 blocks and networks say of the hosts in them.
 type IPv4Policy struct {
 	// Template is the template it follows.
-	Template resource.Ref `api:"template" ref:"IPv4Template"`
+	Template resource.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
 	// DefaultView is the view that names of hosts are put into.
 	DefaultView resource.Ref `api:"defaultView" ref:"View"`
 	// DuplicateHostnamesAllowed says whether two addresses may have one host name.

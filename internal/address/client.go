@@ -11,6 +11,12 @@ import (
 	"portolan/internal/store"
 )
 
+// registerClients declares the collections of what identifies DHCP clients.
+func registerClients(r *registry) {
+	r.Collection(resource.Collection{Name: "clientIdentifiers", Parents: []string{"configurations"}}, &DHCPClientIdentifier{}, &DHCPUniqueIdentifier{})
+	r.Collection(resource.Collection{Name: "macAddresses", Parents: []string{"configurations"}}, &MACAddress{})
+}
+
 // MACAddress is the hardware address of a client.
 type MACAddress struct {
 	resource.Head

@@ -9,6 +9,12 @@ import (
 	"portolan/internal/space"
 )
 
+// registerConfigurations declares the collections of configurations and views.
+func registerConfigurations(r *registry) {
+	r.Collection(resource.Collection{Name: "configurations", Parents: []string{"configurations"}}, &Configuration{})
+	r.Collection(resource.Collection{Name: "views", Parents: []string{"configurations"}}, &View{})
+}
+
 // Configuration is the top of a network's data: address space and names of two configurations
 // never meet.
 type Configuration struct {

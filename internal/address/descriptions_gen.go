@@ -340,6 +340,4 @@ var descriptions = map[string]string{
 	"Zone.view":                                                 "view is the view the zone lies in, however deep.",
 	"ZoneTemplate":                                              "ZoneTemplate holds records that zones are to have.",
 	"ZoneTemplateApplication":                                   "ZoneTemplateApplication is the applying of zone templates to zones, and the record of it.",
-	"image":                                                     "image is a resource as the history keeps it.",
-	"request":                                                   "request is a request that changes something, read and checked as far as that goes without the data.",
 }

@@ -17,6 +17,12 @@ import (
 	"portolan/internal/store"
 )
 
+// registerRanges declares the collections of what lies in a network beside its addresses.
+func registerRanges(r *registry) {
+	r.Collection(resource.Collection{Name: "ipGroups", Parents: []string{"networks"}}, &IPv4Group{})
+	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Complete: r.policies.completeRanges}, &IPv4DHCPRange{}, &IPv6DHCPRange{})
+}
+
 // RangeHead is what a part of a network's hosts has: it lies in the network and takes nothing from it.
 type RangeHead struct {
 	resource.Head
@@ -113,7 +119,7 @@ type IPv4DHCPRange struct {
 	// InheritedFields are the fields whose values come from above.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 	// Template is the template it follows.
-	Template resource.Ref `api:"template" ref:"IPv4Template"`
+	Template resource.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
 	// SplitAroundStaticAddresses says whether addresses in it that are in use are left out.
 	SplitAroundStaticAddresses bool `api:"splitAroundStaticAddresses,put"`
 	// ExclusionRanges are parts of it that are not given out: start-end, or single addresses.
@@ -316,7 +322,7 @@ func exclusionsOf(r *store.Resource) (out space.Set, err error) {
 
 // IPv4DHCPRangeMerge is the merging of DHCP ranges into one, and the record of it.
 type IPv4DHCPRangeMerge struct {
-	resource.Head `head:"readOnly"`
+	resource.Head `head:"readOnly" parents:"networks"`
 	// Ranges are the ranges that go up in the destination, beside it.
 	Ranges resource.RefList `api:"ranges,required,writeOnly,createOnly" ref:"IPv4DHCPRange" min:"1"`
 	// Destination is the range that is left.

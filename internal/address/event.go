@@ -10,6 +10,11 @@ import (
 	"portolan/internal/store"
 )
 
+// registerEvents declares the collection of events.
+func registerEvents(r *registry) {
+	r.Collection(resource.Collection{Name: "events", From: store.Events, Hidden: true}, &Event{})
+}
+
 // Event is something that happened.
 type Event struct {
 	resource.Head `head:"readOnly"`

@@ -8,6 +8,11 @@ import (
 	"golang.org/x/text/language/display"
 )
 
+// registerLocations declares the collection of locations.
+func registerLocations(r *registry) {
+	r.Collection(resource.Collection{Name: "locations", Parents: []string{"locations"}}, &Location{})
+}
+
 // Location is a place: a country, made with the data, or a place below another one.
 type Location struct {
 	resource.Head `head:"post,nonblank,nullable"`

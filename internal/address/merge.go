@@ -14,11 +14,17 @@ import (
 	"portolan/internal/store"
 )
 
+// registerMerges declares the collections of merges and moves, which say what was done.
+func registerMerges(r *registry) {
+	r.Collection(resource.Collection{Name: "merges"}, &IPv4BlockMerge{}, &IPv4DHCPRangeMerge{}, &IPv4NetworkMerge{})
+	r.Collection(resource.Collection{Name: "moves"}, &DNSMove{}, &IPMove{})
+}
+
 func asNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
 
 // IPv4BlockMerge is the merging of blocks into one, and the record of it.
 type IPv4BlockMerge struct {
-	resource.Head `head:"readOnly"`
+	resource.Head `head:"readOnly" parents:"configurations|blocks"`
 	// Blocks are the blocks that go up in the destination: its siblings, or blocks right below it.
 	Blocks resource.RefList `api:"blocks,required,writeOnly,createOnly" ref:"IPv4Block" min:"1"`
 	// Destination is the block that is left.
@@ -35,7 +41,7 @@ func (x *IPv4BlockMerge) Settle(c *resource.Change) error {
 
 // IPv4NetworkMerge is the merging of networks into one, and the record of it.
 type IPv4NetworkMerge struct {
-	resource.Head `head:"readOnly"`
+	resource.Head `head:"readOnly" parents:"blocks|networks"`
 	// Networks are the networks that go up in the destination, beside it.
 	Networks resource.RefList `api:"networks,required,writeOnly,createOnly" ref:"IPv4Network" min:"1"`
 	// Destination is the network that is left. It keeps its gateway; those of the others become
@@ -172,7 +178,7 @@ func (r *reshaping) absorb(row *store.Resource, into int64) error {
 
 // IPMove is the moving of an address, or of a block or network with all in it, and the record of it.
 type IPMove struct {
-	resource.Head `head:"readOnly"`
+	resource.Head `head:"readOnly" parents:"addresses|blocks|networks"`
 	// Address is where it is moved to: for a block or network, its first address from then on.
 	Address netip.Addr `api:"address,required"`
 	// MACAddress is the hardware address that an address has at the new place; where it is not given,
@@ -341,7 +347,7 @@ func (r *reshaping) shift(row *store.Resource, from, to netip.Addr, parent int64
 
 // DNSMove is the moving of a zone or record to another name, and the record of it.
 type DNSMove struct {
-	resource.Head `head:"readOnly"`
+	resource.Head `head:"readOnly" parents:"resourceRecords|zones"`
 	// AbsoluteName is its whole name from then on.
 	AbsoluteName string `api:"absoluteName,required,dns" length:"1020"`
 }

@@ -12,6 +12,12 @@ import (
 	"portolan/internal/store"
 )
 
+// registerNetworks declares the collection of networks.
+func registerNetworks(r *registry) {
+	r.Collection(resource.Collection{Name: "networks", Parents: []string{"blocks"}, Complete: r.policies.completeSpace, Counted: true},
+		&IPv4Network{}, &IPv6Network{})
+}
+
 // IPv4Network is an IPv4 subnet: a leaf of the address tree that holds addresses and ranges.
 type IPv4Network struct {
 	SpaceHead
@@ -22,7 +28,7 @@ type IPv4Network struct {
 	// RouterPortInfo is the router and port where the network was seen.
 	RouterPortInfo string `api:"routerPortInfo,readOnly"`
 	// SharedNetworkTag is the tag of the shared network this is part of.
-	SharedNetworkTag resource.Ref `api:"sharedNetworkTag" ref:"Tag"`
+	SharedNetworkTag resource.Ref `api:"sharedNetworkTag" ref:"Tag" back:"sharedResources"`
 	// Usage counts the network's addresses by state.
 	Usage json.RawMessage `api:"usage,computed"`
 }

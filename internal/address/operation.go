@@ -10,6 +10,12 @@ import (
 	"portolan/internal/store"
 )
 
+// registerOperations declares the collection of what a transaction did, resource by resource.
+func registerOperations(r *registry) {
+	r.Collection(resource.Collection{Name: "operations", Parents: []string{"transactions"}, From: store.Operations, Hidden: true, Closed: noImages, Complete: completeOperations},
+		&Operation{})
+}
+
 // Operation is one change of a transaction.
 type Operation struct {
 	resource.Head `head:"readOnly"`

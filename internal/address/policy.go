@@ -14,6 +14,15 @@ import (
 	"portolan/internal/store"
 )
 
+// registerNamingPolicies declares the collections of naming policies and their parts, and what they are applied to.
+func registerNamingPolicies(r *registry) {
+	r.Collection(resource.Collection{Name: "namingPolicies", Parents: []string{"namingPolicies"}}, &NamingPolicy{})
+	r.Collection(resource.Collection{Name: "namingPolicyRestrictions", Parents: []string{"namingPolicyRestrictions"}}, &NamingPolicyRestriction{})
+	r.Collection(resource.Collection{Name: "namingPolicyValues", Parents: []string{"namingPolicyValues"}},
+		&NamingPolicyConnectorValue{}, &NamingPolicyIncrementalValue{}, &NamingPolicyIntegerValue{}, &NamingPolicyRequiredValue{}, &NamingPolicyTextValue{})
+	r.Links(resource.Links{Name: "namingPolicies", From: []string{"views", "zones"}, To: "namingPolicies", Back: "appliedResources", Joined: applied})
+}
+
 // NamingPolicy says how names in views and zones are composed: of its values, one behind the other, and
 // of nothing that its restrictions name.
 type NamingPolicy struct {

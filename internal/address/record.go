@@ -13,6 +13,12 @@ import (
 	"portolan/internal/store"
 )
 
+// registerRecords declares the collection of resource records.
+func registerRecords(r *registry) {
+	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}},
+		&AliasRecord{}, &ExternalHostRecord{}, &GenericRecord{}, &HINFORecord{}, &HostRecord{}, &MXRecord{}, &NAPTRRecord{}, &SRVRecord{}, &TXTRecord{})
+}
+
 // RecordHead is what every resource record has.
 type RecordHead struct {
 	resource.Head `head:"required,nullable,nonblank" unless:"absoluteName"`
@@ -106,9 +112,9 @@ func wildcard(name string) bool { return name == "*" || strings.HasPrefix(name, 
 
 // HostRecord names the addresses of a host: A and AAAA records, and PTR records with ReverseRecord.
 type HostRecord struct {
-	RecordHead
+	RecordHead `parents:"zones"`
 	// Addresses are the host's addresses, by id or by address; missing ones are assigned.
-	Addresses resource.RefList `api:"addresses,post" ref:"IPv4Address|IPv6Address" min:"1"`
+	Addresses resource.RefList `api:"addresses,post" ref:"IPv4Address|IPv6Address" min:"1" back:"resourceRecords"`
 	// ReverseRecord says whether the addresses lead back to the name.
 	ReverseRecord bool `api:"reverseRecord,put" default:"true"`
 	// Views are further views the record shows in.
@@ -227,7 +233,7 @@ func (x *HostRecord) Bereave(c *resource.Change, field string, target int64) (bo
 type AliasRecord struct {
 	RecordHead
 	// LinkedRecord is the record the alias stands for, by id or by absoluteName.
-	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord|SRVRecord|NAPTRRecord|HINFORecord|ExternalHostRecord"`
+	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord|SRVRecord|NAPTRRecord|HINFORecord|ExternalHostRecord" back:"dependentRecords"`
 }
 
 // Check derives the name and finds the record that is linked.
@@ -253,7 +259,7 @@ func (x *AliasRecord) Bereave(_ *resource.Change, field string, _ int64) (bool, 
 type MXRecord struct {
 	RecordHead
 	// LinkedRecord is the host that takes the mail, by id or by absoluteName.
-	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord"`
+	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords"`
 	// Priority is the preference: the lowest is tried first.
 	Priority int64 `api:"priority,put" min:"0" max:"65535" default:"10"`
 }

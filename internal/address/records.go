@@ -13,7 +13,7 @@ import (
 type SRVRecord struct {
 	RecordHead
 	// LinkedRecord is the host that gives the service, by id or by absoluteName.
-	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord"`
+	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords"`
 	// Priority is the preference: the lowest is tried first.
 	Priority int64 `api:"priority,put" min:"0" max:"65535"`
 	// Weight divides the clients among servers of the same priority.
@@ -108,7 +108,7 @@ func (x *HINFORecord) same(o resource.Object) bool {
 // ExternalHostRecord is the name of a host that is somebody else's, for records to link to. It is not
 // served.
 type ExternalHostRecord struct {
-	RecordHead
+	RecordHead `parents:"zones"`
 	// View is the view that the record is made in.
 	View resource.Ref `api:"view,writeOnly" ref:"View"`
 }

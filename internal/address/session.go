@@ -2,8 +2,10 @@ package address
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"portolan/internal/identity"
@@ -11,6 +13,12 @@ import (
 	"portolan/internal/resource"
 	"portolan/internal/store"
 )
+
+// registerSessions declares the collection of sessions.
+func registerSessions(r *registry) {
+	r.Collection(resource.Collection{Name: "sessions", Parents: []string{"", "users"}, OpenWrites: true, Hidden: true, NoUp: true, Visible: ownSessions, Prepare: login(r.users),
+		Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}}, &UserSession{})
+}
 
 // States of a session.
 const (
@@ -255,4 +263,44 @@ func ExpireSessions(ctx context.Context, a *resource.API, users *identity.Servic
 		}
 		return endSessions(&resource.Change{Tx: tx, API: a}, sessions, expired)
 	})
+}
+
+// login checks the credentials of a new session: in the body, or as Basic credentials.
+func login(users *identity.Service) func(*http.Request, map[string]json.RawMessage, resource.Caller) (resource.Caller, error) {
+	return func(r *http.Request, members map[string]json.RawMessage, _ resource.Caller) (resource.Caller, error) {
+		var name, password string
+		var missing []string
+		for field, value := range map[string]*string{"username": &name, "password": &password} {
+			if raw, ok := members[field]; ok {
+				if json.Unmarshal(raw, value) != nil {
+					return resource.Caller{}, problem.Invalid(field, "must be a string")
+				}
+			}
+		}
+		if name == "" && password == "" {
+			if n, p, ok := identity.BasicOf(r); ok {
+				name, password = n, p
+				members["username"], members["password"] = json.RawMessage(`""`), json.RawMessage(`""`)
+			}
+		}
+		if name == "" {
+			missing = append(missing, "username")
+		}
+		if password == "" {
+			missing = append(missing, "password")
+		}
+		if len(missing) > 0 {
+			p := problem.New(http.StatusBadRequest, "MissingRequiredField", "required and missing: %s", strings.Join(missing, ", "))
+			p.Fields = missing
+			return resource.Caller{}, p
+		}
+		p, err := users.Login(r.Context(), name, password, identity.Remote(r))
+		return CallerOf(p), err
+	}
+}
+
+// CallerOf words a principal for the resource engine.
+func CallerOf(p identity.Principal) resource.Caller {
+	return resource.Caller{User: p.User, Name: p.Name, Administrator: p.Role == identity.Administrator, ReadOnly: p.ReadOnly, Session: p.Session,
+		Token: p.Token, History: p.History, Security: p.Security, MustReset: p.MustReset}
 }

@@ -12,9 +12,17 @@ import (
 	"portolan/internal/store"
 )
 
+// registerSplits declares the collection of splits, which say what was done, and what came of it.
+func registerSplits(r *registry) {
+	r.Collection(resource.Collection{Name: "splits"}, &IPv4BlockSplit{}, &IPv4NetworkSplit{})
+	for _, parts := range []string{"blocks", "networks"} {
+		r.Links(resource.Links{Name: parts, From: []string{"splits"}, To: parts})
+	}
+}
+
 // IPv4BlockSplit is the splitting of a block in two, and the record of it.
 type IPv4BlockSplit struct {
-	resource.Head `head:"readOnly"`
+	resource.Head `head:"readOnly" parents:"configurations|blocks"`
 	// Block is the block that is split; it keeps the part below the split point.
 	Block resource.Ref `api:"block,required" ref:"IPv4Block"`
 	// SplitPointAddress is the first address of the new block; the middle where it is not given.
@@ -169,7 +177,7 @@ func linkParts(c *resource.Change, record int64, field string, parts []*store.Re
 
 // IPv4NetworkSplit is the splitting of a network into equal parts, and the record of it.
 type IPv4NetworkSplit struct {
-	resource.Head `head:"readOnly"`
+	resource.Head `head:"readOnly" parents:"blocks"`
 	// Network is the network that is split; it keeps the first part.
 	Network resource.Ref `api:"network,required" ref:"IPv4Network"`
 	// NetworkCount is how many networks there are then: a power of two.

@@ -4,43 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"sort"
 	"strings"
 	"testing"
 
+	"portolan/internal/published"
 	"portolan/internal/resource"
 )
-
-// publishedFacts are facts of the published API (testdata/published.json).
-type publishedFacts struct {
-	Types map[string]map[string]struct {
-		Type      string
-		Nullable  *bool
-		ReadOnly  bool
-		WriteOnly bool
-		Map       bool
-		Enum      []string
-		Ref       []string
-		Minimum   *float64
-		Maximum   *float64
-	}
-	Required       map[string][]string
-	Subcollections map[string][]string
-}
-
-func facts(t *testing.T) (p publishedFacts) {
-	t.Helper()
-	text, err := os.ReadFile("testdata/published.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &p); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
 
 func declared(t *testing.T) *resource.API {
 	t.Helper()
@@ -85,25 +56,23 @@ func TestPublishedOperationsAreServed(t *testing.T) {
 		built[c.Name] = true
 	}
 	total, missing := 0, 0
-	for line := range strings.SplitSeq(strings.TrimSpace(published), "\n") {
-		cells := strings.Split(line, "\t")
-		collections := strings.Split(cells[3], ",")
+	for _, o := range published.Operations() {
 		total++
-		for _, c := range collections {
-			path := plain(strings.Replace(cells[1], "{collection}", c, 1))
-			if slices.Contains(paths[path], cells[0]) {
+		for _, c := range append(o.Collections, "")[:max(1, len(o.Collections))] {
+			path := plain(strings.Replace(o.Path, "{collection}", c, 1))
+			if slices.Contains(paths[path], o.Method) {
 				continue
 			}
 			missing++
 			parts := strings.Split(strings.TrimPrefix(path, Base+"/"), "/")
-			allBuilt := cells[4] != "" && built[parts[0]]
-			for _, name := range strings.Split(cells[4], ",") {
-				if _, ok := a.Type(name); !ok && !partly[name] {
+			allBuilt := len(o.Types) > 0 && built[parts[0]]
+			for _, name := range o.Types {
+				if _, ok := a.Type(name); !ok {
 					allBuilt = false
 				}
 			}
-			if allBuilt && !later[cells[0]+" "+path] {
-				t.Errorf("%s %s is published for types that are built and is not served", cells[0], path)
+			if allBuilt {
+				t.Errorf("%s %s is published for types that are built and is not served", o.Method, path)
 			}
 			break
 		}
@@ -111,22 +80,14 @@ func TestPublishedOperationsAreServed(t *testing.T) {
 	t.Logf("%d of %d published operations are served; %d answer 501", total-missing, total, missing)
 }
 
-// partly are published types that stand beside built ones at the same paths.
-var partly = map[string]bool{"ExternalHostRecord": true, "HINFORecord": true, "NAPTRRecord": true, "SRVRecord": true,
-	"ENUMNumberZone": true, "ENUMZone": true, "ExternalHostsZone": true, "InternalRootZone": true, "ResponsePolicyZone": true}
-
-// later are operations on built types that come with undo.
-var later = map[string]bool{"POST /api/v2/transactions": true}
-
 // Every resource links to exactly the published subcollections of its collection.
 func TestPublishedLinks(t *testing.T) {
-	p := facts(t)
 	for _, c := range declared(t).Collections() {
 		var names []string
 		for _, s := range c.Subs {
 			names = append(names, s.Name)
 		}
-		if want := p.Subcollections[c.Name]; !slices.Equal(names, want) {
+		if want := published.Subcollections()[c.Name]; !slices.Equal(names, want) {
 			t.Errorf("%s links to\n %v, published are\n %v", c.Name, names, want)
 		}
 	}
@@ -135,13 +96,12 @@ func TestPublishedLinks(t *testing.T) {
 // Every built type has every published field, of the published kind.
 func TestPublishedFields(t *testing.T) {
 	a := declared(t)
-	for name, fields := range facts(t).Types {
+	for name, facts := range published.Types() {
 		typ, ok := a.Type(name)
 		if !ok {
-			t.Errorf("type %s is not declared", name)
 			continue
 		}
-		for field, want := range fields {
+		for field, want := range facts.Fields {
 			f, ok := typ.Field(field)
 			if !ok && name+"."+field == "Transaction.transactionId" { // names what POST /transactions undoes
 				continue
@@ -179,42 +139,30 @@ func without(list, out []string) []string {
 // What is published as required is required, and nothing else is.
 func TestPublishedRequired(t *testing.T) {
 	a := declared(t)
-	for operation, want := range facts(t).Required {
-		parts := strings.Split(operation, " ")
-		typ, ok := a.Type(parts[2])
-		if !ok || slices.Equal(want, []string{"id"}) { // a link, which the engine reads
-			continue
-		}
-		var got []string
-		for _, f := range typ.Fields {
-			if parts[0] == "POST" && f.OnPost || parts[0] == "PUT" && f.OnPut {
-				got = append(got, f.Name)
+	for _, o := range published.Operations() {
+		for name, body := range published.Bodies()[o.ID] {
+			if typ, ok := a.Type(name); ok && !slices.Equal(body.Required, []string{"id"}) { // a link, which the engine reads
+				checkRequired(t, o, typ, body.Required)
 			}
-		}
-		want = slices.DeleteFunc(slices.Clone(want), func(name string) bool { return name == "type" || name == "authenticator" })
-		sort.Strings(got)
-		if parts[2] == "Zone" && parts[0] == "POST" || parts[2] == "UserSession" {
-			continue // a name or an absolute name; a login may come as Basic credentials
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s requires %v, published is %v", operation, got, want)
 		}
 	}
 }
 
-func TestIsPublished(t *testing.T) {
-	is := isPublished()
-	for _, c := range []struct {
-		method, path string
-		want         bool
-	}{
-		{http.MethodGet, "servers", true}, {http.MethodPost, "tagGroups", true}, {http.MethodGet, "networks/100001/tags", true},
-		{http.MethodGet, "networks/100001/nothing", false}, {http.MethodGet, "nothing", false}, {http.MethodGet, "transactions/5/operations", true},
-		{http.MethodDelete, "servers", false}, {http.MethodPatch, "servers/7", true},
-	} {
-		if got := is(c.method, strings.Split(c.path, "/")); got != c.want {
-			t.Errorf("isPublished(%s %s) = %v", c.method, c.path, got)
+func checkRequired(t *testing.T, o published.Operation, typ *resource.Type, want []string) {
+	t.Helper()
+	if typ.Name == "Zone" && o.Method == http.MethodPost || typ.Name == "UserSession" {
+		return // a name or an absolute name; a login may come as Basic credentials
+	}
+	var got []string
+	for _, f := range typ.Fields {
+		if o.Method == http.MethodPost && f.OnPost || o.Method == http.MethodPut && f.OnPut {
+			got = append(got, f.Name)
 		}
+	}
+	want = slices.DeleteFunc(slices.Clone(want), func(name string) bool { return name == "type" || name == "authenticator" })
+	sort.Strings(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("%s %s requires %v of a %s, published is %v", o.Method, o.Path, got, typ.Name, want)
 	}
 }
 

@@ -5,6 +5,13 @@ import (
 	"portolan/internal/resource"
 )
 
+// registerTags declares the collections of tags, and that any resource may have them.
+func registerTags(r *registry) {
+	r.Collection(resource.Collection{Name: "tagGroups", Parents: []string{"tagGroups"}}, &TagGroup{})
+	r.Collection(resource.Collection{Name: "tags", Parents: []string{"tagGroups", "tags"}}, &Tag{})
+	r.Links(resource.Links{Name: "tags", To: "tags", Back: "taggedResources"})
+}
+
 // TagGroup holds tags of one kind, such as sites or owners.
 type TagGroup struct {
 	resource.Head `head:"required,nonblank"`
@@ -22,27 +29,6 @@ type Tag struct {
 
 // Fits refuses a name that another tag beside it has.
 func (x *Tag) Fits(c *resource.Change) error { return uniqueName(c, "tags", x.Parent, x.Name) }
-
-// tags is the subcollection of what is tagged: its tags.
-func tags() resource.Sub {
-	s := links("tags", "tags")
-	s.Open = true
-	return s
-}
-
-// tagged is what a tag is on.
-func tagged() resource.Sub {
-	s := linking("taggedResources", "tags", "*")
-	s.Open = true
-	return s
-}
-
-// sharedNetworks are the networks that a tag puts together on one wire.
-func sharedNetworks() resource.Sub {
-	s := linking("sharedResources", "sharedNetworkTag", "networks")
-	s.Types = []string{"IPv4Network"}
-	return s
-}
 
 // checkSharedNetwork refuses a shared network by a tag of another group than the configuration's.
 func checkSharedNetwork(c *resource.Change, x *IPv4Network) error {

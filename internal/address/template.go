@@ -11,6 +11,14 @@ import (
 	"portolan/internal/store"
 )
 
+// registerTemplates declares the collections of templates and what stands in them.
+func registerTemplates(r *registry) {
+	r.Collection(resource.Collection{Name: "templates", Parents: []string{"configurations", "views"}}, &IPv4Template{}, &ZoneTemplate{})
+	r.Collection(resource.Collection{Name: "templateItems", Parents: []string{"templates"}},
+		&IPv4DHCPRangeTemplateItem{}, &IPv4GatewayTemplateItem{}, &IPv4GroupTemplateItem{}, &IPv4ReservedRangeTemplateItem{})
+	r.Computed(resource.ComputedSub{Of: "templates", Name: "conflictingResources", Find: conflicting})
+}
+
 // TemplateHead is what every template has.
 type TemplateHead struct {
 	resource.Head `head:"required,nonblank"`
@@ -121,7 +129,7 @@ type part interface {
 
 // IPv4GatewayTemplateItem says where the gateway is.
 type IPv4GatewayTemplateItem struct {
-	resource.Head `head:"readOnly"`
+	resource.Head `head:"readOnly" post:"no"`
 	TemplateItem
 	// RangeDefinitionFormat says from which end the offset counts.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END"`

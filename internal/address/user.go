@@ -14,6 +14,13 @@ import (
 	"portolan/internal/store"
 )
 
+// registerUsers declares the collections of users and of transactions.
+func registerUsers(r *registry) {
+	r.Collection(resource.Collection{Name: "users", Parents: []string{""}, Secret: true, OpenWrites: true, OwnPassword: true, Visible: seenUsers,
+		Beforehand: hashPassword(r.users)}, &User{})
+	r.Collection(resource.Collection{Name: "transactions", Act: undo, From: store.Transactions, Closed: noHistory}, &Transaction{})
+}
+
 // User is a person or a program that signs in.
 type User struct {
 	resource.Head `head:"post,nonblank"`

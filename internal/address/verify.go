@@ -70,16 +70,9 @@ const verifyAtOnce = 500
 
 // resources looks at every row.
 func (v *verifier) resources() error {
-	parents := map[string]map[string]bool{}
-	for _, c := range v.api.Collections() {
-		parents[c.Name] = map[string]bool{}
-		for _, p := range c.Parents {
-			parents[c.Name][p] = true
-		}
-	}
 	rows := make([]*store.Resource, 0, verifyAtOnce)
 	look := func() error {
-		err := v.some(rows, parents)
+		err := v.some(rows)
 		rows = rows[:0]
 		return err
 	}
@@ -97,7 +90,7 @@ func (v *verifier) resources() error {
 // some looks at some rows: that each is of a declared type, can be read, says in its columns what its body
 // says, lies below a parent that may have it, refers to what the table of references says, and is what the
 // history says it is.
-func (v *verifier) some(rows []*store.Resource, parents map[string]map[string]bool) error {
+func (v *verifier) some(rows []*store.Resource) error {
 	var ids, above []int64
 	for _, r := range rows {
 		ids = append(ids, r.ID)
@@ -123,7 +116,7 @@ func (v *verifier) some(rows []*store.Resource, parents map[string]map[string]bo
 			continue
 		}
 		v.row(r)
-		v.place(r, parents[r.Collection])
+		v.place(r, t.ParentCollections())
 		v.links(r, t, references[r.ID])
 	}
 	return v.versions(rows, references)
@@ -146,7 +139,7 @@ func (v *verifier) row(r *store.Resource) {
 }
 
 // place checks what a resource lies below.
-func (v *verifier) place(r *store.Resource, may map[string]bool) {
+func (v *verifier) place(r *store.Resource, may []string) {
 	if r.Parent <= resource.RootID {
 		return
 	}
@@ -155,7 +148,7 @@ func (v *verifier) place(r *store.Resource, may map[string]bool) {
 	case !ok:
 		v.fault("resource %d lies below %d, which is not there", r.ID, r.Parent)
 		return
-	case !may[head.Collection] && !(r.Collection == "sessions" && head.Collection == "users"):
+	case !slices.Contains(may, head.Collection):
 		v.fault("%s %d lies below %s %d", r.Type, r.ID, head.Type, r.Parent)
 	}
 	if head.Configuration != r.Configuration && head.Collection != "configurations" && r.Configuration != 0 {

@@ -9,6 +9,12 @@ import (
 	"portolan/internal/store"
 )
 
+// registerZones declares the collection of zones of every kind.
+func registerZones(r *registry) {
+	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"}},
+		&ENUMNumberZone{}, &ENUMZone{}, &ExternalHostsZone{}, &InternalRootZone{}, &ResponsePolicyZone{}, &Zone{})
+}
+
 // Zone is a DNS zone within a view, below the view or below another zone.
 type Zone struct {
 	resource.Head `head:"required,nonblank" unless:"absoluteName"`
@@ -21,7 +27,7 @@ type Zone struct {
 	// DynamicUpdateEnabled says whether the zone takes dynamic updates (RFC 2136).
 	DynamicUpdateEnabled bool `api:"dynamicUpdateEnabled,put"`
 	// Template is the template of the zone.
-	Template resource.Ref `api:"template" ref:"ZoneTemplate"`
+	Template resource.Ref `api:"template" ref:"ZoneTemplate" back:"appliedResources|zones"`
 	// Signed says whether the zone is signed (RFC 4033).
 	Signed bool `api:"signed,put"`
 	// SigningPolicy is the policy the zone is signed by.

@@ -14,6 +14,12 @@ import (
 	"github.com/miekg/dns"
 )
 
+// registerResponsePolicies declares the collections of response policies and their items.
+func registerResponsePolicies(r *registry) {
+	r.Collection(resource.Collection{Name: "responsePolicies", Parents: []string{"configurations"}}, &ResponsePolicy{})
+	r.Collection(resource.Collection{Name: "policyItems", Parents: []string{"responsePolicies"}}, &ResponsePolicyItem{})
+}
+
 // ENUMZone holds telephone numbers as names (RFC 6116), such as e164.arpa.
 type ENUMZone struct {
 	resource.Head `head:"required,nonblank"`
@@ -203,7 +209,7 @@ type ResponsePolicyZone struct {
 	// ResponsePolicyZoneType says whose the names are: LOCAL ones come from the response policy.
 	ResponsePolicyZoneType string `api:"responsePolicyZoneType,required" enum:"LOCAL|FEED|EXTERNAL"`
 	// ResponsePolicy has the names of a local zone.
-	ResponsePolicy resource.Ref `api:"responsePolicy" ref:"ResponsePolicy"`
+	ResponsePolicy resource.Ref `api:"responsePolicy" ref:"ResponsePolicy" back:"zones"`
 	// OverridePolicyType is what is done instead of what the names say.
 	OverridePolicyType string `api:"overridePolicyType" enum:"ALLOWLIST|BLACKHOLE|BLOCKLIST|REDIRECT"`
 	// OverrideRefreshTime is how often a zone of others is asked for.

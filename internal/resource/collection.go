@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -24,19 +23,16 @@ type Collection struct {
 	// Parents are the collections whose resources may be the parent of one of these; "" says that
 	// one may have no parent. Root says that the root resource is the parent.
 	Parents []string
+	// Narrow tells of a POST below its parent that it depends on, and changes, nothing but what lies right below the
+	// parent (store.Within); nil means never.
+	Narrow func(members map[string]json.RawMessage, header http.Header) bool
+	// Vacant gives what lies in the free space of a parent; nil where nothing is said of it.
+	Vacant func(tx *store.Tx, above *store.Resource) (*Vacancy, error)
 	// Secret: something is kept of its resources outside of their rows, such as passwords.
 	Secret bool
-	// Post: resources are created by POST to the collection itself.
-	Post bool
 	// Act, where there is one, is what POST to the collection does, with the object that the request
 	// gave; the answer is the transaction that it made.
 	Act func(c *Change, o Object) error
-	// ReadOnly: neither PUT, PATCH nor DELETE of one.
-	ReadOnly bool
-	// NoPut, NoDelete: those methods are not offered.
-	NoPut, NoDelete bool
-	// Subs are the subcollections, in the order of the published links.
-	Subs []Sub
 	// From is the source of the rows; Resources where empty.
 	From store.Source
 	// Aliases are names that stand for an id, such as sessions/current.
@@ -60,14 +56,23 @@ type Collection struct {
 	NoUp bool
 	// Hidden keeps the collection's resources out of the list of everything.
 	Hidden bool
-	// Inner: the resources are reached through the one above alone, such as a transaction's operations.
-	Inner bool
 	// Counted: usage is counted for the resources, and shown.
 	Counted bool
 	// Complete, where there is one, puts into resources that are about to be shown what is not kept in
 	// their rows. It may set the rows' Body and Refs anew, and must not write into the old ones. The rows
 	// are without span, key and links.
 	Complete func(tx *store.Tx, rows []*store.Resource) error
+
+	// What follows is found by NewAPI from the published facts.
+
+	// Post: resources are created by POST to the collection itself.
+	Post bool
+	// ReadOnly: neither PUT, PATCH nor DELETE of one. NoPut, NoDelete: those methods are not offered.
+	ReadOnly, NoPut, NoDelete bool
+	// Inner: the resources are reached through the one above alone, such as a transaction's operations.
+	Inner bool
+	// Subs are the subcollections, in the order of the published links.
+	Subs []Sub
 }
 
 // Relation says how the resources of a subcollection belong to the resource above.
@@ -123,8 +128,6 @@ type API struct {
 	Base string
 	// MaxLimit is the largest page (spec.md section 8).
 	MaxLimit int64
-	// Published tells whether a path below Base is published, for the answer 501.
-	Published func(method string, path []string) bool
 	// Descriptions are the doc comments of the declarations, by Type and Type.field.
 	Descriptions map[string]string
 	// Version and Hostname are what the root resource says of the manager.
@@ -150,6 +153,7 @@ type API struct {
 	Respan func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)
 
 	collections []*Collection
+	facts       Facts
 	byName      map[string]*Collection
 	types       map[string]*Type
 	plans       map[*Collection]*plan
@@ -174,16 +178,20 @@ const (
 // DefaultLimit is the size of a page without limit (spec.md section 8).
 const DefaultLimit = 1000
 
-// NewAPI puts the declared collections together and checks that they fit.
-func NewAPI(s *store.Store, base string, maxLimit int64, collections []*Collection) *API {
-	a := &API{Store: s, Base: base, MaxLimit: maxLimit, collections: collections, WriteTime: 30 * time.Second, ReadTime: time.Minute,
+// NewAPI puts what was declared together and checks that it fits.
+func NewAPI(s *store.Store, base string, maxLimit int64, r *Registry) *API {
+	a := &API{Store: s, Base: base, MaxLimit: maxLimit, collections: r.collections, facts: r.Facts, WriteTime: 30 * time.Second, ReadTime: time.Minute,
 		lists: shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting}, paging: shares{each: readingEach, waiting: listsWaiting}, Log: slog.Default(),
 		byName: map[string]*Collection{}, types: map[string]*Type{}, plans: map[*Collection]*plan{},
 		heads: store.NewCache[int64](s, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection }}),
 		shown: store.NewCache[int64](s, store.CacheOptions[shownRow]{})}
-	for _, c := range collections {
+	slices.SortFunc(a.collections, func(x, y *Collection) int { return strings.Compare(x.Name, y.Name) })
+	for _, c := range a.collections {
 		if c.From == "" {
 			c.From = store.Resources
+		}
+		if a.byName[c.Name] != nil {
+			panic("the collection " + c.Name + " is declared twice")
 		}
 		a.byName[c.Name] = c
 		for _, t := range c.Types {
@@ -191,21 +199,8 @@ func NewAPI(s *store.Store, base string, maxLimit int64, collections []*Collecti
 			a.types[t.Name] = t
 		}
 	}
-	for _, c := range collections {
-		for i := range c.Subs {
-			sub := &c.Subs[i]
-			if sub.Relation == Unbuilt {
-				continue
-			}
-			if len(sub.Items) == 0 {
-				sub.Items = []string{sub.Name}
-			}
-			for _, item := range sub.Items {
-				if item != "*" && a.byName[item] == nil {
-					panic(fmt.Sprintf("%s/%s holds %s, which is not declared", c.Name, sub.Name, item))
-				}
-			}
-		}
+	for _, c := range a.collections {
+		a.complete(c, r)
 		a.plans[c] = newPlan(a.Base, c)
 	}
 	if s != nil {

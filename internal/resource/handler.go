@@ -103,7 +103,10 @@ func (a *API) route(r *http.Request, caller Caller) (t target, err error) {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	none := problem.New(http.StatusNotFound, "ResourceNotFound", "there is nothing at %s", r.URL.Path)
 	unknown := func() error {
-		if a.Published != nil && a.Published(r.Method, parts) {
+		// HEAD, OPTIONS and PATCH are ours, at every published path.
+		methods := a.facts.Methods(parts)
+		ours := r.Method == http.MethodHead || r.Method == http.MethodOptions || r.Method == http.MethodPatch
+		if slices.Contains(methods, r.Method) || ours && len(methods) > 0 {
 			return notBuilt(r.URL.Path)
 		}
 		return none

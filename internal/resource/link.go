@@ -54,6 +54,9 @@ func (a *API) link(c *Change, rq *request) (*store.Resource, error) {
 func (a *API) addLink(c *Change, rq *request, source, target *store.Resource) error {
 	field := rq.sub.Field
 	f := a.types[source.Type].byName[field]
+	if slices.Contains(source.Refs, store.Ref{Field: field, Target: target.ID}) {
+		return alreadyLinked(target.ID)
+	}
 	if f != nil && f.Kind == Reference { // the other side holds one: it is set
 		_, err := c.Change(source, func(o Object) {
 			reflect.ValueOf(o).Elem().FieldByIndex(f.index).Set(reflect.ValueOf(Ref{ID: target.ID}))
@@ -68,9 +71,13 @@ func (a *API) addLink(c *Change, rq *request, source, target *store.Resource) er
 		return err
 	}
 	if slices.Contains(targets, target.ID) {
-		return problem.Conflict("ResourceAlreadyExists", "resource %d is linked already", target.ID)
+		return alreadyLinked(target.ID)
 	}
 	return c.Link(source, field, target.ID)
+}
+
+func alreadyLinked(target int64) error {
+	return problem.Conflict("ResourceAlreadyExists", "resource %d is linked already", target)
 }
 
 // unlink takes a resource out of a field of many.

@@ -128,7 +128,8 @@ type Field struct {
 	Identify   string   // the field of the target that a body may name it by, beside id
 	Column     string   // "parent" or "configuration" where the row has the reference
 	Min, Max   *int64
-	Unless     string // a member that stands in for a required one
+	Unless     string   // a member that stands in for a required one
+	Back       []string // the subcollections of what it refers to that hold where it comes from
 	Default    string
 	Example    string // a value for the documentation
 	MaxLength  int
@@ -157,10 +158,14 @@ type Type struct {
 	Operation   string
 	Description string
 
-	goType reflect.Type
-	byName map[string]*Field
-	inline *Field   // the field that is shown where a reference is inlined; nil where none is
-	refs   []*Field // single references, and transient fields, as rendered behind the body
+	// parents are the collections of its parents, where they are not its collection's.
+	parents []string
+	// notMade says that no POST makes one.
+	notMade bool
+	goType  reflect.Type
+	byName  map[string]*Field
+	inline  *Field   // the field that is shown where a reference is inlined; nil where none is
+	refs    []*Field // single references, and transient fields, as rendered behind the body
 }
 
 // Field gives a field by its name.
@@ -201,6 +206,10 @@ func setDefault(v reflect.Value, f *Field) {
 
 // Declare reads a type from the struct of its sample, once, at start. A fault in the declaration
 // is a programming error and panics.
+//
+// The embedded head may have tags: `head` are options of the field name, `unless` a member that stands in for it,
+// `parents` the collections whose resources may be a parent of this type, where they are not those of the collection, and
+// `post:"no"` says that no POST makes one.
 func Declare(sample Object) *Type {
 	goType := reflect.TypeOf(sample).Elem()
 	t := &Type{Name: goType.Name(), goType: goType, byName: map[string]*Field{}, Operation: snake(goType.Name())}
@@ -225,6 +234,10 @@ func (t *Type) collect(s reflect.Type, index []int) {
 		member := s.Field(i)
 		at := append(append([]int{}, index...), i)
 		if member.Anonymous && member.Type.Kind() == reflect.Struct {
+			if parents, ok := member.Tag.Lookup("parents"); ok {
+				t.parents = split(parents)
+			}
+			t.notMade = t.notMade || member.Tag.Get("post") == "no"
 			before := len(t.Fields)
 			t.collect(member.Type, at)
 			if tag := member.Tag.Get("head"); tag != "" {
@@ -296,6 +309,7 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	f.Unless = member.Tag.Get("unless")
 	f.Enum = split(member.Tag.Get("enum"))
 	f.Refs = split(member.Tag.Get("ref"))
+	f.Back = split(member.Tag.Get("back"))
 	f.Min, f.Max = bound(member.Tag.Get("min")), bound(member.Tag.Get("max"))
 	if n := bound(member.Tag.Get("length")); n != nil {
 		f.MaxLength = int(*n)

@@ -29,7 +29,11 @@ func TestTags(t *testing.T) {
 	}
 	m.want(204, "DELETE", "/api/v2/tags/"+tag+"/taggedResources/"+zone, "")
 	m.want(204, "DELETE", "/api/v2/networks/"+network+"/tags/"+below, "")
-	m.want(204, "DELETE", "/api/v2/tags/"+tag, "") // with the tag below it
+	if got := m.want(200, "GET", "/api/v2/tagGroups/"+group+"/tags/"+tag, "").text("name"); got != "quay" {
+		t.Errorf("the tag of its group is %s", got)
+	}
+	m.want(404, "GET", "/api/v2/tagGroups/"+group+"/tags/"+below, "")
+	m.want(204, "DELETE", "/api/v2/tagGroups/"+group+"/tags/"+tag, "") // with the tag below it
 	if got := m.want(200, "GET", "/api/v2/networks/"+network+"/tags", ""); got.text("count") != "0" {
 		t.Errorf("the network's tags are %s", got.body)
 	}
@@ -78,6 +82,19 @@ func TestClients(t *testing.T) {
 	m.refused(400, "InvalidField", "macAddress", "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"nonsense"}}`)
 	if got := m.want(200, "GET", "/api/v2/macAddresses/"+mac+"/addresses", "").text("data.0.id"); got != a.text("id") {
 		t.Errorf("the client's address is %s", got)
+	}
+	// The same from the client's side: linked, not made.
+	client := "/api/v2/macAddresses/" + mac + "/addresses"
+	m.want(201, "POST", client, `{"id":`+b.text("id")+`}`)
+	m.refused(409, "ResourceAlreadyExists", "linked already", "POST", client, `{"id":`+b.text("id")+`}`)
+	m.refused(400, "InvalidField", "cannot be linked", "POST", client, `{"id":`+network+`}`)
+	m.refused(400, "MissingRequiredField", "id", "POST", client, `{"type":"IPv4Address","address":"10.0.1.77"}`)
+	if got := m.want(200, "GET", client+"/"+b.text("id"), "").text("macAddress.id"); got != mac {
+		t.Errorf("the client linked is %s", got)
+	}
+	m.want(204, "DELETE", client+"/"+b.text("id"), "")
+	if got := m.want(200, "GET", "/api/v2/addresses/"+b.text("id"), ""); got.get("macAddress") != nil {
+		t.Errorf("the address whose client was unlinked is %s", got.body)
 	}
 	m.want(204, "DELETE", "/api/v2/macAddresses/"+mac, "")
 	if got := m.want(200, "GET", "/api/v2/addresses/"+a.text("id"), ""); got.get("macAddress") != nil {

@@ -1,0 +1,50 @@
+package address
+
+import (
+	"os"
+
+	"portolan/internal/identity"
+	"portolan/internal/published"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// Base is the path of the API (spec.md section 9).
+const Base = published.Base
+
+// registry takes the declarations of this room, with what their rules need. Each file that declares types has a function
+// register..., which takes a registry; registerAll, generated, calls them all.
+type registry struct {
+	resource.Registry
+	users    *identity.Service
+	policies *policies
+}
+
+// facts are what is published.
+type facts struct{}
+
+// Subs gives the subcollections of a collection, in the order of its links.
+func (facts) Subs(collection string) []published.Sub { return published.Subs(collection) }
+
+// Methods gives the published methods of a path.
+func (facts) Methods(parts []string) []string { return published.Methods(parts) }
+
+// New makes the address API over a store. maxLimit is the largest page (spec.md section 8).
+func New(s *store.Store, users *identity.Service, maxLimit int64, version string) *resource.API {
+	r := &registry{Registry: resource.Registry{Facts: facts{}}, users: users, policies: newPolicies(s)}
+	registerAll(r)
+	a := resource.NewAPI(s, Base, maxLimit, &r.Registry)
+	a.Version = version
+	a.Descriptions = descriptions
+	a.Respan = respan
+	a.Headers = headers()
+	a.Rules = r.policies
+	if s != nil {
+		m := &marks{policies: r.policies}
+		s.Counted = m.counted
+	}
+	if name, err := os.Hostname(); err == nil {
+		a.Hostname = name
+	}
+	return a
+}

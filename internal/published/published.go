@@ -1,0 +1,165 @@
+// Package published holds the facts of the published Address Manager RESTful v2 API, release 9.5: its operations, its types,
+// and what hangs below a resource of each collection. They say what is to be served, which subcollections resources link
+// to, and what answers 501; tests hold the declared types to them. It knows nothing of how anything is served.
+package published
+
+import (
+	_ "embed"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Base is the path that every published path begins with.
+const Base = "/api/v2"
+
+// Operation is one method of one path.
+type Operation struct {
+	Method string `json:"method"`
+	// Path is a template such as /api/v2/{collection}/{collectionId}/tags.
+	Path string `json:"path"`
+	// ID is the operation's published name.
+	ID string `json:"operationId"`
+	// Collections are what {collection} in the path may be; empty where it does not stand there.
+	Collections []string `json:"collections"`
+	// Types are those of the resources that are answered.
+	Types []string `json:"types"`
+	// Accepts are the types of the bodies that are taken; "-" stands for a link. Bodies has what is in them.
+	Accepts []string `json:"accepts"`
+	// Headers are the request headers of its own.
+	Headers []Header `json:"headers"`
+}
+
+// Header is a request header, with the values that it may have where they are published.
+type Header struct {
+	Name string   `json:"name"`
+	Enum []string `json:"enum"`
+}
+
+// Body is a request body of one type: its required and its known members.
+type Body struct {
+	Required []string `json:"required"`
+	Fields   []string `json:"fields"`
+}
+
+// Field is a member of a type.
+type Field struct {
+	Type      string   `json:"type"`
+	Nullable  *bool    `json:"nullable"`
+	ReadOnly  bool     `json:"readOnly"`
+	WriteOnly bool     `json:"writeOnly"`
+	Map       bool     `json:"map"`
+	Enum      []string `json:"enum"`
+	// Ref are the types of the resources that an inlined reference may point to.
+	Ref     []string `json:"ref"`
+	Minimum *float64 `json:"minimum"`
+	Maximum *float64 `json:"maximum"`
+}
+
+// Type is a resource type.
+type Type struct {
+	Collections []string         `json:"collections"`
+	Fields      map[string]Field `json:"fields"`
+}
+
+//go:embed operations.json
+var operationsText []byte
+
+//go:embed bodies.json
+var bodiesText []byte
+
+//go:embed types.json
+var typesText []byte
+
+//go:embed subcollections.json
+var subcollectionsText []byte
+
+// Operations gives all operations, in the order they are published in.
+var Operations = sync.OnceValue(func() (all []Operation) { return read(all, operationsText) })
+
+// Bodies gives the request bodies of an operation, by its ID and the type.
+var Bodies = sync.OnceValue(func() (all map[string]map[string]Body) { return read(all, bodiesText) })
+
+// Types gives all types, by name.
+var Types = sync.OnceValue(func() (all map[string]Type) { return read(all, typesText) })
+
+// Subcollections gives the names of what hangs below a resource of each collection, in the order of its links.
+var Subcollections = sync.OnceValue(func() (all map[string][]string) { return read(all, subcollectionsText) })
+
+// read decodes facts. They are part of the program: that they can be read is tested.
+func read[T any](into T, text []byte) T {
+	if err := json.Unmarshal(text, &into); err != nil {
+		panic("the published facts: " + err.Error())
+	}
+	return into
+}
+
+// paths are the operations by the path they have where {collection} is put in and other variables are {}.
+var paths = sync.OnceValue(func() map[string][]*Operation {
+	all := map[string][]*Operation{}
+	operations := Operations()
+	for i := range operations {
+		o := &operations[i]
+		collections := o.Collections
+		if len(collections) == 0 {
+			collections = []string{""}
+		}
+		for _, c := range collections {
+			path := strings.NewReplacer("{collection}", c, "{collectionId}", "{}", "{id}", "{}").Replace(o.Path)
+			all[path] = append(all[path], o)
+		}
+	}
+	return all
+})
+
+// At gives the operation of a method and a path below Base, such as "networks/{}/tags"; nil where there is none.
+func At(method, path string) *Operation {
+	for _, o := range paths()[Base+"/"+path] {
+		if o.Method == method {
+			return o
+		}
+	}
+	return nil
+}
+
+// Methods gives the published methods of a path, in parts below Base, such as networks, 100001, tags.
+func Methods(parts []string) (methods []string) {
+	parts = slices.Clone(parts)
+	for i, part := range parts {
+		if part != "" && strings.Trim(part, "0123456789") == "" {
+			parts[i] = "{}"
+		}
+	}
+	for _, o := range paths()[Base+"/"+strings.Join(parts, "/")] {
+		methods = append(methods, o.Method)
+	}
+	return methods
+}
+
+// Sub is what is published of a subcollection of a collection's resources.
+type Sub struct {
+	Name string
+	// Types are those of what it holds; empty where it may hold anything.
+	Types []string
+	// Post, Item, Delete: POST to it, GET and DELETE of one resource through it are published.
+	Post, Item, Delete bool
+}
+
+// Subs gives the subcollections of a collection, in the order of its links.
+func Subs(collection string) []Sub {
+	var subs []Sub
+	for _, name := range Subcollections()[collection] {
+		list := collection + "/{}/" + name
+		s := Sub{Name: name, Post: At(http.MethodPost, list) != nil, Item: At(http.MethodGet, list+"/{}") != nil, Delete: At(http.MethodDelete, list+"/{}") != nil}
+		if get := At(http.MethodGet, list); get != nil && len(get.Types) <= maxTypes && !slices.Equal(get.Types, []string{"Resource"}) {
+			s.Types = get.Types
+		}
+		subs = append(subs, s)
+	}
+	return subs
+}
+
+// maxTypes is how many types one collection has at the most: what lists more holds anything.
+const maxTypes = 20
