@@ -3,9 +3,7 @@ package address
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 	"net/netip"
-	"strings"
 	"time"
 
 	"portolan/internal/naming"
@@ -17,7 +15,8 @@ import (
 
 // registerAddresses declares the collection of addresses.
 func registerAddresses(r *registry) {
-	r.Collection(resource.Collection{Name: "addresses", Parents: []string{"networks"}, Complete: r.policies.completeAddresses, Narrow: assignsAlone, Vacant: vacant},
+	r.Collection(resource.Collection{Name: "addresses", Parents: []string{"networks"}, Complete: r.policies.completeAddresses, Narrow: assignsAlone, Vacant: vacant,
+		Options: []resource.RequestHeader{takeWithin.For(resource.Creating), createReverseRecord.For(resource.Writing)}},
 		&IPv4Address{}, &IPv6Address{})
 }
 
@@ -189,8 +188,8 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	part := c.Header.Get(withinHeader)
-	if !asks && part == "" {
+	part := takeWithin.Of(c.Options)
+	if !asks && part == 0 {
 		a, err := nextOutside(c.Tx, network.ID)
 		if errors.Is(err, store.ErrTaken) {
 			return a, noneAvailable(network)
@@ -265,13 +264,14 @@ func checkSilent(c *resource.Change, network int64, a netip.Addr) error {
 
 // assignsAlone tells of a new address that nothing outside of its network is made, changed or asked
 // for with it.
-func assignsAlone(members map[string]json.RawMessage, header http.Header) bool {
+func assignsAlone(members map[string]json.RawMessage, options resource.Options) bool {
 	for _, name := range []string{"resourceRecords", "macAddress", "clientIdentifier"} {
 		if _, ok := members[name]; ok {
 			return false
 		}
 	}
-	return header.Get("x-bcn-create-reverse-record") == ""
+	_, given := createReverseRecord.Given(options)
+	return !given
 }
 
 // vacant says what lies in the free space of a network.
@@ -326,7 +326,7 @@ func settleRecords(c *resource.Change, h *resource.Head, items []resource.RefIte
 		if err := c.Link(record, "addresses", h.ID); err != nil {
 			return err
 		}
-		if strings.EqualFold(c.Header.Get(reverseHeader), "true") {
+		if createReverseRecord.Of(c.Options) {
 			if err := leadBack(c, record.ID); err != nil {
 				return err
 			}
@@ -335,8 +335,8 @@ func settleRecords(c *resource.Change, h *resource.Head, items []resource.RefIte
 	return nil
 }
 
-// reverseHeader says whether the address leads back to the host that is named with it.
-const reverseHeader = "x-bcn-create-reverse-record"
+// createReverseRecord says whether the address leads back to the host that is named with it.
+var createReverseRecord = resource.Flag("x-bcn-create-reverse-record", "Whether the address leads back to the host that is named with it.")
 
 // leadBack lets the addresses of a host lead back to it.
 func leadBack(c *resource.Change, id int64) error {
@@ -344,9 +344,7 @@ func leadBack(c *resource.Change, id int64) error {
 	if err != nil {
 		return err
 	}
-	n := *c
-	n.Given, n.Sent = map[string]bool{}, nil
-	_, err = n.Change(row, func(o resource.Object) { o.(*HostRecord).ReverseRecord = true })
+	_, err = c.FollowingAsked().Change(row, func(o resource.Object) { o.(*HostRecord).ReverseRecord = true })
 	return err
 }
 
@@ -417,12 +415,11 @@ func findIn(tx *store.Tx, configuration int64, key, kind string, view int64) (fi
 
 func newHost(c *resource.Change, h *resource.Head, zone *store.Resource, name string) error {
 	relative, _ := naming.Relative(naming.Clean(name), zone.Key)
-	host := &HostRecord{ReverseRecord: !strings.EqualFold(c.Header.Get(reverseHeader), "false"), Addresses: resource.RefList{Given: true, Items: []resource.RefItem{{ID: h.ID}}}}
+	reverse, said := createReverseRecord.Given(c.Options)
+	host := &HostRecord{ReverseRecord: reverse || !said, Addresses: resource.RefList{Given: true, Items: []resource.RefItem{{ID: h.ID}}}}
 	host.Type, host.Name, host.Parent, host.Config = "HostRecord", relative, zone.ID, zone.Configuration
 	t, _ := c.API.Type("HostRecord")
-	n := *c
-	n.Given, n.Sent = map[string]bool{"name": true, "addresses": true}, nil
-	_, err := n.Create(t, host)
+	_, err := c.FollowingAsked("name", "addresses").Create(t, host)
 	return err
 }
 

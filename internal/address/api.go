@@ -33,11 +33,13 @@ func (facts) Methods(parts []string) []string { return published.Methods(parts) 
 func New(s *store.Store, users *identity.Service, maxLimit int64, version string) *resource.API {
 	r := &registry{Registry: resource.Registry{Facts: facts{}}, users: users, policies: newPolicies(s)}
 	registerAll(r)
+	for _, name := range []string{"x-bcn-skip-cache", "x-bcn-calculate-inherited"} {
+		r.Header(resource.RequestHeader{Name: name, Description: "Taken, and of no effect: every answer is fresh, and what is inherited is always calculated.", Methods: resource.Reading})
+	}
 	a := resource.NewAPI(s, Base, maxLimit, &r.Registry)
 	a.Version = version
 	a.Descriptions = descriptions
 	a.Respan = respan
-	a.Headers = headers()
 	a.Rules = r.policies
 	if s != nil {
 		m := &marks{policies: r.policies}

@@ -2,7 +2,6 @@ package address
 
 import (
 	"fmt"
-	"net/http"
 	"net/netip"
 	"strings"
 	"time"
@@ -205,9 +204,7 @@ func (a *networkApplication) kept(found []*store.Resource) {
 }
 
 func (a *networkApplication) change() *resource.Change {
-	n := *a.c
-	n.Given, n.Sent, n.Header, n.Parent = map[string]bool{}, nil, http.Header{}, nil
-	return &n
+	return a.c.Following()
 }
 
 func (a *networkApplication) layGateway(at netip.Addr, found []*store.Resource) error {
@@ -473,9 +470,7 @@ func (a *zoneApplication) run(over bool) (kept int, err error) {
 		h := x.record()
 		h.ID, h.Parent, h.AbsoluteName = 0, a.zone.ID, ""
 		t, _ := a.c.API.Type(h.Type)
-		n := *a.c
-		n.Given, n.Sent, n.Header, n.Parent = map[string]bool{"name": true}, nil, http.Header{}, nil
-		if _, err := n.Create(t, x); err != nil {
+		if _, err := a.c.Following("name").Create(t, x); err != nil {
 			return 0, err
 		}
 	}

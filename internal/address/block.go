@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -17,9 +15,16 @@ import (
 
 // registerBlocks declares the collection of blocks.
 func registerBlocks(r *registry) {
-	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Complete: r.policies.completeSpace, Counted: true},
-		&IPv4Block{}, &IPv6Block{})
+	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Complete: r.policies.completeSpace, Counted: true,
+		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating)}}, &IPv4Block{}, &IPv6Block{})
 }
+
+// Options of who makes space by its size.
+var (
+	traversal = resource.Choice("x-bcn-traversal-method", "Where space of a given size is looked for: right below the parent, or through its blocks.",
+		"NO_TRAVERSAL", "DEPTH_FIRST", "BREADTH_FIRST")
+	reuseExisting = resource.Flag("x-bcn-reuse-existing", "With DEPTH_FIRST or BREADTH_FIRST, take an empty one that is there already.")
+)
 
 // SpaceHead is what every piece of address space has, block or network, of either family.
 type SpaceHead struct {
@@ -260,19 +265,16 @@ func placeBySize(c *resource.Change, h *resource.Head, r *resource.Range, parent
 		return problem.Invalid("range", "/%d is no size of IPv4 space", r.Bits)
 	}
 	deep, find := false, fitting
-	switch method := c.Header.Get("x-bcn-traversal-method"); strings.ToUpper(method) {
-	case "", "NO_TRAVERSAL":
+	switch traversal.Of(c.Options) {
 	case "DEPTH_FIRST":
 		deep, find = true, depthFirst
 	case "BREADTH_FIRST":
 		deep, find = true, breadthFirst
-	default:
-		return problem.New(http.StatusBadRequest, "InvalidHeader", "x-bcn-traversal-method: %q is none of NO_TRAVERSAL, DEPTH_FIRST and BREADTH_FIRST", method)
 	}
 	if parent.Collection != "blocks" {
 		return problem.Invalid("range", "a size alone needs a block to find the space in")
 	}
-	if deep && strings.EqualFold(c.Header.Get("x-bcn-reuse-existing"), "true") {
+	if deep && reuseExisting.Of(c.Options) {
 		there, err := firstEmpty(c.Tx, parent, c.Type.Collection.Name, r.Bits)
 		if err != nil {
 			return err

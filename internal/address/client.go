@@ -149,11 +149,8 @@ func clientOf(c *resource.Change, field string, ref *resource.Ref, configuration
 		*ref = resource.Ref{ID: found[0].ID}
 		return nil
 	}
-	n := *c
-	n.Given = map[string]bool{}
-	n.Parent = nil
 	var row *store.Resource
-	if row, err = n.Create(t, o); err == nil {
+	if row, err = c.Following().Create(t, o); err == nil {
 		*ref = resource.Ref{ID: row.ID}
 	}
 	return err

@@ -81,9 +81,7 @@ func (x *Configuration) Settle(c *resource.Change) error {
 	for _, one := range firstSpace {
 		b := &IPv6Block{SpaceHead{Range: resource.Range{Range: space.FromPrefix(netip.MustParsePrefix(one.prefix))}}}
 		b.Type, b.Name, b.Parent, b.Config = t.Name, one.name, x.ID, x.ID
-		n := *c
-		n.Given, n.Sent, n.Header, n.Parent = map[string]bool{}, nil, nil, nil
-		if _, err := n.Create(t, b); err != nil {
+		if _, err := c.Following().Create(t, b); err != nil {
 			return err
 		}
 	}

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -20,7 +18,8 @@ import (
 // registerRanges declares the collections of what lies in a network beside its addresses.
 func registerRanges(r *registry) {
 	r.Collection(resource.Collection{Name: "ipGroups", Parents: []string{"networks"}}, &IPv4Group{})
-	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Complete: r.policies.completeRanges}, &IPv4DHCPRange{}, &IPv6DHCPRange{})
+	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Complete: r.policies.completeRanges,
+		Options: []resource.RequestHeader{orphanState.For(resource.Changing, "IPv4DHCPRange")}}, &IPv4DHCPRange{}, &IPv6DHCPRange{})
 }
 
 // RangeHead is what a part of a network's hosts has: it lies in the network and takes nothing from it.
@@ -136,17 +135,14 @@ func (x *IPv4DHCPRange) Check(c *resource.Change) error {
 	if err := x.settle(c, "ranges", true); err != nil {
 		return err
 	}
-	if _, err := orphanState(c); err != nil {
-		return err
-	}
 	return x.exclude()
 }
 
 // Settle sees to the addresses that a smaller range leaves outside.
 func (x *IPv4DHCPRange) Settle(c *resource.Change) error {
-	state, err := orphanState(c)
-	if err != nil || state == "" || c.Creates() || !c.Given["range"] {
-		return err
+	state := orphanState.Of(c.Options)
+	if state == "" || c.Creates() || !c.Given["range"] {
+		return nil
 	}
 	return orphan(c, x.Parent, rangeOf(c.Row), x.Range.Range, state)
 }
@@ -254,17 +250,16 @@ func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
 	return netip.Addr{}, store.ErrTaken
 }
 
-// withinHeader names a DHCP range or an IP group of the network that the next available address is to
-// lie in.
-const withinHeader = "x-portolan-within"
+// takeWithin names a DHCP range or an IP group of the network that the next available address is to lie in.
+var takeWithin = resource.Number("x-portolan-within", "The id of a DHCP range or IP group of the network: the next free address is taken out of it. Ours.")
 
 // partOf gives what may be handed out next: of a network, all hosts but for the DHCP ranges; of a DHCP
-// range, all but for its exclusions; of an IP group, all but for the DHCP ranges that lie over it. text
-// is the number of a range or group of the network; empty stands for the network.
-func partOf(tx *store.Tx, network *store.Resource, text string) (part *store.Resource, let space.Set, err error) {
+// range, all but for its exclusions; of an IP group, all but for the DHCP ranges that lie over it. id
+// is that of a range or group of the network; 0 stands for the network.
+func partOf(tx *store.Tx, network *store.Resource, id int64) (part *store.Resource, let space.Set, err error) {
 	part, whole := network, usable(network)
-	if text != "" {
-		if part, err = namedPart(tx, network, text); err != nil {
+	if id != 0 {
+		if part, err = namedPart(tx, network, id); err != nil {
 			return nil, nil, err
 		}
 		whole = rangeOf(part)
@@ -284,17 +279,10 @@ func partOf(tx *store.Tx, network *store.Resource, text string) (part *store.Res
 	return part, out.Complement(whole), nil
 }
 
-func namedPart(tx *store.Tx, network *store.Resource, text string) (*store.Resource, error) {
-	refuse := func(format string, args ...any) (*store.Resource, error) {
-		return nil, problem.New(http.StatusBadRequest, "InvalidHeader", withinHeader+": "+format, args...)
-	}
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return refuse("%q is not the number of a range or an IP group", text)
-	}
+func namedPart(tx *store.Tx, network *store.Resource, id int64) (*store.Resource, error) {
 	part, err := tx.Get(id)
 	if asNotFound(err) || err == nil && (part.Parent != network.ID || part.Collection != "ranges" && part.Collection != "ipGroups") {
-		return refuse("there is no range or IP group %d in %s %d", id, network.Type, network.ID)
+		return nil, takeWithin.Refuse("there is no range or IP group %d in %s %d", id, network.Type, network.ID)
 	}
 	return part, err
 }
@@ -369,9 +357,7 @@ func (x *IPv4DHCPRangeMerge) Settle(c *resource.Change) error {
 			return err
 		}
 	}
-	n := *c
-	n.Given = map[string]bool{"range": true}
-	after, err := n.Change(destination, func(o resource.Object) {
+	after, err := c.Following("range").Change(destination, func(o resource.Object) {
 		r := o.(*IPv4DHCPRange)
 		r.Range.Range = whole
 		r.ExclusionRanges = append(r.ExclusionRanges, excluded...)

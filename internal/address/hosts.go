@@ -3,7 +3,6 @@ package address
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -136,7 +135,7 @@ func networkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 		if bits == a.BitLen() {
 			return nil, problem.Conflict("RangeOverlap", "addresses: there is no room for a network around %s in %s %d, %s", a, block.Type, block.ID, spanOf(block))
 		}
-		if bits == usual && !strings.EqualFold(c.Header.Get("x-bcn-allow-address-overlap"), "true") {
+		if bits == usual && !allowAddressOverlap.Of(c.Options) {
 			return nil, problem.Conflict("RangeOverlap", "addresses: the network %s is not all free in %s %d; with x-bcn-allow-address-overlap: true a smaller one is made", whole, block.Type, block.ID)
 		}
 	}
@@ -153,25 +152,14 @@ func makeNetwork(c *resource.Change, block *store.Resource, whole space.Range, h
 	h := resource.HeadOf(o)
 	h.Type, h.Parent, h.Config = name, block.ID, block.Configuration
 	t, _ := c.API.Type(name)
-	n := *c
-	n.Given, n.Sent, n.Parent, n.Header = map[string]bool{}, nil, nil, http.Header{}
-	if space.Hosts(whole).Low == host { // the host has what would be the gateway's
-		n.Header.Set("x-bcn-no-gateway", "true")
-	}
+	n := c.Following()
+	n.Options = noGateway.Set(n.Options, space.Hosts(whole).Low == host) // the host has what would be the gateway's
 	return n.Create(t, o)
 }
 
-// orphanStates are what x-bcn-orphaned-address-state may say.
-var orphanStates = []string{"DHCP_RESERVED", "RESERVED", "STATIC", unassigned}
-
-// orphanState reads x-bcn-orphaned-address-state; empty where it is not given.
-func orphanState(c *resource.Change) (string, error) {
-	text := c.Header.Get("x-bcn-orphaned-address-state")
-	if text != "" && !slices.Contains(orphanStates, text) {
-		return "", problem.New(http.StatusBadRequest, "InvalidHeader", "x-bcn-orphaned-address-state: %q is none of %s", text, strings.Join(orphanStates, ", "))
-	}
-	return text, nil
-}
+// orphanState is what becomes of the addresses that a smaller DHCP range leaves outside.
+var orphanState = resource.Choice("x-bcn-orphaned-address-state", "The state of the addresses that a smaller DHCP range leaves outside.",
+	"DHCP_RESERVED", "RESERVED", "STATIC", unassigned)
 
 // orphan gives the addresses that were in a DHCP range and no longer are another state, or releases them.
 func orphan(c *resource.Change, network int64, was, is space.Range, state string) error {
@@ -189,8 +177,7 @@ func orphan(c *resource.Change, network int64, was, is space.Range, state string
 			if !ok || a.State == gateway || a.State == state {
 				continue
 			}
-			n := *c
-			n.Given, n.Sent = map[string]bool{"state": true}, nil
+			n := c.Following("state")
 			if state == unassigned {
 				err = n.Delete(row)
 			} else {

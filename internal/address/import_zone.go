@@ -105,10 +105,8 @@ func (i *zoneImport) makeZone(name string) (*store.Resource, error) {
 	t, _ := i.c.API.Type("Zone")
 	z := &Zone{AbsoluteName: strings.TrimSuffix(name, "."), DeploymentEnabled: true}
 	z.Type, z.Parent, z.Config = "Zone", i.view.ID, i.view.Configuration
-	n := *i.c
-	n.Given = map[string]bool{"absoluteName": true}
 	i.done.Made++
-	return n.Create(t, z)
+	return i.c.Following("absoluteName").Create(t, z)
 }
 
 // create makes a record.
@@ -121,9 +119,7 @@ func (i *zoneImport) create(rr dns.RR, o resource.Object, ttl uint32) error {
 	if ttl > 1<<31-1 {
 		h.TTL = nil
 	}
-	n := *i.c
-	n.Given = map[string]bool{"name": true, "addresses": true, "linkedRecord": true}
-	if _, err := n.Create(t, o); err != nil {
+	if _, err := i.c.Following("name", "addresses", "linkedRecord").Create(t, o); err != nil {
 		if p, ok := problem.As(err); ok {
 			return problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, dns.TypeToString[rr.Header().Rrtype], p.Message)
 		}
@@ -291,8 +287,7 @@ func externalHost(c *resource.Change, view *store.Resource, name string) (resour
 	if err != nil {
 		return resource.Ref{}, err
 	}
-	n := *c
-	n.Given = map[string]bool{"name": true}
+	n := c.FollowingAsked("name")
 	if zone == nil {
 		z := &ExternalHostsZone{}
 		z.Type, z.Parent, z.Config = "ExternalHostsZone", view.ID, view.Configuration

@@ -373,11 +373,9 @@ func (x *DNSMove) Settle(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	n := *c
-	n.Given = map[string]bool{"name": true}
+	n := c.FollowingAsked("name")
 	if _, ok := o.(*Zone); ok {
-		n.Header = c.Header.Clone()
-		n.Header.Set("x-bcn-allow-multi-label-zonenames", "true")
+		n.Options = multiLabelNames.Set(n.Options, true)
 	}
 	_, err = n.Change(row, func(o resource.Object) {
 		h := resource.HeadOf(o)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/netip"
-	"strings"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -14,9 +13,13 @@ import (
 
 // registerNetworks declares the collection of networks.
 func registerNetworks(r *registry) {
-	r.Collection(resource.Collection{Name: "networks", Parents: []string{"blocks"}, Complete: r.policies.completeSpace, Counted: true},
+	r.Collection(resource.Collection{Name: "networks", Parents: []string{"blocks"}, Complete: r.policies.completeSpace, Counted: true,
+		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating), noGateway.For(resource.Writing, "IPv4Network")}},
 		&IPv4Network{}, &IPv6Network{})
 }
+
+// noGateway makes a network without a gateway, or takes it away.
+var noGateway = resource.Flag("x-bcn-no-gateway", "Make no gateway.")
 
 // IPv4Network is an IPv4 subnet: a leaf of the address tree that holds addresses and ranges.
 type IPv4Network struct {
@@ -45,7 +48,7 @@ func (x *IPv4Network) Check(c *resource.Change) error {
 	if err := checkSharedNetwork(c, x); err != nil {
 		return err
 	}
-	if none := strings.EqualFold(c.Header.Get("x-bcn-no-gateway"), "true"); none {
+	if noGateway.Of(c.Options) {
 		if c.Given["gateway"] && x.Gateway.IsValid() {
 			return problem.Invalid("gateway", "is given together with x-bcn-no-gateway")
 		}

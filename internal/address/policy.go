@@ -23,6 +23,9 @@ func registerNamingPolicies(r *registry) {
 	r.Links(resource.Links{Name: "namingPolicies", From: []string{"views", "zones"}, To: "namingPolicies", Back: "appliedResources", Joined: applied})
 }
 
+// overrideNamingPolicy lets a name through that the naming policies refuse.
+var overrideNamingPolicy = resource.Flag("x-bcn-override-naming-policy", "Do not ask the naming policies.")
+
 // NamingPolicy says how names in views and zones are composed: of its values, one behind the other, and
 // of nothing that its restrictions name.
 type NamingPolicy struct {
@@ -306,7 +309,7 @@ func (x *NamingPolicyTextValue) fits(string) string { return "" }
 // checkNaming refuses a name in a zone or view that a naming policy there does not allow. Without a name
 // it is the zone's own.
 func checkNaming(c *resource.Change, holder int64, name string) error {
-	if name == "" || !c.Creates() && !c.Given["name"] || strings.EqualFold(c.Header.Get("x-bcn-override-naming-policy"), "true") {
+	if name == "" || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.Of(c.Options) {
 		return nil
 	}
 	if c.Old != nil && resource.HeadOf(c.Old).Name == name && resource.HeadOf(c.Old).Parent == holder {

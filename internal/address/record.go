@@ -15,9 +15,20 @@ import (
 
 // registerRecords declares the collection of resource records.
 func registerRecords(r *registry) {
-	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}},
+	records := []string{"HostRecord", "AliasRecord", "MXRecord", "SRVRecord", "TXTRecord", "NAPTRRecord", "HINFORecord", "GenericRecord"}
+	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}, Options: []resource.RequestHeader{
+		autoCreateNetwork.For(resource.Writing, "HostRecord"), allowAddressOverlap.For(resource.Writing, "HostRecord"), sameAsZone.For(resource.Creating, records...),
+		linkToExternalHost.For(resource.Writing, "AliasRecord", "MXRecord", "SRVRecord"), overrideNamingPolicy.For(resource.Writing, records...)}},
 		&AliasRecord{}, &ExternalHostRecord{}, &GenericRecord{}, &HINFORecord{}, &HostRecord{}, &MXRecord{}, &NAPTRRecord{}, &SRVRecord{}, &TXTRecord{})
 }
+
+// Options of records.
+var (
+	autoCreateNetwork   = resource.Flag("x-bcn-auto-create-network", "Make the network that an address of the host lacks.")
+	allowAddressOverlap = resource.Flag("x-bcn-allow-address-overlap", "With x-bcn-auto-create-network, take the largest smaller network where others are in the way.")
+	sameAsZone          = resource.Flag("x-bcn-same-as-zone", "Give the record the zone's own name.")
+	linkToExternalHost  = resource.Flag("x-bcn-link-to-external-host", "Link to an external host where no record has the name.")
+)
 
 // RecordHead is what every resource record has.
 type RecordHead struct {
@@ -57,7 +68,7 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 	if err != nil {
 		return err
 	}
-	if c.Creates() && strings.EqualFold(c.Header.Get("x-bcn-same-as-zone"), "true") {
+	if c.Creates() && sameAsZone.Of(c.Options) {
 		x.Name = ""
 	} else if c.Creates() && x.Name == "" && c.Given["absoluteName"] && !c.Given["name"] {
 		relative, ok := naming.Relative(naming.Clean(x.AbsoluteName), zone)
@@ -174,7 +185,7 @@ func hostAddress(c *resource.Change, configuration int64, item *resource.RefItem
 	a = a.Unmap()
 	network, err := c.Tx.NetworkOf(configuration, a)
 	if errors.Is(err, store.ErrNotFound) {
-		if !strings.EqualFold(c.Header.Get("x-bcn-auto-create-network"), "true") {
+		if !autoCreateNetwork.Of(c.Options) {
 			return 0, resource.NotFoundInlined("addresses", "%s lies in no network of the configuration", a)
 		}
 		network, err = networkFor(c, configuration, a)
@@ -300,7 +311,7 @@ func linkRecord(c *resource.Change, zone, configuration int64, ref *resource.Ref
 		*ref = resource.Ref{ID: same[0].ID}
 		return nil
 	}
-	if strings.EqualFold(c.Header.Get("x-bcn-link-to-external-host"), "true") {
+	if linkToExternalHost.Of(c.Options) {
 		row, err := c.Tx.Get(view)
 		if err != nil {
 			return err

@@ -40,9 +40,7 @@ func (r *reshaping) note(before, after *store.Resource) {
 
 // change writes a resource anew, whatever space it takes then.
 func (r *reshaping) change(row *store.Resource, change func(o resource.Object)) (*store.Resource, error) {
-	n := *r.c
-	n.Given = map[string]bool{}
-	after, err := n.Change(row, func(o resource.Object) {
+	after, err := r.c.Following().Change(row, func(o resource.Object) {
 		if s, ok := o.(shaper); ok {
 			s.shape().reshaped = true
 		}
@@ -85,9 +83,7 @@ func (r *reshaping) create(like *store.Resource, to space.Range, name string) (*
 	s.shape().reshaped, s.shape().Range = true, resource.Range{Range: to}
 	h := resource.HeadOf(o)
 	h.ID, h.Name = 0, name
-	n := *r.c
-	n.Given = map[string]bool{}
-	row, err := n.Create(t, o)
+	row, err := r.c.Following().Create(t, o)
 	if err != nil {
 		return nil, err
 	}

@@ -258,9 +258,7 @@ func (x *IPv4NetworkSplit) lay(c *resource.Change, id int64) error {
 	if err != nil {
 		return err
 	}
-	n := *c
-	n.Given, n.Sent, n.Header = map[string]bool{}, nil, nil
-	if row, err = n.Change(row, func(o resource.Object) { o.(*IPv4Network).Template = x.Template }); err != nil {
+	if row, err = c.Following().Change(row, func(o resource.Object) { o.(*IPv4Network).Template = x.Template }); err != nil {
 		return err
 	}
 	a := &networkApplication{c: c, x: &IPv4TemplateApplication{}, network: row}
@@ -282,9 +280,7 @@ func (x *IPv4NetworkSplit) freeGateway(c *resource.Change, row *store.Resource) 
 	if !ok || !n.Gateway.IsValid() {
 		return kept, nil
 	}
-	without := *c
-	without.Header = nil
-	if _, err := without.Change(row, func(o resource.Object) { o.(*IPv4Network).Gateway = netip.Addr{} }); err != nil {
+	if _, err := c.Following().Change(row, func(o resource.Object) { o.(*IPv4Network).Gateway = netip.Addr{} }); err != nil {
 		return kept, err
 	}
 	if x.GatewayPreserved != nil && !*x.GatewayPreserved {
@@ -312,8 +308,6 @@ func (x *IPv4NetworkSplit) gatewayOf(c *resource.Change, id int64, kept netip.Ad
 	default:
 		return nil
 	}
-	n := *c
-	n.Header = nil
-	_, err = n.Change(row, func(o resource.Object) { o.(*IPv4Network).Gateway = gateway })
+	_, err = c.Following().Change(row, func(o resource.Object) { o.(*IPv4Network).Gateway = gateway })
 	return err
 }

@@ -53,9 +53,7 @@ func (x *IPv4Template) Settle(c *resource.Change) error {
 	i := &IPv4GatewayTemplateItem{}
 	i.StartOffset, i.RangeDefinitionFormat = 1, fromStart
 	i.Type, i.Parent, i.Config = t.Name, x.ID, x.Config
-	n := *c
-	n.Given, n.Sent, n.Parent = map[string]bool{}, nil, nil
-	_, err := n.Create(t, i)
+	_, err := c.Following().Create(t, i)
 	return err
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"portolan/internal/identity"
@@ -18,8 +17,12 @@ import (
 func registerUsers(r *registry) {
 	r.Collection(resource.Collection{Name: "users", Parents: []string{""}, Secret: true, OpenWrites: true, OwnPassword: true, Visible: seenUsers,
 		Beforehand: hashPassword(r.users)}, &User{})
-	r.Collection(resource.Collection{Name: "transactions", Act: undo, From: store.Transactions, Closed: noHistory}, &Transaction{})
+	r.Collection(resource.Collection{Name: "transactions", Act: undo, From: store.Transactions, Closed: noHistory,
+		Options: []resource.RequestHeader{forceUndo.For(resource.Creating)}}, &Transaction{})
 }
+
+// forceUndo undoes also where the same resources were changed since.
+var forceUndo = resource.Flag("x-bcn-force-undo", "Undo also where the same resources were changed since.")
 
 // User is a person or a program that signs in.
 type User struct {
@@ -221,5 +224,5 @@ func undo(c *resource.Change, o resource.Object) error {
 	if t.TransactionType == "" { // which others have null
 		return problem.Invalid("transactionType", "must be UNDO")
 	}
-	return c.Undo(t.TransactionID, strings.EqualFold(c.Header.Get("x-bcn-force-undo"), "true"))
+	return c.Undo(t.TransactionID, forceUndo.Of(c.Options))
 }

@@ -11,9 +11,13 @@ import (
 
 // registerZones declares the collection of zones of every kind.
 func registerZones(r *registry) {
-	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"}},
+	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"},
+		Options: []resource.RequestHeader{multiLabelNames.For(resource.Writing, "Zone"), overrideNamingPolicy.For(resource.Writing, "Zone")}},
 		&ENUMNumberZone{}, &ENUMZone{}, &ExternalHostsZone{}, &InternalRootZone{}, &ResponsePolicyZone{}, &Zone{})
 }
+
+// multiLabelNames makes one dotted zone instead of the zones in between.
+var multiLabelNames = resource.Flag("x-bcn-allow-multi-label-zonenames", "Make one dotted zone instead of the zones in between.")
 
 // Zone is a DNS zone within a view, below the view or below another zone.
 type Zone struct {
@@ -48,7 +52,7 @@ func (x *Zone) Check(c *resource.Change) error {
 	if err := naming.Check(x.Name, naming.AnyName); err != nil {
 		return problem.Invalid("name", "%v", err)
 	}
-	if strings.Contains(x.Name, ".") && !multiLabel(c) && (c.Creates() || c.Row.Name != x.Name) {
+	if strings.Contains(x.Name, ".") && !multiLabelNames.Of(c.Options) && (c.Creates() || c.Row.Name != x.Name) {
 		return problem.Invalid("name", "%q has more than one label: give it as absoluteName, or send x-bcn-allow-multi-label-zonenames: true", x.Name)
 	}
 	if err := checkNaming(c, x.Parent, x.Name); err != nil {
@@ -87,10 +91,6 @@ func (x *Zone) Fits(c *resource.Change) error {
 	return nil
 }
 
-func multiLabel(c *resource.Change) bool {
-	return strings.EqualFold(c.Header.Get("x-bcn-allow-multi-label-zonenames"), "true")
-}
-
 // placeByAbsoluteName turns an absolute name into a name and a parent, making the zones between.
 func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
 	absolute := naming.Clean(x.AbsoluteName)
@@ -105,7 +105,7 @@ func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
 	if !ok || relative == "" {
 		return problem.Invalid("absoluteName", "%q does not lie below %q", absolute, zone)
 	}
-	if multiLabel(c) {
+	if multiLabelNames.Of(c.Options) {
 		x.Name = relative
 		return nil
 	}
@@ -122,9 +122,7 @@ func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
 		}
 		between := &Zone{}
 		between.Type, between.Name, between.Parent, between.Config = "Zone", labels[i], x.Parent, x.Config
-		n := *c
-		n.Given = map[string]bool{"name": true}
-		row, err := n.Create(c.Type, between)
+		row, err := c.FollowingAsked("name").Create(c.Type, between)
 		if err != nil {
 			return err
 		}
@@ -207,9 +205,7 @@ func renameBelow(c *resource.Change, zone int64) error {
 		if err != nil {
 			return err
 		}
-		n := *c
-		n.Given = map[string]bool{}
-		if _, err := n.Change(child, func(resource.Object) {}); err != nil {
+		if _, err := c.FollowingAsked().Change(child, func(resource.Object) {}); err != nil {
 			return err
 		}
 	}

@@ -33,9 +33,9 @@ type Change struct {
 	Given map[string]bool
 	// Sent are the members of the request's body, as they were sent; nil where there is no request.
 	Sent map[string]json.RawMessage
-	// Header is the request's header; empty where there is no request.
-	Header http.Header
-	Caller Caller
+	// Options are what the request asks beside its body; empty where there is no request.
+	Options Options
+	Caller  Caller
 	// Remote is the client's address, without port.
 	Remote string
 	// With says that the parent is deleted, too, so that nothing needs to be given back to it.
@@ -143,6 +143,23 @@ func (c *Change) Above(id int64) (*store.Resource, error) {
 		return c.Parent, nil
 	}
 	return c.Tx.Get(id)
+}
+
+// Following gives a change that follows from this one, as if a request had set the given fields and said nothing else.
+func (c *Change) Following(given ...string) *Change {
+	n := *c
+	n.Given, n.Sent, n.Parent, n.Options = map[string]bool{}, nil, nil, Options{}
+	for _, name := range given {
+		n.Given[name] = true
+	}
+	return &n
+}
+
+// FollowingAsked is Following for what is to heed the request's options, too.
+func (c *Change) FollowingAsked(given ...string) *Change {
+	n := c.Following(given...)
+	n.Options = c.Options
+	return n
 }
 
 // Create writes a new object below its parent, with all its rules. Given and Caller come from c.

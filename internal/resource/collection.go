@@ -25,7 +25,9 @@ type Collection struct {
 	Parents []string
 	// Narrow tells of a POST below its parent that it depends on, and changes, nothing but what lies right below the
 	// parent (store.Within); nil means never.
-	Narrow func(members map[string]json.RawMessage, header http.Header) bool
+	Narrow func(members map[string]json.RawMessage, options Options) bool
+	// Options are what requests for resources of the collection may ask beside their fields.
+	Options []RequestHeader
 	// Vacant gives what lies in the free space of a parent; nil where nothing is said of it.
 	Vacant func(tx *store.Tx, above *store.Resource) (*Vacancy, error)
 	// Secret: something is kept of its resources outside of their rows, such as passwords.
@@ -112,7 +114,7 @@ type Sub struct {
 	Open bool
 	// Narrow tells of a POST that it depends on, and changes, nothing but what lies right below the
 	// resource (store.Within).
-	Narrow func(members map[string]json.RawMessage, header http.Header) bool
+	Narrow func(members map[string]json.RawMessage, options Options) bool
 	// Joined is told of a link that POST has made, from its source to its target.
 	Joined func(c *Change, source, target *store.Resource) error
 	// Find gives the ids of what a computed subcollection holds.
@@ -140,9 +142,6 @@ type API struct {
 	// Log takes what cannot be answered any more.
 	Log *slog.Logger
 
-	// Headers are the request headers that the rules of the types look at.
-	Headers []RequestHeader
-
 	// Rules is what the room that declares the types keeps for their rules.
 	Rules any
 	// Probe asks whether an address answers; nil where nobody can be asked.
@@ -154,6 +153,7 @@ type API struct {
 
 	collections []*Collection
 	facts       Facts
+	headers     []RequestHeader // that are looked at, by the engine or by rules
 	byName      map[string]*Collection
 	types       map[string]*Type
 	plans       map[*Collection]*plan
@@ -199,6 +199,7 @@ func NewAPI(s *store.Store, base string, maxLimit int64, r *Registry) *API {
 			a.types[t.Name] = t
 		}
 	}
+	a.declareOptions(r)
 	for _, c := range a.collections {
 		a.complete(c, r)
 		a.plans[c] = newPlan(a.Base, c)

@@ -60,7 +60,7 @@ func (a *API) parameters() doc {
 		"orderBy": query("orderBy", "Fields to order by: name, desc(id), asc(range).", doc{"type": "string", "example": "desc(id)"}),
 		"fields":  query("fields", "Which fields to return: names, not(names), embed(subcollections).", doc{"type": "string", "example": "id,type,name"}),
 	}
-	for _, h := range a.headers() {
+	for _, h := range a.headers {
 		schema := doc{"type": "string"}
 		if h.Values != nil {
 			schema["enum"] = h.Values

@@ -17,6 +17,7 @@ type Registry struct {
 	Facts       Facts
 	collections []*Collection
 	links       []Links
+	headers     []RequestHeader
 	computed    []ComputedSub
 }
 
@@ -35,6 +36,9 @@ func (r *Registry) Collection(c Collection, samples ...Object) {
 	}
 	r.collections = append(r.collections, &c)
 }
+
+// Header declares a header that is taken with resources of every type.
+func (r *Registry) Header(h RequestHeader) { r.headers = append(r.headers, h) }
 
 // Links are links that are no fields: a published subcollection of that name holds them.
 type Links struct {

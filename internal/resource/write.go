@@ -28,6 +28,7 @@ type request struct {
 	author  store.Author
 	key     string // Idempotency-Key
 	probed  map[netip.Addr]bool
+	options Options
 	// prepared is what Collection.Beforehand gave.
 	prepared any
 	// ignored is what of the request means nothing.
@@ -59,7 +60,7 @@ var errTried = errors.New("the change was only tried")
 // dryRunHeader lets a change only be tried.
 const dryRunHeader = "x-portolan-dry-run"
 
-// dryRun tells whether a change is only to be tried. That the header says yes or no was checked (checkHeaders).
+// dryRun tells whether a change is only to be tried. That the header says yes or no was checked (readOptions).
 func dryRun(r *http.Request) bool { return strings.EqualFold(r.Header.Get(dryRunHeader), "true") }
 
 // tried turns the answer into what would have come of the change, and gives errTried.
@@ -154,7 +155,7 @@ func (rq *request) scope() store.Scope {
 	if rq.sub != nil && rq.sub.Joined != nil { // what is linked may change, and lie outside of them
 		return store.Scope{}
 	}
-	narrow := rq.Method == http.MethodPost && rq.sub != nil && rq.sub.Narrow != nil && rq.sub.Narrow(rq.members, rq.Header)
+	narrow := rq.Method == http.MethodPost && rq.sub != nil && rq.sub.Narrow != nil && rq.sub.Narrow(rq.members, rq.options)
 	return store.Within(rq.id, narrow)
 }
 
@@ -185,7 +186,7 @@ func (a *API) read(w http.ResponseWriter, rq *request) error {
 			return err
 		}
 	}
-	if err := a.checkHeaders(rq.Request); err != nil {
+	if rq.options, err = a.readOptions(rq.Request); err != nil {
 		return err
 	}
 	comment := rq.Header.Get("x-bcn-change-control-comment")
@@ -241,7 +242,7 @@ func (a *API) targetTypes(t target) []*Type {
 
 // perform does what the request asks, inside the transaction.
 func (a *API) perform(tx *store.Tx, rq *request) (answer, error) {
-	c := &Change{Tx: tx, API: a, Caller: rq.caller, Sent: rq.members, Probed: rq.probed, Prepared: rq.prepared, Header: rq.Header, Remote: remote(rq.Request), Extra: map[string]string{}}
+	c := &Change{Tx: tx, API: a, Caller: rq.caller, Sent: rq.members, Probed: rq.probed, Prepared: rq.prepared, Options: rq.options, Remote: remote(rq.Request), Extra: map[string]string{}}
 	switch {
 	case rq.Method == http.MethodPost:
 		return a.post(c, rq)
