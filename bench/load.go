@@ -185,12 +185,14 @@ func (c *connection) do(rq []byte, want bool) (int, []byte, error) {
 
 // rate drives a server with clients connections for a while and gives its answers per second. next
 // words the n-th request of a client.
-func rate(addr string, config func(client int) *tls.Config, clients int, length time.Duration, want int, next func(client, n int) []byte) (float64, error) {
+func rate(addr string, config func(client int) *tls.Config, clients int, length time.Duration, want int,
+	next func(client, n int) []byte) (float64, error) {
 	return rateOf([]string{addr}, config, clients, length, want, next)
 }
 
 // rateOf is rate with the clients spread over several servers.
-func rateOf(addrs []string, config func(client int) *tls.Config, clients int, length time.Duration, want int, next func(client, n int) []byte) (float64, error) {
+func rateOf(addrs []string, config func(client int) *tls.Config, clients int, length time.Duration, want int,
+	next func(client, n int) []byte) (float64, error) {
 	var done atomic.Int64
 	var failed atomic.Pointer[error]
 	var all sync.WaitGroup

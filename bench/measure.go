@@ -129,7 +129,8 @@ func (b *bench) page(name string, n, times int) (m *child, err error) {
 			return m, err
 		}
 		ratio := float64(ours) / float64(theirs)
-		b.add(name+", "+form, ours.Round(10*time.Microsecond).String(), theirs.Round(10*time.Microsecond).String(), ratio, "at most 2.0", ratio <= 2)
+		b.add(name+", "+form, ours.Round(10*time.Microsecond).String(), theirs.Round(10*time.Microsecond).String(), ratio, "at most 2.0",
+			ratio <= 2)
 	}
 	return m, nil
 }
@@ -176,7 +177,8 @@ func (b *bench) page100000() error {
 	if err != nil {
 		return err
 	}
-	b.add("(c) its resident memory", fmt.Sprintf("%.1f MiB", after), fmt.Sprintf("%.1f MiB before", before), after-before, "at most 64 MiB more", after-before <= 64)
+	b.add("(c) its resident memory", fmt.Sprintf("%.1f MiB", after), fmt.Sprintf("%.1f MiB before", before), after-before,
+		"at most 64 MiB more", after-before <= 64)
 	return nil
 }
 
@@ -220,7 +222,8 @@ func (b *bench) nextAvailable() error {
 var (
 	oneRow   = []string{"INSERT INTO bare (body) VALUES (?1)"}
 	sameRows = []string{
-		"INSERT INTO resource (collection, type, name, parent, configuration, low, high, version, body) VALUES ('addresses', 'IPv4Address', 'x', 5, 4, unhex(printf('%034x', ?2)), unhex(printf('%034x', ?2)), ?2, ?1)",
+		"INSERT INTO resource (collection, type, name, parent, configuration, low, high, version, body) VALUES ('addresses', 'IPv4Address', " +
+			"'x', 5, 4, unhex(printf('%034x', ?2)), unhex(printf('%034x', ?2)), ?2, ?1)",
 		"INSERT INTO change (txn, resource, operation, after) VALUES (?2, last_insert_rowid(), 'ADD', ?1 || ?1)",
 		"INSERT INTO txn (at, user_id, operation, first, last, body) VALUES (0, 1, 'ADD_IPV4_ADDRESS', ?2, ?2, substr(?1, 1, 160))",
 		"UPDATE free SET low = unhex(printf('%034x', ?2 + 1)) WHERE container = 5",
@@ -330,7 +333,8 @@ func (b *bench) creates() error {
 			}
 			var theirs float64
 			if theirs, err = b.bareCreates(n, bare.statements); err == nil {
-				b.add(fmt.Sprintf("(e) creates, %d clients, to %s", n, bare.name), perSecond(ours), perSecond(theirs), ours/theirs, "at least 0.5", ours/theirs >= 0.5)
+				b.add(fmt.Sprintf("(e) creates, %d clients, to %s", n, bare.name), perSecond(ours), perSecond(theirs), ours/theirs, "at least 0.5",
+					ours/theirs >= 0.5)
 			}
 		}
 		m.stop()
@@ -367,7 +371,8 @@ func enrol(m *child, name string) (p point, files tlsFiles, err error) {
 	if err != nil {
 		return p, files, err
 	}
-	body, err := json.Marshal(checkin.EnrolRequest{RegistrationKey: created.RegistrationKey, Request: pemOf("CERTIFICATE REQUEST", der), Variant: checkin.Fleet, Version: "1"})
+	body, err := json.Marshal(checkin.EnrolRequest{RegistrationKey: created.RegistrationKey, Request: pemOf("CERTIFICATE REQUEST", der),
+		Variant: checkin.Fleet, Version: "1"})
 	if err != nil {
 		return p, files, err
 	}
@@ -376,7 +381,8 @@ func enrol(m *child, name string) (p point, files tlsFiles, err error) {
 		return p, files, err
 	}
 	// Trusting whoever answers is right here alone: both ends are this program.
-	d, err := dial(door, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13, ServerName: checkin.ServerName}) //nolint:gosec // see above
+	d, err := dial(door, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13,
+		ServerName: checkin.ServerName}) //nolint:gosec // see above
 	if err != nil {
 		return p, files, err
 	}
@@ -396,7 +402,8 @@ func enrol(m *child, name string) (p point, files tlsFiles, err error) {
 		return p, files, fmt.Errorf("enrolment answers %s", text)
 	}
 	keyDER, err := x509.MarshalECPrivateKey(key)
-	p.config = &tls.Config{MinVersion: tls.VersionTLS13, ServerName: checkin.ServerName, RootCAs: pool, InsecureSkipVerify: true, //nolint:gosec // as above
+	p.config = &tls.Config{MinVersion: tls.VersionTLS13, ServerName: checkin.ServerName, RootCAs: pool, InsecureSkipVerify: true,
+		//nolint:gosec // as above
 		Certificates: []tls.Certificate{{Certificate: [][]byte{block.Bytes}, PrivateKey: key}}}
 	return p, tlsFiles{answer.Certificate, pemOf("EC PRIVATE KEY", keyDER), answer.Authority}, err
 }
@@ -444,8 +451,10 @@ func (b *bench) checkInsOn(what, data string, goal float64) error {
 		return err
 	}
 	defer bare.stop()
-	report := checkin.Report{Version: "1", Variant: checkin.Fleet, ErrorConditions: []string{}, Nodes: []checkin.Node{{ID: "n", Name: "n", Hostname: "n",
-		IPv4CIDRAddress: "192.0.2.2/24", IPv4GatewayAddress: "192.0.2.1", Addresses: []checkin.NodeAddress{{Type: checkin.Primary, IPAddress: "192.0.2.2"}}}}}
+	report := checkin.Report{Version: "1", Variant: checkin.Fleet, ErrorConditions: []string{},
+		Nodes: []checkin.Node{{ID: "n", Name: "n", Hostname: "n",
+			IPv4CIDRAddress: "192.0.2.2/24", IPv4GatewayAddress: "192.0.2.1",
+			Addresses: []checkin.NodeAddress{{Type: checkin.Primary, IPAddress: "192.0.2.2"}}}}}
 	body, err := json.Marshal(checkin.Request{Report: &report, Desired: 1})
 	if err != nil {
 		return err

@@ -56,7 +56,8 @@ func (b *bench) zoneOf(n int) (dir, zone string, err error) {
 		{"PRAGMA synchronous = OFF", nil}, {"PRAGMA cache_size = -400000", nil},
 		{`WITH RECURSIVE seq(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM seq WHERE n < ?1)
 		INSERT INTO resource (id, collection, type, name, parent, configuration, key, version, refs, body)
-		SELECT r.id + n, r.collection, r.type, 'r-' || n, r.parent, r.configuration, 'r-' || n || '.example', r.version, r.refs, replace(r.body, 'r-0.', 'r-' || n || '.')
+		SELECT r.id + n, r.collection, r.type, 'r-' || n, r.parent, r.configuration, 'r-' || n || '.example', r.version, r.refs,
+		replace(r.body, 'r-0.', 'r-' || n || '.')
 		FROM seq, resource r WHERE r.id = ?2`, []any{n - 1, first}},
 		{"UPDATE counter SET value = value + ? WHERE name = 'resource'", []any{n}}, {"PRAGMA wal_checkpoint(TRUNCATE)", nil},
 	} {
@@ -123,9 +124,11 @@ func (b *bench) compileZone() error {
 	}
 	alone := time.Since(began)
 	ratio := float64(alone) / float64(theirs)
-	b.add("(h) compiling 1,000,000 records in any order", alone.Round(time.Millisecond).String(), theirs.Round(time.Millisecond).String()+" to parse", ratio, "at most 1.5", ratio <= 1.5)
+	b.add("(h) compiling 1,000,000 records in any order", alone.Round(time.Millisecond).String(),
+		theirs.Round(time.Millisecond).String()+" to parse", ratio, "at most 1.5", ratio <= 1.5)
 	ratio = float64(ours) / float64(theirs)
-	b.add("(h) the same with reading them from the store", ours.Round(time.Millisecond).String(), theirs.Round(time.Millisecond).String()+" to parse", ratio, "at most 1.5", ratio <= 1.5)
+	b.add("(h) the same with reading them from the store", ours.Round(time.Millisecond).String(),
+		theirs.Round(time.Millisecond).String()+" to parse", ratio, "at most 1.5", ratio <= 1.5)
 	return nil
 }
 
@@ -143,7 +146,8 @@ func (b *bench) renameZone() error {
 	if err != nil {
 		return err
 	}
-	rq := []byte(strings.Replace(string(request("PATCH", "/api/v2/zones/"+zone, m.token, `{"name":"renamed"}`)), "Content-Type: application/json", "Content-Type: application/merge-patch+json", 1))
+	rq := []byte(strings.Replace(string(request("PATCH", "/api/v2/zones/"+zone, m.token, `{"name":"renamed"}`)),
+		"Content-Type: application/json", "Content-Type: application/merge-patch+json", 1))
 	ours, err := latency(m.addr, 1, code200, func(int) []byte { return rq })
 	m.stop()
 	if err != nil {
@@ -155,7 +159,9 @@ func (b *bench) renameZone() error {
 	}
 	defer func() { _ = conn.Close() }()
 	began := time.Now()
-	if err := sqlitex.ExecuteTransient(conn, "UPDATE resource SET key = replace(key, 'renamed', 'another'), body = replace(body, 'renamed', 'another'), version = version + 1 WHERE parent = ?",
+	if err := sqlitex.ExecuteTransient(conn,
+		"UPDATE resource SET key = replace(key, 'renamed', 'another'), body = replace(body, 'renamed', 'another'), version = version + 1 "+
+			"WHERE parent = ?",
 		&sqlitex.ExecOptions{Args: []any{zone}}); err != nil {
 		return err
 	}
@@ -180,9 +186,11 @@ func (b *bench) splitNetwork() error {
 	}
 	var lines []address.Line
 	for i := range 60_000 {
-		lines = append(lines, address.Line{Number: i, Address: netip.AddrFrom4([4]byte{10, byte(1 + i%2*128), byte(i >> 8), byte(i)}), State: "STATIC"})
+		lines = append(lines, address.Line{Number: i, Address: netip.AddrFrom4([4]byte{10, byte(1 + i%2*128), byte(i >> 8), byte(i)}),
+			State: "STATIC"})
 	}
-	err = address.ImportAddresses(context.Background(), address.New(s, identity.New(s), server.DefaultMaxLimit, "bench"), "bench", lines, func(int64) {})
+	err = address.ImportAddresses(context.Background(), address.New(s, identity.New(s), server.DefaultMaxLimit, "bench"), "bench", lines,
+		func(int64) {})
 	if e := s.Close(); err == nil {
 		err = e
 	}
@@ -204,7 +212,8 @@ func (b *bench) splitNetwork() error {
 	}
 	_, block, _ := strings.Cut(string(answer), `"up":{"href":"/api/v2/blocks/`)
 	block, _, _ = strings.Cut(block, `"`)
-	rq := request("POST", "/api/v2/blocks/"+block+"/splits", m.token, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
+	rq := request("POST", "/api/v2/blocks/"+block+"/splits", m.token,
+		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
 	ours, err := latency(m.addr, 1, 201, func(int) []byte { return rq })
 	m.stop()
 	if err != nil {
@@ -216,11 +225,13 @@ func (b *bench) splitNetwork() error {
 	}
 	defer func() { _ = conn.Close() }()
 	began := time.Now()
-	if err := sqlitex.ExecuteTransient(conn, "UPDATE resource SET parent = parent + 1000000, version = version + 1 WHERE parent = ? AND collection = 'addresses'",
+	if err := sqlitex.ExecuteTransient(conn,
+		"UPDATE resource SET parent = parent + 1000000, version = version + 1 WHERE parent = ? AND collection = 'addresses'",
 		&sqlitex.ExecOptions{Args: []any{network}}); err != nil {
 		return err
 	}
 	theirs := time.Since(began)
-	b.add("(j) splitting a network with 60,000 addresses", ours.Round(time.Millisecond).String(), theirs.Round(time.Millisecond).String(), float64(ours)/float64(theirs), "no goal", true)
+	b.add("(j) splitting a network with 60,000 addresses", ours.Round(time.Millisecond).String(), theirs.Round(time.Millisecond).String(),
+		float64(ours)/float64(theirs), "no goal", true)
 	return nil
 }

@@ -65,8 +65,10 @@ func (b *bench) filled(addresses int) (url, network string, err error) {
 		 SELECT r.id + n, r.collection, r.type, 'host-' || n, r.parent, r.configuration, ` + span + `, ` + span + `, NULL, r.version, r.refs,
 		 replace(r.body, '10.0.0.2', '10.' || ((2 + n) >> 16) || '.' || (((2 + n) >> 8) & 255) || '.' || ((2 + n) & 255))
 		 FROM generate_series(1, ` + strconv.Itoa(addresses-2) + `) n, resource r WHERE r.id = ` + first,
-		`UPDATE free SET low = '\x04000000000000000000000000'::bytea || decode(lpad(to_hex(167772163 + ` + strconv.Itoa(addresses-2) + `), 8, '0'), 'hex') WHERE container = ` + network,
-		`INSERT INTO usage (container, state, n) SELECT DISTINCT container, state, CAST(` + strconv.Itoa(addresses-2) + ` AS BIGINT) FROM usage WHERE state = 'STATIC'`,
+		`UPDATE free SET low = '\x04000000000000000000000000'::bytea || decode(lpad(to_hex(167772163 + ` + strconv.Itoa(addresses-2) +
+			`), 8, '0'), 'hex') WHERE container = ` + network,
+		`INSERT INTO usage (container, state, n) SELECT DISTINCT container, state, CAST(` + strconv.Itoa(addresses-2) +
+			` AS BIGINT) FROM usage WHERE state = 'STATIC'`,
 		`SELECT setval('number_resource', ` + strconv.Itoa(200000+addresses) + `)`, `VACUUM ANALYZE`, `CHECKPOINT`,
 	} {
 		if _, err := conn.Exec(context.Background(), step); err != nil {
@@ -123,7 +125,8 @@ func (b *bench) sharedGet() error {
 	if err != nil {
 		return err
 	}
-	for _, one := range []struct{ what, collection, id string }{{"address", "addresses", address}, {"network, with its usage", "networks", network}} {
+	for _, one := range []struct{ what, collection, id string }{{"address", "addresses", address},
+		{"network, with its usage", "networks", network}} {
 		theirs, err := rate(bare.addr, nil, clients, b.time, code200, func(int, int) []byte { return request("GET", "/one/"+one.id, "", "") })
 		if err != nil {
 			return err
@@ -180,7 +183,8 @@ func (b *bench) sharedPages() error {
 			return err
 		}
 		ratio := float64(ours) / float64(theirs)
-		b.add(fmt.Sprintf("(q) page of %d, PostgreSQL", n), ours.Round(10*time.Microsecond).String(), theirs.Round(10*time.Microsecond).String(), ratio, "at most 1.5", ratio <= 1.5)
+		b.add(fmt.Sprintf("(q) page of %d, PostgreSQL", n), ours.Round(10*time.Microsecond).String(),
+			theirs.Round(10*time.Microsecond).String(), ratio, "at most 1.5", ratio <= 1.5)
 	}
 	return nil
 }
@@ -243,7 +247,8 @@ func barePG(ctx context.Context, url, file string) error {
 }
 
 func barePage(ctx context.Context, w io.Writer, pool *pgxpool.Pool, page []byte, n int) error {
-	rows, err := pool.Query(ctx, "SELECT id, collection, type, name, parent, configuration, version, refs, body FROM resource WHERE collection = 'addresses' ORDER BY id LIMIT $1", n)
+	rows, err := pool.Query(ctx, "SELECT id, collection, type, name, parent, configuration, version, refs, body FROM resource WHERE "+
+		"collection = 'addresses' ORDER BY id LIMIT $1", n)
 	if err != nil {
 		return err
 	}
@@ -276,7 +281,8 @@ func barePage(ctx context.Context, w io.Writer, pool *pgxpool.Pool, page []byte,
 // What a create leaves in PostgreSQL: the resource with its indexes, the change and the transaction in
 // the history, and the free space.
 var pgRows = []string{
-	"INSERT INTO resource (id, collection, type, name, parent, configuration, low, high, version, refs, body) VALUES ($2, 'addresses', 'IPv4Address', 'x', 5, 4, int8send($2), int8send($2), $2, '', $1)",
+	"INSERT INTO resource (id, collection, type, name, parent, configuration, low, high, version, refs, body) VALUES ($2, 'addresses', " +
+		"'IPv4Address', 'x', 5, 4, int8send($2), int8send($2), $2, '', $1)",
 	"INSERT INTO change (seq, txn, resource, operation, after) VALUES ($2, $2, $2, 'ADD', $1::text || $1::text)",
 	"INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES ($2, 0, 1, 'ADD_IPV4_ADDRESS', $2, $2, substr($1, 1, 160))",
 	"INSERT INTO free VALUES ($2, int8send($2), convert_to(substr($1, 1, 17), 'UTF8'))",
@@ -380,12 +386,14 @@ func (b *bench) sharedCreates() error {
 	if err != nil {
 		return err
 	}
-	b.add("(r) creates, 64 clients, each in its network, PostgreSQL", perSecond(apart), perSecond(theirs), apart/theirs, "at least 0.4", apart/theirs >= 0.4)
+	b.add("(r) creates, 64 clients, each in its network, PostgreSQL", perSecond(apart), perSecond(theirs), apart/theirs, "at least 0.4",
+		apart/theirs >= 0.4)
 	together, err := rate(managers[0].addr, nil, n, b.time, 201, same)
 	if err != nil {
 		return err
 	}
-	b.add("(r) creates, 64 clients, all in one network, PostgreSQL", perSecond(together), perSecond(theirs), together/theirs, "at least 0.4", together/theirs >= 0.4)
+	b.add("(r) creates, 64 clients, all in one network, PostgreSQL", perSecond(together), perSecond(theirs), together/theirs, "at least 0.4",
+		together/theirs >= 0.4)
 	two, err := rateOf([]string{managers[0].addr, managers[1].addr}, nil, n, b.time, 201, own)
 	if err != nil {
 		return err
@@ -471,7 +479,8 @@ func (b *bench) sharedImport() error {
 		}
 	}
 	ratio := float64(theirs) / float64(ours)
-	b.add("(t) import of 1,000,000 addresses, PostgreSQL", ours.Round(10*time.Millisecond).String(), theirs.Round(10*time.Millisecond).String()+" by COPY", ratio, "at least 0.25", ratio >= 0.25)
+	b.add("(t) import of 1,000,000 addresses, PostgreSQL", ours.Round(10*time.Millisecond).String(),
+		theirs.Round(10*time.Millisecond).String()+" by COPY", ratio, "at least 0.25", ratio >= 0.25)
 	return nil
 }
 
@@ -489,7 +498,8 @@ func (b *bench) importFile(url, file string) error {
 	if err != nil {
 		return err
 	}
-	err = address.ImportAddresses(context.Background(), address.New(s, identity.New(s), server.DefaultMaxLimit, "bench"), "bench", lines, func(int64) {})
+	err = address.ImportAddresses(context.Background(), address.New(s, identity.New(s), server.DefaultMaxLimit, "bench"), "bench", lines,
+		func(int64) {})
 	if e := s.Close(); err == nil {
 		err = e
 	}

@@ -108,7 +108,8 @@ func bareScan(ctx context.Context, data string) error {
 	if err != nil {
 		return err
 	}
-	stmt, err := conn.Prepare("SELECT id, collection, type, name, parent, configuration, low, high, key, version, refs, body FROM resource WHERE collection = 'addresses' ORDER BY id LIMIT ?")
+	stmt, err := conn.Prepare("SELECT id, collection, type, name, parent, configuration, low, high, key, version, refs, body FROM " +
+		"resource WHERE collection = 'addresses' ORDER BY id LIMIT ?")
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,9 @@ const password = "a password for tests"
 
 func start(t *testing.T) (*server.Manager, *client.Client) {
 	t.Helper()
-	m, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: password,
-		Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	m, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0",
+		AdminPassword: password,
+		Version:       "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,8 @@ func TestAddressAPI(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	page, err := c.List(ctx, at+"/views", client.Query{Limit: 2, Offset: 1, Total: true, OrderBy: "desc(name)", Filter: "name:ne('v3')", Fields: "name"})
+	page, err := c.List(ctx, at+"/views", client.Query{Limit: 2, Offset: 1, Total: true, OrderBy: "desc(name)", Filter: "name:ne('v3')",
+		Fields: "name"})
 	if err != nil || page.Count != 2 || *page.TotalCount != 6 || string(page.Data[0]) != `{"name":"v5"}` {
 		t.Errorf("the page is %+v, %v", page, err)
 	}

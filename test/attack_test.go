@@ -125,7 +125,8 @@ func attacked(t *testing.T, database string) {
 			t.Fatal(err)
 		}
 		defer func() { _ = conn.Close() }()
-		fmt.Fprintf(conn, "POST /v1/api/authentication/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10000000\r\n\r\n{\"a\":\"")
+		fmt.Fprintf(conn, "POST /v1/api/authentication/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "+
+			"10000000\r\n\r\n{\"a\":\"")
 		_, _ = conn.Write(bytes.Repeat([]byte("x"), 64<<10)) // the manager may have hung up
 	}
 	heavy := make([]string, 75)
@@ -263,8 +264,9 @@ func enrolled(t *testing.T, m *manager) (checkIn func() (int, error)) {
 	}
 	unknown := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13} //nolint:gosec // the test's own manager, on loopback
 	var answer checkin.EnrolAnswer
-	status, err = post(&http.Client{Transport: &http.Transport{TLSClientConfig: unknown}}, checkin.EnrolPath, checkin.EnrolRequest{RegistrationKey: created.RegistrationKey,
-		Request: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})), Variant: checkin.Fleet, Version: "1"}, &answer)
+	status, err = post(&http.Client{Transport: &http.Transport{TLSClientConfig: unknown}}, checkin.EnrolPath,
+		checkin.EnrolRequest{RegistrationKey: created.RegistrationKey,
+			Request: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})), Variant: checkin.Fleet, Version: "1"}, &answer)
 	if err != nil || status != 200 {
 		t.Fatalf("enrolling: %d %v", status, err)
 	}
@@ -274,6 +276,7 @@ func enrolled(t *testing.T, m *manager) (checkIn func() (int, error)) {
 	c := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: known}}
 	return func() (int, error) {
 		var a checkin.Answer
-		return post(c, checkin.CheckInPath, checkin.Request{Report: &checkin.Report{Version: "1", Variant: checkin.Fleet, ErrorConditions: []string{}}}, &a)
+		return post(c, checkin.CheckInPath, checkin.Request{Report: &checkin.Report{Version: "1", Variant: checkin.Fleet,
+			ErrorConditions: []string{}}}, &a)
 	}
 }

@@ -130,7 +130,8 @@ func (c *chaos) run(disturb func(n int)) {
 		disturb(n)
 	}
 	clients.Wait()
-	c.t.Logf("%d answers, %d requests repeated because nobody knew; %d managers and %d databases killed", c.answers.Load(), c.unsure.Load(), c.kills, c.databases)
+	c.t.Logf("%d answers, %d requests repeated because nobody knew; %d managers and %d databases killed", c.answers.Load(), c.unsure.Load(),
+		c.kills, c.databases)
 	if c.kills == 0 || c.databases == 0 || c.unsure.Load() == 0 {
 		c.t.Error("nothing was disturbed")
 	}
@@ -154,7 +155,8 @@ func (c *chaos) verify(all []*chaosClient) {
 			records[id] = name
 		}
 	}
-	c.compare("/networks/"+c.network+"/addresses?limit=100000&fields=id,address,name&filter=state:'STATIC'%20and%20name:startsWith('c')", addresses, func(r listed) string { return r.Address + " " + r.Name })
+	c.compare("/networks/"+c.network+"/addresses?limit=100000&fields=id,address,name&filter=state:'STATIC'%20and%20name:startsWith('c')",
+		addresses, func(r listed) string { return r.Address + " " + r.Name })
 	c.compare("/zones/"+c.zone+"/resourceRecords?limit=100000&fields=id,name", records, func(r listed) string { return r.Name })
 	if got := c.managers[0].check(); got != "nothing is wrong" {
 		c.t.Errorf("check: %s", got)
@@ -260,7 +262,8 @@ func (c *chaosClient) send(m *manager, method, path, body, key string) (int, str
 }
 
 func (c *chaosClient) assign(name string) {
-	_, text := c.ask(http.MethodPost, "/networks/"+c.network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"`+name+`"}`, name, 201)
+	_, text := c.ask(http.MethodPost, "/networks/"+c.network+"/addresses", `{"type":"IPv4Address","state":"STATIC","name":"`+name+`"}`, name,
+		201)
 	var a listed
 	if json.Unmarshal([]byte(text), &a) != nil || a.Name != name {
 		c.t.Errorf("an address is %s", text)
@@ -278,7 +281,8 @@ func (c *chaosClient) assign(name string) {
 // host makes a host record with its own addresses: rows that belong together.
 func (c *chaosClient) host(name string) {
 	address := fmt.Sprintf("10.15.%d.%d", c.number, 1+len(c.records)%250)
-	status, text := c.ask(http.MethodPost, "/zones/"+c.zone+"/resourceRecords", `{"type":"HostRecord","name":"`+name+`","addresses":[{"address":"`+address+`"}]}`, name, 201)
+	status, text := c.ask(http.MethodPost, "/zones/"+c.zone+"/resourceRecords",
+		`{"type":"HostRecord","name":"`+name+`","addresses":[{"address":"`+address+`"}]}`, name, 201)
 	var r listed
 	if status == 201 && json.Unmarshal([]byte(text), &r) == nil {
 		c.records[r.ID.String()] = name

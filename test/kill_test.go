@@ -123,7 +123,8 @@ func TestKillDuringCreates(t *testing.T) {
 				name := fmt.Sprintf("r%d-%d", round, i)
 				path, body := "/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/28","name":"`+name+`"}`
 				if i%2 == 1 { // a host with an address: four rows that belong together
-					path, body = "/zones/"+zone+"/resourceRecords", fmt.Sprintf(`{"type":"HostRecord","name":"%s","addresses":[{"address":"10.255.%d.%d"}]}`, name, 1+round*4+i/250, 1+i%250)
+					path, body = "/zones/"+zone+"/resourceRecords",
+						fmt.Sprintf(`{"type":"HostRecord","name":"%s","addresses":[{"address":"10.255.%d.%d"}]}`, name, 1+round*4+i/250, 1+i%250)
 				}
 				status, text, err := m.call("POST", path, body)
 				if err != nil {

@@ -166,7 +166,8 @@ func scripts(t *testing.T, files []string, where func(e *testscript.Env, n strin
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"address": cmdAddress, "start": cmdStart, "stop": cmdStop, "see": cmdSee, "take": cmdTake, "http": cmdHTTP, "pasted": cmdPasted, "exits": cmdExits, "hosts": cmdHosts,
+			"address": cmdAddress, "start": cmdStart, "stop": cmdStop, "see": cmdSee, "take": cmdTake, "http": cmdHTTP, "pasted": cmdPasted,
+			"exits": cmdExits, "hosts": cmdHosts,
 		},
 	})
 }

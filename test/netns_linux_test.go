@@ -205,7 +205,8 @@ func TestProbesInANetworkOfOurOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	agent, err := launch(filepath.Join(dir, "agent.out"), append(os.Environ(), "PORTOLAN_REGISTRATION_KEY="+created.RegistrationKey), "",
-		exec4(n.sp, "--log-level", "debug", "agent", "--registration-endpoint", created.RegistrationEndpoint, "--state", filepath.Join(dir, "state"),
+		exec4(n.sp, "--log-level", "debug", "agent", "--registration-endpoint", created.RegistrationEndpoint, "--state",
+			filepath.Join(dir, "state"),
 			"--variant", "v4", "--http-proxy", "http://harbour@10.77.0.1:3128", "--http-proxy-password-file", passwordFile,
 			"--ping-target", "203.0.113.53", "--http-target", "http://203.0.113.80/", "--probe-interval", "200ms")...)
 	if err != nil {
@@ -214,7 +215,8 @@ func TestProbesInANetworkOfOurOwn(t *testing.T) {
 	t.Cleanup(func() { _ = agent.signal(syscall.SIGKILL) })
 
 	good := []string{`"localIpStatus":"OK"`, `"localNetworkStatus":"OK"`, `"internetPingStatus":"OK"`, `"internetHttpStatus":204`,
-		`"fleetMgmtEndpointStatus":200`, `"fleetMgmtEndpointErrorMessage":""`, `"state":"REGISTERED"`, `"connectionStatus":"CONNECTED"`, `"status":"HEALTHY"`,
+		`"fleetMgmtEndpointStatus":200`, `"fleetMgmtEndpointErrorMessage":""`, `"state":"REGISTERED"`, `"connectionStatus":"CONNECTED"`,
+		`"status":"HEALTHY"`,
 		`"corporateHttpProxy":{"host":"10.77.0.1","port":"3128","proxyPasswordIsSet":true,"scheme":"http","user":"harbour"}`,
 		`"addresses":[{"ipAddress":"10.77.0.2","type":"PRIMARY"}]`}
 	n.wants("at first", good...)
@@ -235,14 +237,16 @@ func TestProbesInANetworkOfOurOwn(t *testing.T) {
 
 	// The link is cut: from the inside, everything fails with a reason.
 	n.in(n.gw, "link", "set", n.gw0, "down")
-	n.wants("with the link cut", `"localIpStatus":"FAILED"`, `"localNetworkStatus":"FAILED"`, `"internetPingStatus":"FAILED"`, `"internetHttpStatus":0`,
+	n.wants("with the link cut", `"localIpStatus":"FAILED"`, `"localNetworkStatus":"FAILED"`, `"internetPingStatus":"FAILED"`,
+		`"internetHttpStatus":0`,
 		`"fleetMgmtEndpointStatus":0`, `"status":"UNHEALTHY"`)
 	n.in(n.gw, "link", "set", n.gw0, "up")
 	n.wants("with the link restored", good...)
 
 	// The route goes: the manager is on the link and stays, the rest has no way out.
 	n.in(n.sp, "route", "del", "default")
-	n.wants("without a route", `"localIpStatus":"OK"`, `"localNetworkStatus":"FAILED"`, `"internetPingStatus":"FAILED"`, `"fleetMgmtEndpointStatus":200`)
+	n.wants("without a route", `"localIpStatus":"OK"`, `"localNetworkStatus":"FAILED"`, `"internetPingStatus":"FAILED"`,
+		`"fleetMgmtEndpointStatus":200`)
 	if !strings.Contains(agent.text(), "there is no IPv4 default route") {
 		t.Errorf("the log has no reason:\n%s", agent.text())
 	}

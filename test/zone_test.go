@@ -97,9 +97,12 @@ func TestZoneFilesAndBIND(t *testing.T) {
 	}
 	first := export("first")
 	run(check, "-i", "local", "example.com", write("first.zone", first))
-	for _, line := range []string{"www.example.com.\t3600\tIN\tCNAME\tweb.example.com.", "example.com.\t3600\tIN\tMX\t20 mx.elsewhere.net.", "far.example.com.\t3600\tIN\tA\t192.0.2.1",
-		"mail.example.com.\t300\tIN\tA\t10.0.0.25", `"v=spf1 -all and \"more\""`, "*.wild.example.com.\t3600\tIN\tA\t10.0.0.90", "_sip._tcp.example.com.\t3600\tIN\tSRV\t1 2 5060 mail.example.com.",
-		"ns1.example.com.\t3600\tIN\tAAAA\t2001:db8::53", `HINFO	"VAX 11" "Unix"`, `"!^.*$!sip:info@example.com!"`, "deleg.example.com.\t3600\tIN\tNS\tns.deleg.example.com.", "TLSA\t3 1 1 0D6F"} {
+	for _, line := range []string{"www.example.com.\t3600\tIN\tCNAME\tweb.example.com.", "example.com.\t3600\tIN\tMX\t20 mx.elsewhere.net.",
+		"far.example.com.\t3600\tIN\tA\t192.0.2.1",
+		"mail.example.com.\t300\tIN\tA\t10.0.0.25", `"v=spf1 -all and \"more\""`, "*.wild.example.com.\t3600\tIN\tA\t10.0.0.90",
+		"_sip._tcp.example.com.\t3600\tIN\tSRV\t1 2 5060 mail.example.com.",
+		"ns1.example.com.\t3600\tIN\tAAAA\t2001:db8::53", `HINFO	"VAX 11" "Unix"`, `"!^.*$!sip:info@example.com!"`,
+		"deleg.example.com.\t3600\tIN\tNS\tns.deleg.example.com.", "TLSA\t3 1 1 0D6F"} {
 		if !strings.Contains(first, line) {
 			t.Errorf("the export lacks %s:\n%s", line, first)
 		}
@@ -113,8 +116,9 @@ func TestZoneFilesAndBIND(t *testing.T) {
 		"0.0.10.in-addr.arpa": {"0.0.10.in-addr.arpa", "80.0.0.10.in-addr.arpa.\t3600\tIN\tPTR\tweb.example.com."},
 		"10.0.0.0/24":         {"0.0.10.in-addr.arpa", "25.0.0.10.in-addr.arpa.\t3600\tIN\tPTR\tmail.example.com."},
 		"10.0.0.64/27":        {"64-95.0.0.10.in-addr.arpa", "81.64-95.0.0.10.in-addr.arpa.\t3600\tIN\tPTR\tweb.example.com."},
-		"2001:db8::/64":       {"0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa", "3.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa.\t3600\tIN\tPTR\tns1.example.com."},
-		"10.in-addr.arpa":     {"10.in-addr.arpa", "80.0.0.10.in-addr.arpa.\t3600\tIN\tPTR\tweb.example.com."},
+		"2001:db8::/64": {"0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa",
+			"3.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa.\t3600\tIN\tPTR\tns1.example.com."},
+		"10.in-addr.arpa": {"10.in-addr.arpa", "80.0.0.10.in-addr.arpa.\t3600\tIN\tPTR\tweb.example.com."},
 	} {
 		text := m.portolan(append([]string{"export", "zone", "--configuration", "first", name}, m.where...)...) + "\n"
 		run(check, "-i", "local", want[0], write("reverse.zone", text))
@@ -190,14 +194,22 @@ func TestGenericRecords(t *testing.T) {
 	zone := m.id("/views/"+view+"/zones", `{"type":"Zone","name":"example"}`)
 	key := "AwEAAcd0mMgE2qAoTFKGoSaN0L1OaSxK9Y0pVq9UJlY8HFg5LPiVmXQYt7z6xI9lvvzTJ1cP0LnpEGEWZz1FyA+3"
 	for kind, data := range map[string]string{
-		"A": "192.0.2.1", "AAAA": "2001:db8::1", "A6": "64 ::1234:5678:9abc:def0 prefix.example.", "AFSDB": "1 afs.example.", "APL": "1:192.0.2.0/24 !2:2001:db8::/32",
-		"CAA": `0 issue "ca.example.net"`, "CERT": "PGP 0 0 " + key, "DHCID": "AAIBY2/AuCccgoJbsaxcQc9TUapptP69lOjxfNuVAA2kjEA=", "DNAME": "other.example.",
-		"DNSKEY": "256 3 8 " + key, "DS": "60485 5 1 2BB183AF5F22588179A53B0A98631FAD1A292118", "HTTPS": "1 . alpn=h2", "IPSECKEY": "10 1 2 192.0.2.38 " + key,
-		"ISDN": `"150862028003217" "004"`, "KEY": "256 3 8 " + key, "KX": "10 kx.example.", "LOC": "52 22 23.000 N 4 53 32.000 E -2.00m 0.00m 10000m 10m", "MB": "mb.example.",
-		"MG": "mg.example.", "MINFO": "a.example. b.example.", "MR": "mr.example.", "NAPTR": `100 10 "u" "E2U+sip" "!^.*$!sip:info@example.com!" .`, "NS": "ns.example.net.",
-		"NSAP": "0x47.0005.80.005a00.0000.0001.e133.ffffff000161.00", "PTR": "host.example.", "PX": "10 a.example. b.example.", "RP": "admin.example. text.example.",
-		"RT": "2 relay.example.", "SINK": "1 2 3 AAEC", "SPF": `"v=spf1 -all"`, "SSHFP": "2 1 123456789abcdef67890123456789abcdef67890", "SVCB": "1 svc.example. alpn=h3",
-		"TLSA": "3 1 1 0D6FCB3A4E1B2F2E3C4D5E6F708192A3B4C5D6E7F8091A2B3C4D5E6F70819293", "TXT": `"one" "two"`, "URI": `10 1 "ftp://ftp.example/public"`, "WKS": "192.0.2.1 tcp smtp 80 domain", "X25": `"311061700956"`,
+		"A": "192.0.2.1", "AAAA": "2001:db8::1", "A6": "64 ::1234:5678:9abc:def0 prefix.example.", "AFSDB": "1 afs.example.",
+		"APL": "1:192.0.2.0/24 !2:2001:db8::/32",
+		"CAA": `0 issue "ca.example.net"`, "CERT": "PGP 0 0 " + key, "DHCID": "AAIBY2/AuCccgoJbsaxcQc9TUapptP69lOjxfNuVAA2kjEA=",
+		"DNAME":  "other.example.",
+		"DNSKEY": "256 3 8 " + key, "DS": "60485 5 1 2BB183AF5F22588179A53B0A98631FAD1A292118", "HTTPS": "1 . alpn=h2",
+		"IPSECKEY": "10 1 2 192.0.2.38 " + key,
+		"ISDN":     `"150862028003217" "004"`, "KEY": "256 3 8 " + key, "KX": "10 kx.example.",
+		"LOC": "52 22 23.000 N 4 53 32.000 E -2.00m 0.00m 10000m 10m", "MB": "mb.example.",
+		"MG": "mg.example.", "MINFO": "a.example. b.example.", "MR": "mr.example.",
+		"NAPTR": `100 10 "u" "E2U+sip" "!^.*$!sip:info@example.com!" .`, "NS": "ns.example.net.",
+		"NSAP": "0x47.0005.80.005a00.0000.0001.e133.ffffff000161.00", "PTR": "host.example.", "PX": "10 a.example. b.example.",
+		"RP": "admin.example. text.example.",
+		"RT": "2 relay.example.", "SINK": "1 2 3 AAEC", "SPF": `"v=spf1 -all"`, "SSHFP": "2 1 123456789abcdef67890123456789abcdef67890",
+		"SVCB": "1 svc.example. alpn=h3",
+		"TLSA": "3 1 1 0D6FCB3A4E1B2F2E3C4D5E6F708192A3B4C5D6E7F8091A2B3C4D5E6F70819293", "TXT": `"one" "two"`,
+		"URI": `10 1 "ftp://ftp.example/public"`, "WKS": "192.0.2.1 tcp smtp 80 domain", "X25": `"311061700956"`,
 	} {
 		body := func(data string) string {
 			return fmt.Sprintf(`{"type":"GenericRecord","name":"r-%s","recordType":"%s","rdata":%q}`, strings.ToLower(kind), kind, data)
@@ -221,7 +233,8 @@ func TestGenericRecords(t *testing.T) {
 	if err != nil {
 		t.Errorf("%v\n%s\n%s", err, out, text)
 	}
-	for _, line := range []string{"A6\t64 ::1234:5678:9abc:def0 prefix.example.", "WKS\t192.0.2.1 6 25 53 80", "NSAP\t0x47000580005a0000000001e133ffffff00016100"} {
+	for _, line := range []string{"A6\t64 ::1234:5678:9abc:def0 prefix.example.", "WKS\t192.0.2.1 6 25 53 80",
+		"NSAP\t0x47000580005a0000000001e133ffffff00016100"} {
 		if !strings.Contains(strings.Join(strings.Fields(string(out)), " "), strings.ReplaceAll(line, "\t", " ")) {
 			t.Errorf("BIND does not read %s:\n%s", line, out)
 		}
@@ -249,7 +262,8 @@ func TestZoneTypes(t *testing.T) {
 	refused("/zones/"+enum+"/zones", `{"type":"ENUMNumberZone","name":"4.9","numberName":"+49"}`, "numberName")
 	country := m.id("/zones/"+enum+"/zones", `{"type":"ENUMNumberZone","name":"9.4"}`)
 	number := m.id("/zones/"+country+"/zones", `{"type":"ENUMNumberZone","name":"3.2.1","numberName":"1 2-3"}`)
-	m.id("/zones/"+number+"/resourceRecords", `{"type":"NAPTRRecord","name":null,"order":100,"preference":10,"service":"E2U+sip","flags":"u","regularExpression":"!^.*$!sip:info@example.com!"}`)
+	m.id("/zones/"+number+"/resourceRecords",
+		`{"type":"NAPTRRecord","name":null,"order":100,"preference":10,"service":"E2U+sip","flags":"u","regularExpression":"!^.*$!sip:info@example.com!"}`)
 
 	top := m.id(zones, `{"type":"InternalRootZone"}`)
 	refused(zones, `{"type":"InternalRootZone"}`, "root already")

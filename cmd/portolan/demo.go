@@ -67,7 +67,8 @@ func (c *demoCommand) Run(s *session) (err error) {
 		return err
 	}
 	if notes.Token == "" {
-		if notes.Token, err = m.Identity.CreateToken(s.ctx, identity.Grant{Name: "demo", Role: identity.Administrator, User: "admin", Life: identity.DefaultLife}); err != nil {
+		if notes.Token, err = m.Identity.CreateToken(s.ctx, identity.Grant{Name: "demo", Role: identity.Administrator, User: "admin",
+			Life: identity.DefaultLife}); err != nil {
 			return err
 		}
 	}

@@ -125,7 +125,9 @@ func (c *fleetCreate) Run(s *session) error {
 	if c.JSON {
 		return json.NewEncoder(s.stdout).Encode(created)
 	}
-	_, err = fmt.Fprintf(s.stdout, "%s was created. On its machine, within seven days:\n\n  PORTOLAN_REGISTRATION_KEY=%s \\\n  portolan agent --registration-endpoint %s --state DIR\n",
+	_, err = fmt.Fprintf(s.stdout,
+		"%s was created. On its machine, within seven days:\n\n  PORTOLAN_REGISTRATION_KEY=%s \\\n  portolan agent --registration-endpoint "+
+			"%s --state DIR\n",
 		created.FleetInstanceID, created.RegistrationKey, created.RegistrationEndpoint)
 	return err
 }

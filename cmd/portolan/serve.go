@@ -35,7 +35,8 @@ func (c *serveCommand) Run(s *session) error {
 	if c.DatabaseRead != "" && c.Database == "" {
 		return usageError{fmt.Errorf("--database-read goes with --database")}
 	}
-	for name, keep := range map[string]time.Duration{"--keep-history": c.KeepHistory, "--keep-events": c.KeepEvents, "--keep-sessions": c.KeepSessions} {
+	for name, keep := range map[string]time.Duration{"--keep-history": c.KeepHistory, "--keep-events": c.KeepEvents,
+		"--keep-sessions": c.KeepSessions} {
 		if keep < 0 || keep > 0 && keep < time.Hour {
 			return usageError{fmt.Errorf("%s must be 0s, for ever, or an hour at the least", name)}
 		}
@@ -44,8 +45,10 @@ func (c *serveCommand) Run(s *session) error {
 		return usageError{fmt.Errorf("--max-limit must be 1 or more")}
 	}
 	server.Tune()
-	m, err := server.Start(s.ctx, server.Options{Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen, CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
-		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory, KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, AdminPassword: c.AdminPassword, Version: versionText(), Log: s.log})
+	m, err := server.Start(s.ctx, server.Options{Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen,
+		CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
+		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory,
+		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, AdminPassword: c.AdminPassword, Version: versionText(), Log: s.log})
 	if err != nil {
 		return err
 	}

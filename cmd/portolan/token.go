@@ -105,7 +105,8 @@ func (c *tokenList) Run(s *session) error {
 			if t.Revoked {
 				state = "revoked"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Kind, t.Name, t.Role, cmp.Or(t.User, "-"), t.Created.Format(time.RFC3339), expires, state)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Kind, t.Name, t.Role, cmp.Or(t.User, "-"), t.Created.Format(time.RFC3339),
+				expires, state)
 		}
 		return w.Flush()
 	})

@@ -15,7 +15,8 @@ import (
 
 // registerAddresses declares the collection of addresses.
 func registerAddresses(r *registry) {
-	r.Collection(resource.Collection{Name: "addresses", Parents: []string{"networks"}, Complete: r.policies.completeAddresses, Narrow: assignsAlone, Vacant: vacant,
+	r.Collection(resource.Collection{Name: "addresses", Parents: []string{"networks"}, Complete: r.policies.completeAddresses,
+		Narrow: assignsAlone, Vacant: vacant,
 		Options: []resource.RequestHeader{takeWithin.For(resource.Creating), createReverseRecord.For(resource.Writing)}},
 		&IPv4Address{}, &IPv6Address{})
 }
@@ -46,7 +47,7 @@ type Assignment struct {
 	// RemoteID is the relay's remote id of the lease (RFC 3046, RFC 4649).
 	RemoteID string `api:"remoteId,readOnly"`
 
-	// records are the host records of the request, for Settle to link.
+	// records are the host records of the request, for AfterWrite to link.
 	records []resource.RefItem
 }
 
@@ -56,8 +57,10 @@ func (x *Assignment) Span() (netip.Addr, netip.Addr) { return x.Address, x.Addre
 // String is the address.
 func (x *Assignment) String() string { return x.Address.String() }
 
-// Settle links the host records the request named.
-func (x *Assignment) Settle(c *resource.Change) error { return settleRecords(c, &x.Head, x.records) }
+// AfterWrite links the host records the request named.
+func (x *Assignment) AfterWrite(c *resource.Change) error {
+	return settleRecords(c, &x.Head, x.records)
+}
 
 // IPv4Address is an IPv4 address in use.
 type IPv4Address struct {
@@ -101,8 +104,8 @@ type IPv6Address struct {
 	InterfaceID string `api:"interfaceId,readOnly"`
 }
 
-// Check takes the address from the network's free space.
-func (x *IPv4Address) Check(c *resource.Change) error {
+// BeforeWrite takes the address from the network's free space.
+func (x *IPv4Address) BeforeWrite(c *resource.Change) error {
 	x.records, x.ResourceRecords = x.ResourceRecords.Items, resource.RefList{}
 	if old, ok := c.Old.(*IPv4Address); ok && !x.internal && (old.State == gateway) != (x.State == gateway) {
 		return problem.Conflict("GatewayState", "state: a gateway is set and changed by the field gateway of its network")
@@ -122,8 +125,8 @@ func (x *IPv4Address) Check(c *resource.Change) error {
 	return assign(c, &x.Head, &x.Address)
 }
 
-// Check takes the address from the network's free space.
-func (x *IPv6Address) Check(c *resource.Change) error {
+// BeforeWrite takes the address from the network's free space.
+func (x *IPv6Address) BeforeWrite(c *resource.Change) error {
 	x.records, x.ResourceRecords = x.ResourceRecords.Items, resource.RefList{}
 	if err := x.clients(c, &x.ClientIdentifier, false); err != nil {
 		return err
@@ -139,7 +142,8 @@ func (x *IPv6Address) Check(c *resource.Change) error {
 
 // reserved refuses a DHCP reservation for nobody.
 func (x *Assignment) reserved(c *resource.Change, state string, identifier resource.Ref) error {
-	if state == "DHCP_RESERVED" && x.MACAddress.ID == 0 && identifier.ID == 0 && (c.Creates() || c.Given["state"] || c.Given["macAddress"] || c.Given["clientIdentifier"]) {
+	if state == "DHCP_RESERVED" && x.MACAddress.ID == 0 && identifier.ID == 0 &&
+		(c.Creates() || c.Given["state"] || c.Given["macAddress"] || c.Given["clientIdentifier"]) {
 		return problem.Invalid("state", "DHCP_RESERVED needs a macAddress or a clientIdentifier that the address is reserved for")
 	}
 	return nil
@@ -232,7 +236,7 @@ func asksFirst(c *resource.Change, network int64) (bool, error) {
 	if c.Remote == "" { // no request: what imports and samples bring is in use anyway
 		return false, nil
 	}
-	some, err := policiesOf(c).some(c.Tx)
+	some, err := policiesOf(c).usedSettings(c.Tx)
 	if err != nil || !some.pings {
 		return false, err
 	}
@@ -276,7 +280,8 @@ func assignsAlone(members map[string]json.RawMessage, options resource.Options) 
 
 // vacant says what lies in the free space of a network.
 func vacant(_ *store.Tx, network *store.Resource) (*resource.Vacancy, error) {
-	v := &resource.Vacancy{Type: "IPv6Address", State: unassigned, Whole: usable(network), Parent: network.ID, Configuration: network.Configuration}
+	v := &resource.Vacancy{Type: "IPv6Address", State: unassigned, Whole: usable(network), Parent: network.ID,
+		Configuration: network.Configuration}
 	if v.Whole.Low.Is4() {
 		v.Type = "IPv4Address"
 	}
@@ -371,7 +376,7 @@ func recordOrZone(c *resource.Change, h *resource.Head, given string) (record, z
 	}
 	p := holds[h.Parent]
 	if p == nil {
-		p = &policy{}
+		p = &inheritedSettings{}
 	}
 	if record, err = findIn(c.Tx, h.Config, naming.Key(name), "HostRecord", p.refs["defaultView"]); record != nil || err != nil {
 		return record, nil, name, err
@@ -423,8 +428,8 @@ func newHost(c *resource.Change, h *resource.Head, zone *store.Resource, name st
 	return err
 }
 
-// Release gives the address back to its network. A gateway leaves its network without one.
-func (x *IPv4Address) Release(c *resource.Change) error {
+// BeforeDelete gives the address back to its network. A gateway leaves its network without one.
+func (x *IPv4Address) BeforeDelete(c *resource.Change) error {
 	if c.With {
 		return nil
 	}
@@ -446,8 +451,8 @@ func (x *IPv4Address) Release(c *resource.Change) error {
 	return c.Tx.FreeAdd(x.Parent, x.Address, x.Address)
 }
 
-// Release gives the address back to its network.
-func (x *IPv6Address) Release(c *resource.Change) error {
+// BeforeDelete gives the address back to its network.
+func (x *IPv6Address) BeforeDelete(c *resource.Change) error {
 	if c.With {
 		return nil
 	}

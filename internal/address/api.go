@@ -17,7 +17,7 @@ const Base = published.Base
 type registry struct {
 	resource.Registry
 	users    *identity.Service
-	policies *policies
+	policies *inheritance
 }
 
 // facts are what is published.
@@ -34,7 +34,8 @@ func New(s *store.Store, users *identity.Service, maxLimit int64, version string
 	r := &registry{Registry: resource.Registry{Facts: facts{}}, users: users, policies: newPolicies(s)}
 	registerAll(r)
 	for _, name := range []string{"x-bcn-skip-cache", "x-bcn-calculate-inherited"} {
-		r.Header(resource.RequestHeader{Name: name, Description: "Taken, and of no effect: every answer is fresh, and what is inherited is always calculated.", Methods: resource.Reading})
+		r.Header(resource.RequestHeader{Name: name,
+			Description: "Taken, and of no effect: every answer is fresh, and what is inherited is always calculated.", Methods: resource.Reading})
 	}
 	a := resource.NewAPI(s, Base, maxLimit, &r.Registry)
 	a.Version = version

@@ -93,8 +93,8 @@ type IPv4TemplateApplication struct {
 	OrphanedAddressConversionStrategy string `api:"orphanedAddressConversionStrategy" enum:"STATIC|DHCP_RESERVED|UNASSIGNED"`
 }
 
-// Check applies the templates.
-func (x *IPv4TemplateApplication) Check(c *resource.Change) error {
+// BeforeWrite applies the templates.
+func (x *IPv4TemplateApplication) BeforeWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
@@ -113,7 +113,8 @@ func (x *IPv4TemplateApplication) Check(c *resource.Change) error {
 		}
 		x.State = "COMPLETED_WITH_WARNINGS"
 		if err := addEvent(c.Tx, Event{EventType: "WARNING", Category: "IP_TEMPLATE", SourceName: nameOf(network),
-			Message: fmt.Sprintf("Template %d was not wholly applied to network %s: %s", refOf(network, "template"), nameOf(network), strings.Join(a.warnings, "; "))}, network.ID); err != nil {
+			Message: fmt.Sprintf("Template %d was not wholly applied to network %s: %s", refOf(network, "template"), nameOf(network),
+				strings.Join(a.warnings, "; "))}, network.ID); err != nil {
 			return err
 		}
 	}
@@ -155,7 +156,8 @@ func (a *networkApplication) run(template int64) error {
 		r, ok := p.in(rangeOf(a.network))
 		if !ok {
 			if a.x.ConflictResolutionStrategy == abort {
-				return problem.Conflict("TemplateConflict", "item %d of template %d does not lie within the hosts of network %d, %s", resource.HeadOf(p).ID, template, a.network.ID, spanOf(a.network))
+				return problem.Conflict("TemplateConflict", "item %d of template %d does not lie within the hosts of network %d, %s",
+					resource.HeadOf(p).ID, template, a.network.ID, spanOf(a.network))
 			}
 			a.warnings = append(a.warnings, fmt.Sprintf("item %d does not lie within its hosts", resource.HeadOf(p).ID))
 			continue
@@ -173,7 +175,8 @@ func (a *networkApplication) run(template int64) error {
 		}
 	}
 	if len(all) > 0 {
-		return inTheWay("TemplateConflict", fmt.Sprintf("template %d cannot be applied to network %d: these are in the way", template, a.network.ID), all)
+		return inTheWay("TemplateConflict", fmt.Sprintf("template %d cannot be applied to network %d: these are in the way", template,
+			a.network.ID), all)
 	}
 	if a.x.ConflictResolutionStrategy != abort {
 		return nil
@@ -294,7 +297,8 @@ func (a *networkApplication) layRange(p part, r space.Range, found []*store.Reso
 	var o resource.Object
 	if x, ok := p.(*IPv4DHCPRangeTemplateItem); ok {
 		collection, kind = "ranges", "IPv4DHCPRange"
-		o = &IPv4DHCPRange{RangeHead: head, SplitAroundStaticAddresses: x.SplitAroundStaticAddresses, ExclusionRanges: []string{}, Template: resource.Ref{ID: x.Parent}}
+		o = &IPv4DHCPRange{RangeHead: head, SplitAroundStaticAddresses: x.SplitAroundStaticAddresses, ExclusionRanges: []string{},
+			Template: resource.Ref{ID: x.Parent}}
 	} else {
 		o = &IPv4Group{RangeHead: head}
 	}
@@ -314,8 +318,8 @@ type ZoneTemplateApplication struct {
 	Application `parents:"templates|zones"`
 }
 
-// Check applies the templates.
-func (x *ZoneTemplateApplication) Check(c *resource.Change) error {
+// BeforeWrite applies the templates.
+func (x *ZoneTemplateApplication) BeforeWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
@@ -345,7 +349,8 @@ func (x *ZoneTemplateApplication) Check(c *resource.Change) error {
 		}
 		x.State = "COMPLETED_WITH_WARNINGS"
 		if err := addEvent(c.Tx, Event{EventType: "WARNING", Category: "ZONE_TEMPLATE", Subcategory: "DNS", SourceName: absoluteName(zone),
-			Message: fmt.Sprintf("Template %d was not wholly applied to zone %s: %d of its records are in the way of others", template.ID, absoluteName(zone), kept)}, zone.ID); err != nil {
+			Message: fmt.Sprintf("Template %d was not wholly applied to zone %s: %d of its records are in the way of others", template.ID,
+				absoluteName(zone), kept)}, zone.ID); err != nil {
 			return err
 		}
 	}
@@ -357,7 +362,8 @@ func inTheWayRecords(template, zone *store.Resource, rows []*store.Resource) err
 	for _, r := range rows {
 		list = append(list, fmt.Sprintf("%s %d, %s", r.Type, r.ID, absoluteName(r)))
 	}
-	return problem.Conflict("TemplateConflict", "template %d cannot be applied to zone %d, %s: these are in the way: %s", template.ID, zone.ID, absoluteName(zone), strings.Join(list, "; "))
+	return problem.Conflict("TemplateConflict", "template %d cannot be applied to zone %d, %s: these are in the way: %s", template.ID,
+		zone.ID, absoluteName(zone), strings.Join(list, "; "))
 }
 
 // zoneApplication is the applying of a template to one zone.
@@ -366,7 +372,7 @@ type zoneApplication struct {
 	zone, template *store.Resource
 	// missing are the template's records that the zone does not have, inTheWay the zone's that they
 	// cannot stand beside; blocked are those of the missing that have something in their way.
-	missing  []alike
+	missing  []comparableRecord
 	blocked  map[int]bool
 	inTheWay []*store.Resource
 }
@@ -388,7 +394,7 @@ func (a *zoneApplication) compare() error {
 		if err != nil {
 			return err
 		}
-		x, ok := o.(alike)
+		x, ok := o.(comparableRecord)
 		if !ok {
 			continue
 		}
@@ -413,7 +419,7 @@ func (a *zoneApplication) compare() error {
 
 // beside tells whether the zone has the record, and what of it cannot stand beside it: anything beside an
 // alias, and records of the same type and name that say something else.
-func (a *zoneApplication) beside(x alike) (there bool, others []*store.Resource, err error) {
+func (a *zoneApplication) beside(x comparableRecord) (there bool, others []*store.Resource, err error) {
 	name := naming.Join(x.record().Name, absoluteName(a.zone))
 	same, err := sameName(a.c.Tx, a.zone.Configuration, viewOf(a.zone), "resourceRecords", name)
 	if err != nil {

@@ -15,13 +15,15 @@ import (
 
 // registerBlocks declares the collection of blocks.
 func registerBlocks(r *registry) {
-	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Complete: r.policies.completeSpace, Counted: true,
+	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Complete: r.policies.completeSpace,
+		Counted: true,
 		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating)}}, &IPv4Block{}, &IPv6Block{})
 }
 
 // Options of who makes space by its size.
 var (
-	traversal = resource.Choice("x-bcn-traversal-method", "Where space of a given size is looked for: right below the parent, or through its blocks.",
+	traversal = resource.Choice("x-bcn-traversal-method",
+		"Where space of a given size is looked for: right below the parent, or through its blocks.",
 		"NO_TRAVERSAL", "DEPTH_FIRST", "BREADTH_FIRST")
 	reuseExisting = resource.Flag("x-bcn-reuse-existing", "With DEPTH_FIRST or BREADTH_FIRST, take an empty one that is there already.")
 )
@@ -54,8 +56,8 @@ func (x *SpaceHead) Span() (netip.Addr, netip.Addr) { return x.Range.Low, x.Rang
 // String is the range.
 func (x *SpaceHead) String() string { return x.Range.String() }
 
-// Release gives the space back to the block above.
-func (x *SpaceHead) Release(c *resource.Change) error {
+// BeforeDelete gives the space back to the block above.
+func (x *SpaceHead) BeforeDelete(c *resource.Change) error {
 	if c.With {
 		return nil
 	}
@@ -95,10 +97,11 @@ func (x *IPv4Policy) fits(c *resource.Change) error {
 	if err := crossing(x.LowWaterMark, x.HighWaterMark); err != nil {
 		return err
 	}
-	if x.LowWaterMark != nil || x.HighWaterMark != nil || x.PingBeforeAssignEnabled != nil || c.Given["lowWaterMark"] || c.Given["highWaterMark"] || c.Given["pingBeforeAssignEnabled"] {
+	if x.LowWaterMark != nil || x.HighWaterMark != nil || x.PingBeforeAssignEnabled != nil || c.Given["lowWaterMark"] ||
+		c.Given["highWaterMark"] || c.Given["pingBeforeAssignEnabled"] {
 		c.Tx.Touch(policyTopic)
 		if id := resource.HeadOf(c.New).ID; id != 0 {
-			c.Tx.Attend(id)
+			c.Tx.MarkDirty(id)
 		}
 	}
 	return nil
@@ -134,38 +137,40 @@ type IPv4Block struct {
 // IPv6Block is a piece of IPv6 address space that holds blocks and networks.
 type IPv6Block struct{ SpaceHead }
 
-// Check places the block.
-func (x *IPv4Block) Check(c *resource.Change) error {
+// BeforeWrite places the block.
+func (x *IPv4Block) BeforeWrite(c *resource.Change) error {
 	x.stay(c)
 	return place(c, &x.SpaceHead, true, false)
 }
 
-// Check places the block.
-func (x *IPv6Block) Check(c *resource.Change) error { return place(c, &x.SpaceHead, false, false) }
+// BeforeWrite places the block.
+func (x *IPv6Block) BeforeWrite(c *resource.Change) error {
+	return place(c, &x.SpaceHead, false, false)
+}
 
-// Settle makes the block's space free for what comes below.
-func (x *IPv4Block) Settle(c *resource.Change) error {
+// AfterWrite makes the block's space free for what comes below.
+func (x *IPv4Block) AfterWrite(c *resource.Change) error {
 	return settleSpace(c, &x.SpaceHead, x.Range.Range)
 }
 
-// Settle makes the block's space free for what comes below.
-func (x *IPv6Block) Settle(c *resource.Change) error {
+// AfterWrite makes the block's space free for what comes below.
+func (x *IPv6Block) AfterWrite(c *resource.Change) error {
 	return settleSpace(c, &x.SpaceHead, x.Range.Range)
 }
 
-// settleSpace keeps the books of a block or network: gives is what it gives to what lies below.
+// settleSpace takes the space of a block or network out of what is free above it: gives is what it gives to what lies below.
 func settleSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
 	switch {
 	case x.reshaped:
 		return nil
 	case x.around != nil:
-		return x.settleAround(c)
+		return x.adoptSiblings(c)
 	case c.Creates():
 		return c.Tx.FreeAdd(x.ID, gives.Low, gives.High)
 	case x.Range.Range == rangeOf(c.Row):
 		return nil
 	}
-	return settleSize(c, x.ID)
+	return reallocateResized(c, x.ID)
 }
 
 // place finds or checks the space of a new block or network: of the right family, inside its
@@ -223,11 +228,11 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 		if network {
 			return problem.Conflict("RangeOverlap", "range: %s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
 		}
-		inside, err := around(c, h, r.Range)
+		inside, err := siblingsWithin(c, h, r.Range)
 		if err != nil {
 			return err
 		}
-		return x.enclose(c, inside)
+		return x.reparentSiblings(c, inside)
 	}
 	return takeFromParent(c, parent, r.Range)
 }
@@ -306,7 +311,8 @@ func firstEmpty(tx *store.Tx, block *store.Resource, collection string, bits int
 	for _, child := range below {
 		if p, ok := rangeOf(child).Prefix(); ok && p.Bits() == bits && child.Collection == collection {
 			used := false
-			if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE parent = ? AND collection IN ('blocks', 'networks', 'addresses', 'ranges', 'ipGroups')"+
+			if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE parent = ? AND collection IN ('blocks', 'networks', "+
+				"'addresses', 'ranges', 'ipGroups')"+
 				" AND (collection <> 'addresses' OR json_extract(body, '$.state') <> 'GATEWAY'))", child.ID).Scan(&used); err != nil {
 				return 0, err
 			}
@@ -409,5 +415,5 @@ func eachBlock(tx *store.Tx, block *store.Resource, fn func(child *store.Resourc
 	}
 }
 
-// Fits refuses water marks that cross, and notes that there are some.
-func (x *IPv4Block) Fits(c *resource.Change) error { return x.fits(c) }
+// Validate refuses water marks that cross, and notes that there are some.
+func (x *IPv4Block) Validate(c *resource.Change) error { return x.fits(c) }

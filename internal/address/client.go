@@ -13,7 +13,8 @@ import (
 
 // registerClients declares the collections of what identifies DHCP clients.
 func registerClients(r *registry) {
-	r.Collection(resource.Collection{Name: "clientIdentifiers", Parents: []string{"configurations"}}, &DHCPClientIdentifier{}, &DHCPUniqueIdentifier{})
+	r.Collection(resource.Collection{Name: "clientIdentifiers", Parents: []string{"configurations"}}, &DHCPClientIdentifier{},
+		&DHCPUniqueIdentifier{})
 	r.Collection(resource.Collection{Name: "macAddresses", Parents: []string{"configurations"}}, &MACAddress{})
 }
 
@@ -28,8 +29,8 @@ type MACAddress struct {
 	MACPool resource.Ref `api:"macPool" ref:"MACPool|DenyMACPool"`
 }
 
-// Check reads the address.
-func (x *MACAddress) Check(*resource.Change) error {
+// BeforeWrite reads the address.
+func (x *MACAddress) BeforeWrite(*resource.Change) error {
 	mac, err := space.ParseHardware(x.Address)
 	if err != nil {
 		return problem.Invalid("address", "%v", err)
@@ -38,8 +39,8 @@ func (x *MACAddress) Check(*resource.Change) error {
 	return nil
 }
 
-// Fits refuses an address that the configuration has already.
-func (x *MACAddress) Fits(c *resource.Change) error { return uniqueKey(c, "address", x.Address) }
+// Validate refuses an address that the configuration has already.
+func (x *MACAddress) Validate(c *resource.Change) error { return uniqueKey(c, "address", x.Address) }
 
 // Key is what it is found by.
 func (x *MACAddress) Key() string { return "mac " + x.Address }
@@ -67,16 +68,18 @@ func (x *DHCPClientIdentifier) value() string {
 	return uid.ClientIdentifier
 }
 
-// Check refuses an empty identifier.
-func (x *DHCPClientIdentifier) Check(*resource.Change) error {
+// BeforeWrite refuses an empty identifier.
+func (x *DHCPClientIdentifier) BeforeWrite(*resource.Change) error {
 	if n := len(x.value()); n < 1 || n > 255 {
 		return problem.Invalid("uid", "clientIdentifier must have 1 to 255 bytes")
 	}
 	return nil
 }
 
-// Fits refuses an identifier that the configuration has already.
-func (x *DHCPClientIdentifier) Fits(c *resource.Change) error { return uniqueKey(c, "uid", x.value()) }
+// Validate refuses an identifier that the configuration has already.
+func (x *DHCPClientIdentifier) Validate(c *resource.Change) error {
+	return uniqueKey(c, "uid", x.value())
+}
 
 // Key is what it is found by.
 func (x *DHCPClientIdentifier) Key() string { return "uid " + x.value() }
@@ -90,8 +93,8 @@ type DHCPUniqueIdentifier struct {
 	DUID string `api:"duid,required,inline"`
 }
 
-// Check reads the identifier: 3 to 130 bytes.
-func (x *DHCPUniqueIdentifier) Check(*resource.Change) error {
+// BeforeWrite reads the identifier: 3 to 130 bytes.
+func (x *DHCPUniqueIdentifier) BeforeWrite(*resource.Change) error {
 	plain := strings.NewReplacer(":", "", "-", "", " ", "").Replace(strings.TrimSpace(x.DUID))
 	data, err := hex.DecodeString(plain)
 	if err != nil || len(data) < 3 || len(data) > 130 {
@@ -101,8 +104,10 @@ func (x *DHCPUniqueIdentifier) Check(*resource.Change) error {
 	return nil
 }
 
-// Fits refuses an identifier that the configuration has already.
-func (x *DHCPUniqueIdentifier) Fits(c *resource.Change) error { return uniqueKey(c, "duid", x.DUID) }
+// Validate refuses an identifier that the configuration has already.
+func (x *DHCPUniqueIdentifier) Validate(c *resource.Change) error {
+	return uniqueKey(c, "duid", x.DUID)
+}
 
 // Key is what it is found by.
 func (x *DHCPUniqueIdentifier) Key() string { return "duid " + x.DUID }
@@ -133,8 +138,8 @@ func clientOf(c *resource.Change, field string, ref *resource.Ref, configuration
 	fill(o)
 	h := resource.HeadOf(o)
 	h.Type, h.Parent, h.Config = kind, configuration, configuration
-	if checker, ok := o.(resource.Checker); ok {
-		if err := checker.Check(c); err != nil {
+	if rule, ok := o.(resource.BeforeWriter); ok {
+		if err := rule.BeforeWrite(c); err != nil {
 			if p, ok := problem.As(err); ok {
 				return problem.Invalid(field, "%s", p.Message)
 			}
@@ -159,7 +164,8 @@ func clientOf(c *resource.Change, field string, ref *resource.Ref, configuration
 // clients finds or makes the hardware address and the client identifier that an address names.
 func (x *Assignment) clients(c *resource.Change, identifier *resource.Ref, v4 bool) error {
 	mac := x.MACAddress.By
-	if err := clientOf(c, "macAddress", &x.MACAddress, x.Config, "MACAddress", func(o resource.Object) { o.(*MACAddress).Address = mac }); err != nil {
+	if err := clientOf(c, "macAddress", &x.MACAddress, x.Config, "MACAddress",
+		func(o resource.Object) { o.(*MACAddress).Address = mac }); err != nil {
 		return err
 	}
 	by := identifier.By
@@ -171,5 +177,6 @@ func (x *Assignment) clients(c *resource.Change, identifier *resource.Ref, v4 bo
 			}
 		})
 	}
-	return clientOf(c, "clientIdentifier", identifier, x.Config, "DHCPUniqueIdentifier", func(o resource.Object) { o.(*DHCPUniqueIdentifier).DUID = by })
+	return clientOf(c, "clientIdentifier", identifier, x.Config, "DHCPUniqueIdentifier",
+		func(o resource.Object) { o.(*DHCPUniqueIdentifier).DUID = by })
 }

@@ -61,8 +61,8 @@ type Configuration struct {
 	KeyAutoRegenerationEnabled bool `api:"keyAutoRegenerationEnabled,put"`
 }
 
-// Fits refuses a name that another configuration has.
-func (x *Configuration) Fits(c *resource.Change) error {
+// Validate refuses a name that another configuration has.
+func (x *Configuration) Validate(c *resource.Change) error {
 	return uniqueName(c, "configurations", resource.RootID, x.Name)
 }
 
@@ -72,8 +72,8 @@ var firstSpace = []struct{ name, prefix string }{
 	{"Unique Local", "fc00::/7"},
 }
 
-// Settle makes the IPv6 space that every configuration has.
-func (x *Configuration) Settle(c *resource.Change) error {
+// AfterWrite makes the IPv6 space that every configuration has.
+func (x *Configuration) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
@@ -100,8 +100,8 @@ type View struct {
 	DeviceRegistrationPortalAddress string `api:"deviceRegistrationPortalAddress"`
 }
 
-// Fits refuses a name that another view of the configuration has.
-func (x *View) Fits(c *resource.Change) error {
+// Validate refuses a name that another view of the configuration has.
+func (x *View) Validate(c *resource.Change) error {
 	return uniqueName(c, "views", x.Parent, x.Name)
 }
 

@@ -43,8 +43,8 @@ func (x *RangeHead) shift(from, to netip.Addr) {
 	x.Range.Range, _ = x.Range.Shift(from, to)
 }
 
-// settle finds the range in its network: within the hosts and clear of its siblings.
-func (x *RangeHead) settle(c *resource.Change, collection string, v4 bool) error {
+// place finds the range in its network: within the hosts and clear of its siblings.
+func (x *RangeHead) place(c *resource.Change, collection string, v4 bool) error {
 	network, err := c.Tx.Get(x.Parent) // not as the request found it: it may have moved just now
 	if err != nil {
 		return err
@@ -74,7 +74,8 @@ func (x *RangeHead) settle(c *resource.Change, collection string, v4 bool) error
 		return problem.Invalid("range", "%s is not of the address family of %s", x.Range, x.Type)
 	}
 	if !space.Hosts(whole).Contains(x.Range.Range) {
-		return problem.Conflict("RangeOutsideParent", "range: %s does not lie within the hosts of %s %d, %s", x.Range, network.Type, network.ID, whole)
+		return problem.Conflict("RangeOutsideParent", "range: %s does not lie within the hosts of %s %d, %s", x.Range, network.Type, network.ID,
+			whole)
 	}
 	other, err := c.Tx.Overlapping(x.Parent, collection, store.AddrKey(x.Range.Low), store.AddrKey(x.Range.High), x.ID)
 	if errors.Is(err, store.ErrNotFound) {
@@ -107,7 +108,8 @@ func (x *RangeHead) firstFree(c *resource.Change, network *store.Resource, colle
 			return found, nil
 		}
 	}
-	return space.Range{}, problem.Conflict("NoAvailableRange", "range: there is no free /%d in %s %d, %s", x.Range.Bits, network.Type, network.ID, spanOf(network))
+	return space.Range{}, problem.Conflict("NoAvailableRange", "range: there is no free /%d in %s %d, %s", x.Range.Bits, network.Type,
+		network.ID, spanOf(network))
 }
 
 // IPv4DHCPRange is a part of a network that a DHCP server gives out.
@@ -129,17 +131,17 @@ type IPv4DHCPRange struct {
 	HighWaterMark *int64 `api:"highWaterMark" min:"0" max:"100"`
 }
 
-// Check places the range and its exclusions.
-func (x *IPv4DHCPRange) Check(c *resource.Change) error {
+// BeforeWrite places the range and its exclusions.
+func (x *IPv4DHCPRange) BeforeWrite(c *resource.Change) error {
 	stayInherited(c, map[string]func(){"lowWaterMark": func() { x.LowWaterMark = nil }, "highWaterMark": func() { x.HighWaterMark = nil }})
-	if err := x.settle(c, "ranges", true); err != nil {
+	if err := x.place(c, "ranges", true); err != nil {
 		return err
 	}
 	return x.exclude()
 }
 
-// Settle sees to the addresses that a smaller range leaves outside.
-func (x *IPv4DHCPRange) Settle(c *resource.Change) error {
+// AfterWrite sees to the addresses that a smaller range leaves outside.
+func (x *IPv4DHCPRange) AfterWrite(c *resource.Change) error {
 	state := orphanState.Of(c.Options)
 	if state == "" || c.Creates() || !c.Given["range"] {
 		return nil
@@ -147,20 +149,20 @@ func (x *IPv4DHCPRange) Settle(c *resource.Change) error {
 	return orphan(c, x.Parent, rangeOf(c.Row), x.Range.Range, state)
 }
 
-// Fits refuses water marks that cross, and sees to it that new ones are looked at.
-func (x *IPv4DHCPRange) Fits(c *resource.Change) error {
+// Validate refuses water marks that cross, and sees to it that new ones are looked at.
+func (x *IPv4DHCPRange) Validate(c *resource.Change) error {
 	if err := crossing(x.LowWaterMark, x.HighWaterMark); err != nil {
 		return err
 	}
 	if x.LowWaterMark != nil || x.HighWaterMark != nil || c.Given["lowWaterMark"] || c.Given["highWaterMark"] {
 		c.Tx.Touch(policyTopic)
-		c.Tx.Attend(x.Parent)
+		c.Tx.MarkDirty(x.Parent)
 	}
 	return nil
 }
 
-// Release forgets the range's water level.
-func (x *IPv4DHCPRange) Release(c *resource.Change) error {
+// BeforeDelete forgets the range's water level.
+func (x *IPv4DHCPRange) BeforeDelete(c *resource.Change) error {
 	return c.Tx.Write("DELETE FROM water WHERE container = ?", x.ID)
 }
 
@@ -199,19 +201,19 @@ type IPv6DHCPRange struct {
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 }
 
-// Check places the range.
-func (x *IPv6DHCPRange) Check(c *resource.Change) error { return x.settle(c, "ranges", false) }
+// BeforeWrite places the range.
+func (x *IPv6DHCPRange) BeforeWrite(c *resource.Change) error { return x.place(c, "ranges", false) }
 
 // IPv4Group is a part of a network under a name.
 type IPv4Group struct {
 	RangeHead `head:"required,nonblank"`
 }
 
-// Check places the group.
-func (x *IPv4Group) Check(c *resource.Change) error { return x.settle(c, "ipGroups", true) }
+// BeforeWrite places the group.
+func (x *IPv4Group) BeforeWrite(c *resource.Change) error { return x.place(c, "ipGroups", true) }
 
-// Fits refuses a name that another group of the network has.
-func (x *IPv4Group) Fits(c *resource.Change) error {
+// Validate refuses a name that another group of the network has.
+func (x *IPv4Group) Validate(c *resource.Change) error {
 	c.Tx.Touch(policyTopic)
 	return uniqueName(c, "ipGroups", x.Parent, x.Name)
 }
@@ -220,8 +222,10 @@ func (x *IPv4Group) Fits(c *resource.Change) error {
 func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
 	// Most networks have no range in front: one statement finds that out with the address.
 	var low, high, end []byte
-	err := tx.QueryRow("SELECT f.low, f.high, (SELECT r.high FROM resource r WHERE r.parent = f.container AND r.collection = 'ranges' AND r.low IS NOT NULL"+
-		" AND r.low <= f.low ORDER BY r.low DESC LIMIT 1) FROM free f WHERE f.container = ? ORDER BY f.low LIMIT 1", network).Scan(&low, &high, &end)
+	err := tx.QueryRow("SELECT f.low, f.high, (SELECT r.high FROM resource r WHERE r.parent = f.container AND r.collection = 'ranges' "+
+		"AND r.low IS NOT NULL"+
+		" AND r.low <= f.low ORDER BY r.low DESC LIMIT 1) FROM free f WHERE f.container = ? ORDER BY f.low LIMIT 1", network).Scan(&low, &high,
+		&end)
 	if errors.Is(err, sql.ErrNoRows) {
 		return netip.Addr{}, store.ErrTaken
 	}
@@ -251,7 +255,8 @@ func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
 }
 
 // takeWithin names a DHCP range or an IP group of the network that the next available address is to lie in.
-var takeWithin = resource.Number("x-portolan-within", "The id of a DHCP range or IP group of the network: the next free address is taken out of it. Ours.")
+var takeWithin = resource.Number("x-portolan-within",
+	"The id of a DHCP range or IP group of the network: the next free address is taken out of it. Ours.")
 
 // partOf gives what may be handed out next: of a network, all hosts but for the DHCP ranges; of a DHCP
 // range, all but for its exclusions; of an IP group, all but for the DHCP ranges that lie over it. id
@@ -317,8 +322,8 @@ type IPv4DHCPRangeMerge struct {
 	Destination resource.Ref `api:"destination,required" ref:"IPv4DHCPRange"`
 }
 
-// Settle merges the ranges.
-func (x *IPv4DHCPRangeMerge) Settle(c *resource.Change) error {
+// AfterWrite merges the ranges.
+func (x *IPv4DHCPRangeMerge) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
@@ -372,7 +377,7 @@ func (x *IPv4DHCPRangeMerge) Settle(c *resource.Change) error {
 // lowOf is the first address of an exclusion.
 func lowOf(text string) netip.Addr {
 	r, err := parseExclusion(text)
-	if err != nil { // Check says so
+	if err != nil { // BeforeWrite says so
 		return netip.Addr{}
 	}
 	return r.Low

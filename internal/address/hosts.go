@@ -16,8 +16,8 @@ import (
 // What blocks and networks say of the hosts in them.
 
 // holding gives what holds in networks, within a change.
-func holding(c *resource.Change, networks ...int64) (map[int64]*policy, error) {
-	return policiesOf(c).of(c.Tx, networks)
+func holding(c *resource.Change, networks ...int64) (map[int64]*inheritedSettings, error) {
+	return policiesOf(c).settingsOf(c.Tx, networks)
 }
 
 // checkHost refuses a host that the networks of its addresses do not take: in a zone that is not among
@@ -53,11 +53,14 @@ func checkHost(c *resource.Change, name string, zone int64, addresses []int64) e
 				return err
 			}
 			if !inside {
-				return problem.Conflict("ZoneNotAllowed", "addresses: network %d takes hosts in the views and zones %s alone (restrictedZones)", id, listed(zones))
+				return problem.Conflict("ZoneNotAllowed", "addresses: network %d takes hosts in the views and zones %s alone (restrictedZones)", id,
+					listed(zones))
 			}
 		}
 		if p.values["duplicateHostnamesAllowed"] == "false" && fours > 1 {
-			return problem.Conflict("DuplicateHostname", "addresses: network %d wants no host name twice (duplicateHostnamesAllowed), and %q would be that of %d IPv4 addresses", id, name, fours)
+			return problem.Conflict("DuplicateHostname",
+				"addresses: network %d wants no host name twice (duplicateHostnamesAllowed), and %q would be that of %d IPv4 addresses", id, name,
+				fours)
 		}
 	}
 	return nil
@@ -133,10 +136,13 @@ func networkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 			return makeNetwork(c, block, whole, a)
 		}
 		if bits == a.BitLen() {
-			return nil, problem.Conflict("RangeOverlap", "addresses: there is no room for a network around %s in %s %d, %s", a, block.Type, block.ID, spanOf(block))
+			return nil, problem.Conflict("RangeOverlap", "addresses: there is no room for a network around %s in %s %d, %s", a, block.Type,
+				block.ID, spanOf(block))
 		}
 		if bits == usual && !allowAddressOverlap.Of(c.Options) {
-			return nil, problem.Conflict("RangeOverlap", "addresses: the network %s is not all free in %s %d; with x-bcn-allow-address-overlap: true a smaller one is made", whole, block.Type, block.ID)
+			return nil, problem.Conflict("RangeOverlap",
+				"addresses: the network %s is not all free in %s %d; with x-bcn-allow-address-overlap: true a smaller one is made", whole, block.Type,
+				block.ID)
 		}
 	}
 }

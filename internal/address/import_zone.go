@@ -111,7 +111,7 @@ func (i *zoneImport) makeZone(name string) (*store.Resource, error) {
 
 // create makes a record.
 func (i *zoneImport) create(rr dns.RR, o resource.Object, ttl uint32) error {
-	h := o.(alike).record()
+	h := o.(comparableRecord).record()
 	t, _ := i.c.API.Type(h.Type)
 	relative, _ := naming.Relative(strings.TrimSuffix(rr.Header().Name, "."), i.zone.Key)
 	seconds := int64(ttl)

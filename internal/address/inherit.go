@@ -32,23 +32,23 @@ func inherits(kind, field string) bool {
 	return false
 }
 
-// policy is what holds in a block or network: what it sets itself and what comes from above. It is not
+// inheritedSettings is what holds in a block or network: what it sets itself and what comes from above. It is not
 // changed once it is made.
-type policy struct {
+type inheritedSettings struct {
 	values map[string]string // as JSON, by field
 	refs   map[string]int64
 	zones  map[string][]int64
 }
 
 // number gives a value that is a whole number; ok is false where there is none.
-func (p *policy) number(field string) (n int64, ok bool) {
+func (p *inheritedSettings) number(field string) (n int64, ok bool) {
 	text, ok := p.values[field]
 	return n, ok && json.Unmarshal([]byte(text), &n) == nil
 }
 
 // below gives what holds in a row with its links below p; nil for the top.
-func (p *policy) below(r *store.Resource) (*policy, error) {
-	n := &policy{values: map[string]string{}, refs: map[string]int64{}, zones: map[string][]int64{}}
+func (p *inheritedSettings) below(r *store.Resource) (*inheritedSettings, error) {
+	n := &inheritedSettings{values: map[string]string{}, refs: map[string]int64{}, zones: map[string][]int64{}}
 	closed := map[string]bool{}
 	if err := store.Members(r.Body, func(name, raw []byte) error {
 		field := string(name)
@@ -93,31 +93,32 @@ func (p *policy) below(r *store.Resource) (*policy, error) {
 	return n, nil
 }
 
-// policies finds what holds in blocks and networks, and remembers what holds in blocks.
-type policies struct {
+// inheritance finds what holds in blocks and networks, and remembers what holds in blocks.
+type inheritance struct {
 	// blocks is what holds in blocks; used what is used at all, under the one key there is.
-	blocks *store.Cache[int64, *policy]
-	used   *store.Cache[struct{}, usedPolicies]
+	blocks *store.Cache[int64, *inheritedSettings]
+	used   *store.Cache[struct{}, settingsInUse]
 }
 
-func newPolicies(s *store.Store) *policies {
-	return &policies{blocks: store.NewCache[int64](s, store.CacheOptions[*policy]{Topics: []string{"blocks"}}),
-		used: store.NewCache[struct{}](s, store.CacheOptions[usedPolicies]{Topics: []string{policyTopic}, Late: true, Max: 1})}
+func newPolicies(s *store.Store) *inheritance {
+	return &inheritance{blocks: store.NewCache[int64](s, store.CacheOptions[*inheritedSettings]{Topics: []string{"blocks"}}),
+		used: store.NewCache[struct{}](s, store.CacheOptions[settingsInUse]{Topics: []string{policyTopic}, Late: true, Max: 1})}
 }
 
 // policyTopic is the topic of changes to what usedPolicies knows.
 const policyTopic = "policies"
 
-// usedPolicies says which policies any block or network has, and whether there are naming policies and IP
+// settingsInUse says which policies any block or network has, and whether there are naming policies and IP
 // groups: what nobody uses costs nothing.
-type usedPolicies struct{ marks, pings, naming, groups bool }
+type settingsInUse struct{ marks, pings, naming, groups bool }
 
-// some gives which policies any block or network has.
-func (p *policies) some(tx *store.Tx) (used usedPolicies, err error) {
+// usedSettings gives which policies any block or network has.
+func (p *inheritance) usedSettings(tx *store.Tx) (used settingsInUse, err error) {
 	if known, ok := p.used.Get(tx, struct{}{}); ok {
 		return known, nil
 	}
-	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks', 'ranges') AND (json_extract(body, '$.lowWaterMark') IS NOT NULL"+
+	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks', 'ranges') AND "+
+		"(json_extract(body, '$.lowWaterMark') IS NOT NULL"+
 		" OR json_extract(body, '$.highWaterMark') IS NOT NULL)), EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks')"+
 		" AND json_extract(body, '$.pingBeforeAssignEnabled') IS NOT NULL), EXISTS (SELECT 1 FROM resource WHERE collection = 'namingPolicies'),"+
 		" EXISTS (SELECT 1 FROM resource WHERE collection = 'ipGroups')").Scan(&used.marks, &used.pings, &used.naming, &used.groups)
@@ -127,9 +128,9 @@ func (p *policies) some(tx *store.Tx) (used usedPolicies, err error) {
 	return used, err
 }
 
-// of gives what holds in each of the blocks and networks; a configuration has nothing.
-func (p *policies) of(tx *store.Tx, ids []int64) (map[int64]*policy, error) {
-	found := map[int64]*policy{}
+// settingsOf gives what holds in each settingsOf the blocks and networks; a configuration has nothing.
+func (p *inheritance) settingsOf(tx *store.Tx, ids []int64) (map[int64]*inheritedSettings, error) {
+	found := map[int64]*inheritedSettings{}
 	var missing []int64
 	for _, id := range ids {
 		if known, ok := p.blocks.Get(tx, id); ok {
@@ -145,12 +146,12 @@ func (p *policies) of(tx *store.Tx, ids []int64) (map[int64]*policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	var within func(r *store.Resource) (*policy, error)
-	within = func(r *store.Resource) (*policy, error) {
+	var within func(r *store.Resource) (*inheritedSettings, error)
+	within = func(r *store.Resource) (*inheritedSettings, error) {
 		if known, ok := found[r.ID]; ok {
 			return known, nil
 		}
-		var above *policy
+		var above *inheritedSettings
 		if parent, ok := rows[r.Parent]; ok {
 			var err error
 			if above, err = within(parent); err != nil {
@@ -174,8 +175,8 @@ func (p *policies) of(tx *store.Tx, ids []int64) (map[int64]*policy, error) {
 }
 
 // policiesOf gives the policies that the rules of a change ask.
-func policiesOf(c *resource.Change) *policies {
-	if p, ok := c.API.Rules.(*policies); ok {
+func policiesOf(c *resource.Change) *inheritance {
+	if p, ok := c.API.Rules.(*inheritance); ok {
 		return p
 	}
 	return newPolicies(c.API.Store)
@@ -183,7 +184,7 @@ func policiesOf(c *resource.Change) *policies {
 
 // show puts what p, which holds above a row, brings down to it into values and the row's references, and
 // lists it in _inheritedFields. own are the lists of zones that the row has itself.
-func (p *policy) show(r *store.Resource, own map[string]bool, values map[string][]byte) {
+func (p *inheritedSettings) show(r *store.Resource, own map[string]bool, values map[string][]byte) {
 	if p == nil {
 		return
 	}

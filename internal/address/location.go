@@ -34,8 +34,8 @@ type Location struct {
 	Latitude *float64 `api:"latitude" min:"-90" max:"90"`
 }
 
-// Check refuses a code that a sibling has, and derives the country.
-func (x *Location) Check(c *resource.Change) error {
+// BeforeWrite refuses a code that a sibling has, and derives the country.
+func (x *Location) BeforeWrite(c *resource.Change) error {
 	if x.Parent == 0 {
 		return nil
 	}
@@ -50,7 +50,8 @@ func (x *Location) Check(c *resource.Change) error {
 	x.Country = o.(*Location).Country
 	var id int64
 	err = c.Tx.Each(func(scan func(...any) error) error { return scan(&id) },
-		"SELECT id FROM resource WHERE parent = ? AND collection = 'locations' AND json_extract(body, '$.code') = ? AND id <> ?", x.Parent, x.Code, x.ID)
+		"SELECT id FROM resource WHERE parent = ? AND collection = 'locations' AND json_extract(body, '$.code') = ? AND id <> ?", x.Parent,
+		x.Code, x.ID)
 	if err != nil {
 		return err
 	}
@@ -81,8 +82,8 @@ func seedLocations(c *resource.Change) error {
 	return nil
 }
 
-// Release keeps the countries: what lies below them would go, too.
-func (x *Location) Release(c *resource.Change) error {
+// BeforeDelete keeps the countries: what lies below them would go, too.
+func (x *Location) BeforeDelete(c *resource.Change) error {
 	if x.Parent == 0 && !c.With {
 		return problem.Conflict("ResourceInUse", "%s is a country and stays", x.Name)
 	}

@@ -31,8 +31,8 @@ type IPv4BlockMerge struct {
 	Destination resource.Ref `api:"destination,required" ref:"IPv4Block"`
 }
 
-// Settle merges the blocks.
-func (x *IPv4BlockMerge) Settle(c *resource.Change) error {
+// AfterWrite merges the blocks.
+func (x *IPv4BlockMerge) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
@@ -49,8 +49,8 @@ type IPv4NetworkMerge struct {
 	Destination resource.Ref `api:"destination,required" ref:"IPv4Network"`
 }
 
-// Settle merges the networks.
-func (x *IPv4NetworkMerge) Settle(c *resource.Change) error {
+// AfterWrite merges the networks.
+func (x *IPv4NetworkMerge) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
@@ -76,7 +76,8 @@ func mergeInto(c *resource.Change, to resource.Ref, from resource.RefList, colle
 			return err
 		}
 		if row.Parent != destination.Parent && (row.Parent != destination.ID || collection != "blocks") {
-			return problem.Invalid(collection, "%s %d, %s, does not lie beside %s %d", row.Type, row.ID, spanOf(row), destination.Type, destination.ID)
+			return problem.Invalid(collection, "%s %d, %s, does not lie beside %s %d", row.Type, row.ID, spanOf(row), destination.Type,
+				destination.ID)
 		}
 		others = append(others, row)
 	}
@@ -173,7 +174,7 @@ func (r *reshaping) absorb(row *store.Resource, into int64) error {
 			return err
 		}
 	}
-	return r.dissolve(row)
+	return r.deleteWithoutRelease(row)
 }
 
 // IPMove is the moving of an address, or of a block or network with all in it, and the record of it.
@@ -188,8 +189,8 @@ type IPMove struct {
 	ServersUpdated *bool `api:"serversUpdated,writeOnly"`
 }
 
-// Settle moves the resource that the request was sent below.
-func (x *IPMove) Settle(c *resource.Change) error {
+// AfterWrite moves the resource that the request was sent below.
+func (x *IPMove) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
@@ -312,7 +313,7 @@ func (r *reshaping) shift(row *store.Resource, from, to netip.Addr, parent int64
 		case *IPv4DHCPRange:
 			x.shift(from, to)
 			for i, text := range x.ExclusionRanges {
-				if r, err := space.Parse(text); err == nil { // as Check wrote it
+				if r, err := space.Parse(text); err == nil { // as BeforeWrite wrote it
 					r, _ = r.Shift(from, to)
 					x.ExclusionRanges[i] = r.Dashed()
 				}
@@ -352,8 +353,8 @@ type DNSMove struct {
 	AbsoluteName string `api:"absoluteName,required,dns" length:"1020"`
 }
 
-// Settle moves the zone, with all below it, or the record.
-func (x *DNSMove) Settle(c *resource.Change) error {
+// AfterWrite moves the zone, with all below it, or the record.
+func (x *DNSMove) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}

@@ -14,7 +14,8 @@ import (
 // registerNetworks declares the collection of networks.
 func registerNetworks(r *registry) {
 	r.Collection(resource.Collection{Name: "networks", Parents: []string{"blocks"}, Complete: r.policies.completeSpace, Counted: true,
-		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating), noGateway.For(resource.Writing, "IPv4Network")}},
+		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating),
+			noGateway.For(resource.Writing, "IPv4Network")}},
 		&IPv4Network{}, &IPv6Network{})
 }
 
@@ -39,8 +40,8 @@ type IPv4Network struct {
 // IPv6Network is an IPv6 subnet: a leaf of the address tree that holds addresses and ranges.
 type IPv6Network struct{ SpaceHead }
 
-// Check places the network and settles what its gateway will be.
-func (x *IPv4Network) Check(c *resource.Change) error {
+// BeforeWrite places the network and finds what its gateway will be.
+func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
 	x.stay(c)
 	if err := place(c, &x.SpaceHead, true, true); err != nil || x.reshaped {
 		return err
@@ -65,13 +66,13 @@ func (x *IPv4Network) Check(c *resource.Change) error {
 	return nil
 }
 
-// Check places the network.
-func (x *IPv6Network) Check(c *resource.Change) error {
+// BeforeWrite places the network.
+func (x *IPv6Network) BeforeWrite(c *resource.Change) error {
 	return place(c, &x.SpaceHead, false, true)
 }
 
-// Settle makes the network's host addresses free, and its gateway an address.
-func (x *IPv4Network) Settle(c *resource.Change) error {
+// AfterWrite makes the network's host addresses free, and its gateway an address.
+func (x *IPv4Network) AfterWrite(c *resource.Change) error {
 	if err := settleSpace(c, &x.SpaceHead, space.Hosts(x.Range.Range)); err != nil || x.reshaped {
 		return err
 	}
@@ -105,10 +106,10 @@ func (x *IPv4Network) Settle(c *resource.Change) error {
 	return err
 }
 
-// Settle makes the network's host addresses free.
-func (x *IPv6Network) Settle(c *resource.Change) error {
+// AfterWrite makes the network's host addresses free.
+func (x *IPv6Network) AfterWrite(c *resource.Change) error {
 	return settleSpace(c, &x.SpaceHead, space.Hosts(x.Range.Range))
 }
 
-// Fits refuses water marks that cross, and notes that there are some.
-func (x *IPv4Network) Fits(c *resource.Change) error { return x.fits(c) }
+// Validate refuses water marks that cross, and notes that there are some.
+func (x *IPv4Network) Validate(c *resource.Change) error { return x.fits(c) }

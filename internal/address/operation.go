@@ -12,7 +12,8 @@ import (
 
 // registerOperations declares the collection of what a transaction did, resource by resource.
 func registerOperations(r *registry) {
-	r.Collection(resource.Collection{Name: "operations", Parents: []string{"transactions"}, From: store.Operations, Hidden: true, Closed: noImages, Complete: completeOperations},
+	r.Collection(resource.Collection{Name: "operations", Parents: []string{"transactions"}, From: store.Operations, Hidden: true,
+		Closed: noImages, Complete: completeOperations},
 		&Operation{})
 }
 

@@ -17,10 +17,13 @@ import (
 // registerNamingPolicies declares the collections of naming policies and their parts, and what they are applied to.
 func registerNamingPolicies(r *registry) {
 	r.Collection(resource.Collection{Name: "namingPolicies", Parents: []string{"namingPolicies"}}, &NamingPolicy{})
-	r.Collection(resource.Collection{Name: "namingPolicyRestrictions", Parents: []string{"namingPolicyRestrictions"}}, &NamingPolicyRestriction{})
+	r.Collection(resource.Collection{Name: "namingPolicyRestrictions", Parents: []string{"namingPolicyRestrictions"}},
+		&NamingPolicyRestriction{})
 	r.Collection(resource.Collection{Name: "namingPolicyValues", Parents: []string{"namingPolicyValues"}},
-		&NamingPolicyConnectorValue{}, &NamingPolicyIncrementalValue{}, &NamingPolicyIntegerValue{}, &NamingPolicyRequiredValue{}, &NamingPolicyTextValue{})
-	r.Links(resource.Links{Name: "namingPolicies", From: []string{"views", "zones"}, To: "namingPolicies", Back: "appliedResources", Joined: applied})
+		&NamingPolicyConnectorValue{}, &NamingPolicyIncrementalValue{}, &NamingPolicyIntegerValue{}, &NamingPolicyRequiredValue{},
+		&NamingPolicyTextValue{})
+	r.Links(resource.Links{Name: "namingPolicies", From: []string{"views", "zones"}, To: "namingPolicies", Back: "appliedResources",
+		Joined: applied})
 }
 
 // overrideNamingPolicy lets a name through that the naming policies refuse.
@@ -43,8 +46,8 @@ type NamingPolicy struct {
 	order string
 }
 
-// Check keeps the order of the values, and says what is wrong with the types.
-func (x *NamingPolicy) Check(c *resource.Change) error {
+// BeforeWrite keeps the order of the values, and says what is wrong with the types.
+func (x *NamingPolicy) BeforeWrite(c *resource.Change) error {
 	for _, name := range x.AppliedTypes {
 		if _, ok := c.API.Type(name); !ok {
 			return problem.Invalid("appliedTypes", "%q is no type of a resource", name)
@@ -66,8 +69,8 @@ func (x *NamingPolicy) Check(c *resource.Change) error {
 // Key is the order of the policy's values: links have none.
 func (x *NamingPolicy) Key() string { return x.order }
 
-// Fits refuses a name that another policy has, and notes that there are policies.
-func (x *NamingPolicy) Fits(c *resource.Change) error {
+// Validate refuses a name that another policy has, and notes that there are policies.
+func (x *NamingPolicy) Validate(c *resource.Change) error {
 	c.Tx.Touch(policyTopic)
 	return uniqueName(c, "namingPolicies", x.Parent, x.Name)
 }
@@ -107,8 +110,8 @@ type NamingPolicyIntegerValue struct {
 	Max *int64 `api:"max" min:"0" max:"2147483647"`
 }
 
-// Check refuses bounds that cross.
-func (x *NamingPolicyIntegerValue) Check(*resource.Change) error {
+// BeforeWrite refuses bounds that cross.
+func (x *NamingPolicyIntegerValue) BeforeWrite(*resource.Change) error {
 	if x.Min != nil && x.Max != nil && *x.Min > *x.Max {
 		return problem.Invalid("min", "%d is above max, %d", *x.Min, *x.Max)
 	}
@@ -128,8 +131,8 @@ type named struct {
 	Value *string `json:"value"`
 }
 
-// Check reads the texts.
-func (x *NamingPolicyRequiredValue) Check(*resource.Change) error {
+// BeforeWrite reads the texts.
+func (x *NamingPolicyRequiredValue) BeforeWrite(*resource.Change) error {
 	list, err := readList[named]("elements", x.Elements)
 	for i, one := range list {
 		if one.Name == nil || strings.TrimSpace(*one.Name) == "" || one.Value == nil || *one.Value == "" {
@@ -165,8 +168,8 @@ type NamingPolicyTextValue struct {
 	RegularExpression string `api:"regularExpression" length:"1000"`
 }
 
-// Check reads the expression.
-func (x *NamingPolicyTextValue) Check(*resource.Change) error {
+// BeforeWrite reads the expression.
+func (x *NamingPolicyTextValue) BeforeWrite(*resource.Change) error {
 	if x.MinLength != nil && x.MaxLength != nil && *x.MinLength > *x.MaxLength {
 		return problem.Invalid("minLength", "%d is above maxLength, %d", *x.MinLength, *x.MaxLength)
 	}
@@ -195,8 +198,8 @@ type restriction struct {
 	MatchType string  `json:"matchType"`
 }
 
-// Check reads the texts.
-func (x *NamingPolicyRestriction) Check(*resource.Change) error {
+// BeforeWrite reads the texts.
+func (x *NamingPolicyRestriction) BeforeWrite(*resource.Change) error {
 	list, err := readList[restriction]("restrictions", x.Restrictions)
 	if err != nil {
 		return err
@@ -231,7 +234,7 @@ func (x *NamingPolicyConnectorValue) fits(string) string { return "" }
 
 func (x *NamingPolicyRequiredValue) expression() string {
 	list, err := readList[named]("elements", x.Elements)
-	if err != nil { // Check saw to it
+	if err != nil { // BeforeWrite saw to it
 		return `[^\s\S]`
 	}
 	var all []string
@@ -315,7 +318,7 @@ func checkNaming(c *resource.Change, holder int64, name string) error {
 	if c.Old != nil && resource.HeadOf(c.Old).Name == name && resource.HeadOf(c.Old).Parent == holder {
 		return nil
 	}
-	some, err := policiesOf(c).some(c.Tx)
+	some, err := policiesOf(c).usedSettings(c.Tx)
 	if err != nil || !some.naming {
 		return err
 	}
@@ -360,7 +363,8 @@ func allows(c *resource.Change, id int64, kind, name string, own bool) error {
 		return nil
 	}
 	refuse := func(format string, args ...any) error {
-		return problem.Conflict("NamingPolicyViolation", "name: %q is not as the naming policy %s, %d, wants it: %s", name, p.Name, id, fmt.Sprintf(format, args...))
+		return problem.Conflict("NamingPolicyViolation", "name: %q is not as the naming policy %s, %d, wants it: %s", name, p.Name, id,
+			fmt.Sprintf(format, args...))
 	}
 	restrictions, err := c.Tx.Links(id, "policyRestrictions")
 	if err != nil {

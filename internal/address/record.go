@@ -17,17 +17,21 @@ import (
 func registerRecords(r *registry) {
 	records := []string{"HostRecord", "AliasRecord", "MXRecord", "SRVRecord", "TXTRecord", "NAPTRRecord", "HINFORecord", "GenericRecord"}
 	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}, Options: []resource.RequestHeader{
-		autoCreateNetwork.For(resource.Writing, "HostRecord"), allowAddressOverlap.For(resource.Writing, "HostRecord"), sameAsZone.For(resource.Creating, records...),
-		linkToExternalHost.For(resource.Writing, "AliasRecord", "MXRecord", "SRVRecord"), overrideNamingPolicy.For(resource.Writing, records...)}},
-		&AliasRecord{}, &ExternalHostRecord{}, &GenericRecord{}, &HINFORecord{}, &HostRecord{}, &MXRecord{}, &NAPTRRecord{}, &SRVRecord{}, &TXTRecord{})
+		autoCreateNetwork.For(resource.Writing, "HostRecord"), allowAddressOverlap.For(resource.Writing, "HostRecord"),
+		sameAsZone.For(resource.Creating, records...),
+		linkToExternalHost.For(resource.Writing, "AliasRecord", "MXRecord", "SRVRecord"),
+		overrideNamingPolicy.For(resource.Writing, records...)}},
+		&AliasRecord{}, &ExternalHostRecord{}, &GenericRecord{}, &HINFORecord{}, &HostRecord{}, &MXRecord{}, &NAPTRRecord{}, &SRVRecord{},
+		&TXTRecord{})
 }
 
 // Options of records.
 var (
 	autoCreateNetwork   = resource.Flag("x-bcn-auto-create-network", "Make the network that an address of the host lacks.")
-	allowAddressOverlap = resource.Flag("x-bcn-allow-address-overlap", "With x-bcn-auto-create-network, take the largest smaller network where others are in the way.")
-	sameAsZone          = resource.Flag("x-bcn-same-as-zone", "Give the record the zone's own name.")
-	linkToExternalHost  = resource.Flag("x-bcn-link-to-external-host", "Link to an external host where no record has the name.")
+	allowAddressOverlap = resource.Flag("x-bcn-allow-address-overlap",
+		"With x-bcn-auto-create-network, take the largest smaller network where others are in the way.")
+	sameAsZone         = resource.Flag("x-bcn-same-as-zone", "Give the record the zone's own name.")
+	linkToExternalHost = resource.Flag("x-bcn-link-to-external-host", "Link to an external host where no record has the name.")
 )
 
 // RecordHead is what every resource record has.
@@ -92,7 +96,8 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 		return err
 	}
 	x.AbsoluteName = naming.Join(x.Name, zone)
-	if x.AbsoluteName == "" && (holder.Collection == "templates" || holder.Type == "InternalRootZone") { // the apex of the zones to come, or the root
+	// the apex of the zones to come, or the root
+	if x.AbsoluteName == "" && (holder.Collection == "templates" || holder.Type == "InternalRootZone") {
 		return nil
 	}
 	if err := naming.Check(x.AbsoluteName, naming.AnyName); err != nil {
@@ -132,8 +137,8 @@ type HostRecord struct {
 	Views resource.RefList `api:"views" ref:"View"`
 }
 
-// Check derives the name and finds or assigns the addresses.
-func (x *HostRecord) Check(c *resource.Change) error {
+// BeforeWrite derives the name and finds or assigns the addresses.
+func (x *HostRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.HostName); err != nil {
 		return err
 	}
@@ -231,8 +236,8 @@ func containsText(list []string, text string) bool {
 	return false
 }
 
-// Bereave lets a host record go with its last address.
-func (x *HostRecord) Bereave(c *resource.Change, field string, target int64) (bool, error) {
+// OnReferenceDeleted lets a host record go with its last address.
+func (x *HostRecord) OnReferenceDeleted(c *resource.Change, field string, target int64) (bool, error) {
 	if field != "addresses" {
 		return false, nil
 	}
@@ -247,8 +252,8 @@ type AliasRecord struct {
 	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord|SRVRecord|NAPTRRecord|HINFORecord|ExternalHostRecord" back:"dependentRecords"`
 }
 
-// Check derives the name and finds the record that is linked.
-func (x *AliasRecord) Check(c *resource.Change) error {
+// BeforeWrite derives the name and finds the record that is linked.
+func (x *AliasRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
 	}
@@ -261,8 +266,8 @@ func (x *AliasRecord) Check(c *resource.Change) error {
 	return nil
 }
 
-// Bereave lets the alias go with the record it stands for.
-func (x *AliasRecord) Bereave(_ *resource.Change, field string, _ int64) (bool, error) {
+// OnReferenceDeleted lets the alias go with the record it stands for.
+func (x *AliasRecord) OnReferenceDeleted(_ *resource.Change, field string, _ int64) (bool, error) {
 	return field == "linkedRecord", nil
 }
 
@@ -275,16 +280,16 @@ type MXRecord struct {
 	Priority int64 `api:"priority,put" min:"0" max:"65535" default:"10"`
 }
 
-// Check derives the name and finds the mail host.
-func (x *MXRecord) Check(c *resource.Change) error {
+// BeforeWrite derives the name and finds the mail host.
+func (x *MXRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
 	}
 	return linkRecord(c, x.Parent, x.Config, &x.LinkedRecord)
 }
 
-// Bereave lets the record go with its mail host.
-func (x *MXRecord) Bereave(_ *resource.Change, field string, _ int64) (bool, error) {
+// OnReferenceDeleted lets the record go with its mail host.
+func (x *MXRecord) OnReferenceDeleted(_ *resource.Change, field string, _ int64) (bool, error) {
 	return field == "linkedRecord", nil
 }
 
@@ -329,8 +334,8 @@ type TXTRecord struct {
 	Text string `api:"text,nonblank" length:"65000"`
 }
 
-// Check derives the name, and refuses a record without text.
-func (x *TXTRecord) Check(c *resource.Change) error {
+// BeforeWrite derives the name, and refuses a record without text.
+func (x *TXTRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
 	}
@@ -351,8 +356,8 @@ type GenericRecord struct {
 	Rdata string `api:"rdata,required,nonblank" length:"65000"`
 }
 
-// Check derives the name and reads the data.
-func (x *GenericRecord) Check(c *resource.Change) error {
+// BeforeWrite derives the name and reads the data.
+func (x *GenericRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
 	}

@@ -22,24 +22,24 @@ type SRVRecord struct {
 	Port int64 `api:"port,put" min:"0" max:"65535"`
 }
 
-// Check derives the name and finds the server.
-func (x *SRVRecord) Check(c *resource.Change) error {
+// BeforeWrite derives the name and finds the server.
+func (x *SRVRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
 	}
 	return linkRecord(c, x.Parent, x.Config, &x.LinkedRecord)
 }
 
-// Fits refuses the same record twice, and a name that is an alias.
-func (x *SRVRecord) Fits(c *resource.Change) error { return fits(c, x) }
+// Validate refuses the same record twice, and a name that is an alias.
+func (x *SRVRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
 func (x *SRVRecord) same(o resource.Object) bool {
 	y, ok := o.(*SRVRecord)
 	return ok && x.LinkedRecord.ID == y.LinkedRecord.ID && x.Priority == y.Priority && x.Weight == y.Weight && x.Port == y.Port
 }
 
-// Bereave lets the record go with its server.
-func (x *SRVRecord) Bereave(_ *resource.Change, field string, _ int64) (bool, error) {
+// OnReferenceDeleted lets the record go with its server.
+func (x *SRVRecord) OnReferenceDeleted(_ *resource.Change, field string, _ int64) (bool, error) {
 	return field == "linkedRecord", nil
 }
 
@@ -60,8 +60,8 @@ type NAPTRRecord struct {
 	Flags string `api:"flags" length:"255"`
 }
 
-// Check derives the name and reads the data.
-func (x *NAPTRRecord) Check(c *resource.Change) error {
+// BeforeWrite derives the name and reads the data.
+func (x *NAPTRRecord) BeforeWrite(c *resource.Change) error {
 	if err := x.checkName(c, naming.AnyName); err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func (x *NAPTRRecord) Check(c *resource.Change) error {
 	return nil
 }
 
-// Fits refuses the same record twice, and a name that is an alias.
-func (x *NAPTRRecord) Fits(c *resource.Change) error { return fits(c, x) }
+// Validate refuses the same record twice, and a name that is an alias.
+func (x *NAPTRRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
 func (x *NAPTRRecord) same(o resource.Object) bool {
 	y, ok := o.(*NAPTRRecord)
@@ -94,11 +94,11 @@ type HINFORecord struct {
 	CPU string `api:"cpu" length:"255"`
 }
 
-// Check derives the name.
-func (x *HINFORecord) Check(c *resource.Change) error { return x.checkName(c, naming.AnyName) }
+// BeforeWrite derives the name.
+func (x *HINFORecord) BeforeWrite(c *resource.Change) error { return x.checkName(c, naming.AnyName) }
 
-// Fits refuses the same record twice, and a name that is an alias.
-func (x *HINFORecord) Fits(c *resource.Change) error { return fits(c, x) }
+// Validate refuses the same record twice, and a name that is an alias.
+func (x *HINFORecord) Validate(c *resource.Change) error { return fits(c, x) }
 
 func (x *HINFORecord) same(o resource.Object) bool {
 	y, ok := o.(*HINFORecord)
@@ -113,8 +113,8 @@ type ExternalHostRecord struct {
 	View resource.Ref `api:"view,writeOnly" ref:"View"`
 }
 
-// Check takes the name, which is whole, as it is.
-func (x *ExternalHostRecord) Check(c *resource.Change) error {
+// BeforeWrite takes the name, which is whole, as it is.
+func (x *ExternalHostRecord) BeforeWrite(c *resource.Change) error {
 	zone, err := c.Tx.Get(x.Parent)
 	if err != nil {
 		return err
@@ -133,8 +133,8 @@ func (x *ExternalHostRecord) Check(c *resource.Change) error {
 	return nil
 }
 
-// Fits refuses a second record of the same host.
-func (x *ExternalHostRecord) Fits(c *resource.Change) error {
+// Validate refuses a second record of the same host.
+func (x *ExternalHostRecord) Validate(c *resource.Change) error {
 	same, err := c.Tx.ByKey(x.Config, naming.Key(x.AbsoluteName))
 	if err != nil {
 		return err
@@ -156,8 +156,8 @@ type ExternalHostsZone struct {
 	View resource.Ref `api:"view,readOnly" ref:"View"`
 }
 
-// Check places the zone.
-func (x *ExternalHostsZone) Check(c *resource.Change) error {
+// BeforeWrite places the zone.
+func (x *ExternalHostsZone) BeforeWrite(c *resource.Change) error {
 	parent, err := c.Tx.Get(x.Parent)
 	if err != nil {
 		return err
@@ -170,8 +170,8 @@ func (x *ExternalHostsZone) Check(c *resource.Change) error {
 	return nil
 }
 
-// Fits refuses a second one in a view.
-func (x *ExternalHostsZone) Fits(c *resource.Change) error {
+// Validate refuses a second one in a view.
+func (x *ExternalHostsZone) Validate(c *resource.Change) error {
 	other, err := externalHosts(c.Tx, x.View.ID)
 	if err == nil && other != nil && other.ID != x.ID {
 		return problem.Conflict("ResourceAlreadyExists", "view %d has external hosts already: zone %d", x.View.ID, other.ID)
@@ -190,8 +190,8 @@ func externalHosts(tx *store.Tx, view int64) (*store.Resource, error) {
 	return nil, err
 }
 
-// alike is a record that may be compared with another one of its name.
-type alike interface {
+// comparableRecord is a record that may be compared with another one of its name.
+type comparableRecord interface {
 	resource.Object
 	record() *RecordHead
 	// same reports whether the other record says the same.
@@ -202,7 +202,7 @@ func (x *RecordHead) record() *RecordHead { return x }
 
 // fits refuses an alias beside other records of its name (RFC 2181 section 10.1) and at the apex of a
 // zone (RFC 1912 section 2.4), anything beside an alias, and the same record twice.
-func fits(c *resource.Change, x alike) error {
+func fits(c *resource.Change, x comparableRecord) error {
 	h := x.record()
 	zone, err := c.Tx.Get(h.Parent)
 	if err != nil {
@@ -234,34 +234,34 @@ func fits(c *resource.Change, x alike) error {
 	return nil
 }
 
-// Fits refuses a second host of the name, and a name that is an alias.
-func (x *HostRecord) Fits(c *resource.Change) error { return fits(c, x) }
+// Validate refuses a second host of the name, and a name that is an alias.
+func (x *HostRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
 func (x *HostRecord) same(o resource.Object) bool { _, ok := o.(*HostRecord); return ok }
 
-// Fits refuses a name that has anything else.
-func (x *AliasRecord) Fits(c *resource.Change) error { return fits(c, x) }
+// Validate refuses a name that has anything else.
+func (x *AliasRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
 func (x *AliasRecord) same(resource.Object) bool { return true }
 
-// Fits refuses the same record twice, and a name that is an alias.
-func (x *MXRecord) Fits(c *resource.Change) error { return fits(c, x) }
+// Validate refuses the same record twice, and a name that is an alias.
+func (x *MXRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
 func (x *MXRecord) same(o resource.Object) bool {
 	y, ok := o.(*MXRecord)
 	return ok && x.LinkedRecord.ID == y.LinkedRecord.ID && x.Priority == y.Priority
 }
 
-// Fits refuses the same record twice, and a name that is an alias.
-func (x *TXTRecord) Fits(c *resource.Change) error { return fits(c, x) }
+// Validate refuses the same record twice, and a name that is an alias.
+func (x *TXTRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
 func (x *TXTRecord) same(o resource.Object) bool {
 	y, ok := o.(*TXTRecord)
 	return ok && x.Text == y.Text
 }
 
-// Fits refuses the same record twice, and a name that is an alias.
-func (x *GenericRecord) Fits(c *resource.Change) error { return fits(c, x) }
+// Validate refuses the same record twice, and a name that is an alias.
+func (x *GenericRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
 func (x *GenericRecord) same(o resource.Object) bool {
 	y, ok := o.(*GenericRecord)

@@ -21,6 +21,7 @@ func registerAll(r *registry) {
 	registerSplits(r)
 	registerTags(r)
 	registerTemplates(r)
+	registerTransactions(r)
 	registerUsers(r)
 	registerZones(r)
 	registerResponsePolicies(r)

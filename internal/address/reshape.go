@@ -14,7 +14,7 @@ import (
 )
 
 // reshaping is a change of address space that touches several resources: their rows are written
-// without their rules of place, and the books of free space are kept once, in the end.
+// without their rules of place, and what is free is changed once, in the end.
 type reshaping struct {
 	c     *resource.Change
 	moves []resource.Respan
@@ -120,8 +120,8 @@ func (r *reshaping) reparent(rows []*store.Resource, parent int64) error {
 	return nil
 }
 
-// dissolve deletes a block or network whose content has gone elsewhere.
-func (r *reshaping) dissolve(row *store.Resource) error {
+// deleteWithoutRelease deletes a block or network whose content has gone elsewhere.
+func (r *reshaping) deleteWithoutRelease(row *store.Resource) error {
 	if err := r.c.Dissolve(row); err != nil {
 		return err
 	}
@@ -129,11 +129,12 @@ func (r *reshaping) dissolve(row *store.Resource) error {
 	return nil
 }
 
-// finish keeps the books.
+// finish changes what is free.
 func (r *reshaping) finish() error {
 	blocked, err := respan(r.c.Tx, r.moves)
 	if blocked != nil {
-		return problem.Conflict("RangeOverlap", "range: the space of %s %d, %s, is not free in what it would lie in", blocked.Type, blocked.ID, spanOf(blocked))
+		return problem.Conflict("RangeOverlap", "range: the space of %s %d, %s, is not free in what it would lie in", blocked.Type, blocked.ID,
+			spanOf(blocked))
 	}
 	if errors.Is(err, store.ErrTaken) {
 		return problem.Conflict("RangeOverlap", "range: the space is not free")
@@ -184,7 +185,7 @@ func rangeOf(r *store.Resource) space.Range {
 }
 
 // resized checks a new range that a PUT gives a block or network: it lies within the block above,
-// clear of its siblings, and holds all that lies below. Settle keeps the books.
+// clear of its siblings, and holds all that lies below. AfterWrite changes what is free.
 func resized(c *resource.Change, h *resource.Head, r *resource.Range, network bool) error {
 	old := rangeOf(c.Row)
 	if r.SizeOnly {
@@ -240,8 +241,8 @@ func resized(c *resource.Change, h *resource.Head, r *resource.Range, network bo
 	return nil
 }
 
-// settleSize keeps the books of a block or network that was resized.
-func settleSize(c *resource.Change, id int64) error {
+// reallocateResized changes what is free where a block or network was resized.
+func reallocateResized(c *resource.Change, id int64) error {
 	after, err := c.Tx.Get(id)
 	if err != nil {
 		return err
@@ -251,9 +252,9 @@ func settleSize(c *resource.Change, id int64) error {
 	return r.finish()
 }
 
-// around finds the siblings that a new block is made around; none where it has free space for itself.
+// siblingsWithin finds the siblings that a new block is made siblingsWithin; none where it has free space for itself.
 // It must hold them whole.
-func around(c *resource.Change, h *resource.Head, r space.Range) (inside []*store.Resource, err error) {
+func siblingsWithin(c *resource.Change, h *resource.Head, r space.Range) (inside []*store.Resource, err error) {
 	for _, collection := range []string{"blocks", "networks"} {
 		found, err := c.Tx.Below(h.Parent, collection, store.AddrKey(r.Low), store.AddrKey(r.High))
 		if err != nil {
@@ -269,8 +270,8 @@ func around(c *resource.Change, h *resource.Head, r space.Range) (inside []*stor
 	return inside, nil
 }
 
-// enclose puts the siblings into the block that is about to be made around them.
-func (x *SpaceHead) enclose(c *resource.Change, inside []*store.Resource) (err error) {
+// reparentSiblings puts the siblings into the block that is about to be made around them.
+func (x *SpaceHead) reparentSiblings(c *resource.Change, inside []*store.Resource) (err error) {
 	if x.ID, err = c.Tx.NewID(); err != nil {
 		return err
 	}
@@ -278,8 +279,8 @@ func (x *SpaceHead) enclose(c *resource.Change, inside []*store.Resource) (err e
 	return x.around.reparent(inside, x.ID)
 }
 
-// settleAround keeps the books of a block that was made around siblings.
-func (x *SpaceHead) settleAround(c *resource.Change) error {
+// adoptSiblings changes what is free where a block was made around siblings.
+func (x *SpaceHead) adoptSiblings(c *resource.Change) error {
 	row, err := c.Tx.Get(x.ID)
 	if err != nil {
 		return err

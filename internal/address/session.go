@@ -16,7 +16,8 @@ import (
 
 // registerSessions declares the collection of sessions.
 func registerSessions(r *registry) {
-	r.Collection(resource.Collection{Name: "sessions", Parents: []string{"", "users"}, OpenWrites: true, Hidden: true, NoUp: true, Visible: ownSessions, Prepare: login(r.users),
+	r.Collection(resource.Collection{Name: "sessions", Parents: []string{"", "users"}, OpenWrites: true, Hidden: true, NoUp: true,
+		Visible: ownSessions, Prepare: login(r.users),
 		Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}}, &UserSession{})
 }
 
@@ -60,8 +61,8 @@ type UserSession struct {
 	Authenticator resource.Ref `api:"authenticator,readOnly" ref:"Authenticator"`
 }
 
-// Check starts a session, or ends one.
-func (x *UserSession) Check(c *resource.Change) error {
+// BeforeWrite starts a session, or ends one.
+func (x *UserSession) BeforeWrite(c *resource.Change) error {
 	if c.Creates() {
 		x.Name, x.Username, x.Password = "", "", ""
 		x.Parent = c.Caller.User
@@ -100,8 +101,8 @@ func (x *UserSession) Check(c *resource.Change) error {
 	return nil
 }
 
-// Settle makes the token of a new session, and takes that of an ended one away.
-func (x *UserSession) Settle(c *resource.Change) error {
+// AfterWrite makes the token of a new session, and takes that of an ended one away.
+func (x *UserSession) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		if x.State == loggedIn {
 			return nil
@@ -120,8 +121,10 @@ func (x *UserSession) Settle(c *resource.Change) error {
 	return nil
 }
 
-// Release takes the session's token away.
-func (x *UserSession) Release(c *resource.Change) error { return identity.CloseSession(c.Tx, x.ID) }
+// BeforeDelete takes the session's token away.
+func (x *UserSession) BeforeDelete(c *resource.Change) error {
+	return identity.CloseSession(c.Tx, x.ID)
+}
 
 // Bounds of the sessions of a user: how many may be open, and how many that have ended are kept.
 const (
@@ -132,18 +135,19 @@ const (
 // sessionsOf gives the sessions of a user that are open, and those that have ended, oldest first.
 func sessionsOf(tx *store.Tx, user int64) (open, ended []int64, err error) {
 	err = tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("sessions"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: user}}}, func(r *store.Resource) error {
-		return store.Members(r.Body, func(name, raw []byte) error {
-			switch {
-			case string(name) != "state":
-			case string(raw) == `"`+loggedIn+`"`:
-				open = append(open, r.ID)
-			default:
-				ended = append(ended, r.ID)
-			}
-			return nil
+		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: user}}},
+		func(r *store.Resource) error {
+			return store.Members(r.Body, func(name, raw []byte) error {
+				switch {
+				case string(name) != "state":
+				case string(raw) == `"`+loggedIn+`"`:
+					open = append(open, r.ID)
+				default:
+					ended = append(ended, r.ID)
+				}
+				return nil
+			})
 		})
-	})
 	return open, ended, err
 }
 
@@ -216,10 +220,11 @@ func RemoveSessions(ctx context.Context, a *resource.API, update store.Updater, 
 		if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
 			var ids []int64
 			if err := tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("sessions"),
-				store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"logoutDateTime"}}, Op: "lt", Value: limit}}, Limit: removeAtOnce}, func(r *store.Resource) error {
-				ids = append(ids, r.ID)
-				return nil
-			}); err != nil {
+				store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"logoutDateTime"}}, Op: "lt", Value: limit}}, Limit: removeAtOnce},
+				func(r *store.Resource) error {
+					ids = append(ids, r.ID)
+					return nil
+				}); err != nil {
 				return err
 			}
 			n = len(ids)
@@ -301,6 +306,7 @@ func login(users *identity.Service) func(*http.Request, map[string]json.RawMessa
 
 // CallerOf words a principal for the resource engine.
 func CallerOf(p identity.Principal) resource.Caller {
-	return resource.Caller{User: p.User, Name: p.Name, Administrator: p.Role == identity.Administrator, ReadOnly: p.ReadOnly, Session: p.Session,
-		Token: p.Token, History: p.History, Security: p.Security, MustReset: p.MustReset}
+	return resource.Caller{User: p.User, Name: p.Name, Administrator: p.Role == identity.Administrator, ReadOnly: p.ReadOnly,
+		Session: p.Session,
+		Token:   p.Token, History: p.History, Security: p.Security, MustReset: p.MustReset}
 }

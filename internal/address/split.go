@@ -29,8 +29,8 @@ type IPv4BlockSplit struct {
 	SplitPointAddress netip.Addr `api:"splitPointAddress"`
 }
 
-// Check says what is wrong with the split point.
-func (x *IPv4BlockSplit) Check(c *resource.Change) error {
+// BeforeWrite says what is wrong with the split point.
+func (x *IPv4BlockSplit) BeforeWrite(c *resource.Change) error {
 	row, err := subject(c, "block", x.Block, "IPv4Block", x.Parent)
 	if err != nil {
 		return err
@@ -50,8 +50,8 @@ func (x *IPv4BlockSplit) Check(c *resource.Change) error {
 	return nil
 }
 
-// Settle splits the block.
-func (x *IPv4BlockSplit) Settle(c *resource.Change) error {
+// AfterWrite splits the block.
+func (x *IPv4BlockSplit) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
@@ -193,8 +193,8 @@ type IPv4NetworkSplit struct {
 	Template resource.Ref `api:"template,writeOnly" ref:"IPv4Template"`
 }
 
-// Check says what is wrong with the count.
-func (x *IPv4NetworkSplit) Check(c *resource.Change) error {
+// BeforeWrite says what is wrong with the count.
+func (x *IPv4NetworkSplit) BeforeWrite(c *resource.Change) error {
 	row, err := subject(c, "network", x.Network, "IPv4Network", x.Parent)
 	if err != nil {
 		return err
@@ -209,8 +209,8 @@ func (x *IPv4NetworkSplit) Check(c *resource.Change) error {
 	return nil
 }
 
-// Settle splits the network.
-func (x *IPv4NetworkSplit) Settle(c *resource.Change) error {
+// AfterWrite splits the network.
+func (x *IPv4NetworkSplit) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}

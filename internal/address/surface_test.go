@@ -119,10 +119,12 @@ func TestPublishedFields(t *testing.T) {
 			if field != "type" && want.Enum != nil && !slices.Equal(without(f.Enum, beyond[name+"."+field]), want.Enum) && name != "Transaction" {
 				t.Errorf("%s.%s takes %v, published are %v", name, field, f.Enum, want.Enum)
 			}
-			if want.Nullable != nil && !*want.Nullable && f.Nullable && field != "type" && !(name == "User" && field == "authenticator") && !(name == "ExternalHostRecord" && field == "name") && name != "Transaction" {
+			if want.Nullable != nil && !*want.Nullable && f.Nullable && field != "type" && !(name == "User" && field == "authenticator") &&
+				!(name == "ExternalHostRecord" && field == "name") && name != "Transaction" {
 				t.Errorf("%s.%s can be null and is published as never null", name, field)
 			}
-			if len(want.Ref) == 1 && f.Kind == resource.Reference && !slices.Equal(f.Refs, want.Ref) && want.Ref[0] != "ResourceRecord" && want.Ref[0] != "Resource" {
+			if len(want.Ref) == 1 && f.Kind == resource.Reference && !slices.Equal(f.Refs, want.Ref) && want.Ref[0] != "ResourceRecord" &&
+				want.Ref[0] != "Resource" {
 				t.Errorf("%s.%s refers to %v, published is %v", name, field, f.Refs, want.Ref)
 			}
 		}

@@ -17,8 +17,8 @@ type TagGroup struct {
 	resource.Head `head:"required,nonblank"`
 }
 
-// Fits refuses a name that another group has.
-func (x *TagGroup) Fits(c *resource.Change) error {
+// Validate refuses a name that another group has.
+func (x *TagGroup) Validate(c *resource.Change) error {
 	return uniqueName(c, "tagGroups", x.Parent, x.Name)
 }
 
@@ -27,8 +27,8 @@ type Tag struct {
 	resource.Head `head:"required,nonblank"`
 }
 
-// Fits refuses a name that another tag beside it has.
-func (x *Tag) Fits(c *resource.Change) error { return uniqueName(c, "tags", x.Parent, x.Name) }
+// Validate refuses a name that another tag beside it has.
+func (x *Tag) Validate(c *resource.Change) error { return uniqueName(c, "tags", x.Parent, x.Name) }
 
 // checkSharedNetwork refuses a shared network by a tag of another group than the configuration's.
 func checkSharedNetwork(c *resource.Change, x *IPv4Network) error {

@@ -30,8 +30,8 @@ type TemplateHead struct {
 // their places in a network.
 type IPv4Template struct{ TemplateHead }
 
-// Check refuses a template where networks are not.
-func (x *IPv4Template) Check(c *resource.Change) error {
+// BeforeWrite refuses a template where networks are not.
+func (x *IPv4Template) BeforeWrite(c *resource.Change) error {
 	parent, err := c.Above(x.Parent)
 	if err == nil && parent.Collection != "configurations" {
 		return problem.Invalid("type", "an IPv4Template lies in a configuration, not in %s %d", parent.Type, parent.ID)
@@ -39,13 +39,13 @@ func (x *IPv4Template) Check(c *resource.Change) error {
 	return err
 }
 
-// Fits refuses a name that another template has there.
-func (x *IPv4Template) Fits(c *resource.Change) error {
+// Validate refuses a name that another template has there.
+func (x *IPv4Template) Validate(c *resource.Change) error {
 	return uniqueName(c, "templates", x.Parent, x.Name)
 }
 
-// Settle gives a new template its gateway: the first host.
-func (x *IPv4Template) Settle(c *resource.Change) error {
+// AfterWrite gives a new template its gateway: the first host.
+func (x *IPv4Template) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
@@ -60,8 +60,8 @@ func (x *IPv4Template) Settle(c *resource.Change) error {
 // ZoneTemplate holds records that zones are to have.
 type ZoneTemplate struct{ TemplateHead }
 
-// Fits refuses a name that another template has there.
-func (x *ZoneTemplate) Fits(c *resource.Change) error {
+// Validate refuses a name that another template has there.
+func (x *ZoneTemplate) Validate(c *resource.Change) error {
 	return uniqueName(c, "templates", x.Parent, x.Name)
 }
 
@@ -137,8 +137,8 @@ func (x *IPv4GatewayTemplateItem) in(network space.Range) (space.Range, bool) {
 	return placeOf(network, x.RangeDefinitionFormat, x.StartOffset, 0, 1)
 }
 
-// Check refuses an item outside of an IPv4 template.
-func (x *IPv4GatewayTemplateItem) Check(c *resource.Change) error { return belongs(c, &x.Head) }
+// BeforeWrite refuses an item outside of an IPv4 template.
+func (x *IPv4GatewayTemplateItem) BeforeWrite(c *resource.Change) error { return belongs(c, &x.Head) }
 
 // IPv4ReservedRangeTemplateItem says which addresses are reserved.
 type IPv4ReservedRangeTemplateItem struct {
@@ -157,8 +157,8 @@ func (x *IPv4ReservedRangeTemplateItem) in(network space.Range) (space.Range, bo
 // maxReserved is how many addresses one item may reserve.
 const maxReserved = 65536
 
-// Check refuses an item outside of an IPv4 template, and one of more addresses than are made at once.
-func (x *IPv4ReservedRangeTemplateItem) Check(c *resource.Change) error {
+// BeforeWrite refuses an item outside of an IPv4 template, and one of more addresses than are made at once.
+func (x *IPv4ReservedRangeTemplateItem) BeforeWrite(c *resource.Change) error {
 	if x.Size > maxReserved {
 		return problem.Invalid("size", "%d is more than %d, which is the most that an item reserves", x.Size, maxReserved)
 	}
@@ -179,8 +179,8 @@ func (x *IPv4GroupTemplateItem) in(network space.Range) (space.Range, bool) {
 	return placeOf(network, x.RangeDefinitionFormat, x.StartOffset, 0, x.Size)
 }
 
-// Check refuses an item outside of an IPv4 template.
-func (x *IPv4GroupTemplateItem) Check(c *resource.Change) error { return belongs(c, &x.Head) }
+// BeforeWrite refuses an item outside of an IPv4 template.
+func (x *IPv4GroupTemplateItem) BeforeWrite(c *resource.Change) error { return belongs(c, &x.Head) }
 
 // IPv4DHCPRangeTemplateItem says where a DHCP range lies.
 type IPv4DHCPRangeTemplateItem struct {
@@ -207,8 +207,8 @@ func (x *IPv4DHCPRangeTemplateItem) in(network space.Range) (space.Range, bool) 
 	return placeOf(network, x.RangeDefinitionFormat, x.StartOffset, end, size)
 }
 
-// Check asks for what the format needs.
-func (x *IPv4DHCPRangeTemplateItem) Check(c *resource.Change) error {
+// BeforeWrite asks for what the format needs.
+func (x *IPv4DHCPRangeTemplateItem) BeforeWrite(c *resource.Change) error {
 	switch offsets := x.RangeDefinitionFormat == byOffsets; {
 	case offsets && x.EndOffset == nil:
 		return problem.Invalid("endOffset", "is needed with %s", byOffsets)
@@ -261,12 +261,13 @@ func rank(p part) int {
 
 // templatedRows gives the networks, or zones, that have a template.
 func templatedRows(tx *store.Tx, template int64, kind string) (rows []*store.Resource, err error) {
-	err = tx.List(store.Query{From: store.Resources, Where: store.LinksTo{Target: template, Field: "template"}}, func(r *store.Resource) error {
-		if r.Type == kind {
-			rows = append(rows, r.Clone())
-		}
-		return nil
-	})
+	err = tx.List(store.Query{From: store.Resources, Where: store.LinksTo{Target: template, Field: "template"}},
+		func(r *store.Resource) error {
+			if r.Type == kind {
+				rows = append(rows, r.Clone())
+			}
+			return nil
+		})
 	return rows, err
 }
 

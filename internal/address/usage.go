@@ -87,7 +87,7 @@ func shownRange(r *store.Resource) (whole space.Range, err error) {
 }
 
 // completeSpace shows usage and what comes down in blocks and networks.
-func (p *policies) completeSpace(tx *store.Tx, rows []*store.Resource) error {
+func (p *inheritance) completeSpace(tx *store.Tx, rows []*store.Resource) error {
 	ids, parents := make([]int64, len(rows)), []int64{}
 	for i, r := range rows {
 		ids[i] = r.ID
@@ -99,7 +99,7 @@ func (p *policies) completeSpace(tx *store.Tx, rows []*store.Resource) error {
 	if err != nil {
 		return err
 	}
-	above, err := p.of(tx, parents)
+	above, err := p.settingsOf(tx, parents)
 	if err != nil {
 		return err
 	}
@@ -147,14 +147,14 @@ func ownZones(tx *store.Tx, ids []int64) (map[int64]map[string]bool, error) {
 }
 
 // completeRanges shows usage and what comes down in DHCP ranges.
-func (p *policies) completeRanges(tx *store.Tx, rows []*store.Resource) error {
+func (p *inheritance) completeRanges(tx *store.Tx, rows []*store.Resource) error {
 	parents := []int64{}
 	for _, r := range rows {
 		if !slices.Contains(parents, r.Parent) {
 			parents = append(parents, r.Parent)
 		}
 	}
-	above, err := p.of(tx, parents)
+	above, err := p.settingsOf(tx, parents)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,8 @@ func rangeUsage(tx *store.Tx, r *store.Resource, whole space.Range) (store.Usage
 		err := scan(&state, &n)
 		usage[state] = n
 		return err
-	}, "SELECT json_extract(body, '$.state'), count(*) FROM resource WHERE parent = ? AND collection = 'addresses' AND low IS NOT NULL AND low >= ? AND low <= ? GROUP BY 1",
+	}, "SELECT json_extract(body, '$.state'), count(*) FROM resource WHERE parent = ? AND collection = 'addresses' AND low IS NOT NULL "+
+		"AND low >= ? AND low <= ? GROUP BY 1",
 		r.Parent, store.AddrKey(whole.Low), store.AddrKey(whole.High))
 	if err != nil {
 		return nil, fmt.Errorf("counting the addresses of a range: %w", err)
@@ -196,7 +197,8 @@ func rangeUsage(tx *store.Tx, r *store.Resource, whole space.Range) (store.Usage
 	}
 	for _, part := range out {
 		var inUse int64
-		if err := tx.QueryRow("SELECT count(*) FROM resource WHERE parent = ? AND collection = 'addresses' AND low IS NOT NULL AND low >= ? AND low <= ?",
+		if err := tx.QueryRow("SELECT count(*) FROM resource WHERE parent = ? AND collection = 'addresses' AND low IS NOT NULL AND low >= ? "+
+			"AND low <= ?",
 			r.Parent, store.AddrKey(part.Low), store.AddrKey(part.High)).Scan(&inUse); err != nil {
 			return nil, err
 		}
@@ -206,8 +208,8 @@ func rangeUsage(tx *store.Tx, r *store.Resource, whole space.Range) (store.Usage
 }
 
 // completeAddresses shows the IP group that an IPv4 address lies in.
-func (p *policies) completeAddresses(tx *store.Tx, rows []*store.Resource) error {
-	if some, err := p.some(tx); err != nil || !some.groups {
+func (p *inheritance) completeAddresses(tx *store.Tx, rows []*store.Resource) error {
+	if some, err := p.usedSettings(tx); err != nil || !some.groups {
 		return err
 	}
 	var parents, ids []int64

@@ -3,9 +3,7 @@ package address
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"time"
 
 	"portolan/internal/identity"
 	"portolan/internal/problem"
@@ -13,16 +11,12 @@ import (
 	"portolan/internal/store"
 )
 
-// registerUsers declares the collections of users and of transactions.
+// registerUsers declares the collection of users.
 func registerUsers(r *registry) {
-	r.Collection(resource.Collection{Name: "users", Parents: []string{""}, Secret: true, OpenWrites: true, OwnPassword: true, Visible: seenUsers,
+	r.Collection(resource.Collection{Name: "users", Parents: []string{""}, Secret: true, OpenWrites: true, OwnPassword: true,
+		Visible:    seenUsers,
 		Beforehand: hashPassword(r.users)}, &User{})
-	r.Collection(resource.Collection{Name: "transactions", Act: undo, From: store.Transactions, Closed: noHistory,
-		Options: []resource.RequestHeader{forceUndo.For(resource.Creating)}}, &Transaction{})
 }
-
-// forceUndo undoes also where the same resources were changed since.
-var forceUndo = resource.Flag("x-bcn-force-undo", "Undo also where the same resources were changed since.")
 
 // User is a person or a program that signs in.
 type User struct {
@@ -50,21 +44,23 @@ type User struct {
 	// AdministrativeAccessLevels are the user's rights on the manager's own parts.
 	AdministrativeAccessLevels map[string]string `api:"administrativeAccessLevels,readOnly"`
 
-	// hash is the password's hash, computed by Check.
+	// hash is the password's hash, computed by BeforeWrite.
 	hash string
 }
 
-// Check refuses a name that another user has and a bad password, and keeps at least one usable
+// BeforeWrite refuses a name that another user has and a bad password, and keeps at least one usable
 // administrator. Who is no administrator may set the own password, and nothing else.
-func (x *User) Check(c *resource.Change) error {
+func (x *User) BeforeWrite(c *resource.Change) error {
 	if c.Caller.MustReset && (len(c.Given) != 1 || !c.Given["password"] || x.Password == "") {
 		return problem.New(http.StatusForbidden, "PasswordResetRequired", "%s may set a new password, and nothing else before", c.Caller.Name)
 	}
 	if !manages(c) && (c.Creates() || x.ID != c.Caller.User || len(c.Given) != 1 || !c.Given["password"]) {
-		return problem.New(http.StatusForbidden, "AccessDenied", "%s may set the own password (PATCH with the field password alone), and change no user", c.Caller.Name)
+		return problem.New(http.StatusForbidden, "AccessDenied",
+			"%s may set the own password (PATCH with the field password alone), and change no user", c.Caller.Name)
 	}
 	if x.X509Required && (c.Creates() || c.Given["x509Required"]) {
-		p := problem.New(http.StatusBadRequest, "UnsupportedResourceFieldValue", "x509Required: signing in with a certificate is not built yet, and true would keep the user out")
+		p := problem.New(http.StatusBadRequest, "UnsupportedResourceFieldValue",
+			"x509Required: signing in with a certificate is not built yet, and true would keep the user out")
 		p.Fields = []string{"x509Required"}
 		return p
 	}
@@ -147,8 +143,8 @@ func lastAdministrator(c *resource.Change, id int64) error {
 	return nil
 }
 
-// Settle sets the password, and ends the sessions that were begun with the one before.
-func (x *User) Settle(c *resource.Change) error {
+// AfterWrite sets the password, and ends the sessions that were begun with the one before.
+func (x *User) AfterWrite(c *resource.Change) error {
 	if x.hash == "" {
 		return nil
 	}
@@ -162,8 +158,8 @@ func (x *User) Settle(c *resource.Change) error {
 	return endSessions(c, open, terminated)
 }
 
-// Release takes the user's credentials away.
-func (x *User) Release(c *resource.Change) error {
+// BeforeDelete takes the user's credentials away.
+func (x *User) BeforeDelete(c *resource.Change) error {
 	if !manages(c) {
 		return problem.New(http.StatusForbidden, "AccessDenied", "%s may delete no user", c.Caller.Name)
 	}
@@ -181,48 +177,4 @@ func seenUsers(c resource.Caller) store.Expr {
 		return nil
 	}
 	return store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "eq", Value: c.User}
-}
-
-// noHistory hides the history from users whose historyPrivilege says so, noImages what exactly was changed
-// from those that see the list alone.
-func noHistory(c resource.Caller) bool { return c.History == "HIDE" }
-
-func noImages(c resource.Caller) bool {
-	return c.History == "HIDE" || c.History == "VIEW_HISTORY_LIST"
-}
-
-// Transaction is one change, as the history keeps it: all of it happened, at one moment.
-type Transaction struct {
-	resource.Head `head:"readOnly"`
-	// TransactionType is the kind of a transaction that is asked for: UNDO takes another one back.
-	TransactionType string `api:"transactionType,required,nullable" enum:"UNDO"`
-	// TransactionID is the transaction that is to be taken back.
-	TransactionID int64 `api:"transactionId,required,writeOnly" min:"1"`
-	// Operation is what was done, such as ADD_IPV4_NETWORK.
-	Operation string `api:"operation,readOnly"`
-	// Description says it in a sentence.
-	Description string `api:"description,readOnly"`
-	// Principal is who did it, as it was called then: a user, a token or a key set; null for the manager
-	// itself. It is ours.
-	Principal string `api:"principal,readOnly"`
-	// Comment is what the client sent as x-bcn-change-control-comment.
-	Comment string `api:"comment,readOnly"`
-	// CreationDateTime is when it was done.
-	CreationDateTime time.Time `api:"creationDateTime,readOnly"`
-	// User is who did it; null for the manager itself.
-	User resource.Ref `api:"user,readOnly" column:"parent" ref:"User"`
-	// RevertingTransaction is the transaction that undid it.
-	RevertingTransaction resource.Ref `api:"revertingTransaction,readOnly" ref:"Transaction"`
-}
-
-// undo takes back the transaction that a new one names.
-func undo(c *resource.Change, o resource.Object) error {
-	t, ok := o.(*Transaction)
-	if !ok {
-		return fmt.Errorf("a transaction is a %T", o)
-	}
-	if t.TransactionType == "" { // which others have null
-		return problem.Invalid("transactionType", "must be UNDO")
-	}
-	return c.Undo(t.TransactionID, forceUndo.Of(c.Options))
 }

@@ -35,7 +35,8 @@ func (v *verifier) fault(format string, args ...any) {
 // Verify checks every invariant of the data in a snapshot and lists what is wrong, in sentences.
 func Verify(tx *store.Tx, api *resource.API) (faults []string, err error) {
 	v := &verifier{api: api, tx: tx, heads: map[int64]store.Head{}}
-	for _, check := range []func() error{v.database, v.resources, v.references, v.spans, v.free, v.usage, v.names, v.unique, v.history, v.images, v.others} {
+	for _, check := range []func() error{v.database, v.resources, v.references, v.spans, v.free, v.usage, v.names, v.unique, v.history,
+		v.images, v.others} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -72,7 +73,7 @@ const verifyAtOnce = 500
 func (v *verifier) resources() error {
 	rows := make([]*store.Resource, 0, verifyAtOnce)
 	look := func() error {
-		err := v.some(rows)
+		err := v.checkRows(rows)
 		rows = rows[:0]
 		return err
 	}
@@ -87,10 +88,10 @@ func (v *verifier) resources() error {
 	return look()
 }
 
-// some looks at some rows: that each is of a declared type, can be read, says in its columns what its body
+// checkRows looks at checkRows rows: that each is of a declared type, can be read, says in its columns what its body
 // says, lies below a parent that may have it, refers to what the table of references says, and is what the
 // history says it is.
-func (v *verifier) some(rows []*store.Resource) error {
+func (v *verifier) checkRows(rows []*store.Resource) error {
 	var ids, above []int64
 	for _, r := range rows {
 		ids = append(ids, r.ID)
@@ -185,7 +186,8 @@ func (v *verifier) spans() error {
 	last := map[bool]*store.Resource{} // of what takes space, and of what lies over it
 	err := v.tx.List(store.Query{From: store.Resources,
 		Where: store.Compare{Field: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, Op: "ne"},
-		Order: []store.Order{{By: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}}, {By: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}}},
+		Order: []store.Order{{By: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}},
+			{By: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}}},
 	}, func(r *store.Resource) error {
 		if r.Collection == "ipGroups" { // which may lie over ranges
 			return nil
@@ -201,7 +203,8 @@ func (v *verifier) spans() error {
 		return err
 	}
 	return v.none("resource %d, of type %s, does not lie within its parent",
-		"SELECT r.id, r.type FROM resource r JOIN resource p ON p.id = r.parent WHERE r.low IS NOT NULL AND p.low IS NOT NULL AND (r.low < p.low OR r.high > p.high)")
+		"SELECT r.id, r.type FROM resource r JOIN resource p ON p.id = r.parent WHERE r.low IS NOT NULL AND p.low IS NOT NULL AND (r.low < "+
+			"p.low OR r.high > p.high)")
 }
 
 // free checks that the free space of every block and network is exactly what is not used in it. What is
@@ -212,15 +215,16 @@ func (v *verifier) free() error {
 		return err
 	}
 	containers := map[int64]*walk{}
-	if err := v.tx.List(store.Query{From: store.Resources, Where: store.Any{inCollection("blocks"), inCollection("networks")}}, func(r *store.Resource) error {
-		w := &walk{id: r.ID, kind: r.Type, whole: space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}}
-		if r.Collection == "networks" {
-			w.whole = space.Hosts(w.whole)
-		}
-		w.next = w.whole.Low
-		containers[r.ID] = w
-		return nil
-	}); err != nil {
+	if err := v.tx.List(store.Query{From: store.Resources, Where: store.Any{inCollection("blocks"), inCollection("networks")}},
+		func(r *store.Resource) error {
+			w := &walk{id: r.ID, kind: r.Type, whole: space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}}
+			if r.Collection == "networks" {
+				w.whole = space.Hosts(w.whole)
+			}
+			w.next = w.whole.Low
+			containers[r.ID] = w
+			return nil
+		}); err != nil {
 		return err
 	}
 	if err := v.tx.Stream(func(scan func(...any) error) error {
@@ -304,33 +308,35 @@ func orEnd(a netip.Addr) string {
 // names checks that absolute names follow names and zones.
 func (v *verifier) names() error {
 	zones := map[int64]string{}
-	return v.tx.List(store.Query{From: store.Resources, Where: store.Any{inCollection("zones"), inCollection("resourceRecords")}}, func(r *store.Resource) error {
-		if r.Type == "ExternalHostsZone" || r.Type == "InternalRootZone" || r.Type == "ResponsePolicyZone" { // they have no absoluteName
-			return nil
-		}
-		zone, known := zones[r.Parent]
-		if !known {
-			_, name, err := above(v.tx, r.Parent)
-			if errors.Is(err, store.ErrNotFound) { // a fault already
+	return v.tx.List(store.Query{From: store.Resources, Where: store.Any{inCollection("zones"), inCollection("resourceRecords")}},
+		func(r *store.Resource) error {
+			if r.Type == "ExternalHostsZone" || r.Type == "InternalRootZone" || r.Type == "ResponsePolicyZone" { // they have no absoluteName
 				return nil
 			}
-			if err != nil {
-				return err
+			zone, known := zones[r.Parent]
+			if !known {
+				_, name, err := above(v.tx, r.Parent)
+				if errors.Is(err, store.ErrNotFound) { // a fault already
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				if len(zones) > maxHeads {
+					clear(zones)
+				}
+				zone, zones[r.Parent] = name, name
 			}
-			if len(zones) > maxHeads {
-				clear(zones)
+			if name, want := absoluteName(r), naming.Join(r.Name, zone); name != want || r.Key != naming.Key(want) {
+				v.fault("%s %d is called %q and should be %q", r.Type, r.ID, name, want)
 			}
-			zone, zones[r.Parent] = name, name
-		}
-		if name, want := absoluteName(r), naming.Join(r.Name, zone); name != want || r.Key != naming.Key(want) {
-			v.fault("%s %d is called %q and should be %q", r.Type, r.ID, name, want)
-		}
-		return nil
-	})
+			return nil
+		})
 }
 
 // unique checks that hardware addresses and client identifiers stand once in a configuration.
 func (v *verifier) unique() error {
 	return v.none("configuration %d has more than one client %q",
-		"SELECT configuration, key FROM resource WHERE collection IN ('macAddresses', 'clientIdentifiers') GROUP BY configuration, collection, key HAVING count(*) > 1")
+		"SELECT configuration, key FROM resource WHERE collection IN ('macAddresses', 'clientIdentifiers') GROUP BY configuration, "+
+			"collection, key HAVING count(*) > 1")
 }

@@ -82,9 +82,11 @@ func sameRefs(a, b []store.Ref) bool {
 // history checks that transactions and their changes belong together, and that every number is one given out.
 func (v *verifier) history() error {
 	for _, check := range []struct{ format, query, mark string }{
-		{"change %d belongs to transaction %s, which is not there", "SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL", ""},
+		{"change %d belongs to transaction %s, which is not there",
+			"SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL", ""},
 		{"transaction %d, %s, does not name its first and its last change", "SELECT t.id, t.operation FROM txn t LEFT JOIN" +
-			" (SELECT txn, min(seq) AS first, max(seq) AS last FROM change GROUP BY txn) c ON c.txn = t.id WHERE t.id <> ? AND (c.txn IS NULL OR c.first <> t.first OR c.last <> t.last)", "horizon"},
+			" (SELECT txn, min(seq) AS first, max(seq) AS last FROM change GROUP BY txn) c ON c.txn = t.id WHERE t.id <> ? AND (c.txn IS NULL " +
+			"OR c.first <> t.first OR c.last <> t.last)", "horizon"},
 		{"resource %d, of type %s, has a number that was never given out", "SELECT id, type FROM resource WHERE id > ?", "resource"},
 		{"event %d has a number that was never given out%s", "SELECT id, '' FROM event WHERE id > ?", "resource"},
 		{"transaction %d, %s, has a number that was never given out", "SELECT id, operation FROM txn WHERE id > ?", "txn"},
@@ -117,7 +119,8 @@ func (v *verifier) history() error {
 
 // images checks that every image of the history, and every event, is JSON.
 func (v *verifier) images() error {
-	for _, what := range [][2]string{{"an image of change %d is no JSON", "SELECT seq, before, after FROM change"}, {"event %d is no JSON", "SELECT id, body, NULL FROM event"},
+	for _, what := range [][2]string{{"an image of change %d is no JSON", "SELECT seq, before, after FROM change"},
+		{"event %d is no JSON", "SELECT id, body, NULL FROM event"},
 		{"transaction %d is no JSON", "SELECT id, body, NULL FROM txn"}} {
 		if err := v.tx.Stream(func(scan func(...any) error) error {
 			var id int64
@@ -142,10 +145,13 @@ func (v *verifier) images() error {
 func (v *verifier) others() error {
 	for _, check := range [][2]string{
 		{"user %d has a credential, %s, and is not there",
-			"SELECT c.user_id, c.kind FROM credential c LEFT JOIN resource u ON u.id = c.user_id AND u.collection = 'users' WHERE u.id IS NULL AND c.user_id <> 0"},
-		{"session %d has a token%s, and is not there or has ended", "SELECT c.session, '' FROM credential c LEFT JOIN resource s ON s.id = c.session AND s.collection = 'sessions'" +
-			" WHERE c.kind = 'session' AND c.revoked = 0 AND (s.id IS NULL OR json_extract(s.body, '$.state') <> 'LOGGED_IN')"},
-		{"the water level of %d, %s, is kept, which is not there", "SELECT w.container, w.level FROM water w LEFT JOIN resource r ON r.id = w.container WHERE r.id IS NULL"},
+			"SELECT c.user_id, c.kind FROM credential c LEFT JOIN resource u ON u.id = c.user_id AND u.collection = 'users' WHERE u.id IS NULL " +
+				"AND c.user_id <> 0"},
+		{"session %d has a token%s, and is not there or has ended",
+			"SELECT c.session, '' FROM credential c LEFT JOIN resource s ON s.id = c.session AND s.collection = 'sessions'" +
+				" WHERE c.kind = 'session' AND c.revoked = 0 AND (s.id IS NULL OR json_extract(s.body, '$.state') <> 'LOGGED_IN')"},
+		{"the water level of %d, %s, is kept, which is not there",
+			"SELECT w.container, w.level FROM water w LEFT JOIN resource r ON r.id = w.container WHERE r.id IS NULL"},
 	} {
 		if err := v.none(check[0], check[1]); err != nil {
 			return err

@@ -19,11 +19,11 @@ const (
 )
 
 // marks looks after the water levels of blocks, networks and DHCP ranges.
-type marks struct{ policies *policies }
+type marks struct{ policies *inheritance }
 
 // counted looks at the levels of networks and blocks, and of all above them, whose usage has changed.
 func (m *marks) counted(tx *store.Tx, containers []int64) error {
-	if some, err := m.policies.some(tx); err != nil || !some.marks {
+	if some, err := m.policies.usedSettings(tx); err != nil || !some.marks {
 		return err
 	}
 	rows, err := tx.Lineage(containers)
@@ -37,7 +37,7 @@ func (m *marks) counted(tx *store.Tx, containers []int64) error {
 		}
 	}
 	slices.Sort(ids)
-	holds, err := m.policies.of(tx, ids)
+	holds, err := m.policies.settingsOf(tx, ids)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ const nearMark = 1024
 // mark: of changes in two of its networks that run side by side neither sees what the other one adds, and
 // together they may pass the mark. It gives the usage as it is then. The blocks of a change are looked at in
 // the order of their numbers, so that two changes never wait for each other.
-func (m *marks) alone(tx *store.Tx, r *store.Resource, holds *policy, used int64, size *big.Int) (int64, error) {
+func (m *marks) alone(tx *store.Tx, r *store.Resource, holds *inheritedSettings, used int64, size *big.Int) (int64, error) {
 	near := false
 	for _, name := range []string{"lowWaterMark", "highWaterMark"} {
 		if percent, ok := holds.number(name); ok {
@@ -99,7 +99,7 @@ func (m *marks) alone(tx *store.Tx, r *store.Resource, holds *policy, used int64
 }
 
 // ranges looks at the levels of a network's DHCP ranges, of what they hold but for their exclusions.
-func (m *marks) ranges(tx *store.Tx, network *store.Resource, holds *policy) error {
+func (m *marks) ranges(tx *store.Tx, network *store.Resource, holds *inheritedSettings) error {
 	found, err := tx.Below(network.ID, "ranges", network.Low, network.High)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (m *marks) ranges(tx *store.Tx, network *store.Resource, holds *policy) err
 }
 
 // level looks at the level of one resource, of which so many addresses are used.
-func (m *marks) level(tx *store.Tx, r *store.Resource, holds *policy, used int64, size *big.Int) error {
+func (m *marks) level(tx *store.Tx, r *store.Resource, holds *inheritedSettings, used int64, size *big.Int) error {
 	low, lows := holds.number("lowWaterMark")
 	high, highs := holds.number("highWaterMark")
 	before, err := levelOf(tx, r.ID)
@@ -181,7 +181,8 @@ func (m *marks) move(tx *store.Tx, r *store.Resource, before, after string, used
 	if before == after {
 		return nil
 	}
-	if err := tx.Write("INSERT INTO water (container, level) VALUES (?, ?) ON CONFLICT (container) DO UPDATE SET level = excluded.level", r.ID, after); err != nil {
+	if err := tx.Write("INSERT INTO water (container, level) VALUES (?, ?) ON CONFLICT (container) DO UPDATE SET level = excluded.level",
+		r.ID, after); err != nil {
 		return fmt.Errorf("writing a water level: %w", err)
 	}
 	if before == "" && after != levelHigh { // it has not fallen: it was never higher

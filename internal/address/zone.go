@@ -41,8 +41,8 @@ type Zone struct {
 	AbsoluteName string `api:"absoluteName,createOnly,dns,inline" length:"1020"`
 }
 
-// Check places the zone and derives its absolute name.
-func (x *Zone) Check(c *resource.Change) error {
+// BeforeWrite places the zone and derives its absolute name.
+func (x *Zone) BeforeWrite(c *resource.Change) error {
 	if c.Creates() && c.Given["absoluteName"] && x.Name == "" {
 		if err := x.placeByAbsoluteName(c); err != nil {
 			return err
@@ -53,7 +53,8 @@ func (x *Zone) Check(c *resource.Change) error {
 		return problem.Invalid("name", "%v", err)
 	}
 	if strings.Contains(x.Name, ".") && !multiLabelNames.Of(c.Options) && (c.Creates() || c.Row.Name != x.Name) {
-		return problem.Invalid("name", "%q has more than one label: give it as absoluteName, or send x-bcn-allow-multi-label-zonenames: true", x.Name)
+		return problem.Invalid("name", "%q has more than one label: give it as absoluteName, or send x-bcn-allow-multi-label-zonenames: true",
+			x.Name)
 	}
 	if err := checkNaming(c, x.Parent, x.Name); err != nil {
 		return err
@@ -77,8 +78,8 @@ func (x *Zone) Check(c *resource.Change) error {
 	return nil
 }
 
-// Fits refuses a name that another zone of the view has.
-func (x *Zone) Fits(c *resource.Change) error {
+// Validate refuses a name that another zone of the view has.
+func (x *Zone) Validate(c *resource.Change) error {
 	same, err := sameName(c.Tx, x.Config, x.View.ID, "zones", x.AbsoluteName)
 	if err != nil {
 		return err
@@ -186,8 +187,8 @@ func sameName(tx *store.Tx, configuration, view int64, collection, absolute stri
 	return same, nil
 }
 
-// Settle renames what lies below a zone that was renamed.
-func (x *Zone) Settle(c *resource.Change) error {
+// AfterWrite renames what lies below a zone that was renamed.
+func (x *Zone) AfterWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*Zone); !ok || old.AbsoluteName == x.AbsoluteName {
 		return nil
 	}

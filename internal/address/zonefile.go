@@ -102,12 +102,13 @@ func findView(tx *store.Tx, configuration, view string) (*store.Resource, error)
 	}
 	var views []*store.Resource
 	err = tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("views"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: found[0].ID}}}, func(r *store.Resource) error {
-		if view == "" || r.Name == view {
-			views = append(views, r.Clone())
-		}
-		return nil
-	})
+		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: found[0].ID}}},
+		func(r *store.Resource) error {
+			if view == "" || r.Name == view {
+				views = append(views, r.Clone())
+			}
+			return nil
+		})
 	switch {
 	case err != nil:
 		return nil, err
@@ -178,7 +179,8 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zo
 		ns.Hdr.Rrtype = dns.TypeNS
 		z.records = append(z.records, ns)
 	}
-	soa := &dns.SOA{Hdr: head, Ns: server, Mbox: "hostmaster." + strings.TrimPrefix(apex, root), Serial: uint32(z.latest), //nolint:gosec // serial numbers go round (RFC 1982)
+	soa := &dns.SOA{Hdr: head, Ns: server, Mbox: "hostmaster." + strings.TrimPrefix(apex, root), Serial: uint32(z.latest),
+		//nolint:gosec // serial numbers go round (RFC 1982)
 		Refresh: 10800, Retry: 3600, Expire: 604800, Minttl: DefaultTTL}
 	soa.Hdr.Rrtype = dns.TypeSOA
 	return naming.Compile(apex, append(z.records, soa))
@@ -193,7 +195,8 @@ func (z *zoneReader) read(zone *store.Resource, wanted func(dns.RR) bool) error 
 		err := scan(&source, &low)
 		z.addresses[source] = append(z.addresses[source], store.KeyAddr(low))
 		return err
-	}, "SELECT f.source, a.low FROM resource r JOIN reference f ON f.source = r.id AND f.field = 'addresses' JOIN resource a ON a.id = f.target"+
+	}, "SELECT f.source, a.low FROM resource r JOIN reference f ON f.source = r.id AND f.field = 'addresses' JOIN resource a ON a.id = "+
+		"f.target"+
 		" WHERE r.parent = ? AND r.collection = 'resourceRecords' ORDER BY f.source, a.low", zone.ID); err != nil {
 		return fmt.Errorf("reading the addresses of a zone: %w", err)
 	}
@@ -203,21 +206,23 @@ func (z *zoneReader) read(zone *store.Resource, wanted func(dns.RR) bool) error 
 		err := scan(&source, &key)
 		z.targets[source] = key
 		return err
-	}, "SELECT f.source, t.key FROM resource r JOIN reference f ON f.source = r.id AND f.field = 'linkedRecord' JOIN resource t ON t.id = f.target"+
+	}, "SELECT f.source, t.key FROM resource r JOIN reference f ON f.source = r.id AND f.field = 'linkedRecord' JOIN resource t ON t.id "+
+		"= f.target"+
 		" WHERE r.parent = ? AND r.collection = 'resourceRecords'", zone.ID); err != nil {
 		return fmt.Errorf("reading the links of a zone: %w", err)
 	}
 	rows, ended := make(chan []*store.Resource, 4), make(chan error, 1)
-	go func() { ended <- z.turn(rows, wanted) }() // while the next ones are read
+	go func() { ended <- z.toRecords(rows, wanted) }() // while the next ones are read
 	var batch []*store.Resource
 	err := z.tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("resourceRecords"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: zone.ID}}}, func(r *store.Resource) error {
-		if batch = append(batch, r.Clone()); len(batch) == turnedAtOnce {
-			rows <- batch
-			batch = nil
-		}
-		return nil
-	})
+		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: zone.ID}}},
+		func(r *store.Resource) error {
+			if batch = append(batch, r.Clone()); len(batch) == rowsAtOnce {
+				rows <- batch
+				batch = nil
+			}
+			return nil
+		})
 	rows <- batch
 	close(rows)
 	if e := <-ended; err == nil {
@@ -226,11 +231,11 @@ func (z *zoneReader) read(zone *store.Resource, wanted func(dns.RR) bool) error 
 	return err
 }
 
-// turnedAtOnce is how many rows are turned into records at a time.
-const turnedAtOnce = 512
+// rowsAtOnce is how many rows are turned into records at a time.
+const rowsAtOnce = 512
 
-// turn turns rows into records, all that come, also behind one that it fails at.
-func (z *zoneReader) turn(rows <-chan []*store.Resource, wanted func(dns.RR) bool) (failed error) {
+// toRecords turns rows into records, all that come, also behind one that it fails at.
+func (z *zoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR) bool) (failed error) {
 	for batch := range rows {
 		for _, r := range batch {
 			if failed != nil {
@@ -256,12 +261,13 @@ func (z *zoneReader) turn(rows <-chan []*store.Resource, wanted func(dns.RR) boo
 func (z *zoneReader) delegations(holder int64) error {
 	var below []*store.Resource
 	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("zones"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: holder}}}, func(r *store.Resource) error {
-		if r.Type == "Zone" || r.Type == "ENUMZone" {
-			below = append(below, r.Clone())
-		}
-		return nil
-	}); err != nil {
+		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: holder}}},
+		func(r *store.Resource) error {
+			if r.Type == "Zone" || r.Type == "ENUMZone" {
+				below = append(below, r.Clone())
+			}
+			return nil
+		}); err != nil {
 		return err
 	}
 	for _, child := range below {
@@ -316,7 +322,8 @@ func (z *zoneReader) reverse(zone *store.Resource) error {
 		if err != nil {
 			return err
 		}
-		z.records = append(z.records, &dns.PTR{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: DefaultTTL}, Ptr: target})
+		z.records = append(z.records, &dns.PTR{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: DefaultTTL},
+			Ptr: target})
 		return nil
 	}, "SELECT a.low, h.key, h.version, json_extract(h.body, '$.reverseRecord') FROM resource a"+
 		" JOIN reference f ON f.target = a.id AND f.field = 'addresses' JOIN resource h ON h.id = f.source"+
@@ -335,7 +342,7 @@ func (z *zoneReader) of(r *store.Resource) ([]dns.RR, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, ok := o.(alike)
+	a, ok := o.(comparableRecord)
 	if !ok { // an external host
 		return nil, nil
 	}
@@ -366,7 +373,8 @@ func (z *zoneReader) of(r *store.Resource) ([]dns.RR, error) {
 	case *MXRecord:
 		return []dns.RR{&dns.MX{Hdr: head(dns.TypeMX), Preference: uint16(x.Priority), Mx: target}}, nil //nolint:gosec // within its bounds
 	case *SRVRecord:
-		return []dns.RR{&dns.SRV{Hdr: head(dns.TypeSRV), Priority: uint16(x.Priority), Weight: uint16(x.Weight), Port: uint16(x.Port), Target: target}}, nil //nolint:gosec // within their bounds
+		return []dns.RR{&dns.SRV{Hdr: head(dns.TypeSRV), Priority: uint16(x.Priority), Weight: uint16(x.Weight), Port: uint16(x.Port),
+			Target: target}}, nil //nolint:gosec // within their bounds
 	case *TXTRecord:
 		return []dns.RR{&dns.TXT{Hdr: head(dns.TypeTXT), Txt: chunks(x.Text)}}, nil
 	case *HINFORecord:
@@ -378,7 +386,8 @@ func (z *zoneReader) of(r *store.Resource) ([]dns.RR, error) {
 				return nil, err
 			}
 		}
-		return []dns.RR{&dns.NAPTR{Hdr: head(dns.TypeNAPTR), Order: uint16(x.Order), Preference: uint16(x.Preference), Flags: escape(x.Flags), //nolint:gosec // within their bounds
+		return []dns.RR{&dns.NAPTR{Hdr: head(dns.TypeNAPTR), Order: uint16(x.Order), Preference: uint16(x.Preference), Flags: escape(x.Flags),
+			//nolint:gosec // within their bounds
 			Service: escape(x.Service), Regexp: escape(x.RegularExpression), Replacement: replacement}}, nil
 	case *GenericRecord:
 		rr, err := naming.NewRecord(name, ttl, x.RecordType, x.Rdata)

@@ -33,8 +33,8 @@ type ENUMZone struct {
 	AbsoluteName string `api:"absoluteName,readOnly,dns,inline" length:"1020"`
 }
 
-// Check places the zone: below a view or a zone of names.
-func (x *ENUMZone) Check(c *resource.Change) error {
+// BeforeWrite places the zone: below a view or a zone of names.
+func (x *ENUMZone) BeforeWrite(c *resource.Change) error {
 	parent, err := c.Above(x.Parent)
 	if err != nil {
 		return err
@@ -74,13 +74,13 @@ func freeZoneName(c *resource.Change, h *resource.Head, view int64, absolute str
 	return err
 }
 
-// Fits refuses a name that another zone of the view has.
-func (x *ENUMZone) Fits(c *resource.Change) error {
+// Validate refuses a name that another zone of the view has.
+func (x *ENUMZone) Validate(c *resource.Change) error {
 	return freeZoneName(c, &x.Head, x.View.ID, x.AbsoluteName)
 }
 
-// Settle renames what lies below a zone that was renamed.
-func (x *ENUMZone) Settle(c *resource.Change) error {
+// AfterWrite renames what lies below a zone that was renamed.
+func (x *ENUMZone) AfterWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*ENUMZone); !ok || old.AbsoluteName == x.AbsoluteName {
 		return nil
 	}
@@ -107,8 +107,8 @@ type ENUMNumberZone struct {
 	AbsoluteName string `api:"absoluteName,readOnly,dns,inline" length:"1020"`
 }
 
-// Check places the number, and lets name and number agree.
-func (x *ENUMNumberZone) Check(c *resource.Change) error {
+// BeforeWrite places the number, and lets name and number agree.
+func (x *ENUMNumberZone) BeforeWrite(c *resource.Change) error {
 	parent, err := c.Above(x.Parent)
 	if err != nil {
 		return err
@@ -120,7 +120,8 @@ func (x *ENUMNumberZone) Check(c *resource.Change) error {
 	labels := strings.Split(x.Name, ".")
 	for _, label := range labels {
 		if len(label) != 1 || !isDigits(label) {
-			return problem.Invalid("name", "%q is no number: single digits with dots between them, the last one first (RFC 6116 section 3.2)", x.Name)
+			return problem.Invalid("name", "%q is no number: single digits with dots between them, the last one first (RFC 6116 section 3.2)",
+				x.Name)
 		}
 	}
 	slices.Reverse(labels)
@@ -135,13 +136,13 @@ func (x *ENUMNumberZone) Check(c *resource.Change) error {
 	return err
 }
 
-// Fits refuses a name that another zone of the view has.
-func (x *ENUMNumberZone) Fits(c *resource.Change) error {
+// Validate refuses a name that another zone of the view has.
+func (x *ENUMNumberZone) Validate(c *resource.Change) error {
 	return freeZoneName(c, &x.Head, x.View.ID, x.AbsoluteName)
 }
 
-// Settle renames what lies below a number that was changed.
-func (x *ENUMNumberZone) Settle(c *resource.Change) error {
+// AfterWrite renames what lies below a number that was changed.
+func (x *ENUMNumberZone) AfterWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*ENUMNumberZone); !ok || old.AbsoluteName == x.AbsoluteName {
 		return nil
 	}
@@ -168,8 +169,8 @@ type InternalRootZone struct {
 	DeploymentEnabled bool `api:"deploymentEnabled,put"`
 }
 
-// Check places the zone.
-func (x *InternalRootZone) Check(c *resource.Change) error {
+// BeforeWrite places the zone.
+func (x *InternalRootZone) BeforeWrite(c *resource.Change) error {
 	parent, err := c.Above(x.Parent)
 	if err != nil {
 		return err
@@ -181,8 +182,8 @@ func (x *InternalRootZone) Check(c *resource.Change) error {
 	return nil
 }
 
-// Fits refuses a second one in a view.
-func (x *InternalRootZone) Fits(c *resource.Change) error {
+// Validate refuses a second one in a view.
+func (x *InternalRootZone) Validate(c *resource.Change) error {
 	return freeRoot(c, x.ID, x.View.ID)
 }
 
@@ -220,8 +221,8 @@ type ResponsePolicyZone struct {
 	FeedCategories []string `api:"feedCategories"`
 }
 
-// Check places the zone, right below a view.
-func (x *ResponsePolicyZone) Check(c *resource.Change) error {
+// BeforeWrite places the zone, right below a view.
+func (x *ResponsePolicyZone) BeforeWrite(c *resource.Change) error {
 	parent, err := c.Above(x.Parent)
 	if err != nil {
 		return err
@@ -257,8 +258,8 @@ func checkRedirect(kind string, target *string) error {
 	return nil
 }
 
-// Fits refuses a name that another zone of the view has.
-func (x *ResponsePolicyZone) Fits(c *resource.Change) error {
+// Validate refuses a name that another zone of the view has.
+func (x *ResponsePolicyZone) Validate(c *resource.Change) error {
 	return freeZoneName(c, &x.Head, x.View.ID, x.Name)
 }
 
@@ -278,13 +279,13 @@ type ResponsePolicy struct {
 	RedirectTarget string `api:"redirectTarget"`
 }
 
-// Check asks for the target of a redirection.
-func (x *ResponsePolicy) Check(*resource.Change) error {
+// BeforeWrite asks for the target of a redirection.
+func (x *ResponsePolicy) BeforeWrite(*resource.Change) error {
 	return checkRedirect(x.PolicyType, &x.RedirectTarget)
 }
 
-// Fits refuses a name that another policy of the configuration has.
-func (x *ResponsePolicy) Fits(c *resource.Change) error {
+// Validate refuses a name that another policy of the configuration has.
+func (x *ResponsePolicy) Validate(c *resource.Change) error {
 	return uniqueName(c, "responsePolicies", x.Parent, x.Name)
 }
 
@@ -293,8 +294,8 @@ type ResponsePolicyItem struct {
 	resource.Head `head:"required,nonblank"`
 }
 
-// Check reads the name.
-func (x *ResponsePolicyItem) Check(*resource.Change) error {
+// BeforeWrite reads the name.
+func (x *ResponsePolicyItem) BeforeWrite(*resource.Change) error {
 	x.Name = strings.ToLower(naming.Clean(x.Name))
 	if err := naming.Check(x.Name, naming.AnyName); err != nil {
 		return problem.Invalid("name", "%v", err)
@@ -302,8 +303,8 @@ func (x *ResponsePolicyItem) Check(*resource.Change) error {
 	return nil
 }
 
-// Fits refuses a name that the policy has already.
-func (x *ResponsePolicyItem) Fits(c *resource.Change) error {
+// Validate refuses a name that the policy has already.
+func (x *ResponsePolicyItem) Validate(c *resource.Change) error {
 	return uniqueName(c, "policyItems", x.Parent, x.Name)
 }
 
@@ -311,12 +312,13 @@ func (x *ResponsePolicyItem) Fits(c *resource.Change) error {
 func (z *zoneReader) numbers(zone *store.Resource) error {
 	var below []*store.Resource
 	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("zones"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: zone.ID}}}, func(r *store.Resource) error {
-		if r.Type == "ENUMNumberZone" {
-			below = append(below, r.Clone())
-		}
-		return nil
-	}); err != nil {
+		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: zone.ID}}},
+		func(r *store.Resource) error {
+			if r.Type == "ENUMNumberZone" {
+				below = append(below, r.Clone())
+			}
+			return nil
+		}); err != nil {
 		return err
 	}
 	for _, number := range below {
@@ -360,18 +362,19 @@ func (z *zoneReader) responses(zone *store.Resource) error {
 	}
 	z.latest = max(z.latest, row.Version)
 	return z.tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("policyItems"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: row.ID}}}, func(r *store.Resource) error {
-		z.latest = max(z.latest, r.Version)
-		owner, err := fqdn(naming.Join(r.Name, zone.Key))
-		if err != nil {
+		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: row.ID}}},
+		func(r *store.Resource) error {
+			z.latest = max(z.latest, r.Version)
+			owner, err := fqdn(naming.Join(r.Name, zone.Key))
+			if err != nil {
+				return err
+			}
+			rr, err := response(owner, ttl, kind, target)
+			if err == nil {
+				z.records = append(z.records, rr)
+			}
 			return err
-		}
-		rr, err := response(owner, ttl, kind, target)
-		if err == nil {
-			z.records = append(z.records, rr)
-		}
-		return err
-	})
+		})
 }
 
 // response gives the record that tells a resolver what to answer for a name.

@@ -160,7 +160,8 @@ func (r *reader) head() (h head, err error) {
 	case h.Format == 0 || h.Portolan == "" || h.Schema < 1:
 		return h, fmt.Errorf("%w: it is no backup of portolan's", errDamaged)
 	case h.Format > format || h.Schema > store.SchemaVersion():
-		return h, fmt.Errorf("the file was written by a newer portolan (%s, schema %d; this one has schema %d)", h.Portolan, h.Schema, store.SchemaVersion())
+		return h, fmt.Errorf("the file was written by a newer portolan (%s, schema %d; this one has schema %d)", h.Portolan, h.Schema,
+			store.SchemaVersion())
 	}
 	r.digest.Write(text)
 	return h, nil

@@ -51,15 +51,18 @@ func sample(t *testing.T, o server.Options) {
 		if err := tx.AddEvent(network, 0, []byte(`{"message":"it happened"}`)); err != nil {
 			return err
 		}
-		for _, statement := range []string{"INSERT INTO reverting (txn, undo) VALUES (1, 2)", "INSERT INTO marker (name, value) VALUES ('a marker', '1')"} {
+		for _, statement := range []string{"INSERT INTO reverting (txn, undo) VALUES (1, 2)",
+			"INSERT INTO marker (name, value) VALUES ('a marker', '1')"} {
 			if err := tx.Write(statement); err != nil {
 				return err
 			}
 		}
-		if err := tx.Write("INSERT INTO idempotency (user_id, key, request, location, etag, answer, created) VALUES (1, 'k', 'r', 'l', 'e', ?, 1)", []byte("a")); err != nil {
+		if err := tx.Write("INSERT INTO idempotency (user_id, key, request, location, etag, answer, created) VALUES (1, 'k', 'r', 'l', 'e', "+
+			"?, 1)", []byte("a")); err != nil {
 			return err
 		}
-		return tx.Write("INSERT INTO water (container, level) VALUES (?, 'HIGH') ON CONFLICT (container) DO UPDATE SET level = excluded.level", network)
+		return tx.Write("INSERT INTO water (container, level) VALUES (?, 'HIGH') ON CONFLICT (container) DO UPDATE SET level = excluded.level",
+			network)
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -198,17 +201,20 @@ func TestDamagedFiles(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"nothing":                  {nil, "damaged"},
-		"something else":           {[]byte("something else"), "damaged"},
-		"cut short":                {file[:len(file)/2], "damaged"},
-		"a flipped bit":            {flipped, ""},
-		"a changed value":          {pack(strings.Replace(plain, "Quay 1 floor 1", "Quay 1 floor X", 1)), "does not have the hash"},
-		"a row less":               {pack(strings.Replace(plain, plain[strings.Index(plain, "\n{\"t\":\"resource\""):][:strings.Index(plain[strings.Index(plain, "\n{\"t\":\"resource\"")+1:], "\n")+1], "", 1)), "does not have the hash"},
+		"nothing":         {nil, "damaged"},
+		"something else":  {[]byte("something else"), "damaged"},
+		"cut short":       {file[:len(file)/2], "damaged"},
+		"a flipped bit":   {flipped, ""},
+		"a changed value": {pack(strings.Replace(plain, "Quay 1 floor 1", "Quay 1 floor X", 1)), "does not have the hash"},
+		"a row less": {pack(strings.Replace(plain, plain[strings.Index(plain,
+			"\n{\"t\":\"resource\""):][:strings.Index(plain[strings.Index(plain, "\n{\"t\":\"resource\"")+1:], "\n")+1], "", 1)),
+			"does not have the hash"},
 		"longer than it should be": {pack(plain + "{}\n"), "behind its end"},
 		"without its end":          {pack(plain[:strings.Index(plain, `{"end":`)]), "ends too early"},
-		"of a newer portolan":      {pack(strings.Replace(plain, fmt.Sprintf(`"schema":%d`, store.SchemaVersion()), `"schema":99`, 1)), "newer portolan"},
-		"of a newer form":          {pack(strings.Replace(plain, `"format":1`, `"format":2`, 1)), "newer portolan"},
-		"with an unknown table":    {pack(strings.Replace(plain, `{"t":"resource"`, `{"t":"nonsense"`, 1)), "unknown table"},
+		"of a newer portolan": {pack(strings.Replace(plain, fmt.Sprintf(`"schema":%d`, store.SchemaVersion()), `"schema":99`, 1)),
+			"newer portolan"},
+		"of a newer form":       {pack(strings.Replace(plain, `"format":1`, `"format":2`, 1)), "newer portolan"},
+		"with an unknown table": {pack(strings.Replace(plain, `{"t":"resource"`, `{"t":"nonsense"`, 1)), "unknown table"},
 	} {
 		dir := t.TempDir()
 		_, err := Restore(t.Context(), store.Options{Dir: dir, Exclusive: true}, bytes.NewReader(c.file), quiet)

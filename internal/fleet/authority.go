@@ -64,7 +64,7 @@ func LoadAuthority(ctx context.Context, s *store.Store) (*Authority, error) {
 	if !errors.Is(err, sql.ErrNoRows) {
 		return a, err
 	}
-	return a, s.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
+	return a, s.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
 		if err := read(tx); !errors.Is(err, sql.ErrNoRows) {
 			return err // another manager was faster
 		}

@@ -39,10 +39,11 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 		return a, err
 	}
 	public := fingerprint(request.RawSubjectPublicKeyInfo)
-	err = s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
+	err = s.store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
 		var status, used, reported string
 		var expires, lastSeen int64
-		err := tx.QueryRow("SELECT id, name, status, key_expires, key_public, last_seen, report FROM service_point WHERE key_hash = ?", hashKey(key)).
+		err := tx.QueryRow("SELECT id, name, status, key_expires, key_public, last_seen, report FROM service_point WHERE key_hash = ?",
+			hashKey(key)).
 			Scan(&a.ID, &a.Name, &status, &expires, &used, &lastSeen, &reported)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
@@ -67,7 +68,8 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 }
 
 // errUnknown is a certificate that is no longer, or never was, a service point's.
-var errUnknown = problem.New(http.StatusGone, "ServicePointUnknown", "this service point is not known here: it was deleted, or its certificate was replaced")
+var errUnknown = problem.New(http.StatusGone, "ServicePointUnknown",
+	"this service point is not known here: it was deleted, or its certificate was replaced")
 
 // Renew gives a service point a new certificate for the one it shows. The old one stays good until
 // the new one is used.
@@ -76,7 +78,7 @@ func (s *Service) Renew(ctx context.Context, shown *x509.Certificate, rq checkin
 	if err != nil {
 		return a, err
 	}
-	err = s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
+	err = s.store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
 		var known string
 		err := tx.QueryRow("SELECT certificates FROM service_point WHERE id = ?", shown.Subject.CommonName).Scan(&known)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && !strings.Contains(known, fingerprint(shown.Raw)) {
@@ -90,7 +92,8 @@ func (s *Service) Renew(ctx context.Context, shown *x509.Certificate, rq checkin
 			return err
 		}
 		a.Certificate = encodeCertificate(der)
-		err = tx.Write("UPDATE service_point SET certificates = ? WHERE id = ?", fingerprint(shown.Raw)+","+fingerprint(der), shown.Subject.CommonName)
+		err = tx.Write("UPDATE service_point SET certificates = ? WHERE id = ?", fingerprint(shown.Raw)+","+fingerprint(der),
+			shown.Subject.CommonName)
 		return err
 	})
 	return a, err
@@ -150,7 +153,7 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 	defer wait.Stop()
 	select {
 	case <-wait.C:
-	case <-s.hush:
+	case <-s.closing:
 	case <-gone:
 		return a, errUnknown
 	case <-ctx.Done():
@@ -233,7 +236,7 @@ func (s *Service) pace(ctx context.Context, id string) error {
 // good from now on.
 func (s *Service) write(ctx context.Context, id, certificates string, known row, r *checkin.Report) error {
 	if r == nil {
-		return s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
+		return s.store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
 			err := tx.Write("UPDATE service_point SET certificates = ? WHERE id = ? AND certificates = ?", certificates, id, known.certificates)
 			return err
 		})
@@ -255,7 +258,7 @@ func (s *Service) write(ctx context.Context, id, certificates string, known row,
 	if err := s.pace(ctx, id); err != nil {
 		return err
 	}
-	err = s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
+	err = s.store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
 		var before string
 		err := tx.QueryRow("SELECT status FROM service_point WHERE id = ?", id).Scan(&before)
 		if errors.Is(err, sql.ErrNoRows) {

@@ -48,9 +48,9 @@ type Service struct {
 	// elsewhere has a token when another manager may have deleted a service point.
 	elsewhere chan struct{}
 
-	// hush is closed when check-ins are no longer held open.
-	hush   chan struct{}
-	hushed sync.Once
+	// closing is closed when check-ins are no longer held open.
+	closing   chan struct{}
+	closeOnce sync.Once
 
 	mu sync.Mutex
 	// seen is when a service point was last heard of, in Unix milliseconds, where the database does
@@ -68,7 +68,7 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration)
 	if interval <= 0 {
 		interval = checkin.Interval
 	}
-	f := &Service{store: s, authority: a, log: log, interval: interval, hush: make(chan struct{}), elsewhere: make(chan struct{}, 1),
+	f := &Service{store: s, authority: a, log: log, interval: interval, closing: make(chan struct{}), elsewhere: make(chan struct{}, 1),
 		seen: map[string]int64{}, gone: map[string]chan struct{}{}, paces: map[string]time.Time{}}
 	s.Watch(topic, func() {
 		select {
@@ -135,9 +135,9 @@ func (s *Service) forget(id string) {
 	}
 }
 
-// Hush lets every check-in that is held open answer now, and holds none from then on: the manager is
+// EndCheckins lets every check-in that is held open answer now, and holds none from then on: the manager is
 // about to end.
-func (s *Service) Hush() { s.hushed.Do(func() { close(s.hush) }) }
+func (s *Service) EndCheckins() { s.closeOnce.Do(func() { close(s.closing) }) }
 
 // Instance is a fleet service point as the API shows it (spec.md 2.1).
 type Instance struct {
@@ -179,7 +179,8 @@ func (s *Service) scan(scan func(...any) error, now time.Time) (Instance, error)
 	var description sql.NullString
 	var expires int64
 	var reported string
-	if err := scan(&i.ID, &i.Name, &description, &i.Status, &i.UpdateStatus, &i.Version, &i.TargetVersion, &expires, &i.LastSeen, &reported); err != nil {
+	if err := scan(&i.ID, &i.Name, &description, &i.Status, &i.UpdateStatus, &i.Version, &i.TargetVersion, &expires, &i.LastSeen,
+		&reported); err != nil {
 		return i, err
 	}
 	if description.Valid {
@@ -261,7 +262,7 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 
 // Delete forgets a service point. Its certificate is refused from then on.
 func (s *Service) Delete(ctx context.Context, id string) error {
-	err := s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
+	err := s.store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
 		tx.Touch(topic)
 		n, err := tx.Exec("DELETE FROM service_point WHERE id = ?", id)
 		if err != nil {
@@ -317,7 +318,7 @@ func (s *Service) Create(ctx context.Context, name string, description *string, 
 	key := checkin.RegistrationKey{Authority: s.authority.Fingerprint()}
 	_, _ = rand.Read(key.Secret[:]) // crypto/rand.Read never fails
 	c = Created{FleetInstanceID: newID(name), RegistrationKey: key.String(), RegistrationEndpoint: endpoint}
-	err = s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
+	err = s.store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
 		now := tx.Now()
 		var id, status string
 		var expires int64
@@ -333,7 +334,8 @@ func (s *Service) Create(ctx context.Context, name string, description *string, 
 			if err := moved(tx, id, Expired, Waiting); err != nil {
 				return err
 			}
-			err := tx.Write("UPDATE service_point SET status = ?, key_hash = ?, key_expires = ?, key_public = '', description = coalesce(?, description) WHERE id = ?",
+			err := tx.Write("UPDATE service_point SET status = ?, key_hash = ?, key_expires = ?, key_public = '', description = coalesce(?, "+
+				"description) WHERE id = ?",
 				Waiting, hashKey(key), now.Add(KeyLife).Unix(), description, id)
 			return err
 		}
@@ -385,10 +387,12 @@ const keptEvents = 200
 
 // moved records that the status of a service point moved.
 func moved(tx *store.Tx, id, before, after string) error {
-	if err := tx.Write("INSERT INTO fleet_event (service_point, at, field, old, new) VALUES (?,?,'status',?,?)", id, tx.Now().UnixMilli(), before, after); err != nil {
+	if err := tx.Write("INSERT INTO fleet_event (service_point, at, field, old, new) VALUES (?,?,'status',?,?)", id, tx.Now().UnixMilli(),
+		before, after); err != nil {
 		return err
 	}
-	return tx.Write("DELETE FROM fleet_event WHERE service_point = ? AND seq <= (SELECT seq FROM fleet_event WHERE service_point = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+	return tx.Write("DELETE FROM fleet_event WHERE service_point = ? AND seq <= (SELECT seq FROM fleet_event WHERE service_point = ? "+
+		"ORDER BY seq DESC LIMIT 1 OFFSET ?)",
 		id, id, keptEvents)
 }
 
@@ -403,7 +407,7 @@ func (s *Service) WritePresence(ctx context.Context) error {
 		return nil
 	}
 	ids := slices.Sorted(maps.Keys(seen)) // in one order, so that managers do not wait for each other in a circle
-	err := s.store.UpdateIn(ctx, store.Apart(), store.Author{}, func(tx *store.Tx) error {
+	err := s.store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
 		for _, id := range ids {
 			if err := tx.Write("UPDATE service_point SET last_seen = ? WHERE id = ? AND last_seen < ?", seen[id], id, seen[id]); err != nil {
 				return err
@@ -430,7 +434,8 @@ func (s *Service) Expire(ctx context.Context, update store.Updater) error {
 	}
 	return update(ctx, store.Author{}, func(tx *store.Tx) error {
 		for _, id := range expired {
-			n, err := tx.Exec("UPDATE service_point SET status = ? WHERE id = ? AND status = ? AND key_expires <= ?", Expired, id, Waiting, tx.Now().Unix())
+			n, err := tx.Exec("UPDATE service_point SET status = ? WHERE id = ? AND status = ? AND key_expires <= ?", Expired, id, Waiting,
+				tx.Now().Unix())
 			if err != nil {
 				return err
 			}

@@ -25,7 +25,8 @@ const (
 )
 
 func newGate(each int) *gate {
-	return &gate{each: each, slots: make(chan struct{}, maxHashing), queue: make(chan struct{}, maxHashing+maxWaiting), waiting: map[string]int{}}
+	return &gate{each: each, slots: make(chan struct{}, maxHashing), queue: make(chan struct{}, maxHashing+maxWaiting),
+		waiting: map[string]int{}}
 }
 
 // pass runs fn when it is the turn of an address; "" stands for the manager itself, which has no share. It gives

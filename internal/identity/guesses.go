@@ -65,7 +65,8 @@ func newGuesses(now func() time.Time) *guesses {
 // keys are what a try has in common with others, hashed, and the patience with each. Of IPv6 a whole /64 is one
 // address: whoever has one has all of them.
 func keys(name, remote string) map[[16]byte]patience {
-	return map[[16]byte]patience{keyOf("pair", site(remote), name): pairPatience, keyOf("address", site(remote)): addressPatience, keyOf("account", name): accountPatience}
+	return map[[16]byte]patience{keyOf("pair", site(remote), name): pairPatience, keyOf("address", site(remote)): addressPatience,
+		keyOf("account", name): accountPatience}
 }
 
 func keyOf(parts ...string) [16]byte {

@@ -44,8 +44,8 @@ const (
 // remembered of it must be forgotten. New credentials need no such thing.
 const topic = "credentials"
 
-// remembered are the topics on which depends whose token it is.
-var remembered = []string{topic, "users", "sessions"}
+// tokenTopics are the topics on which depends whose token it is.
+var tokenTopics = []string{topic, "users", "sessions"}
 
 // Lifetimes: a session's token (reference/address-manager-behaviour.md) and an access token of the
 // exchange (reference/fleet.md).
@@ -108,7 +108,8 @@ type tokenEntry struct {
 // New makes the service.
 func New(s *store.Store) *Service {
 	return &Service{store: s, strangers: newGate(maxOfOne), friends: newGate(maxHashing + maxWaiting), pepper: randomBytes(32),
-		known: map[[32]byte]string{}, tokens: store.NewCache[tokenKey](s, store.CacheOptions[tokenEntry]{Topics: remembered, Max: maxRemembered}), guesses: newGuesses(s.Now)}
+		known: map[[32]byte]string{}, tokens: store.NewCache[tokenKey](s,
+			store.CacheOptions[tokenEntry]{Topics: tokenTopics, Max: maxRemembered}), guesses: newGuesses(s.Now)}
 }
 
 // Observer is told of sign-ins, by a password or a key set.
@@ -159,8 +160,9 @@ func unauthorized(code, message string) *problem.Problem {
 var (
 	errMissing = unauthorized("InvalidAuthorizationToken", "the request has no Authorization header")
 	errToken   = unauthorized("InvalidAuthorizationToken", "the token is unknown, expired or revoked")
-	errLogin   = unauthorized("InvalidAuthorizationCredentials", "the user name or the password is wrong, or the account is locked or not meant for the API")
-	errForm    = unauthorized("InvalidAuthorizationToken", "the Authorization header is malformed")
+	errLogin   = unauthorized("InvalidAuthorizationCredentials",
+		"the user name or the password is wrong, or the account is locked or not meant for the API")
+	errForm = unauthorized("InvalidAuthorizationToken", "the Authorization header is malformed")
 )
 
 // header splits the one Authorization header a request may have.
@@ -254,7 +256,8 @@ func BasicOf(r *http.Request) (name, secret string, ok bool) {
 }
 
 // userColumns is what decides a user's access, read beside the credential.
-const userColumns = "u.name, json_extract(u.body, '$.securityPrivilege'), json_extract(u.body, '$.accountLocked'), json_extract(u.body, '$.accessType')," +
+const userColumns = "u.name, json_extract(u.body, '$.securityPrivilege'), json_extract(u.body, '$.accountLocked'), " +
+	"json_extract(u.body, '$.accessType')," +
 	" json_extract(u.body, '$.historyPrivilege'), json_extract(u.body, '$.passwordResetRequired')"
 
 type userState struct {
@@ -310,8 +313,10 @@ func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p Princ
 	var userID, session, revoked int64
 	var readOnly sql.NullBool
 	for _, one := range kinds {
-		err = tx.QueryRow("SELECT c.id, c.hash, c.kind, c.name, c.role, c.user_id, c.session, c.expires, c.revoked, json_extract(s.body, '$.readOnly'), "+userColumns+
-			" FROM credential c LEFT JOIN resource u ON u.id = c.user_id LEFT JOIN resource s ON s.id = c.session WHERE c.kind = ? AND c.hash = ?", one, hash).
+		err = tx.QueryRow("SELECT c.id, c.hash, c.kind, c.name, c.role, c.user_id, c.session, c.expires, c.revoked, json_extract(s.body, "+
+			"'$.readOnly'), "+userColumns+
+			" FROM credential c LEFT JOIN resource u ON u.id = c.user_id LEFT JOIN resource s ON s.id = c.session WHERE c.kind = ? AND c.hash = ?",
+			one, hash).
 			Scan(append([]any{&id, &found, &kind, &label, &role, &userID, &session, &expires, &revoked, &readOnly}, user.into()...)...)
 		if err == nil && kind == kindAccess { // which names the key set that it was made from
 			id = label

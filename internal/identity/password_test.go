@@ -10,7 +10,8 @@ func TestPasswords(t *testing.T) {
 	if HashPassword("a password") == hash {
 		t.Error("two hashes with one salt")
 	}
-	for _, bad := range []string{"", "x", "$argon2id$v=19$m=1$x$y", "$argon2id$v=19$m=19456,t=2,p=1$!!$!!", "$bcrypt$v=19$m=19456,t=2,p=1$AAAA$AAAA"} {
+	for _, bad := range []string{"", "x", "$argon2id$v=19$m=1$x$y", "$argon2id$v=19$m=19456,t=2,p=1$!!$!!",
+		"$bcrypt$v=19$m=19456,t=2,p=1$AAAA$AAAA"} {
 		if verifyPassword(bad, "") {
 			t.Errorf("the hash %q goes with a password", bad)
 		}

@@ -150,7 +150,8 @@ func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
 			}
 			tokens = append(tokens, t)
 			return nil
-		}, "SELECT c.id, c.kind, c.name, c.role, coalesce(u.name, ''), c.created, c.expires, c.revoked FROM credential c LEFT JOIN resource u ON u.id = c.user_id"+
+		}, "SELECT c.id, c.kind, c.name, c.role, coalesce(u.name, ''), c.created, c.expires, c.revoked FROM credential c LEFT JOIN resource "+
+			"u ON u.id = c.user_id"+
 			" WHERE c.kind IN (?, ?) ORDER BY c.created, c.id", kindBearer, kindKeySet)
 	})
 	return tokens, err
@@ -194,7 +195,8 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 			return "", 0, refused
 		case err != nil:
 			return "", 0, fmt.Errorf("looking up a key set: %w", err)
-		case subtle.ConstantTimeCompare([]byte(hash), []byte(Hash(clientSecret))) != 1 || revoked != 0 || expires != 0 && expires <= tx.Now().Unix():
+		case subtle.ConstantTimeCompare([]byte(hash), []byte(Hash(clientSecret))) != 1 || revoked != 0 || expires != 0 &&
+			expires <= tx.Now().Unix():
 			return "", 0, refused
 		}
 		return role, user, nil

@@ -25,7 +25,8 @@ const soa = "example. 3600 IN SOA ns.example. h.example. 1 2 3 4 5"
 
 // The order of RFC 4034 section 6.1, with its own example.
 func TestCanonicalOrder(t *testing.T) {
-	names := []string{"example.", "a.example.", "yljkjljk.a.example.", "Z.a.example.", "zABC.a.EXAMPLE.", "z.example.", "\\001.z.example.", "*.z.example.", "\\200.z.example."}
+	names := []string{"example.", "a.example.", "yljkjljk.a.example.", "Z.a.example.", "zABC.a.EXAMPLE.", "z.example.", "\\001.z.example.",
+		"*.z.example.", "\\200.z.example."}
 	lines := []string{soa}
 	for _, name := range names {
 		lines = append(lines, name+" 60 IN TXT x")
@@ -45,14 +46,16 @@ func TestCanonicalOrder(t *testing.T) {
 		if want == "" {
 			want = got
 		}
-		if got != want || !strings.HasPrefix(got, "example.SOA example.TXT a.example.TXT yljkjljk.a.example.TXT z.a.example.TXT zabc.a.example.TXT z.example.TXT ") {
+		if got != want || !strings.HasPrefix(got,
+			"example.SOA example.TXT a.example.TXT yljkjljk.a.example.TXT z.a.example.TXT zabc.a.example.TXT z.example.TXT ") {
 			t.Fatalf("the order is %s", got)
 		}
 	}
 }
 
 func TestCompile(t *testing.T) {
-	z, err := Compile("example.", parse(t, "a.example. 60 IN A 192.0.2.1", soa, "a.example. 30 IN A 192.0.2.2", "A.example. 90 IN A 192.0.2.1", "example. 60 IN NS a.example."))
+	z, err := Compile("example.", parse(t, "a.example. 60 IN A 192.0.2.1", soa, "a.example. 30 IN A 192.0.2.2",
+		"A.example. 90 IN A 192.0.2.1", "example. 60 IN NS a.example."))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +75,8 @@ func TestCompile(t *testing.T) {
 			t.Errorf("%v give %v, want %q", lines, err, want)
 		}
 	}
-	if z, err := Compile(".", parse(t, ". 1 IN SOA a. b. 1 2 3 4 5", "org. 60 IN NS a.", "com. 60 IN NS a.")); err != nil || !slices.IsSortedFunc(z.Sets, func(a, b RRset) int { return strings.Compare(a.Name, b.Name) }) {
+	if z, err := Compile(".", parse(t, ". 1 IN SOA a. b. 1 2 3 4 5", "org. 60 IN NS a.", "com. 60 IN NS a.")); err != nil ||
+		!slices.IsSortedFunc(z.Sets, func(a, b RRset) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Errorf("the root is %v, %v", z, err)
 	}
 }
@@ -112,7 +116,8 @@ func FuzzReadZone(f *testing.F) {
 
 // Records of historic types are read, or refused, and what is read can be put on the wire.
 func FuzzHistoric(f *testing.F) {
-	for _, text := range []string{"0 2001:db8::1", "64 ::1 prefix.example.", "128 prefix.example.", "129", "0x47.0005", "1 2 3 AAEC", "192.0.2.1 tcp smtp 80", "192.0.2.1 300", ""} {
+	for _, text := range []string{"0 2001:db8::1", "64 ::1 prefix.example.", "128 prefix.example.", "129", "0x47.0005", "1 2 3 AAEC",
+		"192.0.2.1 tcp smtp 80", "192.0.2.1 300", ""} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

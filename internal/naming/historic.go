@@ -30,7 +30,8 @@ func NewRecord(name string, ttl uint32, recordType, data string) (dns.RR, error)
 		if err != nil {
 			return nil, fmt.Errorf("%q is no data of a record %s: %w", data, recordType, err)
 		}
-		return &dns.RFC3597{Hdr: dns.RR_Header{Name: name, Rrtype: h.number, Class: dns.ClassINET, Ttl: ttl, Rdlength: uint16(len(raw))}, Rdata: hex.EncodeToString(raw)}, nil //nolint:gosec // a line is shorter
+		return &dns.RFC3597{Hdr: dns.RR_Header{Name: name, Rrtype: h.number, Class: dns.ClassINET, Ttl: ttl, Rdlength: uint16(len(raw))},
+			Rdata: hex.EncodeToString(raw)}, nil //nolint:gosec // a line is shorter
 	}
 	if recordType == "X25" { // which the library reads without quotes alone
 		data = strings.Trim(data, `"`)
@@ -120,7 +121,8 @@ func dataSINK(fields []string) ([]byte, error) {
 
 // services are ports by the names that zone files have for them (RFC 1035 section 3.4.2).
 var services = map[string]uint16{"ftp-data": 20, "ftp": 21, "ssh": 22, "telnet": 23, "smtp": 25, "time": 37, "nameserver": 42, "whois": 43,
-	"domain": 53, "tftp": 69, "gopher": 70, "finger": 79, "http": 80, "kerberos": 88, "pop3": 110, "sunrpc": 111, "nntp": 119, "ntp": 123, "imap": 143, "snmp": 161, "https": 443}
+	"domain": 53, "tftp": 69, "gopher": 70, "finger": 79, "http": 80, "kerberos": 88, "pop3": 110, "sunrpc": 111, "nntp": 119, "ntp": 123,
+	"imap": 143, "snmp": 161, "https": 443}
 
 // dataWKS reads an address, a protocol and the services that are there.
 func dataWKS(fields []string) ([]byte, error) {

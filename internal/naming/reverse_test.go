@@ -11,10 +11,14 @@ import (
 func TestReverseRange(t *testing.T) {
 	for zone, want := range map[string]string{
 		"in-addr.arpa": "0.0.0.0 255.255.255.255", "10.in-addr.arpa.": "10.0.0.0 10.255.255.255", "2.0.192.IN-ADDR.ARPA": "192.0.2.0 192.0.2.255",
-		"7.2.0.192.in-addr.arpa": "192.0.2.7 192.0.2.7", "0-63.2.0.192.in-addr.arpa": "192.0.2.0 192.0.2.63", "64/26.2.0.192.in-addr.arpa": "192.0.2.64 192.0.2.127",
-		"8.b.d.0.1.0.0.2.ip6.arpa": "2001:db8:: 2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "ip6.arpa": ":: ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-		"example.com": "", "300.in-addr.arpa": "", "01.in-addr.arpa": "", "0-63.192.in-addr.arpa": "", "63-0.2.0.192.in-addr.arpa": "", "1.2.3.4.5.in-addr.arpa": "",
-		"g.ip6.arpa": "", "10.ip6.arpa": "", "xin-addr.arpa": "", "240/26.2.0.192.in-addr.arpa": "",
+		"7.2.0.192.in-addr.arpa": "192.0.2.7 192.0.2.7", "0-63.2.0.192.in-addr.arpa": "192.0.2.0 192.0.2.63",
+		"64/26.2.0.192.in-addr.arpa": "192.0.2.64 192.0.2.127",
+		"8.b.d.0.1.0.0.2.ip6.arpa":   "2001:db8:: 2001:db8:ffff:ffff:ffff:ffff:ffff:ffff",
+		"ip6.arpa":                   ":: ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+		"example.com":                "", "300.in-addr.arpa": "", "01.in-addr.arpa": "", "0-63.192.in-addr.arpa": "",
+		"63-0.2.0.192.in-addr.arpa": "",
+		"1.2.3.4.5.in-addr.arpa":    "",
+		"g.ip6.arpa":                "", "10.ip6.arpa": "", "xin-addr.arpa": "", "240/26.2.0.192.in-addr.arpa": "",
 	} {
 		low, high, ok := ReverseRange(zone)
 		got := ""

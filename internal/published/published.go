@@ -152,7 +152,8 @@ func Subs(collection string) []Sub {
 	var subs []Sub
 	for _, name := range Subcollections()[collection] {
 		list := collection + "/{}/" + name
-		s := Sub{Name: name, Post: At(http.MethodPost, list) != nil, Item: At(http.MethodGet, list+"/{}") != nil, Delete: At(http.MethodDelete, list+"/{}") != nil}
+		s := Sub{Name: name, Post: At(http.MethodPost, list) != nil, Item: At(http.MethodGet, list+"/{}") != nil,
+			Delete: At(http.MethodDelete, list+"/{}") != nil}
 		if get := At(http.MethodGet, list); get != nil && len(get.Types) <= maxTypes && !slices.Equal(get.Types, []string{"Resource"}) {
 			s.Types = get.Types
 		}

@@ -33,7 +33,8 @@ func TestFacts(t *testing.T) {
 }
 
 func TestMethods(t *testing.T) {
-	for path, want := range map[string]string{"servers": "GET", "tagGroups": "GET POST", "networks/100001/tags": "GET POST", "networks/100001/nothing": "", "nothing": "",
+	for path, want := range map[string]string{"servers": "GET", "tagGroups": "GET POST", "networks/100001/tags": "GET POST",
+		"networks/100001/nothing": "", "nothing": "",
 		"transactions/5/operations": "GET", "servers/7": "GET PUT PATCH DELETE", "networks/x/tags": "", "sessions/5": "GET PATCH"} {
 		if got := strings.Join(Methods(strings.Split(path, "/")), " "); got != want {
 			t.Errorf("Methods(%s) = %q, want %q", path, got, want)

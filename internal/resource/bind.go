@@ -368,7 +368,8 @@ func sameFamily(low store.Field, a netip.Addr) store.Expr {
 	if a.Is4() {
 		family = 4
 	}
-	return store.All{store.Compare{Field: low, Op: "ge", Value: []byte{family}}, store.Compare{Field: low, Op: "lt", Value: []byte{family + 1}}}
+	return store.All{store.Compare{Field: low, Op: "ge", Value: []byte{family}},
+		store.Compare{Field: low, Op: "lt", Value: []byte{family + 1}}}
 }
 
 func addressOrRange(text string) (space.Range, error) {

@@ -23,7 +23,7 @@ type Change struct {
 	Type *Type
 	// Old is the resource before; nil when it is created.
 	Old Object
-	// New is the resource after; nil when it is deleted. Check may change it.
+	// New is the resource after; nil when it is deleted. BeforeWrite may change it.
 	New Object
 	// Row is the stored row before; nil when it is created.
 	Row *store.Resource
@@ -48,13 +48,13 @@ type Change struct {
 	Extra map[string]string
 }
 
-// Reused is what Check gives for a resource that is not made, because one that is there does.
+// Reused is what BeforeWrite gives for a resource that is not made, because one that is there does.
 type Reused struct{ ID int64 }
 
 // Error is never shown.
 func (r Reused) Error() string { return fmt.Sprintf("resource %d does", r.ID) }
 
-// NeedsProbe is what Check gives where the change depends on whether an address answers. All of it is
+// NeedsProbe is what BeforeWrite gives where the change depends on whether an address answers. All of it is
 // taken back, the address is asked (API.Probe), and the change begins anew with the answer in Probed.
 type NeedsProbe struct{ Addr netip.Addr }
 
@@ -66,15 +66,19 @@ func (c *Change) Creates() bool { return c.Old == nil }
 
 // Rules that a type may have. They run inside the transaction, and an error takes all of it back.
 type (
-	// Checker is asked before a resource is written, created or changed.
-	Checker interface{ Check(c *Change) error }
-	// Settler acts after a resource was written: what belongs to it is made.
-	Settler interface{ Settle(c *Change) error }
-	// Releaser acts before a resource is deleted: what it holds is given back.
-	Releaser interface{ Release(c *Change) error }
-	// Bereft is told that a resource it refers to is deleted. It answers whether it goes, too.
-	Bereft interface {
-		Bereave(c *Change, field string, target int64) (gone bool, err error)
+	// BeforeWriter is asked before a resource is created or changed by a request. It may set fields of Change.New, and may
+	// refuse.
+	BeforeWriter interface{ BeforeWrite(c *Change) error }
+	// Validator is asked behind BeforeWrite, and alone when a resource comes back by an undo, whether it may be there as it
+	// is, apart from the space that it takes. It changes nothing.
+	Validator interface{ Validate(c *Change) error }
+	// AfterWriter acts after a resource was written: what belongs to it is made.
+	AfterWriter interface{ AfterWrite(c *Change) error }
+	// BeforeDeleter acts before a resource is deleted: what it holds is given back.
+	BeforeDeleter interface{ BeforeDelete(c *Change) error }
+	// ReferenceWatcher is told that a resource it refers to is deleted. It answers whether it goes, too.
+	ReferenceWatcher interface {
+		OnReferenceDeleted(c *Change, field string, target int64) (gone bool, err error)
 	}
 )
 
@@ -186,8 +190,8 @@ func (c *Change) create() (*store.Resource, error) {
 		c.Given = map[string]bool{}
 	}
 	first := c.Tx.Describe("ADD_"+c.Type.Operation, "")
-	if checker, ok := c.New.(Checker); ok {
-		err := checker.Check(c)
+	if rule, ok := c.New.(BeforeWriter); ok {
+		err := rule.BeforeWrite(c)
 		if there := (Reused{}); errors.As(err, &there) {
 			return c.Tx.Get(there.ID)
 		}
@@ -198,8 +202,8 @@ func (c *Change) create() (*store.Resource, error) {
 	if err := c.resolve(); err != nil {
 		return nil, err
 	}
-	if fitter, ok := c.New.(Fitter); ok {
-		if err := fitter.Fits(c); err != nil {
+	if rule, ok := c.New.(Validator); ok {
+		if err := rule.Validate(c); err != nil {
 			return nil, err
 		}
 	}
@@ -214,8 +218,8 @@ func (c *Change) create() (*store.Resource, error) {
 		return nil, err
 	}
 	HeadOf(c.New).ID = row.ID
-	if settler, ok := c.New.(Settler); ok {
-		if err := settler.Settle(c); err != nil {
+	if rule, ok := c.New.(AfterWriter); ok {
+		if err := rule.AfterWrite(c); err != nil {
 			return nil, err
 		}
 	}
@@ -272,8 +276,8 @@ func (c *Change) Patch(row *store.Resource, members map[string]json.RawMessage) 
 
 func (c *Change) update() (*store.Resource, error) {
 	first := c.Tx.Describe("UPDATE_"+c.Type.Operation, "")
-	if checker, ok := c.New.(Checker); ok {
-		if err := checker.Check(c); err != nil {
+	if rule, ok := c.New.(BeforeWriter); ok {
+		if err := rule.BeforeWrite(c); err != nil {
 			return nil, err
 		}
 	}
@@ -281,8 +285,8 @@ func (c *Change) update() (*store.Resource, error) {
 		return nil, err
 	}
 	// What follows from another change, with no field given, fits as it did before.
-	if fitter, ok := c.New.(Fitter); ok && len(c.Given) > 0 {
-		if err := fitter.Fits(c); err != nil {
+	if rule, ok := c.New.(Validator); ok && len(c.Given) > 0 {
+		if err := rule.Validate(c); err != nil {
 			return nil, err
 		}
 	}
@@ -299,8 +303,8 @@ func (c *Change) update() (*store.Resource, error) {
 	if err := c.Tx.Replace(c.Row, row); err != nil {
 		return nil, err
 	}
-	if settler, ok := c.New.(Settler); ok {
-		if err := settler.Settle(c); err != nil {
+	if rule, ok := c.New.(AfterWriter); ok {
+		if err := rule.AfterWrite(c); err != nil {
 			return nil, err
 		}
 	}

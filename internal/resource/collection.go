@@ -147,7 +147,7 @@ type API struct {
 	// Probe asks whether an address answers; nil where nobody can be asked.
 	Probe func(ctx context.Context, a netip.Addr) (answers bool, err error)
 
-	// Respan keeps the books of free space when rows come back, go or change by an undo. It gives the
+	// Respan changes what is free when rows come back, go or change by an undo. It gives the
 	// first one that finds its space taken.
 	Respan func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)
 
@@ -180,8 +180,10 @@ const DefaultLimit = 1000
 
 // NewAPI puts what was declared together and checks that it fits.
 func NewAPI(s *store.Store, base string, maxLimit int64, r *Registry) *API {
-	a := &API{Store: s, Base: base, MaxLimit: maxLimit, collections: r.collections, facts: r.Facts, WriteTime: 30 * time.Second, ReadTime: time.Minute,
-		lists: shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting}, paging: shares{each: readingEach, waiting: listsWaiting}, Log: slog.Default(),
+	a := &API{Store: s, Base: base, MaxLimit: maxLimit, collections: r.collections, facts: r.Facts, WriteTime: 30 * time.Second,
+		ReadTime: time.Minute,
+		lists:    shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting},
+		paging: shares{each: readingEach, waiting: listsWaiting}, Log: slog.Default(),
 		byName: map[string]*Collection{}, types: map[string]*Type{}, plans: map[*Collection]*plan{},
 		heads: store.NewCache[int64](s, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection }}),
 		shown: store.NewCache[int64](s, store.CacheOptions[shownRow]{})}

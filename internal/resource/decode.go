@@ -47,7 +47,8 @@ var (
 func ReadBody(w http.ResponseWriter, r *http.Request, within Bounds) (map[string]json.RawMessage, []byte, error) {
 	if within.Time > 0 {
 		// Where the connection has no deadlines of its own, as in some tests, the server's hold.
-		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(within.Time)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(within.Time)); err != nil &&
+			!errors.Is(err, http.ErrNotSupported) {
 			return nil, nil, err
 		}
 	}

@@ -24,10 +24,10 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 	if err := c.bereave(row); err != nil {
 		return err
 	}
-	if releaser, ok := o.(Releaser); ok {
+	if rule, ok := o.(BeforeDeleter); ok {
 		n := *c
 		n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, with
-		if err := releaser.Release(&n); err != nil {
+		if err := rule.BeforeDelete(&n); err != nil {
 			return err
 		}
 		// Giving back may have led to this very resource being deleted, from the other side.
@@ -114,10 +114,10 @@ func (c *Change) deleteAlone(ids []int64) error {
 		if err != nil {
 			return err
 		}
-		if releaser, ok := o.(Releaser); ok {
+		if rule, ok := o.(BeforeDeleter); ok {
 			n := *c
 			n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, true
-			if err := releaser.Release(&n); err != nil {
+			if err := rule.BeforeDelete(&n); err != nil {
 				return err
 			}
 		}
@@ -177,10 +177,10 @@ func (c *Change) Unlink(source *store.Resource, field string, target int64) erro
 	if err := c.Tx.LoadLinks(source); err != nil {
 		return err
 	}
-	if b, ok := o.(Bereft); ok {
+	if b, ok := o.(ReferenceWatcher); ok {
 		n := *c
 		n.Type, n.Old, n.New, n.Row = t, o, nil, source
-		gone, err := b.Bereave(&n, field, target)
+		gone, err := b.OnReferenceDeleted(&n, field, target)
 		if err != nil {
 			return err
 		}

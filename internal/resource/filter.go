@@ -73,7 +73,9 @@ func parseFilter(text string) (*node, error) {
 		return nil, p.fail(p.at, "expected \"and\", \"or\" or the end")
 	}
 	if w := n.weight(); w > maxFilterWeight {
-		e := problem.New(http.StatusBadRequest, "FilterNeedsRefinement", "filter: it weighs %d, more than %d: a value weighs one, and %d more for each reference on its path", w, maxFilterWeight, referenceWeight)
+		e := problem.New(http.StatusBadRequest, "FilterNeedsRefinement",
+			"filter: it weighs %d, more than %d: a value weighs one, and %d more for each reference on its path", w, maxFilterWeight,
+			referenceWeight)
 		e.Fields = []string{"filter"}
 		return nil, e
 	}

@@ -66,7 +66,8 @@ func FuzzParseFields(f *testing.F) {
 
 func FuzzParseBody(f *testing.F) {
 	typ := Declare(&sample{})
-	for _, s := range []string{`{}`, `{"name":"x","count":1.0,"at":"2020-01-01T00:00:00Z","range":"/24","link":{"id":1}}`, `{"name":null,"range":"10.0.0.0-10.0.0.9"}`} {
+	for _, s := range []string{`{}`, `{"name":"x","count":1.0,"at":"2020-01-01T00:00:00Z","range":"/24","link":{"id":1}}`,
+		`{"name":null,"range":"10.0.0.0-10.0.0.9"}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -101,7 +102,8 @@ type sample struct {
 }
 
 func TestSnake(t *testing.T) {
-	for name, want := range map[string]string{"IPv4Network": "IPV4_NETWORK", "MXRecord": "MX_RECORD", "HostRecord": "HOST_RECORD", "User": "USER",
+	for name, want := range map[string]string{"IPv4Network": "IPV4_NETWORK", "MXRecord": "MX_RECORD", "HostRecord": "HOST_RECORD",
+		"User":        "USER",
 		"UserSession": "USER_SESSION", "TXTRecord": "TXT_RECORD", "IPv6Block": "IPV6_BLOCK"} {
 		if got := snake(name); got != want {
 			t.Errorf("snake(%s) = %s, want %s", name, got, want)
@@ -111,8 +113,9 @@ func TestSnake(t *testing.T) {
 
 func TestNegotiate(t *testing.T) {
 	all := []media{asHAL, asJSON, asHTML, asCSV}
-	for accept, want := range map[string]media{"": asHAL, "*/*": asHAL, "application/*": asHAL, "text/*": asHTML, "text/csv;q=0.9, text/html;q=0.8": asCSV,
-		"application/json, */*;q=0.1": asJSON, "garbage, text/html": asHTML} {
+	for accept, want := range map[string]media{"": asHAL, "*/*": asHAL, "application/*": asHAL, "text/*": asHTML,
+		"text/csv;q=0.9, text/html;q=0.8": asCSV,
+		"application/json, */*;q=0.1":     asJSON, "garbage, text/html": asHTML} {
 		if got, err := negotiate([]string{accept}, all); err != nil || got != want {
 			t.Errorf("Accept %q gives %v, %v; want %v", accept, got, err, want)
 		}

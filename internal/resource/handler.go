@@ -41,7 +41,8 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if caller.MustReset && !a.resets(r, t, caller) {
-		return problem.New(http.StatusForbidden, "PasswordResetRequired", "%s has to set a new password first: PATCH %s/users/%d with the field password", caller.Name, a.Base, caller.User)
+		return problem.New(http.StatusForbidden, "PasswordResetRequired",
+			"%s has to set a new password first: PATCH %s/users/%d with the field password", caller.Name, a.Base, caller.User)
 	}
 	methods := t.methods()
 	switch {
@@ -52,7 +53,8 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
 	case r.Method == http.MethodHead && slices.Contains(methods, http.MethodGet):
 	case !slices.Contains(methods, r.Method):
 		w.Header().Set("Allow", allow(methods))
-		return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", r.Method, allow(methods))
+		return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", r.Method,
+			allow(methods))
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		if t.list {
@@ -72,7 +74,8 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
 // resets reports whether a request is one of those that are left to a caller who must set a new password: that
 // itself, and to end the session.
 func (a *API) resets(r *http.Request, t target, caller Caller) bool {
-	return r.Method == http.MethodPatch && t.sub == nil && t.collection != nil && t.id != 0 && r.URL.RawQuery == "" && r.Header.Get(dryRunHeader) == "" &&
+	return r.Method == http.MethodPatch && t.sub == nil && t.collection != nil && t.id != 0 && r.URL.RawQuery == "" &&
+		r.Header.Get(dryRunHeader) == "" &&
 		(t.collection.OwnPassword && t.id == caller.User || t.id == caller.Session)
 }
 
@@ -91,7 +94,8 @@ func mayChange(caller Caller, t target) error {
 
 // notBuilt is the answer to what is published and not built.
 func notBuilt(path string) error {
-	return problem.New(http.StatusNotImplemented, "NotImplemented", "%s is part of the published API and not built in this release; see docs/status.md", path)
+	return problem.New(http.StatusNotImplemented, "NotImplemented",
+		"%s is part of the published API and not built in this release; see docs/status.md", path)
 }
 
 // route finds what a path names.
@@ -317,7 +321,8 @@ func checkIfMatch(r *http.Request, row *store.Resource) error {
 			return nil
 		}
 	}
-	return problem.New(http.StatusPreconditionFailed, "PreconditionFailed", "If-Match: the resource has changed; its entity tag is now %s", etag(row))
+	return problem.New(http.StatusPreconditionFailed, "PreconditionFailed", "If-Match: the resource has changed; its entity tag is now %s",
+		etag(row))
 }
 
 // remote is the client's address without its port.

@@ -174,7 +174,8 @@ func (h htmlRows) value(kind, member string, raw json.RawMessage) string {
 		Name  string          `json:"name"`
 		Links json.RawMessage `json:"_links"`
 	}
-	if t := h.types[kind]; t != nil && t.byName[member] != nil && t.byName[member].Kind == Reference && json.Unmarshal(raw, &ref) == nil && ref.Links != nil {
+	if t := h.types[kind]; t != nil && t.byName[member] != nil && t.byName[member].Kind == Reference && json.Unmarshal(raw, &ref) == nil &&
+		ref.Links != nil {
 		words := ref.Name
 		if words == "" {
 			words = ref.Type + " " + ref.ID.String()

@@ -43,7 +43,8 @@ func (a *API) replay(tx *store.Tx, rq *request) (ans answer, ok bool, err error)
 	}
 	var fingerprint string
 	var created int64
-	err = tx.QueryRow("SELECT request, location, etag, answer, created FROM idempotency WHERE user_id = ? AND key = ?", rq.caller.owner(), rq.lookUp()).
+	err = tx.QueryRow("SELECT request, location, etag, answer, created FROM idempotency WHERE user_id = ? AND key = ?", rq.caller.owner(),
+		rq.lookUp()).
 		Scan(&fingerprint, &ans.location, &ans.etag, &ans.body, &created)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && created < tx.Now().Add(-keptFor).Unix() {
 		return ans, false, nil

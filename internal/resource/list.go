@@ -25,7 +25,8 @@ func (a *API) subQuery(s *Sub, id int64, caller Caller) store.Query {
 		return q
 	}
 	if from := a.source(s); from != store.Resources {
-		q.From, q.Where = from, a.unlessClosed(s.Items[0], caller, store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: id})
+		q.From, q.Where = from, a.unlessClosed(s.Items[0], caller,
+			store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: id})
 		return q
 	}
 	var all store.All
@@ -134,9 +135,11 @@ func (a *API) listQuery(t target, caller Caller) (store.Query, scope) {
 	case t.sub != nil:
 		return a.subQuery(t.sub, t.id, caller), scope{a, a.itemTypes(t.sub), caller}
 	case t.collection.From != store.Resources:
-		return store.Query{From: t.collection.From, Where: a.unlessClosed(t.collection.Name, caller, store.All{})}, scope{a, t.collection.Types, caller}
+		return store.Query{From: t.collection.From, Where: a.unlessClosed(t.collection.Name, caller, store.All{})},
+			scope{a, t.collection.Types, caller}
 	}
-	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.collection.Name}, caller)}, scope{a, t.collection.Types, caller}
+	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.collection.Name}, caller)},
+		scope{a, t.collection.Types, caller}
 }
 
 // list answers GET of a list. It streams: the memory it takes does not grow with the page. When
@@ -227,7 +230,8 @@ func (a *API) long(ctx context.Context, caller Caller, light bool, fn func(*stor
 	defer cancel()
 	err = read(within, fn)
 	if errors.Is(err, store.ErrTooLong) {
-		return problem.New(http.StatusBadRequest, "FilterNeedsRefinement", "the answer was not found within %v: ask for less, by a filter on a field that is indexed or of fewer terms", a.ReadTime)
+		return problem.New(http.StatusBadRequest, "FilterNeedsRefinement",
+			"the answer was not found within %v: ask for less, by a filter on a field that is indexed or of fewer terms", a.ReadTime)
 	}
 	return err
 }
@@ -272,7 +276,8 @@ type pager struct {
 	scratch []byte
 }
 
-func (a *API) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s scope, o options, v *vacancies, total string, caller Caller) error {
+func (a *API) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s scope, o options, v *vacancies, total string,
+	caller Caller) error {
 	p := &pager{rd: a.renderer(tx, o.media), l: l, form: jsonRows{}, fields: o.fields, caller: caller, limit: o.limit,
 		waiting: make([]store.Resource, 0, batch)}
 	switch o.media {

@@ -20,15 +20,18 @@ type doc = map[string]any
 // paths and schemas are those of other APIs of the manager, which are written by hand.
 func (a *API) OpenAPI(title, version string, paths, schemas map[string]any) ([]byte, error) {
 	all, types := a.paths(), a.schemas()
-	types["AddressManager"] = doc{"type": "object", "description": "The resource that everything lies below; its id is 1.", "properties": doc{"id": doc{"const": RootID}, "type": doc{"const": "AddressManager"},
-		"name": doc{"type": "string"}, "version": doc{"type": "string"}, "hostname": doc{"type": "string"}, "userDefinedFields": doc{"type": "null"}, "_links": ref("schemas/Links")}}
+	types["AddressManager"] = doc{"type": "object", "description": "The resource that everything lies below; its id is 1.",
+		"properties": doc{"id": doc{"const": RootID}, "type": doc{"const": "AddressManager"},
+			"name": doc{"type": "string"}, "version": doc{"type": "string"}, "hostname": doc{"type": "string"},
+			"userDefinedFields": doc{"type": "null"}, "_links": ref("schemas/Links")}}
 	maps.Copy(all, paths)
 	maps.Copy(types, schemas)
 	d := doc{
 		"openapi": "3.1.0",
 		"info": doc{"title": title, "version": version,
-			"description": "Addresses, names and what they belong to, as resources. Compatible with the published Address Manager RESTful v2 API; not affiliated with its owner.",
-			"license":     doc{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+			"description": "Addresses, names and what they belong to, as resources. Compatible with the published Address Manager RESTful v2 " +
+				"API; not affiliated with its owner.",
+			"license": doc{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
 		"servers":  []any{doc{"url": "/"}},
 		"security": []any{doc{"basic": []any{}}, doc{"bearer": []any{}}},
 		"paths":    all,
@@ -53,12 +56,16 @@ func (a *API) parameters() doc {
 		return doc{"name": name, "in": "query", "description": description, "schema": schema}
 	}
 	all := doc{
-		"limit":   query("limit", "The most resources to return.", doc{"type": "integer", "minimum": 1, "maximum": a.MaxLimit, "default": DefaultLimit}),
-		"offset":  query("offset", "The first row to return, counted from 0.", doc{"type": "integer", "minimum": 0, "maximum": MaxOffset, "default": 0}),
-		"total":   query("total", "Whether to count everything that matches.", doc{"type": "boolean", "default": false}),
-		"filter":  query("filter", "A condition: field:'text', field:operator(values), joined by and, or and parentheses.", doc{"type": "string", "example": "id:gt(100000)"}),
+		"limit": query("limit", "The most resources to return.",
+			doc{"type": "integer", "minimum": 1, "maximum": a.MaxLimit, "default": DefaultLimit}),
+		"offset": query("offset", "The first row to return, counted from 0.",
+			doc{"type": "integer", "minimum": 0, "maximum": MaxOffset, "default": 0}),
+		"total": query("total", "Whether to count everything that matches.", doc{"type": "boolean", "default": false}),
+		"filter": query("filter", "A condition: field:'text', field:operator(values), joined by and, or and parentheses.",
+			doc{"type": "string", "example": "id:gt(100000)"}),
 		"orderBy": query("orderBy", "Fields to order by: name, desc(id), asc(range).", doc{"type": "string", "example": "desc(id)"}),
-		"fields":  query("fields", "Which fields to return: names, not(names), embed(subcollections).", doc{"type": "string", "example": "id,type,name"}),
+		"fields": query("fields", "Which fields to return: names, not(names), embed(subcollections).",
+			doc{"type": "string", "example": "id,type,name"}),
 	}
 	for _, h := range a.headers {
 		schema := doc{"type": "string"}
@@ -105,7 +112,8 @@ func problems() doc {
 	all := doc{}
 	for status, description := range problemTexts {
 		all[status] = doc{"description": description, "content": doc{"application/json": doc{"schema": ref("schemas/Problem"),
-			"example": doc{"status": statusOf(status), "reason": http.StatusText(statusOf(status)), "code": "InvalidField", "message": "name: must not be blank", "fields": []string{"name"}}}}}
+			"example": doc{"status": statusOf(status), "reason": http.StatusText(statusOf(status)), "code": "InvalidField",
+				"message": "name: must not be blank", "fields": []string{"name"}}}}}
 		if status == "429" || status == "503" {
 			one, _ := all[status].(doc)
 			one["headers"] = doc{"Retry-After": doc{"description": "When to try again, in seconds.", "schema": doc{"type": "integer"}}}
@@ -162,7 +170,8 @@ func (a *API) pathItem(t target, types, takes []*Type, name, tag string) doc {
 	item := doc{}
 	var inPath []any
 	number := func(name string) doc {
-		return doc{"name": name, "in": "path", "required": true, "schema": doc{"type": "integer", "format": "int64", "minimum": 1}, "example": exampleID}
+		return doc{"name": name, "in": "path", "required": true, "schema": doc{"type": "integer", "format": "int64", "minimum": 1},
+			"example": exampleID}
 	}
 	if t.sub != nil {
 		inPath = append(inPath, number("collectionId"))
@@ -208,7 +217,8 @@ func summary(t target, method string) string {
 }
 
 func (a *API) operation(t target, method string, types, takes []*Type, name, tag string) doc {
-	op := doc{"operationId": strings.ToLower(method) + "-" + name, "tags": []string{tag}, "summary": summary(t, method), "description": a.describe(t, method, types)}
+	op := doc{"operationId": strings.ToLower(method) + "-" + name, "tags": []string{tag}, "summary": summary(t, method),
+		"description": a.describe(t, method, types)}
 	var params []any
 	var answers doc
 	refused := slices.Clone(anyAnswer)
@@ -234,7 +244,8 @@ func (a *API) operation(t target, method string, types, takes []*Type, name, tag
 		answers = a.resourceAnswer("201", "The new resource.", types, false)
 		schema, example := a.input(takes, true)
 		if t.sub != nil && t.sub.Relation != Children {
-			schema = doc{"type": "object", "required": []string{"id"}, "properties": doc{"id": doc{"type": "integer", "format": "int64", "minimum": 1}, "type": doc{"type": "string"}}}
+			schema = doc{"type": "object", "required": []string{"id"},
+				"properties": doc{"id": doc{"type": "integer", "format": "int64", "minimum": 1}, "type": doc{"type": "string"}}}
 			example = doc{"id": exampleID}
 		}
 		op["requestBody"] = body(schema, example, "application/json", "application/hal+json")
@@ -287,7 +298,8 @@ func (a *API) resourceAnswer(status, description string, types []*Type, page boo
 }
 
 // ignoredText says what the header x-portolan-ignored is.
-const ignoredText = "What of the request means nothing here and was ignored: members of the body, and query parameters with a question mark in front."
+const ignoredText = "What of the request means nothing here and was ignored: members of the body, and query parameters with a " +
+	"question mark in front."
 
 func answerHeader(description string) doc {
 	return doc{"description": description, "schema": doc{"type": "string"}}
@@ -296,8 +308,10 @@ func answerHeader(description string) doc {
 func (a *API) pageAnswer(types []*Type) doc {
 	page := doc{"type": "object", "required": []string{"count", "data"}, "properties": doc{"count": doc{"type": "integer"},
 		"totalCount": doc{"type": "integer"}, "data": doc{"type": "array", "items": anyOf(types)}, "_links": ref("schemas/Links")}}
-	return doc{"200": doc{"description": "A page of resources.", "headers": doc{"x-portolan-ignored": answerHeader(ignoredText)}, "content": doc{"application/hal+json": doc{"schema": page},
-		"application/json": doc{"schema": page}, "text/csv": doc{"schema": doc{"type": "string"}}, "text/html": doc{"schema": doc{"type": "string"}}}}}
+	return doc{"200": doc{"description": "A page of resources.", "headers": doc{"x-portolan-ignored": answerHeader(ignoredText)},
+		"content": doc{"application/hal+json": doc{"schema": page},
+			"application/json": doc{"schema": page}, "text/csv": doc{"schema": doc{"type": "string"}},
+			"text/html": doc{"schema": doc{"type": "string"}}}}}
 }
 
 // dryRunAnswer adds what a change that is only tried answers to what 200 says already.
@@ -305,7 +319,8 @@ func dryRunAnswer(there any) doc {
 	tried := ref("schemas/DryRun")
 	answer, ok := there.(doc)
 	if !ok {
-		return doc{"description": "What would have come of the change (x-portolan-dry-run).", "content": doc{"application/json": doc{"schema": tried}}}
+		return doc{"description": "What would have come of the change (x-portolan-dry-run).",
+			"content": doc{"application/json": doc{"schema": tried}}}
 	}
 	answer["description"] = "The changed resource, or what would have come of the change (x-portolan-dry-run)."
 	content, _ := answer["content"].(doc)

@@ -7,9 +7,12 @@ func (a *API) schemas() doc {
 			"fields": doc{"type": "array", "items": doc{"type": "string"}}}},
 		"Link":  doc{"type": "object", "required": []string{"href"}, "properties": doc{"href": doc{"type": "string"}}},
 		"Links": doc{"type": "object", "additionalProperties": ref("schemas/Link")},
-		"DryRun": doc{"type": "object", "required": []string{"dryRun", "created", "changed", "deleted"}, "properties": doc{"dryRun": doc{"const": true},
-			"resource": doc{"type": []string{"object", "null"}}, "created": doc{"type": "integer"}, "changed": doc{"type": "integer"}, "deleted": doc{"type": "integer"}}},
-		"InlinedReference": doc{"type": "object", "properties": doc{"id": doc{"type": "integer", "format": "int64"}, "type": doc{"type": "string"},
+		"DryRun": doc{"type": "object", "required": []string{"dryRun", "created", "changed", "deleted"},
+			"properties": doc{"dryRun": doc{"const": true},
+				"resource": doc{"type": []string{"object", "null"}}, "created": doc{"type": "integer"}, "changed": doc{"type": "integer"},
+				"deleted": doc{"type": "integer"}}},
+		"InlinedReference": doc{"type": "object", "properties": doc{"id": doc{"type": "integer", "format": "int64"},
+			"type": doc{"type": "string"},
 			"name": doc{"type": []string{"string", "null"}}, "_links": ref("schemas/Links")}},
 	}
 	for _, c := range a.collections {

@@ -101,7 +101,8 @@ const lightFilter = 2
 // light reports whether a list is a page as it lies there: nothing is counted, ordered or embedded, and next to
 // nothing filtered.
 func (o *options) light() bool {
-	return !o.total && o.order == nil && (o.filter == nil || o.filter.weight() <= lightFilter) && (o.fields == nil || len(o.fields.embeds) == 0)
+	return !o.total && o.order == nil && (o.filter == nil || o.filter.weight() <= lightFilter) &&
+		(o.fields == nil || len(o.fields.embeds) == 0)
 }
 
 // itemParameters and listParameters are the query parameters that mean something: of one resource, and of lists.

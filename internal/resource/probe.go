@@ -29,7 +29,8 @@ func (a *API) probing(rq *request, change func() error) error {
 		}
 		answers, err := a.Probe(rq.Context(), needs.Addr)
 		if err != nil {
-			p := problem.New(http.StatusServiceUnavailable, "ProbeFailed", "whether %s answers has to be asked before it is assigned, and could not be: %v", needs.Addr, err)
+			p := problem.New(http.StatusServiceUnavailable, "ProbeFailed",
+				"whether %s answers has to be asked before it is assigned, and could not be: %v", needs.Addr, err)
 			p.Err = err
 			return p
 		}

@@ -48,13 +48,16 @@ func toyRegistry() *Registry {
 	books := []string{"book", "notice"}
 	r := &Registry{Facts: toys{
 		subs: map[string][]published.Sub{
-			"shelves": {{Name: "books", Types: books, Post: true}, {Name: "favourites", Types: books, Post: true}, {Name: "labels", Types: []string{"label"}, Post: true},
+			"shelves": {{Name: "books", Types: books, Post: true}, {Name: "favourites", Types: books, Post: true},
+				{Name: "labels", Types: []string{"label"}, Post: true},
 				{Name: "owners", Types: []string{"owner"}, Post: true}, {Name: "unread", Types: books, Item: true}},
-			"books": {{Name: "favouriteOf", Post: true}, {Name: "labels", Types: []string{"label"}}, {Name: "lendings", Types: []string{"lending"}, Post: true},
+			"books": {{Name: "favouriteOf", Post: true}, {Name: "labels", Types: []string{"label"}},
+				{Name: "lendings", Types: []string{"lending"}, Post: true},
 				{Name: "prequels", Types: []string{"book"}, Item: true}},
 			"labels": {{Name: "labels", Types: []string{"label"}, Post: true, Delete: true}, {Name: "labelled", Post: true}},
 		},
-		methods: map[string]string{"shelves": "GET POST", "shelves/{}": "GET PUT DELETE", "books": "GET", "books/{}": "GET PATCH", "labels": "GET POST", "labels/{}": "GET PUT DELETE"},
+		methods: map[string]string{"shelves": "GET POST", "shelves/{}": "GET PUT DELETE", "books": "GET", "books/{}": "GET PATCH",
+			"labels": "GET POST", "labels/{}": "GET PUT DELETE"},
 	}}
 	r.Collection(Collection{Name: "shelves", Parents: []string{""}}, &shelf{})
 	r.Collection(Collection{Name: "lendings"}, &lending{})
@@ -77,9 +80,11 @@ func TestRelations(t *testing.T) {
 		for _, typ := range c.Types {
 			names = append(names, typ.Name)
 		}
-		got = append(got, fmt.Sprintf("%s %v post=%v readOnly=%v put=%v delete=%v inner=%v", c.Name, names, c.Post, c.ReadOnly, !c.NoPut, !c.NoDelete, c.Inner))
+		got = append(got, fmt.Sprintf("%s %v post=%v readOnly=%v put=%v delete=%v inner=%v", c.Name, names, c.Post, c.ReadOnly, !c.NoPut,
+			!c.NoDelete, c.Inner))
 		for _, s := range c.Subs {
-			got = append(got, fmt.Sprintf("%s/%s relation=%d items=%v field=%q post=%v types=%v item=%v drop=%v open=%v", c.Name, s.Name, s.Relation, s.Items, s.Field, s.Post, s.Types, s.Item, s.Drop, s.Open))
+			got = append(got, fmt.Sprintf("%s/%s relation=%d items=%v field=%q post=%v types=%v item=%v drop=%v open=%v", c.Name, s.Name,
+				s.Relation, s.Items, s.Field, s.Post, s.Types, s.Item, s.Drop, s.Open))
 		}
 	}
 	want := []string{

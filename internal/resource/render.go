@@ -147,7 +147,7 @@ func (rd *renderer) load() error {
 		return nil
 	}
 	slices.Sort(rd.wanted)
-	missing := rd.tx.Near(slices.Compact(rd.wanted), rd.heads)
+	missing := rd.tx.Prefetched(slices.Compact(rd.wanted), rd.heads)
 	rd.wanted = rd.wanted[:0]
 	missing = slices.DeleteFunc(missing, func(id int64) bool {
 		h, ok := rd.api.heads.Get(rd.tx, id)
@@ -284,7 +284,8 @@ func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *Collection) []by
 	}
 	if c.Inner {
 		above := p.above + strconv.FormatInt(r.Parent, 10)
-		return append(b, `"_links":{"self":{"href":"`+above+"/"+c.Name+"/"+strconv.FormatInt(r.ID, 10)+`"},"collection":{"href":"`+above+"/"+c.Name+`"},"up":{"href":"`+above+`"}}`...)
+		return append(b, `"_links":{"self":{"href":"`+above+"/"+c.Name+"/"+strconv.FormatInt(r.ID,
+			10)+`"},"collection":{"href":"`+above+"/"+c.Name+`"},"up":{"href":"`+above+`"}}`...)
 	}
 	var digits [20]byte
 	id := strconv.AppendInt(digits[:0], r.ID, 10)
@@ -360,7 +361,8 @@ const (
 
 // errEmbed refuses an answer beyond the bounds.
 func errEmbed() error {
-	return problem.New(http.StatusBadRequest, "EmbedTooLarge", "fields: embed gives more than %d resources or %d MiB: embed less, or ask for smaller pages", maxAllEmbedded, maxEmbedBytes>>20)
+	return problem.New(http.StatusBadRequest, "EmbedTooLarge",
+		"fields: embed gives more than %d resources or %d MiB: embed less, or ask for smaller pages", maxAllEmbedded, maxEmbedBytes>>20)
 }
 
 // embed adds _embedded to a rendered object.

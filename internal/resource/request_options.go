@@ -35,7 +35,8 @@ type Option[T any] struct{ header RequestHeader }
 
 // Flag is an option that says yes or no.
 func Flag(name, description string) Option[bool] {
-	return Option[bool]{RequestHeader{Name: name, Description: description, Values: yesOrNo, parse: func(text string) (any, error) { return strings.EqualFold(text, "true"), nil }}}
+	return Option[bool]{RequestHeader{Name: name, Description: description, Values: yesOrNo,
+		parse: func(text string) (any, error) { return strings.EqualFold(text, "true"), nil }}}
 }
 
 // Choice is an option that is one of some words, which it is given as whatever the letter case it was sent in.
@@ -105,9 +106,12 @@ var changes = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.M
 // engineHeaders are the headers that the engine itself looks at.
 var engineHeaders = []RequestHeader{
 	{Name: "x-bcn-change-control-comment", Description: "A remark that the history keeps with the change.", Methods: changes},
-	{Name: dryRunHeader, Description: "Try the change and keep nothing: the answer is 200 and tells what would have come of it. Ours.", Values: yesOrNo, Methods: changes},
-	{Name: "If-Match", Description: "The entity tag that the resource must still have.", Methods: []string{http.MethodPut, http.MethodPatch, http.MethodDelete}},
-	{Name: "Idempotency-Key", Description: "Repeating a request with the same key within 24 hours gives the same answer and does nothing.", Methods: []string{http.MethodPost}},
+	{Name: dryRunHeader, Description: "Try the change and keep nothing: the answer is 200 and tells what would have come of it. Ours.",
+		Values: yesOrNo, Methods: changes},
+	{Name: "If-Match", Description: "The entity tag that the resource must still have.",
+		Methods: []string{http.MethodPut, http.MethodPatch, http.MethodDelete}},
+	{Name: "Idempotency-Key", Description: "Repeating a request with the same key within 24 hours gives the same answer and does nothing.",
+		Methods: []string{http.MethodPost}},
 }
 
 func invalidHeader(name, format string, args ...any) error {

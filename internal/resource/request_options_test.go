@@ -37,8 +37,10 @@ func TestRequestOptions(t *testing.T) {
 	if set := gently.Set(o, true); !gently.Of(set) || gently.Of(o) {
 		t.Error("setting an option changes another's options, or nothing")
 	}
-	for text, want := range map[string]string{"x-gently=maybe": `x-gently: "maybe" is none of true, false`, "x-order=sideways": "x-order: \"sideways\" is none of UP, DOWN",
-		"x-from=here": `x-from: "here" is not the number of a resource`, "x-from=-1": "x-from", "x-portolan-dry-run=perhaps": "x-portolan-dry-run"} {
+	for text, want := range map[string]string{"x-gently=maybe": `x-gently: "maybe" is none of true, false`,
+		"x-order=sideways": "x-order: \"sideways\" is none of UP, DOWN",
+		"x-from=here":      `x-from: "here" is not the number of a resource`, "x-from=-1": "x-from",
+		"x-portolan-dry-run=perhaps": "x-portolan-dry-run"} {
 		_, err := read(text)
 		p, ok := problem.As(err)
 		if !ok || p.Code != "InvalidHeader" || !strings.Contains(p.Message, want) || len(p.Fields) != 1 {

@@ -36,7 +36,8 @@ func (s *shares) take(ctx context.Context, caller int64) (done func(), err error
 	}
 	if one.users >= s.each+s.waiting {
 		s.mu.Unlock()
-		return nil, problem.New(http.StatusTooManyRequests, "TooManyRequests", "%d requests of yours are under way already: wait for some of them", s.each+s.waiting)
+		return nil, problem.New(http.StatusTooManyRequests, "TooManyRequests",
+			"%d requests of yours are under way already: wait for some of them", s.each+s.waiting)
 	}
 	one.users++
 	s.mu.Unlock()

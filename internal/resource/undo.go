@@ -13,10 +13,6 @@ import (
 	"portolan/internal/store"
 )
 
-// Fitter is asked, behind Check, whether a resource may be there as it is, apart from the space it
-// takes. When it comes back by an undo nothing else of its rules is asked.
-type Fitter interface{ Fits(c *Change) error }
-
 // image is a resource as the history keeps it.
 type image struct {
 	store.Resource
@@ -43,7 +39,8 @@ func (c *Change) Undo(transaction int64, force bool) error {
 		return err
 	}
 	if transaction == horizon.Transaction || len(changes) == 0 && horizon.At > 0 { // which may be there in part
-		return problem.NotFound("there is no transaction %d: none is kept that is older than %s", transaction, formatTime(time.UnixMilli(horizon.At)))
+		return problem.NotFound("there is no transaction %d: none is kept that is older than %s", transaction,
+			formatTime(time.UnixMilli(horizon.At)))
 	}
 	if len(changes) == 0 {
 		return problem.NotFound("there is no transaction %d", transaction)
@@ -157,7 +154,7 @@ func (c *Change) remake(before *store.Resource) (*store.Resource, error) {
 	return &back, c.Tx.Insert(&back)
 }
 
-// respan keeps the books of free space of resources as they were before and are after.
+// respan changes what is free, for resources as they were before and are after.
 func (c *Change) respan(ids []int64, found, after map[int64]*store.Resource) error {
 	if c.API.Respan == nil {
 		return nil
@@ -208,17 +205,18 @@ func (c *Change) checkRestored(changes []store.EntryChange, after map[int64]*sto
 		}
 		for _, ref := range slices.Concat(row.Refs, row.Links) {
 			if ok, err := there(ref.Target); err != nil || !ok {
-				return cmp.Or(err, cannotUndo("resource %d, to which the %s of %s %d referred, is not there any more", ref.Target, ref.Field, row.Type, row.ID))
+				return cmp.Or(err, cannotUndo("resource %d, to which the %s of %s %d referred, is not there any more", ref.Target, ref.Field,
+					row.Type, row.ID))
 			}
 		}
 		o, err := c.API.types[row.Type].object(row)
 		if err != nil {
 			return err
 		}
-		if f, ok := o.(Fitter); ok {
+		if f, ok := o.(Validator); ok {
 			n := *c
 			n.Type, n.New, n.Row = c.API.types[row.Type], o, row
-			if err := f.Fits(&n); err != nil {
+			if err := f.Validate(&n); err != nil {
 				return cannotUndo("%s %d does not fit any more: %s", row.Type, row.ID, err)
 			}
 		}

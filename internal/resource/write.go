@@ -38,7 +38,8 @@ type request struct {
 // ignore notes the members of the body that are no fields of a type.
 func (rq *request) ignore(t *Type) {
 	for name := range rq.members {
-		if t.byName[name] == nil && !strings.HasPrefix(name, "_") && !slices.Contains(rq.ignored, name) { // _links and the like come back as they were shown
+		// _links and the like come back as they were shown
+		if t.byName[name] == nil && !strings.HasPrefix(name, "_") && !slices.Contains(rq.ignored, name) {
 			rq.ignored = append(rq.ignored, name)
 		}
 	}
@@ -191,7 +192,8 @@ func (a *API) read(w http.ResponseWriter, rq *request) error {
 	}
 	comment := rq.Header.Get("x-bcn-change-control-comment")
 	if len(comment) > maxComment || strings.ContainsFunc(comment, unicode.IsControl) {
-		return problem.New(http.StatusBadRequest, "InvalidHeader", "x-bcn-change-control-comment: longer than %d bytes or with control characters", maxComment)
+		return problem.New(http.StatusBadRequest, "InvalidHeader",
+			"x-bcn-change-control-comment: longer than %d bytes or with control characters", maxComment)
 	}
 	rq.author = store.Author{User: rq.caller.User, Name: rq.caller.Name, Comment: comment}
 	if rq.Method == http.MethodPost {
@@ -242,7 +244,8 @@ func (a *API) targetTypes(t target) []*Type {
 
 // perform does what the request asks, inside the transaction.
 func (a *API) perform(tx *store.Tx, rq *request) (answer, error) {
-	c := &Change{Tx: tx, API: a, Caller: rq.caller, Sent: rq.members, Probed: rq.probed, Prepared: rq.prepared, Options: rq.options, Remote: remote(rq.Request), Extra: map[string]string{}}
+	c := &Change{Tx: tx, API: a, Caller: rq.caller, Sent: rq.members, Probed: rq.probed, Prepared: rq.prepared, Options: rq.options,
+		Remote: remote(rq.Request), Extra: map[string]string{}}
 	switch {
 	case rq.Method == http.MethodPost:
 		return a.post(c, rq)

@@ -49,7 +49,8 @@ func TestViewLooksAsSpecified(t *testing.T) {
 	if len(links) != len(want) {
 		t.Errorf("the view has %d links, want %d", len(links), len(want))
 	}
-	for path, want := range map[string]string{"type": "View", "name": "internal", "configuration.type": "Configuration", "configuration.name": "main",
+	for path, want := range map[string]string{"type": "View", "name": "internal", "configuration.type": "Configuration",
+		"configuration.name":        "main",
 		"deviceRegistrationEnabled": "false", "_links.self.href": "/api/v2/views/" + view, "_links.collection.href": "/api/v2/views"} {
 		if got := r.text(path); got != want {
 			t.Errorf("%s is %q, want %q", path, got, want)
@@ -86,7 +87,8 @@ func TestPages(t *testing.T) {
 		{"?limit=1&orderBy=name&foo=bar", "1", "", "", "/api/v2/views?orderBy=name&foo=bar&offset=1&limit=1"},
 	} {
 		r := m.want(200, "GET", "/api/v2/views"+c.query, "")
-		for path, want := range map[string]string{"count": c.count, "totalCount": c.total, "_links.prev.href": c.prev, "_links.next.href": c.next} {
+		for path, want := range map[string]string{"count": c.count, "totalCount": c.total, "_links.prev.href": c.prev,
+			"_links.next.href": c.next} {
 			if got := r.text(path); got != want {
 				t.Errorf("%s: %s is %q, want %q", c.query, path, got, want)
 			}
@@ -100,7 +102,8 @@ func TestPages(t *testing.T) {
 func TestFilters(t *testing.T) {
 	m := startManager(t)
 	configuration, view, zone, block, network := m.basics()
-	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/26","name":"it's \"quoted\"","userDefinedFields":{"vlan":"12","owner":"ops"}}`)
+	m.id("/api/v2/blocks/"+block+"/networks",
+		`{"type":"IPv4Network","range":"10.0.1.0/26","name":"it's \"quoted\"","userDefinedFields":{"vlan":"12","owner":"ops"}}`)
 	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
 	m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64","name":"six"}`)
 	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"RESERVED","address":"10.0.0.77"}`)
@@ -257,7 +260,8 @@ func TestChangeAndConcurrency(t *testing.T) {
 	_, _, _, _, network := m.basics()
 	at := "/api/v2/networks/" + network
 	first := m.want(200, "GET", at, "").Header.Get("ETag")
-	r := m.want(200, "PATCH", at, `{"name":"lab","userDefinedFields":{"a":"1","b":"2"},"unknown":[1]}`, "If-Match: "+first, "Content-Type: application/merge-patch+json",
+	r := m.want(200, "PATCH", at, `{"name":"lab","userDefinedFields":{"a":"1","b":"2"},"unknown":[1]}`, "If-Match: "+first,
+		"Content-Type: application/merge-patch+json",
 		"x-bcn-change-control-comment: because")
 	if r.text("name") != "lab" || r.text("range") != "10.0.0.0/24" || r.Header.Get("ETag") == first {
 		t.Errorf("PATCH gives %s with %s", r.body, r.Header.Get("ETag"))
@@ -288,7 +292,8 @@ func TestIdempotencyKey(t *testing.T) {
 	body := `{"name":"once"}`
 	first := m.want(201, "POST", "/api/v2/configurations", body, "Idempotency-Key: k1")
 	again := m.want(201, "POST", "/api/v2/configurations", body, "Idempotency-Key: k1")
-	if string(first.body) != string(again.body) || first.Header.Get("Location") != again.Header.Get("Location") || first.Header.Get("Location") == "" {
+	if string(first.body) != string(again.body) || first.Header.Get("Location") != again.Header.Get("Location") ||
+		first.Header.Get("Location") == "" {
 		t.Errorf("the same key gives\n %s\n %s", first.body, again.body)
 	}
 	m.refused(409, "IdempotencyKeyReused", "another request", "POST", "/api/v2/configurations", `{"name":"twice"}`, "Idempotency-Key: k1")
@@ -312,7 +317,8 @@ func TestSpaceRules(t *testing.T) {
 	m.refused(400, "InvalidField", "cannot lie in IPv4Block", "POST", networks, `{"type":"IPv6Network","range":"2001:db8::/64"}`)
 	m.refused(409, "RangeOverlap", "10.0.0.0/8", "POST", blocks, `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	m.refused(400, "InvalidField", "cannot lie in", "POST", "/api/v2/blocks/"+block+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
-	m.refused(409, "RangeOverlap", "IPv4Network", "POST", "/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.0.0.128-10.0.1.255"}`)
+	m.refused(409, "RangeOverlap", "IPv4Network", "POST", "/api/v2/blocks/"+block+"/blocks",
+		`{"type":"IPv4Block","range":"10.0.0.128-10.0.1.255"}`)
 	m.refused(400, "InvalidField", "needs a block", "POST", blocks, `{"type":"IPv4Block","range":"/16"}`)
 	m.refused(409, "RangeInUse", "10.0.0.1", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.128/25"}`)
 
@@ -443,7 +449,8 @@ func TestNames(t *testing.T) {
 	m := startManager(t)
 	configuration, view, zone, _, network := m.basics()
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
-	if got := m.want(200, "GET", "/api/v2/zones?orderBy=id&filter=view.id:"+view, ""); got.text("data.0.absoluteName") != "com" || got.text("data.1.absoluteName") != "example.com" {
+	if got := m.want(200, "GET", "/api/v2/zones?orderBy=id&filter=view.id:"+view, ""); got.text("data.0.absoluteName") != "com" ||
+		got.text("data.1.absoluteName") != "example.com" {
 		t.Errorf("absoluteName makes %s", got.body)
 	}
 	host := m.want(201, "POST", records, `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.10"},{"address":"10.0.0.11"}]}`)
@@ -451,7 +458,8 @@ func TestNames(t *testing.T) {
 		t.Errorf("the host is %s", host.body)
 	}
 	id := host.text("id")
-	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses", ""); got.text("count") != "2" || got.text("data.0.state") != "STATIC" {
+	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/addresses", ""); got.text("count") != "2" ||
+		got.text("data.0.state") != "STATIC" {
 		t.Errorf("its addresses are %s", got.body)
 	}
 	alias := m.want(201, "POST", records, `{"type":"AliasRecord","name":"web","linkedRecord":{"absoluteName":"www.example.com"}}`)
@@ -467,17 +475,23 @@ func TestNames(t *testing.T) {
 	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+id+"/dependentRecords", ""); got.text("count") != "2" {
 		t.Errorf("dependent records: %s", got.body)
 	}
-	m.refused(404, "InlinedResourceNotFound", "nothing.example.com", "POST", records, `{"type":"AliasRecord","name":"x","linkedRecord":{"absoluteName":"nothing.example.com"}}`)
+	m.refused(404, "InlinedResourceNotFound", "nothing.example.com", "POST", records,
+		`{"type":"AliasRecord","name":"x","linkedRecord":{"absoluteName":"nothing.example.com"}}`)
 	m.refused(404, "InlinedResourceNotFound", "999", "POST", records, `{"type":"AliasRecord","name":"x","linkedRecord":{"id":999}}`)
-	m.refused(404, "InlinedResourceNotFound", "type IPv4Network", "POST", records, `{"type":"AliasRecord","name":"x","linkedRecord":{"id":`+network+`}}`)
-	m.refused(404, "InlinedResourceNotFound", "192.0.2.1 lies in no network", "POST", records, `{"type":"HostRecord","name":"x","addresses":[{"address":"192.0.2.1"}]}`)
+	m.refused(404, "InlinedResourceNotFound", "type IPv4Network", "POST", records,
+		`{"type":"AliasRecord","name":"x","linkedRecord":{"id":`+network+`}}`)
+	m.refused(404, "InlinedResourceNotFound", "192.0.2.1 lies in no network", "POST", records,
+		`{"type":"HostRecord","name":"x","addresses":[{"address":"192.0.2.1"}]}`)
 	m.refused(400, "InvalidField", "at least 1", "POST", records, `{"type":"HostRecord","name":"x","addresses":[]}`)
-	m.refused(400, "InvalidField", "under_score", "POST", records, `{"type":"HostRecord","name":"under_score","addresses":[{"address":"10.0.0.12"}]}`)
+	m.refused(400, "InvalidField", "under_score", "POST", records,
+		`{"type":"HostRecord","name":"under_score","addresses":[{"address":"10.0.0.12"}]}`)
 	m.refused(400, "InvalidField", "empty label", "POST", records, `{"type":"TXTRecord","name":"a..b","text":"x"}`)
 	m.refused(400, "InvalidField", "rdata", "POST", records, `{"type":"GenericRecord","name":"a","recordType":"A","rdata":"10.0.0"}`)
 	m.refused(400, "InvalidField", "more than one label", "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"a.b"}`)
-	m.refused(409, "ResourceAlreadyExists", "example.com", "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"example.com"}`)
-	dotted := m.want(201, "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"10.in-addr.arpa"}`, "x-bcn-allow-multi-label-zonenames: true")
+	m.refused(409, "ResourceAlreadyExists", "example.com", "POST", "/api/v2/views/"+view+"/zones",
+		`{"type":"Zone","absoluteName":"example.com"}`)
+	dotted := m.want(201, "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"10.in-addr.arpa"}`,
+		"x-bcn-allow-multi-label-zonenames: true")
 	if dotted.text("name") != "10.in-addr.arpa" {
 		t.Errorf("the dotted zone is %s", dotted.body)
 	}
@@ -519,7 +533,8 @@ func TestNames(t *testing.T) {
 func TestAddressWithHost(t *testing.T) {
 	m := startManager(t)
 	_, _, _, _, network := m.basics()
-	r := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"printer.example.com"}]}`)
+	r := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"printer.example.com"}]}`)
 	got := m.want(200, "GET", "/api/v2/addresses/"+r.text("id")+"/resourceRecords", "")
 	if got.text("data.0.absoluteName") != "printer.example.com" || got.text("count") != "1" {
 		t.Errorf("the address has %s", got.body)
@@ -549,7 +564,8 @@ func TestLocationsAndLinks(t *testing.T) {
 	m.refused(400, "InvalidField", "latitude", "PATCH", at, `{"latitude":91}`)
 	m.refused(409, "ResourceInUse", "country", "DELETE", "/api/v2/locations/"+ch, "")
 	m.want(201, "POST", at+"/annotatedResources", `{"id":`+network+`}`)
-	if got := m.want(200, "GET", at+"/annotatedResources", ""); got.text("data.0.id") != network || got.text("data.0.location.name") != "Basel" {
+	if got := m.want(200, "GET", at+"/annotatedResources", ""); got.text("data.0.id") != network ||
+		got.text("data.0.location.name") != "Basel" {
 		t.Errorf("annotated: %s", got.body)
 	}
 	m.want(204, "DELETE", at, "")

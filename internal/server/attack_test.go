@@ -94,7 +94,8 @@ func TestAttackEmbedding(t *testing.T) {
 	}
 	m.refused(400, "EmbedTooLarge", "embed", "GET", "/api/v2/tags/"+tag+"?fields=embed(taggedResources.tags.taggedResources)", "")
 	m.refused(400, "EmbedTooLarge", "embed", "GET", "/api/v2/tags?fields=embed(taggedResources.tags.taggedResources)", "")
-	if r := m.want(200, "GET", "/api/v2/tags/"+tag+"?fields=id,embed(taggedResources)", ""); len(r.get("_embedded.taggedResources").([]any)) != 120 {
+	if r := m.want(200, "GET", "/api/v2/tags/"+tag+"?fields=id,embed(taggedResources)",
+		""); len(r.get("_embedded.taggedResources").([]any)) != 120 {
 		t.Error("what is within the bounds is not embedded")
 	}
 }
@@ -134,8 +135,10 @@ func TestAttackBodies(t *testing.T) {
 	if status, answer := m.doorPost(checkin.EnrolPath, map[string]string{"registrationKey": strings.Repeat("x", 20<<10)}, nil); status != 413 {
 		t.Errorf("the check-in door takes it: %d %v", status, answer)
 	}
-	m.refused(400, "InvalidRequestBody", "members", "POST", "/api/v2/configurations", `{"name":"x","list":[`+strings.Repeat("0,", 300_000)+`0]}`)
-	m.refused(400, "InvalidRequestBody", "more than 100 members", "POST", "/api/v2/sessions", `{"x":[`+strings.Repeat("0,", 200)+`0]}`, "Authorization:", "Content-Type: application/json")
+	m.refused(400, "InvalidRequestBody", "members", "POST", "/api/v2/configurations",
+		`{"name":"x","list":[`+strings.Repeat("0,", 300_000)+`0]}`)
+	m.refused(400, "InvalidRequestBody", "more than 100 members", "POST", "/api/v2/sessions", `{"x":[`+strings.Repeat("0,", 200)+`0]}`,
+		"Authorization:", "Content-Type: application/json")
 }
 
 // (6) Passwords are guessed. Whoever guesses waits; it is counted, and there is an event. Others sign in.
@@ -159,17 +162,21 @@ func TestAttackGuessing(t *testing.T) {
 		t.Errorf("guess %d is refused, want 5", refusedAt)
 	}
 	// A right password is no way around it, and tells nothing.
-	m.refused(429, "TooManyRequests", "wrong sign-ins", "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:", "Content-Type: application/json")
+	m.refused(429, "TooManyRequests", "wrong sign-ins", "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`,
+		"Authorization:", "Content-Type: application/json")
 	eventually(t, "the event is there", func() bool {
-		return strings.Contains(string(m.want(200, "GET", "/api/v2/events?fields=message", "").body), "5 wrong sign-ins in a row as \\\"admin\\\" from 127.0.0.1")
+		return strings.Contains(string(m.want(200, "GET", "/api/v2/events?fields=message", "").body),
+			"5 wrong sign-ins in a row as \\\"admin\\\" from 127.0.0.1")
 	})
-	if text := string(m.want(200, "GET", "/metrics", "", "Authorization:").body); !strings.Contains(text, `portolan_sign_ins_total{result="refused"} 5`) || !strings.Contains(text, `portolan_sign_ins_total{result="throttled"} 2`) {
+	if text := string(m.want(200, "GET", "/metrics", "", "Authorization:").body); !strings.Contains(text,
+		`portolan_sign_ins_total{result="refused"} 5`) || !strings.Contains(text, `portolan_sign_ins_total{result="throttled"} 2`) {
 		t.Error("the metrics do not count it")
 	}
 	// Key sets are guessed no better, and a refusal writes nothing.
 	before := m.Store.LastCommit()
 	for i := range 6 {
-		r := m.do("POST", "/v1/api/authentication/token", `{"grantType":"ClientCredentials","clientCredentials":{"clientId":"x","clientSecret":"y"}}`, "Authorization:")
+		r := m.do("POST", "/v1/api/authentication/token",
+			`{"grantType":"ClientCredentials","clientCredentials":{"clientId":"x","clientSecret":"y"}}`, "Authorization:")
 		if want := map[bool]int{true: 401, false: 429}[i < 5]; r.StatusCode != want {
 			t.Errorf("exchange %d: %d %s", i, r.StatusCode, r.body)
 		}
@@ -185,23 +192,28 @@ func TestAttackNames(t *testing.T) {
 	s := m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
 	m.want(200, "PATCH", "/api/v2/sessions/"+s.text("id"), `{"state":"TERMINATED"}`)
 	for range 8 {
-		m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", "Authorization: Basic "+s.text("basicAuthenticationCredentials"))
+		m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "",
+			"Authorization: Basic "+s.text("basicAuthenticationCredentials"))
 	}
 	for _, name := range []string{"a\x00b", "a\xff", strings.Repeat("é", 4000)} {
 		if r := m.do("GET", "/api/v2/networks", "", basicAuth(name, "x")); r.StatusCode != 401 && r.StatusCode != 429 {
 			t.Errorf("%.20q: %d %s", name, r.StatusCode, r.body)
 		}
 	}
-	m.refused(401, "InvalidAuthorizationCredentials", "", "POST", "/v1/api/authentication/token", `{"grantType":"ClientCredentials","clientCredentials":{"clientId":"a\u0000","clientSecret":"y"}}`, "Authorization:", "Content-Type: application/json")
+	m.refused(401, "InvalidAuthorizationCredentials", "", "POST", "/v1/api/authentication/token",
+		`{"grantType":"ClientCredentials","clientCredentials":{"clientId":"a\u0000","clientSecret":"y"}}`, "Authorization:",
+		"Content-Type: application/json")
 	m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
-	m.refused(400, "InvalidHeader", "2 times", "POST", "/api/v2/configurations", `{"name":"x"}`, "x-portolan-dry-run: false", "x-portolan-dry-run: true")
+	m.refused(400, "InvalidHeader", "2 times", "POST", "/api/v2/configurations", `{"name":"x"}`, "x-portolan-dry-run: false",
+		"x-portolan-dry-run: true")
 }
 
 // (6) Many guess at once, from ever new addresses: who has signed in before from where they are still does.
 func TestAttackHashing(t *testing.T) {
 	m := startManager(t)
 	m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
-	user := m.id("/api/v2/users", `{"type":"User","name":"second","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"API"}`)
+	user := m.id("/api/v2/users",
+		`{"type":"User","name":"second","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"API"}`)
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	var busy atomic.Int64
@@ -231,7 +243,8 @@ func TestAttackHashing(t *testing.T) {
 // (7) A token outlives what its user may do. (8) It does not outlive its user, and others do not go with one.
 func TestAttackTokens(t *testing.T) {
 	m := startManager(t)
-	second := m.id("/api/v2/users", `{"type":"User","name":"second","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"ADMINISTRATOR","accessType":"API"}`)
+	second := m.id("/api/v2/users",
+		`{"type":"User","name":"second","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"ADMINISTRATOR","accessType":"API"}`)
 	grant := func(g identity.Grant) string {
 		t.Helper()
 		token, err := m.Identity.CreateToken(t.Context(), g)
@@ -255,7 +268,8 @@ func TestAttackTokens(t *testing.T) {
 		return m.do("GET", "/api/v2/configurations", "", bound).StatusCode == http.StatusUnauthorized
 	})
 	m.want(201, "POST", "/api/v2/configurations", `{"name":"by the pipeline"}`, free)
-	if r := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)&fields=user,principal", "", free); r.text("data.0.principal") != "token pipeline" || r.get("data.0.user") != nil {
+	if r := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)&fields=user,principal", "",
+		free); r.text("data.0.principal") != "token pipeline" || r.get("data.0.user") != nil {
 		t.Errorf("the history says %s", r.body)
 	}
 	if _, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "x", Role: identity.Analyst, User: "nobody"}); err == nil {
@@ -267,17 +281,20 @@ func TestAttackTokens(t *testing.T) {
 func TestAttackPages(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, _ := m.basics()
-	m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"userDefinedFields":{"x":"<script>alert(1)</script>"},"snmp":{"id":1,"type":"x","name":"click","_links":{"self":{"href":"javascript:alert(1)"}}}}`)
+	m.want(200, "PATCH", "/api/v2/configurations/"+configuration,
+		`{"userDefinedFields":{"x":"<script>alert(1)</script>"},"snmp":{"id":1,"type":"x","name":"click","_links":{"self":{"href":"javascript:alert(1)"}}}}`)
 	for _, path := range []string{"/api/v2/configurations/" + configuration, "/api/v2/configurations"} {
 		r := m.want(200, "GET", path, "", "Accept: text/html")
-		if text := string(r.body); strings.Contains(text, "<script") || strings.Contains(text, `href="javascript`) || !strings.Contains(text, "javascript:alert") {
+		if text := string(r.body); strings.Contains(text, "<script") || strings.Contains(text, `href="javascript`) ||
+			!strings.Contains(text, "javascript:alert") {
 			t.Errorf("%s has %s", path, text)
 		}
 	}
 	for _, path := range []string{"/api/v2", "/api/docs", "/api/openapi.json", "/healthz", "/nowhere", "/user/api/v1/fleetInstances"} {
 		r := m.do("GET", path, "", "Accept: text/html, application/json")
 		policy := r.Header.Get("Content-Security-Policy")
-		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "script-src 'self' 'unsafe-inline'") ||
+		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") ||
+			strings.Contains(policy, "script-src 'self' 'unsafe-inline'") ||
 			r.Header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %v", path, r.Header)
 		}
@@ -318,7 +335,8 @@ func TestAttackIdempotency(t *testing.T) {
 // (11) A locked account tells a right password from a wrong one by the time that it takes.
 func TestAttackLockedAccount(t *testing.T) {
 	m := startManager(t)
-	user := m.id("/api/v2/users", `{"type":"User","name":"locked","password":"the right password","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"API"}`)
+	user := m.id("/api/v2/users",
+		`{"type":"User","name":"locked","password":"the right password","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"API"}`)
 	login := func(password string) (took time.Duration) {
 		began := time.Now()
 		_, err := m.Identity.Login(t.Context(), "locked", password, fmt.Sprint(began.UnixNano()))
@@ -346,7 +364,8 @@ func TestAttackReports(t *testing.T) {
 	_, answer := m.enrol(e, key)
 	certificate := e.certificateOf(t, answer)
 	report := func(conditions ...string) int {
-		status, _ := m.doorPost(checkin.CheckInPath, checkin.Request{Report: &checkin.Report{Version: "1", Variant: checkin.Fleet, ErrorConditions: conditions}}, certificate)
+		status, _ := m.doorPost(checkin.CheckInPath, checkin.Request{Report: &checkin.Report{Version: "1", Variant: checkin.Fleet,
+			ErrorConditions: conditions}}, certificate)
 		return status
 	}
 	if got := report(strings.Repeat("x", 300<<10)); got != http.StatusRequestEntityTooLarge {
@@ -490,18 +509,21 @@ func TestPrivilegesAct(t *testing.T) {
 	m.want(200, "GET", "/api/v2/configurations", "", basicAuth("resets", "my new password"))
 	id, again := login("again", `"securityPrivilege":"ADMINISTRATOR","passwordResetRequired":true`)
 	m.refusedAs(again, 403, "PasswordResetRequired", "nothing else", "PATCH", "/api/v2/users/"+id, `{"passwordResetRequired":false}`)
-	m.refusedAs(again, 403, "PasswordResetRequired", "new password", "PATCH", "/api/v2/users/"+id+"?fields=embed(sessions)", `{"password":"my new password"}`)
+	m.refusedAs(again, 403, "PasswordResetRequired", "new password", "PATCH", "/api/v2/users/"+id+"?fields=embed(sessions)",
+		`{"password":"my new password"}`)
 	m.refusedAs(again, 400, "InvalidField", "another one", "PATCH", "/api/v2/users/"+id, `{"password":"`+adminPassword+`"}`)
 	bound, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "bound", Role: identity.Administrator, User: "again"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.refusedAs("Authorization: Bearer "+bound, 403, "PasswordResetRequired", "new password", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x"}`)
+	m.refusedAs("Authorization: Bearer "+bound, 403, "PasswordResetRequired", "new password", "POST", "/api/v1/fleetInstanceMinimumConfig",
+		`{"name":"x"}`)
 	// Who may not manage users does nothing to them by links either.
 	group := m.id("/api/v2/tagGroups", `{"name":"g"}`)
 	tag := m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"t"}`)
 	m.refusedAs(list, 403, "AccessDenied", "", "POST", "/api/v2/users/100000/tags", `{"id":`+tag+`}`)
-	if r := m.want(200, "GET", "/api/v2/transactions?"+filter("user.email:startsWith('a')"), "", basicAuth("seer", adminPassword)); r.text("count") != "0" {
+	if r := m.want(200, "GET", "/api/v2/transactions?"+filter("user.email:startsWith('a')"), "",
+		basicAuth("seer", adminPassword)); r.text("count") != "0" {
 		t.Errorf("users are found out by what they have: %s", r.body)
 	}
 	// One's own password, and nothing else.
@@ -510,7 +532,8 @@ func TestPrivilegesAct(t *testing.T) {
 		m.refusedAs(plain, 403, "AccessDenied", "own password", "PATCH", "/api/v2/users/"+id, body)
 	}
 	m.refusedAs(plain, 403, "AccessDenied", "", "DELETE", "/api/v2/users/"+id, "")
-	m.refusedAs(plain, 403, "AccessDenied", "", "POST", "/api/v2/users", `{"type":"User","name":"x","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"ADMINISTRATOR","accessType":"API"}`)
+	m.refusedAs(plain, 403, "AccessDenied", "", "POST", "/api/v2/users",
+		`{"type":"User","name":"x","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"ADMINISTRATOR","accessType":"API"}`)
 	session := m.want(201, "POST", "/api/v2/sessions", `{"username":"plain","password":"`+adminPassword+`"}`, "Authorization:").text("id")
 	m.want(200, "PATCH", "/api/v2/users/"+id, `{"password":"another password"}`, plain)
 	if state := m.want(200, "GET", "/api/v2/sessions/"+session, "").text("state"); state != "TERMINATED" {
@@ -557,7 +580,8 @@ func TestSlowClientsGetAll(t *testing.T) {
 	}
 	defer func() { _ = conn.Close() }()
 	fmt.Fprintf(conn, "GET /api/v2?limit=100000 HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", m.token)
-	m.want(200, "DELETE", "/api/v2/configurations/"+m.want(200, "GET", "/api/v2/configurations?limit=1&fields=id", "").text("data.0.id"), "", "x-portolan-dry-run: true")
+	m.want(200, "DELETE", "/api/v2/configurations/"+m.want(200, "GET", "/api/v2/configurations?limit=1&fields=id", "").text("data.0.id"), "",
+		"x-portolan-dry-run: true")
 	time.Sleep(200 * time.Millisecond) // a client that takes its time; nothing depends on how long
 	var got bytes.Buffer
 	if _, err := got.ReadFrom(conn); err != nil {

@@ -16,7 +16,8 @@ func Document(api *resource.API) ([]byte, error) {
 	schemas := map[string]any{}
 	for name, sample := range map[string]any{
 		"FleetServicePoint": fleet.Instance{}, "FleetServicePointDetail": fleet.Detail{}, "FleetServicePointCreated": fleet.Created{},
-		"Diagnostics": servicepoint.Diagnostics{}, "ServicePointV4Diagnostics": servicepoint.V4Diagnostics{}, "DiagnosticsStatus": servicepoint.Status{},
+		"Diagnostics": servicepoint.Diagnostics{}, "ServicePointV4Diagnostics": servicepoint.V4Diagnostics{},
+		"DiagnosticsStatus": servicepoint.Status{},
 	} {
 		schemas[name] = schemaOf(reflect.TypeOf(sample))
 	}
@@ -82,42 +83,59 @@ func documentedPaths() object {
 		return object{"name": name, "in": where, "description": description, "required": required, "schema": object{"type": "string"}}
 	}
 	operation := func(id, summary, description string, responses object, more object) object {
-		op := object{"operationId": id, "tags": []string{"fleet"}, "summary": summary, "description": description, "security": bearer, "responses": responses}
+		op := object{"operationId": id, "tags": []string{"fleet"}, "summary": summary, "description": description, "security": bearer,
+			"responses": responses}
 		for name, value := range more {
 			op[name] = value
 		}
 		return op
 	}
-	own := []any{object{"url": "http://{servicePoint}:8083", "description": "The service point itself.", "variables": object{"servicePoint": object{"default": "127.0.0.2"}}}}
+	own := []any{object{"url": "http://{servicePoint}:8083", "description": "The service point itself.",
+		"variables": object{"servicePoint": object{"default": "127.0.0.2"}}}}
 	name := object{"type": "string", "minLength": 1, "maxLength": 128}
-	credentials := object{"type": "object", "required": []string{"grantType", "clientCredentials"}, "properties": object{"grantType": object{"const": "ClientCredentials"},
-		"clientCredentials": object{"type": "object", "required": []string{"clientId", "clientSecret"}, "properties": object{"clientId": object{"type": "string"}, "clientSecret": object{"type": "string"}}}}}
-	token := object{"type": "object", "required": []string{"accessToken", "expiresIn", "tokenType"}, "properties": object{"accessToken": object{"type": "string"},
-		"expiresIn": object{"type": "integer"}, "tokenType": object{"type": "string"}}}
-	list := object{"type": "object", "required": []string{"data"}, "properties": object{"data": object{"type": "array", "items": schemaRef("FleetServicePoint")}}}
+	credentials := object{"type": "object", "required": []string{"grantType", "clientCredentials"},
+		"properties": object{"grantType": object{"const": "ClientCredentials"},
+			"clientCredentials": object{"type": "object", "required": []string{"clientId", "clientSecret"},
+				"properties": object{"clientId": object{"type": "string"}, "clientSecret": object{"type": "string"}}}}}
+	token := object{"type": "object", "required": []string{"accessToken", "expiresIn", "tokenType"},
+		"properties": object{"accessToken": object{"type": "string"},
+			"expiresIn": object{"type": "integer"}, "tokenType": object{"type": "string"}}}
+	list := object{"type": "object", "required": []string{"data"},
+		"properties": object{"data": object{"type": "array", "items": schemaRef("FleetServicePoint")}}}
 	id := text("id", "path", "The id of the service point.", true)
 	return object{
 		"/user/api/v1/fleetInstances": object{"get": operation("listFleetInstances", "List the fleet service points",
 			"Gives all of them, or the one that has exactly the name.", answers("200", "The service points.", list),
 			object{"parameters": []any{text("name", "query", "The name of one service point.", false)}})},
 		"/user/api/v1/fleetInstances/{id}": object{"parameters": []any{id},
-			"get": operation("getFleetInstance", "Fetch one of the fleet service points", "Gives one, with its proxy and the DNS servers of its nodes.",
+			"get": operation("getFleetInstance", "Fetch one of the fleet service points",
+				"Gives one, with its proxy and the DNS servers of its nodes.",
 				answers("200", "The service point.", schemaRef("FleetServicePointDetail"), "404"), nil),
-			"delete": operation("deleteFleetInstance", "Delete one of the fleet service points", "Forgets it; its certificate is refused from then on.",
+			"delete": operation("deleteFleetInstance", "Delete one of the fleet service points",
+				"Forgets it; its certificate is refused from then on.",
 				answers("204", "It is gone.", nil, "403", "404"), nil)},
-		"/api/v1/fleetInstanceMinimumConfig": object{"post": operation("createFleetInstance", "Create a fleet service point with minimal configuration",
+		"/api/v1/fleetInstanceMinimumConfig": object{"post": operation("createFleetInstance",
+			"Create a fleet service point with minimal configuration",
 			"Makes a service point that waits for enrolment. The registration key is shown once, and good for seven days and one machine.",
 			answers("202", "What the service point registers with.", schemaRef("FleetServicePointCreated"), "403", "409", "413", "415"),
-			object{"requestBody": jsonBody(object{"type": "object", "required": []string{"name"}, "properties": object{"name": name, "description": object{"type": []string{"string", "null"}, "maxLength": 4000}}},
+			object{"requestBody": jsonBody(object{"type": "object", "required": []string{"name"},
+				"properties": object{"name": name, "description": object{"type": []string{"string", "null"}, "maxLength": 4000}}},
 				object{"name": "quay", "description": "the box in the harbour"})})},
 		"/v1/api/authentication/token": object{"post": operation("exchangeToken", "Get an access token for a key set",
 			"Gives a bearer token that is good for five minutes.", answers("200", "The token.", token, "413", "415"),
-			object{"security": []any{}, "requestBody": jsonBody(credentials, object{"grantType": "ClientCredentials", "clientCredentials": object{"clientId": "id", "clientSecret": "secret"}})})},
-		servicepoint.DiagnosticsPath: object{"servers": own, "get": object{"operationId": "getDiagnostics", "tags": []string{"service point"}, "security": []any{},
-			"summary": "What a service point tells of itself", "description": "Gives the results of its last probes and whether it is registered; the form depends on its variant.",
-			"responses": object{"200": object{"description": "The diagnostics.", "content": object{"application/json": object{"schema": object{"anyOf": []any{schemaRef("Diagnostics"), schemaRef("ServicePointV4Diagnostics")}}}}}}}},
-		servicepoint.StatusPath: object{"servers": own, "get": object{"operationId": "getStatus", "tags": []string{"service point"}, "security": []any{},
-			"summary": "The short form of the diagnostics", "description": "Gives whether the service point reaches its manager and is registered.",
-			"responses": object{"200": object{"description": "The status.", "content": object{"application/json": object{"schema": schemaRef("DiagnosticsStatus")}}}}}},
+			object{"security": []any{}, "requestBody": jsonBody(credentials,
+				object{"grantType": "ClientCredentials", "clientCredentials": object{"clientId": "id", "clientSecret": "secret"}})})},
+		servicepoint.DiagnosticsPath: object{"servers": own, "get": object{"operationId": "getDiagnostics", "tags": []string{"service point"},
+			"security":    []any{},
+			"summary":     "What a service point tells of itself",
+			"description": "Gives the results of its last probes and whether it is registered; the form depends on its variant.",
+			"responses": object{"200": object{"description": "The diagnostics.",
+				"content": object{"application/json": object{"schema": object{"anyOf": []any{schemaRef("Diagnostics"),
+					schemaRef("ServicePointV4Diagnostics")}}}}}}}},
+		servicepoint.StatusPath: object{"servers": own, "get": object{"operationId": "getStatus", "tags": []string{"service point"},
+			"security": []any{},
+			"summary":  "The short form of the diagnostics", "description": "Gives whether the service point reaches its manager and is registered.",
+			"responses": object{"200": object{"description": "The status.",
+				"content": object{"application/json": object{"schema": schemaRef("DiagnosticsStatus")}}}}}},
 	}
 }

@@ -9,12 +9,14 @@ import (
 func TestInlinedFacts(t *testing.T) {
 	m := startManager(t)
 	configuration, _, zone, block, network := m.basics()
-	a := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"00:11:22:aa:bb:cc"},"clientIdentifier":{"uid":"me"}}`)
+	a := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"00:11:22:aa:bb:cc"},"clientIdentifier":{"uid":"me"}}`)
 	if a.text("macAddress.address") != "00-11-22-AA-BB-CC" || a.text("clientIdentifier.uid.clientIdentifier") != "me" {
 		t.Errorf("the address is %s", a.body)
 	}
 	id := a.text("id")
-	if r := m.want(200, "GET", "/api/v2/addresses/"+id+"?fields=macAddress.address", ""); string(r.body) != `{"macAddress":{"address":"00-11-22-AA-BB-CC"}}` {
+	if r := m.want(200, "GET", "/api/v2/addresses/"+id+"?fields=macAddress.address",
+		""); string(r.body) != `{"macAddress":{"address":"00-11-22-AA-BB-CC"}}` {
 		t.Errorf("narrowed it is %s", r.body)
 	}
 	for _, notation := range []string{"00:11:22:AA:BB:CC", "00-11-22-aa-bb-cc", "0011.22aa.bbcc", "001122AABBCC"} {
@@ -27,15 +29,18 @@ func TestInlinedFacts(t *testing.T) {
 	}
 	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
 	net6 := m.id("/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"2001:db8::/64"}`)
-	if r := m.want(201, "POST", "/api/v2/networks/"+net6+"/addresses", `{"type":"IPv6Address","state":"DHCP_RESERVED","clientIdentifier":{"duid":"00:01:00:01"}}`); r.text("clientIdentifier.duid") != "00010001" {
+	if r := m.want(201, "POST", "/api/v2/networks/"+net6+"/addresses",
+		`{"type":"IPv6Address","state":"DHCP_RESERVED","clientIdentifier":{"duid":"00:01:00:01"}}`); r.text("clientIdentifier.duid") != "00010001" {
 		t.Errorf("the IPv6 address is %s", r.body)
 	}
 	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"WWW","addresses":[{"address":"10.0.0.9"}]}`)
-	alias := m.want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"AliasRecord","name":"web","linkedRecord":{"absoluteName":"www.example.com"}}`)
+	alias := m.want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+		`{"type":"AliasRecord","name":"web","linkedRecord":{"absoluteName":"www.example.com"}}`)
 	if alias.text("linkedRecord.absoluteName") != "WWW.example.com" {
 		t.Errorf("the alias is %s", alias.body)
 	}
-	split := m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2,"gatewayPreserved":true}`)
+	split := m.want(201, "POST", "/api/v2/blocks/"+block+"/splits",
+		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2,"gatewayPreserved":true}`)
 	if got := split.text("network.range"); got != "10.0.0.0/25" && got != "10.0.0.0/24" {
 		t.Errorf("the split is %s", split.body)
 	}
@@ -50,7 +55,8 @@ func TestInlinedFacts(t *testing.T) {
 // An id beyond every id names nothing, wherever it stands.
 func TestIdsBeyondAll(t *testing.T) {
 	m := startManager(t)
-	for _, path := range []string{"/99999999999999999999", "/networks/99999999999999999999", "/networks/99999999999999999999/addresses", "/servers/99999999999999999999", "/networks/0", "/networks/00000000000000000000000000001"} {
+	for _, path := range []string{"/99999999999999999999", "/networks/99999999999999999999", "/networks/99999999999999999999/addresses",
+		"/servers/99999999999999999999", "/networks/0", "/networks/00000000000000000000000000001"} {
 		m.refused(404, "ResourceNotFound", "", "GET", "/api/v2"+path, "")
 	}
 }
@@ -59,25 +65,30 @@ func TestIdsBeyondAll(t *testing.T) {
 func TestRangesFromTheEnd(t *testing.T) {
 	m := startManager(t)
 	_, _, _, _, network := m.basics()
-	if r := m.want(201, "POST", "/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"-40,30"}`); r.text("range") != "10.0.0.216-10.0.0.245" {
+	if r := m.want(201, "POST", "/api/v2/networks/"+network+"/ranges",
+		`{"type":"IPv4DHCPRange","range":"-40,30"}`); r.text("range") != "10.0.0.216-10.0.0.245" {
 		t.Errorf("the range is %s", r.text("range"))
 	}
-	if r := m.want(201, "POST", "/api/v2/networks/"+network+"/ipGroups", `{"type":"IPv4Group","name":"g","range":"-9,5"}`); r.text("range") != "10.0.0.247-10.0.0.251" {
+	if r := m.want(201, "POST", "/api/v2/networks/"+network+"/ipGroups",
+		`{"type":"IPv4Group","name":"g","range":"-9,5"}`); r.text("range") != "10.0.0.247-10.0.0.251" {
 		t.Errorf("the group is %s", r.text("range"))
 	}
-	m.refused(400, "InvalidField", "does not lie within", "POST", "/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"-300,30"}`)
+	m.refused(400, "InvalidField", "does not lie within", "POST", "/api/v2/networks/"+network+"/ranges",
+		`{"type":"IPv4DHCPRange","range":"-300,30"}`)
 }
 
 // matchType is read in any letter case, and kept as it is published.
 func TestMatchTypes(t *testing.T) {
 	m := startManager(t)
 	for _, kind := range []string{"EXACT", "any", "Exact"} {
-		r := m.want(201, "POST", "/api/v2/namingPolicyRestrictions", `{"type":"NamingPolicyRestriction","name":"`+kind+`","restrictions":[{"value":"x","matchType":"`+kind+`"}]}`)
+		r := m.want(201, "POST", "/api/v2/namingPolicyRestrictions",
+			`{"type":"NamingPolicyRestriction","name":"`+kind+`","restrictions":[{"value":"x","matchType":"`+kind+`"}]}`)
 		if got := r.text("restrictions.0.matchType"); !strings.EqualFold(got, kind) || got != "Exact" && got != "Any" {
 			t.Errorf("%s is kept as %q", kind, got)
 		}
 	}
-	m.refused(400, "InvalidField", "Exact or Any", "POST", "/api/v2/namingPolicyRestrictions", `{"type":"NamingPolicyRestriction","name":"z","restrictions":[{"value":"x","matchType":"some"}]}`)
+	m.refused(400, "InvalidField", "Exact or Any", "POST", "/api/v2/namingPolicyRestrictions",
+		`{"type":"NamingPolicyRestriction","name":"z","restrictions":[{"value":"x","matchType":"some"}]}`)
 }
 
 // Names of records as zone files write them.
@@ -85,14 +96,17 @@ func TestNamesAsZoneFilesWriteThem(t *testing.T) {
 	m := startManager(t)
 	_, _, zone, _, network := m.basics()
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
-	for name, want := range map[string]string{"@": "example.com", "example.com": "example.com", "EXAMPLE.COM.": "example.com", "www.example.com.": "www.example.com", "a.b": "a.b.example.com"} {
+	for name, want := range map[string]string{"@": "example.com", "example.com": "example.com", "EXAMPLE.COM.": "example.com",
+		"www.example.com.": "www.example.com", "a.b": "a.b.example.com"} {
 		r := m.want(201, "POST", records, `{"type":"TXTRecord","name":"`+name+`","text":"`+name+`"}`)
 		if !strings.EqualFold(r.text("absoluteName"), want) {
 			t.Errorf("%s becomes %s", name, r.text("absoluteName"))
 		}
 	}
-	for _, body := range []string{`{"type":"MXRecord","name":"@","linkedRecord":{"absoluteName":"mail.example.com"}}`, `{"type":"GenericRecord","name":"@","recordType":"CAA","rdata":"0 issue \"ca.example\""}`} {
-		if r := m.want(201, "POST", records, body, "x-bcn-link-to-external-host: true"); r.text("absoluteName") != "example.com" || r.get("name") != nil {
+	for _, body := range []string{`{"type":"MXRecord","name":"@","linkedRecord":{"absoluteName":"mail.example.com"}}`,
+		`{"type":"GenericRecord","name":"@","recordType":"CAA","rdata":"0 issue \"ca.example\""}`} {
+		if r := m.want(201, "POST", records, body, "x-bcn-link-to-external-host: true"); r.text("absoluteName") != "example.com" ||
+			r.get("name") != nil {
 			t.Errorf("%s becomes %s", body, r.body)
 		}
 	}

@@ -61,7 +61,8 @@ func TestFleetFieldForField(t *testing.T) {
 	r := m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"Test FSP 1","description":"d","more":[1]}`)
 	if got := members(r.get("")); len(got) == 0 {
 		var v map[string]any
-		if err := json.Unmarshal(r.body, &v); err != nil || !slices.Equal(members(v), []string{"fleetInstanceID", "registrationEndpoint", "registrationKey"}) {
+		if err := json.Unmarshal(r.body, &v); err != nil || !slices.Equal(members(v),
+			[]string{"fleetInstanceID", "registrationEndpoint", "registrationKey"}) {
 			t.Errorf("creation answers %s", r.body)
 		}
 	}
@@ -71,7 +72,8 @@ func TestFleetFieldForField(t *testing.T) {
 	m.create("bare")
 	all := m.want(200, "GET", "/user/api/v1/fleetInstances", "")
 	bare := all.get("data.1")
-	want := []string{"applications", "connectionStatus", "errorConditions", "id", "lastSeen", "name", "nodes", "status", "updateStatus", "version"}
+	want := []string{"applications", "connectionStatus", "errorConditions", "id", "lastSeen", "name", "nodes", "status", "updateStatus",
+		"version"}
 	slices.Sort(want)
 	if got := members(bare); !slices.Equal(got, want) {
 		t.Errorf("a service point without a description has %v, want %v", got, want)
@@ -169,7 +171,7 @@ func (m *manager) doorPost(path string, body any, certificate *tls.Certificate) 
 		m.t.Fatal(err)
 	}
 	h := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
-	rs, err := h.Post("https://"+m.Manager.door.Addr().String()+path, "application/json", strings.NewReader(string(text)))
+	rs, err := h.Post("https://"+m.Manager.checkins.Addr().String()+path, "application/json", strings.NewReader(string(text)))
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -183,7 +185,8 @@ func (m *manager) doorPost(path string, body any, certificate *tls.Certificate) 
 
 func (m *manager) enrol(e enrolment, key string) (int, map[string]any) {
 	m.t.Helper()
-	return m.doorPost(checkin.EnrolPath, checkin.EnrolRequest{RegistrationKey: key, Request: e.request, Variant: checkin.Fleet, Version: "1"}, nil)
+	return m.doorPost(checkin.EnrolPath, checkin.EnrolRequest{RegistrationKey: key, Request: e.request, Variant: checkin.Fleet,
+		Version: "1"}, nil)
 }
 
 func (m *manager) events() (n int) {
@@ -285,8 +288,11 @@ func TestCheckInDoor(t *testing.T) {
 	e := newEnrolment(t)
 	_, answer := m.enrol(e, key)
 	certificate := e.certificateOf(t, answer)
-	report := &checkin.Report{Version: "7", Variant: checkin.Fleet, ErrorConditions: []string{}, HTTPProxySettings: &checkin.ProxySettings{Host: "proxy"}, Nodes: []checkin.Node{{ID: "n", Hostname: "h", DNSServers: []string{"192.0.2.53"},
-		Addresses: []checkin.NodeAddress{{Type: checkin.Anycast, IPAddress: "192.0.2.1", IsUseByAppID: ptr("app"), IsUp: ptr(true)}, {Type: checkin.Primary, IPAddress: "192.0.2.2"}}}}}
+	report := &checkin.Report{Version: "7", Variant: checkin.Fleet, ErrorConditions: []string{},
+		HTTPProxySettings: &checkin.ProxySettings{Host: "proxy"}, Nodes: []checkin.Node{{ID: "n", Hostname: "h",
+			DNSServers: []string{"192.0.2.53"},
+			Addresses: []checkin.NodeAddress{{Type: checkin.Anycast, IPAddress: "192.0.2.1", IsUseByAppID: ptr("app"), IsUp: ptr(true)},
+				{Type: checkin.Primary, IPAddress: "192.0.2.2"}}}}}
 
 	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{}, nil); status != 401 || a["code"] != "CertificateRequired" {
 		t.Errorf("without a certificate: %d %v", status, a)
@@ -313,7 +319,8 @@ func TestCheckInDoor(t *testing.T) {
 	if !strings.Contains(string(i.body), `"dnsServers":["192.0.2.53"]`) || i.text("httpProxySettings.host") != "proxy" {
 		t.Errorf("a single one lacks its resolvers or its proxy: %s", i.body)
 	}
-	if list := m.want(200, "GET", "/user/api/v1/fleetInstances", ""); strings.Contains(string(list.body), "dnsServers") || strings.Contains(string(list.body), "roxy") {
+	if list := m.want(200, "GET", "/user/api/v1/fleetInstances", ""); strings.Contains(string(list.body), "dnsServers") ||
+		strings.Contains(string(list.body), "roxy") {
 		t.Errorf("the list has more than is specified: %s", list.body)
 	}
 	// An interval of a test is a second; three of them without a word, and the connection is gone,
@@ -344,7 +351,8 @@ func TestCheckInDoor(t *testing.T) {
 		t.Errorf("the old certificate after renewal: %d %v", status, a)
 	}
 	m.want(204, "DELETE", "/user/api/v1/fleetInstances/"+id, "")
-	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: report}, second); status != 410 || a["code"] != "ServicePointUnknown" {
+	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: report}, second); status != 410 ||
+		a["code"] != "ServicePointUnknown" {
 		t.Errorf("after deletion: %d %v", status, a)
 	}
 }
@@ -373,7 +381,8 @@ func (m *manager) agent(state, variant, endpoint, key string) (diagnostics func(
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	a, err := servicepoint.New(servicepoint.Options{State: state, Endpoint: endpoint, Key: key, Variant: variant, Diagnostics: l, Version: "1.2.3",
+	a, err := servicepoint.New(servicepoint.Options{State: state, Endpoint: endpoint, Key: key, Variant: variant, Diagnostics: l,
+		Version: "1.2.3",
 		Targets: servicepoint.Targets{Gateway: "127.0.0.1", Ping: "off", HTTP: m.URL() + "/healthz"}, ProbeInterval: 50 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
@@ -445,7 +454,8 @@ func TestRestartOfBothEnds(t *testing.T) {
 			d := diagnostics()
 			return d["connectionStatus"] == "CONNECTED" && fmt.Sprint(d["registrationStatus"]) == "map[details: state:REGISTERED]" && d["id"] == id
 		})
-		want := []string{"addresses", "anycastStatus", "connectionStatus", "corporateHttpProxy", "dnsServers", "id", "networkConnectivity", "ntpStatus",
+		want := []string{"addresses", "anycastStatus", "connectionStatus", "corporateHttpProxy", "dnsServers", "id", "networkConnectivity",
+			"ntpStatus",
 			"originalVersion", "platform", "registrationStatus", "services", "status", "updateStatus", "version"}
 		if got := members(diagnostics()); !slices.Equal(got, want) {
 			t.Errorf("diagnostics of a v4 have %v", got)
@@ -469,8 +479,9 @@ func TestManagerRestartsUnderAnAgent(t *testing.T) {
 	beside(t)
 	data := t.TempDir()
 	door := ownDoor(t)
-	options := Options{Data: data, Database: databaseFor(t, data), Listen: "127.0.0.1:0", CheckinListen: door, AdminPassword: adminPassword, Version: "test",
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Interval: time.Second}
+	options := Options{Data: data, Database: databaseFor(t, data), Listen: "127.0.0.1:0", CheckinListen: door, AdminPassword: adminPassword,
+		Version: "test",
+		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)), Interval: time.Second}
 	first, err := Start(context.Background(), options)
 	if err != nil {
 		t.Fatal(err)

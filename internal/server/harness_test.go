@@ -115,8 +115,12 @@ func startManager(t *testing.T, change ...func(*Options)) *manager {
 			t.Errorf("closing: %v", err)
 		}
 	})
-	m := &manager{Manager: started, t: t, http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
-	if m.token, err = m.Identity.CreateToken(context.Background(), identity.Grant{Name: "test", Role: identity.Administrator, User: "admin"}); err != nil {
+	m := &manager{Manager: started, t: t, http: &http.Client{CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	}}}
+	if m.token, err = m.Identity.CreateToken(context.Background(),
+		identity.Grant{Name: "test", Role: identity.Administrator, User: "admin"}); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -218,9 +222,11 @@ func (m *manager) refused(status int, code, naming, method, path, body string, h
 	before := m.do(http.MethodGet, "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
 	r := m.do(method, path, body, headers...)
 	if r.StatusCode != status || r.text("code") != code || !strings.Contains(r.text("message"), naming) {
-		m.t.Errorf("%s %s %s\n answers %d %s\n want %d %s naming %q", method, path, body[:min(len(body), 300)], r.StatusCode, r.body, status, code, naming)
+		m.t.Errorf("%s %s %s\n answers %d %s\n want %d %s naming %q", method, path, body[:min(len(body), 300)], r.StatusCode, r.body, status,
+			code, naming)
 	}
-	if r.StatusCode >= 400 && (r.text("reason") == "" || r.text("status") != fmt.Sprint(r.StatusCode) || r.Header.Get("Content-Type") != "application/json") {
+	if r.StatusCode >= 400 && (r.text("reason") == "" || r.text("status") != fmt.Sprint(r.StatusCode) ||
+		r.Header.Get("Content-Type") != "application/json") {
 		m.t.Errorf("%s %s: the error is worded wrong: %s %s", method, path, r.Header.Get("Content-Type"), r.body)
 	}
 	if after := m.do(http.MethodGet, "/api/v2/transactions?limit=1&total=true", "").text("totalCount"); after != before {

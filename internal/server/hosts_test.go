@@ -20,37 +20,46 @@ func TestHostPolicies(t *testing.T) {
 	addresses := "/api/v2/networks/" + network + "/addresses"
 	in := func(record, want string) {
 		t.Helper()
-		if r := m.want(200, "GET", "/api/v2/resourceRecords?filter=name:'"+record+"'", ""); r.text("data.0._links.up.href") != "/api/v2/zones/"+want || r.text("count") != "1" {
+		if r := m.want(200, "GET", "/api/v2/resourceRecords?filter=name:'"+record+"'",
+			""); r.text("data.0._links.up.href") != "/api/v2/zones/"+want || r.text("count") != "1" {
 			t.Errorf("%s is %s", record, r.body)
 		}
 	}
 	// The default view decides between views, the default zone takes what lies in no zone.
-	m.refused(404, "InlinedResourceNotFound", "no zone", "POST", addresses, `{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"alone"}]}`)
+	m.refused(404, "InlinedResourceNotFound", "no zone", "POST", addresses,
+		`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"alone"}]}`)
 	m.want(200, "PATCH", "/api/v2/blocks/"+block, `{"defaultView":{"id":`+other+`},"defaultZones":[{"id":`+lab+`}]}`, mergePatch)
 	m.id(addresses, `{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"www.example.com"}]}`)
 	in("www", twin)
-	m.id(addresses, `{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"alone"}]}`, "x-bcn-create-reverse-record: false")
+	m.id(addresses, `{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"alone"}]}`,
+		"x-bcn-create-reverse-record: false")
 	in("alone", lab)
 	host := m.want(200, "GET", "/api/v2/resourceRecords?filter=name:'alone'", "")
 	if host.text("data.0.absoluteName") != "alone.lab.example.com" || host.text("data.0.reverseRecord") != "false" {
 		t.Errorf("the host is %s", host.body)
 	}
-	m.id(addresses, `{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"id":`+host.text("data.0.id")+`}]}`, "x-bcn-create-reverse-record: true")
+	m.id(addresses, `{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"id":`+host.text("data.0.id")+`}]}`,
+		"x-bcn-create-reverse-record: true")
 	if r := m.want(200, "GET", "/api/v2/resourceRecords/"+host.text("data.0.id"), ""); r.text("reverseRecord") != "true" {
 		t.Errorf("with a second address it is %s", r.body)
 	}
 	// Restricted to one zone, hosts go there or below it and nowhere else.
 	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"restrictedZones":[{"id":`+lab+`}]}`, mergePatch)
-	m.refused(409, "ZoneNotAllowed", lab, "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.50"}]}`)
-	m.refused(409, "ZoneNotAllowed", lab, "POST", addresses, `{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"h.example.com"}]}`)
+	m.refused(409, "ZoneNotAllowed", lab, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+		`{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.50"}]}`)
+	m.refused(409, "ZoneNotAllowed", lab, "POST", addresses,
+		`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"h.example.com"}]}`)
 	h := m.id("/api/v2/zones/"+lab+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.50"}]}`)
 	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"restrictedZones":[{"id":`+view+`}]}`, mergePatch)
 	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"above","addresses":[{"address":"10.0.0.51"}]}`)
-	m.refused(409, "ZoneNotAllowed", view, "POST", "/api/v2/zones/"+twin+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.52"}]}`)
+	m.refused(409, "ZoneNotAllowed", view, "POST", "/api/v2/zones/"+twin+"/resourceRecords",
+		`{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.52"}]}`)
 	// No name twice, where the block says so.
 	m.want(200, "PATCH", "/api/v2/blocks/"+block, `{"duplicateHostnamesAllowed":false}`, mergePatch)
-	m.refused(409, "DuplicateHostname", "h.lab.example.com", "PATCH", "/api/v2/resourceRecords/"+h, `{"addresses":[{"address":"10.0.0.50"},{"address":"10.0.0.53"}]}`, mergePatch)
-	m.refused(409, "DuplicateHostname", "h.lab.example.com", "POST", addresses, `{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"id":`+h+`}]}`)
+	m.refused(409, "DuplicateHostname", "h.lab.example.com", "PATCH", "/api/v2/resourceRecords/"+h,
+		`{"addresses":[{"address":"10.0.0.50"},{"address":"10.0.0.53"}]}`, mergePatch)
+	m.refused(409, "DuplicateHostname", "h.lab.example.com", "POST", addresses,
+		`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"id":`+h+`}]}`)
 	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"duplicateHostnamesAllowed":true}`, mergePatch)
 	m.want(200, "PATCH", "/api/v2/resourceRecords/"+h, `{"addresses":[{"address":"10.0.0.50"},{"address":"10.0.0.53"}]}`, mergePatch)
 	m.verify()
@@ -64,9 +73,12 @@ func TestAutoCreateNetwork(t *testing.T) {
 	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/26"}`)
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
 	auto, over := "x-bcn-auto-create-network: true", "x-bcn-allow-address-overlap: true"
-	m.refused(404, "InlinedResourceNotFound", "no network", "POST", records, `{"type":"HostRecord","name":"a","addresses":[{"address":"10.6.0.9"}]}`)
-	m.refused(404, "InlinedResourceNotFound", "no block", "POST", records, `{"type":"HostRecord","name":"a","addresses":[{"address":"192.0.2.9"}]}`, auto)
-	m.refused(409, "RangeOverlap", "10.7.0.0/24", "POST", records, `{"type":"HostRecord","name":"a","addresses":[{"address":"10.7.0.129"}]}`, auto)
+	m.refused(404, "InlinedResourceNotFound", "no network", "POST", records,
+		`{"type":"HostRecord","name":"a","addresses":[{"address":"10.6.0.9"}]}`)
+	m.refused(404, "InlinedResourceNotFound", "no block", "POST", records,
+		`{"type":"HostRecord","name":"a","addresses":[{"address":"192.0.2.9"}]}`, auto)
+	m.refused(409, "RangeOverlap", "10.7.0.0/24", "POST", records, `{"type":"HostRecord","name":"a","addresses":[{"address":"10.7.0.129"}]}`,
+		auto)
 	m.id(records, `{"type":"HostRecord","name":"a","addresses":[{"address":"10.6.0.9"},{"address":"2001:db8:5::1"}]}`, auto)
 	m.id(records, `{"type":"HostRecord","name":"b","addresses":[{"address":"10.8.0.1"}]}`, auto)
 	m.id(records, `{"type":"HostRecord","name":"c","addresses":[{"address":"10.7.0.129"}]}`, auto, over)
@@ -121,7 +133,8 @@ func TestPingBeforeAssign(t *testing.T) {
 	next("10.0.0.5")
 	m.refused(409, "AddressAnswers", "10.0.0.2", "POST", addresses, `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.2"}`)
 	m.refused(503, "ProbeFailed", "10.0.0.66", "POST", addresses, `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.66"}`)
-	m.refused(409, "AddressAnswers", "10.0.0.4", "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.4"}]}`)
+	m.refused(409, "AddressAnswers", "10.0.0.4", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+		`{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.4"}]}`)
 	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"pingBeforeAssignEnabled":false}`, mergePatch)
 	next("10.0.0.2")
 	// Loopback answers whoever asks.
@@ -129,9 +142,11 @@ func TestPingBeforeAssign(t *testing.T) {
 		t.Skip(err)
 	}
 	m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
-	local := m.id(m.want(200, "GET", "/api/v2/blocks/"+block, "").text("_links.up.href")+"/blocks", `{"type":"IPv4Block","range":"127.0.0.0/8","pingBeforeAssignEnabled":true}`)
+	local := m.id(m.want(200, "GET", "/api/v2/blocks/"+block, "").text("_links.up.href")+"/blocks",
+		`{"type":"IPv4Block","range":"127.0.0.0/8","pingBeforeAssignEnabled":true}`)
 	loop := m.id("/api/v2/blocks/"+local+"/networks", `{"type":"IPv4Network","range":"127.0.0.0/28"}`)
-	m.refused(409, "NoAvailableAddress", "127.0.0.0/28", "POST", "/api/v2/networks/"+loop+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+	m.refused(409, "NoAvailableAddress", "127.0.0.0/28", "POST", "/api/v2/networks/"+loop+"/addresses",
+		`{"type":"IPv4Address","state":"STATIC"}`)
 	wide := m.id("/api/v2/blocks/"+local+"/networks", `{"type":"IPv4Network","range":"127.1.0.0/24"}`)
 	m.refused(409, "NoAvailableAddress", "first 16", "POST", "/api/v2/networks/"+wide+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
 }
@@ -153,7 +168,8 @@ func TestStates(t *testing.T) {
 	for _, last := range []string{"101", "119"} {
 		m.id(addresses, `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.`+last+`"}`)
 	}
-	m.refused(400, "InvalidHeader", "x-bcn-orphaned-address-state", "PATCH", "/api/v2/ranges/"+dhcp, `{"range":"10.0.0.110-10.0.0.120"}`, mergePatch, "x-bcn-orphaned-address-state: GONE")
+	m.refused(400, "InvalidHeader", "x-bcn-orphaned-address-state", "PATCH", "/api/v2/ranges/"+dhcp, `{"range":"10.0.0.110-10.0.0.120"}`,
+		mergePatch, "x-bcn-orphaned-address-state: GONE")
 	m.want(200, "PATCH", "/api/v2/ranges/"+dhcp, `{"range":"10.0.0.110-10.0.0.120"}`, mergePatch, "x-bcn-orphaned-address-state: RESERVED")
 	if r := m.want(200, "GET", addresses+"?filter=address:'10.0.0.101'", ""); r.text("data.0.state") != "RESERVED" {
 		t.Errorf("left outside it is %s", r.body)

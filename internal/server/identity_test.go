@@ -27,7 +27,8 @@ func TestSessions(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.Now = c.now })
 	login := `{"username":"admin","password":"` + adminPassword + `"}`
 	s := m.want(201, "POST", "/api/v2/sessions", login, "Authorization:")
-	for path, want := range map[string]string{"type": "UserSession", "state": "LOGGED_IN", "remoteAddress": "127.0.0.1", "readOnly": "false", "user.name": "admin"} {
+	for path, want := range map[string]string{"type": "UserSession", "state": "LOGGED_IN", "remoteAddress": "127.0.0.1", "readOnly": "false",
+		"user.name": "admin"} {
 		if got := s.text(path); got != want {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
@@ -57,10 +58,12 @@ func TestSessions(t *testing.T) {
 	// A login as Basic credentials, without a body; a session that may only read.
 	m.want(201, "POST", "/api/v2/sessions", "", basicAuth("admin", adminPassword))
 	reader := m.want(201, "POST", "/api/v2/sessions", strings.Replace(login, "}", `,"readOnly":true}`, 1), "Authorization:")
-	m.refused(403, "AccessDenied", "only read", "POST", "/api/v2/configurations", `{"name":"x"}`, "Authorization: Basic "+reader.text("basicAuthenticationCredentials"))
+	m.refused(403, "AccessDenied", "only read", "POST", "/api/v2/configurations", `{"name":"x"}`,
+		"Authorization: Basic "+reader.text("basicAuthenticationCredentials"))
 
 	readers := "Authorization: Basic " + reader.text("basicAuthenticationCredentials")
-	m.refused(403, "AccessDenied", "only read", "PATCH", "/api/v2/sessions/"+last(m, basicAuth("admin", adminPassword)), `{"state":"TERMINATED"}`, readers)
+	m.refused(403, "AccessDenied", "only read", "PATCH", "/api/v2/sessions/"+last(m, basicAuth("admin", adminPassword)),
+		`{"state":"TERMINATED"}`, readers)
 	m.want(200, "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, readers)
 	reader = m.want(201, "POST", "/api/v2/sessions", strings.Replace(login, "}", `,"readOnly":true}`, 1), "Authorization:")
 
@@ -68,7 +71,8 @@ func TestSessions(t *testing.T) {
 	m.want(200, "PATCH", "/api/v2/sessions/"+reader.text("id"), `{"state":"TERMINATED"}`)
 	final := m.want(201, "POST", "/api/v2/sessions", login, "Authorization:")
 	c.advance(25 * time.Hour)
-	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/sessions/current", "", "Authorization: Basic "+final.text("basicAuthenticationCredentials"))
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/sessions/current", "",
+		"Authorization: Basic "+final.text("basicAuthenticationCredentials"))
 	if err := address.ExpireSessions(context.Background(), m.Address, m.Identity, m.Store.Update); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +101,8 @@ func TestLoginRefusals(t *testing.T) {
 	} {
 		m.refused(c.status, c.code, c.naming, "POST", "/api/v2/sessions", c.body, "Authorization:")
 	}
-	for _, header := range []string{"Authorization:", "Authorization: Basic", "Authorization: Basic !!!", "Authorization: Basic YWRtaW4=", "Authorization: Digest x",
+	for _, header := range []string{"Authorization:", "Authorization: Basic", "Authorization: Basic !!!", "Authorization: Basic YWRtaW4=",
+		"Authorization: Digest x",
 		"Authorization: Bearer wrong", "Authorization: Bearer " + m.token + "x"} {
 		m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", header)
 	}
@@ -108,7 +113,8 @@ func TestLoginRefusals(t *testing.T) {
 
 func TestUsers(t *testing.T) {
 	m := startManager(t)
-	user := m.want(201, "POST", "/api/v2/users", `{"name":"ann","email":"ann@example.com","securityPrivilege":"NO_ACCESS","accessType":"GUI_AND_API","password":"first password"}`)
+	user := m.want(201, "POST", "/api/v2/users",
+		`{"name":"ann","email":"ann@example.com","securityPrivilege":"NO_ACCESS","accessType":"GUI_AND_API","password":"first password"}`)
 	if strings.Contains(string(user.body), "first password") || strings.Contains(string(user.body), `"password"`) {
 		t.Errorf("the password shows: %s", user.body)
 	}
@@ -127,7 +133,8 @@ func TestUsers(t *testing.T) {
 	// A new password ends what the old one opened, at once.
 	m.want(200, "PATCH", at, `{"password":"second password"}`)
 	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", ann)
-	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", "Authorization: Basic "+session.text("basicAuthenticationCredentials"))
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "",
+		"Authorization: Basic "+session.text("basicAuthenticationCredentials"))
 	m.want(200, "GET", "/api/v2/networks", "", basicAuth("ann", "second password"))
 	m.want(200, "PATCH", at, `{"accountLocked":true}`)
 	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/networks", "", basicAuth("ann", "second password"))
@@ -151,7 +158,8 @@ func TestBearerTokens(t *testing.T) {
 	m.refused(403, "AccessDenied", "analyst", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x"}`, header)
 	m.refused(403, "AccessDenied", "may read", "POST", "/api/v2/configurations", `{"name":"x"}`, header)
 	// The token was made by the administrator, whose sessions it may see and not end.
-	m.refused(403, "AccessDenied", "only read", "PATCH", "/api/v2/sessions/"+last(m, basicAuth("admin", adminPassword)), `{"state":"TERMINATED"}`, header)
+	m.refused(403, "AccessDenied", "only read", "PATCH", "/api/v2/sessions/"+last(m, basicAuth("admin", adminPassword)),
+		`{"state":"TERMINATED"}`, header)
 	m.refused(403, "AccessDenied", "analyst", "DELETE", "/user/api/v1/fleetInstances/x", ``, header)
 	c.advance(2 * time.Hour)
 	m.refused(401, "InvalidAuthorizationToken", "expired", "GET", "/user/api/v1/fleetInstances", "", header)
@@ -169,7 +177,8 @@ func TestBearerTokens(t *testing.T) {
 	if r := m.do("GET", "/user/api/v1/fleetInstances", ""); r.StatusCode != 401 {
 		t.Errorf("a revoked token gets %d", r.StatusCode)
 	}
-	for _, header := range []string{"Authorization:", "Authorization: Bearer", "Authorization: Bearer a b", basicAuth("admin", adminPassword)} {
+	for _, header := range []string{"Authorization:", "Authorization: Bearer", "Authorization: Bearer a b",
+		basicAuth("admin", adminPassword)} {
 		if r := m.do("GET", "/user/api/v1/fleetInstances", "", header); r.StatusCode != 401 || r.text("code") != "InvalidAuthorizationToken" {
 			t.Errorf("%q gets %d %s", header, r.StatusCode, r.body)
 		}

@@ -81,7 +81,8 @@ func TestImportAddresses(t *testing.T) {
 		m.verify()
 	}
 	// The next one is the next free one.
-	if r := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`); r.text("address") != "10.0.0.2" {
+	if r := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","state":"STATIC"}`); r.text("address") != "10.0.0.2" {
 		t.Errorf("the next address is %s", r.text("address"))
 	}
 	m.verify()

@@ -37,7 +37,8 @@ func sized(n int) int {
 // large imports networks, each a /24 with so many addresses, into the configuration main.
 func (m *manager) large(networks, addresses int) {
 	m.t.Helper()
-	m.id("/api/v2/configurations/"+m.want(200, "GET", "/api/v2/configurations?filter=name:'main'", "").text("data.0.id")+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	m.id("/api/v2/configurations/"+m.want(200, "GET", "/api/v2/configurations?filter=name:'main'", "").text("data.0.id")+"/blocks",
+		`{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	var file strings.Builder
 	file.WriteString("network,netmask,name,gateway\n")
 	for i := range networks {
@@ -82,7 +83,8 @@ func TestLongWork(t *testing.T) {
 		t.Errorf("a network is not found by its gateway: %s", r.body)
 	}
 	wide := m.want(200, "GET", "/api/v2/blocks?limit=1&"+filter("type:'IPv4Block'"), "").text("data.0.id")
-	one := m.id("/api/v2/configurations/"+m.want(200, "GET", "/api/v2/configurations?filter=name:'other'", "").text("data.0.id")+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
+	one := m.id("/api/v2/configurations/"+m.want(200, "GET", "/api/v2/configurations?filter=name:'other'", "").text("data.0.id")+"/blocks",
+		`{"type":"IPv4Block","range":"192.168.0.0/16"}`)
 	elsewhere := m.id("/api/v2/blocks/"+one+"/networks", `{"type":"IPv4Network","range":"192.168.0.0/24"}`)
 	// Deleting all of it holds up no change of another configuration for long, where changes run side by side.
 	stop := make(chan struct{})
@@ -97,7 +99,8 @@ func TestLongWork(t *testing.T) {
 				default:
 				}
 				began := time.Now()
-				if r := m.do("POST", "/api/v2/networks/"+elsewhere+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`); r.StatusCode != http.StatusCreated && r.StatusCode != http.StatusConflict {
+				if r := m.do("POST", "/api/v2/networks/"+elsewhere+"/addresses",
+					`{"type":"IPv4Address","state":"STATIC"}`); r.StatusCode != http.StatusCreated && r.StatusCode != http.StatusConflict {
 					t.Errorf("an assignment elsewhere: %d %s", r.StatusCode, r.body)
 				}
 				longest.Store(max(longest.Load(), int64(time.Since(began))))

@@ -288,7 +288,8 @@ func (n *naive) split() {
 		return
 	}
 	half := (p.high - p.low + 1) / 2
-	parts := []*plot{{network: true, low: p.low, high: p.low + half - 1, used: map[uint32]bool{}}, {network: true, low: p.low + half, high: p.high, used: map[uint32]bool{}}}
+	parts := []*plot{{network: true, low: p.low, high: p.low + half - 1, used: map[uint32]bool{}},
+		{network: true, low: p.low + half, high: p.high, used: map[uint32]bool{}}}
 	ok := half > 0
 	for a := range p.used {
 		held := false
@@ -557,7 +558,8 @@ func TestZoneTreeAgainstNaiveModel(t *testing.T) {
 	round, steps := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
-		n := &names{naive: &naive{m: m, rt: rt, configuration: m.id("/api/v2/configurations", fmt.Sprintf(`{"name":"names %d"}`, round)), root: &plot{}}, top: &domain{}}
+		n := &names{naive: &naive{m: m, rt: rt, configuration: m.id("/api/v2/configurations", fmt.Sprintf(`{"name":"names %d"}`, round)),
+			root: &plot{}}, top: &domain{}}
 		n.view = m.id("/api/v2/configurations/"+n.configuration+"/views", `{"name":"v"}`)
 		hosts := m.id("/api/v2/views/"+n.view+"/zones", `{"type":"ExternalHostsZone"}`)
 		n.host = m.id("/api/v2/zones/"+hosts+"/resourceRecords", `{"type":"ExternalHostRecord","name":"elsewhere.test"}`)

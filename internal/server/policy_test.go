@@ -13,25 +13,31 @@ func TestNamingPolicies(t *testing.T) {
 	role := m.id(values, `{"type":"NamingPolicyTextValue","name":"role","textType":"REGULAR_EXPRESSION","regularExpression":"[a-z]{2,3}"}`)
 	count := m.id(values, `{"type":"NamingPolicyIncrementalValue","name":"count","incrementalRole":"COUNTER","incrementType":"DECIMAL","paddingType":"SIMPLE","paddingLength":3,"sequenceStart":10,"sequenceIncrement":5}`)
 	floor := m.id(values, `{"type":"NamingPolicyIntegerValue","name":"floor","min":1,"max":9}`)
-	bad := m.id("/api/v2/namingPolicyRestrictions", `{"name":"words","restrictions":[{"value":"tmp","matchType":"Any"},{"value":"ber-db-015","matchType":"Exact"}]}`)
+	bad := m.id("/api/v2/namingPolicyRestrictions",
+		`{"name":"words","restrictions":[{"value":"tmp","matchType":"Any"},{"value":"ber-db-015","matchType":"Exact"}]}`)
 	m.refused(400, "InvalidField", "elements", "POST", values, `{"type":"NamingPolicyRequiredValue","name":"x","elements":[]}`)
 	m.refused(400, "InvalidField", "elements", "POST", values, `{"type":"NamingPolicyRequiredValue","name":"x","elements":{"a":1}}`)
-	m.refused(400, "InvalidField", "regularExpression", "POST", values, `{"type":"NamingPolicyTextValue","name":"x","textType":"REGULAR_EXPRESSION","regularExpression":"("}`)
+	m.refused(400, "InvalidField", "regularExpression", "POST", values,
+		`{"type":"NamingPolicyTextValue","name":"x","textType":"REGULAR_EXPRESSION","regularExpression":"("}`)
 	m.refused(400, "InvalidField", "min", "POST", values, `{"type":"NamingPolicyIntegerValue","name":"x","min":5,"max":4}`)
-	m.refused(400, "InvalidField", "matchType", "POST", "/api/v2/namingPolicyRestrictions", `{"name":"x","restrictions":[{"value":"a","matchType":"Some"}]}`)
+	m.refused(400, "InvalidField", "matchType", "POST", "/api/v2/namingPolicyRestrictions",
+		`{"name":"x","restrictions":[{"value":"a","matchType":"Some"}]}`)
 	policy := m.id(policies, `{"name":"servers","policyValues":[{"id":`+site+`},{"id":`+dash+`},{"id":`+role+`},{"id":`+dash+`},{"id":`+count+`}],"policyRestrictions":[{"id":`+bad+`}]}`)
 	m.refused(409, "ResourceAlreadyExists", "servers", "POST", policies, `{"name":"servers"}`)
 	m.refused(404, "InlinedResourceNotFound", "NamingPolicy", "POST", policies, `{"name":"x","policyValues":[{"id":`+zone+`}]}`)
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
 	record := func(name string) string { return `{"type":"TXTRecord","name":"` + name + `","text":"t"}` }
 	m.id(records, record("anything"))
-	r := m.want(201, "POST", "/api/v2/zones/"+zone+"/namingPolicies", `{"id":`+policy+`,"appliedTypes":["TXTRecord","Zone"],"inheritanceEnabled":false}`)
+	r := m.want(201, "POST", "/api/v2/zones/"+zone+"/namingPolicies",
+		`{"id":`+policy+`,"appliedTypes":["TXTRecord","Zone"],"inheritanceEnabled":false}`)
 	if r.text("appliedTypes") != "[TXTRecord Zone]" || r.text("inheritanceEnabled") != "false" {
 		t.Errorf("put on the zone it is %s", r.body)
 	}
-	m.refused(400, "InvalidField", "appliedTypes", "POST", "/api/v2/zones/"+lab+"/namingPolicies", `{"id":`+policy+`,"appliedTypes":["Nonsense"]}`)
+	m.refused(400, "InvalidField", "appliedTypes", "POST", "/api/v2/zones/"+lab+"/namingPolicies",
+		`{"id":`+policy+`,"appliedTypes":["Nonsense"]}`)
 	m.id(records, record("BER-db-020"))
-	for _, name := range []string{"lon-db-015", "ber-database-015", "ber-db-15", "ber-db-012", "ber-db-005", "ber-tmp-010", "BER-DB-015", "ber-db-015x"} {
+	for _, name := range []string{"lon-db-015", "ber-database-015", "ber-db-15", "ber-db-012", "ber-db-005", "ber-tmp-010", "BER-DB-015",
+		"ber-db-015x"} {
 		m.refused(409, "NamingPolicyViolation", "servers", "POST", records, record(name))
 	}
 	m.id(records, record("lon-db-015"), "x-bcn-override-naming-policy: true")
@@ -50,8 +56,10 @@ func TestNamingPolicies(t *testing.T) {
 	top := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"elsewhere"}`)
 	stray := m.id("/api/v2/zones/"+top+"/resourceRecords", record("stray"))
 	lone := m.id("/api/v2/zones/"+top+"/zones", `{"type":"Zone","name":"lone"}`)
-	m.refused(409, "NamingPolicyViolation", "servers", "POST", "/api/v2/resourceRecords/"+stray+"/moves", `{"type":"DNSMove","absoluteName":"stray.example.com"}`)
-	m.refused(409, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+lone+"/moves", `{"type":"DNSMove","absoluteName":"lone.example.com"}`)
+	m.refused(409, "NamingPolicyViolation", "servers", "POST", "/api/v2/resourceRecords/"+stray+"/moves",
+		`{"type":"DNSMove","absoluteName":"stray.example.com"}`)
+	m.refused(409, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+lone+"/moves",
+		`{"type":"DNSMove","absoluteName":"lone.example.com"}`)
 	override := "x-bcn-override-naming-policy: true"
 	m.want(201, "POST", "/api/v2/resourceRecords/"+stray+"/moves", `{"type":"DNSMove","absoluteName":"stray.example.com"}`, override)
 	m.want(201, "POST", "/api/v2/zones/"+lone+"/moves", `{"type":"DNSMove","absoluteName":"lone.example.com"}`, override)

@@ -12,7 +12,8 @@ func TestRanges(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, block, network := m.basics()
 	ranges, groups := "/api/v2/networks/"+network+"/ranges", "/api/v2/networks/"+network+"/ipGroups"
-	first := m.want(201, "POST", ranges, `{"type":"IPv4DHCPRange","range":"2,29","name":"low","exclusionRanges":["10.0.0.10","10.0.0.12-10.0.0.15"]}`)
+	first := m.want(201, "POST", ranges,
+		`{"type":"IPv4DHCPRange","range":"2,29","name":"low","exclusionRanges":["10.0.0.10","10.0.0.12-10.0.0.15"]}`)
 	if first.text("range") != "10.0.0.2-10.0.0.30" || first.text("exclusionRanges.0") != "10.0.0.10-10.0.0.10" {
 		t.Errorf("the range is %s", first.body)
 	}
@@ -29,12 +30,15 @@ func TestRanges(t *testing.T) {
 	m.refused(409, "RangeOutsideParent", "hosts", "POST", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.250-10.0.0.255"}`)
 	m.refused(400, "InvalidField", "offset", "POST", ranges, `{"type":"IPv4DHCPRange","range":"300,1"}`)
 	m.refused(400, "InvalidField", "IPv6", "POST", ranges, `{"type":"IPv4DHCPRange","range":"/28"}`)
-	m.refused(400, "InvalidField", "exclusionRanges", "POST", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.60"]}`)
-	m.refused(400, "InvalidField", "in order", "POST", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.45","10.0.0.44"]}`)
+	m.refused(400, "InvalidField", "exclusionRanges", "POST", ranges,
+		`{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.60"]}`)
+	m.refused(400, "InvalidField", "in order", "POST", ranges,
+		`{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.45","10.0.0.44"]}`)
 	m.refused(400, "InvalidField", "cannot lie in", "POST", ranges, `{"type":"IPv6DHCPRange","range":"/80"}`)
 	m.refused(400, "InvalidField", "DHCP ranges", "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"2,5"}`)
 	// The first that is outside: .1 is the gateway, .2 to .30 are a range.
-	if a := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`); a.text("address") != "10.0.0.31" {
+	if a := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","state":"STATIC"}`); a.text("address") != "10.0.0.31" {
 		t.Errorf("the next address is %s", a.text("address"))
 	}
 	group := m.id(groups, `{"type":"IPv4Group","name":"printers","range":"10.0.0.20-10.0.0.40"}`)
@@ -43,7 +47,8 @@ func TestRanges(t *testing.T) {
 	// The next one of a range lies in it and in none of its exclusions, of a group in none of the ranges.
 	within := func(part, want string) {
 		t.Helper()
-		if a := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`, "x-portolan-within: "+part); a.text("address") != want {
+		if a := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`,
+			"x-portolan-within: "+part); a.text("address") != want {
 			t.Errorf("the next address within %s is %s, want %s", part, a.text("address"), want)
 		}
 	}
@@ -57,33 +62,41 @@ func TestRanges(t *testing.T) {
 	if r.text("data.0.ipGroup.id") != group {
 		t.Errorf("in the group it is %s", r.body)
 	}
-	m.refused(400, "InvalidHeader", "x-portolan-within", "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`, "x-portolan-within: "+network)
+	m.refused(400, "InvalidHeader", "x-portolan-within", "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","state":"STATIC"}`, "x-portolan-within: "+network)
 	single := m.id(groups, `{"type":"IPv4Group","name":"one","range":"10.0.0.250-10.0.0.250"}`)
 	within(single, "10.0.0.250")
-	m.refused(409, "NoAvailableAddress", "IPv4Group", "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`, "x-portolan-within: "+single)
-	m.want(204, "DELETE", m.want(200, "GET", "/api/v2/networks/"+network+"/addresses?filter=address:'10.0.0.250'", "").text("data.0._links.self.href"), "")
+	m.refused(409, "NoAvailableAddress", "IPv4Group", "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","state":"STATIC"}`, "x-portolan-within: "+single)
+	m.want(204, "DELETE", m.want(200, "GET", "/api/v2/networks/"+network+"/addresses?filter=address:'10.0.0.250'",
+		"").text("data.0._links.self.href"), "")
 	m.want(204, "DELETE", "/api/v2/ipGroups/"+single, "")
 	m.verify()
 
 	// Merged, resized, and in the way of what would cut them.
 	second := m.want(200, "GET", ranges+"?filter=range:'10.0.0.128-10.0.0.190'", "").text("data.0.id")
 	third := m.want(200, "GET", ranges+"?filter=range:'10.0.0.191-10.0.0.200'", "").text("data.0.id")
-	m.refused(409, "RangesNotAdjacent", "between", "POST", "/api/v2/networks/"+network+"/merges", `{"type":"IPv4DHCPRangeMerge","ranges":[{"id":`+third+`}],"destination":{"id":`+first.text("id")+`}}`)
-	m.want(201, "POST", "/api/v2/networks/"+network+"/merges", `{"type":"IPv4DHCPRangeMerge","ranges":[{"id":`+third+`}],"destination":{"id":`+second+`}}`)
+	m.refused(409, "RangesNotAdjacent", "between", "POST", "/api/v2/networks/"+network+"/merges",
+		`{"type":"IPv4DHCPRangeMerge","ranges":[{"id":`+third+`}],"destination":{"id":`+first.text("id")+`}}`)
+	m.want(201, "POST", "/api/v2/networks/"+network+"/merges",
+		`{"type":"IPv4DHCPRangeMerge","ranges":[{"id":`+third+`}],"destination":{"id":`+second+`}}`)
 	if got := m.want(200, "GET", "/api/v2/ranges/"+second, "").text("range"); got != "10.0.0.128-10.0.0.200" {
 		t.Errorf("merged it is %s", got)
 	}
 	m.want(200, "PATCH", "/api/v2/ranges/"+second, `{"range":"10.0.0.140-10.0.0.150"}`, mergePatch)
 	m.refused(409, "RangeInUse", "IPv4DHCPRange", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.0/27"}`, mergePatch)
-	m.refused(409, "RangeInUse", "IPv4DHCPRange", "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":16}`)
+	m.refused(409, "RangeInUse", "IPv4DHCPRange", "POST", "/api/v2/blocks/"+block+"/splits",
+		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":16}`)
 	before := m.tree(configuration)
 	m.want(201, "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"10.9.9.0"}`)
-	if r := m.want(200, "GET", "/api/v2/ranges/"+first.text("id"), ""); r.text("range") != "10.9.9.2-10.9.9.30" || r.text("exclusionRanges.1") != "10.9.9.12-10.9.9.15" {
+	if r := m.want(200, "GET", "/api/v2/ranges/"+first.text("id"), ""); r.text("range") != "10.9.9.2-10.9.9.30" ||
+		r.text("exclusionRanges.1") != "10.9.9.12-10.9.9.15" {
 		t.Errorf("moved it is %s", r.body)
 	}
 	m.undoable(configuration, before)
 	// .127 would be a broadcast address.
-	m.refused(409, "RangeInUse", "10.9.9.64", "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
+	m.refused(409, "RangeInUse", "10.9.9.64", "POST", "/api/v2/blocks/"+block+"/splits",
+		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
 	wideRange := m.want(200, "GET", ranges+"?filter=range:'10.9.9.64-10.9.9.127'", "").text("data.0.id")
 	m.want(200, "PATCH", "/api/v2/ranges/"+wideRange, `{"range":"10.9.9.64-10.9.9.126"}`, mergePatch)
 	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)

@@ -19,14 +19,20 @@ func TestRecordsOfAName(t *testing.T) {
 	m.id(records, `{"type":"HINFORecord","name":"www","os":"Unix","cpu":"VAX"}`)
 	m.id(records, `{"type":"NAPTRRecord","name":"n","order":1,"preference":2,"flags":"u","service":"E2U+sip","regularExpression":"!^.*$!sip:x@example.com!"}`)
 	m.refused(409, "AliasNotAlone", "HostRecord "+host, "POST", records, `{"type":"AliasRecord","name":"WWW","linkedRecord":{"id":`+host+`}}`)
-	m.refused(409, "AliasNotAlone", "AliasRecord "+alias, "POST", records, `{"type":"HostRecord","name":"Web","addresses":[{"address":"10.0.0.11"}]}`)
+	m.refused(409, "AliasNotAlone", "AliasRecord "+alias, "POST", records,
+		`{"type":"HostRecord","name":"Web","addresses":[{"address":"10.0.0.11"}]}`)
 	m.refused(409, "AliasNotAlone", "AliasRecord "+alias, "PATCH", "/api/v2/resourceRecords/"+txt, `{"name":"web"}`, mergePatch)
-	m.refused(409, "AliasAtApex", "example.com", "POST", records, `{"type":"AliasRecord","name":null,"linkedRecord":{"id":`+host+`}}`, "x-bcn-same-as-zone: true")
+	m.refused(409, "AliasAtApex", "example.com", "POST", records, `{"type":"AliasRecord","name":null,"linkedRecord":{"id":`+host+`}}`,
+		"x-bcn-same-as-zone: true")
 	m.refused(409, "ResourceAlreadyExists", "TXTRecord "+txt, "POST", records, `{"type":"TXTRecord","name":"www","text":"one"}`)
-	m.refused(409, "ResourceAlreadyExists", "HostRecord "+host, "POST", records, `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.12"}]}`)
-	m.refused(409, "ResourceAlreadyExists", "SRVRecord "+srv, "POST", records, `{"type":"SRVRecord","name":"_sip._tcp","linkedRecord":{"id":`+host+`},"priority":1,"weight":2,"port":5060}`)
-	m.refused(400, "InvalidField", "RFC 3403", "POST", records, `{"type":"NAPTRRecord","name":"n2","regularExpression":"!a!b!","replacement":"example.com"}`)
-	m.refused(400, "InvalidField", "65535", "POST", records, `{"type":"SRVRecord","name":"s","linkedRecord":{"id":`+host+`},"priority":1,"weight":2,"port":65536}`)
+	m.refused(409, "ResourceAlreadyExists", "HostRecord "+host, "POST", records,
+		`{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.12"}]}`)
+	m.refused(409, "ResourceAlreadyExists", "SRVRecord "+srv, "POST", records,
+		`{"type":"SRVRecord","name":"_sip._tcp","linkedRecord":{"id":`+host+`},"priority":1,"weight":2,"port":5060}`)
+	m.refused(400, "InvalidField", "RFC 3403", "POST", records,
+		`{"type":"NAPTRRecord","name":"n2","regularExpression":"!a!b!","replacement":"example.com"}`)
+	m.refused(400, "InvalidField", "65535", "POST", records,
+		`{"type":"SRVRecord","name":"s","linkedRecord":{"id":`+host+`},"priority":1,"weight":2,"port":65536}`)
 
 	// The target of a record is somebody else's, when that is said.
 	mx := `{"type":"MXRecord","name":"mail","linkedRecord":{"absoluteName":"mx.elsewhere.net"}}`
@@ -36,9 +42,11 @@ func TestRecordsOfAName(t *testing.T) {
 		t.Errorf("the mail record is %s", r.body)
 	}
 	external := m.want(200, "GET", "/api/v2/zones?filter=type:'ExternalHostsZone'", "").text("data.0.id")
-	m.refused(400, "InvalidField", "nothing but ExternalHostRecords", "POST", "/api/v2/zones/"+external+"/resourceRecords", `{"type":"TXTRecord","name":"x","text":"y"}`)
+	m.refused(400, "InvalidField", "nothing but ExternalHostRecords", "POST", "/api/v2/zones/"+external+"/resourceRecords",
+		`{"type":"TXTRecord","name":"x","text":"y"}`)
 	m.refused(400, "InvalidField", "lies in an ExternalHostsZone", "POST", records, `{"type":"ExternalHostRecord","name":"x.example.net"}`)
-	m.refused(409, "ResourceAlreadyExists", "mx.elsewhere.net", "POST", "/api/v2/zones/"+external+"/resourceRecords", `{"type":"ExternalHostRecord","name":"mx.elsewhere.net"}`)
+	m.refused(409, "ResourceAlreadyExists", "mx.elsewhere.net", "POST", "/api/v2/zones/"+external+"/resourceRecords",
+		`{"type":"ExternalHostRecord","name":"mx.elsewhere.net"}`)
 	m.refused(409, "ResourceAlreadyExists", "external hosts", "POST", "/api/v2/views/"+view+"/zones", `{"type":"ExternalHostsZone"}`)
 
 	// An alias may not come back beside what has taken its name.

@@ -97,12 +97,22 @@ func TestReshapingSpace(t *testing.T) {
 		m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"`+a+`"}`)
 	}
 	steps := []struct{ method, path, body, want string }{
-		{"PATCH", "/blocks/" + block, `{"range":"10.0.0.0/12"}`, ">10.0.0.0/12 10.0.0.0/12>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.200"},
-		{"PATCH", "/blocks/" + block, `{"range":"10.0.0.0-10.0.2.255"}`, ">10.0.0.0-10.0.2.255 10.0.0.0-10.0.2.255>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.200"},
-		{"PATCH", "/blocks/" + block, `{"range":"10.0.0.0/16"}`, ">10.0.0.0/16 10.0.0.0/16>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.200"},
-		{"POST", "/configurations/" + configuration + "/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`, ">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.200"},
-		{"POST", "/blocks/" + block + "/blocks", `{"type":"IPv4Block","range":"10.0.0.0/20"}`, ">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.0.0/20 10.0.0.0/20>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.200"},
-		{"POST", "/blocks/" + block + "/splits", `{"type":"IPv4NetworkSplit","network":{"id":` + network + `},"networkCount":2,"defaultGatewayAssigned":true}`, ">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.0.0/20 10.0.0.0/20>10.0.1.0/25~10.0.1.1 10.0.0.0/20>10.0.1.128/25~10.0.1.129 10.0.1.0/25>10.0.1.1!G 10.0.1.0/25>10.0.1.10 10.0.1.128/25>10.0.1.129!G 10.0.1.128/25>10.0.1.200"},
+		{"PATCH", "/blocks/" + block, `{"range":"10.0.0.0/12"}`,
+			">10.0.0.0/12 10.0.0.0/12>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.200"},
+		{"PATCH", "/blocks/" + block, `{"range":"10.0.0.0-10.0.2.255"}`,
+			">10.0.0.0-10.0.2.255 10.0.0.0-10.0.2.255>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.200"},
+		{"PATCH", "/blocks/" + block, `{"range":"10.0.0.0/16"}`,
+			">10.0.0.0/16 10.0.0.0/16>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.200"},
+		{"POST", "/configurations/" + configuration + "/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`,
+			">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 " +
+				"10.0.1.0/24>10.0.1.200"},
+		{"POST", "/blocks/" + block + "/blocks", `{"type":"IPv4Block","range":"10.0.0.0/20"}`,
+			">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.0.0/20 10.0.0.0/20>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G " +
+				"10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.200"},
+		{"POST", "/blocks/" + block + "/splits", `{"type":"IPv4NetworkSplit","network":{"id":` + network +
+			`},"networkCount":2,"defaultGatewayAssigned":true}`,
+			">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.0.0/20 10.0.0.0/20>10.0.1.0/25~10.0.1.1 10.0.0.0/20>10.0.1.128/25~10.0.1.129 " +
+				"10.0.1.0/25>10.0.1.1!G 10.0.1.0/25>10.0.1.10 10.0.1.128/25>10.0.1.129!G 10.0.1.128/25>10.0.1.200"},
 	}
 	for _, s := range steps {
 		before := m.tree(configuration)
@@ -122,15 +132,23 @@ func TestReshapingSpace(t *testing.T) {
 	m.want(200, "PATCH", "/api/v2/blocks/"+inner, `{"highWaterMark":77}`, mergePatch)
 	second := m.want(200, "GET", "/api/v2/networks?filter=range:'10.0.1.128/25'", "").text("data.0.id")
 	split := m.want(200, "GET", "/api/v2/blocks/"+block+"/splits", "")
-	if got := m.want(200, "GET", "/api/v2/splits/"+split.text("data.0.id")+"/networks?orderBy=asc(id)", ""); got.text("data.1.id") != second || split.text("data.0.networkCount") != "2" {
+	if got := m.want(200, "GET", "/api/v2/splits/"+split.text("data.0.id")+"/networks?orderBy=asc(id)",
+		""); got.text("data.1.id") != second || split.text("data.0.networkCount") != "2" {
 		t.Errorf("the record of the split is %s with %s", split.body, got.body)
 	}
 	for _, s := range []struct{ path, body, want string }{
-		{"/blocks/" + inner + "/merges", `{"type":"IPv4NetworkMerge","networks":[{"id":` + second + `}],"destination":{"id":` + network + `}}`, "10.0.0.0/20>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.129 10.0.1.0/24>10.0.1.200"},
-		{"/configurations/" + configuration + "/splits", `{"type":"IPv4BlockSplit","block":{"id":` + inner + `},"splitPointAddress":"10.0.1.0"}`, ">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.0.0/24 10.0.0.0/16>10.0.1.0-10.0.15.255 10.0.1.0-10.0.15.255>10.0.1.0/24~10.0.1.1"},
-		{"/blocks/" + block + "/merges", `{"type":"IPv4BlockMerge","blocks":[{"id":` + inner + `}],"destination":{"id":` + block + `}}`, ">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.1.0-10.0.15.255 10.0.1.0-10.0.15.255>10.0.1.0/24~10.0.1.1"},
-		{"/blocks/" + block + "/moves", `{"type":"IPMove","address":"10.7.0.0"}`, ">10.0.0.0/8 10.0.0.0/8>10.7.0.0/16 10.7.0.0/16>10.7.1.0-10.7.15.255 10.7.1.0-10.7.15.255>10.7.1.0/24~10.7.1.1 10.7.1.0/24>10.7.1.1!G 10.7.1.0/24>10.7.1.10"},
-		{"/networks/" + network + "/moves", `{"type":"IPMove","address":"10.7.200.0"}`, "10.7.0.0/16>10.7.200.0/24~10.7.200.1 10.7.200.0/24>10.7.200.1!G 10.7.200.0/24>10.7.200.10"},
+		{"/blocks/" + inner + "/merges", `{"type":"IPv4NetworkMerge","networks":[{"id":` + second + `}],"destination":{"id":` + network + `}}`,
+			"10.0.0.0/20>10.0.1.0/24~10.0.1.1 10.0.1.0/24>10.0.1.1!G 10.0.1.0/24>10.0.1.10 10.0.1.0/24>10.0.1.129 10.0.1.0/24>10.0.1.200"},
+		{"/configurations/" + configuration + "/splits", `{"type":"IPv4BlockSplit","block":{"id":` + inner +
+			`},"splitPointAddress":"10.0.1.0"}`,
+			">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.0.0/24 10.0.0.0/16>10.0.1.0-10.0.15.255 10.0.1.0-10.0.15.255>10.0.1.0/24~10.0.1.1"},
+		{"/blocks/" + block + "/merges", `{"type":"IPv4BlockMerge","blocks":[{"id":` + inner + `}],"destination":{"id":` + block + `}}`,
+			">10.0.0.0/8 10.0.0.0/8>10.0.0.0/16 10.0.0.0/16>10.0.1.0-10.0.15.255 10.0.1.0-10.0.15.255>10.0.1.0/24~10.0.1.1"},
+		{"/blocks/" + block + "/moves", `{"type":"IPMove","address":"10.7.0.0"}`,
+			">10.0.0.0/8 10.0.0.0/8>10.7.0.0/16 10.7.0.0/16>10.7.1.0-10.7.15.255 10.7.1.0-10.7.15.255>10.7.1.0/24~10.7.1.1 " +
+				"10.7.1.0/24>10.7.1.1!G 10.7.1.0/24>10.7.1.10"},
+		{"/networks/" + network + "/moves", `{"type":"IPMove","address":"10.7.200.0"}`,
+			"10.7.0.0/16>10.7.200.0/24~10.7.200.1 10.7.200.0/24>10.7.200.1!G 10.7.200.0/24>10.7.200.10"},
 		{"/networks/" + network + "/moves", `{"type":"IPMove","address":"10.7.200.128"}`, ""},
 	} {
 		before := m.tree(configuration)
@@ -178,18 +196,27 @@ func TestReshapingRefusals(t *testing.T) {
 	m.refused(409, "RangeInUse", "10.0.0.127", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
 	m.refused(400, "InvalidField", "power of two", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":3}`)
 	m.refused(409, "RangeTooSmall", "parts", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":512}`)
-	m.refused(404, "InlinedResourceNotFound", "network", "POST", splits, `{"type":"IPv4NetworkSplit","network":{"id":`+six+`},"networkCount":2}`)
-	m.refused(400, "InvalidField", "does not lie below", "POST", "/api/v2/blocks/"+six+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
-	m.refused(409, "RangeInUse", "cannot be split", "POST", splits, `{"type":"IPv4BlockSplit","block":{"id":`+block+`},"splitPointAddress":"10.0.0.9"}`)
-	m.refused(400, "InvalidField", "splitPointAddress", "POST", splits, `{"type":"IPv4BlockSplit","block":{"id":`+block+`},"splitPointAddress":"10.0.0.0"}`)
-	m.refused(409, "RangesNotAdjacent", "between", "POST", merges, `{"type":"IPv4NetworkMerge","networks":[{"id":`+second+`}],"destination":{"id":`+network+`}}`)
-	m.refused(400, "InvalidField", "nothing to merge", "POST", merges, `{"type":"IPv4NetworkMerge","networks":[{"id":`+network+`}],"destination":{"id":`+network+`}}`)
-	m.refused(404, "InlinedResourceNotFound", "networks", "POST", merges, `{"type":"IPv4NetworkMerge","networks":[{"id":`+block+`}],"destination":{"id":`+network+`}}`)
+	m.refused(404, "InlinedResourceNotFound", "network", "POST", splits,
+		`{"type":"IPv4NetworkSplit","network":{"id":`+six+`},"networkCount":2}`)
+	m.refused(400, "InvalidField", "does not lie below", "POST", "/api/v2/blocks/"+six+"/splits",
+		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
+	m.refused(409, "RangeInUse", "cannot be split", "POST", splits,
+		`{"type":"IPv4BlockSplit","block":{"id":`+block+`},"splitPointAddress":"10.0.0.9"}`)
+	m.refused(400, "InvalidField", "splitPointAddress", "POST", splits,
+		`{"type":"IPv4BlockSplit","block":{"id":`+block+`},"splitPointAddress":"10.0.0.0"}`)
+	m.refused(409, "RangesNotAdjacent", "between", "POST", merges,
+		`{"type":"IPv4NetworkMerge","networks":[{"id":`+second+`}],"destination":{"id":`+network+`}}`)
+	m.refused(400, "InvalidField", "nothing to merge", "POST", merges,
+		`{"type":"IPv4NetworkMerge","networks":[{"id":`+network+`}],"destination":{"id":`+network+`}}`)
+	m.refused(404, "InlinedResourceNotFound", "networks", "POST", merges,
+		`{"type":"IPv4NetworkMerge","networks":[{"id":`+block+`}],"destination":{"id":`+network+`}}`)
 	m.refused(409, "RangeOverlap", "overlaps", "POST", n+"/moves", `{"type":"IPMove","address":"10.0.2.0"}`)
 	m.refused(409, "RangeOutsideParent", "no block", "POST", n+"/moves", `{"type":"IPMove","address":"192.168.0.0"}`)
 	m.refused(400, "InvalidField", "family", "POST", n+"/moves", `{"type":"IPMove","address":"2001:db8::"}`)
-	m.refused(409, "ResourceAlreadyExists", "10.0.2.1", "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPMove","address":"10.0.2.1"}`)
-	m.refused(409, "AddressOutsideNetwork", "no network", "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPMove","address":"10.0.9.1"}`)
+	m.refused(409, "ResourceAlreadyExists", "10.0.2.1", "POST", "/api/v2/addresses/"+address+"/moves",
+		`{"type":"IPMove","address":"10.0.2.1"}`)
+	m.refused(409, "AddressOutsideNetwork", "no network", "POST", "/api/v2/addresses/"+address+"/moves",
+		`{"type":"IPMove","address":"10.0.9.1"}`)
 	m.refused(405, "MethodNotAllowed", "DELETE", "DELETE", "/api/v2/splits/1234", "")
 	m.verify()
 
@@ -199,23 +226,27 @@ func TestReshapingRefusals(t *testing.T) {
 	if got := m.want(200, "GET", "/api/v2/addresses/"+address, "").text("macAddress.id"); got != mac {
 		t.Errorf("at the new place its hardware address is %s", got)
 	}
-	if r := m.want(200, "GET", "/api/v2/addresses/"+address, ""); r.text("address") != "10.0.2.77" || r.text("_links.up.href") != "/api/v2/networks/"+second {
+	if r := m.want(200, "GET", "/api/v2/addresses/"+address, ""); r.text("address") != "10.0.2.77" ||
+		r.text("_links.up.href") != "/api/v2/networks/"+second {
 		t.Errorf("the address is %s", r.body)
 	}
 	record := m.want(200, "GET", "/api/v2/addresses/"+address+"/resourceRecords", "").text("data.0.id")
 	m.id("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
 	view := m.want(200, "GET", "/api/v2/zones/"+zone, "").text("view.id")
 	org := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"org"}`)
-	m.refused(409, "MoveIntoItself", "the zone that is moved", "POST", "/api/v2/zones/"+zone+"/moves", `{"type":"DNSMove","absoluteName":"x.sub.example.com"}`)
+	m.refused(409, "MoveIntoItself", "the zone that is moved", "POST", "/api/v2/zones/"+zone+"/moves",
+		`{"type":"DNSMove","absoluteName":"x.sub.example.com"}`)
 	m.want(201, "POST", "/api/v2/zones/"+zone+"/moves", `{"type":"DNSMove","absoluteName":"example.org"}`)
-	if got := m.want(200, "GET", "/api/v2/zones/"+zone, ""); got.text("absoluteName") != "example.org" || got.text("_links.up.href") != "/api/v2/zones/"+org {
+	if got := m.want(200, "GET", "/api/v2/zones/"+zone, ""); got.text("absoluteName") != "example.org" ||
+		got.text("_links.up.href") != "/api/v2/zones/"+org {
 		t.Errorf("the zone is %s", got.body)
 	}
 	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+record, "").text("absoluteName"); got != "www.example.org" {
 		t.Errorf("its record is %s", got)
 	}
 	m.want(201, "POST", "/api/v2/resourceRecords/"+record+"/moves", `{"type":"DNSMove","absoluteName":"a.sub.example.org"}`)
-	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+record, ""); got.text("absoluteName") != "a.sub.example.org" || got.text("name") != "a" {
+	if got := m.want(200, "GET", "/api/v2/resourceRecords/"+record, ""); got.text("absoluteName") != "a.sub.example.org" ||
+		got.text("name") != "a" {
 		t.Errorf("the record is %s", got.body)
 	}
 	m.verify()

@@ -113,7 +113,8 @@ func TestOneOrderExplainsAllAnswers(t *testing.T) {
 	_, view, _, block, _ := m.basics()
 	keepers := []keeper{}
 	for i := range 2 {
-		network := m.id("/api/v2/blocks/"+block+"/networks", fmt.Sprintf(`{"type":"IPv4Network","range":"10.9.%d.0/28"}`, i), "x-bcn-no-gateway: true")
+		network := m.id("/api/v2/blocks/"+block+"/networks", fmt.Sprintf(`{"type":"IPv4Network","range":"10.9.%d.0/28"}`, i),
+			"x-bcn-no-gateway: true")
 		path := "/api/v2/networks/" + network
 		keepers = append(keepers, keeper{
 			take: func(m *manager, slot int) reply {

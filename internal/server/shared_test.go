@@ -15,7 +15,7 @@ func TestManagersShareADatabase(t *testing.T) {
 	shared := func(o *Options) { o.Database, o.Interval = url, 20*time.Second }
 	one := startManager(t, shared)
 	two := startManager(t, shared)
-	one.Fleet.Hush() // at its end nothing is waited for
+	one.Fleet.EndCheckins() // at its end nothing is waited for
 	configuration, _, _, _, network := one.basics()
 
 	// A token of one is good at the other, until it is revoked there or here.

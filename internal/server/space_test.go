@@ -12,19 +12,23 @@ func TestFirstSpace(t *testing.T) {
 	configuration := m.id("/api/v2/configurations", `{"name":"six"}`)
 	blocks := "/api/v2/configurations/" + configuration + "/blocks"
 	r := m.want(200, "GET", blocks+"?orderBy=range", "")
-	if got := r.text("data.0.range") + r.text("data.0.name") + r.text("data.1.range") + r.text("data.1.name"); got != "2000::/3Global Unicastfc00::/7Unique Local" {
+	if got := r.text("data.0.range") + r.text("data.0.name") + r.text("data.1.range") +
+		r.text("data.1.name"); got != "2000::/3Global Unicastfc00::/7Unique Local" {
 		t.Errorf("it begins with %s", got)
 	}
 	local := r.text("data.1.id")
-	if b := m.want(201, "POST", blocks, `{"type":"IPv6Block","range":"2001:db8::/32"}`); b.text("_links.up.href") != "/api/v2/blocks/"+r.text("data.0.id") {
+	if b := m.want(201, "POST", blocks,
+		`{"type":"IPv6Block","range":"2001:db8::/32"}`); b.text("_links.up.href") != "/api/v2/blocks/"+r.text("data.0.id") {
 		t.Errorf("a global block is %s", b.body)
 	}
 	b := m.want(201, "POST", blocks, `{"type":"IPv6Block","range":"00:00:5e:00:53:01"}`)
-	if !strings.HasPrefix(b.text("range"), "fd") || !strings.HasSuffix(b.text("range"), "::/48") || b.text("_links.up.href") != "/api/v2/blocks/"+local {
+	if !strings.HasPrefix(b.text("range"), "fd") || !strings.HasSuffix(b.text("range"), "::/48") ||
+		b.text("_links.up.href") != "/api/v2/blocks/"+local {
 		t.Errorf("from a hardware address it is %s", b.body)
 	}
 	m.id("/api/v2/blocks/"+local+"/blocks", `{"type":"IPv6Block","range":"0000.5e00.5302"}`)
-	m.refused(409, "RangeOutsideParent", "fd", "POST", "/api/v2/blocks/"+r.text("data.0.id")+"/blocks", `{"type":"IPv6Block","range":"00-00-5e-00-53-01"}`)
+	m.refused(409, "RangeOutsideParent", "fd", "POST", "/api/v2/blocks/"+r.text("data.0.id")+"/blocks",
+		`{"type":"IPv6Block","range":"00-00-5e-00-53-01"}`)
 	m.refused(400, "InvalidField", "hardware address", "POST", blocks, `{"type":"IPv4Block","range":"00:00:5e:00:53:01"}`)
 	m.refused(400, "InvalidField", "hardware address", "PATCH", "/api/v2/blocks/"+local, `{"range":"00:00:5e:00:53:01"}`, mergePatch)
 	m.refused(400, "InvalidField", "range", "POST", blocks, `{"type":"IPv6Block","range":"00:00:5e:00:53"}`)
@@ -45,11 +49,14 @@ func TestTraversal(t *testing.T) {
 	under(first, "10.0.0.0/10")
 	m.id("/api/v2/blocks/"+first+"/networks", `{"type":"IPv4Network","range":"10.64.0.0/11"}`)
 	for method, want := range map[string]string{"DEPTH_FIRST": "10.0.0.0/10", "BREADTH_FIRST": "10.128.0.0/10"} {
-		if n := m.want(201, "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/10"}`, "x-bcn-traversal-method: "+method); n.text("range") != want {
+		if n := m.want(201, "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/10"}`,
+			"x-bcn-traversal-method: "+method); n.text("range") != want {
 			t.Errorf("%s finds %s", method, n.text("range"))
 		}
 	}
-	m.refused(400, "InvalidHeader", "BREADTH_FIRST", "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/10"}`, "x-bcn-traversal-method: SIDEWAYS")
-	m.refused(409, "NoAvailableRange", "/9", "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/9"}`, "x-bcn-traversal-method: BREADTH_FIRST")
+	m.refused(400, "InvalidHeader", "BREADTH_FIRST", "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/10"}`,
+		"x-bcn-traversal-method: SIDEWAYS")
+	m.refused(409, "NoAvailableRange", "/9", "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/9"}`,
+		"x-bcn-traversal-method: BREADTH_FIRST")
 	m.verify()
 }

@@ -15,13 +15,15 @@ func TestNothingIsStale(t *testing.T) {
 	m := startManager(t)
 	_, _, zone, block, network := m.basics()
 	restriction := m.id("/api/v2/namingPolicyRestrictions", `{"name":"words","restrictions":[{"value":"bad","matchType":"Any"}]}`)
-	location := m.id("/api/v2/locations/"+m.want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").text("data.0.id")+"/locations", `{"type":"Location","code":"CH ZRH","name":"n0"}`)
+	location := m.id("/api/v2/locations/"+m.want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").text("data.0.id")+"/locations",
+		`{"type":"Location","code":"CH ZRH","name":"n0"}`)
 	m.want(200, "PATCH", "/api/v2/blocks/"+block, `{"location":{"id":`+location+`}}`)
 	a := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","location":{"id":`+location+`}}`)
 	var acknowledged atomic.Int64 // the number of the name that was acknowledged last
 	stop := make(chan struct{})
 	var all sync.WaitGroup
-	paths := []string{"/api/v2/addresses/" + a + "?fields=id,location", "/api/v2/addresses/" + a, "/api/v2/networks/" + network, "/api/v2/networks?fields=id,location&limit=5",
+	paths := []string{"/api/v2/addresses/" + a + "?fields=id,location", "/api/v2/addresses/" + a, "/api/v2/networks/" + network,
+		"/api/v2/networks?fields=id,location&limit=5",
 		"/api/v2/blocks/" + block + "?fields=location", "/api/v2/addresses?fields=location&limit=1&orderBy=desc(id)"}
 	stale, asked := atomic.Int64{}, atomic.Int64{}
 	for i := range 8 {
@@ -76,7 +78,9 @@ func TestNothingIsStale(t *testing.T) {
 		}
 		policy := m.id("/api/v2/namingPolicies", fmt.Sprintf(`{"name":"p%d","policyRestrictions":[{"id":%s}]}`, n, restriction))
 		m.want(201, "POST", "/api/v2/zones/"+zone+"/namingPolicies", `{"id":`+policy+`}`)
-		if r := m.do("POST", "/api/v2/zones/"+zone+"/resourceRecords", fmt.Sprintf(`{"type":"TXTRecord","name":"bad%d","text":"x"}`, n)); r.StatusCode != http.StatusConflict && r.StatusCode != http.StatusBadRequest {
+		if r := m.do("POST", "/api/v2/zones/"+zone+"/resourceRecords",
+			fmt.Sprintf(`{"type":"TXTRecord","name":"bad%d","text":"x"}`, n)); r.StatusCode != http.StatusConflict &&
+			r.StatusCode != http.StatusBadRequest {
 			t.Errorf("a name against the policy is taken: %d %s", r.StatusCode, r.body)
 		}
 		m.want(204, "DELETE", "/api/v2/namingPolicies/"+policy, "")

@@ -79,10 +79,10 @@ type Manager struct {
 	registry  *prometheus.Registry
 	authority *fleet.Authority
 	openapi   []byte
-	// api, door and figures are the listeners; figures is nil where /metrics is on the API's.
-	api, door, figures net.Listener
-	secure             bool
-	servers            []*http.Server
+	// api, checkins and figures are the listeners; figures is nil where /metrics is on the API's.
+	api, checkins, figures net.Listener
+	secure                 bool
+	servers                []*http.Server
 	// manager is the check-in door's certificate, made anew when a third of its life is left.
 	certificate atomic.Pointer[tls.Certificate]
 	background  sync.WaitGroup
@@ -111,12 +111,13 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m := &Manager{options: o, log: o.Log, registry: prometheus.NewRegistry(), failed: make(chan error, 3)}
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if m.Store, err = store.Open(store.Options{Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead, Exclusive: true, Now: o.Now}); err != nil {
+	if m.Store, err = store.Open(store.Options{Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead, Exclusive: true,
+		Now: o.Now}); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			for _, l := range []net.Listener{m.api, m.door, m.figures} {
+			for _, l := range []net.Listener{m.api, m.checkins, m.figures} {
 				if l != nil {
 					_ = l.Close()
 				}
@@ -194,7 +195,7 @@ func (m *Manager) listen() (err error) {
 	if m.api, err = net.Listen("tcp", m.options.Listen); err != nil {
 		return fmt.Errorf("listening for the APIs: %w", err)
 	}
-	if m.door, err = net.Listen("tcp", m.options.CheckinListen); err != nil {
+	if m.checkins, err = net.Listen("tcp", m.options.CheckinListen); err != nil {
 		return fmt.Errorf("listening for check-ins: %w", err)
 	}
 	if err := m.renewCertificate(); err != nil {
@@ -300,7 +301,7 @@ func (m *Manager) serve() error {
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
 	m.start(ctx, m.api, api)
-	m.start(ctx, tls.NewListener(m.door, &tls.Config{
+	m.start(ctx, tls.NewListener(m.checkins, &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"},
 		ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: m.authority.Pool(),
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil },
@@ -321,7 +322,8 @@ func (m *Manager) serve() error {
 const writeTime = 15 * time.Minute
 
 func (m *Manager) start(ctx context.Context, l net.Listener, h http.Handler) {
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: writeTime, IdleTimeout: 2 * time.Minute,
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: writeTime,
+		IdleTimeout:    2 * time.Minute,
 		MaxHeaderBytes: 64 << 10, ErrorLog: log.New(quiet{m.log}, "", 0), BaseContext: func(net.Listener) context.Context { return ctx }}
 	s.Protocols = new(http.Protocols)
 	s.Protocols.SetHTTP1(true)
@@ -359,9 +361,9 @@ func (m *Manager) RegistrationEndpoint() string {
 	if m.options.PublicURL != "" {
 		return strings.TrimRight(m.options.PublicURL, "/") + checkin.EnrolPath
 	}
-	host, port, err := net.SplitHostPort(m.door.Addr().String())
+	host, port, err := net.SplitHostPort(m.checkins.Addr().String())
 	if err != nil {
-		return "https://" + m.door.Addr().String() + checkin.EnrolPath
+		return "https://" + m.checkins.Addr().String() + checkin.EnrolPath
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		if name, err := os.Hostname(); err == nil {
@@ -378,7 +380,7 @@ const closeTime = 10 * time.Second
 func (m *Manager) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	m.Fleet.Hush()
+	m.Fleet.EndCheckins()
 	var errs []error
 	for _, s := range m.servers {
 		if err := s.Shutdown(ctx); err != nil {

@@ -21,10 +21,12 @@ func TestTags(t *testing.T) {
 	m.refused(409, "ResourceAlreadyExists", "linked already", "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`)
 	m.refused(400, "InvalidField", "cannot be linked", "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+zone+`}`)
 	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"renamed"}`, mergePatch)
-	if got := m.want(200, "GET", "/api/v2/networks/"+network+"/tags?orderBy=asc(id)", ""); got.text("count") != "2" || got.text("data.0.name") != "quay" {
+	if got := m.want(200, "GET", "/api/v2/networks/"+network+"/tags?orderBy=asc(id)", ""); got.text("count") != "2" ||
+		got.text("data.0.name") != "quay" {
 		t.Errorf("the network's tags are %s", got.body)
 	}
-	if got := m.want(200, "GET", "/api/v2/tags/"+tag+"/taggedResources?orderBy=asc(id)", ""); got.text("count") != "2" || got.text("data.0.id") != zone {
+	if got := m.want(200, "GET", "/api/v2/tags/"+tag+"/taggedResources?orderBy=asc(id)", ""); got.text("count") != "2" ||
+		got.text("data.0.id") != zone {
 		t.Errorf("what is tagged is %s", got.body)
 	}
 	m.want(204, "DELETE", "/api/v2/tags/"+tag+"/taggedResources/"+zone, "")
@@ -49,7 +51,8 @@ func TestTags(t *testing.T) {
 	if got := m.want(200, "GET", "/api/v2/tags/"+tag+"/sharedResources", ""); got.text("data.0.id") != network {
 		t.Errorf("the shared networks are %s", got.body)
 	}
-	m.refused(400, "InvalidField", "does not lie in", "PATCH", "/api/v2/networks/"+network, `{"sharedNetworkTag":{"id":`+below+`}}`, mergePatch)
+	m.refused(400, "InvalidField", "does not lie in", "PATCH", "/api/v2/networks/"+network, `{"sharedNetworkTag":{"id":`+below+`}}`,
+		mergePatch)
 	m.verify()
 }
 
@@ -71,15 +74,18 @@ func TestClients(t *testing.T) {
 			t.Errorf("%q: %d %s", bad, r.StatusCode, r.body)
 		}
 	}
-	a := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"0000.5E00.5301"}}`)
+	a := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"0000.5E00.5301"}}`)
 	if a.text("macAddress.id") != mac {
 		t.Errorf("the address is %s", a.body)
 	}
-	b := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:02"}}`)
+	b := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:02"}}`)
 	if b.text("macAddress.id") == "" || b.text("macAddress.id") == mac {
 		t.Errorf("the address is %s", b.body)
 	}
-	m.refused(400, "InvalidField", "macAddress", "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"nonsense"}}`)
+	m.refused(400, "InvalidField", "macAddress", "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"nonsense"}}`)
 	if got := m.want(200, "GET", "/api/v2/macAddresses/"+mac+"/addresses", "").text("data.0.id"); got != a.text("id") {
 		t.Errorf("the client's address is %s", got)
 	}

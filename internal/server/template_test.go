@@ -19,9 +19,12 @@ func TestIPv4Templates(t *testing.T) {
 	m.id(items, `{"type":"IPv4ReservedRangeTemplateItem","startOffset":2,"size":3,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_START","name":"switches"}`)
 	m.id(items, `{"type":"IPv4DHCPRangeTemplateItem","startOffset":10,"size":50,"rangeDefinitionFormat":"OFFSET_PERCENTAGE_FROM_START","name":"clients"}`)
 	m.id(items, `{"type":"IPv4GroupTemplateItem","startOffset":10,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"printers"}`)
-	m.refused(400, "InvalidField", "endOffset", "POST", items, `{"type":"IPv4DHCPRangeTemplateItem","startOffset":10,"rangeDefinitionFormat":"OFFSETS"}`)
-	m.refused(400, "InvalidField", "size", "POST", items, `{"type":"IPv4DHCPRangeTemplateItem","startOffset":10,"size":101,"rangeDefinitionFormat":"OFFSET_PERCENTAGE_FROM_END"}`)
-	m.refused(400, "InvalidField", "startOffset", "POST", items, `{"type":"IPv4GroupTemplateItem","startOffset":0,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"x"}`)
+	m.refused(400, "InvalidField", "endOffset", "POST", items,
+		`{"type":"IPv4DHCPRangeTemplateItem","startOffset":10,"rangeDefinitionFormat":"OFFSETS"}`)
+	m.refused(400, "InvalidField", "size", "POST", items,
+		`{"type":"IPv4DHCPRangeTemplateItem","startOffset":10,"size":101,"rangeDefinitionFormat":"OFFSET_PERCENTAGE_FROM_END"}`)
+	m.refused(400, "InvalidField", "startOffset", "POST", items,
+		`{"type":"IPv4GroupTemplateItem","startOffset":0,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"x"}`)
 	apply := "/api/v2/networks/" + network + "/templateApplications"
 	m.refused(409, "NoTemplate", network, "POST", apply, `{"type":"IPv4TemplateApplication"}`)
 	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"template":{"id":`+id+`}}`, mergePatch)
@@ -43,7 +46,8 @@ func TestIPv4Templates(t *testing.T) {
 	if done.text("state") != "COMPLETED_WITH_WARNINGS" || done.text("completionDateTime") == "" {
 		t.Errorf("the application is %s", done.body)
 	}
-	if e := m.want(200, "GET", "/api/v2/events?filter=category:'IP_TEMPLATE'", ""); !strings.Contains(e.text("data.0.message"), "10.0.0.3") || e.text("data.0.source.id") != network {
+	if e := m.want(200, "GET", "/api/v2/events?filter=category:'IP_TEMPLATE'", ""); !strings.Contains(e.text("data.0.message"),
+		"10.0.0.3") || e.text("data.0.source.id") != network {
 		t.Errorf("told is %s", e.body)
 	}
 	laid := func(network, want string) {
@@ -62,7 +66,8 @@ func TestIPv4Templates(t *testing.T) {
 	m.undoable(configuration, before)
 	m.want(201, "POST", apply, `{"type":"IPv4TemplateApplication","gatewayItemApplied":false,"reservedRangeItemsApplied":false,"ipGroupItemsApplied":false}`)
 	laid(network, "10.0.0.1 clients 10.0.0.10-10.0.0.136 printers 10.0.0.241-10.0.0.245 2")
-	if done := m.want(201, "POST", apply, `{"type":"IPv4TemplateApplication","conflictResolutionStrategy":"OVERWRITE"}`); done.text("state") != "COMPLETED" {
+	if done := m.want(201, "POST", apply,
+		`{"type":"IPv4TemplateApplication","conflictResolutionStrategy":"OVERWRITE"}`); done.text("state") != "COMPLETED" {
 		t.Errorf("written over it is %s", done.body)
 	}
 	laid(network, "10.0.0.254 clients 10.0.0.10-10.0.0.136 printers 10.0.0.241-10.0.0.245 3")
@@ -71,14 +76,17 @@ func TestIPv4Templates(t *testing.T) {
 	// All networks of a template at once, and the parts of a split. What is too small is told.
 	second := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24","template":{"id":`+id+`}}`)
 	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/29","template":{"id":`+id+`}}`)
-	if done := m.want(201, "POST", "/api/v2/templates/"+id+"/templateApplications", `{"type":"IPv4TemplateApplication","conflictResolutionStrategy":"OVERWRITE"}`); done.text("state") != "COMPLETED_WITH_WARNINGS" {
+	if done := m.want(201, "POST", "/api/v2/templates/"+id+"/templateApplications",
+		`{"type":"IPv4TemplateApplication","conflictResolutionStrategy":"OVERWRITE"}`); done.text("state") != "COMPLETED_WITH_WARNINGS" {
 		t.Errorf("applied to all it is %s", done.body)
 	}
 	laid(second, "10.1.0.254 clients 10.1.0.10-10.1.0.136 printers 10.1.0.241-10.1.0.245 3")
 	third := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.3.0.0/24"}`)
-	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+third+`},"networkCount":2,"template":{"id":`+id+`},"conflictResolutionStrategy":"OVERWRITE"}`)
+	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits",
+		`{"type":"IPv4NetworkSplit","network":{"id":`+third+`},"networkCount":2,"template":{"id":`+id+`},"conflictResolutionStrategy":"OVERWRITE"}`)
 	laid(third, "10.3.0.126 clients 10.3.0.10-10.3.0.72 printers 10.3.0.113-10.3.0.117 3")
-	laid(m.want(200, "GET", "/api/v2/networks?filter=range:'10.3.0.128/25'", "").text("data.0.id"), "10.3.0.254 clients 10.3.0.138-10.3.0.200 printers 10.3.0.241-10.3.0.245 3")
+	laid(m.want(200, "GET", "/api/v2/networks?filter=range:'10.3.0.128/25'", "").text("data.0.id"),
+		"10.3.0.254 clients 10.3.0.138-10.3.0.200 printers 10.3.0.241-10.3.0.245 3")
 	m.want(204, "DELETE", "/api/v2/templates/"+id, "")
 	if r := m.want(200, "GET", "/api/v2/networks/"+second, ""); r.get("template") != nil {
 		t.Errorf("without its template it is %s", r.body)
@@ -94,11 +102,14 @@ func TestZoneTemplates(t *testing.T) {
 	records := "/api/v2/templates/" + id + "/resourceRecords"
 	m.id(records, `{"type":"TXTRecord","name":null,"text":"v=spf1 -all"}`)
 	m.id(records, `{"type":"GenericRecord","name":"ca","recordType":"CAA","rdata":"0 issue \"ca.example.net\""}`)
-	m.refused(409, "ResourceAlreadyExists", "ca", "POST", records, `{"type":"GenericRecord","name":"ca","recordType":"CAA","rdata":"0 issue \"ca.example.net\""}`)
+	m.refused(409, "ResourceAlreadyExists", "ca", "POST", records,
+		`{"type":"GenericRecord","name":"ca","recordType":"CAA","rdata":"0 issue \"ca.example.net\""}`)
 	m.refused(400, "InvalidField", "HostRecord", "POST", records, `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}]}`)
 	other := m.id("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"other"}`)
-	m.id("/api/v2/templates/"+other+"/resourceRecords", `{"type":"GenericRecord","name":"ca","recordType":"CAA","rdata":"0 issue \"ca.example.net\""}`)
-	m.refused(400, "InvalidField", "IPv4Template", "POST", "/api/v2/templates/"+id+"/templateItems", `{"type":"IPv4GroupTemplateItem","startOffset":1,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"x"}`)
+	m.id("/api/v2/templates/"+other+"/resourceRecords",
+		`{"type":"GenericRecord","name":"ca","recordType":"CAA","rdata":"0 issue \"ca.example.net\""}`)
+	m.refused(400, "InvalidField", "IPv4Template", "POST", "/api/v2/templates/"+id+"/templateItems",
+		`{"type":"IPv4GroupTemplateItem","startOffset":1,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"x"}`)
 	m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"template":{"id":`+id+`}}`, mergePatch)
 	spf := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":null,"text":"v=spf1 +all"}`)
 	if r := m.want(200, "GET", "/api/v2/templates/"+id+"/conflictingResources", ""); r.text("data.0.id") != spf || r.text("count") != "1" {
@@ -120,7 +131,8 @@ func TestZoneTemplates(t *testing.T) {
 		}
 	}
 	has("ca.example.com example.comv=spf1 +all")
-	if done := m.want(201, "POST", "/api/v2/templates/"+id+"/templateApplications", `{"type":"ZoneTemplateApplication","conflictResolutionStrategy":"OVERWRITE"}`); done.text("state") != "COMPLETED" {
+	if done := m.want(201, "POST", "/api/v2/templates/"+id+"/templateApplications",
+		`{"type":"ZoneTemplateApplication","conflictResolutionStrategy":"OVERWRITE"}`); done.text("state") != "COMPLETED" {
 		t.Errorf("written over it is %s", done.body)
 	}
 	has("ca.example.com example.comv=spf1 -all")

@@ -37,7 +37,8 @@ func TestUndo(t *testing.T) {
 	m.id("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
 	patch := "Content-Type: application/merge-patch+json"
 	for _, step := range []struct{ method, path, body string }{
-		{"POST", "/networks/" + network + "/addresses", `{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"new.example.com"}]}`},
+		{"POST", "/networks/" + network + "/addresses",
+			`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"new.example.com"}]}`},
 		{"POST", "/blocks/" + block + "/networks", `{"type":"IPv4Network","range":"/24"}`},
 		{"PATCH", "/zones/" + zone, `{"name":"other"}`},
 		{"PATCH", "/networks/" + network, `{"gateway":"10.0.0.254","name":"changed"}`},
@@ -57,7 +58,8 @@ func TestUndo(t *testing.T) {
 		}
 		done, after := m.last(), m.everything(configuration)
 		r := m.undo(done)
-		if r.StatusCode != 201 || r.text("transactionType") != "UNDO" || r.text("operation") != "UNDO" || !strings.Contains(r.text("description"), done) || r.Header.Get("Location") == "" {
+		if r.StatusCode != 201 || r.text("transactionType") != "UNDO" || r.text("operation") != "UNDO" ||
+			!strings.Contains(r.text("description"), done) || r.Header.Get("Location") == "" {
 			t.Fatalf("undoing %s %s: %d %s", step.method, step.path, r.StatusCode, r.body)
 		}
 		if got := m.everything(configuration); got != before {
@@ -88,7 +90,8 @@ func TestUndoRefusals(t *testing.T) {
 	refused := func(transaction, naming string, headers ...string) {
 		t.Helper()
 		before, count := m.everything(configuration), m.last()
-		if r := m.undo(transaction, headers...); r.StatusCode != 409 || r.text("code") != "UndoConflict" || !strings.Contains(r.text("message"), naming) {
+		if r := m.undo(transaction, headers...); r.StatusCode != 409 || r.text("code") != "UndoConflict" ||
+			!strings.Contains(r.text("message"), naming) {
 			t.Errorf("undoing %s: %d %s, want %q", transaction, r.StatusCode, r.body, naming)
 		}
 		if m.everything(configuration) != before || m.last() != count {
@@ -162,7 +165,8 @@ func TestDryRun(t *testing.T) {
 		created, changed, deleted    int
 	}{
 		{"POST", "/networks/" + network + "/addresses", `{"type":"IPv4Address","state":"STATIC"}`, "IPv4Address", 1, 0, 0},
-		{"POST", "/zones/" + zone + "/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}]}`, "HostRecord", 2, 0, 0},
+		{"POST", "/zones/" + zone + "/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}]}`, "HostRecord",
+			2, 0, 0},
 		{"PATCH", "/networks/" + network, `{"gateway":"10.0.0.9"}`, "IPv4Network", 1, 1, 1},
 		{"DELETE", "/blocks/" + block, "", "", 0, 0, 3},
 		{"POST", "/transactions", `{"transactionType":"UNDO","transactionId":` + last + `}`, "", 0, 0, 2},
@@ -173,7 +177,8 @@ func TestDryRun(t *testing.T) {
 			t.Errorf("%s %s: %s, want %s of %s", c.method, c.path, r.body, want, c.resource)
 		}
 	}
-	m.refused(404, "InlinedResourceNotFound", "no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"192.0.2.9"}]}`, dry)
+	m.refused(404, "InlinedResourceNotFound", "no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+		`{"type":"HostRecord","name":"h","addresses":[{"address":"192.0.2.9"}]}`, dry)
 	m.refused(400, "InvalidHeader", "x-portolan-dry-run", "DELETE", "/api/v2/blocks/"+block, "", "x-portolan-dry-run: perhaps")
 	if m.everything(configuration) != before || m.last() != last {
 		t.Error("what was only tried has left something")

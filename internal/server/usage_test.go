@@ -21,7 +21,8 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	usage("/api/v2/networks/"+network, "usage", "map[DHCP_RESERVED:0 GATEWAY:1 RESERVED:0 STATIC:0 UNASSIGNED:61]")
-	usage("/api/v2/blocks/"+lower, "usagePercentage", "map[addressAllocation:map[assigned:0 unassigned:100] networkAllocation:map[assigned:50 unassigned:50]]")
+	usage("/api/v2/blocks/"+lower, "usagePercentage",
+		"map[addressAllocation:map[assigned:0 unassigned:100] networkAllocation:map[assigned:50 unassigned:50]]")
 	addresses := "/api/v2/networks/" + network + "/addresses"
 	var last string
 	for range 15 {
@@ -34,7 +35,8 @@ func TestUsage(t *testing.T) {
 	m.want(201, "POST", "/api/v2/blocks/"+lower+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
 	usage("/api/v2/networks?filter=range:'10.0.0.32/27'", "data.0.usage.STATIC", "0")
 	usage("/api/v2/blocks/"+top, "usagePercentage.addressAllocation.assigned", "6")
-	dhcp := m.id("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.10-10.0.0.14","exclusionRanges":["10.0.0.11-10.0.0.12"]}`)
+	dhcp := m.id("/api/v2/networks/"+network+"/ranges",
+		`{"type":"IPv4DHCPRange","range":"10.0.0.10-10.0.0.14","exclusionRanges":["10.0.0.11-10.0.0.12"]}`)
 	m.want(204, "DELETE", m.want(200, "GET", addresses+"?filter=address:'10.0.0.12'", "").text("data.0._links.self.href"), "")
 	usage("/api/v2/ranges/"+dhcp, "usage", "map[DHCP_EXCLUDED:1 DHCP_RESERVED:0 GATEWAY:0 RESERVED:0 STATIC:4 UNASSIGNED:0]")
 	m.want(201, "POST", "/api/v2/blocks/"+lower+"/moves", `{"type":"IPMove","address":"10.0.0.128"}`)
@@ -50,21 +52,26 @@ func TestInheritance(t *testing.T) {
 	m := startManager(t)
 	configuration, view, zone, top, network := m.basics()
 	place := m.want(200, "GET", "/api/v2/locations?limit=1", "").text("data.0.id")
-	m.want(200, "PATCH", "/api/v2/blocks/"+top, `{"pingBeforeAssignEnabled":false,"highWaterMark":80,"location":{"id":`+place+`},"defaultView":{"id":`+view+`},"defaultZones":[{"id":`+zone+`}]}`, mergePatch)
+	m.want(200, "PATCH", "/api/v2/blocks/"+top,
+		`{"pingBeforeAssignEnabled":false,"highWaterMark":80,"location":{"id":`+place+`},"defaultView":{"id":`+view+`},"defaultZones":[{"id":`+zone+`}]}`, mergePatch)
 	r := m.want(200, "GET", "/api/v2/networks/"+network, "")
 	if got := r.text("_inheritedFields"); got != "[defaultView defaultZones highWaterMark location pingBeforeAssignEnabled]" {
 		t.Errorf("inherited are %s", got)
 	}
-	if r.text("highWaterMark") != "80" || r.text("location.id") != place || r.text("defaultView.id") != view || r.text("pingBeforeAssignEnabled") != "false" {
+	if r.text("highWaterMark") != "80" || r.text("location.id") != place || r.text("defaultView.id") != view ||
+		r.text("pingBeforeAssignEnabled") != "false" {
 		t.Errorf("the network is %s", r.body)
 	}
 	// In between, an ancestor that says otherwise; its own fields are not inherited.
-	between := m.id("/api/v2/blocks/"+top+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/16","highWaterMark":70,"defaultZonesInherited":false}`)
+	between := m.id("/api/v2/blocks/"+top+"/blocks",
+		`{"type":"IPv4Block","range":"10.0.0.0/16","highWaterMark":70,"defaultZonesInherited":false}`)
 	r = m.want(200, "GET", "/api/v2/networks?filter=range:'10.0.0.0/24'", "")
-	if got := r.text("data.0.highWaterMark") + r.text("data.0._inheritedFields"); got != "70[defaultView highWaterMark location pingBeforeAssignEnabled]" {
+	if got := r.text("data.0.highWaterMark") +
+		r.text("data.0._inheritedFields"); got != "70[defaultView highWaterMark location pingBeforeAssignEnabled]" {
 		t.Errorf("below another block it is %s", got)
 	}
-	if got := m.want(200, "GET", "/api/v2/blocks/"+between, "").text("_inheritedFields"); got != "[defaultView location pingBeforeAssignEnabled]" {
+	if got := m.want(200, "GET", "/api/v2/blocks/"+between,
+		"").text("_inheritedFields"); got != "[defaultView location pingBeforeAssignEnabled]" {
 		t.Errorf("the block between inherits %s", got)
 	}
 	m.want(200, "PATCH", "/api/v2/blocks/"+between, `{"highWaterMark":60}`, mergePatch)
@@ -85,7 +92,8 @@ func TestInheritance(t *testing.T) {
 		t.Errorf("set, the high water mark is %s", r.body)
 	}
 	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32","location":{"id":`+place+`}}`)
-	if r := m.want(201, "POST", "/api/v2/blocks/"+six+"/networks", `{"type":"IPv6Network","range":"/64"}`); r.text("location.id")+r.text("_inheritedFields") != place+"[location]" {
+	if r := m.want(201, "POST", "/api/v2/blocks/"+six+"/networks",
+		`{"type":"IPv6Network","range":"/64"}`); r.text("location.id")+r.text("_inheritedFields") != place+"[location]" {
 		t.Errorf("the IPv6 network is %s", r.body)
 	}
 	m.verify()
@@ -97,7 +105,8 @@ func TestWaterMarks(t *testing.T) {
 	_, _, _, block, _ := m.basics()
 	m.refused(400, "InvalidField", "lowWaterMark", "PATCH", "/api/v2/blocks/"+block, `{"lowWaterMark":50,"highWaterMark":40}`, mergePatch)
 	m.refused(400, "InvalidField", "highWaterMark", "PATCH", "/api/v2/blocks/"+block, `{"highWaterMark":101}`, mergePatch)
-	small := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/28","name":"small","lowWaterMark":20,"highWaterMark":50}`)
+	small := m.id("/api/v2/blocks/"+block+"/networks",
+		`{"type":"IPv4Network","range":"10.1.0.0/28","name":"small","lowWaterMark":20,"highWaterMark":50}`)
 	told := func(want ...string) {
 		t.Helper()
 		r := m.want(200, "GET", "/api/v2/events?orderBy=id", "")
@@ -131,7 +140,8 @@ func TestWaterMarks(t *testing.T) {
 		t.Errorf("one event is %s", one.body)
 	}
 	m.want(404, "GET", "/api/v2/events/1", "")
-	for filter, want := range map[string]string{"source.id:" + small: "4", "source.name:'small'": "4", "source.id:" + block: "0", "user.name:'admin'": "4", "user:null": "0"} {
+	for filter, want := range map[string]string{"source.id:" + small: "4", "source.name:'small'": "4", "source.id:" + block: "0",
+		"user.name:'admin'": "4", "user:null": "0"} {
 		if r := m.want(200, "GET", "/api/v2/events?filter="+filter, ""); r.text("count") != want {
 			t.Errorf("%s gives %s", filter, r.body)
 		}
@@ -140,7 +150,8 @@ func TestWaterMarks(t *testing.T) {
 	m.want(405, "DELETE", r.text("data.0._links.self.href"), "")
 	// A mark that is set later is looked at at once.
 	m.want(200, "PATCH", "/api/v2/networks/"+small, `{"lowWaterMark":null,"highWaterMark":5}`, mergePatch)
-	if got := m.want(200, "GET", "/api/v2/events?orderBy=desc(id)&limit=1", "").text("data.0.message"); got != "The usage of IPv4Network 10.1.0.0/28 small is above its high water mark: 1 of 14 addresses, 7%" {
+	if got := m.want(200, "GET", "/api/v2/events?orderBy=desc(id)&limit=1",
+		"").text("data.0.message"); got != "The usage of IPv4Network 10.1.0.0/28 small is above its high water mark: 1 of 14 addresses, 7%" {
 		t.Errorf("the last event is %s", got)
 	}
 }
@@ -150,7 +161,8 @@ func TestWaterMarksOfRanges(t *testing.T) {
 	m := startManager(t)
 	_, _, _, _, network := m.basics()
 	ranges := "/api/v2/networks/" + network + "/ranges"
-	m.refused(400, "InvalidField", "lowWaterMark", "POST", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.10-10.0.0.19","lowWaterMark":50,"highWaterMark":40}`)
+	m.refused(400, "InvalidField", "lowWaterMark", "POST", ranges,
+		`{"type":"IPv4DHCPRange","range":"10.0.0.10-10.0.0.19","lowWaterMark":50,"highWaterMark":40}`)
 	r := m.id(ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.10-10.0.0.19","name":"pool","exclusionRanges":["10.0.0.18-10.0.0.19"],"highWaterMark":30}`)
 	told := func(want string) {
 		t.Helper()
@@ -212,7 +224,8 @@ func TestPartsOfASplitAreLikeTheWhole(t *testing.T) {
 	r := m.want(200, "GET", "/api/v2/networks?orderBy=range", "")
 	for _, i := range []string{"0", "1", "2", "3"} {
 		one := "/api/v2/networks/" + r.text("data."+i+".id")
-		if r.text("data."+i+".highWaterMark") != "70" || m.want(200, "GET", one+"/defaultZones", "").text("data.0.id") != zone || m.want(200, "GET", one+"/tags", "").text("data.0.id") != tag {
+		if r.text("data."+i+".highWaterMark") != "70" || m.want(200, "GET", one+"/defaultZones", "").text("data.0.id") != zone ||
+			m.want(200, "GET", one+"/tags", "").text("data.0.id") != tag {
 			t.Errorf("part %s is %s", i, m.want(200, "GET", one, "").body)
 		}
 	}
@@ -226,10 +239,12 @@ func TestWaterMarksSideBySide(t *testing.T) {
 	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
 	const rounds = 12
 	for round := range rounds {
-		block := m.id("/api/v2/configurations/"+configuration+"/blocks", fmt.Sprintf(`{"type":"IPv4Block","range":"10.0.%d.0/28","highWaterMark":50}`, round))
+		block := m.id("/api/v2/configurations/"+configuration+"/blocks",
+			fmt.Sprintf(`{"type":"IPv4Block","range":"10.0.%d.0/28","highWaterMark":50}`, round))
 		var networks [2]string
 		for i := range networks {
-			networks[i] = m.id("/api/v2/blocks/"+block+"/networks", fmt.Sprintf(`{"type":"IPv4Network","range":"10.0.%d.%d/29"}`, round, 8*i), "x-bcn-no-gateway: true")
+			networks[i] = m.id("/api/v2/blocks/"+block+"/networks", fmt.Sprintf(`{"type":"IPv4Network","range":"10.0.%d.%d/29"}`, round, 8*i),
+				"x-bcn-no-gateway: true")
 		}
 		assign := func(network string) {
 			if r := m.do("POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`); r.StatusCode != 201 {
@@ -245,7 +260,8 @@ func TestWaterMarksSideBySide(t *testing.T) {
 		}
 		both.Wait()
 	}
-	if n := m.want(200, "GET", "/api/v2/events?total=true&"+filter("message:contains('IPv4Block') and message:contains('is above its high water mark')"), "").text("totalCount"); n != fmt.Sprint(rounds) {
+	if n := m.want(200, "GET", "/api/v2/events?total=true&"+filter("message:contains('IPv4Block') and message:contains('is above its "+
+		"high water mark')"), "").text("totalCount"); n != fmt.Sprint(rounds) {
 		t.Errorf("%s events of %d marks that were passed", n, rounds)
 	}
 	m.verify()

@@ -33,7 +33,8 @@ func TestUnassigned(t *testing.T) {
 	}
 	filter := func(text string) string { return "filter=" + url.QueryEscape(text) }
 	r := list(filter("state:'UNASSIGNED'")+"&limit=4&total=true", "2 3 5 8")
-	if r.text("totalCount") != "249" || r.get("data.0.id") != nil || r.text("data.0.state") != "UNASSIGNED" || r.text("data.0.configuration.id") != configuration ||
+	if r.text("totalCount") != "249" || r.get("data.0.id") != nil || r.text("data.0.state") != "UNASSIGNED" ||
+		r.text("data.0.configuration.id") != configuration ||
 		r.text("data.0._links.up.href") != "/api/v2/networks/"+network {
 		t.Errorf("the page is %s", r.body)
 	}
@@ -51,7 +52,8 @@ func TestUnassigned(t *testing.T) {
 	list(filter("state:'UNASSIGNED' and configuration.id:"+configuration)+"&orderBy=desc(address)&limit=2", "254 253")
 	list(filter("state:ne('STATIC')"), "1")
 	list(filter("state:'UNASSIGNED'")+"&offset=247&limit=9", "253 254")
-	if text := string(m.want(200, "GET", addresses+"?"+filter("state:'UNASSIGNED'")+"&limit=2&fields=id,address", "", "Accept: text/csv").body); text != "id,address\r\n,10.0.0.2\r\n,10.0.0.3\r\n" {
+	if text := string(m.want(200, "GET", addresses+"?"+filter("state:'UNASSIGNED'")+"&limit=2&fields=id,address", "",
+		"Accept: text/csv").body); text != "id,address\r\n,10.0.0.2\r\n,10.0.0.3\r\n" {
 		t.Errorf("as CSV it is %q", text)
 	}
 	// A page of more than is put together at a time, with a group among it.
@@ -67,7 +69,8 @@ func TestUnassigned(t *testing.T) {
 	m.id("/api/v2/networks/"+wide+"/addresses", `{"type":"IPv6Address","state":"STATIC","address":"2001:db8::2"}`)
 	began := time.Now()
 	r = m.want(200, "GET", "/api/v2/networks/"+wide+"/addresses?"+filter("state:'UNASSIGNED'")+"&limit=3&offset=1&total=true", "")
-	if r.text("data.0.address") == "2001:db8::2" || r.text("data.1.address") != "2001:db8::4" || r.text("totalCount") != "18446744073709551614" || r.text("data.0.type") != "IPv6Address" {
+	if r.text("data.0.address") == "2001:db8::2" || r.text("data.1.address") != "2001:db8::4" ||
+		r.text("totalCount") != "18446744073709551614" || r.text("data.0.type") != "IPv6Address" {
 		t.Errorf("of a /64 it is %s", r.body)
 	}
 	t.Logf("the first page of a /64 took %v", time.Since(began))

@@ -137,7 +137,8 @@ func (a *Agent) become(id *identity) error {
 
 // Run enrols where that has not been done, then checks in and probes until the context ends.
 func (a *Agent) Run(ctx context.Context) error {
-	a.probes = &probes{targets: a.options.Targets, host: a.host, every: a.options.ProbeInterval, limit: probeLimit, log: a.log, last: unprobed, reasons: map[string]string{},
+	a.probes = &probes{targets: a.options.Targets, host: a.host, every: a.options.ProbeInterval, limit: probeLimit, log: a.log,
+		last: unprobed, reasons: map[string]string{},
 		manager: func() *manager { a.mu.Lock(); defer a.mu.Unlock(); return a.manager }, changed: a.move}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

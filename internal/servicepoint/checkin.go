@@ -41,7 +41,8 @@ func encodeKey(key *ecdsa.PrivateKey) (string, error) {
 func (a *Agent) report() (checkin.Report, error) {
 	node, err := a.host.node(a.identity.ID + "-node-1")
 	node.DNSServers = a.host.resolvers()
-	r := checkin.Report{Version: a.options.Version, Variant: a.options.Variant, ErrorConditions: a.probes.conditions(), Nodes: []checkin.Node{node}}
+	r := checkin.Report{Version: a.options.Version, Variant: a.options.Variant, ErrorConditions: a.probes.conditions(),
+		Nodes: []checkin.Node{node}}
 	if p := a.proxy(); p.Host != "" {
 		r.HTTPProxySettings = &checkin.ProxySettings{Host: p.Host, Port: p.Port, Scheme: p.Scheme, User: p.User}
 	}

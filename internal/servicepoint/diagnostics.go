@@ -82,13 +82,15 @@ func (a *Agent) handler() http.Handler {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodGet && r.Method != http.MethodHead {
 				w.Header().Set("Allow", "GET, HEAD")
-				a.reply(w, http.StatusMethodNotAllowed, wording(http.StatusMethodNotAllowed, "MethodNotAllowed", "only GET and HEAD are for this resource"))
+				a.reply(w, http.StatusMethodNotAllowed, wording(http.StatusMethodNotAllowed, "MethodNotAllowed",
+					"only GET and HEAD are for this resource"))
 				return
 			}
 			d, err := document()
 			if err != nil {
 				a.log.Error("reading this machine", "error", err)
-				a.reply(w, http.StatusInternalServerError, wording(http.StatusInternalServerError, "InternalError", "the system's state cannot be read"))
+				a.reply(w, http.StatusInternalServerError, wording(http.StatusInternalServerError, "InternalError",
+					"the system's state cannot be read"))
 				return
 			}
 			a.reply(w, http.StatusOK, d)

@@ -36,11 +36,13 @@ func (r *refusal) Error() string { return fmt.Sprintf("%s (%d %s)", r.Message, r
 // final reports whether asking again cannot help.
 func final(err error) bool {
 	var r *refusal
-	return errors.As(err, &r) && r.Status >= 400 && r.Status < 500 && r.Status != http.StatusTooManyRequests && r.Status != http.StatusRequestTimeout
+	return errors.As(err, &r) && r.Status >= 400 && r.Status < 500 && r.Status != http.StatusTooManyRequests &&
+		r.Status != http.StatusRequestTimeout
 }
 
 // errForeign is a manager other than the one that made the registration key.
-var errForeign = errors.New("the manager at the registration endpoint is not the one that made the registration key: its authority has another fingerprint")
+var errForeign = errors.New("the manager at the registration endpoint is not the one that made the registration key: its authority " +
+	"has another fingerprint")
 
 // baseOf checks a registration endpoint and gives it without its path.
 func baseOf(endpoint string) (string, error) {

@@ -253,7 +253,8 @@ func (p *probes) hide(text string) string {
 		return text
 	}
 	if password, ok := p.targets.Proxy.User.Password(); ok && password != "" {
-		for _, form := range []string{password, url.QueryEscape(password), url.PathEscape(password), url.UserPassword("", password).String()[1:]} {
+		for _, form := range []string{password, url.QueryEscape(password), url.PathEscape(password),
+			url.UserPassword("", password).String()[1:]} {
 			text = strings.ReplaceAll(text, form, "…")
 		}
 	}

@@ -7,10 +7,12 @@ import (
 
 // A place in a network, however it is written, lies within the network's hosts or is refused.
 func FuzzParseRelative(f *testing.F) {
-	for _, text := range []string{"10,20", "1,1%", "5, 100 %", "0,1", "1,0", ",", "9223372036854775807,9223372036854775807", "1,101%", "-40,30", "-1,1%", "-9223372036854775808,1"} {
+	for _, text := range []string{"10,20", "1,1%", "5, 100 %", "0,1", "1,0", ",", "9223372036854775807,9223372036854775807", "1,101%",
+		"-40,30", "-1,1%", "-9223372036854775808,1"} {
 		f.Add(text)
 	}
-	networks := []Range{FromPrefix(netip.MustParsePrefix("10.0.0.0/24")), FromPrefix(netip.MustParsePrefix("192.0.2.8/31")), FromPrefix(netip.MustParsePrefix("2001:db8::/64"))}
+	networks := []Range{FromPrefix(netip.MustParsePrefix("10.0.0.0/24")), FromPrefix(netip.MustParsePrefix("192.0.2.8/31")),
+		FromPrefix(netip.MustParsePrefix("2001:db8::/64"))}
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := ParseRelative(text)
 		if err != nil {

@@ -30,7 +30,8 @@ func TestSets(t *testing.T) {
 		a, b := draw.Draw(t, "a"), draw.Draw(t, "b")
 		for n := range 41 {
 			x := at(n)
-			if has(a.Union(b), x) != (has(a, x) || has(b, x)) || has(a.Intersect(b), x) != (has(a, x) && has(b, x)) || has(a.Complement(whole), x) == has(a, x) {
+			if has(a.Union(b), x) != (has(a, x) || has(b, x)) || has(a.Intersect(b), x) != (has(a, x) && has(b, x)) ||
+				has(a.Complement(whole), x) == has(a, x) {
 				t.Fatalf("%v and %v are wrong at %s", a, b, x)
 			}
 		}

@@ -25,7 +25,8 @@ var sqliteDialect = dialect{
 			" UNION SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection = 'blocks')" +
 			" SELECT " + columns + " FROM resource WHERE id IN (SELECT id FROM up)"
 	},
-	addUsage: [2]string{"INSERT INTO usage (container, state, n) ", " WHERE TRUE ON CONFLICT (container, state) DO UPDATE SET n = n + excluded.n"},
+	addUsage: [2]string{"INSERT INTO usage (container, state, n) ",
+		" WHERE TRUE ON CONFLICT (container, state) DO UPDATE SET n = n + excluded.n"},
 	member: func(b *builder, row string, f Field) {
 		b.WriteString("json_extract(" + row + ".body, ")
 		// Paths of declared fields are constants, so that the statement is one and can use an index;

@@ -62,8 +62,9 @@ func ParsePosition(text string) (p Position, err error) {
 // ErrForeignPosition is a position in the feed of another database, or of this one before it was taken
 // back to an earlier moment. ErrPruned is one behind which changes are not kept any more.
 var (
-	ErrForeignPosition = errors.New("the position belongs to the change feed of another database, or of this one before it was taken back to an earlier moment: begin anew")
-	ErrPruned          = errors.New("what changed behind the position is not kept any more: begin anew")
+	ErrForeignPosition = errors.New("the position belongs to the change feed of another database, or of this one before it was taken " +
+		"back to an earlier moment: begin anew")
+	ErrPruned = errors.New("what changed behind the position is not kept any more: begin anew")
 )
 
 // Entry is one transaction in the change feed. EachChange gives what it changed.
@@ -203,7 +204,8 @@ func (s *Store) Settled(ctx context.Context) error {
 	for attempt := 0; ; attempt++ {
 		var low, high int64
 		err := s.Read(ctx, func(tx *Tx) error {
-			return tx.QueryRow("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint").Scan(&low, &high)
+			return tx.QueryRow("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, "+
+				"pg_snapshot_xmax(pg_current_snapshot())::text::bigint").Scan(&low, &high)
 		})
 		if next == 0 {
 			next = high
@@ -228,7 +230,7 @@ const followEvery = time.Second
 // for: nothing is left out, and nothing comes twice.
 func (s *Store) Follow(ctx context.Context, after Position, fn func([]Entry) error) error {
 	for attempt := 0; ; {
-		news := s.bell.next() // before looking, so that what is rung meanwhile is not missed
+		news := s.commitNews.wait() // before looking, so that a commit meanwhile is not missed
 		entries, err := s.Feed(ctx, after, feedPage)
 		switch {
 		case ctx.Err() != nil:

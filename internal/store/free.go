@@ -141,7 +141,8 @@ func (tx *Tx) FreeWithin(container int64, low, high netip.Addr, backwards bool, 
 			return stop
 		}
 		return nil
-	}, "SELECT low, high FROM free WHERE container = ? AND low <= ? AND low >= coalesce((SELECT low FROM free WHERE container = ? AND low <= ? ORDER BY low DESC LIMIT 1), ?) ORDER BY low"+order,
+	}, "SELECT low, high FROM free WHERE container = ? AND low <= ? AND low >= coalesce((SELECT low FROM free WHERE container = ? AND "+
+		"low <= ? ORDER BY low DESC LIMIT 1), ?) ORDER BY low"+order,
 		container, AddrKey(high), container, AddrKey(low), AddrKey(low))
 	if err != nil && !errors.Is(err, stop) {
 		return fmt.Errorf("reading free space: %w", err)

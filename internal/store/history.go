@@ -33,7 +33,8 @@ func (tx *Tx) DescribeUndo(transaction int64, summary string) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.Write("INSERT INTO reverting (txn, undo) VALUES (?, ?) ON CONFLICT (txn) DO UPDATE SET undo = excluded.undo", transaction, own); err != nil {
+	if err := tx.Write("INSERT INTO reverting (txn, undo) VALUES (?, ?) ON CONFLICT (txn) DO UPDATE SET undo = excluded.undo", transaction,
+		own); err != nil {
 		return fmt.Errorf("writing the history: %w", err)
 	}
 	return nil
@@ -59,7 +60,8 @@ func (tx *Tx) LastImages(ids []int64) (map[int64][]byte, error) {
 			err := scan(&id, &image)
 			images[id] = image
 			return err
-		}, "SELECT r.id, c.after FROM resource r JOIN change c ON c.resource = r.id AND c.txn = r.version WHERE c.after IS NOT NULL AND r.id IN "+list+" ORDER BY c.seq", args...); err != nil {
+		}, "SELECT r.id, c.after FROM resource r JOIN change c ON c.resource = r.id AND c.txn = r.version WHERE c.after IS NOT NULL AND "+
+			"r.id IN "+list+" ORDER BY c.seq", args...); err != nil {
 			return nil, fmt.Errorf("reading the history: %w", err)
 		}
 	}
@@ -188,7 +190,7 @@ func (tx *Tx) finish() error {
 	if err := tx.writeUsage(); err != nil {
 		return err
 	}
-	if err := tx.tell(); err != nil {
+	if err := tx.reportUsage(); err != nil {
 		return err
 	}
 	return tx.writeHistory()
@@ -199,7 +201,8 @@ func (tx *Tx) writeHistory() error {
 	if tx.first == 0 {
 		return nil
 	}
-	body, err := json.Marshal(transaction{tx.operation, tx.summary, orNull(tx.author.Name), orNull(tx.author.Comment), tx.now.UTC().Format(time.RFC3339), orNull(tx.kind)})
+	body, err := json.Marshal(transaction{tx.operation, tx.summary, orNull(tx.author.Name), orNull(tx.author.Comment),
+		tx.now.UTC().Format(time.RFC3339), orNull(tx.kind)})
 	if err != nil {
 		return err
 	}

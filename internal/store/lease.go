@@ -32,7 +32,7 @@ var ErrLeaseLost = errors.New("another manager has taken this work over")
 
 // Take takes the lease, or takes it for longer, and reports whether it is held.
 func (l *Lease) Take(ctx context.Context) (held bool, err error) {
-	err = l.store.UpdateIn(ctx, Apart(), Author{}, func(tx *Tx) error {
+	err = l.store.UpdateIn(ctx, OwnTables(), Author{}, func(tx *Tx) error {
 		var holder string
 		var fence, until int64
 		err := tx.QueryRow("SELECT holder, fence, until FROM lease WHERE name = ?", l.name).Scan(&holder, &fence, &until)
@@ -76,7 +76,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	if l.fence == 0 {
 		return nil
 	}
-	return l.store.UpdateIn(ctx, Apart(), Author{}, func(tx *Tx) error {
+	return l.store.UpdateIn(ctx, OwnTables(), Author{}, func(tx *Tx) error {
 		return tx.Write("UPDATE lease SET until = 0 WHERE name = ? AND fence = ?", l.name, l.fence)
 	})
 }

@@ -184,7 +184,7 @@ func TestNumbersWaitForNobody(t *testing.T) {
 	for i := range 4 { // each in another process's turn would be; here their turns are taken in the database
 		all.Go(func() {
 			err := s.pg.with(t.Context(), s.pg.pool, beginLocked, func(c *pgConn) error {
-				query, args := locks{own: everything}.take()
+				query, args := locks{own: lockOfAll}.take()
 				c.wait(query, args...)
 				tx := &Tx{ctx: t.Context(), conn: c, now: time.Now(), ids: &sequences{s.pg, c}, writing: true}
 				if err := tx.Insert(thing(fmt.Sprint("waiter ", i))); err != nil {
@@ -214,29 +214,37 @@ func TestAddressKeyInParallel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close(context.Background()) }()
-	for _, text := range []string{"10.0.0.1", "255.255.255.255", "0.0.0.0", "::", "::1", "2001:db8::1", "1:2:3:4:5:6:7:8", "fe80::1:2:3:4", "1::", "1:2:3:4:5:6:7:0"} {
+	for _, text := range []string{"10.0.0.1", "255.255.255.255", "0.0.0.0", "::", "::1", "2001:db8::1", "1:2:3:4:5:6:7:8", "fe80::1:2:3:4",
+		"1::", "1:2:3:4:5:6:7:0"} {
 		var key []byte
-		if err := c.QueryRow(t.Context(), "SELECT address_key($1)", text).Scan(&key); err != nil || !bytes.Equal(key, AddrKey(netip.MustParseAddr(text))) {
+		if err := c.QueryRow(t.Context(), "SELECT address_key($1)", text).Scan(&key); err != nil ||
+			!bytes.Equal(key, AddrKey(netip.MustParseAddr(text))) {
 			t.Errorf("%s has the key %x, %v", text, key, err)
 		}
 	}
-	for _, text := range []string{"", "10.0.0", "10.0.0.256", "01.0.0.1", "10.0.0.1.", ":::", "1::2::3", "1:2:3:4:5:6:7:8:9", "g::", "12345::", "1:2:3:4:5:6:7", "::1:2:3:4:5:6:7:8", "x"} {
+	for _, text := range []string{"", "10.0.0", "10.0.0.256", "01.0.0.1", "10.0.0.1.", ":::", "1::2::3", "1:2:3:4:5:6:7:8:9", "g::",
+		"12345::", "1:2:3:4:5:6:7", "::1:2:3:4:5:6:7:8", "x"} {
 		var key []byte
 		if err := c.QueryRow(t.Context(), "SELECT address_key($1)", text).Scan(&key); err != nil || key != nil {
 			t.Errorf("%q has the key %x, %v", text, key, err)
 		}
 	}
-	for _, statement := range []string{"INSERT INTO resource (id, collection, type, version, body) SELECT i, 'n', 'N', 1, '{\"gateway\":\"10.0.0.1\"}' FROM generate_series(1, 20000) i",
-		"ANALYZE resource", "SET parallel_setup_cost = 0", "SET parallel_tuple_cost = 0", "SET min_parallel_table_scan_size = 0", "SET max_parallel_workers_per_gather = 2"} {
+	for _, statement := range []string{"INSERT INTO resource (id, collection, type, version, body) SELECT i, 'n', 'N', 1, " +
+		"'{\"gateway\":\"10.0.0.1\"}' FROM generate_series(1, 20000) i",
+		"ANALYZE resource", "SET parallel_setup_cost = 0", "SET parallel_tuple_cost = 0", "SET min_parallel_table_scan_size = 0",
+		"SET max_parallel_workers_per_gather = 2"} {
 		if _, err := c.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var plan, n string
-	if err := c.QueryRow(t.Context(), "SELECT count(*)::text FROM resource WHERE address_key(body::json #>> '{gateway}') = address_key('10.0.0.1')").Scan(&n); err != nil || n != "20000" {
+	if err := c.QueryRow(t.Context(),
+		"SELECT count(*)::text FROM resource WHERE address_key(body::json #>> '{gateway}') = address_key('10.0.0.1')").Scan(&n); err != nil ||
+		n != "20000" {
 		t.Errorf("%s rows, %v", n, err)
 	}
-	rows, err := c.Query(t.Context(), "EXPLAIN SELECT count(*) FROM resource WHERE address_key(body::json #>> '{gateway}') = address_key('10.0.0.1')")
+	rows, err := c.Query(t.Context(),
+		"EXPLAIN SELECT count(*) FROM resource WHERE address_key(body::json #>> '{gateway}') = address_key('10.0.0.1')")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +307,7 @@ func TestReadsDoNotWaitForWriters(t *testing.T) {
 	for range 40 { // more than there are connections
 		all.Go(func() {
 			_ = s.pg.with(t.Context(), s.pg.pool, beginLocked, func(c *pgConn) error {
-				query, args := locks{own: everything}.take()
+				query, args := locks{own: lockOfAll}.take()
 				_, err := c.exec(query, args...)
 				return err
 			})
@@ -382,7 +390,8 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 
 // What the database says when it has ended a transaction by itself is no fault of ours.
 func TestErrorsThatAreTriedAgain(t *testing.T) {
-	for code, want := range map[string]string{"25P03": "DatabaseUnavailable", "57014": "DatabaseUnavailable", "55P03": "DatabaseBusy", "40001": "DatabaseBusy", "08006": "DatabaseUnavailable", "23514": ""} {
+	for code, want := range map[string]string{"25P03": "DatabaseUnavailable", "57014": "DatabaseUnavailable", "55P03": "DatabaseBusy",
+		"40001": "DatabaseBusy", "08006": "DatabaseUnavailable", "23514": ""} {
 		err := unreachable(&pgconn.PgError{Code: code})
 		if p, ok := problem.As(err); ok != (want != "") || ok && (p.Code != want || p.Status != 503) {
 			t.Errorf("%s becomes %v", code, err)
@@ -493,7 +502,9 @@ func TestFirstStartsSideBySide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Exec(t.Context(), "DO $$ BEGIN EXECUTE 'ALTER DATABASE ' || current_database() || ' SET default_transaction_isolation = ''repeatable read'''; END $$"); err != nil {
+	if _, err := c.Exec(t.Context(),
+		"DO $$ BEGIN EXECUTE 'ALTER DATABASE ' || current_database() || ' SET default_transaction_isolation = ''repeatable read'''; END "+
+			"$$"); err != nil {
 		t.Fatal(err)
 	}
 	_ = c.Close(t.Context())
@@ -626,7 +637,8 @@ func TestBelowBeginsAtThePredecessor(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range []struct{ low, high, want int }{{0, 999, 100}, {3, 3, 1}, {5, 9, 0}, {4, 10, 2}, {500, 509, 1}, {504, 510, 2}, {990, 2000, 1}, {2000, 3000, 0}} {
+		for _, c := range []struct{ low, high, want int }{{0, 999, 100}, {3, 3, 1}, {5, 9, 0}, {4, 10, 2}, {500, 509, 1}, {504, 510, 2},
+			{990, 2000, 1}, {2000, 3000, 0}} {
 			if err := s.View(t.Context(), func(tx *Tx) error {
 				below, err := tx.Below(7, "things", at(c.low), at(c.high))
 				if err != nil {

@@ -93,7 +93,7 @@ func (l *listener) hear(ctx context.Context) error {
 		cancel()
 		switch {
 		case err == nil && n.Payload == "":
-			l.store.bell.ring()
+			l.store.commitNews.wake()
 		case err == nil:
 			sender, topics, _ := strings.Cut(n.Payload, " ")
 			if sender != l.p.id {
@@ -163,7 +163,7 @@ func (w *watched) of(topics []string) (some []string) {
 // has changed something.
 func (s *Store) news(topics []string) {
 	s.commits.count(topics, topics != nil)
-	s.bell.ring()
+	s.commitNews.wake()
 	s.watches.mu.RLock()
 	defer s.watches.mu.RUnlock()
 	for topic, calls := range s.watches.calls {

@@ -150,7 +150,7 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 		args := []any{parent, number}
 		for i, r := range part {
 			tx.Touch(r.Collection)
-			delete(tx.near, r.ID)
+			delete(tx.prefetched, r.ID)
 			moved := *r
 			moved.Parent, moved.Version = parent, number
 			after = append(after, &moved)
@@ -168,7 +168,8 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 			changes[i] = []any{sequence[i], number, r.ID, "UPDATE", old, young}
 			args = append(args, r.ID)
 		}
-		if err := tx.Write("UPDATE resource SET parent = ?, version = ? WHERE id IN (?"+strings.Repeat(",?", len(part)-1)+")", args...); err != nil {
+		if err := tx.Write("UPDATE resource SET parent = ?, version = ? WHERE id IN (?"+strings.Repeat(",?", len(part)-1)+")",
+			args...); err != nil {
 			return nil, fmt.Errorf("moving resources: %w", err)
 		}
 		if err := tx.conn.bulk("change", tableColumns("change"), changes); err != nil {
@@ -216,7 +217,7 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 		for i, r := range part {
 			ids[i] = r.ID
 			tx.Touch(r.Collection)
-			delete(tx.near, r.ID)
+			delete(tx.prefetched, r.ID)
 			if err := tx.countChange(r, nil); err != nil {
 				return err
 			}
@@ -234,7 +235,8 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 			tx.last = sequence[i]
 		}
 		list, args := in(ids)
-		for _, query := range []string{"DELETE FROM resource WHERE id IN ", "DELETE FROM reference WHERE source IN ", "DELETE FROM free WHERE container IN "} {
+		for _, query := range []string{"DELETE FROM resource WHERE id IN ", "DELETE FROM reference WHERE source IN ",
+			"DELETE FROM free WHERE container IN "} {
 			if err := tx.Write(query+list, args...); err != nil {
 				return fmt.Errorf("deleting resources: %w", err)
 			}
@@ -253,7 +255,8 @@ func (tx *Tx) Needed(ids []int64) (map[int64]bool, error) {
 	needed := map[int64]bool{}
 	for part := range slices.Chunk(ids, loadAtOnce) {
 		list, args := in(part)
-		for _, query := range []string{"SELECT DISTINCT parent FROM resource WHERE parent IN ", "SELECT DISTINCT target FROM reference WHERE target IN "} {
+		for _, query := range []string{"SELECT DISTINCT parent FROM resource WHERE parent IN ",
+			"SELECT DISTINCT target FROM reference WHERE target IN "} {
 			found, err := tx.ids64(query+list, args...)
 			if err != nil {
 				return nil, err
@@ -302,7 +305,8 @@ func (tx *Tx) Load(ids []int64) (map[int64]*Resource, error) {
 func (tx *Tx) Needing(ids []int64) (needs, needed int64, below bool, err error) {
 	for part := range slices.Chunk(ids, loadAtOnce) {
 		list, args := in(part)
-		for i, query := range []string{"SELECT id, parent FROM resource WHERE parent IN " + list + " LIMIT 1", "SELECT source, target FROM reference WHERE target IN " + list + " LIMIT 1"} {
+		for i, query := range []string{"SELECT id, parent FROM resource WHERE parent IN " + list + " LIMIT 1",
+			"SELECT source, target FROM reference WHERE target IN " + list + " LIMIT 1"} {
 			if err := tx.Each(func(scan func(...any) error) error { return scan(&needs, &needed) }, query, args...); err != nil {
 				return 0, 0, false, err
 			}
@@ -400,7 +404,8 @@ func (tx *Tx) Groups(collection string, parents, ids []int64) (map[int64]int64, 
 	for part := range slices.Chunk(parents, loadAtOnce) {
 		list, args := in(part)
 		var found bool
-		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection = ? AND parent IN "+list+")", append([]any{collection}, args...)...).Scan(&found); err != nil {
+		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection = ? AND parent IN "+list+")",
+			append([]any{collection}, args...)...).Scan(&found); err != nil {
 			return nil, err
 		}
 		there = there || found
@@ -415,7 +420,8 @@ func (tx *Tx) Groups(collection string, parents, ids []int64) (map[int64]int64, 
 			err := scan(&id, &group)
 			groups[id] = group
 			return err
-		}, "SELECT a.id, g.id FROM resource a JOIN resource g ON g.parent = a.parent AND g.collection = ? AND g.low <= a.low AND g.high >= a.low WHERE a.id IN "+list, append([]any{collection}, args...)...); err != nil {
+		}, "SELECT a.id, g.id FROM resource a JOIN resource g ON g.parent = a.parent AND g.collection = ? AND g.low <= a.low AND g.high >= "+
+			"a.low WHERE a.id IN "+list, append([]any{collection}, args...)...); err != nil {
 			return nil, err
 		}
 	}

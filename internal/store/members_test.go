@@ -9,7 +9,8 @@ import (
 // What the scanner gives of an object is what the JSON library gives; of anything else it gives an
 // error or something, and never reads beyond.
 func FuzzMembers(f *testing.F) {
-	for _, text := range []string{`{}`, `{"a":1}`, `{"a":"x\"y,}","b":[1,{"c":"]"}],"d":null}`, `{"a":}`, `{"a":1,}`, `{"a`, ``, `{"a":"\\"}`} {
+	for _, text := range []string{`{}`, `{"a":1}`, `{"a":"x\"y,}","b":[1,{"c":"]"}],"d":null}`, `{"a":}`, `{"a":1,}`, `{"a`, ``,
+		`{"a":"\\"}`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -15,7 +15,8 @@ func openReadOnly(o Options) (*Store, error) {
 	if err != nil { // neither the log nor its index can be made: it must be whole without them
 		log, e := os.Stat(path + "-wal")
 		if e == nil && log.Size() > 0 {
-			return nil, fmt.Errorf("opening %s for reading: its log %s-wal holds changes, and cannot be read where nothing can be written: %w", path, databaseFile, err)
+			return nil, fmt.Errorf("opening %s for reading: its log %s-wal holds changes, and cannot be read where nothing can be written: %w",
+				path, databaseFile, err)
 		}
 		kind = stillSession
 		if r, err = newSession(path, kind); err != nil {
@@ -49,7 +50,8 @@ func (e *SchemaError) Error() string {
 	if e.Database > SchemaVersion() {
 		return fmt.Sprintf("the database has schema version %d, newer than this binary's %d: use a newer portolan", e.Database, SchemaVersion())
 	}
-	return fmt.Sprintf("the database has schema version %d, older than this binary's %d, and a manager may be serving it: start the manager with this portolan first, which brings the schema up to date", e.Database, SchemaVersion())
+	return fmt.Sprintf("the database has schema version %d, older than this binary's %d, and a manager may be serving it: start the "+
+		"manager with this portolan first, which brings the schema up to date", e.Database, SchemaVersion())
 }
 
 // pools makes the pools of read connections.

@@ -280,8 +280,10 @@ func (c *pgConn) flush() error {
 // pages by itself as it reads them, where it is set to.
 func (c *pgConn) damage() (faults []string, err error) {
 	installed := false
-	if err := c.each("SELECT has_function_privilege(p.oid, 'EXECUTE') FROM pg_extension e JOIN pg_depend d ON d.refobjid = e.oid AND d.deptype = 'e'"+
-		" JOIN pg_proc p ON p.oid = d.objid WHERE e.extname = 'amcheck' AND p.proname = 'bt_index_check' AND p.pronargs = 1", nil, func(r row) error { return r.scan(&installed) }); err != nil || !installed {
+	if err := c.each("SELECT has_function_privilege(p.oid, 'EXECUTE') FROM pg_extension e JOIN pg_depend d ON d.refobjid = e.oid AND "+
+		"d.deptype = 'e'"+
+		" JOIN pg_proc p ON p.oid = d.objid WHERE e.extname = 'amcheck' AND p.proname = 'bt_index_check' AND p.pronargs = 1", nil,
+		func(r row) error { return r.scan(&installed) }); err != nil || !installed {
 		return nil, err
 	}
 	var indexes []string

@@ -199,7 +199,8 @@ func (r *pgRow) resource(to *Resource) error {
 func nearQuery(used bool, inline inlineMembers) string {
 	usage := ""
 	if used {
-		usage = ", CASE WHEN r.collection IN ('networks', 'blocks') THEN (SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE u.container = r.id) END"
+		usage = ", CASE WHEN r.collection IN ('networks', 'blocks') THEN (SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE " +
+			"u.container = r.id) END"
 	}
 	return "SELECT " + nearColumns + ", " + inline.columns("p") + ", " + inline.columns("c") + usage +
 		" FROM resource r LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration WHERE r.id = ?"
@@ -282,7 +283,8 @@ func (r *pgRow) head() (Head, error) { return r.headAt(0), nil }
 
 // headAt reads a head out of the columns from there on.
 func (r *pgRow) headAt(i int) Head {
-	return Head{ID: r.number(i), Collection: r.word(i + 1), Type: r.word(i + 2), Name: string(r.raw[i+3]), Parent: r.number(i + 4), Configuration: r.number(i + 5), Inline: string(r.raw[i+6])}
+	return Head{ID: r.number(i), Collection: r.word(i + 1), Type: r.word(i + 2), Name: string(r.raw[i+3]), Parent: r.number(i + 4),
+		Configuration: r.number(i + 5), Inline: string(r.raw[i+6])}
 }
 
 func (r *pgRow) values() []any {

@@ -108,7 +108,7 @@ func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 		if version < p.schema {
 			// Changes that are under way, by managers of an older portolan, end first; what comes behind them
 			// finds the schema changed.
-			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(everything)); err != nil {
+			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(lockOfAll)); err != nil {
 				return fmt.Errorf("waiting for changes under way: %w", err)
 			}
 			if _, err := tx.Exec(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)"); err != nil {
@@ -127,13 +127,13 @@ func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 				return err
 			}
 		}
-		return settle(ctx, tx, max(version, p.schema))
+		return reorderFeed(ctx, tx, max(version, p.schema))
 	})
 }
 
-// settle orders the change feed anew where the database was restored, by its own tools, into a server
+// reorderFeed orders the change feed anew where the database was restored, by its own tools, into a server
 // that has counted fewer transactions: what was committed there comes behind those that are here.
-func settle(ctx context.Context, tx pgx.Tx, version int) error {
+func reorderFeed(ctx context.Context, tx pgx.Tx, version int) error {
 	if version < 2 {
 		return nil
 	}

@@ -31,8 +31,8 @@ type postgres struct {
 	// patience is how long a change waits for its turn.
 	patience time.Duration
 	texts    placeholders
-	turns    turns
-	homes    homes
+	turns    keyedMutex
+	homes    configurationsKnown
 	mu       sync.Mutex
 	// blocks are the numbers reserved and not yet given out, by sequence; guarded by mu, which is never
 	// held while the database is asked.
@@ -136,10 +136,10 @@ const (
 // Statements that begin a transaction; they travel with its first statement.
 const (
 	beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-	// beginApart is for updates that nothing but the database keeps apart, beginLocked for those that
+	// beginSerializable is for updates that nothing but the database keeps apart, beginLocked for those that
 	// hold locks: each of their statements sees what was committed before the locks were got.
-	beginApart  = "BEGIN ISOLATION LEVEL SERIALIZABLE"
-	beginLocked = "BEGIN ISOLATION LEVEL READ COMMITTED"
+	beginSerializable = "BEGIN ISOLATION LEVEL SERIALIZABLE"
+	beginLocked       = "BEGIN ISOLATION LEVEL READ COMMITTED"
 )
 
 // view runs fn in a snapshot. Reading is safe to repeat.
@@ -196,7 +196,7 @@ func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) err
 	}
 	// Those of this process wait here, so that they do not hold a connection meanwhile.
 	waiting, cancel := context.WithTimeout(ctx, p.patience)
-	done, err := p.turns.take(waiting, l.own)
+	done, err := p.turns.lock(waiting, l.own)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
@@ -232,7 +232,7 @@ func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) err
 // once runs fn in a transaction and says whether it had come to the commit, after which nobody knows
 // what became of it.
 func (p *postgres) once(ctx context.Context, l locks, fn func(*pgConn) error) (committing bool, err error) {
-	begin := beginApart
+	begin := beginSerializable
 	if l.own != 0 {
 		begin = beginLocked
 	}
@@ -306,14 +306,15 @@ func safely(fn func() error) (err error) {
 // numbers gives numbers of a sequence, in order, and leaves none of its last block over.
 func (p *postgres) numbers(c conn, sequence string, n int) ([]int64, error) {
 	numbers := make([]int64, 0, n+sequenceStep)
-	err := c.each("SELECT nextval('number_"+sequence+"') FROM generate_series(1, ?)", []any{(n + sequenceStep - 1) / sequenceStep}, func(r row) error {
-		var first int64
-		err := r.scan(&first)
-		for i := range int64(sequenceStep) {
-			numbers = append(numbers, first+i)
-		}
-		return err
-	})
+	err := c.each("SELECT nextval('number_"+sequence+"') FROM generate_series(1, ?)", []any{(n + sequenceStep - 1) / sequenceStep},
+		func(r row) error {
+			var first int64
+			err := r.scan(&first)
+			for i := range int64(sequenceStep) {
+				numbers = append(numbers, first+i)
+			}
+			return err
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -379,7 +380,8 @@ func codeOf(err error) string {
 // has no room, or it has ended the transaction because this process was stopped in the middle of it.
 func lost(err error) bool {
 	if code := codeOf(err); code != "" {
-		return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "57P") || code == readOnlyTransaction || code == tooManyConnections || code == idleTransaction
+		return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "57P") || code == readOnlyTransaction || code == tooManyConnections ||
+			code == idleTransaction
 	}
 	var dial *pgconn.ConnectError
 	var network net.Error

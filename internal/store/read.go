@@ -72,31 +72,31 @@ func (tx *Tx) GetUsed(id int64) (*Resource, error) {
 	if tx.writing { // what it does itself would not be in it
 		return tx.Get(id)
 	}
-	if tx.nearUsage == nil {
-		tx.nearUsage = map[int64]Usage{}
+	if tx.prefetchedUsage == nil {
+		tx.prefetchedUsage = map[int64]Usage{}
 	}
-	return tx.get(id, tx.nearUsage)
+	return tx.get(id, tx.prefetchedUsage)
 }
 
 func (tx *Tx) get(id int64, used map[int64]Usage) (*Resource, error) {
-	if c, ok := tx.conn.(nearReader); ok {
-		if tx.near == nil {
-			tx.near = map[int64]Head{}
+	if c, ok := tx.conn.(prefetcher); ok {
+		if tx.prefetched == nil {
+			tx.prefetched = map[int64]Head{}
 		}
-		return c.getNear(id, tx.near, used, tx.inline)
+		return c.getNear(id, tx.prefetched, used, tx.inline)
 	}
 	return tx.one("SELECT "+columns+" FROM resource WHERE id = ?", id)
 }
 
-// nearReader is a connection where a round trip costs so much that a resource is read together with
+// prefetcher is a connection where a round trip costs so much that a resource is read together with
 // what an answer most often needs beside it: the heads of its parent and its configuration.
-type nearReader interface {
+type prefetcher interface {
 	getNear(id int64, near map[int64]Head, used map[int64]Usage, inline inlineMembers) (*Resource, error)
 }
 
 // Head reads the head of one resource; ErrNotFound where there is none.
 func (tx *Tx) Head(id int64) (h Head, err error) {
-	if h, ok := tx.near[id]; ok {
+	if h, ok := tx.prefetched[id]; ok {
 		return h, nil
 	}
 	err = first(tx.conn, "SELECT "+tx.inline.columns("r")+" FROM resource r WHERE r.id = ?", []any{id}, func(at row) error {
@@ -155,13 +155,13 @@ func (m inlineMembers) take(h Head, err error) (Head, error) {
 	return h, err
 }
 
-// Near adds the heads that came with resources that were read to known, and gives the ids of the others.
-func (tx *Tx) Near(ids []int64, known map[int64]Head) (others []int64) {
-	if len(tx.near) == 0 {
+// Prefetched adds the heads that came with resources that were read to known, and gives the ids of the others.
+func (tx *Tx) Prefetched(ids []int64, known map[int64]Head) (others []int64) {
+	if len(tx.prefetched) == 0 {
 		return ids
 	}
 	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool {
-		h, ok := tx.near[id]
+		h, ok := tx.prefetched[id]
 		if ok {
 			known[id] = h
 		}
@@ -172,7 +172,7 @@ func (tx *Tx) Near(ids []int64, known map[int64]Head) (others []int64) {
 // Heads adds the heads of the given resources to known. Ids that do not exist are left out.
 func (tx *Tx) Heads(ids []int64, known map[int64]Head) error {
 	const most = 64
-	ids = tx.Near(ids, known)
+	ids = tx.Prefetched(ids, known)
 	for len(ids) > 0 {
 		if len(ids) == 1 {
 			h, err := tx.Head(ids[0])
@@ -275,7 +275,8 @@ func (tx *Tx) NetworkOf(configuration int64, a netip.Addr) (*Resource, error) {
 // fromPredecessor is a condition on the low ends of siblings: from that of the one at or before an address
 // on, or from the address where there is none. Siblings of one collection never overlap, so none before that
 // one reaches as far. It has four arguments (fromArgs).
-const fromPredecessor = "low >= coalesce((SELECT low FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= ? ORDER BY low DESC LIMIT 1), ?)"
+const fromPredecessor = "low >= coalesce((SELECT low FROM resource WHERE parent = ? AND collection = ? AND low IS NOT NULL AND low <= " +
+	"? ORDER BY low DESC LIMIT 1), ?)"
 
 func fromArgs(parent int64, collection string, low []byte) []any {
 	return []any{parent, collection, low, low}

@@ -81,7 +81,8 @@ func (r *replica) caughtUp(ctx context.Context, primary *postgres, standby *pgxp
 	for attempt := 0; ; attempt++ {
 		var caught bool
 		// What was promoted is no standby any more: it stands where it was then.
-		err := standby.QueryRow(ctx, "SELECT pg_is_in_recovery() AND coalesce(pg_last_wal_replay_lsn() >= $1::text::pg_lsn, FALSE)", position).Scan(&caught)
+		err := standby.QueryRow(ctx, "SELECT pg_is_in_recovery() AND coalesce(pg_last_wal_replay_lsn() >= $1::text::pg_lsn, FALSE)",
+			position).Scan(&caught)
 		switch {
 		case err != nil:
 			return false, err

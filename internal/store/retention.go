@@ -89,7 +89,8 @@ func (tx *Tx) prune(before int64) (gone int, more bool, err error) {
 			return gone, true, nil
 		}
 		left -= n + 1
-		for _, query := range []string{"DELETE FROM reverting WHERE txn = ?", "DELETE FROM reverting WHERE undo = ?", "DELETE FROM txn WHERE id = ?"} {
+		for _, query := range []string{"DELETE FROM reverting WHERE txn = ?", "DELETE FROM reverting WHERE undo = ?",
+			"DELETE FROM txn WHERE id = ?"} {
 			if err := tx.Write(query, h.Transaction); err != nil {
 				return 0, false, err
 			}
@@ -106,7 +107,8 @@ func (s *Store) PruneEvents(ctx context.Context, update Updater, before time.Tim
 		n := int64(0)
 		if err := update(ctx, Author{}, func(tx *Tx) (err error) {
 			// Numbers rise with time: the oldest are the first.
-			n, err = tx.Exec("DELETE FROM event WHERE id IN (SELECT id FROM (SELECT id, json_extract(body, '$.dateTime') AS at FROM event ORDER BY id LIMIT ?) o WHERE at < ?)", pruneAtOnce, limit)
+			n, err = tx.Exec("DELETE FROM event WHERE id IN (SELECT id FROM (SELECT id, json_extract(body, '$.dateTime') AS at FROM event "+
+				"ORDER BY id LIMIT ?) o WHERE at < ?)", pruneAtOnce, limit)
 			return err
 		}); err != nil {
 			return pruned, fmt.Errorf("pruning events: %w", err)

@@ -16,19 +16,19 @@ type Scope struct {
 	// free space and the addresses of that resource, itself a network.
 	within int64
 	narrow bool
-	// apart are tables that nothing here is said about: such updates are serialisable transactions.
-	apart bool
+	// ownTables are tables that nothing here is said about: such updates are serialisable transactions.
+	ownTables bool
 }
 
-// Apart is the scope of an update of tables that a room keeps for itself.
-func Apart() Scope { return Scope{apart: true} }
+// OwnTables is the scope of an update of tables that a room keeps for itself.
+func OwnTables() Scope { return Scope{ownTables: true} }
 
 // Within is the configuration that a resource is, or lies in. narrow narrows it to what lies right below that resource.
 func Within(resource int64, narrow bool) Scope { return Scope{within: resource, narrow: narrow} }
 
-// everything is the lock that stands for everything, and for what lies outside of all configurations.
+// lockOfAll is the lock that stands for lockOfAll, and for what lies outside of all configurations.
 // Resources and configurations stand for themselves, by their numbers.
-const everything = 1
+const lockOfAll = 1
 
 // locks are what an update takes: shared ones first, from the outside in, then one for itself.
 type locks struct {
@@ -36,8 +36,8 @@ type locks struct {
 	own    int64
 }
 
-// homes remembers which configuration resources lie in. That never changes, and numbers are not given twice.
-type homes struct {
+// configurationsKnown remembers which configuration resources lie in. That never changes, and numbers are not given twice.
+type configurationsKnown struct {
 	mu    sync.RWMutex
 	known map[int64]int64
 }
@@ -45,7 +45,7 @@ type homes struct {
 // maxHomes bounds what homes remembers.
 const maxHomes = 100_000
 
-func (p *postgres) home(ctx context.Context, id int64) (configuration int64, err error) {
+func (p *postgres) configurationOf(ctx context.Context, id int64) (configuration int64, err error) {
 	p.homes.mu.RLock()
 	configuration, ok := p.homes.known[id]
 	p.homes.mu.RUnlock()
@@ -54,10 +54,11 @@ func (p *postgres) home(ctx context.Context, id int64) (configuration int64, err
 	}
 	found := false
 	err = p.read(ctx, func(c conn) error {
-		return c.each("SELECT CASE collection WHEN 'configurations' THEN id ELSE configuration END FROM resource WHERE id = ?", []any{id}, func(r row) error {
-			found = true
-			return r.scan(&configuration)
-		})
+		return c.each("SELECT CASE collection WHEN 'configurations' THEN id ELSE configuration END FROM resource WHERE id = ?", []any{id},
+			func(r row) error {
+				found = true
+				return r.scan(&configuration)
+			})
 	})
 	if err != nil || !found {
 		return 0, err
@@ -75,19 +76,19 @@ func (p *postgres) home(ctx context.Context, id int64) (configuration int64, err
 // configurations, is everything's.
 func (p *postgres) locks(ctx context.Context, s Scope) (l locks, err error) {
 	switch {
-	case s.apart:
+	case s.ownTables:
 		return locks{}, nil
 	case s.within == 0:
-		return locks{own: everything}, nil
+		return locks{own: lockOfAll}, nil
 	}
-	configuration, err := p.home(ctx, s.within)
+	configuration, err := p.configurationOf(ctx, s.within)
 	switch {
 	case err != nil || configuration == 0:
-		return locks{own: everything}, err
+		return locks{own: lockOfAll}, err
 	case s.narrow:
-		return locks{shared: []int64{everything, configuration}, own: s.within}, nil
+		return locks{shared: []int64{lockOfAll, configuration}, own: s.within}, nil
 	}
-	return locks{shared: []int64{everything}, own: configuration}, nil
+	return locks{shared: []int64{lockOfAll}, own: configuration}, nil
 }
 
 // LockResource waits until no other update has locked the resource, and locks it for the rest of this one,

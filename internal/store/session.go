@@ -40,7 +40,8 @@ const busyTimeout = 10 * time.Second
 // pragmas set a connection up. The page cache is 16 MiB a connection; the log is folded into the
 // database when it has 32 MiB, because a page that changes often is then written there once.
 var pragmas = []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = OFF",
-	"PRAGMA cache_size = -16384", "PRAGMA wal_autocheckpoint = 8000", fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog), "PRAGMA temp_store = MEMORY"}
+	"PRAGMA cache_size = -16384", "PRAGMA wal_autocheckpoint = 8000", fmt.Sprintf("PRAGMA journal_size_limit = %d", maxLog),
+	"PRAGMA temp_store = MEMORY"}
 
 // readPragmas set up a connection that only reads. The first one fails where the log cannot be read.
 var readPragmas = []string{"PRAGMA user_version", "PRAGMA cache_size = -16384", "PRAGMA temp_store = MEMORY"}
@@ -92,16 +93,17 @@ func newSession(path string, kind sessionKind) (*session, error) {
 
 // addressKey is the SQL function address_key(text): the span key of an address written as text, so
 // that addresses inside a body compare as addresses. It gives NULL for what is no address.
-var addressKey = &sqlite.FunctionImpl{NArgs: 1, Deterministic: true, Scalar: func(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
-	if args[0].Type() != sqlite.TypeText {
-		return sqlite.Value{}, nil
-	}
-	addr, err := netip.ParseAddr(args[0].Text())
-	if err != nil {
-		return sqlite.Value{}, nil
-	}
-	return sqlite.BlobValue(AddrKey(addr)), nil
-}}
+var addressKey = &sqlite.FunctionImpl{NArgs: 1, Deterministic: true,
+	Scalar: func(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
+		if args[0].Type() != sqlite.TypeText {
+			return sqlite.Value{}, nil
+		}
+		addr, err := netip.ParseAddr(args[0].Text())
+		if err != nil {
+			return sqlite.Value{}, nil
+		}
+		return sqlite.BlobValue(AddrKey(addr)), nil
+	}}
 
 // take gives a prepared statement with its arguments bound; give puts it back.
 func (s *session) take(query string, args []any) (*sqlite.Stmt, error) {

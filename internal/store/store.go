@@ -64,10 +64,10 @@ type Store struct {
 	now   func() time.Time
 	// inline are the members that heads have with them (ShowInline).
 	inline inlineMembers
-	// bell is rung at every commit that is heard of; watches are the topics that are remembered.
-	bell    bell
-	watches watched
-	commits commits
+	// commitNews wakes who waits for a commit, at every one that is heard of; watches are the topics that are remembered.
+	commitNews broadcaster
+	watches    watched
+	commits    commits
 	// ancestors are blocks and networks, each with the blocks above it, nearest first, itself before them. Only SQLite's
 	// writer asks for them: on PostgreSQL a round trip more would cost what is saved.
 	ancestors *Cache[int64, []int64]
@@ -151,7 +151,8 @@ func openEither(o Options) (*Store, error) {
 	if err := protect(path); err != nil {
 		return nil, err
 	}
-	s := &Store{now: o.Now, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}), check: make(chan struct{}, 1),
+	s := &Store{now: o.Now, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}),
+		check:     make(chan struct{}, 1),
 		exclusive: o.Exclusive, asked: o.Schema}
 	s.ancestors = NewCache[int64](s, CacheOptions[[]int64]{Topics: []string{ancestorsTopic}})
 	if o.Exclusive {
@@ -249,7 +250,7 @@ func (s *Store) LastCommit() uint64 { return s.commits.last.Load() }
 // committed counts a commit of this process that changed something of the topics, before whoever made it is answered.
 func (s *Store) committed(topics []string) {
 	s.commits.count(topics, true)
-	s.bell.ring()
+	s.commitNews.wake()
 }
 
 // Close waits for the updates already queued, then closes the database.
@@ -307,7 +308,8 @@ func Unavailable(err error) error {
 
 // unavailableSchema is what a change gets whose database was brought to another schema by another portolan.
 func unavailableSchema(version int) error {
-	p := problem.New(503, "SchemaChanged", "the database was brought to another version of the schema by another portolan: this manager must be replaced by it")
+	p := problem.New(503, "SchemaChanged",
+		"the database was brought to another version of the schema by another portolan: this manager must be replaced by it")
 	p.Err = &SchemaError{Database: version}
 	return p
 }

@@ -104,7 +104,8 @@ func resourceRoundTrip(t *testing.T, s *Store) {
 			t.Errorf("the low end is %v", KeyAddr(got.Low))
 		}
 		var operation, after string
-		err = tx.QueryRow("SELECT c.operation, c.after FROM change c JOIN txn t ON c.seq BETWEEN t.first AND t.last WHERE t.id = ?", r.Version).Scan(&operation, &after)
+		err = tx.QueryRow("SELECT c.operation, c.after FROM change c JOIN txn t ON c.seq BETWEEN t.first AND t.last WHERE t.id = ?",
+			r.Version).Scan(&operation, &after)
 		if err != nil || operation != "ADD" || !strings.Contains(after, `"colour":"red"`) {
 			t.Errorf("the history has %s %s, %v", operation, after, err)
 		}
@@ -155,7 +156,8 @@ func groupKeepsJobsApart(t *testing.T, s *Store) {
 		t.Errorf("%d things, want 100", n)
 	}
 	var txns int64
-	if err := s.View(context.Background(), func(tx *Tx) error { return tx.QueryRow("SELECT count(*) FROM txn").Scan(&txns) }); err != nil || txns != 100 {
+	if err := s.View(context.Background(), func(tx *Tx) error { return tx.QueryRow("SELECT count(*) FROM txn").Scan(&txns) }); err != nil ||
+		txns != 100 {
 		t.Errorf("%d transactions in the history, %v; want 100", txns, err)
 	}
 }
@@ -401,7 +403,8 @@ func longList(t *testing.T, s *Store) {
 	}
 	name := Field{Kind: ColumnText, Path: []string{"name"}}
 	q := Query{From: Resources, Where: All{
-		Compare{Field: name, Op: "startsWith", Value: "it's 1"}, Compare{Field: Field{Kind: Text, Path: []string{"colour"}}, Op: "eq", Value: "red"},
+		Compare{Field: name, Op: "startsWith", Value: "it's 1"}, Compare{Field: Field{Kind: Text, Path: []string{"colour"}}, Op: "eq",
+			Value: "red"},
 		Compare{Field: Field{Kind: ColumnSpan, Path: []string{"low"}}, Op: "ge", Value: AddrKey(netip.MustParseAddr("10.0.0.0"))},
 	}, Order: []Order{{By: name}}}
 	err := s.View(context.Background(), func(tx *Tx) error {

@@ -142,7 +142,8 @@ func empty(c conn, schema int) error {
 			continue
 		}
 		var n int64
-		if err := c.each("SELECT count(*) FROM (SELECT 1 FROM "+Tables[i].Name+" LIMIT 1) t", nil, func(r row) error { return r.scan(&n) }); err != nil {
+		if err := c.each("SELECT count(*) FROM (SELECT 1 FROM "+Tables[i].Name+" LIMIT 1) t", nil,
+			func(r row) error { return r.scan(&n) }); err != nil {
 			return err
 		}
 		if n > 0 {
@@ -171,7 +172,7 @@ func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add 
 		return recountUsage(tx)
 	}
 	if s.pg != nil {
-		_, err := s.pg.once(ctx, locks{own: everything}, func(c *pgConn) error { return load(c) })
+		_, err := s.pg.once(ctx, locks{own: lockOfAll}, func(c *pgConn) error { return load(c) })
 		return unreachable(err)
 	}
 	err := s.Update(ctx, Author{}, func(tx *Tx) error { return load(tx.conn) })

@@ -87,13 +87,13 @@ type Tx struct {
 	earlier map[string]bool
 	// own is what was found out in this transaction that must not be shared (Cache).
 	own map[ownKey]ownValue
-	// counting is what it changes of the usage of blocks and networks, told who is told of that.
-	counting counting
-	told     func(tx *Tx, containers []int64) error
-	// near are heads that came with resources that were read.
-	near map[int64]Head
-	// nearUsage is the usage that came with blocks and networks that were read.
-	nearUsage map[int64]Usage
+	// usageDelta is what it changes of the usage of blocks and networks, told who is told of that.
+	usageDelta     usageDelta
+	onUsageChanged func(tx *Tx, containers []int64) error
+	// prefetched are heads that came with resources that were read.
+	prefetched map[int64]Head
+	// prefetchedUsage is the usage that came with blocks and networks that were read.
+	prefetchedUsage map[int64]Usage
 }
 
 // Writing reports whether it is an update.
@@ -245,11 +245,12 @@ func (tx *Tx) Replace(old, r *Resource) (err error) {
 		return err
 	}
 	tx.Touch(r.Collection)
-	delete(tx.near, r.ID)
+	delete(tx.prefetched, r.ID)
 	if r.Version, err = tx.number(); err != nil {
 		return err
 	}
-	if err := tx.Write("UPDATE resource SET type=?, name=?, parent=?, configuration=?, low=?, high=?, key=?, version=?, refs=?, body=? WHERE id=?",
+	if err := tx.Write("UPDATE resource SET type=?, name=?, parent=?, configuration=?, low=?, high=?, key=?, version=?, refs=?, body=? "+
+		"WHERE id=?",
 		r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version, formatRefs(r.Refs),
 		string(r.Body), r.ID); err != nil {
 		return fmt.Errorf("updating a resource: %w", err)
@@ -301,7 +302,7 @@ func (tx *Tx) RemoveLoaded(r *Resource) error {
 		return err
 	}
 	tx.Touch(r.Collection)
-	delete(tx.near, r.ID)
+	delete(tx.prefetched, r.ID)
 	for _, query := range []string{
 		"DELETE FROM resource WHERE id = ?", "DELETE FROM reference WHERE source = ?", "DELETE FROM free WHERE container = ?",
 	} {

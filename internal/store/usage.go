@@ -37,7 +37,7 @@ func (tx *Tx) Usage(ids []int64) (map[int64]Usage, error) {
 
 func (tx *Tx) usage(ids []int64) (map[int64]Usage, error) {
 	if len(ids) == 1 && !tx.writing {
-		if u, ok := tx.nearUsage[ids[0]]; ok {
+		if u, ok := tx.prefetchedUsage[ids[0]]; ok {
 			return map[int64]Usage{ids[0]: u}, nil
 		}
 	}
@@ -55,15 +55,16 @@ func (tx *Tx) usage(ids []int64) (map[int64]Usage, error) {
 			}
 			all[id][state] = n
 			return nil
-		}, "SELECT container, state, CAST(sum(n) AS BIGINT) FROM usage WHERE container IN "+list+" GROUP BY container, state", args...); err != nil {
+		}, "SELECT container, state, CAST(sum(n) AS BIGINT) FROM usage WHERE container IN "+list+" GROUP BY container, state",
+			args...); err != nil {
 			return nil, fmt.Errorf("reading usage: %w", err)
 		}
 	}
 	return all, nil
 }
 
-// counting is what a transaction changes of the usage of blocks and networks; it is written at the end.
-type counting struct {
+// usageDelta is what a transaction changes of the usage of blocks and networks; it is written at the end.
+type usageDelta struct {
 	// direct is what was put into networks, and taken out of them, by network and state.
 	direct map[int64]Usage
 	// from are blocks and networks that were moved or deleted, with what they lay in before.
@@ -72,11 +73,13 @@ type counting struct {
 	touched []int64
 }
 
-// Attend lets a block or network be among those that Store.Counted is told of, though nothing was
+// MarkDirty lets a block or network be among those that Store.Counted is told of, though nothing was
 // put into it.
-func (tx *Tx) Attend(container int64) { tx.counting.touched = append(tx.counting.touched, container) }
+func (tx *Tx) MarkDirty(container int64) {
+	tx.usageDelta.touched = append(tx.usageDelta.touched, container)
+}
 
-func (c *counting) add(container int64, state string, n int64) {
+func (c *usageDelta) add(container int64, state string, n int64) {
 	if c.direct == nil {
 		c.direct = map[int64]Usage{}
 	}
@@ -89,7 +92,7 @@ func (c *counting) add(container int64, state string, n int64) {
 // countChange notes what a change does to the usage of blocks and networks; before is nil for what is made,
 // after for what is deleted.
 func (tx *Tx) countChange(before, after *Resource) error {
-	c := &tx.counting
+	c := &tx.usageDelta
 	r := after
 	if r == nil {
 		r = before
@@ -120,7 +123,7 @@ func (tx *Tx) countChange(before, after *Resource) error {
 	return nil
 }
 
-func (c *counting) countAddress(before, after *Resource) error {
+func (c *usageDelta) countAddress(before, after *Resource) error {
 	var states [2]string
 	for i, r := range []*Resource{before, after} {
 		if r == nil {
@@ -157,7 +160,7 @@ func size4(r *Resource) int64 {
 
 // writeUsage writes what was counted since it was written last.
 func (tx *Tx) writeUsage() error {
-	c := &tx.counting
+	c := &tx.usageDelta
 	if len(c.direct) == 0 && len(c.from) == 0 {
 		return nil
 	}
@@ -208,7 +211,8 @@ func (tx *Tx) addUsage(id int64, state string, n int64) error {
 	for _, container := range chain {
 		args = append(args, container, state, n)
 	}
-	return tx.Write(d.addUsage[0]+"VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(chain)-1)+strings.Replace(d.addUsage[1], " WHERE TRUE", "", 1), args...)
+	return tx.Write(d.addUsage[0]+"VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(chain)-1)+strings.Replace(d.addUsage[1],
+		" WHERE TRUE", "", 1), args...)
 }
 
 // ancestorsTopic is touched where a block or network comes, goes or gets another parent.
@@ -226,13 +230,13 @@ func (tx *Tx) chain(id int64) ([]int64, error) {
 	return ids, err
 }
 
-// tell tells who wants to know what was counted (Store.Counted).
-func (tx *Tx) tell() error {
-	if tx.told == nil || len(tx.counting.touched) == 0 {
+// reportUsage tells who wants to know what was counted (Store.Counted).
+func (tx *Tx) reportUsage() error {
+	if tx.onUsageChanged == nil || len(tx.usageDelta.touched) == 0 {
 		return nil
 	}
-	slices.Sort(tx.counting.touched)
-	return tx.told(tx, slices.Compact(tx.counting.touched))
+	slices.Sort(tx.usageDelta.touched)
+	return tx.onUsageChanged(tx, slices.Compact(tx.usageDelta.touched))
 }
 
 // foldEvery is how often a transaction sums up the usage of what it touches: it bounds how many rows stand
@@ -381,7 +385,8 @@ func (t *tree) write() (touched []int64, err error) {
 		touched = append(touched, id)
 		for _, state := range slices.Sorted(maps.Keys(t.delta[id])) {
 			if n := t.delta[id][state]; n != 0 {
-				if err := t.tx.Write(t.tx.conn.speaks().addUsage[0]+"SELECT CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS BIGINT)"+t.tx.conn.speaks().addUsage[1], id, state, n); err != nil {
+				if err := t.tx.Write(t.tx.conn.speaks().addUsage[0]+"SELECT CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS "+
+					"BIGINT)"+t.tx.conn.speaks().addUsage[1], id, state, n); err != nil {
 					return nil, fmt.Errorf("writing usage: %w", err)
 				}
 			}

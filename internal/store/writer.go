@@ -94,7 +94,7 @@ func (s *Store) updateShared(ctx context.Context, scope Scope, author Author, fn
 	at := s.commits.last.Load()
 	err := s.pg.update(ctx, scope, func(c *pgConn) error {
 		tx := s.begin(ctx, c, at)
-		tx.ids, tx.author, tx.writing, tx.told = &sequences{s.pg, c}, author, true, s.Counted
+		tx.ids, tx.author, tx.writing, tx.onUsageChanged = &sequences{s.pg, c}, author, true, s.Counted
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -274,7 +274,7 @@ func (s *Store) runAlone(w *session, j *job, ids *counters) error {
 // tx is the transaction of a job; earlier are the topics of those that ran before it in the same one.
 func (s *Store) tx(w *session, j *job, ids *counters, earlier map[string]bool) *Tx {
 	tx := s.begin(context.WithoutCancel(j.ctx), w, s.commits.last.Load())
-	tx.ids, tx.author, tx.writing, tx.told, tx.earlier = ids, j.author, true, s.Counted, earlier
+	tx.ids, tx.author, tx.writing, tx.onUsageChanged, tx.earlier = ids, j.author, true, s.Counted, earlier
 	return tx
 }
 
@@ -439,7 +439,8 @@ func (s *Store) reserve(w *session, ids counters) (counters, error) {
 		ahead = step
 	}
 	mark = counters{ids.resource + ahead, ids.txn + ahead, ids.change + ahead}
-	_, err := w.exec("INSERT INTO counter (name, value) VALUES ('resource', ?), ('txn', ?), ('change', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+	_, err := w.exec("INSERT INTO counter (name, value) VALUES ('resource', ?), ('txn', ?), ('change', ?) ON CONFLICT (name) DO UPDATE "+
+		"SET value = excluded.value",
 		mark.resource, mark.txn, mark.change)
 	return mark, err
 }

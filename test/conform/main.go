@@ -53,7 +53,8 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	o := server.Options{Data: dir, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: identity.NewSecret(), Version: "conform", MaxLimit: 20,
+	o := server.Options{Data: dir, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: identity.NewSecret(),
+		Version: "conform", MaxLimit: 20,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	if postgres {
 		p, err := pgtest.Start()
@@ -81,7 +82,8 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 	if err := writeConfig(filepath.Join(dir, "schemathesis.toml"), m, token); err != nil {
 		return err
 	}
-	c := exec.CommandContext(ctx, tool, "--config-file", filepath.Join(dir, "schemathesis.toml"), "run", m.URL()+"/api/openapi.json", "-H", "Authorization: Bearer "+token,
+	c := exec.CommandContext(ctx, tool, "--config-file", filepath.Join(dir, "schemathesis.toml"), "run", m.URL()+"/api/openapi.json", "-H",
+		"Authorization: Bearer "+token,
 		"--checks", checks, "--phases", phases, "--mode", "all", "--max-examples", strconv.Itoa(examples), "--seed", strconv.Itoa(seed),
 		"--generation-deterministic", "--exclude-path-regex", elsewhere, "--continue-on-failure", "--request-timeout", "30", "--no-color")
 	c.Dir, c.Stdout, c.Stderr = dir, os.Stdout, os.Stderr
@@ -111,7 +113,8 @@ func writeConfig(path string, m *server.Manager, token string) error {
 			continue
 		}
 		id := page.Data[0].ID
-		fmt.Fprintf(&b, "[[operations]]\ninclude-path-regex = \"^%s/%s/\"\ninclude-method = [\"GET\", \"POST\", \"PUT\", \"PATCH\"]\n[operations.parameters]\n\"path.id\" = %d\n\"path.collectionId\" = %d\n\n",
+		fmt.Fprintf(&b, "[[operations]]\ninclude-path-regex = \"^%s/%s/\"\ninclude-method = [\"GET\", \"POST\", \"PUT\", "+
+			"\"PATCH\"]\n[operations.parameters]\n\"path.id\" = %d\n\"path.collectionId\" = %d\n\n",
 			address.Base, c.Name, id, id)
 	}
 	return os.WriteFile(path, []byte(b.String()), 0o600)

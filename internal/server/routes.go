@@ -27,7 +27,7 @@ import (
 
 // apiHandler is everything on the API listener.
 func (m *Manager) apiHandler() (http.Handler, error) {
-	api := m.handle("address", m.addressDoor)
+	api := m.handle("address", m.serveAddressAPI)
 	mux := http.NewServeMux()
 	m.fleetRoutes(mux)
 	mux.Handle("/healthz", m.plain("health", m.healthz))
@@ -71,7 +71,8 @@ func docsPolicy(docs http.Handler) string {
 		sum := sha256.Sum256(script[1])
 		hashes += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
-	return "default-src 'none'; connect-src 'self'; img-src 'self' data:; font-src 'self' data:; style-src 'self' 'unsafe-inline'; script-src 'self'" + hashes +
+	return "default-src 'none'; connect-src 'self'; img-src 'self' data:; font-src 'self' data:; style-src 'self' 'unsafe-inline'; " +
+		"script-src 'self'" + hashes +
 		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
@@ -117,7 +118,10 @@ func (m *Manager) guessing(name, remote string, failures int) {
 	m.background.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()
-		if err := m.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error { return address.GuessingEvent(tx, name, remote, failures) }); err != nil {
+		if err := m.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+			return address.GuessingEvent(tx, name, remote,
+				failures)
+		}); err != nil {
 			m.log.Error("keeping an event", "error", err)
 		}
 	})
@@ -135,7 +139,8 @@ func (m *Manager) plain(name string, handle func(w http.ResponseWriter, r *http.
 
 func wrongMethod(w http.ResponseWriter, r *http.Request, allowed ...string) error {
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", r.Method, strings.Join(allowed, ", "))
+	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", r.Method,
+		strings.Join(allowed, ", "))
 }
 
 func (m *Manager) healthz(w http.ResponseWriter, _ *http.Request) error {
@@ -151,9 +156,9 @@ func (m *Manager) readyz(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// addressDoor finds out who asks and hands the request to the resource engine. A login comes
+// serveAddressAPI finds out who asks and hands the request to the resource engine. A login comes
 // without credentials, or with those that it is about.
-func (m *Manager) addressDoor(w http.ResponseWriter, r *http.Request) error {
+func (m *Manager) serveAddressAPI(w http.ResponseWriter, r *http.Request) error {
 	var caller resource.Caller
 	if r.Method != http.MethodPost || r.URL.Path != address.Base+"/sessions" {
 		p, err := m.Identity.Any(r)
@@ -201,7 +206,8 @@ func (m *Manager) fleetRoutes(mux *http.ServeMux) {
 	}
 	type handlers = map[string]func(w http.ResponseWriter, r *http.Request) error
 	route("/user/api/v1/fleetInstances", handlers{http.MethodGet: m.reader(m.listInstances)})
-	route("/user/api/v1/fleetInstances/{id}", handlers{http.MethodGet: m.reader(m.getInstance), http.MethodDelete: m.changer(m.deleteInstance)})
+	route("/user/api/v1/fleetInstances/{id}", handlers{http.MethodGet: m.reader(m.getInstance),
+		http.MethodDelete: m.changer(m.deleteInstance)})
 	route("/api/v1/fleetInstanceMinimumConfig", handlers{http.MethodPost: m.changer(m.createInstance)})
 	route("/v1/api/authentication/token", handlers{http.MethodPost: m.exchangeToken})
 }

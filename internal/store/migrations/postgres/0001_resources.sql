@@ -1,4 +1,4 @@
--- The schema of sqlite/0001_spine.sql in PostgreSQL's words; that file says what each table is for.
+-- The schema of sqlite/0001_resources.sql in PostgreSQL's words; that file says what each table is for.
 
 -- json_extract and address_key are the functions of those names that the SQLite store has.
 CREATE FUNCTION json_extract(body TEXT, path TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE

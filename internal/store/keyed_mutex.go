@@ -5,29 +5,29 @@ import (
 	"sync"
 )
 
-// turns lets updates within one resource take turns, so that those of one process do not collide.
-type turns struct {
+// keyedMutex lets updates within one resource take keyedMutex, so that those of one process do not collide.
+type keyedMutex struct {
 	mu sync.Mutex
 	// all has a channel with one token for each resource that anybody works in or waits for.
-	all map[int64]*turn
+	all map[int64]*keyedLock
 }
 
-type turn struct {
+type keyedLock struct {
 	token chan struct{}
 	users int
 }
 
-// take waits for the turn; done gives it to the next. 0 is nothing, and waits for nobody.
-func (t *turns) take(ctx context.Context, within int64) (done func(), err error) {
+// lock waits for the turn; done gives it to the next. 0 is nothing, and waits for nobody.
+func (t *keyedMutex) lock(ctx context.Context, within int64) (done func(), err error) {
 	if within == 0 {
 		return func() {}, nil
 	}
 	t.mu.Lock()
 	one := t.all[within]
 	if one == nil {
-		one = &turn{token: make(chan struct{}, 1)}
+		one = &keyedLock{token: make(chan struct{}, 1)}
 		if t.all == nil {
-			t.all = map[int64]*turn{}
+			t.all = map[int64]*keyedLock{}
 		}
 		t.all[within] = one
 	}

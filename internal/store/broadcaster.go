@@ -2,14 +2,14 @@ package store
 
 import "sync"
 
-// bell wakes those who wait for something to happen.
-type bell struct {
+// broadcaster wakes those who wait for something to happen.
+type broadcaster struct {
 	mu      sync.Mutex
 	waiting chan struct{}
 }
 
-// next gives a channel that is closed when the bell is rung.
-func (b *bell) next() <-chan struct{} {
+// wait gives a channel that is closed at the next wake.
+func (b *broadcaster) wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting == nil {
@@ -18,7 +18,8 @@ func (b *bell) next() <-chan struct{} {
 	return b.waiting
 }
 
-func (b *bell) ring() {
+// wake wakes all who wait.
+func (b *broadcaster) wake() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting != nil {

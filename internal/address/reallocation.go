@@ -26,11 +26,11 @@ func usable(r *store.Resource) space.Range {
 	return space.Range{}
 }
 
-// respan keeps the books of free space after rows were made, changed or deleted without their rules:
+// respan changes what is free after rows were made, changed or deleted without their rules:
 // first all that is given back, then all that is taken, because one's space may be another's before.
 // It gives the first resource whose space is not free.
 func respan(tx *store.Tx, moves []resource.Respan) (blocked *store.Resource, err error) {
-	b := &books{tx: tx, was: map[int64]*store.Resource{}, parents: map[int64]*store.Resource{}}
+	b := &reallocation{tx: tx, was: map[int64]*store.Resource{}, parents: map[int64]*store.Resource{}}
 	moves = slices.DeleteFunc(slices.Clone(moves), func(m resource.Respan) bool { return !moved(m) })
 	for _, m := range moves {
 		if m.Before != nil {
@@ -43,16 +43,16 @@ func respan(tx *store.Tx, moves []resource.Respan) (blocked *store.Resource, err
 	return b.takeAgain(moves)
 }
 
-// books are the books of free space while they are kept anew.
-type books struct {
+// reallocation are the reallocation of free space while they are kept anew.
+type reallocation struct {
 	tx *store.Tx
 	// was are the resources that move, as they were; parents are others, and those, as they are; nil
-	// where they are not there, or keep no books.
+	// where they are not there, or have no free space of their own.
 	was, parents map[int64]*store.Resource
 }
 
-// parent gives a resource that keeps books; nil for others.
-func (b *books) parent(id int64) (*store.Resource, error) {
+// parent gives a resource that has free space of its own; nil for others.
+func (b *reallocation) parent(id int64) (*store.Resource, error) {
 	if known, ok := b.parents[id]; ok {
 		return known, nil
 	}
@@ -93,7 +93,7 @@ func spaced(r *store.Resource) bool {
 
 // giveBack gives resources what they have to give from now on, and their parents the space that they
 // took.
-func (b *books) giveBack(moves []resource.Respan) error {
+func (b *reallocation) giveBack(moves []resource.Respan) error {
 	gives := map[int64][]space.Range{}
 	for _, m := range moves {
 		if m.After != nil {
@@ -127,7 +127,7 @@ func (b *books) giveBack(moves []resource.Respan) error {
 }
 
 // takeAgain takes what resources no longer give, and what they take from their parents.
-func (b *books) takeAgain(moves []resource.Respan) (blocked *store.Resource, err error) {
+func (b *reallocation) takeAgain(moves []resource.Respan) (blocked *store.Resource, err error) {
 	takes := map[int64][]space.Range{}
 	for _, m := range moves {
 		if m.After != nil && m.Before != nil {
@@ -144,7 +144,7 @@ func (b *books) takeAgain(moves []resource.Respan) (blocked *store.Resource, err
 			takes[parent.ID] = append(takes[parent.ID], rangeOf(m.After))
 			continue
 		}
-		// The configuration keeps no books.
+		// A configuration has no free space of its own.
 		_, err = b.tx.Overlapping(m.After.Parent, m.After.Collection, m.After.Low, m.After.High, m.After.ID)
 		if err == nil {
 			return m.After, store.ErrTaken
