@@ -34,7 +34,7 @@ type Assignment struct {
 	// MACAddress is the hardware address it is assigned to.
 	MACAddress resource.Ref `api:"macAddress" ref:"MACAddress" identify:"address" back:"addresses"`
 	// Device is the device it belongs to.
-	Device resource.Ref `api:"device" ref:"Device"`
+	Device resource.Ref `api:"device" ref:"Device" back:"addresses"`
 	// Location is where the address is used.
 	Location resource.Ref `api:"location" ref:"Location" back:"annotatedResources"`
 	// ResourceRecords are host records for the address, by id or by absoluteName; missing ones

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/netip"
 
-	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/space"
 )
@@ -18,7 +17,7 @@ func registerConfigurations(r *registry) {
 // Configuration is the top of a network's data: address space and names of two configurations
 // never meet.
 type Configuration struct {
-	resource.Head `head:"required,nonblank"`
+	resource.Head `head:"required,nonblank" unique:"siblings"`
 	// ConfigurationGroup is a free label that puts configurations together.
 	ConfigurationGroup string `api:"configurationGroup"`
 	// Description says what the configuration is for.
@@ -61,11 +60,6 @@ type Configuration struct {
 	KeyAutoRegenerationEnabled bool `api:"keyAutoRegenerationEnabled,put"`
 }
 
-// Validate refuses a name that another configuration has.
-func (x *Configuration) Validate(c *resource.Change) error {
-	return uniqueName(c, "configurations", resource.RootID, x.Name)
-}
-
 // The IPv6 space that a configuration begins with (RFC 4291 section 2.4, RFC 4193).
 var firstSpace = []struct{ name, prefix string }{
 	{"Global Unicast", "2000::/3"},
@@ -91,30 +85,11 @@ func (x *Configuration) AfterWrite(c *resource.Change) error {
 // View is a namespace of DNS within a configuration: the same name may mean another thing in
 // another view.
 type View struct {
-	resource.Head `head:"post,nonblank"`
+	resource.Head `head:"post,nonblank" unique:"siblings"`
 	// Configuration is the configuration the view lies in.
 	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// DeviceRegistrationEnabled says whether devices may be registered in the view.
 	DeviceRegistrationEnabled bool `api:"deviceRegistrationEnabled,put"`
 	// DeviceRegistrationPortalAddress is the address of the registration portal.
 	DeviceRegistrationPortalAddress string `api:"deviceRegistrationPortalAddress"`
-}
-
-// Validate refuses a name that another view of the configuration has.
-func (x *View) Validate(c *resource.Change) error {
-	return uniqueName(c, "views", x.Parent, x.Name)
-}
-
-// uniqueName refuses a name that a sibling in the collection has.
-func uniqueName(c *resource.Change, collection string, parent int64, name string) error {
-	same, err := c.Tx.ByName(collection, parent, name)
-	if err != nil {
-		return err
-	}
-	for _, r := range same {
-		if r.ID != resource.HeadOf(c.New).ID {
-			return problem.Conflict("ResourceAlreadyExists", "name: %q is the name of %s %d already", name, r.Type, r.ID)
-		}
-	}
-	return nil
 }

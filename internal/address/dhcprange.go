@@ -206,16 +206,16 @@ func (x *IPv6DHCPRange) BeforeWrite(c *resource.Change) error { return x.place(c
 
 // IPv4Group is a part of a network under a name.
 type IPv4Group struct {
-	RangeHead `head:"required,nonblank"`
+	RangeHead `head:"required,nonblank" unique:"siblings"`
 }
 
 // BeforeWrite places the group.
 func (x *IPv4Group) BeforeWrite(c *resource.Change) error { return x.place(c, "ipGroups", true) }
 
-// Validate refuses a name that another group of the network has.
+// Validate notes that there are groups.
 func (x *IPv4Group) Validate(c *resource.Change) error {
 	c.Tx.Touch(policyTopic)
-	return uniqueName(c, "ipGroups", x.Parent, x.Name)
+	return nil
 }
 
 // nextOutside takes the network's first free address that lies in no DHCP range.

@@ -32,7 +32,7 @@ var overrideNamingPolicy = resource.Flag("x-bcn-override-naming-policy", "Do not
 // NamingPolicy says how names in views and zones are composed: of its values, one behind the other, and
 // of nothing that its restrictions name.
 type NamingPolicy struct {
-	resource.Head `head:"required,nonblank,nullable"`
+	resource.Head `head:"required,nonblank,nullable" unique:"siblings"`
 	// PolicyValues are the parts of a name, in their order.
 	PolicyValues resource.RefList `api:"policyValues" ref:"NamingPolicyConnectorValue|NamingPolicyIncrementalValue|NamingPolicyIntegerValue|NamingPolicyRequiredValue|NamingPolicyTextValue"`
 	// PolicyRestrictions are lists of what no name may be or hold.
@@ -69,10 +69,10 @@ func (x *NamingPolicy) BeforeWrite(c *resource.Change) error {
 // Key is the order of the policy's values: links have none.
 func (x *NamingPolicy) Key() string { return x.order }
 
-// Validate refuses a name that another policy has, and notes that there are policies.
+// Validate notes that there are policies.
 func (x *NamingPolicy) Validate(c *resource.Change) error {
 	c.Tx.Touch(policyTopic)
-	return uniqueName(c, "namingPolicies", x.Parent, x.Name)
+	return nil
 }
 
 // NamingPolicyConnectorValue is text between other parts.

@@ -130,7 +130,7 @@ func wildcard(name string) bool { return name == "*" || strings.HasPrefix(name, 
 type HostRecord struct {
 	RecordHead `parents:"zones"`
 	// Addresses are the host's addresses, by id or by address; missing ones are assigned.
-	Addresses resource.RefList `api:"addresses,post" ref:"IPv4Address|IPv6Address" min:"1" back:"resourceRecords"`
+	Addresses resource.RefList `api:"addresses,post" ref:"IPv4Address|IPv6Address" min:"1" back:"resourceRecords" onDelete:"cascade"`
 	// ReverseRecord says whether the addresses lead back to the name.
 	ReverseRecord bool `api:"reverseRecord,put" default:"true"`
 	// Views are further views the record shows in.
@@ -236,20 +236,11 @@ func containsText(list []string, text string) bool {
 	return false
 }
 
-// OnReferenceDeleted lets a host record go with its last address.
-func (x *HostRecord) OnReferenceDeleted(c *resource.Change, field string, target int64) (bool, error) {
-	if field != "addresses" {
-		return false, nil
-	}
-	linked, err := c.Tx.Links(x.ID, "addresses")
-	return len(linked) == 1 && linked[0] == target, err
-}
-
 // AliasRecord is another name for a record: a CNAME.
 type AliasRecord struct {
 	RecordHead
 	// LinkedRecord is the record the alias stands for, by id or by absoluteName.
-	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord|SRVRecord|NAPTRRecord|HINFORecord|ExternalHostRecord" back:"dependentRecords"`
+	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord|SRVRecord|NAPTRRecord|HINFORecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
 }
 
 // BeforeWrite derives the name and finds the record that is linked.
@@ -266,16 +257,11 @@ func (x *AliasRecord) BeforeWrite(c *resource.Change) error {
 	return nil
 }
 
-// OnReferenceDeleted lets the alias go with the record it stands for.
-func (x *AliasRecord) OnReferenceDeleted(_ *resource.Change, field string, _ int64) (bool, error) {
-	return field == "linkedRecord", nil
-}
-
 // MXRecord names a mail exchange of a name (RFC 5321).
 type MXRecord struct {
 	RecordHead
 	// LinkedRecord is the host that takes the mail, by id or by absoluteName.
-	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords"`
+	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
 	// Priority is the preference: the lowest is tried first.
 	Priority int64 `api:"priority,put" min:"0" max:"65535" default:"10"`
 }
@@ -286,11 +272,6 @@ func (x *MXRecord) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	return linkRecord(c, x.Parent, x.Config, &x.LinkedRecord)
-}
-
-// OnReferenceDeleted lets the record go with its mail host.
-func (x *MXRecord) OnReferenceDeleted(_ *resource.Change, field string, _ int64) (bool, error) {
-	return field == "linkedRecord", nil
 }
 
 // linkRecord finds a record that a request names by its absolute name, in the view of the zone.

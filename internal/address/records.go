@@ -13,7 +13,7 @@ import (
 type SRVRecord struct {
 	RecordHead
 	// LinkedRecord is the host that gives the service, by id or by absoluteName.
-	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords"`
+	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
 	// Priority is the preference: the lowest is tried first.
 	Priority int64 `api:"priority,put" min:"0" max:"65535"`
 	// Weight divides the clients among servers of the same priority.
@@ -36,11 +36,6 @@ func (x *SRVRecord) Validate(c *resource.Change) error { return fits(c, x) }
 func (x *SRVRecord) same(o resource.Object) bool {
 	y, ok := o.(*SRVRecord)
 	return ok && x.LinkedRecord.ID == y.LinkedRecord.ID && x.Priority == y.Priority && x.Weight == y.Weight && x.Port == y.Port
-}
-
-// OnReferenceDeleted lets the record go with its server.
-func (x *SRVRecord) OnReferenceDeleted(_ *resource.Change, field string, _ int64) (bool, error) {
-	return field == "linkedRecord", nil
 }
 
 // NAPTRRecord is a rule that makes one name of another (RFC 3403).

@@ -14,21 +14,13 @@ func registerTags(r *registry) {
 
 // TagGroup holds tags of one kind, such as sites or owners.
 type TagGroup struct {
-	resource.Head `head:"required,nonblank"`
-}
-
-// Validate refuses a name that another group has.
-func (x *TagGroup) Validate(c *resource.Change) error {
-	return uniqueName(c, "tagGroups", x.Parent, x.Name)
+	resource.Head `head:"required,nonblank" unique:"siblings"`
 }
 
 // Tag is a label for anything: below a group, or below another tag.
 type Tag struct {
-	resource.Head `head:"required,nonblank"`
+	resource.Head `head:"required,nonblank" unique:"siblings"`
 }
-
-// Validate refuses a name that another tag beside it has.
-func (x *Tag) Validate(c *resource.Change) error { return uniqueName(c, "tags", x.Parent, x.Name) }
 
 // checkSharedNetwork refuses a shared network by a tag of another group than the configuration's.
 func checkSharedNetwork(c *resource.Change, x *IPv4Network) error {

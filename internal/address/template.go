@@ -21,7 +21,7 @@ func registerTemplates(r *registry) {
 
 // TemplateHead is what every template has.
 type TemplateHead struct {
-	resource.Head `head:"required,nonblank"`
+	resource.Head `head:"required,nonblank" unique:"siblings"`
 	// Configuration is the configuration the template lies in.
 	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 }
@@ -39,11 +39,6 @@ func (x *IPv4Template) BeforeWrite(c *resource.Change) error {
 	return err
 }
 
-// Validate refuses a name that another template has there.
-func (x *IPv4Template) Validate(c *resource.Change) error {
-	return uniqueName(c, "templates", x.Parent, x.Name)
-}
-
 // AfterWrite gives a new template its gateway: the first host.
 func (x *IPv4Template) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
@@ -59,11 +54,6 @@ func (x *IPv4Template) AfterWrite(c *resource.Change) error {
 
 // ZoneTemplate holds records that zones are to have.
 type ZoneTemplate struct{ TemplateHead }
-
-// Validate refuses a name that another template has there.
-func (x *ZoneTemplate) Validate(c *resource.Change) error {
-	return uniqueName(c, "templates", x.Parent, x.Name)
-}
 
 // The ways in which an item of a template says where it lies.
 const (

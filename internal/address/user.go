@@ -20,7 +20,7 @@ func registerUsers(r *registry) {
 
 // User is a person or a program that signs in.
 type User struct {
-	resource.Head `head:"post,nonblank"`
+	resource.Head `head:"post,nonblank" unique:"all"`
 	// Password is the user's password; it is written and never shown.
 	Password string `api:"password,writeOnly,nonblank"`
 	// Authenticator is what checks the user's password; null means Portolan itself.
@@ -63,9 +63,6 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 			"x509Required: signing in with a certificate is not built yet, and true would keep the user out")
 		p.Fields = []string{"x509Required"}
 		return p
-	}
-	if err := uniqueName(c, "users", 0, x.Name); err != nil {
-		return err
 	}
 	if c.Given["password"] && x.Password != "" {
 		if err := identity.CheckPassword(x.Password); err != nil {

@@ -268,7 +268,7 @@ func (x *ResponsePolicyZone) Key() string { return naming.Key(x.Name) }
 
 // ResponsePolicy is a list of names and what is answered for them.
 type ResponsePolicy struct {
-	resource.Head `head:"required,nonblank"`
+	resource.Head `head:"required,nonblank" unique:"siblings"`
 	// Configuration is the configuration it lies in.
 	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// PolicyType is what is answered: as ever, nothing, that there is no such name, or something else.
@@ -284,14 +284,9 @@ func (x *ResponsePolicy) BeforeWrite(*resource.Change) error {
 	return checkRedirect(x.PolicyType, &x.RedirectTarget)
 }
 
-// Validate refuses a name that another policy of the configuration has.
-func (x *ResponsePolicy) Validate(c *resource.Change) error {
-	return uniqueName(c, "responsePolicies", x.Parent, x.Name)
-}
-
 // ResponsePolicyItem is one name of a response policy.
 type ResponsePolicyItem struct {
-	resource.Head `head:"required,nonblank"`
+	resource.Head `head:"required,nonblank" unique:"siblings"`
 }
 
 // BeforeWrite reads the name.
@@ -301,11 +296,6 @@ func (x *ResponsePolicyItem) BeforeWrite(*resource.Change) error {
 		return problem.Invalid("name", "%v", err)
 	}
 	return nil
-}
-
-// Validate refuses a name that the policy has already.
-func (x *ResponsePolicyItem) Validate(c *resource.Change) error {
-	return uniqueName(c, "policyItems", x.Parent, x.Name)
 }
 
 // numbers adds the records of the numbers below an ENUM zone, which are no zones of their own in DNS.

@@ -76,10 +76,6 @@ type (
 	AfterWriter interface{ AfterWrite(c *Change) error }
 	// BeforeDeleter acts before a resource is deleted: what it holds is given back.
 	BeforeDeleter interface{ BeforeDelete(c *Change) error }
-	// ReferenceWatcher is told that a resource it refers to is deleted. It answers whether it goes, too.
-	ReferenceWatcher interface {
-		OnReferenceDeleted(c *Change, field string, target int64) (gone bool, err error)
-	}
 )
 
 // notFoundInlined is a body that refers to what is not there.
@@ -202,10 +198,8 @@ func (c *Change) create() (*store.Resource, error) {
 	if err := c.resolve(); err != nil {
 		return nil, err
 	}
-	if rule, ok := c.New.(Validator); ok {
-		if err := rule.Validate(c); err != nil {
-			return nil, err
-		}
+	if err := c.validate(); err != nil {
+		return nil, err
 	}
 	row, err := c.Type.row(c.New, nil)
 	if err != nil {
@@ -224,6 +218,45 @@ func (c *Change) create() (*store.Resource, error) {
 		}
 	}
 	return row, nil
+}
+
+// validate asks the rules that hold whenever a resource is there, whatever brought it: those of its tags, then its own.
+func (c *Change) validate() error {
+	if err := c.uniqueName(); err != nil {
+		return err
+	}
+	if rule, ok := c.New.(Validator); ok {
+		return rule.Validate(c)
+	}
+	return nil
+}
+
+// uniqueName refuses a name that another one of the collection has, right below the same parent or anywhere (the tag
+// unique). A name that stays where it was is not asked for again.
+func (c *Change) uniqueName() error {
+	h := HeadOf(c.New)
+	if c.Type.unique == "" || h.Name == "" {
+		return nil
+	}
+	if c.Old != nil && HeadOf(c.Old).Name == h.Name && HeadOf(c.Old).Parent == h.Parent {
+		return nil
+	}
+	parent := h.Parent
+	if c.Type.unique == "all" {
+		parent = 0
+	}
+	same, err := c.Tx.ByName(c.Type.Collection.Name, parent, h.Name)
+	if err != nil {
+		return err
+	}
+	for _, r := range same {
+		if r.ID != h.ID {
+			p := problem.Conflict("ResourceAlreadyExists", "name: %q is the name of %s %d already", h.Name, r.Type, r.ID)
+			p.Fields = []string{"name"}
+			return p
+		}
+	}
+	return nil
 }
 
 // describe names a resource in a sentence: by what it is called in its field, such as its range or
@@ -285,8 +318,8 @@ func (c *Change) update() (*store.Resource, error) {
 		return nil, err
 	}
 	// What follows from another change, with no field given, fits as it did before.
-	if rule, ok := c.New.(Validator); ok && len(c.Given) > 0 {
-		if err := rule.Validate(c); err != nil {
+	if len(c.Given) > 0 {
+		if err := c.validate(); err != nil {
 			return nil, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"portolan/internal/problem"
 	"portolan/internal/store"
 )
 
@@ -160,6 +161,9 @@ func (c *Change) bereave(target *store.Resource) error {
 		if err != nil {
 			return err
 		}
+		if f := c.API.types[source.Type].byName[l.field]; f != nil && f.OnDelete == "refuse" {
+			return problem.Conflict("ResourceInUse", "%s %d has it as its %s", source.Type, source.ID, l.field)
+		}
 		if err := c.Unlink(source, l.field, target.ID); err != nil {
 			return err
 		}
@@ -177,19 +181,12 @@ func (c *Change) Unlink(source *store.Resource, field string, target int64) erro
 	if err := c.Tx.LoadLinks(source); err != nil {
 		return err
 	}
-	if b, ok := o.(ReferenceWatcher); ok {
-		n := *c
-		n.Type, n.Old, n.New, n.Row = t, o, nil, source
-		gone, err := b.OnReferenceDeleted(&n, field, target)
-		if err != nil {
-			return err
-		}
-		if gone {
-			return c.delete(source, false)
-		}
+	is := func(r store.Ref) bool { return r.Field == field && r.Target == target }
+	if f := t.byName[field]; f != nil && f.OnDelete == "cascade" &&
+		!slices.ContainsFunc(source.Links, func(r store.Ref) bool { return r.Field == field && !is(r) }) {
+		return c.delete(source, false)
 	}
 	without := *source
-	is := func(r store.Ref) bool { return r.Field == field && r.Target == target }
 	without.Refs = slices.DeleteFunc(slices.Clone(source.Refs), is)
 	without.Links = slices.DeleteFunc(slices.Clone(source.Links), is)
 	c.Tx.Describe("UPDATE_"+t.Operation, "Changed "+describe(t, o))

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -133,6 +134,10 @@ type Field struct {
 	Default    string
 	Example    string // a value for the documentation
 	MaxLength  int
+	// OnDelete says what happens to whoever refers when what it refers to is deleted: clear takes the reference away and is
+	// what holds where nothing is said, cascade deletes whoever refers too (of a list: with its last target), refuse
+	// refuses the deletion.
+	OnDelete string
 	// Owner is the struct that declares the field: the type's own, or one that it embeds.
 	Owner string
 
@@ -160,6 +165,8 @@ type Type struct {
 
 	// parents are the collections of its parents, where they are not its collection's.
 	parents []string
+	// unique is where no other resource of the collection may have the name: siblings, all, or empty for nowhere.
+	unique string
 	// notMade says that no POST makes one.
 	notMade bool
 	goType  reflect.Type
@@ -208,7 +215,7 @@ func setDefault(v reflect.Value, f *Field) {
 // is a programming error and panics.
 //
 // The embedded head may have tags: `head` are options of the field name, `unless` a member that stands in for it,
-// `parents` the collections whose resources may be a parent of this type, where they are not those of the collection, and
+// `unique` (siblings, all) where no other one of the collection may have the name, `parents` the collections whose resources may be a parent of this type, where they are not those of the collection, and
 // `post:"no"` says that no POST makes one.
 func Declare(sample Object) *Type {
 	goType := reflect.TypeOf(sample).Elem()
@@ -236,6 +243,9 @@ func (t *Type) collect(s reflect.Type, index []int) {
 		if member.Anonymous && member.Type.Kind() == reflect.Struct {
 			if parents, ok := member.Tag.Lookup("parents"); ok {
 				t.parents = split(parents)
+			}
+			if unique := member.Tag.Get("unique"); unique != "" {
+				t.unique = oneOf("unique", unique, "siblings", "all")
 			}
 			t.notMade = t.notMade || member.Tag.Get("post") == "no"
 			before := len(t.Fields)
@@ -310,6 +320,9 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	f.Enum = split(member.Tag.Get("enum"))
 	f.Refs = split(member.Tag.Get("ref"))
 	f.Back = split(member.Tag.Get("back"))
+	if rule := member.Tag.Get("onDelete"); rule != "" {
+		f.OnDelete = oneOf("onDelete", rule, "clear", "cascade", "refuse")
+	}
 	f.Min, f.Max = bound(member.Tag.Get("min")), bound(member.Tag.Get("max"))
 	if n := bound(member.Tag.Get("length")); n != nil {
 		f.MaxLength = int(*n)
@@ -357,6 +370,14 @@ func (f *Field) options(text string) {
 			panic("field " + f.Name + " has an unknown option " + option)
 		}
 	}
+}
+
+// oneOf gives the value of a tag, which must be one of some.
+func oneOf(tag, value string, values ...string) string {
+	if !slices.Contains(values, value) {
+		panic(fmt.Sprintf("the tag %s is %q, which is none of %v", tag, value, values))
+	}
+	return value
 }
 
 func split(text string) []string {

@@ -213,12 +213,10 @@ func (c *Change) checkRestored(changes []store.EntryChange, after map[int64]*sto
 		if err != nil {
 			return err
 		}
-		if f, ok := o.(Validator); ok {
-			n := *c
-			n.Type, n.New, n.Row = c.API.types[row.Type], o, row
-			if err := f.Validate(&n); err != nil {
-				return cannotUndo("%s %d does not fit any more: %s", row.Type, row.ID, err)
-			}
+		n := *c
+		n.Type, n.Old, n.New, n.Row = c.API.types[row.Type], nil, o, row
+		if err := n.validate(); err != nil {
+			return cannotUndo("%s %d does not fit any more: %s", row.Type, row.ID, err)
 		}
 	}
 	return nil
