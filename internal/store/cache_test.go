@@ -163,34 +163,37 @@ func TestCacheInATransaction(t *testing.T) {
 // What one job of a group has changed is not shared by the next one, whose commit is the same.
 func TestCacheInAGroup(t *testing.T) {
 	s := manager(t)
-	c := caches(s)["by topic"]
-	id := inserted(t, s, "before")
-	inside, second := make(chan struct{}), make(chan error, 1)
-	first := make(chan error, 1)
-	go func() {
-		first <- s.Update(t.Context(), Author{}, func(tx *Tx) error {
-			close(inside)
-			for len(s.jobs) == 0 { // until the second one waits
-				runtime.Gosched()
+	for kind, c := range caches(s) {
+		t.Run(kind, func(t *testing.T) {
+			id := inserted(t, s, "before "+kind)
+			inside, second := make(chan struct{}), make(chan error, 1)
+			first := make(chan error, 1)
+			go func() {
+				first <- s.Update(t.Context(), Author{}, func(tx *Tx) error {
+					close(inside)
+					for len(s.jobs) == 0 { // until the second one waits
+						runtime.Gosched()
+					}
+					return renameIn(tx, id, "after "+kind)
+				})
+			}()
+			<-inside
+			go func() {
+				second <- s.Update(context.WithoutCancel(t.Context()), Author{}, func(tx *Tx) error {
+					got, _, err := name(c, tx, id)
+					if got != "after "+kind {
+						t.Errorf("the second one reads %q", got)
+					}
+					if _, ok := c.Now(id); ok {
+						t.Error("what is not committed is shared")
+					}
+					return err
+				})
+			}()
+			if err := errors.Join(<-first, <-second); err != nil {
+				t.Fatal(err)
 			}
-			return renameIn(tx, id, "after")
 		})
-	}()
-	<-inside
-	go func() {
-		second <- s.Update(context.WithoutCancel(t.Context()), Author{}, func(tx *Tx) error {
-			got, _, err := name(c, tx, id)
-			if got != "after" {
-				t.Errorf("the second one reads %q", got)
-			}
-			if _, ok := c.Now(id); ok {
-				t.Error("what is not committed is shared")
-			}
-			return err
-		})
-	}()
-	if err := errors.Join(<-first, <-second); err != nil {
-		t.Fatal(err)
 	}
 }
 
