@@ -233,7 +233,7 @@ func noneAvailable(in *store.Resource) error {
 
 // asksFirst reports whether addresses of a network are asked before they are assigned.
 func asksFirst(c *resource.Change, network int64) (bool, error) {
-	if c.Remote == "" { // no request: what imports and samples bring is in use anyway
+	if c.Caller.Remote == "" { // no request: what imports and samples bring is in use anyway
 		return false, nil
 	}
 	some, err := policiesOf(c).usedSettings(c.Tx)

@@ -457,7 +457,7 @@ func (a *zoneApplication) run(over bool) (kept int, err error) {
 	if over {
 		for _, r := range a.inTheWay {
 			row, err := a.c.Tx.Get(r.ID)
-			if asNotFound(err) { // went with another one
+			if store.IsNotFound(err) { // went with another one
 				continue
 			}
 			if err != nil {

@@ -286,7 +286,7 @@ func partOf(tx *store.Tx, network *store.Resource, id int64) (part *store.Resour
 
 func namedPart(tx *store.Tx, network *store.Resource, id int64) (*store.Resource, error) {
 	part, err := tx.Get(id)
-	if asNotFound(err) || err == nil && (part.Parent != network.ID || part.Collection != "ranges" && part.Collection != "ipGroups") {
+	if store.IsNotFound(err) || err == nil && (part.Parent != network.ID || part.Collection != "ranges" && part.Collection != "ipGroups") {
 		return nil, takeWithin.Refuse("there is no range or IP group %d in %s %d", id, network.Type, network.ID)
 	}
 	return part, err

@@ -160,7 +160,7 @@ func (i *zoneImport) makeHosts(records []dns.RR) error {
 				host.Addresses.Items = append(host.Addresses.Items, resource.RefItem{Text: map[string]string{"address": addr.String()}})
 				continue
 			}
-			if err != nil && !asNotFound(err) {
+			if err != nil && !store.IsNotFound(err) {
 				return err
 			}
 			if err := i.makeGeneric(rr); err != nil {

@@ -2,7 +2,6 @@ package address
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -19,8 +18,6 @@ func registerMerges(r *registry) {
 	r.Collection(resource.Collection{Name: "merges"}, &IPv4BlockMerge{}, &IPv4DHCPRangeMerge{}, &IPv4NetworkMerge{})
 	r.Collection(resource.Collection{Name: "moves"}, &DNSMove{}, &IPMove{})
 }
-
-func asNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
 
 // IPv4BlockMerge is the merging of blocks into one, and the record of it.
 type IPv4BlockMerge struct {
@@ -220,7 +217,7 @@ func (x *IPMove) AfterWrite(c *resource.Change) error {
 // moveAddress gives an address resource, with its records and all, another address.
 func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac resource.Ref) error {
 	network, err := r.c.Tx.NetworkOf(row.Configuration, to)
-	if asNotFound(err) {
+	if store.IsNotFound(err) {
 		return problem.Conflict("AddressOutsideNetwork", "address: %s lies in no network of the configuration", to)
 	}
 	if err != nil {
@@ -231,7 +228,7 @@ func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac resource
 	}
 	if holder, err := addressAt(r.c.Tx, network.ID, to); err == nil {
 		return problem.Conflict("ResourceAlreadyExists", "address: %s is in use: %s %d", to, holder.Type, holder.ID)
-	} else if !asNotFound(err) {
+	} else if !store.IsNotFound(err) {
 		return err
 	}
 	_, err = r.change(row, func(o resource.Object) {
@@ -286,7 +283,7 @@ func (r *reshaping) holder(row *store.Resource, moved space.Range) (int64, error
 		if err == nil {
 			return 0, problem.Conflict("RangeOverlap", "address: %s overlaps %s %d, %s", moved, other.Type, other.ID, spanOf(other))
 		}
-		if !asNotFound(err) {
+		if !store.IsNotFound(err) {
 			return 0, err
 		}
 	}

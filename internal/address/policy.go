@@ -415,7 +415,7 @@ func composed(c *resource.Change, policy *store.Resource, name string, refuse fu
 			continue
 		}
 		row, err := c.Tx.Get(id)
-		if asNotFound(err) { // deleted since
+		if store.IsNotFound(err) { // deleted since
 			continue
 		}
 		if err != nil {

@@ -67,7 +67,7 @@ func (x *UserSession) BeforeWrite(c *resource.Change) error {
 		x.Name, x.Username, x.Password = "", "", ""
 		x.Parent = c.Caller.User
 		x.State = loggedIn
-		x.RemoteAddress = c.Remote
+		x.RemoteAddress = c.Caller.Remote
 		x.LoginDateTime = c.Tx.Now()
 		x.APITokenExpirationDateTime = c.Tx.Now().Add(identity.SessionLife)
 		if x.ReadOnly == nil {
@@ -134,7 +134,7 @@ const (
 
 // sessionsOf gives the sessions of a user that are open, and those that have ended, oldest first.
 func sessionsOf(tx *store.Tx, user int64) (open, ended []int64, err error) {
-	err = tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("sessions"),
+	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("sessions"),
 		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: user}}},
 		func(r *store.Resource) error {
 			return store.Members(r.Body, func(name, raw []byte) error {
@@ -172,7 +172,7 @@ func endSessions(c *resource.Change, ids []int64, state string) error {
 // boundSessions ends the oldest sessions of a user who opens ever new ones, and removes the oldest that have
 // ended.
 func boundSessions(c *resource.Change, x *UserSession) error {
-	n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{inCollection("sessions"),
+	n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection("sessions"),
 		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: x.Parent}}})
 	if err != nil || n <= maxOpenSessions {
 		return err
@@ -219,7 +219,7 @@ func RemoveSessions(ctx context.Context, a *resource.API, update store.Updater, 
 		n := 0
 		if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
 			var ids []int64
-			if err := tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("sessions"),
+			if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("sessions"),
 				store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"logoutDateTime"}}, Op: "lt", Value: limit}}, Limit: removeAtOnce},
 				func(r *store.Resource) error {
 					ids = append(ids, r.ID)

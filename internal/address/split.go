@@ -79,7 +79,7 @@ func subject(c *resource.Change, field string, ref resource.Ref, kind string, be
 		return nil, problem.Invalid(field, "is needed")
 	}
 	row, err := c.Tx.Get(id)
-	if asNotFound(err) {
+	if store.IsNotFound(err) {
 		return nil, resource.NotFoundInlined(field, "there is no resource %d", id)
 	}
 	if err != nil {

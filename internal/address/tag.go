@@ -3,6 +3,7 @@ package address
 import (
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/store"
 )
 
 // registerTags declares the collections of tags, and that any resource may have them.
@@ -40,7 +41,7 @@ func checkSharedNetwork(c *resource.Change, x *IPv4Network) error {
 		return problem.Conflict("NoSharedNetworks", "sharedNetworkTag: the configuration names no sharedNetworkTagGroup")
 	}
 	tag, err := c.Tx.Head(x.SharedNetworkTag.ID)
-	if asNotFound(err) {
+	if store.IsNotFound(err) {
 		return nil // said elsewhere
 	}
 	if err != nil {

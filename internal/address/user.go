@@ -126,7 +126,7 @@ func (x *User) rules() bool {
 func lastAdministrator(c *resource.Change, id int64) error {
 	body := func(name string) store.Field { return store.Field{Kind: store.Text, Path: []string{name}} }
 	others, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{
-		inCollection("users"), store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: id},
+		store.InCollection("users"), store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: id},
 		store.Compare{Field: body("securityPrivilege"), Op: "eq", Value: "ADMINISTRATOR"},
 		store.Compare{Field: store.Field{Kind: store.Bool, Path: []string{"accountLocked"}}, Op: "eq", Value: false},
 		store.Compare{Field: body("accessType"), Op: "ne", Value: "GUI"},

@@ -215,7 +215,7 @@ func (v *verifier) free() error {
 		return err
 	}
 	containers := map[int64]*walk{}
-	if err := v.tx.List(store.Query{From: store.Resources, Where: store.Any{inCollection("blocks"), inCollection("networks")}},
+	if err := v.tx.List(store.Query{From: store.Resources, Where: store.Any{store.InCollection("blocks"), store.InCollection("networks")}},
 		func(r *store.Resource) error {
 			w := &walk{id: r.ID, kind: r.Type, whole: space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}}
 			if r.Collection == "networks" {
@@ -294,10 +294,6 @@ func (v *verifier) usage() error {
 	return nil
 }
 
-func inCollection(name string) store.Expr {
-	return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"collection"}}, Op: "eq", Value: name}
-}
-
 func orEnd(a netip.Addr) string {
 	if !a.IsValid() {
 		return "the end of all addresses"
@@ -308,7 +304,7 @@ func orEnd(a netip.Addr) string {
 // names checks that absolute names follow names and zones.
 func (v *verifier) names() error {
 	zones := map[int64]string{}
-	return v.tx.List(store.Query{From: store.Resources, Where: store.Any{inCollection("zones"), inCollection("resourceRecords")}},
+	return v.tx.List(store.Query{From: store.Resources, Where: store.Any{store.InCollection("zones"), store.InCollection("resourceRecords")}},
 		func(r *store.Resource) error {
 			if r.Type == "ExternalHostsZone" || r.Type == "InternalRootZone" || r.Type == "ResponsePolicyZone" { // they have no absoluteName
 				return nil

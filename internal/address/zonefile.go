@@ -101,7 +101,7 @@ func findView(tx *store.Tx, configuration, view string) (*store.Resource, error)
 		return nil, problem.NotFound("there is no configuration %q", configuration)
 	}
 	var views []*store.Resource
-	err = tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("views"),
+	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("views"),
 		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: found[0].ID}}},
 		func(r *store.Resource) error {
 			if view == "" || r.Name == view {
@@ -214,7 +214,7 @@ func (z *zoneReader) read(zone *store.Resource, wanted func(dns.RR) bool) error 
 	rows, ended := make(chan []*store.Resource, 4), make(chan error, 1)
 	go func() { ended <- z.toRecords(rows, wanted) }() // while the next ones are read
 	var batch []*store.Resource
-	err := z.tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("resourceRecords"),
+	err := z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("resourceRecords"),
 		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: zone.ID}}},
 		func(r *store.Resource) error {
 			if batch = append(batch, r.Clone()); len(batch) == rowsAtOnce {
@@ -260,7 +260,7 @@ func (z *zoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR
 // lie in the zone that is delegated: without them nobody would find it.
 func (z *zoneReader) delegations(holder int64) error {
 	var below []*store.Resource
-	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("zones"),
+	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"),
 		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: holder}}},
 		func(r *store.Resource) error {
 			if r.Type == "Zone" || r.Type == "ENUMZone" {

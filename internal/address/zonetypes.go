@@ -301,7 +301,7 @@ func (x *ResponsePolicyItem) BeforeWrite(*resource.Change) error {
 // numbers adds the records of the numbers below an ENUM zone, which are no zones of their own in DNS.
 func (z *zoneReader) numbers(zone *store.Resource) error {
 	var below []*store.Resource
-	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("zones"),
+	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"),
 		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: zone.ID}}},
 		func(r *store.Resource) error {
 			if r.Type == "ENUMNumberZone" {
@@ -351,7 +351,7 @@ func (z *zoneReader) responses(zone *store.Resource) error {
 		ttl = uint32(*p.TTL) //nolint:gosec // within its bounds
 	}
 	z.latest = max(z.latest, row.Version)
-	return z.tx.List(store.Query{From: store.Resources, Where: store.All{inCollection("policyItems"),
+	return z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("policyItems"),
 		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: row.ID}}},
 		func(r *store.Resource) error {
 			z.latest = max(z.latest, r.Version)

@@ -181,7 +181,7 @@ func filterValue(n *node, v literal, message string) error {
 }
 
 func (f *Field) compareWith(n *node, at store.Field) (store.Expr, error) {
-	var any store.Any
+	var either store.Any
 	for _, v := range n.values {
 		op := n.op
 		if op == "in" {
@@ -191,12 +191,12 @@ func (f *Field) compareWith(n *node, at store.Field) (store.Expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		any = append(any, e)
+		either = append(either, e)
 	}
-	if len(any) == 1 {
-		return any[0], nil
+	if len(either) == 1 {
+		return either[0], nil
 	}
-	return any, nil
+	return either, nil
 }
 
 func (f *Field) compareOne(n *node, at store.Field, op string, v literal) (store.Expr, error) {
@@ -299,21 +299,21 @@ func (f *Field) rangeCondition(n *node) (store.Expr, error) {
 	low := store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}
 	high := store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}
 	text := store.Field{Kind: store.Text, Path: []string{f.Name}}
-	var any store.Any
+	var either store.Any
 	for _, v := range n.values {
 		if !v.quoted {
 			return nil, filterValue(n, v, "expected a range in quotes")
 		}
 		switch n.op {
 		case "startsWith":
-			any = append(any, store.Compare{Field: text, Op: n.op, Value: v.text})
+			either = append(either, store.Compare{Field: text, Op: n.op, Value: v.text})
 			continue
 		case "contains":
 			r, err := addressOrRange(v.text)
 			if err != nil {
 				return nil, filterValue(n, v, err.Error())
 			}
-			any = append(any, store.All{
+			either = append(either, store.All{
 				store.Compare{Field: low, Op: "le", Value: store.AddrKey(r.Low)},
 				store.Compare{Field: high, Op: "ge", Value: store.AddrKey(r.High)}, sameFamily(low, r.Low), store.AnyConfiguration{}})
 			continue
@@ -332,9 +332,9 @@ func (f *Field) rangeCondition(n *node) (store.Expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		any = append(any, e)
+		either = append(either, e)
 	}
-	return any, nil
+	return either, nil
 }
 
 func (f *Field) lengthCondition(n *node, v literal, bits int, sized bool, r space.Range) (store.Expr, error) {

@@ -36,8 +36,6 @@ type Change struct {
 	// Options are what the request asks beside its body; empty where there is no request.
 	Options Options
 	Caller  Caller
-	// Remote is the client's address, without port.
-	Remote string
 	// With says that the parent is deleted, too, so that nothing needs to be given back to it.
 	With bool
 	// Probed are the addresses that were asked whether they answer, and what came of it (NeedsProbe).

@@ -300,6 +300,8 @@ type Caller struct {
 	History, Security string
 	// MustReset says that the user may do nothing but set a new password.
 	MustReset bool
+	// Remote is the address that the request came from, without its port.
+	Remote string
 }
 
 // owner tells callers apart whose requests are remembered: users by their numbers, tokens by numbers below 0.

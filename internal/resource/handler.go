@@ -2,9 +2,7 @@ package resource
 
 import (
 	"context"
-	"errors"
 	"mime"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -324,15 +322,3 @@ func checkIfMatch(r *http.Request, row *store.Resource) error {
 	return problem.New(http.StatusPreconditionFailed, "PreconditionFailed", "If-Match: the resource has changed; its entity tag is now %s",
 		etag(row))
 }
-
-// remote is the client's address without its port.
-func remote(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
-
-// asNotFound reports whether the error is a row that is not there.
-func asNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }

@@ -25,7 +25,7 @@ func (a *API) link(c *Change, rq *request) (*store.Resource, error) {
 		return nil, problem.Invalid("id", "must be the number of a resource")
 	}
 	other, err := c.Tx.Get(id)
-	if asNotFound(err) {
+	if store.IsNotFound(err) {
 		return nil, notFoundInlined("id", "there is no resource %d", id)
 	}
 	if err != nil {

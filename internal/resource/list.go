@@ -86,29 +86,25 @@ func (a *API) computed(tx *store.Tx, s *Sub, id int64, q store.Query, caller Cal
 	return q, nil
 }
 
-func inCollection(name string) store.Expr {
-	return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"collection"}}, Op: "eq", Value: name}
-}
-
 func (a *API) inCollections(names []string, caller Caller) store.Expr {
-	var any store.Any
+	var either store.Any
 	for _, name := range names {
-		one := store.All{inCollection(name)}
+		one := store.All{store.InCollection(name)}
 		if visible := a.byName[name].Visible; visible != nil {
 			if e := visible(caller); e != nil {
 				one = append(one, e)
 			}
 		}
 		if len(one) == 1 {
-			any = append(any, one[0])
+			either = append(either, one[0])
 		} else {
-			any = append(any, one)
+			either = append(either, one)
 		}
 	}
-	if len(any) == 1 {
-		return any[0]
+	if len(either) == 1 {
+		return either[0]
 	}
-	return any
+	return either
 }
 
 // visible is the condition for lists that span collections.
@@ -117,10 +113,10 @@ func (a *API) visible(caller Caller) (all store.All) {
 		switch {
 		case c.From != store.Resources:
 		case c.Hidden:
-			all = append(all, store.Not{Expr: inCollection(c.Name)})
+			all = append(all, store.Not{Expr: store.InCollection(c.Name)})
 		case c.Visible != nil:
 			if e := c.Visible(caller); e != nil {
-				all = append(all, store.Any{store.Not{Expr: inCollection(c.Name)}, e})
+				all = append(all, store.Any{store.Not{Expr: store.InCollection(c.Name)}, e})
 			}
 		}
 	}

@@ -227,9 +227,11 @@ func (a *API) read(w http.ResponseWriter, rq *request) error {
 			return err
 		}
 	}
+	remote := rq.caller.Remote
 	if rq.caller, err = prepare(rq.Request, rq.members, rq.caller); err != nil {
 		return err
 	}
+	rq.caller.Remote = remote
 	rq.author.User, rq.author.Name = rq.caller.User, rq.caller.Name
 	return nil
 }
@@ -245,7 +247,7 @@ func (a *API) targetTypes(t target) []*Type {
 // perform does what the request asks, inside the transaction.
 func (a *API) perform(tx *store.Tx, rq *request) (answer, error) {
 	c := &Change{Tx: tx, API: a, Caller: rq.caller, Sent: rq.members, Probed: rq.probed, Prepared: rq.prepared, Options: rq.options,
-		Remote: remote(rq.Request), Extra: map[string]string{}}
+		Extra: map[string]string{}}
 	switch {
 	case rq.Method == http.MethodPost:
 		return a.post(c, rq)

@@ -169,6 +169,7 @@ func (m *Manager) serveAddressAPI(w http.ResponseWriter, r *http.Request) error 
 	} else if len(r.Header.Values("Authorization")) > 1 {
 		return problem.New(http.StatusBadRequest, "InvalidHeader", "Authorization: given more than once")
 	}
+	caller.Remote = identity.Remote(r)
 	return m.Address.Serve(w, r.WithContext(resource.WithCaller(r.Context(), caller)))
 }
 

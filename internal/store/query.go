@@ -312,6 +312,11 @@ func (e Touching) sql(b *builder, row string) {
 	b.WriteByte(')')
 }
 
+// InCollection is the condition that a resource is of a collection.
+func InCollection(name string) Expr {
+	return Compare{Field: Field{Kind: ColumnText, Path: []string{"collection"}}, Op: "eq", Value: name}
+}
+
 func (AnyConfiguration) sql(b *builder, row string) {
 	b.WriteString(row + ".configuration IN (SELECT id FROM resource WHERE collection = 'configurations')")
 }

@@ -313,6 +313,9 @@ func (tx *Tx) RemoveLoaded(r *Resource) error {
 	return tx.record("DELETE", r, nil)
 }
 
+// IsNotFound reports whether an error is a resource that is not there.
+func IsNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
+
 // Problem words ErrNotFound for a client.
 func Problem(err error, format string, args ...any) error {
 	if errors.Is(err, ErrNotFound) {
