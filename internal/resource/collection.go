@@ -20,8 +20,9 @@ import (
 type Collection struct {
 	Name  string
 	Types []*Type
-	// Parents are the collections whose resources may be the parent of one of these; "" says that
-	// one may have no parent. Root says that the root resource is the parent.
+	// Parents are the collections whose resources may be the parent of one of these, with those that its types name
+	// themselves (the tag parents). "" says that one may have no parent; its own name, where it has no subcollection of that
+	// name, that the root resource is the parent.
 	Parents []string
 	// Narrow tells of a POST below its parent that it depends on, and changes, nothing but what lies right below the
 	// parent (store.Within); nil means never.
@@ -199,6 +200,11 @@ func NewAPI(s *store.Store, base string, maxLimit int64, r *Registry) *API {
 		for _, t := range c.Types {
 			t.Collection = c
 			a.types[t.Name] = t
+			for _, parent := range t.parents {
+				if !slices.Contains(c.Parents, parent) {
+					c.Parents = append(c.Parents, parent)
+				}
+			}
 		}
 	}
 	a.declareOptions(r)

@@ -54,8 +54,12 @@ func (a *API) link(c *Change, rq *request) (*store.Resource, error) {
 func (a *API) addLink(c *Change, rq *request, source, target *store.Resource) error {
 	field := rq.sub.Field
 	f := a.types[source.Type].byName[field]
+	other := target // which the body names
+	if rq.sub.Relation == Linking {
+		other = source
+	}
 	if slices.Contains(source.Refs, store.Ref{Field: field, Target: target.ID}) {
-		return alreadyLinked(target.ID)
+		return alreadyLinked(other.ID)
 	}
 	if f != nil && f.Kind == Reference { // the other side holds one: it is set
 		_, err := c.Change(source, func(o Object) {
@@ -71,13 +75,13 @@ func (a *API) addLink(c *Change, rq *request, source, target *store.Resource) er
 		return err
 	}
 	if slices.Contains(targets, target.ID) {
-		return alreadyLinked(target.ID)
+		return alreadyLinked(other.ID)
 	}
 	return c.Link(source, field, target.ID)
 }
 
-func alreadyLinked(target int64) error {
-	return problem.Conflict("ResourceAlreadyExists", "resource %d is linked already", target)
+func alreadyLinked(id int64) error {
+	return problem.Conflict("ResourceAlreadyExists", "resource %d is linked already", id)
 }
 
 // unlink takes a resource out of a field of many.

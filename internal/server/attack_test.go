@@ -368,8 +368,8 @@ func TestAttackReports(t *testing.T) {
 			ErrorConditions: conditions}}, certificate)
 		return status
 	}
-	if got := report(strings.Repeat("x", 300<<10)); got != http.StatusRequestEntityTooLarge {
-		t.Errorf("300 kilobytes: %d", got)
+	if got := report(strings.Repeat("x", 257<<10)); got != http.StatusRequestEntityTooLarge {
+		t.Errorf("257 KiB: %d", got)
 	}
 	if got := report(strings.Repeat("x", 2000)); got != http.StatusBadRequest {
 		t.Errorf("a long condition: %d", got)

@@ -48,8 +48,9 @@ func (c *commits) count(topics []string, known bool) {
 // is remembered for that transaction alone.
 //
 // Each value has the number of the last commit that was known before the transaction that read it began. It is given
-// to those alone between whose number, its own and now no commit touched a topic: nothing is served that is older than
-// an acknowledged change, and nothing that does not fit the snapshot of whoever asks.
+// to those alone between whose number, its own and now no counted commit touched a topic: nothing is served that is older
+// than an acknowledged change. A commit is counted after the database has it and before it is acknowledged: in that moment
+// a snapshot may be given what was read on the other side of the commit.
 //
 // On PostgreSQL, where other managers commit as well, values are shared while this process hears of the others' commits
 // (Store.Watch), and only those that follow from named topics.
@@ -133,7 +134,7 @@ func (c *Cache[K, V]) Put(tx *Tx, key K, value V) {
 		if tx.latest { // its statements see one state each
 			return
 		}
-		if tx.own == nil || len(tx.own) >= c.max {
+		if tx.own == nil || len(tx.own) >= maxOwn {
 			tx.own = map[ownKey]ownValue{}
 		}
 		tx.own[ownKey{c, key}] = ownValue{value, tx.step}
@@ -143,10 +144,15 @@ func (c *Cache[K, V]) Put(tx *Tx, key K, value V) {
 	if c.by != nil {
 		e.topic = c.s.commits.topic(c.by(value))
 	}
+	if c.changed(e) > e.at { // read in an older snapshot: nobody could be given it
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.values) >= c.max {
+	if there, ok := c.values[key]; !ok && len(c.values) >= c.max {
 		clear(c.values)
+	} else if ok && there.at > e.at {
+		return
 	}
 	c.values[key] = e
 }
@@ -204,6 +210,9 @@ func (c *Cache[K, V]) concerns(value V, test func(topic string) bool) bool {
 	}
 	return false
 }
+
+// maxOwn is how many values a transaction keeps for itself.
+const maxOwn = 10_000
 
 // ownKey is a key of a cache; ownValue what a transaction keeps for itself, and the step at which it found it.
 type ownKey struct {

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+
+	"portolan/internal/pgtest"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // name reads what a cache remembers of a thing, as whoever uses one does.
@@ -246,4 +250,64 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 	if _, ok := c.Now(id); ok {
 		t.Error("a tool shares what a manager may change beside it")
 	}
+}
+
+// A long list that began before a change does not take from others what was read since.
+func TestCacheKeepsWhatIsNewer(t *testing.T) {
+	s := manager(t)
+	c := caches(s)["by topic"]
+	id := inserted(t, s, "before")
+	if err := s.View(t.Context(), func(old *Tx) error {
+		h, err := old.Head(id)
+		if err != nil {
+			return err
+		}
+		rename(t, s, id, "after")
+		if err := s.View(t.Context(), func(tx *Tx) error { _, _, err := name(c, tx, id); return err }); err != nil {
+			return err
+		}
+		c.Put(old, id, h)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if h, ok := c.Now(id); !ok || h.Name != "after" {
+		t.Errorf("remembered %q, %v", h.Name, ok)
+	}
+}
+
+// A commit that comes after it was given up, because its answer was lost, is heard of all the same.
+func TestCacheAfterALostCommit(t *testing.T) {
+	url := pgtest.URL(t)
+	s, err := Open(Options{Database: url, Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	c := NewCache[int64](s, CacheOptions[Head]{Topics: []string{"things"}})
+	id := inserted(t, s, "before")
+	eventually(t, "it is remembered", func() bool {
+		if err := s.View(t.Context(), func(tx *Tx) error { _, _, err := name(c, tx, id); return err }); err != nil {
+			t.Fatal(err)
+		}
+		_, ok := c.Now(id)
+		return ok
+	})
+	// As if its answer had been lost: the commit is counted first, and happens then.
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	s.committed([]string{"things"})
+	if err := s.View(t.Context(), func(tx *Tx) error { _, _, err := name(c, tx, id); return err }); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{"BEGIN", "UPDATE resource SET name = 'after' WHERE name = 'before'",
+		"SELECT pg_notify('" + channel + "', '" + s.pg.id + " things')", "COMMIT"} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "it is forgotten", func() bool { _, ok := c.Now(id); return !ok })
 }

@@ -95,10 +95,9 @@ func (l *listener) hear(ctx context.Context) error {
 		case err == nil && n.Payload == "":
 			l.store.commitNews.wake()
 		case err == nil:
-			sender, topics, _ := strings.Cut(n.Payload, " ")
-			if sender != l.p.id {
-				l.store.news(strings.Split(topics, ","))
-			}
+			// Also of our own: a commit whose answer was lost may have come after it was counted.
+			_, topics, _ := strings.Cut(n.Payload, " ")
+			l.store.news(strings.Split(topics, ","))
 		case !late || ctx.Err() != nil || c.IsClosed():
 			return err
 		default: // silence: is anybody there?

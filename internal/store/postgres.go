@@ -252,7 +252,10 @@ func (p *postgres) once(ctx context.Context, l locks, fn func(*pgConn) error) (c
 		if err := fn(c); err != nil {
 			return err
 		}
-		committing = true
+		// A client that goes away meanwhile does not leave it open what became of the commit.
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
+		defer cancel()
+		c.ctx, committing = within, true
 		return c.commit()
 	})
 	return committing, err

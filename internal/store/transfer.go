@@ -173,6 +173,7 @@ func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add 
 	}
 	if s.pg != nil {
 		_, err := s.pg.once(ctx, locks{own: lockOfAll}, func(c *pgConn) error { return load(c) })
+		s.news(nil)
 		return unreachable(err)
 	}
 	err := s.Update(ctx, Author{}, func(tx *Tx) error { return load(tx.conn) })

@@ -98,11 +98,14 @@ func (s *Store) updateShared(ctx context.Context, scope Scope, author Author, fn
 		if err := fn(tx); err != nil {
 			return err
 		}
+		if err := tx.finish(); err != nil {
+			return err
+		}
 		topics = slices.Collect(maps.Keys(tx.topics))
 		if told := s.watches.of(topics); len(told) > 0 {
 			c.wait("SELECT pg_notify(?, ?)", channel, s.pg.id+" "+strings.Join(told, ","))
 		}
-		return tx.finish()
+		return nil
 	})
 	// Also where it failed: nobody knows what a commit came to whose answer was lost.
 	if s.committed(topics); s.listener != nil && err == nil {
@@ -215,14 +218,19 @@ func (s *Store) commit(w *session, jobs *[]*job) (err error) {
 		return Unavailable(err)
 	}
 	began := time.Now()
+	earlier := map[string]bool{} // what the jobs so far have touched, those that failed among them
 	for i := 0; ; i++ {
+		j := (*jobs)[i]
 		// The first job needs no savepoint while it is alone: what it fails at takes the group along.
 		if i == 0 && len(s.jobs) == 0 {
-			if err := s.runAlone(w, (*jobs)[0], &ids); err != nil {
+			if err := s.runAlone(w, j, &ids); err != nil {
 				return err
 			}
-		} else if err := s.run(w, (*jobs)[i], &ids, topicsOf((*jobs)[:i])); err != nil {
+		} else if err := s.run(w, j, &ids, earlier); err != nil {
 			return err
+		}
+		for topic := range j.topics {
+			earlier[topic] = true
 		}
 		if len(*jobs) >= maxGroup || time.Since(began) > maxGroupTime {
 			break
