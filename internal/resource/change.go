@@ -36,6 +36,8 @@ type Change struct {
 	// Options are what the request asks beside its body; empty where there is no request.
 	Options Options
 	Caller  Caller
+	// deleting is the resource whose deletion was asked for, with all that lies below it; 0 where none is.
+	deleting int64
 	// With says that the parent is deleted, too, so that nothing needs to be given back to it.
 	With bool
 	// Probed are the addresses that were asked whether they answer, and what came of it (NeedsProbe).

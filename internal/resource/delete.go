@@ -11,7 +11,13 @@ import (
 
 // Delete deletes a resource with all that lies below it. What refers to it loses the reference,
 // or goes with it where its type says so.
-func (c *Change) Delete(row *store.Resource) error { return c.delete(row, false) }
+func (c *Change) Delete(row *store.Resource) error {
+	n := *c
+	if n.deleting == 0 {
+		n.deleting = row.ID
+	}
+	return n.delete(row, false)
+}
 
 func (c *Change) delete(row *store.Resource, with bool) error {
 	t, o, err := c.API.declared(row)
@@ -22,7 +28,7 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 	if err := c.deleteBelow(row.ID); err != nil {
 		return err
 	}
-	if err := c.bereave(row); err != nil {
+	if err := c.dropReferences(row); err != nil {
 		return err
 	}
 	if rule, ok := o.(BeforeDeleter); ok {
@@ -130,14 +136,15 @@ func (c *Change) deleteAlone(ids []int64) error {
 // Dissolve deletes one resource whose content has gone elsewhere: what refers to it loses the
 // reference, and nothing is given back, which the caller sees to.
 func (c *Change) Dissolve(row *store.Resource) error {
-	if err := c.bereave(row); err != nil {
+	if err := c.dropReferences(row); err != nil {
 		return err
 	}
 	return c.Tx.Remove(row)
 }
 
-// bereave takes the deleted resource out of what refers to it.
-func (c *Change) bereave(target *store.Resource) error {
+// dropReferences takes the deleted resource out of what refers to it, or refuses the deletion where that says so (the tag
+// onDelete) and is not deleted itself.
+func (c *Change) dropReferences(target *store.Resource) error {
 	type link struct {
 		source int64
 		field  string
@@ -162,13 +169,35 @@ func (c *Change) bereave(target *store.Resource) error {
 			return err
 		}
 		if f := c.API.types[source.Type].byName[l.field]; f != nil && f.OnDelete == "refuse" {
-			return problem.Conflict("ResourceInUse", "%s %d has it as its %s", source.Type, source.ID, l.field)
+			goes, err := c.goes(source)
+			if err != nil {
+				return err
+			}
+			if !goes {
+				return problem.Conflict("ResourceInUse", "%s %d is the %s of %s %d", target.Type, target.ID, l.field, source.Type, source.ID)
+			}
 		}
 		if err := c.Unlink(source, l.field, target.ID); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// goes reports whether a resource is, or lies below, the one that is being deleted.
+func (c *Change) goes(row *store.Resource) (bool, error) {
+	id, parent := row.ID, row.Parent
+	for id != c.deleting {
+		if parent <= RootID {
+			return false, nil
+		}
+		h, err := c.Tx.Head(parent)
+		if err != nil {
+			return false, fmt.Errorf("looking for what lies above resource %d: %w", row.ID, err)
+		}
+		id, parent = h.ID, h.Parent
+	}
+	return true, nil
 }
 
 // Unlink takes one reference out of a resource, which may take the resource with it.

@@ -65,7 +65,7 @@ func toyRegistry() *Registry {
 				{Name: "prequels", Types: []string{"book"}, Item: true}},
 			"labels": {{Name: "labels", Types: []string{"label"}, Post: true, Delete: true}, {Name: "labelled", Post: true}},
 		},
-		methods: map[string]string{"shelves": "GET POST", "shelves/{}": "GET PUT DELETE", "books": "GET", "books/{}": "GET PATCH",
+		methods: map[string]string{"shelves": "GET POST", "shelves/{}": "GET PUT DELETE", "books": "GET", "books/{}": "GET PATCH DELETE",
 			"labels": "GET POST", "labels/{}": "GET PUT DELETE",
 			"loans": "GET", "loans/{}": "GET DELETE", "copies": "GET", "copies/{}": "GET DELETE"},
 	}}
@@ -100,7 +100,7 @@ func TestRelations(t *testing.T) {
 		}
 	}
 	want := []string{
-		`books [book notice] post=false readOnly=false put=false delete=false inner=false`,
+		`books [book notice] post=false readOnly=false put=false delete=true inner=false`,
 		`books/favouriteOf relation=3 items=[shelves] field="favourites" post=true types=[shelf] item=true drop=true open=false`,
 		`books/labels relation=2 items=[labels] field="labels" post=false types=[] item=false drop=false open=true`,
 		`books/lendings relation=1 items=[lendings] field="" post=true types=[lending] item=false drop=false open=false`,
