@@ -134,7 +134,9 @@ func (s *Store) write(w *session) {
 		case <-s.check:
 			_, _ = s.notice(w) // an error is that of the next change as well
 		case <-idle.C:
-			w.shrinkLog()
+			if !w.shrinkLog() {
+				idle.Reset(idleTime)
+			}
 			if time.Since(planned) > planEvery {
 				planned = time.Now()
 				w.plan()
@@ -167,17 +169,21 @@ func (s *session) plan() {
 }
 
 // shrinkLog folds the log into the database and gives its space back, where it has grown and no reader
-// needs it. It waits for nobody: while somebody reads the log stays, and is looked at after the next change.
-func (s *session) shrinkLog() {
+// needs it. It waits for nobody: done is false where somebody reads, and the log stays until it is looked at again.
+func (s *session) shrinkLog() (done bool) {
 	s.conn.SetBusyTimeout(0)
 	defer s.conn.SetBusyTimeout(busyTimeout)
 	var busy, frames, folded int64
 	ask := func(mode string) error {
 		return first(s, "PRAGMA wal_checkpoint("+mode+")", nil, func(r row) error { return r.scan(&busy, &frames, &folded) })
 	}
-	if ask("PASSIVE") == nil && busy == 0 && frames > 0 && frames == folded {
-		_ = ask("TRUNCATE") // a reader that has just come keeps the log
+	if ask("PASSIVE") != nil || frames <= 0 {
+		return true // there is none, or what is wrong with it is the next change's to say
 	}
+	if busy != 0 || frames != folded {
+		return false
+	}
+	return ask("TRUNCATE") == nil && busy == 0 // a reader that has just come keeps the log
 }
 
 // group runs first and the jobs waiting behind it in one transaction, and answers them all.
