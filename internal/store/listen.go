@@ -72,7 +72,14 @@ func (l *listener) hear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
+	defer func() {
+		// The lock is given back before the connection goes: the server notices that only a moment later, and a tool that
+		// is started right behind this manager would be refused.
+		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_, _ = c.Exec(leaving, "SELECT pg_advisory_unlock_all()") // the connection may be lost
+		_ = c.Close(leaving)
+	}()
 	if _, err := c.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
