@@ -262,7 +262,11 @@ func (s *Store) Close() error {
 		s.replica.close()
 		s.pg.close()
 		if s.alone != nil {
-			return s.alone.Close(context.Background())
+			// The lock is given back before the connection goes, which the server notices only a moment later.
+			leaving, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_, _ = s.alone.Exec(leaving, "SELECT pg_advisory_unlock_all()") // the connection may be lost: so is the lock then
+			return s.alone.Close(leaving)
 		}
 		return nil
 	}
