@@ -31,7 +31,7 @@ func (facts) Methods(parts []string) []string { return published.Methods(parts) 
 
 // New makes the address API over a store. maxLimit is the largest page (spec.md section 8).
 func New(s *store.Store, users *identity.Service, maxLimit int64, version string) *resource.API {
-	r := &registry{Registry: resource.Registry{Facts: facts{}}, users: users, policies: newPolicies(s)}
+	r := &registry{Registry: resource.Registry{Facts: facts{}}, users: users, policies: newInheritance(s)}
 	registerAll(r)
 	for _, name := range []string{"x-bcn-skip-cache", "x-bcn-calculate-inherited"} {
 		r.Header(resource.RequestHeader{Name: name,

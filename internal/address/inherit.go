@@ -100,12 +100,12 @@ type inheritance struct {
 	used   *store.Cache[struct{}, settingsInUse]
 }
 
-func newPolicies(s *store.Store) *inheritance {
+func newInheritance(s *store.Store) *inheritance {
 	return &inheritance{blocks: store.NewCache[int64](s, store.CacheOptions[*inheritedSettings]{Topics: []string{"blocks"}}),
 		used: store.NewCache[struct{}](s, store.CacheOptions[settingsInUse]{Topics: []string{policyTopic}, Late: true, Max: 1})}
 }
 
-// policyTopic is the topic of changes to what usedPolicies knows.
+// policyTopic is the topic of changes to what settingsInUse knows.
 const policyTopic = "policies"
 
 // settingsInUse says which policies any block or network has, and whether there are naming policies and IP
@@ -128,7 +128,7 @@ func (p *inheritance) usedSettings(tx *store.Tx) (used settingsInUse, err error)
 	return used, err
 }
 
-// settingsOf gives what holds in each settingsOf the blocks and networks; a configuration has nothing.
+// settingsOf gives what holds in each of the blocks and networks; a configuration has nothing.
 func (p *inheritance) settingsOf(tx *store.Tx, ids []int64) (map[int64]*inheritedSettings, error) {
 	found := map[int64]*inheritedSettings{}
 	var missing []int64
@@ -174,12 +174,12 @@ func (p *inheritance) settingsOf(tx *store.Tx, ids []int64) (map[int64]*inherite
 	return found, nil
 }
 
-// policiesOf gives the policies that the rules of a change ask.
+// policiesOf gives what comes down the tree to the rules of a change.
 func policiesOf(c *resource.Change) *inheritance {
 	if p, ok := c.API.Rules.(*inheritance); ok {
 		return p
 	}
-	return newPolicies(c.API.Store)
+	return newInheritance(c.API.Store)
 }
 
 // show puts what p, which holds above a row, brings down to it into values and the row's references, and

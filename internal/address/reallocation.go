@@ -43,7 +43,7 @@ func respan(tx *store.Tx, moves []resource.Respan) (blocked *store.Resource, err
 	return b.takeAgain(moves)
 }
 
-// reallocation are the reallocation of free space while they are kept anew.
+// reallocation gives back and takes free space for many resources at once.
 type reallocation struct {
 	tx *store.Tx
 	// was are the resources that move, as they were; parents are others, and those, as they are; nil

@@ -252,7 +252,7 @@ func reallocateResized(c *resource.Change, id int64) error {
 	return r.finish()
 }
 
-// siblingsWithin finds the siblings that a new block is made siblingsWithin; none where it has free space for itself.
+// siblingsWithin finds the siblings that a new block is made around; none where it has free space for itself.
 // It must hold them whole.
 func siblingsWithin(c *resource.Change, h *resource.Head, r space.Range) (inside []*store.Resource, err error) {
 	for _, collection := range []string{"blocks", "networks"} {

@@ -88,7 +88,7 @@ func (v *verifier) resources() error {
 	return look()
 }
 
-// checkRows looks at checkRows rows: that each is of a declared type, can be read, says in its columns what its body
+// checkRows looks at some rows: that each is of a declared type, can be read, says in its columns what its body
 // says, lies below a parent that may have it, refers to what the table of references says, and is what the
 // history says it is.
 func (v *verifier) checkRows(rows []*store.Resource) error {

@@ -144,7 +144,7 @@ func (s scope) compareReference(f *Field, n *node, rest []string) (store.Expr, e
 	return through, nil
 }
 
-// operatorsOf lists the operators per kind, as published.
+// operators lists the operators per kind, as published.
 func (f *Field) operators() string {
 	switch f.Kind {
 	case Bool:

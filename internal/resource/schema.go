@@ -214,9 +214,10 @@ func setDefault(v reflect.Value, f *Field) {
 // Declare reads a type from the struct of its sample, once, at start. A fault in the declaration
 // is a programming error and panics.
 //
-// The embedded head may have tags: `head` are options of the field name, `unless` a member that stands in for it,
-// `unique` (siblings, all) where no other one of the collection may have the name, `parents` the collections whose resources may be a parent of this type, where they are not those of the collection, and
-// `post:"no"` says that no POST makes one.
+// The embedded head may have tags: `head` are options of the field name, `unless` a member that stands in for it;
+// `unique` (siblings, all) says that no other one of the collection may have the name; `parents` are the collections
+// whose resources may be a parent of this type, where they are not those of the collection; `post:"no"` says that no
+// POST makes one.
 func Declare(sample Object) *Type {
 	goType := reflect.TypeOf(sample).Elem()
 	t := &Type{Name: goType.Name(), goType: goType, byName: map[string]*Field{}, Operation: snake(goType.Name())}

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// keyedMutex lets updates within one resource take keyedMutex, so that those of one process do not collide.
+// keyedMutex lets updates within one resource take turns, so that those of one process do not collide.
 type keyedMutex struct {
 	mu sync.Mutex
 	// all has a channel with one token for each resource that anybody works in or waits for.

@@ -177,7 +177,7 @@ func (r *pgRow) number(i int) int64 {
 	return int64(binary.BigEndian.Uint64(r.raw[i])) //nolint:gosec // the wire has it so
 }
 
-// fill copies bytes into the memory that is there.
+// refill copies bytes into the memory that is there.
 func refill(b, v []byte) []byte {
 	if v == nil {
 		return nil

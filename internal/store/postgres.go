@@ -29,11 +29,11 @@ type postgres struct {
 	// schema is the version of the schema that this binary works with.
 	schema int
 	// patience is how long a change waits for its turn.
-	patience time.Duration
-	texts    placeholders
-	turns    keyedMutex
-	homes    configurationsKnown
-	mu       sync.Mutex
+	patience       time.Duration
+	texts          placeholders
+	turns          keyedMutex
+	configurations configurationsKnown
+	mu             sync.Mutex
 	// blocks are the numbers reserved and not yet given out, by sequence; guarded by mu, which is never
 	// held while the database is asked.
 	blocks map[string]*block

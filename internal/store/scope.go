@@ -26,7 +26,7 @@ func OwnTables() Scope { return Scope{ownTables: true} }
 // Within is the configuration that a resource is, or lies in. narrow narrows it to what lies right below that resource.
 func Within(resource int64, narrow bool) Scope { return Scope{within: resource, narrow: narrow} }
 
-// lockOfAll is the lock that stands for lockOfAll, and for what lies outside of all configurations.
+// lockOfAll is the lock that stands for everything, and for what lies outside of all configurations.
 // Resources and configurations stand for themselves, by their numbers.
 const lockOfAll = 1
 
@@ -42,13 +42,13 @@ type configurationsKnown struct {
 	known map[int64]int64
 }
 
-// maxHomes bounds what homes remembers.
-const maxHomes = 100_000
+// maxConfigurationsKnown bounds what configurationsKnown remembers.
+const maxConfigurationsKnown = 100_000
 
 func (p *postgres) configurationOf(ctx context.Context, id int64) (configuration int64, err error) {
-	p.homes.mu.RLock()
-	configuration, ok := p.homes.known[id]
-	p.homes.mu.RUnlock()
+	p.configurations.mu.RLock()
+	configuration, ok := p.configurations.known[id]
+	p.configurations.mu.RUnlock()
 	if ok {
 		return configuration, nil
 	}
@@ -63,12 +63,12 @@ func (p *postgres) configurationOf(ctx context.Context, id int64) (configuration
 	if err != nil || !found {
 		return 0, err
 	}
-	p.homes.mu.Lock()
-	defer p.homes.mu.Unlock()
-	if p.homes.known == nil || len(p.homes.known) >= maxHomes {
-		p.homes.known = map[int64]int64{}
+	p.configurations.mu.Lock()
+	defer p.configurations.mu.Unlock()
+	if p.configurations.known == nil || len(p.configurations.known) >= maxConfigurationsKnown {
+		p.configurations.known = map[int64]int64{}
 	}
-	p.homes.known[id] = configuration
+	p.configurations.known[id] = configuration
 	return configuration, nil
 }
 

@@ -87,7 +87,7 @@ type Tx struct {
 	earlier map[string]bool
 	// own is what was found out in this transaction that must not be shared (Cache).
 	own map[ownKey]ownValue
-	// usageDelta is what it changes of the usage of blocks and networks, told who is told of that.
+	// usageDelta is what it changes of the usage of blocks and networks; onUsageChanged is called with those it changed.
 	usageDelta     usageDelta
 	onUsageChanged func(tx *Tx, containers []int64) error
 	// prefetched are heads that came with resources that were read.
