@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"portolan/internal/checkin"
+	"portolan/internal/server"
 	"portolan/internal/store"
 
 	"zombiezen.com/go/sqlite"
@@ -236,7 +237,7 @@ func (b *bench) bareCreates(writers int, statements []string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	s, err := store.Open(store.Options{Dir: dir}) // for the schema alone
+	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: dir}) // for the schema alone
 	if err == nil {
 		err = s.Close()
 	}

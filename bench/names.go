@@ -75,7 +75,7 @@ func (b *bench) compileZone() error {
 	if err != nil {
 		return err
 	}
-	s, err := store.Open(store.Options{Dir: dir})
+	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: dir})
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (b *bench) splitNetwork() error {
 	if err != nil {
 		return err
 	}
-	s, err := store.Open(store.Options{Dir: dir})
+	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: dir})
 	if err != nil {
 		return err
 	}

@@ -494,7 +494,7 @@ func (b *bench) importFile(url, file string) error {
 	if err != nil {
 		return err
 	}
-	s, err := store.Open(store.Options{Database: url})
+	s, err := store.Open(store.Options{Layout: server.Layout(), Database: url})
 	if err != nil {
 		return err
 	}

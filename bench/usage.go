@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"portolan/internal/address"
+	"portolan/internal/server"
 	"portolan/internal/store"
 )
 
@@ -18,7 +20,7 @@ func (b *bench) usage() error {
 	if err != nil {
 		return err
 	}
-	return b.readUsage("(k) usage of a block over 1,000,000 addresses", store.Options{Dir: dir}, network)
+	return b.readUsage("(k) usage of a block over 1,000,000 addresses", store.Options{Layout: server.Layout(), Dir: dir}, network)
 }
 
 // (w) the same on PostgreSQL.
@@ -27,7 +29,8 @@ func (b *bench) sharedUsage() error {
 	if err != nil {
 		return err
 	}
-	return b.readUsage("(w) usage of a block over 1,000,000 addresses, PostgreSQL", store.Options{Database: url}, network)
+	return b.readUsage("(w) usage of a block over 1,000,000 addresses, PostgreSQL", store.Options{Layout: server.Layout(), Database: url},
+		network)
 }
 
 func (b *bench) readUsage(what string, o store.Options, network string) error {
@@ -55,7 +58,7 @@ func (b *bench) readUsage(what string, o store.Options, network string) error {
 		began, n := time.Now(), 0
 		for ; time.Since(began) < b.time; n++ {
 			if err := s.View(ctx, func(tx *store.Tx) error {
-				usage, err := tx.Usage([]int64{block})
+				usage, err := address.UsageOf(tx, []int64{block})
 				if err == nil && usage[block].Used() < least {
 					err = fmt.Errorf("the usage of block %d is %v", block, usage[block])
 				}

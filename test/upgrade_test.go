@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"portolan/internal/pgtest"
-	"portolan/internal/store"
+	"portolan/internal/server"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/klauspost/compress/zstd"
@@ -38,8 +38,8 @@ func unpack(t *testing.T, path string) []byte {
 // worked on.
 func TestUpgrades(t *testing.T) {
 	schemas, err := filepath.Glob("testdata/schema/*")
-	if err != nil || len(schemas) != store.SchemaVersion()-1 {
-		t.Fatalf("there are %d kept schemas and %d older than the newest (%v)", len(schemas), store.SchemaVersion()-1, err)
+	if err != nil || len(schemas) != server.Layout().Version()-1 {
+		t.Fatalf("there are %d kept schemas and %d older than the newest (%v)", len(schemas), server.Layout().Version()-1, err)
 	}
 	for _, dir := range schemas {
 		t.Run(filepath.Base(dir), func(t *testing.T) {

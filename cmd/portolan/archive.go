@@ -10,6 +10,7 @@ import (
 
 	"portolan/internal/archive"
 	"portolan/internal/identity"
+	"portolan/internal/server"
 	"portolan/internal/store"
 )
 
@@ -82,7 +83,7 @@ func (t target) options() (store.Options, error) {
 	if (t.Data == "") == (t.Database == "") {
 		return store.Options{}, usageError{errors.New("one of --data and --database is needed")}
 	}
-	return store.Options{Dir: t.Data, Database: t.Database, Exclusive: t.Data != ""}, nil
+	return store.Options{Layout: server.Layout(), Dir: t.Data, Database: t.Database, Exclusive: t.Data != ""}, nil
 }
 
 type migrateCommand struct {

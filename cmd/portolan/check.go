@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"portolan/internal/address"
-	"portolan/internal/fleet"
 	"portolan/internal/identity"
 	"portolan/internal/server"
 	"portolan/internal/store"
@@ -21,11 +20,6 @@ func (c *checkCommand) Run(s *session) error {
 			if err != nil {
 				return err
 			}
-			more, err := fleet.Verify(tx)
-			if err != nil {
-				return err
-			}
-			faults = append(faults, more...)
 			for _, f := range faults {
 				fmt.Fprintln(s.stdout, f)
 			}

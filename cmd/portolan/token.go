@@ -12,6 +12,7 @@ import (
 
 	"portolan/internal/identity"
 	"portolan/internal/problem"
+	"portolan/internal/server"
 	"portolan/internal/store"
 )
 
@@ -36,7 +37,7 @@ func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *identity.Servic
 			return fmt.Errorf("%s holds no data of a manager", d.Data)
 		}
 	}
-	o.Dir, o.Database, o.Readers, o.ListReaders = d.Data, d.Database, 1, 1
+	o.Layout, o.Dir, o.Database, o.Readers, o.ListReaders = server.Layout(), d.Data, d.Database, 1, 1
 	s, err := store.Open(o)
 	if err != nil {
 		return err

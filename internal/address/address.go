@@ -15,7 +15,7 @@ import (
 
 // registerAddresses declares the collection of addresses.
 func registerAddresses(r *registry) {
-	r.Collection(resource.Collection{Name: "addresses", Parents: []string{"networks"}, Complete: r.policies.completeAddresses,
+	r.Collection(resource.Collection{Name: "addresses", Parents: []string{"networks"}, Complete: completeAddresses,
 		Narrow: assignsAlone, Vacant: vacant,
 		Options: []resource.RequestHeader{takeWithin.For(resource.Creating), createReverseRecord.For(resource.Writing)}},
 		&IPv4Address{}, &IPv6Address{})
@@ -30,7 +30,7 @@ type Assignment struct {
 	// Configuration is the configuration the address lies in.
 	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Address is the address; a new one without takes the network's first free address.
-	Address netip.Addr `api:"address,createOnly"`
+	Address netip.Addr `api:"address,createOnly,span"`
 	// MACAddress is the hardware address it is assigned to.
 	MACAddress resource.Ref `api:"macAddress" ref:"MACAddress" identify:"address" back:"addresses"`
 	// Device is the device it belongs to.
@@ -169,11 +169,11 @@ func assign(c *resource.Change, h *resource.Head, a *netip.Addr) error {
 	if !space.Hosts(within).Has(*a) {
 		return problem.Conflict("AddressNotUsable", "address: %s is the network or broadcast address of %s", a, within)
 	}
-	err = c.Tx.FreeTake(network.ID, *a, *a)
+	err = freeTake(c.Tx, network.ID, *a, *a)
 	if err == nil {
 		return checkSilent(c, network.ID, *a)
 	}
-	if !errors.Is(err, store.ErrTaken) {
+	if !errors.Is(err, space.ErrTaken) {
 		return err
 	}
 	holder, err := addressAt(c.Tx, network.ID, *a)
@@ -195,7 +195,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 	part := takeWithin.Of(c.Options)
 	if !asks && part == 0 {
 		a, err := nextOutside(c.Tx, network.ID)
-		if errors.Is(err, store.ErrTaken) {
+		if errors.Is(err, space.ErrTaken) {
 			return a, noneAvailable(network)
 		}
 		return a, err
@@ -206,7 +206,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 	}
 	var found netip.Addr
 	for _, left := range let {
-		if err := c.Tx.FreeWithin(network.ID, left.Low, left.High, false, func(i store.Interval) bool {
+		if err := freeWithin(c.Tx, network.ID, left.Low, left.High, false, func(i space.Range) bool {
 			for found = i.Low; asks && c.Probed[found]; found = found.Next() {
 				if found == i.High {
 					found = netip.Addr{}
@@ -221,7 +221,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 			if _, asked := c.Probed[found]; asks && !asked {
 				return found, resource.NeedsProbe{Addr: found}
 			}
-			return found, c.Tx.FreeTake(network.ID, found, found)
+			return found, freeTake(c.Tx, network.ID, found, found)
 		}
 	}
 	return found, noneAvailable(within)
@@ -236,7 +236,7 @@ func asksFirst(c *resource.Change, network int64) (bool, error) {
 	if c.Caller.Remote == "" { // no request: what imports and samples bring is in use anyway
 		return false, nil
 	}
-	some, err := policiesOf(c).usedSettings(c.Tx)
+	some, err := settingsOf(c.Tx).inUse(c.Tx)
 	if err != nil || !some.pings {
 		return false, err
 	}
@@ -279,9 +279,13 @@ func assignsAlone(members map[string]json.RawMessage, options resource.Options) 
 }
 
 // vacant says what lies in the free space of a network.
-func vacant(_ *store.Tx, network *store.Resource) (*resource.Vacancy, error) {
-	v := &resource.Vacancy{Type: "IPv6Address", State: unassigned, Whole: usable(network), Parent: network.ID,
-		Configuration: network.Configuration}
+func vacant(tx *store.Tx, network *store.Resource) (*resource.Vacancy, error) {
+	id := network.ID // the row is the caller's
+	v := &resource.Vacancy{Type: "IPv6Address", By: "address", Field: "state", Value: unassigned, Whole: usable(network), Parent: id,
+		Configuration: network.Configuration,
+		Free: func(low, high netip.Addr, backwards bool, fn func(space.Range) bool) error {
+			return freeWithin(tx, id, low, high, backwards, fn)
+		}}
 	if v.Whole.Low.Is4() {
 		v.Type = "IPv4Address"
 	}
@@ -448,7 +452,7 @@ func (x *IPv4Address) BeforeDelete(c *resource.Change) error {
 			return err
 		}
 	}
-	return c.Tx.FreeAdd(x.Parent, x.Address, x.Address)
+	return freeAdd(c.Tx, x.Parent, x.Address, x.Address)
 }
 
 // BeforeDelete gives the address back to its network.
@@ -456,5 +460,5 @@ func (x *IPv6Address) BeforeDelete(c *resource.Change) error {
 	if c.With {
 		return nil
 	}
-	return c.Tx.FreeAdd(x.Parent, x.Address, x.Address)
+	return freeAdd(c.Tx, x.Parent, x.Address, x.Address)
 }

@@ -16,8 +16,7 @@ const Base = published.Base
 // register..., which takes a registry; registerAll, generated, calls them all.
 type registry struct {
 	resource.Registry
-	users    *identity.Service
-	policies *inheritance
+	users *identity.Service
 }
 
 // facts are what is published.
@@ -29,23 +28,29 @@ func (facts) Subs(collection string) []published.Sub { return published.Subs(col
 // Methods gives the published methods of a path.
 func (facts) Methods(parts []string) []string { return published.Methods(parts) }
 
+// newRegistry takes everything that this room declares.
+func newRegistry(users *identity.Service) *registry {
+	r := &registry{Registry: resource.Registry{Facts: facts{}}, users: users}
+	registerAll(r)
+	r.Extension(newSpaceExtension())
+	r.Extension(newEventExtension())
+	return r
+}
+
+// Layout is what the address API keeps in a database.
+func Layout() *store.Layout { return newRegistry(nil).Layout() }
+
 // New makes the address API over a store. maxLimit is the largest page (spec.md section 8).
 func New(s *store.Store, users *identity.Service, maxLimit int64, version string) *resource.API {
-	r := &registry{Registry: resource.Registry{Facts: facts{}}, users: users, policies: newInheritance(s)}
-	registerAll(r)
+	r := newRegistry(users)
 	for _, name := range []string{"x-bcn-skip-cache", "x-bcn-calculate-inherited"} {
 		r.Header(resource.RequestHeader{Name: name,
 			Description: "Taken, and of no effect: every answer is fresh, and what is inherited is always calculated.", Methods: resource.Reading})
 	}
 	a := resource.NewAPI(s, Base, maxLimit, &r.Registry)
-	a.Version = version
+	a.RootType, a.Version = "AddressManager", version
 	a.Descriptions = descriptions
 	a.Respan = respan
-	a.Rules = r.policies
-	if s != nil {
-		m := &marks{policies: r.policies}
-		s.Counted = m.counted
-	}
 	if name, err := os.Hostname(); err == nil {
 		a.Hostname = name
 	}

@@ -253,7 +253,7 @@ func (a *networkApplication) reserve(r space.Range, found []*store.Resource) err
 		}
 	}
 	var free []netip.Addr
-	if err := a.c.Tx.FreeWithin(a.network.ID, r.Low, r.High, false, func(i store.Interval) bool {
+	if err := freeWithin(a.c.Tx, a.network.ID, r.Low, r.High, false, func(i space.Range) bool {
 		for at := i.Low; ; at = at.Next() {
 			if free = append(free, at); at == i.High {
 				return true
@@ -269,7 +269,7 @@ func (a *networkApplication) reserve(r space.Range, found []*store.Resource) err
 		o.Type, o.Parent, o.Config = t.Name, a.network.ID, a.network.Configuration
 		objects[i] = o
 	}
-	if _, err := a.c.Tx.FreeTakeMany(a.network.ID, free); err != nil {
+	if _, err := freeTakeMany(a.c.Tx, a.network.ID, free); err != nil {
 		return err
 	}
 	_, err := a.c.CreateMany(t, objects)

@@ -15,8 +15,7 @@ import (
 
 // registerBlocks declares the collection of blocks.
 func registerBlocks(r *registry) {
-	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Complete: r.policies.completeSpace,
-		Counted: true,
+	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Complete: completeSpace,
 		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating)}}, &IPv4Block{}, &IPv6Block{})
 }
 
@@ -65,7 +64,7 @@ func (x *SpaceHead) BeforeDelete(c *resource.Change) error {
 	if err != nil || parent.Collection != "blocks" {
 		return err
 	}
-	return c.Tx.FreeAdd(x.Parent, x.Range.Low, x.Range.High)
+	return freeAdd(c.Tx, x.Parent, x.Range.Low, x.Range.High)
 }
 
 // IPv4Policy is what IPv4 blocks and networks say of the hosts in them.
@@ -101,7 +100,7 @@ func (x *IPv4Policy) fits(c *resource.Change) error {
 		c.Given["highWaterMark"] || c.Given["pingBeforeAssignEnabled"] {
 		c.Tx.Touch(policyTopic)
 		if id := resource.HeadOf(c.New).ID; id != 0 {
-			c.Tx.MarkDirty(id)
+			markDirty(c.Tx, id)
 		}
 	}
 	return nil
@@ -166,7 +165,7 @@ func settleSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
 	case x.around != nil:
 		return x.adoptSiblings(c)
 	case c.Creates():
-		return c.Tx.FreeAdd(x.ID, gives.Low, gives.High)
+		return freeAdd(c.Tx, x.ID, gives.Low, gives.High)
 	case x.Range.Range == rangeOf(c.Row):
 		return nil
 	}
@@ -251,8 +250,8 @@ func takeFromParent(c *resource.Change, parent *store.Resource, r space.Range) e
 	if parent.Collection != "blocks" {
 		return nil
 	}
-	err := c.Tx.FreeTake(parent.ID, r.Low, r.High)
-	if errors.Is(err, store.ErrTaken) {
+	err := freeTake(c.Tx, parent.ID, r.Low, r.High)
+	if errors.Is(err, space.ErrTaken) {
 		return problem.Conflict("RangeOverlap", "range: %s is not free in %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
 	}
 	return err
@@ -333,8 +332,8 @@ func firstEmpty(tx *store.Tx, block *store.Resource, collection string, bits int
 // fitting finds free space of a size in a block itself; space.ErrNoFit where there is none.
 func fitting(tx *store.Tx, block *store.Resource, bits int) (holder *store.Resource, found space.Range, err error) {
 	err = space.ErrNoFit
-	if e := tx.FreeEach(block.ID, func(i store.Interval) bool {
-		found, err = space.FirstFit(space.Range(i), bits)
+	if e := freeEach(tx, block.ID, func(i space.Range) bool {
+		found, err = space.FirstFit(i, bits)
 		return err != nil
 	}); e != nil {
 		return nil, found, e

@@ -10,7 +10,7 @@ import (
 
 // registerConfigurations declares the collections of configurations and views.
 func registerConfigurations(r *registry) {
-	r.Collection(resource.Collection{Name: "configurations", Parents: []string{"configurations"}}, &Configuration{})
+	r.Collection(resource.Collection{Name: "configurations", Parents: []string{"configurations"}, Scope: true}, &Configuration{})
 	r.Collection(resource.Collection{Name: "views", Parents: []string{"configurations"}}, &View{})
 }
 

@@ -18,7 +18,7 @@ import (
 // registerRanges declares the collections of what lies in a network beside its addresses.
 func registerRanges(r *registry) {
 	r.Collection(resource.Collection{Name: "ipGroups", Parents: []string{"networks"}}, &IPv4Group{})
-	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Complete: r.policies.completeRanges,
+	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Complete: completeRanges,
 		Options: []resource.RequestHeader{orphanState.For(resource.Changing, "IPv4DHCPRange")}}, &IPv4DHCPRange{}, &IPv6DHCPRange{})
 }
 
@@ -156,7 +156,7 @@ func (x *IPv4DHCPRange) Validate(c *resource.Change) error {
 	}
 	if x.LowWaterMark != nil || x.HighWaterMark != nil || c.Given["lowWaterMark"] || c.Given["highWaterMark"] {
 		c.Tx.Touch(policyTopic)
-		c.Tx.MarkDirty(x.Parent)
+		markDirty(c.Tx, x.Parent)
 	}
 	return nil
 }
@@ -227,31 +227,31 @@ func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
 		" AND r.low <= f.low ORDER BY r.low DESC LIMIT 1) FROM free f WHERE f.container = ? ORDER BY f.low LIMIT 1", network).Scan(&low, &high,
 		&end)
 	if errors.Is(err, sql.ErrNoRows) {
-		return netip.Addr{}, store.ErrTaken
+		return netip.Addr{}, space.ErrTaken
 	}
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("looking for a free address: %w", err)
 	}
 	if bytes.Compare(end, low) < 0 {
 		first := store.KeyAddr(low)
-		return first, tx.FreeCut(network, store.Interval{Low: first, High: store.KeyAddr(high)}, first, first)
+		return first, freeCut(tx, network, space.Range{Low: first, High: store.KeyAddr(high)}, first, first)
 	}
 	for from := store.KeyAddr(end).Next(); from.IsValid(); {
-		free, err := tx.FreeFirst(network, from)
+		free, err := freeFirst(tx, network, from)
 		if err != nil {
 			return netip.Addr{}, err
 		}
 		key := store.AddrKey(free.Low)
 		r, err := tx.Overlapping(network, "ranges", key, key, 0)
 		if errors.Is(err, store.ErrNotFound) {
-			return free.Low, tx.FreeTake(network, free.Low, free.Low)
+			return free.Low, freeTake(tx, network, free.Low, free.Low)
 		}
 		if err != nil {
 			return netip.Addr{}, fmt.Errorf("looking for DHCP ranges: %w", err)
 		}
 		from = store.KeyAddr(r.High).Next()
 	}
-	return netip.Addr{}, store.ErrTaken
+	return netip.Addr{}, space.ErrTaken
 }
 
 // takeWithin names a DHCP range or an IP group of the network that the next available address is to lie in.

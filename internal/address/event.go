@@ -1,6 +1,8 @@
 package address
 
 import (
+	"context"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -10,9 +12,26 @@ import (
 	"portolan/internal/store"
 )
 
+// The views that show what is no resource in the shape of resources, so that it is listed and filtered by the same grammar:
+// the history, the changes of its transactions, and events.
+const (
+	transactionRows store.Source = "transaction_resource"
+	operationRows   store.Source = "operation_resource"
+	eventRows       store.Source = "event_resource"
+)
+
+//go:embed migrations/*/*_event.sql migrations/*/*_history.sql
+var eventMigrations embed.FS
+
+// newEventExtension gives the extension that keeps events, and the views of the history.
+func newEventExtension() *store.Extension {
+	return &store.Extension{Name: "events", Migrations: eventMigrations,
+		Tables: []store.Table{{Name: "event", Columns: []string{"id", "source", "user_id", "body"}, Key: 1}}}
+}
+
 // registerEvents declares the collection of events.
 func registerEvents(r *registry) {
-	r.Collection(resource.Collection{Name: "events", From: store.Events, Hidden: true}, &Event{})
+	r.Collection(resource.Collection{Name: "events", From: eventRows, Hidden: true}, &Event{})
 }
 
 // Event is something that happened.
@@ -65,7 +84,37 @@ func addEvent(tx *store.Tx, e Event, source int64) error {
 	if err != nil {
 		return err
 	}
-	return tx.AddEvent(source, tx.Author().User, body)
+	id, err := tx.NewID()
+	if err != nil {
+		return err
+	}
+	if err := tx.Write("INSERT INTO event (id, source, user_id, body) VALUES (?, ?, ?, ?)", id, source, tx.Author().User,
+		string(body)); err != nil {
+		return fmt.Errorf("writing an event: %w", err)
+	}
+	return nil
+}
+
+// pruneAtOnce is how many events one update takes away: others wait for no more.
+const pruneAtOnce = 2000
+
+// PruneEvents takes the events that were made before a time away, some at a time.
+func PruneEvents(ctx context.Context, update store.Updater, before time.Time) (pruned int, err error) {
+	limit := before.UTC().Format(time.RFC3339)
+	for {
+		n := int64(0)
+		if err := update(ctx, store.Author{}, func(tx *store.Tx) (err error) {
+			// Numbers rise with time: the oldest are the first.
+			n, err = tx.Exec("DELETE FROM event WHERE id IN (SELECT id FROM (SELECT id, json_extract(body, '$.dateTime') AS at FROM event "+
+				"ORDER BY id LIMIT ?) o WHERE at < ?)", pruneAtOnce, limit)
+			return err
+		}); err != nil {
+			return pruned, fmt.Errorf("pruning events: %w", err)
+		}
+		if pruned += int(n); n < pruneAtOnce {
+			return pruned, nil
+		}
+	}
 }
 
 // maxShown is how much of a text that anybody may send stands in an event, in bytes.

@@ -17,7 +17,7 @@ import (
 
 // holding gives what holds in networks, within a change.
 func holding(c *resource.Change, networks ...int64) (map[int64]*inheritedSettings, error) {
-	return policiesOf(c).settingsOf(c.Tx, networks)
+	return settingsOf(c.Tx).holdIn(c.Tx, networks)
 }
 
 // checkHost refuses a host that the networks of its addresses do not take: in a zone that is not among
@@ -118,8 +118,8 @@ func networkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 	if err != nil {
 		return nil, err
 	}
-	i, err := c.Tx.FreeAt(block.ID, a)
-	if errors.Is(err, store.ErrTaken) {
+	i, err := freeAt(c.Tx, block.ID, a)
+	if errors.Is(err, space.ErrTaken) {
 		return nil, problem.Conflict("RangeOverlap", "addresses: %s is in use in %s %d, %s", a, block.Type, block.ID, spanOf(block))
 	}
 	if err != nil {
@@ -129,10 +129,9 @@ func networkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 	if a.Is4() {
 		bits = 24
 	}
-	free := space.Range(i)
 	for usual := bits; ; bits++ {
 		whole := space.FromPrefix(netip.PrefixFrom(a, bits).Masked())
-		if free.Contains(whole) && space.Hosts(whole).Has(a) {
+		if i.Contains(whole) && space.Hosts(whole).Has(a) {
 			return makeNetwork(c, block, whole, a)
 		}
 		if bits == a.BitLen() {

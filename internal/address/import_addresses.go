@@ -192,7 +192,7 @@ func placesOf(tx *store.Tx, configuration int64, lines []Line, faults *Faults) (
 			continue
 		}
 		if at == nil || !at.within.Has(line.Address) {
-			network, err := tx.NetworkOf(configuration, line.Address)
+			network, err := networkOf(tx, configuration, line.Address)
 			if errors.Is(err, store.ErrNotFound) {
 				faults.add(line.Number, "address: %s lies in no network of the configuration", line.Address)
 				continue
@@ -218,7 +218,7 @@ func (n *importInto) take(tx *store.Tx, faults *Faults) error {
 	for i := range n.lines {
 		addresses[i] = n.lines[i].Address
 	}
-	taken, err := tx.FreeTakeMany(n.network.ID, addresses)
+	taken, err := freeTakeMany(tx, n.network.ID, addresses)
 	for _, address := range taken {
 		i, _ := slices.BinarySearchFunc(n.lines, address, func(l Line, a netip.Addr) int { return l.Address.Compare(a) })
 		faults.add(n.lines[i].Number, "address: %s is in use already", address)

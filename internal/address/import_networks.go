@@ -142,7 +142,7 @@ func importNetwork(c *resource.Change, configuration int64, line NetworkLine) (n
 	if err != nil {
 		return "", err
 	}
-	if other, err := c.Tx.NetworkOf(configuration, line.Range.Low); err == nil && rangeOf(other) == line.Range {
+	if other, err := networkOf(c.Tx, configuration, line.Range.Low); err == nil && rangeOf(other) == line.Range {
 		return fmt.Sprintf("%s is %s %d already", line.Range, other.Type, other.ID), nil
 	} else if err != nil && !store.IsNotFound(err) {
 		return "", err

@@ -154,7 +154,7 @@ func (i *zoneImport) makeHosts(records []dns.RR) error {
 			case *dns.AAAA:
 				addr, _ = netip.AddrFromSlice(x.AAAA.To16())
 			}
-			network, err := i.c.Tx.NetworkOf(i.zone.Configuration, addr)
+			network, err := networkOf(i.c.Tx, i.zone.Configuration, addr)
 			label := strings.TrimSuffix(name, ".")
 			if err == nil && usable(network).Has(addr) && naming.Check(label, naming.HostName) == nil {
 				host.Addresses.Items = append(host.Addresses.Items, resource.RefItem{Text: map[string]string{"address": addr.String()}})

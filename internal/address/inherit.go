@@ -112,8 +112,8 @@ const policyTopic = "policies"
 // groups: what nobody uses costs nothing.
 type settingsInUse struct{ marks, pings, naming, groups bool }
 
-// usedSettings gives which policies any block or network has.
-func (p *inheritance) usedSettings(tx *store.Tx) (used settingsInUse, err error) {
+// inUse gives which policies any block or network has.
+func (p *inheritance) inUse(tx *store.Tx) (used settingsInUse, err error) {
 	if known, ok := p.used.Get(tx, struct{}{}); ok {
 		return known, nil
 	}
@@ -128,8 +128,8 @@ func (p *inheritance) usedSettings(tx *store.Tx) (used settingsInUse, err error)
 	return used, err
 }
 
-// settingsOf gives what holds in each of the blocks and networks; a configuration has nothing.
-func (p *inheritance) settingsOf(tx *store.Tx, ids []int64) (map[int64]*inheritedSettings, error) {
+// holdIn gives what holds in each of the blocks and networks; a configuration has nothing.
+func (p *inheritance) holdIn(tx *store.Tx, ids []int64) (map[int64]*inheritedSettings, error) {
 	found := map[int64]*inheritedSettings{}
 	var missing []int64
 	for _, id := range ids {
@@ -142,7 +142,7 @@ func (p *inheritance) settingsOf(tx *store.Tx, ids []int64) (map[int64]*inherite
 	if len(missing) == 0 {
 		return found, nil
 	}
-	rows, err := tx.Lineage(missing)
+	rows, err := lineage(tx, missing)
 	if err != nil {
 		return nil, err
 	}
@@ -174,12 +174,12 @@ func (p *inheritance) settingsOf(tx *store.Tx, ids []int64) (map[int64]*inherite
 	return found, nil
 }
 
-// policiesOf gives what comes down the tree to the rules of a change.
-func policiesOf(c *resource.Change) *inheritance {
-	if p, ok := c.API.Rules.(*inheritance); ok {
-		return p
+// settingsOf finds what comes down the tree in the database of a transaction.
+func settingsOf(tx *store.Tx) *inheritance {
+	if s, ok := tx.Extension(spaceName).Room.(*spaceExtension); ok {
+		return s.settings
 	}
-	return newInheritance(c.API.Store)
+	panic("the database was opened without the space extension")
 }
 
 // show puts what p, which holds above a row, brings down to it into values and the row's references, and

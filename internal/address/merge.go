@@ -216,7 +216,7 @@ func (x *IPMove) AfterWrite(c *resource.Change) error {
 
 // moveAddress gives an address resource, with its records and all, another address.
 func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac resource.Ref) error {
-	network, err := r.c.Tx.NetworkOf(row.Configuration, to)
+	network, err := networkOf(r.c.Tx, row.Configuration, to)
 	if store.IsNotFound(err) {
 		return problem.Conflict("AddressOutsideNetwork", "address: %s lies in no network of the configuration", to)
 	}

@@ -13,7 +13,7 @@ import (
 
 // registerNetworks declares the collection of networks.
 func registerNetworks(r *registry) {
-	r.Collection(resource.Collection{Name: "networks", Parents: []string{"blocks"}, Complete: r.policies.completeSpace, Counted: true,
+	r.Collection(resource.Collection{Name: "networks", Parents: []string{"blocks"}, Complete: completeSpace,
 		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating),
 			noGateway.For(resource.Writing, "IPv4Network")}},
 		&IPv4Network{}, &IPv6Network{})

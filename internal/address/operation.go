@@ -12,7 +12,7 @@ import (
 
 // registerOperations declares the collection of what a transaction did, resource by resource.
 func registerOperations(r *registry) {
-	r.Collection(resource.Collection{Name: "operations", Parents: []string{"transactions"}, From: store.Operations, Hidden: true,
+	r.Collection(resource.Collection{Name: "operations", Parents: []string{"transactions"}, From: operationRows, Hidden: true,
 		Closed: noImages, Complete: completeOperations},
 		&Operation{})
 }

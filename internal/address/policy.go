@@ -318,7 +318,7 @@ func checkNaming(c *resource.Change, holder int64, name string) error {
 	if c.Old != nil && resource.HeadOf(c.Old).Name == name && resource.HeadOf(c.Old).Parent == holder {
 		return nil
 	}
-	some, err := policiesOf(c).usedSettings(c.Tx)
+	some, err := settingsOf(c.Tx).inUse(c.Tx)
 	if err != nil || !some.naming {
 		return err
 	}

@@ -60,7 +60,7 @@ func (b *reallocation) parent(id int64) (*store.Resource, error) {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	if row != nil && row.Collection != "blocks" && row.Collection != "networks" {
+	if row != nil && !slices.Contains(containers, row.Collection) {
 		row = nil
 	}
 	b.parents[id] = row
@@ -88,7 +88,7 @@ func moved(m resource.Respan) bool {
 
 // spaced reports whether a resource takes space away from its parent.
 func spaced(r *store.Resource) bool {
-	return r != nil && r.Low != nil && (r.Collection == "blocks" || r.Collection == "networks" || r.Collection == "addresses")
+	return r != nil && r.Low != nil && slices.Contains(takers, r.Collection)
 }
 
 // giveBack gives resources what they have to give from now on, and their parents the space that they
@@ -118,7 +118,7 @@ func (b *reallocation) giveBack(moves []resource.Respan) error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(gives)) {
 		for _, part := range joined(gives[id]) {
-			if err := b.tx.FreeAdd(id, part.Low, part.High); err != nil {
+			if err := freeAdd(b.tx, id, part.Low, part.High); err != nil {
 				return err
 			}
 		}
@@ -147,7 +147,7 @@ func (b *reallocation) takeAgain(moves []resource.Respan) (blocked *store.Resour
 		// A configuration has no free space of its own.
 		_, err = b.tx.Overlapping(m.After.Parent, m.After.Collection, m.After.Low, m.After.High, m.After.ID)
 		if err == nil {
-			return m.After, store.ErrTaken
+			return m.After, space.ErrTaken
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return nil, err
@@ -155,8 +155,8 @@ func (b *reallocation) takeAgain(moves []resource.Respan) (blocked *store.Resour
 	}
 	for _, id := range slices.Sorted(maps.Keys(takes)) {
 		for _, part := range joined(takes[id]) {
-			err := b.tx.FreeTake(id, part.Low, part.High)
-			if errors.Is(err, store.ErrTaken) {
+			err := freeTake(b.tx, id, part.Low, part.High)
+			if errors.Is(err, space.ErrTaken) {
 				return blockedIn(moves, id, part), err
 			}
 			if err != nil {

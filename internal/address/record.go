@@ -188,7 +188,7 @@ func hostAddress(c *resource.Change, configuration int64, item *resource.RefItem
 		return 0, problem.Invalid("addresses", "%q is not an IP address", item.Text["address"])
 	}
 	a = a.Unmap()
-	network, err := c.Tx.NetworkOf(configuration, a)
+	network, err := networkOf(c.Tx, configuration, a)
 	if errors.Is(err, store.ErrNotFound) {
 		if !autoCreateNetwork.Of(c.Options) {
 			return 0, resource.NotFoundInlined("addresses", "%s lies in no network of the configuration", a)

@@ -136,7 +136,7 @@ func (r *reshaping) finish() error {
 		return problem.Conflict("RangeOverlap", "range: the space of %s %d, %s, is not free in what it would lie in", blocked.Type, blocked.ID,
 			spanOf(blocked))
 	}
-	if errors.Is(err, store.ErrTaken) {
+	if errors.Is(err, space.ErrTaken) {
 		return problem.Conflict("RangeOverlap", "range: the space is not free")
 	}
 	return err

@@ -16,7 +16,8 @@ import (
 
 // registerSessions declares the collection of sessions.
 func registerSessions(r *registry) {
-	r.Collection(resource.Collection{Name: "sessions", Parents: []string{"", "users"}, OpenWrites: true, Hidden: true, NoUp: true,
+	r.Collection(resource.Collection{Name: "sessions", Parents: []string{"", "users"}, OpenWrites: true, Hidden: true, Unlogged: true,
+		NoUp:    true,
 		Visible: ownSessions, Prepare: login(r.users),
 		Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}}, &UserSession{})
 }

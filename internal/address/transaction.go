@@ -6,12 +6,11 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
-	"portolan/internal/store"
 )
 
 // registerTransactions declares the collection of transactions.
 func registerTransactions(r *registry) {
-	r.Collection(resource.Collection{Name: "transactions", Act: undo, From: store.Transactions, Closed: noHistory,
+	r.Collection(resource.Collection{Name: "transactions", Act: undo, From: transactionRows, History: true, Closed: noHistory,
 		Options: []resource.RequestHeader{forceUndo.For(resource.Creating)}}, &Transaction{})
 }
 

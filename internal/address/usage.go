@@ -22,7 +22,7 @@ const excluded = "DHCP_EXCLUDED"
 var shownStates = []string{excluded, "DHCP_RESERVED", gateway, "RESERVED", "STATIC", unassigned}
 
 // usageText gives the addresses by state as JSON; size is how many there are in all.
-func usageText(u store.Usage, size *big.Int) []byte {
+func usageText(u Usage, size *big.Int) []byte {
 	b := []byte{'{'}
 	for _, state := range shownStates {
 		n, ok := u[state]
@@ -51,12 +51,12 @@ func percent(n int64, size *big.Int) int64 {
 }
 
 // blockUsage gives how much of a block is assigned to addresses, and allocated to networks.
-func blockUsage(u store.Usage, size *big.Int) []byte {
+func blockUsage(u Usage, size *big.Int) []byte {
 	type share struct {
 		Assigned   int64 `json:"assigned"`
 		Unassigned int64 `json:"unassigned"`
 	}
-	addresses, networks := percent(u.Used(), size), percent(u[store.NetworkSpace], size)
+	addresses, networks := percent(u.Used(), size), percent(u[networkSpace], size)
 	text, err := json.Marshal(struct {
 		Addresses share `json:"addressAllocation"`
 		Networks  share `json:"networkAllocation"`
@@ -87,7 +87,7 @@ func shownRange(r *store.Resource) (whole space.Range, err error) {
 }
 
 // completeSpace shows usage and what comes down in blocks and networks.
-func (p *inheritance) completeSpace(tx *store.Tx, rows []*store.Resource) error {
+func completeSpace(tx *store.Tx, rows []*store.Resource) error {
 	ids, parents := make([]int64, len(rows)), []int64{}
 	for i, r := range rows {
 		ids[i] = r.ID
@@ -95,11 +95,11 @@ func (p *inheritance) completeSpace(tx *store.Tx, rows []*store.Resource) error 
 			parents = append(parents, r.Parent)
 		}
 	}
-	usage, err := tx.Usage(ids)
+	usage, err := UsageOf(tx, ids)
 	if err != nil {
 		return err
 	}
-	above, err := p.settingsOf(tx, parents)
+	above, err := settingsOf(tx).holdIn(tx, parents)
 	if err != nil {
 		return err
 	}
@@ -147,14 +147,14 @@ func ownZones(tx *store.Tx, ids []int64) (map[int64]map[string]bool, error) {
 }
 
 // completeRanges shows usage and what comes down in DHCP ranges.
-func (p *inheritance) completeRanges(tx *store.Tx, rows []*store.Resource) error {
+func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 	parents := []int64{}
 	for _, r := range rows {
 		if !slices.Contains(parents, r.Parent) {
 			parents = append(parents, r.Parent)
 		}
 	}
-	above, err := p.settingsOf(tx, parents)
+	above, err := settingsOf(tx).holdIn(tx, parents)
 	if err != nil {
 		return err
 	}
@@ -177,8 +177,8 @@ func (p *inheritance) completeRanges(tx *store.Tx, rows []*store.Resource) error
 }
 
 // rangeUsage counts what lies in a DHCP range: addresses by state, and those that are excluded.
-func rangeUsage(tx *store.Tx, r *store.Resource, whole space.Range) (store.Usage, error) {
-	usage := store.Usage{}
+func rangeUsage(tx *store.Tx, r *store.Resource, whole space.Range) (Usage, error) {
+	usage := Usage{}
 	err := tx.Each(func(scan func(...any) error) error {
 		var state string
 		var n int64
@@ -208,8 +208,8 @@ func rangeUsage(tx *store.Tx, r *store.Resource, whole space.Range) (store.Usage
 }
 
 // completeAddresses shows the IP group that an IPv4 address lies in.
-func (p *inheritance) completeAddresses(tx *store.Tx, rows []*store.Resource) error {
-	if some, err := p.usedSettings(tx); err != nil || !some.groups {
+func completeAddresses(tx *store.Tx, rows []*store.Resource) error {
+	if some, err := settingsOf(tx).inUse(tx); err != nil || !some.groups {
 		return err
 	}
 	var parents, ids []int64
@@ -221,7 +221,7 @@ func (p *inheritance) completeAddresses(tx *store.Tx, rows []*store.Resource) er
 			}
 		}
 	}
-	groups, err := tx.Groups("ipGroups", parents, ids)
+	groups, err := groupsOf(tx, parents, ids)
 	if err != nil {
 		return err
 	}
@@ -231,4 +231,37 @@ func (p *inheritance) completeAddresses(tx *store.Tx, rows []*store.Resource) er
 		}
 	}
 	return nil
+}
+
+// groupsOf gives, of the addresses among ids, those that lie in an IP group of their network, with that group. parents are
+// the parents of all of them.
+func groupsOf(tx *store.Tx, parents, ids []int64) (map[int64]int64, error) {
+	groups := map[int64]int64{}
+	there := false
+	for part := range slices.Chunk(parents, readAtOnce) {
+		list, args := store.In(part)
+		var found bool
+		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection = 'ipGroups' AND parent IN "+list+")",
+			args...).Scan(&found); err != nil {
+			return nil, err
+		}
+		there = there || found
+	}
+	if !there {
+		return groups, nil
+	}
+	for part := range slices.Chunk(ids, readAtOnce) {
+		list, args := store.In(part)
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id, group int64
+			err := scan(&id, &group)
+			groups[id] = group
+			return err
+		}, "SELECT a.id, g.id FROM resource a JOIN resource g ON g.parent = a.parent AND g.collection = 'ipGroups' AND g.low <= a.low AND "+
+			"g.high >= "+
+			"a.low WHERE a.id IN "+list, args...); err != nil {
+			return nil, err
+		}
+	}
+	return groups, nil
 }

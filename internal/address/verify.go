@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
-	"net/netip"
 	"slices"
 
 	"portolan/internal/naming"
 	"portolan/internal/resource"
-	"portolan/internal/space"
 	"portolan/internal/store"
 )
 
@@ -35,7 +32,7 @@ func (v *verifier) fault(format string, args ...any) {
 // Verify checks every invariant of the data in a snapshot and lists what is wrong, in sentences.
 func Verify(tx *store.Tx, api *resource.API) (faults []string, err error) {
 	v := &verifier{api: api, tx: tx, heads: map[int64]store.Head{}}
-	for _, check := range []func() error{v.database, v.resources, v.references, v.spans, v.free, v.usage, v.names, v.unique, v.history,
+	for _, check := range []func() error{v.database, v.resources, v.references, v.spans, v.extensions, v.names, v.unique, v.history,
 		v.images, v.others} {
 		if err := check(); err != nil {
 			return nil, err
@@ -44,15 +41,23 @@ func Verify(tx *store.Tx, api *resource.API) (faults []string, err error) {
 	return v.faults, nil
 }
 
+// extensions looks at what the extensions keep beside the rows.
+func (v *verifier) extensions() error { return v.tx.Verify(v.fault) }
+
 // none reports every row of a query as a fault: the query gives a number and a text.
 func (v *verifier) none(format, query string, args ...any) error {
-	return v.tx.Each(func(scan func(...any) error) error {
+	return faulty(v.tx, v.fault, format, query, args...)
+}
+
+// faulty reports every row of a query as a fault: the query gives a number and a text.
+func faulty(tx *store.Tx, fault func(string, ...any), format, query string, args ...any) error {
+	return tx.Each(func(scan func(...any) error) error {
 		var id int64
 		var text string
 		if err := scan(&id, &text); err != nil {
 			return err
 		}
-		v.fault(format, id, text)
+		fault(format, id, text)
 		return nil
 	}, query, args...)
 }
@@ -205,100 +210,6 @@ func (v *verifier) spans() error {
 	return v.none("resource %d, of type %s, does not lie within its parent",
 		"SELECT r.id, r.type FROM resource r JOIN resource p ON p.id = r.parent WHERE r.low IS NOT NULL AND p.low IS NOT NULL AND (r.low < "+
 			"p.low OR r.high > p.high)")
-}
-
-// free checks that the free space of every block and network is exactly what is not used in it. What is
-// used and what is free is read once for all of them, in the order of the containers.
-func (v *verifier) free() error {
-	if err := v.none("container %d has free space and is not there%s",
-		"SELECT DISTINCT f.container, '' FROM free f LEFT JOIN resource r ON r.id = f.container WHERE r.id IS NULL"); err != nil {
-		return err
-	}
-	containers := map[int64]*walk{}
-	if err := v.tx.List(store.Query{From: store.Resources, Where: store.Any{store.InCollection("blocks"), store.InCollection("networks")}},
-		func(r *store.Resource) error {
-			w := &walk{id: r.ID, kind: r.Type, whole: space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}}
-			if r.Collection == "networks" {
-				w.whole = space.Hosts(w.whole)
-			}
-			w.next = w.whole.Low
-			containers[r.ID] = w
-			return nil
-		}); err != nil {
-		return err
-	}
-	if err := v.tx.Stream(func(scan func(...any) error) error {
-		var container int64
-		var low, high []byte
-		var free bool
-		if err := scan(&container, &low, &high, &free); err != nil {
-			return err
-		}
-		if w := containers[container]; w != nil { // what lies elsewhere is another fault, or none
-			w.step(v, store.KeyAddr(low), store.KeyAddr(high), free)
-		}
-		return nil
-	}, "SELECT parent, low, high, 0 FROM resource WHERE low IS NOT NULL AND collection IN ('blocks', 'networks', 'addresses')"+
-		" UNION ALL SELECT container, low, high, 1 FROM free ORDER BY 1, 2"); err != nil {
-		return err
-	}
-	for _, id := range slices.Sorted(maps.Keys(containers)) {
-		containers[id].end(v)
-	}
-	return nil
-}
-
-// walk goes through a container's used and free intervals: they must follow one another without a gap or an
-// overlap, and no two free ones may touch.
-type walk struct {
-	id      int64
-	kind    string
-	whole   space.Range
-	next    netip.Addr
-	wasFree bool
-}
-
-func (w *walk) step(v *verifier, from, to netip.Addr, free bool) {
-	if from != w.next || free && w.wasFree {
-		v.fault("the free space of %s %d is wrong at %s: expected %s", w.kind, w.id, from, w.next)
-	}
-	w.next, w.wasFree = to.Next(), free
-}
-
-func (w *walk) end(v *verifier) {
-	end := w.whole.High.Next()
-	if w.next != end && (w.next.IsValid() || end.IsValid()) {
-		v.fault("the space of %s %d ends at %s, its free and used space before %s", w.kind, w.id, w.whole.High, orEnd(w.next))
-	}
-}
-
-// usage checks that what is written of the usage of blocks and networks is what counting gives.
-func (v *verifier) usage() error {
-	counted, err := v.tx.CountUsage()
-	if err != nil {
-		return err
-	}
-	if err := v.none("the usage of container %d is kept, which is not there%s",
-		"SELECT DISTINCT u.container, '' FROM usage u LEFT JOIN resource r ON r.id = u.container WHERE r.id IS NULL"); err != nil {
-		return err
-	}
-	written, err := v.tx.Usage(slices.Sorted(maps.Keys(counted)))
-	if err != nil {
-		return err
-	}
-	for _, id := range slices.Sorted(maps.Keys(counted)) {
-		if !maps.Equal(counted[id], written[id]) && len(counted[id])+len(written[id]) > 0 {
-			v.fault("the usage of resource %d is kept as %v and is %v", id, written[id], counted[id])
-		}
-	}
-	return nil
-}
-
-func orEnd(a netip.Addr) string {
-	if !a.IsValid() {
-		return "the end of all addresses"
-	}
-	return a.String()
 }
 
 // names checks that absolute names follow names and zones.

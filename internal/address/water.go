@@ -19,14 +19,14 @@ const (
 )
 
 // marks looks after the water levels of blocks, networks and DHCP ranges.
-type marks struct{ policies *inheritance }
+type marks struct{ settings *inheritance }
 
 // counted looks at the levels of networks and blocks, and of all above them, whose usage has changed.
 func (m *marks) counted(tx *store.Tx, containers []int64) error {
-	if some, err := m.policies.usedSettings(tx); err != nil || !some.marks {
+	if some, err := m.settings.inUse(tx); err != nil || !some.marks {
 		return err
 	}
-	rows, err := tx.Lineage(containers)
+	rows, err := lineage(tx, containers)
 	if err != nil {
 		return err
 	}
@@ -37,11 +37,11 @@ func (m *marks) counted(tx *store.Tx, containers []int64) error {
 		}
 	}
 	slices.Sort(ids)
-	holds, err := m.policies.settingsOf(tx, ids)
+	holds, err := m.settings.holdIn(tx, ids)
 	if err != nil {
 		return err
 	}
-	usage, err := tx.Usage(ids)
+	usage, err := UsageOf(tx, ids)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (m *marks) alone(tx *store.Tx, r *store.Resource, holds *inheritedSettings,
 	if err != nil || !waited {
 		return used, err
 	}
-	usage, err := tx.Usage([]int64{r.ID})
+	usage, err := UsageOf(tx, []int64{r.ID})
 	if err != nil {
 		return used, err
 	}
@@ -146,7 +146,7 @@ func share(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt
 func mark(size *big.Int, percent int64) *big.Int { return new(big.Int).Mul(size, big.NewInt(percent)) }
 
 // filled gives how many addresses of a block or network count as used, and how many there are.
-func filled(tx *store.Tx, r *store.Resource, u store.Usage) (used int64, size *big.Int, err error) {
+func filled(tx *store.Tx, r *store.Resource, u Usage) (used int64, size *big.Int, err error) {
 	if r.Collection == "networks" {
 		return u.Used(), space.Hosts(rangeOf(r)).Size(), nil
 	}
@@ -162,7 +162,7 @@ func filled(tx *store.Tx, r *store.Resource, u store.Usage) (used int64, size *b
 		return nil
 	})
 	if byNetworks {
-		return u[store.NetworkSpace], rangeOf(r).Size(), err
+		return u[networkSpace], rangeOf(r).Size(), err
 	}
 	return u.Used(), rangeOf(r).Size(), err
 }

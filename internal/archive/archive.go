@@ -72,7 +72,7 @@ func Write(ctx context.Context, s *store.Store, w io.Writer, version string, pro
 	sum = Summary{Created: s.Now().UTC(), Counts: map[string]int64{}}
 	rows := int64(0)
 	err = s.Dump(ctx, func(m store.Marks) error {
-		return e.Encode(head{version, format, store.SchemaVersion(), sum.Created, m})
+		return e.Encode(head{version, format, s.Layout().Version(), sum.Created, m})
 	}, func(t *store.Table, row []any) error {
 		sum.Counts[t.Name]++
 		if rows++; rows%1000 == 0 {
@@ -127,7 +127,7 @@ func Restore(ctx context.Context, o store.Options, in io.Reader, progress func(r
 	}
 	defer z.Close()
 	r := &reader{bufio.NewReaderSize(z, 1<<20), sha256.New()}
-	h, err := r.head()
+	h, err := r.head(o.Layout)
 	if err != nil {
 		return sum, err
 	}
@@ -140,7 +140,7 @@ func Restore(ctx context.Context, o store.Options, in io.Reader, progress func(r
 	if e := s.Close(); err == nil {
 		err = e
 	}
-	if err != nil || h.Schema == store.SchemaVersion() {
+	if err != nil || h.Schema == o.Layout.Version() {
 		return sum, err
 	}
 	o.Schema = 0
@@ -151,7 +151,7 @@ func Restore(ctx context.Context, o store.Options, in io.Reader, progress func(r
 }
 
 // head reads the first line.
-func (r *reader) head() (h head, err error) {
+func (r *reader) head(l *store.Layout) (h head, err error) {
 	text, err := r.next(&h)
 	if err != nil {
 		return h, err
@@ -159,9 +159,9 @@ func (r *reader) head() (h head, err error) {
 	switch {
 	case h.Format == 0 || h.Portolan == "" || h.Schema < 1:
 		return h, fmt.Errorf("%w: it is no backup of portolan's", errDamaged)
-	case h.Format > format || h.Schema > store.SchemaVersion():
+	case h.Format > format || h.Schema > l.Version():
 		return h, fmt.Errorf("the file was written by a newer portolan (%s, schema %d; this one has schema %d)", h.Portolan, h.Schema,
-			store.SchemaVersion())
+			l.Version())
 	}
 	r.digest.Write(text)
 	return h, nil
@@ -173,36 +173,36 @@ func (r *reader) load(ctx context.Context, s *store.Store, h head, progress func
 		if err := mark(h.Marks); err != nil {
 			return err
 		}
-		return r.rows(&sum, add, progress)
+		return r.rows(s.Layout(), &sum, add, progress)
 	})
 	return sum, err
 }
 
 // rows reads rows up to the end, and the end.
-func (r *reader) rows(sum *Summary, add func(t *store.Table, row []any) error, progress func(rows int64)) error {
+func (r *reader) rows(l *store.Layout, sum *Summary, add func(t *store.Table, row []any) error, progress func(rows int64)) error {
 	tables := map[string]*store.Table{}
-	for i := range store.Tables {
-		tables[store.Tables[i].Name] = &store.Tables[i]
+	for _, t := range l.Carried() {
+		tables[t.Name] = t
 	}
 	for rows := int64(0); ; {
-		var l line
-		text, err := r.next(&l)
+		var at line
+		text, err := r.next(&at)
 		if err != nil {
 			return err
 		}
-		if l.End != nil {
+		if at.End != nil {
 			progress(rows)
 			if _, err := r.in.ReadByte(); !errors.Is(err, io.EOF) {
 				return fmt.Errorf("%w: something stands behind its end", errDamaged)
 			}
-			return r.finish(sum, l.End)
+			return r.finish(sum, at.End)
 		}
 		r.digest.Write(text)
-		t := tables[l.Table]
+		t := tables[at.Table]
 		if t == nil {
-			return fmt.Errorf("%w: it has rows of an unknown table %q", errDamaged, l.Table)
+			return fmt.Errorf("%w: it has rows of an unknown table %q", errDamaged, at.Table)
 		}
-		row, err := l.values(text)
+		row, err := at.values(text)
 		if err != nil {
 			return err
 		}

@@ -48,10 +48,8 @@ func sample(t *testing.T, o server.Options) {
 		if err := tx.QueryRow("SELECT id FROM resource WHERE collection = 'networks' ORDER BY id LIMIT 1").Scan(&network); err != nil {
 			return err
 		}
-		if err := tx.AddEvent(network, 0, []byte(`{"message":"it happened"}`)); err != nil {
-			return err
-		}
-		for _, statement := range []string{"INSERT INTO reverting (txn, undo) VALUES (1, 2)",
+		for _, statement := range []string{`INSERT INTO event (id, source, user_id, body) VALUES (1, 100, 0, '{"message":"it happened"}')`,
+			"INSERT INTO reverting (txn, undo) VALUES (1, 2)",
 			"INSERT INTO marker (name, value) VALUES ('a marker', '1')"} {
 			if err := tx.Write(statement); err != nil {
 				return err
@@ -113,33 +111,35 @@ func content(t *testing.T, file []byte) string {
 func TestThereAndBack(t *testing.T) {
 	from := t.TempDir()
 	sample(t, server.Options{Data: from})
-	first, sum := backup(t, open(t, store.Options{Dir: from}))
+	first, sum := backup(t, open(t, store.Options{Layout: server.Layout(), Dir: from}))
 	if sum.Counts["resource"] < 10000 || sum.Counts["service_point"] != 1 {
 		t.Errorf("the backup has %v", sum.Counts)
 	}
-	for _, table := range store.Tables {
+	for _, table := range server.Layout().Carried() {
 		if sum.Counts[table.Name] == 0 {
 			t.Errorf("the sample has nothing in %s: nobody would miss it", table.Name)
 		}
 	}
 	url := pgtest.URL(t)
-	if _, err := Restore(t.Context(), store.Options{Database: url}, bytes.NewReader(first), quiet); err != nil {
+	if _, err := Restore(t.Context(), store.Options{Layout: server.Layout(), Database: url}, bytes.NewReader(first), quiet); err != nil {
 		t.Fatal(err)
 	}
-	pg := open(t, store.Options{Database: url})
+	pg := open(t, store.Options{Layout: server.Layout(), Database: url})
 	verify(t, pg)
 	second, _ := backup(t, pg)
 	if content(t, first) != content(t, second) {
 		t.Error("what PostgreSQL gives back is not what it was given")
 	}
-	if _, err := Restore(t.Context(), store.Options{Database: url}, bytes.NewReader(first), quiet); !errors.Is(err, store.ErrNotEmpty) {
+	if _, err := Restore(t.Context(), store.Options{Layout: server.Layout(), Database: url}, bytes.NewReader(first), quiet); !errors.Is(err,
+		store.ErrNotEmpty) {
 		t.Errorf("a target with data gives %v", err)
 	}
 	dir := t.TempDir()
-	if _, err := Restore(t.Context(), store.Options{Dir: dir, Exclusive: true}, bytes.NewReader(second), quiet); err != nil {
+	if _, err := Restore(t.Context(), store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true}, bytes.NewReader(second),
+		quiet); err != nil {
 		t.Fatal(err)
 	}
-	back := open(t, store.Options{Dir: dir, Exclusive: true})
+	back := open(t, store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true})
 	verify(t, back)
 	for _, s := range []*store.Store{pg, back} { // numbers go on behind those that came
 		api := address.New(s, identity.New(s), 1000, "test")
@@ -171,7 +171,7 @@ func verify(t *testing.T, s *store.Store) {
 func TestDamagedFiles(t *testing.T) {
 	dir := t.TempDir()
 	sample(t, server.Options{Data: dir})
-	file, _ := backup(t, open(t, store.Options{Dir: dir}))
+	file, _ := backup(t, open(t, store.Options{Layout: server.Layout(), Dir: dir}))
 	pack := func(text string) []byte {
 		var b bytes.Buffer
 		z, err := zstd.NewWriter(&b)
@@ -211,17 +211,17 @@ func TestDamagedFiles(t *testing.T) {
 			"does not have the hash"},
 		"longer than it should be": {pack(plain + "{}\n"), "behind its end"},
 		"without its end":          {pack(plain[:strings.Index(plain, `{"end":`)]), "ends too early"},
-		"of a newer portolan": {pack(strings.Replace(plain, fmt.Sprintf(`"schema":%d`, store.SchemaVersion()), `"schema":99`, 1)),
+		"of a newer portolan": {pack(strings.Replace(plain, fmt.Sprintf(`"schema":%d`, server.Layout().Version()), `"schema":99`, 1)),
 			"newer portolan"},
 		"of a newer form":       {pack(strings.Replace(plain, `"format":1`, `"format":2`, 1)), "newer portolan"},
 		"with an unknown table": {pack(strings.Replace(plain, `{"t":"resource"`, `{"t":"nonsense"`, 1)), "unknown table"},
 	} {
 		dir := t.TempDir()
-		_, err := Restore(t.Context(), store.Options{Dir: dir, Exclusive: true}, bytes.NewReader(c.file), quiet)
+		_, err := Restore(t.Context(), store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true}, bytes.NewReader(c.file), quiet)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("a file that is %s gives %v, want %q", what, err, c.want)
 		}
-		if _, sum := backup(t, open(t, store.Options{Dir: dir})); sum.Rows() != 0 {
+		if _, sum := backup(t, open(t, store.Options{Layout: server.Layout(), Dir: dir})); sum.Rows() != 0 {
 			t.Errorf("a file that is %s left %v", what, sum.Counts)
 		}
 	}

@@ -235,7 +235,7 @@ func addressCondition(at store.Field, op string, key []byte) store.Expr {
 		all = append(all, store.Compare{Field: at, Op: "ge", Value: edge})
 	}
 	if at.Kind == store.ColumnSpan && op != "ne" {
-		all = append(all, store.AnyConfiguration{})
+		all = append(all, store.AnyScope{})
 	}
 	return all
 }
@@ -315,7 +315,7 @@ func (f *Field) rangeCondition(n *node) (store.Expr, error) {
 			}
 			either = append(either, store.All{
 				store.Compare{Field: low, Op: "le", Value: store.AddrKey(r.Low)},
-				store.Compare{Field: high, Op: "ge", Value: store.AddrKey(r.High)}, sameFamily(low, r.Low), store.AnyConfiguration{}})
+				store.Compare{Field: high, Op: "ge", Value: store.AddrKey(r.High)}, sameFamily(low, r.Low), store.AnyScope{}})
 			continue
 		}
 		bits, sized, err := space.ParseSize(v.text, false)
@@ -351,7 +351,7 @@ func (f *Field) lengthCondition(n *node, v literal, bits int, sized bool, r spac
 		if op == "ne" {
 			return store.Not{Expr: same}, nil
 		}
-		return append(same, store.AnyConfiguration{}), nil
+		return append(same, store.AnyScope{}), nil
 	}
 	if sized {
 		return store.Compare{Field: length, Op: op, Value: int64(bits)}, nil

@@ -59,8 +59,12 @@ type Collection struct {
 	NoUp bool
 	// Hidden keeps the collection's resources out of the list of everything.
 	Hidden bool
-	// Counted: usage is counted for the resources, and shown.
-	Counted bool
+	// Unlogged: the resources are no part of the network; their changes stay out of the history.
+	Unlogged bool
+	// Scope: what lies in one of the resources never refers to what lies in another one (store.Scope).
+	Scope bool
+	// History: the resources are the transactions of the history.
+	History bool
 	// Complete, where there is one, puts into resources that are about to be shown what is not kept in
 	// their rows. It may set the rows' Body and Refs anew, and must not write into the old ones. The rows
 	// are without span, key and links.
@@ -133,8 +137,8 @@ type API struct {
 	MaxLimit int64
 	// Descriptions are the doc comments of the declarations, by Type and Type.field.
 	Descriptions map[string]string
-	// Version and Hostname are what the root resource says of the manager.
-	Version, Hostname string
+	// RootType is the type of the root resource; Version and Hostname are what it says of the manager.
+	RootType, Version, Hostname string
 	// WriteTime is how long a piece of a list, 64 KiB, may take to be sent. A client that does not
 	// read is cut off: it would hold a snapshot of the database.
 	WriteTime time.Duration
@@ -143,8 +147,6 @@ type API struct {
 	// Log takes what cannot be answered any more.
 	Log *slog.Logger
 
-	// Rules is what the room that declares the types keeps for their rules.
-	Rules any
 	// Probe asks whether an address answers; nil where nobody can be asked.
 	Probe func(ctx context.Context, a netip.Addr) (answers bool, err error)
 
@@ -153,11 +155,13 @@ type API struct {
 	Respan func(tx *store.Tx, moves []Respan) (blocked *store.Resource, err error)
 
 	collections []*Collection
-	facts       Facts
-	headers     []RequestHeader // that are looked at, by the engine or by rules
-	byName      map[string]*Collection
-	types       map[string]*Type
-	plans       map[*Collection]*plan
+	// history is the collection of transactions, scope the one whose resources are scopes; nil where there is none.
+	history, scope *Collection
+	facts          Facts
+	headers        []RequestHeader // that are looked at, by the engine or by rules
+	byName         map[string]*Collection
+	types          map[string]*Type
+	plans          map[*Collection]*plan
 	// heads are what references show of their targets, each good while nothing of its collection has changed; shown are
 	// rows with what Complete put into them.
 	heads *store.Cache[int64, store.Head]
@@ -197,6 +201,12 @@ func NewAPI(s *store.Store, base string, maxLimit int64, r *Registry) *API {
 			panic("the collection " + c.Name + " is declared twice")
 		}
 		a.byName[c.Name] = c
+		if c.History {
+			a.history = c
+		}
+		if c.Scope {
+			a.scope = c
+		}
 		for _, t := range c.Types {
 			t.Collection = c
 			a.types[t.Name] = t
@@ -259,9 +269,6 @@ func (c *Collection) sub(name string) *Sub {
 
 // itemTypes gives the types a subcollection holds.
 func (a *API) itemTypes(s *Sub) (types []*Type) {
-	if s.Relation == History {
-		return a.byName["transactions"].Types
-	}
 	for _, item := range s.Items {
 		if item == "*" {
 			return a.allTypes()

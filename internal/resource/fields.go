@@ -13,7 +13,7 @@ import (
 type projection struct {
 	only   *branch // nil: everything
 	not    *branch // nil: nothing left out
-	embeds []*embed
+	embeds []*embedding
 }
 
 // branch is a tree of member names; a leaf takes its member whole.
@@ -22,10 +22,10 @@ type branch struct {
 	below map[string]*branch
 }
 
-// embed is a subcollection to inline, with those inside it.
-type embed struct {
+// embedding is a subcollection to inline, with those inside it.
+type embedding struct {
 	name  string
-	inner []*embed
+	inner []*embedding
 }
 
 // maxFields bounds the names of one fields parameter, maxEmbedDepth how deep embed goes.
@@ -157,14 +157,14 @@ func (a *API) addEmbed(p *projection, path []string, s scope) error {
 			return problem.Query("fields", "embed: %q is no subcollection here", name)
 		}
 		types = a.itemTypes(sub)
-		var at *embed
+		var at *embedding
 		for _, e := range *list {
 			if e.name == name {
 				at = e
 			}
 		}
 		if at == nil {
-			at = &embed{name: name}
+			at = &embedding{name: name}
 			*list = append(*list, at)
 		}
 		list = &at.inner

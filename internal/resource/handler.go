@@ -273,12 +273,16 @@ func send(w http.ResponseWriter, r *http.Request, status int, m media, body []by
 
 // rootDocument is the resource that a configuration's up link names.
 func (a *API) rootDocument(links bool) []byte {
-	b := []byte(`{"id":1,"type":"AddressManager","name":"Portolan","userDefinedFields":null,"version":`)
-	b = appendString(b, a.Version)
+	b := append([]byte(`{"id":1,"type":`), appendString(nil, a.RootType)...)
+	b = appendString(append(b, `,"name":"Portolan","userDefinedFields":null,"version":`...), a.Version)
 	b = append(b, `,"hostname":`...)
 	b = appendString(b, a.Hostname)
 	if links {
-		b = append(b, `,"_links":{"self":{"href":"`+a.Base+`/1"},"configurations":{"href":"`+a.Base+`/configurations"}}`...)
+		b = append(b, `,"_links":{"self":{"href":"`+a.Base+`/1"}`...)
+		if a.scope != nil {
+			b = append(b, `,"`+a.scope.Name+`":{"href":"`+a.Base+`/`+a.scope.Name+`"}`...)
+		}
+		b = append(b, '}')
 	}
 	return append(b, '}')
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"database/sql"
+	"embed"
 	"encoding/hex"
 	"errors"
 	"net/http"
@@ -12,6 +13,15 @@ import (
 	"portolan/internal/problem"
 	"portolan/internal/store"
 )
+
+//go:embed migrations/*/*.sql
+var migrations embed.FS
+
+// idempotencyExtension keeps answers for those who ask again.
+func idempotencyExtension() *store.Extension {
+	return &store.Extension{Name: "idempotency", Migrations: migrations, Tables: []store.Table{
+		{Name: "idempotency", Columns: []string{"user_id", "key", "request", "location", "etag", "answer", "created"}, Key: 2}}}
+}
 
 // keptFor is how long an answer is kept for its Idempotency-Key.
 const keptFor = 24 * time.Hour

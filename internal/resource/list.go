@@ -20,13 +20,12 @@ const (
 // subQuery selects what a subcollection of a resource holds, as far as the caller may see it.
 func (a *API) subQuery(s *Sub, id int64, caller Caller) store.Query {
 	q := store.Query{From: store.Resources}
-	if s.Relation == History {
-		q.From, q.Where = store.Transactions, a.unlessClosed("transactions", caller, store.Touching{Resource: id})
-		return q
-	}
 	if from := a.source(s); from != store.Resources {
-		q.From, q.Where = from, a.unlessClosed(s.Items[0], caller,
-			store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: id})
+		var where store.Expr = store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: id}
+		if s.Relation == History {
+			where = store.Touching{Resource: id}
+		}
+		q.From, q.Where = from, a.unlessClosed(s.Items[0], caller, where)
 		return q
 	}
 	var all store.All
@@ -59,10 +58,7 @@ func (a *API) unlessClosed(collection string, caller Caller, where store.Expr) s
 
 // source is the table that a subcollection's resources come from.
 func (a *API) source(s *Sub) store.Source {
-	switch {
-	case s.Relation == History:
-		return store.Transactions
-	case s.Items[0] == "*":
+	if s.Items[0] == "*" {
 		return store.Resources
 	}
 	return a.byName[s.Items[0]].From
@@ -414,11 +410,7 @@ func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store
 	if c != nil && c.From != store.Resources {
 		return a.findIn(tx, c, id)
 	}
-	get := tx.Get
-	if c != nil && c.Counted {
-		get = tx.GetUsed
-	}
-	r, err := get(id)
+	r, err := tx.GetShown(id)
 	if err != nil {
 		return nil, store.Problem(err, "there is no resource %d%s", id, within(c))
 	}

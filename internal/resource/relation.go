@@ -19,6 +19,24 @@ type Registry struct {
 	links       []Links
 	headers     []RequestHeader
 	computed    []ComputedSub
+	extensions  []*store.Extension
+}
+
+// Extension declares what a room keeps in a database beside the rows of resources.
+func (r *Registry) Extension(e *store.Extension) { r.extensions = append(r.extensions, e) }
+
+// Layout is what all that was declared keeps in a database.
+func (r *Registry) Layout() *store.Layout {
+	l := &store.Layout{Extensions: append([]*store.Extension{idempotencyExtension()}, r.extensions...)}
+	for _, c := range r.collections {
+		if c.Unlogged {
+			l.Unlogged = append(l.Unlogged, c.Name)
+		}
+		if c.Scope {
+			l.Scopes = c.Name
+		}
+	}
+	return l
 }
 
 // Facts are what is published of the collections.
@@ -166,7 +184,7 @@ func (a *API) relateChildren(c *Collection, p published.Sub) Sub {
 	s := Sub{Items: items}
 	for _, item := range items {
 		child := a.byName[item]
-		if child.From == store.Transactions {
+		if child.History {
 			return Sub{Relation: History, Items: items}
 		}
 		if child.Vacant != nil || child.Narrow != nil {

@@ -237,8 +237,10 @@ func (rd *renderer) inline(r *store.Resource, f *Field) []byte {
 		return b
 	}
 	head, ok := rd.heads[id]
-	if len(f.Refs) == 1 && f.Refs[0] == "Transaction" { // which is no resource that has a head
-		head, ok = store.Head{ID: id, Collection: "transactions", Type: "Transaction"}, true
+	if len(f.Refs) == 1 {
+		if t := rd.api.types[f.Refs[0]]; t != nil && t.Collection.History { // its rows are no resources that have heads
+			head, ok = store.Head{ID: id, Collection: t.Collection.Name, Type: t.Name}, true
+		}
 	}
 	if !ok {
 		return []byte("null")
@@ -366,7 +368,7 @@ func errEmbed() error {
 }
 
 // embed adds _embedded to a rendered object.
-func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*embed, caller Caller) ([]byte, error) {
+func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*embedding, caller Caller) ([]byte, error) {
 	object = object[:len(object)-1]
 	if len(object) > 1 {
 		object = append(object, ',')
@@ -394,7 +396,7 @@ func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*embed, cal
 }
 
 // embedOne writes what a subcollection holds as an array.
-func (rd *renderer) embedOne(object []byte, r *store.Resource, sub *Sub, e *embed, caller Caller) ([]byte, error) {
+func (rd *renderer) embedOne(object []byte, r *store.Resource, sub *Sub, e *embedding, caller Caller) ([]byte, error) {
 	object = append(object, '[')
 	q, err := rd.api.computed(rd.tx, sub, r.ID, rd.api.subQuery(sub, r.ID, caller), caller)
 	if err != nil {

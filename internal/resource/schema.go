@@ -127,6 +127,7 @@ type Field struct {
 	Enum       []string
 	Refs       []string // types a reference may point to; empty: any
 	Identify   string   // the field of the target that a body may name it by, beside id
+	Span       bool     // the row's span is this address
 	Column     string   // "parent" or "configuration" where the row has the reference
 	Min, Max   *int64
 	Unless     string   // a member that stands in for a required one
@@ -365,6 +366,8 @@ func (f *Field) options(text string) {
 			f.Computed, f.ReadOnly = true, true
 		case "hardware":
 			f.Hardware = true
+		case "span":
+			f.Span = true
 		case "list":
 			f.List = true
 		default:
@@ -429,7 +432,7 @@ func (f *Field) field() store.Field {
 	case Integer, Float:
 		kind = store.Number
 	case Address:
-		if f.Name == "address" {
+		if f.Span {
 			return store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}
 		}
 		kind = store.AddrText

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"portolan/internal/problem"
+	"portolan/internal/space"
 	"portolan/internal/store"
 )
 
@@ -167,7 +168,7 @@ func (c *Change) respan(ids []int64, found, after map[int64]*store.Resource) err
 	if blocked != nil {
 		return cannotUndo("the space of %s %d has been taken since", blocked.Type, blocked.ID)
 	}
-	if errors.Is(err, store.ErrTaken) {
+	if errors.Is(err, space.ErrTaken) {
 		return cannotUndo("space has been taken since")
 	}
 	return err

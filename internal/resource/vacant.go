@@ -18,12 +18,16 @@ import (
 
 // Vacancy is what lies in the free space of a resource.
 type Vacancy struct {
-	// Type is the type that the resources would have, State the state that stands for vacant.
-	Type, State string
+	// Type is the type that the resources would have, By the field that tells them apart: an address.
+	Type, By string
+	// Field is the field that says by Value that one is vacant; they are listed where a filter asks for that.
+	Field, Value string
 	// Whole is the space that may be free.
 	Whole space.Range
 	// Parent and Configuration are where they would lie.
 	Parent, Configuration int64
+	// Free calls fn for what is free from low to high, in order, or from the last to the first, until fn says stop.
+	Free func(low, high netip.Addr, backwards bool, fn func(space.Range) (more bool)) error
 }
 
 // vacancies are the vacant ones of a list that its filter lets through.
@@ -47,7 +51,7 @@ func (a *API) vacant(tx *store.Tx, t target, o options) (*vacancies, error) {
 		return nil, err
 	}
 	of, err := t.sub.Vacant(tx, above)
-	if err != nil || of == nil || !o.filter.names("state", of.State) {
+	if err != nil || of == nil || !o.filter.names(of.Field, of.Value) {
 		return nil, err
 	}
 	v := &vacancies{a: a, tx: tx, of: of, offset: o.offset}
@@ -92,7 +96,7 @@ func (v *vacancies) passing(n *node) (space.Set, error) {
 			let = let.Union(one)
 		}
 		return let, nil
-	case n.path[0] == "address":
+	case n.path[0] == v.of.By:
 		return v.byAddress(n)
 	}
 	holds, err := v.holds(n)
@@ -151,8 +155,8 @@ func (v *vacancies) byAddress(n *node) (let space.Set, err error) {
 func (v *vacancies) holds(n *node) (bool, error) {
 	text := ""
 	switch path := strings.Join(n.path, "."); path {
-	case "state":
-		text = v.of.State
+	case v.of.Field:
+		text = v.of.Value
 	case "type":
 		text = v.of.Type
 	case "configuration.id":
@@ -198,8 +202,8 @@ func (v *vacancies) total(others int64) (string, error) {
 		return sum.String(), nil
 	}
 	for _, part := range v.let {
-		if err := v.tx.FreeWithin(v.of.Parent, part.Low, part.High, false, func(i store.Interval) bool {
-			sum.Add(sum, space.Range(i).Size())
+		if err := v.of.Free(part.Low, part.High, false, func(i space.Range) bool {
+			sum.Add(sum, i.Size())
 			return true
 		}); err != nil {
 			return "", err
@@ -234,8 +238,8 @@ func (v *vacancies) list(q store.Query, p *pager) error {
 	}
 	for _, part := range parts {
 		var failed error
-		if err := v.tx.FreeWithin(v.of.Parent, part.Low, part.High, v.descending, func(i store.Interval) bool {
-			failed = v.each(space.Range(i), skip, func(a netip.Addr) error {
+		if err := v.of.Free(part.Low, part.High, v.descending, func(i space.Range) bool {
+			failed = v.each(i, skip, func(a netip.Addr) error {
 				one := *row
 				one.Body = bytes.Replace(row.Body, sample, []byte(`"`+a.String()+`"`), 1)
 				return p.add(&one)
@@ -283,7 +287,7 @@ func (v *vacancies) sample() (*store.Resource, []byte, error) {
 	h := o.head()
 	h.Parent, h.Config = v.of.Parent, v.of.Configuration
 	first := v.of.Whole.Low.String()
-	given := map[string][]byte{"address": appendString(nil, first), "state": appendString(nil, v.of.State)}
+	given := map[string][]byte{v.of.By: appendString(nil, first), v.of.Field: appendString(nil, v.of.Value)}
 	row, err := t.row(o, nil)
 	if err != nil {
 		return nil, nil, err
@@ -292,5 +296,5 @@ func (v *vacancies) sample() (*store.Resource, []byte, error) {
 	if row.Body, err = store.Rewritten(row.Body, given); err != nil {
 		return nil, nil, err
 	}
-	return row, given["address"], nil
+	return row, given[v.of.By], nil
 }

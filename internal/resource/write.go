@@ -88,12 +88,12 @@ func (ans *answer) tried(tx *store.Tx) error {
 // show fills the answer with the transaction that was made.
 func (a *API) show(r *http.Request, rq *request, ans *answer) error {
 	return a.Store.View(r.Context(), func(tx *store.Tx) error {
-		row, err := a.findIn(tx, a.byName["transactions"], ans.transaction)
+		row, err := a.findIn(tx, a.history, ans.transaction)
 		if err != nil {
 			return err
 		}
 		ans.status, ans.etag = http.StatusCreated, etag(row)
-		ans.location = a.plans[a.byName["transactions"]].one + strconv.FormatInt(row.ID, 10)
+		ans.location = a.plans[a.history].one + strconv.FormatInt(row.ID, 10)
 		ans.body, err = a.renderer(tx, rq.media).one(nil, row, rq.fields, rq.caller, nil)
 		return err
 	})
@@ -332,7 +332,7 @@ func (a *API) create(c *Change, rq *request) (*store.Resource, error) {
 		h.Parent = RootID
 	default:
 		h.Parent, h.Config = parent.ID, parent.Configuration
-		if parent.Collection == "configurations" {
+		if a.byName[parent.Collection].Scope {
 			h.Config = parent.ID
 		}
 	}

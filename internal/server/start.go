@@ -100,6 +100,13 @@ const (
 // DefaultMaxLimit is the largest page (spec.md section 8).
 const DefaultMaxLimit = 100000
 
+// Layout is what the program keeps in a database: whoever opens one gives it.
+func Layout() *store.Layout {
+	l := address.Layout()
+	l.Extensions = append(l.Extensions, identity.Extension(), fleet.Extension())
+	return l
+}
+
 // Start opens the data and the listeners and serves until Close.
 func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if o.Log == nil {
@@ -111,8 +118,9 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m := &Manager{options: o, log: o.Log, registry: prometheus.NewRegistry(), failed: make(chan error, 3)}
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if m.Store, err = store.Open(store.Options{Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead, Exclusive: true,
-		Now: o.Now}); err != nil {
+	if m.Store, err = store.Open(store.Options{Layout: Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead,
+		Exclusive: true,
+		Now:       o.Now}); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -85,7 +85,7 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 		run  func(before time.Time) (int, error)
 	}{
 		{"transactions", m.options.KeepHistory, func(before time.Time) (int, error) { return m.Store.PruneHistory(ctx, update, before) }},
-		{"events", m.options.KeepEvents, func(before time.Time) (int, error) { return m.Store.PruneEvents(ctx, update, before) }},
+		{"events", m.options.KeepEvents, func(before time.Time) (int, error) { return address.PruneEvents(ctx, update, before) }},
 		{"sessions", m.options.KeepSessions, func(before time.Time) (int, error) {
 			return address.RemoveSessions(ctx, m.Address, update, before)
 		}},

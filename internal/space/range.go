@@ -13,6 +13,9 @@ import (
 	"go4.org/netipx"
 )
 
+// ErrTaken is space that is wanted and is not free.
+var ErrTaken = errors.New("the space is not free")
+
 // Range is a closed interval of addresses of one family.
 type Range struct{ Low, High netip.Addr }
 

@@ -56,8 +56,8 @@ func Carry(ctx context.Context, from, to *Store, progress Progress) (counts map[
 			return err
 		}
 		done := int64(0)
-		for i := range Tables {
-			n, err := to.fill(ctx, tx, &Tables[i], func(n int64) { progress("copied", done+n, src.total()) })
+		for _, t := range from.layout.Carried() {
+			n, err := to.fill(ctx, tx, t, func(n int64) { progress("copied", done+n, src.total()) })
 			if err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ func (tx *Tx) source() (s source, err error) {
 			return s, err
 		}
 	}
-	for _, t := range Tables {
+	for _, t := range tx.store.layout.Carried() {
 		var n int64
 		if err := tx.QueryRow("SELECT count(*) FROM " + t.Name).Scan(&n); err != nil {
 			return s, err
@@ -120,7 +120,7 @@ func (s *Store) beginFilling(ctx context.Context, src source) error {
 		case from != "":
 			return ErrOtherSource
 		}
-		if err := empty(tx.conn, s.schema()); err != nil {
+		if err := s.layout.empty(tx.conn); err != nil {
 			return err
 		}
 		return tx.Write("INSERT INTO filling (source) VALUES (?)", string(text))
@@ -168,8 +168,7 @@ func (s *Store) fill(ctx context.Context, from *Tx, t *Table, progress func(rows
 func (s *Store) endFilling(ctx context.Context, from *Tx, src source, progress Progress) error {
 	if err := s.View(ctx, func(to *Tx) error {
 		done := int64(0)
-		for i := range Tables {
-			t := &Tables[i]
+		for _, t := range s.layout.Carried() {
 			var hashes [2]string
 			for side, tx := range []*Tx{from, to} {
 				hash, n, err := tx.hash(t)
@@ -195,7 +194,7 @@ func (s *Store) endFilling(ctx context.Context, from *Tx, src source, progress P
 		if err := setMarks(tx.conn, src.Marks); err != nil {
 			return err
 		}
-		if err := recountUsage(tx); err != nil {
+		if err := tx.rebuild(); err != nil {
 			return err
 		}
 		return tx.Write("DELETE FROM filling")

@@ -13,23 +13,15 @@ var postgresDialect = dialect{
 		"committed, id LIMIT 1",
 	// Step by step by the primary key: the planner expects many rows of a recursion, and would rather
 	// look through all resources. OFFSET 0 keeps it from that.
-	upwards: "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE id = ? UNION ALL" +
-		" SELECT r.id, r.parent FROM up CROSS JOIN LATERAL (SELECT id, parent, collection FROM resource WHERE id = up.parent OFFSET 0) r " +
-		"WHERE r.collection = 'blocks') ",
-	lineage: func(list string) string {
-		return "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE collection IN ('blocks', 'networks') AND id IN " + list +
-			" UNION SELECT r.id, r.parent FROM up CROSS JOIN LATERAL (SELECT id, parent, collection FROM resource WHERE id = up.parent OFFSET " +
-			"0) r WHERE r.collection = 'blocks')" +
-			" SELECT r." + strings.ReplaceAll(columns, ", ", ", r.") +
-			" FROM up CROSS JOIN LATERAL (SELECT * FROM resource WHERE id = up.id OFFSET 0) r"
+	upwards: func(condition, collections string) string {
+		return "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE " + condition + " UNION" +
+			" SELECT r.id, r.parent FROM up CROSS JOIN LATERAL (SELECT id, parent, collection FROM resource WHERE id = up.parent OFFSET 0) r" +
+			" WHERE r.collection IN (" + collections + ")) "
 	},
+	lineage: "SELECT r." + strings.ReplaceAll(columns, ", ", ", r.") +
+		" FROM up CROSS JOIN LATERAL (SELECT * FROM resource WHERE id = up.id OFFSET 0) r",
+	hasTable:   "SELECT to_regclass(?) IS NOT NULL",
 	roundTrips: true,
-	addUsage:   [2]string{"INSERT INTO usage (container, state, n) ", ""},
-	// Rows that another transaction is summing up are left to it.
-	foldUsage: ", old AS (DELETE FROM usage WHERE ctid = ANY (ARRAY(SELECT ctid FROM usage WHERE container = ANY (ARRAY(SELECT id FROM " +
-		"up)) FOR UPDATE SKIP LOCKED))" +
-		" RETURNING container, state, n) INSERT INTO usage (container, state, n) SELECT container, state, sum(n) FROM old GROUP BY " +
-		"container, state",
 	member: func(b *builder, row string, f Field) {
 		b.WriteString("(" + row + ".body::json #>> ")
 		if plain(f.Path) {

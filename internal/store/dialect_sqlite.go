@@ -18,15 +18,12 @@ func path(steps []string) string {
 var sqliteDialect = dialect{
 	feed:   "SELECT id, at, user_id, operation, body, 0, first, last FROM txn WHERE 0 <= ? AND id > ? ORDER BY id LIMIT ?",
 	oldest: "SELECT id, at, 0 FROM txn ORDER BY id LIMIT 1",
-	upwards: "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE id = ? UNION ALL" +
-		" SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection = 'blocks') ",
-	lineage: func(list string) string {
-		return "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE collection IN ('blocks', 'networks') AND id IN " + list +
-			" UNION SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection = 'blocks')" +
-			" SELECT " + columns + " FROM resource WHERE id IN (SELECT id FROM up)"
+	upwards: func(condition, collections string) string {
+		return "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE " + condition + " UNION" +
+			" SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection IN (" + collections + ")) "
 	},
-	addUsage: [2]string{"INSERT INTO usage (container, state, n) ",
-		" WHERE TRUE ON CONFLICT (container, state) DO UPDATE SET n = n + excluded.n"},
+	lineage:  "SELECT " + columns + " FROM resource WHERE id IN (SELECT id FROM up)",
+	hasTable: "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?",
 	member: func(b *builder, row string, f Field) {
 		b.WriteString("json_extract(" + row + ".body, ")
 		// Paths of declared fields are constants, so that the statement is one and can use an index;

@@ -8,8 +8,10 @@ import (
 	"time"
 )
 
-// unlogged are the collections whose rows are no change to the network and stay out of the history.
-func unlogged(collection string) bool { return collection == "sessions" }
+// unlogged reports whether the changes of a collection stay out of the history.
+func (tx *Tx) unlogged(collection string) bool {
+	return slices.Contains(tx.store.layout.Unlogged, collection)
+}
 
 // Describe names the transaction: the operation, such as ADD_IPV4_NETWORK, and a sentence. The first
 // description of a transaction stands; effects of it do not rename it. Who was first may put the
@@ -53,7 +55,7 @@ func (tx *Tx) Changes(transaction int64) ([]EntryChange, error) {
 func (tx *Tx) LastImages(ids []int64) (map[int64][]byte, error) {
 	images := make(map[int64][]byte, len(ids))
 	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := in(part)
+		list, args := In(part)
 		if err := tx.Each(func(scan func(...any) error) error {
 			var id int64
 			var image []byte
@@ -135,10 +137,10 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 	default:
 		tx.tally.Deleted++
 	}
-	if err := tx.countChange(before, after); err != nil {
+	if err := tx.changed(before, after); err != nil {
 		return err
 	}
-	if unlogged(r.Collection) {
+	if tx.unlogged(r.Collection) {
 		return nil
 	}
 	old, err := encodeImage(before)
@@ -183,17 +185,6 @@ func orNull(text string) *string {
 		return nil
 	}
 	return &text
-}
-
-// finish writes what stands at the end of a transaction: usage, and the history.
-func (tx *Tx) finish() error {
-	if err := tx.writeUsage(); err != nil {
-		return err
-	}
-	if err := tx.reportUsage(); err != nil {
-		return err
-	}
-	return tx.writeHistory()
 }
 
 // writeHistory writes the transaction's own row, if it changed anything the history keeps.

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,42 +19,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
-
-// Every table of the schema is carried or derived, and not both.
-func TestEveryTableIsCarriedOrDerived(t *testing.T) {
-	both(t, func(t *testing.T, s *Store) {
-		query := "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-		if s.pg != nil {
-			query = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
-		}
-		var there []string
-		if err := s.View(t.Context(), func(tx *Tx) error {
-			return tx.Each(func(scan func(...any) error) error {
-				var name string
-				err := scan(&name)
-				there = append(there, name)
-				return err
-			}, query)
-		}); err != nil {
-			t.Fatal(err)
-		}
-		known := slices.Collect(maps.Keys(Derived))
-		for _, table := range Tables {
-			if Derived[table.Name] != "" {
-				t.Errorf("%s is carried and derived", table.Name)
-			}
-			if !slices.Contains(there, table.Name) {
-				t.Errorf("%s is carried and not there", table.Name)
-			}
-			known = append(known, table.Name)
-		}
-		for _, name := range there {
-			if !slices.Contains(known, name) {
-				t.Errorf("%s is neither carried nor derived", name)
-			}
-		}
-	})
-}
 
 // The database's files are their owner's alone, also in a directory that was there before.
 func TestFilesAreKeptFromOthers(t *testing.T) {
@@ -186,7 +148,7 @@ func TestNumbersWaitForNobody(t *testing.T) {
 			err := s.pg.with(t.Context(), s.pg.pool, beginLocked, func(c *pgConn) error {
 				query, args := locks{own: lockOfAll}.take()
 				c.wait(query, args...)
-				tx := &Tx{ctx: t.Context(), conn: c, now: time.Now(), ids: &sequences{s.pg, c}, writing: true}
+				tx := &Tx{store: s, ctx: t.Context(), conn: c, now: time.Now(), ids: &sequences{s.pg, c}, writing: true}
 				if err := tx.Insert(thing(fmt.Sprint("waiter ", i))); err != nil {
 					return err
 				}
@@ -376,7 +338,7 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 		})
 		newer := shared(t, url)
 		if err := newer.Update(t.Context(), Author{}, func(tx *Tx) error {
-			_, err := tx.Exec("INSERT INTO schema_version (version) VALUES (?)", SchemaVersion()+1)
+			_, err := tx.Exec("INSERT INTO schema_version (version) VALUES (?)", newer.Layout().Version()+1)
 			return err
 		}); err != nil {
 			t.Fatal(err)

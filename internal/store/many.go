@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/netip"
 	"slices"
 	"strings"
 )
@@ -38,7 +37,7 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 				references = append(references, []any{r.ID, ref.Field, ref.Target})
 			}
 		}
-		if err := tx.countChange(nil, r); err != nil {
+		if err := tx.changed(nil, r); err != nil {
 			return err
 		}
 		image, err := encodeImage(r)
@@ -66,66 +65,22 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 	return nil
 }
 
+// tableColumns gives the columns of one of the store's own tables.
 func tableColumns(name string) []string {
-	for i := range Tables {
-		if Tables[i].Name == name {
-			return Tables[i].Columns
+	for _, t := range own {
+		if t.Name == name {
+			return t.Columns
 		}
 	}
 	return nil
 }
 
-// FreeTakeMany takes addresses, which must be in order and different from each other, out of the
-// container's free space. Those that are not free are given, and nothing is taken then.
-func (tx *Tx) FreeTakeMany(container int64, addresses []netip.Addr) (taken []netip.Addr, err error) {
-	if err := tx.mustWrite(); err != nil || len(addresses) == 0 {
-		return nil, err
+// Bulk writes many new rows of a table that a room keeps.
+func (tx *Tx) Bulk(t *Table, rows [][]any) error {
+	if err := tx.mustWrite(); err != nil || len(rows) == 0 {
+		return err
 	}
-	var gone []netip.Addr // low ends of intervals that change
-	var left [][]any
-	keep := func(low, high netip.Addr) {
-		if low.IsValid() && !high.Less(low) {
-			left = append(left, []any{container, AddrKey(low), AddrKey(high)})
-		}
-	}
-	next := 0
-	err = tx.Each(func(scan func(...any) error) error {
-		var lowKey, highKey []byte
-		if err := scan(&lowKey, &highKey); err != nil {
-			return err
-		}
-		low, high := KeyAddr(lowKey), KeyAddr(highKey)
-		for ; next < len(addresses) && addresses[next].Less(low); next++ {
-			taken = append(taken, addresses[next])
-		}
-		if next == len(addresses) || high.Less(addresses[next]) {
-			return nil
-		}
-		gone = append(gone, low)
-		for ; next < len(addresses) && !high.Less(addresses[next]); next++ {
-			if low.Less(addresses[next]) {
-				keep(low, addresses[next].Prev())
-			}
-			low = addresses[next].Next()
-		}
-		keep(low, high)
-		return nil
-	}, "SELECT low, high FROM free WHERE container = ? AND low <= ? ORDER BY low", container, AddrKey(addresses[len(addresses)-1]))
-	if err != nil {
-		return nil, fmt.Errorf("reading free space: %w", err)
-	}
-	if taken = append(taken, addresses[next:]...); len(taken) > 0 {
-		return taken, nil
-	}
-	for _, low := range gone {
-		if err := tx.freeDelete(container, low); err != nil {
-			return nil, err
-		}
-	}
-	if len(left) == 0 {
-		return nil, nil
-	}
-	return nil, tx.conn.bulk("free", tableColumns("free"), left)
+	return tx.conn.bulk(t.Name, t.Columns, rows)
 }
 
 // reparentRows is how many rows one statement moves.
@@ -154,7 +109,7 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 			moved := *r
 			moved.Parent, moved.Version = parent, number
 			after = append(after, &moved)
-			if err := tx.countChange(r, &moved); err != nil {
+			if err := tx.changed(r, &moved); err != nil {
 				return nil, err
 			}
 			old, err := encodeImage(r)
@@ -218,10 +173,10 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 			ids[i] = r.ID
 			tx.Touch(r.Collection)
 			delete(tx.prefetched, r.ID)
-			if err := tx.countChange(r, nil); err != nil {
+			if err := tx.changed(r, nil); err != nil {
 				return err
 			}
-			if unlogged(r.Collection) {
+			if tx.unlogged(r.Collection) {
 				continue
 			}
 			image, err := encodeImage(r)
@@ -234,9 +189,8 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 			}
 			tx.last = sequence[i]
 		}
-		list, args := in(ids)
-		for _, query := range []string{"DELETE FROM resource WHERE id IN ", "DELETE FROM reference WHERE source IN ",
-			"DELETE FROM free WHERE container IN "} {
+		list, args := In(ids)
+		for _, query := range []string{"DELETE FROM resource WHERE id IN ", "DELETE FROM reference WHERE source IN "} {
 			if err := tx.Write(query+list, args...); err != nil {
 				return fmt.Errorf("deleting resources: %w", err)
 			}
@@ -254,7 +208,7 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 func (tx *Tx) Needed(ids []int64) (map[int64]bool, error) {
 	needed := map[int64]bool{}
 	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := in(part)
+		list, args := In(part)
 		for _, query := range []string{"SELECT DISTINCT parent FROM resource WHERE parent IN ",
 			"SELECT DISTINCT target FROM reference WHERE target IN "} {
 			found, err := tx.ids64(query+list, args...)
@@ -275,8 +229,8 @@ func (tx *Tx) NewID() (int64, error) { return tx.ids.nextResource() }
 // loadAtOnce is how many resources one statement reads.
 const loadAtOnce = 500
 
-// in words a list of numbers for IN, and gives them as arguments.
-func in(ids []int64) (list string, args []any) {
+// In words a list of numbers for IN, and gives them as arguments.
+func In(ids []int64) (list string, args []any) {
 	args = make([]any, len(ids))
 	for i, id := range ids {
 		args[i] = id
@@ -288,7 +242,7 @@ func in(ids []int64) (list string, args []any) {
 func (tx *Tx) Load(ids []int64) (map[int64]*Resource, error) {
 	all := make(map[int64]*Resource, len(ids))
 	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := in(part)
+		list, args := In(part)
 		found, err := tx.many("SELECT "+columns+" FROM resource WHERE id IN "+list, args...)
 		if err != nil {
 			return nil, err
@@ -304,7 +258,7 @@ func (tx *Tx) Load(ids []int64) (map[int64]*Resource, error) {
 // where none does.
 func (tx *Tx) Needing(ids []int64) (needs, needed int64, below bool, err error) {
 	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := in(part)
+		list, args := In(part)
 		for i, query := range []string{"SELECT id, parent FROM resource WHERE parent IN " + list + " LIMIT 1",
 			"SELECT source, target FROM reference WHERE target IN " + list + " LIMIT 1"} {
 			if err := tx.Each(func(scan func(...any) error) error { return scan(&needs, &needed) }, query, args...); err != nil {
@@ -318,12 +272,19 @@ func (tx *Tx) Needing(ids []int64) (needs, needed int64, below bool, err error) 
 	return 0, 0, false, nil
 }
 
-// Lineage reads blocks and networks with their links, and all blocks above them.
-func (tx *Tx) Lineage(ids []int64) (map[int64]*Resource, error) {
+// Upwards begins a statement with up (id, parent): the resource of a number, its argument, and what lies above it of some
+// collections.
+func (tx *Tx) Upwards(collections ...string) string {
+	return tx.conn.speaks().upwards("id = ?", quoted(collections...))
+}
+
+// Lineage reads resources of some collections with their links, and all above them that are of these collections, too.
+func (tx *Tx) Lineage(ids []int64, collections ...string) (map[int64]*Resource, error) {
 	all := make(map[int64]*Resource, len(ids))
+	names, d := quoted(collections...), tx.conn.speaks()
 	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := in(part)
-		found, err := tx.many(tx.conn.speaks().lineage(list), args...)
+		list, args := In(part)
+		found, err := tx.many(d.upwards("collection IN ("+names+") AND id IN "+list, names)+d.lineage, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -334,10 +295,13 @@ func (tx *Tx) Lineage(ids []int64) (map[int64]*Resource, error) {
 	return all, tx.loadLinks(all)
 }
 
+// quoted lists names for SQL. They are names of collections, which are declared: none has a quote in it.
+func quoted(names ...string) string { return "'" + strings.Join(names, "','") + "'" }
+
 // loadLinks reads the links of resources, many at a time.
 func (tx *Tx) loadLinks(all map[int64]*Resource) error {
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(all)), loadAtOnce) {
-		list, args := in(part)
+		list, args := In(part)
 		if err := tx.Each(func(scan func(...any) error) error {
 			var source int64
 			var ref Ref
@@ -355,27 +319,12 @@ func (tx *Tx) loadLinks(all map[int64]*Resource) error {
 	return nil
 }
 
-// AddEvent keeps an event: what happened, to which resource, in whose change; 0 is nobody's.
-func (tx *Tx) AddEvent(source, user int64, body []byte) error {
-	if err := tx.mustWrite(); err != nil {
-		return err
-	}
-	id, err := tx.ids.nextResource()
-	if err != nil {
-		return err
-	}
-	if err := tx.Write("INSERT INTO event (id, source, user_id, body) VALUES (?, ?, ?, ?)", id, source, user, string(body)); err != nil {
-		return fmt.Errorf("writing an event: %w", err)
-	}
-	return nil
-}
-
 // Linked gives the references of resources by some fields, or by any where none is named, in the order of their
 // fields and targets.
 func (tx *Tx) Linked(ids []int64, fields ...string) (map[int64][]Ref, error) {
 	all := map[int64][]Ref{}
 	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := in(part)
+		list, args := In(part)
 		by := ""
 		if len(fields) > 0 {
 			by = " AND field IN (?" + strings.Repeat(",?", len(fields)-1) + ")"
@@ -394,36 +343,4 @@ func (tx *Tx) Linked(ids []int64, fields ...string) (map[int64][]Ref, error) {
 		}
 	}
 	return all, nil
-}
-
-// Groups gives, of the addresses among ids, those that lie in a resource of a collection below the same
-// parent, with that resource. parents are the parents of all of them.
-func (tx *Tx) Groups(collection string, parents, ids []int64) (map[int64]int64, error) {
-	groups := map[int64]int64{}
-	there := false
-	for part := range slices.Chunk(parents, loadAtOnce) {
-		list, args := in(part)
-		var found bool
-		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection = ? AND parent IN "+list+")",
-			append([]any{collection}, args...)...).Scan(&found); err != nil {
-			return nil, err
-		}
-		there = there || found
-	}
-	if !there {
-		return groups, nil
-	}
-	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := in(part)
-		if err := tx.Each(func(scan func(...any) error) error {
-			var id, group int64
-			err := scan(&id, &group)
-			groups[id] = group
-			return err
-		}, "SELECT a.id, g.id FROM resource a JOIN resource g ON g.parent = a.parent AND g.collection = ? AND g.low <= a.low AND g.high >= "+
-			"a.low WHERE a.id IN "+list, append([]any{collection}, args...)...); err != nil {
-			return nil, err
-		}
-	}
-	return groups, nil
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"embed"
 	"fmt"
-	"io/fs"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -16,8 +15,8 @@ var migrations embed.FS
 // so a process killed in the middle starts again where it was.
 //
 // upTo is the version to stop at; 0 means the newest.
-func migrate(conn *sqlite.Conn, upTo int) (err error) {
-	files, err := fs.Glob(migrations, "migrations/sqlite/*.sql")
+func migrate(conn *sqlite.Conn, l *Layout, upTo int) (err error) {
+	scripts, err := l.scripts("sqlite")
 	if err != nil {
 		return err
 	}
@@ -25,11 +24,11 @@ func migrate(conn *sqlite.Conn, upTo int) (err error) {
 	if err != nil {
 		return err
 	}
-	if version > len(files) {
-		return fmt.Errorf("the database has schema version %d, newer than this binary's %d: use a newer portolan", version, len(files))
+	if version > l.Version() {
+		return &SchemaError{Database: version, Binary: l.Version()}
 	}
 	if upTo == 0 {
-		upTo = len(files)
+		upTo = l.Version()
 	}
 	if version >= upTo {
 		return nil
@@ -43,13 +42,12 @@ func migrate(conn *sqlite.Conn, upTo int) (err error) {
 	if version, err = schemaVersion(conn); err != nil {
 		return err
 	}
-	for i := version; i < upTo; i++ {
-		script, err := fs.ReadFile(migrations, files[i])
-		if err != nil {
-			return err
+	for _, s := range scripts {
+		if s.version <= version || s.version > upTo {
+			continue
 		}
-		if err := sqlitex.ExecuteScript(conn, string(script), nil); err != nil {
-			return fmt.Errorf("migration %s: %w", files[i], err)
+		if err := sqlitex.ExecuteScript(conn, s.text, nil); err != nil {
+			return fmt.Errorf("migration %s: %w", s.name, err)
 		}
 	}
 	return sqlitex.ExecuteTransient(conn, fmt.Sprintf("PRAGMA user_version = %d", max(version, upTo)), nil)

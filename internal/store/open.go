@@ -27,13 +27,13 @@ func openReadOnly(o Options) (*Store, error) {
 	if e := r.close(); err == nil {
 		err = e
 	}
-	if err == nil && version != SchemaVersion() {
-		err = &SchemaError{Database: version}
+	if err == nil && version != o.Layout.Version() {
+		err = &SchemaError{Database: version, Binary: o.Layout.Version()}
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{now: o.Now, stop: make(chan struct{}), stopped: make(chan struct{}), readOnly: true}
+	s := &Store{layout: o.Layout, now: o.Now, stop: make(chan struct{}), stopped: make(chan struct{}), readOnly: true}
 	s.pools(path, o, kind)
 	close(s.stopped)
 	return s, nil
@@ -41,17 +41,17 @@ func openReadOnly(o Options) (*Store, error) {
 
 // SchemaError is a database whose schema is not that of this binary, which the caller may not change.
 type SchemaError struct {
-	// Database is the version of the schema that the database has.
-	Database int
+	// Database is the version of the schema that the database has, Binary that of this binary.
+	Database, Binary int
 }
 
 // Error says what to do.
 func (e *SchemaError) Error() string {
-	if e.Database > SchemaVersion() {
-		return fmt.Sprintf("the database has schema version %d, newer than this binary's %d: use a newer portolan", e.Database, SchemaVersion())
+	if e.Database > e.Binary {
+		return fmt.Sprintf("the database has schema version %d, newer than this binary's %d: use a newer portolan", e.Database, e.Binary)
 	}
 	return fmt.Sprintf("the database has schema version %d, older than this binary's %d, and a manager may be serving it: start the "+
-		"manager with this portolan first, which brings the schema up to date", e.Database, SchemaVersion())
+		"manager with this portolan first, which brings the schema up to date", e.Database, e.Binary)
 }
 
 // pools makes the pools of read connections.
@@ -66,14 +66,14 @@ func (s *Store) upToDate(w *session, o Options) error {
 	if err != nil {
 		return err
 	}
-	if !o.Exclusive && version != 0 && version != SchemaVersion() {
+	if !o.Exclusive && version != 0 && version != o.Layout.Version() {
 		lock, err := lockDir(o.Dir)
 		if err != nil {
-			return &SchemaError{Database: version}
+			return &SchemaError{Database: version, Binary: o.Layout.Version()}
 		}
 		defer func() { _ = lock.Close() }() // nothing was written
 	}
-	return migrate(w.conn, o.Schema)
+	return migrate(w.conn, o.Layout, o.Schema)
 }
 
 // databaseFile is the database in the data directory.

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -195,33 +194,32 @@ func (r *pgRow) resource(to *Resource) error {
 }
 
 // nearQuery words the statement that reads a resource with what an answer shows of its parent and its
-// configuration, and where used is asked for with the usage of a block or network besides.
-func nearQuery(used bool, inline inlineMembers) string {
-	usage := ""
-	if used {
-		usage = ", CASE WHEN r.collection IN ('networks', 'blocks') THEN (SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE " +
-			"u.container = r.id) END"
+// configuration, and with what extensions have beside it.
+func nearQuery(inline inlineMembers, besides []Beside) string {
+	text := ""
+	for _, b := range besides {
+		text += ", CASE WHEN r.collection IN (" + quoted(b.Collections...) + ") THEN " + b.SQL + " END"
 	}
-	return "SELECT " + nearColumns + ", " + inline.columns("p") + ", " + inline.columns("c") + usage +
+	return "SELECT " + nearColumns + ", " + inline.columns("p") + ", " + inline.columns("c") + text +
 		" FROM resource r LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration WHERE r.id = ?"
 }
 
-// nearHeads is where the heads of nearQuery begin, headSize how many columns each has, nearUsed where they end and
-// what is used stands.
+// nearHeads is where the heads of nearQuery begin, headSize how many columns each has, nearEnd  where they end and
+// what is beside begins.
 const (
 	nearColumns = "r.id, r.collection, r.type, r.name, r.parent, r.configuration, r.low, r.high, r.key, r.version, r.refs, r.body"
 	nearHeads   = 12
 	headSize    = 7
-	nearUsed    = nearHeads + 2*headSize
+	nearEnd     = nearHeads + 2*headSize
 )
 
-func (c *pgConn) getNear(id int64, near map[int64]Head, used map[int64]Usage, inline inlineMembers) (found *Resource, err error) {
+func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]string, inline inlineMembers) (found *Resource, err error) {
 	query := inline.near[0]
-	if used != nil {
+	if beside != nil {
 		query = inline.near[1]
 	}
 	if query == "" { // nobody has said what is shown
-		query = nearQuery(used != nil, inline)
+		query, beside = nearQuery(inline, nil), nil
 	}
 	err = c.each(query, []any{id}, func(at row) error {
 		r, ok := at.(*pgRow)
@@ -232,7 +230,7 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, used map[int64]Usage, in
 		if err := r.resource(found); err != nil {
 			return err
 		}
-		for from := nearHeads; from < nearUsed; from += headSize {
+		for from := nearHeads; from < nearEnd; from += headSize {
 			if r.raw[from] != nil {
 				h, err := inline.take(r.headAt(from), nil)
 				if err != nil {
@@ -241,35 +239,17 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, used map[int64]Usage, in
 				near[h.ID] = h
 			}
 		}
-		if used == nil || found.Collection != "networks" && found.Collection != "blocks" {
-			return nil
+		if beside != nil && len(inline.besides) > 0 {
+			for i := range inline.besides {
+				beside[id] = append(beside[id], string(r.raw[nearEnd+i]))
+			}
 		}
-		used[id], err = parseUsage(string(r.raw[nearUsed]))
-		return err
+		return nil
 	})
 	if err == nil && found == nil {
 		err = ErrNotFound
 	}
 	return found, err
-}
-
-// parseUsage reads "STATE n,STATE n"; a state may stand there more than once.
-func parseUsage(text string) (Usage, error) {
-	u := Usage{}
-	for part := range strings.SplitSeq(text, ",") {
-		state, count, ok := strings.Cut(part, " ")
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(count, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("reading usage: %w", err)
-		}
-		if u[state] += n; u[state] == 0 {
-			delete(u, state)
-		}
-	}
-	return u, nil
 }
 
 func (r *pgRow) shown(to *Resource) error {

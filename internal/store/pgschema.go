@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -26,7 +25,7 @@ func (p *postgres) prepare(ctx context.Context, o Options) error {
 	if o.ReadOnly {
 		version, err := pgSchema(ctx, c)
 		if err == nil && version != p.schema {
-			err = &SchemaError{Database: version}
+			err = p.otherSchema(version)
 		}
 		return err
 	}
@@ -41,6 +40,10 @@ func (p *postgres) prepare(ctx context.Context, o Options) error {
 		return errors.New("a tool that no manager may disturb is at work on the database: let it end first")
 	}
 	return nil
+}
+
+func (p *postgres) otherSchema(version int) error {
+	return &SchemaError{Database: version, Binary: p.layout.Version()}
 }
 
 // errServed is a database that a tool must have for itself.
@@ -80,7 +83,7 @@ func pgSchema(ctx context.Context, c interface {
 // migrate brings the schema up to date, all of it in one transaction. Who is no manager may do so only
 // where none is serving.
 func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
-	files, err := fs.Glob(migrations, "migrations/postgres/*.sql")
+	scripts, err := p.layout.scripts("postgres")
 	if err != nil {
 		return err
 	}
@@ -93,8 +96,8 @@ func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 		if err != nil {
 			return err
 		}
-		if version > len(files) {
-			return &SchemaError{Database: version}
+		if version > p.layout.Version() {
+			return p.otherSchema(version)
 		}
 		if version != p.schema && version != 0 && !o.Exclusive {
 			var alone bool
@@ -102,7 +105,7 @@ func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 				return err
 			}
 			if !alone {
-				return &SchemaError{Database: version}
+				return p.otherSchema(version)
 			}
 		}
 		if version < p.schema {
@@ -115,14 +118,15 @@ func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 				return fmt.Errorf("making the schema: %w", err)
 			}
 		}
+		for _, s := range scripts {
+			if s.version <= version || s.version > p.schema {
+				continue
+			}
+			if _, err := tx.Exec(ctx, s.text); err != nil {
+				return fmt.Errorf("migration %s: %w", s.name, err)
+			}
+		}
 		for i := version; i < p.schema; i++ {
-			script, err := fs.ReadFile(migrations, files[i])
-			if err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, string(script)); err != nil {
-				return fmt.Errorf("migration %s: %w", files[i], err)
-			}
 			if _, err := tx.Exec(ctx, "INSERT INTO schema_version (version) VALUES ($1)", i+1); err != nil {
 				return err
 			}

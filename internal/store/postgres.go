@@ -26,6 +26,7 @@ type postgres struct {
 	// pool has the connections that write. readers are for short reads, pages for pages of lists, lists for long
 	// ones, health for Ready alone: none of them waits for a writer.
 	pool, readers, lists, pages, health *pgxpool.Pool
+	layout                              *Layout
 	// schema is the version of the schema that this binary works with.
 	schema int
 	// patience is how long a change waits for its turn.
@@ -75,9 +76,9 @@ const deadlines = "SET lock_timeout = %d; SET idle_in_transaction_session_timeou
 
 // connect makes the pools; no connection is made yet.
 func connect(ctx context.Context, url string, o Options) (p *postgres, err error) {
-	p = &postgres{id: rand.Text(), blocks: map[string]*block{}, schema: o.Schema, patience: o.Patience}
+	p = &postgres{id: rand.Text(), layout: o.Layout, blocks: map[string]*block{}, schema: o.Schema, patience: o.Patience}
 	if p.schema == 0 {
-		p.schema = SchemaVersion()
+		p.schema = o.Layout.Version()
 	}
 	setting := func(statement string) func(context.Context, *pgx.Conn) error {
 		return func(ctx context.Context, c *pgx.Conn) error {
@@ -219,7 +220,7 @@ func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) err
 			few++
 		case lost(err) && !committing && attempt < lostTimes:
 		case code == schemaChanged:
-			return unavailableSchema(p.schema)
+			return unavailableSchema(p.schema, p.layout.Version())
 		default:
 			return err
 		}

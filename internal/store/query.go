@@ -8,13 +8,8 @@ import (
 // Source is a table in the shape of resources.
 type Source string
 
-// The sources: resources themselves, and the history, the changes of its transactions, and events in their shape.
-const (
-	Resources    Source = "resource"
-	Transactions Source = "transaction_resource"
-	Operations   Source = "operation_resource"
-	Events       Source = "event_resource"
-)
+// Resources is the table of the resources themselves. Rooms may have views in their shape.
+const Resources Source = "resource"
 
 // Query selects resources from a source.
 type Query struct {
@@ -100,9 +95,9 @@ type (
 	IDs []int64
 	// Touching holds for the transactions that changed the resource.
 	Touching struct{ Resource int64 }
-	// AnyConfiguration holds for every resource inside some configuration. It costs nothing and
-	// lets a condition on a span use the index, which is by configuration.
-	AnyConfiguration struct{}
+	// AnyScope holds for every resource inside some scope of the layout, of any where it has none. It costs nothing and
+	// lets a condition on a span use the index, which is by scope.
+	AnyScope struct{}
 )
 
 type builder struct {
@@ -110,6 +105,8 @@ type builder struct {
 	*dialect
 	args []any
 	rows int
+	// scopes is the collection of the layout's scopes.
+	scopes string
 }
 
 // dialect is where the databases differ in their words.
@@ -126,16 +123,15 @@ type dialect struct {
 	feed string
 	// oldest selects the first transaction of the feed: its number, time and place.
 	oldest string
-	// upwards begins a statement with up (id, parent): a container and the blocks above it. lineage selects
-	// containers, named by the list that is put in, and all blocks above them.
-	upwards string
-	lineage func(list string) string
+	// upwards begins a statement with up (id, parent): the resources for which a condition holds, and what lies above them
+	// of some collections, which are put in as a list in quotes.
+	upwards func(condition, collections string) string
+	// lineage selects the resources whose ids up has.
+	lineage string
+	// hasTable asks whether there is a table.
+	hasTable string
 	// roundTrips says that a statement costs more than what it does: two are put into one where that can be.
 	roundTrips bool
-	// addUsage stands before and behind what selects containers, states and numbers to be added to the
-	// usage; foldUsage sums up the usage of the containers up, where several rows may stand for one.
-	addUsage  [2]string
-	foldUsage string
 	// size gives the number behind the slash of a text, NULL where there is none.
 	size func(b *builder, text func())
 }
@@ -317,12 +313,16 @@ func InCollection(name string) Expr {
 	return Compare{Field: Field{Kind: ColumnText, Path: []string{"collection"}}, Op: "eq", Value: name}
 }
 
-func (AnyConfiguration) sql(b *builder, row string) {
-	b.WriteString(row + ".configuration IN (SELECT id FROM resource WHERE collection = 'configurations')")
+func (AnyScope) sql(b *builder, row string) {
+	if b.scopes == "" {
+		b.WriteString("TRUE")
+		return
+	}
+	b.WriteString(row + ".configuration IN (SELECT id FROM resource WHERE collection = " + quoted(b.scopes) + ")")
 }
 
-func (q Query) build(d *dialect, what string) (string, []any) {
-	b := &builder{dialect: d}
+func (q Query) build(tx *Tx, what string) (string, []any) {
+	b := &builder{dialect: tx.conn.speaks(), scopes: tx.store.layout.Scopes}
 	b.WriteString("SELECT " + what + " FROM " + string(q.From) + " r WHERE ")
 	if q.Where == nil {
 		b.WriteString("TRUE")
@@ -334,7 +334,7 @@ func (q Query) build(d *dialect, what string) (string, []any) {
 
 // Count counts what the query selects, without its limit and offset.
 func (tx *Tx) Count(q Query) (n int64, err error) {
-	query, args := q.build(tx.conn.speaks(), "count(*)")
+	query, args := q.build(tx, "count(*)")
 	err = tx.QueryRow(query, args...).Scan(&n)
 	return n, err
 }
@@ -349,7 +349,7 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 	if q.Shown {
 		wanted, take = shownColumns, row.shown
 	}
-	query, args := q.build(tx.conn.speaks(), "r."+strings.ReplaceAll(wanted, ", ", ", r."))
+	query, args := q.build(tx, "r."+strings.ReplaceAll(wanted, ", ", ", r."))
 	b := &builder{dialect: tx.conn.speaks(), args: args, rows: 1000} // row names of the order stay apart from the condition's
 	b.WriteString(query + " ORDER BY ")
 	for _, o := range q.Order {

@@ -67,23 +67,42 @@ func formatRefs(refs []Ref) string {
 // Get reads one resource by id; ErrNotFound where there is none.
 func (tx *Tx) Get(id int64) (*Resource, error) { return tx.get(id, nil) }
 
-// GetUsed is Get of a block or network whose usage will be asked for.
-func (tx *Tx) GetUsed(id int64) (*Resource, error) {
-	if tx.writing { // what it does itself would not be in it
+// GetShown is Get of a resource that is to be shown: what extensions have beside it may come with it.
+func (tx *Tx) GetShown(id int64) (*Resource, error) {
+	// What a transaction does itself would not be in it.
+	if _, ok := tx.conn.(prefetcher); !ok || tx.writing {
 		return tx.Get(id)
 	}
-	if tx.prefetchedUsage == nil {
-		tx.prefetchedUsage = map[int64]Usage{}
+	if tx.beside == nil {
+		tx.beside = map[int64][]string{}
 	}
-	return tx.get(id, tx.prefetchedUsage)
+	return tx.get(id, tx.beside)
 }
 
-func (tx *Tx) get(id int64, used map[int64]Usage) (*Resource, error) {
+// Beside gives what an extension has beside a resource, if it came with it (GetShown).
+func (tx *Tx) Beside(e *Extension, id int64) (text string, ok bool) {
+	texts, ok := tx.beside[id]
+	if !ok || tx.writing {
+		return "", false
+	}
+	n := 0
+	for _, one := range tx.store.layout.Extensions {
+		if one == e {
+			return texts[n], true
+		}
+		if one.Beside.SQL != "" {
+			n++
+		}
+	}
+	return "", false
+}
+
+func (tx *Tx) get(id int64, beside map[int64][]string) (*Resource, error) {
 	if c, ok := tx.conn.(prefetcher); ok {
 		if tx.prefetched == nil {
 			tx.prefetched = map[int64]Head{}
 		}
-		return c.getNear(id, tx.prefetched, used, tx.inline)
+		return c.getNear(id, tx.prefetched, beside, tx.inline)
 	}
 	return tx.one("SELECT "+columns+" FROM resource WHERE id = ?", id)
 }
@@ -91,7 +110,7 @@ func (tx *Tx) get(id int64, used map[int64]Usage) (*Resource, error) {
 // prefetcher is a connection where a round trip costs so much that a resource is read together with
 // what an answer most often needs beside it: the heads of its parent and its configuration.
 type prefetcher interface {
-	getNear(id int64, near map[int64]Head, used map[int64]Usage, inline inlineMembers) (*Resource, error)
+	getNear(id int64, near map[int64]Head, beside map[int64][]string, inline inlineMembers) (*Resource, error)
 }
 
 // Head reads the head of one resource; ErrNotFound where there is none.
@@ -114,8 +133,9 @@ type inlineMembers struct {
 	members map[string]string
 	// types is the list of the types for SQL, in quotes; empty where there are none.
 	types string
-	// near are the statements of nearQuery, without and with usage.
-	near [2]string
+	// besides is what the extensions have beside resources; near are the statements of nearQuery, without and with it.
+	besides []Beside
+	near    [2]string
 }
 
 // ShowInline says which member of its body a head has with it, by type. It is set before the store is
@@ -126,7 +146,12 @@ func (s *Store) ShowInline(members map[string]string) {
 		types = "'" + strings.Join(slices.Sorted(maps.Keys(members)), "','") + "'"
 	}
 	s.inline = inlineMembers{members: members, types: types}
-	s.inline.near = [2]string{nearQuery(false, s.inline), nearQuery(true, s.inline)}
+	for _, e := range s.layout.Extensions {
+		if e.Beside.SQL != "" {
+			s.inline.besides = append(s.inline.besides, e.Beside)
+		}
+	}
+	s.inline.near = [2]string{nearQuery(s.inline, nil), nearQuery(s.inline, s.inline.besides)}
 }
 
 // columns gives the columns of a head, of a row of that name. The last one is the whole body where a member of it
@@ -215,7 +240,7 @@ func (tx *Tx) Links(source int64, field string) (targets []int64, err error) {
 // Children reads the ids of the resources right below parents, in order.
 func (tx *Tx) Children(parents ...int64) (children []int64, err error) {
 	for part := range slices.Chunk(parents, loadAtOnce) {
-		list, args := in(part)
+		list, args := In(part)
 		found, err := tx.ids64("SELECT id FROM resource WHERE parent IN "+list+" ORDER BY id", args...)
 		if err != nil {
 			return nil, err
@@ -260,12 +285,12 @@ func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, exc
 	return r, err
 }
 
-// NetworkOf gives the network of a configuration that an address lies in; ErrNotFound where there is
-// none. Networks of one configuration never overlap.
-func (tx *Tx) NetworkOf(configuration int64, a netip.Addr) (*Resource, error) {
+// Holding gives the resource of a collection in a configuration whose span holds an address; ErrNotFound where none does.
+// The spans of that collection in a configuration never overlap.
+func (tx *Tx) Holding(configuration int64, collection string, a netip.Addr) (*Resource, error) {
 	key := AddrKey(a)
-	r, err := tx.one("SELECT "+columns+" FROM resource WHERE configuration = ? AND collection = 'networks' AND low IS NOT NULL AND low <= ? "+
-		"ORDER BY low DESC LIMIT 1", configuration, key)
+	r, err := tx.one("SELECT "+columns+" FROM resource WHERE configuration = ? AND collection = ? AND low IS NOT NULL AND low <= ? "+
+		"ORDER BY low DESC LIMIT 1", configuration, collection, key)
 	if err == nil && string(r.High) < string(key) {
 		return nil, ErrNotFound
 	}

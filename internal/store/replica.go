@@ -27,8 +27,8 @@ const (
 )
 
 // openReplica prepares to read from a standby. It need not be there yet.
-func openReplica(ctx context.Context, url string, readers int) (*replica, error) {
-	pg, err := connect(ctx, url, Options{Readers: 1, ListReaders: readers})
+func openReplica(ctx context.Context, url string, o Options) (*replica, error) {
+	pg, err := connect(ctx, url, Options{Layout: o.Layout, Readers: 1, ListReaders: o.ListReaders})
 	if err != nil {
 		return nil, err
 	}

@@ -99,22 +99,3 @@ func (tx *Tx) prune(before int64) (gone int, more bool, err error) {
 	}
 	return gone, true, nil
 }
-
-// PruneEvents takes the events that were made before a time away, some at a time.
-func (s *Store) PruneEvents(ctx context.Context, update Updater, before time.Time) (pruned int, err error) {
-	limit := before.UTC().Format(time.RFC3339)
-	for {
-		n := int64(0)
-		if err := update(ctx, Author{}, func(tx *Tx) (err error) {
-			// Numbers rise with time: the oldest are the first.
-			n, err = tx.Exec("DELETE FROM event WHERE id IN (SELECT id FROM (SELECT id, json_extract(body, '$.dateTime') AS at FROM event "+
-				"ORDER BY id LIMIT ?) o WHERE at < ?)", pruneAtOnce, limit)
-			return err
-		}); err != nil {
-			return pruned, fmt.Errorf("pruning events: %w", err)
-		}
-		if pruned += int(n); n < pruneAtOnce {
-			return pruned, nil
-		}
-	}
-}

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Scope is what an update depends on and changes. On SQLite there is one writer, and it says nothing.
+// Scope is what an update depends on and changes: a resource of the layout's collection Scopes, here called a configuration,
+// with all that lies in it. On SQLite there is one writer, and it says nothing.
 // On PostgreSQL updates whose scopes meet wait for each other, in whichever managers they run, and see
 // what those before them did; others run side by side. The zero Scope is everything.
 //
@@ -54,7 +55,8 @@ func (p *postgres) configurationOf(ctx context.Context, id int64) (configuration
 	}
 	found := false
 	err = p.read(ctx, func(c conn) error {
-		return c.each("SELECT CASE collection WHEN 'configurations' THEN id ELSE configuration END FROM resource WHERE id = ?", []any{id},
+		return c.each("SELECT CASE collection WHEN ? THEN id ELSE configuration END FROM resource WHERE id = ?",
+			[]any{p.layout.Scopes, id},
 			func(r row) error {
 				found = true
 				return r.scan(&configuration)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ type Options struct {
 	Database string
 	// DatabaseRead is the URL of a standby of Database; lists are read there when it is not behind.
 	DatabaseRead string
+	// Layout is what the rooms above keep in the database; nil means the store alone.
+	Layout *Layout
 	// Schema is the version of the schema to bring the database to; 0 means the newest. With another
 	// one nothing but Load works.
 	Schema int
@@ -50,10 +53,7 @@ type Options struct {
 
 // Store is one database. It is safe for concurrent use.
 type Store struct {
-	// Counted, where it is set, is called at the end of an update that changed the usage of networks and
-	// blocks; it is given those that the change was in, without what lies above them. It is set before the
-	// store is used.
-	Counted func(tx *Tx, containers []int64) error
+	layout *Layout
 	// pg is the database where it is PostgreSQL, replica one of its standbys, if there is one to read
 	// from, listener what hears of other processes.
 	pg       *postgres
@@ -68,9 +68,6 @@ type Store struct {
 	commitNews broadcaster
 	watches    watched
 	commits    commits
-	// ancestors are blocks and networks, each with the blocks above it, nearest first, itself before them. Only SQLite's
-	// writer asks for them: on PostgreSQL a round trip more would cost what is saved.
-	ancestors *Cache[int64, []int64]
 	// The rest is SQLite's. readers are the connections for short reads, pages those for pages of lists, lists those for long ones, health
 	// is one that only Ready uses: a reader that takes its time holds up its like alone.
 	readers, lists, pages, health *pool
@@ -92,21 +89,16 @@ type Store struct {
 	// remark says that the marks in the database were written by somebody else than the writer.
 	remark atomic.Bool
 	lock   *os.File
-	// asked is the schema that Options asked for.
-	asked int
-}
-
-// schema is the version of the schema that the database has.
-func (s *Store) schema() int {
-	if s.asked == 0 {
-		return SchemaVersion()
-	}
-	return s.asked
+	// schema is the version of the schema that the database has.
+	schema int
 }
 
 // Open opens the database in the directory and brings its schema up to date. It refuses, with an
 // error that says so, a schema newer than this binary and a directory another manager is serving.
 func Open(o Options) (*Store, error) {
+	if o.Layout == nil {
+		o.Layout = &Layout{}
+	}
 	s, err := openEither(o)
 	if err != nil || o.Filling || o.Schema != 0 {
 		return s, err
@@ -114,6 +106,11 @@ func Open(o Options) (*Store, error) {
 	if err := s.complete(context.Background()); err != nil {
 		_ = s.Close() // nothing was written
 		return nil, err
+	}
+	for _, e := range o.Layout.Extensions {
+		if e.Opened != nil {
+			e.Opened(s)
+		}
 	}
 	return s, nil
 }
@@ -151,10 +148,9 @@ func openEither(o Options) (*Store, error) {
 	if err := protect(path); err != nil {
 		return nil, err
 	}
-	s := &Store{now: o.Now, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}),
+	s := &Store{layout: o.Layout, now: o.Now, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}),
 		check:     make(chan struct{}, 1),
-		exclusive: o.Exclusive, asked: o.Schema}
-	s.ancestors = NewCache[int64](s, CacheOptions[[]int64]{Topics: []string{ancestorsTopic}})
+		exclusive: o.Exclusive, schema: cmp.Or(o.Schema, o.Layout.Version())}
 	if o.Exclusive {
 		var err error
 		if s.lock, err = lockDir(o.Dir); err != nil {
@@ -174,7 +170,7 @@ func openShared(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{pg: pg, now: o.Now, asked: o.Schema}
+	s := &Store{layout: o.Layout, pg: pg, now: o.Now, schema: cmp.Or(o.Schema, o.Layout.Version())}
 	if o.Alone {
 		if s.alone, err = pg.holdAlone(context.Background()); err != nil {
 			pg.close()
@@ -182,7 +178,7 @@ func openShared(o Options) (*Store, error) {
 		}
 	}
 	if o.DatabaseRead != "" {
-		if s.replica, err = openReplica(context.Background(), o.DatabaseRead, o.ListReaders); err != nil {
+		if s.replica, err = openReplica(context.Background(), o.DatabaseRead, o); err != nil {
 			pg.close()
 			return nil, err
 		}
@@ -311,10 +307,10 @@ func Unavailable(err error) error {
 }
 
 // unavailableSchema is what a change gets whose database was brought to another schema by another portolan.
-func unavailableSchema(version int) error {
+func unavailableSchema(version, binary int) error {
 	p := problem.New(503, "SchemaChanged",
 		"the database was brought to another version of the schema by another portolan: this manager must be replaced by it")
-	p.Err = &SchemaError{Database: version}
+	p.Err = &SchemaError{Database: version, Binary: binary}
 	return p
 }
 

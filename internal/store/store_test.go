@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"portolan/internal/pgtest"
-
-	"pgregory.net/rapid"
 )
 
 func open(t testing.TB, dir string) *Store {
@@ -275,111 +273,6 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	}
 	if n := count(t, s); n != 0 {
 		t.Errorf("a cancelled job left %d things", n)
-	}
-}
-
-// Free space behaves as a set of addresses does, and its intervals never touch.
-func TestFreeSpaceIsASet(t *testing.T) { both(t, freeSpaceIsASet) }
-
-func freeSpaceIsASet(t *testing.T, s *Store) {
-	base := netip.MustParseAddr("10.0.0.0")
-	at := func(i int) netip.Addr {
-		four := base.As4()
-		four[3] = byte(i)
-		return netip.AddrFrom4(four)
-	}
-	container := int64(0)
-	rapid.Check(t, func(rt *rapid.T) {
-		container++
-		free := map[int]bool{}
-		err := s.Update(context.Background(), Author{}, func(tx *Tx) error {
-			for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-				low := rapid.IntRange(0, 60).Draw(rt, "low")
-				high := rapid.IntRange(low, min(63, low+12)).Draw(rt, "high")
-				all, none := true, true
-				for i := low; i <= high; i++ {
-					all, none = all && free[i], none && !free[i]
-				}
-				if rapid.Bool().Draw(rt, "take") {
-					err := tx.FreeTake(container, at(low), at(high))
-					if all != (err == nil) || err != nil && !errors.Is(err, ErrTaken) {
-						rt.Fatalf("taking %d-%d gives %v; all free: %v", low, high, err, all)
-					}
-					for i := low; i <= high && all; i++ {
-						delete(free, i)
-					}
-				} else if none {
-					if err := tx.FreeAdd(container, at(low), at(high)); err != nil {
-						return err
-					}
-					for i := low; i <= high; i++ {
-						free[i] = true
-					}
-				}
-				if err := sameFree(rt, tx, container, free, at); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			rt.Fatal(err)
-		}
-	})
-}
-
-func sameFree(rt *rapid.T, tx *Tx, container int64, free map[int]bool, at func(int) netip.Addr) error {
-	var want []Interval
-	for i := 0; i < 64; i++ {
-		if !free[i] {
-			continue
-		}
-		if n := len(want); n > 0 && want[n-1].High == at(i-1) {
-			want[n-1].High = at(i)
-		} else {
-			want = append(want, Interval{at(i), at(i)})
-		}
-	}
-	var got []Interval
-	if err := tx.FreeEach(container, func(i Interval) bool { got = append(got, i); return true }); err != nil {
-		return err
-	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		rt.Fatalf("free is %v, want %v", got, want)
-	}
-	first, err := tx.FreeFirst(container, netip.Addr{})
-	if len(want) == 0 != errors.Is(err, ErrTaken) || len(want) > 0 && first != want[0] {
-		rt.Fatalf("the first free is %v, %v; want %v", first, err, want)
-	}
-	return nil
-}
-
-// The edges of address space: nothing before the first address, nothing behind the last.
-func TestFreeSpaceAtTheEdges(t *testing.T) { both(t, freeSpaceAtTheEdges) }
-
-func freeSpaceAtTheEdges(t *testing.T, s *Store) {
-	for _, r := range [][2]string{{"0.0.0.0", "255.255.255.255"}, {"::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}} {
-		low, high := netip.MustParseAddr(r[0]), netip.MustParseAddr(r[1])
-		err := s.Update(context.Background(), Author{}, func(tx *Tx) error {
-			if err := tx.FreeAdd(5, low, high); err != nil {
-				return err
-			}
-			for _, a := range []netip.Addr{low, high} {
-				if err := tx.FreeTake(5, a, a); err != nil {
-					return err
-				}
-				if err := tx.FreeAdd(5, a, a); err != nil {
-					return err
-				}
-			}
-			if i, err := tx.FreeFirst(5, low); err != nil || i.Low != low || i.High != high {
-				t.Errorf("%s: the free space is %v, %v", r[0], i, err)
-			}
-			return tx.FreeTake(5, low, high)
-		})
-		if err != nil {
-			t.Errorf("%s: %v", r[0], err)
-		}
 	}
 }
 

@@ -7,60 +7,10 @@ import (
 	"strings"
 )
 
-// Table is a table as it is carried from one database to another.
-type Table struct {
-	Name    string   `json:"name"`
-	Columns []string `json:"columns"`
-	// key are how many of the first columns are its key.
-	key int
-	// since is the schema that brought it.
-	since int
-}
-
-// Tables are all tables that are carried, whole: history and secrets included. Each table of the schema is
-// either here or in Derived; a test holds the schema to that.
-var Tables = []Table{
-	{"resource", strings.Split(columns, ", "), 1, 1},
-	{"reference", []string{"source", "field", "target"}, 3, 1},
-	{"free", []string{"container", "low", "high"}, 2, 1},
-	{"txn", []string{"id", "at", "user_id", "operation", "first", "last", "body"}, 1, 1},
-	{"change", []string{"seq", "txn", "resource", "operation", "before", "after"}, 1, 1},
-	{"credential", []string{"id", "kind", "name", "user_id", "role", "hash", "session", "created", "expires", "revoked"}, 1, 1},
-	{"secret", []string{"name", "value"}, 1, 1},
-	{"idempotency", []string{"user_id", "key", "request", "location", "etag", "answer", "created"}, 2, 1},
-	{"service_point", []string{"id", "name", "description", "variant", "status", "update_status", "version", "target_version", "key_hash",
-		"key_expires", "key_public", "certificates", "last_seen", "report", "desired", "created"}, 1, 1},
-	{"fleet_event", []string{"service_point", "at", "field", "old", "new", "seq"}, 0, 1}, // its key is seq, the last
-	{"event", []string{"id", "source", "user_id", "body"}, 1, 3},
-	{"reverting", []string{"txn", "undo"}, 1, 3},
-	{"water", []string{"container", "level"}, 1, 3},
-	{"marker", []string{"name", "value"}, 1, 4},
-}
-
-// Derived are the tables that are not carried, with the reason: they follow from what is carried, or
-// belong to one database alone.
-var Derived = map[string]string{
-	"usage":          "counted anew from the addresses",
-	"counter":        "carried as marks",
-	"lease":          "held by managers of this database",
-	"origin":         "names this database",
-	"filling":        "says that this database is being filled",
-	"schema_version": "the schema's own",
-}
-
 // Marks are the numbers that none given out is above, by kind.
 type Marks map[string]int64
 
 var markKinds = []string{"resource", "txn", "change"}
-
-// SchemaVersion is the version of the schema that this binary has.
-func SchemaVersion() int {
-	files, err := migrations.ReadDir("migrations/sqlite")
-	if err != nil { // they are part of the binary
-		panic(err)
-	}
-	return len(files)
-}
 
 // transferPage is how many rows are read, or written, at a time.
 const transferPage = 500
@@ -80,9 +30,9 @@ func (s *Store) Dump(ctx context.Context, begin func(Marks) error, emit func(t *
 		if err := begin(marks); err != nil {
 			return err
 		}
-		for i := range Tables {
-			if err := tx.dump(&Tables[i], nil, emit); err != nil {
-				return fmt.Errorf("reading %s: %w", Tables[i].Name, err)
+		for _, t := range s.layout.Carried() {
+			if err := tx.dump(t, nil, emit); err != nil {
+				return fmt.Errorf("reading %s: %w", t.Name, err)
 			}
 		}
 		return nil
@@ -91,18 +41,18 @@ func (s *Store) Dump(ctx context.Context, begin func(Marks) error, emit func(t *
 
 // keys are the columns by which a table is read in order.
 func (t *Table) keys() []string {
-	if t.key == 0 {
-		return []string{"seq"}
+	if t.Key == 0 {
+		return t.Columns[len(t.Columns)-1:]
 	}
-	return t.Columns[:t.key]
+	return t.Columns[:t.Key]
 }
 
 // keyOf gives the key of a row.
 func (t *Table) keyOf(row []any) []any {
-	if t.key == 0 {
+	if t.Key == 0 {
 		return row[len(row)-1:]
 	}
-	return row[:t.key]
+	return row[:t.Key]
 }
 
 // dump reads a table page by page, each behind the key of the one before, beginning behind after; nil
@@ -135,14 +85,18 @@ func (tx *Tx) dump(t *Table, after []any, emit func(t *Table, row []any) error) 
 // ErrNotEmpty is a target that has data already.
 var ErrNotEmpty = errors.New("the target holds data already; restoring and migrating need an empty one")
 
-// empty gives ErrNotEmpty where any table has a row.
-func empty(c conn, schema int) error {
-	for i := range Tables {
-		if Tables[i].since > schema {
+// empty gives ErrNotEmpty where any table that is carried has a row. An older schema may lack some of the tables.
+func (l *Layout) empty(c conn) error {
+	for _, t := range l.Carried() {
+		there, err := hasTable(c, t.Name)
+		if err != nil {
+			return err
+		}
+		if !there {
 			continue
 		}
 		var n int64
-		if err := c.each("SELECT count(*) FROM (SELECT 1 FROM "+Tables[i].Name+" LIMIT 1) t", nil,
+		if err := c.each("SELECT count(*) FROM (SELECT 1 FROM "+t.Name+" LIMIT 1) t", nil,
 			func(r row) error { return r.scan(&n) }); err != nil {
 			return err
 		}
@@ -153,23 +107,54 @@ func empty(c conn, schema int) error {
 	return nil
 }
 
+// hasTable reports whether the database has a table.
+func hasTable(c conn, name string) (there bool, err error) {
+	err = c.each(c.speaks().hasTable, []any{name}, func(r row) error { return r.scan(&there) })
+	return there, err
+}
+
+// rebuild writes the derived tables of the extensions anew. What an older schema has no tables for yet, the migration makes
+// that brings them.
+func (tx *Tx) rebuild() error {
+	for _, e := range tx.store.layout.Extensions {
+		if e.Rebuild == nil {
+			continue
+		}
+		there := true
+		for _, t := range e.Tables {
+			one, err := hasTable(tx.conn, t.Name)
+			if err != nil {
+				return err
+			}
+			there = there && one
+		}
+		if !there {
+			continue
+		}
+		if err := e.Rebuild(tx); err != nil {
+			return fmt.Errorf("rebuilding %s: %w", e.Name, err)
+		}
+	}
+	return nil
+}
+
 // Load writes everything in one transaction: all of it is there in the end, or nothing. fill is given
 // what takes the marks and the rows, in the order that Dump gives them.
 func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add func(t *Table, row []any) error) error) error {
 	load := func(c conn) error {
-		if err := empty(c, s.schema()); err != nil {
+		if err := s.layout.empty(c); err != nil {
 			return err
 		}
 		l := &loader{c: c}
 		if err := fill(func(m Marks) error { return setMarks(c, m) }, l.add); err != nil {
 			return err
 		}
-		if err := l.flush(); err != nil || s.schema() < 3 { // older ones count when they are brought up to date
+		if err := l.flush(); err != nil {
 			return err
 		}
 		tx := s.begin(ctx, c, 0)
 		tx.writing = true
-		return recountUsage(tx)
+		return tx.rebuild()
 	}
 	if s.pg != nil {
 		_, err := s.pg.once(ctx, locks{own: lockOfAll}, func(c *pgConn) error { return load(c) })

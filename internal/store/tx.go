@@ -87,13 +87,12 @@ type Tx struct {
 	earlier map[string]bool
 	// own is what was found out in this transaction that must not be shared (Cache).
 	own map[ownKey]ownValue
-	// usageDelta is what it changes of the usage of blocks and networks; onUsageChanged is called with those it changed.
-	usageDelta     usageDelta
-	onUsageChanged func(tx *Tx, containers []int64) error
+	// followers follow it for the extensions of the layout, in their order; nil in a snapshot.
+	followers []Follower
 	// prefetched are heads that came with resources that were read.
 	prefetched map[int64]Head
-	// prefetchedUsage is the usage that came with blocks and networks that were read.
-	prefetchedUsage map[int64]Usage
+	// beside is what came with resources that were read to be shown, in the order of the layout's extensions.
+	beside map[int64][]string
 }
 
 // Writing reports whether it is an update.
@@ -133,11 +132,21 @@ func KeyAddr(key []byte) netip.Addr {
 }
 
 // Exec runs a statement of a room that keeps its own table and gives the number of rows it changed.
-func (tx *Tx) Exec(query string, args ...any) (int64, error) { return tx.conn.exec(query, args...) }
+func (tx *Tx) Exec(query string, args ...any) (int64, error) {
+	if err := tx.mustWrite(); err != nil {
+		return 0, err
+	}
+	return tx.conn.exec(query, args...)
+}
 
 // Write is Exec where nobody asks how many rows it changed. On PostgreSQL it waits for the next
 // statement that somebody asks for, or for the commit; its error may be theirs.
-func (tx *Tx) Write(query string, args ...any) error { return tx.conn.later(query, args...) }
+func (tx *Tx) Write(query string, args ...any) error {
+	if err := tx.mustWrite(); err != nil {
+		return err
+	}
+	return tx.conn.later(query, args...)
+}
 
 // QueryRow asks for one row, which Scan of the answer reads.
 func (tx *Tx) QueryRow(query string, args ...any) Row { return Row{tx.conn, query, args} }
@@ -304,7 +313,7 @@ func (tx *Tx) RemoveLoaded(r *Resource) error {
 	tx.Touch(r.Collection)
 	delete(tx.prefetched, r.ID)
 	for _, query := range []string{
-		"DELETE FROM resource WHERE id = ?", "DELETE FROM reference WHERE source = ?", "DELETE FROM free WHERE container = ?",
+		"DELETE FROM resource WHERE id = ?", "DELETE FROM reference WHERE source = ?",
 	} {
 		if err := tx.Write(query, r.ID); err != nil {
 			return fmt.Errorf("deleting a resource: %w", err)

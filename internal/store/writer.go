@@ -94,7 +94,8 @@ func (s *Store) updateShared(ctx context.Context, scope Scope, author Author, fn
 	at := s.commits.last.Load()
 	err := s.pg.update(ctx, scope, func(c *pgConn) error {
 		tx := s.begin(ctx, c, at)
-		tx.ids, tx.author, tx.writing, tx.onUsageChanged = &sequences{s.pg, c}, author, true, s.Counted
+		tx.ids, tx.author, tx.writing = &sequences{s.pg, c}, author, true
+		tx.follow()
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -288,7 +289,8 @@ func (s *Store) runAlone(w *session, j *job, ids *counters) error {
 // tx is the transaction of a job; earlier are the topics of those that ran before it in the same one.
 func (s *Store) tx(w *session, j *job, ids *counters, earlier map[string]bool) *Tx {
 	tx := s.begin(context.WithoutCancel(j.ctx), w, s.commits.last.Load())
-	tx.ids, tx.author, tx.writing, tx.onUsageChanged, tx.earlier = ids, j.author, true, s.Counted, earlier
+	tx.ids, tx.author, tx.writing, tx.earlier = ids, j.author, true, earlier
+	tx.follow()
 	return tx
 }
 
@@ -436,8 +438,8 @@ func (s *Store) notice(w *session) (version int64, err error) {
 // in step is not known here.
 func (s *Store) sameSchema(w *session) error {
 	version, err := schemaVersion(w.conn)
-	if err == nil && version != s.schema() {
-		err = unavailableSchema(version)
+	if err == nil && version != s.schema {
+		err = unavailableSchema(version, s.layout.Version())
 	}
 	return err
 }

@@ -47,14 +47,6 @@ CREATE TABLE reference (
 );
 CREATE INDEX reference_target ON reference (target, field);
 
--- Free space per container (block or network), as closed intervals that never touch one another.
-CREATE TABLE free (
-    container BIGINT NOT NULL,
-    low       BYTEA NOT NULL,
-    high      BYTEA NOT NULL,
-    PRIMARY KEY (container, low)
-);
-
 -- History: one transaction, its changes with the image before and after. The changes of a
 -- transaction are those from first to last, in the order of their numbers.
 CREATE TABLE txn (
@@ -76,78 +68,8 @@ CREATE TABLE change (
 );
 CREATE INDEX change_resource ON change (resource, txn);
 CREATE INDEX change_txn ON change (txn);
--- The history in the shape of resources, so that it is listed and filtered by the same grammar.
-CREATE VIEW transaction_resource AS
-    SELECT id, 'transactions' AS collection, 'Transaction' AS type, operation AS name, user_id AS parent, 0 AS configuration,
-           NULL::bytea AS low, NULL::bytea AS high, NULL::text AS key, id AS version, 'user:' || user_id AS refs, body
-    FROM txn;
 
 -- The numbers given out, in steps that a manager uses up by itself.
 CREATE SEQUENCE number_resource MINVALUE 100000 START 100000 INCREMENT 256;
 CREATE SEQUENCE number_txn MINVALUE 1 START 1 INCREMENT 256;
 CREATE SEQUENCE number_change MINVALUE 1 START 1 INCREMENT 256;
-
--- Passwords, session tokens, bearer tokens, key sets and access tokens: never a secret, only hashes.
-CREATE TABLE credential (
-    id      TEXT COLLATE "C" PRIMARY KEY,
-    kind    TEXT COLLATE "C" NOT NULL,
-    name    TEXT COLLATE "C" NOT NULL,
-    user_id BIGINT NOT NULL,
-    role    TEXT COLLATE "C" NOT NULL,
-    hash    TEXT COLLATE "C" NOT NULL,
-    session BIGINT NOT NULL DEFAULT 0,
-    created BIGINT NOT NULL,
-    expires BIGINT NOT NULL DEFAULT 0,
-    revoked BIGINT NOT NULL DEFAULT 0
-);
-CREATE UNIQUE INDEX credential_hash ON credential (kind, hash);
-CREATE INDEX credential_user ON credential (user_id, kind);
-CREATE INDEX credential_expires ON credential (expires);
-
--- Secrets of the manager itself: the authority's key.
-CREATE TABLE secret (
-    name  TEXT COLLATE "C" PRIMARY KEY,
-    value BYTEA NOT NULL
-);
-
--- Answers kept for 24 hours for an Idempotency-Key.
-CREATE TABLE idempotency (
-    user_id  BIGINT NOT NULL,
-    key      TEXT COLLATE "C" NOT NULL,
-    request  TEXT COLLATE "C" NOT NULL,
-    location TEXT COLLATE "C" NOT NULL,
-    etag     TEXT COLLATE "C" NOT NULL,
-    answer   BYTEA NOT NULL,
-    created  BIGINT NOT NULL,
-    PRIMARY KEY (user_id, key)
-);
-CREATE INDEX idempotency_created ON idempotency (created);
-
--- The fleet. A registration key is kept as its hash; key_public is the public key that used it.
-CREATE TABLE service_point (
-    id           TEXT COLLATE "C" PRIMARY KEY,
-    name         TEXT COLLATE "C" NOT NULL UNIQUE,
-    description  TEXT COLLATE "C",
-    variant      TEXT COLLATE "C" NOT NULL DEFAULT '',
-    status       TEXT COLLATE "C" NOT NULL,
-    update_status TEXT COLLATE "C" NOT NULL DEFAULT 'OK',
-    version      TEXT COLLATE "C" NOT NULL DEFAULT '',
-    target_version TEXT COLLATE "C" NOT NULL DEFAULT '',
-    key_hash     TEXT COLLATE "C" NOT NULL UNIQUE,
-    key_expires  BIGINT NOT NULL,
-    key_public   TEXT COLLATE "C" NOT NULL DEFAULT '',
-    certificates TEXT COLLATE "C" NOT NULL DEFAULT '',
-    last_seen    BIGINT NOT NULL DEFAULT 0,
-    report       TEXT COLLATE "C" NOT NULL DEFAULT '',
-    desired      BIGINT NOT NULL DEFAULT 1,
-    created      BIGINT NOT NULL
-);
-CREATE TABLE fleet_event (
-    seq           BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    service_point TEXT COLLATE "C" NOT NULL,
-    at            BIGINT NOT NULL,
-    field         TEXT COLLATE "C" NOT NULL,
-    old           TEXT COLLATE "C" NOT NULL,
-    new           TEXT COLLATE "C" NOT NULL
-);
-CREATE INDEX fleet_event_service_point ON fleet_event (service_point, seq);

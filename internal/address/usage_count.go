@@ -1,49 +1,65 @@
-package store
+package address
 
 import (
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+
+	"portolan/internal/store"
 )
 
 // Usage says how full a network or a block is: how many addresses of each state lie in it, at any depth.
-// NetworkSpace is one of its keys.
+// networkSpace is one of its keys.
 type Usage map[string]int64
 
-// NetworkSpace is the key of Usage under which stands how many addresses the IPv4 networks there take up.
-const NetworkSpace = "networks"
+// networkSpace is the key of Usage under which stands how many addresses the IPv4 networks there take up.
+const networkSpace = "networks"
 
 // Used is how many addresses there are, of whatever state.
 func (u Usage) Used() (n int64) {
 	for state, count := range u {
-		if state != NetworkSpace {
+		if state != networkSpace {
 			n += count
 		}
 	}
 	return n
 }
 
-// Usage reads how full blocks and networks are. Those in which there is nothing are not in the answer.
-func (tx *Tx) Usage(ids []int64) (map[int64]Usage, error) {
-	if tx.writing { // what the transaction did so far counts
-		if err := tx.writeUsage(); err != nil {
+// usageTable has a row for each container and state; on PostgreSQL several, of which the sum counts.
+var usageTable = store.Table{Name: "usage", Columns: []string{"container", "state", "n"}, Key: 2,
+	Derived: "counted anew from the addresses"}
+
+// besideUsage is the usage of a block or network as it is read with its row (parseUsage).
+var besideUsage = store.Beside{Collections: containers,
+	SQL: "(SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE u.container = r.id)"}
+
+// UsageOf reads how full blocks and networks are. Those in which there is nothing are not in the answer.
+func UsageOf(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
+	if d := usageDeltaOf(tx); d != nil { // what the transaction did so far counts
+		if err := d.write(); err != nil {
 			return nil, err
 		}
 	}
-	return tx.usage(ids)
-}
-
-func (tx *Tx) usage(ids []int64) (map[int64]Usage, error) {
-	if len(ids) == 1 && !tx.writing {
-		if u, ok := tx.prefetchedUsage[ids[0]]; ok {
-			return map[int64]Usage{ids[0]: u}, nil
+	if len(ids) == 1 {
+		if text, ok := tx.Beside(tx.Extension(spaceName), ids[0]); ok {
+			u, err := parseUsage(text)
+			return map[int64]Usage{ids[0]: u}, err
 		}
 	}
+	return writtenUsage(tx, ids)
+}
+
+// readAtOnce is how many containers one statement reads.
+const readAtOnce = 500
+
+// writtenUsage reads what is written.
+func writtenUsage(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
 	all := make(map[int64]Usage, len(ids))
-	for part := range slices.Chunk(ids, loadAtOnce) {
-		list, args := in(part)
+	for part := range slices.Chunk(ids, readAtOnce) {
+		list, args := store.In(part)
 		if err := tx.Each(func(scan func(...any) error) error {
 			var id, n int64
 			var state string
@@ -63,8 +79,12 @@ func (tx *Tx) usage(ids []int64) (map[int64]Usage, error) {
 	return all, nil
 }
 
-// usageDelta is what a transaction changes of the usage of blocks and networks; it is written at the end.
+// usageDelta is what a transaction changes of the usage of blocks and networks; it is written at the end, or where
+// somebody asks.
 type usageDelta struct {
+	tx *store.Tx
+	// ancestors are those of the space extension.
+	ancestors *store.Cache[int64, []int64]
 	// direct is what was put into networks, and taken out of them, by network and state.
 	direct map[int64]Usage
 	// from are blocks and networks that were moved or deleted, with what they lay in before.
@@ -73,10 +93,10 @@ type usageDelta struct {
 	touched []int64
 }
 
-// MarkDirty lets a block or network be among those that Store.Counted is told of, though nothing was
-// put into it.
-func (tx *Tx) MarkDirty(container int64) {
-	tx.usageDelta.touched = append(tx.usageDelta.touched, container)
+// markDirty lets the water level of a block or network be looked at, though nothing was put into it.
+func markDirty(tx *store.Tx, container int64) {
+	d := usageDeltaOf(tx)
+	d.touched = append(d.touched, container)
 }
 
 func (c *usageDelta) add(container int64, state string, n int64) {
@@ -89,10 +109,9 @@ func (c *usageDelta) add(container int64, state string, n int64) {
 	c.direct[container][state] += n
 }
 
-// countChange notes what a change does to the usage of blocks and networks; before is nil for what is made,
-// after for what is deleted.
-func (tx *Tx) countChange(before, after *Resource) error {
-	c := &tx.usageDelta
+// count notes what a change does to the usage of blocks and networks; before is nil for what is made, after for what is
+// deleted.
+func (c *usageDelta) count(before, after *store.Resource) error {
 	r := after
 	if r == nil {
 		r = before
@@ -102,17 +121,17 @@ func (tx *Tx) countChange(before, after *Resource) error {
 		return c.countAddress(before, after)
 	case "networks":
 		if before != nil && before.Low[0] == 4 {
-			c.add(before.ID, NetworkSpace, -size4(before))
+			c.add(before.ID, networkSpace, -size4(before))
 		}
 		if after != nil && after.Low[0] == 4 {
-			c.add(after.ID, NetworkSpace, size4(after))
+			c.add(after.ID, networkSpace, size4(after))
 		}
 	case "blocks":
 	default:
 		return nil
 	}
 	if before == nil || after == nil || after.Parent != before.Parent {
-		tx.Touch(ancestorsTopic)
+		c.tx.Touch(ancestorsTopic)
 	}
 	if _, known := c.from[r.ID]; before != nil && !known && (after == nil || after.Parent != before.Parent) {
 		if c.from == nil {
@@ -123,13 +142,13 @@ func (tx *Tx) countChange(before, after *Resource) error {
 	return nil
 }
 
-func (c *usageDelta) countAddress(before, after *Resource) error {
+func (c *usageDelta) countAddress(before, after *store.Resource) error {
 	var states [2]string
-	for i, r := range []*Resource{before, after} {
+	for i, r := range []*store.Resource{before, after} {
 		if r == nil {
 			continue
 		}
-		if err := Members(r.Body, func(name, raw []byte) error {
+		if err := store.Members(r.Body, func(name, raw []byte) error {
 			if string(name) == "state" {
 				states[i] = strings.Trim(string(raw), `"`)
 			}
@@ -151,16 +170,32 @@ func (c *usageDelta) countAddress(before, after *Resource) error {
 }
 
 // size4 is how many addresses an IPv4 network has.
-func size4(r *Resource) int64 {
+func size4(r *store.Resource) int64 {
 	number := func(key []byte) int64 {
 		return int64(key[13])<<24 | int64(key[14])<<16 | int64(key[15])<<8 | int64(key[16])
 	}
 	return number(r.High) - number(r.Low) + 1
 }
 
-// writeUsage writes what was counted since it was written last.
-func (tx *Tx) writeUsage() error {
-	c := &tx.usageDelta
+// addUsage stands before and behind what selects containers, states and numbers to be added to the usage.
+var addUsage = [2]store.SQL{
+	{SQLite: "INSERT INTO usage (container, state, n) ", PostgreSQL: "INSERT INTO usage (container, state, n) "},
+	{SQLite: " ON CONFLICT (container, state) DO UPDATE SET n = n + excluded.n"}}
+
+// foldUsage sums up the usage of the containers up, where several rows may stand for one. Rows that another transaction is
+// summing up are left to it.
+const foldUsage = ", old AS (DELETE FROM usage WHERE ctid = ANY (ARRAY(SELECT ctid FROM usage WHERE container = ANY (ARRAY(SELECT id " +
+	"FROM " +
+	"up)) FOR UPDATE SKIP LOCKED))" +
+	" RETURNING container, state, n) INSERT INTO usage (container, state, n) SELECT container, state, sum(n) FROM old GROUP BY " +
+	"container, state"
+
+// foldEvery is how often a transaction sums up the usage of what it touches: it bounds how many rows stand
+// for one container.
+const foldEvery = 64
+
+// write writes what was counted since it was written last.
+func (c *usageDelta) write() error {
 	if len(c.direct) == 0 && len(c.from) == 0 {
 		return nil
 	}
@@ -169,38 +204,42 @@ func (tx *Tx) writeUsage() error {
 	touched := slices.Sorted(maps.Keys(direct))
 	if len(from) > 0 {
 		var err error
-		if touched, err = tx.moveUsage(direct, from); err != nil {
+		if touched, err = c.move(direct, from); err != nil {
 			return err
 		}
 	} else {
 		for _, id := range touched {
 			for _, state := range slices.Sorted(maps.Keys(direct[id])) {
 				if n := direct[id][state]; n != 0 {
-					if err := tx.addUsage(id, state, n); err != nil {
+					if err := c.addUpwards(id, state, n); err != nil {
 						return fmt.Errorf("writing usage: %w", err)
 					}
 				}
 			}
 		}
 	}
-	if fold := tx.conn.speaks().foldUsage; fold != "" && tx.txn%foldEvery == 0 {
-		for _, id := range touched {
-			if err := tx.Write(tx.conn.speaks().upwards+fold, id); err != nil {
-				return fmt.Errorf("summing usage up: %w", err)
-			}
+	c.touched = append(c.touched, touched...)
+	if !c.tx.RoundTrips() {
+		return nil
+	}
+	number, err := c.tx.Number()
+	if err != nil || number%foldEvery != 0 {
+		return err
+	}
+	for _, id := range touched {
+		if err := c.tx.Write(c.tx.Upwards("blocks")+foldUsage, id); err != nil {
+			return fmt.Errorf("summing usage up: %w", err)
 		}
 	}
-	c.touched = append(c.touched, touched...)
 	return nil
 }
 
-// addUsage adds to the usage of a container and of those above it.
-func (tx *Tx) addUsage(id int64, state string, n int64) error {
-	d := tx.conn.speaks()
-	if d.roundTrips {
-		return tx.Write(d.upwards+d.addUsage[0]+"SELECT id, CAST(? AS TEXT), CAST(? AS BIGINT) FROM up"+d.addUsage[1], id, state, n)
+// addUpwards adds to the usage of a container and of those above it.
+func (c *usageDelta) addUpwards(id int64, state string, n int64) error {
+	if c.tx.RoundTrips() {
+		return c.tx.Write(c.tx.Upwards("blocks")+c.tx.SQL(addUsage[0])+"SELECT id, CAST(? AS TEXT), CAST(? AS BIGINT) FROM up", id, state, n)
 	}
-	chain, err := tx.chain(id)
+	chain, err := c.chain(id)
 	if err != nil {
 		return err
 	}
@@ -211,49 +250,40 @@ func (tx *Tx) addUsage(id int64, state string, n int64) error {
 	for _, container := range chain {
 		args = append(args, container, state, n)
 	}
-	return tx.Write(d.addUsage[0]+"VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(chain)-1)+strings.Replace(d.addUsage[1],
-		" WHERE TRUE", "", 1), args...)
+	return c.tx.Write(c.tx.SQL(addUsage[0])+"VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(chain)-1)+c.tx.SQL(addUsage[1]), args...)
 }
 
 // ancestorsTopic is touched where a block or network comes, goes or gets another parent.
 const ancestorsTopic = "ancestors"
 
 // chain gives a block or network and the blocks above it, nearest first.
-func (tx *Tx) chain(id int64) ([]int64, error) {
-	if known, ok := tx.store.ancestors.Get(tx, id); ok {
+func (c *usageDelta) chain(id int64) (ids []int64, err error) {
+	if known, ok := c.ancestors.Get(c.tx, id); ok {
 		return known, nil
 	}
-	ids, err := tx.ids64(tx.conn.speaks().upwards+"SELECT id FROM up", id)
+	err = c.tx.Each(func(scan func(...any) error) error {
+		var above int64
+		err := scan(&above)
+		ids = append(ids, above)
+		return err
+	}, c.tx.Upwards("blocks")+"SELECT id FROM up", id)
 	if err == nil {
-		tx.store.ancestors.Put(tx, id, ids)
+		c.ancestors.Put(c.tx, id, ids)
 	}
 	return ids, err
 }
 
-// reportUsage tells who wants to know what was counted (Store.Counted).
-func (tx *Tx) reportUsage() error {
-	if tx.onUsageChanged == nil || len(tx.usageDelta.touched) == 0 {
-		return nil
-	}
-	slices.Sort(tx.usageDelta.touched)
-	return tx.onUsageChanged(tx, slices.Compact(tx.usageDelta.touched))
-}
-
-// foldEvery is how often a transaction sums up the usage of what it touches: it bounds how many rows stand
-// for one container.
-const foldEvery = 64
-
-// moveUsage writes what was counted where blocks and networks were moved or deleted, and gives those
+// move writes what was counted where blocks and networks were moved or deleted, and gives those
 // that are there whose usage may have changed. Nothing has been written so far: the table has what was
 // there before the transaction, the resources are as they are after it.
 //
 // What is moved carries its usage along: it is taken out of all that lay above it, up to the next one
 // that is itself moved, and put into all that lies above it now, likewise, once everything below it is
 // settled.
-func (tx *Tx) moveUsage(direct map[int64]Usage, from map[int64]int64) (touched []int64, err error) {
-	t := &tree{tx: tx, heads: map[int64]*Head{}, from: from, delta: map[int64]Usage{}}
+func (c *usageDelta) move(direct map[int64]Usage, from map[int64]int64) (touched []int64, err error) {
+	t := &tree{tx: c.tx, heads: map[int64]*store.Head{}, from: from, delta: map[int64]Usage{}}
 	moved := slices.Sorted(maps.Keys(from))
-	old, err := tx.usage(moved)
+	old, err := writtenUsage(c.tx, moved)
 	if err != nil {
 		return nil, err
 	}
@@ -298,22 +328,22 @@ func (tx *Tx) moveUsage(direct map[int64]Usage, from map[int64]int64) (touched [
 
 // tree is the tree of blocks and networks while usage moves in it.
 type tree struct {
-	tx *Tx
+	tx *store.Tx
 	// heads are those that are there, nil for those that are not.
-	heads map[int64]*Head
+	heads map[int64]*store.Head
 	from  map[int64]int64
 	delta map[int64]Usage
 }
 
-func (t *tree) head(id int64) (*Head, error) {
+func (t *tree) head(id int64) (*store.Head, error) {
 	if h, ok := t.heads[id]; ok {
 		return h, nil
 	}
 	h, err := t.tx.Head(id)
 	switch {
-	case err == nil && (h.Collection == "blocks" || h.Collection == "networks"):
+	case err == nil && (slices.Contains(containers, h.Collection)):
 		t.heads[id] = &h
-	case err == nil || errors.Is(err, ErrNotFound):
+	case err == nil || errors.Is(err, store.ErrNotFound):
 		t.heads[id] = nil
 	default:
 		return nil, err
@@ -385,8 +415,7 @@ func (t *tree) write() (touched []int64, err error) {
 		touched = append(touched, id)
 		for _, state := range slices.Sorted(maps.Keys(t.delta[id])) {
 			if n := t.delta[id][state]; n != 0 {
-				if err := t.tx.Write(t.tx.conn.speaks().addUsage[0]+"SELECT CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS "+
-					"BIGINT)"+t.tx.conn.speaks().addUsage[1], id, state, n); err != nil {
+				if err := t.tx.Write(t.tx.SQL(addUsage[0])+"VALUES (?, ?, ?)"+t.tx.SQL(addUsage[1]), id, state, n); err != nil {
 					return nil, fmt.Errorf("writing usage: %w", err)
 				}
 			}
@@ -408,11 +437,11 @@ func (t *tree) write() (touched []int64, err error) {
 	return touched, nil
 }
 
-// CountUsage gives what the usage of all blocks and networks is by counting everything.
-func (tx *Tx) CountUsage() (map[int64]Usage, error) {
+// countUsage gives what the usage of all blocks and networks is by counting everything.
+func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 	all, parents, networks := map[int64]Usage{}, map[int64]int64{}, []int64{}
 	if err := tx.Each(func(scan func(...any) error) error {
-		r := &Resource{}
+		r := &store.Resource{}
 		if err := scan(&r.ID, &r.Parent, &r.Collection, &r.Low, &r.High); err != nil {
 			return err
 		}
@@ -420,7 +449,7 @@ func (tx *Tx) CountUsage() (map[int64]Usage, error) {
 		if r.Collection == "networks" {
 			networks = append(networks, r.ID)
 			if r.Low[0] == 4 {
-				all[r.ID][NetworkSpace] = size4(r)
+				all[r.ID][networkSpace] = size4(r)
 			}
 		}
 		return nil
@@ -451,8 +480,8 @@ func (tx *Tx) CountUsage() (map[int64]Usage, error) {
 }
 
 // recountUsage writes the usage of all blocks and networks anew.
-func recountUsage(tx *Tx) error {
-	all, err := tx.CountUsage()
+func recountUsage(tx *store.Tx) error {
+	all, err := countUsage(tx)
 	if err != nil {
 		return err
 	}
@@ -465,8 +494,24 @@ func recountUsage(tx *Tx) error {
 			rows = append(rows, []any{id, state, n})
 		}
 	}
-	if len(rows) == 0 {
-		return nil
+	return tx.Bulk(&usageTable, rows)
+}
+
+// parseUsage reads "STATE n,STATE n"; a state may stand there more than once.
+func parseUsage(text string) (Usage, error) {
+	u := Usage{}
+	for part := range strings.SplitSeq(text, ",") {
+		state, count, ok := strings.Cut(part, " ")
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(count, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading usage: %w", err)
+		}
+		if u[state] += n; u[state] == 0 {
+			delete(u, state)
+		}
 	}
-	return tx.conn.bulk("usage", []string{"container", "state", "n"}, rows)
+	return u, nil
 }

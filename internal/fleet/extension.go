@@ -1,0 +1,48 @@
+package fleet
+
+import (
+	"embed"
+	"encoding/json"
+	"slices"
+
+	"portolan/internal/checkin"
+	"portolan/internal/store"
+)
+
+// statuses and updateStatuses are the states that a service point may be in (spec.md section 3).
+var (
+	statuses       = []string{Waiting, Healthy, Unhealthy, Expired}
+	updateStatuses = []string{"OK", "UPDATE_QUEUED", "UPDATE_RUNNING", "UPDATE_FAILED"}
+)
+
+//go:embed migrations/*/*.sql
+var migrations embed.FS
+
+// Extension is what the fleet keeps in a database.
+func Extension() *store.Extension {
+	return &store.Extension{Name: "fleet", Migrations: migrations, Verify: verify, Tables: []store.Table{
+		{Name: "secret", Columns: []string{"name", "value"}, Key: 1},
+		{Name: "service_point", Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version",
+			"target_version", "key_hash", "key_expires", "key_public", "certificates", "last_seen", "report", "desired", "created"}, Key: 1},
+		{Name: "fleet_event", Columns: []string{"service_point", "at", "field", "old", "new", "seq"}}}}
+}
+
+// verify checks the fleet's tables in a snapshot and lists what is wrong, in sentences.
+func verify(tx *store.Tx, fault func(format string, args ...any)) error {
+	return tx.Stream(func(scan func(...any) error) error {
+		var id, status, update, report string
+		if err := scan(&id, &status, &update, &report); err != nil {
+			return err
+		}
+		if !slices.Contains(statuses, status) {
+			fault("service point %s has the status %q, which there is not", id, status)
+		}
+		if !slices.Contains(updateStatuses, update) {
+			fault("service point %s has the update status %q, which there is not", id, update)
+		}
+		if report != "" && json.Unmarshal([]byte(report), new(checkin.Report)) != nil {
+			fault("the report of service point %s cannot be read", id)
+		}
+		return nil
+	}, "SELECT id, status, update_status, report FROM service_point")
+}

@@ -1,0 +1,1 @@
+UPDATE credential SET user_id = 0 WHERE kind IN ('bearer', 'keyset', 'access');

@@ -1,0 +1,243 @@
+package store
+
+import (
+	"fmt"
+	"io/fs"
+	stdpath "path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Layout is what the rooms above keep in a database, and what the store has to know of it. Whoever opens a database gives
+// the layout of the whole program: with part of it, part of the tables would not be made, carried or kept in step. The zero
+// Layout is the store alone.
+type Layout struct {
+	// Scopes is the collection whose resources are scopes: what lies in one never refers to another one (Scope). Empty:
+	// there are none.
+	Scopes string
+	// Unlogged are the collections whose rows are no change to the network: they stay out of the history.
+	Unlogged []string
+	// Extensions are what is kept in step with the rows.
+	Extensions []*Extension
+}
+
+// Extension is what a room keeps beside the rows, in tables of its own, and how it is kept in step with them.
+type Extension struct {
+	// Name says whose it is.
+	Name string
+	// Room is what the room finds its own by, from a transaction (Tx.Extension).
+	Room any
+	// Tables are its tables.
+	Tables []Table
+	// Migrations holds migrations/sqlite/NNNN_what.sql and migrations/postgres/NNNN_what.sql. The numbers are the versions
+	// of the schema of the whole layout; several rooms may have a script of one number. nil: it has no tables.
+	Migrations fs.FS
+	// Opened is told of the store when it is open and before it is used; nil where nobody asks.
+	Opened func(s *Store)
+	// Follow gives what follows one transaction that changes something; nil where nothing is kept in step.
+	Follow func(tx *Tx) Follower
+	// Beside is what is read together with a resource that is to be shown (Tx.GetShown), where a round trip to the database
+	// costs so much that this saves one. The zero Beside is nothing.
+	Beside Beside
+	// Rebuild writes its derived tables anew from what is carried; nil where it has none. It is called where all its tables
+	// are there, also in an older schema.
+	Rebuild func(tx *Tx) error
+	// Verify lists what is wrong in its tables, in sentences; nil where nothing can be.
+	Verify func(tx *Tx, fault func(format string, args ...any)) error
+}
+
+// Beside is a text that is read with the resources of some collections. SQL, in PostgreSQL's words, is an expression over
+// the row r.
+type Beside struct {
+	Collections []string
+	SQL         string
+}
+
+// Follower follows one transaction. Nothing else uses it at the same time.
+type Follower interface {
+	// Changed is told of each row that changes, after it is written: before is nil where it is made, after where it is
+	// deleted. The rows must not be changed.
+	Changed(before, after *Resource) error
+	// BeforeCommit is called when the transaction is about to be committed, in the order of the extensions. What it changes
+	// of its own tables is part of the transaction.
+	BeforeCommit() error
+}
+
+// Table is a table of the database.
+type Table struct {
+	Name    string
+	Columns []string
+	// Key is how many of the first columns are its key; 0: the last column is.
+	Key int
+	// Derived is why the table is not carried from one database to another: it follows from what is carried, or belongs to
+	// one database alone. Empty: all its rows are carried, secrets included.
+	Derived string
+}
+
+// SQL is a statement, or a part of one, in the words of each database.
+type SQL struct{ SQLite, PostgreSQL string }
+
+// SQL gives the words of the transaction's database.
+func (tx *Tx) SQL(s SQL) string {
+	if _, shared := tx.conn.(*pgConn); shared {
+		return s.PostgreSQL
+	}
+	return s.SQLite
+}
+
+// RoundTrips says that a statement costs more than what it does: two are put into one where that can be.
+func (tx *Tx) RoundTrips() bool { return tx.conn.speaks().roundTrips }
+
+// Follower gives what follows the transaction for an extension of the layout; nil in a snapshot.
+func (tx *Tx) Follower(e *Extension) Follower {
+	for i, one := range tx.store.layout.Extensions {
+		if one == e && i < len(tx.followers) {
+			return tx.followers[i]
+		}
+	}
+	return nil
+}
+
+// follow begins to follow a transaction that changes something.
+func (tx *Tx) follow() {
+	extensions := tx.store.layout.Extensions
+	tx.followers = make([]Follower, len(extensions))
+	for i, e := range extensions {
+		if e.Follow != nil {
+			tx.followers[i] = e.Follow(tx)
+		}
+	}
+}
+
+// changed tells the extensions of a row that has changed.
+func (tx *Tx) changed(before, after *Resource) error {
+	for _, f := range tx.followers {
+		if f != nil {
+			if err := f.Changed(before, after); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// finish writes what stands at the end of a transaction: what the extensions keep, and the history.
+func (tx *Tx) finish() error {
+	for _, f := range tx.followers {
+		if f != nil {
+			if err := f.BeforeCommit(); err != nil {
+				return err
+			}
+		}
+	}
+	return tx.writeHistory()
+}
+
+// Extension gives the extension of that name in the layout; nil where there is none.
+func (tx *Tx) Extension(name string) *Extension { return tx.store.layout.Extension(name) }
+
+// Extension gives the extension of that name; nil where there is none.
+func (l *Layout) Extension(name string) *Extension {
+	for _, e := range l.Extensions {
+		if e.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+// Layout is what is kept in the database.
+func (s *Store) Layout() *Layout { return s.layout }
+
+// Verify lists what is wrong in the tables of the extensions, in sentences, by fault.
+func (tx *Tx) Verify(fault func(format string, args ...any)) error {
+	for _, e := range tx.store.layout.Extensions {
+		if e.Verify == nil {
+			continue
+		}
+		if err := e.Verify(tx, fault); err != nil {
+			return fmt.Errorf("verifying %s: %w", e.Name, err)
+		}
+	}
+	return nil
+}
+
+// own are the store's own tables.
+var own = []Table{
+	{Name: "resource", Columns: strings.Split(columns, ", "), Key: 1},
+	{Name: "reference", Columns: []string{"source", "field", "target"}, Key: 3},
+	{Name: "txn", Columns: []string{"id", "at", "user_id", "operation", "first", "last", "body"}, Key: 1},
+	{Name: "change", Columns: []string{"seq", "txn", "resource", "operation", "before", "after"}, Key: 1},
+	{Name: "reverting", Columns: []string{"txn", "undo"}, Key: 1},
+	{Name: "marker", Columns: []string{"name", "value"}, Key: 1},
+	{Name: "counter", Derived: "carried as marks"},
+	{Name: "lease", Derived: "held by managers of this database"},
+	{Name: "origin", Derived: "names this database"},
+	{Name: "filling", Derived: "says that this database is being filled"},
+	{Name: "schema_version", Derived: "the schema's own"},
+}
+
+// Tables gives all tables: the store's, then those of the extensions.
+func (l *Layout) Tables() (all []*Table) {
+	for i := range own {
+		all = append(all, &own[i])
+	}
+	for _, e := range l.Extensions {
+		for i := range e.Tables {
+			all = append(all, &e.Tables[i])
+		}
+	}
+	return all
+}
+
+// Carried gives the tables that are carried from one database to another, whole: history and secrets included.
+func (l *Layout) Carried() []*Table {
+	return slices.DeleteFunc(l.Tables(), func(t *Table) bool { return t.Derived != "" })
+}
+
+// script is one file of a migration.
+type script struct {
+	version int
+	name    string
+	text    string
+}
+
+// scripts gives the migrations for a database, sqlite or postgres, in the order in which they run.
+func (l *Layout) scripts(database string) (all []script, err error) {
+	for _, from := range append([]*Extension{{Name: "store", Migrations: migrations}}, l.Extensions...) {
+		if from.Migrations == nil {
+			continue
+		}
+		files, err := fs.Glob(from.Migrations, "migrations/"+database+"/*.sql")
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			number, _, _ := strings.Cut(stdpath.Base(file), "_")
+			version, err := strconv.Atoi(number)
+			if err != nil {
+				return nil, fmt.Errorf("the migration %s of %s has no number", file, from.Name)
+			}
+			text, err := fs.ReadFile(from.Migrations, file)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, script{version, from.Name + "/" + stdpath.Base(file), string(text)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b script) int { return a.version - b.version })
+	return all, nil
+}
+
+// Version is the version of the schema that the layout has.
+func (l *Layout) Version() (version int) {
+	all, err := l.scripts("sqlite")
+	if err != nil { // they are part of the binary
+		panic(err)
+	}
+	for _, s := range all {
+		version = max(version, s.version)
+	}
+	return version
+}

@@ -1,0 +1,4 @@
+CREATE TABLE reverting (
+    txn  BIGINT PRIMARY KEY,
+    undo BIGINT NOT NULL
+);

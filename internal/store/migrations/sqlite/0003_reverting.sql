@@ -1,0 +1,6 @@
+-- Which transaction took back which one.
+CREATE TABLE reverting (
+    txn     INTEGER PRIMARY KEY,
+    undo    INTEGER NOT NULL
+);
+CREATE INDEX change_txn ON change (txn);
