@@ -70,5 +70,5 @@ fuzz:
 	go test ./internal/checkin -run '^$$' -fuzz '^FuzzParseKey$$' -fuzztime $(FUZZTIME)
 
 generate: ## descriptions from the doc comments, then the OpenAPI document from the declarations
-	go generate ./internal/address
+	go generate ./internal/...
 	go generate ./api

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"portolan/internal/address"
-	"portolan/internal/identity"
 	"portolan/internal/naming"
 	"portolan/internal/server"
 	"portolan/internal/store"
@@ -80,7 +79,7 @@ func (b *bench) compileZone() error {
 		return err
 	}
 	defer func() { _ = s.Close() }()
-	api := address.New(s, identity.New(s), server.DefaultMaxLimit, "bench")
+	api := address.New(s, server.DefaultMaxLimit, "bench")
 	var zone *naming.Zone
 	if name := os.Getenv("BENCH_PROFILE_COMPILE"); name != "" {
 		f, err := os.Create(name)
@@ -189,7 +188,7 @@ func (b *bench) splitNetwork() error {
 		lines = append(lines, address.Line{Number: i, Address: netip.AddrFrom4([4]byte{10, byte(1 + i%2*128), byte(i >> 8), byte(i)}),
 			State: "STATIC"})
 	}
-	err = address.ImportAddresses(context.Background(), address.New(s, identity.New(s), server.DefaultMaxLimit, "bench"), "bench", lines,
+	err = address.ImportAddresses(context.Background(), address.New(s, server.DefaultMaxLimit, "bench"), "bench", lines,
 		func(int64) {})
 	if e := s.Close(); err == nil {
 		err = e

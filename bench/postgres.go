@@ -498,7 +498,7 @@ func (b *bench) importFile(url, file string) error {
 	if err != nil {
 		return err
 	}
-	err = address.ImportAddresses(context.Background(), address.New(s, identity.New(s), server.DefaultMaxLimit, "bench"), "bench", lines,
+	err = address.ImportAddresses(context.Background(), address.New(s, server.DefaultMaxLimit, "bench"), "bench", lines,
 		func(int64) {})
 	if e := s.Close(); err == nil {
 		err = e

@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	text, err := server.Document(address.New(nil, nil, server.DefaultMaxLimit, server.APIVersion))
+	text, err := server.Document(address.New(nil, server.DefaultMaxLimit, server.APIVersion))
 	if err == nil {
 		err = os.WriteFile("openapi.json", append(text, '\n'), 0o644) //nolint:gosec // a document for everyone
 	}

@@ -14,9 +14,9 @@ type checkCommand struct{ dataFlag }
 // Run verifies the data and fails where something is wrong.
 func (c *checkCommand) Run(s *session) error {
 	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, users *identity.Service) error {
-		api := address.New(st, users, server.DefaultMaxLimit, versionText())
+		api := address.New(st, server.DefaultMaxLimit, versionText())
 		return st.View(s.ctx, func(tx *store.Tx) error {
-			faults, err := address.Verify(tx, api)
+			faults, err := api.Verify(tx)
 			if err != nil {
 				return err
 			}

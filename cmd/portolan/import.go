@@ -43,7 +43,7 @@ func (c *importZone) Run(s *session) error {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
 	return c.open(func(st *store.Store, users *identity.Service) error {
-		api := address.New(st, users, server.DefaultMaxLimit, versionText())
+		api := address.New(st, server.DefaultMaxLimit, versionText())
 		done, err := address.ImportZone(s.ctx, api, c.Configuration, c.View, zone, records)
 		if err != nil {
 			return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
@@ -74,7 +74,7 @@ func (c *importNetworks) Run(s *session) error {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
 	return c.open(func(st *store.Store, users *identity.Service) error {
-		api := address.New(st, users, server.DefaultMaxLimit, versionText())
+		api := address.New(st, server.DefaultMaxLimit, versionText())
 		made, more, err := address.ImportNetworks(s.ctx, api, c.Configuration, lines)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.File, err)
@@ -100,7 +100,7 @@ type exportZone struct {
 // Run writes the zone to standard output.
 func (c *exportZone) Run(s *session) error {
 	return c.open(func(st *store.Store, users *identity.Service) error {
-		api := address.New(st, users, server.DefaultMaxLimit, versionText())
+		api := address.New(st, server.DefaultMaxLimit, versionText())
 		var zone *naming.Zone
 		if err := st.View(s.ctx, func(tx *store.Tx) error {
 			row, err := address.FindZone(tx, c.Configuration, c.View, c.Zone)
@@ -137,7 +137,7 @@ func (c *importAddresses) Run(s *session) error {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
 	return c.open(func(st *store.Store, users *identity.Service) error {
-		api := address.New(st, users, server.DefaultMaxLimit, versionText())
+		api := address.New(st, server.DefaultMaxLimit, versionText())
 		bar := s.bar()
 		total := int64(len(lines))
 		err := address.ImportAddresses(s.ctx, api, c.Configuration, lines, func(done int64) { bar.show("imported", done, total) })

@@ -42,7 +42,7 @@ func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *identity.Servic
 	if err != nil {
 		return err
 	}
-	err = fn(s, identity.New(s))
+	err = fn(s, identity.Of(s))
 	if e := s.Close(); err == nil {
 		err = e
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // registerBlocks declares the collection of blocks.
-func registerBlocks(r *registry) {
+func registerBlocks(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Complete: completeSpace,
 		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating)}}, &IPv4Block{}, &IPv6Block{})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // registerClients declares the collections of what identifies DHCP clients.
-func registerClients(r *registry) {
+func registerClients(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "clientIdentifiers", Parents: []string{"configurations"}}, &DHCPClientIdentifier{},
 		&DHCPUniqueIdentifier{})
 	r.Collection(resource.Collection{Name: "macAddresses", Parents: []string{"configurations"}}, &MACAddress{})

@@ -8,10 +8,9 @@ import (
 	"portolan/internal/space"
 )
 
-// registerConfigurations declares the collections of configurations and views.
-func registerConfigurations(r *registry) {
+// registerConfigurations declares the collection of configurations.
+func registerConfigurations(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "configurations", Parents: []string{"configurations"}, Scope: true}, &Configuration{})
-	r.Collection(resource.Collection{Name: "views", Parents: []string{"configurations"}}, &View{})
 }
 
 // Configuration is the top of a network's data: address space and names of two configurations
@@ -80,16 +79,4 @@ func (x *Configuration) AfterWrite(c *resource.Change) error {
 		}
 	}
 	return nil
-}
-
-// View is a namespace of DNS within a configuration: the same name may mean another thing in
-// another view.
-type View struct {
-	resource.Head `head:"post,nonblank" unique:"siblings"`
-	// Configuration is the configuration the view lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
-	// DeviceRegistrationEnabled says whether devices may be registered in the view.
-	DeviceRegistrationEnabled bool `api:"deviceRegistrationEnabled,put"`
-	// DeviceRegistrationPortalAddress is the address of the registration portal.
-	DeviceRegistrationPortalAddress string `api:"deviceRegistrationPortalAddress"`
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // registerRanges declares the collections of what lies in a network beside its addresses.
-func registerRanges(r *registry) {
+func registerRanges(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "ipGroups", Parents: []string{"networks"}}, &IPv4Group{})
 	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Complete: completeRanges,
 		Options: []resource.RequestHeader{orphanState.For(resource.Changing, "IPv4DHCPRange")}}, &IPv4DHCPRange{}, &IPv6DHCPRange{})

@@ -3,4 +3,4 @@
 // common is in resource/, what is published of them in published/; arithmetic is in space/ and naming/.
 package address
 
-//go:generate go run portolan/internal/address/gendoc
+//go:generate go run portolan/internal/resource/gendoc

@@ -12,25 +12,21 @@ import (
 	"portolan/internal/store"
 )
 
-// The views that show what is no resource in the shape of resources, so that it is listed and filtered by the same grammar:
-// the history, the changes of its transactions, and events.
-const (
-	transactionRows store.Source = "transaction_resource"
-	operationRows   store.Source = "operation_resource"
-	eventRows       store.Source = "event_resource"
-)
+// eventRows is the view of events in the shape of resources, so that they are listed and filtered by the same grammar.
+const eventRows store.Source = "event_resource"
 
-//go:embed migrations/*/*_event.sql migrations/*/*_history.sql
+//go:embed migrations/*/*_event.sql
 var eventMigrations embed.FS
 
-// newEventExtension gives the extension that keeps events, and the views of the history.
+// newEventExtension gives the extension that keeps events.
 func newEventExtension() *store.Extension {
 	return &store.Extension{Name: "events", Migrations: eventMigrations,
 		Tables: []store.Table{{Name: "event", Columns: []string{"id", "source", "user_id", "body"}, Key: 1}}}
 }
 
 // registerEvents declares the collection of events.
-func registerEvents(r *registry) {
+func registerEvents(r *resource.Registry) {
+	r.Extension(newEventExtension())
 	r.Collection(resource.Collection{Name: "events", From: eventRows, Hidden: true}, &Event{})
 }
 

@@ -108,9 +108,8 @@ func newInheritance(s *store.Store) *inheritance {
 // policyTopic is the topic of changes to what settingsInUse knows.
 const policyTopic = "policies"
 
-// settingsInUse says which policies any block or network has, and whether there are naming policies and IP
-// groups: what nobody uses costs nothing.
-type settingsInUse struct{ marks, pings, naming, groups bool }
+// settingsInUse says which policies any block or network has, and whether there are IP groups: what nobody uses costs nothing.
+type settingsInUse struct{ marks, pings, groups bool }
 
 // inUse gives which policies any block or network has.
 func (p *inheritance) inUse(tx *store.Tx) (used settingsInUse, err error) {
@@ -120,8 +119,8 @@ func (p *inheritance) inUse(tx *store.Tx) (used settingsInUse, err error) {
 	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks', 'ranges') AND "+
 		"(json_extract(body, '$.lowWaterMark') IS NOT NULL"+
 		" OR json_extract(body, '$.highWaterMark') IS NOT NULL)), EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks')"+
-		" AND json_extract(body, '$.pingBeforeAssignEnabled') IS NOT NULL), EXISTS (SELECT 1 FROM resource WHERE collection = 'namingPolicies'),"+
-		" EXISTS (SELECT 1 FROM resource WHERE collection = 'ipGroups')").Scan(&used.marks, &used.pings, &used.naming, &used.groups)
+		" AND json_extract(body, '$.pingBeforeAssignEnabled') IS NOT NULL), EXISTS (SELECT 1 FROM resource WHERE collection = "+
+		"'ipGroups')").Scan(&used.marks, &used.pings, &used.groups)
 	if err == nil {
 		p.used.Put(tx, struct{}{}, used)
 	}

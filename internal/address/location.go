@@ -3,13 +3,14 @@ package address
 import (
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/store"
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/language/display"
 )
 
 // registerLocations declares the collection of locations.
-func registerLocations(r *registry) {
+func registerLocations(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "locations", Parents: []string{"locations"}}, &Location{})
 }
 
@@ -48,17 +49,13 @@ func (x *Location) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	x.Country = o.(*Location).Country
-	var id int64
-	err = c.Tx.Each(func(scan func(...any) error) error { return scan(&id) },
-		"SELECT id FROM resource WHERE parent = ? AND collection = 'locations' AND json_extract(body, '$.code') = ? AND id <> ?", x.Parent,
-		x.Code, x.ID)
-	if err != nil {
-		return err
+	same, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("locations"), store.HasParent(x.Parent),
+		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"code"}}, Op: "eq", Value: x.Code},
+		store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: x.ID}}})
+	if same != nil {
+		return problem.Conflict("ResourceAlreadyExists", "code: %q is the code of location %d already", x.Code, same.ID)
 	}
-	if id != 0 {
-		return problem.Conflict("ResourceAlreadyExists", "code: %q is the code of location %d already", x.Code, id)
-	}
-	return nil
+	return err
 }
 
 // seedLocations makes the countries of ISO 3166, below which places are made.

@@ -12,7 +12,7 @@ import (
 )
 
 // registerNetworks declares the collection of networks.
-func registerNetworks(r *registry) {
+func registerNetworks(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "networks", Parents: []string{"blocks"}, Complete: completeSpace,
 		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating),
 			noGateway.For(resource.Writing, "IPv4Network")}},
@@ -113,3 +113,33 @@ func (x *IPv6Network) AfterWrite(c *resource.Change) error {
 
 // Validate refuses water marks that cross, and notes that there are some.
 func (x *IPv4Network) Validate(c *resource.Change) error { return x.fits(c) }
+
+// checkSharedNetwork refuses a shared network by a tag of another group than the configuration's.
+func checkSharedNetwork(c *resource.Change, x *IPv4Network) error {
+	if x.SharedNetworkTag.ID == 0 || !c.Creates() && !c.Given["sharedNetworkTag"] {
+		return nil
+	}
+	configuration, err := c.Tx.Get(x.Config)
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(configuration)
+	if err != nil {
+		return err
+	}
+	group := o.(*Configuration).SharedNetworkTagGroup.ID
+	if group == 0 {
+		return problem.Conflict("NoSharedNetworks", "sharedNetworkTag: the configuration names no sharedNetworkTagGroup")
+	}
+	tag, err := c.Tx.Head(x.SharedNetworkTag.ID)
+	if store.IsNotFound(err) {
+		return nil // said elsewhere
+	}
+	if err != nil {
+		return err
+	}
+	if tag.Parent != group {
+		return problem.Invalid("sharedNetworkTag", "tag %d does not lie in the configuration's sharedNetworkTagGroup %d", tag.ID, group)
+	}
+	return nil
+}

@@ -11,7 +11,7 @@ import (
 )
 
 // registerOperations declares the collection of what a transaction did, resource by resource.
-func registerOperations(r *registry) {
+func registerOperations(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "operations", Parents: []string{"transactions"}, From: operationRows, Hidden: true,
 		Closed: noImages, Complete: completeOperations},
 		&Operation{})

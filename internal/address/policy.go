@@ -15,7 +15,7 @@ import (
 )
 
 // registerNamingPolicies declares the collections of naming policies and their parts, and what they are applied to.
-func registerNamingPolicies(r *registry) {
+func registerNamingPolicies(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "namingPolicies", Parents: []string{"namingPolicies"}}, &NamingPolicy{})
 	r.Collection(resource.Collection{Name: "namingPolicyRestrictions", Parents: []string{"namingPolicyRestrictions"}},
 		&NamingPolicyRestriction{})
@@ -68,12 +68,6 @@ func (x *NamingPolicy) BeforeWrite(c *resource.Change) error {
 
 // Key is the order of the policy's values: links have none.
 func (x *NamingPolicy) Key() string { return x.order }
-
-// Validate notes that there are policies.
-func (x *NamingPolicy) Validate(c *resource.Change) error {
-	c.Tx.Touch(policyTopic)
-	return nil
-}
 
 // NamingPolicyConnectorValue is text between other parts.
 type NamingPolicyConnectorValue struct {
@@ -318,8 +312,7 @@ func checkNaming(c *resource.Change, holder int64, name string) error {
 	if c.Old != nil && resource.HeadOf(c.Old).Name == name && resource.HeadOf(c.Old).Parent == holder {
 		return nil
 	}
-	some, err := settingsOf(c.Tx).inUse(c.Tx)
-	if err != nil || !some.naming {
+	if any, err := anyPolicies(c.Tx); err != nil || !any {
 		return err
 	}
 	kind := resource.HeadOf(c.New).Type

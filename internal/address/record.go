@@ -14,7 +14,7 @@ import (
 )
 
 // registerRecords declares the collection of resource records.
-func registerRecords(r *registry) {
+func registerRecords(r *resource.Registry) {
 	records := []string{"HostRecord", "AliasRecord", "MXRecord", "SRVRecord", "TXTRecord", "NAPTRRecord", "HINFORecord", "GenericRecord"}
 	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}, Options: []resource.RequestHeader{
 		autoCreateNetwork.For(resource.Writing, "HostRecord"), allowAddressOverlap.For(resource.Writing, "HostRecord"),
@@ -27,9 +27,7 @@ func registerRecords(r *registry) {
 
 // Options of records.
 var (
-	autoCreateNetwork   = resource.Flag("x-bcn-auto-create-network", "Make the network that an address of the host lacks.")
-	allowAddressOverlap = resource.Flag("x-bcn-allow-address-overlap",
-		"With x-bcn-auto-create-network, take the largest smaller network where others are in the way.")
+	autoCreateNetwork  = resource.Flag("x-bcn-auto-create-network", "Make the network that an address of the host lacks.")
 	sameAsZone         = resource.Flag("x-bcn-same-as-zone", "Give the record the zone's own name.")
 	linkToExternalHost = resource.Flag("x-bcn-link-to-external-host", "Link to an external host where no record has the name.")
 )

@@ -15,10 +15,10 @@ import (
 )
 
 // registerSessions declares the collection of sessions.
-func registerSessions(r *registry) {
+func registerSessions(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "sessions", Parents: []string{"", "users"}, OpenWrites: true, Hidden: true, Unlogged: true,
 		NoUp:    true,
-		Visible: ownSessions, Prepare: login(r.users),
+		Visible: ownSessions, SignIn: login,
 		Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}}, &UserSession{})
 }
 
@@ -136,7 +136,7 @@ const (
 // sessionsOf gives the sessions of a user that are open, and those that have ended, oldest first.
 func sessionsOf(tx *store.Tx, user int64) (open, ended []int64, err error) {
 	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("sessions"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: user}}},
+		store.HasParent(user)}},
 		func(r *store.Resource) error {
 			return store.Members(r.Body, func(name, raw []byte) error {
 				switch {
@@ -174,7 +174,7 @@ func endSessions(c *resource.Change, ids []int64, state string) error {
 // ended.
 func boundSessions(c *resource.Change, x *UserSession) error {
 	n, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{store.InCollection("sessions"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: x.Parent}}})
+		store.HasParent(x.Parent)}})
 	if err != nil || n <= maxOpenSessions {
 		return err
 	}
@@ -244,7 +244,7 @@ func ownSessions(c resource.Caller) store.Expr {
 	if c.Administrator {
 		return nil
 	}
-	return store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: c.User}
+	return store.HasParent(c.User)
 }
 
 // currentSession is the session of the caller's token.
@@ -272,37 +272,33 @@ func ExpireSessions(ctx context.Context, a *resource.API, users *identity.Servic
 }
 
 // login checks the credentials of a new session: in the body, or as Basic credentials.
-func login(users *identity.Service) func(*http.Request, map[string]json.RawMessage, resource.Caller) (resource.Caller, error) {
-	return func(r *http.Request, members map[string]json.RawMessage, _ resource.Caller) (resource.Caller, error) {
-		var name, password string
-		var missing []string
-		for field, value := range map[string]*string{"username": &name, "password": &password} {
-			if raw, ok := members[field]; ok {
-				if json.Unmarshal(raw, value) != nil {
-					return resource.Caller{}, problem.Invalid(field, "must be a string")
-				}
+func login(ctx context.Context, a *resource.API, s resource.SignIn) (resource.Caller, error) {
+	var name, password string
+	var missing []string
+	for field, value := range map[string]*string{"username": &name, "password": &password} {
+		if raw, ok := s.Members[field]; ok {
+			if json.Unmarshal(raw, value) != nil {
+				return resource.Caller{}, problem.Invalid(field, "must be a string")
 			}
 		}
-		if name == "" && password == "" {
-			if n, p, ok := identity.BasicOf(r); ok {
-				name, password = n, p
-				members["username"], members["password"] = json.RawMessage(`""`), json.RawMessage(`""`)
-			}
-		}
-		if name == "" {
-			missing = append(missing, "username")
-		}
-		if password == "" {
-			missing = append(missing, "password")
-		}
-		if len(missing) > 0 {
-			p := problem.New(http.StatusBadRequest, "MissingRequiredField", "required and missing: %s", strings.Join(missing, ", "))
-			p.Fields = missing
-			return resource.Caller{}, p
-		}
-		p, err := users.Login(r.Context(), name, password, identity.Remote(r))
-		return CallerOf(p), err
 	}
+	if name == "" && password == "" && s.Basic {
+		name, password = s.Name, s.Password
+		s.Members["username"], s.Members["password"] = json.RawMessage(`""`), json.RawMessage(`""`)
+	}
+	if name == "" {
+		missing = append(missing, "username")
+	}
+	if password == "" {
+		missing = append(missing, "password")
+	}
+	if len(missing) > 0 {
+		p := problem.New(http.StatusBadRequest, "MissingRequiredField", "required and missing: %s", strings.Join(missing, ", "))
+		p.Fields = missing
+		return resource.Caller{}, p
+	}
+	p, err := identity.Of(a.Store).Login(ctx, name, password, s.Remote)
+	return CallerOf(p), err
 }
 
 // CallerOf words a principal for the resource engine.

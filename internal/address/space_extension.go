@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"portolan/internal/resource"
 	"portolan/internal/store"
 )
 
@@ -30,6 +31,9 @@ type spaceExtension struct {
 	// settings finds what comes down the tree.
 	settings *inheritance
 }
+
+// registerSpace declares what is kept beside blocks, networks and addresses.
+func registerSpace(r *resource.Registry) { r.Extension(newSpaceExtension()) }
 
 // newSpaceExtension gives the extension for one store.
 func newSpaceExtension() *store.Extension {

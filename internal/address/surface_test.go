@@ -15,7 +15,7 @@ import (
 
 func declared(t *testing.T) *resource.API {
 	t.Helper()
-	return New(nil, nil, 100000, "test")
+	return New(nil, 100000, "test")
 }
 
 // served gives the methods of every path of the OpenAPI document, with braces emptied.

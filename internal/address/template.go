@@ -12,11 +12,11 @@ import (
 )
 
 // registerTemplates declares the collections of templates and what stands in them.
-func registerTemplates(r *registry) {
-	r.Collection(resource.Collection{Name: "templates", Parents: []string{"configurations", "views"}}, &IPv4Template{}, &ZoneTemplate{})
+func registerTemplates(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "templates", Parents: []string{"configurations"}}, &IPv4Template{})
 	r.Collection(resource.Collection{Name: "templateItems", Parents: []string{"templates"}},
 		&IPv4DHCPRangeTemplateItem{}, &IPv4GatewayTemplateItem{}, &IPv4GroupTemplateItem{}, &IPv4ReservedRangeTemplateItem{})
-	r.Computed(resource.ComputedSub{Of: "templates", Name: "conflictingResources", Find: conflicting})
+	r.Computed(resource.ComputedSub{Of: "templates", Type: "IPv4Template", Name: "conflictingResources", Find: conflicting})
 }
 
 // TemplateHead is what every template has.
@@ -51,9 +51,6 @@ func (x *IPv4Template) AfterWrite(c *resource.Change) error {
 	_, err := c.Following().Create(t, i)
 	return err
 }
-
-// ZoneTemplate holds records that zones are to have.
-type ZoneTemplate struct{ TemplateHead }
 
 // The ways in which an item of a template says where it lies.
 const (
@@ -261,25 +258,9 @@ func templatedRows(tx *store.Tx, template int64, kind string) (rows []*store.Res
 	return rows, err
 }
 
-// conflicting gives the resources that are in the way of a template in the networks and zones that have it.
+// conflicting gives the resources that are in the way of a template in the networks that have it.
 func conflicting(tx *store.Tx, api *resource.API, template *store.Resource) (ids []int64, err error) {
 	c := &resource.Change{Tx: tx, API: api}
-	if template.Type == "ZoneTemplate" {
-		zones, err := templatedRows(tx, template.ID, "Zone")
-		if err != nil {
-			return nil, err
-		}
-		for _, zone := range zones {
-			a := &zoneApplication{c: c, zone: zone, template: template}
-			if err := a.compare(); err != nil {
-				return nil, err
-			}
-			for _, r := range a.inTheWay {
-				ids = append(ids, r.ID)
-			}
-		}
-		return ids, nil
-	}
 	networks, err := templatedRows(tx, template.ID, "IPv4Network")
 	if err != nil {
 		return nil, err

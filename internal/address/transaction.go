@@ -1,15 +1,28 @@
 package address
 
 import (
+	"embed"
 	"fmt"
 	"time"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/store"
 )
 
+// The views of the history in the shape of resources, so that it is listed and filtered by the same grammar: transactions, and
+// what they changed.
+const (
+	transactionRows store.Source = "transaction_resource"
+	operationRows   store.Source = "operation_resource"
+)
+
+//go:embed migrations/*/*_history.sql
+var historyMigrations embed.FS
+
 // registerTransactions declares the collection of transactions.
-func registerTransactions(r *registry) {
+func registerTransactions(r *resource.Registry) {
+	r.Extension(&store.Extension{Name: "history", Migrations: historyMigrations})
 	r.Collection(resource.Collection{Name: "transactions", Act: undo, From: transactionRows, History: true, Closed: noHistory,
 		Options: []resource.RequestHeader{forceUndo.For(resource.Creating)}}, &Transaction{})
 }

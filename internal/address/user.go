@@ -12,10 +12,10 @@ import (
 )
 
 // registerUsers declares the collection of users.
-func registerUsers(r *registry) {
+func registerUsers(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "users", Parents: []string{""}, Secret: true, OpenWrites: true, OwnPassword: true,
 		Visible:    seenUsers,
-		Beforehand: hashPassword(r.users)}, &User{})
+		Beforehand: hashPassword}, &User{})
 }
 
 // User is a person or a program that signs in.
@@ -102,14 +102,12 @@ func (x *User) takePassword(c *resource.Change) error {
 }
 
 // hashPassword hashes the password of a request before its transaction, few at a time.
-func hashPassword(users *identity.Service) func(context.Context, map[string]json.RawMessage) (any, error) {
-	return func(ctx context.Context, members map[string]json.RawMessage) (any, error) {
-		var password string
-		if json.Unmarshal(members["password"], &password) != nil || identity.CheckPassword(password) != nil {
-			return nil, nil //nolint:nilerr // the rules will say what is wrong
-		}
-		return users.Hash(ctx, password)
+func hashPassword(ctx context.Context, a *resource.API, members map[string]json.RawMessage) (any, error) {
+	var password string
+	if json.Unmarshal(members["password"], &password) != nil || identity.CheckPassword(password) != nil {
+		return nil, nil //nolint:nilerr // the rules will say what is wrong
 	}
+	return identity.Of(a.Store).Hash(ctx, password)
 }
 
 // manages reports whether who asks may manage users; what the manager itself does has no caller.

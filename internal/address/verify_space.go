@@ -11,16 +11,18 @@ import (
 
 // verifySpace lists what is wrong in the tables of the space extension.
 func verifySpace(tx *store.Tx, fault func(format string, args ...any)) error {
-	if err := verifyFree(tx, fault); err != nil {
-		return err
+	for _, check := range []func(*store.Tx, func(string, ...any)) error{verifySpans, verifyFree, verifyUsage, verifyClients} {
+		if err := check(tx, fault); err != nil {
+			return err
+		}
 	}
-	return verifyUsage(tx, fault)
+	return nil
 }
 
 // verifyFree checks that the free space of every block and network is exactly what is not used in it. What is
 // used and what is free is read once for all of them, in the order of the containers.
 func verifyFree(tx *store.Tx, fault func(string, ...any)) error {
-	if err := faulty(tx, fault, "container %d has free space and is not there%s",
+	if err := tx.Faulty(fault, "container %d has free space and is not there%s",
 		"SELECT DISTINCT f.container, '' FROM free f LEFT JOIN resource r ON r.id = f.container WHERE r.id IS NULL"); err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func verifyUsage(tx *store.Tx, fault func(string, ...any)) error {
 	if err != nil {
 		return err
 	}
-	if err := faulty(tx, fault, "the usage of container %d is kept, which is not there%s",
+	if err := tx.Faulty(fault, "the usage of container %d is kept, which is not there%s",
 		"SELECT DISTINCT u.container, '' FROM usage u LEFT JOIN resource r ON r.id = u.container WHERE r.id IS NULL"); err != nil {
 		return err
 	}
@@ -109,4 +111,37 @@ func orEnd(a netip.Addr) string {
 		return "the end of all addresses"
 	}
 	return a.String()
+}
+
+// verifySpans checks that siblings never overlap and that everything lies within its parent.
+func verifySpans(tx *store.Tx, fault func(string, ...any)) error {
+	last := map[bool]*store.Resource{} // of what takes space, and of what lies over it
+	err := tx.List(store.Query{From: store.Resources,
+		Where: store.Compare{Field: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, Op: "ne"},
+		Order: []store.Order{{By: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}},
+			{By: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}}},
+	}, func(r *store.Resource) error {
+		if r.Collection == "ipGroups" { // which may lie over ranges
+			return nil
+		}
+		takes := spaced(r)
+		if l := last[takes]; l != nil && l.Parent == r.Parent && string(r.Low) <= string(l.High) {
+			fault("%s %d, %s, overlaps %s %d, %s", r.Type, r.ID, spanOf(r), l.Type, l.ID, spanOf(l))
+		}
+		last[takes] = r.Clone()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return tx.Faulty(fault, "resource %d, of type %s, does not lie within its parent",
+		"SELECT r.id, r.type FROM resource r JOIN resource p ON p.id = r.parent WHERE r.low IS NOT NULL AND p.low IS NOT NULL AND (r.low < "+
+			"p.low OR r.high > p.high)")
+}
+
+// verifyClients checks that hardware addresses and client identifiers stand once in a configuration.
+func verifyClients(tx *store.Tx, fault func(string, ...any)) error {
+	return tx.Faulty(fault, "configuration %d has more than one client %q",
+		"SELECT configuration, key FROM resource WHERE collection IN ('macAddresses', 'clientIdentifiers') GROUP BY configuration, "+
+			"collection, key HAVING count(*) > 1")
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // registerZones declares the collection of zones of every kind.
-func registerZones(r *registry) {
+func registerZones(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"},
 		Options: []resource.RequestHeader{multiLabelNames.For(resource.Writing, "Zone"), overrideNamingPolicy.For(resource.Writing, "Zone")}},
 		&ENUMNumberZone{}, &ENUMZone{}, &ExternalHostsZone{}, &InternalRootZone{}, &ResponsePolicyZone{}, &Zone{})

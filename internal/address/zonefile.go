@@ -102,7 +102,7 @@ func findView(tx *store.Tx, configuration, view string) (*store.Resource, error)
 	}
 	var views []*store.Resource
 	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("views"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: found[0].ID}}},
+		store.HasParent(found[0].ID)}},
 		func(r *store.Resource) error {
 			if view == "" || r.Name == view {
 				views = append(views, r.Clone())
@@ -215,7 +215,7 @@ func (z *zoneReader) read(zone *store.Resource, wanted func(dns.RR) bool) error 
 	go func() { ended <- z.toRecords(rows, wanted) }() // while the next ones are read
 	var batch []*store.Resource
 	err := z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("resourceRecords"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: zone.ID}}},
+		store.HasParent(zone.ID)}},
 		func(r *store.Resource) error {
 			if batch = append(batch, r.Clone()); len(batch) == rowsAtOnce {
 				rows <- batch
@@ -261,7 +261,7 @@ func (z *zoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR
 func (z *zoneReader) delegations(holder int64) error {
 	var below []*store.Resource
 	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: holder}}},
+		store.HasParent(holder)}},
 		func(r *store.Resource) error {
 			if r.Type == "Zone" || r.Type == "ENUMZone" {
 				below = append(below, r.Clone())

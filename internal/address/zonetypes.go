@@ -15,7 +15,7 @@ import (
 )
 
 // registerResponsePolicies declares the collections of response policies and their items.
-func registerResponsePolicies(r *registry) {
+func registerResponsePolicies(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "responsePolicies", Parents: []string{"configurations"}}, &ResponsePolicy{})
 	r.Collection(resource.Collection{Name: "policyItems", Parents: []string{"responsePolicies"}}, &ResponsePolicyItem{})
 }
@@ -302,7 +302,7 @@ func (x *ResponsePolicyItem) BeforeWrite(*resource.Change) error {
 func (z *zoneReader) numbers(zone *store.Resource) error {
 	var below []*store.Resource
 	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: zone.ID}}},
+		store.HasParent(zone.ID)}},
 		func(r *store.Resource) error {
 			if r.Type == "ENUMNumberZone" {
 				below = append(below, r.Clone())
@@ -352,7 +352,7 @@ func (z *zoneReader) responses(zone *store.Resource) error {
 	}
 	z.latest = max(z.latest, row.Version)
 	return z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("policyItems"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: row.ID}}},
+		store.HasParent(row.ID)}},
 		func(r *store.Resource) error {
 			z.latest = max(z.latest, r.Version)
 			owner, err := fqdn(naming.Join(r.Name, zone.Key))

@@ -142,7 +142,7 @@ func TestThereAndBack(t *testing.T) {
 	back := open(t, store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true})
 	verify(t, back)
 	for _, s := range []*store.Store{pg, back} { // numbers go on behind those that came
-		api := address.New(s, identity.New(s), 1000, "test")
+		api := address.New(s, 1000, "test")
 		if err := s.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
 			return tx.Insert(&store.Resource{Collection: "users", Type: "User", Name: "x", Body: []byte(`{"email":"x"}`)})
 		}); err != nil {
@@ -155,9 +155,9 @@ func TestThereAndBack(t *testing.T) {
 
 func verify(t *testing.T, s *store.Store) {
 	t.Helper()
-	api := address.New(s, identity.New(s), 1000, "test")
+	api := address.New(s, 1000, "test")
 	if err := s.View(t.Context(), func(tx *store.Tx) error {
-		faults, err := address.Verify(tx, api)
+		faults, err := api.Verify(tx)
 		for _, f := range faults {
 			t.Error(f)
 		}

@@ -11,7 +11,22 @@ var migrations embed.FS
 
 // Extension is what is kept in a database of who may sign in: hashes of passwords, tokens and key sets.
 func Extension() *store.Extension {
-	return &store.Extension{Name: "identity", Migrations: migrations, Tables: []store.Table{
+	e := &store.Extension{Name: extensionName, Migrations: migrations, Tables: []store.Table{
 		{Name: "credential", Columns: []string{"id", "kind", "name", "user_id", "role", "hash", "session", "created", "expires",
 			"revoked"}, Key: 1}}}
+	e.Opened = func(s *store.Store) { e.Room = newService(s) }
+	return e
+}
+
+// extensionName is the name of the extension.
+const extensionName = "identity"
+
+// Of gives the service of a store, which must have been opened with the extension.
+func Of(s *store.Store) *Service {
+	if e := s.Layout().Extension(extensionName); e != nil {
+		if service, ok := e.Room.(*Service); ok {
+			return service
+		}
+	}
+	panic("the database was opened without the extension of identity")
 }

@@ -105,8 +105,8 @@ type tokenEntry struct {
 	expires   int64 // in seconds since 1970; 0 where it does not expire
 }
 
-// New makes the service.
-func New(s *store.Store) *Service {
+// newService makes the service.
+func newService(s *store.Store) *Service {
 	return &Service{store: s, strangers: newGate(maxOfOne), friends: newGate(maxHashing + maxWaiting), pepper: randomBytes(32),
 		known: map[[32]byte]string{}, tokens: store.NewCache[tokenKey](s,
 			store.CacheOptions[tokenEntry]{Topics: tokenTopics, Max: maxRemembered}), guesses: newGuesses(s.Now)}

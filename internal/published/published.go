@@ -164,3 +164,12 @@ func Subs(collection string) []Sub {
 
 // maxTypes is how many types one collection has at the most: what lists more holds anything.
 const maxTypes = 20
+
+// Facts answer by what is published.
+type Facts struct{}
+
+// Subs gives the subcollections of a collection, in the order of its links.
+func (Facts) Subs(collection string) []Sub { return Subs(collection) }
+
+// Methods gives the published methods of a path, in parts below the base.
+func (Facts) Methods(parts []string) []string { return Methods(parts) }

@@ -212,12 +212,25 @@ func (c *Change) create() (*store.Resource, error) {
 		return nil, err
 	}
 	HeadOf(c.New).ID = row.ID
+	return row, c.afterWrite()
+}
+
+// afterWrite runs the rule of the type, and then those that other rooms have for it.
+func (c *Change) afterWrite() error {
 	if rule, ok := c.New.(AfterWriter); ok {
 		if err := rule.AfterWrite(c); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return row, nil
+	for _, rule := range c.Type.rules {
+		if rule.AfterWrite == nil {
+			continue
+		}
+		if err := rule.AfterWrite(c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // validate asks the rules that hold whenever a resource is there, whatever brought it: those of its tags, then its own.
@@ -336,12 +349,7 @@ func (c *Change) update() (*store.Resource, error) {
 	if err := c.Tx.Replace(c.Row, row); err != nil {
 		return nil, err
 	}
-	if rule, ok := c.New.(AfterWriter); ok {
-		if err := rule.AfterWrite(c); err != nil {
-			return nil, err
-		}
-	}
-	return row, nil
+	return row, c.afterWrite()
 }
 
 // Link adds one reference to a field of many.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -24,9 +25,9 @@ type Collection struct {
 	// themselves (the tag parents). "" says that one may have no parent; its own name, where it has no subcollection of that
 	// name, that the root resource is the parent.
 	Parents []string
-	// Narrow tells of a POST below its parent that it depends on, and changes, nothing but what lies right below the
-	// parent (store.Within); nil means never.
-	Narrow func(members map[string]json.RawMessage, options Options) bool
+	// Local: a POST below its parent depends on, and changes, nothing but what lies right below the parent (store.Within),
+	// unless it gives a field or an option that reaches further (Field.Elsewhere, RequestHeader.Elsewhere).
+	Local bool
 	// Options are what requests for resources of the collection may ask beside their fields.
 	Options []RequestHeader
 	// Vacant gives what lies in the free space of a parent; nil where nothing is said of it.
@@ -48,13 +49,12 @@ type Collection struct {
 	Closed func(Caller) bool
 	// Visible narrows what a caller sees of the collection; nil means all.
 	Visible func(Caller) store.Expr
-	// Prepare looks at a POST to the collection before its transaction begins, and may give another
-	// caller: a login. The answers to such requests are not kept for an Idempotency-Key, and their
-	// body may be empty.
-	Prepare func(r *http.Request, members map[string]json.RawMessage, caller Caller) (Caller, error)
+	// SignIn makes a POST to the collection a sign-in: before its transaction begins it gives the caller that the rest is
+	// done for. The answers to such requests are not kept for an Idempotency-Key, and their body may be empty.
+	SignIn func(ctx context.Context, a *API, s SignIn) (Caller, error)
 	// Beforehand, where there is one, does for a request that makes or changes a resource what takes too long for
 	// a transaction; the rules find what it gives in Change.Prepared.
-	Beforehand func(ctx context.Context, members map[string]json.RawMessage) (any, error)
+	Beforehand func(ctx context.Context, a *API, members map[string]json.RawMessage) (any, error)
 	// NoUp: the resources have a parent and are in no hierarchy that a link would show.
 	NoUp bool
 	// Hidden keeps the collection's resources out of the list of everything.
@@ -80,6 +80,17 @@ type Collection struct {
 	Inner bool
 	// Subs are the subcollections, in the order of the published links.
 	Subs []Sub
+}
+
+// SignIn is what a sign-in is asked with.
+type SignIn struct {
+	// Members are those of the body; the rules see what is changed in them.
+	Members map[string]json.RawMessage
+	// Name and Password are the Basic credentials of the request, where Basic says that there are some.
+	Name, Password string
+	Basic          bool
+	// Remote is the address that it comes from.
+	Remote string
 }
 
 // Relation says how the resources of a subcollection belong to the resource above.
@@ -117,9 +128,8 @@ type Sub struct {
 	Item, Drop bool
 	// Open: the link is no field of what it leads from; any resource may have it.
 	Open bool
-	// Narrow tells of a POST that it depends on, and changes, nothing but what lies right below the
-	// resource (store.Within).
-	Narrow func(members map[string]json.RawMessage, options Options) bool
+	// Local says that a POST may be local (Collection.Local).
+	Local bool
 	// Joined is told of a link that POST has made, from its source to its target.
 	Joined func(c *Change, source, target *store.Resource) error
 	// Find gives the ids of what a computed subcollection holds.
@@ -185,20 +195,16 @@ const DefaultLimit = 1000
 
 // NewAPI puts what was declared together and checks that it fits.
 func NewAPI(s *store.Store, base string, maxLimit int64, r *Registry) *API {
-	a := &API{Store: s, Base: base, MaxLimit: maxLimit, collections: r.collections, facts: r.Facts, WriteTime: 30 * time.Second,
+	a := &API{Store: s, Base: base, MaxLimit: maxLimit, collections: r.merged(), facts: r.Facts, WriteTime: 30 * time.Second,
 		ReadTime: time.Minute,
 		lists:    shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting},
 		paging: shares{each: readingEach, waiting: listsWaiting}, Log: slog.Default(),
 		byName: map[string]*Collection{}, types: map[string]*Type{}, plans: map[*Collection]*plan{},
 		heads: store.NewCache[int64](s, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection }}),
 		shown: store.NewCache[int64](s, store.CacheOptions[shownRow]{})}
-	slices.SortFunc(a.collections, func(x, y *Collection) int { return strings.Compare(x.Name, y.Name) })
 	for _, c := range a.collections {
 		if c.From == "" {
 			c.From = store.Resources
-		}
-		if a.byName[c.Name] != nil {
-			panic("the collection " + c.Name + " is declared twice")
 		}
 		a.byName[c.Name] = c
 		if c.History {
@@ -209,6 +215,9 @@ func NewAPI(s *store.Store, base string, maxLimit int64, r *Registry) *API {
 		}
 		for _, t := range c.Types {
 			t.Collection = c
+			if a.types[t.Name] != nil {
+				panic("the type " + t.Name + " is declared twice")
+			}
 			a.types[t.Name] = t
 			for _, parent := range t.parents {
 				if !slices.Contains(c.Parents, parent) {
@@ -217,6 +226,13 @@ func NewAPI(s *store.Store, base string, maxLimit int64, r *Registry) *API {
 			}
 		}
 	}
+	for _, rule := range r.rules {
+		for _, name := range rule.Types {
+			a.types[name].rules = append(a.types[name].rules, rule)
+		}
+	}
+	a.Descriptions = maps.Clone(descriptions)
+	maps.Copy(a.Descriptions, r.descriptions)
 	a.declareOptions(r)
 	for _, c := range a.collections {
 		a.complete(c, r)

@@ -6,3 +6,5 @@
 // A resource is kept as the JSON that will be served, without head, inlined references and links.
 // Serving one is splicing bytes; only fields, CSV and HTML look inside.
 package resource
+
+//go:generate go run portolan/internal/resource/gendoc

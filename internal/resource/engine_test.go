@@ -20,14 +20,18 @@ type engine struct {
 	api *API
 }
 
-func startEngine(t *testing.T) *engine {
+func startEngine(t *testing.T, more ...func(*Registry)) *engine {
 	t.Helper()
-	s, err := store.Open(store.Options{Dir: t.TempDir(), Exclusive: true})
+	r := toyRegistry()
+	for _, declare := range more {
+		declare(r)
+	}
+	s, err := store.Open(store.Options{Layout: r.Layout(), Dir: t.TempDir(), Exclusive: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return &engine{t, NewAPI(s, "/toys", 10, toyRegistry())}
+	return &engine{t, NewAPI(s, "/toys", 10, r)}
 }
 
 // do sends a request as an administrator and gives the status and the body.
@@ -80,9 +84,11 @@ func TestToysOnTheWire(t *testing.T) {
 	b := e.id("shelves/"+s+"/books", `{"type":"book","name":"one"}`)
 	c := e.id("shelves/"+s+"/books", `{"type":"book","name":"two","sequel":{"id":`+b+`}}`)
 	_, _, text := e.do("GET", "books/"+c, "")
-	want := `{"id":` + c + `,"type":"book","name":"two","userDefinedFields":null,"sequel":{"id":` + b + `,"type":"book","name":"one","_links":{"self":{"href":"/toys/books/` + b +
+	want := `{"id":` + c + `,"type":"book","name":"two","userDefinedFields":null,"sequel":{"id":` + b +
+		`,"type":"book","name":"one","_links":{"self":{"href":"/toys/books/` + b +
 		`"}}},"_links":{"self":{"href":"/toys/books/` + c + `"},"collection":{"href":"/toys/books"},"up":{"href":"/toys/shelves/` + s +
-		`"},"favouriteOf":{"href":"/toys/books/` + c + `/favouriteOf"},"labels":{"href":"/toys/books/` + c + `/labels"},"lendings":{"href":"/toys/books/` + c +
+		`"},"favouriteOf":{"href":"/toys/books/` + c + `/favouriteOf"},"labels":{"href":"/toys/books/` + c +
+		`/labels"},"lendings":{"href":"/toys/books/` + c +
 		`/lendings"},"prequels":{"href":"/toys/books/` + c + `/prequels"}}}`
 	if text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
@@ -133,5 +139,30 @@ func TestRecurringRules(t *testing.T) {
 	e.want(404, "GET", "loans/"+loan, "")
 	if n := e.want(200, "GET", "shelves/"+top+"/favourites", "")["count"]; n != 0.0 {
 		t.Errorf("%v favourites", n)
+	}
+}
+
+// A rule of another room runs behind the type's own, for every way of writing, and what it refuses is not written.
+func TestRuleOfAnotherRoom(t *testing.T) {
+	var seen []string
+	e := startEngine(t, func(r *Registry) {
+		r.Rule(Rule{Types: []string{"book"}, AfterWrite: func(c *Change) error {
+			h := HeadOf(c.New)
+			if h.Name == "forbidden" {
+				return problem.Conflict("Forbidden", "name: %q is not lent", h.Name)
+			}
+			seen = append(seen, fmt.Sprint(h.Name, " ", c.Creates()))
+			return nil
+		}})
+	})
+	e.want(http.StatusCreated, "POST", "shelves", `{"name":"a"}`)
+	shelf := e.want(http.StatusOK, "GET", "shelves", "")["data"].([]any)[0].(map[string]any)["id"]
+	books := fmt.Sprintf("shelves/%v/books", shelf)
+	made := e.want(http.StatusCreated, "POST", books, `{"type":"book","name":"one"}`)
+	e.want(http.StatusOK, "PATCH", fmt.Sprintf("books/%v", made["id"]), `{"name":"two"}`)
+	e.want(http.StatusConflict, "PATCH", fmt.Sprintf("books/%v", made["id"]), `{"name":"forbidden"}`)
+	e.want(http.StatusConflict, "POST", books, `{"type":"book","name":"forbidden"}`)
+	if all := e.want(http.StatusOK, "GET", books, "")["data"].([]any); len(all) != 1 || fmt.Sprint(seen) != "[one true two false]" {
+		t.Errorf("%v, the rule saw %v", all, seen)
 	}
 }

@@ -21,7 +21,7 @@ const (
 func (a *API) subQuery(s *Sub, id int64, caller Caller) store.Query {
 	q := store.Query{From: store.Resources}
 	if from := a.source(s); from != store.Resources {
-		var where store.Expr = store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: id}
+		var where store.Expr = store.HasParent(id)
 		if s.Relation == History {
 			where = store.Touching{Resource: id}
 		}
@@ -31,7 +31,7 @@ func (a *API) subQuery(s *Sub, id int64, caller Caller) store.Query {
 	var all store.All
 	switch s.Relation {
 	case Children:
-		all = append(all, store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: id})
+		all = append(all, store.HasParent(id))
 	case Linked:
 		all = append(all, store.LinkedFrom{Source: id, Field: s.Field})
 	case Linking:

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
+	"strings"
 
 	"portolan/internal/published"
 	"portolan/internal/store"
@@ -20,6 +22,9 @@ type Registry struct {
 	headers     []RequestHeader
 	computed    []ComputedSub
 	extensions  []*store.Extension
+	rules       []Rule
+	// descriptions are the doc comments of the declarations.
+	descriptions map[string]string
 }
 
 // Extension declares what a room keeps in a database beside the rows of resources.
@@ -28,7 +33,7 @@ func (r *Registry) Extension(e *store.Extension) { r.extensions = append(r.exten
 // Layout is what all that was declared keeps in a database.
 func (r *Registry) Layout() *store.Layout {
 	l := &store.Layout{Extensions: append([]*store.Extension{idempotencyExtension()}, r.extensions...)}
-	for _, c := range r.collections {
+	for _, c := range r.merged() {
 		if c.Unlogged {
 			l.Unlogged = append(l.Unlogged, c.Name)
 		}
@@ -47,12 +52,70 @@ type Facts interface {
 	Methods(parts []string) []string
 }
 
-// Collection declares a collection with its types, each by a sample.
+// Collection declares a collection with its types, each by a sample. Of a collection that another room declares one may
+// declare further types, parents and options: there is one declaration of everything else.
 func (r *Registry) Collection(c Collection, samples ...Object) {
 	for _, sample := range samples {
 		c.Types = append(c.Types, Declare(sample))
 	}
 	r.collections = append(r.collections, &c)
+}
+
+// merged gives the collections, each with all that was declared of it, in the order of their names, as
+// their types are.
+func (r *Registry) merged() (all []*Collection) {
+	byName := map[string]*Collection{}
+	for _, c := range r.collections {
+		whole := byName[c.Name]
+		if whole == nil {
+			whole = &Collection{Name: c.Name}
+			byName[c.Name] = whole
+			all = append(all, whole)
+		}
+		more := *c
+		more.Types, more.Parents = slices.Concat(whole.Types, c.Types), slices.Concat(whole.Parents, c.Parents)
+		more.Options = slices.Concat(whole.Options, c.Options)
+		if !c.partial() {
+			if !whole.partial() {
+				panic("the collection " + c.Name + " is declared twice")
+			}
+			*whole = more
+			continue
+		}
+		whole.Types, whole.Parents, whole.Options = more.Types, more.Parents, more.Options
+	}
+	slices.SortFunc(all, func(x, y *Collection) int { return strings.Compare(x.Name, y.Name) })
+	for _, c := range all {
+		slices.SortFunc(c.Types, func(x, y *Type) int { return strings.Compare(x.Name, y.Name) })
+	}
+	return all
+}
+
+// partial reports whether nothing but a name, types, parents and options is declared.
+func (c *Collection) partial() bool {
+	rest := *c
+	rest.Name, rest.Types, rest.Parents, rest.Options = "", nil, nil, nil
+	return reflect.ValueOf(rest).IsZero()
+}
+
+// Rule is what a room has to do with resources of types that another room declares: it runs behind their own rule.
+type Rule struct {
+	Types []string
+	// AfterWrite runs when a resource of the types was written (AfterWriter).
+	AfterWrite func(c *Change) error
+}
+
+// Rule declares a rule.
+func (r *Registry) Rule(rule Rule) { r.rules = append(r.rules, rule) }
+
+// Describe takes descriptions of types and fields, by Type and Type.field.
+func (r *Registry) Describe(descriptions map[string]string) { maps.Copy(r.described(), descriptions) }
+
+func (r *Registry) described() map[string]string {
+	if r.descriptions == nil {
+		r.descriptions = map[string]string{}
+	}
+	return r.descriptions
 }
 
 // Header declares a header that is taken with resources of every type.
@@ -77,8 +140,9 @@ func (r *Registry) Links(l Links) { r.links = append(r.links, l) }
 
 // ComputedSub is a subcollection whose resources are found out each time.
 type ComputedSub struct {
-	// Of is the collection below whose resources it hangs, Name its name there.
-	Of, Name string
+	// Of is the collection below whose resources it hangs, Type the one type of it that has it, all where it is empty; Name
+	// is its name there.
+	Of, Type, Name string
 	// Find gives the ids of what it holds.
 	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
 }
@@ -112,10 +176,8 @@ func (a *API) complete(c *Collection, r *Registry) {
 // relate finds how what a subcollection holds belongs to the resource above: by a field of one of them, by links, or as
 // its children. Relation is Unbuilt where nothing that is declared says how.
 func (a *API) relate(c *Collection, p published.Sub, r *Registry) Sub {
-	for _, one := range r.computed {
-		if one.Of == c.Name && one.Name == p.Name {
-			return Sub{Relation: Computed, Items: a.holds(p), Find: one.Find}
-		}
+	if find := r.finder(c.Name, p.Name); find != nil {
+		return Sub{Relation: Computed, Items: a.holds(p), Find: find}
 	}
 	var refs []string
 	for _, t := range c.Types {
@@ -133,6 +195,28 @@ func (a *API) relate(c *Collection, p published.Sub, r *Registry) Sub {
 		return s
 	}
 	return a.relateChildren(c, p)
+}
+
+// finder gives what finds the resources of a computed subcollection, by the type of the resource above; nil where none is
+// declared.
+func (r *Registry) finder(of, name string) func(*store.Tx, *API, *store.Resource) ([]int64, error) {
+	var some []ComputedSub
+	for _, one := range r.computed {
+		if one.Of == of && one.Name == name {
+			some = append(some, one)
+		}
+	}
+	if some == nil {
+		return nil
+	}
+	return func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error) {
+		for _, one := range some {
+			if one.Type == "" || one.Type == above.Type {
+				return one.Find(tx, a, above)
+			}
+		}
+		return nil, nil
+	}
 }
 
 // relateByLinks finds links that are no fields.
@@ -187,9 +271,10 @@ func (a *API) relateChildren(c *Collection, p published.Sub) Sub {
 		if child.History {
 			return Sub{Relation: History, Items: items}
 		}
-		if child.Vacant != nil || child.Narrow != nil {
-			s.Vacant, s.Narrow = child.Vacant, child.Narrow
+		if child.Vacant != nil {
+			s.Vacant = child.Vacant
 		}
+		s.Local = s.Local || child.Local
 		for _, t := range child.Types {
 			if slices.Contains(t.ParentCollections(), c.Name) {
 				s.Relation = Children

@@ -72,7 +72,8 @@ func toyRegistry() *Registry {
 	r.Collection(Collection{Name: "shelves", Parents: []string{""}}, &shelf{})
 	r.Collection(Collection{Name: "lendings"}, &lending{})
 	r.Collection(Collection{Name: "labels", Parents: []string{"labels"}}, &label{})
-	r.Collection(Collection{Name: "books", Parents: []string{"shelves"}}, &book{}, &notice{})
+	r.Collection(Collection{Name: "books"}, &notice{}) // as another room would, before or after
+	r.Collection(Collection{Name: "books", Parents: []string{"shelves"}, Local: true}, &book{})
 	r.Collection(Collection{Name: "loans", Parents: []string{"shelves"}}, &loan{})
 	r.Collection(Collection{Name: "copies", Parents: []string{"shelves"}}, &duplicate{})
 	r.Links(Links{Name: "labels", To: "labels", Back: "labelled"})
@@ -125,14 +126,22 @@ func TestRelations(t *testing.T) {
 	}
 }
 
-// A collection that two files declare is a fault of the program.
+// A collection, or a type, that two rooms declare is a fault of the program; further types and options are none.
 func TestDeclaredTwice(t *testing.T) {
-	r := toyRegistry()
-	r.Collection(Collection{Name: "books"}, &book{})
-	defer func() {
-		if text := fmt.Sprint(recover()); !strings.Contains(text, "books is declared twice") {
-			t.Errorf("%s", text)
-		}
-	}()
-	NewAPI(nil, "/toys", 10, r)
+	for want, declare := range map[string]func(r *Registry){
+		"the collection books is declared twice": func(r *Registry) { r.Collection(Collection{Name: "books", Hidden: true}) },
+		"the type book is declared twice":        func(r *Registry) { r.Collection(Collection{Name: "books"}, &book{}) },
+		"<nil>":                                  func(r *Registry) { r.Collection(Collection{Name: "books", Parents: []string{""}}) },
+	} {
+		r := toyRegistry()
+		declare(r)
+		func() {
+			defer func() {
+				if text := fmt.Sprint(recover()); text != want {
+					t.Errorf("%s, want %s", text, want)
+				}
+			}()
+			NewAPI(nil, "/toys", 10, r)
+		}()
+	}
 }

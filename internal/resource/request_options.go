@@ -15,6 +15,8 @@ type RequestHeader struct {
 	Name, Description string
 	// Values are those that it may have, in any letter case; nil means any text.
 	Values []string
+	// Elsewhere: what it asks for may be outside of the parent of what is made (Collection.Local).
+	Elsewhere bool
 	// Methods are those that look at it, Types the types that it is for; nil means every type.
 	Methods, Types []string
 	// parse gives the value of a text that is not empty; nil where the engine reads the header itself.
@@ -69,6 +71,12 @@ func (o Option[T]) Refuse(format string, args ...any) error {
 func (o Option[T]) For(methods []string, types ...string) RequestHeader {
 	h := o.header
 	h.Methods, h.Types = methods, types
+	return h
+}
+
+// ReachingOut says that what the option asks for may be outside of the parent of what is made.
+func (h RequestHeader) ReachingOut() RequestHeader {
+	h.Elsewhere = true
 	return h
 }
 

@@ -163,6 +163,8 @@ type Type struct {
 	// Operation is the noun of its operations in the history, such as IPV4_NETWORK.
 	Operation   string
 	Description string
+	// rules are those that other rooms have for the type.
+	rules []Rule
 
 	// parents are the collections of its parents, where they are not its collection's.
 	parents []string
@@ -375,6 +377,10 @@ func (f *Field) options(text string) {
 		}
 	}
 }
+
+// Elsewhere reports whether giving the field may make or change something outside of the resource: it links others, or names
+// one by a text, which is then found or made.
+func (f *Field) Elsewhere() bool { return f.Kind == References || f.Identify != "" }
 
 // oneOf gives the value of a tag, which must be one of some.
 func oneOf(tag, value string, values ...string) string {

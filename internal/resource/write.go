@@ -116,7 +116,7 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, t target, caller Cal
 	}
 	var ans answer
 	err := a.probing(rq, func() error {
-		return a.Store.UpdateIn(r.Context(), rq.scope(), rq.author, func(tx *store.Tx) (err error) {
+		return a.Store.UpdateIn(r.Context(), a.scopeOf(rq), rq.author, func(tx *store.Tx) (err error) {
 			if ans, err = a.perform(tx, rq); err == nil && dry {
 				err = ans.tried(tx)
 			}
@@ -148,16 +148,33 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, t target, caller Cal
 	return nil
 }
 
-// scope is what the change depends on and changes.
-func (rq *request) scope() store.Scope {
+// scopeOf is what the change depends on and changes.
+func (a *API) scopeOf(rq *request) store.Scope {
 	if rq.sub == nil && rq.collection.Post { // its siblings lie outside of all configurations
 		return store.Scope{}
 	}
 	if rq.sub != nil && rq.sub.Joined != nil { // what is linked may change, and lie outside of them
 		return store.Scope{}
 	}
-	narrow := rq.Method == http.MethodPost && rq.sub != nil && rq.sub.Narrow != nil && rq.sub.Narrow(rq.members, rq.options)
-	return store.Within(rq.id, narrow)
+	return store.Within(rq.id, rq.Method == http.MethodPost && rq.sub != nil && rq.sub.Local && a.staysLocal(rq))
+}
+
+// staysLocal reports whether a POST gives no field and no option by which it reaches further than what lies right below its
+// parent.
+func (a *API) staysLocal(rq *request) bool {
+	for _, t := range a.postTypes(rq.sub) {
+		for _, f := range t.Fields {
+			if _, given := rq.members[f.Name]; given && f.Elsewhere() {
+				return false
+			}
+		}
+	}
+	for _, h := range a.headers {
+		if _, given := rq.options.values[h.Name]; given && h.Elsewhere {
+			return false
+		}
+	}
+	return true
 }
 
 // wordConflict words a violation of a unique index that a rule did not foresee.
@@ -208,13 +225,13 @@ func (a *API) read(w http.ResponseWriter, rq *request) error {
 	if rq.Method == http.MethodDelete {
 		return nil
 	}
-	prepare := rq.collection.Prepare
-	if prepare == nil || rq.Method != http.MethodPost || rq.sub != nil {
+	signIn := rq.collection.SignIn
+	if signIn == nil || rq.Method != http.MethodPost || rq.sub != nil {
 		if err := checkContentType(rq.Request); err != nil {
 			return err
 		}
 		if rq.members, rq.raw, err = ReadBody(w, rq.Request, AnyBody); err == nil && rq.sub == nil && rq.collection.Beforehand != nil {
-			rq.prepared, err = rq.collection.Beforehand(rq.Context(), rq.members)
+			rq.prepared, err = rq.collection.Beforehand(rq.Context(), a, rq.members)
 		}
 		return err
 	}
@@ -228,7 +245,9 @@ func (a *API) read(w http.ResponseWriter, rq *request) error {
 		}
 	}
 	remote := rq.caller.Remote
-	if rq.caller, err = prepare(rq.Request, rq.members, rq.caller); err != nil {
+	asked := SignIn{Members: rq.members, Remote: remote}
+	asked.Name, asked.Password, asked.Basic = rq.BasicAuth()
+	if rq.caller, err = signIn(rq.Context(), a, asked); err != nil {
 		return err
 	}
 	rq.caller.Remote = remote

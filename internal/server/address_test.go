@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"portolan/internal/address"
 	"portolan/internal/store"
 )
 
@@ -18,7 +17,7 @@ import (
 func (m *manager) verify() {
 	m.t.Helper()
 	if err := m.Store.View(m.t.Context(), func(tx *store.Tx) error {
-		faults, err := address.Verify(tx, m.Address)
+		faults, err := m.Address.Verify(tx)
 		for _, f := range faults {
 			m.t.Error(f)
 		}

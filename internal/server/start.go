@@ -133,9 +133,9 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 			_ = m.Store.Close()
 		}
 	}()
-	m.Identity = identity.New(m.Store)
+	m.Identity = identity.Of(m.Store)
 	m.Identity.Observe(identity.Observer{SignIn: m.signedIn, Guessing: m.guessing})
-	m.Address = address.New(m.Store, m.Identity, o.MaxLimit, o.Version)
+	m.Address = address.New(m.Store, o.MaxLimit, o.Version)
 	m.Address.Log = o.Log
 	m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
 	if m.openapi, err = Document(m.Address); err != nil {

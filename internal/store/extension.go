@@ -163,6 +163,19 @@ func (tx *Tx) Verify(fault func(format string, args ...any)) error {
 	return nil
 }
 
+// Faulty reports every row of a query as a fault: the query gives a number and a text.
+func (tx *Tx) Faulty(fault func(string, ...any), format, query string, args ...any) error {
+	return tx.Each(func(scan func(...any) error) error {
+		var id int64
+		var text string
+		if err := scan(&id, &text); err != nil {
+			return err
+		}
+		fault(format, id, text)
+		return nil
+	}, query, args...)
+}
+
 // own are the store's own tables.
 var own = []Table{
 	{Name: "resource", Columns: strings.Split(columns, ", "), Key: 1},

@@ -313,6 +313,21 @@ func InCollection(name string) Expr {
 	return Compare{Field: Field{Kind: ColumnText, Path: []string{"collection"}}, Op: "eq", Value: name}
 }
 
+// HasParent is the condition that a resource lies right below another one.
+func HasParent(parent int64) Expr {
+	return Compare{Field: Field{Kind: ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: parent}
+}
+
+// First gives the first resource that the query selects, in its order; nil where it selects none.
+func (tx *Tx) First(q Query) (first *Resource, err error) {
+	q.Limit = 1
+	err = tx.List(q, func(r *Resource) error {
+		first = r.Clone()
+		return nil
+	})
+	return first, err
+}
+
 func (AnyScope) sql(b *builder, row string) {
 	if b.scopes == "" {
 		b.WriteString("TRUE")

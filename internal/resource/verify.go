@@ -1,13 +1,10 @@
-package address
+package resource
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 
-	"portolan/internal/naming"
-	"portolan/internal/resource"
 	"portolan/internal/store"
 )
 
@@ -16,7 +13,7 @@ const maxFaults = 100
 
 // verifier looks for faults in one snapshot.
 type verifier struct {
-	api    *resource.API
+	api    *API
 	tx     *store.Tx
 	faults []string
 	// heads are those of resources above others, as far as they were read.
@@ -29,10 +26,10 @@ func (v *verifier) fault(format string, args ...any) {
 	}
 }
 
-// Verify checks every invariant of the data in a snapshot and lists what is wrong, in sentences.
-func Verify(tx *store.Tx, api *resource.API) (faults []string, err error) {
-	v := &verifier{api: api, tx: tx, heads: map[int64]store.Head{}}
-	for _, check := range []func() error{v.database, v.resources, v.references, v.spans, v.extensions, v.names, v.unique, v.history,
+// Verify checks every invariant of the data in a snapshot, those of the rooms with them, and lists what is wrong, in sentences.
+func (a *API) Verify(tx *store.Tx) (faults []string, err error) {
+	v := &verifier{api: a, tx: tx, heads: map[int64]store.Head{}}
+	for _, check := range []func() error{v.database, v.resources, v.references, v.extensions, v.history,
 		v.images, v.others} {
 		if err := check(); err != nil {
 			return nil, err
@@ -46,20 +43,7 @@ func (v *verifier) extensions() error { return v.tx.Verify(v.fault) }
 
 // none reports every row of a query as a fault: the query gives a number and a text.
 func (v *verifier) none(format, query string, args ...any) error {
-	return faulty(v.tx, v.fault, format, query, args...)
-}
-
-// faulty reports every row of a query as a fault: the query gives a number and a text.
-func faulty(tx *store.Tx, fault func(string, ...any), format, query string, args ...any) error {
-	return tx.Each(func(scan func(...any) error) error {
-		var id int64
-		var text string
-		if err := scan(&id, &text); err != nil {
-			return err
-		}
-		fault(format, id, text)
-		return nil
-	}, query, args...)
+	return v.tx.Faulty(v.fault, format, query, args...)
 }
 
 // database asks the database to check itself.
@@ -100,7 +84,7 @@ func (v *verifier) checkRows(rows []*store.Resource) error {
 	var ids, above []int64
 	for _, r := range rows {
 		ids = append(ids, r.ID)
-		if _, known := v.heads[r.Parent]; !known && r.Parent > resource.RootID {
+		if _, known := v.heads[r.Parent]; !known && r.Parent > RootID {
 			above = append(above, r.Parent)
 		}
 	}
@@ -146,7 +130,7 @@ func (v *verifier) row(r *store.Resource) {
 
 // place checks what a resource lies below.
 func (v *verifier) place(r *store.Resource, may []string) {
-	if r.Parent <= resource.RootID {
+	if r.Parent <= RootID {
 		return
 	}
 	head, ok := v.heads[r.Parent]
@@ -163,7 +147,7 @@ func (v *verifier) place(r *store.Resource, may []string) {
 }
 
 // links checks that the single references in a row and in the table of references are the same.
-func (v *verifier) links(r *store.Resource, t *resource.Type, references []store.Ref) {
+func (v *verifier) links(r *store.Resource, t *Type, references []store.Ref) {
 	for _, ref := range r.Refs {
 		if !slices.Contains(references, ref) {
 			v.fault("the reference %s of resource %d is not in the table of references", ref.Field, r.ID)
@@ -171,7 +155,7 @@ func (v *verifier) links(r *store.Resource, t *resource.Type, references []store
 	}
 	for _, ref := range references {
 		f, ok := t.Field(ref.Field)
-		if ok && f.Kind == resource.Reference && !slices.Contains(r.Refs, ref) {
+		if ok && f.Kind == Reference && !slices.Contains(r.Refs, ref) {
 			v.fault("the reference %s of resource %d is in the table of references and not in its row", ref.Field, r.ID)
 		}
 	}
@@ -184,66 +168,4 @@ func (v *verifier) references() error {
 	}
 	return v.none("resource %d is not there, and refers to something by %s",
 		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.source WHERE r.id IS NULL")
-}
-
-// spans checks that siblings never overlap and that everything lies within its parent.
-func (v *verifier) spans() error {
-	last := map[bool]*store.Resource{} // of what takes space, and of what lies over it
-	err := v.tx.List(store.Query{From: store.Resources,
-		Where: store.Compare{Field: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, Op: "ne"},
-		Order: []store.Order{{By: store.Field{Kind: store.ColumnInt, Path: []string{"parent"}}},
-			{By: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}}},
-	}, func(r *store.Resource) error {
-		if r.Collection == "ipGroups" { // which may lie over ranges
-			return nil
-		}
-		takes := spaced(r)
-		if l := last[takes]; l != nil && l.Parent == r.Parent && string(r.Low) <= string(l.High) {
-			v.fault("%s %d, %s, overlaps %s %d, %s", r.Type, r.ID, spanOf(r), l.Type, l.ID, spanOf(l))
-		}
-		last[takes] = r.Clone()
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return v.none("resource %d, of type %s, does not lie within its parent",
-		"SELECT r.id, r.type FROM resource r JOIN resource p ON p.id = r.parent WHERE r.low IS NOT NULL AND p.low IS NOT NULL AND (r.low < "+
-			"p.low OR r.high > p.high)")
-}
-
-// names checks that absolute names follow names and zones.
-func (v *verifier) names() error {
-	zones := map[int64]string{}
-	return v.tx.List(store.Query{From: store.Resources, Where: store.Any{store.InCollection("zones"), store.InCollection("resourceRecords")}},
-		func(r *store.Resource) error {
-			if r.Type == "ExternalHostsZone" || r.Type == "InternalRootZone" || r.Type == "ResponsePolicyZone" { // they have no absoluteName
-				return nil
-			}
-			zone, known := zones[r.Parent]
-			if !known {
-				_, name, err := above(v.tx, r.Parent)
-				if errors.Is(err, store.ErrNotFound) { // a fault already
-					return nil
-				}
-				if err != nil {
-					return err
-				}
-				if len(zones) > maxHeads {
-					clear(zones)
-				}
-				zone, zones[r.Parent] = name, name
-			}
-			if name, want := absoluteName(r), naming.Join(r.Name, zone); name != want || r.Key != naming.Key(want) {
-				v.fault("%s %d is called %q and should be %q", r.Type, r.ID, name, want)
-			}
-			return nil
-		})
-}
-
-// unique checks that hardware addresses and client identifiers stand once in a configuration.
-func (v *verifier) unique() error {
-	return v.none("configuration %d has more than one client %q",
-		"SELECT configuration, key FROM resource WHERE collection IN ('macAddresses', 'clientIdentifiers') GROUP BY configuration, "+
-			"collection, key HAVING count(*) > 1")
 }
