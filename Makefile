@@ -44,7 +44,7 @@ lint: ## formatting, vet, linters, and that what is generated is current
 	go mod verify
 	go tool golangci-lint run ./...
 	$(MAKE) generate
-	@git diff --exit-code -- api internal/address/descriptions_gen.go internal/address/register_gen.go || { echo "generated files are not current: run make generate"; exit 1; }
+	@git diff --exit-code -- api ':(glob)internal/**/declared_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
 
 vuln: ## known vulnerabilities; asks a database on the Internet
 	go tool govulncheck ./...

@@ -59,20 +59,10 @@ func subjects(c *resource.Change, parent int64, kind, templateKind string) (rows
 		return templatedRows(c.Tx, parent, kind)
 	case above.Type != kind:
 		return nil, problem.Invalid("type", "%s %d takes no such template", above.Type, above.ID)
-	case refOf(above, "template") == 0:
+	case above.Ref("template") == 0:
 		return nil, problem.Conflict("NoTemplate", "%s %d has no template", above.Type, above.ID)
 	}
 	return []*store.Resource{above}, nil
-}
-
-// refOf gives the target of a single reference of a row.
-func refOf(r *store.Resource, field string) int64 {
-	for _, ref := range r.Refs {
-		if ref.Field == field {
-			return ref.Target
-		}
-	}
-	return 0
 }
 
 // IPv4TemplateApplication is the applying of IPv4 templates to networks, and the record of it.
@@ -104,7 +94,7 @@ func (x *IPv4TemplateApplication) BeforeWrite(c *resource.Change) error {
 	}
 	for _, network := range networks {
 		a := &networkApplication{c: c, x: x, network: network}
-		if err := a.run(refOf(network, "template")); err != nil {
+		if err := a.run(network.Ref("template")); err != nil {
 			return err
 		}
 		if len(a.warnings) == 0 {
@@ -112,7 +102,7 @@ func (x *IPv4TemplateApplication) BeforeWrite(c *resource.Change) error {
 		}
 		x.State = "COMPLETED_WITH_WARNINGS"
 		if err := addEvent(c.Tx, Event{EventType: "WARNING", Category: "IP_TEMPLATE", SourceName: nameOf(network),
-			Message: fmt.Sprintf("Template %d was not wholly applied to network %s: %s", refOf(network, "template"), nameOf(network),
+			Message: fmt.Sprintf("Template %d was not wholly applied to network %s: %s", network.Ref("template"), nameOf(network),
 				strings.Join(a.warnings, "; "))}, network.ID); err != nil {
 			return err
 		}

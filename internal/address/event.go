@@ -5,7 +5,6 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"portolan/internal/resource"
@@ -111,24 +110,4 @@ func PruneEvents(ctx context.Context, update store.Updater, before time.Time) (p
 			return pruned, nil
 		}
 	}
-}
-
-// maxShown is how much of a text that anybody may send stands in an event, in bytes.
-const maxShown = 64
-
-// GuessingEvent keeps the event that somebody guesses passwords: the name that was tried, and from where.
-func GuessingEvent(tx *store.Tx, name, remote string, failures int) error {
-	users, err := tx.ByName("users", 0, name)
-	if err != nil {
-		return err
-	}
-	source := int64(0)
-	if len(users) > 0 {
-		source = users[0].ID
-	}
-	if len(name) > maxShown {
-		name = strings.ToValidUTF8(name[:maxShown], "") + "…"
-	}
-	return addEvent(tx, Event{EventType: "WARNING", Category: "APPLICATION", SourceName: remote,
-		Message: fmt.Sprintf("%d wrong sign-ins in a row as %q from %s: further ones have to wait", failures, name, remote)}, source)
 }

@@ -312,7 +312,7 @@ func checkNaming(c *resource.Change, holder int64, name string) error {
 	if c.Old != nil && resource.HeadOf(c.Old).Name == name && resource.HeadOf(c.Old).Parent == holder {
 		return nil
 	}
-	if any, err := anyPolicies(c.Tx); err != nil || !any {
+	if there, err := anyPolicies(c.Tx); err != nil || !there {
 		return err
 	}
 	kind := resource.HeadOf(c.New).Type

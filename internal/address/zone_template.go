@@ -2,11 +2,12 @@ package address
 
 import (
 	"fmt"
+	"strings"
+
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/store"
-	"strings"
 )
 
 // registerZoneTemplates declares templates of zones, and their application.
@@ -54,7 +55,7 @@ func (x *ZoneTemplateApplication) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	for _, zone := range zones {
-		template, err := c.Tx.Get(refOf(zone, "template"))
+		template, err := c.Tx.Get(zone.Ref("template"))
 		if err != nil {
 			return err
 		}
@@ -160,7 +161,7 @@ func (a *zoneApplication) beside(x comparableRecord) (there bool, others []*stor
 		switch {
 		case x.same(o) && x.record().Type == r.Type && !alias:
 			return true, nil, nil
-		case alias && otherAlias && refOf(r, "linkedRecord") == x.(*AliasRecord).LinkedRecord.ID:
+		case alias && otherAlias && r.Ref("linkedRecord") == x.(*AliasRecord).LinkedRecord.ID:
 			return true, nil, nil
 		case alias || otherAlias || r.Type == x.record().Type && genericType(x) == genericType(o):
 			others = append(others, r)

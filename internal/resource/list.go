@@ -21,7 +21,7 @@ const (
 func (a *API) subQuery(s *Sub, id int64, caller Caller) store.Query {
 	q := store.Query{From: store.Resources}
 	if from := a.source(s); from != store.Resources {
-		var where store.Expr = store.HasParent(id)
+		where := store.HasParent(id)
 		if s.Relation == History {
 			where = store.Touching{Resource: id}
 		}

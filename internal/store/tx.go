@@ -178,6 +178,16 @@ const shownColumns = "id, collection, type, name, parent, configuration, version
 
 const columns = "id, collection, type, name, parent, configuration, low, high, key, version, refs, body"
 
+// Ref gives the target of a single reference; 0 where there is none.
+func (r *Resource) Ref(field string) int64 {
+	for _, ref := range r.Refs {
+		if ref.Field == field {
+			return ref.Target
+		}
+	}
+	return 0
+}
+
 // Clone gives a copy that shares no memory with r.
 func (r *Resource) Clone() *Resource {
 	c := *r
