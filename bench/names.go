@@ -12,7 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"portolan/internal/address"
+	"portolan/internal/dns"
+	"portolan/internal/ipam"
 	"portolan/internal/naming"
 	"portolan/internal/server"
 	"portolan/internal/store"
@@ -79,7 +80,7 @@ func (b *bench) compileZone() error {
 		return err
 	}
 	defer func() { _ = s.Close() }()
-	api := address.New(s, server.DefaultMaxLimit, "bench")
+	api := server.NewAPI(s, server.DefaultMaxLimit, "bench")
 	var zone *naming.Zone
 	if name := os.Getenv("BENCH_PROFILE_COMPILE"); name != "" {
 		f, err := os.Create(name)
@@ -93,9 +94,9 @@ func (b *bench) compileZone() error {
 	}
 	began := time.Now()
 	if err := s.View(context.Background(), func(tx *store.Tx) error {
-		row, err := address.FindZone(tx, "bench", "v", "example")
+		row, err := dns.FindZone(tx, "bench", "v", "example")
 		if err == nil {
-			zone, err = address.ZoneData(tx, api, row)
+			zone, err = dns.ZoneData(tx, api, row)
 		}
 		return err
 	}); err != nil {
@@ -183,12 +184,12 @@ func (b *bench) splitNetwork() error {
 	if err != nil {
 		return err
 	}
-	var lines []address.Line
+	var lines []ipam.Line
 	for i := range 60_000 {
-		lines = append(lines, address.Line{Number: i, Address: netip.AddrFrom4([4]byte{10, byte(1 + i%2*128), byte(i >> 8), byte(i)}),
+		lines = append(lines, ipam.Line{Number: i, Address: netip.AddrFrom4([4]byte{10, byte(1 + i%2*128), byte(i >> 8), byte(i)}),
 			State: "STATIC"})
 	}
-	err = address.ImportAddresses(context.Background(), address.New(s, server.DefaultMaxLimit, "bench"), "bench", lines,
+	err = ipam.ImportAddresses(context.Background(), server.NewAPI(s, server.DefaultMaxLimit, "bench"), "bench", lines,
 		func(int64) {})
 	if e := s.Close(); err == nil {
 		err = e

@@ -17,8 +17,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"portolan/internal/address"
-	"portolan/internal/identity"
+	"portolan/internal/access"
+	"portolan/internal/ipam"
 	"portolan/internal/pgtest"
 	"portolan/internal/server"
 	"portolan/internal/store"
@@ -87,7 +87,7 @@ func (b *bench) begin(o server.Options) (network, first string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	token, err := m.Identity.CreateToken(context.Background(), identity.Grant{Name: "prepare", Role: "administrator"})
+	token, err := m.Identity.CreateToken(context.Background(), access.Grant{Name: "prepare", Role: "administrator"})
 	addr := strings.TrimPrefix(m.URL(), "http://")
 	id := func(path, body string) (id string) {
 		if err == nil {
@@ -490,7 +490,7 @@ func (b *bench) importFile(url, file string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	lines, err := address.ReadAddresses(f)
+	lines, err := ipam.ReadAddresses(f)
 	if err != nil {
 		return err
 	}
@@ -498,7 +498,7 @@ func (b *bench) importFile(url, file string) error {
 	if err != nil {
 		return err
 	}
-	err = address.ImportAddresses(context.Background(), address.New(s, server.DefaultMaxLimit, "bench"), "bench", lines,
+	err = ipam.ImportAddresses(context.Background(), server.NewAPI(s, server.DefaultMaxLimit, "bench"), "bench", lines,
 		func(int64) {})
 	if e := s.Close(); err == nil {
 		err = e

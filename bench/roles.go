@@ -19,8 +19,8 @@ import (
 	"strconv"
 	"strings"
 
+	"portolan/internal/access"
 	"portolan/internal/checkin"
-	"portolan/internal/identity"
 	"portolan/internal/server"
 
 	"zombiezen.com/go/sqlite"
@@ -59,7 +59,7 @@ func managerRole(ctx context.Context, data string) error {
 	if err != nil {
 		return err
 	}
-	token, err := m.Identity.CreateToken(ctx, identity.Grant{Name: "bench", Role: identity.Administrator})
+	token, err := m.Identity.CreateToken(ctx, access.Grant{Name: "bench", Role: access.Administrator})
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"portolan/internal/address"
+	"portolan/internal/ipam"
 	"portolan/internal/server"
 	"portolan/internal/store"
 )
@@ -58,7 +58,7 @@ func (b *bench) readUsage(what string, o store.Options, network string) error {
 		began, n := time.Now(), 0
 		for ; time.Since(began) < b.time; n++ {
 			if err := s.View(ctx, func(tx *store.Tx) error {
-				usage, err := address.UsageOf(tx, []int64{block})
+				usage, err := ipam.UsageOf(tx, []int64{block})
 				if err == nil && usage[block].Used() < least {
 					err = fmt.Errorf("the usage of block %d is %v", block, usage[block])
 				}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"portolan/client"
-	"portolan/internal/identity"
+	"portolan/internal/access"
 	"portolan/internal/server"
 )
 
@@ -74,7 +74,7 @@ func TestFleetAPI(t *testing.T) {
 	if _, err := c.Instances(ctx, ""); err == nil {
 		t.Error("the fleet API takes Basic credentials")
 	}
-	id, secret, err := m.Identity.CreateKeySet(ctx, identity.Grant{Name: "t", Role: identity.Administrator})
+	id, secret, err := m.Identity.CreateKeySet(ctx, access.Grant{Name: "t", Role: access.Administrator})
 	if err != nil {
 		t.Fatal(err)
 	}

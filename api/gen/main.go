@@ -5,12 +5,11 @@ import (
 	"log"
 	"os"
 
-	"portolan/internal/address"
 	"portolan/internal/server"
 )
 
 func main() {
-	text, err := server.Document(address.New(nil, server.DefaultMaxLimit, server.APIVersion))
+	text, err := server.Document(server.NewAPI(nil, server.DefaultMaxLimit, server.APIVersion))
 	if err == nil {
 		err = os.WriteFile("openapi.json", append(text, '\n'), 0o644) //nolint:gosec // a document for everyone
 	}

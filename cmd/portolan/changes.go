@@ -8,7 +8,7 @@ import (
 	"io"
 	"time"
 
-	"portolan/internal/identity"
+	"portolan/internal/access"
 	"portolan/internal/store"
 )
 
@@ -59,7 +59,7 @@ func (c *changesCommand) Run(s *session) error {
 	if err != nil {
 		return usageError{err}
 	}
-	return c.open(func(st *store.Store, _ *identity.Service) error {
+	return c.open(func(st *store.Store, _ *access.Service) error {
 		write := func(entries []store.Entry) error {
 			for _, e := range entries {
 				if err := writeChanges(s.ctx, st, s.stdout, e); err != nil {

@@ -3,8 +3,7 @@ package main
 import (
 	"fmt"
 
-	"portolan/internal/address"
-	"portolan/internal/identity"
+	"portolan/internal/access"
 	"portolan/internal/server"
 	"portolan/internal/store"
 )
@@ -13,8 +12,8 @@ type checkCommand struct{ dataFlag }
 
 // Run verifies the data and fails where something is wrong.
 func (c *checkCommand) Run(s *session) error {
-	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, users *identity.Service) error {
-		api := address.New(st, server.DefaultMaxLimit, versionText())
+	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, users *access.Service) error {
+		api := server.NewAPI(st, server.DefaultMaxLimit, versionText())
 		return st.View(s.ctx, func(tx *store.Tx) error {
 			faults, err := api.Verify(tx)
 			if err != nil {

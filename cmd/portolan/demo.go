@@ -12,9 +12,8 @@ import (
 	"strings"
 	"sync"
 
-	"portolan/internal/address"
+	"portolan/internal/access"
 	"portolan/internal/checkin"
-	"portolan/internal/identity"
 	"portolan/internal/server"
 	"portolan/internal/servicepoint"
 )
@@ -63,12 +62,12 @@ func (c *demoCommand) Run(s *session) (err error) {
 			err = e
 		}
 	}()
-	if err := address.Sample(s.ctx, m.Address); err != nil {
+	if err := server.Sample(s.ctx, m.Address); err != nil {
 		return err
 	}
 	if notes.Token == "" {
-		if notes.Token, err = m.Identity.CreateToken(s.ctx, identity.Grant{Name: "demo", Role: identity.Administrator, User: "admin",
-			Life: identity.DefaultLife}); err != nil {
+		if notes.Token, err = m.Identity.CreateToken(s.ctx, access.Grant{Name: "demo", Role: access.Administrator, User: "admin",
+			Life: access.DefaultLife}); err != nil {
 			return err
 		}
 	}
@@ -98,7 +97,7 @@ func readNotes(dir string) (n demoNotes, err error) {
 		if _, err := os.Stat(filepath.Join(dir, "portolan.db")); err == nil {
 			return n, usageError{fmt.Errorf("%s holds the data of a manager that is no demo: give --data another directory", dir)}
 		}
-		return demoNotes{Password: identity.NewSecret()[:16]}, nil
+		return demoNotes{Password: access.NewSecret()[:16]}, nil
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &n)

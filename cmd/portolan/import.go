@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 
-	"portolan/internal/address"
-	"portolan/internal/identity"
+	"portolan/internal/access"
+	"portolan/internal/dns"
+	"portolan/internal/ipam"
 	"portolan/internal/naming"
 	"portolan/internal/server"
 	"portolan/internal/store"
@@ -42,9 +43,9 @@ func (c *importZone) Run(s *session) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
-	return c.open(func(st *store.Store, users *identity.Service) error {
-		api := address.New(st, server.DefaultMaxLimit, versionText())
-		done, err := address.ImportZone(s.ctx, api, c.Configuration, c.View, zone, records)
+	return c.open(func(st *store.Store, users *access.Service) error {
+		api := server.NewAPI(st, server.DefaultMaxLimit, versionText())
+		done, err := dns.ImportZone(s.ctx, api, c.Configuration, c.View, zone, records)
 		if err != nil {
 			return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
 		}
@@ -69,13 +70,13 @@ func (c *importNetworks) Run(s *session) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	lines, notes, err := address.ReadNetworks(f)
+	lines, notes, err := ipam.ReadNetworks(f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
-	return c.open(func(st *store.Store, users *identity.Service) error {
-		api := address.New(st, server.DefaultMaxLimit, versionText())
-		made, more, err := address.ImportNetworks(s.ctx, api, c.Configuration, lines)
+	return c.open(func(st *store.Store, users *access.Service) error {
+		api := server.NewAPI(st, server.DefaultMaxLimit, versionText())
+		made, more, err := ipam.ImportNetworks(s.ctx, api, c.Configuration, lines)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.File, err)
 		}
@@ -99,13 +100,13 @@ type exportZone struct {
 
 // Run writes the zone to standard output.
 func (c *exportZone) Run(s *session) error {
-	return c.open(func(st *store.Store, users *identity.Service) error {
-		api := address.New(st, server.DefaultMaxLimit, versionText())
+	return c.open(func(st *store.Store, users *access.Service) error {
+		api := server.NewAPI(st, server.DefaultMaxLimit, versionText())
 		var zone *naming.Zone
 		if err := st.View(s.ctx, func(tx *store.Tx) error {
-			row, err := address.FindZone(tx, c.Configuration, c.View, c.Zone)
+			row, err := dns.FindZone(tx, c.Configuration, c.View, c.Zone)
 			if err == nil {
-				zone, err = address.ZoneData(tx, api, row)
+				zone, err = dns.ZoneData(tx, api, row)
 			}
 			return err
 		}); err != nil {
@@ -132,15 +133,15 @@ func (c *importAddresses) Run(s *session) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	lines, err := address.ReadAddresses(f)
+	lines, err := ipam.ReadAddresses(f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
-	return c.open(func(st *store.Store, users *identity.Service) error {
-		api := address.New(st, server.DefaultMaxLimit, versionText())
+	return c.open(func(st *store.Store, users *access.Service) error {
+		api := server.NewAPI(st, server.DefaultMaxLimit, versionText())
 		bar := s.bar()
 		total := int64(len(lines))
-		err := address.ImportAddresses(s.ctx, api, c.Configuration, lines, func(done int64) { bar.show("imported", done, total) })
+		err := ipam.ImportAddresses(s.ctx, api, c.Configuration, lines, func(done int64) { bar.show("imported", done, total) })
 		bar.end()
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.File, err)

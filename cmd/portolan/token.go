@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"portolan/internal/identity"
+	"portolan/internal/access"
 	"portolan/internal/problem"
 	"portolan/internal/server"
 	"portolan/internal/store"
@@ -23,12 +23,12 @@ type dataFlag struct {
 }
 
 // open opens the data and runs fn with it.
-func (d dataFlag) open(fn func(*store.Store, *identity.Service) error) error {
+func (d dataFlag) open(fn func(*store.Store, *access.Service) error) error {
 	return d.openAs(store.Options{}, fn)
 }
 
 // openAs is open with options of its own, such as that nothing is to be changed.
-func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *identity.Service) error) error {
+func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *access.Service) error) error {
 	if (d.Data == "") == (d.Database == "") {
 		return usageError{errors.New("one of --data and --database is needed")}
 	}
@@ -42,7 +42,7 @@ func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *identity.Servic
 	if err != nil {
 		return err
 	}
-	err = fn(s, identity.Of(s))
+	err = fn(s, access.Of(s))
 	if e := s.Close(); err == nil {
 		err = e
 	}
@@ -68,8 +68,8 @@ type tokenCreate struct {
 
 // Run makes the token.
 func (c *tokenCreate) Run(s *session) error {
-	return c.open(func(_ *store.Store, users *identity.Service) error {
-		token, err := users.CreateToken(s.ctx, identity.Grant{Name: c.Name, Role: c.Role, Life: c.Expires, User: c.User})
+	return c.open(func(_ *store.Store, users *access.Service) error {
+		token, err := users.CreateToken(s.ctx, access.Grant{Name: c.Name, Role: c.Role, Life: c.Expires, User: c.User})
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ type tokenList struct {
 
 // Run lists the tokens.
 func (c *tokenList) Run(s *session) error {
-	return c.open(func(_ *store.Store, users *identity.Service) error {
+	return c.open(func(_ *store.Store, users *access.Service) error {
 		tokens, err := users.Tokens(s.ctx)
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ type tokenRevoke struct {
 
 // Run revokes the token.
 func (c *tokenRevoke) Run(s *session) error {
-	return c.open(func(_ *store.Store, users *identity.Service) error { return users.Revoke(s.ctx, c.ID) })
+	return c.open(func(_ *store.Store, users *access.Service) error { return users.Revoke(s.ctx, c.ID) })
 }
 
 type keyCommand struct {
@@ -137,8 +137,8 @@ type keyCreate struct {
 
 // Run makes the key set.
 func (c *keyCreate) Run(s *session) error {
-	return c.open(func(_ *store.Store, users *identity.Service) error {
-		id, secret, err := users.CreateKeySet(s.ctx, identity.Grant{Name: c.Name, Role: c.Role, Life: c.Expires, User: c.User})
+	return c.open(func(_ *store.Store, users *access.Service) error {
+		id, secret, err := users.CreateKeySet(s.ctx, access.Grant{Name: c.Name, Role: c.Role, Life: c.Expires, User: c.User})
 		if err != nil {
 			return err
 		}

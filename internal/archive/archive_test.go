@@ -11,8 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/address"
-	"portolan/internal/identity"
+	"portolan/internal/access"
 	"portolan/internal/pgtest"
 	"portolan/internal/server"
 	"portolan/internal/store"
@@ -33,13 +32,13 @@ func sample(t *testing.T, o server.Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := address.Sample(t.Context(), m.Address); err != nil {
+	if err := server.Sample(t.Context(), m.Address); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.Fleet.Create(t.Context(), "quay", nil, "https://x"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "t", Role: identity.Analyst}); err != nil {
+	if _, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "t", Role: access.Analyst}); err != nil {
 		t.Fatal(err)
 	}
 	// What the sample has nothing of: each table that is carried must have a row.
@@ -142,7 +141,7 @@ func TestThereAndBack(t *testing.T) {
 	back := open(t, store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true})
 	verify(t, back)
 	for _, s := range []*store.Store{pg, back} { // numbers go on behind those that came
-		api := address.New(s, 1000, "test")
+		api := server.NewAPI(s, 1000, "test")
 		if err := s.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
 			return tx.Insert(&store.Resource{Collection: "users", Type: "User", Name: "x", Body: []byte(`{"email":"x"}`)})
 		}); err != nil {
@@ -155,7 +154,7 @@ func TestThereAndBack(t *testing.T) {
 
 func verify(t *testing.T, s *store.Store) {
 	t.Helper()
-	api := address.New(s, 1000, "test")
+	api := server.NewAPI(s, 1000, "test")
 	if err := s.View(t.Context(), func(tx *store.Tx) error {
 		faults, err := api.Verify(tx)
 		for _, f := range faults {

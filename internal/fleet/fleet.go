@@ -18,8 +18,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"portolan/internal/access"
 	"portolan/internal/checkin"
-	"portolan/internal/identity"
 	"portolan/internal/problem"
 	"portolan/internal/store"
 )
@@ -349,7 +349,7 @@ func (s *Service) Create(ctx context.Context, name string, description *string, 
 	return c, err
 }
 
-func hashKey(k checkin.RegistrationKey) string { return identity.Hash(string(k.Secret[:])) }
+func hashKey(k checkin.RegistrationKey) string { return access.Hash(string(k.Secret[:])) }
 
 // newID makes an id from the name and a random tail (reference/fleet.md).
 func newID(name string) string {

@@ -16,9 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/address"
+	"portolan/internal/access"
 	"portolan/internal/checkin"
-	"portolan/internal/identity"
 	"portolan/internal/store"
 )
 
@@ -27,7 +26,7 @@ import (
 // analyst gives a token that may read.
 func (m *manager) analyst() string {
 	m.t.Helper()
-	token, err := m.Identity.CreateToken(context.Background(), identity.Grant{Name: "watcher", Role: identity.Analyst})
+	token, err := m.Identity.CreateToken(context.Background(), access.Grant{Name: "watcher", Role: access.Analyst})
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -61,7 +60,7 @@ func TestAttackDataDirectory(t *testing.T) {
 // (2) Readers of long lists who do not read, with one token that may read.
 func TestAttackSlowReaders(t *testing.T) {
 	m := startManager(t)
-	if err := address.Sample(t.Context(), m.Address); err != nil {
+	if err := Sample(t.Context(), m.Address); err != nil {
 		t.Fatal(err)
 	}
 	token := m.analyst()
@@ -229,7 +228,7 @@ func TestAttackHashing(t *testing.T) {
 		})
 	}
 	for range 3 { // a password that is not remembered
-		m.want(200, "PATCH", "/api/v2/users/"+user, `{"password":"`+identity.NewSecret()+`"}`)
+		m.want(200, "PATCH", "/api/v2/users/"+user, `{"password":"`+access.NewSecret()+`"}`)
 		m.want(200, "PATCH", "/api/v2/users/"+user, `{"password":"`+adminPassword+`"}`)
 		m.want(201, "POST", "/api/v2/sessions", `{"username":"second","password":"`+adminPassword+`"}`, "Authorization:")
 	}
@@ -245,7 +244,7 @@ func TestAttackTokens(t *testing.T) {
 	m := startManager(t)
 	second := m.id("/api/v2/users",
 		`{"type":"User","name":"second","password":"`+adminPassword+`","email":"e@x","securityPrivilege":"ADMINISTRATOR","accessType":"API"}`)
-	grant := func(g identity.Grant) string {
+	grant := func(g access.Grant) string {
 		t.Helper()
 		token, err := m.Identity.CreateToken(t.Context(), g)
 		if err != nil {
@@ -253,8 +252,8 @@ func TestAttackTokens(t *testing.T) {
 		}
 		return token
 	}
-	bound := "Authorization: Bearer " + grant(identity.Grant{Name: "bound", Role: identity.Administrator, User: "second"})
-	free := "Authorization: Bearer " + grant(identity.Grant{Name: "pipeline", Role: identity.Administrator})
+	bound := "Authorization: Bearer " + grant(access.Grant{Name: "bound", Role: access.Administrator, User: "second"})
+	free := "Authorization: Bearer " + grant(access.Grant{Name: "pipeline", Role: access.Administrator})
 	m.want(201, "POST", "/api/v2/configurations", `{"name":"by bound"}`, bound)
 	m.want(200, "PATCH", "/api/v2/users/"+second, `{"securityPrivilege":"VIEW_MY_ACCESS_RIGHTS"}`)
 	eventually(t, "the token is an administrator's no more", func() bool {
@@ -272,7 +271,7 @@ func TestAttackTokens(t *testing.T) {
 		free); r.text("data.0.principal") != "token pipeline" || r.get("data.0.user") != nil {
 		t.Errorf("the history says %s", r.body)
 	}
-	if _, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "x", Role: identity.Analyst, User: "nobody"}); err == nil {
+	if _, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "x", Role: access.Analyst, User: "nobody"}); err == nil {
 		t.Error("a token is made for a user who is not there")
 	}
 }
@@ -442,10 +441,10 @@ func TestEndedSessionsAreRemoved(t *testing.T) {
 	m := startManager(t, func(o *Options) { o.KeepSessions = time.Hour })
 	s := m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:").text("id")
 	m.want(200, "PATCH", "/api/v2/sessions/"+s, `{"state":"TERMINATED"}`)
-	if n, err := address.RemoveSessions(t.Context(), m.Address, m.Store.Update, time.Now().Add(-time.Hour)); n != 0 || err != nil {
+	if n, err := access.RemoveSessions(t.Context(), m.Address, m.Store.Update, time.Now().Add(-time.Hour)); n != 0 || err != nil {
 		t.Errorf("%d were removed that are not old, %v", n, err)
 	}
-	if n, err := address.RemoveSessions(t.Context(), m.Address, m.Store.Update, time.Now().Add(time.Hour)); n != 1 || err != nil {
+	if n, err := access.RemoveSessions(t.Context(), m.Address, m.Store.Update, time.Now().Add(time.Hour)); n != 1 || err != nil {
 		t.Errorf("%d were removed, %v", n, err)
 	}
 	m.want(404, "GET", "/api/v2/sessions/"+s, "")
@@ -512,7 +511,7 @@ func TestPrivilegesAct(t *testing.T) {
 	m.refusedAs(again, 403, "PasswordResetRequired", "new password", "PATCH", "/api/v2/users/"+id+"?fields=embed(sessions)",
 		`{"password":"my new password"}`)
 	m.refusedAs(again, 400, "InvalidField", "another one", "PATCH", "/api/v2/users/"+id, `{"password":"`+adminPassword+`"}`)
-	bound, err := m.Identity.CreateToken(t.Context(), identity.Grant{Name: "bound", Role: identity.Administrator, User: "again"})
+	bound, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "bound", Role: access.Administrator, User: "again"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -570,7 +569,7 @@ func TestIgnoredIsNamed(t *testing.T) {
 // Lists of a slow client come whole, also where they wait in a file.
 func TestSlowClientsGetAll(t *testing.T) {
 	m := startManager(t)
-	if err := address.Sample(t.Context(), m.Address); err != nil {
+	if err := Sample(t.Context(), m.Address); err != nil {
 		t.Fatal(err)
 	}
 	want := m.want(200, "GET", "/api/v2?limit=100000", "").body

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/identity"
+	"portolan/internal/access"
 	"portolan/internal/pgtest"
 )
 
@@ -120,7 +120,7 @@ func startManager(t *testing.T, change ...func(*Options)) *manager {
 		return http.ErrUseLastResponse
 	}}}
 	if m.token, err = m.Identity.CreateToken(context.Background(),
-		identity.Grant{Name: "test", Role: identity.Administrator, User: "admin"}); err != nil {
+		access.Grant{Name: "test", Role: access.Administrator, User: "admin"}); err != nil {
 		t.Fatal(err)
 	}
 	return m

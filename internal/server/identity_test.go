@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/address"
-	"portolan/internal/identity"
+	"portolan/internal/access"
 )
 
 // clock is a clock that a test moves.
@@ -73,7 +72,7 @@ func TestSessions(t *testing.T) {
 	c.advance(25 * time.Hour)
 	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/sessions/current", "",
 		"Authorization: Basic "+final.text("basicAuthenticationCredentials"))
-	if err := address.ExpireSessions(context.Background(), m.Address, m.Identity, m.Store.Update); err != nil {
+	if err := access.ExpireSessions(context.Background(), m.Address, m.Identity, m.Store.Update); err != nil {
 		t.Fatal(err)
 	}
 	if got := m.want(200, "GET", "/api/v2/sessions/"+final.text("id"), "").text("state"); got != "EXPIRED" {
@@ -148,7 +147,7 @@ func TestBearerTokens(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
 	ctx := context.Background()
-	analyst, err := m.Identity.CreateToken(ctx, identity.Grant{Name: "watcher", Role: identity.Analyst, Life: time.Hour})
+	analyst, err := m.Identity.CreateToken(ctx, access.Grant{Name: "watcher", Role: access.Analyst, Life: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +187,7 @@ func TestBearerTokens(t *testing.T) {
 func TestTokenExchange(t *testing.T) {
 	var c clock
 	m := startManager(t, func(o *Options) { o.Now = c.now })
-	id, secret, err := m.Identity.CreateKeySet(context.Background(), identity.Grant{Name: "ci", Role: identity.Analyst})
+	id, secret, err := m.Identity.CreateKeySet(context.Background(), access.Grant{Name: "ci", Role: access.Analyst})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"portolan/internal/address"
+	"portolan/internal/ipam"
 )
 
 // A file of addresses is imported whole, as the rules would have made them, or not at all, with every
@@ -19,11 +19,11 @@ func TestImportAddresses(t *testing.T) {
 	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.50"}`)
 	load := func(file string) error {
 		t.Helper()
-		lines, err := address.ReadAddresses(strings.NewReader(file))
+		lines, err := ipam.ReadAddresses(strings.NewReader(file))
 		if err != nil {
 			return err
 		}
-		return address.ImportAddresses(t.Context(), m.Address, "main", lines, func(int64) {})
+		return ipam.ImportAddresses(t.Context(), m.Address, "main", lines, func(int64) {})
 	}
 	transactions := func() string {
 		return m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")

@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"portolan/internal/address"
+	"portolan/internal/dns"
+	"portolan/internal/ipam"
 	"portolan/internal/naming"
 	"portolan/internal/store"
 )
@@ -44,9 +45,9 @@ func (m *manager) large(networks, addresses int) {
 	for i := range networks {
 		fmt.Fprintf(&file, "10.%d.%d.0,255.255.255.0,n%d,10.%d.%d.1\n", i>>8, i&255, i, i>>8, i&255)
 	}
-	lines, _, err := address.ReadNetworks(strings.NewReader(file.String()))
+	lines, _, err := ipam.ReadNetworks(strings.NewReader(file.String()))
 	if err == nil {
-		_, _, err = address.ImportNetworks(context.Background(), m.Address, "main", lines)
+		_, _, err = ipam.ImportNetworks(context.Background(), m.Address, "main", lines)
 	}
 	if err != nil {
 		m.t.Fatal(err)
@@ -61,9 +62,9 @@ func (m *manager) large(networks, addresses int) {
 			fmt.Fprintf(&file, "10.%d.%d.%d\n", i>>8, i&255, n+2)
 		}
 	}
-	all, err := address.ReadAddresses(strings.NewReader(file.String()))
+	all, err := ipam.ReadAddresses(strings.NewReader(file.String()))
 	if err == nil {
-		err = address.ImportAddresses(context.Background(), m.Address, "main", all, func(int64) {})
+		err = ipam.ImportAddresses(context.Background(), m.Address, "main", all, func(int64) {})
 	}
 	if err != nil {
 		m.t.Fatal(err)
@@ -127,9 +128,9 @@ func TestLongDelete(t *testing.T) {
 	for i := 2; i < 60_002; i++ {
 		fmt.Fprintf(&file, "10.0.%d.%d\n", i>>8, i&255)
 	}
-	lines, err := address.ReadAddresses(strings.NewReader(file.String()))
+	lines, err := ipam.ReadAddresses(strings.NewReader(file.String()))
 	if err == nil {
-		err = address.ImportAddresses(t.Context(), m.Address, "main", lines, func(int64) {})
+		err = ipam.ImportAddresses(t.Context(), m.Address, "main", lines, func(int64) {})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +162,7 @@ func TestLongZone(t *testing.T) {
 	began := time.Now()
 	zone, records, err := naming.ReadZone(strings.NewReader(file.String()), "")
 	if err == nil {
-		_, err = address.ImportZone(t.Context(), m.Address, "main", "internal", zone, records)
+		_, err = dns.ImportZone(t.Context(), m.Address, "main", "internal", zone, records)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -13,10 +13,9 @@ import (
 	"slices"
 	"strings"
 
-	"portolan/internal/address"
+	"portolan/internal/access"
 	"portolan/internal/checkin"
 	"portolan/internal/fleet"
-	"portolan/internal/identity"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/store"
@@ -53,7 +52,7 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	// The address API is routed first and by prefix: the mux would answer odd paths by itself.
 	return compressed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setSecurityHeaders(w.Header(), m.secure) // also on what the mux answers by itself
-		if rest, ok := strings.CutPrefix(r.URL.Path, address.Base); ok && (rest == "" || rest[0] == '/') {
+		if rest, ok := strings.CutPrefix(r.URL.Path, Base); ok && (rest == "" || rest[0] == '/') {
 			api.ServeHTTP(w, r)
 			return
 		}
@@ -107,7 +106,7 @@ const maxLogged = 64
 func (m *Manager) signedIn(result, name, remote string) {
 	name = name[:min(len(name), maxLogged)]
 	m.metrics.signIns.WithLabelValues(result).Inc()
-	if result == identity.Refused {
+	if result == access.Refused {
 		m.log.Warn("a sign-in was refused", "name", name, "remote", remote)
 	}
 }
@@ -119,7 +118,7 @@ func (m *Manager) guessing(name, remote string, failures int) {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()
 		if err := m.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-			return address.GuessingEvent(tx, name, remote,
+			return access.GuessingEvent(tx, name, remote,
 				failures)
 		}); err != nil {
 			m.log.Error("keeping an event", "error", err)
@@ -160,16 +159,16 @@ func (m *Manager) readyz(w http.ResponseWriter, r *http.Request) error {
 // without credentials, or with those that it is about.
 func (m *Manager) serveAddressAPI(w http.ResponseWriter, r *http.Request) error {
 	var caller resource.Caller
-	if r.Method != http.MethodPost || r.URL.Path != address.Base+"/sessions" {
+	if r.Method != http.MethodPost || r.URL.Path != Base+"/sessions" {
 		p, err := m.Identity.Any(r)
 		if err != nil {
 			return err
 		}
-		caller = address.CallerOf(p)
+		caller = access.CallerOf(p)
 	} else if len(r.Header.Values("Authorization")) > 1 {
 		return problem.New(http.StatusBadRequest, "InvalidHeader", "Authorization: given more than once")
 	}
-	caller.Remote = identity.Remote(r)
+	caller.Remote = access.Remote(r)
 	return m.Address.Serve(w, r.WithContext(resource.WithCaller(r.Context(), caller)))
 }
 
@@ -230,8 +229,8 @@ func (m *Manager) changer(handle func(w http.ResponseWriter, r *http.Request) er
 		if err != nil {
 			return err
 		}
-		if p.Role != identity.Administrator {
-			return identity.Forbidden(p)
+		if p.Role != access.Administrator {
+			return access.Forbidden(p)
 		}
 		return handle(w, r)
 	}
@@ -357,7 +356,7 @@ func (m *Manager) exchangeToken(w http.ResponseWriter, r *http.Request) error {
 	if credentials["clientId"] == "" || credentials["clientSecret"] == "" {
 		return missing("clientCredentials.clientId", "clientCredentials.clientSecret")
 	}
-	token, life, err := m.Identity.Exchange(r.Context(), credentials["clientId"], credentials["clientSecret"], identity.Remote(r))
+	token, life, err := m.Identity.Exchange(r.Context(), credentials["clientId"], credentials["clientSecret"], access.Remote(r))
 	if err != nil {
 		return err
 	}

@@ -7,15 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"portolan/internal/address"
 )
 
 // Clients that ask for long lists and do not read them are cut off, and hold nobody else up for long.
 func TestClientsThatDoNotRead(t *testing.T) {
 	m := startManager(t)
 	m.Address.WriteTime = 300 * time.Millisecond
-	if err := address.Sample(t.Context(), m.Address); err != nil {
+	if err := Sample(t.Context(), m.Address); err != nil {
 		t.Fatal(err)
 	}
 	for range 20 { // more than there are read connections

@@ -17,10 +17,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"portolan/internal/address"
+	"portolan/internal/access"
 	"portolan/internal/checkin"
 	"portolan/internal/fleet"
-	"portolan/internal/identity"
 	"portolan/internal/ping"
 	"portolan/internal/resource"
 	"portolan/internal/store"
@@ -69,7 +68,7 @@ type Manager struct {
 	Store    *store.Store
 	Address  *resource.API
 	Fleet    *fleet.Service
-	Identity *identity.Service
+	Identity *access.Service
 	// NewPassword is the password made for admin at the first start, empty otherwise.
 	NewPassword string
 
@@ -100,13 +99,6 @@ const (
 // DefaultMaxLimit is the largest page (spec.md section 8).
 const DefaultMaxLimit = 100000
 
-// Layout is what the program keeps in a database: whoever opens one gives it.
-func Layout() *store.Layout {
-	l := address.Layout()
-	l.Extensions = append(l.Extensions, identity.Extension(), fleet.Extension())
-	return l
-}
-
 // Start opens the data and the listeners and serves until Close.
 func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if o.Log == nil {
@@ -133,9 +125,9 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 			_ = m.Store.Close()
 		}
 	}()
-	m.Identity = identity.Of(m.Store)
-	m.Identity.Observe(identity.Observer{SignIn: m.signedIn, Guessing: m.guessing})
-	m.Address = address.New(m.Store, o.MaxLimit, o.Version)
+	m.Identity = access.Of(m.Store)
+	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing})
+	m.Address = NewAPI(m.Store, o.MaxLimit, o.Version)
 	m.Address.Log = o.Log
 	m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
 	if m.openapi, err = Document(m.Address); err != nil {
@@ -170,9 +162,9 @@ func (m *Manager) setup(ctx context.Context) error {
 	}
 	password := m.options.AdminPassword
 	if password == "" {
-		password = identity.NewSecret()[:20]
+		password = access.NewSecret()[:20]
 	}
-	made, err := address.Setup(ctx, m.Address, password)
+	made, err := Setup(ctx, m.Address, password)
 	if err != nil {
 		return fmt.Errorf("setting up: %w", err)
 	}

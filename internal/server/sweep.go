@@ -5,7 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"portolan/internal/address"
+	"portolan/internal/access"
+	"portolan/internal/event"
 	"portolan/internal/store"
 )
 
@@ -85,9 +86,9 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 		run  func(before time.Time) (int, error)
 	}{
 		{"transactions", m.options.KeepHistory, func(before time.Time) (int, error) { return m.Store.PruneHistory(ctx, update, before) }},
-		{"events", m.options.KeepEvents, func(before time.Time) (int, error) { return address.PruneEvents(ctx, update, before) }},
+		{"events", m.options.KeepEvents, func(before time.Time) (int, error) { return event.PruneEvents(ctx, update, before) }},
 		{"sessions", m.options.KeepSessions, func(before time.Time) (int, error) {
-			return address.RemoveSessions(ctx, m.Address, update, before)
+			return access.RemoveSessions(ctx, m.Address, update, before)
 		}},
 	} {
 		if one.keep <= 0 {
@@ -110,7 +111,7 @@ func (m *Manager) expire(ctx context.Context, lease *store.Lease) error {
 	if err != nil || !held {
 		return err
 	}
-	err = errors.Join(m.Fleet.Expire(ctx, lease.Update), address.ExpireSessions(ctx, m.Address, m.Identity, lease.Update))
+	err = errors.Join(m.Fleet.Expire(ctx, lease.Update), access.ExpireSessions(ctx, m.Address, m.Identity, lease.Update))
 	if errors.Is(err, store.ErrLeaseLost) { // another manager does it
 		return nil
 	}

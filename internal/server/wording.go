@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"portolan/internal/identity"
+	"portolan/internal/access"
 	"portolan/internal/problem"
 	"portolan/internal/store"
 )
@@ -35,7 +35,7 @@ func (m *Manager) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		p = problem.New(http.StatusServiceUnavailable, "Cancelled", "the request was cancelled")
 	default:
-		id := identity.NewSecret()[:12]
+		id := access.NewSecret()[:12]
 		m.log.ErrorContext(r.Context(), "internal error", "id", id, "method", r.Method, "path", r.URL.Path, "error", err)
 		p = problem.New(http.StatusInternalServerError, "InternalError", "something went wrong here; the log has it as %s", id)
 	}

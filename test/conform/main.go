@@ -20,8 +20,7 @@ import (
 	"strconv"
 	"strings"
 
-	"portolan/internal/address"
-	"portolan/internal/identity"
+	"portolan/internal/access"
 	"portolan/internal/pgtest"
 	"portolan/internal/server"
 )
@@ -53,7 +52,7 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	o := server.Options{Data: dir, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: identity.NewSecret(),
+	o := server.Options{Data: dir, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: access.NewSecret(),
 		Version: "conform", MaxLimit: 20,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	if postgres {
@@ -69,13 +68,13 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	if err := address.Sample(ctx, m.Address); err != nil {
+	if err := server.Sample(ctx, m.Address); err != nil {
 		return err
 	}
 	if _, err := m.Fleet.Create(ctx, "quay", nil, m.RegistrationEndpoint()); err != nil {
 		return err
 	}
-	token, err := m.Identity.CreateToken(ctx, identity.Grant{Name: "conform", Role: identity.Administrator, User: "admin"})
+	token, err := m.Identity.CreateToken(ctx, access.Grant{Name: "conform", Role: access.Administrator, User: "admin"})
 	if err != nil {
 		return err
 	}
@@ -106,7 +105,7 @@ func writeConfig(path string, m *server.Manager, token string) error {
 		if c.Inner {
 			continue
 		}
-		if err := get(m.URL()+address.Base+"/"+c.Name+"?limit=1&fields=id", token, &page); err != nil {
+		if err := get(m.URL()+server.Base+"/"+c.Name+"?limit=1&fields=id", token, &page); err != nil {
 			return err
 		}
 		if len(page.Data) == 0 {
@@ -115,7 +114,7 @@ func writeConfig(path string, m *server.Manager, token string) error {
 		id := page.Data[0].ID
 		fmt.Fprintf(&b, "[[operations]]\ninclude-path-regex = \"^%s/%s/\"\ninclude-method = [\"GET\", \"POST\", \"PUT\", "+
 			"\"PATCH\"]\n[operations.parameters]\n\"path.id\" = %d\n\"path.collectionId\" = %d\n\n",
-			address.Base, c.Name, id, id)
+			server.Base, c.Name, id, id)
 	}
 	return os.WriteFile(path, []byte(b.String()), 0o600)
 }

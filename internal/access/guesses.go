@@ -1,0 +1,176 @@
+package access
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"portolan/internal/problem"
+)
+
+// Whoever guesses passwords is made to wait: an account from one address soon, an address that tries many
+// accounts, and an account that many addresses try, later. It is kept in memory: a manager that is started
+// again, or another one, begins anew.
+
+// guesses counts what was guessed wrong.
+type guesses struct {
+	now func() time.Time
+	// guessing is told once when somebody begins to be made to wait; nil where nobody wants to know.
+	guessing func(name, remote string, failures int)
+
+	mu sync.Mutex
+	// tries are failures in a row, by what they have in common. Guarded by mu.
+	tries map[[16]byte]*tries
+	// friends are addresses that somebody has signed in from. Guarded by mu.
+	friends map[[16]byte]bool
+}
+
+// tries are failures in a row.
+type tries struct {
+	failures int
+	// until is when the next try is let in; last is when the last one failed.
+	until, last time.Time
+}
+
+// patience is how many failures are let through, and how long the wait after them may become. It doubles
+// from a second with each further failure.
+type patience struct {
+	failures int
+	longest  time.Duration
+}
+
+var (
+	pairPatience    = patience{5, 15 * time.Minute}
+	addressPatience = patience{20, 15 * time.Minute}
+	// accountPatience is short: nobody should be able to keep a user out for long.
+	accountPatience = patience{100, 5 * time.Second}
+)
+
+// forgiven is how many failures of an address a right sign-in from there makes up for.
+const forgiven = 5
+
+// Bounds of what is kept: how many, and for how long after the last failure.
+const (
+	maxTries    = 50_000
+	forgetAfter = time.Hour
+)
+
+func newGuesses(now func() time.Time) *guesses {
+	return &guesses{now: now, tries: map[[16]byte]*tries{}, friends: map[[16]byte]bool{}}
+}
+
+// keys are what a try has in common with others, hashed, and the patience with each. Of IPv6 a whole /64 is one
+// address: whoever has one has all of them.
+func keys(name, remote string) map[[16]byte]patience {
+	return map[[16]byte]patience{keyOf("pair", site(remote), name): pairPatience, keyOf("address", site(remote)): addressPatience,
+		keyOf("account", name): accountPatience}
+}
+
+func keyOf(parts ...string) [16]byte {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return [16]byte(sum[:16])
+}
+
+// site is an address without what its owner can choose.
+func site(remote string) string {
+	a, err := netip.ParseAddr(remote)
+	if err != nil || a.Unmap().Is4() {
+		return remote
+	}
+	p, err := a.WithZone("").Prefix(64)
+	if err != nil { // which 64 bits always are
+		return remote
+	}
+	return p.String()
+}
+
+// may gives 429 where the next try has to wait.
+func (g *guesses) may(name, remote string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	wait := time.Duration(0)
+	for key := range keys(name, remote) {
+		if t := g.tries[key]; t != nil {
+			wait = max(wait, t.until.Sub(now))
+		}
+	}
+	if wait <= 0 {
+		return nil
+	}
+	return tooMany(wait, "too many wrong sign-ins")
+}
+
+// tooMany is the answer to who has to wait.
+func tooMany(wait time.Duration, why string) error {
+	p := problem.New(http.StatusTooManyRequests, "TooManyRequests", "%s: try again in %s", why, max(wait, time.Second).Round(time.Second))
+	p.RetryAfter = max(wait, time.Second)
+	return p
+}
+
+// failed counts a failure.
+func (g *guesses) failed(name, remote string) {
+	g.mu.Lock()
+	now := g.now()
+	g.sweep(now)
+	told := 0
+	for key, p := range keys(name, remote) {
+		t := g.tries[key]
+		if t == nil || now.Sub(t.last) > forgetAfter {
+			t = &tries{}
+			g.tries[key] = t
+		}
+		t.failures++
+		t.last = now
+		if over := t.failures - p.failures; over >= 0 {
+			t.until = now.Add(min(p.longest, time.Second<<min(over, 20)))
+			if over == 0 {
+				told = max(told, t.failures)
+			}
+		}
+	}
+	g.mu.Unlock()
+	if told > 0 && g.guessing != nil {
+		g.guessing(name, remote, told)
+	}
+}
+
+// succeeded forgets the failures of an account from an address.
+func (g *guesses) succeeded(name, remote string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.friends) >= maxTries {
+		clear(g.friends)
+	}
+	g.friends[keyOf("address", site(remote))] = true
+	delete(g.tries, keyOf("pair", site(remote), name))
+	delete(g.tries, keyOf("account", name))
+	if t := g.tries[keyOf("address", site(remote))]; t != nil { // who signs in from there is not only guessing
+		t.failures = max(0, t.failures-forgiven)
+	}
+}
+
+// friend reports whether somebody has signed in from an address.
+func (g *guesses) friend(remote string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.friends[keyOf("address", site(remote))]
+}
+
+// sweep drops what is old where much is kept, and everything where that does not help. g.mu is held.
+func (g *guesses) sweep(now time.Time) {
+	if len(g.tries) < maxTries {
+		return
+	}
+	for key, t := range g.tries {
+		if now.Sub(t.last) > forgetAfter || t.failures == 1 {
+			delete(g.tries, key)
+		}
+	}
+	if len(g.tries) >= maxTries {
+		clear(g.tries)
+	}
+}

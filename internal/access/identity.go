@@ -1,0 +1,465 @@
+package access
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"database/sql"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// Roles of the fleet API and of bearer tokens (reference/fleet.md).
+const (
+	Administrator = "administrator"
+	Analyst       = "analyst"
+)
+
+// Kinds of credentials.
+const (
+	kindPassword = "password"
+	kindSession  = "session"
+	kindBearer   = "bearer"
+	kindKeySet   = "keyset"
+	kindAccess   = "access"
+)
+
+// topic is what a transaction touches that takes a credential away (store.Tx.Touch): what was
+// remembered of it must be forgotten. New credentials need no such thing.
+const topic = "credentials"
+
+// tokenTopics are the topics on which depends whose token it is.
+var tokenTopics = []string{topic, "users", "sessions"}
+
+// Lifetimes: a session's token (reference/address-manager-behaviour.md) and an access token of the
+// exchange (reference/fleet.md).
+const (
+	SessionLife = 24 * time.Hour
+	AccessLife  = 5 * time.Minute
+)
+
+// Principal is who a request comes from: a user, or a token or key set that was made on the command line.
+type Principal struct {
+	// User is the id of the user resource; 0 for a token that belongs to no user.
+	User int64
+	// Name is the user's name; "token NAME" or "key set NAME" for who is no user.
+	Name string
+	// Token is the id of the bearer token or key set; empty for a user's password or session.
+	Token string
+	// Role is Administrator or Analyst.
+	Role string
+	// Session is the session resource's id; 0 outside of one.
+	Session int64
+	// ReadOnly is a session that was opened for reading only, or an analyst's token.
+	ReadOnly bool
+	// History and Security are the user's historyPrivilege and securityPrivilege; who is no user sees the
+	// history, and users as analysts do.
+	History, Security string
+	// MustReset says that nothing is open to the user but to set a new password.
+	MustReset bool
+}
+
+// Service checks credentials against the store.
+type Service struct {
+	store *store.Store
+	// strangers and friends bound how many passwords are hashed at a time, and how many may wait: for addresses
+	// that somebody has signed in from, and for others, so that a flood of those does not keep everybody out.
+	strangers, friends *gate
+	// pepper keys the memory of checked passwords; it never leaves the process.
+	pepper []byte
+	// knownMu guards known, which maps HMAC(pepper, user and password) to the stored hash it was checked
+	// against.
+	knownMu sync.Mutex
+	known   map[[32]byte]string
+	// tokens are what looking up tokens gave.
+	tokens *store.Cache[tokenKey, tokenEntry]
+	// guesses slows down who guesses; observer is told of it.
+	guesses  *guesses
+	observer Observer
+}
+
+// tokenKey is a token by its hash, with the user's name it came with; tokenEntry is whose it is.
+type tokenKey struct {
+	hash [32]byte
+	name string
+}
+
+type tokenEntry struct {
+	principal Principal
+	expires   int64 // in seconds since 1970; 0 where it does not expire
+}
+
+// newService makes the service.
+func newService(s *store.Store) *Service {
+	return &Service{store: s, strangers: newGate(maxOfOne), friends: newGate(maxHashing + maxWaiting), pepper: randomBytes(32),
+		known: map[[32]byte]string{}, tokens: store.NewCache[tokenKey](s,
+			store.CacheOptions[tokenEntry]{Topics: tokenTopics, Max: maxRemembered}), guesses: newGuesses(s.Now)}
+}
+
+// Observer is told of sign-ins, by a password or a key set.
+type Observer struct {
+	// SignIn is told what came of one: accepted, refused, or throttled, where it was not looked at.
+	SignIn func(result, name, remote string)
+	// Guessing is told when somebody begins to be made to wait, and after how many failures.
+	Guessing func(name, remote string, failures int)
+}
+
+// Results of a sign-in.
+const (
+	Accepted  = "accepted"
+	Refused   = "refused"
+	Throttled = "throttled"
+)
+
+// Observe sets who is told. It is called before the service is used.
+func (s *Service) Observe(o Observer) { s.observer, s.guesses.guessing = o, o.Guessing }
+
+// saw tells the observer.
+func (s *Service) saw(result, name, remote string) {
+	if s.observer.SignIn != nil {
+		s.observer.SignIn(result, name, remote)
+	}
+}
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // crypto/rand.Read never fails
+	return b
+}
+
+// NewSecret makes 256 random bits as text.
+func NewSecret() string { return base64.RawURLEncoding.EncodeToString(randomBytes(32)) }
+
+// Hash is how a token is kept. Tokens are random, so one round is enough.
+func Hash(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+func unauthorized(code, message string) *problem.Problem {
+	return problem.New(http.StatusUnauthorized, code, "%s", message)
+}
+
+// The refusals of credentials.
+var (
+	errMissing = unauthorized("InvalidAuthorizationToken", "the request has no Authorization header")
+	errToken   = unauthorized("InvalidAuthorizationToken", "the token is unknown, expired or revoked")
+	errLogin   = unauthorized("InvalidAuthorizationCredentials",
+		"the user name or the password is wrong, or the account is locked or not meant for the API")
+	errForm = unauthorized("InvalidAuthorizationToken", "the Authorization header is malformed")
+)
+
+// header splits the one Authorization header a request may have.
+func header(r *http.Request) (scheme, rest string, err error) {
+	values := r.Header.Values("Authorization")
+	switch {
+	case len(values) == 0:
+		return "", "", errMissing
+	case len(values) > 1:
+		return "", "", problem.New(http.StatusBadRequest, "InvalidHeader", "Authorization: given %d times", len(values))
+	}
+	scheme, rest, ok := strings.Cut(values[0], " ")
+	if rest = strings.TrimSpace(rest); !ok || rest == "" || len(rest) > 4096 {
+		return "", "", errForm
+	}
+	return strings.ToLower(scheme), rest, nil
+}
+
+// Bearer gives the principal of a request that must have a bearer token.
+func (s *Service) Bearer(r *http.Request) (Principal, error) {
+	scheme, token, err := header(r)
+	if err != nil {
+		return Principal{}, err
+	}
+	if scheme != "bearer" {
+		return Principal{}, unauthorized("InvalidAuthorizationToken", "a bearer token is needed here")
+	}
+	p, err := s.token(r.Context(), token, "", kindBearer, kindAccess)
+	if err == nil && p.MustReset {
+		err = problem.New(http.StatusForbidden, "PasswordResetRequired", "%s has to set a new password first, by the address API", p.Name)
+	}
+	return p, err
+}
+
+// Any gives the principal of a request with any credential of the address API: Basic with an API
+// token, Basic with the password, or a bearer token.
+func (s *Service) Any(r *http.Request) (Principal, error) {
+	scheme, rest, err := header(r)
+	if err != nil {
+		return Principal{}, err
+	}
+	switch scheme {
+	case "bearer":
+		return s.token(r.Context(), rest, "", kindBearer, kindAccess)
+	case "basic":
+		name, secret, err := basic(rest)
+		if err != nil {
+			return Principal{}, err
+		}
+		p, err := s.token(r.Context(), secret, name, kindSession)
+		if errors.Is(err, errToken) && strings.HasPrefix(secret, sessionPrefix) { // a session that has ended is no guess
+			return Principal{}, errLogin
+		}
+		if errors.Is(err, errToken) {
+			return s.Login(r.Context(), name, secret, Remote(r))
+		}
+		return p, err
+	}
+	return Principal{}, errForm
+}
+
+// Remote is the client's address without its port.
+func Remote(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+func basic(text string) (name, secret string, err error) {
+	plain, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return "", "", errForm
+	}
+	name, secret, ok := strings.Cut(string(plain), ":")
+	if !ok || name == "" || secret == "" {
+		return "", "", errForm
+	}
+	return name, secret, nil
+}
+
+// BasicOf gives the user name and the secret of a Basic header, if the request has one.
+func BasicOf(r *http.Request) (name, secret string, ok bool) {
+	scheme, rest, err := header(r)
+	if err != nil || scheme != "basic" {
+		return "", "", false
+	}
+	name, secret, err = basic(rest)
+	return name, secret, err == nil
+}
+
+// userColumns is what decides a user's access, read beside the credential.
+const userColumns = "u.name, json_extract(u.body, '$.securityPrivilege'), json_extract(u.body, '$.accountLocked'), " +
+	"json_extract(u.body, '$.accessType')," +
+	" json_extract(u.body, '$.historyPrivilege'), json_extract(u.body, '$.passwordResetRequired')"
+
+type userState struct {
+	name, privilege, access, history string
+	locked, mustReset                bool
+}
+
+// into gives the places that userColumns are read into.
+func (u *userState) into() []any {
+	return []any{&u.name, &u.privilege, &u.locked, &u.access, &u.history, &u.mustReset}
+}
+
+func (u *userState) usable() bool { return !u.locked && u.access != "GUI" }
+
+func (u *userState) role() string {
+	if u.privilege == "ADMINISTRATOR" {
+		return Administrator
+	}
+	return Analyst
+}
+
+// principal is the user as who asks.
+func (u *userState) principal(id int64) Principal {
+	return Principal{User: id, Name: u.name, Role: u.role(), History: u.history, Security: u.privilege, MustReset: u.mustReset}
+}
+
+// token gives whose token it is. A session's token must come with its user's name.
+func (s *Service) token(ctx context.Context, token, name string, kinds ...string) (Principal, error) {
+	key := tokenKey{sha256.Sum256([]byte(token)), name}
+	if known, ok := s.tokens.Now(key); ok && (known.expires == 0 || known.expires > s.store.Now().Unix()) {
+		return known.principal, nil
+	}
+	return s.lookUp(ctx, key, kinds)
+}
+
+// lookUp looks a token up by its hash, and remembers whose it is.
+func (s *Service) lookUp(ctx context.Context, key tokenKey, kinds []string) (p Principal, err error) {
+	hash := hex.EncodeToString(key.hash[:])
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		var expires int64
+		if p, expires, err = s.read(tx, hash, key.name, kinds); err == nil {
+			s.tokens.Put(tx, key, tokenEntry{p, expires})
+		}
+		return err
+	})
+	return p, err
+}
+
+// read reads whose token it is that has a hash; expires is 0 where it does not expire.
+func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p Principal, expires int64, err error) {
+	var id, found, kind, label, role string
+	var user userState
+	var userID, session, revoked int64
+	var readOnly sql.NullBool
+	for _, one := range kinds {
+		err = tx.QueryRow("SELECT c.id, c.hash, c.kind, c.name, c.role, c.user_id, c.session, c.expires, c.revoked, json_extract(s.body, "+
+			"'$.readOnly'), "+userColumns+
+			" FROM credential c LEFT JOIN resource u ON u.id = c.user_id LEFT JOIN resource s ON s.id = c.session WHERE c.kind = ? AND c.hash = ?",
+			one, hash).
+			Scan(append([]any{&id, &found, &kind, &label, &role, &userID, &session, &expires, &revoked, &readOnly}, user.into()...)...)
+		if err == nil && kind == kindAccess { // which names the key set that it was made from
+			id = label
+			err = tx.QueryRow("SELECT name FROM credential WHERE id = ? AND kind = ?", id, kindKeySet).Scan(&label)
+			if errors.Is(err, sql.ErrNoRows) {
+				revoked, err = 1, nil
+			}
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			break
+		}
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return Principal{}, 0, errToken
+	}
+	if err != nil {
+		return Principal{}, 0, fmt.Errorf("looking up a token: %w", err)
+	}
+	switch {
+	case subtle.ConstantTimeCompare([]byte(found), []byte(hash)) != 1,
+		revoked != 0, expires != 0 && expires <= s.store.Now().Unix(), userID != 0 && (user.name == "" || !user.usable()),
+		name != "" && name != user.name:
+		return Principal{}, 0, errToken
+	}
+	if kind == kindSession {
+		p = user.principal(userID)
+		p.Session, p.ReadOnly = session, readOnly.Bool
+	} else {
+		p = tokenPrincipal(kind, id, label, role, userID, &user)
+	}
+	return p, expires, nil
+}
+
+// tokenPrincipal is who a token or key set acts as: itself, or a user, of whom it never may do more.
+func tokenPrincipal(kind, id, label, role string, userID int64, user *userState) Principal {
+	p := Principal{Name: "token " + label, Role: role, History: "ADMINISTRATOR"}
+	if kind != kindBearer {
+		p.Name = "key set " + label
+	}
+	if userID != 0 {
+		p = user.principal(userID)
+		if role == Analyst {
+			p.Role = Analyst
+		}
+	}
+	p.Token = id
+	p.ReadOnly = p.Role == Analyst // the token reads, whoever it was made by
+	return p
+}
+
+// Login checks a user's name and password, which came from an address. A password that was right is
+// remembered by its HMAC until it changes, so that clients that send it with every request do not pay for it
+// each time. Who guesses is refused for a while, with 429.
+func (s *Service) Login(ctx context.Context, name, password, remote string) (p Principal, err error) {
+	var hash string
+	var user userState
+	var id int64
+	if !nameable(name) { // which nobody is called, and PostgreSQL would not even look for
+		name = "\ufffd"
+	}
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		err := tx.QueryRow("SELECT c.user_id, c.hash, "+userColumns+" FROM resource u JOIN credential c ON c.user_id = u.id AND c.kind = ?"+
+			" WHERE u.name = ? AND u.collection = 'users'", kindPassword, name).Scan(append([]any{&id, &hash}, user.into()...)...)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return Principal{}, fmt.Errorf("looking up a user: %w", err)
+	}
+	key := s.passwordKey(name, password)
+	if hash != "" && s.recalls(key) == hash && user.usable() {
+		return user.principal(id), nil
+	}
+	if err := s.guesses.may(name, remote); err != nil {
+		s.saw(Throttled, name, remote)
+		return Principal{}, err
+	}
+	right, err := s.verify(ctx, hash, password, remote)
+	if err != nil {
+		return Principal{}, err
+	}
+	if !right || !user.usable() { // which takes as long for an account that is locked
+		s.guesses.failed(name, remote)
+		s.saw(Refused, name, remote)
+		return Principal{}, errLogin
+	}
+	s.guesses.succeeded(name, remote)
+	s.saw(Accepted, name, remote)
+	s.remember(key, hash)
+	return user.principal(id), nil
+}
+
+// nameable reports whether a text can be kept as a name at all.
+func nameable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
+
+// maxRemembered bounds the memory of checked passwords.
+const maxRemembered = 10000
+
+// passwordKey is how a password is remembered.
+func (s *Service) passwordKey(name, password string) [32]byte {
+	mac := hmac.New(sha256.New, s.pepper)
+	mac.Write([]byte(name + "\x00" + password))
+	return [32]byte(mac.Sum(nil))
+}
+
+// recalls gives the hash that a password was right for; empty where it is not remembered.
+func (s *Service) recalls(key [32]byte) string {
+	s.knownMu.Lock()
+	defer s.knownMu.Unlock()
+	return s.known[key]
+}
+
+func (s *Service) remember(key [32]byte, hash string) {
+	s.knownMu.Lock()
+	defer s.knownMu.Unlock()
+	if len(s.known) >= maxRemembered {
+		clear(s.known)
+	}
+	s.known[key] = hash
+}
+
+// verify checks a password against a hash; an unknown name, which has none, takes as long as a wrong
+// password. Few are hashed at a time, and few may wait.
+func (s *Service) verify(ctx context.Context, hash, password, remote string) (right bool, err error) {
+	through := s.strangers
+	if s.guesses.friend(remote) {
+		through = s.friends
+	}
+	err = through.pass(ctx, remote, func() {
+		if hash == "" {
+			hash = decoy()
+		}
+		right = verifyPassword(hash, password)
+	})
+	return right, err
+}
+
+// Hash hashes a new password.
+func (s *Service) Hash(ctx context.Context, password string) (hash string, err error) {
+	err = s.friends.pass(ctx, "", func() { hash = HashPassword(password) })
+	return hash, err
+}
+
+// BasicCredentials is what follows "Basic " in the Authorization header.
+func BasicCredentials(name, secret string) string {
+	return base64.StdEncoding.EncodeToString([]byte(name + ":" + secret))
+}

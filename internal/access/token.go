@@ -1,0 +1,231 @@
+package access
+
+import (
+	"context"
+	"crypto/subtle"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// sessionPrefix begins the tokens of sessions: one that has ended is no guess of a password.
+const sessionPrefix = "pts_"
+
+// OpenSession makes the token of a session resource. The token is shown once.
+func OpenSession(tx *store.Tx, session, user int64, expires time.Time) (token string, err error) {
+	token = sessionPrefix + NewSecret()
+	err = tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, session, created, expires) VALUES (?,?,?,?,'',?,?,?,?)",
+		NewSecret(), kindSession, "session", user, Hash(token), session, tx.Now().Unix(), expires.Unix())
+	return token, err
+}
+
+// CloseSession ends a session's token.
+func CloseSession(tx *store.Tx, session int64) error {
+	tx.Touch(topic)
+	err := tx.Write("DELETE FROM credential WHERE session = ? AND kind = ?", session, kindSession)
+	return err
+}
+
+// ExpiredSessions gives the sessions whose token has expired, and takes the tokens away, with
+// expired access tokens.
+func ExpiredSessions(tx *store.Tx) (sessions []int64, err error) {
+	tx.Touch(topic)
+	now := tx.Now().Unix()
+	err = tx.Each(func(scan func(...any) error) error {
+		var id int64
+		if err := scan(&id); err != nil {
+			return err
+		}
+		sessions = append(sessions, id)
+		return nil
+	}, "SELECT session FROM credential WHERE expires <> 0 AND expires <= ? AND kind = ?", now, kindSession)
+	if err != nil {
+		return nil, err
+	}
+	err = tx.Write("DELETE FROM credential WHERE expires <> 0 AND expires <= ? AND kind IN (?, ?)", now, kindSession, kindAccess)
+	return sessions, err
+}
+
+// Expired reports whether any credential has expired and is still there.
+func (s *Service) Expired(ctx context.Context) (yes bool, err error) {
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM credential WHERE expires <> 0 AND expires <= ? AND kind IN (?, ?))",
+			tx.Now().Unix(), kindSession, kindAccess).Scan(&yes)
+	})
+	return yes, err
+}
+
+// Token is a bearer token or a key set as it is listed: without its secret.
+type Token struct {
+	ID   string `json:"id"`
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	Role string `json:"role"`
+	// User is the name of the user that it acts as; empty where it stands for itself.
+	User    string    `json:"user,omitempty"`
+	Created time.Time `json:"created"`
+	// Expires is zero where the token does not expire.
+	Expires time.Time `json:"expires"`
+	Revoked bool      `json:"revoked"`
+}
+
+// Grant is what a token or key set is made with.
+type Grant struct {
+	// Name is what it is for; the history shows it.
+	Name string
+	// Role is Administrator or Analyst.
+	Role string
+	// Life is how long it is good; 0 means that it does not expire.
+	Life time.Duration
+	// User is the name of the user that it acts as, and of whom it never may do more; empty where it stands
+	// for itself.
+	User string
+}
+
+// DefaultLife is how long tokens and key sets are good where nothing else is asked for.
+const DefaultLife = 90 * 24 * time.Hour
+
+// CreateToken makes a bearer token. It is shown once.
+func (s *Service) CreateToken(ctx context.Context, g Grant) (token string, err error) {
+	token = "ptl_" + NewSecret()
+	return token, s.create(ctx, kindBearer, g, NewSecret()[:12], token)
+}
+
+// CreateKeySet makes the clientId and clientSecret of the token exchange, shown once.
+func (s *Service) CreateKeySet(ctx context.Context, g Grant) (id, secret string, err error) {
+	id, secret = NewSecret()[:22], NewSecret()
+	return id, secret, s.create(ctx, kindKeySet, g, id, secret)
+}
+
+func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret string) error {
+	if g.Role != Administrator && g.Role != Analyst {
+		return problem.Invalid("role", "%q is neither %s nor %s", g.Role, Administrator, Analyst)
+	}
+	if g.Name == "" || len(g.Name) > 128 || strings.ContainsFunc(g.Name, unicode.IsControl) {
+		return problem.Invalid("name", "must have 1 to 128 bytes, and no control characters")
+	}
+	if g.Life < 0 {
+		return problem.Invalid("expires", "must not be negative")
+	}
+	return s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		var user int64
+		if g.User != "" {
+			users, err := tx.ByName("users", 0, g.User)
+			if err != nil {
+				return err
+			}
+			if len(users) == 0 {
+				return problem.Invalid("user", "there is no user %q", g.User)
+			}
+			user = users[0].ID
+		}
+		var expires int64
+		if g.Life > 0 {
+			expires = tx.Now().Add(g.Life).Unix()
+		}
+		return tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
+			id, kind, g.Name, user, g.Role, Hash(secret), tx.Now().Unix(), expires)
+	})
+}
+
+// Tokens lists the bearer tokens and key sets.
+func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		return tx.Each(func(scan func(...any) error) error {
+			var t Token
+			var created, expires int64
+			if err := scan(&t.ID, &t.Kind, &t.Name, &t.Role, &t.User, &created, &expires, &t.Revoked); err != nil {
+				return err
+			}
+			t.Created = time.Unix(created, 0).UTC()
+			if expires != 0 {
+				t.Expires = time.Unix(expires, 0).UTC()
+			}
+			tokens = append(tokens, t)
+			return nil
+		}, "SELECT c.id, c.kind, c.name, c.role, coalesce(u.name, ''), c.created, c.expires, c.revoked FROM credential c LEFT JOIN resource "+
+			"u ON u.id = c.user_id"+
+			" WHERE c.kind IN (?, ?) ORDER BY c.created, c.id", kindBearer, kindKeySet)
+	})
+	return tokens, err
+}
+
+// Revoke ends a bearer token or a key set, by its id, with the access tokens made from it.
+func (s *Service) Revoke(ctx context.Context, id string) error {
+	return s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		tx.Touch(topic)
+		n, err := tx.Exec("UPDATE credential SET revoked = 1 WHERE id = ? AND kind IN (?, ?)", id, kindBearer, kindKeySet)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return problem.NotFound("there is no token or key set %q", id)
+		}
+		err = tx.Write("DELETE FROM credential WHERE kind = ? AND name = ?", kindAccess, id)
+		return err
+	})
+}
+
+// Exchange makes an access token for a key set (reference/fleet.md, token exchange), which came from an
+// address. Who guesses is refused for a while; what is refused writes nothing.
+func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote string) (token string, life time.Duration, err error) {
+	refused := unauthorized("InvalidAuthorizationCredentials", "the client id or the client secret is wrong, expired or revoked")
+	if !nameable(clientID) {
+		clientID = "\ufffd"
+	}
+	who := "key set " + clientID
+	if err := s.guesses.may(who, remote); err != nil {
+		s.saw(Throttled, who, remote)
+		return "", 0, err
+	}
+	check := func(tx *store.Tx) (role string, user int64, err error) {
+		var hash string
+		var expires, revoked int64
+		err = tx.QueryRow("SELECT hash, role, user_id, expires, revoked FROM credential WHERE id = ? AND kind = ?", clientID, kindKeySet).
+			Scan(&hash, &role, &user, &expires, &revoked)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return "", 0, refused
+		case err != nil:
+			return "", 0, fmt.Errorf("looking up a key set: %w", err)
+		case subtle.ConstantTimeCompare([]byte(hash), []byte(Hash(clientSecret))) != 1 || revoked != 0 || expires != 0 &&
+			expires <= tx.Now().Unix():
+			return "", 0, refused
+		}
+		return role, user, nil
+	}
+	// A look first: a refusal is no reason to write.
+	if err := s.store.View(ctx, func(tx *store.Tx) error { _, _, err := check(tx); return err }); err != nil {
+		if errors.Is(err, refused) {
+			s.guesses.failed(who, remote)
+			s.saw(Refused, who, remote)
+		}
+		return "", 0, err
+	}
+	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		role, user, err := check(tx)
+		if err != nil {
+			return err
+		}
+		token = "pta_" + NewSecret()
+		return tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
+			NewSecret(), kindAccess, clientID, user, role, Hash(token), tx.Now().Unix(), tx.Now().Add(AccessLife).Unix())
+	})
+	if err == nil {
+		s.guesses.succeeded(who, remote)
+		s.saw(Accepted, who, remote)
+	}
+	return token, AccessLife, err
+}
+
+// Forbidden is the refusal of a change to someone who may only read.
+func Forbidden(p Principal) error {
+	return problem.New(http.StatusForbidden, "AccessDenied", "%s has the role %s and may read, not change", p.Name, p.Role)
+}

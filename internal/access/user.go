@@ -1,0 +1,174 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// registerUsers declares the collection of users.
+func registerUsers(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "users", Parents: []string{""}, Secret: true, OpenWrites: true, OwnPassword: true,
+		Visible:    seenUsers,
+		Beforehand: hashPassword}, &User{})
+}
+
+// User is a person or a program that signs in.
+type User struct {
+	resource.Head `head:"post,nonblank" unique:"all"`
+	// Password is the user's password; it is written and never shown.
+	Password string `api:"password,writeOnly,nonblank"`
+	// Authenticator is what checks the user's password; null means Portolan itself.
+	Authenticator resource.Ref `api:"authenticator" ref:"Authenticator"`
+	// Email is the user's mail address.
+	Email string `api:"email,required,nonblank" example:"ada@example.net"`
+	// PhoneNumber is the user's telephone number.
+	PhoneNumber string `api:"phoneNumber"`
+	// SecurityPrivilege is what the user may do about access rights; ADMINISTRATOR may do everything.
+	SecurityPrivilege string `api:"securityPrivilege,required" enum:"NO_ACCESS|VIEW_MY_ACCESS_RIGHTS|VIEW_OTHERS_ACCESS_RIGHTS|CHANGE_ACCESS_RIGHTS|ADD_ACCESS_RIGHTS|DELETE_ACCESS_RIGHTS|ADMINISTRATOR"`
+	// HistoryPrivilege is what the user sees of the history.
+	HistoryPrivilege string `api:"historyPrivilege,put,notNull" enum:"HIDE|VIEW_HISTORY_LIST|ADMINISTRATOR" default:"HIDE"`
+	// AccessType says which doors are open to the user.
+	AccessType string `api:"accessType,required" enum:"GUI|API|GUI_AND_API" example:"GUI_AND_API"`
+	// PasswordResetRequired says whether the user must change the password.
+	PasswordResetRequired bool `api:"passwordResetRequired,put"`
+	// AccountLocked says whether the user is locked out.
+	AccountLocked bool `api:"accountLocked,put"`
+	// X509Required says whether the user needs a certificate.
+	X509Required bool `api:"x509Required,put"`
+	// AdministrativeAccessLevels are the user's rights on the manager's own parts.
+	AdministrativeAccessLevels map[string]string `api:"administrativeAccessLevels,readOnly"`
+
+	// hash is the password's hash, computed by BeforeWrite.
+	hash string
+}
+
+// BeforeWrite refuses a name that another user has and a bad password, and keeps at least one usable
+// administrator. Who is no administrator may set the own password, and nothing else.
+func (x *User) BeforeWrite(c *resource.Change) error {
+	if c.Caller.MustReset && (len(c.Given) != 1 || !c.Given["password"] || x.Password == "") {
+		return problem.New(http.StatusForbidden, "PasswordResetRequired", "%s may set a new password, and nothing else before", c.Caller.Name)
+	}
+	if !manages(c) && (c.Creates() || x.ID != c.Caller.User || len(c.Given) != 1 || !c.Given["password"]) {
+		return problem.New(http.StatusForbidden, "AccessDenied",
+			"%s may set the own password (PATCH with the field password alone), and change no user", c.Caller.Name)
+	}
+	if x.X509Required && (c.Creates() || c.Given["x509Required"]) {
+		p := problem.New(http.StatusBadRequest, "UnsupportedResourceFieldValue",
+			"x509Required: signing in with a certificate is not built yet, and true would keep the user out")
+		p.Fields = []string{"x509Required"}
+		return p
+	}
+	if c.Given["password"] && x.Password != "" {
+		if err := CheckPassword(x.Password); err != nil {
+			return err
+		}
+		if err := x.takePassword(c); err != nil {
+			return err
+		}
+	}
+	if old, ok := c.Old.(*User); ok && old.rules() && !x.rules() {
+		return lastAdministrator(c, x.ID)
+	}
+	return nil
+}
+
+// takePassword turns the password that was given into its hash. A user who sets its own is not asked for another
+// one any more, and one who must set a new one sets another one.
+func (x *User) takePassword(c *resource.Change) error {
+	password := x.Password
+	x.Password = ""
+	x.hash, _ = c.Prepared.(string)
+	if x.hash == "" { // no request, or one that could not be prepared
+		x.hash = HashPassword(password)
+	}
+	if x.ID != c.Caller.User || x.ID == 0 || c.Given["passwordResetRequired"] {
+		return nil
+	}
+	x.PasswordResetRequired = false
+	if !c.Caller.MustReset {
+		return nil
+	}
+	same, err := HasPassword(c.Tx, x.ID, password)
+	if err == nil && same {
+		err = problem.Invalid("password", "is the one that you have; set another one")
+	}
+	return err
+}
+
+// hashPassword hashes the password of a request before its transaction, few at a time.
+func hashPassword(ctx context.Context, a *resource.API, members map[string]json.RawMessage) (any, error) {
+	var password string
+	if json.Unmarshal(members["password"], &password) != nil || CheckPassword(password) != nil {
+		return nil, nil //nolint:nilerr // the rules will say what is wrong
+	}
+	return Of(a.Store).Hash(ctx, password)
+}
+
+// manages reports whether who asks may manage users; what the manager itself does has no caller.
+func manages(c *resource.Change) bool {
+	return c.Caller.Administrator || c.Caller == (resource.Caller{})
+}
+
+// rules reports whether the user can administer.
+func (x *User) rules() bool {
+	return x.SecurityPrivilege == "ADMINISTRATOR" && !x.AccountLocked && x.AccessType != "GUI"
+}
+
+// lastAdministrator refuses to go on without another usable administrator.
+func lastAdministrator(c *resource.Change, id int64) error {
+	body := func(name string) store.Field { return store.Field{Kind: store.Text, Path: []string{name}} }
+	others, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{
+		store.InCollection("users"), store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: id},
+		store.Compare{Field: body("securityPrivilege"), Op: "eq", Value: "ADMINISTRATOR"},
+		store.Compare{Field: store.Field{Kind: store.Bool, Path: []string{"accountLocked"}}, Op: "eq", Value: false},
+		store.Compare{Field: body("accessType"), Op: "ne", Value: "GUI"},
+	}})
+	if err != nil {
+		return err
+	}
+	if others == 0 {
+		return problem.Conflict("ResourceInUse", "user %d is the last administrator who can sign in", id)
+	}
+	return nil
+}
+
+// AfterWrite sets the password, and ends the sessions that were begun with the one before.
+func (x *User) AfterWrite(c *resource.Change) error {
+	if x.hash == "" {
+		return nil
+	}
+	if err := SetPassword(c.Tx, x.ID, x.hash); err != nil {
+		return err
+	}
+	open, _, err := sessionsOf(c.Tx, x.ID)
+	if err != nil {
+		return err
+	}
+	return endSessions(c, open, terminated)
+}
+
+// BeforeDelete takes the user's credentials away.
+func (x *User) BeforeDelete(c *resource.Change) error {
+	if !manages(c) {
+		return problem.New(http.StatusForbidden, "AccessDenied", "%s may delete no user", c.Caller.Name)
+	}
+	if x.rules() {
+		if err := lastAdministrator(c, x.ID); err != nil {
+			return err
+		}
+	}
+	return Forget(c.Tx, x.ID)
+}
+
+// seenUsers lets a user without any security privilege see no user but itself.
+func seenUsers(c resource.Caller) store.Expr {
+	if c.Security != "NO_ACCESS" {
+		return nil
+	}
+	return store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "eq", Value: c.User}
+}

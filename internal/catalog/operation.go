@@ -1,0 +1,133 @@
+package catalog
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// registerOperations declares the collection of what a transaction did, resource by resource.
+func registerOperations(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "operations", Parents: []string{"transactions"}, From: operationRows, Hidden: true,
+		Closed: noImages, Complete: completeOperations},
+		&Operation{})
+}
+
+// Operation is one change of a transaction.
+type Operation struct {
+	resource.Head `head:"readOnly"`
+	// OperationType says what was done: ADD, CHANGE or DELETE.
+	OperationType string `api:"operationType,readOnly"`
+	// ResourceID is the resource that it was done to.
+	ResourceID int64 `api:"resourceId,readOnly"`
+	// ResourceType is that resource's type.
+	ResourceType string `api:"resourceType,readOnly"`
+	// FieldUpdates are the fields that are different, with their values after it and before it.
+	FieldUpdates json.RawMessage `api:"fieldUpdates,readOnly,list"`
+}
+
+// fieldUpdate is one field that a change made different.
+type fieldUpdate struct {
+	Name          string          `json:"name"`
+	Value         json.RawMessage `json:"value"`
+	PreviousValue json.RawMessage `json:"previousValue"`
+}
+
+// completeOperations turns the images before and after a change into the fields that are different.
+func completeOperations(_ *store.Tx, rows []*store.Resource) error {
+	for _, r := range rows {
+		var row struct {
+			FieldUpdates [2]json.RawMessage `json:"fieldUpdates"`
+		}
+		if err := json.Unmarshal(r.Body, &row); err != nil {
+			return err
+		}
+		before, err := fieldsOf(row.FieldUpdates[0])
+		if err != nil {
+			return err
+		}
+		after, err := fieldsOf(row.FieldUpdates[1])
+		if err != nil {
+			return err
+		}
+		names := maps.Clone(before)
+		maps.Copy(names, after)
+		updates := []fieldUpdate{}
+		value := func(of map[string]string, name string) json.RawMessage {
+			if text, ok := of[name]; ok {
+				return json.RawMessage(text)
+			}
+			return json.RawMessage("null")
+		}
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			if now, then := value(after, name), value(before, name); string(now) != string(then) {
+				updates = append(updates, fieldUpdate{name, now, then})
+			}
+		}
+		text, err := json.Marshal(updates)
+		if err != nil {
+			return err
+		}
+		if r.Body, err = store.Rewritten(r.Body, map[string][]byte{"fieldUpdates": text}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fieldsOf gives the fields of a resource by its image in the history: its name, its own fields, and what
+// it refers to.
+func fieldsOf(image []byte) (map[string]string, error) {
+	fields := map[string]string{}
+	var row struct {
+		Name   *string         `json:"name"`
+		Parent int64           `json:"parent"`
+		Refs   []store.Ref     `json:"refs"`
+		Links  []store.Ref     `json:"links"`
+		Body   json.RawMessage `json:"body"`
+	}
+	if len(image) == 0 || string(image) == "null" {
+		return fields, nil
+	}
+	if err := json.Unmarshal(image, &row); err != nil {
+		return nil, err
+	}
+	set := func(name string, v any) error {
+		text, err := json.Marshal(v)
+		fields[name] = string(text)
+		return err
+	}
+	if err := set("name", row.Name); err != nil {
+		return nil, err
+	}
+	type reference struct {
+		ID int64 `json:"id"`
+	}
+	if err := set("up", reference{row.Parent}); err != nil {
+		return nil, err
+	}
+	for _, ref := range row.Refs {
+		if err := set(ref.Field, reference{ref.Target}); err != nil {
+			return nil, err
+		}
+	}
+	links := map[string][]reference{}
+	for _, link := range row.Links {
+		links[link.Field] = append(links[link.Field], reference{link.Target})
+	}
+	for field, targets := range links {
+		if err := set(field, targets); err != nil {
+			return nil, err
+		}
+	}
+	return fields, store.Members(row.Body, func(name, raw []byte) error {
+		if !strings.HasPrefix(string(name), "_") {
+			fields[string(name)] = string(raw)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,75 @@
+package catalog
+
+import (
+	"embed"
+	"fmt"
+	"time"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// The views of the history in the shape of resources, so that it is listed and filtered by the same grammar: transactions, and
+// what they changed.
+const (
+	transactionRows store.Source = "transaction_resource"
+	operationRows   store.Source = "operation_resource"
+)
+
+//go:embed migrations/*/*_history.sql
+var historyMigrations embed.FS
+
+// registerTransactions declares the collection of transactions.
+func registerTransactions(r *resource.Registry) {
+	r.Extension(&store.Extension{Name: "history", Migrations: historyMigrations})
+	r.Collection(resource.Collection{Name: "transactions", Act: undo, From: transactionRows, History: true, Closed: noHistory,
+		Options: []resource.RequestHeader{forceUndo.For(resource.Creating)}}, &Transaction{})
+}
+
+// forceUndo undoes also where the same resources were changed since.
+var forceUndo = resource.Flag("x-bcn-force-undo", "Undo also where the same resources were changed since.")
+
+// noHistory hides the history from users whose historyPrivilege says so, noImages what exactly was changed
+// from those that see the list alone.
+func noHistory(c resource.Caller) bool { return c.History == "HIDE" }
+
+func noImages(c resource.Caller) bool {
+	return c.History == "HIDE" || c.History == "VIEW_HISTORY_LIST"
+}
+
+// Transaction is one change, as the history keeps it: all of it happened, at one moment.
+type Transaction struct {
+	resource.Head `head:"readOnly"`
+	// TransactionType is the kind of a transaction that is asked for: UNDO takes another one back.
+	TransactionType string `api:"transactionType,required,nullable" enum:"UNDO"`
+	// TransactionID is the transaction that is to be taken back.
+	TransactionID int64 `api:"transactionId,required,writeOnly" min:"1"`
+	// Operation is what was done, such as ADD_IPV4_NETWORK.
+	Operation string `api:"operation,readOnly"`
+	// Description says it in a sentence.
+	Description string `api:"description,readOnly"`
+	// Principal is who did it, as it was called then: a user, a token or a key set; null for the manager
+	// itself. It is ours.
+	Principal string `api:"principal,readOnly"`
+	// Comment is what the client sent as x-bcn-change-control-comment.
+	Comment string `api:"comment,readOnly"`
+	// CreationDateTime is when it was done.
+	CreationDateTime time.Time `api:"creationDateTime,readOnly"`
+	// User is who did it; null for the manager itself.
+	User resource.Ref `api:"user,readOnly" column:"parent" ref:"User"`
+	// RevertingTransaction is the transaction that undid it.
+	RevertingTransaction resource.Ref `api:"revertingTransaction,readOnly" ref:"Transaction"`
+}
+
+// undo takes back the transaction that a new one names.
+func undo(c *resource.Change, o resource.Object) error {
+	t, ok := o.(*Transaction)
+	if !ok {
+		return fmt.Errorf("a transaction is a %T", o)
+	}
+	if t.TransactionType == "" { // which others have null
+		return problem.Invalid("transactionType", "must be UNDO")
+	}
+	return c.Undo(t.TransactionID, forceUndo.Of(c.Options))
+}

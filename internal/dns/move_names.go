@@ -1,0 +1,100 @@
+package dns
+
+import (
+	"fmt"
+
+	"portolan/internal/naming"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// registerMoves declares the moving of zones and records, which says what was done.
+func registerMoves(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "moves"}, &DNSMove{})
+}
+
+// DNSMove is the moving of a zone or record to another name, and the record of it.
+type DNSMove struct { //nolint:revive // its published name
+	resource.Head `head:"readOnly" parents:"resourceRecords|zones"`
+	// AbsoluteName is its whole name from then on.
+	AbsoluteName string `api:"absoluteName,required,dns" length:"1020"`
+}
+
+// AfterWrite moves the zone, with all below it, or the record.
+func (x *DNSMove) AfterWrite(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	row, err := c.Tx.Get(x.Parent)
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return err
+	}
+	view, _, err := above(c.Tx, row.Parent)
+	if err != nil {
+		return err
+	}
+	parent, relative, err := zoneAbove(c.Tx, row.Configuration, view, x.AbsoluteName, row)
+	if err != nil {
+		return err
+	}
+	n := c.FollowingAsked("name")
+	if _, ok := o.(*Zone); ok {
+		n.Options = multiLabelNames.Set(n.Options, true)
+	}
+	_, err = n.Change(row, func(o resource.Object) {
+		h := resource.HeadOf(o)
+		h.Parent, h.Name = parent, relative
+	})
+	return err
+}
+
+// zoneAbove finds what a name lies in: the zone of the view with the longest name above it, which is
+// not the one that is moved nor lies below it, or for a zone the view itself.
+func zoneAbove(tx *store.Tx, configuration, view int64, absolute string, moved *store.Resource) (parent int64, relative string, err error) {
+	name := naming.Clean(absolute)
+	at := name
+	if moved.Collection == "zones" {
+		at = parentName(name)
+	}
+	for ; at != ""; at = parentName(at) {
+		same, err := sameName(tx, configuration, view, "zones", at)
+		if err != nil {
+			return 0, "", err
+		}
+		for _, zone := range same {
+			inside, err := liesBelow(tx, zone, moved.ID)
+			if err != nil {
+				return 0, "", err
+			}
+			if inside {
+				return 0, "", problem.Conflict("MoveIntoItself", "absoluteName: %q lies in the zone that is moved", absolute)
+			}
+			relative, _ := naming.Relative(name, at)
+			return zone.ID, relative, nil
+		}
+	}
+	if moved.Collection == "zones" {
+		return view, name, nil
+	}
+	return 0, "", problem.Conflict("ZoneNotFound", "absoluteName: there is no zone for %q in the view", absolute)
+}
+
+// liesBelow reports whether a resource is, or lies below, another one.
+func liesBelow(tx *store.Tx, row *store.Resource, top int64) (bool, error) {
+	for row.ID != top {
+		if row.Parent <= resource.RootID {
+			return false, nil
+		}
+		above, err := tx.Get(row.Parent)
+		if err != nil {
+			return false, fmt.Errorf("looking above resource %d: %w", row.ID, err)
+		}
+		row = above
+	}
+	return true, nil
+}

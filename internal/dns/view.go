@@ -1,0 +1,22 @@
+package dns
+
+import (
+	"portolan/internal/resource"
+)
+
+// registerViews declares the collection of views.
+func registerViews(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "views", Parents: []string{"configurations"}}, &View{})
+}
+
+// View is a namespace of DNS within a configuration: the same name may mean another thing in
+// another view.
+type View struct {
+	resource.Head `head:"post,nonblank" unique:"siblings"`
+	// Configuration is the configuration the view lies in.
+	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// DeviceRegistrationEnabled says whether devices may be registered in the view.
+	DeviceRegistrationEnabled bool `api:"deviceRegistrationEnabled,put"`
+	// DeviceRegistrationPortalAddress is the address of the registration portal.
+	DeviceRegistrationPortalAddress string `api:"deviceRegistrationPortalAddress"`
+}

@@ -1,0 +1,448 @@
+package dns
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/naming"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/space"
+	"portolan/internal/store"
+
+	"github.com/miekg/dns"
+)
+
+// DefaultTTL is the time to live, in seconds, of records that have none of their own.
+const DefaultTTL = 3600
+
+// FindZone finds a zone by the names of its configuration and view and its own; an empty view is the
+// only one there is. Blocks and networks have reverse zones without anybody making them: such a zone has
+// no id, and may be named by its range.
+func FindZone(tx *store.Tx, configuration, view, name string) (*store.Resource, error) {
+	v, err := findView(tx, configuration, view)
+	if err != nil {
+		return nil, err
+	}
+	if name, err = reverseNamed(name); err != nil {
+		return nil, err
+	}
+	zone, err := zoneNamed(tx, v, name)
+	if err == nil && zone == nil {
+		zone, err = impliedZone(tx, v, name)
+	}
+	if err == nil && zone == nil {
+		return nil, problem.NotFound("there is no zone %q in the view %s", name, v.Name)
+	}
+	return zone, err
+}
+
+// maxReverse is how many reverse zones a range is told to have.
+const maxReverse = 64
+
+// reverseNamed gives the name of the reverse zone of a range, where the name of a zone is one; other names
+// are given back.
+func reverseNamed(name string) (string, error) {
+	r, err := space.Parse(name)
+	if err != nil {
+		return name, nil //nolint:nilerr // it is a name then
+	}
+	names := naming.ReverseZones(r.Low, r.High, maxReverse)
+	switch len(names) {
+	case 0:
+		return "", problem.Invalid("zone", "%s has more than %d reverse zones: name one", r, maxReverse)
+	case 1:
+		return names[0], nil
+	}
+	return "", problem.Invalid("zone", "%s has these reverse zones, name one: %s", r, strings.Join(names, ", "))
+}
+
+// impliedZone gives the reverse zone of that name where blocks or networks lie in its space, or it lies
+// in theirs; nil where none does.
+func impliedZone(tx *store.Tx, view *store.Resource, name string) (*store.Resource, error) {
+	low, high, ok := naming.ReverseRange(name)
+	if !ok {
+		return nil, nil
+	}
+	key := naming.Key(naming.Clean(name))
+	zone := &store.Resource{Collection: "zones", Type: "Zone", Name: key, Key: key, Parent: view.ID, Configuration: view.Configuration,
+		Refs: []store.Ref{{Field: "view", Target: view.ID}}}
+	_, err := tx.Overlapping(view.Configuration, "blocks", store.AddrKey(low), store.AddrKey(high), 0)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return zone, err
+}
+
+func zoneNamed(tx *store.Tx, view *store.Resource, name string) (*store.Resource, error) {
+	if name == root {
+		found, err := tx.ByName("zones", view.ID, root)
+		if err != nil || len(found) == 0 {
+			return nil, err
+		}
+		return found[0], nil
+	}
+	same, err := sameName(tx, view.Configuration, view.ID, "zones", naming.Clean(name))
+	if err != nil || len(same) == 0 {
+		return nil, err
+	}
+	return same[0], nil
+}
+
+func findView(tx *store.Tx, configuration, view string) (*store.Resource, error) {
+	found, err := tx.ByName("configurations", 0, configuration)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, problem.NotFound("there is no configuration %q", configuration)
+	}
+	var views []*store.Resource
+	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("views"),
+		store.HasParent(found[0].ID)}},
+		func(r *store.Resource) error {
+			if view == "" || r.Name == view {
+				views = append(views, r.Clone())
+			}
+			return nil
+		})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(views) == 0:
+		return nil, problem.NotFound("there is no view %q in the configuration %s", view, configuration)
+	case len(views) > 1:
+		return nil, problem.Invalid("view", "the configuration %s has several: name one", configuration)
+	}
+	return views[0], nil
+}
+
+// fqdn is a name as the wire has it: absolute, with its last dot, in A-labels.
+func fqdn(name string) (string, error) {
+	ascii, err := naming.ASCII(naming.Clean(name))
+	if err != nil {
+		return "", err
+	}
+	return dns.Fqdn(ascii), nil
+}
+
+// zoneReader gathers what a zone's records say.
+type zoneReader struct {
+	tx        *store.Tx
+	api       *resource.API
+	addresses map[int64][]netip.Addr // of host records, by id
+	targets   map[int64]string       // of records that link to one, by id
+	records   []dns.RR
+	latest    int64 // the latest transaction that changed any of it
+}
+
+// ZoneData gives the data of a zone as it is served, delegations of the zones below it included. The
+// serial number of its SOA is the latest transaction that changed one of its records.
+func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zone, error) {
+	z := &zoneReader{tx: tx, api: api, latest: zone.Version}
+	if zone.ID != 0 { // else it has nothing but what leads back to hosts
+		if err := z.read(zone, func(dns.RR) bool { return true }); err != nil {
+			return nil, err
+		}
+		holder := zone.ID
+		if zone.Type == "InternalRootZone" { // all zones of the view lie below it
+			holder = zone.Parent
+		}
+		for _, add := range []func() error{
+			func() error { return z.delegations(holder) }, func() error { return z.numbers(zone) }, func() error { return z.responses(zone) },
+		} {
+			if err := add(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := z.reverse(zone); err != nil {
+		return nil, err
+	}
+	apex, err := fqdn(zone.Key)
+	if err != nil {
+		return nil, err
+	}
+	server := "localhost."
+	for _, rr := range z.records {
+		if ns, ok := rr.(*dns.NS); ok && dns.CanonicalName(ns.Hdr.Name) == apex {
+			server = ns.Ns
+			break
+		}
+	}
+	head := dns.RR_Header{Name: apex, Class: dns.ClassINET, Ttl: DefaultTTL}
+	if server == "localhost." { // a zone without name servers of its own is still a zone
+		ns := &dns.NS{Hdr: head, Ns: server}
+		ns.Hdr.Rrtype = dns.TypeNS
+		z.records = append(z.records, ns)
+	}
+	soa := &dns.SOA{Hdr: head, Ns: server, Mbox: "hostmaster." + strings.TrimPrefix(apex, root), Serial: uint32(z.latest),
+		//nolint:gosec // serial numbers go round (RFC 1982)
+		Refresh: 10800, Retry: 3600, Expire: 604800, Minttl: DefaultTTL}
+	soa.Hdr.Rrtype = dns.TypeSOA
+	return naming.Compile(apex, append(z.records, soa))
+}
+
+// read adds the records of a zone that are wanted.
+func (z *zoneReader) read(zone *store.Resource, wanted func(dns.RR) bool) error {
+	z.addresses, z.targets = map[int64][]netip.Addr{}, map[int64]string{}
+	if err := z.tx.Each(func(scan func(...any) error) error {
+		var source int64
+		var low []byte
+		err := scan(&source, &low)
+		z.addresses[source] = append(z.addresses[source], store.KeyAddr(low))
+		return err
+	}, "SELECT f.source, a.low FROM resource r JOIN reference f ON f.source = r.id AND f.field = 'addresses' JOIN resource a ON a.id = "+
+		"f.target"+
+		" WHERE r.parent = ? AND r.collection = 'resourceRecords' ORDER BY f.source, a.low", zone.ID); err != nil {
+		return fmt.Errorf("reading the addresses of a zone: %w", err)
+	}
+	if err := z.tx.Each(func(scan func(...any) error) error {
+		var source int64
+		var key string
+		err := scan(&source, &key)
+		z.targets[source] = key
+		return err
+	}, "SELECT f.source, t.key FROM resource r JOIN reference f ON f.source = r.id AND f.field = 'linkedRecord' JOIN resource t ON t.id "+
+		"= f.target"+
+		" WHERE r.parent = ? AND r.collection = 'resourceRecords'", zone.ID); err != nil {
+		return fmt.Errorf("reading the links of a zone: %w", err)
+	}
+	rows, ended := make(chan []*store.Resource, 4), make(chan error, 1)
+	go func() { ended <- z.toRecords(rows, wanted) }() // while the next ones are read
+	var batch []*store.Resource
+	err := z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("resourceRecords"),
+		store.HasParent(zone.ID)}},
+		func(r *store.Resource) error {
+			if batch = append(batch, r.Clone()); len(batch) == rowsAtOnce {
+				rows <- batch
+				batch = nil
+			}
+			return nil
+		})
+	rows <- batch
+	close(rows)
+	if e := <-ended; err == nil {
+		err = e
+	}
+	return err
+}
+
+// rowsAtOnce is how many rows are turned into records at a time.
+const rowsAtOnce = 512
+
+// toRecords turns rows into records, all that come, also behind one that it fails at.
+func (z *zoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR) bool) (failed error) {
+	for batch := range rows {
+		for _, r := range batch {
+			if failed != nil {
+				break
+			}
+			z.latest = max(z.latest, r.Version)
+			rrs, err := z.of(r)
+			if err != nil {
+				failed = fmt.Errorf("%s %d, %s: %w", r.Type, r.ID, r.Key, err)
+			}
+			for _, rr := range rrs {
+				if wanted(rr) {
+					z.records = append(z.records, rr)
+				}
+			}
+		}
+	}
+	return failed
+}
+
+// delegations adds the name servers of the zones right below, and the addresses of those whose names
+// lie in the zone that is delegated: without them nobody would find it.
+func (z *zoneReader) delegations(holder int64) error {
+	var below []*store.Resource
+	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"),
+		store.HasParent(holder)}},
+		func(r *store.Resource) error {
+			if r.Type == "Zone" || r.Type == "ENUMZone" {
+				below = append(below, r.Clone())
+			}
+			return nil
+		}); err != nil {
+		return err
+	}
+	for _, child := range below {
+		apex, err := fqdn(child.Key)
+		if err != nil {
+			return err
+		}
+		servers := map[string]bool{}
+		sub := &zoneReader{tx: z.tx, api: z.api}
+		if err := sub.read(child, func(rr dns.RR) bool { return true }); err != nil {
+			return err
+		}
+		for _, rr := range sub.records {
+			if ns, ok := rr.(*dns.NS); ok && dns.CanonicalName(ns.Hdr.Name) == apex {
+				servers[dns.CanonicalName(ns.Ns)] = true
+				z.records = append(z.records, rr)
+			}
+		}
+		for _, rr := range sub.records {
+			if t := rr.Header().Rrtype; (t == dns.TypeA || t == dns.TypeAAAA) && servers[dns.CanonicalName(rr.Header().Name)] {
+				z.records = append(z.records, rr)
+			}
+		}
+	}
+	return nil
+}
+
+// reverse adds what leads from addresses back to the hosts of the view, where the zone is one for that.
+func (z *zoneReader) reverse(zone *store.Resource) error {
+	low, high, ok := naming.ReverseRange(zone.Key)
+	if !ok {
+		return nil
+	}
+	return z.tx.Each(func(scan func(...any) error) error {
+		var key []byte
+		var host string
+		var version int64
+		var wanted bool
+		if err := scan(&key, &host, &version, &wanted); err != nil || !wanted || wildcard(host) {
+			return err
+		}
+		z.latest = max(z.latest, version)
+		name, err := naming.ReverseName(store.KeyAddr(key), zone.Key)
+		if err != nil {
+			return err
+		}
+		target, err := fqdn(host)
+		if err != nil {
+			return err
+		}
+		owner, err := fqdn(naming.Join(name, zone.Key))
+		if err != nil {
+			return err
+		}
+		z.records = append(z.records, &dns.PTR{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: DefaultTTL},
+			Ptr: target})
+		return nil
+	}, "SELECT a.low, h.key, h.version, json_extract(h.body, '$.reverseRecord') FROM resource a"+
+		" JOIN reference f ON f.target = a.id AND f.field = 'addresses' JOIN resource h ON h.id = f.source"+
+		" JOIN reference v ON v.source = h.parent AND v.field = 'view' AND v.target = ?"+
+		" WHERE a.configuration = ? AND a.collection = 'addresses' AND a.low >= ? AND a.low <= ? ORDER BY a.low, h.id",
+		viewOf(zone), zone.Configuration, store.AddrKey(low), store.AddrKey(high))
+}
+
+// of gives the records that a resource stands for.
+func (z *zoneReader) of(r *store.Resource) ([]dns.RR, error) {
+	name, err := fqdn(r.Key)
+	if err != nil {
+		return nil, err
+	}
+	o, err := z.api.Object(r)
+	if err != nil {
+		return nil, err
+	}
+	a, ok := o.(comparableRecord)
+	if !ok { // an external host
+		return nil, nil
+	}
+	ttl := uint32(DefaultTTL)
+	if given := a.record().TTL; given != nil {
+		ttl = uint32(*given) //nolint:gosec // the field's bounds are those of a TTL
+	}
+	head := func(t uint16) dns.RR_Header {
+		return dns.RR_Header{Name: name, Rrtype: t, Class: dns.ClassINET, Ttl: ttl}
+	}
+	target, err := fqdn(z.targets[r.ID])
+	if err != nil {
+		return nil, err
+	}
+	switch x := o.(type) {
+	case *HostRecord:
+		var rrs []dns.RR
+		for _, addr := range z.addresses[r.ID] {
+			if addr.Is4() {
+				rrs = append(rrs, &dns.A{Hdr: head(dns.TypeA), A: addr.AsSlice()})
+			} else {
+				rrs = append(rrs, &dns.AAAA{Hdr: head(dns.TypeAAAA), AAAA: addr.AsSlice()})
+			}
+		}
+		return rrs, nil
+	case *AliasRecord:
+		return []dns.RR{&dns.CNAME{Hdr: head(dns.TypeCNAME), Target: target}}, nil
+	case *MXRecord:
+		return []dns.RR{&dns.MX{Hdr: head(dns.TypeMX), Preference: uint16(x.Priority), Mx: target}}, nil //nolint:gosec // within its bounds
+	case *SRVRecord:
+		return []dns.RR{&dns.SRV{Hdr: head(dns.TypeSRV), Priority: uint16(x.Priority), Weight: uint16(x.Weight), Port: uint16(x.Port),
+			Target: target}}, nil //nolint:gosec // within their bounds
+	case *TXTRecord:
+		return []dns.RR{&dns.TXT{Hdr: head(dns.TypeTXT), Txt: chunks(x.Text)}}, nil
+	case *HINFORecord:
+		return []dns.RR{&dns.HINFO{Hdr: head(dns.TypeHINFO), Cpu: escape(x.CPU), Os: escape(x.OS)}}, nil
+	case *NAPTRRecord:
+		replacement := "."
+		if x.Replacement != "" && x.Replacement != "." {
+			if replacement, err = fqdn(x.Replacement); err != nil {
+				return nil, err
+			}
+		}
+		return []dns.RR{&dns.NAPTR{Hdr: head(dns.TypeNAPTR), Order: uint16(x.Order), Preference: uint16(x.Preference), Flags: escape(x.Flags),
+			//nolint:gosec // within their bounds
+			Service: escape(x.Service), Regexp: escape(x.RegularExpression), Replacement: replacement}}, nil
+	case *GenericRecord:
+		rr, err := naming.NewRecord(name, ttl, x.RecordType, x.Rdata)
+		if err != nil {
+			return nil, err
+		}
+		return []dns.RR{rr}, nil
+	}
+	return nil, nil
+}
+
+// chunks cuts text into strings of at most 255 bytes, as the DNS library writes them.
+func chunks(text string) (parts []string) {
+	for part := range slices.Chunk([]byte(text), 255) {
+		parts = append(parts, escape(string(part)))
+	}
+	return parts
+}
+
+// escape writes text as the DNS library keeps it (RFC 1035 section 5.1).
+func escape(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c > '~':
+			fmt.Fprintf(&b, "\\%03d", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// unescape undoes escape.
+func unescape(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			b.WriteByte(text[i])
+			continue
+		}
+		if i+3 < len(text) && isDigits(text[i+1:i+4]) {
+			b.WriteByte((text[i+1]-'0')*100 + (text[i+2]-'0')*10 + text[i+3] - '0')
+			i += 3
+			continue
+		}
+		i++
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+func isDigits(text string) bool {
+	return strings.Trim(text, "0123456789") == ""
+}

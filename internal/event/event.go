@@ -1,0 +1,113 @@
+package event
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// eventRows is the view of events in the shape of resources, so that they are listed and filtered by the same grammar.
+const eventRows store.Source = "event_resource"
+
+//go:embed migrations/*/*_event.sql
+var eventMigrations embed.FS
+
+// newEventExtension gives the extension that keeps events.
+func newEventExtension() *store.Extension {
+	return &store.Extension{Name: "events", Migrations: eventMigrations,
+		Tables: []store.Table{{Name: "event", Columns: []string{"id", "source", "user_id", "body"}, Key: 1}}}
+}
+
+// registerEvents declares the collection of events.
+func registerEvents(r *resource.Registry) {
+	r.Extension(newEventExtension())
+	r.Collection(resource.Collection{Name: "events", From: eventRows, Hidden: true}, &Event{})
+}
+
+// Event is something that happened.
+type Event struct {
+	resource.Head `head:"readOnly"`
+	// EventType says how grave it is.
+	EventType string `api:"eventType,readOnly" enum:"INFO|WARNING|ERROR|SUCCESS|FAILED|NOT_DEPLOYED|INVALID|NO_ROLE|RESPONSE_POLICY_ZONES_NOT_DEPLOYED|VALID"`
+	// Category is what it belongs to.
+	Category string `api:"category,readOnly" enum:"APPLICATION|DATABASE_MAINTENANCE|DATA_CHECKER|DATA_COLLECTION|DDNS_NOTIFICATION|DEPLOYMENT|DEPLOYMENT_DATA_VALIDATION|DHCP_ALERT|DHCP_LEASE_SYNCHRONIZATION|DNSSEC_KEY_EXPIRATION|IP_RECONCILIATION|IP_TEMPLATE|MIGRATION|REPORT_SCHEDULER|SERVER_HIGH_AVAILABILITY|SERVER_MONITORING|SOFTWARE_UPDATE|SSO_MANAGEMENT|SYSTEM_MAINTENANCE|TRUST_RELATIONSHIP|WORKFLOW_REQUEST|ZONE_TEMPLATE"`
+	// Subcategory is the service that it belongs to.
+	Subcategory string `api:"subcategory,readOnly" enum:"DNS|DHCPv4|DHCPv6|TFTP"`
+	// Source is the resource that it happened to; null once that is gone.
+	Source resource.Ref `api:"source,readOnly" column:"parent"`
+	// SourceName is what the resource was called.
+	SourceName string `api:"sourceName,readOnly"`
+	// Message says it in a sentence.
+	Message string `api:"message,readOnly"`
+	// DateTime is when it happened.
+	DateTime time.Time `api:"dateTime,readOnly"`
+	// Details are more of it.
+	Details json.RawMessage `api:"details,readOnly"`
+	// TaskID is the task that it came of.
+	TaskID string `api:"taskId,readOnly"`
+	// Payload is what was received.
+	Payload string `api:"payload,readOnly"`
+	// User is whose change it came of; null for the manager itself.
+	User resource.Ref `api:"user,readOnly" column:"configuration" ref:"User"`
+}
+
+// Add keeps an event of the transaction.
+func Add(tx *store.Tx, e Event, source int64) error {
+	null := func(text string) *string {
+		if text == "" {
+			return nil
+		}
+		return &text
+	}
+	body, err := json.Marshal(struct {
+		UserDefinedFields *string `json:"userDefinedFields"`
+		EventType         string  `json:"eventType"`
+		Category          string  `json:"category"`
+		Subcategory       *string `json:"subcategory"`
+		SourceName        *string `json:"sourceName"`
+		Message           string  `json:"message"`
+		DateTime          string  `json:"dateTime"`
+		Details           *string `json:"details"`
+		TaskID            *string `json:"taskId"`
+		Payload           *string `json:"payload"`
+	}{nil, e.EventType, e.Category, null(e.Subcategory), null(e.SourceName), e.Message, tx.Now().UTC().Format(time.RFC3339), nil, nil, nil})
+	if err != nil {
+		return err
+	}
+	id, err := tx.NewID()
+	if err != nil {
+		return err
+	}
+	if err := tx.Write("INSERT INTO event (id, source, user_id, body) VALUES (?, ?, ?, ?)", id, source, tx.Author().User,
+		string(body)); err != nil {
+		return fmt.Errorf("writing an event: %w", err)
+	}
+	return nil
+}
+
+// pruneAtOnce is how many events one update takes away: others wait for no more.
+const pruneAtOnce = 2000
+
+// PruneEvents takes the events that were made before a time away, some at a time.
+func PruneEvents(ctx context.Context, update store.Updater, before time.Time) (pruned int, err error) {
+	limit := before.UTC().Format(time.RFC3339)
+	for {
+		n := int64(0)
+		if err := update(ctx, store.Author{}, func(tx *store.Tx) (err error) {
+			// Numbers rise with time: the oldest are the first.
+			n, err = tx.Exec("DELETE FROM event WHERE id IN (SELECT id FROM (SELECT id, json_extract(body, '$.dateTime') AS at FROM event "+
+				"ORDER BY id LIMIT ?) o WHERE at < ?)", pruneAtOnce, limit)
+			return err
+		}); err != nil {
+			return pruned, fmt.Errorf("pruning events: %w", err)
+		}
+		if pruned += int(n); n < pruneAtOnce {
+			return pruned, nil
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package ipam
+
+import (
+	"errors"
+	"net/netip"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/space"
+	"portolan/internal/store"
+)
+
+// SettingsIn gives what holds in networks, within a change.
+func SettingsIn(c *resource.Change, networks ...int64) (map[int64]*Settings, error) {
+	return settingsOf(c.Tx).holdIn(c.Tx, networks)
+}
+
+// AllowAddressOverlap takes a smaller network where others are in the way.
+var AllowAddressOverlap = resource.Flag("x-bcn-allow-address-overlap",
+	"With x-bcn-auto-create-network, take the largest smaller network where others are in the way.")
+
+// blockAround finds the innermost block of a configuration that an address lies in; ErrNotFound where
+// there is none.
+func blockAround(tx *store.Tx, configuration int64, a netip.Addr) (*store.Resource, error) {
+	key := store.AddrKey(a)
+	block, err := tx.Overlapping(configuration, "blocks", key, key, 0)
+	for err == nil {
+		var inner *store.Resource
+		inner, err = tx.Overlapping(block.ID, "blocks", key, key, 0)
+		if err == nil {
+			block = inner
+		}
+	}
+	if block != nil && errors.Is(err, store.ErrNotFound) {
+		return block, nil
+	}
+	return nil, err
+}
+
+// NetworkFor makes the network that an address needs (x-bcn-auto-create-network): a /24, in IPv6 a /64,
+// in the innermost block around it. Where some of that is in use it makes the largest one that is free
+// if it may (x-bcn-allow-address-overlap).
+func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.Resource, error) {
+	block, err := blockAround(c.Tx, configuration, a)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, resource.NotFoundInlined("addresses", "%s lies in no block of the configuration, so that no network can be made for it", a)
+	}
+	if err != nil {
+		return nil, err
+	}
+	i, err := freeAt(c.Tx, block.ID, a)
+	if errors.Is(err, space.ErrTaken) {
+		return nil, problem.Conflict("RangeOverlap", "addresses: %s is in use in %s %d, %s", a, block.Type, block.ID, spanOf(block))
+	}
+	if err != nil {
+		return nil, err
+	}
+	bits := 64
+	if a.Is4() {
+		bits = 24
+	}
+	for usual := bits; ; bits++ {
+		whole := space.FromPrefix(netip.PrefixFrom(a, bits).Masked())
+		if i.Contains(whole) && space.Hosts(whole).Has(a) {
+			return makeNetwork(c, block, whole, a)
+		}
+		if bits == a.BitLen() {
+			return nil, problem.Conflict("RangeOverlap", "addresses: there is no room for a network around %s in %s %d, %s", a, block.Type,
+				block.ID, spanOf(block))
+		}
+		if bits == usual && !AllowAddressOverlap.Of(c.Options) {
+			return nil, problem.Conflict("RangeOverlap",
+				"addresses: the network %s is not all free in %s %d; with x-bcn-allow-address-overlap: true a smaller one is made", whole, block.Type,
+				block.ID)
+		}
+	}
+}
+
+func makeNetwork(c *resource.Change, block *store.Resource, whole space.Range, host netip.Addr) (*store.Resource, error) {
+	name, o := "IPv6Network", resource.Object(&IPv6Network{SpaceHead: SpaceHead{Range: resource.Range{Range: whole}}})
+	if whole.Low.Is4() {
+		name = "IPv4Network"
+		n := &IPv4Network{SpaceHead: SpaceHead{Range: resource.Range{Range: whole}}}
+		n.DefaultZonesInherited, n.RestrictedZonesInherited = true, true
+		o = n
+	}
+	h := resource.HeadOf(o)
+	h.Type, h.Parent, h.Config = name, block.ID, block.Configuration
+	t, _ := c.API.Type(name)
+	n := c.Following()
+	n.Options = noGateway.Set(n.Options, space.Hosts(whole).Low == host) // the host has what would be the gateway's
+	return n.Create(t, o)
+}
+
+// orphanState is what becomes of the addresses that a smaller DHCP range leaves outside.
+var orphanState = resource.Choice("x-bcn-orphaned-address-state", "The state of the addresses that a smaller DHCP range leaves outside.",
+	"DHCP_RESERVED", "RESERVED", "STATIC", unassigned)
+
+// orphan gives the addresses that were in a DHCP range and no longer are another state, or releases them.
+func orphan(c *resource.Change, network int64, was, is space.Range, state string) error {
+	for _, part := range was.Without(is) {
+		rows, err := c.Tx.Below(network, "addresses", store.AddrKey(part.Low), store.AddrKey(part.High))
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			o, err := c.API.Object(row)
+			if err != nil {
+				return err
+			}
+			a, ok := o.(*IPv4Address)
+			if !ok || a.State == gateway || a.State == state {
+				continue
+			}
+			n := c.Following("state")
+			if state == unassigned {
+				err = n.Delete(row)
+			} else {
+				_, err = n.Change(row, func(o resource.Object) { o.(*IPv4Address).State = state })
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,384 @@
+package ipam
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/space"
+	"portolan/internal/store"
+)
+
+// registerRanges declares the collections of what lies in a network beside its addresses.
+func registerRanges(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "ipGroups", Parents: []string{"networks"}}, &IPv4Group{})
+	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Complete: completeRanges,
+		Options: []resource.RequestHeader{orphanState.For(resource.Changing, "IPv4DHCPRange")}}, &IPv4DHCPRange{}, &IPv6DHCPRange{})
+}
+
+// RangeHead is what a part of a network's hosts has: it lies in the network and takes nothing from it.
+type RangeHead struct {
+	resource.Head
+	// Configuration is the configuration it lies in.
+	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	// Range is its part of the network: start-end, CIDR, an offset from the network's first address with
+	// a size (10,20) or a percentage of the hosts (10,50%), and in IPv6 a size alone (/80).
+	Range resource.Range `api:"range,required"`
+}
+
+// Span is the space it lies over.
+func (x *RangeHead) Span() (netip.Addr, netip.Addr) { return x.Range.Low, x.Range.High }
+
+// String is the range.
+func (x *RangeHead) String() string { return x.Range.String() }
+
+// shift moves it along with its network.
+func (x *RangeHead) shift(from, to netip.Addr) {
+	x.Range.Range, _ = x.Range.Shift(from, to)
+}
+
+// place finds the range in its network: within the hosts and clear of its siblings.
+func (x *RangeHead) place(c *resource.Change, collection string, v4 bool) error {
+	network, err := c.Tx.Get(x.Parent) // not as the request found it: it may have moved just now
+	if err != nil {
+		return err
+	}
+	whole := rangeOf(network)
+	if whole.Low.Is4() != v4 {
+		return problem.Invalid("type", "%s cannot lie in %s %d, %s", x.Type, network.Type, network.ID, whole)
+	}
+	switch {
+	case x.Range.Hardware != nil:
+		return problem.Invalid("range", "a hardware address is for IPv6 blocks")
+	case x.Range.Relative != (space.Relative{}):
+		r, err := x.Range.Relative.In(whole)
+		if err != nil {
+			return problem.Invalid("range", "%v", err)
+		}
+		x.Range = resource.Range{Range: r}
+	case x.Range.SizeOnly && v4:
+		return problem.Invalid("range", "a size alone is for IPv6 ranges; give start-end, or an offset and a size")
+	case x.Range.SizeOnly:
+		if x.Range.Range, err = x.firstFree(c, network, collection); err != nil {
+			return err
+		}
+	}
+	x.Range = resource.Range{Range: x.Range.Range, Dashed: true}
+	if x.Range.Low.Is4() != v4 {
+		return problem.Invalid("range", "%s is not of the address family of %s", x.Range, x.Type)
+	}
+	if !space.Hosts(whole).Contains(x.Range.Range) {
+		return problem.Conflict("RangeOutsideParent", "range: %s does not lie within the hosts of %s %d, %s", x.Range, network.Type, network.ID,
+			whole)
+	}
+	other, err := c.Tx.Overlapping(x.Parent, collection, store.AddrKey(x.Range.Low), store.AddrKey(x.Range.High), x.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return problem.Conflict("RangeOverlap", "range: %s overlaps %s %d, %s", x.Range, other.Type, other.ID, rangeOf(other).Dashed())
+}
+
+// firstFree finds the first part of the network of that size that no sibling lies over.
+func (x *RangeHead) firstFree(c *resource.Change, network *store.Resource, collection string) (space.Range, error) {
+	left := []space.Range{space.Hosts(rangeOf(network))}
+	siblings, err := c.Tx.Below(network.ID, collection, network.Low, network.High)
+	if err != nil {
+		return space.Range{}, err
+	}
+	for _, s := range siblings {
+		last := left[len(left)-1]
+		if s.ID != x.ID {
+			left = append(left[:len(left)-1], last.Without(rangeOf(s))...)
+		}
+		if len(left) == 0 {
+			break
+		}
+	}
+	for _, free := range left {
+		if found, err := space.FirstFit(free, x.Range.Bits); err == nil {
+			return found, nil
+		}
+	}
+	return space.Range{}, problem.Conflict("NoAvailableRange", "range: there is no free /%d in %s %d, %s", x.Range.Bits, network.Type,
+		network.ID, spanOf(network))
+}
+
+// IPv4DHCPRange is a part of a network that a DHCP server gives out.
+type IPv4DHCPRange struct {
+	RangeHead
+	// Usage counts the range's addresses by state.
+	Usage json.RawMessage `api:"usage,computed"`
+	// InheritedFields are the fields whose values come from above.
+	InheritedFields []string `api:"_inheritedFields,readOnly"`
+	// Template is the template it follows.
+	Template resource.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
+	// SplitAroundStaticAddresses says whether addresses in it that are in use are left out.
+	SplitAroundStaticAddresses bool `api:"splitAroundStaticAddresses,put"`
+	// ExclusionRanges are parts of it that are not given out: start-end, or single addresses.
+	ExclusionRanges []string `api:"exclusionRanges,put,notNull"`
+	// LowWaterMark is the usage, in percent, below which an event is raised.
+	LowWaterMark *int64 `api:"lowWaterMark" min:"0" max:"100"`
+	// HighWaterMark is the usage, in percent, above which an event is raised.
+	HighWaterMark *int64 `api:"highWaterMark" min:"0" max:"100"`
+}
+
+// BeforeWrite places the range and its exclusions.
+func (x *IPv4DHCPRange) BeforeWrite(c *resource.Change) error {
+	stayInherited(c, map[string]func(){"lowWaterMark": func() { x.LowWaterMark = nil }, "highWaterMark": func() { x.HighWaterMark = nil }})
+	if err := x.place(c, "ranges", true); err != nil {
+		return err
+	}
+	return x.exclude()
+}
+
+// AfterWrite sees to the addresses that a smaller range leaves outside.
+func (x *IPv4DHCPRange) AfterWrite(c *resource.Change) error {
+	state := orphanState.Of(c.Options)
+	if state == "" || c.Creates() || !c.Given["range"] {
+		return nil
+	}
+	return orphan(c, x.Parent, rangeOf(c.Row), x.Range.Range, state)
+}
+
+// Validate refuses water marks that cross, and sees to it that new ones are looked at.
+func (x *IPv4DHCPRange) Validate(c *resource.Change) error {
+	if err := crossing(x.LowWaterMark, x.HighWaterMark); err != nil {
+		return err
+	}
+	if x.LowWaterMark != nil || x.HighWaterMark != nil || c.Given["lowWaterMark"] || c.Given["highWaterMark"] {
+		c.Tx.Touch(policyTopic)
+		markDirty(c.Tx, x.Parent)
+	}
+	return nil
+}
+
+// BeforeDelete forgets the range's water level.
+func (x *IPv4DHCPRange) BeforeDelete(c *resource.Change) error {
+	return c.Tx.Write("DELETE FROM water WHERE container = ?", x.ID)
+}
+
+// exclude checks the exclusions: within the range, in order, clear of each other.
+func (x *IPv4DHCPRange) exclude() error {
+	var last space.Range
+	for i, text := range x.ExclusionRanges {
+		r, err := parseExclusion(text)
+		if err != nil {
+			return problem.Invalid("exclusionRanges", "%v", err)
+		}
+		if !x.Range.Contains(r) {
+			return problem.Invalid("exclusionRanges", "%s does not lie within %s", r.Dashed(), x.Range)
+		}
+		if i > 0 && !last.High.Less(r.Low) {
+			return problem.Invalid("exclusionRanges", "%s comes behind %s: they must be in order and clear of each other", r.Dashed(), last.Dashed())
+		}
+		x.ExclusionRanges[i], last = r.Dashed(), r
+	}
+	return nil
+}
+
+func parseExclusion(text string) (space.Range, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return space.Range{Low: a, High: a}, nil
+	}
+	return space.Parse(text)
+}
+
+// IPv6DHCPRange is a part of a network that a DHCPv6 server gives out.
+type IPv6DHCPRange struct {
+	RangeHead
+	// Usage counts the range's addresses by state.
+	Usage json.RawMessage `api:"usage,computed"`
+	// InheritedFields are the fields whose values come from above.
+	InheritedFields []string `api:"_inheritedFields,readOnly"`
+}
+
+// BeforeWrite places the range.
+func (x *IPv6DHCPRange) BeforeWrite(c *resource.Change) error { return x.place(c, "ranges", false) }
+
+// IPv4Group is a part of a network under a name.
+type IPv4Group struct {
+	RangeHead `head:"required,nonblank" unique:"siblings"`
+}
+
+// BeforeWrite places the group.
+func (x *IPv4Group) BeforeWrite(c *resource.Change) error { return x.place(c, "ipGroups", true) }
+
+// Validate notes that there are groups.
+func (x *IPv4Group) Validate(c *resource.Change) error {
+	c.Tx.Touch(policyTopic)
+	return nil
+}
+
+// nextOutside takes the network's first free address that lies in no DHCP range.
+func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
+	// Most networks have no range in front: one statement finds that out with the address.
+	var low, high, end []byte
+	err := tx.QueryRow("SELECT f.low, f.high, (SELECT r.high FROM resource r WHERE r.parent = f.container AND r.collection = 'ranges' "+
+		"AND r.low IS NOT NULL"+
+		" AND r.low <= f.low ORDER BY r.low DESC LIMIT 1) FROM free f WHERE f.container = ? ORDER BY f.low LIMIT 1", network).Scan(&low, &high,
+		&end)
+	if errors.Is(err, sql.ErrNoRows) {
+		return netip.Addr{}, space.ErrTaken
+	}
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("looking for a free address: %w", err)
+	}
+	if bytes.Compare(end, low) < 0 {
+		first := store.KeyAddr(low)
+		return first, freeCut(tx, network, space.Range{Low: first, High: store.KeyAddr(high)}, first, first)
+	}
+	for from := store.KeyAddr(end).Next(); from.IsValid(); {
+		free, err := freeFirst(tx, network, from)
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		key := store.AddrKey(free.Low)
+		r, err := tx.Overlapping(network, "ranges", key, key, 0)
+		if errors.Is(err, store.ErrNotFound) {
+			return free.Low, freeTake(tx, network, free.Low, free.Low)
+		}
+		if err != nil {
+			return netip.Addr{}, fmt.Errorf("looking for DHCP ranges: %w", err)
+		}
+		from = store.KeyAddr(r.High).Next()
+	}
+	return netip.Addr{}, space.ErrTaken
+}
+
+// takeWithin names a DHCP range or an IP group of the network that the next available address is to lie in.
+var takeWithin = resource.Number("x-portolan-within",
+	"The id of a DHCP range or IP group of the network: the next free address is taken out of it. Ours.")
+
+// partOf gives what may be handed out next: of a network, all hosts but for the DHCP ranges; of a DHCP
+// range, all but for its exclusions; of an IP group, all but for the DHCP ranges that lie over it. id
+// is that of a range or group of the network; 0 stands for the network.
+func partOf(tx *store.Tx, network *store.Resource, id int64) (part *store.Resource, let space.Set, err error) {
+	part, whole := network, Usable(network)
+	if id != 0 {
+		if part, err = namedPart(tx, network, id); err != nil {
+			return nil, nil, err
+		}
+		whole = rangeOf(part)
+	}
+	if part.Collection == "ranges" {
+		out, err := exclusionsOf(part)
+		return part, out.Complement(whole), err
+	}
+	ranges, err := tx.Below(network.ID, "ranges", part.Low, part.High)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out space.Set
+	for _, r := range ranges {
+		out = out.Union(space.Set{rangeOf(r)})
+	}
+	return part, out.Complement(whole), nil
+}
+
+func namedPart(tx *store.Tx, network *store.Resource, id int64) (*store.Resource, error) {
+	part, err := tx.Get(id)
+	if store.IsNotFound(err) || err == nil && (part.Parent != network.ID || part.Collection != "ranges" && part.Collection != "ipGroups") {
+		return nil, takeWithin.Refuse("there is no range or IP group %d in %s %d", id, network.Type, network.ID)
+	}
+	return part, err
+}
+
+// exclusionsOf reads what a stored DHCP range excludes.
+func exclusionsOf(r *store.Resource) (out space.Set, err error) {
+	var texts []string
+	if err := store.Members(r.Body, func(name, raw []byte) error {
+		if string(name) == "exclusionRanges" {
+			return json.Unmarshal(raw, &texts)
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	for _, text := range texts {
+		one, err := parseExclusion(text)
+		if err != nil {
+			return nil, err
+		}
+		out = out.Union(space.Set{one})
+	}
+	return out, nil
+}
+
+// IPv4DHCPRangeMerge is the merging of DHCP ranges into one, and the record of it.
+type IPv4DHCPRangeMerge struct {
+	resource.Head `head:"readOnly" parents:"networks"`
+	// Ranges are the ranges that go up in the destination, beside it.
+	Ranges resource.RefList `api:"ranges,required,writeOnly,createOnly" ref:"IPv4DHCPRange" min:"1"`
+	// Destination is the range that is left.
+	Destination resource.Ref `api:"destination,required" ref:"IPv4DHCPRange"`
+}
+
+// AfterWrite merges the ranges.
+func (x *IPv4DHCPRangeMerge) AfterWrite(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	destination, err := subject(c, "destination", x.Destination, "IPv4DHCPRange", x.Parent)
+	if err != nil {
+		return err
+	}
+	var others []*store.Resource
+	var excluded []string
+	for _, item := range x.Ranges.Items {
+		if item.ID == destination.ID || slices.ContainsFunc(others, func(r *store.Resource) bool { return r.ID == item.ID }) {
+			continue
+		}
+		row, err := subject(c, "ranges", resource.Ref{ID: item.ID}, "IPv4DHCPRange", x.Parent)
+		if err != nil {
+			return err
+		}
+		o, err := c.API.Object(row)
+		if err != nil {
+			return err
+		}
+		if r, ok := o.(*IPv4DHCPRange); ok {
+			excluded = append(excluded, r.ExclusionRanges...)
+		}
+		others = append(others, row)
+	}
+	if len(others) == 0 {
+		return problem.Invalid("ranges", "there is nothing to merge into %s %d", destination.Type, destination.ID)
+	}
+	whole, err := union(destination, others, "ranges")
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		if err := c.Delete(other); err != nil {
+			return err
+		}
+	}
+	after, err := c.Following("range").Change(destination, func(o resource.Object) {
+		r := o.(*IPv4DHCPRange)
+		r.Range.Range = whole
+		r.ExclusionRanges = append(r.ExclusionRanges, excluded...)
+		slices.SortFunc(r.ExclusionRanges, func(a, b string) int { return lowOf(a).Compare(lowOf(b)) })
+	})
+	if err != nil {
+		return err
+	}
+	return linkParts(c, x.ID, "ranges", []*store.Resource{after})
+}
+
+// lowOf is the first address of an exclusion.
+func lowOf(text string) netip.Addr {
+	r, err := parseExclusion(text)
+	if err != nil { // BeforeWrite says so
+		return netip.Addr{}
+	}
+	return r.Low
+}

@@ -1,0 +1,98 @@
+package ipam
+
+import (
+	"embed"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+//go:embed migrations/*/*_free.sql migrations/*/*_usage.sql
+var spaceMigrations embed.FS
+
+// spaceName is the name of the space extension.
+const spaceName = "space"
+
+// containers are the collections that hold space which others take, spaced those that take space of what they lie in. DHCP
+// ranges and groups lie over the addresses, and take nothing.
+var (
+	containers = []string{"blocks", "networks"}
+	takers     = []string{"blocks", "networks", "addresses"}
+)
+
+// spaceExtension keeps free space, usage and water levels in step with blocks, networks and addresses.
+type spaceExtension struct {
+	// ancestors are blocks and networks, each with the blocks above it, nearest first, itself before them. Only on SQLite
+	// they are asked for: on PostgreSQL a round trip more would cost what is saved.
+	ancestors *store.Cache[int64, []int64]
+	// settings finds what comes down the tree.
+	settings *inheritance
+}
+
+// registerSpace declares what is kept beside blocks, networks and addresses.
+func registerSpace(r *resource.Registry) { r.Extension(newSpaceExtension()) }
+
+// newSpaceExtension gives the extension for one store.
+func newSpaceExtension() *store.Extension {
+	s := &spaceExtension{}
+	return &store.Extension{Name: spaceName, Room: s, Migrations: spaceMigrations,
+		Tables: []store.Table{freeTable, usageTable, {Name: "water", Columns: []string{"container", "level"}, Key: 1}},
+		Beside: besideUsage, Rebuild: recountUsage, Verify: verifySpace,
+		Opened: func(of *store.Store) {
+			s.ancestors = store.NewCache[int64](of, store.CacheOptions[[]int64]{Topics: []string{ancestorsTopic}})
+			s.settings = newInheritance(of)
+		},
+		Follow: func(tx *store.Tx) store.Follower {
+			return &spaceFollower{of: s, usage: usageDelta{tx: tx, ancestors: s.ancestors}}
+		}}
+}
+
+// spaceFollower follows one transaction.
+type spaceFollower struct {
+	of    *spaceExtension
+	usage usageDelta
+}
+
+// usageDeltaOf gives what a transaction changes of the usage; nil in a snapshot.
+func usageDeltaOf(tx *store.Tx) *usageDelta {
+	if f, ok := tx.Follower(tx.Extension(spaceName)).(*spaceFollower); ok {
+		return &f.usage
+	}
+	return nil
+}
+
+// Changed counts, and takes the free space of what is deleted away.
+func (f *spaceFollower) Changed(before, after *store.Resource) error {
+	if after == nil && slices.Contains(containers, before.Collection) {
+		if err := f.usage.tx.Write("DELETE FROM free WHERE container = ?", before.ID); err != nil {
+			return fmt.Errorf("deleting free space: %w", err)
+		}
+	}
+	return f.usage.count(before, after)
+}
+
+// BeforeCommit writes what was counted, and looks at the water levels that may have changed.
+func (f *spaceFollower) BeforeCommit() error {
+	if err := f.usage.write(); err != nil {
+		return err
+	}
+	if len(f.usage.touched) == 0 {
+		return nil
+	}
+	slices.Sort(f.usage.touched)
+	m := marks{settings: f.of.settings}
+	return m.counted(f.usage.tx, slices.Compact(f.usage.touched))
+}
+
+// NetworkOf gives the network of a configuration that holds an address; store.ErrNotFound where none does.
+func NetworkOf(tx *store.Tx, configuration int64, a netip.Addr) (*store.Resource, error) {
+	return tx.Holding(configuration, "networks", a)
+}
+
+// lineage reads blocks and networks with their links, and all blocks above them.
+func lineage(tx *store.Tx, ids []int64) (map[int64]*store.Resource, error) {
+	return tx.Lineage(ids, containers...)
+}

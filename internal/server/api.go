@@ -1,0 +1,50 @@
+package server
+
+import (
+	"os"
+
+	"portolan/internal/access"
+	"portolan/internal/catalog"
+	"portolan/internal/dns"
+	"portolan/internal/event"
+	"portolan/internal/fleet"
+	"portolan/internal/ipam"
+	"portolan/internal/published"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// Base is the path of the API (spec.md section 9).
+const Base = published.Base
+
+// newRegistry takes what the trades declare.
+func newRegistry() *resource.Registry {
+	r := &resource.Registry{Facts: published.Facts{}}
+	for _, register := range []func(*resource.Registry){access.Register, catalog.Register, dns.Register, event.Register, ipam.Register} {
+		register(r)
+	}
+	return r
+}
+
+// Layout is what the program keeps in a database: whoever opens one gives it.
+func Layout() *store.Layout {
+	l := newRegistry().Layout()
+	l.Extensions = append(l.Extensions, fleet.Extension())
+	return l
+}
+
+// NewAPI makes the address API over a store. maxLimit is the largest page (spec.md section 8).
+func NewAPI(s *store.Store, maxLimit int64, version string) *resource.API {
+	r := newRegistry()
+	for _, name := range []string{"x-bcn-skip-cache", "x-bcn-calculate-inherited"} {
+		r.Header(resource.RequestHeader{Name: name,
+			Description: "Taken, and of no effect: every answer is fresh, and what is inherited is always calculated.", Methods: resource.Reading})
+	}
+	a := resource.NewAPI(s, Base, maxLimit, r)
+	a.RootType, a.Version = "AddressManager", version
+	a.Respan = ipam.Reallocate
+	if name, err := os.Hostname(); err == nil {
+		a.Hostname = name
+	}
+	return a
+}

@@ -1,0 +1,37 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"portolan/internal/access"
+	"portolan/internal/catalog"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// Setup makes what a new manager starts with: the user admin and the countries. It does nothing
+// where there is a user already, and tells whether it did something.
+func Setup(ctx context.Context, a *resource.API, password string) (made bool, err error) {
+	if err := access.CheckPassword(password); err != nil {
+		return false, fmt.Errorf("the password of admin: %w", err)
+	}
+	err = a.Store.Update(ctx, store.Author{Comment: "set-up"}, func(tx *store.Tx) error {
+		admins, err := tx.ByName("users", 0, "admin")
+		if err != nil || len(admins) > 0 {
+			return err
+		}
+		made = true
+		c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
+		x := &access.User{Email: "admin@localhost", SecurityPrivilege: "ADMINISTRATOR", HistoryPrivilege: "ADMINISTRATOR",
+			AccessType: "GUI_AND_API",
+			Password:   password}
+		x.Type, x.Name = "User", "admin"
+		t, _ := a.Type("User")
+		if _, err := c.Create(t, x); err != nil {
+			return err
+		}
+		return catalog.SeedLocations(&resource.Change{Tx: tx, API: a, Extra: map[string]string{}})
+	})
+	return made, err
+}

@@ -1,0 +1,216 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"portolan/internal/published"
+	"portolan/internal/resource"
+)
+
+func declared(t *testing.T) *resource.API {
+	t.Helper()
+	return NewAPI(nil, 100000, "test")
+}
+
+// served gives the methods of every path of the OpenAPI document, with braces emptied.
+func served(t *testing.T, a *resource.API) map[string][]string {
+	t.Helper()
+	text, err := a.OpenAPI("test", "test", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	paths := map[string][]string{}
+	for path, item := range document.Paths {
+		for method := range item {
+			if method != "parameters" {
+				paths[plain(path)] = append(paths[plain(path)], strings.ToUpper(method))
+			}
+		}
+	}
+	return paths
+}
+
+func plain(path string) string {
+	return strings.NewReplacer("{collectionId}", "{}", "{id}", "{}").Replace(path)
+}
+
+// Everything published for the types that are built is served, at every path; what is missing of
+// the whole is counted.
+func TestPublishedOperationsAreServed(t *testing.T) {
+	a := declared(t)
+	paths := served(t, a)
+	built := map[string]bool{}
+	for _, c := range a.Collections() {
+		built[c.Name] = true
+	}
+	total, missing := 0, 0
+	for _, o := range published.Operations() {
+		total++
+		for _, c := range append(o.Collections, "")[:max(1, len(o.Collections))] {
+			path := plain(strings.Replace(o.Path, "{collection}", c, 1))
+			if slices.Contains(paths[path], o.Method) {
+				continue
+			}
+			missing++
+			parts := strings.Split(strings.TrimPrefix(path, Base+"/"), "/")
+			allBuilt := len(o.Types) > 0 && built[parts[0]]
+			for _, name := range o.Types {
+				if _, ok := a.Type(name); !ok {
+					allBuilt = false
+				}
+			}
+			if allBuilt {
+				t.Errorf("%s %s is published for types that are built and is not served", o.Method, path)
+			}
+			break
+		}
+	}
+	t.Logf("%d of %d published operations are served; %d answer 501", total-missing, total, missing)
+}
+
+// Every resource links to exactly the published subcollections of its collection.
+func TestPublishedLinks(t *testing.T) {
+	for _, c := range declared(t).Collections() {
+		var names []string
+		for _, s := range c.Subs {
+			names = append(names, s.Name)
+		}
+		if want := published.Subcollections()[c.Name]; !slices.Equal(names, want) {
+			t.Errorf("%s links to\n %v, published are\n %v", c.Name, names, want)
+		}
+	}
+}
+
+// Every built type has every published field, of the published kind.
+func TestPublishedFields(t *testing.T) {
+	a := declared(t)
+	for name, facts := range published.Types() {
+		typ, ok := a.Type(name)
+		if !ok {
+			continue
+		}
+		for field, want := range facts.Fields {
+			f, ok := typ.Field(field)
+			if !ok && name+"."+field == "Transaction.transactionId" { // names what POST /transactions undoes
+				continue
+			}
+			if !ok {
+				t.Errorf("%s has no field %s", name, field)
+				continue
+			}
+			if f.ReadOnly != want.ReadOnly && want.ReadOnly && field != "id" && field != "type" {
+				t.Errorf("%s.%s can be written and is published as read-only", name, field)
+			}
+			if f.WriteOnly != want.WriteOnly && want.WriteOnly {
+				t.Errorf("%s.%s shows and is published as write-only", name, field)
+			}
+			if field != "type" && want.Enum != nil && !slices.Equal(without(f.Enum, beyond[name+"."+field]), want.Enum) && name != "Transaction" {
+				t.Errorf("%s.%s takes %v, published are %v", name, field, f.Enum, want.Enum)
+			}
+			if want.Nullable != nil && !*want.Nullable && f.Nullable && field != "type" && !(name == "User" && field == "authenticator") &&
+				!(name == "ExternalHostRecord" && field == "name") && name != "Transaction" {
+				t.Errorf("%s.%s can be null and is published as never null", name, field)
+			}
+			if len(want.Ref) == 1 && f.Kind == resource.Reference && !slices.Equal(f.Refs, want.Ref) && want.Ref[0] != "ResourceRecord" &&
+				want.Ref[0] != "Resource" {
+				t.Errorf("%s.%s refers to %v, published is %v", name, field, f.Refs, want.Ref)
+			}
+		}
+	}
+}
+
+// beyond are values that we take besides the published ones.
+var beyond = map[string][]string{"GenericRecord.recordType": {"DNSKEY", "HTTPS", "NAPTR", "SVCB", "URI"}}
+
+func without(list, out []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(text string) bool { return slices.Contains(out, text) })
+}
+
+// What is published as required is required, and nothing else is.
+func TestPublishedRequired(t *testing.T) {
+	a := declared(t)
+	for _, o := range published.Operations() {
+		for name, body := range published.Bodies()[o.ID] {
+			if typ, ok := a.Type(name); ok && !slices.Equal(body.Required, []string{"id"}) { // a link, which the engine reads
+				checkRequired(t, o, typ, body.Required)
+			}
+		}
+	}
+}
+
+func checkRequired(t *testing.T, o published.Operation, typ *resource.Type, want []string) {
+	t.Helper()
+	if typ.Name == "Zone" && o.Method == http.MethodPost || typ.Name == "UserSession" {
+		return // a name or an absolute name; a login may come as Basic credentials
+	}
+	var got []string
+	for _, f := range typ.Fields {
+		if o.Method == http.MethodPost && f.OnPost || o.Method == http.MethodPut && f.OnPut {
+			got = append(got, f.Name)
+		}
+	}
+	want = slices.DeleteFunc(slices.Clone(want), func(name string) bool { return name == "type" || name == "authenticator" })
+	sort.Strings(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("%s %s requires %v of a %s, published is %v", o.Method, o.Path, got, typ.Name, want)
+	}
+}
+
+// Whatever the document refers to is in the document.
+func TestOpenAPIReferencesResolve(t *testing.T) {
+	text, err := declared(t).OpenAPI("test", "test", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document any
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	var walk func(v any)
+	walk = func(v any) {
+		switch x := v.(type) {
+		case []any:
+			for _, inner := range x {
+				walk(inner)
+			}
+		case map[string]any:
+			if ref, ok := x["$ref"].(string); ok {
+				at := document
+				for step := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+					inner, ok := at.(map[string]any)
+					if !ok || inner[step] == nil {
+						t.Errorf("%s leads nowhere", ref)
+						break
+					}
+					at = inner[step]
+				}
+			}
+			if id, ok := x["operationId"].(string); ok {
+				if ids[id] {
+					t.Errorf("two operations are called %s", id)
+				}
+				ids[id] = true
+			}
+			for _, inner := range x {
+				walk(inner)
+			}
+		}
+	}
+	walk(document)
+	if len(ids) < 50 {
+		t.Error(fmt.Sprint("only ", len(ids), " operations"))
+	}
+}
