@@ -279,7 +279,7 @@ func placeBySize(c *resource.Change, h *resource.Head, r *resource.Range, parent
 		return problem.Invalid("range", "a size alone needs a block to find the space in")
 	}
 	if deep && reuseExisting.Of(c.Options) {
-		there, err := firstEmpty(c.Tx, parent, c.Type.Collection.Name, r.Bits)
+		there, err := firstEmpty(c.Tx, parent, c.Type.Collection, r.Bits)
 		if err != nil {
 			return err
 		}

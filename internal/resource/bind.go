@@ -102,7 +102,7 @@ func (s scope) compare(n *node, path []string) (store.Expr, error) {
 
 // compareReference follows a reference: location.id, location.name, location.country.
 func (s scope) compareReference(f *Field, n *node, rest []string) (store.Expr, error) {
-	if f.Column == "" && s.types[0].Collection.From != store.Resources { // whose references are in no table
+	if f.Column == "" && s.api.CollectionOf(s.types[0]).From != store.Resources { // whose references are in no table
 		return nil, s.unknown("filter", "InvalidFilterField", n.path)
 	}
 	through := store.Through{Ref: f.Name}

@@ -222,7 +222,7 @@ func (c *Change) afterWrite() error {
 			return err
 		}
 	}
-	for _, rule := range c.Type.rules {
+	for _, rule := range c.API.rules[c.Type.Name] {
 		if rule.AfterWrite == nil {
 			continue
 		}
@@ -258,7 +258,7 @@ func (c *Change) uniqueName() error {
 	if c.Type.unique == "all" {
 		parent = 0
 	}
-	same, err := c.Tx.ByName(c.Type.Collection.Name, parent, h.Name)
+	same, err := c.Tx.ByName(c.Type.Collection, parent, h.Name)
 	if err != nil {
 		return err
 	}
@@ -404,4 +404,13 @@ func mergePatch(t *Type, old Object, patch map[string]json.RawMessage) (map[stri
 		members[f.Name] = text
 	}
 	return members, nil
+}
+
+// Again gives a row as it would be written from its body: without references and links.
+func (a *API) Again(row *store.Resource) (*store.Resource, error) {
+	o, err := a.Object(row)
+	if err != nil {
+		return nil, err
+	}
+	return a.types[row.Type].row(o, nil)
 }

@@ -171,7 +171,9 @@ type API struct {
 	headers        []RequestHeader // that are looked at, by the engine or by rules
 	byName         map[string]*Collection
 	types          map[string]*Type
-	plans          map[*Collection]*plan
+	// rules are those that rooms have for types of others, by type.
+	rules map[string][]Rule
+	plans map[string]*plan
 	// heads are what references show of their targets, each good while nothing of its collection has changed; shown are
 	// rows with what Complete put into them.
 	heads *store.Cache[int64, store.Head]
@@ -199,7 +201,7 @@ func NewAPI(s *store.Store, base string, maxLimit int64, r *Registry) *API {
 		ReadTime: time.Minute,
 		lists:    shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting},
 		paging: shares{each: readingEach, waiting: listsWaiting}, Log: slog.Default(),
-		byName: map[string]*Collection{}, types: map[string]*Type{}, plans: map[*Collection]*plan{},
+		byName: map[string]*Collection{}, types: map[string]*Type{}, rules: map[string][]Rule{}, plans: map[string]*plan{},
 		heads: store.NewCache[int64](s, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection }}),
 		shown: store.NewCache[int64](s, store.CacheOptions[shownRow]{})}
 	for _, c := range a.collections {
@@ -214,7 +216,7 @@ func NewAPI(s *store.Store, base string, maxLimit int64, r *Registry) *API {
 			a.scope = c
 		}
 		for _, t := range c.Types {
-			t.Collection = c
+			t.Collection = c.Name
 			if a.types[t.Name] != nil {
 				panic("the type " + t.Name + " is declared twice")
 			}
@@ -228,7 +230,7 @@ func NewAPI(s *store.Store, base string, maxLimit int64, r *Registry) *API {
 	}
 	for _, rule := range r.rules {
 		for _, name := range rule.Types {
-			a.types[name].rules = append(a.types[name].rules, rule)
+			a.rules[name] = append(a.rules[name], rule)
 		}
 	}
 	a.Descriptions = maps.Clone(descriptions)
@@ -236,7 +238,7 @@ func NewAPI(s *store.Store, base string, maxLimit int64, r *Registry) *API {
 	a.declareOptions(r)
 	for _, c := range a.collections {
 		a.complete(c, r)
-		a.plans[c] = newPlan(a.Base, c)
+		a.plans[c.Name] = newPlan(a.Base, c)
 	}
 	if s != nil {
 		s.ShowInline(a.inlineMembers())
@@ -254,6 +256,12 @@ func (a *API) inlineMembers() map[string]string {
 	}
 	return members
 }
+
+// CollectionOf gives the collection of a declared type.
+func (a *API) CollectionOf(t *Type) *Collection { return a.byName[t.Collection] }
+
+// TypeNamed gives a declared type by its name; nil where there is none.
+func (a *API) TypeNamed(name string) *Type { return a.types[name] }
 
 // Type gives a declared type by its name.
 func (a *API) Type(name string) (*Type, bool) {

@@ -22,7 +22,7 @@ type Keyed interface{ Key() string }
 // from old.
 func (t *Type) row(o Object, old *store.Resource) (*store.Resource, error) {
 	h := o.head()
-	r := &store.Resource{ID: h.ID, Collection: t.Collection.Name, Type: t.Name, Name: h.Name, Parent: h.Parent, Configuration: h.Config}
+	r := &store.Resource{ID: h.ID, Collection: t.Collection, Type: t.Name, Name: h.Name, Parent: h.Parent, Configuration: h.Config}
 	if s, ok := o.(Spanned); ok {
 		low, high := s.Span()
 		r.Low, r.High = store.AddrKey(low), store.AddrKey(high)
@@ -70,15 +70,6 @@ func (t *Type) row(o Object, old *store.Resource) (*store.Resource, error) {
 		}
 	}
 	return r, nil
-}
-
-// Again gives a row as it would be written from its body: without references and links.
-func (a *API) Again(row *store.Resource) (*store.Resource, error) {
-	o, err := a.Object(row)
-	if err != nil {
-		return nil, err
-	}
-	return a.types[row.Type].row(o, nil)
 }
 
 // appendValue writes one field as JSON.

@@ -149,7 +149,7 @@ func (a *API) addEmbed(p *projection, path []string, s scope) error {
 	for _, name := range path {
 		var sub *Sub
 		for _, t := range types {
-			if found := t.Collection.sub(name); found != nil && found.Relation != Unbuilt {
+			if found := a.CollectionOf(t).sub(name); found != nil && found.Relation != Unbuilt {
 				sub = found
 			}
 		}

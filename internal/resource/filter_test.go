@@ -47,9 +47,9 @@ func TestFilterWordsAsFields(t *testing.T) {
 }
 
 func FuzzParseFields(f *testing.F) {
-	a := &API{types: map[string]*Type{}}
 	typ := Declare(&sample{})
-	typ.Collection = &Collection{Name: "samples"}
+	typ.Collection = "samples"
+	a := &API{types: map[string]*Type{}, byName: map[string]*Collection{"samples": {Name: "samples"}}}
 	for _, s := range []string{`id,name`, `not(id),x`, `embed(a.b)`, `name,not(`, `a.b.c`} {
 		f.Add(s)
 	}

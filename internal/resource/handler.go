@@ -201,7 +201,7 @@ func (a *API) locate(tx *store.Tx, t target, caller Caller) (*store.Resource, er
 		return nil, problem.NotFound("there is no resource %d in %s/%d/%s", t.item, t.collection.Name, t.id, t.sub.Name)
 	}
 	if q.From != store.Resources {
-		return a.findIn(tx, a.itemTypes(t.sub)[0].Collection, t.item)
+		return a.findIn(tx, a.CollectionOf(a.itemTypes(t.sub)[0]), t.item)
 	}
 	return tx.Get(t.item)
 }

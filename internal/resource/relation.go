@@ -223,7 +223,7 @@ func (r *Registry) finder(of, name string) func(*store.Tx, *API, *store.Resource
 func (a *API) relateByLinks(c *Collection, p published.Sub, r *Registry) (Sub, bool) {
 	for _, l := range r.links {
 		switch {
-		case l.Name == p.Name && (len(l.From) == 0 && !a.byName[l.To].under(c.Name) || slices.Contains(l.From, c.Name)):
+		case l.Name == p.Name && (len(l.From) == 0 && !a.under(a.byName[l.To], c.Name) || slices.Contains(l.From, c.Name)):
 			return Sub{Relation: Linked, Field: l.Name, Items: []string{l.To}, Open: true, Joined: l.Joined}, true
 		case l.Back == p.Name && l.To == c.Name:
 			from := l.From
@@ -276,7 +276,7 @@ func (a *API) relateChildren(c *Collection, p published.Sub) Sub {
 		}
 		s.Local = s.Local || child.Local
 		for _, t := range child.Types {
-			if slices.Contains(t.ParentCollections(), c.Name) {
+			if slices.Contains(a.ParentsOf(t), c.Name) {
 				s.Relation = Children
 				s.Types = append(s.Types, t.Name)
 			}
@@ -285,9 +285,9 @@ func (a *API) relateChildren(c *Collection, p published.Sub) Sub {
 	return s
 }
 
-// under reports whether one of its types may lie below a resource of a collection.
-func (c *Collection) under(parent string) bool {
-	return slices.ContainsFunc(c.Types, func(t *Type) bool { return slices.Contains(t.ParentCollections(), parent) })
+// under reports whether one of the types of a collection may lie below a resource of a collection.
+func (a *API) under(c *Collection, parent string) bool {
+	return slices.ContainsFunc(c.Types, func(t *Type) bool { return slices.Contains(a.ParentsOf(t), parent) })
 }
 
 // holds gives the collections that a subcollection's resources are of; "*" where they may be of any.
@@ -303,17 +303,16 @@ func (a *API) collectionsOf(types []string) []string {
 	names := map[string]bool{}
 	for _, name := range types {
 		if t := a.types[name]; t != nil {
-			names[t.Collection.Name] = true
+			names[t.Collection] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
 }
 
-// ParentCollections gives the collections whose resources may be the parent of one of the type; "" says that one may
-// have no parent.
-func (t *Type) ParentCollections() []string {
+// ParentsOf gives the collections whose resources may be the parent of one of the type; "" says that one may have no parent.
+func (a *API) ParentsOf(t *Type) []string {
 	if t.parents != nil {
 		return t.parents
 	}
-	return t.Collection.Parents
+	return a.CollectionOf(t).Parents
 }

@@ -89,21 +89,21 @@ func (rd *renderer) want(r *store.Resource) {
 	for _, ref := range r.Refs {
 		add(ref.Target)
 	}
-	if rd.links && rd.api.plans[t.Collection].above == "" && len(t.Collection.Parents) > 0 {
+	if rd.links && rd.api.plans[t.Collection].above == "" && len(rd.api.byName[t.Collection].Parents) > 0 {
 		add(r.Parent)
 	}
 }
 
 // ready completes rows and reads what they need of other resources.
 func (rd *renderer) ready(rows []*store.Resource) error {
-	byCollection := map[*Collection][]*store.Resource{}
+	byCollection := map[string][]*store.Resource{}
 	for _, r := range rows {
-		if t := rd.typeOf(r); t != nil && t.Collection.Complete != nil {
-			byCollection[t.Collection] = append(byCollection[t.Collection], r)
+		if t := rd.typeOf(r); t != nil && rd.api.CollectionOf(t).Complete != nil {
+			byCollection[r.Collection] = append(byCollection[r.Collection], r)
 		}
 	}
 	for _, c := range rd.api.collections {
-		if some := byCollection[c]; len(some) > 0 {
+		if some := byCollection[c.Name]; len(some) > 0 {
 			if err := c.Complete(rd.tx, some); err != nil {
 				return err
 			}
@@ -124,8 +124,7 @@ type shownRow struct {
 
 // readyOne is ready for one row. How it was completed is remembered while nothing at all changes.
 func (rd *renderer) readyOne(r *store.Resource) error {
-	t := rd.typeOf(r)
-	if t == nil || t.Collection.Complete == nil {
+	if t := rd.typeOf(r); t == nil || rd.api.CollectionOf(t).Complete == nil {
 		return rd.ready([]*store.Resource{r})
 	}
 	if done, ok := rd.api.shown.Get(rd.tx, r.ID); ok && done.version == r.Version {
@@ -210,7 +209,7 @@ func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string)
 	}
 	if rd.links {
 		b = append(b, ',')
-		b = rd.appendLinks(b, r, t.Collection)
+		b = rd.appendLinks(b, r, rd.api.byName[t.Collection])
 	}
 	return append(b, '}'), nil
 }
@@ -238,8 +237,8 @@ func (rd *renderer) inline(r *store.Resource, f *Field) []byte {
 	}
 	head, ok := rd.heads[id]
 	if len(f.Refs) == 1 {
-		if t := rd.api.types[f.Refs[0]]; t != nil && t.Collection.History { // its rows are no resources that have heads
-			head, ok = store.Head{ID: id, Collection: t.Collection.Name, Type: t.Name}, true
+		if t := rd.api.types[f.Refs[0]]; t != nil && rd.api.CollectionOf(t).History { // its rows are no resources that have heads
+			head, ok = store.Head{ID: id, Collection: t.Collection, Type: t.Name}, true
 		}
 	}
 	if !ok {
@@ -279,7 +278,7 @@ func (rd *renderer) inline(r *store.Resource, f *Field) []byte {
 }
 
 func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *Collection) []byte {
-	p := rd.api.plans[c]
+	p := rd.api.plans[c.Name]
 	if r.ID == 0 {
 		b = append(b, `"_links":{"collection":{"href":"`+p.one[:len(p.one)-1]+`"},"up":{"href":"`+rd.above(r, c, p)...)
 		return append(strconv.AppendInt(b, r.Parent, 10), `"}}`...)
@@ -374,7 +373,7 @@ func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*embedding,
 		object = append(object, ',')
 	}
 	object = append(object, `"_embedded":{`...)
-	c := rd.api.types[r.Type].Collection
+	c := rd.api.byName[r.Collection]
 	first := true
 	for _, e := range embeds {
 		sub := c.sub(e.name)

@@ -157,14 +157,13 @@ func (f *Field) Stored() bool {
 
 // Type is one declared resource type.
 type Type struct {
-	Name       string
-	Collection *Collection
+	Name string
+	// Collection is the name of its collection.
+	Collection string
 	Fields     []*Field
 	// Operation is the noun of its operations in the history, such as IPV4_NETWORK.
 	Operation   string
 	Description string
-	// rules are those that other rooms have for the type.
-	rules []Rule
 
 	// parents are the collections of its parents, where they are not its collection's.
 	parents []string

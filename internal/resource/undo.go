@@ -116,7 +116,7 @@ func (c *Change) takeBack(u undone, now *store.Resource, transaction, own int64,
 		shown = u.before
 	}
 	t := c.API.types[shown.Type]
-	if t == nil || !t.Collection.Undoable() {
+	if t == nil || !c.API.CollectionOf(t).Undoable() {
 		return nil, cannotUndo("a change of a %s cannot be taken back", shown.Type)
 	}
 	if now != nil && !force && now.Version != transaction && now.Version != own {

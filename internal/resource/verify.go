@@ -101,12 +101,12 @@ func (v *verifier) checkRows(rows []*store.Resource) error {
 	}
 	for _, r := range rows {
 		t, ok := v.api.Type(r.Type)
-		if !ok || t.Collection.Name != r.Collection {
+		if !ok || t.Collection != r.Collection {
 			v.fault("resource %d has the type %s in %s, which is not declared", r.ID, r.Type, r.Collection)
 			continue
 		}
 		v.row(r)
-		v.place(r, t.ParentCollections())
+		v.place(r, v.api.ParentsOf(t))
 		v.links(r, t, references[r.ID])
 	}
 	return v.versions(rows, references)

@@ -93,7 +93,7 @@ func (a *API) show(r *http.Request, rq *request, ans *answer) error {
 			return err
 		}
 		ans.status, ans.etag = http.StatusCreated, etag(row)
-		ans.location = a.plans[a.history].one + strconv.FormatInt(row.ID, 10)
+		ans.location = a.plans[a.history.Name].one + strconv.FormatInt(row.ID, 10)
 		ans.body, err = a.renderer(tx, rq.media).one(nil, row, rq.fields, rq.caller, nil)
 		return err
 	})
@@ -304,7 +304,7 @@ func (a *API) post(c *Change, rq *request) (answer, error) {
 		return answer{}, err
 	}
 	ans := answer{status: http.StatusCreated, etag: etag(row),
-		location: a.plans[a.types[row.Type].Collection].one + strconv.FormatInt(row.ID, 10)}
+		location: a.plans[row.Collection].one + strconv.FormatInt(row.ID, 10)}
 	if ans.body, err = a.renderer(c.Tx, rq.media).one(nil, row, rq.fields, rq.caller, c.Extra); err != nil {
 		return ans, err
 	}
@@ -346,7 +346,7 @@ func (a *API) create(c *Change, rq *request) (*store.Resource, error) {
 	o := t.New()
 	h := o.head()
 	switch {
-	case parent == nil && slices.Contains(t.Collection.Parents, ""):
+	case parent == nil && slices.Contains(a.CollectionOf(t).Parents, ""):
 	case parent == nil:
 		h.Parent = RootID
 	default:
