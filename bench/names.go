@@ -80,7 +80,7 @@ func (b *bench) compileZone() error {
 		return err
 	}
 	defer func() { _ = s.Close() }()
-	api := server.NewAPI(s, server.DefaultMaxLimit, "bench")
+	api := server.NewAPI(s)
 	var zone *naming.Zone
 	if name := os.Getenv("BENCH_PROFILE_COMPILE"); name != "" {
 		f, err := os.Create(name)
@@ -189,7 +189,7 @@ func (b *bench) splitNetwork() error {
 		lines = append(lines, ipam.Line{Number: i, Address: netip.AddrFrom4([4]byte{10, byte(1 + i%2*128), byte(i >> 8), byte(i)}),
 			State: "STATIC"})
 	}
-	err = ipam.ImportAddresses(context.Background(), server.NewAPI(s, server.DefaultMaxLimit, "bench"), "bench", lines,
+	err = ipam.ImportAddresses(context.Background(), server.NewAPI(s), "bench", lines,
 		func(int64) {})
 	if e := s.Close(); err == nil {
 		err = e

@@ -498,7 +498,7 @@ func (b *bench) importFile(url, file string) error {
 	if err != nil {
 		return err
 	}
-	err = ipam.ImportAddresses(context.Background(), server.NewAPI(s, server.DefaultMaxLimit, "bench"), "bench", lines,
+	err = ipam.ImportAddresses(context.Background(), server.NewAPI(s), "bench", lines,
 		func(int64) {})
 	if e := s.Close(); err == nil {
 		err = e

@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	text, err := server.Document(server.NewAPI(nil, server.DefaultMaxLimit, server.APIVersion))
+	text, err := server.Document(server.Serve(server.NewAPI(nil), server.DefaultMaxLimit, server.APIVersion))
 	if err == nil {
 		err = os.WriteFile("openapi.json", append(text, '\n'), 0o644) //nolint:gosec // a document for everyone
 	}

@@ -13,7 +13,7 @@ type checkCommand struct{ dataFlag }
 // Run verifies the data and fails where something is wrong.
 func (c *checkCommand) Run(s *session) error {
 	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, users *access.Service) error {
-		api := server.NewAPI(st, server.DefaultMaxLimit, versionText())
+		api := server.NewAPI(st)
 		return st.View(s.ctx, func(tx *store.Tx) error {
 			faults, err := api.Verify(tx)
 			if err != nil {

@@ -44,7 +44,7 @@ func (c *importZone) Run(s *session) error {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
 	return c.open(func(st *store.Store, users *access.Service) error {
-		api := server.NewAPI(st, server.DefaultMaxLimit, versionText())
+		api := server.NewAPI(st)
 		done, err := dns.ImportZone(s.ctx, api, c.Configuration, c.View, zone, records)
 		if err != nil {
 			return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
@@ -75,7 +75,7 @@ func (c *importNetworks) Run(s *session) error {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
 	return c.open(func(st *store.Store, users *access.Service) error {
-		api := server.NewAPI(st, server.DefaultMaxLimit, versionText())
+		api := server.NewAPI(st)
 		made, more, err := ipam.ImportNetworks(s.ctx, api, c.Configuration, lines)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.File, err)
@@ -101,7 +101,7 @@ type exportZone struct {
 // Run writes the zone to standard output.
 func (c *exportZone) Run(s *session) error {
 	return c.open(func(st *store.Store, users *access.Service) error {
-		api := server.NewAPI(st, server.DefaultMaxLimit, versionText())
+		api := server.NewAPI(st)
 		var zone *naming.Zone
 		if err := st.View(s.ctx, func(tx *store.Tx) error {
 			row, err := dns.FindZone(tx, c.Configuration, c.View, c.Zone)
@@ -138,7 +138,7 @@ func (c *importAddresses) Run(s *session) error {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
 	return c.open(func(st *store.Store, users *access.Service) error {
-		api := server.NewAPI(st, server.DefaultMaxLimit, versionText())
+		api := server.NewAPI(st)
 		bar := s.bar()
 		total := int64(len(lines))
 		err := ipam.ImportAddresses(s.ctx, api, c.Configuration, lines, func(done int64) { bar.show("imported", done, total) })

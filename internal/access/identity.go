@@ -169,7 +169,7 @@ func header(r *http.Request) (scheme, rest string, err error) {
 	case len(values) == 0:
 		return "", "", errMissing
 	case len(values) > 1:
-		return "", "", problem.New(http.StatusBadRequest, "InvalidHeader", "Authorization: given %d times", len(values))
+		return "", "", problem.BadRequest("InvalidHeader", "Authorization: given %d times", len(values))
 	}
 	scheme, rest, ok := strings.Cut(values[0], " ")
 	if rest = strings.TrimSpace(rest); !ok || rest == "" || len(rest) > 4096 {
@@ -189,7 +189,7 @@ func (s *Service) Bearer(r *http.Request) (Principal, error) {
 	}
 	p, err := s.token(r.Context(), token, "", kindBearer, kindAccess)
 	if err == nil && p.MustReset {
-		err = problem.New(http.StatusForbidden, "PasswordResetRequired", "%s has to set a new password first, by the address API", p.Name)
+		err = problem.Forbidden("PasswordResetRequired", "%s has to set a new password first, by the address API", p.Name)
 	}
 	return p, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strings"
 	"time"
 
@@ -93,7 +92,7 @@ func (x *UserSession) BeforeWrite(c *resource.Change) error {
 	case x.State == terminated && (c.Caller.Administrator || c.Caller.User == x.Parent):
 	case (x.State == expired || x.State == terminated) && c.Caller == (resource.Caller{}):
 	case x.State == loggedOut || x.State == terminated:
-		return problem.New(http.StatusForbidden, "AccessDenied", "state: the session is another user's")
+		return problem.Forbidden("AccessDenied", "state: the session is another user's")
 	default:
 		return problem.Invalid("state", "a session can be LOGGED_OUT or TERMINATED")
 	}
@@ -292,7 +291,7 @@ func login(ctx context.Context, a *resource.API, s resource.SignIn) (resource.Ca
 		missing = append(missing, "password")
 	}
 	if len(missing) > 0 {
-		p := problem.New(http.StatusBadRequest, "MissingRequiredField", "required and missing: %s", strings.Join(missing, ", "))
+		p := problem.BadRequest("MissingRequiredField", "required and missing: %s", strings.Join(missing, ", "))
 		p.Fields = missing
 		return resource.Caller{}, p
 	}

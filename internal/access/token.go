@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 	"unicode"
@@ -227,5 +226,5 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 
 // Forbidden is the refusal of a change to someone who may only read.
 func Forbidden(p Principal) error {
-	return problem.New(http.StatusForbidden, "AccessDenied", "%s has the role %s and may read, not change", p.Name, p.Role)
+	return problem.Forbidden("AccessDenied", "%s has the role %s and may read, not change", p.Name, p.Role)
 }

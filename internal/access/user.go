@@ -3,7 +3,6 @@ package access
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -51,14 +50,14 @@ type User struct {
 // administrator. Who is no administrator may set the own password, and nothing else.
 func (x *User) BeforeWrite(c *resource.Change) error {
 	if c.Caller.MustReset && (len(c.Given) != 1 || !c.Given["password"] || x.Password == "") {
-		return problem.New(http.StatusForbidden, "PasswordResetRequired", "%s may set a new password, and nothing else before", c.Caller.Name)
+		return problem.Forbidden("PasswordResetRequired", "%s may set a new password, and nothing else before", c.Caller.Name)
 	}
 	if !manages(c) && (c.Creates() || x.ID != c.Caller.User || len(c.Given) != 1 || !c.Given["password"]) {
-		return problem.New(http.StatusForbidden, "AccessDenied",
+		return problem.Forbidden("AccessDenied",
 			"%s may set the own password (PATCH with the field password alone), and change no user", c.Caller.Name)
 	}
 	if x.X509Required && (c.Creates() || c.Given["x509Required"]) {
-		p := problem.New(http.StatusBadRequest, "UnsupportedResourceFieldValue",
+		p := problem.BadRequest("UnsupportedResourceFieldValue",
 			"x509Required: signing in with a certificate is not built yet, and true would keep the user out")
 		p.Fields = []string{"x509Required"}
 		return p
@@ -155,7 +154,7 @@ func (x *User) AfterWrite(c *resource.Change) error {
 // BeforeDelete takes the user's credentials away.
 func (x *User) BeforeDelete(c *resource.Change) error {
 	if !manages(c) {
-		return problem.New(http.StatusForbidden, "AccessDenied", "%s may delete no user", c.Caller.Name)
+		return problem.Forbidden("AccessDenied", "%s may delete no user", c.Caller.Name)
 	}
 	if x.rules() {
 		if err := lastAdministrator(c, x.ID); err != nil {

@@ -141,7 +141,7 @@ func TestThereAndBack(t *testing.T) {
 	back := open(t, store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true})
 	verify(t, back)
 	for _, s := range []*store.Store{pg, back} { // numbers go on behind those that came
-		api := server.NewAPI(s, 1000, "test")
+		api := server.NewAPI(s)
 		if err := s.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
 			return tx.Insert(&store.Resource{Collection: "users", Type: "User", Name: "x", Body: []byte(`{"email":"x"}`)})
 		}); err != nil {
@@ -154,7 +154,7 @@ func TestThereAndBack(t *testing.T) {
 
 func verify(t *testing.T, s *store.Store) {
 	t.Helper()
-	api := server.NewAPI(s, 1000, "test")
+	api := server.NewAPI(s)
 	if err := s.View(t.Context(), func(tx *store.Tx) error {
 		faults, err := api.Verify(tx)
 		for _, f := range faults {

@@ -3,7 +3,6 @@ package dns
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 	"net/netip"
 	"strings"
 
@@ -320,7 +319,7 @@ func (x *TXTRecord) BeforeWrite(c *resource.Change) error {
 		return err
 	}
 	if x.Text == "" && (c.Creates() || c.Given["text"]) {
-		p := problem.New(http.StatusBadRequest, "MissingRequiredField", "required and missing: text")
+		p := problem.BadRequest("MissingRequiredField", "required and missing: text")
 		p.Fields = []string{"text"}
 		return p
 	}

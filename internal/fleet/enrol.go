@@ -17,7 +17,7 @@ import (
 )
 
 func refuse(code, message string) error {
-	return problem.New(http.StatusForbidden, code, "%s", message)
+	return problem.Forbidden(code, "%s", message)
 }
 
 // Enrol gives a service point its certificate for its registration key. A key is good once: for the
@@ -26,7 +26,7 @@ func refuse(code, message string) error {
 func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin.EnrolAnswer, err error) {
 	key, err := checkin.ParseKey(rq.RegistrationKey)
 	if err != nil {
-		return a, problem.New(http.StatusBadRequest, "RegistrationKeyDamaged", "%v", err)
+		return a, problem.BadRequest("RegistrationKeyDamaged", "%v", err)
 	}
 	if key.Authority != s.authority.Fingerprint() {
 		return a, refuse("RegistrationKeyForeign", "the registration key was made by another manager")

@@ -59,6 +59,23 @@ func Query(parameter, format string, args ...any) *Problem {
 	return p
 }
 
+// BadRequest is a 400 with the given code.
+func BadRequest(code, format string, args ...any) *Problem {
+	return New(http.StatusBadRequest, code, format, args...)
+}
+
+// Forbidden is a 403 with the given code.
+func Forbidden(code, format string, args ...any) *Problem {
+	return New(http.StatusForbidden, code, format, args...)
+}
+
+// Missing is a 400 MissingRequiredField that names the fields.
+func Missing(names ...string) *Problem {
+	p := BadRequest("MissingRequiredField", "required and missing: %s", strings.Join(names, ", "))
+	p.Fields = names
+	return p
+}
+
 // NotFound is a 404 ResourceNotFound.
 func NotFound(format string, args ...any) *Problem {
 	return New(http.StatusNotFound, "ResourceNotFound", format, args...)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -33,6 +32,8 @@ type Change struct {
 	Given map[string]bool
 	// Sent are the members of the request's body, as they were sent; nil where there is no request.
 	Sent map[string]json.RawMessage
+	// Ignored are the members that were sent and are no fields.
+	Ignored []string
 	// Options are what the request asks beside its body; empty where there is no request.
 	Options Options
 	Caller  Caller
@@ -80,7 +81,8 @@ type (
 
 // notFoundInlined is a body that refers to what is not there.
 func notFoundInlined(field string, format string, args ...any) error {
-	p := problem.New(http.StatusNotFound, "InlinedResourceNotFound", field+": "+format, args...)
+	p := problem.NotFound(field+": "+format, args...)
+	p.Code = "InlinedResourceNotFound"
 	p.Fields = []string{field}
 	return p
 }
@@ -280,7 +282,7 @@ func describe(t *Type, o Object) string {
 	if ok {
 		text += " " + s.String()
 	}
-	if h := o.head(); h.Name != "" && (!ok || !strings.HasPrefix(s.String(), h.Name)) {
+	if h := HeadOf(o); h.Name != "" && (!ok || !strings.HasPrefix(s.String(), h.Name)) {
 		text += " " + h.Name
 	}
 	return text

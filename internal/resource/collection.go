@@ -5,14 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"log/slog"
 	"maps"
-	"net/http"
 	"net/netip"
 	"slices"
-	"sort"
-	"strings"
-	"time"
 
 	"portolan/internal/store"
 )
@@ -141,22 +136,8 @@ type Sub struct {
 // API is the declared address API.
 type API struct {
 	Store *store.Store
-	// Base is the path before the collections, such as /api/v2.
-	Base string
-	// MaxLimit is the largest page (spec.md section 8).
-	MaxLimit int64
 	// Descriptions are the doc comments of the declarations, by Type and Type.field.
 	Descriptions map[string]string
-	// RootType is the type of the root resource; Version and Hostname are what it says of the manager.
-	RootType, Version, Hostname string
-	// WriteTime is how long a piece of a list, 64 KiB, may take to be sent. A client that does not
-	// read is cut off: it would hold a snapshot of the database.
-	WriteTime time.Duration
-	// ReadTime is how long the database may be asked for a list.
-	ReadTime time.Duration
-	// Log takes what cannot be answered any more.
-	Log *slog.Logger
-
 	// Probe asks whether an address answers; nil where nobody can be asked.
 	Probe func(ctx context.Context, a netip.Addr) (answers bool, err error)
 
@@ -168,42 +149,17 @@ type API struct {
 	// history is the collection of transactions, scope the one whose resources are scopes; nil where there is none.
 	history, scope *Collection
 	facts          Facts
-	headers        []RequestHeader // that are looked at, by the engine or by rules
+	headers        []RequestHeader // that rules look at
 	byName         map[string]*Collection
 	types          map[string]*Type
 	// rules are those that rooms have for types of others, by type.
 	rules map[string][]Rule
-	plans map[string]*plan
-	// heads are what references show of their targets, each good while nothing of its collection has changed; shown are
-	// rows with what Complete put into them.
-	heads *store.Cache[int64, store.Head]
-	shown *store.Cache[int64, shownRow]
-	// lists are those under way, reading those among them that have the database; disk is what they have in files.
-	// paging are those that have it for a moment.
-	lists, reading, paging shares
-	disk                   diskBudget
 }
 
-// How many lists of one caller may be under way at a time, how many of those may ask the database, and how
-// many may wait.
-const (
-	listsEach    = 16
-	readingEach  = 2
-	listsWaiting = 64
-)
-
-// DefaultLimit is the size of a page without limit (spec.md section 8).
-const DefaultLimit = 1000
-
 // NewAPI puts what was declared together and checks that it fits.
-func NewAPI(s *store.Store, base string, maxLimit int64, r *Registry) *API {
-	a := &API{Store: s, Base: base, MaxLimit: maxLimit, collections: r.merged(), facts: r.Facts, WriteTime: 30 * time.Second,
-		ReadTime: time.Minute,
-		lists:    shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting},
-		paging: shares{each: readingEach, waiting: listsWaiting}, Log: slog.Default(),
-		byName: map[string]*Collection{}, types: map[string]*Type{}, rules: map[string][]Rule{}, plans: map[string]*plan{},
-		heads: store.NewCache[int64](s, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection }}),
-		shown: store.NewCache[int64](s, store.CacheOptions[shownRow]{})}
+func NewAPI(s *store.Store, r *Registry) *API {
+	a := &API{Store: s, collections: r.merged(), facts: r.Facts, byName: map[string]*Collection{}, types: map[string]*Type{},
+		rules: map[string][]Rule{}}
 	for _, c := range a.collections {
 		if c.From == "" {
 			c.From = store.Resources
@@ -233,12 +189,11 @@ func NewAPI(s *store.Store, base string, maxLimit int64, r *Registry) *API {
 			a.rules[name] = append(a.rules[name], rule)
 		}
 	}
-	a.Descriptions = maps.Clone(descriptions)
+	a.Descriptions = maps.Clone(Descriptions)
 	maps.Copy(a.Descriptions, r.descriptions)
 	a.declareOptions(r)
 	for _, c := range a.collections {
 		a.complete(c, r)
-		a.plans[c.Name] = newPlan(a.Base, c)
 	}
 	if s != nil {
 		s.ShowInline(a.inlineMembers())
@@ -372,44 +327,4 @@ type target struct {
 	root       bool  // the list of everything
 	any        bool  // a resource by its id alone
 	list       bool  // the path names a list
-}
-
-// methods gives the methods the target takes, sorted, without HEAD and OPTIONS.
-func (t target) methods() []string {
-	var m []string
-	add := func(yes bool, name string) {
-		if yes {
-			m = append(m, name)
-		}
-	}
-	m = append(m, http.MethodGet)
-	c := t.collection
-	switch {
-	case t.root, t.any:
-	case t.sub != nil && t.list:
-		add(t.sub.Post, http.MethodPost)
-	case t.sub != nil:
-		if !t.sub.Item {
-			m = nil
-		}
-		add(t.sub.Drop, http.MethodDelete)
-	case t.list:
-		add(c.Post, http.MethodPost)
-	default:
-		add(!c.ReadOnly && !c.NoPut, http.MethodPut)
-		add(!c.ReadOnly, http.MethodPatch)
-		add(!c.ReadOnly && !c.NoDelete, http.MethodDelete)
-	}
-	sort.Strings(m)
-	return m
-}
-
-func allow(methods []string) string {
-	all := slices.Clone(methods)
-	if slices.Contains(all, http.MethodGet) {
-		all = append(all, http.MethodHead)
-	}
-	all = append(all, http.MethodOptions)
-	sort.Strings(all)
-	return strings.Join(all, ", ")
 }

@@ -40,28 +40,6 @@ func newCSVRows(s scope, p *projection) *csvRows {
 	return c
 }
 
-// leaves lists the paths of a branch.
-func (b *branch) leaves(prefix []string) (paths [][]string) {
-	for _, name := range b.order {
-		path := append(append([]string{}, prefix...), name)
-		if below := b.below[name]; below != nil {
-			paths = append(paths, below.leaves(path)...)
-			continue
-		}
-		paths = append(paths, path)
-	}
-	return paths
-}
-
-// cuts reports whether the branch names a member whole.
-func (b *branch) cuts(name string) bool {
-	if b == nil {
-		return false
-	}
-	below, ok := b.below[name]
-	return ok && below == nil
-}
-
 func (c *csvRows) write(b []byte, record []string) []byte {
 	c.out.Reset()
 	_ = c.writer.Write(record) // a bytes.Buffer takes everything

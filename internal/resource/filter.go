@@ -2,7 +2,6 @@ package resource
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"unicode/utf8"
 
@@ -73,7 +72,7 @@ func parseFilter(text string) (*node, error) {
 		return nil, p.fail(p.at, "expected \"and\", \"or\" or the end")
 	}
 	if w := n.weight(); w > maxFilterWeight {
-		e := problem.New(http.StatusBadRequest, "FilterNeedsRefinement",
+		e := problem.BadRequest("FilterNeedsRefinement",
 			"filter: it weighs %d, more than %d: a value weighs one, and %d more for each reference on its path", w, maxFilterWeight,
 			referenceWeight)
 		e.Fields = []string{"filter"}
@@ -89,7 +88,7 @@ func (p *filterParser) fail(at int, format string, args ...any) error {
 		r, _ := utf8.DecodeRuneInString(p.text[at:])
 		found = fmt.Sprintf("%q", r)
 	}
-	e := problem.New(http.StatusBadRequest, "InvalidFilter", "filter: at position %d: %s, found %s", at+1, message, found)
+	e := problem.BadRequest("InvalidFilter", "filter: at position %d: %s, found %s", at+1, message, found)
 	e.Fields = []string{"filter"}
 	return e
 }

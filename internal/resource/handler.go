@@ -17,7 +17,7 @@ const MaxURL = 16 << 10
 
 // Serve answers a request below Base, or gives the problem that the door words. The caller is in
 // the request's context.
-func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
+func (a *Server) Serve(w http.ResponseWriter, r *http.Request) error {
 	caller, ok := CallerOf(r.Context())
 	if !ok {
 		return problem.New(http.StatusUnauthorized, "InvalidAuthorizationToken", "credentials are needed")
@@ -39,10 +39,10 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if caller.MustReset && !a.resets(r, t, caller) {
-		return problem.New(http.StatusForbidden, "PasswordResetRequired",
+		return problem.Forbidden("PasswordResetRequired",
 			"%s has to set a new password first: PATCH %s/users/%d with the field password", caller.Name, a.Base, caller.User)
 	}
-	methods := t.methods()
+	methods := methodsOf(t)
 	switch {
 	case r.Method == http.MethodOptions:
 		w.Header().Set("Allow", allow(methods))
@@ -64,14 +64,14 @@ func (a *API) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if t.collection != nil && t.sub == nil && t.collection.Closed != nil && t.collection.Closed(caller) {
-		return problem.New(http.StatusForbidden, "AccessDenied", "%s does not see %s", caller.Name, t.collection.Name)
+		return problem.Forbidden("AccessDenied", "%s does not see %s", caller.Name, t.collection.Name)
 	}
 	return a.write(w, r, t, caller)
 }
 
 // resets reports whether a request is one of those that are left to a caller who must set a new password: that
 // itself, and to end the session.
-func (a *API) resets(r *http.Request, t target, caller Caller) bool {
+func (a *Server) resets(r *http.Request, t target, caller Caller) bool {
 	return r.Method == http.MethodPatch && t.sub == nil && t.collection != nil && t.id != 0 && r.URL.RawQuery == "" &&
 		r.Header.Get(dryRunHeader) == "" &&
 		(t.collection.OwnPassword && t.id == caller.User || t.id == caller.Session)
@@ -83,9 +83,9 @@ func mayChange(caller Caller, t target) error {
 	open := t.collection != nil && t.collection.OpenWrites && t.sub == nil // the rules of the collection look at no links
 	switch {
 	case !caller.Administrator && !open:
-		return problem.New(http.StatusForbidden, "AccessDenied", "%s may read, not change", caller.Name)
+		return problem.Forbidden("AccessDenied", "%s may read, not change", caller.Name)
 	case caller.ReadOnly && !(open && t.sub == nil && t.id != 0 && t.id == caller.Session):
-		return problem.New(http.StatusForbidden, "AccessDenied", "this session or token may only read")
+		return problem.Forbidden("AccessDenied", "this session or token may only read")
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func notBuilt(path string) error {
 }
 
 // route finds what a path names.
-func (a *API) route(r *http.Request, caller Caller) (t target, err error) {
+func (a *Server) route(r *http.Request, caller Caller) (t target, err error) {
 	path := strings.TrimPrefix(r.URL.Path, a.Base)
 	if path == "" {
 		return target{root: true, list: true}, nil
@@ -122,7 +122,7 @@ func (a *API) route(r *http.Request, caller Caller) (t target, err error) {
 		}
 		return target{any: true, id: id}, nil
 	}
-	t.collection = a.byName[parts[0]]
+	t.collection = a.Collection(parts[0])
 	if t.collection == nil || t.collection.Inner || len(parts) > 4 {
 		return t, unknown()
 	}
@@ -180,38 +180,12 @@ func number(text string) (int64, bool) {
 	return n, err == nil && n > 0
 }
 
-// locate reads the resource a target names.
-func (a *API) locate(tx *store.Tx, t target, caller Caller) (*store.Resource, error) {
-	if t.sub == nil {
-		return a.find(tx, t.collection, t.id, caller)
-	}
-	if err := a.exists(tx, t.collection, t.id, caller); err != nil {
-		return nil, err
-	}
-	q, err := a.computed(tx, t.sub, t.id, a.subQuery(t.sub, t.id, caller), caller)
-	if err != nil {
-		return nil, err
-	}
-	q.Where = store.All{hasID(t.item), q.Where}
-	n, err := tx.Count(q)
-	if err != nil {
-		return nil, err
-	}
-	if n == 0 {
-		return nil, problem.NotFound("there is no resource %d in %s/%d/%s", t.item, t.collection.Name, t.id, t.sub.Name)
-	}
-	if q.From != store.Resources {
-		return a.findIn(tx, a.CollectionOf(a.itemTypes(t.sub)[0]), t.item)
-	}
-	return tx.Get(t.item)
-}
-
 // etag is a resource's entity tag: its number and its version (RFC 9110 section 8.8.3).
 func etag(r *store.Resource) string {
 	return `"` + strconv.FormatInt(r.ID, 10) + "." + strconv.FormatInt(r.Version, 10) + `"`
 }
 
-func (a *API) get(w http.ResponseWriter, r *http.Request, t target, caller Caller) error {
+func (a *Server) get(w http.ResponseWriter, r *http.Request, t target, caller Caller) error {
 	var types []*Type
 	switch {
 	case t.any:
@@ -221,7 +195,7 @@ func (a *API) get(w http.ResponseWriter, r *http.Request, t target, caller Calle
 	default:
 		types = t.collection.Types
 	}
-	o, err := a.options(r, scope{a, types, caller}, false)
+	o, err := a.options(r, scope{a.API, types, caller}, false)
 	if err != nil {
 		return err
 	}
@@ -253,7 +227,7 @@ func (a *API) get(w http.ResponseWriter, r *http.Request, t target, caller Calle
 		return err
 	}
 	if o.media == asHTML {
-		if body, err = (htmlRows{r.URL.Path, a.Base, a.types}).one(nil, body); err != nil {
+		if body, err = (htmlRows{r.URL.Path, a.Base, a.TypeNamed}).one(nil, body); err != nil {
 			return err
 		}
 	}
@@ -272,7 +246,7 @@ func send(w http.ResponseWriter, r *http.Request, status int, m media, body []by
 }
 
 // rootDocument is the resource that a configuration's up link names.
-func (a *API) rootDocument(links bool) []byte {
+func (a *Server) rootDocument(links bool) []byte {
 	b := append([]byte(`{"id":1,"type":`), appendString(nil, a.RootType)...)
 	b = appendString(append(b, `,"name":"Portolan","userDefinedFields":null,"version":`...), a.Version)
 	b = append(b, `,"hostname":`...)

@@ -36,7 +36,7 @@ func pageHead(title, base string) string {
 // htmlRows writes a list as a table. types are those of its resources, by name.
 type htmlRows struct {
 	path, base string
-	types      map[string]*Type
+	types      func(name string) *Type
 }
 
 func (h htmlRows) begin(b []byte) []byte {
@@ -174,7 +174,7 @@ func (h htmlRows) value(kind, member string, raw json.RawMessage) string {
 		Name  string          `json:"name"`
 		Links json.RawMessage `json:"_links"`
 	}
-	if t := h.types[kind]; t != nil && t.byName[member] != nil && t.byName[member].Kind == Reference && json.Unmarshal(raw, &ref) == nil &&
+	if t := h.types(kind); t != nil && t.byName[member] != nil && t.byName[member].Kind == Reference && json.Unmarshal(raw, &ref) == nil &&
 		ref.Links != nil {
 		words := ref.Name
 		if words == "" {

@@ -17,8 +17,8 @@ import (
 //go:embed migrations/*/*.sql
 var migrations embed.FS
 
-// idempotencyExtension keeps answers for those who ask again.
-func idempotencyExtension() *store.Extension {
+// Extension keeps answers for those who ask again.
+func Extension() *store.Extension {
 	return &store.Extension{Name: "idempotency", Migrations: migrations, Tables: []store.Table{
 		{Name: "idempotency", Columns: []string{"user_id", "key", "request", "location", "etag", "answer", "created"}, Key: 2}}}
 }
@@ -47,7 +47,7 @@ func (rq *request) fingerprint() string {
 }
 
 // replay gives the answer that was kept for the request's Idempotency-Key, if there is one.
-func (a *API) replay(tx *store.Tx, rq *request) (ans answer, ok bool, err error) {
+func (a *Server) replay(tx *store.Tx, rq *request) (ans answer, ok bool, err error) {
 	if rq.key == "" {
 		return ans, false, nil
 	}
@@ -70,7 +70,7 @@ func (a *API) replay(tx *store.Tx, rq *request) (ans answer, ok bool, err error)
 }
 
 // keep keeps the answer in the transaction of the change, so that both are there or neither.
-func (a *API) keep(tx *store.Tx, rq *request, ans answer) error {
+func (a *Server) keep(tx *store.Tx, rq *request, ans answer) error {
 	if rq.key == "" {
 		return nil
 	}

@@ -2,7 +2,6 @@ package resource
 
 import (
 	"encoding/json"
-	"net/http"
 	"reflect"
 	"slices"
 
@@ -11,12 +10,12 @@ import (
 )
 
 // link adds a resource to a field of many: the body names it by its id.
-func (a *API) link(c *Change, rq *request) (*store.Resource, error) {
-	above, err := a.find(c.Tx, rq.collection, rq.id, rq.caller)
+func (a *API) link(c *Change, at target) (*store.Resource, error) {
+	above, err := a.find(c.Tx, at.collection, at.id, c.Caller)
 	if err != nil {
 		return nil, err
 	}
-	raw, ok := rq.members["id"]
+	raw, ok := c.Sent["id"]
 	if !ok {
 		return nil, problem.Join(missingFields([]string{"id"}))
 	}
@@ -31,7 +30,7 @@ func (a *API) link(c *Change, rq *request) (*store.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	allowed := a.postTypes(rq.sub)
+	allowed := a.postTypes(at.sub)
 	if !slices.Contains(allowed, a.types[other.Type]) {
 		return nil, problem.Invalid("id", "resource %d is of type %s, which cannot be linked here", id, other.Type)
 	}
@@ -39,23 +38,23 @@ func (a *API) link(c *Change, rq *request) (*store.Resource, error) {
 		return nil, problem.Invalid("id", "resource %d lies in another configuration", id)
 	}
 	source, target := above, other
-	if rq.sub.Relation == Linking {
+	if at.sub.Relation == Linking {
 		source, target = other, above
 	}
-	if err := a.addLink(c, rq, source, target); err != nil || rq.sub.Joined == nil {
+	if err := a.addLink(c, at, source, target); err != nil || at.sub.Joined == nil {
 		return other, err
 	}
-	if err := rq.sub.Joined(c, source, target); err != nil {
+	if err := at.sub.Joined(c, source, target); err != nil {
 		return nil, err
 	}
 	return c.Tx.Get(other.ID)
 }
 
-func (a *API) addLink(c *Change, rq *request, source, target *store.Resource) error {
-	field := rq.sub.Field
+func (a *API) addLink(c *Change, at target, source, target *store.Resource) error {
+	field := at.sub.Field
 	f := a.types[source.Type].byName[field]
 	other := target // which the body names
-	if rq.sub.Relation == Linking {
+	if at.sub.Relation == Linking {
 		other = source
 	}
 	if slices.Contains(source.Refs, store.Ref{Field: field, Target: target.ID}) {
@@ -67,7 +66,7 @@ func (a *API) addLink(c *Change, rq *request, source, target *store.Resource) er
 		})
 		return err
 	}
-	if f == nil && !rq.sub.Open {
+	if f == nil && !at.sub.Open {
 		return problem.Invalid("id", "resource %d, of type %s, has no %s", source.ID, source.Type, field)
 	}
 	targets, err := c.Tx.Links(source.ID, field)
@@ -85,18 +84,18 @@ func alreadyLinked(id int64) error {
 }
 
 // unlink takes a resource out of a field of many.
-func (a *API) unlink(c *Change, rq *request) (answer, error) {
-	other, err := a.locate(c.Tx, rq.target, rq.caller)
+func (a *API) unlink(c *Change, at target) error {
+	other, err := a.locate(c.Tx, at, c.Caller)
 	if err != nil {
-		return answer{}, err
+		return err
 	}
-	source, target := rq.id, other.ID
-	if rq.sub.Relation == Linking {
-		source, target = other.ID, rq.id
+	source, target := at.id, other.ID
+	if at.sub.Relation == Linking {
+		source, target = other.ID, at.id
 	}
 	row, err := c.Tx.Get(source)
 	if err != nil {
-		return answer{}, err
+		return err
 	}
-	return answer{status: http.StatusNoContent}, c.Unlink(row, rq.sub.Field, target)
+	return c.Unlink(row, at.sub.Field, target)
 }

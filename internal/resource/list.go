@@ -17,127 +17,10 @@ const (
 	batch   = 256
 )
 
-// subQuery selects what a subcollection of a resource holds, as far as the caller may see it.
-func (a *API) subQuery(s *Sub, id int64, caller Caller) store.Query {
-	q := store.Query{From: store.Resources}
-	if from := a.source(s); from != store.Resources {
-		where := store.HasParent(id)
-		if s.Relation == History {
-			where = store.Touching{Resource: id}
-		}
-		q.From, q.Where = from, a.unlessClosed(s.Items[0], caller, where)
-		return q
-	}
-	var all store.All
-	switch s.Relation {
-	case Children:
-		all = append(all, store.HasParent(id))
-	case Linked:
-		all = append(all, store.LinkedFrom{Source: id, Field: s.Field})
-	case Linking:
-		all = append(all, store.LinksTo{Target: id, Field: s.Field})
-	case Computed: // found in the transaction, see computed
-		all = append(all, store.Any{})
-	}
-	if s.Items[0] != "*" {
-		all = append(all, a.inCollections(s.Items, caller))
-	} else {
-		all = append(all, a.visible(caller))
-	}
-	q.Where = all
-	return q
-}
-
-// unlessClosed is a condition, or one that never holds where the caller sees nothing of a collection.
-func (a *API) unlessClosed(collection string, caller Caller, where store.Expr) store.Expr {
-	if c := a.byName[collection]; c != nil && c.Closed != nil && c.Closed(caller) {
-		return store.Any{}
-	}
-	return where
-}
-
-// source is the table that a subcollection's resources come from.
-func (a *API) source(s *Sub) store.Source {
-	if s.Items[0] == "*" {
-		return store.Resources
-	}
-	return a.byName[s.Items[0]].From
-}
-
-// computed gives the query of a subcollection whose content has to be found out first; other queries are
-// given back.
-func (a *API) computed(tx *store.Tx, s *Sub, id int64, q store.Query, caller Caller) (store.Query, error) {
-	if s == nil || s.Relation != Computed {
-		return q, nil
-	}
-	above, err := tx.Get(id)
-	if err != nil {
-		return q, err
-	}
-	ids, err := s.Find(tx, a, above)
-	if err != nil {
-		return q, err
-	}
-	q.Where = store.All{store.IDs(ids), a.visible(caller)}
-	return q, nil
-}
-
-func (a *API) inCollections(names []string, caller Caller) store.Expr {
-	var either store.Any
-	for _, name := range names {
-		one := store.All{store.InCollection(name)}
-		if visible := a.byName[name].Visible; visible != nil {
-			if e := visible(caller); e != nil {
-				one = append(one, e)
-			}
-		}
-		if len(one) == 1 {
-			either = append(either, one[0])
-		} else {
-			either = append(either, one)
-		}
-	}
-	if len(either) == 1 {
-		return either[0]
-	}
-	return either
-}
-
-// visible is the condition for lists that span collections.
-func (a *API) visible(caller Caller) (all store.All) {
-	for _, c := range a.collections {
-		switch {
-		case c.From != store.Resources:
-		case c.Hidden:
-			all = append(all, store.Not{Expr: store.InCollection(c.Name)})
-		case c.Visible != nil:
-			if e := c.Visible(caller); e != nil {
-				all = append(all, store.Any{store.Not{Expr: store.InCollection(c.Name)}, e})
-			}
-		}
-	}
-	return all
-}
-
-// listQuery gives the query of a list target and the types it may hold.
-func (a *API) listQuery(t target, caller Caller) (store.Query, scope) {
-	switch {
-	case t.root:
-		return store.Query{From: store.Resources, Where: a.visible(caller)}, scope{a, a.allTypes(), caller}
-	case t.sub != nil:
-		return a.subQuery(t.sub, t.id, caller), scope{a, a.itemTypes(t.sub), caller}
-	case t.collection.From != store.Resources:
-		return store.Query{From: t.collection.From, Where: a.unlessClosed(t.collection.Name, caller, store.All{})},
-			scope{a, t.collection.Types, caller}
-	}
-	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.collection.Name}, caller)},
-		scope{a, t.collection.Types, caller}
-}
-
 // list answers GET of a list. It streams: the memory it takes does not grow with the page. When
 // it fails after the first bytes went out, the connection is cut, so that no client takes a part
 // for the whole.
-func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Caller) error {
+func (a *Server) list(w http.ResponseWriter, r *http.Request, t target, caller Caller) error {
 	q, s := a.listQuery(t, caller)
 	o, err := a.options(r, s, true)
 	if err != nil {
@@ -208,7 +91,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, t target, caller Call
 //
 // light says that it is a page as it lies there, which takes a moment: those have connections of their own, so
 // that nobody's heavy questions hold them up.
-func (a *API) long(ctx context.Context, caller Caller, light bool, fn func(*store.Tx) error) error {
+func (a *Server) long(ctx context.Context, caller Caller, light bool, fn func(*store.Tx) error) error {
 	turn, read := &a.reading, a.Store.Lists
 	if light {
 		turn, read = &a.paging, a.Store.Pages
@@ -222,7 +105,7 @@ func (a *API) long(ctx context.Context, caller Caller, light bool, fn func(*stor
 	defer cancel()
 	err = read(within, fn)
 	if errors.Is(err, store.ErrTooLong) {
-		return problem.New(http.StatusBadRequest, "FilterNeedsRefinement",
+		return problem.BadRequest("FilterNeedsRefinement",
 			"the answer was not found within %v: ask for less, by a filter on a field that is indexed or of fewer terms", a.ReadTime)
 	}
 	return err
@@ -268,7 +151,7 @@ type pager struct {
 	scratch []byte
 }
 
-func (a *API) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s scope, o options, v *vacancies, total string,
+func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s scope, o options, v *vacancies, total string,
 	caller Caller) error {
 	p := &pager{rd: a.renderer(tx, o.media), l: l, form: jsonRows{}, fields: o.fields, caller: caller, limit: o.limit,
 		waiting: make([]store.Resource, 0, batch)}
@@ -276,7 +159,7 @@ func (a *API) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s sc
 	case asCSV:
 		p.form = newCSVRows(s, o.fields)
 	case asHTML:
-		p.form = htmlRows{r.URL.Path, a.Base, a.types}
+		p.form = htmlRows{r.URL.Path, a.Base, a.TypeNamed}
 	}
 	l.buf = p.form.begin(l.buf)
 	if err := tx.List(q, p.add); err != nil {
@@ -394,61 +277,4 @@ func (jsonRows) end(b []byte, f footer) []byte {
 		b = append(b, '}')
 	}
 	return append(b, '}', '\n')
-}
-
-// exists gives a 404 where the resource is not in the collection or the caller may not see it.
-func (a *API) exists(tx *store.Tx, c *Collection, id int64, caller Caller) error {
-	_, err := a.find(tx, c, id, caller)
-	return err
-}
-
-// find reads one resource of a collection; nil stands for any collection.
-func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store.Resource, error) {
-	if c != nil && c.Closed != nil && c.Closed(caller) {
-		return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
-	}
-	if c != nil && c.From != store.Resources {
-		return a.findIn(tx, c, id)
-	}
-	r, err := tx.GetShown(id)
-	if err != nil {
-		return nil, store.Problem(err, "there is no resource %d%s", id, within(c))
-	}
-	if c != nil && r.Collection != c.Name || c == nil && a.byName[r.Collection].Hidden {
-		return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
-	}
-	if visible := a.byName[r.Collection].Visible; visible != nil {
-		if e := visible(caller); e != nil {
-			n, err := tx.Count(store.Query{From: store.Resources, Where: store.All{hasID(id), e}})
-			if err != nil {
-				return nil, err
-			}
-			if n == 0 {
-				return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
-			}
-		}
-	}
-	return r, nil
-}
-
-func hasID(id int64) store.Expr {
-	return store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "eq", Value: id}
-}
-
-func within(c *Collection) string {
-	if c == nil {
-		return ""
-	}
-	return " in " + c.Name
-}
-
-func (a *API) findIn(tx *store.Tx, c *Collection, id int64) (found *store.Resource, err error) {
-	err = tx.List(store.Query{From: c.From, Where: hasID(id), Limit: 1}, func(r *store.Resource) error {
-		found = r.Clone()
-		return nil
-	})
-	if err == nil && found == nil {
-		err = store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
-	}
-	return found, err
 }

@@ -18,7 +18,7 @@ type doc = map[string]any
 // OpenAPI gives the OpenAPI 3.1 document of the declared API.
 //
 // paths and schemas are those of other APIs of the manager, which are written by hand.
-func (a *API) OpenAPI(title, version string, paths, schemas map[string]any) ([]byte, error) {
+func (a *Server) OpenAPI(title, version string, paths, schemas map[string]any) ([]byte, error) {
 	all, types := a.paths(), a.schemas()
 	types["AddressManager"] = doc{"type": "object", "description": "The resource that everything lies below; its id is 1.",
 		"properties": doc{"id": doc{"const": RootID}, "type": doc{"const": "AddressManager"},
@@ -51,7 +51,7 @@ func (a *API) OpenAPI(title, version string, paths, schemas map[string]any) ([]b
 func ref(to string) doc { return doc{"$ref": "#/components/" + to} }
 
 // parameters are the query parameters and the request headers, each under its name.
-func (a *API) parameters() doc {
+func (a *Server) parameters() doc {
 	query := func(name, description string, schema doc) doc {
 		return doc{"name": name, "in": "query", "description": description, "schema": schema}
 	}
@@ -123,12 +123,12 @@ func problems() doc {
 }
 
 // paths lists what the router answers, path by path.
-func (a *API) paths() doc {
+func (a *Server) paths() doc {
 	paths := doc{
 		a.Base:           a.pathItem(target{root: true, list: true}, a.allTypes(), nil, "Resources", "Everything"),
 		a.Base + "/{id}": a.pathItem(target{any: true}, a.allTypes(), nil, "Resource", "Everything"),
 	}
-	for _, c := range a.collections {
+	for _, c := range a.Collections() {
 		at := a.Base + "/" + c.Name
 		if c.Inner {
 			continue
@@ -166,7 +166,7 @@ func anyOf(types []*Type) doc {
 	return doc{"anyOf": all}
 }
 
-func (a *API) pathItem(t target, types, takes []*Type, name, tag string) doc {
+func (a *Server) pathItem(t target, types, takes []*Type, name, tag string) doc {
 	item := doc{}
 	var inPath []any
 	number := func(name string) doc {
@@ -182,7 +182,7 @@ func (a *API) pathItem(t target, types, takes []*Type, name, tag string) doc {
 	if inPath != nil {
 		item["parameters"] = inPath
 	}
-	for _, method := range t.methods() {
+	for _, method := range methodsOf(t) {
 		item[strings.ToLower(method)] = a.operation(t, method, types, takes, name, tag)
 	}
 	return item
@@ -216,7 +216,7 @@ func summary(t target, method string) string {
 	return "Change fields of one of the " + what
 }
 
-func (a *API) operation(t target, method string, types, takes []*Type, name, tag string) doc {
+func (a *Server) operation(t target, method string, types, takes []*Type, name, tag string) doc {
 	op := doc{"operationId": strings.ToLower(method) + "-" + name, "tags": []string{tag}, "summary": summary(t, method),
 		"description": a.describe(t, method, types)}
 	var params []any
@@ -285,7 +285,7 @@ func body(schema, example doc, media ...string) doc {
 	return doc{"required": true, "content": content}
 }
 
-func (a *API) resourceAnswer(status, description string, types []*Type, page bool) doc {
+func (a *Server) resourceAnswer(status, description string, types []*Type, page bool) doc {
 	content := doc{"application/hal+json": doc{"schema": anyOf(types)}, "application/json": doc{"schema": anyOf(types)}}
 	if page {
 		content["text/html"] = doc{"schema": doc{"type": "string"}}
@@ -305,7 +305,7 @@ func answerHeader(description string) doc {
 	return doc{"description": description, "schema": doc{"type": "string"}}
 }
 
-func (a *API) pageAnswer(types []*Type) doc {
+func (a *Server) pageAnswer(types []*Type) doc {
 	page := doc{"type": "object", "required": []string{"count", "data"}, "properties": doc{"count": doc{"type": "integer"},
 		"totalCount": doc{"type": "integer"}, "data": doc{"type": "array", "items": anyOf(types)}, "_links": ref("schemas/Links")}}
 	return doc{"200": doc{"description": "A page of resources.", "headers": doc{"x-portolan-ignored": answerHeader(ignoredText)},
@@ -332,7 +332,7 @@ func dryRunAnswer(there any) doc {
 }
 
 // describe says what a method does to a target, of which types.
-func (a *API) describe(t target, method string, types []*Type) string {
+func (a *Server) describe(t target, method string, types []*Type) string {
 	text := ""
 	switch {
 	case method == http.MethodGet && t.list:

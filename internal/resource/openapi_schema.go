@@ -1,6 +1,6 @@
 package resource
 
-func (a *API) schemas() doc {
+func (a *Server) schemas() doc {
 	schemas := doc{
 		"Problem": doc{"type": "object", "required": []string{"status", "reason", "code", "message"}, "properties": doc{
 			"status": doc{"type": "integer"}, "reason": doc{"type": "string"}, "code": doc{"type": "string"}, "message": doc{"type": "string"},
@@ -15,7 +15,7 @@ func (a *API) schemas() doc {
 			"type": doc{"type": "string"},
 			"name": doc{"type": []string{"string", "null"}}, "_links": ref("schemas/Links")}},
 	}
-	for _, c := range a.collections {
+	for _, c := range a.Collections() {
 		for _, t := range c.Types {
 			schemas[t.Name] = a.schema(t)
 		}
@@ -24,7 +24,7 @@ func (a *API) schemas() doc {
 }
 
 // schema is a type as it is answered. No field is required: the request says which are wanted.
-func (a *API) schema(t *Type) doc {
+func (a *Server) schema(t *Type) doc {
 	properties := doc{"_links": doc{"allOf": []any{ref("schemas/Links")}, "readOnly": true}}
 	for _, f := range t.Fields {
 		properties[f.Name] = a.property(f)
@@ -34,7 +34,7 @@ func (a *API) schema(t *Type) doc {
 }
 
 // input is what a request gives to make (POST) or replace (PUT) a resource of one of the types, and an example.
-func (a *API) input(types []*Type, create bool) (schema, example doc) {
+func (a *Server) input(types []*Type, create bool) (schema, example doc) {
 	var all []any
 	for _, t := range types {
 		required := []string{}
@@ -104,7 +104,7 @@ func (f *Field) example() any {
 }
 
 // property gives a field's schema.
-func (a *API) property(f *Field) doc {
+func (a *Server) property(f *Field) doc {
 	d := doc{}
 	kind := ""
 	switch f.Kind {

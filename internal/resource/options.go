@@ -189,7 +189,7 @@ func whole(query url.Values, name string, least, most, missing int64) (int64, er
 func parseQuery(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, problem.New(http.StatusBadRequest, "InvalidQueryParameter", "the query string is not well formed")
+		return nil, problem.BadRequest("InvalidQueryParameter", "the query string is not well formed")
 	}
 	return query, nil
 }
@@ -198,7 +198,7 @@ func parseQuery(r *http.Request) (url.Values, error) {
 const MaxOffset = 1 << 40
 
 // options reads what the request asks of a list of the given types.
-func (a *API) options(r *http.Request, s scope, list bool) (o options, err error) {
+func (a *Server) options(r *http.Request, s scope, list bool) (o options, err error) {
 	query, err := parseQuery(r)
 	if err != nil {
 		return o, err

@@ -13,7 +13,7 @@ import (
 const maxProbes = 16
 
 // probing makes a change, asking for it whether addresses answer.
-func (a *API) probing(rq *request, change func() error) error {
+func (a *Server) probing(rq *request, change func() error) error {
 	rq.probed = map[netip.Addr]bool{}
 	for {
 		err := change()

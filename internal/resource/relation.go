@@ -3,7 +3,6 @@ package resource
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -32,7 +31,7 @@ func (r *Registry) Extension(e *store.Extension) { r.extensions = append(r.exten
 
 // Layout is what all that was declared keeps in a database.
 func (r *Registry) Layout() *store.Layout {
-	l := &store.Layout{Extensions: append([]*store.Extension{idempotencyExtension()}, r.extensions...)}
+	l := &store.Layout{Extensions: r.extensions}
 	for _, c := range r.merged() {
 		if c.Unlogged {
 			l.Unlogged = append(l.Unlogged, c.Name)
@@ -153,9 +152,9 @@ func (r *Registry) Computed(c ComputedSub) { r.computed = append(r.computed, c) 
 // complete sets what follows of a collection from the facts: its methods and its subcollections.
 func (a *API) complete(c *Collection, r *Registry) {
 	all, one := r.Facts.Methods([]string{c.Name}), r.Facts.Methods([]string{c.Name, "1"})
-	c.Post, c.Inner = slices.Contains(all, http.MethodPost), len(all) == 0
-	c.NoPut, c.NoDelete = !slices.Contains(one, http.MethodPut), !slices.Contains(one, http.MethodDelete)
-	c.ReadOnly = c.NoPut && c.NoDelete && !slices.Contains(one, http.MethodPatch)
+	c.Post, c.Inner = slices.Contains(all, methodPost), len(all) == 0
+	c.NoPut, c.NoDelete = !slices.Contains(one, methodPut), !slices.Contains(one, methodDelete)
+	c.ReadOnly = c.NoPut && c.NoDelete && !slices.Contains(one, methodPatch)
 	for _, p := range r.Facts.Subs(c.Name) {
 		s := a.relate(c, p, r)
 		s.Name = p.Name

@@ -2,7 +2,6 @@ package resource
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 
@@ -42,7 +41,7 @@ func newPlan(base string, c *Collection) *plan {
 
 // renderer writes resources within one snapshot. It remembers what it has inlined.
 type renderer struct {
-	api     *API
+	api     *Server
 	tx      *store.Tx
 	links   bool
 	heads   map[int64]store.Head
@@ -53,14 +52,14 @@ type renderer struct {
 	embedded int
 }
 
-func (a *API) renderer(tx *store.Tx, m media) *renderer {
+func (a *Server) renderer(tx *store.Tx, m media) *renderer {
 	return &renderer{api: a, tx: tx, links: m == asHAL || m == asHTML, heads: map[int64]store.Head{}, inlined: map[int64][]byte{}}
 }
 
 // typeOf gives a row's type; the next row most often has the same.
 func (rd *renderer) typeOf(r *store.Resource) *Type {
 	if rd.last == nil || rd.last.Name != r.Type {
-		rd.last = rd.api.types[r.Type]
+		rd.last = rd.api.TypeNamed(r.Type)
 	}
 	return rd.last
 }
@@ -89,7 +88,7 @@ func (rd *renderer) want(r *store.Resource) {
 	for _, ref := range r.Refs {
 		add(ref.Target)
 	}
-	if rd.links && rd.api.plans[t.Collection].above == "" && len(rd.api.byName[t.Collection].Parents) > 0 {
+	if rd.links && rd.api.plans[t.Collection].above == "" && len(rd.api.Collection(t.Collection).Parents) > 0 {
 		add(r.Parent)
 	}
 }
@@ -102,7 +101,7 @@ func (rd *renderer) ready(rows []*store.Resource) error {
 			byCollection[r.Collection] = append(byCollection[r.Collection], r)
 		}
 	}
-	for _, c := range rd.api.collections {
+	for _, c := range rd.api.Collections() {
 		if some := byCollection[c.Name]; len(some) > 0 {
 			if err := c.Complete(rd.tx, some); err != nil {
 				return err
@@ -209,7 +208,7 @@ func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string)
 	}
 	if rd.links {
 		b = append(b, ',')
-		b = rd.appendLinks(b, r, rd.api.byName[t.Collection])
+		b = rd.appendLinks(b, r, rd.api.Collection(t.Collection))
 	}
 	return append(b, '}'), nil
 }
@@ -237,7 +236,7 @@ func (rd *renderer) inline(r *store.Resource, f *Field) []byte {
 	}
 	head, ok := rd.heads[id]
 	if len(f.Refs) == 1 {
-		if t := rd.api.types[f.Refs[0]]; t != nil && rd.api.CollectionOf(t).History { // its rows are no resources that have heads
+		if t := rd.api.TypeNamed(f.Refs[0]); t != nil && rd.api.CollectionOf(t).History { // its rows are no resources that have heads
 			head, ok = store.Head{ID: id, Collection: t.Collection, Type: t.Name}, true
 		}
 	}
@@ -256,7 +255,7 @@ func (rd *renderer) inline(r *store.Resource, f *Field) []byte {
 	} else {
 		b = appendString(b, head.Name)
 	}
-	if t := rd.api.types[head.Type]; t != nil && t.inline != nil {
+	if t := rd.api.TypeNamed(head.Type); t != nil && t.inline != nil {
 		b = append(b, ',')
 		b = appendString(b, t.inline.Name)
 		b = append(b, ':')
@@ -362,7 +361,7 @@ const (
 
 // errEmbed refuses an answer beyond the bounds.
 func errEmbed() error {
-	return problem.New(http.StatusBadRequest, "EmbedTooLarge",
+	return problem.BadRequest("EmbedTooLarge",
 		"fields: embed gives more than %d resources or %d MiB: embed less, or ask for smaller pages", maxAllEmbedded, maxEmbedBytes>>20)
 }
 
@@ -373,7 +372,7 @@ func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*embedding,
 		object = append(object, ',')
 	}
 	object = append(object, `"_embedded":{`...)
-	c := rd.api.byName[r.Collection]
+	c := rd.api.Collection(r.Collection)
 	first := true
 	for _, e := range embeds {
 		sub := c.sub(e.name)

@@ -2,7 +2,6 @@ package resource
 
 import (
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,12 +22,21 @@ type RequestHeader struct {
 	parse func(text string) (any, error)
 }
 
+// The methods of requests, as the published facts name them.
+const (
+	methodGet    = "GET"
+	methodPost   = "POST"
+	methodPut    = "PUT"
+	methodPatch  = "PATCH"
+	methodDelete = "DELETE"
+)
+
 // The methods that an option can be for.
 var (
-	Creating = []string{http.MethodPost}
-	Changing = []string{http.MethodPut, http.MethodPatch}
-	Writing  = []string{http.MethodPost, http.MethodPut, http.MethodPatch}
-	Reading  = []string{http.MethodGet}
+	Creating = []string{methodPost}
+	Changing = []string{methodPut, methodPatch}
+	Writing  = []string{methodPost, methodPut, methodPatch}
+	Reading  = []string{methodGet}
 )
 
 // Option is something that a request asks of the rules beside its body. It comes in a header, is parsed and refused before
@@ -94,43 +102,50 @@ func (o Option[T]) Given(options Options) (value T, given bool) {
 
 // Set gives options with this one set.
 func (o Option[T]) Set(options Options, value T) Options {
-	values := maps.Clone(options.values)
-	if values == nil {
-		values = map[string]any{}
-	}
-	values[o.header.Name] = value
-	return Options{values}
+	return options.with(o.header.Name, value)
 }
 
 // Options are what a request asks of the rules beside its body; the zero value asks nothing. They do not change.
 type Options struct{ values map[string]any }
 
+// Read gives options with what a header says, and refuses a value that it cannot have.
+func (h RequestHeader) Read(o Options, text string) (Options, error) {
+	if h.Values != nil && !slices.ContainsFunc(h.Values, func(v string) bool { return strings.EqualFold(v, text) }) {
+		return o, invalidHeader(h.Name, "%q is none of %s", text, strings.Join(h.Values, ", "))
+	}
+	if h.parse == nil {
+		return o, nil
+	}
+	value, err := h.parse(text)
+	if err != nil {
+		return o, err
+	}
+	return o.with(h.Name, value), nil
+}
+
+// with gives options with one more.
+func (o Options) with(name string, value any) Options {
+	values := maps.Clone(o.values)
+	if values == nil {
+		values = map[string]any{}
+	}
+	values[name] = value
+	return Options{values}
+}
+
 // yesOrNo are the values of a header that says yes or no.
 var yesOrNo = []string{"true", "false"}
 
-// changes are the methods that change something.
-var changes = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
-
-// engineHeaders are the headers that the engine itself looks at.
-var engineHeaders = []RequestHeader{
-	{Name: "x-bcn-change-control-comment", Description: "A remark that the history keeps with the change.", Methods: changes},
-	{Name: dryRunHeader, Description: "Try the change and keep nothing: the answer is 200 and tells what would have come of it. Ours.",
-		Values: yesOrNo, Methods: changes},
-	{Name: "If-Match", Description: "The entity tag that the resource must still have.",
-		Methods: []string{http.MethodPut, http.MethodPatch, http.MethodDelete}},
-	{Name: "Idempotency-Key", Description: "Repeating a request with the same key within 24 hours gives the same answer and does nothing.",
-		Methods: []string{http.MethodPost}},
-}
-
+// invalidHeader refuses a header.
 func invalidHeader(name, format string, args ...any) error {
-	p := problem.New(http.StatusBadRequest, "InvalidHeader", name+": "+format, args...)
+	p := problem.BadRequest("InvalidHeader", name+": "+format, args...)
 	p.Fields = []string{name}
 	return p
 }
 
-// declareOptions gathers the headers of the engine and those that collections have registered.
+// declareOptions gathers the headers that rooms and collections have registered.
 func (a *API) declareOptions(r *Registry) {
-	a.headers = slices.Concat(engineHeaders, r.headers)
+	a.headers = slices.Clone(r.headers)
 	for _, c := range a.collections {
 		for _, h := range c.Options {
 			if len(h.Types) == 0 {
@@ -141,43 +156,4 @@ func (a *API) declareOptions(r *Registry) {
 			a.headers = append(a.headers, h)
 		}
 	}
-}
-
-// readOptions reads the options of a request that changes something, and refuses a header with a value that it cannot have.
-func (a *API) readOptions(r *http.Request) (o Options, err error) {
-	for _, h := range a.headers {
-		if n := len(r.Header.Values(h.Name)); n > 1 && h.Name != "If-Match" {
-			return o, invalidHeader(h.Name, "given %d times", n)
-		}
-		text := r.Header.Get(h.Name)
-		if text == "" {
-			continue
-		}
-		if h.Values != nil && !slices.ContainsFunc(h.Values, func(v string) bool { return strings.EqualFold(v, text) }) {
-			return o, invalidHeader(h.Name, "%q is none of %s", text, strings.Join(h.Values, ", "))
-		}
-		if h.parse == nil {
-			continue
-		}
-		value, err := h.parse(text)
-		if err != nil {
-			return o, err
-		}
-		if o.values == nil {
-			o.values = map[string]any{}
-		}
-		o.values[h.Name] = value
-	}
-	return o, nil
-}
-
-// headersFor are the headers that a method of some types looks at, each once.
-func (a *API) headersFor(method string, types []*Type) (list []RequestHeader) {
-	for _, h := range a.headers {
-		if slices.Contains(h.Methods, method) && !slices.ContainsFunc(list, func(other RequestHeader) bool { return other.Name == h.Name }) &&
-			(h.Types == nil || slices.ContainsFunc(types, func(t *Type) bool { return slices.Contains(h.Types, t.Name) })) {
-			list = append(list, h)
-		}
-	}
-	return list
 }

@@ -32,7 +32,7 @@ type Vacancy struct {
 
 // vacancies are the vacant ones of a list that its filter lets through.
 type vacancies struct {
-	a          *API
+	a          *Server
 	tx         *store.Tx
 	of         *Vacancy
 	let        space.Set
@@ -42,7 +42,7 @@ type vacancies struct {
 
 // vacant gives the vacant ones that a list has behind its resources: none, nil, where its filter does
 // not name their state.
-func (a *API) vacant(tx *store.Tx, t target, o options) (*vacancies, error) {
+func (a *Server) vacant(tx *store.Tx, t target, o options) (*vacancies, error) {
 	if t.sub == nil || t.sub.Vacant == nil || o.filter == nil {
 		return nil, nil
 	}
@@ -282,9 +282,9 @@ func (v *vacancies) each(free space.Range, skip *big.Int, fn func(netip.Addr) er
 
 // sample gives the row of a vacant one, and how its address stands in its body.
 func (v *vacancies) sample() (*store.Resource, []byte, error) {
-	t := v.a.types[v.of.Type]
+	t := v.a.TypeNamed(v.of.Type)
 	o := t.New()
-	h := o.head()
+	h := HeadOf(o)
 	h.Parent, h.Config = v.of.Parent, v.of.Configuration
 	first := v.of.Whole.Low.String()
 	given := map[string][]byte{v.of.By: appendString(nil, first), v.of.Field: appendString(nil, v.of.Value)}

@@ -29,22 +29,27 @@ func newRegistry() *resource.Registry {
 // Layout is what the program keeps in a database: whoever opens one gives it.
 func Layout() *store.Layout {
 	l := newRegistry().Layout()
-	l.Extensions = append(l.Extensions, fleet.Extension())
+	l.Extensions = append(l.Extensions, resource.Extension(), fleet.Extension())
 	return l
 }
 
-// NewAPI makes the address API over a store. maxLimit is the largest page (spec.md section 8).
-func NewAPI(s *store.Store, maxLimit int64, version string) *resource.API {
+// NewAPI makes the address API over a store.
+func NewAPI(s *store.Store) *resource.API {
 	r := newRegistry()
 	for _, name := range []string{"x-bcn-skip-cache", "x-bcn-calculate-inherited"} {
 		r.Header(resource.RequestHeader{Name: name,
 			Description: "Taken, and of no effect: every answer is fresh, and what is inherited is always calculated.", Methods: resource.Reading})
 	}
-	a := resource.NewAPI(s, Base, maxLimit, r)
-	a.RootType, a.Version = "AddressManager", version
+	a := resource.NewAPI(s, r)
 	a.Respan = ipam.Reallocate
-	if name, err := os.Hostname(); err == nil {
-		a.Hostname = name
-	}
 	return a
+}
+
+// Serve makes what serves the address API over HTTP. maxLimit is the largest page (spec.md section 8).
+func Serve(a *resource.API, maxLimit int64, version string) *resource.Server {
+	name, err := os.Hostname()
+	if err != nil { // it is shown, and nothing more
+		name = ""
+	}
+	return resource.New(a, resource.Settings{Base: Base, MaxLimit: maxLimit, RootType: "AddressManager", Version: version, Hostname: name})
 }

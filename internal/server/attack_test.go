@@ -111,7 +111,7 @@ func TestAttackFilters(t *testing.T) {
 	if os.Getenv(onPostgres) != "" { // where a connection is not even had by then
 		return
 	}
-	m.Address.ReadTime = time.Nanosecond
+	m.REST.ReadTime = time.Nanosecond
 	m.refused(400, "FilterNeedsRefinement", "not found within", "GET", "/api/v2/addresses?"+filter("name:contains('x')"), "")
 }
 

@@ -166,10 +166,10 @@ func (m *Manager) serveAddressAPI(w http.ResponseWriter, r *http.Request) error 
 		}
 		caller = access.CallerOf(p)
 	} else if len(r.Header.Values("Authorization")) > 1 {
-		return problem.New(http.StatusBadRequest, "InvalidHeader", "Authorization: given more than once")
+		return problem.BadRequest("InvalidHeader", "Authorization: given more than once")
 	}
 	caller.Remote = access.Remote(r)
-	return m.Address.Serve(w, r.WithContext(resource.WithCaller(r.Context(), caller)))
+	return m.REST.Serve(w, r.WithContext(resource.WithCaller(r.Context(), caller)))
 }
 
 // fleetRoutes are the paths of the fleet API (spec.md section 4).
@@ -297,7 +297,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, within resource.Bounds) (m
 }
 
 func missing(names ...string) error {
-	p := problem.New(http.StatusBadRequest, "MissingRequiredField", "required and missing: %s", strings.Join(names, ", "))
+	p := problem.BadRequest("MissingRequiredField", "required and missing: %s", strings.Join(names, ", "))
 	p.Fields = names
 	return p
 }
@@ -414,7 +414,7 @@ func answer[Request, Answer any](w http.ResponseWriter, body []byte, perform fun
 		if errors.As(err, &wrong) {
 			return problem.Invalid(wrong.Field, "must not be a JSON %s", wrong.Value)
 		}
-		return problem.New(http.StatusBadRequest, "InvalidRequestBody", "the body cannot be read")
+		return problem.BadRequest("InvalidRequestBody", "the body cannot be read")
 	}
 	a, err := perform(rq)
 	if err != nil {

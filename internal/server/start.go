@@ -65,8 +65,10 @@ type Options struct {
 
 // Manager is a running manager.
 type Manager struct {
-	Store    *store.Store
-	Address  *resource.API
+	Store   *store.Store
+	Address *resource.API
+	// REST serves Address over HTTP.
+	REST     *resource.Server
 	Fleet    *fleet.Service
 	Identity *access.Service
 	// NewPassword is the password made for admin at the first start, empty otherwise.
@@ -127,10 +129,11 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}()
 	m.Identity = access.Of(m.Store)
 	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing})
-	m.Address = NewAPI(m.Store, o.MaxLimit, o.Version)
-	m.Address.Log = o.Log
+	m.Address = NewAPI(m.Store)
+	m.REST = Serve(m.Address, o.MaxLimit, o.Version)
+	m.REST.Log = o.Log
 	m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
-	if m.openapi, err = Document(m.Address); err != nil {
+	if m.openapi, err = Document(m.REST); err != nil {
 		return nil, fmt.Errorf("deriving the OpenAPI document: %w", err)
 	}
 	if m.authority, err = fleet.LoadAuthority(ctx, m.Store); err != nil {

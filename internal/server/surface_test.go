@@ -13,13 +13,13 @@ import (
 	"portolan/internal/resource"
 )
 
-func declared(t *testing.T) *resource.API {
+func declared(t *testing.T) *resource.Server {
 	t.Helper()
-	return NewAPI(nil, 100000, "test")
+	return Serve(NewAPI(nil), 100000, "test")
 }
 
 // served gives the methods of every path of the OpenAPI document, with braces emptied.
-func served(t *testing.T, a *resource.API) map[string][]string {
+func served(t *testing.T, a *resource.Server) map[string][]string {
 	t.Helper()
 	text, err := a.OpenAPI("test", "test", nil, nil)
 	if err != nil {

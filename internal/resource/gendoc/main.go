@@ -87,8 +87,11 @@ func Generate(dir string) ([]byte, error) {
 		}
 		b.WriteString("r.Describe(descriptions)\n}\n\n")
 	}
-	b.WriteString("// descriptions are the doc comments of the declared types, by Type and Type.field.\nvar descriptions = " +
-		"map[string]string{\n")
+	variable := "descriptions"
+	if len(calls) == 0 { // of what the types of other rooms embed
+		variable = "Descriptions"
+	}
+	fmt.Fprintf(&b, "// %s are the doc comments of the declared types, by Type and Type.field.\nvar %s = map[string]string{\n", variable, variable)
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		fmt.Fprintf(&b, "%q: %q,\n", name, found[name])
 	}

@@ -1,0 +1,206 @@
+package resource
+
+import (
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// subQuery selects what a subcollection of a resource holds, as far as the caller may see it.
+func (a *API) subQuery(s *Sub, id int64, caller Caller) store.Query {
+	q := store.Query{From: store.Resources}
+	if from := a.source(s); from != store.Resources {
+		where := store.HasParent(id)
+		if s.Relation == History {
+			where = store.Touching{Resource: id}
+		}
+		q.From, q.Where = from, a.unlessClosed(s.Items[0], caller, where)
+		return q
+	}
+	var all store.All
+	switch s.Relation {
+	case Children:
+		all = append(all, store.HasParent(id))
+	case Linked:
+		all = append(all, store.LinkedFrom{Source: id, Field: s.Field})
+	case Linking:
+		all = append(all, store.LinksTo{Target: id, Field: s.Field})
+	case Computed: // found in the transaction, see computed
+		all = append(all, store.Any{})
+	}
+	if s.Items[0] != "*" {
+		all = append(all, a.inCollections(s.Items, caller))
+	} else {
+		all = append(all, a.visible(caller))
+	}
+	q.Where = all
+	return q
+}
+
+// unlessClosed is a condition, or one that never holds where the caller sees nothing of a collection.
+func (a *API) unlessClosed(collection string, caller Caller, where store.Expr) store.Expr {
+	if c := a.byName[collection]; c != nil && c.Closed != nil && c.Closed(caller) {
+		return store.Any{}
+	}
+	return where
+}
+
+// source is the table that a subcollection's resources come from.
+func (a *API) source(s *Sub) store.Source {
+	if s.Items[0] == "*" {
+		return store.Resources
+	}
+	return a.byName[s.Items[0]].From
+}
+
+// computed gives the query of a subcollection whose content has to be found out first; other queries are
+// given back.
+func (a *API) computed(tx *store.Tx, s *Sub, id int64, q store.Query, caller Caller) (store.Query, error) {
+	if s == nil || s.Relation != Computed {
+		return q, nil
+	}
+	above, err := tx.Get(id)
+	if err != nil {
+		return q, err
+	}
+	ids, err := s.Find(tx, a, above)
+	if err != nil {
+		return q, err
+	}
+	q.Where = store.All{store.IDs(ids), a.visible(caller)}
+	return q, nil
+}
+
+func (a *API) inCollections(names []string, caller Caller) store.Expr {
+	var either store.Any
+	for _, name := range names {
+		one := store.All{store.InCollection(name)}
+		if visible := a.byName[name].Visible; visible != nil {
+			if e := visible(caller); e != nil {
+				one = append(one, e)
+			}
+		}
+		if len(one) == 1 {
+			either = append(either, one[0])
+		} else {
+			either = append(either, one)
+		}
+	}
+	if len(either) == 1 {
+		return either[0]
+	}
+	return either
+}
+
+// visible is the condition for lists that span collections.
+func (a *API) visible(caller Caller) (all store.All) {
+	for _, c := range a.collections {
+		switch {
+		case c.From != store.Resources:
+		case c.Hidden:
+			all = append(all, store.Not{Expr: store.InCollection(c.Name)})
+		case c.Visible != nil:
+			if e := c.Visible(caller); e != nil {
+				all = append(all, store.Any{store.Not{Expr: store.InCollection(c.Name)}, e})
+			}
+		}
+	}
+	return all
+}
+
+// listQuery gives the query of a list target and the types it may hold.
+func (a *API) listQuery(t target, caller Caller) (store.Query, scope) {
+	switch {
+	case t.root:
+		return store.Query{From: store.Resources, Where: a.visible(caller)}, scope{a, a.allTypes(), caller}
+	case t.sub != nil:
+		return a.subQuery(t.sub, t.id, caller), scope{a, a.itemTypes(t.sub), caller}
+	case t.collection.From != store.Resources:
+		return store.Query{From: t.collection.From, Where: a.unlessClosed(t.collection.Name, caller, store.All{})},
+			scope{a, t.collection.Types, caller}
+	}
+	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.collection.Name}, caller)},
+		scope{a, t.collection.Types, caller}
+}
+
+// exists gives a 404 where the resource is not in the collection or the caller may not see it.
+func (a *API) exists(tx *store.Tx, c *Collection, id int64, caller Caller) error {
+	_, err := a.find(tx, c, id, caller)
+	return err
+}
+
+// find reads one resource of a collection; nil stands for any collection.
+func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store.Resource, error) {
+	if c != nil && c.Closed != nil && c.Closed(caller) {
+		return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
+	}
+	if c != nil && c.From != store.Resources {
+		return a.findIn(tx, c, id)
+	}
+	r, err := tx.GetShown(id)
+	if err != nil {
+		return nil, store.Problem(err, "there is no resource %d%s", id, within(c))
+	}
+	if c != nil && r.Collection != c.Name || c == nil && a.byName[r.Collection].Hidden {
+		return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
+	}
+	if visible := a.byName[r.Collection].Visible; visible != nil {
+		if e := visible(caller); e != nil {
+			n, err := tx.Count(store.Query{From: store.Resources, Where: store.All{hasID(id), e}})
+			if err != nil {
+				return nil, err
+			}
+			if n == 0 {
+				return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
+			}
+		}
+	}
+	return r, nil
+}
+
+func hasID(id int64) store.Expr {
+	return store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "eq", Value: id}
+}
+
+func within(c *Collection) string {
+	if c == nil {
+		return ""
+	}
+	return " in " + c.Name
+}
+
+func (a *API) findIn(tx *store.Tx, c *Collection, id int64) (found *store.Resource, err error) {
+	err = tx.List(store.Query{From: c.From, Where: hasID(id), Limit: 1}, func(r *store.Resource) error {
+		found = r.Clone()
+		return nil
+	})
+	if err == nil && found == nil {
+		err = store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
+	}
+	return found, err
+}
+
+// locate reads the resource a target names.
+func (a *API) locate(tx *store.Tx, t target, caller Caller) (*store.Resource, error) {
+	if t.sub == nil {
+		return a.find(tx, t.collection, t.id, caller)
+	}
+	if err := a.exists(tx, t.collection, t.id, caller); err != nil {
+		return nil, err
+	}
+	q, err := a.computed(tx, t.sub, t.id, a.subQuery(t.sub, t.id, caller), caller)
+	if err != nil {
+		return nil, err
+	}
+	q.Where = store.All{hasID(t.item), q.Where}
+	n, err := tx.Count(q)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, problem.NotFound("there is no resource %d in %s/%d/%s", t.item, t.collection.Name, t.id, t.sub.Name)
+	}
+	if q.From != store.Resources {
+		return a.findIn(tx, a.CollectionOf(a.itemTypes(t.sub)[0]), t.item)
+	}
+	return tx.Get(t.item)
+}

@@ -1,0 +1,221 @@
+package resource
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// scopeOf is what the change depends on and changes.
+func (a *API) scopeOf(t target, creates bool, c *Change) store.Scope {
+	if t.sub == nil && t.collection.Post { // its siblings lie outside of all configurations
+		return store.Scope{}
+	}
+	if t.sub != nil && t.sub.Joined != nil { // what is linked may change, and lie outside of them
+		return store.Scope{}
+	}
+	return store.Within(t.id, creates && t.sub != nil && t.sub.Local && a.staysLocal(t, c))
+}
+
+// staysLocal reports whether a POST gives no field and no option by which it reaches further than what lies right below its
+// parent.
+func (a *API) staysLocal(t target, c *Change) bool {
+	for _, kind := range a.postTypes(t.sub) {
+		for _, f := range kind.Fields {
+			if _, given := c.Sent[f.Name]; given && f.Elsewhere() {
+				return false
+			}
+		}
+	}
+	for _, h := range a.headers {
+		if _, given := c.Options.values[h.Name]; given && h.Elsewhere {
+			return false
+		}
+	}
+	return true
+}
+
+// targetTypes are the types that the resource of a change may be of.
+func (a *API) targetTypes(t target) []*Type {
+	if t.sub != nil {
+		return a.itemTypes(t.sub)
+	}
+	return t.collection.Types
+}
+
+// makeIn makes a resource in a collection or below a parent.
+func (a *API) makeIn(c *Change, at target) (*store.Resource, error) {
+	types := a.typesMadeIn(at)
+	var parent *store.Resource
+	if at.sub != nil {
+		var err error
+		if parent, err = a.find(c.Tx, at.collection, at.id, c.Caller); err != nil {
+			return nil, err
+		}
+	}
+	t, problems := pickType(types, c.Sent)
+	if t == nil {
+		return nil, problem.Join(problems)
+	}
+	c.ignore(t)
+	o := t.New()
+	h := HeadOf(o)
+	switch {
+	case parent == nil && slices.Contains(a.CollectionOf(t).Parents, ""):
+	case parent == nil:
+		h.Parent = RootID
+	default:
+		h.Parent, h.Config = parent.ID, parent.Configuration
+		if a.byName[parent.Collection].Scope {
+			h.Config = parent.ID
+		}
+	}
+	problems = append(problems, t.missing(c.Sent, false)...)
+	given, more := t.decode(o, c.Sent, true)
+	if problems = append(problems, more...); len(problems) > 0 {
+		return nil, problem.Join(problems)
+	}
+	setColumns(t, o)
+	c.Given, c.Parent = given, parent
+	return c.Create(t, o)
+}
+
+// typesMadeIn gives the types that POST makes there.
+func (a *API) typesMadeIn(t target) []*Type {
+	if t.sub != nil {
+		return a.postTypes(t.sub)
+	}
+	return t.collection.Types
+}
+
+// setColumns fills the references that the row itself has, so that rules and answers see them.
+func setColumns(t *Type, o Object) {
+	v := reflect.ValueOf(o).Elem()
+	for _, f := range t.Fields {
+		switch f.Column {
+		case "parent":
+			v.FieldByIndex(f.index).Set(reflect.ValueOf(Ref{ID: HeadOf(o).Parent}))
+		case "configuration":
+			v.FieldByIndex(f.index).Set(reflect.ValueOf(Ref{ID: HeadOf(o).Config}))
+		}
+	}
+}
+
+// pickType finds the type of a new resource: named in the body, or the only one possible.
+func pickType(types []*Type, members map[string]json.RawMessage) (*Type, []*problem.Problem) {
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = t.Name
+	}
+	raw, ok := members["type"]
+	if !ok || string(raw) == "null" {
+		if len(types) == 1 {
+			return types[0], nil
+		}
+		// Required fields that every type asks for are named in the same answer.
+		missing := []string{"type"}
+		for _, p := range types[0].missing(members, false) {
+			for _, name := range p.Fields {
+				if !slices.ContainsFunc(types, func(t *Type) bool { f := t.byName[name]; return f == nil || !f.OnPost }) {
+					missing = append(missing, name)
+				}
+			}
+		}
+		problems := missingFields(missing)
+		problems[0].Message += " (type is one of " + strings.Join(names, ", ") + ")"
+		return nil, problems
+	}
+	var name string
+	if json.Unmarshal(raw, &name) != nil {
+		return nil, []*problem.Problem{problem.Invalid("type", "must be a string")}
+	}
+	for _, t := range types {
+		if t.Name == name {
+			return t, nil
+		}
+	}
+	return nil, []*problem.Problem{problem.Invalid("type", "%q cannot be made here; these can: %s", name, strings.Join(names, ", "))}
+}
+
+// reset sets what a PUT may write to its default, so that a field left out becomes unset. Fields
+// that are never null keep what they have.
+func reset(t *Type, o Object) {
+	v := reflect.ValueOf(o).Elem()
+	for _, f := range t.Fields {
+		if f.ReadOnly || f.CreateOnly || f.Column != "" || !f.Nullable || f.Name == "type" || f.Kind == References {
+			continue
+		}
+		v.FieldByIndex(f.index).SetZero()
+	}
+}
+
+// rewrite replaces a resource by what was sent, whole, or changes it.
+func (a *API) rewrite(c *Change, row *store.Resource, whole bool) (*store.Resource, error) {
+	t := a.types[row.Type]
+	c.ignore(t)
+	if raw, ok := c.Sent["type"]; ok && string(raw) != "null" {
+		var name string
+		if json.Unmarshal(raw, &name) != nil || name != t.Name {
+			return nil, problem.Invalid("type", "the type of a resource cannot be changed; it is %s", t.Name)
+		}
+	}
+	old, err := t.object(row)
+	if err != nil {
+		return nil, err
+	}
+	fresh, err := t.object(row)
+	if err != nil {
+		return nil, err
+	}
+	var problems []*problem.Problem
+	members := c.Sent
+	if whole {
+		problems = t.missing(c.Sent, true)
+		reset(t, fresh)
+	} else if members, err = mergePatch(t, old, c.Sent); err != nil {
+		return nil, err
+	}
+	given, more := t.decode(fresh, members, false)
+	if problems = append(problems, more...); len(problems) > 0 {
+		return nil, problem.Join(problems)
+	}
+	if whole {
+		for _, f := range t.Fields { // what PUT leaves out is set to null, so it is given
+			if !f.ReadOnly && !f.CreateOnly && f.Kind != References {
+				given[f.Name] = true
+			}
+		}
+	}
+	c.Type, c.Old, c.New, c.Row, c.Given = t, old, fresh, row, given
+	return c.update()
+}
+
+// act does what POST to a collection of transactions asks for, and gives the number of the transaction.
+func (a *API) act(c *Change, of *Collection) (transaction int64, err error) {
+	t := of.Types[0]
+	c.ignore(t)
+	o := t.New()
+	problems := t.missing(c.Sent, false)
+	_, more := t.decode(o, c.Sent, true)
+	if err := problem.Join(append(problems, more...)); err != nil {
+		return 0, err
+	}
+	if err := of.Act(c, o); err != nil {
+		return 0, err
+	}
+	return c.Tx.Number()
+}
+
+// ignore notes the members of the body that are no fields of a type.
+func (c *Change) ignore(t *Type) {
+	for name := range c.Sent {
+		// _links and the like come back as they were shown
+		if t.byName[name] == nil && !strings.HasPrefix(name, "_") && !slices.Contains(c.Ignored, name) {
+			c.Ignored = append(c.Ignored, name)
+		}
+	}
+}
