@@ -52,9 +52,9 @@ vuln: ## known vulnerabilities; asks a database on the Internet
 # The fuzz targets, a while each.
 FUZZTIME ?= 20s
 fuzz:
-	go test ./internal/resource -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME)
-	go test ./internal/resource -run '^$$' -fuzz '^FuzzParseFields$$' -fuzztime $(FUZZTIME)
-	go test ./internal/resource -run '^$$' -fuzz '^FuzzParseBody$$' -fuzztime $(FUZZTIME)
+	go test ./internal/schema -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME)
+	go test ./internal/rest -run '^$$' -fuzz '^FuzzParseFields$$' -fuzztime $(FUZZTIME)
+	go test ./internal/schema -run '^$$' -fuzz '^FuzzParseBody$$' -fuzztime $(FUZZTIME)
 	go test ./internal/space -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)
 	go test ./internal/naming -run '^$$' -fuzz '^FuzzCheck$$' -fuzztime $(FUZZTIME)
 	go test ./internal/naming -run '^$$' -fuzz '^FuzzReverse$$' -fuzztime $(FUZZTIME)

@@ -9,6 +9,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -30,7 +31,7 @@ const (
 
 // UserSession is the time between a user's login and logout.
 type UserSession struct {
-	resource.Head `head:"readOnly"`
+	schema.Head `head:"readOnly"`
 	// Username is the name of the user who logs in.
 	Username string `api:"username,post,writeOnly,createOnly"`
 	// Password is the password of the user who logs in.
@@ -55,9 +56,9 @@ type UserSession struct {
 	// Response is what an external authenticator answered.
 	Response string `api:"response"`
 	// User is the user of the session.
-	User resource.Ref `api:"user,readOnly" column:"parent" ref:"User"`
+	User schema.Ref `api:"user,readOnly" column:"parent" ref:"User"`
 	// Authenticator is what checked the password; null means Portolan itself.
-	Authenticator resource.Ref `api:"authenticator,readOnly" ref:"Authenticator"`
+	Authenticator schema.Ref `api:"authenticator,readOnly" ref:"Authenticator"`
 }
 
 // BeforeWrite starts a session, or ends one.
@@ -161,7 +162,7 @@ func endSessions(c *resource.Change, ids []int64, state string) error {
 			return err
 		}
 		n := &resource.Change{Tx: c.Tx, API: c.API, Given: map[string]bool{"state": true}}
-		if _, err := n.Change(row, func(o resource.Object) { o.(*UserSession).State = state }); err != nil {
+		if _, err := n.Change(row, func(o schema.Object) { o.(*UserSession).State = state }); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -18,11 +19,11 @@ func registerUsers(r *resource.Registry) {
 
 // User is a person or a program that signs in.
 type User struct {
-	resource.Head `head:"post,nonblank" unique:"all"`
+	schema.Head `head:"post,nonblank" unique:"all"`
 	// Password is the user's password; it is written and never shown.
 	Password string `api:"password,writeOnly,nonblank"`
 	// Authenticator is what checks the user's password; null means Portolan itself.
-	Authenticator resource.Ref `api:"authenticator" ref:"Authenticator"`
+	Authenticator schema.Ref `api:"authenticator" ref:"Authenticator"`
 	// Email is the user's mail address.
 	Email string `api:"email,required,nonblank" example:"ada@example.net"`
 	// PhoneNumber is the user's telephone number.

@@ -3,6 +3,7 @@ package catalog
 import (
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 
 	"golang.org/x/text/language"
@@ -16,7 +17,7 @@ func registerLocations(r *resource.Registry) {
 
 // Location is a place: a country, made with the data, or a place below another one.
 type Location struct {
-	resource.Head `head:"post,nonblank,nullable"`
+	schema.Head `head:"post,nonblank,nullable"`
 	// Locode is the UN/LOCODE of the place.
 	Locode string `api:"locode,readOnly"`
 	// Code is the place's short name, unique below the place above.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -19,7 +20,7 @@ func registerOperations(r *resource.Registry) {
 
 // Operation is one change of a transaction.
 type Operation struct {
-	resource.Head `head:"readOnly"`
+	schema.Head `head:"readOnly"`
 	// OperationType says what was done: ADD, CHANGE or DELETE.
 	OperationType string `api:"operationType,readOnly"`
 	// ResourceID is the resource that it was done to.

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 )
 
 // registerTags declares the collections of tags, and that any resource may have them.
@@ -13,10 +14,10 @@ func registerTags(r *resource.Registry) {
 
 // TagGroup holds tags of one kind, such as sites or owners.
 type TagGroup struct {
-	resource.Head `head:"required,nonblank" unique:"siblings"`
+	schema.Head `head:"required,nonblank" unique:"siblings"`
 }
 
 // Tag is a label for anything: below a group, or below another tag.
 type Tag struct {
-	resource.Head `head:"required,nonblank" unique:"siblings"`
+	schema.Head `head:"required,nonblank" unique:"siblings"`
 }

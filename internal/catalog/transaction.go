@@ -7,6 +7,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -40,7 +41,7 @@ func noImages(c resource.Caller) bool {
 
 // Transaction is one change, as the history keeps it: all of it happened, at one moment.
 type Transaction struct {
-	resource.Head `head:"readOnly"`
+	schema.Head `head:"readOnly"`
 	// TransactionType is the kind of a transaction that is asked for: UNDO takes another one back.
 	TransactionType string `api:"transactionType,required,nullable" enum:"UNDO"`
 	// TransactionID is the transaction that is to be taken back.
@@ -57,13 +58,13 @@ type Transaction struct {
 	// CreationDateTime is when it was done.
 	CreationDateTime time.Time `api:"creationDateTime,readOnly"`
 	// User is who did it; null for the manager itself.
-	User resource.Ref `api:"user,readOnly" column:"parent" ref:"User"`
+	User schema.Ref `api:"user,readOnly" column:"parent" ref:"User"`
 	// RevertingTransaction is the transaction that undid it.
-	RevertingTransaction resource.Ref `api:"revertingTransaction,readOnly" ref:"Transaction"`
+	RevertingTransaction schema.Ref `api:"revertingTransaction,readOnly" ref:"Transaction"`
 }
 
 // undo takes back the transaction that a new one names.
-func undo(c *resource.Change, o resource.Object) error {
+func undo(c *resource.Change, o schema.Object) error {
 	t, ok := o.(*Transaction)
 	if !ok {
 		return fmt.Errorf("a transaction is a %T", o)

@@ -8,6 +8,7 @@ import (
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -20,16 +21,16 @@ func registerAddressNames(r *resource.Registry) {
 
 // nameAddress links the host records that a request names an address with.
 func nameAddress(c *resource.Change) error {
-	x, ok := c.New.(interface{ Named() []resource.RefItem })
+	x, ok := c.New.(interface{ Named() []schema.RefItem })
 	if !ok {
 		return fmt.Errorf("an address is a %T", c.New)
 	}
-	return settleRecords(c, resource.HeadOf(c.New), x.Named())
+	return settleRecords(c, schema.HeadOf(c.New), x.Named())
 }
 
 // settleRecords links host records to a new or changed address; missing ones are made in the zone
 // that fits their name best.
-func settleRecords(c *resource.Change, h *resource.Head, items []resource.RefItem) error {
+func settleRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) error {
 	for _, item := range items {
 		if item.ID == 0 {
 			record, zone, name, err := recordOrZone(c, h, item.Text["absoluteName"])
@@ -82,7 +83,7 @@ func leadBack(c *resource.Change, id int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.FollowingAsked().Change(row, func(o resource.Object) { o.(*HostRecord).ReverseRecord = true })
+	_, err = c.FollowingAsked().Change(row, func(o schema.Object) { o.(*HostRecord).ReverseRecord = true })
 	return err
 }
 
@@ -98,7 +99,7 @@ func contains(ids []int64, id int64) bool {
 // recordOrZone finds a host record by its absolute name, or else the zone it would be put into, in the
 // default view of the network where there is one. A name in no zone is put into the network's first
 // default zone. It gives the whole name.
-func recordOrZone(c *resource.Change, h *resource.Head, given string) (record, zone *store.Resource, name string, err error) {
+func recordOrZone(c *resource.Change, h *schema.Head, given string) (record, zone *store.Resource, name string, err error) {
 	name = naming.Clean(given)
 	if err := naming.Check(name, naming.HostName); err != nil {
 		return nil, nil, name, problem.Invalid("resourceRecords", "%v", err)
@@ -151,10 +152,10 @@ func findIn(tx *store.Tx, configuration int64, key, kind string, view int64) (fi
 	return nil, nil
 }
 
-func newHost(c *resource.Change, h *resource.Head, zone *store.Resource, name string) error {
+func newHost(c *resource.Change, h *schema.Head, zone *store.Resource, name string) error {
 	relative, _ := naming.Relative(naming.Clean(name), zone.Key)
 	reverse, said := createReverseRecord.Given(c.Options)
-	host := &HostRecord{ReverseRecord: reverse || !said, Addresses: resource.RefList{Given: true, Items: []resource.RefItem{{ID: h.ID}}}}
+	host := &HostRecord{ReverseRecord: reverse || !said, Addresses: schema.RefList{Given: true, Items: []schema.RefItem{{ID: h.ID}}}}
 	host.Type, host.Name, host.Parent, host.Config = "HostRecord", relative, zone.ID, zone.Configuration
 	t, _ := c.API.Type("HostRecord")
 	_, err := c.FollowingAsked("name", "addresses").Create(t, host)

@@ -11,6 +11,7 @@ import (
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 
 	"github.com/miekg/dns"
@@ -111,7 +112,7 @@ func (i *zoneImport) makeZone(name string) (*store.Resource, error) {
 }
 
 // create makes a record.
-func (i *zoneImport) create(rr dns.RR, o resource.Object, ttl uint32) error {
+func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
 	h := o.(comparableRecord).record()
 	t, _ := i.c.API.Type(h.Type)
 	relative, _ := naming.Relative(strings.TrimSuffix(rr.Header().Name, "."), i.zone.Key)
@@ -158,7 +159,7 @@ func (i *zoneImport) makeHosts(records []dns.RR) error {
 			network, err := ipam.NetworkOf(i.c.Tx, i.zone.Configuration, addr)
 			label := strings.TrimSuffix(name, ".")
 			if err == nil && ipam.Usable(network).Has(addr) && naming.Check(label, naming.HostName) == nil {
-				host.Addresses.Items = append(host.Addresses.Items, resource.RefItem{Text: map[string]string{"address": addr.String()}})
+				host.Addresses.Items = append(host.Addresses.Items, schema.RefItem{Text: map[string]string{"address": addr.String()}})
 				continue
 			}
 			if err != nil && !store.IsNotFound(err) {
@@ -269,24 +270,24 @@ func (i *zoneImport) makeAliases(records []dns.RR) error {
 }
 
 // target finds the record that a name leads to, or makes it an external host.
-func (i *zoneImport) target(name string) (resource.Ref, error) {
+func (i *zoneImport) target(name string) (schema.Ref, error) {
 	same, err := sameName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", naming.Clean(name))
 	if err != nil {
-		return resource.Ref{}, err
+		return schema.Ref{}, err
 	}
 	for _, r := range same {
 		if r.Type == "HostRecord" || r.Type == "AliasRecord" || r.Type == "GenericRecord" || r.Type == "ExternalHostRecord" {
-			return resource.Ref{ID: r.ID}, nil
+			return schema.Ref{ID: r.ID}, nil
 		}
 	}
 	return externalHost(i.c, i.view, naming.Clean(name))
 }
 
 // externalHost finds or makes the record of an external host in a view, and the zone for it.
-func externalHost(c *resource.Change, view *store.Resource, name string) (resource.Ref, error) {
+func externalHost(c *resource.Change, view *store.Resource, name string) (schema.Ref, error) {
 	zone, err := externalHosts(c.Tx, view.ID)
 	if err != nil {
-		return resource.Ref{}, err
+		return schema.Ref{}, err
 	}
 	n := c.FollowingAsked("name")
 	if zone == nil {
@@ -294,16 +295,16 @@ func externalHost(c *resource.Change, view *store.Resource, name string) (resour
 		z.Type, z.Parent, z.Config = "ExternalHostsZone", view.ID, view.Configuration
 		t, _ := c.API.Type(z.Type)
 		if zone, err = n.Create(t, z); err != nil {
-			return resource.Ref{}, err
+			return schema.Ref{}, err
 		}
 	}
 	found, err := c.Tx.ByKey(view.Configuration, naming.Key(name))
 	if err != nil {
-		return resource.Ref{}, err
+		return schema.Ref{}, err
 	}
 	for _, r := range found {
 		if r.Parent == zone.ID {
-			return resource.Ref{ID: r.ID}, nil
+			return schema.Ref{ID: r.ID}, nil
 		}
 	}
 	h := &ExternalHostRecord{}
@@ -311,7 +312,7 @@ func externalHost(c *resource.Change, view *store.Resource, name string) (resour
 	t, _ := c.API.Type(h.Type)
 	row, err := n.Create(t, h)
 	if err != nil {
-		return resource.Ref{}, err
+		return schema.Ref{}, err
 	}
-	return resource.Ref{ID: row.ID}, nil
+	return schema.Ref{ID: row.ID}, nil
 }

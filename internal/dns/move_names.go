@@ -6,6 +6,7 @@ import (
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -16,7 +17,7 @@ func registerMoves(r *resource.Registry) {
 
 // DNSMove is the moving of a zone or record to another name, and the record of it.
 type DNSMove struct { //nolint:revive // its published name
-	resource.Head `head:"readOnly" parents:"resourceRecords|zones"`
+	schema.Head `head:"readOnly" parents:"resourceRecords|zones"`
 	// AbsoluteName is its whole name from then on.
 	AbsoluteName string `api:"absoluteName,required,dns" length:"1020"`
 }
@@ -46,8 +47,8 @@ func (x *DNSMove) AfterWrite(c *resource.Change) error {
 	if _, ok := o.(*Zone); ok {
 		n.Options = multiLabelNames.Set(n.Options, true)
 	}
-	_, err = n.Change(row, func(o resource.Object) {
-		h := resource.HeadOf(o)
+	_, err = n.Change(row, func(o schema.Object) {
+		h := schema.HeadOf(o)
 		h.Parent, h.Name = parent, relative
 	})
 	return err

@@ -11,6 +11,7 @@ import (
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -32,11 +33,11 @@ var overrideNamingPolicy = resource.Flag("x-bcn-override-naming-policy", "Do not
 // NamingPolicy says how names in views and zones are composed: of its values, one behind the other, and
 // of nothing that its restrictions name.
 type NamingPolicy struct {
-	resource.Head `head:"required,nonblank,nullable" unique:"siblings"`
+	schema.Head `head:"required,nonblank,nullable" unique:"siblings"`
 	// PolicyValues are the parts of a name, in their order.
-	PolicyValues resource.RefList `api:"policyValues" ref:"NamingPolicyConnectorValue|NamingPolicyIncrementalValue|NamingPolicyIntegerValue|NamingPolicyRequiredValue|NamingPolicyTextValue"`
+	PolicyValues schema.RefList `api:"policyValues" ref:"NamingPolicyConnectorValue|NamingPolicyIncrementalValue|NamingPolicyIntegerValue|NamingPolicyRequiredValue|NamingPolicyTextValue"`
 	// PolicyRestrictions are lists of what no name may be or hold.
-	PolicyRestrictions resource.RefList `api:"policyRestrictions" ref:"NamingPolicyRestriction"`
+	PolicyRestrictions schema.RefList `api:"policyRestrictions" ref:"NamingPolicyRestriction"`
 	// InheritanceEnabled says whether the policy holds in zones below those that it is put on.
 	InheritanceEnabled *bool `api:"inheritanceEnabled"`
 	// AppliedTypes are the types of resources whose names it is for; all records where there are none.
@@ -71,14 +72,14 @@ func (x *NamingPolicy) Key() string { return x.order }
 
 // NamingPolicyConnectorValue is text between other parts.
 type NamingPolicyConnectorValue struct {
-	resource.Head `head:"required,nonblank"`
+	schema.Head `head:"required,nonblank"`
 	// Connector is the text.
 	Connector string `api:"connector,required"`
 }
 
 // NamingPolicyIncrementalValue is a number that counts.
 type NamingPolicyIncrementalValue struct {
-	resource.Head `head:"required,nonblank"`
+	schema.Head `head:"required,nonblank"`
 	// IncrementalRole says whether the number makes the name unique, or counts on its own.
 	IncrementalRole string `api:"incrementalRole,required" enum:"UNIQUE_NAME|COUNTER"`
 	// IncrementType is how the number is written.
@@ -97,7 +98,7 @@ type NamingPolicyIncrementalValue struct {
 
 // NamingPolicyIntegerValue is a number within bounds.
 type NamingPolicyIntegerValue struct {
-	resource.Head `head:"required,nonblank"`
+	schema.Head `head:"required,nonblank"`
 	// Min is the least number.
 	Min *int64 `api:"min" min:"0" max:"2147483647"`
 	// Max is the greatest number.
@@ -114,7 +115,7 @@ func (x *NamingPolicyIntegerValue) BeforeWrite(*resource.Change) error {
 
 // NamingPolicyRequiredValue is one of a list of texts.
 type NamingPolicyRequiredValue struct {
-	resource.Head `head:"required,nonblank"`
+	schema.Head `head:"required,nonblank"`
 	// Elements are the texts, each with a name.
 	Elements json.RawMessage `api:"elements,list,required"`
 }
@@ -151,7 +152,7 @@ func readList[T any](field string, raw json.RawMessage) (list []T, err error) {
 
 // NamingPolicyTextValue is text of some length, or that matches an expression.
 type NamingPolicyTextValue struct {
-	resource.Head `head:"required,nonblank"`
+	schema.Head `head:"required,nonblank"`
 	// TextType says which of the two.
 	TextType string `api:"textType,required" enum:"LENGTH|REGULAR_EXPRESSION"`
 	// MinLength is the least number of characters.
@@ -181,7 +182,7 @@ func (x *NamingPolicyTextValue) BeforeWrite(*resource.Change) error {
 
 // NamingPolicyRestriction lists what no name may be or hold.
 type NamingPolicyRestriction struct {
-	resource.Head `head:"required,nonblank"`
+	schema.Head `head:"required,nonblank"`
 	// Restrictions are the texts, each with the way it matches: Exact or Any.
 	Restrictions json.RawMessage `api:"restrictions,list,required"`
 }
@@ -309,13 +310,13 @@ func checkNaming(c *resource.Change, holder int64, name string) error {
 	if name == "" || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.Of(c.Options) {
 		return nil
 	}
-	if c.Old != nil && resource.HeadOf(c.Old).Name == name && resource.HeadOf(c.Old).Parent == holder {
+	if c.Old != nil && schema.HeadOf(c.Old).Name == name && schema.HeadOf(c.Old).Parent == holder {
 		return nil
 	}
 	if there, err := anyPolicies(c.Tx); err != nil || !there {
 		return err
 	}
-	kind := resource.HeadOf(c.New).Type
+	kind := schema.HeadOf(c.New).Type
 	for id, own := holder, true; id > resource.RootID; own = false {
 		ids, err := c.Tx.Links(id, "namingPolicies")
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -34,9 +35,9 @@ var (
 
 // RecordHead is what every resource record has.
 type RecordHead struct {
-	resource.Head `head:"required,nullable,nonblank" unless:"absoluteName"`
+	schema.Head `head:"required,nullable,nonblank" unless:"absoluteName"`
 	// Configuration is the configuration the record lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// TTL is the record's time to live in seconds (RFC 2181 section 8); null takes the zone's.
 	TTL *int64 `api:"ttl" min:"0" max:"2147483647"`
 	// AbsoluteName is the record's whole name; it follows the name and the zone.
@@ -128,11 +129,11 @@ func wildcard(name string) bool { return name == "*" || strings.HasPrefix(name, 
 type HostRecord struct {
 	RecordHead `parents:"zones"`
 	// Addresses are the host's addresses, by id or by address; missing ones are assigned.
-	Addresses resource.RefList `api:"addresses,post" ref:"IPv4Address|IPv6Address" min:"1" back:"resourceRecords" onDelete:"cascade"`
+	Addresses schema.RefList `api:"addresses,post" ref:"IPv4Address|IPv6Address" min:"1" back:"resourceRecords" onDelete:"cascade"`
 	// ReverseRecord says whether the addresses lead back to the name.
 	ReverseRecord bool `api:"reverseRecord,put" default:"true"`
 	// Views are further views the record shows in.
-	Views resource.RefList `api:"views" ref:"View"`
+	Views schema.RefList `api:"views" ref:"View"`
 }
 
 // BeforeWrite derives the name and finds or assigns the addresses.
@@ -180,7 +181,7 @@ func (x *HostRecord) checkNetworks(c *resource.Change) error {
 }
 
 // hostAddress finds the address resource a host names by its address, or assigns it.
-func hostAddress(c *resource.Change, configuration int64, item *resource.RefItem) (int64, error) {
+func hostAddress(c *resource.Change, configuration int64, item *schema.RefItem) (int64, error) {
 	a, err := netip.ParseAddr(strings.TrimSpace(item.Text["address"]))
 	if err != nil || a.Zone() != "" {
 		return 0, problem.Invalid("addresses", "%q is not an IP address", item.Text["address"])
@@ -208,7 +209,7 @@ func hostAddress(c *resource.Change, configuration int64, item *resource.RefItem
 		state = "STATIC"
 	}
 	name := "IPv6Address"
-	var o resource.Object = &ipam.IPv6Address{Assignment: ipam.Assignment{Address: a}, State: state}
+	var o schema.Object = &ipam.IPv6Address{Assignment: ipam.Assignment{Address: a}, State: state}
 	if a.Is4() {
 		name, o = "IPv4Address", &ipam.IPv4Address{Assignment: ipam.Assignment{Address: a}, State: state}
 	}
@@ -216,7 +217,7 @@ func hostAddress(c *resource.Change, configuration int64, item *resource.RefItem
 	if f, ok := t.Field("state"); ok && !containsText(f.Enum, state) {
 		return 0, problem.Invalid("addresses", "state: %q is none of %s", state, strings.Join(f.Enum, ", "))
 	}
-	h := resource.HeadOf(o)
+	h := schema.HeadOf(o)
 	h.Type, h.Parent, h.Config = name, network.ID, configuration
 	row, err := c.Create(t, o)
 	if err != nil {
@@ -238,7 +239,7 @@ func containsText(list []string, text string) bool {
 type AliasRecord struct {
 	RecordHead
 	// LinkedRecord is the record the alias stands for, by id or by absoluteName.
-	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord|SRVRecord|NAPTRRecord|HINFORecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
+	LinkedRecord schema.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord|SRVRecord|NAPTRRecord|HINFORecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
 }
 
 // BeforeWrite derives the name and finds the record that is linked.
@@ -259,7 +260,7 @@ func (x *AliasRecord) BeforeWrite(c *resource.Change) error {
 type MXRecord struct {
 	RecordHead
 	// LinkedRecord is the host that takes the mail, by id or by absoluteName.
-	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
+	LinkedRecord schema.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
 	// Priority is the preference: the lowest is tried first.
 	Priority int64 `api:"priority,put" min:"0" max:"65535" default:"10"`
 }
@@ -273,7 +274,7 @@ func (x *MXRecord) BeforeWrite(c *resource.Change) error {
 }
 
 // linkRecord finds a record that a request names by its absolute name, in the view of the zone.
-func linkRecord(c *resource.Change, zone, configuration int64, ref *resource.Ref) error {
+func linkRecord(c *resource.Change, zone, configuration int64, ref *schema.Ref) error {
 	if ref.ID != 0 || ref.By == "" {
 		return nil
 	}
@@ -287,12 +288,12 @@ func linkRecord(c *resource.Change, zone, configuration int64, ref *resource.Ref
 	}
 	for _, r := range same {
 		if r.Type == "HostRecord" || len(same) == 1 {
-			*ref = resource.Ref{ID: r.ID}
+			*ref = schema.Ref{ID: r.ID}
 			return nil
 		}
 	}
 	if len(same) > 0 {
-		*ref = resource.Ref{ID: same[0].ID}
+		*ref = schema.Ref{ID: same[0].ID}
 		return nil
 	}
 	if linkToExternalHost.Of(c.Options) {

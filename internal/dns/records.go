@@ -6,6 +6,7 @@ import (
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -13,7 +14,7 @@ import (
 type SRVRecord struct {
 	RecordHead
 	// LinkedRecord is the host that gives the service, by id or by absoluteName.
-	LinkedRecord resource.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
+	LinkedRecord schema.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
 	// Priority is the preference: the lowest is tried first.
 	Priority int64 `api:"priority,put" min:"0" max:"65535"`
 	// Weight divides the clients among servers of the same priority.
@@ -33,7 +34,7 @@ func (x *SRVRecord) BeforeWrite(c *resource.Change) error {
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *SRVRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
-func (x *SRVRecord) same(o resource.Object) bool {
+func (x *SRVRecord) same(o schema.Object) bool {
 	y, ok := o.(*SRVRecord)
 	return ok && x.LinkedRecord.ID == y.LinkedRecord.ID && x.Priority == y.Priority && x.Weight == y.Weight && x.Port == y.Port
 }
@@ -74,7 +75,7 @@ func (x *NAPTRRecord) BeforeWrite(c *resource.Change) error {
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *NAPTRRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
-func (x *NAPTRRecord) same(o resource.Object) bool {
+func (x *NAPTRRecord) same(o schema.Object) bool {
 	y, ok := o.(*NAPTRRecord)
 	return ok && x.Order == y.Order && x.Preference == y.Preference && x.Service == y.Service && x.Flags == y.Flags &&
 		x.RegularExpression == y.RegularExpression && x.Replacement == y.Replacement
@@ -95,7 +96,7 @@ func (x *HINFORecord) BeforeWrite(c *resource.Change) error { return x.checkName
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *HINFORecord) Validate(c *resource.Change) error { return fits(c, x) }
 
-func (x *HINFORecord) same(o resource.Object) bool {
+func (x *HINFORecord) same(o schema.Object) bool {
 	y, ok := o.(*HINFORecord)
 	return ok && x.OS == y.OS && x.CPU == y.CPU
 }
@@ -105,7 +106,7 @@ func (x *HINFORecord) same(o resource.Object) bool {
 type ExternalHostRecord struct {
 	RecordHead `parents:"zones"`
 	// View is the view that the record is made in.
-	View resource.Ref `api:"view,writeOnly" ref:"View"`
+	View schema.Ref `api:"view,writeOnly" ref:"View"`
 }
 
 // BeforeWrite takes the name, which is whole, as it is.
@@ -144,11 +145,11 @@ func (x *ExternalHostRecord) Validate(c *resource.Change) error {
 
 // ExternalHostsZone holds the names of hosts that are somebody else's: one in a view.
 type ExternalHostsZone struct {
-	resource.Head `head:"readOnly"`
+	schema.Head `head:"readOnly"`
 	// Configuration is the configuration the zone lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// View is the view the zone lies in.
-	View resource.Ref `api:"view,readOnly" ref:"View"`
+	View schema.Ref `api:"view,readOnly" ref:"View"`
 }
 
 // BeforeWrite places the zone.
@@ -160,7 +161,7 @@ func (x *ExternalHostsZone) BeforeWrite(c *resource.Change) error {
 	if parent.Collection != "views" {
 		return problem.Invalid("type", "an ExternalHostsZone lies right below a view")
 	}
-	x.View = resource.Ref{ID: parent.ID}
+	x.View = schema.Ref{ID: parent.ID}
 	x.Name = "External Hosts"
 	return nil
 }
@@ -187,10 +188,10 @@ func externalHosts(tx *store.Tx, view int64) (*store.Resource, error) {
 
 // comparableRecord is a record that may be compared with another one of its name.
 type comparableRecord interface {
-	resource.Object
+	schema.Object
 	record() *RecordHead
 	// same reports whether the other record says the same.
-	same(o resource.Object) bool
+	same(o schema.Object) bool
 }
 
 func (x *RecordHead) record() *RecordHead { return x }
@@ -232,17 +233,17 @@ func fits(c *resource.Change, x comparableRecord) error {
 // Validate refuses a second host of the name, and a name that is an alias.
 func (x *HostRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
-func (x *HostRecord) same(o resource.Object) bool { _, ok := o.(*HostRecord); return ok }
+func (x *HostRecord) same(o schema.Object) bool { _, ok := o.(*HostRecord); return ok }
 
 // Validate refuses a name that has anything else.
 func (x *AliasRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
-func (x *AliasRecord) same(resource.Object) bool { return true }
+func (x *AliasRecord) same(schema.Object) bool { return true }
 
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *MXRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
-func (x *MXRecord) same(o resource.Object) bool {
+func (x *MXRecord) same(o schema.Object) bool {
 	y, ok := o.(*MXRecord)
 	return ok && x.LinkedRecord.ID == y.LinkedRecord.ID && x.Priority == y.Priority
 }
@@ -250,7 +251,7 @@ func (x *MXRecord) same(o resource.Object) bool {
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *TXTRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
-func (x *TXTRecord) same(o resource.Object) bool {
+func (x *TXTRecord) same(o schema.Object) bool {
 	y, ok := o.(*TXTRecord)
 	return ok && x.Text == y.Text
 }
@@ -258,7 +259,7 @@ func (x *TXTRecord) same(o resource.Object) bool {
 // Validate refuses the same record twice, and a name that is an alias.
 func (x *GenericRecord) Validate(c *resource.Change) error { return fits(c, x) }
 
-func (x *GenericRecord) same(o resource.Object) bool {
+func (x *GenericRecord) same(o schema.Object) bool {
 	y, ok := o.(*GenericRecord)
 	return ok && x.RecordType == y.RecordType && strings.Join(strings.Fields(x.Rdata), " ") == strings.Join(strings.Fields(y.Rdata), " ")
 }

@@ -2,6 +2,7 @@ package dns
 
 import (
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 )
 
 // registerViews declares the collection of views.
@@ -12,9 +13,9 @@ func registerViews(r *resource.Registry) {
 // View is a namespace of DNS within a configuration: the same name may mean another thing in
 // another view.
 type View struct {
-	resource.Head `head:"post,nonblank" unique:"siblings"`
+	schema.Head `head:"post,nonblank" unique:"siblings"`
 	// Configuration is the configuration the view lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// DeviceRegistrationEnabled says whether devices may be registered in the view.
 	DeviceRegistrationEnabled bool `api:"deviceRegistrationEnabled,put"`
 	// DeviceRegistrationPortalAddress is the address of the registration portal.

@@ -6,6 +6,7 @@ import (
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -21,21 +22,21 @@ var multiLabelNames = resource.Flag("x-bcn-allow-multi-label-zonenames", "Make o
 
 // Zone is a DNS zone within a view, below the view or below another zone.
 type Zone struct {
-	resource.Head `head:"required,nonblank" unless:"absoluteName"`
+	schema.Head `head:"required,nonblank" unless:"absoluteName"`
 	// Configuration is the configuration the zone lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// View is the view the zone lies in, however deep.
-	View resource.Ref `api:"view,readOnly" ref:"View"`
+	View schema.Ref `api:"view,readOnly" ref:"View"`
 	// DeploymentEnabled says whether the zone is put on the wire.
 	DeploymentEnabled bool `api:"deploymentEnabled,put"`
 	// DynamicUpdateEnabled says whether the zone takes dynamic updates (RFC 2136).
 	DynamicUpdateEnabled bool `api:"dynamicUpdateEnabled,put"`
 	// Template is the template of the zone.
-	Template resource.Ref `api:"template" ref:"ZoneTemplate" back:"appliedResources|zones"`
+	Template schema.Ref `api:"template" ref:"ZoneTemplate" back:"appliedResources|zones"`
 	// Signed says whether the zone is signed (RFC 4033).
 	Signed bool `api:"signed,put"`
 	// SigningPolicy is the policy the zone is signed by.
-	SigningPolicy resource.Ref `api:"signingPolicy" ref:"DNSSECSigningPolicy"`
+	SigningPolicy schema.Ref `api:"signingPolicy" ref:"DNSSECSigningPolicy"`
 	// AbsoluteName is the zone's whole name. In a new zone it may stand in for the name: the zones
 	// in between that are missing are made.
 	AbsoluteName string `api:"absoluteName,createOnly,dns,inline" length:"1020"`
@@ -70,7 +71,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	x.View = resource.Ref{ID: view}
+	x.View = schema.Ref{ID: view}
 	x.AbsoluteName = naming.Join(x.Name, zone)
 	if err := naming.Check(x.AbsoluteName, naming.AnyName); err != nil {
 		return problem.Invalid("name", "%v", err)
@@ -206,7 +207,7 @@ func renameBelow(c *resource.Change, zone int64) error {
 		if err != nil {
 			return err
 		}
-		if _, err := c.FollowingAsked().Change(child, func(resource.Object) {}); err != nil {
+		if _, err := c.FollowingAsked().Change(child, func(schema.Object) {}); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -173,7 +174,7 @@ func (a *zoneApplication) beside(x comparableRecord) (there bool, others []*stor
 }
 
 // genericType tells generic records of different DNS types apart.
-func genericType(o resource.Object) string {
+func genericType(o schema.Object) string {
 	if g, ok := o.(*GenericRecord); ok {
 		return g.RecordType
 	}

@@ -9,6 +9,7 @@ import (
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 
 	"github.com/miekg/dns"
@@ -22,11 +23,11 @@ func registerResponsePolicies(r *resource.Registry) {
 
 // ENUMZone holds telephone numbers as names (RFC 6116), such as e164.arpa.
 type ENUMZone struct {
-	resource.Head `head:"required,nonblank"`
+	schema.Head `head:"required,nonblank"`
 	// Configuration is the configuration the zone lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// View is the view the zone lies in.
-	View resource.Ref `api:"view,readOnly" ref:"View"`
+	View schema.Ref `api:"view,readOnly" ref:"View"`
 	// DeploymentEnabled says whether the zone is put on the wire.
 	DeploymentEnabled bool `api:"deploymentEnabled,put"`
 	// AbsoluteName is the zone's whole name.
@@ -64,7 +65,7 @@ func zonePlace(c *resource.Change, parent int64, name string) (view int64, absol
 }
 
 // freeZoneName refuses the name of another zone of the view.
-func freeZoneName(c *resource.Change, h *resource.Head, view int64, absolute string) error {
+func freeZoneName(c *resource.Change, h *schema.Head, view int64, absolute string) error {
 	same, err := sameName(c.Tx, h.Config, view, "zones", absolute)
 	for _, r := range same {
 		if r.ID != h.ID {
@@ -96,11 +97,11 @@ func (x *ENUMZone) String() string { return x.AbsoluteName }
 // ENUMNumberZone is a telephone number, or the beginning of some, below an ENUM zone: its digits, the last
 // one first, as names have them.
 type ENUMNumberZone struct {
-	resource.Head `head:"required,nonblank"`
+	schema.Head `head:"required,nonblank"`
 	// Configuration is the configuration the zone lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// View is the view the zone lies in.
-	View resource.Ref `api:"view,readOnly" ref:"View"`
+	View schema.Ref `api:"view,readOnly" ref:"View"`
 	// NumberName is the number as it is dialled; it follows the name where it is not given.
 	NumberName string `api:"numberName,nonblank"`
 	// AbsoluteName is the zone's whole name.
@@ -160,11 +161,11 @@ const root = "."
 
 // InternalRootZone is a view's own root of the names: one in a view.
 type InternalRootZone struct {
-	resource.Head `head:"readOnly"`
+	schema.Head `head:"readOnly"`
 	// Configuration is the configuration the zone lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// View is the view the zone lies in.
-	View resource.Ref `api:"view,readOnly" ref:"View"`
+	View schema.Ref `api:"view,readOnly" ref:"View"`
 	// DeploymentEnabled says whether the zone is put on the wire.
 	DeploymentEnabled bool `api:"deploymentEnabled,put"`
 }
@@ -178,7 +179,7 @@ func (x *InternalRootZone) BeforeWrite(c *resource.Change) error {
 	if parent.Collection != "views" {
 		return problem.Invalid("type", "an InternalRootZone lies right below a view")
 	}
-	x.Name, x.View = root, resource.Ref{ID: parent.ID}
+	x.Name, x.View = root, schema.Ref{ID: parent.ID}
 	return nil
 }
 
@@ -202,15 +203,15 @@ func (x *InternalRootZone) Key() string { return root }
 
 // ResponsePolicyZone tells resolvers to answer otherwise for some names.
 type ResponsePolicyZone struct {
-	resource.Head `head:"required,nonblank"`
+	schema.Head `head:"required,nonblank"`
 	// Configuration is the configuration the zone lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// View is the view the zone lies in.
-	View resource.Ref `api:"view,readOnly" ref:"View"`
+	View schema.Ref `api:"view,readOnly" ref:"View"`
 	// ResponsePolicyZoneType says whose the names are: LOCAL ones come from the response policy.
 	ResponsePolicyZoneType string `api:"responsePolicyZoneType,required" enum:"LOCAL|FEED|EXTERNAL"`
 	// ResponsePolicy has the names of a local zone.
-	ResponsePolicy resource.Ref `api:"responsePolicy" ref:"ResponsePolicy" back:"zones"`
+	ResponsePolicy schema.Ref `api:"responsePolicy" ref:"ResponsePolicy" back:"zones"`
 	// OverridePolicyType is what is done instead of what the names say.
 	OverridePolicyType string `api:"overridePolicyType" enum:"ALLOWLIST|BLACKHOLE|BLOCKLIST|REDIRECT"`
 	// OverrideRefreshTime is how often a zone of others is asked for.
@@ -230,7 +231,7 @@ func (x *ResponsePolicyZone) BeforeWrite(c *resource.Change) error {
 	if parent.Collection != "views" {
 		return problem.Invalid("type", "a ResponsePolicyZone lies right below a view")
 	}
-	x.Name, x.View = naming.Clean(x.Name), resource.Ref{ID: parent.ID}
+	x.Name, x.View = naming.Clean(x.Name), schema.Ref{ID: parent.ID}
 	if err := naming.Check(x.Name, naming.AnyName); err != nil {
 		return problem.Invalid("name", "%v", err)
 	}
@@ -268,9 +269,9 @@ func (x *ResponsePolicyZone) Key() string { return naming.Key(x.Name) }
 
 // ResponsePolicy is a list of names and what is answered for them.
 type ResponsePolicy struct {
-	resource.Head `head:"required,nonblank" unique:"siblings"`
+	schema.Head `head:"required,nonblank" unique:"siblings"`
 	// Configuration is the configuration it lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// PolicyType is what is answered: as ever, nothing, that there is no such name, or something else.
 	PolicyType string `api:"policyType,required" enum:"ALLOWLIST|BLACKHOLE|BLOCKLIST|REDIRECT"`
 	// TTL is the time to live of the answers in seconds.
@@ -286,7 +287,7 @@ func (x *ResponsePolicy) BeforeWrite(*resource.Change) error {
 
 // ResponsePolicyItem is one name of a response policy.
 type ResponsePolicyItem struct {
-	resource.Head `head:"required,nonblank" unique:"siblings"`
+	schema.Head `head:"required,nonblank" unique:"siblings"`
 }
 
 // BeforeWrite reads the name.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -31,7 +32,7 @@ func registerEvents(r *resource.Registry) {
 
 // Event is something that happened.
 type Event struct {
-	resource.Head `head:"readOnly"`
+	schema.Head `head:"readOnly"`
 	// EventType says how grave it is.
 	EventType string `api:"eventType,readOnly" enum:"INFO|WARNING|ERROR|SUCCESS|FAILED|NOT_DEPLOYED|INVALID|NO_ROLE|RESPONSE_POLICY_ZONES_NOT_DEPLOYED|VALID"`
 	// Category is what it belongs to.
@@ -39,7 +40,7 @@ type Event struct {
 	// Subcategory is the service that it belongs to.
 	Subcategory string `api:"subcategory,readOnly" enum:"DNS|DHCPv4|DHCPv6|TFTP"`
 	// Source is the resource that it happened to; null once that is gone.
-	Source resource.Ref `api:"source,readOnly" column:"parent"`
+	Source schema.Ref `api:"source,readOnly" column:"parent"`
 	// SourceName is what the resource was called.
 	SourceName string `api:"sourceName,readOnly"`
 	// Message says it in a sentence.
@@ -53,7 +54,7 @@ type Event struct {
 	// Payload is what was received.
 	Payload string `api:"payload,readOnly"`
 	// User is whose change it came of; null for the manager itself.
-	User resource.Ref `api:"user,readOnly" column:"configuration" ref:"User"`
+	User schema.Ref `api:"user,readOnly" column:"configuration" ref:"User"`
 }
 
 // Add keeps an event of the transaction.

@@ -7,6 +7,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -24,20 +25,20 @@ const gateway = "GATEWAY"
 
 // Assignment is what an address in use has, of either family.
 type Assignment struct {
-	resource.Head
+	schema.Head
 	// Configuration is the configuration the address lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Address is the address; a new one without takes the network's first free address.
 	Address netip.Addr `api:"address,createOnly,span"`
 	// MACAddress is the hardware address it is assigned to.
-	MACAddress resource.Ref `api:"macAddress" ref:"MACAddress" identify:"address" back:"addresses"`
+	MACAddress schema.Ref `api:"macAddress" ref:"MACAddress" identify:"address" back:"addresses"`
 	// Device is the device it belongs to.
-	Device resource.Ref `api:"device" ref:"Device" back:"addresses"`
+	Device schema.Ref `api:"device" ref:"Device" back:"addresses"`
 	// Location is where the address is used.
-	Location resource.Ref `api:"location" ref:"Location" back:"annotatedResources"`
+	Location schema.Ref `api:"location" ref:"Location" back:"annotatedResources"`
 	// ResourceRecords are host records for the address, by id or by absoluteName; missing ones
 	// are made.
-	ResourceRecords resource.RefList `api:"resourceRecords"`
+	ResourceRecords schema.RefList `api:"resourceRecords"`
 	// LeaseDateTime is when the address was leased.
 	LeaseDateTime time.Time `api:"leaseDateTime,readOnly"`
 	// LeaseExpirationDateTime is when the lease ends.
@@ -46,7 +47,7 @@ type Assignment struct {
 	RemoteID string `api:"remoteId,readOnly"`
 
 	// records are the host records of the request (Named).
-	records []resource.RefItem
+	records []schema.RefItem
 }
 
 // Span is the address.
@@ -56,7 +57,7 @@ func (x *Assignment) Span() (netip.Addr, netip.Addr) { return x.Address, x.Addre
 func (x *Assignment) String() string { return x.Address.String() }
 
 // Named gives the host records that the request names the address with.
-func (x *Assignment) Named() []resource.RefItem { return x.records }
+func (x *Assignment) Named() []schema.RefItem { return x.records }
 
 // IPv4Address is an IPv4 address in use.
 type IPv4Address struct {
@@ -64,9 +65,9 @@ type IPv4Address struct {
 	// State is what the address is used for.
 	State string `api:"state,required" enum:"STATIC|RESERVED|DHCP_RESERVED|GATEWAY"`
 	// IPGroup is the group the address lies in.
-	IPGroup resource.Ref `api:"ipGroup,readOnly" ref:"IPv4Group"`
+	IPGroup schema.Ref `api:"ipGroup,readOnly" ref:"IPv4Group"`
 	// Template is the template of the address.
-	Template resource.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
+	Template schema.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
 	// CircuitID is the relay's circuit id of the lease (RFC 3046).
 	CircuitID string `api:"circuitId,readOnly"`
 	// RouterPortInfo is the router and port where the address was seen.
@@ -80,7 +81,7 @@ type IPv4Address struct {
 	// ParameterRequestList are the options the lease's client asked for.
 	ParameterRequestList []int64 `api:"parameterRequestList,readOnly"`
 	// ClientIdentifier is the DHCP client identifier it is reserved for.
-	ClientIdentifier resource.Ref `api:"clientIdentifier" ref:"DHCPClientIdentifier" identify:"uid" back:"addresses"`
+	ClientIdentifier schema.Ref `api:"clientIdentifier" ref:"DHCPClientIdentifier" identify:"uid" back:"addresses"`
 
 	internal bool // made by its network
 }
@@ -95,14 +96,14 @@ type IPv6Address struct {
 	// IdentityAssociationIdentifier is the lease's IAID (RFC 8415).
 	IdentityAssociationIdentifier string `api:"identityAssociationIdentifier,readOnly"`
 	// ClientIdentifier is the DHCP unique identifier it is reserved for.
-	ClientIdentifier resource.Ref `api:"clientIdentifier" ref:"DHCPUniqueIdentifier" identify:"duid" back:"addresses"`
+	ClientIdentifier schema.Ref `api:"clientIdentifier" ref:"DHCPUniqueIdentifier" identify:"duid" back:"addresses"`
 	// InterfaceID is the relay's interface id of the lease (RFC 8415).
 	InterfaceID string `api:"interfaceId,readOnly"`
 }
 
 // BeforeWrite takes the address from the network's free space.
 func (x *IPv4Address) BeforeWrite(c *resource.Change) error {
-	x.records, x.ResourceRecords = x.ResourceRecords.Items, resource.RefList{}
+	x.records, x.ResourceRecords = x.ResourceRecords.Items, schema.RefList{}
 	if old, ok := c.Old.(*IPv4Address); ok && !x.internal && (old.State == gateway) != (x.State == gateway) {
 		return problem.Conflict("GatewayState", "state: a gateway is set and changed by the field gateway of its network")
 	}
@@ -123,7 +124,7 @@ func (x *IPv4Address) BeforeWrite(c *resource.Change) error {
 
 // BeforeWrite takes the address from the network's free space.
 func (x *IPv6Address) BeforeWrite(c *resource.Change) error {
-	x.records, x.ResourceRecords = x.ResourceRecords.Items, resource.RefList{}
+	x.records, x.ResourceRecords = x.ResourceRecords.Items, schema.RefList{}
 	if err := x.clients(c, &x.ClientIdentifier, false); err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (x *IPv6Address) BeforeWrite(c *resource.Change) error {
 }
 
 // reserved refuses a DHCP reservation for nobody.
-func (x *Assignment) reserved(c *resource.Change, state string, identifier resource.Ref) error {
+func (x *Assignment) reserved(c *resource.Change, state string, identifier schema.Ref) error {
 	if state == "DHCP_RESERVED" && x.MACAddress.ID == 0 && identifier.ID == 0 &&
 		(c.Creates() || c.Given["state"] || c.Given["macAddress"] || c.Given["clientIdentifier"]) {
 		return problem.Invalid("state", "DHCP_RESERVED needs a macAddress or a clientIdentifier that the address is reserved for")
@@ -146,7 +147,7 @@ func (x *Assignment) reserved(c *resource.Change, state string, identifier resou
 }
 
 // assign takes the given address, or the first free one, out of its network.
-func assign(c *resource.Change, h *resource.Head, a *netip.Addr) error {
+func assign(c *resource.Change, h *schema.Head, a *netip.Addr) error {
 	network, err := c.Above(h.Parent)
 	if err != nil {
 		return err
@@ -298,7 +299,7 @@ func (x *IPv4Address) BeforeDelete(c *resource.Change) error {
 		}
 		if n, ok := o.(*IPv4Network); ok && n.Gateway == x.Address {
 			// The network's rule takes its former gateway away: this address.
-			_, err := c.Change(network, func(o resource.Object) { o.(*IPv4Network).Gateway = netip.Addr{} })
+			_, err := c.Change(network, func(o schema.Object) { o.(*IPv4Network).Gateway = netip.Addr{} })
 			return err
 		}
 	}

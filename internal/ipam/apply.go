@@ -9,6 +9,7 @@ import (
 	"portolan/internal/event"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -27,7 +28,7 @@ const (
 
 // Application is what every application of a template has.
 type Application struct {
-	resource.Head `head:"readOnly"`
+	schema.Head `head:"readOnly"`
 	// State is how far it is: COMPLETED, or COMPLETED_WITH_WARNINGS where something was in the way.
 	State string `api:"state,readOnly" enum:"PENDING|QUEUED|RUNNING|CANCELLED|CANCELLING|COMPLETED|COMPLETED_WITH_WARNINGS|FAILED|UNKNOWN"`
 	// StartDateTime is when it began.
@@ -147,9 +148,9 @@ func (a *networkApplication) run(template int64) error {
 		if !ok {
 			if a.x.ConflictResolutionStrategy == AbortOnConflict {
 				return problem.Conflict("TemplateConflict", "item %d of template %d does not lie within the hosts of network %d, %s",
-					resource.HeadOf(p).ID, template, a.network.ID, spanOf(a.network))
+					schema.HeadOf(p).ID, template, a.network.ID, spanOf(a.network))
 			}
-			a.warnings = append(a.warnings, fmt.Sprintf("item %d does not lie within its hosts", resource.HeadOf(p).ID))
+			a.warnings = append(a.warnings, fmt.Sprintf("item %d does not lie within its hosts", schema.HeadOf(p).ID))
 			continue
 		}
 		found, err := inTheWayOf(a.c, a.network, p, r)
@@ -220,7 +221,7 @@ func (a *networkApplication) layGateway(at netip.Addr, found []*store.Resource) 
 			}
 		}
 	}
-	a.network, err = a.change().Change(a.network, func(o resource.Object) { o.(*IPv4Network).Gateway = at })
+	a.network, err = a.change().Change(a.network, func(o schema.Object) { o.(*IPv4Network).Gateway = at })
 	return err
 }
 
@@ -237,7 +238,7 @@ func (a *networkApplication) reserve(r space.Range, found []*store.Resource) err
 				a.kept([]*store.Resource{row})
 				continue
 			}
-			if _, err := a.change().Change(row, func(o resource.Object) { o.(*IPv4Address).State = "RESERVED" }); err != nil {
+			if _, err := a.change().Change(row, func(o schema.Object) { o.(*IPv4Address).State = "RESERVED" }); err != nil {
 				return err
 			}
 		}
@@ -253,7 +254,7 @@ func (a *networkApplication) reserve(r space.Range, found []*store.Resource) err
 		return err
 	}
 	t, _ := a.c.API.Type("IPv4Address")
-	objects := make([]resource.Object, len(free))
+	objects := make([]schema.Object, len(free))
 	for i, at := range free {
 		o := &IPv4Address{Assignment: Assignment{Address: at}, State: "RESERVED"}
 		o.Type, o.Parent, o.Config = t.Name, a.network.ID, a.network.Configuration
@@ -283,12 +284,12 @@ func (a *networkApplication) layRange(p part, r space.Range, found []*store.Reso
 		}
 	}
 	collection, kind := "ipGroups", "IPv4Group"
-	head := RangeHead{Range: resource.Range{Range: r, Dashed: true}}
-	var o resource.Object
+	head := RangeHead{Range: schema.Range{Range: r, Dashed: true}}
+	var o schema.Object
 	if x, ok := p.(*IPv4DHCPRangeTemplateItem); ok {
 		collection, kind = "ranges", "IPv4DHCPRange"
 		o = &IPv4DHCPRange{RangeHead: head, SplitAroundStaticAddresses: x.SplitAroundStaticAddresses, ExclusionRanges: []string{},
-			Template: resource.Ref{ID: x.Parent}}
+			Template: schema.Ref{ID: x.Parent}}
 	} else {
 		o = &IPv4Group{RangeHead: head}
 	}
@@ -296,8 +297,8 @@ func (a *networkApplication) layRange(p part, r space.Range, found []*store.Reso
 	if err == nil && rangeOf(same) == r { // it was applied before
 		return nil
 	}
-	h := resource.HeadOf(o)
-	h.Type, h.Name, h.Parent, h.Config = kind, resource.HeadOf(p).Name, a.network.ID, a.network.Configuration
+	h := schema.HeadOf(o)
+	h.Type, h.Name, h.Parent, h.Config = kind, schema.HeadOf(p).Name, a.network.ID, a.network.Configuration
 	t, _ := a.c.API.Type(kind)
 	_, err = a.change().Create(t, o)
 	return err

@@ -6,6 +6,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -77,14 +78,14 @@ func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 }
 
 func makeNetwork(c *resource.Change, block *store.Resource, whole space.Range, host netip.Addr) (*store.Resource, error) {
-	name, o := "IPv6Network", resource.Object(&IPv6Network{SpaceHead: SpaceHead{Range: resource.Range{Range: whole}}})
+	name, o := "IPv6Network", schema.Object(&IPv6Network{SpaceHead: SpaceHead{Range: schema.Range{Range: whole}}})
 	if whole.Low.Is4() {
 		name = "IPv4Network"
-		n := &IPv4Network{SpaceHead: SpaceHead{Range: resource.Range{Range: whole}}}
+		n := &IPv4Network{SpaceHead: SpaceHead{Range: schema.Range{Range: whole}}}
 		n.DefaultZonesInherited, n.RestrictedZonesInherited = true, true
 		o = n
 	}
-	h := resource.HeadOf(o)
+	h := schema.HeadOf(o)
 	h.Type, h.Parent, h.Config = name, block.ID, block.Configuration
 	t, _ := c.API.Type(name)
 	n := c.Following()
@@ -116,7 +117,7 @@ func orphan(c *resource.Change, network int64, was, is space.Range, state string
 			if state == unassigned {
 				err = n.Delete(row)
 			} else {
-				_, err = n.Change(row, func(o resource.Object) { o.(*IPv4Address).State = state })
+				_, err = n.Change(row, func(o schema.Object) { o.(*IPv4Address).State = state })
 			}
 			if err != nil {
 				return err

@@ -9,6 +9,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -29,20 +30,20 @@ var (
 
 // SpaceHead is what every piece of address space has, block or network, of either family.
 type SpaceHead struct {
-	resource.Head
+	schema.Head
 	// Configuration is the configuration it lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Range is its space: CIDR, for a block also start-end, or when it is made a size alone, which
 	// takes the first free space of the block above.
-	Range resource.Range `api:"range,required,inline"`
+	Range schema.Range `api:"range,required,inline"`
 	// Location is where it is used.
-	Location resource.Ref `api:"location" ref:"Location" back:"annotatedResources"`
+	Location schema.Ref `api:"location" ref:"Location" back:"annotatedResources"`
 	// InheritedFields are the fields whose values come from above.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 	// DefaultZones are the zones that hosts are put into.
-	DefaultZones resource.RefList `api:"defaultZones" ref:"Zone"`
+	DefaultZones schema.RefList `api:"defaultZones" ref:"Zone"`
 	// RestrictedZones are the only zones and views that hosts may be put into.
-	RestrictedZones resource.RefList `api:"restrictedZones" ref:"Zone|View" back:"restrictedRanges"`
+	RestrictedZones schema.RefList `api:"restrictedZones" ref:"Zone|View" back:"restrictedRanges"`
 
 	// reshaped says that the place is seen to elsewhere; around is what a block is made around.
 	reshaped bool
@@ -70,9 +71,9 @@ func (x *SpaceHead) BeforeDelete(c *resource.Change) error {
 // IPv4Policy is what IPv4 blocks and networks say of the hosts in them.
 type IPv4Policy struct {
 	// Template is the template it follows.
-	Template resource.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
+	Template schema.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
 	// DefaultView is the view that names of hosts are put into.
-	DefaultView resource.Ref `api:"defaultView" ref:"View"`
+	DefaultView schema.Ref `api:"defaultView" ref:"View"`
 	// DuplicateHostnamesAllowed says whether two addresses may have one host name.
 	DuplicateHostnamesAllowed *bool `api:"duplicateHostnamesAllowed"`
 	// PingBeforeAssignEnabled says whether an address is pinged before it is assigned.
@@ -88,7 +89,7 @@ type IPv4Policy struct {
 	// ReverseZoneSigned says whether the reverse zone is signed.
 	ReverseZoneSigned bool `api:"reverseZoneSigned,put"`
 	// ReverseZoneSigningPolicy is the policy the reverse zone is signed by.
-	ReverseZoneSigningPolicy resource.Ref `api:"reverseZoneSigningPolicy" ref:"DNSSECSigningPolicy"`
+	ReverseZoneSigningPolicy schema.Ref `api:"reverseZoneSigningPolicy" ref:"DNSSECSigningPolicy"`
 }
 
 // fits refuses water marks that cross, and sees to it that new policies are looked at.
@@ -99,7 +100,7 @@ func (x *IPv4Policy) fits(c *resource.Change) error {
 	if x.LowWaterMark != nil || x.HighWaterMark != nil || x.PingBeforeAssignEnabled != nil || c.Given["lowWaterMark"] ||
 		c.Given["highWaterMark"] || c.Given["pingBeforeAssignEnabled"] {
 		c.Tx.Touch(policyTopic)
-		if id := resource.HeadOf(c.New).ID; id != 0 {
+		if id := schema.HeadOf(c.New).ID; id != 0 {
 			markDirty(c.Tx, id)
 		}
 	}
@@ -117,7 +118,7 @@ func crossing(low, high *int64) error {
 // stay leaves unset what a request gives back as inherited.
 func (x *IPv4Policy) stay(c *resource.Change) {
 	stayInherited(c, map[string]func(){
-		"defaultView":               func() { x.DefaultView = resource.Ref{} },
+		"defaultView":               func() { x.DefaultView = schema.Ref{} },
 		"duplicateHostnamesAllowed": func() { x.DuplicateHostnamesAllowed = nil },
 		"pingBeforeAssignEnabled":   func() { x.PingBeforeAssignEnabled = nil },
 		"lowWaterMark":              func() { x.LowWaterMark = nil },
@@ -176,7 +177,7 @@ func settleSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
 // parent, clear of its siblings; and takes it from the parent's free space.
 func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	h, r := &x.Head, &x.Range
-	stayInherited(c, map[string]func(){"location": func() { x.Location = resource.Ref{} }})
+	stayInherited(c, map[string]func(){"location": func() { x.Location = schema.Ref{} }})
 	if r.Relative != (space.Relative{}) {
 		return problem.Invalid("range", "an offset is for DHCP ranges and IP groups")
 	}
@@ -184,7 +185,7 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	case r.Hardware != nil && (!c.Creates() || v4 || network):
 		return problem.Invalid("range", "a hardware address is for new IPv6 blocks")
 	case r.Hardware != nil:
-		*r = resource.Range{Range: space.FromPrefix(space.UniqueLocal(r.Hardware, c.Tx.Now()))}
+		*r = schema.Range{Range: space.FromPrefix(space.UniqueLocal(r.Hardware, c.Tx.Now()))}
 	case x.reshaped:
 		return nil
 	case !c.Creates():
@@ -264,7 +265,7 @@ func spanOf(r *store.Resource) string {
 
 // placeBySize takes the first free space of that size: of the parent, or with DEPTH_FIRST of the
 // first block below it that has room (x-bcn-traversal-method).
-func placeBySize(c *resource.Change, h *resource.Head, r *resource.Range, parent *store.Resource, v4 bool) error {
+func placeBySize(c *resource.Change, h *schema.Head, r *schema.Range, parent *store.Resource, v4 bool) error {
 	if v4 && r.Bits > 32 {
 		return problem.Invalid("range", "/%d is no size of IPv4 space", r.Bits)
 	}
@@ -295,7 +296,7 @@ func placeBySize(c *resource.Change, h *resource.Head, r *resource.Range, parent
 		return err
 	}
 	h.Parent = holder.ID
-	*r = resource.Range{Range: found}
+	*r = schema.Range{Range: found}
 	return takeFromParent(c, holder, found)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -20,13 +21,13 @@ func registerClients(r *resource.Registry) {
 
 // MACAddress is the hardware address of a client.
 type MACAddress struct {
-	resource.Head
+	schema.Head
 	// Configuration is the configuration it lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Address is the hardware address, in any common form; it is kept as 00-00-5E-00-53-01.
 	Address string `api:"address,required,inline,hardware"`
 	// MACPool is the pool it belongs to.
-	MACPool resource.Ref `api:"macPool" ref:"MACPool|DenyMACPool"`
+	MACPool schema.Ref `api:"macPool" ref:"MACPool|DenyMACPool"`
 }
 
 // BeforeWrite reads the address.
@@ -50,9 +51,9 @@ func (x *MACAddress) String() string { return x.Address }
 
 // DHCPClientIdentifier is what a DHCPv4 client calls itself (RFC 2132 section 9.14).
 type DHCPClientIdentifier struct {
-	resource.Head
+	schema.Head
 	// Configuration is the configuration it lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// UID holds the identifier, as clientIdentifier.
 	UID json.RawMessage `api:"uid,inline"`
 }
@@ -86,9 +87,9 @@ func (x *DHCPClientIdentifier) Key() string { return "uid " + x.value() }
 
 // DHCPUniqueIdentifier is what a DHCPv6 client calls itself: its DUID (RFC 8415 section 11).
 type DHCPUniqueIdentifier struct {
-	resource.Head
+	schema.Head
 	// Configuration is the configuration it lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// DUID is the identifier, in hexadecimal.
 	DUID string `api:"duid,required,inline"`
 }
@@ -114,8 +115,8 @@ func (x *DHCPUniqueIdentifier) Key() string { return "duid " + x.DUID }
 
 // uniqueKey refuses a key that another resource of the configuration has.
 func uniqueKey(c *resource.Change, field, value string) error {
-	h := resource.HeadOf(c.New)
-	found, err := c.Tx.ByKey(h.Config, c.New.(resource.Keyed).Key())
+	h := schema.HeadOf(c.New)
+	found, err := c.Tx.ByKey(h.Config, c.New.(schema.Keyed).Key())
 	if err != nil {
 		return err
 	}
@@ -129,14 +130,14 @@ func uniqueKey(c *resource.Change, field, value string) error {
 
 // clientOf finds what a reference of an address names by its value, or makes it: a client that was
 // never heard of before is no mistake.
-func clientOf(c *resource.Change, field string, ref *resource.Ref, configuration int64, kind string, fill func(o resource.Object)) error {
+func clientOf(c *resource.Change, field string, ref *schema.Ref, configuration int64, kind string, fill func(o schema.Object)) error {
 	if ref.ID != 0 || ref.By == "" {
 		return nil
 	}
 	t, _ := c.API.Type(kind)
 	o := t.New()
 	fill(o)
-	h := resource.HeadOf(o)
+	h := schema.HeadOf(o)
 	h.Type, h.Parent, h.Config = kind, configuration, configuration
 	if rule, ok := o.(resource.BeforeWriter); ok {
 		if err := rule.BeforeWrite(c); err != nil {
@@ -146,31 +147,31 @@ func clientOf(c *resource.Change, field string, ref *resource.Ref, configuration
 			return err
 		}
 	}
-	found, err := c.Tx.ByKey(configuration, o.(resource.Keyed).Key())
+	found, err := c.Tx.ByKey(configuration, o.(schema.Keyed).Key())
 	if err != nil {
 		return err
 	}
 	if len(found) > 0 {
-		*ref = resource.Ref{ID: found[0].ID}
+		*ref = schema.Ref{ID: found[0].ID}
 		return nil
 	}
 	var row *store.Resource
 	if row, err = c.Following().Create(t, o); err == nil {
-		*ref = resource.Ref{ID: row.ID}
+		*ref = schema.Ref{ID: row.ID}
 	}
 	return err
 }
 
 // clients finds or makes the hardware address and the client identifier that an address names.
-func (x *Assignment) clients(c *resource.Change, identifier *resource.Ref, v4 bool) error {
+func (x *Assignment) clients(c *resource.Change, identifier *schema.Ref, v4 bool) error {
 	mac := x.MACAddress.By
 	if err := clientOf(c, "macAddress", &x.MACAddress, x.Config, "MACAddress",
-		func(o resource.Object) { o.(*MACAddress).Address = mac }); err != nil {
+		func(o schema.Object) { o.(*MACAddress).Address = mac }); err != nil {
 		return err
 	}
 	by := identifier.By
 	if v4 {
-		return clientOf(c, "clientIdentifier", identifier, x.Config, "DHCPClientIdentifier", func(o resource.Object) {
+		return clientOf(c, "clientIdentifier", identifier, x.Config, "DHCPClientIdentifier", func(o schema.Object) {
 			text, err := json.Marshal(map[string]string{"clientIdentifier": by})
 			if err == nil { // text can always be written
 				o.(*DHCPClientIdentifier).UID = text
@@ -178,5 +179,5 @@ func (x *Assignment) clients(c *resource.Change, identifier *resource.Ref, v4 bo
 		})
 	}
 	return clientOf(c, "clientIdentifier", identifier, x.Config, "DHCPUniqueIdentifier",
-		func(o resource.Object) { o.(*DHCPUniqueIdentifier).DUID = by })
+		func(o schema.Object) { o.(*DHCPUniqueIdentifier).DUID = by })
 }

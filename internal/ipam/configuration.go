@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 )
 
@@ -16,7 +17,7 @@ func registerConfigurations(r *resource.Registry) {
 // Configuration is the top of a network's data: address space and names of two configurations
 // never meet.
 type Configuration struct {
-	resource.Head `head:"required,nonblank" unique:"siblings"`
+	schema.Head `head:"required,nonblank" unique:"siblings"`
 	// ConfigurationGroup is a free label that puts configurations together.
 	ConfigurationGroup string `api:"configurationGroup"`
 	// Description says what the configuration is for.
@@ -54,7 +55,7 @@ type Configuration struct {
 	// BlockUsageCalculation says what counts as used in a block.
 	BlockUsageCalculation string `api:"blockUsageCalculation,put,notNull" enum:"ADDRESS_ALLOCATION|NETWORK_ALLOCATION" default:"ADDRESS_ALLOCATION"`
 	// SharedNetworkTagGroup is the tag group whose tags make shared networks.
-	SharedNetworkTagGroup resource.Ref `api:"sharedNetworkTagGroup" ref:"TagGroup"`
+	SharedNetworkTagGroup schema.Ref `api:"sharedNetworkTagGroup" ref:"TagGroup"`
 	// KeyAutoRegenerationEnabled says whether DNSSEC keys are made anew by themselves.
 	KeyAutoRegenerationEnabled bool `api:"keyAutoRegenerationEnabled,put"`
 }
@@ -72,7 +73,7 @@ func (x *Configuration) AfterWrite(c *resource.Change) error {
 	}
 	t, _ := c.API.Type("IPv6Block")
 	for _, one := range firstSpace {
-		b := &IPv6Block{SpaceHead{Range: resource.Range{Range: space.FromPrefix(netip.MustParsePrefix(one.prefix))}}}
+		b := &IPv6Block{SpaceHead{Range: schema.Range{Range: space.FromPrefix(netip.MustParsePrefix(one.prefix))}}}
 		b.Type, b.Name, b.Parent, b.Config = t.Name, one.name, x.ID, x.ID
 		if _, err := c.Following().Create(t, b); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -24,12 +25,12 @@ func registerRanges(r *resource.Registry) {
 
 // RangeHead is what a part of a network's hosts has: it lies in the network and takes nothing from it.
 type RangeHead struct {
-	resource.Head
+	schema.Head
 	// Configuration is the configuration it lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Range is its part of the network: start-end, CIDR, an offset from the network's first address with
 	// a size (10,20) or a percentage of the hosts (10,50%), and in IPv6 a size alone (/80).
-	Range resource.Range `api:"range,required"`
+	Range schema.Range `api:"range,required"`
 }
 
 // Span is the space it lies over.
@@ -61,7 +62,7 @@ func (x *RangeHead) place(c *resource.Change, collection string, v4 bool) error 
 		if err != nil {
 			return problem.Invalid("range", "%v", err)
 		}
-		x.Range = resource.Range{Range: r}
+		x.Range = schema.Range{Range: r}
 	case x.Range.SizeOnly && v4:
 		return problem.Invalid("range", "a size alone is for IPv6 ranges; give start-end, or an offset and a size")
 	case x.Range.SizeOnly:
@@ -69,7 +70,7 @@ func (x *RangeHead) place(c *resource.Change, collection string, v4 bool) error 
 			return err
 		}
 	}
-	x.Range = resource.Range{Range: x.Range.Range, Dashed: true}
+	x.Range = schema.Range{Range: x.Range.Range, Dashed: true}
 	if x.Range.Low.Is4() != v4 {
 		return problem.Invalid("range", "%s is not of the address family of %s", x.Range, x.Type)
 	}
@@ -120,7 +121,7 @@ type IPv4DHCPRange struct {
 	// InheritedFields are the fields whose values come from above.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 	// Template is the template it follows.
-	Template resource.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
+	Template schema.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
 	// SplitAroundStaticAddresses says whether addresses in it that are in use are left out.
 	SplitAroundStaticAddresses bool `api:"splitAroundStaticAddresses,put"`
 	// ExclusionRanges are parts of it that are not given out: start-end, or single addresses.
@@ -315,11 +316,11 @@ func exclusionsOf(r *store.Resource) (out space.Set, err error) {
 
 // IPv4DHCPRangeMerge is the merging of DHCP ranges into one, and the record of it.
 type IPv4DHCPRangeMerge struct {
-	resource.Head `head:"readOnly" parents:"networks"`
+	schema.Head `head:"readOnly" parents:"networks"`
 	// Ranges are the ranges that go up in the destination, beside it.
-	Ranges resource.RefList `api:"ranges,required,writeOnly,createOnly" ref:"IPv4DHCPRange" min:"1"`
+	Ranges schema.RefList `api:"ranges,required,writeOnly,createOnly" ref:"IPv4DHCPRange" min:"1"`
 	// Destination is the range that is left.
-	Destination resource.Ref `api:"destination,required" ref:"IPv4DHCPRange"`
+	Destination schema.Ref `api:"destination,required" ref:"IPv4DHCPRange"`
 }
 
 // AfterWrite merges the ranges.
@@ -337,7 +338,7 @@ func (x *IPv4DHCPRangeMerge) AfterWrite(c *resource.Change) error {
 		if item.ID == destination.ID || slices.ContainsFunc(others, func(r *store.Resource) bool { return r.ID == item.ID }) {
 			continue
 		}
-		row, err := subject(c, "ranges", resource.Ref{ID: item.ID}, "IPv4DHCPRange", x.Parent)
+		row, err := subject(c, "ranges", schema.Ref{ID: item.ID}, "IPv4DHCPRange", x.Parent)
 		if err != nil {
 			return err
 		}
@@ -362,7 +363,7 @@ func (x *IPv4DHCPRangeMerge) AfterWrite(c *resource.Change) error {
 			return err
 		}
 	}
-	after, err := c.Following("range").Change(destination, func(o resource.Object) {
+	after, err := c.Following("range").Change(destination, func(o schema.Object) {
 		r := o.(*IPv4DHCPRange)
 		r.Range.Range = whole
 		r.ExclusionRanges = append(r.ExclusionRanges, excluded...)

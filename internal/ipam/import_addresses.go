@@ -14,6 +14,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -232,7 +233,7 @@ func (n *importInto) create(c *resource.Change, lines []Line) error {
 		name = "IPv4Address"
 	}
 	t, _ := c.API.Type(name)
-	objects := make([]resource.Object, len(lines))
+	objects := make([]schema.Object, len(lines))
 	for i, line := range lines {
 		o := t.New()
 		switch x := o.(type) {
@@ -241,7 +242,7 @@ func (n *importInto) create(c *resource.Change, lines []Line) error {
 		case *IPv6Address:
 			x.Address, x.State = line.Address, line.State
 		}
-		h := resource.HeadOf(o)
+		h := schema.HeadOf(o)
 		h.Name, h.Parent, h.Config = line.Name, n.network.ID, n.network.Configuration
 		objects[i] = o
 	}

@@ -12,6 +12,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -157,8 +158,8 @@ func importNetwork(c *resource.Change, configuration int64, line NetworkLine) (n
 		n.Gateway = line.Gateway
 		c.Given["gateway"] = !line.Default
 	}
-	o.(shaper).shape().Range = resource.Range{Range: line.Range}
-	h := resource.HeadOf(o)
+	o.(shaper).shape().Range = schema.Range{Range: line.Range}
+	h := schema.HeadOf(o)
 	h.Type, h.Name, h.Parent, h.Config = name, line.Name, parent, configuration
 	_, err = c.Create(t, o)
 	return "", err

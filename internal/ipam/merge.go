@@ -7,6 +7,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -19,11 +20,11 @@ func registerMerges(r *resource.Registry) {
 
 // IPv4BlockMerge is the merging of blocks into one, and the record of it.
 type IPv4BlockMerge struct {
-	resource.Head `head:"readOnly" parents:"configurations|blocks"`
+	schema.Head `head:"readOnly" parents:"configurations|blocks"`
 	// Blocks are the blocks that go up in the destination: its siblings, or blocks right below it.
-	Blocks resource.RefList `api:"blocks,required,writeOnly,createOnly" ref:"IPv4Block" min:"1"`
+	Blocks schema.RefList `api:"blocks,required,writeOnly,createOnly" ref:"IPv4Block" min:"1"`
 	// Destination is the block that is left.
-	Destination resource.Ref `api:"destination,required" ref:"IPv4Block"`
+	Destination schema.Ref `api:"destination,required" ref:"IPv4Block"`
 }
 
 // AfterWrite merges the blocks.
@@ -36,12 +37,12 @@ func (x *IPv4BlockMerge) AfterWrite(c *resource.Change) error {
 
 // IPv4NetworkMerge is the merging of networks into one, and the record of it.
 type IPv4NetworkMerge struct {
-	resource.Head `head:"readOnly" parents:"blocks|networks"`
+	schema.Head `head:"readOnly" parents:"blocks|networks"`
 	// Networks are the networks that go up in the destination, beside it.
-	Networks resource.RefList `api:"networks,required,writeOnly,createOnly" ref:"IPv4Network" min:"1"`
+	Networks schema.RefList `api:"networks,required,writeOnly,createOnly" ref:"IPv4Network" min:"1"`
 	// Destination is the network that is left. It keeps its gateway; those of the others become
 	// addresses in the state STATIC.
-	Destination resource.Ref `api:"destination,required" ref:"IPv4Network"`
+	Destination schema.Ref `api:"destination,required" ref:"IPv4Network"`
 }
 
 // AfterWrite merges the networks.
@@ -53,7 +54,7 @@ func (x *IPv4NetworkMerge) AfterWrite(c *resource.Change) error {
 }
 
 // mergeInto merges resources of one collection into the destination.
-func mergeInto(c *resource.Change, to resource.Ref, from resource.RefList, collection string, below, record int64) error {
+func mergeInto(c *resource.Change, to schema.Ref, from schema.RefList, collection string, below, record int64) error {
 	destination, err := c.Tx.Get(to.ID)
 	if err != nil {
 		return err
@@ -143,7 +144,7 @@ func (r *reshaping) absorb(row *store.Resource, into int64) error {
 			continue
 		}
 		// A router that is there stays known.
-		if _, err := r.change(child, func(o resource.Object) {
+		if _, err := r.change(child, func(o schema.Object) {
 			a := o.(*IPv4Address)
 			a.State, a.Parent, a.internal = "STATIC", into, true
 		}); err != nil {
@@ -174,12 +175,12 @@ func (r *reshaping) absorb(row *store.Resource, into int64) error {
 
 // IPMove is the moving of an address, or of a block or network with all in it, and the record of it.
 type IPMove struct {
-	resource.Head `head:"readOnly" parents:"addresses|blocks|networks"`
+	schema.Head `head:"readOnly" parents:"addresses|blocks|networks"`
 	// Address is where it is moved to: for a block or network, its first address from then on.
 	Address netip.Addr `api:"address,required"`
 	// MACAddress is the hardware address that an address has at the new place; where it is not given,
 	// the one that it had.
-	MACAddress resource.Ref `api:"macAddress" ref:"MACAddress"`
+	MACAddress schema.Ref `api:"macAddress" ref:"MACAddress"`
 	// ServersUpdated says whether servers are told.
 	ServersUpdated *bool `api:"serversUpdated,writeOnly"`
 }
@@ -213,7 +214,7 @@ func (x *IPMove) AfterWrite(c *resource.Change) error {
 }
 
 // moveAddress gives an address resource, with its records and all, another address.
-func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac resource.Ref) error {
+func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.Ref) error {
 	network, err := NetworkOf(r.c.Tx, row.Configuration, to)
 	if store.IsNotFound(err) {
 		return problem.Conflict("AddressOutsideNetwork", "address: %s lies in no network of the configuration", to)
@@ -229,7 +230,7 @@ func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac resource
 	} else if !store.IsNotFound(err) {
 		return err
 	}
-	_, err = r.change(row, func(o resource.Object) {
+	_, err = r.change(row, func(o schema.Object) {
 		switch a := o.(type) {
 		case *IPv4Address:
 			if a.State == gateway {
@@ -298,7 +299,7 @@ func (r *reshaping) shift(row *store.Resource, from, to netip.Addr, parent int64
 		moved, _ := space.Range{Low: a, High: a}.Shift(from, to)
 		return moved.Low
 	}
-	if _, err := r.change(row, func(o resource.Object) {
+	if _, err := r.change(row, func(o schema.Object) {
 		if s, ok := o.(shaper); ok {
 			h := s.shape()
 			h.Range.Range, _ = h.Range.Shift(from, to)

@@ -7,6 +7,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -32,7 +33,7 @@ type IPv4Network struct {
 	// RouterPortInfo is the router and port where the network was seen.
 	RouterPortInfo string `api:"routerPortInfo,readOnly"`
 	// SharedNetworkTag is the tag of the shared network this is part of.
-	SharedNetworkTag resource.Ref `api:"sharedNetworkTag" ref:"Tag" back:"sharedResources"`
+	SharedNetworkTag schema.Ref `api:"sharedNetworkTag" ref:"Tag" back:"sharedResources"`
 	// Usage counts the network's addresses by state.
 	Usage json.RawMessage `api:"usage,computed"`
 }

@@ -9,6 +9,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -39,8 +40,8 @@ func (r *reshaping) note(before, after *store.Resource) {
 }
 
 // change writes a resource anew, whatever space it takes then.
-func (r *reshaping) change(row *store.Resource, change func(o resource.Object)) (*store.Resource, error) {
-	after, err := r.c.Following().Change(row, func(o resource.Object) {
+func (r *reshaping) change(row *store.Resource, change func(o schema.Object)) (*store.Resource, error) {
+	after, err := r.c.Following().Change(row, func(o schema.Object) {
 		if s, ok := o.(shaper); ok {
 			s.shape().reshaped = true
 		}
@@ -59,9 +60,9 @@ func (x *SpaceHead) shape() *SpaceHead { return x }
 
 // resize gives a block or network another range.
 func (r *reshaping) resize(row *store.Resource, to space.Range) (*store.Resource, error) {
-	return r.change(row, func(o resource.Object) {
+	return r.change(row, func(o schema.Object) {
 		if s, ok := o.(shaper); ok {
-			s.shape().Range = resource.Range{Range: to}
+			s.shape().Range = schema.Range{Range: to}
 		}
 	})
 }
@@ -80,8 +81,8 @@ func (r *reshaping) create(like *store.Resource, to space.Range, name string) (*
 	if !ok {
 		return nil, fmt.Errorf("%s takes no space", like.Type)
 	}
-	s.shape().reshaped, s.shape().Range = true, resource.Range{Range: to}
-	h := resource.HeadOf(o)
+	s.shape().reshaped, s.shape().Range = true, schema.Range{Range: to}
+	h := schema.HeadOf(o)
 	h.ID, h.Name = 0, name
 	row, err := r.c.Following().Create(t, o)
 	if err != nil {
@@ -186,14 +187,14 @@ func rangeOf(r *store.Resource) space.Range {
 
 // resized checks a new range that a PUT gives a block or network: it lies within the block above,
 // clear of its siblings, and holds all that lies below. AfterWrite changes what is free.
-func resized(c *resource.Change, h *resource.Head, r *resource.Range, network bool) error {
+func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) error {
 	old := rangeOf(c.Row)
 	if r.SizeOnly {
 		p := netip.PrefixFrom(old.Low, r.Bits)
 		if !p.IsValid() {
 			return problem.Invalid("range", "/%d is no size of it", r.Bits)
 		}
-		*r = resource.Range{Range: space.FromPrefix(p.Masked())}
+		*r = schema.Range{Range: space.FromPrefix(p.Masked())}
 	}
 	if r.Range == old {
 		return nil
@@ -254,7 +255,7 @@ func reallocateResized(c *resource.Change, id int64) error {
 
 // siblingsWithin finds the siblings that a new block is made around; none where it has free space for itself.
 // It must hold them whole.
-func siblingsWithin(c *resource.Change, h *resource.Head, r space.Range) (inside []*store.Resource, err error) {
+func siblingsWithin(c *resource.Change, h *schema.Head, r space.Range) (inside []*store.Resource, err error) {
 	for _, collection := range []string{"blocks", "networks"} {
 		found, err := c.Tx.Below(h.Parent, collection, store.AddrKey(r.Low), store.AddrKey(r.High))
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -22,9 +23,9 @@ func registerSplits(r *resource.Registry) {
 
 // IPv4BlockSplit is the splitting of a block in two, and the record of it.
 type IPv4BlockSplit struct {
-	resource.Head `head:"readOnly" parents:"configurations|blocks"`
+	schema.Head `head:"readOnly" parents:"configurations|blocks"`
 	// Block is the block that is split; it keeps the part below the split point.
-	Block resource.Ref `api:"block,required" ref:"IPv4Block"`
+	Block schema.Ref `api:"block,required" ref:"IPv4Block"`
 	// SplitPointAddress is the first address of the new block; the middle where it is not given.
 	SplitPointAddress netip.Addr `api:"splitPointAddress"`
 }
@@ -73,7 +74,7 @@ func halves(p netip.Prefix) [2]space.Range {
 
 // subject finds the resource that a split or merge is about: the one named, which must be the one that
 // the request was sent below or lie below it.
-func subject(c *resource.Change, field string, ref resource.Ref, kind string, below int64) (*store.Resource, error) {
+func subject(c *resource.Change, field string, ref schema.Ref, kind string, below int64) (*store.Resource, error) {
 	id := ref.ID
 	if id == 0 {
 		return nil, problem.Invalid(field, "is needed")
@@ -177,9 +178,9 @@ func linkParts(c *resource.Change, record int64, field string, parts []*store.Re
 
 // IPv4NetworkSplit is the splitting of a network into equal parts, and the record of it.
 type IPv4NetworkSplit struct {
-	resource.Head `head:"readOnly" parents:"blocks"`
+	schema.Head `head:"readOnly" parents:"blocks"`
 	// Network is the network that is split; it keeps the first part.
-	Network resource.Ref `api:"network,required" ref:"IPv4Network"`
+	Network schema.Ref `api:"network,required" ref:"IPv4Network"`
 	// NetworkCount is how many networks there are then: a power of two.
 	NetworkCount int64 `api:"networkCount,required" min:"2" max:"1024"`
 	// GatewayPreserved says whether the gateway stays the one of the part that it lies in; it does
@@ -190,7 +191,7 @@ type IPv4NetworkSplit struct {
 	// ConflictResolutionStrategy says what a template does to what is there.
 	ConflictResolutionStrategy string `api:"conflictResolutionStrategy,writeOnly" enum:"USE_EXISTING|OVERWRITE"`
 	// Template is the template that the parts get.
-	Template resource.Ref `api:"template,writeOnly" ref:"IPv4Template"`
+	Template schema.Ref `api:"template,writeOnly" ref:"IPv4Template"`
 }
 
 // BeforeWrite says what is wrong with the count.
@@ -258,7 +259,7 @@ func (x *IPv4NetworkSplit) lay(c *resource.Change, id int64) error {
 	if err != nil {
 		return err
 	}
-	if row, err = c.Following().Change(row, func(o resource.Object) { o.(*IPv4Network).Template = x.Template }); err != nil {
+	if row, err = c.Following().Change(row, func(o schema.Object) { o.(*IPv4Network).Template = x.Template }); err != nil {
 		return err
 	}
 	a := &networkApplication{c: c, x: &IPv4TemplateApplication{}, network: row}
@@ -280,7 +281,7 @@ func (x *IPv4NetworkSplit) freeGateway(c *resource.Change, row *store.Resource) 
 	if !ok || !n.Gateway.IsValid() {
 		return kept, nil
 	}
-	if _, err := c.Following().Change(row, func(o resource.Object) { o.(*IPv4Network).Gateway = netip.Addr{} }); err != nil {
+	if _, err := c.Following().Change(row, func(o schema.Object) { o.(*IPv4Network).Gateway = netip.Addr{} }); err != nil {
 		return kept, err
 	}
 	if x.GatewayPreserved != nil && !*x.GatewayPreserved {
@@ -308,6 +309,6 @@ func (x *IPv4NetworkSplit) gatewayOf(c *resource.Change, id int64, kept netip.Ad
 	default:
 		return nil
 	}
-	_, err = c.Following().Change(row, func(o resource.Object) { o.(*IPv4Network).Gateway = gateway })
+	_, err = c.Following().Change(row, func(o schema.Object) { o.(*IPv4Network).Gateway = gateway })
 	return err
 }

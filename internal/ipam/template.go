@@ -7,6 +7,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -21,9 +22,9 @@ func registerTemplates(r *resource.Registry) {
 
 // TemplateHead is what every template has.
 type TemplateHead struct {
-	resource.Head `head:"required,nonblank" unique:"siblings"`
+	schema.Head `head:"required,nonblank" unique:"siblings"`
 	// Configuration is the configuration the template lies in.
-	Configuration resource.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 }
 
 // IPv4Template says how networks are laid out: gateway, reserved addresses, DHCP ranges and IP groups, by
@@ -98,7 +99,7 @@ type TemplateItem struct {
 }
 
 // belongs refuses an item in anything but an IPv4 template.
-func belongs(c *resource.Change, h *resource.Head) error {
+func belongs(c *resource.Change, h *schema.Head) error {
 	parent, err := c.Tx.Get(h.Parent)
 	if err == nil && parent.Type != "IPv4Template" {
 		return problem.Invalid("type", "an %s belongs to an IPv4Template, not to %s %d", h.Type, parent.Type, parent.ID)
@@ -108,13 +109,13 @@ func belongs(c *resource.Change, h *resource.Head) error {
 
 // part is an item of a template as it is laid out in a network.
 type part interface {
-	resource.Object
+	schema.Object
 	in(network space.Range) (space.Range, bool)
 }
 
 // IPv4GatewayTemplateItem says where the gateway is.
 type IPv4GatewayTemplateItem struct {
-	resource.Head `head:"readOnly" post:"no"`
+	schema.Head `head:"readOnly" post:"no"`
 	TemplateItem
 	// RangeDefinitionFormat says from which end the offset counts.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END"`
@@ -129,7 +130,7 @@ func (x *IPv4GatewayTemplateItem) BeforeWrite(c *resource.Change) error { return
 
 // IPv4ReservedRangeTemplateItem says which addresses are reserved.
 type IPv4ReservedRangeTemplateItem struct {
-	resource.Head
+	schema.Head
 	TemplateItem
 	// RangeDefinitionFormat says from which end the offset counts.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END"`
@@ -154,7 +155,7 @@ func (x *IPv4ReservedRangeTemplateItem) BeforeWrite(c *resource.Change) error {
 
 // IPv4GroupTemplateItem says where an IP group lies.
 type IPv4GroupTemplateItem struct {
-	resource.Head `head:"required,nonblank"`
+	schema.Head `head:"required,nonblank"`
 	TemplateItem
 	// RangeDefinitionFormat says from which end the offset counts.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END"`
@@ -171,7 +172,7 @@ func (x *IPv4GroupTemplateItem) BeforeWrite(c *resource.Change) error { return b
 
 // IPv4DHCPRangeTemplateItem says where a DHCP range lies.
 type IPv4DHCPRangeTemplateItem struct {
-	resource.Head
+	schema.Head
 	TemplateItem
 	// RangeDefinitionFormat says how the range is written down.
 	RangeDefinitionFormat string `api:"rangeDefinitionFormat,required" enum:"OFFSET_SIZE_FROM_START|OFFSET_SIZE_FROM_END|OFFSETS|OFFSET_PERCENTAGE_FROM_START|OFFSET_PERCENTAGE_FROM_END"`

@@ -6,31 +6,36 @@ import (
 	"strings"
 
 	"portolan/internal/problem"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
-// scope is what paths of a filter or an order are resolved in: the types a list may hold.
-type scope struct {
+// Scope is what paths of a filter or an order are resolved in: the types a list may hold.
+type Scope struct {
 	api    *API
-	types  []*Type
+	Types  []*schema.Type
 	caller Caller
 }
 
-// find gives the field of that name in the types of the scope that have it.
-func (s scope) find(name string) *Field {
-	for _, t := range s.types {
-		if f, ok := t.byName[name]; ok {
+// ScopeFor gives the scope of types, as a caller sees what they refer to.
+func (a *API) ScopeFor(types []*schema.Type, caller Caller) Scope { return Scope{a, types, caller} }
+
+// Find gives the field of that name in the types of the scope that have it.
+func (s Scope) Find(name string) *schema.Field {
+	for _, t := range s.Types {
+		if f, ok := t.ByName[name]; ok {
 			return f
 		}
 	}
 	return nil
 }
 
-func (s scope) unknown(parameter, code string, path []string) error {
+// Unknown refuses a path that names no field of the scope, and lists those that there are.
+func (s Scope) Unknown(parameter, code string, path []string) error {
 	seen := map[string]bool{}
-	for _, t := range s.types {
+	for _, t := range s.Types {
 		for _, f := range t.Fields {
-			if f.filterable() {
+			if f.Filterable() {
 				seen[f.Name] = true
 			}
 		}
@@ -46,83 +51,83 @@ func (s scope) unknown(parameter, code string, path []string) error {
 	return p
 }
 
-// bind turns a parsed filter into a condition.
-func (s scope) bind(n *node) (store.Expr, error) {
-	list := n.and
-	if n.or != nil {
-		list = n.or
+// Bind turns a parsed filter into a condition.
+func (s Scope) Bind(n *schema.Node) (store.Expr, error) {
+	list := n.And
+	if n.Or != nil {
+		list = n.Or
 	}
 	if list == nil {
-		return s.compare(n, n.path)
+		return s.compare(n, n.Path)
 	}
 	exprs := make([]store.Expr, len(list))
 	for i, part := range list {
-		e, err := s.bind(part)
+		e, err := s.Bind(part)
 		if err != nil {
 			return nil, err
 		}
 		exprs[i] = e
 	}
-	if n.or != nil {
+	if n.Or != nil {
 		return store.Any(exprs), nil
 	}
 	return store.All(exprs), nil
 }
 
-func (s scope) compare(n *node, path []string) (store.Expr, error) {
-	f := s.find(path[0])
-	if f == nil || !f.filterable() {
-		return nil, s.unknown("filter", "InvalidFilterField", n.path)
+func (s Scope) compare(n *schema.Node, path []string) (store.Expr, error) {
+	f := s.Find(path[0])
+	if f == nil || !f.Filterable() {
+		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 	}
-	if f.Kind == Reference {
+	if f.Kind == schema.Reference {
 		return s.compareReference(f, n, path[1:])
 	}
-	if f.Kind == Map || f.Kind == Raw {
-		if len(path) == 1 && n.op != "eq" && n.op != "ne" || len(path) == 1 && (n.values[0].text != "null" || n.values[0].quoted) {
-			return nil, s.unknown("filter", "InvalidFilterField", n.path)
+	if f.Kind == schema.Map || f.Kind == schema.Raw {
+		if len(path) == 1 && n.Op != "eq" && n.Op != "ne" || len(path) == 1 && (n.Values[0].Text != "null" || n.Values[0].Quoted) {
+			return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 		}
-		return compareText(n, store.Field{Kind: store.Text, Path: path})
+		return schema.CompareText(n, store.Field{Kind: store.Text, Path: path})
 	}
 	if len(path) > 1 {
-		return nil, s.unknown("filter", "InvalidFilterField", n.path)
+		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 	}
-	return f.condition(n)
+	return f.Condition(n)
 }
 
 // compareReference follows a reference: location.id, location.name, location.country.
-func (s scope) compareReference(f *Field, n *node, rest []string) (store.Expr, error) {
-	if f.Column == "" && s.api.CollectionOf(s.types[0]).From != store.Resources { // whose references are in no table
-		return nil, s.unknown("filter", "InvalidFilterField", n.path)
+func (s Scope) compareReference(f *schema.Field, n *schema.Node, rest []string) (store.Expr, error) {
+	if f.Column == "" && s.api.CollectionOf(s.Types[0]).From != store.Resources { // whose references are in no table
+		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 	}
 	through := store.Through{Ref: f.Name}
 	if f.Column != "" {
 		through.Ref, through.Column = f.Column, true
 	}
 	if len(rest) == 0 {
-		v := n.values[0]
-		if v.quoted || v.text != "null" || n.op != "eq" && n.op != "ne" {
-			return nil, s.unknown("filter", "InvalidFilterField", n.path)
+		v := n.Values[0]
+		if v.Quoted || v.Text != "null" || n.Op != "eq" && n.Op != "ne" {
+			return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 		}
-		if n.op == "ne" {
+		if n.Op == "ne" {
 			return through, nil
 		}
 		return store.Not{Expr: through}, nil
 	}
 	// By id, the commonest, without a look at the target.
-	if rest[0] == "id" && len(rest) == 1 && (n.op == "eq" || n.op == "in") && f.Column != "" {
-		field := &Field{Name: n.path[0], Kind: Integer}
-		return field.compareWith(n, store.Field{Kind: store.ColumnInt, Path: []string{f.Column}})
+	if rest[0] == "id" && len(rest) == 1 && (n.Op == "eq" || n.Op == "in") && f.Column != "" {
+		field := &schema.Field{Name: n.Path[0], Kind: schema.Integer}
+		return field.CompareWith(n, store.Field{Kind: store.ColumnInt, Path: []string{f.Column}})
 	}
-	inner := scope{api: s.api, caller: s.caller}
+	inner := Scope{api: s.api, caller: s.caller}
 	for _, name := range f.Refs {
 		if t, ok := s.api.types[name]; ok {
-			inner.types = append(inner.types, t)
+			inner.Types = append(inner.Types, t)
 		}
 	}
-	if len(inner.types) == 0 {
-		inner.types = s.api.allTypes()
+	if len(inner.Types) == 0 {
+		inner.Types = s.api.AllTypes()
 	}
-	where, err := inner.compare(&node{path: n.path, at: n.at, op: n.op, values: n.values}, rest)
+	where, err := inner.compare(&schema.Node{Path: n.Path, At: n.At, Op: n.Op, Values: n.Values}, rest)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +138,8 @@ func (s scope) compareReference(f *Field, n *node, rest []string) (store.Expr, e
 	return through, nil
 }
 
-// order reads orderBy.
-func (s scope) order(text string) (orders []store.Order, err error) {
+// Order reads orderBy.
+func (s Scope) Order(text string) (orders []store.Order, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
 		descending := false
@@ -148,12 +153,12 @@ func (s scope) order(text string) (orders []store.Order, err error) {
 			}
 		}
 		path := strings.Split(part, ".")
-		if len(path) > maxPath {
-			return nil, problem.Query("orderBy", "the path %q has more than %d names", part, maxPath)
+		if len(path) > schema.MaxPath {
+			return nil, problem.Query("orderBy", "the path %q has more than %d names", part, schema.MaxPath)
 		}
 		by, ok := s.orderField(path)
 		if !ok {
-			return nil, s.unknown("orderBy", "InvalidOrderByField", path)
+			return nil, s.Unknown("orderBy", "InvalidOrderByField", path)
 		}
 		orders = append(orders, store.Order{By: by, Descending: descending})
 		if len(orders) > 8 {
@@ -163,23 +168,23 @@ func (s scope) order(text string) (orders []store.Order, err error) {
 	return orders, nil
 }
 
-func (s scope) orderField(path []string) (store.Field, bool) {
-	f := s.find(path[0])
+func (s Scope) orderField(path []string) (store.Field, bool) {
+	f := s.Find(path[0])
 	switch {
-	case f == nil || !f.filterable():
+	case f == nil || !f.Filterable():
 		return store.Field{}, false
-	case f.Kind == Reference && len(path) == 2 && (path[1] == "id" || path[1] == "name" || path[1] == "type"):
+	case f.Kind == schema.Reference && len(path) == 2 && (path[1] == "id" || path[1] == "name" || path[1] == "type"):
 		at := store.Field{Via: f.Name, Kind: store.ColumnText, Path: []string{path[1]}}
 		if f.Column != "" {
 			at.Via, at.ViaColumn = f.Column, true
 		}
 		return at, true
-	case (f.Kind == Map || f.Kind == Raw) && len(path) > 1:
+	case (f.Kind == schema.Map || f.Kind == schema.Raw) && len(path) > 1:
 		return store.Field{Kind: store.Text, Path: path}, true
-	case len(path) > 1 || f.Kind == Reference || f.Kind == Map || f.Kind == Raw:
+	case len(path) > 1 || f.Kind == schema.Reference || f.Kind == schema.Map || f.Kind == schema.Raw:
 		return store.Field{}, false
-	case f.Kind == Span:
+	case f.Kind == schema.Span:
 		return store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, true
 	}
-	return f.field(), true
+	return f.StoreField(), true
 }

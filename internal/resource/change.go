@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"portolan/internal/problem"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -19,11 +20,11 @@ type Change struct {
 	Tx  *store.Tx
 	API *API
 	// Type is the resource's type.
-	Type *Type
+	Type *schema.Type
 	// Old is the resource before; nil when it is created.
-	Old Object
+	Old schema.Object
 	// New is the resource after; nil when it is deleted. BeforeWrite may change it.
-	New Object
+	New schema.Object
 	// Row is the stored row before; nil when it is created.
 	Row *store.Resource
 	// Parent is the row of the resource that the request creates below; nil elsewhere.
@@ -101,13 +102,13 @@ func (c *Change) resolve() error {
 			continue
 		}
 		switch f.Kind {
-		case Reference:
-			if err := c.resolveOne(f, v.FieldByIndex(f.index).Interface().(Ref)); err != nil {
+		case schema.Reference:
+			if err := c.resolveOne(f, v.FieldByIndex(f.Index).Interface().(schema.Ref)); err != nil {
 				return err
 			}
-		case References:
-			for _, item := range v.FieldByIndex(f.index).Interface().(RefList).Items {
-				if err := c.resolveOne(f, Ref{ID: item.ID}); err != nil {
+		case schema.References:
+			for _, item := range v.FieldByIndex(f.Index).Interface().(schema.RefList).Items {
+				if err := c.resolveOne(f, schema.Ref{ID: item.ID}); err != nil {
 					return err
 				}
 			}
@@ -116,8 +117,8 @@ func (c *Change) resolve() error {
 	return nil
 }
 
-func (c *Change) resolveOne(f *Field, ref Ref) error {
-	if ref == (Ref{}) {
+func (c *Change) resolveOne(f *schema.Field, ref schema.Ref) error {
+	if ref == (schema.Ref{}) {
 		return nil
 	}
 	if ref.ID == 0 {
@@ -133,7 +134,7 @@ func (c *Change) resolveOne(f *Field, ref Ref) error {
 	if len(f.Refs) > 0 && !slices.Contains(f.Refs, head.Type) {
 		return notFoundInlined(f.Name, "resource %d is of type %s; expected %s", ref.ID, head.Type, strings.Join(f.Refs, " or "))
 	}
-	if head.Configuration != 0 && HeadOf(c.New).Config != 0 && head.Configuration != HeadOf(c.New).Config {
+	if head.Configuration != 0 && schema.HeadOf(c.New).Config != 0 && head.Configuration != schema.HeadOf(c.New).Config {
 		return notFoundInlined(f.Name, "resource %d lies in another configuration", ref.ID)
 	}
 	return nil
@@ -165,18 +166,18 @@ func (c *Change) FollowingAsked(given ...string) *Change {
 }
 
 // Create writes a new object below its parent, with all its rules. Given and Caller come from c.
-func (c *Change) Create(t *Type, o Object) (*store.Resource, error) {
+func (c *Change) Create(t *schema.Type, o schema.Object) (*store.Resource, error) {
 	n := *c
 	n.Type, n.Old, n.Row, n.New = t, nil, nil, o
 	return n.create()
 }
 
 // CreateMany writes new objects of a type whose rules the caller has seen to, and gives their rows.
-func (c *Change) CreateMany(t *Type, objects []Object) ([]*store.Resource, error) {
+func (c *Change) CreateMany(t *schema.Type, objects []schema.Object) ([]*store.Resource, error) {
 	rows := make([]*store.Resource, len(objects))
 	for i, o := range objects {
 		var err error
-		if rows[i], err = t.row(o, nil); err != nil {
+		if rows[i], err = t.Row(o, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -203,7 +204,7 @@ func (c *Change) create() (*store.Resource, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	row, err := c.Type.row(c.New, nil)
+	row, err := c.Type.Row(c.New, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +214,7 @@ func (c *Change) create() (*store.Resource, error) {
 	if err := c.Tx.Insert(row); err != nil {
 		return nil, err
 	}
-	HeadOf(c.New).ID = row.ID
+	schema.HeadOf(c.New).ID = row.ID
 	return row, c.afterWrite()
 }
 
@@ -249,15 +250,15 @@ func (c *Change) validate() error {
 // uniqueName refuses a name that another one of the collection has, right below the same parent or anywhere (the tag
 // unique). A name that stays where it was is not asked for again.
 func (c *Change) uniqueName() error {
-	h := HeadOf(c.New)
-	if c.Type.unique == "" || h.Name == "" {
+	h := schema.HeadOf(c.New)
+	if c.Type.Unique == "" || h.Name == "" {
 		return nil
 	}
-	if c.Old != nil && HeadOf(c.Old).Name == h.Name && HeadOf(c.Old).Parent == h.Parent {
+	if c.Old != nil && schema.HeadOf(c.Old).Name == h.Name && schema.HeadOf(c.Old).Parent == h.Parent {
 		return nil
 	}
 	parent := h.Parent
-	if c.Type.unique == "all" {
+	if c.Type.Unique == "all" {
 		parent = 0
 	}
 	same, err := c.Tx.ByName(c.Type.Collection, parent, h.Name)
@@ -276,27 +277,27 @@ func (c *Change) uniqueName() error {
 
 // describe names a resource in a sentence: by what it is called in its field, such as its range or
 // its absolute name, and by its own name.
-func describe(t *Type, o Object) string {
+func describe(t *schema.Type, o schema.Object) string {
 	text := t.Name
 	s, ok := o.(fmt.Stringer)
 	if ok {
 		text += " " + s.String()
 	}
-	if h := HeadOf(o); h.Name != "" && (!ok || !strings.HasPrefix(s.String(), h.Name)) {
+	if h := schema.HeadOf(o); h.Name != "" && (!ok || !strings.HasPrefix(s.String(), h.Name)) {
 		text += " " + h.Name
 	}
 	return text
 }
 
 // Change writes an object anew, with all its rules.
-func (c *Change) Change(row *store.Resource, change func(o Object)) (*store.Resource, error) {
+func (c *Change) Change(row *store.Resource, change func(o schema.Object)) (*store.Resource, error) {
 	n := *c
 	n.Type, n.Row = c.API.types[row.Type], row
 	var err error
-	if n.Old, err = n.Type.object(row); err != nil {
+	if n.Old, err = n.Type.Object(row); err != nil {
 		return nil, err
 	}
-	if n.New, err = n.Type.object(row); err != nil {
+	if n.New, err = n.Type.Object(row); err != nil {
 		return nil, err
 	}
 	change(n.New)
@@ -308,13 +309,13 @@ func (c *Change) Patch(row *store.Resource, members map[string]json.RawMessage) 
 	n := *c
 	n.Type, n.Row = c.API.types[row.Type], row
 	var err error
-	if n.Old, err = n.Type.object(row); err != nil {
+	if n.Old, err = n.Type.Object(row); err != nil {
 		return nil, err
 	}
-	if n.New, err = n.Type.object(row); err != nil {
+	if n.New, err = n.Type.Object(row); err != nil {
 		return nil, err
 	}
-	given, problems := n.Type.decode(n.New, members, false)
+	given, problems := n.Type.Decode(n.New, members, false)
 	if len(problems) > 0 {
 		return nil, problem.Join(problems)
 	}
@@ -341,7 +342,7 @@ func (c *Change) update() (*store.Resource, error) {
 	if err := c.Tx.LoadLinks(c.Row); err != nil {
 		return nil, err
 	}
-	row, err := c.Type.row(c.New, c.Row)
+	row, err := c.Type.Row(c.New, c.Row)
 	if err != nil {
 		return nil, err
 	}
@@ -366,22 +367,22 @@ func (c *Change) Link(source *store.Resource, field string, target int64) error 
 }
 
 // Object decodes a stored row.
-func (a *API) Object(row *store.Resource) (Object, error) {
+func (a *API) Object(row *store.Resource) (schema.Object, error) {
 	t := a.types[row.Type]
 	if t == nil {
 		return nil, fmt.Errorf("resource %d has the type %s, which is not declared", row.ID, row.Type)
 	}
-	return t.object(row)
+	return t.Object(row)
 }
 
 // mergePatch gives the members of a patch with those of its maps merged into what is there (RFC 7396);
 // other members are set whole.
-func mergePatch(t *Type, old Object, patch map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+func mergePatch(t *schema.Type, old schema.Object, patch map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	members := maps.Clone(patch)
 	v := reflect.ValueOf(old).Elem()
 	for _, f := range t.Fields {
 		raw, ok := members[f.Name]
-		if !ok || f.Kind != Map || len(raw) == 0 || raw[0] != '{' {
+		if !ok || f.Kind != schema.Map || len(raw) == 0 || raw[0] != '{' {
 			continue
 		}
 		var inner map[string]json.RawMessage
@@ -389,8 +390,8 @@ func mergePatch(t *Type, old Object, patch map[string]json.RawMessage) (map[stri
 			continue // the field's own reader will say what is wrong
 		}
 		merged := map[string]json.RawMessage{}
-		for name, value := range v.FieldByIndex(f.index).Interface().(map[string]string) {
-			merged[name] = appendString(nil, value)
+		for name, value := range v.FieldByIndex(f.Index).Interface().(map[string]string) {
+			merged[name] = schema.AppendString(nil, value)
 		}
 		for name, value := range inner {
 			if string(value) == "null" {
@@ -414,5 +415,5 @@ func (a *API) Again(row *store.Resource) (*store.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.types[row.Type].row(o, nil)
+	return a.types[row.Type].Row(o, nil)
 }

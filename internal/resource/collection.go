@@ -9,13 +9,15 @@ import (
 	"net/netip"
 	"slices"
 
+	"portolan/internal/schema"
+	"portolan/internal/space"
 	"portolan/internal/store"
 )
 
 // Collection is a declared collection: its types, and what hangs below its resources.
 type Collection struct {
 	Name  string
-	Types []*Type
+	Types []*schema.Type
 	// Parents are the collections whose resources may be the parent of one of these, with those that its types name
 	// themselves (the tag parents). "" says that one may have no parent; its own name, where it has no subcollection of that
 	// name, that the root resource is the parent.
@@ -31,7 +33,7 @@ type Collection struct {
 	Secret bool
 	// Act, where there is one, is what POST to the collection does, with the object that the request
 	// gave; the answer is the transaction that it made.
-	Act func(c *Change, o Object) error
+	Act func(c *Change, o schema.Object) error
 	// From is the source of the rows; Resources where empty.
 	From store.Source
 	// Aliases are names that stand for an id, such as sessions/current.
@@ -147,18 +149,18 @@ type API struct {
 
 	collections []*Collection
 	// history is the collection of transactions, scope the one whose resources are scopes; nil where there is none.
-	history, scope *Collection
-	facts          Facts
-	headers        []RequestHeader // that rules look at
+	History, Scope *Collection
+	Facts          Facts
+	Headers        []RequestHeader // that rules look at
 	byName         map[string]*Collection
-	types          map[string]*Type
+	types          map[string]*schema.Type
 	// rules are those that rooms have for types of others, by type.
 	rules map[string][]Rule
 }
 
 // NewAPI puts what was declared together and checks that it fits.
 func NewAPI(s *store.Store, r *Registry) *API {
-	a := &API{Store: s, collections: r.merged(), facts: r.Facts, byName: map[string]*Collection{}, types: map[string]*Type{},
+	a := &API{Store: s, collections: r.merged(), Facts: r.Facts, byName: map[string]*Collection{}, types: map[string]*schema.Type{},
 		rules: map[string][]Rule{}}
 	for _, c := range a.collections {
 		if c.From == "" {
@@ -166,10 +168,10 @@ func NewAPI(s *store.Store, r *Registry) *API {
 		}
 		a.byName[c.Name] = c
 		if c.History {
-			a.history = c
+			a.History = c
 		}
 		if c.Scope {
-			a.scope = c
+			a.Scope = c
 		}
 		for _, t := range c.Types {
 			t.Collection = c.Name
@@ -177,7 +179,7 @@ func NewAPI(s *store.Store, r *Registry) *API {
 				panic("the type " + t.Name + " is declared twice")
 			}
 			a.types[t.Name] = t
-			for _, parent := range t.parents {
+			for _, parent := range t.Parents {
 				if !slices.Contains(c.Parents, parent) {
 					c.Parents = append(c.Parents, parent)
 				}
@@ -189,7 +191,7 @@ func NewAPI(s *store.Store, r *Registry) *API {
 			a.rules[name] = append(a.rules[name], rule)
 		}
 	}
-	a.Descriptions = maps.Clone(Descriptions)
+	a.Descriptions = maps.Clone(schema.Descriptions)
 	maps.Copy(a.Descriptions, r.descriptions)
 	a.declareOptions(r)
 	for _, c := range a.collections {
@@ -205,21 +207,21 @@ func NewAPI(s *store.Store, r *Registry) *API {
 func (a *API) inlineMembers() map[string]string {
 	members := map[string]string{}
 	for name, t := range a.types {
-		if t.inline != nil {
-			members[name] = t.inline.Name
+		if t.Inline != nil {
+			members[name] = t.Inline.Name
 		}
 	}
 	return members
 }
 
 // CollectionOf gives the collection of a declared type.
-func (a *API) CollectionOf(t *Type) *Collection { return a.byName[t.Collection] }
+func (a *API) CollectionOf(t *schema.Type) *Collection { return a.byName[t.Collection] }
 
 // TypeNamed gives a declared type by its name; nil where there is none.
-func (a *API) TypeNamed(name string) *Type { return a.types[name] }
+func (a *API) TypeNamed(name string) *schema.Type { return a.types[name] }
 
 // Type gives a declared type by its name.
-func (a *API) Type(name string) (*Type, bool) {
+func (a *API) Type(name string) (*schema.Type, bool) {
 	t, ok := a.types[name]
 	return t, ok
 }
@@ -236,8 +238,8 @@ func (c *Collection) Undoable() bool {
 // Collections gives the declared collections in their order.
 func (a *API) Collections() []*Collection { return a.collections }
 
-// sub gives a subcollection by its name.
-func (c *Collection) sub(name string) *Sub {
+// Sub gives a subcollection by its name.
+func (c *Collection) Sub(name string) *Sub {
 	for i := range c.Subs {
 		if c.Subs[i].Name == name {
 			return &c.Subs[i]
@@ -246,18 +248,19 @@ func (c *Collection) sub(name string) *Sub {
 	return nil
 }
 
-// itemTypes gives the types a subcollection holds.
-func (a *API) itemTypes(s *Sub) (types []*Type) {
+// ItemTypes gives the types a subcollection holds.
+func (a *API) ItemTypes(s *Sub) (types []*schema.Type) {
 	for _, item := range s.Items {
 		if item == "*" {
-			return a.allTypes()
+			return a.AllTypes()
 		}
 		types = append(types, a.byName[item].Types...)
 	}
 	return types
 }
 
-func (a *API) allTypes() (types []*Type) {
+// AllTypes gives the types whose resources have rows.
+func (a *API) AllTypes() (types []*schema.Type) {
 	for _, c := range a.collections {
 		if c.From == store.Resources {
 			types = append(types, c.Types...)
@@ -266,13 +269,13 @@ func (a *API) allTypes() (types []*Type) {
 	return types
 }
 
-// postTypes gives the types that POST to a subcollection takes.
-func (a *API) postTypes(s *Sub) []*Type {
-	all := a.itemTypes(s)
+// PostTypes gives the types that POST to a subcollection takes.
+func (a *API) PostTypes(s *Sub) []*schema.Type {
+	all := a.ItemTypes(s)
 	if len(s.Types) == 0 {
 		return all
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(t *Type) bool { return !slices.Contains(s.Types, t.Name) })
+	return slices.DeleteFunc(slices.Clone(all), func(t *schema.Type) bool { return !slices.Contains(s.Types, t.Name) })
 }
 
 // Caller is who sends a request, as identity established it.
@@ -296,8 +299,8 @@ type Caller struct {
 	Remote string
 }
 
-// owner tells callers apart whose requests are remembered: users by their numbers, tokens by numbers below 0.
-func (c Caller) owner() int64 {
+// Owner tells callers apart whose requests are remembered: users by their numbers, tokens by numbers below 0.
+func (c Caller) Owner() int64 {
 	if c.Token == "" {
 		return c.User
 	}
@@ -318,13 +321,30 @@ func CallerOf(ctx context.Context) (Caller, bool) {
 	return c, ok
 }
 
-// target is what a path names.
-type target struct {
-	collection *Collection // of the resource or the list
-	sub        *Sub
-	id         int64 // of the resource above where there is a sub, else of the resource
-	item       int64 // of the resource in the subcollection
-	root       bool  // the list of everything
-	any        bool  // a resource by its id alone
-	list       bool  // the path names a list
+// Target is what a path names.
+type Target struct {
+	Collection *Collection // of the resource or the list
+	Sub        *Sub
+	ID         int64 // of the resource above where there is a sub, else of the resource
+	Item       int64 // of the resource in the subcollection
+	Root       bool  // the list of everything
+	Any        bool  // a resource by its id alone
+	List       bool  // the path names a list
 }
+
+// Vacancy is what lies in the free space of a resource.
+type Vacancy struct {
+	// Type is the type that the resources would have, By the field that tells them apart: an address.
+	Type, By string
+	// Field is the field that says by Value that one is vacant; they are listed where a filter asks for that.
+	Field, Value string
+	// Whole is the space that may be free.
+	Whole space.Range
+	// Parent and Configuration are where they would lie.
+	Parent, Configuration int64
+	// Free calls fn for what is free from low to high, in order, or from the last to the first, until fn says stop.
+	Free func(low, high netip.Addr, backwards bool, fn func(space.Range) (more bool)) error
+}
+
+// RootID is the id of the root resource, which a configuration's up link names.
+const RootID = 1

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"portolan/internal/problem"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -46,12 +47,12 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 }
 
 // declared gives the type of a resource, and the resource as its rules see it.
-func (a *API) declared(row *store.Resource) (*Type, Object, error) {
+func (a *API) declared(row *store.Resource) (*schema.Type, schema.Object, error) {
 	t := a.types[row.Type]
 	if t == nil {
 		return nil, nil, fmt.Errorf("resource %d has the type %s, which is not declared", row.ID, row.Type)
 	}
-	o, err := t.object(row)
+	o, err := t.Object(row)
 	return t, o, err
 }
 
@@ -168,7 +169,7 @@ func (c *Change) dropReferences(target *store.Resource) error {
 		if err != nil {
 			return err
 		}
-		if f := c.API.types[source.Type].byName[l.field]; f != nil && f.OnDelete == "refuse" {
+		if f := c.API.types[source.Type].ByName[l.field]; f != nil && f.OnDelete == "refuse" {
 			goes, err := c.goes(source)
 			if err != nil {
 				return err
@@ -203,7 +204,7 @@ func (c *Change) goes(row *store.Resource) (bool, error) {
 // Unlink takes one reference out of a resource, which may take the resource with it.
 func (c *Change) Unlink(source *store.Resource, field string, target int64) error {
 	t := c.API.types[source.Type]
-	o, err := t.object(source)
+	o, err := t.Object(source)
 	if err != nil {
 		return err
 	}
@@ -211,7 +212,7 @@ func (c *Change) Unlink(source *store.Resource, field string, target int64) erro
 		return err
 	}
 	is := func(r store.Ref) bool { return r.Field == field && r.Target == target }
-	if f := t.byName[field]; f != nil && f.OnDelete == "cascade" &&
+	if f := t.ByName[field]; f != nil && f.OnDelete == "cascade" &&
 		!slices.ContainsFunc(source.Links, func(r store.Ref) bool { return r.Field == field && !is(r) }) {
 		return c.delete(source, false)
 	}

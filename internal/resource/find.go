@@ -5,8 +5,8 @@ import (
 	"portolan/internal/store"
 )
 
-// subQuery selects what a subcollection of a resource holds, as far as the caller may see it.
-func (a *API) subQuery(s *Sub, id int64, caller Caller) store.Query {
+// SubQuery selects what a subcollection of a resource holds, as far as the caller may see it.
+func (a *API) SubQuery(s *Sub, id int64, caller Caller) store.Query {
 	q := store.Query{From: store.Resources}
 	if from := a.source(s); from != store.Resources {
 		where := store.HasParent(id)
@@ -52,9 +52,9 @@ func (a *API) source(s *Sub) store.Source {
 	return a.byName[s.Items[0]].From
 }
 
-// computed gives the query of a subcollection whose content has to be found out first; other queries are
+// Computed gives the query of a subcollection whose content has to be found out first; other queries are
 // given back.
-func (a *API) computed(tx *store.Tx, s *Sub, id int64, q store.Query, caller Caller) (store.Query, error) {
+func (a *API) Computed(tx *store.Tx, s *Sub, id int64, q store.Query, caller Caller) (store.Query, error) {
 	if s == nil || s.Relation != Computed {
 		return q, nil
 	}
@@ -107,23 +107,23 @@ func (a *API) visible(caller Caller) (all store.All) {
 	return all
 }
 
-// listQuery gives the query of a list target and the types it may hold.
-func (a *API) listQuery(t target, caller Caller) (store.Query, scope) {
+// ListQuery gives the query of a list target and the types it may hold.
+func (a *API) ListQuery(t Target, caller Caller) (store.Query, Scope) {
 	switch {
-	case t.root:
-		return store.Query{From: store.Resources, Where: a.visible(caller)}, scope{a, a.allTypes(), caller}
-	case t.sub != nil:
-		return a.subQuery(t.sub, t.id, caller), scope{a, a.itemTypes(t.sub), caller}
-	case t.collection.From != store.Resources:
-		return store.Query{From: t.collection.From, Where: a.unlessClosed(t.collection.Name, caller, store.All{})},
-			scope{a, t.collection.Types, caller}
+	case t.Root:
+		return store.Query{From: store.Resources, Where: a.visible(caller)}, Scope{a, a.AllTypes(), caller}
+	case t.Sub != nil:
+		return a.SubQuery(t.Sub, t.ID, caller), Scope{a, a.ItemTypes(t.Sub), caller}
+	case t.Collection.From != store.Resources:
+		return store.Query{From: t.Collection.From, Where: a.unlessClosed(t.Collection.Name, caller, store.All{})},
+			Scope{a, t.Collection.Types, caller}
 	}
-	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.collection.Name}, caller)},
-		scope{a, t.collection.Types, caller}
+	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.Collection.Name}, caller)},
+		Scope{a, t.Collection.Types, caller}
 }
 
-// exists gives a 404 where the resource is not in the collection or the caller may not see it.
-func (a *API) exists(tx *store.Tx, c *Collection, id int64, caller Caller) error {
+// Exists gives a 404 where the resource is not in the collection or the caller may not see it.
+func (a *API) Exists(tx *store.Tx, c *Collection, id int64, caller Caller) error {
 	_, err := a.find(tx, c, id, caller)
 	return err
 }
@@ -134,7 +134,7 @@ func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store
 		return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
 	}
 	if c != nil && c.From != store.Resources {
-		return a.findIn(tx, c, id)
+		return a.FindIn(tx, c, id)
 	}
 	r, err := tx.GetShown(id)
 	if err != nil {
@@ -168,7 +168,8 @@ func within(c *Collection) string {
 	return " in " + c.Name
 }
 
-func (a *API) findIn(tx *store.Tx, c *Collection, id int64) (found *store.Resource, err error) {
+// FindIn reads one of a collection whose rows are in a source of their own.
+func (a *API) FindIn(tx *store.Tx, c *Collection, id int64) (found *store.Resource, err error) {
 	err = tx.List(store.Query{From: c.From, Where: hasID(id), Limit: 1}, func(r *store.Resource) error {
 		found = r.Clone()
 		return nil
@@ -179,28 +180,28 @@ func (a *API) findIn(tx *store.Tx, c *Collection, id int64) (found *store.Resour
 	return found, err
 }
 
-// locate reads the resource a target names.
-func (a *API) locate(tx *store.Tx, t target, caller Caller) (*store.Resource, error) {
-	if t.sub == nil {
-		return a.find(tx, t.collection, t.id, caller)
+// Locate reads the resource a target names.
+func (a *API) Locate(tx *store.Tx, t Target, caller Caller) (*store.Resource, error) {
+	if t.Sub == nil {
+		return a.find(tx, t.Collection, t.ID, caller)
 	}
-	if err := a.exists(tx, t.collection, t.id, caller); err != nil {
+	if err := a.Exists(tx, t.Collection, t.ID, caller); err != nil {
 		return nil, err
 	}
-	q, err := a.computed(tx, t.sub, t.id, a.subQuery(t.sub, t.id, caller), caller)
+	q, err := a.Computed(tx, t.Sub, t.ID, a.SubQuery(t.Sub, t.ID, caller), caller)
 	if err != nil {
 		return nil, err
 	}
-	q.Where = store.All{hasID(t.item), q.Where}
+	q.Where = store.All{hasID(t.Item), q.Where}
 	n, err := tx.Count(q)
 	if err != nil {
 		return nil, err
 	}
 	if n == 0 {
-		return nil, problem.NotFound("there is no resource %d in %s/%d/%s", t.item, t.collection.Name, t.id, t.sub.Name)
+		return nil, problem.NotFound("there is no resource %d in %s/%d/%s", t.Item, t.Collection.Name, t.ID, t.Sub.Name)
 	}
 	if q.From != store.Resources {
-		return a.findIn(tx, a.CollectionOf(a.itemTypes(t.sub)[0]), t.item)
+		return a.FindIn(tx, a.CollectionOf(a.ItemTypes(t.Sub)[0]), t.Item)
 	}
-	return tx.Get(t.item)
+	return tx.Get(t.Item)
 }

@@ -7,31 +7,32 @@ import (
 	"strings"
 
 	"portolan/internal/problem"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
-// scopeOf is what the change depends on and changes.
-func (a *API) scopeOf(t target, creates bool, c *Change) store.Scope {
-	if t.sub == nil && t.collection.Post { // its siblings lie outside of all configurations
+// ScopeOf is what the change depends on and changes.
+func (a *API) ScopeOf(t Target, creates bool, c *Change) store.Scope {
+	if t.Sub == nil && t.Collection.Post { // its siblings lie outside of all configurations
 		return store.Scope{}
 	}
-	if t.sub != nil && t.sub.Joined != nil { // what is linked may change, and lie outside of them
+	if t.Sub != nil && t.Sub.Joined != nil { // what is linked may change, and lie outside of them
 		return store.Scope{}
 	}
-	return store.Within(t.id, creates && t.sub != nil && t.sub.Local && a.staysLocal(t, c))
+	return store.Within(t.ID, creates && t.Sub != nil && t.Sub.Local && a.staysLocal(t, c))
 }
 
 // staysLocal reports whether a POST gives no field and no option by which it reaches further than what lies right below its
 // parent.
-func (a *API) staysLocal(t target, c *Change) bool {
-	for _, kind := range a.postTypes(t.sub) {
+func (a *API) staysLocal(t Target, c *Change) bool {
+	for _, kind := range a.PostTypes(t.Sub) {
 		for _, f := range kind.Fields {
 			if _, given := c.Sent[f.Name]; given && f.Elsewhere() {
 				return false
 			}
 		}
 	}
-	for _, h := range a.headers {
+	for _, h := range a.Headers {
 		if _, given := c.Options.values[h.Name]; given && h.Elsewhere {
 			return false
 		}
@@ -39,21 +40,21 @@ func (a *API) staysLocal(t target, c *Change) bool {
 	return true
 }
 
-// targetTypes are the types that the resource of a change may be of.
-func (a *API) targetTypes(t target) []*Type {
-	if t.sub != nil {
-		return a.itemTypes(t.sub)
+// TargetTypes are the types that the resource of a change may be of.
+func (a *API) TargetTypes(t Target) []*schema.Type {
+	if t.Sub != nil {
+		return a.ItemTypes(t.Sub)
 	}
-	return t.collection.Types
+	return t.Collection.Types
 }
 
-// makeIn makes a resource in a collection or below a parent.
-func (a *API) makeIn(c *Change, at target) (*store.Resource, error) {
+// MakeIn makes a resource in a collection or below a parent.
+func (a *API) MakeIn(c *Change, at Target) (*store.Resource, error) {
 	types := a.typesMadeIn(at)
 	var parent *store.Resource
-	if at.sub != nil {
+	if at.Sub != nil {
 		var err error
-		if parent, err = a.find(c.Tx, at.collection, at.id, c.Caller); err != nil {
+		if parent, err = a.find(c.Tx, at.Collection, at.ID, c.Caller); err != nil {
 			return nil, err
 		}
 	}
@@ -63,7 +64,7 @@ func (a *API) makeIn(c *Change, at target) (*store.Resource, error) {
 	}
 	c.ignore(t)
 	o := t.New()
-	h := HeadOf(o)
+	h := schema.HeadOf(o)
 	switch {
 	case parent == nil && slices.Contains(a.CollectionOf(t).Parents, ""):
 	case parent == nil:
@@ -74,8 +75,8 @@ func (a *API) makeIn(c *Change, at target) (*store.Resource, error) {
 			h.Config = parent.ID
 		}
 	}
-	problems = append(problems, t.missing(c.Sent, false)...)
-	given, more := t.decode(o, c.Sent, true)
+	problems = append(problems, t.Missing(c.Sent, false)...)
+	given, more := t.Decode(o, c.Sent, true)
 	if problems = append(problems, more...); len(problems) > 0 {
 		return nil, problem.Join(problems)
 	}
@@ -85,28 +86,28 @@ func (a *API) makeIn(c *Change, at target) (*store.Resource, error) {
 }
 
 // typesMadeIn gives the types that POST makes there.
-func (a *API) typesMadeIn(t target) []*Type {
-	if t.sub != nil {
-		return a.postTypes(t.sub)
+func (a *API) typesMadeIn(t Target) []*schema.Type {
+	if t.Sub != nil {
+		return a.PostTypes(t.Sub)
 	}
-	return t.collection.Types
+	return t.Collection.Types
 }
 
 // setColumns fills the references that the row itself has, so that rules and answers see them.
-func setColumns(t *Type, o Object) {
+func setColumns(t *schema.Type, o schema.Object) {
 	v := reflect.ValueOf(o).Elem()
 	for _, f := range t.Fields {
 		switch f.Column {
 		case "parent":
-			v.FieldByIndex(f.index).Set(reflect.ValueOf(Ref{ID: HeadOf(o).Parent}))
+			v.FieldByIndex(f.Index).Set(reflect.ValueOf(schema.Ref{ID: schema.HeadOf(o).Parent}))
 		case "configuration":
-			v.FieldByIndex(f.index).Set(reflect.ValueOf(Ref{ID: HeadOf(o).Config}))
+			v.FieldByIndex(f.Index).Set(reflect.ValueOf(schema.Ref{ID: schema.HeadOf(o).Config}))
 		}
 	}
 }
 
 // pickType finds the type of a new resource: named in the body, or the only one possible.
-func pickType(types []*Type, members map[string]json.RawMessage) (*Type, []*problem.Problem) {
+func pickType(types []*schema.Type, members map[string]json.RawMessage) (*schema.Type, []*problem.Problem) {
 	names := make([]string, len(types))
 	for i, t := range types {
 		names[i] = t.Name
@@ -118,14 +119,14 @@ func pickType(types []*Type, members map[string]json.RawMessage) (*Type, []*prob
 		}
 		// Required fields that every type asks for are named in the same answer.
 		missing := []string{"type"}
-		for _, p := range types[0].missing(members, false) {
+		for _, p := range types[0].Missing(members, false) {
 			for _, name := range p.Fields {
-				if !slices.ContainsFunc(types, func(t *Type) bool { f := t.byName[name]; return f == nil || !f.OnPost }) {
+				if !slices.ContainsFunc(types, func(t *schema.Type) bool { f := t.ByName[name]; return f == nil || !f.OnPost }) {
 					missing = append(missing, name)
 				}
 			}
 		}
-		problems := missingFields(missing)
+		problems := schema.MissingFields(missing)
 		problems[0].Message += " (type is one of " + strings.Join(names, ", ") + ")"
 		return nil, problems
 	}
@@ -143,18 +144,18 @@ func pickType(types []*Type, members map[string]json.RawMessage) (*Type, []*prob
 
 // reset sets what a PUT may write to its default, so that a field left out becomes unset. Fields
 // that are never null keep what they have.
-func reset(t *Type, o Object) {
+func reset(t *schema.Type, o schema.Object) {
 	v := reflect.ValueOf(o).Elem()
 	for _, f := range t.Fields {
-		if f.ReadOnly || f.CreateOnly || f.Column != "" || !f.Nullable || f.Name == "type" || f.Kind == References {
+		if f.ReadOnly || f.CreateOnly || f.Column != "" || !f.Nullable || f.Name == "type" || f.Kind == schema.References {
 			continue
 		}
-		v.FieldByIndex(f.index).SetZero()
+		v.FieldByIndex(f.Index).SetZero()
 	}
 }
 
-// rewrite replaces a resource by what was sent, whole, or changes it.
-func (a *API) rewrite(c *Change, row *store.Resource, whole bool) (*store.Resource, error) {
+// Rewrite replaces a resource by what was sent, whole, or changes it.
+func (a *API) Rewrite(c *Change, row *store.Resource, whole bool) (*store.Resource, error) {
 	t := a.types[row.Type]
 	c.ignore(t)
 	if raw, ok := c.Sent["type"]; ok && string(raw) != "null" {
@@ -163,29 +164,29 @@ func (a *API) rewrite(c *Change, row *store.Resource, whole bool) (*store.Resour
 			return nil, problem.Invalid("type", "the type of a resource cannot be changed; it is %s", t.Name)
 		}
 	}
-	old, err := t.object(row)
+	old, err := t.Object(row)
 	if err != nil {
 		return nil, err
 	}
-	fresh, err := t.object(row)
+	fresh, err := t.Object(row)
 	if err != nil {
 		return nil, err
 	}
 	var problems []*problem.Problem
 	members := c.Sent
 	if whole {
-		problems = t.missing(c.Sent, true)
+		problems = t.Missing(c.Sent, true)
 		reset(t, fresh)
 	} else if members, err = mergePatch(t, old, c.Sent); err != nil {
 		return nil, err
 	}
-	given, more := t.decode(fresh, members, false)
+	given, more := t.Decode(fresh, members, false)
 	if problems = append(problems, more...); len(problems) > 0 {
 		return nil, problem.Join(problems)
 	}
 	if whole {
 		for _, f := range t.Fields { // what PUT leaves out is set to null, so it is given
-			if !f.ReadOnly && !f.CreateOnly && f.Kind != References {
+			if !f.ReadOnly && !f.CreateOnly && f.Kind != schema.References {
 				given[f.Name] = true
 			}
 		}
@@ -194,13 +195,13 @@ func (a *API) rewrite(c *Change, row *store.Resource, whole bool) (*store.Resour
 	return c.update()
 }
 
-// act does what POST to a collection of transactions asks for, and gives the number of the transaction.
-func (a *API) act(c *Change, of *Collection) (transaction int64, err error) {
+// Act does what POST to a collection of transactions asks for, and gives the number of the transaction.
+func (a *API) Act(c *Change, of *Collection) (transaction int64, err error) {
 	t := of.Types[0]
 	c.ignore(t)
 	o := t.New()
-	problems := t.missing(c.Sent, false)
-	_, more := t.decode(o, c.Sent, true)
+	problems := t.Missing(c.Sent, false)
+	_, more := t.Decode(o, c.Sent, true)
 	if err := problem.Join(append(problems, more...)); err != nil {
 		return 0, err
 	}
@@ -211,10 +212,10 @@ func (a *API) act(c *Change, of *Collection) (transaction int64, err error) {
 }
 
 // ignore notes the members of the body that are no fields of a type.
-func (c *Change) ignore(t *Type) {
+func (c *Change) ignore(t *schema.Type) {
 	for name := range c.Sent {
 		// _links and the like come back as they were shown
-		if t.byName[name] == nil && !strings.HasPrefix(name, "_") && !slices.Contains(c.Ignored, name) {
+		if t.ByName[name] == nil && !strings.HasPrefix(name, "_") && !slices.Contains(c.Ignored, name) {
 			c.Ignored = append(c.Ignored, name)
 		}
 	}

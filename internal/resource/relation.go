@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"portolan/internal/published"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -53,9 +54,9 @@ type Facts interface {
 
 // Collection declares a collection with its types, each by a sample. Of a collection that another room declares one may
 // declare further types, parents and options: there is one declaration of everything else.
-func (r *Registry) Collection(c Collection, samples ...Object) {
+func (r *Registry) Collection(c Collection, samples ...schema.Object) {
 	for _, sample := range samples {
-		c.Types = append(c.Types, Declare(sample))
+		c.Types = append(c.Types, schema.Declare(sample))
 	}
 	r.collections = append(r.collections, &c)
 }
@@ -85,7 +86,7 @@ func (r *Registry) merged() (all []*Collection) {
 	}
 	slices.SortFunc(all, func(x, y *Collection) int { return strings.Compare(x.Name, y.Name) })
 	for _, c := range all {
-		slices.SortFunc(c.Types, func(x, y *Type) int { return strings.Compare(x.Name, y.Name) })
+		slices.SortFunc(c.Types, func(x, y *schema.Type) int { return strings.Compare(x.Name, y.Name) })
 	}
 	return all
 }
@@ -164,7 +165,7 @@ func (a *API) complete(c *Collection, r *Registry) {
 				s.Item, s.Drop = s.Item || s.Post, s.Drop || s.Post
 			}
 			if s.Post && s.Relation == Children {
-				s.Types = slices.DeleteFunc(s.Types, func(name string) bool { return a.types[name].notMade })
+				s.Types = slices.DeleteFunc(s.Types, func(name string) bool { return a.types[name].NotMade })
 				s.Post = len(s.Types) > 0
 			}
 		}
@@ -180,7 +181,7 @@ func (a *API) relate(c *Collection, p published.Sub, r *Registry) Sub {
 	}
 	var refs []string
 	for _, t := range c.Types {
-		if f := t.byName[p.Name]; f != nil && f.Kind == References {
+		if f := t.ByName[p.Name]; f != nil && f.Kind == schema.References {
 			refs = append(refs, f.Refs...)
 		}
 	}
@@ -240,9 +241,10 @@ func (a *API) relateByLinks(c *Collection, p published.Sub, r *Registry) (Sub, b
 func (a *API) relateBack(c *Collection, p published.Sub) (Sub, bool) {
 	var field string
 	var all, listed []string
-	for _, t := range a.allTypes() {
+	for _, t := range a.AllTypes() {
 		for _, f := range t.Fields {
-			if !slices.Contains(f.Back, p.Name) || !slices.ContainsFunc(c.Types, func(to *Type) bool { return slices.Contains(f.Refs, to.Name) }) {
+			if !slices.Contains(f.Back, p.Name) || !slices.ContainsFunc(c.Types,
+				func(to *schema.Type) bool { return slices.Contains(f.Refs, to.Name) }) {
 				continue
 			}
 			if field != "" && field != f.Name {
@@ -286,7 +288,7 @@ func (a *API) relateChildren(c *Collection, p published.Sub) Sub {
 
 // under reports whether one of the types of a collection may lie below a resource of a collection.
 func (a *API) under(c *Collection, parent string) bool {
-	return slices.ContainsFunc(c.Types, func(t *Type) bool { return slices.Contains(a.ParentsOf(t), parent) })
+	return slices.ContainsFunc(c.Types, func(t *schema.Type) bool { return slices.Contains(a.ParentsOf(t), parent) })
 }
 
 // holds gives the collections that a subcollection's resources are of; "*" where they may be of any.
@@ -309,9 +311,9 @@ func (a *API) collectionsOf(types []string) []string {
 }
 
 // ParentsOf gives the collections whose resources may be the parent of one of the type; "" says that one may have no parent.
-func (a *API) ParentsOf(t *Type) []string {
-	if t.parents != nil {
-		return t.parents
+func (a *API) ParentsOf(t *schema.Type) []string {
+	if t.Parents != nil {
+		return t.Parents
 	}
 	return a.CollectionOf(t).Parents
 }

@@ -145,7 +145,7 @@ func invalidHeader(name, format string, args ...any) error {
 
 // declareOptions gathers the headers that rooms and collections have registered.
 func (a *API) declareOptions(r *Registry) {
-	a.headers = slices.Clone(r.headers)
+	a.Headers = slices.Clone(r.headers)
 	for _, c := range a.collections {
 		for _, h := range c.Options {
 			if len(h.Types) == 0 {
@@ -153,7 +153,7 @@ func (a *API) declareOptions(r *Registry) {
 					h.Types = append(h.Types, t.Name)
 				}
 			}
-			a.headers = append(a.headers, h)
+			a.Headers = append(a.Headers, h)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"portolan/internal/problem"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -41,7 +42,7 @@ func (c *Change) Undo(transaction int64, force bool) error {
 	}
 	if transaction == horizon.Transaction || len(changes) == 0 && horizon.At > 0 { // which may be there in part
 		return problem.NotFound("there is no transaction %d: none is kept that is older than %s", transaction,
-			formatTime(time.UnixMilli(horizon.At)))
+			schema.FormatTime(time.UnixMilli(horizon.At)))
 	}
 	if len(changes) == 0 {
 		return problem.NotFound("there is no transaction %d", transaction)
@@ -210,7 +211,7 @@ func (c *Change) checkRestored(changes []store.EntryChange, after map[int64]*sto
 					row.Type, row.ID))
 			}
 		}
-		o, err := c.API.types[row.Type].object(row)
+		o, err := c.API.types[row.Type].Object(row)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -147,7 +148,7 @@ func (v *verifier) place(r *store.Resource, may []string) {
 }
 
 // links checks that the single references in a row and in the table of references are the same.
-func (v *verifier) links(r *store.Resource, t *Type, references []store.Ref) {
+func (v *verifier) links(r *store.Resource, t *schema.Type, references []store.Ref) {
 	for _, ref := range r.Refs {
 		if !slices.Contains(references, ref) {
 			v.fault("the reference %s of resource %d is not in the table of references", ref.Field, r.ID)
@@ -155,7 +156,7 @@ func (v *verifier) links(r *store.Resource, t *Type, references []store.Ref) {
 	}
 	for _, ref := range references {
 		f, ok := t.Field(ref.Field)
-		if ok && f.Kind == Reference && !slices.Contains(r.Refs, ref) {
+		if ok && f.Kind == schema.Reference && !slices.Contains(r.Refs, ref) {
 			v.fault("the reference %s of resource %d is in the table of references and not in its row", ref.Field, r.ID)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"portolan/internal/ipam"
 	"portolan/internal/published"
 	"portolan/internal/resource"
+	"portolan/internal/rest"
 	"portolan/internal/store"
 )
 
@@ -29,7 +30,7 @@ func newRegistry() *resource.Registry {
 // Layout is what the program keeps in a database: whoever opens one gives it.
 func Layout() *store.Layout {
 	l := newRegistry().Layout()
-	l.Extensions = append(l.Extensions, resource.Extension(), fleet.Extension())
+	l.Extensions = append(l.Extensions, rest.Extension(), fleet.Extension())
 	return l
 }
 
@@ -46,10 +47,10 @@ func NewAPI(s *store.Store) *resource.API {
 }
 
 // Serve makes what serves the address API over HTTP. maxLimit is the largest page (spec.md section 8).
-func Serve(a *resource.API, maxLimit int64, version string) *resource.Server {
+func Serve(a *resource.API, maxLimit int64, version string) *rest.Server {
 	name, err := os.Hostname()
 	if err != nil { // it is shown, and nothing more
 		name = ""
 	}
-	return resource.New(a, resource.Settings{Base: Base, MaxLimit: maxLimit, RootType: "AddressManager", Version: version, Hostname: name})
+	return rest.New(a, rest.Settings{Base: Base, MaxLimit: maxLimit, RootType: "AddressManager", Version: version, Hostname: name})
 }

@@ -5,14 +5,14 @@ import (
 	"strings"
 
 	"portolan/internal/fleet"
-	"portolan/internal/resource"
+	"portolan/internal/rest"
 	"portolan/internal/servicepoint"
 )
 
 // Document gives the OpenAPI document of everything a client may ask: the address API, the fleet API, and what a
 // service point tells of itself. The first comes from the declarations, the others from the types that are
 // answered.
-func Document(api *resource.Server) ([]byte, error) {
+func Document(api *rest.Server) ([]byte, error) {
 	schemas := map[string]any{}
 	for name, sample := range map[string]any{
 		"FleetServicePoint": fleet.Instance{}, "FleetServicePointDetail": fleet.Detail{}, "FleetServicePointCreated": fleet.Created{},

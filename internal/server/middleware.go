@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"portolan/internal/problem"
-	"portolan/internal/resource"
+	"portolan/internal/rest"
 
 	"github.com/klauspost/compress/gzhttp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -95,7 +95,7 @@ func (m *Manager) handle(name string, handle func(w http.ResponseWriter, r *http
 }
 
 // The pages have their style in themselves, by its hash, and nothing else: no script, no frame, no form.
-var pagePolicy = "default-src 'none'; style-src '" + resource.StyleHash() + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+var pagePolicy = "default-src 'none'; style-src '" + rest.StyleHash() + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // setSecurityHeaders sets the headers that every answer has; secure says that the listener is TLS.
 func setSecurityHeaders(h http.Header, secure bool) {

@@ -18,6 +18,7 @@ import (
 	"portolan/internal/fleet"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/rest"
 	"portolan/internal/store"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -198,8 +199,8 @@ func (m *Manager) fleetRoutes(mux *http.ServeMux) {
 			if !ok {
 				return wrongMethod(w, r, allowed...)
 			}
-			if len(r.URL.RequestURI()) > resource.MaxURL {
-				return problem.New(http.StatusRequestURITooLong, "URITooLong", "the request's URL is longer than %d bytes", resource.MaxURL)
+			if len(r.URL.RequestURI()) > rest.MaxURL {
+				return problem.New(http.StatusRequestURITooLong, "URITooLong", "the request's URL is longer than %d bytes", rest.MaxURL)
 			}
 			return handle(w, r)
 		}))
@@ -241,7 +242,7 @@ func (m *Manager) listInstances(w http.ResponseWriter, r *http.Request) error {
 	if len(query["name"]) > 1 {
 		return problem.Query("name", "is given %d times", len(query["name"]))
 	}
-	resource.Note(w, r, nil, "name")
+	rest.Note(w, r, nil, "name")
 	all, err := m.Fleet.List(r.Context(), query.Get("name"), query.Has("name"))
 	if err != nil {
 		return err
@@ -289,11 +290,11 @@ func texts(members map[string]json.RawMessage, names ...string) (values map[stri
 }
 
 // readJSON reads the body of a request of the fleet API or of the check-in door.
-func readJSON(w http.ResponseWriter, r *http.Request, within resource.Bounds) (map[string]json.RawMessage, []byte, error) {
-	if err := resource.CheckContentType(r, "application/json"); err != nil {
+func readJSON(w http.ResponseWriter, r *http.Request, within rest.Bounds) (map[string]json.RawMessage, []byte, error) {
+	if err := rest.CheckContentType(r, "application/json"); err != nil {
 		return nil, nil, err
 	}
-	return resource.ReadBody(w, r, within)
+	return rest.ReadBody(w, r, within)
 }
 
 func missing(names ...string) error {
@@ -303,7 +304,7 @@ func missing(names ...string) error {
 }
 
 func (m *Manager) createInstance(w http.ResponseWriter, r *http.Request) error {
-	members, _, err := readJSON(w, r, resource.SmallBody)
+	members, _, err := readJSON(w, r, rest.SmallBody)
 	if err != nil {
 		return err
 	}
@@ -311,7 +312,7 @@ func (m *Manager) createInstance(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	resource.Note(w, r, members, "name", "description")
+	rest.Note(w, r, members, "name", "description")
 	name, ok := values["name"]
 	if !ok {
 		return missing("name")
@@ -330,7 +331,7 @@ func (m *Manager) createInstance(w http.ResponseWriter, r *http.Request) error {
 
 // exchangeToken gives an access token for a key set (reference/fleet.md).
 func (m *Manager) exchangeToken(w http.ResponseWriter, r *http.Request) error {
-	members, _, err := readJSON(w, r, resource.SmallBody)
+	members, _, err := readJSON(w, r, rest.SmallBody)
 	if err != nil {
 		return err
 	}
@@ -371,7 +372,7 @@ func (m *Manager) exchangeToken(w http.ResponseWriter, r *http.Request) error {
 // checkinHandler is everything on the check-in listener.
 func (m *Manager) checkinHandler() http.Handler {
 	mux := http.NewServeMux()
-	post := func(path string, within resource.Bounds, handle func(w http.ResponseWriter, r *http.Request, body []byte) error) {
+	post := func(path string, within rest.Bounds, handle func(w http.ResponseWriter, r *http.Request, body []byte) error) {
 		mux.Handle(path, m.handle("check-in", func(w http.ResponseWriter, r *http.Request) error {
 			if r.Method != http.MethodPost {
 				return wrongMethod(w, r, http.MethodPost)
@@ -386,15 +387,15 @@ func (m *Manager) checkinHandler() http.Handler {
 			return handle(w, r, body)
 		}))
 	}
-	post(checkin.EnrolPath, resource.SmallBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
+	post(checkin.EnrolPath, rest.SmallBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
 		return answer(w, body, func(rq checkin.EnrolRequest) (checkin.EnrolAnswer, error) { return m.Fleet.Enrol(r.Context(), rq) })
 	})
-	post(checkin.CheckInPath, resource.ReportBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
+	post(checkin.CheckInPath, rest.ReportBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
 		return answer(w, body, func(rq checkin.Request) (checkin.Answer, error) {
 			return m.Fleet.CheckIn(r.Context(), r.TLS.PeerCertificates[0], rq)
 		})
 	})
-	post(checkin.RenewPath, resource.SmallBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
+	post(checkin.RenewPath, rest.SmallBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
 		return answer(w, body, func(rq checkin.RenewRequest) (checkin.RenewAnswer, error) {
 			return m.Fleet.Renew(r.Context(), r.TLS.PeerCertificates[0], rq)
 		})

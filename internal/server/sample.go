@@ -8,6 +8,7 @@ import (
 	"portolan/internal/dns"
 	"portolan/internal/ipam"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
@@ -43,15 +44,15 @@ func Sample(ctx context.Context, a *resource.API) error {
 
 const sampleName = "Harbour Authority"
 
-func newObject(a *resource.API, name string) resource.Object {
+func newObject(a *resource.API, name string) schema.Object {
 	t, _ := a.Type(name)
 	return t.New()
 }
 
 // make creates one resource and gives its id.
-func (s *sampler) make(name string, o resource.Object, parent int64, called string) (int64, error) {
+func (s *sampler) make(name string, o schema.Object, parent int64, called string) (int64, error) {
 	t, _ := s.c.API.Type(name)
-	h := resource.HeadOf(o)
+	h := schema.HeadOf(o)
 	h.Type, h.Name, h.Parent, h.Config = name, called, parent, s.configuration
 	c := *s.c
 	c.Given = map[string]bool{}
@@ -110,13 +111,13 @@ var (
 // space makes the blocks, 200 networks and their addresses; every tenth host has a name.
 func (s *sampler) space(zones []int64) error {
 	v4 := newObject(s.c.API, "IPv4Block").(*ipam.IPv4Block)
-	v4.Range = resource.Range{Range: space.FromPrefix(netip.MustParsePrefix("10.0.0.0/8"))}
+	v4.Range = schema.Range{Range: space.FromPrefix(netip.MustParsePrefix("10.0.0.0/8"))}
 	block4, err := s.make("IPv4Block", v4, s.configuration, "Harbour")
 	if err != nil {
 		return err
 	}
 	v6 := newObject(s.c.API, "IPv6Block").(*ipam.IPv6Block)
-	v6.Range = resource.Range{Range: space.FromPrefix(netip.MustParsePrefix("2001:db8::/32"))}
+	v6.Range = schema.Range{Range: space.FromPrefix(netip.MustParsePrefix("2001:db8::/32"))}
 	block6, err := s.make("IPv6Block", v6, s.configuration, "Harbour")
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func (s *sampler) space(zones []int64) error {
 	for site := range 10 {
 		place := samplePlaces[site%len(samplePlaces)]
 		b := newObject(s.c.API, "IPv4Block").(*ipam.IPv4Block)
-		b.Range = resource.Range{Range: space.FromPrefix(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(site), 0, 0}), 16))}
+		b.Range = schema.Range{Range: space.FromPrefix(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(site), 0, 0}), 16))}
 		id, err := s.make("IPv4Block", b, block4, fmt.Sprintf("%s %d", place, site+1))
 		if err != nil {
 			return err
@@ -145,7 +146,7 @@ func (s *sampler) space(zones []int64) error {
 
 func (s *sampler) network4(block int64, site, n int, zone int64) error {
 	x := newObject(s.c.API, "IPv4Network").(*ipam.IPv4Network)
-	x.Range = resource.Range{Range: space.FromPrefix(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(site), byte(n), 0}), 24))}
+	x.Range = schema.Range{Range: space.FromPrefix(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(site), byte(n), 0}), 24))}
 	id, err := s.make("IPv4Network", x, block, fmt.Sprintf("%s %d floor %d", samplePlaces[site%len(samplePlaces)], site+1, n+1))
 	if err != nil {
 		return err
@@ -162,7 +163,7 @@ func (s *sampler) network4(block int64, site, n int, zone int64) error {
 			continue
 		}
 		h := newObject(s.c.API, "HostRecord").(*dns.HostRecord)
-		h.Addresses = resource.RefList{Given: true, Items: []resource.RefItem{{ID: address}}}
+		h.Addresses = schema.RefList{Given: true, Items: []schema.RefItem{{ID: address}}}
 		if _, err := s.make("HostRecord", h, zone, name); err != nil {
 			return err
 		}
@@ -173,7 +174,7 @@ func (s *sampler) network4(block int64, site, n int, zone int64) error {
 func (s *sampler) network6(block int64, site, n int) error {
 	x := newObject(s.c.API, "IPv6Network").(*ipam.IPv6Network)
 	prefix := netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, byte(site), byte(n)})
-	x.Range = resource.Range{Range: space.FromPrefix(netip.PrefixFrom(prefix, 64))}
+	x.Range = schema.Range{Range: space.FromPrefix(netip.PrefixFrom(prefix, 64))}
 	id, err := s.make("IPv6Network", x, block, fmt.Sprintf("%s %d, IPv6 %d", samplePlaces[site%len(samplePlaces)], site+1, n+1))
 	if err != nil {
 		return err

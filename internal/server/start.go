@@ -22,6 +22,7 @@ import (
 	"portolan/internal/fleet"
 	"portolan/internal/ping"
 	"portolan/internal/resource"
+	"portolan/internal/rest"
 	"portolan/internal/store"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -68,7 +69,7 @@ type Manager struct {
 	Store   *store.Store
 	Address *resource.API
 	// REST serves Address over HTTP.
-	REST     *resource.Server
+	REST     *rest.Server
 	Fleet    *fleet.Service
 	Identity *access.Service
 	// NewPassword is the password made for admin at the first start, empty otherwise.

@@ -10,16 +10,17 @@ import (
 	"testing"
 
 	"portolan/internal/published"
-	"portolan/internal/resource"
+	"portolan/internal/rest"
+	"portolan/internal/schema"
 )
 
-func declared(t *testing.T) *resource.Server {
+func declared(t *testing.T) *rest.Server {
 	t.Helper()
 	return Serve(NewAPI(nil), 100000, "test")
 }
 
 // served gives the methods of every path of the OpenAPI document, with braces emptied.
-func served(t *testing.T, a *resource.Server) map[string][]string {
+func served(t *testing.T, a *rest.Server) map[string][]string {
 	t.Helper()
 	text, err := a.OpenAPI("test", "test", nil, nil)
 	if err != nil {
@@ -123,7 +124,7 @@ func TestPublishedFields(t *testing.T) {
 				!(name == "ExternalHostRecord" && field == "name") && name != "Transaction" {
 				t.Errorf("%s.%s can be null and is published as never null", name, field)
 			}
-			if len(want.Ref) == 1 && f.Kind == resource.Reference && !slices.Equal(f.Refs, want.Ref) && want.Ref[0] != "ResourceRecord" &&
+			if len(want.Ref) == 1 && f.Kind == schema.Reference && !slices.Equal(f.Refs, want.Ref) && want.Ref[0] != "ResourceRecord" &&
 				want.Ref[0] != "Resource" {
 				t.Errorf("%s.%s refers to %v, published is %v", name, field, f.Refs, want.Ref)
 			}
@@ -150,7 +151,7 @@ func TestPublishedRequired(t *testing.T) {
 	}
 }
 
-func checkRequired(t *testing.T, o published.Operation, typ *resource.Type, want []string) {
+func checkRequired(t *testing.T, o published.Operation, typ *schema.Type, want []string) {
 	t.Helper()
 	if typ.Name == "Zone" && o.Method == http.MethodPost || typ.Name == "UserSession" {
 		return // a name or an absolute name; a login may come as Basic credentials

@@ -91,7 +91,7 @@ func Generate(dir string) ([]byte, error) {
 	if len(calls) == 0 { // of what the types of other rooms embed
 		variable = "Descriptions"
 	}
-	fmt.Fprintf(&b, "// %s are the doc comments of the declared types, by Type and Type.field.\nvar %s = map[string]string{\n", variable, variable)
+	fmt.Fprintf(&b, "// %s are the doc comments of the declared types, by Type and Type.field.\nvar %[1]s = map[string]string{\n", variable)
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		fmt.Fprintf(&b, "%q: %q,\n", name, found[name])
 	}

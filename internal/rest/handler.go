@@ -1,0 +1,304 @@
+package rest
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// MaxURL is the longest path and query that is read, in bytes.
+const MaxURL = 16 << 10
+
+// Serve answers a request below Base, or gives the problem that the door words. The caller is in
+// the request's context.
+func (a *Server) Serve(w http.ResponseWriter, r *http.Request) error {
+	caller, ok := resource.CallerOf(r.Context())
+	if !ok {
+		return problem.New(http.StatusUnauthorized, "InvalidAuthorizationToken", "credentials are needed")
+	}
+	if len(r.URL.RequestURI()) > MaxURL {
+		return problem.New(http.StatusRequestURITooLong, "URITooLong", "the request's URL is longer than %d bytes", MaxURL)
+	}
+	if path := r.URL.EscapedPath(); strings.HasSuffix(path, "/") {
+		to := strings.TrimRight(path, "/")
+		if r.URL.RawQuery != "" {
+			to += "?" + r.URL.RawQuery
+		}
+		w.Header().Set("Location", to)
+		w.WriteHeader(http.StatusPermanentRedirect)
+		return nil
+	}
+	t, err := a.route(r, caller)
+	if err != nil {
+		return err
+	}
+	if caller.MustReset && !a.resets(r, t, caller) {
+		return problem.Forbidden("PasswordResetRequired",
+			"%s has to set a new password first: PATCH %s/users/%d with the field password", caller.Name, a.Base, caller.User)
+	}
+	methods := methodsOf(t)
+	switch {
+	case r.Method == http.MethodOptions:
+		w.Header().Set("Allow", allow(methods))
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	case r.Method == http.MethodHead && slices.Contains(methods, http.MethodGet):
+	case !slices.Contains(methods, r.Method):
+		w.Header().Set("Allow", allow(methods))
+		return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", r.Method,
+			allow(methods))
+	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		if t.List {
+			return a.list(w, r, t, caller)
+		}
+		return a.get(w, r, t, caller)
+	}
+	if err := mayChange(caller, t); err != nil {
+		return err
+	}
+	if t.Collection != nil && t.Sub == nil && t.Collection.Closed != nil && t.Collection.Closed(caller) {
+		return problem.Forbidden("AccessDenied", "%s does not see %s", caller.Name, t.Collection.Name)
+	}
+	return a.write(w, r, t, caller)
+}
+
+// resets reports whether a request is one of those that are left to a caller who must set a new password: that
+// itself, and to end the session.
+func (a *Server) resets(r *http.Request, t resource.Target, caller resource.Caller) bool {
+	return r.Method == http.MethodPatch && t.Sub == nil && t.Collection != nil && t.ID != 0 && r.URL.RawQuery == "" &&
+		r.Header.Get(dryRunHeader) == "" &&
+		(t.Collection.OwnPassword && t.ID == caller.User || t.ID == caller.Session)
+}
+
+// mayChange refuses a change to who may only read. A session may always be changed by itself, so that
+// one that may only read can end.
+func mayChange(caller resource.Caller, t resource.Target) error {
+	open := t.Collection != nil && t.Collection.OpenWrites && t.Sub == nil // the rules of the collection look at no links
+	switch {
+	case !caller.Administrator && !open:
+		return problem.Forbidden("AccessDenied", "%s may read, not change", caller.Name)
+	case caller.ReadOnly && !(open && t.Sub == nil && t.ID != 0 && t.ID == caller.Session):
+		return problem.Forbidden("AccessDenied", "this session or token may only read")
+	}
+	return nil
+}
+
+// notBuilt is the answer to what is published and not built.
+func notBuilt(path string) error {
+	return problem.New(http.StatusNotImplemented, "NotImplemented",
+		"%s is part of the published API and not built in this release; see docs/status.md", path)
+}
+
+// route finds what a path names.
+func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Target, err error) {
+	path := strings.TrimPrefix(r.URL.Path, a.Base)
+	if path == "" {
+		return resource.Target{Root: true, List: true}, nil
+	}
+	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	none := problem.New(http.StatusNotFound, "ResourceNotFound", "there is nothing at %s", r.URL.Path)
+	unknown := func() error {
+		// HEAD, OPTIONS and PATCH are ours, at every published path.
+		methods := a.Facts.Methods(parts)
+		ours := r.Method == http.MethodHead || r.Method == http.MethodOptions || r.Method == http.MethodPatch
+		if slices.Contains(methods, r.Method) || ours && len(methods) > 0 {
+			return notBuilt(r.URL.Path)
+		}
+		return none
+	}
+	if len(parts) <= 4 && slices.ContainsFunc(parts, beyondIDs) { // which no resource has, whatever the path
+		return t, none
+	}
+	if id, ok := number(parts[0]); ok {
+		if len(parts) != 1 {
+			return t, none
+		}
+		return resource.Target{Any: true, ID: id}, nil
+	}
+	t.Collection = a.Collection(parts[0])
+	if t.Collection == nil || t.Collection.Inner || len(parts) > 4 {
+		return t, unknown()
+	}
+	if len(parts) == 1 {
+		t.List = true
+		return t, nil
+	}
+	var ok bool
+	if t.ID, ok = number(parts[1]); !ok {
+		alias := t.Collection.Aliases[parts[1]]
+		if alias == nil {
+			return t, none
+		}
+		if t.ID, err = alias(caller); err != nil {
+			return t, err
+		}
+	}
+	if len(parts) == 2 {
+		return t, nil
+	}
+	t.Sub = t.Collection.Sub(parts[2])
+	if t.Sub == nil || t.Sub.Relation == resource.Unbuilt {
+		return t, unknown()
+	}
+	if len(parts) == 3 {
+		t.List = true
+		return t, nil
+	}
+	if t.Item, ok = number(parts[3]); !ok || !t.Sub.Item && !t.Sub.Drop {
+		return t, unknown()
+	}
+	return t, nil
+}
+
+// beyondIDs reports whether a part of a path is a number that no id can be.
+func beyondIDs(text string) bool {
+	if text == "" || strings.Trim(text, "0123456789") != "" {
+		return false
+	}
+	_, ok := number(text)
+	return !ok
+}
+
+// number reads an id.
+func number(text string) (int64, bool) {
+	if text == "" || len(text) > 18 {
+		return 0, false
+	}
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && n > 0
+}
+
+// etag is a resource's entity tag: its number and its version (RFC 9110 section 8.8.3).
+func etag(r *store.Resource) string {
+	return `"` + strconv.FormatInt(r.ID, 10) + "." + strconv.FormatInt(r.Version, 10) + `"`
+}
+
+func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
+	var types []*schema.Type
+	switch {
+	case t.Any:
+		types = a.AllTypes()
+	case t.Sub != nil:
+		types = a.ItemTypes(t.Sub)
+	default:
+		types = t.Collection.Types
+	}
+	o, err := a.options(r, a.ScopeFor(types, caller), false)
+	if err != nil {
+		return err
+	}
+	note(w, o.ignored)
+	var body []byte
+	// One row and what is remembered make most answers; more asks for one moment for all of it.
+	read := a.Store.View
+	switch {
+	case o.fields == nil && t.Sub == nil:
+		read = a.Store.Read
+	case o.fields != nil && len(o.fields.Embeds) > 0:
+		read = func(ctx context.Context, fn func(*store.Tx) error) error { return a.long(ctx, caller, false, fn) }
+	}
+	err = read(r.Context(), func(tx *store.Tx) error {
+		if t.Any && t.ID == resource.RootID {
+			body = a.rootDocument(o.media == asHAL || o.media == asHTML)
+			return nil
+		}
+		row, err := a.Locate(tx, t, caller)
+		if err != nil {
+			return err
+		}
+		w.Header().Set("ETag", etag(row))
+		rd := a.renderer(tx, o.media)
+		body, err = rd.one(make([]byte, 0, 4096), row, o.fields, caller, nil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if o.media == asHTML {
+		if body, err = (htmlRows{r.URL.Path, a.Base, a.TypeNamed}).one(nil, body); err != nil {
+			return err
+		}
+	}
+	send(w, r, http.StatusOK, o.media, body)
+	return nil
+}
+
+func send(w http.ResponseWriter, r *http.Request, status int, m media, body []byte) {
+	w.Header().Set("Content-Type", m.String()+contentSuffix(m))
+	w.Header().Add("Vary", "Accept")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) //nolint:gosec // pages are escaped where they are made; the client's going is its own affair
+	}
+}
+
+// rootDocument is the resource that a configuration's up link names.
+func (a *Server) rootDocument(links bool) []byte {
+	b := append([]byte(`{"id":1,"type":`), schema.AppendString(nil, a.RootType)...)
+	b = schema.AppendString(append(b, `,"name":"Portolan","userDefinedFields":null,"version":`...), a.Version)
+	b = append(b, `,"hostname":`...)
+	b = schema.AppendString(b, a.Hostname)
+	if links {
+		b = append(b, `,"_links":{"self":{"href":"`+a.Base+`/1"}`...)
+		if a.Scope != nil {
+			b = append(b, `,"`+a.Scope.Name+`":{"href":"`+a.Base+`/`+a.Scope.Name+`"}`...)
+		}
+		b = append(b, '}')
+	}
+	return append(b, '}')
+}
+
+// checkContentType refuses a body in a form that is not read here.
+func checkContentType(r *http.Request) error {
+	if r.Method == http.MethodPatch {
+		return CheckContentType(r, "application/merge-patch+json", "application/json", "application/hal+json")
+	}
+	return CheckContentType(r, "application/hal+json", "application/json")
+}
+
+// CheckContentType refuses a body that is of none of the allowed media types, in another character
+// set than UTF-8, or compressed.
+func CheckContentType(r *http.Request, allowed ...string) error {
+	values := r.Header.Values("Content-Type")
+	if len(values) == 1 {
+		kind, params, err := mime.ParseMediaType(values[0])
+		charset := strings.ToLower(params["charset"])
+		if err == nil && slices.Contains(allowed, kind) && (charset == "" || charset == "utf-8") {
+			if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+				return problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "Content-Encoding: a compressed body is not read here")
+			}
+			return nil
+		}
+	}
+	return problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "Content-Type: expected %s", strings.Join(allowed, " or "))
+}
+
+// checkIfMatch refuses a change to a resource that has changed since (RFC 9110 section 13.1.1).
+func checkIfMatch(r *http.Request, row *store.Resource) error {
+	header := strings.Join(r.Header.Values("If-Match"), ",")
+	if strings.TrimSpace(header) == "" {
+		return nil
+	}
+	for tag := range strings.SplitSeq(header, ",") {
+		if tag = strings.TrimSpace(tag); tag == "*" || tag == etag(row) {
+			return nil
+		}
+	}
+	return problem.New(http.StatusPreconditionFailed, "PreconditionFailed", "If-Match: the resource has changed; its entity tag is now %s",
+		etag(row))
+}

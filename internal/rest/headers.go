@@ -1,0 +1,55 @@
+package rest
+
+import (
+	"net/http"
+	"slices"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+)
+
+// changes are the methods that change something.
+var changes = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+
+// engineHeaders are the headers that the engine itself looks at.
+var engineHeaders = []resource.RequestHeader{
+	{Name: "x-bcn-change-control-comment", Description: "A remark that the history keeps with the change.", Methods: changes},
+	{Name: dryRunHeader, Description: "Try the change and keep nothing: the answer is 200 and tells what would have come of it. Ours.",
+		Values: []string{"true", "false"}, Methods: changes},
+	{Name: "If-Match", Description: "The entity tag that the resource must still have.",
+		Methods: []string{http.MethodPut, http.MethodPatch, http.MethodDelete}},
+	{Name: "Idempotency-Key", Description: "Repeating a request with the same key within 24 hours gives the same answer and does nothing.",
+		Methods: []string{http.MethodPost}},
+}
+
+// readOptions reads the options of a request that changes something, and refuses a header with a value that it cannot have.
+func (a *Server) readOptions(r *http.Request) (o resource.Options, err error) {
+	for _, h := range a.headers {
+		if n := len(r.Header.Values(h.Name)); n > 1 && h.Name != "If-Match" {
+			p := problem.BadRequest("InvalidHeader", "%s: given %d times", h.Name, n)
+			p.Fields = []string{h.Name}
+			return o, p
+		}
+		text := r.Header.Get(h.Name)
+		if text == "" {
+			continue
+		}
+		if o, err = h.Read(o, text); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// headersFor are the headers that a method of some types looks at, each once.
+func (a *Server) headersFor(method string, types []*schema.Type) (list []resource.RequestHeader) {
+	for _, h := range a.headers {
+		if slices.Contains(h.Methods, method) && !slices.ContainsFunc(list,
+			func(other resource.RequestHeader) bool { return other.Name == h.Name }) &&
+			(h.Types == nil || slices.ContainsFunc(types, func(t *schema.Type) bool { return slices.Contains(h.Types, t.Name) })) {
+			list = append(list, h)
+		}
+	}
+	return list
+}

@@ -1,0 +1,282 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// flushAt is how many bytes of a list gather before they are sent; batch is how many rows wait
+// for their inlined references.
+const (
+	flushAt = 64 << 10
+	batch   = 256
+)
+
+// list answers GET of a list. It streams: the memory it takes does not grow with the page. When
+// it fails after the first bytes went out, the connection is cut, so that no client takes a part
+// for the whole.
+func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
+	q, s := a.ListQuery(t, caller)
+	o, err := a.options(r, s, true)
+	if err != nil {
+		return err
+	}
+	note(w, o.ignored)
+	q.Order, q.Limit, q.Offset, q.Shown = o.order, o.limit+1, o.offset, true
+	done, err := a.lists.take(r.Context(), caller.Owner())
+	if err != nil {
+		return err
+	}
+	defer done()
+	l := &lister{w: w, buf: piece(), spool: newSpool(&a.disk, a.Log), limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
+		w.Header().Set("Content-Type", o.media.String()+contentSuffix(o.media))
+		w.Header().Add("Vary", "Accept")
+		w.WriteHeader(http.StatusOK)
+	}}
+	defer l.abandon()
+	err = a.long(r.Context(), caller, o.light(), func(tx *store.Tx) error {
+		if l.started { // the database went away in the middle: what was sent cannot be taken back
+			return errCut
+		}
+		l.buf = l.buf[:0]
+		if t.Sub != nil {
+			if err := a.Exists(tx, t.Collection, t.ID, caller); err != nil {
+				return err
+			}
+		}
+		q, err := a.Computed(tx, t.Sub, t.ID, q, caller)
+		if err != nil {
+			return err
+		}
+		if o.where != nil {
+			q.Where = store.All{q.Where, o.where}
+		}
+		v, err := a.vacant(tx, t, o)
+		if err != nil {
+			return err
+		}
+		total := ""
+		if o.total {
+			n, err := tx.Count(store.Query{From: q.From, Where: q.Where})
+			if err != nil {
+				return err
+			}
+			if total, err = v.total(n); err != nil {
+				return err
+			}
+		}
+		return a.page(tx, l, r, q, s, o, v, total, caller)
+	})
+	if err != nil {
+		l.spool.fail(err)
+		_ = l.stop() // what came of the answer is known
+	} else {
+		err = l.rest()
+	}
+	if err != nil && l.started {
+		if r.Context().Err() == nil {
+			a.Log.ErrorContext(r.Context(), "a list was cut short", "path", r.URL.Path, "error", err)
+		}
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+// long runs fn in a snapshot for what may take long: within a time, and as one of few of the same caller.
+//
+// light says that it is a page as it lies there, which takes a moment: those have connections of their own, so
+// that nobody's heavy questions hold them up.
+func (a *Server) long(ctx context.Context, caller resource.Caller, light bool, fn func(*store.Tx) error) error {
+	turn, read := &a.reading, a.Store.Lists
+	if light {
+		turn, read = &a.paging, a.Store.Pages
+	}
+	done, err := turn.take(ctx, caller.Owner())
+	if err != nil {
+		return err
+	}
+	defer done()
+	within, cancel := context.WithTimeout(ctx, a.ReadTime)
+	defer cancel()
+	err = read(within, fn)
+	if errors.Is(err, store.ErrTooLong) {
+		return problem.BadRequest("FilterNeedsRefinement",
+			"the answer was not found within %v: ask for less, by a filter on a field that is indexed or of fewer terms", a.ReadTime)
+	}
+	return err
+}
+
+// errCut is a list whose database went away after the first bytes were sent.
+var errCut = errors.New("the database was lost in the middle of a list")
+
+func contentSuffix(m media) string {
+	if m == asHTML || m == asCSV {
+		return "; charset=utf-8"
+	}
+	return ""
+}
+
+// formatter writes the rows of a list in one media type.
+type formatter interface {
+	begin(b []byte) []byte
+	row(b []byte, object []byte, first bool) ([]byte, error)
+	end(b []byte, f footer) []byte
+}
+
+// footer is what is known once the last row was read.
+type footer struct {
+	count      int64
+	total      string // a number; empty where it was not asked for
+	prev, next string
+}
+
+// pager turns rows into a page. Rows wait in a batch until what they refer to was read for all of
+// them; their bodies lie side by side in one piece of memory.
+type pager struct {
+	rd      *renderer
+	l       *lister
+	form    formatter
+	fields  *schema.Projection
+	caller  resource.Caller
+	limit   int64
+	count   int64
+	more    bool // there are rows behind the page
+	waiting []store.Resource
+	bodies  []byte
+	scratch []byte
+}
+
+func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s resource.Scope, o options, v *vacancies, total string,
+	caller resource.Caller) error {
+	p := &pager{rd: a.renderer(tx, o.media), l: l, form: jsonRows{}, fields: o.fields, caller: caller, limit: o.limit,
+		waiting: make([]store.Resource, 0, batch)}
+	switch o.media {
+	case asCSV:
+		p.form = newCSVRows(s, o.fields)
+	case asHTML:
+		p.form = htmlRows{r.URL.Path, a.Base, a.TypeNamed}
+	}
+	l.buf = p.form.begin(l.buf)
+	if err := tx.List(q, p.add); err != nil {
+		return err
+	}
+	if !p.more {
+		if err := v.list(q, p); err != nil {
+			return err
+		}
+	}
+	if err := p.drain(); err != nil {
+		return err
+	}
+	f := footer{count: p.count, total: total}
+	f.prev, f.next = pageLinks(r, o, p.more)
+	l.buf = p.form.end(l.buf, f)
+	return l.finish()
+}
+
+// add takes a row.
+func (p *pager) add(row *store.Resource) error {
+	if p.count+int64(len(p.waiting)) == p.limit {
+		p.more = true
+		return nil
+	}
+	from := len(p.bodies)
+	p.bodies = append(p.bodies, row.Body...)
+	kept := *row
+	kept.Body = p.bodies[from:len(p.bodies):len(p.bodies)]
+	if p.waiting = append(p.waiting, kept); len(p.waiting) < batch {
+		return nil
+	}
+	return p.drain()
+}
+
+// drain writes the rows that wait.
+func (p *pager) drain() error {
+	rows := make([]*store.Resource, len(p.waiting))
+	for i := range p.waiting {
+		rows[i] = &p.waiting[i]
+	}
+	if err := p.rd.ready(rows); err != nil {
+		return err
+	}
+	for i := range p.waiting {
+		if err := p.write(&p.waiting[i]); err != nil {
+			return err
+		}
+		p.count++
+		switch {
+		case len(p.l.buf) < flushAt:
+		case p.fields != nil && len(p.fields.Embeds) > 0: // whole or not at all
+			if len(p.l.buf) > maxEmbedBytes {
+				return errEmbed()
+			}
+		case p.l.head:
+			p.l.buf = p.l.buf[:0]
+		default:
+			if err := p.l.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	p.waiting, p.bodies = p.waiting[:0], p.bodies[:0]
+	return nil
+}
+
+func (p *pager) write(row *store.Resource) (err error) {
+	if _, ok := p.form.(jsonRows); ok && p.fields == nil { // straight into the buffer
+		if p.count > 0 {
+			p.l.buf = append(p.l.buf, ',')
+		}
+		p.l.buf, err = p.rd.append(p.l.buf, row, nil)
+		return err
+	}
+	if p.scratch, err = p.rd.project(p.scratch[:0], row, p.fields, p.caller, nil); err != nil {
+		return err
+	}
+	p.l.buf, err = p.form.row(p.l.buf, p.scratch, p.count == 0)
+	return err
+}
+
+// jsonRows writes a list as JSON: data first, because the count is known last.
+type jsonRows struct{}
+
+func (jsonRows) begin(b []byte) []byte { return append(b, `{"data":[`...) }
+
+func (jsonRows) row(b []byte, object []byte, first bool) ([]byte, error) {
+	if !first {
+		b = append(b, ',')
+	}
+	return append(b, object...), nil
+}
+
+func (jsonRows) end(b []byte, f footer) []byte {
+	b = append(b, `],"count":`...)
+	b = strconv.AppendInt(b, f.count, 10)
+	if f.total != "" {
+		b = append(b, `,"totalCount":`...)
+		b = append(b, f.total...)
+	}
+	if f.prev != "" || f.next != "" {
+		b = append(b, `,"_links":{`...)
+		if f.prev != "" {
+			b = append(b, `"prev":{"href":`...)
+			b = append(schema.AppendString(b, f.prev), '}')
+		}
+		if f.prev != "" && f.next != "" {
+			b = append(b, ',')
+		}
+		if f.next != "" {
+			b = append(b, `"next":{"href":`...)
+			b = append(schema.AppendString(b, f.next), '}')
+		}
+		b = append(b, '}')
+	}
+	return append(b, '}', '\n')
+}

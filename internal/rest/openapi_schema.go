@@ -1,0 +1,183 @@
+package rest
+
+import (
+	"portolan/internal/schema"
+)
+
+func (a *Server) schemas() doc {
+	schemas := doc{
+		"Problem": doc{"type": "object", "required": []string{"status", "reason", "code", "message"}, "properties": doc{
+			"status": doc{"type": "integer"}, "reason": doc{"type": "string"}, "code": doc{"type": "string"}, "message": doc{"type": "string"},
+			"fields": doc{"type": "array", "items": doc{"type": "string"}}}},
+		"Link":  doc{"type": "object", "required": []string{"href"}, "properties": doc{"href": doc{"type": "string"}}},
+		"Links": doc{"type": "object", "additionalProperties": ref("schemas/Link")},
+		"DryRun": doc{"type": "object", "required": []string{"dryRun", "created", "changed", "deleted"},
+			"properties": doc{"dryRun": doc{"const": true},
+				"resource": doc{"type": []string{"object", "null"}}, "created": doc{"type": "integer"}, "changed": doc{"type": "integer"},
+				"deleted": doc{"type": "integer"}}},
+		"InlinedReference": doc{"type": "object", "properties": doc{"id": doc{"type": "integer", "format": "int64"},
+			"type": doc{"type": "string"},
+			"name": doc{"type": []string{"string", "null"}}, "_links": ref("schemas/Links")}},
+	}
+	for _, c := range a.Collections() {
+		for _, t := range c.Types {
+			schemas[t.Name] = a.schema(t)
+		}
+	}
+	return schemas
+}
+
+// schema is a type as it is answered. No field is required: the request says which are wanted.
+func (a *Server) schema(t *schema.Type) doc {
+	properties := doc{"_links": doc{"allOf": []any{ref("schemas/Links")}, "readOnly": true}}
+	for _, f := range t.Fields {
+		properties[f.Name] = a.property(f)
+	}
+	properties["type"] = doc{"type": "string", "const": t.Name, "description": a.Descriptions["Head.type"]}
+	return doc{"type": "object", "description": a.Descriptions[t.Name], "properties": properties}
+}
+
+// input is what a request gives to make (POST) or replace (PUT) a resource of one of the types, and an example.
+func (a *Server) input(types []*schema.Type, create bool) (schema, example doc) {
+	var all []any
+	for _, t := range types {
+		required := []string{}
+		if len(types) > 1 {
+			required = append(required, "type")
+		}
+		one := doc{"type": t.Name}
+		for _, f := range t.Fields {
+			if f.Name == "type" || f.ReadOnly || !(create && f.OnPost || !create && f.OnPut) {
+				continue
+			}
+			one[f.Name] = exampleOf(f)
+			if f.Unless == "" {
+				required = append(required, f.Name)
+			}
+		}
+		if example == nil {
+			example = one
+		}
+		all = append(all, doc{"allOf": []any{ref("schemas/" + t.Name), doc{"type": "object", "required": required}}})
+	}
+	if len(all) == 1 {
+		only, _ := all[0].(doc)
+		return only, example
+	}
+	return doc{"oneOf": all}, example
+}
+
+// exampleID is an id as user data has them.
+const exampleID = 100123
+
+// exampleOf is a value that a field may have: that of its tag, or one of its kind.
+func exampleOf(f *schema.Field) any {
+	if f.Example != "" {
+		return f.Example
+	}
+	switch f.Kind {
+	case schema.Bool:
+		return f.Default == "true"
+	case schema.Integer, schema.Float:
+		if f.Min != nil {
+			return *f.Min
+		}
+		return 1
+	case schema.Map, schema.Raw:
+		if f.List {
+			return []any{}
+		}
+		return doc{}
+	case schema.Strings, schema.Integers:
+		return []any{}
+	case schema.Reference:
+		return doc{"id": exampleID}
+	case schema.References:
+		return []any{doc{"id": exampleID}}
+	case schema.Time:
+		return "2026-01-31T12:00:00Z"
+	case schema.Address:
+		return "10.1.0.5"
+	case schema.Span:
+		return "10.1.0.0/24"
+	}
+	if f.Enum != nil {
+		return f.Enum[0]
+	}
+	return "example"
+}
+
+// property gives a field's schema.
+func (a *Server) property(f *schema.Field) doc {
+	d := doc{}
+	kind := ""
+	switch f.Kind {
+	case schema.Bool:
+		kind = "boolean"
+	case schema.Integer:
+		kind, d["format"] = "integer", "int64"
+	case schema.Float:
+		kind, d["format"] = "number", "double"
+	case schema.Map:
+		kind, d["additionalProperties"] = "object", doc{"type": "string"}
+	case schema.Raw:
+		kind = "object"
+		if f.List {
+			kind, d["items"] = "array", doc{}
+		}
+	case schema.Strings:
+		kind, d["items"] = "array", doc{"type": "string"}
+	case schema.Integers:
+		kind, d["items"] = "array", doc{"type": "integer"}
+	case schema.References:
+		kind, d["items"] = "array", doc{"type": "object"}
+	case schema.Reference:
+		d["allOf"] = []any{ref("schemas/InlinedReference")}
+		if f.Nullable {
+			d = doc{"anyOf": []any{ref("schemas/InlinedReference"), doc{"type": "null"}}}
+		}
+	case schema.Time:
+		kind, d["format"] = "string", "date-time"
+	default:
+		kind = "string"
+	}
+	if kind != "" {
+		d["type"] = kind
+		if f.Nullable {
+			d["type"] = []string{kind, "null"}
+		}
+	}
+	bounds(f, d)
+	if text := a.Descriptions[f.Owner+"."+f.Name]; text != "" {
+		d["description"] = text
+	}
+	return d
+}
+
+// bounds adds to a field's schema what narrows its values.
+func bounds(f *schema.Field, d doc) {
+	if f.Enum != nil {
+		values := []any{}
+		for _, v := range f.Enum {
+			values = append(values, v)
+		}
+		if f.Nullable {
+			values = append(values, nil)
+		}
+		d["enum"] = values
+	}
+	if f.Kind == schema.Integer || f.Kind == schema.Float {
+		if f.Min != nil {
+			d["minimum"] = *f.Min
+		}
+		if f.Max != nil {
+			d["maximum"] = *f.Max
+		}
+	}
+	if f.ReadOnly {
+		d["readOnly"] = true
+	}
+	if f.WriteOnly {
+		d["writeOnly"] = true
+	}
+}

@@ -1,0 +1,284 @@
+package rest
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// media is a form of answer.
+type media int
+
+const (
+	asHAL media = iota
+	asJSON
+	asHTML
+	asCSV
+)
+
+var mediaTypes = []string{"application/hal+json", "application/json", "text/html", "text/csv"}
+
+func (m media) String() string { return mediaTypes[m] }
+
+// negotiate picks the form of answer by the Accept header (RFC 9110 section 12.5.1): the best
+// quality, ours first where they are equal. None means hal+json.
+func negotiate(accept []string, offered []media) (media, error) {
+	header := strings.Join(accept, ",")
+	if strings.TrimSpace(header) == "" {
+		return asHAL, nil
+	}
+	best, bestQ, bestExact := media(-1), 0.0, false
+	for _, m := range offered {
+		q, exact := quality(header, m.String())
+		if q > bestQ || q == bestQ && q > 0 && exact && !bestExact {
+			best, bestQ, bestExact = m, q, exact
+		}
+	}
+	if best < 0 {
+		names := make([]string, len(offered))
+		for i, m := range offered {
+			names[i] = m.String()
+		}
+		return asHAL, problem.New(http.StatusNotAcceptable, "NotAcceptable", "Accept: this can be had as %s", strings.Join(names, ", "))
+	}
+	return best, nil
+}
+
+// quality gives the quality the header gives to a media type, by its most specific range.
+func quality(header, name string) (q float64, exact bool) {
+	specific := -1
+	for part := range strings.SplitSeq(header, ",") {
+		rang, params, err := mime.ParseMediaType(strings.TrimSpace(part))
+		if err != nil {
+			continue
+		}
+		rank := -1
+		switch {
+		case rang == name:
+			rank = 2
+		case strings.HasSuffix(rang, "/*") && strings.HasPrefix(name, strings.TrimSuffix(rang, "*")):
+			rank = 1
+		case rang == "*/*":
+			rank = 0
+		}
+		if rank <= specific {
+			continue
+		}
+		value := 1.0
+		if text, ok := params["q"]; ok {
+			if value, err = strconv.ParseFloat(text, 64); err != nil || value < 0 || value > 1 {
+				continue
+			}
+		}
+		specific, q, exact = rank, value, rank == 2
+	}
+	return q, exact
+}
+
+// options are what a request asks of its answer.
+type options struct {
+	media         media
+	limit, offset int64
+	total         bool
+	where         store.Expr
+	filter        *schema.Node // where, as it was written
+	order         []store.Order
+	fields        *schema.Projection
+	// ignored are the query parameters that mean nothing here.
+	ignored []string
+}
+
+// lightFilter is what a filter may weigh that is looked for in a moment.
+const lightFilter = 2
+
+// light reports whether a list is a page as it lies there: nothing is counted, ordered or embedded, and next to
+// nothing filtered.
+func (o *options) light() bool {
+	return !o.total && o.order == nil && (o.filter == nil || o.filter.Weight() <= lightFilter) &&
+		(o.fields == nil || len(o.fields.Embeds) == 0)
+}
+
+// itemParameters and listParameters are the query parameters that mean something: of one resource, and of lists.
+var (
+	itemParameters = []string{"fields"}
+	listParameters = []string{"fields", "filter", "limit", "offset", "orderBy", "total"}
+)
+
+// unknownParameters gives the query parameters that mean nothing, as they are named to the client.
+func unknownParameters(query url.Values, known []string) (names []string) {
+	for name := range query {
+		if !slices.Contains(known, name) {
+			names = append(names, "?"+name)
+		}
+	}
+	return names
+}
+
+// Bounds of the header that names what was ignored.
+const (
+	maxIgnored     = 20 // names
+	maxIgnoredName = 64 // bytes of one
+)
+
+// Note is note for an API whose requests know some members, or query parameters, and no others.
+func Note(w http.ResponseWriter, r *http.Request, members map[string]json.RawMessage, known ...string) {
+	ignored := unknownParameters(r.URL.Query(), known)
+	for name := range members {
+		if !slices.Contains(known, name) {
+			ignored = append(ignored, name)
+		}
+	}
+	note(w, ignored)
+}
+
+// note names to the client what of its request was ignored (spec.md 2.8): unknown members of the body by their
+// names, query parameters with a question mark in front, headers by theirs.
+func note(w http.ResponseWriter, ignored []string) {
+	if len(ignored) == 0 {
+		return
+	}
+	slices.Sort(ignored)
+	more := ""
+	if len(ignored) > maxIgnored {
+		more = ", +" + strconv.Itoa(len(ignored)-maxIgnored)
+		ignored = ignored[:maxIgnored]
+	}
+	shown := make([]string, len(ignored))
+	for i, name := range ignored {
+		mark := ""
+		if rest, ok := strings.CutPrefix(name, "?"); ok {
+			mark, name = "?", rest
+		}
+		shown[i] = mark + url.PathEscape(name[:min(len(name), maxIgnoredName)])
+	}
+	w.Header().Set("x-portolan-ignored", strings.Join(shown, ", ")+more)
+}
+
+// one reads the single value of a query parameter.
+func one(query url.Values, name string) (string, bool, error) {
+	values := query[name]
+	if len(values) == 0 {
+		return "", false, nil
+	}
+	if len(values) > 1 {
+		return "", false, problem.Query(name, "is given %d times", len(values))
+	}
+	return values[0], true, nil
+}
+
+func whole(query url.Values, name string, least, most, missing int64) (int64, error) {
+	text, ok, err := one(query, name)
+	if err != nil || !ok {
+		return missing, err
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, problem.Query(name, "%q is not a whole number from %d to %d", text, least, most)
+	}
+	return n, nil
+}
+
+// parseQuery reads the query string strictly: what Go's own reader would drop is refused.
+func parseQuery(r *http.Request) (url.Values, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, problem.BadRequest("InvalidQueryParameter", "the query string is not well formed")
+	}
+	return query, nil
+}
+
+// MaxOffset bounds the offset; no list is longer.
+const MaxOffset = 1 << 40
+
+// options reads what the request asks of a list of the given types.
+func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o options, err error) {
+	query, err := parseQuery(r)
+	if err != nil {
+		return o, err
+	}
+	offered := []media{asHAL, asJSON, asHTML}
+	if list {
+		offered = append(offered, asCSV)
+	}
+	if o.media, err = negotiate(r.Header.Values("Accept"), offered); err != nil {
+		return o, err
+	}
+	if text, ok, err := one(query, "fields"); err != nil {
+		return o, err
+	} else if ok {
+		if o.fields, err = a.parseFields(text, s); err != nil {
+			return o, err
+		}
+	}
+	if !list {
+		o.ignored = unknownParameters(query, itemParameters)
+		return o, nil
+	}
+	o.ignored = unknownParameters(query, listParameters)
+	if o.limit, err = whole(query, "limit", 1, a.MaxLimit, min(DefaultLimit, a.MaxLimit)); err != nil {
+		return o, err
+	}
+	if o.offset, err = whole(query, "offset", 0, MaxOffset, 0); err != nil {
+		return o, err
+	}
+	text, ok, err := one(query, "total")
+	if err != nil {
+		return o, err
+	}
+	if ok && text != "true" && text != "false" {
+		return o, problem.Query("total", "%q is neither true nor false", text)
+	}
+	o.total = text == "true"
+	if text, ok, err := one(query, "filter"); err != nil {
+		return o, err
+	} else if ok && strings.TrimSpace(text) != "" {
+		n, err := schema.ParseFilter(text)
+		if err != nil {
+			return o, err
+		}
+		if o.where, err = s.Bind(n); err != nil {
+			return o, err
+		}
+		o.filter = n
+	}
+	if text, ok, err := one(query, "orderBy"); err != nil {
+		return o, err
+	} else if ok && strings.TrimSpace(text) != "" {
+		if o.order, err = s.Order(text); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// pageLinks gives the links to the pages before and behind (spec.md section 8).
+func pageLinks(r *http.Request, o options, more bool) (prev, next string) {
+	var kept []string
+	for part := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		name, _, _ := strings.Cut(part, "=")
+		if part != "" && !slices.Contains([]string{"limit", "offset"}, name) {
+			kept = append(kept, part)
+		}
+	}
+	link := func(offset, limit int64) string {
+		return r.URL.EscapedPath() + "?" + strings.Join(append(slices.Clone(kept),
+			"offset="+strconv.FormatInt(offset, 10), "limit="+strconv.FormatInt(limit, 10)), "&")
+	}
+	if o.offset > 0 {
+		from := max(0, o.offset-o.limit)
+		prev = link(from, o.offset-from)
+	}
+	if more {
+		next = link(o.offset+o.limit, o.limit)
+	}
+	return prev, next
+}

@@ -1,0 +1,437 @@
+package rest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// plan is what the links of a collection's resources look like, made once: texts between which the
+// resource's id is written.
+type plan struct {
+	one   string // /api/v2/networks/
+	above string // the path of the only collection a parent can be in, else empty
+	root  string // /api/v2/
+	// self stands before the id and before the up link; subs before each further id; last behind all.
+	self [2]string
+	subs []string
+	last string
+}
+
+func newPlan(base string, c *resource.Collection) *plan {
+	p := &plan{one: base + "/" + c.Name + "/", root: base + "/"}
+	if len(c.Parents) == 1 {
+		p.above = base + "/" + c.Parents[0] + "/"
+	}
+	p.self = [2]string{`"_links":{"self":{"href":"` + p.one, `"},"collection":{"href":"` + base + "/" + c.Name + `"}`}
+	before := ""
+	for _, s := range c.Subs {
+		p.subs = append(p.subs, before+`,"`+s.Name+`":{"href":"`+p.one)
+		before = "/" + s.Name + `"}`
+	}
+	p.last = before + "}"
+	return p
+}
+
+// renderer writes resources within one snapshot. It remembers what it has inlined.
+type renderer struct {
+	api     *Server
+	tx      *store.Tx
+	links   bool
+	heads   map[int64]store.Head
+	inlined map[int64][]byte
+	wanted  []int64
+	last    *schema.Type
+	// embedded counts what was embedded so far.
+	embedded int
+}
+
+func (a *Server) renderer(tx *store.Tx, m media) *renderer {
+	return &renderer{api: a, tx: tx, links: m == asHAL || m == asHTML, heads: map[int64]store.Head{}, inlined: map[int64][]byte{}}
+}
+
+// typeOf gives a row's type; the next row most often has the same.
+func (rd *renderer) typeOf(r *store.Resource) *schema.Type {
+	if rd.last == nil || rd.last.Name != r.Type {
+		rd.last = rd.api.TypeNamed(r.Type)
+	}
+	return rd.last
+}
+
+// want notes what a row will need of other resources.
+func (rd *renderer) want(r *store.Resource) {
+	add := func(id int64) {
+		if id > resource.RootID {
+			if _, ok := rd.heads[id]; !ok {
+				rd.wanted = append(rd.wanted, id)
+			}
+		}
+	}
+	t := rd.typeOf(r)
+	if t == nil {
+		return
+	}
+	for _, f := range t.Refs {
+		switch f.Column {
+		case "configuration":
+			add(r.Configuration)
+		case "parent":
+			add(r.Parent)
+		}
+	}
+	for _, ref := range r.Refs {
+		add(ref.Target)
+	}
+	if rd.links && rd.api.plans[t.Collection].above == "" && len(rd.api.Collection(t.Collection).Parents) > 0 {
+		add(r.Parent)
+	}
+}
+
+// ready completes rows and reads what they need of other resources.
+func (rd *renderer) ready(rows []*store.Resource) error {
+	byCollection := map[string][]*store.Resource{}
+	for _, r := range rows {
+		if t := rd.typeOf(r); t != nil && rd.api.CollectionOf(t).Complete != nil {
+			byCollection[r.Collection] = append(byCollection[r.Collection], r)
+		}
+	}
+	for _, c := range rd.api.Collections() {
+		if some := byCollection[c.Name]; len(some) > 0 {
+			if err := c.Complete(rd.tx, some); err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range rows {
+		rd.want(r)
+	}
+	return rd.load()
+}
+
+// shownRow is a row as it was completed, of one version of it.
+type shownRow struct {
+	version int64
+	body    []byte
+	refs    []store.Ref
+}
+
+// readyOne is ready for one row. How it was completed is remembered while nothing at all changes.
+func (rd *renderer) readyOne(r *store.Resource) error {
+	if t := rd.typeOf(r); t == nil || rd.api.CollectionOf(t).Complete == nil {
+		return rd.ready([]*store.Resource{r})
+	}
+	if done, ok := rd.api.shown.Get(rd.tx, r.ID); ok && done.version == r.Version {
+		r.Body, r.Refs = done.body, done.refs
+		rd.want(r)
+		return rd.load()
+	}
+	err := rd.ready([]*store.Resource{r})
+	if err == nil {
+		done := r.Clone()
+		rd.api.shown.Put(rd.tx, r.ID, shownRow{done.Version, done.Body, done.Refs})
+	}
+	return err
+}
+
+// load reads the heads that were wanted and are not remembered, in one query for many.
+func (rd *renderer) load() error {
+	if len(rd.wanted) == 0 {
+		return nil
+	}
+	slices.Sort(rd.wanted)
+	missing := rd.tx.Prefetched(slices.Compact(rd.wanted), rd.heads)
+	rd.wanted = rd.wanted[:0]
+	missing = slices.DeleteFunc(missing, func(id int64) bool {
+		h, ok := rd.api.heads.Get(rd.tx, id)
+		if ok {
+			rd.heads[id] = h
+		}
+		return ok
+	})
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := rd.tx.Heads(missing, rd.heads); err != nil {
+		return err
+	}
+	for _, id := range missing {
+		if h, ok := rd.heads[id]; ok {
+			rd.api.heads.Put(rd.tx, id, h)
+		}
+	}
+	return nil
+}
+
+// append writes one resource. Its heads must be loaded.
+func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string) ([]byte, error) {
+	t := rd.typeOf(r)
+	if t == nil {
+		return nil, fmt.Errorf("resource %d has the type %s, which is not declared", r.ID, r.Type)
+	}
+	b = append(b, `{"id":`...)
+	if r.ID == 0 { // one that is not there
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendInt(b, r.ID, 10)
+	}
+	b = append(b, `,"type":`...)
+	b = schema.AppendString(b, r.Type)
+	b = append(b, `,"name":`...)
+	if r.Name == "" {
+		b = append(b, "null"...)
+	} else {
+		b = schema.AppendString(b, r.Name)
+	}
+	if len(r.Body) > 2 {
+		b = append(b, ',')
+		b = append(b, r.Body[1:len(r.Body)-1]...)
+	}
+	for _, f := range t.Refs {
+		b = append(b, ',', '"')
+		b = append(b, f.Name...)
+		b = append(b, '"', ':')
+		if f.Transient {
+			if text, ok := extra[f.Name]; ok {
+				b = schema.AppendString(b, text)
+			} else {
+				b = append(b, "null"...)
+			}
+			continue
+		}
+		b = append(b, rd.inline(r, f)...)
+	}
+	if rd.links {
+		b = append(b, ',')
+		b = rd.appendLinks(b, r, rd.api.Collection(t.Collection))
+	}
+	return append(b, '}'), nil
+}
+
+// inline gives the inlined form of a single reference, or null.
+func (rd *renderer) inline(r *store.Resource, f *schema.Field) []byte {
+	var id int64
+	switch f.Column {
+	case "configuration":
+		id = r.Configuration
+	case "parent":
+		id = r.Parent
+	default:
+		for _, ref := range r.Refs {
+			if ref.Field == f.Name {
+				id = ref.Target
+			}
+		}
+	}
+	if id == 0 {
+		return []byte("null")
+	}
+	if b, ok := rd.inlined[id]; ok {
+		return b
+	}
+	head, ok := rd.heads[id]
+	if len(f.Refs) == 1 {
+		if t := rd.api.TypeNamed(f.Refs[0]); t != nil && rd.api.CollectionOf(t).History { // its rows are no resources that have heads
+			head, ok = store.Head{ID: id, Collection: t.Collection, Type: t.Name}, true
+		}
+	}
+	if !ok {
+		return []byte("null")
+	}
+	if f.Column == "parent" && len(f.Refs) == 1 && head.Type != f.Refs[0] {
+		return []byte("null") // the parent is of another type, such as a zone above a zone
+	}
+	b := append([]byte(`{"id":`), strconv.FormatInt(id, 10)...)
+	b = append(b, `,"type":`...)
+	b = schema.AppendString(b, head.Type)
+	b = append(b, `,"name":`...)
+	if head.Name == "" {
+		b = append(b, "null"...)
+	} else {
+		b = schema.AppendString(b, head.Name)
+	}
+	if t := rd.api.TypeNamed(head.Type); t != nil && t.Inline != nil {
+		b = append(b, ',')
+		b = schema.AppendString(b, t.Inline.Name)
+		b = append(b, ':')
+		if head.Inline == "" {
+			b = append(b, "null"...)
+		} else {
+			b = append(b, head.Inline...)
+		}
+	}
+	if rd.links {
+		b = append(b, `,"_links":{"self":{"href":"`...)
+		b = append(b, rd.api.Base+"/"+head.Collection+"/"...)
+		b = strconv.AppendInt(b, id, 10)
+		b = append(b, `"}}`...)
+	}
+	b = append(b, '}')
+	rd.inlined[id] = b
+	return b
+}
+
+func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *resource.Collection) []byte {
+	p := rd.api.plans[c.Name]
+	if r.ID == 0 {
+		b = append(b, `"_links":{"collection":{"href":"`+p.one[:len(p.one)-1]+`"},"up":{"href":"`+rd.above(r, c, p)...)
+		return append(strconv.AppendInt(b, r.Parent, 10), `"}}`...)
+	}
+	if c.Inner {
+		above := p.above + strconv.FormatInt(r.Parent, 10)
+		return append(b, `"_links":{"self":{"href":"`+above+"/"+c.Name+"/"+strconv.FormatInt(r.ID,
+			10)+`"},"collection":{"href":"`+above+"/"+c.Name+`"},"up":{"href":"`+above+`"}}`...)
+	}
+	var digits [20]byte
+	id := strconv.AppendInt(digits[:0], r.ID, 10)
+	b = append(b, p.self[0]...)
+	b = append(b, id...)
+	b = append(b, p.self[1]...)
+	if above := rd.above(r, c, p); above != "" {
+		b = append(b, `,"up":{"href":"`...)
+		b = append(b, above...)
+		b = strconv.AppendInt(b, r.Parent, 10)
+		b = append(b, `"}`...)
+	}
+	for _, sub := range p.subs {
+		b = append(b, sub...)
+		b = append(b, id...)
+	}
+	return append(b, p.last...)
+}
+
+// above gives the path in front of the parent's id, or nothing where there is no parent.
+func (rd *renderer) above(r *store.Resource, c *resource.Collection, p *plan) string {
+	switch {
+	case r.Parent == 0 || len(c.Parents) == 0 || c.NoUp:
+		return ""
+	case r.Parent == resource.RootID:
+		return p.root
+	case p.above != "":
+		return p.above
+	}
+	head, ok := rd.heads[r.Parent]
+	if !ok {
+		return ""
+	}
+	return rd.api.Base + "/" + head.Collection + "/"
+}
+
+// one renders a single resource with what the projection asks for.
+func (rd *renderer) one(b []byte, r *store.Resource, p *schema.Projection, caller resource.Caller, extra map[string]string) ([]byte,
+	error) {
+	shown := *r
+	if err := rd.readyOne(&shown); err != nil {
+		return nil, err
+	}
+	return rd.project(b, &shown, p, caller, extra)
+}
+
+// project renders a resource whose heads are loaded.
+func (rd *renderer) project(b []byte, r *store.Resource, p *schema.Projection, caller resource.Caller, extra map[string]string) ([]byte,
+	error) {
+	if p == nil {
+		return rd.append(b, r, extra)
+	}
+	object, err := rd.append(nil, r, extra)
+	if err != nil {
+		return nil, err
+	}
+	if object, err = p.Apply(object); err != nil {
+		return nil, err
+	}
+	if len(p.Embeds) > 0 {
+		if object, err = rd.embed(object, r, p.Embeds, caller); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, object...), nil
+}
+
+// Bounds of an answer with embedded resources: how many of one subcollection are shown, how many there may be
+// in all, and how long the answer may be, in bytes.
+const (
+	maxEmbedded    = DefaultLimit
+	maxAllEmbedded = 10_000
+	maxEmbedBytes  = 32 << 20
+)
+
+// errEmbed refuses an answer beyond the bounds.
+func errEmbed() error {
+	return problem.BadRequest("EmbedTooLarge",
+		"fields: embed gives more than %d resources or %d MiB: embed less, or ask for smaller pages", maxAllEmbedded, maxEmbedBytes>>20)
+}
+
+// embed adds _embedded to a rendered object.
+func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*schema.Embedding, caller resource.Caller) ([]byte, error) {
+	object = object[:len(object)-1]
+	if len(object) > 1 {
+		object = append(object, ',')
+	}
+	object = append(object, `"_embedded":{`...)
+	c := rd.api.Collection(r.Collection)
+	first := true
+	for _, e := range embeds {
+		sub := c.Sub(e.Name)
+		if sub == nil || sub.Relation == resource.Unbuilt {
+			continue
+		}
+		if !first {
+			object = append(object, ',')
+		}
+		first = false
+		object = schema.AppendString(object, e.Name)
+		object = append(object, ':')
+		var err error
+		if object, err = rd.embedOne(object, r, sub, e, caller); err != nil {
+			return nil, err
+		}
+	}
+	return append(object, '}', '}'), nil
+}
+
+// embedOne writes what a subcollection holds as an array.
+func (rd *renderer) embedOne(object []byte, r *store.Resource, sub *resource.Sub, e *schema.Embedding, caller resource.Caller) ([]byte,
+	error) {
+	object = append(object, '[')
+	q, err := rd.api.Computed(rd.tx, sub, r.ID, rd.api.SubQuery(sub, r.ID, caller), caller)
+	if err != nil {
+		return nil, err
+	}
+	q.Limit = maxEmbedded
+	var rows []*store.Resource
+	if err := rd.tx.List(q, func(row *store.Resource) error {
+		if rd.embedded++; rd.embedded > maxAllEmbedded {
+			return errEmbed()
+		}
+		rows = append(rows, row.Clone())
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if err := rd.ready(rows); err != nil {
+		return nil, err
+	}
+	for i, row := range rows {
+		if i > 0 {
+			object = append(object, ',')
+		}
+		inner, err := rd.append(nil, row, nil)
+		if err != nil {
+			return nil, err
+		}
+		if len(e.Inner) > 0 {
+			if inner, err = rd.embed(inner, row, e.Inner, caller); err != nil {
+				return nil, err
+			}
+		}
+		if object = append(object, inner...); len(object) > maxEmbedBytes {
+			return nil, errEmbed()
+		}
+	}
+	return append(object, ']'), nil
+}

@@ -1,0 +1,71 @@
+package rest
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// Settings are what a manager says of its API.
+type Settings struct {
+	// Base is the path before the collections, such as /api/v2.
+	Base string
+	// MaxLimit is the largest page (spec.md section 8).
+	MaxLimit int64
+	// RootType is the type of the root resource; Version and Hostname are what it says of the manager.
+	RootType, Version, Hostname string
+}
+
+// Server serves the declared API over HTTP.
+type Server struct {
+	*resource.API
+	Settings
+	// WriteTime is how long a piece of a list, 64 KiB, may take to be sent. A client that does not
+	// read is cut off: it would hold a snapshot of the database.
+	WriteTime time.Duration
+	// ReadTime is how long the database may be asked for a list.
+	ReadTime time.Duration
+	// Log takes what cannot be answered any more.
+	Log *slog.Logger
+
+	// headers are those that are looked at, by what serves or by rules.
+	headers []resource.RequestHeader
+	// plans are the links of resources, by collection.
+	plans map[string]*plan
+	// heads are what references show of their targets, each good while nothing of its collection has changed; shown are
+	// rows with what Complete put into them.
+	heads *store.Cache[int64, store.Head]
+	shown *store.Cache[int64, shownRow]
+	// lists are those under way, reading those among them that have the database; disk is what they have in files.
+	// paging are those that have it for a moment.
+	lists, reading, paging shares
+	disk                   diskBudget
+}
+
+// How many lists of one caller may be under way at a time, how many of those may ask the database, and how
+// many may wait.
+const (
+	listsEach    = 16
+	readingEach  = 2
+	listsWaiting = 64
+)
+
+// DefaultLimit is the size of a page without limit (spec.md section 8).
+const DefaultLimit = 1000
+
+// New makes what serves an API.
+func New(a *resource.API, settings Settings) *Server {
+	s := &Server{API: a, Settings: settings, WriteTime: 30 * time.Second, ReadTime: time.Minute, Log: slog.Default(),
+		headers: slices.Concat(engineHeaders, a.Headers), plans: map[string]*plan{},
+		lists: shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting},
+		paging: shares{each: readingEach, waiting: listsWaiting},
+		heads:  store.NewCache[int64](a.Store, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection }}),
+		shown:  store.NewCache[int64](a.Store, store.CacheOptions[shownRow]{})}
+	for _, c := range a.Collections() {
+		s.plans[c.Name] = newPlan(s.Base, c)
+	}
+	return s
+}

@@ -1,0 +1,275 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// request is a request that changes something, read and checked as far as that goes without the
+// data.
+type request struct {
+	*http.Request
+	resource.Target
+	caller  resource.Caller
+	media   media
+	fields  *schema.Projection
+	members map[string]json.RawMessage
+	raw     []byte
+	author  store.Author
+	key     string // Idempotency-Key
+	probed  map[netip.Addr]bool
+	options resource.Options
+	// prepared is what Collection.Beforehand gave.
+	prepared any
+	// ignored is what of the request means nothing; unknown are members of its body.
+	ignored, unknown []string
+}
+
+// answer is what a change answers.
+type answer struct {
+	status   int
+	body     []byte
+	location string
+	etag     string
+	// transaction is the one to be shown, where what was done is a transaction itself.
+	transaction int64
+}
+
+// errTried takes back a change that was only tried.
+var errTried = errors.New("the change was only tried")
+
+// dryRunHeader lets a change only be tried.
+const dryRunHeader = "x-portolan-dry-run"
+
+// dryRun tells whether a change is only to be tried. That the header says yes or no was checked (readOptions).
+func dryRun(r *http.Request) bool { return strings.EqualFold(r.Header.Get(dryRunHeader), "true") }
+
+// tried turns the answer into what would have come of the change, and gives errTried.
+func (ans *answer) tried(tx *store.Tx) error {
+	tally, err := tx.Tally()
+	if err != nil {
+		return err
+	}
+	resource := json.RawMessage("null")
+	if len(ans.body) > 0 {
+		resource = ans.body
+	}
+	ans.body, err = json.Marshal(struct {
+		DryRun   bool            `json:"dryRun"`
+		Resource json.RawMessage `json:"resource"`
+		store.Tally
+	}{true, resource, tally})
+	if err != nil {
+		return err
+	}
+	return errTried
+}
+
+// show fills the answer with the transaction that was made.
+func (a *Server) show(r *http.Request, rq *request, ans *answer) error {
+	return a.Store.View(r.Context(), func(tx *store.Tx) error {
+		row, err := a.FindIn(tx, a.History, ans.transaction)
+		if err != nil {
+			return err
+		}
+		ans.status, ans.etag = http.StatusCreated, etag(row)
+		ans.location = a.plans[a.History.Name].one + strconv.FormatInt(row.ID, 10)
+		ans.body, err = a.renderer(tx, rq.media).one(nil, row, rq.fields, rq.caller, nil)
+		return err
+	})
+}
+
+// maxComment bounds the comment on a change, maxKey the Idempotency-Key, in bytes.
+const (
+	maxComment = 2000
+	maxKey     = 255
+)
+
+func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
+	rq := &request{Request: r, Target: t, caller: caller}
+	if err := a.read(w, rq); err != nil {
+		return err
+	}
+	dry := dryRun(r)
+	if dry {
+		rq.key = "" // what is only tried is no answer to keep
+	}
+	var ans answer
+	err := a.probing(rq, func() error {
+		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
+		return a.Store.UpdateIn(r.Context(), depends, rq.author, func(tx *store.Tx) (err error) {
+			if ans, err = a.perform(tx, rq); err == nil && dry {
+				err = ans.tried(tx)
+			}
+			return err
+		})
+	})
+	note(w, append(rq.ignored, rq.unknown...))
+	if dry && errors.Is(err, errTried) {
+		send(w, r, http.StatusOK, asJSON, ans.body)
+		return nil
+	}
+	if err == nil && ans.transaction != 0 {
+		err = a.show(r, rq, &ans)
+	}
+	if err != nil {
+		return wordConflict(err)
+	}
+	if ans.location != "" {
+		w.Header().Set("Location", ans.location)
+	}
+	if ans.etag != "" {
+		w.Header().Set("ETag", ans.etag)
+	}
+	if ans.status == http.StatusNoContent {
+		w.WriteHeader(ans.status)
+		return nil
+	}
+	send(w, r, ans.status, rq.media, ans.body)
+	return nil
+}
+
+// wordConflict words a violation of a unique index that a rule did not foresee.
+func wordConflict(err error) error {
+	if _, ok := problem.As(err); !ok && store.Duplicate(err) {
+		p := problem.Conflict("ResourceAlreadyExists", "a resource with the same identity exists already")
+		p.Err = err
+		return p
+	}
+	return err
+}
+
+// read reads the request's headers and body.
+func (a *Server) read(w http.ResponseWriter, rq *request) error {
+	query, err := parseQuery(rq.Request)
+	if err != nil {
+		return err
+	}
+	if rq.media, err = negotiate(rq.Header.Values("Accept"), []media{asHAL, asJSON}); err != nil {
+		return err
+	}
+	rq.ignored = unknownParameters(query, itemParameters)
+	if text, ok, err := one(query, "fields"); err != nil {
+		return err
+	} else if ok {
+		if rq.fields, err = a.parseFields(text, a.ScopeFor(a.TargetTypes(rq.Target), rq.caller)); err != nil {
+			return err
+		}
+	}
+	if rq.options, err = a.readOptions(rq.Request); err != nil {
+		return err
+	}
+	comment := rq.Header.Get("x-bcn-change-control-comment")
+	if len(comment) > maxComment || strings.ContainsFunc(comment, unicode.IsControl) {
+		return problem.BadRequest("InvalidHeader",
+			"x-bcn-change-control-comment: longer than %d bytes or with control characters", maxComment)
+	}
+	rq.author = store.Author{User: rq.caller.User, Name: rq.caller.Name, Comment: comment}
+	if rq.Method == http.MethodPost {
+		rq.key = rq.Header.Get("Idempotency-Key")
+		if len(rq.key) > maxKey {
+			return problem.BadRequest("InvalidHeader", "Idempotency-Key: longer than %d bytes", maxKey)
+		}
+		if rq.key != "" && rq.Collection.Secret { // nothing of a body with secrets is remembered
+			rq.key, rq.ignored = "", append(rq.ignored, "Idempotency-Key")
+		}
+	}
+	if rq.Method == http.MethodDelete {
+		return nil
+	}
+	signIn := rq.Collection.SignIn
+	if signIn == nil || rq.Method != http.MethodPost || rq.Sub != nil {
+		if err := checkContentType(rq.Request); err != nil {
+			return err
+		}
+		if rq.members, rq.raw, err = ReadBody(w, rq.Request, AnyBody); err == nil && rq.Sub == nil && rq.Collection.Beforehand != nil {
+			rq.prepared, err = rq.Collection.Beforehand(rq.Context(), a.API, rq.members)
+		}
+		return err
+	}
+	rq.key, rq.members = "", map[string]json.RawMessage{}
+	if rq.ContentLength != 0 {
+		if err := checkContentType(rq.Request); err != nil {
+			return err
+		}
+		if rq.members, _, err = ReadBody(w, rq.Request, SmallBody); err != nil {
+			return err
+		}
+	}
+	remote := rq.caller.Remote
+	asked := resource.SignIn{Members: rq.members, Remote: remote}
+	asked.Name, asked.Password, asked.Basic = rq.BasicAuth()
+	if rq.caller, err = signIn(rq.Context(), a.API, asked); err != nil {
+		return err
+	}
+	rq.caller.Remote = remote
+	rq.author.User, rq.author.Name = rq.caller.User, rq.caller.Name
+	return nil
+}
+
+// perform does what the request asks, inside the transaction.
+func (a *Server) perform(tx *store.Tx, rq *request) (answer, error) {
+	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: rq.members, Probed: rq.probed, Prepared: rq.prepared,
+		Options: rq.options,
+		Extra:   map[string]string{}}
+	defer func() { rq.unknown = c.Ignored }()
+	switch {
+	case rq.Method == http.MethodPost:
+		return a.post(c, rq)
+	case rq.Method == http.MethodDelete && rq.Sub != nil && rq.Sub.Relation != resource.Children:
+		return answer{status: http.StatusNoContent}, a.Unlink(c, rq.Target)
+	}
+	row, err := a.Locate(tx, rq.Target, rq.caller)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := checkIfMatch(rq.Request, row); err != nil {
+		return answer{}, err
+	}
+	if rq.Method == http.MethodDelete {
+		return answer{status: http.StatusNoContent}, c.Delete(row)
+	}
+	written, err := a.Rewrite(c, row, rq.Method == http.MethodPut)
+	if err != nil {
+		return answer{}, err
+	}
+	ans := answer{status: http.StatusOK, etag: etag(written)}
+	ans.body, err = a.renderer(tx, rq.media).one(nil, written, rq.fields, rq.caller, c.Extra)
+	return ans, err
+}
+
+func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
+	if rq.Sub == nil && rq.Collection.Act != nil {
+		transaction, err := a.Act(c, rq.Collection)
+		return answer{transaction: transaction}, err
+	}
+	replay, ok, err := a.replay(c.Tx, rq)
+	if err != nil || ok {
+		return replay, err
+	}
+	var row *store.Resource
+	if rq.Sub != nil && (rq.Sub.Relation == resource.Linked || rq.Sub.Relation == resource.Linking) {
+		row, err = a.Link(c, rq.Target)
+	} else {
+		row, err = a.MakeIn(c, rq.Target)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	ans := answer{status: http.StatusCreated, etag: etag(row),
+		location: a.plans[row.Collection].one + strconv.FormatInt(row.ID, 10)}
+	if ans.body, err = a.renderer(c.Tx, rq.media).one(nil, row, rq.fields, rq.caller, c.Extra); err != nil {
+		return ans, err
+	}
+	return ans, a.keep(c.Tx, rq, ans)
+}

@@ -1,0 +1,259 @@
+package schema
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/naming"
+	"portolan/internal/problem"
+	"portolan/internal/space"
+	"portolan/internal/store"
+)
+
+// Filterable reports whether a field can be filtered and ordered by.
+func (f *Field) Filterable() bool {
+	return !f.WriteOnly && !f.Transient && !f.Computed && f.Kind != Strings && f.Kind != Integers
+}
+
+// operators lists the operators per kind, as published.
+func (f *Field) operators() string {
+	switch f.Kind {
+	case Bool:
+		return "eq in ne"
+	case Integer, Float:
+		return "eq in ne ge gt le lt"
+	case Time:
+		return "eq in ne ge gt le lt"
+	case Address:
+		return "eq in ne ge gt le lt"
+	case Span:
+		return "eq in ne ge gt le lt contains startsWith"
+	}
+	if f.Enum != nil {
+		return "eq in ne contains startsWith endsWith"
+	}
+	return "eq in ne contains startsWith endsWith"
+}
+
+// Condition turns a comparison of the field into a condition.
+func (f *Field) Condition(n *Node) (store.Expr, error) {
+	if !slices.Contains(strings.Fields(f.operators()), n.Op) {
+		return nil, FilterValue(n, n.Values[0], "the operator "+n.Op+" is not for this field; these are: "+f.operators())
+	}
+	if f.Kind == Span {
+		return f.rangeCondition(n)
+	}
+	return f.CompareWith(n, f.StoreField())
+}
+
+// FilterValue refuses a value in a filter, and says where it stands.
+func FilterValue(n *Node, v Literal, message string) error {
+	p := problem.BadRequest("InvalidFilterValue", "filter: %s, at position %d: %s", strings.Join(n.Path, "."), v.at+1, message)
+	p.Fields = []string{strings.Join(n.Path, ".")}
+	return p
+}
+
+// CompareWith compares what the store has at a place with each of the values.
+func (f *Field) CompareWith(n *Node, at store.Field) (store.Expr, error) {
+	var either store.Any
+	for _, v := range n.Values {
+		op := n.Op
+		if op == "in" {
+			op = "eq"
+		}
+		e, err := f.compareOne(n, at, op, v)
+		if err != nil {
+			return nil, err
+		}
+		either = append(either, e)
+	}
+	if len(either) == 1 {
+		return either[0], nil
+	}
+	return either, nil
+}
+
+func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store.Expr, error) {
+	if !v.Quoted && v.Text == "null" {
+		if op != "eq" && op != "ne" {
+			return nil, FilterValue(n, v, "null goes with eq, in and ne")
+		}
+		return store.Compare{Field: at, Op: op}, nil
+	}
+	value, err := f.literal(n, v)
+	if err != nil {
+		return nil, err
+	}
+	if key, ok := value.([]byte); ok {
+		return addressCondition(at, op, key), nil
+	}
+	if f.DNS && op == "eq" {
+		text, _ := value.(string)
+		return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"key"}}, Op: op, Value: naming.Key(text)}, nil
+	}
+	return store.Compare{Field: at, Op: op, Value: value}, nil
+}
+
+// addressCondition compares addresses of one family; an index on spans is by configuration.
+func addressCondition(at store.Field, op string, key []byte) store.Expr {
+	all := store.All{store.Compare{Field: at, Op: op, Value: key}}
+	edge := make([]byte, 17)
+	edge[0] = key[0]
+	switch op {
+	case "ge", "gt":
+		for i := 1; i < 17; i++ {
+			edge[i] = 0xff
+		}
+		all = append(all, store.Compare{Field: at, Op: "le", Value: edge})
+	case "le", "lt":
+		all = append(all, store.Compare{Field: at, Op: "ge", Value: edge})
+	}
+	if at.Kind == store.ColumnSpan && op != "ne" {
+		all = append(all, store.AnyScope{})
+	}
+	return all
+}
+
+// literal reads a value for the field.
+func (f *Field) literal(n *Node, v Literal) (any, error) {
+	switch f.Kind {
+	case Bool:
+		if v.Text != "true" && v.Text != "false" {
+			return nil, FilterValue(n, v, "expected true or false")
+		}
+		return v.Text == "true", nil
+	case Integer:
+		if i, err := strconv.ParseInt(v.Text, 10, 64); err == nil {
+			return i, nil
+		}
+		return nil, FilterValue(n, v, "expected a whole number")
+	case Float:
+		if x, err := strconv.ParseFloat(v.Text, 64); err == nil {
+			return x, nil
+		}
+		return nil, FilterValue(n, v, "expected a number")
+	case Time:
+		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02"} {
+			if at, err := time.Parse(layout, v.Text); err == nil {
+				return FormatTime(at), nil
+			}
+		}
+		return nil, FilterValue(n, v, "expected a time as in RFC 3339")
+	case Address:
+		a, err := netip.ParseAddr(strings.TrimSpace(v.Text))
+		if err != nil || a.Zone() != "" {
+			return nil, FilterValue(n, v, "expected an IP address")
+		}
+		return store.AddrKey(a.Unmap()), nil
+	}
+	if f.Hardware && (n.Op == "eq" || n.Op == "in" || n.Op == "ne") {
+		mac, err := space.ParseHardware(v.Text)
+		if err != nil {
+			return nil, FilterValue(n, v, err.Error())
+		}
+		return space.FormatHardware(mac), nil
+	}
+	if !v.Quoted && v.Text != "true" && v.Text != "false" && !numeral(v.Text) {
+		return nil, FilterValue(n, v, "text needs quotes")
+	}
+	return v.Text, nil
+}
+
+// CompareText compares a member inside a field, which may be of any kind.
+func CompareText(n *Node, at store.Field) (store.Expr, error) {
+	f := &Field{Kind: Text}
+	if (n.Op == "ge" || n.Op == "gt" || n.Op == "le" || n.Op == "lt") && !n.Values[0].Quoted {
+		f.Kind, at.Kind = Float, store.Number
+	}
+	return f.CompareWith(n, at)
+}
+
+// Spans in filters: eq takes a length, a prefix or low-high; ge, gt, le and lt compare prefix
+// lengths; contains takes an address or a prefix; startsWith compares the text.
+func (f *Field) rangeCondition(n *Node) (store.Expr, error) {
+	low := store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}
+	high := store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}
+	text := store.Field{Kind: store.Text, Path: []string{f.Name}}
+	var either store.Any
+	for _, v := range n.Values {
+		if !v.Quoted {
+			return nil, FilterValue(n, v, "expected a range in quotes")
+		}
+		switch n.Op {
+		case "startsWith":
+			either = append(either, store.Compare{Field: text, Op: n.Op, Value: v.Text})
+			continue
+		case "contains":
+			r, err := addressOrRange(v.Text)
+			if err != nil {
+				return nil, FilterValue(n, v, err.Error())
+			}
+			either = append(either, store.All{
+				store.Compare{Field: low, Op: "le", Value: store.AddrKey(r.Low)},
+				store.Compare{Field: high, Op: "ge", Value: store.AddrKey(r.High)}, sameFamily(low, r.Low), store.AnyScope{}})
+			continue
+		}
+		bits, sized, err := space.ParseSize(v.Text, false)
+		if err != nil {
+			return nil, FilterValue(n, v, err.Error())
+		}
+		var r space.Range
+		if !sized {
+			if r, err = space.Parse(v.Text); err != nil {
+				return nil, FilterValue(n, v, err.Error())
+			}
+		}
+		e, err := f.lengthCondition(n, v, bits, sized, r)
+		if err != nil {
+			return nil, err
+		}
+		either = append(either, e)
+	}
+	return either, nil
+}
+
+func (f *Field) lengthCondition(n *Node, v Literal, bits int, sized bool, r space.Range) (store.Expr, error) {
+	low := store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}
+	high := store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}
+	length := store.Field{Kind: store.PrefixLen, Path: []string{f.Name}}
+	op := n.Op
+	if op == "in" {
+		op = "eq"
+	}
+	if !sized && (op == "eq" || op == "ne") {
+		same := store.All{store.Compare{Field: low, Op: "eq", Value: store.AddrKey(r.Low)},
+			store.Compare{Field: high, Op: "eq", Value: store.AddrKey(r.High)}}
+		if op == "ne" {
+			return store.Not{Expr: same}, nil
+		}
+		return append(same, store.AnyScope{}), nil
+	}
+	if sized {
+		return store.Compare{Field: length, Op: op, Value: int64(bits)}, nil
+	}
+	p, ok := r.Prefix()
+	if !ok {
+		return nil, FilterValue(n, v, "ge, gt, le and lt compare prefix lengths and need one")
+	}
+	return store.All{store.Compare{Field: length, Op: op, Value: int64(p.Bits())}, sameFamily(low, r.Low)}, nil
+}
+
+func sameFamily(low store.Field, a netip.Addr) store.Expr {
+	family := byte(6)
+	if a.Is4() {
+		family = 4
+	}
+	return store.All{store.Compare{Field: low, Op: "ge", Value: []byte{family}},
+		store.Compare{Field: low, Op: "lt", Value: []byte{family + 1}}}
+}
+
+func addressOrRange(text string) (space.Range, error) {
+	if a, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil && a.Zone() == "" {
+		a = a.Unmap()
+		return space.Range{Low: a, High: a}, nil
+	}
+	return space.Parse(text)
+}

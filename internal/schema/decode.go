@@ -1,0 +1,315 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"portolan/internal/problem"
+	"portolan/internal/space"
+)
+
+// Decode writes the members of a request into the object. Unknown and read-only members are
+// ignored (spec.md 2.8). It gives every problem it finds, and the names of the fields it set.
+func (t *Type) Decode(o Object, members map[string]json.RawMessage, create bool) (given map[string]bool, problems []*problem.Problem) {
+	v := reflect.ValueOf(o).Elem()
+	given = map[string]bool{}
+	for _, f := range t.Fields {
+		raw, ok := members[f.Name]
+		if !ok || f.ReadOnly || f.CreateOnly && !create || f.Name == "type" || f.Column != "" {
+			continue
+		}
+		if p := decodeField(f, raw, v.FieldByIndex(f.Index)); p != nil {
+			problems = append(problems, p)
+			continue
+		}
+		given[f.Name] = true
+	}
+	return given, problems
+}
+
+// decodeField writes one JSON value into a field of an object.
+func decodeField(f *Field, raw json.RawMessage, v reflect.Value) *problem.Problem {
+	if string(raw) == "null" {
+		if !f.Nullable {
+			return problem.Invalid(f.Name, "must not be null")
+		}
+		v.SetZero()
+		if f.Kind == References {
+			v.Set(reflect.ValueOf(RefList{Given: true}))
+		}
+		return nil
+	}
+	x, err := f.parse(raw)
+	if err != nil {
+		return problem.Invalid(f.Name, "%v", err)
+	}
+	value := reflect.ValueOf(x)
+	if f.ptr {
+		p := reflect.New(value.Type())
+		p.Elem().Set(value)
+		value = p
+	}
+	v.Set(value)
+	return nil
+}
+
+// parse reads the field's JSON value as the Go value its struct member has.
+func (f *Field) parse(raw json.RawMessage) (any, error) {
+	switch f.Kind {
+	case Bool:
+		var b bool
+		if json.Unmarshal(raw, &b) != nil {
+			return nil, fmt.Errorf("must be true or false")
+		}
+		return b, nil
+	case Integer:
+		return f.parseInteger(raw)
+	case Float:
+		var x float64
+		if json.Unmarshal(raw, &x) != nil {
+			return nil, fmt.Errorf("must be a number")
+		}
+		if f.Min != nil && x < float64(*f.Min) || f.Max != nil && x > float64(*f.Max) {
+			return nil, fmt.Errorf("must be between %d and %d", *f.Min, *f.Max)
+		}
+		return x, nil
+	case Map:
+		return f.parseMap(raw)
+	case Raw:
+		switch {
+		case f.List && raw[0] != '[':
+			return nil, fmt.Errorf("must be a list")
+		case !f.List && raw[0] != '{':
+			return nil, fmt.Errorf("must be an object")
+		}
+		if bytes.Contains(raw, []byte(`\u0000`)) {
+			return nil, fmt.Errorf("holds a NUL character")
+		}
+		var b bytes.Buffer
+		if err := json.Compact(&b, raw); err != nil {
+			return nil, err
+		}
+		return json.RawMessage(b.Bytes()), nil
+	case Strings:
+		var list []string
+		if json.Unmarshal(raw, &list) != nil {
+			return nil, fmt.Errorf("must be an array of strings")
+		}
+		return list, nil
+	case Integers:
+		var list []int64
+		if json.Unmarshal(raw, &list) != nil {
+			return nil, fmt.Errorf("must be an array of whole numbers")
+		}
+		return list, nil
+	case Reference:
+		return f.parseRef(raw)
+	case References:
+		return f.parseRefs(raw)
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return nil, fmt.Errorf("must be a string")
+	}
+	return f.parseText(text)
+}
+
+func (f *Field) parseInteger(raw json.RawMessage) (any, error) {
+	var x float64
+	var n int64
+	if json.Unmarshal(raw, &n) != nil {
+		if json.Unmarshal(raw, &x) != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
+			return nil, fmt.Errorf("must be a whole number")
+		}
+		n = int64(x)
+	}
+	switch {
+	case f.Min != nil && n < *f.Min:
+		return nil, fmt.Errorf("must be %d or more", *f.Min)
+	case f.Max != nil && n > *f.Max:
+		return nil, fmt.Errorf("must be %d or less", *f.Max)
+	}
+	return n, nil
+}
+
+// oneLine is the longest text, in bytes, that is a name or the like: only longer ones have lines.
+const oneLine = 255
+
+// parseText reads the kinds that JSON writes as strings.
+func (f *Field) parseText(text string) (any, error) {
+	switch f.Kind {
+	case Address:
+		a, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil || a.Zone() != "" {
+			return nil, fmt.Errorf("%q is not an IP address", text)
+		}
+		return a.Unmap(), nil
+	case Span:
+		for _, v4 := range []bool{true, false} {
+			bits, sized, err := space.ParseSize(text, v4)
+			if sized && (err == nil || !v4) {
+				return Range{Bits: bits, SizeOnly: true}, err
+			}
+		}
+		if strings.Contains(text, ",") {
+			relative, err := space.ParseRelative(text)
+			return Range{Relative: relative}, err
+		}
+		if mac, err := net.ParseMAC(strings.TrimSpace(text)); err == nil && len(mac) <= 8 {
+			return Range{Hardware: mac}, nil
+		}
+		r, err := space.Parse(text)
+		return Range{Range: r}, err
+	case Time:
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a time as in RFC 3339", text)
+		}
+		return at, nil
+	}
+	if len(text) > f.MaxLength {
+		return nil, fmt.Errorf("has %d bytes, more than %d", len(text), f.MaxLength)
+	}
+	for _, r := range text {
+		if unicode.IsControl(r) && (r != '\n' && r != '\t' || f.NonBlank || f.MaxLength <= oneLine) {
+			return nil, fmt.Errorf("holds a control character")
+		}
+	}
+	if f.NonBlank && strings.TrimSpace(text) == "" {
+		return nil, fmt.Errorf("must not be blank")
+	}
+	if f.Enum != nil && !slices.Contains(f.Enum, text) {
+		return nil, fmt.Errorf("%q is none of %s", text, strings.Join(f.Enum, ", "))
+	}
+	return text, nil
+}
+
+// isControl are the control characters that no value has; lines and tabs it may.
+func isControl(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+
+func (f *Field) parseMap(raw json.RawMessage) (any, error) {
+	var loose map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if decoder.Decode(&loose) != nil {
+		return nil, fmt.Errorf("must be an object")
+	}
+	values := make(map[string]string, len(loose))
+	for name, value := range loose {
+		if name == "" || len(name) > f.MaxLength || strings.ContainsFunc(name, isControl) {
+			return nil, fmt.Errorf("has a member whose name is empty, over %d bytes or with a control character", f.MaxLength)
+		}
+		switch x := value.(type) {
+		case nil:
+		case string:
+			if strings.ContainsFunc(x, isControl) {
+				return nil, fmt.Errorf("member %q holds a control character", name)
+			}
+			values[name] = x
+		case bool, json.Number:
+			values[name] = fmt.Sprint(x)
+		default:
+			return nil, fmt.Errorf("member %q must be a string, a number or a boolean", name)
+		}
+	}
+	return values, nil
+}
+
+func (f *Field) parseRef(raw json.RawMessage) (any, error) {
+	item, err := parseItem(raw)
+	if err != nil {
+		return nil, err
+	}
+	ref := Ref{ID: item.ID}
+	if ref.ID == 0 && f.Identify != "" {
+		ref.By = item.Text[f.Identify]
+	}
+	if ref.ID == 0 && ref.By == "" {
+		by := "id"
+		if f.Identify != "" {
+			by += " or " + f.Identify
+		}
+		return nil, fmt.Errorf("must name a resource by its %s", by)
+	}
+	return ref, nil
+}
+
+func (f *Field) parseRefs(raw json.RawMessage) (any, error) {
+	var raws []json.RawMessage
+	if json.Unmarshal(raw, &raws) != nil {
+		return nil, fmt.Errorf("must be an array")
+	}
+	if f.Min != nil && int64(len(raws)) < *f.Min {
+		return nil, fmt.Errorf("must have at least %d entry", *f.Min)
+	}
+	list := RefList{Given: true}
+	for i, one := range raws {
+		item, err := parseItem(one)
+		if err != nil {
+			return nil, fmt.Errorf("entry %d %w", i, err)
+		}
+		if item.ID == 0 && len(item.Text) == 0 {
+			return nil, fmt.Errorf("entry %d names no resource", i)
+		}
+		list.Items = append(list.Items, item)
+	}
+	return list, nil
+}
+
+func parseItem(raw json.RawMessage) (RefItem, error) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil || members == nil {
+		return RefItem{}, fmt.Errorf("must be an object")
+	}
+	item := RefItem{Text: map[string]string{}}
+	if id, ok := members["id"]; ok && string(id) != "null" {
+		if json.Unmarshal(id, &item.ID) != nil || item.ID < 1 {
+			return item, fmt.Errorf("has an id that is no positive number")
+		}
+	}
+	for name, value := range members {
+		var text string
+		if json.Unmarshal(value, &text) == nil && text != "" {
+			item.Text[name] = text
+		}
+	}
+	item.Type = item.Text["type"]
+	return item, nil
+}
+
+// Missing lists the required fields that were not given or are null.
+func (t *Type) Missing(members map[string]json.RawMessage, put bool) []*problem.Problem {
+	var names []string
+	for _, f := range t.Fields {
+		if f.ReadOnly || f.Name == "type" {
+			continue
+		}
+		required := f.OnPost
+		if put {
+			required = f.OnPut
+		}
+		if _, ok := members[f.Name]; required && !ok {
+			if _, instead := members[f.Unless]; !instead {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	return MissingFields(names)
+}
+
+// MissingFields is the problem that required fields are missing; none where there are no names.
+func MissingFields(names []string) []*problem.Problem {
+	if len(names) == 0 {
+		return nil
+	}
+	return []*problem.Problem{problem.Missing(names...)}
+}

@@ -1,0 +1,200 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strconv"
+	"time"
+
+	"portolan/internal/store"
+)
+
+// Spanned is a type whose resources take up address space.
+type Spanned interface{ Span() (low, high netip.Addr) }
+
+// Keyed is a type whose resources are looked up by a key of their own.
+type Keyed interface{ Key() string }
+
+// Row gives the store's form of an object. The links of a RefList that was not given are taken
+// from old.
+func (t *Type) Row(o Object, old *store.Resource) (*store.Resource, error) {
+	h := o.head()
+	r := &store.Resource{ID: h.ID, Collection: t.Collection, Type: t.Name, Name: h.Name, Parent: h.Parent, Configuration: h.Config}
+	if s, ok := o.(Spanned); ok {
+		low, high := s.Span()
+		r.Low, r.High = store.AddrKey(low), store.AddrKey(high)
+	}
+	if k, ok := o.(Keyed); ok {
+		r.Key = k.Key()
+	}
+	v := reflect.ValueOf(o).Elem()
+	body := []byte{'{'}
+	lists := map[string]bool{}
+	for _, f := range t.Fields {
+		switch {
+		case f.Kind == Reference && f.Column == "":
+			if ref := v.FieldByIndex(f.Index).Interface().(Ref); ref.ID != 0 {
+				r.Refs = append(r.Refs, store.Ref{Field: f.Name, Target: ref.ID})
+			}
+		case f.Kind == References:
+			list := v.FieldByIndex(f.Index).Interface().(RefList)
+			if !list.Given {
+				break
+			}
+			lists[f.Name] = true
+			for _, item := range list.Items {
+				r.Links = append(r.Links, store.Ref{Field: f.Name, Target: item.ID})
+			}
+		case f.Stored():
+			if len(body) > 1 {
+				body = append(body, ',')
+			}
+			body = AppendString(body, f.Name)
+			body = append(body, ':')
+			var err error
+			if body, err = appendValue(body, f, v.FieldByIndex(f.Index)); err != nil {
+				return nil, fmt.Errorf("%s: %w", f.Name, err)
+			}
+		}
+	}
+	body = append(body, '}')
+	r.Body = body
+	if old != nil {
+		for _, link := range old.Links {
+			if !lists[link.Field] {
+				r.Links = append(r.Links, link)
+			}
+		}
+	}
+	return r, nil
+}
+
+// appendValue writes one field as JSON.
+func appendValue(b []byte, f *Field, v reflect.Value) ([]byte, error) {
+	if f.ptr {
+		if v.IsNil() {
+			return append(b, "null"...), nil
+		}
+		v = v.Elem()
+	}
+	switch x := v.Interface().(type) {
+	case string:
+		if x == "" {
+			return append(b, "null"...), nil
+		}
+		return AppendString(b, x), nil
+	case bool:
+		return strconv.AppendBool(b, x), nil
+	case int64:
+		return strconv.AppendInt(b, x, 10), nil
+	case netip.Addr:
+		if !x.IsValid() {
+			return append(b, "null"...), nil
+		}
+		return AppendString(b, x.String()), nil
+	case Range:
+		return AppendString(b, x.String()), nil
+	case time.Time:
+		if x.IsZero() {
+			return append(b, "null"...), nil
+		}
+		return AppendString(b, FormatTime(x)), nil
+	case json.RawMessage:
+		if len(x) == 0 {
+			return append(b, "null"...), nil
+		}
+		return append(b, x...), nil
+	case []string:
+		if x == nil {
+			return append(b, "[]"...), nil
+		}
+	case []int64:
+		if x == nil {
+			return append(b, "null"...), nil
+		}
+	}
+	text, err := json.Marshal(v.Interface())
+	return append(b, text...), err
+}
+
+// FormatTime is how times are written and kept: RFC 3339, UTC, whole seconds, so that they compare
+// as text.
+func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// AppendString writes a JSON string.
+func AppendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			var text bytes.Buffer
+			e := json.NewEncoder(&text)
+			e.SetEscapeHTML(false)              // the answers are no HTML, and links have ampersands
+			if err := e.Encode(s); err != nil { // a string can always be encoded
+				panic(err)
+			}
+			return append(b, bytes.TrimSuffix(text.Bytes(), []byte{'\n'})...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}
+
+// readStored reads a field of a stored body.
+func readStored(f *Field, raw []byte, v reflect.Value) error {
+	switch {
+	case f.ptr:
+	case v.Kind() == reflect.String && len(raw) > 1 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0:
+		v.SetString(string(raw[1 : len(raw)-1]))
+		return nil
+	case v.Kind() == reflect.Bool && len(raw) > 3 && (raw[0] == 't' || raw[0] == 'f'):
+		v.SetBool(raw[0] == 't')
+		return nil
+	}
+	if string(raw) == "null" { // as the object has it already
+		return nil
+	}
+	if p := decodeField(f, bytes.Clone(raw), v); p != nil { // the row's memory may be used again
+		return p
+	}
+	return nil
+}
+
+// Object gives the decoded form of a row.
+func (t *Type) Object(r *store.Resource) (Object, error) {
+	o := reflect.New(t.goType).Interface().(Object)
+	h := o.head()
+	h.ID, h.Type, h.Name, h.Parent, h.Config = r.ID, r.Type, r.Name, r.Parent, r.Configuration
+	v := reflect.ValueOf(o).Elem()
+	if err := store.Members(r.Body, func(name, raw []byte) error {
+		f := t.ByName[string(name)]
+		if f == nil || !f.Stored() {
+			return nil
+		}
+		return readStored(f, raw, v.FieldByIndex(f.Index))
+	}); err != nil {
+		return nil, fmt.Errorf("the body of resource %d: %w", r.ID, err)
+	}
+	for _, f := range t.Refs {
+		if f.Kind != Reference {
+			continue
+		}
+		ref := Ref{}
+		switch f.Column {
+		case "parent":
+			ref.ID = r.Parent
+		case "configuration":
+			ref.ID = r.Configuration
+		default:
+			for _, stored := range r.Refs {
+				if stored.Field == f.Name {
+					ref.ID = stored.Target
+				}
+			}
+		}
+		v.FieldByIndex(f.Index).Set(reflect.ValueOf(ref))
+	}
+	return o, nil
+}

@@ -1,0 +1,164 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Projection is a parsed fields parameter.
+type Projection struct {
+	Only   *Branch // nil: everything
+	Not    *Branch // nil: nothing left out
+	Embeds []*Embedding
+}
+
+// Branch is a tree of member names; a leaf takes its member whole.
+type Branch struct {
+	order []string
+	below map[string]*Branch
+}
+
+// Embedding is a subcollection to inline, with those inside it.
+type Embedding struct {
+	Name  string
+	Inner []*Embedding
+}
+
+// Add takes a path into the tree, which may be nil, and gives the tree.
+func (b *Branch) Add(path []string) *Branch {
+	if b == nil {
+		b = &Branch{below: map[string]*Branch{}}
+	}
+	below, ok := b.below[path[0]]
+	if !ok {
+		b.order = append(b.order, path[0])
+	}
+	switch {
+	case len(path) == 1:
+		b.below[path[0]] = nil
+	case ok && below == nil: // the whole member is taken already
+	default:
+		b.below[path[0]] = below.Add(path[1:])
+	}
+	return b
+}
+
+// Member is one member of a JSON object.
+type Member struct {
+	Name string
+	Raw  json.RawMessage
+}
+
+// ReadMembers reads an object's members in their order.
+func ReadMembers(object []byte) ([]Member, error) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	var all []Member
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		text, ok := name.(string)
+		if !ok {
+			return nil, fmt.Errorf("a member's name is %v", name)
+		}
+		m := Member{Name: text}
+		if err := d.Decode(&m.Raw); err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// Apply keeps of an object what the projection asks for.
+func (p *Projection) Apply(object []byte) ([]byte, error) {
+	var err error
+	if p.Only != nil {
+		if object, err = p.Only.keep(object); err != nil {
+			return nil, err
+		}
+	}
+	if p.Not != nil {
+		object, err = p.Not.drop(object)
+	}
+	return object, err
+}
+
+func (b *Branch) keep(object []byte) ([]byte, error) {
+	all, err := ReadMembers(object)
+	if err != nil {
+		return nil, err
+	}
+	out := []byte{'{'}
+	for _, name := range b.order {
+		for _, m := range all {
+			if m.Name != name {
+				continue
+			}
+			if below := b.below[name]; below != nil && m.Raw[0] == '{' {
+				if m.Raw, err = below.keep(m.Raw); err != nil {
+					return nil, err
+				}
+			}
+			out = appendMember(out, m)
+		}
+	}
+	return append(out, '}'), nil
+}
+
+func (b *Branch) drop(object []byte) ([]byte, error) {
+	all, err := ReadMembers(object)
+	if err != nil {
+		return nil, err
+	}
+	out := []byte{'{'}
+	for _, m := range all {
+		below, named := b.below[m.Name]
+		switch {
+		case named && below == nil:
+			continue
+		case named && m.Raw[0] == '{':
+			if m.Raw, err = below.drop(m.Raw); err != nil {
+				return nil, err
+			}
+		}
+		out = appendMember(out, m)
+	}
+	return append(out, '}'), nil
+}
+
+func appendMember(out []byte, m Member) []byte {
+	if len(out) > 1 {
+		out = append(out, ',')
+	}
+	out = AppendString(out, m.Name)
+	out = append(out, ':')
+	return append(out, m.Raw...)
+}
+
+// Leaves lists the paths of a branch.
+func (b *Branch) Leaves(prefix []string) (paths [][]string) {
+	for _, name := range b.order {
+		path := append(append([]string{}, prefix...), name)
+		if below := b.below[name]; below != nil {
+			paths = append(paths, below.Leaves(path)...)
+			continue
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// Cuts reports whether the branch names a member whole.
+func (b *Branch) Cuts(name string) bool {
+	if b == nil {
+		return false
+	}
+	below, ok := b.below[name]
+	return ok && below == nil
+}

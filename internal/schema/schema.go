@@ -1,0 +1,446 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/space"
+	"portolan/internal/store"
+)
+
+// Head is what every resource has; every declared type embeds it. The tag head on the embedded
+// field says what holds for the name: required, nonblank, readOnly.
+type Head struct {
+	// ID is the resource's number, unique over the whole manager.
+	ID int64 `api:"id,readOnly"`
+	// Type is the name of the resource's type.
+	Type string `api:"type"`
+	// Name is the resource's name; null where it has none.
+	Name string `api:"name"`
+	// UserDefinedFields are free values by name.
+	UserDefinedFields map[string]string `api:"userDefinedFields"`
+
+	// Parent is the resource above, 0 where there is none. It is not a field of the API.
+	Parent int64
+	// Config is the configuration the resource lies in, 0 outside of all.
+	Config int64
+}
+
+func (h *Head) head() *Head { return h }
+
+// Object is a decoded resource: a pointer to a struct that embeds Head.
+type Object interface{ head() *Head }
+
+// HeadOf gives the head of an object.
+func HeadOf(o Object) *Head { return o.head() }
+
+// Ref is a field that refers to one resource; the zero value is null.
+type Ref struct {
+	ID int64
+	// By is what a request names the resource by, where not by id: the value of the field's
+	// identify tag. Rules resolve it.
+	By string
+}
+
+// RefList is a field that refers to many resources. It is write-only: what it holds shows in a
+// subcollection.
+type RefList struct {
+	// Given says that the request has the field; without it a change leaves the links alone.
+	Given bool
+	Items []RefItem
+}
+
+// RefItem is one of a RefList as a request names it, its members decoded as they are.
+type RefItem struct {
+	ID   int64
+	Type string
+	// Text holds the item's string members: address, absoluteName, state.
+	Text map[string]string
+}
+
+// Range is a field of address space. A request may give a size alone, /24, where there is a parent
+// to find it in: then Bits is set and Range is not.
+type Range struct {
+	space.Range
+	Bits     int
+	SizeOnly bool
+	// Relative is a range by its place in a network, which the type's rules find; zero elsewhere.
+	Relative space.Relative
+	// Hardware is a hardware address that stands for the range that is made from it; nil elsewhere.
+	Hardware net.HardwareAddr
+	// Dashed says that it is written low-high, also where it is a prefix.
+	Dashed bool
+}
+
+// String is the range as it is written.
+func (r Range) String() string {
+	if r.Dashed {
+		return r.Range.Dashed()
+	}
+	return r.Range.String()
+}
+
+// Kind is how a field is written in JSON, kept and compared.
+type Kind int
+
+// The kinds of fields.
+const (
+	Text Kind = iota
+	Bool
+	Integer
+	Float
+	Time
+	Address
+	Span
+	Map
+	Raw
+	Strings
+	Integers
+	Reference
+	References
+)
+
+// Field is one declared field.
+type Field struct {
+	Name       string
+	Kind       Kind
+	Nullable   bool
+	ReadOnly   bool
+	WriteOnly  bool
+	CreateOnly bool
+	Transient  bool // in answers only, from Change.Extra, else null
+	NonBlank   bool
+	List       bool // of Raw: a list, not an object
+	DNS        bool // compares as a DNS name; the row's key
+	Inline     bool // shown where a reference to the resource is inlined, beside id, type and name
+	Computed   bool // found as it is shown, and kept nowhere: nothing can be filtered or ordered by it
+	Hardware   bool // a hardware address, which a filter may give in any notation
+	OnPost     bool // required in POST
+	OnPut      bool // required in PUT
+	Enum       []string
+	Refs       []string // types a reference may point to; empty: any
+	Identify   string   // the field of the target that a body may name it by, beside id
+	Span       bool     // the row's span is this address
+	Column     string   // "parent" or "configuration" where the row has the reference
+	Min, Max   *int64
+	Unless     string   // a member that stands in for a required one
+	Back       []string // the subcollections of what it refers to that hold where it comes from
+	Default    string
+	Example    string // a value for the documentation
+	MaxLength  int
+	// OnDelete says what happens to whoever refers when what it refers to is deleted: clear takes the reference away and is
+	// what holds where nothing is said, cascade deletes whoever refers too (of a list: with its last target), refuse
+	// refuses the deletion.
+	OnDelete string
+	// Owner is the struct that declares the field: the type's own, or one that it embeds.
+	Owner string
+
+	Index []int
+	ptr   bool
+}
+
+// Stored reports whether the field is in the body of the row.
+func (f *Field) Stored() bool {
+	switch f.Name {
+	case "id", "type", "name":
+		return false
+	}
+	return !f.WriteOnly && !f.Transient && f.Kind != Reference && f.Kind != References
+}
+
+// Type is one declared resource type.
+type Type struct {
+	Name string
+	// Collection is the name of its collection.
+	Collection string
+	Fields     []*Field
+	// Operation is the noun of its operations in the history, such as IPV4_NETWORK.
+	Operation   string
+	Description string
+
+	// parents are the collections of its parents, where they are not its collection's.
+	Parents []string
+	// unique is where no other resource of the collection may have the name: siblings, all, or empty for nowhere.
+	Unique string
+	// notMade says that no POST makes one.
+	NotMade bool
+	goType  reflect.Type
+	ByName  map[string]*Field
+	Inline  *Field   // the field that is shown where a reference is inlined; nil where none is
+	Refs    []*Field // single references, and transient fields, as rendered behind the body
+}
+
+// Field gives a field by its name.
+func (t *Type) Field(name string) (*Field, bool) {
+	f, ok := t.ByName[name]
+	return f, ok
+}
+
+// New makes an object of the type with its defaults.
+func (t *Type) New() Object {
+	v := reflect.New(t.goType)
+	o := v.Interface().(Object)
+	o.head().Type = t.Name
+	for _, f := range t.Fields {
+		if f.Default != "" {
+			setDefault(v.Elem().FieldByIndex(f.Index), f)
+		}
+	}
+	return o
+}
+
+func setDefault(v reflect.Value, f *Field) {
+	switch f.Kind {
+	case Bool:
+		v.SetBool(f.Default == "true")
+	case Integer:
+		n, err := strconv.ParseInt(f.Default, 10, 64)
+		if err != nil {
+			panic(fmt.Sprintf("default of %s: %v", f.Name, err))
+		}
+		v.SetInt(n)
+	case Text:
+		v.SetString(f.Default)
+	default:
+		panic("no defaults for the kind of " + f.Name)
+	}
+}
+
+// Declare reads a type from the struct of its sample, once, at start. A fault in the declaration
+// is a programming error and panics.
+//
+// The embedded head may have tags: `head` are options of the field name, `unless` a member that stands in for it;
+// `unique` (siblings, all) says that no other one of the collection may have the name; `parents` are the collections
+// whose resources may be a parent of this type, where they are not those of the collection; `post:"no"` says that no
+// POST makes one.
+func Declare(sample Object) *Type {
+	goType := reflect.TypeOf(sample).Elem()
+	t := &Type{Name: goType.Name(), goType: goType, ByName: map[string]*Field{}, Operation: snake(goType.Name())}
+	t.collect(goType, nil)
+	for _, f := range t.Fields {
+		t.ByName[f.Name] = f
+		if f.Inline {
+			t.Inline = f
+		}
+		if f.Kind == Reference || f.Transient {
+			t.Refs = append(t.Refs, f)
+		}
+	}
+	if t.ByName["name"] == nil {
+		panic(t.Name + " does not embed Head")
+	}
+	return t
+}
+
+func (t *Type) collect(s reflect.Type, index []int) {
+	for i := range s.NumField() {
+		member := s.Field(i)
+		at := append(append([]int{}, index...), i)
+		if member.Anonymous && member.Type.Kind() == reflect.Struct {
+			if parents, ok := member.Tag.Lookup("parents"); ok {
+				t.Parents = split(parents)
+			}
+			if unique := member.Tag.Get("unique"); unique != "" {
+				t.Unique = oneOf("unique", unique, "siblings", "all")
+			}
+			t.NotMade = t.NotMade || member.Tag.Get("post") == "no"
+			before := len(t.Fields)
+			t.collect(member.Type, at)
+			if tag := member.Tag.Get("head"); tag != "" {
+				for _, f := range t.Fields[before:] {
+					if f.Name == "name" {
+						f.options(tag)
+						f.Unless = member.Tag.Get("unless")
+					}
+				}
+			}
+			continue
+		}
+		tag, ok := member.Tag.Lookup("api")
+		if !ok {
+			continue
+		}
+		f := declareField(member, tag, at)
+		f.Owner = s.Name()
+		t.Fields = append(t.Fields, f)
+	}
+}
+
+func declareField(member reflect.StructField, tag string, index []int) *Field {
+	name, options, _ := strings.Cut(tag, ",")
+	f := &Field{Name: name, Nullable: true, Index: index, MaxLength: 255}
+	goType := member.Type
+	if goType.Kind() == reflect.Pointer {
+		f.ptr = true
+		goType = goType.Elem()
+	}
+	switch reflect.Zero(goType).Interface().(type) {
+	case string:
+		f.Kind = Text
+	case bool:
+		f.Kind = Bool
+	case int64:
+		f.Kind = Integer
+	case float64:
+		f.Kind = Float
+	case time.Time:
+		f.Kind = Time
+	case netip.Addr:
+		f.Kind = Address
+	case Range:
+		f.Kind, f.Nullable = Span, false
+	case map[string]string:
+		f.Kind = Map
+	case json.RawMessage:
+		f.Kind = Raw
+	case []string:
+		f.Kind = Strings
+	case []int64:
+		f.Kind = Integers
+	case Ref:
+		f.Kind = Reference
+	case RefList:
+		f.Kind, f.WriteOnly = References, true
+	default:
+		panic(fmt.Sprintf("field %s has a type that no field may have: %s", name, goType))
+	}
+	if (f.Kind == Bool || f.Kind == Integer) && !f.ptr {
+		f.Nullable = false
+	}
+	f.options(options)
+	f.Default = member.Tag.Get("default")
+	f.Example = member.Tag.Get("example")
+	f.Identify = member.Tag.Get("identify")
+	f.Column = member.Tag.Get("column")
+	f.Unless = member.Tag.Get("unless")
+	f.Enum = split(member.Tag.Get("enum"))
+	f.Refs = split(member.Tag.Get("ref"))
+	f.Back = split(member.Tag.Get("back"))
+	if rule := member.Tag.Get("onDelete"); rule != "" {
+		f.OnDelete = oneOf("onDelete", rule, "clear", "cascade", "refuse")
+	}
+	f.Min, f.Max = bound(member.Tag.Get("min")), bound(member.Tag.Get("max"))
+	if n := bound(member.Tag.Get("length")); n != nil {
+		f.MaxLength = int(*n)
+	}
+	if f.Name == "id" {
+		f.Nullable = false
+	}
+	return f
+}
+
+func (f *Field) options(text string) {
+	for _, option := range split(strings.ReplaceAll(text, ",", "|")) {
+		switch option {
+		case "required":
+			f.OnPost, f.OnPut, f.Nullable = true, true, false
+		case "post":
+			f.OnPost, f.Nullable = true, false
+		case "put":
+			f.OnPut = true
+		case "nullable":
+			f.Nullable = true
+		case "notNull":
+			f.Nullable = false
+		case "readOnly":
+			f.ReadOnly = true
+		case "writeOnly":
+			f.WriteOnly = true
+		case "createOnly":
+			f.CreateOnly = true
+		case "transient":
+			f.Transient, f.ReadOnly = true, true
+		case "nonblank":
+			f.NonBlank = true
+		case "dns":
+			f.DNS = true
+		case "inline":
+			f.Inline = true
+		case "computed":
+			f.Computed, f.ReadOnly = true, true
+		case "hardware":
+			f.Hardware = true
+		case "span":
+			f.Span = true
+		case "list":
+			f.List = true
+		default:
+			panic("field " + f.Name + " has an unknown option " + option)
+		}
+	}
+}
+
+// Elsewhere reports whether giving the field may make or change something outside of the resource: it links others, or names
+// one by a text, which is then found or made.
+func (f *Field) Elsewhere() bool { return f.Kind == References || f.Identify != "" }
+
+// oneOf gives the value of a tag, which must be one of some.
+func oneOf(tag, value string, values ...string) string {
+	if !slices.Contains(values, value) {
+		panic(fmt.Sprintf("the tag %s is %q, which is none of %v", tag, value, values))
+	}
+	return value
+}
+
+func split(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "|")
+}
+
+func bound(text string) *int64 {
+	if text == "" {
+		return nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		panic("a bound that is no number: " + text)
+	}
+	return &n
+}
+
+// snake gives IPV4_NETWORK for IPv4Network and MX_RECORD for MXRecord.
+func snake(name string) string {
+	name = strings.NewReplacer("IPv4", "Ipv4", "IPv6", "Ipv6").Replace(name)
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		upper := c >= 'A' && c <= 'Z'
+		if upper && i > 0 && (name[i-1] < 'A' || name[i-1] > 'Z' || i+1 < len(name) && name[i+1] >= 'a' && name[i+1] <= 'z') {
+			b.WriteByte('_')
+		}
+		b.WriteByte(c)
+	}
+	return strings.ToUpper(b.String())
+}
+
+// StoreField gives where the store keeps a field.
+func (f *Field) StoreField() store.Field {
+	switch f.Name {
+	case "id":
+		return store.Field{Kind: store.ColumnID}
+	case "type", "name":
+		return store.Field{Kind: store.ColumnText, Path: []string{f.Name}}
+	}
+	kind := store.Text
+	switch f.Kind {
+	case Bool:
+		kind = store.Bool
+	case Integer, Float:
+		kind = store.Number
+	case Address:
+		if f.Span {
+			return store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}
+		}
+		kind = store.AddrText
+	}
+	return store.Field{Kind: kind, Path: []string{f.Name}}
+}
