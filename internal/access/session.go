@@ -15,9 +15,9 @@ import (
 
 // registerSessions declares the collection of sessions.
 func registerSessions(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "sessions", Parents: []string{"", "users"}, OpenWrites: true, Hidden: true, Unlogged: true,
+	r.Collection(resource.Collection{Name: "sessions", Parents: []string{"", "users"}, Guard: resource.Sessions, Hidden: true, Unlogged: true,
 		NoUp:    true,
-		Visible: ownSessions, SignIn: login,
+		SignIn:  login,
 		Aliases: map[string]func(resource.Caller) (int64, error){"current": currentSession}}, &UserSession{})
 }
 
@@ -236,14 +236,6 @@ func RemoveSessions(ctx context.Context, a *resource.API, update store.Updater, 
 			return removed, nil
 		}
 	}
-}
-
-// ownSessions lets everyone but administrators see their own sessions only.
-func ownSessions(c resource.Caller) store.Expr {
-	if c.Administrator {
-		return nil
-	}
-	return store.HasParent(c.User)
 }
 
 // currentSession is the session of the caller's token.

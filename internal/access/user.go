@@ -12,8 +12,7 @@ import (
 
 // registerUsers declares the collection of users.
 func registerUsers(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "users", Parents: []string{""}, Secret: true, OpenWrites: true, OwnPassword: true,
-		Visible:    seenUsers,
+	r.Collection(resource.Collection{Name: "users", Parents: []string{""}, Secret: true, Guard: resource.Accounts,
 		Beforehand: hashPassword}, &User{})
 }
 
@@ -163,12 +162,4 @@ func (x *User) BeforeDelete(c *resource.Change) error {
 		}
 	}
 	return Forget(c.Tx, x.ID)
-}
-
-// seenUsers lets a user without any security privilege see no user but itself.
-func seenUsers(c resource.Caller) store.Expr {
-	if c.Security != "NO_ACCESS" {
-		return nil
-	}
-	return store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "eq", Value: c.User}
 }

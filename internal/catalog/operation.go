@@ -14,7 +14,7 @@ import (
 // registerOperations declares the collection of what a transaction did, resource by resource.
 func registerOperations(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "operations", Parents: []string{"transactions"}, From: operationRows, Hidden: true,
-		Closed: noImages, Complete: completeOperations},
+		Guard: resource.HistoryImages, Complete: completeOperations},
 		&Operation{})
 }
 

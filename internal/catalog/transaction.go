@@ -24,20 +24,12 @@ var historyMigrations embed.FS
 // registerTransactions declares the collection of transactions.
 func registerTransactions(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: "history", Migrations: historyMigrations})
-	r.Collection(resource.Collection{Name: "transactions", Act: undo, From: transactionRows, History: true, Closed: noHistory,
+	r.Collection(resource.Collection{Name: "transactions", Act: undo, From: transactionRows, History: true, Guard: resource.HistoryList,
 		Options: []resource.RequestHeader{forceUndo.For(resource.Creating)}}, &Transaction{})
 }
 
 // forceUndo undoes also where the same resources were changed since.
 var forceUndo = resource.Flag("x-bcn-force-undo", "Undo also where the same resources were changed since.")
-
-// noHistory hides the history from users whose historyPrivilege says so, noImages what exactly was changed
-// from those that see the list alone.
-func noHistory(c resource.Caller) bool { return c.History == "HIDE" }
-
-func noImages(c resource.Caller) bool {
-	return c.History == "HIDE" || c.History == "VIEW_HISTORY_LIST"
-}
 
 // Transaction is one change, as the history keeps it: all of it happened, at one moment.
 type Transaction struct {

@@ -38,14 +38,8 @@ type Collection struct {
 	From store.Source
 	// Aliases are names that stand for an id, such as sessions/current.
 	Aliases map[string]func(Caller) (int64, error)
-	// OpenWrites: every caller may write here, not administrators alone; the rules decide.
-	OpenWrites bool
-	// OwnPassword: the resources are users, and one may set its own password.
-	OwnPassword bool
-	// Closed tells of a caller who sees nothing of the collection; nil means nobody.
-	Closed func(Caller) bool
-	// Visible narrows what a caller sees of the collection; nil means all.
-	Visible func(Caller) store.Expr
+	// Guard says what of a caller decides about the collection, beyond what holds for all.
+	Guard Guard
 	// SignIn makes a POST to the collection a sign-in: before its transaction begins it gives the caller that the rest is
 	// done for. The answers to such requests are not kept for an Idempotency-Key, and their body may be empty.
 	SignIn func(ctx context.Context, a *API, s SignIn) (Caller, error)
@@ -140,6 +134,8 @@ type API struct {
 	Store *store.Store
 	// Descriptions are the doc comments of the declarations, by Type and Type.field.
 	Descriptions map[string]string
+	// May decides what callers may do (access.May); nil lets everybody do everything.
+	May Decide
 	// Probe asks whether an address answers; nil where nobody can be asked.
 	Probe func(ctx context.Context, a netip.Addr) (answers bool, err error)
 
@@ -232,7 +228,7 @@ func (a *API) Collection(name string) *Collection { return a.byName[name] }
 // Undoable tells whether changes in the collection can be taken back: not where there is more to a
 // resource than its row.
 func (c *Collection) Undoable() bool {
-	return c.From == store.Resources && c.Visible == nil && !c.Hidden && !c.Secret
+	return c.From == store.Resources && c.Guard == Everybody && !c.Hidden && !c.Secret
 }
 
 // Collections gives the declared collections in their order.

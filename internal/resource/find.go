@@ -13,7 +13,7 @@ func (a *API) SubQuery(s *Sub, id int64, caller Caller) store.Query {
 		if s.Relation == History {
 			where = store.Touching{Resource: id}
 		}
-		q.From, q.Where = from, a.unlessClosed(s.Items[0], caller, where)
+		q.From, q.Where = from, narrowed(where, a.seen(a.byName[s.Items[0]], caller))
 		return q
 	}
 	var all store.All
@@ -34,14 +34,6 @@ func (a *API) SubQuery(s *Sub, id int64, caller Caller) store.Query {
 	}
 	q.Where = all
 	return q
-}
-
-// unlessClosed is a condition, or one that never holds where the caller sees nothing of a collection.
-func (a *API) unlessClosed(collection string, caller Caller, where store.Expr) store.Expr {
-	if c := a.byName[collection]; c != nil && c.Closed != nil && c.Closed(caller) {
-		return store.Any{}
-	}
-	return where
 }
 
 // source is the table that a subcollection's resources come from.
@@ -73,17 +65,7 @@ func (a *API) Computed(tx *store.Tx, s *Sub, id int64, q store.Query, caller Cal
 func (a *API) inCollections(names []string, caller Caller) store.Expr {
 	var either store.Any
 	for _, name := range names {
-		one := store.All{store.InCollection(name)}
-		if visible := a.byName[name].Visible; visible != nil {
-			if e := visible(caller); e != nil {
-				one = append(one, e)
-			}
-		}
-		if len(one) == 1 {
-			either = append(either, one[0])
-		} else {
-			either = append(either, one)
-		}
+		either = append(either, narrowed(store.InCollection(name), a.seen(a.byName[name], caller)))
 	}
 	if len(either) == 1 {
 		return either[0]
@@ -98,9 +80,9 @@ func (a *API) visible(caller Caller) (all store.All) {
 		case c.From != store.Resources:
 		case c.Hidden:
 			all = append(all, store.Not{Expr: store.InCollection(c.Name)})
-		case c.Visible != nil:
-			if e := c.Visible(caller); e != nil {
-				all = append(all, store.Any{store.Not{Expr: store.InCollection(c.Name)}, e})
+		default:
+			if seen := a.seen(c, caller); seen != nil {
+				all = append(all, store.Any{store.Not{Expr: store.InCollection(c.Name)}, seen})
 			}
 		}
 	}
@@ -115,7 +97,7 @@ func (a *API) ListQuery(t Target, caller Caller) (store.Query, Scope) {
 	case t.Sub != nil:
 		return a.SubQuery(t.Sub, t.ID, caller), Scope{a, a.ItemTypes(t.Sub), caller}
 	case t.Collection.From != store.Resources:
-		return store.Query{From: t.Collection.From, Where: a.unlessClosed(t.Collection.Name, caller, store.All{})},
+		return store.Query{From: t.Collection.From, Where: narrowed(store.All{}, a.seen(t.Collection, caller))},
 			Scope{a, t.Collection.Types, caller}
 	}
 	return store.Query{From: store.Resources, Where: a.inCollections([]string{t.Collection.Name}, caller)},
@@ -130,10 +112,10 @@ func (a *API) Exists(tx *store.Tx, c *Collection, id int64, caller Caller) error
 
 // find reads one resource of a collection; nil stands for any collection.
 func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store.Resource, error) {
-	if c != nil && c.Closed != nil && c.Closed(caller) {
-		return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
-	}
 	if c != nil && c.From != store.Resources {
+		if a.seen(c, caller) != nil {
+			return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
+		}
 		return a.FindIn(tx, c, id)
 	}
 	r, err := tx.GetShown(id)
@@ -143,15 +125,13 @@ func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store
 	if c != nil && r.Collection != c.Name || c == nil && a.byName[r.Collection].Hidden {
 		return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
 	}
-	if visible := a.byName[r.Collection].Visible; visible != nil {
-		if e := visible(caller); e != nil {
-			n, err := tx.Count(store.Query{From: store.Resources, Where: store.All{hasID(id), e}})
-			if err != nil {
-				return nil, err
-			}
-			if n == 0 {
-				return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
-			}
+	if seen := a.seen(a.byName[r.Collection], caller); seen != nil {
+		n, err := tx.Count(store.Query{From: store.Resources, Where: store.All{hasID(id), seen}})
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
 		}
 	}
 	return r, nil

@@ -40,10 +40,6 @@ func (a *Server) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if caller.MustReset && !a.resets(r, t, caller) {
-		return problem.Forbidden("PasswordResetRequired",
-			"%s has to set a new password first: PATCH %s/users/%d with the field password", caller.Name, a.Base, caller.User)
-	}
 	methods := methodsOf(t)
 	switch {
 	case r.Method == http.MethodOptions:
@@ -56,41 +52,26 @@ func (a *Server) Serve(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", r.Method,
 			allow(methods))
 	}
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		if t.List {
-			return a.list(w, r, t, caller)
+	action := actions[r.Method]
+	if a.May != nil {
+		plain := r.URL.RawQuery == "" && r.Header.Get(dryRunHeader) == ""
+		if _, err := a.May(caller, action, resource.Subject{Collection: t.Collection, Sub: t.Sub, ID: t.ID, Plain: plain}); err != nil {
+			return err
 		}
-		return a.get(w, r, t, caller)
 	}
-	if err := mayChange(caller, t); err != nil {
-		return err
-	}
-	if t.Collection != nil && t.Sub == nil && t.Collection.Closed != nil && t.Collection.Closed(caller) {
-		return problem.Forbidden("AccessDenied", "%s does not see %s", caller.Name, t.Collection.Name)
-	}
-	return a.write(w, r, t, caller)
-}
-
-// resets reports whether a request is one of those that are left to a caller who must set a new password: that
-// itself, and to end the session.
-func (a *Server) resets(r *http.Request, t resource.Target, caller resource.Caller) bool {
-	return r.Method == http.MethodPatch && t.Sub == nil && t.Collection != nil && t.ID != 0 && r.URL.RawQuery == "" &&
-		r.Header.Get(dryRunHeader) == "" &&
-		(t.Collection.OwnPassword && t.ID == caller.User || t.ID == caller.Session)
-}
-
-// mayChange refuses a change to who may only read. A session may always be changed by itself, so that
-// one that may only read can end.
-func mayChange(caller resource.Caller, t resource.Target) error {
-	open := t.Collection != nil && t.Collection.OpenWrites && t.Sub == nil // the rules of the collection look at no links
 	switch {
-	case !caller.Administrator && !open:
-		return problem.Forbidden("AccessDenied", "%s may read, not change", caller.Name)
-	case caller.ReadOnly && !(open && t.Sub == nil && t.ID != 0 && t.ID == caller.Session):
-		return problem.Forbidden("AccessDenied", "this session or token may only read")
+	case action != resource.ActionSee:
+		return a.write(w, r, t, caller)
+	case t.List:
+		return a.list(w, r, t, caller)
 	}
-	return nil
+	return a.get(w, r, t, caller)
 }
+
+// actions are what the methods do.
+var actions = map[string]resource.Action{http.MethodGet: resource.ActionSee, http.MethodHead: resource.ActionSee,
+	http.MethodPost: resource.ActionMake,
+	http.MethodPut:  resource.ActionReplace, http.MethodPatch: resource.ActionChange, http.MethodDelete: resource.ActionDelete}
 
 // notBuilt is the answer to what is published and not built.
 func notBuilt(path string) error {

@@ -43,6 +43,7 @@ func NewAPI(s *store.Store) *resource.API {
 	}
 	a := resource.NewAPI(s, r)
 	a.Respan = ipam.Reallocate
+	a.May = access.May
 	return a
 }
 

@@ -308,6 +308,13 @@ func (e Touching) sql(b *builder, row string) {
 	b.WriteByte(')')
 }
 
+// Nothing is a condition that never holds.
+var Nothing Expr = nothing{}
+
+type nothing struct{}
+
+func (nothing) sql(b *builder, _ string) { b.WriteString("FALSE") }
+
 // InCollection is the condition that a resource is of a collection.
 func InCollection(name string) Expr {
 	return Compare{Field: Field{Kind: ColumnText, Path: []string{"collection"}}, Op: "eq", Value: name}

@@ -1,0 +1,70 @@
+package access
+
+import (
+	"portolan/internal/problem"
+	"portolan/internal/published"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// May decides what a caller may do (resource.Decide). Administrators change things, and everybody reads, but for what a
+// collection's guard says: users without a security privilege see themselves alone, sessions are seen by whose they are, and
+// the history by whose historyPrivilege says so. Who must set a new password may do nothing before.
+func May(c resource.Caller, action resource.Action, on resource.Subject) (seen store.Expr, err error) {
+	if action == resource.ActionFind {
+		return sees(c, on), nil
+	}
+	if c.MustReset && !resets(c, action, on) {
+		return nil, problem.Forbidden("PasswordResetRequired",
+			"%s has to set a new password first: PATCH %s/users/%d with the field password", c.Name, published.Base, c.User)
+	}
+	if action == resource.ActionSee { // what is found
+		return nil, nil
+	}
+	guarded := on.Collection != nil && on.Sub == nil
+	// Users set their own password and end their own sessions: the rules of those decide.
+	own := guarded && (on.Collection.Guard == resource.Accounts || on.Collection.Guard == resource.Sessions)
+	switch {
+	case !c.Administrator && !own:
+		return nil, problem.Forbidden("AccessDenied", "%s may read, not change", c.Name)
+	// A session may always be changed by itself, so that one that may only read can end.
+	case c.ReadOnly && (!own || on.ID == 0 || on.ID != c.Session):
+		return nil, problem.Forbidden("AccessDenied", "this session or token may only read")
+	case guarded && sees(c, on) == store.Nothing:
+		return nil, problem.Forbidden("AccessDenied", "%s does not see %s", c.Name, on.Collection.Name)
+	}
+	return nil, nil
+}
+
+// resets reports whether a request is one of those that are left to a caller who must set a new password: that itself, and to
+// end the session.
+func resets(c resource.Caller, action resource.Action, on resource.Subject) bool {
+	return action == resource.ActionChange && on.Collection != nil && on.Sub == nil && on.ID != 0 && on.Plain &&
+		(on.Collection.Guard == resource.Accounts && on.ID == c.User || on.ID == c.Session)
+}
+
+// sees gives what narrows what a caller sees; nil is nothing.
+func sees(c resource.Caller, on resource.Subject) store.Expr {
+	if on.Collection == nil {
+		return nil
+	}
+	switch on.Collection.Guard {
+	case resource.Accounts:
+		if c.Security == "NO_ACCESS" {
+			return store.IDs{c.User}
+		}
+	case resource.Sessions:
+		if !c.Administrator {
+			return store.HasParent(c.User)
+		}
+	case resource.HistoryList:
+		if c.History == "HIDE" {
+			return store.Nothing
+		}
+	case resource.HistoryImages:
+		if c.History == "HIDE" || c.History == "VIEW_HISTORY_LIST" {
+			return store.Nothing
+		}
+	}
+	return nil
+}
