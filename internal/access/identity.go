@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"portolan/internal/problem"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -252,33 +253,47 @@ func BasicOf(r *http.Request) (name, secret string, ok bool) {
 	return name, secret, err == nil
 }
 
-// userColumns is what decides a user's access, read beside the credential.
-const userColumns = "u.name, json_extract(u.body, '$.securityPrivilege'), json_extract(u.body, '$.accountLocked'), " +
-	"json_extract(u.body, '$.accessType')," +
-	" json_extract(u.body, '$.historyPrivilege'), json_extract(u.body, '$.passwordResetRequired')"
+// The types whose rows are read outside of a request.
+var (
+	userType    = schema.Declare(&User{})
+	sessionType = schema.Declare(&UserSession{})
+)
 
-type userState struct {
-	name, privilege, access, history string
-	locked, mustReset                bool
+// userOf reads a user; store.ErrNotFound where there is none.
+func userOf(tx *store.Tx, id int64) (*User, error) {
+	row, err := tx.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	return asUser(row)
 }
 
-// into gives the places that userColumns are read into.
-func (u *userState) into() []any {
-	return []any{&u.name, &u.privilege, &u.locked, &u.access, &u.history, &u.mustReset}
+// asUser gives the user of a row.
+func asUser(row *store.Resource) (*User, error) {
+	if row.Type != userType.Name {
+		return nil, store.ErrNotFound
+	}
+	o, err := userType.Object(row)
+	if err != nil {
+		return nil, err
+	}
+	return o.(*User), nil
 }
 
-func (u *userState) usable() bool { return !u.locked && u.access != "GUI" }
+// usable reports whether the user can use the APIs.
+func (x *User) usable() bool { return !x.AccountLocked && x.AccessType != "GUI" }
 
-func (u *userState) role() string {
-	if u.privilege == "ADMINISTRATOR" {
+func (x *User) role() string {
+	if x.SecurityPrivilege == "ADMINISTRATOR" {
 		return Administrator
 	}
 	return Analyst
 }
 
 // principal is the user as who asks.
-func (u *userState) principal(id int64) Principal {
-	return Principal{User: id, Name: u.name, Role: u.role(), History: u.history, Security: u.privilege, MustReset: u.mustReset}
+func (x *User) principal() Principal {
+	return Principal{User: x.ID, Name: x.Name, Role: x.role(), History: x.HistoryPrivilege, Security: x.SecurityPrivilege,
+		MustReset: x.PasswordResetRequired}
 }
 
 // token gives whose token it is. A session's token must come with its user's name.
@@ -306,15 +321,10 @@ func (s *Service) lookUp(ctx context.Context, key tokenKey, kinds []string) (p P
 // read reads whose token it is that has a hash; expires is 0 where it does not expire.
 func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p Principal, expires int64, err error) {
 	var id, found, kind, label, role string
-	var user userState
 	var userID, session, revoked int64
-	var readOnly sql.NullBool
 	for _, one := range kinds {
-		err = tx.QueryRow("SELECT c.id, c.hash, c.kind, c.name, c.role, c.user_id, c.session, c.expires, c.revoked, json_extract(s.body, "+
-			"'$.readOnly'), "+userColumns+
-			" FROM credential c LEFT JOIN resource u ON u.id = c.user_id LEFT JOIN resource s ON s.id = c.session WHERE c.kind = ? AND c.hash = ?",
-			one, hash).
-			Scan(append([]any{&id, &found, &kind, &label, &role, &userID, &session, &expires, &revoked, &readOnly}, user.into()...)...)
+		err = tx.QueryRow("SELECT id, hash, kind, name, role, user_id, session, expires, revoked FROM credential WHERE kind = ? AND hash = ?",
+			one, hash).Scan(&id, &found, &kind, &label, &role, &userID, &session, &expires, &revoked)
 		if err == nil && kind == kindAccess { // which names the key set that it was made from
 			id = label
 			err = tx.QueryRow("SELECT name FROM credential WHERE id = ? AND kind = ?", id, kindKeySet).Scan(&label)
@@ -332,29 +342,52 @@ func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p Princ
 	if err != nil {
 		return Principal{}, 0, fmt.Errorf("looking up a token: %w", err)
 	}
+	user := &User{}
+	if userID != 0 {
+		if user, err = userOf(tx, userID); errors.Is(err, store.ErrNotFound) {
+			return Principal{}, 0, errToken
+		}
+		if err != nil {
+			return Principal{}, 0, fmt.Errorf("looking up a user: %w", err)
+		}
+	}
 	switch {
 	case subtle.ConstantTimeCompare([]byte(found), []byte(hash)) != 1,
-		revoked != 0, expires != 0 && expires <= s.store.Now().Unix(), userID != 0 && (user.name == "" || !user.usable()),
-		name != "" && name != user.name:
+		revoked != 0, expires != 0 && expires <= s.store.Now().Unix(), userID != 0 && !user.usable(),
+		name != "" && name != user.Name:
 		return Principal{}, 0, errToken
 	}
-	if kind == kindSession {
-		p = user.principal(userID)
-		p.Session, p.ReadOnly = session, readOnly.Bool
-	} else {
-		p = tokenPrincipal(kind, id, label, role, userID, &user)
+	if kind != kindSession {
+		return tokenPrincipal(kind, id, label, role, user), expires, nil
 	}
-	return p, expires, nil
+	p = user.principal()
+	p.Session = session
+	p.ReadOnly, err = readsOnly(tx, session)
+	return p, expires, err
+}
+
+// readsOnly reports whether a session may only read.
+func readsOnly(tx *store.Tx, session int64) (bool, error) {
+	row, err := tx.Get(session)
+	if err != nil {
+		return false, fmt.Errorf("looking up a session: %w", err)
+	}
+	o, err := sessionType.Object(row)
+	if err != nil {
+		return false, err
+	}
+	x := o.(*UserSession)
+	return x.ReadOnly != nil && *x.ReadOnly, nil
 }
 
 // tokenPrincipal is who a token or key set acts as: itself, or a user, of whom it never may do more.
-func tokenPrincipal(kind, id, label, role string, userID int64, user *userState) Principal {
+func tokenPrincipal(kind, id, label, role string, user *User) Principal {
 	p := Principal{Name: "token " + label, Role: role, History: "ADMINISTRATOR"}
 	if kind != kindBearer {
 		p.Name = "key set " + label
 	}
-	if userID != 0 {
-		p = user.principal(userID)
+	if user.ID != 0 {
+		p = user.principal()
 		if role == Analyst {
 			p.Role = Analyst
 		}
@@ -369,15 +402,20 @@ func tokenPrincipal(kind, id, label, role string, userID int64, user *userState)
 // each time. Who guesses is refused for a while, with 429.
 func (s *Service) Login(ctx context.Context, name, password, remote string) (p Principal, err error) {
 	var hash string
-	var user userState
-	var id int64
+	user := &User{}
 	if !nameable(name) { // which nobody is called, and PostgreSQL would not even look for
 		name = "\ufffd"
 	}
 	err = s.store.View(ctx, func(tx *store.Tx) error {
-		err := tx.QueryRow("SELECT c.user_id, c.hash, "+userColumns+" FROM resource u JOIN credential c ON c.user_id = u.id AND c.kind = ?"+
-			" WHERE u.name = ? AND u.collection = 'users'", kindPassword, name).Scan(append([]any{&id, &hash}, user.into()...)...)
-		if errors.Is(err, sql.ErrNoRows) {
+		rows, err := tx.ByName("users", 0, name)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		if user, err = asUser(rows[0]); err != nil {
+			return err
+		}
+		err = tx.QueryRow("SELECT hash FROM credential WHERE user_id = ? AND kind = ?", user.ID, kindPassword).Scan(&hash)
+		if errors.Is(err, sql.ErrNoRows) { // a user without a password
 			return nil
 		}
 		return err
@@ -387,7 +425,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string) (p P
 	}
 	key := s.passwordKey(name, password)
 	if hash != "" && s.recalls(key) == hash && user.usable() {
-		return user.principal(id), nil
+		return user.principal(), nil
 	}
 	if err := s.guesses.may(name, remote); err != nil {
 		s.saw(Throttled, name, remote)
@@ -405,7 +443,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string) (p P
 	s.guesses.succeeded(name, remote)
 	s.saw(Accepted, name, remote)
 	s.remember(key, hash)
-	return user.principal(id), nil
+	return user.principal(), nil
 }
 
 // nameable reports whether a text can be kept as a name at all.

@@ -25,17 +25,17 @@ func TestPasswords(t *testing.T) {
 
 func TestUserState(t *testing.T) {
 	for _, c := range []struct {
-		user   userState
+		user   User
 		usable bool
 		role   string
 	}{
-		{userState{privilege: "ADMINISTRATOR", access: "API"}, true, Administrator},
-		{userState{privilege: "ADMINISTRATOR", access: "GUI"}, false, Administrator},
-		{userState{privilege: "NO_ACCESS", access: "GUI_AND_API"}, true, Analyst},
-		{userState{privilege: "ADMINISTRATOR", access: "API", locked: true}, false, Administrator},
+		{User{SecurityPrivilege: "ADMINISTRATOR", AccessType: "API"}, true, Administrator},
+		{User{SecurityPrivilege: "ADMINISTRATOR", AccessType: "GUI"}, false, Administrator},
+		{User{SecurityPrivilege: "NO_ACCESS", AccessType: "GUI_AND_API"}, true, Analyst},
+		{User{SecurityPrivilege: "ADMINISTRATOR", AccessType: "API", AccountLocked: true}, false, Administrator},
 	} {
 		if c.user.usable() != c.usable || c.user.role() != c.role {
-			t.Errorf("%+v: usable %v, role %s", c.user, c.user.usable(), c.user.role())
+			t.Errorf("%+v: usable %v, role %s", &c.user, c.user.usable(), c.user.role())
 		}
 	}
 }

@@ -115,22 +115,20 @@ func manages(c *resource.Change) bool {
 
 // rules reports whether the user can administer.
 func (x *User) rules() bool {
-	return x.SecurityPrivilege == "ADMINISTRATOR" && !x.AccountLocked && x.AccessType != "GUI"
+	return x.role() == Administrator && x.usable()
 }
 
 // lastAdministrator refuses to go on without another usable administrator.
 func lastAdministrator(c *resource.Change, id int64) error {
-	body := func(name string) store.Field { return store.Field{Kind: store.Text, Path: []string{name}} }
-	others, err := c.Tx.Count(store.Query{From: store.Resources, Where: store.All{
-		store.InCollection("users"), store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: id},
-		store.Compare{Field: body("securityPrivilege"), Op: "eq", Value: "ADMINISTRATOR"},
-		store.Compare{Field: store.Field{Kind: store.Bool, Path: []string{"accountLocked"}}, Op: "eq", Value: false},
-		store.Compare{Field: body("accessType"), Op: "ne", Value: "GUI"},
-	}})
-	if err != nil {
+	another := false
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection("users")}, func(r *store.Resource) error {
+		x, err := asUser(r)
+		another = another || err == nil && x.ID != id && x.rules()
+		return err
+	}); err != nil {
 		return err
 	}
-	if others == 0 {
+	if !another {
 		return problem.Conflict("ResourceInUse", "user %d is the last administrator who can sign in", id)
 	}
 	return nil

@@ -189,26 +189,14 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zo
 // read adds the records of a zone that are wanted.
 func (z *zoneReader) read(zone *store.Resource, wanted func(dns.RR) bool) error {
 	z.addresses, z.targets = map[int64][]netip.Addr{}, map[int64]string{}
-	if err := z.tx.Each(func(scan func(...any) error) error {
-		var source int64
-		var low []byte
-		err := scan(&source, &low)
+	if err := z.tx.TargetsBelow(zone.ID, "resourceRecords", "addresses", func(source int64, low []byte, _ string) {
 		z.addresses[source] = append(z.addresses[source], store.KeyAddr(low))
-		return err
-	}, "SELECT f.source, a.low FROM resource r JOIN reference f ON f.source = r.id AND f.field = 'addresses' JOIN resource a ON a.id = "+
-		"f.target"+
-		" WHERE r.parent = ? AND r.collection = 'resourceRecords' ORDER BY f.source, a.low", zone.ID); err != nil {
+	}); err != nil {
 		return fmt.Errorf("reading the addresses of a zone: %w", err)
 	}
-	if err := z.tx.Each(func(scan func(...any) error) error {
-		var source int64
-		var key string
-		err := scan(&source, &key)
+	if err := z.tx.TargetsBelow(zone.ID, "resourceRecords", "linkedRecord", func(source int64, _ []byte, key string) {
 		z.targets[source] = key
-		return err
-	}, "SELECT f.source, t.key FROM resource r JOIN reference f ON f.source = r.id AND f.field = 'linkedRecord' JOIN resource t ON t.id "+
-		"= f.target"+
-		" WHERE r.parent = ? AND r.collection = 'resourceRecords'", zone.ID); err != nil {
+	}); err != nil {
 		return fmt.Errorf("reading the links of a zone: %w", err)
 	}
 	rows, ended := make(chan []*store.Resource, 4), make(chan error, 1)

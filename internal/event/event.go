@@ -20,7 +20,7 @@ var eventMigrations embed.FS
 
 // newEventExtension gives the extension that keeps events.
 func newEventExtension() *store.Extension {
-	return &store.Extension{Name: "events", Migrations: eventMigrations,
+	return &store.Extension{Name: "events", Migrations: eventMigrations, Verify: verify,
 		Tables: []store.Table{{Name: "event", Columns: []string{"id", "source", "user_id", "body"}, Key: 1}}}
 }
 
@@ -111,4 +111,27 @@ func PruneEvents(ctx context.Context, update store.Updater, before time.Time) (p
 			return pruned, nil
 		}
 	}
+}
+
+// verify lists events that are no JSON, or have numbers that were never given out.
+func verify(tx *store.Tx, fault func(format string, args ...any)) error {
+	last, err := tx.Mark("resource")
+	if err != nil {
+		return err
+	}
+	return tx.Stream(func(scan func(...any) error) error {
+		var id, source int64
+		var body []byte
+		err := scan(&id, &source, &body)
+		switch {
+		case err != nil:
+		case id > last:
+			fault("event %d has a number that was never given out", id)
+		case source > last:
+			fault("event %d is of a resource that never was", id)
+		case !json.Valid(body):
+			fault("event %d is no JSON", id)
+		}
+		return err
+	}, "SELECT id, source, body FROM event")
 }

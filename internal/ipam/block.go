@@ -300,6 +300,10 @@ func placeBySize(c *resource.Change, h *schema.Head, r *schema.Range, parent *st
 	return takeFromParent(c, holder, found)
 }
 
+// holdsSomething is the condition of what lies in space, but for a gateway.
+var holdsSomething = store.Any{store.InCollection("blocks", "networks", "ranges", "ipGroups"), store.All{store.InCollection("addresses"),
+	store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "ne", Value: gateway}}}
+
 // firstEmpty finds the first block or network of a size, in a block and the blocks below it, in which
 // there is nothing but a gateway; 0 where there is none.
 func firstEmpty(tx *store.Tx, block *store.Resource, collection string, bits int) (int64, error) {
@@ -310,10 +314,8 @@ func firstEmpty(tx *store.Tx, block *store.Resource, collection string, bits int
 	slices.SortStableFunc(below, func(a, b *store.Resource) int { return bytes.Compare(a.Low, b.Low) })
 	for _, child := range below {
 		if p, ok := rangeOf(child).Prefix(); ok && p.Bits() == bits && child.Collection == collection {
-			used := false
-			if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE parent = ? AND collection IN ('blocks', 'networks', "+
-				"'addresses', 'ranges', 'ipGroups')"+
-				" AND (collection <> 'addresses' OR json_extract(body, '$.state') <> 'GATEWAY'))", child.ID).Scan(&used); err != nil {
+			used, err := tx.Exists(store.Query{From: store.Resources, Where: store.All{store.HasParent(child.ID), holdsSomething}})
+			if err != nil {
 				return 0, err
 			}
 			if !used {

@@ -1,8 +1,6 @@
 package ipam
 
 import (
-	"bytes"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -221,23 +219,14 @@ func (x *IPv4Group) Validate(c *resource.Change) error {
 
 // nextOutside takes the network's first free address that lies in no DHCP range.
 func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
-	// Most networks have no range in front: one statement finds that out with the address.
-	var low, high, end []byte
-	err := tx.QueryRow("SELECT f.low, f.high, (SELECT r.high FROM resource r WHERE r.parent = f.container AND r.collection = 'ranges' "+
-		"AND r.low IS NOT NULL"+
-		" AND r.low <= f.low ORDER BY r.low DESC LIMIT 1) FROM free f WHERE f.container = ? ORDER BY f.low LIMIT 1", network).Scan(&low, &high,
-		&end)
-	if errors.Is(err, sql.ErrNoRows) {
-		return netip.Addr{}, space.ErrTaken
-	}
+	first, end, err := freeFirstBelow(tx, network, "ranges")
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("looking for a free address: %w", err)
+		return netip.Addr{}, err
 	}
-	if bytes.Compare(end, low) < 0 {
-		first := store.KeyAddr(low)
-		return first, freeCut(tx, network, space.Range{Low: first, High: store.KeyAddr(high)}, first, first)
+	if end.Less(first.Low) {
+		return first.Low, freeCut(tx, network, first, first.Low, first.Low)
 	}
-	for from := store.KeyAddr(end).Next(); from.IsValid(); {
+	for from := end.Next(); from.IsValid(); {
 		free, err := freeFirst(tx, network, from)
 		if err != nil {
 			return netip.Addr{}, err

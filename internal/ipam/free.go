@@ -237,3 +237,20 @@ func freeTakeMany(tx *store.Tx, container int64, addresses []netip.Addr) (taken 
 	}
 	return nil, tx.Bulk(&freeTable, left)
 }
+
+// freeFirstBelow gives the container's first free interval, and the end of the last resource of a collection in it that begins at
+// or before it, which is not valid where there is none; space.ErrTaken where nothing is free. Most networks have none: one
+// statement finds that out.
+func freeFirstBelow(tx *store.Tx, container int64, collection string) (first space.Range, end netip.Addr, err error) {
+	var low, high, over []byte
+	err = tx.QueryRow("SELECT f.low, f.high, (SELECT r.high FROM resource r WHERE r.parent = f.container AND r.collection = ? "+
+		"AND r.low IS NOT NULL AND r.low <= f.low ORDER BY r.low DESC LIMIT 1) FROM free f WHERE f.container = ? ORDER BY f.low LIMIT 1",
+		collection, container).Scan(&low, &high, &over)
+	if errors.Is(err, sql.ErrNoRows) {
+		return first, end, space.ErrTaken
+	}
+	if err != nil {
+		return first, end, fmt.Errorf("looking for a free address: %w", err)
+	}
+	return space.Range{Low: store.KeyAddr(low), High: store.KeyAddr(high)}, store.KeyAddr(over), nil
+}

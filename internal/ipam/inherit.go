@@ -116,11 +116,27 @@ func (p *inheritance) inUse(tx *store.Tx) (used settingsInUse, err error) {
 	if known, ok := p.used.Get(tx, struct{}{}); ok {
 		return known, nil
 	}
-	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks', 'ranges') AND "+
-		"(json_extract(body, '$.lowWaterMark') IS NOT NULL"+
-		" OR json_extract(body, '$.highWaterMark') IS NOT NULL)), EXISTS (SELECT 1 FROM resource WHERE collection IN ('blocks', 'networks')"+
-		" AND json_extract(body, '$.pingBeforeAssignEnabled') IS NOT NULL), EXISTS (SELECT 1 FROM resource WHERE collection = "+
-		"'ipGroups')").Scan(&used.marks, &used.pings, &used.groups)
+	for _, one := range []struct {
+		found       *bool
+		collections []string
+		fields      []string // any of which is set
+	}{
+		{&used.marks, []string{"blocks", "networks", "ranges"}, []string{"lowWaterMark", "highWaterMark"}},
+		{&used.pings, containers, []string{"pingBeforeAssignEnabled"}},
+		{&used.groups, []string{"ipGroups"}, nil},
+	} {
+		var set store.Any
+		where := store.All{store.InCollection(one.collections...)}
+		for _, name := range one.fields {
+			set = append(set, store.Compare{Field: store.Field{Kind: store.Text, Path: []string{name}}, Op: "ne"})
+		}
+		if set != nil {
+			where = append(where, set)
+		}
+		if *one.found, err = tx.Exists(store.Query{From: store.Resources, Where: where}); err != nil {
+			return used, err
+		}
+	}
 	if err == nil {
 		p.used.Put(tx, struct{}{}, used)
 	}

@@ -178,33 +178,31 @@ func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 
 // rangeUsage counts what lies in a DHCP range: addresses by state, and those that are excluded.
 func rangeUsage(tx *store.Tx, r *store.Resource, whole space.Range) (Usage, error) {
-	usage := Usage{}
-	err := tx.Each(func(scan func(...any) error) error {
-		var state string
-		var n int64
-		err := scan(&state, &n)
-		usage[state] = n
-		return err
-	}, "SELECT json_extract(body, '$.state'), count(*) FROM resource WHERE parent = ? AND collection = 'addresses' AND low IS NOT NULL "+
-		"AND low >= ? AND low <= ? GROUP BY 1",
-		r.Parent, store.AddrKey(whole.Low), store.AddrKey(whole.High))
+	counts, err := tx.CountBy(store.Query{From: store.Resources, Where: assignedIn(r.Parent, whole)},
+		store.Field{Kind: store.Text, Path: []string{"state"}})
 	if err != nil {
 		return nil, fmt.Errorf("counting the addresses of a range: %w", err)
 	}
+	usage := Usage(counts)
 	out, err := exclusionsOf(r)
 	if err != nil {
 		return nil, err
 	}
 	for _, part := range out {
-		var inUse int64
-		if err := tx.QueryRow("SELECT count(*) FROM resource WHERE parent = ? AND collection = 'addresses' AND low IS NOT NULL AND low >= ? "+
-			"AND low <= ?",
-			r.Parent, store.AddrKey(part.Low), store.AddrKey(part.High)).Scan(&inUse); err != nil {
+		inUse, err := tx.Count(store.Query{From: store.Resources, Where: assignedIn(r.Parent, part)})
+		if err != nil {
 			return nil, err
 		}
 		usage[excluded] += part.Size().Int64() - inUse
 	}
 	return usage, nil
+}
+
+// assignedIn is the condition of the addresses of a network that lie in a range.
+func assignedIn(network int64, in space.Range) store.Expr {
+	low := store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}
+	return store.All{store.HasParent(network), store.InCollection("addresses"), store.Compare{Field: low, Op: "ne"},
+		store.Compare{Field: low, Op: "ge", Value: store.AddrKey(in.Low)}, store.Compare{Field: low, Op: "le", Value: store.AddrKey(in.High)}}
 }
 
 // completeAddresses shows the IP group that an IPv4 address lies in.
@@ -221,7 +219,7 @@ func completeAddresses(tx *store.Tx, rows []*store.Resource) error {
 			}
 		}
 	}
-	groups, err := groupsOf(tx, parents, ids)
+	groups, err := tx.Overlying("ipGroups", parents, ids)
 	if err != nil {
 		return err
 	}
@@ -231,37 +229,4 @@ func completeAddresses(tx *store.Tx, rows []*store.Resource) error {
 		}
 	}
 	return nil
-}
-
-// groupsOf gives, of the addresses among ids, those that lie in an IP group of their network, with that group. parents are
-// the parents of all of them.
-func groupsOf(tx *store.Tx, parents, ids []int64) (map[int64]int64, error) {
-	groups := map[int64]int64{}
-	there := false
-	for part := range slices.Chunk(parents, readAtOnce) {
-		list, args := store.In(part)
-		var found bool
-		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection = 'ipGroups' AND parent IN "+list+")",
-			args...).Scan(&found); err != nil {
-			return nil, err
-		}
-		there = there || found
-	}
-	if !there {
-		return groups, nil
-	}
-	for part := range slices.Chunk(ids, readAtOnce) {
-		list, args := store.In(part)
-		if err := tx.Each(func(scan func(...any) error) error {
-			var id, group int64
-			err := scan(&id, &group)
-			groups[id] = group
-			return err
-		}, "SELECT a.id, g.id FROM resource a JOIN resource g ON g.parent = a.parent AND g.collection = 'ipGroups' AND g.low <= a.low AND "+
-			"g.high >= "+
-			"a.low WHERE a.id IN "+list, args...); err != nil {
-			return nil, err
-		}
-	}
-	return groups, nil
 }

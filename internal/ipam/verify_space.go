@@ -11,7 +11,7 @@ import (
 
 // verifySpace lists what is wrong in the tables of the space extension.
 func verifySpace(tx *store.Tx, fault func(format string, args ...any)) error {
-	for _, check := range []func(*store.Tx, func(string, ...any)) error{verifySpans, verifyFree, verifyUsage, verifyClients} {
+	for _, check := range []func(*store.Tx, func(string, ...any)) error{verifySpans, verifyFree, verifyUsage, verifyWater, verifyClients} {
 		if err := check(tx, fault); err != nil {
 			return err
 		}
@@ -144,4 +144,10 @@ func verifyClients(tx *store.Tx, fault func(string, ...any)) error {
 	return tx.Faulty(fault, "configuration %d has more than one client %q",
 		"SELECT configuration, key FROM resource WHERE collection IN ('macAddresses', 'clientIdentifiers') GROUP BY configuration, "+
 			"collection, key HAVING count(*) > 1")
+}
+
+// verifyWater checks that water levels are those of blocks, networks and ranges that are there.
+func verifyWater(tx *store.Tx, fault func(string, ...any)) error {
+	return tx.Faulty(fault, "the water level of %d, %s, is kept, which is not there",
+		"SELECT w.container, w.level FROM water w LEFT JOIN resource r ON r.id = w.container WHERE r.id IS NULL")
 }

@@ -146,39 +146,28 @@ func (c *Change) Dissolve(row *store.Resource) error {
 // dropReferences takes the deleted resource out of what refers to it, or refuses the deletion where that says so (the tag
 // onDelete) and is not deleted itself.
 func (c *Change) dropReferences(target *store.Resource) error {
-	type link struct {
-		source int64
-		field  string
-	}
-	var links []link
-	if err := c.Tx.Each(func(scan func(...any) error) error {
-		var l link
-		if err := scan(&l.source, &l.field); err != nil {
-			return err
-		}
-		links = append(links, l)
-		return nil
-	}, "SELECT source, field FROM reference WHERE target = ? ORDER BY source", target.ID); err != nil {
+	links, err := c.Tx.Referring(target.ID)
+	if err != nil {
 		return err
 	}
 	for _, l := range links {
-		source, err := c.Tx.Get(l.source)
+		source, err := c.Tx.Get(l.Target)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if f := c.API.types[source.Type].ByName[l.field]; f != nil && f.OnDelete == "refuse" {
+		if f := c.API.types[source.Type].ByName[l.Field]; f != nil && f.OnDelete == "refuse" {
 			goes, err := c.goes(source)
 			if err != nil {
 				return err
 			}
 			if !goes {
-				return problem.Conflict("ResourceInUse", "%s %d is the %s of %s %d", target.Type, target.ID, l.field, source.Type, source.ID)
+				return problem.Conflict("ResourceInUse", "%s %d is the %s of %s %d", target.Type, target.ID, l.Field, source.Type, source.ID)
 			}
 		}
-		if err := c.Unlink(source, l.field, target.ID); err != nil {
+		if err := c.Unlink(source, l.Field, target.ID); err != nil {
 			return err
 		}
 	}

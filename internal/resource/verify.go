@@ -30,30 +30,13 @@ func (v *verifier) fault(format string, args ...any) {
 // Verify checks every invariant of the data in a snapshot, those of the rooms with them, and lists what is wrong, in sentences.
 func (a *API) Verify(tx *store.Tx) (faults []string, err error) {
 	v := &verifier{api: a, tx: tx, heads: map[int64]store.Head{}}
-	for _, check := range []func() error{v.database, v.resources, v.references, v.extensions, v.history,
-		v.images, v.others} {
-		if err := check(); err != nil {
-			return nil, err
-		}
+	if err := tx.Verify(v.fault); err != nil {
+		return nil, err
+	}
+	if err := v.resources(); err != nil {
+		return nil, err
 	}
 	return v.faults, nil
-}
-
-// extensions looks at what the extensions keep beside the rows.
-func (v *verifier) extensions() error { return v.tx.Verify(v.fault) }
-
-// none reports every row of a query as a fault: the query gives a number and a text.
-func (v *verifier) none(format, query string, args ...any) error {
-	return v.tx.Faulty(v.fault, format, query, args...)
-}
-
-// database asks the database to check itself.
-func (v *verifier) database() error {
-	damage, err := v.tx.Damage()
-	for _, text := range damage {
-		v.fault("the database is damaged: %s", text)
-	}
-	return err
 }
 
 // verifyAtOnce is how many resources are looked at together: what they need of others is read for all of them.
@@ -160,13 +143,4 @@ func (v *verifier) links(r *store.Resource, t *schema.Type, references []store.R
 			v.fault("the reference %s of resource %d is in the table of references and not in its row", ref.Field, r.ID)
 		}
 	}
-}
-
-func (v *verifier) references() error {
-	if err := v.none("a reference of resource %d, %s, leads nowhere",
-		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.target WHERE r.id IS NULL"); err != nil {
-		return err
-	}
-	return v.none("resource %d is not there, and refers to something by %s",
-		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.source WHERE r.id IS NULL")
 }

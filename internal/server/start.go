@@ -155,13 +155,14 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 
 // setup makes admin and what else a new manager starts with.
 func (m *Manager) setup(ctx context.Context) error {
-	var users int64
-	if err := m.Store.View(ctx, func(tx *store.Tx) error {
-		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection = 'users')").Scan(&users)
+	users := false
+	if err := m.Store.View(ctx, func(tx *store.Tx) (err error) {
+		users, err = tx.Exists(store.Query{From: store.Resources, Where: store.InCollection("users")})
+		return err
 	}); err != nil {
 		return err
 	}
-	if users > 0 {
+	if users {
 		return nil
 	}
 	password := m.options.AdminPassword

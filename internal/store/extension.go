@@ -150,32 +150,6 @@ func (l *Layout) Extension(name string) *Extension {
 // Layout is what is kept in the database.
 func (s *Store) Layout() *Layout { return s.layout }
 
-// Verify lists what is wrong in the tables of the extensions, in sentences, by fault.
-func (tx *Tx) Verify(fault func(format string, args ...any)) error {
-	for _, e := range tx.store.layout.Extensions {
-		if e.Verify == nil {
-			continue
-		}
-		if err := e.Verify(tx, fault); err != nil {
-			return fmt.Errorf("verifying %s: %w", e.Name, err)
-		}
-	}
-	return nil
-}
-
-// Faulty reports every row of a query as a fault: the query gives a number and a text.
-func (tx *Tx) Faulty(fault func(string, ...any), format, query string, args ...any) error {
-	return tx.Each(func(scan func(...any) error) error {
-		var id int64
-		var text string
-		if err := scan(&id, &text); err != nil {
-			return err
-		}
-		fault(format, id, text)
-		return nil
-	}, query, args...)
-}
-
 // own are the store's own tables.
 var own = []Table{
 	{Name: "resource", Columns: strings.Split(columns, ", "), Key: 1},

@@ -319,6 +319,33 @@ func (tx *Tx) loadLinks(all map[int64]*Resource) error {
 	return nil
 }
 
+// Referring gives the references that lead to a resource, by where they come from: Target is the source.
+func (tx *Tx) Referring(target int64) (links []Ref, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
+		var l Ref
+		err := scan(&l.Target, &l.Field)
+		links = append(links, l)
+		return err
+	}, "SELECT source, field FROM reference WHERE target = ? ORDER BY source", target)
+	return links, err
+}
+
+// TargetsBelow calls fn for what the resources of a collection right below a parent refer to by a field: the resource, and the
+// low end of its target's span and the target's key.
+func (tx *Tx) TargetsBelow(parent int64, collection, field string, fn func(source int64, low []byte, key string)) error {
+	return tx.Each(func(scan func(...any) error) error {
+		var source int64
+		var low []byte
+		var key string
+		err := scan(&source, &low, &key)
+		if err == nil {
+			fn(source, low, key)
+		}
+		return err
+	}, "SELECT f.source, t.low, t.key FROM resource r JOIN reference f ON f.source = r.id AND f.field = ? JOIN resource t ON t.id = f.target "+
+		"WHERE r.parent = ? AND r.collection = ? ORDER BY f.source, t.low", field, parent, collection)
+}
+
 // Linked gives the references of resources by some fields, or by any where none is named, in the order of their
 // fields and targets.
 func (tx *Tx) Linked(ids []int64, fields ...string) (map[int64][]Ref, error) {
@@ -343,4 +370,36 @@ func (tx *Tx) Linked(ids []int64, fields ...string) (map[int64][]Ref, error) {
 		}
 	}
 	return all, nil
+}
+
+// Overlying gives, of the resources among ids, those over which one of a collection lies that has the same parent, with that one.
+// parents are the parents of all of them.
+func (tx *Tx) Overlying(collection string, parents, ids []int64) (map[int64]int64, error) {
+	over := map[int64]int64{}
+	there := false
+	for part := range slices.Chunk(parents, loadAtOnce) {
+		list, args := In(part)
+		var found bool
+		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE collection = ? AND parent IN "+list+")",
+			append([]any{collection}, args...)...).Scan(&found); err != nil {
+			return nil, err
+		}
+		there = there || found
+	}
+	if !there {
+		return over, nil
+	}
+	for part := range slices.Chunk(ids, loadAtOnce) {
+		list, args := In(part)
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id, by int64
+			err := scan(&id, &by)
+			over[id] = by
+			return err
+		}, "SELECT a.id, g.id FROM resource a JOIN resource g ON g.parent = a.parent AND g.collection = ? AND g.low <= a.low AND g.high >= "+
+			"a.low WHERE a.id IN "+list, append([]any{collection}, args...)...); err != nil {
+			return nil, err
+		}
+	}
+	return over, nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"strconv"
 	"strings"
 )
@@ -315,9 +316,41 @@ type nothing struct{}
 
 func (nothing) sql(b *builder, _ string) { b.WriteString("FALSE") }
 
-// InCollection is the condition that a resource is of a collection.
-func InCollection(name string) Expr {
-	return Compare{Field: Field{Kind: ColumnText, Path: []string{"collection"}}, Op: "eq", Value: name}
+// InCollection is the condition that a resource is of one of some collections.
+func InCollection(names ...string) Expr {
+	if len(names) == 1 {
+		return Compare{Field: Field{Kind: ColumnText, Path: []string{"collection"}}, Op: "eq", Value: names[0]}
+	}
+	return inCollections(names)
+}
+
+type inCollections []string
+
+func (e inCollections) sql(b *builder, row string) {
+	b.WriteString(row + ".collection IN (" + quoted(e...) + ")")
+}
+
+// Exists reports whether the query selects anything.
+func (tx *Tx) Exists(q Query) (there bool, err error) {
+	query, args := q.build(tx, "1")
+	err = tx.QueryRow("SELECT EXISTS ("+query+")", args...).Scan(&there)
+	return there, err
+}
+
+// CountBy counts what the query selects by the value of a text field; what has none is counted under "".
+func (tx *Tx) CountBy(q Query, by Field) (map[string]int64, error) {
+	b := &builder{dialect: tx.conn.speaks()}
+	by.column(b, "r")
+	query, args := q.build(tx, b.String()+" AS value, count(*)")
+	counts := map[string]int64{}
+	err := tx.Each(func(scan func(...any) error) error {
+		var value sql.NullString
+		var n int64
+		err := scan(&value, &n)
+		counts[value.String] += n
+		return err
+	}, query+" GROUP BY 1", append(b.args, args...)...)
+	return counts, err
 }
 
 // HasParent is the condition that a resource lies right below another one.

@@ -1,0 +1,127 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Verify lists what is wrong in the store's own tables and in those of the extensions, in sentences, by fault.
+func (tx *Tx) Verify(fault func(format string, args ...any)) error {
+	for _, check := range []func(func(string, ...any)) error{tx.databaseFaults, tx.referencesFaults, tx.historyFaults, tx.imagesFaults,
+		tx.originFaults} {
+		if err := check(fault); err != nil {
+			return err
+		}
+	}
+	for _, e := range tx.store.layout.Extensions {
+		if e.Verify == nil {
+			continue
+		}
+		if err := e.Verify(tx, fault); err != nil {
+			return fmt.Errorf("verifying %s: %w", e.Name, err)
+		}
+	}
+	return nil
+}
+
+// Faulty reports every row of a query as a fault: the query gives a number and a text.
+func (tx *Tx) Faulty(fault func(string, ...any), format, query string, args ...any) error {
+	return tx.Each(func(scan func(...any) error) error {
+		var id int64
+		var text string
+		if err := scan(&id, &text); err != nil {
+			return err
+		}
+		fault(format, id, text)
+		return nil
+	}, query, args...)
+}
+
+// databaseFaults asks the database to check itself.
+func (tx *Tx) databaseFaults(fault func(string, ...any)) error {
+	damage, err := tx.Damage()
+	for _, text := range damage {
+		fault("the database is damaged: %s", text)
+	}
+	return err
+}
+
+func (tx *Tx) referencesFaults(fault func(string, ...any)) error {
+	if err := tx.Faulty(fault, "a reference of resource %d, %s, leads nowhere",
+		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.target WHERE r.id IS NULL"); err != nil {
+		return err
+	}
+	return tx.Faulty(fault, "resource %d is not there, and refers to something by %s",
+		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.source WHERE r.id IS NULL")
+}
+
+// historyFaults checks that transactions and their changes belong together, and that every number is one given out.
+func (tx *Tx) historyFaults(fault func(string, ...any)) error {
+	for _, check := range []struct{ format, query, mark string }{
+		{"change %d belongs to transaction %s, which is not there",
+			"SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL", ""},
+		{"transaction %d, %s, does not name its first and its last change", "SELECT t.id, t.operation FROM txn t LEFT JOIN" +
+			" (SELECT txn, min(seq) AS first, max(seq) AS last FROM change GROUP BY txn) c ON c.txn = t.id WHERE t.id <> ? AND (c.txn IS NULL " +
+			"OR c.first <> t.first OR c.last <> t.last)", "horizon"},
+		{"resource %d, of type %s, has a number that was never given out", "SELECT id, type FROM resource WHERE id > ?", "resource"},
+		{"transaction %d, %s, has a number that was never given out", "SELECT id, operation FROM txn WHERE id > ?", "txn"},
+		{"change %d, %s, has a number that was never given out", "SELECT seq, operation FROM change WHERE seq > ?", "change"},
+	} {
+		var args []any
+		switch check.mark {
+		case "":
+		case "horizon": // which may be kept in part
+			horizon, err := tx.Horizon()
+			if err != nil {
+				return err
+			}
+			args = append(args, horizon.Transaction)
+		default:
+			mark, err := tx.Mark(check.mark)
+			if err != nil {
+				return err
+			}
+			args = append(args, mark)
+		}
+		if err := tx.Faulty(fault, check.format, check.query, args...); err != nil {
+			return err
+		}
+	}
+	return tx.Faulty(fault, "transaction %d is said to be taken back%s, and one of the two is not there",
+		"SELECT r.txn, '' FROM reverting r LEFT JOIN txn t ON t.id = r.txn LEFT JOIN txn u ON u.id = r.undo WHERE t.id IS NULL OR u.id IS NULL")
+}
+
+// imagesFaults checks that every image of the history, and every event, is JSON.
+func (tx *Tx) imagesFaults(fault func(string, ...any)) error {
+	for _, what := range [][2]string{{"an image of change %d is no JSON", "SELECT seq, before, after FROM change"},
+		{"transaction %d is no JSON", "SELECT id, body, NULL FROM txn"}} {
+		if err := tx.Stream(func(scan func(...any) error) error {
+			var id int64
+			var texts [2][]byte
+			if err := scan(&id, &texts[0], &texts[1]); err != nil {
+				return err
+			}
+			for _, text := range texts {
+				if text != nil && !json.Valid(text) {
+					fault(what[0], id)
+				}
+			}
+			return nil
+		}, what[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// originFaults checks that the feed has one origin, with a name.
+func (tx *Tx) originFaults(fault func(string, ...any)) error {
+	var origins, named int64
+	if err := tx.QueryRow("SELECT count(*), count(NULLIF(id, '')) FROM origin").Scan(&origins, &named); err != nil {
+		return err
+	}
+	if origins != 1 || named != 1 {
+		fault("the change feed has %d origins, %d of them with a name", origins, named)
+	}
+	return nil
+}
