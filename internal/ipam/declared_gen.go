@@ -7,7 +7,6 @@ import "portolan/internal/resource"
 // Register declares everything of this room.
 func Register(r *resource.Registry) {
 	registerAddresses(r)
-	registerTemplateApplications(r)
 	registerBlocks(r)
 	registerClients(r)
 	registerConfigurations(r)
@@ -17,6 +16,7 @@ func Register(r *resource.Registry) {
 	registerSpace(r)
 	registerSplits(r)
 	registerTemplates(r)
+	registerTemplateApplications(r)
 	r.Describe(descriptions)
 }
 

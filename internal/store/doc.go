@@ -1,7 +1,6 @@
-// Package store keeps resources, the references between them, free space, and the history of every
-// change, in transactions. It knows what a row is and nothing of what a row means: names of types
-// and rules belong to address/, the grammar of requests to resource/. The rooms fleet/ and identity/
-// keep their own tables here through Tx.Exec and Tx.QueryRow, in SQL with ? placeholders.
+// Package store keeps resources, the references between them, and the history of every change, in transactions. It knows what
+// a row is and nothing of what a row means: no type, no collection, no member of a body. What rooms keep beside the rows are
+// extensions (extension.go), in tables of their own, in SQL with ? placeholders.
 //
 // There are two databases: SQLite in a directory (session.go, writer.go) and PostgreSQL, which any
 // number of managers may share (postgres.go). Statements are written once, for both; where their words
