@@ -24,8 +24,7 @@ func (a *API) SubQuery(s *Sub, id int64, caller Caller) store.Query {
 		all = append(all, store.LinkedFrom{Source: id, Field: s.Field})
 	case Linking:
 		all = append(all, store.LinksTo{Target: id, Field: s.Field})
-	case Computed: // found in the transaction, see computed
-		all = append(all, store.Any{})
+	case Computed: // what it holds is found in the transaction (Found)
 	}
 	if s.Items[0] != "*" {
 		all = append(all, a.inCollections(s.Items, caller))
@@ -44,9 +43,9 @@ func (a *API) source(s *Sub) store.Source {
 	return a.byName[s.Items[0]].From
 }
 
-// Computed gives the query of a subcollection whose content has to be found out first; other queries are
-// given back.
-func (a *API) Computed(tx *store.Tx, s *Sub, id int64, q store.Query, caller Caller) (store.Query, error) {
+// Found narrows the query of a subcollection to what it holds, where that has to be found out first; other queries are given
+// back as they are.
+func (a *API) Found(tx *store.Tx, s *Sub, id int64, q store.Query) (store.Query, error) {
 	if s == nil || s.Relation != Computed {
 		return q, nil
 	}
@@ -55,11 +54,8 @@ func (a *API) Computed(tx *store.Tx, s *Sub, id int64, q store.Query, caller Cal
 		return q, err
 	}
 	ids, err := s.Find(tx, a, above)
-	if err != nil {
-		return q, err
-	}
-	q.Where = store.All{store.IDs(ids), a.visible(caller)}
-	return q, nil
+	q.Where = store.All{store.IDs(ids), q.Where}
+	return q, err
 }
 
 func (a *API) inCollections(names []string, caller Caller) store.Expr {
@@ -168,7 +164,7 @@ func (a *API) Locate(tx *store.Tx, t Target, caller Caller) (*store.Resource, er
 	if err := a.Exists(tx, t.Collection, t.ID, caller); err != nil {
 		return nil, err
 	}
-	q, err := a.Computed(tx, t.Sub, t.ID, a.SubQuery(t.Sub, t.ID, caller), caller)
+	q, err := a.Found(tx, t.Sub, t.ID, a.SubQuery(t.Sub, t.ID, caller))
 	if err != nil {
 		return nil, err
 	}

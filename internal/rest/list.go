@@ -19,60 +19,56 @@ const (
 	batch   = 256
 )
 
-// list answers GET of a list. It streams: the memory it takes does not grow with the page. When
-// it fails after the first bytes went out, the connection is cut, so that no client takes a part
-// for the whole.
+// listPlan is a list as it was asked for: all that can be said of it without the data.
+type listPlan struct {
+	options
+	target resource.Target
+	caller resource.Caller
+	scope  resource.Scope
+	// query is whole, but for what a computed subcollection holds.
+	query store.Query
+}
+
+// plan reads what a request asks of a list.
+func (a *Server) plan(r *http.Request, t resource.Target, caller resource.Caller) (p listPlan, err error) {
+	p = listPlan{target: t, caller: caller}
+	p.query, p.scope = a.ListQuery(t, caller)
+	if p.options, err = a.options(r, p.scope, true); err != nil {
+		return p, err
+	}
+	if p.where != nil {
+		p.query.Where = store.All{p.query.Where, p.where}
+	}
+	p.query.Order, p.query.Limit, p.query.Offset, p.query.Shown = p.order, p.limit+1, p.offset, true
+	return p, nil
+}
+
+// list answers GET of a list: planned, then run in one pass through the store, and written by one writer. It streams: the memory
+// it takes does not grow with the page. When it fails after the first bytes went out, the connection is cut, so that no client
+// takes a part for the whole.
 func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
-	q, s := a.ListQuery(t, caller)
-	o, err := a.options(r, s, true)
+	p, err := a.plan(r, t, caller)
 	if err != nil {
 		return err
 	}
-	note(w, o.ignored)
-	q.Order, q.Limit, q.Offset, q.Shown = o.order, o.limit+1, o.offset, true
+	note(w, p.ignored)
 	done, err := a.lists.take(r.Context(), caller.Owner())
 	if err != nil {
 		return err
 	}
 	defer done()
 	l := &lister{w: w, buf: piece(), spool: newSpool(&a.disk, a.Log), limit: a.WriteTime, head: r.Method == http.MethodHead, status: func() {
-		w.Header().Set("Content-Type", o.media.String()+contentSuffix(o.media))
+		w.Header().Set("Content-Type", p.media.String()+contentSuffix(p.media))
 		w.Header().Add("Vary", "Accept")
 		w.WriteHeader(http.StatusOK)
 	}}
 	defer l.abandon()
-	err = a.long(r.Context(), caller, o.light(), func(tx *store.Tx) error {
+	err = a.long(r.Context(), caller, p.light(), func(tx *store.Tx) error {
 		if l.started { // the database went away in the middle: what was sent cannot be taken back
 			return errCut
 		}
 		l.buf = l.buf[:0]
-		if t.Sub != nil {
-			if err := a.Exists(tx, t.Collection, t.ID, caller); err != nil {
-				return err
-			}
-		}
-		q, err := a.Computed(tx, t.Sub, t.ID, q, caller)
-		if err != nil {
-			return err
-		}
-		if o.where != nil {
-			q.Where = store.All{q.Where, o.where}
-		}
-		v, err := a.vacant(tx, t, o)
-		if err != nil {
-			return err
-		}
-		total := ""
-		if o.total {
-			n, err := tx.Count(store.Query{From: q.From, Where: q.Where})
-			if err != nil {
-				return err
-			}
-			if total, err = v.total(n); err != nil {
-				return err
-			}
-		}
-		return a.page(tx, l, r, q, s, o, v, total, caller)
+		return a.run(tx, p, l, r)
 	})
 	if err != nil {
 		l.spool.fail(err)
@@ -87,6 +83,34 @@ func (a *Server) list(w http.ResponseWriter, r *http.Request, t resource.Target,
 		panic(http.ErrAbortHandler)
 	}
 	return err
+}
+
+// run writes a planned list out of one snapshot.
+func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error {
+	if p.target.Sub != nil {
+		if err := a.Exists(tx, p.target.Collection, p.target.ID, p.caller); err != nil {
+			return err
+		}
+	}
+	q, err := a.Found(tx, p.target.Sub, p.target.ID, p.query)
+	if err != nil {
+		return err
+	}
+	v, err := a.vacant(tx, p.target, p.options)
+	if err != nil {
+		return err
+	}
+	total := ""
+	if p.total {
+		n, err := tx.Count(store.Query{From: q.From, Where: q.Where})
+		if err != nil {
+			return err
+		}
+		if total, err = v.total(n); err != nil {
+			return err
+		}
+	}
+	return a.page(tx, l, r, q, p, v, total)
 }
 
 // long runs fn in a snapshot for what may take long: within a time, and as one of few of the same caller.
@@ -153,13 +177,12 @@ type pager struct {
 	scratch []byte
 }
 
-func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s resource.Scope, o options, v *vacancies, total string,
-	caller resource.Caller) error {
-	p := &pager{rd: a.renderer(tx, o.media), l: l, form: jsonRows{}, fields: o.fields, caller: caller, limit: o.limit,
+func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, plan listPlan, v *vacancies, total string) error {
+	p := &pager{rd: a.renderer(tx, plan.media), l: l, form: jsonRows{}, fields: plan.fields, caller: plan.caller, limit: plan.limit,
 		waiting: make([]store.Resource, 0, batch)}
-	switch o.media {
+	switch plan.media {
 	case asCSV:
-		p.form = newCSVRows(s, o.fields)
+		p.form = newCSVRows(plan.scope, plan.fields)
 	case asHTML:
 		p.form = htmlRows{r.URL.Path, a.Base, a.TypeNamed}
 	}
@@ -176,7 +199,7 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, s
 		return err
 	}
 	f := footer{count: p.count, total: total}
-	f.prev, f.next = pageLinks(r, o, p.more)
+	f.prev, f.next = pageLinks(r, plan.options, p.more)
 	l.buf = p.form.end(l.buf, f)
 	return l.finish()
 }

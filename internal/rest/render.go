@@ -398,7 +398,7 @@ func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*schema.Emb
 func (rd *renderer) embedOne(object []byte, r *store.Resource, sub *resource.Sub, e *schema.Embedding, caller resource.Caller) ([]byte,
 	error) {
 	object = append(object, '[')
-	q, err := rd.api.Computed(rd.tx, sub, r.ID, rd.api.SubQuery(sub, r.ID, caller), caller)
+	q, err := rd.api.Found(rd.tx, sub, r.ID, rd.api.SubQuery(sub, r.ID, caller))
 	if err != nil {
 		return nil, err
 	}
