@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"portolan/internal/access"
-	"portolan/internal/archive"
 	"portolan/internal/server"
 	"portolan/internal/store"
+	"portolan/internal/store/archive"
 )
 
 type backupCommand struct {

@@ -106,7 +106,7 @@ func (c *Cache[K, V]) Get(tx *Tx, key K) (value V, ok bool) {
 	if found, ok := tx.own[ownKey{c, key}]; ok && !c.touchedSince(tx, found.value.(V), found.step) {
 		return found.value.(V), true
 	}
-	if !c.s.shares(c.topics) || tx.writing && c.s.pg != nil && !c.late {
+	if !c.s.shares(c.topics) || tx.writing && !c.s.engine.oneWriter() && !c.late {
 		return value, false
 	}
 	e, ok := c.find(key)
@@ -227,11 +227,5 @@ type ownValue struct {
 // shares reports whether what follows from the topics may be shared between transactions. A tool, beside which a manager
 // may write, shares nothing.
 func (s *Store) shares(topics []string) bool {
-	if s == nil {
-		return false
-	}
-	if s.pg != nil {
-		return s.listener != nil && len(topics) > 0 && s.listener.alive()
-	}
-	return s.exclusive
+	return s != nil && s.engine.shares(topics)
 }

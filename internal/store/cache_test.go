@@ -175,7 +175,7 @@ func TestCacheInAGroup(t *testing.T) {
 			go func() {
 				first <- s.Update(t.Context(), Author{}, func(tx *Tx) error {
 					close(inside)
-					for len(s.jobs) == 0 { // until the second one waits
+					for len(s.engine.(*sqliteEngine).jobs) == 0 { // until the second one waits
 						runtime.Gosched()
 					}
 					return renameIn(tx, id, "after "+kind)
@@ -226,8 +226,8 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 	for i := range 50 { // their own commits for longer than it takes to look
 		rename(t, s, id, string(rune('a'+i%26))+"x")
 	}
-	s.check <- struct{}{}
-	for len(s.check) > 0 { // until the writer looks
+	s.engine.(*sqliteEngine).check <- struct{}{}
+	for len(s.engine.(*sqliteEngine).check) > 0 { // until the writer looks
 		runtime.Gosched()
 	}
 	rename(t, s, id, "mine again") // and has looked
@@ -304,7 +304,7 @@ func TestCacheAfterALostCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{"BEGIN", "UPDATE resource SET name = 'after' WHERE name = 'before'",
-		"SELECT pg_notify('" + channel + "', '" + s.pg.id + " things')", "COMMIT"} {
+		"SELECT pg_notify('" + channel + "', '" + s.engine.(*postgresEngine).pg.id + " things')", "COMMIT"} {
 		if _, err := conn.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}

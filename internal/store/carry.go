@@ -199,7 +199,7 @@ func (s *Store) endFilling(ctx context.Context, from *Tx, src source, progress P
 		}
 		return tx.Write("DELETE FROM filling")
 	})
-	s.remark.Store(true) // the marks came with the data: they are read again
+	s.engine.filled()
 	s.news(nil)
 	return err
 }

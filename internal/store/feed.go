@@ -195,28 +195,7 @@ const settleTime = 10 * time.Second
 // Settled waits until the feed has all that was committed before it was called: on PostgreSQL that has
 // to wait for every transaction that was running then. After ten seconds it waits no longer.
 func (s *Store) Settled(ctx context.Context) error {
-	if s.pg == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	var next int64
-	for attempt := 0; ; attempt++ {
-		var low, high int64
-		err := s.Read(ctx, func(tx *Tx) error {
-			return tx.QueryRow("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, "+
-				"pg_snapshot_xmax(pg_current_snapshot())::text::bigint").Scan(&low, &high)
-		})
-		if next == 0 {
-			next = high
-		}
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if err == nil && low >= next || !pause(ctx, attempt) {
-			return nil
-		}
-	}
+	return s.engine.settle(ctx)
 }
 
 // feedPage is how many transactions a follower is given at a time.

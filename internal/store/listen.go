@@ -38,10 +38,10 @@ type listener struct {
 	tell chan struct{}
 }
 
-func (s *Store) listen() {
+// listen begins to hear what other processes tell.
+func listen(s *Store, p *postgres) *listener {
 	ctx, stop := context.WithCancel(context.Background())
-	l := &listener{store: s, p: s.pg, stop: stop, tell: make(chan struct{}, 1)}
-	s.listener = l
+	l := &listener{store: s, p: p, stop: stop, tell: make(chan struct{}, 1)}
 	l.done.Go(func() {
 		for attempt := 0; ctx.Err() == nil; attempt++ {
 			began := time.Now()
@@ -54,6 +54,7 @@ func (s *Store) listen() {
 		}
 	})
 	l.done.Go(func() { l.wake(ctx) })
+	return l
 }
 
 func (l *listener) close() {

@@ -8,7 +8,7 @@ import (
 )
 
 // openReadOnly opens a database that nobody is to change, and that may lie where nobody can.
-func openReadOnly(o Options) (*Store, error) {
+func openReadOnly(s *Store, o Options) (*sqliteEngine, error) {
 	path := filepath.Join(o.Dir, databaseFile)
 	kind := readSession
 	r, err := newSession(path, kind)
@@ -33,10 +33,10 @@ func openReadOnly(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{layout: o.Layout, now: o.Now, stop: make(chan struct{}), stopped: make(chan struct{}), readOnly: true}
-	s.pools(path, o, kind)
-	close(s.stopped)
-	return s, nil
+	e := &sqliteEngine{store: s, stop: make(chan struct{}), stopped: make(chan struct{}), readOnly: true}
+	e.pools(path, o, kind)
+	close(e.stopped)
+	return e, nil
 }
 
 // SchemaError is a database whose schema is not that of this binary, which the caller may not change.
@@ -55,13 +55,13 @@ func (e *SchemaError) Error() string {
 }
 
 // pools makes the pools of read connections.
-func (s *Store) pools(path string, o Options, kind sessionKind) {
-	s.readers, s.lists = newPool(path, o.Readers, kind), newPool(path, o.ListReaders, kind)
-	s.pages, s.health = newPool(path, o.ListReaders, kind), newPool(path, 1, kind)
+func (e *sqliteEngine) pools(path string, o Options, kind sessionKind) {
+	e.readers, e.lists = newPool(path, o.Readers, kind), newPool(path, o.ListReaders, kind)
+	e.pages, e.health = newPool(path, o.ListReaders, kind), newPool(path, 1, kind)
 }
 
 // upToDate brings the schema up to date. Who is no manager may do so only where none is serving.
-func (s *Store) upToDate(w *session, o Options) error {
+func (e *sqliteEngine) upToDate(w *session, o Options) error {
 	version, err := schemaVersion(w.conn)
 	if err != nil {
 		return err

@@ -4,15 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"portolan/internal/problem"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"zombiezen.com/go/sqlite"
 )
@@ -54,44 +49,49 @@ type Options struct {
 // Store is one database. It is safe for concurrent use.
 type Store struct {
 	layout *Layout
-	// pg is the database where it is PostgreSQL, replica one of its standbys, if there is one to read
-	// from, listener what hears of other processes.
-	pg       *postgres
-	replica  *replica
-	listener *listener
-	// alone is a connection that keeps managers away; nil where they may come.
-	alone *pgx.Conn
-	now   func() time.Time
+	engine engine
+	now    func() time.Time
+	// schema is the version of the schema that the database has.
+	schema int
 	// inline are the members that heads have with them (ShowInline).
 	inline inlineMembers
 	// commitNews wakes who waits for a commit, at every one that is heard of; watches are the topics that are remembered.
 	commitNews broadcaster
 	watches    watched
 	commits    commits
-	// The rest is SQLite's. readers are the connections for short reads, pages those for pages of lists, lists those for long ones, health
-	// is one that only Ready uses: a reader that takes its time holds up its like alone.
-	readers, lists, pages, health *pool
-	jobs                          chan *job
-	stop                          chan struct{}
-	stopped                       chan struct{}
-	watched                       chan struct{} // closed when watch has ended; nil where nothing watches
-	// ended is what closing the write connection gave; set before stopped is closed.
-	ended error
-	// exclusive says that no other manager has the directory. given and reserved are the writer's
-	// own: the numbers it has given out, and the mark in the database.
-	exclusive, readOnly bool
-	given, reserved     counters
-	version             int64 // the database's, when the mark was last read
-	// noticed is the database's version, as the writer's connection tells it, when it was last looked at: it changes
-	// with the commits of other processes. The writer's own; check asks it to look.
-	noticed int64
-	check   chan struct{}
-	// remark says that the marks in the database were written by somebody else than the writer.
-	remark atomic.Bool
-	lock   *os.File
-	// schema is the version of the schema that the database has.
-	schema int
 }
+
+// engine is the database under the store.
+type engine interface {
+	// snapshot runs fn on a connection of a kind, in a snapshot that begins after it was called.
+	snapshot(ctx context.Context, kind readKind, fn func(conn) error) error
+	// latest runs fn on a connection each of whose statements sees the latest commit.
+	latest(ctx context.Context, fn func(conn) error) error
+	// update runs fn in a transaction and commits it (Store.UpdateIn).
+	update(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error
+	// fill runs fn in a transaction that writes whole tables, the numbers given out among them.
+	fill(ctx context.Context, fn func(conn) error) error
+	// filled is called when whole tables were written: nothing that was known before holds.
+	filled()
+	// shares reports whether this process would hear of it if another one changed something of the topics.
+	shares(topics []string) bool
+	// oneWriter reports whether one update runs after another: while one runs, nothing else is committed.
+	oneWriter() bool
+	// settle waits until all that was committed before is in the change feed.
+	settle(ctx context.Context) error
+	// close waits for the updates already queued, then closes the database.
+	close() error
+}
+
+// readKind says for what a connection is: none of them holds up the others.
+type readKind int
+
+const (
+	readShort  readKind = iota // short answers
+	readPage                   // pages of lists that take a moment
+	readLong                   // lists and whatever else may take long
+	readHealth                 // Ready alone
+)
 
 // Open opens the database in the directory and brings its schema up to date. It refuses, with an
 // error that says so, a schema newer than this binary and a directory another manager is serving.
@@ -99,9 +99,12 @@ func Open(o Options) (*Store, error) {
 	if o.Layout == nil {
 		o.Layout = &Layout{}
 	}
-	s, err := openEither(o)
-	if err != nil || o.Filling || o.Schema != 0 {
-		return s, err
+	s := &Store{layout: o.Layout, schema: cmp.Or(o.Schema, o.Layout.Version())}
+	if err := s.openEngine(o); err != nil {
+		return nil, err
+	}
+	if o.Filling || o.Schema != 0 {
+		return s, nil
 	}
 	if err := s.complete(context.Background()); err != nil {
 		_ = s.Close() // nothing was written
@@ -115,7 +118,8 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-func openEither(o Options) (*Store, error) {
+// openEngine opens the database that the options name.
+func (s *Store) openEngine(o Options) (err error) {
 	if o.Readers <= 0 {
 		o.Readers = 8
 		if o.Database != "" {
@@ -129,115 +133,20 @@ func openEither(o Options) (*Store, error) {
 		o.Patience = updateTime
 	}
 	o.Exclusive = o.Exclusive || o.Alone && o.Database == ""
-	if o.Now == nil {
-		o.Now = time.Now
+	if s.now = o.Now; s.now == nil {
+		s.now = time.Now
 	}
-	if o.Database != "" {
-		return openShared(o)
+	switch {
+	case o.Database != "":
+		s.engine, err = openShared(s, o)
+	case o.DatabaseRead != "":
+		return errors.New("a database to read from needs one to write to")
+	case o.ReadOnly:
+		s.engine, err = openReadOnly(s, o)
+	default:
+		s.engine, err = openFile(s, o)
 	}
-	if o.DatabaseRead != "" {
-		return nil, errors.New("a database to read from needs one to write to")
-	}
-	if o.ReadOnly {
-		return openReadOnly(o)
-	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the data directory: %w", err)
-	}
-	path := filepath.Join(o.Dir, databaseFile)
-	if err := protect(path); err != nil {
-		return nil, err
-	}
-	s := &Store{layout: o.Layout, now: o.Now, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}),
-		check:     make(chan struct{}, 1),
-		exclusive: o.Exclusive, schema: cmp.Or(o.Schema, o.Layout.Version())}
-	if o.Exclusive {
-		var err error
-		if s.lock, err = lockDir(o.Dir); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.open(path, o); err != nil {
-		s.unlock()
-		return nil, err
-	}
-	return s, nil
-}
-
-// openShared opens a PostgreSQL. A manager, which is what Exclusive stands for, listens to the others.
-func openShared(o Options) (*Store, error) {
-	pg, err := openPostgres(context.Background(), o)
-	if err != nil {
-		return nil, err
-	}
-	s := &Store{layout: o.Layout, pg: pg, now: o.Now, schema: cmp.Or(o.Schema, o.Layout.Version())}
-	if o.Alone {
-		if s.alone, err = pg.holdAlone(context.Background()); err != nil {
-			pg.close()
-			return nil, err
-		}
-	}
-	if o.DatabaseRead != "" {
-		if s.replica, err = openReplica(context.Background(), o.DatabaseRead, o); err != nil {
-			pg.close()
-			return nil, err
-		}
-	}
-	if o.Exclusive {
-		s.listen()
-	}
-	return s, nil
-}
-
-func (s *Store) open(path string, o Options) error {
-	writer, err := newSession(path, writeSession)
-	if err != nil {
-		return fmt.Errorf("opening %s: %w", path, err)
-	}
-	if err := s.upToDate(writer, o); err != nil {
-		_ = writer.close()
-		return err
-	}
-	s.pools(path, o, writeSession)
-	if s.exclusive {
-		watcher, err := newSession(path, writeSession)
-		if err != nil {
-			_ = writer.close()
-			return fmt.Errorf("opening %s: %w", path, err)
-		}
-		s.watched = make(chan struct{})
-		go s.watch(watcher)
-	}
-	go s.write(writer)
-	return nil
-}
-
-// watchEvery is how often a manager looks for commits of other processes.
-const watchEvery = 100 * time.Millisecond
-
-// watch notices what other processes commit, such as a token that is revoked on the command line.
-func (s *Store) watch(w *session) {
-	defer close(s.watched)
-	defer func() { _ = w.close() }() // a reader has nothing to lose
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	var last int64
-	for {
-		select {
-		case <-s.stop:
-			return
-		case <-tick.C:
-		}
-		var version int64
-		err := first(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) })
-		if err != nil || version != last { // this connection does not tell whose commit it was
-			last = version
-			select {
-			case s.check <- struct{}{}:
-			default: // it is about to look
-			}
-		}
-	}
+	return err
 }
 
 // LastCommit is the number of the last commit that this process knows of. It grows with each.
@@ -250,40 +159,7 @@ func (s *Store) committed(topics []string) {
 }
 
 // Close waits for the updates already queued, then closes the database.
-func (s *Store) Close() error {
-	if s.pg != nil {
-		if s.listener != nil {
-			s.listener.close()
-		}
-		s.replica.close()
-		s.pg.close()
-		if s.alone != nil {
-			// The lock is given back before the connection goes, which the server notices only a moment later.
-			leaving, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			_, _ = s.alone.Exec(leaving, "SELECT pg_advisory_unlock_all()") // the connection may be lost: so is the lock then
-			return s.alone.Close(leaving)
-		}
-		return nil
-	}
-	close(s.stop)
-	<-s.stopped
-	if s.watched != nil {
-		<-s.watched
-	}
-	s.readers.close()
-	s.lists.close()
-	s.pages.close()
-	s.health.close()
-	s.unlock()
-	return s.ended
-}
-
-func (s *Store) unlock() {
-	if s.lock != nil {
-		_ = s.lock.Close()
-	}
-}
+func (s *Store) Close() error { return s.engine.close() }
 
 // Now gives the store's time.
 func (s *Store) Now() time.Time { return s.now() }

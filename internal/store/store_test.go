@@ -263,7 +263,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	<-entered
 	result := make(chan error, 1)
 	go func() { result <- s.Update(ctx, Author{}, func(tx *Tx) error { return tx.Insert(thing("x")) }) }()
-	for len(s.jobs) == 0 {
+	for len(s.engine.(*sqliteEngine).jobs) == 0 {
 		time.Sleep(time.Millisecond) // until the job is queued
 	}
 	cancel()

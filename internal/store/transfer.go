@@ -156,13 +156,8 @@ func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add 
 		tx.writing = true
 		return tx.rebuild()
 	}
-	if s.pg != nil {
-		_, err := s.pg.once(ctx, locks{own: lockOfAll}, func(c *pgConn) error { return load(c) })
-		s.news(nil)
-		return unreachable(err)
-	}
-	err := s.Update(ctx, Author{}, func(tx *Tx) error { return load(tx.conn) })
-	s.remark.Store(true) // the marks came with the data: they are read again
+	err := s.engine.fill(ctx, load)
+	s.engine.filled()
 	s.news(nil)
 	return err
 }

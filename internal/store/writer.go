@@ -7,7 +7,6 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -55,85 +54,25 @@ func (s *Store) Update(ctx context.Context, author Author, fn func(*Tx) error) e
 
 // UpdateIn is Update for what neither depends on nor changes anything outside of the scope.
 func (s *Store) UpdateIn(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
-	if s.pg != nil {
-		return s.updateShared(ctx, scope, author, fn)
-	}
-	if s.readOnly {
-		return errors.New("the database was opened for reading alone")
-	}
-	j := &job{ctx: ctx, author: author, fn: fn, done: make(chan struct{})}
-	select {
-	case <-s.stop:
-		return errStopped
-	default:
-	}
-	select {
-	case s.jobs <- j:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.stop:
-		return errStopped
-	}
-	select {
-	case <-j.done:
-		return j.err
-	case <-s.stopped:
-		// The writer has gone: either it finished this job before it went, or never saw it.
-		select {
-		case <-j.done:
-			return j.err
-		default:
-			return errStopped
-		}
-	}
-}
-
-// updateShared is Update on PostgreSQL.
-func (s *Store) updateShared(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
-	var topics []string
-	at := s.commits.last.Load()
-	err := s.pg.update(ctx, scope, func(c *pgConn) error {
-		tx := s.begin(ctx, c, at)
-		tx.ids, tx.author, tx.writing = &sequences{s.pg, c}, author, true
-		tx.follow()
-		if err := fn(tx); err != nil {
-			return err
-		}
-		if err := tx.finish(); err != nil {
-			return err
-		}
-		topics = slices.Collect(maps.Keys(tx.topics))
-		if told := s.watches.of(topics); len(told) > 0 {
-			c.wait("SELECT pg_notify(?, ?)", channel, s.pg.id+" "+strings.Join(told, ","))
-		}
-		return nil
-	})
-	// Also where it failed: nobody knows what a commit came to whose answer was lost.
-	if s.committed(topics); s.listener != nil && err == nil {
-		select {
-		case s.listener.tell <- struct{}{}:
-		default: // they are about to be told
-		}
-	}
-	return unreachable(err)
+	return s.engine.update(ctx, scope, author, fn)
 }
 
 // write is the writer's loop; it ends when the store closes and the queue is empty.
-func (s *Store) write(w *session) {
+func (e *sqliteEngine) write(w *session) {
 	defer func() {
-		s.ended = w.close()
-		close(s.stopped)
+		e.ended = w.close()
+		close(e.stopped)
 	}()
 	idle := time.NewTimer(idleTime)
 	defer idle.Stop()
 	var planned time.Time
 	for {
 		select {
-		case j := <-s.jobs:
-			s.group(w, j)
+		case j := <-e.jobs:
+			e.group(w, j)
 			idle.Reset(idleTime)
-		case <-s.check:
-			_, _ = s.notice(w) // an error is that of the next change as well
+		case <-e.check:
+			_, _ = e.notice(w) // an error is that of the next change as well
 		case <-idle.C:
 			if !w.shrinkLog() {
 				idle.Reset(idleTime)
@@ -142,11 +81,11 @@ func (s *Store) write(w *session) {
 				planned = time.Now()
 				w.plan()
 			}
-		case <-s.stop:
+		case <-e.stop:
 			for {
 				select {
-				case j := <-s.jobs:
-					s.group(w, j)
+				case j := <-e.jobs:
+					e.group(w, j)
 				default:
 					return
 				}
@@ -188,10 +127,10 @@ func (s *session) shrinkLog() (done bool) {
 }
 
 // group runs first and the jobs waiting behind it in one transaction, and answers them all.
-func (s *Store) group(w *session, first *job) {
+func (e *sqliteEngine) group(w *session, first *job) {
 	jobs := []*job{first}
-	err := s.commit(w, &jobs)
-	s.committed(slices.Collect(maps.Keys(topicsOf(jobs)))) // before anybody is answered: who was told of a change reads it
+	err := e.commit(w, &jobs)
+	e.store.committed(slices.Collect(maps.Keys(topicsOf(jobs)))) // before anybody is answered: who was told of a change reads it
 	for _, j := range jobs {
 		if err != nil {
 			j.err = err
@@ -211,7 +150,7 @@ func topicsOf(jobs []*job) map[string]bool {
 	return topics
 }
 
-func (s *Store) commit(w *session, jobs *[]*job) (err error) {
+func (e *sqliteEngine) commit(w *session, jobs *[]*job) (err error) {
 	if _, err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return Unavailable(fmt.Errorf("beginning a transaction: %w", err))
 	}
@@ -220,7 +159,7 @@ func (s *Store) commit(w *session, jobs *[]*job) (err error) {
 			_, _ = w.exec("ROLLBACK") // fails where a failed COMMIT already rolled back
 		}
 	}()
-	ids, err := s.counters(w)
+	ids, err := e.counters(w)
 	if err != nil {
 		return Unavailable(err)
 	}
@@ -229,11 +168,11 @@ func (s *Store) commit(w *session, jobs *[]*job) (err error) {
 	for i := 0; ; i++ {
 		j := (*jobs)[i]
 		// The first job needs no savepoint while it is alone: what it fails at takes the group along.
-		if i == 0 && len(s.jobs) == 0 {
-			if err := s.runAlone(w, j, &ids); err != nil {
+		if i == 0 && len(e.jobs) == 0 {
+			if err := e.runAlone(w, j, &ids); err != nil {
 				return err
 			}
-		} else if err := s.run(w, j, &ids, earlier); err != nil {
+		} else if err := e.run(w, j, &ids, earlier); err != nil {
 			return err
 		}
 		for topic := range j.topics {
@@ -243,31 +182,31 @@ func (s *Store) commit(w *session, jobs *[]*job) (err error) {
 			break
 		}
 		select {
-		case next := <-s.jobs:
+		case next := <-e.jobs:
 			*jobs = append(*jobs, next)
 			continue
 		default:
 		}
 		break
 	}
-	reserved, err := s.reserve(w, ids)
+	reserved, err := e.reserve(w, ids)
 	if err != nil {
 		return Unavailable(err)
 	}
 	if _, err := w.exec("COMMIT"); err != nil {
 		return Unavailable(fmt.Errorf("committing: %w", err))
 	}
-	s.given, s.reserved = ids, reserved
+	e.given, e.reserved = ids, reserved
 	return nil
 }
 
 // runAlone runs the first job of a group in the bare transaction. When it fails the transaction is
 // begun anew for those that may follow.
-func (s *Store) runAlone(w *session, j *job, ids *counters) error {
+func (e *sqliteEngine) runAlone(w *session, j *job, ids *counters) error {
 	if j.err = j.ctx.Err(); j.err != nil {
 		return nil //nolint:nilerr // the job's own error: the group goes on
 	}
-	tx := s.tx(w, j, ids, nil)
+	tx := e.tx(w, j, ids, nil)
 	j.err = Unavailable(guard(tx, j.fn))
 	j.topics = tx.topics
 	if j.err == nil {
@@ -281,14 +220,14 @@ func (s *Store) runAlone(w *session, j *job, ids *counters) error {
 		return Unavailable(err)
 	}
 	// Another process may have had its turn in between.
-	again, err := s.counters(w)
+	again, err := e.counters(w)
 	*ids = again
 	return Unavailable(err)
 }
 
 // tx is the transaction of a job; earlier are the topics of those that ran before it in the same one.
-func (s *Store) tx(w *session, j *job, ids *counters, earlier map[string]bool) *Tx {
-	tx := s.begin(context.WithoutCancel(j.ctx), w, s.commits.last.Load())
+func (e *sqliteEngine) tx(w *session, j *job, ids *counters, earlier map[string]bool) *Tx {
+	tx := e.store.begin(context.WithoutCancel(j.ctx), w, e.store.commits.last.Load())
 	tx.ids, tx.author, tx.writing, tx.earlier = ids, j.author, true, earlier
 	tx.follow()
 	return tx
@@ -296,7 +235,7 @@ func (s *Store) tx(w *session, j *job, ids *counters, earlier map[string]bool) *
 
 // run runs one job in a savepoint. Its own failure goes into the job; an error it gives is one of
 // the connection, which ends the whole group.
-func (s *Store) run(w *session, j *job, ids *counters, earlier map[string]bool) error {
+func (e *sqliteEngine) run(w *session, j *job, ids *counters, earlier map[string]bool) error {
 	if j.err = j.ctx.Err(); j.err != nil {
 		return nil //nolint:nilerr // the job's own error: the group goes on
 	}
@@ -304,7 +243,7 @@ func (s *Store) run(w *session, j *job, ids *counters, earlier map[string]bool) 
 		return Unavailable(err)
 	}
 	before := *ids
-	tx := s.tx(w, j, ids, earlier)
+	tx := e.tx(w, j, ids, earlier)
 	j.err = Unavailable(guard(tx, j.fn))
 	j.topics = tx.topics
 	if j.err != nil {
@@ -369,18 +308,6 @@ func (c *counters) many(kind string, n int) ([]int64, error) {
 	return numbers, nil
 }
 
-// sequences give out PostgreSQL's numbers.
-type sequences struct {
-	p *postgres
-	c *pgConn
-}
-
-func (s *sequences) nextResource() (int64, error) { return s.p.number(s.c, "resource") }
-func (s *sequences) nextTxn() (int64, error)      { return s.p.number(s.c, "txn") }
-func (s *sequences) nextChange() (int64, error)   { return s.p.number(s.c, "change") }
-
-func (s *sequences) many(kind string, n int) ([]int64, error) { return s.p.numbers(s.c, kind, n) }
-
 // firstResource is the first id of user data (reference/address-manager-behaviour.md); step is how
 // far the mark is moved at a time.
 const (
@@ -391,18 +318,18 @@ const (
 // counters gives the numbers to go on from. A manager remembers them while no other process has
 // committed anything; then, as a tool does each time, it goes on from the mark, so that transactions
 // are numbered as they are committed.
-func (s *Store) counters(w *session) (counters, error) {
-	version, err := s.notice(w)
+func (e *sqliteEngine) counters(w *session) (counters, error) {
+	version, err := e.notice(w)
 	if err != nil {
 		return counters{}, err
 	}
-	if !s.remark.Swap(false) && s.exclusive && s.reserved != (counters{}) && version == s.version {
-		return s.given, nil
+	if !e.remark.Swap(false) && e.exclusive && e.reserved != (counters{}) && version == e.version {
+		return e.given, nil
 	}
-	if err := s.sameSchema(w); err != nil {
+	if err := e.sameSchema(w); err != nil {
 		return counters{}, err
 	}
-	s.version = version
+	e.version = version
 	c := counters{resource: firstResource - 1}
 	err = w.each("SELECT name, value FROM counter", nil, func(r row) error {
 		var name string
@@ -420,38 +347,38 @@ func (s *Store) counters(w *session) (counters, error) {
 		}
 		return nil
 	})
-	s.given, s.reserved = c, c
+	e.given, e.reserved = c, c
 	return c, err
 }
 
 // notice looks whether another process has committed something, of which nobody knows what it was.
-func (s *Store) notice(w *session) (version int64, err error) {
+func (e *sqliteEngine) notice(w *session) (version int64, err error) {
 	err = first(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) })
-	if err != nil || version != s.noticed { // when in doubt, what is remembered is looked up again
-		s.noticed = version
-		s.news(nil)
+	if err != nil || version != e.noticed { // when in doubt, what is remembered is looked up again
+		e.noticed = version
+		e.store.news(nil)
 	}
 	return version, err
 }
 
 // sameSchema refuses to write where another process has changed the schema: what it needs to be kept
 // in step is not known here.
-func (s *Store) sameSchema(w *session) error {
+func (e *sqliteEngine) sameSchema(w *session) error {
 	version, err := schemaVersion(w.conn)
-	if err == nil && version != s.schema {
-		err = unavailableSchema(version, s.layout.Version())
+	if err == nil && version != e.store.schema {
+		err = unavailableSchema(version, e.store.layout.Version())
 	}
 	return err
 }
 
 // reserve moves the mark where the numbers have passed it.
-func (s *Store) reserve(w *session, ids counters) (counters, error) {
-	mark := s.reserved
+func (e *sqliteEngine) reserve(w *session, ids counters) (counters, error) {
+	mark := e.reserved
 	if ids.resource <= mark.resource && ids.txn <= mark.txn && ids.change <= mark.change {
 		return mark, nil
 	}
 	ahead := int64(0)
-	if s.exclusive {
+	if e.exclusive {
 		ahead = step
 	}
 	mark = counters{ids.resource + ahead, ids.txn + ahead, ids.change + ahead}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// postgresEngine is a PostgreSQL, which any number of managers may share.
+type postgresEngine struct {
+	store *Store
+	pg    *postgres
+	// replica is one of its standbys, if there is one to read from; listener hears of other processes, nil in tools.
+	replica  *replica
+	listener *listener
+	// alone is a connection that keeps managers away; nil where they may come.
+	alone *pgx.Conn
+}
+
+// openShared opens a PostgreSQL. A manager, which is what Exclusive stands for, listens to the others.
+func openShared(s *Store, o Options) (*postgresEngine, error) {
+	pg, err := openPostgres(context.Background(), o)
+	if err != nil {
+		return nil, err
+	}
+	e := &postgresEngine{store: s, pg: pg}
+	if o.Alone {
+		if e.alone, err = pg.holdAlone(context.Background()); err != nil {
+			pg.close()
+			return nil, err
+		}
+	}
+	if o.DatabaseRead != "" {
+		if e.replica, err = openReplica(context.Background(), o.DatabaseRead, o); err != nil {
+			pg.close()
+			return nil, err
+		}
+	}
+	if o.Exclusive {
+		e.listener = listen(s, pg)
+	}
+	return e, nil
+}
+
+func (e *postgresEngine) close() error {
+	if e.listener != nil {
+		e.listener.close()
+	}
+	e.replica.close()
+	e.pg.close()
+	if e.alone == nil {
+		return nil
+	}
+	// The lock is given back before the connection goes, which the server notices only a moment later.
+	leaving, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, _ = e.alone.Exec(leaving, "SELECT pg_advisory_unlock_all()") // the connection may be lost: so is the lock then
+	return e.alone.Close(leaving)
+}
+
+func (e *postgresEngine) shares(topics []string) bool {
+	return e.listener != nil && len(topics) > 0 && e.listener.alive()
+}
+
+func (e *postgresEngine) oneWriter() bool { return false }
+
+// snapshot reads what may take long from the standby, where there is one that has caught up.
+func (e *postgresEngine) snapshot(ctx context.Context, kind readKind, fn func(conn) error) error {
+	from := e.pg.readers
+	switch kind {
+	case readHealth:
+		from = e.pg.health
+	case readPage, readLong:
+		if e.replica != nil {
+			done, err := e.replica.view(ctx, e.pg, fn)
+			if done || ctx.Err() != nil {
+				return unreachable(err)
+			}
+		}
+		if from = e.pg.lists; kind == readPage {
+			from = e.pg.pages
+		}
+	}
+	return unreachable(e.pg.view(ctx, from, fn))
+}
+
+func (e *postgresEngine) latest(ctx context.Context, fn func(conn) error) error {
+	return unreachable(e.pg.read(ctx, fn))
+}
+
+func (e *postgresEngine) update(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
+	var topics []string
+	at := e.store.commits.last.Load()
+	err := e.pg.update(ctx, scope, func(c *pgConn) error {
+		tx := e.store.begin(ctx, c, at)
+		tx.ids, tx.author, tx.writing = &sequences{e.pg, c}, author, true
+		tx.follow()
+		if err := fn(tx); err != nil {
+			return err
+		}
+		if err := tx.finish(); err != nil {
+			return err
+		}
+		topics = slices.Collect(maps.Keys(tx.topics))
+		if told := e.store.watches.of(topics); len(told) > 0 {
+			c.wait("SELECT pg_notify(?, ?)", channel, e.pg.id+" "+strings.Join(told, ","))
+		}
+		return nil
+	})
+	// Also where it failed: nobody knows what a commit came to whose answer was lost.
+	if e.store.committed(topics); e.listener != nil && err == nil {
+		select {
+		case e.listener.tell <- struct{}{}:
+		default: // they are about to be told
+		}
+	}
+	return unreachable(err)
+}
+
+func (e *postgresEngine) fill(ctx context.Context, fn func(conn) error) error {
+	_, err := e.pg.once(ctx, locks{own: lockOfAll}, func(c *pgConn) error { return fn(c) })
+	return unreachable(err)
+}
+
+func (e *postgresEngine) filled() {}
+
+// settle waits for every transaction that was running when it was called.
+func (e *postgresEngine) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	var next int64
+	for attempt := 0; ; attempt++ {
+		var low, high int64
+		err := e.store.Read(ctx, func(tx *Tx) error {
+			return tx.QueryRow("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, "+
+				"pg_snapshot_xmax(pg_current_snapshot())::text::bigint").Scan(&low, &high)
+		})
+		if next == 0 {
+			next = high
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if err == nil && low >= next || !pause(ctx, attempt) {
+			return nil
+		}
+	}
+}
+
+// sequences give out PostgreSQL's numbers.
+type sequences struct {
+	p *postgres
+	c *pgConn
+}
+
+func (s *sequences) nextResource() (int64, error) { return s.p.number(s.c, "resource") }
+func (s *sequences) nextTxn() (int64, error)      { return s.p.number(s.c, "txn") }
+func (s *sequences) nextChange() (int64, error)   { return s.p.number(s.c, "change") }
+
+func (s *sequences) many(kind string, n int) ([]int64, error) { return s.p.numbers(s.c, kind, n) }

@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+)
+
+// sqliteEngine is a SQLite file: one writer, snapshots beside it.
+type sqliteEngine struct {
+	store *Store
+	// readers are the connections for short reads, pages those for pages of lists, lists those for long ones, health is one
+	// that only Ready uses: a reader that takes its time holds up its like alone.
+	readers, lists, pages, health *pool
+	jobs                          chan *job
+	stop                          chan struct{}
+	stopped                       chan struct{}
+	watched                       chan struct{} // closed when watch has ended; nil where nothing watches
+	// ended is what closing the write connection gave; set before stopped is closed.
+	ended error
+	// exclusive says that no other manager has the directory. given and reserved are the writer's
+	// own: the numbers it has given out, and the mark in the database.
+	exclusive, readOnly bool
+	given, reserved     counters
+	version             int64 // the database's, when the mark was last read
+	// noticed is the database's version, as the writer's connection tells it, when it was last looked at: it changes
+	// with the commits of other processes. The writer's own; check asks it to look.
+	noticed int64
+	check   chan struct{}
+	// remark says that the marks in the database were written by somebody else than the writer.
+	remark atomic.Bool
+	lock   *os.File
+}
+
+// openFile opens the database in the directory.
+func openFile(s *Store, o Options) (*sqliteEngine, error) {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the data directory: %w", err)
+	}
+	path := filepath.Join(o.Dir, databaseFile)
+	if err := protect(path); err != nil {
+		return nil, err
+	}
+	e := &sqliteEngine{store: s, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}),
+		check: make(chan struct{}, 1), exclusive: o.Exclusive}
+	if o.Exclusive {
+		var err error
+		if e.lock, err = lockDir(o.Dir); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.open(path, o); err != nil {
+		e.unlock()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *sqliteEngine) open(path string, o Options) error {
+	writer, err := newSession(path, writeSession)
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", path, err)
+	}
+	if err := e.upToDate(writer, o); err != nil {
+		_ = writer.close()
+		return err
+	}
+	e.pools(path, o, writeSession)
+	if e.exclusive {
+		watcher, err := newSession(path, writeSession)
+		if err != nil {
+			_ = writer.close()
+			return fmt.Errorf("opening %s: %w", path, err)
+		}
+		e.watched = make(chan struct{})
+		go e.watch(watcher)
+	}
+	go e.write(writer)
+	return nil
+}
+
+// watchEvery is how often a manager looks for commits of other processes.
+const watchEvery = 100 * time.Millisecond
+
+// watch notices what other processes commit, such as a token that is revoked on the command line.
+func (e *sqliteEngine) watch(w *session) {
+	defer close(e.watched)
+	defer func() { _ = w.close() }() // a reader has nothing to lose
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	var last int64
+	for {
+		select {
+		case <-e.stop:
+			return
+		case <-tick.C:
+		}
+		var version int64
+		err := first(w, "PRAGMA data_version", nil, func(r row) error { return r.scan(&version) })
+		if err != nil || version != last { // this connection does not tell whose commit it was
+			last = version
+			select {
+			case e.check <- struct{}{}:
+			default: // it is about to look
+			}
+		}
+	}
+}
+
+func (e *sqliteEngine) close() error {
+	close(e.stop)
+	<-e.stopped
+	if e.watched != nil {
+		<-e.watched
+	}
+	for _, p := range []*pool{e.readers, e.lists, e.pages, e.health} {
+		p.close()
+	}
+	e.unlock()
+	return e.ended
+}
+
+func (e *sqliteEngine) unlock() {
+	if e.lock != nil {
+		_ = e.lock.Close()
+	}
+}
+
+func (e *sqliteEngine) shares([]string) bool { return e.exclusive }
+
+func (e *sqliteEngine) oneWriter() bool { return true }
+
+func (e *sqliteEngine) settle(context.Context) error { return nil }
+
+// snapshot interrupts what may take long when the context ends.
+func (e *sqliteEngine) snapshot(ctx context.Context, kind readKind, fn func(conn) error) (err error) {
+	from := e.readers
+	switch kind {
+	case readPage:
+		from = e.pages
+	case readLong:
+		from = e.lists
+	case readHealth:
+		from = e.health
+	}
+	r, err := from.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer from.put(r)
+	if _, err := r.exec("BEGIN"); err != nil {
+		return fmt.Errorf("beginning a snapshot: %w", err)
+	}
+	defer func() {
+		if _, e := r.exec("ROLLBACK"); e != nil && err == nil {
+			err = fmt.Errorf("ending a snapshot: %w", e)
+		}
+	}()
+	if kind == readPage || kind == readLong {
+		r.conn.SetInterrupt(ctx.Done())
+		defer r.conn.SetInterrupt(nil)
+	}
+	return fn(r)
+}
+
+func (e *sqliteEngine) latest(ctx context.Context, fn func(conn) error) error {
+	r, err := e.readers.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer e.readers.put(r)
+	return fn(r)
+}
+
+// update gives a job to the writer and waits for its commit.
+func (e *sqliteEngine) update(ctx context.Context, _ Scope, author Author, fn func(*Tx) error) error {
+	if e.readOnly {
+		return errors.New("the database was opened for reading alone")
+	}
+	j := &job{ctx: ctx, author: author, fn: fn, done: make(chan struct{})}
+	select {
+	case <-e.stop:
+		return errStopped
+	default:
+	}
+	select {
+	case e.jobs <- j:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-e.stop:
+		return errStopped
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-e.stopped:
+		// The writer has gone: either it finished this job before it went, or never saw it.
+		select {
+		case <-j.done:
+			return j.err
+		default:
+			return errStopped
+		}
+	}
+}
+
+func (e *sqliteEngine) fill(ctx context.Context, fn func(conn) error) error {
+	return e.update(ctx, Scope{}, Author{}, func(tx *Tx) error { return fn(tx.conn) })
+}
+
+// filled lets the marks that came with the data be read again.
+func (e *sqliteEngine) filled() { e.remark.Store(true) }
