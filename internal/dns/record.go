@@ -2,8 +2,6 @@ package dns
 
 import (
 	"encoding/json"
-	"errors"
-	"net/netip"
 	"strings"
 
 	"portolan/internal/ipam"
@@ -148,7 +146,7 @@ func (x *HostRecord) BeforeWrite(c *resource.Change) error {
 	for i := range x.Addresses.Items {
 		item := &x.Addresses.Items[i]
 		if item.ID == 0 {
-			id, err := hostAddress(c, x.Config, item)
+			id, err := ipam.AddressNamed(c, x.Config, item, autoCreateNetwork.Of(c.Options))
 			if err != nil {
 				return err
 			}
@@ -178,61 +176,6 @@ func (x *HostRecord) checkNetworks(c *resource.Change) error {
 		}
 	}
 	return checkHost(c, x.AbsoluteName, x.Parent, ids)
-}
-
-// hostAddress finds the address resource a host names by its address, or assigns it.
-func hostAddress(c *resource.Change, configuration int64, item *schema.RefItem) (int64, error) {
-	a, err := netip.ParseAddr(strings.TrimSpace(item.Text["address"]))
-	if err != nil || a.Zone() != "" {
-		return 0, problem.Invalid("addresses", "%q is not an IP address", item.Text["address"])
-	}
-	a = a.Unmap()
-	network, err := ipam.NetworkOf(c.Tx, configuration, a)
-	if errors.Is(err, store.ErrNotFound) {
-		if !autoCreateNetwork.Of(c.Options) {
-			return 0, resource.NotFoundInlined("addresses", "%s lies in no network of the configuration", a)
-		}
-		network, err = ipam.NetworkFor(c, configuration, a)
-	}
-	if err != nil {
-		return 0, err
-	}
-	found, err := ipam.AddressAt(c.Tx, network.ID, a)
-	if err == nil {
-		return found.ID, nil
-	}
-	if !errors.Is(err, store.ErrNotFound) {
-		return 0, err
-	}
-	state := item.Text["state"]
-	if state == "" || state == "UNASSIGNED" {
-		state = "STATIC"
-	}
-	name := "IPv6Address"
-	var o schema.Object = &ipam.IPv6Address{Assignment: ipam.Assignment{Address: a}, State: state}
-	if a.Is4() {
-		name, o = "IPv4Address", &ipam.IPv4Address{Assignment: ipam.Assignment{Address: a}, State: state}
-	}
-	t, _ := c.API.Type(name)
-	if f, ok := t.Field("state"); ok && !containsText(f.Enum, state) {
-		return 0, problem.Invalid("addresses", "state: %q is none of %s", state, strings.Join(f.Enum, ", "))
-	}
-	h := schema.HeadOf(o)
-	h.Type, h.Parent, h.Config = name, network.ID, configuration
-	row, err := c.Create(t, o)
-	if err != nil {
-		return 0, err
-	}
-	return row.ID, nil
-}
-
-func containsText(list []string, text string) bool {
-	for _, x := range list {
-		if x == text {
-			return true
-		}
-	}
-	return false
 }
 
 // AliasRecord is another name for a record: a CNAME.

@@ -3,6 +3,8 @@ package ipam
 import (
 	"errors"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -125,4 +127,51 @@ func orphan(c *resource.Change, network int64, was, is space.Range, state string
 		}
 	}
 	return nil
+}
+
+// AddressNamed finds the address that one of addresses in a request names by its text, or assigns it. makeNetwork lets it make
+// the network that the address lacks.
+func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem, makeNetwork bool) (int64, error) {
+	a, err := netip.ParseAddr(strings.TrimSpace(item.Text["address"]))
+	if err != nil || a.Zone() != "" {
+		return 0, problem.Invalid("addresses", "%q is not an IP address", item.Text["address"])
+	}
+	a = a.Unmap()
+	network, err := NetworkOf(c.Tx, configuration, a)
+	if errors.Is(err, store.ErrNotFound) {
+		if !makeNetwork {
+			return 0, resource.NotFoundInlined("addresses", "%s lies in no network of the configuration", a)
+		}
+		network, err = NetworkFor(c, configuration, a)
+	}
+	if err != nil {
+		return 0, err
+	}
+	found, err := AddressAt(c.Tx, network.ID, a)
+	if err == nil {
+		return found.ID, nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return 0, err
+	}
+	state := item.Text["state"]
+	if state == "" || state == unassigned {
+		state = "STATIC"
+	}
+	name := "IPv6Address"
+	var o schema.Object = &IPv6Address{Assignment: Assignment{Address: a}, State: state}
+	if a.Is4() {
+		name, o = "IPv4Address", &IPv4Address{Assignment: Assignment{Address: a}, State: state}
+	}
+	t, _ := c.API.Type(name)
+	if f, ok := t.Field("state"); ok && !slices.Contains(f.Enum, state) {
+		return 0, problem.Invalid("addresses", "state: %q is none of %s", state, strings.Join(f.Enum, ", "))
+	}
+	h := schema.HeadOf(o)
+	h.Type, h.Parent, h.Config = name, network.ID, configuration
+	row, err := c.Create(t, o)
+	if err != nil {
+		return 0, err
+	}
+	return row.ID, nil
 }
