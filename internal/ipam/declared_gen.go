@@ -10,6 +10,7 @@ func Register(r *resource.Registry) {
 	registerBlocks(r)
 	registerClients(r)
 	registerConfigurations(r)
+	registerDevices(r)
 	registerRanges(r)
 	registerMerges(r)
 	registerNetworks(r)
@@ -64,6 +65,13 @@ var descriptions = map[string]string{
 	"DHCPUniqueIdentifier":                                      "DHCPUniqueIdentifier is what a DHCPv6 client calls itself: its DUID (RFC 8415 section 11).",
 	"DHCPUniqueIdentifier.configuration":                        "configuration is the configuration it lies in.",
 	"DHCPUniqueIdentifier.duid":                                 "duid is the identifier, in hexadecimal.",
+	"Device":                                                    "Device is a box that addresses belong to.",
+	"Device.addresses":                                          "addresses are the device's addresses, by id or by address; missing ones are assigned. They are all that it has then.",
+	"Device.configuration":                                      "configuration is the configuration the device lies in.",
+	"Device.deviceSubtype":                                      "deviceSubtype is what kind within its type; it implies the type.",
+	"Device.deviceType":                                         "deviceType is what kind of device it is.",
+	"DeviceSubtype":                                             "DeviceSubtype is a kind of devices within another one, such as a model of a maker.",
+	"DeviceType":                                                "DeviceType is a maker or a kind of devices.",
 	"IPMove":                                                    "IPMove is the moving of an address, or of a block or network with all in it, and the record of it.",
 	"IPMove.address":                                            "address is where it is moved to: for a block or network, its first address from then on.",
 	"IPMove.macAddress":                                         "macAddress is the hardware address that an address has at the new place; where it is not given, the one that it had.",

@@ -1,0 +1,86 @@
+package server
+
+import "testing"
+
+func init() {
+	alsoMade = append(alsoMade, func(m *manager) {
+		configuration := m.want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").text("data.0.id")
+		kind := m.id("/api/v2/deviceTypes", `{"name":"Anchor"}`)
+		model := m.id("/api/v2/deviceTypes/"+kind+"/deviceSubtypes", `{"name":"Anchor 12"}`)
+		m.id("/api/v2/configurations/"+configuration+"/devices", `{"name":"bollard","deviceSubtype":{"id":`+model+`},`+
+			`"addresses":[{"address":"10.0.0.77"}]}`)
+	})
+}
+
+// Devices have a kind, of which a subtype implies the type, and addresses, each of one device alone.
+func TestDevices(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, network := m.basics()
+	kind := m.id("/api/v2/deviceTypes", `{"name":"Anchor"}`)
+	other := m.id("/api/v2/deviceTypes", `{"name":"Buoy"}`)
+	model := m.id("/api/v2/deviceTypes/"+kind+"/deviceSubtypes", `{"name":"Anchor 12"}`)
+	m.id("/api/v2/deviceTypes/"+other+"/deviceSubtypes", `{"name":"Anchor 12"}`)
+	m.refused(409, "ResourceAlreadyExists", "Anchor", "POST", "/api/v2/deviceTypes", `{"name":"Anchor"}`)
+	m.refused(409, "ResourceAlreadyExists", "Anchor 12", "POST", "/api/v2/deviceTypes/"+kind+"/deviceSubtypes", `{"name":"Anchor 12"}`)
+	m.refused(400, "MissingRequiredField", "name", "POST", "/api/v2/deviceTypes", `{}`)
+
+	devices := "/api/v2/configurations/" + configuration + "/devices"
+	assigned := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
+	device := m.id(devices, `{"name":"core","deviceSubtype":{"id":`+model+`},"addresses":[{"id":`+assigned+`},{"address":"10.0.0.10"}]}`)
+	got := m.want(200, "GET", "/api/v2/devices/"+device, "")
+	if got.text("deviceType.name") != "Anchor" || got.text("deviceSubtype.id") != model || got.text("configuration.name") != "main" {
+		t.Errorf("the device is %s", got.body)
+	}
+	mine := m.want(200, "GET", "/api/v2/devices/"+device+"/addresses?orderBy=asc(address)", "")
+	if mine.text("count") != "2" || mine.text("data.0.device.name") != "core" || mine.text("data.1.state") != "STATIC" {
+		t.Errorf("its addresses are %s", mine.body)
+	}
+	made := mine.text("data.1.id")
+	m.refused(409, "ResourceAlreadyExists", "core", "POST", devices, `{"name":"core"}`)
+	m.refused(400, "InvalidField", "deviceSubtype", "POST", devices,
+		`{"name":"x","deviceType":{"id":`+other+`},"deviceSubtype":{"id":`+model+`}}`)
+	m.refused(404, "InlinedResourceNotFound", "deviceType", "POST", devices, `{"name":"x","deviceType":{"id":`+network+`}}`)
+	m.refused(404, "InlinedResourceNotFound", "deviceSubtype", "POST", devices, `{"name":"x","deviceSubtype":{"id":`+kind+`}}`)
+	m.refused(409, "ResourceInUse", "belongs to device "+device, "POST", devices, `{"name":"x","addresses":[{"address":"10.0.0.9"}]}`)
+	m.refused(400, "InvalidField", "listed twice", "POST", devices,
+		`{"name":"x","addresses":[{"address":"10.0.0.30"},{"address":"10.0.0.30"}]}`)
+	m.refused(404, "InlinedResourceNotFound", "no network", "POST", devices, `{"name":"x","addresses":[{"address":"192.0.2.1"}]}`)
+	m.refused(404, "InlinedResourceNotFound", "there is no address", "POST", devices, `{"name":"x","addresses":[{"id":`+network+`}]}`)
+	elsewhere := m.id("/api/v2/configurations", `{"name":"elsewhere"}`)
+	m.refused(400, "InvalidField", "another configuration", "POST", "/api/v2/configurations/"+elsewhere+"/devices",
+		`{"name":"x","addresses":[{"id":`+assigned+`}]}`)
+
+	// What is given is all that it has; what is not given stays.
+	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"name":"core 1"}`, mergePatch)
+	if got := m.want(200, "GET", "/api/v2/devices/"+device+"/addresses", ""); got.text("count") != "2" {
+		t.Errorf("after another name its addresses are %s", got.body)
+	}
+	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"addresses":[{"id":`+made+`}]}`, mergePatch)
+	if got := m.want(200, "GET", "/api/v2/addresses/"+assigned, ""); got.text("device.id") != "" {
+		t.Errorf("the address that was left out is %s", got.body)
+	}
+	m.undo(m.last())
+	if got := m.want(200, "GET", "/api/v2/addresses/"+assigned, ""); got.text("device.id") != device {
+		t.Errorf("after the undo the address is %s", got.body)
+	}
+	// The subcollection links and unlinks.
+	m.want(204, "DELETE", "/api/v2/devices/"+device+"/addresses/"+made, "")
+	m.want(201, "POST", "/api/v2/devices/"+device+"/addresses", `{"id":`+made+`}`)
+	// Another type alone takes no subtype of the one before along; another subtype brings its type.
+	m.refused(400, "InvalidField", "deviceSubtype", "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`}}`, mergePatch)
+	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`},"deviceSubtype":null}`, mergePatch)
+	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceSubtype":{"id":`+model+`}}`, mergePatch)
+	if got := m.want(200, "GET", "/api/v2/devices?"+filter("deviceType.name:'Anchor'"), ""); got.text("data.0.id") != device {
+		t.Errorf("found by its type: %s", got.body)
+	}
+
+	m.refused(409, "ResourceInUse", "device", "DELETE", "/api/v2/deviceTypes/"+kind, "")
+	m.refused(409, "ResourceInUse", "device", "DELETE", "/api/v2/deviceSubtypes/"+model, "")
+	m.want(204, "DELETE", "/api/v2/deviceTypes/"+other, "") // with the subtype below it
+	m.want(204, "DELETE", "/api/v2/devices/"+device, "")
+	if got := m.want(200, "GET", "/api/v2/addresses/"+assigned, ""); got.text("device.id") != "" {
+		t.Errorf("after its device the address is %s", got.body)
+	}
+	m.want(204, "DELETE", "/api/v2/deviceTypes/"+kind, "")
+	m.verify()
+}
