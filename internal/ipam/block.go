@@ -37,13 +37,13 @@ type SpaceHead struct {
 	// takes the first free space of the block above.
 	Range schema.Range `api:"range,required,inline"`
 	// Location is where it is used.
-	Location schema.Ref `api:"location" ref:"Location" back:"annotatedResources"`
+	Location schema.Ref `api:"location,inherit" ref:"Location" back:"annotatedResources"`
 	// InheritedFields are the fields whose values come from above.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 	// DefaultZones are the zones that hosts are put into.
-	DefaultZones schema.RefList `api:"defaultZones" ref:"Zone"`
+	DefaultZones schema.RefList `api:"defaultZones,inherit" ref:"Zone"`
 	// RestrictedZones are the only zones and views that hosts may be put into.
-	RestrictedZones schema.RefList `api:"restrictedZones" ref:"Zone|View" back:"restrictedRanges"`
+	RestrictedZones schema.RefList `api:"restrictedZones,inherit" ref:"Zone|View" back:"restrictedRanges"`
 
 	// reshaped says that the place is seen to elsewhere; around is what a block is made around.
 	reshaped bool
@@ -73,19 +73,19 @@ type IPv4Policy struct {
 	// Template is the template it follows.
 	Template schema.Ref `api:"template" ref:"IPv4Template" back:"appliedResources"`
 	// DefaultView is the view that names of hosts are put into.
-	DefaultView schema.Ref `api:"defaultView" ref:"View"`
+	DefaultView schema.Ref `api:"defaultView,inherit" ref:"View"`
 	// DuplicateHostnamesAllowed says whether two addresses may have one host name.
-	DuplicateHostnamesAllowed *bool `api:"duplicateHostnamesAllowed"`
+	DuplicateHostnamesAllowed *bool `api:"duplicateHostnamesAllowed,inherit"`
 	// PingBeforeAssignEnabled says whether an address is pinged before it is assigned.
-	PingBeforeAssignEnabled *bool `api:"pingBeforeAssignEnabled"`
+	PingBeforeAssignEnabled *bool `api:"pingBeforeAssignEnabled,inherit"`
 	// DefaultZonesInherited says whether the default zones come from above.
 	DefaultZonesInherited bool `api:"defaultZonesInherited,put" default:"true"`
 	// RestrictedZonesInherited says whether the restricted zones come from above.
 	RestrictedZonesInherited bool `api:"restrictedZonesInherited,put" default:"true"`
 	// LowWaterMark is the usage, in percent, below which an event is raised.
-	LowWaterMark *int64 `api:"lowWaterMark" min:"0" max:"100"`
+	LowWaterMark *int64 `api:"lowWaterMark,inherit" min:"0" max:"100"`
 	// HighWaterMark is the usage, in percent, above which an event is raised.
-	HighWaterMark *int64 `api:"highWaterMark" min:"0" max:"100"`
+	HighWaterMark *int64 `api:"highWaterMark,inherit" min:"0" max:"100"`
 	// ReverseZoneSigned says whether the reverse zone is signed.
 	ReverseZoneSigned bool `api:"reverseZoneSigned,put"`
 	// ReverseZoneSigningPolicy is the policy the reverse zone is signed by.
@@ -115,17 +115,6 @@ func crossing(low, high *int64) error {
 	return nil
 }
 
-// stay leaves unset what a request gives back as inherited.
-func (x *IPv4Policy) stay(c *resource.Change) {
-	stayInherited(c, map[string]func(){
-		"defaultView":               func() { x.DefaultView = schema.Ref{} },
-		"duplicateHostnamesAllowed": func() { x.DuplicateHostnamesAllowed = nil },
-		"pingBeforeAssignEnabled":   func() { x.PingBeforeAssignEnabled = nil },
-		"lowWaterMark":              func() { x.LowWaterMark = nil },
-		"highWaterMark":             func() { x.HighWaterMark = nil },
-	})
-}
-
 // IPv4Block is a piece of IPv4 address space that holds blocks and networks.
 type IPv4Block struct {
 	SpaceHead
@@ -139,7 +128,7 @@ type IPv6Block struct{ SpaceHead }
 
 // BeforeWrite places the block.
 func (x *IPv4Block) BeforeWrite(c *resource.Change) error {
-	x.stay(c)
+	stayInherited(c)
 	return place(c, &x.SpaceHead, true, false)
 }
 
@@ -177,7 +166,7 @@ func settleSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
 // parent, clear of its siblings; and takes it from the parent's free space.
 func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	h, r := &x.Head, &x.Range
-	stayInherited(c, map[string]func(){"location": func() { x.Location = schema.Ref{} }})
+	stayInherited(c)
 	if r.Relative != (space.Relative{}) {
 		return problem.Invalid("range", "an offset is for DHCP ranges and IP groups")
 	}
@@ -217,7 +206,7 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	if parent.Collection == "blocks" && (string(low) < string(parent.Low) || string(high) > string(parent.High)) {
 		return problem.Conflict("RangeOutsideParent", "range: %s does not lie within %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
 	}
-	for _, collection := range []string{"blocks", "networks"} {
+	for _, collection := range containers {
 		other, err := c.Tx.Overlapping(h.Parent, collection, low, high, h.ID)
 		if errors.Is(err, store.ErrNotFound) {
 			continue

@@ -125,14 +125,14 @@ type IPv4DHCPRange struct {
 	// ExclusionRanges are parts of it that are not given out: start-end, or single addresses.
 	ExclusionRanges []string `api:"exclusionRanges,put,notNull"`
 	// LowWaterMark is the usage, in percent, below which an event is raised.
-	LowWaterMark *int64 `api:"lowWaterMark" min:"0" max:"100"`
+	LowWaterMark *int64 `api:"lowWaterMark,inherit" min:"0" max:"100"`
 	// HighWaterMark is the usage, in percent, above which an event is raised.
-	HighWaterMark *int64 `api:"highWaterMark" min:"0" max:"100"`
+	HighWaterMark *int64 `api:"highWaterMark,inherit" min:"0" max:"100"`
 }
 
 // BeforeWrite places the range and its exclusions.
 func (x *IPv4DHCPRange) BeforeWrite(c *resource.Change) error {
-	stayInherited(c, map[string]func(){"lowWaterMark": func() { x.LowWaterMark = nil }, "highWaterMark": func() { x.HighWaterMark = nil }})
+	stayInherited(c)
 	if err := x.place(c, "ranges", true); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"portolan/internal/pgtest"
+	"portolan/internal/resource"
 	"portolan/internal/space"
 	"portolan/internal/store"
 
@@ -21,7 +22,8 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
 func onBoth(t *testing.T, test func(t *testing.T, s *store.Store)) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
-			o := store.Options{Layout: &store.Layout{Extensions: []*store.Extension{newSpaceExtension()}}, Dir: t.TempDir(), Exclusive: true}
+			o := store.Options{Layout: &store.Layout{Extensions: []*store.Extension{newSpaceExtension(&resource.Registry{})}}, Dir: t.TempDir(),
+				Exclusive: true}
 			if name == "PostgreSQL" {
 				o.Database = pgtest.URL(t)
 			}

@@ -6,30 +6,44 @@ import (
 	"strings"
 
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
 // What comes down the tree of blocks and networks: a field that is not set has the value of the nearest
 // one above that sets it. It is not written down, so that a changed ancestor is seen at once.
 
-// inheritedValues, inheritedRefs and inheritedZones are the fields that come down, by how they are kept.
-var (
-	inheritedValues = []string{"duplicateHostnamesAllowed", "highWaterMark", "lowWaterMark", "pingBeforeAssignEnabled"}
-	inheritedRefs   = []string{"defaultView", "location"}
-	inheritedZones  = []string{"defaultZones", "restrictedZones"}
-)
+// inheritedFields are the fields that come down (the option inherit), by how they are kept. A list comes down where its type has
+// a field, of its name with Inherited behind it, that may say otherwise.
+type inheritedFields struct {
+	values, refs, lists map[string]bool
+	// by are those of each type.
+	by map[string]map[string]bool
+}
 
-// inherits reports whether a type has a field that comes down.
-func inherits(kind, field string) bool {
-	switch kind {
-	case "IPv4Block", "IPv4Network":
-		return true
-	case "IPv6Block", "IPv6Network":
-		return field == "location"
-	case "IPv4DHCPRange":
-		return strings.HasSuffix(field, "WaterMark")
-	}
-	return false
+// inheritedOf finds the fields that come down, of the declared types.
+func inheritedOf(r *resource.Registry) *inheritedFields {
+	f := &inheritedFields{values: map[string]bool{}, refs: map[string]bool{}, lists: map[string]bool{}, by: map[string]map[string]bool{}}
+	r.EachType(func(t *schema.Type) {
+		for _, field := range t.Fields {
+			if _, open := t.Field(field.Name + "Inherited"); !field.Inherit || field.Kind == schema.References && !open {
+				continue
+			}
+			if f.by[t.Name] == nil {
+				f.by[t.Name] = map[string]bool{}
+			}
+			f.by[t.Name][field.Name] = true
+			switch field.Kind {
+			case schema.Reference:
+				f.refs[field.Name] = true
+			case schema.References:
+				f.lists[field.Name] = true
+			default:
+				f.values[field.Name] = true
+			}
+		}
+	})
+	return f
 }
 
 // Settings is what holds in a block or network: what it sets itself and what comes from above. It is not
@@ -46,13 +60,13 @@ func (p *Settings) number(field string) (n int64, ok bool) {
 	return n, ok && json.Unmarshal([]byte(text), &n) == nil
 }
 
-// below gives what holds in a row with its links below p; nil for the top.
-func (p *Settings) below(r *store.Resource) (*Settings, error) {
+// below gives what holds in a row with its links below what p says; nil for the top.
+func (f *inheritedFields) below(p *Settings, r *store.Resource) (*Settings, error) {
 	n := &Settings{Values: map[string]string{}, Refs: map[string]int64{}, Zones: map[string][]int64{}}
 	closed := map[string]bool{}
 	if err := store.Members(r.Body, func(name, raw []byte) error {
 		field := string(name)
-		if slices.Contains(inheritedValues, field) && string(raw) != "null" {
+		if f.values[field] && string(raw) != "null" {
 			n.Values[field] = string(raw)
 		}
 		if zones, ok := strings.CutSuffix(field, "Inherited"); ok && string(raw) == "false" {
@@ -63,12 +77,12 @@ func (p *Settings) below(r *store.Resource) (*Settings, error) {
 		return nil, err
 	}
 	for _, ref := range r.Refs {
-		if slices.Contains(inheritedRefs, ref.Field) {
+		if f.refs[ref.Field] {
 			n.Refs[ref.Field] = ref.Target
 		}
 	}
 	for _, link := range r.Links {
-		if slices.Contains(inheritedZones, link.Field) {
+		if f.lists[link.Field] {
 			n.Zones[link.Field] = append(n.Zones[link.Field], link.Target)
 		}
 	}
@@ -95,13 +109,15 @@ func (p *Settings) below(r *store.Resource) (*Settings, error) {
 
 // inheritance finds what holds in blocks and networks, and remembers what holds in blocks.
 type inheritance struct {
+	// fields gives the fields that come down.
+	fields func() *inheritedFields
 	// blocks is what holds in blocks; used what is used at all, under the one key there is.
 	blocks *store.Cache[int64, *Settings]
 	used   *store.Cache[struct{}, settingsInUse]
 }
 
-func newInheritance(s *store.Store) *inheritance {
-	return &inheritance{blocks: store.NewCache[int64](s, store.CacheOptions[*Settings]{Topics: []string{"blocks"}}),
+func newInheritance(s *store.Store, fields func() *inheritedFields) *inheritance {
+	return &inheritance{fields: fields, blocks: store.NewCache[int64](s, store.CacheOptions[*Settings]{Topics: []string{"blocks"}}),
 		used: store.NewCache[struct{}](s, store.CacheOptions[settingsInUse]{Topics: []string{policyTopic}, Late: true, Max: 1})}
 }
 
@@ -173,7 +189,7 @@ func (p *inheritance) holdIn(tx *store.Tx, ids []int64) (map[int64]*Settings, er
 				return nil, err
 			}
 		}
-		one, err := above.below(r)
+		one, err := p.fields().below(above, r)
 		found[r.ID] = one
 		return one, err
 	}
@@ -199,7 +215,7 @@ func settingsOf(tx *store.Tx) *inheritance {
 
 // show puts what p, which holds above a row, brings down to it into values and the row's references, and
 // lists it in _inheritedFields. own are the lists of zones that the row has itself.
-func (p *Settings) show(r *store.Resource, own map[string]bool, values map[string][]byte) {
+func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bool, values map[string][]byte) {
 	if p == nil {
 		return
 	}
@@ -215,21 +231,21 @@ func (p *Settings) show(r *store.Resource, own map[string]bool, values map[strin
 	})
 	var names []string
 	for field, value := range p.Values {
-		if inherits(r.Type, field) && !set[field] {
+		if f.by[r.Type][field] && !set[field] {
 			values[field] = []byte(value)
 			names = append(names, field)
 		}
 	}
 	refs := slices.Clone(r.Refs)
 	for field, target := range p.Refs {
-		if inherits(r.Type, field) && !slices.ContainsFunc(r.Refs, func(ref store.Ref) bool { return ref.Field == field }) {
+		if f.by[r.Type][field] && !slices.ContainsFunc(r.Refs, func(ref store.Ref) bool { return ref.Field == field }) {
 			refs = append(refs, store.Ref{Field: field, Target: target})
 			names = append(names, field)
 		}
 	}
 	r.Refs = refs
 	for field, zones := range p.Zones {
-		if inherits(r.Type, field) && len(zones) > 0 && !own[field] && !closed[field] {
+		if f.by[r.Type][field] && len(zones) > 0 && !own[field] && !closed[field] {
 			names = append(names, field)
 		}
 	}
@@ -245,15 +261,15 @@ func (p *Settings) show(r *store.Resource, own map[string]bool, values map[strin
 
 // stayInherited leaves a field unset that a request gives back as it was shown: it names the field among
 // those inherited.
-func stayInherited(c *resource.Change, unset map[string]func()) {
+func stayInherited(c *resource.Change) {
 	raw, ok := c.Sent["_inheritedFields"]
 	var names []string
 	if !ok || json.Unmarshal(raw, &names) != nil {
 		return
 	}
 	for _, name := range names {
-		if fn := unset[name]; fn != nil && c.Given[name] {
-			fn()
+		if f, ok := c.Type.Field(name); ok && f.Inherit && f.Kind != schema.References && c.Given[name] {
+			c.Type.Unset(c.New, name)
 		}
 	}
 }

@@ -43,7 +43,7 @@ type IPv6Network struct{ SpaceHead }
 
 // BeforeWrite places the network and finds what its gateway will be.
 func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
-	x.stay(c)
+	stayInherited(c)
 	if err := place(c, &x.SpaceHead, true, true); err != nil || x.reshaped {
 		return err
 	}

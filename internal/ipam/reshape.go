@@ -165,8 +165,6 @@ func spanText(r *store.Resource) string {
 	return spanOf(r)
 }
 
-// spanned are the collections whose resources lie in a part of what is above them.
-var spanned = []string{"blocks", "networks", "addresses", "ranges", "ipGroups"}
 
 // content gives what lies right below a block or network and takes space there.
 func content(tx *store.Tx, parent *store.Resource) (all []*store.Resource, err error) {
@@ -213,7 +211,7 @@ func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) 
 		return problem.Conflict("RangeOutsideParent", "range: %s does not lie within %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
 	}
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
-	for _, collection := range []string{"blocks", "networks"} {
+	for _, collection := range containers {
 		other, err := c.Tx.Overlapping(h.Parent, collection, low, high, h.ID)
 		if err == nil {
 			return problem.Conflict("RangeOverlap", "range: %s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
@@ -256,7 +254,7 @@ func reallocateResized(c *resource.Change, id int64) error {
 // siblingsWithin finds the siblings that a new block is made around; none where it has free space for itself.
 // It must hold them whole.
 func siblingsWithin(c *resource.Change, h *schema.Head, r space.Range) (inside []*store.Resource, err error) {
-	for _, collection := range []string{"blocks", "networks"} {
+	for _, collection := range containers {
 		found, err := c.Tx.Below(h.Parent, collection, store.AddrKey(r.Low), store.AddrKey(r.High))
 		if err != nil {
 			return nil, err

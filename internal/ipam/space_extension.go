@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"portolan/internal/resource"
 	"portolan/internal/store"
@@ -16,11 +17,13 @@ var spaceMigrations embed.FS
 // spaceName is the name of the space extension.
 const spaceName = "space"
 
-// containers are the collections that hold space which others take, spaced those that take space of what they lie in. DHCP
-// ranges and groups lie over the addresses, and take nothing.
+// What the collections do with space: containers hold what others take, takers take it from what they lie in, overlays lie over
+// addresses and take nothing; spanned are all that lie in a part of what is above them.
 var (
 	containers = []string{"blocks", "networks"}
 	takers     = []string{"blocks", "networks", "addresses"}
+	overlays   = []string{"ranges", "ipGroups"}
+	spanned    = slices.Concat(takers, overlays)
 )
 
 // spaceExtension keeps free space, usage and water levels in step with blocks, networks and addresses.
@@ -33,17 +36,17 @@ type spaceExtension struct {
 }
 
 // registerSpace declares what is kept beside blocks, networks and addresses.
-func registerSpace(r *resource.Registry) { r.Extension(newSpaceExtension()) }
+func registerSpace(r *resource.Registry) { r.Extension(newSpaceExtension(r)) }
 
-// newSpaceExtension gives the extension for one store.
-func newSpaceExtension() *store.Extension {
+// newSpaceExtension gives the extension for one store. What comes down is found among the types that are declared by then.
+func newSpaceExtension(r *resource.Registry) *store.Extension {
 	s := &spaceExtension{}
 	return &store.Extension{Name: spaceName, Room: s, Migrations: spaceMigrations,
 		Tables: []store.Table{freeTable, usageTable, {Name: "water", Columns: []string{"container", "level"}, Key: 1}},
 		Beside: besideUsage, Rebuild: recountUsage, Verify: verifySpace,
 		Opened: func(of *store.Store) {
 			s.ancestors = store.NewCache[int64](of, store.CacheOptions[[]int64]{Topics: []string{ancestorsTopic}})
-			s.settings = newInheritance(of)
+			s.settings = newInheritance(of, sync.OnceValue(func() *inheritedFields { return inheritedOf(r) }))
 		},
 		Follow: func(tx *store.Tx) store.Follower {
 			return &spaceFollower{of: s, usage: usageDelta{tx: tx, ancestors: s.ancestors}}

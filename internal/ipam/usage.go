@@ -3,6 +3,7 @@ package ipam
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 
@@ -122,7 +123,7 @@ func completeSpace(tx *store.Tx, rows []*store.Resource) error {
 				values["usagePercentage"] = blockUsage(usage[r.ID], whole.Size())
 			}
 		}
-		above[r.Parent].show(r, own[r.ID], values)
+		settingsOf(tx).fields().show(above[r.Parent], r, own[r.ID], values)
 		if r.Body, err = store.Rewritten(r.Body, values); err != nil {
 			return err
 		}
@@ -132,7 +133,7 @@ func completeSpace(tx *store.Tx, rows []*store.Resource) error {
 
 // ownZones gives which lists of zones blocks and networks have of their own.
 func ownZones(tx *store.Tx, ids []int64) (map[int64]map[string]bool, error) {
-	rows, err := tx.Linked(ids, inheritedZones...)
+	rows, err := tx.Linked(ids, slices.Sorted(maps.Keys(settingsOf(tx).fields().lists))...)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +169,7 @@ func completeRanges(tx *store.Tx, rows []*store.Resource) error {
 			return err
 		}
 		values := map[string][]byte{"usage": usageText(usage, whole.Size())}
-		above[r.Parent].show(r, nil, values)
+		settingsOf(tx).fields().show(above[r.Parent], r, nil, values)
 		if r.Body, err = store.Rewritten(r.Body, values); err != nil {
 			return err
 		}

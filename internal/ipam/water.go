@@ -106,7 +106,7 @@ func (m *marks) ranges(tx *store.Tx, network *store.Resource, holds *Settings) e
 		return err
 	}
 	for _, r := range found {
-		own, err := holds.below(r)
+		own, err := m.settings.fields().below(holds, r)
 		if err != nil {
 			return err
 		}

@@ -91,6 +91,15 @@ func (r *Registry) merged() (all []*Collection) {
 	return all
 }
 
+// EachType calls fn for every declared type.
+func (r *Registry) EachType(fn func(t *schema.Type)) {
+	for _, c := range r.collections {
+		for _, t := range c.Types {
+			fn(t)
+		}
+	}
+}
+
 // partial reports whether nothing but a name, types, parents and options is declared.
 func (c *Collection) partial() bool {
 	rest := *c

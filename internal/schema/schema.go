@@ -128,6 +128,7 @@ type Field struct {
 	Refs       []string // types a reference may point to; empty: any
 	Identify   string   // the field of the target that a body may name it by, beside id
 	Span       bool     // the row's span is this address
+	Inherit    bool     // where it is not set, the value of the nearest resource above that sets it holds
 	Column     string   // "parent" or "configuration" where the row has the reference
 	Min, Max   *int64
 	Unless     string   // a member that stands in for a required one
@@ -369,6 +370,8 @@ func (f *Field) options(text string) {
 			f.Hardware = true
 		case "span":
 			f.Span = true
+		case "inherit":
+			f.Inherit = true
 		case "list":
 			f.List = true
 		default:
@@ -443,4 +446,11 @@ func (f *Field) StoreField() store.Field {
 		kind = store.AddrText
 	}
 	return store.Field{Kind: kind, Path: []string{f.Name}}
+}
+
+// Unset takes a field of an object back to what it is where nothing is said.
+func (t *Type) Unset(o Object, field string) {
+	if f := t.ByName[field]; f != nil {
+		reflect.ValueOf(o).Elem().FieldByIndex(f.Index).SetZero()
+	}
 }
