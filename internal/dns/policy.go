@@ -1,7 +1,9 @@
 package dns
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -54,9 +56,6 @@ func (x *NamingPolicy) BeforeWrite(c *resource.Change) error {
 			return problem.Invalid("appliedTypes", "%q is no type of a resource", name)
 		}
 	}
-	if c.Row != nil {
-		x.order = c.Row.Key
-	}
 	if x.PolicyValues.Given {
 		var ids []string
 		for _, item := range x.PolicyValues.Items {
@@ -69,6 +68,9 @@ func (x *NamingPolicy) BeforeWrite(c *resource.Change) error {
 
 // Key is the order of the policy's values: links have none.
 func (x *NamingPolicy) Key() string { return x.order }
+
+// KeepKey takes the order of a policy that is read.
+func (x *NamingPolicy) KeepKey(key string) { x.order = key }
 
 // NamingPolicyConnectorValue is text between other parts.
 type NamingPolicyConnectorValue struct {
@@ -142,7 +144,12 @@ func readList[T any](field string, raw json.RawMessage) (list []T, err error) {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&list); err != nil {
-		return nil, problem.Invalid(field, "must be a list of objects: %v", err)
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return nil, problem.Invalid(field, "must be a list of objects, and has a %s where %s is not one", wrong.Value,
+				cmp.Or(wrong.Field, "an entry"))
+		}
+		return nil, problem.Invalid(field, "must be a list of objects: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if len(list) == 0 {
 		return nil, problem.Invalid(field, "must have at least one element")

@@ -160,11 +160,6 @@ func (x *IPv4DHCPRange) Validate(c *resource.Change) error {
 	return nil
 }
 
-// BeforeDelete forgets the range's water level.
-func (x *IPv4DHCPRange) BeforeDelete(c *resource.Change) error {
-	return c.Tx.Write("DELETE FROM water WHERE container = ?", x.ID)
-}
-
 // exclude checks the exclusions: within the range, in order, clear of each other.
 func (x *IPv4DHCPRange) exclude() error {
 	var last space.Range

@@ -24,6 +24,7 @@ var (
 	takers     = []string{"blocks", "networks", "addresses"}
 	overlays   = []string{"ranges", "ipGroups"}
 	spanned    = slices.Concat(takers, overlays)
+	levelled   = []string{"blocks", "networks", "ranges"} // that have water marks
 )
 
 // spaceExtension keeps free space, usage and water levels in step with blocks, networks and addresses.
@@ -67,11 +68,16 @@ func usageDeltaOf(tx *store.Tx) *usageDelta {
 	return nil
 }
 
-// Changed counts, and takes the free space of what is deleted away.
+// Changed counts, and takes the free space and the water level of what is deleted away.
 func (f *spaceFollower) Changed(before, after *store.Resource) error {
 	if after == nil && slices.Contains(containers, before.Collection) {
 		if err := f.usage.tx.Write("DELETE FROM free WHERE container = ?", before.ID); err != nil {
 			return fmt.Errorf("deleting free space: %w", err)
+		}
+	}
+	if after == nil && slices.Contains(levelled, before.Collection) {
+		if err := f.usage.tx.Write("DELETE FROM water WHERE container = ?", before.ID); err != nil {
+			return fmt.Errorf("deleting a water level: %w", err)
 		}
 	}
 	return f.usage.count(before, after)

@@ -427,10 +427,8 @@ func (t *tree) write() (touched []int64, err error) {
 			return nil, err
 		}
 		if h == nil {
-			for _, query := range []string{"DELETE FROM usage WHERE container = ?", "DELETE FROM water WHERE container = ?"} {
-				if err := t.tx.Write(query, id); err != nil {
-					return nil, fmt.Errorf("writing usage: %w", err)
-				}
+			if err := t.tx.Write("DELETE FROM usage WHERE container = ?", id); err != nil {
+				return nil, fmt.Errorf("writing usage: %w", err)
 			}
 		}
 	}

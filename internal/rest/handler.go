@@ -40,7 +40,14 @@ func (a *Server) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	methods := methodsOf(t)
+	action, methods := actions[r.Method], methodsOf(t)
+	if action == resource.ActionFind { // OPTIONS, and what no method is
+		action = resource.ActionSee
+	}
+	refused := a.refuses(r, t, caller, action)
+	if caller.MustReset && refused != nil { // who learns nothing else, not even which methods there are
+		return refused
+	}
 	switch {
 	case r.Method == http.MethodOptions:
 		w.Header().Set("Allow", allow(methods))
@@ -52,20 +59,25 @@ func (a *Server) Serve(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", r.Method,
 			allow(methods))
 	}
-	action := actions[r.Method]
-	if a.May != nil {
-		plain := r.URL.RawQuery == "" && r.Header.Get(dryRunHeader) == ""
-		if _, err := a.May(caller, action, resource.Subject{Collection: t.Collection, Sub: t.Sub, ID: t.ID, Plain: plain}); err != nil {
-			return err
-		}
-	}
 	switch {
+	case refused != nil:
+		return refused
 	case action != resource.ActionSee:
 		return a.write(w, r, t, caller)
 	case t.List:
 		return a.list(w, r, t, caller)
 	}
 	return a.get(w, r, t, caller)
+}
+
+// refuses asks whether the caller may do what a request asks: the one place for changes.
+func (a *Server) refuses(r *http.Request, t resource.Target, caller resource.Caller, action resource.Action) error {
+	if a.May == nil {
+		return nil
+	}
+	plain := r.URL.RawQuery == "" && r.Header.Get(dryRunHeader) == ""
+	_, err := a.May(caller, action, resource.Subject{Collection: t.Collection, Sub: t.Sub, ID: t.ID, Plain: plain})
+	return err
 }
 
 // actions are what the methods do.

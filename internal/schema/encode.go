@@ -18,6 +18,9 @@ type Spanned interface{ Span() (low, high netip.Addr) }
 // Keyed is a type whose resources are looked up by a key of their own.
 type Keyed interface{ Key() string }
 
+// KeyKeeper is a Keyed whose key is no part of its fields: it is given back when a row is read.
+type KeyKeeper interface{ KeepKey(key string) }
+
 // Row gives the store's form of an object. The links of a RefList that was not given are taken
 // from old.
 func (t *Type) Row(o Object, old *store.Resource) (*store.Resource, error) {
@@ -167,6 +170,9 @@ func (t *Type) Object(r *store.Resource) (Object, error) {
 	o := reflect.New(t.goType).Interface().(Object)
 	h := o.head()
 	h.ID, h.Type, h.Name, h.Parent, h.Config = r.ID, r.Type, r.Name, r.Parent, r.Configuration
+	if k, ok := o.(KeyKeeper); ok {
+		k.KeepKey(r.Key)
+	}
 	v := reflect.ValueOf(o).Elem()
 	if err := store.Members(r.Body, func(name, raw []byte) error {
 		f := t.ByName[string(name)]

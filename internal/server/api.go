@@ -21,7 +21,7 @@ const Base = published.Base
 // newRegistry takes what the trades declare.
 func newRegistry() *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}}
-	for _, register := range []func(*resource.Registry){access.Register, catalog.Register, dns.Register, event.Register, ipam.Register} {
+	for _, register := range []func(*resource.Registry){access.Register, catalog.Register, event.Register, ipam.Register, dns.Register} {
 		register(r)
 	}
 	return r

@@ -73,6 +73,7 @@ func TestNamingPolicies(t *testing.T) {
 	if r := m.want(200, "GET", policies+"/"+policy+"/appliedResources", ""); r.text("data.0.id") != zone {
 		t.Errorf("it is on %s", r.body)
 	}
+	m.verify() // the order of the values is no field, and kept
 	m.want(204, "DELETE", values+"/"+floor, "")
 	m.id(records, record("ber"))
 	m.want(204, "DELETE", "/api/v2/zones/"+zone+"/namingPolicies/"+policy, "")

@@ -183,6 +183,10 @@ func TestWaterMarksOfRanges(t *testing.T) {
 	m.want(204, "DELETE", "/api/v2/addresses/"+ids[2], "")
 	told("The usage of IPv4DHCPRange 10.0.0.10-10.0.0.19 pool is below its low water mark: 0 of 8 addresses, 0%")
 	m.want(204, "DELETE", "/api/v2/ranges/"+r, "")
+	// The level goes with the range, also where an undo takes it away.
+	m.id("/api/v2/networks/"+network+"/ranges",
+		`{"type":"IPv4DHCPRange","range":"10.0.0.200-10.0.0.203","lowWaterMark":10,"highWaterMark":50}`)
+	m.undo(m.last())
 	m.verify()
 }
 
