@@ -165,7 +165,6 @@ func spanText(r *store.Resource) string {
 	return spanOf(r)
 }
 
-
 // content gives what lies right below a block or network and takes space there.
 func content(tx *store.Tx, parent *store.Resource) (all []*store.Resource, err error) {
 	for _, collection := range spanned {

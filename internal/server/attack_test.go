@@ -501,6 +501,7 @@ func TestPrivilegesAct(t *testing.T) {
 	// Nothing but a new password.
 	id, reset := login("resets", `"securityPrivilege":"ADMINISTRATOR","passwordResetRequired":true`)
 	m.refusedAs(reset, 403, "PasswordResetRequired", "new password", "GET", "/api/v2/configurations", "")
+	m.refusedAs(reset, 403, "PasswordResetRequired", "new password", "OPTIONS", "/api/v2/configurations", "") // not even the methods
 	m.refusedAs(reset, 403, "PasswordResetRequired", "new password", "PATCH", "/api/v2/users/100000", `{"password":"some new password"}`)
 	if r := m.want(200, "PATCH", "/api/v2/users/"+id, `{"password":"my new password"}`, reset); r.text("passwordResetRequired") != "false" {
 		t.Errorf("the user is %s", r.body)
