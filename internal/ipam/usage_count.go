@@ -446,7 +446,7 @@ func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 		parents[r.ID], all[r.ID] = r.Parent, Usage{}
 		if r.Collection == "networks" {
 			networks = append(networks, r.ID)
-			if r.Low[0] == 4 {
+			if len(r.Low) == 17 && len(r.High) == 17 && r.Low[0] == 4 { // one without its span is another fault
 				all[r.ID][networkSpace] = size4(r)
 			}
 		}
@@ -468,7 +468,11 @@ func countUsage(tx *store.Tx) (map[int64]Usage, error) {
 		return nil, fmt.Errorf("counting usage: %w", err)
 	}
 	for _, id := range networks {
+		depth := 0
 		for at := parents[id]; all[at] != nil; at = parents[at] {
+			if depth++; depth > len(all) { // one lies below itself
+				return nil, fmt.Errorf("counting usage: what lies above network %d goes round", id)
+			}
 			for state, n := range all[id] {
 				all[at][state] += n
 			}

@@ -29,6 +29,10 @@ func verifyFree(tx *store.Tx, fault func(string, ...any)) error {
 	containers := map[int64]*walk{}
 	if err := tx.List(store.Query{From: store.Resources, Where: store.Any{store.InCollection("blocks"), store.InCollection("networks")}},
 		func(r *store.Resource) error {
+			if len(r.Low) != 17 || len(r.High) != 17 {
+				fault("%s %d has no span", r.Type, r.ID)
+				return nil
+			}
 			w := &walk{id: r.ID, kind: r.Type, whole: space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}}
 			if r.Collection == "networks" {
 				w.whole = space.Hosts(w.whole)

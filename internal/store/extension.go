@@ -56,11 +56,11 @@ type Beside struct {
 
 // Follower follows one transaction. Nothing else uses it at the same time.
 type Follower interface {
-	// Changed is told of each row that changes, after it is written: before is nil where it is made, after where it is
-	// deleted. The rows must not be changed.
+	// Changed is told of each row that the transaction changes, when it is written or just before: before is nil where it is
+	// made, after where it is deleted. The rows must not be changed.
 	Changed(before, after *Resource) error
-	// BeforeCommit is called when the transaction is about to be committed, in the order of the extensions. What it changes
-	// of its own tables is part of the transaction.
+	// BeforeCommit is called once, when the transaction is about to be committed, in the order of the extensions. It may change
+	// the extension's own tables, and no rows: those before it would not be told.
 	BeforeCommit() error
 }
 

@@ -82,7 +82,7 @@ func (tx *Tx) GetShown(id int64) (*Resource, error) {
 // Beside gives what an extension has beside a resource, if it came with it (GetShown).
 func (tx *Tx) Beside(e *Extension, id int64) (text string, ok bool) {
 	texts, ok := tx.beside[id]
-	if !ok || tx.writing {
+	if !ok || tx.writing || e.Beside.SQL == "" {
 		return "", false
 	}
 	n := 0

@@ -229,7 +229,6 @@ func (e *sqliteEngine) runAlone(w *session, j *job, ids *counters) error {
 func (e *sqliteEngine) tx(w *session, j *job, ids *counters, earlier map[string]bool) *Tx {
 	tx := e.store.begin(context.WithoutCancel(j.ctx), w, e.store.commits.last.Load())
 	tx.ids, tx.author, tx.writing, tx.earlier = ids, j.author, true, earlier
-	tx.follow()
 	return tx
 }
 
@@ -269,6 +268,7 @@ func guard(tx *Tx, fn func(*Tx) error) (err error) {
 			err = fmt.Errorf("panic in a transaction: %v\n%s", r, debug.Stack())
 		}
 	}()
+	tx.follow()
 	if err := fn(tx); err != nil {
 		return err
 	}
