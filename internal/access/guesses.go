@@ -2,13 +2,16 @@ package access
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
 	"time"
 
+	"portolan/internal/event"
 	"portolan/internal/problem"
+	"portolan/internal/store"
 )
 
 // Whoever guesses passwords is made to wait: an account from one address soon, an address that tries many
@@ -173,4 +176,24 @@ func (g *guesses) sweep(now time.Time) {
 	if len(g.tries) >= maxTries {
 		clear(g.tries)
 	}
+}
+
+// maxShown is how much of a text that anybody may send stands in an event, in bytes.
+const maxShown = 64
+
+// GuessingEvent keeps the event that somebody guesses passwords: the name that was tried, and from where.
+func GuessingEvent(tx *store.Tx, name, remote string, failures int) error {
+	users, err := tx.ByName("users", 0, name)
+	if err != nil {
+		return err
+	}
+	source := int64(0)
+	if len(users) > 0 {
+		source = users[0].ID
+	}
+	if len(name) > maxShown {
+		name = strings.ToValidUTF8(name[:maxShown], "") + "…"
+	}
+	return event.Add(tx, event.Event{EventType: "WARNING", Category: "APPLICATION", SourceName: remote,
+		Message: fmt.Sprintf("%d wrong sign-ins in a row as %q from %s: further ones have to wait", failures, name, remote)}, source)
 }

@@ -43,7 +43,7 @@ func resets(c resource.Caller, action resource.Action, on resource.Subject) bool
 		(on.Collection.Guard == resource.Accounts && on.ID == c.User || on.ID == c.Session)
 }
 
-// sees gives what narrows what a caller sees; nil is nothing.
+// sees gives what narrows what a caller sees of a collection; nil where it sees all of it, store.Nothing where none.
 func sees(c resource.Caller, on resource.Subject) store.Expr {
 	if on.Collection == nil {
 		return nil

@@ -19,7 +19,6 @@ import (
 	"unicode/utf8"
 
 	"portolan/internal/problem"
-	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -251,49 +250,6 @@ func BasicOf(r *http.Request) (name, secret string, ok bool) {
 	}
 	name, secret, err = basic(rest)
 	return name, secret, err == nil
-}
-
-// The types whose rows are read outside of a request.
-var (
-	userType    = schema.Declare(&User{})
-	sessionType = schema.Declare(&UserSession{})
-)
-
-// userOf reads a user; store.ErrNotFound where there is none.
-func userOf(tx *store.Tx, id int64) (*User, error) {
-	row, err := tx.Get(id)
-	if err != nil {
-		return nil, err
-	}
-	return asUser(row)
-}
-
-// asUser gives the user of a row.
-func asUser(row *store.Resource) (*User, error) {
-	if row.Type != userType.Name {
-		return nil, store.ErrNotFound
-	}
-	o, err := userType.Object(row)
-	if err != nil {
-		return nil, err
-	}
-	return o.(*User), nil
-}
-
-// usable reports whether the user can use the APIs.
-func (x *User) usable() bool { return !x.AccountLocked && x.AccessType != "GUI" }
-
-func (x *User) role() string {
-	if x.SecurityPrivilege == "ADMINISTRATOR" {
-		return Administrator
-	}
-	return Analyst
-}
-
-// principal is the user as who asks.
-func (x *User) principal() Principal {
-	return Principal{User: x.ID, Name: x.Name, Role: x.role(), History: x.HistoryPrivilege, Security: x.SecurityPrivilege,
-		MustReset: x.PasswordResetRequired}
 }
 
 // token gives whose token it is. A session's token must come with its user's name.

@@ -48,8 +48,8 @@ type Subject struct {
 	Plain bool
 }
 
-// Decide says what a caller may do: for ActionFind, the condition that narrows what it sees of a collection, nil where that is all of it;
-// for the others, the problem that refuses it.
+// Decide says what a caller may do: for ActionFind, the condition that narrows what it sees of a collection, nil where that is
+// all of it; for the others, the problem that refuses it.
 type Decide func(caller Caller, action Action, on Subject) (seen store.Expr, err error)
 
 // seen narrows what a caller sees of a collection: the one place where reading is within the caller's rights. nil is all of it,
