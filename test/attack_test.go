@@ -77,6 +77,7 @@ func attacked(t *testing.T, database string) {
 		m.call("POST", "/addresses/"+a.ID.String()+"/tags", `{"id":`+tag+`}`) //nolint:errcheck // what is not tagged weighs less
 	}
 	analyst := m.portolan(append([]string{"token", "create", "--name", "watcher", "--role", "analyst"}, m.where...)...)
+	gatherer := "Bearer " + m.portolan(append([]string{"token", "create", "--name", "gatherer", "--role", "analyst"}, m.where...)...)
 	point := enrolled(t, m)
 
 	friend := client("127.0.0.7")
@@ -137,7 +138,7 @@ func attacked(t *testing.T, database string) {
 	attacker := client("127.0.0.9")
 	again(8, func() { ask(attacker, "GET", base+filter, reader, nil) })
 	again(4, func() {
-		ask(attacker, "GET", base+"/api/v2/tags/"+tag+"?fields=embed(taggedResources.tags.taggedResources)", reader, nil)
+		ask(attacker, "GET", base+"/api/v2/tags/"+tag+"?fields=embed(taggedResources.tags.taggedResources)", gatherer, nil)
 	})
 	members := []byte(`{"a":0` + strings.Repeat(`,"b":0`, 1<<20) + "}")
 	again(4, func() { ask(attacker, "POST", base+"/v1/api/authentication/token", "", bytes.NewReader(members)) })

@@ -201,7 +201,12 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 	switch {
 	case o.fields == nil && t.Sub == nil:
 		read = a.Store.Read
-	case o.fields != nil && len(o.fields.Embeds) > 0:
+	case o.fields != nil && len(o.fields.Embeds) > 0: // as long as a list, and in memory until it is sent: one of as few
+		done, err := a.lists.take(r.Context(), caller.Owner())
+		if err != nil {
+			return err
+		}
+		defer done()
 		read = func(ctx context.Context, fn func(*store.Tx) error) error { return a.long(ctx, caller, false, fn) }
 	}
 	err = read(r.Context(), func(tx *store.Tx) error {

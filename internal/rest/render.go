@@ -344,12 +344,11 @@ func (rd *renderer) project(b []byte, r *store.Resource, p *schema.Projection, c
 	if object, err = p.Apply(object); err != nil {
 		return nil, err
 	}
+	b = append(b, object...)
 	if len(p.Embeds) > 0 {
-		if object, err = rd.embed(object, r, p.Embeds, caller); err != nil {
-			return nil, err
-		}
+		return rd.embed(b, r, p.Embeds, caller)
 	}
-	return append(b, object...), nil
+	return b, nil
 }
 
 // Bounds of an answer with embedded resources: how many of one subcollection are shown, how many there may be
@@ -366,13 +365,13 @@ func errEmbed() error {
 		"fields: embed gives more than %d resources or %d MiB: embed less, or ask for smaller pages", maxAllEmbedded, maxEmbedBytes>>20)
 }
 
-// embed adds _embedded to a rendered object.
-func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*schema.Embedding, caller resource.Caller) ([]byte, error) {
-	object = object[:len(object)-1]
-	if len(object) > 1 {
-		object = append(object, ',')
+// embed adds _embedded to the object that b ends with.
+func (rd *renderer) embed(b []byte, r *store.Resource, embeds []*schema.Embedding, caller resource.Caller) ([]byte, error) {
+	b = b[:len(b)-1]
+	if b[len(b)-1] != '{' {
+		b = append(b, ',')
 	}
-	object = append(object, `"_embedded":{`...)
+	b = append(b, `"_embedded":{`...)
 	c := rd.api.Collection(r.Collection)
 	first := true
 	for _, e := range embeds {
@@ -381,23 +380,21 @@ func (rd *renderer) embed(object []byte, r *store.Resource, embeds []*schema.Emb
 			continue
 		}
 		if !first {
-			object = append(object, ',')
+			b = append(b, ',')
 		}
 		first = false
-		object = schema.AppendString(object, e.Name)
-		object = append(object, ':')
+		b = schema.AppendString(b, e.Name)
+		b = append(b, ':')
 		var err error
-		if object, err = rd.embedOne(object, r, sub, e, caller); err != nil {
+		if b, err = rd.embedOne(b, r, sub, e, caller); err != nil {
 			return nil, err
 		}
 	}
-	return append(object, '}', '}'), nil
+	return append(b, '}', '}'), nil
 }
 
-// embedOne writes what a subcollection holds as an array.
-func (rd *renderer) embedOne(object []byte, r *store.Resource, sub *resource.Sub, e *schema.Embedding, caller resource.Caller) ([]byte,
-	error) {
-	object = append(object, '[')
+// embedOne appends what a subcollection holds as an array.
+func (rd *renderer) embedOne(b []byte, r *store.Resource, sub *resource.Sub, e *schema.Embedding, caller resource.Caller) ([]byte, error) {
 	q, err := rd.api.Found(rd.tx, sub, r.ID, rd.api.SubQuery(sub, r.ID, caller))
 	if err != nil {
 		return nil, err
@@ -416,22 +413,22 @@ func (rd *renderer) embedOne(object []byte, r *store.Resource, sub *resource.Sub
 	if err := rd.ready(rows); err != nil {
 		return nil, err
 	}
+	b = append(b, '[')
 	for i, row := range rows {
 		if i > 0 {
-			object = append(object, ',')
+			b = append(b, ',')
 		}
-		inner, err := rd.append(nil, row, nil)
-		if err != nil {
+		if b, err = rd.append(b, row, nil); err != nil {
 			return nil, err
 		}
 		if len(e.Inner) > 0 {
-			if inner, err = rd.embed(inner, row, e.Inner, caller); err != nil {
+			if b, err = rd.embed(b, row, e.Inner, caller); err != nil {
 				return nil, err
 			}
 		}
-		if object = append(object, inner...); len(object) > maxEmbedBytes {
+		if len(b) > maxEmbedBytes {
 			return nil, errEmbed()
 		}
 	}
-	return append(object, ']'), nil
+	return append(b, ']'), nil
 }
