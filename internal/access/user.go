@@ -24,7 +24,7 @@ type User struct {
 	// Authenticator is what checks the user's password; null means Portolan itself.
 	Authenticator schema.Ref `api:"authenticator" ref:"Authenticator"`
 	// Email is the user's mail address.
-	Email string `api:"email,required,nonblank" example:"ada@example.net"`
+	Email string `api:"email,required,nonblank,index" example:"ada@example.net"`
 	// PhoneNumber is the user's telephone number.
 	PhoneNumber string `api:"phoneNumber"`
 	// SecurityPrivilege is what the user may do about access rights; ADMINISTRATOR may do everything.

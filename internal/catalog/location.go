@@ -21,7 +21,7 @@ type Location struct {
 	// Locode is the UN/LOCODE of the place.
 	Locode string `api:"locode,readOnly"`
 	// Code is the place's short name, unique below the place above.
-	Code string `api:"code,post,nonblank"`
+	Code string `api:"code,post,nonblank,index"`
 	// Country is the country the place lies in.
 	Country string `api:"country,readOnly"`
 	// Description says what the place is.
@@ -51,7 +51,7 @@ func (x *Location) BeforeWrite(c *resource.Change) error {
 	}
 	x.Country = o.(*Location).Country
 	same, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("locations"), store.HasParent(x.Parent),
-		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"code"}}, Op: "eq", Value: x.Code},
+		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"code"}, Indexed: true}, Op: "eq", Value: x.Code},
 		store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: x.ID}}})
 	if same != nil {
 		return problem.Conflict("ResourceAlreadyExists", "code: %q is the code of location %d already", x.Code, same.ID)

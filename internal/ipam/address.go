@@ -15,7 +15,7 @@ import (
 // registerAddresses declares the collection of addresses.
 func registerAddresses(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "addresses", Parents: []string{"networks"}, Complete: completeAddresses,
-		Local: true, Vacant: vacant,
+		Local: true, Vacant: vacant, Space: resource.TakesSpace,
 		Options: []resource.RequestHeader{takeWithin.For(resource.Creating)}},
 		&IPv4Address{}, &IPv6Address{})
 }
@@ -241,7 +241,7 @@ func asksFirst(c *resource.Change, network int64) (bool, error) {
 	if err != nil || holds[network] == nil {
 		return false, err
 	}
-	return holds[network].Values["pingBeforeAssignEnabled"] == "true", nil
+	return holds[network].Values[pingBeforeAssign] == "true", nil
 }
 
 // checkSilent refuses an address that answers, where it has to be asked.

@@ -17,7 +17,8 @@ import (
 // registerBlocks declares the collection of blocks.
 func registerBlocks(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Complete: completeSpace,
-		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating)}}, &IPv4Block{}, &IPv6Block{})
+		Space: resource.HoldsSpace, Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating)}},
+		&IPv4Block{}, &IPv6Block{})
 }
 
 // Options of who makes space by its size.
@@ -97,8 +98,8 @@ func (x *IPv4Policy) fits(c *resource.Change) error {
 	if err := crossing(x.LowWaterMark, x.HighWaterMark); err != nil {
 		return err
 	}
-	if x.LowWaterMark != nil || x.HighWaterMark != nil || x.PingBeforeAssignEnabled != nil || c.Given["lowWaterMark"] ||
-		c.Given["highWaterMark"] || c.Given["pingBeforeAssignEnabled"] {
+	if x.LowWaterMark != nil || x.HighWaterMark != nil || x.PingBeforeAssignEnabled != nil || c.Given[lowWaterMark] ||
+		c.Given[highWaterMark] || c.Given[pingBeforeAssign] {
 		c.Tx.Touch(policyTopic)
 		if id := schema.HeadOf(c.New).ID; id != 0 {
 			markDirty(c.Tx, id)
@@ -110,7 +111,7 @@ func (x *IPv4Policy) fits(c *resource.Change) error {
 // crossing refuses a low water mark above the high one.
 func crossing(low, high *int64) error {
 	if low != nil && high != nil && *low > *high {
-		return problem.Invalid("lowWaterMark", "%d is above highWaterMark, %d", *low, *high)
+		return problem.Invalid(lowWaterMark, "%d is above highWaterMark, %d", *low, *high)
 	}
 	return nil
 }
@@ -206,7 +207,7 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	if parent.Collection == "blocks" && (string(low) < string(parent.Low) || string(high) > string(parent.High)) {
 		return problem.Conflict("RangeOutsideParent", "range: %s does not lie within %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
 	}
-	for _, collection := range containers {
+	for _, collection := range spacesIn(c.Tx).holders {
 		other, err := c.Tx.Overlapping(h.Parent, collection, low, high, h.ID)
 		if errors.Is(err, store.ErrNotFound) {
 			continue

@@ -16,8 +16,8 @@ import (
 
 // registerRanges declares the collections of what lies in a network beside its addresses.
 func registerRanges(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "ipGroups", Parents: []string{"networks"}}, &IPv4Group{})
-	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Complete: completeRanges,
+	r.Collection(resource.Collection{Name: "ipGroups", Parents: []string{"networks"}, Space: resource.LiesOverSpace}, &IPv4Group{})
+	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Space: resource.LiesOverSpace, Complete: completeRanges,
 		Options: []resource.RequestHeader{orphanState.For(resource.Changing, "IPv4DHCPRange")}}, &IPv4DHCPRange{}, &IPv6DHCPRange{})
 }
 
@@ -153,7 +153,7 @@ func (x *IPv4DHCPRange) Validate(c *resource.Change) error {
 	if err := crossing(x.LowWaterMark, x.HighWaterMark); err != nil {
 		return err
 	}
-	if x.LowWaterMark != nil || x.HighWaterMark != nil || c.Given["lowWaterMark"] || c.Given["highWaterMark"] {
+	if x.LowWaterMark != nil || x.HighWaterMark != nil || c.Given[lowWaterMark] || c.Given[highWaterMark] {
 		c.Tx.Touch(policyTopic)
 		markDirty(c.Tx, x.Parent)
 	}

@@ -137,8 +137,8 @@ func (p *inheritance) inUse(tx *store.Tx) (used settingsInUse, err error) {
 		collections []string
 		fields      []string // any of which is set
 	}{
-		{&used.marks, []string{"blocks", "networks", "ranges"}, []string{"lowWaterMark", "highWaterMark"}},
-		{&used.pings, containers, []string{"pingBeforeAssignEnabled"}},
+		{&used.marks, spacesIn(tx).levelled, []string{lowWaterMark, highWaterMark}},
+		{&used.pings, spacesIn(tx).asking, []string{pingBeforeAssign}},
 		{&used.groups, []string{"ipGroups"}, nil},
 	} {
 		var set store.Any

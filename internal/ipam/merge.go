@@ -151,7 +151,7 @@ func (r *reshaping) absorb(row *store.Resource, into int64) error {
 			return err
 		}
 	}
-	for _, collection := range spanned {
+	for _, collection := range spacesIn(r.c.Tx).all {
 		some := slices.DeleteFunc(slices.Clone(plain), func(child *store.Resource) bool { return child.Collection != collection })
 		if err := r.reparent(some, into); err != nil {
 			return err
@@ -277,7 +277,7 @@ func (r *reshaping) holder(row *store.Resource, moved space.Range) (int64, error
 	if at == row.Configuration && row.Collection == "networks" {
 		return 0, problem.Conflict("RangeOutsideParent", "address: %s lies in no block of the configuration", moved)
 	}
-	for _, collection := range containers {
+	for _, collection := range spacesIn(r.c.Tx).holders {
 		other, err := r.c.Tx.Overlapping(at, collection, store.AddrKey(moved.Low), store.AddrKey(moved.High), row.ID)
 		if err == nil {
 			return 0, problem.Conflict("RangeOverlap", "address: %s overlaps %s %d, %s", moved, other.Type, other.ID, spanOf(other))

@@ -60,7 +60,7 @@ func (b *reallocation) parent(id int64) (*store.Resource, error) {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	if row != nil && !slices.Contains(containers, row.Collection) {
+	if row != nil && !slices.Contains(spacesIn(b.tx).holders, row.Collection) {
 		row = nil
 	}
 	b.parents[id] = row
@@ -87,8 +87,8 @@ func moved(m resource.Respan) bool {
 }
 
 // spaced reports whether a resource takes space away from its parent.
-func spaced(r *store.Resource) bool {
-	return r != nil && r.Low != nil && slices.Contains(takers, r.Collection)
+func spaced(tx *store.Tx, r *store.Resource) bool {
+	return r != nil && r.Low != nil && slices.Contains(spacesIn(tx).takers, r.Collection)
 }
 
 // giveBack gives resources what they have to give from now on, and their parents the space that they
@@ -99,7 +99,7 @@ func (b *reallocation) giveBack(moves []resource.Respan) error {
 		if m.After != nil {
 			gives[m.After.ID] = append(gives[m.After.ID], Usable(m.After).Without(Usable(m.Before))...)
 		}
-		if !spaced(m.Before) {
+		if !spaced(b.tx, m.Before) {
 			continue
 		}
 		parent, err := b.parent(m.Before.Parent)
@@ -133,7 +133,7 @@ func (b *reallocation) takeAgain(moves []resource.Respan) (blocked *store.Resour
 		if m.After != nil && m.Before != nil {
 			takes[m.After.ID] = append(takes[m.After.ID], Usable(m.Before).Without(Usable(m.After))...)
 		}
-		if !spaced(m.After) {
+		if !spaced(b.tx, m.After) {
 			continue
 		}
 		parent, err := b.parent(m.After.Parent)

@@ -167,7 +167,7 @@ func spanText(r *store.Resource) string {
 
 // content gives what lies right below a block or network and takes space there.
 func content(tx *store.Tx, parent *store.Resource) (all []*store.Resource, err error) {
-	for _, collection := range spanned {
+	for _, collection := range spacesIn(tx).all {
 		found, err := tx.Below(parent.ID, collection, parent.Low, parent.High)
 		if err != nil {
 			return nil, err
@@ -210,7 +210,7 @@ func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) 
 		return problem.Conflict("RangeOutsideParent", "range: %s does not lie within %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
 	}
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
-	for _, collection := range containers {
+	for _, collection := range spacesIn(c.Tx).holders {
 		other, err := c.Tx.Overlapping(h.Parent, collection, low, high, h.ID)
 		if err == nil {
 			return problem.Conflict("RangeOverlap", "range: %s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
@@ -253,7 +253,7 @@ func reallocateResized(c *resource.Change, id int64) error {
 // siblingsWithin finds the siblings that a new block is made around; none where it has free space for itself.
 // It must hold them whole.
 func siblingsWithin(c *resource.Change, h *schema.Head, r space.Range) (inside []*store.Resource, err error) {
-	for _, collection := range containers {
+	for _, collection := range spacesIn(c.Tx).holders {
 		found, err := c.Tx.Below(h.Parent, collection, store.AddrKey(r.Low), store.AddrKey(r.High))
 		if err != nil {
 			return nil, err

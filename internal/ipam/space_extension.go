@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -17,15 +18,34 @@ var spaceMigrations embed.FS
 // spaceName is the name of the space extension.
 const spaceName = "space"
 
-// What the collections do with space: containers hold what others take, takers take it from what they lie in, overlays lie over
-// addresses and take nothing; spanned are all that lie in a part of what is above them.
-var (
-	containers = []string{"blocks", "networks"}
-	takers     = []string{"blocks", "networks", "addresses"}
-	overlays   = []string{"ranges", "ipGroups"}
-	spanned    = slices.Concat(takers, overlays)
-	levelled   = []string{"blocks", "networks", "ranges"} // that have water marks
-)
+// spaces are the collections with address space, by what is declared of them (Collection.Space).
+type spaces struct {
+	// holders hold what others take; takers take it, holders first; all are these and what lies over them.
+	holders, takers, all []string
+	// levelled have water marks, asking may have their addresses asked before they are assigned.
+	levelled, asking []string
+}
+
+// spacesOf finds them among what is declared.
+func spacesOf(r *resource.Registry) *spaces {
+	use := func(use resource.SpaceUse) []string {
+		return r.Having(func(c *resource.Collection) bool { return c.Space == use })
+	}
+	with := func(field string) []string {
+		return r.Having(func(c *resource.Collection) bool {
+			return c.Space != resource.NoSpace && slices.ContainsFunc(c.Types, func(t *schema.Type) bool { return t.ByName[field] != nil })
+		})
+	}
+	s := &spaces{holders: use(resource.HoldsSpace), levelled: with(lowWaterMark), asking: with(pingBeforeAssign)}
+	s.takers = slices.Concat(s.holders, use(resource.TakesSpace))
+	s.all = slices.Concat(s.takers, use(resource.LiesOverSpace))
+	return s
+}
+
+// spacesIn gives the collections with address space.
+func spacesIn(tx *store.Tx) *spaces {
+	return tx.Extension(spaceName).Room.(*spaceExtension).spaces()
+}
 
 // spaceExtension keeps free space, usage and water levels in step with blocks, networks and addresses.
 type spaceExtension struct {
@@ -34,6 +54,8 @@ type spaceExtension struct {
 	ancestors *store.Cache[int64, []int64]
 	// settings finds what comes down the tree.
 	settings *inheritance
+	// spaces gives the collections with address space; all must be declared by then.
+	spaces func() *spaces
 }
 
 // registerSpace declares what is kept beside blocks, networks and addresses.
@@ -41,10 +63,11 @@ func registerSpace(r *resource.Registry) { r.Extension(newSpaceExtension(r)) }
 
 // newSpaceExtension gives the extension for one store. What comes down is found among the types that are declared by then.
 func newSpaceExtension(r *resource.Registry) *store.Extension {
-	s := &spaceExtension{}
+	s := &spaceExtension{spaces: sync.OnceValue(func() *spaces { return spacesOf(r) })}
 	return &store.Extension{Name: spaceName, Room: s, Migrations: spaceMigrations,
 		Tables: []store.Table{freeTable, usageTable, {Name: "water", Columns: []string{"container", "level"}, Key: 1}},
-		Beside: besideUsage, Rebuild: recountUsage, Verify: verifySpace,
+		Beside: store.Beside{Collections: func() []string { return s.spaces().holders }, SQL: usageBeside},
+		Rebuild: recountUsage, Verify: verifySpace,
 		Opened: func(of *store.Store) {
 			s.ancestors = store.NewCache[int64](of, store.CacheOptions[[]int64]{Topics: []string{ancestorsTopic}})
 			s.settings = newInheritance(of, sync.OnceValue(func() *inheritedFields { return inheritedOf(r) }))
@@ -70,12 +93,12 @@ func usageDeltaOf(tx *store.Tx) *usageDelta {
 
 // Changed counts, and takes the free space and the water level of what is deleted away.
 func (f *spaceFollower) Changed(before, after *store.Resource) error {
-	if after == nil && slices.Contains(containers, before.Collection) {
+	if after == nil && slices.Contains(f.of.spaces().holders, before.Collection) {
 		if err := f.usage.tx.Write("DELETE FROM free WHERE container = ?", before.ID); err != nil {
 			return fmt.Errorf("deleting free space: %w", err)
 		}
 	}
-	if after == nil && slices.Contains(levelled, before.Collection) {
+	if after == nil && slices.Contains(f.of.spaces().levelled, before.Collection) {
 		if err := f.usage.tx.Write("DELETE FROM water WHERE container = ?", before.ID); err != nil {
 			return fmt.Errorf("deleting a water level: %w", err)
 		}
@@ -103,5 +126,5 @@ func NetworkOf(tx *store.Tx, configuration int64, a netip.Addr) (*store.Resource
 
 // lineage reads blocks and networks with their links, and all blocks above them.
 func lineage(tx *store.Tx, ids []int64) (map[int64]*store.Resource, error) {
-	return tx.Lineage(ids, containers...)
+	return tx.Lineage(ids, spacesIn(tx).holders...)
 }

@@ -16,7 +16,7 @@ import (
 // registerSplits declares the collection of splits, which say what was done, and what came of it.
 func registerSplits(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "splits"}, &IPv4BlockSplit{}, &IPv4NetworkSplit{})
-	for _, parts := range containers {
+	for _, parts := range []string{"blocks", "networks"} {
 		r.Links(resource.Links{Name: parts, From: []string{"splits"}, To: parts})
 	}
 }
@@ -143,7 +143,7 @@ func splitInto(c *resource.Change, row *store.Resource, parts []space.Range, rec
 		if err != nil {
 			return err
 		}
-		for _, collection := range spanned {
+		for _, collection := range spacesIn(c.Tx).all {
 			var some []*store.Resource
 			for _, child := range into[i] {
 				if child.Collection == collection {

@@ -31,9 +31,8 @@ func (u Usage) Used() (n int64) {
 var usageTable = store.Table{Name: "usage", Columns: []string{"container", "state", "n"}, Key: 2,
 	Derived: "counted anew from the addresses"}
 
-// besideUsage is the usage of a block or network as it is read with its row (parseUsage).
-var besideUsage = store.Beside{Collections: containers,
-	SQL: "(SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE u.container = r.id)"}
+// usageBeside is the usage of a block or network as it is read with its row (parseUsage).
+const usageBeside = "(SELECT string_agg(u.state || ' ' || u.n, ',') FROM usage u WHERE u.container = r.id)"
 
 // UsageOf reads how full blocks and networks are. Those in which there is nothing are not in the answer.
 func UsageOf(tx *store.Tx, ids []int64) (map[int64]Usage, error) {

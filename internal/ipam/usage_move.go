@@ -77,7 +77,7 @@ func (t *tree) head(id int64) (*store.Head, error) {
 	}
 	h, err := t.tx.Head(id)
 	switch {
-	case err == nil && (slices.Contains(containers, h.Collection)):
+	case err == nil && slices.Contains(spacesIn(t.tx).holders, h.Collection):
 		t.heads[id] = &h
 	case err == nil || errors.Is(err, store.ErrNotFound):
 		t.heads[id] = nil

@@ -27,7 +27,7 @@ func verifyFree(tx *store.Tx, fault func(string, ...any)) error {
 		return err
 	}
 	containers := map[int64]*walk{}
-	if err := tx.List(store.Query{From: store.Resources, Where: store.Any{store.InCollection("blocks"), store.InCollection("networks")}},
+	if err := tx.List(store.Query{From: store.Resources, Where: store.InCollection(spacesIn(tx).holders...)},
 		func(r *store.Resource) error {
 			if len(r.Low) != 17 || len(r.High) != 17 {
 				fault("%s %d has no span", r.Type, r.ID)
@@ -128,7 +128,7 @@ func verifySpans(tx *store.Tx, fault func(string, ...any)) error {
 		if r.Collection == "ipGroups" { // which may lie over ranges
 			return nil
 		}
-		takes := spaced(r)
+		takes := spaced(tx, r)
 		if l := last[takes]; l != nil && l.Parent == r.Parent && string(r.Low) <= string(l.High) {
 			fault("%s %d, %s, overlaps %s %d, %s", r.Type, r.ID, spanOf(r), l.Type, l.ID, spanOf(l))
 		}

@@ -19,6 +19,13 @@ const (
 	levelLow    = "LOW"
 )
 
+// Fields that say when somebody is told, and when an address is asked before it is assigned.
+const (
+	lowWaterMark     = "lowWaterMark"
+	highWaterMark    = "highWaterMark"
+	pingBeforeAssign = "pingBeforeAssignEnabled"
+)
+
 // marks looks after the water levels of blocks, networks and DHCP ranges.
 type marks struct{ settings *inheritance }
 
@@ -78,7 +85,7 @@ const nearMark = 1024
 // the order of their numbers, so that two changes never wait for each other.
 func (m *marks) alone(tx *store.Tx, r *store.Resource, holds *Settings, used int64, size *big.Int) (int64, error) {
 	near := false
-	for _, name := range []string{"lowWaterMark", "highWaterMark"} {
+	for _, name := range []string{lowWaterMark, highWaterMark} {
 		if percent, ok := holds.number(name); ok {
 			distance := new(big.Int).Sub(share(used), mark(size, percent))
 			near = near || distance.CmpAbs(share(nearMark)) <= 0
@@ -125,8 +132,8 @@ func (m *marks) ranges(tx *store.Tx, network *store.Resource, holds *Settings) e
 
 // level looks at the level of one resource, of which so many addresses are used.
 func (m *marks) level(tx *store.Tx, r *store.Resource, holds *Settings, used int64, size *big.Int) error {
-	low, lows := holds.number("lowWaterMark")
-	high, highs := holds.number("highWaterMark")
+	low, lows := holds.number(lowWaterMark)
+	high, highs := holds.number(highWaterMark)
 	before, err := levelOf(tx, r.ID)
 	if err != nil || !lows && !highs && before == "" {
 		return err

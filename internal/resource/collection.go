@@ -27,6 +27,8 @@ type Collection struct {
 	Local bool
 	// Options are what requests for resources of the collection may ask beside their fields.
 	Options []RequestHeader
+	// Space says what the resources do with the address space that they span.
+	Space SpaceUse
 	// Vacant gives what lies in the free space of a parent; nil where nothing is said of it.
 	Vacant func(tx *store.Tx, above *store.Resource) (*Vacancy, error)
 	// Secret: something is kept of its resources outside of their rows, such as passwords.
@@ -72,6 +74,21 @@ type Collection struct {
 	// Subs are the subcollections, in the order of the published links.
 	Subs []Sub
 }
+
+// SpaceUse says what a resource does with address space.
+type SpaceUse int
+
+// What resources do with space, in the order in which they lie in each other.
+const (
+	// NoSpace: it has none.
+	NoSpace SpaceUse = iota
+	// HoldsSpace: it takes space from what it lies in, and others take it from there.
+	HoldsSpace
+	// TakesSpace: it takes space from what it lies in.
+	TakesSpace
+	// LiesOverSpace: it spans what others take, and takes nothing.
+	LiesOverSpace
+)
 
 // SignIn is what a sign-in is asked with.
 type SignIn struct {

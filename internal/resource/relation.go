@@ -40,6 +40,13 @@ func (r *Registry) Layout() *store.Layout {
 		if c.Scope {
 			l.Scopes = c.Name
 		}
+		for _, t := range c.Types {
+			for _, f := range t.Fields {
+				if i := (store.Index{Collection: c.Name, Field: f.Name}); f.Indexed && !slices.Contains(l.Indexes, i) {
+					l.Indexes = append(l.Indexes, i)
+				}
+			}
+		}
 	}
 	return l
 }
@@ -89,6 +96,16 @@ func (r *Registry) merged() (all []*Collection) {
 		slices.SortFunc(c.Types, func(x, y *schema.Type) int { return strings.Compare(x.Name, y.Name) })
 	}
 	return all
+}
+
+// Having gives the collections of which something holds, in the order of their names.
+func (r *Registry) Having(holds func(*Collection) bool) (names []string) {
+	for _, c := range r.merged() {
+		if holds(c) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 // EachType calls fn for every declared type.

@@ -122,6 +122,7 @@ type Field struct {
 	Inline     bool // shown where a reference to the resource is inlined, beside id, type and name
 	Computed   bool // found as it is shown, and kept nowhere: nothing can be filtered or ordered by it
 	Hardware   bool // a hardware address, which a filter may give in any notation
+	Indexed    bool // kept in the body, looked up and ordered by: the store has an index of it
 	OnPost     bool // required in POST
 	OnPut      bool // required in PUT
 	Enum       []string
@@ -274,6 +275,9 @@ func (t *Type) collect(s reflect.Type, index []int) {
 	}
 }
 
+// maxIndexed is how long a text in an index may be, in characters: PostgreSQL takes no entry beyond 2,704 bytes.
+const maxIndexed = 255
+
 func declareField(member reflect.StructField, tag string, index []int) *Field {
 	name, options, _ := strings.Cut(tag, ",")
 	f := &Field{Name: name, Nullable: true, Index: index, MaxLength: 255}
@@ -331,6 +335,9 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	if n := bound(member.Tag.Get("length")); n != nil {
 		f.MaxLength = int(*n)
 	}
+	if f.Indexed && (f.Kind != Text || f.MaxLength > maxIndexed) {
+		panic(fmt.Sprintf("field %s has an index and is no text of at most %d characters", name, maxIndexed))
+	}
 	if f.Name == "id" {
 		f.Nullable = false
 	}
@@ -368,6 +375,8 @@ func (f *Field) options(text string) {
 			f.Computed, f.ReadOnly = true, true
 		case "hardware":
 			f.Hardware = true
+		case "index":
+			f.Indexed = true
 		case "span":
 			f.Span = true
 		case "inherit":
@@ -445,7 +454,7 @@ func (f *Field) StoreField() store.Field {
 		}
 		kind = store.AddrText
 	}
-	return store.Field{Kind: kind, Path: []string{f.Name}}
+	return store.Field{Kind: kind, Path: []string{f.Name}, Indexed: f.Indexed}
 }
 
 // Unset takes a field of an object back to what it is where nothing is said.

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -36,8 +37,12 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 		mux.Handle("/metrics", m.plain("metrics", m.showMetrics))
 	}
 	mux.Handle("/api/openapi.json", m.plain("address", func(w http.ResponseWriter, _ *http.Request) error {
+		document, err := m.openapi()
+		if err != nil {
+			return fmt.Errorf("deriving the OpenAPI document: %w", err)
+		}
 		w.Header().Set("Content-Type", "application/json")
-		_, err := w.Write(m.openapi)
+		_, err = w.Write(document)
 		return err
 	}))
 	docs := v5emb.New("Portolan", "/api/openapi.json", "/api/docs")

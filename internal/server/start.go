@@ -80,7 +80,8 @@ type Manager struct {
 	metrics   *metrics
 	registry  *prometheus.Registry
 	authority *fleet.Authority
-	openapi   []byte
+	// openapi gives the OpenAPI document, which is made when it is first asked for: that takes more memory than all else at the start.
+	openapi func() ([]byte, error)
 	// api, checkins and figures are the listeners; figures is nil where /metrics is on the API's.
 	api, checkins, figures net.Listener
 	secure                 bool
@@ -134,9 +135,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.REST = Serve(m.Address, o.MaxLimit, o.Version)
 	m.REST.Log = o.Log
 	m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
-	if m.openapi, err = Document(m.REST); err != nil {
-		return nil, fmt.Errorf("deriving the OpenAPI document: %w", err)
-	}
+	m.openapi = sync.OnceValues(func() ([]byte, error) { return Document(m.REST) })
 	if m.authority, err = fleet.LoadAuthority(ctx, m.Store); err != nil {
 		return nil, fmt.Errorf("loading the authority: %w", err)
 	}

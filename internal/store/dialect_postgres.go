@@ -21,8 +21,13 @@ var postgresDialect = dialect{
 	lineage: "SELECT r." + strings.ReplaceAll(columns, ", ", ", r.") +
 		" FROM up CROSS JOIN LATERAL (SELECT * FROM resource WHERE id = up.id OFFSET 0) r",
 	hasTable:   "SELECT to_regclass(?) IS NOT NULL",
+	indexes:    "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema() AND tablename = 'resource'",
 	roundTrips: true,
 	member: func(b *builder, row string, f Field) {
+		if f.Indexed { // a cast to JSON can be in no index: PostgreSQL does not hold it for immutable
+			b.WriteString("(json_extract(" + row + ".body, '" + path(f.Path) + `') COLLATE "C")`)
+			return
+		}
 		b.WriteString("(" + row + ".body::json #>> ")
 		if plain(f.Path) {
 			b.WriteString("'{" + strings.Join(f.Path, ",") + "}'")

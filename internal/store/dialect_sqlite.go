@@ -23,6 +23,7 @@ var sqliteDialect = dialect{
 			" SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection IN (" + collections + ")) "
 	},
 	lineage:  "SELECT " + columns + " FROM resource WHERE id IN (SELECT id FROM up)",
+	indexes:  "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'resource'",
 	hasTable: "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?",
 	member: func(b *builder, row string, f Field) {
 		b.WriteString("json_extract(" + row + ".body, ")

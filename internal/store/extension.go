@@ -20,6 +20,9 @@ type Layout struct {
 	Unlogged []string
 	// Extensions are what is kept in step with the rows.
 	Extensions []*Extension
+	// Indexes are those that follow from the declarations. A manager that begins makes those that its database lacks, and
+	// waits for it.
+	Indexes []Index
 }
 
 // Extension is what a room keeps beside the rows, in tables of its own, and how it is kept in step with them.
@@ -47,10 +50,10 @@ type Extension struct {
 	Verify func(tx *Tx, fault func(format string, args ...any)) error
 }
 
-// Beside is a text that is read with the resources of some collections. SQL, in PostgreSQL's words, is an expression over
-// the row r.
+// Beside is a text that is read with the resources of some collections, which are asked for when the database is open. SQL, in
+// PostgreSQL's words, is an expression over the row r.
 type Beside struct {
-	Collections []string
+	Collections func() []string
 	SQL         string
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"embed"
 	"fmt"
+	"strings"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -51,6 +52,26 @@ func migrate(conn *sqlite.Conn, l *Layout, upTo int) (err error) {
 		}
 	}
 	return sqlitex.ExecuteTransient(conn, fmt.Sprintf("PRAGMA user_version = %d", max(version, upTo)), nil)
+}
+
+// index makes the indexes that the layout wants and the database has not.
+func index(conn *sqlite.Conn, l *Layout) (err error) {
+	if len(l.Indexes) == 0 {
+		return nil
+	}
+	names := map[string]bool{}
+	if err := sqlitex.ExecuteTransient(conn, sqliteDialect.indexes, &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
+		names[stmt.ColumnText(0)] = true
+		return nil
+	}}); err != nil {
+		return fmt.Errorf("reading the indexes: %w", err)
+	}
+	return l.makeIndexes(&sqliteDialect, names, func(statement string) error {
+		if err := sqlitex.ExecuteTransient(conn, strings.Replace(statement, "INDEX", "INDEX IF NOT EXISTS", 1), nil); err != nil {
+			return fmt.Errorf("making an index: %w", err)
+		}
+		return nil
+	})
 }
 
 func schemaVersion(conn *sqlite.Conn) (version int, err error) {

@@ -73,7 +73,10 @@ func (e *sqliteEngine) upToDate(w *session, o Options) error {
 		}
 		defer func() { _ = lock.Close() }() // nothing was written
 	}
-	return migrate(w.conn, o.Layout, o.Schema)
+	if err := migrate(w.conn, o.Layout, o.Schema); err != nil {
+		return err
+	}
+	return index(w.conn, o.Layout)
 }
 
 // databaseFile is the database in the data directory.

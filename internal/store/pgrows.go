@@ -198,7 +198,7 @@ func (r *pgRow) resource(to *Resource) error {
 func nearQuery(inline inlineMembers, besides []Beside) string {
 	text := ""
 	for _, b := range besides {
-		text += ", CASE WHEN r.collection IN (" + quoted(b.Collections...) + ") THEN " + b.SQL + " END"
+		text += ", CASE WHEN r.collection IN (" + quoted(b.Collections()...) + ") THEN " + b.SQL + " END"
 	}
 	return "SELECT " + nearColumns + ", " + inline.columns("p") + ", " + inline.columns("c") + text +
 		" FROM resource r LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration WHERE r.id = ?"

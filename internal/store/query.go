@@ -54,6 +54,8 @@ type Field struct {
 	// is then one of the resource it leads to. For orders.
 	Via       string
 	ViaColumn bool
+	// Indexed says that the layout has an index of it (Layout.Indexes).
+	Indexed bool
 }
 
 // Expr is a condition on a resource.
@@ -131,6 +133,8 @@ type dialect struct {
 	lineage string
 	// hasTable asks whether there is a table.
 	hasTable string
+	// indexes lists the names of the indexes of resource.
+	indexes string
 	// roundTrips says that a statement costs more than what it does: two are put into one where that can be.
 	roundTrips bool
 	// size gives the number behind the slash of a text, NULL where there is none.
@@ -318,15 +322,17 @@ func (nothing) sql(b *builder, _ string) { b.WriteString("FALSE") }
 
 // InCollection is the condition that a resource is of one of some collections.
 func InCollection(names ...string) Expr {
-	if len(names) == 1 {
-		return Compare{Field: Field{Kind: ColumnText, Path: []string{"collection"}}, Op: "eq", Value: names[0]}
-	}
 	return inCollections(names)
 }
 
 type inCollections []string
 
+// sql names the collections in the statement itself: an index of one collection is used where the planner sees its name.
 func (e inCollections) sql(b *builder, row string) {
+	if len(e) == 1 {
+		b.WriteString(row + ".collection = " + quoted(e...))
+		return
+	}
 	b.WriteString(row + ".collection IN (" + quoted(e...) + ")")
 }
 

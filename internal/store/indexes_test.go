@@ -1,0 +1,90 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"portolan/internal/pgtest"
+)
+
+// An index that follows from a declaration is made when a manager begins, also over rows that are there, and conditions
+// and orders use it.
+func TestDeclaredIndexes(t *testing.T) {
+	for _, name := range []string{"SQLite", "PostgreSQL"} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Dir: t.TempDir(), Exclusive: true}
+			if name == "PostgreSQL" {
+				o.Database = pgtest.URL(t)
+			}
+			begin := func() *Store {
+				s, err := Open(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}
+			s := begin()
+			var rows []*Resource
+			for i := range 2000 {
+				rows = append(rows, &Resource{Collection: []string{"places", "things"}[i%2], Type: "Place", Body: fmt.Appendf(nil, `{"code":"c%d"}`, i)})
+			}
+			if err := s.Update(t.Context(), Author{}, func(tx *Tx) error { return tx.InsertMany(rows) }); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // the second time they are there
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				o.Layout = &Layout{Indexes: []Index{{"places", "code"}}}
+				s = begin()
+			}
+			defer func() { _ = s.Close() }()
+			code := Field{Kind: Text, Path: []string{"code"}, Indexed: true}
+			eq := Query{From: Resources, Where: All{InCollection("places"), Compare{Field: code, Op: "eq", Value: "c4"}}}
+			if err := s.View(t.Context(), func(tx *Tx) error {
+				n, err := tx.Count(eq)
+				if n != 1 {
+					t.Errorf("%d places are found", n)
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if plan := planOf(t, s, eq); !strings.Contains(plan, "field_places_code") {
+				t.Errorf("the plan is %s", plan)
+			}
+		})
+	}
+}
+
+// planOf gives how the database would find what a query selects, were looking through everything forbidden.
+func planOf(t *testing.T, s *Store, q Query) (plan string) {
+	t.Helper()
+	err := s.Update(context.WithoutCancel(t.Context()), Author{}, func(tx *Tx) error {
+		query, args := q.build(tx, "r.id")
+		if !tx.RoundTrips() {
+			return tx.Each(func(scan func(...any) error) error {
+				var id, parent, other int64
+				var detail string
+				err := scan(&id, &parent, &other, &detail)
+				plan += detail + "\n"
+				return err
+			}, "EXPLAIN QUERY PLAN "+query, args...)
+		}
+		if err := tx.Write("SET LOCAL enable_seqscan = off"); err != nil {
+			return err
+		}
+		return tx.Each(func(scan func(...any) error) error {
+			var line string
+			err := scan(&line)
+			plan += line + "\n"
+			return err
+		}, "EXPLAIN "+query, args...)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
