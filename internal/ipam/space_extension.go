@@ -65,8 +65,8 @@ func registerSpace(r *resource.Registry) { r.Extension(newSpaceExtension(r)) }
 func newSpaceExtension(r *resource.Registry) *store.Extension {
 	s := &spaceExtension{spaces: sync.OnceValue(func() *spaces { return spacesOf(r) })}
 	return &store.Extension{Name: spaceName, Room: s, Migrations: spaceMigrations,
-		Tables: []store.Table{freeTable, usageTable, {Name: "water", Columns: []string{"container", "level"}, Key: 1}},
-		Beside: store.Beside{Collections: func() []string { return s.spaces().holders }, SQL: usageBeside},
+		Tables:  []store.Table{freeTable, usageTable, {Name: "water", Columns: []string{"container", "level"}, Key: 1}},
+		Beside:  store.Beside{Collections: func() []string { return s.spaces().holders }, SQL: usageBeside},
 		Rebuild: recountUsage, Verify: verifySpace,
 		Opened: func(of *store.Store) {
 			s.ancestors = store.NewCache[int64](of, store.CacheOptions[[]int64]{Topics: []string{ancestorsTopic}})
