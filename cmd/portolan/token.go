@@ -42,7 +42,7 @@ func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *access.Service)
 	if err != nil {
 		return err
 	}
-	err = fn(s, access.Of(s))
+	err = fn(s, access.ServiceOf(s))
 	if e := s.Close(); err == nil {
 		err = e
 	}

@@ -18,17 +18,17 @@ func newExtension() *store.Extension {
 	e := &store.Extension{Name: extensionName, Verify: verify, Migrations: migrations, Tables: []store.Table{
 		{Name: "credential", Columns: []string{"id", "kind", "name", "user_id", "role", "hash", "session", "created", "expires",
 			"revoked"}, Key: 1}}}
-	e.Opened = func(s *store.Store) { e.Room = newService(s) }
+	e.Opened = func(s *store.Store) { e.State = newService(s) }
 	return e
 }
 
 // extensionName is the name of the extension.
 const extensionName = "access"
 
-// Of gives the service of a store, which must have been opened with the extension.
-func Of(s *store.Store) *Service {
+// ServiceOf gives the service of a store, which must have been opened with the extension.
+func ServiceOf(s *store.Store) *Service {
 	if e := s.Layout().Extension(extensionName); e != nil {
-		if service, ok := e.Room.(*Service); ok {
+		if service, ok := e.State.(*Service); ok {
 			return service
 		}
 	}

@@ -119,7 +119,7 @@ func (g *guesses) failed(name, remote string) {
 	g.mu.Lock()
 	now := g.now()
 	g.sweep(now)
-	told := 0
+	most := 0
 	for key, p := range keys(name, remote) {
 		t := g.tries[key]
 		if t == nil || now.Sub(t.last) > forgetAfter {
@@ -131,13 +131,13 @@ func (g *guesses) failed(name, remote string) {
 		if over := t.failures - p.failures; over >= 0 {
 			t.until = now.Add(min(p.longest, time.Second<<min(over, 20)))
 			if over == 0 {
-				told = max(told, t.failures)
+				most = max(most, t.failures)
 			}
 		}
 	}
 	g.mu.Unlock()
-	if told > 0 && g.guessing != nil {
-		g.guessing(name, remote, told)
+	if most > 0 && g.guessing != nil {
+		g.guessing(name, remote, most)
 	}
 }
 

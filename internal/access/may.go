@@ -22,9 +22,13 @@ func May(c resource.Caller, action resource.Action, on resource.Subject) (seen s
 		return nil, nil
 	}
 	guarded := on.Collection != nil && on.Sub == nil
-	// Users set their own password and end their own sessions: the rules of those decide.
-	own := guarded && (on.Collection.Guard == resource.Accounts || on.Collection.Guard == resource.Sessions)
+	accounts := guarded && on.Collection.Guard == resource.Accounts
+	// Users change their own account, of which the rule lets them set the password alone, and end those sessions that they see.
+	own := accounts || guarded && on.Collection.Guard == resource.Sessions
 	switch {
+	case !c.Administrator && accounts && (on.ID != c.User || action != resource.ActionChange && action != resource.ActionReplace):
+		return nil, problem.Forbidden("AccessDenied",
+			"%s may set the own password (PATCH with the field password alone), and make, change and delete no user", c.Name)
 	case !c.Administrator && !own:
 		return nil, problem.Forbidden("AccessDenied", "%s may read, not change", c.Name)
 	// A session may always be changed by itself, so that one that may only read can end.

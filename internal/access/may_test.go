@@ -27,7 +27,10 @@ func TestMay(t *testing.T) {
 		{admin, resource.ActionDelete, resource.Subject{Collection: accounts, ID: 9}, ""},
 		{analyst, resource.ActionSee, resource.Subject{Collection: plain, ID: 9}, ""},
 		{analyst, resource.ActionMake, resource.Subject{Collection: plain}, "AccessDenied"},
-		{analyst, resource.ActionChange, resource.Subject{Collection: accounts, ID: 9}, ""}, // the rules of users decide
+		{analyst, resource.ActionChange, resource.Subject{Collection: accounts, ID: 7}, ""}, // the password, says the rule of users
+		{analyst, resource.ActionChange, resource.Subject{Collection: accounts, ID: 9}, "AccessDenied"},
+		{analyst, resource.ActionDelete, resource.Subject{Collection: accounts, ID: 7}, "AccessDenied"},
+		{analyst, resource.ActionMake, resource.Subject{Collection: accounts}, "AccessDenied"},
 		{analyst, resource.ActionMake, resource.Subject{Collection: accounts, Sub: &resource.Sub{}, ID: 7}, "AccessDenied"},
 		{analyst, resource.ActionMake, resource.Subject{Collection: guarded(resource.HistoryList)}, "AccessDenied"},
 		{reading, resource.ActionChange, resource.Subject{Collection: plain, ID: 9}, "AccessDenied"},

@@ -288,7 +288,7 @@ func login(ctx context.Context, a *resource.API, s resource.SignIn) (resource.Ca
 		p.Fields = missing
 		return resource.Caller{}, p
 	}
-	p, err := Of(a.Store).Login(ctx, name, password, s.Remote)
+	p, err := ServiceOf(a.Store).Login(ctx, name, password, s.Remote)
 	return CallerOf(p), err
 }
 

@@ -58,8 +58,8 @@ func completeOperations(_ *store.Tx, rows []*store.Resource) error {
 		names := maps.Clone(before)
 		maps.Copy(names, after)
 		updates := []fieldUpdate{}
-		value := func(of map[string]string, name string) json.RawMessage {
-			if text, ok := of[name]; ok {
+		value := func(from map[string]string, name string) json.RawMessage {
+			if text, ok := from[name]; ok {
 				return json.RawMessage(text)
 			}
 			return json.RawMessage("null")

@@ -64,5 +64,5 @@ func undo(c *resource.Change, o schema.Object) error {
 	if t.TransactionType == "" { // which others have null
 		return problem.Invalid("transactionType", "must be UNDO")
 	}
-	return c.Undo(t.TransactionID, forceUndo.Of(c.Options))
+	return c.Undo(t.TransactionID, forceUndo.In(c.Options))
 }

@@ -25,12 +25,12 @@ func nameAddress(c *resource.Change) error {
 	if !ok {
 		return fmt.Errorf("an address is a %T", c.New)
 	}
-	return settleRecords(c, schema.HeadOf(c.New), x.Named())
+	return nameRecords(c, schema.HeadOf(c.New), x.Named())
 }
 
-// settleRecords links host records to a new or changed address; missing ones are made in the zone
+// nameRecords links host records to a new or changed address; missing ones are made in the zone
 // that fits their name best.
-func settleRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) error {
+func nameRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) error {
 	for _, item := range items {
 		if item.ID == 0 {
 			record, zone, name, err := recordOrZone(c, h, item.Text["absoluteName"])
@@ -65,7 +65,7 @@ func settleRecords(c *resource.Change, h *schema.Head, items []schema.RefItem) e
 		if err := c.Link(record, "addresses", h.ID); err != nil {
 			return err
 		}
-		if createReverseRecord.Of(c.Options) {
+		if createReverseRecord.In(c.Options) {
 			if err := leadBack(c, record.ID); err != nil {
 				return err
 			}

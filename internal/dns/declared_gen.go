@@ -7,14 +7,26 @@ import "portolan/internal/resource"
 // Register declares everything of this room.
 func Register(r *resource.Registry) {
 	registerAddressNames(r)
+	registerAliasRecords(r)
+	registerENUMZones(r)
+	registerExternalHosts(r)
+	registerGenericRecords(r)
+	registerHINFORecords(r)
+	registerHostRecords(r)
+	registerInternalRootZones(r)
 	registerMoves(r)
+	registerMXRecords(r)
 	registerNames(r)
 	registerNamingPolicies(r)
+	registerNAPTRRecords(r)
 	registerRecords(r)
+	registerResponsePolicies(r)
+	registerResponsePolicyZones(r)
+	registerSRVRecords(r)
+	registerTXTRecords(r)
 	registerViews(r)
 	registerZones(r)
 	registerZoneTemplates(r)
-	registerResponsePolicies(r)
 	r.Describe(descriptions)
 }
 

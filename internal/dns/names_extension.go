@@ -23,7 +23,7 @@ func registerNames(r *resource.Registry) { r.Extension(newNamesExtension()) }
 // newNamesExtension gives the extension for one store.
 func newNamesExtension() *store.Extension {
 	n := &namesExtension{}
-	return &store.Extension{Name: namesName, Room: n, Verify: verifyNames,
+	return &store.Extension{Name: namesName, State: n, Verify: verifyNames,
 		Opened: func(s *store.Store) {
 			n.policies = store.NewCache[struct{}](s, store.CacheOptions[bool]{Topics: []string{namingTopic}, Late: true, Max: 1})
 		}}
@@ -34,7 +34,7 @@ const namingTopic = "namingPolicies"
 
 // anyPolicies reports whether there are naming policies.
 func anyPolicies(tx *store.Tx) (there bool, err error) {
-	n, ok := tx.Extension(namesName).Room.(*namesExtension)
+	n, ok := tx.Extension(namesName).State.(*namesExtension)
 	if !ok {
 		return false, errors.New("the database was opened without the extension of names")
 	}

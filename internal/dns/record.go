@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"portolan/internal/ipam"
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -12,16 +11,15 @@ import (
 	"portolan/internal/store"
 )
 
-// registerRecords declares the collection of resource records.
+// registerRecords declares the collection of resource records. Each type of them declares itself.
 func registerRecords(r *resource.Registry) {
-	records := []string{"HostRecord", "AliasRecord", "MXRecord", "SRVRecord", "TXTRecord", "NAPTRRecord", "HINFORecord", "GenericRecord"}
-	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}, Options: []resource.RequestHeader{
-		autoCreateNetwork.For(resource.Writing, "HostRecord"), ipam.AllowAddressOverlap.For(resource.Writing, "HostRecord"),
-		sameAsZone.For(resource.Creating, records...),
-		linkToExternalHost.For(resource.Writing, "AliasRecord", "MXRecord", "SRVRecord"),
-		overrideNamingPolicy.For(resource.Writing, records...)}},
-		&AliasRecord{}, &ExternalHostRecord{}, &GenericRecord{}, &HINFORecord{}, &HostRecord{}, &MXRecord{}, &NAPTRRecord{}, &SRVRecord{},
-		&TXTRecord{})
+	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}})
+}
+
+// declareRecord declares a type of record that is served, with what all of those take and options of its own.
+func declareRecord(r *resource.Registry, name string, sample schema.Object, options ...resource.RequestHeader) {
+	r.Collection(resource.Collection{Name: "resourceRecords", Options: append(options, sameAsZone.For(resource.Creating, name),
+		overrideNamingPolicy.For(resource.Writing, name))}, sample)
 }
 
 // Options of records.
@@ -69,7 +67,7 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 	if err != nil {
 		return err
 	}
-	if c.Creates() && sameAsZone.Of(c.Options) {
+	if c.Creates() && sameAsZone.In(c.Options) {
 		x.Name = ""
 	} else if c.Creates() && x.Name == "" && c.Given["absoluteName"] && !c.Given["name"] {
 		relative, ok := naming.Relative(naming.Clean(x.AbsoluteName), zone)
@@ -123,99 +121,6 @@ func relativeName(name, zone string) (string, error) {
 // wildcard reports whether a name stands for others (RFC 4592).
 func wildcard(name string) bool { return name == "*" || strings.HasPrefix(name, "*.") }
 
-// HostRecord names the addresses of a host: A and AAAA records, and PTR records with ReverseRecord.
-type HostRecord struct {
-	RecordHead `parents:"zones"`
-	// Addresses are the host's addresses, by id or by address; missing ones are assigned.
-	Addresses schema.RefList `api:"addresses,post" ref:"IPv4Address|IPv6Address" min:"1" back:"resourceRecords" onDelete:"cascade"`
-	// ReverseRecord says whether the addresses lead back to the name.
-	ReverseRecord bool `api:"reverseRecord,put" default:"true"`
-	// Views are further views the record shows in.
-	Views schema.RefList `api:"views" ref:"View"`
-}
-
-// BeforeWrite derives the name and finds or assigns the addresses.
-func (x *HostRecord) BeforeWrite(c *resource.Change) error {
-	if err := x.checkName(c, naming.HostName); err != nil {
-		return err
-	}
-	if wildcard(x.Name) { // no address leads back to a name that nobody has
-		x.ReverseRecord = false
-	}
-	seen := map[int64]bool{}
-	for i := range x.Addresses.Items {
-		item := &x.Addresses.Items[i]
-		if item.ID == 0 {
-			id, err := ipam.AddressNamed(c, x.Config, item, autoCreateNetwork.Of(c.Options))
-			if err != nil {
-				return err
-			}
-			item.ID = id
-		}
-		if seen[item.ID] {
-			return problem.Invalid("addresses", "address %d is listed twice", item.ID)
-		}
-		seen[item.ID] = true
-	}
-	return x.checkNetworks(c)
-}
-
-// checkNetworks refuses what the networks of the host's addresses do not take.
-func (x *HostRecord) checkNetworks(c *resource.Change) error {
-	var ids []int64
-	for _, item := range x.Addresses.Items {
-		ids = append(ids, item.ID)
-	}
-	if !x.Addresses.Given {
-		if c.Creates() || c.Row.Parent == x.Parent {
-			return nil
-		}
-		var err error
-		if ids, err = c.Tx.Links(x.ID, "addresses"); err != nil {
-			return err
-		}
-	}
-	return checkHost(c, x.AbsoluteName, x.Parent, ids)
-}
-
-// AliasRecord is another name for a record: a CNAME.
-type AliasRecord struct {
-	RecordHead
-	// LinkedRecord is the record the alias stands for, by id or by absoluteName.
-	LinkedRecord schema.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord|SRVRecord|NAPTRRecord|HINFORecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
-}
-
-// BeforeWrite derives the name and finds the record that is linked.
-func (x *AliasRecord) BeforeWrite(c *resource.Change) error {
-	if err := x.checkName(c, naming.AnyName); err != nil {
-		return err
-	}
-	if err := linkRecord(c, x.Parent, x.Config, &x.LinkedRecord); err != nil {
-		return err
-	}
-	if x.LinkedRecord.ID == x.ID && x.ID != 0 {
-		return problem.Invalid("linkedRecord", "an alias cannot stand for itself")
-	}
-	return nil
-}
-
-// MXRecord names a mail exchange of a name (RFC 5321).
-type MXRecord struct {
-	RecordHead
-	// LinkedRecord is the host that takes the mail, by id or by absoluteName.
-	LinkedRecord schema.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
-	// Priority is the preference: the lowest is tried first.
-	Priority int64 `api:"priority,put" min:"0" max:"65535" default:"10"`
-}
-
-// BeforeWrite derives the name and finds the mail host.
-func (x *MXRecord) BeforeWrite(c *resource.Change) error {
-	if err := x.checkName(c, naming.AnyName); err != nil {
-		return err
-	}
-	return linkRecord(c, x.Parent, x.Config, &x.LinkedRecord)
-}
-
 // linkRecord finds a record that a request names by its absolute name, in the view of the zone.
 func linkRecord(c *resource.Change, zone, configuration int64, ref *schema.Ref) error {
 	if ref.ID != 0 || ref.By == "" {
@@ -239,7 +144,7 @@ func linkRecord(c *resource.Change, zone, configuration int64, ref *schema.Ref) 
 		*ref = schema.Ref{ID: same[0].ID}
 		return nil
 	}
-	if linkToExternalHost.Of(c.Options) {
+	if linkToExternalHost.In(c.Options) {
 		row, err := c.Tx.Get(view)
 		if err != nil {
 			return err
@@ -248,46 +153,6 @@ func linkRecord(c *resource.Change, zone, configuration int64, ref *schema.Ref) 
 		return err
 	}
 	return resource.NotFoundInlined("linkedRecord", "there is no record %q in the view", ref.By)
-}
-
-// TXTRecord holds text (RFC 1035 section 3.3.14).
-type TXTRecord struct {
-	RecordHead
-	// Text is the text; it is served in strings of 255 bytes.
-	Text string `api:"text,nonblank" length:"65000"`
-}
-
-// BeforeWrite derives the name, and refuses a record without text.
-func (x *TXTRecord) BeforeWrite(c *resource.Change) error {
-	if err := x.checkName(c, naming.AnyName); err != nil {
-		return err
-	}
-	if x.Text == "" && (c.Creates() || c.Given["text"]) {
-		p := problem.BadRequest("MissingRequiredField", "required and missing: text")
-		p.Fields = []string{"text"}
-		return p
-	}
-	return nil
-}
-
-// GenericRecord is a record of any other type, its data in zone-file syntax.
-type GenericRecord struct {
-	RecordHead
-	// RecordType is the record's DNS type.
-	RecordType string `api:"recordType,post" enum:"A|A6|AAAA|AFSDB|APL|CAA|CERT|DHCID|DNAME|DNSKEY|DS|HTTPS|IPSECKEY|ISDN|KEY|KX|LOC|MB|MG|MINFO|MR|NAPTR|NS|NSAP|PTR|PX|RP|RT|SINK|SPF|SSHFP|SVCB|TLSA|TXT|URI|WKS|X25"`
-	// Rdata is the record's data in zone-file syntax (RFC 1035 section 5).
-	Rdata string `api:"rdata,required,nonblank" length:"65000"`
-}
-
-// BeforeWrite derives the name and reads the data.
-func (x *GenericRecord) BeforeWrite(c *resource.Change) error {
-	if err := x.checkName(c, naming.AnyName); err != nil {
-		return err
-	}
-	if err := naming.CheckData(x.RecordType, x.Rdata); err != nil {
-		return problem.Invalid("rdata", "%v", err)
-	}
-	return nil
 }
 
 // parentName gives a name without its first label.
@@ -305,4 +170,48 @@ func absoluteName(r *store.Resource) string {
 		return r.Key
 	}
 	return body.AbsoluteName
+}
+
+// comparableRecord is a record that may be compared with another one of its name.
+type comparableRecord interface {
+	schema.Object
+	record() *RecordHead
+	// same reports whether the other record says the same.
+	same(o schema.Object) bool
+}
+
+func (x *RecordHead) record() *RecordHead { return x }
+
+// fits refuses an alias beside other records of its name (RFC 2181 section 10.1) and at the apex of a
+// zone (RFC 1912 section 2.4), anything beside an alias, and the same record twice.
+func fits(c *resource.Change, x comparableRecord) error {
+	h := x.record()
+	zone, err := c.Tx.Get(h.Parent)
+	if err != nil {
+		return err
+	}
+	_, alias := x.(*AliasRecord)
+	if alias && h.Key() == zone.Key {
+		return problem.Conflict("AliasAtApex", "name: %q is the zone itself, which cannot be an alias", h.AbsoluteName)
+	}
+	others, err := sameName(c.Tx, h.Config, viewOf(zone), "resourceRecords", h.AbsoluteName)
+	if err != nil {
+		return err
+	}
+	for _, r := range others {
+		if r.ID == h.ID || r.Type == "ExternalHostRecord" { // which is not served
+			continue
+		}
+		if alias || r.Type == "AliasRecord" {
+			return problem.Conflict("AliasNotAlone", "name: %q is %s %d already, and an alias stands alone", h.AbsoluteName, r.Type, r.ID)
+		}
+		o, err := c.API.Object(r)
+		if err != nil {
+			return err
+		}
+		if x.same(o) {
+			return problem.Conflict("ResourceAlreadyExists", "name: %q has the same record already: %s %d", h.AbsoluteName, r.Type, r.ID)
+		}
+	}
+	return nil
 }

@@ -10,11 +10,11 @@ import (
 	"portolan/internal/store"
 )
 
-// registerZones declares the collection of zones of every kind.
+// registerZones declares the collection of zones, and those of names. Other kinds declare themselves.
 func registerZones(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"},
 		Options: []resource.RequestHeader{multiLabelNames.For(resource.Writing, "Zone"), overrideNamingPolicy.For(resource.Writing, "Zone")}},
-		&ENUMNumberZone{}, &ENUMZone{}, &ExternalHostsZone{}, &InternalRootZone{}, &ResponsePolicyZone{}, &Zone{})
+		&Zone{})
 }
 
 // multiLabelNames makes one dotted zone instead of the zones in between.
@@ -53,7 +53,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 	if err := naming.Check(x.Name, naming.AnyName); err != nil {
 		return problem.Invalid("name", "%v", err)
 	}
-	if strings.Contains(x.Name, ".") && !multiLabelNames.Of(c.Options) && (c.Creates() || c.Row.Name != x.Name) {
+	if strings.Contains(x.Name, ".") && !multiLabelNames.In(c.Options) && (c.Creates() || c.Row.Name != x.Name) {
 		return problem.Invalid("name", "%q has more than one label: give it as absoluteName, or send x-bcn-allow-multi-label-zonenames: true",
 			x.Name)
 	}
@@ -107,7 +107,7 @@ func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
 	if !ok || relative == "" {
 		return problem.Invalid("absoluteName", "%q does not lie below %q", absolute, zone)
 	}
-	if multiLabelNames.Of(c.Options) {
+	if multiLabelNames.In(c.Options) {
 		x.Name = relative
 		return nil
 	}
@@ -219,3 +219,30 @@ func (x *Zone) Key() string { return naming.Key(x.AbsoluteName) }
 
 // String is the zone's absolute name.
 func (x *Zone) String() string { return x.AbsoluteName }
+
+// zonePlace gives the view and the absolute name of a zone.
+func zonePlace(c *resource.Change, parent int64, name string) (view int64, absolute string, err error) {
+	if err := naming.Check(name, naming.AnyName); err != nil {
+		return 0, "", problem.Invalid("name", "%v", err)
+	}
+	view, zone, err := above(c.Tx, parent)
+	if err != nil {
+		return 0, "", err
+	}
+	absolute = naming.Join(name, zone)
+	if err := naming.Check(absolute, naming.AnyName); err != nil {
+		return 0, "", problem.Invalid("name", "%v", err)
+	}
+	return view, absolute, nil
+}
+
+// freeZoneName refuses the name of another zone of the view.
+func freeZoneName(c *resource.Change, h *schema.Head, view int64, absolute string) error {
+	same, err := sameName(c.Tx, h.Config, view, "zones", absolute)
+	for _, r := range same {
+		if r.ID != h.ID {
+			return problem.Conflict("ResourceAlreadyExists", "name: %q is zone %d already", absolute, r.ID)
+		}
+	}
+	return err
+}

@@ -17,7 +17,7 @@ import (
 func registerZoneTemplates(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "templates", Parents: []string{"views"}}, &ZoneTemplate{})
 	r.Collection(resource.Collection{Name: "templateApplications"}, &ZoneTemplateApplication{})
-	r.Computed(resource.ComputedSub{Of: "templates", Type: "ZoneTemplate", Name: "conflictingResources", Find: conflictingRecords})
+	r.Computed(resource.ComputedSub{Below: "templates", Type: "ZoneTemplate", Name: "conflictingResources", Find: conflictingRecords})
 }
 
 // ZoneTemplate holds records that zones are to have.

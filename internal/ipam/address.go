@@ -189,7 +189,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	part := takeWithin.Of(c.Options)
+	part := takeWithin.In(c.Options)
 	if !asks && part == 0 {
 		a, err := nextOutside(c.Tx, network.ID)
 		if errors.Is(err, space.ErrTaken) {
@@ -233,8 +233,8 @@ func asksFirst(c *resource.Change, network int64) (bool, error) {
 	if c.Caller.Remote == "" { // no request: what imports and samples bring is in use anyway
 		return false, nil
 	}
-	some, err := settingsOf(c.Tx).inUse(c.Tx)
-	if err != nil || !some.pings {
+	used, err := settingsOf(c.Tx).inUse(c.Tx)
+	if err != nil || !used.pings {
 		return false, err
 	}
 	holds, err := SettingsIn(c, network)

@@ -71,7 +71,7 @@ func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 			return nil, problem.Conflict("RangeOverlap", "addresses: there is no room for a network around %s in %s %d, %s", a, block.Type,
 				block.ID, spanOf(block))
 		}
-		if bits == usual && !AllowAddressOverlap.Of(c.Options) {
+		if bits == usual && !AllowAddressOverlap.In(c.Options) {
 			return nil, problem.Conflict("RangeOverlap",
 				"addresses: the network %s is not all free in %s %d; with x-bcn-allow-address-overlap: true a smaller one is made", whole, block.Type,
 				block.ID)

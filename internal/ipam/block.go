@@ -140,16 +140,16 @@ func (x *IPv6Block) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite makes the block's space free for what comes below.
 func (x *IPv4Block) AfterWrite(c *resource.Change) error {
-	return settleSpace(c, &x.SpaceHead, x.Range.Range)
+	return takeSpace(c, &x.SpaceHead, x.Range.Range)
 }
 
 // AfterWrite makes the block's space free for what comes below.
 func (x *IPv6Block) AfterWrite(c *resource.Change) error {
-	return settleSpace(c, &x.SpaceHead, x.Range.Range)
+	return takeSpace(c, &x.SpaceHead, x.Range.Range)
 }
 
-// settleSpace takes the space of a block or network out of what is free above it: gives is what it gives to what lies below.
-func settleSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
+// takeSpace takes the space of a block or network out of what is free above it: gives is what it gives to what lies below.
+func takeSpace(c *resource.Change, x *SpaceHead, gives space.Range) error {
 	switch {
 	case x.reshaped:
 		return nil
@@ -260,7 +260,7 @@ func placeBySize(c *resource.Change, h *schema.Head, r *schema.Range, parent *st
 		return problem.Invalid("range", "/%d is no size of IPv4 space", r.Bits)
 	}
 	deep, find := false, fitting
-	switch traversal.Of(c.Options) {
+	switch traversal.In(c.Options) {
 	case "DEPTH_FIRST":
 		deep, find = true, depthFirst
 	case "BREADTH_FIRST":
@@ -269,7 +269,7 @@ func placeBySize(c *resource.Change, h *schema.Head, r *schema.Range, parent *st
 	if parent.Collection != "blocks" {
 		return problem.Invalid("range", "a size alone needs a block to find the space in")
 	}
-	if deep && reuseExisting.Of(c.Options) {
+	if deep && reuseExisting.In(c.Options) {
 		there, err := firstEmpty(c.Tx, parent, c.Type.Collection, r.Bits)
 		if err != nil {
 			return err

@@ -115,13 +115,13 @@ func (x *Device) take(c *resource.Change, id int64) error {
 	if err != nil {
 		return err
 	}
-	switch of := row.Ref("device"); {
+	switch owner := row.Ref("device"); {
 	case row.Configuration != x.Config:
 		return problem.Invalid("addresses", "address %d lies in another configuration", id)
-	case of == x.ID:
+	case owner == x.ID:
 		return nil
-	case of != 0:
-		return problem.Conflict("ResourceInUse", "addresses: address %d belongs to device %d", id, of)
+	case owner != 0:
+		return problem.Conflict("ResourceInUse", "addresses: address %d belongs to device %d", id, owner)
 	}
 	return setDevice(c, row, x.ID)
 }

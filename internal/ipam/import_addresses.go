@@ -30,8 +30,8 @@ type Line struct {
 // Faults are what is wrong with a file, line by line.
 type Faults []string
 
-// faultsTold is how many faults are told of.
-const faultsTold = 20
+// faultsNamed is how many faults are named.
+const faultsNamed = 20
 
 func (f *Faults) add(line int, format string, args ...any) {
 	*f = append(*f, fmt.Sprintf("line %d: ", line)+fmt.Sprintf(format, args...))
@@ -39,8 +39,8 @@ func (f *Faults) add(line int, format string, args ...any) {
 
 // Error lists the first faults.
 func (f Faults) Error() string {
-	text := fmt.Sprintf("%d faults, nothing was imported:\n%s", len(f), strings.Join(f[:min(len(f), faultsTold)], "\n"))
-	if len(f) > faultsTold {
+	text := fmt.Sprintf("%d faults, nothing was imported:\n%s", len(f), strings.Join(f[:min(len(f), faultsNamed)], "\n"))
+	if len(f) > faultsNamed {
 		text += "\nand more"
 	}
 	return text

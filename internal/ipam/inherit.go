@@ -153,6 +153,9 @@ func (p *inheritance) inUse(tx *store.Tx) (used settingsInUse, err error) {
 			return used, err
 		}
 	}
+	if err == nil && !used.marks { // a level that the last mark left behind is put right when usage next changes
+		err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM water WHERE level <> ?)", levelNormal).Scan(&used.marks)
+	}
 	if err == nil {
 		p.used.Put(tx, struct{}{}, used)
 	}
@@ -207,7 +210,7 @@ func (p *inheritance) holdIn(tx *store.Tx, ids []int64) (map[int64]*Settings, er
 
 // settingsOf finds what comes down the tree in the database of a transaction.
 func settingsOf(tx *store.Tx) *inheritance {
-	if s, ok := tx.Extension(spaceName).Room.(*spaceExtension); ok {
+	if s, ok := tx.Extension(spaceName).State.(*spaceExtension); ok {
 		return s.settings
 	}
 	panic("the database was opened without the space extension")

@@ -1,8 +1,6 @@
 package ipam
 
 import (
-	"cmp"
-	"net/netip"
 	"slices"
 
 	"portolan/internal/problem"
@@ -12,10 +10,9 @@ import (
 	"portolan/internal/store"
 )
 
-// registerMerges declares the collections of merges and moves, which say what was done.
+// registerMerges declares the collection of merges, which say what was done.
 func registerMerges(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "merges"}, &IPv4BlockMerge{}, &IPv4DHCPRangeMerge{}, &IPv4NetworkMerge{})
-	r.Collection(resource.Collection{Name: "moves"}, &IPMove{})
 }
 
 // IPv4BlockMerge is the merging of blocks into one, and the record of it.
@@ -152,8 +149,8 @@ func (r *reshaping) absorb(row *store.Resource, into int64) error {
 		}
 	}
 	for _, collection := range spacesIn(r.c.Tx).all {
-		some := slices.DeleteFunc(slices.Clone(plain), func(child *store.Resource) bool { return child.Collection != collection })
-		if err := r.reparent(some, into); err != nil {
+		kind := slices.DeleteFunc(slices.Clone(plain), func(child *store.Resource) bool { return child.Collection != collection })
+		if err := r.reparent(kind, into); err != nil {
 			return err
 		}
 	}
@@ -173,171 +170,63 @@ func (r *reshaping) absorb(row *store.Resource, into int64) error {
 	return r.deleteWithoutRelease(row)
 }
 
-// IPMove is the moving of an address, or of a block or network with all in it, and the record of it.
-type IPMove struct {
-	schema.Head `head:"readOnly" parents:"addresses|blocks|networks"`
-	// Address is where it is moved to: for a block or network, its first address from then on.
-	Address netip.Addr `api:"address,required"`
-	// MACAddress is the hardware address that an address has at the new place; where it is not given,
-	// the one that it had.
-	MACAddress schema.Ref `api:"macAddress" ref:"MACAddress"`
-	// ServersUpdated says whether servers are told.
-	ServersUpdated *bool `api:"serversUpdated,writeOnly"`
+// IPv4DHCPRangeMerge is the merging of DHCP ranges into one, and the record of it.
+type IPv4DHCPRangeMerge struct {
+	schema.Head `head:"readOnly" parents:"networks"`
+	// Ranges are the ranges that go up in the destination, beside it.
+	Ranges schema.RefList `api:"ranges,required,writeOnly,createOnly" ref:"IPv4DHCPRange" min:"1"`
+	// Destination is the range that is left.
+	Destination schema.Ref `api:"destination,required" ref:"IPv4DHCPRange"`
 }
 
-// AfterWrite moves the resource that the request was sent below.
-func (x *IPMove) AfterWrite(c *resource.Change) error {
+// AfterWrite merges the ranges.
+func (x *IPv4DHCPRangeMerge) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
 		return nil
 	}
-	row, err := c.Tx.Get(x.Parent)
+	destination, err := subject(c, "destination", x.Destination, "IPv4DHCPRange", x.Parent)
 	if err != nil {
 		return err
 	}
-	old := rangeOf(row)
-	if x.Address.Is4() != old.Low.Is4() {
-		return problem.Invalid("address", "%s is not of the address family of %s", x.Address, old)
-	}
-	if x.Address == old.Low {
-		return problem.Invalid("address", "%s is where it is already", x.Address)
-	}
-	r := reshape(c)
-	if row.Collection == "addresses" {
-		err = r.moveAddress(row, x.Address, x.MACAddress)
-	} else {
-		err = r.moveSpace(row, x.Address)
-	}
-	if err != nil {
-		return err
-	}
-	return r.finish()
-}
-
-// moveAddress gives an address resource, with its records and all, another address.
-func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.Ref) error {
-	network, err := NetworkOf(r.c.Tx, row.Configuration, to)
-	if store.IsNotFound(err) {
-		return problem.Conflict("AddressOutsideNetwork", "address: %s lies in no network of the configuration", to)
-	}
-	if err != nil {
-		return err
-	}
-	if !Usable(network).Has(to) {
-		return problem.Conflict("AddressNotUsable", "address: %s is the network or broadcast address of %s", to, spanOf(network))
-	}
-	if holder, err := AddressAt(r.c.Tx, network.ID, to); err == nil {
-		return problem.Conflict("ResourceAlreadyExists", "address: %s is in use: %s %d", to, holder.Type, holder.ID)
-	} else if !store.IsNotFound(err) {
-		return err
-	}
-	_, err = r.change(row, func(o schema.Object) {
-		switch a := o.(type) {
-		case *IPv4Address:
-			if a.State == gateway {
-				err = problem.Conflict("GatewayState", "a gateway is moved by the field gateway of its network")
-			}
-			a.Address, a.Parent, a.MACAddress = to, network.ID, cmp.Or(mac, a.MACAddress)
-		case *IPv6Address:
-			a.Address, a.Parent, a.MACAddress = to, network.ID, cmp.Or(mac, a.MACAddress)
+	var others []*store.Resource
+	var excluded []string
+	for _, item := range x.Ranges.Items {
+		if item.ID == destination.ID || slices.ContainsFunc(others, func(r *store.Resource) bool { return r.ID == item.ID }) {
+			continue
 		}
-	})
-	return err
-}
-
-// moveSpace moves a block or network, with all in it, by as much as its first address moves.
-func (r *reshaping) moveSpace(row *store.Resource, to netip.Addr) error {
-	old := rangeOf(row)
-	moved, ok := old.At(to)
-	if _, cidr := moved.Prefix(); !ok || !cidr && row.Collection == "networks" {
-		return problem.Conflict("RangeOutsideParent", "address: %s cannot begin at %s", old, to)
-	}
-	parent, err := r.holder(row, moved)
-	if err != nil {
-		return err
-	}
-	return r.shift(row, old.Low, to, parent)
-}
-
-// holder finds the smallest block of the configuration that holds a range and is not moved itself.
-func (r *reshaping) holder(row *store.Resource, moved space.Range) (int64, error) {
-	at := row.Configuration
-	for {
-		found, err := r.c.Tx.Below(at, "blocks", store.AddrKey(moved.Low), store.AddrKey(moved.High))
+		row, err := subject(c, "ranges", schema.Ref{ID: item.ID}, "IPv4DHCPRange", x.Parent)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		i := slices.IndexFunc(found, func(b *store.Resource) bool {
-			return b.ID != row.ID && rangeOf(b).Contains(moved) && (rangeOf(b) != moved || row.Collection == "networks")
-		})
-		if i < 0 {
-			break
+		o, err := c.API.Object(row)
+		if err != nil {
+			return err
 		}
-		at = found[i].ID
+		if r, ok := o.(*IPv4DHCPRange); ok {
+			excluded = append(excluded, r.ExclusionRanges...)
+		}
+		others = append(others, row)
 	}
-	if at == row.Configuration && row.Collection == "networks" {
-		return 0, problem.Conflict("RangeOutsideParent", "address: %s lies in no block of the configuration", moved)
+	if len(others) == 0 {
+		return problem.Invalid("ranges", "there is nothing to merge into %s %d", destination.Type, destination.ID)
 	}
-	for _, collection := range spacesIn(r.c.Tx).holders {
-		other, err := r.c.Tx.Overlapping(at, collection, store.AddrKey(moved.Low), store.AddrKey(moved.High), row.ID)
-		if err == nil {
-			return 0, problem.Conflict("RangeOverlap", "address: %s overlaps %s %d, %s", moved, other.Type, other.ID, spanOf(other))
-		}
-		if !store.IsNotFound(err) {
-			return 0, err
-		}
-	}
-	return at, nil
-}
-
-// shift moves a resource and all below it from one place to another.
-func (r *reshaping) shift(row *store.Resource, from, to netip.Addr, parent int64) error {
-	below, err := content(r.c.Tx, row)
+	whole, err := union(destination, others, "ranges")
 	if err != nil {
 		return err
 	}
-	place := func(a netip.Addr) netip.Addr {
-		moved, _ := space.Range{Low: a, High: a}.Shift(from, to)
-		return moved.Low
-	}
-	if _, err := r.change(row, func(o schema.Object) {
-		if s, ok := o.(shaper); ok {
-			h := s.shape()
-			h.Range.Range, _ = h.Range.Shift(from, to)
-			h.Parent = parent
-		}
-		switch x := o.(type) {
-		case *IPv4DHCPRange:
-			x.shift(from, to)
-			for i, text := range x.ExclusionRanges {
-				if r, err := space.Parse(text); err == nil { // as BeforeWrite wrote it
-					r, _ = r.Shift(from, to)
-					x.ExclusionRanges[i] = r.Dashed()
-				}
-			}
-		case *IPv6DHCPRange:
-			x.shift(from, to)
-		case *IPv4Group:
-			x.shift(from, to)
-		case *IPv4Network:
-			if x.Gateway.IsValid() {
-				x.Gateway = place(x.Gateway)
-			}
-		case *IPv4Address:
-			x.Address, x.internal = place(x.Address), true
-		case *IPv6Address:
-			x.Address = place(x.Address)
-		}
-	}); err != nil {
-		return err
-	}
-	// In the order that lets nothing meet what has not moved yet.
-	if from.Less(to) {
-		slices.Reverse(below)
-	}
-	for _, child := range below {
-		if err := r.shift(child, from, to, row.ID); err != nil {
+	for _, other := range others {
+		if err := c.Delete(other); err != nil {
 			return err
 		}
 	}
-	return nil
+	after, err := c.Following("range").Change(destination, func(o schema.Object) {
+		r := o.(*IPv4DHCPRange)
+		r.Range.Range = whole
+		r.ExclusionRanges = append(r.ExclusionRanges, excluded...)
+		slices.SortFunc(r.ExclusionRanges, func(a, b string) int { return lowOf(a).Compare(lowOf(b)) })
+	})
+	if err != nil {
+		return err
+	}
+	return linkParts(c, x.ID, "ranges", []*store.Resource{after})
 }

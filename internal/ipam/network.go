@@ -50,7 +50,7 @@ func (x *IPv4Network) BeforeWrite(c *resource.Change) error {
 	if err := checkSharedNetwork(c, x); err != nil {
 		return err
 	}
-	if noGateway.Of(c.Options) {
+	if noGateway.In(c.Options) {
 		if c.Given["gateway"] && x.Gateway.IsValid() {
 			return problem.Invalid("gateway", "is given together with x-bcn-no-gateway")
 		}
@@ -74,7 +74,7 @@ func (x *IPv6Network) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite makes the network's host addresses free, and its gateway an address.
 func (x *IPv4Network) AfterWrite(c *resource.Change) error {
-	if err := settleSpace(c, &x.SpaceHead, space.Hosts(x.Range.Range)); err != nil || x.reshaped {
+	if err := takeSpace(c, &x.SpaceHead, space.Hosts(x.Range.Range)); err != nil || x.reshaped {
 		return err
 	}
 	var before netip.Addr
@@ -109,7 +109,7 @@ func (x *IPv4Network) AfterWrite(c *resource.Change) error {
 
 // AfterWrite makes the network's host addresses free.
 func (x *IPv6Network) AfterWrite(c *resource.Change) error {
-	return settleSpace(c, &x.SpaceHead, space.Hosts(x.Range.Range))
+	return takeSpace(c, &x.SpaceHead, space.Hosts(x.Range.Range))
 }
 
 // Validate refuses water marks that cross, and notes that there are some.

@@ -44,7 +44,7 @@ func spacesOf(r *resource.Registry) *spaces {
 
 // spacesIn gives the collections with address space.
 func spacesIn(tx *store.Tx) *spaces {
-	return tx.Extension(spaceName).Room.(*spaceExtension).spaces()
+	return tx.Extension(spaceName).State.(*spaceExtension).spaces()
 }
 
 // spaceExtension keeps free space, usage and water levels in step with blocks, networks and addresses.
@@ -64,22 +64,22 @@ func registerSpace(r *resource.Registry) { r.Extension(newSpaceExtension(r)) }
 // newSpaceExtension gives the extension for one store. What comes down is found among the types that are declared by then.
 func newSpaceExtension(r *resource.Registry) *store.Extension {
 	s := &spaceExtension{spaces: sync.OnceValue(func() *spaces { return spacesOf(r) })}
-	return &store.Extension{Name: spaceName, Room: s, Migrations: spaceMigrations,
+	return &store.Extension{Name: spaceName, State: s, Migrations: spaceMigrations,
 		Tables:  []store.Table{freeTable, usageTable, {Name: "water", Columns: []string{"container", "level"}, Key: 1}},
 		Beside:  store.Beside{Collections: func() []string { return s.spaces().holders }, SQL: usageBeside},
 		Rebuild: recountUsage, Verify: verifySpace,
-		Opened: func(of *store.Store) {
-			s.ancestors = store.NewCache[int64](of, store.CacheOptions[[]int64]{Topics: []string{ancestorsTopic}})
-			s.settings = newInheritance(of, sync.OnceValue(func() *inheritedFields { return inheritedOf(r) }))
+		Opened: func(opened *store.Store) {
+			s.ancestors = store.NewCache[int64](opened, store.CacheOptions[[]int64]{Topics: []string{ancestorsTopic}})
+			s.settings = newInheritance(opened, sync.OnceValue(func() *inheritedFields { return inheritedOf(r) }))
 		},
 		Follow: func(tx *store.Tx) store.Follower {
-			return &spaceFollower{of: s, usage: usageDelta{tx: tx, ancestors: s.ancestors}}
+			return &spaceFollower{space: s, usage: usageDelta{tx: tx, ancestors: s.ancestors}}
 		}}
 }
 
 // spaceFollower follows one transaction.
 type spaceFollower struct {
-	of    *spaceExtension
+	space *spaceExtension
 	usage usageDelta
 }
 
@@ -93,12 +93,12 @@ func usageDeltaOf(tx *store.Tx) *usageDelta {
 
 // Changed counts, and takes the free space and the water level of what is deleted away.
 func (f *spaceFollower) Changed(before, after *store.Resource) error {
-	if after == nil && slices.Contains(f.of.spaces().holders, before.Collection) {
+	if after == nil && slices.Contains(f.space.spaces().holders, before.Collection) {
 		if err := f.usage.tx.Write("DELETE FROM free WHERE container = ?", before.ID); err != nil {
 			return fmt.Errorf("deleting free space: %w", err)
 		}
 	}
-	if after == nil && slices.Contains(f.of.spaces().levelled, before.Collection) {
+	if after == nil && slices.Contains(f.space.spaces().levelled, before.Collection) {
 		if err := f.usage.tx.Write("DELETE FROM water WHERE container = ?", before.ID); err != nil {
 			return fmt.Errorf("deleting a water level: %w", err)
 		}
@@ -115,7 +115,7 @@ func (f *spaceFollower) BeforeCommit() error {
 		return nil
 	}
 	slices.Sort(f.usage.touched)
-	m := marks{settings: f.of.settings}
+	m := marks{settings: f.space.settings}
 	return m.counted(f.usage.tx, slices.Compact(f.usage.touched))
 }
 

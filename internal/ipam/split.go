@@ -144,13 +144,13 @@ func splitInto(c *resource.Change, row *store.Resource, parts []space.Range, rec
 			return err
 		}
 		for _, collection := range spacesIn(c.Tx).all {
-			var some []*store.Resource
+			var children []*store.Resource
 			for _, child := range into[i] {
 				if child.Collection == collection {
-					some = append(some, child)
+					children = append(children, child)
 				}
 			}
-			if err := r.reparent(some, part.ID); err != nil {
+			if err := r.reparent(children, part.ID); err != nil {
 				return err
 			}
 		}

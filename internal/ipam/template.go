@@ -17,7 +17,7 @@ func registerTemplates(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "templates", Parents: []string{"configurations"}}, &IPv4Template{})
 	r.Collection(resource.Collection{Name: "templateItems", Parents: []string{"templates"}},
 		&IPv4DHCPRangeTemplateItem{}, &IPv4GatewayTemplateItem{}, &IPv4GroupTemplateItem{}, &IPv4ReservedRangeTemplateItem{})
-	r.Computed(resource.ComputedSub{Of: "templates", Type: "IPv4Template", Name: "conflictingResources", Find: conflicting})
+	r.Computed(resource.ComputedSub{Below: "templates", Type: "IPv4Template", Name: "conflictingResources", Find: conflicting})
 }
 
 // TemplateHead is what every template has.
@@ -29,15 +29,8 @@ type TemplateHead struct {
 
 // IPv4Template says how networks are laid out: gateway, reserved addresses, DHCP ranges and IP groups, by
 // their places in a network.
-type IPv4Template struct{ TemplateHead }
-
-// BeforeWrite refuses a template where networks are not.
-func (x *IPv4Template) BeforeWrite(c *resource.Change) error {
-	parent, err := c.Above(x.Parent)
-	if err == nil && parent.Collection != "configurations" {
-		return problem.Invalid("type", "an IPv4Template lies in a configuration, not in %s %d", parent.Type, parent.ID)
-	}
-	return err
+type IPv4Template struct {
+	TemplateHead `parents:"configurations"`
 }
 
 // AfterWrite gives a new template its gateway: the first host.

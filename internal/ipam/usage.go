@@ -208,7 +208,7 @@ func assignedIn(network int64, in space.Range) store.Expr {
 
 // completeAddresses shows the IP group that an IPv4 address lies in.
 func completeAddresses(tx *store.Tx, rows []*store.Resource) error {
-	if some, err := settingsOf(tx).inUse(tx); err != nil || !some.groups {
+	if used, err := settingsOf(tx).inUse(tx); err != nil || !used.groups {
 		return err
 	}
 	var parents, ids []int64

@@ -31,7 +31,7 @@ type marks struct{ settings *inheritance }
 
 // counted looks at the levels of networks and blocks, and of all above them, whose usage has changed.
 func (m *marks) counted(tx *store.Tx, containers []int64) error {
-	if some, err := m.settings.inUse(tx); err != nil || !some.marks {
+	if used, err := m.settings.inUse(tx); err != nil || !used.marks {
 		return err
 	}
 	rows, err := lineage(tx, containers)

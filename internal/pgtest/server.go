@@ -226,7 +226,7 @@ func (s *Server) Kill() error {
 }
 
 // children are the processes that a process has started; none where there is no /proc.
-func children(of int) (pids []int) {
+func children(parent int) (pids []int) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		return nil
@@ -239,9 +239,9 @@ func children(of int) (pids []int) {
 		// pid (name) state ppid: the name may hold anything.
 		_, rest, _ := strings.Cut(string(text), ") ")
 		var state string
-		var parent int
+		var above int
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if _, e := fmt.Sscan(rest, &state, &parent); err == nil && e == nil && parent == of {
+		if _, e := fmt.Sscan(rest, &state, &above); err == nil && e == nil && above == parent {
 			pids = append(pids, pid)
 		}
 	}

@@ -355,13 +355,34 @@ func (c *Change) update() (*store.Resource, error) {
 	return row, c.afterWrite()
 }
 
-// Link adds one reference to a field of many.
-func (c *Change) Link(source *store.Resource, field string, target int64) error {
+// relink sets what a field refers to, as a request would that gives the field and nothing else: with all rules.
+func (c *Change) relink(source *store.Resource, f *schema.Field, targets []int64) error {
+	_, err := c.FollowingAsked(f.Name).Change(source, func(o schema.Object) {
+		v := reflect.ValueOf(o).Elem().FieldByIndex(f.Index)
+		if f.Kind == schema.Reference {
+			one := schema.Ref{}
+			if len(targets) > 0 {
+				one.ID = targets[0]
+			}
+			v.Set(reflect.ValueOf(one))
+			return
+		}
+		list := schema.RefList{Given: true}
+		for _, id := range targets {
+			list.Items = append(list.Items, schema.RefItem{ID: id})
+		}
+		v.Set(reflect.ValueOf(list))
+	})
+	return err
+}
+
+// Link adds one reference of a field of many, or one that is no field, such as a tag. No rule is asked.
+func (c *Change) Link(source *store.Resource, name string, target int64) error {
 	if err := c.Tx.LoadLinks(source); err != nil {
 		return err
 	}
 	with := *source
-	with.Links = append(slices.Clone(source.Links), store.Ref{Field: field, Target: target})
+	with.Links = append(slices.Clone(source.Links), store.Ref{Field: name, Target: target})
 	c.Tx.Describe("UPDATE_"+c.API.types[source.Type].Operation, "Linked resource "+fmt.Sprint(target))
 	return c.Tx.Replace(source, &with)
 }

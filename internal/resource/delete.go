@@ -67,11 +67,11 @@ func (c *Change) deleteBelow(parents ...int64) error {
 		if err != nil {
 			return err
 		}
-		for some := range slices.Chunk(children, deleteAtOnce) {
-			if err := c.deleteBelow(some...); err != nil {
+		for part := range slices.Chunk(children, deleteAtOnce) {
+			if err := c.deleteBelow(part...); err != nil {
 				return err
 			}
-			if err := c.deleteEach(some); err != nil {
+			if err := c.deleteEach(part); err != nil {
 				return err
 			}
 		}

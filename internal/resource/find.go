@@ -109,10 +109,7 @@ func (a *API) Exists(tx *store.Tx, c *Collection, id int64, caller Caller) error
 // find reads one resource of a collection; nil stands for any collection.
 func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store.Resource, error) {
 	if c != nil && c.From != store.Resources {
-		if a.seen(c, caller) != nil {
-			return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
-		}
-		return a.FindIn(tx, c, id)
+		return a.findIn(tx, c, id, a.seen(c, caller))
 	}
 	r, err := tx.GetShown(id)
 	if err != nil {
@@ -145,8 +142,13 @@ func within(c *Collection) string {
 }
 
 // FindIn reads one of a collection whose rows are in a source of their own.
-func (a *API) FindIn(tx *store.Tx, c *Collection, id int64) (found *store.Resource, err error) {
-	err = tx.List(store.Query{From: c.From, Where: hasID(id), Limit: 1}, func(r *store.Resource) error {
+func (a *API) FindIn(tx *store.Tx, c *Collection, id int64) (*store.Resource, error) {
+	return a.findIn(tx, c, id, nil)
+}
+
+// findIn is FindIn of what a condition narrows; nil narrows nothing.
+func (a *API) findIn(tx *store.Tx, c *Collection, id int64, by store.Expr) (found *store.Resource, err error) {
+	err = tx.List(store.Query{From: c.From, Where: narrowed(hasID(id), by), Limit: 1}, func(r *store.Resource) error {
 		found = r.Clone()
 		return nil
 	})

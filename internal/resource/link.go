@@ -2,7 +2,7 @@ package resource
 
 import (
 	"encoding/json"
-	"reflect"
+	"fmt"
 	"slices"
 
 	"portolan/internal/problem"
@@ -42,11 +42,13 @@ func (a *API) Link(c *Change, at Target) (*store.Resource, error) {
 	if at.Sub.Relation == Linking {
 		source, target = other, above
 	}
-	if err := a.addLink(c, at, source, target); err != nil || at.Sub.Joined == nil {
-		return other, err
-	}
-	if err := at.Sub.Joined(c, source, target); err != nil {
+	if err := a.addLink(c, at, source, target); err != nil {
 		return nil, err
+	}
+	if at.Sub.Joined != nil {
+		if err := at.Sub.Joined(c, source, target); err != nil {
+			return nil, err
+		}
 	}
 	return c.Tx.Get(other.ID)
 }
@@ -62,10 +64,7 @@ func (a *API) addLink(c *Change, at Target, source, target *store.Resource) erro
 		return alreadyLinked(other.ID)
 	}
 	if f != nil && f.Kind == schema.Reference { // the other side holds one: it is set
-		_, err := c.Change(source, func(o schema.Object) {
-			reflect.ValueOf(o).Elem().FieldByIndex(f.Index).Set(reflect.ValueOf(schema.Ref{ID: target.ID}))
-		})
-		return err
+		return c.relink(source, f, []int64{target.ID})
 	}
 	if f == nil && !at.Sub.Open {
 		return problem.Invalid("id", "resource %d, of type %s, has no %s", source.ID, source.Type, field)
@@ -76,6 +75,10 @@ func (a *API) addLink(c *Change, at Target, source, target *store.Resource) erro
 	}
 	if slices.Contains(targets, target.ID) {
 		return alreadyLinked(other.ID)
+	}
+	c.Tx.Describe("UPDATE_"+a.types[source.Type].Operation, "Linked resource "+fmt.Sprint(target.ID))
+	if f != nil {
+		return c.relink(source, f, append(targets, target.ID))
 	}
 	return c.Link(source, field, target.ID)
 }
@@ -98,5 +101,14 @@ func (a *API) Unlink(c *Change, at Target) error {
 	if err != nil {
 		return err
 	}
-	return c.Unlink(row, at.Sub.Field, target)
+	f := a.types[row.Type].ByName[at.Sub.Field]
+	targets, err := c.Tx.Links(row.ID, at.Sub.Field)
+	if err != nil {
+		return err
+	}
+	rest := slices.DeleteFunc(targets, func(id int64) bool { return id == target })
+	if f == nil || f.OnDelete == "cascade" && len(rest) == 0 { // no field, or one without which it goes
+		return c.Unlink(row, at.Sub.Field, target)
+	}
+	return c.relink(row, f, rest)
 }

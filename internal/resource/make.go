@@ -196,8 +196,8 @@ func (a *API) Rewrite(c *Change, row *store.Resource, whole bool) (*store.Resour
 }
 
 // Act does what POST to a collection of transactions asks for, and gives the number of the transaction.
-func (a *API) Act(c *Change, of *Collection) (transaction int64, err error) {
-	t := of.Types[0]
+func (a *API) Act(c *Change, on *Collection) (transaction int64, err error) {
+	t := on.Types[0]
 	c.ignore(t)
 	o := t.New()
 	problems := t.Missing(c.Sent, false)
@@ -205,7 +205,7 @@ func (a *API) Act(c *Change, of *Collection) (transaction int64, err error) {
 	if err := problem.Join(append(problems, more...)); err != nil {
 		return 0, err
 	}
-	if err := of.Act(c, o); err != nil {
+	if err := on.Act(c, o); err != nil {
 		return 0, err
 	}
 	return c.Tx.Number()

@@ -166,9 +166,9 @@ func (r *Registry) Links(l Links) { r.links = append(r.links, l) }
 
 // ComputedSub is a subcollection whose resources are found out each time.
 type ComputedSub struct {
-	// Of is the collection below whose resources it hangs, Type the one type of it that has it, all where it is empty; Name
+	// Below is the collection below whose resources it hangs, Type the one type of it that has it, all where it is empty; Name
 	// is its name there.
-	Of, Type, Name string
+	Below, Type, Name string
 	// Find gives the ids of what it holds.
 	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
 }
@@ -225,18 +225,18 @@ func (a *API) relate(c *Collection, p published.Sub, r *Registry) Sub {
 
 // finder gives what finds the resources of a computed subcollection, by the type of the resource above; nil where none is
 // declared.
-func (r *Registry) finder(of, name string) func(*store.Tx, *API, *store.Resource) ([]int64, error) {
-	var some []ComputedSub
+func (r *Registry) finder(collection, name string) func(*store.Tx, *API, *store.Resource) ([]int64, error) {
+	var found []ComputedSub
 	for _, one := range r.computed {
-		if one.Of == of && one.Name == name {
-			some = append(some, one)
+		if one.Below == collection && one.Name == name {
+			found = append(found, one)
 		}
 	}
-	if some == nil {
+	if found == nil {
 		return nil
 	}
 	return func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error) {
-		for _, one := range some {
+		for _, one := range found {
 			if one.Type == "" || one.Type == above.Type {
 				return one.Find(tx, a, above)
 			}

@@ -88,8 +88,8 @@ func (h RequestHeader) ReachingOut() RequestHeader {
 	return h
 }
 
-// Of gives what a request asked; the zero value where it said nothing.
-func (o Option[T]) Of(options Options) T {
+// In gives what a request asked; the zero value where it said nothing.
+func (o Option[T]) In(options Options) T {
 	value, _ := o.Given(options)
 	return value
 }
@@ -155,5 +155,12 @@ func (a *API) declareOptions(r *Registry) {
 			}
 			a.Headers = append(a.Headers, h)
 		}
+	}
+	descriptions := map[string]string{}
+	for _, h := range a.Headers {
+		if known, ok := descriptions[h.Name]; ok && known != h.Description {
+			panic("the header " + h.Name + " is declared as two options")
+		}
+		descriptions[h.Name] = h.Description
 	}
 }

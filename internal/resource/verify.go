@@ -125,9 +125,15 @@ func (v *verifier) place(r *store.Resource, may []string) {
 	case !slices.Contains(may, head.Collection):
 		v.fault("%s %d lies below %s %d", r.Type, r.ID, head.Type, r.Parent)
 	}
-	if head.Configuration != r.Configuration && head.Collection != "configurations" && r.Configuration != 0 {
+	if head.Configuration != r.Configuration && !v.scope(head.Collection) && r.Configuration != 0 {
 		v.fault("%s %d is in configuration %d, its parent in %d", r.Type, r.ID, r.Configuration, head.Configuration)
 	}
+}
+
+// scope reports whether the resources of a collection are scopes, which lie in no other one.
+func (v *verifier) scope(collection string) bool {
+	c := v.api.Collection(collection)
+	return c != nil && c.Scope
 }
 
 // links checks that the single references in a row and in the table of references are the same.

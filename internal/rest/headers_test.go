@@ -30,17 +30,17 @@ func TestRequestOptions(t *testing.T) {
 		return a.readOptions(rq)
 	}
 	o, err := read("x-gently=TRUE", "x-order=down", "x-from=100007")
-	if err != nil || !gently.Of(o) || order.Of(o) != "DOWN" || from.Of(o) != 100007 {
-		t.Errorf("%v %q %d, %v", gently.Of(o), order.Of(o), from.Of(o), err)
+	if err != nil || !gently.In(o) || order.In(o) != "DOWN" || from.In(o) != 100007 {
+		t.Errorf("%v %q %d, %v", gently.In(o), order.In(o), from.In(o), err)
 	}
 	o, err = read("x-gently=false")
-	if said, given := gently.Given(o); said || !given || order.Of(o) != "" || err != nil {
-		t.Errorf("%v %v %q, %v", said, given, order.Of(o), err)
+	if said, given := gently.Given(o); said || !given || order.In(o) != "" || err != nil {
+		t.Errorf("%v %v %q, %v", said, given, order.In(o), err)
 	}
 	if _, given := gently.Given(resource.Options{}); given {
 		t.Error("nothing was asked, and something is given")
 	}
-	if set := gently.Set(o, true); !gently.Of(set) || gently.Of(o) {
+	if set := gently.Set(o, true); !gently.In(set) || gently.In(o) {
 		t.Error("setting an option changes another's options, or nothing")
 	}
 	for text, want := range map[string]string{"x-gently=maybe": `x-gently: "maybe" is none of true, false`,

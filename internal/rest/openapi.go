@@ -22,8 +22,8 @@ type doc = map[string]any
 // paths and schemas are those of other APIs of the manager, which are written by hand.
 func (a *Server) OpenAPI(title, version string, paths, schemas map[string]any) ([]byte, error) {
 	all, types := a.paths(), a.schemas()
-	types["AddressManager"] = doc{"type": "object", "description": "The resource that everything lies below; its id is 1.",
-		"properties": doc{"id": doc{"const": resource.RootID}, "type": doc{"const": "AddressManager"},
+	types[a.RootType] = doc{"type": "object", "description": "The resource that everything lies below; its id is 1.",
+		"properties": doc{"id": doc{"const": resource.RootID}, "type": doc{"const": a.RootType},
 			"name": doc{"type": "string"}, "version": doc{"type": "string"}, "hostname": doc{"type": "string"},
 			"userDefinedFields": doc{"type": "null"}, "_links": ref("schemas/Links")}}
 	maps.Copy(all, paths)
@@ -232,7 +232,7 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 		if t.Any {
 			content := answers["200"].(doc)["content"].(doc) //nolint:forcetypeassert // as it was just made
 			for _, media := range []string{asHAL.String(), asJSON.String()} {
-				content[media] = doc{"schema": doc{"anyOf": []any{ref("schemas/AddressManager"), anyOf(types)}}}
+				content[media] = doc{"schema": doc{"anyOf": []any{ref("schemas/" + a.RootType), anyOf(types)}}}
 			}
 		}
 		if t.List {

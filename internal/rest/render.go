@@ -101,8 +101,8 @@ func (rd *renderer) ready(rows []*store.Resource) error {
 		}
 	}
 	for _, c := range rd.api.Collections() {
-		if some := byCollection[c.Name]; len(some) > 0 {
-			if err := c.Complete(rd.tx, some); err != nil {
+		if shown := byCollection[c.Name]; len(shown) > 0 {
+			if err := c.Complete(rd.tx, shown); err != nil {
 				return err
 			}
 		}

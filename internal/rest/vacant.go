@@ -22,7 +22,7 @@ import (
 type vacancies struct {
 	a          *Server
 	tx         *store.Tx
-	of         *resource.Vacancy
+	kind       *resource.Vacancy
 	let        space.Set
 	offset     int64
 	descending bool
@@ -38,11 +38,11 @@ func (a *Server) vacant(tx *store.Tx, t resource.Target, o options) (*vacancies,
 	if err != nil {
 		return nil, err
 	}
-	of, err := t.Sub.Vacant(tx, above)
-	if err != nil || of == nil || !names(o.filter, of.Field, of.Value) {
+	kind, err := t.Sub.Vacant(tx, above)
+	if err != nil || kind == nil || !names(o.filter, kind.Field, kind.Value) {
 		return nil, err
 	}
-	v := &vacancies{a: a, tx: tx, of: of, offset: o.offset}
+	v := &vacancies{a: a, tx: tx, kind: kind, offset: o.offset}
 	if v.let, err = v.passing(o.filter); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func names(n *schema.Node, field, value string) bool {
 func (v *vacancies) passing(n *schema.Node) (space.Set, error) {
 	switch {
 	case n.And != nil:
-		let := space.Set{v.of.Whole}
+		let := space.Set{v.kind.Whole}
 		for _, part := range n.And {
 			one, err := v.passing(part)
 			if err != nil {
@@ -84,19 +84,19 @@ func (v *vacancies) passing(n *schema.Node) (space.Set, error) {
 			let = let.Union(one)
 		}
 		return let, nil
-	case n.Path[0] == v.of.By:
+	case n.Path[0] == v.kind.By:
 		return v.byAddress(n)
 	}
 	holds, err := v.holds(n)
 	if err != nil || !holds {
 		return nil, err
 	}
-	return space.Set{v.of.Whole}, nil
+	return space.Set{v.kind.Whole}, nil
 }
 
 // byAddress gives the addresses for which a comparison of the address holds.
 func (v *vacancies) byAddress(n *schema.Node) (let space.Set, err error) {
-	whole := v.of.Whole
+	whole := v.kind.Whole
 	for _, l := range n.Values {
 		if !l.Quoted && l.Text == "null" { // an address is never null
 			if n.Op == "ne" {
@@ -143,14 +143,14 @@ func (v *vacancies) byAddress(n *schema.Node) (let space.Set, err error) {
 func (v *vacancies) holds(n *schema.Node) (bool, error) {
 	text := ""
 	switch path := strings.Join(n.Path, "."); path {
-	case v.of.Field:
-		text = v.of.Value
+	case v.kind.Field:
+		text = v.kind.Value
 	case "type":
-		text = v.of.Type
+		text = v.kind.Type
 	case "configuration.id":
-		text = fmt.Sprint(v.of.Configuration)
+		text = fmt.Sprint(v.kind.Configuration)
 	case "configuration.name", "configuration.type":
-		head, err := v.tx.Head(v.of.Configuration)
+		head, err := v.tx.Head(v.kind.Configuration)
 		if err != nil {
 			return false, err
 		}
@@ -190,7 +190,7 @@ func (v *vacancies) total(others int64) (string, error) {
 		return sum.String(), nil
 	}
 	for _, part := range v.let {
-		if err := v.of.Free(part.Low, part.High, false, func(i space.Range) bool {
+		if err := v.kind.Free(part.Low, part.High, false, func(i space.Range) bool {
 			sum.Add(sum, i.Size())
 			return true
 		}); err != nil {
@@ -226,7 +226,7 @@ func (v *vacancies) list(q store.Query, p *pager) error {
 	}
 	for _, part := range parts {
 		var failed error
-		if err := v.of.Free(part.Low, part.High, v.descending, func(i space.Range) bool {
+		if err := v.kind.Free(part.Low, part.High, v.descending, func(i space.Range) bool {
 			failed = v.each(i, skip, func(a netip.Addr) error {
 				one := *row
 				one.Body = bytes.Replace(row.Body, sample, []byte(`"`+a.String()+`"`), 1)
@@ -270,12 +270,12 @@ func (v *vacancies) each(free space.Range, skip *big.Int, fn func(netip.Addr) er
 
 // sample gives the row of a vacant one, and how its address stands in its body.
 func (v *vacancies) sample() (*store.Resource, []byte, error) {
-	t := v.a.TypeNamed(v.of.Type)
+	t := v.a.TypeNamed(v.kind.Type)
 	o := t.New()
 	h := schema.HeadOf(o)
-	h.Parent, h.Config = v.of.Parent, v.of.Configuration
-	first := v.of.Whole.Low.String()
-	given := map[string][]byte{v.of.By: schema.AppendString(nil, first), v.of.Field: schema.AppendString(nil, v.of.Value)}
+	h.Parent, h.Config = v.kind.Parent, v.kind.Configuration
+	first := v.kind.Whole.Low.String()
+	given := map[string][]byte{v.kind.By: schema.AppendString(nil, first), v.kind.Field: schema.AppendString(nil, v.kind.Value)}
 	row, err := t.Row(o, nil)
 	if err != nil {
 		return nil, nil, err
@@ -284,5 +284,5 @@ func (v *vacancies) sample() (*store.Resource, []byte, error) {
 	if row.Body, err = store.Rewritten(row.Body, given); err != nil {
 		return nil, nil, err
 	}
-	return row, given[v.of.By], nil
+	return row, given[v.kind.By], nil
 }

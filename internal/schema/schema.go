@@ -167,11 +167,11 @@ type Type struct {
 	Operation   string
 	Description string
 
-	// parents are the collections of its parents, where they are not its collection's.
+	// Parents are the collections of its parents, where they are not its collection's.
 	Parents []string
-	// unique is where no other resource of the collection may have the name: siblings, all, or empty for nowhere.
+	// Unique is where no other resource of the collection may have the name: siblings, all, or empty for nowhere.
 	Unique string
-	// notMade says that no POST makes one.
+	// NotMade says that no POST makes one.
 	NotMade bool
 	goType  reflect.Type
 	ByName  map[string]*Field

@@ -49,6 +49,10 @@ func TestHostPolicies(t *testing.T) {
 		`{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.50"}]}`)
 	m.refused(409, "ZoneNotAllowed", lab, "POST", addresses,
 		`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"h.example.com"}]}`)
+	outside := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"outside","addresses":[{"address":"10.9.9.9"}]}`,
+		"x-bcn-auto-create-network: true")
+	m.refused(409, "ZoneNotAllowed", lab, "POST", "/api/v2/resourceRecords/"+outside+"/addresses", // linked as if it were given
+		`{"id":`+m.id(addresses, `{"type":"IPv4Address","state":"STATIC"}`)+`}`)
 	h := m.id("/api/v2/zones/"+lab+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.50"}]}`)
 	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"restrictedZones":[{"id":`+view+`}]}`, mergePatch)
 	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"above","addresses":[{"address":"10.0.0.51"}]}`)

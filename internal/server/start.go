@@ -129,7 +129,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 			_ = m.Store.Close()
 		}
 	}()
-	m.Identity = access.Of(m.Store)
+	m.Identity = access.ServiceOf(m.Store)
 	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing})
 	m.Address = NewAPI(m.Store)
 	m.REST = Serve(m.Address, o.MaxLimit, o.Version)

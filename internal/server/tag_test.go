@@ -43,9 +43,13 @@ func TestTags(t *testing.T) {
 	if got := m.want(200, "GET", "/api/v2/networks/"+network+"/tags", ""); got.text("data.0.id") != tag {
 		t.Errorf("after the undo the network's tags are %s", got.body)
 	}
+	// What a link answers is what was linked, as it is then.
+	linked := m.want(201, "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":`+zone+`}`)
+	m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"signed":false}`, mergePatch, "If-Match: "+linked.Header.Get("ETag"))
 	// Networks on one wire.
 	share := `{"sharedNetworkTag":{"id":` + tag + `}}`
 	m.refused(409, "NoSharedNetworks", "sharedNetworkTagGroup", "PATCH", "/api/v2/networks/"+network, share, mergePatch)
+	m.refused(409, "NoSharedNetworks", "sharedNetworkTagGroup", "POST", "/api/v2/tags/"+tag+"/sharedResources", `{"id":`+network+`}`)
 	m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"sharedNetworkTagGroup":{"id":`+group+`}}`, mergePatch)
 	m.want(200, "PATCH", "/api/v2/networks/"+network, share, mergePatch)
 	if got := m.want(200, "GET", "/api/v2/tags/"+tag+"/sharedResources", ""); got.text("data.0.id") != network {
@@ -98,6 +102,8 @@ func TestClients(t *testing.T) {
 	if got := m.want(200, "GET", client+"/"+b.text("id"), "").text("macAddress.id"); got != mac {
 		t.Errorf("the client linked is %s", got)
 	}
+	m.refused(400, "InvalidField", "DHCP_RESERVED", "DELETE", client+"/"+b.text("id"), "")
+	m.want(200, "PATCH", "/api/v2/addresses/"+b.text("id"), `{"state":"STATIC"}`, mergePatch)
 	m.want(204, "DELETE", client+"/"+b.text("id"), "")
 	if got := m.want(200, "GET", "/api/v2/addresses/"+b.text("id"), ""); got.get("macAddress") != nil {
 		t.Errorf("the address whose client was unlinked is %s", got.body)

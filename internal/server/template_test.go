@@ -12,7 +12,7 @@ func TestIPv4Templates(t *testing.T) {
 	templates := "/api/v2/configurations/" + configuration + "/templates"
 	id := m.id(templates, `{"type":"IPv4Template","name":"office"}`)
 	m.refused(409, "ResourceAlreadyExists", "office", "POST", templates, `{"type":"IPv4Template","name":"office"}`)
-	m.refused(400, "InvalidField", "configuration", "POST", "/api/v2/views/"+view+"/templates", `{"type":"IPv4Template","name":"x"}`)
+	m.refused(400, "InvalidField", "ZoneTemplate", "POST", "/api/v2/views/"+view+"/templates", `{"type":"IPv4Template","name":"x"}`)
 	items := "/api/v2/templates/" + id + "/templateItems"
 	gateway := m.want(200, "GET", items, "").text("data.0.id")
 	m.want(200, "PATCH", "/api/v2/templateItems/"+gateway, `{"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END"}`, mergePatch)

@@ -156,6 +156,29 @@ func TestWaterMarks(t *testing.T) {
 	}
 }
 
+// A level does not outlive the last mark there is: a mark that is set again raises an alarm again.
+func TestLastWaterMark(t *testing.T) {
+	m := startManager(t)
+	_, _, _, block, _ := m.basics()
+	small := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/28","highWaterMark":10}`)
+	addresses := "/api/v2/networks/" + small + "/addresses"
+	alarms := func(want string) {
+		t.Helper()
+		r := m.want(200, "GET", "/api/v2/events?"+filter("eventType:'WARNING' and source.id:"+small)+"&total=true", "")
+		if r.text("totalCount") != want {
+			t.Errorf("want %s alarms: %s", want, r.body)
+		}
+	}
+	m.id(addresses, `{"type":"IPv4Address","state":"STATIC"}`)
+	alarms("1")
+	m.want(200, "PATCH", "/api/v2/networks/"+small, `{"highWaterMark":null}`, mergePatch)
+	m.id(addresses, `{"type":"IPv4Address","state":"STATIC"}`)
+	m.want(200, "PATCH", "/api/v2/networks/"+small, `{"highWaterMark":10}`, mergePatch)
+	m.id(addresses, `{"type":"IPv4Address","state":"STATIC"}`)
+	alarms("2")
+	m.verify()
+}
+
 // DHCP ranges have water marks, too: their own, or those of their network.
 func TestWaterMarksOfRanges(t *testing.T) {
 	m := startManager(t)

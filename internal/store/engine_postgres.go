@@ -106,8 +106,8 @@ func (e *postgresEngine) update(ctx context.Context, scope Scope, author Author,
 			return err
 		}
 		topics = slices.Collect(maps.Keys(tx.topics))
-		if told := e.store.watches.of(topics); len(told) > 0 {
-			c.wait("SELECT pg_notify(?, ?)", channel, e.pg.id+" "+strings.Join(told, ","))
+		if watching := e.store.watches.among(topics); len(watching) > 0 {
+			c.wait("SELECT pg_notify(?, ?)", channel, e.pg.id+" "+strings.Join(watching, ","))
 		}
 		return nil
 	})
@@ -128,8 +128,8 @@ func (e *postgresEngine) fill(ctx context.Context, fn func(conn) error) error {
 
 func (e *postgresEngine) filled() {}
 
-// settle waits for every transaction that was running when it was called.
-func (e *postgresEngine) settle(ctx context.Context) error {
+// awaitFeed waits for every transaction that was running when it was called.
+func (e *postgresEngine) awaitFeed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	var next int64

@@ -134,7 +134,7 @@ func (e *sqliteEngine) shares([]string) bool { return e.exclusive }
 
 func (e *sqliteEngine) oneWriter() bool { return true }
 
-func (e *sqliteEngine) settle(context.Context) error { return nil }
+func (e *sqliteEngine) awaitFeed(context.Context) error { return nil }
 
 // snapshot interrupts what may take long when the context ends.
 func (e *sqliteEngine) snapshot(ctx context.Context, kind readKind, fn func(conn) error) (err error) {

@@ -29,8 +29,8 @@ type Layout struct {
 type Extension struct {
 	// Name says whose it is.
 	Name string
-	// Room is what the room finds its own by, from a transaction (Tx.Extension).
-	Room any
+	// State is what the room finds its own by, from a transaction (Tx.Extension).
+	State any
 	// Tables are its tables.
 	Tables []Table
 	// Migrations holds migrations/sqlite/NNNN_what.sql and migrations/postgres/NNNN_what.sql. The numbers are the versions

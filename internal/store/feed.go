@@ -195,7 +195,7 @@ const settleTime = 10 * time.Second
 // Settled waits until the feed has all that was committed before it was called: on PostgreSQL that has
 // to wait for every transaction that was running then. After ten seconds it waits no longer.
 func (s *Store) Settled(ctx context.Context) error {
-	return s.engine.settle(ctx)
+	return s.engine.awaitFeed(ctx)
 }
 
 // feedPage is how many transactions a follower is given at a time.

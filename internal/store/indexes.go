@@ -1,28 +1,53 @@
 package store
 
-import "strings"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Index is an index of a text that the resources of a collection have in their bodies: it is looked up, and ordered by.
 type Index struct{ Collection, Field string }
 
-// name is what the index is called in a database.
-func (i Index) name() string { return "field_" + i.Collection + "_" + i.Field }
+// indexPrefix is how the names of these indexes begin, and of no others.
+const indexPrefix = "field_"
 
-// statement makes the index. What it is of must be what a condition on the field has, to the letter.
-func (i Index) statement(d *dialect) string {
+// of gives what the index is of. It must be what a condition on the field has, to the letter.
+func (i Index) of(d *dialect) string {
 	b := &builder{dialect: d}
 	Field{Kind: Text, Path: []string{i.Field}, Indexed: true}.column(b, "resource")
-	return `CREATE INDEX "` + i.name() + `" ON resource (` + strings.ReplaceAll(b.String(), "resource.", "") + ") WHERE collection = " +
-		quoted(i.Collection)
+	return " ON resource (" + strings.ReplaceAll(b.String(), "resource.", "") + ") WHERE collection = " + quoted(i.Collection)
 }
 
-// makeIndexes makes those indexes of the layout that a database does not have. names are those that it has.
-func (l *Layout) makeIndexes(d *dialect, names map[string]bool, run func(statement string) error) error {
+// name is what the index is called in a database: an index of something else has another one. It fits into the 63 bytes that
+// PostgreSQL takes.
+func (i Index) name(d *dialect) string {
+	sum := sha256.Sum256([]byte(i.of(d)))
+	text := indexPrefix + i.Collection + "_" + i.Field
+	return text[:min(len(text), 46)] + "_" + hex.EncodeToString(sum[:8])
+}
+
+// makeIndexes makes those indexes of the layout that a database does not have, and drops those that the layout has no more. names
+// are those that the database has.
+func (l *Layout) makeIndexes(d *dialect, names []string, run func(statement string) error) error {
+	wanted := map[string]bool{}
 	for _, i := range l.Indexes {
-		if !names[i.name()] {
-			if err := run(i.statement(d)); err != nil {
-				return err
-			}
+		name := i.name(d)
+		if wanted[name] = true; slices.Contains(names, name) {
+			continue
+		}
+		if err := run(`CREATE INDEX "` + name + `"` + i.of(d)); err != nil {
+			return fmt.Errorf("making the index %s: %w", name, err)
+		}
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, indexPrefix) || wanted[name] {
+			continue
+		}
+		if err := run(`DROP INDEX "` + name + `"`); err != nil {
+			return fmt.Errorf("dropping the index %s: %w", name, err)
 		}
 	}
 	return nil

@@ -55,6 +55,15 @@ func TestDeclaredIndexes(t *testing.T) {
 			if plan := planOf(t, s, eq); !strings.Contains(plan, "field_places_code") {
 				t.Errorf("the plan is %s", plan)
 			}
+			// One that nobody declares any more goes.
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			o.Layout = &Layout{Indexes: []Index{{"places", "town"}}}
+			s = begin()
+			if plan := planOf(t, s, eq); strings.Contains(plan, "field_places_code") {
+				t.Errorf("behind its time the plan is %s", plan)
+			}
 		})
 	}
 }

@@ -154,16 +154,16 @@ func (s *Store) Watch(topic string, changed func()) {
 	s.watches.calls[topic] = calls
 }
 
-// of gives those of the topics that are watched.
-func (w *watched) of(topics []string) (some []string) {
+// among gives those of the topics that are watched.
+func (w *watched) among(topics []string) (watching []string) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	for _, topic := range topics {
 		if _, ok := w.calls[topic]; ok {
-			some = append(some, topic)
+			watching = append(watching, topic)
 		}
 	}
-	return some
+	return watching
 }
 
 // news forgets what is known of the topics, or of all where none is named, because another process

@@ -25,7 +25,7 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 	if err != nil {
 		return err
 	}
-	resources, changes := make([][]any, len(rs)), make([][]any, len(rs))
+	resources, changes := make([][]any, len(rs)), make([][]any, 0, len(rs))
 	var references [][]any
 	for i, r := range rs {
 		r.ID, r.Version = ids[i], number
@@ -40,11 +40,15 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 		if err := tx.changed(nil, r); err != nil {
 			return err
 		}
+		if tx.unlogged(r.Collection) {
+			continue
+		}
 		image, err := encodeImage(r)
 		if err != nil {
 			return err
 		}
-		changes[i] = []any{sequence[i], number, r.ID, "ADD", nil, image}
+		changes = append(changes, []any{sequence[i], number, r.ID, "ADD", nil, image})
+		tx.logged(sequence[i])
 	}
 	for _, b := range []struct {
 		table string
@@ -58,11 +62,16 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 		}
 	}
 	tx.tally.Created += len(rs)
-	if tx.first == 0 {
-		tx.first = sequence[0]
-	}
-	tx.last = sequence[len(sequence)-1]
+	_ = tx.Describe("ADD", "ADD") // where nobody has said it better
 	return nil
+}
+
+// logged notes a change that was written to the history.
+func (tx *Tx) logged(sequence int64) {
+	if tx.first == 0 {
+		tx.first = sequence
+	}
+	tx.last = sequence
 }
 
 // tableColumns gives the columns of one of the store's own tables.
@@ -101,7 +110,7 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 		if err != nil {
 			return nil, err
 		}
-		changes := make([][]any, len(part))
+		changes := make([][]any, 0, len(part))
 		args := []any{parent, number}
 		for i, r := range part {
 			tx.Touch(r.Collection)
@@ -112,6 +121,10 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 			if err := tx.changed(r, &moved); err != nil {
 				return nil, err
 			}
+			args = append(args, r.ID)
+			if tx.unlogged(r.Collection) {
+				continue
+			}
 			old, err := encodeImage(r)
 			if err != nil {
 				return nil, err
@@ -120,8 +133,8 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 			if err != nil {
 				return nil, err
 			}
-			changes[i] = []any{sequence[i], number, r.ID, "UPDATE", old, young}
-			args = append(args, r.ID)
+			changes = append(changes, []any{sequence[i], number, r.ID, "UPDATE", old, young})
+			tx.logged(sequence[i])
 		}
 		if err := tx.Write("UPDATE resource SET parent = ?, version = ? WHERE id IN (?"+strings.Repeat(",?", len(part)-1)+")",
 			args...); err != nil {
@@ -130,12 +143,9 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 		if err := tx.conn.bulk("change", tableColumns("change"), changes); err != nil {
 			return nil, err
 		}
-		if tx.first == 0 {
-			tx.first = sequence[0]
-		}
-		tx.last = sequence[len(sequence)-1]
 		tx.tally.Changed += len(part)
 	}
+	_ = tx.Describe("UPDATE", "UPDATE") // where nobody has said it better
 	return after, nil
 }
 
@@ -184,10 +194,7 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 				return err
 			}
 			changes = append(changes, []any{sequence[i], number, r.ID, "DELETE", image, nil})
-			if tx.first == 0 {
-				tx.first = sequence[i]
-			}
-			tx.last = sequence[i]
+			tx.logged(sequence[i])
 		}
 		list, args := In(ids)
 		for _, query := range []string{"DELETE FROM resource WHERE id IN ", "DELETE FROM reference WHERE source IN "} {

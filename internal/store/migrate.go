@@ -3,7 +3,6 @@ package store
 import (
 	"embed"
 	"fmt"
-	"strings"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -54,24 +53,21 @@ func migrate(conn *sqlite.Conn, l *Layout, upTo int) (err error) {
 	return sqlitex.ExecuteTransient(conn, fmt.Sprintf("PRAGMA user_version = %d", max(version, upTo)), nil)
 }
 
-// index makes the indexes that the layout wants and the database has not.
+// index brings the indexes that follow from the layout up to date.
 func index(conn *sqlite.Conn, l *Layout) (err error) {
-	if len(l.Indexes) == 0 {
-		return nil
+	end, err := sqlitex.ImmediateTransaction(conn)
+	if err != nil {
+		return fmt.Errorf("locking the schema: %w", err)
 	}
-	names := map[string]bool{}
+	defer end(&err)
+	var names []string
 	if err := sqlitex.ExecuteTransient(conn, sqliteDialect.indexes, &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
-		names[stmt.ColumnText(0)] = true
+		names = append(names, stmt.ColumnText(0))
 		return nil
 	}}); err != nil {
 		return fmt.Errorf("reading the indexes: %w", err)
 	}
-	return l.makeIndexes(&sqliteDialect, names, func(statement string) error {
-		if err := sqlitex.ExecuteTransient(conn, strings.Replace(statement, "INDEX", "INDEX IF NOT EXISTS", 1), nil); err != nil {
-			return fmt.Errorf("making an index: %w", err)
-		}
-		return nil
-	})
+	return l.makeIndexes(&sqliteDialect, names, func(statement string) error { return sqlitex.ExecuteTransient(conn, statement, nil) })
 }
 
 func schemaVersion(conn *sqlite.Conn) (version int, err error) {

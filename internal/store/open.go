@@ -76,6 +76,9 @@ func (e *sqliteEngine) upToDate(w *session, o Options) error {
 	if err := migrate(w.conn, o.Layout, o.Schema); err != nil {
 		return err
 	}
+	if !o.Exclusive || o.Schema != 0 { // a manager that begins sees to it
+		return nil
+	}
 	return index(w.conn, o.Layout)
 }
 

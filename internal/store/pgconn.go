@@ -16,7 +16,8 @@ type pgConn struct {
 	ctx context.Context
 	pg  *pgx.Conn
 	p   *postgres
-	// busy is held while something is asked and answered: a list may be read at the same time.
+	// busy guards the connection and all below: it is held while something is asked and answered, because a list may be read
+	// at the same time.
 	busy sync.Mutex
 	// begin is the statement that begins the transaction, empty once it was sent.
 	begin string
@@ -84,6 +85,8 @@ func (c *pgConn) commit() error {
 
 // wait lets a statement wait.
 func (c *pgConn) wait(query string, args ...any) {
+	c.busy.Lock()
+	defer c.busy.Unlock()
 	c.waiting = append(c.waiting, statement{query, args})
 }
 
@@ -171,9 +174,11 @@ const (
 // list gives rows to fn while others are read. Where the answer may be long it is read through a
 // cursor, so that the memory does not grow with it; short says that it has few rows.
 func (c *pgConn) list(query string, args []any, short bool, fn func(row) error) error {
+	c.busy.Lock()
 	if c.begin == "" && c.pg.PgConn().TxStatus() == 'I' { // a cursor needs a transaction
 		short = true
 	}
+	c.busy.Unlock()
 	l := &pgList{c: c, pieces: make(chan *pgRows, pages*fetched/piece+pages), credits: make(chan struct{}, pages), stop: make(chan struct{})}
 	if short {
 		go l.read(func() (bool, error) { return true, c.query(query, args, l.take) })
@@ -269,7 +274,10 @@ func newPiece(rows pgx.Rows) *pgRows {
 
 // flush sends what waits.
 func (c *pgConn) flush() error {
-	if c.begin == "" && len(c.waiting) == 0 {
+	c.busy.Lock()
+	waits := c.begin != "" || len(c.waiting) > 0
+	c.busy.Unlock()
+	if !waits {
 		return nil
 	}
 	_, err := c.exec("SELECT 1")

@@ -131,32 +131,28 @@ func (p *postgres) migrate(ctx context.Context, c *pgx.Conn, o Options) error {
 				return err
 			}
 		}
-		if err := p.index(ctx, tx); err != nil {
-			return err
+		if o.Exclusive && o.Schema == 0 { // a manager that begins sees to it
+			if err := p.index(ctx, tx); err != nil {
+				return err
+			}
 		}
 		return reorderFeed(ctx, tx, max(version, p.schema))
 	})
 }
 
-// index makes the indexes that the layout wants and the database has not. Whoever changes something waits meanwhile.
+// index brings the indexes that follow from the layout up to date. Whoever changes something waits meanwhile.
 func (p *postgres) index(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, postgresDialect.indexes)
 	if err != nil {
 		return fmt.Errorf("reading the indexes: %w", err)
 	}
-	there, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return fmt.Errorf("reading the indexes: %w", err)
 	}
-	names := map[string]bool{}
-	for _, name := range there {
-		names[name] = true
-	}
 	return p.layout.makeIndexes(&postgresDialect, names, func(statement string) error {
-		if _, err := tx.Exec(ctx, statement); err != nil {
-			return fmt.Errorf("making an index: %w", err)
-		}
-		return nil
+		_, err := tx.Exec(ctx, statement)
+		return err
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"portolan/internal/problem"
@@ -58,6 +59,7 @@ type Store struct {
 	// commitNews wakes who waits for a commit, at every one that is heard of; watches are the topics that are remembered.
 	commitNews broadcaster
 	watches    watched
+	closing    sync.Once
 	commits    commits
 }
 
@@ -77,8 +79,8 @@ type engine interface {
 	shares(topics []string) bool
 	// oneWriter reports whether one update runs after another: while one runs, nothing else is committed.
 	oneWriter() bool
-	// settle waits until all that was committed before is in the change feed.
-	settle(ctx context.Context) error
+	// awaitFeed waits until all that was committed before is in the change feed.
+	awaitFeed(ctx context.Context) error
 	// close waits for the updates already queued, then closes the database.
 	close() error
 }
@@ -158,8 +160,11 @@ func (s *Store) committed(topics []string) {
 	s.commitNews.wake()
 }
 
-// Close waits for the updates already queued, then closes the database.
-func (s *Store) Close() error { return s.engine.close() }
+// Close waits for the updates already queued, then closes the database. A second time it does nothing.
+func (s *Store) Close() (err error) {
+	s.closing.Do(func() { err = s.engine.close() })
+	return err
+}
 
 // Now gives the store's time.
 func (s *Store) Now() time.Time { return s.now() }

@@ -323,3 +323,71 @@ func longList(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 }
+
+// What is written while a list is read is written, also on the list's own connection.
+func TestWritesInsideAList(t *testing.T) {
+	both(t, func(t *testing.T, s *Store) {
+		const rows = 5000
+		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
+			var all []*Resource
+			for i := range rows {
+				all = append(all, thing(fmt.Sprint(i)))
+			}
+			return tx.InsertMany(all)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
+			return tx.List(Query{From: Resources, Where: InCollection("things")}, func(r *Resource) error {
+				return tx.Write("UPDATE resource SET key = ? WHERE id = ?", "seen", r.ID)
+			})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.View(t.Context(), func(tx *Tx) error {
+			key := Field{Kind: ColumnText, Path: []string{"key"}}
+			n, err := tx.Count(Query{From: Resources, Where: Compare{Field: key, Op: "eq", Value: "seen"}})
+			if n != rows {
+				t.Errorf("%d of %d writes are there", n, rows)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Rows of collections that are no part of the network stay out of the history, also where many are written at once.
+func TestUnloggedMany(t *testing.T) {
+	s, err := Open(Options{Dir: t.TempDir(), Exclusive: true, Layout: &Layout{Unlogged: []string{"things"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
+		rows := []*Resource{thing("a"), thing("b")}
+		if err := tx.InsertMany(rows); err != nil {
+			return err
+		}
+		_, err := tx.Reparent(rows, rows[0].ID)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.View(t.Context(), func(tx *Tx) error {
+		var changes, transactions int
+		err := tx.QueryRow("SELECT (SELECT count(*) FROM change), (SELECT count(*) FROM txn)").Scan(&changes, &transactions)
+		if changes != 0 || transactions != 0 {
+			t.Errorf("there are %d changes in %d transactions", changes, transactions)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("closing it again: %v", err)
+	}
+}

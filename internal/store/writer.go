@@ -323,15 +323,26 @@ func (e *sqliteEngine) counters(w *session) (counters, error) {
 	if err != nil {
 		return counters{}, err
 	}
-	if !e.remark.Swap(false) && e.exclusive && e.reserved != (counters{}) && version == e.version {
+	again := e.remark.Swap(false)
+	if !again && e.exclusive && e.reserved != (counters{}) && version == e.version {
 		return e.given, nil
 	}
+	c, err := e.marks(w)
+	if err != nil { // nothing is known of them until they can be read
+		e.remark.Store(true)
+		return counters{}, err
+	}
+	e.version, e.given, e.reserved = version, c, c
+	return c, nil
+}
+
+// marks reads the numbers above which none was given out.
+func (e *sqliteEngine) marks(w *session) (counters, error) {
 	if err := e.sameSchema(w); err != nil {
 		return counters{}, err
 	}
-	e.version = version
 	c := counters{resource: firstResource - 1}
-	err = w.each("SELECT name, value FROM counter", nil, func(r row) error {
+	err := w.each("SELECT name, value FROM counter", nil, func(r row) error {
 		var name string
 		var value int64
 		if err := r.scan(&name, &value); err != nil {
@@ -347,7 +358,6 @@ func (e *sqliteEngine) counters(w *session) (counters, error) {
 		}
 		return nil
 	})
-	e.given, e.reserved = c, c
 	return c, err
 }
 

@@ -54,13 +54,13 @@ func (f toys) Methods(parts []string) []string {
 
 // Registry declares the toys.
 func Registry() *resource.Registry {
-	books := []string{"book", "notice"}
+	loaned := []string{"book", "notice"}
 	r := &resource.Registry{Facts: toys{
 		subs: map[string][]published.Sub{
-			"shelves": {{Name: "books", Types: books, Post: true}, {Name: "copies", Types: []string{"duplicate"}, Post: true},
-				{Name: "favourites", Types: books, Post: true}, {Name: "labels", Types: []string{"label"}, Post: true},
+			"shelves": {{Name: "books", Types: loaned, Post: true}, {Name: "copies", Types: []string{"duplicate"}, Post: true},
+				{Name: "favourites", Types: loaned, Post: true}, {Name: "labels", Types: []string{"label"}, Post: true},
 				{Name: "loans", Types: []string{"loan"}, Post: true}, {Name: "owners", Types: []string{"owner"}, Post: true},
-				{Name: "unread", Types: books, Item: true}},
+				{Name: "unread", Types: loaned, Item: true}},
 			"books": {{Name: "favouriteOf", Post: true}, {Name: "labels", Types: []string{"label"}},
 				{Name: "lendings", Types: []string{"lending"}, Post: true},
 				{Name: "prequels", Types: []string{"book"}, Item: true}},
@@ -78,7 +78,7 @@ func Registry() *resource.Registry {
 	r.Collection(resource.Collection{Name: "loans", Parents: []string{"shelves"}}, &loan{})
 	r.Collection(resource.Collection{Name: "copies", Parents: []string{"shelves"}}, &duplicate{})
 	r.Links(resource.Links{Name: "labels", To: "labels", Back: "labelled"})
-	r.Computed(resource.ComputedSub{Of: "shelves", Name: "unread",
+	r.Computed(resource.ComputedSub{Below: "shelves", Name: "unread",
 		Find: func(*store.Tx, *resource.API, *store.Resource) ([]int64, error) { return nil, nil }})
 	return r
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -14,9 +13,8 @@ import (
 	"portolan/internal/store"
 )
 
-// registerRanges declares the collections of what lies in a network beside its addresses.
+// registerRanges declares the collection of DHCP ranges.
 func registerRanges(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "ipGroups", Parents: []string{"networks"}, Space: resource.LiesOverSpace}, &IPv4Group{})
 	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Space: resource.LiesOverSpace, Complete: completeRanges,
 		Options: []resource.RequestHeader{orphanState.For(resource.Changing, "IPv4DHCPRange")}}, &IPv4DHCPRange{}, &IPv6DHCPRange{})
 }
@@ -141,7 +139,7 @@ func (x *IPv4DHCPRange) BeforeWrite(c *resource.Change) error {
 
 // AfterWrite sees to the addresses that a smaller range leaves outside.
 func (x *IPv4DHCPRange) AfterWrite(c *resource.Change) error {
-	state := orphanState.Of(c.Options)
+	state := orphanState.In(c.Options)
 	if state == "" || c.Creates() || !c.Given["range"] {
 		return nil
 	}
@@ -198,20 +196,6 @@ type IPv6DHCPRange struct {
 // BeforeWrite places the range.
 func (x *IPv6DHCPRange) BeforeWrite(c *resource.Change) error { return x.place(c, "ranges", false) }
 
-// IPv4Group is a part of a network under a name.
-type IPv4Group struct {
-	RangeHead `head:"required,nonblank" unique:"siblings"`
-}
-
-// BeforeWrite places the group.
-func (x *IPv4Group) BeforeWrite(c *resource.Change) error { return x.place(c, "ipGroups", true) }
-
-// Validate notes that there are groups.
-func (x *IPv4Group) Validate(c *resource.Change) error {
-	c.Tx.Touch(policyTopic)
-	return nil
-}
-
 // nextOutside takes the network's first free address that lies in no DHCP range.
 func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
 	first, end, err := freeFirstBelow(tx, network, "ranges")
@@ -241,6 +225,7 @@ func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
 
 // takeWithin names a DHCP range or an IP group of the network that the next available address is to lie in.
 var takeWithin = resource.Number("x-portolan-within",
+
 	"The id of a DHCP range or IP group of the network: the next free address is taken out of it. Ours.")
 
 // partOf gives what may be handed out next: of a network, all hosts but for the DHCP ranges; of a DHCP
@@ -296,67 +281,6 @@ func exclusionsOf(r *store.Resource) (out space.Set, err error) {
 		out = out.Union(space.Set{one})
 	}
 	return out, nil
-}
-
-// IPv4DHCPRangeMerge is the merging of DHCP ranges into one, and the record of it.
-type IPv4DHCPRangeMerge struct {
-	schema.Head `head:"readOnly" parents:"networks"`
-	// Ranges are the ranges that go up in the destination, beside it.
-	Ranges schema.RefList `api:"ranges,required,writeOnly,createOnly" ref:"IPv4DHCPRange" min:"1"`
-	// Destination is the range that is left.
-	Destination schema.Ref `api:"destination,required" ref:"IPv4DHCPRange"`
-}
-
-// AfterWrite merges the ranges.
-func (x *IPv4DHCPRangeMerge) AfterWrite(c *resource.Change) error {
-	if !c.Creates() {
-		return nil
-	}
-	destination, err := subject(c, "destination", x.Destination, "IPv4DHCPRange", x.Parent)
-	if err != nil {
-		return err
-	}
-	var others []*store.Resource
-	var excluded []string
-	for _, item := range x.Ranges.Items {
-		if item.ID == destination.ID || slices.ContainsFunc(others, func(r *store.Resource) bool { return r.ID == item.ID }) {
-			continue
-		}
-		row, err := subject(c, "ranges", schema.Ref{ID: item.ID}, "IPv4DHCPRange", x.Parent)
-		if err != nil {
-			return err
-		}
-		o, err := c.API.Object(row)
-		if err != nil {
-			return err
-		}
-		if r, ok := o.(*IPv4DHCPRange); ok {
-			excluded = append(excluded, r.ExclusionRanges...)
-		}
-		others = append(others, row)
-	}
-	if len(others) == 0 {
-		return problem.Invalid("ranges", "there is nothing to merge into %s %d", destination.Type, destination.ID)
-	}
-	whole, err := union(destination, others, "ranges")
-	if err != nil {
-		return err
-	}
-	for _, other := range others {
-		if err := c.Delete(other); err != nil {
-			return err
-		}
-	}
-	after, err := c.Following("range").Change(destination, func(o schema.Object) {
-		r := o.(*IPv4DHCPRange)
-		r.Range.Range = whole
-		r.ExclusionRanges = append(r.ExclusionRanges, excluded...)
-		slices.SortFunc(r.ExclusionRanges, func(a, b string) int { return lowOf(a).Compare(lowOf(b)) })
-	})
-	if err != nil {
-		return err
-	}
-	return linkParts(c, x.ID, "ranges", []*store.Resource{after})
 }
 
 // lowOf is the first address of an exclusion.

@@ -314,7 +314,7 @@ func (x *NamingPolicyTextValue) fits(string) string { return "" }
 // checkNaming refuses a name in a zone or view that a naming policy there does not allow. Without a name
 // it is the zone's own.
 func checkNaming(c *resource.Change, holder int64, name string) error {
-	if name == "" || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.Of(c.Options) {
+	if name == "" || !c.Creates() && !c.Given["name"] || overrideNamingPolicy.In(c.Options) {
 		return nil
 	}
 	if c.Old != nil && schema.HeadOf(c.Old).Name == name && schema.HeadOf(c.Old).Parent == holder {

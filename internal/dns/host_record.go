@@ -1,0 +1,75 @@
+package dns
+
+import (
+	"portolan/internal/ipam"
+	"portolan/internal/naming"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+)
+
+// registerHostRecords declares the type.
+func registerHostRecords(r *resource.Registry) {
+	declareRecord(r, "HostRecord", &HostRecord{}, autoCreateNetwork.For(resource.Writing, "HostRecord"),
+		ipam.AllowAddressOverlap.For(resource.Writing, "HostRecord"))
+}
+
+// HostRecord names the addresses of a host: A and AAAA records, and PTR records with ReverseRecord.
+type HostRecord struct {
+	RecordHead `parents:"zones"`
+	// Addresses are the host's addresses, by id or by address; missing ones are assigned.
+	Addresses schema.RefList `api:"addresses,post" ref:"IPv4Address|IPv6Address" min:"1" back:"resourceRecords" onDelete:"cascade"`
+	// ReverseRecord says whether the addresses lead back to the name.
+	ReverseRecord bool `api:"reverseRecord,put" default:"true"`
+	// Views are further views the record shows in.
+	Views schema.RefList `api:"views" ref:"View"`
+}
+
+// BeforeWrite derives the name and finds or assigns the addresses.
+func (x *HostRecord) BeforeWrite(c *resource.Change) error {
+	if err := x.checkName(c, naming.HostName); err != nil {
+		return err
+	}
+	if wildcard(x.Name) { // no address leads back to a name that nobody has
+		x.ReverseRecord = false
+	}
+	seen := map[int64]bool{}
+	for i := range x.Addresses.Items {
+		item := &x.Addresses.Items[i]
+		if item.ID == 0 {
+			id, err := ipam.AddressNamed(c, x.Config, item, autoCreateNetwork.In(c.Options))
+			if err != nil {
+				return err
+			}
+			item.ID = id
+		}
+		if seen[item.ID] {
+			return problem.Invalid("addresses", "address %d is listed twice", item.ID)
+		}
+		seen[item.ID] = true
+	}
+	return x.checkNetworks(c)
+}
+
+// checkNetworks refuses what the networks of the host's addresses do not take.
+func (x *HostRecord) checkNetworks(c *resource.Change) error {
+	var ids []int64
+	for _, item := range x.Addresses.Items {
+		ids = append(ids, item.ID)
+	}
+	if !x.Addresses.Given {
+		if c.Creates() || c.Row.Parent == x.Parent {
+			return nil
+		}
+		var err error
+		if ids, err = c.Tx.Links(x.ID, "addresses"); err != nil {
+			return err
+		}
+	}
+	return checkHost(c, x.AbsoluteName, x.Parent, ids)
+}
+
+// Validate refuses a second host of the name, and a name that is an alias.
+func (x *HostRecord) Validate(c *resource.Change) error { return fits(c, x) }
+
+func (x *HostRecord) same(o schema.Object) bool { _, ok := o.(*HostRecord); return ok }

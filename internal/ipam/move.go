@@ -1,0 +1,187 @@
+package ipam
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/space"
+	"portolan/internal/store"
+)
+
+// registerMoves declares the collection of moves, which say what was done.
+func registerMoves(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "moves"}, &IPMove{})
+}
+
+// IPMove is the moving of an address, or of a block or network with all in it, and the record of it.
+type IPMove struct {
+	schema.Head `head:"readOnly" parents:"addresses|blocks|networks"`
+	// Address is where it is moved to: for a block or network, its first address from then on.
+	Address netip.Addr `api:"address,required"`
+	// MACAddress is the hardware address that an address has at the new place; where it is not given,
+	// the one that it had.
+	MACAddress schema.Ref `api:"macAddress" ref:"MACAddress"`
+	// ServersUpdated says whether servers are told.
+	ServersUpdated *bool `api:"serversUpdated,writeOnly"`
+}
+
+// AfterWrite moves the resource that the request was sent below.
+func (x *IPMove) AfterWrite(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	row, err := c.Tx.Get(x.Parent)
+	if err != nil {
+		return err
+	}
+	old := rangeOf(row)
+	if x.Address.Is4() != old.Low.Is4() {
+		return problem.Invalid("address", "%s is not of the address family of %s", x.Address, old)
+	}
+	if x.Address == old.Low {
+		return problem.Invalid("address", "%s is where it is already", x.Address)
+	}
+	r := reshape(c)
+	if row.Collection == "addresses" {
+		err = r.moveAddress(row, x.Address, x.MACAddress)
+	} else {
+		err = r.moveSpace(row, x.Address)
+	}
+	if err != nil {
+		return err
+	}
+	return r.finish()
+}
+
+// moveAddress gives an address resource, with its records and all, another address.
+func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.Ref) error {
+	network, err := NetworkOf(r.c.Tx, row.Configuration, to)
+	if store.IsNotFound(err) {
+		return problem.Conflict("AddressOutsideNetwork", "address: %s lies in no network of the configuration", to)
+	}
+	if err != nil {
+		return err
+	}
+	if !Usable(network).Has(to) {
+		return problem.Conflict("AddressNotUsable", "address: %s is the network or broadcast address of %s", to, spanOf(network))
+	}
+	if holder, err := AddressAt(r.c.Tx, network.ID, to); err == nil {
+		return problem.Conflict("ResourceAlreadyExists", "address: %s is in use: %s %d", to, holder.Type, holder.ID)
+	} else if !store.IsNotFound(err) {
+		return err
+	}
+	_, err = r.change(row, func(o schema.Object) {
+		switch a := o.(type) {
+		case *IPv4Address:
+			if a.State == gateway {
+				err = problem.Conflict("GatewayState", "a gateway is moved by the field gateway of its network")
+			}
+			a.Address, a.Parent, a.MACAddress = to, network.ID, cmp.Or(mac, a.MACAddress)
+		case *IPv6Address:
+			a.Address, a.Parent, a.MACAddress = to, network.ID, cmp.Or(mac, a.MACAddress)
+		}
+	})
+	return err
+}
+
+// moveSpace moves a block or network, with all in it, by as much as its first address moves.
+func (r *reshaping) moveSpace(row *store.Resource, to netip.Addr) error {
+	old := rangeOf(row)
+	moved, ok := old.At(to)
+	if _, cidr := moved.Prefix(); !ok || !cidr && row.Collection == "networks" {
+		return problem.Conflict("RangeOutsideParent", "address: %s cannot begin at %s", old, to)
+	}
+	parent, err := r.holder(row, moved)
+	if err != nil {
+		return err
+	}
+	return r.shift(row, old.Low, to, parent)
+}
+
+// holder finds the smallest block of the configuration that holds a range and is not moved itself.
+func (r *reshaping) holder(row *store.Resource, moved space.Range) (int64, error) {
+	at := row.Configuration
+	for {
+		found, err := r.c.Tx.Below(at, "blocks", store.AddrKey(moved.Low), store.AddrKey(moved.High))
+		if err != nil {
+			return 0, err
+		}
+		i := slices.IndexFunc(found, func(b *store.Resource) bool {
+			return b.ID != row.ID && rangeOf(b).Contains(moved) && (rangeOf(b) != moved || row.Collection == "networks")
+		})
+		if i < 0 {
+			break
+		}
+		at = found[i].ID
+	}
+	if at == row.Configuration && row.Collection == "networks" {
+		return 0, problem.Conflict("RangeOutsideParent", "address: %s lies in no block of the configuration", moved)
+	}
+	for _, collection := range spacesIn(r.c.Tx).holders {
+		other, err := r.c.Tx.Overlapping(at, collection, store.AddrKey(moved.Low), store.AddrKey(moved.High), row.ID)
+		if err == nil {
+			return 0, problem.Conflict("RangeOverlap", "address: %s overlaps %s %d, %s", moved, other.Type, other.ID, spanOf(other))
+		}
+		if !store.IsNotFound(err) {
+			return 0, err
+		}
+	}
+	return at, nil
+}
+
+// shift moves a resource and all below it from one place to another.
+func (r *reshaping) shift(row *store.Resource, from, to netip.Addr, parent int64) error {
+	below, err := content(r.c.Tx, row)
+	if err != nil {
+		return err
+	}
+	place := func(a netip.Addr) netip.Addr {
+		moved, _ := space.Range{Low: a, High: a}.Shift(from, to)
+		return moved.Low
+	}
+	if _, err := r.change(row, func(o schema.Object) {
+		if s, ok := o.(shaper); ok {
+			h := s.shape()
+			h.Range.Range, _ = h.Range.Shift(from, to)
+			h.Parent = parent
+		}
+		switch x := o.(type) {
+		case *IPv4DHCPRange:
+			x.shift(from, to)
+			for i, text := range x.ExclusionRanges {
+				if r, err := space.Parse(text); err == nil { // as BeforeWrite wrote it
+					r, _ = r.Shift(from, to)
+					x.ExclusionRanges[i] = r.Dashed()
+				}
+			}
+		case *IPv6DHCPRange:
+			x.shift(from, to)
+		case *IPv4Group:
+			x.shift(from, to)
+		case *IPv4Network:
+			if x.Gateway.IsValid() {
+				x.Gateway = place(x.Gateway)
+			}
+		case *IPv4Address:
+			x.Address, x.internal = place(x.Address), true
+		case *IPv6Address:
+			x.Address = place(x.Address)
+		}
+	}); err != nil {
+		return err
+	}
+	// In the order that lets nothing meet what has not moved yet.
+	if from.Less(to) {
+		slices.Reverse(below)
+	}
+	for _, child := range below {
+		if err := r.shift(child, from, to, row.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
