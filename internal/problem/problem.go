@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -81,10 +82,17 @@ func NotFound(format string, args ...any) *Problem {
 	return New(http.StatusNotFound, "ResourceNotFound", format, args...)
 }
 
-// Conflict is a 409 with the given code.
+// Conflict is a 409 with the given code. A format that begins with a field and a colon, such as "range: ", is about that field.
 func Conflict(code, format string, args ...any) *Problem {
-	return New(http.StatusConflict, code, format, args...)
+	p := New(http.StatusConflict, code, format, args...)
+	if field, _, ok := strings.Cut(format, ": "); ok && fieldName.MatchString(field) {
+		p.Fields = []string{field}
+	}
+	return p
 }
+
+// fieldName is how the names of fields look.
+var fieldName = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`)
 
 // Join makes one problem of several field problems: the status and code of the first, and every
 // message and field. It gives nil for none.

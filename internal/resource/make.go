@@ -192,7 +192,16 @@ func (a *API) Rewrite(c *Change, row *store.Resource, whole bool) (*store.Resour
 		}
 	}
 	c.Type, c.Old, c.New, c.Row, c.Given = t, old, fresh, row, given
-	return c.update()
+	after, err := c.update()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range t.Fields { // what can be set at the beginning alone is ignored, and named where it was to be another one
+		if raw, ok := c.Sent[f.Name]; ok && f.CreateOnly && t.Differs(fresh, f, raw) && !slices.Contains(c.Ignored, f.Name) {
+			c.Ignored = append(c.Ignored, f.Name)
+		}
+	}
+	return after, nil
 }
 
 // Act does what POST to a collection of transactions asks for, and gives the number of the transaction.

@@ -36,6 +36,15 @@ func (t *Type) Decode(o Object, members map[string]json.RawMessage, create bool)
 	return given, problems
 }
 
+// Differs reports whether a member says something else of a field than an object has there. What cannot be read differs.
+func (t *Type) Differs(o Object, f *Field, raw json.RawMessage) bool {
+	other := reflect.New(t.goType).Elem()
+	if decodeField(f, raw, other.FieldByIndex(f.Index)) != nil {
+		return true
+	}
+	return !reflect.DeepEqual(other.FieldByIndex(f.Index).Interface(), reflect.ValueOf(o).Elem().FieldByIndex(f.Index).Interface())
+}
+
 // decodeField writes one JSON value into a field of an object.
 func decodeField(f *Field, raw json.RawMessage, v reflect.Value) *problem.Problem {
 	if string(raw) == "null" {

@@ -565,6 +565,18 @@ func TestIgnoredIsNamed(t *testing.T) {
 			t.Errorf("%s %s %s: %d %q, want %q", c.method, c.path, c.body, r.StatusCode, got, c.want)
 		}
 	}
+	// What can be set at the beginning alone is named where it was to be another one, and not where it comes back as it was shown.
+	_, _, zone, block, _ := m.basics()
+	for body, want := range map[string]string{`{"absoluteName":"example.net"}`: "absoluteName", `{"absoluteName":"example.com"}`: ""} {
+		r := m.want(200, "PATCH", "/api/v2/zones/"+zone, body, mergePatch)
+		if got := r.Header.Get("x-portolan-ignored"); got != want {
+			t.Errorf("%s: ignored is %q, want %q", body, got, want)
+		}
+	}
+	r := m.do("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/25"}`)
+	if r.StatusCode != 409 || r.text("fields") != "[range]" { // a conflict names its field, too
+		t.Errorf("the conflict is %s", r.body)
+	}
 }
 
 // Lists of a slow client come whole, also where they wait in a file.
