@@ -355,7 +355,8 @@ func (c *Change) update() (*store.Resource, error) {
 	return row, c.afterWrite()
 }
 
-// relink sets what a field refers to, as a request would that gives the field and nothing else: with all rules.
+// relink sets what a field refers to, as a request would that gives the field and nothing else: with all rules. targets are in no
+// order: a field whose order counts has no links made one by one.
 func (c *Change) relink(source *store.Resource, f *schema.Field, targets []int64) error {
 	_, err := c.FollowingAsked(f.Name).Change(source, func(o schema.Object) {
 		v := reflect.ValueOf(o).Elem().FieldByIndex(f.Index)

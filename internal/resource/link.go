@@ -76,8 +76,8 @@ func (a *API) addLink(c *Change, at Target, source, target *store.Resource) erro
 	if slices.Contains(targets, target.ID) {
 		return alreadyLinked(other.ID)
 	}
-	c.Tx.Describe("UPDATE_"+a.types[source.Type].Operation, "Linked resource "+fmt.Sprint(target.ID))
 	if f != nil {
+		c.Tx.Describe("UPDATE_"+a.types[source.Type].Operation, "Linked resource "+fmt.Sprint(target.ID))
 		return c.relink(source, f, append(targets, target.ID))
 	}
 	return c.Link(source, field, target.ID)

@@ -62,8 +62,8 @@ type Follower interface {
 	// Changed is told of each row that the transaction changes, when it is written or just before: before is nil where it is
 	// made, after where it is deleted. The rows must not be changed.
 	Changed(before, after *Resource) error
-	// BeforeCommit is called once, when the transaction is about to be committed, in the order of the extensions. It may change
-	// the extension's own tables, and no rows: those before it would not be told.
+	// BeforeCommit is called once, when the transaction is about to be committed, in the order of the extensions. It may write
+	// tables that extensions keep, its own or those of a room below (an event), and no rows: those before it would not hear of it.
 	BeforeCommit() error
 }
 

@@ -162,9 +162,7 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 		tx.last, number, r.ID, operation, old, young); err != nil {
 		return fmt.Errorf("recording a change: %w", err)
 	}
-	if tx.first == 0 {
-		tx.first = tx.last
-	}
+	tx.logged(tx.last)
 	_ = tx.Describe(operation, operation) // where nobody has said it better
 	return nil
 }

@@ -53,13 +53,9 @@ func migrate(conn *sqlite.Conn, l *Layout, upTo int) (err error) {
 	return sqlitex.ExecuteTransient(conn, fmt.Sprintf("PRAGMA user_version = %d", max(version, upTo)), nil)
 }
 
-// index brings the indexes that follow from the layout up to date.
-func index(conn *sqlite.Conn, l *Layout) (err error) {
-	end, err := sqlitex.ImmediateTransaction(conn)
-	if err != nil {
-		return fmt.Errorf("locking the schema: %w", err)
-	}
-	defer end(&err)
+// index brings the indexes that follow from the layout up to date. Each is made, or dropped, by itself: whoever is killed in
+// between goes on at the next start. Nothing is locked where there is nothing to do.
+func index(conn *sqlite.Conn, l *Layout) error {
 	var names []string
 	if err := sqlitex.ExecuteTransient(conn, sqliteDialect.indexes, &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
 		names = append(names, stmt.ColumnText(0))
