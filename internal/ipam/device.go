@@ -89,7 +89,7 @@ func (x *Device) AfterWrite(c *resource.Change) error {
 		wanted = append(wanted, item.ID)
 	}
 	var others []*store.Resource
-	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.LinksTo{Target: x.ID, Field: "device"}},
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.LinksTo{Targets: []int64{x.ID}, Field: "device"}},
 		func(r *store.Resource) error {
 			if !slices.Contains(wanted, r.ID) {
 				others = append(others, r.Clone())

@@ -242,7 +242,7 @@ func rank(p part) int {
 
 // TemplatedRows gives the networks, or zones, that have a template.
 func TemplatedRows(tx *store.Tx, template int64, kind string) (rows []*store.Resource, err error) {
-	err = tx.List(store.Query{From: store.Resources, Where: store.LinksTo{Target: template, Field: "template"}},
+	err = tx.List(store.Query{From: store.Resources, Where: store.LinksTo{Targets: []int64{template}, Field: "template"}},
 		func(r *store.Resource) error {
 			if r.Type == kind {
 				rows = append(rows, r.Clone())

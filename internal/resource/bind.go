@@ -131,6 +131,13 @@ func (s Scope) compareReference(f *schema.Field, n *schema.Node, rest []string) 
 	if err != nil {
 		return nil, err
 	}
+	var collections []string
+	for _, t := range inner.Types {
+		if !slices.Contains(collections, t.Collection) {
+			collections = append(collections, t.Collection)
+		}
+	}
+	where = store.All{store.InCollection(collections...), where} // indexes are by collection
 	through.Where = where
 	if seen := s.api.visible(s.caller); len(seen) > 0 { // what is not seen is not found by what it has
 		through.Where = append(slices.Clone(seen), where)
@@ -160,12 +167,22 @@ func (s Scope) Order(text string) (orders []store.Order, err error) {
 		if !ok {
 			return nil, s.Unknown("orderBy", "InvalidOrderByField", path)
 		}
-		orders = append(orders, store.Order{By: by, Descending: descending})
+		orders = append(orders, store.Order{By: by, Descending: descending, Whole: len(path) == 1 && s.whole(path[0])})
 		if len(orders) > 8 {
 			return nil, problem.Query("orderBy", "has more than 8 fields")
 		}
 	}
 	return orders, nil
+}
+
+// whole reports whether every resource of the scope has a value in a field, and its row one in the column of it.
+func (s Scope) whole(name string) bool {
+	for _, t := range s.Types {
+		if f, ok := t.ByName[name]; !ok || f.Kind != schema.Span && !f.Span && !f.DNS {
+			return false
+		}
+	}
+	return true
 }
 
 func (s Scope) orderField(path []string) (store.Field, bool) {
@@ -185,6 +202,8 @@ func (s Scope) orderField(path []string) (store.Field, bool) {
 		return store.Field{}, false
 	case f.Kind == schema.Span:
 		return store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, true
+	case f.DNS: // as names compare: in lower case
+		return store.Field{Kind: store.ColumnText, Path: []string{"key"}}, true
 	}
 	return f.StoreField(), true
 }

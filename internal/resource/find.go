@@ -23,7 +23,7 @@ func (a *API) SubQuery(s *Sub, id int64, caller Caller) store.Query {
 	case Linked:
 		all = append(all, store.LinkedFrom{Source: id, Field: s.Field})
 	case Linking:
-		all = append(all, store.LinksTo{Target: id, Field: s.Field})
+		all = append(all, store.LinksTo{Targets: []int64{id}, Field: s.Field})
 	case Computed: // what it holds is found in the transaction (Found)
 	}
 	if s.Items[0] != "*" {

@@ -40,6 +40,9 @@ func (r *Registry) Layout() *store.Layout {
 		if c.Scope {
 			l.Scopes = c.Name
 		}
+		if c.Space == HoldsSpace || c.Space == LiesOverSpace {
+			l.Spaced = append(l.Spaced, c.Name)
+		}
 		for _, t := range c.Types {
 			for _, f := range t.Fields {
 				if i := (store.Index{Collection: c.Name, Field: f.Name}); f.Indexed && !slices.Contains(l.Indexes, i) {

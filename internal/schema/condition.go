@@ -97,7 +97,7 @@ func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store
 	return store.Compare{Field: at, Op: op, Value: value}, nil
 }
 
-// addressCondition compares addresses of one family; an index on spans is by configuration.
+// addressCondition compares addresses of one family.
 func addressCondition(at store.Field, op string, key []byte) store.Expr {
 	all := store.All{store.Compare{Field: at, Op: op, Value: key}}
 	edge := make([]byte, 17)
@@ -110,9 +110,6 @@ func addressCondition(at store.Field, op string, key []byte) store.Expr {
 		all = append(all, store.Compare{Field: at, Op: "le", Value: edge})
 	case "le", "lt":
 		all = append(all, store.Compare{Field: at, Op: "ge", Value: edge})
-	}
-	if at.Kind == store.ColumnSpan && op != "ne" {
-		all = append(all, store.AnyScope{})
 	}
 	return all
 }
@@ -174,8 +171,6 @@ func CompareText(n *Node, at store.Field) (store.Expr, error) {
 // Spans in filters: eq takes a length, a prefix or low-high; ge, gt, le and lt compare prefix
 // lengths; contains takes an address or a prefix; startsWith compares the text.
 func (f *Field) rangeCondition(n *Node) (store.Expr, error) {
-	low := store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}
-	high := store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}
 	text := store.Field{Kind: store.Text, Path: []string{f.Name}}
 	var either store.Any
 	for _, v := range n.Values {
@@ -191,9 +186,7 @@ func (f *Field) rangeCondition(n *Node) (store.Expr, error) {
 			if err != nil {
 				return nil, FilterValue(n, v, err.Error())
 			}
-			either = append(either, store.All{
-				store.Compare{Field: low, Op: "le", Value: store.AddrKey(r.Low)},
-				store.Compare{Field: high, Op: "ge", Value: store.AddrKey(r.High)}, sameFamily(low, r.Low), store.AnyScope{}})
+			either = append(either, store.Around{Low: store.AddrKey(r.Low), High: store.AddrKey(r.High)})
 			continue
 		}
 		bits, sized, err := space.ParseSize(v.Text, false)
@@ -229,7 +222,7 @@ func (f *Field) lengthCondition(n *Node, v Literal, bits int, sized bool, r spac
 		if op == "ne" {
 			return store.Not{Expr: same}, nil
 		}
-		return append(same, store.AnyScope{}), nil
+		return same, nil
 	}
 	if sized {
 		return store.Compare{Field: length, Op: op, Value: int64(bits)}, nil

@@ -68,6 +68,21 @@ var postgresDialect = dialect{
 	},
 	nulls: [2]string{" NULLS FIRST", " NULLS LAST"},
 	truth: func(v bool) any { return strconv.FormatBool(v) },
+	hidden: func(kind FieldKind) [2]string {
+		switch kind {
+		case ColumnID, ColumnInt, Number:
+			return [2]string{"(", " + 0)"}
+		case ColumnSpan:
+			return [2]string{"(", ` || '\x'::bytea)`}
+		}
+		return [2]string{"(", " || '')"}
+	},
+	around: func(scopes string, collections []string) string {
+		return "WITH RECURSIVE around (id) AS (SELECT id FROM resource WHERE collection IN (" + scopes + ") UNION ALL SELECT c.id FROM around a" +
+			" CROSS JOIN (VALUES ('" + strings.Join(collections, "'), ('") + "')) k (name) CROSS JOIN LATERAL (SELECT s.id, s.high FROM resource s" +
+			" WHERE s.parent = a.id AND s.collection = k.name AND s.low IS NOT NULL AND s.low <= ? ORDER BY s.low DESC LIMIT 1) c" +
+			" WHERE c.high >= ?) SELECT id FROM around"
+	},
 	size: func(b *builder, text func()) {
 		b.WriteString("CASE WHEN position('/' IN ")
 		text()

@@ -65,6 +65,13 @@ var sqliteDialect = dialect{
 		}
 		return 0
 	},
+	hidden: func(FieldKind) [2]string { return [2]string{"+", ""} },
+	around: func(scopes string, collections []string) string {
+		return "WITH RECURSIVE around (id) AS (SELECT id FROM resource WHERE collection IN (" + scopes + ") UNION ALL SELECT c.id FROM around a" +
+			" CROSS JOIN (SELECT '" + strings.Join(collections, "' AS name UNION ALL SELECT '") + "' AS name) k CROSS JOIN resource c" +
+			" WHERE c.id = (SELECT s.id FROM resource s WHERE s.parent = a.id AND s.collection = k.name AND s.low IS NOT NULL AND s.low <= ?" +
+			" ORDER BY s.low DESC LIMIT 1) AND c.high >= ?) SELECT id FROM around"
+	},
 	size: func(b *builder, text func()) {
 		b.WriteString("CASE WHEN instr(")
 		text()

@@ -16,6 +16,9 @@ type Layout struct {
 	// Scopes is the collection whose resources are scopes: what lies in one never refers to another one (Scope). Empty:
 	// there are none.
 	Scopes string
+	// Spaced are the collections whose resources have space that holds, or covers, that of others. Those of one collection right
+	// below the same resource never overlap.
+	Spaced []string
 	// Unlogged are the collections whose rows are no change to the network: they stay out of the history.
 	Unlogged []string
 	// Extensions are what is kept in step with the rows.

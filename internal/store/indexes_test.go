@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -71,8 +70,11 @@ func TestDeclaredIndexes(t *testing.T) {
 // planOf gives how the database would find what a query selects, were looking through everything forbidden.
 func planOf(t *testing.T, s *Store, q Query) (plan string) {
 	t.Helper()
-	err := s.Update(context.WithoutCancel(t.Context()), Author{}, func(tx *Tx) error {
-		query, args := q.build(tx, "r.id")
+	err := s.View(t.Context(), func(tx *Tx) error {
+		query, args, err := q.list(tx, "id")
+		if err != nil {
+			return err
+		}
 		if !tx.RoundTrips() {
 			return tx.Each(func(scan func(...any) error) error {
 				var id, parent, other int64
@@ -82,7 +84,8 @@ func planOf(t *testing.T, s *Store, q Query) (plan string) {
 				return err
 			}, "EXPLAIN QUERY PLAN "+query, args...)
 		}
-		if err := tx.Write("SET LOCAL enable_seqscan = off"); err != nil {
+		var off string
+		if err := tx.QueryRow("SELECT set_config('enable_seqscan', 'off', TRUE)").Scan(&off); err != nil {
 			return err
 		}
 		return tx.Each(func(scan func(...any) error) error {

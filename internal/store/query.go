@@ -27,6 +27,8 @@ type Query struct {
 type Order struct {
 	By         Field
 	Descending bool
+	// Whole says that everything the query selects has a value there.
+	Whole bool
 }
 
 // FieldKind says how a field is kept and so how it compares.
@@ -89,18 +91,17 @@ type (
 		Source int64
 		Field  string
 	}
-	// LinksTo holds for the resources whose field leads to Target; an empty Field means any field.
+	// LinksTo holds for the resources whose field leads to one of Targets; an empty Field means any field.
 	LinksTo struct {
-		Target int64
-		Field  string
+		Targets []int64
+		Field   string
 	}
 	// IDs holds for the resources with these numbers.
 	IDs []int64
 	// Touching holds for the transactions that changed the resource.
 	Touching struct{ Resource int64 }
-	// AnyScope holds for every resource inside some scope of the layout, of any where it has none. It costs nothing and
-	// lets a condition on a span use the index, which is by scope.
-	AnyScope struct{}
+	// Around holds for the resources with space (Layout.Spaced) whose span has all of low to high in it.
+	Around struct{ Low, High []byte }
 )
 
 type builder struct {
@@ -108,8 +109,10 @@ type builder struct {
 	*dialect
 	args []any
 	rows int
-	// scopes is the collection of the layout's scopes.
-	scopes string
+	// hide says that no index is to be used.
+	hide bool
+	// layout has the names of scopes and of what has space.
+	layout *Layout
 }
 
 // dialect is where the databases differ in their words.
@@ -137,6 +140,11 @@ type dialect struct {
 	indexes string
 	// roundTrips says that a statement costs more than what it does: two are put into one where that can be.
 	roundTrips bool
+	// around begins a list of ids, with scopes and collections put in as lists in quotes, and the arguments low and high; it is
+	// walked down from the scopes by one seek for each collection.
+	around func(scopes string, collections []string) string
+	// hidden is put before and behind a field of a kind, so that it is compared without an index.
+	hidden func(kind FieldKind) [2]string
 	// size gives the number behind the slash of a text, NULL where there is none.
 	size func(b *builder, text func())
 }
@@ -186,6 +194,15 @@ func (f Field) column(b *builder, row string) {
 		b.WriteString("(SELECT target FROM reference WHERE source = " + row + ".id AND field = ")
 		b.arg(f.Via)
 		b.WriteString("))")
+		return
+	}
+	if b.hide && f.indexed() {
+		b.hide = false
+		marks := b.hidden(f.Kind)
+		b.WriteString(marks[0])
+		f.column(b, row)
+		b.WriteString(marks[1])
+		b.hide = true
 		return
 	}
 	switch f.Kind {
@@ -279,14 +296,19 @@ func (e IDs) sql(b *builder, row string) {
 		b.WriteString("FALSE")
 		return
 	}
-	b.WriteString(row + ".id IN (")
-	for i, id := range e {
+	b.WriteString(row + ".id IN (" + idList(e) + ")")
+}
+
+// idList lists numbers for IN.
+func idList(ids []int64) string {
+	var b strings.Builder
+	for i, id := range ids {
 		if i > 0 {
 			b.WriteByte(',')
 		}
 		b.WriteString(strconv.FormatInt(id, 10))
 	}
-	b.WriteByte(')')
+	return b.String()
 }
 
 func (e LinkedFrom) sql(b *builder, row string) {
@@ -298,13 +320,35 @@ func (e LinkedFrom) sql(b *builder, row string) {
 }
 
 func (e LinksTo) sql(b *builder, row string) {
-	b.WriteString(row + ".id IN (SELECT source FROM reference WHERE target = ")
-	b.arg(e.Target)
+	if len(e.Targets) == 0 {
+		b.WriteString("FALSE")
+		return
+	}
+	if b.hide {
+		b.rows++
+		l := "l" + strconv.Itoa(b.rows)
+		b.WriteString("EXISTS (SELECT 1 FROM reference " + l + " WHERE " + l + ".source = " + row + ".id AND ")
+		e.link(b, l)
+		b.WriteByte(')')
+		return
+	}
+	b.WriteString(row + ".id IN (SELECT source FROM reference l WHERE ")
+	e.link(b, "l")
+	b.WriteByte(')')
+}
+
+// link is the condition on a reference.
+func (e LinksTo) link(b *builder, l string) {
+	if len(e.Targets) == 1 {
+		b.WriteString(l + ".target = ")
+		b.arg(e.Targets[0])
+	} else {
+		b.WriteString(l + ".target IN (" + idList(e.Targets) + ")")
+	}
 	if e.Field != "" {
-		b.WriteString(" AND field = ")
+		b.WriteString(" AND " + l + ".field = ")
 		b.arg(e.Field)
 	}
-	b.WriteByte(')')
 }
 
 func (e Touching) sql(b *builder, row string) {
@@ -338,7 +382,10 @@ func (e inCollections) sql(b *builder, row string) {
 
 // Exists reports whether the query selects anything.
 func (tx *Tx) Exists(q Query) (there bool, err error) {
-	query, args := q.build(tx, "1")
+	query, args, err := q.build(tx, "1")
+	if err != nil {
+		return false, err
+	}
 	err = tx.QueryRow("SELECT EXISTS ("+query+")", args...).Scan(&there)
 	return there, err
 }
@@ -347,9 +394,12 @@ func (tx *Tx) Exists(q Query) (there bool, err error) {
 func (tx *Tx) CountBy(q Query, by Field) (map[string]int64, error) {
 	b := &builder{dialect: tx.conn.speaks()}
 	by.column(b, "r")
-	query, args := q.build(tx, b.String()+" AS value, count(*)")
+	query, args, err := q.build(tx, b.String()+" AS value, count(*)")
+	if err != nil {
+		return nil, err
+	}
 	counts := map[string]int64{}
-	err := tx.Each(func(scan func(...any) error) error {
+	err = tx.Each(func(scan func(...any) error) error {
 		var value sql.NullString
 		var n int64
 		err := scan(&value, &n)
@@ -374,28 +424,59 @@ func (tx *Tx) First(q Query) (first *Resource, err error) {
 	return first, err
 }
 
-func (AnyScope) sql(b *builder, row string) {
-	if b.scopes == "" {
-		b.WriteString("TRUE")
+func (e Around) sql(b *builder, row string) {
+	if b.layout.Scopes == "" {
+		b.WriteString("(" + row + ".low <= ")
+		b.arg(e.Low)
+		b.WriteString(" AND " + row + ".high >= ")
+		b.arg(e.High)
+		b.WriteByte(')')
 		return
 	}
-	b.WriteString(row + ".configuration IN (SELECT id FROM resource WHERE collection = " + quoted(b.scopes) + ")")
+	b.WriteString(row + ".id IN (" + b.around(quoted(b.layout.Scopes), b.layout.Spaced))
+	b.args = append(b.args, e.Low, e.High)
+	b.WriteByte(')')
 }
 
-func (q Query) build(tx *Tx, what string) (string, []any) {
-	b := &builder{dialect: tx.conn.speaks(), scopes: tx.store.layout.Scopes}
-	b.WriteString("SELECT " + what + " FROM " + string(q.From) + " r WHERE ")
-	if q.Where == nil {
+// build writes the statement that selects something of what the query selects, without its order.
+func (q Query) build(tx *Tx, what string) (string, []any, error) {
+	where, err := tx.resolve(q.Where)
+	if err != nil {
+		return "", nil, err
+	}
+	q.Where, q.Order = where, nil
+	a, err := tx.find(q)
+	if err != nil {
+		return "", nil, err
+	}
+	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+	b.WriteString("SELECT " + what)
+	a.from(b, q.From)
+	return b.String(), b.args, nil
+}
+
+// from writes where the rows come from, and the condition on them.
+func (a access) from(b *builder, from Source) {
+	if a.driver != nil {
+		b.WriteString(" FROM reference d CROSS JOIN resource r WHERE r.id = d.source AND ")
+		a.driver.link(b, "d")
+		b.WriteString(" AND ")
+	} else {
+		b.WriteString(" FROM " + string(from) + " r WHERE ")
+	}
+	if a.where == nil {
 		b.WriteString("TRUE")
 	} else {
-		q.Where.sql(b, "r")
+		a.where.sql(b, "r")
 	}
-	return b.String(), b.args
 }
 
 // Count counts what the query selects, without its limit and offset.
 func (tx *Tx) Count(q Query) (n int64, err error) {
-	query, args := q.build(tx, "count(*)")
+	query, args, err := q.build(tx, "count(*)")
+	if err != nil {
+		return 0, err
+	}
 	err = tx.QueryRow(query, args...).Scan(&n)
 	return n, err
 }
@@ -410,27 +491,12 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 	if q.Shown {
 		wanted, take = shownColumns, row.shown
 	}
-	query, args := q.build(tx, "r."+strings.ReplaceAll(wanted, ", ", ", r."))
-	b := &builder{dialect: tx.conn.speaks(), args: args, rows: 1000} // row names of the order stay apart from the condition's
-	b.WriteString(query + " ORDER BY ")
-	for _, o := range q.Order {
-		o.By.column(b, "r")
-		if o.Descending {
-			b.WriteString(" DESC" + b.nulls[1])
-		} else {
-			b.WriteString(b.nulls[0])
-		}
-		b.WriteString(", ")
-	}
-	b.WriteString("r.id")
-	if q.Limit > 0 {
-		b.WriteString(" LIMIT ")
-		b.arg(q.Limit)
-		b.WriteString(" OFFSET ")
-		b.arg(q.Offset)
+	query, args, err := q.list(tx, wanted)
+	if err != nil {
+		return err
 	}
 	n, resource := 0, &Resource{}
-	return tx.conn.list(b.String(), b.args, q.Limit > 0 && q.Limit <= shortList, func(at row) error {
+	return tx.conn.list(query, args, q.Limit > 0 && q.Limit <= shortList, func(at row) error {
 		if n++; n&1023 == 0 && tx.ctx.Err() != nil { // the client has gone
 			return tx.ctx.Err()
 		}
@@ -439,4 +505,68 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 		}
 		return fn(resource)
 	})
+}
+
+// list writes the statement that selects columns of the rows, in their order.
+func (q Query) list(tx *Tx, wanted string) (string, []any, error) {
+	var err error
+	if q.Where, err = tx.resolve(q.Where); err != nil {
+		return "", nil, err
+	}
+	for _, o := range q.Order {
+		if o.Whole && o.By.indexed() { // an index may have those alone that have a value
+			q.Where = All{q.Where, Compare{Field: o.By, Op: "ne"}}
+		}
+	}
+	a, err := tx.find(q)
+	if err != nil {
+		return "", nil, err
+	}
+	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+	shown := "r." + strings.ReplaceAll(wanted, ", ", ", r.")
+	late := q.Offset > 0 && q.From == Resources
+	if late { // the rows that are left out are counted in an index alone
+		b.WriteString("SELECT " + shown + " FROM (SELECT r.id")
+	} else {
+		b.WriteString("SELECT " + shown)
+	}
+	a.from(b, q.From)
+	q.order(b, a)
+	if q.Limit > 0 {
+		b.WriteString(" LIMIT ")
+		b.arg(q.Limit)
+		b.WriteString(" OFFSET ")
+		b.arg(q.Offset)
+	}
+	if late {
+		b.WriteString(") page CROSS JOIN resource r WHERE r.id = page.id")
+		q.order(b, access{})
+	}
+	return b.String(), b.args, nil
+}
+
+// order writes the order. What is equal comes in the direction of what is before it, as it stands in an index.
+func (q Query) order(b *builder, a access) {
+	b.WriteString(" ORDER BY ")
+	b.rows += 1000 // row names of the order stay apart from the condition's
+	b.hide = a.sorted
+	last := ""
+	for _, o := range q.Order {
+		o.By.column(b, "r")
+		last = b.nulls[0]
+		if o.Descending {
+			last = " DESC" + b.nulls[1]
+		}
+		b.WriteString(last + ", ")
+	}
+	b.hide = false
+	switch {
+	case a.driver != nil:
+		b.WriteString("d.source")
+	default:
+		b.WriteString("r.id")
+	}
+	if strings.HasPrefix(last, " DESC") {
+		b.WriteString(" DESC")
+	}
 }

@@ -1,0 +1,279 @@
+package store
+
+import (
+	"slices"
+	"strconv"
+)
+
+// How a list is found is decided here, the same way on both databases, and not left to their planners, which see the shape of a
+// statement and not what it is asked for. Of the conditions that have an index each is tried: how many rows it lets through, up to
+// fewRows. What is found by the one that lets the fewest through is sorted; where all let more through, the rows are taken in the
+// order that was asked for, and those left out that do not meet the conditions: then most do.
+
+// fewRows is how many rows may be looked up and sorted.
+const fewRows = 5_000
+
+// access is how the rows of a query are found.
+type access struct {
+	// where is the whole condition, with those conditions hidden from the planner that it must not go by.
+	where Expr
+	// sorted says that the rows come out of an index of a condition: those of the order must not be used.
+	sorted bool
+	// driver, where there is one, is the single reference that the rows are read along, in the order of their ids.
+	driver *LinksTo
+}
+
+// candidate is a condition that has an index.
+type candidate struct {
+	// parts are the members of the conjunction that it is.
+	parts []int
+	expr  Expr
+	// ordered says that the index gives the rows in the order of their ids; sharp, that it lets a few through for certain.
+	ordered, sharp bool
+}
+
+// find decides how to find what a query selects, whose references are resolved.
+func (tx *Tx) find(q Query) (a access, err error) {
+	a.where = q.Where
+	if q.From != Resources || tx.writing { // a rule asks for what it knows to be few
+		return a, nil
+	}
+	all := conjuncts(nil, q.Where)
+	within, single := ofOneCollection(all)
+	found := candidates(all)
+	if !single || len(found) == 0 || len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !linked(found[0].expr) {
+		return a, nil
+	}
+	best := slices.IndexFunc(found, func(c candidate) bool { return c.sharp })
+	if best < 0 {
+		if best, err = tx.fewest(found, within); err != nil {
+			return a, err
+		}
+	}
+	a.sorted = best >= 0
+	if best < 0 && len(q.Order) == 0 { // along one that has them in order, if any
+		best = slices.IndexFunc(found, func(c candidate) bool { return c.ordered })
+		if best >= 0 && linked(found[best].expr) {
+			link := found[best].expr.(LinksTo)
+			a.driver = &link
+		}
+	}
+	hide := make([]bool, len(all))
+	for i, c := range found {
+		for _, part := range c.parts {
+			hide[part] = i != best
+		}
+	}
+	var where All
+	for i, e := range all {
+		switch {
+		case hide[i]:
+			where = append(where, hidden{e})
+		case a.driver == nil || !linked(e):
+			where = append(where, e)
+		}
+	}
+	a.where = where
+	return a, nil
+}
+
+func linked(e Expr) bool {
+	l, ok := e.(LinksTo)
+	return ok && l.Field != "" && len(l.Targets) > 0
+}
+
+// fewest finds the condition that lets the fewest rows of a collection through; -1 where all let more than fewRows through.
+func (tx *Tx) fewest(found []candidate, within Expr) (best int, err error) {
+	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+	b.WriteString("SELECT ")
+	counts, into := make([]int64, len(found)), make([]any, len(found))
+	for i, c := range found {
+		into[i] = &counts[i]
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if l, ok := c.expr.(LinksTo); ok {
+			b.WriteString("(SELECT count(*) FROM (SELECT 1 FROM reference l WHERE ")
+			l.link(b, "l")
+		} else {
+			b.WriteString("(SELECT count(*) FROM (SELECT 1 FROM resource r WHERE ")
+			All{within, c.expr}.sql(b, "r")
+		}
+		b.WriteString(" LIMIT " + strconv.Itoa(fewRows+1) + ") few)")
+	}
+	if err := tx.QueryRow(b.String(), b.args...).Scan(into...); err != nil {
+		return -1, err
+	}
+	best = -1
+	for i, n := range counts {
+		if n <= fewRows && (best < 0 || n < counts[best]) {
+			best = i
+		}
+	}
+	return best, nil
+}
+
+// conjuncts gives the conditions that must all hold.
+func conjuncts(into []Expr, e Expr) []Expr {
+	switch x := e.(type) {
+	case nil:
+	case All:
+		for _, part := range x {
+			into = conjuncts(into, part)
+		}
+	default:
+		into = append(into, e)
+	}
+	return into
+}
+
+// ofOneCollection gives the condition that names the only collection.
+func ofOneCollection(all []Expr) (Expr, bool) {
+	for _, e := range all {
+		if c, ok := e.(inCollections); ok && len(c) == 1 {
+			return e, true
+		}
+	}
+	return nil, false
+}
+
+// candidates gives those of the conditions that have an index. Bounds of the span are one together.
+func candidates(all []Expr) (found []candidate) {
+	bounds := -1
+	for i, e := range all {
+		switch x := e.(type) {
+		case Compare:
+			switch {
+			case !x.Field.indexed() || x.Value == nil:
+			case x.Op == "eq":
+				found = append(found, candidate{parts: []int{i}, expr: e, ordered: true, sharp: x.Field.sharp()})
+			case x.Field.Kind == ColumnSpan && x.Field.Path[0] == "low" && x.Op != "ne":
+				if bounds < 0 {
+					bounds = len(found)
+					found = append(found, candidate{expr: All{}})
+				}
+				c := &found[bounds]
+				c.parts, c.expr = append(c.parts, i), append(c.expr.(All), e)
+			}
+		case Any:
+			if x.oneOf() {
+				found = append(found, candidate{parts: []int{i}, expr: e})
+			}
+		case LinksTo:
+			if linked(e) {
+				found = append(found, candidate{parts: []int{i}, expr: e, ordered: len(x.Targets) == 1})
+			}
+		case IDs, Around:
+			found = append(found, candidate{parts: []int{i}, expr: e, sharp: true})
+		}
+	}
+	return found
+}
+
+// indexed reports whether there is an index of the field, within a collection.
+func (f Field) indexed() bool {
+	switch {
+	case f.Via != "":
+		return false
+	case f.Kind == ColumnID || f.Indexed:
+		return true
+	case f.Kind == ColumnText:
+		return f.Path[0] == "name" || f.Path[0] == "key"
+	case f.Kind == ColumnInt:
+		return f.Path[0] == "parent" || f.Path[0] == "configuration"
+	}
+	return f.Kind == ColumnSpan && f.Path[0] == "low"
+}
+
+// sharp reports whether a value of the field is that of a few resources for certain.
+func (f Field) sharp() bool {
+	return f.Kind == ColumnID || f.Kind == ColumnSpan || f.Kind == ColumnText && f.Path[0] == "key"
+}
+
+// oneOf reports whether the alternatives are values of one field with an index.
+func (e Any) oneOf() bool {
+	for _, one := range e {
+		all, ok := one.(All) // an address is compared with its family
+		if !ok {
+			all = All{one}
+		}
+		for _, part := range all {
+			c, ok := part.(Compare)
+			if !ok || !c.Field.indexed() || c.Op != "eq" || c.Value == nil {
+				return false
+			}
+		}
+	}
+	return len(e) > 0
+}
+
+// hidden is a condition that no index is used for.
+type hidden struct{ Expr }
+
+func (e hidden) sql(b *builder, row string) {
+	was := b.hide
+	b.hide = true
+	e.Expr.sql(b, row)
+	b.hide = was
+}
+
+// resolve finds the resources that conditions go through, where they are few, so that what refers to them is found by them.
+func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
+	switch x := e.(type) {
+	case All:
+		all := make(All, len(x))
+		for i, part := range x {
+			if all[i], err = tx.resolve(part); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	case Any:
+		either := make(Any, len(x))
+		for i, part := range x {
+			if either[i], err = tx.resolve(part); err != nil {
+				return nil, err
+			}
+		}
+		return either, nil
+	case Not:
+		x.Expr, err = tx.resolve(x.Expr)
+		return x, err
+	case Through:
+		return tx.resolveThrough(x)
+	}
+	return e, nil
+}
+
+// mostTargets is how many resources that are referred to are put into a statement by their ids.
+const mostTargets = 500
+
+func (tx *Tx) resolveThrough(e Through) (Expr, error) {
+	if e.Where == nil {
+		return e, nil
+	}
+	q := Query{From: Resources, Where: e.Where}
+	query, args, err := q.build(tx, "r.id")
+	if err != nil {
+		return nil, err
+	}
+	ids, err := tx.ids64(query+" LIMIT ?", append(args, int64(mostTargets+1))...)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(ids) > mostTargets:
+		return e, nil
+	case len(ids) == 0:
+		return Nothing, nil
+	case !e.Column:
+		return LinksTo{Targets: ids, Field: e.Ref}, nil
+	}
+	var either Any
+	for _, id := range ids {
+		either = append(either, Compare{Field: Field{Kind: ColumnInt, Path: []string{e.Ref}}, Op: "eq", Value: id})
+	}
+	if len(either) == 1 {
+		return either[0], nil
+	}
+	return either, nil
+}

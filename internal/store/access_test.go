@@ -1,0 +1,194 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"portolan/internal/pgtest"
+)
+
+// accessLayout has scopes, things with an index, and space.
+func accessLayout() *Layout {
+	return &Layout{Scopes: "scopes", Spaced: []string{"blocks"}, Indexes: []Index{{"things", "code"}}}
+}
+
+// fillAccess makes two scopes and 7,000 things: most lie in one scope and refer to one target.
+func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
+	t.Helper()
+	if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
+		for i := range 2 {
+			scope := &Resource{Collection: "scopes", Type: "Scope", Name: fmt.Sprintf("scope %d", i), Body: []byte("{}")}
+			target := &Resource{Collection: "targets", Type: "Target", Name: fmt.Sprintf("target %d", i), Body: []byte("{}")}
+			for _, r := range []*Resource{scope, target} {
+				if err := tx.Insert(r); err != nil {
+					return err
+				}
+			}
+			scopes, targets = append(scopes, scope.ID), append(targets, target.ID)
+		}
+		var rows []*Resource
+		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // what comes of it must be the same each time
+		most := func(of []int64) int64 { return of[min(1, random.IntN(50)/49)] }
+		for i := range 7_000 {
+			r := &Resource{Collection: "things", Type: "Thing", Parent: most(scopes), Name: []string{"", "a", "b", "c d"}[random.IntN(4)],
+				Key: fmt.Sprintf("key %d", random.IntN(3000)), Refs: []Ref{{"target", most(targets)}},
+				Body: fmt.Appendf(nil, `{"code":"%d","size":%d}`, random.IntN(9000), random.IntN(10))}
+			r.Configuration = r.Parent
+			if random.IntN(3) > 0 {
+				a := netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) //nolint:gosec // the bytes of a number
+				r.Low, r.High = AddrKey(a), AddrKey(a)
+			}
+			rows = append(rows, r)
+		}
+		if err := tx.InsertMany(rows); err != nil {
+			return err
+		}
+		return tx.Write("ANALYZE")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return scopes, targets
+}
+
+// However a list is found, it is the same list: every choice of conditions, orders and pages gives what it gives where
+// nothing is chosen.
+func TestAccessIsRight(t *testing.T) {
+	for _, name := range []string{"SQLite", "PostgreSQL"} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Dir: t.TempDir(), Exclusive: true, Layout: accessLayout()}
+			if name == "PostgreSQL" {
+				o.Database = pgtest.URL(t)
+			}
+			s, err := Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			scopes, targets := fillAccess(t, s)
+			random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // what comes of it must be the same each time
+			for range 200 {
+				q := randomQuery(random, scopes, targets)
+				plain := q
+				plain.Where = Any{q.Where} // nothing in it is a condition for all
+				if want, got := idsOf(t, s, plain), idsOf(t, s, q); !slices.Equal(want, got) {
+					t.Fatalf("%+v gives %d, and where nothing is chosen %d:\n%v\n%v", q, len(got), len(want), got, want)
+				}
+			}
+		})
+	}
+}
+
+func idsOf(t *testing.T, s *Store, q Query) (ids []int64) {
+	t.Helper()
+	if err := s.View(t.Context(), func(tx *Tx) error {
+		n, err := tx.Count(q)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, n)
+		return tx.List(q, func(r *Resource) error {
+			ids = append(ids, r.ID)
+			return nil
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func randomQuery(random *rand.Rand, scopes, targets []int64) Query {
+	text := func(column string) Field { return Field{Kind: ColumnText, Path: []string{column}} }
+	low := Field{Kind: ColumnSpan, Path: []string{"low"}}
+	code, size := Field{Kind: Text, Path: []string{"code"}, Indexed: true}, Field{Kind: Number, Path: []string{"size"}}
+	at := func() []byte {
+		return AddrKey(netip.AddrFrom4([4]byte{10, 0, byte(random.IntN(47)), byte(random.IntN(256))})) //nolint:gosec // the bytes of a number
+	}
+	from := at()
+	conditions := []Expr{
+		Compare{text("name"), "eq", "a"}, Compare{text("name"), "ne", "a"}, Compare{text("name"), "eq", nil},
+		Compare{text("key"), "eq", fmt.Sprintf("key %d", random.IntN(3000))}, Compare{low, "eq", from},
+		All{Compare{low, "ge", from}, Compare{low, "le", at()}}, Compare{code, "eq", fmt.Sprint(random.IntN(9000))},
+		Any{Compare{code, "eq", "7"}, Compare{code, "eq", fmt.Sprint(random.IntN(9000))}}, Compare{size, "ge", int64(random.IntN(12))},
+		HasParent(scopes[random.IntN(2)]), LinksTo{targets[random.IntN(2) : 1+random.IntN(2)], "target"}, LinksTo{targets, "target"},
+		Through{Ref: "target", Where: Compare{text("name"), "eq", fmt.Sprintf("target %d", random.IntN(3))}},
+		Through{Ref: "configuration", Column: true, Where: Compare{text("name"), "eq", fmt.Sprintf("scope %d", random.IntN(3))}},
+		Not{Through{Ref: "target", Where: Compare{text("name"), "eq", "target 1"}}},
+	}
+	where := All{InCollection("things")}
+	for range random.IntN(4) {
+		where = append(where, conditions[random.IntN(len(conditions))])
+	}
+	q := Query{From: Resources, Where: where, Limit: int64(1 + random.IntN(300)), Offset: int64(random.IntN(2) * random.IntN(500))}
+	orders := []Order{{By: text("name")}, {By: text("key"), Whole: true}, {By: low}, {By: code}, {By: size},
+		{By: Field{Kind: ColumnText, Path: []string{"name"}, Via: "target"}}}
+	for range random.IntN(3) {
+		o := orders[random.IntN(len(orders))]
+		o.Descending = random.IntN(2) == 0
+		q.Order = append(q.Order, o)
+	}
+	return q
+}
+
+// What is asked most is an index's work on both databases: nothing of it looks through all resources.
+func TestAccessPlans(t *testing.T) {
+	for _, name := range []string{"SQLite", "PostgreSQL"} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Dir: t.TempDir(), Exclusive: true, Layout: accessLayout()}
+			if name == "PostgreSQL" {
+				o.Database = pgtest.URL(t)
+			}
+			s, err := Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			scopes, targets := fillAccess(t, s)
+			text := func(column string) Field { return Field{Kind: ColumnText, Path: []string{column}} }
+			low := Field{Kind: ColumnSpan, Path: []string{"low"}}
+			code := Field{Kind: Text, Path: []string{"code"}, Indexed: true}
+			things := InCollection("things")
+			for _, one := range []struct {
+				what  string
+				q     Query
+				index string
+			}{
+				{"an address", Query{Where: All{things, Compare{low, "eq", AddrKey(netip.MustParseAddr("10.0.0.7"))}}}, "resource_low"},
+				{"a name", Query{Where: All{things, Compare{text("name"), "eq", "x"}}}, "resource_name"},
+				{"a key", Query{Where: All{things, Compare{text("key"), "eq", "key 7"}}}, "resource_key"},
+				{"a field", Query{Where: All{things, Compare{code, "eq", "7"}}}, "field_things_code"},
+				{"a field and a scope", Query{Where: All{things, Compare{code, "eq", "7"}, Through{Ref: "configuration", Column: true,
+					Where: All{InCollection("scopes"), Compare{text("name"), "eq", "scope 0"}}}}}, "field_things_code"},
+				{"a small scope by name", Query{Where: All{things, Through{Ref: "configuration", Column: true,
+					Where: All{InCollection("scopes"), Compare{text("name"), "eq", "scope 1"}}}}, Order: []Order{{By: text("name")}}}, "resource_scope"},
+				{"a large scope by name", Query{Where: All{things, Through{Ref: "configuration", Column: true,
+					Where: All{InCollection("scopes"), Compare{text("name"), "eq", "scope 0"}}}}, Order: []Order{{By: text("name")}}, Limit: 10}, "resource_name"},
+				{"names downwards", Query{Where: things, Order: []Order{{By: text("name"), Descending: true}}, Limit: 10}, "resource_name"},
+				{"addresses downwards", Query{Where: things, Order: []Order{{By: low, Descending: true, Whole: true}}, Limit: 10}, "resource_low"},
+				{"keys far behind", Query{Where: things, Order: []Order{{By: text("key"), Whole: true}}, Limit: 10, Offset: 6000}, "resource_key_order"},
+				{"ids far behind", Query{Where: things, Limit: 10, Offset: 6000}, "resource_collection"},
+				{"what refers to a target of few", Query{Where: All{things, LinksTo{targets[1:], "target"}}}, "reference_target"},
+				{"what refers to a target of many", Query{Where: All{things, LinksTo{targets[:1], "target"}}, Limit: 10}, "reference_target"},
+				{"children", Query{Where: All{things, HasParent(scopes[0])}, Limit: 10}, "resource_parent"},
+			} {
+				one.q.From = Resources
+				if one.q.Limit == 0 {
+					one.q.Limit = 100
+				}
+				plan := planOf(t, s, one.q)
+				if name == "PostgreSQL" && one.q.Limit == 10 { // where all is of one collection other indexes are as good
+					one.index = ""
+				}
+				if !strings.Contains(plan, one.index) || strings.Contains(plan, "SCAN r\n") || strings.Contains(plan, "Seq Scan on resource") {
+					t.Errorf("%s: the plan is\n%s", one.what, plan)
+				}
+				if name == "SQLite" && one.q.Limit == 10 && one.q.Offset == 0 && (strings.Contains(plan, "TEMP B-TREE") || strings.Contains(plan, "Sort Key: r.")) {
+					t.Errorf("%s is sorted:\n%s", one.what, plan)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,14 @@
+-- The indexes of sqlite/0005_indexes.sql, in PostgreSQL's words: the number stands in each of them.
+DROP INDEX resource_name;
+CREATE INDEX resource_name ON resource (collection, name NULLS FIRST, id);
+DROP INDEX resource_key;
+CREATE INDEX resource_key ON resource (key, configuration) WHERE key IS NOT NULL;
+CREATE INDEX resource_key_order ON resource (collection, key, id) WHERE key IS NOT NULL;
+CREATE INDEX resource_low ON resource (collection, low, id) WHERE low IS NOT NULL;
+CREATE INDEX resource_scope ON resource (configuration, collection, id);
+DROP INDEX resource_collection;
+CREATE INDEX resource_collection ON resource (collection, id);
+DROP INDEX resource_parent;
+CREATE INDEX resource_parent ON resource (parent, collection, id);
+DROP INDEX reference_target;
+CREATE INDEX reference_target ON reference (target, field, source);

@@ -1,0 +1,9 @@
+-- Indexes for what is asked most (spec.md section 8). Each begins with the collection, which every list has, and ends with
+-- the row's number, which SQLite puts there by itself: what is equal comes in the order of the numbers, without sorting.
+DROP INDEX resource_name;
+CREATE INDEX resource_name ON resource (collection, name);
+DROP INDEX resource_key;
+CREATE INDEX resource_key ON resource (key, configuration) WHERE key IS NOT NULL;
+CREATE INDEX resource_key_order ON resource (collection, key) WHERE key IS NOT NULL;
+CREATE INDEX resource_low ON resource (collection, low) WHERE low IS NOT NULL;
+CREATE INDEX resource_scope ON resource (configuration, collection);
