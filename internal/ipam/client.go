@@ -25,7 +25,7 @@ type MACAddress struct {
 	// Configuration is the configuration it lies in.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Address is the hardware address, in any common form; it is kept as 00-00-5E-00-53-01.
-	Address string `api:"address,required,inline,hardware"`
+	Address string `api:"address,required,inline,hardware" key:"mac "`
 	// MACPool is the pool it belongs to.
 	MACPool schema.Ref `api:"macPool" ref:"MACPool|DenyMACPool"`
 }
@@ -42,9 +42,6 @@ func (x *MACAddress) BeforeWrite(*resource.Change) error {
 
 // Validate refuses an address that the configuration has already.
 func (x *MACAddress) Validate(c *resource.Change) error { return uniqueKey(c, "address", x.Address) }
-
-// Key is what it is found by.
-func (x *MACAddress) Key() string { return "mac " + x.Address }
 
 // String is the address.
 func (x *MACAddress) String() string { return x.Address }
@@ -91,7 +88,7 @@ type DHCPUniqueIdentifier struct {
 	// Configuration is the configuration it lies in.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// DUID is the identifier, in hexadecimal.
-	DUID string `api:"duid,required,inline"`
+	DUID string `api:"duid,required,inline" key:"duid "`
 }
 
 // BeforeWrite reads the identifier: 3 to 130 bytes.
@@ -110,13 +107,10 @@ func (x *DHCPUniqueIdentifier) Validate(c *resource.Change) error {
 	return uniqueKey(c, "duid", x.DUID)
 }
 
-// Key is what it is found by.
-func (x *DHCPUniqueIdentifier) Key() string { return "duid " + x.DUID }
-
 // uniqueKey refuses a key that another resource of the configuration has.
 func uniqueKey(c *resource.Change, field, value string) error {
 	h := schema.HeadOf(c.New)
-	found, err := c.Tx.ByKey(h.Config, c.New.(schema.Keyed).Key())
+	found, err := c.Tx.ByKey(h.Config, c.Type.KeyOf(c.New))
 	if err != nil {
 		return err
 	}
@@ -147,7 +141,7 @@ func clientOf(c *resource.Change, field string, ref *schema.Ref, configuration i
 			return err
 		}
 	}
-	found, err := c.Tx.ByKey(configuration, o.(schema.Keyed).Key())
+	found, err := c.Tx.ByKey(configuration, t.KeyOf(o))
 	if err != nil {
 		return err
 	}

@@ -94,6 +94,9 @@ func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store
 		text, _ := value.(string)
 		return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"key"}}, Op: op, Value: naming.Key(text)}, nil
 	}
+	if text, ok := value.(string); ok && f.KeyPrefix != "" && op == "eq" {
+		return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"key"}}, Op: op, Value: f.KeyPrefix + text}, nil
+	}
 	return store.Compare{Field: at, Op: op, Value: value}, nil
 }
 

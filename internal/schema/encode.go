@@ -21,6 +21,19 @@ type Keyed interface{ Key() string }
 // KeyKeeper is a Keyed whose key is no part of its fields: it is given back when a row is read.
 type KeyKeeper interface{ KeepKey(key string) }
 
+// KeyOf gives the look-up key of an object: what a field with the tag key says, or what a Keyed says; empty where it has none.
+func (t *Type) KeyOf(o Object) string {
+	if k, ok := o.(Keyed); ok {
+		return k.Key()
+	}
+	for _, f := range t.Fields {
+		if f.KeyPrefix != "" {
+			return f.KeyPrefix + reflect.ValueOf(o).Elem().FieldByIndex(f.Index).String()
+		}
+	}
+	return ""
+}
+
 // Row gives the store's form of an object. The links of a RefList that was not given are taken
 // from old.
 func (t *Type) Row(o Object, old *store.Resource) (*store.Resource, error) {
@@ -30,9 +43,7 @@ func (t *Type) Row(o Object, old *store.Resource) (*store.Resource, error) {
 		low, high := s.Span()
 		r.Low, r.High = store.AddrKey(low), store.AddrKey(high)
 	}
-	if k, ok := o.(Keyed); ok {
-		r.Key = k.Key()
-	}
+	r.Key = t.KeyOf(o)
 	v := reflect.ValueOf(o).Elem()
 	body := []byte{'{'}
 	lists := map[string]bool{}

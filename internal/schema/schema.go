@@ -117,14 +117,15 @@ type Field struct {
 	CreateOnly bool
 	Transient  bool // in answers only, from Change.Extra, else null
 	NonBlank   bool
-	List       bool // of Raw: a list, not an object
-	DNS        bool // compares as a DNS name; the row's key
-	Inline     bool // shown where a reference to the resource is inlined, beside id, type and name
-	Computed   bool // found as it is shown, and kept nowhere: nothing can be filtered or ordered by it
-	Hardware   bool // a hardware address, which a filter may give in any notation
-	Indexed    bool // kept in the body, looked up and ordered by: the store has an index of it
-	OnPost     bool // required in POST
-	OnPut      bool // required in PUT
+	List       bool   // of Raw: a list, not an object
+	DNS        bool   // compares as a DNS name; the row's key
+	Inline     bool   // shown where a reference to the resource is inlined, beside id, type and name
+	Computed   bool   // found as it is shown, and kept nowhere: nothing can be filtered or ordered by it
+	Hardware   bool   // a hardware address, which a filter may give in any notation
+	KeyPrefix  string // not empty: the row's look-up key is this and the field
+	Indexed    bool   // kept in the body, looked up and ordered by: the store has an index of it
+	OnPost     bool   // required in POST
+	OnPut      bool   // required in PUT
 	Enum       []string
 	Refs       []string // types a reference may point to; empty: any
 	Identify   string   // the field of the target that a body may name it by, beside id
@@ -324,6 +325,7 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	f.Example = member.Tag.Get("example")
 	f.Identify = member.Tag.Get("identify")
 	f.Column = member.Tag.Get("column")
+	f.KeyPrefix = member.Tag.Get("key")
 	f.Unless = member.Tag.Get("unless")
 	f.Enum = split(member.Tag.Get("enum"))
 	f.Refs = split(member.Tag.Get("ref"))
