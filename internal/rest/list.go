@@ -40,6 +40,12 @@ func (a *Server) plan(r *http.Request, t resource.Target, caller resource.Caller
 		p.query.Where = store.All{p.query.Where, p.where}
 	}
 	p.query.Order, p.query.Limit, p.query.Offset, p.query.Shown = p.order, p.limit+1, p.offset, true
+	if p.after != nil {
+		if !p.query.Takes(*p.after) {
+			return p, notAPlace()
+		}
+		p.query.After, p.query.Offset = p.after, 0
+	}
 	return p, nil
 }
 
@@ -171,7 +177,8 @@ type pager struct {
 	caller  resource.Caller
 	limit   int64
 	count   int64
-	more    bool // there are rows behind the page
+	more    bool  // there are rows behind the page
+	last    int64 // the last row of the page
 	waiting []store.Resource
 	bodies  []byte
 	scratch []byte
@@ -199,7 +206,17 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, p
 		return err
 	}
 	f := footer{count: p.count, total: total}
-	f.prev, f.next = pageLinks(r, plan.options, p.more)
+	after := ""
+	if p.more && v == nil {
+		at, ok, err := q.PlaceOf(tx, p.last)
+		if err != nil {
+			return err
+		}
+		if ok {
+			after = formatPlace(at, plan.offset+plan.limit)
+		}
+	}
+	f.prev, f.next = pageLinks(r, plan.options, p.more, after)
 	l.buf = p.form.end(l.buf, f)
 	return l.finish()
 }
@@ -210,6 +227,7 @@ func (p *pager) add(row *store.Resource) error {
 		p.more = true
 		return nil
 	}
+	p.last = row.ID
 	from := len(p.bodies)
 	p.bodies = append(p.bodies, row.Body...)
 	kept := *row

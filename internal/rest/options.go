@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"mime"
 	"net/http"
@@ -92,7 +93,9 @@ type options struct {
 	where         store.Expr
 	filter        *schema.Node // where, as it was written
 	order         []store.Order
-	fields        *schema.Projection
+	// after is where the page begins, as a link to it says; nil where offset counts.
+	after  *store.Place
+	fields *schema.Projection
 	// ignored are the query parameters that mean nothing here.
 	ignored []string
 }
@@ -110,7 +113,7 @@ func (o *options) light() bool {
 // itemParameters and listParameters are the query parameters that mean something: of one resource, and of lists.
 var (
 	itemParameters = []string{"fields"}
-	listParameters = []string{"fields", "filter", "limit", "offset", "orderBy", "total"}
+	listParameters = []string{"after", "fields", "filter", "limit", "offset", "orderBy", "total"}
 )
 
 // unknownParameters gives the query parameters that mean nothing, as they are named to the client.
@@ -257,15 +260,76 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 			return o, err
 		}
 	}
+	if text, ok, err := one(query, "after"); err != nil {
+		return o, err
+	} else if ok {
+		if o.after, err = parsePlace(text, o.offset); err != nil {
+			return o, notAPlace()
+		}
+	}
 	return o, nil
 }
 
+func notAPlace() error {
+	return problem.Query("after", "is no place in this list: take it from a link, or leave it out")
+}
+
+// placeText is a place as it stands in links, in JSON.
+type placeText struct {
+	ID int64 `json:"i"`
+	// Offset is that of the page: with another one, the client counts for itself.
+	Offset int64   `json:"o"`
+	Text   *string `json:"t,omitempty"`
+	Span   []byte  `json:"s,omitempty"`
+}
+
+// formatPlace writes a place for a link.
+func formatPlace(at store.Place, offset int64) string {
+	p := placeText{ID: at.ID, Offset: offset}
+	switch v := at.Value.(type) {
+	case string:
+		p.Text = &v
+	case []byte:
+		p.Span = v
+	}
+	text, err := json.Marshal(p)
+	if err != nil { // numbers and texts
+		panic(err)
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// parsePlace reads a place for a page with an offset; nil where it is that of another page.
+func parsePlace(text string, offset int64) (*store.Place, error) {
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return nil, err
+	}
+	var p placeText
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, err
+	}
+	if p.Offset != offset {
+		return nil, nil //nolint:nilnil // a page that is counted for
+	}
+	at := &store.Place{ID: p.ID}
+	switch {
+	case p.Text != nil:
+		at.Value = *p.Text
+	case p.Span != nil:
+		at.Value = p.Span
+	}
+	return at, nil
+}
+
 // pageLinks gives the links to the pages before and behind (spec.md section 8).
-func pageLinks(r *http.Request, o options, more bool) (prev, next string) {
+//
+// after is the place of the last row, by which the next page is found wherever it lies; empty where offset has to count.
+func pageLinks(r *http.Request, o options, more bool, after string) (prev, next string) {
 	var kept []string
 	for part := range strings.SplitSeq(r.URL.RawQuery, "&") {
 		name, _, _ := strings.Cut(part, "=")
-		if part != "" && !slices.Contains([]string{"limit", "offset"}, name) {
+		if part != "" && !slices.Contains([]string{"after", "limit", "offset"}, name) {
 			kept = append(kept, part)
 		}
 	}
@@ -279,6 +343,9 @@ func pageLinks(r *http.Request, o options, more bool) (prev, next string) {
 	}
 	if more {
 		next = link(o.offset+o.limit, o.limit)
+		if after != "" {
+			next += "&after=" + after
+		}
 	}
 	return prev, next
 }

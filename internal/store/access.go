@@ -67,7 +67,7 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	var where All
 	for i, e := range all {
 		switch {
-		case hide[i]:
+		case hide[i] || a.sorted && isPlace(e):
 			where = append(where, hidden{e})
 		case a.driver == nil || !linked(e):
 			where = append(where, e)
@@ -75,6 +75,11 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	}
 	a.where = where
 	return a, nil
+}
+
+func isPlace(e Expr) bool {
+	_, ok := e.(behind)
+	return ok
 }
 
 func linked(e Expr) bool {

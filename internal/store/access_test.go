@@ -74,8 +74,12 @@ func TestAccessIsRight(t *testing.T) {
 				q := randomQuery(random, scopes, targets)
 				plain := q
 				plain.Where = Any{q.Where} // nothing in it is a condition for all
-				if want, got := idsOf(t, s, plain), idsOf(t, s, q); !slices.Equal(want, got) {
+				want, got := idsOf(t, s, plain), idsOf(t, s, q)
+				if !slices.Equal(want, got) {
 					t.Fatalf("%+v gives %d, and where nothing is chosen %d:\n%v\n%v", q, len(got), len(want), got, want)
+				}
+				if behind, ok := behindOf(t, s, q, want); ok && !slices.Equal(behind, want[1+len(want)/3:]) {
+					t.Fatalf("%+v behind row %d gives\n%v, want\n%v", q, len(want)/3, behind, want[1+len(want)/3:])
 				}
 			}
 		})
@@ -98,6 +102,30 @@ func idsOf(t *testing.T, s *Store, q Query) (ids []int64) {
 		t.Fatal(err)
 	}
 	return ids
+}
+
+// behindOf gives the ids of a list that goes on behind one of its rows, up to where the list ended; false where it cannot.
+func behindOf(t *testing.T, s *Store, q Query, list []int64) (ids []int64, ok bool) {
+	t.Helper()
+	at := len(list) / 3 // the first is the number of all
+	if at == 0 {
+		return nil, false
+	}
+	if err := s.View(t.Context(), func(tx *Tx) error {
+		var place Place
+		var err error
+		if place, ok, err = q.PlaceOf(tx, list[at]); err != nil || !ok {
+			return err
+		}
+		q.After, q.Offset, q.Limit = &place, 0, int64(len(list)-1-at)
+		return tx.List(q, func(r *Resource) error {
+			ids = append(ids, r.ID)
+			return nil
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return ids, ok
 }
 
 func randomQuery(random *rand.Rand, scopes, targets []int64) Query {
