@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -88,12 +89,49 @@ func TestPages(t *testing.T) {
 		r := m.want(200, "GET", "/api/v2/views"+c.query, "")
 		for path, want := range map[string]string{"count": c.count, "totalCount": c.total, "_links.prev.href": c.prev,
 			"_links.next.href": c.next} {
-			if got := r.text(path); got != want {
+			got := r.text(path)
+			link, _, _ := strings.Cut(got, "&after=")
+			if link != want {
 				t.Errorf("%s: %s is %q, want %q", c.query, path, got, want)
+			}
+			if want != "" && strings.HasPrefix(want, "/") { // with its place and without it leads to the same
+				if with, without := m.want(200, "GET", got, ""), m.want(200, "GET", link, ""); string(with.body) != string(without.body) {
+					t.Errorf("%s gives %s, and without its place %s", got, with.body, without.body)
+				}
 			}
 		}
 		if _, ok := r.get("data").([]any); !ok {
 			t.Errorf("%s: data is no array: %s", c.query, r.body)
+		}
+	}
+}
+
+// Walking by the links from page to page gives each resource once, in the order of the whole list, whatever has no value.
+func TestNextLinks(t *testing.T) {
+	m := startManager(t)
+	_, _, _, _, network := m.basics()
+	list := "/api/v2/networks/" + network + "/addresses"
+	for i := range 20 {
+		m.id(list, fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","name":%s}`, []string{"null", `"b"`, `"a"`, `"c"`}[i%4]))
+	}
+	for _, order := range []string{"", "name", "desc(name)", "address", "desc(address)", "id", "desc(id)", "state", "name,desc(id)"} {
+		query := "?fields=id&orderBy=" + order
+		whole := m.want(200, "GET", list+query, "")
+		var walked []any
+		next := list + query + "&limit=3"
+		for pages := 0; next != "" && pages < 20; pages++ {
+			page := m.want(200, "GET", next, "")
+			data, _ := page.get("data").([]any)
+			walked = append(walked, data...)
+			next = page.text("_links.next.href")
+		}
+		if want := whole.get("data").([]any); !reflect.DeepEqual(walked, want) {
+			t.Errorf("ordered by %q the walk gives %v, want %v", order, walked, want)
+		}
+	}
+	for _, bad := range []string{"x", "e30", "eyJpIjoxLCJvIjowLCJzIjoiQUFBPSJ9"} {
+		if r := m.do("GET", list+"?after="+bad+"&orderBy=name", ""); bad != "e30" && (r.StatusCode != 400 || !strings.Contains(r.text("message"), "after")) {
+			t.Errorf("after=%s: %d %s", bad, r.StatusCode, r.body)
 		}
 	}
 }

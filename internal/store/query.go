@@ -539,17 +539,17 @@ func (q Query) parts() []Query {
 		part.Where = All{q.Where, e}
 		return part
 	}
-	id := Field{Kind: ColumnID}
-	if len(q.Order) == 0 {
-		return []Query{and(Compare{Field: id, Op: "gt", Value: at.ID})}
+	id, next, o := Field{Kind: ColumnID}, "gt", Order{By: Field{Kind: ColumnID}}
+	if len(q.Order) > 0 {
+		o = q.Order[0]
 	}
-	o := q.Order[0]
-	without, with := Compare{Field: o.By, Op: "eq"}, Compare{Field: o.By, Op: "ne"}
-	next := "gt"
 	if o.Descending {
 		next = "lt"
 	}
+	without, with := Compare{Field: o.By, Op: "eq"}, Compare{Field: o.By, Op: "ne"}
 	switch {
+	case o.By.Kind == ColumnID:
+		return []Query{and(Compare{Field: id, Op: next, Value: at.ID})}
 	case at.Value == nil && o.Descending:
 		return []Query{and(All{without, Compare{Field: id, Op: next, Value: at.ID}})}
 	case at.Value == nil:
@@ -592,14 +592,13 @@ func (q Query) Takes(at Place) bool {
 	if !q.hasPlaces() {
 		return false
 	}
-	span := len(q.Order) == 1 && q.Order[0].By.Kind == ColumnSpan
 	switch at.Value.(type) {
 	case nil:
 		return true
 	case []byte:
-		return span
+		return len(q.Order) == 1 && q.Order[0].By.Kind == ColumnSpan
 	case string:
-		return len(q.Order) == 1 && !span
+		return len(q.Order) == 1 && (q.Order[0].By.Kind == ColumnText || q.Order[0].By.Kind == Text)
 	}
 	return false
 }
@@ -607,7 +606,7 @@ func (q Query) Takes(at Place) bool {
 // PlaceOf gives the place of a resource in a list of that order; ok is false where there can be none.
 func (q Query) PlaceOf(tx *Tx, id int64) (at Place, ok bool, err error) {
 	at.ID = id
-	if !q.hasPlaces() || len(q.Order) == 0 {
+	if !q.hasPlaces() || len(q.Order) == 0 || q.Order[0].By.Kind == ColumnID {
 		return at, q.hasPlaces(), nil
 	}
 	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
