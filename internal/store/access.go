@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 )
@@ -38,7 +39,7 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	if q.From != Resources || tx.writing { // a rule asks for what it knows to be few
 		return a, nil
 	}
-	all := conjuncts(nil, q.Where)
+	all := tightened(conjuncts(nil, q.Where))
 	within, single := ofOneCollection(all)
 	found := candidates(all)
 	if !single || len(found) == 0 || len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !linked(found[0].expr) {
@@ -130,6 +131,44 @@ func conjuncts(into []Expr, e Expr) []Expr {
 		into = append(into, e)
 	}
 	return into
+}
+
+// tightened leaves, of the bounds of the span's low end, the highest lower one and the lowest upper one: SQLite uses one of each, and
+// not the best.
+func tightened(all []Expr) (left []Expr) {
+	var bounds [2]*Compare
+	for _, e := range all {
+		c, ok := e.(Compare)
+		key, isKey := c.Value.([]byte)
+		if !ok || !isKey || c.Field.Kind != ColumnSpan || c.Field.Path[0] != "low" {
+			left = append(left, e)
+			continue
+		}
+		side, better := 0, 1
+		switch c.Op {
+		case "ge", "gt":
+		case "le", "lt":
+			side, better = 1, -1
+		default:
+			left = append(left, e)
+			continue
+		}
+		strict := func(op string) bool { return op == "gt" || op == "lt" }
+		if bounds[side] == nil {
+			bounds[side] = &c
+			continue
+		}
+		was, _ := bounds[side].Value.([]byte)
+		if way := bytes.Compare(key, was); way == better || way == 0 && strict(c.Op) {
+			bounds[side] = &c
+		}
+	}
+	for _, b := range bounds {
+		if b != nil {
+			left = append(left, *b)
+		}
+	}
+	return left
 }
 
 // ofOneCollection gives the condition that names the only collection.
