@@ -116,8 +116,9 @@ func (tx *Tx) follow() {
 	}
 }
 
-// changed tells the extensions of a row that has changed.
+// changed counts a row that has changed, and tells the extensions of it.
 func (tx *Tx) changed(before, after *Resource) error {
+	tx.count(before, after)
 	for _, f := range tx.followers {
 		if f != nil {
 			if err := f.Changed(before, after); err != nil {
@@ -128,7 +129,7 @@ func (tx *Tx) changed(before, after *Resource) error {
 	return nil
 }
 
-// finish writes what stands at the end of a transaction: what the extensions keep, and the history.
+// finish writes what stands at the end of a transaction: what the extensions keep, the totals and the history.
 func (tx *Tx) finish() error {
 	for _, f := range tx.followers {
 		if f != nil {
@@ -136,6 +137,9 @@ func (tx *Tx) finish() error {
 				return err
 			}
 		}
+	}
+	if err := tx.writeTotals(); err != nil {
+		return err
 	}
 	return tx.writeHistory()
 }
@@ -164,6 +168,7 @@ var own = []Table{
 	{Name: "change", Columns: []string{"seq", "txn", "resource", "operation", "before", "after"}, Key: 1},
 	{Name: "reverting", Columns: []string{"txn", "undo"}, Key: 1},
 	{Name: "marker", Columns: []string{"name", "value"}, Key: 1},
+	totalTable,
 	{Name: "counter", Derived: "carried as marks"},
 	{Name: "lease", Derived: "held by managers of this database"},
 	{Name: "origin", Derived: "names this database"},

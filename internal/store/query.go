@@ -482,6 +482,9 @@ func (a access) from(b *builder, from Source) {
 
 // Count counts what the query selects, without its limit and offset.
 func (tx *Tx) Count(q Query) (n int64, err error) {
+	if k, ok := q.total(); ok && !tx.writing {
+		return tx.readTotal(k)
+	}
 	query, args, err := q.build(tx, "count(*)")
 	if err != nil {
 		return 0, err

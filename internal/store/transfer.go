@@ -113,10 +113,10 @@ func hasTable(c conn, name string) (there bool, err error) {
 	return there, err
 }
 
-// rebuild writes the derived tables of the extensions anew. What an older schema has no tables for yet, the migration makes
-// that brings them.
+// rebuild writes the derived tables anew. What an older schema has no tables for yet, the migration makes that brings them.
 func (tx *Tx) rebuild() error {
-	for _, e := range tx.store.layout.Extensions {
+	totals := &Extension{Name: "totals", Tables: []Table{totalTable}, Rebuild: recountTotals}
+	for _, e := range append([]*Extension{totals}, tx.store.layout.Extensions...) {
 		if e.Rebuild == nil {
 			continue
 		}

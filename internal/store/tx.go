@@ -78,6 +78,7 @@ type Tx struct {
 	summary   string
 	kind      string // of the transaction: UNDO, or empty
 	tally     Tally
+	totals    totals
 	// first and last are the numbers of this job's changes in the history, 0 until there is one.
 	first, last int64
 	// step counts what this job touched, topics has the step at which it last touched each (Cache). earlier are the topics

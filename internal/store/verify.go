@@ -8,7 +8,7 @@ import (
 // Verify lists what is wrong in the store's own tables and in those of the extensions, in sentences, by fault.
 func (tx *Tx) Verify(fault func(format string, args ...any)) error {
 	for _, check := range []func(func(string, ...any)) error{tx.databaseFaults, tx.referencesFaults, tx.historyFaults, tx.imagesFaults,
-		tx.originFaults} {
+		tx.originFaults, tx.totalsFaults} {
 		if err := check(fault); err != nil {
 			return err
 		}

@@ -74,12 +74,12 @@ func (e *sqliteEngine) write(w *session) {
 		case <-e.check:
 			_, _ = e.notice(w) // an error is that of the next change as well
 		case <-idle.C:
-			if !w.shrinkLog() {
-				idle.Reset(idleTime)
-			}
-			if time.Since(planned) > planEvery {
+			if time.Since(planned) > planEvery { // first: the figures are written, too
 				planned = time.Now()
 				w.plan()
+			}
+			if !w.shrinkLog() {
+				idle.Reset(idleTime)
 			}
 		case <-e.stop:
 			for {

@@ -1,4 +1,4 @@
--- The indexes of sqlite/0005_indexes.sql, in PostgreSQL's words: the number stands in each of them.
+-- The indexes of sqlite/0005_questions.sql, in PostgreSQL's words: the number stands in each of them.
 DROP INDEX resource_name;
 CREATE INDEX resource_name ON resource (collection, name NULLS FIRST, id);
 DROP INDEX resource_key;
@@ -12,3 +12,15 @@ DROP INDEX resource_parent;
 CREATE INDEX resource_parent ON resource (parent, collection, id);
 DROP INDEX reference_target;
 CREATE INDEX reference_target ON reference (target, field, source);
+
+-- How many resources lie right below a parent, or, below -1, anywhere. Several rows may stand for one number, which is
+-- their sum: changes side by side would wait for one another.
+CREATE TABLE total (
+    parent     BIGINT NOT NULL,
+    collection TEXT NOT NULL,
+    type       TEXT NOT NULL,
+    n          BIGINT NOT NULL
+);
+INSERT INTO total SELECT parent, collection, type, count(*) FROM resource GROUP BY 1, 2, 3;
+INSERT INTO total SELECT -1, collection, type, count(*) FROM resource GROUP BY 2, 3;
+CREATE INDEX total_parent ON total (parent, collection);
