@@ -63,7 +63,8 @@ func (a *Server) parameters() doc {
 		"offset": query("offset", "The first row to return, counted from 0.",
 			doc{"type": "integer", "minimum": 0, "maximum": MaxOffset, "default": 0}),
 		"total": query("total", "Whether to count everything that matches.", doc{"type": "boolean", "default": false}),
-		"filter": query("filter", "A condition: field:'text', field:operator(values), joined by and, or and parentheses.",
+		"filter": query("filter", "A condition: field:'text', field:operator(values), joined by and, or and parentheses. "+
+			"Ours is the operator within, for a range or an address: everything inside a prefix.",
 			doc{"type": "string", "example": "id:gt(100000)"}),
 		"orderBy": query("orderBy", "Fields to order by: name, desc(id), asc(range).", doc{"type": "string", "example": "desc(id)"}),
 		"fields": query("fields", "Which fields to return: names, not(names), embed(subcollections).",

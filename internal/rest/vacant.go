@@ -104,6 +104,14 @@ func (v *vacancies) byAddress(n *schema.Node) (let space.Set, err error) {
 			}
 			continue
 		}
+		if n.Op == "within" {
+			r, err := schema.RangeOf(n, l)
+			if err != nil {
+				return nil, err
+			}
+			let = let.Union(space.Set{r}.Intersect(space.Set{whole}))
+			continue
+		}
 		at, err := netip.ParseAddr(strings.TrimSpace(l.Text))
 		if err != nil {
 			return nil, schema.FilterValue(n, l, "expected an IP address")

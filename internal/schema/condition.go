@@ -18,22 +18,17 @@ func (f *Field) Filterable() bool {
 	return !f.WriteOnly && !f.Transient && !f.Computed && f.Kind != Strings && f.Kind != Integers
 }
 
-// operators lists the operators per kind, as published.
+// operators lists the operators per kind, as published, and within.
 func (f *Field) operators() string {
 	switch f.Kind {
 	case Bool:
 		return "eq in ne"
-	case Integer, Float:
-		return "eq in ne ge gt le lt"
-	case Time:
+	case Integer, Float, Time:
 		return "eq in ne ge gt le lt"
 	case Address:
-		return "eq in ne ge gt le lt"
+		return "eq in ne ge gt le lt within"
 	case Span:
-		return "eq in ne ge gt le lt contains startsWith"
-	}
-	if f.Enum != nil {
-		return "eq in ne contains startsWith endsWith"
+		return "eq in ne ge gt le lt contains within startsWith"
 	}
 	return "eq in ne contains startsWith endsWith"
 }
@@ -43,8 +38,12 @@ func (f *Field) Condition(n *Node) (store.Expr, error) {
 	if !slices.Contains(strings.Fields(f.operators()), n.Op) {
 		return nil, FilterValue(n, n.Values[0], "the operator "+n.Op+" is not for this field; these are: "+f.operators())
 	}
-	if f.Kind == Span {
+	switch {
+	case f.Kind == Span:
 		return f.rangeCondition(n)
+	case n.Op == "within":
+		r, err := RangeOf(n, n.Values[0])
+		return within(r, f.StoreField(), f.StoreField()), err
 	}
 	return f.CompareWith(n, f.StoreField())
 }
@@ -171,8 +170,21 @@ func CompareText(n *Node, at store.Field) (store.Expr, error) {
 	return f.CompareWith(n, at)
 }
 
+// within holds where all from low to high lies in a range.
+func within(r space.Range, low, high store.Field) store.Expr {
+	from, to := store.AddrKey(r.Low), store.AddrKey(r.High)
+	return store.All{store.Compare{Field: low, Op: "ge", Value: from}, store.Compare{Field: low, Op: "le", Value: to},
+		store.Compare{Field: high, Op: "le", Value: to}}
+}
+
+// The columns of a span.
+var (
+	lowColumn  = store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}
+	highColumn = store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}
+)
+
 // Spans in filters: eq takes a length, a prefix or low-high; ge, gt, le and lt compare prefix
-// lengths; contains takes an address or a prefix; startsWith compares the text.
+// lengths; contains and within take an address, a prefix or low-high; startsWith compares the text.
 func (f *Field) rangeCondition(n *Node) (store.Expr, error) {
 	text := store.Field{Kind: store.Text, Path: []string{f.Name}}
 	var either store.Any
@@ -184,12 +196,16 @@ func (f *Field) rangeCondition(n *Node) (store.Expr, error) {
 		case "startsWith":
 			either = append(either, store.Compare{Field: text, Op: n.Op, Value: v.Text})
 			continue
-		case "contains":
-			r, err := addressOrRange(v.Text)
+		case "contains", "within":
+			r, err := RangeOf(n, v)
 			if err != nil {
-				return nil, FilterValue(n, v, err.Error())
+				return nil, err
 			}
-			either = append(either, store.Around{Low: store.AddrKey(r.Low), High: store.AddrKey(r.High)})
+			if n.Op == "within" {
+				either = append(either, within(r, lowColumn, highColumn))
+			} else {
+				either = append(either, store.Around{Low: store.AddrKey(r.Low), High: store.AddrKey(r.High)})
+			}
 			continue
 		}
 		bits, sized, err := space.ParseSize(v.Text, false)
@@ -212,16 +228,14 @@ func (f *Field) rangeCondition(n *Node) (store.Expr, error) {
 }
 
 func (f *Field) lengthCondition(n *Node, v Literal, bits int, sized bool, r space.Range) (store.Expr, error) {
-	low := store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}
-	high := store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}
 	length := store.Field{Kind: store.PrefixLen, Path: []string{f.Name}}
 	op := n.Op
 	if op == "in" {
 		op = "eq"
 	}
 	if !sized && (op == "eq" || op == "ne") {
-		same := store.All{store.Compare{Field: low, Op: "eq", Value: store.AddrKey(r.Low)},
-			store.Compare{Field: high, Op: "eq", Value: store.AddrKey(r.High)}}
+		same := store.All{store.Compare{Field: lowColumn, Op: "eq", Value: store.AddrKey(r.Low)},
+			store.Compare{Field: highColumn, Op: "eq", Value: store.AddrKey(r.High)}}
 		if op == "ne" {
 			return store.Not{Expr: same}, nil
 		}
@@ -234,22 +248,27 @@ func (f *Field) lengthCondition(n *Node, v Literal, bits int, sized bool, r spac
 	if !ok {
 		return nil, FilterValue(n, v, "ge, gt, le and lt compare prefix lengths and need one")
 	}
-	return store.All{store.Compare{Field: length, Op: op, Value: int64(p.Bits())}, sameFamily(low, r.Low)}, nil
+	return store.All{store.Compare{Field: length, Op: op, Value: int64(p.Bits())}, sameFamily(r.Low)}, nil
 }
 
-func sameFamily(low store.Field, a netip.Addr) store.Expr {
+func sameFamily(a netip.Addr) store.Expr {
 	family := byte(6)
 	if a.Is4() {
 		family = 4
 	}
-	return store.All{store.Compare{Field: low, Op: "ge", Value: []byte{family}},
-		store.Compare{Field: low, Op: "lt", Value: []byte{family + 1}}}
+	return store.All{store.Compare{Field: lowColumn, Op: "ge", Value: []byte{family}},
+		store.Compare{Field: lowColumn, Op: "lt", Value: []byte{family + 1}}}
 }
 
-func addressOrRange(text string) (space.Range, error) {
-	if a, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil && a.Zone() == "" {
+// RangeOf reads an address, a prefix or low-high of a filter.
+func RangeOf(n *Node, v Literal) (space.Range, error) {
+	if a, err := netip.ParseAddr(strings.TrimSpace(v.Text)); err == nil && a.Zone() == "" {
 		a = a.Unmap()
 		return space.Range{Low: a, High: a}, nil
 	}
-	return space.Parse(text)
+	r, err := space.Parse(v.Text)
+	if err != nil {
+		return r, FilterValue(n, v, err.Error())
+	}
+	return r, nil
 }

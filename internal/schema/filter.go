@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -53,6 +54,9 @@ func (n *Node) Weight() (w int) {
 	}
 	return w
 }
+
+// operators are those that are published, and within, which is ours. Which of them a field takes is said by its kind.
+var operators = []string{"eq", "in", "ne", "ge", "gt", "le", "lt", "contains", "within", "startsWith", "endsWith"}
 
 type filterParser struct {
 	text  string
@@ -213,8 +217,8 @@ func (p *filterParser) comparison() (*Node, error) {
 	p.space()
 	from := p.at
 	if word := p.word(); word != "" && p.take('(') {
-		if !knownOperator(word) {
-			return nil, p.fail(from, "%s is no operator (eq, in, ne, ge, gt, le, lt, contains, startsWith, endsWith)", word)
+		if !slices.Contains(operators, word) {
+			return nil, p.fail(from, "%s is no operator (%s)", word, strings.Join(operators, ", "))
 		}
 		n.Op = word
 		return n, p.arguments(n)
@@ -223,14 +227,6 @@ func (p *filterParser) comparison() (*Node, error) {
 	v, err := p.value()
 	n.Values = []Literal{v}
 	return n, err
-}
-
-func knownOperator(word string) bool {
-	switch word {
-	case "eq", "in", "ne", "ge", "gt", "le", "lt", "contains", "startsWith", "endsWith":
-		return true
-	}
-	return false
 }
 
 func (p *filterParser) arguments(n *Node) error {

@@ -201,6 +201,9 @@ func TestAccessPlans(t *testing.T) {
 				{"ids far behind", Query{Where: things, Limit: 10, Offset: 6000}, "resource_collection"},
 				{"what refers to a target of few", Query{Where: All{things, LinksTo{targets[1:], "target"}}}, "reference_target"},
 				{"what refers to a target of many", Query{Where: All{things, LinksTo{targets[:1], "target"}}, Limit: 10}, "reference_target"},
+				{"inside a prefix", Query{Where: All{things, Compare{low, "ge", AddrKey(netip.MustParseAddr("10.0.0.0"))},
+					Compare{low, "le", AddrKey(netip.MustParseAddr("10.0.0.9"))},
+					Compare{Field{Kind: ColumnSpan, Path: []string{"high"}}, "le", AddrKey(netip.MustParseAddr("10.0.0.9"))}}}, "resource_low"},
 				{"children", Query{Where: All{things, HasParent(scopes[0])}, Limit: 10}, "resource_parent"},
 			} {
 				one.q.From = Resources
