@@ -69,6 +69,8 @@ func (b *bench) filled(addresses int) (url, network string, err error) {
 			`), 8, '0'), 'hex') WHERE container = ` + network,
 		`INSERT INTO usage (container, state, n) SELECT DISTINCT container, state, CAST(` + strconv.Itoa(addresses-2) +
 			` AS BIGINT) FROM usage WHERE state = 'STATIC'`,
+		`INSERT INTO total (parent, collection, type, n) SELECT DISTINCT parent, collection, type, CAST(` + strconv.Itoa(addresses-2) +
+			` AS BIGINT) FROM total WHERE collection = 'addresses' AND type = 'IPv4Address'`,
 		`SELECT setval('number_resource', ` + strconv.Itoa(200000+addresses) + `)`, `VACUUM ANALYZE`, `CHECKPOINT`,
 	} {
 		if _, err := conn.Exec(context.Background(), step); err != nil {

@@ -59,7 +59,7 @@ FROM seq, resource r WHERE r.id = ?2`
 	}{
 		{"PRAGMA synchronous = OFF", nil}, {"PRAGMA cache_size = -400000", nil}, {script, []any{n, first}},
 		{"UPDATE free SET low = unhex('04000000000000000000000000' || printf('%08x', 167772163 + ?)) WHERE container = ?", []any{n, network}},
-		{"UPDATE usage SET n = n + ? WHERE state = 'STATIC'", []any{n}},
+		{"UPDATE usage SET n = n + ? WHERE state = 'STATIC'", []any{n}}, {"UPDATE total SET n = n + ? WHERE collection = 'addresses'", []any{n}},
 		{"UPDATE counter SET value = value + ? WHERE name = 'resource'", []any{n}}, {"PRAGMA wal_checkpoint(TRUNCATE)", nil},
 	} {
 		if err := sqlitex.ExecuteTransient(conn, step.text, &sqlitex.ExecOptions{Args: step.args}); err != nil {

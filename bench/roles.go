@@ -41,6 +41,8 @@ func serveRole(role, data, body string) error {
 		return bareGet(ctx, body)
 	case "bare-scan":
 		return bareScan(ctx, data)
+	case "bare-sql":
+		return bareSQL(ctx, data, body)
 	case "bare-checkin":
 		return bareCheckin(ctx, body)
 	}

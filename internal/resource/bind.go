@@ -167,7 +167,8 @@ func (s Scope) Order(text string) (orders []store.Order, err error) {
 		if !ok {
 			return nil, s.Unknown("orderBy", "InvalidOrderByField", path)
 		}
-		orders = append(orders, store.Order{By: by, Descending: descending, Whole: len(path) == 1 && s.whole(path[0])})
+		orders = append(orders, store.Order{By: by, Descending: descending, Whole: len(path) == 1 && s.whole(path[0]),
+			Spaceless: s.spaceless() && by.Via == ""})
 		if len(orders) > 8 {
 			return nil, problem.Query("orderBy", "has more than 8 fields")
 		}
@@ -178,11 +179,21 @@ func (s Scope) Order(text string) (orders []store.Order, err error) {
 // whole reports whether every resource of the scope has a value in a field, and its row one in the column of it.
 func (s Scope) whole(name string) bool {
 	for _, t := range s.Types {
-		if f, ok := t.ByName[name]; !ok || f.Kind != schema.Span && !f.Span && !f.DNS {
+		if f, ok := t.ByName[name]; !ok || f.Kind != schema.Span && !f.Span {
 			return false
 		}
 	}
 	return true
+}
+
+// allNamed reports whether the key of every resource of the scope is the DNS name in a field; the key of other types is not shown.
+func (s Scope) allNamed(name string) bool {
+	return !slices.ContainsFunc(s.Types, func(t *schema.Type) bool { f := t.ByName[name]; return f == nil || !f.DNS })
+}
+
+// spaceless reports whether no resource of the scope has space.
+func (s Scope) spaceless() bool {
+	return !slices.ContainsFunc(s.Types, func(t *schema.Type) bool { return s.api.CollectionOf(t).Space != NoSpace })
 }
 
 func (s Scope) orderField(path []string) (store.Field, bool) {
@@ -202,7 +213,7 @@ func (s Scope) orderField(path []string) (store.Field, bool) {
 		return store.Field{}, false
 	case f.Kind == schema.Span:
 		return store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, true
-	case f.DNS: // as names compare: in lower case
+	case f.DNS && s.allNamed(path[0]): // as names compare: in lower case
 		return store.Field{Kind: store.ColumnText, Path: []string{"key"}}, true
 	}
 	return f.StoreField(), true

@@ -32,23 +32,32 @@ var (
 // ReadBody reads a request's JSON object within the bounds. It refuses what is no object, holds
 // a member twice, or nests too deeply.
 func ReadBody(w http.ResponseWriter, r *http.Request, within Bounds) (map[string]json.RawMessage, []byte, error) {
+	data, err := readBytes(w, r, within)
+	if err != nil {
+		return nil, nil, err
+	}
+	members, err := schema.ParseObject(data, within.Members)
+	return members, data, err
+}
+
+// readBytes reads a request's body.
+func readBytes(w http.ResponseWriter, r *http.Request, within Bounds) ([]byte, error) {
 	if within.Time > 0 {
 		// Where the connection has no deadlines of its own, as in some tests, the server's hold.
 		if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(within.Time)); err != nil &&
 			!errors.Is(err, http.ErrNotSupported) {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, within.Bytes))
 	if err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
-			return nil, nil, problem.New(http.StatusRequestEntityTooLarge, "RequestTooLarge", "the body is larger than %s", size(within.Bytes))
+			return nil, problem.New(http.StatusRequestEntityTooLarge, "RequestTooLarge", "the body is larger than %s", size(within.Bytes))
 		}
-		return nil, nil, problem.BadRequest("InvalidRequestBody", "the body could not be read whole")
+		return nil, problem.BadRequest("InvalidRequestBody", "the body could not be read whole")
 	}
-	members, err := schema.ParseObject(data, within.Members)
-	return members, data, err
+	return data, nil
 }
 
 // size words a number of bytes.

@@ -36,6 +36,9 @@ func (a *Server) Serve(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusPermanentRedirect)
 		return nil
 	}
+	if r.URL.Path == a.Base+"/"+batchName {
+		return a.batch(w, r, caller)
+	}
 	t, err := a.route(r, caller)
 	if err != nil {
 		return err

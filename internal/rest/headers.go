@@ -14,7 +14,7 @@ var changes = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.M
 
 // engineHeaders are the headers that the engine itself looks at.
 var engineHeaders = []resource.RequestHeader{
-	{Name: "x-bcn-change-control-comment", Description: "A remark that the history keeps with the change.", Methods: changes},
+	{Name: commentHeader, Description: "A remark that the history keeps with the change.", Methods: changes},
 	{Name: dryRunHeader, Description: "Try the change and keep nothing: the answer is 200 and tells what would have come of it. Ours.",
 		Values: []string{"true", "false"}, Methods: changes},
 	{Name: "If-Match", Description: "The entity tag that the resource must still have.",

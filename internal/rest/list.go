@@ -106,6 +106,9 @@ func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error
 	if err != nil {
 		return err
 	}
+	if v != nil && p.after != nil { // those that are vacant are counted
+		return notAPlace()
+	}
 	total := ""
 	if p.total {
 		n, err := tx.Count(store.Query{From: q.From, Where: q.Where})
@@ -213,7 +216,7 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, p
 			return err
 		}
 		if ok {
-			after = formatPlace(at, plan.offset+plan.limit)
+			after = formatPlace(at, plan.offset+plan.limit, listDigest(r.URL.Query()))
 		}
 	}
 	f.prev, f.next = pageLinks(r, plan.options, p.more, after)

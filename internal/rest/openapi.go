@@ -62,6 +62,8 @@ func (a *Server) parameters() doc {
 			doc{"type": "integer", "minimum": 1, "maximum": a.MaxLimit, "default": DefaultLimit}),
 		"offset": query("offset", "The first row to return, counted from 0.",
 			doc{"type": "integer", "minimum": 0, "maximum": MaxOffset, "default": 0}),
+		"after": query("after", "Where the page begins, as a next link says it: it is found there however far behind it lies. "+
+			"Refused in a list with another filter or order, ignored with another offset.", doc{"type": "string"}),
 		"total": query("total", "Whether to count everything that matches.", doc{"type": "boolean", "default": false}),
 		"filter": query("filter", "A condition: field:'text', field:operator(values), joined by and, or and parentheses. "+
 			"Ours is the operator within, for a range or an address: everything inside a prefix.",
@@ -237,7 +239,7 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 			}
 		}
 		if t.List {
-			for _, p := range []string{"limit", "offset", "total", "filter", "orderBy"} {
+			for _, p := range []string{"limit", "offset", "after", "total", "filter", "orderBy"} {
 				params = append(params, ref("parameters/"+p))
 			}
 			answers = a.pageAnswer(types)

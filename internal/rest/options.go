@@ -2,7 +2,11 @@ package rest
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"hash/fnv"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -263,12 +267,15 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 	if text, ok, err := one(query, "after"); err != nil {
 		return o, err
 	} else if ok {
-		if o.after, err = parsePlace(text, o.offset); err != nil {
+		if o.after, err = parsePlace(text, o.offset, listDigest(query)); err != nil {
 			return o, notAPlace()
 		}
 	}
 	return o, nil
 }
+
+// errNotAPlace is a place in another list.
+var errNotAPlace = errors.New("no place in this list")
 
 func notAPlace() error {
 	return problem.Query("after", "is no place in this list: take it from a link, or leave it out")
@@ -278,14 +285,23 @@ func notAPlace() error {
 type placeText struct {
 	ID int64 `json:"i"`
 	// Offset is that of the page: with another one, the client counts for itself.
-	Offset int64   `json:"o"`
-	Text   *string `json:"t,omitempty"`
-	Span   []byte  `json:"s,omitempty"`
+	Offset int64 `json:"o"`
+	// List is the digest of the list.
+	List string  `json:"l"`
+	Text *string `json:"t,omitempty"`
+	Span []byte  `json:"s,omitempty"`
+}
+
+// listDigest tells lists with other filters and orders apart: a place in one is none in the other.
+func listDigest(query url.Values) string {
+	digest := fnv.New32a()
+	_, _ = io.WriteString(digest, query.Get("filter")+"\x00"+query.Get("orderBy")) // never fails
+	return hex.EncodeToString(digest.Sum(nil))
 }
 
 // formatPlace writes a place for a link.
-func formatPlace(at store.Place, offset int64) string {
-	p := placeText{ID: at.ID, Offset: offset}
+func formatPlace(at store.Place, offset int64, list string) string {
+	p := placeText{ID: at.ID, Offset: offset, List: list}
 	switch v := at.Value.(type) {
 	case string:
 		p.Text = &v
@@ -300,7 +316,7 @@ func formatPlace(at store.Place, offset int64) string {
 }
 
 // parsePlace reads a place for a page with an offset; nil where it is that of another page.
-func parsePlace(text string, offset int64) (*store.Place, error) {
+func parsePlace(text string, offset int64, list string) (*store.Place, error) {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
 		return nil, err
@@ -308,6 +324,9 @@ func parsePlace(text string, offset int64) (*store.Place, error) {
 	var p placeText
 	if err := json.Unmarshal(data, &p); err != nil {
 		return nil, err
+	}
+	if p.List != list || p.Text != nil && strings.ContainsRune(*p.Text, 0) { // which no text has
+		return nil, errNotAPlace
 	}
 	if p.Offset != offset {
 		return nil, nil //nolint:nilnil // a page that is counted for
@@ -329,6 +348,9 @@ func pageLinks(r *http.Request, o options, more bool, after string) (prev, next 
 	var kept []string
 	for part := range strings.SplitSeq(r.URL.RawQuery, "&") {
 		name, _, _ := strings.Cut(part, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
 		if part != "" && !slices.Contains([]string{"after", "limit", "offset"}, name) {
 			kept = append(kept, part)
 		}

@@ -3,7 +3,6 @@ package rest
 import (
 	"errors"
 	"net/http"
-	"net/netip"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -13,17 +12,17 @@ import (
 // meanwhile.
 const maxProbes = 16
 
-// probing makes a change, asking for it whether addresses answer.
-func (a *Server) probing(rq *request, change func() error) error {
-	rq.probed = map[netip.Addr]bool{}
+// probing makes a change, asking for it whether addresses answer, at most so many.
+func (a *Server) probing(rq *request, most int, change func() error) error {
 	for {
 		err := change()
 		var needs resource.NeedsProbe
 		if !errors.As(err, &needs) {
 			return err
 		}
-		if len(rq.probed) >= maxProbes {
-			return problem.Conflict("NoAvailableAddress", "each of the first %d free addresses answers, and is in use by somebody", maxProbes)
+		if len(rq.probed) >= most {
+			return problem.Conflict("NoAvailableAddress",
+				"%d free addresses were asked whether they answer, and more would have to be: others may use them, or too many are to be assigned at once", most)
 		}
 		if a.Probe == nil {
 			return err

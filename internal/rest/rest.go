@@ -43,6 +43,8 @@ type Server struct {
 	// paging are those that have it for a moment.
 	lists, reading, paging shares
 	disk                   diskBudget
+	// batches are those under way.
+	batches shares
 }
 
 // How many lists of one caller may be under way at a time, how many of those may ask the database, and how
@@ -61,9 +63,9 @@ func New(a *resource.API, settings Settings) *Server {
 	s := &Server{API: a, Settings: settings, WriteTime: 30 * time.Second, ReadTime: time.Minute, Log: slog.Default(),
 		headers: slices.Concat(engineHeaders, a.Headers), plans: map[string]*plan{},
 		lists: shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting},
-		paging: shares{each: readingEach, waiting: listsWaiting},
-		heads:  store.NewCache[int64](a.Store, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection }}),
-		shown:  store.NewCache[int64](a.Store, store.CacheOptions[shownRow]{})}
+		paging: shares{each: readingEach, waiting: listsWaiting}, batches: shares{each: batchesEach, waiting: batchesWaiting},
+		heads: store.NewCache[int64](a.Store, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection }}),
+		shown: store.NewCache[int64](a.Store, store.CacheOptions[shownRow]{})}
 	for _, c := range a.Collections() {
 		s.plans[c.Name] = newPlan(s.Base, c)
 	}

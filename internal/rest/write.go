@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -33,6 +34,8 @@ type request struct {
 	prepared any
 	// ignored is what of the request means nothing; unknown are members of its body.
 	ignored, unknown []string
+	// listable says that the body may be a list of what is to be made, list that it is.
+	listable, list bool
 }
 
 // answer is what a change answers.
@@ -43,13 +46,18 @@ type answer struct {
 	etag     string
 	// transaction is the one to be shown, where what was done is a transaction itself.
 	transaction int64
+	// made is the id of what was made; 0 where nothing was.
+	made int64
 }
 
 // errTried takes back a change that was only tried.
 var errTried = errors.New("the change was only tried")
 
-// dryRunHeader lets a change only be tried.
-const dryRunHeader = "x-portolan-dry-run"
+// dryRunHeader lets a change only be tried, commentHeader gives the remark that the history keeps with it.
+const (
+	dryRunHeader  = "x-portolan-dry-run"
+	commentHeader = "x-bcn-change-control-comment"
+)
 
 // dryRun tells whether a change is only to be tried. That the header says yes or no was checked (readOptions).
 func dryRun(r *http.Request) bool { return strings.EqualFold(r.Header.Get(dryRunHeader), "true") }
@@ -96,16 +104,21 @@ const (
 )
 
 func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
-	rq := &request{Request: r, Target: t, caller: caller}
+	rq := &request{Request: r, Target: t, caller: caller,
+		listable: r.Method == http.MethodPost && (t.Sub != nil || t.Collection.SignIn == nil && t.Collection.Act == nil)}
 	if err := a.read(w, rq); err != nil {
 		return err
+	}
+	if rq.list {
+		return a.listed(w, rq)
 	}
 	dry := dryRun(r)
 	if dry {
 		rq.key = "" // what is only tried is no answer to keep
 	}
 	var ans answer
-	err := a.probing(rq, func() error {
+	rq.probed = map[netip.Addr]bool{}
+	err := a.probing(rq, maxProbes, func() error {
 		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
 		return a.Store.UpdateIn(r.Context(), depends, rq.author, func(tx *store.Tx) (err error) {
 			if ans, err = a.perform(tx, rq); err == nil && dry {
@@ -155,7 +168,7 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 	if err != nil {
 		return err
 	}
-	if rq.media, err = negotiate(rq.Header.Values("Accept"), []media{asHAL, asJSON}); err != nil {
+	if err := a.readHead(rq); err != nil {
 		return err
 	}
 	rq.ignored = unknownParameters(query, itemParameters)
@@ -166,23 +179,8 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 			return err
 		}
 	}
-	if rq.options, err = a.readOptions(rq.Request); err != nil {
-		return err
-	}
-	comment := rq.Header.Get("x-bcn-change-control-comment")
-	if len(comment) > maxComment || strings.ContainsFunc(comment, unicode.IsControl) {
-		return problem.BadRequest("InvalidHeader",
-			"x-bcn-change-control-comment: longer than %d bytes or with control characters", maxComment)
-	}
-	rq.author = store.Author{User: rq.caller.User, Name: rq.caller.Name, Comment: comment}
-	if rq.Method == http.MethodPost {
-		rq.key = rq.Header.Get("Idempotency-Key")
-		if len(rq.key) > maxKey {
-			return problem.BadRequest("InvalidHeader", "Idempotency-Key: longer than %d bytes", maxKey)
-		}
-		if rq.key != "" && rq.Collection.Secret { // nothing of a body with secrets is remembered
-			rq.key, rq.ignored = "", append(rq.ignored, "Idempotency-Key")
-		}
+	if rq.key != "" && rq.Collection.Secret { // nothing of a body with secrets is remembered
+		rq.key, rq.ignored = "", append(rq.ignored, "Idempotency-Key")
 	}
 	if rq.Method == http.MethodDelete {
 		return nil
@@ -192,10 +190,7 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 		if err := checkContentType(rq.Request); err != nil {
 			return err
 		}
-		if rq.members, rq.raw, err = ReadBody(w, rq.Request, AnyBody); err == nil && rq.Sub == nil && rq.Collection.Beforehand != nil {
-			rq.prepared, err = rq.Collection.Beforehand(rq.Context(), a.API, rq.members)
-		}
-		return err
+		return a.readMembers(w, rq)
 	}
 	rq.key, rq.members = "", map[string]json.RawMessage{}
 	if rq.ContentLength != 0 {
@@ -214,6 +209,43 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 	}
 	rq.caller.Remote = remote
 	rq.author.User, rq.author.Name = rq.caller.User, rq.caller.Name
+	return nil
+}
+
+// readMembers reads the body of a change.
+func (a *Server) readMembers(w http.ResponseWriter, rq *request) (err error) {
+	if rq.raw, err = readBytes(w, rq.Request, AnyBody); err != nil {
+		return err
+	}
+	if rq.list = rq.listable && bytes.HasPrefix(bytes.TrimLeft(rq.raw, " \t\r\n"), []byte("[")); rq.list {
+		return nil
+	}
+	if rq.members, err = schema.ParseObject(rq.raw, AnyBody.Members); err == nil && rq.Sub == nil && rq.Collection.Beforehand != nil {
+		rq.prepared, err = rq.Collection.Beforehand(rq.Context(), a.API, rq.members)
+	}
+	return err
+}
+
+// readHead reads what the headers of a change say.
+func (a *Server) readHead(rq *request) (err error) {
+	if rq.media, err = negotiate(rq.Header.Values("Accept"), []media{asHAL, asJSON}); err != nil {
+		return err
+	}
+	if rq.options, err = a.readOptions(rq.Request); err != nil {
+		return err
+	}
+	comment := rq.Header.Get(commentHeader)
+	if len(comment) > maxComment || strings.ContainsFunc(comment, unicode.IsControl) {
+		return problem.BadRequest("InvalidHeader",
+			"%s: longer than %d bytes or with control characters", commentHeader, maxComment)
+	}
+	rq.author = store.Author{User: rq.caller.User, Name: rq.caller.Name, Comment: comment}
+	if rq.Method == http.MethodPost {
+		rq.key = rq.Header.Get("Idempotency-Key")
+		if len(rq.key) > maxKey {
+			return problem.BadRequest("InvalidHeader", "Idempotency-Key: longer than %d bytes", maxKey)
+		}
+	}
 	return nil
 }
 
@@ -266,7 +298,7 @@ func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	ans := answer{status: http.StatusCreated, etag: etag(row),
+	ans := answer{status: http.StatusCreated, etag: etag(row), made: row.ID,
 		location: a.plans[row.Collection].one + strconv.FormatInt(row.ID, 10)}
 	if ans.body, err = a.renderer(c.Tx, rq.media).one(nil, row, rq.fields, rq.caller, c.Extra); err != nil {
 		return ans, err

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"encoding/base64"
 	"fmt"
+	"hash/fnv"
 	"net/http"
 	"net/url"
 	"os"
@@ -129,11 +131,50 @@ func TestNextLinks(t *testing.T) {
 			t.Errorf("ordered by %q the walk gives %v, want %v", order, walked, want)
 		}
 	}
-	for _, bad := range []string{"x", "eyJpIjoxLCJvIjowLCJzIjoiQUFBPSJ9"} {
-		r := m.do("GET", list+"?after="+bad+"&orderBy=name", "")
+	// A place is one in its own list alone: with its filter, its order, its kind of value, and no text that none can be.
+	digest := fnv.New32a()
+	_, _ = digest.Write([]byte("\x00name"))
+	place := func(value string) string {
+		return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"i":1,"o":0,"l":"%x",%s}`, digest.Sum(nil), value))
+	}
+	m.want(200, "GET", list+"?orderBy=name&after="+place(`"t":"b"`), "")
+	for _, bad := range []string{"orderBy=name&after=x", "orderBy=name&after=" + place(`"s":"AAA="`), "orderBy=name&after=" + place(`"t":"\u0000"`),
+		"orderBy=desc(name)&after=" + place(`"t":"b"`), "orderBy=name&filter=id:gt(1)&after=" + place(`"t":"b"`), "after=" + place(`"t":"b"`)} {
+		r := m.do("GET", list+"?"+bad, "")
 		if r.StatusCode != http.StatusBadRequest || !strings.Contains(r.text("message"), "after") {
-			t.Errorf("after=%s: %d %s", bad, r.StatusCode, r.body)
+			t.Errorf("%s: %d %s", bad, r.StatusCode, r.body)
 		}
+	}
+	vacant := m.want(200, "GET", list+"?orderBy=name&filter=state:'UNASSIGNED'&limit=1", "").text("_links.next.href")
+	if vacant == "" || strings.Contains(vacant, "after") {
+		t.Errorf("what is vacant goes on at %s", vacant)
+	}
+	next := m.want(200, "GET", list+"?limit=2&orderBy=name", "").text("_links.next.href")
+	again := m.want(200, "GET", strings.Replace(next, "after", "%61fter", 1), "").text("_links.next.href")
+	m.want(200, "GET", again, "")
+}
+
+// What has no name, as a record of a template may, has its place in a list by name, and what has a key that is not shown has none by it.
+func TestOrderByNamesThatLack(t *testing.T) {
+	m := startManager(t)
+	_, view, _, _, _ := m.basics()
+	template := m.id("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"t"}`)
+	list := "/api/v2/templates/" + template + "/resourceRecords"
+	plain := m.id(list, `{"type":"TXTRecord","name":null,"text":"x"}`)
+	named := m.id(list, `{"type":"TXTRecord","name":"a","text":"x"}`)
+	for order, want := range map[string]string{"absoluteName": plain + " " + named, "desc(absoluteName)": named + " " + plain} {
+		if got := m.want(200, "GET", list+"?total=true&orderBy="+order, ""); got.text("data.0.id")+" "+got.text("data.1.id") != want ||
+			got.text("totalCount") != "2" {
+			t.Errorf("ordered by %s: %s", order, got.body)
+		}
+	}
+	if got := m.want(200, "GET", "/api/v2/resourceRecords?orderBy=absoluteName&filter=absoluteName:null", "").text("data.0.id"); got != plain {
+		t.Errorf("by name, what has none begins with %s, want %s", got, plain)
+	}
+	policy := m.id("/api/v2/views/"+view+"/zones", `{"type":"ResponsePolicyZone","name":"aaa","responsePolicyZoneType":"LOCAL"}`)
+	zones := m.want(200, "GET", "/api/v2/views/"+view+"/zones?orderBy=desc(absoluteName)", "")
+	if zones.text("data.0.absoluteName") != "com" || !strings.Contains(string(zones.body), policy) {
+		t.Errorf("zones by name: %s", zones.body)
 	}
 }
 

@@ -190,7 +190,7 @@ func candidates(all []Expr) (found []candidate) {
 			switch {
 			case !x.Field.indexed() || x.Value == nil:
 			case x.Op == "eq":
-				found = append(found, candidate{parts: []int{i}, expr: e, ordered: true, sharp: x.Field.sharp()})
+				found = append(found, candidate{parts: []int{i}, expr: e, ordered: !x.Field.isKey(), sharp: x.Field.sharp()})
 			case x.Field.Kind == ColumnSpan && x.Field.Path[0] == "low" && x.Op != "ne":
 				if bounds < 0 {
 					bounds = len(found)
@@ -231,8 +231,11 @@ func (f Field) indexed() bool {
 
 // sharp reports whether a value of the field is that of a few resources for certain.
 func (f Field) sharp() bool {
-	return f.Kind == ColumnID || f.Kind == ColumnSpan || f.Kind == ColumnText && f.Path[0] == "key"
+	return f.Kind == ColumnID || f.Kind == ColumnSpan || f.isKey()
 }
+
+// isKey reports whether the field is the key, whose index has a configuration's rows side by side.
+func (f Field) isKey() bool { return f.Kind == ColumnText && f.Path[0] == "key" }
 
 // oneOf reports whether the alternatives are values of one field with an index.
 func (e Any) oneOf() bool {

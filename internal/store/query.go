@@ -36,8 +36,9 @@ type Place struct {
 type Order struct {
 	By         Field
 	Descending bool
-	// Whole says that everything the query selects has a value there.
-	Whole bool
+	// Whole says that everything the query selects has a value there, Spaceless that nothing of it has space: so that an index
+	// can be used that has those alone.
+	Whole, Spaceless bool
 }
 
 // FieldKind says how a field is kept and so how it compares.
@@ -640,7 +641,10 @@ func (q Query) list(tx *Tx, wanted string) (string, []any, error) {
 		return "", nil, err
 	}
 	for _, o := range q.Order {
-		if o.Whole && o.By.indexed() { // an index may have those alone that have a value
+		if o.Spaceless {
+			q.Where = All{q.Where, Compare{Field: Field{Kind: ColumnSpan, Path: []string{"low"}}, Op: "eq"}}
+		}
+		if o.Whole && o.By.indexed() {
 			q.Where = All{q.Where, Compare{Field: o.By, Op: "ne"}}
 		}
 	}
@@ -685,13 +689,12 @@ func (q Query) order(b *builder, a access) {
 		}
 		b.WriteString(last + ", ")
 	}
-	b.hide = false
-	switch {
-	case a.driver != nil:
+	if a.driver != nil {
 		b.WriteString("d.source")
-	default:
-		b.WriteString("r.id")
+	} else {
+		Field{Kind: ColumnID}.column(b, "r")
 	}
+	b.hide = false
 	if strings.HasPrefix(last, " DESC") {
 		b.WriteString(" DESC")
 	}

@@ -3,7 +3,7 @@ DROP INDEX resource_name;
 CREATE INDEX resource_name ON resource (collection, name NULLS FIRST, id);
 DROP INDEX resource_key;
 CREATE INDEX resource_key ON resource (key, configuration) WHERE key IS NOT NULL;
-CREATE INDEX resource_key_order ON resource (collection, key, id) WHERE key IS NOT NULL;
+CREATE INDEX resource_key_order ON resource (collection, key NULLS FIRST, id) WHERE low IS NULL;
 CREATE INDEX resource_low ON resource (collection, low, id) WHERE low IS NOT NULL;
 CREATE INDEX resource_scope ON resource (configuration, collection, id);
 DROP INDEX resource_collection;

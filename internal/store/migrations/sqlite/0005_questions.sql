@@ -4,7 +4,7 @@ DROP INDEX resource_name;
 CREATE INDEX resource_name ON resource (collection, name);
 DROP INDEX resource_key;
 CREATE INDEX resource_key ON resource (key, configuration) WHERE key IS NOT NULL;
-CREATE INDEX resource_key_order ON resource (collection, key) WHERE key IS NOT NULL;
+CREATE INDEX resource_key_order ON resource (collection, key) WHERE low IS NULL;
 CREATE INDEX resource_low ON resource (collection, low) WHERE low IS NOT NULL;
 CREATE INDEX resource_scope ON resource (configuration, collection);
 

@@ -1,0 +1,485 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// A batch is many changes in one transaction: all of them are made, or none. Each is read as if it was sent alone, all of them
+// before the transaction begins, and has the same rights, rules and headers. A change may name one before it that makes
+// something: $3 in its path, or as the value of a member id of its body, is the id of what changes[3] makes.
+
+// batchName is the name of what takes batches, below the API's path.
+const batchName = "batch"
+
+// Bounds of a batch.
+const (
+	// maxChanges is how many changes it may have, maxFaults how many faults are named that are found before it begins.
+	maxChanges = 10_000
+	maxFaults  = 100
+	// maxBatchProbes is how many addresses are asked for it whether they answer. All is done anew behind each.
+	maxBatchProbes = 64
+)
+
+// batchBody bounds its body.
+var batchBody = Bounds{Bytes: 16 << 20, Members: 1_000_000}
+
+// batchesEach is how many batches of one caller may be under way at a time, batchesWaiting how many may wait.
+const (
+	batchesEach    = 2
+	batchesWaiting = 8
+)
+
+// part is one change of a batch.
+type part struct {
+	rq *request
+	// at is its place in the body, such as changes[3].
+	at string
+	// path is its path as it was sent, where that or the body names earlier changes; nil where neither does.
+	path *url.URL
+}
+
+// partText is a change as it is sent.
+type partText struct {
+	Method  string            `json:"method"`
+	Path    string            `json:"path"`
+	Headers map[string]string `json:"headers"`
+	Body    json.RawMessage   `json:"body"`
+}
+
+// partMembers are its members.
+var partMembers = []string{"body", "headers", "method", "path"}
+
+// partAnswer is what came of one change.
+type partAnswer struct {
+	Status   int             `json:"status"`
+	Location string          `json:"location,omitempty"`
+	ETag     string          `json:"etag,omitempty"`
+	Ignored  []string        `json:"ignored,omitempty"`
+	Body     json.RawMessage `json:"body"`
+}
+
+// batch answers POST of a batch.
+func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.Caller) error {
+	switch r.Method {
+	case http.MethodPost:
+	case http.MethodOptions:
+		w.Header().Set("Allow", "OPTIONS, POST")
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	default:
+		w.Header().Set("Allow", "OPTIONS, POST")
+		return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for a batch; POST is", r.Method)
+	}
+	done, err := a.batches.take(r.Context(), caller.Owner())
+	if err != nil {
+		return err
+	}
+	defer done()
+	rq := &request{Request: r, caller: caller}
+	if err := a.readHead(rq); err != nil {
+		return err
+	}
+	query, err := parseQuery(r)
+	if err != nil {
+		return err
+	}
+	rq.ignored = unknownParameters(query, nil)
+	if err := CheckContentType(r, "application/json"); err != nil {
+		return err
+	}
+	if rq.members, rq.raw, err = ReadBody(w, r, batchBody); err != nil {
+		return err
+	}
+	for name := range rq.members {
+		if name != "changes" {
+			rq.ignored = append(rq.ignored, name)
+		}
+	}
+	raw, ok := rq.members["changes"]
+	if !ok {
+		return problem.Missing("changes")
+	}
+	texts, err := listOf("changes", raw)
+	if err != nil {
+		return err
+	}
+	parts, err := a.parts(rq, texts, func(at string, raw json.RawMessage, i int) (*part, error) { return a.partOf(rq, at, raw, i, texts) })
+	if err != nil {
+		return err
+	}
+	return a.writeParts(w, rq, parts, http.StatusOK, func(tx *store.Tx, answers []partAnswer) (any, error) {
+		answer := struct {
+			Count       int          `json:"count"`
+			Transaction *int64       `json:"transaction"`
+			Results     []partAnswer `json:"results"`
+		}{len(answers), nil, answers}
+		tally, err := tx.Tally()
+		if err == nil && tally != (store.Tally{}) {
+			var number int64
+			number, err = tx.Number()
+			answer.Transaction = &number
+		}
+		return answer, err
+	})
+}
+
+// listed answers POST of a list of resources where one is made: all are made, or none. rq has the list as its body.
+func (a *Server) listed(w http.ResponseWriter, rq *request) error {
+	done, err := a.batches.take(rq.Context(), rq.caller.Owner())
+	if err != nil {
+		return err
+	}
+	defer done()
+	whole, err := schema.ParseObject(slices.Concat([]byte(`{"":`), rq.raw, []byte("}")), AnyBody.Members)
+	if err != nil {
+		return err
+	}
+	texts, err := listOf("", whole[""])
+	if err != nil {
+		return err
+	}
+	parts, err := a.parts(rq, texts, func(at string, raw json.RawMessage, i int) (*part, error) {
+		header := rq.Header.Clone()
+		header.Del("Idempotency-Key")
+		header.Del(dryRunHeader)
+		return a.newPart(rq, at, http.MethodPost, rq.URL, header, raw, func(ref int) bool { return ref < i })
+	})
+	if err != nil {
+		return err
+	}
+	return a.writeParts(w, rq, parts, http.StatusCreated, func(_ *store.Tx, answers []partAnswer) (any, error) {
+		answer := struct {
+			Data  []json.RawMessage `json:"data"`
+			Count int               `json:"count"`
+		}{make([]json.RawMessage, len(answers)), len(answers)}
+		for i, one := range answers {
+			answer.Data[i] = one.Body
+		}
+		return answer, nil
+	})
+}
+
+// listOf reads the elements of a list.
+func listOf(field string, raw json.RawMessage) (list []json.RawMessage, err error) {
+	name := field
+	if name == "" {
+		name = "the body"
+	}
+	if json.Unmarshal(raw, &list) != nil || list == nil || len(list) == 0 || len(list) > maxChanges {
+		p := problem.BadRequest("InvalidRequestBody", "%s: a list of 1 to %d is expected", name, maxChanges)
+		if field != "" {
+			p.Fields = []string{field}
+		}
+		return nil, p
+	}
+	return list, nil
+}
+
+// parts reads all changes, and names the faults of all that cannot be made, whatever the data.
+func (a *Server) parts(rq *request, texts []json.RawMessage, read func(at string, raw json.RawMessage, i int) (*part, error)) ([]*part, error) {
+	parts := make([]*part, len(texts))
+	var faults []*problem.Problem
+	for i, raw := range texts {
+		at := fmt.Sprintf("changes[%d]", i)
+		if rq.Collection != nil { // the body itself is the list
+			at = fmt.Sprintf("[%d]", i)
+		}
+		one, err := read(at, raw, i)
+		if p, ok := problem.As(placed(at, err)); ok {
+			if faults = append(faults, p); len(faults) == maxFaults {
+				break
+			}
+		} else if err != nil {
+			return nil, err
+		}
+		parts[i] = one
+	}
+	return parts, problem.Join(faults)
+}
+
+// placed says at which change of a batch a problem is. What is no problem of the request stays as it is.
+func placed(at string, err error) error {
+	p, ok := problem.As(err)
+	if !ok {
+		return err
+	}
+	one := *p
+	one.Message = at + ": " + p.Message
+	one.Fields = []string{at}
+	if len(p.Fields) > 0 {
+		one.Fields = make([]string, len(p.Fields))
+		for i, field := range p.Fields {
+			one.Fields[i] = at + "." + field
+		}
+	}
+	return &one
+}
+
+// partOf reads the i-th change of a batch.
+func (a *Server) partOf(rq *request, at string, raw json.RawMessage, i int, all []json.RawMessage) (*part, error) {
+	members, err := schema.ParseObject(raw, AnyBody.Members)
+	if err != nil {
+		return nil, err
+	}
+	for name := range members {
+		if !slices.Contains(partMembers, name) {
+			return nil, problem.Invalid(name, "a change has no such member; it has %s", strings.Join(partMembers, ", "))
+		}
+	}
+	var text partText
+	if err := json.Unmarshal(raw, &text); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return nil, problem.Invalid(wrong.Field, "cannot be a %s", wrong.Value)
+		}
+		return nil, problem.BadRequest("InvalidRequestBody", "method and path are texts, headers an object of texts")
+	}
+	if !slices.Contains(changes, text.Method) {
+		return nil, problem.Invalid("method", "%q is none of %s", text.Method, strings.Join(changes, ", "))
+	}
+	header, err := a.partHeader(rq, &text)
+	if err != nil {
+		return nil, err
+	}
+	path, err := url.Parse(text.Path)
+	if err != nil || text.Path == "" || path.Scheme != "" || path.Host != "" || path.Fragment != "" {
+		return nil, problem.Invalid("path", "%q is no path of this API, such as networks/100123 or %s/networks/100123", text.Path, a.Base)
+	}
+	if !strings.HasPrefix(path.Path, "/") {
+		path.Path = a.Base + "/" + path.Path
+		path.RawPath = ""
+	}
+	if !strings.HasPrefix(path.Path, a.Base+"/") {
+		return nil, problem.Invalid("path", "%q does not lie below %s", text.Path, a.Base)
+	}
+	earlier := func(ref int) bool { return ref < i && makes(all[ref]) }
+	return a.newPart(rq, at, text.Method, path, header, text.Body, earlier)
+}
+
+// makes reports whether a change, as it is sent, makes something.
+func makes(raw json.RawMessage) bool {
+	var text struct {
+		Method string `json:"method"`
+	}
+	return json.Unmarshal(raw, &text) == nil && text.Method == http.MethodPost
+}
+
+// partHeader gives the headers of a change: those that would be looked at if it was sent alone.
+func (a *Server) partHeader(rq *request, text *partText) (http.Header, error) {
+	header := http.Header{}
+	for name, value := range text.Headers {
+		known := slices.ContainsFunc(a.headers, func(h resource.RequestHeader) bool { return strings.EqualFold(h.Name, name) })
+		ofAll := slices.ContainsFunc(ofBatches, func(other string) bool { return strings.EqualFold(other, name) })
+		switch {
+		case ofAll:
+			return nil, problem.Invalid("headers."+name, "is for the whole batch: send it with the request")
+		case !known && !strings.EqualFold(name, "Content-Type"):
+			return nil, problem.Invalid("headers."+name, "is no header that a change looks at")
+		}
+		header.Set(name, value)
+	}
+	header["Accept"] = rq.Header.Values("Accept")
+	if text.Body != nil && header.Get("Content-Type") == "" {
+		header.Set("Content-Type", "application/json")
+	}
+	return header, nil
+}
+
+// ofBatches are the headers that are of a batch and not of its changes.
+var ofBatches = []string{"Idempotency-Key", dryRunHeader, commentHeader}
+
+// newPart reads a change as if it was sent alone. earlier tells whether a change is before it, and makes something.
+func (a *Server) newPart(rq *request, at, method string, path *url.URL, header http.Header, body json.RawMessage,
+	earlier func(ref int) bool) (*part, error) {
+	one, refers := &part{at: at}, false
+	for _, match := range bodyRef.FindAllSubmatch(body, -1) {
+		refers = true
+		if !earlier(refOf(string(match[2]))) {
+			return nil, problem.Invalid("body", "%s is no earlier change that makes something", match[2])
+		}
+	}
+	wrong := -1
+	plain := *path
+	plain.Path, plain.RawPath = fillPath(path.Path, func(ref int) int64 {
+		if refers = true; !earlier(ref) {
+			wrong = ref
+		}
+		return resource.RootID + 1 // until it is known any id does: that there is a resource is asked in the transaction
+	}), ""
+	if wrong >= 0 {
+		return nil, problem.Invalid("path", "$%d is no earlier change that makes something", wrong)
+	}
+	if refers {
+		one.path = path
+	}
+	sent := (&http.Request{Method: method, URL: &plain, Header: header, Body: io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)), Proto: rq.Proto, ProtoMajor: rq.ProtoMajor, ProtoMinor: rq.ProtoMinor}).WithContext(rq.Context())
+	t, err := a.partTarget(sent, rq.caller)
+	if err != nil {
+		return nil, err
+	}
+	one.rq = &request{Request: sent, Target: t, caller: rq.caller}
+	if err := a.read(nil, one.rq); err != nil {
+		return nil, err
+	}
+	return one, nil
+}
+
+// partTarget finds what a change is about, and asks whether the caller may.
+func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resource.Target, err error) {
+	if t, err = a.route(sent, caller); err != nil {
+		return t, err
+	}
+	if methods := methodsOf(t); !slices.Contains(methods, sent.Method) {
+		return t, problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", sent.Method,
+			allow(methods))
+	}
+	if t.Sub == nil && t.List && (t.Collection.SignIn != nil || t.Collection.Act != nil) {
+		return t, problem.Invalid("path", "%s cannot be made in a batch", t.Collection.Name)
+	}
+	return t, a.refuses(sent, t, caller, actions[sent.Method])
+}
+
+// writeParts makes all changes and answers what answer words.
+func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, status int,
+	word func(tx *store.Tx, answers []partAnswer) (any, error)) error {
+	dry := dryRun(rq.Request)
+	if dry || slices.ContainsFunc(parts, func(p *part) bool { return p.rq.Collection.Secret }) {
+		rq.key = ""
+	}
+	var ans answer
+	depends := a.scopeOf(parts)
+	rq.probed = map[netip.Addr]bool{}
+	err := a.probing(rq, maxBatchProbes, func() error {
+		return a.Store.UpdateIn(rq.Context(), depends, rq.author, func(tx *store.Tx) (err error) {
+			replay, there, err := a.replay(tx, rq)
+			if err != nil {
+				return err
+			}
+			if there {
+				ans = replay
+				return nil
+			}
+			if ans, err = a.performParts(tx, rq, parts, word); err == nil && dry {
+				err = ans.tried(tx)
+			}
+			return err
+		})
+	})
+	note(w, rq.ignored)
+	switch {
+	case dry && errors.Is(err, errTried):
+		status = http.StatusOK
+	case err != nil:
+		return err
+	}
+	send(w, rq.Request, status, asJSON, ans.body)
+	return nil
+}
+
+// scopeOf gives what the changes depend on and change: of all what it is for each, where that is one; else everything.
+func (a *Server) scopeOf(parts []*part) (all store.Scope) {
+	for i, p := range parts {
+		if p.path != nil || p.rq.Any {
+			return store.Scope{}
+		}
+		one := a.ScopeOf(p.rq.Target, p.rq.Method == http.MethodPost, &resource.Change{Sent: p.rq.members, Options: p.rq.options})
+		if i > 0 && one != all {
+			return store.Scope{}
+		}
+		all = one
+	}
+	return all
+}
+
+// performParts makes the changes, one behind the other.
+func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word func(*store.Tx, []partAnswer) (any, error)) (ans answer, err error) {
+	if len(parts) > 1 {
+		tx.Describe("BATCH", fmt.Sprintf("Made %d changes at once", len(parts)))
+	}
+	answers, made := make([]partAnswer, len(parts)), make([]int64, len(parts))
+	for i, p := range parts {
+		if err := rq.Context().Err(); err != nil {
+			return ans, err
+		}
+		one, err := a.performPart(tx, rq, p, made)
+		if err != nil {
+			return ans, placed(p.at, wordConflict(err))
+		}
+		made[i] = one.made
+		answers[i] = partAnswer{Status: one.status, Location: one.location, ETag: one.etag, Body: one.body,
+			Ignored: slices.Concat(p.rq.ignored, p.rq.unknown)}
+	}
+	text, err := word(tx, answers)
+	if err != nil {
+		return ans, err
+	}
+	if ans.body, err = json.Marshal(text); err != nil {
+		return ans, err
+	}
+	return ans, a.keep(tx, rq, ans)
+}
+
+// performPart makes one change. made are the ids of what the changes before it have made.
+func (a *Server) performPart(tx *store.Tx, rq *request, p *part, made []int64) (ans answer, err error) {
+	p.rq.probed = rq.probed
+	if p.path != nil {
+		at := *p.path
+		at.Path, at.RawPath = fillPath(at.Path, func(ref int) int64 { return made[ref] }), ""
+		p.rq.Request = p.rq.WithContext(p.rq.Context())
+		p.rq.URL = &at
+		if p.rq.Target, err = a.partTarget(p.rq.Request, rq.caller); err != nil {
+			return ans, err
+		}
+		text := bodyRef.ReplaceAllFunc(p.rq.raw, func(found []byte) []byte {
+			match := bodyRef.FindSubmatch(found)
+			return strconv.AppendInt(slices.Clone(match[1]), made[refOf(string(match[2]))], 10)
+		})
+		if p.rq.Method != http.MethodDelete {
+			if p.rq.members, err = schema.ParseObject(text, AnyBody.Members); err != nil {
+				return ans, err
+			}
+		}
+	}
+	return a.perform(tx, p.rq)
+}
+
+// bodyRef is how a body names an earlier change. A quote inside of a text is escaped, so this is in none.
+var bodyRef = regexp.MustCompile(`([{,\s]"id"\s*:\s*)"(\$[0-9]{1,5})"`)
+
+// refOf reads $3; -1 where it is something else.
+func refOf(text string) int {
+	digits, ok := strings.CutPrefix(text, "$")
+	n, err := strconv.ParseUint(digits, 10, 16)
+	if !ok || err != nil {
+		return -1
+	}
+	return int(n)
+}
+
+// fillPath puts ids in the place of the earlier changes that a path names.
+func fillPath(path string, id func(ref int) int64) string {
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		if ref := refOf(segment); ref >= 0 {
+			segments[i] = strconv.FormatInt(id(ref), 10)
+		}
+	}
+	return strings.Join(segments, "/")
+}

@@ -1,0 +1,151 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A batch makes all its changes in one transaction; later ones name what earlier ones have made.
+func TestBatch(t *testing.T) {
+	m := startManager(t)
+	configuration, view, _, _, network := m.basics()
+	body := `{"changes":[
+		{"method":"POST","path":"configurations/` + configuration + `/blocks","body":{"type":"IPv4Block","range":"172.16.0.0/12"}},
+		{"method":"POST","path":"/api/v2/blocks/$0/networks","body":{"type":"IPv4Network","range":"/24","name":"made"},
+		 "headers":{"x-bcn-traversal-method":"DEPTH_FIRST"}},
+		{"method":"POST","path":"networks/$1/addresses","body":{"type":"IPv4Address","address":"172.16.0.9","state":"STATIC"}},
+		{"method":"POST","path":"views/` + view + `/zones?fields=id,name","body":{"type":"Zone","absoluteName":"batch.test"}},
+		{"method":"POST","path":"zones/$3/resourceRecords","body":{"type":"HostRecord","name":"h","addresses":[{"id":"$2"}]}},
+		{"method":"PATCH","path":"networks/$1","body":{"name":"changed","nothing":1}},
+		{"method":"DELETE","path":"networks/` + network + `"}]}`
+	tried := m.want(200, "POST", "/api/v2/batch", body, "x-portolan-dry-run: true")
+	if tried.text("dryRun") != "true" || tried.text("resource.count") != "7" || tried.text("deleted") == "0" {
+		t.Errorf("tried: %s", tried.body)
+	}
+	m.want(200, "GET", "/api/v2/networks/"+network, "")
+	r := m.want(200, "POST", "/api/v2/batch", body, "x-bcn-change-control-comment: all at once")
+	of := m.want(200, "GET", r.text("results.4.location")+"/addresses", "")
+	if got := of.text("data.0.id"); got != r.text("results.2.body.id") || got == "" {
+		t.Errorf("the host has the addresses %s", of.body)
+	}
+	for path, want := range map[string]string{"count": "7", "results.0.status": "201", "results.3.body.name": "batch", "results.3.body.type": "",
+		"results.5.status": "200", "results.5.body.name": "changed", "results.5.ignored.0": "nothing", "results.6.status": "204"} {
+		if got := r.text(path); got != want {
+			t.Errorf("%s is %q, want %q: %s", path, got, want, r.body)
+		}
+	}
+	m.want(200, "GET", r.text("results.2.location"), "")
+	m.want(404, "GET", "/api/v2/networks/"+network, "")
+	done := m.want(200, "GET", "/api/v2/transactions/"+r.text("transaction"), "")
+	if done.text("operation") != "BATCH" || done.text("comment") != "all at once" {
+		t.Errorf("the transaction: %s", done.body)
+	}
+	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+r.text("transaction")+`}`)
+	m.want(200, "GET", "/api/v2/networks/"+network, "")
+	m.want(404, "GET", r.text("results.0.location"), "")
+	m.verify()
+}
+
+// One change that cannot be made takes all back, and the answer says which it was.
+func TestBatchIsAllOrNothing(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, block, network := m.basics()
+	add := `{"method":"POST","path":"networks/` + network + `/addresses","body":{"type":"IPv4Address","address":"10.0.0.50","state":"STATIC"}}`
+	before := m.want(200, "GET", "/api/v2/addresses?total=true", "").text("totalCount")
+	for _, c := range []struct {
+		status               int
+		code, named, changes string
+	}{
+		{409, "ResourceAlreadyExists", "changes[1]", add + "," + add},
+		{404, "ResourceNotFound", "changes[1]", add + `,{"method":"DELETE","path":"networks/999999"}`},
+		{400, "InvalidField", "changes[1].method", add + `,{"method":"GET","path":"networks"}`},
+		{400, "InvalidField", "changes[1].path", add + `,{"method":"POST","path":"https://example.com/api/v2/networks","body":{}}`},
+		{400, "InvalidField", "changes[1].path", add + `,{"method":"POST","path":"/healthz","body":{}}`},
+		{400, "InvalidField", "changes[1].path", add + `,{"method":"DELETE","path":"networks/$1"}`},
+		{400, "InvalidField", "changes[2].path", add + `,{"method":"DELETE","path":"networks/` + network + `"},{"method":"DELETE","path":"networks/$1"}`},
+		{400, "InvalidField", "changes[1].body", add + `,{"method":"PATCH","path":"networks/` + network + `","body":{"location":{"id":"$9"}}}`},
+		{400, "InvalidField", "changes[1].path", add + `,{"method":"POST","path":"sessions","body":{"username":"admin","password":"x"}}`},
+		{400, "InvalidField", "changes[1].path", add + `,{"method":"POST","path":"transactions","body":{"transactionType":"UNDO","transactionId":1}}`},
+		{400, "InvalidField", "changes[1].headers.x-portolan-dry-run", add + `,{"method":"DELETE","path":"networks/` + network +
+			`","headers":{"x-portolan-dry-run":"true"}}`},
+		{400, "InvalidField", "changes[1].headers.Cookie", add + `,{"method":"DELETE","path":"networks/` + network + `","headers":{"Cookie":"a"}}`},
+		{400, "InvalidField", "changes[1].url", add + `,{"method":"DELETE","url":"networks/` + network + `"}`},
+		{400, "InvalidField", "changes[1].method", add + `,{"method":7,"path":"networks/1"}`},
+		{400, "InvalidRequestBody", "changes[1]", add + `,7`},
+		{400, "InvalidRequestBody", "changes", ""},
+		{405, "MethodNotAllowed", "changes[1]", add + `,{"method":"DELETE","path":"networks"}`},
+		{404, "ResourceNotFound", "changes[1]", add + `,{"method":"POST","path":"batch","body":{"changes":[]}}`},
+		{412, "PreconditionFailed", "changes[1]", add + `,{"method":"DELETE","path":"networks/` + network + `","headers":{"If-Match":"\"1.1\""}}`},
+		{501, "NotImplemented", "changes[1]", add + `,{"method":"POST","path":"configurations/` + configuration + `/servers","body":{"name":"x"}}`},
+		{400, "InvalidField", "changes[1].range", add + `,{"method":"POST","path":"blocks/` + block + `/networks","body":{"type":"IPv4Network","range":"x"}}`},
+	} {
+		at, _, _ := strings.Cut(c.named, ".")
+		m.refused(c.status, c.code, at, "POST", "/api/v2/batch", `{"changes":[`+c.changes+`]}`)
+		r := m.do("POST", "/api/v2/batch", `{"changes":[`+c.changes+`]}`)
+		if fields := fmt.Sprint(r.get("fields")); !strings.Contains(fields, c.named) {
+			t.Errorf("%s names the fields %s, want %s", r.body, fields, c.named)
+		}
+	}
+	// The faults that are found before it begins are all named.
+	r := m.do("POST", "/api/v2/batch", `{"changes":[{"method":"X","path":"a"},`+add+`,{"method":"POST","path":"nowhere"}]}`)
+	if text := r.text("message"); r.StatusCode != 400 || !strings.Contains(text, "changes[0].method") && !strings.Contains(text, "changes[0]: method") ||
+		!strings.Contains(text, "changes[2]") {
+		t.Errorf("two faults: %d %s", r.StatusCode, r.body)
+	}
+	m.refused(400, "MissingRequiredField", "changes", "POST", "/api/v2/batch", `{}`)
+	m.refused(405, "MethodNotAllowed", "batch", "GET", "/api/v2/batch", "")
+	many := strings.Repeat(add+",", 10_000) + add
+	m.refused(400, "InvalidRequestBody", "10000", "POST", "/api/v2/batch", `{"changes":[`+many+`]}`)
+	if after := m.want(200, "GET", "/api/v2/addresses?total=true", "").text("totalCount"); after != before {
+		t.Errorf("%s addresses, before %s", after, before)
+	}
+}
+
+// A list as the body of a POST makes all, or none; the same key makes nothing again.
+func TestPostOfAList(t *testing.T) {
+	m := startManager(t)
+	_, _, _, block, network := m.basics()
+	list := `[{"type":"IPv4Network","range":"10.0.4.0/24","name":"four"},{"type":"IPv4Network","range":"10.0.5.0/24","name":"five"}]`
+	first := m.want(http.StatusCreated, "POST", "/api/v2/blocks/"+block+"/networks", list, "Idempotency-Key: a list")
+	if first.text("count") != "2" || first.text("data.1.name") != "five" {
+		t.Errorf("the networks: %s", first.body)
+	}
+	again := m.want(http.StatusCreated, "POST", "/api/v2/blocks/"+block+"/networks", list, "Idempotency-Key: a list")
+	if string(again.body) != string(first.body) {
+		t.Errorf("again: %s", again.body)
+	}
+	m.refused(409, "RangeOverlap", "[0]", "POST", "/api/v2/blocks/"+block+"/networks", list)
+	m.refused(400, "InvalidRequestBody", "list", "POST", "/api/v2/blocks/"+block+"/networks", `[]`)
+	m.refused(400, "InvalidField", "[1]: range", "POST", "/api/v2/blocks/"+block+"/networks",
+		`[{"type":"IPv4Network","range":"10.0.6.0/24"},{"type":"IPv4Network","range":"nothing"}]`)
+	m.refused(400, "InvalidRequestBody", "object", "POST", "/api/v2/sessions", `[{"username":"admin"}]`)
+	m.refused(400, "InvalidRequestBody", "object", "PATCH", "/api/v2/networks/"+network, `[{"name":"x"}]`, mergePatch)
+	var addresses []string
+	for i := range 500 {
+		addresses = append(addresses, fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","name":"a%d"}`, i%200))
+	}
+	m.refused(409, "NoAvailableAddress", "", "POST", "/api/v2/networks/"+network+"/addresses", "["+strings.Join(addresses, ",")+"]")
+	made := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses?fields=id", "["+strings.Join(addresses[:200], ",")+"]")
+	if made.text("count") != "200" {
+		t.Errorf("the addresses: %s", made.body)
+	}
+	m.verify()
+}
+
+// Who may not make one of the changes alone may make none of them.
+func TestBatchIsWithinRights(t *testing.T) {
+	m := startManager(t)
+	_, _, _, _, network := m.basics()
+	reader := m.analyst()
+	body := `{"changes":[{"method":"PATCH","path":"networks/` + network + `","body":{"name":"mine"}}]}`
+	r := m.do("POST", "/api/v2/batch", body, "Authorization: Bearer "+reader)
+	if r.StatusCode != http.StatusForbidden || !strings.Contains(r.text("message"), "changes[0]") {
+		t.Errorf("a reader is answered %d %s", r.StatusCode, r.body)
+	}
+	r = m.do("POST", "/api/v2/networks/"+network+"/addresses", `[{"type":"IPv4Address","state":"STATIC"}]`, "Authorization: Bearer "+reader)
+	if r.StatusCode != http.StatusForbidden {
+		t.Errorf("a reader is answered %d %s", r.StatusCode, r.body)
+	}
+}
