@@ -219,7 +219,7 @@ func (b *bench) nextAvailable() error {
 
 // Bare transactions of the same durability. One row is the least a transaction can write; the same
 // rows are what the manager has to keep of a create: the resource with its indexes, the change and the
-// transaction in the history, and the free space.
+// transaction in the history, the free space, and how many there are.
 var (
 	oneRow   = []string{"INSERT INTO bare (body) VALUES (?1)"}
 	sameRows = []string{
@@ -228,6 +228,7 @@ var (
 		"INSERT INTO change (txn, resource, operation, after) VALUES (?2, last_insert_rowid(), 'ADD', ?1 || ?1)",
 		"INSERT INTO txn (at, user_id, operation, first, last, body) VALUES (0, 1, 'ADD_IPV4_ADDRESS', ?2, ?2, substr(?1, 1, 160))",
 		"UPDATE free SET low = unhex(printf('%034x', ?2 + 1)) WHERE container = 5",
+		"INSERT INTO total VALUES (5, 'addresses', 'IPv4Address', 1), (-1, 'addresses', 'IPv4Address', 1) ON CONFLICT DO UPDATE SET n = n + 1",
 	}
 )
 

@@ -40,6 +40,11 @@ func (e *Error) Error() string { return fmt.Sprintf("%s (%d %s)", e.Message, e.S
 // Do sends a request below Base and reads the JSON answer into answer, where that is not nil. body
 // is sent as JSON where it is not nil. An answer of 400 and above is an *Error.
 func (c *Client) Do(ctx context.Context, method, path string, body, answer any) error {
+	return c.send(ctx, method, path, nil, body, answer)
+}
+
+// send is Do with headers.
+func (c *Client) send(ctx context.Context, method, path string, header map[string]string, body, answer any) error {
 	var reader io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)
@@ -54,6 +59,9 @@ func (c *Client) Do(ctx context.Context, method, path string, body, answer any) 
 	}
 	if body != nil {
 		rq.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range header {
+		rq.Header.Set(name, value)
 	}
 	switch {
 	case c.Token != "":

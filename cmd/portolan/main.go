@@ -31,6 +31,7 @@ type cli struct {
 	Key     keyCommand     `cmd:"" help:"Make key sets for the token exchange."`
 	Fleet   fleetCommand   `cmd:"" help:"List, show and create fleet service points."`
 	Check   checkCommand   `cmd:"" help:"Verify every invariant of a manager's data."`
+	Batch   batchCommand   `cmd:"" help:"Make many changes of a file at once, all or none."`
 	Changes changesCommand `cmd:"" help:"Print every change, as lines of JSON; with --follow as they are committed."`
 	Import  importCommand  `cmd:"" help:"Read what engineers keep in files."`
 	Export  exportCommand  `cmd:"" help:"Write files that others read."`

@@ -350,7 +350,7 @@ func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resou
 		return t, problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", sent.Method,
 			allow(methods))
 	}
-	if t.Sub == nil && t.List && (t.Collection.SignIn != nil || t.Collection.Act != nil) {
+	if sent.Method == http.MethodPost && !listable(t) {
 		return t, problem.Invalid("path", "%s cannot be made in a batch", t.Collection.Name)
 	}
 	return t, a.refuses(sent, t, caller, actions[sent.Method])

@@ -130,8 +130,9 @@ func problems() doc {
 // paths lists what the router answers, path by path.
 func (a *Server) paths() doc {
 	paths := doc{
-		a.Base:           a.pathItem(resource.Target{Root: true, List: true}, a.AllTypes(), nil, "Resources", "Everything"),
-		a.Base + "/{id}": a.pathItem(resource.Target{Any: true}, a.AllTypes(), nil, "Resource", "Everything"),
+		a.Base:                   a.pathItem(resource.Target{Root: true, List: true}, a.AllTypes(), nil, "Resources", "Everything"),
+		a.Base + "/" + batchName: a.batchPath(),
+		a.Base + "/{id}":         a.pathItem(resource.Target{Any: true}, a.AllTypes(), nil, "Resource", "Everything"),
 	}
 	for _, c := range a.Collections() {
 		at := a.Base + "/" + c.Name
@@ -253,6 +254,10 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 				"properties": doc{"id": doc{"type": "integer", "format": "int64", "minimum": 1}, "type": doc{"type": "string"}}}
 			example = doc{"id": exampleID}
 		}
+		if listable(t) {
+			schema = listOrOne(schema)
+			madeListOrOne(answers)
+		}
 		op["requestBody"] = body(schema, example, "application/json", "application/hal+json")
 		refused = append(refused, "409", "413", "415")
 	case http.MethodPut:
@@ -348,6 +353,9 @@ func (a *Server) describe(t resource.Target, method string, types []*schema.Type
 		text = "Takes the id of a resource that is there, and links it. "
 	case method == http.MethodPost:
 		text = "Makes a new one, with what belongs to it, in one transaction of the history. "
+		if listable(t) {
+			text += "A list makes all that are in it, or none. "
+		}
 	case method == http.MethodPut:
 		text = "Sets every field: what can be null and is left out becomes null. "
 	case method == http.MethodPatch:

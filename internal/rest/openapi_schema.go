@@ -11,6 +11,8 @@ func (a *Server) schemas() doc {
 			"fields": doc{"type": "array", "items": doc{"type": "string"}}}},
 		"Link":  doc{"type": "object", "required": []string{"href"}, "properties": doc{"href": doc{"type": "string"}}},
 		"Links": doc{"type": "object", "additionalProperties": ref("schemas/Link")},
+		"MadeList": doc{"type": "object", "description": "What a POST of a list has made, in its order.", "required": []string{"count", "data"},
+			"properties": doc{"count": doc{"type": "integer"}, "data": doc{"type": "array", "items": doc{"type": "object"}}}},
 		"DryRun": doc{"type": "object", "required": []string{"dryRun", "created", "changed", "deleted"},
 			"properties": doc{"dryRun": doc{"const": true},
 				"resource": doc{"type": []string{"object", "null"}}, "created": doc{"type": "integer"}, "changed": doc{"type": "integer"},

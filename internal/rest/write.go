@@ -105,7 +105,7 @@ const (
 
 func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
 	rq := &request{Request: r, Target: t, caller: caller,
-		listable: r.Method == http.MethodPost && (t.Sub != nil || t.Collection.SignIn == nil && t.Collection.Act == nil)}
+		listable: r.Method == http.MethodPost && listable(t)}
 	if err := a.read(w, rq); err != nil {
 		return err
 	}
@@ -150,6 +150,11 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 	}
 	send(w, r, ans.status, rq.media, ans.body)
 	return nil
+}
+
+// listable reports whether a POST there may have a list as its body.
+func listable(t resource.Target) bool {
+	return t.Sub != nil || t.Collection.SignIn == nil && t.Collection.Act == nil
 }
 
 // wordConflict words a violation of a unique index that a rule did not foresee.

@@ -1,0 +1,73 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+)
+
+// BatchChange is one change of a batch, as it would be sent alone.
+type BatchChange struct {
+	// Method is POST, PUT, PATCH or DELETE.
+	Method string `json:"method"`
+	// Path is below /api/v2, such as "networks/100007/addresses". $3 as a segment is the id of what the batch's change 3 makes,
+	// counted from 0.
+	Path string `json:"path"`
+	// Headers are those of this change alone, such as If-Match.
+	Headers map[string]string `json:"headers,omitempty"`
+	// Body is what is sent; {"id":"$3"} in it is what change 3 makes.
+	Body any `json:"body,omitempty"`
+}
+
+// BatchOptions say how a batch is made; the zero value says nothing.
+type BatchOptions struct {
+	// DryRun only tries it.
+	DryRun bool
+	// Comment is kept with it in the history.
+	Comment string
+	// Key makes it once only, however often it is sent within 24 hours (Idempotency-Key).
+	Key string
+}
+
+// BatchAnswer is what came of a batch.
+type BatchAnswer struct {
+	Count int `json:"count"`
+	// Transaction is its number in the history; 0 where nothing changed.
+	Transaction int64         `json:"transaction"`
+	Results     []BatchResult `json:"results"`
+	// Created, Changed and Deleted say how many resources would be; of a dry run alone.
+	Created, Changed, Deleted int `json:"-"`
+}
+
+// BatchResult is what came of one change.
+type BatchResult struct {
+	Status   int             `json:"status"`
+	Location string          `json:"location"`
+	ETag     string          `json:"etag"`
+	Ignored  []string        `json:"ignored"`
+	Body     json.RawMessage `json:"body"`
+}
+
+// Batch makes changes, all of them or none. An *Error names the change that cannot be made, as in "changes[3].name".
+func (c *Client) Batch(ctx context.Context, changes []BatchChange, o BatchOptions) (answer BatchAnswer, err error) {
+	header := map[string]string{}
+	for name, value := range map[string]string{"x-bcn-change-control-comment": o.Comment, "Idempotency-Key": o.Key} {
+		if value != "" {
+			header[name] = value
+		}
+	}
+	body := map[string]any{"changes": changes}
+	if !o.DryRun {
+		err = c.send(ctx, http.MethodPost, "/api/v2/batch", header, body, &answer)
+		return answer, err
+	}
+	header["x-portolan-dry-run"] = "true"
+	var tried struct {
+		Resource                  BatchAnswer `json:"resource"`
+		Created, Changed, Deleted int
+	}
+	err = c.send(ctx, http.MethodPost, "/api/v2/batch", header, body, &tried)
+	answer = tried.Resource
+	answer.Created, answer.Changed, answer.Deleted = tried.Created, tried.Changed, tried.Deleted
+	return answer, err
+}
