@@ -57,7 +57,8 @@ func questions(addresses int) []question {
 		{"address in three", "addresses?filter=address:in('10.0.0.9','" + at + "','10.1.1.1')",
 			of("addresses") + "low IN (KEY(10.0.0.9), KEY(" + at + "), KEY(10.1.1.1))", 2},
 		{"address eq, in a configuration by name", "addresses?filter=address:'" + at + "' and configuration.name:'bench'",
-			of("addresses") + "low = KEY(" + at + ") AND configuration = (SELECT id FROM resource WHERE collection = 'configurations' AND name = 'bench')",
+			of("addresses") + "low = KEY(" + at +
+				") AND configuration = (SELECT id FROM resource WHERE collection = 'configurations' AND name = 'bench')",
 			2},
 		{"addresses in a prefix", "addresses?filter=address:within('10.1.0.0/26')",
 			of("addresses") + "low BETWEEN KEY(10.1.0.0) AND KEY(10.1.0.63) ORDER BY id", 2},
@@ -153,13 +154,16 @@ func (b *bench) surroundings(o server.Options, run func(script string) error) er
 			`'\x04000000000000000000000000'::bytea || decode(lpad(to_hex(184549376 + n * 256 + %d), 8, '0'), 'hex')`
 	}
 	copied := "INSERT INTO resource (id, collection, type, name, parent, configuration, low, high, key, version, refs, body) SELECT "
-	return run(fmt.Sprintf(sequence, questionNetworks-1) + copied + "200000000 + n, r.collection, r.type, 'net-' || n, r.parent, r.configuration, " +
+	return run(fmt.Sprintf(sequence, questionNetworks-1) + copied +
+		"200000000 + n, r.collection, r.type, 'net-' || n, r.parent, r.configuration, " +
 		fmt.Sprintf(key, 0) + ", " + fmt.Sprintf(key, 255) + ", NULL, r.version, r.refs, " +
 		"replace(r.body, '11.0.0.0/24', '11.' || (n >> 8) || '.' || (n & 255) || '.0/24') FROM seq, resource r WHERE r.id = " + network + ";\n" +
-		fmt.Sprintf(sequence, questionRecords-1) + copied + "300000000 + n, r.collection, r.type, 't' || n, r.parent, r.configuration, NULL, NULL, " +
+		fmt.Sprintf(sequence, questionRecords-1) + copied +
+		"300000000 + n, r.collection, r.type, 't' || n, r.parent, r.configuration, NULL, NULL, " +
 		"'t' || n || '.bench.test', r.version, r.refs, replace(r.body, 't0.bench.test', 't' || n || '.bench.test') FROM seq, resource r " +
 		"WHERE r.id = " + record + ";\n" +
-		"DELETE FROM total; INSERT INTO total (parent, collection, type, n) SELECT parent, collection, type, count(*) FROM resource GROUP BY 1, 2, 3;\n" +
+		"DELETE FROM total; INSERT INTO total (parent, collection, type, n) SELECT parent, collection, type, count(*) FROM resource GROUP " +
+		"BY 1, 2, 3;\n" +
 		"INSERT INTO total (parent, collection, type, n) SELECT -1, collection, type, count(*) FROM resource GROUP BY 2, 3;")
 }
 
@@ -228,7 +232,8 @@ func (b *bench) ask(what, data string, addresses int) error {
 		return err
 	}
 	for _, of := range []string{"addresses", "networks/" + one + "/addresses"} {
-		if err := b.against(what+" total=true of "+strings.ReplaceAll(of, one, "{id}")+", against GET one", m, of+"?limit=1&total=true", get, 2); err != nil {
+		if err := b.against(what+" total=true of "+strings.ReplaceAll(of, one, "{id}")+", against GET one", m, of+"?limit=1&total=true", get,
+			2); err != nil {
 			return err
 		}
 	}
@@ -249,7 +254,8 @@ func (b *bench) against(what string, m *child, list string, theirs time.Duration
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	ratio := float64(ours) / float64(theirs)
-	b.add(what, ours.Round(time.Microsecond).String(), theirs.Round(time.Microsecond).String(), ratio, fmt.Sprintf("at most %.1f", most), ratio <= most)
+	b.add(what, ours.Round(time.Microsecond).String(), theirs.Round(time.Microsecond).String(), ratio, fmt.Sprintf("at most %.1f", most),
+		ratio <= most)
 	return nil
 }
 

@@ -47,7 +47,8 @@ func (c *batchCommand) Run(s *session) error {
 		return err
 	}
 	if c.DryRun {
-		_, err = fmt.Fprintf(s.stdout, "only tried: %d resources would be made, %d changed, %d deleted\n", answer.Created, answer.Changed, answer.Deleted)
+		_, err = fmt.Fprintf(s.stdout, "only tried: %d resources would be made, %d changed, %d deleted\n", answer.Created, answer.Changed,
+			answer.Deleted)
 		return err
 	}
 	_, err = fmt.Fprintf(s.stdout, "%d changes made, transaction %d\n", answer.Count, answer.Transaction)

@@ -192,7 +192,8 @@ func listOf(field string, raw json.RawMessage) (list []json.RawMessage, err erro
 }
 
 // parts reads all changes, and names the faults of all that cannot be made, whatever the data.
-func (a *Server) parts(rq *request, texts []json.RawMessage, read func(at string, raw json.RawMessage, i int) (*part, error)) ([]*part, error) {
+func (a *Server) parts(rq *request, texts []json.RawMessage, read func(at string, raw json.RawMessage, i int) (*part, error)) ([]*part,
+	error) {
 	parts := make([]*part, len(texts))
 	var faults []*problem.Problem
 	for i, raw := range texts {
@@ -409,7 +410,8 @@ func (a *Server) scopeOf(parts []*part) (all store.Scope) {
 }
 
 // performParts makes the changes, one behind the other.
-func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word func(*store.Tx, []partAnswer) (any, error)) (ans answer, err error) {
+func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word func(*store.Tx, []partAnswer) (any, error)) (ans answer,
+	err error) {
 	if len(parts) > 1 {
 		tx.Describe("BATCH", fmt.Sprintf("Made %d changes at once", len(parts)))
 	}

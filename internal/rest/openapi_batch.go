@@ -21,7 +21,8 @@ func madeListOrOne(answers doc) {
 func (a *Server) batchPath() doc {
 	change := doc{"type": "object", "required": []string{"method", "path"}, "additionalProperties": false, "properties": doc{
 		"method": doc{"type": "string", "enum": changes},
-		"path": doc{"type": "string", "description": "Below " + a.Base + ", such as networks/100123/addresses, with a query where it would have " +
+		"path": doc{"type": "string", "description": "Below " + a.Base +
+			", such as networks/100123/addresses, with a query where it would have " +
 			"one. $3 as a segment is the id of what changes[3] makes, which must come before.", "example": "networks/100123"},
 		"headers": doc{"type": "object", "additionalProperties": doc{"type": "string"},
 			"description": "Request headers of this change, such as If-Match."},
@@ -32,7 +33,8 @@ func (a *Server) batchPath() doc {
 		"results": doc{"type": "array", "items": doc{"type": "object", "required": []string{"status", "body"}, "properties": doc{
 			"status": doc{"type": "integer"}, "location": doc{"type": "string"}, "etag": doc{"type": "string"},
 			"ignored": doc{"type": "array", "items": doc{"type": "string"}}, "body": doc{"type": []string{"object", "null"}}}}}}}
-	answers := doc{"200": dryRunAnswer(doc{"description": "All changes are made.", "headers": doc{"x-portolan-ignored": answerHeader(ignoredText)},
+	answers := doc{"200": dryRunAnswer(doc{"description": "All changes are made.",
+		"headers": doc{"x-portolan-ignored": answerHeader(ignoredText)},
 		"content": doc{asJSON.String(): doc{"schema": answer}}})}
 	for _, status := range append(slices.Clone(anyAnswer), "409", "412", "413", "415") {
 		answers[status] = ref("responses/" + status)
@@ -42,7 +44,8 @@ func (a *Server) batchPath() doc {
 		params = append(params, ref("parameters/"+name))
 	}
 	return doc{"post": doc{"operationId": "post-batch", "tags": []string{"Everything"}, "summary": "Make many changes, all or none",
-		"description": "Each change is what it would be if it was sent alone, with the same rights and rules, in one transaction of the history. " +
+		"description": "Each change is what it would be if it was sent alone, with the same rights and rules, in one transaction of the " +
+			"history. " +
 			"Where one cannot be made none is, and the answer names it: changes[3]. Sign-ins and undo are not for a batch. Ours.",
 		"requestBody": body(doc{"type": "object", "required": []string{"changes"}, "properties": doc{
 			"changes": doc{"type": "array", "items": change, "minItems": 1, "maxItems": maxChanges}}},

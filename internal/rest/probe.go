@@ -22,7 +22,8 @@ func (a *Server) probing(rq *request, most int, change func() error) error {
 		}
 		if len(rq.probed) >= most {
 			return problem.Conflict("NoAvailableAddress",
-				"%d free addresses were asked whether they answer, and more would have to be: others may use them, or too many are to be assigned at once", most)
+				"%d free addresses were asked whether they answer, and more would have to be: others may use them, or too many are to be assigned "+
+					"at once", most)
 		}
 		if a.Probe == nil {
 			return err

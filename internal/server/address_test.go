@@ -138,7 +138,8 @@ func TestNextLinks(t *testing.T) {
 		return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"i":1,"o":0,"l":"%x",%s}`, digest.Sum(nil), value))
 	}
 	m.want(200, "GET", list+"?orderBy=name&after="+place(`"t":"b"`), "")
-	for _, bad := range []string{"orderBy=name&after=x", "orderBy=name&after=" + place(`"s":"AAA="`), "orderBy=name&after=" + place(`"t":"\u0000"`),
+	for _, bad := range []string{"orderBy=name&after=x", "orderBy=name&after=" + place(`"s":"AAA="`), "orderBy=name&after=" +
+		place(`"t":"\u0000"`),
 		"orderBy=desc(name)&after=" + place(`"t":"b"`), "orderBy=name&filter=id:gt(1)&after=" + place(`"t":"b"`), "after=" + place(`"t":"b"`)} {
 		r := m.do("GET", list+"?"+bad, "")
 		if r.StatusCode != http.StatusBadRequest || !strings.Contains(r.text("message"), "after") {

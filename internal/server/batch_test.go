@@ -30,8 +30,9 @@ func TestBatch(t *testing.T) {
 	if got := of.text("data.0.id"); got != r.text("results.2.body.id") || got == "" {
 		t.Errorf("the host has the addresses %s", of.body)
 	}
-	for path, want := range map[string]string{"count": "7", "results.0.status": "201", "results.3.body.name": "batch", "results.3.body.type": "",
-		"results.5.status": "200", "results.5.body.name": "changed", "results.5.ignored.0": "nothing", "results.6.status": "204"} {
+	for path, want := range map[string]string{"count": "7", "results.0.status": "201", "results.3.body.name": "batch",
+		"results.3.body.type": "",
+		"results.5.status":    "200", "results.5.body.name": "changed", "results.5.ignored.0": "nothing", "results.6.status": "204"} {
 		if got := r.text(path); got != want {
 			t.Errorf("%s is %q, want %q: %s", path, got, want, r.body)
 		}
@@ -64,22 +65,28 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 		{400, "InvalidField", "changes[1].path", add + `,{"method":"POST","path":"https://example.com/api/v2/networks","body":{}}`},
 		{400, "InvalidField", "changes[1].path", add + `,{"method":"POST","path":"/healthz","body":{}}`},
 		{400, "InvalidField", "changes[1].path", add + `,{"method":"DELETE","path":"networks/$1"}`},
-		{400, "InvalidField", "changes[2].path", add + `,{"method":"DELETE","path":"networks/` + network + `"},{"method":"DELETE","path":"networks/$1"}`},
+		{400, "InvalidField", "changes[2].path", add + `,{"method":"DELETE","path":"networks/` + network +
+			`"},{"method":"DELETE","path":"networks/$1"}`},
 		{400, "InvalidField", "changes[1].body", add + `,{"method":"PATCH","path":"networks/` + network + `","body":{"location":{"id":"$9"}}}`},
 		{400, "InvalidField", "changes[1].path", add + `,{"method":"POST","path":"sessions","body":{"username":"admin","password":"x"}}`},
-		{400, "InvalidField", "changes[1].path", add + `,{"method":"POST","path":"transactions","body":{"transactionType":"UNDO","transactionId":1}}`},
+		{400, "InvalidField", "changes[1].path", add +
+			`,{"method":"POST","path":"transactions","body":{"transactionType":"UNDO","transactionId":1}}`},
 		{400, "InvalidField", "changes[1].headers.x-portolan-dry-run", add + `,{"method":"DELETE","path":"networks/` + network +
 			`","headers":{"x-portolan-dry-run":"true"}}`},
-		{400, "InvalidField", "changes[1].headers.Cookie", add + `,{"method":"DELETE","path":"networks/` + network + `","headers":{"Cookie":"a"}}`},
+		{400, "InvalidField", "changes[1].headers.Cookie", add + `,{"method":"DELETE","path":"networks/` + network +
+			`","headers":{"Cookie":"a"}}`},
 		{400, "InvalidField", "changes[1].url", add + `,{"method":"DELETE","url":"networks/` + network + `"}`},
 		{400, "InvalidField", "changes[1].method", add + `,{"method":7,"path":"networks/1"}`},
 		{400, "InvalidRequestBody", "changes[1]", add + `,7`},
 		{400, "InvalidRequestBody", "changes", ""},
 		{405, "MethodNotAllowed", "changes[1]", add + `,{"method":"DELETE","path":"networks"}`},
 		{404, "ResourceNotFound", "changes[1]", add + `,{"method":"POST","path":"batch","body":{"changes":[]}}`},
-		{412, "PreconditionFailed", "changes[1]", add + `,{"method":"DELETE","path":"networks/` + network + `","headers":{"If-Match":"\"1.1\""}}`},
-		{501, "NotImplemented", "changes[1]", add + `,{"method":"POST","path":"configurations/` + configuration + `/servers","body":{"name":"x"}}`},
-		{400, "InvalidField", "changes[1].range", add + `,{"method":"POST","path":"blocks/` + block + `/networks","body":{"type":"IPv4Network","range":"x"}}`},
+		{412, "PreconditionFailed", "changes[1]", add + `,{"method":"DELETE","path":"networks/` + network +
+			`","headers":{"If-Match":"\"1.1\""}}`},
+		{501, "NotImplemented", "changes[1]", add + `,{"method":"POST","path":"configurations/` + configuration +
+			`/servers","body":{"name":"x"}}`},
+		{400, "InvalidField", "changes[1].range", add + `,{"method":"POST","path":"blocks/` + block +
+			`/networks","body":{"type":"IPv4Network","range":"x"}}`},
 	} {
 		at, _, _ := strings.Cut(c.named, ".")
 		m.refused(c.status, c.code, at, "POST", "/api/v2/batch", `{"changes":[`+c.changes+`]}`)
@@ -90,7 +97,8 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	}
 	// The faults that are found before it begins are all named.
 	r := m.do("POST", "/api/v2/batch", `{"changes":[{"method":"X","path":"a"},`+add+`,{"method":"POST","path":"nowhere"}]}`)
-	if text := r.text("message"); r.StatusCode != 400 || !strings.Contains(text, "changes[0].method") && !strings.Contains(text, "changes[0]: method") ||
+	if text := r.text("message"); r.StatusCode != 400 || !strings.Contains(text, "changes[0].method") &&
+		!strings.Contains(text, "changes[0]: method") ||
 		!strings.Contains(text, "changes[2]") {
 		t.Errorf("two faults: %d %s", r.StatusCode, r.body)
 	}

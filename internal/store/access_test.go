@@ -160,7 +160,8 @@ func randomQuery(random *rand.Rand, scopes, targets []int64) Query {
 		where = append(where, conditions[random.IntN(len(conditions))])
 	}
 	q := Query{From: Resources, Where: where, Limit: int64(1 + random.IntN(300)), Offset: int64(random.IntN(2) * random.IntN(500))}
-	orders := []Order{{By: text("name")}, {By: text("key"), Whole: collection == "things", Spaceless: collection == "names"}, {By: low}, {By: code}, {By: size},
+	orders := []Order{{By: text("name")}, {By: text("key"), Whole: collection == "things", Spaceless: collection == "names"}, {By: low},
+		{By: code}, {By: size},
 		{By: Field{Kind: ColumnText, Path: []string{"name"}, Via: "target"}}}
 	for range random.IntN(3) {
 		o := orders[random.IntN(len(orders))]
