@@ -105,14 +105,14 @@ func (tx *Tx) fewest(found []candidate, within Expr) (best int, err error) {
 			b.WriteString("(SELECT count(*) FROM (SELECT 1 FROM resource r WHERE ")
 			All{within, c.expr}.sql(b, "r")
 		}
-		b.WriteString(" LIMIT " + strconv.Itoa(fewRows+1) + ") few)")
+		b.WriteString(" LIMIT " + strconv.FormatInt(tx.store.few+1, 10) + ") few)")
 	}
 	if err := tx.QueryRow(b.String(), b.args...).Scan(into...); err != nil {
 		return -1, err
 	}
 	best = -1
 	for i, n := range counts {
-		if n <= fewRows && (best < 0 || n < counts[best]) {
+		if n <= tx.store.few && (best < 0 || n < counts[best]) {
 			best = i
 		}
 	}

@@ -54,6 +54,8 @@ type Store struct {
 	now    func() time.Time
 	// schema is the version of the schema that the database has.
 	schema int
+	// few is how many rows may be looked up and sorted: fewRows, but in tests that make do with fewer.
+	few int64
 	// inline are the members that heads have with them (ShowInline).
 	inline inlineMembers
 	// commitNews wakes who waits for a commit, at every one that is heard of; watches are the topics that are remembered.
@@ -101,7 +103,7 @@ func Open(o Options) (*Store, error) {
 	if o.Layout == nil {
 		o.Layout = &Layout{}
 	}
-	s := &Store{layout: o.Layout, schema: cmp.Or(o.Schema, o.Layout.Version())}
+	s := &Store{layout: o.Layout, schema: cmp.Or(o.Schema, o.Layout.Version()), few: fewRows}
 	if err := s.openEngine(o); err != nil {
 		return nil, err
 	}
