@@ -29,6 +29,8 @@ type bench struct {
 	big  bool
 	rows []row
 	time time.Duration // of one measurement
+	// question narrows the questions by their names.
+	question string
 	// server is the PostgreSQL of the measurements, databases the URL and the network of those that are filled.
 	server    *pgtest.Server
 	databases map[int][2]string
@@ -41,6 +43,7 @@ func main() {
 	big := flag.Bool("big", false, "measure with ten million addresses in use, too")
 	only := flag.String("only", "", "measure only these, such as ab")
 	seconds := flag.Float64("seconds", 3, "length of one measurement")
+	question := flag.String("question", "", "of the questions (x, y), only those with this in their name")
 	flag.Parse()
 	if *role != "" {
 		if err := serveRole(*role, *data, *body); err != nil {
@@ -51,7 +54,7 @@ func main() {
 	}
 	dir, err := os.MkdirTemp("", "portolan-bench-")
 	if err == nil {
-		b := &bench{dir: dir, big: *big, time: time.Duration(*seconds * float64(time.Second)), databases: map[int][2]string{}}
+		b := &bench{dir: dir, big: *big, question: *question, time: time.Duration(*seconds * float64(time.Second)), databases: map[int][2]string{}}
 		err = b.run(*only)
 		if b.server != nil {
 			b.server.Stop()
