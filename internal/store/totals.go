@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // totalKey is what is counted together: the resources of a type right below a parent, or below everywhere.
@@ -55,7 +56,8 @@ func (tx *Tx) count(before, after *Resource) {
 // changes, but for those that another one is summing up.
 const (
 	addTotal  = "INSERT INTO total (parent, collection, type, n) VALUES (?, ?, ?, ?)"
-	addInto   = addTotal + " ON CONFLICT (parent, collection, type) DO UPDATE SET n = n + excluded.n"
+	oneMore   = ", (?, ?, ?, ?)"
+	addInto   = " ON CONFLICT (parent, collection, type) DO UPDATE SET n = n + excluded.n"
 	dropTotal = "DELETE FROM total WHERE parent = ? AND collection = ? AND type = ? AND n = 0"
 	foldTotal = "WITH old AS (DELETE FROM total WHERE ctid = ANY (ARRAY(SELECT ctid FROM total WHERE parent = ? AND collection = ? AND " +
 		"type = ? FOR UPDATE SKIP LOCKED)) RETURNING parent, collection, type, n) INSERT INTO total (parent, collection, type, n) " +
@@ -87,10 +89,16 @@ func (tx *Tx) writeTotals() error {
 
 // addTotals adds to the one row of each key, and takes away the row of what there is nothing left of.
 func (tx *Tx) addTotals(keys []totalKey, delta map[totalKey]int64) error {
-	for _, k := range keys {
-		if err := tx.Write(addInto, k.parent, k.collection, k.kind, delta[k]); err != nil {
+	for part := range slices.Chunk(keys, 2) { // what one resource counts for
+		args := make([]any, 0, 8)
+		for _, k := range part {
+			args = append(args, k.parent, k.collection, k.kind, delta[k])
+		}
+		if err := tx.Write(addTotal+strings.Repeat(oneMore, len(part)-1)+addInto, args...); err != nil {
 			return err
 		}
+	}
+	for _, k := range keys {
 		if delta[k] < 0 {
 			if err := tx.Write(dropTotal, k.parent, k.collection, k.kind); err != nil {
 				return err
