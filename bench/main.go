@@ -54,7 +54,8 @@ func main() {
 	}
 	dir, err := os.MkdirTemp("", "portolan-bench-")
 	if err == nil {
-		b := &bench{dir: dir, big: *big, question: *question, time: time.Duration(*seconds * float64(time.Second)), databases: map[int][2]string{}}
+		b := &bench{dir: dir, big: *big, question: *question, time: time.Duration(*seconds * float64(time.Second)),
+			databases: map[int][2]string{}}
 		err = b.run(*only)
 		if b.server != nil {
 			b.server.Stop()

@@ -21,9 +21,11 @@ func (a *Server) probing(rq *request, most int, change func() error) error {
 			return err
 		}
 		if len(rq.probed) >= most {
-			return problem.Conflict("NoAvailableAddress",
-				"%d free addresses were asked whether they answer, and more would have to be: others may use them, or too many are to be assigned "+
-					"at once", most)
+			format := "each of the first %d free addresses answers, and is in use by somebody"
+			if most > maxProbes { // for many changes
+				format = "%d addresses were asked whether they answer, and more would have to be: send fewer changes at once"
+			}
+			return problem.Conflict("NoAvailableAddress", format, most)
 		}
 		if a.Probe == nil {
 			return err

@@ -391,7 +391,8 @@ func (tx *Tx) Overlying(collection string, parents, ids []int64) (map[int64]int6
 	for part := range slices.Chunk(parents, loadAtOnce) {
 		list, args := In(part)
 		var found bool
-		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE "+Of(collection)+" AND parent IN "+list+")", args...).Scan(&found); err != nil {
+		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE "+Of(collection)+" AND parent IN "+list+")",
+			args...).Scan(&found); err != nil {
 			return nil, err
 		}
 		there = there || found

@@ -269,7 +269,8 @@ func (tx *Tx) ByKey(configuration int64, key string) ([]*Resource, error) {
 
 // ByName reads the resources of a collection with that name below a parent; parent 0 means any.
 func (tx *Tx) ByName(collection string, parent int64, name string) ([]*Resource, error) {
-	return tx.many("SELECT "+columns+" FROM resource WHERE name = ? AND "+Of(collection)+" AND (CAST(? AS BIGINT) = 0 OR parent = ?) ORDER BY id",
+	return tx.many("SELECT "+columns+" FROM resource WHERE name = ? AND "+Of(collection)+" AND (CAST(? AS BIGINT) = 0 OR parent = ?) "+
+		"ORDER BY id",
 		name, parent, parent)
 }
 
