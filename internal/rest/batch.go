@@ -378,7 +378,7 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, s
 				return nil
 			}
 			if ans, err = a.performParts(tx, rq, parts, word); err == nil && dry {
-				err = ans.tried(tx)
+				err = a.tried(tx, rq, &ans)
 			}
 			return err
 		})

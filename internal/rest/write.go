@@ -50,38 +50,11 @@ type answer struct {
 	made int64
 }
 
-// errTried takes back a change that was only tried.
-var errTried = errors.New("the change was only tried")
-
 // dryRunHeader lets a change only be tried, commentHeader gives the remark that the history keeps with it.
 const (
 	dryRunHeader  = "x-portolan-dry-run"
 	commentHeader = "x-bcn-change-control-comment"
 )
-
-// dryRun tells whether a change is only to be tried. That the header says yes or no was checked (readOptions).
-func dryRun(r *http.Request) bool { return strings.EqualFold(r.Header.Get(dryRunHeader), "true") }
-
-// tried turns the answer into what would have come of the change, and gives errTried.
-func (ans *answer) tried(tx *store.Tx) error {
-	tally, err := tx.Tally()
-	if err != nil {
-		return err
-	}
-	resource := json.RawMessage("null")
-	if len(ans.body) > 0 {
-		resource = ans.body
-	}
-	ans.body, err = json.Marshal(struct {
-		DryRun   bool            `json:"dryRun"`
-		Resource json.RawMessage `json:"resource"`
-		store.Tally
-	}{true, resource, tally})
-	if err != nil {
-		return err
-	}
-	return errTried
-}
 
 // show fills the answer with the transaction that was made.
 func (a *Server) show(r *http.Request, rq *request, ans *answer) error {
@@ -116,13 +89,18 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 	if dry {
 		rq.key = "" // what is only tried is no answer to keep
 	}
+	if dry {
+		if done, err := a.estimate(w, rq); done || err != nil {
+			return err
+		}
+	}
 	var ans answer
 	rq.probed = map[netip.Addr]bool{}
 	err := a.probing(rq, maxProbes, func() error {
 		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
 		return a.Store.UpdateIn(r.Context(), depends, rq.author, func(tx *store.Tx) (err error) {
 			if ans, err = a.perform(tx, rq); err == nil && dry {
-				err = ans.tried(tx)
+				err = a.tried(tx, rq, &ans)
 			}
 			return err
 		})

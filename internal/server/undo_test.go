@@ -172,10 +172,19 @@ func TestDryRun(t *testing.T) {
 		{"POST", "/transactions", `{"transactionType":"UNDO","transactionId":` + last + `}`, "", 0, 0, 2},
 	} {
 		r := m.want(200, c.method, "/api/v2"+c.path, c.body, dry, "Idempotency-Key: k")
-		want := fmt.Sprintf(`"created":%d,"changed":%d,"deleted":%d}`, c.created, c.changed, c.deleted)
-		if !strings.HasSuffix(string(r.body), want) || r.text("resource.type") != c.resource || r.text("dryRun") != "true" {
+		want := fmt.Sprintf(`"created":%d,"changed":%d,"deleted":%d,"operations":[`, c.created, c.changed, c.deleted)
+		operations, _ := r.get("operations").([]any)
+		if len(operations) != c.created+c.changed+c.deleted {
+			t.Errorf("%s %s shows %d operations: %s", c.method, c.path, len(operations), r.body)
+		}
+		if !strings.Contains(string(r.body), want) || r.text("resource.type") != c.resource || r.text("dryRun") != "true" {
 			t.Errorf("%s %s: %s, want %s of %s", c.method, c.path, r.body, want, c.resource)
 		}
+	}
+	tried := m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"renamed"}`, dry)
+	if tried.text("operations.0.operationType") != "CHANGE" || tried.text("operations.0.resourceId") != network ||
+		tried.text("operations.0.fieldUpdates.0.value") != "renamed" {
+		t.Errorf("the operation that was tried: %s", tried.body)
 	}
 	m.refused(404, "InlinedResourceNotFound", "no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"h","addresses":[{"address":"192.0.2.9"}]}`, dry)
@@ -183,5 +192,41 @@ func TestDryRun(t *testing.T) {
 	if m.everything(configuration) != before || m.last() != last {
 		t.Error("what was only tried has left something")
 	}
+	m.verify()
+}
+
+// What a large deletion would take is told by the numbers that are kept, and nobody waits for it.
+func TestDryRunOfALargeDeletion(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, block, network := m.basics()
+	var list []string
+	for i := range 1100 {
+		list = append(list, fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","address":"10.0.%d.%d"}`, 16+i/200, 1+i%200))
+	}
+	wide := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.16.0/20"}`)
+	addresses := "/api/v2/networks/" + wide + "/addresses"
+	m.want(201, "POST", addresses+"?fields=id", "["+strings.Join(list[1:], ",")+"]") // the first is the gateway
+	dry := "x-portolan-dry-run: true"
+	all := m.want(200, "GET", "/api/v2/addresses?total=true&limit=1", "").text("totalCount")
+	inside := m.want(200, "GET", addresses+"?total=true&limit=1", "").text("totalCount")
+	for path, want := range map[string]string{"networks/" + wide: inside, "blocks/" + block: all} {
+		r := m.want(200, "DELETE", "/api/v2/"+path, "", dry)
+		var below, deleted int
+		_, _ = fmt.Sscan(want, &below)
+		_, _ = fmt.Sscan(r.text("deleted"), &deleted)
+		itself := map[bool]int{true: 3, false: 1}[strings.HasPrefix(path, "blocks")] // with its two networks
+		if r.text("estimate") != "true" || r.text("dryRun") != "true" || deleted != below+itself {
+			t.Errorf("%s: %s, want %d deleted", path, r.body, below+itself)
+		}
+	}
+	if r := m.want(200, "DELETE", "/api/v2/networks/"+network, "", dry); r.text("estimate") != "" || r.text("operations.0.operationType") != "DELETE" {
+		t.Errorf("a small one: %s", r.body)
+	}
+	m.refused(404, "ResourceNotFound", "999999", "DELETE", "/api/v2/networks/999999", "", dry)
+	m.refused(412, "PreconditionFailed", "If-Match", "DELETE", "/api/v2/networks/"+wide, "", dry, `If-Match: "1.1"`)
+	if r := m.want(200, "DELETE", "/api/v2/configurations/"+configuration, "", dry); r.text("estimate") != "true" {
+		t.Errorf("the configuration: %s", r.body)
+	}
+	m.want(204, "DELETE", "/api/v2/networks/"+wide, "")
 	m.verify()
 }

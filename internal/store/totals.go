@@ -183,6 +183,32 @@ func (tx *Tx) readTotal(k totalKey) (n int64, err error) {
 	return n, err
 }
 
+// CountBelow gives how many resources lie below one, at any depth, by the numbers that are kept. It costs what reading those of
+// all parents costs, where anything lies below.
+func (tx *Tx) CountBelow(id int64) (n int64, err error) {
+	var some bool
+	if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM total WHERE parent = ?)", id).Scan(&some); err != nil || !some {
+		return 0, err
+	}
+	direct, below := map[int64]int64{}, map[int64][]int64{} // right below each parent: how many, and which are parents themselves
+	if err := tx.Each(func(scan func(...any) error) error {
+		var parent, above, n int64
+		err := scan(&parent, &above, &n)
+		direct[parent] = n
+		below[above] = append(below[above], parent)
+		return err
+	}, "SELECT t.parent, r.parent, t.n FROM (SELECT parent, CAST(sum(n) AS BIGINT) AS n FROM total WHERE parent > 0 GROUP BY parent) t"+
+		" JOIN resource r ON r.id = t.parent"); err != nil {
+		return 0, fmt.Errorf("counting what lies below %d: %w", id, err)
+	}
+	for waiting := []int64{id}; len(waiting) > 0; {
+		last := waiting[len(waiting)-1]
+		waiting = append(waiting[:len(waiting)-1], below[last]...)
+		n += direct[last]
+	}
+	return n, nil
+}
+
 // recountTotals writes the totals anew from the resources.
 func recountTotals(tx *Tx) error {
 	for _, query := range []string{"DELETE FROM total",
