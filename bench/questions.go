@@ -64,6 +64,8 @@ func questions(addresses int) []question {
 		{"addresses in a prefix", "addresses?filter=address:within('10.1.0.0/26')",
 			of("addresses") + "low BETWEEN KEY(10.1.0.0) AND KEY(10.1.0.63) ORDER BY id", 2},
 		{"name eq", "addresses?filter=name:'" + host + "'", of("addresses") + "name = '" + host + "'", 2},
+		{"name:startsWith, 11 rows", "addresses?filter=name:startsWith('" + host[:len(host)-1] + "')",
+			of("addresses") + "name >= '" + host[:len(host)-1] + "' AND name < '" + host[:len(host)-1] + ":' ORDER BY id", 2},
 		{"name eq, of any type", "?filter=name:'" + host + "'", "SELECT body FROM resource WHERE name = '" + host + "'", 2},
 		{"absoluteName eq", "resourceRecords?filter=absoluteName:'t50000.bench.test'",
 			of("resourceRecords") + "key = 't50000.bench.test'", 2},

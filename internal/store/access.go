@@ -191,6 +191,8 @@ func candidates(all []Expr) (found []candidate) {
 			case !x.Field.indexed() || x.Value == nil:
 			case x.Op == "eq":
 				found = append(found, candidate{parts: []int{i}, expr: e, ordered: !x.Field.isKey(), sharp: x.Field.sharp()})
+			case x.ranged():
+				found = append(found, candidate{parts: []int{i}, expr: e})
 			case x.Field.Kind == ColumnSpan && x.Field.Path[0] == "low" && x.Op != "ne":
 				if bounds < 0 {
 					bounds = len(found)

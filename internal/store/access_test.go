@@ -35,7 +35,7 @@ func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // what comes of it must be the same each time
 		most := func(of []int64) int64 { return of[min(1, random.IntN(50)/49)] }
 		for i := range 1_400 {
-			r := &Resource{Collection: "things", Type: "Thing", Parent: most(scopes), Name: []string{"", "a", "b", "c d"}[random.IntN(4)],
+			r := &Resource{Collection: "things", Type: "Thing", Parent: most(scopes), Name: []string{"", "a", "b", "c d", "ü\U0010ffff\ue000"}[random.IntN(5)],
 				Key: fmt.Sprintf("key %d", random.IntN(600)), Refs: []Ref{{"target", most(targets)}},
 				Body: fmt.Appendf(nil, `{"code":"%d","size":%d}`, random.IntN(1800), random.IntN(10))}
 			r.Configuration = r.Parent
@@ -146,6 +146,7 @@ func randomQuery(random *rand.Rand, scopes, targets []int64) Query {
 	}
 	from := at()
 	conditions := []Expr{
+		Compare{text("name"), "startsWith", []string{"a", "c", "c ", "ü\U0010ffff"}[random.IntN(4)]}, Compare{code, "startsWith", "17"},
 		Compare{text("name"), "eq", "a"}, Compare{text("name"), "ne", "a"}, Compare{text("name"), "eq", nil},
 		Compare{text("key"), "eq", fmt.Sprintf("key %d", random.IntN(600))}, Compare{low, "eq", from},
 		All{Compare{low, "ge", from}, Compare{low, "le", at()}}, Compare{code, "eq", fmt.Sprint(random.IntN(1800))},
@@ -200,6 +201,8 @@ func TestAccessPlans(t *testing.T) {
 			}{
 				{"an address", Query{Where: All{things, Compare{low, "eq", AddrKey(netip.MustParseAddr("10.0.0.7"))}}}, "resource_low"},
 				{"a name", Query{Where: All{things, Compare{text("name"), "eq", "x"}}}, "resource_name"},
+				{"what a name begins with", Query{Where: All{things, Compare{text("name"), "startsWith", "x"}}}, "resource_name"},
+				{"what a field begins with", Query{Where: All{things, Compare{code, "startsWith", "17"}}}, "field_things_code"},
 				{"a key", Query{Where: All{things, Compare{text("key"), "eq", "key 7"}}}, "resource_key"},
 				{"a field", Query{Where: All{things, Compare{code, "eq", "7"}}}, "field_things_code"},
 				{"a field and a scope", Query{Where: All{things, Compare{code, "eq", "7"}, scope("scope 0")}}, "field_things_code"},
@@ -234,5 +237,14 @@ func TestAccessPlans(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Behind all that begin with a prefix comes the next text, whatever its last characters are.
+func TestBehindPrefix(t *testing.T) {
+	for prefix, want := range map[string]string{"": "", "a": "b", "host-9": "host-:", "a\U0010ffff": "b", "\U0010ffff": "", "\ud7ff": "\ue000", "é": "ê"} {
+		if got := behindPrefix(prefix); got != want {
+			t.Errorf("behind %q comes %q, want %q", prefix, got, want)
+		}
 	}
 }

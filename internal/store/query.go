@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Source is a table in the shape of resources.
@@ -267,6 +268,18 @@ func (e Compare) sql(b *builder, row string) {
 		b.arg(value)
 	case e.Op == "contains":
 		b.position(b, column, text)
+	case e.Op == "startsWith" && e.ranged():
+		b.WriteByte('(')
+		e.Field.column(b, row)
+		b.WriteString(" >= ")
+		b.arg(text)
+		if behind := behindPrefix(text); behind != "" {
+			b.WriteString(" AND ")
+			e.Field.column(b, row)
+			b.WriteString(" < ")
+			b.arg(behind)
+		}
+		b.WriteByte(')')
 	case e.Op == "startsWith":
 		b.front(b, column, text)
 	case e.Op == "endsWith" && text == "": // every text ends with nothing
@@ -279,6 +292,28 @@ func (e Compare) sql(b *builder, row string) {
 		b.WriteString(operators[e.Op])
 		b.arg(value)
 	}
+}
+
+// ranged reports whether what begins with a text lies side by side in an index: texts compare byte by byte in both databases.
+func (e Compare) ranged() bool {
+	text, ok := e.Value.(string)
+	return ok && text != "" && e.Op == "startsWith" && e.Field.indexed() && (e.Field.Kind == ColumnText || e.Field.Kind == Text)
+}
+
+// behindPrefix gives the first text behind all that begin with a prefix; empty where there is none.
+func behindPrefix(prefix string) string {
+	for prefix != "" {
+		last, size := utf8.DecodeLastRuneInString(prefix)
+		prefix = prefix[:len(prefix)-size]
+		switch {
+		case last == utf8.MaxRune:
+		case last == 0xd7ff: // behind it come no characters before 0xe000
+			return prefix + "\ue000"
+		default:
+			return prefix + string(last+1)
+		}
+	}
+	return ""
 }
 
 func (e Through) sql(b *builder, row string) {
