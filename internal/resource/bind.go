@@ -83,7 +83,7 @@ func (s Scope) compare(n *schema.Node, path []string) (store.Expr, error) {
 		return s.compareReference(f, n, path[1:])
 	}
 	if f.Kind == schema.Map || f.Kind == schema.Raw {
-		if len(path) == 1 && n.Op != "eq" && n.Op != "ne" || len(path) == 1 && (n.Values[0].Text != "null" || n.Values[0].Quoted) {
+		if len(path) == 1 && n.Op != "eq" && n.Op != "ne" || len(path) == 1 && !n.Values[0].Null() {
 			return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 		}
 		return schema.CompareText(n, store.Field{Kind: store.Text, Path: path})
@@ -91,7 +91,17 @@ func (s Scope) compare(n *schema.Node, path []string) (store.Expr, error) {
 	if len(path) > 1 {
 		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 	}
-	return f.Condition(n)
+	e, err := f.Condition(n)
+	if err != nil || !f.DNS || s.allNamed(path[0]) || n.Op != "eq" && n.Op != "in" || slices.ContainsFunc(n.Values, schema.Literal.Null) {
+		return e, err
+	}
+	var named store.Any // others have a key, too, which is no name that they show
+	for _, t := range s.Types {
+		if t.ByName[path[0]] != nil {
+			named = append(named, store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: t.Name})
+		}
+	}
+	return store.All{e, named}, nil
 }
 
 // compareReference follows a reference: location.id, location.name, location.country.
@@ -105,7 +115,7 @@ func (s Scope) compareReference(f *schema.Field, n *schema.Node, rest []string) 
 	}
 	if len(rest) == 0 {
 		v := n.Values[0]
-		if v.Quoted || v.Text != "null" || n.Op != "eq" && n.Op != "ne" {
+		if !v.Null() || n.Op != "eq" && n.Op != "ne" {
 			return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 		}
 		if n.Op == "ne" {

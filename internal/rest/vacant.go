@@ -98,7 +98,7 @@ func (v *vacancies) passing(n *schema.Node) (space.Set, error) {
 func (v *vacancies) byAddress(n *schema.Node) (let space.Set, err error) {
 	whole := v.kind.Whole
 	for _, l := range n.Values {
-		if !l.Quoted && l.Text == "null" { // an address is never null
+		if l.Null() { // an address is never null
 			if n.Op == "ne" {
 				let = let.Union(space.Set{whole})
 			}
@@ -170,7 +170,7 @@ func (v *vacancies) holds(n *schema.Node) (bool, error) {
 		text = "there"
 	}
 	for _, l := range n.Values {
-		null := !l.Quoted && l.Text == "null"
+		null := l.Null()
 		holds := false
 		switch n.Op {
 		case "eq", "in":

@@ -76,7 +76,7 @@ func (f *Field) CompareWith(n *Node, at store.Field) (store.Expr, error) {
 }
 
 func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store.Expr, error) {
-	if !v.Quoted && v.Text == "null" {
+	if v.Null() {
 		if op != "eq" && op != "ne" {
 			return nil, FilterValue(n, v, "null goes with eq, in and ne")
 		}

@@ -55,6 +55,9 @@ func (n *Node) Weight() (w int) {
 	return w
 }
 
+// Null reports whether the literal is null, which stands without quotes.
+func (l Literal) Null() bool { return !l.Quoted && l.Text == "null" }
+
 // operators are those that are published, and within, which is ours. Which of them a field takes is said by its kind.
 var operators = []string{"eq", "in", "ne", "ge", "gt", "le", "lt", "contains", "within", "startsWith", "endsWith"}
 

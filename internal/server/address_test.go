@@ -173,6 +173,11 @@ func TestOrderByNamesThatLack(t *testing.T) {
 		t.Errorf("by name, what has none begins with %s, want %s", got, plain)
 	}
 	policy := m.id("/api/v2/views/"+view+"/zones", `{"type":"ResponsePolicyZone","name":"aaa","responsePolicyZoneType":"LOCAL"}`)
+	for filter, want := range map[string]string{"absoluteName:'aaa'": "0", "absoluteName:in('aaa','example.com')": "1", "absoluteName:in('aaa',null)": "1"} {
+		if got := m.want(200, "GET", "/api/v2/zones?total=true&filter="+filter, "").text("totalCount"); got != want {
+			t.Errorf("%s finds %s zones, want %s", filter, got, want)
+		}
+	}
 	zones := m.want(200, "GET", "/api/v2/views/"+view+"/zones?orderBy=desc(absoluteName)", "")
 	if zones.text("data.0.absoluteName") != "com" || !strings.Contains(string(zones.body), policy) {
 		t.Errorf("zones by name: %s", zones.body)
