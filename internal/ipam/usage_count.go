@@ -188,10 +188,6 @@ const foldUsage = ", old AS (DELETE FROM usage WHERE ctid = ANY (ARRAY(SELECT ct
 	" RETURNING container, state, n) INSERT INTO usage (container, state, n) SELECT container, state, sum(n) FROM old GROUP BY " +
 	"container, state"
 
-// foldEvery is how often a transaction sums up the usage of what it touches: it bounds how many rows stand
-// for one container.
-const foldEvery = 64
-
 // write writes what was counted since it was written last.
 func (c *usageDelta) write() error {
 	if len(c.direct) == 0 && len(c.from) == 0 {
@@ -220,8 +216,7 @@ func (c *usageDelta) write() error {
 	if !c.tx.RoundTrips() {
 		return nil
 	}
-	number, err := c.tx.Number()
-	if err != nil || number%foldEvery != 0 {
+	if folds, err := c.tx.Folds(); err != nil || !folds {
 		return err
 	}
 	for _, id := range touched {

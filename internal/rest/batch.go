@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -32,6 +31,10 @@ const (
 	// maxChanges is how many changes it may have, maxFaults how many faults are named that are found before it begins.
 	maxChanges = 10_000
 	maxFaults  = 100
+	// maxPrepared is how many of its changes may need work before they are made, such as hashing a password.
+	maxPrepared = 16
+	// maxAnswer bounds what the answers of its changes may take, in bytes.
+	maxAnswer = 64 << 20
 	// maxBatchProbes is how many addresses are asked for it whether they answer. All is done anew behind each.
 	maxBatchProbes = 64
 )
@@ -119,7 +122,16 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 	if err != nil {
 		return err
 	}
-	parts, err := a.parts(rq, texts, func(at string, raw json.RawMessage, i int) (*part, error) { return a.partOf(rq, at, raw, i, texts) })
+	makes := make([]bool, len(texts))
+	for i, raw := range texts {
+		var text struct {
+			Method string `json:"method"`
+		}
+		makes[i] = json.Unmarshal(raw, &text) == nil && text.Method == http.MethodPost
+	}
+	parts, err := a.parts(rq, texts, func(at string, raw json.RawMessage, i int) (*part, error) {
+		return a.partOf(rq, at, raw, func(ref int) bool { return ref < i && makes[ref] })
+	})
 	if err != nil {
 		return err
 	}
@@ -146,6 +158,9 @@ func (a *Server) listed(w http.ResponseWriter, rq *request) error {
 		return err
 	}
 	defer done()
+	if !json.Valid(rq.raw) {
+		return problem.BadRequest("InvalidRequestBody", "the body is no JSON")
+	}
 	whole, err := schema.ParseObject(slices.Concat([]byte(`{"":`), rq.raw, []byte("}")), AnyBody.Members)
 	if err != nil {
 		return err
@@ -196,12 +211,22 @@ func (a *Server) parts(rq *request, texts []json.RawMessage, read func(at string
 	error) {
 	parts := make([]*part, len(texts))
 	var faults []*problem.Problem
+	prepared := 0
 	for i, raw := range texts {
 		at := fmt.Sprintf("changes[%d]", i)
 		if rq.Collection != nil { // the body itself is the list
 			at = fmt.Sprintf("[%d]", i)
 		}
+		if err := rq.Context().Err(); err != nil {
+			return nil, err
+		}
 		one, err := read(at, raw, i)
+		if err == nil && one.rq.prepared != nil {
+			if prepared++; prepared > maxPrepared {
+				return nil, placed(at, problem.BadRequest("InvalidRequestBody",
+					"at most %d changes at once may set passwords, or the like", maxPrepared))
+			}
+		}
 		if p, ok := problem.As(placed(at, err)); ok {
 			if faults = append(faults, p); len(faults) == maxFaults {
 				break
@@ -232,8 +257,8 @@ func placed(at string, err error) error {
 	return &one
 }
 
-// partOf reads the i-th change of a batch.
-func (a *Server) partOf(rq *request, at string, raw json.RawMessage, i int, all []json.RawMessage) (*part, error) {
+// partOf reads a change of a batch. earlier tells whether a change is before it, and makes something.
+func (a *Server) partOf(rq *request, at string, raw json.RawMessage, earlier func(ref int) bool) (*part, error) {
 	members, err := schema.ParseObject(raw, AnyBody.Members)
 	if err != nil {
 		return nil, err
@@ -259,7 +284,7 @@ func (a *Server) partOf(rq *request, at string, raw json.RawMessage, i int, all 
 		return nil, err
 	}
 	path, err := url.Parse(text.Path)
-	if err != nil || text.Path == "" || path.Scheme != "" || path.Host != "" || path.Fragment != "" {
+	if err != nil || len(text.Path) > MaxURL || text.Path == "" || path.Scheme != "" || path.Host != "" || path.Fragment != "" {
 		return nil, problem.Invalid("path", "%q is no path of this API, such as networks/100123 or %s/networks/100123", text.Path, a.Base)
 	}
 	if !strings.HasPrefix(path.Path, "/") {
@@ -269,16 +294,7 @@ func (a *Server) partOf(rq *request, at string, raw json.RawMessage, i int, all 
 	if !strings.HasPrefix(path.Path, a.Base+"/") {
 		return nil, problem.Invalid("path", "%q does not lie below %s", text.Path, a.Base)
 	}
-	earlier := func(ref int) bool { return ref < i && makes(all[ref]) }
 	return a.newPart(rq, at, text.Method, path, header, text.Body, earlier)
-}
-
-// makes reports whether a change, as it is sent, makes something.
-func makes(raw json.RawMessage) bool {
-	var text struct {
-		Method string `json:"method"`
-	}
-	return json.Unmarshal(raw, &text) == nil && text.Method == http.MethodPost
 }
 
 // partHeader gives the headers of a change: those that would be looked at if it was sent alone.
@@ -339,6 +355,9 @@ func (a *Server) newPart(rq *request, at, method string, path *url.URL, header h
 	if err := a.read(nil, one.rq); err != nil {
 		return nil, err
 	}
+	if one.rq.fields != nil && len(one.rq.fields.Embeds) > 0 {
+		return nil, problem.Query("fields", "embed is not for many changes at once")
+	}
 	return one, nil
 }
 
@@ -361,28 +380,31 @@ func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resou
 func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, status int,
 	word func(tx *store.Tx, answers []partAnswer) (any, error)) error {
 	dry := dryRun(rq.Request)
-	if dry || slices.ContainsFunc(parts, func(p *part) bool { return p.rq.Collection.Secret }) {
+	switch {
+	case dry: // what is only tried is no answer to keep
 		rq.key = ""
+	case rq.key != "" && slices.ContainsFunc(parts, func(p *part) bool { return p.rq.Collection != nil && p.rq.Collection.Secret }):
+		rq.key, rq.ignored = "", append(rq.ignored, "Idempotency-Key")
 	}
 	var ans answer
 	depends := a.scopeOf(parts)
-	rq.probed = map[netip.Addr]bool{}
-	err := a.probing(rq, maxBatchProbes, func() error {
-		return a.Store.UpdateIn(rq.Context(), depends, rq.author, func(tx *store.Tx) (err error) {
-			replay, there, err := a.replay(tx, rq)
-			if err != nil {
+	err := a.probing(rq, maxBatchProbes,
+		"%d addresses were asked whether they answer, and more would have to be: send fewer changes at once", func() error {
+			return a.Store.UpdateIn(rq.Context(), depends, rq.author, func(tx *store.Tx) (err error) {
+				replay, there, err := a.replay(tx, rq)
+				if err != nil {
+					return err
+				}
+				if there {
+					ans = replay
+					return nil
+				}
+				if ans, err = a.performParts(tx, rq, parts, word); err == nil && dry {
+					err = a.tried(tx, rq, &ans)
+				}
 				return err
-			}
-			if there {
-				ans = replay
-				return nil
-			}
-			if ans, err = a.performParts(tx, rq, parts, word); err == nil && dry {
-				err = a.tried(tx, rq, &ans)
-			}
-			return err
+			})
 		})
-	})
 	note(w, rq.ignored)
 	switch {
 	case dry && errors.Is(err, errTried):
@@ -390,7 +412,11 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, s
 	case err != nil:
 		return err
 	}
-	send(w, rq.Request, status, asJSON, ans.body)
+	media := rq.media
+	if dry {
+		media = asJSON
+	}
+	send(w, rq.Request, status, media, ans.body)
 	return nil
 }
 
@@ -415,7 +441,7 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 	if len(parts) > 1 {
 		tx.Describe("BATCH", fmt.Sprintf("Made %d changes at once", len(parts)))
 	}
-	answers, made := make([]partAnswer, len(parts)), make([]int64, len(parts))
+	answers, made, size := make([]partAnswer, len(parts)), make([]int64, len(parts)), 0
 	for i, p := range parts {
 		if err := rq.Context().Err(); err != nil {
 			return ans, err
@@ -423,6 +449,10 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 		one, err := a.performPart(tx, rq, p, made)
 		if err != nil {
 			return ans, placed(p.at, wordConflict(err))
+		}
+		if size += len(one.body); size > maxAnswer {
+			return ans, problem.New(http.StatusRequestEntityTooLarge, "RequestTooLarge",
+				"%s: the answers take more than %d MiB: ask for less of each, as by ?fields=id in its path", p.at, maxAnswer>>20)
 		}
 		made[i] = one.made
 		answers[i] = partAnswer{Status: one.status, Location: one.location, ETag: one.etag, Body: one.body,

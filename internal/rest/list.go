@@ -216,7 +216,7 @@ func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, p
 			return err
 		}
 		if ok {
-			after = formatPlace(at, plan.offset+plan.limit, listDigest(r.URL.Query()))
+			after = formatPlace(at, plan.offset+plan.limit, listDigest(r.URL.Path, r.URL.Query()))
 		}
 	}
 	f.prev, f.next = pageLinks(r, plan.options, p.more, after)

@@ -35,7 +35,7 @@ func (a *Server) batchPath() doc {
 			"ignored": doc{"type": "array", "items": doc{"type": "string"}}, "body": doc{"type": []string{"object", "null"}}}}}}}
 	answers := doc{"200": dryRunAnswer(doc{"description": "All changes are made.",
 		"headers": doc{"x-portolan-ignored": answerHeader(ignoredText)},
-		"content": doc{asJSON.String(): doc{"schema": answer}}})}
+		"content": doc{asHAL.String(): doc{"schema": answer}, asJSON.String(): doc{"schema": answer}}})}
 	for _, status := range append(slices.Clone(anyAnswer), "409", "412", "413", "415") {
 		answers[status] = ref("responses/" + status)
 	}

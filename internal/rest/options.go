@@ -267,7 +267,7 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 	if text, ok, err := one(query, "after"); err != nil {
 		return o, err
 	} else if ok {
-		if o.after, err = parsePlace(text, o.offset, listDigest(query)); err != nil {
+		if o.after, err = parsePlace(text, o.offset, listDigest(r.URL.Path, query)); err != nil {
 			return o, notAPlace()
 		}
 	}
@@ -292,10 +292,10 @@ type placeText struct {
 	Span []byte  `json:"s,omitempty"`
 }
 
-// listDigest tells lists with other filters and orders apart: a place in one is none in the other.
-func listDigest(query url.Values) string {
+// listDigest tells lists apart, by their paths, filters and orders: a place in one is none in the other.
+func listDigest(path string, query url.Values) string {
 	digest := fnv.New32a()
-	_, _ = io.WriteString(digest, query.Get("filter")+"\x00"+query.Get("orderBy")) // never fails
+	_, _ = io.WriteString(digest, path+"\x00"+query.Get("filter")+"\x00"+query.Get("orderBy")) // never fails
 	return hex.EncodeToString(digest.Sum(nil))
 }
 

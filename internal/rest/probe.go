@@ -3,6 +3,7 @@ package rest
 import (
 	"errors"
 	"net/http"
+	"net/netip"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -12,8 +13,10 @@ import (
 // meanwhile.
 const maxProbes = 16
 
-// probing makes a change, asking for it whether addresses answer, at most so many.
-func (a *Server) probing(rq *request, most int, change func() error) error {
+// probing makes a change, asking for it whether addresses answer, at most so many; tooMany words, with their number, that more
+// would have to be.
+func (a *Server) probing(rq *request, most int, tooMany string, change func() error) error {
+	rq.probed = map[netip.Addr]bool{}
 	for {
 		err := change()
 		var needs resource.NeedsProbe
@@ -21,11 +24,7 @@ func (a *Server) probing(rq *request, most int, change func() error) error {
 			return err
 		}
 		if len(rq.probed) >= most {
-			format := "each of the first %d free addresses answers, and is in use by somebody"
-			if most > maxProbes { // for many changes
-				format = "%d addresses were asked whether they answer, and more would have to be: send fewer changes at once"
-			}
-			return problem.Conflict("NoAvailableAddress", format, most)
+			return problem.Conflict("NoAvailableAddress", tooMany, most)
 		}
 		if a.Probe == nil {
 			return err

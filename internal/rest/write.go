@@ -95,8 +95,7 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 		}
 	}
 	var ans answer
-	rq.probed = map[netip.Addr]bool{}
-	err := a.probing(rq, maxProbes, func() error {
+	err := a.probing(rq, maxProbes, "each of the first %d free addresses answers, and is in use by somebody", func() error {
 		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
 		return a.Store.UpdateIn(r.Context(), depends, rq.author, func(tx *store.Tx) (err error) {
 			if ans, err = a.perform(tx, rq); err == nil && dry {

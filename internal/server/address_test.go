@@ -133,7 +133,7 @@ func TestNextLinks(t *testing.T) {
 	}
 	// A place is one in its own list alone: with its filter, its order, its kind of value, and no text that none can be.
 	digest := fnv.New32a()
-	_, _ = digest.Write([]byte("\x00name"))
+	_, _ = digest.Write([]byte(list + "\x00\x00name"))
 	place := func(value string) string {
 		return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"i":1,"o":0,"l":"%x",%s}`, digest.Sum(nil), value))
 	}
@@ -173,7 +173,8 @@ func TestOrderByNamesThatLack(t *testing.T) {
 		t.Errorf("by name, what has none begins with %s, want %s", got, plain)
 	}
 	policy := m.id("/api/v2/views/"+view+"/zones", `{"type":"ResponsePolicyZone","name":"aaa","responsePolicyZoneType":"LOCAL"}`)
-	for filter, want := range map[string]string{"absoluteName:'aaa'": "0", "absoluteName:in('aaa','example.com')": "1", "absoluteName:in('aaa',null)": "1"} {
+	for filter, want := range map[string]string{"absoluteName:'aaa'": "0", "absoluteName:in('aaa','example.com')": "1",
+		"absoluteName:in('aaa',null)": "1"} {
 		if got := m.want(200, "GET", "/api/v2/zones?total=true&filter="+filter, "").text("totalCount"); got != want {
 			t.Errorf("%s finds %s zones, want %s", filter, got, want)
 		}

@@ -219,7 +219,8 @@ func TestDryRunOfALargeDeletion(t *testing.T) {
 			t.Errorf("%s: %s, want %d deleted", path, r.body, below+itself)
 		}
 	}
-	if r := m.want(200, "DELETE", "/api/v2/networks/"+network, "", dry); r.text("estimate") != "" || r.text("operations.0.operationType") != "DELETE" {
+	if r := m.want(200, "DELETE", "/api/v2/networks/"+network, "", dry); r.text("estimate") != "" ||
+		r.text("operations.0.operationType") != "DELETE" {
 		t.Errorf("a small one: %s", r.body)
 	}
 	m.refused(404, "ResourceNotFound", "999999", "DELETE", "/api/v2/networks/999999", "", dry)

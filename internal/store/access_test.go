@@ -35,8 +35,9 @@ func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // what comes of it must be the same each time
 		most := func(of []int64) int64 { return of[min(1, random.IntN(50)/49)] }
 		for i := range 1_400 {
-			r := &Resource{Collection: "things", Type: "Thing", Parent: most(scopes), Name: []string{"", "a", "b", "c d", "ü\U0010ffff\ue000"}[random.IntN(5)],
-				Key: fmt.Sprintf("key %d", random.IntN(600)), Refs: []Ref{{"target", most(targets)}},
+			r := &Resource{Collection: "things", Type: "Thing", Parent: most(scopes),
+				Name: []string{"", "a", "b", "c d", "ü\U0010ffff\ue000"}[random.IntN(5)],
+				Key:  fmt.Sprintf("key %d", random.IntN(600)), Refs: []Ref{{"target", most(targets)}},
 				Body: fmt.Appendf(nil, `{"code":"%d","size":%d}`, random.IntN(1800), random.IntN(10))}
 			r.Configuration = r.Parent
 			if random.IntN(3) > 0 {
@@ -242,7 +243,8 @@ func TestAccessPlans(t *testing.T) {
 
 // Behind all that begin with a prefix comes the next text, whatever its last characters are.
 func TestBehindPrefix(t *testing.T) {
-	for prefix, want := range map[string]string{"": "", "a": "b", "host-9": "host-:", "a\U0010ffff": "b", "\U0010ffff": "", "\ud7ff": "\ue000", "é": "ê"} {
+	for prefix, want := range map[string]string{"": "", "a": "b", "host-9": "host-:", "a\U0010ffff": "b", "\U0010ffff": "",
+		"\ud7ff": "\ue000", "é": "ê"} {
 		if got := behindPrefix(prefix); got != want {
 			t.Errorf("behind %q comes %q, want %q", prefix, got, want)
 		}

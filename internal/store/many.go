@@ -302,9 +302,15 @@ func (tx *Tx) Lineage(ids []int64, collections ...string) (map[int64]*Resource, 
 	return all, tx.loadLinks(all)
 }
 
-// Of is the condition that a row is of a collection, with its name in the statement. As an argument it would cost: SQLite compares
+// CollectionIs is the condition that a row, by its name in the statement or none, is of a collection, with its name in the statement. As
+// an argument it would cost: SQLite compares
 // arguments with the conditions of the indexes that follow from declarations, and prepares the statement anew each time.
-func Of(collection string) string { return "collection = " + quoted(collection) }
+func CollectionIs(row, collection string) string {
+	if row != "" {
+		row += "."
+	}
+	return row + "collection = " + quoted(collection)
+}
 
 // quoted lists names for SQL. They are names of collections, which are declared: none has a quote in it.
 func quoted(names ...string) string { return "'" + strings.Join(names, "','") + "'" }
@@ -354,7 +360,7 @@ func (tx *Tx) TargetsBelow(parent int64, collection, field string, fn func(sourc
 		}
 		return err
 	}, "SELECT f.source, t.low, t.key FROM resource r JOIN reference f ON f.source = r.id AND f.field = ? JOIN resource t ON t.id = f.target "+
-		"WHERE r.parent = ? AND r."+Of(collection)+" ORDER BY f.source, t.low", field, parent)
+		"WHERE r.parent = ? AND "+CollectionIs("r", collection)+" ORDER BY f.source, t.low", field, parent)
 }
 
 // Linked gives the references of resources by some fields, or by any where none is named, in the order of their
@@ -391,7 +397,7 @@ func (tx *Tx) Overlying(collection string, parents, ids []int64) (map[int64]int6
 	for part := range slices.Chunk(parents, loadAtOnce) {
 		list, args := In(part)
 		var found bool
-		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE "+Of(collection)+" AND parent IN "+list+")",
+		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM resource WHERE "+CollectionIs("", collection)+" AND parent IN "+list+")",
 			args...).Scan(&found); err != nil {
 			return nil, err
 		}
@@ -407,7 +413,8 @@ func (tx *Tx) Overlying(collection string, parents, ids []int64) (map[int64]int6
 			err := scan(&id, &by)
 			over[id] = by
 			return err
-		}, "SELECT a.id, g.id FROM resource a JOIN resource g ON g.parent = a.parent AND g."+Of(collection)+" AND g.low <= a.low AND "+
+		}, "SELECT a.id, g.id FROM resource a JOIN resource g ON g.parent = a.parent AND "+CollectionIs("g",
+			collection)+" AND g.low <= a.low AND "+
 			"g.high >= a.low WHERE a.id IN "+list, args...); err != nil {
 			return nil, err
 		}

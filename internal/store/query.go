@@ -419,7 +419,7 @@ type inCollections []string
 // sql names the collections in the statement itself: an index of one collection is used where the planner sees its name.
 func (e inCollections) sql(b *builder, row string) {
 	if len(e) == 1 {
-		b.WriteString(row + "." + Of(e[0]))
+		b.WriteString(CollectionIs(row, e[0]))
 		return
 	}
 	b.WriteString(row + ".collection IN (" + quoted(e...) + ")")

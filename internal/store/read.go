@@ -269,7 +269,8 @@ func (tx *Tx) ByKey(configuration int64, key string) ([]*Resource, error) {
 
 // ByName reads the resources of a collection with that name below a parent; parent 0 means any.
 func (tx *Tx) ByName(collection string, parent int64, name string) ([]*Resource, error) {
-	return tx.many("SELECT "+columns+" FROM resource WHERE name = ? AND "+Of(collection)+" AND (CAST(? AS BIGINT) = 0 OR parent = ?) "+
+	return tx.many("SELECT "+columns+" FROM resource WHERE name = ? AND "+CollectionIs("",
+		collection)+" AND (CAST(? AS BIGINT) = 0 OR parent = ?) "+
 		"ORDER BY id",
 		name, parent, parent)
 }
@@ -278,7 +279,8 @@ func (tx *Tx) ByName(collection string, parent int64, name string) ([]*Resource,
 // low-high, other than the one with id except; ErrNotFound where none does. Siblings of one
 // collection never overlap, so only the nearest one at or below high can.
 func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, except int64) (*Resource, error) {
-	r, err := tx.one("SELECT "+columns+" FROM resource WHERE parent = ? AND "+Of(collection)+" AND low IS NOT NULL AND low <= ? AND id <> ? "+
+	r, err := tx.one("SELECT "+columns+" FROM resource WHERE parent = ? AND "+CollectionIs("",
+		collection)+" AND low IS NOT NULL AND low <= ? AND id <> ? "+
 		"ORDER BY low DESC LIMIT 1", parent, high, except)
 	if err == nil && string(r.High) < string(low) {
 		return nil, ErrNotFound
@@ -290,7 +292,8 @@ func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, exc
 // The spans of that collection in a configuration never overlap.
 func (tx *Tx) Holding(configuration int64, collection string, a netip.Addr) (*Resource, error) {
 	key := AddrKey(a)
-	r, err := tx.one("SELECT "+columns+" FROM resource WHERE configuration = ? AND "+Of(collection)+" AND low IS NOT NULL AND low <= ? "+
+	r, err := tx.one("SELECT "+columns+" FROM resource WHERE configuration = ? AND "+CollectionIs("",
+		collection)+" AND low IS NOT NULL AND low <= ? "+
 		"ORDER BY low DESC LIMIT 1", configuration, key)
 	if err == nil && string(r.High) < string(key) {
 		return nil, ErrNotFound
@@ -301,7 +304,7 @@ func (tx *Tx) Holding(configuration int64, collection string, a netip.Addr) (*Re
 // Within gives the resources of the collection right below parent that touch low-high, in order of their low ends, at most limit
 // of them. It begins with the one at or before low: siblings of one collection never overlap, so none before that reaches as far.
 func (tx *Tx) Within(parent int64, collection string, low, high []byte, limit int) ([]*Resource, error) {
-	siblings := "FROM resource WHERE parent = ? AND " + Of(collection) + " AND low IS NOT NULL AND low <= ? "
+	siblings := "FROM resource WHERE parent = ? AND " + CollectionIs("", collection) + " AND low IS NOT NULL AND low <= ? "
 	return tx.many("SELECT "+columns+" "+siblings+"AND high >= ? AND low >= coalesce((SELECT low "+siblings+
 		"ORDER BY low DESC LIMIT 1), ?) ORDER BY low LIMIT ?", parent, high, low, parent, low, low, limit)
 }

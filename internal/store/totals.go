@@ -108,6 +108,12 @@ func (tx *Tx) addTotals(keys []totalKey, delta map[totalKey]int64) error {
 	return nil
 }
 
+// Folds reports whether the transaction is one of those that sum up the rows that stand for one number, where changes add rows.
+func (tx *Tx) Folds() (bool, error) {
+	number, err := tx.number()
+	return number%foldEvery == 0, err
+}
+
 // appendTotals adds rows.
 func (tx *Tx) appendTotals(keys []totalKey, delta map[totalKey]int64) error {
 	if len(keys) > bulkTotals {
@@ -125,7 +131,11 @@ func (tx *Tx) appendTotals(keys []totalKey, delta map[totalKey]int64) error {
 			}
 		}
 	}
-	if tx.txn%foldEvery == 0 {
+	folds, err := tx.Folds()
+	if err != nil {
+		return err
+	}
+	if folds {
 		for _, k := range keys {
 			if err := tx.Write(foldTotal, k.parent, k.collection, k.kind); err != nil {
 				return err
@@ -159,7 +169,7 @@ func (q Query) total() (k totalKey, ok bool) {
 			id, isID := x.Value.(int64)
 			kind, isText := x.Value.(string)
 			switch {
-			case column == "parent" && isID && (k.parent == everywhere || k.parent == id):
+			case column == "parent" && isID && id >= 0 && (k.parent == everywhere || k.parent == id):
 				k.parent = id
 			case column == "type" && isText && (k.kind == "" || k.kind == kind):
 				k.kind = kind
