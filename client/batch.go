@@ -35,8 +35,11 @@ type BatchAnswer struct {
 	// Transaction is its number in the history; 0 where nothing changed.
 	Transaction int64         `json:"transaction"`
 	Results     []BatchResult `json:"results"`
-	// Created, Changed and Deleted say how many resources would be; of a dry run alone.
-	Created, Changed, Deleted int `json:"-"`
+	// DryRun says that it was only tried. Created, Changed and Deleted are then how many resources would be.
+	DryRun  bool `json:"dryRun,omitempty"`
+	Created int  `json:"created,omitempty"`
+	Changed int  `json:"changed,omitempty"`
+	Deleted int  `json:"deleted,omitempty"`
 }
 
 // BatchResult is what came of one change.
@@ -49,25 +52,34 @@ type BatchResult struct {
 }
 
 // Batch makes changes, all of them or none. An *Error names the change that cannot be made, as in "changes[3].name".
-func (c *Client) Batch(ctx context.Context, changes []BatchChange, o BatchOptions) (answer BatchAnswer, err error) {
+func (c *Client) Batch(ctx context.Context, changes []BatchChange, o BatchOptions) (BatchAnswer, error) {
+	text, err := json.Marshal(changes)
+	if err != nil {
+		return BatchAnswer{}, err
+	}
+	return c.BatchJSON(ctx, text, o)
+}
+
+// BatchJSON is Batch of a JSON list, which is sent as it is.
+func (c *Client) BatchJSON(ctx context.Context, changes json.RawMessage, o BatchOptions) (answer BatchAnswer, err error) {
 	header := map[string]string{}
 	for name, value := range map[string]string{"x-bcn-change-control-comment": o.Comment, "Idempotency-Key": o.Key} {
 		if value != "" {
 			header[name] = value
 		}
 	}
-	body := map[string]any{"changes": changes}
+	body := map[string]json.RawMessage{"changes": changes}
 	if !o.DryRun {
 		err = c.send(ctx, http.MethodPost, "/api/v2/batch", header, body, &answer)
 		return answer, err
 	}
 	header["x-portolan-dry-run"] = "true"
 	var tried struct {
-		Resource                  BatchAnswer `json:"resource"`
+		Resource                  BatchAnswer
 		Created, Changed, Deleted int
 	}
 	err = c.send(ctx, http.MethodPost, "/api/v2/batch", header, body, &tried)
 	answer = tried.Resource
-	answer.Created, answer.Changed, answer.Deleted = tried.Created, tried.Changed, tried.Deleted
+	answer.DryRun, answer.Created, answer.Changed, answer.Deleted = true, tried.Created, tried.Changed, tried.Deleted
 	return answer, err
 }

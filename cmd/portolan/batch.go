@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"text/tabwriter"
 
@@ -13,6 +16,7 @@ type batchCommand struct {
 	managerFlags
 	DryRun  bool   `help:"Only try it: nothing is changed."`
 	Comment string `help:"A remark that the history keeps with it." placeholder:"TEXT"`
+	Key     string `help:"Make it once only, however often it is sent within 24 hours: an Idempotency-Key." placeholder:"TEXT"`
 	File    string `arg:"" help:"A JSON file with the changes, as POST /api/v2/batch takes them, or the list alone." type:"existingfile"`
 }
 
@@ -26,22 +30,24 @@ func (c *batchCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	var whole struct{ Changes []client.BatchChange }
-	if err := json.Unmarshal(text, &whole); err != nil || whole.Changes == nil {
-		if err := json.Unmarshal(text, &whole.Changes); err != nil {
-			return usageError{fmt.Errorf("%s: %w", c.File, err)}
-		}
-	}
-	answer, err := cl.Batch(s.ctx, whole.Changes, client.BatchOptions{DryRun: c.DryRun, Comment: c.Comment})
+	changes, sent, err := readChanges(text)
 	if err != nil {
+		return usageError{fmt.Errorf("%s: %w", c.File, err)}
+	}
+	answer, err := cl.BatchJSON(s.ctx, changes, client.BatchOptions{DryRun: c.DryRun, Comment: c.Comment, Key: c.Key})
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Status < http.StatusInternalServerError {
 		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	if err != nil {
+		return err
 	}
 	if c.JSON {
 		return json.NewEncoder(s.stdout).Encode(answer)
 	}
 	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
 	for i, one := range answer.Results {
-		fmt.Fprintf(w, "changes[%d]\t%d\t%s %s\t%s\n", i, one.Status, whole.Changes[i].Method, whole.Changes[i].Path, one.Location)
+		fmt.Fprintf(w, "changes[%d]\t%d\t%s %s\t%s\n", i, one.Status, sent[i].Method, sent[i].Path, one.Location)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -51,6 +57,29 @@ func (c *batchCommand) Run(s *session) error {
 			answer.Deleted)
 		return err
 	}
+	if answer.Transaction == 0 {
+		_, err = fmt.Fprintln(s.stdout, "nothing had to be changed")
+		return err
+	}
 	_, err = fmt.Fprintf(s.stdout, "%d changes made, transaction %d\n", answer.Count, answer.Transaction)
 	return err
+}
+
+// sentChange is what is printed of a change.
+type sentChange struct{ Method, Path string }
+
+// readChanges reads the changes of a file, which may be a list alone. They are sent as they stand there.
+func readChanges(text []byte) (changes json.RawMessage, sent []sentChange, err error) {
+	changes = text
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
+		var whole struct{ Changes json.RawMessage }
+		if err := json.Unmarshal(text, &whole); err != nil {
+			return nil, nil, err
+		}
+		if changes = whole.Changes; changes == nil {
+			return nil, nil, errors.New("has no changes")
+		}
+	}
+	err = json.Unmarshal(changes, &sent)
+	return changes, sent, err
 }

@@ -2,24 +2,30 @@ package store
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"strconv"
 )
 
 // How a list is found is decided here, the same way on both databases, and not left to their planners, which see the shape of a
-// statement and not what it is asked for. Of the conditions that have an index each is tried: how many rows it lets through, up to
-// fewRows. What is found by the one that lets the fewest through is sorted; where all let more through, the rows are taken in the
-// order that was asked for, and those left out that do not meet the conditions: then most do.
+// statement and not what it is asked for. A condition that names one place (a key, an address) is used as it is. Of the other
+// conditions that have an index each is tried: how many rows it lets through, up to a bound (Query.bound). What is found by the one
+// that lets the fewest through is sorted; where all let more through, the rows are taken in the order that was asked for, and
+// those left out that do not meet the conditions: of so many, a page is soon full, unless they all lie at the other end.
 
-// fewRows is how many rows may be looked up and sorted.
-const fewRows = 5_000
+// fewRows is how many rows may always be looked up and sorted, mostRows how many where a page by the order would cost more.
+const (
+	fewRows  = 5_000
+	mostRows = 200_000
+)
 
 // access is how the rows of a query are found.
 type access struct {
 	// where is the whole condition, with those conditions hidden from the planner that it must not go by.
 	where Expr
-	// sorted says that the rows come out of an index of a condition: those of the order must not be used.
-	sorted bool
+	// sorted says that the rows come out of an index of a condition: those of the order must not be used. many says that they are
+	// more than a few: they are sorted by their ids alone, and read when they are known.
+	sorted, many bool
 	// driver, where there is one, is the single reference that the rows are read along, in the order of their ids.
 	driver *LinksTo
 }
@@ -29,7 +35,7 @@ type candidate struct {
 	// parts are the members of the conjunction that it is.
 	parts []int
 	expr  Expr
-	// ordered says that the index gives the rows in the order of their ids; sharp, that it lets a few through for certain.
+	// ordered says that the index gives the rows in the order of their ids; sharp, that it names one place, and is not tried.
 	ordered, sharp bool
 }
 
@@ -47,9 +53,18 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	}
 	best := slices.IndexFunc(found, func(c candidate) bool { return c.sharp })
 	if best < 0 {
-		if best, err = tx.fewest(found, within); err != nil {
+		bound, err := tx.bound(q, within)
+		if err != nil {
 			return a, err
 		}
+		rows := int64(0)
+		if best, rows, err = tx.fewest(found, within, bound); err != nil {
+			return a, err
+		}
+		a.many = rows > tx.store.few
+	}
+	if best < 0 && q.Limit == 0 { // all of many are wanted, or counted: no index is worse than another
+		return a, nil
 	}
 	a.sorted = best >= 0
 	if best < 0 && len(q.Order) == 0 { // along one that has them in order, if any
@@ -88,8 +103,27 @@ func linked(e Expr) bool {
 	return ok && l.Field != "" && len(l.Targets) > 0
 }
 
-// fewest finds the condition that lets the fewest rows of a collection through; -1 where all let more than fewRows through.
-func (tx *Tx) fewest(found []candidate, within Expr) (best int, err error) {
+// bound is how many rows may be looked up for a query. By the order, a page takes about as many rows of the collection as go, in
+// it, on one row that is let through: so what is looked up costs less while it is below the root of that product.
+func (tx *Tx) bound(q Query, within Expr) (int64, error) {
+	if q.Limit == 0 {
+		return max(mostRows, tx.store.few), nil
+	}
+	collection, ok := Query{From: Resources, Where: within}.total()
+	if !ok {
+		return tx.store.few, nil
+	}
+	all, err := tx.readTotal(collection)
+	if err != nil {
+		return 0, err
+	}
+	root := int64(math.Sqrt(float64(q.Limit+q.Offset) * float64(all)))
+	return max(tx.store.few, min(root, mostRows)), nil
+}
+
+// fewest finds the condition that lets the fewest rows of a collection through, and how many; -1 where all let more through than
+// the bound.
+func (tx *Tx) fewest(found []candidate, within Expr, bound int64) (best int, rows int64, err error) {
 	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
 	b.WriteString("SELECT ")
 	counts, into := make([]int64, len(found)), make([]any, len(found))
@@ -105,18 +139,18 @@ func (tx *Tx) fewest(found []candidate, within Expr) (best int, err error) {
 			b.WriteString("(SELECT count(*) FROM (SELECT 1 FROM resource r WHERE ")
 			All{within, c.expr}.sql(b, "r")
 		}
-		b.WriteString(" LIMIT " + strconv.FormatInt(tx.store.few+1, 10) + ") few)")
+		b.WriteString(" LIMIT " + strconv.FormatInt(bound+1, 10) + ") few)")
 	}
 	if err := tx.QueryRow(b.String(), b.args...).Scan(into...); err != nil {
-		return -1, err
+		return -1, 0, err
 	}
 	best = -1
 	for i, n := range counts {
-		if n <= tx.store.few && (best < 0 || n < counts[best]) {
-			best = i
+		if n <= bound && (best < 0 || n < rows) {
+			best, rows = i, n
 		}
 	}
-	return best, nil
+	return best, rows, nil
 }
 
 // conjuncts gives the conditions that must all hold.
@@ -231,7 +265,7 @@ func (f Field) indexed() bool {
 	return f.Kind == ColumnSpan && f.Path[0] == "low"
 }
 
-// sharp reports whether a value of the field is that of a few resources for certain.
+// sharp reports whether a value of the field is that of one resource in each scope, or of a few.
 func (f Field) sharp() bool {
 	return f.Kind == ColumnID || f.Kind == ColumnSpan || f.isKey()
 }
@@ -239,7 +273,7 @@ func (f Field) sharp() bool {
 // isKey reports whether the field is the key, whose index has a configuration's rows side by side.
 func (f Field) isKey() bool { return f.Kind == ColumnText && f.Path[0] == "key" }
 
-// oneOf reports whether the alternatives are values of one field with an index.
+// oneOf reports whether each of the alternatives is a value of a field with an index.
 func (e Any) oneOf() bool {
 	for _, one := range e {
 		all, ok := one.(All) // an address is compared with its family
@@ -266,7 +300,8 @@ func (e hidden) sql(b *builder, row string) {
 	b.hide = was
 }
 
-// resolve finds the resources that conditions go through, where they are few, so that what refers to them is found by them.
+// resolve finds the resources that conditions go through, where they are few and soon found, so that what refers to them is found
+// by them. Parent and configuration are never NULL, so that a comparison with them may stand below Not.
 func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
 	switch x := e.(type) {
 	case All:
@@ -302,6 +337,10 @@ func (tx *Tx) resolveThrough(e Through) (Expr, error) {
 		return e, nil
 	}
 	q := Query{From: Resources, Where: e.Where}
+	soon, err := tx.soonFound(q)
+	if err != nil || !soon {
+		return e, err
+	}
 	query, args, err := q.build(tx, "r.id")
 	if err != nil {
 		return nil, err
@@ -325,4 +364,27 @@ func (tx *Tx) resolveThrough(e Through) (Expr, error) {
 		return either[0], nil
 	}
 	return either, nil
+}
+
+// soonFound reports whether what a query selects is found by an index, or among few.
+func (tx *Tx) soonFound(q Query) (bool, error) {
+	all := conjuncts(nil, q.Where)
+	if len(candidates(all)) > 0 {
+		return true, nil
+	}
+	rows := int64(0)
+	for _, e := range all {
+		collections, ok := e.(inCollections)
+		for _, name := range collections {
+			n, err := tx.readTotal(totalKey{parent: everywhere, collection: name})
+			if err != nil {
+				return false, err
+			}
+			rows += n
+		}
+		if ok && rows <= tx.store.few {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -241,6 +241,55 @@ func TestAccessPlans(t *testing.T) {
 	}
 }
 
+// What lets more than a few through is still found by its index, where a page by the order would cost more, and where all is counted.
+func TestBoundOfFinding(t *testing.T) { both(t, boundOfFinding) }
+
+func boundOfFinding(t *testing.T, s *Store) {
+	rows := make([]*Resource, 2_000)
+	for i := range rows {
+		rows[i] = &Resource{Collection: "things", Type: "Thing", Name: fmt.Sprintf("%d", i), Body: []byte("{}")}
+	}
+	update(t, s, func(tx *Tx) error { return tx.InsertMany(rows) })
+	s.few = 5
+	begins := func(text string) Expr {
+		return Compare{Field{Kind: ColumnText, Path: []string{"name"}}, "startsWith", text}
+	}
+	things := InCollection("things")
+	if err := s.View(t.Context(), func(tx *Tx) error {
+		for _, c := range []struct {
+			q            Query
+			sorted, many bool
+		}{
+			{Query{Where: All{things, begins("1999")}, Limit: 10}, true, false},
+			{Query{Where: All{things, begins("199")}, Limit: 10}, true, true}, // 11 of at most 141
+			{Query{Where: All{things, begins("1")}, Limit: 10}, false, false}, // 1,111
+			{Query{Where: All{things, begins("1")}, Limit: 1000}, true, true}, // of at most 1,414
+			{Query{Where: All{things, begins("1")}}, true, true},              // all of them
+			{Query{Where: All{things, begins("1")}, Offset: 1900, Limit: 1}, true, true},
+		} {
+			c.q.From = Resources
+			a, err := tx.find(c.q)
+			if err != nil || a.sorted != c.sorted || a.many != c.many {
+				t.Errorf("%+v is found sorted %v, many %v, %v", c.q, a.sorted, a.many, err)
+			}
+			n, err := tx.Count(c.q)
+			if err != nil {
+				return err
+			}
+			listed := int64(0)
+			if err := tx.List(c.q, func(*Resource) error { listed++; return nil }); err != nil {
+				return err
+			}
+			if want := max(0, n-c.q.Offset); c.q.Limit == 0 && listed != want || c.q.Limit > 0 && listed != min(want, c.q.Limit) {
+				t.Errorf("%+v lists %d of %d", c.q, listed, n)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Behind all that begin with a prefix comes the next text, whatever its last characters are.
 func TestBehindPrefix(t *testing.T) {
 	for prefix, want := range map[string]string{"": "", "a": "b", "host-9": "host-:", "a\U0010ffff": "b", "\U0010ffff": "",

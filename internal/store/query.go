@@ -26,13 +26,6 @@ type Query struct {
 	Shown bool
 }
 
-// Place is a place in a list: a row by its id, and its value of the field that the list is ordered by: a string, a []byte, or nil
-// where it has none. The row need not be there any more.
-type Place struct {
-	Value any
-	ID    int64
-}
-
 // Order is one field of an order.
 type Order struct {
 	By         Field
@@ -489,7 +482,7 @@ func (q Query) build(tx *Tx, what string) (string, []any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	q.Where, q.Order = where, nil
+	q.Where, q.Order, q.Limit, q.Offset = where, nil, 0, 0
 	a, err := tx.find(q)
 	if err != nil {
 		return "", nil, err
@@ -565,110 +558,6 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 	return nil
 }
 
-// parts gives the queries that, one behind the other, give what comes behind the place: rows without a value of the field that
-// orders them are apart from those with one. Ascending they come first, descending last.
-func (q Query) parts() []Query {
-	if q.After == nil {
-		return []Query{q}
-	}
-	at := *q.After
-	q.After = nil
-	and := func(e Expr) Query {
-		part := q
-		part.Where = All{q.Where, e}
-		return part
-	}
-	id, next, o := Field{Kind: ColumnID}, "gt", Order{By: Field{Kind: ColumnID}}
-	if len(q.Order) > 0 {
-		o = q.Order[0]
-	}
-	if o.Descending {
-		next = "lt"
-	}
-	without, with := Compare{Field: o.By, Op: "eq"}, Compare{Field: o.By, Op: "ne"}
-	switch {
-	case o.By.Kind == ColumnID:
-		return []Query{and(Compare{Field: id, Op: next, Value: at.ID})}
-	case at.Value == nil && o.Descending:
-		return []Query{and(All{without, Compare{Field: id, Op: next, Value: at.ID}})}
-	case at.Value == nil:
-		return []Query{and(All{without, Compare{Field: id, Op: next, Value: at.ID}}), and(with)}
-	case o.Descending && !o.Whole:
-		return []Query{and(behind{o, at}), and(without)}
-	}
-	return []Query{and(behind{o, at})}
-}
-
-// behind holds for the rows behind a place that have a value there.
-type behind struct {
-	Order
-	Place
-}
-
-func (e behind) sql(b *builder, row string) {
-	b.WriteByte('(')
-	e.By.column(b, row)
-	b.WriteString(", " + row + ".id) ")
-	if e.Descending {
-		b.WriteByte('<')
-	} else {
-		b.WriteByte('>')
-	}
-	b.WriteString(" (")
-	b.arg(e.Value)
-	b.WriteString(", ")
-	b.arg(e.ID)
-	b.WriteByte(')')
-}
-
-// hasPlaces reports whether the list can go on behind a place: its order is that of the ids, or by one field with an index.
-func (q Query) hasPlaces() bool {
-	return q.From == Resources && (len(q.Order) == 0 || len(q.Order) == 1 && q.Order[0].By.indexed())
-}
-
-// Takes reports whether a place may be one of the list.
-func (q Query) Takes(at Place) bool {
-	if !q.hasPlaces() {
-		return false
-	}
-	switch at.Value.(type) {
-	case nil:
-		return true
-	case []byte:
-		return len(q.Order) == 1 && q.Order[0].By.Kind == ColumnSpan
-	case string:
-		return len(q.Order) == 1 && (q.Order[0].By.Kind == ColumnText || q.Order[0].By.Kind == Text)
-	}
-	return false
-}
-
-// PlaceOf gives the place of a resource in a list of that order; ok is false where there can be none.
-func (q Query) PlaceOf(tx *Tx, id int64) (at Place, ok bool, err error) {
-	at.ID = id
-	if !q.hasPlaces() || len(q.Order) == 0 || q.Order[0].By.Kind == ColumnID {
-		return at, q.hasPlaces(), nil
-	}
-	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
-	b.WriteString("SELECT ")
-	q.Order[0].By.column(b, "r")
-	b.WriteString(" FROM resource r WHERE r.id = ")
-	b.arg(id)
-	if q.Order[0].By.Kind == ColumnSpan {
-		var key []byte
-		err = tx.QueryRow(b.String(), b.args...).Scan(&key)
-		if key != nil {
-			at.Value = key
-		}
-		return at, err == nil, err
-	}
-	var text sql.NullString
-	err = tx.QueryRow(b.String(), b.args...).Scan(&text)
-	if text.Valid {
-		at.Value = text.String
-	}
-	return at, err == nil, err
-}
-
 // list writes the statement that selects columns of the rows, in their order.
 func (q Query) list(tx *Tx, wanted string) (string, []any, error) {
 	var err error
@@ -689,7 +578,7 @@ func (q Query) list(tx *Tx, wanted string) (string, []any, error) {
 	}
 	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
 	shown := "r." + strings.ReplaceAll(wanted, ", ", ", r.")
-	late := q.Offset > 0 && q.From == Resources
+	late := q.From == Resources && (q.Offset > 0 || a.many)
 	if late { // the rows that are left out are counted in an index alone
 		b.WriteString("SELECT " + shown + " FROM (SELECT r.id")
 	} else {

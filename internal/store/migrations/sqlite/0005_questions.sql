@@ -1,5 +1,6 @@
--- Indexes for what is asked most (spec.md section 8). Each begins with the collection, which every list has, and ends with
--- the row's number, which SQLite puts there by itself: what is equal comes in the order of the numbers, without sorting.
+-- Indexes for what is asked most (spec.md section 8). Those by which lists are ordered begin with the collection, which every list
+-- has, and all end with the row's number, which SQLite puts there by itself: what is equal comes in its order, without sorting.
+-- Which fields they are of stands in Field.indexed (store/access.go).
 DROP INDEX resource_name;
 CREATE INDEX resource_name ON resource (collection, name);
 DROP INDEX resource_key;
