@@ -2,10 +2,12 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -31,22 +33,41 @@ const (
 	// maxChanges is how many changes it may have, maxFaults how many faults are named that are found before it begins.
 	maxChanges = 10_000
 	maxFaults  = 100
+	// maxFault is how much is said of one, in bytes.
+	maxFault = 1_000
 	// maxPrepared is how many of its changes may need work before they are made, such as hashing a password.
 	maxPrepared = 16
 	// maxAnswer bounds what the answers of its changes may take, in bytes.
-	maxAnswer = 64 << 20
+	maxAnswer = 32 << 20
 	// maxBatchProbes is how many addresses are asked for it whether they answer. All is done anew behind each.
 	maxBatchProbes = 64
 )
 
 // batchBody bounds its body.
-var batchBody = Bounds{Bytes: 16 << 20, Members: 1_000_000}
+var batchBody = Bounds{Bytes: 8 << 20, Members: 500_000}
 
-// batchesEach is how many batches of one caller may be under way at a time, batchesWaiting how many may wait.
+// batchesEach is how many batches of one caller may be under way at a time, batchesWaiting how many may wait. maxBatches is how many
+// there may be of all callers: each has its body, its changes and its answer in memory.
 const (
-	batchesEach    = 2
+	batchesEach    = 1
 	batchesWaiting = 8
+	maxBatches     = 2
 )
+
+// takeBatch waits for the caller's turn; done ends it.
+func (a *Server) takeBatch(ctx context.Context, caller resource.Caller) (done func(), err error) {
+	leave, err := a.batches.take(ctx, caller.Owner())
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case a.batching <- struct{}{}:
+		return func() { <-a.batching; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+}
 
 // part is one change of a batch.
 type part struct {
@@ -55,6 +76,8 @@ type part struct {
 	at string
 	// path is its path as it was sent, where that or the body names earlier changes; nil where neither does.
 	path *url.URL
+	// members are those of its body, as they were sent, where path is not nil.
+	members map[string]json.RawMessage
 }
 
 // partText is a change as it is sent.
@@ -89,7 +112,7 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 		w.Header().Set("Allow", "OPTIONS, POST")
 		return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for a batch; POST is", r.Method)
 	}
-	done, err := a.batches.take(r.Context(), caller.Owner())
+	done, err := a.takeBatch(r.Context(), caller)
 	if err != nil {
 		return err
 	}
@@ -97,6 +120,13 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 	rq := &request{Request: r, caller: caller}
 	if err := a.readHead(rq); err != nil {
 		return err
+	}
+	for _, h := range a.headers {
+		if r.Header.Get(h.Name) != "" && !slices.Contains(ofBatches, h.Name) {
+			p := problem.BadRequest("InvalidHeader", "%s: is for one change: put it into its headers", h.Name)
+			p.Fields = []string{h.Name}
+			return p
+		}
 	}
 	query, err := parseQuery(r)
 	if err != nil {
@@ -130,7 +160,7 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 		makes[i] = json.Unmarshal(raw, &text) == nil && text.Method == http.MethodPost
 	}
 	parts, err := a.parts(rq, texts, func(at string, raw json.RawMessage, i int) (*part, error) {
-		return a.partOf(rq, at, raw, func(ref int) bool { return ref < i && makes[ref] })
+		return a.partOf(rq, at, raw, func(ref int) bool { return ref >= 0 && ref < i && makes[ref] })
 	})
 	if err != nil {
 		return err
@@ -153,11 +183,14 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 
 // listed answers POST of a list of resources where one is made: all are made, or none. rq has the list as its body.
 func (a *Server) listed(w http.ResponseWriter, rq *request) error {
-	done, err := a.batches.take(rq.Context(), rq.caller.Owner())
+	done, err := a.takeBatch(rq.Context(), rq.caller)
 	if err != nil {
 		return err
 	}
 	defer done()
+	if int64(len(rq.raw)) > batchBody.Bytes {
+		return problem.New(http.StatusRequestEntityTooLarge, "RequestTooLarge", "a list may have %s", size(batchBody.Bytes))
+	}
 	if !json.Valid(rq.raw) {
 		return problem.BadRequest("InvalidRequestBody", "the body is no JSON")
 	}
@@ -173,7 +206,7 @@ func (a *Server) listed(w http.ResponseWriter, rq *request) error {
 		header := rq.Header.Clone()
 		header.Del("Idempotency-Key")
 		header.Del(dryRunHeader)
-		return a.newPart(rq, at, http.MethodPost, rq.URL, header, raw, func(ref int) bool { return ref < i })
+		return a.newPart(rq, at, http.MethodPost, rq.URL, header, raw, func(ref int) bool { return ref >= 0 && ref < i })
 	})
 	if err != nil {
 		return err
@@ -185,6 +218,11 @@ func (a *Server) listed(w http.ResponseWriter, rq *request) error {
 		}{make([]json.RawMessage, len(answers)), len(answers)}
 		for i, one := range answers {
 			answer.Data[i] = one.Body
+			for _, name := range one.Ignored {
+				if !slices.Contains(rq.ignored, name) {
+					rq.ignored = append(rq.ignored, name)
+				}
+			}
 		}
 		return answer, nil
 	})
@@ -246,12 +284,12 @@ func placed(at string, err error) error {
 		return err
 	}
 	one := *p
-	one.Message = at + ": " + p.Message
+	one.Message = at + ": " + p.Message[:min(len(p.Message), maxFault)] // it may quote what was sent
 	one.Fields = []string{at}
 	if len(p.Fields) > 0 {
 		one.Fields = make([]string, len(p.Fields))
 		for i, field := range p.Fields {
-			one.Fields[i] = at + "." + field
+			one.Fields[i] = at + "." + field[:min(len(field), maxIgnoredName)]
 		}
 	}
 	return &one
@@ -272,7 +310,7 @@ func (a *Server) partOf(rq *request, at string, raw json.RawMessage, earlier fun
 	if err := json.Unmarshal(raw, &text); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return nil, problem.Invalid(wrong.Field, "cannot be a %s", wrong.Value)
+			return nil, problem.Invalid(wrong.Field, "cannot be of the kind %s", wrong.Value)
 		}
 		return nil, problem.BadRequest("InvalidRequestBody", "method and path are texts, headers an object of texts")
 	}
@@ -284,7 +322,8 @@ func (a *Server) partOf(rq *request, at string, raw json.RawMessage, earlier fun
 		return nil, err
 	}
 	path, err := url.Parse(text.Path)
-	if err != nil || len(text.Path) > MaxURL || text.Path == "" || path.Scheme != "" || path.Host != "" || path.Fragment != "" {
+	if err != nil || len(text.Path) > MaxURL || path.User != nil || text.Path == "" || path.Scheme != "" || path.Host != "" ||
+		path.Fragment != "" {
 		return nil, problem.Invalid("path", "%q is no path of this API, such as networks/100123 or %s/networks/100123", text.Path, a.Base)
 	}
 	if !strings.HasPrefix(path.Path, "/") {
@@ -300,10 +339,13 @@ func (a *Server) partOf(rq *request, at string, raw json.RawMessage, earlier fun
 // partHeader gives the headers of a change: those that would be looked at if it was sent alone.
 func (a *Server) partHeader(rq *request, text *partText) (http.Header, error) {
 	header := http.Header{}
-	for name, value := range text.Headers {
+	for _, name := range slices.Sorted(maps.Keys(text.Headers)) {
+		value := text.Headers[name]
 		known := slices.ContainsFunc(a.headers, func(h resource.RequestHeader) bool { return strings.EqualFold(h.Name, name) })
 		ofAll := slices.ContainsFunc(ofBatches, func(other string) bool { return strings.EqualFold(other, name) })
 		switch {
+		case value == "" || header.Get(name) != "":
+			return nil, problem.Invalid("headers."+name, "must be there once, with a value")
 		case ofAll:
 			return nil, problem.Invalid("headers."+name, "is for the whole batch: send it with the request")
 		case !known && !strings.EqualFold(name, "Content-Type"):
@@ -325,12 +367,6 @@ var ofBatches = []string{"Idempotency-Key", dryRunHeader, commentHeader}
 func (a *Server) newPart(rq *request, at, method string, path *url.URL, header http.Header, body json.RawMessage,
 	earlier func(ref int) bool) (*part, error) {
 	one, refers := &part{at: at}, false
-	for _, match := range bodyRef.FindAllSubmatch(body, -1) {
-		refers = true
-		if !earlier(refOf(string(match[2]))) {
-			return nil, problem.Invalid("body", "%s is no earlier change that makes something", match[2])
-		}
-	}
 	wrong := -1
 	plain := *path
 	plain.Path, plain.RawPath = fillPath(path.Path, func(ref int) int64 {
@@ -342,9 +378,6 @@ func (a *Server) newPart(rq *request, at, method string, path *url.URL, header h
 	if wrong >= 0 {
 		return nil, problem.Invalid("path", "$%d is no earlier change that makes something", wrong)
 	}
-	if refers {
-		one.path = path
-	}
 	sent := (&http.Request{Method: method, URL: &plain, Header: header, Body: io.NopCloser(bytes.NewReader(body)),
 		ContentLength: int64(len(body)), Proto: rq.Proto, ProtoMajor: rq.ProtoMajor, ProtoMinor: rq.ProtoMinor}).WithContext(rq.Context())
 	t, err := a.partTarget(sent, rq.caller)
@@ -354,6 +387,16 @@ func (a *Server) newPart(rq *request, at, method string, path *url.URL, header h
 	one.rq = &request{Request: sent, Target: t, caller: rq.caller}
 	if err := a.read(nil, one.rq); err != nil {
 		return nil, err
+	}
+	for name, raw := range one.rq.members {
+		for _, ref := range a.bodyRefs(one.rq, name, raw) {
+			if refers = true; !earlier(ref) {
+				return nil, problem.Invalid(name, "$%d is no earlier change that makes something", ref)
+			}
+		}
+	}
+	if refers {
+		one.path, one.members = path, one.rq.members
 	}
 	if one.rq.fields != nil && len(one.rq.fields.Embeds) > 0 {
 		return nil, problem.Query("fields", "embed is not for many changes at once")
@@ -366,6 +409,10 @@ func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resou
 	if t, err = a.route(sent, caller); err != nil {
 		return t, err
 	}
+	refused := a.refuses(sent, t, caller, actions[sent.Method])
+	if caller.MustReset && refused != nil { // as in Serve
+		return t, refused
+	}
 	if methods := methodsOf(t); !slices.Contains(methods, sent.Method) {
 		return t, problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", sent.Method,
 			allow(methods))
@@ -373,7 +420,11 @@ func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resou
 	if sent.Method == http.MethodPost && !listable(t) {
 		return t, problem.Invalid("path", "%s cannot be made in a batch", t.Collection.Name)
 	}
-	return t, a.refuses(sent, t, caller, actions[sent.Method])
+	// Who may do what is known when it begins, and must not change on the way.
+	if t.Collection != nil && t.Collection.SignIn != nil || t.Sub == nil && !t.List && t.ID == caller.User {
+		return t, problem.Invalid("path", "neither sessions nor the user who asks can be changed in a batch")
+	}
+	return t, refused
 }
 
 // writeParts makes all changes and answers what answer words.
@@ -479,30 +530,65 @@ func (a *Server) performPart(tx *store.Tx, rq *request, p *part, made []int64) (
 		if p.rq.Target, err = a.partTarget(p.rq.Request, rq.caller); err != nil {
 			return ans, err
 		}
-		text := bodyRef.ReplaceAllFunc(p.rq.raw, func(found []byte) []byte {
-			match := bodyRef.FindSubmatch(found)
-			return strconv.AppendInt(slices.Clone(match[1]), made[refOf(string(match[2]))], 10)
-		})
-		if p.rq.Method != http.MethodDelete {
-			if p.rq.members, err = schema.ParseObject(text, AnyBody.Members); err != nil {
-				return ans, err
-			}
+		p.rq.members = maps.Clone(p.members)
+		for name, raw := range p.members {
+			p.rq.members[name] = a.fillBody(p.rq, name, raw, made)
 		}
 	}
 	return a.perform(tx, p.rq)
 }
 
-// bodyRef is how a body names an earlier change. A quote inside of a text is escaped, so this is in none.
-var bodyRef = regexp.MustCompile(`([{,\s]"id"\s*:\s*)"(\$[0-9]{1,5})"`)
+// How a body names an earlier change: as its id, or that of an object at any depth. A quote inside of a text is escaped, so the
+// latter is in no text.
+var (
+	bodyRef = regexp.MustCompile(`([{,\s]"id"\s*:\s*)"(\$[0-9]{1,5})"`)
+	ownRef  = regexp.MustCompile(`^()"(\$[0-9]{1,5})"$`)
+)
+
+// refsIn gives how a member of a body may name earlier changes; nil where it holds what is the client's own, such as user-defined fields.
+func (a *Server) refsIn(rq *request, name string) *regexp.Regexp {
+	if slices.ContainsFunc(a.TargetTypes(rq.Target), func(t *schema.Type) bool {
+		f := t.ByName[name]
+		return f != nil && (f.Kind == schema.Map || f.Kind == schema.Raw)
+	}) {
+		return nil
+	}
+	if name == "id" {
+		return ownRef
+	}
+	return bodyRef
+}
+
+// bodyRefs gives the earlier changes that a member of a body names.
+func (a *Server) bodyRefs(rq *request, name string, raw json.RawMessage) (refs []int) {
+	if form := a.refsIn(rq, name); form != nil {
+		for _, match := range form.FindAllSubmatch(raw, -1) {
+			refs = append(refs, refOf(string(match[2])))
+		}
+	}
+	return refs
+}
+
+// fillBody puts ids in the place of the earlier changes that a member of a body names.
+func (a *Server) fillBody(rq *request, name string, raw json.RawMessage, made []int64) json.RawMessage {
+	form := a.refsIn(rq, name)
+	if form == nil {
+		return raw
+	}
+	return form.ReplaceAllFunc(raw, func(found []byte) []byte {
+		match := form.FindSubmatch(found)
+		return strconv.AppendInt(slices.Clone(match[1]), made[refOf(string(match[2]))], 10)
+	})
+}
 
 // refOf reads $3; -1 where it is something else.
 func refOf(text string) int {
 	digits, ok := strings.CutPrefix(text, "$")
-	n, err := strconv.ParseUint(digits, 10, 16)
+	n, err := strconv.ParseUint(digits, 10, 31)
 	if !ok || err != nil {
 		return -1
 	}
-	return int(n)
+	return int(n) //nolint:gosec // 31 bits
 }
 
 // fillPath puts ids in the place of the earlier changes that a path names.

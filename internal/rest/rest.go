@@ -43,8 +43,9 @@ type Server struct {
 	// paging are those that have it for a moment.
 	lists, reading, paging shares
 	disk                   diskBudget
-	// batches are those under way.
-	batches shares
+	// batches are those under way, batching has one for each of them that has its turn.
+	batches  shares
+	batching chan struct{}
 }
 
 // How many lists of one caller may be under way at a time, how many of those may ask the database, and how
@@ -64,8 +65,9 @@ func New(a *resource.API, settings Settings) *Server {
 		headers: slices.Concat(engineHeaders, a.Headers), plans: map[string]*plan{},
 		lists: shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting},
 		paging: shares{each: readingEach, waiting: listsWaiting}, batches: shares{each: batchesEach, waiting: batchesWaiting},
-		heads: store.NewCache[int64](a.Store, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection }}),
-		shown: store.NewCache[int64](a.Store, store.CacheOptions[shownRow]{})}
+		batching: make(chan struct{}, maxBatches),
+		heads:    store.NewCache[int64](a.Store, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection }}),
+		shown:    store.NewCache[int64](a.Store, store.CacheOptions[shownRow]{})}
 	for _, c := range a.Collections() {
 		s.plans[c.Name] = newPlan(s.Base, c)
 	}

@@ -67,7 +67,8 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 		{400, "InvalidField", "changes[1].path", add + `,{"method":"DELETE","path":"networks/$1"}`},
 		{400, "InvalidField", "changes[2].path", add + `,{"method":"DELETE","path":"networks/` + network +
 			`"},{"method":"DELETE","path":"networks/$1"}`},
-		{400, "InvalidField", "changes[1].body", add + `,{"method":"PATCH","path":"networks/` + network + `","body":{"location":{"id":"$9"}}}`},
+		{400, "InvalidField", "changes[1].location", add + `,{"method":"PATCH","path":"networks/` + network +
+			`","body":{"location":{"id":"$9"}}}`},
 		{400, "InvalidField", "changes[1].path", add + `,{"method":"POST","path":"sessions","body":{"username":"admin","password":"x"}}`},
 		{400, "InvalidField", "changes[1].path", add +
 			`,{"method":"POST","path":"transactions","body":{"transactionType":"UNDO","transactionId":1}}`},
@@ -81,6 +82,15 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 		{400, "InvalidRequestBody", "changes", ""},
 		{405, "MethodNotAllowed", "changes[1]", add + `,{"method":"DELETE","path":"networks"}`},
 		{404, "ResourceNotFound", "changes[1]", add + `,{"method":"POST","path":"batch","body":{"changes":[]}}`},
+		{400, "InvalidField", "changes[1].addresses", add + `,{"method":"POST","path":"networks/` + network +
+			`/addresses","body":{"addresses":[{"id":"$99999"}]}}`},
+		{400, "InvalidField", "changes[1].path", add + `,{"method":"PATCH","path":"users/100000","body":{"description":"x"}}`},
+		{400, "InvalidField", "changes[1].path", add + `,{"method":"PATCH","path":"sessions/100001","body":{"state":"LOGGED_OUT"}}`},
+		{400, "InvalidField", "changes[1].headers.if-match", add + `,{"method":"DELETE","path":"networks/` + network +
+			`","headers":{"If-Match":"*","if-match":"\"1.1\""}}`},
+		{400, "InvalidField", "changes[1].path", add + `,{"method":"DELETE","path":"` + strings.Repeat("x/", 20_000) + `"}`},
+		{400, "InvalidQueryParameter", "changes[1].fields", add + `,{"method":"PATCH","path":"networks/` + network +
+			`?fields=embed(addresses)","body":{"name":"x"}}`},
 		{412, "PreconditionFailed", "changes[1]", add + `,{"method":"DELETE","path":"networks/` + network +
 			`","headers":{"If-Match":"\"1.1\""}}`},
 		{501, "NotImplemented", "changes[1]", add + `,{"method":"POST","path":"configurations/` + configuration +
@@ -103,6 +113,7 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 		t.Errorf("two faults: %d %s", r.StatusCode, r.body)
 	}
 	m.refused(400, "MissingRequiredField", "changes", "POST", "/api/v2/batch", `{}`)
+	m.refused(400, "InvalidHeader", "If-Match", "POST", "/api/v2/batch", `{"changes":[`+add+`]}`, "If-Match: *")
 	m.refused(405, "MethodNotAllowed", "batch", "GET", "/api/v2/batch", "")
 	many := strings.Repeat(add+",", 10_000) + add
 	m.refused(400, "InvalidRequestBody", "10000", "POST", "/api/v2/batch", `{"changes":[`+many+`]}`)
@@ -126,6 +137,12 @@ func TestPostOfAList(t *testing.T) {
 	}
 	m.refused(409, "RangeOverlap", "[0]", "POST", "/api/v2/blocks/"+block+"/networks", list)
 	m.refused(400, "InvalidRequestBody", "list", "POST", "/api/v2/blocks/"+block+"/networks", `[]`)
+	m.refused(400, "InvalidRequestBody", "JSON", "POST", "/api/v2/blocks/"+block+"/networks", `[{"type":"IPv4Network","range":"/28"}],"":[]`)
+	own := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `[{"type":"IPv4Address","state":"STATIC"},
+		{"type":"IPv4Address","state":"STATIC","userDefinedFields":{"id":"$0"},"nothing":1}]`)
+	if own.text("data.1.userDefinedFields.id") != "$0" || own.Header.Get("x-portolan-ignored") != "nothing" {
+		t.Errorf("what is the client's own: %s %s", own.Header.Get("x-portolan-ignored"), own.body)
+	}
 	m.refused(400, "InvalidField", "[1]: range", "POST", "/api/v2/blocks/"+block+"/networks",
 		`[{"type":"IPv4Network","range":"10.0.6.0/24"},{"type":"IPv4Network","range":"nothing"}]`)
 	m.refused(400, "InvalidRequestBody", "object", "POST", "/api/v2/sessions", `[{"username":"admin"}]`)
@@ -140,6 +157,31 @@ func TestPostOfAList(t *testing.T) {
 		t.Errorf("the addresses: %s", made.body)
 	}
 	m.verify()
+}
+
+// A batch with a key is made once; one that holds a password says that its key is ignored.
+func TestBatchOnce(t *testing.T) {
+	m := startManager(t)
+	_, _, _, _, network := m.basics()
+	add := `{"method":"POST","path":"networks/` + network + `/addresses","body":{"type":"IPv4Address","state":"STATIC"}}`
+	first := m.want(200, "POST", "/api/v2/batch", `{"changes":[`+add+`]}`, "Idempotency-Key: k")
+	again := m.want(200, "POST", "/api/v2/batch", `{"changes":[`+add+`]}`, "Idempotency-Key: k")
+	if string(first.body) != string(again.body) {
+		t.Errorf("again: %s, first %s", again.body, first.body)
+	}
+	m.refused(409, "IdempotencyKeyReused", "Idempotency-Key", "POST", "/api/v2/batch", `{"changes":[`+add+`,`+add+`]}`, "Idempotency-Key: k")
+	user := func(n int) string {
+		return fmt.Sprintf(`{"method":"POST","path":"users","body":{"name":"u%d","password":"a-password-of-%d","type":"User","email":"u@example.com"}}`, n, n)
+	}
+	with := m.do("POST", "/api/v2/batch", `{"changes":[`+user(0)+`]}`, "Idempotency-Key: secret")
+	if with.Header.Get("x-portolan-ignored") != "Idempotency-Key" {
+		t.Errorf("a batch with a password: %d %s %s", with.StatusCode, with.Header.Get("x-portolan-ignored"), with.body)
+	}
+	users := make([]string, 17)
+	for i := range users {
+		users[i] = user(i + 1)
+	}
+	m.refused(400, "InvalidRequestBody", "changes[16]", "POST", "/api/v2/batch", `{"changes":[`+strings.Join(users, ",")+`]}`)
 }
 
 // Who may not make one of the changes alone may make none of them.

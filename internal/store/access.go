@@ -57,8 +57,9 @@ func (tx *Tx) find(q Query) (a access, err error) {
 		if err != nil {
 			return a, err
 		}
-		rows := int64(0)
-		if best, rows, err = tx.fewest(found, within, bound); err != nil {
+		var rows int64
+		best, rows, err = tx.fewest(found, within, bound)
+		if err != nil {
 			return a, err
 		}
 		a.many = rows > tx.store.few

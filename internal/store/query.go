@@ -298,9 +298,9 @@ func behindPrefix(prefix string) string {
 	for prefix != "" {
 		last, size := utf8.DecodeLastRuneInString(prefix)
 		prefix = prefix[:len(prefix)-size]
-		switch {
-		case last == utf8.MaxRune:
-		case last == 0xd7ff: // behind it come no characters before 0xe000
+		switch last {
+		case utf8.MaxRune:
+		case 0xd7ff: // behind it come no characters before 0xe000
 			return prefix + "\ue000"
 		default:
 			return prefix + string(last+1)
