@@ -40,7 +40,7 @@ func (x *RangeHead) shift(from, to netip.Addr) {
 	x.Range.Range, _ = x.Range.Shift(from, to)
 }
 
-// place finds the range in its network: within the hosts and clear of its siblings.
+// place finds the range in its network. That it fits there is Validate's to ask (fits).
 func (x *RangeHead) place(c *resource.Change, collection string, v4 bool) error {
 	network, err := c.Tx.Get(x.Parent) // not as the request found it: it may have moved just now
 	if err != nil {
@@ -70,6 +70,16 @@ func (x *RangeHead) place(c *resource.Change, collection string, v4 bool) error 
 	if x.Range.Low.Is4() != v4 {
 		return problem.Invalid("range", "%s is not of the address family of %s", x.Range, x.Type)
 	}
+	return nil
+}
+
+// fits refuses a range that does not lie within the hosts of its network, or over a sibling, whatever brought it there.
+func (x *RangeHead) fits(c *resource.Change, collection string) error {
+	network, err := c.Tx.Get(x.Parent)
+	if err != nil {
+		return err
+	}
+	whole := rangeOf(network)
 	if !space.Hosts(whole).Contains(x.Range.Range) {
 		return problem.Conflict("RangeOutsideParent", "range: %s does not lie within the hosts of %s %d, %s", x.Range, network.Type, network.ID,
 			whole)
@@ -146,8 +156,11 @@ func (x *IPv4DHCPRange) AfterWrite(c *resource.Change) error {
 	return orphan(c, x.Parent, rangeOf(c.Row), x.Range.Range, state)
 }
 
-// Validate refuses water marks that cross, and sees to it that new ones are looked at.
+// Validate refuses a range that does not fit and water marks that cross, and sees to it that new ones are looked at.
 func (x *IPv4DHCPRange) Validate(c *resource.Change) error {
+	if err := x.fits(c, "ranges"); err != nil {
+		return err
+	}
 	if err := crossing(x.LowWaterMark, x.HighWaterMark); err != nil {
 		return err
 	}
@@ -222,6 +235,9 @@ func nextOutside(tx *store.Tx, network int64) (netip.Addr, error) {
 	}
 	return netip.Addr{}, space.ErrTaken
 }
+
+// Validate refuses a range that does not fit.
+func (x *IPv6DHCPRange) Validate(c *resource.Change) error { return x.fits(c, "ranges") }
 
 // takeWithin names a DHCP range or an IP group of the network that the next available address is to lie in.
 var takeWithin = resource.Number("x-portolan-within",

@@ -17,8 +17,8 @@ type IPv4Group struct {
 // BeforeWrite places the group.
 func (x *IPv4Group) BeforeWrite(c *resource.Change) error { return x.place(c, "ipGroups", true) }
 
-// Validate notes that there are groups.
+// Validate refuses a group that does not fit, and notes that there are groups.
 func (x *IPv4Group) Validate(c *resource.Change) error {
 	c.Tx.Touch(policyTopic)
-	return nil
+	return x.fits(c, "ipGroups")
 }

@@ -216,12 +216,11 @@ func (c *usageDelta) write() error {
 	if !c.tx.RoundTrips() {
 		return nil
 	}
-	if folds, err := c.tx.Folds(); err != nil || !folds {
-		return err
-	}
 	for _, id := range touched {
-		if err := c.tx.Write(c.tx.Upwards("blocks")+foldUsage, id); err != nil {
-			return fmt.Errorf("summing usage up: %w", err)
+		if store.Folds() {
+			if err := c.tx.Write(c.tx.Upwards("blocks")+foldUsage, id); err != nil {
+				return fmt.Errorf("summing usage up: %w", err)
+			}
 		}
 	}
 	return nil

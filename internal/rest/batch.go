@@ -44,14 +44,14 @@ const (
 )
 
 // batchBody bounds its body.
-var batchBody = Bounds{Bytes: 8 << 20, Members: 500_000}
+var batchBody = Bounds{Bytes: 4 << 20, Members: 300_000}
 
 // batchesEach is how many batches of one caller may be under way at a time, batchesWaiting how many may wait. maxBatches is how many
 // there may be of all callers: each has its body, its changes and its answer in memory.
 const (
 	batchesEach    = 1
 	batchesWaiting = 8
-	maxBatches     = 2
+	maxBatches     = 1
 )
 
 // takeBatch waits for the caller's turn; done ends it.

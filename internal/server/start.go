@@ -181,11 +181,17 @@ func (m *Manager) setup(ctx context.Context) error {
 // probeTime is how long an address has to answer before it is assigned, where that is asked for.
 const probeTime = time.Second
 
+// memoryLimit is how many bytes of memory the manager tries to stay below.
+const memoryLimit = 384 << 20
+
 // Tune sets the process up for serving: the heap of a manager is small and its garbage much, so the
 // collector may wait until four times the live heap was allocated. GOGC in the environment wins.
 func Tune() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" { // what is garbage goes earlier where there is much
+		debug.SetMemoryLimit(memoryLimit)
 	}
 }
 

@@ -231,3 +231,23 @@ func TestDryRunOfALargeDeletion(t *testing.T) {
 	m.want(204, "DELETE", "/api/v2/networks/"+wide, "")
 	m.verify()
 }
+
+// What was deleted does not come back where it does not fit any more: its network has moved, or a sibling has its place.
+func TestUndoOfARangeThatDoesNotFit(t *testing.T) {
+	m := startManager(t)
+	_, _, _, _, network := m.basics()
+	list := "/api/v2/networks/" + network + "/"
+	for _, c := range []struct{ collection, body string }{{"ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.100-10.0.0.150"}`},
+		{"ipGroups", `{"type":"IPv4Group","name":"g","range":"10.0.0.10-10.0.0.20"}`}} {
+		m.want(204, "DELETE", "/api/v2/"+c.collection+"/"+m.id(list+c.collection, c.body), "")
+		deleted := m.last()
+		other := m.id(list+c.collection, strings.NewReplacer(`"g"`, `"other"`, "0-10", "1-10").Replace(c.body))
+		m.refused(409, "UndoConflict", "overlaps", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
+		m.want(204, "DELETE", "/api/v2/"+c.collection+"/"+other, "")
+		m.want(201, "POST", list+"moves", `{"type":"IPMove","address":"10.0.64.0"}`)
+		m.refused(409, "UndoConflict", "within", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
+		m.want(201, "POST", list+"moves", `{"type":"IPMove","address":"10.0.0.0"}`)
+		m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
+	}
+	m.verify()
+}
