@@ -18,7 +18,7 @@ const indexPrefix = "field_"
 func (i Index) of(d *dialect) string {
 	b := &builder{dialect: d}
 	Field{Kind: Text, Path: []string{i.Field}, Indexed: true}.column(b, "resource")
-	return " ON resource (" + strings.ReplaceAll(b.String(), "resource.", "") + ") WHERE " + CollectionIs("", i.Collection)
+	return " ON resource (" + strings.ReplaceAll(b.String(), "resource.", "") + d.nulls[0] + ") WHERE " + CollectionIs("", i.Collection)
 }
 
 // name is what the index is called in a database: an index of something else has another one. It fits into the 63 bytes that

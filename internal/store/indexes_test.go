@@ -27,7 +27,8 @@ func TestDeclaredIndexes(t *testing.T) {
 			s := begin()
 			var rows []*Resource
 			for i := range 2000 {
-				rows = append(rows, &Resource{Collection: []string{"places", "things"}[i%2], Type: "Place", Body: fmt.Appendf(nil, `{"code":"c%d"}`, i)})
+				rows = append(rows, &Resource{Collection: []string{"places", "things"}[i%2], Type: "Place",
+					Body: fmt.Appendf(nil, `{"code":"c%d"}`, i)})
 			}
 			if err := s.Update(t.Context(), Author{}, func(tx *Tx) error { return tx.InsertMany(rows) }); err != nil {
 				t.Fatal(err)
@@ -67,8 +68,9 @@ func TestDeclaredIndexes(t *testing.T) {
 	}
 }
 
-// planOf gives how the database would find what a query selects, were looking through everything forbidden.
-func planOf(t *testing.T, s *Store, q Query) (plan string) {
+// planOf gives how the database would find what a query selects, were looking through everything forbidden, and, on PostgreSQL, these
+// settings off.
+func planOf(t *testing.T, s *Store, q Query, forbidden ...string) (plan string) {
 	t.Helper()
 	err := s.View(t.Context(), func(tx *Tx) error {
 		query, args, err := q.list(tx, "id")
@@ -84,9 +86,11 @@ func planOf(t *testing.T, s *Store, q Query) (plan string) {
 				return err
 			}, "EXPLAIN QUERY PLAN "+query, args...)
 		}
-		var off string
-		if err := tx.QueryRow("SELECT set_config('enable_seqscan', 'off', TRUE)").Scan(&off); err != nil {
-			return err
+		for _, name := range append(forbidden, "enable_seqscan") {
+			var off string
+			if err := tx.QueryRow("SELECT set_config(?, 'off', TRUE)", name).Scan(&off); err != nil {
+				return err
+			}
 		}
 		return tx.Each(func(scan func(...any) error) error {
 			var line string

@@ -607,9 +607,12 @@ func (q Query) order(b *builder, a access) {
 	last := ""
 	for _, o := range q.Order {
 		o.By.column(b, "r")
-		last = b.nulls[0]
-		if o.Descending {
-			last = " DESC" + b.nulls[1]
+		nulls := b.nulls[0]
+		if last = ""; o.Descending {
+			last, nulls = " DESC", b.nulls[1]
+		}
+		if !o.Whole { // an index of those that have a value says nothing of others
+			last += nulls
 		}
 		b.WriteString(last + ", ")
 	}
