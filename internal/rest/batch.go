@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -54,7 +55,8 @@ const (
 	maxBatches     = 1
 )
 
-// takeBatch waits for the caller's turn; done ends it.
+// takeBatch waits for the caller's turn, when the body is there; done ends it, at the latest before the answer is sent: no client may
+// keep others waiting by being slow. It may be called again.
 func (a *Server) takeBatch(ctx context.Context, caller resource.Caller) (done func(), err error) {
 	leave, err := a.batches.take(ctx, caller.Owner())
 	if err != nil {
@@ -62,7 +64,7 @@ func (a *Server) takeBatch(ctx context.Context, caller resource.Caller) (done fu
 	}
 	select {
 	case a.batching <- struct{}{}:
-		return func() { <-a.batching; leave() }, nil
+		return sync.OnceFunc(func() { <-a.batching; leave() }), nil
 	case <-ctx.Done():
 		leave()
 		return nil, ctx.Err()
@@ -112,11 +114,6 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 		w.Header().Set("Allow", "OPTIONS, POST")
 		return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for a batch; POST is", r.Method)
 	}
-	done, err := a.takeBatch(r.Context(), caller)
-	if err != nil {
-		return err
-	}
-	defer done()
 	rq := &request{Request: r, caller: caller}
 	if err := a.readHead(rq); err != nil {
 		return err
@@ -152,6 +149,11 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 	if err != nil {
 		return err
 	}
+	done, err := a.takeBatch(r.Context(), caller)
+	if err != nil {
+		return err
+	}
+	defer done()
 	makes := make([]bool, len(texts))
 	for i, raw := range texts {
 		var text struct {
@@ -165,7 +167,7 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 	if err != nil {
 		return err
 	}
-	return a.writeParts(w, rq, parts, http.StatusOK, func(tx *store.Tx, answers []partAnswer) (any, error) {
+	return a.writeParts(w, rq, parts, done, http.StatusOK, func(tx *store.Tx, answers []partAnswer) (any, error) {
 		answer := struct {
 			Count       int          `json:"count"`
 			Transaction *int64       `json:"transaction"`
@@ -211,7 +213,7 @@ func (a *Server) listed(w http.ResponseWriter, rq *request) error {
 	if err != nil {
 		return err
 	}
-	return a.writeParts(w, rq, parts, http.StatusCreated, func(_ *store.Tx, answers []partAnswer) (any, error) {
+	return a.writeParts(w, rq, parts, done, http.StatusCreated, func(_ *store.Tx, answers []partAnswer) (any, error) {
 		answer := struct {
 			Data  []json.RawMessage `json:"data"`
 			Count int               `json:"count"`
@@ -427,8 +429,8 @@ func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resou
 	return t, refused
 }
 
-// writeParts makes all changes and answers what answer words.
-func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, status int,
+// writeParts makes all changes, ends the turn, and answers what is worded.
+func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, done func(), status int,
 	word func(tx *store.Tx, answers []partAnswer) (any, error)) error {
 	dry := dryRun(rq.Request)
 	switch {
@@ -456,6 +458,7 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, s
 				return err
 			})
 		})
+	done()
 	note(w, rq.ignored)
 	switch {
 	case dry && errors.Is(err, errTried):

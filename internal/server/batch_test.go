@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -198,4 +199,22 @@ func TestBatchIsWithinRights(t *testing.T) {
 	if r.StatusCode != http.StatusForbidden {
 		t.Errorf("a reader is answered %d %s", r.StatusCode, r.body)
 	}
+}
+
+// Who sends a batch slowly keeps nobody else's waiting.
+func TestSlowBatch(t *testing.T) {
+	m := startManager(t)
+	_, _, _, _, network := m.basics()
+	for range 3 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(m.URL(), "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		if _, err := fmt.Fprintf(conn, "POST /api/v2/batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+			"Content-Length: 1000\r\n\r\n{", m.token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.quickly(200, "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"networks/`+network+`","body":{"name":"x"}}]}`)
 }
