@@ -307,7 +307,7 @@ func (t *Type) Missing(members map[string]json.RawMessage, put bool) []*problem.
 			required = f.OnPut
 		}
 		if _, ok := members[f.Name]; required && !ok {
-			if _, instead := members[f.Unless]; !instead {
+			if _, instead := members[f.Unless]; !instead || f.Unless == "" { // a member may have no name
 				names = append(names, f.Name)
 			}
 		}

@@ -49,6 +49,7 @@ func TestBadBodies(t *testing.T) {
 		{400, "InvalidField", "snmp: must be an object; dnsFeedEnabled: must be true or false", post, configurations,
 			`{"name":"a","snmp":3,"dnsFeedEnabled":1}`},
 		{400, "MissingRequiredField", "required and missing: name", post, configurations, `{}`},
+		{400, "MissingRequiredField", "required and missing: name", post, configurations, `{"":0}`},
 		{400, "MissingRequiredField", "email, securityPrivilege, accessType", post, "/api/v2/users", `{"name":"x"}`},
 		{400, "MissingRequiredField", "type, range", post, networks, `{}`},
 		{400, "MissingRequiredField", "range", post, networks, `{"type":"IPv4Network"}`},
