@@ -330,7 +330,8 @@ func TestSchemaBelowARunningManager(t *testing.T) {
 		var wrong *SchemaError
 		eventually(t, "the manager holds its lock", func() (held bool) { // which it takes behind its start
 			if err := older.View(t.Context(), func(tx *Tx) error {
-				return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.locktype = 'advisory' AND "+
+				return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.locktype = "+
+					"'advisory' AND "+
 					"d.datname = current_database() AND l.granted AND l.classid::bigint << 32 | l.objid::bigint = ?)", int64(managerLock)).Scan(&held)
 			}); err != nil {
 				t.Fatal(err)
