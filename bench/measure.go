@@ -16,16 +16,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"portolan/internal/checkin"
-	"portolan/internal/server"
-	"portolan/internal/store"
-
-	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 const clients = 32
@@ -214,136 +207,6 @@ func (b *bench) nextAvailable() error {
 	ratio := float64(last) / float64(first)
 	b.add(fmt.Sprintf("(d) next available address, %d in use", sizes[len(sizes)-1]), last.Round(time.Microsecond).String(),
 		first.Round(time.Microsecond).String()+" with 10", ratio, "at most 1.5", ratio <= 1.5)
-	return nil
-}
-
-// Bare transactions of the same durability. One row is the least a transaction can write; the same
-// rows are what the manager has to keep of a create: the resource with its indexes, the change and the
-// transaction in the history, the free space, and how many there are.
-var (
-	oneRow   = []string{"INSERT INTO bare (body) VALUES (?1)"}
-	sameRows = []string{
-		"INSERT INTO resource (collection, type, name, parent, configuration, low, high, version, body) VALUES ('addresses', 'IPv4Address', " +
-			"'x', 5, 4, unhex(printf('%034x', ?2)), unhex(printf('%034x', ?2)), ?2, ?1)",
-		"INSERT INTO change (txn, resource, operation, after) VALUES (?2, last_insert_rowid(), 'ADD', ?1 || ?1)",
-		"INSERT INTO txn (at, user_id, operation, first, last, body) VALUES (0, 1, 'ADD_IPV4_ADDRESS', ?2, ?2, substr(?1, 1, 160))",
-		"UPDATE free SET low = unhex(printf('%034x', ?2 + 1)) WHERE container = 5",
-		"INSERT INTO total VALUES (5, 'addresses', 'IPv4Address', 1), (-1, 'addresses', 'IPv4Address', 1) ON CONFLICT DO UPDATE SET n = n + 1",
-	}
-)
-
-// bareCreates measures bare transactions of these statements.
-func (b *bench) bareCreates(writers int, statements []string) (float64, error) {
-	dir, err := os.MkdirTemp(b.dir, "bare-")
-	if err != nil {
-		return 0, err
-	}
-	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: dir}) // for the schema alone
-	if err == nil {
-		err = s.Close()
-	}
-	if err != nil {
-		return 0, err
-	}
-	conn, err := sqlite.OpenConn(filepath.Join(dir, "portolan.db"))
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = conn.Close() }()
-	for _, script := range []string{"PRAGMA synchronous = FULL", "CREATE TABLE bare (id INTEGER PRIMARY KEY, body TEXT)",
-		"INSERT INTO free VALUES (5, unhex(printf('%034x', 1)), unhex(printf('%034x', 1000000000)))"} {
-		if err := sqlitex.ExecuteTransient(conn, script, nil); err != nil {
-			return 0, err
-		}
-	}
-	var mu sync.Mutex // SQLite has one writer; waiting for it in Go is the fastest way to wait
-	var done atomic.Int64
-	var failed atomic.Pointer[error]
-	var all sync.WaitGroup
-	stop := make(chan struct{})
-	body := strings.Repeat("x", 450)
-	n := int64(1)
-	for range writers {
-		all.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				mu.Lock()
-				n++
-				err := runStatements(conn, statements, body, n)
-				mu.Unlock()
-				if err != nil {
-					failed.Store(&err)
-					return
-				}
-				done.Add(1)
-			}
-		})
-	}
-	time.Sleep(b.time)
-	count := done.Load()
-	close(stop)
-	all.Wait()
-	if err := failed.Load(); err != nil {
-		return 0, *err
-	}
-	return float64(count) / b.time.Seconds(), nil
-}
-
-func runStatements(conn *sqlite.Conn, statements []string, body string, n int64) error {
-	for _, text := range append(append([]string{"BEGIN IMMEDIATE"}, statements...), "COMMIT") {
-		stmt, err := conn.Prepare(text)
-		if err != nil {
-			return err
-		}
-		for i := range stmt.BindParamCount() {
-			if i == 0 {
-				stmt.BindText(1, body)
-			} else {
-				stmt.BindInt64(2, n)
-			}
-		}
-		if _, err := stmt.Step(); err != nil {
-			return fmt.Errorf("%s: %w", text, err)
-		}
-	}
-	return nil
-}
-
-// (e) creates per second.
-func (b *bench) creates() error {
-	for _, n := range []int{1, 64} {
-		dir, network, err := b.data(20 + n)
-		if err != nil {
-			return err
-		}
-		m, err := spawn("manager", dir, "")
-		if err != nil {
-			return err
-		}
-		rq := request("POST", "/api/v2/networks/"+network+"/addresses", m.token, `{"type":"IPv4Address","state":"STATIC","name":"x"}`)
-		ours, err := rate(m.addr, nil, n, b.time, 201, func(int, int) []byte { return rq })
-		for _, bare := range []struct {
-			name       string
-			statements []string
-		}{{"the same rows", sameRows}, {"one row", oneRow}} {
-			if err != nil {
-				break
-			}
-			var theirs float64
-			if theirs, err = b.bareCreates(n, bare.statements); err == nil {
-				b.add(fmt.Sprintf("(e) creates, %d clients, to %s", n, bare.name), perSecond(ours), perSecond(theirs), ours/theirs, "at least 0.5",
-					ours/theirs >= 0.5)
-			}
-		}
-		m.stop()
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -88,25 +88,3 @@ func post(addr, path, token, body string) (string, error) {
 	}
 	return strconv.FormatInt(v.ID, 10), nil
 }
-
-// firstAddress gives the id of one of a network's addresses.
-func firstAddress(addr, token, network string) (string, error) {
-	c, err := dial(addr, nil)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = c.conn.Close() }()
-	_, answer, err := c.do(request("GET", "/api/v2/networks/"+network+"/addresses?limit=1&filter=state:'STATIC'", token, ""), true)
-	if err != nil {
-		return "", err
-	}
-	var page struct {
-		Data []struct {
-			ID int64 `json:"id"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(answer, &page); err != nil || len(page.Data) == 0 {
-		return "", fmt.Errorf("the network has no addresses: %s", answer)
-	}
-	return strconv.FormatInt(page.Data[0].ID, 10), nil
-}

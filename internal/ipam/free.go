@@ -243,10 +243,9 @@ func freeTakeMany(tx *store.Tx, container int64, addresses []netip.Addr) (taken 
 // statement finds that out.
 func freeFirstBelow(tx *store.Tx, container int64, collection string) (first space.Range, end netip.Addr, err error) {
 	var low, high, over []byte
-	err = tx.QueryRow("SELECT f.low, f.high, (SELECT r.high FROM resource r WHERE r.parent = f.container AND "+store.CollectionIs("r",
-		collection)+
-		" AND r.low IS NOT NULL AND r.low <= f.low ORDER BY r.low DESC LIMIT 1) FROM free f WHERE f.container = ? ORDER BY f.low LIMIT 1",
-		container).Scan(&low, &high, &over)
+	err = tx.QueryRow("SELECT f.low, f.high, (SELECT r.high FROM resource r WHERE r.parent = f.container AND "+
+		store.CollectionIs("r", collection)+" AND r.low IS NOT NULL AND r.low <= f.low ORDER BY r.low DESC LIMIT 1) "+
+		"FROM free f WHERE f.container = ? ORDER BY f.low LIMIT 1", container).Scan(&low, &high, &over)
 	if errors.Is(err, sql.ErrNoRows) {
 		return first, end, space.ErrTaken
 	}

@@ -306,21 +306,11 @@ func (e hidden) sql(b *builder, row string) {
 func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
 	switch x := e.(type) {
 	case All:
-		all := make(All, len(x))
-		for i, part := range x {
-			if all[i], err = tx.resolve(part); err != nil {
-				return nil, err
-			}
-		}
-		return all, nil
+		all, err := tx.resolveEach(x)
+		return All(all), err
 	case Any:
-		either := make(Any, len(x))
-		for i, part := range x {
-			if either[i], err = tx.resolve(part); err != nil {
-				return nil, err
-			}
-		}
-		return either, nil
+		either, err := tx.resolveEach(x)
+		return Any(either), err
 	case Not:
 		x.Expr, err = tx.resolve(x.Expr)
 		return x, err
@@ -328,6 +318,17 @@ func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
 		return tx.resolveThrough(x)
 	}
 	return e, nil
+}
+
+func (tx *Tx) resolveEach(list []Expr) ([]Expr, error) {
+	resolved := make([]Expr, len(list))
+	for i, part := range list {
+		var err error
+		if resolved[i], err = tx.resolve(part); err != nil {
+			return nil, err
+		}
+	}
+	return resolved, nil
 }
 
 // mostTargets is how many resources that are referred to are put into a statement by their ids.

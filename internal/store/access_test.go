@@ -16,6 +16,21 @@ func accessLayout() *Layout {
 	return &Layout{Scopes: "scopes", Spaced: []string{"blocks"}, Indexes: []Index{{"things", "code"}}}
 }
 
+// openAccess opens an empty database of that layout until the test ends.
+func openAccess(t *testing.T, database string) *Store {
+	t.Helper()
+	o := Options{Dir: t.TempDir(), Exclusive: true, Layout: accessLayout()}
+	if database == "PostgreSQL" {
+		o.Database = pgtest.URL(t)
+	}
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
 // fillAccess makes two scopes and 1,400 things: most lie in one scope and refer to one target.
 func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 	t.Helper()
@@ -69,15 +84,7 @@ func fillAccess(t *testing.T, s *Store) (scopes, targets []int64) {
 func TestAccessIsRight(t *testing.T) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
-			o := Options{Dir: t.TempDir(), Exclusive: true, Layout: accessLayout()}
-			if name == "PostgreSQL" {
-				o.Database = pgtest.URL(t)
-			}
-			s, err := Open(o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = s.Close() }()
+			s := openAccess(t, name)
 			scopes, targets := fillAccess(t, s)
 			random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // what comes of it must be the same each time
 			for range 80 {
@@ -178,15 +185,7 @@ func randomQuery(random *rand.Rand, scopes, targets []int64) Query {
 func TestAccessPlans(t *testing.T) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
-			o := Options{Dir: t.TempDir(), Exclusive: true, Layout: accessLayout()}
-			if name == "PostgreSQL" {
-				o.Database = pgtest.URL(t)
-			}
-			s, err := Open(o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = s.Close() }()
+			s := openAccess(t, name)
 			scopes, targets := fillAccess(t, s)
 			text := func(column string) Field { return Field{Kind: ColumnText, Path: []string{column}} }
 			low := Field{Kind: ColumnSpan, Path: []string{"low"}}

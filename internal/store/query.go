@@ -2,9 +2,7 @@ package store
 
 import (
 	"database/sql"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // Source is a table in the shape of resources.
@@ -34,79 +32,6 @@ type Order struct {
 	// can be used that has those alone.
 	Whole, Spaceless bool
 }
-
-// FieldKind says how a field is kept and so how it compares.
-type FieldKind int
-
-// Kinds of fields.
-const (
-	Text       FieldKind = iota // in the body, as text
-	Number                      // in the body, as a number
-	Bool                        // in the body, true or false
-	AddrText                    // in the body, an address as text; compares as an address
-	ColumnID                    // the column id
-	ColumnText                  // the column named by Path: name, type, collection, key
-	ColumnInt                   // the column named by Path: parent, configuration
-	ColumnSpan                  // the column low or high
-	PrefixLen                   // the length behind the slash of the body's text at Path
-)
-
-// Field is something of a resource that can be compared.
-type Field struct {
-	Kind FieldKind
-	// Path is a column, or the path inside the body, one member a step.
-	Path []string
-	// Via names a single reference, or with ViaColumn the column parent or configuration: the field
-	// is then one of the resource it leads to. For orders.
-	Via       string
-	ViaColumn bool
-	// Indexed says that the layout has an index of it (Layout.Indexes).
-	Indexed bool
-}
-
-// Expr is a condition on a resource.
-type Expr interface{ sql(b *builder, row string) }
-
-// The forms of conditions. Values are strings, numbers, booleans and span keys.
-type (
-	// All holds where every one of its conditions does.
-	All []Expr
-	// Any holds where one of its conditions does.
-	Any []Expr
-	// Not holds where its condition does not.
-	Not struct{ Expr Expr }
-	// Compare compares a field: eq ne gt ge lt le contains startsWith endsWith. The value nil
-	// stands for null, with eq and ne.
-	Compare struct {
-		Field Field
-		Op    string
-		Value any
-	}
-	// Through holds where the resource that Ref leads to meets a condition. Ref is a field of
-	// single references, or "parent" or "configuration" for the column; Set alone asks that
-	// there is one.
-	Through struct {
-		Ref    string
-		Column bool
-		Where  Expr
-	}
-	// LinkedFrom holds for the targets of a field of the resource with id Source.
-	LinkedFrom struct {
-		Source int64
-		Field  string
-	}
-	// LinksTo holds for the resources whose field leads to one of Targets; an empty Field means any field.
-	LinksTo struct {
-		Targets []int64
-		Field   string
-	}
-	// IDs holds for the resources with these numbers.
-	IDs []int64
-	// Touching holds for the transactions that changed the resource.
-	Touching struct{ Resource int64 }
-	// Around holds for the resources with space (Layout.Spaced) whose span has all of low to high in it.
-	Around struct{ Low, High []byte }
-)
 
 type builder struct {
 	strings.Builder
@@ -158,265 +83,7 @@ func (b *builder) arg(v any) {
 	b.WriteByte('?')
 }
 
-func (e All) sql(b *builder, row string) { b.join(e, row, " AND ", "TRUE") }
-func (e Any) sql(b *builder, row string) { b.join(e, row, " OR ", "FALSE") }
-
-func (b *builder) join(list []Expr, row, with, none string) {
-	if len(list) == 0 {
-		b.WriteString(none)
-		return
-	}
-	b.WriteByte('(')
-	for i, e := range list {
-		if i > 0 {
-			b.WriteString(with)
-		}
-		e.sql(b, row)
-	}
-	b.WriteByte(')')
-}
-
-func (e Not) sql(b *builder, row string) {
-	b.WriteString("NOT ")
-	All{e.Expr}.sql(b, row)
-}
-
-// column writes the field as SQL.
-func (f Field) column(b *builder, row string) {
-	if f.Via != "" {
-		inner := f
-		inner.Via = ""
-		b.rows++
-		target := "v" + strconv.Itoa(b.rows)
-		b.WriteString("(SELECT ")
-		inner.column(b, target)
-		b.WriteString(" FROM resource " + target + " WHERE " + target + ".id = ")
-		if f.ViaColumn {
-			b.WriteString(row + "." + f.Via + ")")
-			return
-		}
-		b.WriteString("(SELECT target FROM reference WHERE source = " + row + ".id AND field = ")
-		b.arg(f.Via)
-		b.WriteString("))")
-		return
-	}
-	if b.hide && f.indexed() {
-		b.hide = false
-		marks := b.hidden(f.Kind)
-		b.WriteString(marks[0])
-		f.column(b, row)
-		b.WriteString(marks[1])
-		b.hide = true
-		return
-	}
-	switch f.Kind {
-	case ColumnID:
-		b.WriteString(row + ".id")
-	case ColumnText, ColumnInt, ColumnSpan:
-		b.WriteString(row + "." + f.Path[0])
-	case AddrText:
-		b.WriteString("address_key(")
-		f.json(b, row)
-		b.WriteByte(')')
-	case PrefixLen:
-		b.size(b, func() { f.json(b, row) })
-	default:
-		f.json(b, row)
-	}
-}
-
-func (f Field) json(b *builder, row string) { b.member(b, row, f) }
-
-func plain(path []string) bool {
-	for _, step := range path {
-		for _, c := range step {
-			if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-var operators = map[string]string{"eq": " = ", "gt": " > ", "ge": " >= ", "lt": " < ", "le": " <= "}
-
-func (e Compare) sql(b *builder, row string) {
-	value := e.Value
-	if v, ok := value.(bool); ok {
-		value = b.truth(v)
-	}
-	text, _ := value.(string)
-	column := func() { e.Field.column(b, row) }
-	switch {
-	case value == nil:
-		e.Field.column(b, row)
-		if e.Op == "ne" {
-			b.WriteString(" IS NOT NULL")
-		} else {
-			b.WriteString(" IS NULL")
-		}
-	case e.Op == "ne": // what has no value is different, too
-		e.Field.column(b, row)
-		b.WriteString(" IS DISTINCT FROM ")
-		b.arg(value)
-	case e.Op == "contains":
-		b.position(b, column, text)
-	case e.Op == "startsWith" && e.ranged():
-		b.WriteByte('(')
-		e.Field.column(b, row)
-		b.WriteString(" >= ")
-		b.arg(text)
-		if behind := behindPrefix(text); behind != "" {
-			b.WriteString(" AND ")
-			e.Field.column(b, row)
-			b.WriteString(" < ")
-			b.arg(behind)
-		}
-		b.WriteByte(')')
-	case e.Op == "startsWith":
-		b.front(b, column, text)
-	case e.Op == "endsWith" && text == "": // every text ends with nothing
-		column()
-		b.WriteString(" IS NOT NULL")
-	case e.Op == "endsWith":
-		b.back(b, column, text)
-	default:
-		e.Field.column(b, row)
-		b.WriteString(operators[e.Op])
-		b.arg(value)
-	}
-}
-
-// ranged reports whether what begins with a text lies side by side in an index: texts compare byte by byte in both databases.
-func (e Compare) ranged() bool {
-	text, ok := e.Value.(string)
-	return ok && text != "" && e.Op == "startsWith" && e.Field.indexed() && (e.Field.Kind == ColumnText || e.Field.Kind == Text)
-}
-
-// behindPrefix gives the first text behind all that begin with a prefix; empty where there is none.
-func behindPrefix(prefix string) string {
-	for prefix != "" {
-		last, size := utf8.DecodeLastRuneInString(prefix)
-		prefix = prefix[:len(prefix)-size]
-		switch last {
-		case utf8.MaxRune:
-		case 0xd7ff: // behind it come no characters before 0xe000
-			return prefix + "\ue000"
-		default:
-			return prefix + string(last+1)
-		}
-	}
-	return ""
-}
-
-func (e Through) sql(b *builder, row string) {
-	b.rows++
-	target := "t" + strconv.Itoa(b.rows)
-	if e.Column {
-		b.WriteString("EXISTS (SELECT 1 FROM resource " + target + " WHERE " + target + ".id = " + row + "." + e.Ref + " AND ")
-	} else {
-		link := "l" + strconv.Itoa(b.rows)
-		b.WriteString("EXISTS (SELECT 1 FROM reference " + link + " JOIN resource " + target + " ON " + target + ".id = " + link +
-			".target WHERE " + link + ".source = " + row + ".id AND " + link + ".field = ")
-		b.arg(e.Ref)
-		b.WriteString(" AND ")
-	}
-	if e.Where == nil {
-		b.WriteString("TRUE")
-	} else {
-		e.Where.sql(b, target)
-	}
-	b.WriteByte(')')
-}
-
-func (e IDs) sql(b *builder, row string) {
-	if len(e) == 0 {
-		b.WriteString("FALSE")
-		return
-	}
-	b.WriteString(row + ".id IN (" + idList(e) + ")")
-}
-
-// idList lists numbers for IN.
-func idList(ids []int64) string {
-	var b strings.Builder
-	for i, id := range ids {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.FormatInt(id, 10))
-	}
-	return b.String()
-}
-
-func (e LinkedFrom) sql(b *builder, row string) {
-	b.WriteString(row + ".id IN (SELECT target FROM reference WHERE source = ")
-	b.arg(e.Source)
-	b.WriteString(" AND field = ")
-	b.arg(e.Field)
-	b.WriteByte(')')
-}
-
-func (e LinksTo) sql(b *builder, row string) {
-	if len(e.Targets) == 0 {
-		b.WriteString("FALSE")
-		return
-	}
-	if b.hide {
-		b.rows++
-		l := "l" + strconv.Itoa(b.rows)
-		b.WriteString("EXISTS (SELECT 1 FROM reference " + l + " WHERE " + l + ".source = " + row + ".id AND ")
-		e.link(b, l)
-		b.WriteByte(')')
-		return
-	}
-	b.WriteString(row + ".id IN (SELECT source FROM reference l WHERE ")
-	e.link(b, "l")
-	b.WriteByte(')')
-}
-
-// link is the condition on a reference.
-func (e LinksTo) link(b *builder, l string) {
-	if len(e.Targets) == 1 {
-		b.WriteString(l + ".target = ")
-		b.arg(e.Targets[0])
-	} else {
-		b.WriteString(l + ".target IN (" + idList(e.Targets) + ")")
-	}
-	if e.Field != "" {
-		b.WriteString(" AND " + l + ".field = ")
-		b.arg(e.Field)
-	}
-}
-
-func (e Touching) sql(b *builder, row string) {
-	b.WriteString(row + ".id IN (SELECT txn FROM change WHERE resource = ")
-	b.arg(e.Resource)
-	b.WriteByte(')')
-}
-
-// Nothing is a condition that never holds.
-var Nothing Expr = nothing{}
-
-type nothing struct{}
-
 func (nothing) sql(b *builder, _ string) { b.WriteString("FALSE") }
-
-// InCollection is the condition that a resource is of one of some collections.
-func InCollection(names ...string) Expr {
-	return inCollections(names)
-}
-
-type inCollections []string
-
-// sql names the collections in the statement itself: an index of one collection is used where the planner sees its name.
-func (e inCollections) sql(b *builder, row string) {
-	if len(e) == 1 {
-		b.WriteString(CollectionIs(row, e[0]))
-		return
-	}
-	b.WriteString(row + ".collection IN (" + quoted(e...) + ")")
-}
 
 // Exists reports whether the query selects anything.
 func (tx *Tx) Exists(q Query) (there bool, err error) {
@@ -447,11 +114,6 @@ func (tx *Tx) CountBy(q Query, by Field) (map[string]int64, error) {
 	return counts, err
 }
 
-// HasParent is the condition that a resource lies right below another one.
-func HasParent(parent int64) Expr {
-	return Compare{Field: Field{Kind: ColumnInt, Path: []string{"parent"}}, Op: "eq", Value: parent}
-}
-
 // First gives the first resource that the query selects, in its order; nil where it selects none.
 func (tx *Tx) First(q Query) (first *Resource, err error) {
 	q.Limit = 1
@@ -460,20 +122,6 @@ func (tx *Tx) First(q Query) (first *Resource, err error) {
 		return nil
 	})
 	return first, err
-}
-
-func (e Around) sql(b *builder, row string) {
-	if b.layout.Scopes == "" {
-		b.WriteString("(" + row + ".low <= ")
-		b.arg(e.Low)
-		b.WriteString(" AND " + row + ".high >= ")
-		b.arg(e.High)
-		b.WriteByte(')')
-		return
-	}
-	b.WriteString(row + ".id IN (" + b.around(quoted(b.layout.Scopes), b.layout.Spaced))
-	b.args = append(b.args, e.Low, e.High)
-	b.WriteByte(')')
 }
 
 // build writes the statement that selects something of what the query selects, without its order.
@@ -565,7 +213,7 @@ func (q Query) list(tx *Tx, wanted string) (string, []any, error) {
 		return "", nil, err
 	}
 	for _, o := range q.Order {
-		if o.Spaceless {
+		if o.Spaceless && o.By.isKey() { // the index of keys has those alone; another one would not answer whether a row has space
 			q.Where = All{q.Where, Compare{Field: Field{Kind: ColumnSpan, Path: []string{"low"}}, Op: "eq"}}
 		}
 		if o.Whole && o.By.indexed() {

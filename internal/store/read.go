@@ -269,19 +269,16 @@ func (tx *Tx) ByKey(configuration int64, key string) ([]*Resource, error) {
 
 // ByName reads the resources of a collection with that name below a parent; parent 0 means any.
 func (tx *Tx) ByName(collection string, parent int64, name string) ([]*Resource, error) {
-	return tx.many("SELECT "+columns+" FROM resource WHERE name = ? AND "+CollectionIs("",
-		collection)+" AND (CAST(? AS BIGINT) = 0 OR parent = ?) "+
-		"ORDER BY id",
-		name, parent, parent)
+	return tx.many("SELECT "+columns+" FROM resource WHERE name = ? AND "+CollectionIs("", collection)+
+		" AND (CAST(? AS BIGINT) = 0 OR parent = ?) ORDER BY id", name, parent, parent)
 }
 
 // Overlapping gives the first resource of the collection right below parent whose span meets
 // low-high, other than the one with id except; ErrNotFound where none does. Siblings of one
 // collection never overlap, so only the nearest one at or below high can.
 func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, except int64) (*Resource, error) {
-	r, err := tx.one("SELECT "+columns+" FROM resource WHERE parent = ? AND "+CollectionIs("",
-		collection)+" AND low IS NOT NULL AND low <= ? AND id <> ? "+
-		"ORDER BY low DESC LIMIT 1", parent, high, except)
+	r, err := tx.one("SELECT "+columns+" FROM resource WHERE parent = ? AND "+CollectionIs("", collection)+
+		" AND low IS NOT NULL AND low <= ? AND id <> ? ORDER BY low DESC LIMIT 1", parent, high, except)
 	if err == nil && string(r.High) < string(low) {
 		return nil, ErrNotFound
 	}
@@ -292,9 +289,8 @@ func (tx *Tx) Overlapping(parent int64, collection string, low, high []byte, exc
 // The spans of that collection in a configuration never overlap.
 func (tx *Tx) Holding(configuration int64, collection string, a netip.Addr) (*Resource, error) {
 	key := AddrKey(a)
-	r, err := tx.one("SELECT "+columns+" FROM resource WHERE configuration = ? AND "+CollectionIs("",
-		collection)+" AND low IS NOT NULL AND low <= ? "+
-		"ORDER BY low DESC LIMIT 1", configuration, key)
+	r, err := tx.one("SELECT "+columns+" FROM resource WHERE configuration = ? AND "+CollectionIs("", collection)+
+		" AND low IS NOT NULL AND low <= ? ORDER BY low DESC LIMIT 1", configuration, key)
 	if err == nil && string(r.High) < string(key) {
 		return nil, ErrNotFound
 	}
