@@ -3,11 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
@@ -15,20 +11,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"portolan/internal/server"
-	"portolan/internal/store"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // question is one as a user sends it, and the statement that does the least for its answer. KEY(address) stands in it for the
-// key of an address.
+// key of an address, MEMBER(path) for a member of the body, HAS(text) for what the index of trigrams has.
 type question struct {
 	what, ask, bare string
 	// most is what ours may take of the bare statement's time.
@@ -41,6 +34,7 @@ const (
 	questionNetworks = 40_000
 	questionRecords  = 100_000
 	sharp, slow      = 1001, 5
+	questionMAC      = "00-00-5E-00-53-01"
 	slowFrom         = 10 * time.Millisecond
 )
 
@@ -61,6 +55,11 @@ func questions(addresses int) []question {
 			of("addresses") + "low = KEY(" + at +
 				") AND configuration = (SELECT id FROM resource WHERE collection = 'configurations' AND name = 'bench')",
 			2},
+		{"macAddress.address eq", "addresses?filter=macAddress.address:'" + questionMAC + "'", of("addresses") + "id IN (" +
+			"SELECT source FROM reference WHERE field = 'macAddress' AND target = (SELECT id FROM resource WHERE collection = 'macAddresses'" +
+			" AND MEMBER(address) = '" + questionMAC + "'))", 2},
+		{"location.code eq, blocks", "blocks?filter=location.code:'CH'", of("blocks") + "id IN (SELECT source FROM reference WHERE " +
+			"field = 'location' AND target = (SELECT id FROM resource WHERE collection = 'locations' AND MEMBER(code) = 'CH'))", 2},
 		{"addresses in a prefix", "addresses?filter=address:within('10.1.0.0/26')",
 			of("addresses") + "low BETWEEN KEY(10.1.0.0) AND KEY(10.1.0.63) ORDER BY id", 2},
 		{"name eq", "addresses?filter=name:'" + host + "'", of("addresses") + "name = '" + host + "'", 2},
@@ -88,6 +87,16 @@ func questions(addresses int) []question {
 			"SELECT name FROM resource WHERE collection = 'addresses' AND name IS NOT NULL ORDER BY name NULLS FIRST, id LIMIT 10 OFFSET " +
 				strconv.Itoa(far),
 			1.5},
+		{"name:contains, 11 rows", "addresses?filter=name:contains('-" + host[5:len(host)-1] + "')",
+			of("addresses") + "HAS(-" + host[5:len(host)-1] + ") AND name LIKE '%-" + host[5:len(host)-1] + "%' ORDER BY id", 2},
+		{"name:contains, none", "addresses?filter=name:contains('nothing')",
+			of("addresses") + "HAS(nothing) AND name LIKE '%nothing%' ORDER BY id", 2},
+		{"name:endsWith", "addresses?filter=name:endsWith('" + host[2:] + "')",
+			of("addresses") + "HAS(" + host[2:] + ") AND name LIKE '%" + host[2:] + "' ORDER BY id", 2},
+		{"absoluteName:contains, 11 rows", "resourceRecords?filter=absoluteName:contains('t5000')",
+			of("resourceRecords") + "HAS(t5000) AND MEMBER(absoluteName) LIKE '%t5000%' ORDER BY id", 2},
+		{"address:endsWith", "addresses?filter=address:endsWith('" + at[4:] + "')",
+			of("addresses") + "HAS(" + at[4:] + ") AND MEMBER(address) LIKE '%" + at[4:] + "' ORDER BY id", 2},
 		{"no index: a user-defined field", "addresses?filter=userDefinedFields.owner:'nobody'",
 			of("addresses") + "MEMBER(userDefinedFields.owner) = 'nobody'", 1.5},
 	}
@@ -106,7 +115,7 @@ func (b *bench) questions() error {
 			return err
 		}
 		defer func() { _ = conn.Close() }()
-		return sqlitex.ExecuteScript(conn, script, nil)
+		return sqlitex.ExecuteScript(conn, script+"\nINSERT INTO trigram_due SELECT id FROM resource WHERE TRUE ON CONFLICT DO NOTHING;", nil)
 	}); err != nil {
 		return err
 	}
@@ -169,7 +178,8 @@ func (b *bench) surroundings(o server.Options, run func(script string) error) er
 		"WHERE r.id = " + record + ";\n" +
 		"DELETE FROM total; INSERT INTO total (parent, collection, type, n) SELECT parent, collection, type, count(*) FROM resource GROUP " +
 		"BY 1, 2, 3;\n" +
-		"INSERT INTO total (parent, collection, type, n) SELECT -1, collection, type, count(*) FROM resource GROUP BY 2, 3;")
+		"INSERT INTO total (parent, collection, type, n) SELECT -1, collection, type, count(*) FROM resource GROUP BY 2, 3;\n" +
+		"UPDATE record_count SET n = " + strconv.Itoa(questionRecords) + ";")
 }
 
 // beginQuestions makes the first network and the first record, which are copied.
@@ -186,8 +196,14 @@ func (b *bench) beginQuestions(o server.Options) (network, record string, err er
 		return id
 	}
 	configuration := id("configurations", `{"name":"beside"}`)
-	block := id("configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"11.0.0.0/8"}`)
+	place, e := firstOf(m, "locations?filter="+url.QueryEscape("code:'CH'"))
+	if err == nil {
+		err = e
+	}
+	block := id("configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"11.0.0.0/8","location":{"id":`+place+`}}`)
 	network = id("blocks/"+block+"/networks", `{"type":"IPv4Network","range":"11.0.0.0/24","name":"net-0"}`)
+	id("networks/"+network+"/addresses",
+		`{"type":"IPv4Address","address":"11.0.0.9","state":"DHCP_RESERVED","macAddress":{"address":"`+questionMAC+`"}}`)
 	view := id("configurations/"+configuration+"/views", `{"name":"internal"}`)
 	zone := id("views/"+view+"/zones", `{"type":"Zone","absoluteName":"bench.test"}`)
 	record = id("zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t0","text":"a text"}`)
@@ -201,7 +217,7 @@ func (b *bench) ask(what, data string, addresses int) error {
 	for i, q := range all {
 		statements[i] = q.bare
 	}
-	text, err := json.Marshal(statements)
+	text, err := json.Marshal(append(statements, mapRows))
 	if err != nil {
 		return err
 	}
@@ -214,6 +230,9 @@ func (b *bench) ask(what, data string, addresses int) error {
 		return err
 	}
 	defer m.stop()
+	if err := indexed(data); err != nil {
+		return err
+	}
 	bare, err := spawn("bare-sql", data, file)
 	if err != nil {
 		return err
@@ -227,6 +246,9 @@ func (b *bench) ask(what, data string, addresses int) error {
 		if err := b.against(what+" "+q.what, m, q.ask, theirs, q.most); err != nil {
 			return err
 		}
+	}
+	if err := b.oursAlone(what, m, bare, len(all), addresses); err != nil {
+		return err
 	}
 	if b.question != "" {
 		return nil
@@ -245,205 +267,19 @@ func (b *bench) ask(what, data string, addresses int) error {
 			return err
 		}
 	}
+	view, err := firstOf(m, "views?filter="+url.QueryEscape("name:'internal'"))
+	if err != nil {
+		return err
+	}
+	block, err := firstOf(m, "blocks?filter="+url.QueryEscape("range:'10.0.0.0/8'"))
+	if err != nil {
+		return err
+	}
+	if err := b.against(what+" addresses of a block by state, against GET one", m, "blocks/"+block+"/addressCounts", get, 2); err != nil {
+		return err
+	}
+	if err := b.against(what+" records of a view by type, against GET one", m, "views/"+view+"/recordCounts", get, 2); err != nil {
+		return err
+	}
 	return b.walk(what, m, min(900, addresses/1000-1))
-}
-
-// against measures an answer of the manager against a time. list is a path below the API's, with its query.
-func (b *bench) against(what string, m *child, list string, theirs time.Duration, most float64) error {
-	at, query, _ := strings.Cut(list, "?")
-	at = strings.TrimSuffix("/api/v2/"+at, "/")
-	values := strings.Split(query, "&")
-	for i, v := range values {
-		name, value, _ := strings.Cut(v, "=")
-		values[i] = name + "=" + url.QueryEscape(value)
-	}
-	ours, err := b.median(m.addr, request("GET", at+"?"+strings.Join(values, "&"), m.token, ""))
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	ratio := float64(ours) / float64(theirs)
-	b.add(what, ours.Round(time.Microsecond).String(), theirs.Round(time.Microsecond).String(), ratio, fmt.Sprintf("at most %.1f", most),
-		ratio <= most)
-	return nil
-}
-
-// median asks often what is answered at once, and a few times what takes long.
-func (b *bench) median(addr string, rq []byte) (time.Duration, error) {
-	ask := func(int) []byte { return rq }
-	took, err := latency(addr, slow, code200, ask)
-	if err != nil || took > slowFrom {
-		return took, err
-	}
-	return latency(addr, sharp, code200, ask)
-}
-
-// firstOf gives the id of the first resource of a list.
-func firstOf(m *child, list string) (string, error) {
-	c, err := dial(m.addr, nil)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = c.conn.Close() }()
-	_, answer, err := c.do(request("GET", "/api/v2/"+list, m.token, ""), true)
-	if err != nil {
-		return "", err
-	}
-	var page struct {
-		Data []struct {
-			ID int64 `json:"id"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(answer, &page); err != nil || len(page.Data) == 0 {
-		return "", fmt.Errorf("%s has nothing: %s", list, answer)
-	}
-	return strconv.FormatInt(page.Data[0].ID, 10), nil
-}
-
-// walk follows next links, and compares the last page with the first.
-func (b *bench) walk(what string, m *child, pages int) error {
-	c, err := dial(m.addr, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.conn.Close() }()
-	first := "/api/v2/addresses?orderBy=name&limit=1000"
-	next := first
-	for range pages - 1 {
-		_, answer, err := c.do(request("GET", next, m.token, ""), true)
-		if err != nil {
-			return err
-		}
-		i := strings.LastIndex(string(answer), `"next":{"href":"`)
-		if i < 0 {
-			return errors.New("a page has no next one: " + next)
-		}
-		link, _, _ := strings.Cut(string(answer[i+len(`"next":{"href":"`):]), `"`)
-		next = link
-	}
-	early, err := b.median(m.addr, request("GET", first, m.token, ""))
-	if err != nil {
-		return err
-	}
-	late, err := b.median(m.addr, request("GET", next, m.token, ""))
-	if err != nil {
-		return err
-	}
-	ratio := float64(late) / float64(early)
-	b.add(fmt.Sprintf("%s page %d by next links, by name, against page 1", what, pages), late.Round(time.Microsecond).String(),
-		early.Round(time.Microsecond).String(), ratio, "at most 1.2", ratio <= 1.2)
-	return nil
-}
-
-// bareSQL answers GET /N with the texts that statement N of the file selects.
-func bareSQL(ctx context.Context, data, file string) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	var statements []string
-	if err := json.Unmarshal(text, &statements); err != nil {
-		return err
-	}
-	run, done, err := bareDriver(ctx, data)
-	if err != nil {
-		return err
-	}
-	defer done()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Println(l.Addr())
-	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
-		if err == nil {
-			err = run(w, statements[n])
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-		}
-	})}
-	go func() { <-ctx.Done(); _ = s.Close() }()
-	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
-
-// bareDriver gives what runs a statement and writes the texts that it selects.
-func bareDriver(ctx context.Context, data string) (run func(w io.Writer, statement string) error, done func(), err error) {
-	shared := strings.HasPrefix(data, "postgres:")
-	if shared {
-		pool, err := pgxpool.New(ctx, data)
-		if err != nil {
-			return nil, nil, err
-		}
-		return func(w io.Writer, statement string) error {
-			rows, err := pool.Query(ctx, inWords(statement, true))
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			for rows.Next() {
-				if _, err := w.Write(rows.RawValues()[0]); err != nil {
-					return err
-				}
-			}
-			return rows.Err()
-		}, pool.Close, nil
-	}
-	conn, err := sqlite.OpenConn(filepath.Join(data, "portolan.db"))
-	if err != nil {
-		return nil, nil, err
-	}
-	var mu sync.Mutex // guards conn
-	return func(w io.Writer, statement string) error {
-		mu.Lock()
-		defer mu.Unlock()
-		stmt, err := conn.Prepare(inWords(statement, false))
-		if err != nil {
-			return err
-		}
-		defer func() { _ = stmt.Reset() }()
-		for {
-			if more, err := stmt.Step(); err != nil || !more {
-				return err
-			}
-			if _, err := io.WriteString(w, stmt.ColumnText(0)); err != nil {
-				return err
-			}
-		}
-	}, func() { _ = conn.Close() }, nil
-}
-
-// inWords writes KEY(address) and MEMBER(path) in a database's words.
-func inWords(statement string, shared bool) string {
-	for _, form := range []struct {
-		name  string
-		write func(inner string) string
-	}{
-		{"KEY(", func(inner string) string {
-			key := store.AddrKey(netip.MustParseAddr(inner))
-			if shared {
-				return fmt.Sprintf(`'\x%x'::bytea`, key)
-			}
-			return fmt.Sprintf("X'%x'", key)
-		}},
-		{"MEMBER(", func(inner string) string {
-			if shared {
-				return "body::json #>> '{" + strings.ReplaceAll(inner, ".", ",") + "}'"
-			}
-			return "json_extract(body, '$." + inner + "')"
-		}},
-	} {
-		for {
-			before, rest, found := strings.Cut(statement, form.name)
-			if !found {
-				break
-			}
-			inner, behind, _ := strings.Cut(rest, ")")
-			statement = before + form.write(inner) + behind
-		}
-	}
-	return statement
 }

@@ -40,6 +40,8 @@ type BatchAnswer struct {
 	Created int  `json:"created,omitempty"`
 	Changed int  `json:"changed,omitempty"`
 	Deleted int  `json:"deleted,omitempty"`
+	// AtLeast says that it was tried in part, because it would change much: there are no results, and the numbers are of that part.
+	AtLeast bool `json:"atLeast,omitempty"`
 }
 
 // BatchResult is what came of one change.
@@ -77,9 +79,11 @@ func (c *Client) BatchJSON(ctx context.Context, changes json.RawMessage, o Batch
 	var tried struct {
 		Resource                  BatchAnswer
 		Created, Changed, Deleted int
+		AtLeast                   bool
 	}
 	err = c.send(ctx, http.MethodPost, "/api/v2/batch", header, body, &tried)
 	answer = tried.Resource
 	answer.DryRun, answer.Created, answer.Changed, answer.Deleted = true, tried.Created, tried.Changed, tried.Deleted
+	answer.AtLeast = tried.AtLeast
 	return answer, err
 }

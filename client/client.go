@@ -45,17 +45,50 @@ func (c *Client) Do(ctx context.Context, method, path string, body, answer any) 
 
 // send is Do with headers.
 func (c *Client) send(ctx context.Context, method, path string, header map[string]string, body, answer any) error {
+	rs, err := c.ask(ctx, method, path, header, body)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rs.Body.Close() }()
+	data, err := io.ReadAll(rs.Body)
+	if err != nil {
+		return fmt.Errorf("reading the answer of %s %s: %w", method, path, err)
+	}
+	if rs.StatusCode >= 400 {
+		return refusal(rs, data)
+	}
+	if answer == nil || len(data) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(data, answer); err != nil {
+		return fmt.Errorf("reading the answer of %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// refusal words an answer that says no.
+func refusal(rs *http.Response, data []byte) error {
+	e := &Error{}
+	if json.Unmarshal(data, e) != nil || e.Message == "" {
+		e.Message = "the answer is no error of Portolan's"
+	}
+	e.Status, e.Reason = rs.StatusCode, http.StatusText(rs.StatusCode)
+	return e
+}
+
+// ask sends a request; the caller closes the answer's body.
+func (c *Client) ask(ctx context.Context, method, path string, header map[string]string, body any) (*http.Response, error) {
 	var reader io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)
 		if err != nil {
-			return fmt.Errorf("encoding the request: %w", err)
+			return nil, fmt.Errorf("encoding the request: %w", err)
 		}
 		reader = bytes.NewReader(data)
 	}
 	rq, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.Base, "/")+path, reader)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if body != nil {
 		rq.Header.Set("Content-Type", "application/json")
@@ -73,30 +106,24 @@ func (c *Client) send(ctx context.Context, method, path string, header map[strin
 	if h == nil {
 		h = http.DefaultClient
 	}
-	rs, err := h.Do(rq)
+	return h.Do(rq)
+}
+
+// open asks for something that does not end; the caller closes it.
+func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
+	rs, err := c.ask(ctx, http.MethodGet, path, map[string]string{"Accept": "text/event-stream"}, nil)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if rs.StatusCode < 400 {
+		return rs.Body, nil
 	}
 	defer func() { _ = rs.Body.Close() }()
 	data, err := io.ReadAll(rs.Body)
 	if err != nil {
-		return fmt.Errorf("reading the answer of %s %s: %w", method, path, err)
+		return nil, err
 	}
-	if rs.StatusCode >= 400 {
-		e := &Error{}
-		if json.Unmarshal(data, e) != nil || e.Message == "" {
-			e.Message = "the answer is no error of Portolan's"
-		}
-		e.Status, e.Reason = rs.StatusCode, http.StatusText(rs.StatusCode)
-		return e
-	}
-	if answer == nil || len(data) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(data, answer); err != nil {
-		return fmt.Errorf("reading the answer of %s %s: %w", method, path, err)
-	}
-	return nil
+	return nil, refusal(rs, data)
 }
 
 // Page is a page of a collection of the address API.

@@ -16,7 +16,7 @@ import (
 	"portolan/internal/pgtest"
 )
 
-// chaosTime is how long the load goes on: a look, two minutes in make test-long; PORTOLAN_CHAOS says otherwise.
+// chaosTime is how long the load goes on: a look, a minute and a half in make test-long; PORTOLAN_CHAOS says otherwise.
 func chaosTime(t *testing.T) time.Duration {
 	t.Helper()
 	if text := os.Getenv("PORTOLAN_CHAOS"); text != "" {
@@ -27,7 +27,7 @@ func chaosTime(t *testing.T) time.Duration {
 		return d
 	}
 	if os.Getenv("PORTOLAN_TEST_LONG") != "" {
-		return 2 * time.Minute
+		return 90 * time.Second
 	}
 	return 10 * time.Second
 }
@@ -125,6 +125,7 @@ func (c *chaos) run(disturb func(n int)) {
 		all[i] = &chaosClient{chaos: c, number: i, addresses: map[string]held{}, records: map[string]string{}}
 		clients.Go(func() { all[i].work(ends) })
 	}
+	followed := followers(c.t, 3, c.token, c.managers[:]...)
 	for n := 0; !c.t.Failed() && time.Now().Before(ends); n++ {
 		time.Sleep(time.Duration(300+rand.N(2000)) * time.Millisecond) // at random moments
 		disturb(n)
@@ -136,6 +137,7 @@ func (c *chaos) run(disturb func(n int)) {
 		c.t.Error("nothing was disturbed")
 	}
 	c.verify(all)
+	followed(c.managers[1])
 	if c.t.Failed() {
 		for _, m := range c.managers {
 			c.t.Logf("the log of a manager:\n%.4000s", m.process.text())

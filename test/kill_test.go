@@ -111,6 +111,7 @@ func TestKillDuringCreates(t *testing.T) {
 	view := m.id("/configurations/"+configuration+"/views", `{"name":"v"}`)
 	zone := m.id("/views/"+view+"/zones", `{"type":"Zone","name":"example"}`)
 	network := m.id("/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.255.0.0/16"}`)
+	followed := followers(t, 2, m.token, m)
 	for round := range 3 {
 		var mu sync.Mutex
 		acknowledged := map[string]string{} // id to name
@@ -166,6 +167,7 @@ func TestKillDuringCreates(t *testing.T) {
 	if status, text, err := m.call("GET", "/networks/"+network+"/addresses?limit=1", ""); err != nil || status != 200 {
 		t.Errorf("%d %s %v", status, text, err)
 	}
+	followed(m)
 	if err := m.process.signal(syscall.SIGTERM); err != nil {
 		t.Errorf("the manager ends with %v", err)
 	}

@@ -94,6 +94,7 @@ func upgraded(t *testing.T, dir string, where ...string) {
 		"/addresses?fields=address&filter=name:in('a1','a2')":     `{"address":"10.1.0.2"},{"address":"10.1.0.3"}`,
 		"/resourceRecords?fields=absoluteName&orderBy=asc(name)":  `{"absoluteName":"t.example"},{"absoluteName":"www.example"}`,
 		"/transactions?fields=operation&limit=1&orderBy=desc(id)": `"operation":"`,
+		"/webhooks": `"count":0`,
 	} {
 		if status, text, err := m.call("GET", path, ""); err != nil || status != 200 || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s %v, want %s", path, status, text, err, want)

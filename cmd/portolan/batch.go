@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"text/tabwriter"
@@ -17,7 +18,7 @@ type batchCommand struct {
 	DryRun  bool   `help:"Only try it: nothing is changed."`
 	Comment string `help:"A remark that the history keeps with it." placeholder:"TEXT"`
 	Key     string `help:"Make it once only, however often it is sent within 24 hours: an Idempotency-Key." placeholder:"TEXT"`
-	File    string `arg:"" help:"A JSON file with the changes, as POST /api/v2/batch takes them, or the list alone." type:"existingfile"`
+	File    string `arg:"" help:"A JSON file with the changes, as POST /api/v2/batch takes them, or the list alone; - reads standard input." type:"existingfile"`
 }
 
 // Run makes all changes of the file, or none.
@@ -26,7 +27,11 @@ func (c *batchCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(c.File)
+	read := func() ([]byte, error) { return os.ReadFile(c.File) }
+	if c.File == "-" {
+		read = func() ([]byte, error) { return io.ReadAll(os.Stdin) }
+	}
+	text, err := read()
 	if err != nil {
 		return err
 	}
@@ -53,6 +58,9 @@ func (c *batchCommand) Run(s *session) error {
 		return err
 	}
 	if c.DryRun {
+		if answer.AtLeast {
+			fmt.Fprintln(s.stderr, "it was tried in part, because it would change much; the numbers are of that part")
+		}
 		_, err = fmt.Fprintf(s.stdout, "only tried: %d resources would be made, %d changed, %d deleted\n", answer.Created, answer.Changed,
 			answer.Deleted)
 		return err

@@ -8,14 +8,20 @@ import (
 	"io"
 	"time"
 
+	"portolan/client"
 	"portolan/internal/access"
 	"portolan/internal/store"
 )
 
 type changesCommand struct {
 	dataFlag
-	After  string `help:"Begin behind this position, as a line before gave it; without it, at the beginning." placeholder:"POSITION"`
-	Follow bool   `help:"Go on with what is committed from now on, until interrupted." short:"f"`
+	After      string   `help:"Begin behind this position, as a line before gave it; without it, at the beginning." placeholder:"POSITION"`
+	Follow     bool     `help:"Go on with what is committed from now on, until interrupted." short:"f"`
+	URL        string   `help:"Follow over the API of the manager at this URL, in place of its data." name:"url" placeholder:"URL"`
+	Token      string   `help:"A bearer token, with --url. Better given as PORTOLAN_TOKEN." placeholder:"TOKEN"`
+	CA         string   `help:"A file with the authority to trust, in PEM, with --url." name:"ca" type:"existingfile" placeholder:"FILE"`
+	Collection []string `help:"With --url: only changes of resources of these collections." placeholder:"NAME"`
+	Parent     int64    `help:"With --url: only changes of what lies right below this resource." placeholder:"ID"`
 }
 
 // changeLine is a transaction as a line of JSON; behind body stand its changes, as an array.
@@ -55,6 +61,12 @@ func writeChanges(ctx context.Context, st *store.Store, w io.Writer, e store.Ent
 
 // Run prints the change feed: every transaction once, in the order in which they became visible.
 func (c *changesCommand) Run(s *session) error {
+	if c.URL != "" {
+		return c.overAPI(s)
+	}
+	if len(c.Collection) > 0 || c.Parent != 0 {
+		return usageError{errors.New("--collection and --parent go with --url")}
+	}
 	after, err := store.ParsePosition(c.After)
 	if err != nil {
 		return usageError{err}
@@ -89,4 +101,38 @@ func (c *changesCommand) Run(s *session) error {
 			}
 		}
 	})
+}
+
+// feedLine is a transaction of the API's feed as a line of JSON.
+type feedLine struct {
+	Position string `json:"position"`
+	client.FeedTransaction
+	Changes []client.Change `json:"changes"`
+}
+
+// overAPI prints what the API says, as it comes.
+func (c *changesCommand) overAPI(s *session) error {
+	switch {
+	case c.Data != "" || c.Database != "":
+		return usageError{errors.New("--url (PORTOLAN_URL) goes without --data and --database")}
+	case !c.Follow:
+		return usageError{errors.New("with --url changes are followed: give --follow")}
+	}
+	cl, err := managerFlags{URL: c.URL, Token: c.Token, CA: c.CA}.client()
+	if err != nil {
+		return err
+	}
+	after := c.After
+	if after == "" {
+		after = "start"
+	}
+	out := json.NewEncoder(s.stdout)
+	q := client.ChangesQuery{After: after, Collections: c.Collection, Parent: c.Parent}
+	err = cl.Changes(s.ctx, q, func(t client.FeedTransaction) error {
+		return out.Encode(feedLine{t.Position, t, t.Changes})
+	})
+	if errors.Is(err, s.ctx.Err()) { // interrupted, as it must be to end
+		return nil
+	}
+	return err
 }

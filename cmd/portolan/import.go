@@ -25,14 +25,34 @@ type zonePlace struct {
 	View          string `help:"The name of the view, where there is more than one." placeholder:"NAME"`
 }
 
+// importFlags say how a file is imported.
+type importFlags struct {
+	AtOnce bool `help:"Import all of a long file or nothing of it, and keep every other change waiting meanwhile."`
+}
+
+// inSteps is how long a file is that is imported in steps unless somebody wants all of it at once, in lines.
+const inSteps = 20_000
+
+// how gives how a file of so many lines is imported, and says what follows from it.
+func (f importFlags) how(s *session, lines int) (how ipam.Import, end func()) {
+	bar := s.bar()
+	how.Progress = func(done int64) { bar.show("imported", done, int64(lines)) }
+	if how.InSteps = lines > inSteps && !f.AtOnce; how.InSteps {
+		fmt.Fprintf(s.stderr, "importing %d lines in steps, each of which is there when it is done; if it is cut off, import the file again, "+
+			"and it goes on\n", lines)
+	}
+	return how, bar.end
+}
+
 type importZone struct {
 	dataFlag
+	importFlags
 	zonePlace
 	Origin string `help:"The name that relative names in the file belong to, where it does not say so itself." placeholder:"NAME"`
 	File   string `arg:"" help:"The file." type:"existingfile"`
 }
 
-// Run imports the zone, or nothing.
+// Run imports the zone: a short one or nothing, a long one in steps.
 func (c *importZone) Run(s *session) error {
 	f, err := os.Open(c.File)
 	if err != nil {
@@ -41,13 +61,18 @@ func (c *importZone) Run(s *session) error {
 	defer func() { _ = f.Close() }()
 	zone, records, err := naming.ReadZone(f, c.Origin)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
 	}
 	return c.open(func(st *store.Store, users *access.Service) error {
 		api := server.NewAPI(st)
-		done, err := dns.ImportZone(s.ctx, api, c.Configuration, c.View, zone, records)
+		how, end := c.how(s, len(records))
+		done, err := dns.ImportZone(s.ctx, api, c.Configuration, c.View, zone, records, how)
+		end()
 		if err != nil {
-			return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
+			return fmt.Errorf("%s: %w", c.File, err)
+		}
+		if done.There > 0 {
+			fmt.Fprintf(s.stderr, "left out: %d records that are there already\n", done.There)
 		}
 		for _, skipped := range done.Skipped {
 			fmt.Fprintln(s.stderr, "left out:", skipped)
@@ -57,13 +82,17 @@ func (c *importZone) Run(s *session) error {
 	})
 }
 
+// notesShown is how many networks that are there already are named when an import goes on.
+const notesShown = 20
+
 type importNetworks struct {
 	dataFlag
+	importFlags
 	Configuration string `help:"The name of the configuration." required:"" placeholder:"NAME"`
 	File          string `arg:"" help:"The file." type:"existingfile"`
 }
 
-// Run imports all networks of the file, or none.
+// Run imports the networks of the file: of a short one all or none, of a long one in steps.
 func (c *importNetworks) Run(s *session) error {
 	f, err := os.Open(c.File)
 	if err != nil {
@@ -72,13 +101,18 @@ func (c *importNetworks) Run(s *session) error {
 	defer func() { _ = f.Close() }()
 	lines, notes, err := ipam.ReadNetworks(f)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
 	}
 	return c.open(func(st *store.Store, users *access.Service) error {
 		api := server.NewAPI(st)
-		made, more, err := ipam.ImportNetworks(s.ctx, api, c.Configuration, lines)
+		how, end := c.how(s, len(lines))
+		made, more, err := ipam.ImportNetworks(s.ctx, api, c.Configuration, lines, how)
+		end()
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.File, err)
+		}
+		if how.InSteps && len(more) > notesShown {
+			notes, more = append(notes, fmt.Sprintf("%d networks that are there already", len(more))), nil
 		}
 		for _, note := range append(notes, more...) {
 			fmt.Fprintln(s.stderr, "left out:", note)
@@ -122,11 +156,12 @@ func (c *exportZone) Run(s *session) error {
 
 type importAddresses struct {
 	dataFlag
+	importFlags
 	Configuration string `help:"The name of the configuration." required:"" placeholder:"NAME"`
 	File          string `arg:"" help:"The file." type:"existingfile"`
 }
 
-// Run imports all addresses of the file, or none.
+// Run imports the addresses of the file: of a short one all or none, of a long one in steps.
 func (c *importAddresses) Run(s *session) error {
 	f, err := os.Open(c.File)
 	if err != nil {
@@ -135,18 +170,20 @@ func (c *importAddresses) Run(s *session) error {
 	defer func() { _ = f.Close() }()
 	lines, err := ipam.ReadAddresses(f)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
 	}
 	return c.open(func(st *store.Store, users *access.Service) error {
 		api := server.NewAPI(st)
-		bar := s.bar()
-		total := int64(len(lines))
-		err := ipam.ImportAddresses(s.ctx, api, c.Configuration, lines, func(done int64) { bar.show("imported", done, total) })
-		bar.end()
+		how, end := c.how(s, len(lines))
+		there, err := ipam.ImportAddresses(s.ctx, api, c.Configuration, lines, how)
+		end()
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.File, err)
 		}
-		_, err = fmt.Fprintf(s.stdout, "imported %d addresses\n", total)
+		if there > 0 {
+			fmt.Fprintf(s.stderr, "left out: %d addresses that are there already\n", there)
+		}
+		_, err = fmt.Fprintf(s.stdout, "imported %d addresses\n", len(lines)-there)
 		return err
 	})
 }

@@ -32,7 +32,10 @@ type cli struct {
 	Fleet   fleetCommand   `cmd:"" help:"List, show and create fleet service points."`
 	Check   checkCommand   `cmd:"" help:"Verify every invariant of a manager's data."`
 	Batch   batchCommand   `cmd:"" help:"Make many changes of a file at once, all or none."`
+	Delete  deleteCommand  `cmd:"" help:"Delete a resource with all that lies below it, in steps that others get between."`
+	Search  searchCommand  `cmd:"" help:"Find resources by an address, a prefix, a hardware address, a name or a part of one."`
 	Changes changesCommand `cmd:"" help:"Print every change, as lines of JSON; with --follow as they are committed."`
+	Webhook webhookCommand `cmd:"" help:"Send what changes to other programs: list, create and delete webhooks, and take what they are sent."`
 	Import  importCommand  `cmd:"" help:"Read what engineers keep in files."`
 	Export  exportCommand  `cmd:"" help:"Write files that others read."`
 	Backup  backupCommand  `cmd:"" help:"Write everything into one file, of one moment; the manager may be serving."`

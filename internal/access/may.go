@@ -8,8 +8,9 @@ import (
 )
 
 // May decides what a caller may do (resource.Decide). Administrators change things, and everybody reads, but for what a
-// collection's guard says: users without a security privilege see themselves alone, sessions are seen by whose they are, and
-// the history by whose historyPrivilege says so. Who must set a new password may do nothing before.
+// collection's guard says: users without a security privilege see themselves alone, sessions are seen by whose they are, the
+// history by whose historyPrivilege says so, and how the manager is set up by administrators. Who must set a new
+// password may do nothing before.
 func May(c resource.Caller, action resource.Action, on resource.Subject) (seen store.Expr, err error) {
 	if action == resource.ActionFind {
 		return sees(c, on), nil
@@ -60,6 +61,10 @@ func sees(c resource.Caller, on resource.Subject) store.Expr {
 	case resource.Sessions:
 		if !c.Administrator {
 			return store.HasParent(c.User)
+		}
+	case resource.Administration:
+		if !c.Administrator {
+			return store.Nothing
 		}
 	case resource.HistoryList:
 		if c.History == "HIDE" {

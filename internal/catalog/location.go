@@ -25,7 +25,7 @@ type Location struct {
 	// Country is the country the place lies in.
 	Country string `api:"country,readOnly"`
 	// Description says what the place is.
-	Description string `api:"description" length:"4000"`
+	Description string `api:"description,search" length:"4000"`
 	// LocalizedName is the place's name in its own language.
 	LocalizedName string `api:"localizedName"`
 	// Subdivision is the part of the country the place lies in.

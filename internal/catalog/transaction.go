@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"embed"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -24,8 +25,8 @@ var historyMigrations embed.FS
 // registerTransactions declares the collection of transactions.
 func registerTransactions(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: "history", Migrations: historyMigrations})
-	r.Collection(resource.Collection{Name: "transactions", Act: undo, From: transactionRows, History: true, Guard: resource.HistoryList,
-		Options: []resource.RequestHeader{forceUndo.For(resource.Creating)}}, &Transaction{})
+	r.Collection(resource.Collection{Name: "transactions", Act: undo, Estimate: estimateUndo, From: transactionRows,
+		History: true, Guard: resource.HistoryList, Options: []resource.RequestHeader{forceUndo.For(resource.Creating)}}, &Transaction{})
 }
 
 // forceUndo undoes also where the same resources were changed since.
@@ -53,6 +54,16 @@ type Transaction struct {
 	User schema.Ref `api:"user,readOnly" column:"parent" ref:"User"`
 	// RevertingTransaction is the transaction that undid it.
 	RevertingTransaction schema.Ref `api:"revertingTransaction,readOnly" ref:"Transaction"`
+}
+
+// estimateUndo counts what an undo would do: the opposite of what was done.
+func estimateUndo(tx *store.Tx, _ int64, members map[string]json.RawMessage) (t store.Tally, err error) {
+	var transaction int64
+	if json.Unmarshal(members["transactionId"], &transaction) == nil {
+		t, err = tx.TallyOf(transaction)
+	}
+	t.Created, t.Deleted = t.Deleted, t.Created
+	return t, err
 }
 
 // undo takes back the transaction that a new one names.

@@ -20,6 +20,7 @@ func Register(r *resource.Registry) {
 	registerNamingPolicies(r)
 	registerNAPTRRecords(r)
 	registerRecords(r)
+	registerRecordCounts(r)
 	registerResponsePolicies(r)
 	registerResponsePolicyZones(r)
 	registerSRVRecords(r)

@@ -28,7 +28,7 @@ type ENUMZone struct {
 	// DeploymentEnabled says whether the zone is put on the wire.
 	DeploymentEnabled bool `api:"deploymentEnabled,put"`
 	// AbsoluteName is the zone's whole name.
-	AbsoluteName string `api:"absoluteName,readOnly,dns,inline" length:"1020"`
+	AbsoluteName string `api:"absoluteName,readOnly,dns,inline,search" length:"1020"`
 }
 
 // BeforeWrite places the zone: below a view or a zone of names.
@@ -75,7 +75,7 @@ type ENUMNumberZone struct {
 	// NumberName is the number as it is dialled; it follows the name where it is not given.
 	NumberName string `api:"numberName,nonblank"`
 	// AbsoluteName is the zone's whole name.
-	AbsoluteName string `api:"absoluteName,readOnly,dns,inline" length:"1020"`
+	AbsoluteName string `api:"absoluteName,readOnly,dns,inline,search" length:"1020"`
 }
 
 // BeforeWrite places the number, and lets name and number agree.

@@ -3,6 +3,7 @@ package dns
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/netip"
 	"slices"
 	"strings"
@@ -19,79 +20,122 @@ import (
 
 // ImportedZone tells what an import made.
 type ImportedZone struct {
-	Zone    string
-	Made    int
+	Zone string
+	Made int
+	// There is how many records were there already, where the import goes on with another one.
+	There   int
 	Skipped []string // records that were left out, with the reason
 }
 
-// ImportZone makes the zone and its records in the view: all of them, in one transaction, or nothing.
+// ImportZone makes the zone and its records in the view: all of them, in one transaction, or nothing, or in steps.
 // Addresses that lie in no network of the configuration become GenericRecords. Targets that are not in
 // the view become external hosts.
-func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []dns.RR) (done ImportedZone, err error) {
+func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone string, records []dns.RR, how ipam.Import) (
+	done ImportedZone, err error,
+) {
+	done.Zone = strings.TrimSuffix(zone, ".")
 	within, err := ipam.ConfigurationID(ctx, a, configuration)
 	if err != nil {
 		return done, err
 	}
-	err = a.Store.UpdateIn(ctx, store.Within(within, false), store.Author{Name: "command line", Comment: "import"}, func(tx *store.Tx) error {
-		done = ImportedZone{Zone: strings.TrimSuffix(zone, ".")}
-		tx.Describe("IMPORT_ZONE", "Imported zone "+done.Zone)
-		v, err := findView(tx, configuration, view)
-		if err != nil {
-			return err
+	i := &zoneImport{again: how.InSteps}
+	next, stop := iter.Pull(i.jobs(zone, records))
+	defer stop()
+	step, count := how.Step(len(records)), 0
+	job, more := next()
+	for first := true; first || more; first = false { // a zone without records is made, too
+		var part []func() error
+		for ; more && len(part) < step; job, more = next() {
+			part = append(part, job)
 		}
-		i := &zoneImport{c: &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}, view: v, done: &done}
-		return i.run(zone, records)
-	})
-	return done, err
+		before := done
+		by := store.Author{Name: "command line", Comment: "import"}
+		if err := a.Store.UpdateIn(ctx, store.Within(within, false), by, func(tx *store.Tx) error {
+			done = before
+			done.Skipped = slices.Clone(before.Skipped)
+			tx.Describe("IMPORT_ZONE", "Imported zone "+done.Zone)
+			i.c, i.done = &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}, &done
+			return i.run(configuration, view, zone, part)
+		}); err != nil {
+			return before, ipam.CutOff(err, count)
+		}
+		count += len(part)
+		how.Stepped(ctx, a.Store, count)
+	}
+	return done, nil
 }
 
-// zoneImport is one import.
+// zoneImport is one import. again passes over what is there.
 type zoneImport struct {
-	c    *resource.Change
-	view *store.Resource
-	zone *store.Resource
-	done *ImportedZone
+	again bool
+	c     *resource.Change
+	view  *store.Resource
+	zone  *store.Resource
+	done  *ImportedZone
 }
 
-func (i *zoneImport) run(zone string, records []dns.RR) (err error) {
+// run makes a part of the records in a transaction.
+func (i *zoneImport) run(configuration, view, zone string, part []func() error) (err error) {
+	if i.view, err = findView(i.c.Tx, configuration, view); err != nil {
+		return err
+	}
 	if i.zone, err = i.makeZone(zone); err != nil {
 		return err
 	}
-	// Hosts first: the others lead to them. Then data, then what links, aliases last of all, since an
-	// alias may stand for any of them; an alias of an alias waits for the other one.
-	var hosts, plain, links, aliases []dns.RR
-	seen := map[string]bool{} // a transfer ends with the SOA again, and files hold the same line twice
-	for _, rr := range records {
-		if key := strings.ToLower(rr.String()); seen[key] {
-			continue
-		} else {
-			seen[key] = true
-		}
-		if !dns.IsSubDomain(zone, dns.CanonicalName(rr.Header().Name)) {
-			i.skip(rr, "it lies outside of the zone")
-			continue
-		}
-		switch rr.(type) {
-		case *dns.SOA:
-		case *dns.A, *dns.AAAA:
-			hosts = append(hosts, rr)
-		case *dns.MX, *dns.SRV:
-			links = append(links, rr)
-		case *dns.CNAME:
-			aliases = append(aliases, rr)
-		default:
-			plain = append(plain, rr)
-		}
-	}
-	if err := i.makeHosts(hosts); err != nil {
-		return err
-	}
-	for _, rr := range slices.Concat(plain, links) {
-		if err := i.makeOne(rr); err != nil {
+	for _, job := range part {
+		if err := job(); err != nil {
 			return err
 		}
 	}
-	return i.makeAliases(aliases)
+	return nil
+}
+
+// jobs gives what is to be done, in its order: hosts first, since the others lead to them; then data, then what links, aliases last of
+// all, since an alias may stand for any of them.
+func (i *zoneImport) jobs(zone string, records []dns.RR) iter.Seq[func() error] {
+	return func(yield func(func() error) bool) {
+		var hosts, plain, links, aliases []dns.RR
+		seen := map[string]bool{} // a transfer ends with the SOA again, and files hold the same line twice
+		for _, rr := range records {
+			if key := sameRecord(rr); seen[key] {
+				continue
+			} else {
+				seen[key] = true
+			}
+			if !dns.IsSubDomain(zone, dns.CanonicalName(rr.Header().Name)) {
+				if !yield(func() error { i.skip(rr, "it lies outside of the zone"); return nil }) {
+					return
+				}
+				continue
+			}
+			switch rr.(type) {
+			case *dns.SOA:
+			case *dns.A, *dns.AAAA:
+				hosts = append(hosts, rr)
+			case *dns.MX, *dns.SRV:
+				links = append(links, rr)
+			case *dns.CNAME:
+				aliases = append(aliases, rr)
+			default:
+				plain = append(plain, rr)
+			}
+		}
+		for _, host := range byName(hosts) {
+			if !yield(func() error { return i.makeHost(host) }) {
+				return
+			}
+		}
+		for _, rr := range slices.Concat(plain, links) {
+			if !yield(func() error { return i.makeOne(rr) }) {
+				return
+			}
+		}
+		for job := range i.aliasJobs(aliases) {
+			if !yield(job) {
+				return
+			}
+		}
+	}
 }
 
 func (i *zoneImport) skip(rr dns.RR, why string) {
@@ -122,6 +166,9 @@ func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
 		h.TTL = nil
 	}
 	if _, err := i.c.Following("name", "addresses", "linkedRecord").Create(t, o); err != nil {
+		if there, e := i.isThere(o); there || e != nil {
+			return e
+		}
 		if p, ok := problem.As(err); ok {
 			return problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, dns.TypeToString[rr.Header().Rrtype], p.Message)
 		}
@@ -131,51 +178,103 @@ func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
 	return nil
 }
 
-// makeHosts makes a host record of all addresses of a name.
-func (i *zoneImport) makeHosts(records []dns.RR) error {
-	byName := map[string][]dns.RR{}
-	var order []string
+// isThere reports whether a record that could not be made is there, and counts it, where that is to be passed over.
+func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
+	x, ok := o.(comparableRecord)
+	if !ok || !i.again {
+		return false, nil
+	}
+	same, err := sameName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", x.record().AbsoluteName)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range same {
+		other, err := i.c.API.Object(r)
+		if err != nil {
+			return false, err
+		}
+		if r.Type != x.record().Type || !x.same(other) {
+			continue
+		}
+		if host, ok := o.(*HostRecord); ok {
+			if has, err := i.hasAddresses(r.ID, host); err != nil || !has {
+				return false, err
+			}
+		}
+		i.done.There++
+		return true, nil
+	}
+	return false, nil
+}
+
+// hasAddresses reports whether a host that is there has the addresses of another one, and no others.
+func (i *zoneImport) hasAddresses(id int64, host *HostRecord) (bool, error) {
+	linked, err := i.c.Tx.Links(id, "addresses")
+	if err != nil {
+		return false, err
+	}
+	rows, err := i.c.Tx.Load(linked)
+	if err != nil {
+		return false, err
+	}
+	have := map[string]bool{}
+	for _, r := range rows {
+		have[store.KeyAddr(r.Low).String()] = true
+	}
+	for _, item := range host.Addresses.Items {
+		if !have[item.Text["address"]] {
+			return false, nil
+		}
+	}
+	return len(have) == len(host.Addresses.Items), nil
+}
+
+// byName gives records by their names, in the order in which those come first.
+func byName(records []dns.RR) (all [][]dns.RR) {
+	at := map[string]int{}
 	for _, rr := range records {
 		name := dns.CanonicalName(rr.Header().Name)
-		if byName[name] == nil {
-			order = append(order, name)
+		if _, ok := at[name]; !ok {
+			at[name] = len(all)
+			all = append(all, nil)
 		}
-		byName[name] = append(byName[name], rr)
+		all[at[name]] = append(all[at[name]], rr)
 	}
-	for _, name := range order {
-		host := &HostRecord{ReverseRecord: true}
-		host.Type = "HostRecord"
-		host.Addresses.Given = true
-		ttl := byName[name][0].Header().Ttl
-		for _, rr := range byName[name] {
-			ttl = min(ttl, rr.Header().Ttl)
-			var addr netip.Addr
-			switch x := rr.(type) {
-			case *dns.A:
-				addr, _ = netip.AddrFromSlice(x.A.To4())
-			case *dns.AAAA:
-				addr, _ = netip.AddrFromSlice(x.AAAA.To16())
-			}
-			network, err := ipam.NetworkOf(i.c.Tx, i.zone.Configuration, addr)
-			label := strings.TrimSuffix(name, ".")
-			if err == nil && ipam.Usable(network).Has(addr) && naming.Check(label, naming.HostName) == nil {
-				host.Addresses.Items = append(host.Addresses.Items, schema.RefItem{Text: map[string]string{"address": addr.String()}})
-				continue
-			}
-			if err != nil && !store.IsNotFound(err) {
-				return err
-			}
-			if err := i.makeGeneric(rr); err != nil {
-				return err
-			}
+	return all
+}
+
+// makeHost makes a host record of all addresses of a name.
+func (i *zoneImport) makeHost(records []dns.RR) error {
+	label := strings.TrimSuffix(dns.CanonicalName(records[0].Header().Name), ".")
+	host := &HostRecord{ReverseRecord: true}
+	host.Type = "HostRecord"
+	host.Addresses.Given = true
+	ttl := records[0].Header().Ttl
+	for _, rr := range records {
+		ttl = min(ttl, rr.Header().Ttl)
+		var addr netip.Addr
+		switch x := rr.(type) {
+		case *dns.A:
+			addr, _ = netip.AddrFromSlice(x.A.To4())
+		case *dns.AAAA:
+			addr, _ = netip.AddrFromSlice(x.AAAA.To16())
 		}
-		if len(host.Addresses.Items) > 0 {
-			if err := i.create(byName[name][0], host, ttl); err != nil {
-				return err
-			}
+		network, err := ipam.NetworkOf(i.c.Tx, i.zone.Configuration, addr)
+		if err == nil && ipam.Usable(network).Has(addr) && naming.Check(label, naming.HostName) == nil {
+			host.Addresses.Items = append(host.Addresses.Items, schema.RefItem{Text: map[string]string{"address": addr.String()}})
+			continue
+		}
+		if err != nil && !store.IsNotFound(err) {
+			return err
+		}
+		if err := i.makeGeneric(rr); err != nil {
+			return err
 		}
 	}
-	return nil
+	if len(host.Addresses.Items) == 0 {
+		return nil
+	}
+	return i.create(records[0], host, ttl)
 }
 
 // makeGeneric makes a record of the type's own data.
@@ -230,43 +329,61 @@ func (i *zoneImport) makeOne(rr dns.RR) error {
 	return i.makeGeneric(rr)
 }
 
-// makeAliases makes aliases, those first whose targets are no alias that is still to be made.
-func (i *zoneImport) makeAliases(records []dns.RR) error {
-	waiting := map[string]bool{}
-	for _, rr := range records {
-		waiting[dns.CanonicalName(rr.Header().Name)] = true
+// sameRecord gives a text that two records share that say the same: names compare without regard to case (RFC 4343), texts do not.
+func sameRecord(rr dns.RR) string {
+	switch rr.(type) {
+	case *dns.A, *dns.AAAA, *dns.CNAME, *dns.MX, *dns.NS, *dns.PTR, *dns.SOA, *dns.SRV:
+		return strings.ToLower(rr.String())
 	}
-	for len(records) > 0 {
-		var later []dns.RR
+	name := rr.Header().Name
+	return dns.CanonicalName(name) + strings.TrimPrefix(rr.String(), name)
+}
+
+// aliasJobs gives the making of aliases, those first whose targets are no alias that is still to be made.
+func (i *zoneImport) aliasJobs(records []dns.RR) iter.Seq[func() error] {
+	return func(yield func(func() error) bool) {
+		waiting := map[string]bool{}
 		for _, rr := range records {
-			alias, ok := rr.(*dns.CNAME)
-			if !ok {
-				continue
-			}
-			if waiting[dns.CanonicalName(alias.Target)] {
-				later = append(later, rr)
-				continue
-			}
-			link, err := i.target(alias.Target)
-			if err != nil {
-				return err
-			}
-			o := &AliasRecord{LinkedRecord: link}
-			o.Type = "AliasRecord"
-			if err := i.create(rr, o, rr.Header().Ttl); err != nil {
-				return err
-			}
-			delete(waiting, dns.CanonicalName(rr.Header().Name))
+			waiting[dns.CanonicalName(rr.Header().Name)] = true
 		}
-		if len(later) == len(records) {
+		for len(records) > 0 {
+			var later []dns.RR
+			for _, rr := range records {
+				alias, ok := rr.(*dns.CNAME)
+				if !ok {
+					continue
+				}
+				if waiting[dns.CanonicalName(alias.Target)] {
+					later = append(later, rr)
+					continue
+				}
+				if !yield(func() error { return i.makeAlias(alias) }) {
+					return
+				}
+				delete(waiting, dns.CanonicalName(rr.Header().Name))
+			}
+			if len(later) < len(records) {
+				records = later
+				continue
+			}
 			for _, rr := range later {
-				i.skip(rr, "it leads to itself")
+				if !yield(func() error { i.skip(rr, "it leads to itself"); return nil }) {
+					return
+				}
 			}
-			return nil
+			return
 		}
-		records = later
 	}
-	return nil
+}
+
+func (i *zoneImport) makeAlias(alias *dns.CNAME) error {
+	link, err := i.target(alias.Target)
+	if err != nil {
+		return err
+	}
+	o := &AliasRecord{LinkedRecord: link}
+	o.Type = "AliasRecord"
+	return i.create(alias, o, alias.Header().Ttl)
 }
 
 // target finds the record that a name leads to, or makes it an external host.

@@ -37,7 +37,7 @@ type RecordHead struct {
 	// TTL is the record's time to live in seconds (RFC 2181 section 8); null takes the zone's.
 	TTL *int64 `api:"ttl" min:"0" max:"2147483647"`
 	// AbsoluteName is the record's whole name; it follows the name and the zone.
-	AbsoluteName string `api:"absoluteName,createOnly,dns,inline" length:"1020"`
+	AbsoluteName string `api:"absoluteName,createOnly,dns,inline,search" length:"1020"`
 	// Comment is a remark.
 	Comment string `api:"comment" length:"4000"`
 	// Dynamic says whether the record came by a dynamic update.

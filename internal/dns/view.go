@@ -7,7 +7,8 @@ import (
 
 // registerViews declares the collection of views.
 func registerViews(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "views", Parents: []string{"configurations"}}, &View{})
+	r.Collection(resource.Collection{Name: "views", Parents: []string{"configurations"},
+		Counts: resource.Counts{Name: recordCountsName, Summary: "How many records the zones of a view have", Of: recordsOfView}}, &View{})
 }
 
 // View is a namespace of DNS within a configuration: the same name may mean another thing in

@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"slices"
 	"strings"
 
 	"portolan/internal/naming"
@@ -13,6 +14,7 @@ import (
 // registerZones declares the collection of zones, and those of names. Other kinds declare themselves.
 func registerZones(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"},
+		Counts:  resource.Counts{Name: recordCountsName, Summary: "How many records lie right in a zone", Of: recordsOfZone},
 		Options: []resource.RequestHeader{multiLabelNames.For(resource.Writing, "Zone"), overrideNamingPolicy.For(resource.Writing, "Zone")}},
 		&Zone{})
 }
@@ -39,7 +41,7 @@ type Zone struct {
 	SigningPolicy schema.Ref `api:"signingPolicy" ref:"DNSSECSigningPolicy"`
 	// AbsoluteName is the zone's whole name. In a new zone it may stand in for the name: the zones
 	// in between that are missing are made.
-	AbsoluteName string `api:"absoluteName,createOnly,dns,inline" length:"1020"`
+	AbsoluteName string `api:"absoluteName,createOnly,dns,inline,search" length:"1020"`
 }
 
 // BeforeWrite places the zone and derives its absolute name.
@@ -202,16 +204,63 @@ func renameBelow(c *resource.Change, zone int64) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range children {
-		child, err := c.Tx.Get(id)
+	row, err := c.Tx.Get(zone)
+	if err != nil {
+		return err
+	}
+	name := absoluteName(row)
+	if row.Type == "InternalRootZone" {
+		name = ""
+	}
+	policies, err := anyPolicies(c.Tx)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(children, renamedAtOnce) {
+		rows, err := c.Tx.Load(part)
 		if err != nil {
 			return err
 		}
-		if _, err := c.FollowingAsked().Change(child, func(schema.Object) {}); err != nil {
+		var old, young []*store.Resource
+		for _, id := range part {
+			child := rows[id]
+			if child == nil {
+				continue // it went with another one
+			}
+			if child.Collection != "resourceRecords" || policies {
+				if _, err := c.FollowingAsked().Change(child, func(schema.Object) {}); err != nil {
+					return err
+				}
+				continue
+			}
+			renamed, err := renamedRecord(child, name)
+			if err != nil {
+				return err
+			}
+			old, young = append(old, child), append(young, renamed)
+		}
+		if err := c.Tx.RewriteMany(old, young); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// renamedAtOnce is how many records are renamed at a time.
+const renamedAtOnce = 500
+
+// renamedRecord gives a record as its rules leave it in a zone that is called otherwise now: nothing of it but its absolute name follows
+// from that (RecordHead.checkName).
+func renamedRecord(r *store.Resource, zone string) (*store.Resource, error) {
+	absolute := naming.Join(r.Name, zone)
+	if err := naming.Check(absolute, naming.AnyName); err != nil && absolute != "" {
+		return nil, problem.Invalid("name", "with its zone, %v", err)
+	}
+	next := *r
+	next.Key = naming.Key(absolute)
+	var err error
+	next.Body, err = store.Rewritten(r.Body, map[string][]byte{"absoluteName": schema.AppendString(nil, absolute)})
+	return &next, err
 }
 
 // Key is the zone's absolute name as names compare.

@@ -29,7 +29,7 @@ type Assignment struct {
 	// Configuration is the configuration the address lies in.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Address is the address; a new one without takes the network's first free address.
-	Address netip.Addr `api:"address,createOnly,span"`
+	Address netip.Addr `api:"address,createOnly,span,search"`
 	// MACAddress is the hardware address it is assigned to.
 	MACAddress schema.Ref `api:"macAddress" ref:"MACAddress" identify:"address" back:"addresses"`
 	// Device is the device it belongs to.

@@ -16,8 +16,9 @@ import (
 
 // registerBlocks declares the collection of blocks.
 func registerBlocks(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Complete: completeSpace,
-		Space: resource.HoldsSpace, Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating)}},
+	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Complete: completeSpace, Map: blockMap,
+		Counts: addressCounts,
+		Space:  resource.HoldsSpace, Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating)}},
 		&IPv4Block{}, &IPv6Block{})
 }
 

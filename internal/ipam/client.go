@@ -25,7 +25,7 @@ type MACAddress struct {
 	// Configuration is the configuration it lies in.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Address is the hardware address, in any common form; it is kept as 00-00-5E-00-53-01.
-	Address string `api:"address,required,inline,hardware" key:"mac "`
+	Address string `api:"address,required,inline,hardware,search" key:"mac "`
 	// MACPool is the pool it belongs to.
 	MACPool schema.Ref `api:"macPool" ref:"MACPool|DenyMACPool"`
 }

@@ -21,7 +21,7 @@ type Configuration struct {
 	// ConfigurationGroup is a free label that puts configurations together.
 	ConfigurationGroup string `api:"configurationGroup"`
 	// Description says what the configuration is for.
-	Description string `api:"description" length:"4000"`
+	Description string `api:"description,search" length:"4000"`
 	// SNMP holds the version, port and state of SNMP polling.
 	SNMP json.RawMessage `api:"snmp"`
 	// ServerMonitoringEnabled says whether its servers are monitored.

@@ -79,6 +79,11 @@ func freeSpaceIsASet(t *testing.T, s *store.Store) {
 						free[i] = true
 					}
 				}
+				if rapid.Bool().Draw(rt, "many") {
+					if err := changeMany(rt, tx, container, free, at); err != nil {
+						return err
+					}
+				}
 				if err := sameFree(rt, tx, container, free, at); err != nil {
 					return err
 				}
@@ -89,6 +94,42 @@ func freeSpaceIsASet(t *testing.T, s *store.Store) {
 			rt.Fatal(err)
 		}
 	})
+}
+
+// changeMany gives back some parts that are not free, or takes some that are, or one that is not among them.
+func changeMany(rt *rapid.T, tx *store.Tx, container int64, free map[int]bool, at func(int) netip.Addr) error {
+	take, wrong := rapid.Bool().Draw(rt, "take"), rapid.IntRange(0, 9).Draw(rt, "wrong") == 0
+	var parts []space.Range
+	var chosen []int
+	all := true
+	for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, 63), 1, 30, rapid.ID[int]).Draw(rt, "addresses") {
+		if free[i] == take || wrong && take {
+			parts, chosen, all = append(parts, space.Range{Low: at(i), High: at(i)}), append(chosen, i), all && free[i]
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	parts = joined(parts)
+	if !take {
+		for _, i := range chosen {
+			free[i] = true
+		}
+		return freeAddAround(tx, container, parts)
+	}
+	taken, err := freeTakeAround(tx, container, parts)
+	if err != nil {
+		return err
+	}
+	if (taken == nil) != all {
+		rt.Fatalf("taking %v gives %v; all free: %v", parts, taken, all)
+	}
+	for i := range chosen {
+		if all {
+			delete(free, chosen[i])
+		}
+	}
+	return nil
 }
 
 func sameFree(rt *rapid.T, tx *store.Tx, container int64, free map[int]bool, at func(int) netip.Addr) error {

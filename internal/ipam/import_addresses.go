@@ -39,7 +39,7 @@ func (f *Faults) add(line int, format string, args ...any) {
 
 // Error lists the first faults.
 func (f Faults) Error() string {
-	text := fmt.Sprintf("%d faults, nothing was imported:\n%s", len(f), strings.Join(f[:min(len(f), faultsNamed)], "\n"))
+	text := fmt.Sprintf("%d faults:\n%s", len(f), strings.Join(f[:min(len(f), faultsNamed)], "\n"))
 	if len(f) > faultsNamed {
 		text += "\nand more"
 	}
@@ -121,45 +121,144 @@ func (l *Line) fault() string {
 	return ""
 }
 
-// importStep is how many addresses are written at a time.
-const importStep = 20000
+// importAtOnce is how many addresses are written at a time.
+const importAtOnce = 20_000
 
-// ImportAddresses makes the addresses in the networks of the configuration that they lie in: all of
-// them, in one transaction, or none. progress is told how many are done.
-func ImportAddresses(ctx context.Context, a *resource.API, configuration string, lines []Line, progress func(done int64)) error {
+// ImportAddresses makes the addresses in the networks of the configuration that they lie in: all of them, in one transaction, or none, or
+// in steps. there is how many were there already, where that is no fault.
+func ImportAddresses(ctx context.Context, a *resource.API, configuration string, lines []Line, how Import) (there int, err error) {
 	slices.SortStableFunc(lines, func(x, y Line) int { return x.Address.Compare(y.Address) })
 	id, err := ConfigurationID(ctx, a, configuration)
 	if err != nil {
+		return 0, err
+	}
+	if how.InSteps { // what is wrong is found before anything is made, where it can be
+		if err := a.Store.View(ctx, func(tx *store.Tx) error { return checkAddresses(tx, id, lines) }); err != nil {
+			return 0, CutOff(err, 0)
+		}
+	}
+	done := 0
+	for part := range slices.Chunk(lines, how.Step(len(lines))) {
+		var passed int
+		if err := a.Store.UpdateIn(ctx, store.Within(id, false), store.Author{Name: "command line", Comment: "import"},
+			func(tx *store.Tx) (err error) {
+				tx.Describe("IMPORT_ADDRESSES", fmt.Sprintf("Imported %d addresses into %s", len(part), configuration))
+				passed, err = importPart(&resource.Change{Tx: tx, API: a}, id, part, how.InSteps,
+					func(n int) { how.told(done + n) })
+				return err
+			}); err != nil {
+			return there, CutOff(err, done)
+		}
+		there, done = there+passed, done+len(part)
+		how.Stepped(ctx, a.Store, done)
+	}
+	return there, nil
+}
+
+// CutOff says how far an import in steps came.
+func CutOff(err error, done int) error {
+	if done == 0 {
+		return fmt.Errorf("nothing was imported: %w", err)
+	}
+	return fmt.Errorf("it was cut off, and %d lines are imported; the same file again goes on: %w", done, err)
+}
+
+// checkAddresses names what is wrong with lines before anything is made.
+func checkAddresses(tx *store.Tx, configuration int64, lines []Line) error {
+	var faults Faults
+	networks, err := placesOf(tx, configuration, lines, &faults)
+	if err != nil {
 		return err
 	}
-	return a.Store.UpdateIn(ctx, store.Within(id, false), store.Author{Name: "command line", Comment: "import"}, func(tx *store.Tx) error {
-		tx.Describe("IMPORT_ADDRESSES", fmt.Sprintf("Imported %d addresses into %s", len(lines), configuration))
-		c := &resource.Change{Tx: tx, API: a}
-		var faults Faults
-		networks, err := placesOf(tx, id, lines, &faults)
-		if err != nil {
+	for _, n := range networks {
+		if _, err := n.passOver(tx, &faults); err != nil {
 			return err
 		}
-		for _, n := range networks {
-			if err := n.take(tx, &faults); err != nil {
-				return err
+	}
+	return faults.orNil()
+}
+
+// importPart makes addresses, all or none. again passes over those that are there, and gives how many.
+func importPart(c *resource.Change, configuration int64, lines []Line, again bool, progress func(done int)) (there int, err error) {
+	var faults Faults
+	networks, err := placesOf(c.Tx, configuration, lines, &faults)
+	if err != nil {
+		return 0, err
+	}
+	for _, n := range networks {
+		if again {
+			passed, err := n.passOver(c.Tx, &faults)
+			if err != nil {
+				return 0, err
 			}
+			there += passed
 		}
-		if len(faults) > 0 {
-			return faults
+		if err := n.take(c.Tx, &faults); err != nil {
+			return 0, err
 		}
-		done := int64(0)
-		for _, n := range networks {
-			for part := range slices.Chunk(n.lines, importStep) {
-				if err := n.create(c, part); err != nil {
-					return err
-				}
-				done += int64(len(part))
-				progress(done)
+	}
+	if len(faults) > 0 {
+		return 0, faults
+	}
+	done := there
+	for _, n := range networks {
+		for part := range slices.Chunk(n.lines, importAtOnce) {
+			if err := n.create(c, part); err != nil {
+				return 0, err
 			}
+			done += len(part)
+			progress(done)
+		}
+	}
+	return there, nil
+}
+
+// passOver leaves the lines out whose addresses are there, as the lines say, and gives how many.
+func (n *importInto) passOver(tx *store.Tx, faults *Faults) (there int, err error) {
+	if len(n.lines) == 0 {
+		return 0, nil
+	}
+	found, err := tx.Below(n.network.ID, "addresses", store.AddrKey(n.lines[0].Address), store.AddrKey(n.lines[len(n.lines)-1].Address))
+	if err != nil {
+		return 0, err
+	}
+	rows := map[netip.Addr]*store.Resource{}
+	for _, r := range found {
+		rows[store.KeyAddr(r.Low)] = r
+	}
+	var left []Line
+	for _, line := range n.lines {
+		r := rows[line.Address]
+		if r == nil {
+			left = append(left, line)
+			continue
+		}
+		state, err := stateOf(r)
+		if err != nil {
+			return 0, err
+		}
+		if r.Name != line.Name || state != line.State {
+			faults.add(line.Number, "address: %s is there already, as %q in the state %s", line.Address, r.Name, state)
+			continue
+		}
+		there++
+	}
+	n.lines = left
+	return there, nil
+}
+
+// stateOf gives the state of an address as it is kept.
+func stateOf(r *store.Resource) (state string, err error) {
+	err = store.Members(r.Body, func(name, raw []byte) error {
+		if string(name) == "state" {
+			state = strings.Trim(string(raw), `"`)
 		}
 		return nil
 	})
+	if err != nil {
+		return "", fmt.Errorf("the state of address %d: %w", r.ID, err)
+	}
+	return state, nil
 }
 
 // ConfigurationID finds a configuration by its name.

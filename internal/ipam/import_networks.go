@@ -106,36 +106,50 @@ func readNetwork(at int, field func(string) string) (line NetworkLine, err error
 	return line, nil
 }
 
-// ImportNetworks makes the networks in the smallest blocks of the configuration that hold them: all of
-// them, in one transaction, or none. Networks that are there already stay as they are, and are told of.
-func ImportNetworks(ctx context.Context, a *resource.API, configuration string, lines []NetworkLine) (made int, notes []string, err error) {
+// ImportNetworks makes the networks in the smallest blocks of the configuration that hold them: all of them, in one transaction, or none,
+// or in steps. Networks that are there already stay as they are, and are told of.
+func ImportNetworks(ctx context.Context, a *resource.API, configuration string, lines []NetworkLine, how Import) (made int, notes []string,
+	err error) {
 	within, err := ConfigurationID(ctx, a, configuration)
 	if err != nil {
 		return 0, nil, err
 	}
-	err = a.Store.UpdateIn(ctx, store.Within(within, false), store.Author{Name: "command line", Comment: "import"}, func(tx *store.Tx) error {
-		made, notes = 0, nil
-		tx.Describe("IMPORT_NETWORKS", "Imported networks into "+configuration)
-		var faults Faults
-		for _, line := range lines {
-			c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, Given: map[string]bool{}}
-			note, err := importNetwork(c, within, line)
-			if p, ok := problem.As(err); ok {
-				faults.add(line.Number, "%s", p.Message)
-				continue
-			}
-			if err != nil {
+	done := 0
+	for part := range slices.Chunk(lines, how.Step(len(lines))) {
+		var there []string
+		if err := a.Store.UpdateIn(ctx, store.Within(within, false), store.Author{Name: "command line", Comment: "import"},
+			func(tx *store.Tx) (err error) {
+				tx.Describe("IMPORT_NETWORKS", "Imported networks into "+configuration)
+				there, err = importNetworks(&resource.Change{Tx: tx, API: a}, within, part)
 				return err
-			}
-			if note != "" {
-				notes = append(notes, fmt.Sprintf("line %d: %s", line.Number, note))
-				continue
-			}
-			made++
+			}); err != nil {
+			return made, notes, CutOff(err, done)
 		}
-		return faults.orNil()
-	})
-	return made, notes, err
+		made, notes, done = made+len(part)-len(there), append(notes, there...), done+len(part)
+		how.Stepped(ctx, a.Store, done)
+	}
+	return made, notes, nil
+}
+
+// importNetworks makes networks, all or none; notes tells of those that are there.
+func importNetworks(by *resource.Change, within int64, lines []NetworkLine) (notes []string, err error) {
+	var faults Faults
+	for _, line := range lines {
+		c := *by
+		c.Extra, c.Given = map[string]string{}, map[string]bool{}
+		note, err := importNetwork(&c, within, line)
+		if p, ok := problem.As(err); ok {
+			faults.add(line.Number, "%s", p.Message)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if note != "" {
+			notes = append(notes, fmt.Sprintf("line %d: %s", line.Number, note))
+		}
+	}
+	return notes, faults.orNil()
 }
 
 func importNetwork(c *resource.Change, configuration int64, line NetworkLine) (note string, err error) {

@@ -12,7 +12,8 @@ import (
 
 // registerMerges declares the collection of merges, which say what was done.
 func registerMerges(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "merges"}, &IPv4BlockMerge{}, &IPv4DHCPRangeMerge{}, &IPv4NetworkMerge{})
+	r.Collection(resource.Collection{Name: "merges", Estimate: resource.Carried(false, "blocks", "networks", "ranges")},
+		&IPv4BlockMerge{}, &IPv4DHCPRangeMerge{}, &IPv4NetworkMerge{})
 }
 
 // IPv4BlockMerge is the merging of blocks into one, and the record of it.

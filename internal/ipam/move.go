@@ -12,9 +12,9 @@ import (
 	"portolan/internal/store"
 )
 
-// registerMoves declares the collection of moves, which say what was done.
+// registerMoves declares the collection of moves, which say what was done; those of names are declared where names are.
 func registerMoves(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "moves"}, &IPMove{})
+	r.Collection(resource.Collection{Name: "moves", Estimate: resource.Carried(true)}, &IPMove{})
 }
 
 // IPMove is the moving of an address, or of a block or network with all in it, and the record of it.

@@ -117,10 +117,8 @@ func (b *reallocation) giveBack(moves []resource.Respan) error {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(gives)) {
-		for _, part := range joined(gives[id]) {
-			if err := freeAdd(b.tx, id, part.Low, part.High); err != nil {
-				return err
-			}
+		if err := freeAddMany(b.tx, id, joined(gives[id])); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -154,14 +152,12 @@ func (b *reallocation) takeAgain(moves []resource.Respan) (blocked *store.Resour
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(takes)) {
-		for _, part := range joined(takes[id]) {
-			err := freeTake(b.tx, id, part.Low, part.High)
-			if errors.Is(err, space.ErrTaken) {
-				return blockedIn(moves, id, part), err
-			}
-			if err != nil {
-				return nil, err
-			}
+		taken, err := freeTakeParts(b.tx, id, joined(takes[id]))
+		if err != nil {
+			return nil, err
+		}
+		if taken != nil {
+			return blockedIn(moves, id, *taken), space.ErrTaken
 		}
 	}
 	return nil, nil

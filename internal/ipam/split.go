@@ -15,7 +15,8 @@ import (
 
 // registerSplits declares the collection of splits, which say what was done, and what came of it.
 func registerSplits(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "splits"}, &IPv4BlockSplit{}, &IPv4NetworkSplit{})
+	r.Collection(resource.Collection{Name: "splits", Estimate: resource.Carried(false, "block", "network")},
+		&IPv4BlockSplit{}, &IPv4NetworkSplit{})
 	for _, parts := range []string{"blocks", "networks"} {
 		r.Links(resource.Links{Name: parts, From: []string{"splits"}, To: parts})
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"portolan/internal/resource"
 	"portolan/internal/store"
 )
 
@@ -49,6 +50,19 @@ func UsageOf(tx *store.Tx, ids []int64) (map[int64]Usage, error) {
 	}
 	return writtenUsage(tx, ids)
 }
+
+// addressCounts says how many addresses of each state lie in a block or network, at any depth.
+var addressCounts = resource.Counts{Name: "addressCounts", Summary: "How many addresses of each state lie in it, at any depth",
+	Of: func(tx *store.Tx, above *store.Resource) (map[string]int64, error) {
+		all, err := UsageOf(tx, []int64{above.ID})
+		counts := map[string]int64{}
+		for state, n := range all[above.ID] {
+			if state != networkSpace && n != 0 {
+				counts[state] = n
+			}
+		}
+		return counts, err
+	}}
 
 // readAtOnce is how many containers one statement reads.
 const readAtOnce = 500
@@ -146,13 +160,9 @@ func (c *usageDelta) countAddress(before, after *store.Resource) error {
 		if r == nil {
 			continue
 		}
-		if err := store.Members(r.Body, func(name, raw []byte) error {
-			if string(name) == "state" {
-				states[i] = strings.Trim(string(raw), `"`)
-			}
-			return nil
-		}); err != nil {
-			return fmt.Errorf("the state of address %d: %w", r.ID, err)
+		var err error
+		if states[i], err = stateOf(r); err != nil {
+			return err
 		}
 	}
 	if before != nil && after != nil && before.Parent == after.Parent && states[0] == states[1] {

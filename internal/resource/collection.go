@@ -31,11 +31,21 @@ type Collection struct {
 	Space SpaceUse
 	// Vacant gives what lies in the free space of a parent; nil where nothing is said of it.
 	Vacant func(tx *store.Tx, above *store.Resource) (*Vacancy, error)
+	// Map says how full equal parts of a resource are, and what lies there; nil where it has no space for others. cells is how many
+	// parts are wanted.
+	Map func(tx *store.Tx, above *store.Resource, cells int) (*SpaceMap, error)
+	// Counts says how many of something lie below a resource; the zero Counts where nobody asks.
+	Counts Counts
+	// Ours: the collection is not published; it has every method.
+	Ours bool
 	// Secret: something is kept of its resources outside of their rows, such as passwords.
 	Secret bool
 	// Act, where there is one, is what POST to the collection does, with the object that the request
 	// gave; the answer is the transaction that it made.
 	Act func(c *Change, o schema.Object) error
+	// Estimate says, by the numbers that are kept, how much a POST below a resource would change, with the members that it sends: what
+	// it says of much is answered to who only tries it. nil where it never is much; what cannot be read is none.
+	Estimate func(tx *store.Tx, above int64, members map[string]json.RawMessage) (store.Tally, error)
 	// From is the source of the rows; Resources where empty.
 	From store.Source
 	// Aliases are names that stand for an id, such as sessions/current.
@@ -74,6 +84,9 @@ type Collection struct {
 	// Subs are the subcollections, in the order of the published links.
 	Subs []Sub
 }
+
+// Logged reports whether changes of the collection's resources are in the history.
+func (c *Collection) Logged() bool { return c.From == store.Resources && !c.Unlogged && !c.History }
 
 // SpaceUse says what a resource does with address space.
 type SpaceUse int
@@ -357,6 +370,73 @@ type Vacancy struct {
 	Parent, Configuration int64
 	// Free calls fn for what is free from low to high, in order, or from the last to the first, until fn says stop.
 	Free func(low, high netip.Addr, backwards bool, fn func(space.Range) (more bool)) error
+}
+
+// SpaceMap is how full equal parts of a prefix are, and what lies there.
+type SpaceMap struct {
+	// Range is what the resource has, Whole the smallest prefix that has it, Length that of the prefix of one cell.
+	Range, Whole space.Range
+	Length       int
+	// Kinds are the names of what lies in a cell; Cells are the parts, in the order of their addresses.
+	Kinds []string
+	Cells []Cell
+}
+
+// Cell is one part of a SpaceMap.
+type Cell struct {
+	// Outside: it is none of the resource's. Kind is a number of what lies there.
+	Outside bool
+	Kind    byte
+	// Full is the share in use of the addresses that hosts may have, 0 to 1.
+	Full float64
+}
+
+// Counts are numbers by type or state that are kept for a resource, and answered below its path.
+type Counts struct {
+	// Name is the last part of the path; Summary says in a sentence what is counted.
+	Name, Summary string
+	// Of gives the numbers of one resource. What there is none of need not be there.
+	Of func(tx *store.Tx, above *store.Resource) (map[string]int64, error)
+}
+
+// Carried estimates what changes resources with all that lies below them: those that members refer to, and that above.
+func Carried(ofAbove bool, names ...string) func(*store.Tx, int64, map[string]json.RawMessage) (store.Tally, error) {
+	return func(tx *store.Tx, above int64, members map[string]json.RawMessage) (t store.Tally, err error) {
+		var ids []int64
+		if ofAbove {
+			ids = append(ids, above)
+		}
+		for _, name := range names {
+			ids = append(ids, idsIn(members[name])...)
+		}
+		for _, id := range ids {
+			n, err := tx.CountBelow(id)
+			if err != nil {
+				return t, err
+			}
+			t.Changed += int(n) + 1
+		}
+		return t, nil
+	}
+}
+
+// idsIn gives the ids of a reference, or of a list of them, as it is sent.
+func idsIn(raw json.RawMessage) (ids []int64) {
+	type one struct {
+		ID int64 `json:"id"`
+	}
+	var single one
+	var list []one
+	switch {
+	case json.Unmarshal(raw, &single) == nil:
+		list = []one{single}
+	case json.Unmarshal(raw, &list) != nil:
+		return nil
+	}
+	for _, ref := range list {
+		ids = append(ids, ref.ID)
+	}
+	return ids
 }
 
 // RootID is the id of the root resource, which a configuration's up link names.

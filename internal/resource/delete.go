@@ -46,6 +46,98 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 	return c.Tx.Remove(row)
 }
 
+// DeleteSome deletes a resource where no more than so many are in the way, it among them; else that many of those that lie below it, from
+// the bottom up, and done is false. What goes along, because it refers to them, is not counted.
+func (c *Change) DeleteSome(row *store.Resource, most int) (done bool, err error) {
+	t, o, err := c.API.declared(row)
+	if err != nil {
+		return false, err
+	}
+	n := *c
+	n.deleting = row.ID
+	size, err := n.sizeUpTo(row.ID, most)
+	if err != nil {
+		return false, err
+	}
+	if size <= most {
+		return true, n.delete(row, false)
+	}
+	c.Tx.Describe("DELETE_"+t.Operation, "Deleted a part of "+describe(t, o))
+	return false, n.deleteFirst(row.ID, &most)
+}
+
+// deleteFirst deletes what lies below a resource until as many are gone as are left.
+func (c *Change) deleteFirst(id int64, left *int) error {
+	children, err := c.Tx.FirstChildren(id, *left)
+	if err != nil {
+		return err
+	}
+	needed, err := c.Tx.Needed(children)
+	if err != nil {
+		return err
+	}
+	var alone []int64
+	for _, child := range children {
+		if !needed[child] {
+			alone = append(alone, child)
+		}
+	}
+	*left -= len(alone)
+	if err := c.deleteAlone(alone, false); err != nil {
+		return err
+	}
+	for _, child := range children {
+		if !needed[child] || *left == 0 {
+			continue
+		}
+		size, err := c.sizeUpTo(child, *left)
+		if err != nil {
+			return err
+		}
+		if size > *left {
+			return c.deleteFirst(child, left)
+		}
+		row, err := c.Tx.Get(child)
+		if errors.Is(err, store.ErrNotFound) { // it went with another one
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		*left -= size
+		if err := c.delete(row, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sizeUpTo counts a resource and what lies below it, until there are more than so many.
+func (c *Change) sizeUpTo(id int64, most int) (size int, err error) {
+	size = 1
+	for waiting := []int64{id}; len(waiting) > 0; {
+		last := waiting[len(waiting)-1]
+		waiting = waiting[:len(waiting)-1]
+		children, err := c.Tx.FirstChildren(last, most-size+1)
+		if err != nil {
+			return 0, err
+		}
+		if size += len(children); size > most {
+			return size, nil
+		}
+		needed, err := c.Tx.Needed(children)
+		if err != nil {
+			return 0, err
+		}
+		for _, child := range children {
+			if needed[child] {
+				waiting = append(waiting, child)
+			}
+		}
+	}
+	return size, nil
+}
+
 // declared gives the type of a resource, and the resource as its rules see it.
 func (a *API) declared(row *store.Resource) (*schema.Type, schema.Object, error) {
 	t := a.types[row.Type]
@@ -102,12 +194,11 @@ func (c *Change) deleteEach(ids []int64) error {
 			return err
 		}
 	}
-	return c.deleteAlone(alone)
+	return c.deleteAlone(alone, true)
 }
 
-// deleteAlone deletes resources whose parent goes with them, below which nothing lies and to which nothing
-// refers.
-func (c *Change) deleteAlone(ids []int64) error {
+// deleteAlone deletes resources below which nothing lies and to which nothing refers. with says that their parent goes with them.
+func (c *Change) deleteAlone(ids []int64, with bool) error {
 	found, err := c.Tx.Load(ids) // those that have gone with another one are not in it
 	if err != nil {
 		return err
@@ -124,12 +215,18 @@ func (c *Change) deleteAlone(ids []int64) error {
 		}
 		if rule, ok := o.(BeforeDeleter); ok {
 			n := *c
-			n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, true
+			n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, with
 			if err := rule.BeforeDelete(&n); err != nil {
 				return err
 			}
 		}
 		rows = append(rows, row)
+	}
+	if !with { // giving back may have led to one being deleted from the other side
+		if found, err = c.Tx.Load(ids); err != nil {
+			return err
+		}
+		rows = slices.DeleteFunc(rows, func(r *store.Resource) bool { return found[r.ID] == nil })
 	}
 	return c.Tx.RemoveMany(rows)
 }

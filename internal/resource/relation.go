@@ -45,8 +45,12 @@ func (r *Registry) Layout() *store.Layout {
 		}
 		for _, t := range c.Types {
 			for _, f := range t.Fields {
-				if i := (store.Index{Collection: c.Name, Field: f.Name}); f.Indexed && !slices.Contains(l.Indexes, i) {
+				i := store.Index{Collection: c.Name, Field: f.Name}
+				if f.Indexed && !slices.Contains(l.Indexes, i) {
 					l.Indexes = append(l.Indexes, i)
+				}
+				if f.Searched && !slices.Contains(l.Searched, i) {
+					l.Searched = append(l.Searched, i)
 				}
 			}
 		}
@@ -182,6 +186,9 @@ func (r *Registry) Computed(c ComputedSub) { r.computed = append(r.computed, c) 
 // complete sets what follows of a collection from the facts: its methods and its subcollections.
 func (a *API) complete(c *Collection, r *Registry) {
 	all, one := r.Facts.Methods([]string{c.Name}), r.Facts.Methods([]string{c.Name, "1"})
+	if c.Ours {
+		all, one = []string{methodGet, methodPost}, []string{methodGet, methodPut, methodPatch, methodDelete}
+	}
 	c.Post, c.Inner = slices.Contains(all, methodPost), len(all) == 0
 	c.NoPut, c.NoDelete = !slices.Contains(one, methodPut), !slices.Contains(one, methodDelete)
 	c.ReadOnly = c.NoPut && c.NoDelete && !slices.Contains(one, methodPatch)

@@ -14,6 +14,8 @@ type RequestHeader struct {
 	Name, Description string
 	// Values are those that it may have, in any letter case; nil means any text.
 	Values []string
+	// Most makes it a number from 1 to that; 0: it is none.
+	Most int
 	// Elsewhere: what it asks for may be outside of the parent of what is made (Collection.Local).
 	Elsewhere bool
 	// Methods are those that look at it, Types the types that it is for; nil means every type.

@@ -34,6 +34,8 @@ const (
 	HistoryList
 	// HistoryImages: its resources are what exactly the history changed.
 	HistoryImages
+	// Administration: its resources are how the manager itself is set up.
+	Administration
 )
 
 // Subject is what a caller wants to do something with.

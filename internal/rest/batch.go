@@ -3,7 +3,6 @@ package rest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -222,28 +221,24 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 	depends := a.scopeOf(parts)
 	err := a.probing(rq, maxBatchProbes,
 		"%d addresses were asked whether they answer, and more would have to be: send fewer changes at once", func() error {
-			return a.Store.UpdateIn(rq.Context(), depends, rq.author, func(tx *store.Tx) (err error) {
-				replay, there, err := a.replay(tx, rq)
-				if err != nil {
-					return err
+			return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
+				if replay, there, err := a.replay(tx, rq); there || err != nil {
+					return replay, err
 				}
-				if there {
-					ans = replay
-					return nil
-				}
-				if ans, err = a.performParts(tx, rq, parts, word); err == nil && dry {
-					err = a.tried(tx, rq, &ans)
-				}
-				return err
+				return a.performParts(tx, rq, parts, word)
 			})
 		})
 	done()
 	note(w, rq.ignored)
 	switch {
-	case dry && errors.Is(err, errTried):
+	case dry && err == nil:
 		status = http.StatusOK
+		a.Batched(len(parts), "tried")
 	case err != nil:
+		a.Batched(len(parts), "refused")
 		return err
+	default:
+		a.Batched(len(parts), "made")
 	}
 	media := rq.media
 	if dry {

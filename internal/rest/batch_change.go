@@ -206,6 +206,9 @@ func (a *Server) newPart(rq *request, at, method string, path *url.URL, header h
 	if refers {
 		one.path, one.members = path, one.rq.members
 	}
+	if one.rq.atMost > 0 {
+		return nil, problem.Invalid("headers."+atMostHeader, "is not for many changes at once")
+	}
 	if one.rq.fields != nil && len(one.rq.fields.Embeds) > 0 {
 		return nil, problem.Query("fields", "embed is not for many changes at once")
 	}

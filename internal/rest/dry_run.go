@@ -10,9 +10,6 @@ import (
 	"portolan/internal/store"
 )
 
-// errTried takes back a change that was only tried.
-var errTried = errors.New("the change was only tried")
-
 // dryRun tells whether a change is only to be tried. That the header says yes or no was checked (readOptions).
 func dryRun(r *http.Request) bool { return strings.EqualFold(r.Header.Get(dryRunHeader), "true") }
 
@@ -25,28 +22,41 @@ const shownOperations = 100
 // triedAnswer is what a dry run answers.
 type triedAnswer struct {
 	DryRun bool `json:"dryRun"`
-	// Estimate says that it was not tried, and that the numbers are those of what lies below, as they are kept.
+	// Estimate says that it was not tried, or not to its end. The numbers are then those that are kept of what it is about or, with
+	// AtLeast, of what was done until it was ended.
 	Estimate bool            `json:"estimate,omitempty"`
+	AtLeast  bool            `json:"atLeast,omitempty"`
 	Resource json.RawMessage `json:"resource"`
 	store.Tally
 	// Operations are the first changes; null where the caller may not see what the history has.
 	Operations []json.RawMessage `json:"operations"`
 }
 
-// tried turns the answer into what would have come of the change, and gives errTried.
-func (a *Server) tried(tx *store.Tx, rq *request, ans *answer) error {
-	tally, err := tx.Tally()
-	if err != nil {
-		return err
+// change runs a change in a transaction: for good, or only to try it. What came of a trial is the answer's body then.
+func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, perform func(tx *store.Tx) (answer, error)) error {
+	if !dry {
+		return a.Store.UpdateIn(rq.Context(), scope, rq.author, func(tx *store.Tx) (err error) {
+			*ans, err = perform(tx)
+			return err
+		})
 	}
-	tried := triedAnswer{DryRun: true, Resource: ans.body, Tally: tally}
-	if tried.Operations, err = a.operations(tx, rq, tally); err != nil {
+	return a.Store.Try(rq.Context(), scope, rq.author, func(tx *store.Tx) (err error) {
+		*ans, err = perform(tx)
+		ended := errors.Is(err, store.ErrTrialEnded)
+		if err != nil && !ended {
+			return err
+		}
+		tx.EndTrial()
+		tried := triedAnswer{DryRun: true, Estimate: ended, AtLeast: ended, Resource: ans.body}
+		if tried.Tally, err = tx.Tally(); err != nil {
+			return err
+		}
+		if tried.Operations, err = a.operations(tx, rq, tried.Tally); err != nil {
+			return err
+		}
+		ans.body, err = json.Marshal(tried)
 		return err
-	}
-	if ans.body, err = json.Marshal(tried); err != nil {
-		return err
-	}
-	return errTried
+	})
 }
 
 // operations gives the first changes of the transaction, as its subcollection would show them.
@@ -89,16 +99,25 @@ func (a *Server) operations(tx *store.Tx, rq *request, tally store.Tally) ([]jso
 	return list, nil
 }
 
-// triedBelow is how much may lie below what is deleted for the deletion to be tried. Trying holds up other changes.
-const triedBelow = 1_000
+// triedMost is how much a change may be about for it to be tried. Trying holds up other changes.
+const triedMost = 1_000
 
-// estimate answers a dry run of a large deletion by the numbers that are kept. done is false where it is to be tried.
+// estimate answers a dry run of what would change much by the numbers that are kept. done is false where it is to be tried.
 func (a *Server) estimate(w http.ResponseWriter, rq *request) (done bool, err error) {
-	if rq.Method != http.MethodDelete || rq.Sub != nil {
+	made := rq.Collection
+	if rq.Sub != nil {
+		made = a.Collection(rq.Sub.Items[0])
+	}
+	if rq.Method != http.MethodPost && (rq.Method != http.MethodDelete || rq.Sub != nil) ||
+		rq.Method == http.MethodPost && (made == nil || made.Estimate == nil) {
 		return false, nil
 	}
-	var below int64
+	var t store.Tally
 	if err := a.Store.View(rq.Context(), func(tx *store.Tx) error {
+		if rq.Method == http.MethodPost {
+			t, err = made.Estimate(tx, rq.ID, rq.members)
+			return err
+		}
 		row, err := a.Locate(tx, rq.Target, rq.caller)
 		if err != nil {
 			return err
@@ -106,17 +125,44 @@ func (a *Server) estimate(w http.ResponseWriter, rq *request) (done bool, err er
 		if err := checkIfMatch(rq.Request, row); err != nil {
 			return err
 		}
-		below, err = tx.CountBelow(row.ID)
+		n, err := tx.CountBelow(row.ID)
+		t.Deleted = int(n) + 1
 		return err
-	}); err != nil || below <= triedBelow {
+	}); err != nil || t.Created+t.Changed+t.Deleted <= triedMost {
 		return false, err
 	}
-	body, err := json.Marshal(triedAnswer{DryRun: true, Estimate: true, Tally: store.Tally{Deleted: int(below) + 1},
-		Operations: []json.RawMessage{}})
+	tried := triedAnswer{DryRun: true, Estimate: true, Tally: t, Operations: []json.RawMessage{}}
+	if rq.Method == http.MethodDelete {
+		if tried.Operations, err = a.firstDeleted(rq); err != nil {
+			return false, err
+		}
+	}
+	body, err := json.Marshal(tried)
 	if err != nil {
 		return false, err
 	}
 	note(w, rq.ignored)
 	send(w, rq.Request, http.StatusOK, asJSON, body)
 	return true, nil
+}
+
+// firstDeleted gives the first changes of a large deletion: what lies lowest goes first.
+func (a *Server) firstDeleted(rq *request) (list []json.RawMessage, err error) {
+	err = a.Store.Try(rq.Context(), store.Scope{}, rq.author, func(tx *store.Tx) error {
+		row, err := a.Locate(tx, rq.Target, rq.caller)
+		if err != nil {
+			return err
+		}
+		c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Options: rq.options, Extra: map[string]string{}}
+		if _, err := c.DeleteSome(row, shownOperations); err != nil && !errors.Is(err, store.ErrTrialEnded) {
+			return err
+		}
+		tx.EndTrial()
+		tally, err := tx.Tally()
+		if err == nil {
+			list, err = a.operations(tx, rq, tally)
+		}
+		return err
+	})
+	return list, err
 }

@@ -171,3 +171,20 @@ func TestRuleOfAnotherRoom(t *testing.T) {
 		t.Errorf("%v, the rule saw %v", all, seen)
 	}
 }
+
+// No more follow the changes than there is room for, and room is given back.
+func TestTooManyFollowers(t *testing.T) {
+	e := startEngine(t)
+	e.api.followers = make(chan struct{}, 1)
+	e.api.followers <- struct{}{}
+	if got := e.want(http.StatusServiceUnavailable, http.MethodGet, "changes", ""); got["code"] != "TooManyFollowers" {
+		t.Errorf("a follower too many is answered %v", got)
+	}
+	<-e.api.followers
+	for range 2 { // who asks for the header alone leaves at once
+		e.want(http.StatusOK, http.MethodHead, "changes", "")
+	}
+	if n := e.api.Followers(); n != 0 {
+		t.Errorf("%d follow", n)
+	}
+}

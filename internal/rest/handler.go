@@ -4,6 +4,7 @@ import (
 	"context"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,8 +37,11 @@ func (a *Server) Serve(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusPermanentRedirect)
 		return nil
 	}
-	if r.URL.Path == a.Base+"/"+batchName {
-		return a.batch(w, r, caller)
+	if ours := a.ours[strings.TrimPrefix(r.URL.Path, a.Base+"/")]; ours.serve != nil {
+		return ours.serve(w, r, caller)
+	}
+	if t, serve := a.oursBelow(r.URL.Path); serve != nil {
+		return serve(w, r, t, caller)
 	}
 	t, err := a.route(r, caller)
 	if err != nil {
@@ -81,6 +85,60 @@ func (a *Server) refuses(r *http.Request, t resource.Target, caller resource.Cal
 	plain := r.URL.RawQuery == "" && r.Header.Get(dryRunHeader) == ""
 	_, err := a.May(caller, action, resource.Subject{Collection: t.Collection, Sub: t.Sub, ID: t.ID, Plain: plain})
 	return err
+}
+
+// only refuses what the caller may not ask, and other methods than these; it answers OPTIONS.
+func (a *Server) only(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller, methods ...string) error {
+	if err := a.refuses(r, t, caller, resource.ActionSee); err != nil {
+		return err
+	}
+	if r.Method == http.MethodOptions {
+		w.Header().Set("Allow", allow(methods))
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	if slices.Contains(methods, r.Method) || r.Method == http.MethodHead && slices.Contains(methods, http.MethodGet) {
+		return nil
+	}
+	w.Header().Set("Allow", allow(methods))
+	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this; these are: %s", r.Method, allow(methods))
+}
+
+// oursBelow gives the resource and what answers, where a path names what is ours below one resource: its map, or its counts. serve is nil
+// for any other path.
+func (a *Server) oursBelow(path string) (
+	t resource.Target, serve func(http.ResponseWriter, *http.Request, resource.Target, resource.Caller) error,
+) {
+	parts := strings.Split(strings.TrimPrefix(path, a.Base+"/"), "/")
+	if len(parts) != 3 {
+		return t, nil
+	}
+	c := a.Collection(parts[0])
+	id, ok := number(parts[1])
+	t = resource.Target{Collection: c, ID: id}
+	switch {
+	case c == nil || !ok:
+	case c.Map != nil && parts[2] == mapName:
+		return t, a.spaceMap
+	case c.Counts.Of != nil && parts[2] == c.Counts.Name:
+		return t, a.counts
+	}
+	return t, nil
+}
+
+// askedBelow reads a request for what is ours below one resource, which takes no other parameters than known; it answers OPTIONS.
+func (a *Server) askedBelow(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller, known ...string) (form media,
+	query url.Values, err error) {
+	if err = a.only(w, r, t, caller, http.MethodGet); err != nil || r.Method == http.MethodOptions {
+		return form, nil, err
+	}
+	if form, err = negotiate(r.Header.Values("Accept"), []media{asHAL, asJSON}); err != nil {
+		return form, nil, err
+	}
+	if query, err = parseQuery(r); err == nil {
+		err = knownAlone(query, known...)
+	}
+	return form, query, err
 }
 
 // actions are what the methods do.

@@ -17,6 +17,8 @@ var engineHeaders = []resource.RequestHeader{
 	{Name: commentHeader, Description: "A remark that the history keeps with the change.", Methods: changes},
 	{Name: dryRunHeader, Description: "Try the change and keep nothing: the answer is 200 and tells what would have come of it. Ours.",
 		Values: []string{"true", "false"}, Methods: changes},
+	{Name: atMostHeader, Description: "Delete no more than so many resources, 1 to 10000, from the bottom up: the answer is 200 and says " +
+		"whether it is done. The same request goes on. Ours.", Most: mostAtOnce, Methods: []string{http.MethodDelete}},
 	{Name: "If-Match", Description: "The entity tag that the resource must still have.",
 		Methods: []string{http.MethodPut, http.MethodPatch, http.MethodDelete}},
 	{Name: "Idempotency-Key", Description: "Repeating a request with the same key within 24 hours gives the same answer and does nothing.",

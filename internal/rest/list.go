@@ -232,7 +232,10 @@ func (p *pager) add(row *store.Resource) error {
 	}
 	p.last = row.ID
 	from := len(p.bodies)
-	p.bodies = append(p.bodies, row.Body...)
+	var err error
+	if p.bodies, err = p.rd.wholeBody(p.bodies, row); err != nil {
+		return err
+	}
 	kept := *row
 	kept.Body = p.bodies[from:len(p.bodies):len(p.bodies)]
 	if p.waiting = append(p.waiting, kept); len(p.waiting) < batch {
@@ -247,7 +250,7 @@ func (p *pager) drain() error {
 	for i := range p.waiting {
 		rows[i] = &p.waiting[i]
 	}
-	if err := p.rd.ready(rows); err != nil {
+	if err := p.rd.complete(rows); err != nil {
 		return err
 	}
 	for i := range p.waiting {

@@ -77,6 +77,9 @@ func (a *Server) parameters() doc {
 		if h.Values != nil {
 			schema["enum"] = h.Values
 		}
+		if h.Most > 0 {
+			schema = doc{"type": "integer", "minimum": 1, "maximum": h.Most}
+		}
 		all[h.Name] = doc{"name": h.Name, "in": "header", "description": h.Description, "schema": schema}
 	}
 	return all
@@ -91,6 +94,7 @@ var problemTexts = map[string]string{
 	"405": "The method is not for this resource; Allow names those that are.",
 	"406": "None of the media types that are asked for can be had.",
 	"409": "It does not fit with what is there.",
+	"410": "What is asked for is not kept any more.",
 	"412": "The resource has changed since.",
 	"413": "The body is too large.",
 	"414": "The URL is too long.",
@@ -130,9 +134,11 @@ func problems() doc {
 // paths lists what the router answers, path by path.
 func (a *Server) paths() doc {
 	paths := doc{
-		a.Base:                   a.pathItem(resource.Target{Root: true, List: true}, a.AllTypes(), nil, "Resources", "Everything"),
-		a.Base + "/" + batchName: a.batchPath(),
-		a.Base + "/{id}":         a.pathItem(resource.Target{Any: true}, a.AllTypes(), nil, "Resource", "Everything"),
+		a.Base:           a.pathItem(resource.Target{Root: true, List: true}, a.AllTypes(), nil, "Resources", "Everything"),
+		a.Base + "/{id}": a.pathItem(resource.Target{Any: true}, a.AllTypes(), nil, "Resource", "Everything"),
+	}
+	for name, path := range a.ours {
+		paths[a.Base+"/"+name] = path.document()
 	}
 	for _, c := range a.Collections() {
 		at := a.Base + "/" + c.Name
@@ -140,6 +146,12 @@ func (a *Server) paths() doc {
 			continue
 		}
 		paths[at] = a.pathItem(resource.Target{Collection: c, List: true}, c.Types, c.Types, c.Name, c.Name)
+		if c.Map != nil {
+			paths[at+"/{id}/"+mapName] = a.mapPath(c)
+		}
+		if c.Counts.Of != nil {
+			paths[at+"/{id}/"+c.Counts.Name] = a.countsPath(c)
+		}
 		paths[at+"/{id}"] = a.pathItem(resource.Target{Collection: c}, c.Types, c.Types, c.Name+"One", c.Name)
 		for alias := range c.Aliases {
 			paths[at+"/"+alias] = a.pathItem(resource.Target{Collection: c}, c.Types, c.Types, c.Name+"-"+alias, c.Name)
@@ -270,11 +282,15 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 		op["requestBody"] = body(doc{"type": "object"}, doc{"name": "renamed"}, "application/merge-patch+json", "application/json")
 		refused = append(refused, "409", "412", "413", "415")
 	case http.MethodDelete:
-		answers = doc{"204": doc{"description": "It is gone."}}
+		answers = doc{"204": doc{"description": "It is gone; with " + atMostHeader + " the answer is 200."}}
 		refused = append(refused, "409", "412")
 	}
 	if method != http.MethodGet {
 		answers["200"] = dryRunAnswer(answers["200"])
+	}
+	if method == http.MethodDelete {
+		answers["200"] = doc{"description": "What would have come of it (" + dryRunHeader + "), or what a step did (" + atMostHeader + ").",
+			"content": doc{asJSON.String(): doc{"schema": doc{"anyOf": []any{ref("schemas/DryRun"), ref("schemas/Step")}}}}}
 	}
 	for _, h := range a.headersFor(method, headers) {
 		params = append(params, ref("parameters/"+h.Name))

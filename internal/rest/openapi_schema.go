@@ -15,11 +15,16 @@ func (a *Server) schemas() doc {
 			"properties": doc{"count": doc{"type": "integer"}, "data": doc{"type": "array", "items": doc{"type": "object"}}}},
 		"DryRun": doc{"type": "object", "required": []string{"dryRun", "created", "changed", "deleted", "operations"},
 			"properties": doc{"dryRun": doc{"const": true},
-				"estimate": doc{"const": true, "description": "The numbers are those of what lies below, and the change was not tried: it is large."},
+				"estimate": doc{"const": true, "description": "The change is large, and was not tried, or not to its end. The numbers are those that " +
+					"are kept of what it is about."},
+				"atLeast": doc{"const": true, "description": "The numbers are of what was tried until that was enough."},
 				"operations": doc{"type": []string{"array", "null"}, "items": ref("schemas/Operation"), "maxItems": shownOperations,
 					"description": "The first changes; null for who may not see them."},
 				"resource": doc{"type": []string{"object", "null"}}, "created": doc{"type": "integer"}, "changed": doc{"type": "integer"},
 				"deleted": doc{"type": "integer"}}},
+		"Step": doc{"type": "object", "required": []string{"done", "created", "changed", "deleted"}, "properties": doc{
+			"done":    doc{"type": "boolean", "description": "Nothing is left; otherwise the same request takes the next step."},
+			"created": doc{"type": "integer"}, "changed": doc{"type": "integer"}, "deleted": doc{"type": "integer"}}},
 		"InlinedReference": doc{"type": "object", "properties": doc{"id": doc{"type": "integer", "format": "int64"},
 			"type": doc{"type": "string"},
 			"name": doc{"type": []string{"string", "null"}}, "_links": ref("schemas/Links")}},

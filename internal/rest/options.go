@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -192,6 +193,16 @@ func whole(query url.Values, name string, least, most, missing int64) (int64, er
 		return 0, problem.Query(name, "%q is not a whole number from %d to %d", text, least, most)
 	}
 	return n, nil
+}
+
+// knownAlone refuses query parameters other than these: at paths of ours nobody sends one that he does not mean.
+func knownAlone(query url.Values, known ...string) error {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !slices.Contains(known, name) {
+			return problem.Query(name, "is not known here; these are: %s", strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 // parseQuery reads the query string strictly: what Go's own reader would drop is refused.

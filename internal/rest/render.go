@@ -92,8 +92,31 @@ func (rd *renderer) want(r *store.Resource) {
 	}
 }
 
-// ready completes rows and reads what they need of other resources.
-func (rd *renderer) ready(rows []*store.Resource) error {
+// ready makes rows whole, completes them and reads what they need of other resources.
+func (rd *renderer) ready(rows []*store.Resource) (err error) {
+	for _, r := range rows {
+		if r.Body, err = rd.wholeBody(nil, r); err != nil {
+			return err
+		}
+	}
+	return rd.complete(rows)
+}
+
+// wholeBody appends the body of a row with what it leaves out. Bodies that a view is made of are whole.
+func (rd *renderer) wholeBody(b []byte, r *store.Resource) ([]byte, error) {
+	t := rd.typeOf(r)
+	if t == nil || rd.api.CollectionOf(t).From != store.Resources {
+		return append(b, r.Body...), nil
+	}
+	b, err := t.AppendWhole(b, r.Body)
+	if err != nil {
+		err = fmt.Errorf("the body of resource %d: %w", r.ID, err)
+	}
+	return b, err
+}
+
+// complete is ready for rows that are whole.
+func (rd *renderer) complete(rows []*store.Resource) error {
 	byCollection := map[string][]*store.Resource{}
 	for _, r := range rows {
 		if t := rd.typeOf(r); t != nil && rd.api.CollectionOf(t).Complete != nil {
@@ -245,7 +268,15 @@ func (rd *renderer) inline(r *store.Resource, f *schema.Field) []byte {
 	if f.Column == "parent" && len(f.Refs) == 1 && head.Type != f.Refs[0] {
 		return []byte("null") // the parent is of another type, such as a zone above a zone
 	}
-	b := append([]byte(`{"id":`), strconv.FormatInt(id, 10)...)
+	b := rd.appendHead(nil, head)
+	rd.inlined[id] = b
+	return b
+}
+
+// appendHead writes what is shown of a resource where another one names it.
+func (rd *renderer) appendHead(b []byte, head store.Head) []byte {
+	b = append(b, `{"id":`...)
+	b = strconv.AppendInt(b, head.ID, 10)
 	b = append(b, `,"type":`...)
 	b = schema.AppendString(b, head.Type)
 	b = append(b, `,"name":`...)
@@ -267,12 +298,10 @@ func (rd *renderer) inline(r *store.Resource, f *schema.Field) []byte {
 	if rd.links {
 		b = append(b, `,"_links":{"self":{"href":"`...)
 		b = append(b, rd.api.Base+"/"+head.Collection+"/"...)
-		b = strconv.AppendInt(b, id, 10)
+		b = strconv.AppendInt(b, head.ID, 10)
 		b = append(b, `"}}`...)
 	}
-	b = append(b, '}')
-	rd.inlined[id] = b
-	return b
+	return append(b, '}')
 }
 
 func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *resource.Collection) []byte {

@@ -1,8 +1,11 @@
 package rest
 
 import (
+	"context"
 	"log/slog"
+	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"portolan/internal/resource"
@@ -31,8 +34,25 @@ type Server struct {
 	// Log takes what cannot be answered any more.
 	Log *slog.Logger
 
+	// Batched is told of each batch: of how many changes, and whether they were made, tried or refused.
+	Batched func(changes int, result string)
+
+	// Still says who asks now, of a request that takes long; nil: as ever.
+	Still func(r *http.Request) (resource.Caller, error)
+	// Beat is how often something is sent to a follower at least, and who asks is asked for again.
+	Beat time.Duration
+	// followers has one for each who follows the changes; following are those whose connection is detached. letGo ends closing, and
+	// with it all of them.
+	followers chan struct{}
+	following sync.WaitGroup
+	closing   context.Context
+	letGo     context.CancelFunc
+	wordings  wordings
+
 	// headers are those that are looked at, by what serves or by rules.
 	headers []resource.RequestHeader
+	// ours are the names below Base that are no collections, and not published.
+	ours map[string]ownPath
 	// plans are the links of resources, by collection.
 	plans map[string]*plan
 	// heads are what references show of their targets, each good while nothing of its collection has changed; shown are
@@ -46,6 +66,13 @@ type Server struct {
 	// batches are those under way, batching has one for each of them that has its turn.
 	batches  shares
 	batching chan struct{}
+}
+
+// ownPath is a path that is no collection's.
+type ownPath struct {
+	serve func(w http.ResponseWriter, r *http.Request, caller resource.Caller) error
+	// document gives its OpenAPI path item.
+	document func() doc
 }
 
 // How many lists of one caller may be under way at a time, how many of those may ask the database, and how
@@ -62,12 +89,16 @@ const DefaultLimit = 1000
 // New makes what serves an API.
 func New(a *resource.API, settings Settings) *Server {
 	s := &Server{API: a, Settings: settings, WriteTime: 30 * time.Second, ReadTime: time.Minute, Log: slog.Default(),
+		Batched: func(int, string) {}, Beat: 15 * time.Second, followers: make(chan struct{}, maxFollowers),
 		headers: slices.Concat(engineHeaders, a.Headers), plans: map[string]*plan{},
 		lists: shares{each: listsEach, waiting: listsWaiting}, reading: shares{each: readingEach, waiting: listsWaiting},
 		paging: shares{each: readingEach, waiting: listsWaiting}, batches: shares{each: batchesEach, waiting: batchesWaiting},
 		batching: make(chan struct{}, maxBatches),
 		heads:    store.NewCache[int64](a.Store, store.CacheOptions[store.Head]{By: func(h store.Head) string { return h.Collection }}),
 		shown:    store.NewCache[int64](a.Store, store.CacheOptions[shownRow]{})}
+	s.closing, s.letGo = context.WithCancel(context.Background())
+	s.ours = map[string]ownPath{batchName: {s.batch, s.batchPath}, searchName: {s.search, s.searchPath},
+		changesName: {s.changes, s.changesPath}}
 	for _, c := range a.Collections() {
 		s.plans[c.Name] = newPlan(s.Base, c)
 	}

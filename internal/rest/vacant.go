@@ -289,6 +289,9 @@ func (v *vacancies) sample() (*store.Resource, []byte, error) {
 		return nil, nil, err
 	}
 	row.Low, row.High = nil, nil
+	if row.Body, err = t.AppendWhole(nil, row.Body); err != nil {
+		return nil, nil, err
+	}
 	if row.Body, err = store.Rewritten(row.Body, given); err != nil {
 		return nil, nil, err
 	}

@@ -3,7 +3,6 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -34,6 +33,8 @@ type request struct {
 	prepared any
 	// ignored is what of the request means nothing; unknown are members of its body.
 	ignored, unknown []string
+	// atMost is how many resources a deletion may take; 0: all that lies below.
+	atMost int
 	// listable says that the body may be a list of what is to be made, list that it is.
 	listable, list bool
 }
@@ -50,11 +51,16 @@ type answer struct {
 	made int64
 }
 
-// dryRunHeader lets a change only be tried, commentHeader gives the remark that the history keeps with it.
+// dryRunHeader lets a change only be tried, commentHeader gives the remark that the history keeps with it, atMostHeader makes a deletion
+// one step of a longer one.
 const (
 	dryRunHeader  = "x-portolan-dry-run"
 	commentHeader = "x-bcn-change-control-comment"
+	atMostHeader  = "x-portolan-at-most"
 )
+
+// mostAtOnce is how much a deletion in steps may take in one.
+const mostAtOnce = 10_000
 
 // show fills the answer with the transaction that was made.
 func (a *Server) show(r *http.Request, rq *request, ans *answer) error {
@@ -88,8 +94,6 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 	dry := dryRun(r)
 	if dry {
 		rq.key = "" // what is only tried is no answer to keep
-	}
-	if dry {
 		if done, err := a.estimate(w, rq); done || err != nil {
 			return err
 		}
@@ -97,15 +101,10 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 	var ans answer
 	err := a.probing(rq, maxProbes, "each of the first %d free addresses answers, and is in use by somebody", func() error {
 		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
-		return a.Store.UpdateIn(r.Context(), depends, rq.author, func(tx *store.Tx) (err error) {
-			if ans, err = a.perform(tx, rq); err == nil && dry {
-				err = a.tried(tx, rq, &ans)
-			}
-			return err
-		})
+		return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) { return a.perform(tx, rq) })
 	})
 	note(w, append(rq.ignored, rq.unknown...))
-	if dry && errors.Is(err, errTried) {
+	if dry && err == nil {
 		send(w, r, http.StatusOK, asJSON, ans.body)
 		return nil
 	}
@@ -222,6 +221,18 @@ func (a *Server) readHead(rq *request) (err error) {
 			"%s: longer than %d bytes or with control characters", commentHeader, maxComment)
 	}
 	rq.author = store.Author{User: rq.caller.User, Name: rq.caller.Name, Comment: comment}
+	if text := rq.Header.Get(atMostHeader); text != "" && rq.Method == http.MethodDelete {
+		if rq.atMost, err = strconv.Atoi(text); err != nil || rq.atMost < 1 || rq.atMost > mostAtOnce {
+			return problem.BadRequest("InvalidHeader", "%s: %q is no number from 1 to %d", atMostHeader, text, mostAtOnce)
+		}
+		if rq.Sub != nil && rq.Sub.Relation != resource.Children {
+			return problem.BadRequest("InvalidHeader", "%s: a link is taken away at once", atMostHeader)
+		}
+		if dryRun(rq.Request) {
+			return problem.BadRequest("InvalidHeader", "%s: a step is not tried; %s without it tells how much there is", atMostHeader,
+				dryRunHeader)
+		}
+	}
 	if rq.Method == http.MethodPost {
 		rq.key = rq.Header.Get("Idempotency-Key")
 		if len(rq.key) > maxKey {
@@ -250,6 +261,9 @@ func (a *Server) perform(tx *store.Tx, rq *request) (answer, error) {
 	if err := checkIfMatch(rq.Request, row); err != nil {
 		return answer{}, err
 	}
+	if rq.Method == http.MethodDelete && rq.atMost > 0 {
+		return a.deleteStep(c, rq, row)
+	}
 	if rq.Method == http.MethodDelete {
 		return answer{status: http.StatusNoContent}, c.Delete(row)
 	}
@@ -259,6 +273,28 @@ func (a *Server) perform(tx *store.Tx, rq *request) (answer, error) {
 	}
 	ans := answer{status: http.StatusOK, etag: etag(written)}
 	ans.body, err = a.renderer(tx, rq.media).one(nil, written, rq.fields, rq.caller, c.Extra)
+	return ans, err
+}
+
+// stepAnswer is what a step of a deletion answers.
+type stepAnswer struct {
+	// Done says that nothing is left. Otherwise the same request takes the next step.
+	Done bool `json:"done"`
+	store.Tally
+}
+
+// deleteStep deletes a resource, or a part of what lies below it.
+func (a *Server) deleteStep(c *resource.Change, rq *request, row *store.Resource) (ans answer, err error) {
+	var step stepAnswer
+	if step.Done, err = c.DeleteSome(row, rq.atMost); err != nil {
+		return ans, err
+	}
+	if step.Tally, err = c.Tx.Tally(); err != nil {
+		return ans, err
+	}
+	rq.media = asJSON
+	ans.status = http.StatusOK
+	ans.body, err = json.Marshal(step)
 	return ans, err
 }
 

@@ -18,7 +18,10 @@ func (f *Field) Filterable() bool {
 	return !f.WriteOnly && !f.Transient && !f.Computed && f.Kind != Strings && f.Kind != Integers
 }
 
-// operators lists the operators per kind, as published, and within.
+// textOperators are those that ask what stands in a text.
+var textOperators = []string{"contains", "startsWith", "endsWith"}
+
+// operators lists the operators per kind, as published, and ours: within, and what stands in an address.
 func (f *Field) operators() string {
 	switch f.Kind {
 	case Bool:
@@ -26,7 +29,7 @@ func (f *Field) operators() string {
 	case Integer, Float, Time:
 		return "eq in ne ge gt le lt"
 	case Address:
-		return "eq in ne ge gt le lt within"
+		return "eq in ne ge gt le lt within contains startsWith endsWith"
 	case Span:
 		return "eq in ne ge gt le lt contains within startsWith"
 	}
@@ -44,6 +47,9 @@ func (f *Field) Condition(n *Node) (store.Expr, error) {
 	case n.Op == "within":
 		r, err := RangeOf(n, n.Values[0])
 		return within(r, f.StoreField(), f.StoreField()), err
+	case f.Kind == Address && slices.Contains(textOperators, n.Op): // of the address as it is written
+		text := &Field{Kind: Text}
+		return text.CompareWith(n, store.Field{Kind: store.Text, Path: []string{f.Name}, Searched: f.Searched})
 	}
 	return f.CompareWith(n, f.StoreField())
 }
@@ -154,6 +160,9 @@ func (f *Field) literal(n *Node, v Literal) (any, error) {
 			return nil, FilterValue(n, v, err.Error())
 		}
 		return space.FormatHardware(mac), nil
+	}
+	if f.Hardware && v.Quoted && slices.Contains(textOperators, n.Op) { // as it is kept: 00-00-5E-00-53-01
+		return strings.ToUpper(strings.ReplaceAll(v.Text, ":", "-")), nil
 	}
 	if !v.Quoted && v.Text != "true" && v.Text != "false" && !numeral(v.Text) {
 		return nil, FilterValue(n, v, "text needs quotes")

@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -34,7 +35,7 @@ func (t *Type) KeyOf(o Object) string {
 	return ""
 }
 
-// Row gives the store's form of an object. The links of a RefList that was not given are taken
+// Row gives the store's form of an object: its body is without what is null. The links of a RefList that was not given are taken
 // from old.
 func (t *Type) Row(o Object, old *store.Resource) (*store.Resource, error) {
 	h := o.head()
@@ -63,14 +64,19 @@ func (t *Type) Row(o Object, old *store.Resource) (*store.Resource, error) {
 				r.Links = append(r.Links, store.Ref{Field: f.Name, Target: item.ID})
 			}
 		case f.Stored():
-			if len(body) > 1 {
+			before := len(body)
+			if before > 1 {
 				body = append(body, ',')
 			}
 			body = AppendString(body, f.Name)
 			body = append(body, ':')
+			from := len(body)
 			var err error
 			if body, err = appendValue(body, f, v.FieldByIndex(f.Index)); err != nil {
 				return nil, fmt.Errorf("%s: %w", f.Name, err)
+			}
+			if string(body[from:]) == "null" { // which is what is not there (AppendWhole)
+				body = body[:before]
 			}
 		}
 	}
@@ -84,6 +90,62 @@ func (t *Type) Row(o Object, old *store.Resource) (*store.Resource, error) {
 		}
 	}
 	return r, nil
+}
+
+// errOrder is a stored body whose members stand in another order than they are declared in.
+var errOrder = errors.New("another order")
+
+// AppendWhole appends a stored body as it is shown, to b: with null for what it leaves out.
+func (t *Type) AppendWhole(b, body []byte) ([]byte, error) {
+	from, next := len(b), 0
+	if len(body) == 0 {
+		body = []byte("{}")
+	}
+	err := store.Members(body, func(name, raw []byte) error {
+		at := next
+		for at < len(t.stored) && t.stored[at] != string(name) {
+			at++
+		}
+		if at < len(t.stored) {
+			b = append(b, t.nulls[t.nullAt[next]:t.nullAt[at]]...)
+			next = at + 1
+		} else if f := t.ByName[string(name)]; f != nil && f.Stored() {
+			return errOrder
+		}
+		b = append(append(append(b, ',', '"'), name...), '"', ':')
+		b = append(b, raw...)
+		return nil
+	})
+	if errors.Is(err, errOrder) {
+		return t.appendOrdered(b[:from], body)
+	}
+	b = append(b, t.nulls[t.nullAt[next]:]...)
+	if len(b) == from {
+		b = append(b, '{')
+	}
+	b[from] = '{'
+	return append(b, '}'), err
+}
+
+// appendOrdered is AppendWhole of a body that an older portolan wrote, whose declarations stood in another order.
+func (t *Type) appendOrdered(b, body []byte) ([]byte, error) {
+	values := map[string][]byte{}
+	if err := store.Members(body, func(name, raw []byte) error {
+		values[string(name)] = raw
+		return nil
+	}); err != nil {
+		return b, err
+	}
+	ordered := []byte{'{'}
+	for _, name := range t.stored {
+		if raw, ok := values[name]; ok {
+			if len(ordered) > 1 {
+				ordered = append(ordered, ',')
+			}
+			ordered = append(append(AppendString(ordered, name), ':'), raw...)
+		}
+	}
+	return t.AppendWhole(b, append(ordered, '}'))
 }
 
 // appendValue writes one field as JSON.

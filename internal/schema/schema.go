@@ -124,6 +124,7 @@ type Field struct {
 	Hardware   bool   // a hardware address, which a filter may give in any notation
 	KeyPrefix  string // not empty: the row's look-up key is this and the field
 	Indexed    bool   // kept in the body, looked up and ordered by: the store has an index of it
+	Searched   bool   // kept in the body as text, and found by what stands anywhere in it: the store's index of trigrams has it
 	OnPost     bool   // required in POST
 	OnPut      bool   // required in PUT
 	Enum       []string
@@ -178,6 +179,12 @@ type Type struct {
 	ByName  map[string]*Field
 	Inline  *Field   // the field that is shown where a reference is inlined; nil where none is
 	Refs    []*Field // single references, and transient fields, as rendered behind the body
+
+	// stored are the names of the members of bodies, in their order. nulls has `,"name":null` for each of them, the one of stored[i] from
+	// nullAt[i] on.
+	stored []string
+	nulls  []byte
+	nullAt []int
 }
 
 // Field gives a field by its name.
@@ -239,6 +246,13 @@ func Declare(sample Object) *Type {
 	if t.ByName["name"] == nil {
 		panic(t.Name + " does not embed Head")
 	}
+	for _, f := range t.Fields {
+		if f.Stored() {
+			t.stored, t.nullAt = append(t.stored, f.Name), append(t.nullAt, len(t.nulls))
+			t.nulls = append(AppendString(append(t.nulls, ','), f.Name), ":null"...)
+		}
+	}
+	t.nullAt = append(t.nullAt, len(t.nulls))
 	return t
 }
 
@@ -340,6 +354,9 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	if f.Indexed && (f.Kind != Text || f.MaxLength > maxIndexed) {
 		panic(fmt.Sprintf("field %s has an index and is no text of at most %d characters", name, maxIndexed))
 	}
+	if f.Searched && (f.Kind != Text && f.Kind != Address || !f.Stored()) {
+		panic("field " + name + " is searched and is no text in the body")
+	}
 	if f.Name == "id" {
 		f.Nullable = false
 	}
@@ -379,6 +396,8 @@ func (f *Field) options(text string) {
 			f.Hardware = true
 		case "index":
 			f.Indexed = true
+		case "search":
+			f.Searched = true
 		case "span":
 			f.Span = true
 		case "inherit":
@@ -442,7 +461,7 @@ func (f *Field) StoreField() store.Field {
 	case "id":
 		return store.Field{Kind: store.ColumnID}
 	case "type", "name":
-		return store.Field{Kind: store.ColumnText, Path: []string{f.Name}}
+		return store.Field{Kind: store.ColumnText, Path: []string{f.Name}, Searched: f.Name == "name"}
 	}
 	kind := store.Text
 	switch f.Kind {
@@ -456,7 +475,7 @@ func (f *Field) StoreField() store.Field {
 		}
 		kind = store.AddrText
 	}
-	return store.Field{Kind: kind, Path: []string{f.Name}, Indexed: f.Indexed}
+	return store.Field{Kind: kind, Path: []string{f.Name}, Indexed: f.Indexed, Searched: f.Searched}
 }
 
 // Unset takes a field of an object back to what it is where nothing is said.

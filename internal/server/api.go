@@ -13,6 +13,7 @@ import (
 	"portolan/internal/resource"
 	"portolan/internal/rest"
 	"portolan/internal/store"
+	"portolan/internal/webhook"
 )
 
 // Base is the path of the API (spec.md section 9).
@@ -21,7 +22,8 @@ const Base = published.Base
 // newRegistry takes what the trades declare.
 func newRegistry() *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}}
-	for _, register := range []func(*resource.Registry){access.Register, catalog.Register, event.Register, ipam.Register, dns.Register} {
+	for _, register := range []func(*resource.Registry){access.Register, catalog.Register, event.Register, ipam.Register, dns.Register,
+		webhook.Register} {
 		register(r)
 	}
 	return r

@@ -40,6 +40,13 @@ func TestBatch(t *testing.T) {
 	}
 	m.want(200, "GET", r.text("results.2.location"), "")
 	m.want(404, "GET", "/api/v2/networks/"+network, "")
+	figures := string(m.want(200, "GET", "/metrics", "").body)
+	for _, line := range []string{`portolan_batch_changes_count{result="made"} 1`, `portolan_batch_changes_sum{result="tried"} 7`,
+		"portolan_texts_due "} {
+		if !strings.Contains(figures, line) {
+			t.Errorf("the metrics do not have %s", line)
+		}
+	}
 	done := m.want(200, "GET", "/api/v2/transactions/"+r.text("transaction"), "")
 	if done.text("operation") != "BATCH" || done.text("comment") != "all at once" {
 		t.Errorf("the transaction: %s", done.body)

@@ -23,7 +23,8 @@ func TestImportAddresses(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return ipam.ImportAddresses(t.Context(), m.Address, "main", lines, func(int64) {})
+		_, err = ipam.ImportAddresses(t.Context(), m.Address, "main", lines, ipam.Import{})
+		return err
 	}
 	transactions := func() string {
 		return m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")

@@ -47,7 +47,7 @@ func (m *manager) large(networks, addresses int) {
 	}
 	lines, _, err := ipam.ReadNetworks(strings.NewReader(file.String()))
 	if err == nil {
-		_, _, err = ipam.ImportNetworks(context.Background(), m.Address, "main", lines)
+		_, _, err = ipam.ImportNetworks(context.Background(), m.Address, "main", lines, ipam.Import{})
 	}
 	if err != nil {
 		m.t.Fatal(err)
@@ -64,7 +64,7 @@ func (m *manager) large(networks, addresses int) {
 	}
 	all, err := ipam.ReadAddresses(strings.NewReader(file.String()))
 	if err == nil {
-		err = ipam.ImportAddresses(context.Background(), m.Address, "main", all, func(int64) {})
+		_, err = ipam.ImportAddresses(context.Background(), m.Address, "main", all, ipam.Import{})
 	}
 	if err != nil {
 		m.t.Fatal(err)
@@ -130,7 +130,7 @@ func TestLongDelete(t *testing.T) {
 	}
 	lines, err := ipam.ReadAddresses(strings.NewReader(file.String()))
 	if err == nil {
-		err = ipam.ImportAddresses(t.Context(), m.Address, "main", lines, func(int64) {})
+		_, err = ipam.ImportAddresses(t.Context(), m.Address, "main", lines, ipam.Import{})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestLongZone(t *testing.T) {
 	began := time.Now()
 	zone, records, err := naming.ReadZone(strings.NewReader(file.String()), "")
 	if err == nil {
-		_, err = dns.ImportZone(t.Context(), m.Address, "main", "internal", zone, records)
+		_, err = dns.ImportZone(t.Context(), m.Address, "main", "internal", zone, records, ipam.Import{})
 	}
 	if err != nil {
 		t.Fatal(err)

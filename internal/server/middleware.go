@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -12,6 +14,7 @@ import (
 
 	"portolan/internal/problem"
 	"portolan/internal/rest"
+	"portolan/internal/store"
 
 	"github.com/klauspost/compress/gzhttp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +25,8 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	signIns  *prometheus.CounterVec
+	batches  *prometheus.HistogramVec
+	webhooks *prometheus.CounterVec
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -33,8 +38,45 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	}
 	m.signIns = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_sign_ins_total",
 		Help: "Sign-ins with a password or a key set, by result: accepted, refused, or throttled where somebody guesses."}, []string{"result"})
-	registry.MustRegister(m.requests, m.duration, m.signIns)
+	m.batches = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portolan_batch_changes",
+		Help:    "Changes of the batches, and lists that were posted, by result: made, tried or refused.",
+		Buckets: prometheus.ExponentialBuckets(1, 10, 5)}, []string{"result"})
+	m.webhooks = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_webhook_messages_total",
+		Help: "Messages that were sent to webhooks, each attempt, by result: taken or refused."}, []string{"result"})
+	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks)
 	return m
+}
+
+// batched counts a batch.
+func (m *metrics) batched(changes int, result string) {
+	m.batches.WithLabelValues(result).Observe(float64(changes))
+}
+
+// told counts an attempt to send to a webhook.
+func (m *metrics) told(taken bool) {
+	result := "refused"
+	if taken {
+		result = "taken"
+	}
+	m.webhooks.WithLabelValues(result).Inc()
+}
+
+// observeStore shows figures of the store.
+func observeStore(registry prometheus.Registerer, s *store.Store) {
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portolan_texts_due",
+		Help: "Resources whose texts the index of trigrams does not have as they are."}, func() float64 {
+		n, err := s.TextsDue(context.Background())
+		if err != nil {
+			return math.NaN()
+		}
+		return float64(n)
+	}))
+}
+
+// observeFollowers shows how many follow the changes.
+func observeFollowers(registry prometheus.Registerer, followers func() int) {
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portolan_changes_followers",
+		Help: "Clients that follow the changes at this manager."}, func() float64 { return float64(followers()) }))
 }
 
 // recorder remembers the status that was sent.

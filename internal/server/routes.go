@@ -166,16 +166,21 @@ func (m *Manager) readyz(w http.ResponseWriter, r *http.Request) error {
 func (m *Manager) serveAddressAPI(w http.ResponseWriter, r *http.Request) error {
 	var caller resource.Caller
 	if r.Method != http.MethodPost || r.URL.Path != Base+"/sessions" {
-		p, err := m.Identity.Any(r)
-		if err != nil {
+		var err error
+		if caller, err = m.caller(r); err != nil {
 			return err
 		}
-		caller = access.CallerOf(p)
 	} else if len(r.Header.Values("Authorization")) > 1 {
 		return problem.BadRequest("InvalidHeader", "Authorization: given more than once")
 	}
 	caller.Remote = access.Remote(r)
 	return m.REST.Serve(w, r.WithContext(resource.WithCaller(r.Context(), caller)))
+}
+
+// caller finds out who asks.
+func (m *Manager) caller(r *http.Request) (resource.Caller, error) {
+	p, err := m.Identity.Any(r)
+	return access.CallerOf(p), err
 }
 
 // fleetRoutes are the paths of the fleet API (spec.md section 4).

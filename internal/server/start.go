@@ -24,6 +24,7 @@ import (
 	"portolan/internal/resource"
 	"portolan/internal/rest"
 	"portolan/internal/store"
+	"portolan/internal/webhook"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -133,7 +134,10 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing})
 	m.Address = NewAPI(m.Store)
 	m.REST = Serve(m.Address, o.MaxLimit, o.Version)
-	m.REST.Log = o.Log
+	m.REST.Log, m.REST.Batched = o.Log, m.metrics.batched
+	m.REST.Still = m.caller
+	observeStore(m.registry, m.Store)
+	observeFollowers(m.registry, m.REST.Followers)
 	m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
 	m.openapi = sync.OnceValues(func() ([]byte, error) { return Document(m.REST) })
 	if m.authority, err = fleet.LoadAuthority(ctx, m.Store); err != nil {
@@ -325,6 +329,9 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { m.sweep(ctx) })
 	m.background.Go(func() { m.pruneNowAndThen(ctx) })
 	m.background.Go(func() { m.Fleet.Attend(ctx) })
+	sender := webhook.NewSender(m.Store, m.REST.Told, m.log, "Portolan/"+m.options.Version)
+	sender.Sent = m.metrics.told
+	m.background.Go(func() { sender.Run(ctx) })
 	return nil
 }
 
@@ -391,11 +398,15 @@ func (m *Manager) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	m.Fleet.EndCheckins()
+	m.REST.EndFollowing()
 	var errs []error
 	for _, s := range m.servers {
 		if err := s.Shutdown(ctx); err != nil {
 			errs = append(errs, s.Close())
 		}
+	}
+	if err := m.REST.WaitForFollowers(ctx); err != nil {
+		errs = append(errs, err)
 	}
 	m.stop()
 	m.background.Wait()

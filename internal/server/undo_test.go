@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -215,7 +216,8 @@ func TestDryRunOfALargeDeletion(t *testing.T) {
 		_, _ = fmt.Sscan(want, &below)
 		_, _ = fmt.Sscan(r.text("deleted"), &deleted)
 		itself := map[bool]int{true: 3, false: 1}[strings.HasPrefix(path, "blocks")] // with its two networks
-		if r.text("estimate") != "true" || r.text("dryRun") != "true" || deleted != below+itself {
+		shown, _ := r.get("operations").([]any)
+		if r.text("estimate") != "true" || r.text("dryRun") != "true" || deleted != below+itself || len(shown) != 100 {
 			t.Errorf("%s: %s, want %d deleted", path, r.body, below+itself)
 		}
 	}
@@ -229,6 +231,60 @@ func TestDryRunOfALargeDeletion(t *testing.T) {
 		t.Errorf("the configuration: %s", r.body)
 	}
 	m.want(204, "DELETE", "/api/v2/networks/"+wide, "")
+	m.verify()
+}
+
+// What would change much is told by what is kept, or tried until it gets large: nobody waits long for it, and nothing of it stays.
+func TestDryRunOfMuch(t *testing.T) {
+	m := startManager(t)
+	configuration, view, zone, block, _ := m.basics()
+	wide := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.16.0/20"}`)
+	var addresses, records []string
+	for i := range 1100 {
+		addresses = append(addresses, fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","address":"10.0.%d.%d"}`, 16+i/200, 2+i%200))
+		records = append(records, fmt.Sprintf(`{"type":"TXTRecord","name":"n%d","text":"t"}`, i))
+	}
+	dry := "x-portolan-dry-run: true"
+	before := m.everything(configuration)
+	// A list that is too long is tried in part.
+	list := "[" + strings.Join(addresses, ",") + "]"
+	r := m.want(200, "POST", "/api/v2/networks/"+wide+"/addresses", list, dry)
+	shown, _ := r.get("operations").([]any)
+	if n, err := strconv.Atoi(r.text("created")); r.text("estimate") != "true" || r.text("atLeast") != "true" || err != nil || n < 100 ||
+		n > 1000 || len(shown) != min(n, 100) || r.get("resource") != nil {
+		t.Errorf("a long list: %.500s", r.body)
+	}
+	if m.everything(configuration) != before {
+		t.Error("what was only tried has left something")
+	}
+	m.want(201, "POST", "/api/v2/networks/"+wide+"/addresses?fields=id", list)
+	made := m.last()
+	m.want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords?fields=id", "["+strings.Join(records, ",")+"]")
+	for _, c := range []struct {
+		path, body            string
+		created, changed, del int
+	}{
+		{"transactions", `{"transactionType":"UNDO","transactionId":` + made + `}`, 0, 0, 1100},
+		{"blocks/" + block + "/splits", `{"type":"IPv4NetworkSplit","network":{"id":` + wide + `},"networkCount":4}`, 0, 1102, 0},
+		{"networks/" + wide + "/moves", `{"type":"IPMove","address":"10.0.32.0"}`, 0, 1102, 0},
+		{"zones/" + zone + "/moves", `{"type":"DNSMove","absoluteName":"elsewhere"}`, 0, 1101, 0},
+	} {
+		r := m.want(200, "POST", "/api/v2/"+c.path, c.body, dry)
+		want := fmt.Sprintf(`{"dryRun":true,"estimate":true,"resource":null,"created":%d,"changed":%d,"deleted":%d,"operations":[]}`, c.created,
+			c.changed, c.del)
+		if strings.TrimSpace(string(r.body)) != want {
+			t.Errorf("%s: %s, want %s", c.path, r.body, want)
+		}
+	}
+	// A new name of a zone goes down to all its records.
+	r = m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"name":"other"}`, dry)
+	if n, err := strconv.Atoi(r.text("changed")); r.text("estimate") != "true" || r.text("atLeast") != "true" || err != nil || n < 1 {
+		t.Errorf("a new name: %.500s", r.body)
+	}
+	m.refused(404, "ResourceNotFound", "999999", "POST", "/api/v2/zones/999999/moves", `{"type":"DNSMove","absoluteName":"elsewhere"}`, dry)
+	if got := m.want(200, "GET", "/api/v2/views/"+view+"/recordCounts", "").text("totalCount"); got != "1100" {
+		t.Errorf("there are %s records then", got)
+	}
 	m.verify()
 }
 

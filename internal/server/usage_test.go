@@ -32,6 +32,8 @@ func TestUsage(t *testing.T) {
 	usage("/api/v2/networks/"+network, "usage", "map[DHCP_RESERVED:0 GATEWAY:1 RESERVED:1 STATIC:14 UNASSIGNED:46]")
 	usage("/api/v2/blocks/"+lower, "usagePercentage.addressAllocation.assigned", "12") // 16 of 128
 	usage("/api/v2/blocks/"+top, "usagePercentage.addressAllocation.assigned", "6")
+	usage("/api/v2/blocks/"+top+"/addressCounts", "counts", "map[GATEWAY:1 RESERVED:1 STATIC:14]")
+	usage("/api/v2/networks/"+network+"/addressCounts", "totalCount", "16")
 	m.want(201, "POST", "/api/v2/blocks/"+lower+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
 	usage("/api/v2/networks?filter=range:'10.0.0.32/27'", "data.0.usage.STATIC", "0")
 	usage("/api/v2/blocks/"+top, "usagePercentage.addressAllocation.assigned", "6")

@@ -26,6 +26,8 @@ func (m *manager) oneOfEach() {
 		}
 	}()
 	configuration, view, zone, block, network := m.basics()
+	m.id("/api/v2/webhooks", `{"type":"Webhook","name":"nowhere","url":"http://127.0.0.1:9/","secret":"whsec_`+strings.Repeat("QUJD", 8)+
+		`","collections":["addresses"],"enabled":false}`)
 	group := m.id("/api/v2/tagGroups", `{"name":"sites"}`)
 	tag := m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"quay"}`)
 	country := m.want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").text("data.0.id")

@@ -7,13 +7,25 @@ import (
 	"strings"
 )
 
-// ParseHardware reads a hardware address of 48 or 64 bits: with colons, hyphens, dots or nothing between.
+// ParseHardware reads a hardware address of 48 or 64 bits in hexadecimal digits: in groups of one length with one of colons, hyphens, dots
+// or spaces between, or in one. Where the groups are bytes a leading 0 may be left out.
 func ParseHardware(text string) (net.HardwareAddr, error) {
 	text = strings.TrimSpace(text)
-	if mac, err := net.ParseMAC(text); err == nil && (len(mac) == 6 || len(mac) == 8) {
-		return mac, nil
+	digits := text
+	if i := strings.IndexAny(text, ":-. "); i >= 0 {
+		groups := strings.Split(text, text[i:i+1])
+		bytes := len(groups) == 6
+		for n, group := range groups {
+			if bytes && len(group) == 1 {
+				groups[n] = "0" + group
+			}
+			if len(groups[n]) != len(groups[0]) || len(groups[n])%2 != 0 {
+				return nil, fmt.Errorf("%q is no hardware address", text)
+			}
+		}
+		digits = strings.Join(groups, "")
 	}
-	mac, err := hex.DecodeString(text)
+	mac, err := hex.DecodeString(digits)
 	if err != nil || len(mac) != 6 && len(mac) != 8 {
 		return nil, fmt.Errorf("%q is no hardware address", text)
 	}

@@ -35,6 +35,8 @@ type candidate struct {
 	// parts are the members of the conjunction that it is.
 	parts []int
 	expr  Expr
+	// fragment, where there is one, is what has the index: the condition alone has none.
+	fragment *Fragment
 	// ordered says that the index gives the rows in the order of their ids; sharp, that it names one place, and is not tried.
 	ordered, sharp bool
 }
@@ -47,19 +49,18 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	}
 	all := tightened(conjuncts(nil, q.Where))
 	within, single := ofOneCollection(all)
-	found := candidates(all)
-	if !single || len(found) == 0 || len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !linked(found[0].expr) {
+	if !single {
+		a.where = named(all)
+		return a, nil
+	}
+	found := tx.candidates(all)
+	if len(found) == 0 || len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !linked(found[0].expr) {
 		return a, nil
 	}
 	best := slices.IndexFunc(found, func(c candidate) bool { return c.sharp })
 	if best < 0 {
-		bound, err := tx.bound(q, within)
-		if err != nil {
-			return a, err
-		}
 		var rows int64
-		best, rows, err = tx.fewest(found, within, bound)
-		if err != nil {
+		if best, rows, err = tx.fewest(found, q, within); err != nil {
 			return a, err
 		}
 		a.many = rows > tx.store.few
@@ -82,6 +83,9 @@ func (tx *Tx) find(q Query) (a access, err error) {
 		}
 	}
 	var where All
+	if best >= 0 && found[best].fragment != nil {
+		where = append(where, *found[best].fragment)
+	}
 	for i, e := range all {
 		switch {
 		case hide[i] || a.sorted && isPlace(e):
@@ -92,6 +96,29 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	}
 	a.where = where
 	return a, nil
+}
+
+// named lets a name be looked up in each collection, where resources of several are asked for: there is no index of names alone.
+func named(all []Expr) Expr {
+	where := make(All, len(all))
+	for i, e := range all {
+		where[i] = e
+		c, ok := e.(Compare)
+		if ok && c.Op == "eq" && c.Value != nil && c.Field.Via == "" && c.Field.Kind == ColumnText && c.Field.Path[0] == "name" {
+			where[i] = namedAnywhere{c.Value}
+		}
+	}
+	return where
+}
+
+// namedAnywhere holds for the resources of any collection with a name.
+type namedAnywhere struct{ name any }
+
+func (e namedAnywhere) sql(b *builder, row string) {
+	b.WriteString(row + ".id IN (SELECT n.id FROM (SELECT DISTINCT collection FROM total WHERE parent = " + strconv.Itoa(everywhere) +
+		") c CROSS JOIN resource n WHERE n.collection = c.collection AND n.name = ")
+	b.arg(e.name)
+	b.WriteByte(')')
 }
 
 func isPlace(e Expr) bool {
@@ -123,24 +150,50 @@ func (tx *Tx) bound(q Query, within Expr) (int64, error) {
 }
 
 // fewest finds the condition that lets the fewest rows of a collection through, and how many; -1 where all let more through than
-// the bound.
-func (tx *Tx) fewest(found []candidate, within Expr, bound int64) (best int, rows int64, err error) {
+// the query's bound.
+func (tx *Tx) fewest(found []candidate, q Query, within Expr) (best int, rows int64, err error) {
+	known := map[int]int64{}
+	for i, c := range found {
+		if c.fragment == nil {
+			continue
+		}
+		n, counted, err := tx.look(c.fragment)
+		if err != nil || counted && n <= fewFound { // others would not let much fewer through
+			return i, n, err
+		}
+		if counted {
+			known[i] = n
+		}
+	}
+	bound, err := tx.bound(q, within)
+	if err != nil {
+		return -1, 0, err
+	}
 	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
 	b.WriteString("SELECT ")
+	limit := strconv.FormatInt(bound+1, 10)
 	counts, into := make([]int64, len(found)), make([]any, len(found))
 	for i, c := range found {
 		into[i] = &counts[i]
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		if l, ok := c.expr.(LinksTo); ok {
-			b.WriteString("(SELECT count(*) FROM (SELECT 1 FROM reference l WHERE ")
+		if n, ok := known[i]; ok {
+			b.WriteString("CAST(" + strconv.FormatInt(n, 10) + " AS BIGINT)")
+			continue
+		}
+		b.WriteString("(SELECT count(*) FROM (")
+		switch l, isLink := c.expr.(LinksTo); {
+		case c.fragment != nil:
+			b.fragments(b, *c.fragment)
+		case isLink:
+			b.WriteString("SELECT 1 FROM reference l WHERE ")
 			l.link(b, "l")
-		} else {
-			b.WriteString("(SELECT count(*) FROM (SELECT 1 FROM resource r WHERE ")
+		default:
+			b.WriteString("SELECT 1 FROM resource r WHERE ")
 			All{within, c.expr}.sql(b, "r")
 		}
-		b.WriteString(" LIMIT " + strconv.FormatInt(bound+1, 10) + ") few)")
+		b.WriteString(" LIMIT " + limit + ") few)")
 	}
 	if err := tx.QueryRow(b.String(), b.args...).Scan(into...); err != nil {
 		return -1, 0, err
@@ -217,12 +270,18 @@ func ofOneCollection(all []Expr) (Expr, bool) {
 }
 
 // candidates gives those of the conditions that have an index. Bounds of the span are one together.
-func candidates(all []Expr) (found []candidate) {
-	bounds := -1
+func (tx *Tx) candidates(all []Expr) (found []candidate) {
+	bounds, collection := -1, ""
+	if within, ok := ofOneCollection(all); ok && tx.store.trigrams {
+		collection = within.(inCollections)[0]
+	}
 	for i, e := range all {
 		switch x := e.(type) {
 		case Compare:
+			fragment, narrowed := x.fragment(collection)
 			switch {
+			case collection != "" && narrowed && !x.ranged():
+				found = append(found, candidate{parts: []int{i}, expr: e, fragment: &fragment})
 			case !x.Field.indexed() || x.Value == nil:
 			case x.Op == "eq":
 				found = append(found, candidate{parts: []int{i}, expr: e, ordered: !x.Field.isKey(), sharp: x.Field.sharp()})
@@ -371,7 +430,7 @@ func (tx *Tx) resolveThrough(e Through) (Expr, error) {
 // soonFound reports whether what a query selects is found by an index, or among few.
 func (tx *Tx) soonFound(q Query) (bool, error) {
 	all := conjuncts(nil, q.Where)
-	if len(candidates(all)) > 0 {
+	if len(tx.candidates(all)) > 0 {
 		return true, nil
 	}
 	rows := int64(0)

@@ -31,8 +31,9 @@ type Field struct {
 	// is then one of the resource it leads to. For orders.
 	Via       string
 	ViaColumn bool
-	// Indexed says that the layout has an index of it (Layout.Indexes).
-	Indexed bool
+	// Indexed says that the layout has an index of it (Layout.Indexes); Searched, that what stands anywhere in it is found by the index
+	// of trigrams: a name, or what is in Layout.Searched.
+	Indexed, Searched bool
 }
 
 // Expr is a condition on a resource.

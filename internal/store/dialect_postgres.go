@@ -11,6 +11,8 @@ var postgresDialect = dialect{
 		" AND committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY committed, id LIMIT ?",
 	oldest: "SELECT id, at, committed FROM txn WHERE committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY " +
 		"committed, id LIMIT 1",
+	newest: "SELECT id, at, committed FROM txn WHERE committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY " +
+		"committed DESC, id DESC LIMIT 1",
 	// Step by step by the primary key: the planner expects many rows of a recursion, and would rather
 	// look through all resources. OFFSET 0 keeps it from that.
 	upwards: func(condition, collections string) string {
@@ -85,6 +87,7 @@ var postgresDialect = dialect{
 			" ORDER BY s.parent DESC, s.collection DESC, s.low DESC LIMIT 1) c" +
 			" WHERE c.parent = a.id AND c.collection = k.name AND c.high >= ?) SELECT id FROM around"
 	},
+	fragment: postgresFragment,
 	size: func(b *builder, text func()) {
 		b.WriteString("CASE WHEN position('/' IN ")
 		text()

@@ -18,6 +18,7 @@ func path(steps []string) string {
 var sqliteDialect = dialect{
 	feed:   "SELECT id, at, user_id, operation, body, 0, first, last FROM txn WHERE 0 <= ? AND id > ? ORDER BY id LIMIT ?",
 	oldest: "SELECT id, at, 0 FROM txn ORDER BY id LIMIT 1",
+	newest: "SELECT id, at, 0 FROM txn ORDER BY id DESC LIMIT 1",
 	upwards: func(condition, collections string) string {
 		return "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE " + condition + " UNION" +
 			" SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE r.collection IN (" + collections + ")) "
@@ -71,6 +72,22 @@ var sqliteDialect = dialect{
 			" CROSS JOIN (SELECT '" + strings.Join(collections, "' AS name UNION ALL SELECT '") + "' AS name) k CROSS JOIN resource c" +
 			" WHERE c.id = (SELECT s.id FROM resource s WHERE s.parent = a.id AND s.collection = k.name AND s.low IS NOT NULL AND s.low <= ?" +
 			" ORDER BY s.low DESC LIMIT 1) AND c.high >= ?) SELECT id FROM around"
+	},
+	fragment: func(b *builder, row string, f Fragment) {
+		b.WriteString(row + ".id IN (")
+		if f.known {
+			b.WriteString("SELECT value FROM json_each(")
+			b.arg("[" + idList(f.found) + "]")
+			b.WriteByte(')')
+		} else {
+			b.fragments(b, f)
+		}
+		b.WriteByte(')')
+	},
+	fragments: func(b *builder, f Fragment) {
+		b.WriteString("SELECT rowid FROM trigram WHERE trigram MATCH ")
+		b.arg(f.match())
+		b.WriteString(" UNION ALL SELECT id FROM trigram_due")
 	},
 	size: func(b *builder, text func()) {
 		b.WriteString("CASE WHEN instr(")

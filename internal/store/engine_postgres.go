@@ -28,6 +28,10 @@ func openShared(s *Store, o Options) (*postgresEngine, error) {
 		return nil, err
 	}
 	e := &postgresEngine{store: s, pg: pg}
+	if s.trigrams, err = pg.hasTrigrams(context.Background()); err != nil {
+		pg.close()
+		return nil, err
+	}
 	if o.Alone {
 		if e.alone, err = pg.holdAlone(context.Background()); err != nil {
 			pg.close()
@@ -45,6 +49,8 @@ func openShared(s *Store, o Options) (*postgresEngine, error) {
 	}
 	return e, nil
 }
+
+func (e *postgresEngine) opened() {}
 
 func (e *postgresEngine) close() error {
 	if e.listener != nil {
@@ -67,6 +73,8 @@ func (e *postgresEngine) shares(topics []string) bool {
 }
 
 func (e *postgresEngine) oneWriter() bool { return false }
+
+func (e *postgresEngine) contends() bool { return false }
 
 // snapshot reads what may take long from the standby, where there is one that has caught up.
 func (e *postgresEngine) snapshot(ctx context.Context, kind readKind, fn func(conn) error) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -19,7 +20,8 @@ type sqliteEngine struct {
 	jobs                          chan *job
 	stop                          chan struct{}
 	stopped                       chan struct{}
-	watched                       chan struct{} // closed when watch has ended; nil where nothing watches
+	// watched and indexed are closed when watch and keepIndexed have ended; nil where there are none.
+	watched, indexed chan struct{}
 	// ended is what closing the write connection gave; set before stopped is closed.
 	ended error
 	// exclusive says that no other manager has the directory. given and reserved are the writer's
@@ -80,6 +82,7 @@ func (e *sqliteEngine) open(path string, o Options) error {
 		go e.watch(watcher)
 	}
 	go e.write(writer)
+	e.store.trigrams = e.store.schema >= trigramSchema
 	return nil
 }
 
@@ -111,11 +114,54 @@ func (e *sqliteEngine) watch(w *session) {
 	}
 }
 
+func (e *sqliteEngine) opened() {
+	if e.exclusive && e.store.trigrams {
+		e.indexed = make(chan struct{})
+		go e.keepIndexed()
+	}
+}
+
+// indexEvery is how long what has changed may wait for the index of trigrams, where nothing else keeps the writer.
+const indexEvery = 250 * time.Millisecond
+
+// keepIndexed moves what is due into the index of trigrams, in steps that others get between.
+func (e *sqliteEngine) keepIndexed() {
+	defer close(e.indexed)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-e.stop
+		cancel()
+	}()
+	for said := ""; ; {
+		news := e.store.commitNews.wait() // before looking, so that a commit meanwhile is not missed
+		switch err := e.store.IndexTexts(ctx); {
+		case err == nil:
+			said = ""
+		case ctx.Err() == nil && !errors.Is(err, errStopped) && err.Error() != said: // it is tried again behind the next commit
+			said = err.Error()
+			slog.Error("the index of trigrams falls behind: searches and filters on parts of texts get slow", "error", err)
+		}
+		select {
+		case <-e.stop:
+			return
+		case <-news:
+		}
+		select {
+		case <-e.stop:
+			return
+		case <-time.After(indexEvery):
+		}
+	}
+}
+
 func (e *sqliteEngine) close() error {
 	close(e.stop)
 	<-e.stopped
-	if e.watched != nil {
-		<-e.watched
+	for _, ended := range []chan struct{}{e.watched, e.indexed} {
+		if ended != nil {
+			<-ended
+		}
 	}
 	for _, p := range []*pool{e.readers, e.lists, e.pages, e.health} {
 		p.close()
@@ -133,6 +179,9 @@ func (e *sqliteEngine) unlock() {
 func (e *sqliteEngine) shares([]string) bool { return e.exclusive }
 
 func (e *sqliteEngine) oneWriter() bool { return true }
+
+// contends is so beside a manager, whose own changes stand in its queue.
+func (e *sqliteEngine) contends() bool { return !e.exclusive }
 
 func (e *sqliteEngine) awaitFeed(context.Context) error { return nil }
 

@@ -26,6 +26,8 @@ type Layout struct {
 	// Indexes are those that follow from the declarations. A manager that begins makes those that its database lacks, and
 	// waits for it.
 	Indexes []Index
+	// Searched are the texts in bodies that are found by what stands anywhere in them, beside the names of all resources.
+	Searched []Index
 }
 
 // Extension is what a room keeps beside the rows, in tables of its own, and how it is kept in step with them.
@@ -118,7 +120,19 @@ func (tx *Tx) follow() {
 
 // changed counts a row that has changed, and tells the extensions of it.
 func (tx *Tx) changed(before, after *Resource) error {
+	if err := tx.trialed(); err != nil {
+		return err
+	}
+	switch {
+	case before == nil:
+		tx.tally.Created++
+	case after == nil:
+		tx.tally.Deleted++
+	default:
+		tx.tally.Changed++
+	}
 	tx.count(before, after)
+	tx.noteText(before, after)
 	for _, f := range tx.followers {
 		if f != nil {
 			if err := f.Changed(before, after); err != nil {
@@ -139,6 +153,9 @@ func (tx *Tx) finish() error {
 		}
 	}
 	if err := tx.writeTotals(); err != nil {
+		return err
+	}
+	if err := tx.writeDue(); err != nil {
 		return err
 	}
 	return tx.writeHistory()
@@ -168,7 +185,9 @@ var own = []Table{
 	{Name: "change", Columns: []string{"seq", "txn", "resource", "operation", "before", "after"}, Key: 1},
 	{Name: "reverting", Columns: []string{"txn", "undo"}, Key: 1},
 	{Name: "marker", Columns: []string{"name", "value"}, Key: 1},
-	totalTable,
+	totalSums.Table,
+	trigramTable,
+	dueTable,
 	{Name: "counter", Derived: "carried as marks"},
 	{Name: "lease", Derived: "held by managers of this database"},
 	{Name: "origin", Derived: "names this database"},

@@ -22,7 +22,7 @@ type Position struct {
 	Origin string
 	// Settled is the number of PostgreSQL's own transaction; 0 on SQLite.
 	Settled int64
-	// Transaction is the number of the transaction in the history.
+	// Transaction is the number of the transaction in the history; 0 before the first one of this database.
 	Transaction int64
 	// At is when it was, in Unix milliseconds: a database that was taken back to an earlier moment gives its
 	// number to another one. 0 in positions of older portolans, which are not held to it.
@@ -53,7 +53,7 @@ func ParsePosition(text string) (p Position, err error) {
 			*number, err = strconv.ParseInt(parts[i+1], 10, 64)
 		}
 	}
-	if len(parts) < 3 || len(parts) > 4 || err != nil || p.Origin == "" || p.Settled < 0 || p.Transaction < 1 || p.At < 0 {
+	if len(parts) < 3 || len(parts) > 4 || err != nil || p.Origin == "" || p.Settled < 0 || p.Transaction < 0 || p.At < 0 {
 		return Position{}, fmt.Errorf("%q is no position in a change feed", text)
 	}
 	return p, nil
@@ -152,13 +152,12 @@ func (s *Store) EachChange(ctx context.Context, e Entry, fn func(EntryChange) er
 	for {
 		var page []EntryChange
 		if err := s.View(ctx, func(tx *Tx) (err error) {
-			page, err = tx.changesOf(e.ID, last, changesPage)
+			if err = tx.Whole(e); err == nil {
+				page, err = tx.changesOf(e.ID, last, changesPage)
+			}
 			return err
 		}); err != nil {
 			return fmt.Errorf("reading the change feed: %w", err)
-		}
-		if last == 0 && (len(page) == 0 || page[0].Sequence != e.first) {
-			return ErrPruned
 		}
 		for _, c := range page {
 			last = c.Sequence
@@ -166,14 +165,20 @@ func (s *Store) EachChange(ctx context.Context, e Entry, fn func(EntryChange) er
 				return err
 			}
 		}
-		if len(page) == changesPage {
-			continue
+		if len(page) < changesPage {
+			return nil
 		}
-		if last < e.last {
-			return ErrPruned
-		}
-		return nil
 	}
+}
+
+// Whole gives ErrPruned where the changes of a transaction of the feed are not all kept any more: the first one goes first.
+func (tx *Tx) Whole(e Entry) error {
+	var whole bool
+	err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM change WHERE txn = ? AND seq = ?)", e.ID, e.first).Scan(&whole)
+	if err == nil && !whole {
+		err = ErrPruned
+	}
+	return err
 }
 
 // changesOf reads the changes of a transaction behind a number, at most limit of them.

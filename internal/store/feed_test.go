@@ -124,7 +124,7 @@ func feed(t *testing.T, s *Store) {
 	if _, err := s.Feed(ctx, taken, 1); !errors.Is(err, ErrForeignPosition) {
 		t.Errorf("a position of a transaction that is not there gives %v", err)
 	}
-	for _, bad := range []string{"x", "a.b.c", "a.1", "a.-1.5", ".1.1", "a.1.0"} {
+	for _, bad := range []string{"x", "a.b.c", "a.1", "a.-1.5", ".1.1", "a.1.-1"} {
 		if p, err := ParsePosition(bad); err == nil {
 			t.Errorf("%q is read as %+v", bad, p)
 		}
@@ -296,11 +296,17 @@ func eventually(t *testing.T, what string, condition func() bool) {
 }
 
 // One holds a lease at a time; who was late changes nothing.
-func TestLease(t *testing.T) { both(t, lease) }
+func TestLease(t *testing.T) {
+	var late atomic.Int64 // how far the clock is ahead, in nanoseconds
+	start := time.Now()
+	clock := func() time.Time { return start.Add(time.Duration(late.Load())) }
+	bothAt(t, clock, func(t *testing.T, s *Store) {
+		lease(t, s, func(d time.Duration) { late.Add(int64(d)) })
+	})
+}
 
-func lease(t *testing.T, s *Store) {
-	now := time.Now()
-	s.now = func() time.Time { return now }
+// lease tests leases; pass moves the clock.
+func lease(t *testing.T, s *Store, pass func(time.Duration)) {
 	ctx := t.Context()
 	one, two := s.NewLease("work", time.Minute), s.NewLease("work", time.Minute)
 	take := func(l *Lease, want bool) {
@@ -322,11 +328,11 @@ func lease(t *testing.T, s *Store) {
 	take(two, false)
 	work(one, nil)
 	work(two, ErrLeaseLost)
-	now = now.Add(59 * time.Second)
+	pass(59 * time.Second)
 	take(one, true) // for longer
-	now = now.Add(59 * time.Second)
+	pass(59 * time.Second)
 	take(two, false)
-	now = now.Add(2 * time.Second)
+	pass(2 * time.Second)
 	take(two, true) // one was late
 	work(one, ErrLeaseLost)
 	work(two, nil)
@@ -337,7 +343,7 @@ func lease(t *testing.T, s *Store) {
 	take(one, true)
 	work(two, ErrLeaseLost)
 	// Of many who want it at once one gets it.
-	now = now.Add(2 * time.Minute)
+	pass(2 * time.Minute)
 	var held atomic.Int64
 	var all sync.WaitGroup
 	for range 8 {
@@ -509,5 +515,28 @@ func TestCarryChangedSource(t *testing.T) {
 	insert(t, source, thing("second"))
 	if _, err := Carry(t.Context(), source, target, func(string, int64, int64) {}); !errors.Is(err, ErrOtherSource) {
 		t.Errorf("going on from a source that has changed gives %v", err)
+	}
+}
+
+// Followers together are given what is behind their position, where the hub has it, and nothing where the number was given again.
+func TestHubKnowsPositions(t *testing.T) {
+	at := func(n int64) Position { return Position{Origin: "o", Transaction: n, At: 1000 + n} }
+	h := &hub{reading: true, from: at(5), latest: []Entry{{Position: at(6)}, {Position: at(7)}}}
+	old := at(6)
+	old.At = 0
+	again, foreign := at(6), at(6)
+	again.At, foreign.Origin = 999, "other"
+	for name, c := range map[string]struct {
+		after Position
+		want  int
+		known bool
+	}{
+		"the beginning of the hub": {at(5), 2, true}, "the middle": {at(6), 1, true}, "the end": {at(7), 0, true},
+		"an older form": {old, 1, true}, "further behind": {at(4), 0, false},
+		"a number given again": {again, 0, false}, "another database": {foreign, 0, false}, "the start": {Position{}, 0, false},
+	} {
+		if entries, known := h.behind(c.after, 10); len(entries) != c.want || known != c.known {
+			t.Errorf("%s: %d transactions, known: %v", name, len(entries), known)
+		}
 	}
 }

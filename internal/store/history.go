@@ -62,8 +62,9 @@ func (tx *Tx) LastImages(ids []int64) (map[int64][]byte, error) {
 			err := scan(&id, &image)
 			images[id] = image
 			return err
-		}, "SELECT r.id, c.after FROM resource r JOIN change c ON c.resource = r.id AND c.txn = r.version WHERE c.after IS NOT NULL AND "+
-			"r.id IN "+list+" ORDER BY c.seq", args...); err != nil {
+		}, "SELECT r.id, c.after FROM resource r "+tx.SQL(SQL{SQLite: "CROSS JOIN", PostgreSQL: "JOIN"})+ // resources first
+			" change c ON c.resource = r.id AND c.txn = r.version WHERE c.after IS NOT NULL AND r.id IN "+list+
+			" ORDER BY c.seq", args...); err != nil {
 			return nil, fmt.Errorf("reading the history: %w", err)
 		}
 	}
@@ -83,6 +84,25 @@ func (tx *Tx) Tally() (Tally, error) {
 	var one int
 	err := tx.QueryRow("SELECT 1").Scan(&one)
 	return tx.tally, err
+}
+
+// TallyOf counts what a transaction of the history did: how many resources it made, changed and deleted.
+func (tx *Tx) TallyOf(transaction int64) (t Tally, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
+		var operation string
+		var n int
+		err := scan(&operation, &n)
+		switch operation {
+		case "ADD":
+			t.Created = n
+		case "DELETE":
+			t.Deleted = n
+		default:
+			t.Changed = n
+		}
+		return err
+	}, "SELECT operation, count(*) FROM change WHERE txn = ? GROUP BY operation", transaction)
+	return t, err
 }
 
 // number is the transaction's number, taken at its first change.
@@ -128,14 +148,6 @@ func (tx *Tx) record(operation string, before, after *Resource) error {
 	r := after
 	if r == nil {
 		r = before
-	}
-	switch operation {
-	case "ADD":
-		tx.tally.Created++
-	case "UPDATE":
-		tx.tally.Changed++
-	default:
-		tx.tally.Deleted++
 	}
 	if err := tx.changed(before, after); err != nil {
 		return err

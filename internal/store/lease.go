@@ -12,7 +12,7 @@ import (
 // Lease is background work that one manager at a time does. It is taken for a while and taken again
 // while the work goes on; when its holder dies another manager takes it once that while is over. A
 // holder that was late, because it was stopped or its clock is wrong, cannot do harm: its updates are
-// refused once somebody else has taken the lease.
+// refused once somebody else has taken the lease. One goroutine uses it.
 type Lease struct {
 	store  *Store
 	name   string
@@ -32,6 +32,7 @@ var ErrLeaseLost = errors.New("another manager has taken this work over")
 
 // Take takes the lease, or takes it for longer, and reports whether it is held.
 func (l *Lease) Take(ctx context.Context) (held bool, err error) {
+	var taken int64
 	err = l.store.UpdateIn(ctx, OwnTables(), Author{}, func(tx *Tx) error {
 		var holder string
 		var fence, until int64
@@ -45,14 +46,19 @@ func (l *Lease) Take(ctx context.Context) (held bool, err error) {
 		if holder != l.holder {
 			fence++
 		}
-		l.fence = fence
+		taken = fence
 		return tx.Write("INSERT INTO lease (name, holder, fence, until) VALUES (?,?,?,?) ON CONFLICT (name) DO UPDATE SET"+
 			" holder = excluded.holder, fence = excluded.fence, until = excluded.until", l.name, l.holder, fence, tx.Now().Add(l.length).UnixMilli())
 	})
-	if !held || err != nil {
+	switch {
+	case err != nil: // whoever held it holds it: its updates are refused if that is not so
+		return false, err
+	case !held:
 		l.fence = 0
+	default:
+		l.fence = taken
 	}
-	return held && err == nil, err
+	return held, nil
 }
 
 // Update is Store.Update under the lease: it is refused with ErrLeaseLost, and nothing of it is kept,

@@ -61,7 +61,6 @@ func (tx *Tx) InsertMany(rs []*Resource) error {
 			return err
 		}
 	}
-	tx.tally.Created += len(rs)
 	_ = tx.Describe("ADD", "ADD") // where nobody has said it better
 	return nil
 }
@@ -143,10 +142,52 @@ func (tx *Tx) Reparent(rs []*Resource, parent int64) (after []*Resource, err err
 		if err := tx.conn.bulk("change", tableColumns("change"), changes); err != nil {
 			return nil, err
 		}
-		tx.tally.Changed += len(part)
 	}
 	_ = tx.Describe("UPDATE", "UPDATE") // where nobody has said it better
 	return after, nil
+}
+
+// RewriteMany writes resources anew, many at a time, whose references are what they were; young are they in the order of old, as they were
+// read in this transaction, with their links.
+func (tx *Tx) RewriteMany(old, young []*Resource) error {
+	if err := tx.mustWrite(); err != nil || len(old) == 0 {
+		return err
+	}
+	number, err := tx.number()
+	if err != nil {
+		return err
+	}
+	sequence, err := tx.ids.many("change", len(old))
+	if err != nil {
+		return err
+	}
+	changes := make([][]any, 0, len(old))
+	for i, r := range young {
+		tx.Touch(r.Collection)
+		delete(tx.prefetched, r.ID)
+		r.Version = number
+		if err := tx.changed(old[i], r); err != nil {
+			return err
+		}
+		if err := tx.rewrite(old[i], r); err != nil {
+			return err
+		}
+		if tx.unlogged(r.Collection) {
+			continue
+		}
+		before, err := encodeImage(old[i])
+		if err != nil {
+			return err
+		}
+		after, err := encodeImage(r)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, []any{sequence[i], number, r.ID, "UPDATE", before, after})
+		tx.logged(sequence[i])
+	}
+	_ = tx.Describe("UPDATE", "UPDATE") // where nobody has said it better
+	return tx.conn.bulk("change", tableColumns("change"), changes)
 }
 
 // Below gives the resources of a collection right below a parent whose span meets low-high, in the
@@ -206,7 +247,6 @@ func (tx *Tx) RemoveMany(rs []*Resource) error {
 			return err
 		}
 	}
-	tx.tally.Deleted += len(rs)
 	_ = tx.Describe("DELETE", "DELETE") // where nobody has said it better
 	return nil
 }

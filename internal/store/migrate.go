@@ -63,7 +63,34 @@ func index(conn *sqlite.Conn, l *Layout) error {
 	}}); err != nil {
 		return fmt.Errorf("reading the indexes: %w", err)
 	}
+	if err := remakeTrigrams(conn, l); err != nil {
+		return fmt.Errorf("making the index of trigrams: %w", err)
+	}
 	return l.makeIndexes(&sqliteDialect, names, func(statement string) error { return sqlitex.ExecuteTransient(conn, statement, nil) })
+}
+
+// remakeTrigrams makes the index of trigrams anew where the layout searches other texts than it has.
+func remakeTrigrams(conn *sqlite.Conn, l *Layout) (err error) {
+	there := 0
+	count := func(stmt *sqlite.Stmt) error {
+		there = stmt.ColumnInt(0)
+		return nil
+	}
+	query := "SELECT count(*) FROM pragma_table_info('trigram') WHERE name = '" + l.trigramColumn() + "'"
+	if err := sqlitex.ExecuteTransient(conn, query, &sqlitex.ExecOptions{ResultFunc: count}); err != nil || there > 0 {
+		return err
+	}
+	end, err := sqlitex.ImmediateTransaction(conn)
+	if err != nil {
+		return err
+	}
+	defer end(&err)
+	for _, statement := range l.remakeTrigrams() {
+		if err := sqlitex.ExecuteTransient(conn, statement, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func schemaVersion(conn *sqlite.Conn) (version int, err error) {

@@ -34,6 +34,7 @@ func openReadOnly(s *Store, o Options) (*sqliteEngine, error) {
 		return nil, err
 	}
 	e := &sqliteEngine{store: s, stop: make(chan struct{}), stopped: make(chan struct{}), readOnly: true}
+	s.trigrams = true
 	e.pools(path, o, kind)
 	close(e.stopped)
 	return e, nil
@@ -79,7 +80,12 @@ func (e *sqliteEngine) upToDate(w *session, o Options) error {
 	if !o.Exclusive || o.Schema != 0 { // a manager that begins sees to it
 		return nil
 	}
-	return index(w.conn, o.Layout)
+	if err := index(w.conn, o.Layout); err != nil {
+		return err
+	}
+	// Whoever held a lease has ended: nobody else has the directory.
+	_, err = w.exec("UPDATE lease SET until = 0 WHERE until > 0")
+	return err
 }
 
 // databaseFile is the database in the data directory.

@@ -150,6 +150,9 @@ func (p *postgres) index(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return fmt.Errorf("reading the indexes: %w", err)
 	}
+	if err := p.makeTextIndex(ctx, tx, names); err != nil {
+		return fmt.Errorf("making the index of trigrams: %w", err)
+	}
 	return p.layout.makeIndexes(&postgresDialect, names, func(statement string) error {
 		_, err := tx.Exec(ctx, statement)
 		return err

@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"strconv"
 	"strings"
 )
 
@@ -56,8 +57,8 @@ type dialect struct {
 	truth func(bool) any
 	// feed selects what comes behind a position of the change feed: its two numbers, and how many.
 	feed string
-	// oldest selects the first transaction of the feed: its number, time and place.
-	oldest string
+	// oldest and newest select the first and the last transaction of the feed: its number, time and place.
+	oldest, newest string
 	// upwards begins a statement with up (id, parent): the resources for which a condition holds, and what lies above them
 	// of some collections, which are put in as a list in quotes.
 	upwards func(condition, collections string) string
@@ -74,6 +75,10 @@ type dialect struct {
 	around func(scopes string, collections []string) string
 	// hidden is put before and behind a field of a kind, so that it is compared without an index.
 	hidden func(kind FieldKind) [2]string
+	// fragment is the condition that a row may have a text. fragments selects a number for each row for which it may hold, of all
+	// collections or of one; nil where they are not counted so soon that it helps (Tx.estimate).
+	fragment  func(b *builder, row string, f Fragment)
+	fragments func(b *builder, f Fragment)
 	// size gives the number behind the slash of a text, NULL where there is none.
 	size func(b *builder, text func())
 }
@@ -122,6 +127,15 @@ func (tx *Tx) First(q Query) (first *Resource, err error) {
 		return nil
 	})
 	return first, err
+}
+
+// Some gives at most limit of the resources for which a condition holds, whichever are found first.
+func (tx *Tx) Some(where Expr, limit int) ([]*Resource, error) {
+	query, args, err := Query{From: Resources, Where: where}.build(tx, "r."+strings.ReplaceAll(columns, ", ", ", r."))
+	if err != nil {
+		return nil, err
+	}
+	return tx.many(query+" LIMIT "+strconv.Itoa(limit), args...)
 }
 
 // build writes the statement that selects something of what the query selects, without its order.

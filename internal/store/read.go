@@ -138,20 +138,20 @@ type inlineMembers struct {
 	near    [2]string
 }
 
-// ShowInline says which member of its body a head has with it, by type. It is set before the store is
-// used.
+// ShowInline says which member of its body a head has with it, by type. It is set before anybody reads heads.
 func (s *Store) ShowInline(members map[string]string) {
 	types := ""
 	if len(members) > 0 {
 		types = "'" + strings.Join(slices.Sorted(maps.Keys(members)), "','") + "'"
 	}
-	s.inline = inlineMembers{members: members, types: types}
+	inline := inlineMembers{members: members, types: types}
 	for _, e := range s.layout.Extensions {
 		if e.Beside.SQL != "" {
-			s.inline.besides = append(s.inline.besides, e.Beside)
+			inline.besides = append(inline.besides, e.Beside)
 		}
 	}
-	s.inline.near = [2]string{nearQuery(s.inline, nil), nearQuery(s.inline, s.inline.besides)}
+	inline.near = [2]string{nearQuery(inline, nil), nearQuery(inline, inline.besides)}
+	s.inline.Store(&inline)
 }
 
 // columns gives the columns of a head, of a row of that name. The last one is the whole body where a member of it
@@ -248,6 +248,11 @@ func (tx *Tx) Children(parents ...int64) (children []int64, err error) {
 		children = append(children, found...)
 	}
 	return children, nil
+}
+
+// FirstChildren gives the ids of the first of what lies right below a resource, at most so many, in the order of the index.
+func (tx *Tx) FirstChildren(parent int64, most int) ([]int64, error) {
+	return tx.ids64("SELECT id FROM resource WHERE parent = ? ORDER BY collection, id LIMIT ?", parent, most)
 }
 
 func (tx *Tx) ids64(query string, args ...any) (ids []int64, err error) {

@@ -14,7 +14,7 @@ func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
 
 // begin gives a Tx on a connection, whose snapshot begins after the commit of that number.
 func (s *Store) begin(ctx context.Context, c conn, at uint64) *Tx {
-	return &Tx{ctx: ctx, store: s, conn: c, now: s.now(), at: at, inline: s.inline}
+	return &Tx{ctx: ctx, store: s, conn: c, now: s.now(), at: at, inline: *s.inline.Load()}
 }
 
 // onto gives fn a Tx on a connection that begins its snapshot after onto was called.

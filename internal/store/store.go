@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"portolan/internal/problem"
@@ -57,12 +58,19 @@ type Store struct {
 	// few is how many rows may be looked up and sorted: fewRows, but in tests that make do with fewer.
 	few int64
 	// inline are the members that heads have with them (ShowInline).
-	inline inlineMembers
+	inline atomic.Pointer[inlineMembers]
 	// commitNews wakes who waits for a commit, at every one that is heard of; watches are the topics that are remembered.
 	commitNews broadcaster
+	hub        hub
 	watches    watched
 	closing    sync.Once
-	commits    commits
+	// updates are how many changes are under way, or wait for their turn; trials are those that are only tried.
+	updates atomic.Int64
+	trials  trials
+	commits commits
+	// searched are the members that the index of trigrams has, by collection; trigrams says that there is that index.
+	searched map[string][]string
+	trigrams bool
 }
 
 // engine is the database under the store.
@@ -81,8 +89,12 @@ type engine interface {
 	shares(topics []string) bool
 	// oneWriter reports whether one update runs after another: while one runs, nothing else is committed.
 	oneWriter() bool
+	// contends reports whether other processes that want to change something look for the lock now and then, and stand in no queue.
+	contends() bool
 	// awaitFeed waits until all that was committed before is in the change feed.
 	awaitFeed(ctx context.Context) error
+	// opened is called when the store is ready: what a manager does beside its work begins.
+	opened()
 	// close waits for the updates already queued, then closes the database.
 	close() error
 }
@@ -103,7 +115,10 @@ func Open(o Options) (*Store, error) {
 	if o.Layout == nil {
 		o.Layout = &Layout{}
 	}
-	s := &Store{layout: o.Layout, schema: cmp.Or(o.Schema, o.Layout.Version()), few: fewRows}
+	s := &Store{layout: o.Layout, schema: cmp.Or(o.Schema, o.Layout.Version()), few: fewRows,
+		searched: o.Layout.searchedOf()}
+	s.inline.Store(&inlineMembers{})
+	s.hub.store, s.trials.turn = s, make(chan struct{}, 1)
 	if err := s.openEngine(o); err != nil {
 		return nil, err
 	}
@@ -119,6 +134,7 @@ func Open(o Options) (*Store, error) {
 			e.Opened(s)
 		}
 	}
+	s.engine.opened()
 	return s, nil
 }
 

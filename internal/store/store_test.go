@@ -26,10 +26,13 @@ func open(t testing.TB, dir string) *Store {
 }
 
 // both runs a test on both databases.
-func both(t *testing.T, test func(t *testing.T, s *Store)) {
+func both(t *testing.T, test func(t *testing.T, s *Store)) { bothAt(t, nil, test) }
+
+// bothAt runs a test on both databases, with a clock of its own. The clock is set before the store opens: its goroutines read it.
+func bothAt(t *testing.T, now func() time.Time, test func(t *testing.T, s *Store)) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
-			o := Options{Dir: t.TempDir(), Exclusive: true}
+			o := Options{Dir: t.TempDir(), Exclusive: true, Now: now}
 			if name == "PostgreSQL" {
 				o.Database = pgtest.URL(t)
 			}

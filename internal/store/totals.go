@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
-	"strings"
 )
 
 // totalKey is what is counted together: the resources of a type right below a parent, or below everywhere.
@@ -18,8 +16,8 @@ type totalKey struct {
 // everywhere stands for the parent where all of a collection are counted, wherever they lie.
 const everywhere = -1
 
-var totalTable = Table{Name: "total", Columns: []string{"parent", "collection", "type", "n"}, Key: 3,
-	Derived: "counted anew from the resources"}
+var totalSums = NewSums(Table{Name: "total", Columns: []string{"parent", "collection", "type", "n"}, Key: 3,
+	Derived: "counted anew from the resources"})
 
 // totals is what a transaction changes of the numbers of resources.
 type totals struct {
@@ -53,24 +51,6 @@ func (tx *Tx) count(before, after *Resource) {
 	}
 }
 
-// Statements of totals. On PostgreSQL a change adds a row, and one in foldEvery sums up the rows of what it changes
-// (Folds), but for those that another one is summing up.
-const (
-	addTotal  = "INSERT INTO total (parent, collection, type, n) VALUES (?, ?, ?, ?)"
-	oneMore   = ", (?, ?, ?, ?)"
-	addInto   = " ON CONFLICT (parent, collection, type) DO UPDATE SET n = n + excluded.n"
-	dropTotal = "DELETE FROM total WHERE parent = ? AND collection = ? AND type = ? AND n = 0"
-	foldTotal = "WITH old AS (DELETE FROM total WHERE ctid = ANY (ARRAY(SELECT ctid FROM total WHERE parent = ? AND collection = ? AND " +
-		"type = ? FOR UPDATE SKIP LOCKED)) RETURNING parent, collection, type, n) INSERT INTO total (parent, collection, type, n) " +
-		"SELECT parent, collection, type, sum(n) FROM old GROUP BY 1, 2, 3 HAVING sum(n) <> 0"
-)
-
-// foldEvery is how many rows stand for one number on the average, at most; bulkTotals is how many numbers are sent one by one.
-const (
-	foldEvery  = 64
-	bulkTotals = 16
-)
-
 // writeTotals writes what the transaction changed, in the order of the keys.
 func (tx *Tx) writeTotals() error {
 	delta := tx.totals.delta
@@ -78,68 +58,16 @@ func (tx *Tx) writeTotals() error {
 		return cmp.Or(cmp.Compare(a.parent, b.parent), cmp.Compare(a.collection, b.collection), cmp.Compare(a.kind, b.kind))
 	})
 	keys = slices.DeleteFunc(keys, func(k totalKey) bool { return delta[k] == 0 })
-	write := tx.addTotals
-	if tx.RoundTrips() {
-		write = tx.appendTotals
+	sums := make([]Sum, len(keys))
+	for i, k := range keys {
+		sums[i] = Sum{[]any{k.parent, k.collection, k.kind}, delta[k]}
 	}
-	if err := write(keys, delta); err != nil {
+	if err := totalSums.Add(tx, sums); err != nil {
 		return fmt.Errorf("writing totals: %w", err)
-	}
-	return nil
-}
-
-// addTotals adds to the one row of each key, and takes away the row of what there is nothing left of.
-func (tx *Tx) addTotals(keys []totalKey, delta map[totalKey]int64) error {
-	for part := range slices.Chunk(keys, 2) { // what one resource counts for
-		args := make([]any, 0, 8)
-		for _, k := range part {
-			args = append(args, k.parent, k.collection, k.kind, delta[k])
-		}
-		if err := tx.Write(addTotal+strings.Repeat(oneMore, len(part)-1)+addInto, args...); err != nil {
-			return err
-		}
-	}
-	for _, k := range keys {
-		if delta[k] < 0 {
-			if err := tx.Write(dropTotal, k.parent, k.collection, k.kind); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// Folds draws whether a transaction sums up the rows that stand for one number that it changes, where changes add rows: one of
-// foldEvery does. It is by chance, because what is changed by every second transaction would never meet one of every 64th.
-func Folds() bool { return rand.IntN(foldEvery) == 0 } //nolint:gosec // nobody gains by foreseeing it
-
-// appendTotals adds rows.
-func (tx *Tx) appendTotals(keys []totalKey, delta map[totalKey]int64) error {
-	if len(keys) > bulkTotals {
-		rows := make([][]any, len(keys))
-		for i, k := range keys {
-			rows[i] = []any{k.parent, k.collection, k.kind, delta[k]}
-		}
-		if err := tx.Bulk(&totalTable, rows); err != nil {
-			return err
-		}
-	} else {
-		for _, k := range keys {
-			if err := tx.Write(addTotal, k.parent, k.collection, k.kind, delta[k]); err != nil {
-				return err
-			}
-		}
-	}
-	for _, k := range keys {
-		if Folds() {
-			if err := tx.Write(foldTotal, k.parent, k.collection, k.kind); err != nil {
-				return err
-			}
-		}
 	}
 	for part := range slices.Chunk(tx.totals.removed, loadRows) {
 		if err := tx.Write("DELETE FROM total WHERE parent = ANY (?)", part); err != nil {
-			return err
+			return fmt.Errorf("writing totals: %w", err)
 		}
 	}
 	return nil
@@ -186,6 +114,11 @@ func (tx *Tx) readTotal(k totalKey) (n int64, err error) {
 	}
 	err = tx.QueryRow(query, args...).Scan(&n)
 	return n, err
+}
+
+// Totals gives how many resources of a collection lie right below one, by type.
+func (tx *Tx) Totals(parent int64, collection string) (map[string]int64, error) {
+	return totalSums.By(tx, parent, collection)
 }
 
 // CountBelow gives how many resources lie below one, at any depth, by the numbers that are kept. It costs what reading those of

@@ -115,8 +115,9 @@ func hasTable(c conn, name string) (there bool, err error) {
 
 // rebuild writes the derived tables anew. What an older schema has no tables for yet, the migration makes that brings them.
 func (tx *Tx) rebuild() error {
-	totals := &Extension{Name: "totals", Tables: []Table{totalTable}, Rebuild: recountTotals}
-	for _, e := range append([]*Extension{totals}, tx.store.layout.Extensions...) {
+	totals := &Extension{Name: "totals", Tables: []Table{totalSums.Table}, Rebuild: recountTotals}
+	trigrams := &Extension{Name: "trigrams", Tables: []Table{dueTable}, Rebuild: reindexTexts}
+	for _, e := range append([]*Extension{totals, trigrams}, tx.store.layout.Extensions...) {
 		if e.Rebuild == nil {
 			continue
 		}

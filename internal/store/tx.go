@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"portolan/internal/problem"
@@ -78,7 +79,9 @@ type Tx struct {
 	summary   string
 	kind      string // of the transaction: UNDO, or empty
 	tally     Tally
+	trial     *trial // nil where what is changed is to stay
 	totals    totals
+	due       []int64 // whose texts have changed
 	// first and last are the numbers of this job's changes in the history, 0 until there is one.
 	first, last int64
 	// step counts what this job touched, topics has the step at which it last touched each (Cache). earlier are the topics
@@ -269,21 +272,42 @@ func (tx *Tx) Replace(old, r *Resource) (err error) {
 	if r.Version, err = tx.number(); err != nil {
 		return err
 	}
-	if err := tx.Write("UPDATE resource SET type=?, name=?, parent=?, configuration=?, low=?, high=?, key=?, version=?, refs=?, body=? "+
-		"WHERE id=?",
-		r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version, formatRefs(r.Refs),
-		string(r.Body), r.ID); err != nil {
-		return fmt.Errorf("updating a resource: %w", err)
-	}
-	if len(old.Refs)+len(old.Links) > 0 {
-		if err := tx.Write("DELETE FROM reference WHERE source = ?", r.ID); err != nil {
-			return fmt.Errorf("updating references: %w", err)
-		}
-	}
-	if err := tx.writeLinks(r); err != nil {
+	if err := tx.rewrite(old, r); err != nil {
 		return err
 	}
+	if !slices.Equal(old.Refs, r.Refs) || !slices.Equal(old.Links, r.Links) {
+		if len(old.Refs)+len(old.Links) > 0 {
+			if err := tx.Write("DELETE FROM reference WHERE source = ?", r.ID); err != nil {
+				return fmt.Errorf("updating references: %w", err)
+			}
+		}
+		if err := tx.writeLinks(r); err != nil {
+			return err
+		}
+	}
 	return tx.record("UPDATE", old, r)
+}
+
+// rewrite writes those columns of a row that have changed: SQLite writes every index of a column that a statement sets, whether it has
+// changed or not.
+func (tx *Tx) rewrite(old, r *Resource) error {
+	set, args := "UPDATE resource SET version=?", []any{r.Version}
+	change := func(changed bool, columns string, values ...any) {
+		if changed {
+			set, args = set+columns, append(args, values...)
+		}
+	}
+	change(old.Name != r.Name, ", name=?", null(r.Name))
+	change(old.Parent != r.Parent, ", parent=?", r.Parent)
+	change(old.Type != r.Type || old.Configuration != r.Configuration, ", type=?, configuration=?", r.Type, r.Configuration)
+	change(!bytes.Equal(old.Low, r.Low) || !bytes.Equal(old.High, r.High), ", low=?, high=?", r.Low, r.High)
+	change(old.Key != r.Key, ", key=?", null(r.Key))
+	change(!slices.Equal(old.Refs, r.Refs), ", refs=?", formatRefs(r.Refs))
+	change(!bytes.Equal(old.Body, r.Body), ", body=?", string(r.Body))
+	if err := tx.Write(set+" WHERE id=?", append(args, r.ID)...); err != nil {
+		return fmt.Errorf("updating a resource: %w", err)
+	}
+	return nil
 }
 
 // LoadLinks reads the many-valued references of a resource, all fields but its single ones.

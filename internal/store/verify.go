@@ -8,7 +8,7 @@ import (
 // Verify lists what is wrong in the store's own tables and in those of the extensions, in sentences, by fault.
 func (tx *Tx) Verify(fault func(format string, args ...any)) error {
 	for _, check := range []func(func(string, ...any)) error{tx.databaseFaults, tx.referencesFaults, tx.historyFaults, tx.imagesFaults,
-		tx.originFaults, tx.totalsFaults} {
+		tx.originFaults, tx.totalsFaults, tx.trigramFaults} {
 		if err := check(fault); err != nil {
 			return err
 		}
@@ -55,14 +55,24 @@ func (tx *Tx) referencesFaults(fault func(string, ...any)) error {
 		"SELECT f.source, f.field FROM reference f LEFT JOIN resource r ON r.id = f.source WHERE r.id IS NULL")
 }
 
+// Changes without their transaction, and transactions that do not name their first and their last change. SQLite, whose figures may be
+// of a time when there were few transactions, is told to look each of them up: a join it would make by looking through all for each.
+var (
+	orphans = SQL{SQLite: "SELECT seq, CAST(txn AS TEXT) FROM change WHERE txn NOT IN (SELECT id FROM txn)",
+		PostgreSQL: "SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL"}
+	firstAndLast = SQL{SQLite: "SELECT t.id, t.operation FROM txn t WHERE t.id <> ? AND (" +
+		"t.first <> coalesce((SELECT min(seq) FROM change WHERE txn = t.id), -1) OR " +
+		"t.last <> coalesce((SELECT max(seq) FROM change WHERE txn = t.id), -1))",
+		PostgreSQL: "SELECT t.id, t.operation FROM txn t LEFT JOIN (SELECT txn, min(seq) AS first, max(seq) AS last FROM change GROUP BY txn) c" +
+			" ON c.txn = t.id WHERE t.id <> ? AND (c.txn IS NULL OR c.first <> t.first OR c.last <> t.last)"}
+)
+
 // historyFaults checks that transactions and their changes belong together, and that every number is one given out.
 func (tx *Tx) historyFaults(fault func(string, ...any)) error {
 	for _, check := range []struct{ format, query, mark string }{
 		{"change %d belongs to transaction %s, which is not there",
-			"SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL", ""},
-		{"transaction %d, %s, does not name its first and its last change", "SELECT t.id, t.operation FROM txn t LEFT JOIN" +
-			" (SELECT txn, min(seq) AS first, max(seq) AS last FROM change GROUP BY txn) c ON c.txn = t.id WHERE t.id <> ? AND (c.txn IS NULL " +
-			"OR c.first <> t.first OR c.last <> t.last)", "horizon"},
+			tx.SQL(orphans), ""},
+		{"transaction %d, %s, does not name its first and its last change", tx.SQL(firstAndLast), "horizon"},
 		{"resource %d, of type %s, has a number that was never given out", "SELECT id, type FROM resource WHERE id > ?", "resource"},
 		{"transaction %d, %s, has a number that was never given out", "SELECT id, operation FROM txn WHERE id > ?", "txn"},
 		{"change %d, %s, has a number that was never given out", "SELECT seq, operation FROM change WHERE seq > ?", "change"},

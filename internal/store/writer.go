@@ -54,7 +54,20 @@ func (s *Store) Update(ctx context.Context, author Author, fn func(*Tx) error) e
 
 // UpdateIn is Update for what neither depends on nor changes anything outside of the scope.
 func (s *Store) UpdateIn(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
+	s.updates.Add(1)
+	defer s.updates.Add(-1)
 	return s.engine.update(ctx, scope, author, fn)
+}
+
+// yieldTime is how long a tool leaves the lock of an SQLite database to others between two changes of many. SQLite looks for the lock
+// every 25 ms at first: who waits for it finds it free.
+const yieldTime = 30 * time.Millisecond
+
+// Yield lets others change something, between two changes of many that one process makes.
+func (s *Store) Yield(ctx context.Context) {
+	if s.engine.contends() {
+		pauseFor(ctx, yieldTime)
+	}
 }
 
 // write is the writer's loop; it ends when the store closes and the queue is empty.
@@ -130,7 +143,10 @@ func (s *session) shrinkLog() (done bool) {
 func (e *sqliteEngine) group(w *session, first *job) {
 	jobs := []*job{first}
 	err := e.commit(w, &jobs)
-	e.store.committed(slices.Collect(maps.Keys(topicsOf(jobs)))) // before anybody is answered: who was told of a change reads it
+	// Before anybody is answered: who was told of a change reads it.
+	if topics, some := changedBy(jobs, err); some {
+		e.store.committed(topics)
+	}
 	for _, j := range jobs {
 		if err != nil {
 			j.err = err
@@ -139,15 +155,20 @@ func (e *sqliteEngine) group(w *session, first *job) {
 	}
 }
 
-// topicsOf gives what jobs have touched, those that failed among them.
-func topicsOf(jobs []*job) map[string]bool {
-	topics := map[string]bool{}
+// changedBy gives what the jobs of a group have touched, those that were taken back apart; some is false where all were. Of a group
+// whose commit failed nobody knows what it came to.
+func changedBy(jobs []*job, failed error) (topics []string, some bool) {
+	all := map[string]bool{}
 	for _, j := range jobs {
+		if j.err != nil && failed == nil {
+			continue
+		}
+		some = true
 		for topic := range j.topics {
-			topics[topic] = true
+			all[topic] = true
 		}
 	}
-	return topics
+	return slices.Collect(maps.Keys(all)), some
 }
 
 func (e *sqliteEngine) commit(w *session, jobs *[]*job) (err error) {

@@ -13,10 +13,12 @@ import (
 
 	"portolan/internal/access"
 	"portolan/internal/pgtest"
+	"portolan/internal/resource"
 	"portolan/internal/server"
 	"portolan/internal/store"
 
 	"github.com/klauspost/compress/zstd"
+	"portolan/internal/webhook"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
@@ -56,6 +58,14 @@ func sample(t *testing.T, o server.Options) {
 		}
 		if err := tx.Write("INSERT INTO idempotency (user_id, key, request, location, etag, answer, created) VALUES (1, 'k', 'r', 'l', 'e', "+
 			"?, 1)", []byte("a")); err != nil {
+			return err
+		}
+		typ, _ := m.Address.Type("Webhook")
+		hook := typ.New().(*webhook.Webhook)
+		hook.Type, hook.Name, hook.URL, hook.Enabled = typ.Name, "w", "http://127.0.0.1:9/", false
+		hook.Secret = "whsec_" + strings.Repeat("QUJD", 8)
+		c := resource.Change{Tx: tx, API: m.Address, Given: map[string]bool{}, Extra: map[string]string{}}
+		if _, err := c.Create(typ, hook); err != nil {
 			return err
 		}
 		return tx.Write("INSERT INTO water (container, level) VALUES (?, 'HIGH') ON CONFLICT (container) DO UPDATE SET level = excluded.level",

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"portolan/client"
+)
+
+type deleteCommand struct {
+	managerFlags
+	DryRun   bool   `help:"Only say how much it is: nothing is deleted."`
+	AtMost   int    `help:"How many resources go at once, up to 10000; others get their turn in between." default:"500" placeholder:"N"`
+	Comment  string `help:"A remark that the history keeps with it." placeholder:"TEXT"`
+	Resource string `arg:"" help:"The resource, such as blocks/100123, which goes with all that lies below it."`
+}
+
+// Run deletes a resource in steps.
+func (c *deleteCommand) Run(s *session) error {
+	if c.AtMost < 1 || c.AtMost > 10_000 {
+		return usageError{errors.New("--at-most: must be from 1 to 10000")}
+	}
+	if parts := strings.Split(c.Resource, "/"); len(parts) != 2 || parts[0] == "" || parts[1] == "" {
+		return usageError{fmt.Errorf("%q is no resource, such as blocks/100123", c.Resource)}
+	}
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	t, err := cl.TryDelete(s.ctx, c.Resource)
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		if c.JSON {
+			return json.NewEncoder(s.stdout).Encode(t)
+		}
+		about := ""
+		if t.Estimate {
+			about = "about "
+		}
+		_, err = fmt.Fprintf(s.stdout, "only tried: %s%d resources would be deleted, %d changed\n", about, t.Deleted, t.Changed)
+		return err
+	}
+	bar := s.bar()
+	deleted, err := cl.DeleteInSteps(s.ctx, c.Resource, client.DeleteOptions{AtMost: c.AtMost, Comment: c.Comment,
+		Progress: func(deleted int) { bar.show("deleted", int64(min(deleted, t.Deleted)), int64(t.Deleted)) }})
+	bar.end()
+	if err != nil && deleted > 0 {
+		return fmt.Errorf("%d resources are deleted, and the same command goes on: %w", deleted, err)
+	}
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return json.NewEncoder(s.stdout).Encode(map[string]int{"deleted": deleted})
+	}
+	_, err = fmt.Fprintf(s.stdout, "%d resources deleted\n", deleted)
+	return err
+}

@@ -1,0 +1,55 @@
+package rest
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// counts answers how many there are of something below a resource, by kind (Collection.Counts).
+func (a *Server) counts(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
+	form, _, err := a.askedBelow(w, r, t, caller)
+	if err != nil || r.Method == http.MethodOptions {
+		return err
+	}
+	var numbers map[string]int64
+	if err := a.Store.View(r.Context(), func(tx *store.Tx) error {
+		row, err := a.Locate(tx, t, caller)
+		if err == nil {
+			numbers, err = t.Collection.Counts.Of(tx, row)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	above := fmt.Sprintf("%s/%s/%d", a.Base, t.Collection.Name, t.ID)
+	send(w, r, http.StatusOK, form, countsText(numbers, form, above, t.Collection.Counts.Name))
+	return nil
+}
+
+// countsText writes numbers by kind.
+func countsText(numbers map[string]int64, form media, above, name string) []byte {
+	total := int64(0)
+	for _, n := range numbers {
+		total += n
+	}
+	b := strconv.AppendInt([]byte(`{"totalCount":`), total, 10)
+	b = append(b, `,"counts":{`...)
+	for i, kind := range slices.Sorted(maps.Keys(numbers)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(append(schema.AppendString(b, kind), ':'), numbers[kind], 10)
+	}
+	b = append(b, '}')
+	if form == asHAL {
+		b = append(b, `,"_links":{"self":{"href":"`+above+"/"+name+`"},"up":{"href":"`+above+`"}}`...)
+	}
+	return append(b, '}')
+}

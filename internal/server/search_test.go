@@ -1,0 +1,136 @@
+package server
+
+import (
+	"encoding/base64"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A search finds what a text names, whatever it is, best first, and says where it lies.
+func TestSearch(t *testing.T) {
+	m := startManager(t)
+	configuration, view, zone, block, network := m.basics()
+	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.77","state":"STATIC","name":"scope-Lab",
+		"macAddress":{"address":"00:00:5E:00:53:77"}}`)
+	record := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"scope","addresses":[{"id":`+address+`}]}`)
+	mac := m.want(200, "GET", "/api/v2/addresses/"+address, "").text("macAddress.id")
+	absolute := m.want(200, "GET", "/api/v2/resourceRecords/"+record, "").text("absoluteName")
+	hits := func(q, query string) []string {
+		r := m.want(200, "GET", "/api/v2/search?q="+url.QueryEscape(q)+query, "")
+		var found []string
+		for i := 0; r.text("data."+strconv.Itoa(i)+".match") != ""; i++ {
+			found = append(found, r.text("data."+strconv.Itoa(i)+".match")+" "+r.text("data."+strconv.Itoa(i)+".resource.id"))
+		}
+		if r.text("count") != strconv.Itoa(len(found)) || r.text("complete") != "true" {
+			t.Errorf("q=%s: %s", q, r.body)
+		}
+		return found
+	}
+	for _, c := range []struct {
+		q    string
+		want []string // the first ones
+	}{
+		{address, []string{"id " + address}},
+		{"10.0.0.77", []string{"address " + address, "refers " + record, "around " + network, "around " + block}},
+		{"::ffff:10.0.0.77", []string{"address " + address}},
+		{"10.0.0.77/24", []string{"address " + network, "address " + address}},
+		{"10.0.0.0/24", []string{"address " + network, "around "}},
+		{"0000.5e00.5377", []string{"key " + mac, "refers " + address}},
+		{"00-00-5e-00-53-77", []string{"key " + mac, "refers " + address}},
+		{"00005E005377", []string{"key " + mac, "refers " + address}},
+		{absolute, []string{"key " + record}},
+		{strings.ToUpper(absolute) + ".", []string{"key " + record}},
+		{"scope", []string{"name " + record, "begins " + address}},
+		{"SCOPE-LAB", []string{"name " + address}},
+		{"ope-l", []string{"contains " + address}},
+		{"0.0.77", []string{"contains " + address}},
+		{"5e-00-53", []string{"contains " + mac}},
+		{"00:5e:00:53", []string{"contains " + mac}},
+		{"424242", nil},
+		{"00:50:56:12:34:56", nil},
+		{"005056123456", nil},
+		{"OFFICE", []string{"name " + network}},
+		{"nothing like it", nil},
+	} {
+		got := hits(c.q, "")
+		for i, want := range c.want {
+			if i >= len(got) || !strings.HasPrefix(got[i], want) {
+				t.Errorf("q=%s gives %q, want first %q", c.q, got, c.want)
+				break
+			}
+		}
+		if c.want == nil && len(got) > 0 {
+			t.Errorf("q=%s gives %q", c.q, got)
+		}
+	}
+	r := m.want(200, "GET", "/api/v2/search?q="+absolute, "")
+	for path, want := range map[string]string{"data.0.path.0.id": configuration, "data.0.path.1.id": view, "data.0.path.2.type": "Zone",
+		"data.0.path.3.type":         "Zone",
+		"data.0.path.2.absoluteName": "com", "data.0.path.3.absoluteName": "example.com",
+		"data.0.resource._links.self.href": "/api/v2/resourceRecords/" + record} {
+		if got := r.text(path); got != want {
+			t.Errorf("%s is %q, want %q: %s", path, got, want, r.body)
+		}
+	}
+	for _, q := range []string{"10.0.0.77", "10.0.0.0/24"} {
+		for _, hit := range hits(q, "") {
+			if strings.HasSuffix(hit, " "+configuration) {
+				t.Errorf("q=%s gives the configuration: %s", q, hit)
+			}
+		}
+	}
+	if one := m.want(200, "GET", "/api/v2/search?limit=1&q=10.0.0.77", ""); one.text("count") != "1" || one.text("more") != "true" {
+		t.Errorf("one of many: %s", one.body)
+	}
+	for _, part := range []string{"contains('5e:00')", "startsWith('00:00:5e')", "endsWith('53-77')"} {
+		if r := m.want(200, "GET", "/api/v2/macAddresses?fields=id&"+filter("address:"+part), ""); r.text("data.0.id") != mac {
+			t.Errorf("address:%s: %s", part, r.body)
+		}
+	}
+	if options := m.want(204, "OPTIONS", "/api/v2/search", ""); options.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
+		t.Errorf("a search allows %s", options.Header.Get("Allow"))
+	}
+	// What changes is found as it is at once, and what is gone is not.
+	m.want(200, "PATCH", "/api/v2/addresses/"+address, `{"name":"renamed"}`)
+	if got := hits("ename", ""); len(got) != 1 {
+		t.Errorf("the new name gives %q", got)
+	}
+	if got := hits("pe-la", ""); len(got) != 0 {
+		t.Errorf("the old name gives %q", got)
+	}
+	m.want(204, "DELETE", "/api/v2/addresses/"+address, "")
+	if got := hits("renamed", ""); len(got) != 0 {
+		t.Errorf("what is deleted gives %q", got)
+	}
+	for query, want := range map[string]string{"": "q:", "q=": "q:", "q=x&q=y": "q:", "q=x&limit=0": "limit:", "q=x&limit=101": "limit:",
+		"q=x&z=1":                       "z:",
+		"q=" + strings.Repeat("x", 300): "q:", "q=%01abc&q=": "q:", "q=%ff": "q:"} {
+		if r := m.want(400, "GET", "/api/v2/search?"+query, ""); !strings.HasPrefix(r.text("message"), want) {
+			t.Errorf("?%s: %s", query, r.body)
+		}
+	}
+	m.want(405, "POST", "/api/v2/search?q=x", "{}")
+	m.verify()
+}
+
+// What a caller does not see takes no room from what he sees.
+func TestSearchWithinRights(t *testing.T) {
+	m := startManager(t)
+	m.basics()
+	user := func(name string) {
+		m.id("/api/v2/users", `{"type":"User","name":"`+name+`","password":"`+adminPassword+
+			`","email":"e@x","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
+	}
+	for i := range 12 {
+		user("corpx" + strconv.Itoa(i))
+	}
+	user("low")
+	m.id("/api/v2/configurations", `{"name":"z-corpx"}`)
+	as := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("low:"+adminPassword))
+	r := m.want(200, "GET", "/api/v2/search?limit=1&q=corpx", "", as)
+	if r.text("data.0.resource.name") != "z-corpx" || r.text("more") != "false" || r.text("complete") != "true" {
+		t.Errorf("who sees no users finds %s", r.body)
+	}
+}

@@ -1,0 +1,283 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"portolan/client"
+)
+
+// receiver takes what webhooks send.
+type receiver struct {
+	*httptest.Server
+	t      *testing.T
+	secret string
+
+	mu sync.Mutex
+	// refuses is how many messages are refused from now on. changes are those that were taken, in words, and transactions theirs in order.
+	refuses      int
+	changes      []string
+	transactions []int64
+	more         bool
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{t: t, secret: client.NewWebhookSecret()}
+	r.Server = httptest.NewServer(http.HandlerFunc(r.take))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) take(w http.ResponseWriter, rq *http.Request) {
+	body, err := io.ReadAll(rq.Body)
+	var m client.WebhookMessage
+	if err == nil {
+		err = client.VerifyWebhook(r.secret, rq.Header, body, time.Now())
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &m)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.t.Errorf("a message: %v: %s", err, body)
+	}
+	if r.refuses > 0 {
+		r.refuses--
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			r.t.Error(err)
+			return
+		}
+		_, _ = conn.Write([]byte("HTTP/1.1 418 not \x00\xff " + strings.Repeat("now ", 1000) + "\r\nContent-Length: 0\r\n\r\n"))
+		_ = conn.Close()
+		return
+	}
+	for _, one := range m.Transactions {
+		if slices.Contains(r.transactions, one.ID) {
+			r.t.Errorf("transaction %d came twice", one.ID)
+		}
+		r.transactions, r.more = append(r.transactions, one.ID), r.more || one.More
+		for _, c := range one.Changes {
+			r.changes = append(r.changes, c.OperationType+" "+c.ResourceType+" "+strconv.FormatInt(c.ResourceID, 10))
+		}
+	}
+}
+
+// until waits until what was taken is so.
+func (r *receiver) until(what string, is func() bool) {
+	r.t.Helper()
+	done := func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return is()
+	}
+	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.t.Fatalf("%s: taken were %v", what, r.changes)
+		}
+	}
+}
+
+// taken gives the changes that were taken.
+func (r *receiver) taken() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.changes)
+}
+
+func (r *receiver) has(change string) func() bool {
+	return func() bool { return slices.Contains(r.changes, change) }
+}
+
+// hook makes a webhook that sends to the receiver.
+func (m *manager) hook(r *receiver, more string) string {
+	m.t.Helper()
+	return m.id("/api/v2/webhooks", fmt.Sprintf(`{"type":"Webhook","name":"%s","url":"%s","secret":"%s"%s}`, r.URL, r.URL, r.secret, more))
+}
+
+// A webhook is sent what changes, signed, in order, again until it is taken.
+func TestWebhook(t *testing.T) {
+	m := startManager(t)
+	_, _, zone, block, network := m.basics()
+	all, hosts, below := newReceiver(t), newReceiver(t), newReceiver(t)
+	id := m.hook(all, "")
+	m.hook(hosts, `,"collections":["resourceRecords"]`)
+	m.hook(below, `,"parent":`+network)
+	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.200"}]}`)
+	all.until("a host", all.has("ADD HostRecord "+host))
+	hosts.until("a host", hosts.has("ADD HostRecord "+host))
+	address := m.want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+filter("address:'10.0.0.200'"), "").text("data.0.id")
+	below.until("an address", below.has("ADD IPv4Address "+address))
+	for _, change := range below.taken() { // that of the gateway may come before it on PostgreSQL
+		if !strings.HasPrefix(change, "ADD IPv4Address") {
+			t.Errorf("below the network came %s", change)
+		}
+	}
+	if got := hosts.taken(); len(got) != 1 {
+		t.Errorf("of records came %v", got)
+	}
+	hook := m.want(200, "GET", "/api/v2/webhooks/"+id, "")
+	if strings.Contains(string(hook.body), all.secret) || hook.get("secret") != nil || hook.text("state") != "RUNNING" {
+		t.Errorf("the webhook is shown as %s", hook.body)
+	}
+	if r := m.want(200, "GET", "/api/v2/transactions?limit=1000&embed=operations", ""); strings.Contains(string(r.body), all.secret) {
+		t.Error("the history has the secret")
+	}
+	// It is refused: it comes again, in its order, and what has happened is said.
+	all.mu.Lock()
+	all.refuses = 2
+	all.mu.Unlock()
+	first := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24"}`)
+	m.until("/api/v2/webhooks/"+id, "state", "FAILING")
+	if r := m.want(200, "GET", "/api/v2/webhooks/"+id, ""); !strings.Contains(r.text("message"), "418 not") ||
+		len(r.text("message")) > 400 || r.text("failures") == "0" {
+		t.Errorf("the webhook is %s", r.body)
+	}
+	second := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/24"}`)
+	all.until("both networks", func() bool {
+		return all.has("ADD IPv4Network "+first)() && all.has("ADD IPv4Network "+second)()
+	})
+	all.mu.Lock()
+	sorted := slices.IsSorted(all.transactions)
+	all.mu.Unlock()
+	if !sorted && os.Getenv(onPostgres) == "" {
+		t.Errorf("the transactions came as %v", all.transactions)
+	}
+	m.until("/api/v2/webhooks/"+id, "state", "RUNNING")
+	events := m.want(200, "GET", "/api/v2/events?"+filter("source.id:"+id), "")
+	if !strings.Contains(string(events.body), "does not take") || !strings.Contains(string(events.body), "again") {
+		t.Errorf("the events are %s", events.body)
+	}
+	// Disabled it is sent nothing, and gets it when it is enabled again.
+	m.want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":false}`)
+	m.until("/api/v2/webhooks/"+id, "state", "DISABLED")
+	third := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.3.0.0/24"}`)
+	hosts.until("a second host", func() bool {
+		m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"h","text":"`+rand.Text()+`"}`)
+		return len(hosts.changes) > 2
+	})
+	m.want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":true}`)
+	all.until("the third network", all.has("ADD IPv4Network "+third))
+	// Of a transaction with very many changes some are sent.
+	var list []string
+	for i := range 1100 {
+		list = append(list, `{"type":"IPv4Network","range":"10.`+strconv.Itoa(20+i/250)+`.`+strconv.Itoa(i%250)+`.0/28"}`)
+	}
+	m.want(201, "POST", "/api/v2/blocks/"+block+"/networks", "["+strings.Join(list, ",")+"]")
+	all.until("many networks", func() bool { return all.more })
+	// A deleted one is sent nothing more, and does not come back without its secret.
+	m.want(204, "DELETE", "/api/v2/webhooks/"+id, "")
+	m.refused(409, "UndoConflict", "Webhook", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	all.until("nothing more", func() bool { // what is on its way may still come
+		last := "ADD TXTRecord " + m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"last","text":"`+rand.Text()+`"}`)
+		hosts.until("the last record", hosts.has(last))
+		return !slices.Contains(all.changes, last)
+	})
+}
+
+// A webhook that changes would be left out of is stopped, says why, and goes on when somebody says so.
+func TestWebhookStops(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, _ := m.basics()
+	r := newReceiver(t)
+	id := m.hook(r, `,"enabled":false`)
+	m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
+	m.forget()
+	m.want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":true}`)
+	m.until("/api/v2/webhooks/"+id, "state", "STOPPED")
+	if r := m.want(200, "GET", "/api/v2/webhooks/"+id, ""); !strings.Contains(r.text("message"), "set enabled") {
+		t.Errorf("it is %s", r.body)
+	}
+	if r := m.want(200, "GET", "/api/v2/events?"+filter("source.id:"+id), ""); r.text("data.0.eventType") != "ERROR" {
+		t.Errorf("the events are %s", r.body)
+	}
+	m.want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":true}`)
+	m.until("/api/v2/webhooks/"+id, "state", "RUNNING")
+	block := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
+	r.until("what changed then", r.has("ADD IPv4Block "+block))
+	m.verify()
+}
+
+// until waits until a member of an answer has a value.
+func (m *manager) until(path, member, value string) {
+	m.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		r := m.want(200, "GET", path, "")
+		if r.text(member) == value {
+			return
+		}
+		if time.Now().After(deadline) {
+			m.t.Fatalf("%s is %s, want %s", member, r.body, value)
+		}
+	}
+}
+
+// What could not be acted upon is refused, and who is no administrator neither sees nor makes webhooks.
+func TestWebhookRefusals(t *testing.T) {
+	m := startManager(t)
+	_, _, _, _, network := m.basics()
+	secret := client.NewWebhookSecret()
+	whole := func(member, value string) string {
+		members := map[string]string{"type": `"Webhook"`, "name": `"n"`, "url": `"https://hooks.example/x"`, "secret": `"` + secret + `"`}
+		members[member] = value
+		var list []string
+		for name, value := range members {
+			list = append(list, `"`+name+`":`+value)
+		}
+		return "{" + strings.Join(list, ",") + "}"
+	}
+	for _, c := range []struct{ member, value, code, word string }{
+		{"url", `"ftp://x/"`, "InvalidField", "url"}, {"url", `"https:///x"`, "InvalidField", "url"}, {"url", `"https://:80/x"`, "InvalidField", "url"}, {"url", `""`, "", "url"},
+		{"url", `"https://user:password@x/"`, "InvalidField", "user"}, {"url", `"https://x/#y"`, "InvalidField", "fragment"},
+		{"url", `"https://x:port/"`, "InvalidField", "url"},
+		{"secret", `"short"`, "InvalidField", "whsec_"}, {"secret", `"whsec_QQ=="`, "InvalidField", "24"}, {"secret", `null`, "", "secret"},
+		{"collections", `["nothing"]`, "InvalidField", "nothing"}, {"collections", `["events"]`, "InvalidField", "events"},
+		{"collections", `["sessions"]`, "InvalidField", "sessions"},
+		{"parent", `0`, "", "parent"}, {"parent", `"x"`, "", "parent"}, {"name", `""`, "", "name"}, {"enabled", `1`, "", "enabled"},
+	} {
+		if r := m.want(400, "POST", "/api/v2/webhooks", whole(c.member, c.value)); !strings.Contains(r.text("message"), c.word) ||
+			c.code != "" && r.text("code") != c.code {
+			t.Errorf("%s %s: %s", c.member, c.value, r.body)
+		}
+	}
+	m.refused(404, "InlinedResourceNotFound", "parent", "POST", "/api/v2/webhooks", whole("parent", "999999999"))
+	id := m.id("/api/v2/webhooks", whole("parent", network))
+	m.refused(409, "ResourceAlreadyExists", "n", "POST", "/api/v2/webhooks", whole("enabled", "false"))
+	m.want(200, "PATCH", "/api/v2/webhooks/"+id, `{"parent":null,"enabled":false}`)
+	m.id("/api/v2/users", `{"type":"User","name":"reader","password":"a-long-password","email":"r@example.net","securityPrivilege":"NO_ACCESS",`+
+		`"historyPrivilege":"HIDE","accessType":"API"}`)
+	reader := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("reader:a-long-password"))
+	for path, status := range map[string]int{"/api/v2/webhooks/" + id: 404, "/api/v2/" + id: 404, "/api/v2/changes": 403} {
+		m.want(status, "GET", path, "", reader)
+	}
+	if r := m.want(200, "GET", "/api/v2/webhooks", "", reader); r.text("count") != "0" {
+		t.Errorf("a reader sees %s", r.body)
+	}
+	m.want(403, "POST", "/api/v2/webhooks", whole("name", `"mine"`), reader)
+	m.id("/api/v2/users", `{"type":"User","name":"lister","password":"a-long-password","email":"l@example.net","securityPrivilege":"NO_ACCESS",`+
+		`"historyPrivilege":"VIEW_HISTORY_LIST","accessType":"API"}`)
+	m.want(403, "GET", "/api/v2/changes", "", "Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte("lister:a-long-password")))
+	// No more than are sent to.
+	var many []string
+	for i := range 999 {
+		many = append(many, fmt.Sprintf(`{"type":"Webhook","name":"m%d","url":"http://127.0.0.1:9/","secret":"%s","enabled":false}`, i, secret))
+	}
+	m.want(201, "POST", "/api/v2/webhooks", "["+strings.Join(many, ",")+"]")
+	m.refused(409, "TooManyWebhooks", "1000", "POST", "/api/v2/webhooks", whole("name", `"too many"`))
+}

@@ -1,0 +1,2 @@
+-- The index of trigrams is made by a manager that begins, where the extension pg_trgm may be used (store/trigram_postgres.go). The
+-- number stands here because both databases have the same.

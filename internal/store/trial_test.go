@@ -1,0 +1,91 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Of a change that is tried nothing stays, it ends where it gets large, and what was done until then can be read.
+func TestTry(t *testing.T) { both(t, tries) }
+
+func tries(t *testing.T, s *Store) {
+	ctx := t.Context()
+	add := func(tx *Tx, n int) error {
+		for i := range n {
+			if err := tx.Insert(&Resource{Collection: "things", Type: "A", Name: fmt.Sprint(i), Body: []byte("{}")}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var tally Tally
+	if err := s.Try(ctx, Scope{}, Author{}, func(tx *Tx) (err error) {
+		if err := add(tx, 3); err != nil {
+			return err
+		}
+		tally, err = tx.Tally()
+		return err
+	}); err != nil || tally.Created != 3 {
+		t.Errorf("trying gives %v, %+v", err, tally)
+	}
+	if err := s.Try(ctx, Scope{}, Author{}, func(*Tx) error { return errFailed }); !errors.Is(err, errFailed) {
+		t.Errorf("a trial that fails gives %v", err)
+	}
+	err := s.Try(ctx, Scope{}, Author{}, func(tx *Tx) (err error) {
+		ended := add(tx, trialChanges+1)
+		tx.EndTrial()
+		if tally, err = tx.Tally(); err != nil {
+			return err
+		}
+		if err := add(tx, 1); err != nil { // reading is not bounded, nor is writing, any more
+			return err
+		}
+		return ended
+	})
+	// Where the machine is slow it is the time that ends it.
+	if !errors.Is(err, ErrTrialEnded) || tally.Created > trialChanges || tally.Created < trialFree {
+		t.Errorf("a large trial gives %v, %+v", err, tally)
+	}
+	if err := s.View(ctx, func(tx *Tx) error {
+		n, err := tx.Count(Query{From: Resources, Where: InCollection("things")})
+		if n != 0 {
+			t.Errorf("%d resources are left of what was tried", n)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// While somebody waits for a trial the next one has to wait, so that most changes meet none.
+func TestTrialsWait(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := t.Context()
+	try := func(inside func()) {
+		t.Helper()
+		if err := s.Try(ctx, Scope{}, Author{}, func(*Tx) error { inside(); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	try(func() {})
+	if !s.trials.next.IsZero() {
+		t.Error("the next trial has to wait where nobody waited for this one")
+	}
+	done := make(chan error, 1)
+	began := time.Now()
+	try(func() {
+		go func() { done <- s.Update(ctx, Author{}, func(*Tx) error { return nil }) }()
+		for s.updates.Load() < 2 {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	if took := time.Since(began); s.trials.next.Before(began.Add(trialShare*time.Millisecond)) ||
+		s.trials.next.After(time.Now().Add(trialShare*took)) {
+		t.Errorf("after a trial of %v the next one may begin at once", took)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// pg_trgm knows letters and digits alone, and takes what stands between two others for a word. So that names, addresses and hardware
+// addresses are one word each with their marks, what stands in them beside letters and digits is written as a letter, which now and
+// then makes a row look like what is sought. So is what means something in a pattern of LIKE.
+const (
+	wordFrom = mark + `.-:_/@ %\`
+	wordTo   = `zqxjvvvvvv`
+)
+
+// word writes a text as a word.
+func word(text string) string {
+	return strings.Map(func(r rune) rune {
+		if i := strings.IndexRune(wordFrom, r); i >= 0 {
+			return rune(wordTo[i])
+		}
+		return r
+	}, fold(text))
+}
+
+// words gives the texts of a row that are searched, as SQL: what the index is of, and what is compared.
+func (l *Layout) words(row string) string {
+	var b strings.Builder
+	b.WriteString("translate(lower(('" + mark + "' || coalesce(" + row + ".name, '') || '" +
+		mark + "'")
+	members := map[string][]string{}
+	for _, i := range l.Searched {
+		members[i.Field] = append(members[i.Field], i.Collection)
+	}
+	for _, member := range slices.Sorted(maps.Keys(members)) {
+		slices.Sort(members[member])
+		b.WriteString(" || CASE WHEN " + row + ".collection IN (" + quoted(members[member]...) + ") THEN coalesce(json_extract(" + row +
+			".body, '" + path([]string{member}) + "'), '') || '" + mark + "' ELSE '' END")
+	}
+	b.WriteString(`) COLLATE "C"), '` + wordFrom + "', '" + wordTo + "')")
+	return b.String()
+}
+
+func postgresFragment(b *builder, row string, f Fragment) {
+	b.WriteString(b.layout.words(row) + " LIKE ")
+	b.arg("%" + word(f.Text) + "%")
+}
+
+// estimate gives how many resources PostgreSQL expects to have a fragment: what its index finds it finds all at once, so that
+// counting would take as long as finding.
+func (tx *Tx) estimate(f Fragment) (rows int64, err error) {
+	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+	b.WriteString("EXPLAIN SELECT 1 FROM resource r WHERE ")
+	f.sql(b, "r")
+	var plan string
+	if err := tx.QueryRow(b.String(), b.args...).Scan(&plan); err != nil {
+		return 0, err
+	}
+	_, behind, _ := strings.Cut(plan, " rows=")
+	number, _, _ := strings.Cut(behind, " ")
+	return strconv.ParseInt(number, 10, 64)
+}
+
+// sample is how many of each collection are looked at where too many have a fragment.
+const sample = 500
+
+// sampled gives the ids of resources that have a fragment; whole is false where they are so many that some of each collection are
+// looked at.
+func (tx *Tx) sampled(f Fragment) (ids []int64, whole bool, err error) {
+	rows, err := tx.estimate(f)
+	if err != nil {
+		return nil, false, err
+	}
+	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+	most := mostFound * tx.store.few
+	if whole = rows <= most; whole { // OFFSET 0 keeps the planner from hoping to meet them soon among all others
+		b.WriteString("SELECT id FROM (SELECT id FROM resource r WHERE ")
+		f.sql(b, "r")
+		b.WriteString(" OFFSET 0) found")
+	} else { // the planner takes an equal collection as a reason to go along the ids of all
+		b.WriteString("SELECT r.id FROM (SELECT DISTINCT collection FROM total WHERE parent = " + strconv.Itoa(everywhere) +
+			") c CROSS JOIN LATERAL (SELECT * FROM resource WHERE collection BETWEEN c.collection AND c.collection" +
+			" ORDER BY collection, id LIMIT " + strconv.Itoa(sample) + ") r WHERE ")
+		f.sql(b, "r")
+	}
+	ids, err = tx.ids64(b.String()+" LIMIT "+strconv.FormatInt(most, 10), b.args...)
+	return ids, whole && int64(len(ids)) < most, err
+}
+
+// searchPrefix is how the names of these indexes begin, and of no others.
+const searchPrefix = "search_"
+
+// searchIndex is what the index of trigrams is called: one of other texts has another name.
+func (l *Layout) searchIndex() string {
+	sum := sha256.Sum256([]byte(l.words("resource")))
+	return searchPrefix + hex.EncodeToString(sum[:8])
+}
+
+// noTrigrams are the errors of a database whose extension pg_trgm is not there, or is not to be used by who asks.
+var noTrigrams = []string{"0A000", "58P01", "42501", "42704", "3F000"}
+
+// makeTextIndex makes the index of trigrams, where there is none of the layout's texts. Where the extension may not be used, what is
+// sought by a fragment is found by looking at each row.
+func (p *postgres) makeTextIndex(ctx context.Context, tx pgx.Tx, names []string) error {
+	wanted, there := p.layout.searchIndex(), false
+	for _, name := range names {
+		there = there || name == wanted
+		if strings.HasPrefix(name, searchPrefix) && name != wanted {
+			if _, err := tx.Exec(ctx, `DROP INDEX "`+name+`"`); err != nil {
+				return err
+			}
+		}
+	}
+	if there {
+		return nil
+	}
+	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_trgm"); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `CREATE INDEX "`+wanted+`" ON resource USING gin (`+p.layout.words("resource")+" gin_trgm_ops)")
+		return err
+	})
+	if slices.Contains(noTrigrams, codeOf(err)) {
+		slog.Warn("the database has no index of trigrams: contains, endsWith and search look at each row; the extension pg_trgm makes it",
+			"error", err)
+		return nil
+	}
+	return err
+}
+
+// hasTrigrams reports whether the database has the index.
+func (p *postgres) hasTrigrams(ctx context.Context) (there bool, err error) {
+	err = p.pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", p.layout.searchIndex()).Scan(&there)
+	return there, err
+}
