@@ -16,7 +16,7 @@ import (
 	"portolan/internal/pgtest"
 )
 
-// chaosTime is how long the load goes on: a look, a minute and a half in make test-long; PORTOLAN_CHAOS says otherwise.
+// chaosTime is how long the load goes on: a look, forty seconds in make test-long; PORTOLAN_CHAOS says otherwise.
 func chaosTime(t *testing.T) time.Duration {
 	t.Helper()
 	if text := os.Getenv("PORTOLAN_CHAOS"); text != "" {
@@ -27,7 +27,7 @@ func chaosTime(t *testing.T) time.Duration {
 		return d
 	}
 	if os.Getenv("PORTOLAN_TEST_LONG") != "" {
-		return 90 * time.Second
+		return 40 * time.Second
 	}
 	return 10 * time.Second
 }
