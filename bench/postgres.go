@@ -196,7 +196,7 @@ var pgRows = []string{
 	"INSERT INTO change (seq, txn, resource, operation, after) VALUES ($2, $2, $2, 'ADD', $1::text || $1::text)",
 	"INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES ($2, 0, 1, 'ADD_IPV4_ADDRESS', $2, $2, substr($1, 1, 160))",
 	"INSERT INTO free VALUES ($2, int8send($2), convert_to(substr($1, 1, 17), 'UTF8'))",
-	"INSERT INTO total VALUES ($2, 'addresses', 'IPv4Address', 1), (-1, 'addresses', 'IPv4Address', 1)",
+	"INSERT INTO total VALUES ($2, 'addresses', substr($1, 1, 11), 1), (-1, 'addresses', substr($1, 1, 11), 1)",
 }
 
 // bareShared measures bare transactions of these rows, one commit each.

@@ -252,6 +252,69 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 	}
 }
 
+// A row that is read again and again is asked of the database once, and is what the last commit made of it: this process's at once, another's
+// soon. Who changes what it was given changes nothing of it for others.
+func TestRowsAreRemembered(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(Options{Dir: dir, Exclusive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	tool, err := Open(Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tool.Close() })
+	id := inserted(t, s, "first")
+	get := func(s *Store) (r *Resource, err error) {
+		err = s.Read(t.Context(), func(tx *Tx) error { r, err = tx.Get(id); return err })
+		return r, err
+	}
+	named := func(s *Store, want string) {
+		t.Helper()
+		for range 3 {
+			r, err := get(s)
+			if err != nil || r.Name != want {
+				t.Fatalf("%v %v, want %s", r, err, want)
+			}
+			r.Name, r.Body = "spoilt", append(r.Body, "spoilt"...)
+		}
+	}
+	eventually(t, "it is remembered", func() bool {
+		named(s, "first")
+		return s.Read(t.Context(), func(tx *Tx) error {
+			if _, ok := s.rows.Get(tx, id); !ok {
+				return ErrNotFound
+			}
+			return nil
+		}) == nil
+	})
+	body, err := get(s)
+	if err != nil || string(body.Body) != string(thing("x").Body) {
+		t.Errorf("%s %v", body.Body, err)
+	}
+	for _, to := range []string{"second", "third"} {
+		rename(t, s, id, to)
+		named(s, to)
+		named(tool, to)
+	}
+	rename(t, tool, id, "theirs")
+	eventually(t, "the commit of another process is noticed", func() bool { r, err := get(s); return err == nil && r.Name == "theirs" })
+	if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
+		r, err := tx.Get(id)
+		if err != nil {
+			return err
+		}
+		return tx.Remove(r)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := get(s); !errors.Is(err, ErrNotFound) {
+		t.Errorf("what was deleted gives %v", err)
+	}
+}
+
 // A long list that began before a change does not take from others what was read since.
 func TestCacheKeepsWhatIsNewer(t *testing.T) {
 	s := manager(t)

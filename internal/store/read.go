@@ -104,8 +104,28 @@ func (tx *Tx) get(id int64, beside map[int64][]string) (*Resource, error) {
 		}
 		return c.getNear(id, tx.prefetched, beside, tx.inline)
 	}
-	return tx.one("SELECT "+columns+" FROM resource WHERE id = ?", id)
+	query := "SELECT " + columns + " FROM resource WHERE id = ?"
+	if !tx.latest {
+		return tx.one(query, id)
+	}
+	if r, ok := tx.store.rows.Get(tx, id); ok {
+		own := *r // its body and keys are shared: whoever changes them sets others in their place
+		return &own, nil
+	}
+	r, err := tx.one(query, id)
+	if err == nil && len(r.Body) <= maxKeptBody {
+		kept := *r
+		kept.Body, kept.Low, kept.High = slices.Clip(r.Body), slices.Clip(r.Low), slices.Clip(r.High)
+		tx.store.rows.Put(tx, id, &kept)
+	}
+	return r, err
 }
+
+// Bounds of the rows that are remembered: how many, and how many bytes the body of one may have.
+const (
+	rowsKept    = 4_096
+	maxKeptBody = 4 << 10
+)
 
 // prefetcher is a connection where a round trip costs so much that a resource is read together with
 // what an answer most often needs beside it: the heads of its parent and its configuration.

@@ -68,6 +68,8 @@ type Store struct {
 	updates atomic.Int64
 	trials  trials
 	commits commits
+	// rows are resources that were read alone, as the latest commit has them.
+	rows *Cache[int64, *Resource]
 	// searched are the members that the index of trigrams has, by collection; trigrams says that there is that index.
 	searched map[string][]string
 	trigrams bool
@@ -119,6 +121,7 @@ func Open(o Options) (*Store, error) {
 		searched: o.Layout.searchedOf()}
 	s.inline.Store(&inlineMembers{})
 	s.hub.store, s.trials.turn = s, make(chan struct{}, 1)
+	s.rows = NewCache[int64](s, CacheOptions[*Resource]{By: func(r *Resource) string { return r.Collection }, Max: rowsKept})
 	if err := s.openEngine(o); err != nil {
 		return nil, err
 	}
