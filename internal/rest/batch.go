@@ -263,18 +263,31 @@ func (a *Server) scopeOf(parts []*part) (all store.Scope) {
 	return all
 }
 
-// performParts makes the changes, one behind the other.
+// performParts makes the changes, one behind the other. Behind one that is refused the others are still tried, but for those that name
+// one that was refused, to name the faults of all; the problem that is returned takes everything back.
 func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word func(*store.Tx, []partAnswer) (any, error)) (ans answer,
 	err error) {
 	if len(parts) > 1 {
 		tx.Describe("BATCH", fmt.Sprintf("Made %d changes at once", len(parts)))
 	}
 	answers, made, size := make([]partAnswer, len(parts)), make([]int64, len(parts)), 0
+	var faults []*problem.Problem
 	for i, p := range parts {
 		if err := rq.Context().Err(); err != nil {
 			return ans, err
 		}
+		if slices.ContainsFunc(p.refs, func(ref int) bool { return answers[ref].Status == 0 }) {
+			continue // it names one that was refused, or passed over like this one
+		}
+		before := tx.Touches()
 		one, err := a.performPart(tx, rq, p, made)
+		if fault, ok := problem.As(placed(p.at, err)); ok {
+			// What it had changed by then would be in the way of others that are not at fault.
+			if faults = append(faults, fault); len(faults) == maxFaults || tx.Touches() != before {
+				break
+			}
+			continue
+		}
 		if err != nil {
 			return ans, placed(p.at, wordConflict(err))
 		}
@@ -285,6 +298,9 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 		made[i] = one.made
 		answers[i] = partAnswer{Status: one.status, Location: one.location, ETag: one.etag, Body: one.body,
 			Ignored: slices.Concat(p.rq.ignored, p.rq.unknown)}
+	}
+	if len(faults) > 0 {
+		return ans, problem.Join(faults)
 	}
 	text, err := word(tx, answers)
 	if err != nil {

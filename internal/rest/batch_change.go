@@ -25,6 +25,8 @@ type part struct {
 	at string
 	// path is its path as it was sent, where that or the body names earlier changes; nil where neither does.
 	path *url.URL
+	// refs are the numbers of those changes.
+	refs []int
 	// members are those of its body, as they were sent, where path is not nil.
 	members map[string]json.RawMessage
 }
@@ -174,11 +176,11 @@ var ofBatches = []string{"Idempotency-Key", dryRunHeader, commentHeader}
 // newPart reads a change as if it was sent alone. earlier tells whether a change is before it, and makes something.
 func (a *Server) newPart(rq *request, at, method string, path *url.URL, header http.Header, body json.RawMessage,
 	earlier func(ref int) bool) (*part, error) {
-	one, refers := &part{at: at}, false
+	one := &part{at: at}
 	wrong := -1
 	plain := *path
 	plain.Path, plain.RawPath = fillPath(path.Path, func(ref int) int64 {
-		if refers = true; !earlier(ref) {
+		if one.refs = append(one.refs, ref); !earlier(ref) {
 			wrong = ref
 		}
 		return resource.RootID + 1 // until it is known any id does: that there is a resource is asked in the transaction
@@ -198,12 +200,12 @@ func (a *Server) newPart(rq *request, at, method string, path *url.URL, header h
 	}
 	for name, raw := range one.rq.members {
 		for _, ref := range a.bodyRefs(one.rq, name, raw) {
-			if refers = true; !earlier(ref) {
+			if one.refs = append(one.refs, ref); !earlier(ref) {
 				return nil, problem.Invalid(name, "$%d is no earlier change that makes something", ref)
 			}
 		}
 	}
-	if refers {
+	if one.refs != nil {
 		one.path, one.members = path, one.rq.members
 	}
 	if one.rq.atMost > 0 {

@@ -120,6 +120,22 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 		!strings.Contains(text, "changes[2]") {
 		t.Errorf("two faults: %d %s", r.StatusCode, r.body)
 	}
+	// So are those that are found in the data, but for changes that name one that was refused.
+	network2 := `{"method":"POST","path":"blocks/` + block + `/networks","body":{"type":"IPv4Network","range":"10.0.9.0/`
+	r = m.do("POST", "/api/v2/batch", `{"changes":[`+strings.Join([]string{add, add, network2 + `31"}}`, network2 + `33"}}`,
+		`{"method":"POST","path":"networks/$1/addresses","body":{"type":"IPv4Address","state":"STATIC"}}`,
+		`{"method":"DELETE","path":"addresses/$4"}`,
+		`{"method":"DELETE","path":"networks/999999"}`,
+		`{"method":"DELETE","path":"addresses/$0"}`,
+		`{"method":"PATCH","path":"networks/` + network + `","body":{"name":"x"},"headers":{"If-Match":"\"1.1\""}}`}, ",")+`]}`)
+	if got := fmt.Sprint(r.get("fields")); r.StatusCode != 409 || got != "[changes[1].address changes[3].range changes[6] changes[8]]" &&
+		got != "[changes[1] changes[3].range changes[6] changes[8]]" {
+		t.Errorf("faults in the data: %d %s", r.StatusCode, r.body)
+	}
+	r = m.do("POST", "/api/v2/batch", `{"changes":[`+strings.Repeat(add+",", 300)+add+`]}`)
+	if n := strings.Count(r.text("message"), "changes["); r.StatusCode != 409 || n != 100 {
+		t.Errorf("%d faults are named of 300: %d %.300s", n, r.StatusCode, r.body)
+	}
 	m.refused(400, "MissingRequiredField", "changes", "POST", "/api/v2/batch", `{}`)
 	m.refused(400, "InvalidHeader", "If-Match", "POST", "/api/v2/batch", `{"changes":[`+add+`]}`, "If-Match: *")
 	m.refused(405, "MethodNotAllowed", "batch", "GET", "/api/v2/batch", "")

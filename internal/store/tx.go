@@ -229,6 +229,9 @@ func (tx *Tx) Touch(topic string) {
 	tx.topics[topic] = tx.step
 }
 
+// Touches is how often the transaction has touched a topic: as often as before where nothing was changed in between.
+func (tx *Tx) Touches() int { return tx.step }
+
 func null(text string) any {
 	if text == "" {
 		return nil
