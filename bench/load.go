@@ -54,7 +54,20 @@ func spawn(role, data, body string) (*child, error) {
 	return c, nil
 }
 
+// memory is the most memory that a manager of this run has had.
+var memory struct {
+	// now is the measurement under way, of the one that took most, which took so many MiB.
+	now, of string
+	mib     float64
+}
+
+// stop ends the process, and notes the memory of a manager.
 func (c *child) stop() {
+	if mib, err := c.resident(); err == nil && c.token != "" {
+		if mib > memory.mib {
+			memory.mib, memory.of = mib, memory.now
+		}
+	}
 	_ = c.cmd.Process.Signal(os.Interrupt)
 	_ = c.cmd.Wait()
 }

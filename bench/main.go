@@ -82,12 +82,15 @@ func (b *bench) run(only string) error {
 		if only != "" && !containsRune(only, m.name) {
 			continue
 		}
+		memory.now = string(m.name)
 		if err := m.run(); errors.Is(err, pgtest.ErrNone) || errors.Is(err, syscall.EMFILE) {
 			fmt.Fprintf(os.Stderr, "(%c) is left out: %v\n", m.name, err)
 		} else if err != nil {
 			return fmt.Errorf("(%c): %w", m.name, err)
 		}
 	}
+	b.add("resident memory of a manager under all of it, most in ("+memory.of+")", fmt.Sprintf("%.0f MiB", memory.mib), "256 MiB",
+		memory.mib/256, "at most 1", memory.mib <= 256)
 	return nil
 }
 

@@ -63,14 +63,24 @@ func questions(addresses int) []question {
 		{"addresses in a prefix", "addresses?filter=address:within('10.1.0.0/26')",
 			of("addresses") + "low BETWEEN KEY(10.1.0.0) AND KEY(10.1.0.63) ORDER BY id", 2},
 		{"name eq", "addresses?filter=name:'" + host + "'", of("addresses") + "name = '" + host + "'", 2},
+		{"name in three", "addresses?filter=name:in('host-5','" + host + "','host-77')",
+			of("addresses") + "name IN ('host-5', '" + host + "', 'host-77') ORDER BY id", 2},
 		{"name:startsWith, 11 rows", "addresses?filter=name:startsWith('" + host[:len(host)-1] + "')",
 			of("addresses") + "name >= '" + host[:len(host)-1] + "' AND name < '" + host[:len(host)-1] + ":' ORDER BY id", 2},
 		{"name eq, of any type", "?filter=name:'" + host + "'", "SELECT body FROM resource WHERE name = '" + host + "'", 2},
 		{"absoluteName eq", "resourceRecords?filter=absoluteName:'t50000.bench.test'",
 			of("resourceRecords") + "key = 't50000.bench.test'", 2},
+		{"absoluteName in three", "resourceRecords?filter=absoluteName:in('t5.bench.test','t50000.bench.test','t77.bench.test')",
+			of("resourceRecords") + "key IN ('t5.bench.test', 't50000.bench.test', 't77.bench.test') ORDER BY id", 2},
+		{"range in two", "networks?filter=range:in('11.9.8.0/24','11.1.1.0/24')",
+			of("networks") + "(low = KEY(11.9.8.0) AND high = KEY(11.9.8.255) OR low = KEY(11.1.1.0) AND high = KEY(11.1.1.255)) ORDER BY id", 2},
 		{"range eq", "networks?filter=range:'11.9.8.0/24'", of("networks") + "low = KEY(11.9.8.0) AND high = KEY(11.9.8.255)", 2},
 		{"range:contains an address, networks", "networks?filter=range:contains('11.9.8.7')",
 			of("networks") + "low <= KEY(11.9.8.7) ORDER BY low DESC LIMIT 1", 2},
+		{"range:contains a prefix, networks", "networks?filter=range:contains('11.9.8.64/26')",
+			of("networks") + "low <= KEY(11.9.8.64) ORDER BY low DESC LIMIT 1", 2},
+		{"range:contains an address, ranges", "ranges?filter=range:contains('11.0.0.110')",
+			of("ranges") + "low <= KEY(11.0.0.110) ORDER BY low DESC LIMIT 1", 2},
 		{"range:contains an address, blocks", "blocks?filter=range:contains('11.9.8.7')",
 			of("blocks") + "low <= KEY(11.9.8.7) ORDER BY low DESC LIMIT 1", 2},
 		{"range:within a prefix, 64 networks", "networks?filter=range:within('11.9.0.0/18')&limit=100",
@@ -81,6 +91,12 @@ func questions(addresses int) []question {
 			of("addresses") + "name IS NOT NULL ORDER BY name DESC NULLS LAST LIMIT 100", 2},
 		{"orderBy desc(address), 100 rows", "addresses?orderBy=desc(address)&limit=100",
 			of("addresses") + "low IS NOT NULL ORDER BY low DESC LIMIT 100", 2},
+		{"orderBy absoluteName, 100 rows", "resourceRecords?orderBy=absoluteName&limit=100",
+			of("resourceRecords") + "low IS NULL ORDER BY key LIMIT 100", 2},
+		{"orderBy desc(range), 100 rows", "networks?orderBy=desc(range)&limit=100",
+			of("networks") + "low IS NOT NULL ORDER BY low DESC LIMIT 100", 2},
+		{"offset 90000 by absoluteName", "resourceRecords?orderBy=absoluteName&limit=10&offset=90000",
+			"SELECT key FROM resource WHERE collection = 'resourceRecords' AND low IS NULL ORDER BY key, id LIMIT 10 OFFSET 90000", 1.5},
 		{"offset " + strconv.Itoa(far) + " by id", "addresses?limit=10&offset=" + strconv.Itoa(far),
 			"SELECT CAST(id AS TEXT) FROM resource WHERE collection = 'addresses' ORDER BY id LIMIT 10 OFFSET " + strconv.Itoa(far), 1.5},
 		{"offset " + strconv.Itoa(far) + " by name", "addresses?orderBy=name&limit=10&offset=" + strconv.Itoa(far),
@@ -95,6 +111,14 @@ func questions(addresses int) []question {
 			of("addresses") + "HAS(" + host[2:] + ") AND name LIKE '%" + host[2:] + "' ORDER BY id", 2},
 		{"absoluteName:contains, 11 rows", "resourceRecords?filter=absoluteName:contains('t5000')",
 			of("resourceRecords") + "HAS(t5000) AND MEMBER(absoluteName) LIKE '%t5000%' ORDER BY id", 2},
+		{"absoluteName:startsWith, 11 rows", "resourceRecords?filter=absoluteName:startsWith('t5000')&limit=20",
+			of("resourceRecords") + "low IS NULL AND key >= 't5000' AND key < 't5001' ORDER BY id", 2},
+		{"absoluteName:endsWith", "resourceRecords?filter=absoluteName:endsWith('49999.bench.test')",
+			of("resourceRecords") + "HAS(49999.bench.test) AND MEMBER(absoluteName) LIKE '%49999.bench.test' ORDER BY id", 2},
+		{"address:startsWith, 256 rows", "addresses?filter=address:startsWith('10.1.2.')&limit=256",
+			of("addresses") + "HAS(10.1.2.) AND MEMBER(address) LIKE '10.1.2.%' ORDER BY id LIMIT 256", 2},
+		{"address:contains", "addresses?filter=address:contains('" + at[3:] + "')",
+			of("addresses") + "HAS(" + at[3:] + ") AND MEMBER(address) LIKE '%" + at[3:] + "%' ORDER BY id", 2},
 		{"address:endsWith", "addresses?filter=address:endsWith('" + at[4:] + "')",
 			of("addresses") + "HAS(" + at[4:] + ") AND MEMBER(address) LIKE '%" + at[4:] + "' ORDER BY id", 2},
 		{"no index: a user-defined field", "addresses?filter=userDefinedFields.owner:'nobody'",
@@ -204,6 +228,7 @@ func (b *bench) beginQuestions(o server.Options) (network, record string, err er
 	network = id("blocks/"+block+"/networks", `{"type":"IPv4Network","range":"11.0.0.0/24","name":"net-0"}`)
 	id("networks/"+network+"/addresses",
 		`{"type":"IPv4Address","address":"11.0.0.9","state":"DHCP_RESERVED","macAddress":{"address":"`+questionMAC+`"}}`)
+	id("networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"11.0.0.100-11.0.0.120"}`)
 	view := id("configurations/"+configuration+"/views", `{"name":"internal"}`)
 	zone := id("views/"+view+"/zones", `{"type":"Zone","absoluteName":"bench.test"}`)
 	record = id("zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t0","text":"a text"}`)
@@ -217,7 +242,7 @@ func (b *bench) ask(what, data string, addresses int) error {
 	for i, q := range all {
 		statements[i] = q.bare
 	}
-	text, err := json.Marshal(append(statements, mapRows))
+	text, err := json.Marshal(append(statements, mapRows, addressRows))
 	if err != nil {
 		return err
 	}

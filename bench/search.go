@@ -40,6 +40,9 @@ func indexed(data string) error {
 const mapRows = "SELECT CAST(r.id AS TEXT), r.low, r.high, (SELECT sum(n) FROM usage u WHERE u.container = r.id) FROM resource r " +
 	"WHERE r.collection IN ('blocks', 'networks') AND r.low >= KEY(11.0.0.0) AND r.low <= KEY(11.255.255.255)"
 
+// addressRows selects what the map of a network with all addresses is made of.
+const addressRows = "SELECT CAST(id AS TEXT), low FROM resource WHERE collection = 'addresses' AND low BETWEEN KEY(10.0.0.0) AND KEY(10.255.255.255)"
+
 // oursAlone measures what no other API has: the search and the map, whose bare statement has that number.
 func (b *bench) oursAlone(what string, m, bare *child, statement, addresses int) error {
 	if strings.Contains("search", b.question) {
@@ -58,7 +61,19 @@ func (b *bench) oursAlone(what string, m, bare *child, statement, addresses int)
 	if err != nil {
 		return err
 	}
-	return b.against(what+" map of a /8 with 40,000 networks in 65,536 cells", m, "blocks/"+block+"/map?cells=65536", theirs, 3)
+	if err := b.against(what+" map of a /8 with 40,000 networks in 65,536 cells", m, "blocks/"+block+"/map?cells=65536", theirs,
+		3); err != nil {
+		return err
+	}
+	network, err := firstOf(m, "networks?filter="+url.QueryEscape("range:'10.0.0.0/8'"))
+	if err != nil {
+		return err
+	}
+	if theirs, err = b.median(bare.addr, request("GET", "/"+strconv.Itoa(statement+1), "", "")); err != nil {
+		return err
+	}
+	return b.against(fmt.Sprintf("%s map of a network with %d addresses in 65,536 cells", what, addresses), m,
+		"networks/"+network+"/map?cells=65536", theirs, 3)
 }
 
 // searches measures the search: texts of all kinds by turns, each with other numbers.

@@ -39,6 +39,8 @@ type candidate struct {
 	fragment *Fragment
 	// ordered says that the index gives the rows in the order of their ids; sharp, that it names one place, and is not tried.
 	ordered, sharp bool
+	// key says that it asks for some keys, whose index knows no collections.
+	key bool
 }
 
 // find decides how to find what a query selects, whose references are resolved.
@@ -88,7 +90,7 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	}
 	for i, e := range all {
 		switch {
-		case hide[i] || a.sorted && isPlace(e):
+		case hide[i] || a.sorted && isPlace(e) || best >= 0 && found[best].key && isCollection(e):
 			where = append(where, hidden{e})
 		case a.driver == nil || !linked(e):
 			where = append(where, e)
@@ -119,6 +121,11 @@ func (e namedAnywhere) sql(b *builder, row string) {
 		") c CROSS JOIN resource n WHERE n.collection = c.collection AND n.name = ")
 	b.arg(e.name)
 	b.WriteByte(')')
+}
+
+func isCollection(e Expr) bool {
+	_, ok := e.(inCollections)
+	return ok
 }
 
 func isPlace(e Expr) bool {
@@ -296,8 +303,9 @@ func (tx *Tx) candidates(all []Expr) (found []candidate) {
 				c.parts, c.expr = append(c.parts, i), append(c.expr.(All), e)
 			}
 		case Any:
-			if x.oneOf() {
-				found = append(found, candidate{parts: []int{i}, expr: e})
+			if fields, ok := x.oneOf(); ok {
+				found = append(found, candidate{parts: []int{i}, expr: e, sharp: !slices.ContainsFunc(fields, func(f Field) bool { return !f.sharp() }),
+					key: !slices.ContainsFunc(fields, func(f Field) bool { return !f.isKey() })})
 			}
 		case LinksTo:
 			if linked(e) {
@@ -333,21 +341,23 @@ func (f Field) sharp() bool {
 // isKey reports whether the field is the key, whose index has a configuration's rows side by side.
 func (f Field) isKey() bool { return f.Kind == ColumnText && f.Path[0] == "key" }
 
-// oneOf reports whether each of the alternatives is a value of a field with an index.
-func (e Any) oneOf() bool {
+// oneOf gives, where each of the alternatives asks for a value of a field with an index, those fields.
+func (e Any) oneOf() (fields []Field, ok bool) {
 	for _, one := range e {
-		all, ok := one.(All) // an address is compared with its family
+		all, ok := one.(All) // an address with its family, the two ends of a range
 		if !ok {
 			all = All{one}
 		}
-		for _, part := range all {
+		at := slices.IndexFunc(all, func(part Expr) bool {
 			c, ok := part.(Compare)
-			if !ok || !c.Field.indexed() || c.Op != "eq" || c.Value == nil {
-				return false
-			}
+			return ok && c.Field.indexed() && c.Op == "eq" && c.Value != nil
+		})
+		if at < 0 {
+			return nil, false
 		}
+		fields = append(fields, all[at].(Compare).Field)
 	}
-	return len(e) > 0
+	return fields, len(fields) > 0
 }
 
 // hidden is a condition that no index is used for.

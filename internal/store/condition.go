@@ -1,6 +1,7 @@
 package store
 
 import (
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -82,7 +83,44 @@ type (
 
 func (e All) sql(b *builder, row string) { b.join(e, row, " AND ", "TRUE") }
 
-func (e Any) sql(b *builder, row string) { b.join(e, row, " OR ", "FALSE") }
+// sql words equalities with one field as IN, and puts that before alternatives that each begin with one: SQLite, which may not have counted
+// yet what there is, takes an index for it at once, and for OR does not.
+func (e Any) sql(b *builder, row string) {
+	var same []Compare
+	alone := true
+	for _, one := range e {
+		c, ok := one.(Compare)
+		if all, is := one.(All); is && len(all) > 1 {
+			c, ok = all[0].(Compare)
+			alone = false
+		}
+		if !ok || c.Op != "eq" || c.Value == nil || len(same) > 0 && !reflect.DeepEqual(c.Field, same[0].Field) {
+			b.join(e, row, " OR ", "FALSE")
+			return
+		}
+		same = append(same, c)
+	}
+	if len(same) < 2 {
+		b.join(e, row, " OR ", "FALSE")
+		return
+	}
+	b.WriteByte('(')
+	same[0].Field.column(b, row)
+	for i, c := range same {
+		b.WriteString([]string{" IN (", ", "}[min(i, 1)])
+		value := c.Value
+		if v, ok := value.(bool); ok {
+			value = b.truth(v)
+		}
+		b.arg(value)
+	}
+	b.WriteByte(')')
+	if !alone {
+		b.WriteString(" AND ")
+		b.join(e, row, " OR ", "FALSE")
+	}
+	b.WriteByte(')')
+}
 
 func (b *builder) join(list []Expr, row, with, none string) {
 	if len(list) == 0 {
@@ -332,6 +370,11 @@ type inCollections []string
 
 // sql names the collections in the statement itself: an index of one collection is used where the planner sees its name.
 func (e inCollections) sql(b *builder, row string) {
+	if b.hide {
+		marks := b.hidden(ColumnText)
+		b.WriteString(marks[0] + row + ".collection" + marks[1] + " IN (" + quoted(e...) + ")")
+		return
+	}
 	if len(e) == 1 {
 		b.WriteString(CollectionIs(row, e[0]))
 		return

@@ -77,27 +77,17 @@ func planOf(t *testing.T, s *Store, q Query, forbidden ...string) (plan string) 
 		if err != nil {
 			return err
 		}
-		if !tx.RoundTrips() {
-			return tx.Each(func(scan func(...any) error) error {
-				var id, parent, other int64
-				var detail string
-				err := scan(&id, &parent, &other, &detail)
-				plan += detail + "\n"
-				return err
-			}, "EXPLAIN QUERY PLAN "+query, args...)
-		}
-		for _, name := range append(forbidden, "enable_seqscan") {
-			var off string
-			if err := tx.QueryRow("SELECT set_config(?, 'off', TRUE)", name).Scan(&off); err != nil {
-				return err
+		if tx.RoundTrips() {
+			for _, name := range forbidden {
+				var off string
+				if err := tx.QueryRow("SELECT set_config(?, 'off', TRUE)", name).Scan(&off); err != nil {
+					return err
+				}
 			}
 		}
-		return tx.Each(func(scan func(...any) error) error {
-			var line string
-			err := scan(&line)
-			plan += line + "\n"
-			return err
-		}, "EXPLAIN "+query, args...)
+		lines, err := tx.Explain(Statement{query, args})
+		plan = strings.Join(lines, "\n") + "\n"
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)

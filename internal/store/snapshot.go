@@ -14,6 +14,9 @@ func (s *Store) View(ctx context.Context, fn func(*Tx) error) error {
 
 // begin gives a Tx on a connection, whose snapshot begins after the commit of that number.
 func (s *Store) begin(ctx context.Context, c conn, at uint64) *Tx {
+	if see := s.observer.Load(); see != nil {
+		c = observed{c, *see}
+	}
 	return &Tx{ctx: ctx, store: s, conn: c, now: s.now(), at: at, inline: *s.inline.Load()}
 }
 

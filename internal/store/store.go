@@ -70,6 +70,8 @@ type Store struct {
 	commits commits
 	// rows are resources that were read alone, as the latest commit has them.
 	rows *Cache[int64, *Resource]
+	// observer sees what is read with (Observe).
+	observer atomic.Pointer[func(Statement)]
 	// searched are the members that the index of trigrams has, by collection; trigrams says that there is that index.
 	searched map[string][]string
 	trigrams bool
