@@ -41,7 +41,8 @@ const mapRows = "SELECT CAST(r.id AS TEXT), r.low, r.high, (SELECT sum(n) FROM u
 	"WHERE r.collection IN ('blocks', 'networks') AND r.low >= KEY(11.0.0.0) AND r.low <= KEY(11.255.255.255)"
 
 // addressRows selects what the map of a network with all addresses is made of.
-const addressRows = "SELECT CAST(id AS TEXT), low FROM resource WHERE collection = 'addresses' AND low BETWEEN KEY(10.0.0.0) AND KEY(10.255.255.255)"
+const addressRows = "SELECT CAST(id AS TEXT), low FROM resource WHERE collection = 'addresses' AND " +
+	"low BETWEEN KEY(10.0.0.0) AND KEY(10.255.255.255)"
 
 // oursAlone measures what no other API has: the search and the map, whose bare statement has that number.
 func (b *bench) oursAlone(what string, m, bare *child, statement, addresses int) error {

@@ -13,7 +13,7 @@ import (
 // askedOf fills a manager with so much that a plan without an index costs more, and gives what questions name.
 func (m *manager) askedOf() (block, network, view, zone string) {
 	m.t.Helper()
-	_, view, zone, block, network = m.basics()
+	_, view, zone, block, _ = m.basics()
 	list := func(path, format string, n int) {
 		all := make([]string, n)
 		for i := range all {
@@ -46,8 +46,8 @@ func (m *manager) askedOf() (block, network, view, zone string) {
 	return block, wide, view, zone
 }
 
-// How a plan reads a table from its beginning to its end, how it reads all of a collection (PostgreSQL, which counts first, may, where that is
-// small), and how rows are sorted.
+// How a plan reads a table from its beginning to its end, how it reads all of a collection (PostgreSQL, which counts first,
+// may, where that is small), and how rows are sorted.
 var (
 	scansAll        = regexp.MustCompile(`^SCAN (r|resource|change)\b|Seq Scan on (resource|change)\b`)
 	scansCollection = regexp.MustCompile(`^SEARCH r USING (COVERING )?INDEX \w+ \(collection=\?\)$|Index Cond: \(\(?collection = 'addresses'::text\)?\)$`)

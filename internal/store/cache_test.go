@@ -252,8 +252,8 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 	}
 }
 
-// A row that is read again and again is asked of the database once, and is what the last commit made of it: this process's at once, another's
-// soon. Who changes what it was given changes nothing of it for others.
+// A row that is read again and again is asked of the database once, and is what the last commit made of it: this process's at once,
+// another's soon. Who changes what it was given changes nothing of it for others.
 func TestRowsAreRemembered(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir, Exclusive: true})

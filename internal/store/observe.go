@@ -34,8 +34,8 @@ func (o observed) list(query string, args []any, short bool, fn func(row) error)
 	return o.conn.list(query, args, short, fn)
 }
 
-// Explain gives the plan of a statement, a line for each step. PostgreSQL is forbidden to read a table from its beginning to its end as long
-// as there is an index that serves: where the plan does so, there is none.
+// Explain gives the plan of a statement, a line for each step. PostgreSQL is forbidden to read a table from its beginning to its end as
+// long as there is an index that serves: where the plan does so, there is none.
 func (tx *Tx) Explain(s Statement) (plan []string, err error) {
 	if tx.RoundTrips() {
 		var off string

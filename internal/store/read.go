@@ -292,7 +292,8 @@ func (tx *Tx) ByKey(configuration int64, key string) ([]*Resource, error) {
 	return tx.many("SELECT "+columns+" FROM resource WHERE key = ? AND configuration = ? ORDER BY id", key, configuration)
 }
 
-// ByKeys reads the resources with one of the keys in a configuration, but for those right below a parent. There are at most a few hundred keys.
+// ByKeys reads the resources with one of the keys in a configuration, but for those right below a parent. There are at most a few
+// hundred keys.
 func (tx *Tx) ByKeys(configuration int64, keys []string, but int64) ([]*Resource, error) {
 	args := make([]any, len(keys), len(keys)+2)
 	for i, key := range keys {
