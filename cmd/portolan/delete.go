@@ -11,7 +11,7 @@ import (
 
 type deleteCommand struct {
 	managerFlags
-	DryRun   bool   `help:"Only say how much it is: nothing is deleted."`
+	DryRun   bool   `help:"Only say how much it is: nothing is deleted. What refers to much of it, such as records of its addresses, is not counted."`
 	AtMost   int    `help:"How many resources go at once, up to 10000; others get their turn in between." default:"500" placeholder:"N"`
 	Comment  string `help:"A remark that the history keeps with it." placeholder:"TEXT"`
 	Resource string `arg:"" help:"The resource, such as blocks/100123, which goes with all that lies below it."`
