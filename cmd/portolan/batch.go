@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"portolan/client"
@@ -42,7 +43,8 @@ func (c *batchCommand) Run(s *session) error {
 	answer, err := cl.BatchJSON(s.ctx, changes, client.BatchOptions{DryRun: c.DryRun, Comment: c.Comment, Key: c.Key})
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Status < http.StatusInternalServerError {
-		return fmt.Errorf("nothing was changed: %w", err)
+		refused.Message = strings.ReplaceAll(refused.Message, "; changes[", "\n  changes[") // a line each
+		return fmt.Errorf("nothing was changed: %w", refused)
 	}
 	if err != nil {
 		return err
@@ -59,7 +61,9 @@ func (c *batchCommand) Run(s *session) error {
 	}
 	if c.DryRun {
 		if answer.AtLeast {
-			fmt.Fprintln(s.stderr, "it was tried in part, because it would change much; the numbers are of that part")
+			_, err = fmt.Fprintf(s.stdout, "only tried, and in part, because it takes long: at least %d resources would be made, %d changed, "+
+				"%d deleted; what the rest comes to, or is refused for, is not known\n", answer.Created, answer.Changed, answer.Deleted)
+			return err
 		}
 		_, err = fmt.Fprintf(s.stdout, "only tried: %d resources would be made, %d changed, %d deleted\n", answer.Created, answer.Changed,
 			answer.Deleted)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"time"
 
 	"portolan/client"
@@ -61,6 +62,9 @@ func writeChanges(ctx context.Context, st *store.Store, w io.Writer, e store.Ent
 
 // Run prints the change feed: every transaction once, in the order in which they became visible.
 func (c *changesCommand) Run(s *session) error {
+	if (c.Data != "" || c.Database != "") && c.URL == os.Getenv("PORTOLAN_URL") {
+		c.URL = "" // what is said here goes before what is said of all commands
+	}
 	if c.URL != "" {
 		return c.overAPI(s)
 	}

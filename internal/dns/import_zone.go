@@ -166,10 +166,10 @@ func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
 		h.TTL = nil
 	}
 	if _, err := i.c.Following("name", "addresses", "linkedRecord").Create(t, o); err != nil {
-		if there, e := i.isThere(o); there || e != nil {
-			return e
-		}
-		if p, ok := problem.As(err); ok {
+		if p, ok := problem.As(err); ok { // no rule but the database refused it otherwise, and may say nothing more
+			if there, e := i.isThere(o); there || e != nil {
+				return e
+			}
 			return problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, dns.TypeToString[rr.Header().Rrtype], p.Message)
 		}
 		return err

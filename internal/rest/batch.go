@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -120,7 +121,8 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 		var text struct {
 			Method string `json:"method"`
 		}
-		makes[i] = json.Unmarshal(raw, &text) == nil && text.Method == http.MethodPost
+		// One that is wrong itself is not held against those that name it.
+		makes[i] = json.Unmarshal(raw, &text) != nil || text.Method == http.MethodPost || !slices.Contains(changes, text.Method)
 	}
 	parts, err := a.parts(rq, texts, func(at string, raw json.RawMessage, i int) (*part, error) {
 		return a.partOf(rq, at, raw, func(ref int) bool { return ref >= 0 && ref < i && makes[ref] })
@@ -218,11 +220,13 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 		rq.key, rq.ignored = "", append(rq.ignored, "Idempotency-Key")
 	}
 	var ans answer
+	replayed := false
 	depends := a.scopeOf(parts)
 	err := a.probing(rq, maxBatchProbes,
 		"%d addresses were asked whether they answer, and more would have to be: send fewer changes at once", func() error {
 			return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
-				if replay, there, err := a.replay(tx, rq); there || err != nil {
+				replay, there, err := a.replay(tx, rq)
+				if replayed = there; there || err != nil {
 					return replay, err
 				}
 				return a.performParts(tx, rq, parts, word)
@@ -235,9 +239,11 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 		status = http.StatusOK
 		a.Batched(len(parts), "tried")
 	case err != nil:
-		a.Batched(len(parts), "refused")
+		if _, ok := problem.As(err); ok { // and it did not end for want of a database, or of the client
+			a.Batched(len(parts), "refused")
+		}
 		return err
-	default:
+	case !replayed:
 		a.Batched(len(parts), "made")
 	}
 	media := rq.media
@@ -279,19 +285,25 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 		if slices.ContainsFunc(p.refs, func(ref int) bool { return answers[ref].Status == 0 }) {
 			continue // it names one that was refused, or passed over like this one
 		}
-		before := tx.Touches()
+		before := tx.Writes()
 		one, err := a.performPart(tx, rq, p, made)
 		if fault, ok := problem.As(placed(p.at, err)); ok {
-			// What it had changed by then would be in the way of others that are not at fault.
-			if faults = append(faults, fault); len(faults) == maxFaults || tx.Touches() != before {
+			// What it had written by then would be in the way of others that are not at fault.
+			if faults = append(faults, fault); len(faults) == maxFaults || tx.Writes() != before {
 				break
 			}
 			continue
 		}
+		var probe *resource.NeedsProbe
+		if len(faults) > 0 && (errors.Is(err, store.ErrTrialEnded) || store.Duplicate(err) || errors.As(err, &probe)) {
+			break // what is known is enough to refuse it
+		}
 		if err != nil {
 			return ans, placed(p.at, wordConflict(err))
 		}
-		if size += len(one.body); size > maxAnswer {
+		if size += len(one.body); size > maxAnswer && len(faults) > 0 {
+			break
+		} else if size > maxAnswer {
 			return ans, problem.New(http.StatusRequestEntityTooLarge, "RequestTooLarge",
 				"%s: the answers take more than %d MiB: ask for less of each, as by ?fields=id in its path", p.at, maxAnswer>>20)
 		}

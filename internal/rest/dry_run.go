@@ -99,9 +99,6 @@ func (a *Server) operations(tx *store.Tx, rq *request, tally store.Tally) ([]jso
 	return list, nil
 }
 
-// triedMost is how much a change may be about for it to be tried. Trying holds up other changes.
-const triedMost = 1_000
-
 // estimate answers a dry run of what would change much by the numbers that are kept. done is false where it is to be tried.
 func (a *Server) estimate(w http.ResponseWriter, rq *request) (done bool, err error) {
 	made := rq.Collection
@@ -128,7 +125,7 @@ func (a *Server) estimate(w http.ResponseWriter, rq *request) (done bool, err er
 		n, err := tx.CountBelow(row.ID)
 		t.Deleted = int(n) + 1
 		return err
-	}); err != nil || t.Created+t.Changed+t.Deleted <= triedMost {
+	}); err != nil || t.Created+t.Changed+t.Deleted <= store.TrialChanges {
 		return false, err
 	}
 	tried := triedAnswer{DryRun: true, Estimate: true, Tally: t, Operations: []json.RawMessage{}}

@@ -68,8 +68,9 @@ func (a *Server) find(ctx context.Context, caller resource.Caller, found *resour
 			exact = true
 		}
 		timer := time.AfterFunc(searchTime, end)
-		defer timer.Stop()
-		if err := found.Anywhere(tx); err != nil {
+		err := found.Anywhere(tx)
+		timer.Stop()
+		if err != nil {
 			return err
 		}
 		return render(tx)

@@ -221,7 +221,10 @@ func (a *Server) readHead(rq *request) (err error) {
 			"%s: longer than %d bytes or with control characters", commentHeader, maxComment)
 	}
 	rq.author = store.Author{User: rq.caller.User, Name: rq.caller.Name, Comment: comment}
-	if text := rq.Header.Get(atMostHeader); text != "" && rq.Method == http.MethodDelete {
+	if text := rq.Header.Get(atMostHeader); text != "" {
+		if rq.Method != http.MethodDelete {
+			return problem.BadRequest("InvalidHeader", "%s: goes with DELETE", atMostHeader)
+		}
 		if rq.atMost, err = strconv.Atoi(text); err != nil || rq.atMost < 1 || rq.atMost > mostAtOnce {
 			return problem.BadRequest("InvalidHeader", "%s: %q is no number from 1 to %d", atMostHeader, text, mostAtOnce)
 		}

@@ -95,11 +95,11 @@ func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store
 	if key, ok := value.([]byte); ok {
 		return addressCondition(at, op, key), nil
 	}
-	if f.DNS && op == "eq" {
+	if f.DNS && (op == "eq" || op == "ne") {
 		text, _ := value.(string)
 		return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"key"}}, Op: op, Value: naming.Key(text)}, nil
 	}
-	if text, ok := value.(string); ok && f.KeyPrefix != "" && op == "eq" {
+	if text, ok := value.(string); ok && f.KeyPrefix != "" && (op == "eq" || op == "ne") {
 		return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"key"}}, Op: op, Value: f.KeyPrefix + text}, nil
 	}
 	return store.Compare{Field: at, Op: op, Value: value}, nil

@@ -153,6 +153,17 @@ func TestNextLinks(t *testing.T) {
 	next := m.want(200, "GET", list+"?limit=2&orderBy=name", "").text("_links.next.href")
 	again := m.want(200, "GET", strings.Replace(next, "after", "%61fter", 1), "").text("_links.next.href")
 	m.want(200, "GET", again, "")
+	// The history grows while somebody reads it.
+	for _, order := range []string{"", "desc(id)"} {
+		query := "/api/v2/transactions?fields=id&orderBy=" + order
+		whole := m.want(200, "GET", query, "").get("data").([]any)
+		page := m.want(200, "GET", query+"&limit=3", "")
+		m.id(list, `{"type":"IPv4Address","state":"STATIC"}`)
+		behind := m.want(200, "GET", page.text("_links.next.href"), "").get("data").([]any)
+		if !reflect.DeepEqual(behind, whole[3:6]) {
+			t.Errorf("ordered by %q behind the first three transactions come %v, want %v", order, behind, whole[3:6])
+		}
+	}
 }
 
 // What has no name, as a record of a template may, has its place in a list by name, and what has a key that is not shown has none by it.

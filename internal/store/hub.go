@@ -70,13 +70,13 @@ func (h *hub) read(ctx context.Context) {
 		h.begin(ctx, Position{}) // nobody is to take what it has for the end
 		if ctx.Err() == nil && err != nil {
 			slog.Warn("the end of the change feed cannot be read: each follower reads for itself", "error", err)
-			pauseFor(ctx, followEvery)
+			Pause(ctx, followEvery)
 		}
 	}
 }
 
-// pauseFor waits; it ends with the context.
-func pauseFor(ctx context.Context, d time.Duration) {
+// Pause waits; it ends with the context.
+func Pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

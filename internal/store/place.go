@@ -67,9 +67,10 @@ func (e behind) sql(b *builder, row string) {
 	b.WriteByte(')')
 }
 
-// hasPlaces reports whether the list can go on behind a place: its order is that of the ids, or by one field with an index.
+// hasPlaces reports whether the list can go on behind a place: its order is that of the ids or, of resources, by one field with an index.
 func (q Query) hasPlaces() bool {
-	return q.From == Resources && (len(q.Order) == 0 || len(q.Order) == 1 && q.Order[0].By.indexed())
+	byID := len(q.Order) == 0 || len(q.Order) == 1 && q.Order[0].By.Kind == ColumnID
+	return byID || q.From == Resources && len(q.Order) == 1 && q.Order[0].By.indexed()
 }
 
 // Takes reports whether a place may be one of the list.

@@ -9,7 +9,7 @@ import (
 // Bounds of trials: how many changes one may make, and how long it may take beyond the first trialFree. Of the time, one part in
 // trialShare at most belongs to trials while others have to wait for them: fewer than one in twenty of the others' changes meets one.
 const (
-	trialChanges = 1_000
+	TrialChanges = 1_000
 	trialFree    = 100
 	trialTime    = 250 * time.Millisecond
 	trialShare   = 25
@@ -43,14 +43,14 @@ func (s *Store) Try(ctx context.Context, scope Scope, author Author, fn func(*Tx
 		return ctx.Err()
 	}
 	defer func() { <-s.trials.turn }()
-	if pauseFor(ctx, time.Until(s.trials.next)); ctx.Err() != nil {
+	if Pause(ctx, time.Until(s.trials.next)); ctx.Err() != nil {
 		return ctx.Err()
 	}
 	var took time.Duration
 	kept := false // others from working
 	err := s.UpdateIn(ctx, scope, author, func(tx *Tx) error {
 		began := time.Now()
-		tx.trial = &trial{trialChanges, began.Add(trialTime)}
+		tx.trial = &trial{TrialChanges, began.Add(trialTime)}
 		err := fn(tx)
 		took += time.Since(began)
 		kept = kept || s.updates.Load() > 1
@@ -74,7 +74,7 @@ func (tx *Tx) EndTrial() { tx.trial = nil }
 // trialed counts a change of a transaction that is tried.
 func (tx *Tx) trialed() error {
 	if t := tx.trial; t != nil {
-		if t.changes--; t.changes < 0 || t.changes < trialChanges-trialFree && time.Now().After(t.until) {
+		if t.changes--; t.changes < 0 || t.changes < TrialChanges-trialFree && time.Now().After(t.until) {
 			return ErrTrialEnded
 		}
 	}

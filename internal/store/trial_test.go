@@ -34,7 +34,7 @@ func tries(t *testing.T, s *Store) {
 		t.Errorf("a trial that fails gives %v", err)
 	}
 	err := s.Try(ctx, Scope{}, Author{}, func(tx *Tx) (err error) {
-		ended := add(tx, trialChanges+1)
+		ended := add(tx, TrialChanges+1)
 		tx.EndTrial()
 		if tally, err = tx.Tally(); err != nil {
 			return err
@@ -45,7 +45,7 @@ func tries(t *testing.T, s *Store) {
 		return ended
 	})
 	// Where the machine is slow it is the time that ends it.
-	if !errors.Is(err, ErrTrialEnded) || tally.Created > trialChanges || tally.Created < trialFree {
+	if !errors.Is(err, ErrTrialEnded) || tally.Created > TrialChanges || tally.Created < trialFree {
 		t.Errorf("a large trial gives %v, %+v", err, tally)
 	}
 	if err := s.View(ctx, func(tx *Tx) error {

@@ -86,7 +86,9 @@ type Tx struct {
 	first, last int64
 	// step counts what this job touched, topics has the step at which it last touched each (Cache). earlier are the topics
 	// of the jobs before it that share its commit.
-	step    int
+	step int
+	// writes counts what the transaction was asked to write.
+	writes  int
 	topics  map[string]int
 	earlier map[string]bool
 	// own is what was found out in this transaction that must not be shared (Cache).
@@ -204,6 +206,7 @@ func (tx *Tx) mustWrite() error {
 	if !tx.writing {
 		return errors.New("a change outside of Update")
 	}
+	tx.writes++
 	return nil
 }
 
@@ -229,8 +232,8 @@ func (tx *Tx) Touch(topic string) {
 	tx.topics[topic] = tx.step
 }
 
-// Touches is how often the transaction has touched a topic: as often as before where nothing was changed in between.
-func (tx *Tx) Touches() int { return tx.step }
+// Writes is how often the transaction was asked to write something: as often as before where nothing was written in between.
+func (tx *Tx) Writes() int { return tx.writes }
 
 func null(text string) any {
 	if text == "" {

@@ -66,7 +66,7 @@ const yieldTime = 30 * time.Millisecond
 // Yield lets others change something, between two changes of many that one process makes.
 func (s *Store) Yield(ctx context.Context) {
 	if s.engine.contends() {
-		pauseFor(ctx, yieldTime)
+		Pause(ctx, yieldTime)
 	}
 }
 

@@ -190,7 +190,7 @@ func (s *Sender) begin(ctx context.Context, h hook) {
 		defer func() {
 			if p := recover(); p != nil { // it begins again
 				s.log.Error("panic", "webhook", w.name, "error", p, "stack", string(debug.Stack()))
-				pause(ctx, firstPause)
+				store.Pause(ctx, firstPause)
 			}
 		}()
 		w.work(ctx)

@@ -23,7 +23,7 @@ const collectionName = "webhooks"
 
 // registerWebhooks declares the collection of webhooks, which is ours, and what is kept of each beside its row.
 func registerWebhooks(r *resource.Registry) {
-	r.Extension(&store.Extension{Name: "webhooks", Migrations: migrations, Verify: verify, Tables: []store.Table{{Name: "webhook",
+	r.Extension(&store.Extension{Name: collectionName, Migrations: migrations, Verify: verify, Tables: []store.Table{{Name: "webhook",
 		Columns: []string{"id", "version", "secret", "position", "delivered", "failures", "stopped", "message"}, Key: 1}}})
 	r.Collection(resource.Collection{Name: collectionName, Ours: true, Hidden: true, Secret: true, Guard: resource.Administration,
 		Parents: []string{""}, Complete: complete}, &Webhook{})
@@ -218,11 +218,11 @@ var webhookType = schema.Declare(&Webhook{})
 // verify lists webhooks of which nothing is kept, and what is kept of others.
 func verify(tx *store.Tx, fault func(format string, args ...any)) error {
 	if err := tx.Faulty(fault, "nothing is kept of webhook %d%s",
-		"SELECT r.id, '' FROM resource r LEFT JOIN webhook w ON w.id = r.id WHERE r.collection = 'webhooks' AND w.id IS NULL"); err != nil {
+		"SELECT r.id, '' FROM resource r LEFT JOIN webhook w ON w.id = r.id WHERE r.collection = '"+collectionName+"' AND w.id IS NULL"); err != nil {
 		return err
 	}
 	return tx.Faulty(fault, "something is kept of webhook %d%s, which is not there",
-		"SELECT w.id, '' FROM webhook w LEFT JOIN resource r ON r.id = w.id AND r.collection = 'webhooks' WHERE r.id IS NULL")
+		"SELECT w.id, '' FROM webhook w LEFT JOIN resource r ON r.id = w.id AND r.collection = '"+collectionName+"' WHERE r.id IS NULL")
 }
 
 // maxWebhooks is how many webhooks there may be: each has a connection and a goroutine of its own.

@@ -108,7 +108,7 @@ func (w *worker) work(ctx context.Context) {
 			event.Event{EventType: "ERROR", Message: "Webhook " + w.name + " is stopped: " + text})
 	case err != nil && ctx.Err() == nil && !errors.Is(err, errChanged):
 		w.log.Error("sending to a webhook; it goes on", "webhook", w.name, "error", err)
-		pause(ctx, firstPause)
+		store.Pause(ctx, firstPause)
 	}
 }
 
@@ -171,6 +171,9 @@ func (w *worker) send(ctx context.Context, m *message) error {
 		if time.Now().UnixMilli() > w.until.Load() {
 			return errChanged
 		}
+		if err := w.asItWas(ctx); err != nil {
+			return err
+		}
 		err := w.post(within, m)
 		if w.Sent != nil {
 			w.Sent(err == nil)
@@ -182,9 +185,18 @@ func (w *worker) send(ctx context.Context, m *message) error {
 			break
 		}
 		w.refused(printable(err.Error()))
-		pause(ctx, wait/2+rand.N(wait)) //nolint:gosec // nobody gains by foreseeing it
+		store.Pause(ctx, wait/2+rand.N(wait)) //nolint:gosec // nobody gains by foreseeing it
 	}
 	return ctx.Err()
+}
+
+// asItWas refuses to send to a webhook that was changed since its work began: what is acknowledged counts for the next message.
+func (w *worker) asItWas(ctx context.Context) error {
+	all, err := w.hooks(ctx)
+	if err == nil && !slices.ContainsFunc(all, func(h hook) bool { return h.id == w.id && h.version == w.version }) {
+		err = errChanged
+	}
+	return err
 }
 
 // refused notes that a message was not taken.
@@ -218,16 +230,6 @@ func printable(text string) string {
 		text = strings.ToValidUTF8(text[:reasonMax], "") + " ..."
 	}
 	return text
-}
-
-// pause waits; it ends with the context.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // message is what is sent at once: transactions, as JSON.
