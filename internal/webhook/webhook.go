@@ -218,7 +218,8 @@ var webhookType = schema.Declare(&Webhook{})
 // verify lists webhooks of which nothing is kept, and what is kept of others.
 func verify(tx *store.Tx, fault func(format string, args ...any)) error {
 	if err := tx.Faulty(fault, "nothing is kept of webhook %d%s",
-		"SELECT r.id, '' FROM resource r LEFT JOIN webhook w ON w.id = r.id WHERE r.collection = '"+collectionName+"' AND w.id IS NULL"); err != nil {
+		"SELECT r.id, '' FROM resource r LEFT JOIN webhook w ON w.id = r.id WHERE r.collection = '"+collectionName+
+			"' AND w.id IS NULL"); err != nil {
 		return err
 	}
 	return tx.Faulty(fault, "something is kept of webhook %d%s, which is not there",
