@@ -136,6 +136,11 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	if n := strings.Count(r.text("message"), "changes["); r.StatusCode != 409 || n != 100 {
 		t.Errorf("%d faults are named of 300: %d %.300s", n, r.StatusCode, r.body)
 	}
+	// What is refused is refused as well where it is only tried, and more than is tried.
+	m.refused(404, "ResourceNotFound", "changes[0]", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"networks/999999"}`+
+		strings.Repeat(`,{"method":"POST","path":"networks/`+network+`/addresses","body":{"type":"IPv4Address","state":"STATIC"}}`, 200)+
+		strings.Repeat(`,{"method":"PATCH","path":"networks/`+network+`","body":{"name":"a"}},{"method":"PATCH","path":"networks/`+network+
+			`","body":{"name":"b"}}`, 500)+`]}`, "x-portolan-dry-run: true")
 	m.refused(400, "MissingRequiredField", "changes", "POST", "/api/v2/batch", `{}`)
 	m.refused(400, "InvalidHeader", "If-Match", "POST", "/api/v2/batch", `{"changes":[`+add+`]}`, "If-Match: *")
 	m.refused(405, "MethodNotAllowed", "batch", "GET", "/api/v2/batch", "")

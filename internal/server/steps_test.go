@@ -59,6 +59,7 @@ func TestDeleteInSteps(t *testing.T) {
 	}
 	m.refused(400, "InvalidHeader", "x-portolan-at-most", "DELETE", "/api/v2/configurations/"+configuration, "", step,
 		"x-portolan-dry-run: true")
+	m.refused(400, "InvalidHeader", "x-portolan-at-most", "PATCH", "/api/v2/configurations/"+configuration, `{"name":"x"}`, step, mergePatch)
 	m.refused(400, "InvalidField", "x-portolan-at-most", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"configurations/`+
 		configuration+`","headers":{"x-portolan-at-most":"5"}}]}`)
 	m.verify()

@@ -282,3 +282,22 @@ func TestWebhookRefusals(t *testing.T) {
 	m.want(201, "POST", "/api/v2/webhooks", "["+strings.Join(many, ",")+"]")
 	m.refused(409, "TooManyWebhooks", "1000", "POST", "/api/v2/webhooks", whole("name", `"too many"`))
 }
+
+// What is said to a webhook counts from the next message on, in the moment it is acknowledged.
+func TestWebhookIsDisabledAtOnce(t *testing.T) {
+	m := startManager(t)
+	one, other := newReceiver(t), newReceiver(t)
+	id := m.hook(one, "")
+	m.hook(other, "")
+	first := m.id("/api/v2/configurations", `{"name":"first"}`)
+	one.until("what came first", one.has("ADD Configuration "+first))
+	m.want(200, "PATCH", "/api/v2/webhooks/"+id, `{"enabled":false}`, mergePatch)
+	second := m.id("/api/v2/configurations", `{"name":"second"}`)
+	third := m.id("/api/v2/configurations", `{"name":"third"}`)
+	other.until("what came last", other.has("ADD Configuration "+third))
+	for _, late := range []string{second, third} {
+		if slices.Contains(one.taken(), "ADD Configuration "+late) {
+			t.Errorf("a webhook that was disabled was sent %v", one.taken())
+		}
+	}
+}
