@@ -25,14 +25,17 @@ import (
 
 // against measures an answer of the manager against a time. list is a path below the API's, with its query.
 func (b *bench) against(what string, m *child, list string, theirs time.Duration, most float64) error {
-	at, query, _ := strings.Cut(list, "?")
+	at, query, asks := strings.Cut(list, "?")
 	at = strings.TrimSuffix("/api/v2/"+at, "/")
-	values := strings.Split(query, "&")
-	for i, v := range values {
-		name, value, _ := strings.Cut(v, "=")
-		values[i] = name + "=" + url.QueryEscape(value)
+	if asks {
+		values := strings.Split(query, "&")
+		for i, v := range values {
+			name, value, _ := strings.Cut(v, "=")
+			values[i] = name + "=" + url.QueryEscape(value)
+		}
+		at += "?" + strings.Join(values, "&")
 	}
-	ours, err := b.median(m.addr, request("GET", at+"?"+strings.Join(values, "&"), m.token, ""))
+	ours, err := b.median(m.addr, request("GET", at, m.token, ""))
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
