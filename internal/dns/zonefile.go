@@ -230,7 +230,7 @@ func (z *zoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR
 				break
 			}
 			z.latest = max(z.latest, r.Version)
-			rrs, err := z.of(r)
+			rrs, err := z.recordsOf(r)
 			if err != nil {
 				failed = fmt.Errorf("%s %d, %s: %w", r.Type, r.ID, r.Key, err)
 			}
@@ -320,8 +320,8 @@ func (z *zoneReader) reverse(zone *store.Resource) error {
 		viewOf(zone), zone.Configuration, store.AddrKey(low), store.AddrKey(high))
 }
 
-// of gives the records that a resource stands for.
-func (z *zoneReader) of(r *store.Resource) ([]dns.RR, error) {
+// recordsOf gives the records that a resource stands for.
+func (z *zoneReader) recordsOf(r *store.Resource) ([]dns.RR, error) {
 	name, err := fqdn(r.Key)
 	if err != nil {
 		return nil, err

@@ -144,7 +144,7 @@ func ImportAddresses(ctx context.Context, a *resource.API, configuration string,
 			func(tx *store.Tx) (err error) {
 				tx.Describe("IMPORT_ADDRESSES", fmt.Sprintf("Imported %d addresses into %s", len(part), configuration))
 				passed, err = importPart(&resource.Change{Tx: tx, API: a}, id, part, how.InSteps,
-					func(n int) { how.told(done + n) })
+					func(n int) { how.progressed(done + n) })
 				return err
 			}); err != nil {
 			return there, CutOff(err, done)

@@ -32,13 +32,13 @@ func (i Import) Step(lines int) int {
 
 // Stepped ends a step: it tells of progress, and lets others have their turn.
 func (i Import) Stepped(ctx context.Context, s *store.Store, done int) {
-	i.told(done)
+	i.progressed(done)
 	if i.InSteps {
 		s.Yield(ctx)
 	}
 }
 
-func (i Import) told(done int) {
+func (i Import) progressed(done int) {
 	if i.Progress != nil {
 		i.Progress(int64(done))
 	}

@@ -89,8 +89,8 @@ func (s *Search) add(m Match, rows []*store.Resource) {
 	}
 }
 
-// some finds visible resources for which a condition holds.
-func (s *Search) some(tx *store.Tx, m Match, where ...store.Expr) ([]*store.Resource, error) {
+// found finds visible resources for which a condition holds.
+func (s *Search) found(tx *store.Tx, m Match, where ...store.Expr) ([]*store.Resource, error) {
 	if s.full() {
 		return nil, nil
 	}
@@ -158,9 +158,9 @@ func (s *Search) spans() []space.Range {
 }
 
 // collections gives the names of the collections with resources that search may find, of those that a condition holds for.
-func (s *Search) collections(of func(c *Collection) bool) (names []string) {
+func (s *Search) collections(holds func(c *Collection) bool) (names []string) {
 	for _, c := range s.API.collections {
-		if c.From == store.Resources && !c.Hidden && of(c) {
+		if c.From == store.Resources && !c.Hidden && holds(c) {
 			names = append(names, c.Name)
 		}
 	}
@@ -189,7 +189,7 @@ func compare(f store.Field, op string, value any) store.Expr {
 // space finds what has exactly the address or the range.
 func (s *Search) space(tx *store.Tx) (found []*store.Resource, err error) {
 	for _, r := range s.spans() {
-		rows, err := s.some(tx, MatchSpace, store.InCollection(s.spaced()...), compare(lowColumn, "eq", store.AddrKey(r.Low)),
+		rows, err := s.found(tx, MatchSpace, store.InCollection(s.spaced()...), compare(lowColumn, "eq", store.AddrKey(r.Low)),
 			compare(highColumn, "eq", store.AddrKey(r.High)))
 		if err != nil {
 			return nil, err
@@ -224,7 +224,7 @@ func (s *Search) around(tx *store.Tx) error {
 	}
 	s.add(MatchAround, rows)
 	for _, use := range []SpaceUse{HoldsSpace, LiesOverSpace, TakesSpace} { // what has more in it comes first
-		if _, err := s.some(tx, MatchWithin, store.InCollection(s.spaced(use)...), compare(lowColumn, "ge", low),
+		if _, err := s.found(tx, MatchWithin, store.InCollection(s.spaced(use)...), compare(lowColumn, "ge", low),
 			compare(lowColumn, "le", high), compare(highColumn, "le", high)); err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func (s *Search) keys(tx *store.Tx) ([]*store.Resource, error) {
 			either = append(either, compare(keyColumn, "eq", key))
 		}
 	})
-	return s.some(tx, MatchKey, either)
+	return s.found(tx, MatchKey, either)
 }
 
 // anything is the condition that a resource is of any collection, in a form that an index of names by collection is used for.
@@ -283,7 +283,7 @@ func (s *Search) names(tx *store.Tx) error {
 			continue
 		}
 		tried = append(tried, name)
-		if _, err := s.some(tx, MatchName, s.anything(), compare(nameColumn, "eq", name)); err != nil {
+		if _, err := s.found(tx, MatchName, s.anything(), compare(nameColumn, "eq", name)); err != nil {
 			return err
 		}
 	}
@@ -301,13 +301,13 @@ func (s *Search) referring(tx *store.Tx, named []*store.Resource) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := s.some(tx, MatchRefers, store.LinksTo{Targets: ids})
+	_, err := s.found(tx, MatchRefers, store.LinksTo{Targets: ids})
 	return err
 }
 
 // begins finds what has a name, or an absolute name, that begins with the text.
 func (s *Search) begins(tx *store.Tx) error {
-	if _, err := s.some(tx, MatchBegins, s.anything(), compare(nameColumn, "startsWith", s.Text)); err != nil {
+	if _, err := s.found(tx, MatchBegins, s.anything(), compare(nameColumn, "startsWith", s.Text)); err != nil {
 		return err
 	}
 	known := map[string]bool{}
@@ -319,7 +319,7 @@ func (s *Search) begins(tx *store.Tx) error {
 		}
 	})
 	// What has names has no space: the index of keys by collection has those alone.
-	_, err := s.some(tx, MatchBegins, store.InCollection(dns...), compare(keyColumn, "startsWith", naming.Key(s.Text)),
+	_, err := s.found(tx, MatchBegins, store.InCollection(dns...), compare(keyColumn, "startsWith", naming.Key(s.Text)),
 		compare(lowColumn, "eq", nil))
 	return err
 }

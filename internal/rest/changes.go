@@ -188,9 +188,9 @@ type feedSender struct {
 	// request says who asks.
 	request *http.Request
 	line    feedLine
-	// said is when who asks was last asked for, told the position that was last sent.
-	said time.Time
-	told string
+	// said is when who asks was last asked for, sentTo the position that was last sent.
+	said   time.Time
+	sentTo string
 }
 
 // begin sends the header and where the feed begins. detached says that the connection has nothing else to do, and was taken from what
@@ -249,10 +249,10 @@ func (s *feedSender) follow() {
 
 // place is the event that says where to go on.
 func (s *feedSender) place() string {
-	if s.told = fromStart; s.after != (store.Position{}) {
-		s.told = s.after.String()
+	if s.sentTo = fromStart; s.after != (store.Position{}) {
+		s.sentTo = s.after.String()
 	}
-	return "id: " + s.told + "\nevent: position\ndata: {}\n\n"
+	return "id: " + s.sentTo + "\nevent: position\ndata: {}\n\n"
 }
 
 // flush sends text; a client that does not read is cut off.
@@ -313,7 +313,7 @@ func (s *feedSender) full(out *bytes.Buffer) error {
 
 // beat says that the connection lives, and where to go on where nothing that was wanted has come.
 func (s *feedSender) beat() error {
-	if s.after != (store.Position{}) && s.after.String() != s.told {
+	if s.after != (store.Position{}) && s.after.String() != s.sentTo {
 		return s.flush([]byte(s.place()))
 	}
 	return s.flush([]byte(":\n\n"))
@@ -345,7 +345,7 @@ func (s *feedSender) entry(out *bytes.Buffer, e store.Entry) error {
 	}
 	said, err := s.api.wordChanges(s.ctx, e, add)
 	if sent && err == nil {
-		s.told = said.position
+		s.sentTo = said.position
 		out.Write(said.end)
 	}
 	return err

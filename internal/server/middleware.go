@@ -52,8 +52,8 @@ func (m *metrics) batched(changes int, result string) {
 	m.batches.WithLabelValues(result).Observe(float64(changes))
 }
 
-// told counts an attempt to send to a webhook.
-func (m *metrics) told(taken bool) {
+// webhookSent counts an attempt to send to a webhook.
+func (m *metrics) webhookSent(taken bool) {
 	result := "refused"
 	if taken {
 		result = "taken"

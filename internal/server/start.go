@@ -330,7 +330,7 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { m.pruneNowAndThen(ctx) })
 	m.background.Go(func() { m.Fleet.Attend(ctx) })
 	sender := webhook.NewSender(m.Store, m.REST.Told, m.log, "Portolan/"+m.options.Version)
-	sender.Sent = m.metrics.told
+	sender.Sent = m.metrics.webhookSent
 	m.background.Go(func() { sender.Run(ctx) })
 	return nil
 }

@@ -103,7 +103,7 @@ type placeholders struct {
 	known map[string]string
 }
 
-func (p *placeholders) of(query string) string {
+func (p *placeholders) numbered(query string) string {
 	p.mu.RLock()
 	text, ok := p.known[query]
 	p.mu.RUnlock()

@@ -14,8 +14,8 @@ type Index struct{ Collection, Field string }
 // indexPrefix is how the names of these indexes begin, and of no others.
 const indexPrefix = "field_"
 
-// of gives what the index is of. It must be what a condition on the field has, to the letter.
-func (i Index) of(d *dialect) string {
+// definition gives what the index is of. It must be what a condition on the field has, to the letter.
+func (i Index) definition(d *dialect) string {
 	b := &builder{dialect: d}
 	Field{Kind: Text, Path: []string{i.Field}, Indexed: true}.column(b, "resource")
 	return " ON resource (" + strings.ReplaceAll(b.String(), "resource.", "") + d.nulls[0] + ") WHERE " + CollectionIs("", i.Collection)
@@ -24,7 +24,7 @@ func (i Index) of(d *dialect) string {
 // name is what the index is called in a database: an index of something else has another one. It fits into the 63 bytes that
 // PostgreSQL takes.
 func (i Index) name(d *dialect) string {
-	sum := sha256.Sum256([]byte(i.of(d)))
+	sum := sha256.Sum256([]byte(i.definition(d)))
 	text := indexPrefix + i.Collection + "_" + i.Field
 	return text[:min(len(text), 46)] + "_" + hex.EncodeToString(sum[:8])
 }
@@ -38,7 +38,7 @@ func (l *Layout) makeIndexes(d *dialect, names []string, run func(statement stri
 		if wanted[name] = true; slices.Contains(names, name) {
 			continue
 		}
-		if err := run(`CREATE INDEX "` + name + `"` + i.of(d)); err != nil {
+		if err := run(`CREATE INDEX "` + name + `"` + i.definition(d)); err != nil {
 			return fmt.Errorf("making the index %s: %w", name, err)
 		}
 	}

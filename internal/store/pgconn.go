@@ -52,11 +52,11 @@ func (c *pgConn) sendAll(query string, args []any, read func(pgx.BatchResults) e
 		c.begin = ""
 	}
 	for _, s := range c.waiting {
-		b.Queue(c.p.texts.of(s.query), s.args...)
+		b.Queue(c.p.texts.numbered(s.query), s.args...)
 	}
 	c.waiting = nil
 	before := b.Len()
-	b.Queue(c.p.texts.of(query), args...)
+	b.Queue(c.p.texts.numbered(query), args...)
 	results := c.pg.SendBatch(c.ctx, b)
 	for range before {
 		if _, err := results.Exec(); err != nil {
@@ -114,7 +114,7 @@ func (c *pgConn) exec(query string, args ...any) (n int64, err error) {
 	c.busy.Lock()
 	defer c.busy.Unlock()
 	if c.begin == "" && len(c.waiting) == 0 && c.failed == nil {
-		tag, err := c.pg.Exec(c.ctx, c.p.texts.of(query), args...)
+		tag, err := c.pg.Exec(c.ctx, c.p.texts.numbered(query), args...)
 		c.failed = err
 		return tag.RowsAffected(), err
 	}
@@ -153,7 +153,7 @@ func (c *pgConn) query(query string, args []any, read func(pgx.Rows) error) erro
 			return read(rows)
 		})
 	}
-	rows, err := c.pg.Query(c.ctx, c.p.texts.of(query), args...)
+	rows, err := c.pg.Query(c.ctx, c.p.texts.numbered(query), args...)
 	if err == nil {
 		err = read(rows)
 	}

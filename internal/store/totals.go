@@ -124,8 +124,8 @@ func (tx *Tx) Totals(parent int64, collection string) (map[string]int64, error) 
 // CountBelow gives how many resources lie below one, at any depth, by the numbers that are kept. It costs what reading those of
 // all parents costs, where anything lies below.
 func (tx *Tx) CountBelow(id int64) (n int64, err error) {
-	var some bool
-	if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM total WHERE parent = ?)", id).Scan(&some); err != nil || !some {
+	var has bool
+	if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM total WHERE parent = ?)", id).Scan(&has); err != nil || !has {
 		return 0, err
 	}
 	direct, below := map[int64]int64{}, map[int64][]int64{} // right below each parent: how many, and which are parents themselves

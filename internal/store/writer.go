@@ -144,7 +144,7 @@ func (e *sqliteEngine) group(w *session, first *job) {
 	jobs := []*job{first}
 	err := e.commit(w, &jobs)
 	// Before anybody is answered: who was told of a change reads it.
-	if topics, some := changedBy(jobs, err); some {
+	if topics, changed := changedBy(jobs, err); changed {
 		e.store.committed(topics)
 	}
 	for _, j := range jobs {
@@ -155,20 +155,20 @@ func (e *sqliteEngine) group(w *session, first *job) {
 	}
 }
 
-// changedBy gives what the jobs of a group have touched, those that were taken back apart; some is false where all were. Of a group
+// changedBy gives what the jobs of a group have touched, those that were taken back apart; changed is false where all were. Of a group
 // whose commit failed nobody knows what it came to.
-func changedBy(jobs []*job, failed error) (topics []string, some bool) {
+func changedBy(jobs []*job, failed error) (topics []string, changed bool) {
 	all := map[string]bool{}
 	for _, j := range jobs {
 		if j.err != nil && failed == nil {
 			continue
 		}
-		some = true
+		changed = true
 		for topic := range j.topics {
 			all[topic] = true
 		}
 	}
-	return slices.Collect(maps.Keys(all)), some
+	return slices.Collect(maps.Keys(all)), changed
 }
 
 func (e *sqliteEngine) commit(w *session, jobs *[]*job) (err error) {

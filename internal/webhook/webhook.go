@@ -75,7 +75,7 @@ func (x *Webhook) BeforeWrite(c *resource.Change) error {
 		return problem.Invalid("url", "holds a fragment, which is never sent")
 	}
 	for _, name := range x.Collections {
-		if of := c.API.Collection(name); of == nil || !of.Logged() {
+		if named := c.API.Collection(name); named == nil || !named.Logged() {
 			return problem.Invalid("collections", "%q is no collection with a history", name)
 		}
 	}
