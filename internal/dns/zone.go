@@ -239,46 +239,8 @@ func renameBelow(c *resource.Change, zone int64) error {
 			}
 			old, young = append(old, child), append(young, renamed)
 		}
-		if err := fitTogether(c, zone, young); err != nil {
-			return err
-		}
 		if err := c.Tx.RewriteMany(old, young); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// fitTogether refuses records of a zone, as they will be, that may not stand beside those of other zones of its view, such as the
-// www.lab of the zone above beside the www of one that is going to be called lab. Among themselves they were asked when they were made.
-func fitTogether(c *resource.Change, zone int64, young []*store.Resource) error {
-	if len(young) == 0 {
-		return nil
-	}
-	keys := make([]string, len(young))
-	for i, r := range young {
-		keys[i] = r.Key
-	}
-	others, err := c.Tx.ByKeys(young[0].Configuration, keys, zone)
-	if err != nil {
-		return err
-	}
-	meets := map[string]bool{}
-	for _, r := range others {
-		meets[r.Key] = meets[r.Key] || r.Collection == "resourceRecords"
-	}
-	for _, r := range young {
-		if !meets[r.Key] {
-			continue
-		}
-		o, err := c.API.Object(r)
-		if err != nil {
-			return err
-		}
-		if x, ok := o.(comparableRecord); ok {
-			if err := fits(c, x); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

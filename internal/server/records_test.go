@@ -58,37 +58,3 @@ func TestRecordsOfAName(t *testing.T) {
 	}
 	m.verify()
 }
-
-// What a zone may be called depends on what lies in the zones above it under the names of its records.
-func TestZoneRenamedOntoNames(t *testing.T) {
-	m := startManager(t)
-	_, view, zone, _, _ := m.basics()
-	records := "/api/v2/zones/" + zone + "/resourceRecords"
-	host := m.id(records, `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.10"}]}`)
-	if r := m.do("POST", records, `{"type":"AliasRecord","name":"www.lab","linkedRecord":{"id":`+host+`}}`); r.StatusCode != 201 {
-		t.Fatalf("a name of two labels: %d %s", r.StatusCode, r.body)
-	}
-	m.want(201, "POST", records, `{"type":"TXTRecord","name":"ftp.lab","text":"beside"}`)
-	below := m.id("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"office"}`)
-	inner := "/api/v2/zones/" + below + "/resourceRecords"
-	txt := m.id(inner, `{"type":"TXTRecord","name":"www","text":"mine"}`)
-	m.id(inner, `{"type":"TXTRecord","name":"ftp","text":"mine"}`)
-	office := "/api/v2/zones/" + below
-	m.refused(409, "AliasNotAlone", "www.lab.example.com", "PATCH", office, `{"name":"lab"}`, mergePatch)
-	m.refused(409, "AliasNotAlone", "www.lab.example.com", "POST", office+"/moves", `{"type":"DNSMove","absoluteName":"lab.example.com"}`)
-	if name := m.want(200, "GET", "/api/v2/resourceRecords/"+txt, "").text("absoluteName"); name != "www.office.example.com" {
-		t.Errorf("a refused name left %s", name)
-	}
-	m.want(204, "DELETE", "/api/v2/resourceRecords/"+txt, "")
-	m.want(200, "PATCH", office, `{"name":"lab"}`, mergePatch)
-	// A view beside it has names of its own.
-	configuration := m.want(200, "GET", "/api/v2/views/"+view, "").text("configuration.id")
-	other := m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"other"}`)
-	alone := m.id("/api/v2/views/"+other+"/zones", `{"type":"Zone","absoluteName":"office.example.com"}`)
-	m.id("/api/v2/zones/"+alone+"/resourceRecords", `{"type":"TXTRecord","name":"www","text":"x"}`)
-	r := m.want(201, "POST", "/api/v2/zones/"+alone+"/moves", `{"type":"DNSMove","absoluteName":"lab.example.com"}`)
-	if name := m.want(200, "GET", "/api/v2/zones/"+alone, "").text("absoluteName"); name != "lab.example.com" {
-		t.Errorf("the zone of another view is called %s after %s", name, r.body)
-	}
-	m.verify()
-}

@@ -292,17 +292,6 @@ func (tx *Tx) ByKey(configuration int64, key string) ([]*Resource, error) {
 	return tx.many("SELECT "+columns+" FROM resource WHERE key = ? AND configuration = ? ORDER BY id", key, configuration)
 }
 
-// ByKeys reads the resources with one of the keys in a configuration, but for those right below a parent. There are at most a few
-// hundred keys.
-func (tx *Tx) ByKeys(configuration int64, keys []string, but int64) ([]*Resource, error) {
-	args := make([]any, len(keys), len(keys)+2)
-	for i, key := range keys {
-		args[i] = key
-	}
-	return tx.many("SELECT "+columns+" FROM resource WHERE key IN (?"+strings.Repeat(",?", len(keys)-1)+
-		") AND configuration = ? AND parent <> ? ORDER BY id", append(args, configuration, but)...)
-}
-
 // ByName reads the resources of a collection with that name below a parent; parent 0 means any.
 func (tx *Tx) ByName(collection string, parent int64, name string) ([]*Resource, error) {
 	return tx.many("SELECT "+columns+" FROM resource WHERE name = ? AND "+CollectionIs("", collection)+
