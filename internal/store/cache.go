@@ -50,7 +50,8 @@ func (c *commits) count(topics []string, known bool) {
 // Each value has the number of the last commit that was known before the transaction that read it began. It is given
 // to those alone between whose number, its own and now no counted commit touched a topic: nothing is served that is older
 // than an acknowledged change. A commit is counted after the database has it and before it is acknowledged: in that moment
-// a snapshot may be given what was read on the other side of the commit.
+// a snapshot may be given what was read on the other side of the commit. What a tool commits to SQLite beside a manager counts when that
+// has looked (watchEvery).
 //
 // On PostgreSQL, where other managers commit as well, values are shared while this process hears of the others' commits
 // (Store.Watch), and only those that follow from named topics.

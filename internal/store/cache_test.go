@@ -60,6 +60,21 @@ func manager(t *testing.T) *Store {
 	return s
 }
 
+// managerAndTool open a store as a manager does, and as a tool does beside it.
+func managerAndTool(t *testing.T) (s, tool *Store) {
+	t.Helper()
+	dir := t.TempDir()
+	opened := func(exclusive bool) *Store {
+		s, err := Open(Options{Dir: dir, Exclusive: exclusive})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	return opened(true), opened(false)
+}
+
 func caches(s *Store) map[string]*Cache[int64, Head] {
 	return map[string]*Cache[int64, Head]{
 		"by topic":        NewCache[int64](s, CacheOptions[Head]{By: func(h Head) string { return h.Collection }}),
@@ -204,17 +219,7 @@ func TestCacheInAGroup(t *testing.T) {
 // What another process commits is noticed, also what it is that nobody knows; a manager's own commits are not taken for
 // those of others.
 func TestCacheAndOtherProcesses(t *testing.T) {
-	dir := t.TempDir()
-	s, err := Open(Options{Dir: dir, Exclusive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	tool, err := Open(Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tool.Close() })
+	s, tool := managerAndTool(t)
 	id := inserted(t, s, "mine")
 	other := NewCache[int](s, CacheOptions[string]{Topics: []string{"nothing changes this"}})
 	remember := func() {
@@ -255,17 +260,7 @@ func TestCacheAndOtherProcesses(t *testing.T) {
 // A row that is read again and again is asked of the database once, and is what the last commit made of it: this process's at once,
 // another's soon. Who changes what it was given changes nothing of it for others.
 func TestRowsAreRemembered(t *testing.T) {
-	dir := t.TempDir()
-	s, err := Open(Options{Dir: dir, Exclusive: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	tool, err := Open(Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tool.Close() })
+	s, tool := managerAndTool(t)
 	id := inserted(t, s, "first")
 	get := func(s *Store) (r *Resource, err error) {
 		err = s.Read(t.Context(), func(tx *Tx) error { r, err = tx.Get(id); return err })
