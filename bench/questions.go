@@ -32,7 +32,7 @@ type question struct {
 // times.
 const (
 	questionNetworks = 40_000
-	questionRecords  = 100_000
+	questionRecords  = 1_000_000
 	sharp, slow      = 1001, 5
 	questionMAC      = "00-00-5E-00-53-01"
 	slowFrom         = 10 * time.Millisecond

@@ -52,14 +52,20 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	all := tightened(conjuncts(nil, q.Where))
 	within, single := ofOneCollection(all)
 	if !single {
+		tx.planAgain()
 		a.where = named(all)
 		return a, nil
 	}
 	found := tx.candidates(all)
+	best := slices.IndexFunc(found, func(c candidate) bool { return c.sharp })
+	if best >= 0 {
+		tx.keepPlan()
+	} else {
+		tx.planAgain()
+	}
 	if len(found) == 0 || len(found) == 1 && found[0].ordered && len(q.Order) == 0 && !linked(found[0].expr) {
 		return a, nil
 	}
-	best := slices.IndexFunc(found, func(c candidate) bool { return c.sharp })
 	if best < 0 {
 		var rows int64
 		if best, rows, err = tx.fewest(found, q, within); err != nil {
@@ -98,6 +104,21 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	}
 	a.where = where
 	return a, nil
+}
+
+// keepPlan lets PostgreSQL plan the statements that follow once for all: what names one place is found there whatever it names.
+// planAgain has them planned for what they ask, as on a new connection for lists (connect). They cost no round trip.
+func (tx *Tx) keepPlan() { tx.plan("auto", true) }
+
+func (tx *Tx) planAgain() { tx.plan("force_custom_plan", false) }
+
+func (tx *Tx) plan(mode string, kept bool) {
+	c, ok := tx.conn.(*pgConn)
+	if !ok || tx.latest || tx.planKept == kept {
+		return
+	}
+	tx.planKept = kept
+	c.wait("SET LOCAL plan_cache_mode = " + mode)
 }
 
 // named lets a name be looked up in each collection, where resources of several are asked for: there is no index of names alone.
@@ -172,10 +193,20 @@ func (tx *Tx) fewest(found []candidate, q Query, within Expr) (best int, rows in
 			known[i] = n
 		}
 	}
+	// Most often one lets so few through that nobody has to know how large the collection is.
+	best, rows, err = tx.fewestBelow(tx.store.few, found, known, within)
+	if err != nil || best >= 0 {
+		return best, rows, err
+	}
 	bound, err := tx.bound(q, within)
-	if err != nil {
+	if err != nil || bound <= tx.store.few {
 		return -1, 0, err
 	}
+	return tx.fewestBelow(bound, found, known, within)
+}
+
+// fewestBelow is fewest with that bound. known has how many rows some of the conditions let through, by their places in found.
+func (tx *Tx) fewestBelow(bound int64, found []candidate, known map[int]int64, within Expr) (best int, rows int64, err error) {
 	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
 	b.WriteString("SELECT ")
 	limit := strconv.FormatInt(bound+1, 10)

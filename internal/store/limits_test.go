@@ -145,10 +145,16 @@ func TestNumbersWaitForNobody(t *testing.T) {
 	<-entered
 	for i := range 4 { // each in another process's turn would be; here their turns are taken in the database
 		all.Go(func() {
-			err := s.engine.(*postgresEngine).pg.with(t.Context(), s.engine.(*postgresEngine).pg.pool, beginLocked, func(c *pgConn) error {
+			pg := s.engine.(*postgresEngine).pg
+			pooled, err := pg.pool.Acquire(t.Context())
+			if err != nil {
+				t.Errorf("a connection: %v", err)
+				return
+			}
+			err = pg.on(t.Context(), pooled, beginLocked, func(c *pgConn) error {
 				query, args := locks{own: lockOfAll}.take()
 				c.wait(query, args...)
-				tx := &Tx{store: s, ctx: t.Context(), conn: c, now: time.Now(), ids: &sequences{s.engine.(*postgresEngine).pg, c}, writing: true}
+				tx := &Tx{store: s, ctx: t.Context(), conn: c, now: time.Now(), ids: &sequences{pg, c}, writing: true}
 				if err := tx.Insert(thing(fmt.Sprint("waiter ", i))); err != nil {
 					return err
 				}
@@ -268,7 +274,7 @@ func TestReadsDoNotWaitForWriters(t *testing.T) {
 	<-entered
 	for range 40 { // more than there are connections
 		all.Go(func() {
-			_ = s.engine.(*postgresEngine).pg.with(t.Context(), s.engine.(*postgresEngine).pg.pool, beginLocked, func(c *pgConn) error {
+			_ = s.engine.(*postgresEngine).pg.with(t.Context(), s.engine.(*postgresEngine).pg.pool, beginLocked, func(c conn) error {
 				query, args := locks{own: lockOfAll}.take()
 				_, err := c.exec(query, args...)
 				return err

@@ -155,37 +155,45 @@ func (p *postgres) read(ctx context.Context, fn func(conn) error) error {
 
 func (p *postgres) reading(ctx context.Context, from *pgxpool.Pool, begin string, fn func(conn) error) error {
 	for attempt := 0; ; attempt++ {
-		err := p.with(ctx, from, begin, func(c *pgConn) error {
-			if err := fn(c); err != nil {
-				return err
-			}
-			return c.commit()
-		})
+		err := p.with(ctx, from, begin, fn)
 		if !lost(err) || attempt >= lostTimes || !pause(ctx, attempt) {
 			return err
 		}
 	}
 }
 
-// with runs fn on a connection. A transaction that is still open at the end is rolled back.
-func (p *postgres) with(ctx context.Context, from *pgxpool.Pool, begin string, fn func(*pgConn) error) error {
+// with runs fn, which only reads, on a connection.
+func (p *postgres) with(ctx context.Context, from *pgxpool.Pool, begin string, fn func(conn) error) error {
 	pooled, err := from.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	return p.on(ctx, pooled, begin, fn)
+	return p.readOn(ctx, pooled, begin, fn)
 }
 
-// on runs fn on a connection and gives it back.
-func (p *postgres) on(ctx context.Context, pooled *pgxpool.Conn, begin string, fn func(*pgConn) error) error {
-	defer pooled.Release()
+// readOn runs fn, which only reads, on a connection and gives it back. Nobody waits for the end of the snapshot.
+func (p *postgres) readOn(ctx context.Context, pooled *pgxpool.Conn, begin string, fn func(conn) error) error {
 	c := &pgConn{ctx: ctx, pg: pooled.Conn(), p: p, begin: begin}
-	defer func() {
-		if c.pg.PgConn().TxStatus() != 'I' { // what cannot be rolled back is closed by the pool
-			_, _ = c.pg.Exec(context.WithoutCancel(ctx), "ROLLBACK")
-		}
-	}()
+	defer func() { go c.giveBack(pooled) }()
+	if err := safely(func() error { return fn(c) }); err != nil {
+		return err
+	}
+	return c.failed // and somebody did not mind
+}
+
+// on runs fn on a connection and gives it back. A transaction that is still open at the end is rolled back.
+func (p *postgres) on(ctx context.Context, pooled *pgxpool.Conn, begin string, fn func(*pgConn) error) error {
+	c := &pgConn{ctx: ctx, pg: pooled.Conn(), p: p, begin: begin}
+	defer c.giveBack(pooled)
 	return safely(func() error { return fn(c) })
+}
+
+// giveBack ends what is open on a connection and gives it back to its pool, which closes it where that fails.
+func (c *pgConn) giveBack(pooled *pgxpool.Conn) {
+	if c.pg.PgConn().TxStatus() != 'I' {
+		_, _ = c.pg.Exec(context.WithoutCancel(c.ctx), "ROLLBACK")
+	}
+	pooled.Release()
 }
 
 // update runs fn in a transaction that is as if it ran alone, again and again while that is safe and

@@ -60,12 +60,7 @@ func (r *replica) view(ctx context.Context, primary *postgres, fn func(conn) err
 		pooled.Release()
 		return false, ctx.Err()
 	}
-	err = r.pg.on(ctx, pooled, beginSnapshot, func(c *pgConn) error {
-		if err := fn(c); err != nil {
-			return err
-		}
-		return c.commit()
-	})
+	err = r.pg.readOn(ctx, pooled, beginSnapshot, fn)
 	return !r.failed(err), err
 }
 
