@@ -88,6 +88,12 @@ func (c *Client) CreateInstance(ctx context.Context, name, description string) (
 	return created, err
 }
 
+// Rekey gives a service point a new registration key; its certificate is refused from then on.
+func (c *Client) Rekey(ctx context.Context, id string) (created Created, err error) {
+	err = c.Do(ctx, http.MethodPost, "/user/api/v1/fleetInstances/"+url.PathEscape(id)+"/registrationKey", nil, &created)
+	return created, err
+}
+
 // DeleteInstance deletes a service point.
 func (c *Client) DeleteInstance(ctx context.Context, id string) error {
 	return c.Do(ctx, http.MethodDelete, "/user/api/v1/fleetInstances/"+url.PathEscape(id), nil, nil)

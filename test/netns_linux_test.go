@@ -24,11 +24,11 @@ import (
 // network is a network of our own: a service point at 10.77.0.2, and behind its gateway 10.77.0.1 a
 // resolver 203.0.113.53, a site 203.0.113.80, a proxy and a manager. Nothing leads out of it.
 type network struct {
-	t       *testing.T
-	sp, gw  string
-	sp0     string // the service point's link
-	gw0     string
-	proxied atomic.Int64
+	t                  *testing.T
+	sp, gw             string
+	sp0                string // the service point's link
+	gw0                string
+	proxied, tunnelled atomic.Int64
 }
 
 const proxyPassword = "s3cret/with?odd&bytes"
@@ -115,11 +115,38 @@ func (n *network) serveAt(address string, h http.HandlerFunc) {
 	n.t.Cleanup(func() { _ = s.Close() })
 }
 
-// proxy forwards requests of the one user it knows to the site, and nowhere else.
+// tunnel carries what is said between a client of the proxy and the manager.
+func (n *network) tunnel(w http.ResponseWriter, host string) {
+	var there net.Conn
+	if err := inside(n.gw, func() (err error) { there, err = net.DialTimeout("tcp", host, time.Second); return err }); err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer func() { _ = there.Close() }()
+	w.WriteHeader(http.StatusOK)
+	here, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	n.tunnelled.Add(1)
+	n.t.Cleanup(func() { _ = here.Close() })
+	go func() {
+		_, _ = io.Copy(there, buffered)
+		_ = there.Close()
+	}()
+	_, _ = io.Copy(here, there)
+	_ = here.Close()
+}
+
+// proxy forwards requests of the one user it knows to the site, and to the manager, and nowhere else.
 func (n *network) proxy(w http.ResponseWriter, r *http.Request) {
 	want := "Basic " + base64.StdEncoding.EncodeToString([]byte("harbour:"+proxyPassword))
 	if r.Header.Get("Proxy-Authorization") != want {
 		w.WriteHeader(http.StatusProxyAuthRequired)
+		return
+	}
+	if r.Method == http.MethodConnect && r.Host == "10.77.0.1:8443" {
+		n.tunnel(w, r.Host)
 		return
 	}
 	if r.URL.Host != "203.0.113.80" {
@@ -222,6 +249,9 @@ func TestProbesInANetworkOfOurOwn(t *testing.T) {
 	n.wants("at first", good...)
 	if n.proxied.Load() == 0 {
 		t.Error("the site was not asked through the proxy")
+	}
+	if n.tunnelled.Load() == 0 {
+		t.Error("the manager was not reached through the proxy")
 	}
 	instances := func() string {
 		list := exec.Command("ip", exec4(n.gw, "fleet", "list", "--json")[1:]...)

@@ -18,13 +18,14 @@ type agentCommand struct {
 	RegistrationKey       string        `help:"The registration key, good once. Better given as PORTOLAN_REGISTRATION_KEY or as a file." placeholder:"KEY"`
 	RegistrationKeyFile   string        `help:"A file with the registration key." type:"path" placeholder:"FILE"`
 	State                 string        `help:"The state directory. Once enrolled, nothing else is needed." required:"" type:"path" placeholder:"DIR"`
-	Variant               string        `help:"The kind of service point: ${enum}." enum:"fleet,v4" default:"fleet"`
+	Variant               string        `help:"The kind of service point: fleet or v4. Default: what it enrolled as, and at first fleet." enum:",fleet,v4" default:""`
 	DiagnosticsListen     string        `help:"Where diagnostics are shown, open and read-only." default:":8083" placeholder:"ADDR"`
-	HTTPProxy             string        `help:"The HTTP proxy for the public site, without a password." name:"http-proxy" placeholder:"URL"`
+	HTTPProxy             string        `help:"The HTTP proxy for whatever is fetched, the way to the manager included, without a password." name:"http-proxy" placeholder:"URL"`
 	HTTPProxyPasswordFile string        `help:"A file with the proxy's password." name:"http-proxy-password-file" type:"path" placeholder:"FILE"`
+	NoProxy               string        `help:"What is asked for without the proxy: names, addresses and prefixes, with commas between." placeholder:"HOST,..."`
 	Gateway               string        `help:"The gateway to ping; 'off' for none. Default: the routing table's." placeholder:"IP|off"`
-	PingTarget            string        `help:"The public address to ping; 'off' for none. Default: a public resolver." placeholder:"IP|off"`
-	HTTPTarget            string        `help:"The public site to ask; 'off' for none. Default: a public site." name:"http-target" placeholder:"URL|off"`
+	PingTarget            string        `help:"The public address to ping; 'off' for none. Default: a public resolver, every five minutes." placeholder:"IP|off"`
+	HTTPTarget            string        `help:"The public site to ask; 'off' for none. Default: a public site, every five minutes." name:"http-target" placeholder:"URL|off"`
 	ProbeInterval         time.Duration `help:"How often the network is probed." default:"10s"`
 }
 
@@ -42,20 +43,15 @@ func (c *agentCommand) Run(s *session) error {
 		}
 		key = strings.TrimSpace(string(text))
 	}
-	listener, err := net.Listen("tcp", c.DiagnosticsListen)
-	if err != nil {
-		return fmt.Errorf("listening for diagnostics: %w", err)
-	}
 	a, err := servicepoint.New(servicepoint.Options{State: c.State, Endpoint: c.RegistrationEndpoint, Key: key, Variant: c.Variant,
-		Diagnostics: listener, Targets: targets, Version: versionText(), Log: s.log, ProbeInterval: c.ProbeInterval})
+		DiagnosticsListen: c.DiagnosticsListen, Targets: targets, Version: versionText(), Log: s.log, ProbeInterval: c.ProbeInterval})
 	if err != nil {
-		_ = listener.Close()
 		if errors.Is(err, checkin.ErrKeyDamaged) {
 			return usageError{err}
 		}
 		return err
 	}
-	s.log.Info("service point running", "variant", c.Variant, "diagnostics", "http://"+listener.Addr().String()+"/api/v1/diagnostics")
+	s.log.Info("service point running", "state", c.State)
 	return a.Run(s.ctx)
 }
 
@@ -72,8 +68,10 @@ func (c *agentCommand) targets() (t servicepoint.Targets, err error) {
 		}
 	}
 	if c.HTTPProxy == "" {
-		if c.HTTPProxyPasswordFile != "" {
-			return t, errors.New("--http-proxy-password-file needs --http-proxy")
+		for flag, value := range map[string]string{"--http-proxy-password-file": c.HTTPProxyPasswordFile, "--no-proxy": c.NoProxy} {
+			if value != "" {
+				return t, errors.New(flag + " needs --http-proxy")
+			}
 		}
 		return t, nil
 	}
@@ -94,6 +92,6 @@ func (c *agentCommand) targets() (t servicepoint.Targets, err error) {
 		}
 		u.User = url.UserPassword(u.User.Username(), strings.TrimRight(string(text), "\r\n"))
 	}
-	t.Proxy = u
+	t.Proxy, t.NoProxy = u, c.NoProxy
 	return t, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"portolan/internal/access"
 	"portolan/internal/checkin"
+	"portolan/internal/fleet"
 	"portolan/internal/server"
 	"portolan/internal/servicepoint"
 )
@@ -174,17 +175,20 @@ func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager,
 
 // demoKey makes a service point and gives its registration key. One that never enrolled is made anew.
 func demoKey(ctx context.Context, m *server.Manager, p demoPoint) (string, error) {
-	old, err := m.Fleet.List(ctx, p.name, true)
-	if err != nil {
+	var old []string
+	if err := m.Fleet.List(ctx, p.name, true, func(i fleet.Instance) error {
+		old = append(old, i.ID)
+		return nil
+	}); err != nil {
 		return "", err
 	}
-	for _, i := range old {
-		if err := m.Fleet.Delete(ctx, i.ID); err != nil {
+	for _, id := range old {
+		if err := m.Fleet.Delete(ctx, id); err != nil {
 			return "", err
 		}
 	}
 	description := "A service point of the demo, of the kind " + p.variant
-	created, err := m.Fleet.Create(ctx, p.name, &description, m.RegistrationEndpoint())
+	created, err := m.Fleet.Create(ctx, fleet.Wanted{Name: p.name, Description: &description, Endpoint: m.RegistrationEndpoint()})
 	return created.RegistrationKey, err
 }
 

@@ -46,6 +46,8 @@ type fleetCommand struct {
 	List   fleetList   `cmd:"" help:"List the fleet."`
 	Show   fleetShow   `cmd:"" help:"Show one service point, by its name or id, as JSON."`
 	Create fleetCreate `cmd:"" help:"Create a service point and print what it needs to enrol."`
+	Rekey  fleetRekey  `cmd:"" help:"Give a service point a new registration key, as where its machine was lost; its certificate is refused from then on."`
+	Delete fleetDelete `cmd:"" help:"Delete a service point; its certificate is refused from then on."`
 }
 
 type fleetList struct{ managerFlags }
@@ -86,24 +88,30 @@ func (c *fleetShow) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	named, err := cl.Instances(s.ctx, c.Name)
+	i, err := instanceOf(s, cl, c.Name)
 	if err != nil {
 		return err
 	}
-	if len(named) == 0 {
-		i, err := cl.Instance(s.ctx, c.Name)
-		var e *client.Error
-		if errors.As(err, &e) && e.Status == http.StatusNotFound {
-			return fmt.Errorf("there is no fleet service point with the name or id %q", c.Name)
-		}
-		if err != nil {
-			return err
-		}
-		named = append(named, i)
-	}
 	e := json.NewEncoder(s.stdout)
 	e.SetIndent("", "  ")
-	return e.Encode(named[0])
+	return e.Encode(i)
+}
+
+// instanceOf finds the service point that has the name, else the one that has the id.
+func instanceOf(s *session, cl *client.Client, name string) (i client.Instance, err error) {
+	named, err := cl.Instances(s.ctx, name)
+	if err != nil {
+		return i, err
+	}
+	if len(named) > 0 {
+		return named[0], nil
+	}
+	i, err = cl.Instance(s.ctx, name)
+	var e *client.Error
+	if errors.As(err, &e) && e.Status == http.StatusNotFound {
+		return i, fmt.Errorf("there is no fleet service point with the name or id %q", name)
+	}
+	return i, err
 }
 
 type fleetCreate struct {
@@ -122,12 +130,61 @@ func (c *fleetCreate) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
+	return c.print(s, created, "was created")
+}
+
+// print prints what a service point needs to enrol.
+func (f managerFlags) print(s *session, created client.Created, what string) error {
+	if f.JSON {
 		return json.NewEncoder(s.stdout).Encode(created)
 	}
-	_, err = fmt.Fprintf(s.stdout,
-		"%s was created. On its machine, within seven days:\n\n  PORTOLAN_REGISTRATION_KEY=%s \\\n  portolan agent --registration-endpoint "+
+	_, err := fmt.Fprintf(s.stdout,
+		"%s %s. On its machine, within seven days:\n\n  PORTOLAN_REGISTRATION_KEY=%s \\\n  portolan agent --registration-endpoint "+
 			"%s --state DIR\n",
-		created.FleetInstanceID, created.RegistrationKey, created.RegistrationEndpoint)
+		created.FleetInstanceID, what, created.RegistrationKey, created.RegistrationEndpoint)
+	return err
+}
+
+type fleetRekey struct {
+	managerFlags
+	Name string `arg:"" help:"The name or the id."`
+}
+
+// Run gives a service point a new registration key.
+func (c *fleetRekey) Run(s *session) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	i, err := instanceOf(s, cl, c.Name)
+	if err != nil {
+		return err
+	}
+	created, err := cl.Rekey(s.ctx, i.ID)
+	if err != nil {
+		return err
+	}
+	return c.print(s, created, "has a new registration key")
+}
+
+type fleetDelete struct {
+	managerFlags
+	Name string `arg:"" help:"The name or the id."`
+}
+
+// Run deletes a service point.
+func (c *fleetDelete) Run(s *session) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	i, err := instanceOf(s, cl, c.Name)
+	if err != nil {
+		return err
+	}
+	if err := cl.DeleteInstance(s.ctx, i.ID); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.stdout, "%s was deleted\n", i.ID)
 	return err
 }

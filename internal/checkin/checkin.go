@@ -23,6 +23,9 @@ const (
 	MissedIntervals = 3
 )
 
+// CertificateExpired is the code of the refusal of a check-in whose certificate has expired: it can be renewed.
+const CertificateExpired = "CertificateExpired"
+
 // Variants of a service point.
 const (
 	Fleet = "fleet"
@@ -61,6 +64,11 @@ type RenewAnswer struct {
 type Request struct {
 	// Report is what the service point says of itself; nil when the manager has its latest.
 	Report *Report `json:"report,omitempty"`
+	// Sequence numbers the reports of a service point: one that comes late, behind a later one, is left. 0 where they have no numbers.
+	Sequence int64 `json:"sequence,omitempty"`
+	// Digest names the latest report, in up to 128 bytes, whether it comes with this request or not: a manager that has another one
+	// asks for it.
+	Digest string `json:"digest,omitempty"`
 	// Desired is the number of the desired state the service point has.
 	Desired int64 `json:"desired"`
 	// WaitSeconds is how long the manager may hold the request when there is nothing new.
@@ -71,8 +79,14 @@ type Request struct {
 type Answer struct {
 	// Desired is the number of the desired state.
 	Desired int64 `json:"desired"`
-	// SendReport asks for the report: the manager has none.
+	// SendReport asks for the report: the manager has none, or another one.
 	SendReport bool `json:"sendReport,omitempty"`
+	// Sequence is that of the report that the manager has: a later one needs a higher one.
+	Sequence int64 `json:"sequence,omitempty"`
+	// Renew asks the service point to renew its certificate, whatever its own clock says.
+	Renew bool `json:"renew,omitempty"`
+	// SpreadMillis is within how long the service points of a manager should come back when they all lost it.
+	SpreadMillis int64 `json:"spreadMillis,omitempty"`
 	// IntervalSeconds is how often to report.
 	IntervalSeconds int `json:"intervalSeconds"`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
@@ -16,6 +17,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"strconv"
 	"time"
 
 	"portolan/internal/checkin"
@@ -151,11 +153,11 @@ func (a *Authority) ServerCertificate(hosts ...string) (*tls.Certificate, error)
 	return &tls.Certificate{Certificate: [][]byte{der, a.certificate.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// issue gives a service point's certificate for the key of a certificate request. Nothing of the
+// issue gives a service point's certificate of a generation for the key of a certificate request. Nothing of the
 // request but its key is taken over.
-func (a *Authority) issue(id string, request *x509.CertificateRequest) (der []byte, err error) {
+func (a *Authority) issue(id string, generation int64, request *x509.CertificateRequest) (der []byte, err error) {
 	template := &x509.Certificate{
-		SerialNumber: serial(), Subject: pkix.Name{CommonName: id},
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: id, SerialNumber: strconv.FormatInt(generation, 10)},
 		NotBefore: a.now().Add(-clockSkew), NotAfter: a.now().Add(servicePointLife),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
@@ -163,6 +165,37 @@ func (a *Authority) issue(id string, request *x509.CertificateRequest) (der []by
 		return nil, fmt.Errorf("issuing a certificate: %w", err)
 	}
 	return der, nil
+}
+
+// generationOf is the generation of a service point's certificate: later ones have higher ones. It is 0 of those that were issued
+// before there were generations.
+func generationOf(certificate *x509.Certificate) int64 {
+	n, err := strconv.ParseInt(certificate.Subject.SerialNumber, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Verify checks that a certificate is one that this authority issued to a service point. Whether it is good still is asked of the
+// database (CheckIn): the clock of this machine does not decide.
+func (a *Authority) Verify(certificate *x509.Certificate) error {
+	_, err := certificate.Verify(x509.VerifyOptions{Roots: a.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		CurrentTime: certificate.NotBefore})
+	return err
+}
+
+// derive gives 32 secret bytes that follow from the authority's key and the texts, and from nothing else.
+func (a *Authority) derive(purpose string, texts ...string) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(a.key)
+	if err != nil {
+		return nil, err
+	}
+	info := purpose
+	for _, text := range texts {
+		info += fmt.Sprintf("\n%d %s", len(text), text)
+	}
+	return hkdf.Key(sha256.New, der, nil, info, sha256.Size)
 }
 
 // parseRequest reads a certificate request and checks that it is signed by its key.

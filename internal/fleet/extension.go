@@ -23,7 +23,11 @@ func Extension() *store.Extension {
 	return &store.Extension{Name: "fleet", Migrations: migrations, Verify: verify, Tables: []store.Table{
 		{Name: "secret", Columns: []string{"name", "value"}, Key: 1},
 		{Name: "service_point", Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version",
-			"target_version", "key_hash", "key_expires", "key_public", "certificates", "last_seen", "report", "desired", "created"}, Key: 1},
+			"target_version", "key_hash", "key_expires", "key_public", "desired", "created", "generation"}, Key: 1,
+			Earlier: []store.Earlier{{Before: 8, Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version",
+				"target_version", "key_hash", "key_expires", "key_public", "certificates", "last_seen", "report", "desired", "created"}}}},
+		{Name: "presence", Columns: []string{"service_point", "last_seen", "connected"}, Key: 1},
+		{Name: "report", Columns: []string{"service_point", "sequence", "digest", "body"}, Key: 1},
 		{Name: "fleet_event", Columns: []string{"service_point", "at", "field", "old", "new", "seq"}}}}
 }
 
@@ -44,5 +48,5 @@ func verify(tx *store.Tx, fault func(format string, args ...any)) error {
 			fault("the report of service point %s cannot be read", id)
 		}
 		return nil
-	}, "SELECT id, status, update_status, report FROM service_point")
+	}, "SELECT s.id, s.status, s.update_status, coalesce(r.body, '') FROM service_point s LEFT JOIN report r ON r.service_point = s.id")
 }

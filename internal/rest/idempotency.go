@@ -23,6 +23,18 @@ func Extension() *store.Extension {
 		{Name: "idempotency", Columns: []string{"user_id", "key", "request", "location", "etag", "answer", "created"}, Key: 2}}}
 }
 
+// maxKey bounds the Idempotency-Key, in bytes.
+const maxKey = 255
+
+// IdempotencyKey gives the request's Idempotency-Key; empty where it has none.
+func IdempotencyKey(r *http.Request) (string, error) {
+	key := r.Header.Get("Idempotency-Key")
+	if len(key) > maxKey {
+		return "", problem.BadRequest("InvalidHeader", "Idempotency-Key: longer than %d bytes", maxKey)
+	}
+	return key, nil
+}
+
 // keptFor is how long an answer is kept for its Idempotency-Key.
 const keptFor = 24 * time.Hour
 

@@ -76,11 +76,8 @@ func (a *Server) show(r *http.Request, rq *request, ans *answer) error {
 	})
 }
 
-// maxComment bounds the comment on a change, maxKey the Idempotency-Key, in bytes.
-const (
-	maxComment = 2000
-	maxKey     = 255
-)
+// maxComment bounds the comment on a change, in bytes.
+const maxComment = 2000
 
 func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
 	rq := &request{Request: r, Target: t, caller: caller,
@@ -237,12 +234,9 @@ func (a *Server) readHead(rq *request) (err error) {
 		}
 	}
 	if rq.Method == http.MethodPost {
-		rq.key = rq.Header.Get("Idempotency-Key")
-		if len(rq.key) > maxKey {
-			return problem.BadRequest("InvalidHeader", "Idempotency-Key: longer than %d bytes", maxKey)
-		}
+		rq.key, err = IdempotencyKey(rq.Request)
 	}
-	return nil
+	return err
 }
 
 // perform does what the request asks, inside the transaction.

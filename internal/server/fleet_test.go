@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"portolan/internal/checkin"
+	"portolan/internal/fleet"
 	"portolan/internal/servicepoint"
 )
 
@@ -254,10 +255,10 @@ func TestRegistrationKeys(t *testing.T) {
 	if got := m.want(200, "GET", "/user/api/v1/fleetInstances/"+id, "").text("status"); got != "EXPIRED" {
 		t.Errorf("with an expired key the service point is %s", got)
 	}
-	if err := m.Fleet.WritePresence(context.Background()); err != nil {
+	if err := m.Fleet.WritePresence(context.Background(), true); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Fleet.Expire(context.Background(), m.Store.Update); err != nil {
+	if err := m.Fleet.Sweep(context.Background(), m.Store.Update); err != nil {
 		t.Fatal(err)
 	}
 	again, fresh := m.create("late")
@@ -486,7 +487,7 @@ func TestManagerRestartsUnderAnAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	created, err := first.Fleet.Create(context.Background(), "one", nil, first.RegistrationEndpoint())
+	created, err := first.Fleet.Create(context.Background(), fleet.Wanted{Name: "one", Endpoint: first.RegistrationEndpoint()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -219,6 +219,7 @@ func (m *Manager) fleetRoutes(mux *http.ServeMux) {
 	route("/user/api/v1/fleetInstances", handlers{http.MethodGet: m.reader(m.listInstances)})
 	route("/user/api/v1/fleetInstances/{id}", handlers{http.MethodGet: m.reader(m.getInstance),
 		http.MethodDelete: m.changer(m.deleteInstance)})
+	route("/user/api/v1/fleetInstances/{id}/registrationKey", handlers{http.MethodPost: m.changer(m.rekeyInstance)})
 	route("/api/v1/fleetInstanceMinimumConfig", handlers{http.MethodPost: m.changer(m.createInstance)})
 	route("/v1/api/authentication/token", handlers{http.MethodPost: m.exchangeToken})
 }
@@ -253,14 +254,12 @@ func (m *Manager) listInstances(w http.ResponseWriter, r *http.Request) error {
 		return problem.Query("name", "is given %d times", len(query["name"]))
 	}
 	rest.Note(w, r, nil, "name")
-	all, err := m.Fleet.List(r.Context(), query.Get("name"), query.Has("name"))
-	if err != nil {
+	list := newList(w)
+	err := m.Fleet.List(r.Context(), query.Get("name"), query.Has("name"), func(i fleet.Instance) error { return list.add(i) })
+	if err != nil && !list.begun { // else the answer breaks off, which its reader notices
 		return err
 	}
-	writeJSON(w, http.StatusOK, struct {
-		Data []fleet.Instance `json:"data"`
-	}{all})
-	return nil
+	return list.end(err)
 }
 
 func (m *Manager) getInstance(w http.ResponseWriter, r *http.Request) error {
@@ -277,6 +276,16 @@ func (m *Manager) deleteInstance(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// rekeyInstance gives a service point a new registration key (ours).
+func (m *Manager) rekeyInstance(w http.ResponseWriter, r *http.Request) error {
+	created, err := m.Fleet.Rekey(r.Context(), r.PathValue("id"), m.RegistrationEndpoint())
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusAccepted, created)
 	return nil
 }
 
@@ -331,7 +340,19 @@ func (m *Manager) createInstance(w http.ResponseWriter, r *http.Request) error {
 	if text, ok := values["description"]; ok {
 		description = &text
 	}
-	created, err := m.Fleet.Create(r.Context(), name, description, m.RegistrationEndpoint())
+	wanted := fleet.Wanted{Name: name, Description: description, Endpoint: m.RegistrationEndpoint()}
+	key, err := rest.IdempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	if key != "" {
+		p, err := m.Identity.Bearer(r)
+		if err != nil {
+			return err
+		}
+		wanted.Repeatable = p.Name + "\n" + key
+	}
+	created, err := m.Fleet.Create(r.Context(), wanted)
 	if err != nil {
 		return err
 	}

@@ -144,6 +144,9 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		return nil, fmt.Errorf("loading the authority: %w", err)
 	}
 	m.Fleet = fleet.New(m.Store, m.authority, o.Log, o.Interval)
+	if err := m.Fleet.SetClock(ctx); err != nil {
+		return nil, fmt.Errorf("asking the database for the time: %w", err)
+	}
 	if err := m.listen(); err != nil {
 		return nil, err
 	}
@@ -317,7 +320,14 @@ func (m *Manager) serve() error {
 	m.start(ctx, m.api, api)
 	m.start(ctx, tls.NewListener(m.checkins, &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"},
-		ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: m.authority.Pool(),
+		// Verified below: an expired one may still be renewed, and whether it has expired the database's time says.
+		ClientAuth: tls.RequestClientCert,
+		VerifyConnection: func(c tls.ConnectionState) error {
+			if len(c.PeerCertificates) == 0 {
+				return nil
+			}
+			return m.authority.Verify(c.PeerCertificates[0])
+		},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil },
 	}), m.checkinHandler())
 	if m.figures != nil {
@@ -400,17 +410,28 @@ func (m *Manager) Close() error {
 	m.Fleet.EndCheckins()
 	m.REST.EndFollowing()
 	var errs []error
+	// All doors at the same time: who is slow at one does not keep another one open.
+	ended := make(chan error)
 	for _, s := range m.servers {
-		if err := s.Shutdown(ctx); err != nil {
-			errs = append(errs, s.Close())
-		}
+		go func() {
+			err := s.Shutdown(ctx)
+			if err != nil {
+				err = s.Close()
+			}
+			ended <- err
+		}()
+	}
+	for range m.servers {
+		errs = append(errs, <-ended)
 	}
 	if err := m.REST.WaitForFollowers(ctx); err != nil {
 		errs = append(errs, err)
 	}
 	m.stop()
 	m.background.Wait()
-	if err := m.Fleet.WritePresence(ctx); err != nil {
+	writing, done := context.WithTimeout(context.Background(), closeTime) // whatever the requests took
+	defer done()
+	if err := m.Fleet.WritePresence(writing, true); err != nil {
 		errs = append(errs, fmt.Errorf("writing presence: %w", err))
 	}
 	return errors.Join(append(errs, m.Store.Close())...)

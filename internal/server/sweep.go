@@ -28,7 +28,7 @@ func (m *Manager) sweep(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := m.Fleet.WritePresence(ctx); err != nil {
+		if err := m.Fleet.WritePresence(ctx, false); err != nil {
 			m.log.Error("writing presence", "error", err)
 		}
 		if err := m.expire(ctx, lease); err != nil {
@@ -111,7 +111,7 @@ func (m *Manager) expire(ctx context.Context, lease *store.Lease) error {
 	if err != nil || !held {
 		return err
 	}
-	err = errors.Join(m.Fleet.Expire(ctx, lease.Update), access.ExpireSessions(ctx, m.Address, m.Identity, lease.Update))
+	err = errors.Join(m.Fleet.Sweep(ctx, lease.Update), access.ExpireSessions(ctx, m.Address, m.Identity, lease.Update))
 	if errors.Is(err, store.ErrLeaseLost) { // another manager does it
 		return nil
 	}

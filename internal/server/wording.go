@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"portolan/internal/access"
 	"portolan/internal/problem"
@@ -21,6 +22,8 @@ type wording struct {
 	Code    string   `json:"code"`
 	Message string   `json:"message"`
 	Fields  []string `json:"fields,omitempty"`
+	// Brief is the message again, outside of the address API: clients of the published Edge API read it (reference/edge.md).
+	Brief string `json:"brief,omitempty"`
 }
 
 // fail answers an error. What is no problem of the client's becomes a 500 with an id that the log
@@ -49,7 +52,11 @@ func (m *Manager) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Add("WWW-Authenticate", `Basic realm="Portolan", charset="UTF-8"`)
 		w.Header().Add("WWW-Authenticate", `Bearer realm="Portolan"`)
 	}
-	writeJSON(w, p.Status, wording{p.Status, http.StatusText(p.Status), p.Code, p.Message, p.Fields})
+	worded := wording{Status: p.Status, Reason: http.StatusText(p.Status), Code: p.Code, Message: p.Message, Fields: p.Fields}
+	if !strings.HasPrefix(r.URL.Path, "/api/v2") {
+		worded.Brief = p.Message
+	}
+	writeJSON(w, p.Status, worded)
 }
 
 // writeJSON answers with a JSON document.

@@ -1,9 +1,11 @@
 package servicepoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -13,6 +15,9 @@ import (
 	"time"
 
 	"portolan/internal/checkin"
+	"portolan/internal/dirlock"
+
+	"golang.org/x/net/netutil"
 )
 
 // Options say what a service point is and where it looks.
@@ -21,16 +26,24 @@ type Options struct {
 	State string
 	// Endpoint and Key are where to enrol and with what; not needed once enrolled.
 	Endpoint, Key string
-	// Variant is checkin.Fleet or checkin.V4.
+	// Variant is checkin.Fleet or checkin.V4; empty means what it enrolled as, and at first checkin.Fleet.
 	Variant string
-	// Diagnostics is the listener of the diagnostics; Run closes it.
-	Diagnostics net.Listener
-	Targets     Targets
-	Version     string
-	Log         *slog.Logger
+	// Diagnostics is the listener of the diagnostics; Run closes it. Where it is nil, Run listens at DiagnosticsListen, as soon as that
+	// is free.
+	Diagnostics       net.Listener
+	DiagnosticsListen string
+	Targets           Targets
+	Version           string
+	Log               *slog.Logger
 	// ProbeInterval is how often the network is probed; 0 means DefaultProbeInterval.
 	ProbeInterval time.Duration
+	// Patience is how long a service point that the manager refuses waits before it asks again; 0 means DefaultPatience.
+	Patience time.Duration
 }
+
+// DefaultPatience is how long a service point waits that the manager refused: who has restored a wrong backup, or deleted the wrong
+// one, finds it again.
+const DefaultPatience = 5 * time.Minute
 
 // DefaultProbeInterval is how often the network is probed, probeLimit how long a probe may take.
 const (
@@ -59,6 +72,7 @@ type Agent struct {
 	host    host
 	probes  *probes
 	log     *slog.Logger
+	lock    io.Closer
 	// moved has a token when something was found that the manager does not know yet.
 	moved chan struct{}
 
@@ -69,55 +83,77 @@ type Agent struct {
 	registration Registration
 	lastAnswer   time.Time
 	interval     time.Duration
+	// spread is within how long the service points of the manager should come back when they have lost it.
+	spread time.Duration
 }
 
 // New makes an agent. Its errors are those of the options: there is no point in trying again.
 func New(o Options) (*Agent, error) {
-	if o.Variant != checkin.Fleet && o.Variant != checkin.V4 {
+	if o.Variant != "" && o.Variant != checkin.Fleet && o.Variant != checkin.V4 {
 		return nil, fmt.Errorf("variant %q is neither %s nor %s", o.Variant, checkin.Fleet, checkin.V4)
 	}
 	if err := os.MkdirAll(o.State, 0o700); err != nil {
 		return nil, fmt.Errorf("making the state directory: %w", err)
 	}
-	if o.ProbeInterval <= 0 {
-		o.ProbeInterval = DefaultProbeInterval
-	}
+	o.ProbeInterval, o.Patience = cmp.Or(max(o.ProbeInterval, 0), DefaultProbeInterval), cmp.Or(max(o.Patience, 0), DefaultPatience)
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	a := &Agent{options: o, state: state{o.State}, host: thisHost(), log: o.Log, moved: make(chan struct{}, 1), interval: checkin.Interval}
-	id, err := a.state.load()
+	lock, err := dirlock.Take(o.State, "service point")
 	if err != nil {
 		return nil, err
 	}
-	if id != nil {
-		if o.Endpoint != "" && o.Endpoint != id.Endpoint { // the manager has moved
-			id.Endpoint = o.Endpoint
-			if err := a.state.save(id); err != nil {
-				return nil, err
-			}
+	a := &Agent{options: o, state: state{o.State}, host: thisHost(), log: o.Log, lock: lock, moved: make(chan struct{}, 1),
+		interval: checkin.Interval}
+	if err := a.begin(); err != nil {
+		_ = lock.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// begin takes on the identity that the state directory has, or prepares to enrol.
+func (a *Agent) begin() error {
+	id, err := a.state.load()
+	if err != nil {
+		return err
+	}
+	o := &a.options
+	if id != nil && (o.Key == "" || id.Registered == "" || id.Registered == digestOf([]byte(o.Key))) {
+		was := *id
+		o.Variant = cmp.Or(o.Variant, id.Variant)
+		id.Variant, id.Endpoint = o.Variant, cmp.Or(o.Endpoint, id.Endpoint) // the manager has moved
+		if o.Key != "" {
+			id.Registered = digestOf([]byte(o.Key))
 		}
-		return a, a.become(id)
+		if err := a.become(id); err != nil || *id == was {
+			return err
+		}
+		return a.state.save(id)
+	}
+	o.Variant = cmp.Or(o.Variant, checkin.Fleet)
+	if o.Endpoint == "" && id != nil {
+		o.Endpoint = id.Endpoint
 	}
 	if o.Endpoint == "" || o.Key == "" {
-		return nil, errors.New("this service point is not enrolled: it needs --registration-endpoint and --registration-key")
+		return errors.New("this service point is not enrolled: it needs --registration-endpoint and --registration-key")
 	}
 	key, err := checkin.ParseKey(o.Key)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	base, err := baseOf(o.Endpoint)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	a.manager = newManager(base, pinned(key.Authority))
+	a.manager = newManager(base, pinned(key.Authority), o.Targets.proxy)
 	a.registration = Registration{State: registering}
-	return a, nil
+	return nil
 }
 
 // become takes on an identity.
 func (a *Agent) become(id *identity) error {
-	config, _, err := id.tlsConfig()
+	config, err := id.tlsConfig()
 	if err != nil {
 		return err
 	}
@@ -130,7 +166,7 @@ func (a *Agent) become(id *identity) error {
 	if a.manager != nil {
 		a.manager.http.CloseIdleConnections()
 	}
-	a.identity, a.manager = id, newManager(base, config)
+	a.identity, a.manager = id, newManager(base, config, a.options.Targets.proxy)
 	a.registration = Registration{State: registered}
 	return nil
 }
@@ -140,35 +176,49 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.probes = &probes{targets: a.options.Targets, host: a.host, every: a.options.ProbeInterval, limit: probeLimit, log: a.log,
 		last: unprobed, reasons: map[string]string{},
 		manager: func() *manager { a.mu.Lock(); defer a.mu.Unlock(); return a.manager }, changed: a.move}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	server := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+	defer func() { _ = a.lock.Close() }()
 	var group sync.WaitGroup
-	var served error
-	group.Go(func() {
-		if err := server.Serve(a.options.Diagnostics); !errors.Is(err, http.ErrServerClosed) {
-			served = fmt.Errorf("serving diagnostics: %w", err)
-			cancel()
-		}
-	})
+	group.Go(func() { a.serveDiagnostics(ctx) })
 	group.Go(func() { a.probes.run(ctx) })
 	group.Go(func() {
-		if err := a.enrol(ctx); err != nil {
-			if ctx.Err() == nil {
-				a.log.Error("enrolment refused", "reason", err)
-			}
-			return
+		if a.enrol(ctx) == nil {
+			a.checkIn(ctx)
 		}
-		a.checkIn(ctx)
 	})
-	<-ctx.Done()
-	grace, done := context.WithTimeout(context.Background(), 2*time.Second)
-	defer done()
-	if err := server.Shutdown(grace); err != nil {
-		_ = server.Close()
-	}
 	group.Wait()
-	return served
+	return nil
+}
+
+// mostConnections is how many may be open to the diagnostics: whoever is on the network may come.
+const mostConnections = 32
+
+// serveDiagnostics serves the diagnostics until the context ends. Where their address is not free, or no connection can be had just
+// now, all else goes on.
+func (a *Agent) serveDiagnostics(ctx context.Context) {
+	for b := (backoff{}); ctx.Err() == nil; b.pause(ctx) {
+		l := a.options.Diagnostics
+		if a.options.Diagnostics = nil; l == nil {
+			var err error
+			if l, err = net.Listen("tcp", a.options.DiagnosticsListen); err != nil {
+				a.log.Error("diagnostics cannot be shown yet", "reason", err)
+				continue
+			}
+		}
+		server := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+			IdleTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
+		stop := context.AfterFunc(ctx, func() {
+			grace, done := context.WithTimeout(context.Background(), 2*time.Second)
+			defer done()
+			if err := server.Shutdown(grace); err != nil {
+				_ = server.Close()
+			}
+		})
+		a.log.Info("diagnostics are shown", "at", "http://"+l.Addr().String()+DiagnosticsPath)
+		if err := server.Serve(netutil.LimitListener(l, mostConnections)); !errors.Is(err, http.ErrServerClosed) {
+			a.log.Error("serving diagnostics", "error", err)
+		}
+		stop()
+	}
 }
 
 // move notes that the report may have changed.
@@ -190,7 +240,17 @@ type backoff struct{ wait time.Duration }
 
 func (b *backoff) pause(ctx context.Context) bool {
 	b.wait = min(max(2*b.wait, 500*time.Millisecond), 30*time.Second)
-	t := time.NewTimer(b.wait/2 + rand.N(b.wait)) //nolint:gosec // jitter needs no secrecy
+	return sleep(ctx, b.wait/2+rand.N(b.wait)) //nolint:gosec // jitter needs no secrecy
+}
+
+// patiently waits before the manager is asked again that has refused.
+func (a *Agent) patiently(ctx context.Context) bool {
+	return sleep(ctx, a.options.Patience/2+rand.N(a.options.Patience)) //nolint:gosec // jitter needs no secrecy
+}
+
+// sleep waits, and reports whether to go on.
+func sleep(ctx context.Context, wait time.Duration) bool {
+	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -200,36 +260,46 @@ func (b *backoff) pause(ctx context.Context) bool {
 	}
 }
 
-// enrol gets the service point its certificate. It tries until the manager answers; a refusal is
-// final and stays visible in the diagnostics.
+// enrol gets the service point its certificate. It tries until the manager gives one; a refusal stays visible in the diagnostics, and
+// is asked for again from time to time.
 func (a *Agent) enrol(ctx context.Context) error {
 	if a.identity != nil {
 		return nil
 	}
+	for b := (backoff{}); ; {
+		err := a.tryEnrol(ctx)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case final(err) || errors.Is(err, errForeign):
+			a.register(refused, err.Error())
+			a.log.Error("enrolment refused", "reason", err)
+			if !a.patiently(ctx) {
+				return ctx.Err()
+			}
+		default:
+			a.register(registering, err.Error())
+			a.log.Warn("cannot enrol yet", "error", err)
+			if !b.pause(ctx) {
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+func (a *Agent) tryEnrol(ctx context.Context) error {
 	key, err := a.state.enrolmentKey()
 	if err != nil {
-		a.register(refused, err.Error())
 		return err
 	}
 	request, err := certificateRequest(key)
 	if err != nil {
 		return err
 	}
-	for b := (backoff{}); ; {
-		var answer checkin.EnrolAnswer
-		err := a.manager.post(ctx, checkin.EnrolPath, checkin.EnrolRequest{RegistrationKey: a.options.Key, Request: request,
-			Variant: a.options.Variant, Version: a.options.Version}, &answer)
-		if err == nil {
-			return a.enrolled(key, answer)
-		}
-		if final(err) || errors.Is(err, errForeign) {
-			a.register(refused, err.Error())
-			return err
-		}
-		a.register(registering, err.Error())
-		a.log.Warn("cannot enrol yet", "error", err)
-		if !b.pause(ctx) {
-			return ctx.Err()
-		}
+	var answer checkin.EnrolAnswer
+	if err := a.manager.post(ctx, checkin.EnrolPath, 0, checkin.EnrolRequest{RegistrationKey: a.options.Key, Request: request,
+		Variant: a.options.Variant, Version: a.options.Version}, &answer); err != nil {
+		return err
 	}
+	return a.enrolled(key, answer)
 }

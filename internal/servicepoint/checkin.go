@@ -3,11 +3,14 @@ package servicepoint
 import (
 	"context"
 	"crypto/ecdsa"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"math/rand/v2"
 	"net/http"
-	"reflect"
 	"time"
 
 	"portolan/internal/checkin"
@@ -20,9 +23,9 @@ func (a *Agent) enrolled(key *ecdsa.PrivateKey, answer checkin.EnrolAnswer) erro
 		return err
 	}
 	id := &identity{ID: answer.ID, Name: answer.Name, Endpoint: a.options.Endpoint, Variant: a.options.Variant,
-		OriginalVersion: a.options.Version, Certificate: answer.Certificate, Key: text, Authority: answer.Authority}
+		OriginalVersion: a.options.Version, credentials: credentials{Certificate: answer.Certificate, Key: text}, Authority: answer.Authority,
+		Registered: digestOf([]byte(a.options.Key))}
 	if err := a.state.save(id); err != nil {
-		a.register(refused, err.Error())
 		return err
 	}
 	if err := a.state.enrolled(); err != nil {
@@ -49,52 +52,116 @@ func (a *Agent) report() (checkin.Report, error) {
 	return r, err
 }
 
-// checkIn reports and listens until the context ends or the manager no longer knows this service
-// point. The report goes up when it changed; otherwise the request waits for the manager.
+// latest is the latest report, and what names it.
+type latest struct {
+	report   checkin.Report
+	digest   string
+	sequence int64
+	// kept says that the manager has it.
+	kept bool
+}
+
+// look makes the report anew; where it has changed it gets a number.
+func (a *Agent) look(l *latest) error {
+	now, err := a.report()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	if digest := digestOf(text); digest != l.digest {
+		*l = latest{report: now, digest: digest, sequence: l.sequence + 1}
+	}
+	return nil
+}
+
+// number gives a number for the next report, behind one that was used.
+func (a *Agent) number(used int64) int64 {
+	next, err := a.state.reserve(used)
+	if err != nil {
+		a.log.Warn("keeping the number of the next report", "error", err)
+	}
+	return next
+}
+
+// digestOf names a text by its SHA-256.
+func digestOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// leastPause is the least time between the beginnings of two check-ins that bring nothing.
+const leastPause = time.Second
+
+// checkIn reports and listens until the context ends. The report goes up when it changed, or when the manager has another one;
+// otherwise the request waits for the manager. Nothing that a manager says ends it.
 func (a *Agent) checkIn(ctx context.Context) {
-	var known *checkin.Report // what the manager has
+	l := latest{sequence: a.number(0)}
 	var desired int64
 	b := backoff{}
 	for ctx.Err() == nil {
-		if err := a.renew(ctx); err != nil {
-			a.log.Warn("cannot renew the certificate yet", "error", err)
-		}
-		now, err := a.report()
-		if err != nil {
+		if err := a.look(&l); err != nil {
 			a.log.Error("reading this machine", "error", err)
-			if !b.pause(ctx) {
-				return
-			}
+			b.pause(ctx)
 			continue
 		}
-		request := checkin.Request{Desired: desired, WaitSeconds: int(a.wait().Seconds())}
-		if known == nil || !reflect.DeepEqual(*known, now) {
-			request.Report, request.WaitSeconds = &now, 0
+		began := time.Now()
+		request := checkin.Request{Desired: desired, WaitSeconds: int(a.wait().Seconds()), Sequence: l.sequence, Digest: l.digest}
+		if !l.kept {
+			request.Report, request.WaitSeconds = &l.report, 0
 		}
 		answer, err := a.exchange(ctx, request)
 		switch {
 		case err == nil:
-			b = backoff{}
-			desired = answer.Desired
-			if request.Report != nil {
-				known = &now
+			if b.wait > 0 {
+				a.log.Info("checking in again")
 			}
-			if answer.SendReport {
-				known = nil
-			}
+			b, desired, l.kept = backoff{}, answer.Desired, !answer.SendReport
 			a.answered(answer)
+			if answer.SendReport && answer.Sequence >= l.sequence { // the state directory is older than the manager's
+				l.sequence = a.number(answer.Sequence)
+			}
+			if answer.Renew {
+				a.renewing(ctx)
+			}
+			if request.Report == nil || answer.SendReport {
+				sleep(ctx, leastPause-time.Since(began))
+			}
 		case errors.Is(err, errMoved): // there is something to report
-		case gone(err):
-			a.register(deregistered, err.Error())
-			a.log.Error("the manager no longer knows this service point", "reason", err)
-			return
 		case ctx.Err() == nil:
-			a.log.Warn("cannot check in", "error", err)
-			known = nil // the manager may have been restored from a backup, or be another one
-			if !b.pause(ctx) {
+			a.failed(ctx, err, &b)
+		}
+	}
+}
+
+// failed sees to a check-in that failed, and waits before the next one.
+func (a *Agent) failed(ctx context.Context, err error, b *backoff) {
+	var r *refusal
+	switch {
+	case errors.As(err, &r) && r.Code == checkin.CertificateExpired:
+		a.log.Warn("the certificate has expired")
+		a.renewing(ctx)
+		b.pause(ctx)
+	case errors.As(err, &r) && r.Status == http.StatusGone:
+		if a.goBack() {
+			return
+		}
+		a.register(deregistered, err.Error())
+		a.log.Error("the manager does not know this service point", "reason", err)
+		a.patiently(ctx)
+	default:
+		a.log.Warn("cannot check in", "error", err)
+		if b.wait == 0 { // all service points of the manager have lost it together, it may be
+			a.mu.Lock()
+			spread := a.spread
+			a.mu.Unlock()
+			if spread > 0 && !sleep(ctx, rand.N(spread)) { //nolint:gosec // jitter needs no secrecy
 				return
 			}
 		}
+		b.pause(ctx)
 	}
 }
 
@@ -104,26 +171,27 @@ var errMoved = errors.New("the report may have changed")
 // exchange sends a check-in; one that waits is given up when there is something to report.
 func (a *Agent) exchange(ctx context.Context, request checkin.Request) (answer checkin.Answer, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if request.WaitSeconds > 0 {
-		go func() {
-			select {
-			case <-a.moved:
-				cancel(errMoved)
-			case <-ctx.Done():
-			}
-		}()
-	}
-	if err = a.manager.post(ctx, checkin.CheckInPath, request, &answer); err != nil && errors.Is(context.Cause(ctx), errMoved) {
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if request.WaitSeconds <= 0 {
+			return
+		}
+		select {
+		case <-a.moved:
+			cancel(errMoved)
+		case <-ctx.Done():
+		}
+	}()
+	defer func() {
+		cancel(nil)
+		<-watched // or it would take the token of what moves next
+	}()
+	err = a.manager.post(ctx, checkin.CheckInPath, time.Duration(request.WaitSeconds)*time.Second, request, &answer)
+	if err != nil && errors.Is(context.Cause(ctx), errMoved) {
 		err = errMoved
 	}
 	return answer, err
-}
-
-// gone reports whether the manager says that there is no such service point.
-func gone(err error) bool {
-	var r *refusal
-	return errors.As(err, &r) && r.Status == http.StatusGone
 }
 
 func (a *Agent) wait() time.Duration {
@@ -132,24 +200,53 @@ func (a *Agent) wait() time.Duration {
 	return a.interval
 }
 
+// answered takes over what the manager says. A certificate that was used replaces the one before.
 func (a *Agent) answered(answer checkin.Answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lastAnswer = time.Now()
+	a.registration = Registration{State: registered}
 	if answer.IntervalSeconds > 0 && answer.IntervalSeconds <= 3600 {
 		a.interval = time.Duration(answer.IntervalSeconds) * time.Second
 	}
+	a.spread = min(max(0, time.Duration(answer.SpreadMillis)*time.Millisecond), a.interval*checkin.MissedIntervals)
+	if a.identity.Previous != nil {
+		used := *a.identity
+		used.Previous = nil
+		if err := a.state.save(&used); err != nil {
+			a.log.Warn("the certificate before this one cannot be removed yet", "error", err)
+			return
+		}
+		a.identity = &used
+	}
 }
 
-// renew gets a new certificate at two thirds of the life of the one at hand.
-func (a *Agent) renew(ctx context.Context) error {
-	_, leaf, err := a.identity.tlsConfig()
+// goBack takes on the certificate from before the renewal, where the new one is refused that was never used.
+func (a *Agent) goBack() bool {
+	if a.identity.Previous == nil {
+		return false
+	}
+	before := *a.identity
+	before.credentials, before.Previous = *a.identity.Previous, nil
+	err := a.state.save(&before)
+	if err == nil {
+		err = a.become(&before)
+	}
 	if err != nil {
-		return err
+		a.log.Error("going back to the certificate before", "error", err)
 	}
-	if time.Since(leaf.NotBefore) < leaf.NotAfter.Sub(leaf.NotBefore)*2/3 {
-		return nil
+	return err == nil
+}
+
+// renewing renews the certificate; where that fails it is tried again at the next check-in.
+func (a *Agent) renewing(ctx context.Context) {
+	if err := a.renew(ctx); err != nil && ctx.Err() == nil {
+		a.log.Warn("cannot renew the certificate yet", "error", err)
 	}
+}
+
+// renew gets a new certificate. The one at hand is kept until the new one was used.
+func (a *Agent) renew(ctx context.Context) error {
 	key, text, err := newKey()
 	if err != nil {
 		return err
@@ -159,11 +256,15 @@ func (a *Agent) renew(ctx context.Context) error {
 		return err
 	}
 	var answer checkin.RenewAnswer
-	if err := a.manager.post(ctx, checkin.RenewPath, checkin.RenewRequest{Request: request}, &answer); err != nil {
+	if err := a.manager.post(ctx, checkin.RenewPath, 0, checkin.RenewRequest{Request: request}, &answer); err != nil {
 		return err
 	}
 	renewed := *a.identity
-	renewed.Key, renewed.Certificate = string(text), answer.Certificate
+	renewed.Previous = &a.identity.credentials
+	renewed.credentials = credentials{Certificate: answer.Certificate, Key: string(text)}
+	if _, err := renewed.tlsConfig(); err != nil {
+		return err
+	}
 	if err := a.state.save(&renewed); err != nil {
 		return err
 	}

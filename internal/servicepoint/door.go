@@ -53,14 +53,18 @@ func baseOf(endpoint string) (string, error) {
 	return u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), checkin.EnrolPath), nil
 }
 
-func newManager(base string, config *tls.Config) *manager {
+// newManager gives the way to a manager, through the proxy where there is one: what is said stays end to end, and nobody in between is
+// trusted. A connection that is silent is asked whether it still is one, and left where it is not.
+func newManager(base string, config *tls.Config, proxy func(*http.Request) (*url.URL, error)) *manager {
 	return &manager{base: base, http: &http.Client{
-		// Not by a proxy: the check-in is end to end, and nobody in between is trusted.
-		Transport: &http.Transport{TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 2 * time.Minute,
-			ResponseHeaderTimeout: checkin.Interval + 30*time.Second, ForceAttemptHTTP2: true},
+		Transport: &http.Transport{Proxy: proxy, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 2 * time.Minute,
+			ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
+
+// answerTime is how long a manager may take for an answer, beside the time that it is asked to wait.
+const answerTime = 30 * time.Second
 
 // pinned trusts the authority with that fingerprint and no other, for the first connection.
 func pinned(authority [32]byte) *tls.Config {
@@ -70,24 +74,36 @@ func pinned(authority [32]byte) *tls.Config {
 		// pool that could hold it before the connection.
 		InsecureSkipVerify: true, //nolint:gosec // see VerifyConnection
 		VerifyConnection: func(c tls.ConnectionState) error {
-			for _, certificate := range c.PeerCertificates[1:] {
+			for _, certificate := range c.PeerCertificates {
 				if sha256.Sum256(certificate.Raw) != authority {
 					continue
 				}
-				pool := x509.NewCertPool()
-				pool.AddCert(certificate)
-				_, err := c.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool, DNSName: checkin.ServerName})
-				return err
+				return verify(certificate, c)
 			}
 			return errForeign
 		},
 	}
 }
 
+// verify checks that a connection is one to a manager of the authority. The times in certificates do not matter: this machine's clock
+// may be wrong, and a manager makes its certificate anew whenever it starts.
+func verify(authority *x509.Certificate, c tls.ConnectionState) error {
+	pool := x509.NewCertPool()
+	pool.AddCert(authority)
+	at := c.PeerCertificates[0].NotBefore
+	if at.Before(authority.NotBefore) {
+		at = authority.NotBefore
+	}
+	_, err := c.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: pool, DNSName: checkin.ServerName, CurrentTime: at})
+	return err
+}
+
 const maxAnswer = 1 << 20 // bytes
 
-// post sends a request to the check-in door and reads the answer.
-func (m *manager) post(ctx context.Context, path string, request, answer any) error {
+// post sends a request to the check-in door and reads the answer, which may take so much longer than usual.
+func (m *manager) post(ctx context.Context, path string, longer time.Duration, request, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, longer+answerTime)
+	defer cancel()
 	body, err := json.Marshal(request)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -152,6 +153,12 @@ func primary(all []linkAddress, v4 bool, device string) (best linkAddress, ok bo
 	return best, rank >= 0
 }
 
+// hasIPv4 reports whether an interface but loopback has an IPv4 address.
+func (h host) hasIPv4() bool {
+	all, _, err := addresses()
+	return err != nil || slices.ContainsFunc(all, func(a linkAddress) bool { return !a.loopback && a.prefix.Addr().Is4() })
+}
+
 // node describes this machine as the system shows it.
 func (h host) node(id string) (checkin.Node, error) {
 	name, err := os.Hostname()
@@ -173,16 +180,19 @@ func (h host) node(id string) (checkin.Node, error) {
 	}
 	first4, has4 := primary(all, true, route4.device)
 	first6, has6 := primary(all, false, route6.device)
+	// Loopback is an address of a machine that has no other, and then of IPv4.
+	has6 = has6 && !first6.loopback
+	has4 = has4 && (!first4.loopback || !has6)
 	if has4 {
 		n.IPv4CIDRAddress = first4.prefix.String()
 	}
-	if has6 && !first6.loopback {
+	if has6 {
 		n.IPv6CIDRAddress = first6.prefix.String()
 	}
 	for _, a := range all {
 		kind := checkin.Alias
 		switch {
-		case has4 && a == first4, has6 && a == first6 && !a.loopback:
+		case has4 && a == first4, has6 && a == first6:
 			kind = checkin.Primary
 		case a.loopback:
 			continue

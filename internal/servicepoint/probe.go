@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"portolan/internal/ping"
 	"strings"
 	"sync"
 	"time"
+
+	"portolan/internal/ping"
+
+	"golang.org/x/net/http/httpproxy"
 )
 
 // Results of a probe that has no number.
@@ -27,8 +31,20 @@ const (
 // routing table's gateway, a public resolver, a public site.
 type Targets struct {
 	Gateway, Ping, HTTP string
-	// Proxy is the HTTP proxy for the public site; nil means none. Its password stays in memory.
+	// Proxy is the HTTP proxy for whatever the service point asks for; nil means none. Its password stays in memory.
 	Proxy *url.URL
+	// NoProxy lists what is asked for without the proxy, with commas between: names, with what lies below them, addresses and prefixes.
+	// This machine itself never is asked by a proxy.
+	NoProxy string
+}
+
+// proxy gives the proxy for a request, as http.Transport asks for it.
+func (t Targets) proxy(rq *http.Request) (*url.URL, error) {
+	if t.Proxy == nil {
+		return nil, nil
+	}
+	by := t.Proxy.String()
+	return (&httpproxy.Config{HTTPProxy: by, HTTPSProxy: by, NoProxy: t.NoProxy}).ProxyFunc()(rq.URL)
 }
 
 // Off as a target switches the probe off.
@@ -88,20 +104,21 @@ func (p *probes) results() Connectivity {
 func (p *probes) run(ctx context.Context) {
 	var group sync.WaitGroup
 	for _, probe := range []struct {
-		name string
-		run  func(context.Context) result
-		keep func(*Connectivity, result)
+		name  string
+		every time.Duration
+		run   func(context.Context) result
+		keep  func(*Connectivity, result)
 	}{
-		{"local interfaces", p.localIP, func(c *Connectivity, r result) { c.LocalIPStatus = r.text }},
-		{"default gateway", p.localNetwork, func(c *Connectivity, r result) { c.LocalNetworkStatus = r.text }},
-		{"public ping", p.internetPing, func(c *Connectivity, r result) { c.InternetPingStatus = r.text }},
-		{"public HTTP", p.internetHTTP, func(c *Connectivity, r result) { c.InternetHTTPStatus = r.number }},
-		{"manager", p.fleetEndpoint, func(c *Connectivity, r result) {
+		{"local interfaces", p.every, p.localIP, func(c *Connectivity, r result) { c.LocalIPStatus = r.text }},
+		{"default gateway", p.every, p.localNetwork, func(c *Connectivity, r result) { c.LocalNetworkStatus = r.text }},
+		{"public ping", p.public(p.targets.Ping), p.internetPing, func(c *Connectivity, r result) { c.InternetPingStatus = r.text }},
+		{"public HTTP", p.public(p.targets.HTTP), p.internetHTTP, func(c *Connectivity, r result) { c.InternetHTTPStatus = r.number }},
+		{"manager", p.every, p.fleetEndpoint, func(c *Connectivity, r result) {
 			c.FleetMgmtEndpointStatus, c.FleetMgmtEndpointErrorMessage = r.number, r.reason
 		}},
 	} {
 		group.Go(func() {
-			p.repeat(ctx, func(limited context.Context) {
+			p.repeat(ctx, probe.every, func(limited context.Context) {
 				r := probe.run(limited)
 				if ctx.Err() != nil && r.reason != "" { // cut short by the agent's own end
 					return
@@ -113,18 +130,30 @@ func (p *probes) run(ctx context.Context) {
 	group.Wait()
 }
 
-// repeat runs a probe now and then again and again, each time within the limit.
-func (p *probes) repeat(ctx context.Context, probe func(context.Context)) {
-	tick := time.NewTicker(p.every)
-	defer tick.Stop()
+// public is how often a target in the public network is probed: that of somebody else seldom, so that a large fleet is no burden.
+func (p *probes) public(target string) time.Duration {
+	if target == "" {
+		return max(p.every, publicInterval)
+	}
+	return p.every
+}
+
+// publicInterval is how often a target is probed that nobody has set.
+const publicInterval = 5 * time.Minute
+
+// repeat runs a probe now and then again and again, each time within the limit. The pauses differ by a fifth, so that service points
+// that began together do not probe together.
+func (p *probes) repeat(ctx context.Context, every time.Duration, probe func(context.Context)) {
 	for ctx.Err() == nil {
 		limited, cancel := context.WithTimeout(ctx, p.limit)
 		probe(limited)
 		cancel()
+		pause := time.NewTimer(every - every/10 + rand.N(every/5+1)) //nolint:gosec // jitter needs no secrecy
 		select {
 		case <-ctx.Done():
-		case <-tick.C:
+		case <-pause.C:
 		}
+		pause.Stop()
 	}
 }
 
@@ -165,8 +194,8 @@ func failed(format string, args ...any) result {
 // localIP looks whether an interface beside loopback is up and has an address.
 func (p *probes) localIP(context.Context) result {
 	all, links, err := addresses()
-	if err != nil {
-		return failed("%v", err)
+	if err != nil { // which says nothing of the network
+		return result{text: Unknown, reason: err.Error()}
 	}
 	for _, a := range all {
 		if !a.loopback && a.running {
@@ -187,6 +216,9 @@ func (p *probes) localNetwork(ctx context.Context) result {
 	if target == "" {
 		r, ok := p.host.gateway4()
 		if !ok {
+			if !p.host.hasIPv4() {
+				return result{text: NotConfigured}
+			}
 			return failed("there is no IPv4 default route")
 		}
 		target = r.via.String()
@@ -213,6 +245,8 @@ func answers(ctx context.Context, target string) result {
 	}
 	yes, err := ping.Answers(ctx, addr, pingLimit)
 	switch {
+	case errors.Is(err, ping.ErrForbidden): // which says nothing of the network
+		return result{text: Unknown, reason: err.Error()}
 	case err != nil:
 		return failed("%v", err)
 	case !yes:
@@ -232,7 +266,7 @@ func (p *probes) internetHTTP(ctx context.Context) result {
 	case "":
 		target = publicSite
 	}
-	transport := &http.Transport{Proxy: http.ProxyURL(p.targets.Proxy), DisableKeepAlives: true, DialContext: (&net.Dialer{}).DialContext}
+	transport := &http.Transport{Proxy: p.targets.proxy, DisableKeepAlives: true, DialContext: (&net.Dialer{}).DialContext}
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {

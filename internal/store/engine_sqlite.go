@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"time"
+
+	"portolan/internal/dirlock"
 )
 
 // sqliteEngine is a SQLite file: one writer, snapshots beside it.
@@ -51,7 +53,7 @@ func openFile(s *Store, o Options) (*sqliteEngine, error) {
 		check: make(chan struct{}, 1), exclusive: o.Exclusive}
 	if o.Exclusive {
 		var err error
-		if e.lock, err = lockDir(o.Dir); err != nil {
+		if e.lock, err = dirlock.Take(o.Dir, "manager"); err != nil {
 			return nil, err
 		}
 	}

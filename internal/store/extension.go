@@ -76,11 +76,29 @@ type Follower interface {
 type Table struct {
 	Name    string
 	Columns []string
+	// Earlier are the columns that it had in earlier versions of the schema, the earliest first: backups of those have them.
+	Earlier []Earlier
 	// Key is how many of the first columns are its key; 0: the last column is.
 	Key int
 	// Derived is why the table is not carried from one database to another: it follows from what is carried, or belongs to
 	// one database alone. Empty: all its rows are carried, secrets included.
 	Derived string
+}
+
+// Earlier is what a table was in the versions of the schema before one.
+type Earlier struct {
+	Before  int
+	Columns []string
+}
+
+// columnsAt are the columns that the table has in a version of the schema.
+func (t *Table) columnsAt(version int) []string {
+	for _, e := range t.Earlier {
+		if version < e.Before {
+			return e.Columns
+		}
+	}
+	return t.Columns
 }
 
 // SQL is a statement, or a part of one, in the words of each database.

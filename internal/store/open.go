@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"portolan/internal/dirlock"
 )
 
 // openReadOnly opens a database that nobody is to change, and that may lie where nobody can.
@@ -68,7 +70,7 @@ func (e *sqliteEngine) upToDate(w *session, o Options) error {
 		return err
 	}
 	if !o.Exclusive && version != 0 && version != o.Layout.Version() {
-		lock, err := lockDir(o.Dir)
+		lock, err := dirlock.Take(o.Dir, "manager")
 		if err != nil {
 			return &SchemaError{Database: version, Binary: o.Layout.Version()}
 		}

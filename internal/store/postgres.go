@@ -242,7 +242,7 @@ func (p *postgres) update(ctx context.Context, scope Scope, fn func(*pgConn) err
 // what became of it.
 func (p *postgres) once(ctx context.Context, l locks, fn func(*pgConn) error) (committing bool, err error) {
 	begin := beginSerializable
-	if l.own != 0 {
+	if l.own != 0 || l.rows {
 		begin = beginLocked
 	}
 	waiting, cancel := context.WithTimeout(ctx, p.patience)

@@ -19,6 +19,20 @@ type Scope struct {
 	narrow bool
 	// ownTables are tables that nothing here is said about: such updates are serialisable transactions.
 	ownTables bool
+	// ownRows are rows that the update itself locks (Tx.Locking).
+	ownRows bool
+}
+
+// OwnRows is the scope of an update of rows of a room's own tables that locks them itself (Tx.Locking), or writes each without having
+// read it: each of its statements sees what is committed, and updates of different rows never collide.
+func OwnRows() Scope { return Scope{ownTables: true, ownRows: true} }
+
+// Locking ends a SELECT of one row that the update goes on from: whoever else locks or changes the row waits for this update.
+func (tx *Tx) Locking() string {
+	if _, ok := tx.conn.(*pgConn); ok {
+		return " FOR UPDATE"
+	}
+	return ""
 }
 
 // OwnTables is the scope of an update of tables that a room keeps for itself.
@@ -35,6 +49,8 @@ const lockOfAll = 1
 type locks struct {
 	shared []int64
 	own    int64
+	// rows says that the update locks its rows itself.
+	rows bool
 }
 
 // configurationsKnown remembers which configuration resources lie in. That never changes, and numbers are not given twice.
@@ -79,7 +95,7 @@ func (p *postgres) configurationOf(ctx context.Context, id int64) (configuration
 func (p *postgres) locks(ctx context.Context, s Scope) (l locks, err error) {
 	switch {
 	case s.ownTables:
-		return locks{}, nil
+		return locks{rows: s.ownRows}, nil
 	case s.within == 0:
 		return locks{own: lockOfAll}, nil
 	}

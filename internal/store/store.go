@@ -46,6 +46,8 @@ type Options struct {
 	Patience time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+	// Skew is by how much the machine's clock is said to be wrong, in tests.
+	Skew time.Duration
 }
 
 // Store is one database. It is safe for concurrent use.
@@ -53,6 +55,8 @@ type Store struct {
 	layout *Layout
 	engine engine
 	now    func() time.Time
+	// givenClock says that it is not the machine's.
+	givenClock bool
 	// schema is the version of the schema that the database has.
 	schema int
 	// few is how many rows may be looked up and sorted: fewRows, but in tests that make do with fewer.
@@ -158,8 +162,9 @@ func (s *Store) openEngine(o Options) (err error) {
 		o.Patience = updateTime
 	}
 	o.Exclusive = o.Exclusive || o.Alone && o.Database == ""
+	s.givenClock = o.Now != nil
 	if s.now = o.Now; s.now == nil {
-		s.now = time.Now
+		s.now = func() time.Time { return time.Now().Add(o.Skew) }
 	}
 	switch {
 	case o.Database != "":
@@ -191,6 +196,26 @@ func (s *Store) Close() (err error) {
 
 // Now gives the store's time.
 func (s *Store) Now() time.Time { return s.now() }
+
+// Ahead is by how much the database's clock is ahead of this process's: where several managers share a database, its time is the one
+// that they all have. It is zero where the clock was given (Options.Now), and on SQLite.
+func (s *Store) Ahead(ctx context.Context) (ahead time.Duration, err error) {
+	if s.givenClock {
+		return 0, nil
+	}
+	err = s.Read(ctx, func(tx *Tx) error {
+		if _, shared := tx.conn.(*pgConn); !shared {
+			return nil
+		}
+		before := s.now()
+		var millis int64
+		err := tx.QueryRow("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)").Scan(&millis)
+		took := s.now().Sub(before)
+		ahead = time.UnixMilli(millis).Sub(before.Add(took / 2))
+		return err
+	})
+	return ahead, err
+}
 
 // Duplicate reports whether an error is that of a unique index.
 func Duplicate(err error) bool {

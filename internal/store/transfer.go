@@ -146,7 +146,7 @@ func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add 
 		if err := s.layout.empty(c); err != nil {
 			return err
 		}
-		l := &loader{c: c}
+		l := &loader{c: c, schema: s.schema}
 		if err := fill(func(m Marks) error { return setMarks(c, m) }, l.add); err != nil {
 			return err
 		}
@@ -165,9 +165,11 @@ func (s *Store) Load(ctx context.Context, fill func(mark func(Marks) error, add 
 
 // loader gathers rows of one table and writes them many at a time.
 type loader struct {
-	c    conn
-	t    *Table
-	rows [][]any
+	c conn
+	// schema is the version of the schema of the database.
+	schema int
+	t      *Table
+	rows   [][]any
 }
 
 // setMarks lets numbers go on behind the marks.
@@ -184,8 +186,8 @@ func setMarks(c conn, m Marks) error {
 const loadRows = 5000
 
 func (l *loader) add(t *Table, row []any) error {
-	if len(row) != len(t.Columns) {
-		return fmt.Errorf("a row of %s has %d columns, want %d", t.Name, len(row), len(t.Columns))
+	if want := len(t.columnsAt(l.schema)); len(row) != want {
+		return fmt.Errorf("a row of %s has %d columns, want %d", t.Name, len(row), want)
 	}
 	if l.t != t || len(l.rows) == loadRows {
 		if err := l.flush(); err != nil {
@@ -201,7 +203,7 @@ func (l *loader) flush() error {
 	if len(l.rows) == 0 {
 		return nil
 	}
-	err := l.c.bulk(l.t.Name, l.t.Columns, l.rows)
+	err := l.c.bulk(l.t.Name, l.t.columnsAt(l.schema), l.rows)
 	l.rows = l.rows[:0]
 	return err
 }

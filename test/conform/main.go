@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"portolan/internal/access"
+	"portolan/internal/fleet"
 	"portolan/internal/pgtest"
 	"portolan/internal/server"
 )
@@ -71,7 +72,7 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 	if err := server.Sample(ctx, m.Address); err != nil {
 		return err
 	}
-	if _, err := m.Fleet.Create(ctx, "quay", nil, m.RegistrationEndpoint()); err != nil {
+	if _, err := m.Fleet.Create(ctx, fleet.Wanted{Name: "quay", Endpoint: m.RegistrationEndpoint()}); err != nil {
 		return err
 	}
 	token, err := m.Identity.CreateToken(ctx, access.Grant{Name: "conform", Role: access.Administrator, User: "admin"})

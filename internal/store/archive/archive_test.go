@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"portolan/internal/access"
+	"portolan/internal/fleet"
 	"portolan/internal/pgtest"
 	"portolan/internal/resource"
 	"portolan/internal/server"
@@ -44,7 +46,13 @@ func sample(t *testing.T, o server.Options) {
 	if err := server.Sample(t.Context(), m.Address); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Fleet.Create(t.Context(), "quay", nil, "https://x"); err != nil {
+	if _, err := m.Fleet.Create(t.Context(), fleet.Wanted{Name: "quay", Endpoint: "https://x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error { // as if it had checked in
+		return cmp.Or(tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, 7, 1 FROM service_point"),
+			tx.Write("INSERT INTO report (service_point, sequence, digest, body) SELECT id, 3, 'd', '{}' FROM service_point"))
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "t", Role: access.Analyst}); err != nil {

@@ -1,0 +1,25 @@
+//go:build unix
+
+// Package dirlock keeps a directory for one process at a time.
+package dirlock
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Take takes the lock of a directory for a process that is called so; its error says that another one has it. The kernel lets go of
+// it when the process ends, however it ends.
+func Take(dir, what string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking the directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("the directory %s is in use by another %s", dir, what)
+	}
+	return f, nil
+}

@@ -1,0 +1,259 @@
+package fleet
+
+import (
+	"context"
+	"crypto/x509"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"portolan/internal/checkin"
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// row is what a check-in needs to know of its service point.
+type row struct {
+	status                        string
+	desired, generation, sequence int64
+	// digest is that of the report; reported says that there is one.
+	digest   string
+	reported bool
+}
+
+// byCertificate finds the service point whose certificate is shown. Every certificate of the generation that was used last, or of a
+// later one, is good: so a database that was restored knows those, too, that it has forgotten.
+func (s *Service) byCertificate(tx *store.Tx, shown *x509.Certificate) (known row, err error) {
+	var reported int
+	err = tx.QueryRow("SELECT s.status, s.desired, s.generation, coalesce(r.sequence, 0), coalesce(r.digest, ''), "+
+		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END FROM service_point s LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
+		shown.Subject.CommonName).Scan(&known.status, &known.desired, &known.generation, &known.sequence, &known.digest, &reported)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && generationOf(shown) < known.generation {
+		return known, errUnknown
+	}
+	known.reported = reported == 1
+	return known, err
+}
+
+// CheckIn takes a service point's report and answers when there is something new for it, or when
+// the wait is over.
+func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq checkin.Request) (a checkin.Answer, err error) {
+	id := shown.Subject.CommonName
+	var known row
+	if err = s.store.Read(ctx, func(tx *store.Tx) error {
+		known, err = s.byCertificate(tx, shown)
+		return err
+	}); err != nil {
+		return a, err
+	}
+	now := s.now()
+	if !now.Before(shown.NotAfter) {
+		return a, errCertificateExpired
+	}
+	if len(rq.Digest) > maxDigest {
+		return a, problem.Invalid("digest", "has more than %d bytes", maxDigest)
+	}
+	if rq.Report != nil || generationOf(shown) > known.generation {
+		if err := s.write(ctx, id, generationOf(shown), &known, rq); err != nil {
+			return a, err
+		}
+	}
+	s.hear(id)
+	a = checkin.Answer{Desired: known.desired, IntervalSeconds: max(1, int(s.interval.Seconds())), Sequence: known.sequence,
+		SpreadMillis: s.crowd().Milliseconds(), Renew: shown.NotAfter.Sub(now) < servicePointLife/3}
+	// What came is not what is kept: there is none yet, or another one was later.
+	a.SendReport = !known.reported || rq.Digest != "" && rq.Digest != known.digest
+	if a.SendReport || rq.Desired != known.desired || rq.WaitSeconds <= 0 || s.closes() {
+		return a, nil
+	}
+	return a, s.wait(ctx, id, min(time.Duration(rq.WaitSeconds)*time.Second, s.interval))
+}
+
+// wait holds a check-in open.
+func (s *Service) wait(ctx context.Context, id string, most time.Duration) error {
+	h := s.hold(id)
+	defer s.release(id, h)
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.closing:
+	case <-h.gone:
+		return errUnknown
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// Bounds of a report: how many error conditions, nodes, and addresses of a node it may have, how long a text and the whole
+// may be, in bytes.
+const (
+	maxConditions = 100
+	maxNodes      = 64
+	maxAddresses  = 512
+	maxText       = 1 << 10
+	maxReport     = 64 << 10
+	maxVersion    = 128
+	maxDigest     = 128
+)
+
+// checkKind refuses a kind of service point that there is not, and a version that is none.
+func checkKind(variant, version string) error {
+	switch {
+	case variant != checkin.Fleet && variant != checkin.V4:
+		return problem.Invalid("variant", "%q is neither %s nor %s", variant, checkin.Fleet, checkin.V4)
+	case len(version) > maxVersion:
+		return problem.Invalid("version", "has more than %d bytes", maxVersion)
+	}
+	return nil
+}
+
+// checkReport refuses a report beyond the bounds.
+func checkReport(r *checkin.Report, text []byte) error {
+	if err := checkKind(r.Variant, r.Version); err != nil {
+		return err
+	}
+	short := func(field string, texts ...string) error {
+		for _, text := range texts {
+			if len(text) > maxText || strings.ContainsRune(text, 0) {
+				return problem.Invalid("report", "%s: a text has more than %d bytes, or a NUL", field, maxText)
+			}
+		}
+		return nil
+	}
+	if len(r.ErrorConditions) > maxConditions || len(r.Nodes) > maxNodes {
+		return problem.Invalid("report", "has more than %d error conditions or %d nodes", maxConditions, maxNodes)
+	}
+	err := short("errorConditions", r.ErrorConditions...)
+	if p := r.HTTPProxySettings; p != nil && err == nil {
+		err = short("httpProxySettings", p.Host, p.Port, p.Scheme, p.User)
+	}
+	for _, n := range r.Nodes {
+		if len(n.Addresses) > maxAddresses || len(n.DNSServers) > maxAddresses {
+			return problem.Invalid("report", "nodes: one has more than %d addresses or DNS servers", maxAddresses)
+		}
+		texts := append([]string{n.ID, n.Name, n.Hostname, n.IPv4CIDRAddress, n.IPv4GatewayAddress, n.IPv6CIDRAddress, n.IPv6GatewayAddress},
+			n.DNSServers...)
+		for _, a := range n.Addresses {
+			texts = append(texts, a.Type, a.IPAddress)
+		}
+		if err == nil {
+			err = short("nodes", texts...)
+		}
+	}
+	if err == nil && len(text) > maxReport {
+		err = problem.Invalid("report", "has %d bytes, more than %d", len(text), maxReport)
+	}
+	return err
+}
+
+// A service point's reports are written one after another, with a least interval between them. One that comes
+// too soon waits; who sends many at a time is refused.
+const (
+	leastShare  = 30 // of the interval at which service points report
+	mostWaiting = 2  // reports of one service point
+)
+
+// pace waits until the next report of a service point may be written.
+func (s *Service) pace(ctx context.Context, id string) error {
+	least := s.interval / leastShare
+	now := time.Now()
+	s.mu.Lock()
+	next := s.paces[id]
+	if next.Before(now) {
+		next = now
+	}
+	wait := next.Sub(now)
+	if wait > mostWaiting*least {
+		s.mu.Unlock()
+		p := problem.New(http.StatusTooManyRequests, "TooManyRequests", "the reports of this service point come faster than one in %v", least)
+		p.RetryAfter = wait
+		return p
+	}
+	s.paces[id] = next.Add(least)
+	s.mu.Unlock()
+	if wait <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// write writes a report through, with the move of the status it makes, and the generation of the certificate that was used. known is
+// what is kept from then on. A report that is no later than the one that is kept is left.
+func (s *Service) write(ctx context.Context, id string, generation int64, known *row, rq checkin.Request) error {
+	var text []byte
+	status := known.status
+	if r := rq.Report; r != nil {
+		var err error
+		if text, err = json.Marshal(r); err != nil {
+			return err
+		}
+		if err := checkReport(r, text); err != nil {
+			return err
+		}
+		if status = Healthy; len(r.ErrorConditions) > 0 {
+			status = Unhealthy
+		}
+		if err := s.pace(ctx, id); err != nil {
+			return err
+		}
+	}
+	before := known.status
+	err := s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+		var goodFrom int64
+		err := tx.QueryRow("SELECT status, generation FROM service_point WHERE id = ?"+tx.Locking(), id).Scan(&before, &goodFrom)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && generation < goodFrom {
+			return errUnknown
+		}
+		if err != nil {
+			return err
+		}
+		known.generation = generation
+		if rq.Report == nil {
+			return tx.Write("UPDATE service_point SET generation = ? WHERE id = ?", generation, id)
+		}
+		known.sequence, known.digest, known.reported = 0, "", true
+		var body string
+		err = tx.QueryRow("SELECT sequence, digest, body FROM report WHERE service_point = ?", id).Scan(&known.sequence, &known.digest, &body)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if rq.Sequence != 0 && rq.Sequence <= known.sequence || body == string(text) && before == status && generation == goodFrom &&
+			known.digest == rq.Digest {
+			status = before
+			return tx.Write("UPDATE service_point SET generation = ? WHERE id = ?", generation, id)
+		}
+		known.sequence, known.digest, known.status = max(known.sequence, rq.Sequence), rq.Digest, status
+		return s.keep(tx, id, generation, before, known, rq.Report, text)
+	})
+	if err == nil && rq.Report != nil && status != before {
+		s.log.InfoContext(ctx, "a service point moved", "id", id, "from", before, "to", status)
+	}
+	return err
+}
+
+// keep writes a report, and what follows from it.
+func (s *Service) keep(tx *store.Tx, id string, generation int64, before string, now *row, r *checkin.Report, text []byte) error {
+	if before != now.status {
+		if err := s.moved(tx, id, fieldStatus, before, now.status); err != nil {
+			return err
+		}
+	}
+	if err := tx.Write("UPDATE service_point SET status = ?, version = ?, variant = ?, generation = ? WHERE id = ?", now.status, r.Version,
+		r.Variant, generation, id); err != nil {
+		return err
+	}
+	return tx.Write("INSERT INTO report (service_point, sequence, digest, body) VALUES (?,?,?,?) ON CONFLICT (service_point) DO UPDATE SET "+
+		"sequence = excluded.sequence, digest = excluded.digest, body = excluded.body", id, now.sequence, now.digest, string(text))
+}

@@ -1,0 +1,205 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"portolan/internal/access"
+	"portolan/internal/checkin"
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// KeyLife is how long a registration key can be used.
+const KeyLife = 7 * 24 * time.Hour
+
+// Created is what the creation of a service point answers (spec.md 2.4).
+type Created struct {
+	FleetInstanceID      string `json:"fleetInstanceID"`
+	RegistrationKey      string `json:"registrationKey"`
+	RegistrationEndpoint string `json:"registrationEndpoint"`
+}
+
+// Wanted says what is to be created.
+type Wanted struct {
+	Name string
+	// Description is nil where there is none.
+	Description *string
+	// Endpoint is where the service point is to enrol.
+	Endpoint string
+	// Repeatable, where it is not empty, says who asks and by which Idempotency-Key: whoever asks the same again gets the same
+	// registration key, until it was used or ran out.
+	Repeatable string
+}
+
+// Bounds of a service point's name and description, in characters.
+const (
+	maxName        = 128
+	maxDescription = 4000
+)
+
+// CheckName says what is wrong with a service point's name.
+func CheckName(name string) error {
+	switch n := utf8.RuneCountInString(name); {
+	case strings.TrimSpace(name) == "":
+		return problem.Invalid("name", "must not be blank")
+	case n > maxName:
+		return problem.Invalid("name", "has %d characters, more than %d", n, maxName)
+	case strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name):
+		return problem.Invalid("name", "holds a control character")
+	}
+	return nil
+}
+
+// Create makes a service point and its registration key. The name of one whose key has expired
+// gives that one a new key.
+func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
+	if err := CheckName(w.Name); err != nil {
+		return c, err
+	}
+	if d := w.Description; d != nil && (utf8.RuneCountInString(*d) > maxDescription || strings.ContainsRune(*d, 0)) {
+		return c, problem.Invalid("description", "has more than %d characters, or a NUL", maxDescription)
+	}
+	key, err := s.newKey(w)
+	if err != nil {
+		return c, err
+	}
+	c = Created{RegistrationKey: key.String(), RegistrationEndpoint: w.Endpoint}
+	err = s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+		var id, status, hash, used string
+		var description sql.NullString
+		var expires int64
+		err := tx.QueryRow("SELECT id, status, key_hash, key_public, key_expires, description FROM service_point WHERE name = ?"+tx.Locking(),
+			w.Name).Scan(&id, &status, &hash, &used, &expires, &description)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			c.FleetInstanceID = newID(w.Name)
+			return s.insert(tx, c.FleetInstanceID, w, key)
+		case err != nil:
+			return err
+		}
+		c.FleetInstanceID = id
+		switch now := s.now(); {
+		case statusAt(status, expires, now) == Expired:
+			if w.Repeatable != "" { // what has run out does not come back
+				if key, err = s.newKey(Wanted{}); err != nil {
+					return err
+				}
+				c.RegistrationKey = key.String()
+			}
+			if err := s.rekey(tx, id, Expired, key); err != nil {
+				return err
+			}
+			return tx.Write("UPDATE service_point SET description = coalesce(?, description) WHERE id = ?", w.Description, id)
+		case w.Repeatable != "" && hash == hashKey(key) && used == "":
+			if description.Valid != (w.Description != nil) || description.Valid && description.String != *w.Description {
+				return problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request")
+			}
+			return nil // the answer was lost
+		}
+		return problem.Conflict("ResourceAlreadyExists", "name: %q is the name of fleet service point %s already", w.Name, id)
+	})
+	return c, err
+}
+
+func (s *Service) insert(tx *store.Tx, id string, w Wanted, key checkin.RegistrationKey) error {
+	if err := s.moved(tx, id, fieldStatus, "", Waiting); err != nil {
+		return err
+	}
+	now := s.now()
+	// Not Write: where another one has taken the name meanwhile, it is looked at again.
+	_, err := tx.Exec("INSERT INTO service_point (id, name, description, status, key_hash, key_expires, created) VALUES (?,?,?,?,?,?,?)",
+		id, w.Name, w.Description, Waiting, hashKey(key), now.Add(KeyLife).Unix(), now.Unix())
+	return err
+}
+
+// rekey gives a service point a new registration key. No certificate that it was given before is good from then on.
+func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.RegistrationKey) error {
+	if before != Waiting {
+		if err := s.moved(tx, id, fieldStatus, before, Waiting); err != nil {
+			return err
+		}
+	}
+	now := s.now()
+	tx.Touch(topic)
+	return tx.Write("UPDATE service_point SET status = ?, key_hash = ?, key_expires = ?, key_public = '', "+
+		"generation = CASE WHEN generation >= ? THEN generation + 1 ELSE ? END WHERE id = ?",
+		Waiting, hashKey(key), now.Add(KeyLife).Unix(), now.UnixMilli(), now.UnixMilli(), id)
+}
+
+// Rekey gives a service point a new registration key, as where its machine was lost: it waits for its registration from then on, and
+// its certificate is refused.
+func (s *Service) Rekey(ctx context.Context, id, endpoint string) (c Created, err error) {
+	key, err := s.newKey(Wanted{})
+	if err != nil {
+		return c, err
+	}
+	c = Created{FleetInstanceID: id, RegistrationKey: key.String(), RegistrationEndpoint: endpoint}
+	err = s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+		var before string
+		err := tx.QueryRow("SELECT status FROM service_point WHERE id = ?"+tx.Locking(), id).Scan(&before)
+		if errors.Is(err, sql.ErrNoRows) {
+			return unknown(id)
+		}
+		if err != nil {
+			return err
+		}
+		return s.rekey(tx, id, before, key)
+	})
+	if err == nil {
+		s.forget(id)
+	}
+	return c, err
+}
+
+// newKey makes a registration key. One that can be asked for again follows from the authority's key, from who asks, and from the name:
+// it is kept nowhere.
+func (s *Service) newKey(w Wanted) (key checkin.RegistrationKey, err error) {
+	key.Authority = s.authority.Fingerprint()
+	if w.Repeatable == "" {
+		_, _ = rand.Read(key.Secret[:]) // crypto/rand.Read never fails
+		return key, nil
+	}
+	secret, err := s.authority.derive("registration key", w.Repeatable, w.Name)
+	copy(key.Secret[:], secret)
+	return key, err
+}
+
+func hashKey(k checkin.RegistrationKey) string { return access.Hash(string(k.Secret[:])) }
+
+// newID makes an id from the name and a random tail (reference/fleet.md).
+func newID(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "_"):
+			b.WriteByte('_')
+		}
+		if b.Len() >= 40 {
+			break
+		}
+	}
+	front := strings.Trim(b.String(), "_")
+	if front == "" {
+		front = "sp"
+	}
+	return front + "-" + randomText(9) + "-" + randomText(12)
+}
+
+func randomText(n int) string {
+	const alphabet = "abcdefghijklmnopqrstuvwxyz234567" // 32 letters: five bits each, without bias
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // crypto/rand.Read never fails
+	for i := range b {
+		b[i] = alphabet[b[i]&31]
+	}
+	return string(b)
+}

@@ -1,0 +1,193 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"maps"
+	"time"
+
+	"portolan/internal/checkin"
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// Instance is a fleet service point as the API shows it (spec.md 2.1).
+type Instance struct {
+	ID               string         `json:"id"`
+	Name             string         `json:"name"`
+	Description      *string        `json:"description,omitempty"`
+	Status           string         `json:"status"`
+	LastSeen         int64          `json:"lastSeen"`
+	ConnectionStatus string         `json:"connectionStatus"`
+	Version          string         `json:"version"`
+	TargetVersion    string         `json:"targetVersion,omitempty"`
+	UpdateStatus     string         `json:"updateStatus"`
+	ErrorConditions  []string       `json:"errorConditions"`
+	Nodes            []checkin.Node `json:"nodes"`
+	Applications     []struct{}     `json:"applications"`
+
+	proxy *checkin.ProxySettings
+}
+
+// Detail is a single service point: with what the list leaves out (reference/fleet.md).
+type Detail struct {
+	Instance
+	Nodes []DetailNode `json:"nodes"`
+	// HTTPProxySettings is null where no proxy is set.
+	HTTPProxySettings *checkin.ProxySettings `json:"httpProxySettings"`
+}
+
+// DetailNode is a node with its DNS servers, an empty array where it has none.
+type DetailNode struct {
+	checkin.Node
+	DNSServers []string `json:"dnsServers"`
+}
+
+const selectInstances = "SELECT s.id, s.name, s.description, s.status, s.update_status, s.version, s.target_version, s.key_expires, " +
+	"coalesce(p.last_seen, 0), coalesce(r.body, '') FROM service_point s LEFT JOIN presence p ON p.service_point = s.id " +
+	"LEFT JOIN report r ON r.service_point = s.id "
+
+// scanner reads the rows of selectInstances.
+type scanner struct {
+	service *Service
+	now     time.Time
+	heard   map[string]heard
+}
+
+// scanner gives one for all rows of an answer.
+func (s *Service) scanner() scanner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return scanner{s, s.now(), maps.Clone(s.heard)}
+}
+
+// scan reads one row.
+func (c scanner) scan(scan func(...any) error) (Instance, error) {
+	var i Instance
+	var description sql.NullString
+	var expires, lastSeen int64
+	var reported string
+	if err := scan(&i.ID, &i.Name, &description, &i.Status, &i.UpdateStatus, &i.Version, &i.TargetVersion, &expires, &lastSeen,
+		&reported); err != nil {
+		return i, err
+	}
+	if description.Valid {
+		i.Description = &description.String
+	}
+	i.Status = statusAt(i.Status, expires, c.now)
+	silent := c.seen(&i, lastSeen)
+	var r checkin.Report
+	if reported != "" {
+		if err := json.Unmarshal([]byte(reported), &r); err != nil {
+			return i, err
+		}
+	}
+	i.Applications, i.proxy, i.ErrorConditions = []struct{}{}, r.HTTPProxySettings, []string{}
+	if i.Status == Unhealthy {
+		i.ErrorConditions = append(i.ErrorConditions, r.ErrorConditions...)
+	}
+	if silent != "" {
+		i.ErrorConditions = append(i.ErrorConditions, silent)
+	}
+	if i.Nodes = r.Nodes; i.Nodes == nil {
+		i.Nodes = []checkin.Node{}
+	}
+	for n := range i.Nodes {
+		if i.Nodes[n].Addresses == nil {
+			i.Nodes[n].Addresses = []checkin.NodeAddress{}
+		}
+	}
+	return i, nil
+}
+
+// seen says when the service point was last heard of, here or, in Unix milliseconds, anywhere, never later than now. It gives the
+// sentence of one that is silent.
+func (c scanner) seen(i *Instance, anywhere int64) (silent string) {
+	now := c.now.UnixMilli()
+	if h, ok := c.heard[i.ID]; ok {
+		anywhere = max(anywhere, now-time.Since(h.at).Milliseconds())
+	}
+	i.LastSeen, i.ConnectionStatus = min(anywhere, now), NotConnected
+	switch {
+	case i.LastSeen > 0 && now-i.LastSeen <= c.service.silence().Milliseconds():
+		i.ConnectionStatus = Connected
+	case i.LastSeen > 0 && (i.Status == Healthy || i.Status == Unhealthy):
+		return "the service point is not connected: nothing has been heard of it since " +
+			time.UnixMilli(i.LastSeen).UTC().Format(time.RFC3339)
+	}
+	return ""
+}
+
+// silence is how long nothing may be heard of a service point that is CONNECTED.
+func (s *Service) silence() time.Duration { return checkin.MissedIntervals * s.interval }
+
+// statusAt is the status at a moment: a key that ran out makes WAITING into EXPIRED.
+func statusAt(status string, expires int64, now time.Time) string {
+	if status == Waiting && expires <= now.Unix() {
+		return Expired
+	}
+	return status
+}
+
+// List gives fn the service points in the order of their names; name narrows it to the one of exactly that name.
+func (s *Service) List(ctx context.Context, name string, byName bool, fn func(Instance) error) error {
+	query, args := selectInstances+"ORDER BY s.name", []any{}
+	if byName {
+		query, args = selectInstances+"WHERE s.name = ?", []any{name}
+	}
+	c := s.scanner()
+	return s.store.View(ctx, func(tx *store.Tx) error {
+		return tx.Stream(func(scan func(...any) error) error {
+			i, err := c.scan(scan)
+			if err != nil {
+				return err
+			}
+			for n := range i.Nodes {
+				i.Nodes[n].DNSServers = nil
+			}
+			return fn(i)
+		}, query, args...)
+	})
+}
+
+// Get gives one service point.
+func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
+	c := s.scanner()
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		d.Instance, err = c.scan(tx.QueryRow(selectInstances+"WHERE s.id = ?", id).Scan)
+		if errors.Is(err, sql.ErrNoRows) {
+			return unknown(id)
+		}
+		return err
+	})
+	d.Nodes, d.HTTPProxySettings = []DetailNode{}, d.proxy
+	for _, n := range d.Instance.Nodes {
+		d.Nodes = append(d.Nodes, DetailNode{n, append([]string{}, n.DNSServers...)})
+	}
+	return d, err
+}
+
+func unknown(id string) error { return problem.NotFound("there is no fleet service point %q", id) }
+
+// Delete forgets a service point. Its certificate is refused from then on.
+func (s *Service) Delete(ctx context.Context, id string) error {
+	err := s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+		tx.Touch(topic)
+		n, err := tx.Exec("DELETE FROM service_point WHERE id = ?", id)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return unknown(id)
+		}
+		return cmp.Or(tx.Write("DELETE FROM presence WHERE service_point = ?", id), tx.Write("DELETE FROM report WHERE service_point = ?", id),
+			tx.Write("DELETE FROM fleet_event WHERE service_point = ?", id))
+	})
+	if err == nil {
+		s.forget(id)
+	}
+	return err
+}

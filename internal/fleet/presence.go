@@ -1,0 +1,190 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"portolan/internal/checkin"
+	"portolan/internal/store"
+)
+
+// heard is when this manager last heard of a service point. Its times are read from this process's monotonic clock, so that no
+// change of the machine's time moves them.
+type heard struct {
+	at time.Time
+	// written is the one that the database has; zero where it has none of this manager's.
+	written time.Time
+}
+
+// hear notes that something came from a service point.
+func (s *Service) hear(id string) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.heard[id]
+	h.at = now
+	s.heard[id] = h
+}
+
+// atOnce is how many service points' presence is written in one transaction: others get in between.
+const atOnce = 500
+
+// WritePresence writes down who was heard of here since it was last written, and forgets who has been silent for long. It is called
+// every few seconds and, with all, once at the end; then what is younger than three quarters of an interval is written, too.
+func (s *Service) WritePresence(ctx context.Context, all bool) error {
+	err := s.SetClock(ctx)
+	now := time.Now()
+	due := map[string]time.Time{}
+	s.mu.Lock()
+	for id, h := range s.heard {
+		switch age := h.at.Sub(h.written); {
+		case age == 0 && now.Sub(h.at) > 2*s.silence():
+			delete(s.heard, id)
+			delete(s.paces, id)
+		case age > 0 && (all || age >= s.interval*3/4):
+			due[id] = h.at
+		}
+	}
+	s.mu.Unlock()
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(due)), atOnce) { // in one order: managers do not wait for each other in a circle
+		if e := s.writePresence(ctx, part, due); e != nil {
+			return errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// writePresence writes when some service points were heard of.
+func (s *Service) writePresence(ctx context.Context, ids []string, at map[string]time.Time) error {
+	if err := s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+		back, err := s.back(tx, ids)
+		if err != nil {
+			return err
+		}
+		now := s.now().UnixMilli()
+		for _, id := range ids {
+			last := now - time.Since(at[id]).Milliseconds()
+			// Not of one that was deleted meanwhile. What lies in the future was written by a clock that was wrong.
+			if err := tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 1 FROM service_point WHERE id = ? "+
+				"ON CONFLICT (service_point) DO UPDATE SET connected = 1, last_seen = CASE WHEN presence.last_seen > ? OR "+
+				"presence.last_seen < excluded.last_seen THEN excluded.last_seen ELSE presence.last_seen END", last, id, now); err != nil {
+				return err
+			}
+			if back[id] {
+				if err := s.moved(tx, id, fieldConnection, NotConnected, Connected); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		if h, ok := s.heard[id]; ok {
+			h.written = at[id]
+			s.heard[id] = h
+		}
+	}
+	return nil
+}
+
+// back gives those of the service points that were not connected until now.
+func (s *Service) back(tx *store.Tx, ids []string) (back map[string]bool, err error) {
+	back = make(map[string]bool, len(ids))
+	args := make([]any, len(ids))
+	for i, id := range ids {
+		args[i], back[id] = id, true
+	}
+	return back, tx.Each(func(scan func(...any) error) error {
+		var id string
+		err := scan(&id)
+		delete(back, id)
+		return err
+	}, "SELECT service_point FROM presence WHERE connected = 1 AND service_point IN ("+places(len(ids))+")", args...)
+}
+
+// Sweep writes down which registration keys have run out, and which service points have fallen silent. One manager does it: update is
+// that of its lease.
+func (s *Service) Sweep(ctx context.Context, update store.Updater) error {
+	return errors.Join(s.expire(ctx, update), s.silenced(ctx, update))
+}
+
+func (s *Service) expire(ctx context.Context, update store.Updater) error {
+	return s.each(ctx, update, "SELECT id FROM service_point WHERE status = ? AND key_expires <= ?", []any{Waiting, s.now().Unix()},
+		func(tx *store.Tx, id string) error {
+			n, err := tx.Exec("UPDATE service_point SET status = ? WHERE id = ? AND status = ? AND key_expires <= ?", Expired, id, Waiting,
+				s.now().Unix())
+			if err != nil || n == 0 {
+				return err
+			}
+			return s.moved(tx, id, fieldStatus, Waiting, Expired)
+		})
+}
+
+// silenced finds who is NOT_CONNECTED: nothing was heard of it for three intervals, by any manager.
+func (s *Service) silenced(ctx context.Context, update store.Updater) error {
+	before := s.now().Add(-s.silence()).UnixMilli()
+	return s.each(ctx, update, "SELECT service_point FROM presence WHERE connected = 1 AND last_seen < ?", []any{before},
+		func(tx *store.Tx, id string) error {
+			s.mu.Lock()
+			h, ok := s.heard[id]
+			s.mu.Unlock()
+			if ok && time.Since(h.at) < s.silence() { // and is about to be written
+				return nil
+			}
+			n, err := tx.Exec("UPDATE presence SET connected = 0 WHERE service_point = ? AND connected = 1 AND last_seen < ?", id, before)
+			if err != nil || n == 0 {
+				return err
+			}
+			s.log.WarnContext(ctx, "a service point is not connected", "id", id, "silentFor", s.silence().String())
+			return s.moved(tx, id, fieldConnection, Connected, NotConnected)
+		})
+}
+
+// each calls fn for the service points that a query names, some in one transaction.
+func (s *Service) each(ctx context.Context, update store.Updater, query string, args []any, fn func(tx *store.Tx, id string) error) error {
+	var ids []string
+	if err := s.store.View(ctx, func(tx *store.Tx) error {
+		return tx.Each(func(scan func(...any) error) error {
+			var id string
+			err := scan(&id)
+			ids = append(ids, id)
+			return err
+		}, query, args...)
+	}); err != nil {
+		return err
+	}
+	slices.Sort(ids)
+	for part := range slices.Chunk(ids, atOnce) {
+		if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
+			for _, id := range part {
+				if err := fn(tx, id); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// crowd is how long service points should take to come back together, for the work of so many handshakes.
+func (s *Service) crowd() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return min(time.Duration(len(s.heard))*handshakeTime, mostSpread)
+}
+
+// handshakeTime is what a handshake with certificates costs a manager, twice over; mostSpread is the longest that service points wait.
+const (
+	handshakeTime = 3 * time.Millisecond
+	mostSpread    = checkin.MissedIntervals * checkin.Interval
+)

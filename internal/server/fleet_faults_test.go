@@ -1,0 +1,344 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/checkin"
+	"portolan/internal/servicepoint"
+	"portolan/internal/store"
+)
+
+// onTables runs statements on the tables of a manager.
+func (m *manager) onTables(statements ...string) {
+	m.t.Helper()
+	if err := m.Store.UpdateIn(m.t.Context(), store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
+		for _, s := range statements {
+			if err := tx.Write(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// moves lists the events of a service point, as "field before>after".
+func (m *manager) moves(id string) (all []string) {
+	m.t.Helper()
+	if err := m.Store.View(m.t.Context(), func(tx *store.Tx) error {
+		return tx.Each(func(scan func(...any) error) error {
+			var field, before, after string
+			err := scan(&field, &before, &after)
+			all = append(all, field+" "+before+">"+after)
+			return err
+		}, "SELECT field, old, new FROM fleet_event WHERE service_point = ? ORDER BY seq", id)
+	}); err != nil {
+		m.t.Fatal(err)
+	}
+	return all
+}
+
+func reportOf(conditions ...string) *checkin.Report {
+	return &checkin.Report{Version: "7", Variant: checkin.Fleet, ErrorConditions: append([]string{}, conditions...)}
+}
+
+// A database that was restored to before a renewal still knows the certificate: what counts is that a later one was not used.
+func TestRenewalThatTheDatabaseLost(t *testing.T) {
+	m := startManager(t)
+	id, key := m.create("one")
+	e := newEnrolment(t)
+	_, answer := m.enrol(e, key)
+	first := e.certificateOf(t, answer)
+	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: reportOf()}, first); status != 200 {
+		t.Fatalf("a check-in: %d %v", status, a)
+	}
+	m.onTables("CREATE TABLE kept AS SELECT id, generation FROM service_point")
+	fresh := newEnrolment(t)
+	_, renewed := m.doorPost(checkin.RenewPath, checkin.RenewRequest{Request: fresh.request}, first)
+	second := fresh.certificateOf(t, renewed)
+	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{}, second); status != 200 {
+		t.Fatalf("with the new certificate: %d %v", status, a)
+	}
+	if status, _ := m.doorPost(checkin.CheckInPath, checkin.Request{}, first); status != 410 {
+		t.Errorf("with the old one: %d", status)
+	}
+	m.onTables("UPDATE service_point SET generation = (SELECT generation FROM kept WHERE kept.id = service_point.id)", "DROP TABLE kept")
+	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{}, second); status != 200 {
+		t.Errorf("after the restore: %d %v", status, a)
+	}
+	// A new registration key ends them all.
+	r := m.want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/registrationKey", "")
+	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{}, second); status != 410 {
+		t.Errorf("after a new registration key: %d %v", status, a)
+	}
+	if got := m.instance(id).text("status"); got != "WAITING_FOR_PROVISIONING" {
+		t.Errorf("with a new registration key it is %s", got)
+	}
+	if status, _ := m.enrol(newEnrolment(t), key); status != 403 {
+		t.Errorf("the old key: %d", status)
+	}
+	again := newEnrolment(t)
+	status, answer := m.enrol(again, r.text("registrationKey"))
+	if status != 200 {
+		t.Fatalf("the new key: %d %v", status, answer)
+	}
+	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: reportOf()}, again.certificateOf(t, answer)); status != 200 {
+		t.Errorf("with the certificate of the new key: %d %v", status, a)
+	}
+	m.refused(404, "ResourceNotFound", "no fleet service point", "POST", "/user/api/v1/fleetInstances/nobody/registrationKey", "")
+	m.verify()
+}
+
+// Who was away for longer than its certificate lives renews it, and is connected again.
+func TestExpiredCertificateIsRenewed(t *testing.T) {
+	var c clock
+	m := startManager(t, func(o *Options) { o.Now = c.now })
+	_, key := m.create("one")
+	e := newEnrolment(t)
+	_, answer := m.enrol(e, key)
+	first := e.certificateOf(t, answer)
+	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: reportOf()}, first); status != 200 || a["renew"] != nil {
+		t.Fatalf("a check-in: %d %v", status, a)
+	}
+	c.advance(21 * 24 * time.Hour)
+	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: reportOf()}, first); status != 200 || a["renew"] != true {
+		t.Errorf("after two thirds of its life: %d %v", status, a)
+	}
+	c.advance(30 * 24 * time.Hour)
+	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: reportOf()}, first); status != 401 ||
+		a["code"] != checkin.CertificateExpired {
+		t.Errorf("with an expired certificate: %d %v", status, a)
+	}
+	fresh := newEnrolment(t)
+	status, renewed := m.doorPost(checkin.RenewPath, checkin.RenewRequest{Request: fresh.request}, first)
+	if status != 200 {
+		t.Fatalf("renewing an expired certificate: %d %v", status, renewed)
+	}
+	if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: reportOf()}, fresh.certificateOf(t, renewed)); status != 200 {
+		t.Errorf("with the renewed one: %d %v", status, a)
+	}
+}
+
+// A report that comes late does not replace a later one; a manager that has another one than the service point asks for it.
+func TestReportsInOrder(t *testing.T) {
+	m := startManager(t)
+	id, key := m.create("one")
+	e := newEnrolment(t)
+	_, answer := m.enrol(e, key)
+	certificate := e.certificateOf(t, answer)
+	ask := func(rq checkin.Request, sendReport bool, sequence float64) {
+		t.Helper()
+		status, a := m.doorPost(checkin.CheckInPath, rq, certificate)
+		if status != 200 || (a["sendReport"] == true) != sendReport || a["sequence"] != sequence {
+			t.Errorf("%+v gets %d %v, want sendReport %v and sequence %v", rq, status, a, sendReport, sequence)
+		}
+	}
+	ask(checkin.Request{Report: reportOf("late"), Sequence: 5, Digest: "five"}, false, 5)
+	ask(checkin.Request{Report: reportOf(), Sequence: 4, Digest: "four"}, true, 5)
+	if got := m.instance(id); got.text("status") != "UNHEALTHY" || got.text("errorConditions.0") != "late" {
+		t.Errorf("an older report replaced a later one: %s", got.body)
+	}
+	ask(checkin.Request{Sequence: 6, Digest: "six"}, true, 5)
+	ask(checkin.Request{Report: reportOf(), Sequence: 6, Digest: "six"}, false, 6)
+	ask(checkin.Request{Sequence: 6, Digest: "six"}, false, 6)
+	if got := m.instance(id).text("status"); got != "HEALTHY" {
+		t.Errorf("after the latest report it is %s", got)
+	}
+	for _, bad := range []*checkin.Report{
+		{Variant: "fleet", Version: strings.Repeat("v", 129)},
+		{Variant: "else"},
+		{Variant: "fleet", Nodes: []checkin.Node{{Hostname: strings.Repeat("h", 2000)}}},
+		{Variant: "fleet", Nodes: []checkin.Node{{Addresses: []checkin.NodeAddress{{IPAddress: "a\x00b"}}}}},
+		{Variant: "fleet", Nodes: []checkin.Node{{DNSServers: make([]string, 513)}}},
+	} {
+		if status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Report: bad, Sequence: 9}, certificate); status != 400 {
+			t.Errorf("a report beyond the bounds: %d %v", status, a)
+		}
+	}
+	if status, _ := m.doorPost(checkin.CheckInPath, checkin.Request{Digest: strings.Repeat("d", 129)}, certificate); status != 400 {
+		t.Errorf("a long digest: %d", status)
+	}
+	m.verify()
+}
+
+// A service point of which nothing is heard is NOT_CONNECTED, with an event and a sentence; its status stays what it said last.
+func TestSilence(t *testing.T) {
+	m := startManager(t)
+	id, key := m.create("one")
+	e := newEnrolment(t)
+	_, answer := m.enrol(e, key)
+	certificate := e.certificateOf(t, answer)
+	write := func() {
+		t.Helper()
+		if err := m.Fleet.WritePresence(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Fleet.Sweep(t.Context(), m.Store.Update); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.doorPost(checkin.CheckInPath, checkin.Request{Report: reportOf()}, certificate)
+	write()
+	eventually(t, "silence for three intervals of a second", func() bool {
+		write()
+		return len(m.moves(id)) > 3
+	})
+	i := m.instance(id)
+	if i.text("status") != "HEALTHY" || i.text("connectionStatus") != "NOT_CONNECTED" ||
+		!strings.Contains(i.text("errorConditions.0"), "nothing has been heard of it since") {
+		t.Errorf("a silent service point is %s", i.body)
+	}
+	m.doorPost(checkin.CheckInPath, checkin.Request{}, certificate)
+	write()
+	want := "[status >WAITING_FOR_PROVISIONING status WAITING_FOR_PROVISIONING>HEALTHY connectionStatus NOT_CONNECTED>CONNECTED " +
+		"connectionStatus CONNECTED>NOT_CONNECTED connectionStatus NOT_CONNECTED>CONNECTED]"
+	if got := fmt.Sprint(m.moves(id)); got != want {
+		t.Errorf("it moved %s\nwant %s", got, want)
+	}
+	if i := m.instance(id); i.text("connectionStatus") != "CONNECTED" || i.get("errorConditions.0") != nil {
+		t.Errorf("back again it is %s", i.body)
+	}
+	// What a wrong clock wrote does not make it connected for years.
+	m.onTables(fmt.Sprintf("UPDATE presence SET last_seen = %d", time.Now().Add(9000*time.Hour).UnixMilli()))
+	write()
+	m.doorPost(checkin.CheckInPath, checkin.Request{}, certificate)
+	write()
+	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+		var last int64
+		err := tx.QueryRow("SELECT last_seen FROM presence").Scan(&last)
+		if last > time.Now().UnixMilli()+1000 {
+			t.Errorf("it was last seen in the future, at %d", last)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The same creation again, by its Idempotency-Key, gives the same registration key, until it was used.
+func TestCreationAgain(t *testing.T) {
+	m := startManager(t)
+	const path = "/api/v1/fleetInstanceMinimumConfig"
+	body := `{"name":"one","description":"d"}`
+	first := m.want(202, "POST", path, body, "Idempotency-Key: k")
+	if again := m.want(202, "POST", path, body, "Idempotency-Key: k"); string(again.body) != string(first.body) {
+		t.Errorf("again: %s, first %s", again.body, first.body)
+	}
+	m.refused(409, "IdempotencyKeyReused", "Idempotency-Key", "POST", path, `{"name":"one"}`, "Idempotency-Key: k")
+	m.refused(409, "ResourceAlreadyExists", "one", "POST", path, body, "Idempotency-Key: other")
+	m.refused(409, "ResourceAlreadyExists", "one", "POST", path, body)
+	m.refused(400, "InvalidHeader", "Idempotency-Key", "POST", path, body, "Idempotency-Key: "+strings.Repeat("k", 256))
+	if other := m.want(202, "POST", path, `{"name":"two"}`, "Idempotency-Key: k"); other.text("registrationKey") == first.text("registrationKey") {
+		t.Error("another name gets the same registration key")
+	}
+	if status, a := m.enrol(newEnrolment(t), first.text("registrationKey")); status != 200 {
+		t.Fatalf("enrolling with it: %d %v", status, a)
+	}
+	m.refused(409, "ResourceAlreadyExists", "one", "POST", path, body, "Idempotency-Key: k")
+}
+
+// service starts a service point with these options, beside what every test's has.
+func (m *manager) service(o servicepoint.Options) (a *servicepoint.Agent, stop func()) {
+	m.t.Helper()
+	o.Targets = servicepoint.Targets{Gateway: "off", Ping: "off", HTTP: "off"}
+	o.Version, o.Log, o.Patience = "1.2.3", slog.New(slog.NewTextHandler(io.Discard, nil)), 100*time.Millisecond
+	a, err := servicepoint.New(o)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			if err := <-ended; err != nil {
+				m.t.Error(err)
+			}
+		}
+	}
+	m.t.Cleanup(stop)
+	return a, stop
+}
+
+func identityOf(t *testing.T, state string) (id map[string]any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(state, "identity.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &id)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// A service point that the manager does not know goes on asking: a backup that was restored by mistake does not end the fleet.
+func TestForgottenServicePointComesBack(t *testing.T) {
+	m := startManager(t)
+	id, key := m.create("one")
+	// The port of its diagnostics is taken at first; all else works.
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := t.TempDir()
+	options := servicepoint.Options{State: state, Variant: checkin.V4, Endpoint: m.RegistrationEndpoint(), Key: key,
+		DiagnosticsListen: taken.Addr().String()}
+	_, stop := m.service(options)
+	connected := func() bool { return m.instance(id).text("connectionStatus") == "CONNECTED" }
+	eventually(t, "CONNECTED", connected)
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	registration := func() string {
+		conn, err := net.DialTimeout("tcp", options.DiagnosticsListen, time.Second)
+		if err != nil {
+			return ""
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = fmt.Fprintf(conn, "GET /api/v1/status HTTP/1.0\r\n\r\n")
+		text, _ := io.ReadAll(conn)
+		return string(text)
+	}
+	eventually(t, "the diagnostics are shown", func() bool { return strings.Contains(registration(), `"state":"REGISTERED"`) })
+	if _, err := servicepoint.New(servicepoint.Options{State: state}); err == nil || !strings.Contains(err.Error(), "another service point") {
+		t.Errorf("a second one in the same state directory: %v", err)
+	}
+
+	m.onTables("CREATE TABLE kept AS SELECT * FROM service_point", "DELETE FROM service_point")
+	eventually(t, "DEREGISTERED", func() bool { return strings.Contains(registration(), `"state":"DEREGISTERED"`) })
+	m.onTables("INSERT INTO service_point SELECT * FROM kept", "DROP TABLE kept")
+	eventually(t, "REGISTERED again", func() bool { return strings.Contains(registration(), `"state":"REGISTERED"`) && connected() })
+	stop()
+
+	// Without any option it is what it was; with another key it enrols anew.
+	_, stop = m.service(servicepoint.Options{State: state, DiagnosticsListen: options.DiagnosticsListen})
+	eventually(t, "REGISTERED after a restart", func() bool { return strings.Contains(registration(), `"state":"REGISTERED"`) })
+	if got := identityOf(t, state); got["variant"] != checkin.V4 || got["id"] != id {
+		t.Errorf("after a restart it is %v", got)
+	}
+	stop()
+	other, key := m.create("two")
+	m.service(servicepoint.Options{State: state, Endpoint: m.RegistrationEndpoint(), Key: key, DiagnosticsListen: options.DiagnosticsListen})
+	eventually(t, "enrolled anew", func() bool { return m.instance(other).text("connectionStatus") == "CONNECTED" })
+	if got := identityOf(t, state); got["id"] != other {
+		t.Errorf("with another key it is %v", got)
+	}
+	if _, err := servicepoint.New(servicepoint.Options{State: t.TempDir(), Endpoint: "http://x", Key: key}); err == nil {
+		t.Error("an endpoint in the clear is taken")
+	}
+}
