@@ -9,20 +9,33 @@ import (
 
 // Instance is a fleet service point (spec.md 2.1).
 type Instance struct {
-	ID               string            `json:"id"`
-	Name             string            `json:"name"`
-	Description      string            `json:"description,omitempty"`
-	Status           string            `json:"status"`
-	LastSeen         int64             `json:"lastSeen"` // Unix milliseconds; 0 means never
-	ConnectionStatus string            `json:"connectionStatus"`
-	Version          string            `json:"version"`
-	TargetVersion    string            `json:"targetVersion,omitempty"`
-	UpdateStatus     string            `json:"updateStatus"`
-	ErrorConditions  []string          `json:"errorConditions"`
-	Nodes            []Node            `json:"nodes"`
-	Applications     []json.RawMessage `json:"applications"`
+	ID               string        `json:"id"`
+	Name             string        `json:"name"`
+	Description      string        `json:"description,omitempty"`
+	Status           string        `json:"status"`
+	LastSeen         int64         `json:"lastSeen"` // Unix milliseconds; 0 means never
+	ConnectionStatus string        `json:"connectionStatus"`
+	Version          string        `json:"version"`
+	TargetVersion    string        `json:"targetVersion,omitempty"`
+	UpdateStatus     string        `json:"updateStatus"`
+	ErrorConditions  []string      `json:"errorConditions"`
+	Nodes            []Node        `json:"nodes"`
+	Applications     []Application `json:"applications"`
 	// HTTPProxySettings is there in a single service point alone, and only where a proxy is set.
 	HTTPProxySettings *ProxySettings `json:"httpProxySettings,omitempty"`
+}
+
+// Application is an application of a fleet service point (spec.md 2.3).
+type Application struct {
+	ID              string   `json:"id"`
+	Name            string   `json:"name"`
+	Version         string   `json:"version"`
+	Status          string   `json:"status"`
+	ErrorConditions []string `json:"errorConditions"`
+	TargetVersion   string   `json:"targetVersion,omitempty"`
+	UpdateStatus    string   `json:"updateStatus,omitempty"`
+	// Configuration is there where the applications of one service point are asked for.
+	Configuration json.RawMessage `json:"configuration,omitempty"`
 }
 
 // ProxySettings is the HTTP proxy of a service point, without its password.
@@ -92,6 +105,63 @@ func (c *Client) CreateInstance(ctx context.Context, name, description string) (
 func (c *Client) Rekey(ctx context.Context, id string) (created Created, err error) {
 	err = c.Do(ctx, http.MethodPost, "/user/api/v1/fleetInstances/"+url.PathEscape(id)+"/registrationKey", nil, &created)
 	return created, err
+}
+
+func applicationsPath(servicePoint string) string {
+	return "/user/api/v1/fleetInstances/" + url.PathEscape(servicePoint) + "/applications"
+}
+
+// Applications lists the applications of a service point.
+func (c *Client) Applications(ctx context.Context, servicePoint string) ([]Application, error) {
+	var answer struct {
+		Data []Application `json:"data"`
+	}
+	err := c.Do(ctx, http.MethodGet, applicationsPath(servicePoint), nil, &answer)
+	return answer.Data, err
+}
+
+// Deploy lets a service point run an application, and gives its id. version empty means the manager's own.
+func (c *Client) Deploy(ctx context.Context, servicePoint, name, version string, configuration json.RawMessage) (id string, err error) {
+	body := map[string]any{"name": name}
+	if version != "" {
+		body["version"] = version
+	}
+	if len(configuration) > 0 {
+		body["configuration"] = configuration
+	}
+	var answer struct {
+		ID string `json:"id"`
+	}
+	err = c.Do(ctx, http.MethodPost, applicationsPath(servicePoint), body, &answer)
+	return answer.ID, err
+}
+
+// Configure gives an application another configuration.
+func (c *Client) Configure(ctx context.Context, servicePoint, id string, configuration json.RawMessage) error {
+	body := map[string]any{"configuration": configuration}
+	return c.Do(ctx, http.MethodPatch, applicationsPath(servicePoint)+"/"+url.PathEscape(id), body, nil)
+}
+
+// Undeploy lets a service point end and forget an application.
+func (c *Client) Undeploy(ctx context.Context, servicePoint, id string) error {
+	return c.Do(ctx, http.MethodDelete, applicationsPath(servicePoint)+"/"+url.PathEscape(id), nil, nil)
+}
+
+// FleetEvent is a move of a field of a service point, or of one of its applications.
+type FleetEvent struct {
+	At     int64  `json:"at"` // Unix milliseconds
+	Field  string `json:"field"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// FleetEvents lists the last moves of a service point, the earliest first.
+func (c *Client) FleetEvents(ctx context.Context, id string) ([]FleetEvent, error) {
+	var answer struct {
+		Data []FleetEvent `json:"data"`
+	}
+	err := c.Do(ctx, http.MethodGet, "/user/api/v1/fleetInstances/"+url.PathEscape(id)+"/events", nil, &answer)
+	return answer.Data, err
 }
 
 // DeleteInstance deletes a service point.

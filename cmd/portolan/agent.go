@@ -43,7 +43,12 @@ func (c *agentCommand) Run(s *session) error {
 		}
 		key = strings.TrimSpace(string(text))
 	}
-	a, err := servicepoint.New(servicepoint.Options{State: c.State, Endpoint: c.RegistrationEndpoint, Key: key, Variant: c.Variant,
+	program, err := applicationProgram()
+	if err != nil {
+		return err
+	}
+	a, err := servicepoint.New(servicepoint.Options{Program: program, Versions: applicationVersions(),
+		State: c.State, Endpoint: c.RegistrationEndpoint, Key: key, Variant: c.Variant,
 		DiagnosticsListen: c.DiagnosticsListen, Targets: targets, Version: versionText(), Log: s.log, ProbeInterval: c.ProbeInterval})
 	if err != nil {
 		if errors.Is(err, checkin.ErrKeyDamaged) {

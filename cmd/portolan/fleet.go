@@ -48,6 +48,11 @@ type fleetCommand struct {
 	Create fleetCreate `cmd:"" help:"Create a service point and print what it needs to enrol."`
 	Rekey  fleetRekey  `cmd:"" help:"Give a service point a new registration key, as where its machine was lost; its certificate is refused from then on."`
 	Delete fleetDelete `cmd:"" help:"Delete a service point; its certificate is refused from then on."`
+
+	Applications fleetApplications `cmd:"" help:"List the applications of a service point."`
+	Deploy       fleetDeploy       `cmd:"" help:"Let a service point run an application, or give one that it runs another configuration."`
+	Undeploy     fleetUndeploy     `cmd:"" help:"Let a service point end and forget an application."`
+	Events       fleetEvents       `cmd:"" help:"List how a service point and its applications moved."`
 }
 
 type fleetList struct{ managerFlags }

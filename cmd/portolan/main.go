@@ -29,7 +29,7 @@ type cli struct {
 	Agent   agentCommand   `cmd:"" help:"Run a service point: enrol, check in, probe the network, show diagnostics."`
 	Token   tokenCommand   `cmd:"" help:"Make, list and revoke bearer tokens."`
 	Key     keyCommand     `cmd:"" help:"Make key sets for the token exchange."`
-	Fleet   fleetCommand   `cmd:"" help:"List, show and create fleet service points."`
+	Fleet   fleetCommand   `cmd:"" help:"Fleet service points, and the applications that they run."`
 	Check   checkCommand   `cmd:"" help:"Verify every invariant of a manager's data."`
 	Batch   batchCommand   `cmd:"" help:"Make many changes of a file at once, all or none."`
 	Delete  deleteCommand  `cmd:"" help:"Delete a resource with all that lies below it, in steps that others get between."`
@@ -42,6 +42,8 @@ type cli struct {
 	Restore restoreCommand `cmd:"" help:"Write a backup into an empty data directory or database."`
 	Migrate migrateCommand `cmd:"" help:"Carry everything from one database to another, either way."`
 	Version versionCommand `cmd:"" help:"Print the version."`
+
+	Application applicationCommand `cmd:"" hidden:"" help:"Run an application of a service point, which starts it."`
 }
 
 // usageError is a mistake on the command line: exit code 2.

@@ -2,7 +2,10 @@
 // nothing more. Both sides import it; it imports neither.
 package checkin
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Paths of the check-in door.
 const (
@@ -69,16 +72,53 @@ type Request struct {
 	// Digest names the latest report, in up to 128 bytes, whether it comes with this request or not: a manager that has another one
 	// asks for it.
 	Digest string `json:"digest,omitempty"`
-	// Desired is the number of the desired state the service point has.
+	// Desired is the generation of the desired state that the service point has on its disk.
 	Desired int64 `json:"desired"`
 	// WaitSeconds is how long the manager may hold the request when there is nothing new.
 	WaitSeconds int `json:"waitSeconds"`
 }
 
+// Desired is what a service point is to run. Whatever is changed in it gives it a higher generation.
+type Desired struct {
+	Generation   int64                `json:"generation"`
+	Applications []DesiredApplication `json:"applications"`
+}
+
+// DesiredApplication is an application that a service point is to run.
+type DesiredApplication struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Configuration is a JSON object; what it may hold is the application's.
+	Configuration json.RawMessage `json:"configuration"`
+}
+
+// Application is an application as the service point that runs it sees it.
+type Application struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Status is Deploying, Healthy, Unhealthy or DeployFailed.
+	Status string `json:"status"`
+	// ErrorConditions are sentences.
+	ErrorConditions []string `json:"errorConditions"`
+}
+
+// States of an application (spec.md section 3).
+const (
+	Deploying    = "DEPLOYING"
+	Healthy      = "HEALTHY"
+	Unhealthy    = "UNHEALTHY"
+	DeployFailed = "DEPLOY_FAILED"
+	Deleted      = "DELETED"
+)
+
 // Answer is what comes back.
 type Answer struct {
-	// Desired is the number of the desired state.
+	// Desired is the generation of the desired state.
 	Desired int64 `json:"desired"`
+	// State is that desired state, where the service point has said that it has another one.
+	State *Desired `json:"state,omitempty"`
 	// SendReport asks for the report: the manager has none, or another one.
 	SendReport bool `json:"sendReport,omitempty"`
 	// Sequence is that of the report that the manager has: a later one needs a higher one.
@@ -99,6 +139,9 @@ type Report struct {
 	Nodes           []Node   `json:"nodes"`
 	// HTTPProxySettings is nil where no proxy is set.
 	HTTPProxySettings *ProxySettings `json:"httpProxySettings,omitempty"`
+	// Applied is the generation of the desired state that was put in force, Applications what runs.
+	Applied      int64         `json:"applied,omitempty"`
+	Applications []Application `json:"applications,omitempty"`
 }
 
 // ProxySettings is an HTTP proxy (reference/fleet.md); its password stays where it is used.

@@ -17,8 +17,8 @@ import (
 
 // row is what a check-in needs to know of its service point.
 type row struct {
-	status                        string
-	desired, generation, sequence int64
+	status                                      string
+	desired, acknowledged, generation, sequence int64
 	// digest is that of the report; reported says that there is one.
 	digest   string
 	reported bool
@@ -28,9 +28,10 @@ type row struct {
 // later one, is good: so a database that was restored knows those, too, that it has forgotten.
 func (s *Service) byCertificate(tx *store.Tx, shown *x509.Certificate) (known row, err error) {
 	var reported int
-	err = tx.QueryRow("SELECT s.status, s.desired, s.generation, coalesce(r.sequence, 0), coalesce(r.digest, ''), "+
+	err = tx.QueryRow("SELECT s.status, s.desired, s.acknowledged, s.generation, coalesce(r.sequence, 0), coalesce(r.digest, ''), "+
 		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END FROM service_point s LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
-		shown.Subject.CommonName).Scan(&known.status, &known.desired, &known.generation, &known.sequence, &known.digest, &reported)
+		shown.Subject.CommonName).Scan(&known.status, &known.desired, &known.acknowledged, &known.generation, &known.sequence, &known.digest,
+		&reported)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && generationOf(shown) < known.generation {
 		return known, errUnknown
 	}
@@ -41,52 +42,82 @@ func (s *Service) byCertificate(tx *store.Tx, shown *x509.Certificate) (known ro
 // CheckIn takes a service point's report and answers when there is something new for it, or when
 // the wait is over.
 func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq checkin.Request) (a checkin.Answer, err error) {
-	id := shown.Subject.CommonName
-	var known row
-	if err = s.store.Read(ctx, func(tx *store.Tx) error {
-		known, err = s.byCertificate(tx, shown)
-		return err
-	}); err != nil {
-		return a, err
-	}
-	now := s.now()
-	if !now.Before(shown.NotAfter) {
-		return a, errCertificateExpired
-	}
 	if len(rq.Digest) > maxDigest {
 		return a, problem.Invalid("digest", "has more than %d bytes", maxDigest)
 	}
-	if rq.Report != nil || generationOf(shown) > known.generation {
+	id := shown.Subject.CommonName
+	h := s.hold(id)
+	defer s.release(id, h)
+	changed := s.next(h)
+	known, err := s.look(ctx, shown)
+	if err != nil {
+		return a, err
+	}
+	if rq.Report != nil || generationOf(shown) > known.generation || rq.Desired > known.acknowledged && rq.Desired <= known.desired {
 		if err := s.write(ctx, id, generationOf(shown), &known, rq); err != nil {
 			return a, err
 		}
 	}
 	s.hear(id)
-	a = checkin.Answer{Desired: known.desired, IntervalSeconds: max(1, int(s.interval.Seconds())), Sequence: known.sequence,
-		SpreadMillis: s.crowd().Milliseconds(), Renew: shown.NotAfter.Sub(now) < servicePointLife/3}
-	// What came is not what is kept: there is none yet, or another one was later.
-	a.SendReport = !known.reported || rq.Digest != "" && rq.Digest != known.digest
-	if a.SendReport || rq.Desired != known.desired || rq.WaitSeconds <= 0 || s.closes() {
-		return a, nil
+	wait := time.NewTimer(min(time.Duration(rq.WaitSeconds)*time.Second, s.interval))
+	defer wait.Stop()
+	for over := rq.WaitSeconds <= 0; ; {
+		a = s.answer(shown, known, rq)
+		if over || a.SendReport || rq.Desired != known.desired || s.closes() {
+			return a, s.state(ctx, id, rq, &a)
+		}
+		s.mu.Lock()
+		h.desired = known.desired
+		s.mu.Unlock()
+		select {
+		case <-wait.C:
+			over = true
+		case <-s.closing:
+		case <-ctx.Done():
+			return a, ctx.Err()
+		case <-changed:
+			changed = s.next(h)
+			if known, err = s.look(ctx, shown); err != nil {
+				return a, err
+			}
+		}
 	}
-	return a, s.wait(ctx, id, min(time.Duration(rq.WaitSeconds)*time.Second, s.interval))
 }
 
-// wait holds a check-in open.
-func (s *Service) wait(ctx context.Context, id string, most time.Duration) error {
-	h := s.hold(id)
-	defer s.release(id, h)
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.closing:
-	case <-h.gone:
-		return errUnknown
-	case <-ctx.Done():
-		return ctx.Err()
+// look reads what a check-in needs to know, and refuses a certificate that is not good.
+func (s *Service) look(ctx context.Context, shown *x509.Certificate) (known row, err error) {
+	err = s.store.Read(ctx, func(tx *store.Tx) error {
+		known, err = s.byCertificate(tx, shown)
+		return err
+	})
+	if err == nil && !s.now().Before(shown.NotAfter) {
+		err = errCertificateExpired
 	}
-	return nil
+	return known, err
+}
+
+func (s *Service) answer(shown *x509.Certificate, known row, rq checkin.Request) checkin.Answer {
+	return checkin.Answer{Desired: known.desired, IntervalSeconds: max(1, int(s.interval.Seconds())), Sequence: known.sequence,
+		SpreadMillis: s.crowd().Milliseconds(), Renew: shown.NotAfter.Sub(s.now()) < servicePointLife/3,
+		// What came is not what is kept: there is none yet, or another one was later.
+		SendReport: !known.reported || rq.Digest != "" && rq.Digest != known.digest}
+}
+
+// state puts the desired state into an answer, where the service point has another one.
+func (s *Service) state(ctx context.Context, id string, rq checkin.Request, a *checkin.Answer) error {
+	if rq.Desired == a.Desired {
+		return nil
+	}
+	return s.store.View(ctx, func(tx *store.Tx) (err error) {
+		a.State, err = desired(tx, id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return errUnknown
+		}
+		if err == nil {
+			a.Desired = a.State.Generation
+		}
+		return err
+	})
 }
 
 // Bounds of a report: how many error conditions, nodes, and addresses of a node it may have, how long a text and the whole
@@ -125,10 +156,19 @@ func checkReport(r *checkin.Report, text []byte) error {
 		}
 		return nil
 	}
-	if len(r.ErrorConditions) > maxConditions || len(r.Nodes) > maxNodes {
-		return problem.Invalid("report", "has more than %d error conditions or %d nodes", maxConditions, maxNodes)
+	if len(r.ErrorConditions) > maxConditions || len(r.Nodes) > maxNodes || len(r.Applications) > 2*maxApplications {
+		return problem.Invalid("report", "has more than %d error conditions, %d nodes or %d applications", maxConditions, maxNodes,
+			2*maxApplications)
 	}
 	err := short("errorConditions", r.ErrorConditions...)
+	for _, a := range r.Applications {
+		if len(a.ErrorConditions) > maxConditions {
+			return problem.Invalid("report", "applications: one has more than %d error conditions", maxConditions)
+		}
+		if err == nil {
+			err = short("applications", append([]string{a.ID, a.Name, a.Version, a.Status}, a.ErrorConditions...)...)
+		}
+	}
 	if p := r.HTTPProxySettings; p != nil && err == nil {
 		err = short("httpProxySettings", p.Host, p.Port, p.Scheme, p.User)
 	}
@@ -212,16 +252,21 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 	before := known.status
 	err := s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
 		var goodFrom int64
-		err := tx.QueryRow("SELECT status, generation FROM service_point WHERE id = ?"+tx.Locking(), id).Scan(&before, &goodFrom)
+		err := tx.QueryRow("SELECT status, generation, acknowledged FROM service_point WHERE id = ?"+tx.Locking(), id).
+			Scan(&before, &goodFrom, &known.acknowledged)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && generation < goodFrom {
 			return errUnknown
 		}
 		if err != nil {
 			return err
 		}
-		known.generation = generation
+		known.generation, known.acknowledged = generation, max(known.acknowledged, min(rq.Desired, known.desired))
+		if err := tx.Write("UPDATE service_point SET generation = ?, acknowledged = ? WHERE id = ?", generation, known.acknowledged,
+			id); err != nil {
+			return err
+		}
 		if rq.Report == nil {
-			return tx.Write("UPDATE service_point SET generation = ? WHERE id = ?", generation, id)
+			return s.reported(tx, id, known.acknowledged, nil)
 		}
 		known.sequence, known.digest, known.reported = 0, "", true
 		var body string
@@ -232,10 +277,13 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 		if rq.Sequence != 0 && rq.Sequence <= known.sequence || body == string(text) && before == status && generation == goodFrom &&
 			known.digest == rq.Digest {
 			status = before
-			return tx.Write("UPDATE service_point SET generation = ? WHERE id = ?", generation, id)
+			return s.reported(tx, id, known.acknowledged, nil)
 		}
 		known.sequence, known.digest, known.status = max(known.sequence, rq.Sequence), rq.Digest, status
-		return s.keep(tx, id, generation, before, known, rq.Report, text)
+		if err := s.reported(tx, id, known.acknowledged, rq.Report); err != nil {
+			return err
+		}
+		return s.keep(tx, id, before, known, rq.Report, text)
 	})
 	if err == nil && rq.Report != nil && status != before {
 		s.log.InfoContext(ctx, "a service point moved", "id", id, "from", before, "to", status)
@@ -244,14 +292,14 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 }
 
 // keep writes a report, and what follows from it.
-func (s *Service) keep(tx *store.Tx, id string, generation int64, before string, now *row, r *checkin.Report, text []byte) error {
+func (s *Service) keep(tx *store.Tx, id, before string, now *row, r *checkin.Report, text []byte) error {
 	if before != now.status {
 		if err := s.moved(tx, id, fieldStatus, before, now.status); err != nil {
 			return err
 		}
 	}
-	if err := tx.Write("UPDATE service_point SET status = ?, version = ?, variant = ?, generation = ? WHERE id = ?", now.status, r.Version,
-		r.Variant, generation, id); err != nil {
+	if err := tx.Write("UPDATE service_point SET status = ?, version = ?, variant = ? WHERE id = ?", now.status, r.Version,
+		r.Variant, id); err != nil {
 		return err
 	}
 	return tx.Write("INSERT INTO report (service_point, sequence, digest, body) VALUES (?,?,?,?) ON CONFLICT (service_point) DO UPDATE SET "+

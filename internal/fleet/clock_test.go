@@ -28,7 +28,7 @@ func TestClocksApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := New(s, a, slog.New(slog.NewTextHandler(io.Discard, nil)), 0)
+		f := New(s, a, slog.New(slog.NewTextHandler(io.Discard, nil)), 0, nil)
 		if err := f.SetClock(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,8 @@ import (
 	"portolan/internal/checkin"
 	"portolan/internal/problem"
 	"portolan/internal/store"
+
+	"github.com/google/uuid"
 )
 
 // KeyLife is how long a registration key can be used.
@@ -127,7 +129,7 @@ func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.Registratio
 		}
 	}
 	now := s.now()
-	tx.Touch(topic)
+	tx.Touch(store.Detail(topic, id))
 	return tx.Write("UPDATE service_point SET status = ?, key_hash = ?, key_expires = ?, key_public = '', "+
 		"generation = CASE WHEN generation >= ? THEN generation + 1 ELSE ? END WHERE id = ?",
 		Waiting, hashKey(key), now.Add(KeyLife).Unix(), now.UnixMilli(), now.UnixMilli(), id)
@@ -193,6 +195,9 @@ func newID(name string) string {
 	}
 	return front + "-" + randomText(9) + "-" + randomText(12)
 }
+
+// newUUID makes the id of an application.
+func newUUID() string { return uuid.NewString() }
 
 func randomText(n int) string {
 	const alphabet = "abcdefghijklmnopqrstuvwxyz234567" // 32 letters: five bits each, without bias

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"strings"
 
 	"portolan/internal/store"
@@ -10,6 +11,7 @@ import (
 const (
 	fieldStatus     = "status"
 	fieldConnection = "connectionStatus"
+	fieldUpdate     = "updateStatus"
 )
 
 // keptEvents is how many events of a service point are kept.
@@ -26,5 +28,32 @@ func (s *Service) moved(tx *store.Tx, id, field, before, after string) error {
 		id, id, keptEvents)
 }
 
-// places gives so many placeholders for a list.
-func places(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
+// list gives so many placeholders for a list.
+func list(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
+
+// Event is a move of a field of a service point, or of one of its applications (ours).
+type Event struct {
+	// At is when, in Unix milliseconds.
+	At int64 `json:"at"`
+	// Field is status or connectionStatus, or applications/ID/status or applications/ID/updateStatus.
+	Field string `json:"field"`
+	// Before and After are its values; empty where it had, or has, none.
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// Events gives the last moves of a service point, at most 200, the earliest first.
+func (s *Service) Events(ctx context.Context, servicePoint string) (all []Event, err error) {
+	all = []Event{}
+	return all, s.store.View(ctx, func(tx *store.Tx) error {
+		if err := there(tx, servicePoint); err != nil {
+			return err
+		}
+		return tx.Each(func(scan func(...any) error) error {
+			var e Event
+			err := scan(&e.At, &e.Field, &e.Before, &e.After)
+			all = append(all, e)
+			return err
+		}, "SELECT at, field, old, new FROM fleet_event WHERE service_point = ? ORDER BY seq", servicePoint)
+	})
+}

@@ -23,10 +23,12 @@ func Extension() *store.Extension {
 	return &store.Extension{Name: "fleet", Migrations: migrations, Verify: verify, Tables: []store.Table{
 		{Name: "secret", Columns: []string{"name", "value"}, Key: 1},
 		{Name: "service_point", Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version",
-			"target_version", "key_hash", "key_expires", "key_public", "desired", "created", "generation"}, Key: 1,
+			"target_version", "key_hash", "key_expires", "key_public", "desired", "created", "generation", "acknowledged"}, Key: 1,
 			Earlier: []store.Earlier{{Before: 8, Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version",
 				"target_version", "key_hash", "key_expires", "key_public", "certificates", "last_seen", "report", "desired", "created"}}}},
 		{Name: "presence", Columns: []string{"service_point", "last_seen", "connected"}, Key: 1},
+		{Name: "application", Columns: []string{"id", "service_point", "name", "version", "target_version", "status", "update_status",
+			"conditions", "configuration", "generation", "created", "deleted"}, Key: 1},
 		{Name: "report", Columns: []string{"service_point", "sequence", "digest", "body"}, Key: 1},
 		{Name: "fleet_event", Columns: []string{"service_point", "at", "field", "old", "new", "seq"}}}}
 }

@@ -34,7 +34,10 @@ type Service struct {
 	// ahead is by how much the database's clock is ahead of this machine's, as a time.Duration.
 	ahead atomic.Int64
 
-	// elsewhere has a token when another manager may have deleted a service point.
+	// programs are the applications that there are.
+	programs Programs
+
+	// elsewhere has a token when somebody else may have changed any of the service points.
 	elsewhere chan struct{}
 
 	// closing is closed when check-ins are no longer held open.
@@ -52,20 +55,28 @@ type Service struct {
 
 // hold is what the check-ins of one service point that are held open wait for.
 type hold struct {
-	// open is how many there are; gone is closed when the service point is deleted, or its certificate is good no more.
-	open int
-	gone chan struct{}
+	// open is how many there are, desired the generation that they have seen; woken is closed, and made anew, when there may be something
+	// new. All are guarded by Service.mu.
+	open    int
+	desired int64
+	woken   chan struct{}
 }
 
 // New makes the service. interval 0 means checkin.Interval.
-func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration) *Service {
+func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration, programs Programs) *Service {
 	if interval <= 0 {
 		interval = checkin.Interval
 	}
-	f := &Service{store: s, authority: a, log: log, interval: interval, closing: make(chan struct{}), elsewhere: make(chan struct{}, 1),
-		heard: map[string]heard{}, holds: map[string]*hold{}, paces: map[string]time.Time{}}
+	f := &Service{store: s, authority: a, log: log, programs: programs, interval: interval, closing: make(chan struct{}),
+		elsewhere: make(chan struct{}, 1), heard: map[string]heard{}, holds: map[string]*hold{}, paces: map[string]time.Time{}}
 	a.now = f.now
-	s.Watch(topic, func() {
+	s.Watch(topic, func(ids []string) {
+		for _, id := range ids {
+			f.wake(id)
+		}
+		if ids != nil {
+			return
+		}
 		select {
 		case f.elsewhere <- struct{}{}:
 		default: // it is about to be looked at
@@ -80,17 +91,20 @@ func (s *Service) now() time.Time { return s.store.Now().Add(time.Duration(s.ahe
 // SetClock asks the database for the time. It is called at the start and every few seconds.
 func (s *Service) SetClock(ctx context.Context) error {
 	ahead, err := s.store.Ahead(ctx)
-	if err == nil {
+	// What a measurement alone makes of it is left, so that times do not go to and fro.
+	if known := time.Duration(s.ahead.Load()); err == nil && (ahead-known).Abs() > clockNoise {
 		s.ahead.Store(int64(ahead))
 	}
 	return err
 }
 
+// clockNoise is by how much two measurements of the database's clock may differ while it goes right.
+const clockNoise = 100 * time.Millisecond
+
 // topic is what a transaction touches that takes a service point, or its certificate, away (store.Tx.Touch).
 const topic = "fleet"
 
-// Attend ends, until ctx does, the check-ins held open for service points that another manager has
-// deleted.
+// Attend sees, until ctx ends, to the check-ins held open for service points that somebody else may have changed, it is not said which.
 func (s *Service) Attend(ctx context.Context) {
 	for {
 		select {
@@ -98,35 +112,38 @@ func (s *Service) Attend(ctx context.Context) {
 			return
 		case <-s.elsewhere:
 		}
-		if err := s.endDeleted(ctx); err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, "looking for deleted service points", "error", err)
+		if err := s.lookAtAll(ctx); err != nil && ctx.Err() == nil {
+			s.log.ErrorContext(ctx, "looking for changed service points", "error", err)
 		}
 	}
 }
 
-// endDeleted ends the check-ins of service points that are not there any more, or wait for a new registration.
-func (s *Service) endDeleted(ctx context.Context) error {
+// lookAtAll wakes the check-ins of service points that are not there any more, wait for a new registration, or are to run something else.
+func (s *Service) lookAtAll(ctx context.Context) error {
 	s.mu.Lock()
-	gone := make(map[string]bool, len(s.holds))
-	for id := range s.holds {
-		gone[id] = true
+	changed := make(map[string]int64, len(s.holds))
+	for id, h := range s.holds {
+		changed[id] = h.desired
 	}
 	s.mu.Unlock()
-	if len(gone) == 0 {
+	if len(changed) == 0 {
 		return nil
 	}
 	if err := s.store.View(ctx, func(tx *store.Tx) error {
 		return tx.Each(func(scan func(...any) error) error {
 			var id string
-			err := scan(&id)
-			delete(gone, id)
+			var desired int64
+			err := scan(&id, &desired)
+			if held, ok := changed[id]; ok && held == desired {
+				delete(changed, id)
+			}
 			return err
-		}, "SELECT id FROM service_point WHERE status <> ?", Waiting)
+		}, "SELECT id, desired FROM service_point WHERE status <> ?", Waiting)
 	}); err != nil {
 		return err
 	}
-	for id := range gone {
-		s.forget(id)
+	for id := range changed {
+		s.wake(id)
 	}
 	return nil
 }
@@ -134,22 +151,19 @@ func (s *Service) endDeleted(ctx context.Context) error {
 // forget lets go of a service point that was deleted.
 func (s *Service) forget(id string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.heard, id)
 	delete(s.paces, id)
-	if h, ok := s.holds[id]; ok {
-		close(h.gone)
-		delete(s.holds, id)
-	}
+	s.mu.Unlock()
+	s.wake(id)
 }
 
-// hold counts a check-in that is held open. It is let go of by release.
+// hold counts a check-in that may be held open. It is let go of by release.
 func (s *Service) hold(id string) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h, ok := s.holds[id]
 	if !ok {
-		h = &hold{gone: make(chan struct{})}
+		h = &hold{woken: make(chan struct{})}
 		s.holds[id] = h
 	}
 	h.open++
@@ -159,9 +173,26 @@ func (s *Service) hold(id string) *hold {
 func (s *Service) release(id string, h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h.open--; h.open == 0 && s.holds[id] == h {
+	if h.open--; h.open == 0 {
 		delete(s.holds, id)
 	}
+}
+
+// wake lets the check-ins of a service point that are held open look whether there is something new.
+func (s *Service) wake(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h, ok := s.holds[id]; ok {
+		close(h.woken)
+		h.woken = make(chan struct{})
+	}
+}
+
+// next gives what is closed at the next wake. It is asked for before the database is.
+func (s *Service) next(h *hold) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return h.woken
 }
 
 // EndCheckins lets every check-in that is held open answer now, and holds none from then on: the manager is

@@ -1,11 +1,9 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"maps"
 	"time"
 
@@ -27,7 +25,7 @@ type Instance struct {
 	UpdateStatus     string         `json:"updateStatus"`
 	ErrorConditions  []string       `json:"errorConditions"`
 	Nodes            []checkin.Node `json:"nodes"`
-	Applications     []struct{}     `json:"applications"`
+	Applications     []Application  `json:"applications"`
 
 	proxy *checkin.ProxySettings
 }
@@ -85,7 +83,7 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 			return i, err
 		}
 	}
-	i.Applications, i.proxy, i.ErrorConditions = []struct{}{}, r.HTTPProxySettings, []string{}
+	i.Applications, i.proxy, i.ErrorConditions = []Application{}, r.HTTPProxySettings, []string{}
 	if i.Status == Unhealthy {
 		i.ErrorConditions = append(i.ErrorConditions, r.ErrorConditions...)
 	}
@@ -108,7 +106,7 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 func (c scanner) seen(i *Instance, anywhere int64) (silent string) {
 	now := c.now.UnixMilli()
 	if h, ok := c.heard[i.ID]; ok {
-		anywhere = max(anywhere, now-time.Since(h.at).Milliseconds())
+		anywhere = max(anywhere, c.now.Add(-time.Since(h.at)).UnixMilli())
 	}
 	i.LastSeen, i.ConnectionStatus = min(anywhere, now), NotConnected
 	switch {
@@ -134,32 +132,70 @@ func statusAt(status string, expires int64, now time.Time) string {
 
 // List gives fn the service points in the order of their names; name narrows it to the one of exactly that name.
 func (s *Service) List(ctx context.Context, name string, byName bool, fn func(Instance) error) error {
-	query, args := selectInstances+"ORDER BY s.name", []any{}
-	if byName {
-		query, args = selectInstances+"WHERE s.name = ?", []any{name}
-	}
 	c := s.scanner()
 	return s.store.View(ctx, func(tx *store.Tx) error {
-		return tx.Stream(func(scan func(...any) error) error {
-			i, err := c.scan(scan)
-			if err != nil {
+		if byName {
+			_, err := c.page(tx, "WHERE s.name = ?", []any{name}, fn)
+			return err
+		}
+		for after := ""; ; {
+			page, err := c.page(tx, "WHERE s.name > ? ORDER BY s.name LIMIT ?", []any{after, atOnce}, fn)
+			if err != nil || len(page) < atOnce {
 				return err
 			}
-			for n := range i.Nodes {
-				i.Nodes[n].DNSServers = nil
-			}
-			return fn(i)
-		}, query, args...)
+			after = page[len(page)-1].Name
+		}
 	})
+}
+
+// page gives fn some service points, with what they run, as a list shows them.
+func (c scanner) page(tx *store.Tx, where string, args []any, fn func(Instance) error) (page []Instance, err error) {
+	if page, err = c.some(tx, where, args); err != nil {
+		return nil, err
+	}
+	for _, i := range page {
+		for n := range i.Nodes {
+			i.Nodes[n].DNSServers = nil
+		}
+		if err := fn(i); err != nil {
+			return nil, err
+		}
+	}
+	return page, nil
+}
+
+// some reads some service points, with what they run.
+func (c scanner) some(tx *store.Tx, where string, args []any) (page []Instance, err error) {
+	places := map[string]int{}
+	var ids []any
+	if err := tx.Each(func(scan func(...any) error) error {
+		i, err := c.scan(scan)
+		places[i.ID] = len(page)
+		page, ids = append(page, i), append(ids, i.ID)
+		return err
+	}, selectInstances+where, args...); err != nil || len(page) == 0 {
+		return page, err
+	}
+	return page, tx.Each(func(scan func(...any) error) error {
+		d, err := scanApplication(scan)
+		if err == nil {
+			i := &page[places[d.servicePoint]]
+			i.Applications = append(i.Applications, d.Application)
+		}
+		return err
+	}, selectApplications+"WHERE service_point IN ("+list(len(ids))+") ORDER BY created, id", ids...)
 }
 
 // Get gives one service point.
 func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 	c := s.scanner()
 	err = s.store.View(ctx, func(tx *store.Tx) error {
-		d.Instance, err = c.scan(tx.QueryRow(selectInstances+"WHERE s.id = ?", id).Scan)
-		if errors.Is(err, sql.ErrNoRows) {
+		one, err := c.some(tx, "WHERE s.id = ?", []any{id})
+		if err == nil && len(one) == 0 {
 			return unknown(id)
+		}
+		if err == nil {
+			d.Instance = one[0]
 		}
 		return err
 	})
@@ -175,7 +211,7 @@ func unknown(id string) error { return problem.NotFound("there is no fleet servi
 // Delete forgets a service point. Its certificate is refused from then on.
 func (s *Service) Delete(ctx context.Context, id string) error {
 	err := s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
-		tx.Touch(topic)
+		tx.Touch(store.Detail(topic, id))
 		n, err := tx.Exec("DELETE FROM service_point WHERE id = ?", id)
 		if err != nil {
 			return err
@@ -183,8 +219,12 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 		if n == 0 {
 			return unknown(id)
 		}
-		return cmp.Or(tx.Write("DELETE FROM presence WHERE service_point = ?", id), tx.Write("DELETE FROM report WHERE service_point = ?", id),
-			tx.Write("DELETE FROM fleet_event WHERE service_point = ?", id))
+		for _, table := range []string{"application", "presence", "report", "fleet_event"} {
+			if err := tx.Write("DELETE FROM "+table+" WHERE service_point = ?", id); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err == nil {
 		s.forget(id)

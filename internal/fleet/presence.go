@@ -66,7 +66,7 @@ func (s *Service) writePresence(ctx context.Context, ids []string, at map[string
 		}
 		now := s.now().UnixMilli()
 		for _, id := range ids {
-			last := now - time.Since(at[id]).Milliseconds()
+			last := s.now().Add(-time.Since(at[id])).UnixMilli()
 			// Not of one that was deleted meanwhile. What lies in the future was written by a clock that was wrong.
 			if err := tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 1 FROM service_point WHERE id = ? "+
 				"ON CONFLICT (service_point) DO UPDATE SET connected = 1, last_seen = CASE WHEN presence.last_seen > ? OR "+
@@ -106,13 +106,14 @@ func (s *Service) back(tx *store.Tx, ids []string) (back map[string]bool, err er
 		err := scan(&id)
 		delete(back, id)
 		return err
-	}, "SELECT service_point FROM presence WHERE connected = 1 AND service_point IN ("+places(len(ids))+")", args...)
+	}, "SELECT service_point FROM presence WHERE connected = 1 AND service_point IN ("+list(len(ids))+")", args...)
 }
 
-// Sweep writes down which registration keys have run out, and which service points have fallen silent. One manager does it: update is
+// Sweep writes down which registration keys have run out, and which service points have fallen silent, and removes
+// applications that are no more. One manager does it: update is
 // that of its lease.
 func (s *Service) Sweep(ctx context.Context, update store.Updater) error {
-	return errors.Join(s.expire(ctx, update), s.silenced(ctx, update))
+	return errors.Join(s.expire(ctx, update), s.silenced(ctx, update), s.removeDeleted(ctx, update))
 }
 
 func (s *Service) expire(ctx context.Context, update store.Updater) error {

@@ -16,6 +16,7 @@ func Document(api *rest.Server) ([]byte, error) {
 	schemas := map[string]any{}
 	for name, sample := range map[string]any{
 		"FleetServicePoint": fleet.Instance{}, "FleetServicePointDetail": fleet.Detail{}, "FleetServicePointCreated": fleet.Created{},
+		"FleetApplication": fleet.ApplicationDetail{}, "FleetEvent": fleet.Event{},
 		"Diagnostics": servicepoint.Diagnostics{}, "ServicePointV4Diagnostics": servicepoint.V4Diagnostics{},
 		"DiagnosticsStatus": servicepoint.Status{},
 	} {
@@ -100,12 +101,14 @@ func documentedPaths() object {
 	token := object{"type": "object", "required": []string{"accessToken", "expiresIn", "tokenType"},
 		"properties": object{"accessToken": object{"type": "string"},
 			"expiresIn": object{"type": "integer"}, "tokenType": object{"type": "string"}}}
-	list := object{"type": "object", "required": []string{"data"},
-		"properties": object{"data": object{"type": "array", "items": schemaRef("FleetServicePoint")}}}
+	data := func(of string) object {
+		return object{"type": "object", "required": []string{"data"},
+			"properties": object{"data": object{"type": "array", "items": schemaRef(of)}}}
+	}
 	id := text("id", "path", "The id of the service point.", true)
 	return object{
 		"/user/api/v1/fleetInstances": object{"get": operation("listFleetInstances", "List the fleet service points",
-			"Gives all of them, or the one that has exactly the name.", answers("200", "The service points.", list),
+			"Gives all of them, or the one that has exactly the name.", answers("200", "The service points.", data("FleetServicePoint")),
 			object{"parameters": []any{text("name", "query", "The name of one service point.", false)}})},
 		"/user/api/v1/fleetInstances/{id}": object{"parameters": []any{id},
 			"get": operation("getFleetInstance", "Fetch one of the fleet service points",
@@ -118,6 +121,32 @@ func documentedPaths() object {
 			"post": operation("rekeyFleetInstance", "Give one of the fleet service points a new registration key (ours)",
 				"It waits for its registration from then on, and the certificate that it had is refused: for a machine that was lost.",
 				answers("202", "What the service point registers with.", schemaRef("FleetServicePointCreated"), "403", "404"), nil)},
+		"/user/api/v1/fleetInstances/{id}/events": object{"parameters": []any{id},
+			"get": operation("listFleetEvents", "List the last moves of a service point and its applications (ours)",
+				"Gives at most 200, the earliest first.", answers("200", "The moves.", data("FleetEvent"), "404"), nil)},
+		"/user/api/v1/fleetInstances/{id}/applications": object{"parameters": []any{id},
+			"get": operation("listFleetApplications", "List the applications of a service point (ours)",
+				"Gives them with their configuration.", answers("200", "The applications.", data("FleetApplication"), "404"), nil),
+			"post": operation("deployFleetApplication", "Let a service point run an application (ours)",
+				"The service point is told at once; how that goes is in the application's status.",
+				answers("202", "It is to run.", object{"type": "object", "required": []string{"id"}, "properties": object{
+					"id": object{"type": "string"}}}, "403", "404", "409", "413", "415"),
+				object{"requestBody": jsonBody(object{"type": "object", "required": []string{"name"}, "properties": object{
+					"name": object{"type": "string"}, "version": object{"type": "string"}, "configuration": object{"type": "object"}}},
+					object{"name": "http-probe-service", "configuration": object{"targets": []any{object{"url": "http://192.0.2.1/"}}}})})},
+		"/user/api/v1/fleetInstances/{id}/applications/{application}": object{
+			"parameters": []any{id, text("application", "path", "The id of the application.", true)},
+			"get": operation("getFleetApplication", "Fetch one of the applications of a service point (ours)",
+				"Gives it with its configuration.", answers("200", "The application.", schemaRef("FleetApplication"), "404"), nil),
+			"patch": operation("changeFleetApplication", "Change one of the applications of a service point (ours)",
+				"Gives it another configuration, whole, or the version that it is to be updated to.",
+				answers("202", "It is to be changed.", nil, "403", "404", "409", "413", "415"),
+				object{"requestBody": jsonBody(object{"type": "object", "properties": object{
+					"targetVersion": object{"type": "string"}, "configuration": object{"type": "object"}}},
+					object{"configuration": object{"targets": []any{}}})}),
+			"delete": operation("undeployFleetApplication", "Let a service point end and forget an application (ours)",
+				"It is DELETED once the service point says so, and gone a minute later.",
+				answers("202", "It is to end.", nil, "403", "404", "409"), nil)},
 		"/api/v1/fleetInstanceMinimumConfig": object{"post": operation("createFleetInstance",
 			"Create a fleet service point with minimal configuration",
 			"Makes a service point that waits for enrolment. The registration key is shown once, and good for seven days and one machine. "+

@@ -342,3 +342,131 @@ func TestForgottenServicePointComesBack(t *testing.T) {
 		t.Error("an endpoint in the clear is taken")
 	}
 }
+
+// An application goes the ways of spec.md section 3, each move an event; what is asked of it comes down at once.
+func TestApplicationStates(t *testing.T) {
+	m := startManager(t)
+	id, key := m.create("one")
+	e := newEnrolment(t)
+	_, answer := m.enrol(e, key)
+	certificate := e.certificateOf(t, answer)
+	path := "/user/api/v1/fleetInstances/" + id + "/applications"
+	probe := `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`
+	for _, c := range []struct {
+		status             int
+		code, naming, body string
+	}{
+		{400, "MissingRequiredField", "name", `{}`},
+		{400, "InvalidField", "nothing", `{"name":"nothing"}`},
+		{400, "InvalidField", "configuration", `{"name":"http-probe-service","configuration":[]}`},
+		{400, "InvalidField", "configuration.targets[0].address", `{"name":"http-probe-service","configuration":{"targets":[{"address":"x"}]}}`},
+		{400, "InvalidField", "version", `{"name":"http-probe-service","version":""}`},
+		{400, "InvalidField", "name", `{"name":7}`},
+	} {
+		m.refused(c.status, c.code, c.naming, "POST", path, c.body)
+	}
+	m.refused(404, "ResourceNotFound", "nobody", "POST", "/user/api/v1/fleetInstances/nobody/applications", probe)
+	m.refused(404, "ResourceNotFound", "nobody", "GET", "/user/api/v1/fleetInstances/nobody/applications", "")
+	m.refused(404, "ResourceNotFound", "nobody", "GET", "/user/api/v1/fleetInstances/nobody/events", "")
+	m.refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing", "")
+
+	// A check-in that is held open is answered when an application is deployed.
+	checkIn := func(rq checkin.Request) map[string]any {
+		t.Helper()
+		status, a := m.doorPost(checkin.CheckInPath, rq, certificate)
+		if status != 200 {
+			t.Fatalf("a check-in: %d %v", status, a)
+		}
+		return a
+	}
+	sequence := int64(0)
+	report := func(acknowledged, applied int64, applications ...checkin.Application) map[string]any {
+		t.Helper()
+		sequence++
+		r := reportOf()
+		r.Applied, r.Applications = applied, applications
+		return checkIn(checkin.Request{Desired: acknowledged, Report: r, Sequence: sequence, Digest: fmt.Sprint(sequence)})
+	}
+	report(1, 1)
+	held := make(chan map[string]any, 1)
+	began := time.Now()
+	go func() {
+		_, a := m.doorPost(checkin.CheckInPath, checkin.Request{Desired: 1, WaitSeconds: 20, Sequence: 1, Digest: "1"}, certificate)
+		held <- a
+	}()
+	application := m.want(202, "POST", path, probe).text("id")
+	state := fmt.Sprint((<-held)["state"])
+	if !strings.Contains(state, application) || !strings.Contains(state, "generation:2") || time.Since(began) > 900*time.Millisecond {
+		t.Errorf("after %v the service point is to run %s", time.Since(began), state)
+	}
+	is := func(want string) {
+		t.Helper()
+		one := m.instance(id).get("applications.0")
+		text, err := json.Marshal(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the application is %s, want %s", text, want)
+		}
+	}
+	as := func(status string, conditions ...string) checkin.Application {
+		return checkin.Application{ID: application, Name: "http-probe-service", Version: "1.0.0", Status: status, ErrorConditions: conditions}
+	}
+	is(`"status":"DEPLOYING"`)
+	report(2, 1, as("HEALTHY"))
+	is(`"status":"DEPLOYING"`)
+	report(2, 2, as("DEPLOY_FAILED", "it burns"))
+	is(`"errorConditions":["it burns"]`)
+	m.want(202, "PATCH", path+"/"+application, `{"configuration":{"targets":[]}}`, "Content-Type: application/merge-patch+json")
+	is(`"status":"DEPLOYING"`)
+	report(3, 3, as("UNHEALTHY", "it smokes"))
+	is(`"status":"UNHEALTHY"`)
+	report(3, 3, as("HEALTHY"))
+	m.want(202, "PATCH", path+"/"+application, `{"targetVersion":"2.0.0"}`)
+	is(`"updateStatus":"UPDATE_QUEUED"`)
+	checkIn(checkin.Request{Desired: 4, Sequence: sequence, Digest: fmt.Sprint(sequence)})
+	is(`"updateStatus":"UPDATE_IN_PROGRESS"`)
+	if state := fmt.Sprint(checkIn(checkin.Request{Desired: 3})["state"]); !strings.Contains(state, "2.0.0") {
+		t.Errorf("it is to run %s", state)
+	}
+	m.want(202, "PATCH", path+"/"+application, `{"targetVersion":"1.0.0"}`)
+	report(5, 5, as("HEALTHY"))
+	if strings.Contains(string(m.instance(id).body), "targetVersion") {
+		t.Errorf("an update that was taken back is there: %s", m.instance(id).body)
+	}
+	m.refused(400, "MissingRequiredField", "neither", "PATCH", path+"/"+application, `{}`)
+	m.refused(400, "InvalidField", "targetVersion", "PATCH", path+"/"+application, `{"targetVersion":""}`)
+	m.refused(404, "ResourceNotFound", "nothing", "PATCH", path+"/nothing", `{"targetVersion":"2"}`)
+	m.want(202, "DELETE", path+"/"+application, "")
+	m.refused(409, "ApplicationIsDeleted", application, "DELETE", path+"/"+application, "")
+	is(`"updateStatus":"DELETE_QUEUED"`)
+	report(6, 5, as("HEALTHY"))
+	is(`"updateStatus":"DELETE_IN_PROGRESS"`)
+	report(6, 6)
+	is(`"status":"DELETED"`)
+	var moved []string
+	for _, one := range m.moves(id) {
+		if _, move, ok := strings.Cut(one, application+"/"); ok {
+			moved = append(moved, move)
+		}
+	}
+	want := "status >DEPLOYING status DEPLOYING>DEPLOY_FAILED status DEPLOY_FAILED>DEPLOYING status DEPLOYING>HEALTHY " +
+		"status HEALTHY>UNHEALTHY status UNHEALTHY>HEALTHY updateStatus >UPDATE_QUEUED " +
+		"updateStatus UPDATE_QUEUED>UPDATE_IN_PROGRESS updateStatus UPDATE_IN_PROGRESS> " +
+		"updateStatus >DELETE_QUEUED updateStatus DELETE_QUEUED>DELETE_IN_PROGRESS status HEALTHY>DELETED updateStatus DELETE_IN_PROGRESS>"
+	if got := strings.Join(moved, " "); got != want {
+		t.Errorf("it moved %s\nwant %s", got, want)
+	}
+	if events := m.want(200, "GET", "/user/api/v1/fleetInstances/"+id+"/events", ""); !strings.Contains(string(events.body), "DELETED") {
+		t.Errorf("its events are %s", events.body)
+	}
+	m.onTables("UPDATE application SET deleted = 1")
+	if err := m.Fleet.Sweep(t.Context(), m.Store.Update); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.instance(id).get("applications.0"); got != nil {
+		t.Errorf("a minute later there is %v", got)
+	}
+	m.verify()
+}

@@ -220,6 +220,11 @@ func (m *Manager) fleetRoutes(mux *http.ServeMux) {
 	route("/user/api/v1/fleetInstances/{id}", handlers{http.MethodGet: m.reader(m.getInstance),
 		http.MethodDelete: m.changer(m.deleteInstance)})
 	route("/user/api/v1/fleetInstances/{id}/registrationKey", handlers{http.MethodPost: m.changer(m.rekeyInstance)})
+	route("/user/api/v1/fleetInstances/{id}/events", handlers{http.MethodGet: m.reader(m.listEvents)})
+	route("/user/api/v1/fleetInstances/{id}/applications", handlers{http.MethodGet: m.reader(m.listApplications),
+		http.MethodPost: m.changer(m.deployApplication)})
+	route("/user/api/v1/fleetInstances/{id}/applications/{application}", handlers{http.MethodGet: m.reader(m.getApplication),
+		http.MethodPatch: m.changer(m.changeApplication), http.MethodDelete: m.changer(m.undeployApplication)})
 	route("/api/v1/fleetInstanceMinimumConfig", handlers{http.MethodPost: m.changer(m.createInstance)})
 	route("/v1/api/authentication/token", handlers{http.MethodPost: m.exchangeToken})
 }

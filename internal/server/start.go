@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"portolan/internal/access"
+	"portolan/internal/application/all"
 	"portolan/internal/checkin"
 	"portolan/internal/fleet"
 	"portolan/internal/ping"
@@ -143,7 +144,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if m.authority, err = fleet.LoadAuthority(ctx, m.Store); err != nil {
 		return nil, fmt.Errorf("loading the authority: %w", err)
 	}
-	m.Fleet = fleet.New(m.Store, m.authority, o.Log, o.Interval)
+	m.Fleet = fleet.New(m.Store, m.authority, o.Log, o.Interval, programs())
 	if err := m.Fleet.SetClock(ctx); err != nil {
 		return nil, fmt.Errorf("asking the database for the time: %w", err)
 	}
@@ -343,6 +344,15 @@ func (m *Manager) serve() error {
 	sender.Sent = m.metrics.webhookSent
 	m.background.Go(func() { sender.Run(ctx) })
 	return nil
+}
+
+// programs are the applications that service points can run.
+func programs() fleet.Programs {
+	programs := fleet.Programs{}
+	for _, kind := range all.Kinds() {
+		programs[kind.Name] = fleet.Program{Version: kind.Version, Check: kind.Check}
+	}
+	return programs
 }
 
 // writeTime is how long an answer may take: a long list over a slow line.

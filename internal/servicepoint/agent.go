@@ -37,6 +37,9 @@ type Options struct {
 	Log               *slog.Logger
 	// ProbeInterval is how often the network is probed; 0 means DefaultProbeInterval.
 	ProbeInterval time.Duration
+	// Program is the command that runs an application, with its name behind it; Versions are those that it has, by name.
+	Program  []string
+	Versions map[string]string
 	// Patience is how long a service point that the manager refuses waits before it asks again; 0 means DefaultPatience.
 	Patience time.Duration
 }
@@ -73,6 +76,9 @@ type Agent struct {
 	probes  *probes
 	log     *slog.Logger
 	lock    io.Closer
+	// supervisor runs the applications; desired is the generation that is on the disk, and belongs to Run.
+	supervisor *supervisor
+	desired    int64
 	// moved has a token when something was found that the manager does not know yet.
 	moved chan struct{}
 
@@ -177,6 +183,15 @@ func (a *Agent) Run(ctx context.Context) error {
 		last: unprobed, reasons: map[string]string{},
 		manager: func() *manager { a.mu.Lock(); defer a.mu.Unlock(); return a.manager }, changed: a.move}
 	defer func() { _ = a.lock.Close() }()
+	wanted, err := a.state.loadDesired()
+	if err != nil { // the manager has it, too
+		a.log.Error("what is to run is asked for again", "reason", err)
+	}
+	a.desired = wanted.Generation
+	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, versions: a.options.Versions, log: a.log,
+		moved: a.move, ctx: ctx, processes: map[string]*process{}, leaving: map[string]*process{}}
+	a.supervisor.start(wanted)
+	defer a.supervisor.group.Wait()
 	var group sync.WaitGroup
 	group.Go(func() { a.serveDiagnostics(ctx) })
 	group.Go(func() { a.probes.run(ctx) })

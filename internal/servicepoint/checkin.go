@@ -25,9 +25,15 @@ func (a *Agent) enrolled(key *ecdsa.PrivateKey, answer checkin.EnrolAnswer) erro
 	id := &identity{ID: answer.ID, Name: answer.Name, Endpoint: a.options.Endpoint, Variant: a.options.Variant,
 		OriginalVersion: a.options.Version, credentials: credentials{Certificate: answer.Certificate, Key: text}, Authority: answer.Authority,
 		Registered: digestOf([]byte(a.options.Key))}
+	// Another service point runs other things.
+	if err := a.state.saveDesired(&checkin.Desired{}); err != nil {
+		return err
+	}
 	if err := a.state.save(id); err != nil {
 		return err
 	}
+	a.desired = 0
+	a.supervisor.apply(checkin.Desired{})
 	if err := a.state.enrolled(); err != nil {
 		a.log.Warn("removing the enrolment key", "error", err)
 	}
@@ -46,6 +52,7 @@ func (a *Agent) report() (checkin.Report, error) {
 	node.DNSServers = a.host.resolvers()
 	r := checkin.Report{Version: a.options.Version, Variant: a.options.Variant, ErrorConditions: a.probes.conditions(),
 		Nodes: []checkin.Node{node}}
+	r.Applied, r.Applications = a.supervisor.report()
 	if p := a.proxy(); p.Host != "" {
 		r.HTTPProxySettings = &checkin.ProxySettings{Host: p.Host, Port: p.Port, Scheme: p.Scheme, User: p.User}
 	}
@@ -77,6 +84,21 @@ func (a *Agent) look(l *latest) error {
 	return nil
 }
 
+// desire takes on another state that is to run: first on the disk, then in force. It reports whether there was one.
+func (a *Agent) desire(d *checkin.Desired) bool {
+	if d == nil || d.Generation == a.desired {
+		return false
+	}
+	if err := a.state.saveDesired(d); err != nil { // it is not acknowledged, and comes again
+		a.log.Error("keeping what is to run", "error", err)
+		return false
+	}
+	a.log.Info("what is to run has changed", "generation", d.Generation, "applications", len(d.Applications))
+	a.desired = d.Generation
+	a.supervisor.apply(*d)
+	return true
+}
+
 // number gives a number for the next report, behind one that was used.
 func (a *Agent) number(used int64) int64 {
 	next, err := a.state.reserve(used)
@@ -99,7 +121,6 @@ const leastPause = time.Second
 // otherwise the request waits for the manager. Nothing that a manager says ends it.
 func (a *Agent) checkIn(ctx context.Context) {
 	l := latest{sequence: a.number(0)}
-	var desired int64
 	b := backoff{}
 	for ctx.Err() == nil {
 		if err := a.look(&l); err != nil {
@@ -108,7 +129,7 @@ func (a *Agent) checkIn(ctx context.Context) {
 			continue
 		}
 		began := time.Now()
-		request := checkin.Request{Desired: desired, WaitSeconds: int(a.wait().Seconds()), Sequence: l.sequence, Digest: l.digest}
+		request := checkin.Request{Desired: a.desired, WaitSeconds: int(a.wait().Seconds()), Sequence: l.sequence, Digest: l.digest}
 		if !l.kept {
 			request.Report, request.WaitSeconds = &l.report, 0
 		}
@@ -118,13 +139,16 @@ func (a *Agent) checkIn(ctx context.Context) {
 			if b.wait > 0 {
 				a.log.Info("checking in again")
 			}
-			b, desired, l.kept = backoff{}, answer.Desired, !answer.SendReport
+			b, l.kept = backoff{}, !answer.SendReport
 			a.answered(answer)
 			if answer.SendReport && answer.Sequence >= l.sequence { // the state directory is older than the manager's
 				l.sequence = a.number(answer.Sequence)
 			}
 			if answer.Renew {
 				a.renewing(ctx)
+			}
+			if a.desire(answer.State) {
+				continue
 			}
 			if request.Report == nil || answer.SendReport {
 				sleep(ctx, leastPause-time.Since(began))

@@ -44,7 +44,18 @@ type V4Diagnostics struct {
 	Addresses        []V4Address   `json:"addresses"`
 	AnycastStatus    AnycastStatus `json:"anycastStatus"`
 	NTPStatus        NTPStatus     `json:"ntpStatus"`
-	Services         []struct{}    `json:"services"`
+	Services         []Service     `json:"services"`
+}
+
+// Service is an application as a Service Point v4 shows it (spec.md 2.7).
+type Service struct {
+	ID              string          `json:"id"`
+	ServiceName     string          `json:"serviceName"`
+	Name            string          `json:"name"`
+	Version         string          `json:"version"`
+	Status          string          `json:"status"`
+	ErrorConditions []string        `json:"errorConditions"`
+	Diagnostics     json.RawMessage `json:"diagnostics"`
 }
 
 // V4Address is an address of a Service Point v4.
@@ -151,10 +162,24 @@ func (a *Agent) short() (s Status) {
 	return s
 }
 
+func (a *Agent) services() []Service {
+	_, all := a.supervisor.report()
+	services := make([]Service, len(all))
+	diagnostics := a.supervisor.diagnostics()
+	for i, one := range all {
+		services[i] = Service{ID: one.ID, ServiceName: one.Name, Name: one.Name, Version: one.Version, Status: one.Status,
+			ErrorConditions: one.ErrorConditions, Diagnostics: json.RawMessage("{}")}
+		if i < len(diagnostics) {
+			services[i].Diagnostics = diagnostics[i]
+		}
+	}
+	return services
+}
+
 func (a *Agent) v4() (V4Diagnostics, error) {
 	d := V4Diagnostics{Diagnostics: a.diagnostics(), Status: "HEALTHY", ConnectionStatus: "NOT_CONNECTED", UpdateStatus: "OK",
 		Version: a.options.Version, Platform: platform(), DNSServers: a.host.resolvers(), Addresses: []V4Address{},
-		AnycastStatus: AnycastStatus{Status: "disabled"}, NTPStatus: NTPStatus{Synchronized: clockSynchronized()}, Services: []struct{}{}}
+		AnycastStatus: AnycastStatus{Status: "disabled"}, NTPStatus: NTPStatus{Synchronized: clockSynchronized()}, Services: a.services()}
 	a.mu.Lock()
 	if a.identity == nil {
 		d.Status = "WAITING_FOR_PROVISIONING"

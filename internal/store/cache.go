@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -35,6 +36,7 @@ func (c *commits) count(topics []string, known bool) {
 	defer c.mu.Unlock()
 	number := c.last.Load() + 1
 	for _, name := range topics {
+		name, _, _ = strings.Cut(name, detailMark)
 		c.topic(name).Store(number)
 	}
 	if !known {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -115,7 +114,7 @@ func (e *postgresEngine) update(ctx context.Context, scope Scope, author Author,
 		}
 		topics = slices.Collect(maps.Keys(tx.topics))
 		if watching := e.store.watches.among(topics); len(watching) > 0 {
-			c.wait("SELECT pg_notify(?, ?)", channel, e.pg.id+" "+strings.Join(watching, ","))
+			c.wait("SELECT pg_notify(?, ?)", channel, e.pg.id+" "+worded(watching))
 		}
 		return nil
 	})

@@ -255,7 +255,7 @@ func TestNews(t *testing.T) {
 	}
 	told := make(chan struct{}, 100)
 	stores[0].Watch("things", nil)
-	stores[1].Watch("things", func() { told <- struct{}{} })
+	stores[1].Watch("things", func([]string) { told <- struct{}{} })
 	topics := []string{"things"}
 	eventually(t, "both hear", func() bool { return stores[0].shares(topics) && stores[1].shares(topics) })
 	things := NewCache[int](stores[1], CacheOptions[string]{Topics: topics})

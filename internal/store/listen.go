@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -136,16 +137,23 @@ func (l *listener) wake(ctx context.Context) {
 type watched struct {
 	mu sync.RWMutex
 	// calls are what to call when another process has changed something of a topic.
-	calls map[string][]func()
+	calls map[string][]func(details []string)
 }
 
+// detailMark stands between a topic and what of it was changed, in what a transaction touches.
+const detailMark = "#"
+
+// Detail is a topic with what of it a transaction changes, which must hold no comma: others that watch the topic are told.
+func Detail(topic, what string) string { return topic + detailMark + what }
+
 // Watch lets what follows from a topic be remembered (Cache). changed, which may be nil, is called
-// when another process may have changed something of it; it must return at once.
-func (s *Store) Watch(topic string, changed func()) {
+// when another process may have changed something of it, with what that was (Detail), or nil where it may be anything; it must return
+// at once.
+func (s *Store) Watch(topic string, changed func(details []string)) {
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()
 	if s.watches.calls == nil {
-		s.watches.calls = map[string][]func(){}
+		s.watches.calls = map[string][]func([]string){}
 	}
 	calls := s.watches.calls[topic]
 	if changed != nil {
@@ -159,11 +167,42 @@ func (w *watched) among(topics []string) (watching []string) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	for _, topic := range topics {
-		if _, ok := w.calls[topic]; ok {
+		name, _, _ := strings.Cut(topic, detailMark)
+		if _, ok := w.calls[name]; ok {
 			watching = append(watching, topic)
 		}
 	}
 	return watching
+}
+
+// longestNews is how long the list of topics may be that others are told of: PostgreSQL takes 8,000 bytes.
+const longestNews = 7000
+
+// worded joins topics for the others; where they are too many, without their details.
+func worded(topics []string) string {
+	text := strings.Join(topics, ",")
+	if len(text) <= longestNews {
+		return text
+	}
+	names := map[string]bool{}
+	for _, topic := range topics {
+		name, _, _ := strings.Cut(topic, detailMark)
+		names[name] = true
+	}
+	return strings.Join(slices.Collect(maps.Keys(names)), ",")
+}
+
+// detailsOf gives what of a topic was changed, nil where it may be anything; ok is false where nothing was.
+func detailsOf(topic string, topics []string) (details []string, ok bool) {
+	if topics == nil || slices.Contains(topics, topic) {
+		return nil, true
+	}
+	for _, one := range topics {
+		if what, found := strings.CutPrefix(one, topic+detailMark); found {
+			details = append(details, what)
+		}
+	}
+	return details, len(details) > 0
 }
 
 // news forgets what is known of the topics, or of all where none is named, because another process
@@ -174,9 +213,9 @@ func (s *Store) news(topics []string) {
 	s.watches.mu.RLock()
 	defer s.watches.mu.RUnlock()
 	for topic, calls := range s.watches.calls {
-		if topics == nil || slices.Contains(topics, topic) {
+		if details, ok := detailsOf(topic, topics); ok {
 			for _, call := range calls {
-				call()
+				call(details)
 			}
 		}
 	}

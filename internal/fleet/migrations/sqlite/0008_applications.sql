@@ -21,3 +21,26 @@ ALTER TABLE service_point DROP COLUMN report;
 -- Certificates say which generation they are of: those of this one and of later ones are good.
 ALTER TABLE service_point DROP COLUMN certificates;
 ALTER TABLE service_point ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+-- The generation of the desired state that it has on its disk.
+ALTER TABLE service_point ADD COLUMN acknowledged INTEGER NOT NULL DEFAULT 0;
+
+-- What service points are to run, and what was last heard of that. The desired state of a service point follows from these rows; its
+-- generation is service_point.desired.
+CREATE TABLE application (
+    id             TEXT PRIMARY KEY,
+    service_point  TEXT NOT NULL,
+    name           TEXT NOT NULL,
+    version        TEXT NOT NULL,
+    target_version TEXT NOT NULL DEFAULT '',
+    status         TEXT NOT NULL,
+    update_status  TEXT NOT NULL DEFAULT '',
+    conditions     TEXT NOT NULL DEFAULT '[]',
+    configuration  TEXT NOT NULL,
+    -- The generation that it was last changed in.
+    generation     INTEGER NOT NULL,
+    created        INTEGER NOT NULL,
+    -- When it became DELETED, in Unix milliseconds; 0 before.
+    deleted        INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE INDEX application_service_point ON application (service_point, created);
+CREATE INDEX application_deleted ON application (deleted) WHERE deleted > 0;

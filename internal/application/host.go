@@ -1,0 +1,100 @@
+package application
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// host serves one application at its socket.
+type host struct {
+	kind Kind
+	app  Application
+	log  *slog.Logger
+	stop context.CancelFunc
+
+	mu sync.Mutex
+	// configured is guarded by mu, which is held while a configuration is put in force.
+	configured string
+}
+
+// maxConfiguration bounds a configuration, in bytes.
+const maxConfiguration = 1 << 20
+
+// Digest names a configuration.
+func Digest(configuration []byte) string {
+	sum := sha256.Sum256(configuration)
+	return hex.EncodeToString(sum[:])
+}
+
+// Serve runs an application of a kind until ctx ends or it is told to stop at the socket.
+func Serve(ctx context.Context, kind Kind, socket net.Listener, log *slog.Logger) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	h := &host{kind: kind, app: kind.New(log), log: log, stop: stop}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+StatusPath, h.status)
+	mux.HandleFunc("PUT "+ConfigurationPath, h.configure)
+	mux.HandleFunc("POST "+StopPath, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+		h.stop()
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(socket) }()
+	log.Info("application running", "name", kind.Name, "version", kind.Version, "pid", os.Getpid())
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-ended:
+	}
+	leaving, done := context.WithTimeout(context.Background(), time.Second)
+	defer done()
+	_ = server.Shutdown(leaving) // whoever asks just now asks again
+	log.Info("application ended", "name", kind.Name)
+	return errors.Join(err, h.app.Close())
+}
+
+func (h *host) status(w http.ResponseWriter, _ *http.Request) {
+	h.mu.Lock()
+	configured := h.configured
+	h.mu.Unlock()
+	diagnostics, err := json.Marshal(h.app.Diagnostics())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	s := Status{Name: h.kind.Name, Version: h.kind.Version, PID: os.Getpid(), Configured: configured,
+		Conditions: append([]string{}, h.app.Health()...), Diagnostics: diagnostics}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(s) // whoever asked has gone
+}
+
+func (h *host) configure(w http.ResponseWriter, r *http.Request) {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxConfiguration))
+	if err == nil {
+		err = h.kind.Check(text)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil {
+		err = h.app.Configure(text)
+	}
+	if err != nil {
+		h.log.Error("a configuration was refused", "reason", err)
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	h.configured = Digest(text)
+	h.log.Info("a configuration is in force", "digest", h.configured)
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -1,0 +1,230 @@
+package resolver
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/application"
+	"portolan/internal/problem"
+)
+
+// Configuration is how the resolver is set up.
+type Configuration struct {
+	// Listen are where it answers, over UDP and TCP.
+	Listen []Listener `json:"listen"`
+	// Upstreams are the servers that it asks, in order of preference.
+	Upstreams []Upstream `json:"upstreams"`
+	// Policy says which of the upstreams is asked: sequential (the default; the first that is well), random or round_robin.
+	Policy string `json:"policy"`
+	// Allow are the prefixes of clients that are answered; empty means all.
+	Allow []string `json:"allow"`
+	Cache Cache    `json:"cache"`
+	// Metrics is an address and port where Prometheus finds metrics; empty means none.
+	Metrics string `json:"metrics"`
+}
+
+// Listener is where the resolver answers.
+type Listener struct {
+	Address string `json:"address"`
+	// Port is 1 to 65535; 0 means 53.
+	Port int `json:"port"`
+}
+
+// Upstream is a server that is asked.
+type Upstream struct {
+	// Address is an address, or an address and a port. Without one it is 53, or 853 with TLS.
+	Address string `json:"address"`
+	// TLSServerName, where it is not empty, has it asked over TLS, with a certificate for that name.
+	TLSServerName string `json:"tlsServerName"`
+}
+
+// Cache bounds what is remembered.
+type Cache struct {
+	// Entries is how many answers are remembered, and as many again that say no; 0 means 10,000.
+	Entries int `json:"entries"`
+	// MaxTTLSeconds is how long at most; 0 means 3,600.
+	MaxTTLSeconds int `json:"maxTTLSeconds"`
+	// Prefetch asks again for what is asked often, before it ends.
+	Prefetch bool `json:"prefetch"`
+	// ServeStaleSeconds is for how long what has ended is answered while no upstream is; 0 means not at all.
+	ServeStaleSeconds int `json:"serveStaleSeconds"`
+}
+
+// Bounds and defaults of a configuration.
+const (
+	maxListeners   = 64
+	maxUpstreams   = 16
+	maxAllowed     = 1000
+	maxEntries     = 10_000_000
+	defaultEntries = 10_000
+	maxTTL         = 86_400
+	defaultTTL     = 3_600
+	maxStale       = 7 * 86_400
+	dnsPort        = 53
+	tlsPort        = 853
+)
+
+// read reads a configuration, with its defaults.
+func read(text json.RawMessage) (c Configuration, err error) {
+	if err := application.Decode(text, &c); err != nil {
+		return c, err
+	}
+	c.setDefaults()
+	return c, c.wrong()
+}
+
+func (c *Configuration) setDefaults() {
+	for i := range c.Listen {
+		if c.Listen[i].Port == 0 {
+			c.Listen[i].Port = dnsPort
+		}
+	}
+	for i, u := range c.Upstreams {
+		if addr, err := netip.ParseAddr(u.Address); err == nil {
+			port := uint16(dnsPort)
+			if u.TLSServerName != "" {
+				port = tlsPort
+			}
+			c.Upstreams[i].Address = netip.AddrPortFrom(addr, port).String()
+		}
+	}
+	if c.Policy == "" {
+		c.Policy = "sequential"
+	}
+	if c.Cache.Entries == 0 {
+		c.Cache.Entries = defaultEntries
+	}
+	if c.Cache.MaxTTLSeconds == 0 {
+		c.Cache.MaxTTLSeconds = defaultTTL
+	}
+}
+
+// wrong says what is wrong with it.
+func (c *Configuration) wrong() error {
+	bad := func(field, format string, args ...any) error {
+		return problem.Invalid("configuration."+field, format, args...)
+	}
+	if len(c.Listen) == 0 || len(c.Listen) > maxListeners {
+		return bad("listen", "needs 1 to %d listeners", maxListeners)
+	}
+	seen := map[Listener]bool{}
+	for i, l := range c.Listen {
+		addr, err := netip.ParseAddr(l.Address)
+		switch {
+		case err != nil || addr.Zone() != "":
+			return bad(fmt.Sprintf("listen[%d].address", i), "%q is no address", l.Address)
+		case l.Port < 1 || l.Port > 65535:
+			return bad(fmt.Sprintf("listen[%d].port", i), "must be 1 to 65535")
+		case seen[l]:
+			return bad(fmt.Sprintf("listen[%d]", i), "is there twice")
+		}
+		seen[l] = true
+	}
+	if len(c.Upstreams) == 0 || len(c.Upstreams) > maxUpstreams {
+		return bad("upstreams", "needs 1 to %d servers", maxUpstreams)
+	}
+	for i, u := range c.Upstreams {
+		if _, err := netip.ParseAddrPort(u.Address); err != nil {
+			return bad(fmt.Sprintf("upstreams[%d].address", i), "%q is neither an address nor an address and a port", u.Address)
+		}
+		if u.TLSServerName != c.Upstreams[0].TLSServerName {
+			return bad(fmt.Sprintf("upstreams[%d].tlsServerName", i), "must be the same for all upstreams")
+		}
+		if strings.ContainsFunc(u.TLSServerName, func(r rune) bool {
+			return r != '.' && r != '-' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
+		}) {
+			return bad(fmt.Sprintf("upstreams[%d].tlsServerName", i), "%q is no name of a host", u.TLSServerName)
+		}
+	}
+	if !slices.Contains([]string{"sequential", "random", "round_robin"}, c.Policy) {
+		return bad("policy", "%q is none of sequential, random and round_robin", c.Policy)
+	}
+	if len(c.Allow) > maxAllowed {
+		return bad("allow", "has more than %d prefixes", maxAllowed)
+	}
+	for i, text := range c.Allow {
+		if p, err := netip.ParsePrefix(text); err != nil || p != p.Masked() {
+			return bad(fmt.Sprintf("allow[%d]", i), "%q is no prefix", text)
+		}
+	}
+	if c.Metrics != "" {
+		if _, err := netip.ParseAddrPort(c.Metrics); err != nil {
+			return bad("metrics", "%q is no address and port", c.Metrics)
+		}
+	}
+	for _, bound := range []struct {
+		field            string
+		value, low, most int
+	}{{"entries", c.Cache.Entries, 1, maxEntries}, {"maxTTLSeconds", c.Cache.MaxTTLSeconds, 1, maxTTL},
+		{"serveStaleSeconds", c.Cache.ServeStaleSeconds, 0, maxStale}} {
+		if bound.value < bound.low || bound.value > bound.most {
+			return bad("cache."+bound.field, "must be %d to %d", bound.low, bound.most)
+		}
+	}
+	return nil
+}
+
+// corefile words the configuration for CoreDNS. Everything in it was checked: nothing can stand in it that means something else.
+func (c *Configuration) corefile() []byte {
+	var b strings.Builder
+	ports := map[int][]string{}
+	for _, l := range c.Listen {
+		ports[l.Port] = append(ports[l.Port], l.Address)
+	}
+	numbers := make([]int, 0, len(ports))
+	for port := range ports {
+		numbers = append(numbers, port)
+	}
+	slices.Sort(numbers)
+	for _, port := range numbers {
+		fmt.Fprintf(&b, "dns://.:%d {\n bind %s\n errors\n", port, strings.Join(ports[port], " "))
+		if len(c.Allow) > 0 {
+			fmt.Fprintf(&b, " acl {\n  allow net %s\n  block\n }\n", strings.Join(c.Allow, " "))
+		}
+		if c.Metrics != "" {
+			fmt.Fprintf(&b, " prometheus %s\n", c.Metrics)
+		}
+		fmt.Fprintf(&b, " cache %d {\n  success %d %d\n  denial %d %d\n", c.Cache.MaxTTLSeconds, c.Cache.Entries, c.Cache.MaxTTLSeconds,
+			c.Cache.Entries, min(c.Cache.MaxTTLSeconds, defaultTTL))
+		if c.Cache.Prefetch {
+			b.WriteString("  prefetch 5 1m 10%\n")
+		}
+		if c.Cache.ServeStaleSeconds > 0 {
+			fmt.Fprintf(&b, "  serve_stale %ds\n", c.Cache.ServeStaleSeconds)
+		}
+		b.WriteString(" }\n forward .")
+		for _, u := range c.Upstreams {
+			b.WriteByte(' ')
+			if u.TLSServerName != "" {
+				b.WriteString("tls://")
+			}
+			b.WriteString(u.Address)
+		}
+		fmt.Fprintf(&b, " {\n  policy %s\n", c.Policy)
+		if name := c.Upstreams[0].TLSServerName; name != "" {
+			fmt.Fprintf(&b, "  tls_servername %s\n", name)
+		}
+		b.WriteString(" }\n}\n")
+	}
+	return []byte(b.String())
+}
+
+// at are the addresses and ports at which it answers.
+func (c *Configuration) at() (all []string) {
+	for _, l := range c.Listen {
+		address := l.Address
+		if addr, err := netip.ParseAddr(address); err == nil && addr.IsUnspecified() {
+			address = "127.0.0.1"
+			if addr.Is6() {
+				address = "::1"
+			}
+		}
+		all = append(all, net.JoinHostPort(address, strconv.Itoa(l.Port)))
+	}
+	return all
+}

@@ -1,0 +1,297 @@
+package fleet
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"portolan/internal/checkin"
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// Program is an application that service points can run.
+type Program struct {
+	// Version is the one that this binary has.
+	Version string
+	// Check refuses a configuration that the application would not take: with a problem that names the field.
+	Check func(configuration json.RawMessage) error
+}
+
+// Programs are the applications, by name.
+type Programs map[string]Program
+
+// Stages of what was asked of an application (spec.md 2.3, updateStatus).
+const (
+	updateQueued  = "UPDATE_QUEUED"
+	updateRunning = "UPDATE_IN_PROGRESS"
+	deleteQueued  = "DELETE_QUEUED"
+	deleteRunning = "DELETE_IN_PROGRESS"
+)
+
+// Application is an application of a service point as the API shows it (spec.md 2.3).
+type Application struct {
+	ID              string   `json:"id"`
+	Name            string   `json:"name"`
+	Version         string   `json:"version"`
+	Status          string   `json:"status"`
+	ErrorConditions []string `json:"errorConditions"`
+	TargetVersion   string   `json:"targetVersion,omitempty"`
+	// UpdateStatus is left out where nothing is under way.
+	UpdateStatus string `json:"updateStatus,omitempty"`
+	// AnycastIPAddress are its anycast addresses.
+	AnycastIPAddress []AnycastAddress `json:"anycastIPAddress"`
+}
+
+// AnycastAddress is an anycast address of an application.
+type AnycastAddress struct {
+	IPAddress    string `json:"ipAddress"`
+	IsUseByAppID string `json:"isUseByAppId"`
+	IsUp         bool   `json:"isUp"`
+}
+
+// ApplicationDetail is one application, with how it is set up (ours).
+type ApplicationDetail struct {
+	Application
+	Configuration json.RawMessage `json:"configuration"`
+}
+
+// deployed is a row of the table of applications.
+type deployed struct {
+	ApplicationDetail
+	servicePoint, conditions string
+	generation               int64
+}
+
+const selectApplications = "SELECT id, service_point, name, version, target_version, status, update_status, conditions, configuration, " +
+	"generation FROM application "
+
+func scanApplication(scan func(...any) error) (d deployed, err error) {
+	var configuration string
+	if err := scan(&d.ID, &d.servicePoint, &d.Name, &d.Version, &d.TargetVersion, &d.Status, &d.UpdateStatus, &d.conditions, &configuration,
+		&d.generation); err != nil {
+		return d, err
+	}
+	d.Configuration, d.AnycastIPAddress, d.ErrorConditions = json.RawMessage(configuration), []AnycastAddress{}, []string{}
+	return d, json.Unmarshal([]byte(d.conditions), &d.ErrorConditions)
+}
+
+// applicationsOf reads the applications of a service point, in the order in which they came.
+func applicationsOf(tx *store.Tx, servicePoint string) (all []deployed, err error) {
+	return all, tx.Each(func(scan func(...any) error) error {
+		d, err := scanApplication(scan)
+		all = append(all, d)
+		return err
+	}, selectApplications+"WHERE service_point = ? ORDER BY created, id", servicePoint)
+}
+
+// ApplicationChange is what a request asks of an application: what is nil stays as it is.
+type ApplicationChange struct {
+	Name          *string
+	Version       *string
+	TargetVersion *string
+	Configuration json.RawMessage
+}
+
+// maxConfiguration bounds an application's configuration, maxApplications the number of a service point's.
+const (
+	maxConfiguration = 256 << 10
+	maxApplications  = 64
+)
+
+// check refuses a configuration of a program, and gives it as it is kept.
+func (s *Service) check(name string, configuration json.RawMessage) (json.RawMessage, error) {
+	program, ok := s.programs[name]
+	if !ok {
+		var names []string
+		for known := range s.programs {
+			names = append(names, known)
+		}
+		slices.Sort(names)
+		return nil, problem.Invalid("name", "%q is no application; there are %s", name, strings.Join(names, ", "))
+	}
+	if len(configuration) == 0 {
+		configuration = json.RawMessage("{}")
+	}
+	if len(configuration) > maxConfiguration {
+		return nil, problem.Invalid("configuration", "has more than %d bytes", maxConfiguration)
+	}
+	return configuration, program.Check(configuration)
+}
+
+// Deploy lets a service point run an application, and gives its id.
+func (s *Service) Deploy(ctx context.Context, servicePoint string, c ApplicationChange) (id string, err error) {
+	configuration, err := s.check(*c.Name, c.Configuration)
+	if err != nil {
+		return "", err
+	}
+	version := s.programs[*c.Name].Version
+	if c.Version != nil {
+		if version = *c.Version; version == "" || len(version) > maxVersion {
+			return "", problem.Invalid("version", "must have 1 to %d bytes", maxVersion)
+		}
+	}
+	id = newUUID()
+	return id, s.desire(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
+		all, err := applicationsOf(tx, servicePoint)
+		if err != nil {
+			return err
+		}
+		if len(all) >= maxApplications {
+			return problem.Conflict("TooManyApplications", "a service point runs at most %d applications", maxApplications)
+		}
+		now := s.now().UnixMilli()
+		if err := tx.Write("INSERT INTO application (id, service_point, name, version, status, configuration, generation, created) "+
+			"VALUES (?,?,?,?,?,?,?,?)", id, servicePoint, *c.Name, version, checkin.Deploying, string(configuration), generation, now); err != nil {
+			return err
+		}
+		return s.moved(tx, servicePoint, fieldOf(id, fieldStatus), "", checkin.Deploying)
+	})
+}
+
+// Change changes an application: its configuration, or the version that it is to be updated to.
+func (s *Service) Change(ctx context.Context, servicePoint, id string, c ApplicationChange) error {
+	return s.desire(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
+		d, err := s.changeable(tx, servicePoint, id)
+		if err != nil {
+			return err
+		}
+		if c.Configuration != nil {
+			if d.Configuration, err = s.check(d.Name, c.Configuration); err != nil {
+				return err
+			}
+		}
+		was := d.UpdateStatus
+		if c.TargetVersion != nil {
+			if *c.TargetVersion == "" || len(*c.TargetVersion) > maxVersion {
+				return problem.Invalid("targetVersion", "must have 1 to %d bytes", maxVersion)
+			}
+			if d.TargetVersion, d.UpdateStatus = *c.TargetVersion, updateQueued; d.TargetVersion == d.Version { // taken back
+				d.TargetVersion, d.UpdateStatus = "", ""
+			}
+		}
+		status := d.Status
+		if d.Status == checkin.DeployFailed { // it is tried anew
+			status = checkin.Deploying
+		}
+		if err := s.moves(tx, d, status, d.UpdateStatus, was); err != nil {
+			return err
+		}
+		return tx.Write("UPDATE application SET configuration = ?, target_version = ?, update_status = ?, status = ?, generation = ? "+
+			"WHERE id = ?", string(d.Configuration), d.TargetVersion, d.UpdateStatus, status, generation, id)
+	})
+}
+
+// changeable reads an application that is not about to go.
+func (s *Service) changeable(tx *store.Tx, servicePoint, id string) (d deployed, err error) {
+	d, err = scanApplication(tx.QueryRow(selectApplications+"WHERE id = ? AND service_point = ?", id, servicePoint).Scan)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return d, problem.NotFound("service point %q has no application %q", servicePoint, id)
+	case err == nil && (d.Status == checkin.Deleted || strings.HasPrefix(d.UpdateStatus, "DELETE_")):
+		return d, problem.Conflict("ApplicationIsDeleted", "application %s is being deleted", id)
+	}
+	return d, err
+}
+
+// Undeploy lets a service point end and forget an application.
+func (s *Service) Undeploy(ctx context.Context, servicePoint, id string) error {
+	return s.desire(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
+		d, err := s.changeable(tx, servicePoint, id)
+		if err != nil {
+			return err
+		}
+		if err := s.moves(tx, d, d.Status, deleteQueued, d.UpdateStatus); err != nil {
+			return err
+		}
+		return tx.Write("UPDATE application SET update_status = ?, target_version = '', generation = ? WHERE id = ?", deleteQueued, generation,
+			id)
+	})
+}
+
+// Applications gives the applications of a service point.
+func (s *Service) Applications(ctx context.Context, servicePoint string) (all []ApplicationDetail, err error) {
+	all = []ApplicationDetail{}
+	return all, s.store.View(ctx, func(tx *store.Tx) error {
+		if err := there(tx, servicePoint); err != nil {
+			return err
+		}
+		rows, err := applicationsOf(tx, servicePoint)
+		for _, d := range rows {
+			all = append(all, d.ApplicationDetail)
+		}
+		return err
+	})
+}
+
+// there refuses a service point that there is not.
+func there(tx *store.Tx, servicePoint string) error {
+	var one int
+	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?", servicePoint).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return unknown(servicePoint)
+	}
+	return err
+}
+
+// desire changes what a service point is to run: fn writes it, in the generation that it is given. Once that is committed the service
+// point's check-ins that are held open are answered.
+func (s *Service) desire(ctx context.Context, servicePoint string, fn func(tx *store.Tx, generation int64) error) error {
+	err := s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+		var generation int64
+		err := tx.QueryRow("SELECT desired FROM service_point WHERE id = ?"+tx.Locking(), servicePoint).Scan(&generation)
+		if errors.Is(err, sql.ErrNoRows) {
+			return unknown(servicePoint)
+		}
+		if err != nil {
+			return err
+		}
+		generation++
+		if err := fn(tx, generation); err != nil {
+			return err
+		}
+		tx.Touch(store.Detail(topic, servicePoint))
+		return tx.Write("UPDATE service_point SET desired = ? WHERE id = ?", generation, servicePoint)
+	})
+	if err == nil {
+		s.wake(servicePoint)
+	}
+	return err
+}
+
+// desired is what a service point is to run.
+func desired(tx *store.Tx, servicePoint string) (*checkin.Desired, error) {
+	d := &checkin.Desired{Applications: []checkin.DesiredApplication{}}
+	if err := tx.QueryRow("SELECT desired FROM service_point WHERE id = ?", servicePoint).Scan(&d.Generation); err != nil {
+		return nil, err
+	}
+	all, err := applicationsOf(tx, servicePoint)
+	for _, a := range all {
+		if a.Status == checkin.Deleted || strings.HasPrefix(a.UpdateStatus, "DELETE_") {
+			continue
+		}
+		version := a.Version
+		if a.TargetVersion != "" {
+			version = a.TargetVersion
+		}
+		d.Applications = append(d.Applications, checkin.DesiredApplication{ID: a.ID, Name: a.Name, Version: version,
+			Configuration: a.Configuration})
+	}
+	return d, err
+}
+
+// goneAfter is how long an application is shown that is DELETED.
+const goneAfter = time.Minute
+
+// removeDeleted removes the applications that have been DELETED for a while.
+func (s *Service) removeDeleted(ctx context.Context, update store.Updater) error {
+	before := s.now().Add(-goneAfter).UnixMilli()
+	return s.each(ctx, update, "SELECT id FROM application WHERE deleted > 0 AND deleted < ?", []any{before},
+		func(tx *store.Tx, id string) error {
+			return tx.Write("DELETE FROM application WHERE id = ? AND deleted > 0", id)
+		})
+}

@@ -1,0 +1,131 @@
+package fleet
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"portolan/internal/checkin"
+	"portolan/internal/store"
+)
+
+// nextStatuses are the moves of an application's status (spec.md section 3, and the design's transitions). Each of them is an event.
+var nextStatuses = map[string][]string{
+	checkin.Deploying:    {checkin.Healthy, checkin.DeployFailed, checkin.Deleted},
+	checkin.Healthy:      {checkin.Unhealthy, checkin.Deleted},
+	checkin.Unhealthy:    {checkin.Healthy, checkin.Deleted},
+	checkin.DeployFailed: {checkin.Deploying, checkin.Deleted},
+	checkin.Deleted:      {},
+}
+
+// way gives the moves that lead from one status to another, the shortest way; ok is false where there is none. What lies in between
+// has happened at the service point, and was not reported.
+func way(from, to string) (steps []string, ok bool) {
+	before := map[string]string{from: ""}
+	for next := []string{from}; len(next) > 0; next = next[1:] {
+		if next[0] == to {
+			for at := to; at != from; at = before[at] {
+				steps = append(steps, at)
+			}
+			slices.Reverse(steps)
+			return steps, true
+		}
+		for _, one := range nextStatuses[next[0]] {
+			if _, seen := before[one]; !seen {
+				before[one] = next[0]
+				next = append(next, one)
+			}
+		}
+	}
+	return nil, false
+}
+
+// fieldOf names a field of an application in events.
+func fieldOf(application, field string) string { return "applications/" + application + "/" + field }
+
+// moves records how an application moves: from its status to another one, and from one updateStatus to another one.
+func (s *Service) moves(tx *store.Tx, d deployed, status, update, updateBefore string) error {
+	steps, _ := way(d.Status, status)
+	before := d.Status
+	for _, next := range steps {
+		if err := s.moved(tx, d.servicePoint, fieldOf(d.ID, fieldStatus), before, next); err != nil {
+			return err
+		}
+		before = next
+	}
+	if update == updateBefore {
+		return nil
+	}
+	return s.moved(tx, d.servicePoint, fieldOf(d.ID, fieldUpdate), updateBefore, update)
+}
+
+// reported takes over what a service point says of its applications: it has put in force the generation that the report says, and has
+// the acknowledged one on its disk.
+func (s *Service) reported(tx *store.Tx, servicePoint string, acknowledged int64, r *checkin.Report) error {
+	all, err := applicationsOf(tx, servicePoint)
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		now := d.after(acknowledged, r)
+		if now.Status == d.Status && now.UpdateStatus == d.UpdateStatus && now.conditions == d.conditions && now.Version == d.Version &&
+			now.TargetVersion == d.TargetVersion {
+			continue
+		}
+		if err := s.moves(tx, d, now.Status, now.UpdateStatus, d.UpdateStatus); err != nil {
+			return err
+		}
+		deleted := int64(0)
+		if now.Status == checkin.Deleted {
+			deleted = s.now().UnixMilli()
+		}
+		if err := tx.Write("UPDATE application SET status = ?, update_status = ?, conditions = ?, version = ?, target_version = ?, deleted = ? "+
+			"WHERE id = ?", now.Status, now.UpdateStatus, now.conditions, now.Version, now.TargetVersion, deleted, d.ID); err != nil {
+			return err
+		}
+		if now.Status != d.Status {
+			s.log.Info("an application moved", "servicePoint", servicePoint, "application", d.ID, "name", d.Name, "from", d.Status, "to", now.Status,
+				"conditions", now.conditions)
+		}
+	}
+	return nil
+}
+
+// after is what an application is when its service point has reported. r is nil where it has only acknowledged a generation.
+func (d deployed) after(acknowledged int64, r *checkin.Report) deployed {
+	if d.Status == checkin.Deleted {
+		return d
+	}
+	if acknowledged >= d.generation {
+		switch d.UpdateStatus {
+		case updateQueued:
+			d.UpdateStatus = updateRunning
+		case deleteQueued:
+			d.UpdateStatus = deleteRunning
+		}
+	}
+	if r == nil {
+		return d
+	}
+	i := slices.IndexFunc(r.Applications, func(a checkin.Application) bool { return a.ID == d.ID })
+	if i < 0 {
+		if r.Applied >= d.generation && strings.HasPrefix(d.UpdateStatus, "DELETE_") {
+			d.Status, d.UpdateStatus, d.TargetVersion, d.conditions = checkin.Deleted, "", "", "[]"
+		}
+		return d
+	}
+	a := r.Applications[i]
+	if r.Applied < d.generation && d.Status == checkin.Deploying { // what it says is of what was asked for before
+		return d
+	}
+	if _, ok := way(d.Status, a.Status); ok && a.Status != checkin.Deleted {
+		d.Status = a.Status
+	}
+	if text, err := json.Marshal(append([]string{}, a.ErrorConditions...)); err == nil {
+		d.conditions = string(text)
+	}
+	if d.TargetVersion != "" && a.Version == d.TargetVersion {
+		d.Version, d.TargetVersion, d.UpdateStatus = a.Version, "", ""
+	}
+	return d
+}

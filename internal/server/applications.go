@@ -1,0 +1,131 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	"portolan/internal/fleet"
+	"portolan/internal/problem"
+	"portolan/internal/rest"
+)
+
+// The applications of a service point (ours): what it is to run, and how that goes.
+
+func (m *Manager) listApplications(w http.ResponseWriter, r *http.Request) error {
+	all, err := m.Fleet.Applications(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, struct {
+		Data []fleet.ApplicationDetail `json:"data"`
+	}{all})
+	return nil
+}
+
+func (m *Manager) getApplication(w http.ResponseWriter, r *http.Request) error {
+	all, err := m.Fleet.Applications(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		if one.ID == r.PathValue("application") {
+			writeJSON(w, http.StatusOK, one)
+			return nil
+		}
+	}
+	return problem.NotFound("service point %q has no application %q", r.PathValue("id"), r.PathValue("application"))
+}
+
+// readChange reads the body of a request that deploys or changes an application: these texts, and its configuration.
+func readChange(w http.ResponseWriter, r *http.Request, names ...string) (c fleet.ApplicationChange, values map[string]string, err error) {
+	allowed := []string{"application/json"}
+	if r.Method == http.MethodPatch {
+		allowed = append(allowed, "application/merge-patch+json")
+	}
+	if err := rest.CheckContentType(r, allowed...); err != nil {
+		return c, nil, err
+	}
+	members, _, err := rest.ReadBody(w, r, rest.ReportBody)
+	if err != nil {
+		return c, nil, err
+	}
+	if values, err = texts(members, names...); err != nil {
+		return c, nil, err
+	}
+	rest.Note(w, r, members, append(names, "configuration")...)
+	if raw, ok := members["configuration"]; ok && string(raw) != "null" {
+		if !bytes.HasPrefix(raw, []byte("{")) {
+			return c, nil, problem.Invalid("configuration", "must be an object")
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, raw); err != nil {
+			return c, nil, problem.Invalid("configuration", "cannot be read")
+		}
+		c.Configuration = compact.Bytes()
+	}
+	return c, values, nil
+}
+
+// given gives a text that a body has; nil where it has none.
+func given(values map[string]string, name string) *string {
+	text, ok := values[name]
+	if !ok {
+		return nil
+	}
+	return &text
+}
+
+func (m *Manager) deployApplication(w http.ResponseWriter, r *http.Request) error {
+	c, values, err := readChange(w, r, "name", "version")
+	if err != nil {
+		return err
+	}
+	if c.Name, c.Version = given(values, "name"), given(values, "version"); c.Name == nil {
+		return missing("name")
+	}
+	id, err := m.Fleet.Deploy(r.Context(), r.PathValue("id"), c)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusAccepted, struct {
+		ID string `json:"id"`
+	}{id})
+	return nil
+}
+
+func (m *Manager) changeApplication(w http.ResponseWriter, r *http.Request) error {
+	c, values, err := readChange(w, r, "targetVersion")
+	if err != nil {
+		return err
+	}
+	c.TargetVersion = given(values, "targetVersion")
+	if c.TargetVersion == nil && c.Configuration == nil {
+		return problem.BadRequest("MissingRequiredField", "the body has neither configuration nor targetVersion")
+	}
+	if err := m.Fleet.Change(r.Context(), r.PathValue("id"), r.PathValue("application"), c); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+func (m *Manager) undeployApplication(w http.ResponseWriter, r *http.Request) error {
+	if err := m.Fleet.Undeploy(r.Context(), r.PathValue("id"), r.PathValue("application")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// listEvents gives the last moves of a service point and its applications.
+func (m *Manager) listEvents(w http.ResponseWriter, r *http.Request) error {
+	all, err := m.Fleet.Events(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, struct {
+		Data []fleet.Event `json:"data"`
+	}{all})
+	return nil
+}

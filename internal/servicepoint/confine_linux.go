@@ -1,0 +1,68 @@
+package servicepoint
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// nobody is the user that applications run as where the service point is root.
+const nobody = 65534
+
+// confinements are ways to start a process, the strictest first: a later one is for a system that does not let us.
+func confinements() []func(*exec.Cmd) {
+	plain := func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+	if os.Geteuid() != 0 {
+		return []func(*exec.Cmd){plain}
+	}
+	as := func(capabilities ...uintptr) func(*exec.Cmd) {
+		return func(c *exec.Cmd) {
+			c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, AmbientCaps: capabilities}
+		}
+	}
+	return []func(*exec.Cmd){as(unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW), as(unix.CAP_NET_BIND_SERVICE), as()}
+}
+
+// listenIn listens at the socket of a folder, however long its path is, and gives what a process can be given.
+func listenIn(folder string) (*os.File, error) {
+	dir, path, err := socketIn(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	if err := os.RemoveAll(filepath.Join(folder, socketFile)); err != nil {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = l.Close() }()
+	l.SetUnlinkOnClose(false)
+	return l.File()
+}
+
+// dialIn connects to the socket of a folder.
+func dialIn(ctx context.Context, folder string) (net.Conn, error) {
+	dir, path, err := socketIn(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	return (&net.Dialer{}).DialContext(ctx, "unix", path)
+}
+
+// socketIn gives a short path of the socket in a folder, good while the folder is open: paths of sockets have 107 bytes at most.
+func socketIn(folder string) (dir *os.File, path string, err error) {
+	dir, err = os.Open(folder)
+	if err != nil {
+		return nil, "", err
+	}
+	return dir, fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socketFile), nil
+}

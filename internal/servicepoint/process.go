@@ -1,0 +1,408 @@
+package servicepoint
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"portolan/internal/application"
+	"portolan/internal/checkin"
+)
+
+// process is one application, whether it runs just now or not.
+type process struct {
+	id, folder string
+	s          *supervisor
+	log        *slog.Logger
+	http       *http.Client
+	// changed has a token when something else is wanted. stop ends run, and ended is closed when it has returned; nil where it does not run.
+	changed chan struct{}
+	stop    context.CancelFunc
+	ended   chan struct{}
+
+	mu sync.Mutex
+	// What follows is guarded by mu.
+	wanted     checkin.DesiredApplication
+	generation int64
+	// handled is the generation that was put in force, or that could not be.
+	handled int64
+	status  string
+	version string
+	wrong   []string
+	told    json.RawMessage
+}
+
+// Times of a process.
+const (
+	pollEvery  = time.Second
+	askLimit   = 3 * time.Second
+	deployTime = 30 * time.Second // from the start to the first time that it is well
+	stopTime   = 5 * time.Second
+	mostSilent = 3 // questions in a row without an answer
+)
+
+// Files of an application's folder.
+const (
+	socketFile = "s"
+	logFile    = "log"
+	wellFile   = "well" // it has been healthy
+	maxLog     = 1 << 20
+)
+
+// process makes one. It is called with s.mu held.
+func (s *supervisor) process(a checkin.DesiredApplication, generation int64) *process {
+	p := &process{id: a.ID, folder: filepath.Join(s.dir, applicationFolder, a.ID), s: s, log: s.log.With("application", a.ID, "name", a.Name),
+		changed: make(chan struct{}, 1), wanted: a, generation: generation, status: checkin.Deploying,
+		version: s.versions[a.Name], told: json.RawMessage("{}")}
+	p.http = &http.Client{Timeout: askLimit, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialIn(ctx, p.folder) }}}
+	if _, err := os.Stat(filepath.Join(p.folder, wellFile)); err == nil { // it was deployed before
+		p.status, p.wrong = checkin.Unhealthy, []string{"service is not healthy: it is being started"}
+	}
+	return p
+}
+
+// want asks for something else.
+func (p *process) want(a checkin.DesiredApplication, generation int64) {
+	p.mu.Lock()
+	p.wanted, p.generation = a, generation
+	p.mu.Unlock()
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (p *process) now() (a checkin.DesiredApplication, generation int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wanted, p.generation
+}
+
+func (p *process) report() (a checkin.Application, handled int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return checkin.Application{ID: p.id, Name: p.wanted.Name, Version: p.version, Status: p.status,
+		ErrorConditions: append([]string{}, p.wrong...)}, p.handled
+}
+
+func (p *process) diagnostics() json.RawMessage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.told
+}
+
+// set notes how it is, and that a generation was handled.
+func (p *process) set(status string, handled int64, wrong ...string) {
+	p.mu.Lock()
+	moved := p.status != status || handled > p.handled || fmt.Sprint(p.wrong) != fmt.Sprint(wrong)
+	p.status, p.wrong, p.handled = status, wrong, max(p.handled, handled)
+	p.mu.Unlock()
+	if !moved {
+		return
+	}
+	p.log.Info("an application is", "status", status, "conditions", wrong)
+	if status == checkin.Healthy {
+		if err := (state{p.folder}).write(wellFile, nil); err != nil {
+			p.log.Error("noting that it is well", "error", err)
+		}
+	}
+	p.s.moved()
+}
+
+// failing is the status of what does not work: it depends on whether it ever did.
+func (p *process) failing() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.status == checkin.Healthy || p.status == checkin.Unhealthy {
+		return checkin.Unhealthy
+	}
+	return checkin.DeployFailed
+}
+
+// start begins to run. It is called once, with s.mu held.
+func (p *process) start() {
+	ctx, stop := context.WithCancel(p.s.ctx)
+	p.stop, p.ended = stop, make(chan struct{})
+	p.s.group.Go(func() {
+		defer close(p.ended)
+		p.run(ctx)
+	})
+}
+
+// run keeps the application running until ctx ends, then ends its process.
+func (p *process) run(ctx context.Context) {
+	for b := (backoff{}); ctx.Err() == nil; {
+		a, generation := p.now()
+		began := time.Now()
+		err := p.serve(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if time.Since(began) > deployTime {
+			b = backoff{}
+		}
+		p.set(p.failing(), generation, fmt.Sprintf("service is not healthy: %s %s: %v", a.Name, a.Version, err))
+		p.wait(ctx, &b)
+	}
+	p.end()
+}
+
+// wait waits before the next start, or until something else is wanted.
+func (p *process) wait(ctx context.Context, b *backoff) {
+	again, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-p.changed:
+			stop()
+		case <-again.Done():
+		}
+	}()
+	b.pause(again)
+	stop()
+	<-done
+}
+
+// serve starts the process, or takes over the one that runs, and watches it until it is of no use any more.
+func (p *process) serve(ctx context.Context) error {
+	a, _ := p.now()
+	version, ok := p.s.versions[a.Name]
+	if !ok {
+		return fmt.Errorf("this service point has no application %q", a.Name)
+	}
+	exited, err := p.begin(ctx, a.Name, version)
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	deadline := time.Now().Add(deployTime)
+	answered := false
+	for silent := 0; ; {
+		now, err := p.ask(ctx)
+		switch {
+		case err == nil:
+			silent, answered = 0, true
+			a, generation := p.now()
+			if now.Configured != application.Digest(a.Configuration) {
+				if err := p.configure(ctx, a.Configuration); err != nil {
+					p.set(p.failing(), generation, "the configuration is refused: "+err.Error())
+					break
+				}
+				continue
+			}
+			p.judge(now, a, generation, time.Now().After(deadline))
+		case ctx.Err() == nil:
+			// One that was taken over has no end that is told; nobody listens at its socket then.
+			gone := errors.Is(err, syscall.ECONNREFUSED)
+			if silent++; answered && gone || silent >= mostSilent && (answered || time.Now().After(deadline)) {
+				p.end()
+				return fmt.Errorf("it does not answer: %w", err)
+			}
+		}
+		p.rotate()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-exited:
+			return fmt.Errorf("it ended (%s); its log says: %s", ending(err), p.lastWords())
+		case <-p.changed:
+			deadline = time.Now().Add(deployTime)
+		case <-tick.C:
+		}
+	}
+}
+
+// ending words how a process ended.
+func ending(err error) string {
+	if err == nil {
+		return "by itself"
+	}
+	return err.Error()
+}
+
+// judge says how a process is that has answered.
+func (p *process) judge(now application.Status, a checkin.DesiredApplication, generation int64, late bool) {
+	p.mu.Lock()
+	p.told, p.version = now.Diagnostics, now.Version
+	deploying := p.status == checkin.Deploying || p.status == checkin.DeployFailed
+	p.mu.Unlock()
+	wrong := now.Conditions
+	if a.Version != now.Version {
+		wrong = append(wrong, fmt.Sprintf("version %s of %s is not on this service point; %s is", a.Version, a.Name, now.Version))
+	}
+	switch {
+	case a.Version != now.Version && deploying:
+		p.set(checkin.DeployFailed, generation, wrong...)
+	case len(now.Conditions) == 0:
+		p.set(checkin.Healthy, generation, wrong...)
+	case deploying && !late:
+		p.set(checkin.Deploying, generation, wrong...)
+	default:
+		p.set(p.failing(), generation, wrong...)
+	}
+}
+
+// begin gives a channel that the process's end comes by. One that is taken over is watched by its answers alone.
+func (p *process) begin(ctx context.Context, name, version string) (exited chan error, err error) {
+	exited = make(chan error, 1)
+	if now, err := p.ask(ctx); err == nil {
+		if now.Name == name && now.Version == version {
+			p.log.Info("an application that runs is taken over", "pid", now.PID)
+			return exited, nil
+		}
+		p.end()
+	}
+	if err := os.MkdirAll(p.folder, 0o700); err != nil {
+		return nil, err
+	}
+	socket, err := listenIn(p.folder)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = socket.Close() }() // the process has it
+	out, err := os.OpenFile(filepath.Join(p.folder, logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = out.Close() }()
+	var c *exec.Cmd
+	for _, confine := range confinements() {
+		c = exec.Command(p.s.program[0], append(p.s.program[1:], name)...)
+		c.Stdout, c.Stderr, c.ExtraFiles, c.Dir, c.Env = out, out, []*os.File{socket}, "/", []string{"PATH=/usr/bin:/bin", "GOMEMLIMIT=512MiB"}
+		confine(c)
+		if err = c.Start(); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("starting it: %w", err)
+	}
+	p.log.Info("an application was started", "pid", c.Process.Pid)
+	go func() { exited <- c.Wait() }()
+	return exited, nil
+}
+
+// ask asks the process how it is.
+func (p *process) ask(ctx context.Context) (s application.Status, err error) {
+	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://application"+application.StatusPath, nil)
+	if err != nil {
+		return s, err
+	}
+	rs, err := p.http.Do(rq)
+	if err != nil {
+		return s, unwrapURL(err)
+	}
+	defer func() { _ = rs.Body.Close() }()
+	return s, json.NewDecoder(io.LimitReader(rs.Body, maxAnswer)).Decode(&s)
+}
+
+// configure gives the process its configuration.
+func (p *process) configure(ctx context.Context, configuration []byte) error {
+	rq, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://application"+application.ConfigurationPath,
+		bytes.NewReader(configuration))
+	if err != nil {
+		return err
+	}
+	rs, err := p.http.Do(rq)
+	if err != nil {
+		return unwrapURL(err)
+	}
+	defer func() { _ = rs.Body.Close() }()
+	if rs.StatusCode == http.StatusNoContent {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(rs.Body, 1<<10))
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s", bytes.TrimSpace(text))
+}
+
+// end ends the process, kindly at first.
+func (p *process) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	now, err := p.ask(ctx)
+	if err != nil {
+		return
+	}
+	if rq, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://application"+application.StopPath, nil); err == nil {
+		if rs, err := p.http.Do(rq); err == nil {
+			_ = rs.Body.Close()
+		}
+	}
+	for ctx.Err() == nil {
+		if _, err := p.ask(ctx); err != nil {
+			return
+		}
+		sleep(ctx, 20*time.Millisecond) // between two looks
+	}
+	if one, err := os.FindProcess(now.PID); err == nil {
+		p.log.Warn("an application does not end: it is killed", "pid", now.PID)
+		_ = one.Kill()
+	}
+}
+
+// remove ends the process for good and removes its folder; it reports whether that is done.
+func (p *process) remove(ctx context.Context) bool {
+	if p.stop != nil {
+		p.stop()
+		<-p.ended
+	}
+	p.end()
+	for b := (backoff{}); ctx.Err() == nil; b.pause(ctx) {
+		err := os.RemoveAll(p.folder)
+		if err == nil {
+			p.log.Info("an application was removed")
+			return true
+		}
+		p.log.Error("removing an application's folder", "error", err)
+	}
+	return false
+}
+
+// rotate keeps the log within bounds: one that is full, and one that grows.
+func (p *process) rotate() {
+	path := filepath.Join(p.folder, logFile)
+	info, err := os.Stat(path)
+	if err != nil || info.Size() < maxLog {
+		return
+	}
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = (state{p.folder}).write(logFile+".1", text)
+	}
+	if err == nil {
+		err = os.Truncate(path, 0) // it is written by appending
+	}
+	if err != nil {
+		p.log.Error("rotating a log", "error", err)
+	}
+}
+
+// lastWords gives the last line of the log.
+func (p *process) lastWords() string {
+	text, err := os.ReadFile(filepath.Join(p.folder, logFile))
+	if err != nil {
+		return err.Error()
+	}
+	text = bytes.TrimSpace(text)
+	text = text[bytes.LastIndexByte(text, '\n')+1:]
+	return string(text[:min(len(text), 500)])
+}

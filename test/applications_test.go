@@ -1,0 +1,196 @@
+package test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// upstream is a DNS server that answers every question for an address with 192.0.2.77.
+type upstream struct {
+	at     string
+	server *dns.Server
+}
+
+func (u *upstream) start(t *testing.T) {
+	t.Helper()
+	packets, err := net.ListenPacket("udp", u.at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.at = packets.LocalAddr().String()
+	u.server = &dns.Server{PacketConn: packets, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+		m := new(dns.Msg)
+		m.SetReply(r)
+		if r.Question[0].Qtype == dns.TypeA {
+			m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60},
+				A: net.IPv4(192, 0, 2, 77)}}
+		}
+		_ = w.WriteMsg(m) // the resolver asks again
+	})}
+	go func() { _ = u.server.ActivateAndServe() }()
+}
+
+func (u *upstream) stop() { _ = u.server.Shutdown() }
+
+// answers reports whether a resolver gives the upstream's answer for a name.
+func answers(at, name string) bool {
+	q := new(dns.Msg)
+	q.SetQuestion(name, dns.TypeA)
+	r, _, err := (&dns.Client{Timeout: time.Second}).Exchange(q, at)
+	return err == nil && len(r.Answer) == 1 && strings.Contains(r.Answer[0].String(), "192.0.2.77")
+}
+
+// fleetPoint is `portolan agent` as its own process.
+type fleetPoint struct {
+	t       *testing.T
+	m       *manager
+	state   string
+	process *process
+	starts  int
+}
+
+func (p *fleetPoint) start(key string) {
+	p.t.Helper()
+	p.starts++
+	args := []string{binary, "agent", "--state", p.state, "--diagnostics-listen", "127.0.0.1:0", "--gateway", "off", "--ping-target", "off",
+		"--http-target", "off"}
+	env := os.Environ()
+	if key != "" {
+		args = append(args, "--registration-endpoint", "https://"+p.m.door+"/enrol/v1")
+		env = append(env, "PORTOLAN_REGISTRATION_KEY="+key)
+	}
+	var err error
+	if p.process, err = launch(fmt.Sprintf("%s-%d.out", p.state, p.starts), env, "", args...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// fleet runs a command of the fleet.
+func (p *fleetPoint) fleet(args ...string) string {
+	return p.m.portolan(append([]string{"fleet"}, append(args, "--url", "http://"+p.m.api, "--token", p.m.token)...)...)
+}
+
+// becomes waits until the applications of the service point, as the command lists them, hold all of these.
+func (p *fleetPoint) becomes(parts ...string) {
+	p.t.Helper()
+	var last string
+	if !until(func() bool {
+		last = p.fleet("applications", "edge")
+		for _, part := range parts {
+			if !strings.Contains(last, part) {
+				return false
+			}
+		}
+		return true
+	}) {
+		p.t.Fatalf("the applications never were %q:\n%s\n%s", parts, last, p.process.text())
+	}
+}
+
+// listener gives an address and a port for a resolver, and its configuration.
+func (p *fleetPoint) configuration(up *upstream, more string) (at, file string) {
+	p.t.Helper()
+	at, err := freePort()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	host, port, err := net.SplitHostPort(at)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	file = filepath.Join(p.t.TempDir(), "resolver.json")
+	text := fmt.Sprintf(`{"listen":[{"address":%q,"port":%s}],"upstreams":[{"address":%q}]%s}`, host, port, up.at, more)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	return at, file
+}
+
+// A resolver is deployed, serves while the manager and the agent are killed, is taken over, comes back when it is killed, is configured
+// anew, falls ill with its upstream and recovers, and goes.
+func TestResolverOfAServicePoint(t *testing.T) {
+	m := serve(t, "")
+	p := &fleetPoint{t: t, m: m, state: filepath.Join(t.TempDir(), "state")}
+	var created struct{ RegistrationKey string }
+	if err := json.Unmarshal([]byte(p.fleet("create", "--json", "edge")), &created); err != nil {
+		t.Fatal(err)
+	}
+	p.start(created.RegistrationKey)
+	t.Cleanup(func() { // which ends its applications
+		if err := p.process.signal(syscall.SIGTERM); err != nil {
+			t.Errorf("the agent ends with %v:\n%s", err, p.process.text())
+		}
+	})
+	up := &upstream{at: "127.0.0.1:0"}
+	up.start(t)
+	defer func() { up.stop() }()
+	at, file := p.configuration(up, "")
+	id := p.fleet("deploy", "edge", "dns-resolver-service", "--configuration", file)
+	p.becomes("HEALTHY")
+	if !answers(at, "one.example.") {
+		t.Error("the resolver does not answer")
+	}
+
+	// Neither manager nor agent is needed to answer.
+	_ = m.process.signal(syscall.SIGKILL)
+	_ = p.process.signal(syscall.SIGKILL)
+	if !answers(at, "two.example.") {
+		t.Error("without manager and agent the resolver does not answer")
+	}
+	p.start("")
+	taken := func() bool { return strings.Contains(p.process.text(), "is taken over") }
+	if !until(taken) {
+		t.Fatalf("the resolver was not taken over:\n%s", p.process.text())
+	}
+	_, after, _ := strings.Cut(p.process.text(), "is taken over")
+	_, after, _ = strings.Cut(after, "pid=")
+	var pid int
+	if _, err := fmt.Sscan(after, &pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if !until(func() bool { return strings.Contains(p.process.text(), "was started") && answers(at, "three.example.") }) {
+		t.Fatalf("a resolver that was killed does not come back:\n%s", p.process.text())
+	}
+
+	m.start()
+	p.becomes("dns-resolver-service  HEALTHY")
+	other, file := p.configuration(up, `,"cache":{"serveStaleSeconds":60,"prefetch":true},"allow":["127.0.0.0/8"]`)
+	p.fleet("deploy", "edge", id, "--configuration", file)
+	if !until(func() bool { return answers(other, "four.example.") }) {
+		t.Errorf("the resolver does not answer where it was configured to:\n%s", p.process.text())
+	}
+	if answers(at, "one.example.") {
+		t.Error("the resolver answers where it did before")
+	}
+	up.stop()
+	p.becomes("UNHEALTHY", "none of 1 upstream servers answers")
+	if !answers(other, "four.example.") {
+		t.Error("what was asked before is not answered while the upstream is away")
+	}
+	up.start(t)
+	p.becomes("dns-resolver-service  HEALTHY")
+
+	p.fleet("undeploy", "edge", id)
+	p.becomes("DELETED")
+	if answers(other, "four.example.") {
+		t.Error("a resolver that was deleted answers")
+	}
+	if left, err := filepath.Glob(filepath.Join(p.state, "application", "*")); err != nil || len(left) > 0 {
+		t.Errorf("a deleted application leaves %v, %v", left, err)
+	}
+	if got := m.check(); got != "nothing is wrong" {
+		t.Errorf("check: %s", got)
+	}
+}
