@@ -45,6 +45,7 @@ func main() {
 	only := flag.String("only", "", "measure only these, such as ab")
 	seconds := flag.Float64("seconds", 3, "length of one measurement")
 	question := flag.String("question", "", "of the questions (x, y), only those with this in their name")
+	keep := flag.Bool("keep", false, "leave the data, and say where it is")
 	flag.Parse()
 	if *role != "" {
 		if err := serveRole(*role, *data, *body); err != nil {
@@ -62,7 +63,11 @@ func main() {
 			b.server.Stop()
 		}
 		b.print()
-		_ = os.RemoveAll(dir)
+		if *keep {
+			fmt.Fprintln(os.Stderr, "the data is in", dir)
+		} else {
+			_ = os.RemoveAll(dir)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -77,7 +82,7 @@ func (b *bench) run(only string) error {
 	}{{'a', b.getOne}, {'b', b.page1000}, {'c', b.page100000}, {'d', b.nextAvailable}, {'e', b.creates}, {'f', b.checkIns}, {'g', b.startUp},
 		{'h', b.compileZone}, {'i', b.renameZone}, {'j', b.splitNetwork}, {'k', b.usage},
 		{'l', b.follow}, {'x', b.questions}, {'y', b.sharedQuestions}, {'z', b.preview},
-		{'p', b.sharedGet}, {'q', b.sharedPages}, {'r', b.sharedCreates}, {'t', b.sharedImport},
+		{'p', b.sharedGet}, {'q', b.sharedPages}, {'r', b.sharedCreates}, {'s', b.sharedReshaped}, {'t', b.sharedImport},
 		{'u', b.sharedCheckIns}, {'v', b.sharedNext}, {'w', b.sharedUsage}} {
 		if only != "" && !containsRune(only, m.name) {
 			continue

@@ -19,6 +19,7 @@ import (
 	"portolan/internal/server"
 	"portolan/internal/store"
 
+	"github.com/jackc/pgx/v5"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 )
@@ -154,8 +155,8 @@ func (b *bench) renameZone() error {
 	if err != nil {
 		return err
 	}
-	theirs, err := bareStatement(dir, "UPDATE resource SET key = replace(key, 'renamed', 'another'), "+
-		"body = replace(body, 'renamed', 'another'), version = version + 1 WHERE parent = ?", zone)
+	theirs, err := bareStatement(server.Options{Data: dir}, "UPDATE resource SET key = replace(key, 'renamed', 'another'), "+
+		"body = replace(body, 'renamed', 'another'), version = version + 1 WHERE parent = "+zone)
 	if err != nil {
 		return err
 	}
@@ -167,15 +168,14 @@ func (b *bench) renameZone() error {
 	return nil
 }
 
-// full prepares a data directory with a network with 60,000 addresses.
-func (b *bench) full(name string) (dir, network string, err error) {
-	dir = filepath.Join(b.dir, name)
-	if network, _, err = b.begin(server.Options{Data: dir}); err != nil {
-		return "", "", err
+// full fills an empty database with a network with 60,000 addresses.
+func (b *bench) full(o server.Options) (network string, err error) {
+	if network, _, err = b.begin(o); err != nil {
+		return "", err
 	}
-	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: dir})
+	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: o.Data, Database: o.Database})
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	var lines []ipam.Line
 	for i := range 60_000 {
@@ -186,62 +186,109 @@ func (b *bench) full(name string) (dir, network string, err error) {
 	if e := s.Close(); err == nil {
 		err = e
 	}
-	return dir, network, err
+	return network, err
+}
+
+// own gives a data directory of its own.
+func (b *bench) own(name string) (server.Options, error) {
+	return server.Options{Data: filepath.Join(b.dir, name)}, nil
+}
+
+// sharedOwn gives a database of PostgreSQL of its own.
+func (b *bench) sharedOwn(name string) (server.Options, error) {
+	url, err := b.shared(strings.ToLower(name))
+	return server.Options{Database: url}, err
 }
 
 // (j) splitting a network with 60,000 addresses, half of which move, against a bare UPDATE of those; deleting the block that it lies in,
 // against a bare DELETE.
-func (b *bench) splitNetwork() error {
+func (b *bench) splitNetwork() error { return b.reshaped("(j)", b.own) }
+
+// (s) what (j) and (z) measure, on PostgreSQL.
+func (b *bench) sharedReshaped() error {
+	if err := b.reshaped("(s) PostgreSQL,", b.sharedOwn); err != nil {
+		return err
+	}
+	url, network, err := b.filled(1_000_000)
+	if err != nil {
+		return err
+	}
+	return b.previewed("(s) PostgreSQL,", url, network)
+}
+
+// reshaped measures splits and deletions in databases that empty gives.
+func (b *bench) reshaped(what string, empty func(name string) (server.Options, error)) error {
 	for _, c := range []struct{ what, method, path, body, bare string }{
 		{"splitting a network with 60,000 addresses", "POST", "/splits", `{"type":"IPv4NetworkSplit","network":{"id":NETWORK},"networkCount":2}`,
-			"UPDATE resource SET parent = parent + 1000000, version = version + 1 WHERE parent = ? AND collection = 'addresses'"},
-		{"deleting a block with 60,000 addresses", "DELETE", "", "", "DELETE FROM resource WHERE parent = ? AND collection = 'addresses'"},
+			"UPDATE resource SET parent = parent + 1000000, version = version + 1 WHERE parent = NETWORK AND collection = 'addresses'"},
+		{"deleting a block with 60,000 addresses", "DELETE", "", "", "DELETE FROM resource WHERE parent = NETWORK AND collection = 'addresses'"},
 	} {
-		dir, network, err := b.full(c.method)
+		o, err := empty(c.method)
 		if err != nil {
 			return err
 		}
-		m, err := spawn("manager", dir, "")
+		network, err := b.full(o)
 		if err != nil {
 			return err
 		}
-		if err := indexed(dir); err != nil {
-			return err
-		}
-		block, err := firstOf(m, "blocks?filter="+url.QueryEscape("range:'10.0.0.0/8'"))
-		if err != nil {
-			return err
-		}
-		code := map[string]int{"POST": 201, "DELETE": 204}[c.method]
-		rq := request(c.method, "/api/v2/blocks/"+block+c.path, m.token, strings.ReplaceAll(c.body, "NETWORK", network))
-		ours, err := latency(m.addr, 1, code, func(int) []byte { return rq })
-		m.stop()
+		ours, err := b.reshape(o, c.method, c.path, strings.ReplaceAll(c.body, "NETWORK", network))
 		if err != nil {
 			return err
 		}
 		if c.method == "DELETE" { // what is left is nothing to compare with
-			if dir, network, err = b.full("again"); err != nil {
+			if o, err = empty("again"); err != nil {
+				return err
+			}
+			if network, err = b.full(o); err != nil {
 				return err
 			}
 		}
-		theirs, err := bareStatement(dir, c.bare, network)
+		theirs, err := bareStatement(o, strings.ReplaceAll(c.bare, "NETWORK", network))
 		if err != nil {
 			return err
 		}
 		ratio := float64(ours) / float64(theirs)
-		b.add("(j) "+c.what, ours.Round(time.Millisecond).String(), theirs.Round(time.Millisecond).String(), ratio, "at most 3", ratio <= 3)
+		b.add(what+" "+c.what, ours.Round(time.Millisecond).String(), theirs.Round(time.Millisecond).String(), ratio, "at most 3", ratio <= 3)
 	}
 	return nil
 }
 
+// reshape sends one request about the block 10.0.0.0/8 to a manager, and gives the time that it takes.
+func (b *bench) reshape(o server.Options, method, path, body string) (time.Duration, error) {
+	m, err := spawn("manager", o.Data+o.Database, "")
+	if err != nil {
+		return 0, err
+	}
+	defer m.stop()
+	if err := indexed(o.Data + o.Database); err != nil {
+		return 0, err
+	}
+	block, err := firstOf(m, "blocks?filter="+url.QueryEscape("range:'10.0.0.0/8'"))
+	if err != nil {
+		return 0, err
+	}
+	rq := request(method, "/api/v2/blocks/"+block+path, m.token, body)
+	return latency(m.addr, 1, map[string]int{"POST": 201, "DELETE": 204}[method], func(int) []byte { return rq })
+}
+
 // bareStatement measures one statement.
-func bareStatement(dir, text string, args ...any) (time.Duration, error) {
-	conn, err := sqlite.OpenConn(filepath.Join(dir, "portolan.db"))
+func bareStatement(o server.Options, text string) (time.Duration, error) {
+	if o.Database != "" {
+		conn, err := pgx.Connect(context.Background(), o.Database)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = conn.Close(context.Background()) }()
+		began := time.Now()
+		_, err = conn.Exec(context.Background(), text)
+		return time.Since(began), err
+	}
+	conn, err := sqlite.OpenConn(filepath.Join(o.Data, "portolan.db"))
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = conn.Close() }()
 	began := time.Now()
-	err = sqlitex.ExecuteTransient(conn, text, &sqlitex.ExecOptions{Args: args})
+	err = sqlitex.ExecuteTransient(conn, text, nil)
 	return time.Since(began), err
 }

@@ -15,7 +15,12 @@ func (b *bench) preview() error {
 	if err != nil {
 		return err
 	}
-	m, err := spawn("manager", dir, "")
+	return b.previewed("(z)", dir, network)
+}
+
+// previewed measures dry runs at a manager of a data directory, or of a database.
+func (b *bench) previewed(name, data, network string) error {
+	m, err := spawn("manager", data, "")
 	if err != nil {
 		return err
 	}
@@ -38,7 +43,7 @@ func (b *bench) preview() error {
 		{"creating 2,000", request("POST", "/api/v2/networks/"+network+"/addresses", header, "["+strings.Join(list, ",")+"]")},
 		{"a new name", request("PATCH", "/api/v2/blocks/"+block, header, `{"name":"other"}`)},
 	} {
-		if err := b.beside(m.addr, create, try.what, try.rq); err != nil {
+		if err := b.beside(name, m.addr, create, try.what, try.rq); err != nil {
 			return err
 		}
 	}
@@ -46,7 +51,7 @@ func (b *bench) preview() error {
 }
 
 // beside measures a change beside dry runs.
-func (b *bench) beside(addr string, create []byte, what string, try []byte) error {
+func (b *bench) beside(name, addr string, create []byte, what string, try []byte) error {
 	before, err := b.slowest(addr, create)
 	if err != nil {
 		return err
@@ -85,7 +90,7 @@ func (b *bench) beside(addr string, create []byte, what string, try []byte) erro
 	}
 	alone := (before + after) / 2
 	ratio := float64(beside) / float64(alone)
-	b.add(fmt.Sprintf("(z) p95 of a create beside %d dry runs of %s", tries, what), beside.Round(time.Microsecond).String(),
+	b.add(fmt.Sprintf("%s p95 of a create beside %d dry runs of %s", name, tries, what), beside.Round(time.Microsecond).String(),
 		alone.Round(time.Microsecond).String(), ratio, "at most 1.2", ratio <= 1.2)
 	return nil
 }
