@@ -136,9 +136,15 @@ func (c *Client) Deploy(ctx context.Context, servicePoint, name, version string,
 	return answer.ID, err
 }
 
-// Configure gives an application another configuration.
-func (c *Client) Configure(ctx context.Context, servicePoint, id string, configuration json.RawMessage) error {
-	body := map[string]any{"configuration": configuration}
+// ChangeApplication gives an application another configuration, or a version that it is to be updated to; what is empty stays as it is.
+func (c *Client) ChangeApplication(ctx context.Context, servicePoint, id, targetVersion string, configuration json.RawMessage) error {
+	body := map[string]any{}
+	if targetVersion != "" {
+		body["targetVersion"] = targetVersion
+	}
+	if len(configuration) > 0 {
+		body["configuration"] = configuration
+	}
 	return c.Do(ctx, http.MethodPatch, applicationsPath(servicePoint)+"/"+url.PathEscape(id), body, nil)
 }
 
@@ -153,6 +159,7 @@ type FleetEvent struct {
 	Field  string `json:"field"`
 	Before string `json:"before"`
 	After  string `json:"after"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // FleetEvents lists the last moves of a service point, the earliest first.

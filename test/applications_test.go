@@ -115,6 +115,59 @@ func (p *fleetPoint) configuration(up *upstream, more string) (at, file string) 
 	return at, file
 }
 
+// pid gives the process of the only application.
+func (p *fleetPoint) pid() (pid int) {
+	p.t.Helper()
+	files, err := filepath.Glob(filepath.Join(p.state, "application", "*", "pid"))
+	if err != nil || len(files) != 1 {
+		p.t.Fatalf("there are %v, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var started struct{ PID int }
+	if err := json.Unmarshal(text, &started); err != nil {
+		p.t.Fatal(err)
+	}
+	return started.PID
+}
+
+// hang stops the resolver in its tracks: it is ended, and another one answers.
+func (p *fleetPoint) hang(at string) {
+	p.t.Helper()
+	pid := p.pid()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		p.t.Fatal(err)
+	}
+	if !until(func() bool { return p.pid() != pid && answers(at, "five.example.") }) {
+		p.t.Fatalf("a resolver that hangs is not replaced:\n%s", p.process.text())
+	}
+	if err := syscall.Kill(pid, 0); err == nil {
+		p.t.Error("a resolver that hung is still there")
+	}
+	p.becomes("dns-resolver-service  HEALTHY")
+}
+
+// forget damages what the agent knows of what is to run, and gives the service point a new registration key: the resolver goes on.
+func (p *fleetPoint) forget(at string) {
+	p.t.Helper()
+	pid := p.pid()
+	_ = p.process.signal(syscall.SIGKILL)
+	if err := os.WriteFile(filepath.Join(p.state, "desired.json"), nil, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	var created struct{ RegistrationKey string }
+	if err := json.Unmarshal([]byte(p.fleet("rekey", "--json", "edge")), &created); err != nil {
+		p.t.Fatal(err)
+	}
+	p.start(created.RegistrationKey)
+	p.becomes("dns-resolver-service  HEALTHY")
+	if !until(func() bool { return strings.Contains(p.process.text(), "is taken over") }) || !answers(at, "six.example.") || p.pid() != pid {
+		p.t.Errorf("with a new registration key the resolver does not go on:\n%s", p.process.text())
+	}
+}
+
 // A resolver is deployed, serves while the manager and the agent are killed, is taken over, comes back when it is killed, is configured
 // anew, falls ill with its upstream and recovers, and goes.
 func TestResolverOfAServicePoint(t *testing.T) {
@@ -166,6 +219,8 @@ func TestResolverOfAServicePoint(t *testing.T) {
 
 	m.start()
 	p.becomes("dns-resolver-service  HEALTHY")
+	p.hang(at)
+	p.forget(at)
 	other, file := p.configuration(up, `,"cache":{"serveStaleSeconds":60,"prefetch":true},"allow":["127.0.0.0/8"]`)
 	p.fleet("deploy", "edge", id, "--configuration", file)
 	if !until(func() bool { return answers(other, "four.example.") }) {
@@ -179,8 +234,14 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	if !answers(other, "four.example.") {
 		t.Error("what was asked before is not answered while the upstream is away")
 	}
+	if answers(other, "seven.example.") {
+		t.Error("a new name is answered while the upstream is away")
+	}
 	up.start(t)
 	p.becomes("dns-resolver-service  HEALTHY")
+	if !until(func() bool { return answers(other, "seven.example.") }) {
+		t.Error("a name that could not be answered once is not answered later")
+	}
 
 	p.fleet("undeploy", "edge", id)
 	p.becomes("DELETED")

@@ -45,8 +45,8 @@ type fleetDeploy struct {
 	managerFlags
 	Name          string `arg:"" help:"The name or the id of the service point."`
 	Application   string `arg:"" help:"The application, such as dns-resolver-service; or the id of one that runs."`
-	Configuration string `help:"A file with its configuration, a JSON object; - for standard input." type:"path" placeholder:"FILE"`
-	Version       string `help:"The version. Default: the manager's own."`
+	Configuration string `help:"A file with its configuration, a JSON object; - for standard input." type:"path" placeholder:"FILE" env:"-"`
+	Version       string `help:"The version. Default: the manager's own, or the one that runs." env:"-"`
 }
 
 // Run deploys an application, or configures one.
@@ -75,10 +75,10 @@ func (c *fleetDeploy) Run(s *session) error {
 		return err
 	}
 	id := c.Application
-	if known := runs(i, id); known && configuration == nil {
-		return usageError{fmt.Errorf("%s runs %s already: --configuration gives it another configuration", c.Name, id)}
+	if known := runs(i, id); known && configuration == nil && c.Version == "" {
+		return usageError{fmt.Errorf("%s runs %s already: --configuration gives it another configuration, --version another version", c.Name, id)}
 	} else if known {
-		err = cl.Configure(s.ctx, i.ID, id, configuration)
+		err = cl.ChangeApplication(s.ctx, i.ID, id, c.Version, configuration)
 	} else {
 		id, err = cl.Deploy(s.ctx, i.ID, c.Application, c.Version, configuration)
 	}
@@ -141,9 +141,10 @@ func (c *fleetEvents) Run(s *session) error {
 		return json.NewEncoder(s.stdout).Encode(all)
 	}
 	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "AT\tFIELD\tBEFORE\tAFTER")
+	fmt.Fprintln(w, "AT\tFIELD\tBEFORE\tAFTER\tREASON")
 	for _, e := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", time.UnixMilli(e.At).UTC().Format("2006-01-02T15:04:05.000Z"), e.Field, e.Before, e.After)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", time.UnixMilli(e.At).UTC().Format("2006-01-02T15:04:05.000Z"), e.Field, e.Before, e.After,
+			e.Reason)
 	}
 	return w.Flush()
 }

@@ -71,13 +71,23 @@ func (c *fleetList) Run(s *session) error {
 		return json.NewEncoder(s.stdout).Encode(all)
 	}
 	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSTATUS\tCONNECTION\tVERSION\tLAST SEEN\tID")
+	fmt.Fprintln(w, "NAME\tSTATUS\tCONNECTION\tAPPLICATIONS\tVERSION\tLAST SEEN\tID")
 	for _, i := range all {
 		seen := "never"
 		if i.LastSeen > 0 {
 			seen = time.UnixMilli(i.LastSeen).UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.Name, i.Status, i.ConnectionStatus, i.Version, seen, i.ID)
+		well := 0
+		for _, a := range i.Applications {
+			if a.Status == "HEALTHY" {
+				well++
+			}
+		}
+		applications := "-"
+		if len(i.Applications) > 0 {
+			applications = fmt.Sprintf("%d of %d well", well, len(i.Applications))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.Name, i.Status, i.ConnectionStatus, applications, i.Version, seen, i.ID)
 	}
 	return w.Flush()
 }

@@ -30,9 +30,14 @@ type Kind struct {
 	Name, Version string
 	// Check refuses a configuration with a problem that names the field.
 	Check func(configuration json.RawMessage) error
+	// Claims, which may be nil, gives the addresses and ports of a configuration that no other application may have.
+	Claims func(configuration json.RawMessage) []string
 	// New makes one, which does nothing before it is configured.
 	New func(log *slog.Logger) Application
 }
+
+// ErrBroken is an application that is of no use any more after it failed to take a configuration: its process ends, and begins anew.
+var ErrBroken = errors.New("the application has to begin anew")
 
 // Decode reads a configuration into a struct. A member that there is not is refused: what is stored acts.
 func Decode(configuration json.RawMessage, into any) error {

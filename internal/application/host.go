@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,9 +23,10 @@ type host struct {
 	log  *slog.Logger
 	stop context.CancelFunc
 
-	mu sync.Mutex
-	// configured is guarded by mu, which is held while a configuration is put in force.
-	configured string
+	// turn is held while a configuration is put in force.
+	turn sync.Mutex
+	// configured is the digest of the one that is.
+	configured atomic.Value
 }
 
 // maxConfiguration bounds a configuration, in bytes.
@@ -65,9 +67,7 @@ func Serve(ctx context.Context, kind Kind, socket net.Listener, log *slog.Logger
 }
 
 func (h *host) status(w http.ResponseWriter, _ *http.Request) {
-	h.mu.Lock()
-	configured := h.configured
-	h.mu.Unlock()
+	configured, _ := h.configured.Load().(string)
 	diagnostics, err := json.Marshal(h.app.Diagnostics())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -84,17 +84,20 @@ func (h *host) configure(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = h.kind.Check(text)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.turn.Lock()
+	defer h.turn.Unlock()
 	if err == nil {
 		err = h.app.Configure(text)
 	}
 	if err != nil {
 		h.log.Error("a configuration was refused", "reason", err)
 		http.Error(w, err.Error(), http.StatusBadRequest)
+		if errors.Is(err, ErrBroken) {
+			h.stop()
+		}
 		return
 	}
-	h.configured = Digest(text)
-	h.log.Info("a configuration is in force", "digest", h.configured)
+	h.configured.Store(Digest(text))
+	h.log.Info("a configuration is in force", "digest", Digest(text))
 	w.WriteHeader(http.StatusNoContent)
 }

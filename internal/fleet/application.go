@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"portolan/internal/checkin"
 	"portolan/internal/problem"
 	"portolan/internal/store"
+
+	"github.com/google/uuid"
 )
 
 // Program is an application that service points can run.
@@ -20,6 +23,27 @@ type Program struct {
 	Version string
 	// Check refuses a configuration that the application would not take: with a problem that names the field.
 	Check func(configuration json.RawMessage) error
+	// Claims, which may be nil, gives the addresses and ports of a configuration that no other application of a service point may have.
+	Claims func(configuration json.RawMessage) []string
+}
+
+// claims are the addresses and ports of an application.
+func (s *Service) claims(name string, configuration json.RawMessage) []string {
+	if program := s.programs[name]; program.Claims != nil {
+		return program.Claims(configuration)
+	}
+	return nil
+}
+
+// clash reports whether two addresses with ports are the same, or one of them is every address.
+func clash(a, b string) bool {
+	one, err := netip.ParseAddrPort(a)
+	other, e := netip.ParseAddrPort(b)
+	if err != nil || e != nil {
+		return a == b
+	}
+	return one.Port() == other.Port() && one.Addr().Is4() == other.Addr().Is4() &&
+		(one.Addr() == other.Addr() || one.Addr().IsUnspecified() || other.Addr().IsUnspecified())
 }
 
 // Programs are the applications, by name.
@@ -95,13 +119,38 @@ type ApplicationChange struct {
 	Version       *string
 	TargetVersion *string
 	Configuration json.RawMessage
+	// Repeatable, where it is not empty, says who asks for a new one and by which Idempotency-Key: who asks the same again gets the same.
+	Repeatable string
 }
 
-// maxConfiguration bounds an application's configuration, maxApplications the number of a service point's.
+// Bounds of an application's configuration, of those of all applications of a service point together, and of their number.
 const (
-	maxConfiguration = 256 << 10
-	maxApplications  = 64
+	maxConfiguration  = 128 << 10
+	maxConfigurations = 512 << 10
+	maxApplications   = 64
 )
+
+// fit refuses a configuration that is too long beside those of the other applications of the service point, or claims what is theirs.
+func (s *Service) fit(all []deployed, id, name string, configuration json.RawMessage) error {
+	size := len(configuration)
+	mine := s.claims(name, configuration)
+	for _, d := range all {
+		if d.ID == id || d.Status == checkin.Deleted {
+			continue
+		}
+		size += len(d.Configuration)
+		for _, theirs := range s.claims(d.Name, d.Configuration) {
+			if i := slices.IndexFunc(mine, func(one string) bool { return clash(one, theirs) }); i >= 0 {
+				return problem.Invalid("configuration", "%s is taken by application %s, %s, at %s", mine[i], d.ID, d.Name, theirs)
+			}
+		}
+	}
+	if size > maxConfigurations {
+		return problem.Invalid("configuration", "has, with those of the service point's other applications, %d bytes, more than %d", size,
+			maxConfigurations)
+	}
+	return nil
+}
 
 // check refuses a configuration of a program, and gives it as it is kept.
 func (s *Service) check(name string, configuration json.RawMessage) (json.RawMessage, error) {
@@ -123,6 +172,14 @@ func (s *Service) check(name string, configuration json.RawMessage) (json.RawMes
 	return configuration, program.Check(configuration)
 }
 
+// checkVersion refuses what is no version.
+func checkVersion(field, version string) error {
+	if version == "" || len(version) > maxVersion || strings.ContainsFunc(version, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return problem.Invalid(field, "must have 1 to %d characters of ASCII, and no blanks", maxVersion)
+	}
+	return nil
+}
+
 // Deploy lets a service point run an application, and gives its id.
 func (s *Service) Deploy(ctx context.Context, servicePoint string, c ApplicationChange) (id string, err error) {
 	configuration, err := s.check(*c.Name, c.Configuration)
@@ -131,26 +188,60 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 	}
 	version := s.programs[*c.Name].Version
 	if c.Version != nil {
-		if version = *c.Version; version == "" || len(version) > maxVersion {
-			return "", problem.Invalid("version", "must have 1 to %d bytes", maxVersion)
+		version = *c.Version
+		if err := checkVersion("version", version); err != nil {
+			return "", err
 		}
 	}
-	id = newUUID()
-	return id, s.desire(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
+	if id, err = s.newApplicationID(servicePoint, c.Repeatable); err != nil {
+		return "", err
+	}
+	err = s.desire(ctx, servicePoint, func(tx *store.Tx, generation int64) error {
 		all, err := applicationsOf(tx, servicePoint)
 		if err != nil {
 			return err
 		}
+		if i := slices.IndexFunc(all, func(d deployed) bool { return d.ID == id }); i >= 0 {
+			if all[i].Name != *c.Name || string(all[i].Configuration) != string(configuration) {
+				return problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request")
+			}
+			return errRepeated
+		}
 		if len(all) >= maxApplications {
 			return problem.Conflict("TooManyApplications", "a service point runs at most %d applications", maxApplications)
+		}
+		if err := s.fit(all, id, *c.Name, configuration); err != nil {
+			return err
 		}
 		now := s.now().UnixMilli()
 		if err := tx.Write("INSERT INTO application (id, service_point, name, version, status, configuration, generation, created) "+
 			"VALUES (?,?,?,?,?,?,?,?)", id, servicePoint, *c.Name, version, checkin.Deploying, string(configuration), generation, now); err != nil {
 			return err
 		}
-		return s.moved(tx, servicePoint, fieldOf(id, fieldStatus), "", checkin.Deploying)
+		return s.moved(tx, servicePoint, fieldOf(*c.Name, id, fieldStatus), "", checkin.Deploying)
 	})
+	if errors.Is(err, errRepeated) {
+		err = nil
+	}
+	return id, err
+}
+
+// errRepeated takes back a change that was made before.
+var errRepeated = errors.New("the answer was lost")
+
+// newApplicationID makes the id of an application, a UUID (RFC 9562): a random one or, of a request that may be repeated, one that follows
+// from it.
+func (s *Service) newApplicationID(servicePoint, repeatable string) (string, error) {
+	if repeatable == "" {
+		return uuid.NewString(), nil
+	}
+	secret, err := s.authority.derive("application", repeatable, servicePoint)
+	if err != nil {
+		return "", err
+	}
+	id := uuid.UUID(secret[:16])
+	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // version 8
+	return id.String(), nil
 }
 
 // Change changes an application: its configuration, or the version that it is to be updated to.
@@ -164,11 +255,18 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 			if d.Configuration, err = s.check(d.Name, c.Configuration); err != nil {
 				return err
 			}
+			all, err := applicationsOf(tx, servicePoint)
+			if err == nil {
+				err = s.fit(all, id, d.Name, d.Configuration)
+			}
+			if err != nil {
+				return err
+			}
 		}
 		was := d.UpdateStatus
 		if c.TargetVersion != nil {
-			if *c.TargetVersion == "" || len(*c.TargetVersion) > maxVersion {
-				return problem.Invalid("targetVersion", "must have 1 to %d bytes", maxVersion)
+			if err := checkVersion("targetVersion", *c.TargetVersion); err != nil {
+				return err
 			}
 			if d.TargetVersion, d.UpdateStatus = *c.TargetVersion, updateQueued; d.TargetVersion == d.Version { // taken back
 				d.TargetVersion, d.UpdateStatus = "", ""
@@ -250,7 +348,8 @@ func (s *Service) desire(ctx context.Context, servicePoint string, fn func(tx *s
 		if err != nil {
 			return err
 		}
-		generation++
+		// It follows from the time, so that a database that was restored gives none again that it gave before.
+		generation = max(s.now().UnixMilli(), generation+1)
 		if err := fn(tx, generation); err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 	if err != nil {
 		return a, err
 	}
-	if rq.Report != nil || generationOf(shown) > known.generation || rq.Desired > known.acknowledged && rq.Desired <= known.desired {
+	if rq.Report != nil || generationOf(shown) > known.generation || acknowledges(rq, known) {
 		if err := s.write(ctx, id, generationOf(shown), &known, rq); err != nil {
 			return a, err
 		}
@@ -82,6 +82,12 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 			}
 		}
 	}
+}
+
+// acknowledges reports whether a request says that the service point has a later state on its disk than was known. One without numbers
+// is from an agent that says what it was told, and runs nothing.
+func acknowledges(rq checkin.Request, known row) bool {
+	return rq.Sequence > 0 && rq.Desired > known.acknowledged && rq.Desired <= known.desired
 }
 
 // look reads what a check-in needs to know, and refuses a certificate that is not good.
@@ -260,7 +266,10 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 		if err != nil {
 			return err
 		}
-		known.generation, known.acknowledged = generation, max(known.acknowledged, min(rq.Desired, known.desired))
+		known.generation = generation
+		if acknowledges(rq, *known) {
+			known.acknowledged = rq.Desired
+		}
 		if err := tx.Write("UPDATE service_point SET generation = ?, acknowledged = ? WHERE id = ?", generation, known.acknowledged,
 			id); err != nil {
 			return err
@@ -294,7 +303,7 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 // keep writes a report, and what follows from it.
 func (s *Service) keep(tx *store.Tx, id, before string, now *row, r *checkin.Report, text []byte) error {
 	if before != now.status {
-		if err := s.moved(tx, id, fieldStatus, before, now.status); err != nil {
+		if err := s.moved(tx, id, fieldStatus, before, now.status, r.ErrorConditions...); err != nil {
 			return err
 		}
 	}

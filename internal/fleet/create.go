@@ -14,8 +14,6 @@ import (
 	"portolan/internal/checkin"
 	"portolan/internal/problem"
 	"portolan/internal/store"
-
-	"github.com/google/uuid"
 )
 
 // KeyLife is how long a registration key can be used.
@@ -81,7 +79,10 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 			w.Name).Scan(&id, &status, &hash, &used, &expires, &description)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			c.FleetInstanceID = newID(w.Name)
+			if key, err = s.unspent(tx, key, ""); err != nil {
+				return err
+			}
+			c.FleetInstanceID, c.RegistrationKey = newID(w.Name), key.String()
 			return s.insert(tx, c.FleetInstanceID, w, key)
 		case err != nil:
 			return err
@@ -89,12 +90,10 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 		c.FleetInstanceID = id
 		switch now := s.now(); {
 		case statusAt(status, expires, now) == Expired:
-			if w.Repeatable != "" { // what has run out does not come back
-				if key, err = s.newKey(Wanted{}); err != nil {
-					return err
-				}
-				c.RegistrationKey = key.String()
+			if key, err = s.unspent(tx, key, hash); err != nil {
+				return err
 			}
+			c.RegistrationKey = key.String()
 			if err := s.rekey(tx, id, Expired, key); err != nil {
 				return err
 			}
@@ -128,11 +127,47 @@ func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.Registratio
 			return err
 		}
 	}
+	if err := s.spend(tx, id); err != nil {
+		return err
+	}
 	now := s.now()
+	least := now.Add(endsBefore).UnixMilli()
 	tx.Touch(store.Detail(topic, id))
-	return tx.Write("UPDATE service_point SET status = ?, key_hash = ?, key_expires = ?, key_public = '', "+
+	return tx.Write("UPDATE service_point SET status = ?, key_hash = ?, key_expires = ?, key_public = '', acknowledged = 0, "+
 		"generation = CASE WHEN generation >= ? THEN generation + 1 ELSE ? END WHERE id = ?",
-		Waiting, hashKey(key), now.Add(KeyLife).Unix(), now.UnixMilli(), now.UnixMilli(), id)
+		Waiting, hashKey(key), now.Add(KeyLife).Unix(), least, least, id)
+}
+
+// endsBefore is for how long behind a new registration key certificates of other managers, whose clocks are a little ahead, would not be
+// good.
+const endsBefore = time.Minute
+
+// spend notes that the registration key of a service point is never to be given again.
+func (s *Service) spend(tx *store.Tx, id string) error {
+	return tx.Write("INSERT INTO spent_key (key_hash, until) SELECT key_hash, ? FROM service_point WHERE id = ? ON CONFLICT DO NOTHING",
+		s.now().Add(2*KeyLife).Unix(), id)
+}
+
+// unspent gives a registration key, and another one in its place where it was given to somebody before, or is the one that has expired.
+func (s *Service) unspent(tx *store.Tx, key checkin.RegistrationKey, expired string) (checkin.RegistrationKey, error) {
+	var spent int
+	err := tx.QueryRow("SELECT 1 FROM spent_key WHERE key_hash = ?", hashKey(key)).Scan(&spent)
+	if errors.Is(err, sql.ErrNoRows) && hashKey(key) != expired {
+		return key, nil
+	}
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return key, err
+	}
+	return s.newKey(Wanted{})
+}
+
+// forgetSpent forgets the registration keys that could not be used any more.
+func (s *Service) forgetSpent(ctx context.Context, update store.Updater) error {
+	now := s.now().Unix()
+	return s.each(ctx, update, "SELECT key_hash FROM spent_key WHERE until < ?", []any{now},
+		func(tx *store.Tx, hash string) error {
+			return tx.Write("DELETE FROM spent_key WHERE key_hash = ?", hash)
+		})
 }
 
 // Rekey gives a service point a new registration key, as where its machine was lost: it waits for its registration from then on, and
@@ -195,9 +230,6 @@ func newID(name string) string {
 	}
 	return front + "-" + randomText(9) + "-" + randomText(12)
 }
-
-// newUUID makes the id of an application.
-func newUUID() string { return uuid.NewString() }
 
 func randomText(n int) string {
 	const alphabet = "abcdefghijklmnopqrstuvwxyz234567" // 32 letters: five bits each, without bias

@@ -85,7 +85,7 @@ func (s *Service) byKey(tx *store.Tx, key checkin.RegistrationKey, public, locki
 	case err != nil:
 		return known, err
 	case used != "" && (used != public || status != Waiting && status != Expired):
-		return known, refuse("RegistrationKeyUsed", "the registration key has been used already")
+		return known, refuse("RegistrationKeyUsed", "the registration key has been used already; portolan fleet rekey gives a new one")
 	case expires <= s.now().Unix():
 		return known, refuse("RegistrationKeyExpired", "the registration key expired on "+time.Unix(expires, 0).UTC().Format(time.RFC3339))
 	}
@@ -113,12 +113,17 @@ func (s *Service) Renew(ctx context.Context, shown *x509.Certificate, rq checkin
 		return a, err
 	}
 	id := shown.Subject.CommonName
-	err = s.store.Read(ctx, func(tx *store.Tx) error {
-		known, err := s.byCertificate(tx, shown)
+	// In an update, though nothing is written: a new registration key either comes before this, or ends what is issued here.
+	err = s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+		var goodFrom int64
+		err := tx.QueryRow("SELECT generation FROM service_point WHERE id = ?"+tx.Locking(), id).Scan(&goodFrom)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && generationOf(shown) < goodFrom {
+			return errUnknown
+		}
 		if err != nil {
 			return err
 		}
-		der, err := s.authority.issue(id, s.nextGeneration(known.generation), request)
+		der, err := s.authority.issue(id, s.nextGeneration(goodFrom), request)
 		a.Certificate = encodeCertificate(der)
 		return err
 	})

@@ -17,10 +17,10 @@ const (
 // keptEvents is how many events of a service point are kept.
 const keptEvents = 200
 
-// moved records that a field of a service point moved.
-func (s *Service) moved(tx *store.Tx, id, field, before, after string) error {
-	if err := tx.Write("INSERT INTO fleet_event (service_point, at, field, old, new) VALUES (?,?,?,?,?)", id, s.now().UnixMilli(), field,
-		before, after); err != nil {
+// moved records that a field of a service point moved, and why, where that is known.
+func (s *Service) moved(tx *store.Tx, id, field, before, after string, reasons ...string) error {
+	if err := tx.Write("INSERT INTO fleet_event (service_point, at, field, old, new, reason) VALUES (?,?,?,?,?,?)", id, s.now().UnixMilli(),
+		field, before, after, strings.Join(reasons, "; ")); err != nil {
 		return err
 	}
 	return tx.Write("DELETE FROM fleet_event WHERE service_point = ? AND seq <= (SELECT seq FROM fleet_event WHERE service_point = ? "+
@@ -35,11 +35,13 @@ func list(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ","
 type Event struct {
 	// At is when, in Unix milliseconds.
 	At int64 `json:"at"`
-	// Field is status or connectionStatus, or applications/ID/status or applications/ID/updateStatus.
+	// Field is status or connectionStatus, or applications/NAME/ID/status or applications/NAME/ID/updateStatus.
 	Field string `json:"field"`
 	// Before and After are its values; empty where it had, or has, none.
 	Before string `json:"before"`
 	After  string `json:"after"`
+	// Reason says why, where that is known.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Events gives the last moves of a service point, at most 200, the earliest first.
@@ -51,9 +53,9 @@ func (s *Service) Events(ctx context.Context, servicePoint string) (all []Event,
 		}
 		return tx.Each(func(scan func(...any) error) error {
 			var e Event
-			err := scan(&e.At, &e.Field, &e.Before, &e.After)
+			err := scan(&e.At, &e.Field, &e.Before, &e.After, &e.Reason)
 			all = append(all, e)
 			return err
-		}, "SELECT at, field, old, new FROM fleet_event WHERE service_point = ? ORDER BY seq", servicePoint)
+		}, "SELECT at, field, old, new, reason FROM fleet_event WHERE service_point = ? ORDER BY seq", servicePoint)
 	})
 }

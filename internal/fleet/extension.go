@@ -29,8 +29,10 @@ func Extension() *store.Extension {
 		{Name: "presence", Columns: []string{"service_point", "last_seen", "connected"}, Key: 1},
 		{Name: "application", Columns: []string{"id", "service_point", "name", "version", "target_version", "status", "update_status",
 			"conditions", "configuration", "generation", "created", "deleted"}, Key: 1},
+		{Name: "spent_key", Columns: []string{"key_hash", "until"}, Key: 1},
 		{Name: "report", Columns: []string{"service_point", "sequence", "digest", "body"}, Key: 1},
-		{Name: "fleet_event", Columns: []string{"service_point", "at", "field", "old", "new", "seq"}}}}
+		{Name: "fleet_event", Columns: []string{"service_point", "at", "field", "old", "new", "reason", "seq"},
+			Earlier: []store.Earlier{{Before: 8, Columns: []string{"service_point", "at", "field", "old", "new", "seq"}}}}}}
 }
 
 // verify checks the fleet's tables in a snapshot and lists what is wrong, in sentences.

@@ -101,7 +101,8 @@ func (s *Service) SetClock(ctx context.Context) error {
 // clockNoise is by how much two measurements of the database's clock may differ while it goes right.
 const clockNoise = 100 * time.Millisecond
 
-// topic is what a transaction touches that takes a service point, or its certificate, away (store.Tx.Touch).
+// topic is what a transaction touches, with the id (store.Detail), that changes what a service point is to run, or takes it or its
+// certificate away.
 const topic = "fleet"
 
 // Attend sees, until ctx ends, to the check-ins held open for service points that somebody else may have changed, it is not said which.

@@ -212,6 +212,9 @@ func unknown(id string) error { return problem.NotFound("there is no fleet servi
 func (s *Service) Delete(ctx context.Context, id string) error {
 	err := s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
 		tx.Touch(store.Detail(topic, id))
+		if err := s.spend(tx, id); err != nil {
+			return err
+		}
 		n, err := tx.Exec("DELETE FROM service_point WHERE id = ?", id)
 		if err != nil {
 			return err

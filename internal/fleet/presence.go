@@ -68,8 +68,8 @@ func (s *Service) writePresence(ctx context.Context, ids []string, at map[string
 		for _, id := range ids {
 			last := s.now().Add(-time.Since(at[id])).UnixMilli()
 			// Not of one that was deleted meanwhile. What lies in the future was written by a clock that was wrong.
-			if err := tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 1 FROM service_point WHERE id = ? "+
-				"ON CONFLICT (service_point) DO UPDATE SET connected = 1, last_seen = CASE WHEN presence.last_seen > ? OR "+
+			if err := tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 1 FROM service_point WHERE id = ?"+
+				tx.Staying()+" ON CONFLICT (service_point) DO UPDATE SET connected = 1, last_seen = CASE WHEN presence.last_seen > ? OR "+
 				"presence.last_seen < excluded.last_seen THEN excluded.last_seen ELSE presence.last_seen END", last, id, now); err != nil {
 				return err
 			}
@@ -94,7 +94,7 @@ func (s *Service) writePresence(ctx context.Context, ids []string, at map[string
 	return nil
 }
 
-// back gives those of the service points that were not connected until now.
+// back gives those of the service points that were not connected until now. The others are locked: none falls silent before this ends.
 func (s *Service) back(tx *store.Tx, ids []string) (back map[string]bool, err error) {
 	back = make(map[string]bool, len(ids))
 	args := make([]any, len(ids))
@@ -106,14 +106,15 @@ func (s *Service) back(tx *store.Tx, ids []string) (back map[string]bool, err er
 		err := scan(&id)
 		delete(back, id)
 		return err
-	}, "SELECT service_point FROM presence WHERE connected = 1 AND service_point IN ("+list(len(ids))+")", args...)
+	}, "SELECT service_point FROM presence WHERE connected = 1 AND service_point IN ("+list(len(ids))+") ORDER BY service_point"+tx.Locking(),
+		args...)
 }
 
 // Sweep writes down which registration keys have run out, and which service points have fallen silent, and removes
 // applications that are no more. One manager does it: update is
 // that of its lease.
 func (s *Service) Sweep(ctx context.Context, update store.Updater) error {
-	return errors.Join(s.expire(ctx, update), s.silenced(ctx, update), s.removeDeleted(ctx, update))
+	return errors.Join(s.expire(ctx, update), s.silenced(ctx, update), s.removeDeleted(ctx, update), s.forgetSpent(ctx, update))
 }
 
 func (s *Service) expire(ctx context.Context, update store.Updater) error {

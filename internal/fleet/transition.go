@@ -41,14 +41,21 @@ func way(from, to string) (steps []string, ok bool) {
 }
 
 // fieldOf names a field of an application in events.
-func fieldOf(application, field string) string { return "applications/" + application + "/" + field }
+func fieldOf(name, application, field string) string {
+	return "applications/" + name + "/" + application + "/" + field
+}
 
-// moves records how an application moves: from its status to another one, and from one updateStatus to another one.
-func (s *Service) moves(tx *store.Tx, d deployed, status, update, updateBefore string) error {
+// moves records how an application moves: from its status to another one, with the reasons for where it comes to, and from one
+// updateStatus to another one.
+func (s *Service) moves(tx *store.Tx, d deployed, status, update, updateBefore string, reasons ...string) error {
 	steps, _ := way(d.Status, status)
 	before := d.Status
 	for _, next := range steps {
-		if err := s.moved(tx, d.servicePoint, fieldOf(d.ID, fieldStatus), before, next); err != nil {
+		var why []string
+		if next == status {
+			why = reasons
+		}
+		if err := s.moved(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldStatus), before, next, why...); err != nil {
 			return err
 		}
 		before = next
@@ -56,7 +63,7 @@ func (s *Service) moves(tx *store.Tx, d deployed, status, update, updateBefore s
 	if update == updateBefore {
 		return nil
 	}
-	return s.moved(tx, d.servicePoint, fieldOf(d.ID, fieldUpdate), updateBefore, update)
+	return s.moved(tx, d.servicePoint, fieldOf(d.Name, d.ID, fieldUpdate), updateBefore, update)
 }
 
 // reported takes over what a service point says of its applications: it has put in force the generation that the report says, and has
@@ -72,7 +79,7 @@ func (s *Service) reported(tx *store.Tx, servicePoint string, acknowledged int64
 			now.TargetVersion == d.TargetVersion {
 			continue
 		}
-		if err := s.moves(tx, d, now.Status, now.UpdateStatus, d.UpdateStatus); err != nil {
+		if err := s.moves(tx, d, now.Status, now.UpdateStatus, d.UpdateStatus, now.ErrorConditions...); err != nil {
 			return err
 		}
 		deleted := int64(0)
@@ -118,11 +125,15 @@ func (d deployed) after(acknowledged int64, r *checkin.Report) deployed {
 	if r.Applied < d.generation && d.Status == checkin.Deploying { // what it says is of what was asked for before
 		return d
 	}
-	if _, ok := way(d.Status, a.Status); ok && a.Status != checkin.Deleted {
+	_, ok := way(d.Status, a.Status)
+	switch {
+	case ok && a.Status != checkin.Deleted:
 		d.Status = a.Status
+	case a.Status == checkin.Deploying || a.Status == checkin.DeployFailed: // anew, on a machine that has lost what it had
+		d.Status = checkin.Unhealthy
 	}
 	if text, err := json.Marshal(append([]string{}, a.ErrorConditions...)); err == nil {
-		d.conditions = string(text)
+		d.conditions, d.ErrorConditions = string(text), a.ErrorConditions
 	}
 	if d.TargetVersion != "" && a.Version == d.TargetVersion {
 		d.Version, d.TargetVersion, d.UpdateStatus = a.Version, "", ""

@@ -48,7 +48,7 @@ func TestAfterAReport(t *testing.T) {
 		"updated":                       {checkin.Healthy, updateRunning, "2", 7, report(7, checkin.Healthy, "2"), "HEALTHY  2 "},
 		"not yet updated": {checkin.Healthy, updateRunning, "2", 7, report(7, checkin.Healthy, "1"),
 			"HEALTHY UPDATE_IN_PROGRESS 1 2"},
-		"a move that there is not":   {checkin.Healthy, "", "", 7, report(7, checkin.Deploying, "1"), "HEALTHY  1 "},
+		"a move that there is not":   {checkin.Healthy, "", "", 7, report(7, checkin.DeployFailed, "1"), "UNHEALTHY  1 "},
 		"a status that there is not": {checkin.Healthy, "", "", 7, report(7, "DELETED", "1"), "HEALTHY  1 "},
 		"being deleted": {checkin.Healthy, deleteQueued, "", 7, report(6, checkin.Healthy, "1"),
 			"HEALTHY DELETE_IN_PROGRESS 1 "},

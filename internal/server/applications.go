@@ -84,6 +84,9 @@ func (m *Manager) deployApplication(w http.ResponseWriter, r *http.Request) erro
 	if c.Name, c.Version = given(values, "name"), given(values, "version"); c.Name == nil {
 		return missing("name")
 	}
+	if c.Repeatable, err = m.repeatable(r); err != nil {
+		return err
+	}
 	id, err := m.Fleet.Deploy(r.Context(), r.PathValue("id"), c)
 	if err != nil {
 		return err

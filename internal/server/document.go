@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 
@@ -34,6 +35,9 @@ func schemaOf(t reflect.Type) object {
 	case reflect.Pointer:
 		return object{"anyOf": []any{schemaOf(t.Elem()), object{"type": "null"}}}
 	case reflect.Slice:
+		if t == reflect.TypeFor[json.RawMessage]() {
+			return object{"type": "object"}
+		}
 		return object{"type": "array", "items": schemaOf(t.Elem())}
 	case reflect.Bool:
 		return object{"type": "boolean"}

@@ -248,6 +248,24 @@ func TestCreationAgain(t *testing.T) {
 	m.refused(409, "ResourceAlreadyExists", "one", "POST", path, body, "Idempotency-Key: k")
 }
 
+// A service point whose report is refused is told all the same what it is to run.
+func TestRefusedReportGetsItsState(t *testing.T) {
+	m := startManager(t)
+	id, key := m.create("one")
+	e := newEnrolment(t)
+	_, answer := m.enrol(e, key)
+	certificate := e.certificateOf(t, answer)
+	bad := reportOf(strings.Repeat("x", 2000))
+	if status, _ := m.doorPost(checkin.CheckInPath, checkin.Request{Report: bad, Sequence: 1, Digest: "d"}, certificate); status != 400 {
+		t.Errorf("a report beyond the bounds: %d", status)
+	}
+	m.want(202, "POST", "/user/api/v1/fleetInstances/"+id+"/applications", `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`)
+	status, a := m.doorPost(checkin.CheckInPath, checkin.Request{Sequence: 1, WaitSeconds: 20}, certificate)
+	if status != 200 || !strings.Contains(fmt.Sprint(a["state"]), "http-probe-service") {
+		t.Errorf("without it: %d %v", status, a)
+	}
+}
+
 // service starts a service point with these options, beside what every test's has.
 func (m *manager) service(o servicepoint.Options) (a *servicepoint.Agent, stop func()) {
 	m.t.Helper()
@@ -360,7 +378,10 @@ func TestApplicationStates(t *testing.T) {
 		{400, "InvalidField", "nothing", `{"name":"nothing"}`},
 		{400, "InvalidField", "configuration", `{"name":"http-probe-service","configuration":[]}`},
 		{400, "InvalidField", "configuration.targets[0].address", `{"name":"http-probe-service","configuration":{"targets":[{"address":"x"}]}}`},
-		{400, "InvalidField", "version", `{"name":"http-probe-service","version":""}`},
+		{400, "InvalidField", "version", `{"name":"http-probe-service","version":"","configuration":{"targets":[{"address":"127.0.0.1"}]}}`},
+		{400, "InvalidField", "version", `{"name":"http-probe-service","version":"a\u0000b","configuration":{"targets":[{"address":"127.0.0.1"}]}}`},
+		{400, "InvalidField", "configuration", `{"name":"http-probe-service","configuration":{"targets":[{"name":"` + strings.Repeat("n", 140_000) +
+			`","address":"127.0.0.1"}]}}`},
 		{400, "InvalidField", "name", `{"name":7}`},
 	} {
 		m.refused(c.status, c.code, c.naming, "POST", path, c.body)
@@ -379,6 +400,15 @@ func TestApplicationStates(t *testing.T) {
 		}
 		return a
 	}
+	desired := func() (generation int64) {
+		t.Helper()
+		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+			return tx.QueryRow("SELECT desired FROM service_point WHERE id = ?", id).Scan(&generation)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return generation
+	}
 	sequence := int64(0)
 	report := func(acknowledged, applied int64, applications ...checkin.Application) map[string]any {
 		t.Helper()
@@ -394,9 +424,13 @@ func TestApplicationStates(t *testing.T) {
 		_, a := m.doorPost(checkin.CheckInPath, checkin.Request{Desired: 1, WaitSeconds: 20, Sequence: 1, Digest: "1"}, certificate)
 		held <- a
 	}()
-	application := m.want(202, "POST", path, probe).text("id")
+	application := m.want(202, "POST", path, probe, "Idempotency-Key: k").text("id")
+	if again := m.want(202, "POST", path, probe, "Idempotency-Key: k").text("id"); again != application {
+		t.Errorf("asked again, it is %s and not %s", again, application)
+	}
+	m.refused(409, "IdempotencyKeyReused", "Idempotency-Key", "POST", path, strings.Replace(probe, "0.0.1", "0.0.2", 1), "Idempotency-Key: k")
 	state := fmt.Sprint((<-held)["state"])
-	if !strings.Contains(state, application) || !strings.Contains(state, "generation:2") || time.Since(began) > 900*time.Millisecond {
+	if !strings.Contains(state, application) || !strings.Contains(state, "generation:") || time.Since(began) > 900*time.Millisecond {
 		t.Errorf("after %v the service point is to run %s", time.Since(began), state)
 	}
 	is := func(want string) {
@@ -414,36 +448,46 @@ func TestApplicationStates(t *testing.T) {
 		return checkin.Application{ID: application, Name: "http-probe-service", Version: "1.0.0", Status: status, ErrorConditions: conditions}
 	}
 	is(`"status":"DEPLOYING"`)
-	report(2, 1, as("HEALTHY"))
+	report(desired(), 1, as("HEALTHY"))
 	is(`"status":"DEPLOYING"`)
-	report(2, 2, as("DEPLOY_FAILED", "it burns"))
+	report(desired(), desired(), as("DEPLOY_FAILED", "it burns"))
 	is(`"errorConditions":["it burns"]`)
-	m.want(202, "PATCH", path+"/"+application, `{"configuration":{"targets":[]}}`, "Content-Type: application/merge-patch+json")
+	m.want(202, "PATCH", path+"/"+application, `{"configuration":{"targets":[{"address":"127.0.0.2"}]}}`, "Content-Type: application/merge-patch+json")
 	is(`"status":"DEPLOYING"`)
-	report(3, 3, as("UNHEALTHY", "it smokes"))
+	report(desired(), desired(), as("UNHEALTHY", "it smokes"))
 	is(`"status":"UNHEALTHY"`)
-	report(3, 3, as("HEALTHY"))
+	report(desired(), desired(), as("HEALTHY"))
 	m.want(202, "PATCH", path+"/"+application, `{"targetVersion":"2.0.0"}`)
 	is(`"updateStatus":"UPDATE_QUEUED"`)
-	checkIn(checkin.Request{Desired: 4, Sequence: sequence, Digest: fmt.Sprint(sequence)})
+	checkIn(checkin.Request{Desired: desired(), Sequence: sequence, Digest: fmt.Sprint(sequence)})
 	is(`"updateStatus":"UPDATE_IN_PROGRESS"`)
 	if state := fmt.Sprint(checkIn(checkin.Request{Desired: 3})["state"]); !strings.Contains(state, "2.0.0") {
 		t.Errorf("it is to run %s", state)
 	}
 	m.want(202, "PATCH", path+"/"+application, `{"targetVersion":"1.0.0"}`)
-	report(5, 5, as("HEALTHY"))
+	report(desired(), desired(), as("HEALTHY"))
 	if strings.Contains(string(m.instance(id).body), "targetVersion") {
 		t.Errorf("an update that was taken back is there: %s", m.instance(id).body)
 	}
 	m.refused(400, "MissingRequiredField", "neither", "PATCH", path+"/"+application, `{}`)
 	m.refused(400, "InvalidField", "targetVersion", "PATCH", path+"/"+application, `{"targetVersion":""}`)
 	m.refused(404, "ResourceNotFound", "nothing", "PATCH", path+"/nothing", `{"targetVersion":"2"}`)
+	resolver := func(address string) string {
+		return `{"name":"dns-resolver-service","configuration":{"listen":[{"address":"` + address + `"}],"upstreams":[{"address":"127.0.0.9"}]}}`
+	}
+	other := m.want(202, "POST", path, resolver("127.0.0.1")).text("id")
+	m.refused(400, "InvalidField", "127.0.0.1:53", "POST", path, resolver("127.0.0.1"))
+	m.refused(400, "InvalidField", other, "POST", path, resolver("0.0.0.0"))
+	m.refused(400, "InvalidField", "listen", "PATCH", path+"/"+other, `{"configuration":{}}`)
+	m.want(202, "DELETE", path+"/"+other, "")
+	report(desired(), desired(), as("HEALTHY"))
+	m.onTables("DELETE FROM application WHERE status = 'DELETED'")
 	m.want(202, "DELETE", path+"/"+application, "")
 	m.refused(409, "ApplicationIsDeleted", application, "DELETE", path+"/"+application, "")
 	is(`"updateStatus":"DELETE_QUEUED"`)
-	report(6, 5, as("HEALTHY"))
+	report(desired(), desired()-1, as("HEALTHY"))
 	is(`"updateStatus":"DELETE_IN_PROGRESS"`)
-	report(6, 6)
+	report(desired(), desired())
 	is(`"status":"DELETED"`)
 	var moved []string
 	for _, one := range m.moves(id) {

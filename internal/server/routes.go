@@ -346,16 +346,8 @@ func (m *Manager) createInstance(w http.ResponseWriter, r *http.Request) error {
 		description = &text
 	}
 	wanted := fleet.Wanted{Name: name, Description: description, Endpoint: m.RegistrationEndpoint()}
-	key, err := rest.IdempotencyKey(r)
-	if err != nil {
+	if wanted.Repeatable, err = m.repeatable(r); err != nil {
 		return err
-	}
-	if key != "" {
-		p, err := m.Identity.Bearer(r)
-		if err != nil {
-			return err
-		}
-		wanted.Repeatable = p.Name + "\n" + key
 	}
 	created, err := m.Fleet.Create(r.Context(), wanted)
 	if err != nil {
@@ -363,6 +355,16 @@ func (m *Manager) createInstance(w http.ResponseWriter, r *http.Request) error {
 	}
 	writeJSON(w, http.StatusAccepted, created)
 	return nil
+}
+
+// repeatable says who asks, and by which Idempotency-Key; empty where there is none.
+func (m *Manager) repeatable(r *http.Request) (string, error) {
+	key, err := rest.IdempotencyKey(r)
+	if key == "" || err != nil {
+		return "", err
+	}
+	p, err := m.Identity.Bearer(r)
+	return p.Name + "\n" + key, err
 }
 
 // exchangeToken gives an access token for a key set (reference/fleet.md).

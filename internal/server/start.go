@@ -350,7 +350,7 @@ func (m *Manager) serve() error {
 func programs() fleet.Programs {
 	programs := fleet.Programs{}
 	for _, kind := range all.Kinds() {
-		programs[kind.Name] = fleet.Program{Version: kind.Version, Check: kind.Check}
+		programs[kind.Name] = fleet.Program{Version: kind.Version, Check: kind.Check, Claims: kind.Claims}
 	}
 	return programs
 }

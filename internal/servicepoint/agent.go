@@ -79,6 +79,8 @@ type Agent struct {
 	// supervisor runs the applications; desired is the generation that is on the disk, and belongs to Run.
 	supervisor *supervisor
 	desired    int64
+	// before is the id from before it enrols anew; trouble, where it is not empty, is why what is to run cannot be kept. They belong to Run.
+	before, trouble string
 	// moved has a token when something was found that the manager does not know yet.
 	moved chan struct{}
 
@@ -138,8 +140,8 @@ func (a *Agent) begin() error {
 		return a.state.save(id)
 	}
 	o.Variant = cmp.Or(o.Variant, checkin.Fleet)
-	if o.Endpoint == "" && id != nil {
-		o.Endpoint = id.Endpoint
+	if id != nil {
+		a.before, o.Endpoint = id.ID, cmp.Or(o.Endpoint, id.Endpoint)
 	}
 	if o.Endpoint == "" || o.Key == "" {
 		return errors.New("this service point is not enrolled: it needs --registration-endpoint and --registration-key")
@@ -190,7 +192,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.desired = wanted.Generation
 	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, versions: a.options.Versions, log: a.log,
 		moved: a.move, ctx: ctx, processes: map[string]*process{}, leaving: map[string]*process{}}
-	a.supervisor.start(wanted)
+	a.supervisor.start(wanted, err == nil)
 	defer a.supervisor.group.Wait()
 	var group sync.WaitGroup
 	group.Go(func() { a.serveDiagnostics(ctx) })

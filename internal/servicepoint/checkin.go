@@ -11,6 +11,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
 	"portolan/internal/checkin"
@@ -25,15 +26,19 @@ func (a *Agent) enrolled(key *ecdsa.PrivateKey, answer checkin.EnrolAnswer) erro
 	id := &identity{ID: answer.ID, Name: answer.Name, Endpoint: a.options.Endpoint, Variant: a.options.Variant,
 		OriginalVersion: a.options.Version, credentials: credentials{Certificate: answer.Certificate, Key: text}, Authority: answer.Authority,
 		Registered: digestOf([]byte(a.options.Key))}
-	// Another service point runs other things.
-	if err := a.state.saveDesired(&checkin.Desired{}); err != nil {
-		return err
+	another := a.before != answer.ID // another service point runs other things
+	if another {
+		if err := a.state.saveDesired(&checkin.Desired{}); err != nil {
+			return err
+		}
 	}
 	if err := a.state.save(id); err != nil {
 		return err
 	}
-	a.desired = 0
-	a.supervisor.apply(checkin.Desired{})
+	if another {
+		a.desired = 0
+		a.supervisor.apply(checkin.Desired{})
+	}
 	if err := a.state.enrolled(); err != nil {
 		a.log.Warn("removing the enrolment key", "error", err)
 	}
@@ -52,11 +57,37 @@ func (a *Agent) report() (checkin.Report, error) {
 	node.DNSServers = a.host.resolvers()
 	r := checkin.Report{Version: a.options.Version, Variant: a.options.Variant, ErrorConditions: a.probes.conditions(),
 		Nodes: []checkin.Node{node}}
+	if a.trouble != "" {
+		r.ErrorConditions = append(r.ErrorConditions, a.trouble)
+	}
 	r.Applied, r.Applications = a.supervisor.report()
+	shorten(r.Applications)
 	if p := a.proxy(); p.Host != "" {
 		r.HTTPProxySettings = &checkin.ProxySettings{Host: p.Host, Port: p.Port, Scheme: p.Scheme, User: p.User}
 	}
 	return r, err
+}
+
+// longestReport is how long what is said of applications may be, in bytes: a manager takes 64 KiB for all of a report.
+const longestReport = 40 << 10
+
+// shorten leaves, where there is much to say, of each application the beginning of the first condition.
+func shorten(all []checkin.Application) {
+	size := 0
+	for _, a := range all {
+		for _, text := range a.ErrorConditions {
+			size += len(text)
+		}
+	}
+	if size <= longestReport {
+		return
+	}
+	for i, a := range all {
+		if len(a.ErrorConditions) > 0 {
+			text := a.ErrorConditions[0]
+			all[i].ErrorConditions = []string{strings.ToValidUTF8(text[:min(len(text), 200)], "")}
+		}
+	}
 }
 
 // latest is the latest report, and what names it.
@@ -64,8 +95,8 @@ type latest struct {
 	report   checkin.Report
 	digest   string
 	sequence int64
-	// kept says that the manager has it.
-	kept bool
+	// kept says that the manager has it, or has refused it.
+	kept, refused bool
 }
 
 // look makes the report anew; where it has changed it gets a number.
@@ -91,8 +122,10 @@ func (a *Agent) desire(d *checkin.Desired) bool {
 	}
 	if err := a.state.saveDesired(d); err != nil { // it is not acknowledged, and comes again
 		a.log.Error("keeping what is to run", "error", err)
+		a.trouble = "what is to run cannot be kept on the disk: " + err.Error()
 		return false
 	}
+	a.trouble = ""
 	a.log.Info("what is to run has changed", "generation", d.Generation, "applications", len(d.Applications))
 	a.desired = d.Generation
 	a.supervisor.apply(*d)
@@ -130,6 +163,9 @@ func (a *Agent) checkIn(ctx context.Context) {
 		}
 		began := time.Now()
 		request := checkin.Request{Desired: a.desired, WaitSeconds: int(a.wait().Seconds()), Sequence: l.sequence, Digest: l.digest}
+		if l.refused { // what is to run comes down all the same
+			request.Digest = ""
+		}
 		if !l.kept {
 			request.Report, request.WaitSeconds = &l.report, 0
 		}
@@ -155,9 +191,18 @@ func (a *Agent) checkIn(ctx context.Context) {
 			}
 		case errors.Is(err, errMoved): // there is something to report
 		case ctx.Err() == nil:
+			if request.Report != nil && unreported(err) {
+				l.kept, l.refused = true, true
+			}
 			a.failed(ctx, err, &b)
 		}
 	}
+}
+
+// unreported reports whether a manager refuses what is in a report.
+func unreported(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && (r.Status == http.StatusBadRequest || r.Status == http.StatusRequestEntityTooLarge)
 }
 
 // failed sees to a check-in that failed, and waits before the next one.

@@ -1,12 +1,14 @@
 package servicepoint
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -66,3 +68,24 @@ func socketIn(folder string) (dir *os.File, path string, err error) {
 	}
 	return dir, fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socketFile), nil
 }
+
+// birth says when a process began, by the kernel's count since it started; empty where there is none.
+func birth(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	// The name stands in parentheses, and may have anything in it; the state is behind it, the start nineteen fields further.
+	_, behind, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ")
+	cells := strings.Fields(behind)
+	if len(cells) < 20 || cells[0] == "Z" {
+		return ""
+	}
+	return cells[19]
+}
+
+// alive reports whether a process that was started is still there.
+func alive(s started) bool { return s.ID > 1 && s.At != "" && birth(s.ID) == s.At }
+
+// kill ends a process, and what it started.
+func kill(s started) error { return syscall.Kill(-s.ID, syscall.SIGKILL) }

@@ -165,13 +165,9 @@ func (a *Agent) short() (s Status) {
 func (a *Agent) services() []Service {
 	_, all := a.supervisor.report()
 	services := make([]Service, len(all))
-	diagnostics := a.supervisor.diagnostics()
 	for i, one := range all {
 		services[i] = Service{ID: one.ID, ServiceName: one.Name, Name: one.Name, Version: one.Version, Status: one.Status,
-			ErrorConditions: one.ErrorConditions, Diagnostics: json.RawMessage("{}")}
-		if i < len(diagnostics) {
-			services[i].Diagnostics = diagnostics[i]
-		}
+			ErrorConditions: one.ErrorConditions, Diagnostics: a.supervisor.diagnostics(one.ID)}
 	}
 	return services
 }

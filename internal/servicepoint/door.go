@@ -98,7 +98,8 @@ func verify(authority *x509.Certificate, c tls.ConnectionState) error {
 	return err
 }
 
-const maxAnswer = 1 << 20 // bytes
+// maxAnswer bounds an answer, in bytes: what is to run is at most 512 KiB, and up to six times as long where it is escaped.
+const maxAnswer = 8 << 20
 
 // post sends a request to the check-in door and reads the answer, which may take so much longer than usual.
 func (m *manager) post(ctx context.Context, path string, longer time.Duration, request, answer any) error {

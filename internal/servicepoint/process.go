@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -26,7 +29,8 @@ type process struct {
 	id, folder string
 	s          *supervisor
 	log        *slog.Logger
-	http       *http.Client
+	// http asks how it is, slow gives it a configuration.
+	http, slow *http.Client
 	// changed has a token when something else is wanted. stop ends run, and ended is closed when it has returned; nil where it does not run.
 	changed chan struct{}
 	stop    context.CancelFunc
@@ -38,6 +42,8 @@ type process struct {
 	generation int64
 	// handled is the generation that was put in force, or that could not be.
 	handled int64
+	// known says that status is what was seen, and not only what it was before the agent began.
+	known   bool
 	status  string
 	version string
 	wrong   []string
@@ -46,11 +52,12 @@ type process struct {
 
 // Times of a process.
 const (
-	pollEvery  = time.Second
-	askLimit   = 3 * time.Second
-	deployTime = 30 * time.Second // from the start to the first time that it is well
-	stopTime   = 5 * time.Second
-	mostSilent = 3 // questions in a row without an answer
+	pollEvery      = time.Second
+	askLimit       = 3 * time.Second
+	configureLimit = 30 * time.Second
+	deployTime     = 30 * time.Second // from the start to the first time that it is well
+	stopTime       = 5 * time.Second
+	mostSilent     = 3 // questions in a row without an answer
 )
 
 // Files of an application's folder.
@@ -58,6 +65,7 @@ const (
 	socketFile = "s"
 	logFile    = "log"
 	wellFile   = "well" // it has been healthy
+	pidFile    = "pid"
 	maxLog     = 1 << 20
 )
 
@@ -66,8 +74,9 @@ func (s *supervisor) process(a checkin.DesiredApplication, generation int64) *pr
 	p := &process{id: a.ID, folder: filepath.Join(s.dir, applicationFolder, a.ID), s: s, log: s.log.With("application", a.ID, "name", a.Name),
 		changed: make(chan struct{}, 1), wanted: a, generation: generation, status: checkin.Deploying,
 		version: s.versions[a.Name], told: json.RawMessage("{}")}
-	p.http = &http.Client{Timeout: askLimit, Transport: &http.Transport{DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialIn(ctx, p.folder) }}}
+	transport := &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialIn(ctx, p.folder) }}
+	p.http, p.slow = &http.Client{Timeout: askLimit, Transport: transport}, &http.Client{Timeout: configureLimit, Transport: transport}
 	if _, err := os.Stat(filepath.Join(p.folder, wellFile)); err == nil { // it was deployed before
 		p.status, p.wrong = checkin.Unhealthy, []string{"service is not healthy: it is being started"}
 	}
@@ -91,11 +100,12 @@ func (p *process) now() (a checkin.DesiredApplication, generation int64) {
 	return p.wanted, p.generation
 }
 
-func (p *process) report() (a checkin.Application, handled int64) {
+// report gives how it is, and the generation that was handled; known is false where nothing has been seen of it yet.
+func (p *process) report() (a checkin.Application, handled int64, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return checkin.Application{ID: p.id, Name: p.wanted.Name, Version: p.version, Status: p.status,
-		ErrorConditions: append([]string{}, p.wrong...)}, p.handled
+		ErrorConditions: append([]string{}, p.wrong...)}, p.handled, p.known
 }
 
 func (p *process) diagnostics() json.RawMessage {
@@ -106,9 +116,13 @@ func (p *process) diagnostics() json.RawMessage {
 
 // set notes how it is, and that a generation was handled.
 func (p *process) set(status string, handled int64, wrong ...string) {
+	wrong = slices.Clone(wrong[:min(len(wrong), mostConditions)])
+	for i, text := range wrong {
+		wrong[i] = strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), longestCondition)], ""), "\x00", "")
+	}
 	p.mu.Lock()
-	moved := p.status != status || handled > p.handled || fmt.Sprint(p.wrong) != fmt.Sprint(wrong)
-	p.status, p.wrong, p.handled = status, wrong, max(p.handled, handled)
+	moved := !p.known || p.status != status || handled > p.handled || fmt.Sprint(p.wrong) != fmt.Sprint(wrong)
+	p.known, p.status, p.wrong, p.handled = true, status, wrong, max(p.handled, handled)
 	p.mu.Unlock()
 	if !moved {
 		return
@@ -121,6 +135,12 @@ func (p *process) set(status string, handled int64, wrong ...string) {
 	}
 	p.s.moved()
 }
+
+// What is reported of one application: how many conditions, and how many bytes of each. A manager takes no longer reports than 64 KiB.
+const (
+	mostConditions   = 20
+	longestCondition = 500
+)
 
 // failing is the status of what does not work: it depends on whether it ever did.
 func (p *process) failing() string {
@@ -185,6 +205,9 @@ func (p *process) serve(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("this service point has no application %q", a.Name)
 	}
+	if a.Version != version && p.failing() == checkin.DeployFailed { // it never ran
+		return fmt.Errorf("version %s of %s is not on this service point; %s is", a.Version, a.Name, version)
+	}
 	exited, err := p.begin(ctx, a.Name, version)
 	if err != nil {
 		return err
@@ -193,15 +216,20 @@ func (p *process) serve(ctx context.Context) error {
 	defer tick.Stop()
 	deadline := time.Now().Add(deployTime)
 	answered := false
+	refused := refusedOnce{}
 	for silent := 0; ; {
 		now, err := p.ask(ctx)
 		switch {
 		case err == nil:
 			silent, answered = 0, true
 			a, generation := p.now()
-			if now.Configured != application.Digest(a.Configuration) {
+			if digest := application.Digest(a.Configuration); now.Configured != digest {
+				if refused.waits(digest) {
+					break
+				}
 				if err := p.configure(ctx, a.Configuration); err != nil {
-					p.set(p.failing(), generation, "the configuration is refused: "+err.Error())
+					refused.note(digest)
+					p.set(p.failing(), generation, err.Error())
 					break
 				}
 				continue
@@ -228,6 +256,25 @@ func (p *process) serve(ctx context.Context) error {
 	}
 }
 
+// refusedOnce is a configuration that an application did not take: it is tried again, less and less often.
+type refusedOnce struct {
+	digest string
+	times  int
+	next   time.Time
+}
+
+func (r *refusedOnce) waits(digest string) bool {
+	return r.digest == digest && time.Now().Before(r.next)
+}
+
+func (r *refusedOnce) note(digest string) {
+	if r.digest != digest {
+		*r = refusedOnce{digest: digest}
+	}
+	r.times++
+	r.next = time.Now().Add(min(time.Second<<min(r.times, 5), 30*time.Second))
+}
+
 // ending words how a process ended.
 func ending(err error) string {
 	if err == nil {
@@ -241,6 +288,7 @@ func (p *process) judge(now application.Status, a checkin.DesiredApplication, ge
 	p.mu.Lock()
 	p.told, p.version = now.Diagnostics, now.Version
 	deploying := p.status == checkin.Deploying || p.status == checkin.DeployFailed
+	late = late || p.status == checkin.DeployFailed && p.handled >= generation // it is no news that it does not work
 	p.mu.Unlock()
 	wrong := now.Conditions
 	if a.Version != now.Version {
@@ -261,13 +309,11 @@ func (p *process) judge(now application.Status, a checkin.DesiredApplication, ge
 // begin gives a channel that the process's end comes by. One that is taken over is watched by its answers alone.
 func (p *process) begin(ctx context.Context, name, version string) (exited chan error, err error) {
 	exited = make(chan error, 1)
-	if now, err := p.ask(ctx); err == nil {
-		if now.Name == name && now.Version == version {
-			p.log.Info("an application that runs is taken over", "pid", now.PID)
-			return exited, nil
-		}
-		p.end()
+	if now, err := p.ask(ctx); err == nil && now.Name == name && now.Version == version {
+		p.log.Info("an application that runs is taken over", "pid", p.pid().ID)
+		return exited, nil
 	}
+	p.end() // whatever runs there
 	if err := os.MkdirAll(p.folder, 0o700); err != nil {
 		return nil, err
 	}
@@ -295,6 +341,14 @@ func (p *process) begin(ctx context.Context, name, version string) (exited chan 
 	}
 	p.log.Info("an application was started", "pid", c.Process.Pid)
 	go func() { exited <- c.Wait() }()
+	text, err := json.Marshal(started{ID: c.Process.Pid, At: birth(c.Process.Pid)})
+	if err == nil {
+		err = (state{p.folder}).write(pidFile, text)
+	}
+	if err != nil { // another agent could not end it
+		_ = c.Process.Kill()
+		return nil, fmt.Errorf("noting which process runs: %w", err)
+	}
 	return exited, nil
 }
 
@@ -319,9 +373,9 @@ func (p *process) configure(ctx context.Context, configuration []byte) error {
 	if err != nil {
 		return err
 	}
-	rs, err := p.http.Do(rq)
+	rs, err := p.slow.Do(rq)
 	if err != nil {
-		return unwrapURL(err)
+		return fmt.Errorf("the configuration could not be given: %w", unwrapURL(err))
 	}
 	defer func() { _ = rs.Body.Close() }()
 	if rs.StatusCode == http.StatusNoContent {
@@ -331,32 +385,47 @@ func (p *process) configure(ctx context.Context, configuration []byte) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s", bytes.TrimSpace(text))
+	return fmt.Errorf("the configuration could not be put in force: %s", bytes.TrimSpace(text))
 }
 
-// end ends the process, kindly at first.
+// end ends the process: kindly at first, and then by force.
 func (p *process) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
-	now, err := p.ask(ctx)
-	if err != nil {
-		return
-	}
 	if rq, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://application"+application.StopPath, nil); err == nil {
 		if rs, err := p.http.Do(rq); err == nil {
 			_ = rs.Body.Close()
 		}
 	}
-	for ctx.Err() == nil {
-		if _, err := p.ask(ctx); err != nil {
-			return
-		}
+	pid := p.pid()
+	for alive(pid) && ctx.Err() == nil {
 		sleep(ctx, 20*time.Millisecond) // between two looks
 	}
-	if one, err := os.FindProcess(now.PID); err == nil {
-		p.log.Warn("an application does not end: it is killed", "pid", now.PID)
-		_ = one.Kill()
+	if !alive(pid) {
+		return
 	}
+	p.log.Warn("an application does not end: it is killed", "pid", pid.ID)
+	if err := kill(pid); err != nil {
+		p.log.Error("killing an application", "pid", pid.ID, "error", err)
+	}
+}
+
+// started names a process that was started: its number, and when that was, because numbers are given again.
+type started struct {
+	ID int    `json:"pid"`
+	At string `json:"at"`
+}
+
+// pid reads which process was started last; the zero value where none is known.
+func (p *process) pid() (s started) {
+	text, err := os.ReadFile(filepath.Join(p.folder, pidFile))
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.log.Error("reading which process runs", "error", err)
+	}
+	return s
 }
 
 // remove ends the process for good and removes its folder; it reports whether that is done.

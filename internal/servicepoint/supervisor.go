@@ -28,9 +28,11 @@ type supervisor struct {
 	moved func()
 	ctx   context.Context
 	group sync.WaitGroup
+	// unknown says that it is not known what is to run. It belongs to who calls start and then apply, before anything leaves.
+	unknown bool
 
 	mu sync.Mutex
-	// What follows is guarded by mu. applied is the generation that is in force; wanted is the one to come.
+	// What follows is guarded by mu. wanted is what is to run.
 	wanted    checkin.Desired
 	processes map[string]*process
 	// leaving are those that end, by id.
@@ -65,27 +67,46 @@ func (s state) saveDesired(d *checkin.Desired) error {
 	return s.write(desiredFile, text)
 }
 
-// start begins to run what is on the disk. Processes of an agent that was killed are taken over, or ended.
-func (s *supervisor) start(d checkin.Desired) {
+// start begins to run what is on the disk. Processes of an agent that was killed are taken over, or ended. Where it is not known what is
+// to run, what runs goes on until the manager says.
+func (s *supervisor) start(d checkin.Desired, known bool) {
+	s.unknown = !known
+	if known {
+		s.endOthers(d)
+		s.apply(d)
+	}
+}
+
+// endOthers ends what runs, or has a folder, and is not to run.
+func (s *supervisor) endOthers(d checkin.Desired) {
 	folders, err := os.ReadDir(filepath.Join(s.dir, applicationFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.log.Error("reading the folders of applications", "error", err)
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, f := range folders {
 		if !slices.ContainsFunc(d.Applications, func(a checkin.DesiredApplication) bool { return a.ID == f.Name() }) {
 			s.leave(s.process(checkin.DesiredApplication{ID: f.Name()}, 0))
 		}
 	}
-	s.mu.Unlock()
-	s.apply(d)
 }
 
 // apply puts another state in force.
 func (s *supervisor) apply(d checkin.Desired) {
+	if s.unknown {
+		s.unknown = false
+		s.endOthers(d)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wanted = d
+	s.reconcile()
+}
+
+// reconcile starts what is wanted and does not run, and ends what runs and is not wanted. It is called with mu held.
+func (s *supervisor) reconcile() {
+	d := s.wanted
 	gone := maps.Clone(s.processes)
 	for _, a := range d.Applications {
 		if !validID(a.ID) { // it names a folder
@@ -95,6 +116,9 @@ func (s *supervisor) apply(d checkin.Desired) {
 		if p, ok := s.processes[a.ID]; ok {
 			delete(gone, a.ID)
 			p.want(a, d.Generation)
+			continue
+		}
+		if _, ok := s.leaving[a.ID]; ok { // it begins when the other one has gone
 			continue
 		}
 		p := s.process(a, d.Generation)
@@ -129,6 +153,7 @@ func (s *supervisor) leave(p *process) {
 		}
 		s.mu.Lock()
 		delete(s.leaving, p.id)
+		s.reconcile() // it may be wanted again
 		s.mu.Unlock()
 		s.moved()
 	})
@@ -139,27 +164,32 @@ func (s *supervisor) report() (applied int64, all []checkin.Application) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	applied = s.wanted.Generation
+	for _, a := range s.wanted.Applications {
+		if _, ok := s.processes[a.ID]; !ok && validID(a.ID) {
+			applied = min(applied, s.wanted.Generation-1)
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(s.processes)) {
-		a, handled := s.processes[id].report()
+		a, handled, known := s.processes[id].report()
 		applied = min(applied, handled)
-		all = append(all, a)
+		if known {
+			all = append(all, a)
+		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.leaving)) {
-		a, _ := s.leaving[id].report()
+		a, _, _ := s.leaving[id].report()
 		applied = min(applied, s.wanted.Generation-1)
 		all = append(all, a)
 	}
 	return max(0, applied), all
 }
 
-// diagnostics gives the processes' own, in the order of report.
-func (s *supervisor) diagnostics() (all []json.RawMessage) {
+// diagnostics gives a process's own; an empty object where it has given none.
+func (s *supervisor) diagnostics(id string) json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, processes := range []map[string]*process{s.processes, s.leaving} {
-		for _, id := range slices.Sorted(maps.Keys(processes)) {
-			all = append(all, processes[id].diagnostics())
-		}
+	if p, ok := s.processes[id]; ok {
+		return p.diagnostics()
 	}
-	return all
+	return json.RawMessage("{}")
 }

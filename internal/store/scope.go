@@ -27,13 +27,11 @@ type Scope struct {
 // read it: each of its statements sees what is committed, and updates of different rows never collide.
 func OwnRows() Scope { return Scope{ownTables: true, ownRows: true} }
 
-// Locking ends a SELECT of one row that the update goes on from: whoever else locks or changes the row waits for this update.
-func (tx *Tx) Locking() string {
-	if _, ok := tx.conn.(*pgConn); ok {
-		return " FOR UPDATE"
-	}
-	return ""
-}
+// Locking ends a SELECT of rows that the update goes on from: whoever else locks or changes them waits for this update.
+func (tx *Tx) Locking() string { return tx.SQL(SQL{PostgreSQL: " FOR NO KEY UPDATE"}) }
+
+// Staying ends a SELECT of rows that must not be deleted before this update ends; they may be changed.
+func (tx *Tx) Staying() string { return tx.SQL(SQL{PostgreSQL: " FOR KEY SHARE"}) }
 
 // OwnTables is the scope of an update of tables that a room keeps for itself.
 func OwnTables() Scope { return Scope{ownTables: true} }

@@ -3,6 +3,7 @@
 package httpprobe
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,8 +14,10 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"portolan/internal/application"
 	"portolan/internal/ping"
@@ -58,6 +61,9 @@ const (
 	maxTargets      = 1000
 	defaultInterval = 30
 	maxInterval     = 3600
+	maxName         = 128  // bytes
+	maxURL          = 1000 // bytes
+	shownResults    = 200
 	mostPatience    = 10 * time.Second
 )
 
@@ -79,8 +85,8 @@ func read(text json.RawMessage) (c Configuration, err error) {
 	if c.IntervalSeconds < 1 || c.IntervalSeconds > maxInterval {
 		return c, problem.Invalid("configuration.intervalSeconds", "must be 1 to %d", maxInterval)
 	}
-	if len(c.Targets) > maxTargets {
-		return c, problem.Invalid("configuration.targets", "has more than %d", maxTargets)
+	if len(c.Targets) == 0 || len(c.Targets) > maxTargets {
+		return c, problem.Invalid("configuration.targets", "needs 1 to %d", maxTargets)
 	}
 	for i, t := range c.Targets {
 		if field, reason := t.wrong(); reason != "" {
@@ -94,6 +100,12 @@ func (t Target) wrong() (field, reason string) {
 	given := slices.DeleteFunc([]string{t.URL, t.Address, t.Hostname}, func(text string) bool { return text == "" })
 	if len(given) != 1 {
 		return "", "needs exactly one of url, address and hostname"
+	}
+	if strings.ContainsFunc(t.Name+t.Hostname, unicode.IsControl) {
+		return "", "a name holds a control character"
+	}
+	if len(t.Name) > maxName || len(t.Hostname) > 253 || len(t.URL) > maxURL {
+		return "", fmt.Sprintf("the name has more than %d bytes, the hostname more than 253, or the url more than %d", maxName, maxURL)
 	}
 	if t.URL != "" {
 		if u, err := url.Parse(t.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -240,11 +252,14 @@ func (p *probe) Health() (conditions []string) {
 	return conditions[:min(len(conditions), 20)]
 }
 
-// Diagnostics are the last results.
+// Diagnostics are the last results, at most 200, those that failed first.
 func (p *probe) Diagnostics() any {
+	results := p.last()
+	slices.SortStableFunc(results, func(a, b Result) int { return cmp.Compare(a.Status, b.Status) }) // FAILED, OK, UNKNOWN
 	return struct {
+		Targets int      `json:"targets"`
 		Results []Result `json:"results"`
-	}{append([]Result{}, p.last()...)}
+	}{len(results), append([]Result{}, results[:min(len(results), shownResults)]...)}
 }
 
 func (p *probe) last() []Result {

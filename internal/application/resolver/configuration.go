@@ -37,8 +37,9 @@ type Listener struct {
 
 // Upstream is a server that is asked.
 type Upstream struct {
-	// Address is an address, or an address and a port. Without one it is 53, or 853 with TLS.
+	// Address is an address, or an address and a port, which may stand in Port as well. Without one it is 53, or 853 with TLS.
 	Address string `json:"address"`
+	Port    int    `json:"port"`
 	// TLSServerName, where it is not empty, has it asked over TLS, with a certificate for that name.
 	TLSServerName string `json:"tlsServerName"`
 }
@@ -85,10 +86,13 @@ func (c *Configuration) setDefaults() {
 		}
 	}
 	for i, u := range c.Upstreams {
-		if addr, err := netip.ParseAddr(u.Address); err == nil {
+		if addr, err := netip.ParseAddr(u.Address); err == nil && addr.Zone() == "" {
 			port := uint16(dnsPort)
 			if u.TLSServerName != "" {
 				port = tlsPort
+			}
+			if u.Port > 0 && u.Port <= 65535 {
+				port = uint16(u.Port)
 			}
 			c.Upstreams[i].Address = netip.AddrPortFrom(addr, port).String()
 		}
@@ -129,8 +133,14 @@ func (c *Configuration) wrong() error {
 		return bad("upstreams", "needs 1 to %d servers", maxUpstreams)
 	}
 	for i, u := range c.Upstreams {
-		if _, err := netip.ParseAddrPort(u.Address); err != nil {
+		if !isAddrPort(u.Address) {
 			return bad(fmt.Sprintf("upstreams[%d].address", i), "%q is neither an address nor an address and a port", u.Address)
+		}
+		if at := netip.MustParseAddrPort(u.Address); u.Port != 0 && int(at.Port()) != u.Port {
+			return bad(fmt.Sprintf("upstreams[%d].port", i), "must be 1 to 65535, and the one of the address where that has one")
+		}
+		if slices.ContainsFunc(c.Listen, func(l Listener) bool { return net.JoinHostPort(l.Address, strconv.Itoa(l.Port)) == u.Address }) {
+			return bad(fmt.Sprintf("upstreams[%d].address", i), "the resolver would ask itself: it listens there")
 		}
 		if u.TLSServerName != c.Upstreams[0].TLSServerName {
 			return bad(fmt.Sprintf("upstreams[%d].tlsServerName", i), "must be the same for all upstreams")
@@ -141,6 +151,17 @@ func (c *Configuration) wrong() error {
 			return bad(fmt.Sprintf("upstreams[%d].tlsServerName", i), "%q is no name of a host", u.TLSServerName)
 		}
 	}
+	return c.wrongBeside(bad)
+}
+
+// isAddrPort reports whether a text is an address and a port, and nothing else: the zone of an address may be any text.
+func isAddrPort(text string) bool {
+	at, err := netip.ParseAddrPort(text)
+	return err == nil && at.Addr().Zone() == "" && at.Port() != 0
+}
+
+// wrongBeside says what is wrong beside listeners and upstreams.
+func (c *Configuration) wrongBeside(bad func(field, format string, args ...any) error) error {
 	if !slices.Contains([]string{"sequential", "random", "round_robin"}, c.Policy) {
 		return bad("policy", "%q is none of sequential, random and round_robin", c.Policy)
 	}
@@ -153,7 +174,7 @@ func (c *Configuration) wrong() error {
 		}
 	}
 	if c.Metrics != "" {
-		if _, err := netip.ParseAddrPort(c.Metrics); err != nil {
+		if !isAddrPort(c.Metrics) {
 			return bad("metrics", "%q is no address and port", c.Metrics)
 		}
 	}
@@ -189,13 +210,13 @@ func (c *Configuration) corefile() []byte {
 		if c.Metrics != "" {
 			fmt.Fprintf(&b, " prometheus %s\n", c.Metrics)
 		}
-		fmt.Fprintf(&b, " cache %d {\n  success %d %d\n  denial %d %d\n", c.Cache.MaxTTLSeconds, c.Cache.Entries, c.Cache.MaxTTLSeconds,
-			c.Cache.Entries, min(c.Cache.MaxTTLSeconds, defaultTTL))
+		fmt.Fprintf(&b, " cache %d {\n  success %d %d\n  denial %d %d\n  servfail 0s\n", c.Cache.MaxTTLSeconds, c.Cache.Entries,
+			c.Cache.MaxTTLSeconds, c.Cache.Entries, min(c.Cache.MaxTTLSeconds, defaultTTL))
 		if c.Cache.Prefetch {
 			b.WriteString("  prefetch 5 1m 10%\n")
 		}
 		if c.Cache.ServeStaleSeconds > 0 {
-			fmt.Fprintf(&b, "  serve_stale %ds\n", c.Cache.ServeStaleSeconds)
+			fmt.Fprintf(&b, "  serve_stale %ds verify\n", c.Cache.ServeStaleSeconds)
 		}
 		b.WriteString(" }\n forward .")
 		for _, u := range c.Upstreams {
@@ -205,7 +226,8 @@ func (c *Configuration) corefile() []byte {
 			}
 			b.WriteString(u.Address)
 		}
-		fmt.Fprintf(&b, " {\n  policy %s\n", c.Policy)
+		// Over UDP also what is asked for by the cache itself, which a network may let through where it does not let TCP.
+		fmt.Fprintf(&b, " {\n  policy %s\n  prefer_udp\n", c.Policy)
 		if name := c.Upstreams[0].TLSServerName; name != "" {
 			fmt.Fprintf(&b, "  tls_servername %s\n", name)
 		}
@@ -225,6 +247,17 @@ func (c *Configuration) at() (all []string) {
 			}
 		}
 		all = append(all, net.JoinHostPort(address, strconv.Itoa(l.Port)))
+	}
+	return all
+}
+
+// claims are the addresses and ports that are nobody else's.
+func (c *Configuration) claims() (all []string) {
+	for _, l := range c.Listen {
+		all = append(all, net.JoinHostPort(l.Address, strconv.Itoa(l.Port)))
+	}
+	if c.Metrics != "" {
+		all = append(all, c.Metrics)
 	}
 	return all
 }

@@ -31,6 +31,13 @@ import (
 func Kind() application.Kind {
 	return application.Kind{Name: "dns-resolver-service", Version: "1.0.0",
 		Check: func(text json.RawMessage) error { _, err := read(text); return err },
+		Claims: func(text json.RawMessage) []string {
+			c, err := read(text)
+			if err != nil {
+				return nil
+			}
+			return c.claims()
+		},
 		New: func(log *slog.Logger) application.Application {
 			r := &resolver{log: log, wake: make(chan struct{}, 1), ended: make(chan struct{}), started: time.Now()}
 			ctx, stop := context.WithCancel(context.Background())
@@ -75,14 +82,13 @@ func (r *resolver) Configure(text json.RawMessage) error {
 	dnsserver.Quiet, caddy.Quiet = true, true
 	instance := r.instance
 	if instance == nil {
-		instance, err = caddy.Start(input)
-	} else {
-		instance, err = instance.Restart(input)
-	}
-	if err != nil {
+		if instance, err = caddy.Start(input); err != nil { // what it has opened before stays open: only an end closes it
+			return fmt.Errorf("%w: starting to answer: %w", application.ErrBroken, err)
+		}
+	} else if instance, err = instance.Restart(input); err != nil {
 		return fmt.Errorf("starting to answer: %w", err)
 	}
-	r.instance, r.configuration, r.found = instance, c, found{}
+	r.instance, r.configuration = instance, c // what was found before holds until it is looked again
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -161,7 +167,7 @@ func look(ctx context.Context, c Configuration) found {
 	switch {
 	case failed == len(c.Upstreams):
 		f.conditions = append(f.conditions, fmt.Sprintf("service is not healthy: none of %d upstream servers answers", failed))
-	case silent > 0 && len(c.Allow) == 0:
+	case silent > 0: // who is not allowed gets an answer, too
 		f.conditions = append(f.conditions,
 			fmt.Sprintf("service is not healthy: it does not answer at %d of %d addresses", silent, len(c.Listen)))
 	}

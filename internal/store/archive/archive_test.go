@@ -53,6 +53,7 @@ func sample(t *testing.T, o server.Options) {
 		return cmp.Or(tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, 7, 1 FROM service_point"),
 			tx.Write("INSERT INTO application (id, service_point, name, version, status, configuration, generation, created) "+
 				"SELECT 'a', id, 'http-probe-service', '1', 'HEALTHY', '{}', 2, 7 FROM service_point"),
+			tx.Write("INSERT INTO spent_key (key_hash, until) VALUES ('k', 7)"),
 			tx.Write("INSERT INTO report (service_point, sequence, digest, body) SELECT id, 3, 'd', '{}' FROM service_point"))
 	}); err != nil {
 		t.Fatal(err)

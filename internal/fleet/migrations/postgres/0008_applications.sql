@@ -44,3 +44,13 @@ CREATE TABLE application (
 );
 CREATE INDEX application_service_point ON application (service_point, created);
 CREATE INDEX application_deleted ON application (deleted) WHERE deleted > 0;
+
+-- Registration keys that are never to be given again: they can be asked for by an Idempotency-Key.
+CREATE TABLE spent_key (
+    key_hash TEXT COLLATE "C" PRIMARY KEY,
+    until    BIGINT NOT NULL
+);
+CREATE INDEX spent_key_until ON spent_key (until);
+
+-- Why it moved, where that is known.
+ALTER TABLE fleet_event ADD COLUMN reason TEXT COLLATE "C" NOT NULL DEFAULT '';

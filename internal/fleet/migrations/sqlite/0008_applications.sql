@@ -44,3 +44,13 @@ CREATE TABLE application (
 ) WITHOUT ROWID;
 CREATE INDEX application_service_point ON application (service_point, created);
 CREATE INDEX application_deleted ON application (deleted) WHERE deleted > 0;
+
+-- Registration keys that are never to be given again: they can be asked for by an Idempotency-Key.
+CREATE TABLE spent_key (
+    key_hash TEXT PRIMARY KEY,
+    until    INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX spent_key_until ON spent_key (until);
+
+-- Why it moved, where that is known.
+ALTER TABLE fleet_event ADD COLUMN reason TEXT NOT NULL DEFAULT '';
