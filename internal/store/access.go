@@ -317,6 +317,7 @@ func (tx *Tx) candidates(all []Expr) (found []candidate) {
 		switch x := e.(type) {
 		case Compare:
 			fragment, narrowed := x.fragment(collection)
+			fragment.common = tx.store.commonGrams()
 			switch {
 			case collection != "" && narrowed && !x.ranged():
 				found = append(found, candidate{parts: []int{i}, expr: e, fragment: &fragment})

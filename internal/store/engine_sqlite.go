@@ -135,7 +135,14 @@ func (e *sqliteEngine) keepIndexed() {
 		<-e.stop
 		cancel()
 	}()
+	var sampled time.Time
 	for said := ""; ; {
+		if time.Since(sampled) > sampleEvery {
+			if err := e.store.sampleTexts(ctx); err != nil && ctx.Err() == nil { // all trigrams are looked for
+				slog.Error("searches and filters on parts of texts are slower than they need be", "error", err)
+			}
+			sampled = time.Now()
+		}
 		news := e.store.commitNews.wait() // before looking, so that a commit meanwhile is not missed
 		switch err := e.store.IndexTexts(ctx); {
 		case err == nil:

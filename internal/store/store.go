@@ -76,6 +76,8 @@ type Store struct {
 	rows *Cache[int64, *Resource]
 	// observer sees what is read with (Observe).
 	observer atomic.Pointer[func(Statement)]
+	// common are the trigrams that very many resources have (sampleTexts).
+	common atomic.Pointer[map[string]bool]
 	// searched are the members that the index of trigrams has, by collection; trigrams says that there is that index.
 	searched map[string][]string
 	trigrams bool

@@ -44,6 +44,8 @@ type Fragment struct {
 	// found are the resources, where they were looked for and are few.
 	found []int64
 	known bool
+	// common are the trigrams that very many resources have.
+	common map[string]bool
 }
 
 // fragment gives the condition that narrows a comparison down, in a collection; ok is false where there is none: the field is not
@@ -153,27 +155,40 @@ func searched(members []string, collection, name string, body []byte) (text stri
 	return collectionMark(collection) + fold(b.String()) + mark, nil
 }
 
-// match gives what FTS5 looks for: all trigrams of a text. Marks between two texts need not both be there.
+// match gives what FTS5 looks for: the trigrams of a text, but for common ones. Marks between two texts need not both be there.
 func (e Fragment) match() string {
-	var b strings.Builder
-	text := []rune(fold(e.Text))
-	quote := func(gram string) { b.WriteString(`"` + strings.ReplaceAll(gram, `"`, `""`) + `"`) }
-	known := map[string]bool{}
+	all := grams(fold(e.Text))
 	if e.Collection != "" {
-		quote(collectionMark(e.Collection))
+		all = append(all, collectionMark(e.Collection))
 	}
-	for i := 0; i+3 <= len(text); i++ {
-		gram := string(text[i : i+3])
-		if known[gram] {
-			continue
-		}
-		known[gram] = true
-		if b.Len() > 0 {
+	var b strings.Builder
+	for i, gram := range e.rare(all) {
+		if i > 0 {
 			b.WriteString(" AND ")
 		}
-		quote(gram)
+		b.WriteString(`"` + strings.ReplaceAll(gram, `"`, `""`) + `"`)
 	}
 	return b.String()
+}
+
+// grams gives the trigrams of a text, each once.
+func grams(text string) (all []string) {
+	runes, known := []rune(text), map[string]bool{}
+	for i := 0; i+3 <= len(runes); i++ {
+		if gram := string(runes[i : i+3]); !known[gram] {
+			known[gram] = true
+			all = append(all, gram)
+		}
+	}
+	return all
+}
+
+// commonGrams are the trigrams that very many resources have; nil where that is not known.
+func (s *Store) commonGrams() map[string]bool {
+	if common := s.common.Load(); common != nil {
+		return *common
+	}
+	return nil
 }
 
 // noteText notes a resource that the index of trigrams does not have as it is any more.
@@ -328,7 +343,7 @@ func (tx *Tx) HavingText(text string, fn func(ids []int64) (enough bool, err err
 	if short || !tx.store.trigrams {
 		return short, nil
 	}
-	f := Fragment{Text: text}
+	f := Fragment{Text: text, common: tx.store.commonGrams()}
 	var ids []int64
 	if tx.RoundTrips() {
 		ids, whole, err = tx.sampled(f)
