@@ -166,7 +166,7 @@ func scripts(t *testing.T, files []string, where func(e *testscript.Env, n strin
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"address": cmdAddress, "start": cmdStart, "stop": cmdStop, "see": cmdSee, "take": cmdTake, "http": cmdHTTP, "pasted": cmdPasted,
+			"address": cmdAddress, "start": cmdStart, "end": cmdEnd, "see": cmdSee, "take": cmdTake, "http": cmdHTTP, "pasted": cmdPasted,
 			"exits": cmdExits, "hosts": cmdHosts,
 		},
 	})
@@ -182,7 +182,7 @@ func (p *processes) killAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, one := range p.all {
-		_ = one.signal(syscall.SIGKILL)
+		_ = one.signal(syscall.SIGTERM) // which ends what it has started, too
 	}
 }
 
@@ -214,8 +214,8 @@ func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 	all.all[args[0]] = p
 }
 
-// stop NAME [kill]: ends a program, by SIGTERM unless told otherwise, and wants it to end well.
-func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
+// end NAME [kill]: ends a program, by SIGTERM unless told otherwise, and wants it to end well.
+func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
 	all := of(ts)
 	all.mu.Lock()
 	p := all.all[args[0]]

@@ -142,9 +142,13 @@ func (c *demoCommand) start(s *session, notes demoNotes) (*server.Manager, error
 
 // points starts the service points, which enrol over the real door at their first start.
 func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager, agents *sync.WaitGroup) (urls []string, err error) {
+	program, err := applicationProgram()
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range demoPoints {
-		o := servicepoint.Options{State: filepath.Join(c.Data, "service-points", p.name), Endpoint: m.RegistrationEndpoint(), Variant: p.variant,
-			Version: versionText(), Log: s.log.With("service point", p.name),
+		o := servicepoint.Options{Program: program, Versions: applicationVersions(), State: filepath.Join(c.Data, "service-points", p.name),
+			Endpoint: m.RegistrationEndpoint(), Variant: p.variant, Version: versionText(), Log: s.log.With("service point", p.name),
 			Targets: servicepoint.Targets{Gateway: "127.0.0.1", Ping: "127.0.0.1", HTTP: m.URL() + "/healthz"}}
 		if _, err := os.Stat(filepath.Join(o.State, "identity.json")); errors.Is(err, fs.ErrNotExist) {
 			if o.Key, err = demoKey(ctx, m, p); err != nil {
@@ -189,6 +193,10 @@ func demoKey(ctx context.Context, m *server.Manager, p demoPoint) (string, error
 	}
 	description := "A service point of the demo, of the kind " + p.variant
 	created, err := m.Fleet.Create(ctx, fleet.Wanted{Name: p.name, Description: &description, Endpoint: m.RegistrationEndpoint()})
+	if err == nil && p.variant == checkin.V4 {
+		name, configuration := "http-probe-service", `{"targets":[{"name":"manager","url":"`+m.URL()+`/healthz"}],"intervalSeconds":10}`
+		_, err = m.Fleet.Deploy(ctx, created.FleetInstanceID, fleet.ApplicationChange{Name: &name, Configuration: []byte(configuration)})
+	}
 	return created.RegistrationKey, err
 }
 
