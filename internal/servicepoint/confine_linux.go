@@ -28,7 +28,8 @@ func confinements() []func(*exec.Cmd) {
 			c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, AmbientCaps: capabilities}
 		}
 	}
-	return []func(*exec.Cmd){as(unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW), as(unix.CAP_NET_BIND_SERVICE), as()}
+	// The last is for a container whose root may be nobody else.
+	return []func(*exec.Cmd){as(unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW), as(unix.CAP_NET_BIND_SERVICE), as(), plain}
 }
 
 // listenIn listens at the socket of a folder, however long its path is, and gives what a process can be given.

@@ -335,6 +335,7 @@ func (p *process) begin(ctx context.Context, name, version string) (exited chan 
 		if err = c.Start(); err == nil {
 			break
 		}
+		p.log.Warn("an application could not be started with as few privileges as it should", "error", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("starting it: %w", err)
