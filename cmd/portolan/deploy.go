@@ -18,11 +18,7 @@ type fleetApplications struct {
 
 // Run lists the applications of a service point.
 func (c *fleetApplications) Run(s *session) error {
-	cl, err := c.client()
-	if err != nil {
-		return err
-	}
-	i, err := instanceOf(s, cl, c.Name)
+	cl, i, err := c.instance(s, c.Name)
 	if err != nil {
 		return err
 	}
@@ -66,11 +62,7 @@ func (c *fleetDeploy) Run(s *session) error {
 			return usageError{fmt.Errorf("reading the configuration: %w", err)}
 		}
 	}
-	cl, err := c.client()
-	if err != nil {
-		return err
-	}
-	i, err := instanceOf(s, cl, c.Name)
+	cl, i, err := c.instance(s, c.Name)
 	if err != nil {
 		return err
 	}
@@ -107,11 +99,7 @@ type fleetUndeploy struct {
 
 // Run ends an application.
 func (c *fleetUndeploy) Run(s *session) error {
-	cl, err := c.client()
-	if err != nil {
-		return err
-	}
-	i, err := instanceOf(s, cl, c.Name)
+	cl, i, err := c.instance(s, c.Name)
 	if err != nil {
 		return err
 	}
@@ -125,11 +113,7 @@ type fleetEvents struct {
 
 // Run lists the last moves of a service point.
 func (c *fleetEvents) Run(s *session) error {
-	cl, err := c.client()
-	if err != nil {
-		return err
-	}
-	i, err := instanceOf(s, cl, c.Name)
+	cl, i, err := c.instance(s, c.Name)
 	if err != nil {
 		return err
 	}

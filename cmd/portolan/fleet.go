@@ -99,11 +99,7 @@ type fleetShow struct {
 
 // Run shows one service point.
 func (c *fleetShow) Run(s *session) error {
-	cl, err := c.client()
-	if err != nil {
-		return err
-	}
-	i, err := instanceOf(s, cl, c.Name)
+	_, i, err := c.instance(s, c.Name)
 	if err != nil {
 		return err
 	}
@@ -112,21 +108,24 @@ func (c *fleetShow) Run(s *session) error {
 	return e.Encode(i)
 }
 
-// instanceOf finds the service point that has the name, else the one that has the id.
-func instanceOf(s *session, cl *client.Client, name string) (i client.Instance, err error) {
+// instance gives the manager, and its service point that has the name, else the one that has the id.
+func (f managerFlags) instance(s *session, name string) (cl *client.Client, i client.Instance, err error) {
+	if cl, err = f.client(); err != nil {
+		return nil, i, err
+	}
 	named, err := cl.Instances(s.ctx, name)
 	if err != nil {
-		return i, err
+		return nil, i, err
 	}
 	if len(named) > 0 {
-		return named[0], nil
+		return cl, named[0], nil
 	}
 	i, err = cl.Instance(s.ctx, name)
 	var e *client.Error
 	if errors.As(err, &e) && e.Status == http.StatusNotFound {
-		return i, fmt.Errorf("there is no fleet service point with the name or id %q", name)
+		err = fmt.Errorf("there is no fleet service point with the name or id %q", name)
 	}
-	return i, err
+	return cl, i, err
 }
 
 type fleetCreate struct {
@@ -167,11 +166,7 @@ type fleetRekey struct {
 
 // Run gives a service point a new registration key.
 func (c *fleetRekey) Run(s *session) error {
-	cl, err := c.client()
-	if err != nil {
-		return err
-	}
-	i, err := instanceOf(s, cl, c.Name)
+	cl, i, err := c.instance(s, c.Name)
 	if err != nil {
 		return err
 	}
@@ -189,11 +184,7 @@ type fleetDelete struct {
 
 // Run deletes a service point.
 func (c *fleetDelete) Run(s *session) error {
-	cl, err := c.client()
-	if err != nil {
-		return err
-	}
-	i, err := instanceOf(s, cl, c.Name)
+	cl, i, err := c.instance(s, c.Name)
 	if err != nil {
 		return err
 	}

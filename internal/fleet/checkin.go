@@ -255,8 +255,9 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 			return err
 		}
 	}
-	before := known.status
+	before, after := known.status, status
 	err := s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+		after = status // it may be repeated
 		var goodFrom int64
 		err := tx.QueryRow("SELECT status, generation, acknowledged FROM service_point WHERE id = ?"+tx.Locking(), id).
 			Scan(&before, &goodFrom, &known.acknowledged)
@@ -285,7 +286,7 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 		}
 		if rq.Sequence != 0 && rq.Sequence <= known.sequence || body == string(text) && before == status && generation == goodFrom &&
 			known.digest == rq.Digest {
-			status = before
+			after = before
 			return s.reported(tx, id, known.acknowledged, nil)
 		}
 		known.sequence, known.digest, known.status = max(known.sequence, rq.Sequence), rq.Digest, status
@@ -294,8 +295,8 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 		}
 		return s.keep(tx, id, before, known, rq.Report, text)
 	})
-	if err == nil && rq.Report != nil && status != before {
-		s.log.InfoContext(ctx, "a service point moved", "id", id, "from", before, "to", status)
+	if err == nil && rq.Report != nil && after != before {
+		s.log.InfoContext(ctx, "a service point moved", "id", id, "from", before, "to", after)
 	}
 	return err
 }

@@ -142,7 +142,7 @@ func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.Registratio
 // good.
 const endsBefore = time.Minute
 
-// spend notes that the registration key of a service point is never to be given again.
+// spend notes that the registration key of a service point is not to be given again, for twice as long as one can be used.
 func (s *Service) spend(tx *store.Tx, id string) error {
 	return tx.Write("INSERT INTO spent_key (key_hash, until) SELECT key_hash, ? FROM service_point WHERE id = ? ON CONFLICT DO NOTHING",
 		s.now().Add(2*KeyLife).Unix(), id)

@@ -171,7 +171,7 @@ type Type struct {
 
 	// Parents are the collections of its parents, where they are not its collection's.
 	Parents []string
-	// Unique is where no other resource of the collection may have the name: siblings, all, or empty for nowhere.
+	// Unique is where no other resource of the collection may have the name: siblings or all; empty where names may be the same.
 	Unique string
 	// NotMade says that no POST makes one.
 	NotMade bool

@@ -2,12 +2,9 @@ package servicepoint
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -30,35 +27,6 @@ func confinements() []func(*exec.Cmd) {
 	}
 	// The last is for a container whose root may be nobody else.
 	return []func(*exec.Cmd){as(unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW), as(unix.CAP_NET_BIND_SERVICE), as(), plain}
-}
-
-// listenIn listens at the socket of a folder, however long its path is, and gives what a process can be given.
-func listenIn(folder string) (*os.File, error) {
-	dir, path, err := socketIn(folder)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = dir.Close() }()
-	if err := os.RemoveAll(filepath.Join(folder, socketFile)); err != nil {
-		return nil, err
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = l.Close() }()
-	l.SetUnlinkOnClose(false)
-	return l.File()
-}
-
-// dialIn connects to the socket of a folder.
-func dialIn(ctx context.Context, folder string) (net.Conn, error) {
-	dir, path, err := socketIn(folder)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = dir.Close() }()
-	return (&net.Dialer{}).DialContext(ctx, "unix", path)
 }
 
 // socketIn gives a short path of the socket in a folder, good while the folder is open: paths of sockets have 107 bytes at most.

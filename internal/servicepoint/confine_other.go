@@ -3,8 +3,6 @@
 package servicepoint
 
 import (
-	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,24 +12,10 @@ import (
 // confinements are ways to start a process.
 func confinements() []func(*exec.Cmd) { return []func(*exec.Cmd){func(*exec.Cmd) {}} }
 
-// listenIn listens at the socket of a folder, and gives what a process can be given.
-func listenIn(folder string) (*os.File, error) {
-	path := filepath.Join(folder, socketFile)
-	if err := os.RemoveAll(path); err != nil {
-		return nil, err
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = l.Close() }()
-	l.SetUnlinkOnClose(false)
-	return l.File()
-}
-
-// dialIn connects to the socket of a folder.
-func dialIn(ctx context.Context, folder string) (net.Conn, error) {
-	return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(folder, socketFile))
+// socketIn gives the path of the socket in a folder.
+func socketIn(folder string) (dir *os.File, path string, err error) {
+	dir, err = os.Open(folder)
+	return dir, filepath.Join(folder, socketFile), err
 }
 
 // birth is not told on this system: a process is known by its number.

@@ -45,7 +45,8 @@ CREATE TABLE application (
 CREATE INDEX application_service_point ON application (service_point, created);
 CREATE INDEX application_deleted ON application (deleted) WHERE deleted > 0;
 
--- Registration keys that are never to be given again: they can be asked for by an Idempotency-Key.
+-- Registration keys that were somebody's, and are not to be given to anybody else while they could be used: an Idempotency-Key asks for
+-- the same one again.
 CREATE TABLE spent_key (
     key_hash TEXT PRIMARY KEY,
     until    INTEGER NOT NULL
