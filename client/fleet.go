@@ -21,6 +21,9 @@ type Instance struct {
 	ErrorConditions  []string      `json:"errorConditions"`
 	Nodes            []Node        `json:"nodes"`
 	Applications     []Application `json:"applications"`
+	// Labels, and Platform, such as linux/amd64, are Portolan's own; the latter is there in a single service point alone.
+	Labels   map[string]string `json:"labels,omitempty"`
+	Platform string            `json:"platform,omitempty"`
 	// HTTPProxySettings is there in a single service point alone, and only where a proxy is set.
 	HTTPProxySettings *ProxySettings `json:"httpProxySettings,omitempty"`
 }
@@ -74,9 +77,18 @@ type Created struct {
 
 // Instances lists the fleet; name, where it is not empty, narrows it to the one of that name.
 func (c *Client) Instances(ctx context.Context, name string) ([]Instance, error) {
-	path := "/user/api/v1/fleetInstances"
+	query := url.Values{}
 	if name != "" {
-		path += "?name=" + url.QueryEscape(name)
+		query.Set("name", name)
+	}
+	return c.InstancesBy(ctx, query)
+}
+
+// InstancesBy lists the service points whose fields are as the query says; label is NAME:VALUE, or NAME for any value.
+func (c *Client) InstancesBy(ctx context.Context, query url.Values) ([]Instance, error) {
+	path := "/user/api/v1/fleetInstances"
+	if len(query) > 0 {
+		path += "?" + query.Encode()
 	}
 	var answer struct {
 		Data []Instance `json:"data"`

@@ -56,6 +56,8 @@ type fleetPoint struct {
 	state   string
 	process *process
 	starts  int
+	// args are further arguments.
+	args []string
 }
 
 func (p *fleetPoint) start(key string) {
@@ -63,6 +65,7 @@ func (p *fleetPoint) start(key string) {
 	p.starts++
 	args := []string{binary, "agent", "--state", p.state, "--diagnostics-listen", "127.0.0.1:0", "--gateway", "off", "--ping-target", "off",
 		"--http-target", "off"}
+	args = append(args, p.args...)
 	env := os.Environ()
 	if key != "" {
 		args = append(args, "--registration-endpoint", "https://"+p.m.door+"/enrol/v1")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -27,10 +28,36 @@ type agentCommand struct {
 	PingTarget            string        `help:"The public address to ping; 'off' for none. Default: a public resolver, every five minutes." placeholder:"IP|off"`
 	HTTPTarget            string        `help:"The public site to ask; 'off' for none. Default: a public site, every five minutes." name:"http-target" placeholder:"URL|off"`
 	ProbeInterval         time.Duration `help:"How often the network is probed." default:"10s"`
+	UpdateTrial           time.Duration `help:"How long a new release has to become healthy before the one before goes on." default:"3m"`
+	UpdateRoot            string        `help:"The root of the releases to trust, a file root.json. Default: that of the manager's at the first update." type:"existingfile" placeholder:"FILE"`
 }
 
-// Run runs the service point until it is told to stop.
+// Run runs the service point until it is told to stop: in the release that it was updated to.
 func (c *agentCommand) Run(s *session) error {
+	if c.UpdateTrial < time.Second {
+		return usageError{errors.New("--update-trial must be 1s or more")}
+	}
+	if c.UpdateRoot != "" {
+		if err := servicepoint.TrustRoot(c.State, c.UpdateRoot); err != nil {
+			return err
+		}
+	}
+	if release := os.Getenv(servicepoint.ReleaseVariable); release != "" { // a launcher has started this one
+		ctx, cancel := servicepoint.WithLauncher(s.ctx)
+		defer cancel()
+		err := c.run(ctx, s, release, os.Getenv(servicepoint.BaseVariable))
+		if errors.Is(err, servicepoint.ErrSwitch) {
+			return nil
+		}
+		return err
+	}
+	l := servicepoint.Launcher{State: c.State, Version: versionText(), Trial: c.UpdateTrial, Log: s.log, Args: os.Args[1:],
+		Base: func(ctx context.Context) error { return c.run(ctx, s, versionText(), versionText()) }}
+	return l.Run(s.ctx)
+}
+
+// run runs the agent of a release, or of the base.
+func (c *agentCommand) run(ctx context.Context, s *session, version, base string) error {
 	targets, err := c.targets()
 	if err != nil {
 		return usageError{err}
@@ -49,15 +76,16 @@ func (c *agentCommand) Run(s *session) error {
 	}
 	a, err := servicepoint.New(servicepoint.Options{Program: program, Versions: applicationVersions(),
 		State: c.State, Endpoint: c.RegistrationEndpoint, Key: key, Variant: c.Variant,
-		DiagnosticsListen: c.DiagnosticsListen, Targets: targets, Version: versionText(), Log: s.log, ProbeInterval: c.ProbeInterval})
+		DiagnosticsListen: c.DiagnosticsListen, Targets: targets, Version: version, Base: base, Launched: true, Log: s.log,
+		ProbeInterval: c.ProbeInterval})
 	if err != nil {
 		if errors.Is(err, checkin.ErrKeyDamaged) {
 			return usageError{err}
 		}
 		return err
 	}
-	s.log.Info("service point running", "state", c.State)
-	return a.Run(s.ctx)
+	s.log.Info("service point running", "state", c.State, "version", version)
+	return a.Run(ctx)
 }
 
 func (c *agentCommand) targets() (t servicepoint.Targets, err error) {

@@ -107,7 +107,7 @@ func (c *migrateCommand) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		bar := s.bar()
+		bar := s.bar("rows")
 		counts, err := store.Carry(s.ctx, source, st, bar.show)
 		bar.end()
 		if e := st.Close(); err == nil {

@@ -44,7 +44,7 @@ func (c *deleteCommand) Run(s *session) error {
 		_, err = fmt.Fprintf(s.stdout, "only tried: %s%d resources would be deleted, %d changed\n", about, t.Deleted, t.Changed)
 		return err
 	}
-	bar := s.bar()
+	bar := s.bar("rows")
 	deleted, err := cl.DeleteInSteps(s.ctx, c.Resource, client.DeleteOptions{AtMost: c.AtMost, Comment: c.Comment,
 		Progress: func(deleted int) { bar.show("deleted", int64(min(deleted, t.Deleted)), int64(t.Deleted)) }})
 	bar.end()

@@ -180,7 +180,7 @@ func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager,
 // demoKey makes a service point and gives its registration key. One that never enrolled is made anew.
 func demoKey(ctx context.Context, m *server.Manager, p demoPoint) (string, error) {
 	var old []string
-	if err := m.Fleet.List(ctx, p.name, true, func(i fleet.Instance) error {
+	if err := m.Fleet.List(ctx, fleet.Filter{Name: p.name}, func(i fleet.Instance) error {
 		old = append(old, i.ID)
 		return nil
 	}); err != nil {

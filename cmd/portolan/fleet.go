@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -49,13 +51,20 @@ type fleetCommand struct {
 	Rekey  fleetRekey  `cmd:"" help:"Give a service point a new registration key, as where its machine was lost; its certificate is refused from then on."`
 	Delete fleetDelete `cmd:"" help:"Delete a service point; its certificate is refused from then on."`
 
+	Label    fleetLabel    `cmd:"" help:"Label a service point."`
+	Releases fleetReleases `cmd:"" help:"List the releases that service points can be updated to."`
+	Update   fleetUpdate   `cmd:"" help:"Let a service point run a release."`
+
 	Applications fleetApplications `cmd:"" help:"List the applications of a service point."`
 	Deploy       fleetDeploy       `cmd:"" help:"Let a service point run an application, or give one that it runs another configuration."`
 	Undeploy     fleetUndeploy     `cmd:"" help:"Let a service point end and forget an application."`
 	Events       fleetEvents       `cmd:"" help:"List how a service point and its applications moved."`
 }
 
-type fleetList struct{ managerFlags }
+type fleetList struct {
+	managerFlags
+	Filter []string `help:"Fields of the service points that are listed, such as status=HEALTHY; label=site:oslo names a label." placeholder:"FIELD=VALUE" env:"-" sep:"none"`
+}
 
 // Run lists the fleet.
 func (c *fleetList) Run(s *session) error {
@@ -63,7 +72,15 @@ func (c *fleetList) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	all, err := cl.Instances(s.ctx, "")
+	query := url.Values{}
+	for _, text := range c.Filter {
+		field, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return usageError{fmt.Errorf("--filter: %q is not as FIELD=VALUE", text)}
+		}
+		query.Add(field, value)
+	}
+	all, err := cl.InstancesBy(s.ctx, query)
 	if err != nil {
 		return err
 	}
@@ -71,7 +88,7 @@ func (c *fleetList) Run(s *session) error {
 		return json.NewEncoder(s.stdout).Encode(all)
 	}
 	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSTATUS\tCONNECTION\tAPPLICATIONS\tVERSION\tLAST SEEN\tID")
+	fmt.Fprintln(w, "NAME\tSTATUS\tCONNECTION\tAPPLICATIONS\tVERSION\tUPDATE\tLAST SEEN\tID")
 	for _, i := range all {
 		seen := "never"
 		if i.LastSeen > 0 {
@@ -87,7 +104,11 @@ func (c *fleetList) Run(s *session) error {
 		if len(i.Applications) > 0 {
 			applications = fmt.Sprintf("%d of %d well", well, len(i.Applications))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.Name, i.Status, i.ConnectionStatus, applications, i.Version, seen, i.ID)
+		update := i.UpdateStatus
+		if i.TargetVersion != "" {
+			update += " to " + i.TargetVersion
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.Name, i.Status, i.ConnectionStatus, applications, i.Version, update, seen, i.ID)
 	}
 	return w.Flush()
 }

@@ -35,7 +35,7 @@ const inSteps = 20_000
 
 // how gives how a file of so many lines is imported, and says what follows from it.
 func (f importFlags) how(s *session, lines int) (how ipam.Import, end func()) {
-	bar := s.bar()
+	bar := s.bar("rows")
 	how.Progress = func(done int64) { bar.show("imported", done, int64(lines)) }
 	if how.InSteps = lines > inSteps && !f.AtOnce; how.InSteps {
 		fmt.Fprintf(s.stderr, "importing %d lines in steps, each of which is there when it is done; if it is cut off, import the file again, "+

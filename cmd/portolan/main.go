@@ -30,6 +30,8 @@ type cli struct {
 	Token   tokenCommand   `cmd:"" help:"Make, list and revoke bearer tokens."`
 	Key     keyCommand     `cmd:"" help:"Make key sets for the token exchange."`
 	Fleet   fleetCommand   `cmd:"" help:"Fleet service points, and the applications that they run."`
+	Rollout rolloutCommand `cmd:"" help:"Update many service points, in waves."`
+	Release releaseCommand `cmd:"" help:"Make, sign and publish the releases that service points are updated to."`
 	Check   checkCommand   `cmd:"" help:"Verify every invariant of a manager's data."`
 	Batch   batchCommand   `cmd:"" help:"Make many changes of a file at once, all or none."`
 	Delete  deleteCommand  `cmd:"" help:"Delete a resource with all that lies below it, in steps that others get between."`

@@ -24,6 +24,7 @@ func (s *session) counting(word string) func(rows int64) {
 type bar struct {
 	w        io.Writer
 	terminal bool
+	unit     string // what is counted
 	phase    string
 	began    time.Time
 	first    int64 // done when the phase began
@@ -31,8 +32,8 @@ type bar struct {
 	shown    bool
 }
 
-func (s *session) bar() *bar {
-	b := &bar{w: s.stderr}
+func (s *session) bar(unit string) *bar {
+	b := &bar{w: s.stderr, unit: unit}
 	if f, ok := s.stderr.(*os.File); ok {
 		info, err := f.Stat()
 		b.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -40,7 +41,7 @@ func (s *session) bar() *bar {
 	return b
 }
 
-// show is told how many rows of how many are done.
+// show is told how many of how many are done.
 func (b *bar) show(phase string, done, total int64) {
 	now := time.Now()
 	if phase != b.phase {
@@ -55,10 +56,10 @@ func (b *bar) show(phase string, done, total int64) {
 		return
 	}
 	b.last, b.shown = now, true
-	text := fmt.Sprintf("%3d%%  %d of %d rows %s", done*100/total, done, total, phase)
+	text := fmt.Sprintf("%3d%%  %d of %d %s %s", done*100/total, done, total, b.unit, phase)
 	if spent := now.Sub(b.began); spent > time.Second && done > b.first {
 		rate := float64(done-b.first) / spent.Seconds()
-		text += fmt.Sprintf(", %.0f/s, %v left", rate, time.Duration(float64(total-done)/rate*float64(time.Second)).Round(time.Second))
+		text += fmt.Sprintf(", %.3g/s, %v left", rate, time.Duration(float64(total-done)/rate*float64(time.Second)).Round(time.Second))
 	}
 	if !b.terminal {
 		fmt.Fprintln(b.w, text)

@@ -82,7 +82,32 @@ type Request struct {
 type Desired struct {
 	Generation   int64                `json:"generation"`
 	Applications []DesiredApplication `json:"applications"`
+	// Update is the release of Portolan that it is to run; nil where it may run what it runs.
+	Update *Update `json:"update,omitempty"`
 }
+
+// Update is a release of Portolan that a service point is to run.
+type Update struct {
+	Version string `json:"version"`
+	// Asked tells one order of a release from another: one that has failed is tried again where it is ordered anew.
+	Asked int64 `json:"asked"`
+}
+
+// UpdateReport is how an update goes.
+type UpdateReport struct {
+	Update
+	// Status is UpdateRunning or UpdateFailed, which has a Reason.
+	Status string `json:"status"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// States of an update (spec.md section 3).
+const (
+	UpdateOK      = "OK"
+	UpdateQueued  = "UPDATE_QUEUED"
+	UpdateRunning = "UPDATE_RUNNING"
+	UpdateFailed  = "UPDATE_FAILED"
+)
 
 // DesiredApplication is an application that a service point is to run.
 type DesiredApplication struct {
@@ -129,6 +154,8 @@ type Answer struct {
 	SpreadMillis int64 `json:"spreadMillis,omitempty"`
 	// IntervalSeconds is how often to report.
 	IntervalSeconds int `json:"intervalSeconds"`
+	// TimeMillis is the manager's time, in Unix milliseconds: a release is good at that time, whatever the service point's clock says.
+	TimeMillis int64 `json:"timeMillis,omitempty"`
 }
 
 // Report is what a service point says of itself.
@@ -142,6 +169,11 @@ type Report struct {
 	// Applied is the generation of the desired state that was put in force, Applications what runs.
 	Applied      int64         `json:"applied,omitempty"`
 	Applications []Application `json:"applications,omitempty"`
+	// Platform is what its programs are built for, such as linux/amd64, BaseVersion the version that was installed on the machine.
+	Platform    string `json:"platform,omitempty"`
+	BaseVersion string `json:"baseVersion,omitempty"`
+	// Update is how an update goes; nil where none is under way and none has failed that is still asked for.
+	Update *UpdateReport `json:"update,omitempty"`
 }
 
 // ProxySettings is an HTTP proxy (reference/fleet.md); its password stays where it is used.

@@ -339,22 +339,15 @@ func there(tx *store.Tx, servicePoint string) error {
 // desire changes what a service point is to run: fn writes it, in the generation that it is given. Once that is committed the service
 // point's check-ins that are held open are answered.
 func (s *Service) desire(ctx context.Context, servicePoint string, fn func(tx *store.Tx, generation int64) error) error {
-	err := s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
-		var generation int64
-		err := tx.QueryRow("SELECT desired FROM service_point WHERE id = ?"+tx.Locking(), servicePoint).Scan(&generation)
-		if errors.Is(err, sql.ErrNoRows) {
-			return unknown(servicePoint)
-		}
+	err := s.change(ctx, func(tx *store.Tx) error {
+		generation, err := s.nextDesired(tx, servicePoint)
 		if err != nil {
 			return err
 		}
-		// It follows from the time, so that a database that was restored gives none again that it gave before.
-		generation = max(s.now().UnixMilli(), generation+1)
 		if err := fn(tx, generation); err != nil {
 			return err
 		}
-		tx.Touch(store.Detail(topic, servicePoint))
-		return tx.Write("UPDATE service_point SET desired = ? WHERE id = ?", generation, servicePoint)
+		return desires(tx, servicePoint, generation)
 	})
 	if err == nil {
 		s.wake(servicePoint)
@@ -362,11 +355,32 @@ func (s *Service) desire(ctx context.Context, servicePoint string, fn func(tx *s
 	return err
 }
 
+// nextDesired locks a service point, and gives the generation that its desired state is to have.
+func (s *Service) nextDesired(tx *store.Tx, servicePoint string) (generation int64, err error) {
+	err = tx.QueryRow("SELECT desired FROM service_point WHERE id = ?"+tx.Locking(), servicePoint).Scan(&generation)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, unknown(servicePoint)
+	}
+	// It follows from the time, so that a database that was restored gives none again that it gave before.
+	return max(s.now().UnixMilli(), generation+1), err
+}
+
+// desires notes that the desired state of a service point has changed to a generation.
+func desires(tx *store.Tx, servicePoint string, generation int64) error {
+	tx.Touch(store.Detail(topic, servicePoint))
+	return tx.Write("UPDATE service_point SET desired = ? WHERE id = ?", generation, servicePoint)
+}
+
 // desired is what a service point is to run.
 func desired(tx *store.Tx, servicePoint string) (*checkin.Desired, error) {
 	d := &checkin.Desired{Applications: []checkin.DesiredApplication{}}
-	if err := tx.QueryRow("SELECT desired FROM service_point WHERE id = ?", servicePoint).Scan(&d.Generation); err != nil {
+	var u checkin.Update
+	if err := tx.QueryRow("SELECT desired, target_version, update_asked FROM service_point WHERE id = ?", servicePoint).Scan(&d.Generation,
+		&u.Version, &u.Asked); err != nil {
 		return nil, err
+	}
+	if u.Version != "" {
+		d.Update = &u
 	}
 	all, err := applicationsOf(tx, servicePoint)
 	for _, a := range all {

@@ -90,6 +90,12 @@ func acknowledges(rq checkin.Request, known row) bool {
 	return rq.Sequence > 0 && rq.Desired > known.acknowledged && rq.Desired <= known.desired
 }
 
+// Know refuses a certificate that is no service point's, or not any more.
+func (s *Service) Know(ctx context.Context, shown *x509.Certificate) error {
+	_, err := s.look(ctx, shown)
+	return err
+}
+
 // look reads what a check-in needs to know, and refuses a certificate that is not good.
 func (s *Service) look(ctx context.Context, shown *x509.Certificate) (known row, err error) {
 	err = s.store.Read(ctx, func(tx *store.Tx) error {
@@ -103,7 +109,8 @@ func (s *Service) look(ctx context.Context, shown *x509.Certificate) (known row,
 }
 
 func (s *Service) answer(shown *x509.Certificate, known row, rq checkin.Request) checkin.Answer {
-	return checkin.Answer{Desired: known.desired, IntervalSeconds: max(1, int(s.interval.Seconds())), Sequence: known.sequence,
+	return checkin.Answer{Desired: known.desired, IntervalSeconds: max(1, int(s.interval.Seconds())),
+		TimeMillis: s.now().UnixMilli(), Sequence: known.sequence,
 		SpreadMillis: s.crowd().Milliseconds(), Renew: shown.NotAfter.Sub(s.now()) < servicePointLife/3,
 		// What came is not what is kept: there is none yet, or another one was later.
 		SendReport: !known.reported || rq.Digest != "" && rq.Digest != known.digest}
@@ -174,6 +181,12 @@ func checkReport(r *checkin.Report, text []byte) error {
 		if err == nil {
 			err = short("applications", append([]string{a.ID, a.Name, a.Version, a.Status}, a.ErrorConditions...)...)
 		}
+	}
+	if err == nil {
+		err = short("platform", r.Platform, r.BaseVersion)
+	}
+	if u := r.Update; u != nil && err == nil {
+		err = short("update", u.Version, u.Status, u.Reason)
 	}
 	if p := r.HTTPProxySettings; p != nil && err == nil {
 		err = short("httpProxySettings", p.Host, p.Port, p.Scheme, p.User)
@@ -256,7 +269,7 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 		}
 	}
 	before, after := known.status, status
-	err := s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+	err := s.change(ctx, func(tx *store.Tx) error {
 		after = status // it may be repeated
 		var goodFrom int64
 		err := tx.QueryRow("SELECT status, generation, acknowledged FROM service_point WHERE id = ?"+tx.Locking(), id).
@@ -308,8 +321,10 @@ func (s *Service) keep(tx *store.Tx, id, before string, now *row, r *checkin.Rep
 			return err
 		}
 	}
-	if err := tx.Write("UPDATE service_point SET status = ?, version = ?, variant = ? WHERE id = ?", now.status, r.Version,
-		r.Variant, id); err != nil {
+	if err := tx.Write("UPDATE service_point SET status = ?, variant = ? WHERE id = ?", now.status, r.Variant, id); err != nil {
+		return err
+	}
+	if err := s.updated(tx, id, r); err != nil {
 		return err
 	}
 	return tx.Write("INSERT INTO report (service_point, sequence, digest, body) VALUES (?,?,?,?) ON CONFLICT (service_point) DO UPDATE SET "+

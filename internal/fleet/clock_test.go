@@ -28,7 +28,7 @@ func TestClocksApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := New(s, a, slog.New(slog.NewTextHandler(io.Discard, nil)), 0, nil)
+		f := New(s, a, slog.New(slog.NewTextHandler(io.Discard, nil)), 0, nil, nil)
 		if err := f.SetClock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestClocksApart(t *testing.T) {
 	}
 	for _, f := range []*Service{one, two, three} {
 		n := 0
-		if err := f.List(t.Context(), "", false, func(i Instance) error {
+		if err := f.List(t.Context(), Filter{}, func(i Instance) error {
 			n++
 			if i.ConnectionStatus != Connected || i.Status != Waiting || time.Since(time.UnixMilli(i.LastSeen)).Abs() > time.Minute {
 				t.Errorf("a service point is %+v", i)

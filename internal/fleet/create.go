@@ -71,7 +71,7 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 		return c, err
 	}
 	c = Created{RegistrationKey: key.String(), RegistrationEndpoint: w.Endpoint}
-	err = s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+	err = s.change(ctx, func(tx *store.Tx) error {
 		var id, status, hash, used string
 		var description sql.NullString
 		var expires int64
@@ -178,7 +178,7 @@ func (s *Service) Rekey(ctx context.Context, id, endpoint string) (c Created, er
 		return c, err
 	}
 	c = Created{FleetInstanceID: id, RegistrationKey: key.String(), RegistrationEndpoint: endpoint}
-	err = s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+	err = s.change(ctx, func(tx *store.Tx) error {
 		var before string
 		err := tx.QueryRow("SELECT status FROM service_point WHERE id = ?"+tx.Locking(), id).Scan(&before)
 		if errors.Is(err, sql.ErrNoRows) {

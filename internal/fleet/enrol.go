@@ -39,7 +39,7 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 	if _, err := s.enrolling(ctx, key, public); err != nil { // who has no key does not come to write
 		return a, err
 	}
-	err = s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+	err = s.change(ctx, func(tx *store.Tx) error {
 		known, err := s.byKey(tx, key, public, tx.Locking())
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func (s *Service) Renew(ctx context.Context, shown *x509.Certificate, rq checkin
 	}
 	id := shown.Subject.CommonName
 	// In an update, though nothing is written: a new registration key either comes before this, or ends what is issued here.
-	err = s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+	err = s.change(ctx, func(tx *store.Tx) error {
 		var goodFrom int64
 		err := tx.QueryRow("SELECT generation FROM service_point WHERE id = ?"+tx.Locking(), id).Scan(&goodFrom)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && generationOf(shown) < goodFrom {

@@ -14,11 +14,53 @@ const (
 	fieldUpdate     = "updateStatus"
 )
 
+// Move is what is counted of a move: the field, and what it became.
+type Move struct{ Field, After string }
+
+// Observe has each move counted that is committed. It is called before anything else.
+func (s *Service) Observe(observe func(Move)) { s.observe = observe }
+
+// counted lets the moves of a transaction be counted once it is committed.
+func (s *Service) counted(update store.Updater) store.Updater {
+	return func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
+		var moves []Move
+		err := update(ctx, author, func(tx *store.Tx) error {
+			defer func() {
+				s.mu.Lock()
+				moves = s.movesOf[tx] // of the last time, where it is repeated
+				delete(s.movesOf, tx)
+				s.mu.Unlock()
+			}()
+			return fn(tx)
+		})
+		if err == nil && s.observe != nil {
+			for _, m := range moves {
+				s.observe(m)
+			}
+		}
+		return err
+	}
+}
+
+// change changes what the fleet keeps.
+func (s *Service) change(ctx context.Context, fn func(*store.Tx) error) error {
+	return s.counted(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
+		return s.store.UpdateIn(ctx, store.OwnRows(), author, fn)
+	})(ctx, store.Author{}, fn)
+}
+
 // keptEvents is how many events of a service point are kept.
 const keptEvents = 200
 
 // moved records that a field of a service point moved, and why, where that is known.
 func (s *Service) moved(tx *store.Tx, id, field, before, after string, reasons ...string) error {
+	field, of := field, field[strings.LastIndexByte(field, '/')+1:] // of an application, not of each one
+	if of != field {
+		of = "application " + of
+	}
+	s.mu.Lock()
+	s.movesOf[tx] = append(s.movesOf[tx], Move{of, after})
+	s.mu.Unlock()
 	if err := tx.Write("INSERT INTO fleet_event (service_point, at, field, old, new, reason) VALUES (?,?,?,?,?,?)", id, s.now().UnixMilli(),
 		field, before, after, strings.Join(reasons, "; ")); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 // statuses and updateStatuses are the states that a service point may be in (spec.md section 3).
 var (
 	statuses       = []string{Waiting, Healthy, Unhealthy, Expired}
-	updateStatuses = []string{"OK", "UPDATE_QUEUED", "UPDATE_RUNNING", "UPDATE_FAILED"}
+	updateStatuses = []string{checkin.UpdateOK, checkin.UpdateQueued, checkin.UpdateRunning, checkin.UpdateFailed}
 )
 
 //go:embed migrations/*/*.sql
@@ -23,9 +23,15 @@ func Extension() *store.Extension {
 	return &store.Extension{Name: "fleet", Migrations: migrations, Verify: verify, Tables: []store.Table{
 		{Name: "secret", Columns: []string{"name", "value"}, Key: 1},
 		{Name: "service_point", Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version",
-			"target_version", "key_hash", "key_expires", "key_public", "desired", "created", "generation", "acknowledged"}, Key: 1,
+			"target_version", "key_hash", "key_expires", "key_public", "desired", "created", "generation", "acknowledged", "update_asked",
+			"update_reason", "platform", "base_version"}, Key: 1,
 			Earlier: []store.Earlier{{Before: 8, Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version",
-				"target_version", "key_hash", "key_expires", "key_public", "certificates", "last_seen", "report", "desired", "created"}}}},
+				"target_version", "key_hash", "key_expires", "key_public", "certificates", "last_seen", "report", "desired", "created"}},
+				{Before: 9, Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version", "target_version",
+					"key_hash", "key_expires", "key_public", "desired", "created", "generation", "acknowledged"}}}},
+		{Name: "label", Columns: []string{"service_point", "name", "value"}, Key: 2},
+		{Name: "rollout", Columns: []string{"id", "created", "version", "plan", "status", "reason", "wave", "excused"}, Key: 1},
+		rolloutMembers,
 		{Name: "presence", Columns: []string{"service_point", "last_seen", "connected"}, Key: 1},
 		{Name: "application", Columns: []string{"id", "service_point", "name", "version", "target_version", "status", "update_status",
 			"conditions", "configuration", "generation", "created", "deleted"}, Key: 1},

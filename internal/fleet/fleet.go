@@ -34,8 +34,9 @@ type Service struct {
 	// ahead is by how much the database's clock is ahead of this machine's, as a time.Duration.
 	ahead atomic.Int64
 
-	// programs are the applications that there are.
+	// programs are the applications that there are, releases gives those of the program itself.
 	programs Programs
+	releases Releases
 
 	// elsewhere has a token when somebody else may have changed any of the service points.
 	elsewhere chan struct{}
@@ -51,6 +52,10 @@ type Service struct {
 	holds map[string]*hold
 	// paces is when the next report of a service point may be written. Guarded by mu.
 	paces map[string]time.Time
+	// movesOf are the moves of the transactions under way, by their transaction. Guarded by mu.
+	movesOf map[*store.Tx][]Move
+	// observe is called for each move that was committed; nil where nobody asks.
+	observe func(Move)
 }
 
 // hold is what the check-ins of one service point that are held open wait for.
@@ -63,12 +68,13 @@ type hold struct {
 }
 
 // New makes the service. interval 0 means checkin.Interval.
-func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration, programs Programs) *Service {
+func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration, programs Programs, releases Releases) *Service {
 	if interval <= 0 {
 		interval = checkin.Interval
 	}
-	f := &Service{store: s, authority: a, log: log, programs: programs, interval: interval, closing: make(chan struct{}),
-		elsewhere: make(chan struct{}, 1), heard: map[string]heard{}, holds: map[string]*hold{}, paces: map[string]time.Time{}}
+	f := &Service{store: s, authority: a, log: log, programs: programs, releases: releases, interval: interval, closing: make(chan struct{}),
+		elsewhere: make(chan struct{}, 1), heard: map[string]heard{}, holds: map[string]*hold{}, paces: map[string]time.Time{},
+		movesOf: map[*store.Tx][]Move{}}
 	a.now = f.now
 	s.Watch(topic, func(ids []string) {
 		for _, id := range ids {

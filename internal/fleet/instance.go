@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	"portolan/internal/checkin"
@@ -26,8 +27,11 @@ type Instance struct {
 	ErrorConditions  []string       `json:"errorConditions"`
 	Nodes            []checkin.Node `json:"nodes"`
 	Applications     []Application  `json:"applications"`
+	// Labels are ours; they are left out where there are none.
+	Labels map[string]string `json:"labels,omitempty"`
 
-	proxy *checkin.ProxySettings
+	proxy    *checkin.ProxySettings
+	platform string
 }
 
 // Detail is a single service point: with what the list leaves out (reference/fleet.md).
@@ -36,6 +40,8 @@ type Detail struct {
 	Nodes []DetailNode `json:"nodes"`
 	// HTTPProxySettings is null where no proxy is set.
 	HTTPProxySettings *checkin.ProxySettings `json:"httpProxySettings"`
+	// Platform is what its programs are built for, such as linux/amd64 (ours); it is left out where it has not said.
+	Platform string `json:"platform,omitempty"`
 }
 
 // DetailNode is a node with its DNS servers, an empty array where it has none.
@@ -44,8 +50,8 @@ type DetailNode struct {
 	DNSServers []string `json:"dnsServers"`
 }
 
-const selectInstances = "SELECT s.id, s.name, s.description, s.status, s.update_status, s.version, s.target_version, s.key_expires, " +
-	"coalesce(p.last_seen, 0), coalesce(r.body, '') FROM service_point s LEFT JOIN presence p ON p.service_point = s.id " +
+const selectInstances = "SELECT s.id, s.name, s.description, s.status, s.update_status, s.version, s.target_version, s.update_reason, " +
+	"s.platform, s.key_expires, coalesce(p.last_seen, 0), coalesce(r.body, '') FROM service_point s LEFT JOIN presence p ON p.service_point = s.id " +
 	"LEFT JOIN report r ON r.service_point = s.id "
 
 // scanner reads the rows of selectInstances.
@@ -67,9 +73,9 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 	var i Instance
 	var description sql.NullString
 	var expires, lastSeen int64
-	var reported string
-	if err := scan(&i.ID, &i.Name, &description, &i.Status, &i.UpdateStatus, &i.Version, &i.TargetVersion, &expires, &lastSeen,
-		&reported); err != nil {
+	var reported, reason string
+	if err := scan(&i.ID, &i.Name, &description, &i.Status, &i.UpdateStatus, &i.Version, &i.TargetVersion, &reason, &i.platform, &expires,
+		&lastSeen, &reported); err != nil {
 		return i, err
 	}
 	if description.Valid {
@@ -83,9 +89,12 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 			return i, err
 		}
 	}
-	i.Applications, i.proxy, i.ErrorConditions = []Application{}, r.HTTPProxySettings, []string{}
+	i.Applications, i.proxy, i.ErrorConditions, i.Labels = []Application{}, r.HTTPProxySettings, []string{}, map[string]string{}
 	if i.Status == Unhealthy {
 		i.ErrorConditions = append(i.ErrorConditions, r.ErrorConditions...)
+	}
+	if i.UpdateStatus == checkin.UpdateFailed {
+		i.ErrorConditions = append(i.ErrorConditions, "the update to version "+i.TargetVersion+" failed: "+reason)
 	}
 	if silent != "" {
 		i.ErrorConditions = append(i.ErrorConditions, silent)
@@ -130,13 +139,29 @@ func statusAt(status string, expires int64, now time.Time) string {
 	return status
 }
 
-// List gives fn the service points in the order of their names; name narrows it to the one of exactly that name.
-func (s *Service) List(ctx context.Context, name string, byName bool, fn func(Instance) error) error {
+// List gives fn the service points that a filter names, in the order of their names.
+func (s *Service) List(ctx context.Context, f Filter, fn func(Instance) error) error {
+	if err := f.check(); err != nil {
+		return err
+	}
 	c := s.scanner()
 	return s.store.View(ctx, func(tx *store.Tx) error {
-		if byName {
-			_, err := c.page(tx, "WHERE s.name = ?", []any{name}, fn)
-			return err
+		if where, _ := f.where(); where != "" || f.ConnectionStatus != "" || f.Address != "" || f.Hostname != "" {
+			ids, err := f.match(tx)
+			if err != nil {
+				return err
+			}
+			for part := range slices.Chunk(ids, atOnce) {
+				if _, err := c.page(tx, "WHERE s.id IN ("+list(len(part))+") ORDER BY s.name", part, func(i Instance) error {
+					if !f.keeps(&i) {
+						return nil
+					}
+					return fn(i)
+				}); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
 		for after := ""; ; {
 			page, err := c.page(tx, "WHERE s.name > ? ORDER BY s.name LIMIT ?", []any{after, atOnce}, fn)
@@ -150,7 +175,7 @@ func (s *Service) List(ctx context.Context, name string, byName bool, fn func(In
 
 // page gives fn some service points, with what they run, as a list shows them.
 func (c scanner) page(tx *store.Tx, where string, args []any, fn func(Instance) error) (page []Instance, err error) {
-	if page, err = c.some(tx, where, args); err != nil {
+	if page, err = c.read(tx, where, args); err != nil {
 		return nil, err
 	}
 	for _, i := range page {
@@ -164,8 +189,8 @@ func (c scanner) page(tx *store.Tx, where string, args []any, fn func(Instance) 
 	return page, nil
 }
 
-// some reads some service points, with what they run.
-func (c scanner) some(tx *store.Tx, where string, args []any) (page []Instance, err error) {
+// read reads service points, with what they run.
+func (c scanner) read(tx *store.Tx, where string, args []any) (page []Instance, err error) {
 	places := map[string]int{}
 	var ids []any
 	if err := tx.Each(func(scan func(...any) error) error {
@@ -175,6 +200,9 @@ func (c scanner) some(tx *store.Tx, where string, args []any) (page []Instance, 
 		return err
 	}, selectInstances+where, args...); err != nil || len(page) == 0 {
 		return page, err
+	}
+	if err := labelled(tx, page, places, ids); err != nil {
+		return nil, err
 	}
 	return page, tx.Each(func(scan func(...any) error) error {
 		d, err := scanApplication(scan)
@@ -190,7 +218,7 @@ func (c scanner) some(tx *store.Tx, where string, args []any) (page []Instance, 
 func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 	c := s.scanner()
 	err = s.store.View(ctx, func(tx *store.Tx) error {
-		one, err := c.some(tx, "WHERE s.id = ?", []any{id})
+		one, err := c.read(tx, "WHERE s.id = ?", []any{id})
 		if err == nil && len(one) == 0 {
 			return unknown(id)
 		}
@@ -199,7 +227,7 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 		}
 		return err
 	})
-	d.Nodes, d.HTTPProxySettings = []DetailNode{}, d.proxy
+	d.Nodes, d.HTTPProxySettings, d.Platform = []DetailNode{}, d.proxy, d.platform
 	for _, n := range d.Instance.Nodes {
 		d.Nodes = append(d.Nodes, DetailNode{n, append([]string{}, n.DNSServers...)})
 	}
@@ -210,7 +238,7 @@ func unknown(id string) error { return problem.NotFound("there is no fleet servi
 
 // Delete forgets a service point. Its certificate is refused from then on.
 func (s *Service) Delete(ctx context.Context, id string) error {
-	err := s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+	err := s.change(ctx, func(tx *store.Tx) error {
 		tx.Touch(store.Detail(topic, id))
 		if err := s.spend(tx, id); err != nil {
 			return err
@@ -222,7 +250,7 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 		if n == 0 {
 			return unknown(id)
 		}
-		for _, table := range []string{"application", "presence", "report", "fleet_event"} {
+		for _, table := range []string{"application", "presence", "report", "fleet_event", "label"} {
 			if err := tx.Write("DELETE FROM "+table+" WHERE service_point = ?", id); err != nil {
 				return err
 			}

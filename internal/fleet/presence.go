@@ -59,7 +59,7 @@ func (s *Service) WritePresence(ctx context.Context, all bool) error {
 
 // writePresence writes when some service points were heard of.
 func (s *Service) writePresence(ctx context.Context, ids []string, at map[string]time.Time) error {
-	if err := s.store.UpdateIn(ctx, store.OwnRows(), store.Author{}, func(tx *store.Tx) error {
+	if err := s.change(ctx, func(tx *store.Tx) error {
 		back, err := s.back(tx, ids)
 		if err != nil {
 			return err
@@ -164,7 +164,7 @@ func (s *Service) each(ctx context.Context, update store.Updater, query string, 
 	}
 	slices.Sort(ids)
 	for part := range slices.Chunk(ids, atOnce) {
-		if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
+		if err := s.counted(update)(ctx, store.Author{}, func(tx *store.Tx) error {
 			for _, id := range part {
 				if err := fn(tx, id); err != nil {
 					return err

@@ -2,10 +2,12 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 
 	"portolan/internal/fleet"
+	"portolan/internal/release"
 	"portolan/internal/rest"
 	"portolan/internal/servicepoint"
 )
@@ -18,6 +20,7 @@ func Document(api *rest.Server) ([]byte, error) {
 	for name, sample := range map[string]any{
 		"FleetServicePoint": fleet.Instance{}, "FleetServicePointDetail": fleet.Detail{}, "FleetServicePointCreated": fleet.Created{},
 		"FleetApplication": fleet.ApplicationDetail{}, "FleetEvent": fleet.Event{},
+		"FleetRollout": fleet.Rollout{}, "FleetRolloutMember": fleet.Member{}, "FleetRelease": release.Release{},
 		"Diagnostics": servicepoint.Diagnostics{}, "ServicePointV4Diagnostics": servicepoint.V4Diagnostics{},
 		"DiagnosticsStatus": servicepoint.Status{},
 	} {
@@ -31,9 +34,14 @@ type object = map[string]any
 
 // schemaOf gives the schema of a type as encoding/json writes it. A member that may be left out is not required.
 func schemaOf(t reflect.Type) object {
+	if t.Implements(reflect.TypeFor[fmt.Stringer]()) { // it writes itself as a text
+		return object{"type": "string"}
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
 		return object{"anyOf": []any{schemaOf(t.Elem()), object{"type": "null"}}}
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": schemaOf(t.Elem())}
 	case reflect.Slice:
 		if t == reflect.TypeFor[json.RawMessage]() {
 			return object{"type": "object"}
@@ -50,7 +58,7 @@ func schemaOf(t reflect.Type) object {
 	properties, required := object{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || !f.IsExported() || len(f.Index) > 1 && properties[name] != nil {
+		if name == "" || name == "-" || !f.IsExported() || len(f.Index) > 1 && properties[name] != nil {
 			continue
 		}
 		properties[name] = schemaOf(f.Type)
@@ -78,6 +86,35 @@ func answers(status, description string, schema object, problems ...string) obje
 
 func jsonBody(schema, example object) object {
 	return object{"required": true, "content": object{"application/json": object{"schema": schema, "example": example}}}
+}
+
+// instanceFilters are the query parameters that narrow the list of service points.
+func instanceFilters(text func(name, where, description string, required bool) object) (all []any) {
+	for _, name := range fleet.FilterNames() {
+		description := "The " + name + " that they have (ours)."
+		if name == "name" {
+			description = "The name of one service point."
+		}
+		all = append(all, text(name, "query", description, false))
+	}
+	return append(all, text(labelParameter, "query", "A label that they have, as NAME:VALUE, or as NAME for any value (ours). It may "+
+		"be repeated.", false))
+}
+
+// planProperties are the fields of a rollout's plan.
+func planProperties() object {
+	filter := object{"labels": object{"type": "object", "additionalProperties": object{"type": "string"}}}
+	for _, name := range fleet.FilterNames() {
+		filter[name] = object{"type": "string"}
+	}
+	amount := object{"type": []string{"string", "integer"}, "pattern": "^[0-9]+%?$", "minimum": 0}
+	clock := object{"type": "string", "pattern": "^[0-2]?[0-9]:[0-5][0-9]$"}
+	return object{"version": object{"type": "string"}, "description": object{"type": "string"},
+		"filter": object{"type": "object", "properties": filter}, "waves": object{"type": "array", "items": amount},
+		"mostAway": amount, "mostFailed": amount, "timeZone": object{"type": "string"},
+		"giveUpSeconds": object{"type": "integer", "minimum": 30, "maximum": 604800},
+		"windows": object{"type": "array", "items": object{"type": "object", "required": []string{"from", "to"}, "properties": object{
+			"days": object{"type": "array", "items": object{"type": "string"}}, "from": clock, "to": clock}}}}
 }
 
 // documentedPaths are the paths of the fleet API (spec.md section 4, reference/fleet.md), and those of a service
@@ -109,15 +146,23 @@ func documentedPaths() object {
 		return object{"type": "object", "required": []string{"data"},
 			"properties": object{"data": object{"type": "array", "items": schemaRef(of)}}}
 	}
-	id := text("id", "path", "The id of the service point.", true)
+	id, rollout := text("id", "path", "The id of the service point.", true), text("id", "path", "The id of the rollout.", true)
 	return object{
 		"/user/api/v1/fleetInstances": object{"get": operation("listFleetInstances", "List the fleet service points",
-			"Gives all of them, or the one that has exactly the name.", answers("200", "The service points.", data("FleetServicePoint")),
-			object{"parameters": []any{text("name", "query", "The name of one service point.", false)}})},
+			"Gives all of them, or the one that has exactly the name. Other fields narrow the list, too (ours).",
+			answers("200", "The service points.", data("FleetServicePoint")), object{"parameters": instanceFilters(text)})},
 		"/user/api/v1/fleetInstances/{id}": object{"parameters": []any{id},
 			"get": operation("getFleetInstance", "Fetch one of the fleet service points",
 				"Gives one, with its proxy and the DNS servers of its nodes.",
 				answers("200", "The service point.", schemaRef("FleetServicePointDetail"), "404"), nil),
+			"patch": operation("modifyFleetInstance", "Change one of the fleet service points (ours)",
+				"What is not in the body stays as it is. targetVersion is the release that it is to run; null calls an update off. Of labels, "+
+					"null takes one away.", answers("200", "The service point.", schemaRef("FleetServicePointDetail"), "403", "404", "409", "413", "415"),
+				object{"requestBody": jsonBody(object{"type": "object", "properties": object{"name": name,
+					"description":   object{"type": []string{"string", "null"}, "maxLength": 4000},
+					"targetVersion": object{"type": []string{"string", "null"}},
+					"labels":        object{"type": "object", "additionalProperties": object{"type": []string{"string", "null"}}}}},
+					object{"labels": object{"site": "oslo"}})}),
 			"delete": operation("deleteFleetInstance", "Delete one of the fleet service points",
 				"Forgets it; its certificate is refused from then on.",
 				answers("204", "It is gone.", nil, "403", "404"), nil)},
@@ -151,6 +196,34 @@ func documentedPaths() object {
 			"delete": operation("undeployFleetApplication", "Let a service point end and forget an application (ours)",
 				"It is DELETED once the service point says so, and gone a minute later.",
 				answers("202", "It is to end.", nil, "403", "404", "409"), nil)},
+		"/user/api/v1/releases": object{"get": operation("listReleases", "List the releases that service points can be updated to (ours)",
+			"expires is until when service points take them; null where there are none.",
+			answers("200", "The releases.", object{"type": "object", "required": []string{"data", "expires"}, "properties": object{
+				"data":    object{"type": "array", "items": schemaRef("FleetRelease")},
+				"expires": object{"type": []string{"string", "null"}, "format": "date-time"}}}), nil)},
+		"/user/api/v1/rollouts": object{
+			"get": operation("listRollouts", "List the rollouts (ours)", "Gives all, the latest first.",
+				answers("200", "The rollouts.", data("FleetRollout")), nil),
+			"post": operation("startRollout", "Update many service points, in waves (ours)",
+				"Takes the service points that the filter names now. What the body leaves out holds as the example says.",
+				answers("201", "It has begun.", schemaRef("FleetRollout"), "403", "409", "413", "415"),
+				object{"requestBody": jsonBody(object{"type": "object", "required": []string{"version"}, "properties": planProperties()},
+					object{"version": "1.2.0", "waves": []any{"1", "5%", "25%"}, "mostAway": "10%", "mostFailed": "0", "giveUpSeconds": 900})})},
+		"/user/api/v1/rollouts/{id}": object{"parameters": []any{rollout},
+			"get": operation("getRollout", "Fetch one of the rollouts (ours)", "Gives it with its counts.",
+				answers("200", "The rollout.", schemaRef("FleetRollout"), "404"), nil),
+			"delete": operation("deleteRollout", "Forget a rollout that has ended (ours)", "Nothing is taken back.",
+				answers("204", "It is gone.", nil, "403", "404", "409"), nil)},
+		"/user/api/v1/rollouts/{id}/members": object{"parameters": []any{rollout},
+			"get": operation("listRolloutMembers", "List who takes part in a rollout (ours)", "In the order in which they have their turns.",
+				answers("200", "The service points.", data("FleetRolloutMember"), "404"),
+				object{"parameters": []any{text("state", "query", "The state that they are in.", false)}})},
+		"/user/api/v1/rollouts/{id}/{action}": object{"parameters": []any{rollout,
+			object{"name": "action", "in": "path", "description": "What is done.", "required": true,
+				"schema": object{"type": "string", "enum": []string{"pause", "resume", "takeBack"}}}},
+			"post": operation("actOnRollout", "Pause, resume or take back a rollout (ours)",
+				"Taken back, everybody who has the version goes back to the one from before.",
+				answers("202", "It is so.", schemaRef("FleetRollout"), "403", "404", "409"), nil)},
 		"/api/v1/fleetInstanceMinimumConfig": object{"post": operation("createFleetInstance",
 			"Create a fleet service point with minimal configuration",
 			"Makes a service point that waits for enrolment. The registration key is shown once, and good for seven days and one machine. "+

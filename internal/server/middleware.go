@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"portolan/internal/fleet"
 	"portolan/internal/problem"
 	"portolan/internal/rest"
 	"portolan/internal/store"
@@ -27,6 +28,7 @@ type metrics struct {
 	signIns  *prometheus.CounterVec
 	batches  *prometheus.HistogramVec
 	webhooks *prometheus.CounterVec
+	moves    *prometheus.CounterVec
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -43,7 +45,10 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Buckets: prometheus.ExponentialBuckets(1, 10, 5)}, []string{"result"})
 	m.webhooks = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_webhook_messages_total",
 		Help: "Messages that were sent to webhooks, each attempt, by result: taken or refused."}, []string{"result"})
-	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks)
+	m.moves = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_fleet_moves_total",
+		Help: "Moves of service points, their applications and updates, and of rollouts: the field, and what it became."},
+		[]string{"field", "to"})
+	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves)
 	return m
 }
 
@@ -51,6 +56,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 func (m *metrics) batched(changes int, result string) {
 	m.batches.WithLabelValues(result).Observe(float64(changes))
 }
+
+// fleetMoved counts a move.
+func (m *metrics) fleetMoved(move fleet.Move) { m.moves.WithLabelValues(move.Field, move.After).Inc() }
 
 // webhookSent counts an attempt to send to a webhook.
 func (m *metrics) webhookSent(taken bool) {

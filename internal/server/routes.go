@@ -18,6 +18,7 @@ import (
 	"portolan/internal/checkin"
 	"portolan/internal/fleet"
 	"portolan/internal/problem"
+	"portolan/internal/release"
 	"portolan/internal/resource"
 	"portolan/internal/rest"
 	"portolan/internal/store"
@@ -218,13 +219,18 @@ func (m *Manager) fleetRoutes(mux *http.ServeMux) {
 	type handlers = map[string]func(w http.ResponseWriter, r *http.Request) error
 	route("/user/api/v1/fleetInstances", handlers{http.MethodGet: m.reader(m.listInstances)})
 	route("/user/api/v1/fleetInstances/{id}", handlers{http.MethodGet: m.reader(m.getInstance),
-		http.MethodDelete: m.changer(m.deleteInstance)})
+		http.MethodPatch: m.changer(m.modifyInstance), http.MethodDelete: m.changer(m.deleteInstance)})
 	route("/user/api/v1/fleetInstances/{id}/registrationKey", handlers{http.MethodPost: m.changer(m.rekeyInstance)})
 	route("/user/api/v1/fleetInstances/{id}/events", handlers{http.MethodGet: m.reader(m.listEvents)})
 	route("/user/api/v1/fleetInstances/{id}/applications", handlers{http.MethodGet: m.reader(m.listApplications),
 		http.MethodPost: m.changer(m.deployApplication)})
 	route("/user/api/v1/fleetInstances/{id}/applications/{application}", handlers{http.MethodGet: m.reader(m.getApplication),
 		http.MethodPatch: m.changer(m.changeApplication), http.MethodDelete: m.changer(m.undeployApplication)})
+	route("/user/api/v1/releases", handlers{http.MethodGet: m.reader(m.listReleases)})
+	route("/user/api/v1/rollouts", handlers{http.MethodGet: m.reader(m.listRollouts), http.MethodPost: m.changer(m.startRollout)})
+	route("/user/api/v1/rollouts/{id}", handlers{http.MethodGet: m.reader(m.getRollout), http.MethodDelete: m.changer(m.deleteRollout)})
+	route("/user/api/v1/rollouts/{id}/members", handlers{http.MethodGet: m.reader(m.listMembers)})
+	route("/user/api/v1/rollouts/{id}/{action}", handlers{http.MethodPost: m.changer(m.actOnRollout)})
 	route("/api/v1/fleetInstanceMinimumConfig", handlers{http.MethodPost: m.changer(m.createInstance)})
 	route("/v1/api/authentication/token", handlers{http.MethodPost: m.exchangeToken})
 }
@@ -251,47 +257,6 @@ func (m *Manager) changer(handle func(w http.ResponseWriter, r *http.Request) er
 		}
 		return handle(w, r)
 	}
-}
-
-func (m *Manager) listInstances(w http.ResponseWriter, r *http.Request) error {
-	query := r.URL.Query()
-	if len(query["name"]) > 1 {
-		return problem.Query("name", "is given %d times", len(query["name"]))
-	}
-	rest.Note(w, r, nil, "name")
-	list := newList(w)
-	err := m.Fleet.List(r.Context(), query.Get("name"), query.Has("name"), func(i fleet.Instance) error { return list.add(i) })
-	if err != nil && !list.begun { // else the answer breaks off, which its reader notices
-		return err
-	}
-	return list.end(err)
-}
-
-func (m *Manager) getInstance(w http.ResponseWriter, r *http.Request) error {
-	i, err := m.Fleet.Get(r.Context(), r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, i)
-	return nil
-}
-
-func (m *Manager) deleteInstance(w http.ResponseWriter, r *http.Request) error {
-	if err := m.Fleet.Delete(r.Context(), r.PathValue("id")); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-// rekeyInstance gives a service point a new registration key (ours).
-func (m *Manager) rekeyInstance(w http.ResponseWriter, r *http.Request) error {
-	created, err := m.Fleet.Rekey(r.Context(), r.PathValue("id"), m.RegistrationEndpoint())
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusAccepted, created)
-	return nil
 }
 
 // texts reads string members of a body; what is there must be a string.
@@ -438,6 +403,7 @@ func (m *Manager) checkinHandler() http.Handler {
 			return m.Fleet.Renew(r.Context(), r.TLS.PeerCertificates[0], rq)
 		})
 	})
+	mux.Handle(release.Path, m.handle("check-in", m.serveRelease))
 	mux.Handle(checkin.HealthPath, m.plain("health", m.healthz))
 	mux.Handle("/", m.handle("none", nothingHere))
 	return mux

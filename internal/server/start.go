@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -54,6 +55,8 @@ type Options struct {
 	KeepHistory, KeepEvents, KeepSessions time.Duration
 	// MaxLimit is the largest page of the address API; 0 means 100,000 (spec.md section 8).
 	MaxLimit int64
+	// Releases is a directory with a repository of releases for service points (release.Repository); empty means releases/ in Data.
+	Releases string
 	// AdminPassword is the password of the user admin at the first start; empty makes one.
 	AdminPassword string
 	// Version is what the manager says of itself.
@@ -113,6 +116,9 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if o.MaxLimit == 0 {
 		o.MaxLimit = DefaultMaxLimit
 	}
+	if o.Releases == "" && o.Data != "" {
+		o.Releases = filepath.Join(o.Data, "releases")
+	}
 	m := &Manager{options: o, log: o.Log, registry: prometheus.NewRegistry(), failed: make(chan error, 3)}
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -144,7 +150,8 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if m.authority, err = fleet.LoadAuthority(ctx, m.Store); err != nil {
 		return nil, fmt.Errorf("loading the authority: %w", err)
 	}
-	m.Fleet = fleet.New(m.Store, m.authority, o.Log, o.Interval, programs())
+	m.Fleet = fleet.New(m.Store, m.authority, o.Log, o.Interval, programs(), m.releases)
+	m.Fleet.Observe(m.metrics.fleetMoved)
 	if err := m.Fleet.SetClock(ctx); err != nil {
 		return nil, fmt.Errorf("asking the database for the time: %w", err)
 	}
@@ -340,6 +347,7 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { m.sweep(ctx) })
 	m.background.Go(func() { m.pruneNowAndThen(ctx) })
 	m.background.Go(func() { m.Fleet.Attend(ctx) })
+	m.background.Go(func() { m.roll(ctx) })
 	sender := webhook.NewSender(m.Store, m.REST.Told, m.log, "Portolan/"+m.options.Version)
 	sender.Sent = m.metrics.webhookSent
 	m.background.Go(func() { sender.Run(ctx) })

@@ -40,6 +40,10 @@ type Options struct {
 	// Program is the command that runs an application, with its name behind it; Versions are those that it has, by name.
 	Program  []string
 	Versions map[string]string
+	// Base is the version of the program that was installed on the machine; empty means Version. Launched says that a Launcher runs this
+	// one, so that a release can take its place.
+	Base     string
+	Launched bool
 	// Patience is how long a service point that the manager refuses waits before it asks again; 0 means DefaultPatience.
 	Patience time.Duration
 }
@@ -81,6 +85,10 @@ type Agent struct {
 	desired    int64
 	// before is the id from before it enrols anew; trouble, where it is not empty, is why what is to run cannot be kept. They belong to Run.
 	before, trouble string
+	// releases are the releases on the disk; updates is the work on them, and end ends Run for a cause.
+	releases *releases
+	updates  sync.WaitGroup
+	end      context.CancelCauseFunc
 	// moved has a token when something was found that the manager does not know yet.
 	moved chan struct{}
 
@@ -93,6 +101,7 @@ type Agent struct {
 	interval     time.Duration
 	// spread is within how long the service points of the manager should come back when they have lost it.
 	spread time.Duration
+	update updating
 }
 
 // New makes an agent. Its errors are those of the options: there is no point in trying again.
@@ -111,8 +120,8 @@ func New(o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{options: o, state: state{o.State}, host: thisHost(), log: o.Log, lock: lock, moved: make(chan struct{}, 1),
-		interval: checkin.Interval}
+	a := &Agent{options: o, releases: newReleases(o.State, cmp.Or(o.Base, o.Version), o.Version), state: state{o.State},
+		host: thisHost(), log: o.Log, lock: lock, moved: make(chan struct{}, 1), interval: checkin.Interval}
 	if err := a.begin(); err != nil {
 		_ = lock.Close()
 		return nil, err
@@ -179,8 +188,10 @@ func (a *Agent) become(id *identity) error {
 	return nil
 }
 
-// Run enrols where that has not been done, then checks in and probes until the context ends.
+// Run enrols where that has not been done, then checks in and probes until the context ends, or gives ErrSwitch.
 func (a *Agent) Run(ctx context.Context) error {
+	ctx, a.end = context.WithCancelCause(ctx)
+	defer a.end(nil)
 	a.probes = &probes{targets: a.options.Targets, host: a.host, every: a.options.ProbeInterval, limit: probeLimit, log: a.log,
 		last: unprobed, reasons: map[string]string{},
 		manager: func() *manager { a.mu.Lock(); defer a.mu.Unlock(); return a.manager }, changed: a.move}
@@ -190,6 +201,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.log.Error("what is to run is asked for again", "reason", err)
 	}
 	a.desired = wanted.Generation
+	a.beginUpdates(wanted.Update)
 	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, versions: a.options.Versions, log: a.log,
 		moved: a.move, ctx: ctx, processes: map[string]*process{}, leaving: map[string]*process{}}
 	a.supervisor.start(wanted, err == nil)
@@ -203,6 +215,10 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 	})
 	group.Wait()
+	a.updates.Wait()
+	if errors.Is(context.Cause(ctx), ErrSwitch) {
+		return ErrSwitch
+	}
 	return nil
 }
 

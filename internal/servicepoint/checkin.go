@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"portolan/internal/checkin"
+	"portolan/internal/release"
 )
 
 // enrolled keeps the identity that the manager gave.
@@ -37,6 +38,7 @@ func (a *Agent) enrolled(key *ecdsa.PrivateKey, answer checkin.EnrolAnswer) erro
 	}
 	if another {
 		a.desired = 0
+		a.wantUpdate(nil)
 		a.supervisor.apply(checkin.Desired{})
 	}
 	if err := a.state.enrolled(); err != nil {
@@ -60,6 +62,7 @@ func (a *Agent) report() (checkin.Report, error) {
 	if a.trouble != "" {
 		r.ErrorConditions = append(r.ErrorConditions, a.trouble)
 	}
+	r.Platform, r.BaseVersion, r.Update = release.Platform(), a.releases.base, a.updateReport()
 	r.Applied, r.Applications = a.supervisor.report()
 	shorten(r.Applications)
 	if p := a.proxy(); p.Host != "" {
@@ -128,6 +131,7 @@ func (a *Agent) desire(d *checkin.Desired) bool {
 	a.trouble = ""
 	a.log.Info("what is to run has changed", "generation", d.Generation, "applications", len(d.Applications))
 	a.desired = d.Generation
+	a.wantUpdate(d.Update)
 	a.supervisor.apply(*d)
 	return true
 }
@@ -186,6 +190,8 @@ func (a *Agent) checkIn(ctx context.Context) {
 			if a.desire(answer.State) {
 				continue
 			}
+			a.judgeTrial()
+			a.startUpdate(ctx)
 			if request.Report == nil || answer.SendReport {
 				sleep(ctx, leastPause-time.Since(began))
 			}
@@ -274,6 +280,9 @@ func (a *Agent) answered(answer checkin.Answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lastAnswer = time.Now()
+	if answer.TimeMillis > 0 {
+		a.update.ahead = time.Until(time.UnixMilli(answer.TimeMillis))
+	}
 	a.registration = Registration{State: registered}
 	if answer.IntervalSeconds > 0 && answer.IntervalSeconds <= 3600 {
 		a.interval = time.Duration(answer.IntervalSeconds) * time.Second

@@ -162,7 +162,7 @@ func (p *process) start() {
 	})
 }
 
-// run keeps the application running until ctx ends, then ends its process.
+// run keeps the application running until ctx ends, then ends its process, unless another agent is about to take it over.
 func (p *process) run(ctx context.Context) {
 	for b := (backoff{}); ctx.Err() == nil; {
 		a, generation := p.now()
@@ -177,7 +177,9 @@ func (p *process) run(ctx context.Context) {
 		p.set(p.failing(), generation, fmt.Sprintf("service is not healthy: %s %s: %v", a.Name, a.Version, err))
 		p.wait(ctx, &b)
 	}
-	p.end()
+	if !p.s.leaves.Load() {
+		p.end()
+	}
 }
 
 // wait waits before the next start, or until something else is wanted.

@@ -11,7 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"portolan/internal/checkin"
 )
@@ -30,6 +32,8 @@ type supervisor struct {
 	group sync.WaitGroup
 	// unknown says that it is not known what is to run. It belongs to who calls start and then apply, before anything leaves.
 	unknown bool
+	// leaves says that processes run on when ctx ends.
+	leaves atomic.Bool
 
 	mu sync.Mutex
 	// What follows is guarded by mu. wanted is what is to run.
@@ -183,6 +187,43 @@ func (s *supervisor) report() (applied int64, all []checkin.Application) {
 	}
 	return max(0, applied), all
 }
+
+// unwell gives the ids of the applications that are not healthy.
+func (s *supervisor) unwell() (ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, wanted := range s.wanted.Applications {
+		if p, ok := s.processes[wanted.ID]; ok {
+			if a, _, known := p.report(); !known || a.Status != checkin.Healthy {
+				ids = append(ids, wanted.ID)
+			}
+		}
+	}
+	return ids
+}
+
+// waiting names an application that is not healthy, those left out that are named by their ids; empty where there is none.
+func (s *supervisor) waiting(but []string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, wanted := range s.wanted.Applications {
+		p, ok := s.processes[wanted.ID]
+		if !ok || slices.Contains(but, wanted.ID) {
+			continue
+		}
+		a, _, known := p.report()
+		if !known {
+			return fmt.Sprintf("nothing is known of application %s, %s", wanted.Name, wanted.ID)
+		}
+		if a.Status != checkin.Healthy {
+			return fmt.Sprintf("application %s, %s, is %s: %s", wanted.Name, wanted.ID, a.Status, strings.Join(a.ErrorConditions, "; "))
+		}
+	}
+	return ""
+}
+
+// leaveRunning lets the processes run on when the supervisor ends: another agent is about to take them over.
+func (s *supervisor) leaveRunning() { s.leaves.Store(true) }
 
 // diagnostics gives a process's own; an empty object where it has given none.
 func (s *supervisor) diagnostics(id string) json.RawMessage {

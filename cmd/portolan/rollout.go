@@ -1,0 +1,245 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"portolan/client"
+)
+
+type rolloutCommand struct {
+	Start    rolloutStart    `cmd:"" help:"Update many service points, in waves."`
+	List     rolloutList     `cmd:"" help:"List the rollouts, the latest first."`
+	Show     rolloutShow     `cmd:"" help:"Show who takes part in a rollout, and how far each is."`
+	Watch    rolloutWatch    `cmd:"" help:"Watch a rollout until it ends or stops."`
+	Pause    rolloutPause    `cmd:"" help:"Give nobody else their order."`
+	Resume   rolloutResume   `cmd:"" help:"Go on with a rollout that was paused, or has halted."`
+	TakeBack rolloutTakeBack `cmd:"" help:"Let everybody go back to the version from before."`
+	Delete   rolloutDelete   `cmd:"" help:"Forget a rollout that has ended."`
+}
+
+type rolloutStart struct {
+	managerFlags
+	Version     string        `arg:"" help:"The version."`
+	Filter      []string      `help:"Fields of the service points that take part, such as status=HEALTHY; label=site:oslo names a label. Default: all." placeholder:"FIELD=VALUE" env:"-" sep:"none"`
+	Wave        []string      `help:"How many have the version when each wave is over, as 1 or 5%; the rest is the last one. Default: 1,5%,25%." placeholder:"N|N%,..." env:"-"`
+	MostAway    string        `help:"How many may be away at once. Default: 10%." placeholder:"N|N%" env:"-"`
+	MostFailed  string        `help:"How many may fail before it halts. Default: none." placeholder:"N|N%" env:"-"`
+	Window      []string      `help:"When service points may be updated, such as 22:00-04:00 or SAT+SUN@06:00-20:00." placeholder:"[DAY+DAY@]FROM-TO" env:"-"`
+	TimeZone    string        `help:"Where the clock of the windows hangs, such as Europe/Oslo. Default: UTC." env:"-"`
+	GiveUp      time.Duration `help:"How long a service point may take before it counts as failed." default:"15m" env:"-"`
+	Description string        `help:"Why." env:"-"`
+	Watch       bool          `help:"Watch it until it ends or stops." env:"-"`
+}
+
+// Run begins a rollout.
+func (c *rolloutStart) Run(s *session) error {
+	p := client.Plan{Version: c.Version, Description: c.Description, Waves: c.Wave, MostAway: c.MostAway, MostFailed: c.MostFailed,
+		TimeZone: c.TimeZone, GiveUpSeconds: int(c.GiveUp.Seconds())}
+	var err error
+	if p.Filter, err = filterOf(c.Filter); err != nil {
+		return err
+	}
+	for _, text := range c.Window {
+		var w client.Window
+		times := text
+		if days, rest, ok := strings.Cut(text, "@"); ok {
+			w.Days, times = strings.Split(days, "+"), rest
+		}
+		var ok bool
+		if w.From, w.To, ok = strings.Cut(times, "-"); !ok {
+			return usageError{fmt.Errorf("--window: %q is not as SAT+SUN@06:00-20:00", text)}
+		}
+		p.Windows = append(p.Windows, w)
+	}
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	r, err := cl.StartRollout(s.ctx, p)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		err = json.NewEncoder(s.stdout).Encode(r)
+	} else {
+		_, err = fmt.Fprintln(s.stdout, r.ID)
+	}
+	if err != nil || !c.Watch {
+		return err
+	}
+	return watchRollout(s, cl, r.ID)
+}
+
+// filterOf makes a filter of FIELD=VALUE.
+func filterOf(texts []string) (map[string]any, error) {
+	filter, labels := map[string]any{}, map[string]string{}
+	for _, text := range texts {
+		field, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, usageError{fmt.Errorf("--filter: %q is not as FIELD=VALUE", text)}
+		}
+		if field == "label" {
+			name, of, _ := strings.Cut(value, ":")
+			labels[name] = of
+			continue
+		}
+		filter[field] = value
+	}
+	if len(labels) > 0 {
+		filter["labels"] = labels
+	}
+	return filter, nil
+}
+
+type rolloutList struct{ managerFlags }
+
+// Run lists the rollouts.
+func (c *rolloutList) Run(s *session) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	all, err := cl.Rollouts(s.ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return json.NewEncoder(s.stdout).Encode(all)
+	}
+	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tVERSION\tSTATUS\tWAVE\tUPDATED\tFAILED\tTOTAL\tCREATED\tREASON")
+	for _, r := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%d\t%d\t%d\t%s\t%s\n", r.ID, r.Version, r.Status, r.Wave, r.WaveCount, r.Counts["UPDATED"],
+			r.Counts["FAILED"], r.Total, time.UnixMilli(r.Created).UTC().Format(time.RFC3339), r.Reason)
+	}
+	return w.Flush()
+}
+
+type rolloutShow struct {
+	managerFlags
+	ID    string `arg:"" help:"The id of the rollout."`
+	State string `help:"Only those in this state, such as FAILED." env:"-"`
+}
+
+// Run shows who takes part.
+func (c *rolloutShow) Run(s *session) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	all, err := cl.RolloutMembers(s.ctx, c.ID, c.State)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return json.NewEncoder(s.stdout).Encode(all)
+	}
+	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tWAVE\tSTATE\tBEFORE\tREASON")
+	for _, m := range all {
+		name := m.Name
+		if name == "" {
+			name = m.ServicePoint
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", name, m.Wave, m.State, m.Before, m.Reason)
+	}
+	return w.Flush()
+}
+
+type rolloutWatch struct {
+	managerFlags
+	ID string `arg:"" help:"The id of the rollout."`
+}
+
+// Run watches a rollout.
+func (c *rolloutWatch) Run(s *session) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	return watchRollout(s, cl, c.ID)
+}
+
+// watchEvery is how often a rollout that is watched is asked for.
+const watchEvery = time.Second
+
+// watchRollout shows how far a rollout is, until it ends or stops. One that has halted is an error.
+func watchRollout(s *session, cl *client.Client, id string) error {
+	b := s.bar("service points")
+	defer b.end()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		r, err := cl.Rollout(s.ctx, id)
+		if err != nil {
+			return err
+		}
+		open := r.Counts["WAITING"] + r.Counts["UPDATING"] + r.Counts["GOING_BACK"]
+		phase := fmt.Sprintf("of version %s: %s, wave %d of %d, %d failed", r.Version, r.Status, r.Wave, r.WaveCount, r.Counts["FAILED"])
+		b.show(phase, int64(r.Total-open), int64(r.Total))
+		switch r.Status {
+		case "RUNNING", "TAKING_BACK":
+		case "HALTED":
+			return errors.New("the rollout has halted: " + r.Reason)
+		default:
+			_, err := fmt.Fprintf(s.stdout, "%s: %d updated, %d went back, %d failed, %d away, %d skipped\n", r.Status, r.Counts["UPDATED"],
+				r.Counts["WENT_BACK"], r.Counts["FAILED"], r.Counts["AWAY"], r.Counts["SKIPPED"])
+			return err
+		}
+		select {
+		case <-s.ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// rolloutID names a rollout that something is done to.
+type rolloutID struct {
+	managerFlags
+	ID string `arg:"" help:"The id of the rollout."`
+}
+
+func (c *rolloutID) act(s *session, action string) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	r, err := cl.ActOnRollout(s.ctx, c.ID, action)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(s.stdout, r.Status)
+	return err
+}
+
+type rolloutPause struct{ rolloutID }
+
+// Run pauses a rollout.
+func (c *rolloutPause) Run(s *session) error { return c.act(s, "pause") }
+
+type rolloutResume struct{ rolloutID }
+
+// Run resumes a rollout.
+func (c *rolloutResume) Run(s *session) error { return c.act(s, "resume") }
+
+type rolloutTakeBack struct{ rolloutID }
+
+// Run takes a rollout back.
+func (c *rolloutTakeBack) Run(s *session) error { return c.act(s, "takeBack") }
+
+type rolloutDelete struct{ rolloutID }
+
+// Run forgets a rollout.
+func (c *rolloutDelete) Run(s *session) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	return cl.DeleteRollout(s.ctx, c.ID)
+}

@@ -1,0 +1,284 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"portolan/internal/checkin"
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// orderedAtOnce is how many service points of a rollout get their order in one transaction.
+const orderedAtOnce = 200
+
+// Rolling reports whether there is a rollout that has not ended.
+func (s *Service) Rolling(ctx context.Context) (bool, error) {
+	all, err := s.active(ctx)
+	return len(all) > 0, err
+}
+
+// active gives the ids of the rollouts that have not ended.
+func (s *Service) active(ctx context.Context) (ids []string, err error) {
+	return ids, s.store.View(ctx, func(tx *store.Tx) error {
+		return tx.Each(func(scan func(...any) error) error {
+			var id string
+			err := scan(&id)
+			ids = append(ids, id)
+			return err
+		}, "SELECT id FROM rollout WHERE status IN ('RUNNING', 'PAUSED', 'HALTED', 'TAKING_BACK') ORDER BY id") // as its index says it
+	})
+}
+
+// AdvanceRollouts takes every rollout one step further. One manager does it, every second or so: update is that of its lease. What is to
+// be done is read from a snapshot, so that nobody waits for that.
+func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) error {
+	ids, err := s.active(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		var next step
+		e := s.store.View(ctx, func(tx *store.Tx) (err error) {
+			next, err = s.nextStep(tx, id)
+			return err
+		})
+		if e == nil && !next.empty() {
+			e = s.take(ctx, update, next)
+		}
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("advancing rollout %s: %w", id, e))
+		}
+	}
+	return err
+}
+
+// step is what is to be done next about a rollout.
+type step struct {
+	rollout Rollout
+	// become, where it is not empty, is the status that it moves to, and reason why; wave is the one that is under way from then on.
+	become, reason string
+	wave           int
+	members        []memberStep
+}
+
+// memberStep moves a service point that takes part: order, where it is not empty, is the version that it is to run.
+type memberStep struct{ id, state, reason, order string }
+
+func (n *step) empty() bool {
+	return n.become == "" && len(n.members) == 0 && n.wave == n.rollout.Wave-1
+}
+
+// take takes a step, where the rollout is what it was.
+func (s *Service) take(ctx context.Context, update store.Updater, next step) error {
+	r := &next.rollout
+	var woken []string
+	err := s.counted(update)(ctx, store.Author{}, func(tx *store.Tx) error {
+		woken = woken[:0]
+		now, err := readRollout(tx, r.ID, tx.Locking())
+		if err != nil {
+			if problem.Is(err, "ResourceNotFound") {
+				return nil
+			}
+			return err
+		}
+		if now.Status != r.Status {
+			return nil
+		}
+		for _, m := range next.members {
+			if m.order != "" {
+				err := s.orderIn(tx, m.id, m.order)
+				p, refused := problem.As(err)
+				switch {
+				case err == nil:
+					woken = append(woken, m.id)
+					if err := tx.Write("UPDATE rollout_member SET ordered = ? WHERE rollout = ? AND service_point = ?", s.now().UnixMilli(), r.ID,
+						m.id); err != nil {
+						return err
+					}
+				case refused && p.Status < 500:
+					m.state, m.reason = memberFailed, p.Message
+				default:
+					return err
+				}
+			}
+			if err := setMember(tx, r.ID, m.id, m.state, m.reason); err != nil {
+				return err
+			}
+		}
+		if next.become != "" {
+			s.movedRollout(tx, r.ID, r.Status, next.become, next.reason)
+			return tx.Write("UPDATE rollout SET status = ?, reason = ? WHERE id = ?", next.become, next.reason, r.ID)
+		}
+		return tx.Write("UPDATE rollout SET wave = ? WHERE id = ?", next.wave, r.ID)
+	})
+	if err == nil {
+		for _, id := range woken {
+			s.wake(id)
+		}
+	}
+	return err
+}
+
+// setMember moves a service point that takes part.
+func setMember(tx *store.Tx, rollout, id, state, reason string) error {
+	return tx.Write("UPDATE rollout_member SET state = ?, reason = ? WHERE rollout = ? AND service_point = ?", state, reason, rollout, id)
+}
+
+// member is a service point that takes part, as it is now.
+type member struct {
+	id, state, before string
+	ordered           int64
+	// gone says that it was deleted, connected whether it is.
+	gone, connected bool
+	now             updatable
+}
+
+const selectMembers = "SELECT m.service_point, m.state, m.before, m.ordered, CASE WHEN s.id IS NULL THEN 1 ELSE 0 END, " +
+	"coalesce(p.connected, 0), coalesce(s.version, ''), coalesce(s.target_version, ''), coalesce(s.update_status, ''), " +
+	"coalesce(s.update_reason, ''), coalesce(s.platform, ''), coalesce(s.base_version, '') FROM rollout_member m " +
+	"LEFT JOIN service_point s ON s.id = m.service_point LEFT JOIN presence p ON p.service_point = m.service_point WHERE m.rollout = ? "
+
+// membersOf reads those of a rollout that a condition names, in the order of their ids.
+func membersOf(tx *store.Tx, rollout, condition string, args ...any) (all []member, err error) {
+	return all, tx.Each(func(scan func(...any) error) error {
+		var m member
+		var gone, connected int
+		err := scan(&m.id, &m.state, &m.before, &m.ordered, &gone, &connected, &m.now.version, &m.now.target, &m.now.status, &m.now.reason,
+			&m.now.platform, &m.now.base)
+		m.gone, m.connected = gone == 1, connected == 1
+		all = append(all, m)
+		return err
+	}, selectMembers+condition, append([]any{rollout}, args...)...)
+}
+
+// nextStep says what is to be done next about a rollout: first how those are who have their order, then what follows from that.
+func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
+	r, err := readRollout(tx, id, "")
+	if err != nil {
+		return n, err
+	}
+	n = step{rollout: r, wave: r.Wave - 1}
+	ordered, err := membersOf(tx, r.ID, "AND m.state IN (?,?,?) ORDER BY m.service_point", memberUpdating, memberAway, memberGoingBack)
+	if err != nil {
+		return n, err
+	}
+	for _, m := range ordered {
+		if state, reason := m.after(&r, s.now()); state != m.state && len(n.members) < orderedAtOnce {
+			n.members = append(n.members, memberStep{id: m.id, state: state, reason: reason})
+		}
+	}
+	if err := r.count(tx); err != nil || len(n.members) > 0 {
+		return n, err
+	}
+	switch r.Status {
+	case RolloutRunning:
+		failed := r.Counts[memberFailed] - r.excused
+		switch {
+		case failed > r.MostFailed.of(r.Total):
+			n.become = RolloutHalted
+			n.reason = fmt.Sprintf("%d of %d service points failed, and at most %s may", failed, r.Total, r.MostFailed)
+		case r.Counts[memberWaiting]+r.Counts[memberUpdating] == 0:
+			n.become = RolloutDone
+		case r.open(s.now()):
+			return n, s.turn(tx, &n)
+		}
+	case RolloutTakingBack:
+		if r.Counts[memberGoingBack] == 0 {
+			n.become = RolloutTakenBack
+			return n, nil
+		}
+		n.rollout = r
+		return n, s.orderMore(tx, &n, memberGoingBack, "AND m.state = ? AND m.ordered = 0", memberGoingBack)
+	}
+	return n, nil
+}
+
+// after gives the state of a service point that has its order, and why.
+func (m *member) after(r *Rollout, now time.Time) (state, reason string) {
+	goal, done := r.Version, memberUpdated
+	if r.Status == RolloutTakingBack {
+		goal, done = m.before, memberWentBack
+	}
+	late := now.UnixMilli()-m.ordered > int64(r.GiveUpSeconds)*1000
+	switch {
+	case m.gone:
+		return memberSkipped, "it was deleted"
+	case m.ordered == 0:
+		return m.state, ""
+	case m.now.status == checkin.UpdateOK && m.now.version == goal:
+		return done, ""
+	case m.now.status == checkin.UpdateOK || m.now.target != goal:
+		return memberSkipped, "it was given another order meanwhile"
+	case m.now.status == checkin.UpdateFailed:
+		return memberFailed, m.now.reason
+	case late && m.state != memberAway:
+		return memberFailed, fmt.Sprintf("it was still %s after %d s", m.now.status, r.GiveUpSeconds)
+	}
+	return m.state, ""
+}
+
+// turn lets the wave that is under way go on, or the next one begin.
+func (s *Service) turn(tx *store.Tx, n *step) error {
+	id := n.rollout.ID
+	var open int
+	if err := tx.QueryRow("SELECT count(*) FROM rollout_member WHERE rollout = ? AND state IN (?,?) AND wave <= ?", id, memberWaiting,
+		memberUpdating, n.wave).Scan(&open); err != nil {
+		return err
+	}
+	if open == 0 {
+		var next int
+		if err := tx.QueryRow("SELECT coalesce(min(wave), 0) FROM rollout_member WHERE rollout = ? AND state = ?", id, memberWaiting).
+			Scan(&next); err != nil {
+			return err
+		}
+		n.wave = max(n.wave, next)
+	}
+	return s.orderMore(tx, n, memberUpdating, "AND m.state = ? AND m.wave <= ?", memberWaiting, n.wave)
+}
+
+// orderMore gives as many of those that a condition names their order as may be away.
+func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args ...any) error {
+	r := &n.rollout
+	var all, away int
+	if err := tx.QueryRow("SELECT count(*), coalesce(sum(CASE WHEN m.state IN (?,?) AND m.ordered > 0 OR coalesce(p.connected, 0) = 0 "+
+		"THEN 1 ELSE 0 END), 0) FROM rollout_member m LEFT JOIN presence p ON p.service_point = m.service_point WHERE m.rollout = ? "+
+		"AND m.state <> ?", memberUpdating, memberGoingBack, r.ID, memberSkipped).Scan(&all, &away); err != nil {
+		return err
+	}
+	free := max(r.MostAway.of(all), 1) - away
+	turns, err := membersOf(tx, r.ID, condition+" ORDER BY m.wave, s.name, m.service_point LIMIT ?", append(args, orderedAtOnce)...)
+	if err != nil {
+		return err
+	}
+	for _, m := range turns {
+		goal := r.Version
+		if r.Status == RolloutTakingBack {
+			goal = m.before
+		}
+		switch {
+		case m.gone:
+			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: "it was deleted"})
+		case !m.connected: // it is away already: nobody waits for it
+			n.members = append(n.members, memberStep{id: m.id, state: memberAway, reason: "it was not connected when its turn came", order: goal})
+		case free > 0:
+			n.members = append(n.members, memberStep{id: m.id, state: state, order: goal})
+			free--
+		}
+	}
+	return nil
+}
+
+// orderIn lets a service point run a release, in a transaction that changes others, too.
+func (s *Service) orderIn(tx *store.Tx, id, version string) error {
+	generation, err := s.nextDesired(tx, id)
+	if err != nil {
+		return err
+	}
+	if err := s.order(tx, id, version, generation); err != nil {
+		return err
+	}
+	return desires(tx, id, generation)
+}

@@ -1,0 +1,158 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// Filter names service points by their fields. What it does not name does not matter; all that it names must be so.
+type Filter struct {
+	ID               string `json:"id,omitempty"`
+	Name             string `json:"name,omitempty"`
+	Description      string `json:"description,omitempty"`
+	Status           string `json:"status,omitempty"`
+	ConnectionStatus string `json:"connectionStatus,omitempty"`
+	Version          string `json:"version,omitempty"`
+	TargetVersion    string `json:"targetVersion,omitempty"`
+	UpdateStatus     string `json:"updateStatus,omitempty"`
+	Platform         string `json:"platform,omitempty"`
+	// Application is the name of an application that it runs.
+	Application string `json:"application,omitempty"`
+	// Address is an address, and Hostname the name, of a node of it.
+	Address  string `json:"address,omitempty"`
+	Hostname string `json:"hostname,omitempty"`
+	// Labels are labels that it has. An empty value is any.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Named says that Name matters, also where it is empty.
+	Named bool `json:"-"`
+}
+
+// field is a field of a filter: where it is given, and what it may be where that is not anything.
+type field struct {
+	name    string
+	value   *string
+	allowed []string
+	// column is what it is compared with in the database; empty where that shows in what is read alone.
+	column string
+}
+
+// fields are the fields of a filter, its labels apart.
+func (f *Filter) fields() []field {
+	return []field{{"id", &f.ID, nil, "s.id"}, {"name", &f.Name, nil, "s.name"}, {"description", &f.Description, nil, "s.description"},
+		{"status", &f.Status, statuses, ""}, {"connectionStatus", &f.ConnectionStatus, []string{Connected, NotConnected}, ""},
+		{"version", &f.Version, nil, "s.version"}, {"targetVersion", &f.TargetVersion, nil, "s.target_version"},
+		{"updateStatus", &f.UpdateStatus, updateStatuses, "s.update_status"}, {"platform", &f.Platform, nil, "s.platform"},
+		{"application", &f.Application, nil, ""}, {"address", &f.Address, nil, ""}, {"hostname", &f.Hostname, nil, ""}}
+}
+
+// FilterNames are the names of the fields of a filter, its labels apart.
+func FilterNames() (names []string) {
+	for _, one := range new(Filter).fields() {
+		names = append(names, one.name)
+	}
+	return names
+}
+
+// Set sets a field of a filter by its name; there must be one of that name.
+func (f *Filter) Set(name, value string) error {
+	fields := f.fields()
+	one := fields[slices.IndexFunc(fields, func(one field) bool { return one.name == name })]
+	*one.value = value
+	f.Named = f.Named || name == "name"
+	return one.check()
+}
+
+func (f field) check() error {
+	if *f.value != "" && f.allowed != nil && !slices.Contains(f.allowed, *f.value) {
+		return problem.Query(f.name, "%q is none of %s", *f.value, strings.Join(f.allowed, ", "))
+	}
+	return nil
+}
+
+// check refuses values that there are not.
+func (f *Filter) check() error {
+	for _, one := range f.fields() {
+		if err := one.check(); err != nil {
+			return err
+		}
+	}
+	for name := range f.Labels {
+		if err := checkLabel(name, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// where words what a database can answer of the filter.
+func (f *Filter) where() (conditions string, args []any) {
+	var all []string
+	and := func(condition string, values ...any) {
+		all, args = append(all, condition), append(args, values...)
+	}
+	for _, one := range f.fields() {
+		if one.column != "" && (*one.value != "" || f.Named && one.name == "name") {
+			and(one.column+" = ?", *one.value)
+		}
+	}
+	switch f.Status {
+	case "":
+	case Expired: // it is noted a little later than it is so
+		and("s.status IN (?, ?)", Waiting, Expired)
+	default:
+		and("s.status = ?", f.Status)
+	}
+	if f.Application != "" {
+		and("EXISTS (SELECT 1 FROM application a WHERE a.service_point = s.id AND a.name = ?)", f.Application)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
+		if value := f.Labels[name]; value != "" {
+			and("s.id IN (SELECT service_point FROM label WHERE name = ? AND value = ?)", name, value)
+		} else {
+			and("s.id IN (SELECT service_point FROM label WHERE name = ?)", name)
+		}
+	}
+	if all == nil {
+		return "", nil
+	}
+	return "WHERE " + strings.Join(all, " AND "), args
+}
+
+// keeps reports whether a service point that the database has found is one of those.
+func (f *Filter) keeps(i *Instance) bool {
+	if f.Status != "" && i.Status != f.Status || f.ConnectionStatus != "" && i.ConnectionStatus != f.ConnectionStatus {
+		return false
+	}
+	if f.Address == "" && f.Hostname == "" {
+		return true
+	}
+	for _, n := range i.Nodes {
+		if f.Hostname != "" && !strings.EqualFold(n.Hostname, f.Hostname) {
+			continue
+		}
+		if f.Address == "" {
+			return true
+		}
+		for _, a := range n.Addresses {
+			if a.IPAddress == f.Address {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// match gives the ids of the service points that the database finds, in the order of their names.
+func (f *Filter) match(tx *store.Tx) (ids []any, err error) {
+	where, args := f.where()
+	return ids, tx.Each(func(scan func(...any) error) error {
+		var id string
+		err := scan(&id)
+		ids = append(ids, id)
+		return err
+	}, "SELECT s.id FROM service_point s "+where+" ORDER BY s.name", args...)
+}

@@ -1,0 +1,49 @@
+-- Updates of the program itself: which order of a release it is, why the last one failed, and what the machine can run.
+ALTER TABLE service_point ADD COLUMN update_asked BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE service_point ADD COLUMN update_reason TEXT COLLATE "C" NOT NULL DEFAULT '';
+ALTER TABLE service_point ADD COLUMN platform TEXT COLLATE "C" NOT NULL DEFAULT '';
+ALTER TABLE service_point ADD COLUMN base_version TEXT COLLATE "C" NOT NULL DEFAULT '';
+CREATE INDEX service_point_status ON service_point (status, name);
+CREATE INDEX service_point_version ON service_point (version, name);
+CREATE INDEX service_point_update ON service_point (update_status, name) WHERE update_status <> 'OK';
+
+-- What operators call service points by, beside their names.
+CREATE TABLE label (
+    service_point TEXT COLLATE "C" NOT NULL,
+    name          TEXT COLLATE "C" NOT NULL,
+    value         TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (service_point, name)
+);
+CREATE INDEX label_value ON label (name, value, service_point);
+
+-- Updates of many service points, in waves.
+CREATE TABLE rollout (
+    id      TEXT COLLATE "C" PRIMARY KEY,
+    created BIGINT NOT NULL,
+    version TEXT COLLATE "C" NOT NULL,
+    -- What was asked for, in JSON.
+    plan    TEXT COLLATE "C" NOT NULL,
+    status  TEXT COLLATE "C" NOT NULL,
+    reason  TEXT COLLATE "C" NOT NULL DEFAULT '',
+    -- The wave that is under way, from 0 on.
+    wave    BIGINT NOT NULL DEFAULT 0,
+    -- How many had failed when it was last resumed.
+    excused BIGINT NOT NULL DEFAULT 0
+);
+CREATE INDEX rollout_created ON rollout (created, id);
+CREATE INDEX rollout_active ON rollout (status, id) WHERE status IN ('RUNNING', 'PAUSED', 'HALTED', 'TAKING_BACK');
+
+CREATE TABLE rollout_member (
+    rollout       TEXT COLLATE "C" NOT NULL,
+    service_point TEXT COLLATE "C" NOT NULL,
+    wave          BIGINT NOT NULL,
+    state         TEXT COLLATE "C" NOT NULL,
+    -- The version from before.
+    before        TEXT COLLATE "C" NOT NULL DEFAULT '',
+    -- When it got its order, in Unix milliseconds; 0 before.
+    ordered       BIGINT NOT NULL DEFAULT 0,
+    reason        TEXT COLLATE "C" NOT NULL DEFAULT '',
+    PRIMARY KEY (rollout, service_point)
+);
+CREATE INDEX rollout_member_state ON rollout_member (rollout, state, wave, service_point);
+CREATE INDEX rollout_member_service_point ON rollout_member (service_point, rollout);

@@ -1,0 +1,438 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/checkin"
+	"portolan/internal/pgtest"
+	"portolan/internal/problem"
+	"portolan/internal/release"
+	"portolan/internal/store"
+
+	"pgregory.net/rapid"
+)
+
+// harbour is a fleet whose service points are what a test says.
+type harbour struct {
+	f   *Service
+	ctx context.Context
+	now time.Time
+	// points are the service points by their ids.
+	points map[string]*point
+}
+
+// point is a service point: what it would report.
+type point struct {
+	checkin.Report
+	connected bool
+	// fails says that it takes no update, slow that it takes none for the time being.
+	fails, slow bool
+}
+
+type fatal interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
+func newHarbour(t *testing.T, database string, n int) *harbour {
+	t.Helper()
+	h := &harbour{ctx: t.Context(), now: time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC), points: map[string]*point{}}
+	o := store.Options{Database: database, Exclusive: true, Layout: &store.Layout{Scopes: "none", Extensions: []*store.Extension{Extension()}},
+		Now: func() time.Time { return h.now }}
+	if database == "" {
+		o.Dir = t.TempDir()
+	}
+	s, err := store.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	a, err := LoadAuthority(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	releases := func() (release.State, error) {
+		all := []string{"linux/amd64"}
+		return release.State{Expires: h.now.Add(time.Hour), Releases: []release.Release{{Version: "2", Platforms: all},
+			{Version: "1", Platforms: all}}}, nil
+	}
+	h.f = New(s, a, slog.New(slog.NewTextHandler(io.Discard, nil)), 0, nil, releases)
+	h.populate(t, n)
+	return h
+}
+
+// populate makes service points of version 1.
+func (h *harbour) populate(t fatal, n int) {
+	t.Helper()
+	for i := range n {
+		created, err := h.f.Create(h.ctx, Wanted{Name: fmt.Sprintf("sp-%03d-%d", i, len(h.points))})
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		h.points[created.FleetInstanceID] = &point{connected: true, Report: checkin.Report{Version: "1", BaseVersion: "0",
+			Platform: "linux/amd64"}}
+	}
+	h.report(t)
+}
+
+// report lets every service point that is connected say how it is.
+func (h *harbour) report(t fatal) {
+	t.Helper()
+	if err := h.f.change(h.ctx, func(tx *store.Tx) error {
+		for id, p := range h.points {
+			if err := tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, 1, ? FROM service_point WHERE id = ? "+
+				"ON CONFLICT (service_point) DO UPDATE SET connected = excluded.connected", boolean(p.connected), id); err != nil {
+				return err
+			}
+			if !p.connected {
+				continue
+			}
+			if err := tx.Write("UPDATE service_point SET status = ? WHERE id = ?", Healthy, id); err != nil {
+				return err
+			}
+			d, err := desired(tx, id)
+			if err != nil {
+				return err
+			}
+			p.obey(d.Update)
+			if err := h.f.updated(tx, id, &p.Report); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatalf("reporting: %v", err)
+	}
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// obey does what the service point is to do: first it is being updated, and then it is.
+func (p *point) obey(u *checkin.Update) {
+	running := p.Update
+	switch p.Update = nil; {
+	case u == nil || u.Version == p.Version:
+	case running == nil || running.Update != *u || p.slow && !p.fails:
+		p.Update = &checkin.UpdateReport{Update: *u, Status: checkin.UpdateRunning}
+	case p.fails && u.Version == "2":
+		p.Update = &checkin.UpdateReport{Update: *u, Status: checkin.UpdateFailed, Reason: "it did not start"}
+	default:
+		p.Version = u.Version
+	}
+}
+
+func (h *harbour) advance(t fatal) {
+	t.Helper()
+	if err := h.f.AdvanceRollouts(h.ctx, h.f.store.Update); err != nil {
+		t.Fatalf("advancing: %v", err)
+	}
+}
+
+func (h *harbour) start(t fatal, change func(*Plan)) string {
+	t.Helper()
+	p := NewPlan()
+	p.Version = "2"
+	if change != nil {
+		change(&p)
+	}
+	id, err := h.f.StartRollout(h.ctx, p)
+	if err != nil {
+		t.Fatalf("starting: %v", err)
+	}
+	return id
+}
+
+func (h *harbour) rollout(t fatal, id string) Rollout {
+	t.Helper()
+	r, err := h.f.Rollout(h.ctx, id)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return r
+}
+
+// becomes goes on until a rollout has a status.
+func (h *harbour) becomes(t fatal, id, status string) Rollout {
+	t.Helper()
+	for range 100 {
+		h.advance(t)
+		h.report(t)
+		if r := h.rollout(t, id); r.Status == status {
+			return r
+		}
+	}
+	t.Fatalf("the rollout is %+v, and never %s", h.rollout(t, id), status)
+	return Rollout{}
+}
+
+func (h *harbour) act(t fatal, id, action string) {
+	t.Helper()
+	if err := h.f.Act(h.ctx, id, action); err != nil {
+		t.Fatalf("%s: %v", action, err)
+	}
+}
+
+// each gives the service points of a rollout in order of their turns.
+func (h *harbour) members(t fatal, id string) (all []Member) {
+	t.Helper()
+	if err := h.f.Members(h.ctx, id, "", func(m Member) error {
+		all = append(all, m)
+		return nil
+	}); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return all
+}
+
+func onBoth(t *testing.T, run func(t *testing.T, database string)) {
+	t.Run("SQLite", func(t *testing.T) { run(t, "") })
+	t.Run("PostgreSQL", func(t *testing.T) { run(t, pgtest.URL(t)) })
+}
+
+func TestRolloutInWaves(t *testing.T) {
+	onBoth(t, func(t *testing.T, database string) {
+		h := newHarbour(t, database, 20)
+		id := h.start(t, nil) // waves of 1, 5 %, 25 % and the rest: 1, 1 (which is one already), 5, 20
+		r := h.becomes(t, id, RolloutDone)
+		if r.Counts[memberUpdated] != 20 || r.Total != 20 || r.WaveCount != 4 {
+			t.Errorf("done: %+v", r)
+		}
+		for at, p := range h.points {
+			if p.Version != "2" {
+				t.Errorf("%s has version %s", at, p.Version)
+			}
+		}
+		h.act(t, id, "takeBack")
+		r = h.becomes(t, id, RolloutTakenBack)
+		if r.Counts[memberWentBack] != 20 {
+			t.Errorf("taken back: %+v", r)
+		}
+		for at, p := range h.points {
+			if p.Version != "1" {
+				t.Errorf("%s has version %s", at, p.Version)
+			}
+		}
+		for _, action := range []string{"pause", "resume", "takeBack"} {
+			if err := h.f.Act(h.ctx, id, action); !problem.Is(err, "RolloutState") {
+				t.Errorf("%s of a rollout that was taken back: %v", action, err)
+			}
+		}
+		if err := h.f.DeleteRollout(h.ctx, id); err != nil {
+			t.Error(err)
+		}
+		if _, err := h.f.Rollout(h.ctx, id); !problem.Is(err, "ResourceNotFound") {
+			t.Errorf("a rollout that was deleted: %v", err)
+		}
+	})
+}
+
+// The first failure beyond what is allowed halts it; nobody else gets an order until it is resumed.
+func TestRolloutHalts(t *testing.T) {
+	h := newHarbour(t, "", 12)
+	first := h.members(t, h.startPaused(t))[0].ServicePoint
+	id := h.only(t)
+	h.points[first].fails = true
+	h.act(t, id, "resume")
+	r := h.becomes(t, id, RolloutHalted)
+	if r.Counts[memberFailed] != 1 || r.Counts[memberWaiting] != 11 || !strings.Contains(r.Reason, "1 of 12 service points failed") {
+		t.Errorf("halted: %+v", r)
+	}
+	for range 3 {
+		h.advance(t)
+		h.report(t)
+	}
+	if r := h.rollout(t, id); r.Counts[memberWaiting] != 11 {
+		t.Errorf("it went on: %+v", r)
+	}
+	h.act(t, id, "resume")
+	if r := h.becomes(t, id, RolloutDone); r.Counts[memberUpdated] != 11 || r.Counts[memberFailed] != 1 {
+		t.Errorf("done: %+v", r)
+	}
+	i, err := h.f.Get(h.ctx, first)
+	if err != nil || i.UpdateStatus != checkin.UpdateFailed || !strings.Contains(strings.Join(i.ErrorConditions, ";"), "it did not start") {
+		t.Errorf("who failed is %+v, %v", i, err)
+	}
+}
+
+func (h *harbour) startPaused(t fatal) string {
+	t.Helper()
+	id := h.start(t, nil)
+	h.act(t, id, "pause")
+	return id
+}
+
+func (h *harbour) only(t fatal) string {
+	t.Helper()
+	all, err := h.f.Rollouts(h.ctx)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("there are %d rollouts: %v", len(all), err)
+	}
+	return all[0].ID
+}
+
+// Nobody waits for who is away, or slow for ever; who was deleted, or was given another order, is left out.
+func TestRolloutGoesOn(t *testing.T) {
+	h := newHarbour(t, "", 6)
+	id := h.start(t, func(p *Plan) { p.MostFailed, p.MostAway = Amount{N: 6}, Amount{N: 6} })
+	all := h.members(t, id)
+	away, slow, deleted, other := all[1].ServicePoint, all[2].ServicePoint, all[3].ServicePoint, all[4].ServicePoint
+	h.points[away].connected = false
+	h.points[slow].slow = true
+	h.points[other].slow = true
+	h.report(t)
+	delete(h.points, deleted)
+	if err := h.f.Delete(h.ctx, deleted); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		h.advance(t)
+		h.report(t)
+	}
+	none := ""
+	if err := h.f.Modify(h.ctx, other, InstanceChange{TargetVersion: &none}); err != nil {
+		t.Fatal(err)
+	}
+	h.now = h.now.Add(16 * time.Minute) // later than anybody has time
+	r := h.becomes(t, id, RolloutDone)
+	if r.Counts[memberUpdated] != 2 || r.Counts[memberAway] != 1 || r.Counts[memberFailed] != 1 || r.Counts[memberSkipped] != 2 {
+		t.Errorf("done: %+v; %+v", r.Counts, h.members(t, id))
+	}
+	if i, err := h.f.Get(h.ctx, away); err != nil || i.TargetVersion != "2" || i.UpdateStatus != checkin.UpdateQueued {
+		t.Errorf("who is away has no order: %+v, %v", i, err)
+	}
+}
+
+func TestRolloutInWindows(t *testing.T) {
+	h := newHarbour(t, "", 3)
+	id := h.start(t, func(p *Plan) { p.Windows = []Window{{From: "22:00", To: "23:00"}} })
+	for range 5 {
+		h.advance(t)
+		h.report(t)
+	}
+	if r := h.rollout(t, id); r.Counts[memberWaiting] != 3 {
+		t.Errorf("outside of its window it went on: %+v", r)
+	}
+	h.now = h.now.Add(13*time.Hour + 10*time.Minute)
+	h.becomes(t, id, RolloutDone)
+}
+
+func TestRefusedRollouts(t *testing.T) {
+	h := newHarbour(t, "", 2)
+	for why, change := range map[string]func(*Plan){
+		"there is no release":     func(p *Plan) { p.Version = "3" },
+		"version: is needed":      func(p *Plan) { p.Version = "" },
+		"no service point is so":  func(p *Plan) { p.Filter.Version = "7" },
+		"is none of":              func(p *Plan) { p.Filter.Status = "WELL" },
+		"a wave of none":          func(p *Plan) { p.Waves = []Amount{{}} },
+		"mostAway: must be":       func(p *Plan) { p.MostAway = Amount{} },
+		"giveUpSeconds: must be":  func(p *Plan) { p.GiveUpSeconds = 1 },
+		"is no time zone":         func(p *Plan) { p.TimeZone = "Mars/Olympus" },
+		"is no time of day":       func(p *Plan) { p.Windows = []Window{{From: "25:00", To: "1:00"}} },
+		"\"FRIDAY\" is none of":   func(p *Plan) { p.Windows = []Window{{Days: []string{"FRIDAY"}, From: "10:00", To: "11:00"}} },
+		"from 10:00 to 10:00 is":  func(p *Plan) { p.Windows = []Window{{From: "10:00", To: "10:00"}} },
+		"is no name of a label":   func(p *Plan) { p.Filter.Labels = map[string]string{"a b": ""} },
+		"there are more than 50":  func(p *Plan) { p.Waves = make([]Amount, 51) },
+		"there are more than 50 ": nil,
+	} {
+		if change == nil {
+			continue
+		}
+		p := NewPlan()
+		p.Version = "2"
+		change(&p)
+		if _, err := h.f.StartRollout(h.ctx, p); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("want a refusal with %q, got %v", why, err)
+		}
+	}
+	if all, err := h.f.Rollouts(h.ctx); err != nil || len(all) != 0 {
+		t.Errorf("refused, and there are %d: %v", len(all), err)
+	}
+	// One at a time.
+	one := h.start(t, nil)
+	two := h.start(t, nil)
+	for _, m := range h.members(t, two) {
+		if m.State != memberSkipped || !strings.Contains(m.Reason, one) {
+			t.Errorf("in two rollouts: %+v", m)
+		}
+	}
+}
+
+// Whatever happens to service points and rollouts, never are more away than may be, and no wave begins before those before it are over.
+func TestRolloutsNeverDoTooMuch(t *testing.T) {
+	t.Parallel()
+	s := newHarbour(t, "", 0)
+	rapid.Check(t, func(t *rapid.T) {
+		h := &harbour{f: s.f, ctx: s.ctx, now: s.now, points: map[string]*point{}}
+		defer func() { // as if there had been nothing
+			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
+				for _, table := range []string{"service_point", "presence", "rollout", "rollout_member", "fleet_event"} {
+					if err := tx.Write("DELETE FROM " + table); err != nil {
+						return err
+					}
+				}
+				return nil
+			}); err != nil {
+				t.Fatalf("%v", err)
+			}
+		}()
+		n := rapid.IntRange(1, 15).Draw(t, "service points")
+		h.populate(t, n)
+		bound := rapid.IntRange(1, 4).Draw(t, "may be away")
+		id := h.start(t, func(p *Plan) {
+			p.Waves = []Amount{{N: rapid.IntRange(1, 3).Draw(t, "first wave")}, {50, true}}
+			p.MostAway, p.MostFailed = Amount{N: bound}, Amount{N: rapid.IntRange(0, 3).Draw(t, "may fail")}
+		})
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			for _, p := range h.points {
+				switch rapid.IntRange(0, 30).Draw(t, "happens") {
+				case 0:
+					p.connected = !p.connected
+				case 1:
+					p.fails = true
+				case 2:
+					p.slow = !p.slow
+				}
+			}
+			switch rapid.IntRange(0, 15).Draw(t, "somebody") {
+			case 0:
+				_ = h.f.Act(h.ctx, id, "pause") // refused where it does not run
+			case 1, 2:
+				_ = h.f.Act(h.ctx, id, "resume")
+			case 3:
+				_ = h.f.Act(h.ctx, id, "takeBack")
+			}
+			before := h.rollout(t, id)
+			ordered := before.Counts[memberUpdating]
+			h.advance(t)
+			r := h.rollout(t, id)
+			if now := r.Counts[memberUpdating]; now > bound && now > ordered {
+				t.Fatalf("%d are updated at once, and %d may be", now, bound)
+			}
+			lowest, highest := 1<<30, 0
+			for _, m := range h.members(t, id) {
+				switch m.State {
+				case memberWaiting:
+					lowest = min(lowest, m.Wave)
+				case memberUpdating, memberUpdated:
+					highest = max(highest, m.Wave)
+				}
+			}
+			if highest > lowest {
+				t.Fatalf("wave %d has begun, and %d still waits: %+v", highest, lowest, h.members(t, id))
+			}
+			h.report(t)
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/theupdateframework/go-tuf/v2/metadata"
+	"github.com/theupdateframework/go-tuf/v2/metadata/config"
+	"github.com/theupdateframework/go-tuf/v2/metadata/trustedmetadata"
+	"github.com/theupdateframework/go-tuf/v2/metadata/updater"
+)
+
+// Source is a repository as a service point sees it: whatever comes from there is believed for its signatures alone.
+type Source struct {
+	// Base is the URL of the repository, without a slash at its end.
+	Base string
+	// HTTP asks it.
+	HTTP *http.Client
+	// Cache is a directory that keeps which documents were seen last: none that is older is taken again. root.json in it, put there before
+	// the first use, is the root that is trusted; where there is none, that of the first use is.
+	Cache string
+	// Now is the time that documents must be good at.
+	Now time.Time
+}
+
+// Fetch verifies the repository and writes the program of a version for a platform, unpacked, to out.
+func (s Source) Fetch(ctx context.Context, version, platform string, out io.Writer) error {
+	if err := errors.Join(CheckVersion(version), CheckPlatform(platform)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.Cache, 0o700); err != nil {
+		return err
+	}
+	fetches := fetcher{ctx, s.HTTP}
+	root, err := s.root(fetches)
+	if err != nil {
+		return err
+	}
+	c, err := config.New(s.Base+"/"+metadataFolder, root)
+	if err != nil {
+		return err
+	}
+	c.Fetcher, c.LocalMetadataDir, c.RemoteTargetsURL = fetches, s.Cache, s.Base+"/"+targetsFolder
+	c.LocalTargetsDir = s.Cache
+	u, err := updater.New(c)
+	if err != nil {
+		return fmt.Errorf("reading the trusted root: %w", err)
+	}
+	u.UnsafeSetRefTime(s.Now) // that of the manager: this machine's clock may be wrong
+	if err := u.Refresh(); err != nil {
+		return fmt.Errorf("the releases cannot be trusted: %w", err)
+	}
+	info, err := u.GetTargetInfo(target(version, platform))
+	if err != nil {
+		return fmt.Errorf("there is no version %s for %s: %w", version, platform, err)
+	}
+	if info.Length > MaxPacked {
+		return fmt.Errorf("version %s has %d bytes, more than %d", version, info.Length, MaxPacked)
+	}
+	c.DisableLocalCache = true // the program goes to out
+	_, packed, err := u.DownloadTarget(info, filepath.Join(s.Cache, "unused"), "")
+	if err != nil {
+		return fmt.Errorf("version %s cannot be trusted: %w", version, err)
+	}
+	return unpack(packed, out)
+}
+
+func unpack(packed []byte, out io.Writer) error {
+	z, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderMaxMemory(MaxPacked))
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	n, err := io.Copy(out, io.LimitReader(z, MaxUnpacked+1))
+	if err == nil && n > MaxUnpacked {
+		err = fmt.Errorf("it has more than %d bytes unpacked", MaxUnpacked)
+	}
+	return err
+}
+
+// root gives the root that is trusted. That of the first use is the first one of the repository.
+func (s Source) root(f fetcher) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(s.Cache, "root.json"))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return text, err
+	}
+	if text, err = f.DownloadFile(s.Base+"/"+metadataFolder+"/1.root.json", maxRoot, 0); err != nil {
+		return nil, fmt.Errorf("fetching the first root: %w", err)
+	}
+	return text, nil
+}
+
+// CheckRoot says what is wrong with a root that is to be trusted.
+func CheckRoot(text []byte) error {
+	if _, err := trustedmetadata.New(text); err != nil {
+		return fmt.Errorf("reading the root of the releases: %w", err)
+	}
+	return nil
+}
+
+// maxRoot bounds a root, in bytes.
+const maxRoot = 512 << 10
+
+// fetcher fetches the files of a repository.
+type fetcher struct {
+	ctx  context.Context
+	http *http.Client
+}
+
+// DownloadFile fetches a file of up to so many bytes. What is longer is cut off, which its length or its hash then shows.
+func (f fetcher) DownloadFile(path string, longest int64, _ time.Duration) ([]byte, error) {
+	rq, err := http.NewRequestWithContext(f.ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	rs, err := f.http.Do(rq)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rs.Body.Close() }()
+	if rs.StatusCode != http.StatusOK {
+		return nil, &metadata.ErrDownloadHTTP{StatusCode: rs.StatusCode, URL: path}
+	}
+	text, err := io.ReadAll(io.LimitReader(rs.Body, longest+1))
+	if err == nil && int64(len(text)) > longest {
+		err = fmt.Errorf("%s has more than %d bytes", path, longest)
+	}
+	return text, err
+}

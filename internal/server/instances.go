@@ -1,0 +1,166 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"portolan/internal/fleet"
+	"portolan/internal/problem"
+	"portolan/internal/release"
+	"portolan/internal/rest"
+)
+
+// labelParameter is the query parameter that names a label: NAME, or NAME:VALUE.
+const labelParameter = "label"
+
+// listInstances lists the service points that the query names: name as published, the other fields are ours.
+func (m *Manager) listInstances(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	var f fleet.Filter
+	names := fleet.FilterNames()
+	for _, name := range names {
+		switch values := query[name]; {
+		case len(values) > 1:
+			return problem.Query(name, "is given %d times", len(values))
+		case len(values) == 1:
+			if err := f.Set(name, values[0]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, text := range query[labelParameter] {
+		name, value, _ := strings.Cut(text, ":")
+		if _, twice := f.Labels[name]; twice {
+			return problem.Query(labelParameter, "%s is given twice", name)
+		}
+		if f.Labels == nil {
+			f.Labels = map[string]string{}
+		}
+		f.Labels[name] = value
+	}
+	rest.Note(w, r, nil, append(names, labelParameter)...)
+	list := newList(w)
+	err := m.Fleet.List(r.Context(), f, func(i fleet.Instance) error { return list.add(i) })
+	if err != nil && !list.begun { // else the answer breaks off, which its reader notices
+		return err
+	}
+	return list.end(err)
+}
+
+func (m *Manager) getInstance(w http.ResponseWriter, r *http.Request) error {
+	i, err := m.Fleet.Get(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, i)
+	return nil
+}
+
+// modifyInstance changes a service point (ours).
+func (m *Manager) modifyInstance(w http.ResponseWriter, r *http.Request) error {
+	if err := rest.CheckContentType(r, "application/json", "application/merge-patch+json"); err != nil {
+		return err
+	}
+	members, _, err := rest.ReadBody(w, r, rest.SmallBody)
+	if err != nil {
+		return err
+	}
+	values, err := texts(members, "name", "description", "targetVersion")
+	if err != nil {
+		return err
+	}
+	rest.Note(w, r, members, "name", "description", "targetVersion", "labels")
+	c := fleet.InstanceChange{Name: given(values, "name"), Description: given(values, "description"),
+		TargetVersion: given(values, "targetVersion")}
+	none := ""
+	for name, field := range map[string]**string{"description": &c.Description, "targetVersion": &c.TargetVersion} {
+		if string(members[name]) == "null" {
+			*field = &none
+		}
+	}
+	if raw, ok := members["labels"]; ok {
+		if json.Unmarshal(raw, &c.Labels) != nil || c.Labels == nil {
+			return problem.Invalid("labels", "must be an object of texts; null takes a label away")
+		}
+	}
+	if err := m.Fleet.Modify(r.Context(), r.PathValue("id"), c); err != nil {
+		return err
+	}
+	return m.getInstance(w, r)
+}
+
+func (m *Manager) deleteInstance(w http.ResponseWriter, r *http.Request) error {
+	if err := m.Fleet.Delete(r.Context(), r.PathValue("id")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// rekeyInstance gives a service point a new registration key (ours).
+func (m *Manager) rekeyInstance(w http.ResponseWriter, r *http.Request) error {
+	created, err := m.Fleet.Rekey(r.Context(), r.PathValue("id"), m.RegistrationEndpoint())
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusAccepted, created)
+	return nil
+}
+
+// releases gives the releases that this manager has for service points.
+func (m *Manager) releases() (release.State, error) {
+	if m.options.Releases == "" {
+		return release.State{}, release.ErrNone
+	}
+	return release.Repository{Dir: m.options.Releases}.State()
+}
+
+// listReleases lists them (ours).
+func (m *Manager) listReleases(w http.ResponseWriter, _ *http.Request) error {
+	s, err := m.releases()
+	if err != nil && !errors.Is(err, release.ErrNone) {
+		return err
+	}
+	answer := struct {
+		Data []release.Release `json:"data"`
+		// Expires is until when service points take them; null where there are none.
+		Expires *string `json:"expires"`
+	}{Data: append([]release.Release{}, s.Releases...)}
+	if err == nil {
+		text := s.Expires.UTC().Format(time.RFC3339)
+		answer.Expires = &text
+	}
+	writeJSON(w, http.StatusOK, answer)
+	return nil
+}
+
+// serveRelease gives a file of the releases to a service point.
+func (m *Manager) serveRelease(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return wrongMethod(w, r, http.MethodGet, http.MethodHead)
+	}
+	if len(r.TLS.PeerCertificates) == 0 {
+		return errNoCertificate
+	}
+	if err := m.Fleet.Know(r.Context(), r.TLS.PeerCertificates[0]); err != nil {
+		return err
+	}
+	if m.options.Releases == "" {
+		return problem.NotFound("this manager has no releases")
+	}
+	f, err := release.Repository{Dir: m.options.Releases}.Open(strings.TrimPrefix(r.URL.Path, release.Path))
+	if err != nil {
+		return problem.NotFound("there is no such file")
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	http.ServeContent(w, r, "", info.ModTime(), f)
+	return nil
+}

@@ -1,0 +1,209 @@
+package test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// releases makes a repository for a manager and publishes, beside the version that is tested, 1.1.0, which is well, 1.2.0, which ends at
+// once, and 1.3.0, which does nothing.
+func releases(t *testing.T, m *manager) {
+	t.Helper()
+	dir := t.TempDir()
+	repository, keys := filepath.Join(m.dir, "data", "releases"), filepath.Join(dir, "keys")
+	well := filepath.Join(dir, "well")
+	build := exec.Command("go", "build", "-ldflags", "-X main.version=1.1.0", "-o", well, "portolan/cmd/portolan")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building: %v\n%s", err, out)
+	}
+	programs := []string{well}
+	for version, does := range map[string]string{"1.2.0": "echo broken >&2; exit 3", "1.3.0": "exec sleep 600"} {
+		path := filepath.Join(dir, version)
+		script := "#!/bin/sh\nif [ \"$1\" = version ]; then echo portolan " + version + "; exit 0; fi\n" + does + "\n"
+		if err := os.WriteFile(path, []byte(script), 0o700); err != nil { //nolint:gosec // it is to run
+			t.Fatal(err)
+		}
+		programs = append(programs, path)
+	}
+	at := []string{"--repository", repository, "--keys", keys}
+	m.portolan(append([]string{"release", "init"}, at...)...)
+	for _, program := range programs {
+		m.portolan(append([]string{"release", "sign", program}, at...)...)
+	}
+	m.portolan(append([]string{"release", "publish"}, at...)...)
+}
+
+// newEdge makes the service point edge and starts it.
+func newEdge(t *testing.T, m *manager, args ...string) *fleetPoint {
+	t.Helper()
+	p := &fleetPoint{t: t, m: m, state: filepath.Join(t.TempDir(), "state"), args: args}
+	var created struct{ RegistrationKey string }
+	if err := json.Unmarshal([]byte(p.fleet("create", "--json", "edge")), &created); err != nil {
+		t.Fatal(err)
+	}
+	p.start(created.RegistrationKey)
+	t.Cleanup(func() {
+		if err := p.process.signal(syscall.SIGTERM); err != nil {
+			t.Errorf("the agent ends with %v:\n%s", err, p.process.text())
+		}
+	})
+	return p
+}
+
+// shows waits until the service point, as the API shows it, has all these parts.
+func (p *fleetPoint) shows(parts ...string) {
+	p.t.Helper()
+	var last string
+	if !until(func() bool {
+		last = p.fleet("show", "edge")
+		for _, part := range parts {
+			if !strings.Contains(last, part) {
+				return false
+			}
+		}
+		return true
+	}) {
+		p.t.Fatalf("the service point never was %q:\n%s\n%s", parts, last, p.process.text())
+	}
+}
+
+// A service point is updated while its resolver answers, goes back by itself where a version does not start or does nothing, and goes back
+// to what was installed when it is told to; a rollout does the same and is taken back.
+func TestUpdateOfAServicePoint(t *testing.T) {
+	t.Parallel()
+	m := serve(t, "")
+	releases(t, m)
+	p := newEdge(t, m, "--update-trial", "3s")
+	up := &upstream{at: "127.0.0.1:0"}
+	up.start(t)
+	defer func() { up.stop() }()
+	at, file := p.configuration(up, "")
+	p.fleet("deploy", "edge", "dns-resolver-service", "--configuration", file)
+	p.becomes("HEALTHY")
+	pid := p.pid()
+	serves := func(when string) {
+		t.Helper()
+		if !answers(at, strings.ReplaceAll(when, " ", "-")+".example.") || p.pid() != pid {
+			t.Errorf("%s the resolver of before does not answer", when)
+		}
+	}
+	const base = "0.1.0-dev"
+
+	p.fleet("update", "edge", "1.1.0")
+	p.shows(`"version": "1.1.0"`, `"updateStatus": "OK"`)
+	serves("updated")
+	for version, why := range map[string]string{"1.2.0": "it ended before it was healthy: exit status 3",
+		"1.3.0": "it was not healthy within 3s"} {
+		p.fleet("update", "edge", version)
+		p.shows(`"version": "1.1.0"`, `"updateStatus": "UPDATE_FAILED"`, `"targetVersion": "`+version+`"`, why)
+		serves("after a failed update")
+	}
+	p.fleet("update", "edge") // called off
+	p.shows(`"updateStatus": "OK"`, `"errorConditions": []`)
+
+	// A resolver that is started by the release runs as who it should.
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if !until(func() bool { return p.pid() != pid && answers(at, "again.example.") }) {
+		t.Fatalf("the resolver does not come back:\n%s", p.process.text())
+	}
+	if strings.Contains(p.process.text(), "as few privileges as it should") {
+		t.Errorf("the resolver has more privileges than it should:\n%s", p.process.text())
+	}
+	pid = p.pid()
+	p.becomes("dns-resolver-service  HEALTHY")
+
+	p.fleet("update", "edge", base)
+	p.shows(`"version": "`+base+`"`, `"updateStatus": "OK"`)
+	serves("back at what was installed")
+
+	p.fleet("label", "edge", "site=quay")
+	where := []string{"--url", "http://" + m.api, "--token", m.token}
+	id := m.portolan(append([]string{"rollout", "start", "1.1.0", "--filter", "label=site:quay"}, where...)...)
+	if got := m.portolan(append([]string{"rollout", "watch", id}, where...)...); !strings.Contains(got, "DONE: 1 updated") {
+		t.Errorf("a rollout ends with %s", got)
+	}
+	p.shows(`"version": "1.1.0"`)
+	m.portolan(append([]string{"rollout", "take-back", id}, where...)...)
+	if got := m.portolan(append([]string{"rollout", "watch", id}, where...)...); !strings.Contains(got, "TAKEN_BACK: 0 updated, 1 went back") {
+		t.Errorf("a rollout that is taken back ends with %s", got)
+	}
+	p.shows(`"version": "`+base+`"`, `"updateStatus": "OK"`)
+	serves("taken back")
+	if got := m.check(); got != "nothing is wrong" {
+		t.Errorf("check: %s", got)
+	}
+}
+
+// Killed at any moment of an update a service point starts again, in the version from before or in the new one, and comes to the one that
+// it is to have.
+func TestKilledWhileUpdating(t *testing.T) {
+	t.Parallel()
+	m := serve(t, "")
+	releases(t, m)
+	p := newEdge(t, m, "--update-trial", "20s")
+	p.shows(`"status": "HEALTHY"`)
+	rounds := 2
+	if os.Getenv("PORTOLAN_TEST_LONG") != "" {
+		rounds = 12
+	}
+	for round := range rounds {
+		version := []string{"1.1.0", "0.1.0-dev"}[round%2]
+		p.fleet("update", "edge", version)
+		for range 3 {
+			time.Sleep(rand.N(1200 * time.Millisecond)) // to be killed at another line each time
+			_ = p.process.signal(syscall.SIGKILL)
+			p.start("")
+		}
+		p.shows(`"version": "`+version+`"`, `"updateStatus": "OK"`)
+	}
+	left, err := filepath.Glob(filepath.Join(p.state, "release", ".new-*"))
+	if err != nil || len(left) > 1 { // what the last one left is removed at the next start
+		t.Errorf("left over: %v %v", left, err)
+	}
+}
+
+// Releases that a service point cannot trust are not run: they were changed on the way, or cut off, or the manager shows others.
+func TestForgedUpdates(t *testing.T) {
+	t.Parallel()
+	m := serve(t, "")
+	releases(t, m)
+	p := newEdge(t, m)
+	p.shows(`"status": "HEALTHY"`)
+	repository := filepath.Join(m.dir, "data", "releases")
+	files, err := filepath.Glob(filepath.Join(repository, "targets", "portolan", "1.1.0", "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v %v", files, err)
+	}
+	whole, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := append([]byte{}, whole...)
+	forged[len(forged)/2] ^= 1
+	for what, text := range map[string][]byte{"forged": forged, "truncated": whole[:len(whole)/2], "empty": nil} {
+		if err := os.WriteFile(files[0], text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.fleet("update", "edge", "1.1.0")
+		p.shows(`"version": "0.1.0-dev"`, `"updateStatus": "UPDATE_FAILED"`, "version 1.1.0 cannot be trusted")
+		if strings.Contains(p.process.text(), "is tried") {
+			t.Fatalf("%s, and it runs:\n%s", what, p.process.text())
+		}
+		p.fleet("update", "edge")
+		p.shows(`"updateStatus": "OK"`)
+	}
+	if err := os.WriteFile(files[0], whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.fleet("update", "edge", "1.1.0")
+	p.shows(`"version": "1.1.0"`, `"updateStatus": "OK"`)
+}
