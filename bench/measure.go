@@ -327,11 +327,16 @@ func (b *bench) checkInsOn(what, data string, goal float64) error {
 		Nodes: []checkin.Node{{ID: "n", Name: "n", Hostname: "n",
 			IPv4CIDRAddress: "192.0.2.2/24", IPv4GatewayAddress: "192.0.2.1",
 			Addresses: []checkin.NodeAddress{{Type: checkin.Primary, IPAddress: "192.0.2.2"}}}}}
-	body, err := json.Marshal(checkin.Request{Report: &report, Desired: 1})
+	// As service points do: the report goes up once, and is named from then on.
+	first, err := json.Marshal(checkin.Request{Report: &report, Sequence: 1, Digest: "one", Desired: 1})
 	if err != nil {
 		return err
 	}
-	rq := request("POST", checkin.CheckInPath, "", string(body))
+	then, err := json.Marshal(checkin.Request{Sequence: 1, Digest: "one", Desired: 1})
+	if err != nil {
+		return err
+	}
+	rq := request("POST", checkin.CheckInPath, "", string(then))
 	config := func(i int) *tls.Config { return points[i].config }
 	next := func(int, int) []byte { return rq }
 	theirs, err := rate(bare.addr, config, clients, b.time, code200, next)
@@ -341,6 +346,17 @@ func (b *bench) checkInsOn(what, data string, goal float64) error {
 	door, err := doorOf(m)
 	if err != nil {
 		return err
+	}
+	for i := range points {
+		c, err := dial(door, config(i))
+		if err != nil {
+			return err
+		}
+		_, _, err = c.do(request("POST", checkin.CheckInPath, "", string(first)), true)
+		_ = c.conn.Close()
+		if err != nil {
+			return err
+		}
 	}
 	ours, err := rate(door, config, clients, b.time, code200, next)
 	if err != nil {

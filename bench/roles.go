@@ -50,11 +50,12 @@ func serveRole(role, data, body string) error {
 }
 
 func managerRole(ctx context.Context, data string) error {
-	server.Tune()
+	limit := server.Tune()
 	o := server.Options{Data: data}
 	if strings.HasPrefix(data, "postgres:") {
 		o = server.Options{Database: data}
 	}
+	o.MemoryLimit = limit
 	o.Listen, o.CheckinListen, o.AdminPassword, o.Version = "127.0.0.1:0", "127.0.0.1:0", password, "bench"
 	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	m, err := server.Start(ctx, o)

@@ -135,8 +135,9 @@ func (c *demoCommand) start(s *session, notes demoNotes) (*server.Manager, error
 	} else {
 		door = "127.0.0.1:0"
 	}
-	server.Tune()
-	return server.Start(s.ctx, server.Options{Data: c.Data, Listen: c.Listen, CheckinListen: door, AdminPassword: notes.Password,
+	limit := server.Tune()
+	return server.Start(s.ctx, server.Options{MemoryLimit: limit,
+		Data: c.Data, Listen: c.Listen, CheckinListen: door, AdminPassword: notes.Password,
 		Version: versionText(), Log: s.log})
 }
 

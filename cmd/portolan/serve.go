@@ -45,8 +45,9 @@ func (c *serveCommand) Run(s *session) error {
 	if c.MaxLimit < 1 {
 		return usageError{fmt.Errorf("--max-limit must be 1 or more")}
 	}
-	server.Tune()
-	m, err := server.Start(s.ctx, server.Options{Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen,
+	limit := server.Tune()
+	m, err := server.Start(s.ctx, server.Options{MemoryLimit: limit,
+		Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen,
 		CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory,
 		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, AdminPassword: c.AdminPassword,

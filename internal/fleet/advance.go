@@ -11,8 +11,8 @@ import (
 	"portolan/internal/store"
 )
 
-// orderedAtOnce is how many service points of a rollout get their order in one transaction.
-const orderedAtOnce = 200
+// movedAtOnce is how many service points of a rollout get their order, or are seen to, in one transaction.
+const movedAtOnce = 500
 
 // Rolling reports whether there is a rollout that has not ended.
 func (s *Service) Rolling(ctx context.Context) (bool, error) {
@@ -40,16 +40,19 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 		return err
 	}
 	for _, id := range ids {
-		var next step
-		e := s.store.View(ctx, func(tx *store.Tx) (err error) {
-			next, err = s.nextStep(tx, id)
-			return err
-		})
-		if e == nil && !next.empty() {
-			e = s.take(ctx, update, next)
-		}
-		if e != nil {
-			err = errors.Join(err, fmt.Errorf("advancing rollout %s: %w", id, e))
+		for again := true; again; {
+			var next step
+			e := s.store.View(ctx, func(tx *store.Tx) (err error) {
+				next, err = s.nextStep(tx, id)
+				return err
+			})
+			if e == nil && !next.empty() {
+				e = s.take(ctx, update, next)
+			}
+			if e != nil {
+				err = errors.Join(err, fmt.Errorf("advancing rollout %s: %w", id, e))
+			}
+			again = e == nil && len(next.members) >= movedAtOnce // others get between
 		}
 	}
 	return err
@@ -161,18 +164,24 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 		return n, err
 	}
 	n = step{rollout: r, wave: r.Wave - 1}
-	ordered, err := membersOf(tx, r.ID, "AND m.state IN (?,?,?) ORDER BY m.service_point", memberUpdating, memberAway, memberGoingBack)
+	if err := r.count(tx); err != nil {
+		return n, err
+	}
+	ordered, err := membersOf(tx, r.ID, "AND m.state IN (?,?,?) AND m.ordered > 0 AND (s.id IS NULL OR s.update_status IN (?,?) OR "+
+		"s.target_version <> CASE WHEN m.state = ? THEN m.before ELSE ? END OR m.ordered < ?) ORDER BY m.service_point LIMIT ?",
+		memberUpdating, memberAway, memberGoingBack, checkin.UpdateOK, checkin.UpdateFailed, memberGoingBack, r.Version,
+		s.now().Add(-time.Duration(r.GiveUpSeconds)*time.Second).UnixMilli(), movedAtOnce)
 	if err != nil {
 		return n, err
 	}
 	for _, m := range ordered {
-		if state, reason := m.after(&r, s.now()); state != m.state && len(n.members) < orderedAtOnce {
+		if state, reason := m.after(&r, s.now()); state != m.state {
 			n.members = append(n.members, memberStep{id: m.id, state: state, reason: reason})
+			r.Counts[m.state]--
+			r.Counts[state]++
 		}
 	}
-	if err := r.count(tx); err != nil || len(n.members) > 0 {
-		return n, err
-	}
+	n.rollout = r
 	switch r.Status {
 	case RolloutRunning:
 		failed := r.Counts[memberFailed] - r.excused
@@ -190,7 +199,6 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 			n.become = RolloutTakenBack
 			return n, nil
 		}
-		n.rollout = r
 		return n, s.orderMore(tx, &n, memberGoingBack, "AND m.state = ? AND m.ordered = 0", memberGoingBack)
 	}
 	return n, nil
@@ -206,8 +214,6 @@ func (m *member) after(r *Rollout, now time.Time) (state, reason string) {
 	switch {
 	case m.gone:
 		return memberSkipped, "it was deleted"
-	case m.ordered == 0:
-		return m.state, ""
 	case m.now.status == checkin.UpdateOK && m.now.version == goal:
 		return done, ""
 	case m.now.status == checkin.UpdateOK || m.now.target != goal:
@@ -249,7 +255,7 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 		return err
 	}
 	free := max(r.MostAway.of(all), 1) - away
-	turns, err := membersOf(tx, r.ID, condition+" ORDER BY m.wave, s.name, m.service_point LIMIT ?", append(args, orderedAtOnce)...)
+	turns, err := membersOf(tx, r.ID, condition+" ORDER BY m.wave, s.name, m.service_point LIMIT ?", append(args, movedAtOnce)...)
 	if err != nil {
 		return err
 	}

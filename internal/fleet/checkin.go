@@ -58,6 +58,7 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 			return a, err
 		}
 	}
+	rq.Report = nil // it is kept, and need not be remembered meanwhile
 	s.hear(id)
 	wait := time.NewTimer(min(time.Duration(rq.WaitSeconds)*time.Second, s.interval))
 	defer wait.Stop()

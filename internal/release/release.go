@@ -149,6 +149,18 @@ func (s State) Has(version, platform string) bool {
 	return i >= 0 && (platform == "" || slices.Contains(s.Releases[i].Platforms, platform))
 }
 
+// Published is when something was published last; ErrNone where nothing was.
+func (r Repository) Published() (time.Time, error) {
+	info, err := os.Stat(r.path(metadata.TIMESTAMP, 0))
+	if errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, ErrNone
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime(), nil
+}
+
 // State reads what was published, newest first; ErrNone where nothing was. The signatures are the service points' to verify.
 func (r Repository) State() (s State, err error) {
 	timestamp, err := metadata.Timestamp().FromFile(r.path(metadata.TIMESTAMP, 0))

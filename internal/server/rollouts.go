@@ -157,6 +157,9 @@ func (m *Manager) rollOnce(ctx context.Context, lease *store.Lease, held *time.T
 		}
 		*held = time.Now()
 	}
+	if err := m.Fleet.WritePresence(ctx, false); err != nil { // so that who has just come is no more away
+		return err
+	}
 	err = m.Fleet.AdvanceRollouts(ctx, lease.Update)
 	if errors.Is(err, store.ErrLeaseLost) {
 		*held = time.Time{}

@@ -23,6 +23,7 @@ import (
 	"portolan/internal/checkin"
 	"portolan/internal/fleet"
 	"portolan/internal/ping"
+	"portolan/internal/release"
 	"portolan/internal/resource"
 	"portolan/internal/rest"
 	"portolan/internal/store"
@@ -59,6 +60,8 @@ type Options struct {
 	Releases string
 	// AdminPassword is the password of the user admin at the first start; empty makes one.
 	AdminPassword string
+	// MemoryLimit is what Tune gave: the limit grows with the service points that are connected. 0: it is not the manager's to set.
+	MemoryLimit int64
 	// Version is what the manager says of itself.
 	Version string
 	// Log takes what happens; nil means slog.Default.
@@ -87,6 +90,8 @@ type Manager struct {
 	authority *fleet.Authority
 	// openapi gives the OpenAPI document, which is made when it is first asked for: that takes more memory than all else at the start.
 	openapi func() ([]byte, error)
+	// published are the releases that it has for service points.
+	published publishedReleases
 	// api, checkins and figures are the listeners; figures is nil where /metrics is on the API's.
 	api, checkins, figures net.Listener
 	secure                 bool
@@ -119,7 +124,8 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if o.Releases == "" && o.Data != "" {
 		o.Releases = filepath.Join(o.Data, "releases")
 	}
-	m := &Manager{options: o, log: o.Log, registry: prometheus.NewRegistry(), failed: make(chan error, 3)}
+	m := &Manager{options: o, published: publishedReleases{repository: release.Repository{Dir: o.Releases}},
+		log: o.Log, registry: prometheus.NewRegistry(), failed: make(chan error, 3)}
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if m.Store, err = store.Open(store.Options{Layout: Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead,
@@ -199,15 +205,49 @@ const probeTime = time.Second
 // memoryLimit is how many bytes of memory the manager tries to stay below.
 const memoryLimit = 384 << 20
 
+// memoryOfServicePoint is how many bytes more a manager may take for each service point that is connected.
+const memoryOfServicePoint = 64 << 10
+
+// connections counts those of service points, and lets the memory limit follow.
+type connections struct {
+	// limit is how many bytes a manager takes without any; 0 where the limit is not its own.
+	limit int64
+	mu    sync.Mutex
+	// open is how many there are, limited how many the limit was last set for. Guarded by mu.
+	open, limited int
+}
+
+// stateChanged is a connection's.
+func (c *connections) stateChanged(_ net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		c.open++
+	case http.StateClosed, http.StateHijacked:
+		c.open--
+	default:
+		return
+	}
+	const step = 256 // each time the limit is set the program stands still for a moment
+	if c.limit > 0 && (c.open-c.limited >= step || c.limited-c.open >= 2*step) {
+		c.limited = c.open
+		debug.SetMemoryLimit(c.limit + int64(c.open+step)*memoryOfServicePoint)
+	}
+}
+
 // Tune sets the process up for serving: the heap of a manager is small and its garbage much, so the
-// collector may wait until four times the live heap was allocated. GOGC in the environment wins.
-func Tune() {
+// collector may wait until four times the live heap was allocated. GOGC in the environment wins, as does
+// GOMEMLIMIT. It gives the limit of memory, in bytes, for Options.MemoryLimit; 0 where it is not this program's to set.
+func Tune() (limit int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" { // what is garbage goes earlier where there is much
 		debug.SetMemoryLimit(memoryLimit)
+		return memoryLimit
 	}
+	return 0
 }
 
 // loopback reports whether a listener can be reached from this machine alone.
@@ -325,7 +365,8 @@ func (m *Manager) serve() error {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
-	m.start(ctx, m.api, api)
+	m.start(ctx, m.api, api, nil)
+	points := &connections{limit: m.options.MemoryLimit}
 	m.start(ctx, tls.NewListener(m.checkins, &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"},
 		// Verified below: an expired one may still be renewed, and whether it has expired the database's time says.
@@ -337,12 +378,12 @@ func (m *Manager) serve() error {
 			return m.authority.Verify(c.PeerCertificates[0])
 		},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil },
-	}), m.checkinHandler())
+	}), m.checkinHandler(), points.stateChanged)
 	if m.figures != nil {
 		mux := http.NewServeMux()
 		mux.Handle("/metrics", m.plain("metrics", m.showMetrics))
 		mux.Handle("/", m.handle("none", nothingHere))
-		m.start(ctx, m.figures, mux)
+		m.start(ctx, m.figures, mux, nil)
 	}
 	m.background.Go(func() { m.sweep(ctx) })
 	m.background.Go(func() { m.pruneNowAndThen(ctx) })
@@ -366,10 +407,11 @@ func programs() fleet.Programs {
 // writeTime is how long an answer may take: a long list over a slow line.
 const writeTime = 15 * time.Minute
 
-func (m *Manager) start(ctx context.Context, l net.Listener, h http.Handler) {
+func (m *Manager) start(ctx context.Context, l net.Listener, h http.Handler, state func(net.Conn, http.ConnState)) {
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: writeTime,
 		IdleTimeout:    2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: log.New(quiet{m.log}, "", 0), BaseContext: func(net.Listener) context.Context { return ctx }}
+		MaxHeaderBytes: 64 << 10, ErrorLog: log.New(quiet{m.log}, "", 0), BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnState: state}
 	s.Protocols = new(http.Protocols)
 	s.Protocols.SetHTTP1(true)
 	s.Protocols.SetHTTP2(true)

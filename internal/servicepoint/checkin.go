@@ -188,6 +188,7 @@ func (a *Agent) checkIn(ctx context.Context) {
 				a.renewing(ctx)
 			}
 			if a.desire(answer.State) {
+				a.letOthers(ctx)
 				continue
 			}
 			a.judgeTrial()
@@ -267,6 +268,20 @@ func (a *Agent) exchange(ctx context.Context, request checkin.Request) (answer c
 		err = errMoved
 	}
 	return answer, err
+}
+
+// ackShare is the share of the time in which all service points of a manager would come back together, in which they say that they have
+// another desired state: many may have got it at the same time, and those that have not go first.
+const ackShare = 5
+
+// letOthers waits a little before it is said that another desired state was taken on.
+func (a *Agent) letOthers(ctx context.Context) {
+	a.mu.Lock()
+	spread := a.spread / ackShare
+	a.mu.Unlock()
+	if spread > 0 {
+		sleep(ctx, rand.N(spread)) //nolint:gosec // jitter needs no secrecy
+	}
 }
 
 func (a *Agent) wait() time.Duration {

@@ -193,9 +193,8 @@ func (l *Launcher) child(ctx context.Context, r *releases, version string, overd
 			if !overdue() {
 				continue // and its time is over once
 			}
-			err := c.Process.Kill() // not asked to end: it would end its applications
-			<-ended
-			return errors.Join(errOverdue, err)
+			_ = c.Process.Kill() // not asked to end: it would end its applications
+			return errors.Join(errOverdue, <-ended)
 		case <-ctx.Done():
 			_ = c.Process.Signal(syscall.SIGTERM) // it may have ended
 			select {

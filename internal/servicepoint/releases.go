@@ -121,7 +121,7 @@ func (r *releases) unpack(ctx context.Context, version string, fetch func(f *os.
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, programFile)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"portolan/client"
+	"portolan/internal/release"
+	"portolan/internal/servicepoint"
+)
+
+// fleetSize is how many service points are simulated, released is the version that they are updated to.
+const (
+	fleetSize  = 10_000
+	released   = "2.0"
+	fleetHands = 32
+)
+
+// (m) a fleet: enrolments, memory for each connection, the time from a change to the last service point, the list by status and label.
+func (b *bench) fleet() error {
+	dir, _, err := b.data(10_000)
+	if err != nil {
+		return err
+	}
+	if err := publish(filepath.Join(dir, "releases"), filepath.Join(b.dir, "keys")); err != nil {
+		return err
+	}
+	m, err := spawn("manager", dir, "")
+	if err != nil {
+		return err
+	}
+	defer m.stop()
+	c := &client.Client{Base: "http://" + m.addr, Token: m.token}
+	ctx, cancel := context.WithCancel(context.Background())
+	crowd := &servicepoint.Crowd{Size: fleetSize, Hands: fleetHands, Version: "1.0", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Enrol: func(ctx context.Context, number int) (string, string, error) {
+			created, err := c.CreateInstance(ctx, fmt.Sprintf("bench-%06d", number), "")
+			return created.RegistrationEndpoint, created.RegistrationKey, err
+		}}
+	empty, err := m.residentNow()
+	if err != nil {
+		cancel()
+		return err
+	}
+	began := time.Now()
+	ended := make(chan error, 1)
+	go func() { ended <- crowd.Run(ctx) }()
+	defer func() { cancel(); <-ended }()
+	if err := crowdWaits(crowd, ended); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	full, err := m.residentNow()
+	if err != nil {
+		return err
+	}
+	rate := fleetSize / took.Seconds()
+	b.add(fmt.Sprintf("(m) enrolments of %d, with their creation and two handshakes each", fleetSize), perSecond(rate), "no bare one", 1,
+		"no goal", true)
+	each := (full - empty) * 1024 / fleetSize
+	b.add("(m) memory for a connected service point, garbage counted", fmt.Sprintf("%.0f KiB", each), "30 KiB", each/30,
+		"at most 1", each <= 30)
+	if err := b.fleetChange(ctx, c, crowd); err != nil {
+		return err
+	}
+	return b.fleetList(ctx, c, m)
+}
+
+// crowdWaits waits until all service points have enrolled and wait for their manager.
+func crowdWaits(crowd *servicepoint.Crowd, ended chan error) error {
+	for deadline := time.Now().Add(10 * time.Minute); crowd.Held.Load() < fleetSize; {
+		select {
+		case err := <-ended:
+			ended <- err
+			return errors.Join(errors.New("the service points ended"), err)
+		case <-time.After(10 * time.Millisecond): // between two looks
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d of %d service points wait", crowd.Held.Load(), fleetSize)
+		}
+	}
+	return nil
+}
+
+// publish makes a repository with a release of a program that is none.
+func publish(dir, keys string) error {
+	r, now := release.Repository{Dir: dir}, time.Now()
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if err := r.Init(keys, now); err != nil {
+		return err
+	}
+	if err := r.Add(keys, released, runtime.GOOS+"/"+runtime.GOARCH, strings.NewReader("none"), now); err != nil {
+		return err
+	}
+	return r.Publish(keys, release.TimestampLife, now)
+}
+
+// fleetChange measures how long it takes until all service points know of an order.
+func (b *bench) fleetChange(ctx context.Context, c *client.Client, crowd *servicepoint.Crowd) error {
+	began := time.Now()
+	started, err := c.StartRollout(ctx, client.Plan{Version: released, Waves: []string{"100%"}, MostAway: "100%",
+		Filter: map[string]any{"version": crowd.Version}})
+	if err != nil {
+		return err
+	}
+	for deadline := began.Add(3 * time.Minute); len(crowd.Changes(began)) < fleetSize; time.Sleep(10 * time.Millisecond) { // between two looks
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d of %d service points know of the order", len(crowd.Changes(began)), fleetSize)
+		}
+	}
+	all := crowd.Changes(began)
+	known := all[fleetSize-1].Sub(began)
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) { // between two looks
+		r, err := c.Rollout(ctx, started.ID)
+		if err != nil {
+			return err
+		}
+		if r.Status == "DONE" {
+			break
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the rollout is %+v", r)
+		}
+	}
+	b.add(fmt.Sprintf("(m) an order to %d service points, until the last one has it", fleetSize), known.Round(10*time.Millisecond).String(),
+		"2s", known.Seconds()/2, "at most 1", known <= 2*time.Second)
+	b.add(fmt.Sprintf("(m) a rollout to %d service points, until it is done", fleetSize),
+		time.Since(began).Round(10*time.Millisecond).String(), "no bare one", 1, "no goal", true)
+	return nil
+}
+
+// labelled is how many service points get the label that is asked for.
+const labelled = 500
+
+// fleetList measures the list by status and label against a server that answers the same bytes.
+func (b *bench) fleetList(ctx context.Context, c *client.Client, m *child) error {
+	all, err := c.Instances(ctx, "")
+	if err != nil {
+		return err
+	}
+	site := "oslo"
+	for i := 0; i < len(all); i += len(all) / labelled {
+		if _, err := c.ChangeInstance(ctx, all[i].ID, client.InstanceChange{Labels: map[string]*string{"site": &site}}); err != nil {
+			return err
+		}
+	}
+	rq := request("GET", "/user/api/v1/fleetInstances?status=HEALTHY&label=site:oslo", m.token, "")
+	bytes, err := sizeOf(m.addr, rq)
+	if err != nil {
+		return err
+	}
+	ten, err := sizeOf(m.addr, request("GET", "/api/v2/addresses?limit=10", m.token, ""))
+	if err != nil {
+		return err
+	}
+	page := request("GET", fmt.Sprintf("/api/v2/addresses?limit=%d", bytes*10/ten), m.token, "")
+	ours, err := latency(m.addr, 50, code200, func(int) []byte { return rq })
+	if err != nil {
+		return err
+	}
+	theirs, err := latency(m.addr, 50, code200, func(int) []byte { return page })
+	if err != nil {
+		return err
+	}
+	ratio := ours.Seconds() / theirs.Seconds()
+	b.add(fmt.Sprintf("(m) the %d of %d with a status and a label, against a page of addresses of as many bytes", labelled, len(all)),
+		ours.String(), theirs.String(), ratio, "at most 2", ratio <= 2)
+	return nil
+}
+
+// sizeOf gives how many bytes an answer has.
+func sizeOf(addr string, rq []byte) (int, error) {
+	c, err := dial(addr, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = c.conn.Close() }()
+	_, body, err := c.do(rq, true)
+	return len(body), err
+}

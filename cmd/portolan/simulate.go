@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"portolan/internal/servicepoint"
+)
+
+type simulateCommand struct {
+	managerFlags
+	ServicePoints int           `help:"How many there are." default:"100" env:"-"`
+	Name          string        `help:"What their names begin with." default:"simulated" env:"-"`
+	Hands         int           `help:"How many enrol at the same time." default:"16" env:"-"`
+	For           time.Duration `help:"How long; 0s until it is told to stop." default:"0s" env:"-"`
+	Keep          bool          `help:"Leave the service points in the fleet at the end." env:"-"`
+}
+
+// Run lets service points that do not exist check in.
+func (c *simulateCommand) Run(s *session) error {
+	if c.ServicePoints < 1 || c.Hands < 1 {
+		return usageError{errors.New("--service-points and --hands must be 1 or more")}
+	}
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	ctx := s.ctx
+	if c.For > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.For)
+		defer cancel()
+	}
+	run := time.Now().Unix()
+	var mu sync.Mutex
+	var made []string
+	crowd := &servicepoint.Crowd{Size: c.ServicePoints, Hands: c.Hands, Version: versionText(), Log: s.log,
+		Enrol: func(ctx context.Context, number int) (string, string, error) {
+			created, err := cl.CreateInstance(ctx, fmt.Sprintf("%s-%d-%06d", c.Name, run, number), "Made by portolan simulate")
+			if err == nil {
+				mu.Lock()
+				made = append(made, created.FleetInstanceID)
+				mu.Unlock()
+			}
+			return created.RegistrationEndpoint, created.RegistrationKey, err
+		}}
+	done := make(chan error, 1)
+	go func() { done <- crowd.Run(ctx) }()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for answered := int64(0); ; {
+		select {
+		case <-tick.C:
+			now := crowd.Answered.Load()
+			fmt.Fprintf(s.stdout, "enrolled %d, waiting %d, check-ins %d (%d/s), failed %d\n", crowd.Enrolled.Load(), crowd.Held.Load(), now,
+				now-answered, crowd.Failed.Load())
+			answered = now
+		case err := <-done:
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = nil
+			}
+			if c.Keep {
+				return err
+			}
+			fmt.Fprintf(s.stdout, "removing %d service points\n", len(made))
+			for _, id := range made {
+				err = errors.Join(err, cl.DeleteInstance(context.WithoutCancel(s.ctx), id))
+			}
+			return err
+		}
+	}
+}
