@@ -104,7 +104,7 @@ func (c *Client) follow(ctx context.Context, q *ChangesQuery, fn func(FeedTransa
 	defer end()
 	lost := time.AfterFunc(silence, end)
 	defer lost.Stop()
-	body, err := c.open(ctx, "/api/v2/changes?"+values.Encode())
+	body, err := c.open(ctx, "/api/v2/changes?"+values.Encode(), "text/event-stream")
 	if err != nil {
 		return false, err
 	}

@@ -109,9 +109,9 @@ func (c *Client) ask(ctx context.Context, method, path string, header map[string
 	return h.Do(rq)
 }
 
-// open asks for something that does not end; the caller closes it.
-func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
-	rs, err := c.ask(ctx, http.MethodGet, path, map[string]string{"Accept": "text/event-stream"}, nil)
+// open asks for something that is no JSON, or does not end; the caller closes it.
+func (c *Client) open(ctx context.Context, path, accept string) (io.ReadCloser, error) {
+	rs, err := c.ask(ctx, http.MethodGet, path, map[string]string{"Accept": accept}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,11 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 )
 
 // Instance is a fleet service point (spec.md 2.1).
@@ -163,6 +166,20 @@ func (c *Client) ChangeApplication(ctx context.Context, servicePoint, id, target
 // Undeploy lets a service point end and forget an application.
 func (c *Client) Undeploy(ctx context.Context, servicePoint, id string) error {
 	return c.Do(ctx, http.MethodDelete, applicationsPath(servicePoint)+"/"+url.PathEscape(id), nil, nil)
+}
+
+// ApplicationLog reads the end of the log of an application, of so many bytes; 0 means the manager's own bound.
+func (c *Client) ApplicationLog(ctx context.Context, servicePoint, id string, bytes int) (text []byte, err error) {
+	path := applicationsPath(servicePoint) + "/" + url.PathEscape(id) + "/log"
+	if bytes > 0 {
+		path += "?bytes=" + strconv.Itoa(bytes)
+	}
+	body, err := c.open(ctx, path, "text/plain, application/json")
+	if err != nil {
+		return nil, err
+	}
+	text, err = io.ReadAll(body)
+	return text, errors.Join(err, body.Close())
 }
 
 // FleetEvent is a move of a field of a service point, or of one of its applications.

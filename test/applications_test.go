@@ -246,6 +246,10 @@ func TestResolverOfAServicePoint(t *testing.T) {
 		t.Error("a name that could not be answered once is not answered later")
 	}
 
+	if got := p.fleet("logs", "edge"); !strings.Contains(got, "CoreDNS") && !strings.Contains(got, "level=") {
+		t.Errorf("the resolver's log is %q", got)
+	}
+
 	p.fleet("undeploy", "edge", id)
 	p.becomes("DELETED")
 	if answers(other, "four.example.") {

@@ -106,6 +106,39 @@ func (c *fleetUndeploy) Run(s *session) error {
 	return cl.Undeploy(s.ctx, i.ID, c.ID)
 }
 
+type fleetLogs struct {
+	managerFlags
+	Name        string `arg:"" help:"The name or the id of the service point."`
+	Application string `arg:"" optional:"" help:"The name or the id of the application. Not needed where there is one alone."`
+	Bytes       int    `help:"How many of the last bytes, up to 131072." default:"65536" env:"-"`
+}
+
+// Run prints the end of a log.
+func (c *fleetLogs) Run(s *session) error {
+	cl, i, err := c.instance(s, c.Name)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, a := range i.Applications {
+		if c.Application == "" || c.Application == a.ID || c.Application == a.Name {
+			ids = append(ids, a.ID)
+		}
+	}
+	switch {
+	case len(ids) == 0:
+		return fmt.Errorf("%s has no application %s", c.Name, c.Application)
+	case len(ids) > 1:
+		return usageError{fmt.Errorf("%s has %d of them: name one by its id: %s", c.Name, len(ids), strings.Join(ids, ", "))}
+	}
+	text, err := cl.ApplicationLog(s.ctx, i.ID, ids[0], c.Bytes)
+	if err != nil {
+		return err
+	}
+	_, err = s.stdout.Write(text)
+	return err
+}
+
 type fleetEvents struct {
 	managerFlags
 	Name string `arg:"" help:"The name or the id of the service point."`

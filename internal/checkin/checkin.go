@@ -12,6 +12,7 @@ const (
 	EnrolPath   = "/enrol/v1"
 	CheckInPath = "/checkin/v1"
 	RenewPath   = "/renew/v1"
+	LogPath     = "/log/v1"
 	HealthPath  = "/healthz"
 )
 
@@ -152,11 +153,36 @@ type Answer struct {
 	Renew bool `json:"renew,omitempty"`
 	// SpreadMillis is within how long the service points of a manager should come back when they all lost it.
 	SpreadMillis int64 `json:"spreadMillis,omitempty"`
+	// Logs are the ends of logs that somebody waits for; each is sent to LogPath.
+	Logs []WantedLog `json:"logs,omitempty"`
 	// IntervalSeconds is how often to report.
 	IntervalSeconds int `json:"intervalSeconds"`
 	// TimeMillis is the manager's time, in Unix milliseconds: a release is good at that time, whatever the service point's clock says.
 	TimeMillis int64 `json:"timeMillis,omitempty"`
 }
+
+// WantedLog asks for the end of an application's log.
+type WantedLog struct {
+	ID string `json:"id"`
+	// Application is the application's id.
+	Application string `json:"application"`
+	// Bytes is how many of the last bytes are wanted, at most MostLog.
+	Bytes int `json:"bytes"`
+}
+
+// MostLog is how many bytes of a log are sent at most.
+const MostLog = 128 << 10
+
+// LogRequest brings the end of a log that was asked for.
+type LogRequest struct {
+	ID string `json:"id"`
+	// Text is the end, which begins with a whole line; Problem, where it is not empty, says why there is none.
+	Text    []byte `json:"text"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// LogAnswer takes it.
+type LogAnswer struct{}
 
 // Report is what a service point says of itself.
 type Report struct {

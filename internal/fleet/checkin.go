@@ -22,20 +22,22 @@ type row struct {
 	// digest is that of the report; reported says that there is one.
 	digest   string
 	reported bool
+	// logs says that somebody waits for the end of a log.
+	logs bool
 }
 
 // byCertificate finds the service point whose certificate is shown. Every certificate of the generation that was used last, or of a
 // later one, is good: so a database that was restored knows those, too, that it has forgotten.
 func (s *Service) byCertificate(tx *store.Tx, shown *x509.Certificate) (known row, err error) {
-	var reported int
+	var reported, logs int
 	err = tx.QueryRow("SELECT s.status, s.desired, s.acknowledged, s.generation, coalesce(r.sequence, 0), coalesce(r.digest, ''), "+
-		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END FROM service_point s LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
+		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked FROM service_point s LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
 		shown.Subject.CommonName).Scan(&known.status, &known.desired, &known.acknowledged, &known.generation, &known.sequence, &known.digest,
-		&reported)
+		&reported, &logs)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && generationOf(shown) < known.generation {
 		return known, errUnknown
 	}
-	known.reported = reported == 1
+	known.reported, known.logs = reported == 1, logs == 1
 	return known, err
 }
 
@@ -64,7 +66,12 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 	defer wait.Stop()
 	for over := rq.WaitSeconds <= 0; ; {
 		a = s.answer(shown, known, rq)
-		if over || a.SendReport || rq.Desired != known.desired || s.closes() {
+		if over || a.SendReport || rq.Desired != known.desired || known.logs || s.closes() {
+			if known.logs {
+				if a.Logs, err = s.logsFor(ctx, id); err != nil {
+					return a, err
+				}
+			}
 			return a, s.state(ctx, id, rq, &a)
 		}
 		s.mu.Lock()

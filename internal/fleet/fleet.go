@@ -54,6 +54,8 @@ type Service struct {
 	paces map[string]time.Time
 	// movesOf are the moves of the transactions under way, by their transaction. Guarded by mu.
 	movesOf map[*store.Tx][]Move
+	// logs are closed when the end of a log that somebody waits for may have come, by its id. Guarded by mu.
+	logs map[string]chan struct{}
 	// observe is called for each move that was committed; nil where nobody asks.
 	observe func(Move)
 }
@@ -74,8 +76,9 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 	}
 	f := &Service{store: s, authority: a, log: log, programs: programs, releases: releases, interval: interval, closing: make(chan struct{}),
 		elsewhere: make(chan struct{}, 1), heard: map[string]heard{}, holds: map[string]*hold{}, paces: map[string]time.Time{},
-		movesOf: map[*store.Tx][]Move{}}
+		movesOf: map[*store.Tx][]Move{}, logs: map[string]chan struct{}{}}
 	a.now = f.now
+	s.Watch(logTopic, f.logCame)
 	s.Watch(topic, func(ids []string) {
 		for _, id := range ids {
 			f.wake(id)
@@ -145,7 +148,7 @@ func (s *Service) lookAtAll(ctx context.Context) error {
 				delete(changed, id)
 			}
 			return err
-		}, "SELECT id, desired FROM service_point WHERE status <> ?", Waiting)
+		}, "SELECT id, desired + logs_asked FROM service_point WHERE status <> ?", Waiting)
 	}); err != nil {
 		return err
 	}

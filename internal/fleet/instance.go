@@ -250,7 +250,7 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 		if n == 0 {
 			return unknown(id)
 		}
-		for _, table := range []string{"application", "presence", "report", "fleet_event", "label"} {
+		for _, table := range []string{"application", "presence", "report", "fleet_event", "label", "wanted_log"} {
 			if err := tx.Write("DELETE FROM "+table+" WHERE service_point = ?", id); err != nil {
 				return err
 			}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"portolan/internal/fleet"
 	"portolan/internal/problem"
@@ -130,5 +132,27 @@ func (m *Manager) listEvents(w http.ResponseWriter, r *http.Request) error {
 	writeJSON(w, http.StatusOK, struct {
 		Data []fleet.Event `json:"data"`
 	}{all})
+	return nil
+}
+
+// logBytes is how much of a log is given where nothing is said.
+const logBytes = 64 << 10
+
+// getLog gives the end of an application's log, as its service point has it now.
+func (m *Manager) getLog(w http.ResponseWriter, r *http.Request) error {
+	bytes := logBytes
+	if text := r.URL.Query().Get("bytes"); text != "" {
+		var err error
+		if bytes, err = strconv.Atoi(text); err != nil {
+			return problem.Query("bytes", "%q is no number", text)
+		}
+	}
+	rest.Note(w, r, nil, "bytes")
+	text, err := m.Fleet.Log(r.Context(), r.PathValue("id"), r.PathValue("application"), bytes)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte(strings.ToValidUTF8(string(text), "\uFFFD"))) // who has gone needs no log
 	return nil
 }

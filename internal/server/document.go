@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"portolan/internal/checkin"
 	"portolan/internal/fleet"
 	"portolan/internal/release"
 	"portolan/internal/rest"
@@ -196,6 +197,15 @@ func documentedPaths() object {
 			"delete": operation("undeployFleetApplication", "Let a service point end and forget an application (ours)",
 				"It is DELETED once the service point says so, and gone a minute later.",
 				answers("202", "It is to end.", nil, "403", "404", "409"), nil)},
+		"/user/api/v1/fleetInstances/{id}/applications/{application}/log": object{
+			"parameters": []any{id, text("application", "path", "The id of the application.", true)},
+			"get": operation("getFleetApplicationLog", "Read the end of the log of an application (ours)",
+				"Asks the service point for it, and waits up to 20 seconds.", object{"200": object{"description": "The end of the log.",
+					"content": object{"text/plain": object{"schema": object{"type": "string"}}}},
+					"404": object{"$ref": "#/components/responses/404"}, "409": object{"$ref": "#/components/responses/409"},
+					"400": object{"$ref": "#/components/responses/400"}, "401": object{"$ref": "#/components/responses/401"}},
+				object{"parameters": []any{object{"name": "bytes", "in": "query", "description": "How many of the last bytes.", "required": false,
+					"schema": object{"type": "integer", "minimum": 1, "maximum": checkin.MostLog, "default": logBytes}}}})},
 		"/user/api/v1/releases": object{"get": operation("listReleases", "List the releases that service points can be updated to (ours)",
 			"expires is until when service points take them; null where there are none.",
 			answers("200", "The releases.", object{"type": "object", "required": []string{"data", "expires"}, "properties": object{

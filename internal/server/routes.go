@@ -226,6 +226,7 @@ func (m *Manager) fleetRoutes(mux *http.ServeMux) {
 		http.MethodPost: m.changer(m.deployApplication)})
 	route("/user/api/v1/fleetInstances/{id}/applications/{application}", handlers{http.MethodGet: m.reader(m.getApplication),
 		http.MethodPatch: m.changer(m.changeApplication), http.MethodDelete: m.changer(m.undeployApplication)})
+	route("/user/api/v1/fleetInstances/{id}/applications/{application}/log", handlers{http.MethodGet: m.reader(m.getLog)})
 	route("/user/api/v1/releases", handlers{http.MethodGet: m.reader(m.listReleases)})
 	route("/user/api/v1/rollouts", handlers{http.MethodGet: m.reader(m.listRollouts), http.MethodPost: m.changer(m.startRollout)})
 	route("/user/api/v1/rollouts/{id}", handlers{http.MethodGet: m.reader(m.getRollout), http.MethodDelete: m.changer(m.deleteRollout)})
@@ -401,6 +402,11 @@ func (m *Manager) checkinHandler() http.Handler {
 	post(checkin.RenewPath, rest.SmallBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
 		return answer(w, body, func(rq checkin.RenewRequest) (checkin.RenewAnswer, error) {
 			return m.Fleet.Renew(r.Context(), r.TLS.PeerCertificates[0], rq)
+		})
+	})
+	post(checkin.LogPath, rest.ReportBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
+		return answer(w, body, func(rq checkin.LogRequest) (checkin.LogAnswer, error) {
+			return m.Fleet.TakeLog(r.Context(), r.TLS.PeerCertificates[0], rq)
 		})
 	})
 	mux.Handle(release.Path, m.handle("check-in", m.serveRelease))

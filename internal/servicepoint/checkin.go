@@ -187,6 +187,7 @@ func (a *Agent) checkIn(ctx context.Context) {
 			if answer.Renew {
 				a.renewing(ctx)
 			}
+			a.sendLogs(ctx, answer.Logs)
 			if a.desire(answer.State) {
 				a.letOthers(ctx)
 				continue

@@ -225,6 +225,17 @@ func (s *supervisor) waiting(but []string) string {
 // leaveRunning lets the processes run on when the supervisor ends: another agent is about to take them over.
 func (s *supervisor) leaveRunning() { s.leaves.Store(true) }
 
+// tail gives the end of an application's log.
+func (s *supervisor) tail(id string, bytes int) ([]byte, error) {
+	s.mu.Lock()
+	p, ok := s.processes[id]
+	s.mu.Unlock()
+	if !ok {
+		return nil, fmt.Errorf("application %q does not run", id)
+	}
+	return p.tail(bytes)
+}
+
 // diagnostics gives a process's own; an empty object where it has given none.
 func (s *supervisor) diagnostics(id string) json.RawMessage {
 	s.mu.Lock()

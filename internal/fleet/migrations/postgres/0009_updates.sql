@@ -47,3 +47,19 @@ CREATE TABLE rollout_member (
 );
 CREATE INDEX rollout_member_state ON rollout_member (rollout, state, wave, service_point);
 CREATE INDEX rollout_member_service_point ON rollout_member (service_point, rollout);
+
+-- Ends of logs that somebody waits for; logs_asked says that a service point has not been asked for one yet.
+ALTER TABLE service_point ADD COLUMN logs_asked BIGINT NOT NULL DEFAULT 0;
+CREATE TABLE wanted_log (
+    id            TEXT COLLATE "C" PRIMARY KEY,
+    service_point TEXT COLLATE "C" NOT NULL,
+    application   TEXT COLLATE "C" NOT NULL,
+    bytes         BIGINT NOT NULL,
+    -- When it was asked for, in Unix milliseconds.
+    asked         BIGINT NOT NULL,
+    -- What came; answered is 0 before.
+    answered      BIGINT NOT NULL DEFAULT 0,
+    problem       TEXT COLLATE "C" NOT NULL DEFAULT '',
+    body          TEXT COLLATE "C" NOT NULL DEFAULT ''
+);
+CREATE INDEX wanted_log_service_point ON wanted_log (service_point);

@@ -47,3 +47,19 @@ CREATE TABLE rollout_member (
 ) WITHOUT ROWID;
 CREATE INDEX rollout_member_state ON rollout_member (rollout, state, wave, service_point);
 CREATE INDEX rollout_member_service_point ON rollout_member (service_point, rollout);
+
+-- Ends of logs that somebody waits for; logs_asked says that a service point has not been asked for one yet.
+ALTER TABLE service_point ADD COLUMN logs_asked INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE wanted_log (
+    id            TEXT PRIMARY KEY,
+    service_point TEXT NOT NULL,
+    application   TEXT NOT NULL,
+    bytes         INTEGER NOT NULL,
+    -- When it was asked for, in Unix milliseconds.
+    asked         INTEGER NOT NULL,
+    -- What came; answered is 0 before.
+    answered      INTEGER NOT NULL DEFAULT 0,
+    problem       TEXT NOT NULL DEFAULT '',
+    body          TEXT NOT NULL DEFAULT ''
+) WITHOUT ROWID;
+CREATE INDEX wanted_log_service_point ON wanted_log (service_point);
