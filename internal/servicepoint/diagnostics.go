@@ -173,7 +173,7 @@ func (a *Agent) services() []Service {
 }
 
 func (a *Agent) v4() (V4Diagnostics, error) {
-	d := V4Diagnostics{Diagnostics: a.diagnostics(), Status: "HEALTHY", ConnectionStatus: "NOT_CONNECTED", UpdateStatus: "OK",
+	d := V4Diagnostics{Diagnostics: a.diagnostics(), Status: "HEALTHY", ConnectionStatus: "NOT_CONNECTED", UpdateStatus: a.updateStatus(),
 		Version: a.options.Version, Platform: platform(), DNSServers: a.host.resolvers(), Addresses: []V4Address{},
 		AnycastStatus: AnycastStatus{Status: "disabled"}, NTPStatus: NTPStatus{Synchronized: clockSynchronized()}, Services: a.services()}
 	a.mu.Lock()

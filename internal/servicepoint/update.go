@@ -61,6 +61,19 @@ func (a *Agent) updateReport() *checkin.UpdateReport {
 	return nil
 }
 
+// updateStatus is how an update goes (spec.md section 3).
+func (a *Agent) updateStatus() string {
+	if r := a.updateReport(); r != nil {
+		return r.Status
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if u := a.update.wanted; u != nil && u.Version != a.options.Version {
+		return checkin.UpdateQueued
+	}
+	return checkin.UpdateOK
+}
+
 // shortened bounds a reason, and makes it a text that a manager takes.
 func shortened(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text[:min(len(text), longestCondition)], ""), "\x00", "")
