@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -87,16 +88,32 @@ func (c *Client) Instances(ctx context.Context, name string) ([]Instance, error)
 	return c.InstancesBy(ctx, query)
 }
 
-// InstancesBy lists the service points whose fields are as the query says; label is NAME:VALUE, or NAME for any value.
+// InstancesBy lists the service points whose fields are as the query says; label is NAME:VALUE, or NAME for any value. A field that the
+// manager does not know is an error: it would list all.
 func (c *Client) InstancesBy(ctx context.Context, query url.Values) ([]Instance, error) {
 	path := "/user/api/v1/fleetInstances"
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
+	rs, err := c.ask(ctx, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rs.Body.Close() }()
+	data, err := io.ReadAll(rs.Body)
+	if err != nil {
+		return nil, err
+	}
+	if rs.StatusCode >= http.StatusBadRequest {
+		return nil, refusal(rs, data)
+	}
+	if ignored := rs.Header.Get("x-portolan-ignored"); ignored != "" {
+		return nil, fmt.Errorf("service points have no field %s to be found by", ignored)
+	}
 	var answer struct {
 		Data []Instance `json:"data"`
 	}
-	err := c.Do(ctx, http.MethodGet, path, nil, &answer)
+	err = json.Unmarshal(data, &answer)
 	return answer.Data, err
 }
 

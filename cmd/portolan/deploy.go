@@ -94,7 +94,7 @@ func runs(i client.Instance, id string) bool {
 type fleetUndeploy struct {
 	managerFlags
 	Name string `arg:"" help:"The name or the id of the service point."`
-	ID   string `arg:"" help:"The id of the application."`
+	ID   string `arg:"" help:"The name or the id of the application."`
 }
 
 // Run ends an application.
@@ -103,7 +103,11 @@ func (c *fleetUndeploy) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return cl.Undeploy(s.ctx, i.ID, c.ID)
+	id, err := applicationOf(i, c.ID)
+	if err != nil {
+		return err
+	}
+	return cl.Undeploy(s.ctx, i.ID, id)
 }
 
 type fleetLogs struct {
@@ -119,24 +123,33 @@ func (c *fleetLogs) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	var ids []string
-	for _, a := range i.Applications {
-		if c.Application == "" || c.Application == a.ID || c.Application == a.Name {
-			ids = append(ids, a.ID)
-		}
+	id, err := applicationOf(i, c.Application)
+	if err != nil {
+		return err
 	}
-	switch {
-	case len(ids) == 0:
-		return fmt.Errorf("%s has no application %s", c.Name, c.Application)
-	case len(ids) > 1:
-		return usageError{fmt.Errorf("%s has %d of them: name one by its id: %s", c.Name, len(ids), strings.Join(ids, ", "))}
-	}
-	text, err := cl.ApplicationLog(s.ctx, i.ID, ids[0], c.Bytes)
+	text, err := cl.ApplicationLog(s.ctx, i.ID, id, c.Bytes)
 	if err != nil {
 		return err
 	}
 	_, err = s.stdout.Write(text)
 	return err
+}
+
+// applicationOf gives the id of the application of a service point that has a name or an id; an empty name is that of the only one.
+func applicationOf(i client.Instance, name string) (string, error) {
+	var ids []string
+	for _, a := range i.Applications {
+		if name == "" || name == a.ID || name == a.Name {
+			ids = append(ids, a.ID)
+		}
+	}
+	switch {
+	case len(ids) == 0:
+		return "", fmt.Errorf("%s has no application %s", i.Name, name)
+	case len(ids) > 1:
+		return "", usageError{fmt.Errorf("%s has %d of them: name one by its id: %s", i.Name, len(ids), strings.Join(ids, ", "))}
+	}
+	return ids[0], nil
 }
 
 type fleetEvents struct {

@@ -49,6 +49,9 @@ func (c *fleetUpdate) Run(s *session) error {
 	if i, err = cl.ChangeInstance(s.ctx, i.ID, client.InstanceChange{TargetVersion: &c.Version}); err != nil {
 		return err
 	}
+	if c.JSON {
+		return json.NewEncoder(s.stdout).Encode(i)
+	}
 	_, err = fmt.Fprintln(s.stdout, i.UpdateStatus)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	_ "time/tzdata" // for maintenance windows, on machines without time zones
 
 	"github.com/alecthomas/kong"
 )

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,11 +79,28 @@ func (c *releaseSign) Run(s *session) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
+	if built := builtFor(f); built != "" && built != c.Platform {
+		return usageError{fmt.Errorf("%s is built for %s, not for %s", c.Program, built, c.Platform)}
+	}
 	if err := c.repository().Add(c.Keys, c.Version, c.Platform, f, time.Now()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(s.stdout, "Version %s for %s was signed; portolan release publish shows it.\n", c.Version, c.Platform)
 	return err
+}
+
+// builtFor says what platform a Linux program is built for; empty where that is not known.
+func builtFor(f io.ReaderAt) string {
+	e, err := elf.NewFile(f)
+	if err != nil { // another system's, or a script
+		return ""
+	}
+	arch := map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_386: "386", elf.EM_ARM: "arm",
+		elf.EM_RISCV: "riscv64"}[e.Machine]
+	if arch == "" {
+		return ""
+	}
+	return "linux/" + arch
 }
 
 // versionOf asks a program for its version.

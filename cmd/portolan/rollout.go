@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -84,8 +85,8 @@ func filterOf(texts []string) (map[string]any, error) {
 			return nil, usageError{fmt.Errorf("--filter: %q is not as FIELD=VALUE", text)}
 		}
 		if field == "label" {
-			name, of, _ := strings.Cut(value, ":")
-			labels[name] = of
+			name, wanted, _ := strings.Cut(value, ":")
+			labels[name] = wanted
 			continue
 		}
 		filter[field] = value
@@ -112,10 +113,11 @@ func (c *rolloutList) Run(s *session) error {
 		return json.NewEncoder(s.stdout).Encode(all)
 	}
 	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tVERSION\tSTATUS\tWAVE\tUPDATED\tFAILED\tTOTAL\tCREATED\tREASON")
+	fmt.Fprintln(w, "ID\tVERSION\tSTATUS\tWAVE\tUPDATED\tFAILED\tAWAY\tSKIPPED\tTOTAL\tCREATED\tREASON")
 	for _, r := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%d\t%d\t%d\t%s\t%s\n", r.ID, r.Version, r.Status, r.Wave, r.WaveCount, r.Counts["UPDATED"],
-			r.Counts["FAILED"], r.Total, time.UnixMilli(r.Created).UTC().Format(time.RFC3339), r.Reason)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d of %d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", r.ID, r.Version, r.Status, r.Wave, r.WaveCount,
+			r.Counts["UPDATED"], r.Counts["FAILED"], r.Counts["AWAY"], r.Counts["SKIPPED"], r.Total,
+			time.UnixMilli(r.Created).UTC().Format(time.RFC3339), r.Reason)
 	}
 	return w.Flush()
 }
@@ -132,13 +134,25 @@ func (c *rolloutShow) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	r, err := cl.Rollout(s.ctx, c.ID)
+	if err != nil {
+		return err
+	}
 	all, err := cl.RolloutMembers(s.ctx, c.ID, c.State)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return json.NewEncoder(s.stdout).Encode(all)
+		return json.NewEncoder(s.stdout).Encode(struct {
+			client.Rollout
+			Members []client.Member `json:"members"`
+		}{r, all})
 	}
+	plan, err := json.Marshal(r.Plan)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.stdout, "%s, wave %d of %d %s\n%s\n\n", r.Status, r.Wave, r.WaveCount, r.Reason, plan)
 	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tWAVE\tSTATE\tBEFORE\tREASON")
 	for _, m := range all {
@@ -168,27 +182,28 @@ func (c *rolloutWatch) Run(s *session) error {
 // watchEvery is how often a rollout that is watched is asked for.
 const watchEvery = time.Second
 
-// watchRollout shows how far a rollout is, until it ends or stops. One that has halted is an error.
+// watchPatience is how long a rollout is watched on while its manager does not answer.
+const watchPatience = 2 * time.Minute
+
+// watchRollout shows how far a rollout is, until it ends or stops. One that has stopped, or of which somebody failed, is an error.
 func watchRollout(s *session, cl *client.Client, id string) error {
 	b := s.bar("service points")
 	defer b.end()
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
+	answered := time.Now()
 	for {
 		r, err := cl.Rollout(s.ctx, id)
-		if err != nil {
-			return err
-		}
-		open := r.Counts["WAITING"] + r.Counts["UPDATING"] + r.Counts["GOING_BACK"]
-		phase := fmt.Sprintf("of version %s: %s, wave %d of %d, %d failed", r.Version, r.Status, r.Wave, r.WaveCount, r.Counts["FAILED"])
-		b.show(phase, int64(r.Total-open), int64(r.Total))
-		switch r.Status {
-		case "RUNNING", "TAKING_BACK":
-		case "HALTED":
-			return errors.New("the rollout has halted: " + r.Reason)
-		default:
-			_, err := fmt.Fprintf(s.stdout, "%s: %d updated, %d went back, %d failed, %d away, %d skipped\n", r.Status, r.Counts["UPDATED"],
-				r.Counts["WENT_BACK"], r.Counts["FAILED"], r.Counts["AWAY"], r.Counts["SKIPPED"])
+		var refused *client.Error
+		switch {
+		case s.ctx.Err() != nil:
+			return nil
+		case err == nil:
+			answered = time.Now()
+			if ended, err := showRollout(s, b, r); ended {
+				return err
+			}
+		case errors.As(err, &refused) && refused.Status < http.StatusInternalServerError, time.Since(answered) > watchPatience:
 			return err
 		}
 		select {
@@ -197,6 +212,33 @@ func watchRollout(s *session, cl *client.Client, id string) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// showRollout shows how far a rollout is, and reports whether it goes on no more.
+func showRollout(s *session, b *bar, r client.Rollout) (ended bool, err error) {
+	open := r.Counts["WAITING"] + r.Counts["UPDATING"] + r.Counts["GOING_BACK"]
+	phase := fmt.Sprintf("done with, version %s: %s, wave %d of %d, %d failed", r.Version, r.Status, r.Wave, r.WaveCount, r.Counts["FAILED"])
+	if r.Reason != "" {
+		phase += ", " + r.Reason
+	}
+	b.show(phase, int64(r.Total-open), int64(r.Total))
+	if r.Status == "RUNNING" || r.Status == "TAKING_BACK" {
+		return false, nil
+	}
+	b.end()
+	if _, err := fmt.Fprintf(s.stdout, "%s: %d updated, %d went back, %d failed, %d away, %d skipped\n", r.Status, r.Counts["UPDATED"],
+		r.Counts["WENT_BACK"], r.Counts["FAILED"], r.Counts["AWAY"], r.Counts["SKIPPED"]); err != nil {
+		return true, err
+	}
+	switch {
+	case r.Status == "HALTED":
+		return true, errors.New("the rollout has halted: " + r.Reason)
+	case r.Status == "PAUSED":
+		return true, errors.New("the rollout is paused")
+	case r.Counts["FAILED"] > 0:
+		return true, fmt.Errorf("%d failed; portolan rollout show %s --state FAILED says why", r.Counts["FAILED"], r.ID)
+	}
+	return true, nil
 }
 
 // rolloutID names a rollout that something is done to.

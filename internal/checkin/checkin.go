@@ -75,6 +75,8 @@ type Request struct {
 	Digest string `json:"digest,omitempty"`
 	// Desired is the generation of the desired state that the service point has on its disk.
 	Desired int64 `json:"desired"`
+	// Leaving says that the service point ends: it is not missed for three intervals.
+	Leaving bool `json:"leaving,omitempty"`
 	// WaitSeconds is how long the manager may hold the request when there is nothing new.
 	WaitSeconds int `json:"waitSeconds"`
 }
@@ -85,6 +87,8 @@ type Desired struct {
 	Applications []DesiredApplication `json:"applications"`
 	// Update is the release of Portolan that it is to run; nil where it may run what it runs.
 	Update *Update `json:"update,omitempty"`
+	// NTPServers are the servers that it asks for the time, to say how far its clock is off: names or addresses, with or without a port.
+	NTPServers []string `json:"ntpServers,omitempty"`
 }
 
 // Update is a release of Portolan that a service point is to run.
@@ -117,6 +121,8 @@ type DesiredApplication struct {
 	Version string `json:"version"`
 	// Configuration is a JSON object; what it may hold is the application's.
 	Configuration json.RawMessage `json:"configuration"`
+	// Title is what users call it; empty where they have not said.
+	Title string `json:"title,omitempty"`
 }
 
 // Application is an application as the service point that runs it sees it.
@@ -200,6 +206,42 @@ type Report struct {
 	BaseVersion string `json:"baseVersion,omitempty"`
 	// Update is how an update goes; nil where none is under way and none has failed that is still asked for.
 	Update *UpdateReport `json:"update,omitempty"`
+	// Machine is what the service point knows of the machine that it runs on.
+	Machine *Machine `json:"machine,omitempty"`
+}
+
+// Machine is a machine. Its figures are of the last minutes, and rough, so that they do not change with each look.
+type Machine struct {
+	// OriginalVersion is the version that enrolled, Platform who makes the machine, such as vmware.
+	OriginalVersion string    `json:"originalVersion"`
+	Platform        string    `json:"platform"`
+	NTPStatus       NTPStatus `json:"ntpStatus"`
+	Resources       Resources `json:"resources"`
+}
+
+// NTPStatus says whether the clock is synchronised, and the stratum of the server that was asked; it is empty where none was, or none has
+// answered.
+type NTPStatus struct {
+	Stratum      string `json:"stratum"`
+	Synchronized bool   `json:"synchronized"`
+}
+
+// Resources are what a machine has (reference/fleet.md).
+type Resources struct {
+	CPU struct {
+		Cores        int `json:"cores"`
+		FrequencyMHz int `json:"frequencyMHz"`
+		IdlePercent  int `json:"idlePercent"`
+	} `json:"cpu"`
+	Memory struct {
+		TotalMB int `json:"totalMB"`
+		FreeMB  int `json:"freeMB"`
+	} `json:"memory"`
+	// Disk is the file system of the state directory.
+	Disk struct {
+		VarTotalMB int `json:"varTotalMB"`
+		VarFreeMB  int `json:"varFreeMB"`
+	} `json:"disk"`
 }
 
 // ProxySettings is an HTTP proxy (reference/fleet.md); its password stays where it is used.

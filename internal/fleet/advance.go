@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"portolan/internal/checkin"
@@ -14,13 +15,13 @@ import (
 // movedAtOnce is how many service points of a rollout get their order, or are seen to, in one transaction.
 const movedAtOnce = 500
 
-// Rolling reports whether there is a rollout that has not ended.
+// Rolling reports whether there is a rollout that goes on, or of which somebody is still being updated.
 func (s *Service) Rolling(ctx context.Context) (bool, error) {
 	all, err := s.active(ctx)
 	return len(all) > 0, err
 }
 
-// active gives the ids of the rollouts that have not ended.
+// active gives the ids of the rollouts that go on, or of which somebody is still being updated.
 func (s *Service) active(ctx context.Context) (ids []string, err error) {
 	return ids, s.store.View(ctx, func(tx *store.Tx) error {
 		return tx.Each(func(scan func(...any) error) error {
@@ -28,7 +29,9 @@ func (s *Service) active(ctx context.Context) (ids []string, err error) {
 			err := scan(&id)
 			ids = append(ids, id)
 			return err
-		}, "SELECT id FROM rollout WHERE status IN ('RUNNING', 'PAUSED', 'HALTED', 'TAKING_BACK') ORDER BY id") // as its index says it
+		}, "SELECT r.id FROM rollout r WHERE r.status IN (?,?) OR r.status IN (?,?) AND EXISTS (SELECT 1 FROM rollout_member m "+
+			"WHERE m.rollout = r.id AND m.state = ?) ORDER BY r.id", RolloutRunning, RolloutTakingBack, RolloutPaused, RolloutHalted,
+			memberUpdating)
 	})
 }
 
@@ -61,7 +64,7 @@ func (s *Service) AdvanceRollouts(ctx context.Context, update store.Updater) err
 // step is what is to be done next about a rollout.
 type step struct {
 	rollout Rollout
-	// become, where it is not empty, is the status that it moves to, and reason why; wave is the one that is under way from then on.
+	// become is the status that it has from then on, reason why; wave is the one that is under way.
 	become, reason string
 	wave           int
 	members        []memberStep
@@ -71,7 +74,8 @@ type step struct {
 type memberStep struct{ id, state, reason, order string }
 
 func (n *step) empty() bool {
-	return n.become == "" && len(n.members) == 0 && n.wave == n.rollout.Wave-1
+	r := &n.rollout
+	return n.become == r.Status && n.reason == r.Reason && len(n.members) == 0 && n.wave == r.Wave-1
 }
 
 // take takes a step, where the rollout is what it was.
@@ -81,41 +85,25 @@ func (s *Service) take(ctx context.Context, update store.Updater, next step) err
 	err := s.counted(update)(ctx, store.Author{}, func(tx *store.Tx) error {
 		woken = woken[:0]
 		now, err := readRollout(tx, r.ID, tx.Locking())
-		if err != nil {
-			if problem.Is(err, "ResourceNotFound") {
-				return nil
-			}
-			return err
-		}
-		if now.Status != r.Status {
+		if problem.Is(err, "ResourceNotFound") {
 			return nil
 		}
+		if err != nil || now.Status != r.Status {
+			return err
+		}
 		for _, m := range next.members {
-			if m.order != "" {
-				err := s.orderIn(tx, m.id, m.order)
-				p, refused := problem.As(err)
-				switch {
-				case err == nil:
-					woken = append(woken, m.id)
-					if err := tx.Write("UPDATE rollout_member SET ordered = ? WHERE rollout = ? AND service_point = ?", s.now().UnixMilli(), r.ID,
-						m.id); err != nil {
-						return err
-					}
-				case refused && p.Status < 500:
-					m.state, m.reason = memberFailed, p.Message
-				default:
-					return err
-				}
-			}
-			if err := setMember(tx, r.ID, m.id, m.state, m.reason); err != nil {
+			ordered, err := s.takeMember(tx, r, m)
+			if err != nil {
 				return err
 			}
+			if ordered {
+				woken = append(woken, m.id)
+			}
 		}
-		if next.become != "" {
+		if next.become != r.Status {
 			s.movedRollout(tx, r.ID, r.Status, next.become, next.reason)
-			return tx.Write("UPDATE rollout SET status = ?, reason = ? WHERE id = ?", next.become, next.reason, r.ID)
 		}
-		return tx.Write("UPDATE rollout SET wave = ? WHERE id = ?", next.wave, r.ID)
+		return tx.Write("UPDATE rollout SET status = ?, reason = ?, wave = ? WHERE id = ?", next.become, next.reason, next.wave, r.ID)
 	})
 	if err == nil {
 		for _, id := range woken {
@@ -125,8 +113,42 @@ func (s *Service) take(ctx context.Context, update store.Updater, next step) err
 	return err
 }
 
-// setMember moves a service point that takes part.
+// takeMember moves one that takes part, and reports whether it has got an order.
+func (s *Service) takeMember(tx *store.Tx, r *Rollout, m memberStep) (ordered bool, err error) {
+	if m.order != "" {
+		err := s.orderIn(tx, m.id, m.order)
+		p, refused := problem.As(err)
+		switch {
+		case err == nil:
+			ordered = true
+		case problem.Is(err, "ResourceNotFound"):
+			m.state, m.reason = memberSkipped, memberDeleted
+		case refused && p.Status < 500:
+			m.state, m.reason = memberFailed, p.Message
+			if err := s.orderIn(tx, m.id, ""); err != nil { // it stays with what it runs
+				return false, err
+			}
+		default:
+			return false, err
+		}
+	}
+	if ordered {
+		if err := tx.Write("UPDATE rollout_member SET ordered = ? WHERE rollout = ? AND service_point = ?", s.now().UnixMilli(), r.ID,
+			m.id); err != nil {
+			return false, err
+		}
+	}
+	return ordered, setMember(tx, r.ID, m.id, m.state, m.reason)
+}
+
+// memberDeleted is why a service point is left out that there is no more.
+const memberDeleted = "it was deleted"
+
+// setMember moves a service point that takes part; without a reason the one before stays.
 func setMember(tx *store.Tx, rollout, id, state, reason string) error {
+	if reason == "" {
+		return tx.Write("UPDATE rollout_member SET state = ? WHERE rollout = ? AND service_point = ?", state, rollout, id)
+	}
 	return tx.Write("UPDATE rollout_member SET state = ?, reason = ? WHERE rollout = ? AND service_point = ?", state, reason, rollout, id)
 }
 
@@ -163,45 +185,72 @@ func (s *Service) nextStep(tx *store.Tx, id string) (n step, err error) {
 	if err != nil {
 		return n, err
 	}
-	n = step{rollout: r, wave: r.Wave - 1}
 	if err := r.count(tx); err != nil {
 		return n, err
 	}
-	ordered, err := membersOf(tx, r.ID, "AND m.state IN (?,?,?) AND m.ordered > 0 AND (s.id IS NULL OR s.update_status IN (?,?) OR "+
+	n = step{rollout: r, become: r.Status, reason: r.Reason, wave: r.Wave - 1}
+	ordered, err := membersOf(tx, r.ID, "AND m.state IN (?,?) AND m.ordered > 0 AND (s.id IS NULL OR s.update_status IN (?,?) OR "+
 		"s.target_version <> CASE WHEN m.state = ? THEN m.before ELSE ? END OR m.ordered < ?) ORDER BY m.service_point LIMIT ?",
-		memberUpdating, memberAway, memberGoingBack, checkin.UpdateOK, checkin.UpdateFailed, memberGoingBack, r.Version,
+		memberUpdating, memberGoingBack, checkin.UpdateOK, checkin.UpdateFailed, memberGoingBack, r.Version,
 		s.now().Add(-time.Duration(r.GiveUpSeconds)*time.Second).UnixMilli(), movedAtOnce)
 	if err != nil {
 		return n, err
 	}
+	counts := maps.Clone(r.Counts)
 	for _, m := range ordered {
 		if state, reason := m.after(&r, s.now()); state != m.state {
 			n.members = append(n.members, memberStep{id: m.id, state: state, reason: reason})
-			r.Counts[m.state]--
-			r.Counts[state]++
+			counts[m.state]--
+			counts[state]++
 		}
 	}
-	n.rollout = r
 	switch r.Status {
 	case RolloutRunning:
-		failed := r.Counts[memberFailed] - r.excused
-		switch {
-		case failed > r.MostFailed.of(r.Total):
-			n.become = RolloutHalted
-			n.reason = fmt.Sprintf("%d of %d service points failed, and at most %s may", failed, r.Total, r.MostFailed)
-		case r.Counts[memberWaiting]+r.Counts[memberUpdating] == 0:
-			n.become = RolloutDone
-		case r.open(s.now()):
-			return n, s.turn(tx, &n)
-		}
+		return n, s.goOn(tx, &n, counts)
 	case RolloutTakingBack:
-		if r.Counts[memberGoingBack] == 0 {
-			n.become = RolloutTakenBack
+		if counts[memberGoingBack] == 0 {
+			n.become, n.reason = RolloutTakenBack, ""
 			return n, nil
 		}
 		return n, s.orderMore(tx, &n, memberGoingBack, "AND m.state = ? AND m.ordered = 0", memberGoingBack)
 	}
 	return n, nil
+}
+
+// goOn says what is to be done next about a rollout that runs, where so many are in each state.
+func (s *Service) goOn(tx *store.Tx, n *step, counts map[string]int) error {
+	r := &n.rollout
+	if failed := counts[memberFailed] - r.excused; failed > r.MostFailed.count(r.Total) {
+		since := ""
+		if r.excused > 0 {
+			since = " since it was resumed"
+		}
+		n.become, n.reason = RolloutHalted, fmt.Sprintf("%d of %d service points failed%s, and at most %s may", failed, r.Total, since,
+			r.MostFailed)
+		return nil
+	}
+	if counts[memberWaiting]+counts[memberUpdating] == 0 {
+		back, err := membersOf(tx, r.ID, "AND m.state = ? AND p.connected = 1 LIMIT 1", memberAway)
+		if err != nil {
+			return err
+		}
+		if len(back) == 0 {
+			n.become, n.reason = RolloutDone, ""
+			return nil
+		}
+	}
+	if !r.open(s.now()) {
+		n.reason = "it waits for its window"
+		return nil
+	}
+	if err := s.orderable("version", r.Version, "", ""); err != nil {
+		if p, refused := problem.As(err); refused {
+			n.become, n.reason = RolloutHalted, p.Message
+			return nil
+		}
+		return err
+	}
+	return s.turn(tx, n, counts)
 }
 
 // after gives the state of a service point that has its order, and why.
@@ -213,64 +262,81 @@ func (m *member) after(r *Rollout, now time.Time) (state, reason string) {
 	late := now.UnixMilli()-m.ordered > int64(r.GiveUpSeconds)*1000
 	switch {
 	case m.gone:
-		return memberSkipped, "it was deleted"
+		return memberSkipped, memberDeleted
 	case m.now.status == checkin.UpdateOK && m.now.version == goal:
 		return done, ""
 	case m.now.status == checkin.UpdateOK || m.now.target != goal:
 		return memberSkipped, "it was given another order meanwhile"
 	case m.now.status == checkin.UpdateFailed:
 		return memberFailed, m.now.reason
-	case late && m.state != memberAway:
+	case late:
 		return memberFailed, fmt.Sprintf("it was still %s after %d s", m.now.status, r.GiveUpSeconds)
 	}
 	return m.state, ""
 }
 
-// turn lets the wave that is under way go on, or the next one begin.
-func (s *Service) turn(tx *store.Tx, n *step) error {
+// turn lets the wave that is under way go on, or the next one begin: that needs somebody who has been updated.
+func (s *Service) turn(tx *store.Tx, n *step, counts map[string]int) error {
 	id := n.rollout.ID
 	var open int
 	if err := tx.QueryRow("SELECT count(*) FROM rollout_member WHERE rollout = ? AND state IN (?,?) AND wave <= ?", id, memberWaiting,
 		memberUpdating, n.wave).Scan(&open); err != nil {
 		return err
 	}
-	if open == 0 {
+	if open == 0 && counts[memberWaiting] > 0 {
 		var next int
-		if err := tx.QueryRow("SELECT coalesce(min(wave), 0) FROM rollout_member WHERE rollout = ? AND state = ?", id, memberWaiting).
-			Scan(&next); err != nil {
+		if err := tx.QueryRow("SELECT min(wave) FROM rollout_member WHERE rollout = ? AND state = ?", id, memberWaiting).Scan(&next); err != nil {
 			return err
+		}
+		if next > n.wave && counts[memberUpdated] == 0 {
+			n.become, n.reason = RolloutHalted, fmt.Sprintf("nobody was updated by the end of wave %d: nothing is known of version %s", n.wave+1,
+				n.rollout.Version)
+			return nil
 		}
 		n.wave = max(n.wave, next)
 	}
-	return s.orderMore(tx, n, memberUpdating, "AND m.state = ? AND m.wave <= ?", memberWaiting, n.wave)
+	return s.orderMore(tx, n, memberUpdating, "AND (m.state = ? AND m.wave <= ? OR m.state = ? AND p.connected = 1)", memberWaiting,
+		n.wave, memberAway)
 }
 
 // orderMore gives as many of those that a condition names their order as may be away.
 func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args ...any) error {
 	r := &n.rollout
+	// Who was lost behind its order counts as away. Going back nobody waits for those that have been lost: the release may be why.
+	lost, states := "OR m.state IN (?,?) AND coalesce(p.connected, 0) = 0", []any{state, memberUpdated, memberFailed}
+	if r.Status == RolloutTakingBack {
+		lost, states = "AND p.connected = 1", []any{state}
+	}
 	var all, away int
-	if err := tx.QueryRow("SELECT count(*), coalesce(sum(CASE WHEN m.state IN (?,?) AND m.ordered > 0 OR coalesce(p.connected, 0) = 0 "+
-		"THEN 1 ELSE 0 END), 0) FROM rollout_member m LEFT JOIN presence p ON p.service_point = m.service_point WHERE m.rollout = ? "+
-		"AND m.state <> ?", memberUpdating, memberGoingBack, r.ID, memberSkipped).Scan(&all, &away); err != nil {
+	if err := tx.QueryRow("SELECT count(*), coalesce(sum(CASE WHEN m.state = ? AND m.ordered > 0 "+lost+" THEN 1 ELSE 0 END), 0) "+
+		"FROM rollout_member m LEFT JOIN presence p ON p.service_point = m.service_point WHERE m.rollout = ? AND m.state <> ?",
+		append(states, r.ID, memberSkipped)...).Scan(&all, &away); err != nil {
 		return err
 	}
-	free := max(r.MostAway.of(all), 1) - away
-	turns, err := membersOf(tx, r.ID, condition+" ORDER BY m.wave, s.name, m.service_point LIMIT ?", append(args, movedAtOnce)...)
+	bound := max(r.MostAway.count(all), 1)
+	free := bound - away
+	turns, err := membersOf(tx, r.ID, condition+" ORDER BY coalesce(p.connected, 0), m.wave, s.name, m.service_point LIMIT ?",
+		append(args, movedAtOnce)...)
 	if err != nil {
 		return err
 	}
+	n.reason = ""
 	for _, m := range turns {
-		goal := r.Version
-		if r.Status == RolloutTakingBack {
-			goal = m.before
-		}
-		switch {
+		switch back := r.Status == RolloutTakingBack; {
 		case m.gone:
-			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: "it was deleted"})
-		case !m.connected: // it is away already: nobody waits for it
-			n.members = append(n.members, memberStep{id: m.id, state: memberAway, reason: "it was not connected when its turn came", order: goal})
-		case free > 0:
-			n.members = append(n.members, memberStep{id: m.id, state: state, order: goal})
+			n.members = append(n.members, memberStep{id: m.id, state: memberSkipped, reason: memberDeleted})
+		case !m.connected && back: // whoever comes back is not to run it
+			n.members = append(n.members, memberStep{id: m.id, state: state, reason: "it was not connected when its turn came", order: m.before})
+		case !m.connected:
+			n.members = append(n.members, memberStep{id: m.id, state: memberAway, reason: "it was not connected when its turn came"})
+		case free <= 0:
+			n.reason = fmt.Sprintf("%d are away, and at most %d may be", away, bound)
+		default:
+			one := memberStep{id: m.id, state: state, order: r.Version}
+			if back {
+				one.order = m.before
+			}
+			n.members = append(n.members, one)
 			free--
 		}
 	}

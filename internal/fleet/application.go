@@ -69,6 +69,8 @@ type Application struct {
 	UpdateStatus string `json:"updateStatus,omitempty"`
 	// AnycastIPAddress are its anycast addresses.
 	AnycastIPAddress []AnycastAddress `json:"anycastIPAddress"`
+
+	title string
 }
 
 // AnycastAddress is an anycast address of an application.
@@ -82,6 +84,8 @@ type AnycastAddress struct {
 type ApplicationDetail struct {
 	Application
 	Configuration json.RawMessage `json:"configuration"`
+	// Title is what users call it; it is left out where they have not said.
+	Title string `json:"title,omitempty"`
 }
 
 // deployed is a row of the table of applications.
@@ -92,14 +96,15 @@ type deployed struct {
 }
 
 const selectApplications = "SELECT id, service_point, name, version, target_version, status, update_status, conditions, configuration, " +
-	"generation FROM application "
+	"generation, title FROM application "
 
 func scanApplication(scan func(...any) error) (d deployed, err error) {
 	var configuration string
 	if err := scan(&d.ID, &d.servicePoint, &d.Name, &d.Version, &d.TargetVersion, &d.Status, &d.UpdateStatus, &d.conditions, &configuration,
-		&d.generation); err != nil {
+		&d.generation, &d.Title); err != nil {
 		return d, err
 	}
+	d.title = d.Title
 	d.Configuration, d.AnycastIPAddress, d.ErrorConditions = json.RawMessage(configuration), []AnycastAddress{}, []string{}
 	return d, json.Unmarshal([]byte(d.conditions), &d.ErrorConditions)
 }
@@ -119,6 +124,8 @@ type ApplicationChange struct {
 	Version       *string
 	TargetVersion *string
 	Configuration json.RawMessage
+	// Title is what users call it.
+	Title *string
 	// Repeatable, where it is not empty, says who asks for a new one and by which Idempotency-Key: who asks the same again gets the same.
 	Repeatable string
 }
@@ -193,6 +200,13 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 			return "", err
 		}
 	}
+	title := ""
+	if c.Title != nil {
+		title = *c.Title
+		if err := CheckName(title); err != nil {
+			return "", err
+		}
+	}
 	if id, err = s.newApplicationID(servicePoint, c.Repeatable); err != nil {
 		return "", err
 	}
@@ -214,8 +228,9 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 			return err
 		}
 		now := s.now().UnixMilli()
-		if err := tx.Write("INSERT INTO application (id, service_point, name, version, status, configuration, generation, created) "+
-			"VALUES (?,?,?,?,?,?,?,?)", id, servicePoint, *c.Name, version, checkin.Deploying, string(configuration), generation, now); err != nil {
+		if err := tx.Write("INSERT INTO application (id, service_point, name, version, status, configuration, generation, created, title) "+
+			"VALUES (?,?,?,?,?,?,?,?,?)", id, servicePoint, *c.Name, version, checkin.Deploying, string(configuration), generation, now,
+			title); err != nil {
 			return err
 		}
 		return s.moved(tx, servicePoint, fieldOf(*c.Name, id, fieldStatus), "", checkin.Deploying)
@@ -375,8 +390,12 @@ func desires(tx *store.Tx, servicePoint string, generation int64) error {
 func desired(tx *store.Tx, servicePoint string) (*checkin.Desired, error) {
 	d := &checkin.Desired{Applications: []checkin.DesiredApplication{}}
 	var u checkin.Update
-	if err := tx.QueryRow("SELECT desired, target_version, update_asked FROM service_point WHERE id = ?", servicePoint).Scan(&d.Generation,
-		&u.Version, &u.Asked); err != nil {
+	var servers string
+	if err := tx.QueryRow("SELECT desired, target_version, update_asked, ntp_servers FROM service_point WHERE id = ?", servicePoint).
+		Scan(&d.Generation, &u.Version, &u.Asked, &servers); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(servers), &d.NTPServers); err != nil {
 		return nil, err
 	}
 	if u.Version != "" {
@@ -392,7 +411,7 @@ func desired(tx *store.Tx, servicePoint string) (*checkin.Desired, error) {
 			version = a.TargetVersion
 		}
 		d.Applications = append(d.Applications, checkin.DesiredApplication{ID: a.ID, Name: a.Name, Version: version,
-			Configuration: a.Configuration})
+			Configuration: a.Configuration, Title: a.Title})
 	}
 	return d, err
 }

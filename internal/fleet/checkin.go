@@ -31,7 +31,8 @@ type row struct {
 func (s *Service) byCertificate(tx *store.Tx, shown *x509.Certificate) (known row, err error) {
 	var reported, logs int
 	err = tx.QueryRow("SELECT s.status, s.desired, s.acknowledged, s.generation, coalesce(r.sequence, 0), coalesce(r.digest, ''), "+
-		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked FROM service_point s LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
+		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked FROM service_point s "+
+		"LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
 		shown.Subject.CommonName).Scan(&known.status, &known.desired, &known.acknowledged, &known.generation, &known.sequence, &known.digest,
 		&reported, &logs)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && generationOf(shown) < known.generation {
@@ -61,6 +62,9 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 		}
 	}
 	rq.Report = nil // it is kept, and need not be remembered meanwhile
+	if rq.Leaving {
+		return s.answer(shown, known, rq), s.left(ctx, id)
+	}
 	s.hear(id)
 	wait := time.NewTimer(min(time.Duration(rq.WaitSeconds)*time.Second, s.interval))
 	defer wait.Stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -31,6 +32,10 @@ type Wanted struct {
 	Name string
 	// Description is nil where there is none.
 	Description *string
+	// Variant is the kind that it is to be; empty is what it enrols as.
+	Variant string
+	// NTPServers are the servers that it asks for the time.
+	NTPServers []string
 	// Endpoint is where the service point is to enrol.
 	Endpoint string
 	// Repeatable, where it is not empty, says who asks and by which Idempotency-Key: whoever asks the same again gets the same
@@ -115,8 +120,13 @@ func (s *Service) insert(tx *store.Tx, id string, w Wanted, key checkin.Registra
 	}
 	now := s.now()
 	// Not Write: where another one has taken the name meanwhile, it is looked at again.
-	_, err := tx.Exec("INSERT INTO service_point (id, name, description, status, key_hash, key_expires, created) VALUES (?,?,?,?,?,?,?)",
-		id, w.Name, w.Description, Waiting, hashKey(key), now.Add(KeyLife).Unix(), now.Unix())
+	servers, err := json.Marshal(append([]string{}, w.NTPServers...))
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec("INSERT INTO service_point (id, name, description, variant, status, key_hash, key_expires, created, ntp_servers) "+
+		"VALUES (?,?,?,?,?,?,?,?,?)", id, w.Name, w.Description, w.Variant, Waiting, hashKey(key), now.Add(KeyLife).Unix(), now.Unix(),
+		string(servers))
 	return err
 }
 

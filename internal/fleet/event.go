@@ -54,12 +54,12 @@ const keptEvents = 200
 
 // moved records that a field of a service point moved, and why, where that is known.
 func (s *Service) moved(tx *store.Tx, id, field, before, after string, reasons ...string) error {
-	field, of := field, field[strings.LastIndexByte(field, '/')+1:] // of an application, not of each one
-	if of != field {
-		of = "application " + of
+	name := field[strings.LastIndexByte(field, '/')+1:] // applications are counted together
+	if name != field {
+		name = "application " + name
 	}
 	s.mu.Lock()
-	s.movesOf[tx] = append(s.movesOf[tx], Move{of, after})
+	s.movesOf[tx] = append(s.movesOf[tx], Move{name, after})
 	s.mu.Unlock()
 	if err := tx.Write("INSERT INTO fleet_event (service_point, at, field, old, new, reason) VALUES (?,?,?,?,?,?)", id, s.now().UnixMilli(),
 		field, before, after, strings.Join(reasons, "; ")); err != nil {
@@ -77,7 +77,7 @@ func list(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ","
 type Event struct {
 	// At is when, in Unix milliseconds.
 	At int64 `json:"at"`
-	// Field is status or connectionStatus, or applications/NAME/ID/status or applications/NAME/ID/updateStatus.
+	// Field is status, connectionStatus or updateStatus, or applications/NAME/ID/status or applications/NAME/ID/updateStatus.
 	Field string `json:"field"`
 	// Before and After are its values; empty where it had, or has, none.
 	Before string `json:"before"`

@@ -24,7 +24,7 @@ func Extension() *store.Extension {
 		{Name: "secret", Columns: []string{"name", "value"}, Key: 1},
 		{Name: "service_point", Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version",
 			"target_version", "key_hash", "key_expires", "key_public", "desired", "created", "generation", "acknowledged", "update_asked",
-			"update_reason", "platform", "base_version", "logs_asked"}, Key: 1,
+			"update_reason", "platform", "base_version", "logs_asked", "ntp_servers"}, Key: 1,
 			Earlier: []store.Earlier{{Before: 8, Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version",
 				"target_version", "key_hash", "key_expires", "key_public", "certificates", "last_seen", "report", "desired", "created"}},
 				{Before: 9, Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version", "target_version",
@@ -36,7 +36,9 @@ func Extension() *store.Extension {
 			Derived: "somebody waits for it at a manager of this database"},
 		{Name: "presence", Columns: []string{"service_point", "last_seen", "connected"}, Key: 1},
 		{Name: "application", Columns: []string{"id", "service_point", "name", "version", "target_version", "status", "update_status",
-			"conditions", "configuration", "generation", "created", "deleted"}, Key: 1},
+			"conditions", "configuration", "generation", "created", "deleted", "title"}, Key: 1, Earlier: []store.Earlier{{Before: 9,
+			Columns: []string{"id", "service_point", "name", "version", "target_version", "status", "update_status", "conditions",
+				"configuration", "generation", "created", "deleted"}}}},
 		{Name: "spent_key", Columns: []string{"key_hash", "until"}, Key: 1},
 		{Name: "report", Columns: []string{"service_point", "sequence", "digest", "body"}, Key: 1},
 		{Name: "fleet_event", Columns: []string{"service_point", "at", "field", "old", "new", "reason", "seq"},
@@ -45,6 +47,9 @@ func Extension() *store.Extension {
 
 // verify checks the fleet's tables in a snapshot and lists what is wrong, in sentences.
 func verify(tx *store.Tx, fault func(format string, args ...any)) error {
+	if err := verifyRollouts(tx, fault); err != nil {
+		return err
+	}
 	return tx.Stream(func(scan func(...any) error) error {
 		var id, status, update, report string
 		if err := scan(&id, &status, &update, &report); err != nil {

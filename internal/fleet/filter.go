@@ -1,10 +1,14 @@
 package fleet
 
 import (
+	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"portolan/internal/checkin"
 	"portolan/internal/problem"
 	"portolan/internal/store"
 )
@@ -20,6 +24,8 @@ type Filter struct {
 	TargetVersion    string `json:"targetVersion,omitempty"`
 	UpdateStatus     string `json:"updateStatus,omitempty"`
 	Platform         string `json:"platform,omitempty"`
+	// Variant is fleet or v4.
+	Variant string `json:"variant,omitempty"`
 	// Application is the name of an application that it runs.
 	Application string `json:"application,omitempty"`
 	// Address is an address, and Hostname the name, of a node of it.
@@ -46,6 +52,7 @@ func (f *Filter) fields() []field {
 		{"status", &f.Status, statuses, ""}, {"connectionStatus", &f.ConnectionStatus, []string{Connected, NotConnected}, ""},
 		{"version", &f.Version, nil, "s.version"}, {"targetVersion", &f.TargetVersion, nil, "s.target_version"},
 		{"updateStatus", &f.UpdateStatus, updateStatuses, "s.update_status"}, {"platform", &f.Platform, nil, "s.platform"},
+		{"variant", &f.Variant, []string{checkin.Fleet, checkin.V4}, "s.variant"},
 		{"application", &f.Application, nil, ""}, {"address", &f.Address, nil, ""}, {"hostname", &f.Hostname, nil, ""}}
 }
 
@@ -57,17 +64,53 @@ func FilterNames() (names []string) {
 	return names
 }
 
-// Set sets a field of a filter by its name; there must be one of that name.
+// Set sets a field of a filter by its name, and refuses a name that there is not and a value that it cannot have.
 func (f *Filter) Set(name, value string) error {
 	fields := f.fields()
-	one := fields[slices.IndexFunc(fields, func(one field) bool { return one.name == name })]
-	*one.value = value
+	i := slices.IndexFunc(fields, func(one field) bool { return one.name == name })
+	if i < 0 {
+		return problem.Query(name, "there is no such field; there are labels, %s", strings.Join(FilterNames(), ", "))
+	}
+	*fields[i].value = value
 	f.Named = f.Named || name == "name"
-	return one.check()
+	return fields[i].check(true)
 }
 
-func (f field) check() error {
-	if *f.value != "" && f.allowed != nil && !slices.Contains(f.allowed, *f.value) {
+// UnmarshalJSON reads a filter. A field that there is not would let all through, as would one without a value: both are refused.
+func (f *Filter) UnmarshalJSON(text []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return problem.Invalid("filter", "must be an object")
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if name == "labels" {
+			if json.Unmarshal(members[name], &f.Labels) != nil {
+				return problem.Invalid("filter.labels", "must be an object of texts")
+			}
+			continue
+		}
+		var value string
+		if json.Unmarshal(members[name], &value) != nil || value == "" {
+			return problem.Invalid("filter."+name, "must be a text that is not empty")
+		}
+		if err := f.Set(name, value); err != nil {
+			if wrong, ok := problem.As(err); ok {
+				return problem.Invalid("filter", "%s", wrong.Message)
+			}
+			return err
+		}
+	}
+	return f.check()
+}
+
+// check refuses a value that there is not; given says that the field was given.
+func (f field) check(given bool) error {
+	switch {
+	case *f.value == "" && given && f.name != "name":
+		return problem.Query(f.name, "must not be empty")
+	case strings.ContainsRune(*f.value, 0) || !utf8.ValidString(*f.value):
+		return problem.Query(f.name, "holds a NUL, or is no UTF-8")
+	case *f.value != "" && f.allowed != nil && !slices.Contains(f.allowed, *f.value):
 		return problem.Query(f.name, "%q is none of %s", *f.value, strings.Join(f.allowed, ", "))
 	}
 	return nil
@@ -76,12 +119,15 @@ func (f field) check() error {
 // check refuses values that there are not.
 func (f *Filter) check() error {
 	for _, one := range f.fields() {
-		if err := one.check(); err != nil {
+		if err := one.check(false); err != nil {
 			return err
 		}
 	}
-	for name := range f.Labels {
-		if err := checkLabel(name, ""); err != nil {
+	if len(f.Labels) > maxLabels {
+		return problem.Query("label", "there are %d, more than %d", len(f.Labels), maxLabels)
+	}
+	for name, value := range f.Labels {
+		if err := checkLabel(name, cmp.Or(value, "any")); err != nil {
 			return err
 		}
 	}

@@ -45,6 +45,9 @@ type Service struct {
 	closing   chan struct{}
 	closeOnce sync.Once
 
+	// presence is held by who writes down when service points were heard of.
+	presence sync.Mutex
+
 	mu sync.Mutex
 	// heard is when this manager last heard of service points. Guarded by mu.
 	heard map[string]heard

@@ -32,6 +32,10 @@ type Instance struct {
 
 	proxy    *checkin.ProxySettings
 	platform string
+	// machine, dnsServers and ntpServers show of the v4 kind alone.
+	machine    *checkin.Machine
+	dnsServers []string
+	ntpServers string
 }
 
 // Detail is a single service point: with what the list leaves out (reference/fleet.md).
@@ -51,8 +55,8 @@ type DetailNode struct {
 }
 
 const selectInstances = "SELECT s.id, s.name, s.description, s.status, s.update_status, s.version, s.target_version, s.update_reason, " +
-	"s.platform, s.key_expires, coalesce(p.last_seen, 0), coalesce(r.body, '') FROM service_point s " +
-	"LEFT JOIN presence p ON p.service_point = s.id LEFT JOIN report r ON r.service_point = s.id "
+	"s.platform, s.ntp_servers, s.key_expires, coalesce(p.last_seen, 0), coalesce(p.connected, 0), coalesce(r.body, '') " +
+	"FROM service_point s LEFT JOIN presence p ON p.service_point = s.id LEFT JOIN report r ON r.service_point = s.id "
 
 // scanner reads the rows of selectInstances.
 type scanner struct {
@@ -72,17 +76,17 @@ func (s *Service) scanner() scanner {
 func (c scanner) scan(scan func(...any) error) (Instance, error) {
 	var i Instance
 	var description sql.NullString
-	var expires, lastSeen int64
+	var expires, lastSeen, connected int64
 	var reported, reason string
-	if err := scan(&i.ID, &i.Name, &description, &i.Status, &i.UpdateStatus, &i.Version, &i.TargetVersion, &reason, &i.platform, &expires,
-		&lastSeen, &reported); err != nil {
+	if err := scan(&i.ID, &i.Name, &description, &i.Status, &i.UpdateStatus, &i.Version, &i.TargetVersion, &reason, &i.platform,
+		&i.ntpServers, &expires, &lastSeen, &connected, &reported); err != nil {
 		return i, err
 	}
 	if description.Valid {
 		i.Description = &description.String
 	}
 	i.Status = statusAt(i.Status, expires, c.now)
-	silent := c.seen(&i, lastSeen)
+	silent := c.seen(&i, lastSeen, connected == 1)
 	var r checkin.Report
 	if reported != "" {
 		if err := json.Unmarshal([]byte(reported), &r); err != nil {
@@ -99,6 +103,10 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 	if silent != "" {
 		i.ErrorConditions = append(i.ErrorConditions, silent)
 	}
+	i.machine = r.Machine
+	if len(r.Nodes) > 0 {
+		i.dnsServers = r.Nodes[0].DNSServers
+	}
 	if i.Nodes = r.Nodes; i.Nodes == nil {
 		i.Nodes = []checkin.Node{}
 	}
@@ -110,16 +118,16 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 	return i, nil
 }
 
-// seen says when the service point was last heard of, here or, in Unix milliseconds, anywhere, never later than now. It gives the
-// sentence of one that is silent.
-func (c scanner) seen(i *Instance, anywhere int64) (silent string) {
+// seen says when the service point was last heard of, here or, in Unix milliseconds, anywhere, never later than now, and whether it is
+// connected: noted says that it has not said that it ends. It gives the sentence of one that is silent.
+func (c scanner) seen(i *Instance, anywhere int64, noted bool) (silent string) {
 	now := c.now.UnixMilli()
 	if h, ok := c.heard[i.ID]; ok {
-		anywhere = max(anywhere, c.now.Add(-time.Since(h.at)).UnixMilli())
+		anywhere, noted = max(anywhere, c.now.Add(-time.Since(h.at)).UnixMilli()), true
 	}
 	i.LastSeen, i.ConnectionStatus = min(anywhere, now), NotConnected
 	switch {
-	case i.LastSeen > 0 && now-i.LastSeen <= c.service.silence().Milliseconds():
+	case i.LastSeen > 0 && noted && now-i.LastSeen <= c.service.silence().Milliseconds():
 		i.ConnectionStatus = Connected
 	case i.LastSeen > 0 && (i.Status == Healthy || i.Status == Unhealthy):
 		return "the service point is not connected: nothing has been heard of it since " +

@@ -25,6 +25,8 @@ func checkLabel(name, value string) error {
 	case !labelName.MatchString(name):
 		return problem.Invalid("labels", "%q is no name of a label: up to 63 letters, digits and . _ / -, the first and the last "+
 			"a letter or a digit", name)
+	case value == "":
+		return problem.Invalid("labels."+name, "must not be empty; null takes a label away")
 	case len(value) > maxLabelValue || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
 		return problem.Invalid("labels."+name, "has more than %d bytes, or a control character", maxLabelValue)
 	}

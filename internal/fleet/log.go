@@ -33,7 +33,7 @@ func (s *Service) Log(ctx context.Context, servicePoint, application string, byt
 	}
 	id := uuid.NewString()
 	came := s.awaitLog(id)
-	defer s.leaveLog(id)
+	defer s.leaveLog(context.WithoutCancel(ctx), id)
 	if err := s.change(ctx, func(tx *store.Tx) error { return s.askForLog(tx, id, servicePoint, application, bytes) }); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,8 @@ func (s *Service) askForLog(tx *store.Tx, id, servicePoint, application string, 
 		return problem.Conflict("NotConnected", "service point %q is not connected", servicePoint)
 	}
 	tx.Touch(store.Detail(topic, servicePoint))
-	if err := tx.Write("INSERT INTO wanted_log (id, service_point, application, bytes, asked) VALUES (?,?,?,?,?)", id, servicePoint, application,
+	if err := tx.Write("INSERT INTO wanted_log (id, service_point, application, bytes, asked) VALUES (?,?,?,?,?)", id, servicePoint,
+		application,
 		bytes, s.now().UnixMilli()); err != nil {
 		return err
 	}
@@ -100,10 +101,14 @@ func (s *Service) awaitLog(id string) <-chan struct{} {
 	return came
 }
 
-func (s *Service) leaveLog(id string) {
+// leaveLog forgets the end of a log, whether it has come or not. Where that fails, the sweep does.
+func (s *Service) leaveLog(ctx context.Context, id string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.logs, id)
+	s.mu.Unlock()
+	if err := s.change(ctx, func(tx *store.Tx) error { return tx.Write("DELETE FROM wanted_log WHERE id = ?", id) }); err != nil {
+		s.log.WarnContext(ctx, "forgetting the end of a log", "error", err)
+	}
 }
 
 // logCame wakes who waits for the ends of logs; nil is any.
@@ -124,16 +129,13 @@ func (s *Service) logCame(ids []string) {
 	}
 }
 
-// takenLog gives the end of a log that has come, and forgets it.
+// takenLog gives the end of a log, where it has come.
 func (s *Service) takenLog(ctx context.Context, id string) (text []byte, done bool, err error) {
 	var answered int64
 	var why, body string
 	if err := s.store.View(ctx, func(tx *store.Tx) error {
 		return tx.QueryRow("SELECT answered, problem, body FROM wanted_log WHERE id = ?", id).Scan(&answered, &why, &body)
-	}); err != nil || answered == 0 {
-		return nil, false, err
-	}
-	if err := s.change(ctx, func(tx *store.Tx) error { return tx.Write("DELETE FROM wanted_log WHERE id = ?", id) }); err != nil {
+	}); err != nil && !errors.Is(err, sql.ErrNoRows) || answered == 0 {
 		return nil, false, err
 	}
 	if why != "" {
@@ -162,8 +164,11 @@ func (s *Service) logsFor(ctx context.Context, servicePoint string) (all []check
 
 // TakeLog takes the end of a log from a service point that was asked for it.
 func (s *Service) TakeLog(ctx context.Context, shown *x509.Certificate, rq checkin.LogRequest) (a checkin.LogAnswer, err error) {
-	if len(rq.Text) > checkin.MostLog || len(rq.Problem) > maxText || strings.ContainsRune(rq.Problem, 0) {
+	if len(rq.Text) > checkin.MostLog {
 		return a, problem.Invalid("text", "has more than %d bytes", checkin.MostLog)
+	}
+	if len(rq.Problem) > maxText || strings.ContainsRune(rq.Problem, 0) {
+		return a, problem.Invalid("problem", "has more than %d bytes, or a NUL", maxText)
 	}
 	if err := s.Know(ctx, shown); err != nil {
 		return a, err

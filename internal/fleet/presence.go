@@ -35,6 +35,8 @@ const atOnce = 500
 // WritePresence writes down who was heard of here since it was last written, and forgets who has been silent for long. It is called
 // every few seconds and, with all, once at the end; then what is younger than three quarters of an interval is written, too.
 func (s *Service) WritePresence(ctx context.Context, all bool) error {
+	s.presence.Lock()
+	defer s.presence.Unlock()
 	err := s.SetClock(ctx)
 	now := time.Now()
 	due := map[string]time.Time{}
@@ -92,6 +94,29 @@ func (s *Service) writePresence(ctx context.Context, ids []string, at map[string
 		}
 	}
 	return nil
+}
+
+// left notes that a service point has ended: it says so, and need not be missed for three intervals.
+func (s *Service) left(ctx context.Context, id string) error {
+	s.presence.Lock()
+	defer s.presence.Unlock()
+	s.mu.Lock()
+	delete(s.heard, id)
+	s.mu.Unlock()
+	return s.change(ctx, func(tx *store.Tx) error {
+		back, err := s.back(tx, []string{id})
+		if err != nil {
+			return err
+		}
+		// Also where that it came was never written.
+		if err := tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, ?, 0 FROM service_point "+
+			"WHERE id = ?"+tx.Staying()+
+			" ON CONFLICT (service_point) DO UPDATE SET connected = 0, last_seen = excluded.last_seen", s.now().UnixMilli(), id); err != nil ||
+			back[id] {
+			return err
+		}
+		return s.moved(tx, id, fieldConnection, Connected, NotConnected, "the service point ended")
+	})
 }
 
 // back gives those of the service points that were not connected until now. The others are locked: none falls silent before this ends.

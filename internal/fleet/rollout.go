@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,8 @@ const (
 	RolloutTakenBack  = "TAKEN_BACK"
 )
 
-// States of a service point in a rollout. One that was away when its turn came has its order, and nobody waits for it.
+// States of a service point in a rollout. One that was not connected when its turn came is away: it gets its order when it is back, if the
+// rollout still runs then, and nobody waits for it.
 const (
 	memberWaiting   = "WAITING"
 	memberUpdating  = "UPDATING"
@@ -47,7 +49,7 @@ type Plan struct {
 	Filter Filter `json:"filter"`
 	// Waves are how many are to have the version when a wave is over, the ones before counted. What is left is the last wave.
 	Waves []Amount `json:"waves"`
-	// MostAway is how many may be away at once: being updated, or not connected.
+	// MostAway is how many may be away at once: being updated, or lost since they were.
 	MostAway Amount `json:"mostAway"`
 	// MostFailed is how many may fail before the rollout is halted.
 	MostFailed Amount `json:"mostFailed"`
@@ -74,9 +76,6 @@ const (
 
 func (p *Plan) check() error {
 	if err := p.Filter.check(); err != nil {
-		if wrong, ok := problem.As(err); ok {
-			return problem.Invalid("filter", "%s", wrong.Message)
-		}
 		return err
 	}
 	switch {
@@ -93,9 +92,12 @@ func (p *Plan) check() error {
 	case p.GiveUpSeconds < leastGiveUp || p.GiveUpSeconds > mostGiveUp:
 		return problem.Invalid("giveUpSeconds", "must be %d to %d", leastGiveUp, mostGiveUp)
 	}
-	for _, w := range p.Waves {
+	for i, w := range p.Waves {
 		if w.N == 0 {
 			return problem.Invalid("waves", "a wave of none is no wave")
+		}
+		if i > 0 && w.Percent == p.Waves[i-1].Percent && w.N <= p.Waves[i-1].N {
+			return problem.Invalid("waves", "%s does not come behind %s: a wave counts those before", w, p.Waves[i-1])
 		}
 	}
 	for _, w := range p.Windows {
@@ -121,7 +123,7 @@ func (p *Plan) open(now time.Time) bool {
 // wave is the wave, from 0 on, of the service point of a number among all.
 func (p *Plan) wave(number, all int) (wave int) {
 	for _, w := range p.Waves {
-		if number < w.of(all) {
+		if number < w.count(all) {
 			return wave
 		}
 		wave++
@@ -189,15 +191,21 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 	if err != nil {
 		return "", err
 	}
+	candidates, err := s.candidates(ctx, &p.Filter)
+	if err != nil {
+		return "", err
+	}
+	if len(candidates) == 0 {
+		return "", problem.Conflict("NoServicePoints", "filter: no service point is so")
+	}
 	id = uuid.NewString()
-	scanner := s.scanner()
-	return id, s.change(ctx, func(tx *store.Tx) error {
-		rows, err := s.members(tx, scanner, id, &p)
+	// Of all own tables: two rollouts that begin at the same time do not take the same service points.
+	return id, s.counted(func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
+		return s.store.UpdateIn(ctx, store.OwnTables(), author, fn)
+	})(ctx, store.Author{}, func(tx *store.Tx) error {
+		rows, err := members(tx, candidates, id, &p)
 		if err != nil {
 			return err
-		}
-		if len(rows) == 0 {
-			return problem.Conflict("NoServicePoints", "filter: no service point is so")
 		}
 		if err := tx.Write("INSERT INTO rollout (id, created, version, plan, status) VALUES (?,?,?,?,?)", id, s.now().UnixMilli(), p.Version,
 			string(text), RolloutRunning); err != nil {
@@ -208,41 +216,69 @@ func (s *Service) StartRollout(ctx context.Context, p Plan) (id string, err erro
 	})
 }
 
-// members gives the rows of those that take part.
-func (s *Service) members(tx *store.Tx, c scanner, rollout string, p *Plan) (rows [][]any, err error) {
-	ids, err := p.Filter.match(tx)
-	if err != nil {
-		return nil, err
-	}
-	var all []Instance
-	for part := range slices.Chunk(ids, atOnce) {
-		page, err := c.read(tx, "WHERE s.id IN ("+list(len(part))+") ORDER BY s.name", part)
-		if err != nil {
-			return nil, err
-		}
-		for _, i := range page {
-			if p.Filter.keeps(&i) {
-				all = append(all, i)
-			}
-		}
-	}
+// candidate is a service point that a filter names.
+type candidate struct{ id, version, status, update string }
+
+// candidates gives those that a filter names, in the order of their names.
+func (s *Service) candidates(ctx context.Context, f *Filter) (all []candidate, err error) {
+	return all, s.List(ctx, *f, func(i Instance) error {
+		all = append(all, candidate{i.ID, i.Version, i.Status, i.UpdateStatus})
+		return nil
+	})
+}
+
+// members gives the rows of those that take part. Waves count who is to be updated.
+func members(tx *store.Tx, all []candidate, rollout string, p *Plan) (rows [][]any, err error) {
 	elsewhere, err := takingPart(tx)
 	if err != nil {
 		return nil, err
 	}
-	for n, i := range all {
+	waiting := 0
+	for _, c := range all {
 		state, reason := memberWaiting, ""
 		switch {
-		case elsewhere[i.ID] != "":
-			state, reason = memberSkipped, "it takes part in rollout "+elsewhere[i.ID]
-		case i.Version == p.Version && i.UpdateStatus == checkin.UpdateOK:
+		case elsewhere[c.id] != "":
+			state, reason = memberSkipped, "it takes part in rollout "+elsewhere[c.id]
+		case c.version == p.Version && c.update == checkin.UpdateOK:
 			state, reason = memberSkipped, "it has the version already"
-		case i.Status == Waiting || i.Status == Expired:
+		case c.status == Waiting || c.status == Expired:
 			state, reason = memberSkipped, "it is not registered"
+		default:
+			waiting++
 		}
-		rows = append(rows, []any{rollout, i.ID, p.wave(n, len(all)), state, i.Version, 0, reason})
+		rows = append(rows, []any{rollout, c.id, 0, state, c.version, 0, reason})
+	}
+	number := 0
+	for _, row := range rows {
+		if row[3] == memberWaiting {
+			row[2] = p.wave(number, waiting)
+			number++
+		}
 	}
 	return rows, nil
+}
+
+// verifyRollouts lists what is wrong with rollouts and those that take part.
+func verifyRollouts(tx *store.Tx, fault func(format string, args ...any)) error {
+	if err := tx.Each(func(scan func(...any) error) error {
+		r, err := scanRollout(scan)
+		if err == nil && !slices.Contains(append(slices.Clone(unended), RolloutDone, RolloutTakenBack), any(r.Status)) {
+			fault("rollout %s has the status %q, which there is not", r.ID, r.Status)
+		}
+		return err
+	}, selectRollouts); err != nil {
+		return fmt.Errorf("reading the rollouts: %w", err)
+	}
+	return tx.Each(func(scan func(...any) error) error {
+		var rollout, state string
+		if err := scan(&rollout, &state); err != nil {
+			return err
+		}
+		if !slices.Contains(memberStates, state) {
+			fault("rollout %s has service points in the state %q, which there is not", rollout, state)
+		}
+		return nil
+	}, "SELECT DISTINCT rollout, state FROM rollout_member")
 }
 
 // takingPart gives, of the service points that take part in a rollout that has not ended, which one that is.
@@ -274,19 +310,16 @@ func scanRollout(scan func(...any) error) (r Rollout, err error) {
 // count counts who takes part.
 func (r *Rollout) count(tx *store.Tx) error {
 	r.Counts = map[string]int{}
-	if err := tx.Each(func(scan func(...any) error) error {
+	r.WaveCount = 1
+	return tx.Each(func(scan func(...any) error) error {
 		var state string
-		var n int
-		err := scan(&state, &n)
+		var n, wave int
+		err := scan(&state, &n, &wave)
 		r.Counts[state] = n
 		r.Total += n
+		r.WaveCount = max(r.WaveCount, wave+1)
 		return err
-	}, "SELECT state, count(*) FROM rollout_member WHERE rollout = ? GROUP BY state", r.ID); err != nil {
-		return err
-	}
-	r.WaveCount = r.wave(r.Total-1, r.Total) + 1
-	r.Wave = min(r.Wave, r.WaveCount)
-	return nil
+	}, "SELECT state, count(*), max(wave) FROM rollout_member WHERE rollout = ? GROUP BY state", r.ID)
 }
 
 // Rollouts gives all rollouts, the latest first.
@@ -349,13 +382,13 @@ func (s *Service) Members(ctx context.Context, rollout, state string, fn func(Me
 	})
 }
 
-// Actions on a rollout: from which states, and what it then is.
+// Actions on a rollout: from which states, and what it then is. One that is done is resumed for those that were away.
 var actions = map[string]struct {
 	from []string
 	to   string
 }{
 	"pause":    {[]string{RolloutRunning}, RolloutPaused},
-	"resume":   {[]string{RolloutPaused, RolloutHalted}, RolloutRunning},
+	"resume":   {[]string{RolloutPaused, RolloutHalted, RolloutDone}, RolloutRunning},
 	"takeBack": {[]string{RolloutRunning, RolloutPaused, RolloutHalted, RolloutDone}, RolloutTakingBack},
 }
 
@@ -381,19 +414,41 @@ func (s *Service) Act(ctx context.Context, id, action string) error {
 		if err := r.count(tx); err != nil {
 			return err
 		}
+		if a.to == RolloutRunning {
+			if err := s.orderable("version", r.Version, "", ""); err != nil {
+				return err
+			}
+		}
+		if r.Status == RolloutDone && a.to == RolloutRunning && r.Counts[memberAway] == 0 {
+			return problem.Conflict("RolloutState", "rollout %s is %s, and nobody was away: that allows no %s", id, r.Status, action)
+		}
 		s.movedRollout(tx, id, r.Status, a.to, "")
+		if r.Status == RolloutHalted && a.to == RolloutRunning { // whoever resumes it has looked at the wave that is over
+			if err := tx.Write("UPDATE rollout SET wave = coalesce((SELECT min(m.wave) FROM rollout_member m WHERE m.rollout = rollout.id "+
+				"AND m.state = ?), wave) WHERE id = ?", memberWaiting, id); err != nil {
+				return err
+			}
+		}
 		return tx.Write("UPDATE rollout SET status = ?, reason = '', excused = ? WHERE id = ?", a.to, r.Counts[memberFailed], id)
 	})
 }
 
 // turnBack lets everybody go back who has got the order of a rollout.
 func (s *Service) turnBack(tx *store.Tx, r Rollout) error {
-	if err := tx.Write("UPDATE rollout_member SET state = ?, reason = ? WHERE rollout = ? AND state = ?", memberSkipped,
-		"the rollout was taken back before its turn", r.ID, memberWaiting); err != nil {
+	if err := tx.Write("UPDATE rollout_member SET state = ?, reason = ? WHERE rollout = ? AND state IN (?,?)", memberSkipped,
+		"the rollout was taken back before its turn", r.ID, memberWaiting, memberAway); err != nil {
 		return err
 	}
-	return tx.Write("UPDATE rollout_member SET state = ?, ordered = 0, reason = '' WHERE rollout = ? AND state IN (?,?,?,?)",
-		memberGoingBack, r.ID, memberUpdating, memberAway, memberUpdated, memberFailed)
+	ours := []any{memberUpdating, memberUpdated, memberFailed}
+	if err := tx.Write("UPDATE rollout_member SET state = ?, reason = ? WHERE rollout = ? AND state IN ("+list(len(ours))+") "+
+		"AND service_point IN (SELECT m.service_point FROM rollout o JOIN rollout_member m ON m.rollout = o.id WHERE o.status IN ("+
+		list(len(unended))+") AND o.id <> ? AND m.state <> ?)",
+		slices.Concat([]any{memberSkipped, "it takes part in another rollout by now", r.ID}, ours, unended,
+			[]any{r.ID, memberSkipped})...); err != nil {
+		return err
+	}
+	return tx.Write("UPDATE rollout_member SET state = ?, ordered = 0 WHERE rollout = ? AND state IN (?,?,?)",
+		memberGoingBack, r.ID, memberUpdating, memberUpdated, memberFailed)
 }
 
 // DeleteRollout forgets a rollout that has ended.

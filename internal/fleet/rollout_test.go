@@ -14,8 +14,6 @@ import (
 	"portolan/internal/problem"
 	"portolan/internal/release"
 	"portolan/internal/store"
-
-	"pgregory.net/rapid"
 )
 
 // harbour is a fleet whose service points are what a test says.
@@ -25,12 +23,16 @@ type harbour struct {
 	now time.Time
 	// points are the service points by their ids.
 	points map[string]*point
+	// ids are theirs, in the order in which they were made.
+	ids []string
 }
 
 // point is a service point: what it would report.
 type point struct {
 	checkin.Report
 	connected bool
+	// seen says that the manager has it as connected.
+	seen bool
 	// fails says that it takes no update, slow that it takes none for the time being.
 	fails, slow bool
 }
@@ -76,6 +78,7 @@ func (h *harbour) populate(t fatal, n int) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
+		h.ids = append(h.ids, created.FleetInstanceID)
 		h.points[created.FleetInstanceID] = &point{connected: true, Report: checkin.Report{Version: "1", BaseVersion: "0",
 			Platform: "linux/amd64"}}
 	}
@@ -91,6 +94,7 @@ func (h *harbour) report(t fatal) {
 				"ON CONFLICT (service_point) DO UPDATE SET connected = excluded.connected", boolean(p.connected), id); err != nil {
 				return err
 			}
+			p.seen = p.connected
 			if !p.connected {
 				continue
 			}
@@ -309,8 +313,103 @@ func TestRolloutGoesOn(t *testing.T) {
 	if r.Counts[memberUpdated] != 2 || r.Counts[memberAway] != 1 || r.Counts[memberFailed] != 1 || r.Counts[memberSkipped] != 2 {
 		t.Errorf("done: %+v; %+v", r.Counts, h.members(t, id))
 	}
-	if i, err := h.f.Get(h.ctx, away); err != nil || i.TargetVersion != "2" || i.UpdateStatus != checkin.UpdateQueued {
-		t.Errorf("who is away has no order: %+v, %v", i, err)
+	if i, err := h.f.Get(h.ctx, away); err != nil || i.TargetVersion != "" || i.UpdateStatus != checkin.UpdateOK {
+		t.Errorf("who is away has an order: %+v, %v", i, err)
+	}
+	// It is resumed for who was away.
+	h.points[away].connected = true
+	h.report(t)
+	h.act(t, id, "resume")
+	if r := h.becomes(t, id, RolloutDone); r.Counts[memberUpdated] != 3 || r.Counts[memberAway] != 0 {
+		t.Errorf("resumed: %+v; %+v", r.Counts, h.members(t, id))
+	}
+	if err := h.f.Act(h.ctx, id, "resume"); !problem.Is(err, "RolloutState") {
+		t.Errorf("resumed with nobody away: %v", err)
+	}
+}
+
+// Where nobody of the first wave could be updated nothing is known of the version, and the next wave does not begin by itself.
+func TestRolloutOfWhomNothingIsKnown(t *testing.T) {
+	h := newHarbour(t, "", 5)
+	id := h.startPaused(t)
+	h.points[h.members(t, id)[0].ServicePoint].connected = false
+	h.report(t)
+	h.act(t, id, "resume")
+	if r := h.becomes(t, id, RolloutHalted); !strings.Contains(r.Reason, "nobody was updated by the end of wave 1") ||
+		r.Counts[memberWaiting] != 4 {
+		t.Errorf("halted: %+v", r)
+	}
+	h.act(t, id, "resume")
+	h.becomes(t, id, RolloutDone)
+}
+
+// Who has the version already is in no wave.
+func TestRolloutBesideOthers(t *testing.T) {
+	h := newHarbour(t, "", 4)
+	for _, p := range h.points {
+		p.Version = "2"
+		break
+	}
+	h.report(t)
+	id := h.start(t, nil)
+	for _, m := range h.members(t, id) {
+		if m.State == memberSkipped && (m.Before != "2" || m.Reason != "it has the version already") {
+			t.Errorf("left out: %+v", m)
+		}
+	}
+	if r := h.becomes(t, id, RolloutDone); r.Counts[memberUpdated] != 3 || r.Counts[memberSkipped] != 1 {
+		t.Errorf("done: %+v", r)
+	}
+}
+
+// A rollout is taken back also where more are lost than may be away, and where the releases are gone: nobody keeps the order.
+func TestTakenBackFromWorse(t *testing.T) {
+	h := newHarbour(t, "", 8)
+	id := h.start(t, func(p *Plan) { p.MostAway = Amount{N: 2} })
+	h.becomes(t, id, RolloutDone)
+	lost := 0
+	for _, p := range h.points {
+		if lost < 4 {
+			p.connected = false
+			lost++
+		}
+	}
+	h.report(t)
+	h.act(t, id, "takeBack")
+	for range 20 {
+		h.advance(t)
+		h.report(t)
+	}
+	if r := h.rollout(t, id); r.Counts[memberWentBack] != 4 || r.Counts[memberGoingBack] != 4 {
+		t.Errorf("going back: %+v", r)
+	}
+	for at := range h.points {
+		if i, err := h.f.Get(h.ctx, at); err != nil || i.Version == "2" && i.TargetVersion != "1" {
+			t.Errorf("who is lost is to come back as %+v, %v", i, err)
+		}
+	}
+	h.now = h.now.Add(16 * time.Minute)
+	if r := h.becomes(t, id, RolloutTakenBack); r.Counts[memberFailed] != 4 {
+		t.Errorf("taken back: %+v", r)
+	}
+}
+
+func TestTakenBackWithoutReleases(t *testing.T) {
+	h := newHarbour(t, "", 3)
+	for _, p := range h.points {
+		p.slow = true
+	}
+	id := h.start(t, func(p *Plan) { p.MostAway, p.Waves = Amount{N: 3}, []Amount{{N: 3}} })
+	h.advance(t)
+	h.f.releases = func() (release.State, error) { return release.State{}, release.ErrNone }
+	h.act(t, id, "takeBack")
+	if r := h.becomes(t, id, RolloutTakenBack); r.Counts[memberWentBack] != 3 {
+		t.Errorf("taken back: %+v; %+v", r, h.members(t, id))
+	}
+	for at := range h.points {
+		if i, err := h.f.Get(h.ctx, at); err != nil || i.TargetVersion != "" || i.UpdateStatus != checkin.UpdateOK {
+			t.Errorf("taken back it is %+v, %v", i, err)
+		}
 	}
 }
 
@@ -331,24 +430,21 @@ func TestRolloutInWindows(t *testing.T) {
 func TestRefusedRollouts(t *testing.T) {
 	h := newHarbour(t, "", 2)
 	for why, change := range map[string]func(*Plan){
-		"there is no release":     func(p *Plan) { p.Version = "3" },
-		"version: is needed":      func(p *Plan) { p.Version = "" },
-		"no service point is so":  func(p *Plan) { p.Filter.Version = "7" },
-		"is none of":              func(p *Plan) { p.Filter.Status = "WELL" },
-		"a wave of none":          func(p *Plan) { p.Waves = []Amount{{}} },
-		"mostAway: must be":       func(p *Plan) { p.MostAway = Amount{} },
-		"giveUpSeconds: must be":  func(p *Plan) { p.GiveUpSeconds = 1 },
-		"is no time zone":         func(p *Plan) { p.TimeZone = "Mars/Olympus" },
-		"is no time of day":       func(p *Plan) { p.Windows = []Window{{From: "25:00", To: "1:00"}} },
-		"\"FRIDAY\" is none of":   func(p *Plan) { p.Windows = []Window{{Days: []string{"FRIDAY"}, From: "10:00", To: "11:00"}} },
-		"from 10:00 to 10:00 is":  func(p *Plan) { p.Windows = []Window{{From: "10:00", To: "10:00"}} },
-		"is no name of a label":   func(p *Plan) { p.Filter.Labels = map[string]string{"a b": ""} },
-		"there are more than 50":  func(p *Plan) { p.Waves = make([]Amount, 51) },
-		"there are more than 50 ": nil,
+		"there is no release":      func(p *Plan) { p.Version = "3" },
+		"version: is needed":       func(p *Plan) { p.Version = "" },
+		"no service point is so":   func(p *Plan) { p.Filter.Version = "7" },
+		"is none of":               func(p *Plan) { p.Filter.Status = "WELL" },
+		"a wave of none":           func(p *Plan) { p.Waves = []Amount{{}} },
+		"mostAway: must be":        func(p *Plan) { p.MostAway = Amount{} },
+		"giveUpSeconds: must be":   func(p *Plan) { p.GiveUpSeconds = 1 },
+		"is no time zone":          func(p *Plan) { p.TimeZone = "Mars/Olympus" },
+		"is no time of day":        func(p *Plan) { p.Windows = []Window{{From: "25:00", To: "1:00"}} },
+		"\"FRIDAY\" is none of":    func(p *Plan) { p.Windows = []Window{{Days: []string{"FRIDAY"}, From: "10:00", To: "11:00"}} },
+		"from 10:00 to 10:00 is":   func(p *Plan) { p.Windows = []Window{{From: "10:00", To: "10:00"}} },
+		"is no name of a label":    func(p *Plan) { p.Filter.Labels = map[string]string{"a b": ""} },
+		"there are more than 50":   func(p *Plan) { p.Waves = make([]Amount, 51) },
+		"5 does not come behind 7": func(p *Plan) { p.Waves = []Amount{{N: 7}, {N: 5}} },
 	} {
-		if change == nil {
-			continue
-		}
 		p := NewPlan()
 		p.Version = "2"
 		change(&p)
@@ -367,72 +463,4 @@ func TestRefusedRollouts(t *testing.T) {
 			t.Errorf("in two rollouts: %+v", m)
 		}
 	}
-}
-
-// Whatever happens to service points and rollouts, never are more away than may be, and no wave begins before those before it are over.
-func TestRolloutsNeverDoTooMuch(t *testing.T) {
-	t.Parallel()
-	s := newHarbour(t, "", 0)
-	rapid.Check(t, func(t *rapid.T) {
-		h := &harbour{f: s.f, ctx: s.ctx, now: s.now, points: map[string]*point{}}
-		defer func() { // as if there had been nothing
-			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
-				for _, table := range []string{"service_point", "presence", "rollout", "rollout_member", "fleet_event"} {
-					if err := tx.Write("DELETE FROM " + table); err != nil {
-						return err
-					}
-				}
-				return nil
-			}); err != nil {
-				t.Fatalf("%v", err)
-			}
-		}()
-		n := rapid.IntRange(1, 15).Draw(t, "service points")
-		h.populate(t, n)
-		bound := rapid.IntRange(1, 4).Draw(t, "may be away")
-		id := h.start(t, func(p *Plan) {
-			p.Waves = []Amount{{N: rapid.IntRange(1, 3).Draw(t, "first wave")}, {50, true}}
-			p.MostAway, p.MostFailed = Amount{N: bound}, Amount{N: rapid.IntRange(0, 3).Draw(t, "may fail")}
-		})
-		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			for _, p := range h.points {
-				switch rapid.IntRange(0, 30).Draw(t, "happens") {
-				case 0:
-					p.connected = !p.connected
-				case 1:
-					p.fails = true
-				case 2:
-					p.slow = !p.slow
-				}
-			}
-			switch rapid.IntRange(0, 15).Draw(t, "somebody") {
-			case 0:
-				_ = h.f.Act(h.ctx, id, "pause") // refused where it does not run
-			case 1, 2:
-				_ = h.f.Act(h.ctx, id, "resume")
-			case 3:
-				_ = h.f.Act(h.ctx, id, "takeBack")
-			}
-			before := h.rollout(t, id)
-			ordered := before.Counts[memberUpdating]
-			h.advance(t)
-			r := h.rollout(t, id)
-			if now := r.Counts[memberUpdating]; now > bound && now > ordered {
-				t.Fatalf("%d are updated at once, and %d may be", now, bound)
-			}
-			lowest, highest := 1<<30, 0
-			for _, m := range h.members(t, id) {
-				switch m.State {
-				case memberWaiting:
-					lowest = min(lowest, m.Wave)
-				case memberUpdating, memberUpdated:
-					highest = max(highest, m.Wave)
-				}
-			}
-			if highest > lowest {
-				t.Fatalf("wave %d has begun, and %d still waits: %+v", highest, lowest, h.members(t, id))
-			}
-			h.report(t)
-		}
-	})
 }

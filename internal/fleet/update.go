@@ -26,6 +26,8 @@ type InstanceChange struct {
 	TargetVersion *string
 	// Labels are changed one by one: nil takes one away.
 	Labels map[string]*string
+	// NTPServers are the servers that it asks for the time; nil leaves them.
+	NTPServers []string
 }
 
 // Modify changes a service point.
@@ -45,14 +47,13 @@ func (s *Service) Modify(ctx context.Context, id string, c InstanceChange) error
 			}
 		}
 		if c.Description != nil {
-			if err := tx.Write("UPDATE service_point SET description = ? WHERE id = ?", sql.NullString{String: *c.Description,
-				Valid: *c.Description != ""}, id); err != nil {
+			if err := tx.Write("UPDATE service_point SET description = nullif(?, '') WHERE id = ?", *c.Description, id); err != nil {
 				return err
 			}
 		}
 		return relabel(tx, id, c.Labels)
 	}
-	if c.TargetVersion == nil {
+	if c.TargetVersion == nil && c.NTPServers == nil {
 		return s.change(ctx, func(tx *store.Tx) error {
 			if err := locked(tx, id); err != nil {
 				return err
@@ -63,6 +64,11 @@ func (s *Service) Modify(ctx context.Context, id string, c InstanceChange) error
 	return s.desire(ctx, id, func(tx *store.Tx, generation int64) error {
 		if err := change(tx); err != nil {
 			return err
+		}
+		if c.NTPServers != nil {
+			if err := configureNTP(tx, id, c.NTPServers); err != nil || c.TargetVersion == nil {
+				return err
+			}
 		}
 		return s.order(tx, id, *c.TargetVersion, generation)
 	})
@@ -120,7 +126,8 @@ func (s *Service) orderable(field, version, platform, base string) error {
 	case errors.Is(err, release.ErrNone):
 		return problem.Conflict("NoReleases", field+": this manager has no releases: %v", err)
 	case err != nil:
-		return err
+		s.log.Error("the releases cannot be read", "reason", err)
+		return problem.Conflict("ReleasesUnreadable", field+": %s", "the releases of this manager cannot be read; its log says why")
 	case !published.Has(version, platform):
 		there := "none"
 		if names := versionsOf(published.Releases); len(names) > 0 {
@@ -156,18 +163,27 @@ func (s *Service) order(tx *store.Tx, id, version string, generation int64) erro
 	switch {
 	case version == "", version == u.version && u.status == checkin.UpdateOK:
 		version, next = "", checkin.UpdateOK
+	case version == u.version: // an update that goes on is to end where it began
 	default:
 		if err := s.orderable("targetVersion", version, u.platform, u.base); err != nil {
 			return err
 		}
 	}
-	if next != u.status {
-		if err := s.moved(tx, id, fieldUpdate, u.status, next); err != nil {
+	if next != u.status || version != u.target {
+		if err := s.moved(tx, id, fieldUpdate, u.status, next, orderReason(version, u.version)); err != nil {
 			return err
 		}
 	}
 	return tx.Write("UPDATE service_point SET target_version = ?, update_status = ?, update_reason = '', update_asked = ? WHERE id = ?",
 		version, next, generation, id)
+}
+
+// orderReason says what was ordered, in an event.
+func orderReason(version, runs string) string {
+	if version == "" {
+		return "version " + runs + " is to go on"
+	}
+	return "from version " + runs + " to " + version
 }
 
 // after gives how an update goes, behind a report.
@@ -224,9 +240,10 @@ func (s *Service) updated(tx *store.Tx, id string, r *checkin.Report) error {
 		s.now().UnixMilli(), id)
 }
 
+// reasons says what an update has come to, in an event.
 func (u updatable) reasons() []string {
-	if u.reason == "" {
-		return nil
+	if u.status == checkin.UpdateOK {
+		return []string{"version " + u.version + " runs"}
 	}
 	return []string{u.reason}
 }

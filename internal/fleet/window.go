@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -21,6 +22,17 @@ type Window struct {
 	// From and To are times of day, such as 22:00.
 	From string `json:"from"`
 	To   string `json:"to"`
+}
+
+// UnmarshalJSON reads a window. A field that there is not would leave days or times out: it is refused.
+func (w *Window) UnmarshalJSON(text []byte) error {
+	type plain Window
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode((*plain)(w)); err != nil {
+		return problem.Invalid("windows", "each is an object of days, from and to: %v", err)
+	}
+	return nil
 }
 
 // clock reads a time of day, in minutes.
@@ -99,8 +111,8 @@ func (a Amount) String() string {
 // MarshalJSON writes the amount as a text.
 func (a Amount) MarshalJSON() ([]byte, error) { return json.Marshal(a.String()) }
 
-// of gives how many that is of all of them: a share is rounded up.
-func (a Amount) of(all int) int {
+// count gives how many that is of all of them: a share is rounded up.
+func (a Amount) count(all int) int {
 	if a.Percent {
 		return (all*a.N + 99) / 100
 	}

@@ -40,8 +40,8 @@ func TestWindows(t *testing.T) {
 func TestAmounts(t *testing.T) {
 	for text, want := range map[string]int{`5`: 5, `"5"`: 5, `"5%"`: 2, `"0"`: 0, `"100%"`: 21, `1000`: 21} {
 		var a Amount
-		if err := json.Unmarshal([]byte(text), &a); err != nil || a.of(21) != want {
-			t.Errorf("%s of 21 is %d (%v), want %d", text, a.of(21), err, want)
+		if err := json.Unmarshal([]byte(text), &a); err != nil || a.count(21) != want {
+			t.Errorf("%s of 21 is %d (%v), want %d", text, a.count(21), err, want)
 		}
 	}
 	for _, text := range []string{`"5.5%"`, `-1`, `"101%"`, `"x"`, `true`, `""`, `"%"`} {

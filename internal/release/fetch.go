@@ -116,6 +116,15 @@ type fetcher struct {
 	http *http.Client
 }
 
+// UnreachableError is a repository that could not be reached, or did not give a file whole: it may be asked again.
+type UnreachableError struct{ err error }
+
+// Error says what happened.
+func (e *UnreachableError) Error() string { return "the releases cannot be fetched: " + e.err.Error() }
+
+// Unwrap gives the cause.
+func (e *UnreachableError) Unwrap() error { return e.err }
+
 // DownloadFile fetches a file of up to so many bytes. What is longer is cut off, which its length or its hash then shows.
 func (f fetcher) DownloadFile(path string, longest int64, _ time.Duration) ([]byte, error) {
 	rq, err := http.NewRequestWithContext(f.ctx, http.MethodGet, path, nil)
@@ -124,15 +133,21 @@ func (f fetcher) DownloadFile(path string, longest int64, _ time.Duration) ([]by
 	}
 	rs, err := f.http.Do(rq)
 	if err != nil {
-		return nil, err
+		return nil, &UnreachableError{err}
 	}
 	defer func() { _ = rs.Body.Close() }()
+	if rs.StatusCode >= 500 || rs.StatusCode == http.StatusTooManyRequests {
+		return nil, &UnreachableError{errors.New(rs.Status)}
+	}
 	if rs.StatusCode != http.StatusOK {
 		return nil, &metadata.ErrDownloadHTTP{StatusCode: rs.StatusCode, URL: path}
 	}
 	text, err := io.ReadAll(io.LimitReader(rs.Body, longest+1))
-	if err == nil && int64(len(text)) > longest {
-		err = fmt.Errorf("%s has more than %d bytes", path, longest)
+	if err != nil {
+		return nil, &UnreachableError{err}
 	}
-	return text, err
+	if int64(len(text)) > longest {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, longest)
+	}
+	return text, nil
 }

@@ -102,7 +102,7 @@ func (r Repository) path(role string, version int64) string {
 // Open opens a file of the repository by its name in it, as service points ask for it. What is not published is not there.
 func (r Repository) Open(name string) (*os.File, error) {
 	folder, _, _ := strings.Cut(name, "/")
-	if folder != metadataFolder && folder != targetsFolder || strings.HasPrefix(filepath.Base(name), ".") {
+	if folder != metadataFolder && folder != targetsFolder || !fs.ValidPath(name) || strings.HasPrefix(filepath.Base(name), ".") {
 		return nil, fs.ErrNotExist
 	}
 	root, err := os.OpenRoot(r.Dir) // nothing outside of it

@@ -15,9 +15,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
+
+	"portolan/internal/dirlock"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/sigstore/sigstore/pkg/signature"
@@ -188,8 +189,13 @@ func name(root *metadata.Metadata[metadata.RootType], role string, private ed255
 }
 
 // Renew signs a new root, with the key of the root, which lives anew. The keys of the replaced roles are made anew, those before are good
-// no more; a key that it replaces must have been moved away. It is to be published behind that.
+// no more; a key that it replaces must have been moved away. It is shown once it is published: until then the one before is good.
 func (r Repository) Renew(keys string, replaced []string, now time.Time) error {
+	lock, err := r.lock()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
 	number, err := r.latest(metadata.ROOT)
 	if err != nil || number == 0 {
 		return errors.Join(err, fmt.Errorf("%s has no repository", r.Dir))
@@ -224,22 +230,51 @@ func (r Repository) Renew(keys string, replaced []string, now time.Time) error {
 		}
 	}
 	root.Signed.Version, root.Signed.Expires = number+1, now.Add(rootLife).UTC()
-	if err := sign(r.path(metadata.ROOT, number+1), root, private); err != nil || !slices.Contains(replaced, metadata.TARGETS) {
+	return sign(r.stagedRoot(), root, private)
+}
+
+// stagedRoot is a root that was signed and is not shown yet.
+func (r Repository) stagedRoot() string {
+	return filepath.Join(r.Dir, metadataFolder, ".next-root.json")
+}
+
+// placeRoot shows a root that was signed, and signs the list of releases anew, whose key it may have replaced.
+func (r Repository) placeRoot(keys string, now time.Time) error {
+	root, err := metadata.Root().FromFile(r.stagedRoot())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	private, err := key(keys, metadata.TARGETS)
+	if err != nil {
 		return err
 	}
 	targets, err := r.targets()
 	if err != nil {
 		return err
 	}
-	if private, err = key(keys, metadata.TARGETS); err != nil {
+	if err := r.signTargets(targets, private, now); err != nil {
 		return err
 	}
-	return r.signTargets(targets, private, now)
+	if err := os.Rename(r.stagedRoot(), r.path(metadata.ROOT, root.Signed.Version)); err != nil {
+		return err
+	}
+	return syncDir(filepath.Join(r.Dir, metadataFolder))
 }
+
+// lock keeps the repository for one of those who write it.
+func (r Repository) lock() (io.Closer, error) { return dirlock.Take(r.Dir, "portolan release") }
 
 // Add puts a program into the repository as a release of a version for a platform, and signs that with the key of the targets. It is
 // shown once it is published. A version that is there for the platform is never replaced.
 func (r Repository) Add(keys, version, platform string, program io.Reader, now time.Time) error {
+	lock, err := r.lock()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
 	if err := errors.Join(CheckVersion(version), CheckPlatform(platform)); err != nil {
 		return err
 	}
@@ -266,6 +301,11 @@ func (r Repository) Add(keys, version, platform string, program io.Reader, now t
 // Withdraw takes a version out of the repository, for all platforms, and signs that with the key of the targets: once it is published no
 // service point takes that version any more. Its files stay.
 func (r Repository) Withdraw(keys, version string, now time.Time) error {
+	lock, err := r.lock()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
 	private, err := key(keys, metadata.TARGETS)
 	if err != nil {
 		return err
@@ -358,6 +398,14 @@ func (r Repository) Publish(keys string, life time.Duration, now time.Time) erro
 	}
 	signsTimestamp, err := key(keys, metadata.TIMESTAMP)
 	if err != nil {
+		return err
+	}
+	lock, err := r.lock()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	if err := r.placeRoot(keys, now); err != nil {
 		return err
 	}
 	targets, err := r.targets()

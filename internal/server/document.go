@@ -22,7 +22,8 @@ func Document(api *rest.Server) ([]byte, error) {
 		"FleetServicePoint": fleet.Instance{}, "FleetServicePointDetail": fleet.Detail{}, "FleetServicePointCreated": fleet.Created{},
 		"FleetApplication": fleet.ApplicationDetail{}, "FleetEvent": fleet.Event{},
 		"FleetRollout": fleet.Rollout{}, "FleetRolloutMember": fleet.Member{}, "FleetRelease": release.Release{},
-		"Diagnostics": servicepoint.Diagnostics{}, "ServicePointV4Diagnostics": servicepoint.V4Diagnostics{},
+		"ServicePointV4": fleet.ServicePoint{},
+		"Diagnostics":    servicepoint.Diagnostics{}, "ServicePointV4Diagnostics": servicepoint.V4Diagnostics{},
 		"DiagnosticsStatus": servicepoint.Status{},
 	} {
 		schemas[name] = schemaOf(reflect.TypeOf(sample))
@@ -147,6 +148,11 @@ func documentedPaths() object {
 		return object{"type": "object", "required": []string{"data"},
 			"properties": object{"data": object{"type": "array", "items": schemaRef(of)}}}
 	}
+	list := object{"type": "array", "items": object{"type": "string"}}
+	value := object{"type": "object", "properties": object{"name": object{"type": "string"}, "value": object{"type": "string"}}}
+	endpoint := object{"type": "object", "properties": object{"portLabel": object{"type": "string"}, "addresses": list}}
+	instance := object{"serviceDescriptorID": object{"type": "string"}, "name": object{"type": "string"}, "version": object{"type": "string"},
+		"parameters": object{"type": "array", "items": value}, "ingressEndpoints": object{"type": "array", "items": endpoint}}
 	id, rollout := text("id", "path", "The id of the service point.", true), text("id", "path", "The id of the rollout.", true)
 	return object{
 		"/user/api/v1/fleetInstances": object{"get": operation("listFleetInstances", "List the fleet service points",
@@ -197,6 +203,47 @@ func documentedPaths() object {
 			"delete": operation("undeployFleetApplication", "Let a service point end and forget an application (ours)",
 				"It is DELETED once the service point says so, and gone a minute later.",
 				answers("202", "It is to end.", nil, "403", "404", "409"), nil)},
+		"/user/api/v1/servicePoints": object{
+			"get": operation("listServicePoints", "List the Service Points v4", "Gives all of them, or those that a parameter names.",
+				answers("200", "The service points.", data("ServicePointV4")),
+				object{"parameters": []any{text("name", "query", "The name of one service point.", false),
+					text("serviceName", "query", "The name of a service that they have.", false)}}),
+			"post": operation("createServicePoint", "Create a Service Point v4",
+				"Makes one that waits for its registration. What is set up on its machine is refused here.",
+				answers("202", "What it registers with.", object{"type": "object", "required": []string{"id", "registrationKey", "registrationEndpoint"},
+					"properties": object{"id": object{"type": "string"}, "registrationKey": object{"type": "string"},
+						"registrationEndpoint": object{"type": "string"}}}, "403", "409", "413", "415"),
+				object{"requestBody": jsonBody(object{"type": "object", "required": []string{"name"}, "properties": object{"name": name,
+					"description": object{"type": []string{"string", "null"}, "maxLength": 4000}, "ntpServers": list}},
+					object{"name": "quay", "ntpServers": []any{"192.0.2.123"}})})},
+		"/user/api/v1/servicePoints/{id}": object{"parameters": []any{id},
+			"get": operation("getServicePoint", "Fetch one of the Service Points v4", "Gives it with its services and resources.",
+				answers("200", "The service point.", schemaRef("ServicePointV4"), "404"), nil),
+			"delete": operation("deleteServicePoint", "Delete one of the Service Points v4",
+				"Forgets it; its certificate is refused from then on.", answers("204", "It is gone.", nil, "403", "404"), nil)},
+		"/user/api/v1/servicePoints/{id}/settings": object{"parameters": []any{id},
+			"patch": operation("changeServicePointSettings", "Change the settings of a Service Point v4",
+				"What is not in the body stays as it is. It asks the NTP servers for the time, and serves none.",
+				answers("200", "The service point.", schemaRef("ServicePointV4"), "403", "404", "409", "413", "415"),
+				object{"requestBody": jsonBody(object{"type": "object", "properties": object{"name": name, "description": object{"type": "string"},
+					"ntpConfiguration": object{"type": "object", "properties": object{"servers": list, "clientNetworks": list}}}},
+					object{"ntpConfiguration": object{"servers": []any{"192.0.2.123"}}})})},
+		"/user/api/v1/servicePoints/{id}/serviceInstances": object{"parameters": []any{id},
+			"post": operation("createServiceInstance", "Let a Service Point v4 run a service",
+				"A parameter is a member of its configuration, its value JSON or else a text; the endpoint dns is where a resolver listens.",
+				answers("202", "It is to run.", object{"type": "object", "required": []string{"id"}, "properties": object{
+					"id": object{"type": "string"}}}, "403", "404", "409", "413", "415"),
+				object{"requestBody": jsonBody(object{"type": "object", "required": []string{"serviceDescriptorID"}, "properties": instance},
+					object{"serviceDescriptorID": "http-probe-service-1.0.0", "name": "probe",
+						"parameters": []any{object{"name": "targets", "value": `[{"address":"192.0.2.1"}]`}}})})},
+		"/user/api/v1/serviceInstances/{id}": object{"parameters": []any{text("id", "path", "The id of the service instance.", true)},
+			"patch": operation("changeServiceInstance", "Change a service of a Service Point v4",
+				"Its version, or parameters and endpoints of its configuration; the others stay.",
+				answers("202", "It is to be changed.", nil, "403", "404", "409", "413", "415"),
+				object{"requestBody": jsonBody(object{"type": "object", "properties": instance},
+					object{"parameters": []any{object{"name": "intervalSeconds", "value": "60"}}})}),
+			"delete": operation("deleteServiceInstance", "Let a Service Point v4 end and forget a service",
+				"It is DELETED once the service point says so.", answers("202", "It is to end.", nil, "403", "404", "409"), nil)},
 		"/user/api/v1/fleetInstances/{id}/applications/{application}/log": object{
 			"parameters": []any{id, text("application", "path", "The id of the application.", true)},
 			"get": operation("getFleetApplicationLog", "Read the end of the log of an application (ours)",

@@ -160,19 +160,39 @@ func newEnrolment(t *testing.T) enrolment {
 	return enrolment{key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))}
 }
 
-// door posts to a manager's check-in door, with a certificate where there is one.
-func (m *manager) doorPost(path string, body any, certificate *tls.Certificate) (int, map[string]any) {
-	m.t.Helper()
+// doorClient comes to a manager's check-in door, with a certificate where there is one.
+func (m *manager) doorClient(certificate *tls.Certificate) *http.Client {
 	config := &tls.Config{RootCAs: m.authority.Pool(), ServerName: checkin.ServerName, MinVersion: tls.VersionTLS13}
 	if certificate != nil {
 		config.Certificates = []tls.Certificate{*certificate}
 	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+}
+
+// doorGet reads from the check-in door.
+func (m *manager) doorGet(path string, certificate *tls.Certificate) (int, string) {
+	m.t.Helper()
+	rs, err := m.doorClient(certificate).Get("https://" + m.checkins.Addr().String() + path)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer func() { _ = rs.Body.Close() }()
+	text, err := io.ReadAll(rs.Body)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return rs.StatusCode, string(text)
+}
+
+// doorPost posts to the check-in door.
+func (m *manager) doorPost(path string, body any, certificate *tls.Certificate) (int, map[string]any) {
+	m.t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	h := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
-	rs, err := h.Post("https://"+m.Manager.checkins.Addr().String()+path, "application/json", strings.NewReader(string(text)))
+	rs, err := m.doorClient(certificate).Post("https://"+m.Manager.checkins.Addr().String()+path, "application/json",
+		strings.NewReader(string(text)))
 	if err != nil {
 		m.t.Fatal(err)
 	}

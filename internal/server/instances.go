@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"net/http"
 	"strings"
 	"sync"
@@ -76,6 +77,9 @@ func (m *Manager) modifyInstance(w http.ResponseWriter, r *http.Request) error {
 	rest.Note(w, r, members, "name", "description", "targetVersion", "labels")
 	c := fleet.InstanceChange{Name: given(values, "name"), Description: given(values, "description"),
 		TargetVersion: given(values, "targetVersion")}
+	if string(members["name"]) == "null" {
+		return problem.Invalid("name", "must not be null")
+	}
 	none := ""
 	for name, field := range map[string]**string{"description": &c.Description, "targetVersion": &c.TargetVersion} {
 		if string(members[name]) == "null" {
@@ -149,7 +153,8 @@ func (p *publishedReleases) state() (release.State, error) {
 func (m *Manager) listReleases(w http.ResponseWriter, _ *http.Request) error {
 	s, err := m.releases()
 	if err != nil && !errors.Is(err, release.ErrNone) {
-		return err
+		m.log.Error("the releases cannot be read", "reason", err)
+		return problem.Conflict("ReleasesUnreadable", "the releases of this manager cannot be read; its log says why")
 	}
 	answer := struct {
 		Data []release.Release `json:"data"`
@@ -163,6 +168,9 @@ func (m *Manager) listReleases(w http.ResponseWriter, _ *http.Request) error {
 	writeJSON(w, http.StatusOK, answer)
 	return nil
 }
+
+// releaseTime is how long a file of the releases may take.
+const releaseTime = time.Hour
 
 // serveRelease gives a file of the releases to a service point.
 func (m *Manager) serveRelease(w http.ResponseWriter, r *http.Request) error {
@@ -180,7 +188,14 @@ func (m *Manager) serveRelease(w http.ResponseWriter, r *http.Request) error {
 	}
 	f, err := release.Repository{Dir: m.options.Releases}.Open(strings.TrimPrefix(r.URL.Path, release.Path))
 	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			m.log.WarnContext(r.Context(), "a file of the releases cannot be given", "path", r.URL.Path, "reason", err)
+		}
 		return problem.NotFound("there is no such file")
+	}
+	// A program over a slow line takes longer than other answers.
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(releaseTime)); err != nil {
+		return err
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()

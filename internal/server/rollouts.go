@@ -37,6 +37,9 @@ func (m *Manager) startRollout(w http.ResponseWriter, r *http.Request) error {
 			p.Waves = nil
 		}
 		if err := json.Unmarshal(one, &p); err != nil {
+			if _, refused := problem.As(err); refused {
+				return err
+			}
 			var wrong *json.UnmarshalTypeError
 			if errors.As(err, &wrong) {
 				return problem.Invalid(wrong.Field, "must not be a JSON %s", wrong.Value)

@@ -227,6 +227,14 @@ func (m *Manager) fleetRoutes(mux *http.ServeMux) {
 	route("/user/api/v1/fleetInstances/{id}/applications/{application}", handlers{http.MethodGet: m.reader(m.getApplication),
 		http.MethodPatch: m.changer(m.changeApplication), http.MethodDelete: m.changer(m.undeployApplication)})
 	route("/user/api/v1/fleetInstances/{id}/applications/{application}/log", handlers{http.MethodGet: m.reader(m.getLog)})
+	route("/user/api/v1/servicePoints", handlers{http.MethodGet: m.reader(m.listServicePoints),
+		http.MethodPost: m.changer(m.createServicePoint)})
+	route("/user/api/v1/servicePoints/{id}", handlers{http.MethodGet: m.reader(m.getServicePoint),
+		http.MethodDelete: m.changer(m.deleteServicePoint)})
+	route("/user/api/v1/servicePoints/{id}/settings", handlers{http.MethodPatch: m.changer(m.changeSettings)})
+	route("/user/api/v1/servicePoints/{id}/serviceInstances", handlers{http.MethodPost: m.changer(m.createServiceInstance)})
+	route("/user/api/v1/serviceInstances/{id}", handlers{http.MethodPatch: m.changer(m.changeServiceInstance),
+		http.MethodDelete: m.changer(m.deleteServiceInstance)})
 	route("/user/api/v1/releases", handlers{http.MethodGet: m.reader(m.listReleases)})
 	route("/user/api/v1/rollouts", handlers{http.MethodGet: m.reader(m.listRollouts), http.MethodPost: m.changer(m.startRollout)})
 	route("/user/api/v1/rollouts/{id}", handlers{http.MethodGet: m.reader(m.getRollout), http.MethodDelete: m.changer(m.deleteRollout)})

@@ -87,6 +87,7 @@ type Agent struct {
 	before, trouble string
 	// releases are the releases on the disk; updates is the work on them, and end ends Run for a cause.
 	releases *releases
+	machine  *machine
 	updates  sync.WaitGroup
 	end      context.CancelCauseFunc
 	// moved has a token when something was found that the manager does not know yet.
@@ -122,6 +123,7 @@ func New(o Options) (*Agent, error) {
 	}
 	a := &Agent{options: o, releases: newReleases(o.State, cmp.Or(o.Base, o.Version), o.Version), state: state{o.State},
 		host: thisHost(), log: o.Log, lock: lock, moved: make(chan struct{}, 1), interval: checkin.Interval}
+	a.machine = newMachine(o.State, o.Log, a.move)
 	if err := a.begin(); err != nil {
 		_ = lock.Close()
 		return nil, err
@@ -202,6 +204,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.desired = wanted.Generation
 	a.beginUpdates(wanted.Update)
+	a.machine.ask(wanted.NTPServers)
 	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, versions: a.options.Versions, log: a.log,
 		moved: a.move, ctx: ctx, processes: map[string]*process{}, leaving: map[string]*process{}}
 	a.supervisor.start(wanted, err == nil)
@@ -209,6 +212,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	group.Go(func() { a.serveDiagnostics(ctx) })
 	group.Go(func() { a.probes.run(ctx) })
+	group.Go(func() { a.machine.run(ctx) })
 	group.Go(func() {
 		if a.enrol(ctx) == nil {
 			a.checkIn(ctx)

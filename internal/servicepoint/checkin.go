@@ -62,6 +62,9 @@ func (a *Agent) report() (checkin.Report, error) {
 	if a.trouble != "" {
 		r.ErrorConditions = append(r.ErrorConditions, a.trouble)
 	}
+	machine := a.machine.now()
+	machine.OriginalVersion = a.identity.OriginalVersion
+	r.Machine = &machine
 	r.Platform, r.BaseVersion, r.Update = release.Platform(), a.releases.base, a.updateReport()
 	r.Applied, r.Applications = a.supervisor.report()
 	shorten(r.Applications)
@@ -132,6 +135,7 @@ func (a *Agent) desire(d *checkin.Desired) bool {
 	a.log.Info("what is to run has changed", "generation", d.Generation, "applications", len(d.Applications))
 	a.desired = d.Generation
 	a.wantUpdate(d.Update)
+	a.machine.ask(d.NTPServers)
 	a.supervisor.apply(*d)
 	return true
 }
@@ -154,10 +158,27 @@ func digestOf(text []byte) string {
 // leastPause is the least time between the beginnings of two check-ins that bring nothing.
 const leastPause = time.Second
 
+// leaveTime is how long the end of an agent may be held up to say so.
+const leaveTime = 2 * time.Second
+
+// leave says that the service point ends. Nobody needs to hear it: it would be missed a little later.
+func (a *Agent) leave(ctx context.Context, l latest) {
+	if errors.Is(context.Cause(ctx), ErrSwitch) { // another release goes on at once
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
+	defer cancel()
+	if err := a.manager.post(ctx, checkin.CheckInPath, 0, checkin.Request{Desired: a.desired, Sequence: l.sequence, Digest: l.digest,
+		Leaving: true}, &checkin.Answer{}); err != nil {
+		a.log.Debug("the manager does not hear that this service point ends", "error", err)
+	}
+}
+
 // checkIn reports and listens until the context ends. The report goes up when it changed, or when the manager has another one;
 // otherwise the request waits for the manager. Nothing that a manager says ends it.
 func (a *Agent) checkIn(ctx context.Context) {
 	l := latest{sequence: a.number(0)}
+	defer func() { a.leave(ctx, l) }()
 	b := backoff{}
 	for ctx.Err() == nil {
 		if err := a.look(&l); err != nil {

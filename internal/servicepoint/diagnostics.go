@@ -1,6 +1,7 @@
 package servicepoint
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -33,18 +34,18 @@ type Proxy struct {
 // V4Diagnostics is what a Service Point v4 shows of itself (spec.md 2.6).
 type V4Diagnostics struct {
 	Diagnostics
-	ID               string        `json:"id"`
-	Status           string        `json:"status"`
-	ConnectionStatus string        `json:"connectionStatus"`
-	UpdateStatus     string        `json:"updateStatus"`
-	Version          string        `json:"version"`
-	OriginalVersion  string        `json:"originalVersion"`
-	Platform         string        `json:"platform"`
-	DNSServers       []string      `json:"dnsServers"`
-	Addresses        []V4Address   `json:"addresses"`
-	AnycastStatus    AnycastStatus `json:"anycastStatus"`
-	NTPStatus        NTPStatus     `json:"ntpStatus"`
-	Services         []Service     `json:"services"`
+	ID               string            `json:"id"`
+	Status           string            `json:"status"`
+	ConnectionStatus string            `json:"connectionStatus"`
+	UpdateStatus     string            `json:"updateStatus"`
+	Version          string            `json:"version"`
+	OriginalVersion  string            `json:"originalVersion"`
+	Platform         string            `json:"platform"`
+	DNSServers       []string          `json:"dnsServers"`
+	Addresses        []V4Address       `json:"addresses"`
+	AnycastStatus    AnycastStatus     `json:"anycastStatus"`
+	NTPStatus        checkin.NTPStatus `json:"ntpStatus"`
+	Services         []Service         `json:"services"`
 }
 
 // Service is an application as a Service Point v4 shows it (spec.md 2.7).
@@ -68,12 +69,6 @@ type V4Address struct {
 type AnycastStatus struct {
 	Status   string `json:"status"`
 	Protocol string `json:"protocol"`
-}
-
-// NTPStatus says whether the clock is synchronised; the stratum is empty where it is not known.
-type NTPStatus struct {
-	Stratum      string `json:"stratum"`
-	Synchronized bool   `json:"synchronized"`
 }
 
 // Status is the short form (reference/fleet.md).
@@ -166,7 +161,8 @@ func (a *Agent) services() []Service {
 	_, all := a.supervisor.report()
 	services := make([]Service, len(all))
 	for i, one := range all {
-		services[i] = Service{ID: one.ID, ServiceName: one.Name, Name: one.Name, Version: one.Version, Status: one.Status,
+		services[i] = Service{ID: one.ID, ServiceName: one.Name, Name: cmp.Or(a.supervisor.title(one.ID), one.Name), Version: one.Version,
+			Status:          one.Status,
 			ErrorConditions: one.ErrorConditions, Diagnostics: a.supervisor.diagnostics(one.ID)}
 	}
 	return services
@@ -175,7 +171,7 @@ func (a *Agent) services() []Service {
 func (a *Agent) v4() (V4Diagnostics, error) {
 	d := V4Diagnostics{Diagnostics: a.diagnostics(), Status: "HEALTHY", ConnectionStatus: "NOT_CONNECTED", UpdateStatus: a.updateStatus(),
 		Version: a.options.Version, Platform: platform(), DNSServers: a.host.resolvers(), Addresses: []V4Address{},
-		AnycastStatus: AnycastStatus{Status: "disabled"}, NTPStatus: NTPStatus{Synchronized: clockSynchronized()}, Services: a.services()}
+		AnycastStatus: AnycastStatus{Status: "disabled"}, NTPStatus: a.machine.now().NTPStatus, Services: a.services()}
 	a.mu.Lock()
 	if a.identity == nil {
 		d.Status = "WAITING_FOR_PROVISIONING"

@@ -65,6 +65,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 			l.Log.Error("which release is to run is not known: the one that was installed does", "reason", err)
 			s = releaseState{Base: l.Version}
 		}
+		began := time.Now()
 		switch {
 		case s.Trying != nil:
 			err = l.try(ctx, r, s)
@@ -73,15 +74,15 @@ func (l *Launcher) Run(ctx context.Context) error {
 		default:
 			err = l.Base(ctx)
 		}
-		if again, err := l.ended(ctx, r, s, err); !again {
+		if again, err := l.ended(ctx, r, s, time.Since(began), err); !again {
 			return err
 		}
 	}
 	return nil
 }
 
-// ended says what follows from the end of a release that ran as s says: whether to look again what is to run.
-func (l *Launcher) ended(ctx context.Context, r *releases, s releaseState, failed error) (again bool, err error) {
+// ended says what follows from the end of a release that ran as s says, for so long: whether to look again what is to run.
+func (l *Launcher) ended(ctx context.Context, r *releases, s releaseState, ran time.Duration, failed error) (again bool, err error) {
 	now, err := r.load()
 	switch {
 	case ctx.Err() != nil:
@@ -94,11 +95,20 @@ func (l *Launcher) ended(ctx context.Context, r *releases, s releaseState, faile
 		return true, nil
 	case err == nil && (now.Current != s.Current || now.Trying != nil || s.Trying != nil):
 		return true, nil
-	case errors.Is(failed, errNotStarted):
-		l.Log.Error("the release cannot be started: the one that was installed runs", "version", s.Current, "error", failed)
-		return true, r.save(releaseState{Base: l.Version, Failed: s.Failed})
+	case err != nil || s.Current == "":
+		return false, failed
 	}
-	return false, failed
+	// It was well once, and is not any more. Whoever starts this launcher again has it try a few times.
+	if now.Crashes++; ran > l.Trial {
+		now.Crashes = 0
+	}
+	again = errors.Is(failed, errNotStarted) || now.Crashes >= mostStarts
+	if again {
+		l.Log.Error("the release ends again and again: the one before goes on", "version", s.Current, "before", s.Previous, "error", failed)
+		now = releaseState{Base: l.Version, Current: s.Previous, Failed: s.Failed}
+		failed = nil
+	}
+	return again, errors.Join(failed, r.save(now))
 }
 
 // next says what is to run. A release that is tried is counted before it is started.
@@ -208,12 +218,14 @@ func (l *Launcher) child(ctx context.Context, r *releases, version string, overd
 	}
 }
 
-// WithLauncher gives a context that ends when the launcher of this release has.
+// WithLauncher gives a context that ends when the launcher of this release has, with the cause ErrSwitch: its applications go on, as they
+// do where an agent is killed.
 func WithLauncher(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, end := context.WithCancelCause(ctx)
+	cancel := func() { end(nil) }
 	syscall.CloseOnExec(launcherDescriptor)
 	go func() {
-		defer cancel()
+		defer end(ErrSwitch)
 		_, _ = os.NewFile(launcherDescriptor, "launcher").Read(make([]byte, 1)) // returns when the other end is closed
 	}()
 	return ctx, cancel

@@ -2,6 +2,10 @@ package servicepoint
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"portolan/internal/checkin"
 )
@@ -18,4 +22,26 @@ func (a *Agent) sendLogs(ctx context.Context, wanted []checkin.WantedLog) {
 			a.log.Warn("a log cannot be sent", "application", w.Application, "error", err)
 		}
 	}
+}
+
+// tail gives the end of the log, from the beginning of a line on.
+func (p *process) tail(bytes int) ([]byte, error) {
+	var text []byte
+	for _, name := range []string{logFile + ".1", logFile} {
+		part, err := os.ReadFile(filepath.Join(p.folder, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		text = append(text, part...)
+	}
+	if len(text) <= bytes {
+		return text, nil
+	}
+	cut := text[len(text)-bytes:]
+	for i, b := range cut {
+		if b == '\n' && i+1 < len(cut) && text[len(text)-bytes-1] != '\n' {
+			return cut[i+1:], nil
+		}
+	}
+	return cut, nil
 }

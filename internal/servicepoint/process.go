@@ -177,7 +177,7 @@ func (p *process) run(ctx context.Context) {
 		p.set(p.failing(), generation, fmt.Sprintf("service is not healthy: %s %s: %v", a.Name, a.Version, err))
 		p.wait(ctx, &b)
 	}
-	if !p.s.leaves.Load() {
+	if !errors.Is(context.Cause(p.s.ctx), ErrSwitch) {
 		p.end()
 	}
 }
@@ -466,28 +466,6 @@ func (p *process) rotate() {
 	if err != nil {
 		p.log.Error("rotating a log", "error", err)
 	}
-}
-
-// tail gives the end of the log, from the beginning of a line on.
-func (p *process) tail(bytes int) ([]byte, error) {
-	var text []byte
-	for _, name := range []string{logFile + ".1", logFile} {
-		part, err := os.ReadFile(filepath.Join(p.folder, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		text = append(text, part...)
-	}
-	if len(text) <= bytes {
-		return text, nil
-	}
-	cut := text[len(text)-bytes:]
-	for i, b := range cut {
-		if b == '\n' && i+1 < len(cut) && text[len(text)-bytes-1] != '\n' {
-			return cut[i+1:], nil
-		}
-	}
-	return cut, nil
 }
 
 // lastWords gives the last line of the log.

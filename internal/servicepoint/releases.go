@@ -1,6 +1,7 @@
 package servicepoint
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,8 @@ const (
 	releasesFile   = "releases.json"
 	programFile    = "portolan"
 	documentFolder = "tuf"
+	// programFolder has the programs, by their versions.
+	programFolder = "programs"
 )
 
 // releaseState is what is known of releases. It is replaced whole: a power cut leaves what was, or what is.
@@ -38,6 +41,8 @@ type releaseState struct {
 	// Current is the release that runs, Previous the one before; empty is the base.
 	Current  string `json:"current,omitempty"`
 	Previous string `json:"previous,omitempty"`
+	// Crashes is how many times in a row it ended by itself soon after it was started.
+	Crashes int `json:"crashes,omitempty"`
 	// Trying is the release that is to show that it is well.
 	Trying *trial `json:"trying,omitempty"`
 	// Failed is the last one that was not.
@@ -99,7 +104,9 @@ func (r *releases) save(s releaseState) error {
 }
 
 // program is the file of a release.
-func (r *releases) program(version string) string { return filepath.Join(r.dir, version, programFile) }
+func (r *releases) program(version string) string {
+	return filepath.Join(r.dir, programFolder, version, programFile)
+}
 
 // fail notes that the release that is tried is not well; the one before goes on.
 func (s *releaseState) fail(reason string) {
@@ -112,10 +119,11 @@ const checkLimit = 30 * time.Second
 
 // unpack puts the program of a release, which fetch writes, into its place. It is there whole, on the disk and able to run, or not at all.
 func (r *releases) unpack(ctx context.Context, version string, fetch func(f *os.File) error) error {
-	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+	programs := filepath.Join(r.dir, programFolder)
+	if err := os.MkdirAll(programs, 0o700); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(r.dir, ".new-")
+	dir, err := os.MkdirTemp(programs, ".new-")
 	if err != nil {
 		return err
 	}
@@ -140,32 +148,40 @@ func (r *releases) unpack(ctx context.Context, version string, fetch func(f *os.
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, path, "version").CombinedOutput(); err != nil { //nolint:gosec // it was signed
+	asked := exec.CommandContext(ctx, path, "version") //nolint:gosec // it was signed
+	asked.WaitDelay = time.Second                      // also where it has left something behind that holds its output
+	if out, err := asked.CombinedOutput(); err != nil {
 		return fmt.Errorf("the program of version %s does not run on this machine: %w: %.200s", version, err, out)
 	}
 	if err := syncDir(dir); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(filepath.Join(r.dir, version)); err != nil { // of an earlier time
+	if err := os.RemoveAll(filepath.Join(programs, version)); err != nil { // of an earlier time
 		return err
 	}
-	if err := os.Rename(dir, filepath.Join(r.dir, version)); err != nil {
+	if err := os.Rename(dir, filepath.Join(programs, version)); err != nil {
 		return err
 	}
-	return syncDir(r.dir)
+	return syncDir(programs)
 }
 
-// TrustRoot lets the service point of a state directory take releases of a root, a file, and of those that follow it. Where one is
-// trusted already that stays.
+// TrustRoot lets the service point of a state directory take releases of a root, a file, and of those that follow it. Where
+// another one is trusted already it is refused.
 func TrustRoot(stateDir, file string) error {
 	dir := filepath.Join(stateDir, releaseFolder, documentFolder)
 	given, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("reading the root of the releases: %w", err)
 	}
-	const trusted = "root.json"
-	if _, err := os.Stat(filepath.Join(dir, trusted)); !errors.Is(err, fs.ErrNotExist) {
-		return err
+	// Which root was given is noted: the one that is trusted follows it, as others are signed.
+	const trusted, noted = "root.json", "root.given"
+	digest := []byte(digestOf(given))
+	before, err := os.ReadFile(filepath.Join(dir, noted))
+	if err == nil && bytes.Equal(before, digest) {
+		return nil
+	}
+	if known, e := os.ReadFile(filepath.Join(dir, trusted)); e == nil && !bytes.Equal(known, given) {
+		return fmt.Errorf("this service point trusts another root of releases already: remove %s to have it trust that of %s", dir, file)
 	}
 	if err := release.CheckRoot(given); err != nil {
 		return err
@@ -173,21 +189,25 @@ func TrustRoot(stateDir, file string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return (state{dir}).write(trusted, given)
+	if err := (state{dir}).write(trusted, given); err != nil {
+		return err
+	}
+	return (state{dir}).write(noted, digest)
 }
 
 // tidy removes the releases that neither run nor ran before, and what was not unpacked to its end.
 func (r *releases) tidy(s releaseState) error {
-	entries, err := os.ReadDir(r.dir)
+	programs := filepath.Join(r.dir, programFolder)
+	entries, err := os.ReadDir(programs)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if !e.IsDir() || name == documentFolder || name == s.Current || name == s.Previous || s.Trying != nil && name == s.Trying.Version {
+		if name == s.Current || name == s.Previous || s.Trying != nil && name == s.Trying.Version {
 			continue
 		}
-		err = errors.Join(err, os.RemoveAll(filepath.Join(r.dir, name)))
+		err = errors.Join(err, os.RemoveAll(filepath.Join(programs, name)))
 	}
 	return err
 }

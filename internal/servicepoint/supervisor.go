@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"portolan/internal/checkin"
 )
@@ -28,12 +27,11 @@ type supervisor struct {
 	log      *slog.Logger
 	// moved is called when something of what is reported may have changed.
 	moved func()
+	// ctx ends with the cause ErrSwitch where processes are to run on: another agent is about to take them over.
 	ctx   context.Context
 	group sync.WaitGroup
 	// unknown says that it is not known what is to run. It belongs to who calls start and then apply, before anything leaves.
 	unknown bool
-	// leaves says that processes run on when ctx ends.
-	leaves atomic.Bool
 
 	mu sync.Mutex
 	// What follows is guarded by mu. wanted is what is to run.
@@ -222,8 +220,17 @@ func (s *supervisor) waiting(but []string) string {
 	return ""
 }
 
-// leaveRunning lets the processes run on when the supervisor ends: another agent is about to take them over.
-func (s *supervisor) leaveRunning() { s.leaves.Store(true) }
+// title gives what users call an application; empty where they have not said.
+func (s *supervisor) title(id string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.wanted.Applications {
+		if a.ID == id {
+			return a.Title
+		}
+	}
+	return ""
+}
 
 // tail gives the end of an application's log.
 func (s *supervisor) tail(id string, bytes int) ([]byte, error) {

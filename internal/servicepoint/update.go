@@ -3,8 +3,6 @@ package servicepoint
 import (
 	"context"
 	"errors"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,11 +12,8 @@ import (
 	"portolan/internal/release"
 )
 
-// fetchLimit is how long the download of a release may take, mostFetches how many times it is begun where the manager cannot be reached.
-const (
-	fetchLimit  = 30 * time.Minute
-	mostFetches = 5
-)
+// fetchLimit is how long it is tried to fetch a release from a manager that cannot be reached.
+const fetchLimit = 30 * time.Minute
 
 // updating is what an agent does about the release that it is to run. It is guarded by Agent.mu.
 type updating struct {
@@ -27,6 +22,8 @@ type updating struct {
 	// runs is the update under way, failed the last one that failed, and why.
 	runs   *checkin.Update
 	failed *failure
+	// stop ends the update under way, which is called off or is to be another one.
+	stop context.CancelFunc
 	// trial says that this release has yet to show that it is well.
 	trial bool
 	// ahead is by how much the manager's clock is ahead of this machine's.
@@ -55,7 +52,7 @@ func (a *Agent) updateReport() *checkin.UpdateReport {
 		return nil
 	case u.failed != nil && u.failed.Update == *u.wanted:
 		return &checkin.UpdateReport{Update: *u.wanted, Status: checkin.UpdateFailed, Reason: shortened(u.failed.Reason)}
-	case u.trial || u.runs != nil:
+	case u.trial || u.runs != nil && *u.runs == *u.wanted:
 		return &checkin.UpdateReport{Update: *u.wanted, Status: checkin.UpdateRunning}
 	}
 	return nil
@@ -82,8 +79,11 @@ func shortened(text string) string {
 // wantUpdate takes on which release is to run.
 func (a *Agent) wantUpdate(wanted *checkin.Update) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.update.wanted = wanted
-	a.mu.Unlock()
+	if a.update.runs != nil && (wanted == nil || *wanted != *a.update.runs) {
+		a.update.stop()
+	}
 }
 
 // startUpdate begins the update that is asked for, where there is one that neither runs nor has failed.
@@ -96,6 +96,7 @@ func (a *Agent) startUpdate(ctx context.Context) {
 		return
 	}
 	runs := *u.wanted
+	ctx, u.stop = context.WithCancel(ctx)
 	u.runs = &runs
 	a.move()
 	a.updates.Go(func() { a.updateTo(ctx, runs) })
@@ -106,6 +107,11 @@ func (a *Agent) updateTo(ctx context.Context, u checkin.Update) {
 	a.log.Info("an update begins", "from", a.options.Version, "to", u.Version)
 	err := a.prepare(ctx, u)
 	if ctx.Err() != nil {
+		a.log.Info("the update ends", "to", u.Version)
+		a.mu.Lock()
+		a.update.runs = nil
+		a.mu.Unlock()
+		a.move()
 		return
 	}
 	s, e := a.releases.load()
@@ -116,7 +122,6 @@ func (a *Agent) updateTo(ctx context.Context, u checkin.Update) {
 		}
 		if err = a.releases.save(s); err == nil {
 			a.log.Info("the service point goes on with another release", "version", u.Version)
-			a.supervisor.leaveRunning()
 			a.end(ErrSwitch)
 			return
 		}
@@ -146,25 +151,19 @@ func (a *Agent) prepare(ctx context.Context, u checkin.Update) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
 	defer cancel()
 	b := backoff{}
-	for tries := 1; ; tries++ {
+	for {
 		a.mu.Lock()
 		m, now := a.manager, time.Now().Add(a.update.ahead)
 		a.mu.Unlock()
 		source := release.Source{Base: m.base + strings.TrimSuffix(release.Path, "/"), HTTP: m.http, Now: now,
 			Cache: filepath.Join(a.releases.dir, documentFolder)}
 		err := a.releases.unpack(ctx, u.Version, func(f *os.File) error { return source.Fetch(ctx, u.Version, release.Platform(), f) })
-		if err == nil || tries >= mostFetches || !unreachable(err) || !b.pause(ctx) {
+		var unreachable *release.UnreachableError
+		if err == nil || !errors.As(err, &unreachable) || !b.pause(ctx) {
 			return err
 		}
 		a.log.Warn("a release cannot be fetched yet", "version", u.Version, "error", err)
 	}
-}
-
-// unreachable reports whether an error says that nobody was reached, rather than what was found there.
-func unreachable(err error) bool {
-	var asked *url.Error
-	var connection net.Error
-	return errors.As(err, &asked) || errors.As(err, &connection)
 }
 
 // judgeTrial looks, behind a check-in that the manager has answered, whether this release is well: it is when the applications are that

@@ -31,7 +31,7 @@ CREATE TABLE rollout (
     excused INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX rollout_created ON rollout (created, id);
-CREATE INDEX rollout_active ON rollout (status, id) WHERE status IN ('RUNNING', 'PAUSED', 'HALTED', 'TAKING_BACK');
+CREATE INDEX rollout_status ON rollout (status, id);
 
 CREATE TABLE rollout_member (
     rollout       TEXT NOT NULL,
@@ -46,7 +46,6 @@ CREATE TABLE rollout_member (
     PRIMARY KEY (rollout, service_point)
 ) WITHOUT ROWID;
 CREATE INDEX rollout_member_state ON rollout_member (rollout, state, wave, service_point);
-CREATE INDEX rollout_member_service_point ON rollout_member (service_point, rollout);
 
 -- Ends of logs that somebody waits for; logs_asked says that a service point has not been asked for one yet.
 ALTER TABLE service_point ADD COLUMN logs_asked INTEGER NOT NULL DEFAULT 0;
@@ -63,3 +62,8 @@ CREATE TABLE wanted_log (
     body          TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID;
 CREATE INDEX wanted_log_service_point ON wanted_log (service_point);
+
+-- Settings of a Service Point v4: the NTP servers that it asks, a JSON array. What users call an application.
+ALTER TABLE service_point ADD COLUMN ntp_servers TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE application ADD COLUMN title TEXT NOT NULL DEFAULT '';
+CREATE INDEX service_point_variant ON service_point (variant, name);

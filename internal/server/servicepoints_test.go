@@ -1,0 +1,122 @@
+package server
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ntpServer is an NTP server of stratum 3 (RFC 5905, section 7.3) that is so far ahead.
+func ntpServer(t *testing.T, ahead time.Duration) string {
+	t.Helper()
+	l, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			rq := make([]byte, 512)
+			n, from, err := l.ReadFrom(rq)
+			if err != nil {
+				return
+			}
+			if n < 48 {
+				continue
+			}
+			now := time.Now().Add(ahead)
+			stamp := uint64(now.Unix()+2_208_988_800)<<32 | uint64(now.Nanosecond())<<32/1e9 //nolint:gosec // from 1900 on
+			rs := make([]byte, 48)
+			rs[0], rs[1], rs[2], rs[3] = 4<<3|4, 3, 4, 0xe9
+			binary.BigEndian.PutUint32(rs[12:], 0x7f000001)
+			binary.BigEndian.PutUint64(rs[16:], stamp-1<<32)
+			copy(rs[24:32], rq[40:48])
+			binary.BigEndian.PutUint64(rs[32:], stamp)
+			binary.BigEndian.PutUint64(rs[40:], stamp)
+			if _, err := l.WriteTo(rs, from); err != nil {
+				return
+			}
+		}
+	}()
+	return l.LocalAddr().String()
+}
+
+// The API of Service Points v4: one is made, set up, enrolled, given a service and deleted; what is not acted upon is refused.
+func TestServicePointsV4(t *testing.T) {
+	m := startManager(t)
+	const path = "/user/api/v1/servicePoints"
+	m.refused(400, "MissingRequiredField", "name", "POST", path, `{"description":"x"}`)
+	for name, value := range map[string]string{"hostname": `"x"`, "ipv4CIDRAddress": `"192.0.2.1/24"`, "sshPublicKey": `"k"`,
+		"consolePassword": `"p"`, "dnsServers": `["192.0.2.53"]`, "httpProxySettings": `{"host":"p"}`} {
+		m.refused(400, "InvalidField", name, "POST", path, fmt.Sprintf(`{"name":"four",%q:%s}`, name, value))
+	}
+	m.refused(400, "InvalidField", "ntp", "POST", path, `{"name":"four","ntpServers":["a b"]}`)
+	created := m.want(202, "POST", path, `{"name":"four","description":"d","hostname":"","dnsServers":[],"ntpServers":[]}`)
+	id := created.text("id")
+	fleet, _ := m.create("other")
+	if r := m.want(200, "GET", path, ""); r.text("data.0.id") != id || r.get("data.1") != nil {
+		t.Errorf("the list is %s", r.body)
+	}
+	m.refused(404, "ResourceNotFound", fleet, "GET", path+"/"+fleet, "")
+	m.refused(404, "ResourceNotFound", fleet, "DELETE", path+"/"+fleet, "")
+	_, stop := m.agent(filepath.Join(t.TempDir(), "state"), "v4", m.RegistrationEndpoint(), created.text("registrationKey"))
+	defer stop()
+	eventually(t, "it is healthy", func() bool { return m.want(200, "GET", path+"/"+id, "").text("status") == "HEALTHY" })
+	r := m.want(200, "GET", path+"/"+id, "")
+	for _, field := range []string{"hostname", "ipv4CIDRAddress", "addresses.0.ipAddress", "platform", "resources.cpu.cores",
+		"resources.memory.totalMB",
+		"resources.disk.varTotalMB", "originalVersion", "anycastStatus.status", "ntpStatus.synchronized"} {
+		if r.text(field) == "" || r.text(field) == "0" {
+			t.Errorf("%s is %v in %s", field, r.get(field), r.body)
+		}
+	}
+
+	settings := path + "/" + id + "/settings"
+	m.refused(400, "InvalidField", "clientNetworks", "PATCH", settings, `{"ntpConfiguration":{"clientNetworks":["192.0.2.0/24"]}}`)
+	m.refused(400, "InvalidField", "servers", "PATCH", settings, `{"ntpConfiguration":{"servers":["x:0"]}}`)
+	m.refused(400, "InvalidField", "servers", "PATCH", settings, `{"ntpConfiguration":{"servers":"x"}}`)
+	good, wrong := ntpServer(t, 0), ntpServer(t, time.Hour)
+	m.want(200, "PATCH", settings, fmt.Sprintf(`{"name":"vier","ntpConfiguration":{"servers":[%q]}}`, good))
+	eventually(t, "the NTP server is asked", func() bool {
+		r := m.want(200, "GET", path+"/"+id, "")
+		return r.text("ntpStatus.stratum") == "3" && r.get("ntpStatus.synchronized") == true && r.text("name") == "vier"
+	})
+	m.want(200, "PATCH", settings, fmt.Sprintf(`{"ntpConfiguration":{"servers":[%q]}}`, wrong))
+	eventually(t, "the clock is off", func() bool {
+		r := m.want(200, "GET", path+"/"+id, "")
+		return r.text("ntpStatus.stratum") == "3" && r.get("ntpStatus.synchronized") == false
+	})
+
+	services := path + "/" + id + "/serviceInstances"
+	m.refused(400, "MissingRequiredField", "serviceDescriptorID", "POST", services, `{"name":"probe"}`)
+	m.refused(400, "InvalidField", "serviceDescriptorID", "POST", services, `{"serviceDescriptorID":"dhcp-1"}`)
+	m.refused(400, "InvalidField", "parameters", "POST", services, `{"serviceDescriptorID":"http-probe-service-1.0.0","parameters":{}}`)
+	m.refused(400, "InvalidField", "portLabel", "POST", services,
+		`{"serviceDescriptorID":"dns-resolver-service-1.0.0","ingressEndpoints":[{"portLabel":"management","addresses":["192.0.2.1"]}]}`)
+	m.refused(404, "ResourceNotFound", fleet, "POST", path+"/"+fleet+"/serviceInstances", `{"serviceDescriptorID":"http-probe-service-1.0.0"}`)
+	instance := m.want(202, "POST", services, `{"serviceDescriptorID":"http-probe-service-1.0.0","name":"my probe",`+
+		`"parameters":[{"name":"targets","value":"[{\"address\":\"127.0.0.1\"}]"}]}`).text("id")
+	r = m.want(200, "GET", path+"?serviceName=http-probe-service", "")
+	if r.text("data.0.applications.0.serviceName") != "http-probe-service" || r.text("data.0.applications.0.name") != "my probe" {
+		t.Errorf("with a service it is %s", r.body)
+	}
+	if r := m.want(200, "GET", path+"?serviceName=dns-resolver-service", ""); r.get("data.0") != nil {
+		t.Errorf("with a resolver there is %s", r.body)
+	}
+	at := "/user/api/v1/serviceInstances/" + instance
+	m.want(202, "PATCH", at, `{"parameters":[{"name":"intervalSeconds","value":"60"}]}`)
+	if got := string(m.want(200, "GET", "/user/api/v1/fleetInstances/"+id+"/applications/"+instance, "").body); !strings.Contains(got,
+		`"intervalSeconds":60`) || !strings.Contains(got, "127.0.0.1") {
+		t.Errorf("configured anew it is %s", got)
+	}
+	m.refused(400, "InvalidField", "serviceDescriptorID", "PATCH", at, `{"serviceDescriptorID":"dns-resolver-service-1.0.0"}`)
+	m.refused(400, "MissingRequiredField", "version", "PATCH", at, `{}`)
+	m.refused(404, "ResourceNotFound", "nothing", "PATCH", "/user/api/v1/serviceInstances/nothing", `{"version":"2"}`)
+	m.want(202, "DELETE", at, "")
+	m.want(204, "DELETE", path+"/"+id, "")
+	m.refused(404, "ResourceNotFound", id, "GET", path+"/"+id, "")
+}

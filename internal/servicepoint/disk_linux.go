@@ -1,0 +1,13 @@
+package servicepoint
+
+import "golang.org/x/sys/unix"
+
+// disk gives the size of a directory's file system, and what is free of it, in MB; zeros where that is not known.
+func disk(dir string) (total, free int) {
+	var s unix.Statfs_t
+	if unix.Statfs(dir, &s) != nil || s.Bsize <= 0 {
+		return 0, 0
+	}
+	size := uint64(s.Bsize)
+	return int(s.Blocks * size >> 20), int(s.Bavail * size >> 20) //nolint:gosec // megabytes
+}
