@@ -83,7 +83,16 @@ func (c *demoCommand) Run(s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	printDemo(s, m, notes, urls)
+	resolver, err := c.resolve(ctx, m, notes.Token, &agents)
+	if err != nil {
+		return err
+	}
+	agents.Go(func() { // which takes a moment
+		if err := publishDemo(c.Data); err != nil {
+			s.log.Error("making the demo's releases", "error", err)
+		}
+	})
+	printDemo(s, m, notes, urls, resolver)
 	select {
 	case <-s.ctx.Done():
 		return nil
@@ -156,27 +165,52 @@ func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager,
 				return nil, err
 			}
 		}
-		if o.Diagnostics, err = nextFree(p.listen); err != nil {
-			return nil, err
-		}
-		agent, err := servicepoint.New(o)
+		l, err := nextFree(p.listen)
 		if err != nil {
-			_ = o.Diagnostics.Close()
 			return nil, err
 		}
-		url := "http://" + o.Diagnostics.Addr().String() + "/api/v1/diagnostics"
+		o.Diagnostics, o.DiagnosticsListen, o.Launched = l, l.Addr().String(), true
+		url := "http://" + o.DiagnosticsListen + "/api/v1/diagnostics"
 		if !strings.Contains(url, p.listen) {
 			url += "  (" + p.listen + " cannot be had)"
 		}
 		urls = append(urls, url)
+		launcher := servicepoint.Launcher{State: o.State, Version: versionText(), Log: o.Log,
+			Args: agentArgs(o.State, o.DiagnosticsListen, o.Targets.HTTP), Base: func(ctx context.Context) error {
+				agent, err := servicepoint.New(o)
+				if o.Diagnostics = nil; err != nil { // it has the listener; the next one listens itself
+					return err
+				}
+				return agent.Run(ctx)
+			}}
 		agents.Go(func() {
-			if err := agent.Run(ctx); err != nil {
+			defer func() { _ = l.Close() }() // where a release was started, and nobody took it
+			if err := launcher.Run(ctx); err != nil {
 				s.log.Error("a service point ended", "name", p.name, "error", err)
 			}
 		})
 	}
 	return urls, nil
 }
+
+// resolve lets the lighthouse answer DNS, and gives where.
+func (c *demoCommand) resolve(ctx context.Context, m *server.Manager, token string, background *sync.WaitGroup) (at string, err error) {
+	upstream, err := newDemoUpstream(m, token)
+	if err != nil {
+		return "", err
+	}
+	background.Go(func() { _ = upstream.server.ActivateAndServe() }) // it ends with the demo
+	context.AfterFunc(ctx, func() { _ = upstream.server.Shutdown() })
+	if at, err = freeForDNS(demoDNS); err != nil {
+		return "", err
+	}
+	return at, m.Fleet.List(ctx, fleet.Filter{Name: demoPoints[0].name}, func(i fleet.Instance) error {
+		return demoResolver(ctx, m, i.ID, at, upstream.at)
+	})
+}
+
+// demoDNS is where the lighthouse answers DNS.
+const demoDNS = "127.0.0.2:5353"
 
 // demoKey makes a service point and gives its registration key. One that never enrolled is made anew.
 func demoKey(ctx context.Context, m *server.Manager, p demoPoint) (string, error) {
@@ -211,8 +245,9 @@ func nextFree(address string) (net.Listener, error) {
 	return l, err
 }
 
-func printDemo(s *session, m *server.Manager, n demoNotes, points []string) {
+func printDemo(s *session, m *server.Manager, n demoNotes, points []string, resolver string) {
 	u := m.URL()
+	host, port, _ := strings.Cut(resolver, ":")
 	fmt.Fprintf(s.stdout, `Portolan is running, with sample data. Stop it with Ctrl-C.
 
   address API    %[1]s/api/v2      (a browser shows pages: sign in as below)
@@ -221,6 +256,7 @@ func printDemo(s *session, m *server.Manager, n demoNotes, points []string) {
   check-in door  %[2]s
   diagnostics    %[3]s
                  %[4]s
+  resolver       %[8]s port %[9]s
 
   user           admin
   password       %[5]s
@@ -231,5 +267,8 @@ Try:
   curl -s -u 'admin:%[5]s' '%[1]s/api/v2/networks?limit=3&fields=id,name,range'
   curl -s -H 'Authorization: Bearer %[6]s' '%[1]s/user/api/v1/fleetInstances'
   curl -s '%[7]s'
-`, u, m.RegistrationEndpoint(), points[0], points[1], n.Password, n.Token, strings.Fields(points[0])[0])
+  dig @%[8]s -p %[9]s crane-1-1-1.harbour.example +short
+  export PORTOLAN_URL=%[1]s PORTOLAN_TOKEN=%[6]s
+  portolan rollout start %[10]s --watch        (updates both service points; portolan rollout take-back ID takes that back)
+`, u, m.RegistrationEndpoint(), points[0], points[1], n.Password, n.Token, strings.Fields(points[0])[0], host, port, demoVersion())
 }

@@ -330,7 +330,9 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 		case !m.connected:
 			n.members = append(n.members, memberStep{id: m.id, state: memberAway, reason: "it was not connected when its turn came"})
 		case free <= 0:
-			n.reason = fmt.Sprintf("%d are away, and at most %d may be", away, bound)
+			if away >= bound {
+				n.reason = fmt.Sprintf("%d are away, and at most %d may be", away, bound)
+			}
 		default:
 			one := memberStep{id: m.id, state: state, order: r.Version}
 			if back {

@@ -248,12 +248,16 @@ func members(tx *store.Tx, all []candidate, rollout string, p *Plan) (rows [][]a
 		}
 		rows = append(rows, []any{rollout, c.id, 0, state, c.version, 0, reason})
 	}
-	number := 0
+	number, wave, last := 0, 0, p.wave(0, waiting)
 	for _, row := range rows {
-		if row[3] == memberWaiting {
-			row[2] = p.wave(number, waiting)
-			number++
+		if row[3] != memberWaiting {
+			continue
 		}
+		if now := p.wave(number, waiting); now != last { // those that nobody belongs to are not counted
+			wave, last = wave+1, now
+		}
+		row[2] = wave
+		number++
 	}
 	return rows, nil
 }

@@ -99,7 +99,11 @@ func (a *Agent) startUpdate(ctx context.Context) {
 	ctx, u.stop = context.WithCancel(ctx)
 	u.runs = &runs
 	a.move()
-	a.updates.Go(func() { a.updateTo(ctx, runs) })
+	stop := u.stop
+	a.updates.Go(func() {
+		defer stop()
+		a.updateTo(ctx, runs)
+	})
 }
 
 // updateTo gets a release and lets it take the place of this one.
@@ -185,7 +189,7 @@ func (a *Agent) judgeTrial() {
 		return
 	}
 	if s.Trying.Waiting = waiting; waiting == "" {
-		s.Previous, s.Current, s.Trying, s.Failed = s.Current, s.Trying.Version, nil, nil
+		s = releaseState{Base: s.Base, Previous: s.Current, Current: s.Trying.Version}
 	}
 	if err := a.releases.save(s); err != nil {
 		a.log.Error("noting how this release is", "error", err)
