@@ -216,3 +216,28 @@ const (
 	handshakeTime = 3 * time.Millisecond
 	mostSpread    = checkin.MissedIntervals * checkin.Interval
 )
+
+// Figures are how many service points there are in each status, how many are connected, and how many rollouts there are in each status.
+type Figures struct {
+	Statuses, Rollouts map[string]int64
+	Connected          int64
+}
+
+// Figures counts the fleet, as it was last written down.
+func (s *Service) Figures(ctx context.Context) (f Figures, err error) {
+	f = Figures{Statuses: map[string]int64{}, Rollouts: map[string]int64{}}
+	return f, s.store.View(ctx, func(tx *store.Tx) error {
+		for table, counts := range map[string]map[string]int64{"service_point": f.Statuses, "rollout": f.Rollouts} {
+			if err := tx.Each(func(scan func(...any) error) error {
+				var status string
+				var n int64
+				err := scan(&status, &n)
+				counts[status] = n
+				return err
+			}, "SELECT status, count(*) FROM "+table+" GROUP BY status"); err != nil {
+				return err
+			}
+		}
+		return tx.QueryRow("SELECT count(*) FROM presence WHERE connected = 1").Scan(&f.Connected)
+	})
+}

@@ -89,6 +89,44 @@ func observeFollowers(registry prometheus.Registerer, followers func() int) {
 		Help: "Clients that follow the changes at this manager."}, func() float64 { return float64(followers()) }))
 }
 
+// fleetFigures shows the fleet as the database has it, the same at each manager.
+type fleetFigures struct {
+	count                       func(context.Context) (fleet.Figures, error)
+	points, connected, rollouts *prometheus.Desc
+}
+
+// observeFleet shows figures of the fleet.
+func observeFleet(registry prometheus.Registerer, count func(context.Context) (fleet.Figures, error)) {
+	registry.MustRegister(&fleetFigures{count: count,
+		points:    prometheus.NewDesc("portolan_service_points", "Service points, by status.", []string{"status"}, nil),
+		connected: prometheus.NewDesc("portolan_service_points_connected", "Service points that are connected.", nil, nil),
+		rollouts:  prometheus.NewDesc("portolan_rollouts", "Rollouts, by status.", []string{"status"}, nil)})
+}
+
+// Describe names the figures.
+func (f *fleetFigures) Describe(all chan<- *prometheus.Desc) {
+	for _, one := range []*prometheus.Desc{f.points, f.connected, f.rollouts} {
+		all <- one
+	}
+}
+
+// Collect gives the figures; none where the database does not answer in time.
+func (f *fleetFigures) Collect(all chan<- prometheus.Metric) {
+	ctx, end := context.WithTimeout(context.Background(), time.Second)
+	defer end()
+	now, err := f.count(ctx)
+	if err != nil {
+		return
+	}
+	for status, n := range now.Statuses {
+		all <- prometheus.MustNewConstMetric(f.points, prometheus.GaugeValue, float64(n), status)
+	}
+	for status, n := range now.Rollouts {
+		all <- prometheus.MustNewConstMetric(f.rollouts, prometheus.GaugeValue, float64(n), status)
+	}
+	all <- prometheus.MustNewConstMetric(f.connected, prometheus.GaugeValue, float64(now.Connected))
+}
+
 // recorder remembers the status that was sent.
 type recorder struct {
 	http.ResponseWriter

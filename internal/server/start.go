@@ -158,6 +158,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	m.Fleet = fleet.New(m.Store, m.authority, o.Log, o.Interval, programs(), m.releases)
 	m.Fleet.Observe(m.metrics.fleetMoved)
+	observeFleet(m.registry, m.Fleet.Figures)
 	if err := m.Fleet.SetClock(ctx); err != nil {
 		return nil, fmt.Errorf("asking the database for the time: %w", err)
 	}

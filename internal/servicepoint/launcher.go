@@ -62,7 +62,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		s, err := l.next(r)
 		if err != nil {
-			l.Log.Error("which release is to run is not known: the one that was installed does", "reason", err)
+			l.Log.Error("which release runs cannot be noted: the one that was installed does", "reason", err)
 			s = releaseState{Base: l.Version}
 		}
 		began := time.Now()
@@ -95,7 +95,7 @@ func (l *Launcher) ended(ctx context.Context, r *releases, s releaseState, ran t
 		return true, nil
 	case err == nil && (now.Current != s.Current || now.Trying != nil || s.Trying != nil):
 		return true, nil
-	case err != nil || s.Current == "":
+	case err != nil || s.Current == "" || failed == nil:
 		return false, failed
 	}
 	// It was well once, and is not any more. Whoever starts this launcher again has it try a few times.
@@ -115,7 +115,8 @@ func (l *Launcher) ended(ctx context.Context, r *releases, s releaseState, ran t
 func (l *Launcher) next(r *releases) (releaseState, error) {
 	s, err := r.load()
 	if err != nil {
-		return s, err
+		l.Log.Error("which release ran is forgotten: the one that was installed does", "reason", err)
+		return s, r.save(s)
 	}
 	if err := r.tidy(s); err != nil {
 		l.Log.Warn("removing releases", "error", err)
@@ -168,6 +169,9 @@ func (l *Launcher) try(ctx context.Context, r *releases, s releaseState) error {
 	return r.save(now)
 }
 
+// tellTime is how much later this process may be told to end than a release that it has started, where both are.
+const tellTime = time.Second
+
 // errOverdue is a release that has not become healthy in its time.
 var errOverdue = errors.New("it did not become healthy in time")
 
@@ -198,6 +202,9 @@ func (l *Launcher) child(ctx context.Context, r *releases, version string, overd
 	for {
 		select {
 		case err := <-ended:
+			if err == nil { // it was told to: this process is told the same, it may be a little later
+				sleep(ctx, tellTime)
+			}
 			return err
 		case <-late:
 			if !overdue() {
