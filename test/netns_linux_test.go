@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -293,16 +294,15 @@ func TestProbesInANetworkOfOurOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := ""
-	files, err := filepath.Glob(filepath.Join(dir, "state", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	if err := filepath.WalkDir(filepath.Join(dir, "state"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
 		}
+		text, err := os.ReadFile(path)
 		state += string(text)
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 	for place, text := range map[string]string{"diagnostics": diagnostics, "log": agent.text(), "arguments": string(arguments), "state": state,
 		"manager's log": manager.text(), "fleet API": instances()} {
