@@ -153,7 +153,7 @@ func TestKilledWhileUpdating(t *testing.T) {
 	p.shows(`"status": "HEALTHY"`)
 	rounds := 2
 	if os.Getenv("PORTOLAN_TEST_LONG") != "" {
-		rounds = 12
+		rounds = 4
 	}
 	for round := range rounds {
 		version := []string{"1.1.0", "0.1.0-dev"}[round%2]
