@@ -63,8 +63,7 @@ func (b *bench) fleet() error {
 		return err
 	}
 	rate := fleetSize / took.Seconds()
-	b.add(fmt.Sprintf("(m) enrolments of %d, with their creation and two handshakes each", fleetSize), perSecond(rate), "no bare one", 1,
-		"no goal", true)
+	b.note(fmt.Sprintf("(m) enrolments of %d, with their creation and two handshakes each", fleetSize), perSecond(rate))
 	each := (full - empty) * 1024 / fleetSize
 	b.add("(m) memory for a connected service point, garbage counted", fmt.Sprintf("%.0f KiB", each), "30 KiB", each/30,
 		"at most 1", each <= 30)
@@ -134,8 +133,8 @@ func (b *bench) fleetChange(ctx context.Context, c *client.Client, crowd *servic
 	}
 	b.add(fmt.Sprintf("(m) an order to %d service points, until the last one has it", fleetSize), known.Round(10*time.Millisecond).String(),
 		"2s", known.Seconds()/2, "at most 1", known <= 2*time.Second)
-	b.add(fmt.Sprintf("(m) a rollout to %d service points, until it is done", fleetSize),
-		time.Since(began).Round(10*time.Millisecond).String(), "no bare one", 1, "no goal", true)
+	b.note(fmt.Sprintf("(m) a rollout to %d service points, until it is done", fleetSize),
+		time.Since(began).Round(10*time.Millisecond).String())
 	return nil
 }
 

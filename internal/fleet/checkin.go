@@ -197,6 +197,9 @@ func checkReport(r *checkin.Report, text []byte) error {
 	if err == nil {
 		err = short("platform", r.Platform, r.BaseVersion)
 	}
+	if m := r.Machine; m != nil && err == nil {
+		err = short("machine", m.OriginalVersion, m.Platform, m.NTPStatus.Stratum)
+	}
 	if u := r.Update; u != nil && err == nil {
 		err = short("update", u.Version, u.Status, u.Reason)
 	}

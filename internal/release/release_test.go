@@ -221,6 +221,7 @@ func TestRenewedRoot(t *testing.T) {
 		f.must(os.Rename(filepath.Join(f.keys, role+".pem"), filepath.Join(f.keys, role+".stolen")))
 	}
 	f.must(f.r.Renew(f.keys, []string{"targets", "timestamp"}, today))
+	f.gives("1.0.0", "one") // until it is published nothing has changed
 	f.must(f.r.Publish(f.keys, TimestampLife, today))
 	f.release("1.1.0", "two")
 	f.gives("1.1.0", "two")

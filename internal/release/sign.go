@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -191,11 +192,10 @@ func name(root *metadata.Metadata[metadata.RootType], role string, private ed255
 // Renew signs a new root, with the key of the root, which lives anew. The keys of the replaced roles are made anew, those before are good
 // no more; a key that it replaces must have been moved away. It is shown once it is published: until then the one before is good.
 func (r Repository) Renew(keys string, replaced []string, now time.Time) error {
-	lock, err := r.lock()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = lock.Close() }()
+	return r.locked(func() error { return r.stageRoot(keys, replaced, now) })
+}
+
+func (r Repository) stageRoot(keys string, replaced []string, now time.Time) error {
 	number, err := r.latest(metadata.ROOT)
 	if err != nil || number == 0 {
 		return errors.Join(err, fmt.Errorf("%s has no repository", r.Dir))
@@ -238,46 +238,38 @@ func (r Repository) stagedRoot() string {
 	return filepath.Join(r.Dir, metadataFolder, ".next-root.json")
 }
 
-// placeRoot shows a root that was signed, and signs the list of releases anew, whose key it may have replaced.
-func (r Repository) placeRoot(keys string, now time.Time) error {
+// renewed signs the list of releases anew where a root was signed that is not shown yet, and may have replaced its key. It gives the
+// number of that root; 0 where there is none.
+func (r Repository) renewed(keys string, now time.Time) (number int64, err error) {
 	root, err := metadata.Root().FromFile(r.stagedRoot())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return 0, nil
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
-	private, err := key(keys, metadata.TARGETS)
-	if err != nil {
-		return err
-	}
-	targets, err := r.targets()
-	if err != nil {
-		return err
-	}
-	if err := r.signTargets(targets, private, now); err != nil {
-		return err
-	}
-	if err := os.Rename(r.stagedRoot(), r.path(metadata.ROOT, root.Signed.Version)); err != nil {
+	return root.Signed.Version, r.changeTargets(keys, now, func(*metadata.TargetsType) error { return nil })
+}
+
+// placeRoot shows the root that was signed.
+func (r Repository) placeRoot(number int64) error {
+	if err := os.Rename(r.stagedRoot(), r.path(metadata.ROOT, number)); err != nil {
 		return err
 	}
 	return syncDir(filepath.Join(r.Dir, metadataFolder))
 }
 
-// lock keeps the repository for one of those who write it.
-func (r Repository) lock() (io.Closer, error) { return dirlock.Take(r.Dir, "portolan release") }
-
-// Add puts a program into the repository as a release of a version for a platform, and signs that with the key of the targets. It is
-// shown once it is published. A version that is there for the platform is never replaced.
-func (r Repository) Add(keys, version, platform string, program io.Reader, now time.Time) error {
-	lock, err := r.lock()
+// locked runs fn while nobody else writes the repository.
+func (r Repository) locked(fn func() error) error {
+	lock, err := dirlock.Take(r.Dir, "portolan release")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }()
-	if err := errors.Join(CheckVersion(version), CheckPlatform(platform)); err != nil {
-		return err
-	}
+	return errors.Join(fn(), lock.Close())
+}
+
+// changeTargets changes the newest list of releases, published or not, and signs it with the key of the targets.
+func (r Repository) changeTargets(keys string, now time.Time, change func(*metadata.TargetsType) error) error {
 	private, err := key(keys, metadata.TARGETS)
 	if err != nil {
 		return err
@@ -286,45 +278,48 @@ func (r Repository) Add(keys, version, platform string, program io.Reader, now t
 	if err != nil {
 		return err
 	}
-	path := target(version, platform)
-	if targets.Signed.Targets[path] != nil {
-		return fmt.Errorf("version %s is there for %s already", version, platform)
-	}
-	file, err := r.pack(path, version, platform, program)
-	if err != nil {
+	if err := change(&targets.Signed); err != nil {
 		return err
 	}
-	targets.Signed.Targets[path] = file
-	return r.signTargets(targets, private, now)
+	targets.Signed.Version++
+	targets.Signed.Expires = now.Add(documentLife).UTC()
+	return sign(r.path(metadata.TARGETS, targets.Signed.Version), targets, private)
+}
+
+// Add puts a program into the repository as a release of a version for a platform, and signs that with the key of the targets. It is
+// shown once it is published. A version that is there for the platform is never replaced.
+func (r Repository) Add(keys, version, platform string, program io.Reader, now time.Time) error {
+	if err := errors.Join(CheckVersion(version), CheckPlatform(platform)); err != nil {
+		return err
+	}
+	return r.locked(func() error {
+		return r.changeTargets(keys, now, func(targets *metadata.TargetsType) error {
+			path := target(version, platform)
+			if targets.Targets[path] != nil {
+				return fmt.Errorf("version %s is there for %s already", version, platform)
+			}
+			file, err := r.pack(path, version, platform, program)
+			targets.Targets[path] = file
+			return err
+		})
+	})
 }
 
 // Withdraw takes a version out of the repository, for all platforms, and signs that with the key of the targets: once it is published no
 // service point takes that version any more. Its files stay.
 func (r Repository) Withdraw(keys, version string, now time.Time) error {
-	lock, err := r.lock()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = lock.Close() }()
-	private, err := key(keys, metadata.TARGETS)
-	if err != nil {
-		return err
-	}
-	targets, err := r.targets()
-	if err != nil {
-		return err
-	}
-	found := false
-	for path := range targets.Signed.Targets {
-		if strings.HasPrefix(path, target(version, "")) {
-			delete(targets.Signed.Targets, path)
-			found = true
-		}
-	}
-	if !found {
-		return fmt.Errorf("there is no version %q", version)
-	}
-	return r.signTargets(targets, private, now)
+	return r.locked(func() error {
+		return r.changeTargets(keys, now, func(targets *metadata.TargetsType) error {
+			before := len(targets.Targets)
+			maps.DeleteFunc(targets.Targets, func(path string, _ *metadata.TargetFiles) bool {
+				return strings.HasPrefix(path, target(version, ""))
+			})
+			if len(targets.Targets) == before {
+				return fmt.Errorf("there is no version %q", version)
+			}
+			return nil
+		})
+	})
 }
 
 // targets reads the newest list of releases, published or not.
@@ -334,12 +329,6 @@ func (r Repository) targets() (*metadata.Metadata[metadata.TargetsType], error) 
 		return nil, errors.Join(err, fmt.Errorf("%s has no repository", r.Dir))
 	}
 	return metadata.Targets().FromFile(r.path(metadata.TARGETS, number))
-}
-
-func (r Repository) signTargets(targets *metadata.Metadata[metadata.TargetsType], private ed25519.PrivateKey, now time.Time) error {
-	targets.Signed.Version++
-	targets.Signed.Expires = now.Add(documentLife).UTC()
-	return sign(r.path(metadata.TARGETS, targets.Signed.Version), targets, private)
 }
 
 // pack compresses a program into the repository and describes it.
@@ -400,29 +389,43 @@ func (r Repository) Publish(keys string, life time.Duration, now time.Time) erro
 	if err != nil {
 		return err
 	}
-	lock, err := r.lock()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = lock.Close() }()
-	if err := r.placeRoot(keys, now); err != nil {
-		return err
-	}
+	return r.locked(func() error {
+		root, err := r.renewed(keys, now)
+		if err != nil {
+			return err
+		}
+		snapshot, err := r.signSnapshot(signsSnapshot, now)
+		if err != nil {
+			return err
+		}
+		if root > 0 { // as late as can be: with it, a timestamp by a key from before is good no more
+			if err := r.placeRoot(root); err != nil {
+				return err
+			}
+		}
+		return r.signTimestamp(signsTimestamp, snapshot, now.Add(life))
+	})
+}
+
+// signSnapshot signs which list of releases there is, and gives its number.
+func (r Repository) signSnapshot(private ed25519.PrivateKey, now time.Time) (number int64, err error) {
 	targets, err := r.targets()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	number, err := r.latest(metadata.SNAPSHOT)
-	if err != nil {
-		return err
+	if number, err = r.latest(metadata.SNAPSHOT); err != nil {
+		return 0, err
 	}
+	number++
 	snapshot := metadata.Snapshot(now.Add(documentLife).UTC())
-	snapshot.Signed.Version = number + 1
+	snapshot.Signed.Version = number
 	snapshot.Signed.Meta[metadata.TARGETS+".json"] = metadata.MetaFile(targets.Signed.Version)
-	if err := sign(r.path(metadata.SNAPSHOT, snapshot.Signed.Version), snapshot, signsSnapshot); err != nil {
-		return err
-	}
-	timestamp := metadata.Timestamp(now.Add(life).UTC())
+	return number, sign(r.path(metadata.SNAPSHOT, number), snapshot, private)
+}
+
+// signTimestamp signs which snapshot is the newest, which makes it so.
+func (r Repository) signTimestamp(private ed25519.PrivateKey, snapshot int64, until time.Time) error {
+	timestamp := metadata.Timestamp(until.UTC())
 	before, err := metadata.Timestamp().FromFile(r.path(metadata.TIMESTAMP, 0))
 	switch {
 	case err == nil:
@@ -430,6 +433,6 @@ func (r Repository) Publish(keys string, life time.Duration, now time.Time) erro
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	timestamp.Signed.Meta[metadata.SNAPSHOT+".json"] = metadata.MetaFile(snapshot.Signed.Version)
-	return sign(r.path(metadata.TIMESTAMP, 0), timestamp, signsTimestamp)
+	timestamp.Signed.Meta[metadata.SNAPSHOT+".json"] = metadata.MetaFile(snapshot)
+	return sign(r.path(metadata.TIMESTAMP, 0), timestamp, private)
 }

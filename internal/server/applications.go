@@ -42,14 +42,7 @@ func (m *Manager) getApplication(w http.ResponseWriter, r *http.Request) error {
 
 // readChange reads the body of a request that deploys or changes an application: these texts, and its configuration.
 func readChange(w http.ResponseWriter, r *http.Request, names ...string) (c fleet.ApplicationChange, values map[string]string, err error) {
-	allowed := []string{"application/json"}
-	if r.Method == http.MethodPatch {
-		allowed = append(allowed, "application/merge-patch+json")
-	}
-	if err := rest.CheckContentType(r, allowed...); err != nil {
-		return c, nil, err
-	}
-	members, _, err := rest.ReadBody(w, r, rest.ReportBody)
+	members, _, err := readJSON(w, r, rest.ReportBody)
 	if err != nil {
 		return c, nil, err
 	}
@@ -87,6 +80,11 @@ func (m *Manager) deployApplication(w http.ResponseWriter, r *http.Request) erro
 	if c.Name, c.Version = given(values, "name"), given(values, "version"); c.Name == nil {
 		return missing("name")
 	}
+	return m.deploy(w, r, c)
+}
+
+// deploy lets the service point of a request run an application, and answers its id.
+func (m *Manager) deploy(w http.ResponseWriter, r *http.Request, c fleet.ApplicationChange) (err error) {
 	if c.Repeatable, err = m.repeatable(r); err != nil {
 		return err
 	}

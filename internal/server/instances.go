@@ -63,10 +63,7 @@ func (m *Manager) getInstance(w http.ResponseWriter, r *http.Request) error {
 
 // modifyInstance changes a service point (ours).
 func (m *Manager) modifyInstance(w http.ResponseWriter, r *http.Request) error {
-	if err := rest.CheckContentType(r, "application/json", "application/merge-patch+json"); err != nil {
-		return err
-	}
-	members, _, err := rest.ReadBody(w, r, rest.SmallBody)
+	members, _, err := readJSON(w, r, rest.SmallBody)
 	if err != nil {
 		return err
 	}

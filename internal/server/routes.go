@@ -287,9 +287,13 @@ func texts(members map[string]json.RawMessage, names ...string) (values map[stri
 	return values, problem.Join(problems)
 }
 
-// readJSON reads the body of a request of the fleet API or of the check-in door.
+// readJSON reads the body of a request of the fleet API or of the check-in door; that of a PATCH may be called a merge-patch (RFC 7396).
 func readJSON(w http.ResponseWriter, r *http.Request, within rest.Bounds) (map[string]json.RawMessage, []byte, error) {
-	if err := rest.CheckContentType(r, "application/json"); err != nil {
+	allowed := []string{"application/json"}
+	if r.Method == http.MethodPatch {
+		allowed = append(allowed, "application/merge-patch+json")
+	}
+	if err := rest.CheckContentType(r, allowed...); err != nil {
 		return nil, nil, err
 	}
 	return rest.ReadBody(w, r, within)

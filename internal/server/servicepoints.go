@@ -108,10 +108,7 @@ func (m *Manager) createServicePoint(w http.ResponseWriter, r *http.Request) err
 
 // changeSettings changes the settings of a service point.
 func (m *Manager) changeSettings(w http.ResponseWriter, r *http.Request) error {
-	if err := rest.CheckContentType(r, "application/json", "application/merge-patch+json"); err != nil {
-		return err
-	}
-	members, _, err := rest.ReadBody(w, r, rest.SmallBody)
+	members, _, err := readJSON(w, r, rest.SmallBody)
 	if err != nil {
 		return err
 	}
@@ -236,24 +233,11 @@ func (m *Manager) createServiceInstance(w http.ResponseWriter, r *http.Request) 
 	if c.Configuration, err = configured(nil, members); err != nil {
 		return err
 	}
-	if c.Repeatable, err = m.repeatable(r); err != nil {
-		return err
-	}
-	id, err := m.Fleet.Deploy(r.Context(), r.PathValue("id"), c)
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusAccepted, struct {
-		ID string `json:"id"`
-	}{id})
-	return nil
+	return m.deploy(w, r, c)
 }
 
 func (m *Manager) changeServiceInstance(w http.ResponseWriter, r *http.Request) error {
-	if err := rest.CheckContentType(r, "application/json", "application/merge-patch+json"); err != nil {
-		return err
-	}
-	members, _, err := rest.ReadBody(w, r, rest.ReportBody)
+	members, _, err := readJSON(w, r, rest.ReportBody)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net"
 	"os"
 	"runtime"
 	"strconv"
@@ -67,7 +68,7 @@ func (m *machine) ask(servers []string) {
 // run looks at the machine until ctx ends.
 func (m *machine) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		m.look()
+		m.look(ctx)
 		timer := time.NewTimer(machineEvery)
 		select {
 		case <-ctx.Done():
@@ -78,12 +79,12 @@ func (m *machine) run(ctx context.Context) {
 	}
 }
 
-func (m *machine) look() {
+func (m *machine) look(ctx context.Context) {
 	m.mu.Lock()
 	servers, idle, total := m.servers, m.idle, m.total
 	m.mu.Unlock()
 	next := m.now()
-	next.NTPStatus = m.clock(servers)
+	next.NTPStatus = m.clock(ctx, servers)
 	next.Resources, idle, total = resources(m.dir, idle, total)
 	m.mu.Lock()
 	moved := m.known != next
@@ -95,9 +96,18 @@ func (m *machine) look() {
 }
 
 // clock asks the servers, one after the other until one answers; with none the kernel says whether something keeps its clock.
-func (m *machine) clock(servers []string) checkin.NTPStatus {
+func (m *machine) clock(ctx context.Context, servers []string) checkin.NTPStatus {
 	for _, server := range servers {
-		answer, err := ntp.QueryWithOptions(server, ntp.QueryOptions{Timeout: ntpLimit})
+		if ctx.Err() != nil {
+			break
+		}
+		answer, err := ntp.QueryWithOptions(server, ntp.QueryOptions{Timeout: ntpLimit, Dialer: func(_, remote string) (net.Conn, error) {
+			conn, err := (&net.Dialer{Timeout: ntpLimit}).DialContext(ctx, "udp", remote)
+			if err == nil {
+				context.AfterFunc(ctx, func() { _ = conn.Close() }) // whoever ends does not wait for it
+			}
+			return conn, err
+		}})
 		if err == nil {
 			err = answer.Validate()
 		}

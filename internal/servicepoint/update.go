@@ -110,35 +110,43 @@ func (a *Agent) startUpdate(ctx context.Context) {
 func (a *Agent) updateTo(ctx context.Context, u checkin.Update) {
 	a.log.Info("an update begins", "from", a.options.Version, "to", u.Version)
 	err := a.prepare(ctx, u)
-	if ctx.Err() != nil {
-		a.log.Info("the update ends", "to", u.Version)
-		a.mu.Lock()
-		a.update.runs = nil
-		a.mu.Unlock()
-		a.move()
-		return
-	}
-	s, e := a.releases.load()
+	before, e := a.releases.load()
 	if err = errors.Join(err, e); err == nil {
+		s := before
 		s.Trying, s.Failed = &trial{Update: u, Unwell: a.supervisor.unwell()}, nil
 		if u.Version == a.releases.base { // it was well before there was any other
 			s.Previous, s.Current, s.Trying = s.Current, "", nil
 		}
-		if err = a.releases.save(s); err == nil {
+		if err = a.releases.save(s); err == nil && a.switched(ctx) {
 			a.log.Info("the service point goes on with another release", "version", u.Version)
-			a.end(ErrSwitch)
 			return
 		}
 	}
-	a.log.Error("an update failed", "version", u.Version, "error", err)
-	s.Trying, s.Failed = nil, &failure{u, err.Error()}
-	if err := a.releases.save(s); err != nil { // it is known until this ends
-		a.log.Error("noting that an update failed", "error", err)
+	after := before
+	if ctx.Err() != nil {
+		a.log.Info("an update was called off", "version", u.Version)
+	} else {
+		a.log.Error("an update failed", "version", u.Version, "error", err)
+		after.Trying, after.Failed = nil, &failure{u, err.Error()}
+	}
+	if err := a.releases.save(after); err != nil { // it is known until this ends
+		a.log.Error("noting how an update went", "error", err)
 	}
 	a.mu.Lock()
-	a.update.runs, a.update.failed = nil, s.Failed
+	a.update.runs, a.update.failed = nil, after.Failed
 	a.mu.Unlock()
 	a.move()
+}
+
+// switched ends this agent for another release, unless the update was called off meanwhile.
+func (a *Agent) switched(ctx context.Context) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ctx.Err() != nil {
+		return false
+	}
+	a.end(ErrSwitch)
+	return true
 }
 
 // prepare fetches, verifies and unpacks a release.
