@@ -53,7 +53,7 @@ func sample(t *testing.T, o server.Options) {
 		return cmp.Or(tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, 7, 1 FROM service_point"),
 			tx.Write("INSERT INTO application (id, service_point, name, version, status, configuration, generation, created) "+
 				"SELECT 'a', id, 'http-probe-service', '1', 'HEALTHY', '{}', 2, 7 FROM service_point"),
-			tx.Write("INSERT INTO spent_key (key_hash, until) VALUES ('k', 7)"),
+			tx.Write("INSERT INTO spent_key (key_hash, until) VALUES ('k', 99999999999)"),
 			tx.Write("INSERT INTO label (service_point, name, value) SELECT id, 'site', 'oslo' FROM service_point"),
 			tx.Write("INSERT INTO rollout (id, created, version, plan, status) VALUES ('r', 7, '2', '{\"version\":\"2\"}', 'DONE')"),
 			tx.Write("INSERT INTO rollout_member (rollout, service_point, wave, state) SELECT 'r', id, 0, 'UPDATED' FROM service_point"),
@@ -78,7 +78,7 @@ func sample(t *testing.T, o server.Options) {
 			}
 		}
 		if err := tx.Write("INSERT INTO idempotency (user_id, key, request, location, etag, answer, created) VALUES (1, 'k', 'r', 'l', 'e', "+
-			"?, 1)", []byte("a")); err != nil {
+			"?, 99999999999)", []byte("a")); err != nil {
 			return err
 		}
 		typ, _ := m.Address.Type("Webhook")
