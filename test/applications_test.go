@@ -3,7 +3,9 @@ package test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,8 +58,9 @@ type fleetPoint struct {
 	state   string
 	process *process
 	starts  int
-	// args are further arguments.
-	args []string
+	// args are further arguments, statusAt is where the resolver's status is shown.
+	args     []string
+	statusAt string
 }
 
 func (p *fleetPoint) start(key string) {
@@ -171,6 +174,44 @@ func (p *fleetPoint) forget(at string) {
 	}
 }
 
+// status gives what the service point shows of its resolver at a path; the status 0 where nobody answers.
+func (p *fleetPoint) status(path string) (status int, body string) {
+	rs, err := http.Get("http://" + p.statusAt + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = rs.Body.Close() }()
+	text, err := io.ReadAll(rs.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return rs.StatusCode, string(text)
+}
+
+// watched looks at what load balancers and watchers are shown of a resolver that is well.
+func (p *fleetPoint) watched(id string) {
+	p.t.Helper()
+	if status, body := p.status("/v1/status/health"); status != http.StatusOK {
+		p.t.Errorf("the health of a resolver that is well is %d %s", status, body)
+	}
+	for path, parts := range map[string][]string{
+		"/v1/status/spDiagnostics": {`"spStatus":"GOOD"`, `"desiredVersion":"n/a"`, `"query-resolving-availability":"GOOD"`, `"status-service":{`,
+			`"matchesAllDomains":true`, `"lastSettingsPollingStatus":"UNCHANGED"`},
+		"/v2/diagnostics": {`"status":"GOOD"`, `"applicationId":"` + id + `"`, `"name":"clientCertificateExpiration"`, `"value":"NOERROR"`,
+			`"id":"customerInstanceConnection"`},
+	} {
+		status, body := p.status(path)
+		for _, part := range parts {
+			if status != http.StatusOK || !strings.Contains(body, part) {
+				p.t.Errorf("%s is %d without %s: %s", path, status, part, body)
+			}
+		}
+	}
+	if status, body := p.status("/elsewhere"); status != http.StatusNotFound {
+		p.t.Errorf("what there is not is %d %s", status, body)
+	}
+}
+
 // A resolver is deployed, serves while the manager and the agent are killed, is taken over, comes back when it is killed, is configured
 // anew, falls ill with its upstream and recovers, and goes.
 func TestResolverOfAServicePoint(t *testing.T) {
@@ -180,6 +221,11 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.fleet("create", "--json", "edge")), &created); err != nil {
 		t.Fatal(err)
 	}
+	var err error
+	if p.statusAt, err = freePort(); err != nil {
+		t.Fatal(err)
+	}
+	p.args = []string{"--status-listen", p.statusAt}
 	p.start(created.RegistrationKey)
 	t.Cleanup(func() { // which ends its applications
 		if err := p.process.signal(syscall.SIGTERM); err != nil {
@@ -195,6 +241,7 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	if !answers(at, "one.example.") {
 		t.Error("the resolver does not answer")
 	}
+	p.watched(id)
 
 	// Neither manager nor agent is needed to answer.
 	_ = m.process.signal(syscall.SIGKILL)
@@ -237,6 +284,13 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	if !answers(other, "four.example.") {
 		t.Error("what was asked before is not answered while the upstream is away")
 	}
+	if status, body := p.status("/v1/status/health"); status != http.StatusOK { // it answers, from what it remembers
+		t.Errorf("while the upstream is away, the health is %d %s", status, body)
+	}
+	if _, body := p.status("/v1/status/spDiagnostics"); !strings.Contains(body, `"spStatus":"BAD"`) ||
+		!strings.Contains(body, `"query-resolving-availability":"BAD"`) {
+		t.Errorf("while the upstream is away, diagnostics are %s", body)
+	}
 	if answers(other, "seven.example.") {
 		t.Error("a new name is answered while the upstream is away")
 	}
@@ -254,6 +308,9 @@ func TestResolverOfAServicePoint(t *testing.T) {
 	p.becomes("DELETED")
 	if answers(other, "four.example.") {
 		t.Error("a resolver that was deleted answers")
+	}
+	if !until(func() bool { status, _ := p.status("/v1/status/health"); return status == 0 }) {
+		t.Error("without a resolver there is a status of one")
 	}
 	if left, err := filepath.Glob(filepath.Join(p.state, "application", "*")); err != nil || len(left) > 0 {
 		t.Errorf("a deleted application leaves %v, %v", left, err)

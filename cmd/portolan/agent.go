@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type agentCommand struct {
 	State                 string        `help:"The state directory. Once enrolled, nothing else is needed." required:"" type:"path" placeholder:"DIR"`
 	Variant               string        `help:"The kind of service point: fleet or v4. Default: what it enrolled as, and at first fleet." enum:",fleet,v4" default:""`
 	DiagnosticsListen     string        `help:"Where diagnostics are shown, open and read-only." default:":8083" placeholder:"ADDR"`
+	StatusListen          []string      `help:"Where load balancers find the status of the resolver while there is one; off for nowhere." default:":80,:2021" placeholder:"ADDR|off,..."`
 	HTTPProxy             string        `help:"The HTTP proxy for whatever is fetched, the way to the manager included, without a password." name:"http-proxy" placeholder:"URL"`
 	HTTPProxyPasswordFile string        `help:"A file with the proxy's password." name:"http-proxy-password-file" type:"path" placeholder:"FILE"`
 	NoProxy               string        `help:"What is asked for without the proxy: names, addresses and prefixes, with commas between." placeholder:"HOST,..."`
@@ -74,9 +76,15 @@ func (c *agentCommand) run(ctx context.Context, s *session, version, base string
 	if err != nil {
 		return err
 	}
+	statusListen := c.StatusListen
+	if slices.Contains(statusListen, servicepoint.Off) {
+		if statusListen = nil; len(c.StatusListen) > 1 {
+			return usageError{errors.New("--status-listen: off stands alone")}
+		}
+	}
 	a, err := servicepoint.New(servicepoint.Options{Program: program, Versions: applicationVersions(),
 		State: c.State, Endpoint: c.RegistrationEndpoint, Key: key, Variant: c.Variant,
-		DiagnosticsListen: c.DiagnosticsListen, Targets: targets, Version: version, Base: base, Launched: true, Log: s.log,
+		DiagnosticsListen: c.DiagnosticsListen, StatusListen: statusListen, Targets: targets, Version: version, Base: base, Launched: true, Log: s.log,
 		ProbeInterval: c.ProbeInterval})
 	if err != nil {
 		if errors.Is(err, checkin.ErrKeyDamaged) {

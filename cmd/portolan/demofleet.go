@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"portolan/client"
+	"portolan/internal/application"
 	"portolan/internal/fleet"
 	"portolan/internal/release"
 	"portolan/internal/server"
@@ -119,7 +120,7 @@ func demoResolver(ctx context.Context, m *server.Manager, servicePoint, at, upst
 	if err != nil {
 		return err
 	}
-	const name = "dns-resolver-service"
+	const name = application.Resolver
 	configuration := fmt.Appendf(nil, `{"listen":[{"address":%q,"port":%s}],"upstreams":[{"address":%q}]}`, listen, port, upstream)
 	all, err := m.Fleet.Applications(ctx, servicePoint)
 	if err != nil {
@@ -130,7 +131,7 @@ func demoResolver(ctx context.Context, m *server.Manager, servicePoint, at, upst
 			return m.Fleet.Change(ctx, servicePoint, one.ID, fleet.ApplicationChange{Configuration: configuration})
 		}
 	}
-	called := name
+	called := string(name)
 	_, err = m.Fleet.Deploy(ctx, servicePoint, fleet.ApplicationChange{Name: &called, Configuration: configuration})
 	return err
 }
@@ -153,8 +154,11 @@ func freeForDNS(address string) (string, error) {
 	return "", fmt.Errorf("no address is free for DNS, neither %s nor on 127.0.0.1", address)
 }
 
+// demoStatus is where the status of the demo's resolver is found.
+const demoStatus = "127.0.0.2:2021"
+
 // agentArgs is the command line of a service point of the demo, for a release that it is updated to.
 func agentArgs(state, diagnostics, target string) []string {
-	return []string{"agent", "--state", state, "--diagnostics-listen", diagnostics, "--gateway", "127.0.0.1", "--ping-target", "127.0.0.1",
+	return []string{"agent", "--state", state, "--diagnostics-listen", diagnostics, "--status-listen", demoStatus, "--gateway", "127.0.0.1", "--ping-target", "127.0.0.1",
 		"--http-target", target}
 }

@@ -32,6 +32,10 @@ type Kind struct {
 	Check func(configuration json.RawMessage) error
 	// Claims, which may be nil, gives the addresses and ports of a configuration that no other application may have.
 	Claims func(configuration json.RawMessage) []string
+	// Hide, which may be nil, takes what is secret out of a configuration that is shown. Fill, which is there with it, puts what is secret
+	// in the configuration before into one that was given without.
+	Hide func(configuration json.RawMessage) json.RawMessage
+	Fill func(configuration, before json.RawMessage) json.RawMessage
 	// New makes one, which does nothing before it is configured.
 	New func(log *slog.Logger) Application
 }
@@ -75,3 +79,18 @@ const (
 	ConfigurationPath = "/configuration"
 	StopPath          = "/stop"
 )
+
+// Resolver is the name of the application that answers DNS for clients. What a service point shows of it goes beyond what it shows of others.
+const Resolver = "dns-resolver-service"
+
+// ResolverDiagnostics are the diagnostics of the Resolver: response codes such as NOERROR, or why there was no answer.
+type ResolverDiagnostics struct {
+	// BackendResponse is the best answer of an upstream, FrontendResponse the worst of a listener; empty before there was one.
+	BackendResponse  string `json:"backendResponse"`
+	FrontendResponse string `json:"frontendResponse"`
+	// ID is when it began, in Unix milliseconds.
+	ID int64 `json:"id"`
+	// Upstreams and Listeners are the answers, by address and port.
+	Upstreams map[string]string `json:"upstreams"`
+	Listeners map[string]string `json:"listeners"`
+}

@@ -25,6 +25,10 @@ type Program struct {
 	Check func(configuration json.RawMessage) error
 	// Claims, which may be nil, gives the addresses and ports of a configuration that no other application of a service point may have.
 	Claims func(configuration json.RawMessage) []string
+	// Hide, which may be nil, takes what is secret out of a configuration that is shown. Fill, which is there with it, puts what is secret
+	// in the configuration before into one that was given without.
+	Hide func(configuration json.RawMessage) json.RawMessage
+	Fill func(configuration, before json.RawMessage) json.RawMessage
 }
 
 // claims are the addresses and ports of an application.
@@ -267,7 +271,11 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 			return err
 		}
 		if c.Configuration != nil {
-			if d.Configuration, err = s.check(d.Name, c.Configuration); err != nil {
+			given := c.Configuration
+			if fill := s.programs[d.Name].Fill; fill != nil {
+				given = fill(given, d.Configuration)
+			}
+			if d.Configuration, err = s.check(d.Name, given); err != nil {
 				return err
 			}
 			all, err := applicationsOf(tx, servicePoint)
@@ -335,6 +343,9 @@ func (s *Service) Applications(ctx context.Context, servicePoint string) (all []
 		}
 		rows, err := applicationsOf(tx, servicePoint)
 		for _, d := range rows {
+			if hide := s.programs[d.Name].Hide; hide != nil {
+				d.Configuration = hide(d.Configuration)
+			}
 			all = append(all, d.ApplicationDetail)
 		}
 		return err

@@ -145,12 +145,16 @@ func (f *Filter) where() (conditions string, args []any) {
 			and(one.column+" = ?", *one.value)
 		}
 	}
+	status := "s.status"
+	if len(f.Labels) > 0 { // few have a label and most have a status: the index of the labels is to be used
+		status = "s.status || ''"
+	}
 	switch f.Status {
 	case "":
 	case Expired: // it is noted a little later than it is so
-		and("s.status IN (?, ?)", Waiting, Expired)
+		and(status+" IN (?, ?)", Waiting, Expired)
 	default:
-		and("s.status = ?", f.Status)
+		and(status+" = ?", f.Status)
 	}
 	if f.Application != "" {
 		and("EXISTS (SELECT 1 FROM application a WHERE a.service_point = s.id AND a.name = ?)", f.Application)

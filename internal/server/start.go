@@ -400,7 +400,7 @@ func (m *Manager) serve() error {
 func programs() fleet.Programs {
 	programs := fleet.Programs{}
 	for _, kind := range all.Kinds() {
-		programs[kind.Name] = fleet.Program{Version: kind.Version, Check: kind.Check, Claims: kind.Claims}
+		programs[kind.Name] = fleet.Program{Version: kind.Version, Check: kind.Check, Claims: kind.Claims, Hide: kind.Hide, Fill: kind.Fill}
 	}
 	return programs
 }

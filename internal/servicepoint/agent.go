@@ -32,9 +32,11 @@ type Options struct {
 	// is free.
 	Diagnostics       net.Listener
 	DiagnosticsListen string
-	Targets           Targets
-	Version           string
-	Log               *slog.Logger
+	// StatusListen are the addresses where, while the resolver is to run, load balancers find its status; none where it is empty.
+	StatusListen []string
+	Targets      Targets
+	Version      string
+	Log          *slog.Logger
 	// ProbeInterval is how often the network is probed; 0 means DefaultProbeInterval.
 	ProbeInterval time.Duration
 	// Program is the command that runs an application, with its name behind it; Versions are those that it has, by name.
@@ -98,8 +100,11 @@ type Agent struct {
 	identity     *identity
 	manager      *manager
 	registration Registration
-	lastAnswer   time.Time
-	interval     time.Duration
+	// lastAnswer is when the manager last answered, silence why it has not since, settled when what is to run last changed.
+	lastAnswer time.Time
+	silence    string
+	settled    time.Time
+	interval   time.Duration
 	// spread is within how long the service points of the manager should come back when they have lost it.
 	spread time.Duration
 	update updating
@@ -202,15 +207,18 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil { // the manager has it, too
 		a.log.Error("what is to run is asked for again", "reason", err)
 	}
-	a.desired = wanted.Generation
+	a.desired, a.settled = wanted.Generation, a.state.settledAt()
 	a.beginUpdates(wanted.Update)
 	a.machine.ask(wanted.NTPServers)
 	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, versions: a.options.Versions, log: a.log,
-		moved: a.move, ctx: ctx, processes: map[string]*process{}, leaving: map[string]*process{}}
+		moved: a.move, ctx: ctx, applied: make(chan struct{}), processes: map[string]*process{}, leaving: map[string]*process{}}
 	a.supervisor.start(wanted, err == nil)
 	defer a.supervisor.group.Wait()
 	var group sync.WaitGroup
 	group.Go(func() { a.serveDiagnostics(ctx) })
+	for _, address := range a.options.StatusListen {
+		group.Go(func() { a.serveStatus(ctx, address) })
+	}
 	group.Go(func() { a.probes.run(ctx) })
 	group.Go(func() { a.machine.run(ctx) })
 	group.Go(func() {
@@ -229,19 +237,32 @@ func (a *Agent) Run(ctx context.Context) error {
 // mostConnections is how many may be open to the diagnostics: whoever is on the network may come.
 const mostConnections = 32
 
-// serveDiagnostics serves the diagnostics until the context ends. Where their address is not free, or no connection can be had just
-// now, all else goes on.
+// serveDiagnostics serves the diagnostics until the context ends.
 func (a *Agent) serveDiagnostics(ctx context.Context) {
-	for b := (backoff{}); ctx.Err() == nil; b.pause(ctx) {
-		l := a.options.Diagnostics
-		if a.options.Diagnostics = nil; l == nil {
-			var err error
-			if l, err = net.Listen("tcp", a.options.DiagnosticsListen); err != nil {
-				a.log.Error("diagnostics cannot be shown yet", "reason", err)
-				continue
-			}
+	a.serveAt(ctx, "diagnostics", DiagnosticsPath, a.handler(), func() (l net.Listener, err error) {
+		if l = a.options.Diagnostics; l == nil {
+			return net.Listen("tcp", a.options.DiagnosticsListen)
 		}
-		server := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		a.options.Diagnostics = nil
+		return l, nil
+	})
+}
+
+// serveAt serves what anybody may read, until the context ends. Where the address is not free, or no connection can be had just now, all
+// else goes on.
+func (a *Agent) serveAt(ctx context.Context, what, path string, handler http.Handler, listen func() (net.Listener, error)) {
+	why := ""
+	for b := (backoff{}); ctx.Err() == nil; b.pause(ctx) {
+		l, err := listen()
+		if err != nil {
+			if text := err.Error(); text != why { // it is tried for as long as it takes
+				a.log.Error(what+" cannot be shown yet", "reason", err)
+				why = text
+			}
+			continue
+		}
+		why = ""
+		server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 			IdleTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
 		stop := context.AfterFunc(ctx, func() {
 			grace, done := context.WithTimeout(context.Background(), 2*time.Second)
@@ -250,9 +271,9 @@ func (a *Agent) serveDiagnostics(ctx context.Context) {
 				_ = server.Close()
 			}
 		})
-		a.log.Info("diagnostics are shown", "at", "http://"+l.Addr().String()+DiagnosticsPath)
+		a.log.Info(what+" are shown", "at", "http://"+l.Addr().String()+path)
 		if err := server.Serve(netutil.LimitListener(l, mostConnections)); !errors.Is(err, http.ErrServerClosed) {
-			a.log.Error("serving diagnostics", "error", err)
+			a.log.Error("serving "+what, "error", err)
 		}
 		stop()
 	}

@@ -55,7 +55,7 @@ func encodeKey(key *ecdsa.PrivateKey) (string, error) {
 
 // report is what the service point says of itself now.
 func (a *Agent) report() (checkin.Report, error) {
-	node, err := a.host.node(a.identity.ID + "-node-1")
+	node, err := a.host.node(a.identity.nodeID())
 	node.DNSServers = a.host.resolvers()
 	r := checkin.Report{Version: a.options.Version, Variant: a.options.Variant, ErrorConditions: a.probes.conditions(),
 		Nodes: []checkin.Node{node}}
@@ -134,6 +134,9 @@ func (a *Agent) desire(d *checkin.Desired) bool {
 	a.trouble = ""
 	a.log.Info("what is to run has changed", "generation", d.Generation, "applications", len(d.Applications))
 	a.desired = d.Generation
+	a.mu.Lock()
+	a.settled = time.Now()
+	a.mu.Unlock()
 	a.wantUpdate(d.Update)
 	a.machine.ask(d.NTPServers)
 	a.supervisor.apply(*d)
@@ -236,6 +239,9 @@ func unreported(err error) bool {
 
 // failed sees to a check-in that failed, and waits before the next one.
 func (a *Agent) failed(ctx context.Context, err error, b *backoff) {
+	a.mu.Lock()
+	a.silence = err.Error()
+	a.mu.Unlock()
 	var r *refusal
 	switch {
 	case errors.As(err, &r) && r.Code == checkin.CertificateExpired:
@@ -316,7 +322,7 @@ func (a *Agent) wait() time.Duration {
 func (a *Agent) answered(answer checkin.Answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lastAnswer = time.Now()
+	a.lastAnswer, a.silence = time.Now(), ""
 	if answer.TimeMillis > 0 {
 		a.update.ahead = time.Until(time.UnixMilli(answer.TimeMillis))
 	}

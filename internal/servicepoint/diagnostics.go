@@ -84,39 +84,47 @@ type Status struct {
 // handler serves the diagnostics. Nothing is probed for a request: the last results are shown.
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
-	serve := func(path string, document func() (any, error)) {
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			if r.Method != http.MethodGet && r.Method != http.MethodHead {
-				w.Header().Set("Allow", "GET, HEAD")
-				a.reply(w, http.StatusMethodNotAllowed, wording(http.StatusMethodNotAllowed, "MethodNotAllowed",
-					"only GET and HEAD are for this resource"))
-				return
-			}
-			d, err := document()
-			if err != nil {
-				a.log.Error("reading this machine", "error", err)
-				a.reply(w, http.StatusInternalServerError, wording(http.StatusInternalServerError, "InternalError",
-					"the system's state cannot be read"))
-				return
-			}
-			a.reply(w, http.StatusOK, d)
-		})
-	}
-	serve(DiagnosticsPath, func() (any, error) {
+	a.serveDocument(mux, DiagnosticsPath, func() (int, any, error) {
 		if a.options.Variant == checkin.V4 {
-			return a.v4()
+			d, err := a.v4()
+			return http.StatusOK, d, err
 		}
-		return a.diagnostics(), nil
+		return http.StatusOK, a.diagnostics(), nil
 	})
-	serve(StatusPath, func() (any, error) { return a.short(), nil })
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		a.reply(w, http.StatusNotFound, wording(http.StatusNotFound, "ResourceNotFound", "there is nothing here; see /api/v1/diagnostics"))
-	})
+	a.serveDocument(mux, StatusPath, func() (int, any, error) { return http.StatusOK, a.short(), nil })
+	a.serveNothing(mux, DiagnosticsPath)
 	return mux
 }
 
+// serveDocument serves what document gives, with its status, to GET and HEAD.
+func (a *Agent) serveDocument(mux *http.ServeMux, path string, document func() (int, any, error)) {
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			a.reply(w, http.StatusMethodNotAllowed, wording(http.StatusMethodNotAllowed, "MethodNotAllowed",
+				"only GET and HEAD are for this resource"))
+			return
+		}
+		status, d, err := document()
+		if err != nil {
+			a.log.Error("reading this machine", "error", err)
+			a.reply(w, http.StatusInternalServerError, wording(http.StatusInternalServerError, "InternalError",
+				"the system's state cannot be read"))
+			return
+		}
+		a.reply(w, status, d)
+	})
+}
+
+// serveNothing answers all other paths, and names one that there is.
+func (a *Agent) serveNothing(mux *http.ServeMux, there string) {
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		a.reply(w, http.StatusNotFound, wording(http.StatusNotFound, "ResourceNotFound", "there is nothing here; see "+there))
+	})
+}
+
 func wording(status int, code, message string) map[string]any {
-	return map[string]any{"status": status, "reason": http.StatusText(status), "code": code, "message": message}
+	return map[string]any{"status": status, "reason": http.StatusText(status), "code": code, "message": message, "brief": message}
 }
 
 func (a *Agent) reply(w http.ResponseWriter, status int, document any) {
@@ -168,6 +176,11 @@ func (a *Agent) services() []Service {
 	return services
 }
 
+// connected reports whether the manager was heard of lately. It is called with mu held.
+func (a *Agent) connected() bool {
+	return !a.lastAnswer.IsZero() && time.Since(a.lastAnswer) <= checkin.MissedIntervals*a.interval
+}
+
 func (a *Agent) v4() (V4Diagnostics, error) {
 	d := V4Diagnostics{Diagnostics: a.diagnostics(), Status: "HEALTHY", ConnectionStatus: "NOT_CONNECTED", UpdateStatus: a.updateStatus(),
 		Version: a.options.Version, Platform: platform(), DNSServers: a.host.resolvers(), Addresses: []V4Address{},
@@ -178,7 +191,7 @@ func (a *Agent) v4() (V4Diagnostics, error) {
 	} else {
 		d.ID, d.OriginalVersion = a.identity.ID, a.identity.OriginalVersion
 	}
-	if !a.lastAnswer.IsZero() && time.Since(a.lastAnswer) <= checkin.MissedIntervals*a.interval {
+	if a.connected() {
 		d.ConnectionStatus = "CONNECTED"
 	}
 	a.mu.Unlock()

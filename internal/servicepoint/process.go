@@ -48,6 +48,9 @@ type process struct {
 	version string
 	wrong   []string
 	told    json.RawMessage
+	// configured names the configuration in force; responds says that it answered when it was last asked.
+	configured string
+	responds   bool
 }
 
 // Times of a process.
@@ -171,6 +174,7 @@ func (p *process) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
+		p.noteAnswer(application.Status{}, err)
 		if time.Since(began) > deployTime {
 			b = backoff{}
 		}
@@ -221,6 +225,7 @@ func (p *process) serve(ctx context.Context) error {
 	refused := refusedOnce{}
 	for silent := 0; ; {
 		now, err := p.ask(ctx)
+		p.noteAnswer(now, err)
 		switch {
 		case err == nil:
 			silent, answered = 0, true
@@ -255,6 +260,15 @@ func (p *process) serve(ctx context.Context) error {
 			deadline = time.Now().Add(deployTime)
 		case <-tick.C:
 		}
+	}
+}
+
+// noteAnswer notes whether the process answers, and what it has in force.
+func (p *process) noteAnswer(now application.Status, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.responds = err == nil; p.responds {
+		p.configured = now.Configured
 	}
 }
 

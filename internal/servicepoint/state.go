@@ -36,6 +36,9 @@ type identity struct {
 	Previous *credentials `json:"previous,omitempty"`
 }
 
+// nodeID names this machine.
+func (id *identity) nodeID() string { return id.ID + "-node-1" }
+
 // credentials are a certificate and its key, in PEM.
 type credentials struct {
 	Certificate string `json:"certificate"`

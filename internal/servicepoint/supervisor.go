@@ -35,7 +35,9 @@ type supervisor struct {
 
 	mu sync.Mutex
 	// What follows is guarded by mu. wanted is what is to run.
-	wanted    checkin.Desired
+	wanted checkin.Desired
+	// applied is closed, and made anew, when another state is to run.
+	applied   chan struct{}
 	processes map[string]*process
 	// leaving are those that end, by id.
 	leaving map[string]*process
@@ -103,7 +105,42 @@ func (s *supervisor) apply(d checkin.Desired) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wanted = d
+	close(s.applied)
+	s.applied = make(chan struct{})
 	s.reconcile()
+}
+
+// isToRun reports whether an application of a name is to run, and gives what is closed when another state is.
+func (s *supervisor) isToRun(name string) (yes bool, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.wanted.Applications, func(a checkin.DesiredApplication) bool { return a.Name == name }), s.applied
+}
+
+// release gives the release of Portolan that is to run; empty where none was asked for.
+func (s *supervisor) release() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wanted.Update == nil {
+		return ""
+	}
+	return s.wanted.Update.Version
+}
+
+// configured names the configuration that an application has in force, and responds reports whether it answered when it was last asked.
+func (s *supervisor) configured(id string) string { text, _ := s.answer(id); return text }
+func (s *supervisor) responds(id string) bool     { _, yes := s.answer(id); return yes }
+
+func (s *supervisor) answer(id string) (configured string, responds bool) {
+	s.mu.Lock()
+	p, ok := s.processes[id]
+	s.mu.Unlock()
+	if !ok {
+		return "", false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.configured, p.responds
 }
 
 // reconcile starts what is wanted and does not run, and ends what runs and is not wanted. It is called with mu held.

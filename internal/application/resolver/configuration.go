@@ -1,8 +1,11 @@
 package resolver
 
 import (
+	"cmp"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -15,8 +18,10 @@ import (
 
 // Configuration is how the resolver is set up.
 type Configuration struct {
-	// Listen are where it answers, over UDP and TCP.
+	// Listen are where it answers: over UDP and TCP, or over TLS.
 	Listen []Listener `json:"listen"`
+	// TLS is what listeners over TLS show; nil where there are none.
+	TLS *Credentials `json:"tls,omitempty"`
 	// Upstreams are the servers that it asks, in order of preference.
 	Upstreams []Upstream `json:"upstreams"`
 	// Policy says which of the upstreams is asked: sequential (the default; the first that is well), random or round_robin.
@@ -31,8 +36,17 @@ type Configuration struct {
 // Listener is where the resolver answers.
 type Listener struct {
 	Address string `json:"address"`
-	// Port is 1 to 65535; 0 means 53.
+	// Port is 1 to 65535; 0 means 53, or 853 with TLS.
 	Port int `json:"port"`
+	// TLS has it answer over TLS (RFC 7858) and by nothing else.
+	TLS bool `json:"tls,omitempty"`
+}
+
+// Credentials are a certificate, with those that it follows from behind it, and its private key, in PEM. The key is never shown: where it
+// is left out, the one stays that came with the same certificate.
+type Credentials struct {
+	Certificate string `json:"certificate"`
+	Key         string `json:"key,omitempty"`
 }
 
 // Upstream is a server that is asked.
@@ -79,18 +93,23 @@ func read(text json.RawMessage) (c Configuration, err error) {
 	return c, c.wrong()
 }
 
+// portOf is the port of DNS, with TLS or without.
+func portOf(withTLS bool) int {
+	if withTLS {
+		return tlsPort
+	}
+	return dnsPort
+}
+
 func (c *Configuration) setDefaults() {
 	for i := range c.Listen {
 		if c.Listen[i].Port == 0 {
-			c.Listen[i].Port = dnsPort
+			c.Listen[i].Port = portOf(c.Listen[i].TLS)
 		}
 	}
 	for i, u := range c.Upstreams {
 		if addr, err := netip.ParseAddr(u.Address); err == nil && addr.Zone() == "" {
-			port := uint16(dnsPort)
-			if u.TLSServerName != "" {
-				port = tlsPort
-			}
+			port := uint16(portOf(u.TLSServerName != ""))
 			if u.Port > 0 && u.Port <= 65535 {
 				port = uint16(u.Port)
 			}
@@ -116,7 +135,7 @@ func (c *Configuration) wrong() error {
 	if len(c.Listen) == 0 || len(c.Listen) > maxListeners {
 		return bad("listen", "needs 1 to %d listeners", maxListeners)
 	}
-	seen := map[Listener]bool{}
+	seen := map[string]bool{}
 	for i, l := range c.Listen {
 		addr, err := netip.ParseAddr(l.Address)
 		switch {
@@ -124,10 +143,15 @@ func (c *Configuration) wrong() error {
 			return bad(fmt.Sprintf("listen[%d].address", i), "%q is no address", l.Address)
 		case l.Port < 1 || l.Port > 65535:
 			return bad(fmt.Sprintf("listen[%d].port", i), "must be 1 to 65535")
-		case seen[l]:
+		case seen[l.at()]:
 			return bad(fmt.Sprintf("listen[%d]", i), "is there twice")
+		case l.TLS && c.TLS == nil:
+			return bad(fmt.Sprintf("listen[%d].tls", i), "needs a certificate and its key, in configuration.tls")
 		}
-		seen[l] = true
+		seen[l.at()] = true
+	}
+	if err := c.wrongCredentials(bad); err != nil {
+		return err
 	}
 	if len(c.Upstreams) == 0 || len(c.Upstreams) > maxUpstreams {
 		return bad("upstreams", "needs 1 to %d servers", maxUpstreams)
@@ -139,7 +163,7 @@ func (c *Configuration) wrong() error {
 		if at := netip.MustParseAddrPort(u.Address); u.Port != 0 && int(at.Port()) != u.Port {
 			return bad(fmt.Sprintf("upstreams[%d].port", i), "must be 1 to 65535, and the one of the address where that has one")
 		}
-		if slices.ContainsFunc(c.Listen, func(l Listener) bool { return net.JoinHostPort(l.Address, strconv.Itoa(l.Port)) == u.Address }) {
+		if slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.at() == u.Address }) {
 			return bad(fmt.Sprintf("upstreams[%d].address", i), "the resolver would ask itself: it listens there")
 		}
 		if u.TLSServerName != c.Upstreams[0].TLSServerName {
@@ -152,6 +176,67 @@ func (c *Configuration) wrong() error {
 		}
 	}
 	return c.wrongBeside(bad)
+}
+
+// wrongCredentials says what is wrong with the certificate of listeners over TLS.
+func (c *Configuration) wrongCredentials(bad func(field, format string, args ...any) error) error {
+	switch {
+	case c.TLS == nil:
+		return nil
+	case !slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.TLS }):
+		return bad("tls", "no listener has tls: true, so that nothing would show it")
+	case c.TLS.Key == "":
+		return bad("tls.key", "is needed with a certificate that was not there before")
+	}
+	if _, err := c.TLS.config(); err != nil {
+		return bad("tls", "%v", err)
+	}
+	return nil
+}
+
+// config is how listeners over TLS are set up.
+func (c *Credentials) config() (*tls.Config, error) {
+	pair, err := tls.X509KeyPair([]byte(c.Certificate), []byte(c.Key))
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"dot"}}, err
+}
+
+// hide takes the private key out of a configuration.
+func hide(text json.RawMessage) json.RawMessage {
+	return withKey(text, func(*Credentials) string { return "" })
+}
+
+// fill puts the private key of the configuration before into one that has the same certificate without it.
+func fill(text, before json.RawMessage) json.RawMessage {
+	var old Configuration
+	if application.Decode(before, &old) != nil || old.TLS == nil {
+		return text
+	}
+	return withKey(text, func(now *Credentials) string {
+		if now.Key == "" && now.Certificate == old.TLS.Certificate {
+			return old.TLS.Key
+		}
+		return now.Key
+	})
+}
+
+// withKey gives a configuration with the private key that keyOf says; one without credentials stays as it is.
+func withKey(text json.RawMessage, keyOf func(*Credentials) string) json.RawMessage {
+	var members map[string]json.RawMessage
+	var now Configuration
+	if json.Unmarshal(text, &members) != nil || application.Decode(text, &now) != nil || now.TLS == nil {
+		return text // which is refused, or has nothing to hide
+	}
+	now.TLS.Key = keyOf(now.TLS)
+	tlsText, err := json.Marshal(now.TLS)
+	if err != nil {
+		return text
+	}
+	members["tls"] = tlsText
+	whole, err := json.Marshal(members)
+	if err != nil {
+		return text
+	}
+	return whole
 }
 
 // isAddrPort reports whether a text is an address and a port, and nothing else: the zone of an address may be any text.
@@ -193,68 +278,77 @@ func (c *Configuration) wrongBeside(bad func(field, format string, args ...any) 
 // corefile words the configuration for CoreDNS. Everything in it was checked: nothing can stand in it that means something else.
 func (c *Configuration) corefile() []byte {
 	var b strings.Builder
-	ports := map[int][]string{}
+	type door struct {
+		port int
+		tls  bool
+	}
+	doors := map[door][]string{}
 	for _, l := range c.Listen {
-		ports[l.Port] = append(ports[l.Port], l.Address)
+		at := door{l.Port, l.TLS}
+		doors[at] = append(doors[at], l.Address)
 	}
-	numbers := make([]int, 0, len(ports))
-	for port := range ports {
-		numbers = append(numbers, port)
-	}
-	slices.Sort(numbers)
-	for _, port := range numbers {
-		fmt.Fprintf(&b, "dns://.:%d {\n bind %s\n errors\n", port, strings.Join(ports[port], " "))
-		if len(c.Allow) > 0 {
-			fmt.Fprintf(&b, " acl {\n  allow net %s\n  block\n }\n", strings.Join(c.Allow, " "))
+	for _, at := range slices.SortedFunc(maps.Keys(doors), func(x, y door) int { return cmp.Compare(x.port, y.port) }) {
+		if at.tls {
+			fmt.Fprintf(&b, "tls://.:%d {\n tls\n", at.port)
+		} else {
+			fmt.Fprintf(&b, "dns://.:%d {\n", at.port)
 		}
-		if c.Metrics != "" {
-			fmt.Fprintf(&b, " prometheus %s\n", c.Metrics)
-		}
-		fmt.Fprintf(&b, " cache %d {\n  success %d %d\n  denial %d %d\n  servfail 0s\n", c.Cache.MaxTTLSeconds, c.Cache.Entries,
-			c.Cache.MaxTTLSeconds, c.Cache.Entries, min(c.Cache.MaxTTLSeconds, defaultTTL))
-		if c.Cache.Prefetch {
-			b.WriteString("  prefetch 5 1m 10%\n")
-		}
-		if c.Cache.ServeStaleSeconds > 0 {
-			fmt.Fprintf(&b, "  serve_stale %ds verify\n", c.Cache.ServeStaleSeconds)
-		}
-		b.WriteString(" }\n forward .")
-		for _, u := range c.Upstreams {
-			b.WriteByte(' ')
-			if u.TLSServerName != "" {
-				b.WriteString("tls://")
-			}
-			b.WriteString(u.Address)
-		}
-		// Over UDP also what is asked for by the cache itself, which a network may let through where it does not let TCP.
-		fmt.Fprintf(&b, " {\n  policy %s\n  prefer_udp\n", c.Policy)
-		if name := c.Upstreams[0].TLSServerName; name != "" {
-			fmt.Fprintf(&b, "  tls_servername %s\n", name)
-		}
-		b.WriteString(" }\n}\n")
+		fmt.Fprintf(&b, " bind %s\n errors\n chaos Portolan\n", strings.Join(doors[at], " "))
+		c.serverBlock(&b)
 	}
 	return []byte(b.String())
 }
 
-// at are the addresses and ports at which it answers.
-func (c *Configuration) at() (all []string) {
-	for _, l := range c.Listen {
-		address := l.Address
-		if addr, err := netip.ParseAddr(address); err == nil && addr.IsUnspecified() {
-			address = "127.0.0.1"
-			if addr.Is6() {
-				address = "::1"
-			}
-		}
-		all = append(all, net.JoinHostPort(address, strconv.Itoa(l.Port)))
+// serverBlock words what all listeners have in common, and ends the block.
+func (c *Configuration) serverBlock(b *strings.Builder) {
+	if len(c.Allow) > 0 {
+		fmt.Fprintf(b, " acl {\n  allow net %s\n  block\n }\n", strings.Join(c.Allow, " "))
 	}
-	return all
+	if c.Metrics != "" {
+		fmt.Fprintf(b, " prometheus %s\n", c.Metrics)
+	}
+	fmt.Fprintf(b, " cache %d {\n  success %d %d\n  denial %d %d\n  servfail 0s\n", c.Cache.MaxTTLSeconds, c.Cache.Entries,
+		c.Cache.MaxTTLSeconds, c.Cache.Entries, min(c.Cache.MaxTTLSeconds, defaultTTL))
+	if c.Cache.Prefetch {
+		b.WriteString("  prefetch 5 1m 10%\n")
+	}
+	if c.Cache.ServeStaleSeconds > 0 {
+		fmt.Fprintf(b, "  serve_stale %ds verify\n", c.Cache.ServeStaleSeconds)
+	}
+	b.WriteString(" }\n forward .")
+	for _, u := range c.Upstreams {
+		b.WriteByte(' ')
+		if u.TLSServerName != "" {
+			b.WriteString("tls://")
+		}
+		b.WriteString(u.Address)
+	}
+	// Over UDP also what is asked for by the cache itself, which a network may let through where it does not let TCP.
+	fmt.Fprintf(b, " {\n  policy %s\n  prefer_udp\n", c.Policy)
+	if name := c.Upstreams[0].TLSServerName; name != "" {
+		fmt.Fprintf(b, "  tls_servername %s\n", name)
+	}
+	b.WriteString(" }\n}\n")
+}
+
+// at is its address and port.
+func (l Listener) at() string { return net.JoinHostPort(l.Address, strconv.Itoa(l.Port)) }
+
+// reached is where the resolver itself finds a listener.
+func (l Listener) reached() string {
+	if addr, err := netip.ParseAddr(l.Address); err == nil && addr.IsUnspecified() {
+		l.Address = "127.0.0.1"
+		if addr.Is6() {
+			l.Address = "::1"
+		}
+	}
+	return l.at()
 }
 
 // claims are the addresses and ports that are nobody else's.
 func (c *Configuration) claims() (all []string) {
 	for _, l := range c.Listen {
-		all = append(all, net.JoinHostPort(l.Address, strconv.Itoa(l.Port)))
+		all = append(all, l.at())
 	}
 	if c.Metrics != "" {
 		all = append(all, c.Metrics)

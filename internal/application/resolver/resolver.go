@@ -10,18 +10,21 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"portolan/internal/application"
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
 	"github.com/miekg/dns"
 
 	// The plugins that corefile names.
 	_ "github.com/coredns/coredns/plugin/acl"
 	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/cache"
+	_ "github.com/coredns/coredns/plugin/chaos"
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/forward"
 	_ "github.com/coredns/coredns/plugin/metrics"
@@ -29,7 +32,7 @@ import (
 
 // Kind is the application.
 func Kind() application.Kind {
-	return application.Kind{Name: "dns-resolver-service", Version: "1.0.0",
+	return application.Kind{Name: application.Resolver, Version: "1.0.0", Hide: hide, Fill: fill,
 		Check: func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) []string {
 			c, err := read(text)
@@ -39,10 +42,11 @@ func Kind() application.Kind {
 			return c.claims()
 		},
 		New: func(log *slog.Logger) application.Application {
-			r := &resolver{log: log, wake: make(chan struct{}, 1), ended: make(chan struct{}), started: time.Now()}
+			r := &resolver{log: log, front: newLook(frontEvery), back: newLook(backEvery), started: time.Now()}
 			ctx, stop := context.WithCancel(context.Background())
 			r.stop = stop
-			go r.watch(ctx)
+			r.looks.Go(func() { r.watch(ctx, r.front, askFront) })
+			r.looks.Go(func() { r.watch(ctx, r.back, askBack) })
 			return r
 		}}
 }
@@ -51,24 +55,28 @@ func Kind() application.Kind {
 type resolver struct {
 	log     *slog.Logger
 	stop    context.CancelFunc
-	wake    chan struct{}
-	ended   chan struct{}
+	looks   sync.WaitGroup
 	started time.Time
+	// front is what the resolver answers itself, back what its upstreams answer.
+	front, back *look
 
 	mu sync.Mutex
-	// What follows is guarded by mu.
+	// What follows, and what was found by the looks, is guarded by mu.
 	instance      *caddy.Instance
 	configuration Configuration
-	found         found
 }
 
-// found is what the resolver saw when it asked itself and its upstreams.
-type found struct {
-	// conditions are sentences; front and back are the response codes, by address.
-	conditions  []string
-	front, back map[string]string
-	at          time.Time
+// look asks something again and again.
+type look struct {
+	every time.Duration
+	// wake has a token when it is to ask now.
+	wake chan struct{}
+	// found are the response codes, or why there was no answer, by address; nil before the first look. silent is how many did not answer.
+	found  map[string]string
+	silent int
 }
+
+func newLook(every time.Duration) *look { return &look{every: every, wake: make(chan struct{}, 1)} }
 
 // Configure answers by another configuration from now on; queries meanwhile are answered.
 func (r *resolver) Configure(text json.RawMessage) error {
@@ -80,6 +88,13 @@ func (r *resolver) Configure(text json.RawMessage) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	dnsserver.Quiet, caddy.Quiet = true, true
+	if c.TLS != nil {
+		config, err := c.TLS.config()
+		if err != nil {
+			return err
+		}
+		offered.Store(config)
+	}
 	instance := r.instance
 	if instance == nil {
 		if instance, err = caddy.Start(input); err != nil { // what it has opened before stays open: only an end closes it
@@ -89,30 +104,43 @@ func (r *resolver) Configure(text json.RawMessage) error {
 		return fmt.Errorf("starting to answer: %w", err)
 	}
 	r.instance, r.configuration = instance, c // what was found before holds until it is looked again
-	select {
-	case r.wake <- struct{}{}:
-	default:
+	for _, l := range []*look{r.front, r.back} {
+		select {
+		case l.wake <- struct{}{}:
+		default: // it is about to ask
+		}
 	}
 	return nil
 }
 
+// offered is what the listeners over TLS show of the configuration that is being put in force: what CoreDNS is given is a text, and a
+// private key is to stand in no file.
+var offered atomic.Pointer[tls.Config]
+
+func init() {
+	plugin.Register("tls", func(c *caddy.Controller) error {
+		dnsserver.GetConfig(c).TLSConfig = offered.Load().Clone()
+		return nil
+	})
+}
+
 // How often the resolver asks itself and its upstreams, and how long an answer may take.
 const (
-	askEvery = 5 * time.Second
-	askTime  = 2 * time.Second
+	frontEvery = time.Second
+	backEvery  = 5 * time.Second
+	askTime    = 2 * time.Second
 )
 
-// watch asks the resolver itself and its upstreams, again and again.
-func (r *resolver) watch(ctx context.Context) {
-	defer close(r.ended)
-	tick := time.NewTicker(askEvery)
+// watch asks again and again until ctx ends.
+func (r *resolver) watch(ctx context.Context, l *look, ask func(context.Context, Configuration) (map[string]string, int)) {
+	tick := time.NewTicker(l.every)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-r.wake:
+		case <-l.wake:
 		}
 		r.mu.Lock()
 		c, running := r.configuration, r.instance
@@ -120,97 +148,128 @@ func (r *resolver) watch(ctx context.Context) {
 		if running == nil {
 			continue
 		}
-		f := look(ctx, c)
+		found, silent := ask(ctx, c)
 		r.mu.Lock()
 		if running == r.instance && ctx.Err() == nil {
-			r.found = f
+			l.found, l.silent = found, silent
 		}
 		r.mu.Unlock()
 	}
 }
 
-// look asks for the root's name servers wherever the resolver answers, and each of its upstreams.
-func look(ctx context.Context, c Configuration) found {
-	f := found{front: map[string]string{}, back: map[string]string{}, at: time.Now()}
+// question is one to an address; config is nil where it goes by UDP.
+type question struct {
+	at     string
+	config *tls.Config
+}
+
+// askFront asks the resolver for its version wherever it answers, which no upstream has to do with.
+func askFront(ctx context.Context, c Configuration) (map[string]string, int) {
+	questions := make([]question, len(c.Listen))
+	for i, l := range c.Listen {
+		questions[i].at = l.reached()
+		if l.TLS {
+			questions[i].config = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // it is this process
+		}
+	}
+	q := new(dns.Msg)
+	q.SetQuestion("version.bind.", dns.TypeTXT)
+	q.Question[0].Qclass = dns.ClassCHAOS
+	return ask(ctx, q, questions)
+}
+
+// askBack asks each of the upstreams for the root's name servers.
+func askBack(ctx context.Context, c Configuration) (map[string]string, int) {
+	questions := make([]question, len(c.Upstreams))
+	for i, u := range c.Upstreams {
+		questions[i].at = u.Address
+		if u.TLSServerName != "" {
+			questions[i].config = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.TLSServerName}
+		}
+	}
+	q := new(dns.Msg)
+	q.SetQuestion(".", dns.TypeNS)
+	return ask(ctx, q, questions)
+}
+
+// ask puts a question to many at once. It gives the response codes, or why there was no answer, by address, and how many gave none.
+func ask(ctx context.Context, q *dns.Msg, questions []question) (found map[string]string, silent int) {
+	found = map[string]string{}
 	var group sync.WaitGroup
 	var mu sync.Mutex
-	silent := 0
-	ask := func(client dns.Client, at string, into map[string]string, failed func(error)) {
+	for _, one := range questions {
 		group.Go(func() {
-			client.Timeout = askTime
-			q := new(dns.Msg)
-			q.SetQuestion(".", dns.TypeNS)
-			answer, _, err := client.ExchangeContext(ctx, q, at)
+			client := dns.Client{Timeout: askTime}
+			if one.config != nil {
+				client.Net, client.TLSConfig = "tcp-tls", one.config
+			}
+			answer, _, err := client.ExchangeContext(ctx, q.Copy(), one.at)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				into[at] = "no answer: " + err.Error()
-				failed(err)
+				found[one.at] = "no answer: " + err.Error()
+				silent++
 				return
 			}
-			into[at] = dns.RcodeToString[answer.Rcode]
+			found[one.at] = dns.RcodeToString[answer.Rcode]
 		})
 	}
-	for _, at := range c.at() {
-		ask(dns.Client{}, at, f.front, func(error) { silent++ })
-	}
-	failed := 0
-	for _, u := range c.Upstreams {
-		client := dns.Client{}
-		if u.TLSServerName != "" {
-			client.Net, client.TLSConfig = "tcp-tls", &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.TLSServerName}
-		}
-		ask(client, u.Address, f.back, func(error) { failed++ })
-	}
 	group.Wait()
-	// Where no upstream answers, the resolver does not either: that is one fault, not two.
-	switch {
-	case failed == len(c.Upstreams):
-		f.conditions = append(f.conditions, fmt.Sprintf("service is not healthy: none of %d upstream servers answers", failed))
-	case silent > 0: // who is not allowed gets an answer, too
-		f.conditions = append(f.conditions,
-			fmt.Sprintf("service is not healthy: it does not answer at %d of %d addresses", silent, len(c.Listen)))
-	}
-	return f
+	return found, silent
 }
 
 // Health gives what was wrong when the resolver last looked.
-func (r *resolver) Health() []string {
+func (r *resolver) Health() (conditions []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.instance == nil || r.found.at.IsZero() {
+	if r.instance == nil || r.front.found == nil || r.back.found == nil {
 		return []string{"service is not healthy: it has not answered yet"}
 	}
-	return r.found.conditions
+	if r.front.silent > 0 {
+		conditions = append(conditions,
+			fmt.Sprintf("service is not healthy: it does not answer at %d of %d addresses", r.front.silent, len(r.configuration.Listen)))
+	}
+	if n := len(r.configuration.Upstreams); r.back.silent >= n {
+		conditions = append(conditions, fmt.Sprintf("service is not healthy: none of %d upstream servers answers", n))
+	}
+	return conditions
 }
 
 // Diagnostics are the response codes that the resolver and its upstreams gave last.
 func (r *resolver) Diagnostics() any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return struct {
-		BackendResponse  string            `json:"backendResponse"`
-		FrontendResponse string            `json:"frontendResponse"`
-		ID               int64             `json:"id"`
-		Upstreams        map[string]string `json:"upstreams"`
-		Listeners        map[string]string `json:"listeners"`
-	}{first(r.found.back), first(r.found.front), r.started.UnixMilli(), r.found.back, r.found.front}
+	return application.ResolverDiagnostics{BackendResponse: best(r.back.found), FrontendResponse: worst(r.front.found),
+		ID: r.started.UnixMilli(), Upstreams: r.back.found, Listeners: r.front.found}
 }
 
-// first gives a response code that says well, if one does.
-func first(answers map[string]string) (text string) {
+// best gives a response code that says well, if one does: one upstream is enough.
+func best(answers map[string]string) (text string) {
 	for _, one := range answers {
-		if text == "" || one == "NOERROR" {
+		if text == "" || one == noError {
 			text = one
 		}
 	}
 	return text
 }
 
+// worst gives a response code that does not say well, if one does not: each listener has its clients.
+func worst(answers map[string]string) (text string) {
+	for _, one := range answers {
+		if text == "" || one != noError {
+			text = one
+		}
+	}
+	return text
+}
+
+// noError is the response code that says well.
+var noError = dns.RcodeToString[dns.RcodeSuccess]
+
 // Close ends it.
 func (r *resolver) Close() error {
 	r.stop()
-	<-r.ended
+	r.looks.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.instance == nil {
