@@ -30,6 +30,8 @@ type Instance struct {
 	Platform string            `json:"platform,omitempty"`
 	// HTTPProxySettings is there in a single service point alone, and only where a proxy is set.
 	HTTPProxySettings *ProxySettings `json:"httpProxySettings,omitempty"`
+	// Anycast is how it tells routers of anycast addresses, in a single service point alone.
+	Anycast json.RawMessage `json:"anycast,omitempty"`
 }
 
 // Application is an application of a fleet service point (spec.md 2.3).
@@ -43,6 +45,17 @@ type Application struct {
 	UpdateStatus    string   `json:"updateStatus,omitempty"`
 	// Configuration is there where the applications of one service point are asked for.
 	Configuration json.RawMessage `json:"configuration,omitempty"`
+	// Limits are there, too, where there are any.
+	Limits           *Limits          `json:"limits,omitempty"`
+	AnycastIPAddress []AnycastAddress `json:"anycastIPAddress"`
+}
+
+// AnycastAddress is an anycast address of an application.
+type AnycastAddress struct {
+	IPAddress    string `json:"ipAddress"`
+	IsUseByAppID string `json:"isUseByAppId"`
+	// IsUp says that it is announced.
+	IsUp bool `json:"isUp"`
 }
 
 // ProxySettings is the HTTP proxy of a service point, without its password.
@@ -152,15 +165,46 @@ func (c *Client) Applications(ctx context.Context, servicePoint string) ([]Appli
 	return answer.Data, err
 }
 
-// Deploy lets a service point run an application, and gives its id. version empty means the manager's own.
-func (c *Client) Deploy(ctx context.Context, servicePoint, name, version string, configuration json.RawMessage) (id string, err error) {
-	body := map[string]any{"name": name}
-	if version != "" {
-		body["version"] = version
+// ApplicationChange is what is asked of an application; what is empty or nil stays as it is or, for a new one, is the manager's default.
+type ApplicationChange struct {
+	// Version is the one to deploy, or to be updated to.
+	Version string
+	// Configuration is a JSON object, whole.
+	Configuration json.RawMessage
+	// AnycastAddresses are all that it is to have.
+	AnycastAddresses []string
+	Limits           *Limits
+}
+
+// Limits are what an application may take of its machine; 0 means the default.
+type Limits struct {
+	MemoryMiB int `json:"memoryMiB,omitempty"`
+	// CPUPercent is of one processor.
+	CPUPercent int `json:"cpuPercent,omitempty"`
+}
+
+// body is the change as a request has it, with the version under its name there.
+func (a ApplicationChange) body(version string) map[string]any {
+	body := map[string]any{}
+	if a.Version != "" {
+		body[version] = a.Version
 	}
-	if len(configuration) > 0 {
-		body["configuration"] = configuration
+	if len(a.Configuration) > 0 {
+		body["configuration"] = a.Configuration
 	}
+	if a.AnycastAddresses != nil {
+		body["anycastAddresses"] = a.AnycastAddresses
+	}
+	if a.Limits != nil {
+		body["limits"] = a.Limits
+	}
+	return body
+}
+
+// Deploy lets a service point run an application, and gives its id.
+func (c *Client) Deploy(ctx context.Context, servicePoint, name string, a ApplicationChange) (id string, err error) {
+	body := a.body("version")
+	body["name"] = name
 	var answer struct {
 		ID string `json:"id"`
 	}
@@ -168,16 +212,9 @@ func (c *Client) Deploy(ctx context.Context, servicePoint, name, version string,
 	return answer.ID, err
 }
 
-// ChangeApplication gives an application another configuration, or a version that it is to be updated to; what is empty stays as it is.
-func (c *Client) ChangeApplication(ctx context.Context, servicePoint, id, targetVersion string, configuration json.RawMessage) error {
-	body := map[string]any{}
-	if targetVersion != "" {
-		body["targetVersion"] = targetVersion
-	}
-	if len(configuration) > 0 {
-		body["configuration"] = configuration
-	}
-	return c.Do(ctx, http.MethodPatch, applicationsPath(servicePoint)+"/"+url.PathEscape(id), body, nil)
+// ChangeApplication changes an application.
+func (c *Client) ChangeApplication(ctx context.Context, servicePoint, id string, a ApplicationChange) error {
+	return c.Do(ctx, http.MethodPatch, applicationsPath(servicePoint)+"/"+url.PathEscape(id), a.body("targetVersion"), nil)
 }
 
 // Undeploy lets a service point end and forget an application.

@@ -29,6 +29,8 @@ type InstanceChange struct {
 	Description   *string            `json:"description,omitempty"`
 	TargetVersion *string            `json:"targetVersion,omitempty"`
 	Labels        map[string]*string `json:"labels,omitempty"`
+	// Anycast is how routers are told of anycast addresses, a JSON object; null ends that.
+	Anycast json.RawMessage `json:"anycast,omitempty"`
 }
 
 // ChangeInstance changes a service point, and gives it as it is then.

@@ -30,6 +30,7 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	beRouter()
 	dir, err := os.MkdirTemp("", "portolan-test-")
 	if err != nil {
 		panic(err)

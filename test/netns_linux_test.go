@@ -246,7 +246,7 @@ func TestProbesInANetworkOfOurOwn(t *testing.T) {
 		`"fleetMgmtEndpointStatus":200`, `"fleetMgmtEndpointErrorMessage":""`, `"state":"REGISTERED"`, `"connectionStatus":"CONNECTED"`,
 		`"status":"HEALTHY"`,
 		`"corporateHttpProxy":{"host":"10.77.0.1","port":"3128","proxyPasswordIsSet":true,"scheme":"http","user":"harbour"}`,
-		`"addresses":[{"ipAddress":"10.77.0.2","type":"PRIMARY"}]`}
+		`"addresses":[{"type":"PRIMARY","ipAddress":"10.77.0.2"}]`}
 	n.wants("at first", good...)
 	if n.proxied.Load() == 0 {
 		t.Error("the site was not asked through the proxy")

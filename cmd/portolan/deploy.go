@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,36 +31,62 @@ func (c *fleetApplications) Run(s *session) error {
 		return json.NewEncoder(s.stdout).Encode(all)
 	}
 	w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSTATUS\tVERSION\tUNDER WAY\tID\tCONDITIONS")
+	fmt.Fprintln(w, "NAME\tSTATUS\tVERSION\tUNDER WAY\tID\tANYCAST\tCONDITIONS")
 	for _, a := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", a.Name, a.Status, a.Version, a.UpdateStatus, a.ID, strings.Join(a.ErrorConditions, "; "))
+		var anycast []string
+		for _, one := range a.AnycastIPAddress {
+			up := "down"
+			if one.IsUp {
+				up = "up"
+			}
+			anycast = append(anycast, one.IPAddress+" "+up)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Name, a.Status, a.Version, a.UpdateStatus, a.ID, strings.Join(anycast, ", "),
+			strings.Join(a.ErrorConditions, "; "))
 	}
 	return w.Flush()
 }
 
 type fleetDeploy struct {
 	managerFlags
-	Name          string `arg:"" help:"The name or the id of the service point."`
-	Application   string `arg:"" help:"The application, such as dns-resolver-service; or the id of one that runs."`
-	Configuration string `help:"A file with its configuration, a JSON object; - for standard input." type:"path" placeholder:"FILE" env:"-"`
-	Version       string `help:"The version. Default: the manager's own, or the one that runs." env:"-"`
+	Name          string   `arg:"" help:"The name or the id of the service point."`
+	Application   string   `arg:"" help:"The application, such as dns-resolver-service; or the id of one that runs."`
+	Configuration string   `help:"A file with its configuration, a JSON object; - for standard input." type:"path" placeholder:"FILE" env:"-"`
+	Version       string   `help:"The version. Default: the manager's own, or the one that runs." env:"-"`
+	Anycast       []string `help:"All anycast addresses that it is to have; 'none' for none." placeholder:"IP,..." env:"-"`
+	Memory        *int     `help:"How much memory it may take, in MiB; 0 for the default of 512." placeholder:"MIB" env:"-"`
+	CPU           *int     `help:"How much of one processor it may take, in percent: 250 are two and a half; 0 for all." name:"cpu" placeholder:"PERCENT" env:"-"`
+}
+
+// change is what the flags ask for, beside the configuration. before are the limits that the application has.
+func (c *fleetDeploy) change(before *client.Limits) (a client.ApplicationChange) {
+	a.Version = c.Version
+	if a.AnycastAddresses = c.Anycast; len(c.Anycast) == 1 && c.Anycast[0] == "none" {
+		a.AnycastAddresses = []string{}
+	}
+	if c.Memory == nil && c.CPU == nil {
+		return a
+	}
+	a.Limits = &client.Limits{}
+	if before != nil {
+		*a.Limits = *before
+	}
+	if c.Memory != nil {
+		a.Limits.MemoryMiB = *c.Memory
+	}
+	if c.CPU != nil {
+		a.Limits.CPUPercent = *c.CPU
+	}
+	return a
 }
 
 // Run deploys an application, or configures one.
 func (c *fleetDeploy) Run(s *session) error {
 	var configuration json.RawMessage
 	if c.Configuration != "" {
-		in := os.Stdin
-		if c.Configuration != "-" {
-			f, err := os.Open(c.Configuration)
-			if err != nil {
-				return usageError{err}
-			}
-			defer func() { _ = f.Close() }()
-			in = f
-		}
-		if err := json.NewDecoder(in).Decode(&configuration); err != nil {
-			return usageError{fmt.Errorf("reading the configuration: %w", err)}
+		var err error
+		if configuration, err = readObject(c.Configuration); err != nil {
+			return err
 		}
 	}
 	cl, i, err := c.instance(s, c.Name)
@@ -67,12 +94,20 @@ func (c *fleetDeploy) Run(s *session) error {
 		return err
 	}
 	id := c.Application
-	if known := runs(i, id); known && configuration == nil && c.Version == "" {
-		return usageError{fmt.Errorf("%s runs %s already: --configuration gives it another configuration, --version another version", c.Name, id)}
-	} else if known {
-		err = cl.ChangeApplication(s.ctx, i.ID, id, c.Version, configuration)
+	all, err := cl.Applications(s.ctx, i.ID)
+	if err != nil {
+		return err
+	}
+	if at := slices.IndexFunc(all, func(a client.Application) bool { return a.ID == id }); at >= 0 {
+		a := c.change(all[at].Limits)
+		if a.Configuration = configuration; configuration == nil && a.Version == "" && a.AnycastAddresses == nil && a.Limits == nil {
+			return usageError{fmt.Errorf("%s runs %s already: --configuration gives it another configuration, --version another version", c.Name, id)}
+		}
+		err = cl.ChangeApplication(s.ctx, i.ID, id, a)
 	} else {
-		id, err = cl.Deploy(s.ctx, i.ID, c.Application, c.Version, configuration)
+		a := c.change(nil)
+		a.Configuration = configuration
+		id, err = cl.Deploy(s.ctx, i.ID, c.Application, a)
 	}
 	if err != nil {
 		return err
@@ -81,14 +116,56 @@ func (c *fleetDeploy) Run(s *session) error {
 	return err
 }
 
-// runs reports whether a service point has an application of an id.
-func runs(i client.Instance, id string) bool {
-	for _, a := range i.Applications {
-		if a.ID == id {
-			return true
+// readObject reads JSON from a file, or from standard input where that is called -.
+func readObject(file string) (text json.RawMessage, err error) {
+	in := os.Stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, usageError{err}
 		}
+		defer func() { _ = f.Close() }()
+		in = f
 	}
-	return false
+	if err := json.NewDecoder(in).Decode(&text); err != nil {
+		return nil, usageError{fmt.Errorf("reading %s: %w", file, err)}
+	}
+	return text, nil
+}
+
+type fleetAnycast struct {
+	managerFlags
+	Name     string `arg:"" help:"The name or the id of the service point."`
+	Settings string `arg:"" optional:"" help:"A file with the settings, a JSON object of autonomousSystemNumber, neighbors and so on; - for standard input; off to end it. Without it the settings are shown."`
+}
+
+// Run shows or changes how a service point tells routers of anycast addresses.
+func (c *fleetAnycast) Run(s *session) error {
+	cl, i, err := c.instance(s, c.Name)
+	if err != nil {
+		return err
+	}
+	if c.Settings != "" {
+		settings := json.RawMessage("null")
+		if c.Settings != "off" {
+			if settings, err = readObject(c.Settings); err != nil {
+				return err
+			}
+		}
+		i, err = cl.ChangeInstance(s.ctx, i.ID, client.InstanceChange{Anycast: settings})
+	} else {
+		i, err = cl.Instance(s.ctx, i.ID)
+	}
+	if err != nil {
+		return err
+	}
+	if i.Anycast == nil {
+		_, err = fmt.Fprintln(s.stdout, "off")
+		return err
+	}
+	e := json.NewEncoder(s.stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(i.Anycast)
 }
 
 type fleetUndeploy struct {

@@ -57,6 +57,7 @@ type fleetCommand struct {
 
 	Applications fleetApplications `cmd:"" help:"List the applications of a service point."`
 	Deploy       fleetDeploy       `cmd:"" help:"Let a service point run an application, or give one that it runs another configuration."`
+	Anycast      fleetAnycast      `cmd:"" help:"Show or change how a service point tells routers, by BGP, of the anycast addresses of its applications."`
 	Undeploy     fleetUndeploy     `cmd:"" help:"Let a service point end and forget an application."`
 	Logs         fleetLogs         `cmd:"" help:"Print the end of the log of an application, as its service point has it now."`
 	Events       fleetEvents       `cmd:"" help:"List how a service point and its applications moved."`

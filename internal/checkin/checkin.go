@@ -4,6 +4,8 @@ package checkin
 
 import (
 	"encoding/json"
+	"reflect"
+	"strings"
 	"time"
 )
 
@@ -87,6 +89,8 @@ type Desired struct {
 	Applications []DesiredApplication `json:"applications"`
 	// Update is the release of Portolan that it is to run; nil where it may run what it runs.
 	Update *Update `json:"update,omitempty"`
+	// Anycast is how it tells routers of anycast addresses; nil where it does not.
+	Anycast *AnycastService `json:"anycast,omitempty"`
 	// NTPServers are the servers that it asks for the time, to say how far its clock is off: names or addresses, with or without a port.
 	NTPServers []string `json:"ntpServers,omitempty"`
 }
@@ -123,7 +127,63 @@ type DesiredApplication struct {
 	Configuration json.RawMessage `json:"configuration"`
 	// Title is what users call it; empty where they have not said.
 	Title string `json:"title,omitempty"`
+	// Anycast are addresses that are announced while the application is healthy.
+	Anycast []string `json:"anycast,omitempty"`
+	// Limits are what it may take of its machine.
+	Limits Limits `json:"limits,omitzero"`
 }
+
+// Limits are what an application may take of its machine; 0 means DefaultMemoryMiB, and all processors.
+type Limits struct {
+	MemoryMiB int `json:"memoryMiB,omitempty"`
+	// CPUPercent is of one processor: 250 are two and a half.
+	CPUPercent int `json:"cpuPercent,omitempty"`
+}
+
+// DefaultMemoryMiB is how much memory an application may take where nothing is said.
+const DefaultMemoryMiB = 512
+
+// BGP is the protocol of an AnycastService that there is (RFC 4271).
+const BGP = "BGP"
+
+// AnycastService is how a service point tells routers which anycast addresses it has. Its fields are those of the published anycast service
+// (reference/families.md), as far as they act.
+type AnycastService struct {
+	// Protocol is BGP.
+	Protocol               string `json:"protocol"`
+	AutonomousSystemNumber uint32 `json:"autonomousSystemNumber"`
+	// RouterID is an IPv4 address.
+	RouterID string `json:"routerId"`
+	// KeepAliveInterval and HoldTimeInterval are in seconds.
+	KeepAliveInterval int           `json:"keepAliveInterval"`
+	HoldTimeInterval  int           `json:"holdTimeInterval"`
+	Neighbors         []BGPNeighbor `json:"neighbors"`
+}
+
+// BGPNeighbor is a router that is told.
+type BGPNeighbor struct {
+	Address                string `json:"address"`
+	AutonomousSystemNumber uint32 `json:"autonomousSystemNumber"`
+	// Port is where it listens; 0 means 179.
+	Port int `json:"port,omitempty"`
+	// AuthenticationPassword is for TCP MD5 (RFC 2385). It goes to the service point and is not shown; nil means the one from before.
+	AuthenticationPassword *string `json:"authenticationPassword,omitempty"`
+	// AuthenticationPasswordIsSet shows in its place.
+	AuthenticationPasswordIsSet bool `json:"authenticationPasswordIsSet,omitempty"`
+	// HopLimit is how many routers away it may be, 1 to 255; 0 means 1.
+	HopLimit int `json:"hopLimit,omitempty"`
+}
+
+// Password is its password; empty where it has none.
+func (n BGPNeighbor) Password() string {
+	if n.AuthenticationPassword == nil {
+		return ""
+	}
+	return *n.AuthenticationPassword
+}
+
+// Equal reports whether two settings are the same.
+func (a AnycastService) Equal(b AnycastService) bool { return reflect.DeepEqual(a, b) }
 
 // Application is an application as the service point that runs it sees it.
 type Application struct {
@@ -281,3 +341,54 @@ const (
 	Anycast = "ANYCAST"
 	Alias   = "ALIAS"
 )
+
+// V4Address is an address as a Service Point v4 shows it: an anycast address with its interface and, in the published spelling of that
+// kind, the application that uses it (spec.md 2.6).
+type V4Address struct {
+	NodeAddress
+	InterfaceName            string `json:"interfaceName,omitempty"`
+	InUseByServiceInstanceID string `json:"inUseByServiceInstanceId,omitempty"`
+}
+
+// AnycastInterface is the interface that anycast addresses are on.
+const AnycastInterface = "lo"
+
+// V4Addresses are the addresses of a node as a Service Point v4 shows them.
+func V4Addresses(all []NodeAddress) []V4Address {
+	v4 := make([]V4Address, len(all))
+	for i, a := range all {
+		if v4[i].NodeAddress = a; a.Type == Anycast {
+			v4[i].InterfaceName = AnycastInterface
+			if a.IsUseByAppID != nil {
+				v4[i].InUseByServiceInstanceID = *a.IsUseByAppID
+			}
+		}
+	}
+	return v4
+}
+
+// AnycastStatus says whether the anycast service is enabled, and by which protocol. OSPF says why that one is not.
+type AnycastStatus struct {
+	// Status is enabled or disabled, Protocol bgp, or empty where it is disabled.
+	Status   string         `json:"status"`
+	Protocol string         `json:"protocol"`
+	OSPF     ProtocolStatus `json:"ospf"`
+}
+
+// ProtocolStatus is how it stands with a routing protocol, and why.
+type ProtocolStatus struct {
+	Status string `json:"status"`
+	Reason string `json:"reason"`
+}
+
+// Status is what is shown of the settings; a may be nil.
+func (a *AnycastService) Status() AnycastStatus {
+	s := AnycastStatus{Status: "disabled", OSPF: ProtocolStatus{"NOT_CONFIGURED", NoOSPF}}
+	if a != nil {
+		s.Status, s.Protocol = "enabled", strings.ToLower(a.Protocol)
+	}
+	return s
+}
+
+// NoOSPF is why OSPF is not there.
+const NoOSPF = "a service point speaks BGP alone"

@@ -90,6 +90,8 @@ type ApplicationDetail struct {
 	Configuration json.RawMessage `json:"configuration"`
 	// Title is what users call it; it is left out where they have not said.
 	Title string `json:"title,omitempty"`
+	// Limits are what it may take of its machine; they are left out where nothing was said.
+	Limits checkin.Limits `json:"limits,omitzero"`
 }
 
 // deployed is a row of the table of applications.
@@ -97,19 +99,24 @@ type deployed struct {
 	ApplicationDetail
 	servicePoint, conditions string
 	generation               int64
+	// anycast are its anycast addresses.
+	anycast []string
 }
 
 const selectApplications = "SELECT id, service_point, name, version, target_version, status, update_status, conditions, configuration, " +
-	"generation, title FROM application "
+	"generation, title, anycast, limits FROM application "
 
 func scanApplication(scan func(...any) error) (d deployed, err error) {
-	var configuration string
+	var configuration, anycast, limits string
 	if err := scan(&d.ID, &d.servicePoint, &d.Name, &d.Version, &d.TargetVersion, &d.Status, &d.UpdateStatus, &d.conditions, &configuration,
-		&d.generation, &d.Title); err != nil {
+		&d.generation, &d.Title, &anycast, &limits); err != nil {
+		return d, err
+	}
+	if err := errors.Join(json.Unmarshal([]byte(anycast), &d.anycast), json.Unmarshal([]byte(limits), &d.Limits)); err != nil {
 		return d, err
 	}
 	d.title = d.Title
-	d.Configuration, d.AnycastIPAddress, d.ErrorConditions = json.RawMessage(configuration), []AnycastAddress{}, []string{}
+	d.Configuration, d.AnycastIPAddress, d.ErrorConditions = json.RawMessage(configuration), anycastAddresses(d, nil), []string{}
 	return d, json.Unmarshal([]byte(d.conditions), &d.ErrorConditions)
 }
 
@@ -130,6 +137,9 @@ type ApplicationChange struct {
 	Configuration json.RawMessage
 	// Title is what users call it.
 	Title *string
+	// AnycastAddresses are all that it is to have; nil leaves them.
+	AnycastAddresses []string
+	Limits           *checkin.Limits
 	// Repeatable, where it is not empty, says who asks for a new one and by which Idempotency-Key: who asks the same again gets the same.
 	Repeatable string
 }
@@ -231,10 +241,15 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 		if err := s.fit(all, id, *c.Name, configuration); err != nil {
 			return err
 		}
+		d := deployed{ApplicationDetail: ApplicationDetail{Application: Application{ID: id}}, servicePoint: servicePoint}
+		anycast, limits, err := d.place(tx, all, c)
+		if err != nil {
+			return err
+		}
 		now := s.now().UnixMilli()
-		if err := tx.Write("INSERT INTO application (id, service_point, name, version, status, configuration, generation, created, title) "+
-			"VALUES (?,?,?,?,?,?,?,?,?)", id, servicePoint, *c.Name, version, checkin.Deploying, string(configuration), generation, now,
-			title); err != nil {
+		if err := tx.Write("INSERT INTO application (id, service_point, name, version, status, configuration, generation, created, title, "+
+			"anycast, limits) VALUES (?,?,?,?,?,?,?,?,?,?,?)", id, servicePoint, *c.Name, version, checkin.Deploying, string(configuration),
+			generation, now, title, anycast, limits); err != nil {
 			return err
 		}
 		return s.moved(tx, servicePoint, fieldOf(*c.Name, id, fieldStatus), "", checkin.Deploying)
@@ -270,6 +285,10 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 		if err != nil {
 			return err
 		}
+		all, err := applicationsOf(tx, servicePoint)
+		if err != nil {
+			return err
+		}
 		if c.Configuration != nil {
 			given := c.Configuration
 			if fill := s.programs[d.Name].Fill; fill != nil {
@@ -278,13 +297,13 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 			if d.Configuration, err = s.check(d.Name, given); err != nil {
 				return err
 			}
-			all, err := applicationsOf(tx, servicePoint)
-			if err == nil {
-				err = s.fit(all, id, d.Name, d.Configuration)
-			}
-			if err != nil {
+			if err := s.fit(all, id, d.Name, d.Configuration); err != nil {
 				return err
 			}
+		}
+		anycast, limits, err := d.place(tx, all, c)
+		if err != nil {
+			return err
 		}
 		was := d.UpdateStatus
 		if c.TargetVersion != nil {
@@ -302,9 +321,52 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 		if err := s.moves(tx, d, status, d.UpdateStatus, was); err != nil {
 			return err
 		}
-		return tx.Write("UPDATE application SET configuration = ?, target_version = ?, update_status = ?, status = ?, generation = ? "+
-			"WHERE id = ?", string(d.Configuration), d.TargetVersion, d.UpdateStatus, status, generation, id)
+		return tx.Write("UPDATE application SET configuration = ?, target_version = ?, update_status = ?, status = ?, generation = ?, "+
+			"anycast = ?, limits = ? WHERE id = ?", string(d.Configuration), d.TargetVersion, d.UpdateStatus, status, generation, anycast, limits, id)
 	})
+}
+
+// place takes on the anycast addresses and the limits of a change, beside the applications that there are, and words them for the database.
+func (d *deployed) place(tx *store.Tx, all []deployed, c ApplicationChange) (anycast, limits string, err error) {
+	if c.AnycastAddresses != nil {
+		if d.anycast, err = fitAnycast(tx, d.servicePoint, all, d.ID, c.AnycastAddresses); err != nil {
+			return "", "", err
+		}
+	}
+	if c.Limits != nil {
+		if d.Limits = *c.Limits; d.Limits != (checkin.Limits{}) {
+			if err := checkLimits(d.Limits); err != nil {
+				return "", "", err
+			}
+		}
+	}
+	addresses, err := json.Marshal(append([]string{}, d.anycast...))
+	if err != nil {
+		return "", "", err
+	}
+	text, err := json.Marshal(d.Limits)
+	return string(addresses), string(text), err
+}
+
+// Bounds of limits: the least that an application of ours runs in, and more than machines have.
+const (
+	leastMemory = 64
+	mostMemory  = 1 << 22
+	leastCPU    = 5
+	mostCPU     = 100_000
+)
+
+// checkLimits refuses limits that nothing runs in; 0 is the default.
+func checkLimits(l checkin.Limits) error {
+	for _, one := range []struct {
+		field              string
+		value, least, most int
+	}{{"memoryMiB", l.MemoryMiB, leastMemory, mostMemory}, {"cpuPercent", l.CPUPercent, leastCPU, mostCPU}} {
+		if one.value != 0 && (one.value < one.least || one.value > one.most) {
+			return problem.Invalid("limits."+one.field, "must be %d to %d, or 0 for the default", one.least, one.most)
+		}
+	}
+	return nil
 }
 
 // changeable reads an application that is not about to go.
@@ -342,7 +404,12 @@ func (s *Service) Applications(ctx context.Context, servicePoint string) (all []
 			return err
 		}
 		rows, err := applicationsOf(tx, servicePoint)
+		if err != nil {
+			return err
+		}
+		nodes, err := nodesOf(tx, servicePoint)
 		for _, d := range rows {
+			d.AnycastIPAddress = anycastAddresses(d, nodes)
 			if hide := s.programs[d.Name].Hide; hide != nil {
 				d.Configuration = hide(d.Configuration)
 			}
@@ -350,6 +417,20 @@ func (s *Service) Applications(ctx context.Context, servicePoint string) (all []
 		}
 		return err
 	})
+}
+
+// nodesOf gives the nodes of a service point as it reported them.
+func nodesOf(tx *store.Tx, servicePoint string) ([]checkin.Node, error) {
+	var body string
+	err := tx.QueryRow("SELECT body FROM report WHERE service_point = ?", servicePoint).Scan(&body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	var r checkin.Report
+	if err == nil {
+		err = json.Unmarshal([]byte(body), &r)
+	}
+	return r.Nodes, err
 }
 
 // there refuses a service point that there is not.
@@ -401,9 +482,13 @@ func desires(tx *store.Tx, servicePoint string, generation int64) error {
 func desired(tx *store.Tx, servicePoint string) (*checkin.Desired, error) {
 	d := &checkin.Desired{Applications: []checkin.DesiredApplication{}}
 	var u checkin.Update
-	var servers string
-	if err := tx.QueryRow("SELECT desired, target_version, update_asked, ntp_servers FROM service_point WHERE id = ?", servicePoint).
-		Scan(&d.Generation, &u.Version, &u.Asked, &servers); err != nil {
+	var servers, anycast string
+	err := tx.QueryRow("SELECT desired, target_version, update_asked, ntp_servers, anycast FROM service_point WHERE id = ?", servicePoint).
+		Scan(&d.Generation, &u.Version, &u.Asked, &servers, &anycast)
+	if err == nil {
+		d.Anycast, err = readAnycast(anycast)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal([]byte(servers), &d.NTPServers); err != nil {
@@ -422,7 +507,7 @@ func desired(tx *store.Tx, servicePoint string) (*checkin.Desired, error) {
 			version = a.TargetVersion
 		}
 		d.Applications = append(d.Applications, checkin.DesiredApplication{ID: a.ID, Name: a.Name, Version: version,
-			Configuration: a.Configuration, Title: a.Title})
+			Configuration: a.Configuration, Title: a.Title, Anycast: a.anycast, Limits: a.Limits})
 	}
 	return d, err
 }

@@ -34,6 +34,7 @@ type Instance struct {
 	platform string
 	// machine, dnsServers and ntpServers show of the v4 kind alone.
 	machine    *checkin.Machine
+	anycast    *checkin.AnycastService
 	dnsServers []string
 	ntpServers string
 }
@@ -46,6 +47,8 @@ type Detail struct {
 	HTTPProxySettings *checkin.ProxySettings `json:"httpProxySettings"`
 	// Platform is what its programs are built for, such as linux/amd64 (ours); it is left out where it has not said.
 	Platform string `json:"platform,omitempty"`
+	// Anycast is how it tells routers of anycast addresses (ours); it is left out where it does not.
+	Anycast *checkin.AnycastService `json:"anycast,omitempty"`
 }
 
 // DetailNode is a node with its DNS servers, an empty array where it has none.
@@ -55,7 +58,7 @@ type DetailNode struct {
 }
 
 const selectInstances = "SELECT s.id, s.name, s.description, s.status, s.update_status, s.version, s.target_version, s.update_reason, " +
-	"s.platform, s.ntp_servers, s.key_expires, coalesce(p.last_seen, 0), coalesce(p.connected, 0), coalesce(r.body, '') " +
+	"s.platform, s.ntp_servers, s.anycast, s.key_expires, coalesce(p.last_seen, 0), coalesce(p.connected, 0), coalesce(r.body, '') " +
 	"FROM service_point s LEFT JOIN presence p ON p.service_point = s.id LEFT JOIN report r ON r.service_point = s.id "
 
 // scanner reads the rows of selectInstances.
@@ -77,9 +80,9 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 	var i Instance
 	var description sql.NullString
 	var expires, lastSeen, connected int64
-	var reported, reason string
+	var reported, reason, anycast string
 	if err := scan(&i.ID, &i.Name, &description, &i.Status, &i.UpdateStatus, &i.Version, &i.TargetVersion, &reason, &i.platform,
-		&i.ntpServers, &expires, &lastSeen, &connected, &reported); err != nil {
+		&i.ntpServers, &anycast, &expires, &lastSeen, &connected, &reported); err != nil {
 		return i, err
 	}
 	if description.Valid {
@@ -102,6 +105,10 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 	}
 	if silent != "" {
 		i.ErrorConditions = append(i.ErrorConditions, silent)
+	}
+	var err error
+	if i.anycast, err = readAnycast(anycast); err != nil {
+		return i, err
 	}
 	i.machine = r.Machine
 	if len(r.Nodes) > 0 {
@@ -216,6 +223,7 @@ func (c scanner) read(tx *store.Tx, where string, args []any) (page []Instance, 
 		d, err := scanApplication(scan)
 		if err == nil {
 			i := &page[places[d.servicePoint]]
+			d.AnycastIPAddress = anycastAddresses(d, i.Nodes)
 			i.Applications = append(i.Applications, d.Application)
 		}
 		return err
@@ -236,6 +244,7 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 		return err
 	})
 	d.Nodes, d.HTTPProxySettings, d.Platform = []DetailNode{}, d.proxy, d.platform
+	d.Anycast = shownAnycast(d.anycast)
 	for _, n := range d.Instance.Nodes {
 		d.Nodes = append(d.Nodes, DetailNode{n, append([]string{}, n.DNSServers...)})
 	}

@@ -28,6 +28,8 @@ type InstanceChange struct {
 	Labels map[string]*string
 	// NTPServers are the servers that it asks for the time; nil leaves them.
 	NTPServers []string
+	// Anycast is another way to tell routers of anycast addresses; nil leaves it.
+	Anycast *AnycastChange
 }
 
 // Modify changes a service point.
@@ -53,7 +55,7 @@ func (s *Service) Modify(ctx context.Context, id string, c InstanceChange) error
 		}
 		return relabel(tx, id, c.Labels)
 	}
-	if c.TargetVersion == nil && c.NTPServers == nil {
+	if c.TargetVersion == nil && c.NTPServers == nil && c.Anycast == nil {
 		return s.change(ctx, func(tx *store.Tx) error {
 			if err := locked(tx, id); err != nil {
 				return err
@@ -66,9 +68,17 @@ func (s *Service) Modify(ctx context.Context, id string, c InstanceChange) error
 			return err
 		}
 		if c.NTPServers != nil {
-			if err := configureNTP(tx, id, c.NTPServers); err != nil || c.TargetVersion == nil {
+			if err := configureNTP(tx, id, c.NTPServers); err != nil {
 				return err
 			}
+		}
+		if c.Anycast != nil {
+			if err := configureAnycast(tx, id, *c.Anycast); err != nil {
+				return err
+			}
+		}
+		if c.TargetVersion == nil {
+			return nil
 		}
 		return s.order(tx, id, *c.TargetVersion, generation)
 	})

@@ -18,27 +18,27 @@ import (
 
 // ServicePoint is a service point as the API of Service Points v4 shows it (reference/fleet.md).
 type ServicePoint struct {
-	ID               string            `json:"id"`
-	Name             string            `json:"name"`
-	Description      *string           `json:"description,omitempty"`
-	Version          string            `json:"version"`
-	TargetVersion    string            `json:"targetVersion,omitempty"`
-	OriginalVersion  string            `json:"originalVersion"`
-	Platform         string            `json:"platform"`
-	LastSeen         int64             `json:"lastSeen"`
-	Status           string            `json:"status"`
-	ConnectionStatus string            `json:"connectionStatus"`
-	UpdateStatus     string            `json:"updateStatus"`
-	AnycastStatus    AnycastStatus     `json:"anycastStatus"`
-	NTPConfiguration NTPConfiguration  `json:"ntpConfiguration"`
-	NTPStatus        checkin.NTPStatus `json:"ntpStatus"`
-	Hostname         string            `json:"hostname"`
+	ID               string                `json:"id"`
+	Name             string                `json:"name"`
+	Description      *string               `json:"description,omitempty"`
+	Version          string                `json:"version"`
+	TargetVersion    string                `json:"targetVersion,omitempty"`
+	OriginalVersion  string                `json:"originalVersion"`
+	Platform         string                `json:"platform"`
+	LastSeen         int64                 `json:"lastSeen"`
+	Status           string                `json:"status"`
+	ConnectionStatus string                `json:"connectionStatus"`
+	UpdateStatus     string                `json:"updateStatus"`
+	AnycastStatus    checkin.AnycastStatus `json:"anycastStatus"`
+	NTPConfiguration NTPConfiguration      `json:"ntpConfiguration"`
+	NTPStatus        checkin.NTPStatus     `json:"ntpStatus"`
+	Hostname         string                `json:"hostname"`
 
-	IPv4CIDRAddress    string                `json:"ipv4CIDRAddress"`
-	IPv4GatewayAddress string                `json:"ipv4GatewayAddress"`
-	IPv6CIDRAddress    string                `json:"ipv6CIDRAddress"`
-	IPv6GatewayAddress string                `json:"ipv6GatewayAddress"`
-	Addresses          []checkin.NodeAddress `json:"addresses"`
+	IPv4CIDRAddress    string              `json:"ipv4CIDRAddress"`
+	IPv4GatewayAddress string              `json:"ipv4GatewayAddress"`
+	IPv6CIDRAddress    string              `json:"ipv6CIDRAddress"`
+	IPv6GatewayAddress string              `json:"ipv6GatewayAddress"`
+	Addresses          []checkin.V4Address `json:"addresses"`
 	// HTTPProxySettings is null where no proxy is set.
 	HTTPProxySettings *checkin.ProxySettings `json:"httpProxySettings"`
 	DNSServers        []string               `json:"dnsServers"`
@@ -59,12 +59,6 @@ type ServiceInstance struct {
 	UpdateStatus    string   `json:"updateStatus,omitempty"`
 }
 
-// AnycastStatus says whether the anycast service is enabled, and by which protocol.
-type AnycastStatus struct {
-	Status   string `json:"status"`
-	Protocol string `json:"protocol"`
-}
-
 // NTPConfiguration are the NTP servers that a service point asks, and the networks that it would serve time to: none.
 type NTPConfiguration struct {
 	Servers        []string `json:"servers"`
@@ -75,15 +69,15 @@ type NTPConfiguration struct {
 func (i *Instance) servicePoint() (v ServicePoint, err error) {
 	v = ServicePoint{ID: i.ID, Name: i.Name, Description: i.Description, Version: i.Version, TargetVersion: i.TargetVersion,
 		LastSeen: i.LastSeen,
-		Status:   i.Status, ConnectionStatus: i.ConnectionStatus, UpdateStatus: i.UpdateStatus, AnycastStatus: AnycastStatus{Status: "disabled"},
-		NTPConfiguration: NTPConfiguration{ClientNetworks: []string{}}, Addresses: []checkin.NodeAddress{}, HTTPProxySettings: i.proxy,
+		Status:   i.Status, ConnectionStatus: i.ConnectionStatus, UpdateStatus: i.UpdateStatus, AnycastStatus: i.anycast.Status(),
+		NTPConfiguration: NTPConfiguration{ClientNetworks: []string{}}, Addresses: []checkin.V4Address{}, HTTPProxySettings: i.proxy,
 		DNSServers: append([]string{}, i.dnsServers...), ErrorConditions: i.ErrorConditions, Applications: []ServiceInstance{}}
 	if m := i.machine; m != nil {
 		v.OriginalVersion, v.Platform, v.NTPStatus, v.Resources = m.OriginalVersion, m.Platform, m.NTPStatus, m.Resources
 	}
 	if len(i.Nodes) > 0 {
 		n := i.Nodes[0]
-		v.Hostname, v.Addresses = n.Hostname, n.Addresses
+		v.Hostname, v.Addresses = n.Hostname, checkin.V4Addresses(n.Addresses)
 		v.IPv4CIDRAddress, v.IPv4GatewayAddress = n.IPv4CIDRAddress, n.IPv4GatewayAddress
 		v.IPv6CIDRAddress, v.IPv6GatewayAddress = n.IPv6CIDRAddress, n.IPv6GatewayAddress
 	}

@@ -3,11 +3,13 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
+	"portolan/internal/checkin"
 	"portolan/internal/fleet"
 	"portolan/internal/problem"
 	"portolan/internal/rest"
@@ -49,7 +51,7 @@ func readChange(w http.ResponseWriter, r *http.Request, names ...string) (c flee
 	if values, err = texts(members, names...); err != nil {
 		return c, nil, err
 	}
-	rest.Note(w, r, members, append(names, "configuration")...)
+	rest.Note(w, r, members, append(names, "configuration", "anycastAddresses", "limits")...)
 	if raw, ok := members["configuration"]; ok && string(raw) != "null" {
 		if !bytes.HasPrefix(raw, []byte("{")) {
 			return c, nil, problem.Invalid("configuration", "must be an object")
@@ -60,7 +62,29 @@ func readChange(w http.ResponseWriter, r *http.Request, names ...string) (c flee
 		}
 		c.Configuration = compact.Bytes()
 	}
+	if raw, ok := members["anycastAddresses"]; ok && (json.Unmarshal(raw, &c.AnycastAddresses) != nil || c.AnycastAddresses == nil) {
+		return c, nil, problem.Invalid("anycastAddresses", "must be an array of addresses; an empty one takes all away")
+	}
+	if raw, ok := members["limits"]; ok {
+		c.Limits = new(checkin.Limits)
+		return c, values, strictly("limits", raw, c.Limits)
+	}
 	return c, values, nil
+}
+
+// strictly reads a member that is an object, and refuses what the object does not have.
+func strictly(field string, raw json.RawMessage, into any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return problem.Invalid(field+"."+wrong.Field, "must not be a JSON %s", wrong.Value)
+	case err != nil:
+		return problem.Invalid(field, "%s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
 }
 
 // given gives a text that a body has; nil where it has none.
@@ -104,8 +128,8 @@ func (m *Manager) changeApplication(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	c.TargetVersion = given(values, "targetVersion")
-	if c.TargetVersion == nil && c.Configuration == nil {
-		return problem.BadRequest("MissingRequiredField", "the body has neither configuration nor targetVersion")
+	if c.TargetVersion == nil && c.Configuration == nil && c.AnycastAddresses == nil && c.Limits == nil {
+		return problem.BadRequest("MissingRequiredField", "the body has none of configuration, targetVersion, anycastAddresses and limits")
 	}
 	if err := m.Fleet.Change(r.Context(), r.PathValue("id"), r.PathValue("application"), c); err != nil {
 		return err

@@ -22,8 +22,8 @@ func Document(api *rest.Server) ([]byte, error) {
 		"FleetServicePoint": fleet.Instance{}, "FleetServicePointDetail": fleet.Detail{}, "FleetServicePointCreated": fleet.Created{},
 		"FleetApplication": fleet.ApplicationDetail{}, "FleetEvent": fleet.Event{},
 		"FleetRollout": fleet.Rollout{}, "FleetRolloutMember": fleet.Member{}, "FleetRelease": release.Release{},
-		"ServicePointV4": fleet.ServicePoint{},
-		"Diagnostics":    servicepoint.Diagnostics{}, "ServicePointV4Diagnostics": servicepoint.V4Diagnostics{},
+		"ServicePointV4": fleet.ServicePoint{}, "AnycastService": checkin.AnycastService{}, "ApplicationLimits": checkin.Limits{},
+		"Diagnostics": servicepoint.Diagnostics{}, "ServicePointV4Diagnostics": servicepoint.V4Diagnostics{},
 		"DiagnosticsStatus": servicepoint.Status{},
 	} {
 		schemas[name] = schemaOf(reflect.TypeOf(sample))
@@ -164,10 +164,12 @@ func documentedPaths() object {
 				answers("200", "The service point.", schemaRef("FleetServicePointDetail"), "404"), nil),
 			"patch": operation("modifyFleetInstance", "Change one of the fleet service points (ours)",
 				"What is not in the body stays as it is. targetVersion is the release that it is to run; null calls an update off. Of labels, "+
-					"null takes one away.", answers("200", "The service point.", schemaRef("FleetServicePointDetail"), "403", "404", "409", "413", "415"),
+					"null takes one away. anycast says how routers are told of anycast addresses; null ends that.",
+				answers("200", "The service point.", schemaRef("FleetServicePointDetail"), "403", "404", "409", "413", "415"),
 				object{"requestBody": jsonBody(object{"type": "object", "properties": object{"name": name,
 					"description":   object{"type": []string{"string", "null"}, "maxLength": 4000},
 					"targetVersion": object{"type": []string{"string", "null"}},
+					"anycast":       object{"oneOf": []any{schemaRef("AnycastService"), object{"type": "null"}}},
 					"labels":        object{"type": "object", "additionalProperties": object{"type": []string{"string", "null"}}}}},
 					object{"labels": object{"site": "oslo"}})}),
 			"delete": operation("deleteFleetInstance", "Delete one of the fleet service points",
@@ -188,17 +190,19 @@ func documentedPaths() object {
 				answers("202", "It is to run.", object{"type": "object", "required": []string{"id"}, "properties": object{
 					"id": object{"type": "string"}}}, "403", "404", "409", "413", "415"),
 				object{"requestBody": jsonBody(object{"type": "object", "required": []string{"name"}, "properties": object{
-					"name": object{"type": "string"}, "version": object{"type": "string"}, "configuration": object{"type": "object"}}},
+					"name": object{"type": "string"}, "version": object{"type": "string"}, "configuration": object{"type": "object"},
+					"anycastAddresses": list, "limits": schemaRef("ApplicationLimits")}},
 					object{"name": "http-probe-service", "configuration": object{"targets": []any{object{"url": "http://192.0.2.1/"}}}})})},
 		"/user/api/v1/fleetInstances/{id}/applications/{application}": object{
 			"parameters": []any{id, text("application", "path", "The id of the application.", true)},
 			"get": operation("getFleetApplication", "Fetch one of the applications of a service point (ours)",
 				"Gives it with its configuration.", answers("200", "The application.", schemaRef("FleetApplication"), "404"), nil),
 			"patch": operation("changeFleetApplication", "Change one of the applications of a service point (ours)",
-				"Gives it another configuration, whole, or the version that it is to be updated to.",
+				"Gives it another configuration, whole, the version that it is to be updated to, all of its anycast addresses, or limits.",
 				answers("202", "It is to be changed.", nil, "403", "404", "409", "413", "415"),
 				object{"requestBody": jsonBody(object{"type": "object", "properties": object{
-					"targetVersion": object{"type": "string"}, "configuration": object{"type": "object"}}},
+					"targetVersion": object{"type": "string"}, "configuration": object{"type": "object"},
+					"anycastAddresses": list, "limits": schemaRef("ApplicationLimits")}},
 					object{"configuration": object{"targets": []any{}}})}),
 			"delete": operation("undeployFleetApplication", "Let a service point end and forget an application (ours)",
 				"It is DELETED once the service point says so, and gone a minute later.",

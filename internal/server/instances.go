@@ -71,7 +71,7 @@ func (m *Manager) modifyInstance(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rest.Note(w, r, members, "name", "description", "targetVersion", "labels")
+	rest.Note(w, r, members, "name", "description", "targetVersion", "labels", "anycast")
 	c := fleet.InstanceChange{Name: given(values, "name"), Description: given(values, "description"),
 		TargetVersion: given(values, "targetVersion")}
 	if string(members["name"]) == "null" {
@@ -86,6 +86,12 @@ func (m *Manager) modifyInstance(w http.ResponseWriter, r *http.Request) error {
 	if raw, ok := members["labels"]; ok {
 		if json.Unmarshal(raw, &c.Labels) != nil || c.Labels == nil {
 			return problem.Invalid("labels", "must be an object of texts; null takes a label away")
+		}
+	}
+	if raw, ok := members["anycast"]; ok {
+		c.Anycast = &fleet.AnycastChange{}
+		if err := strictly("anycast", raw, &c.Anycast.Settings); err != nil {
+			return err
 		}
 	}
 	if err := m.Fleet.Modify(r.Context(), r.PathValue("id"), c); err != nil {

@@ -90,6 +90,7 @@ type Agent struct {
 	// releases are the releases on the disk; updates is the work on them, and end ends Run for a cause.
 	releases *releases
 	machine  *machine
+	anycast  *announcer
 	updates  sync.WaitGroup
 	end      context.CancelCauseFunc
 	// moved has a token when something was found that the manager does not know yet.
@@ -212,6 +213,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.machine.ask(wanted.NTPServers)
 	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, versions: a.options.Versions, log: a.log,
 		moved: a.move, ctx: ctx, applied: make(chan struct{}), processes: map[string]*process{}, leaving: map[string]*process{}}
+	a.anycast = a.newAnnouncer()
 	a.supervisor.start(wanted, err == nil)
 	defer a.supervisor.group.Wait()
 	var group sync.WaitGroup
@@ -219,6 +221,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, address := range a.options.StatusListen {
 		group.Go(func() { a.serveStatus(ctx, address) })
 	}
+	group.Go(func() { a.anycast.run(ctx) })
 	group.Go(func() { a.probes.run(ctx) })
 	group.Go(func() { a.machine.run(ctx) })
 	group.Go(func() {
@@ -281,6 +284,9 @@ func (a *Agent) serveAt(ctx context.Context, what, path string, handler http.Han
 
 // move notes that the report may have changed.
 func (a *Agent) move() {
+	if a.anycast != nil { // its first look is its own
+		a.anycast.look()
+	}
 	select {
 	case a.moved <- struct{}{}:
 	default:

@@ -57,7 +57,9 @@ func encodeKey(key *ecdsa.PrivateKey) (string, error) {
 func (a *Agent) report() (checkin.Report, error) {
 	node, err := a.host.node(a.identity.nodeID())
 	node.DNSServers = a.host.resolvers()
-	r := checkin.Report{Version: a.options.Version, Variant: a.options.Variant, ErrorConditions: a.probes.conditions(),
+	anycast, wrong := a.anycast.now()
+	node.Addresses = append(node.Addresses, anycast...)
+	r := checkin.Report{Version: a.options.Version, Variant: a.options.Variant, ErrorConditions: append(a.probes.conditions(), wrong...),
 		Nodes: []checkin.Node{node}}
 	if a.trouble != "" {
 		r.ErrorConditions = append(r.ErrorConditions, a.trouble)
@@ -140,6 +142,7 @@ func (a *Agent) desire(d *checkin.Desired) bool {
 	a.wantUpdate(d.Update)
 	a.machine.ask(d.NTPServers)
 	a.supervisor.apply(*d)
+	a.anycast.look()
 	return true
 }
 

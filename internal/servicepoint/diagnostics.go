@@ -34,18 +34,18 @@ type Proxy struct {
 // V4Diagnostics is what a Service Point v4 shows of itself (spec.md 2.6).
 type V4Diagnostics struct {
 	Diagnostics
-	ID               string            `json:"id"`
-	Status           string            `json:"status"`
-	ConnectionStatus string            `json:"connectionStatus"`
-	UpdateStatus     string            `json:"updateStatus"`
-	Version          string            `json:"version"`
-	OriginalVersion  string            `json:"originalVersion"`
-	Platform         string            `json:"platform"`
-	DNSServers       []string          `json:"dnsServers"`
-	Addresses        []V4Address       `json:"addresses"`
-	AnycastStatus    AnycastStatus     `json:"anycastStatus"`
-	NTPStatus        checkin.NTPStatus `json:"ntpStatus"`
-	Services         []Service         `json:"services"`
+	ID               string                `json:"id"`
+	Status           string                `json:"status"`
+	ConnectionStatus string                `json:"connectionStatus"`
+	UpdateStatus     string                `json:"updateStatus"`
+	Version          string                `json:"version"`
+	OriginalVersion  string                `json:"originalVersion"`
+	Platform         string                `json:"platform"`
+	DNSServers       []string              `json:"dnsServers"`
+	Addresses        []checkin.V4Address   `json:"addresses"`
+	AnycastStatus    checkin.AnycastStatus `json:"anycastStatus"`
+	NTPStatus        checkin.NTPStatus     `json:"ntpStatus"`
+	Services         []Service             `json:"services"`
 }
 
 // Service is an application as a Service Point v4 shows it (spec.md 2.7).
@@ -57,18 +57,6 @@ type Service struct {
 	Status          string          `json:"status"`
 	ErrorConditions []string        `json:"errorConditions"`
 	Diagnostics     json.RawMessage `json:"diagnostics"`
-}
-
-// V4Address is an address of a Service Point v4.
-type V4Address struct {
-	IPAddress string `json:"ipAddress"`
-	Type      string `json:"type"`
-}
-
-// AnycastStatus says whether the anycast service is enabled, and by which protocol.
-type AnycastStatus struct {
-	Status   string `json:"status"`
-	Protocol string `json:"protocol"`
 }
 
 // Status is the short form (reference/fleet.md).
@@ -183,8 +171,8 @@ func (a *Agent) connected() bool {
 
 func (a *Agent) v4() (V4Diagnostics, error) {
 	d := V4Diagnostics{Diagnostics: a.diagnostics(), Status: "HEALTHY", ConnectionStatus: "NOT_CONNECTED", UpdateStatus: a.updateStatus(),
-		Version: a.options.Version, Platform: platform(), DNSServers: a.host.resolvers(), Addresses: []V4Address{},
-		AnycastStatus: AnycastStatus{Status: "disabled"}, NTPStatus: a.machine.now().NTPStatus, Services: a.services()}
+		Version: a.options.Version, Platform: platform(), DNSServers: a.host.resolvers(), Addresses: []checkin.V4Address{},
+		AnycastStatus: a.supervisor.toRun().Anycast.Status(), NTPStatus: a.machine.now().NTPStatus, Services: a.services()}
 	a.mu.Lock()
 	if a.identity == nil {
 		d.Status = "WAITING_FOR_PROVISIONING"
@@ -195,12 +183,11 @@ func (a *Agent) v4() (V4Diagnostics, error) {
 		d.ConnectionStatus = "CONNECTED"
 	}
 	a.mu.Unlock()
-	if d.ID != "" && len(a.probes.conditions()) > 0 {
+	anycast, wrong := a.anycast.now()
+	if d.ID != "" && len(a.probes.conditions())+len(wrong) > 0 {
 		d.Status = "UNHEALTHY"
 	}
 	node, err := a.host.node("")
-	for _, address := range node.Addresses {
-		d.Addresses = append(d.Addresses, V4Address{IPAddress: address.IPAddress, Type: address.Type})
-	}
+	d.Addresses = append(d.Addresses, checkin.V4Addresses(append(node.Addresses, anycast...))...)
 	return d, err
 }

@@ -266,9 +266,13 @@ func (p *process) serve(ctx context.Context) error {
 // noteAnswer notes whether the process answers, and what it has in force.
 func (p *process) noteAnswer(now application.Status, err error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	moved := p.responds != (err == nil)
 	if p.responds = err == nil; p.responds {
 		p.configured = now.Configured
+	}
+	p.mu.Unlock()
+	if moved {
+		p.s.moved()
 	}
 }
 

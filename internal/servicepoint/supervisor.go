@@ -117,6 +117,26 @@ func (s *supervisor) isToRun(name string) (yes bool, changed <-chan struct{}) {
 	return slices.ContainsFunc(s.wanted.Applications, func(a checkin.DesiredApplication) bool { return a.Name == name }), s.applied
 }
 
+// toRun gives what is to run, which is not to be changed.
+func (s *supervisor) toRun() checkin.Desired {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wanted
+}
+
+// isHealthy reports whether an application was well when it was last asked.
+func (s *supervisor) isHealthy(id string) bool {
+	s.mu.Lock()
+	p, ok := s.processes[id]
+	s.mu.Unlock()
+	if !ok {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known && p.responds && p.status == checkin.Healthy
+}
+
 // release gives the release of Portolan that is to run; empty where none was asked for.
 func (s *supervisor) release() string {
 	s.mu.Lock()

@@ -67,3 +67,9 @@ CREATE INDEX wanted_log_service_point ON wanted_log (service_point);
 ALTER TABLE service_point ADD COLUMN ntp_servers TEXT COLLATE "C" NOT NULL DEFAULT '[]';
 ALTER TABLE application ADD COLUMN title TEXT COLLATE "C" NOT NULL DEFAULT '';
 CREATE INDEX service_point_variant ON service_point (variant, name);
+
+-- How a service point tells routers of anycast addresses, a JSON object; empty where it does not. Which addresses an application has, a JSON
+-- array, and what it may take of its machine, a JSON object.
+ALTER TABLE service_point ADD COLUMN anycast TEXT COLLATE "C" NOT NULL DEFAULT '';
+ALTER TABLE application ADD COLUMN anycast TEXT COLLATE "C" NOT NULL DEFAULT '[]';
+ALTER TABLE application ADD COLUMN limits TEXT COLLATE "C" NOT NULL DEFAULT '{}';
