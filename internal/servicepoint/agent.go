@@ -213,6 +213,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.machine.ask(wanted.NTPServers)
 	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, versions: a.options.Versions, log: a.log,
 		moved: a.move, ctx: ctx, applied: make(chan struct{}), processes: map[string]*process{}, leaving: map[string]*process{}}
+	a.supervisor.groups = a.groups()
 	a.anycast = a.newAnnouncer()
 	a.supervisor.start(wanted, err == nil)
 	defer a.supervisor.group.Wait()
@@ -235,6 +236,19 @@ func (a *Agent) Run(ctx context.Context) error {
 		return ErrSwitch
 	}
 	return nil
+}
+
+// groups are the control groups of applications; nil where there are none.
+func (a *Agent) groups() *groups {
+	if len(a.options.Program) == 0 { // nothing runs
+		return nil
+	}
+	g, err := ownGroups()
+	if err != nil {
+		a.log.Info("applications have no control groups: their limits are kept by their runtime alone", "reason", err)
+		return nil
+	}
+	return g
 }
 
 // mostConnections is how many may be open to the diagnostics: whoever is on the network may come.

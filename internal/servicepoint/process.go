@@ -2,6 +2,7 @@ package servicepoint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -175,6 +176,9 @@ func (p *process) run(ctx context.Context) {
 			break
 		}
 		p.noteAnswer(application.Status{}, err)
+		if errors.Is(err, errAnew) {
+			continue
+		}
 		if time.Since(began) > deployTime {
 			b = backoff{}
 		}
@@ -204,6 +208,9 @@ func (p *process) wait(ctx context.Context, b *backoff) {
 	<-done
 }
 
+// errAnew ends a process that is to be started anew, by other limits.
+var errAnew = errors.New("it is to be started anew")
+
 // serve starts the process, or takes over the one that runs, and watches it until it is of no use any more.
 func (p *process) serve(ctx context.Context) error {
 	a, _ := p.now()
@@ -221,7 +228,7 @@ func (p *process) serve(ctx context.Context) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	deadline := time.Now().Add(deployTime)
-	answered := false
+	answered, starved := false, p.s.groups.starved(p.id)
 	refused := refusedOnce{}
 	for silent := 0; ; {
 		now, err := p.ask(ctx)
@@ -255,8 +262,15 @@ func (p *process) serve(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-exited:
+			if p.s.groups.starved(p.id) > starved {
+				return fmt.Errorf("it was ended by the system, because it took more than its limit of %d MiB of memory", memoryOf(p.pid().Limits))
+			}
 			return fmt.Errorf("it ended (%s); its log says: %s", ending(err), p.lastWords())
 		case <-p.changed:
+			if p.pid().Limits != p.limits() {
+				p.end()
+				return errAnew
+			}
 			deadline = time.Now().Add(deployTime)
 		case <-tick.C:
 		}
@@ -329,7 +343,7 @@ func (p *process) judge(now application.Status, a checkin.DesiredApplication, ge
 // begin gives a channel that the process's end comes by. One that is taken over is watched by its answers alone.
 func (p *process) begin(ctx context.Context, name, version string) (exited chan error, err error) {
 	exited = make(chan error, 1)
-	if now, err := p.ask(ctx); err == nil && now.Name == name && now.Version == version {
+	if now, err := p.ask(ctx); err == nil && now.Name == name && now.Version == version && p.pid().Limits == p.limits() {
 		p.log.Info("an application that runs is taken over", "pid", p.pid().ID)
 		return exited, nil
 	}
@@ -347,22 +361,14 @@ func (p *process) begin(ctx context.Context, name, version string) (exited chan 
 		return nil, err
 	}
 	defer func() { _ = out.Close() }()
-	var c *exec.Cmd
-	for _, confine := range confinements() {
-		c = exec.Command(p.s.program[0], append(p.s.program[1:], name)...)
-		c.Stdout, c.Stderr, c.ExtraFiles, c.Dir, c.Env = out, out, []*os.File{socket}, "/", []string{"PATH=/usr/bin:/bin", "GOMEMLIMIT=512MiB"}
-		confine(c)
-		if err = c.Start(); err == nil {
-			break
-		}
-		p.log.Warn("an application could not be started with as few privileges as it should", "error", err)
-	}
+	limits := p.limits()
+	c, err := p.launch(name, limits, out, socket)
 	if err != nil {
 		return nil, fmt.Errorf("starting it: %w", err)
 	}
 	p.log.Info("an application was started", "pid", c.Process.Pid)
 	go func() { exited <- c.Wait() }()
-	text, err := json.Marshal(started{ID: c.Process.Pid, At: birth(c.Process.Pid)})
+	text, err := json.Marshal(started{ID: c.Process.Pid, At: birth(c.Process.Pid), Limits: limits})
 	if err == nil {
 		err = (state{p.folder}).write(pidFile, text)
 	}
@@ -371,6 +377,55 @@ func (p *process) begin(ctx context.Context, name, version string) (exited chan 
 		return nil, fmt.Errorf("noting which process runs: %w", err)
 	}
 	return exited, nil
+}
+
+// launch starts the process: with its limits, and with as few privileges as this system lets us.
+func (p *process) launch(name string, limits checkin.Limits, out, socket *os.File) (c *exec.Cmd, err error) {
+	group, err := p.s.groups.begin(p.id, limits)
+	if err != nil {
+		p.log.Warn("an application has no control group: its limits are its own affair", "error", err)
+	}
+	if group != nil {
+		defer func() { _ = group.Close() }()
+	}
+	folders := []*os.File{group}
+	if group != nil {
+		folders = append(folders, nil) // where the kernel does not let us
+	}
+	for _, folder := range folders {
+		for _, confine := range confinements() {
+			c = exec.Command(p.s.program[0], append(p.s.program[1:], name)...)
+			c.Stdout, c.Stderr, c.ExtraFiles, c.Dir = out, out, []*os.File{socket}, "/"
+			c.Env = append([]string{"PATH=/usr/bin:/bin"}, p.s.limited(limits)...)
+			confine(c)
+			p.s.groups.place(c, folder)
+			if err = c.Start(); err == nil {
+				return c, nil
+			}
+			p.log.Warn("an application could not be started with as few privileges as it should", "error", err)
+		}
+	}
+	return nil, err
+}
+
+// limits are those that are wanted.
+func (p *process) limits() checkin.Limits {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wanted.Limits
+}
+
+// memoryOf is the limit of memory, in MiB.
+func memoryOf(l checkin.Limits) int { return cmp.Or(l.MemoryMiB, checkin.DefaultMemoryMiB) }
+
+// limited words limits for the runtime of an application: it frees memory before the kernel ends it, and uses no more processors than it
+// may where the kernel does not see to that.
+func (s *supervisor) limited(l checkin.Limits) []string {
+	env := []string{fmt.Sprintf("GOMEMLIMIT=%dMiB", memoryOf(l)*9/10)}
+	if l.CPUPercent > 0 && !s.groups.limits("cpu") {
+		env = append(env, fmt.Sprintf("GOMAXPROCS=%d", (l.CPUPercent+99)/100))
+	}
+	return env
 }
 
 // ask asks the process how it is.
@@ -435,6 +490,8 @@ func (p *process) end() {
 type started struct {
 	ID int    `json:"pid"`
 	At string `json:"at"`
+	// Limits are those that it runs with.
+	Limits checkin.Limits `json:"limits,omitzero"`
 }
 
 // pid reads which process was started last; the zero value where none is known.
@@ -457,7 +514,7 @@ func (p *process) remove(ctx context.Context) bool {
 	}
 	p.end()
 	for b := (backoff{}); ctx.Err() == nil; b.pause(ctx) {
-		err := os.RemoveAll(p.folder)
+		err := errors.Join(p.s.groups.end(p.id), os.RemoveAll(p.folder))
 		if err == nil {
 			p.log.Info("an application was removed")
 			return true

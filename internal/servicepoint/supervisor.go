@@ -24,7 +24,9 @@ type supervisor struct {
 	// program is the command that runs an application, its name behind it; versions are those that it has, by name.
 	program  []string
 	versions map[string]string
-	log      *slog.Logger
+	// groups are the control groups of applications; nil where there are none.
+	groups *groups
+	log    *slog.Logger
 	// moved is called when something of what is reported may have changed.
 	moved func()
 	// ctx ends with the cause ErrSwitch where processes are to run on: another agent is about to take them over.
