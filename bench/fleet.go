@@ -42,7 +42,7 @@ func (b *bench) fleet() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	crowd := &servicepoint.Crowd{Size: fleetSize, Hands: fleetHands, Version: "1.0", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Enrol: func(ctx context.Context, number int) (string, string, error) {
-			created, err := c.CreateInstance(ctx, fmt.Sprintf("bench-%06d", number), "")
+			created, err := c.CreateInstance(ctx, fmt.Sprintf("bench-%06d", number), "", 1)
 			return created.RegistrationEndpoint, created.RegistrationKey, err
 		}}
 	empty, err := m.residentNow()

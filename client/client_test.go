@@ -81,7 +81,7 @@ func TestFleetAPI(t *testing.T) {
 	if err := c.Exchange(ctx, id, secret); err != nil {
 		t.Fatal(err)
 	}
-	created, err := c.CreateInstance(ctx, "quay & dock", "d")
+	created, err := c.CreateInstance(ctx, "quay & dock", "d", 1)
 	if err != nil || created.RegistrationKey == "" {
 		t.Fatalf("%+v, %v", created, err)
 	}

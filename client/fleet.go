@@ -136,11 +136,14 @@ func (c *Client) Instance(ctx context.Context, id string) (i Instance, err error
 	return i, err
 }
 
-// CreateInstance makes a service point with minimal configuration.
-func (c *Client) CreateInstance(ctx context.Context, name, description string) (created Created, err error) {
-	body := map[string]string{"name": name}
+// CreateInstance makes a service point with minimal configuration, which may have so many nodes; 0 means one.
+func (c *Client) CreateInstance(ctx context.Context, name, description string, nodes int) (created Created, err error) {
+	body := map[string]any{"name": name}
 	if description != "" {
 		body["description"] = description
+	}
+	if nodes > 0 {
+		body["nodeCount"] = nodes
 	}
 	err = c.Do(ctx, http.MethodPost, "/api/v1/fleetInstanceMinimumConfig", body, &created)
 	return created, err
@@ -150,6 +153,17 @@ func (c *Client) CreateInstance(ctx context.Context, name, description string) (
 func (c *Client) Rekey(ctx context.Context, id string) (created Created, err error) {
 	err = c.Do(ctx, http.MethodPost, "/user/api/v1/fleetInstances/"+url.PathEscape(id)+"/registrationKey", nil, &created)
 	return created, err
+}
+
+// AddNode lets a service point have one node more, and gives what it enrols with.
+func (c *Client) AddNode(ctx context.Context, id string) (created Created, err error) {
+	err = c.Do(ctx, http.MethodPost, "/user/api/v1/fleetInstances/"+url.PathEscape(id)+"/nodes", nil, &created)
+	return created, err
+}
+
+// RemoveNode takes a node away from a service point; its certificate is refused from then on.
+func (c *Client) RemoveNode(ctx context.Context, id, node string) error {
+	return c.Do(ctx, http.MethodDelete, "/user/api/v1/fleetInstances/"+url.PathEscape(id)+"/nodes/"+url.PathEscape(node), nil, nil)
 }
 
 func applicationsPath(servicePoint string) string {

@@ -51,6 +51,10 @@ type fleetCommand struct {
 	Rekey  fleetRekey  `cmd:"" help:"Give a service point a new registration key, as where its machine was lost; its certificate is refused from then on."`
 	Delete fleetDelete `cmd:"" help:"Delete a service point; its certificate is refused from then on."`
 
+	Node struct {
+		Add    fleetNodeAdd    `cmd:"" help:"Let a service point have one node more, and print what it needs to enrol."`
+		Remove fleetNodeRemove `cmd:"" help:"Take a node away from a service point; its certificate is refused from then on."`
+	} `cmd:"" help:"Add and remove nodes: the machines of a service point."`
 	Label    fleetLabel    `cmd:"" help:"Label a service point."`
 	Releases fleetReleases `cmd:"" help:"List the releases that service points can be updated to."`
 	Update   fleetUpdate   `cmd:"" help:"Let a service point run a release."`
@@ -155,6 +159,7 @@ type fleetCreate struct {
 	managerFlags
 	Name        string `arg:"" help:"The name, unique in the fleet."`
 	Description string `help:"What it is."`
+	Nodes       int    `help:"How many machines it may have, each of which enrols with the same key." default:"1"`
 }
 
 // Run creates a service point.
@@ -163,7 +168,7 @@ func (c *fleetCreate) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	created, err := cl.CreateInstance(s.ctx, c.Name, c.Description)
+	created, err := cl.CreateInstance(s.ctx, c.Name, c.Description, c.Nodes)
 	if err != nil {
 		return err
 	}
@@ -180,6 +185,39 @@ func (f managerFlags) print(s *session, created client.Created, what string) err
 			"%s --state DIR\n",
 		created.FleetInstanceID, what, created.RegistrationKey, created.RegistrationEndpoint)
 	return err
+}
+
+type fleetNodeAdd struct {
+	managerFlags
+	Name string `arg:"" help:"The name or the id of the service point."`
+}
+
+// Run lets a service point have one node more.
+func (c *fleetNodeAdd) Run(s *session) error {
+	cl, i, err := c.instance(s, c.Name)
+	if err != nil {
+		return err
+	}
+	created, err := cl.AddNode(s.ctx, i.ID)
+	if err != nil {
+		return err
+	}
+	return c.print(s, created, "may have one node more")
+}
+
+type fleetNodeRemove struct {
+	managerFlags
+	Name string `arg:"" help:"The name or the id of the service point."`
+	Node string `arg:"" help:"The id of the node, as fleet show gives it."`
+}
+
+// Run takes a node away.
+func (c *fleetNodeRemove) Run(s *session) error {
+	cl, i, err := c.instance(s, c.Name)
+	if err != nil {
+		return err
+	}
+	return cl.RemoveNode(s.ctx, i.ID, c.Node)
 }
 
 type fleetRekey struct {

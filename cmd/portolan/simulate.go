@@ -39,7 +39,7 @@ func (c *simulateCommand) Run(s *session) error {
 	var made []string
 	crowd := &servicepoint.Crowd{Size: c.ServicePoints, Hands: c.Hands, Version: versionText(), Log: s.log,
 		Enrol: func(ctx context.Context, number int) (string, string, error) {
-			created, err := cl.CreateInstance(ctx, fmt.Sprintf("%s-%d-%06d", c.Name, run, number), "Made by portolan simulate")
+			created, err := cl.CreateInstance(ctx, fmt.Sprintf("%s-%d-%06d", c.Name, run, number), "Made by portolan simulate", 1)
 			if err == nil {
 				mu.Lock()
 				made = append(made, created.FleetInstanceID)

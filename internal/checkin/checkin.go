@@ -51,6 +51,8 @@ type EnrolRequest struct {
 type EnrolAnswer struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
+	// Node is which of its nodes this machine is, from 1 on; 0 stands for 1.
+	Node int64 `json:"node,omitempty"`
 	// Certificate and Authority are in PEM.
 	Certificate string `json:"certificate"`
 	Authority   string `json:"authority"`

@@ -478,8 +478,9 @@ func desires(tx *store.Tx, servicePoint string, generation int64) error {
 	return tx.Write("UPDATE service_point SET desired = ? WHERE id = ?", generation, servicePoint)
 }
 
-// desired is what a service point is to run.
-func desired(tx *store.Tx, servicePoint string) (*checkin.Desired, error) {
+// desired is what a node of a service point is to run.
+func desired(tx *store.Tx, at seat) (*checkin.Desired, error) {
+	servicePoint := at.id
 	d := &checkin.Desired{Applications: []checkin.DesiredApplication{}}
 	var u checkin.Update
 	var servers, anycast string
@@ -495,7 +496,13 @@ func desired(tx *store.Tx, servicePoint string) (*checkin.Desired, error) {
 		return nil, err
 	}
 	if u.Version != "" {
-		d.Update = &u
+		siblings, err := nodes(tx, servicePoint)
+		if err != nil {
+			return nil, err
+		}
+		if mayUpdate(siblings, at.node, u.Version) {
+			d.Update = &u
+		}
 	}
 	all, err := applicationsOf(tx, servicePoint)
 	for _, a := range all {

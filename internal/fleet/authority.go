@@ -155,11 +155,14 @@ func (a *Authority) ServerCertificate(hosts ...string) (*tls.Certificate, error)
 
 // issue gives a service point's certificate of a generation for the key of a certificate request. Nothing of the
 // request but its key is taken over.
-func (a *Authority) issue(id string, generation int64, request *x509.CertificateRequest) (der []byte, err error) {
+func (a *Authority) issue(at seat, generation int64, request *x509.CertificateRequest) (der []byte, err error) {
 	template := &x509.Certificate{
-		SerialNumber: serial(), Subject: pkix.Name{CommonName: id, SerialNumber: strconv.FormatInt(generation, 10)},
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: at.id, SerialNumber: strconv.FormatInt(generation, 10)},
 		NotBefore: a.now().Add(-clockSkew), NotAfter: a.now().Add(servicePointLife),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	if at.node > 1 {
+		template.Subject.OrganizationalUnit = []string{strconv.FormatInt(at.node, 10)}
 	}
 	if der, err = x509.CreateCertificate(rand.Reader, template, a.certificate, request.PublicKey, a.key); err != nil {
 		return nil, fmt.Errorf("issuing a certificate: %w", err)
@@ -175,6 +178,17 @@ func generationOf(certificate *x509.Certificate) int64 {
 		return 0
 	}
 	return n
+}
+
+// seatOf is the node that a certificate was issued to: the first one where it names none.
+func seatOf(certificate *x509.Certificate) seat {
+	at := seat{certificate.Subject.CommonName, 1}
+	if units := certificate.Subject.OrganizationalUnit; len(units) == 1 {
+		if n, err := strconv.ParseInt(units[0], 10, 64); err == nil {
+			at.node = n
+		}
+	}
+	return at
 }
 
 // Verify checks that a certificate is one that this authority issued to a service point. Whether it is good still is asked of the

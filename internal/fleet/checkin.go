@@ -22,20 +22,29 @@ type row struct {
 	// digest is that of the report; reported says that there is one.
 	digest   string
 	reported bool
-	// logs says that somebody waits for the end of a log.
-	logs bool
+	// logs says that somebody waits for the end of a log, several that the service point may have several nodes.
+	logs, several bool
+	at            seat
 }
 
 // byCertificate finds the service point whose certificate is shown. Every certificate of the generation that was used last, or of a
 // later one, is good: so a database that was restored knows those, too, that it has forgotten.
 func (s *Service) byCertificate(tx *store.Tx, shown *x509.Certificate) (known row, err error) {
-	var reported, logs int
+	var reported, logs, count int
+	known.at = seatOf(shown)
 	err = tx.QueryRow("SELECT s.status, s.desired, s.acknowledged, s.generation, coalesce(r.sequence, 0), coalesce(r.digest, ''), "+
-		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked FROM service_point s "+
+		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked, s.node_count FROM service_point s "+
 		"LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
-		shown.Subject.CommonName).Scan(&known.status, &known.desired, &known.acknowledged, &known.generation, &known.sequence, &known.digest,
-		&reported, &logs)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && generationOf(shown) < known.generation {
+		known.at.id).Scan(&known.status, &known.desired, &known.acknowledged, &known.generation, &known.sequence, &known.digest,
+		&reported, &logs, &count)
+	if known.several = count > 1; known.several && err == nil {
+		var generation int64
+		err = tx.QueryRow("SELECT acknowledged, generation, sequence, digest, CASE WHEN body = '' THEN 0 ELSE 1 END FROM node "+
+			"WHERE service_point = ? AND number = ?", known.at.id, known.at.node).Scan(&known.acknowledged, &generation, &known.sequence,
+			&known.digest, &reported)
+		known.generation = max(known.generation, generation)
+	}
+	if errors.Is(err, sql.ErrNoRows) || err == nil && (generationOf(shown) < known.generation || !known.several && known.at.node != 1) {
 		return known, errUnknown
 	}
 	known.reported, known.logs = reported == 1, logs == 1
@@ -63,9 +72,9 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 	}
 	rq.Report = nil // it is kept, and need not be remembered meanwhile
 	if rq.Leaving {
-		return s.answer(shown, known, rq), s.left(ctx, id)
+		return s.answer(shown, known, rq), s.left(ctx, known)
 	}
-	s.hear(id)
+	s.hear(known)
 	wait := time.NewTimer(min(time.Duration(rq.WaitSeconds)*time.Second, s.interval))
 	defer wait.Stop()
 	for over := rq.WaitSeconds <= 0; ; {
@@ -76,7 +85,7 @@ func (s *Service) CheckIn(ctx context.Context, shown *x509.Certificate, rq check
 					return a, err
 				}
 			}
-			return a, s.state(ctx, id, rq, &a)
+			return a, s.state(ctx, known.at, rq, &a)
 		}
 		s.mu.Lock()
 		h.desired = known.desired
@@ -129,12 +138,12 @@ func (s *Service) answer(shown *x509.Certificate, known row, rq checkin.Request)
 }
 
 // state puts the desired state into an answer, where the service point has another one.
-func (s *Service) state(ctx context.Context, id string, rq checkin.Request, a *checkin.Answer) error {
+func (s *Service) state(ctx context.Context, at seat, rq checkin.Request, a *checkin.Answer) error {
 	if rq.Desired == a.Desired {
 		return nil
 	}
 	return s.store.View(ctx, func(tx *store.Tx) (err error) {
-		a.State, err = desired(tx, id)
+		a.State, err = desired(tx, at)
 		if errors.Is(err, sql.ErrNoRows) {
 			return errUnknown
 		}
@@ -233,11 +242,11 @@ const (
 )
 
 // pace waits until the next report of a service point may be written.
-func (s *Service) pace(ctx context.Context, id string) error {
+func (s *Service) pace(ctx context.Context, at seat) error {
 	least := s.interval / leastShare
 	now := time.Now()
 	s.mu.Lock()
-	next := s.paces[id]
+	next := s.paces[at]
 	if next.Before(now) {
 		next = now
 	}
@@ -248,7 +257,7 @@ func (s *Service) pace(ctx context.Context, id string) error {
 		p.RetryAfter = wait
 		return p
 	}
-	s.paces[id] = next.Add(least)
+	s.paces[at] = next.Add(least)
 	s.mu.Unlock()
 	if wait <= 0 {
 		return nil
@@ -276,19 +285,24 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 		if err := checkReport(r, text); err != nil {
 			return err
 		}
-		if status = Healthy; len(r.ErrorConditions) > 0 {
-			status = Unhealthy
-		}
-		if err := s.pace(ctx, id); err != nil {
+		status = statusOf(r)
+		if err := s.pace(ctx, known.at); err != nil {
 			return err
 		}
+	}
+	if known.several {
+		return s.change(ctx, func(tx *store.Tx) error { return s.writeNode(tx, generation, known, rq, text) })
 	}
 	before, after := known.status, status
 	err := s.change(ctx, func(tx *store.Tx) error {
 		after = status // it may be repeated
-		var goodFrom int64
-		err := tx.QueryRow("SELECT status, generation, acknowledged FROM service_point WHERE id = ?"+tx.Locking(), id).
-			Scan(&before, &goodFrom, &known.acknowledged)
+		var goodFrom, count int64
+		err := tx.QueryRow("SELECT status, generation, acknowledged, node_count FROM service_point WHERE id = ?"+tx.Locking(), id).
+			Scan(&before, &goodFrom, &known.acknowledged, &count)
+		if err == nil && count > 1 { // it may have several nodes since a moment
+			after, known.several = before, true
+			return s.writeNode(tx, generation, known, rq, text)
+		}
 		if errors.Is(err, sql.ErrNoRows) || err == nil && generation < goodFrom {
 			return errUnknown
 		}
@@ -327,6 +341,53 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 		s.log.InfoContext(ctx, "a service point moved", "id", id, "from", before, "to", after)
 	}
 	return err
+}
+
+// writeNode writes what a node of several says, and makes the report of its service point anew.
+func (s *Service) writeNode(tx *store.Tx, generation int64, known *row, rq checkin.Request, text []byte) error {
+	at := known.at
+	err := locked(tx, at.id)
+	var goodFrom, connected int64
+	var body string
+	if err == nil {
+		err = tx.QueryRow("SELECT n.generation, n.acknowledged, n.sequence, n.digest, n.body, n.connected FROM service_point s "+
+			"JOIN node n ON n.service_point = s.id WHERE s.id = ? AND n.number = ? AND s.generation <= ?", at.id, at.node, generation).
+			Scan(&goodFrom, &known.acknowledged, &known.sequence, &known.digest, &body, &connected)
+	}
+	if _, gone := problem.As(err); gone || errors.Is(err, sql.ErrNoRows) || err == nil && generation < goodFrom {
+		return errUnknown
+	}
+	if err != nil {
+		return err
+	}
+	before, err := s.turnOf(tx, at.id)
+	if err != nil {
+		return err
+	}
+	known.generation = generation
+	if acknowledges(rq, *known) {
+		known.acknowledged = rq.Desired
+	}
+	if rq.Report != nil && (rq.Sequence == 0 || rq.Sequence > known.sequence) {
+		known.sequence, known.digest, known.reported, body = rq.Sequence, rq.Digest, true, string(text)
+	}
+	if err := tx.Write("UPDATE node SET generation = ?, acknowledged = ?, sequence = ?, digest = ?, body = ?, last_seen = ?, connected = 1 "+
+		"WHERE service_point = ? AND number = ?", generation, known.acknowledged, known.sequence, known.digest, body, s.now().UnixMilli(), at.id,
+		at.node); err != nil {
+		return err
+	}
+	if connected == 0 {
+		err = s.nodeMoved(tx, at, NotConnected, Connected)
+	} else {
+		err = s.reunite(tx, at.id)
+	}
+	if err != nil {
+		return err
+	}
+	if now, err := s.turnOf(tx, at.id); err != nil || now == before {
+		return err
+	}
+	return s.redesire(tx, at.id) // the next one is to be told
 }
 
 // keep writes a report, and what follows from it.

@@ -36,6 +36,8 @@ type Wanted struct {
 	Variant string
 	// NTPServers are the servers that it asks for the time.
 	NTPServers []string
+	// NodeCount is how many nodes it may have; 0 means 1.
+	NodeCount int64
 	// Endpoint is where the service point is to enrol.
 	Endpoint string
 	// Repeatable, where it is not empty, says who asks and by which Idempotency-Key: whoever asks the same again gets the same
@@ -71,6 +73,9 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 	if d := w.Description; d != nil && (utf8.RuneCountInString(*d) > maxDescription || strings.ContainsRune(*d, 0)) {
 		return c, problem.Invalid("description", "has more than %d characters, or a NUL", maxDescription)
 	}
+	if w.NodeCount = max(w.NodeCount, 1); w.NodeCount > MaxNodeCount {
+		return c, problem.Invalid("nodeCount", "must be 1 to %d", MaxNodeCount)
+	}
 	key, err := s.newKey(w)
 	if err != nil {
 		return c, err
@@ -102,7 +107,8 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 			if err := s.rekey(tx, id, Expired, key); err != nil {
 				return err
 			}
-			return tx.Write("UPDATE service_point SET description = coalesce(?, description) WHERE id = ?", w.Description, id)
+			return tx.Write("UPDATE service_point SET description = coalesce(?, description), node_count = ? WHERE id = ?", w.Description, w.NodeCount,
+				id)
 		case w.Repeatable != "" && hash == hashKey(key) && used == "":
 			if description.Valid != (w.Description != nil) || description.Valid && description.String != *w.Description {
 				return problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request")
@@ -124,9 +130,9 @@ func (s *Service) insert(tx *store.Tx, id string, w Wanted, key checkin.Registra
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec("INSERT INTO service_point (id, name, description, variant, status, key_hash, key_expires, created, ntp_servers) "+
-		"VALUES (?,?,?,?,?,?,?,?,?)", id, w.Name, w.Description, w.Variant, Waiting, hashKey(key), now.Add(KeyLife).Unix(), now.Unix(),
-		string(servers))
+	_, err = tx.Exec("INSERT INTO service_point (id, name, description, variant, status, key_hash, key_expires, created, ntp_servers, node_count) "+
+		"VALUES (?,?,?,?,?,?,?,?,?,?)", id, w.Name, w.Description, w.Variant, Waiting, hashKey(key), now.Add(KeyLife).Unix(), now.Unix(),
+		string(servers), w.NodeCount)
 	return err
 }
 
@@ -143,6 +149,9 @@ func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.Registratio
 	now := s.now()
 	least := now.Add(endsBefore).UnixMilli()
 	tx.Touch(store.Detail(topic, id))
+	if err := tx.Write("DELETE FROM node WHERE service_point = ?", id); err != nil {
+		return err
+	}
 	return tx.Write("UPDATE service_point SET status = ?, key_hash = ?, key_expires = ?, key_public = '', acknowledged = 0, "+
 		"generation = CASE WHEN generation >= ? THEN generation + 1 ELSE ? END WHERE id = ?",
 		Waiting, hashKey(key), now.Add(KeyLife).Unix(), least, least, id)

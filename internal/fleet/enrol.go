@@ -18,7 +18,7 @@ func refuse(code, message string) error {
 }
 
 // Enrol gives a service point its certificate for its registration key. A key is good once: for the
-// first key pair that comes with it. The same pair may come again until its first check-in, so that
+// first key pair that comes with it, or for as many as the service point may have nodes. The same pair may come again until its first check-in, so that
 // an answer that was lost on the way costs nothing. A refusal changes nothing.
 func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin.EnrolAnswer, err error) {
 	key, err := checkin.ParseKey(rq.RegistrationKey)
@@ -44,11 +44,26 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 		if err != nil {
 			return err
 		}
-		der, err := s.authority.issue(known.id, s.nextGeneration(known.generation), request)
+		at, generation := seat{known.id, 1}, s.nextGeneration(known.generation)
+		if known.nodes > 1 {
+			if rq.Variant != checkin.Fleet {
+				return problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet)
+			}
+			if at, err = s.seatFor(tx, known, public); err != nil {
+				return err
+			}
+			if err := sit(tx, at, public, generation); err != nil {
+				return err
+			}
+		}
+		der, err := s.authority.issue(at, generation, request)
 		if err != nil {
 			return err
 		}
-		a = checkin.EnrolAnswer{ID: known.id, Name: known.name, Certificate: encodeCertificate(der), Authority: s.authority.PEM()}
+		a = checkin.EnrolAnswer{ID: known.id, Name: known.name, Node: at.node, Certificate: encodeCertificate(der), Authority: s.authority.PEM()}
+		if known.enrolled {
+			return nil
+		}
 		return tx.Write("UPDATE service_point SET key_public = ?, variant = ?, version = ? WHERE id = ?", public, rq.Variant, rq.Version,
 			known.id)
 	})
@@ -60,8 +75,10 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 
 // enrolled is what an enrolment needs to know of a service point.
 type enrolled struct {
-	id, name   string
-	generation int64
+	id, name          string
+	generation, nodes int64
+	// enrolled says that it has reported.
+	enrolled bool
 }
 
 func (s *Service) enrolling(ctx context.Context, key checkin.RegistrationKey, public string) (known enrolled, err error) {
@@ -76,15 +93,18 @@ func (s *Service) enrolling(ctx context.Context, key checkin.RegistrationKey, pu
 func (s *Service) byKey(tx *store.Tx, key checkin.RegistrationKey, public, locking string) (known enrolled, err error) {
 	var status, used string
 	var expires int64
-	err = tx.QueryRow("SELECT id, name, status, key_expires, key_public, generation FROM service_point WHERE key_hash = ?"+locking,
-		hashKey(key)).Scan(&known.id, &known.name, &status, &expires, &used, &known.generation)
+	err = tx.QueryRow("SELECT id, name, status, key_expires, key_public, generation, node_count FROM service_point WHERE key_hash = ?"+locking,
+		hashKey(key)).Scan(&known.id, &known.name, &status, &expires, &used, &known.generation, &known.nodes)
+	known.enrolled = status != Waiting && status != Expired
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return known, refuse("RegistrationKeyUnknown",
 			"the registration key is not known here: its service point was deleted, or it got a newer key")
 	case err != nil:
 		return known, err
-	case used != "" && (used != public || status != Waiting && status != Expired):
+	case known.nodes > 1 && expires > s.now().Unix(): // who sits where is seen to in its place
+		return known, nil
+	case used != "" && (used != public || known.enrolled):
 		return known, refuse("RegistrationKeyUsed", "the registration key has been used already; portolan fleet rekey gives a new one")
 	case expires <= s.now().Unix():
 		return known, refuse("RegistrationKeyExpired", "the registration key expired on "+time.Unix(expires, 0).UTC().Format(time.RFC3339))
@@ -115,15 +135,17 @@ func (s *Service) Renew(ctx context.Context, shown *x509.Certificate, rq checkin
 	id := shown.Subject.CommonName
 	// In an update, though nothing is written: a new registration key either comes before this, or ends what is issued here.
 	err = s.change(ctx, func(tx *store.Tx) error {
-		var goodFrom int64
-		err := tx.QueryRow("SELECT generation FROM service_point WHERE id = ?"+tx.Locking(), id).Scan(&goodFrom)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && generationOf(shown) < goodFrom {
-			return errUnknown
+		if err := locked(tx, id); err != nil {
+			if _, gone := problem.As(err); gone {
+				err = errUnknown
+			}
+			return err
 		}
+		known, err := s.byCertificate(tx, shown)
 		if err != nil {
 			return err
 		}
-		der, err := s.authority.issue(id, s.nextGeneration(goodFrom), request)
+		der, err := s.authority.issue(seatOf(shown), s.nextGeneration(known.generation), request)
 		a.Certificate = encodeCertificate(der)
 		return err
 	})

@@ -12,6 +12,8 @@ const (
 	fieldStatus     = "status"
 	fieldConnection = "connectionStatus"
 	fieldUpdate     = "updateStatus"
+	// fieldNode is whether a node is connected; its reason names the node.
+	fieldNode = "nodeConnectionStatus"
 )
 
 // Move is what is counted of a move: the field, and what it became.

@@ -51,10 +51,12 @@ type Service struct {
 	mu sync.Mutex
 	// heard is when this manager last heard of service points. Guarded by mu.
 	heard map[string]heard
+	// heardNodes is the same of the nodes of those that may have several. Guarded by mu.
+	heardNodes map[seat]heard
 	// holds are the service points with a check-in held open. Guarded by mu.
 	holds map[string]*hold
-	// paces is when the next report of a service point may be written. Guarded by mu.
-	paces map[string]time.Time
+	// paces is when the next report of a node may be written. Guarded by mu.
+	paces map[seat]time.Time
 	// movesOf are the moves of the transactions under way, by their transaction. Guarded by mu.
 	movesOf map[*store.Tx][]Move
 	// logs are closed when the end of a log that somebody waits for may have come, by its id. Guarded by mu.
@@ -78,7 +80,8 @@ func New(s *store.Store, a *Authority, log *slog.Logger, interval time.Duration,
 		interval = checkin.Interval
 	}
 	f := &Service{store: s, authority: a, log: log, programs: programs, releases: releases, interval: interval, closing: make(chan struct{}),
-		elsewhere: make(chan struct{}, 1), heard: map[string]heard{}, holds: map[string]*hold{}, paces: map[string]time.Time{},
+		elsewhere: make(chan struct{}, 1), heard: map[string]heard{}, heardNodes: map[seat]heard{}, holds: map[string]*hold{},
+		paces:   map[seat]time.Time{},
 		movesOf: map[*store.Tx][]Move{}, logs: map[string]chan struct{}{}}
 	a.now = f.now
 	s.Watch(logTopic, f.logCame)
@@ -165,7 +168,10 @@ func (s *Service) lookAtAll(ctx context.Context) error {
 func (s *Service) forget(id string) {
 	s.mu.Lock()
 	delete(s.heard, id)
-	delete(s.paces, id)
+	for n := range int64(MaxNodeCount) {
+		delete(s.heardNodes, seat{id, n + 1})
+		delete(s.paces, seat{id, n + 1})
+	}
 	s.mu.Unlock()
 	s.wake(id)
 }

@@ -35,6 +35,7 @@ type Instance struct {
 	// machine, dnsServers and ntpServers show of the v4 kind alone.
 	machine    *checkin.Machine
 	anycast    *checkin.AnycastService
+	nodeCount  int64
 	dnsServers []string
 	ntpServers string
 }
@@ -49,6 +50,8 @@ type Detail struct {
 	Platform string `json:"platform,omitempty"`
 	// Anycast is how it tells routers of anycast addresses (ours); it is left out where it does not.
 	Anycast *checkin.AnycastService `json:"anycast,omitempty"`
+	// NodeCount is how many nodes it may have (ours).
+	NodeCount int64 `json:"nodeCount"`
 }
 
 // DetailNode is a node with its DNS servers, an empty array where it has none.
@@ -58,7 +61,7 @@ type DetailNode struct {
 }
 
 const selectInstances = "SELECT s.id, s.name, s.description, s.status, s.update_status, s.version, s.target_version, s.update_reason, " +
-	"s.platform, s.ntp_servers, s.anycast, s.key_expires, coalesce(p.last_seen, 0), coalesce(p.connected, 0), coalesce(r.body, '') " +
+	"s.platform, s.ntp_servers, s.anycast, s.node_count, s.key_expires, coalesce(p.last_seen, 0), coalesce(p.connected, 0), coalesce(r.body, '') " +
 	"FROM service_point s LEFT JOIN presence p ON p.service_point = s.id LEFT JOIN report r ON r.service_point = s.id "
 
 // scanner reads the rows of selectInstances.
@@ -82,7 +85,7 @@ func (c scanner) scan(scan func(...any) error) (Instance, error) {
 	var expires, lastSeen, connected int64
 	var reported, reason, anycast string
 	if err := scan(&i.ID, &i.Name, &description, &i.Status, &i.UpdateStatus, &i.Version, &i.TargetVersion, &reason, &i.platform,
-		&i.ntpServers, &anycast, &expires, &lastSeen, &connected, &reported); err != nil {
+		&i.ntpServers, &anycast, &i.nodeCount, &expires, &lastSeen, &connected, &reported); err != nil {
 		return i, err
 	}
 	if description.Valid {
@@ -244,7 +247,7 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 		return err
 	})
 	d.Nodes, d.HTTPProxySettings, d.Platform = []DetailNode{}, d.proxy, d.platform
-	d.Anycast = shownAnycast(d.anycast)
+	d.Anycast, d.NodeCount = shownAnycast(d.anycast), d.nodeCount
 	for _, n := range d.Instance.Nodes {
 		d.Nodes = append(d.Nodes, DetailNode{n, append([]string{}, n.DNSServers...)})
 	}
@@ -267,7 +270,7 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 		if n == 0 {
 			return unknown(id)
 		}
-		for _, table := range []string{"application", "presence", "report", "fleet_event", "label", "wanted_log"} {
+		for _, table := range []string{"application", "presence", "report", "fleet_event", "label", "wanted_log", "node"} {
 			if err := tx.Write("DELETE FROM "+table+" WHERE service_point = ?", id); err != nil {
 				return err
 			}

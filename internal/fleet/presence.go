@@ -19,14 +19,35 @@ type heard struct {
 	written time.Time
 }
 
-// hear notes that something came from a service point.
-func (s *Service) hear(id string) {
+// hear notes that something came from a service point, by one of its nodes.
+func (s *Service) hear(known row) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.heard[id]
+	h := s.heard[known.at.id]
 	h.at = now
-	s.heard[id] = h
+	s.heard[known.at.id] = h
+	if known.several {
+		h := s.heardNodes[known.at]
+		h.at = now
+		s.heardNodes[known.at] = h
+	}
+}
+
+// due gives who was heard of since that was last written, as long ago as age says or longer, and forgets who has been silent for long.
+func due[K comparable](all map[K]heard, age, silence time.Duration, forget func(K)) map[K]time.Time {
+	now := time.Now()
+	due := map[K]time.Time{}
+	for key, h := range all {
+		switch since := h.at.Sub(h.written); {
+		case since == 0 && now.Sub(h.at) > 2*silence:
+			delete(all, key)
+			forget(key)
+		case since > 0 && since >= age:
+			due[key] = h.at
+		}
+	}
+	return due
 }
 
 // atOnce is how many service points' presence is written in one transaction: others get in between.
@@ -38,25 +59,20 @@ func (s *Service) WritePresence(ctx context.Context, all bool) error {
 	s.presence.Lock()
 	defer s.presence.Unlock()
 	err := s.SetClock(ctx)
-	now := time.Now()
-	due := map[string]time.Time{}
-	s.mu.Lock()
-	for id, h := range s.heard {
-		switch age := h.at.Sub(h.written); {
-		case age == 0 && now.Sub(h.at) > 2*s.silence():
-			delete(s.heard, id)
-			delete(s.paces, id)
-		case age > 0 && (all || age >= s.interval*3/4):
-			due[id] = h.at
-		}
+	age := s.interval * 3 / 4
+	if all {
+		age = 0
 	}
+	s.mu.Lock()
+	points := due(s.heard, age, s.silence(), func(id string) { delete(s.paces, seat{id, 1}) })
+	nodes := due(s.heardNodes, age, s.silence(), func(at seat) { delete(s.paces, at) })
 	s.mu.Unlock()
-	for part := range slices.Chunk(slices.Sorted(maps.Keys(due)), atOnce) { // in one order: managers do not wait for each other in a circle
-		if e := s.writePresence(ctx, part, due); e != nil {
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(points)), atOnce) { // in one order: managers do not wait for each other in a circle
+		if e := s.writePresence(ctx, part, points); e != nil {
 			return errors.Join(err, e)
 		}
 	}
-	return err
+	return errors.Join(err, s.writeNodes(ctx, nodes))
 }
 
 // writePresence writes when some service points were heard of.
@@ -96,14 +112,27 @@ func (s *Service) writePresence(ctx context.Context, ids []string, at map[string
 	return nil
 }
 
-// left notes that a service point has ended: it says so, and need not be missed for three intervals.
-func (s *Service) left(ctx context.Context, id string) error {
+// left notes that a node, or the only one of a service point, has ended: it says so, and need not be missed for three intervals.
+func (s *Service) left(ctx context.Context, known row) error {
+	id := known.at.id
 	s.presence.Lock()
 	defer s.presence.Unlock()
 	s.mu.Lock()
-	delete(s.heard, id)
+	delete(s.heardNodes, known.at)
+	others := false
+	for at, h := range s.heardNodes {
+		others = others || at.id == id && time.Since(h.at) < s.silence()
+	}
+	if !others {
+		delete(s.heard, id)
+	}
 	s.mu.Unlock()
 	return s.change(ctx, func(tx *store.Tx) error {
+		if known.several {
+			if stays, err := s.nodeLeft(tx, known.at); err != nil || stays {
+				return err
+			}
+		}
 		back, err := s.back(tx, []string{id})
 		if err != nil {
 			return err
@@ -139,7 +168,7 @@ func (s *Service) back(tx *store.Tx, ids []string) (back map[string]bool, err er
 // applications that are no more. One manager does it: update is
 // that of its lease.
 func (s *Service) Sweep(ctx context.Context, update store.Updater) error {
-	return errors.Join(s.expire(ctx, update), s.silenced(ctx, update), s.removeDeleted(ctx, update), s.forgetSpent(ctx, update),
+	return errors.Join(s.expire(ctx, update), s.silenced(ctx, update), s.silentNodes(ctx, update), s.removeDeleted(ctx, update), s.forgetSpent(ctx, update),
 		s.forgetLogs(ctx, update))
 }
 

@@ -30,6 +30,8 @@ type InstanceChange struct {
 	NTPServers []string
 	// Anycast is another way to tell routers of anycast addresses; nil leaves it.
 	Anycast *AnycastChange
+	// NodeCount is how many nodes it may have.
+	NodeCount *int64
 }
 
 // Modify changes a service point.
@@ -50,6 +52,11 @@ func (s *Service) Modify(ctx context.Context, id string, c InstanceChange) error
 		}
 		if c.Description != nil {
 			if err := tx.Write("UPDATE service_point SET description = nullif(?, '') WHERE id = ?", *c.Description, id); err != nil {
+				return err
+			}
+		}
+		if c.NodeCount != nil {
+			if err := s.recount(tx, id, *c.NodeCount); err != nil {
 				return err
 			}
 		}
@@ -245,9 +252,14 @@ func (s *Service) updated(tx *store.Tx, id string, r *checkin.Report) error {
 		return nil
 	}
 	// The order is done with: it is not to come back when another version is installed by hand.
+	return s.redesire(tx, id)
+}
+
+// redesire lets a service point ask again what it is to run.
+func (s *Service) redesire(tx *store.Tx, id string) error {
 	tx.Touch(store.Detail(topic, id))
-	return tx.Write("UPDATE service_point SET desired = CASE WHEN desired >= ? THEN desired + 1 ELSE ? END WHERE id = ?", s.now().UnixMilli(),
-		s.now().UnixMilli(), id)
+	now := s.now().UnixMilli()
+	return tx.Write("UPDATE service_point SET desired = CASE WHEN desired >= ? THEN desired + 1 ELSE ? END WHERE id = ?", now, now, id)
 }
 
 // reasons says what an update has come to, in an event.

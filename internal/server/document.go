@@ -153,6 +153,7 @@ func documentedPaths() object {
 	endpoint := object{"type": "object", "properties": object{"portLabel": object{"type": "string"}, "addresses": list}}
 	instance := object{"serviceDescriptorID": object{"type": "string"}, "name": object{"type": "string"}, "version": object{"type": "string"},
 		"parameters": object{"type": "array", "items": value}, "ingressEndpoints": object{"type": "array", "items": endpoint}}
+	nodeCount := object{"type": "integer", "minimum": 1, "maximum": fleet.MaxNodeCount}
 	id, rollout := text("id", "path", "The id of the service point.", true), text("id", "path", "The id of the rollout.", true)
 	return object{
 		"/user/api/v1/fleetInstances": object{"get": operation("listFleetInstances", "List the fleet service points",
@@ -170,6 +171,7 @@ func documentedPaths() object {
 					"description":   object{"type": []string{"string", "null"}, "maxLength": 4000},
 					"targetVersion": object{"type": []string{"string", "null"}},
 					"anycast":       object{"oneOf": []any{schemaRef("AnycastService"), object{"type": "null"}}},
+					"nodeCount":     nodeCount,
 					"labels":        object{"type": "object", "additionalProperties": object{"type": []string{"string", "null"}}}}},
 					object{"labels": object{"site": "oslo"}})}),
 			"delete": operation("deleteFleetInstance", "Delete one of the fleet service points",
@@ -179,6 +181,15 @@ func documentedPaths() object {
 			"post": operation("rekeyFleetInstance", "Give one of the fleet service points a new registration key (ours)",
 				"It waits for its registration from then on, and the certificate that it had is refused: for a machine that was lost.",
 				answers("202", "What the service point registers with.", schemaRef("FleetServicePointCreated"), "403", "404"), nil)},
+		"/user/api/v1/fleetInstances/{id}/nodes": object{"parameters": []any{id},
+			"post": operation("addFleetNode", "Let one of the fleet service points have one node more (ours)",
+				"Gives the registration key that the node enrols with; one that was given before and not used is not good any more.",
+				answers("202", "What the node registers with.", schemaRef("FleetServicePointCreated"), "403", "404"), nil)},
+		"/user/api/v1/fleetInstances/{id}/nodes/{node}": object{
+			"parameters": []any{id, text("node", "path", "The id of the node.", true)},
+			"delete": operation("removeFleetNode", "Take a node away from one of the fleet service points (ours)",
+				"Its certificate is refused from then on; there is room for another one.",
+				answers("204", "It is gone.", nil, "403", "404", "409"), nil)},
 		"/user/api/v1/fleetInstances/{id}/events": object{"parameters": []any{id},
 			"get": operation("listFleetEvents", "List the last moves of a service point and its applications (ours)",
 				"Gives at most 200, the earliest first.", answers("200", "The moves.", data("FleetEvent"), "404"), nil)},
@@ -288,11 +299,13 @@ func documentedPaths() object {
 				answers("202", "It is so.", schemaRef("FleetRollout"), "403", "404", "409"), nil)},
 		"/api/v1/fleetInstanceMinimumConfig": object{"post": operation("createFleetInstance",
 			"Create a fleet service point with minimal configuration",
-			"Makes a service point that waits for enrolment. The registration key is shown once, and good for seven days and one machine. "+
+			"Makes a service point that waits for enrolment. The registration key is shown once, and good for seven days and as "+
+				"many machines as there may be nodes, one where nodeCount (ours) is not given. "+
 				"Asked again with the same Idempotency-Key, the answer is the same until the key was used.",
 			answers("202", "What the service point registers with.", schemaRef("FleetServicePointCreated"), "403", "409", "413", "415"),
 			object{"requestBody": jsonBody(object{"type": "object", "required": []string{"name"},
-				"properties": object{"name": name, "description": object{"type": []string{"string", "null"}, "maxLength": 4000}}},
+				"properties": object{"name": name, "description": object{"type": []string{"string", "null"}, "maxLength": 4000},
+					"nodeCount": nodeCount}},
 				object{"name": "quay", "description": "the box in the harbour"})})},
 		"/v1/api/authentication/token": object{"post": operation("exchangeToken", "Get an access token for a key set",
 			"Gives a bearer token that is good for five minutes.", answers("200", "The token.", token, "413", "415"),

@@ -71,7 +71,7 @@ func (m *Manager) modifyInstance(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rest.Note(w, r, members, "name", "description", "targetVersion", "labels", "anycast")
+	rest.Note(w, r, members, "name", "description", "targetVersion", "labels", "anycast", "nodeCount")
 	c := fleet.InstanceChange{Name: given(values, "name"), Description: given(values, "description"),
 		TargetVersion: given(values, "targetVersion")}
 	if string(members["name"]) == "null" {
@@ -86,6 +86,11 @@ func (m *Manager) modifyInstance(w http.ResponseWriter, r *http.Request) error {
 	if raw, ok := members["labels"]; ok {
 		if json.Unmarshal(raw, &c.Labels) != nil || c.Labels == nil {
 			return problem.Invalid("labels", "must be an object of texts; null takes a label away")
+		}
+	}
+	if raw, ok := members["nodeCount"]; ok {
+		if json.Unmarshal(raw, &c.NodeCount) != nil || c.NodeCount == nil {
+			return problem.Invalid("nodeCount", "must be a whole number")
 		}
 	}
 	if raw, ok := members["anycast"]; ok {
@@ -115,6 +120,25 @@ func (m *Manager) rekeyInstance(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	writeJSON(w, http.StatusAccepted, created)
+	return nil
+}
+
+// addNode lets a service point have one node more (ours).
+func (m *Manager) addNode(w http.ResponseWriter, r *http.Request) error {
+	created, err := m.Fleet.AddNode(r.Context(), r.PathValue("id"), m.RegistrationEndpoint())
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusAccepted, created)
+	return nil
+}
+
+// removeNode takes a node away (ours).
+func (m *Manager) removeNode(w http.ResponseWriter, r *http.Request) error {
+	if err := m.Fleet.RemoveNode(r.Context(), r.PathValue("id"), r.PathValue("node")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 

@@ -222,6 +222,8 @@ func (m *Manager) fleetRoutes(mux *http.ServeMux) {
 		http.MethodPatch: m.changer(m.modifyInstance), http.MethodDelete: m.changer(m.deleteInstance)})
 	route("/user/api/v1/fleetInstances/{id}/registrationKey", handlers{http.MethodPost: m.changer(m.rekeyInstance)})
 	route("/user/api/v1/fleetInstances/{id}/events", handlers{http.MethodGet: m.reader(m.listEvents)})
+	route("/user/api/v1/fleetInstances/{id}/nodes", handlers{http.MethodPost: m.changer(m.addNode)})
+	route("/user/api/v1/fleetInstances/{id}/nodes/{node}", handlers{http.MethodDelete: m.changer(m.removeNode)})
 	route("/user/api/v1/fleetInstances/{id}/applications", handlers{http.MethodGet: m.reader(m.listApplications),
 		http.MethodPost: m.changer(m.deployApplication)})
 	route("/user/api/v1/fleetInstances/{id}/applications/{application}", handlers{http.MethodGet: m.reader(m.getApplication),
@@ -314,7 +316,7 @@ func (m *Manager) createInstance(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rest.Note(w, r, members, "name", "description")
+	rest.Note(w, r, members, "name", "description", "nodeCount")
 	name, ok := values["name"]
 	if !ok {
 		return missing("name")
@@ -323,7 +325,12 @@ func (m *Manager) createInstance(w http.ResponseWriter, r *http.Request) error {
 	if text, ok := values["description"]; ok {
 		description = &text
 	}
-	wanted := fleet.Wanted{Name: name, Description: description, Endpoint: m.RegistrationEndpoint()}
+	wanted := fleet.Wanted{Name: name, Description: description, Endpoint: m.RegistrationEndpoint(), NodeCount: 1}
+	if raw, ok := members["nodeCount"]; ok {
+		if json.Unmarshal(raw, &wanted.NodeCount) != nil || wanted.NodeCount < 1 {
+			return problem.Invalid("nodeCount", "must be a whole number, 1 or more")
+		}
+	}
 	if wanted.Repeatable, err = m.repeatable(r); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (a *Agent) enrolled(key *ecdsa.PrivateKey, answer checkin.EnrolAnswer) erro
 	if err != nil {
 		return err
 	}
-	id := &identity{ID: answer.ID, Name: answer.Name, Endpoint: a.options.Endpoint, Variant: a.options.Variant,
+	id := &identity{ID: answer.ID, Name: answer.Name, Node: answer.Node, Endpoint: a.options.Endpoint, Variant: a.options.Variant,
 		OriginalVersion: a.options.Version, credentials: credentials{Certificate: answer.Certificate, Key: text}, Authority: answer.Authority,
 		Registered: digestOf([]byte(a.options.Key))}
 	another := a.before != answer.ID // another service point runs other things

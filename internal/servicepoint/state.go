@@ -22,8 +22,10 @@ import (
 // identity is what a service point is, as its state directory keeps it. The file is written whole or
 // not at all, and only once the manager has answered: it is there exactly when enrolment is done.
 type identity struct {
-	ID       string `json:"id"`
-	Name     string `json:"name"`
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Node is which of its nodes this machine is; 0 stands for 1.
+	Node     int64  `json:"node,omitempty"`
 	Endpoint string `json:"endpoint"` // the registration endpoint it enrolled at
 	Variant  string `json:"variant"`
 	// OriginalVersion is the version it enrolled with.
@@ -37,7 +39,7 @@ type identity struct {
 }
 
 // nodeID names this machine.
-func (id *identity) nodeID() string { return id.ID + "-node-1" }
+func (id *identity) nodeID() string { return fmt.Sprintf("%s-node-%d", id.ID, max(1, id.Node)) }
 
 // credentials are a certificate and its key, in PEM.
 type credentials struct {

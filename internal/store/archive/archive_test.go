@@ -54,6 +54,7 @@ func sample(t *testing.T, o server.Options) {
 			tx.Write("INSERT INTO application (id, service_point, name, version, status, configuration, generation, created) "+
 				"SELECT 'a', id, 'http-probe-service', '1', 'HEALTHY', '{}', 2, 7 FROM service_point"),
 			tx.Write("INSERT INTO spent_key (key_hash, until) VALUES ('k', 99999999999)"),
+			tx.Write("INSERT INTO node (service_point, number, key_public) SELECT id, 1, 'p' FROM service_point"),
 			tx.Write("INSERT INTO label (service_point, name, value) SELECT id, 'site', 'oslo' FROM service_point"),
 			tx.Write("INSERT INTO rollout (id, created, version, plan, status) VALUES ('r', 7, '2', '{\"version\":\"2\"}', 'DONE')"),
 			tx.Write("INSERT INTO rollout_member (rollout, service_point, wave, state) SELECT 'r', id, 0, 'UPDATED' FROM service_point"),

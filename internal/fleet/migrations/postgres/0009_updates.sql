@@ -73,3 +73,23 @@ CREATE INDEX service_point_variant ON service_point (variant, name);
 ALTER TABLE service_point ADD COLUMN anycast TEXT COLLATE "C" NOT NULL DEFAULT '';
 ALTER TABLE application ADD COLUMN anycast TEXT COLLATE "C" NOT NULL DEFAULT '[]';
 ALTER TABLE application ADD COLUMN limits TEXT COLLATE "C" NOT NULL DEFAULT '{}';
+
+-- How many nodes a service point may have and, where that is more than one, those that it has: what each has reported itself. The report of
+-- the service point is made of theirs.
+ALTER TABLE service_point ADD COLUMN node_count BIGINT NOT NULL DEFAULT 1;
+CREATE TABLE node (
+    service_point TEXT COLLATE "C" NOT NULL,
+    number        BIGINT NOT NULL,
+    -- The key pair that it enrolled with.
+    key_public    TEXT COLLATE "C" NOT NULL,
+    generation    BIGINT NOT NULL DEFAULT 0,
+    acknowledged  BIGINT NOT NULL DEFAULT 0,
+    -- In Unix milliseconds.
+    last_seen     BIGINT NOT NULL DEFAULT 0,
+    connected     BIGINT NOT NULL DEFAULT 0,
+    sequence      BIGINT NOT NULL DEFAULT 0,
+    digest        TEXT COLLATE "C" NOT NULL DEFAULT '',
+    body          TEXT COLLATE "C" NOT NULL DEFAULT '',
+    PRIMARY KEY (service_point, number)
+);
+CREATE INDEX node_connected ON node (last_seen) WHERE connected = 1;

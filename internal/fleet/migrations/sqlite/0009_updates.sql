@@ -73,3 +73,23 @@ CREATE INDEX service_point_variant ON service_point (variant, name);
 ALTER TABLE service_point ADD COLUMN anycast TEXT NOT NULL DEFAULT '';
 ALTER TABLE application ADD COLUMN anycast TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE application ADD COLUMN limits TEXT NOT NULL DEFAULT '{}';
+
+-- How many nodes a service point may have and, where that is more than one, those that it has: what each has reported itself. The report of
+-- the service point is made of theirs.
+ALTER TABLE service_point ADD COLUMN node_count INTEGER NOT NULL DEFAULT 1;
+CREATE TABLE node (
+    service_point TEXT NOT NULL,
+    number        INTEGER NOT NULL,
+    -- The key pair that it enrolled with.
+    key_public    TEXT NOT NULL,
+    generation    INTEGER NOT NULL DEFAULT 0,
+    acknowledged  INTEGER NOT NULL DEFAULT 0,
+    -- In Unix milliseconds.
+    last_seen     INTEGER NOT NULL DEFAULT 0,
+    connected     INTEGER NOT NULL DEFAULT 0,
+    sequence      INTEGER NOT NULL DEFAULT 0,
+    digest        TEXT NOT NULL DEFAULT '',
+    body          TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (service_point, number)
+) WITHOUT ROWID;
+CREATE INDEX node_connected ON node (last_seen) WHERE connected = 1;

@@ -1,0 +1,472 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/checkin"
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// MaxNodeCount is how many nodes a service point may have.
+const MaxNodeCount = 8
+
+// seat is a place for a machine: a node of a service point, by its number, from 1 on.
+type seat struct {
+	id   string
+	node int64
+}
+
+func (s seat) String() string { return fmt.Sprintf("%s-node-%d", s.id, s.node) }
+
+// node is a row of the table of nodes: those of service points that may have several.
+type node struct {
+	number, generation, acknowledged, lastSeen, sequence int64
+	connected                                            bool
+	public, digest, body                                 string
+	// report is what body says; nil before there was one.
+	report *checkin.Report
+}
+
+// nodes reads the nodes of a service point in the order of their numbers; none of one that may have one alone.
+func nodes(tx *store.Tx, id string) (all []node, err error) {
+	return all, tx.Each(func(scan func(...any) error) error {
+		var n node
+		var connected int64
+		if err := scan(&n.number, &n.public, &n.generation, &n.acknowledged, &n.lastSeen, &connected, &n.sequence, &n.digest,
+			&n.body); err != nil {
+			return err
+		}
+		n.connected = connected == 1
+		if n.body != "" {
+			if err := json.Unmarshal([]byte(n.body), &n.report); err != nil {
+				return err
+			}
+		}
+		all = append(all, n)
+		return nil
+	}, "SELECT number, key_public, generation, acknowledged, last_seen, connected, sequence, digest, body FROM node WHERE service_point = ? "+
+		"ORDER BY number", id)
+}
+
+// name is what its machine is called.
+func (n *node) name() string {
+	if n.report != nil && len(n.report.Nodes) > 0 && n.report.Nodes[0].Name != "" {
+		return n.report.Nodes[0].Name
+	}
+	return "node " + strconv.FormatInt(n.number, 10)
+}
+
+// merged is the report of a service point: that of its nodes together. What runs, and what is wrong, is said by those that are connected,
+// where any is; of the others it is said that they are not. target is the release that it is updated to.
+func merged(all []node, count int64, target string) *checkin.Report {
+	var r *checkin.Report
+	missing := count
+	alone := !slices.ContainsFunc(all, func(n node) bool { return n.connected && n.report != nil })
+	for _, n := range all {
+		if n.report == nil {
+			continue
+		}
+		missing--
+		if r == nil {
+			first := *n.report
+			r = &first
+			r.ErrorConditions, r.Nodes, r.Applications, r.Update, r.Applied = []string{}, nil, nil, nil, -1
+		}
+		if n.report.Version != target && (r.Version == target || n.number == 1) { // until all have it, it has not
+			r.Version = n.report.Version
+		}
+		r.Nodes = append(r.Nodes, n.report.Nodes...)
+		if u := n.report.Update; u != nil && (r.Update == nil || u.Status == checkin.UpdateFailed) {
+			told := *u
+			if told.Reason != "" {
+				told.Reason = "node " + n.name() + ": " + told.Reason
+			}
+			r.Update = &told
+		}
+		if !n.connected && !alone {
+			r.ErrorConditions = append(r.ErrorConditions, fmt.Sprintf("node %s is not connected: nothing has been heard of it since %s", n.name(),
+				time.UnixMilli(n.lastSeen).UTC().Format(time.RFC3339)))
+			continue
+		}
+		for _, text := range n.report.ErrorConditions {
+			r.ErrorConditions = append(r.ErrorConditions, "node "+n.name()+": "+text)
+		}
+		if r.Applied < 0 || n.report.Applied < r.Applied {
+			r.Applied = n.report.Applied
+		}
+		r.Applications = together(r.Applications, n.report.Applications, n.name())
+	}
+	if r == nil {
+		return nil
+	}
+	if missing > 0 {
+		r.ErrorConditions = append(r.ErrorConditions, fmt.Sprintf("%d of %d nodes have not reported yet", missing, count))
+	}
+	r.Applied = max(0, r.Applied)
+	return r
+}
+
+// statusOf is the status of a service point that reports.
+func statusOf(r *checkin.Report) string {
+	if len(r.ErrorConditions) > 0 {
+		return Unhealthy
+	}
+	return Healthy
+}
+
+// worst are the states of an application, the worst first: it is as well as on the node where it is worst.
+var worst = []string{checkin.DeployFailed, checkin.Unhealthy, checkin.Deploying, checkin.Healthy}
+
+// together are the applications of some nodes, and those of one more.
+func together(before, more []checkin.Application, name string) []checkin.Application {
+	all := slices.Clone(before)
+	for _, one := range more {
+		conditions := make([]string, len(one.ErrorConditions))
+		for i, text := range one.ErrorConditions {
+			conditions[i] = "node " + name + ": " + text
+		}
+		if len(conditions) == 0 && one.Status != checkin.Healthy {
+			conditions = []string{"node " + name + ": it is " + one.Status}
+		}
+		one.ErrorConditions = conditions
+		i := slices.IndexFunc(all, func(a checkin.Application) bool { return a.ID == one.ID })
+		if i < 0 {
+			all = append(all, one)
+			continue
+		}
+		if slices.Index(worst, one.Status) < slices.Index(worst, all[i].Status) {
+			all[i].Status = one.Status
+		}
+		if one.Version != all[i].Version { // until all have another one, it has none
+			all[i].Version = ""
+		}
+		all[i].ErrorConditions = append(slices.Clone(all[i].ErrorConditions), conditions...)
+	}
+	return all
+}
+
+// acknowledgedBy is the generation of the desired state that all nodes that are connected have on their disks.
+func acknowledgedBy(all []node) (generation int64) {
+	first := true
+	for _, n := range all {
+		if n.connected && (first || n.acknowledged < generation) {
+			generation, first = n.acknowledged, false
+		}
+	}
+	return generation
+}
+
+// reunite makes the report of a service point anew from those of its nodes, with what follows from it.
+func (s *Service) reunite(tx *store.Tx, id string) error {
+	var status, target, variant string
+	var acknowledged, count int64
+	err := tx.QueryRow("SELECT status, target_version, acknowledged, node_count, variant FROM service_point WHERE id = ?"+tx.Locking(), id).
+		Scan(&status, &target, &acknowledged, &count, &variant)
+	if errors.Is(err, sql.ErrNoRows) {
+		return unknown(id)
+	}
+	if err != nil {
+		return err
+	}
+	all, err := nodes(tx, id)
+	if err != nil {
+		return err
+	}
+	r := merged(all, count, target)
+	if r == nil { // none has reported yet
+		return nil
+	}
+	acknowledged = max(acknowledged, acknowledgedBy(all))
+	if err := tx.Write("UPDATE service_point SET acknowledged = ? WHERE id = ?", acknowledged, id); err != nil {
+		return err
+	}
+	now := row{status: statusOf(r)}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := s.reported(tx, id, acknowledged, r); err != nil {
+		return err
+	}
+	return s.keep(tx, id, status, &now, r, text)
+}
+
+// turn gives the node whose turn it is to be updated to a release: one after the other, so that the others serve. It is 0 where all that
+// are connected have it.
+func turn(all []node, target string) int64 {
+	for _, n := range all {
+		if n.connected && (n.report == nil || n.report.Version != target || n.report.Update != nil) {
+			return n.number
+		}
+	}
+	return 0
+}
+
+// turnOf is the turn in a service point; 0 where it is not updated.
+func (s *Service) turnOf(tx *store.Tx, id string) (int64, error) {
+	var target string
+	if err := tx.QueryRow("SELECT target_version FROM service_point WHERE id = ?", id).Scan(&target); err != nil || target == "" {
+		return 0, err
+	}
+	all, err := nodes(tx, id)
+	return turn(all, target), err
+}
+
+// mayUpdate reports whether a node may go on to a release now: it is its turn, it has it, or it is about to.
+func mayUpdate(all []node, number int64, target string) bool {
+	now := turn(all, target)
+	for _, n := range all {
+		if n.number == number && n.report != nil && (n.report.Version == target || n.report.Update != nil) {
+			return true
+		}
+	}
+	return now == 0 || now == number
+}
+
+// AddNode lets a service point have one node more, and gives the key that it enrols with.
+func (s *Service) AddNode(ctx context.Context, id, endpoint string) (c Created, err error) {
+	key, err := s.newKey(Wanted{})
+	if err != nil {
+		return c, err
+	}
+	c = Created{FleetInstanceID: id, RegistrationKey: key.String(), RegistrationEndpoint: endpoint}
+	err = s.change(ctx, func(tx *store.Tx) error {
+		if err := locked(tx, id); err != nil {
+			return err
+		}
+		var count int64
+		if err := tx.QueryRow("SELECT node_count FROM service_point WHERE id = ?", id).Scan(&count); err != nil {
+			return err
+		}
+		if err := s.recount(tx, id, count+1); err != nil {
+			return err
+		}
+		if err := s.spend(tx, id); err != nil {
+			return err
+		}
+		return tx.Write("UPDATE service_point SET key_hash = ?, key_expires = ? WHERE id = ?", hashKey(key), s.now().Add(KeyLife).Unix(), id)
+	})
+	return c, err
+}
+
+// RemoveNode takes a node away from a service point. Its certificate is refused from then on.
+func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
+	err := s.change(ctx, func(tx *store.Tx) error {
+		if err := locked(tx, id); err != nil {
+			return err
+		}
+		all, err := nodes(tx, id)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(n node) bool { return seat{id, n.number}.String() == name })
+		switch {
+		case i < 0:
+			return problem.NotFound("service point %q has no node %q that could be taken away", id, name)
+		case len(all) == 1:
+			return problem.Conflict("LastNode", "%s is the only node: portolan fleet rekey lets another machine take its place", name)
+		}
+		tx.Touch(store.Detail(topic, id))
+		if err := tx.Write("DELETE FROM node WHERE service_point = ? AND number = ?", id, all[i].number); err != nil {
+			return err
+		}
+		return s.reunite(tx, id)
+	})
+	if err == nil {
+		s.wake(id)
+	}
+	return err
+}
+
+// recount lets a service point have so many nodes.
+func (s *Service) recount(tx *store.Tx, id string, count int64) error {
+	if count < 1 || count > MaxNodeCount {
+		return problem.Invalid("nodeCount", "must be 1 to %d", MaxNodeCount)
+	}
+	var before int64
+	var status, variant string
+	if err := tx.QueryRow("SELECT node_count, status, variant FROM service_point WHERE id = ?", id).Scan(&before, &status, &variant); err != nil {
+		return err
+	}
+	if count > 1 && variant == checkin.V4 {
+		return problem.Invalid("nodeCount", "a Service Point v4 has one node")
+	}
+	all, err := nodes(tx, id)
+	if err != nil {
+		return err
+	}
+	if n := len(all); n > 0 && (int64(n) > count || all[n-1].number > count) {
+		return problem.Conflict("NodesInUse", "nodeCount: %s has to be taken away first", seat{id, all[n-1].number})
+	}
+	if err := tx.Write("UPDATE service_point SET node_count = ? WHERE id = ?", count, id); err != nil || before == count {
+		return err
+	}
+	tx.Touch(store.Detail(topic, id))
+	switch {
+	case before == 1 && status != Waiting && status != Expired: // what is known of the only one is of the first now
+		if err := tx.Write("INSERT INTO node (service_point, number, key_public, generation, acknowledged, last_seen, connected, sequence, "+
+			"digest, body) SELECT s.id, 1, s.key_public, s.generation, s.acknowledged, coalesce(p.last_seen, ?), coalesce(p.connected, 1), "+
+			"coalesce(r.sequence, 0), coalesce(r.digest, ''), coalesce(r.body, '') FROM service_point s "+
+			"LEFT JOIN presence p ON p.service_point = s.id LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
+			s.now().UnixMilli(), id); err != nil { // that it has come need not have been written yet
+			return err
+		}
+	case count == 1 && len(all) == 1:
+		n := all[0]
+		if err := errors.Join(tx.Write("DELETE FROM node WHERE service_point = ?", id),
+			tx.Write("UPDATE service_point SET generation = ?, acknowledged = ?, key_public = ? WHERE id = ?", n.generation, n.acknowledged,
+				n.public, id)); err != nil ||
+			n.report == nil {
+			return err
+		}
+		return s.keep(tx, id, status, &row{status: statusOf(n.report), sequence: n.sequence, digest: n.digest}, n.report, []byte(n.body))
+	}
+	return s.reunite(tx, id)
+}
+
+// seatFor finds the place of a machine that enrols with the key pair public: that of an enrolment whose answer was lost, or a free one.
+func (s *Service) seatFor(tx *store.Tx, known enrolled, public string) (seat, error) {
+	all, err := nodes(tx, known.id)
+	if err != nil {
+		return seat{}, err
+	}
+	free := int64(1)
+	for _, n := range all {
+		if n.public == public {
+			if n.report != nil {
+				return seat{}, refuse("RegistrationKeyUsed", "the registration key has been used by this machine already")
+			}
+			return seat{known.id, n.number}, nil
+		}
+		if n.number == free {
+			free++
+		}
+	}
+	if free > known.nodes {
+		return seat{}, refuse("RegistrationKeyUsed", fmt.Sprintf("the registration key has been used already by all nodes that the service "+
+			"point may have, %d; with a higher nodeCount it is good for one more", known.nodes))
+	}
+	return seat{known.id, free}, nil
+}
+
+// sit notes that a machine enrols as a node, with a certificate of a generation: no earlier one is good.
+func sit(tx *store.Tx, at seat, public string, generation int64) error {
+	return tx.Write("INSERT INTO node (service_point, number, key_public, generation) VALUES (?,?,?,?) ON CONFLICT (service_point, number) "+
+		"DO UPDATE SET key_public = excluded.key_public, generation = excluded.generation", at.id, at.node, public, generation)
+}
+
+// writeNodes writes when some nodes were heard of.
+func (s *Service) writeNodes(ctx context.Context, at map[seat]time.Time) error {
+	for _, part := range slices.SortedFunc(maps.Keys(at), func(a, b seat) int { return cmp.Or(strings.Compare(a.id, b.id), cmp.Compare(a.node, b.node)) }) {
+		if err := s.change(ctx, func(tx *store.Tx) error {
+			var before int64
+			err := locked(tx, part.id)
+			if err == nil {
+				err = tx.QueryRow("SELECT connected FROM node WHERE service_point = ? AND number = ?", part.id, part.node).Scan(&before)
+			}
+			if _, gone := problem.As(err); gone || errors.Is(err, sql.ErrNoRows) { // it was taken away meanwhile
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if err := tx.Write("UPDATE node SET last_seen = ?, connected = 1 WHERE service_point = ? AND number = ?",
+				s.now().Add(-time.Since(at[part])).UnixMilli(), part.id, part.node); err != nil || before == 1 {
+				return err
+			}
+			return s.nodeMoved(tx, part, NotConnected, Connected)
+		}); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		if h, ok := s.heardNodes[part]; ok {
+			h.written = at[part]
+			s.heardNodes[part] = h
+		}
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// nodeMoved notes that a node has come or gone, with what follows for its service point.
+func (s *Service) nodeMoved(tx *store.Tx, at seat, before, after string) error {
+	if err := s.moved(tx, at.id, fieldNode, before, after, at.String()); err != nil {
+		return err
+	}
+	return s.reunite(tx, at.id)
+}
+
+// nodeLeft notes that a node has ended; it reports whether another one is connected.
+func (s *Service) nodeLeft(tx *store.Tx, at seat) (others bool, err error) {
+	if err := locked(tx, at.id); err != nil {
+		return false, err
+	}
+	all, err := nodes(tx, at.id)
+	if err != nil {
+		return false, err
+	}
+	was := false
+	for _, n := range all {
+		if n.number == at.node {
+			was = n.connected
+		} else {
+			others = others || n.connected
+		}
+	}
+	if !was {
+		return others, nil
+	}
+	if err := tx.Write("UPDATE node SET connected = 0, last_seen = ? WHERE service_point = ? AND number = ?", s.now().UnixMilli(), at.id,
+		at.node); err != nil {
+		return false, err
+	}
+	return others, s.nodeMoved(tx, at, Connected, NotConnected)
+}
+
+// silentNodes finds the nodes that are NOT_CONNECTED: nothing was heard of them for three intervals, by any manager.
+func (s *Service) silentNodes(ctx context.Context, update store.Updater) error {
+	before := s.now().Add(-s.silence()).UnixMilli()
+	return s.each(ctx, update, "SELECT DISTINCT service_point FROM node WHERE connected = 1 AND last_seen < ?", []any{before},
+		func(tx *store.Tx, id string) error {
+			if err := locked(tx, id); err != nil {
+				return err
+			}
+			all, err := nodes(tx, id)
+			if err != nil {
+				return err
+			}
+			for _, n := range all {
+				at := seat{id, n.number}
+				if !n.connected || n.lastSeen >= before || s.nodeHeard(at) {
+					continue
+				}
+				s.log.WarnContext(ctx, "a node is not connected", "node", at.String(), "silentFor", s.silence().String())
+				if err := tx.Write("UPDATE node SET connected = 0 WHERE service_point = ? AND number = ?", id, n.number); err != nil {
+					return err
+				}
+				if err := s.nodeMoved(tx, at, Connected, NotConnected); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+}
+
+// nodeHeard reports whether this manager has heard of a node that is CONNECTED.
+func (s *Service) nodeHeard(at seat) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, ok := s.heardNodes[at]
+	return ok && time.Since(h.at) < s.silence()
+}
