@@ -33,7 +33,7 @@ bench: ## the table of ratios; bench-big prepares ten million addresses first
 	go run ./bench
 
 bench-postgres: ## those on PostgreSQL alone, from the binaries on the machine
-	go run ./bench -only pqrstuvwy
+	go run ./bench -only opqrstuvwy
 
 bench-big:
 	go run ./bench -big

@@ -33,19 +33,48 @@ func (b *bench) fleet() error {
 	if err := publish(filepath.Join(dir, "releases"), filepath.Join(b.dir, "keys")); err != nil {
 		return err
 	}
-	m, err := spawn("manager", dir, "")
+	return b.fleetOn("(m)", dir, "", 1)
+}
+
+// (o) the same on PostgreSQL, with two managers.
+func (b *bench) sharedFleet() error {
+	url, _, err := b.filled(10_000)
 	if err != nil {
 		return err
 	}
-	defer m.stop()
-	c := &client.Client{Base: "http://" + m.addr, Token: m.token}
+	releases := filepath.Join(b.dir, "shared-releases")
+	if err := publish(releases, filepath.Join(b.dir, "shared-keys")); err != nil {
+		return err
+	}
+	return b.fleetOn("(o) PostgreSQL, two managers:", url, releases, 2)
+}
+
+// fleetOn measures a fleet on the database at a place, whose managers have these releases.
+func (b *bench) fleetOn(mark, at, releases string, managers int) error {
+	var all []*child
+	var clients []*client.Client
+	resident := func() (sum float64, err error) {
+		for _, m := range all {
+			one, e := m.residentNow()
+			sum, err = sum+one, errors.Join(err, e)
+		}
+		return sum, err
+	}
+	for range managers {
+		m, err := spawn("manager", at, releases)
+		if err != nil {
+			return err
+		}
+		defer m.stop()
+		all, clients = append(all, m), append(clients, &client.Client{Base: "http://" + m.addr, Token: m.token})
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	crowd := &servicepoint.Crowd{Size: fleetSize, Hands: fleetHands, Version: "1.0", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Enrol: func(ctx context.Context, number int) (string, string, error) {
-			created, err := c.CreateInstance(ctx, fmt.Sprintf("bench-%06d", number), "", 1)
+			created, err := clients[number%managers].CreateInstance(ctx, fmt.Sprintf("bench-%06d", number), "", 1)
 			return created.RegistrationEndpoint, created.RegistrationKey, err
 		}}
-	empty, err := m.residentNow()
+	empty, err := resident()
 	if err != nil {
 		cancel()
 		return err
@@ -58,19 +87,19 @@ func (b *bench) fleet() error {
 		return err
 	}
 	took := time.Since(began)
-	full, err := m.residentNow()
+	full, err := resident()
 	if err != nil {
 		return err
 	}
 	rate := fleetSize / took.Seconds()
-	b.note(fmt.Sprintf("(m) enrolments of %d, with their creation and two handshakes each", fleetSize), perSecond(rate))
+	b.note(fmt.Sprintf("%s enrolments of %d, with their creation and two handshakes each", mark, fleetSize), perSecond(rate))
 	each := (full - empty) * 1024 / fleetSize
-	b.add("(m) memory for a connected service point, garbage counted", fmt.Sprintf("%.0f KiB", each), "30 KiB", each/30,
+	b.add(mark+" memory for a connected service point, garbage counted", fmt.Sprintf("%.0f KiB", each), "30 KiB", each/30,
 		"at most 1", each <= 30)
-	if err := b.fleetChange(ctx, c, crowd); err != nil {
+	if err := b.fleetChange(ctx, mark, clients[0], crowd); err != nil {
 		return err
 	}
-	return b.fleetList(ctx, c, m)
+	return b.fleetList(ctx, mark, clients[0], all[0])
 }
 
 // crowdWaits waits until all service points have enrolled and wait for their manager.
@@ -105,7 +134,7 @@ func publish(dir, keys string) error {
 }
 
 // fleetChange measures how long it takes until all service points know of an order.
-func (b *bench) fleetChange(ctx context.Context, c *client.Client, crowd *servicepoint.Crowd) error {
+func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, crowd *servicepoint.Crowd) error {
 	began := time.Now()
 	started, err := c.StartRollout(ctx, client.Plan{Version: released, Waves: []string{"100%"}, MostAway: "100%",
 		Filter: map[string]any{"version": crowd.Version}})
@@ -131,9 +160,9 @@ func (b *bench) fleetChange(ctx context.Context, c *client.Client, crowd *servic
 			return fmt.Errorf("the rollout is %+v", r)
 		}
 	}
-	b.add(fmt.Sprintf("(m) an order to %d service points, until the last one has it", fleetSize), known.Round(10*time.Millisecond).String(),
+	b.add(fmt.Sprintf("%s an order to %d service points, until the last one has it", mark, fleetSize), known.Round(10*time.Millisecond).String(),
 		"2s", known.Seconds()/2, "at most 1", known <= 2*time.Second)
-	b.note(fmt.Sprintf("(m) a rollout to %d service points, until it is done", fleetSize),
+	b.note(fmt.Sprintf("%s a rollout to %d service points, until it is done", mark, fleetSize),
 		time.Since(began).Round(10*time.Millisecond).String())
 	return nil
 }
@@ -142,7 +171,7 @@ func (b *bench) fleetChange(ctx context.Context, c *client.Client, crowd *servic
 const labelled = 500
 
 // fleetList measures the list by status and label against a server that answers the same bytes.
-func (b *bench) fleetList(ctx context.Context, c *client.Client, m *child) error {
+func (b *bench) fleetList(ctx context.Context, mark string, c *client.Client, m *child) error {
 	all, err := c.Instances(ctx, "")
 	if err != nil {
 		return err
@@ -172,7 +201,7 @@ func (b *bench) fleetList(ctx context.Context, c *client.Client, m *child) error
 		return err
 	}
 	ratio := ours.Seconds() / theirs.Seconds()
-	b.add(fmt.Sprintf("(m) the %d of %d with a status and a label, against a page of addresses of as many bytes", labelled, len(all)),
+	b.add(fmt.Sprintf("%s the %d of %d with a status and a label, against a page of addresses of as many bytes", mark, labelled, len(all)),
 		ours.String(), theirs.String(), ratio, "at most 2", ratio <= 2)
 	return nil
 }

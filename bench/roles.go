@@ -34,7 +34,7 @@ func serveRole(role, data, body string) error {
 	defer stop()
 	switch role {
 	case "manager":
-		return managerRole(ctx, data)
+		return managerRole(ctx, data, body)
 	case "bare-pg":
 		return barePG(ctx, data, body)
 	case "bare-get":
@@ -49,13 +49,13 @@ func serveRole(role, data, body string) error {
 	return errors.New("no such role: " + role)
 }
 
-func managerRole(ctx context.Context, data string) error {
+func managerRole(ctx context.Context, data, releases string) error {
 	limit := server.Tune()
 	o := server.Options{Data: data}
 	if strings.HasPrefix(data, "postgres:") {
 		o = server.Options{Database: data}
 	}
-	o.MemoryLimit = limit
+	o.MemoryLimit, o.Releases = limit, releases
 	o.Listen, o.CheckinListen, o.AdminPassword, o.Version = "127.0.0.1:0", "127.0.0.1:0", password, "bench"
 	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	m, err := server.Start(ctx, o)

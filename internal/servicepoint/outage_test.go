@@ -1,0 +1,198 @@
+package servicepoint
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"portolan/internal/checkin"
+)
+
+// managerOf is the manager of a test: it answers check-ins, holds those that wait, and may be gone.
+type managerOf struct {
+	mu sync.Mutex
+	// What follows is guarded by mu: whether it is gone, when it was asked meanwhile, and what it was told, in all.
+	gone    bool
+	asked   []time.Time
+	reports int
+	answers []time.Time
+	// desired is what is to run.
+	desired checkin.Desired
+	// spread is within how long all should come back.
+	spread time.Duration
+}
+
+var errGone = errors.New("connection refused")
+
+// RoundTrip answers a check-in.
+func (m *managerOf) RoundTrip(rq *http.Request) (*http.Response, error) {
+	var asked checkin.Request
+	if err := json.NewDecoder(rq.Body).Decode(&asked); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	if m.gone {
+		m.asked = append(m.asked, time.Now())
+		m.mu.Unlock()
+		return nil, errGone
+	}
+	answer := checkin.Answer{Desired: m.desired.Generation, IntervalSeconds: 30, SpreadMillis: m.spread.Milliseconds(), Sequence: asked.Sequence}
+	if asked.Desired != m.desired.Generation {
+		answer.State = &m.desired
+	}
+	if asked.Report != nil {
+		m.reports++
+	}
+	m.mu.Unlock()
+	if answer.State == nil && asked.WaitSeconds > 0 {
+		wait := time.NewTimer(time.Duration(asked.WaitSeconds) * time.Second)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-rq.Context().Done():
+			return nil, rq.Context().Err()
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.gone {
+		return nil, errGone
+	}
+	m.answers = append(m.answers, time.Now())
+	body, err := json.Marshal(answer)
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body)), Header: http.Header{}, Request: rq}, err
+}
+
+func (m *managerOf) set(gone bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.gone = gone
+}
+
+// checkingIn is an agent that is enrolled and runs nothing but its check-ins, with a manager of the test.
+func checkingIn(t *testing.T, ctx context.Context, m *managerOf) *Agent {
+	t.Helper()
+	a, err := New(Options{State: t.TempDir(), Endpoint: "https://manager.example", Key: keyOf(t), Version: "1", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.lock.Close() })
+	a.identity = &identity{ID: "edge", Endpoint: "https://manager.example"}
+	a.manager = &manager{base: "https://manager.example", http: &http.Client{Transport: m}}
+	a.probes = &probes{log: a.log, reasons: map[string]string{}}
+	a.supervisor = &supervisor{dir: a.options.State, log: a.log, moved: a.move, ctx: ctx, applied: make(chan struct{}),
+		processes: map[string]*process{}, leaving: map[string]*process{}}
+	a.anycast = a.newAnnouncer()
+	a.end = func(error) {}
+	return a
+}
+
+// keyOf is a registration key.
+func keyOf(t *testing.T) string {
+	t.Helper()
+	var key checkin.RegistrationKey
+	return key.String()
+}
+
+// An hour without the manager, in virtual time: what is to run stays as it is, on the disk, too; the manager is asked again and again, not
+// too often, and when it is back it is found within a minute, and needs no report that it has.
+func TestManagerGoneForAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		m := &managerOf{desired: checkin.Desired{Generation: 7, Applications: []checkin.DesiredApplication{}, NTPServers: []string{}}, spread: 3 * time.Second}
+		a := checkingIn(t, ctx, m)
+		var group sync.WaitGroup
+		group.Go(func() { a.checkIn(ctx) })
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if a.supervisor.toRun().Generation != 7 || m.reports == 0 {
+			t.Fatalf("it is to run %+v, and has reported %d times", a.supervisor.toRun(), m.reports)
+		}
+		reports := m.reports
+		m.set(true)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		a.mu.Lock()
+		connected := a.connected()
+		a.mu.Unlock()
+		if connected {
+			t.Error("without a manager for an hour it says that it is connected")
+		}
+		if kept, err := a.state.loadDesired(); err != nil || kept.Generation != 7 || a.supervisor.toRun().Generation != 7 {
+			t.Errorf("what is to run is %+v, %v", kept, err)
+		}
+		// With a pause of 15 to 45 seconds there are 80 to 240 attempts.
+		if n := len(m.asked); n < 60 || n > 260 {
+			t.Errorf("in an hour it asked %d times", n)
+		}
+		for i := range m.asked {
+			if i > 0 && m.asked[i].Sub(m.asked[i-1]) > time.Minute {
+				t.Errorf("it did not ask for %v", m.asked[i].Sub(m.asked[i-1]))
+			}
+		}
+		m.set(false)
+		back := time.Now()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		m.mu.Lock()
+		first := time.Time{}
+		for _, at := range m.answers {
+			if first.IsZero() && at.After(back) {
+				first = at
+			}
+		}
+		if first.IsZero() || first.Sub(back) > time.Minute+30*time.Second { // the answer itself is held for an interval
+			t.Errorf("the manager was found again at %v, %v after it was back", first, first.Sub(back))
+		}
+		if m.reports != reports {
+			t.Errorf("%d reports were sent that the manager has", m.reports-reports)
+		}
+		m.mu.Unlock()
+		cancel()
+		group.Wait()
+	})
+}
+
+// A thousand service points that lose their manager at the same moment come back one after another, in virtual time: within the time that
+// it has said, and in no tenth of that time more than a quarter of them.
+func TestThousandComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		const spread = 30 * time.Second
+		var mu sync.Mutex
+		var came []time.Time
+		lost := time.Now()
+		var group sync.WaitGroup
+		for range 1000 {
+			a := &Agent{log: slog.New(slog.DiscardHandler), spread: spread}
+			group.Go(func() {
+				a.failed(ctx, errGone, &backoff{})
+				mu.Lock()
+				defer mu.Unlock()
+				came = append(came, time.Now())
+			})
+		}
+		group.Wait()
+		shares := map[int]int{}
+		for _, at := range came {
+			if at.Sub(lost) > spread+time.Second {
+				t.Errorf("one came back after %v", at.Sub(lost))
+			}
+			shares[int(at.Sub(lost)/(spread/10))]++
+		}
+		for share, n := range shares {
+			if n > 250 {
+				t.Errorf("%d of %d came back in tenth %d", n, len(came), share)
+			}
+		}
+	})
+}
