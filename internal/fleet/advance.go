@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"portolan/internal/checkin"
@@ -13,7 +14,7 @@ import (
 )
 
 // movedAtOnce is how many service points of a rollout get their order, or are seen to, in one transaction.
-const movedAtOnce = 500
+const movedAtOnce = 2500
 
 // Rolling reports whether there is a rollout that goes on, or of which somebody is still being updated.
 func (s *Service) Rolling(ctx context.Context) (bool, error) {
@@ -91,14 +92,8 @@ func (s *Service) take(ctx context.Context, update store.Updater, next step) err
 		if err != nil || now.Status != r.Status {
 			return err
 		}
-		for _, m := range next.members {
-			ordered, err := s.takeMember(tx, r, m)
-			if err != nil {
-				return err
-			}
-			if ordered {
-				woken = append(woken, m.id)
-			}
+		if woken, err = s.takeMembers(tx, r, next.members); err != nil {
+			return err
 		}
 		if next.become != r.Status {
 			s.movedRollout(tx, r.ID, r.Status, next.become, next.reason)
@@ -113,44 +108,122 @@ func (s *Service) take(ctx context.Context, update store.Updater, next step) err
 	return err
 }
 
-// takeMember moves one that takes part, and reports whether it has got an order.
-func (s *Service) takeMember(tx *store.Tx, r *Rollout, m memberStep) (ordered bool, err error) {
-	if m.order != "" {
-		err := s.orderIn(tx, m.id, m.order)
-		p, refused := problem.As(err)
+// takeMembers moves those that take part, and gives those that have got an order. What is the same for many is written at once: a rollout
+// is not to wait for as many round trips as there are service points.
+func (s *Service) takeMembers(tx *store.Tx, r *Rollout, members []memberStep) (woken []string, err error) {
+	orders := map[string][]string{} // ids by the version that they are ordered
+	for _, m := range members {
+		if m.order != "" {
+			orders[m.order] = append(orders[m.order], m.id)
+		}
+	}
+	refused := map[string]error{}
+	for _, version := range slices.Sorted(maps.Keys(orders)) {
+		if err := s.orderMany(tx, orders[version], version, refused); err != nil {
+			return nil, err
+		}
+	}
+	states := map[memberStep][]string{} // ids by what they move to, their own id left out
+	for _, m := range members {
+		one := memberStep{state: m.state, reason: m.reason, order: m.order}
+		p, wrong := problem.As(refused[m.id])
 		switch {
-		case err == nil:
-			ordered = true
-		case problem.Is(err, "ResourceNotFound"):
-			m.state, m.reason = memberSkipped, memberDeleted
-		case refused && p.Status < 500:
-			m.state, m.reason = memberFailed, p.Message
-			if err := s.orderIn(tx, m.id, ""); err != nil { // it stays with what it runs
-				return false, err
+		case refused[m.id] == nil && m.order != "":
+			woken = append(woken, m.id)
+		case refused[m.id] == nil:
+		case problem.Is(refused[m.id], "ResourceNotFound"):
+			one = memberStep{state: memberSkipped, reason: memberDeleted}
+		case wrong && p.Status < 500:
+			one = memberStep{state: memberFailed, reason: p.Message}
+			if err := s.orderMany(tx, []string{m.id}, "", refused); err != nil { // it stays with what it runs
+				return nil, err
 			}
 		default:
-			return false, err
+			return nil, refused[m.id]
+		}
+		states[one] = append(states[one], m.id)
+	}
+	now := s.now().UnixMilli()
+	for to, ids := range states {
+		set, args := "state = ?", []any{to.state}
+		if to.reason != "" { // without a reason the one before stays
+			set, args = set+", reason = ?", append(args, to.reason)
+		}
+		if to.order != "" {
+			set, args = set+", ordered = ?", append(args, now)
+		}
+		if err := tx.Write("UPDATE rollout_member SET "+set+" WHERE rollout = ? AND service_point IN ("+list(len(ids))+")",
+			append(append(args, r.ID), anys(ids)...)...); err != nil {
+			return nil, err
 		}
 	}
-	if ordered {
-		if err := tx.Write("UPDATE rollout_member SET ordered = ? WHERE rollout = ? AND service_point = ?", s.now().UnixMilli(), r.ID,
-			m.id); err != nil {
-			return false, err
+	return woken, nil
+}
+
+// anys gives texts as arguments.
+func anys(texts []string) []any {
+	all := make([]any, len(texts))
+	for i, text := range texts {
+		all[i] = text
+	}
+	return all
+}
+
+// orderMany lets service points run a release; an empty version lets each run what it runs. Those that cannot, or are not there, are
+// noted as refused.
+func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused map[string]error) error {
+	known := map[string]updatable{}
+	if err := tx.Each(func(scan func(...any) error) error {
+		var id string
+		var u updatable
+		err := scan(&id, &u.version, &u.target, &u.status, &u.reason, &u.platform, &u.base, &u.asked)
+		known[id] = u
+		return err
+	}, "SELECT id, version, target_version, update_status, update_reason, platform, base_version, update_asked FROM service_point WHERE id IN ("+
+		list(len(ids))+") ORDER BY id"+tx.Locking(), anys(ids)...); err != nil {
+		return err
+	}
+	type goal struct{ target, status string }
+	type move struct{ before, after, reason string }
+	goals, moves := map[goal][]string{}, map[move][]string{}
+	for _, id := range ids {
+		u, there := known[id]
+		if !there {
+			refused[id] = unknown(id)
+			continue
+		}
+		now, err := s.ordered(u, version)
+		if err != nil {
+			refused[id] = err
+			continue
+		}
+		if now != u {
+			to := move{u.status, now.status, orderReason(now.target, u.version)}
+			moves[to] = append(moves[to], id)
+		}
+		to := goal{now.target, now.status}
+		goals[to] = append(goals[to], id)
+		tx.Touch(store.Detail(topic, id))
+	}
+	for to, some := range moves {
+		if err := s.movedMany(tx, some, fieldUpdate, to.before, to.after, to.reason); err != nil {
+			return err
 		}
 	}
-	return ordered, setMember(tx, r.ID, m.id, m.state, m.reason)
+	const next = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
+	now := s.now().UnixMilli()
+	for to, some := range goals {
+		if err := tx.Write("UPDATE service_point SET target_version = ?, update_status = ?, update_reason = '', update_asked = "+next+
+			", desired = "+next+" WHERE id IN ("+list(len(some))+")",
+			append([]any{to.target, to.status, now, now, now, now}, anys(some)...)...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // memberDeleted is why a service point is left out that there is no more.
 const memberDeleted = "it was deleted"
-
-// setMember moves a service point that takes part; without a reason the one before stays.
-func setMember(tx *store.Tx, rollout, id, state, reason string) error {
-	if reason == "" {
-		return tx.Write("UPDATE rollout_member SET state = ? WHERE rollout = ? AND service_point = ?", state, rollout, id)
-	}
-	return tx.Write("UPDATE rollout_member SET state = ?, reason = ? WHERE rollout = ? AND service_point = ?", state, reason, rollout, id)
-}
 
 // member is a service point that takes part, as it is now.
 type member struct {
@@ -343,16 +416,4 @@ func (s *Service) orderMore(tx *store.Tx, n *step, state, condition string, args
 		}
 	}
 	return nil
-}
-
-// orderIn lets a service point run a release, in a transaction that changes others, too.
-func (s *Service) orderIn(tx *store.Tx, id, version string) error {
-	generation, err := s.nextDesired(tx, id)
-	if err != nil {
-		return err
-	}
-	if err := s.order(tx, id, version, generation); err != nil {
-		return err
-	}
-	return desires(tx, id, generation)
 }

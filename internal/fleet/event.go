@@ -56,20 +56,30 @@ const keptEvents = 200
 
 // moved records that a field of a service point moved, and why, where that is known.
 func (s *Service) moved(tx *store.Tx, id, field, before, after string, reasons ...string) error {
+	return s.movedMany(tx, []string{id}, field, before, after, reasons...)
+}
+
+// movedMany records that a field of service points moved in the same way. Of each the last events are kept: behind every new one the one
+// goes that is one too many.
+func (s *Service) movedMany(tx *store.Tx, ids []string, field, before, after string, reasons ...string) error {
 	name := field[strings.LastIndexByte(field, '/')+1:] // applications are counted together
 	if name != field {
 		name = "application " + name
 	}
+	now, rows := s.now().UnixMilli(), make([]any, 0, 6*len(ids))
 	s.mu.Lock()
-	s.movesOf[tx] = append(s.movesOf[tx], Move{name, after})
+	for _, id := range ids {
+		s.movesOf[tx] = append(s.movesOf[tx], Move{name, after})
+		rows = append(rows, id, now, field, before, after, strings.Join(reasons, "; "))
+	}
 	s.mu.Unlock()
-	if err := tx.Write("INSERT INTO fleet_event (service_point, at, field, old, new, reason) VALUES (?,?,?,?,?,?)", id, s.now().UnixMilli(),
-		field, before, after, strings.Join(reasons, "; ")); err != nil {
+	values := strings.TrimSuffix(strings.Repeat("(?,?,?,?,?,?),", len(ids)), ",")
+	if err := tx.Write("INSERT INTO fleet_event (service_point, at, field, old, new, reason) VALUES "+values, rows...); err != nil {
 		return err
 	}
-	return tx.Write("DELETE FROM fleet_event WHERE service_point = ? AND seq <= (SELECT seq FROM fleet_event WHERE service_point = ? "+
-		"ORDER BY seq DESC LIMIT 1 OFFSET ?)",
-		id, id, keptEvents)
+	which := strings.TrimSuffix(strings.Repeat("(?),", len(ids)), ",")
+	return tx.Write("DELETE FROM fleet_event WHERE seq IN (SELECT (SELECT e.seq FROM fleet_event e WHERE e.service_point = w.column1 "+
+		"ORDER BY e.seq DESC LIMIT 1 OFFSET ?) FROM (VALUES "+which+") w)", append([]any{keptEvents}, anys(ids)...)...)
 }
 
 // list gives so many placeholders for a list.

@@ -176,23 +176,33 @@ func (s *Service) order(tx *store.Tx, id, version string, generation int64) erro
 	if err != nil {
 		return err
 	}
-	next := checkin.UpdateQueued
-	switch {
-	case version == "", version == u.version && u.status == checkin.UpdateOK:
-		version, next = "", checkin.UpdateOK
-	case version == u.version: // an update that goes on is to end where it began
-	default:
-		if err := s.orderable("targetVersion", version, u.platform, u.base); err != nil {
-			return err
-		}
+	now, err := s.ordered(u, version)
+	if err != nil {
+		return err
 	}
-	if next != u.status || version != u.target {
-		if err := s.moved(tx, id, fieldUpdate, u.status, next, orderReason(version, u.version)); err != nil {
+	if now != u {
+		if err := s.moved(tx, id, fieldUpdate, u.status, now.status, orderReason(now.target, u.version)); err != nil {
 			return err
 		}
 	}
 	return tx.Write("UPDATE service_point SET target_version = ?, update_status = ?, update_reason = '', update_asked = ? WHERE id = ?",
-		version, next, generation, id)
+		now.target, now.status, generation, id)
+}
+
+// ordered is what an order of a version makes of a service point: with another target and status. An empty version lets it run what it runs.
+func (s *Service) ordered(u updatable, version string) (updatable, error) {
+	switch {
+	case version == "", version == u.version && u.status == checkin.UpdateOK:
+		u.target, u.status = "", checkin.UpdateOK
+		return u, nil
+	case version == u.version: // an update that goes on is to end where it began
+	default:
+		if err := s.orderable("targetVersion", version, u.platform, u.base); err != nil {
+			return u, err
+		}
+	}
+	u.target, u.status = version, checkin.UpdateQueued
+	return u, nil
 }
 
 // orderReason says what was ordered, in an event.
