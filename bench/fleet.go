@@ -160,7 +160,8 @@ func (b *bench) fleetChange(ctx context.Context, mark string, c *client.Client, 
 			return fmt.Errorf("the rollout is %+v", r)
 		}
 	}
-	b.add(fmt.Sprintf("%s an order to %d service points, until the last one has it", mark, fleetSize), known.Round(10*time.Millisecond).String(),
+	b.add(fmt.Sprintf("%s an order to %d service points, until the last one has it", mark, fleetSize),
+		known.Round(10*time.Millisecond).String(),
 		"2s", known.Seconds()/2, "at most 1", known <= 2*time.Second)
 	b.note(fmt.Sprintf("%s a rollout to %d service points, until it is done", mark, fleetSize),
 		time.Since(began).Round(10*time.Millisecond).String())

@@ -55,7 +55,8 @@ func newAnycastNetwork(t *testing.T) *anycastNetwork {
 		t.Fatalf("%v %s", err, text)
 	}
 	n.agent = n.start(n.sp, "agent", []string{"PORTOLAN_REGISTRATION_KEY=" + created.RegistrationKey}, binary, "agent",
-		"--registration-endpoint", created.RegistrationEndpoint, "--state", filepath.Join(n.dir, "state"), "--variant", "v4", "--ping-target", "off",
+		"--registration-endpoint", created.RegistrationEndpoint, "--state", filepath.Join(n.dir, "state"), "--variant", "v4", "--ping-target",
+		"off",
 		"--http-target", "off", "--gateway", "off")
 	return n
 }
@@ -190,7 +191,8 @@ func TestAnycastInANetworkOfOurOwn(t *testing.T) {
 		t.Errorf("the agent ends with %v:\n%s", err, n.agent.text())
 	}
 	n.has(false)
-	if out, err := exec.Command("ip", "-n", n.sp, "addr", "show", "dev", "lo").Output(); err != nil || strings.Contains(string(out), "198.51.100.53") {
+	if out, err := exec.Command("ip", "-n", n.sp, "addr", "show", "dev", "lo").Output(); err != nil || strings.Contains(string(out),
+		"198.51.100.53") {
 		t.Errorf("the address stays: %v %s", err, out)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/server"
 )
 
-// routerVariable has this program be a router, in the network where it was started: its own address, and that of its neighbor behind a blank.
+// routerVariable has this program be a router, in the network where it was started: its own address, and that of its neighbor behind a
+// blank.
 const routerVariable = "PORTOLAN_TEST_ROUTER"
 
 // route runs a router that says each route that it learns, "+ PREFIX NEXT-HOP", and each that goes, "- PREFIX", with the time in front.

@@ -84,7 +84,8 @@ func (c *agentCommand) run(ctx context.Context, s *session, version, base string
 	}
 	a, err := servicepoint.New(servicepoint.Options{Program: program, Versions: applicationVersions(),
 		State: c.State, Endpoint: c.RegistrationEndpoint, Key: key, Variant: c.Variant,
-		DiagnosticsListen: c.DiagnosticsListen, StatusListen: statusListen, Targets: targets, Version: version, Base: base, Launched: true, Log: s.log,
+		DiagnosticsListen: c.DiagnosticsListen, StatusListen: statusListen, Targets: targets, Version: version, Base: base, Launched: true,
+		Log:           s.log,
 		ProbeInterval: c.ProbeInterval})
 	if err != nil {
 		if errors.Is(err, checkin.ErrKeyDamaged) {

@@ -157,7 +157,8 @@ func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager,
 		return nil, err
 	}
 	for _, p := range demoPoints {
-		o := servicepoint.Options{Program: program, Versions: applicationVersions(), StatusListen: []string{demoStatus}, State: filepath.Join(c.Data, "service-points", p.name),
+		o := servicepoint.Options{Program: program, Versions: applicationVersions(), StatusListen: []string{demoStatus},
+			State:    filepath.Join(c.Data, "service-points", p.name),
 			Endpoint: m.RegistrationEndpoint(), Variant: p.variant, Version: versionText(), Log: s.log.With("service point", p.name),
 			Targets: servicepoint.Targets{Gateway: "127.0.0.1", Ping: "127.0.0.1", HTTP: m.URL() + "/healthz"}}
 		if _, err := os.Stat(filepath.Join(o.State, "identity.json")); errors.Is(err, fs.ErrNotExist) {

@@ -159,6 +159,7 @@ const demoStatus = "127.0.0.2:2021"
 
 // agentArgs is the command line of a service point of the demo, for a release that it is updated to.
 func agentArgs(state, diagnostics, target string) []string {
-	return []string{"agent", "--state", state, "--diagnostics-listen", diagnostics, "--status-listen", demoStatus, "--gateway", "127.0.0.1", "--ping-target", "127.0.0.1",
+	return []string{"agent", "--state", state, "--diagnostics-listen", diagnostics, "--status-listen", demoStatus, "--gateway", "127.0.0.1",
+		"--ping-target", "127.0.0.1",
 		"--http-target", target}
 }

@@ -101,7 +101,8 @@ func (c *fleetDeploy) Run(s *session) error {
 	if at := slices.IndexFunc(all, func(a client.Application) bool { return a.ID == id }); at >= 0 {
 		a := c.change(all[at].Limits)
 		if a.Configuration = configuration; configuration == nil && a.Version == "" && a.AnycastAddresses == nil && a.Limits == nil {
-			return usageError{fmt.Errorf("%s runs %s already: --configuration gives it another configuration, --version another version", c.Name, id)}
+			return usageError{fmt.Errorf("%s runs %s already: --configuration gives it another configuration, --version another version", c.Name,
+				id)}
 		}
 		err = cl.ChangeApplication(s.ctx, i.ID, id, a)
 	} else {

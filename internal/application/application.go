@@ -80,7 +80,8 @@ const (
 	StopPath          = "/stop"
 )
 
-// Resolver is the name of the application that answers DNS for clients. What a service point shows of it goes beyond what it shows of others.
+// Resolver is the name of the application that answers DNS for clients. What a service point shows of it goes beyond what it shows of
+// others.
 const Resolver = "dns-resolver-service"
 
 // ResolverDiagnostics are the diagnostics of the Resolver: response codes such as NOERROR, or why there was no answer.

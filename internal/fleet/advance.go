@@ -179,8 +179,8 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 		err := scan(&id, &u.version, &u.target, &u.status, &u.reason, &u.platform, &u.base, &u.asked)
 		known[id] = u
 		return err
-	}, "SELECT id, version, target_version, update_status, update_reason, platform, base_version, update_asked FROM service_point WHERE id IN ("+
-		list(len(ids))+") ORDER BY id"+tx.Locking(), anys(ids)...); err != nil {
+	}, "SELECT id, version, target_version, update_status, update_reason, platform, base_version, update_asked "+
+		"FROM service_point WHERE id IN ("+list(len(ids))+") ORDER BY id"+tx.Locking(), anys(ids)...); err != nil {
 		return err
 	}
 	type goal struct{ target, status string }

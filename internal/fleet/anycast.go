@@ -172,7 +172,8 @@ func told(a *checkin.AnycastService, address string) bool {
 	})
 }
 
-// fitAnycast refuses anycast addresses that an application of a service point cannot have beside the others, and gives them as they are kept.
+// fitAnycast refuses anycast addresses that an application of a service point cannot have beside the others, and gives them as they are
+// kept.
 func fitAnycast(tx *store.Tx, servicePoint string, others []deployed, id string, addresses []string) ([]string, error) {
 	bad := func(i int, format string, args ...any) error {
 		return problem.Invalid(fmt.Sprintf("%s[%d]", fieldAnycastOfApps, i), format, args...)

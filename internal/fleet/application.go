@@ -322,7 +322,8 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 			return err
 		}
 		return tx.Write("UPDATE application SET configuration = ?, target_version = ?, update_status = ?, status = ?, generation = ?, "+
-			"anycast = ?, limits = ? WHERE id = ?", string(d.Configuration), d.TargetVersion, d.UpdateStatus, status, generation, anycast, limits, id)
+			"anycast = ?, limits = ? WHERE id = ?", string(d.Configuration), d.TargetVersion, d.UpdateStatus, status, generation, anycast, limits,
+			id)
 	})
 }
 

@@ -107,7 +107,8 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 			if err := s.rekey(tx, id, Expired, key); err != nil {
 				return err
 			}
-			return tx.Write("UPDATE service_point SET description = coalesce(?, description), node_count = ? WHERE id = ?", w.Description, w.NodeCount,
+			return tx.Write("UPDATE service_point SET description = coalesce(?, description), node_count = ? WHERE id = ?", w.Description,
+				w.NodeCount,
 				id)
 		case w.Repeatable != "" && hash == hashKey(key) && used == "":
 			if description.Valid != (w.Description != nil) || description.Valid && description.String != *w.Description {
@@ -130,8 +131,9 @@ func (s *Service) insert(tx *store.Tx, id string, w Wanted, key checkin.Registra
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec("INSERT INTO service_point (id, name, description, variant, status, key_hash, key_expires, created, ntp_servers, node_count) "+
-		"VALUES (?,?,?,?,?,?,?,?,?,?)", id, w.Name, w.Description, w.Variant, Waiting, hashKey(key), now.Add(KeyLife).Unix(), now.Unix(),
+	_, err = tx.Exec("INSERT INTO service_point (id, name, description, variant, status, key_hash, key_expires, created, ntp_servers, "+
+		"node_count) VALUES (?,?,?,?,?,?,?,?,?,?)", id, w.Name, w.Description, w.Variant, Waiting, hashKey(key), now.Add(KeyLife).Unix(),
+		now.Unix(),
 		string(servers), w.NodeCount)
 	return err
 }

@@ -18,7 +18,8 @@ func refuse(code, message string) error {
 }
 
 // Enrol gives a service point its certificate for its registration key. A key is good once: for the
-// first key pair that comes with it, or for as many as the service point may have nodes. The same pair may come again until its first check-in, so that
+// first key pair that comes with it, or for as many as the service point may have nodes. The same pair may come again until its first
+// check-in, so that
 // an answer that was lost on the way costs nothing. A refusal changes nothing.
 func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin.EnrolAnswer, err error) {
 	key, err := checkin.ParseKey(rq.RegistrationKey)

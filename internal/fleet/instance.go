@@ -61,7 +61,8 @@ type DetailNode struct {
 }
 
 const selectInstances = "SELECT s.id, s.name, s.description, s.status, s.update_status, s.version, s.target_version, s.update_reason, " +
-	"s.platform, s.ntp_servers, s.anycast, s.node_count, s.key_expires, coalesce(p.last_seen, 0), coalesce(p.connected, 0), coalesce(r.body, '') " +
+	"s.platform, s.ntp_servers, s.anycast, s.node_count, s.key_expires, " +
+	"coalesce(p.last_seen, 0), coalesce(p.connected, 0), coalesce(r.body, '') " +
 	"FROM service_point s LEFT JOIN presence p ON p.service_point = s.id LEFT JOIN report r ON r.service_point = s.id "
 
 // scanner reads the rows of selectInstances.

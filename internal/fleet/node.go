@@ -296,7 +296,8 @@ func (s *Service) recount(tx *store.Tx, id string, count int64) error {
 	}
 	var before int64
 	var status, variant string
-	if err := tx.QueryRow("SELECT node_count, status, variant FROM service_point WHERE id = ?", id).Scan(&before, &status, &variant); err != nil {
+	if err := tx.QueryRow("SELECT node_count, status, variant FROM service_point WHERE id = ?", id).Scan(&before, &status,
+		&variant); err != nil {
 		return err
 	}
 	if count > 1 && variant == checkin.V4 {
@@ -368,7 +369,10 @@ func sit(tx *store.Tx, at seat, public string, generation int64) error {
 
 // writeNodes writes when some nodes were heard of.
 func (s *Service) writeNodes(ctx context.Context, at map[seat]time.Time) error {
-	for _, part := range slices.SortedFunc(maps.Keys(at), func(a, b seat) int { return cmp.Or(strings.Compare(a.id, b.id), cmp.Compare(a.node, b.node)) }) {
+	for _, part := range slices.SortedFunc(maps.Keys(at), func(a, b seat) int {
+		return cmp.Or(strings.Compare(a.id, b.id),
+			cmp.Compare(a.node, b.node))
+	}) {
 		if err := s.change(ctx, func(tx *store.Tx) error {
 			var before int64
 			err := locked(tx, part.id)

@@ -67,7 +67,8 @@ func TestApplicationsOfNodes(t *testing.T) {
 		status        string
 		applied       int64
 	}{
-		{"HEALTHY", "HEALTHY", false, "HEALTHY", 1}, {"HEALTHY", "UNHEALTHY", false, "UNHEALTHY", 1}, {"DEPLOYING", "HEALTHY", false, "DEPLOYING", 1},
+		{"HEALTHY", "HEALTHY", false, "HEALTHY", 1}, {"HEALTHY", "UNHEALTHY", false, "UNHEALTHY", 1}, {"DEPLOYING", "HEALTHY", false,
+			"DEPLOYING", 1},
 		{"DEPLOY_FAILED", "UNHEALTHY", false, "DEPLOY_FAILED", 1}, {"HEALTHY", "UNHEALTHY", true, "HEALTHY", 1},
 	} {
 		r := merged([]node{nodeOf(1, true, "1", nil, c.first), nodeOf(2, !c.away, "1", nil, c.second)}, 2, "")
@@ -81,7 +82,8 @@ func TestApplicationsOfNodes(t *testing.T) {
 			t.Errorf("with one away: %v", r.ErrorConditions)
 		}
 	}
-	if r := merged([]node{nodeOf(1, false, "1", nil, "HEALTHY"), nodeOf(2, false, "1", nil, "UNHEALTHY")}, 2, ""); len(r.ErrorConditions) > 0 ||
+	if r := merged([]node{nodeOf(1, false, "1", nil, "HEALTHY"), nodeOf(2, false, "1", nil, "UNHEALTHY")}, 2,
+		""); len(r.ErrorConditions) > 0 ||
 		r.Applications[0].Status != "UNHEALTHY" {
 		t.Errorf("where all are away it is as it was: %+v", r)
 	}

@@ -189,7 +189,8 @@ func (s *Service) order(tx *store.Tx, id, version string, generation int64) erro
 		now.target, now.status, generation, id)
 }
 
-// ordered is what an order of a version makes of a service point: with another target and status. An empty version lets it run what it runs.
+// ordered is what an order of a version makes of a service point: with another target and status. An empty version lets it run what it
+// runs.
 func (s *Service) ordered(u updatable, version string) (updatable, error) {
 	switch {
 	case version == "", version == u.version && u.status == checkin.UpdateOK:

@@ -118,8 +118,9 @@ func TestNodesOfAServicePoint(t *testing.T) {
 	}
 	runs := func(status, condition string) {
 		t.Helper()
-		if r := m.instance(id); r.text("applications.0.status") != status || !strings.Contains(fmt.Sprint(r.get("applications.0.errorConditions")),
-			condition) {
+		if r := m.instance(id); r.text("applications.0.status") != status ||
+			!strings.Contains(fmt.Sprint(r.get("applications.0.errorConditions")),
+				condition) {
 			t.Errorf("it runs %s, want %s %s", r.body, status, condition)
 		}
 	}

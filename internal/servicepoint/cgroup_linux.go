@@ -126,7 +126,7 @@ func sameProgram(pid string) bool {
 }
 
 // write writes a file of the kernel's.
-func write(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) }
+func write(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) } //nolint:gosec // of cgroupfs
 
 func (g *groups) folder(id string) string { return filepath.Join(g.dir, "application-"+id) }
 

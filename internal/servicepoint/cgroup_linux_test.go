@@ -35,7 +35,8 @@ func TestLimitsOfAGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	for file, want := range map[string]string{"memory.max": "104857600", "memory.oom.group": "1", "cpu.max": "250000 100000", "pids.max": "4096"} {
+	for file, want := range map[string]string{"memory.max": "104857600", "memory.oom.group": "1", "cpu.max": "250000 100000",
+		"pids.max": "4096"} {
 		if got, err := os.ReadFile(filepath.Join(g.dir, "application-a", file)); err != nil || string(got) != want {
 			t.Errorf("%s is %q, %v", file, got, err)
 		}

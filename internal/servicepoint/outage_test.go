@@ -44,7 +44,8 @@ func (m *managerOf) RoundTrip(rq *http.Request) (*http.Response, error) {
 		m.mu.Unlock()
 		return nil, errGone
 	}
-	answer := checkin.Answer{Desired: m.desired.Generation, IntervalSeconds: 30, SpreadMillis: m.spread.Milliseconds(), Sequence: asked.Sequence}
+	answer := checkin.Answer{Desired: m.desired.Generation, IntervalSeconds: 30, SpreadMillis: m.spread.Milliseconds(),
+		Sequence: asked.Sequence}
 	if asked.Desired != m.desired.Generation {
 		answer.State = &m.desired
 	}
@@ -80,7 +81,8 @@ func (m *managerOf) set(gone bool) {
 // checkingIn is an agent that is enrolled and runs nothing but its check-ins, with a manager of the test.
 func checkingIn(t *testing.T, ctx context.Context, m *managerOf) *Agent {
 	t.Helper()
-	a, err := New(Options{State: t.TempDir(), Endpoint: "https://manager.example", Key: keyOf(t), Version: "1", Log: slog.New(slog.DiscardHandler)})
+	a, err := New(Options{State: t.TempDir(), Endpoint: "https://manager.example", Key: keyOf(t), Version: "1",
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +109,8 @@ func keyOf(t *testing.T) string {
 func TestManagerGoneForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		m := &managerOf{desired: checkin.Desired{Generation: 7, Applications: []checkin.DesiredApplication{}, NTPServers: []string{}}, spread: 3 * time.Second}
+		m := &managerOf{desired: checkin.Desired{Generation: 7, Applications: []checkin.DesiredApplication{}, NTPServers: []string{}},
+			spread: 3 * time.Second}
 		a := checkingIn(t, ctx, m)
 		var group sync.WaitGroup
 		group.Go(func() { a.checkIn(ctx) })

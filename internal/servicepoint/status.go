@@ -266,7 +266,8 @@ func (a *Agent) resolverStatus() (d ResolverStatus, err error) {
 // certificateTimes says until when the certificates of the service point are good.
 func certificateTimes(id *identity) (r ResolverResource, err error) {
 	r = ResolverResource{ID: "certificates", Type: "certificates", Status: good, Info: []Info{}, Errors: []string{}}
-	for _, one := range []struct{ name, text string }{{"clientCertificateExpiration", id.Certificate}, {"caCertificateExpiration", id.Authority}} {
+	for _, one := range []struct{ name, text string }{{"clientCertificateExpiration", id.Certificate}, {"caCertificateExpiration",
+		id.Authority}} {
 		block, _ := pem.Decode([]byte(one.text))
 		if block == nil {
 			return r, fmt.Errorf("%s: no certificate in PEM", one.name)

@@ -119,7 +119,8 @@ func TestListenersOverTLS(t *testing.T) {
 	q := new(dns.Msg)
 	q.SetQuestion("version.bind.", dns.TypeTXT)
 	q.Question[0].Qclass = dns.ClassCHAOS
-	if a, _, err := new(dns.Client).Exchange(q, fmt.Sprintf("127.0.0.1:%d", plain)); err != nil || a.Rcode != dns.RcodeSuccess || len(a.Answer) != 1 {
+	if a, _, err := new(dns.Client).Exchange(q, fmt.Sprintf("127.0.0.1:%d", plain)); err != nil || a.Rcode != dns.RcodeSuccess ||
+		len(a.Answer) != 1 {
 		t.Errorf("it says of itself %v, %v", a, err)
 	}
 	for deadline := time.Now().Add(20 * time.Second); len(app.Health()) > 0; time.Sleep(20 * time.Millisecond) { // between two looks
