@@ -266,13 +266,6 @@ func (s *Service) updated(tx *store.Tx, id string, r *checkin.Report) error {
 	return s.redesire(tx, id)
 }
 
-// redesire lets a service point ask again what it is to run.
-func (s *Service) redesire(tx *store.Tx, id string) error {
-	tx.Touch(store.Detail(topic, id))
-	now := s.now().UnixMilli()
-	return tx.Write("UPDATE service_point SET desired = CASE WHEN desired >= ? THEN desired + 1 ELSE ? END WHERE id = ?", now, now, id)
-}
-
 // reasons says what an update has come to, in an event.
 func (u updatable) reasons() []string {
 	if u.status == checkin.UpdateOK {

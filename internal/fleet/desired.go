@@ -1,0 +1,95 @@
+package fleet
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"portolan/internal/checkin"
+	"portolan/internal/store"
+)
+
+// desire changes what a service point is to run: fn writes it, in the generation that it is given. Once that is committed the service
+// point's check-ins that are held open are answered.
+func (s *Service) desire(ctx context.Context, servicePoint string, fn func(tx *store.Tx, generation int64) error) error {
+	err := s.change(ctx, func(tx *store.Tx) error {
+		generation, err := s.nextDesired(tx, servicePoint)
+		if err != nil {
+			return err
+		}
+		if err := fn(tx, generation); err != nil {
+			return err
+		}
+		return desires(tx, servicePoint, generation)
+	})
+	if err == nil {
+		s.wake(servicePoint)
+	}
+	return err
+}
+
+// nextDesired locks a service point, and gives the generation that its desired state is to have.
+func (s *Service) nextDesired(tx *store.Tx, servicePoint string) (generation int64, err error) {
+	err = tx.QueryRow("SELECT desired FROM service_point WHERE id = ?"+tx.Locking(), servicePoint).Scan(&generation)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, unknown(servicePoint)
+	}
+	// It follows from the time, so that a database that was restored gives none again that it gave before.
+	return max(s.now().UnixMilli(), generation+1), err
+}
+
+// desires notes that the desired state of a service point has changed to a generation.
+func desires(tx *store.Tx, servicePoint string, generation int64) error {
+	tx.Touch(store.Detail(topic, servicePoint))
+	return tx.Write("UPDATE service_point SET desired = ? WHERE id = ?", generation, servicePoint)
+}
+
+// desired is what a node of a service point is to run.
+func desired(tx *store.Tx, at seat) (*checkin.Desired, error) {
+	servicePoint := at.id
+	d := &checkin.Desired{Applications: []checkin.DesiredApplication{}}
+	var u checkin.Update
+	var servers, anycast string
+	err := tx.QueryRow("SELECT desired, target_version, update_asked, ntp_servers, anycast FROM service_point WHERE id = ?", servicePoint).
+		Scan(&d.Generation, &u.Version, &u.Asked, &servers, &anycast)
+	if err == nil {
+		d.Anycast, err = readAnycast(anycast)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(servers), &d.NTPServers); err != nil {
+		return nil, err
+	}
+	if u.Version != "" {
+		siblings, err := nodes(tx, servicePoint)
+		if err != nil {
+			return nil, err
+		}
+		if mayUpdate(siblings, at.node, u.Version) {
+			d.Update = &u
+		}
+	}
+	all, err := applicationsOf(tx, servicePoint)
+	for _, a := range all {
+		if a.Status == checkin.Deleted || strings.HasPrefix(a.UpdateStatus, "DELETE_") {
+			continue
+		}
+		version := a.Version
+		if a.TargetVersion != "" {
+			version = a.TargetVersion
+		}
+		d.Applications = append(d.Applications, checkin.DesiredApplication{ID: a.ID, Name: a.Name, Version: version,
+			Configuration: a.Configuration, Title: a.Title, Anycast: a.anycast, Limits: a.Limits})
+	}
+	return d, err
+}
+
+// redesire lets a service point ask again what it is to run.
+func (s *Service) redesire(tx *store.Tx, id string) error {
+	tx.Touch(store.Detail(topic, id))
+	now := s.now().UnixMilli()
+	return tx.Write("UPDATE service_point SET desired = CASE WHEN desired >= ? THEN desired + 1 ELSE ? END WHERE id = ?", now, now, id)
+}
