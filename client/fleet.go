@@ -32,6 +32,8 @@ type Instance struct {
 	HTTPProxySettings *ProxySettings `json:"httpProxySettings,omitempty"`
 	// Anycast is how it tells routers of anycast addresses, in a single service point alone.
 	Anycast json.RawMessage `json:"anycast,omitempty"`
+	// NodeCount is how many nodes it may have, in a single service point alone.
+	NodeCount int `json:"nodeCount,omitempty"`
 }
 
 // Application is an application of a fleet service point (spec.md 2.3).
@@ -81,8 +83,11 @@ type Node struct {
 		IsUseByAppID string `json:"isUseByAppId,omitempty"`
 		IsUp         *bool  `json:"isUp,omitempty"`
 	} `json:"addresses"`
-	// DNSServers are there in a single service point alone.
-	DNSServers []string `json:"dnsServers,omitempty"`
+	// DNSServers are there in a single service point alone; so are, where it may have several nodes, the others, which are Portolan's own.
+	DNSServers       []string `json:"dnsServers,omitempty"`
+	ConnectionStatus string   `json:"connectionStatus,omitempty"`
+	LastSeen         int64    `json:"lastSeen,omitempty"`
+	Version          string   `json:"version,omitempty"`
 }
 
 // Created is what the creation of a service point answers (spec.md 2.4). The key is shown once.

@@ -68,6 +68,7 @@ func newDemoUpstream(m *server.Manager, token string) (*demoUpstream, error) {
 func (u *demoUpstream) answer(w dns.ResponseWriter, r *dns.Msg) {
 	answer := new(dns.Msg)
 	answer.SetReply(r)
+	answer.RecursionAvailable = true
 	if len(r.Question) == 1 && r.Question[0].Qtype == dns.TypeA {
 		addresses, err := u.addresses(context.Background(), strings.TrimSuffix(r.Question[0].Name, "."))
 		if err != nil {

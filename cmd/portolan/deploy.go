@@ -54,8 +54,8 @@ type fleetDeploy struct {
 	Configuration string   `help:"A file with its configuration, a JSON object; - for standard input." type:"path" placeholder:"FILE" env:"-"`
 	Version       string   `help:"The version. Default: the manager's own, or the one that runs." env:"-"`
 	Anycast       []string `help:"All anycast addresses that it is to have; 'none' for none." placeholder:"IP,..." env:"-"`
-	Memory        *int     `help:"How much memory it may take, in MiB; 0 for the default of 512." placeholder:"MIB" env:"-"`
-	CPU           *int     `help:"How much of one processor it may take, in percent: 250 are two and a half; 0 for all." name:"cpu" placeholder:"PERCENT" env:"-"`
+	Memory        *int     `help:"How much memory it may take, 64 MiB or more; 0 for the default of 512. Another limit starts it anew." placeholder:"MIB" env:"-"`
+	CPU           *int     `help:"How much of one processor it may take, 5 percent or more: 250 are two and a half; 0 for all. Another limit starts it anew." name:"cpu" placeholder:"PERCENT" env:"-"`
 }
 
 // change is what the flags ask for, beside the configuration. before are the limits that the application has.
@@ -167,6 +167,36 @@ func (c *fleetAnycast) Run(s *session) error {
 	e := json.NewEncoder(s.stdout)
 	e.SetIndent("", "  ")
 	return e.Encode(i.Anycast)
+}
+
+type fleetConfiguration struct {
+	managerFlags
+	Name        string `arg:"" help:"The name or the id of the service point."`
+	Application string `arg:"" optional:"" help:"The name or the id of the application. Not needed where there is one alone."`
+}
+
+// Run prints the configuration of an application, without its secrets, as fleet deploy takes it.
+func (c *fleetConfiguration) Run(s *session) error {
+	cl, i, err := c.instance(s, c.Name)
+	if err != nil {
+		return err
+	}
+	id, err := applicationOf(i, c.Application)
+	if err != nil {
+		return err
+	}
+	all, err := cl.Applications(s.ctx, i.ID)
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		if a.ID == id {
+			e := json.NewEncoder(s.stdout)
+			e.SetIndent("", "  ")
+			return e.Encode(a.Configuration)
+		}
+	}
+	return fmt.Errorf("%s has no application %s any more", i.Name, id)
 }
 
 type fleetUndeploy struct {

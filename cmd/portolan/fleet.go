@@ -59,12 +59,13 @@ type fleetCommand struct {
 	Releases fleetReleases `cmd:"" help:"List the releases that service points can be updated to."`
 	Update   fleetUpdate   `cmd:"" help:"Let a service point run a release."`
 
-	Applications fleetApplications `cmd:"" help:"List the applications of a service point."`
-	Deploy       fleetDeploy       `cmd:"" help:"Let a service point run an application, or give one that it runs another configuration."`
-	Anycast      fleetAnycast      `cmd:"" help:"Show or change how a service point tells routers, by BGP, of the anycast addresses of its applications."`
-	Undeploy     fleetUndeploy     `cmd:"" help:"Let a service point end and forget an application."`
-	Logs         fleetLogs         `cmd:"" help:"Print the end of the log of an application, as its service point has it now."`
-	Events       fleetEvents       `cmd:"" help:"List how a service point and its applications moved."`
+	Applications  fleetApplications  `cmd:"" help:"List the applications of a service point."`
+	Deploy        fleetDeploy        `cmd:"" help:"Let a service point run an application, or give one that it runs another configuration."`
+	Configuration fleetConfiguration `cmd:"" help:"Print the configuration of an application, to be edited and given to fleet deploy."`
+	Anycast       fleetAnycast       `cmd:"" help:"Show or change how a service point tells routers, by BGP, of the anycast addresses of its applications."`
+	Undeploy      fleetUndeploy      `cmd:"" help:"Let a service point end and forget an application."`
+	Logs          fleetLogs          `cmd:"" help:"Print the end of the log of an application, as its service point has it now."`
+	Events        fleetEvents        `cmd:"" help:"List how a service point and its applications moved."`
 }
 
 type fleetList struct {
@@ -110,6 +111,9 @@ func (c *fleetList) Run(s *session) error {
 		if len(i.Applications) > 0 {
 			applications = fmt.Sprintf("%d of %d well", well, len(i.Applications))
 		}
+		if i.ConnectionStatus == "NOT_CONNECTED" && len(i.Applications) > 0 {
+			applications = fmt.Sprintf("? of %d well", len(i.Applications))
+		}
 		update := i.UpdateStatus
 		if i.TargetVersion != "" {
 			update += " to " + i.TargetVersion
@@ -126,7 +130,10 @@ type fleetShow struct {
 
 // Run shows one service point.
 func (c *fleetShow) Run(s *session) error {
-	_, i, err := c.instance(s, c.Name)
+	cl, i, err := c.instance(s, c.Name)
+	if err == nil {
+		i, err = cl.Instance(s.ctx, i.ID) // which has more than the list
+	}
 	if err != nil {
 		return err
 	}
@@ -168,9 +175,15 @@ func (c *fleetCreate) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	if c.Nodes < 1 {
+		return usageError{errors.New("--nodes must be 1 or more")}
+	}
 	created, err := cl.CreateInstance(s.ctx, c.Name, c.Description, c.Nodes)
 	if err != nil {
 		return err
+	}
+	if c.Nodes > 1 {
+		return c.print(s, created, fmt.Sprintf("was created. The key is good for %d machines", c.Nodes))
 	}
 	return c.print(s, created, "was created")
 }
@@ -208,7 +221,7 @@ func (c *fleetNodeAdd) Run(s *session) error {
 type fleetNodeRemove struct {
 	managerFlags
 	Name string `arg:"" help:"The name or the id of the service point."`
-	Node string `arg:"" help:"The id of the node, as fleet show gives it."`
+	Node string `arg:"" help:"The node, such as node-2; fleet show has their ids."`
 }
 
 // Run takes a node away.
@@ -217,7 +230,11 @@ func (c *fleetNodeRemove) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return cl.RemoveNode(s.ctx, i.ID, c.Node)
+	node := c.Node
+	if !strings.HasPrefix(node, i.ID) {
+		node = i.ID + "-" + node
+	}
+	return cl.RemoveNode(s.ctx, i.ID, node)
 }
 
 type fleetRekey struct {

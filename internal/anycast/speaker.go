@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,6 +41,8 @@ type Neighbor struct {
 	// Established says that it is told what is here. Since is when it became so, or stopped being so.
 	Established bool
 	Since       time.Time
+	// Why is how far it has come, as BGP calls that (RFC 4271, section 8.2.2), and what the last session ended by.
+	Why string
 }
 
 // New makes a speaker, which says nothing yet.
@@ -63,6 +66,7 @@ func (s *Speaker) Set(ctx context.Context, settings checkin.AnycastService) (mov
 	go speaks.Serve()
 	if err := speaks.StartBgp(ctx, &api.StartBgpRequest{Global: &api.Global{Asn: settings.AutonomousSystemNumber,
 		RouterId: settings.RouterID, ListenPort: -1}}); err != nil {
+		speaks.Stop()
 		return true, fmt.Errorf("starting BGP: %w", err)
 	}
 	s.bgp, s.settings, s.neighbors = speaks, settings, map[netip.Addr]Neighbor{}
@@ -100,7 +104,7 @@ func (s *Speaker) meet(ctx context.Context, speaks *server.BgpServer, settings c
 		if err != nil {
 			return err
 		}
-		s.neighbors[addr] = Neighbor{Since: time.Now()}
+		s.neighbors[addr] = Neighbor{Since: time.Now(), Why: "no answer yet"}
 		family := &api.Family{Afi: api.Family_AFI_IP, Safi: api.Family_SAFI_UNICAST}
 		if addr.Is6() {
 			family.Afi = api.Family_AFI_IP6
@@ -127,9 +131,16 @@ func (s *Speaker) note(of *server.BgpServer, peer apiutil.Peer) {
 	before, known := s.neighbors[addr]
 	established := peer.State.SessionState == bgp.BGP_FSM_ESTABLISHED
 	moved := s.bgp == of && known && before.Established != established
-	if moved {
-		s.neighbors[addr] = Neighbor{established, time.Now()}
-		s.log.Info("a BGP neighbor is", "neighbor", addr, "established", established)
+	if s.bgp == of && known {
+		now := Neighbor{established, before.Since, strings.TrimPrefix(peer.State.SessionState.String(), "BGP_FSM_")}
+		if text := peer.State.DisconnectMessage; text != "" {
+			now.Why += ", " + text
+		}
+		if moved {
+			now.Since = time.Now()
+			s.log.Info("a BGP neighbor is", "neighbor", addr, "established", established, "state", now.Why)
+		}
+		s.neighbors[addr] = now
 	}
 	s.mu.Unlock()
 	if moved {
@@ -235,6 +246,10 @@ func pathTo(addr netip.Addr) (*apiutil.Path, error) {
 
 // quiet lets through what GoBGP says from warnings on.
 type quiet struct{ slog.Handler }
+
+// WithAttrs and WithGroup keep it quiet.
+func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+func (q quiet) WithGroup(name string) slog.Handler       { return quiet{q.Handler.WithGroup(name)} }
 
 // Enabled reports whether a message of a level is let through.
 func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {

@@ -91,6 +91,8 @@ type ResolverDiagnostics struct {
 	FrontendResponse string `json:"frontendResponse"`
 	// ID is when it began, in Unix milliseconds.
 	ID int64 `json:"id"`
+	// CertificateExpiration is until when the certificate of its listeners over TLS is good, in Unix milliseconds; 0 where there are none.
+	CertificateExpiration int64 `json:"certificateExpiration,omitempty"`
 	// Upstreams and Listeners are the answers, by address and port.
 	Upstreams map[string]string `json:"upstreams"`
 	Listeners map[string]string `json:"listeners"`

@@ -29,6 +29,9 @@ const (
 	MissedIntervals = 3
 )
 
+// NodeRemoved is the code of the refusal of a node that was taken away from its service point: it is to run nothing any more.
+const NodeRemoved = "NodeRemoved"
+
 // CertificateExpired is the code of the refusal of a check-in whose certificate has expired: it can be renewed.
 const CertificateExpired = "CertificateExpired"
 
@@ -197,6 +200,12 @@ type Application struct {
 	// ErrorConditions are sentences.
 	ErrorConditions []string `json:"errorConditions"`
 }
+
+// Stages of what was asked of an application (spec.md 2.3, updateStatus), as far as a service point sees them.
+const (
+	ApplicationUpdating = "UPDATE_IN_PROGRESS"
+	DeleteRunning       = "DELETE_IN_PROGRESS"
+)
 
 // States of an application (spec.md section 3).
 const (

@@ -67,7 +67,7 @@ func checkAnycast(a, before *checkin.AnycastService) error {
 		at := fmt.Sprintf("neighbors[%d].", i)
 		addr, err := netip.ParseAddr(n.Address)
 		switch {
-		case err != nil || addr.Zone() != "" || addr.IsMulticast() || addr.IsUnspecified() || addr.Is4In6():
+		case err != nil || addr.Zone() != "" || addr.IsMulticast() || addr.IsUnspecified() || addr.IsLinkLocalUnicast() || addr.Is4In6():
 			return bad(at+"address", "%q is not the address of a router", n.Address)
 		case seen[addr]:
 			return bad(at+"address", "%s is there twice", addr)
@@ -154,6 +154,9 @@ func configureAnycast(tx *store.Tx, id string, c AnycastChange) error {
 	}
 	for _, d := range all {
 		for _, address := range d.anycast {
+			if d.Status != checkin.Deleted && isNeighbor(c.Settings, address) {
+				return problem.Invalid(fieldAnycast+".neighbors", "%s is an anycast address of application %s, %s", address, d.Name, d.ID)
+			}
 			if d.Status != checkin.Deleted && !told(c.Settings, address) {
 				return problem.Conflict("AnycastInUse", fieldAnycast+": application %s, %s, has %s, of which no neighbor would be told any more",
 					d.Name, d.ID, address)
@@ -172,13 +175,39 @@ func told(a *checkin.AnycastService, address string) bool {
 	})
 }
 
+// isNeighbor reports whether an address is that of a router that is told.
+func isNeighbor(a *checkin.AnycastService, address string) bool {
+	return a != nil && slices.ContainsFunc(a.Neighbors, func(n checkin.BGPNeighbor) bool { return n.Address == address })
+}
+
+// owned reports whether an address is one that a node of a service point has for itself.
+func owned(nodes []checkin.Node, address string) bool {
+	return slices.ContainsFunc(nodes, func(n checkin.Node) bool {
+		return slices.ContainsFunc(n.Addresses, func(a checkin.NodeAddress) bool { return a.Type != checkin.Anycast && a.IPAddress == address })
+	})
+}
+
+// answersAt reports whether an application listens at an address, by the addresses and ports that it claims.
+func answersAt(claims []string, address string) bool {
+	addr, err := netip.ParseAddr(address)
+	return err == nil && slices.ContainsFunc(claims, func(text string) bool {
+		at, err := netip.ParseAddrPort(text)
+		return err == nil && (at.Addr() == addr || at.Addr().IsUnspecified() && (at.Addr().Is6() || addr.Is4()))
+	})
+}
+
 // fitAnycast refuses anycast addresses that an application of a service point cannot have beside the others, and gives them as they are
 // kept.
-func fitAnycast(tx *store.Tx, servicePoint string, others []deployed, id string, addresses []string) ([]string, error) {
+func (s *Service) fitAnycast(tx *store.Tx, d *deployed, others []deployed, addresses []string) ([]string, error) {
 	bad := func(i int, format string, args ...any) error {
 		return problem.Invalid(fmt.Sprintf("%s[%d]", fieldAnycastOfApps, i), format, args...)
 	}
-	settings, err := anycastOf(tx, servicePoint)
+	settings, err := anycastOf(tx, d.servicePoint)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := nodesOf(tx, d.servicePoint)
+	claims := s.claims(d.Name, d.Configuration)
 	switch {
 	case err != nil || len(addresses) == 0:
 		return []string{}, err
@@ -190,19 +219,30 @@ func fitAnycast(tx *store.Tx, servicePoint string, others []deployed, id string,
 	kept := make([]string, 0, len(addresses))
 	for i, text := range addresses {
 		addr, err := netip.ParseAddr(text)
+		if _, e := netip.ParsePrefix(text); e == nil {
+			return nil, bad(i, "%q is a prefix; an address without a length is wanted", text)
+		}
 		if err != nil || addr.Zone() != "" || addr.Is4In6() || !addr.IsGlobalUnicast() {
 			return nil, bad(i, "%q is no address that can be in many places", text)
 		}
 		text = addr.String()
+		switch {
+		case isNeighbor(settings, text):
+			return nil, bad(i, "%s is the address of a neighbor", text)
+		case owned(nodes, text):
+			return nil, bad(i, "%s is an address of the machine itself", text)
+		case !answersAt(claims, text):
+			return nil, bad(i, "the application does not listen at %s: routers would send clients to where nobody answers", text)
+		}
 		if slices.Contains(kept, text) {
 			return nil, bad(i, "%s is there twice", text)
 		}
 		if !told(settings, text) {
 			return nil, bad(i, "no neighbor of the service point would be told of %s: none has an address of its family", text)
 		}
-		for _, d := range others {
-			if d.ID != id && d.Status != checkin.Deleted && slices.Contains(d.anycast, text) {
-				return nil, bad(i, "%s is an address of application %s, %s", text, d.Name, d.ID)
+		for _, other := range others {
+			if other.ID != d.ID && other.Status != checkin.Deleted && slices.Contains(other.anycast, text) {
+				return nil, bad(i, "%s is an address of application %s, %s", text, other.Name, other.ID)
 			}
 		}
 		kept = append(kept, text)
@@ -210,7 +250,7 @@ func fitAnycast(tx *store.Tx, servicePoint string, others []deployed, id string,
 	return kept, nil
 }
 
-// anycastAddresses are the addresses of an application, up where a node says that they are.
+// anycastAddresses are the addresses of an application, up where a node says that they are; none of nodes that nothing is heard of.
 func anycastAddresses(d deployed, nodes []checkin.Node) []AnycastAddress {
 	all := make([]AnycastAddress, len(d.anycast))
 	for i, address := range d.anycast {

@@ -56,9 +56,9 @@ type Programs map[string]Program
 // Stages of what was asked of an application (spec.md 2.3, updateStatus).
 const (
 	updateQueued  = "UPDATE_QUEUED"
-	updateRunning = "UPDATE_IN_PROGRESS"
+	updateRunning = checkin.ApplicationUpdating
 	deleteQueued  = "DELETE_QUEUED"
-	deleteRunning = "DELETE_IN_PROGRESS"
+	deleteRunning = checkin.DeleteRunning
 )
 
 // Application is an application of a service point as the API shows it (spec.md 2.3).
@@ -230,7 +230,12 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 			return err
 		}
 		if i := slices.IndexFunc(all, func(d deployed) bool { return d.ID == id }); i >= 0 {
-			if all[i].Name != *c.Name || string(all[i].Configuration) != string(configuration) {
+			asked := checkin.Limits{}
+			if c.Limits != nil {
+				asked = *c.Limits
+			}
+			if all[i].Name != *c.Name || string(all[i].Configuration) != string(configuration) || all[i].Limits != asked ||
+				all[i].Title != title || !slices.Equal(all[i].anycast, c.AnycastAddresses) {
 				return problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request")
 			}
 			return errRepeated
@@ -241,8 +246,9 @@ func (s *Service) Deploy(ctx context.Context, servicePoint string, c Application
 		if err := s.fit(all, id, *c.Name, configuration); err != nil {
 			return err
 		}
-		d := deployed{ApplicationDetail: ApplicationDetail{Application: Application{ID: id}}, servicePoint: servicePoint}
-		anycast, limits, err := d.place(tx, all, c)
+		d := deployed{ApplicationDetail: ApplicationDetail{Application: Application{ID: id, Name: *c.Name}, Configuration: configuration},
+			servicePoint: servicePoint}
+		anycast, limits, err := s.place(tx, &d, all, c)
 		if err != nil {
 			return err
 		}
@@ -301,7 +307,7 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 				return err
 			}
 		}
-		anycast, limits, err := d.place(tx, all, c)
+		anycast, limits, err := s.place(tx, &d, all, c)
 		if err != nil {
 			return err
 		}
@@ -328,11 +334,12 @@ func (s *Service) Change(ctx context.Context, servicePoint, id string, c Applica
 }
 
 // place takes on the anycast addresses and the limits of a change, beside the applications that there are, and words them for the database.
-func (d *deployed) place(tx *store.Tx, all []deployed, c ApplicationChange) (anycast, limits string, err error) {
+func (s *Service) place(tx *store.Tx, d *deployed, all []deployed, c ApplicationChange) (anycast, limits string, err error) {
 	if c.AnycastAddresses != nil {
-		if d.anycast, err = fitAnycast(tx, d.servicePoint, all, d.ID, c.AnycastAddresses); err != nil {
-			return "", "", err
-		}
+		d.anycast = c.AnycastAddresses
+	}
+	if d.anycast, err = s.fitAnycast(tx, d, all, d.anycast); err != nil { // also where it listens elsewhere now
+		return "", "", err
 	}
 	if c.Limits != nil {
 		if d.Limits = *c.Limits; d.Limits != (checkin.Limits{}) {
@@ -364,7 +371,7 @@ func checkLimits(l checkin.Limits) error {
 		value, least, most int
 	}{{"memoryMiB", l.MemoryMiB, leastMemory, mostMemory}, {"cpuPercent", l.CPUPercent, leastCPU, mostCPU}} {
 		if one.value != 0 && (one.value < one.least || one.value > one.most) {
-			return problem.Invalid("limits."+one.field, "must be %d to %d, or 0 for the default", one.least, one.most)
+			return problem.Invalid("limits."+one.field, "must be %d to %d, or 0 for what it is where nothing is said", one.least, one.most)
 		}
 	}
 	return nil

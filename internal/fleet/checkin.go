@@ -30,19 +30,22 @@ type row struct {
 // byCertificate finds the service point whose certificate is shown. Every certificate of the generation that was used last, or of a
 // later one, is good: so a database that was restored knows those, too, that it has forgotten.
 func (s *Service) byCertificate(tx *store.Tx, shown *x509.Certificate) (known row, err error) {
-	var reported, logs, count int
+	var reported, logs, several int
 	known.at = seatOf(shown)
 	err = tx.QueryRow("SELECT s.status, s.desired, s.acknowledged, s.generation, coalesce(r.sequence, 0), coalesce(r.digest, ''), "+
-		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked, s.node_count FROM service_point s "+
+		"CASE WHEN r.body IS NULL THEN 0 ELSE 1 END, s.logs_asked, s.several FROM service_point s "+
 		"LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
 		known.at.id).Scan(&known.status, &known.desired, &known.acknowledged, &known.generation, &known.sequence, &known.digest,
-		&reported, &logs, &count)
-	if known.several = count > 1; known.several && err == nil {
-		var generation int64
+		&reported, &logs, &several)
+	if known.several = several == 1; known.several && err == nil {
+		floor := known.generation
 		err = tx.QueryRow("SELECT acknowledged, generation, sequence, digest, CASE WHEN body = '' THEN 0 ELSE 1 END FROM node "+
-			"WHERE service_point = ? AND number = ?", known.at.id, known.at.node).Scan(&known.acknowledged, &generation, &known.sequence,
+			"WHERE service_point = ? AND number = ?", known.at.id, known.at.node).Scan(&known.acknowledged, &known.generation, &known.sequence,
 			&known.digest, &reported)
-		known.generation = max(known.generation, generation)
+		if shows := generationOf(shown); err == nil && shows >= floor && shows < known.generation {
+			return known, errNodeRemoved
+		}
+		known.generation = max(known.generation, floor)
 	}
 	if errors.Is(err, sql.ErrNoRows) || err == nil && (generationOf(shown) < known.generation || !known.several && known.at.node != 1) {
 		return known, errUnknown
@@ -290,16 +293,13 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 			return err
 		}
 	}
-	if known.several {
-		return s.change(ctx, func(tx *store.Tx) error { return s.writeNode(tx, generation, known, rq, text) })
-	}
 	before, after := known.status, status
 	err := s.change(ctx, func(tx *store.Tx) error {
 		after = status // it may be repeated
-		var goodFrom, count int64
-		err := tx.QueryRow("SELECT status, generation, acknowledged, node_count FROM service_point WHERE id = ?"+tx.Locking(), id).
-			Scan(&before, &goodFrom, &known.acknowledged, &count)
-		if err == nil && count > 1 { // it may have several nodes since a moment
+		var goodFrom, several int64
+		err := tx.QueryRow("SELECT status, generation, acknowledged, several FROM service_point WHERE id = ?"+tx.Locking(), id).
+			Scan(&before, &goodFrom, &known.acknowledged, &several)
+		if err == nil && several == 1 { // which it may be since a moment
 			after, known.several = before, true
 			return s.writeNode(tx, generation, known, rq, text)
 		}
@@ -343,25 +343,23 @@ func (s *Service) write(ctx context.Context, id string, generation int64, known 
 	return err
 }
 
-// writeNode writes what a node of several says, and makes the report of its service point anew.
+// writeNode writes what a node of several says, and makes the report of its service point anew. The service point is locked.
 func (s *Service) writeNode(tx *store.Tx, generation int64, known *row, rq checkin.Request, text []byte) error {
 	at := known.at
-	err := locked(tx, at.id)
-	var goodFrom, connected int64
+	if rq.Report != nil && rq.Report.Variant != checkin.Fleet {
+		return problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet)
+	}
+	var goodFrom, floor, connected int64
 	var body string
-	if err == nil {
-		err = tx.QueryRow("SELECT n.generation, n.acknowledged, n.sequence, n.digest, n.body, n.connected FROM service_point s "+
-			"JOIN node n ON n.service_point = s.id WHERE s.id = ? AND n.number = ? AND s.generation <= ?", at.id, at.node, generation).
-			Scan(&goodFrom, &known.acknowledged, &known.sequence, &known.digest, &body, &connected)
-	}
-	if _, gone := problem.As(err); gone || errors.Is(err, sql.ErrNoRows) || err == nil && generation < goodFrom {
+	err := tx.QueryRow("SELECT s.generation, n.generation, n.acknowledged, n.sequence, n.digest, n.body, n.connected FROM service_point s "+
+		"JOIN node n ON n.service_point = s.id WHERE s.id = ? AND n.number = ?", at.id, at.node).
+		Scan(&floor, &goodFrom, &known.acknowledged, &known.sequence, &known.digest, &body, &connected)
+	switch {
+	case errors.Is(err, sql.ErrNoRows) || err == nil && generation < floor:
 		return errUnknown
-	}
-	if err != nil {
-		return err
-	}
-	before, err := s.turnOf(tx, at.id)
-	if err != nil {
+	case err == nil && generation < goodFrom:
+		return errNodeRemoved
+	case err != nil:
 		return err
 	}
 	known.generation = generation
@@ -369,25 +367,16 @@ func (s *Service) writeNode(tx *store.Tx, generation int64, known *row, rq check
 		known.acknowledged = rq.Desired
 	}
 	if rq.Report != nil && (rq.Sequence == 0 || rq.Sequence > known.sequence) {
-		known.sequence, known.digest, known.reported, body = rq.Sequence, rq.Digest, true, string(text)
+		known.sequence, known.digest, known.reported, body = max(known.sequence, rq.Sequence), rq.Digest, true, string(text)
 	}
-	if err := tx.Write("UPDATE node SET generation = ?, acknowledged = ?, sequence = ?, digest = ?, body = ?, last_seen = ?, connected = 1 "+
-		"WHERE service_point = ? AND number = ?", generation, known.acknowledged, known.sequence, known.digest, body, s.now().UnixMilli(), at.id,
-		at.node); err != nil {
-		return err
-	}
-	if connected == 0 {
-		err = s.nodeMoved(tx, at, NotConnected, Connected)
-	} else {
-		err = s.reunite(tx, at.id)
-	}
-	if err != nil {
-		return err
-	}
-	if now, err := s.turnOf(tx, at.id); err != nil || now == before {
-		return err
-	}
-	return s.redesire(tx, at.id) // the next one is to be told
+	return s.regroup(tx, at.id, func() error {
+		if err := tx.Write("UPDATE node SET generation = ?, acknowledged = ?, sequence = ?, digest = ?, body = ?, last_seen = ?, connected = 1 "+
+			"WHERE service_point = ? AND number = ?", generation, known.acknowledged, known.sequence, known.digest, body, s.now().UnixMilli(),
+			at.id, at.node); err != nil || connected == 1 {
+			return err
+		}
+		return s.moved(tx, at.id, fieldNode, NotConnected, Connected, at.String())
+	})
 }
 
 // keep writes a report, and what follows from it.

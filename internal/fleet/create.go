@@ -84,9 +84,10 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 	err = s.change(ctx, func(tx *store.Tx) error {
 		var id, status, hash, used string
 		var description sql.NullString
-		var expires int64
-		err := tx.QueryRow("SELECT id, status, key_hash, key_public, key_expires, description FROM service_point WHERE name = ?"+tx.Locking(),
-			w.Name).Scan(&id, &status, &hash, &used, &expires, &description)
+		var expires, count int64
+		err := tx.QueryRow("SELECT id, status, key_hash, key_public, key_expires, description, node_count "+
+			"FROM service_point WHERE name = ?"+tx.Locking(),
+			w.Name).Scan(&id, &status, &hash, &used, &expires, &description, &count)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			if key, err = s.unspent(tx, key, ""); err != nil {
@@ -107,11 +108,10 @@ func (s *Service) Create(ctx context.Context, w Wanted) (c Created, err error) {
 			if err := s.rekey(tx, id, Expired, key); err != nil {
 				return err
 			}
-			return tx.Write("UPDATE service_point SET description = coalesce(?, description), node_count = ? WHERE id = ?", w.Description,
-				w.NodeCount,
-				id)
+			return tx.Write("UPDATE service_point SET description = coalesce(?, description), node_count = ?, several = ? WHERE id = ?",
+				w.Description, w.NodeCount, several(w.NodeCount), id)
 		case w.Repeatable != "" && hash == hashKey(key) && used == "":
-			if description.Valid != (w.Description != nil) || description.Valid && description.String != *w.Description {
+			if count != w.NodeCount || description.Valid != (w.Description != nil) || description.Valid && description.String != *w.Description {
 				return problem.Conflict("IdempotencyKeyReused", "Idempotency-Key: the key was used for another request")
 			}
 			return nil // the answer was lost
@@ -132,9 +132,9 @@ func (s *Service) insert(tx *store.Tx, id string, w Wanted, key checkin.Registra
 		return err
 	}
 	_, err = tx.Exec("INSERT INTO service_point (id, name, description, variant, status, key_hash, key_expires, created, ntp_servers, "+
-		"node_count) VALUES (?,?,?,?,?,?,?,?,?,?)", id, w.Name, w.Description, w.Variant, Waiting, hashKey(key), now.Add(KeyLife).Unix(),
+		"node_count, several) VALUES (?,?,?,?,?,?,?,?,?,?,?)", id, w.Name, w.Description, w.Variant, Waiting, hashKey(key), now.Add(KeyLife).Unix(),
 		now.Unix(),
-		string(servers), w.NodeCount)
+		string(servers), w.NodeCount, several(w.NodeCount))
 	return err
 }
 
@@ -155,6 +155,7 @@ func (s *Service) rekey(tx *store.Tx, id, before string, key checkin.Registratio
 		return err
 	}
 	return tx.Write("UPDATE service_point SET status = ?, key_hash = ?, key_expires = ?, key_public = '', acknowledged = 0, "+
+		"several = CASE WHEN node_count > 1 THEN 1 ELSE 0 END, "+
 		"generation = CASE WHEN generation >= ? THEN generation + 1 ELSE ? END WHERE id = ?",
 		Waiting, hashKey(key), now.Add(KeyLife).Unix(), least, least, id)
 }

@@ -46,11 +46,11 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 			return err
 		}
 		at, generation := seat{known.id, 1}, s.nextGeneration(known.generation)
-		if known.nodes > 1 {
+		if known.several {
 			if rq.Variant != checkin.Fleet {
 				return problem.Invalid("variant", "a service point with several nodes is of the %s kind", checkin.Fleet)
 			}
-			if at, err = s.seatFor(tx, known, public); err != nil {
+			if at, generation, err = s.seatFor(tx, known, public); err != nil {
 				return err
 			}
 			if err := sit(tx, at, public, generation); err != nil {
@@ -78,8 +78,8 @@ func (s *Service) Enrol(ctx context.Context, rq checkin.EnrolRequest) (a checkin
 type enrolled struct {
 	id, name          string
 	generation, nodes int64
-	// enrolled says that it has reported.
-	enrolled bool
+	// enrolled says that it has reported, several that it may have, or had, several nodes.
+	enrolled, several bool
 }
 
 func (s *Service) enrolling(ctx context.Context, key checkin.RegistrationKey, public string) (known enrolled, err error) {
@@ -94,8 +94,11 @@ func (s *Service) enrolling(ctx context.Context, key checkin.RegistrationKey, pu
 func (s *Service) byKey(tx *store.Tx, key checkin.RegistrationKey, public, locking string) (known enrolled, err error) {
 	var status, used string
 	var expires int64
-	err = tx.QueryRow("SELECT id, name, status, key_expires, key_public, generation, node_count FROM service_point WHERE key_hash = ?"+locking,
-		hashKey(key)).Scan(&known.id, &known.name, &status, &expires, &used, &known.generation, &known.nodes)
+	var several int
+	err = tx.QueryRow("SELECT id, name, status, key_expires, key_public, generation, node_count, several "+
+		"FROM service_point WHERE key_hash = ?"+locking,
+		hashKey(key)).Scan(&known.id, &known.name, &status, &expires, &used, &known.generation, &known.nodes, &several)
+	known.several = several == 1
 	known.enrolled = status != Waiting && status != Expired
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -103,7 +106,7 @@ func (s *Service) byKey(tx *store.Tx, key checkin.RegistrationKey, public, locki
 			"the registration key is not known here: its service point was deleted, or it got a newer key")
 	case err != nil:
 		return known, err
-	case known.nodes > 1 && expires > s.now().Unix(): // who sits where is seen to in its place
+	case known.several && expires > s.now().Unix(): // who sits where is seen to in its place
 		return known, nil
 	case used != "" && (used != public || known.enrolled):
 		return known, refuse("RegistrationKeyUsed", "the registration key has been used already; portolan fleet rekey gives a new one")
@@ -117,11 +120,13 @@ func (s *Service) byKey(tx *store.Tx, key checkin.RegistrationKey, public, locki
 // from the time, so that also a database that was restored gives later ones than it gave before.
 func (s *Service) nextGeneration(goodFrom int64) int64 { return max(s.now().UnixMilli(), goodFrom+1) }
 
-// errUnknown is a certificate that is no longer, or never was, a service point's. errCertificateExpired is one that can be renewed,
+// errUnknown is a certificate that is no longer, or never was, a service point's; errNodeRemoved one of a node that was taken away. errCertificateExpired is one that can be renewed,
 // and nothing else.
 var (
 	errUnknown = problem.New(http.StatusGone, "ServicePointUnknown",
 		"this service point is not known here: it was deleted, or its certificate was replaced")
+	errNodeRemoved = problem.New(http.StatusGone, checkin.NodeRemoved,
+		"this node was taken away from its service point, or another machine has its place")
 	errCertificateExpired = problem.New(http.StatusUnauthorized, checkin.CertificateExpired,
 		"the certificate of this service point has expired: it has to be renewed first")
 )

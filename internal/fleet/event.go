@@ -14,6 +14,8 @@ const (
 	fieldUpdate     = "updateStatus"
 	// fieldNode is whether a node is connected; its reason names the node.
 	fieldNode = "nodeConnectionStatus"
+	// fieldNodeCount is how many nodes there may be.
+	fieldNodeCount = "nodeCount"
 )
 
 // Move is what is counted of a move: the field, and what it became.

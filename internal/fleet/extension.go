@@ -24,7 +24,7 @@ func Extension() *store.Extension {
 		{Name: "secret", Columns: []string{"name", "value"}, Key: 1},
 		{Name: "service_point", Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version",
 			"target_version", "key_hash", "key_expires", "key_public", "desired", "created", "generation", "acknowledged", "update_asked",
-			"update_reason", "platform", "base_version", "logs_asked", "ntp_servers", "anycast", "node_count"}, Key: 1,
+			"update_reason", "platform", "base_version", "logs_asked", "ntp_servers", "anycast", "node_count", "several"}, Key: 1,
 			Earlier: []store.Earlier{{Before: 8, Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version",
 				"target_version", "key_hash", "key_expires", "key_public", "certificates", "last_seen", "report", "desired", "created"}},
 				{Before: 9, Columns: []string{"id", "name", "description", "variant", "status", "update_status", "version", "target_version",

@@ -58,6 +58,10 @@ type Detail struct {
 type DetailNode struct {
 	checkin.Node
 	DNSServers []string `json:"dnsServers"`
+	// ConnectionStatus, LastSeen, in Unix milliseconds, and Version are ours, and of service points that may have several nodes alone.
+	ConnectionStatus string `json:"connectionStatus,omitempty"`
+	LastSeen         int64  `json:"lastSeen,omitempty"`
+	Version          string `json:"version,omitempty"`
 }
 
 const selectInstances = "SELECT s.id, s.name, s.description, s.status, s.update_status, s.version, s.target_version, s.update_reason, " +
@@ -227,7 +231,9 @@ func (c scanner) read(tx *store.Tx, where string, args []any) (page []Instance, 
 		d, err := scanApplication(scan)
 		if err == nil {
 			i := &page[places[d.servicePoint]]
-			d.AnycastIPAddress = anycastAddresses(d, i.Nodes)
+			if d.AnycastIPAddress = anycastAddresses(d, nil); i.ConnectionStatus == Connected {
+				d.AnycastIPAddress = anycastAddresses(d, i.Nodes)
+			}
 			i.Applications = append(i.Applications, d.Application)
 		}
 		return err
@@ -237,7 +243,11 @@ func (c scanner) read(tx *store.Tx, where string, args []any) (page []Instance, 
 // Get gives one service point.
 func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 	c := s.scanner()
-	err = s.store.View(ctx, func(tx *store.Tx) error {
+	var rows []node
+	err = s.store.View(ctx, func(tx *store.Tx) (err error) {
+		if rows, err = nodes(tx, id); err != nil {
+			return err
+		}
 		one, err := c.read(tx, "WHERE s.id = ?", []any{id})
 		if err == nil && len(one) == 0 {
 			return unknown(id)
@@ -250,7 +260,18 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 	d.Nodes, d.HTTPProxySettings, d.Platform = []DetailNode{}, d.proxy, d.platform
 	d.Anycast, d.NodeCount = shownAnycast(d.anycast), d.nodeCount
 	for _, n := range d.Instance.Nodes {
-		d.Nodes = append(d.Nodes, DetailNode{n, append([]string{}, n.DNSServers...)})
+		d.Nodes = append(d.Nodes, DetailNode{Node: n, DNSServers: append([]string{}, n.DNSServers...)})
+	}
+	first := 0 // of the machines of a node, in the order in which merged has put them together
+	for _, n := range rows {
+		for ; n.report != nil && first < len(d.Nodes) && len(n.report.Nodes) > 0; n.report.Nodes = n.report.Nodes[1:] {
+			one := &d.Nodes[first]
+			one.ConnectionStatus, one.LastSeen, one.Version = NotConnected, n.lastSeen, n.report.Version
+			if n.connected {
+				one.ConnectionStatus = Connected
+			}
+			first++
+		}
 	}
 	return d, err
 }

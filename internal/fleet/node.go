@@ -12,10 +12,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"portolan/internal/checkin"
 	"portolan/internal/problem"
 	"portolan/internal/store"
+
+	"github.com/google/uuid"
 )
 
 // MaxNodeCount is how many nodes a service point may have.
@@ -38,7 +42,8 @@ type node struct {
 	report *checkin.Report
 }
 
-// nodes reads the nodes of a service point in the order of their numbers; none of one that may have one alone.
+// nodes reads the nodes of a service point in the order of their numbers; none of one that never could have several. What was taken away is
+// left out.
 func nodes(tx *store.Tx, id string) (all []node, err error) {
 	return all, tx.Each(func(scan func(...any) error) error {
 		var n node
@@ -56,15 +61,58 @@ func nodes(tx *store.Tx, id string) (all []node, err error) {
 		all = append(all, n)
 		return nil
 	}, "SELECT number, key_public, generation, acknowledged, last_seen, connected, sequence, digest, body FROM node WHERE service_point = ? "+
-		"ORDER BY number", id)
+		"AND key_public <> '' ORDER BY number", id)
 }
 
-// name is what its machine is called.
+// name is what a sentence calls it: by its number, and what its machine is called.
 func (n *node) name() string {
-	if n.report != nil && len(n.report.Nodes) > 0 && n.report.Nodes[0].Name != "" {
-		return n.report.Nodes[0].Name
+	text := "node-" + strconv.FormatInt(n.number, 10)
+	if n.report == nil || len(n.report.Nodes) == 0 {
+		return text
 	}
-	return "node " + strconv.FormatInt(n.number, 10)
+	host := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, n.report.Nodes[0].Name)
+	if utf8.RuneCountInString(host) > longestName {
+		host = string([]rune(host)[:longestName]) + "…"
+	}
+	if host == "" {
+		return text
+	}
+	return text + " (" + host + ")"
+}
+
+// machines are what it reports of its machine; of one that is away no anycast address is up.
+func (n *node) machines(there bool) []checkin.Node {
+	all := slices.Clone(n.report.Nodes)
+	for i := range all {
+		all[i].Addresses = slices.Clone(all[i].Addresses)
+		for a := range all[i].Addresses {
+			if up := all[i].Addresses[a].IsUp; up != nil && !there {
+				down := false
+				all[i].Addresses[a].IsUp = &down
+			}
+		}
+	}
+	return all
+}
+
+// Bounds of what is said of the nodes together: of a machine's name in a sentence, in characters, of the conditions of one application, and of
+// the service point.
+const (
+	longestName       = 64
+	mostOfApplication = 20
+)
+
+// bounded are conditions, as many as there may be and a word of the others.
+func bounded(all []string, most int) []string {
+	if len(all) <= most {
+		return all
+	}
+	return append(slices.Clone(all[:most-1]), fmt.Sprintf("… and %d more", len(all)-most+1))
 }
 
 // merged is the report of a service point: that of its nodes together. What runs, and what is wrong, is said by those that are connected,
@@ -86,21 +134,21 @@ func merged(all []node, count int64, target string) *checkin.Report {
 		if n.report.Version != target && (r.Version == target || n.number == 1) { // until all have it, it has not
 			r.Version = n.report.Version
 		}
-		r.Nodes = append(r.Nodes, n.report.Nodes...)
+		r.Nodes = append(r.Nodes, n.machines(n.connected || alone)...)
 		if u := n.report.Update; u != nil && (r.Update == nil || u.Status == checkin.UpdateFailed) {
 			told := *u
 			if told.Reason != "" {
-				told.Reason = "node " + n.name() + ": " + told.Reason
+				told.Reason = n.name() + ": " + told.Reason
 			}
 			r.Update = &told
 		}
 		if !n.connected && !alone {
-			r.ErrorConditions = append(r.ErrorConditions, fmt.Sprintf("node %s is not connected: nothing has been heard of it since %s", n.name(),
+			r.ErrorConditions = append(r.ErrorConditions, fmt.Sprintf("%s is not connected: nothing has been heard of it since %s", n.name(),
 				time.UnixMilli(n.lastSeen).UTC().Format(time.RFC3339)))
 			continue
 		}
 		for _, text := range n.report.ErrorConditions {
-			r.ErrorConditions = append(r.ErrorConditions, "node "+n.name()+": "+text)
+			r.ErrorConditions = append(r.ErrorConditions, n.name()+": "+text)
 		}
 		if r.Applied < 0 || n.report.Applied < r.Applied {
 			r.Applied = n.report.Applied
@@ -113,7 +161,10 @@ func merged(all []node, count int64, target string) *checkin.Report {
 	if missing > 0 {
 		r.ErrorConditions = append(r.ErrorConditions, fmt.Sprintf("%d of %d nodes have not reported yet", missing, count))
 	}
-	r.Applied = max(0, r.Applied)
+	r.Applied, r.ErrorConditions = max(0, r.Applied), bounded(r.ErrorConditions, maxConditions)
+	for i := range r.Applications {
+		r.Applications[i].ErrorConditions = bounded(r.Applications[i].ErrorConditions, mostOfApplication)
+	}
 	return r
 }
 
@@ -132,12 +183,13 @@ var worst = []string{checkin.DeployFailed, checkin.Unhealthy, checkin.Deploying,
 func together(before, more []checkin.Application, name string) []checkin.Application {
 	all := slices.Clone(before)
 	for _, one := range more {
+		one.ErrorConditions = bounded(one.ErrorConditions, mostOfApplication)
 		conditions := make([]string, len(one.ErrorConditions))
 		for i, text := range one.ErrorConditions {
-			conditions[i] = "node " + name + ": " + text
+			conditions[i] = name + ": " + text
 		}
 		if len(conditions) == 0 && one.Status != checkin.Healthy {
-			conditions = []string{"node " + name + ": it is " + one.Status}
+			conditions = []string{name + ": it is " + one.Status}
 		}
 		one.ErrorConditions = conditions
 		i := slices.IndexFunc(all, func(a checkin.Application) bool { return a.ID == one.ID })
@@ -234,6 +286,33 @@ func mayUpdate(all []node, number int64, target string) bool {
 	return now == 0 || now == number
 }
 
+// several is what the column says of a service point that may have so many nodes. It stays so when it has one alone later.
+func several(count int64) int64 {
+	if count > 1 {
+		return 1
+	}
+	return 0
+}
+
+// regroup changes nodes of a service point by fn, and makes its report anew; where it is the turn of another one to be updated then, that is
+// told. The service point is locked.
+func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
+	before, err := s.turnOf(tx, id)
+	if err == nil {
+		err = fn()
+	}
+	if err == nil {
+		err = s.reunite(tx, id)
+	}
+	if err != nil {
+		return err
+	}
+	if now, err := s.turnOf(tx, id); err != nil || now == before {
+		return err
+	}
+	return s.redesire(tx, id)
+}
+
 // AddNode lets a service point have one node more, and gives the key that it enrols with.
 func (s *Service) AddNode(ctx context.Context, id, endpoint string) (c Created, err error) {
 	key, err := s.newKey(Wanted{})
@@ -252,15 +331,24 @@ func (s *Service) AddNode(ctx context.Context, id, endpoint string) (c Created, 
 		if err := s.recount(tx, id, count+1); err != nil {
 			return err
 		}
-		if err := s.spend(tx, id); err != nil {
-			return err
-		}
-		return tx.Write("UPDATE service_point SET key_hash = ?, key_expires = ? WHERE id = ?", hashKey(key), s.now().Add(KeyLife).Unix(), id)
+		return s.replaceKey(tx, id, hashKey(key), s.now().Add(KeyLife).Unix())
 	})
+	if err == nil {
+		s.wake(id)
+	}
 	return c, err
 }
 
-// RemoveNode takes a node away from a service point. Its certificate is refused from then on.
+// replaceKey gives a service point another registration key, without an end of what has enrolled. One that expires at 0 is none.
+func (s *Service) replaceKey(tx *store.Tx, id, hash string, expires int64) error {
+	if err := s.spend(tx, id); err != nil {
+		return err
+	}
+	return tx.Write("UPDATE service_point SET key_hash = ?, key_expires = ? WHERE id = ?", hash, expires, id)
+}
+
+// RemoveNode takes a node away from a service point, which may have one less then. Its certificate is refused from then on, and the
+// registration key is not good any more: the machine may have it still.
 func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 	err := s.change(ctx, func(tx *store.Tx) error {
 		if err := locked(tx, id); err != nil {
@@ -270,18 +358,30 @@ func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(all, func(n node) bool { return seat{id, n.number}.String() == name })
+		names := make([]string, len(all))
+		for i, n := range all {
+			names[i] = seat{id, n.number}.String()
+		}
+		i := slices.Index(names, name)
 		switch {
+		case i < 0 && len(all) == 0:
+			return problem.NotFound("service point %q has no node %q that could be taken away: it has one node", id, name)
 		case i < 0:
-			return problem.NotFound("service point %q has no node %q that could be taken away", id, name)
+			return problem.NotFound("service point %q has no node %q; there are %s", id, name, strings.Join(names, ", "))
 		case len(all) == 1:
 			return problem.Conflict("LastNode", "%s is the only node: portolan fleet rekey lets another machine take its place", name)
 		}
-		tx.Touch(store.Detail(topic, id))
-		if err := tx.Write("DELETE FROM node WHERE service_point = ? AND number = ?", id, all[i].number); err != nil {
+		if err := s.replaceKey(tx, id, "-"+uuid.NewString(), 0); err != nil {
 			return err
 		}
-		return s.reunite(tx, id)
+		return s.regroup(tx, id, func() error {
+			tx.Touch(store.Detail(topic, id))
+			// Its place remembers which certificates are not good.
+			floor := max(all[i].generation+1, s.now().Add(endsBefore).UnixMilli())
+			return errors.Join(tx.Write("UPDATE node SET key_public = '', generation = ?, acknowledged = 0, last_seen = 0, connected = 0, "+
+				"sequence = 0, digest = '', body = '' WHERE service_point = ? AND number = ?", floor, id, all[i].number),
+				s.setCount(tx, id, func(count int64) int64 { return max(count-1, int64(len(all))-1) }))
+		})
 	})
 	if err == nil {
 		s.wake(id)
@@ -289,14 +389,31 @@ func (s *Service) RemoveNode(ctx context.Context, id, name string) error {
 	return err
 }
 
+// setCount changes how many nodes a service point may have.
+func (s *Service) setCount(tx *store.Tx, id string, to func(int64) int64) error {
+	var before int64
+	if err := tx.QueryRow("SELECT node_count FROM service_point WHERE id = ?", id).Scan(&before); err != nil {
+		return err
+	}
+	count := to(before)
+	if count == before {
+		return nil
+	}
+	if err := s.moved(tx, id, fieldNodeCount, strconv.FormatInt(before, 10), strconv.FormatInt(count, 10)); err != nil {
+		return err
+	}
+	return tx.Write("UPDATE service_point SET node_count = ?, several = CASE WHEN several = 1 OR ? > 1 THEN 1 ELSE 0 END WHERE id = ?", count,
+		count, id)
+}
+
 // recount lets a service point have so many nodes.
 func (s *Service) recount(tx *store.Tx, id string, count int64) error {
 	if count < 1 || count > MaxNodeCount {
 		return problem.Invalid("nodeCount", "must be 1 to %d", MaxNodeCount)
 	}
-	var before int64
-	var status, variant string
-	if err := tx.QueryRow("SELECT node_count, status, variant FROM service_point WHERE id = ?", id).Scan(&before, &status,
+	var several int64
+	var public, variant string
+	if err := tx.QueryRow("SELECT several, key_public, variant FROM service_point WHERE id = ?", id).Scan(&several, &public,
 		&variant); err != nil {
 		return err
 	}
@@ -307,58 +424,51 @@ func (s *Service) recount(tx *store.Tx, id string, count int64) error {
 	if err != nil {
 		return err
 	}
-	if n := len(all); n > 0 && (int64(n) > count || all[n-1].number > count) {
-		return problem.Conflict("NodesInUse", "nodeCount: %s has to be taken away first", seat{id, all[n-1].number})
+	if n := len(all); int64(n) > count {
+		return problem.Conflict("NodesInUse", "nodeCount: there are %d nodes, such as %s: one has to be taken away first", n,
+			seat{id, all[n-1].number})
 	}
-	if err := tx.Write("UPDATE service_point SET node_count = ? WHERE id = ?", count, id); err != nil || before == count {
-		return err
-	}
-	tx.Touch(store.Detail(topic, id))
-	switch {
-	case before == 1 && status != Waiting && status != Expired: // what is known of the only one is of the first now
-		if err := tx.Write("INSERT INTO node (service_point, number, key_public, generation, acknowledged, last_seen, connected, sequence, "+
+	return s.regroup(tx, id, func() error {
+		tx.Touch(store.Detail(topic, id))
+		if err := s.setCount(tx, id, func(int64) int64 { return count }); err != nil || several == 1 || count == 1 || public == "" {
+			return err
+		}
+		// What is known of the only one is of the first now; that it has come need not have been written yet.
+		return tx.Write("INSERT INTO node (service_point, number, key_public, generation, acknowledged, last_seen, connected, sequence, "+
 			"digest, body) SELECT s.id, 1, s.key_public, s.generation, s.acknowledged, coalesce(p.last_seen, ?), coalesce(p.connected, 1), "+
 			"coalesce(r.sequence, 0), coalesce(r.digest, ''), coalesce(r.body, '') FROM service_point s "+
 			"LEFT JOIN presence p ON p.service_point = s.id LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
-			s.now().UnixMilli(), id); err != nil { // that it has come need not have been written yet
-			return err
-		}
-	case count == 1 && len(all) == 1:
-		n := all[0]
-		if err := errors.Join(tx.Write("DELETE FROM node WHERE service_point = ?", id),
-			tx.Write("UPDATE service_point SET generation = ?, acknowledged = ?, key_public = ? WHERE id = ?", n.generation, n.acknowledged,
-				n.public, id)); err != nil ||
-			n.report == nil {
-			return err
-		}
-		return s.keep(tx, id, status, &row{status: statusOf(n.report), sequence: n.sequence, digest: n.digest}, n.report, []byte(n.body))
-	}
-	return s.reunite(tx, id)
+			s.now().UnixMilli(), id)
+	})
 }
 
-// seatFor finds the place of a machine that enrols with the key pair public: that of an enrolment whose answer was lost, or a free one.
-func (s *Service) seatFor(tx *store.Tx, known enrolled, public string) (seat, error) {
+// seatFor finds the place of a machine that enrols with the key pair public, that of an enrolment whose answer was lost, or a free one, and
+// gives it with the generation of its certificate: no earlier one is good there.
+func (s *Service) seatFor(tx *store.Tx, known enrolled, public string) (at seat, generation int64, err error) {
 	all, err := nodes(tx, known.id)
 	if err != nil {
-		return seat{}, err
+		return at, 0, err
 	}
-	free := int64(1)
+	at = seat{known.id, 1}
 	for _, n := range all {
 		if n.public == public {
 			if n.report != nil {
-				return seat{}, refuse("RegistrationKeyUsed", "the registration key has been used by this machine already")
+				return at, 0, refuse("RegistrationKeyUsed", "the registration key has been used by this machine already")
 			}
-			return seat{known.id, n.number}, nil
+			at.node = n.number
+			return at, s.nextGeneration(max(known.generation, n.generation)), nil
 		}
-		if n.number == free {
-			free++
+		if n.number == at.node {
+			at.node++
 		}
 	}
-	if free > known.nodes {
-		return seat{}, refuse("RegistrationKeyUsed", fmt.Sprintf("the registration key has been used already by all nodes that the service "+
-			"point may have, %d; with a higher nodeCount it is good for one more", known.nodes))
+	if int64(len(all)) >= known.nodes {
+		return at, 0, refuse("RegistrationKeyUsed", fmt.Sprintf("the registration key has been used already by all nodes that the service "+
+			"point may have, %d; portolan fleet node add gives one for another node", known.nodes))
 	}
-	return seat{known.id, free}, nil
+	var floor int64
+	err = tx.QueryRow("SELECT coalesce(max(generation), 0) FROM node WHERE service_point = ? AND number = ?", at.id, at.node).Scan(&floor)
+	return at, s.nextGeneration(max(known.generation, floor)), err
 }
 
 // sit notes that a machine enrols as a node, with a certificate of a generation: no earlier one is good.
@@ -377,7 +487,7 @@ func (s *Service) writeNodes(ctx context.Context, at map[seat]time.Time) error {
 			var before int64
 			err := locked(tx, part.id)
 			if err == nil {
-				err = tx.QueryRow("SELECT connected FROM node WHERE service_point = ? AND number = ?", part.id, part.node).Scan(&before)
+				err = tx.QueryRow("SELECT connected FROM node WHERE service_point = ? AND number = ? AND key_public <> ''", part.id, part.node).Scan(&before)
 			}
 			if _, gone := problem.As(err); gone || errors.Is(err, sql.ErrNoRows) { // it was taken away meanwhile
 				return nil
@@ -385,11 +495,16 @@ func (s *Service) writeNodes(ctx context.Context, at map[seat]time.Time) error {
 			if err != nil {
 				return err
 			}
-			if err := tx.Write("UPDATE node SET last_seen = ?, connected = 1 WHERE service_point = ? AND number = ?",
-				s.now().Add(-time.Since(at[part])).UnixMilli(), part.id, part.node); err != nil || before == 1 {
-				return err
+			seen := func() error {
+				return tx.Write("UPDATE node SET last_seen = ?, connected = 1 WHERE service_point = ? AND number = ?",
+					s.now().Add(-time.Since(at[part])).UnixMilli(), part.id, part.node)
 			}
-			return s.nodeMoved(tx, part, NotConnected, Connected)
+			if before == 1 {
+				return seen()
+			}
+			return s.regroup(tx, part.id, func() error {
+				return errors.Join(seen(), s.moved(tx, part.id, fieldNode, NotConnected, Connected, part.String()))
+			})
 		}); err != nil {
 			return err
 		}
@@ -401,14 +516,6 @@ func (s *Service) writeNodes(ctx context.Context, at map[seat]time.Time) error {
 		s.mu.Unlock()
 	}
 	return nil
-}
-
-// nodeMoved notes that a node has come or gone, with what follows for its service point.
-func (s *Service) nodeMoved(tx *store.Tx, at seat, before, after string) error {
-	if err := s.moved(tx, at.id, fieldNode, before, after, at.String()); err != nil {
-		return err
-	}
-	return s.reunite(tx, at.id)
 }
 
 // nodeLeft notes that a node has ended; it reports whether another one is connected.
@@ -431,11 +538,10 @@ func (s *Service) nodeLeft(tx *store.Tx, at seat) (others bool, err error) {
 	if !was {
 		return others, nil
 	}
-	if err := tx.Write("UPDATE node SET connected = 0, last_seen = ? WHERE service_point = ? AND number = ?", s.now().UnixMilli(), at.id,
-		at.node); err != nil {
-		return false, err
-	}
-	return others, s.nodeMoved(tx, at, Connected, NotConnected)
+	return others, s.regroup(tx, at.id, func() error {
+		return errors.Join(tx.Write("UPDATE node SET connected = 0, last_seen = ? WHERE service_point = ? AND number = ?", s.now().UnixMilli(),
+			at.id, at.node), s.moved(tx, at.id, fieldNode, Connected, NotConnected, at.String(), "the node ended"))
+	})
 }
 
 // silentNodes finds the nodes that are NOT_CONNECTED: nothing was heard of them for three intervals, by any manager.
@@ -456,10 +562,10 @@ func (s *Service) silentNodes(ctx context.Context, update store.Updater) error {
 					continue
 				}
 				s.log.WarnContext(ctx, "a node is not connected", "node", at.String(), "silentFor", s.silence().String())
-				if err := tx.Write("UPDATE node SET connected = 0 WHERE service_point = ? AND number = ?", id, n.number); err != nil {
-					return err
-				}
-				if err := s.nodeMoved(tx, at, Connected, NotConnected); err != nil {
+				if err := s.regroup(tx, id, func() error {
+					return errors.Join(tx.Write("UPDATE node SET connected = 0 WHERE service_point = ? AND number = ?", id, n.number),
+						s.moved(tx, id, fieldNode, Connected, NotConnected, at.String()))
+				}); err != nil {
 					return err
 				}
 			}

@@ -1,10 +1,14 @@
 package fleet
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"portolan/internal/checkin"
+	"portolan/internal/store"
 )
 
 // nodeOf is a node that runs a release, with an application in a state.
@@ -89,5 +93,57 @@ func TestApplicationsOfNodes(t *testing.T) {
 	}
 	if merged([]node{{number: 1}}, 2, "") != nil {
 		t.Error("who has not reported has a report")
+	}
+}
+
+// Where the node goes whose turn it is to be updated, the next one is told: whether it ended, fell silent, or was taken away.
+func TestTurnGoesOn(t *testing.T) {
+	for what, goes := range map[string]func(h *harbour, at seat) error{
+		"it ends": func(h *harbour, at seat) error {
+			return h.f.change(h.ctx, func(tx *store.Tx) error { _, err := h.f.nodeLeft(tx, at); return err })
+		},
+		"it falls silent": func(h *harbour, _ seat) error {
+			h.now = h.now.Add(time.Hour)
+			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
+				return tx.Write("UPDATE node SET last_seen = ? WHERE number = 2", h.now.UnixMilli())
+			}); err != nil {
+				return err
+			}
+			return h.f.silentNodes(h.ctx, h.f.store.Update)
+		},
+		"it is taken away": func(h *harbour, at seat) error { return h.f.RemoveNode(h.ctx, at.id, at.String()) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := newHarbour(t, "", 1)
+			id := h.ids[0]
+			text, err := json.Marshal(nodeOf(1, true, "1", nil, "HEALTHY").report)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := func(number int64) (d *checkin.Desired) {
+				if err := h.f.store.View(h.ctx, func(tx *store.Tx) (err error) { d, err = desired(tx, seat{id, number}); return err }); err != nil {
+					t.Fatal(err)
+				}
+				return d
+			}
+			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
+				return errors.Join(tx.Write("UPDATE service_point SET several = 1, node_count = 2, status = 'HEALTHY', target_version = '2', "+
+					"update_status = 'UPDATE_QUEUED' WHERE id = ?", id),
+					tx.Write("INSERT INTO node (service_point, number, key_public, connected, last_seen, body) VALUES (?, 1, 'a', 1, 1, ?), (?, 2, 'b', 1, 1, ?)",
+						id, string(text), id, string(text)))
+			}); err != nil {
+				t.Fatal(err)
+			}
+			before := told(2)
+			if told(1).Update == nil || before.Update != nil {
+				t.Errorf("the first is told %+v, the second %+v", told(1), before)
+			}
+			if err := goes(h, seat{id, 1}); err != nil {
+				t.Fatal(err)
+			}
+			if now := told(2); now.Update == nil || now.Generation <= before.Generation {
+				t.Errorf("the second is told %+v, before it was %+v", now, before)
+			}
+		})
 	}
 }

@@ -20,7 +20,10 @@ func TestAnycastSettings(t *testing.T) {
 	id, _ := m.create("edge")
 	path := "/user/api/v1/fleetInstances/" + id
 	apps := path + "/applications"
-	const probe = `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}`
+	resolver := func(listen string) string {
+		return `{"name":"dns-resolver-service","configuration":{"listen":[` + listen + `],"upstreams":[{"address":"127.0.0.9"}]}`
+	}
+	probe := resolver(`{"address":"0.0.0.0"}`)
 	m.refused(400, "InvalidField", "anycastAddresses", "POST", apps, probe+`,"anycastAddresses":["198.51.100.53"]}`)
 	neighbor := `{"address":"192.0.2.1","autonomousSystemNumber":65000}`
 	for naming, settings := range map[string]string{
@@ -37,7 +40,7 @@ func TestAnycastSettings(t *testing.T) {
 		"neighbors[0].port":                 `{"protocol":"BGP","autonomousSystemNumber":1,"neighbors":[{"address":"192.0.2.1","autonomousSystemNumber":1,"port":65536}]}`,
 		"neighbors[0].hopLimit":             `{"protocol":"BGP","autonomousSystemNumber":1,"neighbors":[{"address":"192.0.2.1","autonomousSystemNumber":1,"hopLimit":7}]}`,
 		"neighbors[0].authenticationPasswo": `{"protocol":"BGP","autonomousSystemNumber":1,"neighbors":[{"address":"192.0.2.1","autonomousSystemNumber":2,"authenticationPassword":"` + strings.Repeat("p", 81) + `"}]}`,
-		"unknown field":                     `{"protocol":"BGP","autonomousSystemNumber":1,"prefixFilters":[],"neighbors":[` + neighbor + `]}`,
+		"prefixFilters":                     `{"protocol":"BGP","autonomousSystemNumber":1,"prefixFilters":[],"neighbors":[` + neighbor + `]}`,
 	} {
 		m.refused(400, "InvalidField", naming, "PATCH", path, `{"anycast":`+settings+`}`)
 	}
@@ -59,11 +62,20 @@ func TestAnycastSettings(t *testing.T) {
 	}
 
 	for naming, addresses := range map[string]string{"anycastAddresses": `"198.51.100.53"`, "anycastAddresses[0]": `["127.0.0.1"]`,
-		"anycastAddresses[1]": `["198.51.100.53","198.51.100.53"]`, "none has an address of its family": `["2001:db8::53"]`} {
+		"anycastAddresses[1]": `["198.51.100.53","198.51.100.53"]`, "anycastAddresses[0]: \"198.51.100.53/32\" is a prefix": `["198.51.100.53/32"]`,
+		"is the address of a neighbor": `["192.0.2.1"]`} {
 		m.refused(400, "InvalidField", naming, "POST", apps, probe+`,"anycastAddresses":`+addresses+`}`)
 	}
+	m.refused(400, "InvalidField", "none has an address of its family", "POST", apps,
+		resolver(`{"address":"::","port":54}`)+`,"anycastAddresses":["2001:db8::53"]}`)
+	m.refused(400, "InvalidField", "does not listen", "POST", apps,
+		resolver(`{"address":"192.0.2.9"}`)+`,"anycastAddresses":["198.51.100.53"]}`)
+	m.refused(400, "InvalidField", "does not listen", "POST", apps,
+		`{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]},"anycastAddresses":["198.51.100.53"]}`)
 	one := m.want(202, "POST", apps, probe+`,"anycastAddresses":["198.51.100.53"],"limits":{"memoryMiB":128,"cpuPercent":50}}`).text("id")
-	m.refused(400, "InvalidField", one, "POST", apps, probe+`,"anycastAddresses":["198.51.100.53"]}`)
+	m.refused(400, "InvalidField", one, "POST", apps, resolver(`{"address":"0.0.0.0","port":54}`)+`,"anycastAddresses":["198.51.100.53"]}`)
+	m.refused(400, "InvalidField", "does not listen", "PATCH", apps+"/"+one,
+		`{"configuration":{"listen":[{"address":"127.0.0.1"}],"upstreams":[{"address":"127.0.0.9"}]}}`)
 	got := m.want(200, "GET", apps+"/"+one, "")
 	if got.text("anycastIPAddress.0.ipAddress") != "198.51.100.53" || got.text("anycastIPAddress.0.isUp") != "false" ||
 		got.text("anycastIPAddress.0.isUseByAppId") != one || got.text("limits.memoryMiB") != "128" || got.text("limits.cpuPercent") != "50" {
@@ -73,7 +85,7 @@ func TestAnycastSettings(t *testing.T) {
 	m.refused(409, "AnycastInUse", "198.51.100.53", "PATCH", path,
 		`{"anycast":{"protocol":"BGP","autonomousSystemNumber":1,"neighbors":[{"address":"2001:db8::1","autonomousSystemNumber":1}]}}`)
 	for naming, limits := range map[string]string{"limits.memoryMiB": `{"memoryMiB":3}`, "limits.cpuPercent": `{"cpuPercent":-1}`,
-		"memory": `{"memory":3}`, "limits": `7`} {
+		"memory": `{"memory":3}`, "limits": `7`, "must be an object": `null`} {
 		m.refused(400, "InvalidField", naming, "PATCH", apps+"/"+one, `{"limits":`+limits+`}`)
 	}
 	m.want(202, "PATCH", apps+"/"+one, `{"anycastAddresses":[],"limits":{}}`)
@@ -116,4 +128,8 @@ func TestPrivateKeyOfAResolver(t *testing.T) {
 		}
 	}
 	m.want(202, "PATCH", path+"/"+app, `{"configuration":`+configuration("")+`}`)
+	m.want(202, "PATCH", path+"/"+app, `{"configuration":`+strings.Replace(configuration(given), `"tls":{`, `"TLS":{`, 1)+`}`)
+	if r := m.want(200, "GET", path, ""); strings.Contains(string(r.body), "PRIVATE KEY") {
+		t.Errorf("by another spelling it shows %s", r.body)
+	}
 }

@@ -66,6 +66,9 @@ func readChange(w http.ResponseWriter, r *http.Request, names ...string) (c flee
 		return c, nil, problem.Invalid("anycastAddresses", "must be an array of addresses; an empty one takes all away")
 	}
 	if raw, ok := members["limits"]; ok {
+		if string(raw) == "null" {
+			return c, nil, problem.Invalid("limits", "must be an object; an empty one takes all away")
+		}
 		c.Limits = new(checkin.Limits)
 		return c, values, strictly("limits", raw, c.Limits)
 	}
@@ -81,8 +84,13 @@ func strictly(field string, raw json.RawMessage, into any) error {
 	switch {
 	case errors.As(err, &wrong) && wrong.Field != "":
 		return problem.Invalid(field+"."+wrong.Field, "must not be a JSON %s", wrong.Value)
+	case errors.As(err, &wrong):
+		return problem.Invalid(field, "must be an object, not a JSON %s", wrong.Value)
 	case err != nil:
-		return problem.Invalid(field, "%s", strings.TrimPrefix(err.Error(), "json: "))
+		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			return problem.Invalid(field, "has no member %s", name)
+		}
+		return problem.Invalid(field, "cannot be read")
 	}
 	return nil
 }

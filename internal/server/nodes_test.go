@@ -99,13 +99,13 @@ func TestNodesOfAServicePoint(t *testing.T) {
 	}
 
 	b.report(0, nil, "its fan is silent")
-	is("UNHEALTHY", "CONNECTED", "node bert: its fan is silent")
+	is("UNHEALTHY", "CONNECTED", "node-2 (bert): its fan is silent")
 	b.report(0, nil)
 	is("HEALTHY", "CONNECTED")
 	if status, answer := b.ask(checkin.Request{Leaving: true}); status != 200 {
 		t.Fatal(status, answer)
 	}
-	is("UNHEALTHY", "CONNECTED", "node bert is not connected")
+	is("UNHEALTHY", "CONNECTED", "node-2 (bert) is not connected")
 	b.report(0, nil)
 	is("HEALTHY", "CONNECTED")
 
@@ -127,11 +127,11 @@ func TestNodesOfAServicePoint(t *testing.T) {
 	a.report(desired, as("HEALTHY"))
 	runs("DEPLOYING", "")
 	b.report(desired, as("DEPLOYING"))
-	runs("DEPLOYING", "node bert: it is DEPLOYING")
+	runs("DEPLOYING", "node-2 (bert): it is DEPLOYING")
 	b.report(desired, as("HEALTHY"))
 	runs("HEALTHY", "")
 	b.report(desired, as("UNHEALTHY", "it burns"))
-	runs("UNHEALTHY", "node bert: it burns")
+	runs("UNHEALTHY", "node-2 (bert): it burns")
 	if status, _ := b.ask(checkin.Request{Desired: desired, Leaving: true}); status != 200 {
 		t.Fatal(status)
 	}
@@ -141,12 +141,13 @@ func TestNodesOfAServicePoint(t *testing.T) {
 	m.refused(404, "ResourceNotFound", "nobody", "DELETE", nodes+"nobody", "")
 	m.refused(409, "NodesInUse", "node-2", "PATCH", path, `{"nodeCount":1}`)
 	m.want(204, "DELETE", nodes+id+"-node-2", "")
-	if status, answer := b.ask(checkin.Request{Desired: desired}); status != 410 {
+	if status, answer := b.ask(checkin.Request{Desired: desired}); status != 410 || answer["code"] != checkin.NodeRemoved {
 		t.Errorf("a node that was taken away gets %d %v", status, answer)
 	}
+	if status, answer := m.enrol(b.enrolment, key); status != 403 {
+		t.Errorf("a node that was taken away enrols again: %d %v", status, answer)
+	}
 	m.refused(409, "LastNode", "only node", "DELETE", nodes+id+"-node-1", "")
-	is("UNHEALTHY", "CONNECTED", "1 of 2 nodes have not reported yet")
-	m.want(200, "PATCH", path, `{"nodeCount":1}`)
 	a.report(desired, as("HEALTHY"))
 	if r := m.instance(id); r.text("status") != "HEALTHY" || r.text("nodeCount") != "1" {
 		t.Errorf("with one node it is %s", r.body)
@@ -203,4 +204,58 @@ func TestRealNodes(t *testing.T) {
 	})
 	stops[1]()
 	eventually(t, "none is there", func() bool { return m.instance(id).text("connectionStatus") == "NOT_CONNECTED" })
+}
+
+// Behind a new registration key certificates have the same generation for a minute: that of a node that was taken away is not good for whoever
+// has its place.
+func TestPlaceOfARemovedNode(t *testing.T) {
+	m := startManager(t)
+	created := m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pair","nodeCount":2}`)
+	id := created.text("fleetInstanceID")
+	path := "/user/api/v1/fleetInstances/" + id
+	key := m.want(202, "POST", path+"/registrationKey", "").text("registrationKey")
+	a, b := m.machine("anna", key), m.machine("bert", key)
+	a.report(0, nil)
+	b.report(0, nil)
+	m.want(204, "DELETE", path+"/nodes/"+id+"-node-2", "")
+	c := m.machine("cara", m.want(202, "POST", path+"/nodes", "").text("registrationKey"))
+	c.report(0, nil)
+	for range 2 {
+		if status, answer := b.ask(checkin.Request{}); status != 410 {
+			t.Fatalf("who was taken away gets %d %v", status, answer)
+		}
+		if status, answer := m.doorPost(checkin.RenewPath, checkin.RenewRequest{Request: newEnrolment(t).request}, b.certificate); status != 410 {
+			t.Errorf("who was taken away gets a certificate: %d %v", status, answer)
+		}
+	}
+	if status, answer := c.ask(checkin.Request{}); status != 200 {
+		t.Errorf("who has the place gets %d %v", status, answer)
+	}
+	if r := m.instance(id); r.text("status") != "HEALTHY" || r.text("nodes.1.name") != "cara" || r.text("nodes.1.connectionStatus") != "CONNECTED" {
+		t.Errorf("it is %s", r.body)
+	}
+	// Where the first one goes, one is enough, and the other goes on.
+	m.want(204, "DELETE", path+"/nodes/"+id+"-node-1", "")
+	if status, answer := c.ask(checkin.Request{}); status != 200 {
+		t.Errorf("the only one gets %d %v", status, answer)
+	}
+	c.report(0, nil)
+	if r := m.instance(id); r.text("status") != "HEALTHY" || r.text("nodeCount") != "1" || r.get("nodes.1") != nil {
+		t.Errorf("with one node it is %s", r.body)
+	}
+}
+
+// A machine that has enrolled and not yet reported is the first of several all the same.
+func TestNodesBeforeTheFirstReport(t *testing.T) {
+	m := startManager(t)
+	id, key := m.create("one")
+	a := m.machine("anna", key)
+	m.want(200, "PATCH", "/user/api/v1/fleetInstances/"+id, `{"nodeCount":2}`)
+	a.report(0, nil)
+	m.machine("bert", key).report(0, nil)
+	if r := m.instance(id); r.text("status") != "HEALTHY" || r.text("nodes.1.name") != "bert" {
+		t.Errorf("it is %s", r.body)
+	}
+	m.refused(400, "InvalidField", "nodeCount", "PATCH", "/user/api/v1/fleetInstances/"+id, `{"nodeCount":0}`)
+	m.refused(400, "InvalidField", "nodeCount", "PATCH", "/user/api/v1/fleetInstances/"+id, `{"nodeCount":null}`)
 }

@@ -280,7 +280,7 @@ func (a *Agent) serveAt(ctx context.Context, what, path string, handler http.Han
 		}
 		why = ""
 		server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-			IdleTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
+			WriteTimeout: 10 * time.Second, IdleTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
 		stop := context.AfterFunc(ctx, func() {
 			grace, done := context.WithTimeout(context.Background(), 2*time.Second)
 			defer done()

@@ -31,8 +31,9 @@ type announcer struct {
 	changed func()
 	// wake has a token when something may be different.
 	wake chan struct{}
-	// put are the addresses that were put on the interface here. They belong to run.
-	put []string
+	// put are the addresses that were put on the interface here; forgot says that it is not known which were before. They belong to run.
+	put    []string
+	forgot bool
 
 	mu sync.Mutex
 	// What follows is guarded by mu: the addresses as they are reported, and what is wrong.
@@ -80,7 +81,8 @@ func (n *announcer) run(ctx context.Context) {
 		err = json.Unmarshal(text, &n.put)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		n.log.Error("reading which anycast addresses were put on this machine", "error", err)
+		n.log.Error("which anycast addresses were put on this machine is forgotten: those that are wanted are taken for ours", "error", err)
+		n.forgot = true
 	}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -134,7 +136,7 @@ func (n *announcer) reconcile(ctx context.Context, d checkin.Desired) {
 	}
 	for addr, how := range n.speaker.Neighbors() {
 		if !how.Established && time.Since(how.Since) > awayTime {
-			fault("neighbor %s is not established", addr)
+			fault("neighbor %s is not established: %s", addr, how.Why)
 		}
 	}
 	slices.Sort(wrong)
@@ -172,25 +174,33 @@ func (n *announcer) announce(text string, healthy bool) (up bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if !slices.Contains(n.put, text) {
-		there, err := anycast.There(addr)
-		if err == nil && !there { // or it is somebody else's, and stays
-			err = n.keep(append(slices.Clone(n.put), text))
-		}
-		if err == nil && !there {
-			if err = anycast.Put(addr); err != nil {
-				err = errors.Join(err, n.keep(slices.DeleteFunc(n.put, func(one string) bool { return one == text })))
-			}
-		}
-		if err != nil {
-			return false, errors.Join(fmt.Errorf("%s could not be put on %s: %w", text, checkin.AnycastInterface, err), n.speaker.Withdraw(addr))
-		}
+	if err := n.place(addr, text); err != nil {
+		return false, errors.Join(fmt.Errorf("%s could not be put on %s: %w", text, checkin.AnycastInterface, err), n.speaker.Withdraw(addr))
 	}
 	if !healthy {
 		return false, n.speaker.Withdraw(addr)
 	}
 	err = n.speaker.Announce(addr)
 	return err == nil && n.speaker.Announced(addr), err
+}
+
+// place puts an address on the interface, where it is not: it may have gone with the machine, or have been taken off by somebody. One that
+// somebody else has put there stays theirs.
+func (n *announcer) place(addr netip.Addr, text string) error {
+	there, err := anycast.There(addr)
+	mine := slices.Contains(n.put, text)
+	if err != nil || there && (mine || !n.forgot) {
+		return err
+	}
+	if !mine {
+		if err := n.keep(append(slices.Clone(n.put), text)); err != nil {
+			return err
+		}
+	}
+	if err := anycast.Put(addr); err != nil {
+		return errors.Join(err, n.keep(slices.DeleteFunc(slices.Clone(n.put), func(one string) bool { return one == text })))
+	}
+	return nil
 }
 
 // keep notes on the disk which addresses are put on the interface here, before they are.

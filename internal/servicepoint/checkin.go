@@ -251,6 +251,9 @@ func (a *Agent) failed(ctx context.Context, err error, b *backoff) {
 		a.log.Warn("the certificate has expired")
 		a.renewing(ctx)
 		b.pause(ctx)
+	case errors.As(err, &r) && r.Code == checkin.NodeRemoved:
+		a.retire(err)
+		a.patiently(ctx)
 	case errors.As(err, &r) && r.Status == http.StatusGone:
 		if a.goBack() {
 			return
@@ -270,6 +273,23 @@ func (a *Agent) failed(ctx context.Context, err error, b *backoff) {
 		}
 		b.pause(ctx)
 	}
+}
+
+// retire ends what runs: the node was taken away from its service point, and others do what it did. One that the manager merely does not
+// know goes on: it may have lost it.
+func (a *Agent) retire(why error) {
+	a.register(deregistered, why.Error())
+	a.log.Error("this node was taken away: it runs nothing any more", "reason", why)
+	if a.desired == 0 {
+		return
+	}
+	if err := a.state.saveDesired(&checkin.Desired{}); err != nil {
+		a.log.Error("keeping that nothing is to run", "error", err)
+	}
+	a.desired = 0
+	a.wantUpdate(nil)
+	a.supervisor.apply(checkin.Desired{})
+	a.anycast.look()
 }
 
 // errMoved ends a waiting check-in because the report may have changed.

@@ -50,13 +50,16 @@ type V4Diagnostics struct {
 
 // Service is an application as a Service Point v4 shows it (spec.md 2.7).
 type Service struct {
-	ID              string          `json:"id"`
-	ServiceName     string          `json:"serviceName"`
-	Name            string          `json:"name"`
-	Version         string          `json:"version"`
-	Status          string          `json:"status"`
-	ErrorConditions []string        `json:"errorConditions"`
-	Diagnostics     json.RawMessage `json:"diagnostics"`
+	ID              string   `json:"id"`
+	ServiceName     string   `json:"serviceName"`
+	Name            string   `json:"name"`
+	Version         string   `json:"version"`
+	Status          string   `json:"status"`
+	ErrorConditions []string `json:"errorConditions"`
+	// TargetVersion and UpdateStatus are left out where nothing is under way.
+	TargetVersion string          `json:"targetVersion,omitempty"`
+	UpdateStatus  string          `json:"updateStatus,omitempty"`
+	Diagnostics   json.RawMessage `json:"diagnostics"`
 }
 
 // Status is the short form (reference/fleet.md).
@@ -160,6 +163,7 @@ func (a *Agent) services() []Service {
 		services[i] = Service{ID: one.ID, ServiceName: one.Name, Name: cmp.Or(a.supervisor.title(one.ID), one.Name), Version: one.Version,
 			Status:          one.Status,
 			ErrorConditions: one.ErrorConditions, Diagnostics: a.supervisor.diagnostics(one.ID)}
+		services[i].TargetVersion, services[i].UpdateStatus = a.supervisor.underWay(one)
 	}
 	return services
 }

@@ -122,6 +122,8 @@ type Info struct {
 type resolverView struct {
 	id, version string
 	configured  string
+	// why is why it does not answer, where that is no answer of its own.
+	why string
 	// answers says that each of them answers; well, that it is HEALTHY.
 	answers, well bool
 	found         application.ResolverDiagnostics
@@ -144,8 +146,12 @@ func (a *Agent) resolver() (v resolverView) {
 			v.id, v.version, v.found, v.configured = one.ID, one.Version, found, a.supervisor.configured(one.ID)
 		}
 		none = false
-		v.answers = v.answers && found.FrontendResponse == noError && a.supervisor.responds(one.ID)
-		v.well = v.well && one.Status == checkin.Healthy
+		responds := a.supervisor.responds(one.ID)
+		if !responds {
+			v.why = "its process does not answer"
+		}
+		v.answers = v.answers && found.FrontendResponse == noError && responds
+		v.well = v.well && one.Status == checkin.Healthy && responds
 		v.conditions = append(v.conditions, one.ErrorConditions...)
 	}
 	v.answers, v.well = v.answers && !none, v.well && !none
@@ -171,7 +177,7 @@ func (a *Agent) statusHandler() http.Handler {
 			return http.StatusOK, map[string]string{"status": good}, nil
 		}
 		return http.StatusInternalServerError, wording(http.StatusInternalServerError, "ResolverUnhealthy",
-			"the resolver does not answer: "+cmp.Or(v.found.FrontendResponse, "it does not run")), nil
+			"the resolver does not answer: "+cmp.Or(v.why, v.found.FrontendResponse, "it does not run")), nil
 	})
 	a.serveDocument(mux, SPDiagnosticsPath, func() (int, any, error) { return http.StatusOK, a.spDiagnostics(), nil })
 	a.serveDocument(mux, ResolverDiagnosticsPath, func() (int, any, error) {
@@ -256,6 +262,9 @@ func (a *Agent) resolverStatus() (d ResolverStatus, err error) {
 		certificates, err := certificateTimes(id)
 		if err != nil {
 			return d, err
+		}
+		if until := v.found.CertificateExpiration; until > 0 {
+			certificates.Info = append(certificates.Info, Info{"listenerCertificateExpiration", fmt.Sprint(until)})
 		}
 		gateway.Resources = append(gateway.Resources, certificates)
 	}

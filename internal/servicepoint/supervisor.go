@@ -279,6 +279,20 @@ func (s *supervisor) waiting(but []string) string {
 	return ""
 }
 
+// underWay gives the version that an application is to have and has not, and what is under way with it; empty texts where nothing is.
+func (s *supervisor) underWay(one checkin.Application) (version, stage string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.wanted.Applications, func(a checkin.DesiredApplication) bool { return a.ID == one.ID })
+	switch {
+	case i < 0:
+		return "", checkin.DeleteRunning
+	case s.wanted.Applications[i].Version != one.Version:
+		return s.wanted.Applications[i].Version, checkin.ApplicationUpdating
+	}
+	return "", ""
+}
+
 // title gives what users call an application; empty where they have not said.
 func (s *supervisor) title(id string) string {
 	s.mu.Lock()

@@ -200,6 +200,18 @@ func (c *Credentials) config() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"dot"}}, err
 }
 
+// expiration is until when the certificate is good, in Unix milliseconds; 0 without one.
+func (c *Credentials) expiration() int64 {
+	if c == nil {
+		return 0
+	}
+	config, err := c.config()
+	if err != nil || config.Certificates[0].Leaf == nil {
+		return 0
+	}
+	return config.Certificates[0].Leaf.NotAfter.UnixMilli()
+}
+
 // hide takes the private key out of a configuration.
 func hide(text json.RawMessage) json.RawMessage {
 	return withKey(text, func(*Credentials) string { return "" })
@@ -231,6 +243,7 @@ func withKey(text json.RawMessage, keyOf func(*Credentials) string) json.RawMess
 	if err != nil {
 		return text
 	}
+	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return strings.EqualFold(name, "tls") }) // as it is decoded
 	members["tls"] = tlsText
 	whole, err := json.Marshal(members)
 	if err != nil {

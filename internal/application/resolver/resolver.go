@@ -229,6 +229,9 @@ func (r *resolver) Health() (conditions []string) {
 		conditions = append(conditions,
 			fmt.Sprintf("service is not healthy: it does not answer at %d of %d addresses", r.front.silent, len(r.configuration.Listen)))
 	}
+	if until := r.configuration.TLS.expiration(); until > 0 && time.Now().UnixMilli() > until {
+		conditions = append(conditions, "service is not healthy: the certificate of its listeners over TLS has expired")
+	}
 	if n := len(r.configuration.Upstreams); r.back.silent >= n {
 		conditions = append(conditions, fmt.Sprintf("service is not healthy: none of %d upstream servers answers", n))
 	}
@@ -240,7 +243,7 @@ func (r *resolver) Diagnostics() any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return application.ResolverDiagnostics{BackendResponse: best(r.back.found), FrontendResponse: worst(r.front.found),
-		ID: r.started.UnixMilli(), Upstreams: r.back.found, Listeners: r.front.found}
+		ID: r.started.UnixMilli(), Upstreams: r.back.found, Listeners: r.front.found, CertificateExpiration: r.configuration.TLS.expiration()}
 }
 
 // best gives a response code that says well, if one does: one upstream is enough.

@@ -74,13 +74,14 @@ ALTER TABLE service_point ADD COLUMN anycast TEXT COLLATE "C" NOT NULL DEFAULT '
 ALTER TABLE application ADD COLUMN anycast TEXT COLLATE "C" NOT NULL DEFAULT '[]';
 ALTER TABLE application ADD COLUMN limits TEXT COLLATE "C" NOT NULL DEFAULT '{}';
 
--- How many nodes a service point may have and, where that is more than one, those that it has: what each has reported itself. The report of
--- the service point is made of theirs.
+-- How many nodes a service point may have and, once that has been more than one (several is 1), those that it has: what each has reported
+-- itself. The report of the service point is made of theirs.
 ALTER TABLE service_point ADD COLUMN node_count BIGINT NOT NULL DEFAULT 1;
+ALTER TABLE service_point ADD COLUMN several BIGINT NOT NULL DEFAULT 0;
 CREATE TABLE node (
     service_point TEXT COLLATE "C" NOT NULL,
     number        BIGINT NOT NULL,
-    -- The key pair that it enrolled with.
+    -- The key pair that it enrolled with; empty where the node was taken away. No certificate of an earlier generation is good.
     key_public    TEXT COLLATE "C" NOT NULL,
     generation    BIGINT NOT NULL DEFAULT 0,
     acknowledged  BIGINT NOT NULL DEFAULT 0,

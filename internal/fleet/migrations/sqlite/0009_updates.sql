@@ -74,13 +74,14 @@ ALTER TABLE service_point ADD COLUMN anycast TEXT NOT NULL DEFAULT '';
 ALTER TABLE application ADD COLUMN anycast TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE application ADD COLUMN limits TEXT NOT NULL DEFAULT '{}';
 
--- How many nodes a service point may have and, where that is more than one, those that it has: what each has reported itself. The report of
--- the service point is made of theirs.
+-- How many nodes a service point may have and, once that has been more than one (several is 1), those that it has: what each has reported
+-- itself. The report of the service point is made of theirs.
 ALTER TABLE service_point ADD COLUMN node_count INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE service_point ADD COLUMN several INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE node (
     service_point TEXT NOT NULL,
     number        INTEGER NOT NULL,
-    -- The key pair that it enrolled with.
+    -- The key pair that it enrolled with; empty where the node was taken away. No certificate of an earlier generation is good.
     key_public    TEXT NOT NULL,
     generation    INTEGER NOT NULL DEFAULT 0,
     acknowledged  INTEGER NOT NULL DEFAULT 0,
