@@ -132,7 +132,8 @@ func (s *Service) insert(tx *store.Tx, id string, w Wanted, key checkin.Registra
 		return err
 	}
 	_, err = tx.Exec("INSERT INTO service_point (id, name, description, variant, status, key_hash, key_expires, created, ntp_servers, "+
-		"node_count, several) VALUES (?,?,?,?,?,?,?,?,?,?,?)", id, w.Name, w.Description, w.Variant, Waiting, hashKey(key), now.Add(KeyLife).Unix(),
+		"node_count, several) VALUES (?,?,?,?,?,?,?,?,?,?,?)", id, w.Name, w.Description, w.Variant, Waiting, hashKey(key),
+		now.Add(KeyLife).Unix(),
 		now.Unix(),
 		string(servers), w.NodeCount, several(w.NodeCount))
 	return err

@@ -120,7 +120,8 @@ func (s *Service) byKey(tx *store.Tx, key checkin.RegistrationKey, public, locki
 // from the time, so that also a database that was restored gives later ones than it gave before.
 func (s *Service) nextGeneration(goodFrom int64) int64 { return max(s.now().UnixMilli(), goodFrom+1) }
 
-// errUnknown is a certificate that is no longer, or never was, a service point's; errNodeRemoved one of a node that was taken away. errCertificateExpired is one that can be renewed,
+// errUnknown is a certificate that is no longer, or never was, a service point's; errNodeRemoved one of a node that was taken away.
+// errCertificateExpired is one that can be renewed,
 // and nothing else.
 var (
 	errUnknown = problem.New(http.StatusGone, "ServicePointUnknown",

@@ -100,7 +100,8 @@ func (n *node) machines(there bool) []checkin.Node {
 	return all
 }
 
-// Bounds of what is said of the nodes together: of a machine's name in a sentence, in characters, of the conditions of one application, and of
+// Bounds of what is said of the nodes together: of a machine's name in a sentence, in characters, of the conditions of one application,
+// and of
 // the service point.
 const (
 	longestName       = 64
@@ -294,7 +295,8 @@ func several(count int64) int64 {
 	return 0
 }
 
-// regroup changes nodes of a service point by fn, and makes its report anew; where it is the turn of another one to be updated then, that is
+// regroup changes nodes of a service point by fn, and makes its report anew; where it is the turn of another one to be updated then,
+// that is
 // told. The service point is locked.
 func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
 	before, err := s.turnOf(tx, id)
@@ -487,7 +489,8 @@ func (s *Service) writeNodes(ctx context.Context, at map[seat]time.Time) error {
 			var before int64
 			err := locked(tx, part.id)
 			if err == nil {
-				err = tx.QueryRow("SELECT connected FROM node WHERE service_point = ? AND number = ? AND key_public <> ''", part.id, part.node).Scan(&before)
+				err = tx.QueryRow("SELECT connected FROM node WHERE service_point = ? AND number = ? AND key_public <> ''", part.id,
+					part.node).Scan(&before)
 			}
 			if _, gone := problem.As(err); gone || errors.Is(err, sql.ErrNoRows) { // it was taken away meanwhile
 				return nil

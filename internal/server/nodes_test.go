@@ -206,7 +206,8 @@ func TestRealNodes(t *testing.T) {
 	eventually(t, "none is there", func() bool { return m.instance(id).text("connectionStatus") == "NOT_CONNECTED" })
 }
 
-// Behind a new registration key certificates have the same generation for a minute: that of a node that was taken away is not good for whoever
+// Behind a new registration key certificates have the same generation for a minute: that of a node that was taken away is not good for
+// whoever
 // has its place.
 func TestPlaceOfARemovedNode(t *testing.T) {
 	m := startManager(t)
@@ -231,7 +232,8 @@ func TestPlaceOfARemovedNode(t *testing.T) {
 	if status, answer := c.ask(checkin.Request{}); status != 200 {
 		t.Errorf("who has the place gets %d %v", status, answer)
 	}
-	if r := m.instance(id); r.text("status") != "HEALTHY" || r.text("nodes.1.name") != "cara" || r.text("nodes.1.connectionStatus") != "CONNECTED" {
+	if r := m.instance(id); r.text("status") != "HEALTHY" || r.text("nodes.1.name") != "cara" ||
+		r.text("nodes.1.connectionStatus") != "CONNECTED" {
 		t.Errorf("it is %s", r.body)
 	}
 	// Where the first one goes, one is enough, and the other goes on.
