@@ -250,6 +250,31 @@ func (s *Service) fitAnycast(tx *store.Tx, d *deployed, others []deployed, addre
 	return kept, nil
 }
 
+// anycastMoved records which anycast addresses have come and gone by a report, which is not kept yet; nil is none.
+func (s *Service) anycastMoved(tx *store.Tx, servicePoint string, all []deployed, r *checkin.Report) error {
+	if r == nil || !slices.ContainsFunc(all, func(d deployed) bool { return len(d.anycast) > 0 }) {
+		return nil
+	}
+	old, err := nodesOf(tx, servicePoint)
+	if err != nil {
+		return err
+	}
+	words := map[bool]string{true: "up", false: "down"}
+	for _, d := range all {
+		before, after := anycastAddresses(d, old), anycastAddresses(d, r.Nodes)
+		for i := range after {
+			if before[i].IsUp == after[i].IsUp {
+				continue
+			}
+			if err := s.moved(tx, servicePoint, fieldOf(d.Name, d.ID, fieldAnycast), words[before[i].IsUp], words[after[i].IsUp],
+				after[i].IPAddress); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // anycastAddresses are the addresses of an application, up where a node says that they are; none of nodes that nothing is heard of.
 func anycastAddresses(d deployed, nodes []checkin.Node) []AnycastAddress {
 	all := make([]AnycastAddress, len(d.anycast))

@@ -91,7 +91,8 @@ func list(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ","
 type Event struct {
 	// At is when, in Unix milliseconds.
 	At int64 `json:"at"`
-	// Field is status, connectionStatus or updateStatus, or applications/NAME/ID/status or applications/NAME/ID/updateStatus.
+	// Field is status, connectionStatus, updateStatus, nodeConnectionStatus or nodeCount, or applications/NAME/ID/status, updateStatus or
+	// anycast, whose reason is the address.
 	Field string `json:"field"`
 	// Before and After are its values; empty where it had, or has, none.
 	Before string `json:"before"`

@@ -129,7 +129,8 @@ func TestTurnGoesOn(t *testing.T) {
 			if err := h.f.change(h.ctx, func(tx *store.Tx) error {
 				return errors.Join(tx.Write("UPDATE service_point SET several = 1, node_count = 2, status = 'HEALTHY', target_version = '2', "+
 					"update_status = 'UPDATE_QUEUED' WHERE id = ?", id),
-					tx.Write("INSERT INTO node (service_point, number, key_public, connected, last_seen, body) VALUES (?, 1, 'a', 1, 1, ?), (?, 2, 'b', 1, 1, ?)",
+					tx.Write("INSERT INTO node (service_point, number, key_public, connected, last_seen, body) VALUES (?, 1, 'a', 1, 1, ?), "+
+						"(?, 2, 'b', 1, 1, ?)",
 						id, string(text), id, string(text)))
 			}); err != nil {
 				t.Fatal(err)

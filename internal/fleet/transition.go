@@ -73,6 +73,9 @@ func (s *Service) reported(tx *store.Tx, servicePoint string, acknowledged int64
 	if err != nil {
 		return err
 	}
+	if err := s.anycastMoved(tx, servicePoint, all, r); err != nil {
+		return err
+	}
 	for _, d := range all {
 		now := d.after(acknowledged, r)
 		if now.Status == d.Status && now.UpdateStatus == d.UpdateStatus && now.conditions == d.conditions && now.Version == d.Version &&
