@@ -69,7 +69,7 @@ func (s *Speaker) Set(ctx context.Context, settings checkin.AnycastService) (mov
 		speaks.Stop()
 		return true, fmt.Errorf("starting BGP: %w", err)
 	}
-	s.bgp, s.settings, s.neighbors = speaks, settings, map[netip.Addr]Neighbor{}
+	s.bgp, s.settings, s.neighbors, s.watching = speaks, settings, map[netip.Addr]Neighbor{}, func() {}
 	if err := s.meet(ctx, speaks, settings); err != nil {
 		s.stop()
 		return true, err

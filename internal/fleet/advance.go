@@ -210,11 +210,10 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 			return err
 		}
 	}
-	const next = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
 	now := s.now().UnixMilli()
 	for to, some := range goals {
-		if err := tx.Write("UPDATE service_point SET target_version = ?, update_status = ?, update_reason = '', update_asked = "+next+
-			", desired = "+next+" WHERE id IN ("+list(len(some))+")",
+		if err := tx.Write("UPDATE service_point SET target_version = ?, update_status = ?, update_reason = '', update_asked = "+later+
+			", desired = "+later+" WHERE id IN ("+list(len(some))+")",
 			append([]any{to.target, to.status, now, now, now, now}, anys(some)...)...); err != nil {
 			return err
 		}

@@ -342,10 +342,9 @@ func (s *Service) place(tx *store.Tx, d *deployed, all []deployed, c Application
 		return "", "", err
 	}
 	if c.Limits != nil {
-		if d.Limits = *c.Limits; d.Limits != (checkin.Limits{}) {
-			if err := checkLimits(d.Limits); err != nil {
-				return "", "", err
-			}
+		d.Limits = *c.Limits
+		if err := checkLimits(d.Limits); err != nil {
+			return "", "", err
 		}
 	}
 	addresses, err := json.Marshal(append([]string{}, d.anycast...))

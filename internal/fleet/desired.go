@@ -87,9 +87,12 @@ func desired(tx *store.Tx, at seat) (*checkin.Desired, error) {
 	return d, err
 }
 
+// later is, in SQL, the generation that a desired state has next, at a time that is given twice.
+const later = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
+
 // redesire lets a service point ask again what it is to run.
 func (s *Service) redesire(tx *store.Tx, id string) error {
 	tx.Touch(store.Detail(topic, id))
 	now := s.now().UnixMilli()
-	return tx.Write("UPDATE service_point SET desired = CASE WHEN desired >= ? THEN desired + 1 ELSE ? END WHERE id = ?", now, now, id)
+	return tx.Write("UPDATE service_point SET desired = "+later+" WHERE id = ?", now, now, id)
 }

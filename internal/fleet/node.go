@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"portolan/internal/checkin"
 	"portolan/internal/problem"
@@ -64,151 +62,6 @@ func nodes(tx *store.Tx, id string) (all []node, err error) {
 		"AND key_public <> '' ORDER BY number", id)
 }
 
-// name is what a sentence calls it: by its number, and what its machine is called.
-func (n *node) name() string {
-	text := "node-" + strconv.FormatInt(n.number, 10)
-	if n.report == nil || len(n.report.Nodes) == 0 {
-		return text
-	}
-	host := strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return -1
-	}, n.report.Nodes[0].Name)
-	if utf8.RuneCountInString(host) > longestName {
-		host = string([]rune(host)[:longestName]) + "…"
-	}
-	if host == "" {
-		return text
-	}
-	return text + " (" + host + ")"
-}
-
-// machines are what it reports of its machine; of one that is away no anycast address is up.
-func (n *node) machines(there bool) []checkin.Node {
-	all := slices.Clone(n.report.Nodes)
-	for i := range all {
-		all[i].Addresses = slices.Clone(all[i].Addresses)
-		for a := range all[i].Addresses {
-			if up := all[i].Addresses[a].IsUp; up != nil && !there {
-				down := false
-				all[i].Addresses[a].IsUp = &down
-			}
-		}
-	}
-	return all
-}
-
-// Bounds of what is said of the nodes together: of a machine's name in a sentence, in characters, of the conditions of one application,
-// and of
-// the service point.
-const (
-	longestName       = 64
-	mostOfApplication = 20
-)
-
-// bounded are conditions, as many as there may be and a word of the others.
-func bounded(all []string, most int) []string {
-	if len(all) <= most {
-		return all
-	}
-	return append(slices.Clone(all[:most-1]), fmt.Sprintf("… and %d more", len(all)-most+1))
-}
-
-// merged is the report of a service point: that of its nodes together. What runs, and what is wrong, is said by those that are connected,
-// where any is; of the others it is said that they are not. target is the release that it is updated to.
-func merged(all []node, count int64, target string) *checkin.Report {
-	var r *checkin.Report
-	missing := count
-	alone := !slices.ContainsFunc(all, func(n node) bool { return n.connected && n.report != nil })
-	for _, n := range all {
-		if n.report == nil {
-			continue
-		}
-		missing--
-		if r == nil {
-			first := *n.report
-			r = &first
-			r.ErrorConditions, r.Nodes, r.Applications, r.Update, r.Applied = []string{}, nil, nil, nil, -1
-		}
-		if n.report.Version != target && (r.Version == target || n.number == 1) { // until all have it, it has not
-			r.Version = n.report.Version
-		}
-		r.Nodes = append(r.Nodes, n.machines(n.connected || alone)...)
-		if u := n.report.Update; u != nil && (r.Update == nil || u.Status == checkin.UpdateFailed) {
-			told := *u
-			if told.Reason != "" {
-				told.Reason = n.name() + ": " + told.Reason
-			}
-			r.Update = &told
-		}
-		if !n.connected && !alone {
-			r.ErrorConditions = append(r.ErrorConditions, fmt.Sprintf("%s is not connected: nothing has been heard of it since %s", n.name(),
-				time.UnixMilli(n.lastSeen).UTC().Format(time.RFC3339)))
-			continue
-		}
-		for _, text := range n.report.ErrorConditions {
-			r.ErrorConditions = append(r.ErrorConditions, n.name()+": "+text)
-		}
-		if r.Applied < 0 || n.report.Applied < r.Applied {
-			r.Applied = n.report.Applied
-		}
-		r.Applications = together(r.Applications, n.report.Applications, n.name())
-	}
-	if r == nil {
-		return nil
-	}
-	if missing > 0 {
-		r.ErrorConditions = append(r.ErrorConditions, fmt.Sprintf("%d of %d nodes have not reported yet", missing, count))
-	}
-	r.Applied, r.ErrorConditions = max(0, r.Applied), bounded(r.ErrorConditions, maxConditions)
-	for i := range r.Applications {
-		r.Applications[i].ErrorConditions = bounded(r.Applications[i].ErrorConditions, mostOfApplication)
-	}
-	return r
-}
-
-// statusOf is the status of a service point that reports.
-func statusOf(r *checkin.Report) string {
-	if len(r.ErrorConditions) > 0 {
-		return Unhealthy
-	}
-	return Healthy
-}
-
-// worst are the states of an application, the worst first: it is as well as on the node where it is worst.
-var worst = []string{checkin.DeployFailed, checkin.Unhealthy, checkin.Deploying, checkin.Healthy}
-
-// together are the applications of some nodes, and those of one more.
-func together(before, more []checkin.Application, name string) []checkin.Application {
-	all := slices.Clone(before)
-	for _, one := range more {
-		one.ErrorConditions = bounded(one.ErrorConditions, mostOfApplication)
-		conditions := make([]string, len(one.ErrorConditions))
-		for i, text := range one.ErrorConditions {
-			conditions[i] = name + ": " + text
-		}
-		if len(conditions) == 0 && one.Status != checkin.Healthy {
-			conditions = []string{name + ": it is " + one.Status}
-		}
-		one.ErrorConditions = conditions
-		i := slices.IndexFunc(all, func(a checkin.Application) bool { return a.ID == one.ID })
-		if i < 0 {
-			all = append(all, one)
-			continue
-		}
-		if slices.Index(worst, one.Status) < slices.Index(worst, all[i].Status) {
-			all[i].Status = one.Status
-		}
-		if one.Version != all[i].Version { // until all have another one, it has none
-			all[i].Version = ""
-		}
-		all[i].ErrorConditions = append(slices.Clone(all[i].ErrorConditions), conditions...)
-	}
-	return all
-}
-
 // acknowledgedBy is the generation of the desired state that all nodes that are connected have on their disks.
 func acknowledgedBy(all []node) (generation int64) {
 	first := true
@@ -222,10 +75,10 @@ func acknowledgedBy(all []node) (generation int64) {
 
 // reunite makes the report of a service point anew from those of its nodes, with what follows from it.
 func (s *Service) reunite(tx *store.Tx, id string) error {
-	var status, target, variant string
+	var status, target string
 	var acknowledged, count int64
-	err := tx.QueryRow("SELECT status, target_version, acknowledged, node_count, variant FROM service_point WHERE id = ?"+tx.Locking(), id).
-		Scan(&status, &target, &acknowledged, &count, &variant)
+	err := tx.QueryRow("SELECT status, target_version, acknowledged, node_count FROM service_point WHERE id = ?"+tx.Locking(), id).
+		Scan(&status, &target, &acknowledged, &count)
 	if errors.Is(err, sql.ErrNoRows) {
 		return unknown(id)
 	}
@@ -259,6 +112,11 @@ func (s *Service) reunite(tx *store.Tx, id string) error {
 // are connected have it.
 func turn(all []node, target string) int64 {
 	for _, n := range all {
+		if n.connected && n.report != nil && n.report.Update != nil && n.report.Update.Status == checkin.UpdateRunning {
+			return n.number // also where another one has come back meanwhile
+		}
+	}
+	for _, n := range all {
 		if n.connected && (n.report == nil || n.report.Version != target || n.report.Update != nil) {
 			return n.number
 		}
@@ -276,15 +134,11 @@ func (s *Service) turnOf(tx *store.Tx, id string) (int64, error) {
 	return turn(all, target), err
 }
 
-// mayUpdate reports whether a node may go on to a release now: it is its turn, it has it, or it is about to.
+// mayUpdate reports whether a node may go on to a release now: it is its turn, or it has it.
 func mayUpdate(all []node, number int64, target string) bool {
 	now := turn(all, target)
-	for _, n := range all {
-		if n.number == number && n.report != nil && (n.report.Version == target || n.report.Update != nil) {
-			return true
-		}
-	}
-	return now == 0 || now == number
+	has := slices.ContainsFunc(all, func(n node) bool { return n.number == number && n.report != nil && n.report.Version == target })
+	return now == 0 || now == number || has
 }
 
 // several is what the column says of a service point that may have so many nodes. It stays so when it has one alone later.
@@ -295,9 +149,8 @@ func several(count int64) int64 {
 	return 0
 }
 
-// regroup changes nodes of a service point by fn, and makes its report anew; where it is the turn of another one to be updated then,
-// that is
-// told. The service point is locked.
+// regroup changes nodes of a service point by fn, and makes its report anew; where it is the turn of another one to be updated then, that
+// is told. The service point is locked.
 func (s *Service) regroup(tx *store.Tx, id string, fn func() error) error {
 	before, err := s.turnOf(tx, id)
 	if err == nil {
@@ -479,46 +332,64 @@ func sit(tx *store.Tx, at seat, public string, generation int64) error {
 		"DO UPDATE SET key_public = excluded.key_public, generation = excluded.generation", at.id, at.node, public, generation)
 }
 
-// writeNodes writes when some nodes were heard of.
+// writeNodes writes when some nodes were heard of: of those that are connected some in one transaction, and one by one of those that
+// come back.
 func (s *Service) writeNodes(ctx context.Context, at map[seat]time.Time) error {
-	for _, part := range slices.SortedFunc(maps.Keys(at), func(a, b seat) int {
-		return cmp.Or(strings.Compare(a.id, b.id),
-			cmp.Compare(a.node, b.node))
-	}) {
+	due := slices.SortedFunc(maps.Keys(at), func(a, b seat) int { return cmp.Or(strings.Compare(a.id, b.id), cmp.Compare(a.node, b.node)) })
+	for part := range slices.Chunk(due, atOnce) {
+		var back []seat
 		if err := s.change(ctx, func(tx *store.Tx) error {
-			var before int64
-			err := locked(tx, part.id)
-			if err == nil {
-				err = tx.QueryRow("SELECT connected FROM node WHERE service_point = ? AND number = ? AND key_public <> ''", part.id,
-					part.node).Scan(&before)
+			back = back[:0]
+			for _, one := range part {
+				n, err := tx.Exec("UPDATE node SET last_seen = ? WHERE service_point = ? AND number = ? AND connected = 1 AND key_public <> ''",
+					s.now().Add(-time.Since(at[one])).UnixMilli(), one.id, one.node)
+				if err != nil {
+					return err
+				}
+				if n == 0 {
+					back = append(back, one)
+				}
 			}
-			if _, gone := problem.As(err); gone || errors.Is(err, sql.ErrNoRows) { // it was taken away meanwhile
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			seen := func() error {
-				return tx.Write("UPDATE node SET last_seen = ?, connected = 1 WHERE service_point = ? AND number = ?",
-					s.now().Add(-time.Since(at[part])).UnixMilli(), part.id, part.node)
-			}
-			if before == 1 {
-				return seen()
-			}
-			return s.regroup(tx, part.id, func() error {
-				return errors.Join(seen(), s.moved(tx, part.id, fieldNode, NotConnected, Connected, part.String()))
-			})
+			return nil
 		}); err != nil {
 			return err
 		}
+		for _, one := range back {
+			if err := s.change(ctx, func(tx *store.Tx) error { return s.nodeBack(tx, one, at[one]) }); err != nil {
+				return err
+			}
+		}
 		s.mu.Lock()
-		if h, ok := s.heardNodes[part]; ok {
-			h.written = at[part]
-			s.heardNodes[part] = h
+		for _, one := range part {
+			if h, ok := s.heardNodes[one]; ok {
+				h.written = at[one]
+				s.heardNodes[one] = h
+			}
 		}
 		s.mu.Unlock()
 	}
 	return nil
+}
+
+// nodeBack notes that a node is connected again, unless it was taken away.
+func (s *Service) nodeBack(tx *store.Tx, one seat, heard time.Time) error {
+	var connected int64
+	err := locked(tx, one.id)
+	if err == nil {
+		err = tx.QueryRow("SELECT connected FROM node WHERE service_point = ? AND number = ? AND key_public <> ''", one.id, one.node).
+			Scan(&connected)
+	}
+	if _, gone := problem.As(err); gone || errors.Is(err, sql.ErrNoRows) || err == nil && connected == 1 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.regroup(tx, one.id, func() error {
+		return errors.Join(tx.Write("UPDATE node SET last_seen = ?, connected = 1 WHERE service_point = ? AND number = ?",
+			s.now().Add(-time.Since(heard)).UnixMilli(), one.id, one.node),
+			s.moved(tx, one.id, fieldNode, NotConnected, Connected, one.String()))
+	})
 }
 
 // nodeLeft notes that a node has ended; it reports whether another one is connected.

@@ -39,8 +39,8 @@ func TestTurns(t *testing.T) {
 			checkin.UpdateFailed},
 		{"where the first is away", []node{nodeOf(1, false, "1", nil, "HEALTHY"), nodeOf(2, true, "1", nil, "HEALTHY")}, 2, []bool{false, true},
 			"1", ""},
-		{"where the first was away", []node{nodeOf(1, true, "1", nil, "HEALTHY"), nodeOf(2, true, "1", running, "HEALTHY")}, 1,
-			[]bool{true, true}, "1", checkin.UpdateRunning},
+		{"where the first was away", []node{nodeOf(1, true, "1", nil, "HEALTHY"), nodeOf(2, true, "1", running, "HEALTHY")}, 2,
+			[]bool{false, true}, "1", checkin.UpdateRunning},
 		{"where the second is away", []node{nodeOf(1, true, "2", nil, "HEALTHY"), nodeOf(2, false, "1", nil, "HEALTHY")}, 0, []bool{true, true},
 			"1", ""},
 	} {

@@ -120,8 +120,9 @@ func (s *Service) left(ctx context.Context, known row) error {
 	s.mu.Lock()
 	delete(s.heardNodes, known.at)
 	others := false
-	for at, h := range s.heardNodes {
-		others = others || at.id == id && time.Since(h.at) < s.silence()
+	for n := range int64(MaxNodeCount) {
+		h, ok := s.heardNodes[seat{id, n + 1}]
+		others = others || ok && time.Since(h.at) < s.silence()
 	}
 	if !others {
 		delete(s.heard, id)

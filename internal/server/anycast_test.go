@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"portolan/internal/store"
 )
 
 // How routers are told is kept, with its defaults and never with its passwords; what could not act is refused and changes nothing; an
@@ -129,6 +131,12 @@ func TestPrivateKeyOfAResolver(t *testing.T) {
 	}
 	m.want(202, "PATCH", path+"/"+app, `{"configuration":`+configuration("")+`}`)
 	m.want(202, "PATCH", path+"/"+app, `{"configuration":`+strings.Replace(configuration(given), `"tls":{`, `"TLS":{`, 1)+`}`)
+	var kept string
+	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+		return tx.QueryRow("SELECT configuration FROM application WHERE id = ?", app).Scan(&kept)
+	}); err != nil || !strings.Contains(kept, "PRIVATE KEY") {
+		t.Errorf("what is kept is %s, %v", kept, err)
+	}
 	if r := m.want(200, "GET", path, ""); strings.Contains(string(r.body), "PRIVATE KEY") {
 		t.Errorf("by another spelling it shows %s", r.body)
 	}

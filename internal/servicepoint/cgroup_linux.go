@@ -93,10 +93,9 @@ func (g *groups) settle() error {
 		return err
 	}
 	inside := strings.Fields(string(text))
-	launcher := strconv.Itoa(os.Getppid())
 	mine := []string{strconv.Itoa(os.Getpid())}
-	if sameProgram(launcher) {
-		mine = append(mine, launcher)
+	if os.Getenv(ReleaseVariable) != "" { // a launcher has started this one
+		mine = append(mine, strconv.Itoa(os.Getppid()))
 	}
 	if i := slices.IndexFunc(inside, func(pid string) bool { return !slices.Contains(mine, pid) }); i >= 0 {
 		return fmt.Errorf("%s is the group of others, too, such as process %s", g.dir, inside[i])
@@ -116,13 +115,6 @@ func (g *groups) settle() error {
 		}
 	}
 	return nil
-}
-
-// sameProgram reports whether a process runs this program, as the launcher of a release does.
-func sameProgram(pid string) bool {
-	own, err := os.Readlink("/proc/self/exe")
-	other, e := os.Readlink("/proc/" + pid + "/exe")
-	return err == nil && e == nil && own == other
 }
 
 // write writes a file of the kernel's.

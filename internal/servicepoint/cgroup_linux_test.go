@@ -51,11 +51,11 @@ func TestLimitsOfAGroup(t *testing.T) {
 		t.Errorf("it was starved %d times", n)
 	}
 	s := &supervisor{}
-	if got := strings.Join(s.limited(checkin.Limits{CPUPercent: 150}), " "); got != "GOMEMLIMIT=460MiB GOMAXPROCS=2" {
+	if got := strings.Join(s.limited(checkin.Limits{CPUPercent: 150}, false), " "); got != "GOMEMLIMIT=460MiB GOMAXPROCS=2" {
 		t.Errorf("without groups the runtime is told %s", got)
 	}
 	s.groups = g
-	if got := strings.Join(s.limited(checkin.Limits{MemoryMiB: 100, CPUPercent: 150}), " "); got != "GOMEMLIMIT=90MiB" {
+	if got := strings.Join(s.limited(checkin.Limits{MemoryMiB: 100, CPUPercent: 150}, true), " "); got != "GOMEMLIMIT=90MiB" {
 		t.Errorf("with groups the runtime is told %s", got)
 	}
 }

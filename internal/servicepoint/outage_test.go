@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,6 +29,8 @@ type managerOf struct {
 	desired checkin.Desired
 	// spread is within how long all should come back.
 	spread time.Duration
+	// refuses, where it is not empty, is the code that it refuses all with.
+	refuses string
 }
 
 var errGone = errors.New("connection refused")
@@ -43,6 +46,11 @@ func (m *managerOf) RoundTrip(rq *http.Request) (*http.Response, error) {
 		m.asked = append(m.asked, time.Now())
 		m.mu.Unlock()
 		return nil, errGone
+	}
+	if m.refuses != "" {
+		body := io.NopCloser(strings.NewReader(`{"status":410,"code":"` + m.refuses + `","message":"no"}`))
+		m.mu.Unlock()
+		return &http.Response{StatusCode: http.StatusGone, Body: body, Header: http.Header{}, Request: rq}, nil
 	}
 	answer := checkin.Answer{Desired: m.desired.Generation, IntervalSeconds: 30, SpreadMillis: m.spread.Milliseconds(),
 		Sequence: asked.Sequence}
@@ -162,6 +170,34 @@ func TestManagerGoneForAnHour(t *testing.T) {
 		cancel()
 		group.Wait()
 	})
+}
+
+// A node that was taken away runs nothing any more, on the disk, too; one that the manager merely does not know goes on.
+func TestNodeTakenAway(t *testing.T) {
+	for code, runs := range map[string]int64{checkin.NodeRemoved: 0, "ServicePointUnknown": 7} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			m := &managerOf{desired: checkin.Desired{Generation: 7, Applications: []checkin.DesiredApplication{}}}
+			a := checkingIn(t, ctx, m)
+			var group sync.WaitGroup
+			group.Go(func() { a.checkIn(ctx) })
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			m.mu.Lock()
+			m.refuses = code
+			m.mu.Unlock()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if kept, err := a.state.loadDesired(); err != nil || kept.Generation != runs || a.supervisor.toRun().Generation != runs {
+				t.Errorf("refused with %s it is to run %+v, %v", code, kept, err)
+			}
+			if a.registration.State != deregistered {
+				t.Errorf("refused with %s it is %s", code, a.registration.State)
+			}
+			cancel()
+			group.Wait()
+		})
+	}
 }
 
 // A thousand service points that lose their manager at the same moment come back one after another, in virtual time: within the time that

@@ -73,13 +73,14 @@ func (p *process) launch(name string, limits checkin.Limits, out, socket *os.Fil
 		for _, confine := range confinements() {
 			c = exec.Command(p.s.program[0], append(p.s.program[1:], name)...)
 			c.Stdout, c.Stderr, c.ExtraFiles, c.Dir = out, out, []*os.File{socket}, "/"
-			c.Env = append([]string{"PATH=/usr/bin:/bin"}, p.s.limited(limits)...)
+			c.Env = append([]string{"PATH=/usr/bin:/bin"}, p.s.limited(limits, folder != nil)...)
 			confine(c)
 			p.s.groups.place(c, folder)
 			if err = c.Start(); err == nil {
 				return c, nil
 			}
-			p.log.Warn("an application could not be started with as few privileges as it should", "error", err)
+			p.log.Warn("an application could not be started with as few privileges as it should, or in its control group", "inGroup", folder != nil,
+				"error", err)
 		}
 	}
 	return nil, err
@@ -97,9 +98,9 @@ func memoryOf(l checkin.Limits) int { return cmp.Or(l.MemoryMiB, checkin.Default
 
 // limited words limits for the runtime of an application: it frees memory before the kernel ends it, and uses no more processors than it
 // may where the kernel does not see to that.
-func (s *supervisor) limited(l checkin.Limits) []string {
+func (s *supervisor) limited(l checkin.Limits, grouped bool) []string {
 	env := []string{fmt.Sprintf("GOMEMLIMIT=%dMiB", memoryOf(l)*9/10)}
-	if l.CPUPercent > 0 && !s.groups.limits("cpu") {
+	if l.CPUPercent > 0 && !(grouped && s.groups.limits("cpu")) {
 		env = append(env, fmt.Sprintf("GOMAXPROCS=%d", (l.CPUPercent+99)/100))
 	}
 	return env

@@ -212,8 +212,11 @@ func (c *Credentials) expiration() int64 {
 	return config.Certificates[0].Leaf.NotAfter.UnixMilli()
 }
 
-// hide takes the private key out of a configuration.
+// hide takes the private key out of a configuration. Of one that this program cannot read nothing is shown.
 func hide(text json.RawMessage) json.RawMessage {
+	if application.Decode(text, &Configuration{}) != nil {
+		return json.RawMessage("{}")
+	}
 	return withKey(text, func(*Credentials) string { return "" })
 }
 

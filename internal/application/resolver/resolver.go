@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -248,8 +250,8 @@ func (r *resolver) Diagnostics() any {
 
 // best gives a response code that says well, if one does: one upstream is enough.
 func best(answers map[string]string) (text string) {
-	for _, one := range answers {
-		if text == "" || one == noError {
+	for _, at := range slices.Sorted(maps.Keys(answers)) {
+		if one := answers[at]; text == "" || one == noError {
 			text = one
 		}
 	}
@@ -258,8 +260,8 @@ func best(answers map[string]string) (text string) {
 
 // worst gives a response code that does not say well, if one does not: each listener has its clients.
 func worst(answers map[string]string) (text string) {
-	for _, one := range answers {
-		if text == "" || one != noError {
+	for _, at := range slices.Backward(slices.Sorted(maps.Keys(answers))) {
+		if one := answers[at]; text == "" || one != noError {
 			text = one
 		}
 	}
