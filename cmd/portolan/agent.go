@@ -22,7 +22,7 @@ type agentCommand struct {
 	State                 string        `help:"The state directory. Once enrolled, nothing else is needed." required:"" type:"path" placeholder:"DIR"`
 	Variant               string        `help:"The kind of service point: fleet or v4. Default: what it enrolled as, and at first fleet." enum:",fleet,v4" default:""`
 	DiagnosticsListen     string        `help:"Where diagnostics are shown, open and read-only." default:":8083" placeholder:"ADDR"`
-	StatusListen          []string      `help:"Where load balancers find the status of the resolver while there is one; off for nowhere." default:":80,:2021" placeholder:"ADDR|off,..."`
+	StatusListen          []string      `help:"Where load balancers find the status of the resolver while there is one; off: it is not shown." default:":80,:2021" placeholder:"ADDR|off,..."`
 	HTTPProxy             string        `help:"The HTTP proxy for whatever is fetched, the way to the manager included, without a password." name:"http-proxy" placeholder:"URL"`
 	HTTPProxyPasswordFile string        `help:"A file with the proxy's password." name:"http-proxy-password-file" type:"path" placeholder:"FILE"`
 	NoProxy               string        `help:"What is asked for without the proxy: names, addresses and prefixes, with commas between." placeholder:"HOST,..."`

@@ -177,11 +177,7 @@ type fleetConfiguration struct {
 
 // Run prints the configuration of an application, without its secrets, as fleet deploy takes it.
 func (c *fleetConfiguration) Run(s *session) error {
-	cl, i, err := c.instance(s, c.Name)
-	if err != nil {
-		return err
-	}
-	id, err := applicationOf(i, c.Application)
+	cl, i, id, err := c.application(s, c.Name, c.Application)
 	if err != nil {
 		return err
 	}
@@ -207,11 +203,7 @@ type fleetUndeploy struct {
 
 // Run ends an application.
 func (c *fleetUndeploy) Run(s *session) error {
-	cl, i, err := c.instance(s, c.Name)
-	if err != nil {
-		return err
-	}
-	id, err := applicationOf(i, c.ID)
+	cl, i, id, err := c.application(s, c.Name, c.ID)
 	if err != nil {
 		return err
 	}
@@ -227,11 +219,7 @@ type fleetLogs struct {
 
 // Run prints the end of a log.
 func (c *fleetLogs) Run(s *session) error {
-	cl, i, err := c.instance(s, c.Name)
-	if err != nil {
-		return err
-	}
-	id, err := applicationOf(i, c.Application)
+	cl, i, id, err := c.application(s, c.Name, c.Application)
 	if err != nil {
 		return err
 	}
@@ -241,6 +229,15 @@ func (c *fleetLogs) Run(s *session) error {
 	}
 	_, err = s.stdout.Write(text)
 	return err
+}
+
+// application gives the manager, its service point that has a name or an id, and the id of the application there that has a name or an id.
+func (f managerFlags) application(s *session, point, name string) (cl *client.Client, i client.Instance, id string, err error) {
+	if cl, i, err = f.instance(s, point); err != nil {
+		return nil, i, "", err
+	}
+	id, err = applicationOf(i, name)
+	return cl, i, id, err
 }
 
 // applicationOf gives the id of the application of a service point that has a name or an id; an empty name is that of the only one.

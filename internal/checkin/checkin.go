@@ -353,6 +353,20 @@ const (
 	Alias   = "ALIAS"
 )
 
+// ServiceInstance is an application as a Service Point v4 shows it (spec.md 2.7).
+type ServiceInstance struct {
+	ID          string `json:"id"`
+	ServiceName string `json:"serviceName"`
+	// Name is what users call it, or else the name of the application.
+	Name            string   `json:"name"`
+	Version         string   `json:"version"`
+	Status          string   `json:"status"`
+	ErrorConditions []string `json:"errorConditions"`
+	// TargetVersion and UpdateStatus are left out where nothing is under way.
+	TargetVersion string `json:"targetVersion,omitempty"`
+	UpdateStatus  string `json:"updateStatus,omitempty"`
+}
+
 // V4Address is an address as a Service Point v4 shows it: an anycast address with its interface and, in the published spelling of that
 // kind, the application that uses it (spec.md 2.6).
 type V4Address struct {

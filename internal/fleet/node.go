@@ -423,7 +423,11 @@ func (s *Service) silentNodes(ctx context.Context, update store.Updater) error {
 	before := s.now().Add(-s.silence()).UnixMilli()
 	return s.each(ctx, update, "SELECT DISTINCT service_point FROM node WHERE connected = 1 AND last_seen < ?", []any{before},
 		func(tx *store.Tx, id string) error {
-			if err := locked(tx, id); err != nil {
+			err := locked(tx, id)
+			if _, gone := problem.As(err); gone { // it was deleted meanwhile
+				return nil
+			}
+			if err != nil {
 				return err
 			}
 			all, err := nodes(tx, id)

@@ -40,23 +40,11 @@ type ServicePoint struct {
 	IPv6GatewayAddress string              `json:"ipv6GatewayAddress"`
 	Addresses          []checkin.V4Address `json:"addresses"`
 	// HTTPProxySettings is null where no proxy is set.
-	HTTPProxySettings *checkin.ProxySettings `json:"httpProxySettings"`
-	DNSServers        []string               `json:"dnsServers"`
-	ErrorConditions   []string               `json:"errorConditions"`
-	Applications      []ServiceInstance      `json:"applications"`
-	Resources         checkin.Resources      `json:"resources"`
-}
-
-// ServiceInstance is an application as a Service Point v4 has it (spec.md 2.7).
-type ServiceInstance struct {
-	ID              string   `json:"id"`
-	ServiceName     string   `json:"serviceName"`
-	Name            string   `json:"name"`
-	Version         string   `json:"version"`
-	Status          string   `json:"status"`
-	ErrorConditions []string `json:"errorConditions"`
-	TargetVersion   string   `json:"targetVersion,omitempty"`
-	UpdateStatus    string   `json:"updateStatus,omitempty"`
+	HTTPProxySettings *checkin.ProxySettings    `json:"httpProxySettings"`
+	DNSServers        []string                  `json:"dnsServers"`
+	ErrorConditions   []string                  `json:"errorConditions"`
+	Applications      []checkin.ServiceInstance `json:"applications"`
+	Resources         checkin.Resources         `json:"resources"`
 }
 
 // NTPConfiguration are the NTP servers that a service point asks, and the networks that it would serve time to: none.
@@ -71,7 +59,7 @@ func (i *Instance) servicePoint() (v ServicePoint, err error) {
 		LastSeen: i.LastSeen,
 		Status:   i.Status, ConnectionStatus: i.ConnectionStatus, UpdateStatus: i.UpdateStatus, AnycastStatus: i.anycast.Status(),
 		NTPConfiguration: NTPConfiguration{ClientNetworks: []string{}}, Addresses: []checkin.V4Address{}, HTTPProxySettings: i.proxy,
-		DNSServers: append([]string{}, i.dnsServers...), ErrorConditions: i.ErrorConditions, Applications: []ServiceInstance{}}
+		DNSServers: append([]string{}, i.dnsServers...), ErrorConditions: i.ErrorConditions, Applications: []checkin.ServiceInstance{}}
 	if m := i.machine; m != nil {
 		v.OriginalVersion, v.Platform, v.NTPStatus, v.Resources = m.OriginalVersion, m.Platform, m.NTPStatus, m.Resources
 	}
@@ -82,8 +70,9 @@ func (i *Instance) servicePoint() (v ServicePoint, err error) {
 		v.IPv6CIDRAddress, v.IPv6GatewayAddress = n.IPv6CIDRAddress, n.IPv6GatewayAddress
 	}
 	for _, a := range i.Applications {
-		v.Applications = append(v.Applications, ServiceInstance{ID: a.ID, ServiceName: a.Name, Name: cmp.Or(a.title, a.Name), Version: a.Version,
-			Status: a.Status, ErrorConditions: a.ErrorConditions, TargetVersion: a.TargetVersion, UpdateStatus: a.UpdateStatus})
+		v.Applications = append(v.Applications, checkin.ServiceInstance{ID: a.ID, ServiceName: a.Name, Name: cmp.Or(a.title, a.Name),
+			Version: a.Version,
+			Status:  a.Status, ErrorConditions: a.ErrorConditions, TargetVersion: a.TargetVersion, UpdateStatus: a.UpdateStatus})
 	}
 	return v, json.Unmarshal([]byte(i.ntpServers), &v.NTPConfiguration.Servers)
 }

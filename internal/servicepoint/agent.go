@@ -85,8 +85,8 @@ type Agent struct {
 	// supervisor runs the applications; desired is the generation that is on the disk, and belongs to Run.
 	supervisor *supervisor
 	desired    int64
-	// before is the id from before it enrols anew; trouble, where it is not empty, is why what is to run cannot be kept. They belong to Run.
-	before, trouble string
+	// before is the id from before it enrols anew. It belongs to Run.
+	before string
 	// releases are the releases on the disk; updates is the work on them, and end ends Run for a cause.
 	releases *releases
 	machine  *machine
@@ -101,6 +101,8 @@ type Agent struct {
 	identity     *identity
 	manager      *manager
 	registration Registration
+	// trouble, where it is not empty, is why what is to run cannot be kept.
+	trouble string
 	// lastAnswer is when the manager last answered, silence why it has not since, settled when what is to run last changed.
 	lastAnswer time.Time
 	silence    string
@@ -294,6 +296,25 @@ func (a *Agent) serveAt(ctx context.Context, what, path string, handler http.Han
 		}
 		stop()
 	}
+}
+
+// conditions gives the sentences that make the service point unhealthy.
+func (a *Agent) conditions() []string {
+	_, wrong := a.anycast.now()
+	all := append(a.probes.conditions(), wrong...)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.trouble != "" {
+		all = append(all, a.trouble)
+	}
+	return all
+}
+
+// troubled notes why what is to run cannot be kept; an empty text is nothing.
+func (a *Agent) troubled(why string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.trouble = why
 }
 
 // move notes that the report may have changed.

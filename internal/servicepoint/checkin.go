@@ -57,13 +57,10 @@ func encodeKey(key *ecdsa.PrivateKey) (string, error) {
 func (a *Agent) report() (checkin.Report, error) {
 	node, err := a.host.node(a.identity.nodeID())
 	node.DNSServers = a.host.resolvers()
-	anycast, wrong := a.anycast.now()
+	anycast, _ := a.anycast.now()
 	node.Addresses = append(node.Addresses, anycast...)
-	r := checkin.Report{Version: a.options.Version, Variant: a.options.Variant, ErrorConditions: append(a.probes.conditions(), wrong...),
+	r := checkin.Report{Version: a.options.Version, Variant: a.options.Variant, ErrorConditions: a.conditions(),
 		Nodes: []checkin.Node{node}}
-	if a.trouble != "" {
-		r.ErrorConditions = append(r.ErrorConditions, a.trouble)
-	}
 	machine := a.machine.now()
 	machine.OriginalVersion = a.identity.OriginalVersion
 	r.Machine = &machine
@@ -130,10 +127,10 @@ func (a *Agent) desire(d *checkin.Desired) bool {
 	}
 	if err := a.state.saveDesired(d); err != nil { // it is not acknowledged, and comes again
 		a.log.Error("keeping what is to run", "error", err)
-		a.trouble = "what is to run cannot be kept on the disk: " + err.Error()
+		a.troubled("what is to run cannot be kept on the disk: " + err.Error())
 		return false
 	}
-	a.trouble = ""
+	a.troubled("")
 	a.log.Info("what is to run has changed", "generation", d.Generation, "applications", len(d.Applications))
 	a.desired = d.Generation
 	a.mu.Lock()

@@ -48,18 +48,10 @@ type V4Diagnostics struct {
 	Services         []Service             `json:"services"`
 }
 
-// Service is an application as a Service Point v4 shows it (spec.md 2.7).
+// Service is an application with its own diagnostics, which is what a Service Point v4 shows of it on itself.
 type Service struct {
-	ID              string   `json:"id"`
-	ServiceName     string   `json:"serviceName"`
-	Name            string   `json:"name"`
-	Version         string   `json:"version"`
-	Status          string   `json:"status"`
-	ErrorConditions []string `json:"errorConditions"`
-	// TargetVersion and UpdateStatus are left out where nothing is under way.
-	TargetVersion string          `json:"targetVersion,omitempty"`
-	UpdateStatus  string          `json:"updateStatus,omitempty"`
-	Diagnostics   json.RawMessage `json:"diagnostics"`
+	checkin.ServiceInstance
+	Diagnostics json.RawMessage `json:"diagnostics"`
 }
 
 // Status is the short form (reference/fleet.md).
@@ -160,9 +152,8 @@ func (a *Agent) services() []Service {
 	_, all := a.supervisor.report()
 	services := make([]Service, len(all))
 	for i, one := range all {
-		services[i] = Service{ID: one.ID, ServiceName: one.Name, Name: cmp.Or(a.supervisor.title(one.ID), one.Name), Version: one.Version,
-			Status:          one.Status,
-			ErrorConditions: one.ErrorConditions, Diagnostics: a.supervisor.diagnostics(one.ID)}
+		services[i] = Service{checkin.ServiceInstance{ID: one.ID, ServiceName: one.Name, Name: cmp.Or(a.supervisor.title(one.ID), one.Name),
+			Version: one.Version, Status: one.Status, ErrorConditions: one.ErrorConditions}, a.supervisor.diagnostics(one.ID)}
 		services[i].TargetVersion, services[i].UpdateStatus = a.supervisor.underWay(one)
 	}
 	return services
@@ -187,8 +178,8 @@ func (a *Agent) v4() (V4Diagnostics, error) {
 		d.ConnectionStatus = "CONNECTED"
 	}
 	a.mu.Unlock()
-	anycast, wrong := a.anycast.now()
-	if d.ID != "" && len(a.probes.conditions())+len(wrong) > 0 {
+	anycast, _ := a.anycast.now()
+	if d.ID != "" && len(a.conditions()) > 0 {
 		d.Status = "UNHEALTHY"
 	}
 	node, err := a.host.node("")

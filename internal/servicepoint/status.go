@@ -212,7 +212,7 @@ func millis(t time.Time) int64 {
 }
 
 func (a *Agent) ownStatus() ServiceStatus {
-	return ServiceStatus{Status: word(len(a.probes.conditions()) == 0), StatusTimestamp: time.Now().UnixMilli(),
+	return ServiceStatus{Status: word(len(a.conditions()) == 0), StatusTimestamp: time.Now().UnixMilli(),
 		ServiceVersion: a.options.Version, ResourceDetails: map[string]string{}, AdditionalDetails: map[string]string{}}
 }
 
@@ -275,8 +275,8 @@ func (a *Agent) resolverStatus() (d ResolverStatus, err error) {
 // certificateTimes says until when the certificates of the service point are good.
 func certificateTimes(id *identity) (r ResolverResource, err error) {
 	r = ResolverResource{ID: "certificates", Type: "certificates", Status: good, Info: []Info{}, Errors: []string{}}
-	for _, one := range []struct{ name, text string }{{"clientCertificateExpiration", id.Certificate}, {"caCertificateExpiration",
-		id.Authority}} {
+	for _, one := range []struct{ name, text string }{
+		{"clientCertificateExpiration", id.Certificate}, {"caCertificateExpiration", id.Authority}} {
 		block, _ := pem.Decode([]byte(one.text))
 		if block == nil {
 			return r, fmt.Errorf("%s: no certificate in PEM", one.name)
