@@ -58,7 +58,7 @@ type UserSession struct {
 	// User is the user of the session.
 	User schema.Ref `api:"user,readOnly" column:"parent" ref:"User"`
 	// Authenticator is what checked the password; null means Portolan itself.
-	Authenticator schema.Ref `api:"authenticator,readOnly" ref:"Authenticator"`
+	Authenticator schema.Ref `api:"authenticator,readOnly" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
 }
 
 // BeforeWrite starts a session, or ends one.

@@ -22,7 +22,7 @@ type User struct {
 	// Password is the user's password; it is written and never shown.
 	Password string `api:"password,writeOnly,nonblank"`
 	// Authenticator is what checks the user's password; null means Portolan itself.
-	Authenticator schema.Ref `api:"authenticator" ref:"Authenticator"`
+	Authenticator schema.Ref `api:"authenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
 	// Email is the user's mail address.
 	Email string `api:"email,required,nonblank,index" example:"ada@example.net"`
 	// PhoneNumber is the user's telephone number.
@@ -64,6 +64,9 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 	}
 	if c.Given["password"] && x.Password != "" {
 		if err := CheckPassword(x.Password); err != nil {
+			return err
+		}
+		if err := meetsPolicy(c, x.Password); err != nil {
 			return err
 		}
 		if err := x.takePassword(c); err != nil {
@@ -129,7 +132,7 @@ func lastAdministrator(c *resource.Change, id int64) error {
 		return err
 	}
 	if !another {
-		return problem.Conflict("ResourceInUse", "user %d is the last administrator who can sign in", id)
+		return problem.InUse("user %d is the last administrator who can sign in", id)
 	}
 	return nil
 }

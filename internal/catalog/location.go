@@ -83,7 +83,7 @@ func SeedLocations(c *resource.Change) error {
 // BeforeDelete keeps the countries: what lies below them would go, too.
 func (x *Location) BeforeDelete(c *resource.Change) error {
 	if x.Parent == 0 && !c.With {
-		return problem.Conflict("ResourceInUse", "%s is a country and stays", x.Name)
+		return problem.InUse("%s is a country and stays", x.Name)
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ func fieldsOf(image []byte) (map[string]string, error) {
 			return nil, err
 		}
 	}
-	return fields, store.Members(row.Body, func(name, raw []byte) error {
+	return fields, store.Members(schema.Hide(row.Body), func(name, raw []byte) error {
 		if !strings.HasPrefix(string(name), "_") {
 			fields[string(name)] = string(raw)
 		}

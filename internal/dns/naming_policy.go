@@ -364,7 +364,7 @@ func allows(c *resource.Change, id int64, kind, name string, own bool) error {
 		return nil
 	}
 	refuse := func(format string, args ...any) error {
-		return problem.Conflict("NamingPolicyViolation", "name: %q is not as the naming policy %s, %d, wants it: %s", name, p.Name, id,
+		return problem.Field("NamingPolicyViolation", "name", "%q is not as the naming policy %s, %d, wants it: %s", name, p.Name, id,
 			fmt.Sprintf(format, args...))
 	}
 	restrictions, err := c.Tx.Links(id, "policyRestrictions")

@@ -38,7 +38,7 @@ type Zone struct {
 	// Signed says whether the zone is signed (RFC 4033).
 	Signed bool `api:"signed,put"`
 	// SigningPolicy is the policy the zone is signed by.
-	SigningPolicy schema.Ref `api:"signingPolicy" ref:"DNSSECSigningPolicy"`
+	SigningPolicy schema.Ref `api:"signingPolicy" ref:"DNSSECSigningPolicy" back:"appliedResources" onDelete:"refuse"`
 	// AbsoluteName is the zone's whole name. In a new zone it may stand in for the name: the zones
 	// in between that are missing are made.
 	AbsoluteName string `api:"absoluteName,createOnly,dns,inline,search" length:"1020"`
@@ -50,6 +50,9 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 		if err := x.placeByAbsoluteName(c); err != nil {
 			return err
 		}
+	}
+	if err := x.checkSigned(c); err != nil {
+		return err
 	}
 	x.Name = naming.Clean(x.Name)
 	if err := naming.Check(x.Name, naming.AnyName); err != nil {

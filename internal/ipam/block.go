@@ -91,11 +91,17 @@ type IPv4Policy struct {
 	// ReverseZoneSigned says whether the reverse zone is signed.
 	ReverseZoneSigned bool `api:"reverseZoneSigned,put"`
 	// ReverseZoneSigningPolicy is the policy the reverse zone is signed by.
-	ReverseZoneSigningPolicy schema.Ref `api:"reverseZoneSigningPolicy" ref:"DNSSECSigningPolicy"`
+	ReverseZoneSigningPolicy schema.Ref `api:"reverseZoneSigningPolicy" ref:"DNSSECSigningPolicy" back:"appliedResources" onDelete:"refuse"`
 }
 
 // fits refuses water marks that cross, and sees to it that new policies are looked at.
 func (x *IPv4Policy) fits(c *resource.Change) error {
+	if c.Given["reverseZoneSigningPolicy"] && !c.Given["reverseZoneSigned"] {
+		x.ReverseZoneSigned = x.ReverseZoneSigningPolicy.ID != 0
+	}
+	if x.ReverseZoneSigned && x.ReverseZoneSigningPolicy.ID == 0 {
+		return problem.Field("MissingRequiredField", "reverseZoneSigningPolicy", "is needed where reverseZoneSigned is true")
+	}
 	if err := crossing(x.LowWaterMark, x.HighWaterMark); err != nil {
 		return err
 	}

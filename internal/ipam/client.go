@@ -27,7 +27,7 @@ type MACAddress struct {
 	// Address is the hardware address, in any common form; it is kept as 00-00-5E-00-53-01.
 	Address string `api:"address,required,inline,hardware,search" key:"mac "`
 	// MACPool is the pool it belongs to.
-	MACPool schema.Ref `api:"macPool" ref:"MACPool|DenyMACPool"`
+	MACPool schema.Ref `api:"macPool" ref:"MACPool|DenyMACPool" back:"macAddresses"`
 }
 
 // BeforeWrite reads the address.

@@ -1,11 +1,11 @@
 package ipam
 
 import (
-	"encoding/json"
 	"net/netip"
 
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/snmp"
 	"portolan/internal/space"
 )
 
@@ -23,7 +23,7 @@ type Configuration struct {
 	// Description says what the configuration is for.
 	Description string `api:"description,search" length:"4000"`
 	// SNMP holds the version, port and state of SNMP polling.
-	SNMP json.RawMessage `api:"snmp"`
+	SNMP *snmp.Settings `api:"snmp"`
 	// ServerMonitoringEnabled says whether its servers are monitored.
 	ServerMonitoringEnabled bool `api:"serverMonitoringEnabled,put"`
 	// DHCPConfigurationValidationEnabled says whether DHCP data is checked before it is deployed.

@@ -121,7 +121,7 @@ func (x *Device) take(c *resource.Change, id int64) error {
 	case owner == x.ID:
 		return nil
 	case owner != 0:
-		return problem.Conflict("ResourceInUse", "addresses: address %d belongs to device %d", id, owner)
+		return problem.InUse("addresses: address %d belongs to device %d", id, owner)
 	}
 	return setDevice(c, row, x.ID)
 }

@@ -91,6 +91,30 @@ func Conflict(code, format string, args ...any) *Problem {
 	return p
 }
 
+// InUse is a 403 ResourceInUse: what was asked cannot be done because of what depends on it.
+func InUse(format string, args ...any) *Problem { return Forbidden("ResourceInUse", format, args...) }
+
+// NotYet is a 501 NotImplemented: it is published, and not built yet. A format that begins with a field and a colon is about that field.
+func NotYet(format string, args ...any) *Problem {
+	p := Conflict("NotImplemented", format, args...)
+	p.Status = http.StatusNotImplemented
+	return p
+}
+
+// Field is a 400 with a code of its own about one field of the request body.
+func Field(code, field, format string, args ...any) *Problem {
+	p := Invalid(field, format, args...)
+	p.Code = code
+	return p
+}
+
+// FieldForbidden is a 403 with a code of its own about one field of the request body.
+func FieldForbidden(code, field, format string, args ...any) *Problem {
+	p := Field(code, field, format, args...)
+	p.Status = http.StatusForbidden
+	return p
+}
+
 // fieldName is how the names of fields look.
 var fieldName = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`)
 

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -88,6 +89,24 @@ var Types = sync.OnceValue(func() (all map[string]Type) { return read(all, types
 // Subcollections gives the names of what hangs below a resource of each collection, in the order of its links.
 var Subcollections = sync.OnceValue(func() (all map[string][]string) { return read(all, subcollectionsText) })
 
+//go:embed errors.json
+var errorsText []byte
+
+// ErrorCodes gives the status of each published code of errors.
+var ErrorCodes = sync.OnceValue(func() map[string]int {
+	codes := map[string]int{}
+	for status, names := range read(map[string][]string{}, errorsText) {
+		n, err := strconv.Atoi(status)
+		if err != nil { // as with read
+			panic("the published facts: " + err.Error())
+		}
+		for _, name := range names {
+			codes[name] = n
+		}
+	}
+	return codes
+})
+
 // read decodes facts. They are part of the program: that they can be read is tested.
 func read[T any](into T, text []byte) T {
 	if err := json.Unmarshal(text, &into); err != nil {
@@ -143,8 +162,8 @@ type Sub struct {
 	Name string
 	// Types are those of what it holds; empty where it may hold anything.
 	Types []string
-	// Post, Item, Delete: POST to it, GET and DELETE of one resource through it are published.
-	Post, Item, Delete bool
+	// Post, Item, Put, Patch, Delete: POST to it, GET, PUT, PATCH and DELETE of one resource through it are published.
+	Post, Item, Put, Patch, Delete bool
 }
 
 // Subs gives the subcollections of a collection, in the order of its links.
@@ -153,6 +172,7 @@ func Subs(collection string) []Sub {
 	for _, name := range Subcollections()[collection] {
 		list := collection + "/{}/" + name
 		s := Sub{Name: name, Post: At(http.MethodPost, list) != nil, Item: At(http.MethodGet, list+"/{}") != nil,
+			Put: At(http.MethodPut, list+"/{}") != nil, Patch: At(http.MethodPatch, list+"/{}") != nil,
 			Delete: At(http.MethodDelete, list+"/{}") != nil}
 		if get := At(http.MethodGet, list); get != nil && len(get.Types) <= maxTypes && !slices.Equal(get.Types, []string{"Resource"}) {
 			s.Types = get.Types

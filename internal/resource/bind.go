@@ -76,6 +76,9 @@ func (s Scope) Bind(n *schema.Node) (store.Expr, error) {
 
 func (s Scope) compare(n *schema.Node, path []string) (store.Expr, error) {
 	f := s.Find(path[0])
+	if many := s.findMany(path); many != nil {
+		return s.compareMany(many, n)
+	}
 	if f == nil || !f.Filterable() {
 		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 	}
@@ -87,6 +90,9 @@ func (s Scope) compare(n *schema.Node, path []string) (store.Expr, error) {
 			return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 		}
 		return schema.CompareText(n, store.Field{Kind: store.Text, Path: path})
+	}
+	if f.Members != nil {
+		return s.compareNested(f, n, path)
 	}
 	if len(path) > 1 {
 		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
@@ -102,6 +108,46 @@ func (s Scope) compare(n *schema.Node, path []string) (store.Expr, error) {
 		}
 	}
 	return store.All{e, named}, nil
+}
+
+// findMany gives the field of many references that a path names by their ids; nil where it is none, or cannot be filtered by.
+func (s Scope) findMany(path []string) *schema.Field {
+	if len(path) != 2 || path[1] != "id" {
+		return nil
+	}
+	for _, t := range s.Types {
+		for _, f := range t.Fields {
+			if f.Kind == schema.References && f.FilterAs != "" && f.FilterAs == path[0] {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// compareMany asks whether one of many references is one of those.
+func (s Scope) compareMany(f *schema.Field, n *schema.Node) (store.Expr, error) {
+	var targets []int64
+	for _, v := range n.Values {
+		id, ok := v.Integer()
+		if !ok || n.Op != "eq" && n.Op != "in" {
+			return nil, schema.FilterValue(n, v, "the ids of resources are compared by eq and in")
+		}
+		targets = append(targets, id)
+	}
+	return store.LinksTo{Targets: targets, Field: f.Name}, nil
+}
+
+// compareNested compares a member of a nested object, snmp.version, or asks whether the object is there.
+func (s Scope) compareNested(f *schema.Field, n *schema.Node, path []string) (store.Expr, error) {
+	if len(path) == 1 && (n.Op == "eq" || n.Op == "ne") && n.Values[0].Null() {
+		return schema.CompareText(n, store.Field{Kind: store.Text, Path: path})
+	}
+	m := f.MemberAt(path[1:])
+	if m == nil || m.Members != nil || m.Kind == schema.Raw {
+		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
+	}
+	return m.CompareWith(n, store.Field{Kind: m.StoreField().Kind, Path: path})
 }
 
 // compareReference follows a reference: location.id, location.name, location.country.
@@ -219,6 +265,12 @@ func (s Scope) orderField(path []string) (store.Field, bool) {
 		return at, true
 	case (f.Kind == schema.Map || f.Kind == schema.Raw) && len(path) > 1:
 		return store.Field{Kind: store.Text, Path: path}, true
+	case f.Members != nil:
+		m := f.MemberAt(path[1:])
+		if m == nil || m.Members != nil || m.Kind == schema.Raw {
+			return store.Field{}, false
+		}
+		return store.Field{Kind: m.StoreField().Kind, Path: path}, true
 	case len(path) > 1 || f.Kind == schema.Reference || f.Kind == schema.Map || f.Kind == schema.Raw:
 		return store.Field{}, false
 	case f.Kind == schema.Span:

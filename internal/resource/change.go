@@ -29,6 +29,8 @@ type Change struct {
 	Row *store.Resource
 	// Parent is the row of the resource that the request creates below; nil elsewhere.
 	Parent *store.Resource
+	// Whole says that a request replaces the resource (PUT).
+	Whole bool
 	// Given holds the names of the fields the request set.
 	Given map[string]bool
 	// Sent are the members of the request's body, as they were sent; nil where there is no request.
@@ -63,6 +65,11 @@ type NeedsProbe struct{ Addr netip.Addr }
 // Error is shown where nobody can ask.
 func (p NeedsProbe) Error() string { return "nobody has asked whether " + p.Addr.String() + " answers" }
 
+// GoesAlong reports whether the resource goes because something above it, or that it depends on, is being deleted, if not all at once.
+func (c *Change) GoesAlong() bool {
+	return c.With || c.deleting != 0 && c.Row != nil && c.deleting != c.Row.ID
+}
+
 // Creates reports whether the resource is created.
 func (c *Change) Creates() bool { return c.Old == nil }
 
@@ -76,6 +83,8 @@ type (
 	Validator interface{ Validate(c *Change) error }
 	// AfterWriter acts after a resource was written: what belongs to it is made.
 	AfterWriter interface{ AfterWrite(c *Change) error }
+	// BeforeBelowDeleter acts before what lies below a resource is deleted, and then the resource: what is to stay is taken out.
+	BeforeBelowDeleter interface{ BeforeBelowDelete(c *Change) error }
 	// BeforeDeleter acts before a resource is deleted: what it holds is given back.
 	BeforeDeleter interface{ BeforeDelete(c *Change) error }
 )
@@ -151,7 +160,7 @@ func (c *Change) Above(id int64) (*store.Resource, error) {
 // Following gives a change that follows from this one, as if a request had set the given fields and said nothing else.
 func (c *Change) Following(given ...string) *Change {
 	n := *c
-	n.Given, n.Sent, n.Parent, n.Options = map[string]bool{}, nil, nil, Options{}
+	n.Given, n.Sent, n.Parent, n.Options, n.Whole = map[string]bool{}, nil, nil, Options{}, false
 	for _, name := range given {
 		n.Given[name] = true
 	}
@@ -201,7 +210,13 @@ func (c *Change) create() (*store.Resource, error) {
 	if err := c.resolve(); err != nil {
 		return nil, err
 	}
+	if err := c.checkUserFields(); err != nil {
+		return nil, err
+	}
 	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	if err := c.seal(); err != nil {
 		return nil, err
 	}
 	row, err := c.Type.Row(c.New, nil)
@@ -216,6 +231,14 @@ func (c *Change) create() (*store.Resource, error) {
 	}
 	schema.HeadOf(c.New).ID = row.ID
 	return row, c.afterWrite()
+}
+
+// checkUserFields reads the user-defined fields.
+func (c *Change) checkUserFields() error {
+	if c.API.UserFields == nil {
+		return nil
+	}
+	return c.API.UserFields.Check(c)
 }
 
 // afterWrite runs the rule of the type, and then those that other rooms have for it.
@@ -325,12 +348,16 @@ func (c *Change) Patch(row *store.Resource, members map[string]json.RawMessage) 
 
 func (c *Change) update() (*store.Resource, error) {
 	first := c.Tx.Describe("UPDATE_"+c.Type.Operation, "")
+	c.Type.KeepSecrets(c.Old, c.New)
 	if rule, ok := c.New.(BeforeWriter); ok {
 		if err := rule.BeforeWrite(c); err != nil {
 			return nil, err
 		}
 	}
 	if err := c.resolve(); err != nil {
+		return nil, err
+	}
+	if err := c.checkUserFields(); err != nil {
 		return nil, err
 	}
 	// What follows from another change, with no field given, fits as it did before.
@@ -340,6 +367,9 @@ func (c *Change) update() (*store.Resource, error) {
 		}
 	}
 	if err := c.Tx.LoadLinks(c.Row); err != nil {
+		return nil, err
+	}
+	if err := c.seal(); err != nil {
 		return nil, err
 	}
 	row, err := c.Type.Row(c.New, c.Row)
@@ -404,6 +434,13 @@ func mergePatch(t *schema.Type, old schema.Object, patch map[string]json.RawMess
 	v := reflect.ValueOf(old).Elem()
 	for _, f := range t.Fields {
 		raw, ok := members[f.Name]
+		if ok && f.Kind == schema.Nested {
+			whole, err := f.MergeNested(old, raw)
+			if err != nil {
+				return nil, err
+			}
+			members[f.Name] = whole
+		}
 		if !ok || f.Kind != schema.Map || len(raw) == 0 || raw[0] != '{' {
 			continue
 		}

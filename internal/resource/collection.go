@@ -36,6 +36,8 @@ type Collection struct {
 	Map func(tx *store.Tx, above *store.Resource, cells int) (*SpaceMap, error)
 	// Counts says how many of something lie below a resource; the zero Counts where nobody asks.
 	Counts Counts
+	// NotYet, where it is not empty, says why nothing can be made or changed in the collection yet, although that is published.
+	NotYet string
 	// Ours: the collection is not published; it has every method.
 	Ours bool
 	// Secret: something is kept of its resources outside of their rows, such as passwords.
@@ -62,6 +64,8 @@ type Collection struct {
 	NoUp bool
 	// Hidden keeps the collection's resources out of the list of everything.
 	Hidden bool
+	// NoSearch: the resources say what there can be, not what there is, and search does not look among them.
+	NoSearch bool
 	// Unlogged: the resources are no part of the network; their changes stay out of the history.
 	Unlogged bool
 	// Scope: what lies in one of the resources never refers to what lies in another one (store.Scope).
@@ -140,6 +144,8 @@ type Sub struct {
 	// Items are the collections of what it holds; empty: Name; "*": any.
 	Items []string
 	Field string
+	// FieldOf are the fields by the types that they lead from (Linking), where these have one.
+	FieldOf map[string]string
 	// Post: POST creates (Children) or links (Linked, Linking).
 	Post bool
 	// Types are the types POST takes; empty: all of the items' types.
@@ -147,6 +153,10 @@ type Sub struct {
 	// Item: GET of one through the subcollection. Drop: DELETE of one, which deletes a child and
 	// unlinks a link.
 	Item, Drop bool
+	// Change: PUT and PATCH of one through the subcollection, NoPut: PATCH alone.
+	Change, NoPut bool
+	// Ours: it is not published, and no link of a resource leads to it.
+	Ours bool
 	// Open: the link is no field of what it leads from; any resource may have it.
 	Open bool
 	// Local says that a POST may be local (Collection.Local).
@@ -159,11 +169,41 @@ type Sub struct {
 	Vacant func(tx *store.Tx, above *store.Resource) (*Vacancy, error)
 }
 
+// FieldIn gives the field that links a resource of a type.
+func (s *Sub) FieldIn(typeName string) string {
+	if name := s.FieldOf[typeName]; name != "" {
+		return name
+	}
+	return s.Field
+}
+
+// Fields gives the fields that link, each once, in order.
+func (s *Sub) Fields() []string {
+	if len(s.FieldOf) == 0 {
+		return []string{s.Field}
+	}
+	return slices.Compact(slices.Sorted(maps.Values(s.FieldOf)))
+}
+
+// Manager is what the manager knows of itself.
+type Manager struct {
+	// Hostname is the name of its machine, Version its own, Address where its APIs are served.
+	Hostname, Version, Address string
+}
+
 // API is the declared address API.
 type API struct {
 	Store *store.Store
 	// Descriptions are the doc comments of the declarations, by Type and Type.field.
 	Descriptions map[string]string
+	// UserFields says what is asked of user-defined fields; nil where nothing is.
+	UserFields UserFields
+	// Manager is what the manager knows of itself.
+	Manager *Manager
+	// Demand is what is asked of every change; nil where nothing is.
+	Demand Demand
+	// Sealer keeps secrets.
+	Sealer Sealer
 	// May decides what callers may do (access.May); nil lets everybody do everything.
 	May Decide
 	// Probe asks whether an address answers; nil where nobody can be asked.
@@ -182,6 +222,7 @@ type API struct {
 	types          map[string]*schema.Type
 	// rules are those that rooms have for types of others, by type.
 	rules map[string][]Rule
+	seeds []func(c *Change) error
 }
 
 // NewAPI puts what was declared together and checks that it fits.
@@ -216,6 +257,13 @@ func NewAPI(s *store.Store, r *Registry) *API {
 		for _, name := range rule.Types {
 			a.rules[name] = append(a.rules[name], rule)
 		}
+	}
+	a.seeds, a.Manager = r.seeds, r.Manager
+	if a.Demand = r.demand; a.Demand != nil {
+		a.Demand.Open(s)
+	}
+	if a.UserFields = r.userFields; a.UserFields != nil {
+		a.UserFields.Open(s)
 	}
 	a.Descriptions = maps.Clone(schema.Descriptions)
 	maps.Copy(a.Descriptions, r.descriptions)

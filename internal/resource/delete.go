@@ -26,24 +26,52 @@ func (c *Change) delete(row *store.Resource, with bool) error {
 		return err
 	}
 	c.Tx.Describe("DELETE_"+t.Operation, "Deleted "+describe(t, o))
+	if rule, ok := o.(BeforeBelowDeleter); ok {
+		n := *c
+		n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, with
+		if err := rule.BeforeBelowDelete(&n); err != nil {
+			return err
+		}
+	}
 	if err := c.deleteBelow(row.ID); err != nil {
 		return err
 	}
 	if err := c.dropReferences(row); err != nil {
 		return err
 	}
-	if rule, ok := o.(BeforeDeleter); ok {
-		n := *c
-		n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, with
-		if err := rule.BeforeDelete(&n); err != nil {
-			return err
-		}
+	asked, err := c.beforeDelete(t, o, row, with)
+	if err != nil {
+		return err
+	}
+	if asked {
 		// Giving back may have led to this very resource being deleted, from the other side.
 		if _, err := c.Tx.Head(row.ID); errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
 	}
 	return c.Tx.Remove(row)
+}
+
+// beforeDelete asks the rules of a resource that is about to go, and tells whether it has any.
+func (c *Change) beforeDelete(t *schema.Type, o schema.Object, row *store.Resource, with bool) (asked bool, err error) {
+	n := *c
+	n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, with
+	if rule, ok := o.(BeforeDeleter); ok {
+		asked = true
+		if err := rule.BeforeDelete(&n); err != nil {
+			return true, err
+		}
+	}
+	for _, rule := range c.API.rules[t.Name] {
+		if rule.BeforeDelete == nil {
+			continue
+		}
+		asked = true
+		if err := rule.BeforeDelete(&n); err != nil {
+			return true, err
+		}
+	}
+	return asked, nil
 }
 
 // DeleteSome deletes a resource where no more than so many are in the way, it among them; else that many of those that lie below it, from
@@ -213,12 +241,8 @@ func (c *Change) deleteAlone(ids []int64, with bool) error {
 		if err != nil {
 			return err
 		}
-		if rule, ok := o.(BeforeDeleter); ok {
-			n := *c
-			n.Type, n.Old, n.New, n.Row, n.With = t, o, nil, row, with
-			if err := rule.BeforeDelete(&n); err != nil {
-				return err
-			}
+		if _, err := c.beforeDelete(t, o, row, with); err != nil {
+			return err
 		}
 		rows = append(rows, row)
 	}
@@ -261,7 +285,7 @@ func (c *Change) dropReferences(target *store.Resource) error {
 				return err
 			}
 			if !goes {
-				return problem.Conflict("ResourceInUse", "%s %d is the %s of %s %d", target.Type, target.ID, l.Field, source.Type, source.ID)
+				return problem.InUse("%s %d is the %s of %s %d", target.Type, target.ID, l.Field, source.Type, source.ID)
 			}
 		}
 		if err := c.Unlink(source, l.Field, target.ID); err != nil {

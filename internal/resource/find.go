@@ -23,7 +23,15 @@ func (a *API) SubQuery(s *Sub, id int64, caller Caller) store.Query {
 	case Linked:
 		all = append(all, store.LinkedFrom{Source: id, Field: s.Field})
 	case Linking:
-		all = append(all, store.LinksTo{Targets: []int64{id}, Field: s.Field})
+		var either store.Any
+		for _, field := range s.Fields() {
+			either = append(either, store.LinksTo{Targets: []int64{id}, Field: field})
+		}
+		if len(either) == 1 {
+			all = append(all, either[0])
+		} else {
+			all = append(all, either)
+		}
 	case Computed: // what it holds is found in the transaction (Found)
 	}
 	if s.Items[0] != "*" {

@@ -24,8 +24,8 @@ func (a *API) Link(c *Change, at Target) (*store.Resource, error) {
 	if json.Unmarshal(raw, &id) != nil || id < 1 {
 		return nil, problem.Invalid("id", "must be the number of a resource")
 	}
-	other, err := c.Tx.Get(id)
-	if store.IsNotFound(err) {
+	other, err := a.find(c.Tx, nil, id, c.Caller)
+	if problem.Is(err, "ResourceNotFound") {
 		return nil, notFoundInlined("id", "there is no resource %d", id)
 	}
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *API) Link(c *Change, at Target) (*store.Resource, error) {
 }
 
 func (a *API) addLink(c *Change, at Target, source, target *store.Resource) error {
-	field := at.Sub.Field
+	field := at.Sub.FieldIn(source.Type)
 	f := a.types[source.Type].ByName[field]
 	other := target // which the body names
 	if at.Sub.Relation == Linking {
@@ -101,14 +101,15 @@ func (a *API) Unlink(c *Change, at Target) error {
 	if err != nil {
 		return err
 	}
-	f := a.types[row.Type].ByName[at.Sub.Field]
-	targets, err := c.Tx.Links(row.ID, at.Sub.Field)
+	field := at.Sub.FieldIn(row.Type)
+	f := a.types[row.Type].ByName[field]
+	targets, err := c.Tx.Links(row.ID, field)
 	if err != nil {
 		return err
 	}
 	rest := slices.DeleteFunc(targets, func(id int64) bool { return id == target })
 	if f == nil || f.OnDelete == "cascade" && len(rest) == 0 { // no field, or one without which it goes
-		return c.Unlink(row, at.Sub.Field, target)
+		return c.Unlink(row, field, target)
 	}
 	return c.relink(row, f, rest)
 }

@@ -191,7 +191,7 @@ func (a *API) Rewrite(c *Change, row *store.Resource, whole bool) (*store.Resour
 			}
 		}
 	}
-	c.Type, c.Old, c.New, c.Row, c.Given = t, old, fresh, row, given
+	c.Type, c.Old, c.New, c.Row, c.Given, c.Whole = t, old, fresh, row, given, whole
 	after, err := c.update()
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -16,13 +15,19 @@ import (
 // collections hang together follows from that and from the published facts (NewAPI).
 type Registry struct {
 	// Facts are what is published.
-	Facts       Facts
+	Facts Facts
+	// Manager is what the manager knows of itself, once it has started.
+	Manager     *Manager
 	collections []*Collection
 	links       []Links
 	headers     []RequestHeader
 	computed    []ComputedSub
+	further     []FurtherSub
 	extensions  []*store.Extension
 	rules       []Rule
+	seeds       []func(c *Change) error
+	userFields  UserFields
+	demand      Demand
 	// descriptions are the doc comments of the declarations.
 	descriptions map[string]string
 }
@@ -134,12 +139,49 @@ func (c *Collection) partial() bool {
 // Rule is what a room has to do with resources of types that another room declares: it runs behind their own rule.
 type Rule struct {
 	Types []string
-	// AfterWrite runs when a resource of the types was written (AfterWriter).
-	AfterWrite func(c *Change) error
+	// AfterWrite runs when a resource of the types was written (AfterWriter), BeforeDelete before one goes (BeforeDeleter).
+	AfterWrite, BeforeDelete func(c *Change) error
 }
 
 // Rule declares a rule.
 func (r *Registry) Rule(rule Rule) { r.rules = append(r.rules, rule) }
+
+// UserFields says what is asked of the user-defined fields of resources, whatever their type.
+type UserFields interface {
+	// Open is called with the store, before anything else.
+	Open(s *store.Store)
+	// Check reads those of a resource that is about to be written.
+	Check(c *Change) error
+	// Missing gives the fields that resources of a type show though they do not set them; nil where there are none.
+	Missing(tx *store.Tx, a *API, typeName string) (map[string]*string, error)
+}
+
+// UserFields declares what is asked of user-defined fields.
+func (r *Registry) UserFields(u UserFields) { r.userFields = u }
+
+// Demand is what is asked of every request that changes something.
+type Demand interface {
+	// Open is called with the store, before anything else.
+	Open(s *store.Store)
+	// Ask refuses a change of a collection, which came with a comment.
+	Ask(tx *store.Tx, a *API, collection, comment string) error
+}
+
+// Demand declares what is asked of every change.
+func (r *Registry) Demand(d Demand) { r.demand = d }
+
+// Seed declares what every manager has from its first start on: seed makes what of it is missing, and is run at each start.
+func (r *Registry) Seed(seed func(c *Change) error) { r.seeds = append(r.seeds, seed) }
+
+// Seed makes what every manager has.
+func (a *API) Seed(tx *store.Tx) error {
+	for _, seed := range a.seeds {
+		if err := seed(&Change{Tx: tx, API: a, Given: map[string]bool{}, Extra: map[string]string{}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Describe takes descriptions of types and fields, by Type and Type.field.
 func (r *Registry) Describe(descriptions map[string]string) { maps.Copy(r.described(), descriptions) }
@@ -176,9 +218,21 @@ type ComputedSub struct {
 	// Below is the collection below whose resources it hangs, Type the one type of it that has it, all where it is empty; Name
 	// is its name there.
 	Below, Type, Name string
+	// Items are the collections of what a subcollection of ours holds; nil where it is published.
+	Items []string
 	// Find gives the ids of what it holds.
 	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
 }
+
+// FurtherSub is a subcollection that resources do not link to, as it is published elsewhere alone: what is made below them.
+type FurtherSub struct {
+	// Below is the collection below whose resources it hangs, Name its name there, Item the collection of what it holds, Type the type of
+	// that which POST makes.
+	Below, Name, Item, Type string
+}
+
+// Further declares a subcollection that is not linked to.
+func (r *Registry) Further(s FurtherSub) { r.further = append(r.further, s) }
 
 // Computed declares a computed subcollection.
 func (r *Registry) Computed(c ComputedSub) { r.computed = append(r.computed, c) }
@@ -192,11 +246,18 @@ func (a *API) complete(c *Collection, r *Registry) {
 	c.Post, c.Inner = slices.Contains(all, methodPost), len(all) == 0
 	c.NoPut, c.NoDelete = !slices.Contains(one, methodPut), !slices.Contains(one, methodDelete)
 	c.ReadOnly = c.NoPut && c.NoDelete && !slices.Contains(one, methodPatch)
+	if c.NotYet != "" {
+		c.Post, c.ReadOnly, c.NoPut, c.NoDelete = false, true, true, true
+	}
 	for _, p := range r.Facts.Subs(c.Name) {
 		s := a.relate(c, p, r)
 		s.Name = p.Name
 		if s.Relation != Unbuilt {
 			s.Post, s.Item, s.Drop = p.Post, p.Item, p.Delete
+			s.Change, s.NoPut = p.Put || p.Patch, !p.Put
+			if s.Relation == Computed { // what is found out is neither made nor unlinked
+				s.Post, s.Drop = false, false
+			}
 			if s.Relation == Linked || s.Relation == Linking { // what can be linked can be looked at, and unlinked
 				s.Item, s.Drop = s.Item || s.Post, s.Drop || s.Post
 			}
@@ -206,6 +267,17 @@ func (a *API) complete(c *Collection, r *Registry) {
 			}
 		}
 		c.Subs = append(c.Subs, s)
+	}
+	for _, one := range r.further {
+		if one.Below == c.Name {
+			c.Subs = append(c.Subs, Sub{Name: one.Name, Ours: true, Relation: Children, Items: []string{one.Item}, Types: []string{one.Type},
+				Post: true})
+		}
+	}
+	for _, one := range r.computed {
+		if one.Below == c.Name && one.Items != nil && c.Sub(one.Name) == nil {
+			c.Subs = append(c.Subs, Sub{Name: one.Name, Ours: true, Relation: Computed, Items: one.Items, Find: r.finder(c.Name, one.Name)})
+		}
 	}
 }
 
@@ -259,7 +331,7 @@ func (r *Registry) finder(collection, name string) func(*store.Tx, *API, *store.
 func (a *API) relateByLinks(c *Collection, p published.Sub, r *Registry) (Sub, bool) {
 	for _, l := range r.links {
 		switch {
-		case l.Name == p.Name && (len(l.From) == 0 && !a.under(a.byName[l.To], c.Name) || slices.Contains(l.From, c.Name)):
+		case l.Name == p.Name && (len(l.From) == 0 && (l.To == "*" || !a.under(a.byName[l.To], c.Name)) || slices.Contains(l.From, c.Name)):
 			return Sub{Relation: Linked, Field: l.Name, Items: []string{l.To}, Open: true, Joined: l.Joined}, true
 		case l.Back == p.Name && l.To == c.Name:
 			from := l.From
@@ -277,16 +349,19 @@ func (a *API) relateByLinks(c *Collection, p published.Sub, r *Registry) (Sub, b
 func (a *API) relateBack(c *Collection, p published.Sub) (Sub, bool) {
 	var field string
 	var all, listed []string
+	byName, by := false, map[string]string{}
 	for _, t := range a.AllTypes() {
 		for _, f := range t.Fields {
-			if !slices.Contains(f.Back, p.Name) || !slices.ContainsFunc(c.Types,
-				func(to *schema.Type) bool { return slices.Contains(f.Refs, to.Name) }) {
+			named := slices.ContainsFunc(c.Types, func(to *schema.Type) bool { return slices.Contains(f.Refs, to.Name) })
+			if !slices.Contains(f.Back, p.Name) || !named && (len(f.Refs) > 0 || byName) {
 				continue
 			}
-			if field != "" && field != f.Name {
-				panic(fmt.Sprintf("%s/%s: both %s and %s lead there", c.Name, p.Name, field, f.Name))
+			if named && !byName { // what leads to these types alone goes before what leads to any
+				byName, all, listed = true, nil, nil
+				clear(by)
 			}
 			field = f.Name
+			by[t.Name] = f.Name
 			all = append(all, t.Name)
 			if slices.Contains(p.Types, t.Name) {
 				listed = append(listed, t.Name)
@@ -296,7 +371,7 @@ func (a *API) relateBack(c *Collection, p published.Sub) (Sub, bool) {
 	if listed == nil {
 		listed = all
 	}
-	return Sub{Relation: Linking, Field: field, Items: a.collectionsOf(listed), Types: listed}, field != ""
+	return Sub{Relation: Linking, Field: field, FieldOf: by, Items: a.collectionsOf(listed), Types: listed}, field != ""
 }
 
 // relateChildren finds types that may lie below.

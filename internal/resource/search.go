@@ -160,7 +160,7 @@ func (s *Search) spans() []space.Range {
 // collections gives the names of the collections with resources that search may find, of those that a condition holds for.
 func (s *Search) collections(holds func(c *Collection) bool) (names []string) {
 	for _, c := range s.API.collections {
-		if c.From == store.Resources && !c.Hidden && holds(c) {
+		if c.From == store.Resources && !c.Hidden && !c.NoSearch && holds(c) {
 			names = append(names, c.Name)
 		}
 	}
@@ -358,7 +358,7 @@ func (s *Search) having(tx *store.Tx, text string) error {
 			if err != nil {
 				return false, err
 			}
-			if ok && !s.seen[r.ID] {
+			if ok && !s.seen[r.ID] && !s.API.byName[r.Collection].NoSearch {
 				found[m] = append(found[m], r)
 				n++
 			}

@@ -227,8 +227,7 @@ func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resou
 		return t, refused
 	}
 	if methods := methodsOf(t); !slices.Contains(methods, sent.Method) {
-		return t, problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", sent.Method,
-			allow(methods))
+		return t, a.noMethod(t, sent.Method, methods)
 	}
 	if sent.Method == http.MethodPost && !listable(t) {
 		return t, problem.Invalid("path", "%s cannot be made in a batch", t.Collection.Name)

@@ -33,7 +33,19 @@ type triedAnswer struct {
 }
 
 // change runs a change in a transaction: for good, or only to try it. What came of a trial is the answer's body then.
-func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, perform func(tx *store.Tx) (answer, error)) error {
+func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, do func(tx *store.Tx) (answer, error)) error {
+	perform := func(tx *store.Tx) (answer, error) {
+		if a.Demand != nil {
+			name := "" // a batch, of any
+			if rq.Collection != nil {
+				name = rq.Collection.Name
+			}
+			if err := a.Demand.Ask(tx, a.API, name, rq.author.Comment); err != nil {
+				return answer{}, err
+			}
+		}
+		return do(tx)
+	}
 	if !dry {
 		return a.Store.UpdateIn(rq.Context(), scope, rq.author, func(tx *store.Tx) (err error) {
 			*ans, err = perform(tx)

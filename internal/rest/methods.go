@@ -27,6 +27,8 @@ func methodsOf(t resource.Target) []string {
 		if !t.Sub.Item {
 			m = nil
 		}
+		add(t.Sub.Change && !t.Sub.NoPut, http.MethodPut)
+		add(t.Sub.Change, http.MethodPatch)
 		add(t.Sub.Drop, http.MethodDelete)
 	case t.List:
 		add(c.Post, http.MethodPost)

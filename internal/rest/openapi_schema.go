@@ -98,7 +98,17 @@ func exampleOf(f *schema.Field) any {
 			return []any{}
 		}
 		return doc{}
+	case schema.Nested:
+		return exampleMembers(f)
+	case schema.NestedList:
+		if f.Min == nil {
+			return []any{}
+		}
+		return []any{exampleMembers(f)}
 	case schema.Strings, schema.Integers:
+		if f.Enum != nil {
+			return f.Enum[:1]
+		}
 		return []any{}
 	case schema.Reference:
 		return doc{"id": exampleID}
@@ -114,7 +124,21 @@ func exampleOf(f *schema.Field) any {
 	if f.Enum != nil {
 		return f.Enum[0]
 	}
+	if f.Duration {
+		return "PT1H"
+	}
 	return "example"
+}
+
+// exampleMembers is a nested object with its required members.
+func exampleMembers(f *schema.Field) doc {
+	d := doc{}
+	for _, m := range f.Members {
+		if m.OnPost {
+			d[m.Name] = exampleOf(m)
+		}
+	}
+	return d
 }
 
 // property gives a field's schema.
@@ -135,6 +159,13 @@ func (a *Server) property(f *schema.Field) doc {
 		if f.List {
 			kind, d["items"] = "array", doc{}
 		}
+		if f.Any {
+			kind = ""
+		}
+	case schema.Nested:
+		kind, d["properties"] = "object", a.members(f)
+	case schema.NestedList:
+		kind, d["items"] = "array", doc{"type": "object", "properties": a.members(f)}
 	case schema.Strings:
 		kind, d["items"] = "array", doc{"type": "string"}
 	case schema.Integers:
@@ -164,6 +195,15 @@ func (a *Server) property(f *schema.Field) doc {
 	return d
 }
 
+// members gives the schemas of the members of a nested object.
+func (a *Server) members(f *schema.Field) doc {
+	properties := doc{}
+	for _, m := range f.Members {
+		properties[m.Name] = a.property(m)
+	}
+	return properties
+}
+
 // bounds adds to a field's schema what narrows its values.
 func bounds(f *schema.Field, d doc) {
 	if f.Enum != nil {
@@ -187,7 +227,7 @@ func bounds(f *schema.Field, d doc) {
 	if f.ReadOnly {
 		d["readOnly"] = true
 	}
-	if f.WriteOnly {
+	if f.WriteOnly || f.Kind == schema.SecretText {
 		d["writeOnly"] = true
 	}
 }

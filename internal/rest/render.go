@@ -31,6 +31,9 @@ func newPlan(base string, c *resource.Collection) *plan {
 	p.self = [2]string{`"_links":{"self":{"href":"` + p.one, `"},"collection":{"href":"` + base + "/" + c.Name + `"}`}
 	before := ""
 	for _, s := range c.Subs {
+		if s.Ours {
+			continue
+		}
 		p.subs = append(p.subs, before+`,"`+s.Name+`":{"href":"`+p.one)
 		before = "/" + s.Name + `"}`
 	}
@@ -47,6 +50,8 @@ type renderer struct {
 	inlined map[int64][]byte
 	wanted  []int64
 	last    *schema.Type
+	// defined are the user-defined fields that are shown though they are not set, by the type.
+	defined map[string]map[string]*string
 	// embedded counts what was embedded so far.
 	embedded int
 }
@@ -210,9 +215,16 @@ func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string)
 	} else {
 		b = schema.AppendString(b, r.Name)
 	}
-	if len(r.Body) > 2 {
+	body, err := t.ShowOnce(r.Body, extra)
+	if err != nil {
+		return nil, err
+	}
+	if body, err = rd.withUserFields(t, body); err != nil {
+		return nil, err
+	}
+	if len(body) > 2 {
 		b = append(b, ',')
-		b = append(b, r.Body[1:len(r.Body)-1]...)
+		b = append(b, body[1:len(body)-1]...)
 	}
 	for _, f := range t.Refs {
 		b = append(b, ',', '"')

@@ -15,7 +15,8 @@ import (
 
 // Filterable reports whether a field can be filtered and ordered by.
 func (f *Field) Filterable() bool {
-	return !f.WriteOnly && !f.Transient && !f.Computed && f.Kind != Strings && f.Kind != Integers
+	return !f.WriteOnly && !f.Transient && !f.Computed && f.Kind != Strings && f.Kind != Integers &&
+		f.Kind != SecretText
 }
 
 // textOperators are those that ask what stands in a text.

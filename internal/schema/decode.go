@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -58,6 +59,9 @@ func decodeField(f *Field, raw json.RawMessage, v reflect.Value) *problem.Proble
 		return nil
 	}
 	x, err := f.parse(raw)
+	if p := (inside{}); errors.As(err, &p) {
+		return p.in(f.Name)
+	}
 	if err != nil {
 		return problem.Invalid(f.Name, "%v", err)
 	}
@@ -97,7 +101,7 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 		switch {
 		case f.List && raw[0] != '[':
 			return nil, fmt.Errorf("must be a list")
-		case !f.List && raw[0] != '{':
+		case !f.List && !f.Any && raw[0] != '{':
 			return nil, fmt.Errorf("must be an object")
 		}
 		if bytes.Contains(raw, []byte(`\u0000`)) {
@@ -113,7 +117,7 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 		if json.Unmarshal(raw, &list) != nil {
 			return nil, fmt.Errorf("must be an array of strings")
 		}
-		return list, nil
+		return list, f.checkList(list)
 	case Integers:
 		var list []int64
 		if json.Unmarshal(raw, &list) != nil {
@@ -124,6 +128,10 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 		return f.parseRef(raw)
 	case References:
 		return f.parseRefs(raw)
+	case SecretText:
+		return f.parseSecret(raw)
+	case Nested, NestedList:
+		return f.parseNested(raw, false)
 	}
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
@@ -196,10 +204,29 @@ func (f *Field) parseText(text string) (any, error) {
 	if f.NonBlank && strings.TrimSpace(text) == "" {
 		return nil, fmt.Errorf("must not be blank")
 	}
+	if f.Duration {
+		if _, err := ParseDuration(text); err != nil {
+			return nil, err
+		}
+	}
 	if f.Enum != nil && !slices.Contains(f.Enum, text) {
 		return nil, fmt.Errorf("%q is none of %s", text, strings.Join(f.Enum, ", "))
 	}
 	return text, nil
+}
+
+// checkList looks at a list of texts: how many there are, and each of them.
+func (f *Field) checkList(list []string) error {
+	if f.Min != nil && int64(len(list)) < *f.Min {
+		return fmt.Errorf("must have %d or more entries", *f.Min)
+	}
+	for i, text := range list {
+		one := Field{Kind: Text, MaxLength: f.MaxLength, NonBlank: f.NonBlank, Enum: f.Enum}
+		if _, err := one.parseText(text); err != nil {
+			return fmt.Errorf("entry %d %w", i, err)
+		}
+	}
+	return nil
 }
 
 // isControl are the control characters that no value has; lines and tabs it may.

@@ -97,6 +97,7 @@ var errOrder = errors.New("another order")
 
 // AppendWhole appends a stored body as it is shown, to b: with null for what it leaves out.
 func (t *Type) AppendWhole(b, body []byte) ([]byte, error) {
+	body = Hide(body)
 	from, next := len(b), 0
 	if len(body) == 0 {
 		body = []byte("{}")
@@ -191,6 +192,11 @@ func appendValue(b []byte, f *Field, v reflect.Value) ([]byte, error) {
 		if x == nil {
 			return append(b, "null"...), nil
 		}
+	case Secret:
+		return x.append(b)
+	}
+	if f.Members != nil {
+		return appendNested(b, f, v)
 	}
 	text, err := json.Marshal(v.Interface())
 	return append(b, text...), err
@@ -232,6 +238,9 @@ func readStored(f *Field, raw []byte, v reflect.Value) error {
 	if string(raw) == "null" { // as the object has it already
 		return nil
 	}
+	if f.Kind == SecretText || f.Members != nil {
+		return readSealed(f, raw, v)
+	}
 	if p := decodeField(f, bytes.Clone(raw), v); p != nil { // the row's memory may be used again
 		return p
 	}
@@ -256,10 +265,7 @@ func (t *Type) Object(r *store.Resource) (Object, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("the body of resource %d: %w", r.ID, err)
 	}
-	for _, f := range t.Refs {
-		if f.Kind != Reference {
-			continue
-		}
+	for _, f := range t.single {
 		ref := Ref{}
 		switch f.Column {
 		case "parent":

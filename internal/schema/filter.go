@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -31,6 +32,12 @@ type Literal struct {
 	Text   string
 	Quoted bool
 	at     int
+}
+
+// Integer reads a number that is not quoted.
+func (l Literal) Integer() (n int64, ok bool) {
+	n, err := strconv.ParseInt(l.Text, 10, 64)
+	return n, err == nil && !l.Quoted
 }
 
 // maxFilterDepth bounds nested parentheses, maxFilterTerms the comparisons of one filter.

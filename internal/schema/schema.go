@@ -105,6 +105,11 @@ const (
 	Integers
 	Reference
 	References
+	// SecretText is a text that is kept sealed and never shown (Secret).
+	SecretText
+	// Nested is an object with declared members of its own (a pointer to a struct), NestedList a list of such.
+	Nested
+	NestedList
 )
 
 // Field is one declared field.
@@ -117,16 +122,20 @@ type Field struct {
 	CreateOnly bool
 	Transient  bool // in answers only, from Change.Extra, else null
 	NonBlank   bool
-	List       bool   // of Raw: a list, not an object
-	DNS        bool   // compares as a DNS name; the row's key
-	Inline     bool   // shown where a reference to the resource is inlined, beside id, type and name
-	Computed   bool   // found as it is shown, and kept nowhere: nothing can be filtered or ordered by it
-	Hardware   bool   // a hardware address, which a filter may give in any notation
-	KeyPrefix  string // not empty: the row's look-up key is this and the field
-	Indexed    bool   // kept in the body, looked up and ordered by: the store has an index of it
-	Searched   bool   // kept in the body as text, and found by what stands anywhere in it: the store's index of trigrams has it
-	OnPost     bool   // required in POST
-	OnPut      bool   // required in PUT
+	List       bool     // of Raw: a list, not an object
+	Any        bool     // of Raw: any value but null
+	Duration   bool     // a text that is a length of time as in ISO 8601, PT30S
+	Variant    bool     // of a nested object: says which of the members with For there are
+	For        []string // of a member of a nested object: the values of the variant that have it; empty: all
+	DNS        bool     // compares as a DNS name; the row's key
+	Inline     bool     // shown where a reference to the resource is inlined, beside id, type and name
+	Computed   bool     // found as it is shown, and kept nowhere: nothing can be filtered or ordered by it
+	Hardware   bool     // a hardware address, which a filter may give in any notation
+	KeyPrefix  string   // not empty: the row's look-up key is this and the field
+	Indexed    bool     // kept in the body, looked up and ordered by: the store has an index of it
+	Searched   bool     // kept in the body as text, and found by what stands anywhere in it: the store's index of trigrams has it
+	OnPost     bool     // required in POST
+	OnPut      bool     // required in PUT
 	Enum       []string
 	Refs       []string // types a reference may point to; empty: any
 	Identify   string   // the field of the target that a body may name it by, beside id
@@ -136,6 +145,7 @@ type Field struct {
 	Min, Max   *int64
 	Unless     string   // a member that stands in for a required one
 	Back       []string // the subcollections of what it refers to that hold where it comes from
+	FilterAs   string   // of many references: the name that filters have for one of them
 	Default    string
 	Example    string // a value for the documentation
 	MaxLength  int
@@ -145,6 +155,10 @@ type Field struct {
 	OnDelete string
 	// Owner is the struct that declares the field: the type's own, or one that it embeds.
 	Owner string
+	// Members are those of a nested object; secret says that one of them, at any depth, is a SecretText.
+	Members []*Field
+	secret  bool
+	goType  reflect.Type // of a field with members
 
 	Index []int
 	ptr   bool
@@ -180,6 +194,8 @@ type Type struct {
 	Inline  *Field   // the field that is shown where a reference is inlined; nil where none is
 	Refs    []*Field // single references, and transient fields, as rendered behind the body
 
+	// single are the fields of one reference, those that are only written among them.
+	single []*Field
 	// stored are the names of the members of bodies, in their order. nulls has `,"name":null` for each of them, the one of stored[i] from
 	// nullAt[i] on.
 	stored []string
@@ -239,7 +255,10 @@ func Declare(sample Object) *Type {
 		if f.Inline {
 			t.Inline = f
 		}
-		if f.Kind == Reference || f.Transient {
+		if f.Kind == Reference {
+			t.single = append(t.single, f)
+		}
+		if f.Kind == Reference && !f.WriteOnly || f.Transient {
 			t.Refs = append(t.Refs, f)
 		}
 	}
@@ -328,15 +347,19 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 		f.Kind = Reference
 	case RefList:
 		f.Kind, f.WriteOnly = References, true
+	case Secret:
+		f.Kind, f.secret = SecretText, true
 	default:
-		panic(fmt.Sprintf("field %s has a type that no field may have: %s", name, goType))
+		f.nest(goType)
 	}
 	if (f.Kind == Bool || f.Kind == Integer) && !f.ptr {
 		f.Nullable = false
 	}
 	f.options(options)
+	f.For = split(member.Tag.Get("for"))
 	f.Default = member.Tag.Get("default")
 	f.Example = member.Tag.Get("example")
+	f.FilterAs = member.Tag.Get("filterAs")
 	f.Identify = member.Tag.Get("identify")
 	f.Column = member.Tag.Get("column")
 	f.KeyPrefix = member.Tag.Get("key")
@@ -404,6 +427,12 @@ func (f *Field) options(text string) {
 			f.Inherit = true
 		case "list":
 			f.List = true
+		case "any":
+			f.Any = true
+		case "duration":
+			f.Duration = true
+		case "variant":
+			f.Variant = true
 		default:
 			panic("field " + f.Name + " has an unknown option " + option)
 		}
@@ -476,6 +505,31 @@ func (f *Field) StoreField() store.Field {
 		kind = store.AddrText
 	}
 	return store.Field{Kind: kind, Path: []string{f.Name}, Indexed: f.Indexed, Searched: f.Searched}
+}
+
+// TextOf gives a field of an object as text: a text, or a range as it is written; empty where the type has no such field.
+func (t *Type) TextOf(o Object, field string) string {
+	f := t.ByName[field]
+	if f == nil {
+		return ""
+	}
+	switch x := reflect.ValueOf(o).Elem().FieldByIndex(f.Index).Interface().(type) {
+	case string:
+		return x
+	case Range:
+		return x.String()
+	}
+	return ""
+}
+
+// IsTrue reports whether a field of an object is true; it is not where the type has no such field.
+func (t *Type) IsTrue(o Object, field string) bool {
+	f := t.ByName[field]
+	if f == nil {
+		return false
+	}
+	is, _ := reflect.ValueOf(o).Elem().FieldByIndex(f.Index).Interface().(bool)
+	return is
 }
 
 // Unset takes a field of an object back to what it is where nothing is said.

@@ -5,6 +5,8 @@ import (
 
 	"portolan/internal/access"
 	"portolan/internal/catalog"
+	"portolan/internal/deploy"
+	"portolan/internal/dhcp"
 	"portolan/internal/dns"
 	"portolan/internal/event"
 	"portolan/internal/fleet"
@@ -21,8 +23,9 @@ const Base = published.Base
 
 // newRegistry takes what the trades declare.
 func newRegistry() *resource.Registry {
-	r := &resource.Registry{Facts: published.Facts{}}
+	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{}}
 	for _, register := range []func(*resource.Registry){access.Register, catalog.Register, event.Register, ipam.Register, dns.Register,
+		dhcp.Register, deploy.Register,
 		webhook.Register} {
 		register(r)
 	}
@@ -46,6 +49,7 @@ func NewAPI(s *store.Store) *resource.API {
 	a := resource.NewAPI(s, r)
 	a.Respan = ipam.Reallocate
 	a.May = access.May
+	a.Sealer = access.Sealer{}
 	return a
 }
 
@@ -55,5 +59,6 @@ func Serve(a *resource.API, maxLimit int64, version string) *rest.Server {
 	if err != nil { // it is shown, and nothing more
 		name = ""
 	}
+	a.Manager.Hostname, a.Manager.Version = name, version
 	return rest.New(a, rest.Settings{Base: Base, MaxLimit: maxLimit, RootType: "AddressManager", Version: version, Hostname: name})
 }

@@ -13,7 +13,7 @@ import (
 // Bad input gets a clear refusal that names what is wrong, and changes nothing.
 func TestBadBodies(t *testing.T) {
 	m := startManager(t)
-	configuration, _, zone, block, network := m.basics()
+	_, _, zone, block, network := m.basics()
 	const post, put, patch = "POST", "PUT", "PATCH"
 	configurations := "/api/v2/configurations"
 	networks := "/api/v2/blocks/" + block + "/networks"
@@ -44,7 +44,7 @@ func TestBadBodies(t *testing.T) {
 		{400, "InvalidField", "userDefinedFields", post, configurations, `{"name":"a","userDefinedFields":{"x":[1]}}`},
 		{400, "InvalidField", "control character", post, configurations, `{"name":"a","userDefinedFields":{"x":"\u0000"}}`},
 		{400, "InvalidField", "control character", post, configurations, `{"name":"a","userDefinedFields":{"\u0000":"x"}}`},
-		{400, "InvalidField", "NUL", post, configurations, `{"name":"a","snmp":{"x":"\u0000"}}`},
+		{400, "InvalidField", "control", post, configurations, `{"name":"a","snmp":{"version":"v3","context":"\u0000"}}`},
 		{400, "InvalidField", "snmp: must be an object", post, configurations, `{"name":"a","snmp":3}`},
 		{400, "InvalidField", "snmp: must be an object; dnsFeedEnabled: must be true or false", post, configurations,
 			`{"name":"a","snmp":3,"dnsFeedEnabled":1}`},
@@ -86,9 +86,9 @@ func TestBadBodies(t *testing.T) {
 		{404, "ResourceNotFound", "999999", "DELETE", "/api/v2/networks/999999", ``},
 		{404, "ResourceNotFound", "999999", post, "/api/v2/blocks/999999/networks", `{"type":"IPv4Network","range":"/24"}`},
 		{409, "ResourceAlreadyExists", "main", post, configurations, `{"name":"main"}`},
-		{409, "ResourceInUse", "last administrator", "DELETE", "/api/v2/users/100000", ``},
-		{409, "ResourceInUse", "last administrator", patch, "/api/v2/users/100000", `{"accountLocked":true}`},
-		{501, "NotImplemented", "docs/status.md", post, "/api/v2/configurations/" + configuration + "/servers", `{}`},
+		{403, "ResourceInUse", "last administrator", "DELETE", "/api/v2/users/100000", ``},
+		{403, "ResourceInUse", "last administrator", patch, "/api/v2/users/100000", `{"accountLocked":true}`},
+		{501, "NotImplemented", "docs/status.md", post, "/api/v2/zones/100001/deployments", `{}`},
 	} {
 		m.refused(c.status, c.code, c.naming, c.method, c.path, c.body)
 	}
@@ -166,8 +166,8 @@ func TestBadRequests(t *testing.T) {
 		{404, "ResourceNotFound", "nothing at", "GET", "/elsewhere", nil},
 		{404, "ResourceNotFound", "not sent with a session", "GET", "/api/v2/sessions/current", nil},
 		{414, "URITooLong", "16384", "GET", filter("name:'" + strings.Repeat("a", 20000) + "'"), nil},
-		{501, "NotImplemented", "docs/status.md", "GET", "/api/v2/servers", nil},
-		{501, "NotImplemented", "docs/status.md", "GET", at + "/leases", nil},
+		{501, "NotImplemented", "docs/status.md", "GET", "/api/v2/deployments", nil},
+		{501, "NotImplemented", "docs/status.md", "GET", "/api/v2/zones/100001/deployments", nil},
 		{400, "InvalidHeader", "Authorization: given 2 times", "GET", "/api/v2/networks",
 			[]string{"Authorization: Bearer a", "Authorization: Bearer b"}},
 		{400, "InvalidHeader", "Idempotency-Key", "POST", "/api/v2/configurations",

@@ -101,8 +101,8 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 			`?fields=embed(addresses)","body":{"name":"x"}}`},
 		{412, "PreconditionFailed", "changes[1]", add + `,{"method":"DELETE","path":"networks/` + network +
 			`","headers":{"If-Match":"\"1.1\""}}`},
-		{501, "NotImplemented", "changes[1]", add + `,{"method":"POST","path":"configurations/` + configuration +
-			`/servers","body":{"name":"x"}}`},
+		{501, "NotImplemented", "changes[1]", add + `,{"method":"POST","path":"zones/` + configuration +
+			`/deployments","body":{"name":"x"}}`},
 		{400, "InvalidField", "changes[1].range", add + `,{"method":"POST","path":"blocks/` + block +
 			`/networks","body":{"type":"IPv4Network","range":"x"}}`},
 	} {

@@ -41,7 +41,7 @@ func TestDevices(t *testing.T) {
 		`{"name":"x","deviceType":{"id":`+other+`},"deviceSubtype":{"id":`+model+`}}`)
 	m.refused(404, "InlinedResourceNotFound", "deviceType", "POST", devices, `{"name":"x","deviceType":{"id":`+network+`}}`)
 	m.refused(404, "InlinedResourceNotFound", "deviceSubtype", "POST", devices, `{"name":"x","deviceSubtype":{"id":`+kind+`}}`)
-	m.refused(409, "ResourceInUse", "belongs to device "+device, "POST", devices, `{"name":"x","addresses":[{"address":"10.0.0.9"}]}`)
+	m.refused(403, "ResourceInUse", "belongs to device "+device, "POST", devices, `{"name":"x","addresses":[{"address":"10.0.0.9"}]}`)
 	m.refused(400, "InvalidField", "listed twice", "POST", devices,
 		`{"name":"x","addresses":[{"address":"10.0.0.30"},{"address":"10.0.0.30"}]}`)
 	m.refused(404, "InlinedResourceNotFound", "no network", "POST", devices, `{"name":"x","addresses":[{"address":"192.0.2.1"}]}`)
@@ -74,8 +74,8 @@ func TestDevices(t *testing.T) {
 		t.Errorf("found by its type: %s", got.body)
 	}
 
-	m.refused(409, "ResourceInUse", "device", "DELETE", "/api/v2/deviceTypes/"+kind, "")
-	m.refused(409, "ResourceInUse", "device", "DELETE", "/api/v2/deviceSubtypes/"+model, "")
+	m.refused(403, "ResourceInUse", "device", "DELETE", "/api/v2/deviceTypes/"+kind, "")
+	m.refused(403, "ResourceInUse", "device", "DELETE", "/api/v2/deviceSubtypes/"+model, "")
 	m.want(204, "DELETE", "/api/v2/deviceTypes/"+other, "") // with the subtype below it
 	m.want(204, "DELETE", "/api/v2/devices/"+device, "")
 	if got := m.want(200, "GET", "/api/v2/addresses/"+assigned, ""); got.text("device.id") != "" {

@@ -38,27 +38,27 @@ func TestNamingPolicies(t *testing.T) {
 	m.id(records, record("BER-db-020"))
 	for _, name := range []string{"lon-db-015", "ber-database-015", "ber-db-15", "ber-db-012", "ber-db-005", "ber-tmp-010", "BER-DB-015",
 		"ber-db-015x"} {
-		m.refused(409, "NamingPolicyViolation", "servers", "POST", records, record(name))
+		m.refused(400, "NamingPolicyViolation", "servers", "POST", records, record(name))
 	}
 	m.id(records, record("lon-db-015"), "x-bcn-override-naming-policy: true")
 	m.id(records, `{"type":"GenericRecord","name":"other","recordType":"A","rdata":"192.0.2.1"}`) // a type it is not for
 	m.id(records, `{"type":"TXTRecord","name":null,"text":"t"}`)                                  // the zone's own name
-	m.refused(409, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
+	m.refused(400, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
 	m.id("/api/v2/zones/"+lab+"/resourceRecords", record("below"))
 	m.want(200, "PATCH", policies+"/"+policy, `{"inheritanceEnabled":true}`, mergePatch)
-	m.refused(409, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+lab+"/resourceRecords", record("below2"))
+	m.refused(400, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+lab+"/resourceRecords", record("below2"))
 	// A record keeps the name that it had; another one has to fit.
 	old := m.want(200, "GET", "/api/v2/resourceRecords?filter=name:'anything'", "").text("data.0.id")
 	m.want(200, "PATCH", "/api/v2/resourceRecords/"+old, `{"text":"changed"}`, mergePatch)
-	m.refused(409, "NamingPolicyViolation", "servers", "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"else"}`, mergePatch)
+	m.refused(400, "NamingPolicyViolation", "servers", "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"else"}`, mergePatch)
 	m.want(200, "PATCH", "/api/v2/resourceRecords/"+old, `{"name":"par-ab-025"}`, mergePatch)
 	// What is moved into the zone has to fit, too, unless that is said.
 	top := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"elsewhere"}`)
 	stray := m.id("/api/v2/zones/"+top+"/resourceRecords", record("stray"))
 	lone := m.id("/api/v2/zones/"+top+"/zones", `{"type":"Zone","name":"lone"}`)
-	m.refused(409, "NamingPolicyViolation", "servers", "POST", "/api/v2/resourceRecords/"+stray+"/moves",
+	m.refused(400, "NamingPolicyViolation", "servers", "POST", "/api/v2/resourceRecords/"+stray+"/moves",
 		`{"type":"DNSMove","absoluteName":"stray.example.com"}`)
-	m.refused(409, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+lone+"/moves",
+	m.refused(400, "NamingPolicyViolation", "servers", "POST", "/api/v2/zones/"+lone+"/moves",
 		`{"type":"DNSMove","absoluteName":"lone.example.com"}`)
 	override := "x-bcn-override-naming-policy: true"
 	m.want(201, "POST", "/api/v2/resourceRecords/"+stray+"/moves", `{"type":"DNSMove","absoluteName":"stray.example.com"}`, override)
@@ -66,7 +66,7 @@ func TestNamingPolicies(t *testing.T) {
 	// Other values, in another order.
 	m.want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+floor+`},{"id":`+site+`}]}`, mergePatch)
 	m.id(records, record("7ber"))
-	m.refused(409, "NamingPolicyViolation", "more than 9", "POST", records, record("10ber"))
+	m.refused(400, "NamingPolicyViolation", "more than 9", "POST", records, record("10ber"))
 	if r := m.want(200, "GET", policies+"/"+policy+"/policyValues", ""); r.text("count") != "2" {
 		t.Errorf("its values are %s", r.body)
 	}
@@ -79,7 +79,7 @@ func TestNamingPolicies(t *testing.T) {
 	m.want(204, "DELETE", "/api/v2/zones/"+zone+"/namingPolicies/"+policy, "")
 	m.id(records, record("free"))
 	m.want(201, "POST", "/api/v2/views/"+view+"/namingPolicies", `{"id":`+policy+`}`)
-	m.refused(409, "NamingPolicyViolation", "servers", "POST", records, record("free2"))
+	m.refused(400, "NamingPolicyViolation", "servers", "POST", records, record("free2"))
 	m.want(204, "DELETE", policies+"/"+policy, "")
 	m.id(records, record("free2"))
 	m.verify()

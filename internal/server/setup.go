@@ -10,16 +10,19 @@ import (
 	"portolan/internal/store"
 )
 
-// Setup makes what a new manager starts with: the user admin and the countries. It does nothing
-// where there is a user already, and tells whether it did something.
+// Setup makes what a new manager starts with: the user admin and the countries, and tells whether it made the user. Where there is one
+// already, it makes what a manager of an older version did not have.
 func Setup(ctx context.Context, a *resource.API, password string) (made bool, err error) {
 	if err := access.CheckPassword(password); err != nil {
 		return false, fmt.Errorf("the password of admin: %w", err)
 	}
 	err = a.Store.Update(ctx, store.Author{Comment: "set-up"}, func(tx *store.Tx) error {
 		admins, err := tx.ByName("users", 0, "admin")
-		if err != nil || len(admins) > 0 {
+		if err != nil {
 			return err
+		}
+		if len(admins) > 0 {
+			return a.Seed(tx)
 		}
 		made = true
 		c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
@@ -31,7 +34,10 @@ func Setup(ctx context.Context, a *resource.API, password string) (made bool, er
 		if _, err := c.Create(t, x); err != nil {
 			return err
 		}
-		return catalog.SeedLocations(&resource.Change{Tx: tx, API: a, Extra: map[string]string{}})
+		if err := catalog.SeedLocations(&resource.Change{Tx: tx, API: a, Extra: map[string]string{}}); err != nil {
+			return err
+		}
+		return a.Seed(tx)
 	})
 	return made, err
 }

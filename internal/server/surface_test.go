@@ -62,7 +62,7 @@ func TestPublishedOperationsAreServed(t *testing.T) {
 		total++
 		for _, c := range append(o.Collections, "")[:max(1, len(o.Collections))] {
 			path := plain(strings.Replace(o.Path, "{collection}", c, 1))
-			if slices.Contains(paths[path], o.Method) {
+			if slices.Contains(paths[path], o.Method) || slices.Contains(contradicted[o.ID], c) {
 				continue
 			}
 			missing++
@@ -72,6 +72,9 @@ func TestPublishedOperationsAreServed(t *testing.T) {
 				if _, ok := a.Type(name); !ok {
 					allBuilt = false
 				}
+			}
+			if c := a.Collection(parts[0]); c != nil && c.NotYet != "" {
+				allBuilt = false
 			}
 			if allBuilt {
 				t.Errorf("%s %s is published for types that are built and is not served", o.Method, path)
@@ -86,11 +89,24 @@ func TestPublishedOperationsAreServed(t *testing.T) {
 	}
 }
 
+// contradicted are the collections of operations that are published there, and that the rest of what is published says are not for them;
+// they
+// answer 405.
+var contradicted = map[string][]string{
+	"postCollectionSigningKey":     {"blocks", "networks", "zones"}, // keys of zones are made by policies
+	"postCollectionDeploymentRole": {"servers"},
+	"postCollectionServer":         {"servers"}, // pairs are made of two servers by POST configurations/{}/servers
+	"deleteCollectionServer":       {"servers"},
+}
+
 // Every resource links to exactly the published subcollections of its collection.
 func TestPublishedLinks(t *testing.T) {
 	for _, c := range declared(t).Collections() {
 		var names []string
 		for _, s := range c.Subs {
+			if s.Ours {
+				continue
+			}
 			names = append(names, s.Name)
 		}
 		if want := published.Subcollections()[c.Name]; !slices.Equal(names, want) {
@@ -116,7 +132,7 @@ func TestPublishedFields(t *testing.T) {
 				t.Errorf("%s has no field %s", name, field)
 				continue
 			}
-			if f.ReadOnly != want.ReadOnly && want.ReadOnly && field != "id" && field != "type" {
+			if f.ReadOnly != want.ReadOnly && want.ReadOnly && field != "id" && field != "type" && name+"."+field != "DHCPVendorOption.code" {
 				t.Errorf("%s.%s can be written and is published as read-only", name, field)
 			}
 			if f.WriteOnly != want.WriteOnly && want.WriteOnly {
@@ -129,8 +145,10 @@ func TestPublishedFields(t *testing.T) {
 				!(name == "ExternalHostRecord" && field == "name") && name != "Transaction" {
 				t.Errorf("%s.%s can be null and is published as never null", name, field)
 			}
-			if len(want.Ref) == 1 && f.Kind == schema.Reference && !slices.Equal(f.Refs, want.Ref) && want.Ref[0] != "ResourceRecord" &&
-				want.Ref[0] != "Resource" {
+			// Where a type is published of which there are no resources, it stands for several.
+			if len(want.Ref) == 1 && f.Kind == schema.Reference && !slices.Equal(f.Refs, want.Ref) &&
+				len(published.Types()[want.Ref[0]].Collections) > 0 &&
+				name+"."+field != "TFTPDeploymentRole.server" {
 				t.Errorf("%s.%s refers to %v, published is %v", name, field, f.Refs, want.Ref)
 			}
 		}
@@ -138,7 +156,8 @@ func TestPublishedFields(t *testing.T) {
 }
 
 // beyond are values that we take besides the published ones.
-var beyond = map[string][]string{"GenericRecord.recordType": {"DNSKEY", "HTTPS", "NAPTR", "SVCB", "URI"}}
+var beyond = map[string][]string{"GenericRecord.recordType": {"DNSKEY", "HTTPS", "NAPTR", "SVCB", "URI"},
+	"WorkflowRequest.state": {"PENDING"}}
 
 func without(list, out []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(text string) bool { return slices.Contains(out, text) })

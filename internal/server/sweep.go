@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"portolan/internal/access"
+	"portolan/internal/catalog"
 	"portolan/internal/event"
 	"portolan/internal/store"
 )
@@ -79,15 +80,28 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 		return lease.Update(ctx, author, fn)
 	}
 	now := m.Store.Now()
+	history, events, sessions := m.options.KeepHistory, m.options.KeepEvents, m.options.KeepSessions
+	if err := m.Store.View(ctx, func(tx *store.Tx) error { // the settings go before what the manager was started with
+		old, recent, err := catalog.Retention(tx, m.Address)
+		if old > 0 {
+			history = old
+		}
+		if recent > 0 {
+			events, sessions = recent, recent
+		}
+		return err
+	}); err != nil {
+		return err
+	}
 	var errs []error
 	for _, one := range []struct {
 		what string
 		keep time.Duration
 		run  func(before time.Time) (int, error)
 	}{
-		{"transactions", m.options.KeepHistory, func(before time.Time) (int, error) { return m.Store.PruneHistory(ctx, update, before) }},
-		{"events", m.options.KeepEvents, func(before time.Time) (int, error) { return event.PruneEvents(ctx, update, before) }},
-		{"sessions", m.options.KeepSessions, func(before time.Time) (int, error) {
+		{"transactions", history, func(before time.Time) (int, error) { return m.Store.PruneHistory(ctx, update, before) }},
+		{"events", events, func(before time.Time) (int, error) { return event.PruneEvents(ctx, update, before) }},
+		{"sessions", sessions, func(before time.Time) (int, error) {
 			return access.RemoveSessions(ctx, m.Address, update, before)
 		}},
 	} {

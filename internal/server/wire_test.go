@@ -109,7 +109,10 @@ func (m *manager) oneOfEach() {
 
 // changing are the members that are another one in each run.
 var changing = regexp.MustCompile(`"(creationDateTime|dateTime|lastLoginDateTime|loginDateTime|logoutDateTime|expirationDateTime|apiTokenExpirationDateTime|` +
-	`apiToken|basicAuthenticationCredentials|transactionDateTime|lastActivityDateTime|[a-zA-Z]*Time)":"[^"]*"`)
+	`apiToken|basicAuthenticationCredentials|transactionDateTime|lastActivityDateTime|[a-zA-Z]*Time|publicKey|hostname)":"[^"]*"`)
+
+// counting are the members that are another number in each run.
+var counting = regexp.MustCompile(`("(?:keyTag|entityCount|activeSessions)":|"type":"AddressManagerDatabase".*?"size":)[0-9]+`)
 
 // numbered finds the numbers of resources, which are others on another database.
 var numbered = regexp.MustCompile(`("id":|"resourceId":|"/api/v2/[a-zA-Z]+/|/operations/)([0-9]+)`)
@@ -134,7 +137,8 @@ func TestWire(t *testing.T) {
 	show := func(kind, path string) {
 		for _, form := range []string{"application/hal+json", "application/json"} {
 			r := m.want(200, "GET", path, "", "Accept: "+form)
-			fmt.Fprintf(&b, "%s %s\n%s\n", kind, form, renumber(changing.ReplaceAll(r.body, []byte(`"$1":"..."`))))
+			fmt.Fprintf(&b, "%s %s\n%s\n", kind, form, renumber(counting.ReplaceAll(changing.ReplaceAll(r.body, []byte(`"$1":"..."`)),
+				[]byte(`${1}0`))))
 		}
 	}
 	var missing []string
@@ -151,7 +155,10 @@ func TestWire(t *testing.T) {
 				show(typ.Name, "/api/v2/"+c.Name+"/"+id)
 				continue
 			}
-			missing = append(missing, typ.Name)
+			// There are none of what nothing makes yet, or what is refused.
+			if c.NotYet == "" && !typ.NotMade && typ.Name != "TrustRelationship" {
+				missing = append(missing, typ.Name)
+			}
 		}
 	}
 	last := m.last()

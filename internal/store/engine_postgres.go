@@ -169,3 +169,5 @@ func (s *sequences) nextTxn() (int64, error)      { return s.p.number(s.c, "txn"
 func (s *sequences) nextChange() (int64, error)   { return s.p.number(s.c, "change") }
 
 func (s *sequences) many(kind string, n int) ([]int64, error) { return s.p.numbers(s.c, kind, n) }
+
+func (e *postgresEngine) sizeQuery() string { return "SELECT pg_database_size(current_database())" }

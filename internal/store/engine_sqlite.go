@@ -272,3 +272,7 @@ func (e *sqliteEngine) fill(ctx context.Context, fn func(conn) error) error {
 
 // filled lets the marks that came with the data be read again.
 func (e *sqliteEngine) filled() { e.remark.Store(true) }
+
+func (e *sqliteEngine) sizeQuery() string {
+	return "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+}

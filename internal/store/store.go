@@ -99,6 +99,8 @@ type engine interface {
 	shares(topics []string) bool
 	// oneWriter reports whether one update runs after another: while one runs, nothing else is committed.
 	oneWriter() bool
+	// sizeQuery asks how large the database is, in bytes.
+	sizeQuery() string
 	// contends reports whether other processes that want to change something look for the lock now and then, and stand in no queue.
 	contends() bool
 	// awaitFeed waits until all that was committed before is in the change feed.

@@ -121,6 +121,15 @@ func (tx *Tx) Totals(parent int64, collection string) (map[string]int64, error) 
 	return totalSums.By(tx, parent, collection)
 }
 
+// Extent gives how many resources there are, by the numbers that are kept, and how large the database is, in bytes.
+func (tx *Tx) Extent() (resources, size int64, err error) {
+	if err := tx.QueryRow("SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM total WHERE parent = ?", everywhere).Scan(&resources); err != nil {
+		return 0, 0, err
+	}
+	err = tx.QueryRow(tx.store.engine.sizeQuery()).Scan(&size)
+	return resources, size, err
+}
+
 // CountBelow gives how many resources lie below one, at any depth, by the numbers that are kept. It costs what reading those of
 // all parents costs, where anything lies below.
 func (tx *Tx) CountBelow(id int64) (n int64, err error) {

@@ -1,0 +1,188 @@
+package access
+
+import (
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+)
+
+// registerAuthenticators declares the collection of authenticators, with the one that is always there.
+func registerAuthenticators(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "authenticators", Parents: []string{""},
+		NotYet: "signing in by an authenticator is not built yet, and none is taken before: the manager itself knows the passwords"},
+		&AddressManagerAuthenticator{}, &LDAPAuthenticator{}, &KerberosAuthenticator{}, &RADIUSAuthenticator{}, &TACACSPlusAuthenticator{},
+		&SAMLIdentityProvider{}, &OAuthAuthorizationServer{})
+	r.Seed(func(c *resource.Change) error {
+		found, err := c.Tx.ByName("authenticators", 0, ownAuthenticator)
+		if err != nil || len(found) > 0 {
+			return err
+		}
+		x := &AddressManagerAuthenticator{}
+		x.Type, x.Name = "AddressManagerAuthenticator", ownAuthenticator
+		_, err = c.Following().Create(c.API.TypeNamed(x.Type), x)
+		return err
+	})
+}
+
+// ownAuthenticator is the name of the authenticator that is always there.
+const ownAuthenticator = "Address Manager"
+
+// AddressManagerAuthenticator is the one that is always there: the manager itself knows the passwords.
+type AddressManagerAuthenticator struct {
+	schema.Head `head:"nonblank" post:"no"`
+	// SecondaryAuthenticator is asked when this one cannot be reached.
+	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	// Hostname is null.
+	Hostname string `api:"hostname,nonblank"`
+}
+
+// LDAPAuthenticator knows users from a directory.
+type LDAPAuthenticator struct {
+	schema.Head `head:"required,nonblank" unique:"all"`
+	// SecondaryAuthenticator is asked when this one cannot be reached.
+	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	// Hostname is where it is.
+	Hostname string `api:"hostname,required,nonblank"`
+	// Port is the port it listens on.
+	Port int64 `api:"port,put" min:"1" max:"65535" default:"389"`
+	// AdminDN is who searches in the directory.
+	AdminDN string `api:"adminDn,required,nonblank"`
+	// AdminPassword is the password for it; it is never shown.
+	AdminPassword schema.Secret `api:"adminPassword,post,nonblank,nullable"`
+	// SSLEnabled says whether the connection is encrypted.
+	SSLEnabled bool `api:"sslEnabled,put"`
+	// SchemaType says which attributes it has.
+	SchemaType string `api:"schemaType,required" enum:"ACTIVE_DIRECTORY|OPENLDAP|OTHER_LDAP"`
+	// SearchBase is where users are searched.
+	SearchBase string `api:"searchBase,required,nonblank"`
+	// UserObjectClass is the class of users.
+	UserObjectClass string `api:"userObjectClass,put,nonblank,nullable"`
+	// GroupObjectClass is the class of groups.
+	GroupObjectClass string `api:"groupObjectClass,put,nonblank,nullable"`
+	// UserPrefix is the attribute with the name of a user.
+	UserPrefix string `api:"userPrefix,put,nonblank,nullable"`
+	// EmailPrefix is the attribute with the mail address of a user.
+	EmailPrefix string `api:"emailPrefix,put,nonblank,nullable"`
+	// MemberOfPrefix is the attribute with the groups of a user.
+	MemberOfPrefix string `api:"memberOfPrefix,put,nonblank,nullable"`
+	// ReferralPolicy says what is done with referrals.
+	ReferralPolicy string `api:"referralPolicy,required" enum:"IGNORE|FOLLOW|THROW"`
+	// AliasDereferencePolicy says what is done with aliases.
+	AliasDereferencePolicy string `api:"aliasDereferencePolicy,required" enum:"ALWAYS|NEVER|FINDING|SEARCHING"`
+}
+
+// KerberosAuthenticator knows users from a realm of Kerberos.
+type KerberosAuthenticator struct {
+	schema.Head `head:"required,nonblank" unique:"all"`
+	// SecondaryAuthenticator is asked when this one cannot be reached.
+	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	// Hostname is where it is.
+	Hostname string `api:"hostname,required,nonblank"`
+	// Realm is the realm.
+	Realm string `api:"realm,required,nonblank"`
+}
+
+// RADIUSAuthenticator asks a RADIUS server.
+type RADIUSAuthenticator struct {
+	schema.Head `head:"required,nonblank" unique:"all"`
+	// SecondaryAuthenticator is asked when this one cannot be reached.
+	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	// Hostname is where it is.
+	Hostname string `api:"hostname,required,nonblank"`
+	// Timeout is how long it is waited for.
+	Timeout string `api:"timeout,put,notNull,duration"`
+	// Port is the port it listens on.
+	Port int64 `api:"port,put" min:"1" max:"65535" default:"1812"`
+	// Retries is how often it is asked.
+	Retries int64 `api:"retries,put" min:"1" max:"10" default:"3"`
+	// SharedSecret is what messages are signed with; it is never shown.
+	SharedSecret schema.Secret `api:"sharedSecret,post,nonblank,nullable"`
+	// AuthenticationProtocol is how passwords travel.
+	AuthenticationProtocol string `api:"authenticationProtocol,required" enum:"CHAP|PAP"`
+}
+
+// TACACSPlusAuthenticator asks a TACACS+ server.
+type TACACSPlusAuthenticator struct {
+	schema.Head `head:"required,nonblank" unique:"all"`
+	// SecondaryAuthenticator is asked when this one cannot be reached.
+	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	// Hostname is where it is.
+	Hostname string `api:"hostname,required,nonblank"`
+	// Timeout is how long it is waited for.
+	Timeout string `api:"timeout,put,notNull,duration"`
+	// Port is the port it listens on.
+	Port int64 `api:"port,put" min:"1" max:"65535" default:"49"`
+	// SharedSecret is what messages are signed with; it is never shown.
+	SharedSecret schema.Secret `api:"sharedSecret,post,nonblank,nullable"`
+	// AuthenticationProtocol is how passwords travel.
+	AuthenticationProtocol string `api:"authenticationProtocol,required" enum:"CHAP|PAP"`
+	// GroupAttribute is the attribute with the group of a user.
+	GroupAttribute string `api:"groupAttribute,nonblank"`
+	// Attributes are what is asked along.
+	Attributes []Attribute `api:"attributes,put,notNull"`
+}
+
+// SAMLIdentityProvider signs users in by SAML.
+type SAMLIdentityProvider struct {
+	schema.Head `head:"required,nonblank" unique:"all"`
+	// SecondaryAuthenticator is asked when this one cannot be reached.
+	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	// Description says what it is.
+	Description string `api:"description" length:"4000"`
+	// Enabled says whether users may come from it.
+	Enabled bool `api:"enabled,put"`
+	// GroupAttribute is the attribute with the groups of a user.
+	GroupAttribute string `api:"groupAttribute,put,nonblank"`
+	// EmailAttribute is the attribute with the mail address of a user.
+	EmailAttribute string `api:"emailAttribute,put,nonblank"`
+	// SignOnURL is where users sign in.
+	SignOnURL string `api:"signOnUrl,required,nonblank"`
+	// LogoutURL is where they sign out.
+	LogoutURL string `api:"logoutUrl"`
+	// EntityID is what it calls itself.
+	EntityID string `api:"entityId,required,nonblank"`
+	// SigningCertificate is what its messages are verified by.
+	SigningCertificate string `api:"signingCertificate,required" length:"65535"`
+}
+
+// OAuthAuthorizationServer signs users in by OAuth 2.0.
+type OAuthAuthorizationServer struct {
+	schema.Head `head:"required,nonblank" unique:"all"`
+	// SecondaryAuthenticator is asked when this one cannot be reached.
+	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	// Description says what it is.
+	Description string `api:"description" length:"4000"`
+	// Enabled says whether its tokens are taken.
+	Enabled bool `api:"enabled,put"`
+	// UserClaim is the claim with the name of a user.
+	UserClaim string `api:"userClaim,required,nonblank"`
+	// GroupClaim is the claim with the groups of a user.
+	GroupClaim string `api:"groupClaim,required,nonblank"`
+	// EmailClaim is the claim with the mail address of a user.
+	EmailClaim string `api:"emailClaim,required,nonblank"`
+	// ValidationMethod says who verifies tokens.
+	ValidationMethod string `api:"validationMethod,required" enum:"AUTHORIZATION_SERVER|LOCAL"`
+	// ClientID is what the manager calls itself there.
+	ClientID string `api:"clientId,nonblank"`
+	// ClientSecret is its password; it is never shown.
+	ClientSecret schema.Secret `api:"clientSecret,nonblank"`
+	// IntrospectionURL is where tokens are verified.
+	IntrospectionURL string `api:"introspectionUrl"`
+	// UserInfoURL is where users are asked for.
+	UserInfoURL string `api:"userInfoUrl"`
+	// AuthorizationOption says how the password travels.
+	AuthorizationOption string `api:"authorizationOption" enum:"BASIC|POST"`
+	// Audience is whom tokens must be for.
+	Audience string `api:"audience,nonblank"`
+	// Issuer is who must have made them.
+	Issuer string `api:"issuer,nonblank"`
+	// SigningCertificate is what they are verified by.
+	SigningCertificate string `api:"signingCertificate" length:"65535"`
+}
+
+// Attribute is one that is asked along.
+type Attribute struct {
+	// Name is its name.
+	Name string `api:"name,required,nonblank"`
+	// Value is its value.
+	Value string `api:"value"`
+}

@@ -1,0 +1,242 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/sink"
+	"portolan/internal/snmp"
+	"portolan/internal/store"
+)
+
+// registerSettings declares the settings of the manager, one resource of each type, which others declare further types of.
+func registerSettings(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "settings", Parents: []string{""}, Guard: resource.Administration, NoSearch: true,
+		Complete: func(tx *store.Tx, rows []*store.Resource) error { return completeSettings(tx, r.Manager, rows) }},
+		&SystemSettings{}, &AuditDataSettings{}, &LogLevelSettings{}, &MonitoringSettings{})
+	r.Seed(seedSettings)
+}
+
+// seedSettings makes the settings that are missing.
+func seedSettings(c *resource.Change) error {
+	there := map[string]bool{}
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection("settings")}, func(r *store.Resource) error {
+		there[r.Type] = true
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, t := range c.API.Collection("settings").Types {
+		if there[t.Name] {
+			continue
+		}
+		if _, err := c.Following().Create(t, t.New()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SystemSettings says what the manager is.
+type SystemSettings struct {
+	schema.Head `head:"readOnly" post:"no"`
+	// Hostname is the name of the machine.
+	Hostname string `api:"hostname,readOnly"`
+	// Version is the version of the manager.
+	Version string `api:"version,readOnly"`
+	// Address is where its APIs are served.
+	Address string `api:"address,readOnly"`
+	// InterfaceRedundancyEnabled says whether the interfaces of the machine are bonded, which is the machine's own affair.
+	InterfaceRedundancyEnabled bool `api:"interfaceRedundancyEnabled,put"`
+	// ActiveSessions is how many sessions are open.
+	ActiveSessions *int64 `api:"activeSessions,readOnly"`
+}
+
+// AuditDataSettings says how long what happened is kept.
+type AuditDataSettings struct {
+	schema.Head `head:"readOnly" post:"no"`
+	// AdministrativeHistoryRetentionPeriod is how long transactions are kept, with what they changed; null leaves it to how the manager was
+	// started.
+	AdministrativeHistoryRetentionPeriod string `api:"administrativeHistoryRetentionPeriod,duration"`
+	// SessionAndEventsRetentionPeriod is how long events, and sessions that have ended, are kept; null leaves it to how the manager was
+	// started.
+	SessionAndEventsRetentionPeriod string `api:"sessionAndEventsRetentionPeriod,duration"`
+	// DHCPTransactionRetentionPeriod is how long what DHCP servers did is kept.
+	DHCPTransactionRetentionPeriod string `api:"dhcpTransactionRetentionPeriod,duration"`
+	// DdnsTransactionRetentionPeriod is how long dynamic updates are kept.
+	DdnsTransactionRetentionPeriod string `api:"ddnsTransactionRetentionPeriod,duration"`
+	// ExportEnabled says whether all of it is sent elsewhere, too.
+	ExportEnabled bool `api:"exportEnabled,put"`
+	// Destination is where it is sent.
+	Destination *sink.Destination `api:"destination"`
+}
+
+// LogLevelSettings says what the parts of the manager log.
+type LogLevelSettings struct {
+	schema.Head `head:"readOnly" post:"no"`
+	// AddressManager is the least that the manager logs.
+	AddressManager string `api:"addressManager,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
+	// RestV2 is that of its API, which logs with the manager.
+	RestV2 string `api:"restV2,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
+	// ZoneImport is that of imports of zones, which log with the manager.
+	ZoneImport string `api:"zoneImport,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
+	// ReconciliationService is that of reconciliation, which logs with the manager.
+	ReconciliationService string `api:"reconciliationService,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
+	// DiscoveryEngine is that of discovery, which logs with the manager.
+	DiscoveryEngine string `api:"discoveryEngine,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
+	// SNMPClient is that of SNMP, which logs with the manager.
+	SNMPClient string `api:"snmpClient,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
+	// MonitoringService is that of monitoring, which logs with the manager.
+	MonitoringService string `api:"monitoringService,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
+	// RRDTool is that of figures over time, which log with the manager.
+	RRDTool string `api:"rrdTool,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
+}
+
+// MonitoringSettings says what is watched, and how often.
+type MonitoringSettings struct {
+	schema.Head `head:"readOnly" post:"no"`
+	// AddressManagerMonitoring is how the manager itself is watched.
+	AddressManagerMonitoring *Monitoring `api:"addressManagerMonitoring,put"`
+	// ServerMonitoring is how servers are watched.
+	ServerMonitoring *ServerMonitoring `api:"serverMonitoring,put"`
+	// F5ServerMonitoring is how load balancers are watched.
+	F5ServerMonitoring *Monitoring `api:"f5ServerMonitoring"`
+}
+
+// Monitoring is how something is watched.
+type Monitoring struct {
+	// Enabled says whether it is.
+	Enabled bool `api:"enabled"`
+	// Address is where it is.
+	Address string `api:"address"`
+	// PollingInterval is how often it is asked.
+	PollingInterval string `api:"pollingInterval,required,duration"`
+	// SNMP is how it is asked.
+	SNMP *snmp.Settings `api:"snmp"`
+}
+
+// ServerMonitoring is how servers are watched.
+type ServerMonitoring struct {
+	// Enabled says whether they are.
+	Enabled bool `api:"enabled"`
+	// PollingInterval is how often they are asked.
+	PollingInterval string `api:"pollingInterval,required,duration"`
+	// StatusRefreshInterval is how often what is shown of them is made anew.
+	StatusRefreshInterval string `api:"statusRefreshInterval,required,duration"`
+	// FailureDetectionThreshold is how often in a row they may be silent.
+	FailureDetectionThreshold int64 `api:"failureDetectionThreshold,required" min:"1" max:"2147483647"`
+}
+
+// lengthOf reads a length of time of a field, which was checked when it was set; 0 where there is none.
+func lengthOf(text string) time.Duration {
+	d, err := schema.ParseDuration(text)
+	if err != nil {
+		return 0
+	}
+	return d
+}
+
+// Validate refuses what is the machine's own affair.
+func (x *SystemSettings) Validate(*resource.Change) error {
+	if x.InterfaceRedundancyEnabled {
+		return problem.Field("UnsupportedResourceFieldValue", "interfaceRedundancyEnabled",
+			"the interfaces of the machine are bonded by its operating system")
+	}
+	return nil
+}
+
+// Validate refuses what nothing acts upon yet, and lengths of time that are no whole days.
+func (x *AuditDataSettings) Validate(*resource.Change) error {
+	switch {
+	case x.DHCPTransactionRetentionPeriod != "":
+		return problem.NotYet("dhcpTransactionRetentionPeriod: DHCP is not served yet")
+	case x.DdnsTransactionRetentionPeriod != "":
+		return problem.NotYet("ddnsTransactionRetentionPeriod: dynamic updates are not taken yet")
+	case x.ExportEnabled || x.Destination != nil:
+		return problem.NotYet("exportEnabled: what happened is sent elsewhere by webhooks alone")
+	}
+	for field, text := range map[string]string{"administrativeHistoryRetentionPeriod": x.AdministrativeHistoryRetentionPeriod,
+		"sessionAndEventsRetentionPeriod": x.SessionAndEventsRetentionPeriod} {
+		switch d := lengthOf(text); {
+		case text == "":
+		case d < 24*time.Hour:
+			return problem.Field("DurationValueOutsideRange", field, "must be a day or more")
+		case d%(24*time.Hour) != 0:
+			return problem.Field("DurationValueNotDivisibleBy", field, "must be whole days")
+		}
+	}
+	return nil
+}
+
+// Retention gives how long transactions, and events and sessions that have ended, are to be kept by the settings; 0 where they do not say.
+func Retention(tx *store.Tx, a *resource.API) (history, events time.Duration, err error) {
+	t := a.TypeNamed("AuditDataSettings")
+	row, err := tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("settings"),
+		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: t.Name}}})
+	if row == nil || err != nil {
+		return 0, 0, err
+	}
+	o, err := t.Object(row)
+	if err != nil {
+		return 0, 0, err
+	}
+	x, _ := o.(*AuditDataSettings)
+	return lengthOf(x.AdministrativeHistoryRetentionPeriod), lengthOf(x.SessionAndEventsRetentionPeriod), nil
+}
+
+// Validate takes one level for the whole manager: its parts log together.
+func (x *LogLevelSettings) Validate(*resource.Change) error {
+	if x.AddressManager != "INFO" {
+		return problem.NotYet("addressManager: the manager logs as it was started (--log-level), and nothing else can be set yet")
+	}
+	for field, level := range map[string]string{"restV2": x.RestV2, "zoneImport": x.ZoneImport,
+		"reconciliationService": x.ReconciliationService,
+		"discoveryEngine":       x.DiscoveryEngine, "snmpClient": x.SNMPClient, "monitoringService": x.MonitoringService, "rrdTool": x.RRDTool} {
+		if level != x.AddressManager {
+			return problem.Field("UnsupportedResourceFieldValue", field, "is %s, and addressManager %s: the parts of the manager log together",
+				level, x.AddressManager)
+		}
+	}
+	return nil
+}
+
+// Validate refuses what nothing acts upon yet.
+func (x *MonitoringSettings) Validate(*resource.Change) error {
+	if m := x.AddressManagerMonitoring; m != nil && m.Enabled {
+		return problem.NotYet("addressManagerMonitoring: the manager shows its figures at /metrics; it does not ask itself by SNMP")
+	}
+	if m := x.ServerMonitoring; m != nil && m.Enabled {
+		return problem.NotYet("serverMonitoring: servers are watched as service points of the fleet alone")
+	}
+	if m := x.F5ServerMonitoring; m != nil && m.Enabled {
+		return problem.NotYet("f5ServerMonitoring: load balancers are not watched")
+	}
+	return nil
+}
+
+// completeSettings fills in what the manager knows of itself.
+func completeSettings(tx *store.Tx, m *resource.Manager, rows []*store.Resource) error {
+	for _, r := range rows {
+		if r.Type != "SystemSettings" {
+			continue
+		}
+		open, err := openSessions(tx)
+		if err != nil {
+			return fmt.Errorf("counting the sessions: %w", err)
+		}
+		members := map[string][]byte{"activeSessions": fmt.Append(nil, open)}
+		for name, text := range map[string]string{"hostname": m.Hostname, "version": m.Version, "address": m.Address} {
+			if members[name], err = json.Marshal(text); err != nil {
+				return err
+			}
+		}
+		if r.Body, err = store.Rewritten(r.Body, members); err != nil {
+			return err
+		}
+	}
+	return nil
+}

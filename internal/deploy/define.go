@@ -1,0 +1,339 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"portolan/internal/dns"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// familyFits reports whether options of a type may lie below a resource of a type, by the protocols that the latter has.
+func familyFits(option, above string) bool {
+	switch {
+	case strings.HasPrefix(option, "DHCPv4"), option == "DHCPVendorOption":
+		return !strings.HasPrefix(above, "IPv6") && above != "ZoneTemplate"
+	case strings.HasPrefix(option, "DHCPv6"):
+		return !strings.HasPrefix(above, "IPv4")
+	}
+	return true
+}
+
+// fits refuses an option below what does not have its protocol.
+func fits(c *resource.Change, h *schema.Head) error {
+	above, err := c.Tx.Head(h.Parent)
+	if err != nil {
+		return err
+	}
+	if !familyFits(h.Type, above.Type) {
+		return problem.Field("UnsupportedDeploymentOptionScope", "type", "a %s does not go with an %s", h.Type, above.Type)
+	}
+	return nil
+}
+
+// define finds what defines the option, and checks its value by that.
+func (x *OptionFields) define(c *resource.Change, h *schema.Head, ref *schema.Ref) error {
+	if err := fits(c, h); err != nil {
+		return err
+	}
+	row, err := x.definitionOf(c, h, *ref)
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return err
+	}
+	d := definition(o)
+	h.Name, x.Code, *ref = row.Name, d.Code, schema.Ref{ID: row.ID}
+	if len(x.Value) == 0 {
+		return problem.Missing("value")
+	}
+	format, err := ParseFormat(d.ValueFormat)
+	if err != nil {
+		return fmt.Errorf("the definition %d: %w", row.ID, err)
+	}
+	value, err := format.Check(x.Value, func(kind string, values []string) error { return checkNames(c, h.Config, kind, values) })
+	if _, worded := problem.As(err); err != nil && !worded {
+		err = problem.Field("InvalidResourceFieldValue", "value", "of %s: %v", row.Name, err)
+	}
+	x.Value = value
+	return err
+}
+
+// definitionOf finds the definition that a request names: by its name, else by its code, else by its id. Of an option that is there the one
+// of them counts that is another one than before.
+func (x *OptionFields) definitionOf(c *resource.Change, h *schema.Head, ref schema.Ref) (*store.Resource, error) {
+	name, code := h.Name, x.Code
+	if h.Type == "DHCPVendorOption" { // whose code follows from the definition
+		code = nil
+	}
+	if c.Old != nil {
+		old := schema.HeadOf(c.Old)
+		before := optionFields(c.Old)
+		switch {
+		case h.Name != old.Name && h.Name != "":
+			ref = schema.Ref{}
+		case code != nil && (before.Code == nil || *code != *before.Code):
+			name, ref = "", schema.Ref{}
+		case ref.ID != 0:
+			name, code = "", nil
+		}
+	}
+	allowed := definitionTypes(h.Type)
+	switch {
+	case name != "":
+		row, err := x.named(c, h, allowed, name)
+		if err == nil && ref.ID != 0 && ref.ID != row.ID {
+			err = problem.Field("ConflictingResourceFieldValues", "definition", "%d is not that of %s, which is %d", ref.ID, name, row.ID)
+		}
+		return row, err
+	case code != nil:
+		return x.coded(c, h, allowed, *code)
+	case ref.ID != 0:
+		row, err := c.Tx.Get(ref.ID)
+		if store.IsNotFound(err) || err == nil && !slices.Contains(allowed, row.Type) {
+			return nil, resource.NotFoundInlined("definition", "there is no %s %d", strings.Join(allowed, " or "), ref.ID)
+		}
+		return row, err
+	case h.Type == "StartOfAuthority":
+		return x.named(c, h, allowed, "start-of-authority")
+	}
+	return nil, problem.Missing("name")
+}
+
+// definitionTypes gives the types of the definitions that options of a type have.
+func definitionTypes(option string) (types []string) {
+	for _, kind := range kindsOfOptions {
+		if kind.option == option {
+			types = append(types, kind.definition)
+		}
+	}
+	return types
+}
+
+// named finds a definition by its name, or one of its other names.
+func (x *OptionFields) named(c *resource.Change, h *schema.Head, allowed []string, name string) (*store.Resource, error) {
+	found, err := c.Tx.ByName("deploymentOptionDefinitions", 0, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range found {
+		if slices.Contains(allowed, row.Type) && (row.Configuration == 0 || row.Configuration == h.Config) {
+			return row, nil
+		}
+	}
+	row, err := x.search(c, h, allowed, func(d Definition) bool { return slices.Contains(d.OtherNames, name) })
+	if err == nil && row == nil {
+		err = problem.Field("InvalidResourceFieldValue", "name", "there is no option %q of the kind %s; deploymentOptionDefinitions lists them",
+			name, h.Type)
+	}
+	return row, err
+}
+
+// coded finds a definition by its code.
+func (x *OptionFields) coded(c *resource.Change, h *schema.Head, allowed []string, code int64) (*store.Resource, error) {
+	row, err := x.search(c, h, allowed, func(d Definition) bool { return d.Code != nil && *d.Code == code })
+	if err == nil && row == nil {
+		err = problem.Field("InvalidResourceFieldValue", "code", "there is no option %d of the kind %s; deploymentOptionDefinitions lists them",
+			code, h.Type)
+	}
+	return row, err
+}
+
+// search finds the first definition of which something holds; nil where there is none.
+func (x *OptionFields) search(c *resource.Change, h *schema.Head, allowed []string, holds func(Definition) bool) (*store.Resource, error) {
+	var first int64
+	for _, kind := range allowed {
+		if err := eachDefinition(c, 0, kind, func(id int64, _ string, d Definition) error {
+			if first == 0 && holds(d) {
+				first = id
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		if first == 0 {
+			continue
+		}
+		row, err := c.Tx.Get(first)
+		if err != nil || row.Configuration == 0 || row.Configuration == h.Config {
+			return row, err
+		}
+		first = 0
+	}
+	return nil, nil
+}
+
+// optionFields gives what an option has that a definition says the shape of; nil of anything else.
+func optionFields(o schema.Object) *OptionFields {
+	switch x := o.(type) {
+	case *DHCPv4ClientOption:
+		return &x.OptionFields
+	case *DHCPv4ServiceOption:
+		return &x.OptionFields
+	case *DHCPv6ClientOption:
+		return &x.OptionFields
+	case *DHCPv6ServiceOption:
+		return &x.OptionFields
+	case *DHCPVendorOption:
+		return &x.OptionFields
+	case *DNSOption:
+		return &x.OptionFields
+	case *StartOfAuthority:
+		return &x.OptionFields
+	}
+	return nil
+}
+
+// alone refuses a second option of a definition at the same place for the same servers.
+func (x *OptionFields) alone(c *resource.Change, h *schema.Head, ref schema.Ref) error {
+	return c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"), store.HasParent(h.Parent),
+		store.LinksTo{Targets: []int64{ref.ID}, Field: "definition"}}}, func(r *store.Resource) error {
+		if r.ID == h.ID || r.Ref("serverScope") != x.ServerScope.ID {
+			return nil
+		}
+		return problem.Conflict("ResourceAlreadyExists", "name: %s is set there already, by option %d", h.Name, r.ID)
+	})
+}
+
+// collectionsNamed are the collections that names in values are of.
+var collectionsNamed = map[string]string{"mac_pool": "macPools", "class": "clientClasses"}
+
+// checkNames refuses names in a value that the configuration does not have.
+func checkNames(c *resource.Change, configuration int64, kind string, values []string) error {
+	if kind == "match_element" {
+		return dns.CheckMatches(c, configuration, "value", values)
+	}
+	for _, name := range values {
+		found, err := c.Tx.ByName(collectionsNamed[kind], configuration, name)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return resource.NotFoundInlined("value", "there is no %s in %s of the configuration", name, collectionsNamed[kind])
+		}
+	}
+	return nil
+}
+
+// namedIn are the types that values name, by the kind of what stands there.
+var namedIn = map[string][]string{"match_element": {"ACL", "TSIGKey"}, "mac_pool": {"MACPool", "DenyMACPool"},
+	"class": {"DHCPv4ClientClass"}}
+
+// eachNaming calls fn for the options of a configuration in whose values names of a kind stand, with the values as a list.
+func eachNaming(c *resource.Change, configuration int64, kind string, fn func(row *store.Resource, values []string) error) error {
+	defined := map[int64]bool{}
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection("deploymentOptionDefinitions")},
+		func(r *store.Resource) error {
+			o, err := c.API.Object(r)
+			if err != nil {
+				return err
+			}
+			if f, err := ParseFormat(definition(o).ValueFormat); err == nil && slices.Contains(f.Kinds(), kind) {
+				defined[r.ID] = true
+			}
+			return nil
+		}); err != nil {
+		return err
+	}
+	var rows []*store.Resource
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
+		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: configuration}}},
+		func(r *store.Resource) error {
+			if defined[r.Ref("definition")] {
+				rows = append(rows, r.Clone())
+			}
+			return nil
+		}); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		o, err := c.API.Object(row)
+		if err != nil {
+			return err
+		}
+		var values []string
+		if x := optionFields(o); x == nil || json.Unmarshal(x.Value, &values) != nil {
+			continue
+		}
+		if err := fn(row, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// matchName gives what names a resource of a type in an element of an access control list.
+func matchName(typeName string) func(dns.Match) string {
+	if typeName == "TSIGKey" {
+		return func(m dns.Match) string { return m.Key }
+	}
+	return func(m dns.Match) string { return m.List }
+}
+
+// renamed gives the values with another name for a resource, and whether one of them named it.
+func renamed(kind, typeName string, values []string, from, to string) ([]string, bool) {
+	if kind == "match_element" {
+		return dns.RenameInMatches(values, matchName(typeName), from, to)
+	}
+	values = slices.Clone(values)
+	i := slices.Index(values, from)
+	if i >= 0 {
+		values[i] = to
+	}
+	return values, i >= 0
+}
+
+// renameInOptions gives options the new name of what their values name.
+func renameInOptions(c *resource.Change, kind string) error {
+	if c.Old == nil {
+		return nil
+	}
+	old, h := schema.HeadOf(c.Old), schema.HeadOf(c.New)
+	if old.Name == h.Name {
+		return nil
+	}
+	return eachNaming(c, h.Config, kind, func(row *store.Resource, values []string) error {
+		values, named := renamed(kind, h.Type, values, old.Name, h.Name)
+		if !named {
+			return nil
+		}
+		text, err := json.Marshal(values)
+		if err != nil {
+			return err
+		}
+		_, err = c.Following("value").Change(row, func(o schema.Object) { optionFields(o).Value = text })
+		return err
+	})
+}
+
+// namedInOptions refuses where the value of an option names what is about to go.
+func namedInOptions(c *resource.Change, kind string) error {
+	if c.GoesAlong() {
+		return nil
+	}
+	h := schema.HeadOf(c.Old)
+	return eachNaming(c, h.Config, kind, func(row *store.Resource, values []string) error {
+		if _, named := renamed(kind, h.Type, values, h.Name, h.Name); named {
+			return problem.InUse("the option %s, %d, names %s", row.Name, row.ID, h.Name)
+		}
+		return nil
+	})
+}
+
+// noOptions refuses where options are for a server alone.
+func noOptions(c *resource.Change, server int64) error {
+	found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
+		store.LinksTo{Targets: []int64{server}, Field: "serverScope"}}})
+	if err == nil && found != nil {
+		err = problem.BadRequest("MoveRolesWithOptionsOnServer", "option %d, %s, is for server %d alone; its roles stay with it", found.ID,
+			found.Name, server)
+	}
+	return err
+}

@@ -1,0 +1,618 @@
+package deploy
+
+import (
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/sink"
+	"portolan/internal/snmp"
+)
+
+// registerServices declares the services of servers: one of each kind, which come with the server.
+func registerServices(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: "services", Parents: []string{"servers"}}, &AnycastService{}, &DHCPActivityService{},
+		&DHCPStatisticsService{}, &DNSActivityService{}, &DNSResolverService{}, &DNSStatisticsService{}, &FirewallService{}, &GatewayService{},
+		&InterfacesService{}, &LicenseService{}, &NTPService{}, &SNMPService{}, &SSHService{}, &SyslogService{})
+}
+
+// Service is what every service of a server has.
+type Service struct {
+	// ServerVersion is the version of the server that shows it.
+	ServerVersion string `api:"serverVersion,readOnly"`
+}
+
+// Overridden is what those services have that somebody may have changed on the machine itself.
+type Overridden struct {
+	// ManualOverrideEnabled says whether that was done; a PUT overwrites it.
+	ManualOverrideEnabled bool `api:"manualOverrideEnabled,readOnly"`
+}
+
+// AnycastService tells routers of addresses that the server answers at.
+type AnycastService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	Overridden
+	// Enabled says whether it runs.
+	Enabled bool `api:"enabled,required"`
+	// Addresses are the addresses.
+	Addresses []string `api:"addresses,required"`
+	// Routing is how routers are told.
+	Routing *Routing `api:"routing,required,nullable"`
+}
+
+// Routing is how routers are told of addresses.
+type Routing struct {
+	// Protocol is the routing protocol.
+	Protocol string `api:"protocol,required,variant" enum:"OSPF|RIP|BGP"`
+	// AuthenticationEnabled says whether messages are signed.
+	AuthenticationEnabled bool `api:"authenticationEnabled" for:"OSPF|RIP"`
+	// AuthenticationPassword is what they are signed with; it is never shown.
+	AuthenticationPassword schema.Secret `api:"authenticationPassword" for:"OSPF|RIP"`
+	// AuthenticationKey is the number of the MD5 key.
+	AuthenticationKey *int64 `api:"authenticationKey" min:"1" max:"255" for:"OSPF"`
+	// HelloInterval is how often neighbors are greeted.
+	HelloInterval string `api:"helloInterval,duration" for:"OSPF"`
+	// DeadInterval is after how long a silent neighbor is given up.
+	DeadInterval string `api:"deadInterval,duration" for:"OSPF"`
+	// AreaID is the area, written like an address.
+	AreaID string `api:"areaId" for:"OSPF"`
+	// StubArea says whether the area is a stub.
+	StubArea bool `api:"stubArea" for:"OSPF"`
+	// AutonomousSystemNumber is that of the server.
+	AutonomousSystemNumber *int64 `api:"autonomousSystemNumber" min:"1" max:"4294967295" for:"BGP"`
+	// RouterID is what the server calls itself, written like an IPv4 address.
+	RouterID string `api:"routerId" for:"BGP"`
+	// CommandLineInterfaceEnabled says whether the router has a command line.
+	CommandLineInterfaceEnabled bool `api:"commandLineInterfaceEnabled" for:"BGP"`
+	// CommandLineInterfacePassword is the password for it; it is never shown.
+	CommandLineInterfacePassword schema.Secret `api:"commandLineInterfacePassword" for:"BGP"`
+	// KeepAliveInterval is how often neighbors are told that the server is there.
+	KeepAliveInterval string `api:"keepAliveInterval,duration" for:"BGP"`
+	// HoldTimeInterval is after how long a silent neighbor is given up.
+	HoldTimeInterval string `api:"holdTimeInterval,duration" for:"BGP"`
+	// Neighbors are the routers that are told.
+	Neighbors []Neighbor `api:"neighbors" for:"BGP"`
+	// PrefixFilters say what is taken from, and told to, them.
+	PrefixFilters []PrefixFilter `api:"prefixFilters" for:"BGP"`
+}
+
+// Neighbor is a router.
+type Neighbor struct {
+	// AutonomousSystemNumber is its own.
+	AutonomousSystemNumber int64 `api:"autonomousSystemNumber,required" min:"1" max:"4294967295"`
+	// Address is where it is.
+	Address netip.Addr `api:"address,required"`
+	// AuthenticationPassword signs the messages to it; it is never shown.
+	AuthenticationPassword schema.Secret `api:"authenticationPassword"`
+	// HopLimit is how many hops away it may be.
+	HopLimit *int64 `api:"hopLimit" min:"1" max:"255"`
+	// AnnounceNextHopSelfEnabled says whether the server names itself as the next hop.
+	AnnounceNextHopSelfEnabled bool `api:"announceNextHopSelfEnabled"`
+}
+
+// PrefixFilter lets a prefix pass, or does not.
+type PrefixFilter struct {
+	// FilterType is which way it is for.
+	FilterType string `api:"filterType,required" enum:"INPUTv4|OUTPUTv4|INPUTv6|OUTPUTv6"`
+	// Action is what is done.
+	Action string `api:"action,required" enum:"PERMIT|DENY"`
+	// Prefix is the prefix.
+	Prefix string `api:"prefix,required"`
+}
+
+// Check reads the prefix.
+func (x *PrefixFilter) Check() error {
+	p, err := netip.ParsePrefix(x.Prefix)
+	if err != nil || p.Addr().Is4() != strings.HasSuffix(x.FilterType, "v4") {
+		return schema.At("prefix", "%q is no prefix of the family of %s", x.Prefix, x.FilterType)
+	}
+	return nil
+}
+
+// Check asks for what the protocol needs.
+func (x *Routing) Check() error {
+	if x.Protocol == "BGP" && x.AutonomousSystemNumber == nil {
+		return schema.At("autonomousSystemNumber", "is needed with BGP")
+	}
+	for name, text := range map[string]string{"areaId": x.AreaID, "routerId": x.RouterID} {
+		if a, err := netip.ParseAddr(text); text != "" && (err != nil || !a.Is4()) {
+			return schema.At(name, "%q is not written like an IPv4 address", text)
+		}
+	}
+	return nil
+}
+
+// Telemetry is what services that send telemetry have.
+type Telemetry struct {
+	// Enabled says whether it is sent.
+	Enabled bool `api:"enabled,required"`
+	// Destination is where it goes.
+	Destination *sink.Destination `api:"destination"`
+}
+
+// DHCPActivityService sends what DHCP servers do.
+type DHCPActivityService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	Telemetry
+	// MaximumBufferedEvents is how many wait for a receiver that is away.
+	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" min:"1" max:"101588000" default:"100000"`
+	// DHCPv4Enabled says whether that of DHCPv4 is sent.
+	DHCPv4Enabled bool `api:"dhcpv4Enabled,required"`
+	// DHCPv6Enabled says whether that of DHCPv6 is sent.
+	DHCPv6Enabled bool `api:"dhcpv6Enabled,required"`
+}
+
+// DHCPStatisticsService sends figures of DHCP servers.
+type DHCPStatisticsService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	Telemetry
+	// MaximumBufferedEvents is how many wait for a receiver that is away.
+	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" min:"1" max:"188235000" default:"100000"`
+	// DHCPv4Enabled says whether that of DHCPv4 is sent.
+	DHCPv4Enabled bool `api:"dhcpv4Enabled,required"`
+	// DHCPv6Enabled says whether that of DHCPv6 is sent.
+	DHCPv6Enabled bool `api:"dhcpv6Enabled,required"`
+}
+
+// DNSActivityService sends what name servers are asked, and answer.
+type DNSActivityService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	Telemetry
+	// MaximumBufferedEvents is how many wait for a receiver that is away.
+	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" min:"1" max:"64000000" default:"100000"`
+	// Filters are what is not sent.
+	Filters []Filter `api:"filters,required"`
+}
+
+// Filter is what is not sent of the activity of name servers.
+type Filter struct {
+	// Category is what is looked at.
+	Category string `api:"category,required" enum:"DOMAIN_NAME|QUERY|RESPONSE|SOURCE_ADDRESS"`
+	// Value is a name with * in it or not, a prefix, or a kind of questions and answers.
+	Value string `api:"value,required,nonblank"`
+}
+
+// filtered are the kinds of questions and answers that a filter may name.
+var filtered = []string{"ALL", "CLIENT", "AUTH", "RESOLVER", "FORWARDER", "UPDATE"}
+
+// Check reads the value.
+func (x *Filter) Check() error {
+	switch x.Category {
+	case "SOURCE_ADDRESS":
+		if _, err := netip.ParsePrefix(x.Value); err != nil {
+			return schema.At("value", "%q is no prefix", x.Value)
+		}
+	case "QUERY", "RESPONSE":
+		if !slices.Contains(filtered, x.Value) {
+			return schema.At("value", "%q is none of %s", x.Value, strings.Join(filtered, ", "))
+		}
+	default:
+		if _, err := path.Match(x.Value, ""); err != nil {
+			return schema.At("value", "%q is no pattern of names", x.Value)
+		}
+	}
+	return nil
+}
+
+// DNSStatisticsService sends figures of name servers.
+type DNSStatisticsService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	Telemetry
+	// MaximumBufferedEvents is how many wait for a receiver that is away.
+	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" min:"1" max:"36436000" default:"100000"`
+	// PollingInterval is how often they are taken.
+	PollingInterval string `api:"pollingInterval,required,duration" default:"PT1M"`
+}
+
+// DNSResolverService says whom the machine itself asks for names.
+type DNSResolverService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	// Servers are the addresses of name servers.
+	Servers []string `api:"servers,required"`
+}
+
+// FirewallService says what the machine lets in.
+type FirewallService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	// Enabled says whether it runs.
+	Enabled bool `api:"enabled,required" default:"true"`
+	// PingAllowed says whether the machine answers pings.
+	PingAllowed bool `api:"pingAllowed,required" default:"true"`
+}
+
+// GatewayService runs a container on the machine.
+type GatewayService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	// Enabled says whether it runs.
+	Enabled bool `api:"enabled,required"`
+	// State is what it does.
+	State string `api:"state,readOnly" enum:"RUNNING|STOPPED|DISABLED|UNKNOWN" default:"DISABLED"`
+	// Container is what is run.
+	Container *Container `api:"container"`
+	// RepositoryUsername is who signs in to where its image is.
+	RepositoryUsername string `api:"repositoryUsername,nonblank"`
+	// RepositoryPassword is the password for it; it is never shown.
+	RepositoryPassword schema.Secret `api:"repositoryPassword"`
+	// DeleteImageOnDisable says whether the image goes when the service ends.
+	DeleteImageOnDisable *bool `api:"deleteImageOnDisable"`
+	// DeleteMountPointsOnDisable says whether its files go when the service ends.
+	DeleteMountPointsOnDisable *bool `api:"deleteMountPointsOnDisable"`
+}
+
+// Container is what a gateway runs.
+type Container struct {
+	// Name is what the machine calls it.
+	Name string `api:"name,readOnly"`
+	// Image is its image.
+	Image string `api:"image,required,nonblank"`
+	// EnvironmentVariables are its variables.
+	EnvironmentVariables []Variable `api:"environmentVariables"`
+	// PortMappings are its ports.
+	PortMappings []PortMapping `api:"portMappings"`
+	// MountPoints are its files.
+	MountPoints []MountPoint `api:"mountPoints"`
+}
+
+// Variable is one of the environment.
+type Variable struct {
+	// Name is its name.
+	Name string `api:"name,required,nonblank"`
+	// Value is its value.
+	Value string `api:"value" length:"4000"`
+}
+
+// PortMapping leads a port of the machine to one of the container.
+type PortMapping struct {
+	// HostPort is that of the machine.
+	HostPort int64 `api:"hostPort,required" min:"1" max:"65535"`
+	// ContainerPort is that of the container.
+	ContainerPort int64 `api:"containerPort,required" min:"1" max:"65535"`
+}
+
+// MountPoint shows files of the machine to the container.
+type MountPoint struct {
+	// Source is where they are on the machine.
+	Source string `api:"source,required,nonblank" length:"1000"`
+	// ContainerPath is where the container sees them.
+	ContainerPath string `api:"containerPath,required,nonblank" length:"1000"`
+}
+
+// InterfacesService says which addresses and routes the machine has.
+type InterfacesService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	// DedicatedManagementEnabled says whether the machine is managed over an interface of its own.
+	DedicatedManagementEnabled bool `api:"dedicatedManagementEnabled,required"`
+	// Interfaces are its interfaces.
+	Interfaces []HostInterface `api:"interfaces,required"`
+	// Routes are its routes.
+	Routes []Route `api:"routes,required"`
+}
+
+// HostInterface is one of a machine.
+type HostInterface struct {
+	// InterfaceType is its kind.
+	InterfaceType string `api:"interfaceType,required" enum:"LOOPBACK|PHYSICAL|VLAN|BOND"`
+	// Name is what the machine calls it.
+	Name string `api:"name,readOnly"`
+	// Enabled says whether it is up.
+	Enabled bool `api:"enabled"`
+	// Description says what it is for.
+	Description string `api:"description"`
+	// Addresses are its addresses.
+	Addresses []HostAddress `api:"addresses,required"`
+	// VLANID is its VLAN.
+	VLANID *int64 `api:"vlanId" min:"1" max:"4096"`
+	// RedundancyScenario is how a bond uses its parts.
+	RedundancyScenario string `api:"redundancyScenario" enum:"ACTIVE_BACKUP|ACTIVE_ACTIVE"`
+}
+
+// Check asks for the VLAN of one.
+func (x *HostInterface) Check() error {
+	if x.InterfaceType == "VLAN" && x.VLANID == nil {
+		return schema.At("vlanId", "is needed with VLAN")
+	}
+	return nil
+}
+
+// HostAddress is an address of an interface.
+type HostAddress struct {
+	// Address is the address.
+	Address netip.Addr `api:"address,required"`
+	// PrefixLength is the length of its prefix.
+	PrefixLength int64 `api:"prefixLength,required" min:"0" max:"128"`
+}
+
+// Check refuses a prefix longer than the address.
+func (x *HostAddress) Check() error {
+	if int(x.PrefixLength) > x.Address.BitLen() {
+		return schema.At("prefixLength", "is at most %d for %s", x.Address.BitLen(), x.Address)
+	}
+	return nil
+}
+
+// Route is one of a machine.
+type Route struct {
+	// Gateway is where it leads.
+	Gateway netip.Addr `api:"gateway,required"`
+	// Network is where it is for; null means everywhere.
+	Network netip.Addr `api:"network"`
+	// PrefixLength is the length of its prefix.
+	PrefixLength int64 `api:"prefixLength,required" min:"0" max:"128"`
+}
+
+// LicenseService holds the licence of the machine.
+type LicenseService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	// ClientID is who has it.
+	ClientID string `api:"clientId,required,nullable,nonblank"`
+	// Key is the key of it.
+	Key string `api:"key,required,nullable,nonblank"`
+}
+
+// NTPService says whom the machine asks for the time.
+type NTPService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	Overridden
+	// Enabled says whether it runs.
+	Enabled bool `api:"enabled,required"`
+	// Servers are asked in their order.
+	Servers []NTPServer `api:"servers,required"`
+}
+
+// NTPServer is who is asked for the time.
+type NTPServer struct {
+	// Server is its name or address.
+	Server string `api:"server,required,nonblank"`
+	// Stratum is that of a clock of the machine itself.
+	Stratum *int64 `api:"stratum" min:"1" max:"15"`
+}
+
+// Check takes a stratum with addresses of clocks of the machine alone (127.127.0.0/16).
+func (x *NTPServer) Check() error {
+	a, err := netip.ParseAddr(x.Server)
+	if x.Stratum != nil && (err != nil || !netip.MustParsePrefix("127.127.0.0/16").Contains(a)) {
+		return schema.At("stratum", "goes with a clock of the machine, 127.127.0.0/16, alone")
+	}
+	return nil
+}
+
+// SNMPService answers SNMP, and sends traps.
+type SNMPService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	Overridden
+	// Enabled says whether it runs.
+	Enabled bool `api:"enabled,required"`
+	// ContactName is who looks after the machine.
+	ContactName string `api:"contactName,required,nullable,nonblank"`
+	// ContactEmail is the mail address of them.
+	ContactEmail string `api:"contactEmail,required,nullable,nonblank"`
+	// Location is where the machine stands.
+	Location string `api:"location,nonblank"`
+	// Description says what it is.
+	Description string `api:"description,required,nullable,nonblank"`
+	// PollingInterval is how often its own figures are taken.
+	PollingInterval string `api:"pollingInterval,duration"`
+	// LogLevel is the least that is logged.
+	LogLevel string `api:"logLevel,required" enum:"CRITICAL|ERROR|WARNING|INFO|DEBUG" default:"INFO"`
+	// SNMPv1 is how version 1 is answered.
+	SNMPv1 *snmp.Settings `api:"snmpv1,required,nullable"`
+	// SNMPv2c is how version 2c is answered.
+	SNMPv2c *snmp.Settings `api:"snmpv2c,required,nullable"`
+	// SNMPv3 is how version 3 is answered.
+	SNMPv3 *snmp.Settings `api:"snmpv3,required,nullable"`
+	// TrapServers are who gets traps.
+	TrapServers []TrapServer `api:"trapServers,required" max:"10"`
+}
+
+// BeforeWrite refuses settings of another version than they are for.
+func (x *SNMPService) BeforeWrite(c *resource.Change) error {
+	for version, s := range map[string]*snmp.Settings{"v1": x.SNMPv1, "v2c": x.SNMPv2c, "v3": x.SNMPv3} {
+		if s != nil && s.Version != version {
+			return problem.Invalid("snmp"+version, "is for version %s, not %s", version, s.Version)
+		}
+	}
+	return connectedServer(c)
+}
+
+// TrapServer is who gets traps.
+type TrapServer struct {
+	// Enabled says whether it gets them.
+	Enabled bool `api:"enabled"`
+	// Address is where it is.
+	Address string `api:"address,required,nonblank"`
+	// Port is the port it listens on.
+	Port int64 `api:"port,required" min:"1" max:"65535"`
+	// SNMP is how they are sent.
+	SNMP *snmp.Settings `api:"snmp"`
+}
+
+// SSHService lets people in.
+type SSHService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	// Enabled says whether it runs.
+	Enabled bool `api:"enabled,required" default:"true"`
+	// TACACSPlusAuthentication is who is asked whether they may.
+	TACACSPlusAuthentication *TACACSPlus `api:"tacacsPlusAuthentication,required,nullable"`
+}
+
+// TACACSPlus is a server that knows who may sign in.
+type TACACSPlus struct {
+	// Enabled says whether it is asked.
+	Enabled bool `api:"enabled"`
+	// Server is its name or address.
+	Server string `api:"server"`
+	// SharedSecret is what messages to it are signed with; it is never shown.
+	SharedSecret schema.Secret `api:"sharedSecret"`
+	// Users may sign in.
+	Users []TACACSPlusUser `api:"users"`
+	// Groups are what users are members of.
+	Groups []TACACSPlusGroup `api:"groups"`
+}
+
+// TACACSPlusUser may sign in.
+type TACACSPlusUser struct {
+	// Name is the user's name.
+	Name string `api:"name,required,nonblank"`
+	// MemberOf is the user's group.
+	MemberOf string `api:"memberOf,nonblank"`
+	// Executables are what the user may run.
+	Executables []string `api:"executables"`
+}
+
+// TACACSPlusGroup is what users are members of.
+type TACACSPlusGroup struct {
+	// Name is its name.
+	Name string `api:"name,required,nonblank"`
+	// Executables are what its members may run.
+	Executables []string `api:"executables"`
+}
+
+// SyslogService sends what the machine logs.
+type SyslogService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	Overridden
+	// ISO8601TimestampsEnabled says whether times are written as in ISO 8601.
+	ISO8601TimestampsEnabled *bool `api:"iso8601TimestampsEnabled"`
+	// Servers are who gets it.
+	Servers []SyslogServer `api:"servers,required"`
+}
+
+// SyslogServer is who gets what a machine logs.
+type SyslogServer struct {
+	// ServerType is its kind.
+	ServerType string `api:"serverType,required,variant" enum:"SYSLOG|ARC_SIGHT|QRADAR"`
+	// Address is where it is.
+	Address string `api:"address,required,nonblank"`
+	// Port is the port it listens on.
+	Port *int64 `api:"port" min:"1" max:"65535" for:"SYSLOG"`
+	// SyslogProtocol is how messages are written.
+	SyslogProtocol string `api:"syslogProtocol" enum:"RFC_5424|RFC_3164" for:"SYSLOG"`
+	// SeverityLevel is the least that is sent.
+	SeverityLevel string `api:"severityLevel" enum:"EMERGENCY|ALERT|CRITICAL|ERROR|WARNING|NOTICE|INFORMATIONAL|DEBUG" for:"SYSLOG"`
+	// ISO8601TimestampsEnabled says whether times are written as in ISO 8601.
+	ISO8601TimestampsEnabled *bool `api:"iso8601TimestampsEnabled" for:"SYSLOG"`
+	// ServiceTypes are the services whose messages are sent.
+	ServiceTypes []string `api:"serviceTypes" enum:"DNS|DHCP|APIV1|RESTV2|OTHERS" for:"SYSLOG"`
+	// Transport is how they travel.
+	Transport *Transport `api:"transport" for:"SYSLOG"`
+}
+
+// Transport is how messages travel.
+type Transport struct {
+	// Protocol is the protocol.
+	Protocol string `api:"protocol,required,variant" enum:"UDP|TCP|TLS"`
+	// PeerVerify says what is asked of the receiver's certificate.
+	PeerVerify string `api:"peerVerify" enum:"REQUIRED_TRUSTED|REQUIRED_UNTRUSTED|OPTIONAL_TRUSTED|OPTIONAL_UNTRUSTED" for:"TLS"`
+	// CACertificate is the authority to trust.
+	CACertificate string `api:"caCertificate" length:"65535" for:"TLS"`
+	// Certificate is that of the sender.
+	Certificate string `api:"certificate" length:"65535" for:"TLS"`
+	// PrivateKey is the sender's key; it is never shown.
+	PrivateKey schema.Secret `api:"privateKey" length:"65535" for:"TLS"`
+}
+
+// connectedServer refuses a change of a service of a server that is only planned.
+func connectedServer(c *resource.Change) error {
+	if c.Creates() || c.Sent == nil {
+		return nil
+	}
+	row, err := c.Tx.Get(schema.HeadOf(c.New).Parent)
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return err
+	}
+	if !fieldsOf(o).Connected {
+		return problem.BadRequest("ServerNotConnected", "server %d is only planned (connected is false), and has no services to set", row.ID)
+	}
+	return nil
+}
+
+// BeforeWrite reads the addresses, and asks for a server that is there.
+func (x *AnycastService) BeforeWrite(c *resource.Change) error {
+	for i, text := range x.Addresses {
+		if _, err := netip.ParseAddr(text); err != nil {
+			return problem.Invalid("addresses", "entry %d: %q is no address", i, text)
+		}
+	}
+	return connectedServer(c)
+}
+
+// BeforeWrite asks for a server that is there.
+func (x *DHCPActivityService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
+
+// BeforeWrite asks for a server that is there.
+func (x *DHCPStatisticsService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
+
+// BeforeWrite asks for a server that is there.
+func (x *DNSActivityService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
+
+// BeforeWrite asks for a server that is there.
+func (x *DNSStatisticsService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
+
+// BeforeWrite reads the addresses, and asks for a server that is there.
+func (x *DNSResolverService) BeforeWrite(c *resource.Change) error {
+	for i, text := range x.Servers {
+		if _, err := netip.ParseAddr(text); err != nil {
+			return problem.Invalid("servers", "entry %d: %q is no address", i, text)
+		}
+	}
+	return connectedServer(c)
+}
+
+// BeforeWrite asks for a server that is there.
+func (x *FirewallService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
+
+// BeforeWrite asks for a server that is there.
+func (x *GatewayService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
+
+// BeforeWrite asks for a server that is there.
+func (x *InterfacesService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
+
+// BeforeWrite asks for a server that is there.
+func (x *LicenseService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
+
+// BeforeWrite asks for a server that is there.
+func (x *NTPService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
+
+// BeforeWrite asks for a server that is there.
+func (x *SSHService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
+
+// BeforeWrite asks for a server that is there.
+func (x *SyslogService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
+
+// makeServices makes the services of a new server; one that others run has none.
+func makeServices(c *resource.Change, x *Server) error {
+	if x.Profile == otherServer {
+		return nil
+	}
+	for _, t := range c.API.Collection("services").Types {
+		o := t.New()
+		h := schema.HeadOf(o)
+		h.Parent, h.Config = x.ID, x.Config
+		if _, err := c.Following().Create(t, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}

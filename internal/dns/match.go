@@ -1,0 +1,75 @@
+package dns
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Match is an element of an access control list, as BIND has them: an address or a prefix, a key, or another list by its name.
+type Match struct {
+	// Not: what matches is refused.
+	Not bool
+	// Prefix is the prefix, or that of one address; not valid for the others.
+	Prefix netip.Prefix
+	// Key is the name of a key; List that of a list.
+	Key, List string
+}
+
+// ParseMatch reads an element: 10.0.0.5, 10.0.0.0/24, 10.0.0/24, 2001:db8::/32, key NAME, NAME, each with a "!" in front or none.
+func ParseMatch(text string) (Match, error) {
+	var m Match
+	rest := strings.TrimSpace(text)
+	if after, negated := strings.CutPrefix(rest, "!"); negated {
+		m.Not, rest = true, strings.TrimSpace(after)
+	}
+	words := strings.Fields(rest)
+	switch {
+	case len(words) == 2 && strings.EqualFold(words[0], "key"):
+		m.Key = strings.Trim(words[1], `"`)
+		return m, checkListName(m.Key)
+	case len(words) != 1 || strings.EqualFold(words[0], "key"):
+		return m, fmt.Errorf("%q is no address, prefix, name of a list, or key NAME", text)
+	}
+	if rest[0] >= '0' && rest[0] <= '9' && !strings.Contains(rest, ":") || strings.Contains(rest, ":") || strings.Contains(rest, "/") {
+		prefix, err := parseShort(rest)
+		m.Prefix = prefix
+		return m, err
+	}
+	m.List = strings.Trim(rest, `"`)
+	return m, checkListName(m.List)
+}
+
+// parseShort reads an address or a prefix, of which parts that are 0 may be left out at the end: 10.0.0/24.
+func parseShort(text string) (netip.Prefix, error) {
+	address, length, prefixed := strings.Cut(text, "/")
+	if prefixed && !strings.Contains(address, ":") {
+		for strings.Count(address, ".") < 3 {
+			address += ".0"
+		}
+	}
+	a, err := netip.ParseAddr(address)
+	if err != nil || a.Zone() != "" {
+		return netip.Prefix{}, fmt.Errorf("%q is no address and no prefix", text)
+	}
+	bits := a.BitLen()
+	if prefixed {
+		if bits, err = strconv.Atoi(length); err != nil || bits < 0 || bits > a.BitLen() {
+			return netip.Prefix{}, fmt.Errorf("%q has no length of a prefix behind its /", text)
+		}
+	}
+	p := netip.PrefixFrom(a, bits)
+	if p != p.Masked() {
+		return p, fmt.Errorf("%q has bits set behind the prefix; it would be %s", text, p.Masked())
+	}
+	return p, nil
+}
+
+// checkListName refuses what cannot be quoted in a configuration of a name server.
+func checkListName(name string) error {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`"!;{}/\`, r) }) {
+		return fmt.Errorf("%q cannot be the name of a list or a key: no blanks, quotes, or any of ! ; { } / \\", name)
+	}
+	return nil
+}

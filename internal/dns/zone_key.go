@@ -1,0 +1,246 @@
+package dns
+
+import (
+	"fmt"
+	"time"
+
+	"portolan/internal/ipam"
+	"portolan/internal/naming"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+
+	"github.com/miekg/dns"
+)
+
+// ZoneKey is what keys of signed zones have. All of it follows from the policy of the zone, and from the key that is made.
+type ZoneKey struct {
+	// Configuration is the configuration the key lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
+	// Algorithm is the algorithm of the key.
+	Algorithm string `api:"algorithm" enum:"ECDSAP256SHA256|ECDSAP384SHA384|ED25519|ED448|RSAMD5|RSANSEC3SHA256|RSANSEC3SHA512|RSASHA1|RSASHA1NSEC3SHA1|RSASHA256|RSASHA512"`
+	// Length is how long the key is, in bits.
+	Length *int64 `api:"length"`
+	// State says whether the key is there; REGENERATE, in a PATCH, makes another one.
+	State string `api:"state" enum:"GENERATED|NOT_GENERATED|REGENERATE"`
+	// KeyGenerationDateTime is when the key was made.
+	KeyGenerationDateTime time.Time `api:"keyGenerationDateTime,readOnly"`
+	// PrivateKey is never shown.
+	PrivateKey schema.Secret `api:"privateKey"`
+	// KeyStartDateTime is when the key begins to be used.
+	KeyStartDateTime time.Time `api:"keyStartDateTime"`
+	// KeyExpirationDateTime is when it is no longer used.
+	KeyExpirationDateTime time.Time `api:"keyExpirationDateTime"`
+	// TTL is the time to live of its DNSKEY record.
+	TTL string `api:"ttl,duration"`
+	// KeyTag is the tag of its DNSKEY record (RFC 4034 appendix B).
+	KeyTag *int64 `api:"keyTag"`
+	// PublicKey is its public part, in base64.
+	PublicKey string `api:"publicKey" length:"4096"`
+	// Flags are those of its DNSKEY record: 257 of a key signing key, 256 of a zone signing key.
+	Flags *int64 `api:"flags"`
+}
+
+// KeySigningKey is the key that the keys of a signed zone are signed with (RFC 6781).
+type KeySigningKey struct {
+	schema.Head `post:"no" parents:"zones|blocks|networks"`
+	ZoneKey
+}
+
+// ZoneSigningKey is a key that the records of a signed zone are signed with (RFC 6781).
+type ZoneSigningKey struct {
+	schema.Head `post:"no" parents:"zones|blocks|networks"`
+	ZoneKey
+}
+
+// BeforeWrite makes another key where that is asked for.
+func (x *KeySigningKey) BeforeWrite(c *resource.Change) error { return x.rewrite(c, &x.Head) }
+
+// BeforeWrite makes another key where that is asked for.
+func (x *ZoneSigningKey) BeforeWrite(c *resource.Change) error { return x.rewrite(c, &x.Head) }
+
+// BeforeDelete keeps a key that is in use.
+func (x *KeySigningKey) BeforeDelete(c *resource.Change) error { return x.expired(c) }
+
+// BeforeDelete keeps a key that is in use.
+func (x *ZoneSigningKey) BeforeDelete(c *resource.Change) error { return x.expired(c) }
+
+// rewrite takes nothing but a request for another key.
+func (x *ZoneKey) rewrite(c *resource.Change, h *schema.Head) error {
+	if c.Creates() {
+		return nil
+	}
+	for name := range c.Given {
+		if name != "state" {
+			return problem.Forbidden("FieldUpdateNotAllowed",
+				"%s: a key follows from the signing policy; PATCH its state with REGENERATE for another one",
+				name)
+		}
+	}
+	if x.State != keyRegenerate {
+		return problem.Field("InvalidEnumValue", "state", "takes REGENERATE alone")
+	}
+	return x.generate(c, h.Parent, x.Algorithm, x.Length, x.KeyExpirationDateTime.Sub(x.KeyStartDateTime))
+}
+
+// expired refuses to delete a key that is in use.
+func (x *ZoneKey) expired(c *resource.Change) error {
+	if c.GoesAlong() || c.Given[unsigning] || time.Now().After(x.KeyExpirationDateTime) {
+		return nil
+	}
+	return problem.InUse("the key %d signs until %s; another policy or no signature of the zone takes it away", *x.KeyTag,
+		schema.FormatTime(x.KeyExpirationDateTime))
+}
+
+// unsigning is what is given where the keys of a zone go because it is no longer signed.
+const unsigning = "unsigning"
+
+// algorithms are those of signing policies by their names there. The others of them are refused: nobody should sign by RSAMD5 any more (RFC
+// 8624), and Ed448 is in no library that we use.
+var algorithms = map[string]struct {
+	number uint8
+	// bits are how long its keys may be; where there is one length, that is what they have.
+	least, most int
+}{
+	"ECDSAP256SHA256":  {dns.ECDSAP256SHA256, 256, 256},
+	"ECDSAP384SHA384":  {dns.ECDSAP384SHA384, 384, 384},
+	"ED25519":          {dns.ED25519, 256, 256},
+	"RSASHA1":          {dns.RSASHA1, 1024, 4096},
+	"RSASHA1NSEC3SHA1": {dns.RSASHA1NSEC3SHA1, 1024, 4096},
+	"RSASHA256":        {dns.RSASHA256, 1024, 4096},
+	"RSANSEC3SHA256":   {dns.RSASHA256, 1024, 4096},
+	"RSASHA512":        {dns.RSASHA512, 1024, 4096},
+	"RSANSEC3SHA512":   {dns.RSASHA512, 1024, 4096},
+}
+
+// generate makes the key, and sets all that follows from it.
+func (x *ZoneKey) generate(c *resource.Change, zone int64, algorithm string, length *int64, validity time.Duration) error {
+	a := algorithms[algorithm]
+	if a.number == 0 {
+		return problem.Field("UnsupportedResourceFieldValue", "algorithm", "keys of %s are not made", algorithm)
+	}
+	bits := a.least
+	if a.least != a.most && length != nil {
+		bits = int(*length)
+	}
+	name, err := zoneNameOf(c, zone)
+	if err != nil {
+		return err
+	}
+	key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: dns.Fqdn(name), Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET}, Flags: uint16(*x.Flags),
+		//nolint:gosec // 256, 257
+		Protocol: 3, Algorithm: a.number}
+	private, err := key.Generate(bits)
+	if err != nil {
+		return fmt.Errorf("making a key of %s for zone %d: %w", algorithm, zone, err)
+	}
+	tag, size := int64(key.KeyTag()), int64(bits)
+	x.PrivateKey = schema.Secret{Plain: key.PrivateKeyString(private), Given: true}
+	x.PublicKey, x.KeyTag, x.Length, x.Algorithm, x.State = key.PublicKey, &tag, &size, algorithm, keyGenerated
+	x.KeyGenerationDateTime = time.Now().UTC()
+	x.KeyStartDateTime, x.KeyExpirationDateTime = x.KeyGenerationDateTime, x.KeyGenerationDateTime.Add(validity)
+	return nil
+}
+
+// zoneNameOf gives the name of the zone of a resource: its own, or that of the reverse zone of a block or network.
+func zoneNameOf(c *resource.Change, id int64) (string, error) {
+	row, err := c.Tx.Get(id)
+	if err != nil {
+		return "", err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return "", err
+	}
+	switch x := o.(type) {
+	case *Zone:
+		return x.AbsoluteName, nil
+	case *ipam.IPv4Block:
+		return reverseZoneName(x.Range), nil
+	case *ipam.IPv4Network:
+		return reverseZoneName(x.Range), nil
+	}
+	return "", fmt.Errorf("a %s is not signed", row.Type)
+}
+
+// reverseZoneName gives the name of the reverse zone of a range, the first one where it has several.
+func reverseZoneName(r schema.Range) string {
+	return append(naming.ReverseZones(r.Low, r.High, 1), "in-addr.arpa")[0]
+}
+
+// signed is what a zone, or a block or network for its reverse zone, says of being signed.
+func signed(o schema.Object) (is bool, policy int64) {
+	switch x := o.(type) {
+	case *Zone:
+		return x.Signed, x.SigningPolicy.ID
+	case *ipam.IPv4Block:
+		return x.ReverseZoneSigned, x.ReverseZoneSigningPolicy.ID
+	case *ipam.IPv4Network:
+		return x.ReverseZoneSigned, x.ReverseZoneSigningPolicy.ID
+	}
+	return false, 0
+}
+
+// keepKeys sees to it that what is signed has the keys of its policy, and what is not has none.
+func keepKeys(c *resource.Change) error {
+	h := schema.HeadOf(c.New)
+	is, policy := signed(c.New)
+	if c.Creates() && !is {
+		return nil
+	}
+	if c.Old != nil {
+		if was, before := signed(c.Old); was == is && before == policy {
+			return nil
+		}
+	}
+	if err := dropKeys(c, h.ID); err != nil || !is {
+		return err
+	}
+	row, err := c.Tx.Get(policy)
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return err
+	}
+	if err := o.(*DNSSECSigningPolicy).makeKeys(c, h); err != nil {
+		return err
+	}
+	return autoRegenerate(c, h.Config)
+}
+
+// dropKeys deletes the keys of a zone.
+func dropKeys(c *resource.Change, zone int64) error {
+	var keys []*store.Resource
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("signingKeys"), store.HasParent(zone)}},
+		func(r *store.Resource) error {
+			keys = append(keys, r.Clone())
+			return nil
+		}); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := c.Following(unsigning).Delete(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// autoRegenerate lets the keys of a configuration be made anew by themselves, as they are once something in it is signed.
+func autoRegenerate(c *resource.Change, configuration int64) error {
+	row, err := c.Tx.Get(configuration)
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(row)
+	if err != nil || o.(*ipam.Configuration).KeyAutoRegenerationEnabled {
+		return err
+	}
+	_, err = c.Following("keyAutoRegenerationEnabled").Change(row, func(o schema.Object) {
+		o.(*ipam.Configuration).KeyAutoRegenerationEnabled = true
+	})
+	return err
+}

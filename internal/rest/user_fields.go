@@ -1,0 +1,51 @@
+package rest
+
+import (
+	"encoding/json"
+
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// userDefined is the member that user-defined fields stand in.
+const userDefined = "userDefinedFields"
+
+// withUserFields gives a body with those user-defined fields that it does not set, each with its default or null.
+func (rd *renderer) withUserFields(t *schema.Type, body []byte) ([]byte, error) {
+	if rd.api.UserFields == nil {
+		return body, nil
+	}
+	fields, known := rd.defined[t.Name]
+	if !known {
+		var err error
+		if fields, err = rd.api.UserFields.Missing(rd.tx, rd.api.API, t.Name); err != nil {
+			return nil, err
+		}
+		if rd.defined == nil {
+			rd.defined = map[string]map[string]*string{}
+		}
+		rd.defined[t.Name] = fields
+	}
+	if len(fields) == 0 {
+		return body, nil
+	}
+	var own struct {
+		Fields map[string]*string `json:"userDefinedFields"`
+	}
+	if err := json.Unmarshal(body, &own); err != nil {
+		return nil, err
+	}
+	if own.Fields == nil {
+		own.Fields = map[string]*string{}
+	}
+	for name, value := range fields {
+		if _, set := own.Fields[name]; !set {
+			own.Fields[name] = value
+		}
+	}
+	text, err := json.Marshal(own.Fields)
+	if err != nil {
+		return nil, err
+	}
+	return store.Rewritten(body, map[string][]byte{userDefined: text})
+}

@@ -1,0 +1,220 @@
+package server
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+)
+
+func init() {
+	alsoMade = append(alsoMade, func(m *manager) {
+		at := "/api/v2/configurations/" + m.want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").text("data.0.id")
+		m.id(at+"/signingKeys", `{"type":"TSIGKey","name":"transfer","algorithm":"SHA256","length":256,"privateKey":"`+
+			base64.StdEncoding.EncodeToString(make([]byte, 32))+`"}`)
+		realm := m.id(at+"/realms", `{"name":"EXAMPLE.NET","domain":"example.net"}`)
+		m.id("/api/v2/realms/"+realm+"/keyDistributionCenters", `{"name":"one","host":"kdc.example.net"}`)
+		m.id("/api/v2/realms/"+realm+"/servicePrincipals", `{"name":"DNS/ns.example.net","keyVersionNumber":1,"password":"x"}`)
+	})
+}
+
+// Access control lists name addresses, prefixes, keys and other lists; names follow when what they name is renamed.
+func TestAccessControlLists(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, _ := m.basics()
+	lists := "/api/v2/configurations/" + configuration + "/accessControlLists"
+	if r := m.want(200, "GET", lists+"?fields=name&orderBy=asc(name)&"+filter("predefined:true"), ""); !strings.Contains(string(r.body),
+		`[{"name":"any"},{"name":"localhost"},{"name":"localnets"},{"name":"none"}]`) {
+		t.Errorf("the lists that are always there: %s", r.body)
+	}
+	key := m.id("/api/v2/configurations/"+configuration+"/signingKeys", `{"type":"TSIGKey","name":"k1","algorithm":"SHA256","length":256}`)
+	inner := m.id(lists, `{"name":"inner","matchElements":["10.0.0/24","!10.0.0.5","2001:db8::/32","any"]}`)
+	outer := m.id(lists, `{"name":"outer","matchElements":["! inner","key k1","localhost"]}`)
+	if got := m.want(200, "GET", "/api/v2/accessControlLists/"+inner, "").text("matchElements.0"); got != "10.0.0/24" {
+		t.Errorf("a short prefix became %s", got)
+	}
+	for body, want := range map[string]string{
+		`{"name":"x","matchElements":[]}`:                   "400 InvalidField matchElements",
+		`{"name":"x"}`:                                      "400 MissingRequiredField matchElements",
+		`{"name":"x","matchElements":["10.0.0.0/33"]}`:      "400 InvalidField entry 0",
+		`{"name":"x","matchElements":["10.0.0.1/24"]}`:      "400 InvalidField 10.0.0.0/24",
+		`{"name":"x","matchElements":["any","nobody"]}`:     "404 InlinedResourceNotFound entry 1",
+		`{"name":"x","matchElements":["key nokey"]}`:        "404 InlinedResourceNotFound nokey",
+		`{"name":"x","matchElements":["key"]}`:              "400 InvalidField entry 0",
+		`{"name":"a b","matchElements":["any"]}`:            "400 InvalidField name",
+		`{"name":"ANY","matchElements":["any"]}`:            "409 ResourceAlreadyExists name",
+		`{"name":"inner","matchElements":["any"]}`:          "409 ResourceAlreadyExists name",
+		`{"name":"x","matchElements":["10.0.0.1; } evil"]}`: "400 InvalidField entry 0",
+	} {
+		parts := strings.SplitN(want, " ", 3)
+		status := map[string]int{"400": 400, "404": 404, "409": 409}[parts[0]]
+		m.refused(status, parts[1], parts[2], "POST", lists, body)
+	}
+	m.refused(400, "ResourceHasCircularReference", "matchElements", "PUT", "/api/v2/accessControlLists/"+inner,
+		`{"name":"inner","matchElements":["outer"]}`)
+	m.refused(400, "ResourceHasCircularReference", "matchElements", "PUT", "/api/v2/accessControlLists/"+inner,
+		`{"name":"inner","matchElements":["inner"]}`)
+	any := m.want(200, "GET", lists+"?"+filter("name:'any'"), "").text("data.0.id")
+	m.refused(403, "UpdateNotAllowed", "any", "PUT", "/api/v2/accessControlLists/"+any, `{"name":"any","matchElements":["none"]}`)
+	m.refused(403, "DeleteNotAllowed", "any", "DELETE", "/api/v2/accessControlLists/"+any, "")
+	// Names follow.
+	m.want(200, "PATCH", "/api/v2/accessControlLists/"+inner, `{"name":"core"}`, mergePatch)
+	m.want(200, "PATCH", "/api/v2/signingKeys/"+key, `{"name":"k2"}`, mergePatch)
+	if got := m.want(200, "GET", "/api/v2/accessControlLists/"+outer, ""); got.text("matchElements.0") != "!core" ||
+		got.text("matchElements.1") != "key k2" {
+		t.Errorf("after other names: %s", got.body)
+	}
+	m.refused(403, "ResourceInUse", "outer", "DELETE", "/api/v2/accessControlLists/"+inner, "")
+	m.refused(403, "ResourceInUse", "outer", "DELETE", "/api/v2/signingKeys/"+key, "")
+	m.want(204, "DELETE", "/api/v2/accessControlLists/"+outer, "")
+	m.want(204, "DELETE", "/api/v2/accessControlLists/"+inner, "")
+	m.want(204, "DELETE", "/api/v2/configurations/"+configuration, "")
+	m.verify()
+}
+
+// A secret of a key is shown in the answer that it was made by, and nowhere else.
+func TestTSIGKeys(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, _ := m.basics()
+	keys := "/api/v2/configurations/" + configuration + "/signingKeys"
+	made := m.want(201, "POST", keys, `{"type":"TSIGKey","name":"k1","algorithm":"SHA256","length":256}`)
+	secret := made.text("privateKey")
+	if data, err := base64.StdEncoding.DecodeString(secret); err != nil || len(data) != 32 || made.text("state") != "GENERATED" ||
+		made.text("keyGenerationDateTime") == "" {
+		t.Fatalf("the new key is %s", made.body)
+	}
+	id := made.text("id")
+	for _, path := range []string{"/api/v2/signingKeys/" + id, keys, "/api/v2/transactions/" + m.last() + "/operations", "/api/v2?limit=1000",
+		"/api/v2/search?q=k1"} {
+		if r := m.want(200, "GET", path, ""); strings.Contains(string(r.body), secret) || strings.Contains(string(r.body), "$sealed") {
+			t.Errorf("%s shows the secret: %s", path, r.body)
+		}
+	}
+	// A PUT of what was shown leaves the secret as it is, and shows nothing.
+	shown := m.want(200, "GET", "/api/v2/signingKeys/"+id, "")
+	if r := m.want(200, "PUT", "/api/v2/signingKeys/"+id, string(shown.body)); r.text("privateKey") != "" || r.text("state") != "GENERATED" {
+		t.Errorf("after a PUT: %s", r.body)
+	}
+	again := m.want(200, "PATCH", "/api/v2/signingKeys/"+id, `{"state":"REGENERATE"}`, mergePatch)
+	if again.text("privateKey") == "" || again.text("privateKey") == secret || again.text("state") != "GENERATED" {
+		t.Errorf("made anew: %s", again.body)
+	}
+	given := base64.StdEncoding.EncodeToString([]byte("0123456789abcdef"))
+	if r := m.want(201, "POST", keys, `{"type":"TSIGKey","name":"k2","algorithm":"MD5","length":128,"privateKey":"`+given+`"}`); r.text("privateKey") != given {
+		t.Errorf("a secret that was given: %s", r.body)
+	}
+	if r := m.want(201, "POST", keys, `{"type":"TSIGKey","name":"k3","algorithm":"MD5","length":128,"state":"NOT_GENERATED"}`); r.text("privateKey") != "" ||
+		r.text("state") != "NOT_GENERATED" {
+		t.Errorf("a key without a secret: %s", r.body)
+	}
+	for body, code := range map[string]string{
+		`{"type":"TSIGKey","name":"x","algorithm":"SHA256","length":256,"privateKey":"!"}`:             "InvalidPrivateKeyValue",
+		`{"type":"TSIGKey","name":"x","algorithm":"SHA256","length":256,"privateKey":"` + given + `"}`: "InvalidPrivateKeyValue",
+		`{"type":"TSIGKey","name":"x","algorithm":"SHA3","length":256}`:                                "InvalidField",
+		`{"type":"TSIGKey","name":"x","algorithm":"SHA1","length":600}`:                                "InvalidField",
+		`{"type":"TSIGKey","name":"x y","algorithm":"SHA1","length":160}`:                              "InvalidField",
+		`{"type":"TSIGKey","name":"x","algorithm":"SHA1","length":160,"state":"REGENERATE"}`:           "InvalidEnumValue",
+		`{"type":"KeySigningKey","name":"x"}`:                                                          "InvalidField",
+	} {
+		m.refused(400, code, "", "POST", keys, body)
+	}
+	// What is undone has its secret again.
+	m.want(204, "DELETE", "/api/v2/signingKeys/"+id, "")
+	m.undo(m.last())
+	if r := m.want(200, "GET", "/api/v2/signingKeys/"+id, ""); r.text("state") != "GENERATED" {
+		t.Errorf("after the undo: %s", r.body)
+	}
+	m.verify()
+}
+
+const policyBody = `{"name":"NAME","keyProvider":"ADDRESS_MANAGER","signatureDigestAlgorithm":"SHA256","signatureValidityPeriod":"P10D",` +
+	`"signatureResigningPeriod":"P2D","zoneSigningKeyAlgorithm":"ECDSAP256SHA256","zoneSigningKeyLength":256,"zoneSigningKeyValidityPeriod":"P30D",` +
+	`"zoneSigningKeyOverlapPeriod":"P5D","zoneSigningKeyRolloverMethod":"PRE_PUBLISH","zoneSigningKeySigningPeriod":"P3D",` +
+	`"keySigningKeyAlgorithm":"ECDSAP256SHA256","keySigningKeyLength":256,"keySigningKeyValidityPeriod":"P365D","keySigningKeyOverlapPeriod":"P30D",` +
+	`"keySigningKeyRolloverMethod":"DOUBLE_SIGNING"}`
+
+// What a policy is applied to has its keys, and loses them with it.
+func TestSigningPolicies(t *testing.T) {
+	m := startManager(t)
+	configuration, _, zone, block, network := m.basics()
+	body := strings.Replace(policyBody, "NAME", "standard", 1)
+	policy := m.id("/api/v2/signingPolicies", body)
+	for _, c := range [][3]string{
+		{`"ADDRESS_MANAGER"`, `"ENTRUST_HSM"`, "NoHsmConfiguration"},
+		{`"P10D"`, `"P1D"`, "ConflictingResourceFieldValues"},
+		{`"zoneSigningKeyAlgorithm":"ECDSAP256SHA256"`, `"zoneSigningKeyAlgorithm":"RSAMD5"`, "UnsupportedResourceFieldValue"},
+		{`"zoneSigningKeyAlgorithm":"ECDSAP256SHA256"`, `"zoneSigningKeyAlgorithm":"RSASHA256"`, "ValueOutsideRange"},
+		{`"P3D"`, `null`, "MissingRequiredField"},
+		{`"P5D"`, `"P31D"`, "ConflictingResourceFieldValues"},
+		{`"P30D"`, `"thirty days"`, "InvalidField"},
+		{`"DOUBLE_SIGNING"`, `"DOUBLE_SIGNING","keySigningKeySigningPeriod":"P1D"`, "ConflictingResourceFieldValues"},
+	} {
+		m.refused(400, c[2], "", "POST", "/api/v2/signingPolicies", strings.Replace(strings.Replace(body, c[0], c[1], 1), "standard", "x", 1))
+	}
+	applied := "/api/v2/signingPolicies/" + policy + "/appliedResources"
+	m.want(201, "POST", applied, `{"id":`+zone+`,"type":"Zone"}`)
+	m.want(201, "POST", applied, `{"id":`+network+`}`)
+	if r := m.want(200, "GET", applied+"?fields=id&orderBy=asc(id)", ""); r.text("count") != "2" {
+		t.Errorf("what it is applied to: %s", r.body)
+	}
+	got := m.want(200, "GET", "/api/v2/zones/"+zone, "")
+	if got.text("signed") != "true" || got.text("signingPolicy.id") != policy {
+		t.Errorf("the zone is %s", got.body)
+	}
+	if r := m.want(200, "GET", "/api/v2/configurations/"+configuration, ""); r.text("keyAutoRegenerationEnabled") != "true" {
+		t.Errorf("the configuration is %s", r.body)
+	}
+	keys := m.want(200, "GET", "/api/v2/zones/"+zone+"/signingKeys?orderBy=asc(flags)", "")
+	if keys.text("count") != "2" || keys.text("data.0.type") != "ZoneSigningKey" || keys.text("data.1.flags") != "257" ||
+		keys.text("data.1.publicKey") == "" || keys.text("data.0.privateKey") != "" || strings.Contains(string(keys.body), "sealed") {
+		t.Errorf("the keys are %s", keys.body)
+	}
+	tag := keys.text("data.1.keyTag") + keys.text("data.1.publicKey")
+	ksk := keys.text("data.1.id")
+	m.want(200, "PATCH", "/api/v2/signingKeys/"+ksk, `{"state":"REGENERATE"}`, mergePatch)
+	if r := m.want(200, "GET", "/api/v2/signingKeys/"+ksk, ""); r.text("keyTag")+r.text("publicKey") == tag || r.text("state") != "GENERATED" {
+		t.Errorf("made anew: %s", r.body)
+	}
+	m.refused(403, "FieldUpdateNotAllowed", "ttl", "PATCH", "/api/v2/signingKeys/"+ksk, `{"ttl":"PT1H"}`, mergePatch)
+	m.refused(403, "ResourceInUse", "signs", "DELETE", "/api/v2/signingKeys/"+ksk, "")
+	m.refused(403, "ResourceInUse", "Policy", "DELETE", "/api/v2/signingPolicies/"+policy, "")
+	m.refused(400, "MissingRequiredField", "signingPolicy", "PATCH", "/api/v2/zones/"+zone, `{"signingPolicy":null,"signed":true}`, mergePatch)
+	m.refused(405, "MethodNotAllowed", "", "POST", "/api/v2/zones/"+zone+"/signingKeys", `{}`)
+	m.refused(400, "InvalidField", "id", "POST", applied, `{"id":`+configuration+`}`)
+	m.want(204, "DELETE", applied+"/"+zone, "")
+	if r := m.want(200, "GET", "/api/v2/zones/"+zone+"/signingKeys", ""); r.text("count") != "0" {
+		t.Errorf("without a policy the keys are %s", r.body)
+	}
+	m.undo(m.last())
+	if r := m.want(200, "GET", "/api/v2/zones/"+zone+"/signingKeys", ""); r.text("count") != "2" {
+		t.Errorf("after the undo the keys are %s", r.body)
+	}
+	m.want(204, "DELETE", "/api/v2/blocks/"+block, "")
+	m.want(204, "DELETE", "/api/v2/zones/"+zone, "")
+	m.want(204, "DELETE", "/api/v2/signingPolicies/"+policy, "")
+	m.verify()
+}
+
+// Realms have centers and principals, whose password is never shown.
+func TestKerberos(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, _ := m.basics()
+	realms := "/api/v2/configurations/" + configuration + "/realms"
+	realm := m.id(realms, `{"name":"EXAMPLE.NET","domain":"example.net"}`)
+	m.refused(400, "InvalidFullyQualifiedDomainName", "domain", "POST", realms, `{"name":"X","domain":"a..b"}`)
+	centers := "/api/v2/realms/" + realm + "/keyDistributionCenters"
+	if r := m.want(201, "POST", centers, `{"name":"one","host":"kdc.example.net"}`); r.text("port") != "88" {
+		t.Errorf("a center: %s", r.body)
+	}
+	m.refused(400, "InvalidIpAddressOrFullyQualifiedDomainNameValue", "host", "POST", centers, `{"name":"two","host":"a b"}`)
+	m.refused(400, "InvalidField", "port", "POST", centers, `{"name":"two","host":"10.0.0.1","port":0}`)
+	principals := "/api/v2/realms/" + realm + "/servicePrincipals"
+	made := m.want(201, "POST", principals, `{"name":"DHCP/a.example.net","keyVersionNumber":1,"password":"top secret"}`)
+	if strings.Contains(string(made.body), "top secret") || made.text("password") != "" {
+		t.Errorf("the principal shows its password: %s", made.body)
+	}
+	m.want(200, "PATCH", "/api/v2/servicePrincipals/"+made.text("id"), `{"password":"another"}`, mergePatch)
+	m.want(200, "PUT", "/api/v2/servicePrincipals/"+made.text("id"), `{"name":"DHCP/a.example.net","keyVersionNumber":2}`)
+	m.refused(400, "MissingRequiredField", "password", "PATCH", "/api/v2/servicePrincipals/"+made.text("id"), `{"password":""}`, mergePatch)
+	m.refused(400, "InvalidField", "name", "POST", principals, `{"name":"nobody","keyVersionNumber":1,"password":"x"}`)
+	m.verify()
+}

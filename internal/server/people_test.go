@@ -1,0 +1,295 @@
+package server
+
+import (
+	"strings"
+	"testing"
+)
+
+func init() {
+	alsoMade = append(alsoMade, func(m *manager) {
+		m.id("/api/v2/groups", `{"name":"operators"}`)
+		m.id("/api/v2/userDefinedFieldDefinitions", `{"name":"owner","displayName":"Owner","resourceType":"Device","dataType":"TEXT"}`)
+		m.id("/api/v2/userDefinedLinkDefinitions",
+			`{"name":"uplink","displayName":"Uplink","sourceTypes":["Device"],"destinationTypes":["IPv4Network"]}`)
+		at := "/api/v2/configurations/" + m.want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").text("data.0.id")
+		m.id(at+"/reconciliationPolicies", `{"type":"IPv4ReconciliationPolicy","discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z",`+
+			`"networkBoundaries":["10.0.0.0/24"]}`)
+		m.id("/api/v2/networks/"+m.want(200, "GET", "/api/v2/networks?"+filter("type:'IPv6Network'"),
+			"").text("data.0.id")+"/reconciliationPolicies",
+			`{"type":"IPv6ReconciliationPolicy","discoveryMethod":"NO_DISCOVERY","startDateTime":"2026-01-01T00:00:00Z"}`)
+	})
+}
+
+// Users are in groups, from either side; what a group would have to act upon is refused.
+func TestGroups(t *testing.T) {
+	m := startManager(t)
+	user := m.id("/api/v2/users", `{"type":"User","name":"ada","password":"`+adminPassword+
+		`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
+	group := m.id("/api/v2/groups", `{"name":"operators","description":"at night"}`)
+	m.refused(409, "ResourceAlreadyExists", "operators", "POST", "/api/v2/groups", `{"name":"operators"}`)
+	m.refused(501, "NotImplemented", "administratorPrivilege", "POST", "/api/v2/groups", `{"name":"x","administratorPrivilege":true}`)
+	m.refused(501, "NotImplemented", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"LDAP"}`)
+	m.refused(400, "InvalidField", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"X"}`)
+	m.want(201, "POST", "/api/v2/users/"+user+"/groups", `{"id":`+group+`}`)
+	if r := m.want(200, "GET", "/api/v2/groups/"+group+"/users", ""); r.text("data.0.id") != user {
+		t.Errorf("its members are %s", r.body)
+	}
+	m.refused(409, "ResourceAlreadyExists", user, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+user+`}`)
+	m.want(204, "DELETE", "/api/v2/groups/"+group+"/users/"+user, "")
+	m.want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+user+`,"type":"User"}`)
+	if r := m.want(200, "GET", "/api/v2/users/"+user+"/groups/"+group, ""); r.text("name") != "operators" {
+		t.Errorf("the group is %s", r.body)
+	}
+	m.refused(400, "InvalidField", "cannot be linked", "POST", "/api/v2/groups/"+group+"/users", `{"id":`+group+`}`)
+	m.want(204, "DELETE", "/api/v2/groups/"+group, "")
+	m.want(200, "GET", "/api/v2/users/"+user, "")
+	m.verify()
+}
+
+// What would have to act, and does not yet, is refused as that.
+func TestNotYet(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, network := m.basics()
+	own := m.want(200, "GET", "/api/v2/authenticators", "")
+	if own.text("count") != "1" || own.text("data.0.type") != "AddressManagerAuthenticator" {
+		t.Errorf("the authenticators are %s", own.body)
+	}
+	for _, c := range [][3]string{
+		{"POST", "/api/v2/accessRights", `{"userScope":{"id":100000},"defaultAccessLevel":"VIEW"}`},
+		{"POST", "/api/v2/authenticators", `{"type":"KerberosAuthenticator","name":"x","hostname":"x","realm":"x"}`},
+		{"PUT", "/api/v2/authenticators/" + own.text("data.0.id"), `{}`},
+		{"DELETE", "/api/v2/authenticators/" + own.text("data.0.id"), ``},
+		{"PATCH", "/api/v2/workflowRequests/100001", `{"state":"APPROVED"}`},
+		{"DELETE", "/api/v2/workflowRequests/100001", ``},
+		{"POST", "/api/v2/configurations/" + configuration + "/reconciliationPolicies", `{"type":"IPv4ReconciliationPolicy","enabled":true,` +
+			`"discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z","networkBoundaries":["10.0.0.0/24"]}`},
+	} {
+		m.refused(501, "NotImplemented", "", c[0], c[1], c[2])
+	}
+	for _, path := range []string{"accessRights", "workflowRequests", "networks/" + network + "/accessRights", "networks/" + network +
+		"/workflowRequests",
+		"users/100000/accessRights"} {
+		if r := m.want(200, "GET", "/api/v2/"+path, ""); r.text("count") != "0" {
+			t.Errorf("%s: %s", path, r.body)
+		}
+	}
+}
+
+// Tasks and favorites belong to a user.
+func TestTasksAndFavorites(t *testing.T) {
+	m := startManager(t)
+	_, _, _, _, network := m.basics()
+	me := m.want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").text("data.0.id")
+	tasks := "/api/v2/users/" + me + "/tasks"
+	body := `{"name":"move","priority":"HIGH","state":"NOT_STARTED","percentComplete":0,"startDateTime":"2026-02-01T00:00:00Z"}`
+	task := m.want(201, "POST", tasks, body)
+	at := tasks + "/" + task.text("id")
+	if task.text("_links.self.href") != at {
+		t.Errorf("a task is %s", task.body)
+	}
+	m.want(200, "PUT", at, strings.Replace(body, "NOT_STARTED", "COMPLETED", 1))
+	if r := m.want(200, "PATCH", at, `{"percentComplete":100}`, mergePatch); r.text("state") != "COMPLETED" || r.text("percentComplete") != "100" {
+		t.Errorf("it is %s", r.body)
+	}
+	m.refused(400, "InvalidEnumValue", "priority", "POST", tasks, strings.Replace(body, "HIGH", "ALL", 1))
+	m.refused(400, "InvalidField", "percentComplete", "POST", tasks, strings.Replace(body, ":0,", ":101,", 1))
+	m.refused(400, "InvalidStartEndDates", "dueDateTime", "PATCH", at, `{"dueDateTime":"2026-01-01T00:00:00Z"}`, mergePatch)
+	m.want(404, "GET", "/api/v2/tasks", "")
+	if r := m.want(200, "GET", "/api/v2/tasks/"+task.text("id")+"/transactions", ""); r.text("count") != "3" {
+		t.Errorf("its history is %s", r.body)
+	}
+	m.want(204, "DELETE", at, "")
+	m.want(404, "GET", at, "")
+	favorites := "/api/v2/users/" + me + "/favorites"
+	if r := m.want(201, "POST", favorites, `{"id":`+network+`,"type":"IPv4Network"}`); r.text("range") != "10.0.0.0/24" {
+		t.Errorf("a favorite is %s", r.body)
+	}
+	m.refused(409, "ResourceAlreadyExists", network, "POST", favorites, `{"id":`+network+`}`)
+	m.refused(404, "InlinedResourceNotFound", "id", "POST", favorites, `{"id":999999}`)
+	if r := m.want(200, "GET", favorites, ""); r.text("data.0.id") != network || r.text("count") != "1" {
+		t.Errorf("the favorites are %s", r.body)
+	}
+	m.want(204, "DELETE", favorites+"/"+network, "")
+	m.want(200, "GET", "/api/v2/networks/"+network, "")
+	m.verify()
+}
+
+// Fields of one's own have a type, and resources that do not set them show their default.
+func TestUserDefinedFields(t *testing.T) {
+	m := startManager(t)
+	configuration, _, zone, _, network := m.basics()
+	definitions := "/api/v2/userDefinedFieldDefinitions"
+	define := func(body string) string { return m.id(definitions, body) }
+	owner := define(`{"name":"owner","displayName":"Owner","resourceType":"IPv4Prefix","dataType":"TEXT","defaultValue":"nobody",` +
+		`"validationProperties":{"minLength":2,"maxLength":10}}`)
+	define(`{"name":"floor","displayName":"Floor","resourceType":"IPv4Network","dataType":"INTEGER","validationProperties":{"min":-2,"max":40}}`)
+	since := define(`{"name":"since","displayName":"Since","resourceType":"Zone","dataType":"DATE"}`)
+	kind := define(`{"name":"kind","displayName":"Kind","resourceType":"Zone","dataType":"TEXT","predefinedValues":["lab","office"]}`)
+	define(`{"name":"mail","displayName":"Mail","resourceType":"ResourceRecord","dataType":"EMAIL"}`)
+	for _, c := range [][2]string{
+		{`{"name":"a b","displayName":"x","resourceType":"Zone","dataType":"TEXT"}`, "InvalidField"},
+		{`{"name":"x","displayName":"x","resourceType":"Nothing","dataType":"TEXT"}`, "InvalidField"},
+		{`{"name":"x","displayName":"x","resourceType":"HSMServer","dataType":"TEXT"}`, "UnsupportedResourceType"},
+		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"BOOLEAN","defaultValue":"true"}`, "InvalidUdfDefaultValue"},
+		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"INTEGER","defaultValue":"x"}`, "InvalidUdfDefaultValue"},
+		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"TEXT","defaultValue":"c","predefinedValues":["a","b"]}`, "InvalidUdfDefaultValue"},
+		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"INTEGER","predefinedValues":["1","01"]}`, "InvalidUdfPredefinedValues"},
+		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"TEXT","validationProperties":{"min":1}}`, "InvalidUdfValidationProperties"},
+		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"TEXT","validationProperties":{"minLength":3,"maxLength":1}}`, "InvalidField"},
+	} {
+		m.refused(400, c[1], "", "POST", definitions, c[0])
+	}
+	m.refused(409, "ResourceAlreadyExists", "owner", "POST", definitions, `{"name":"owner","displayName":"x","resourceType":"IPv4Network","dataType":"TEXT"}`)
+	m.refused(501, "NotImplemented", "WORKFLOW", "POST", definitions, `{"name":"x","displayName":"x","resourceType":"Zone","dataType":"WORKFLOW"}`)
+	at := "/api/v2/networks/" + network
+	if r := m.want(200, "GET", at, ""); r.text("userDefinedFields.owner") != "nobody" || !strings.Contains(string(r.body), `"floor":null`) {
+		t.Errorf("a network that sets none shows %s", r.body)
+	}
+	for _, c := range [][3]string{
+		{at, `{"floor":"x"}`, "InvalidUdfNumberValue"}, {at, `{"floor":-3}`, "UdfValueLessThanMinimum"}, {at, `{"floor":41}`, "UdfValueOutsideRange"},
+		{at, `{"owner":"x"}`, "UdfValueLessThanMinimumLength"}, {at, `{"owner":"12345678901"}`, "UdfValueExceedsMaximumLength"},
+		{"/api/v2/zones/" + zone, `{"since":"tomorrow"}`, "InvalidUdfDateValue"}, {"/api/v2/zones/" + zone, `{"kind":"house"}`, "InvalidUdfPredefinedValue"},
+	} {
+		m.refused(400, c[2], "userDefinedFields.", "PATCH", c[0], `{"userDefinedFields":`+c[1]+`}`, mergePatch)
+	}
+	m.refused(400, "InvalidUdfEmailValue", "mail", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+		`{"type":"TXTRecord","name":"a","text":"x","userDefinedFields":{"mail":"nobody"}}`)
+	if r := m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"userDefinedFields":{"since":"31-Jan-2026","kind":"lab"}}`, mergePatch); r.text(
+		"userDefinedFields.since") != "2026-01-31" {
+		t.Errorf("a date is %s", r.body)
+	}
+	m.want(200, "PATCH", at, `{"userDefinedFields":{"floor":7,"free":"as ever"}}`, mergePatch)
+	if r := m.want(200, "GET", "/api/v2/networks?"+filter("userDefinedFields.floor:'7'"), ""); r.text("data.0.id") != network ||
+		r.text("data.0.userDefinedFields.free") != "as ever" {
+		t.Errorf("found by its field: %s", r.body)
+	}
+	// What is required is asked of what is new.
+	m.want(200, "PUT", definitions+"/"+since, `{"name":"since","displayName":"Since","resourceType":"Zone","required":true}`)
+	view := m.want(200, "GET", "/api/v2/configurations/"+configuration+"/views", "").text("data.0.id")
+	m.refused(400, "MissingRequiredField", "since", "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"new.example"}`)
+	m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"new.example","userDefinedFields":{"since":"2026-01-01"}}`)
+	m.refused(400, "UdfPredefinedValueInUse", "lab", "PUT", definitions+"/"+kind,
+		`{"name":"kind","displayName":"Kind","resourceType":"Zone","predefinedValues":["office"]}`)
+	m.refused(403, "FieldUpdateNotAllowed", "name", "PATCH", definitions+"/"+kind, `{"name":"sort"}`, mergePatch)
+	m.want(204, "DELETE", definitions+"/"+kind, "")
+	if r := m.want(200, "GET", "/api/v2/zones/"+zone, ""); strings.Contains(string(r.body), "lab") {
+		t.Errorf("without the definition the zone is %s", r.body)
+	}
+	m.want(204, "DELETE", definitions+"/"+owner, "")
+	if r := m.want(200, "GET", at, ""); strings.Contains(string(r.body), "nobody") {
+		t.Errorf("without the definition the network is %s", r.body)
+	}
+	m.verify()
+}
+
+// Links of one's own are defined by the types that they lead from and to.
+func TestUserDefinedLinkDefinitions(t *testing.T) {
+	m := startManager(t)
+	definitions := "/api/v2/userDefinedLinkDefinitions"
+	body := `{"name":"uplink","displayName":"Uplink","sourceTypes":["Device"],"destinationTypes":["IPv4Network"]}`
+	id := m.id(definitions, body)
+	m.refused(409, "ResourceAlreadyExists", "uplink", "POST", definitions, strings.Replace(body, "uplink", "UPLINK", 1))
+	m.refused(400, "InvalidStringFieldPrefix", "BCN_", "POST", definitions, strings.Replace(body, "uplink", "bcn_x", 1))
+	m.refused(400, "EmptyFieldValue", "sourceTypes", "POST", definitions, strings.Replace(strings.Replace(body, "uplink", "x", 1), `["Device"]`, `[]`, 1))
+	m.refused(400, "InvalidField", "entry 0", "POST", definitions, strings.Replace(strings.Replace(body, "uplink", "x", 1), `"Device"`, `"User"`, 1))
+	m.refused(400, "DuplicateFieldValue", "twice", "POST", definitions, strings.Replace(strings.Replace(body, "uplink", "x", 1), `"Device"`, `"View","View"`, 1))
+	m.want(200, "PUT", definitions+"/"+id, strings.Replace(body, "Uplink", "Up", 1))
+	m.want(204, "DELETE", definitions+"/"+id, "")
+}
+
+// The settings of the manager act, or are refused.
+func TestSettings(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, _ := m.basics()
+	of := func(kind string) (string, reply) {
+		r := m.want(200, "GET", "/api/v2/settings?"+filter("type:'"+kind+"'"), "")
+		return "/api/v2/settings/" + r.text("data.0.id"), m.want(200, "GET", "/api/v2/settings/"+r.text("data.0.id"), "")
+	}
+	if r := m.want(200, "GET", "/api/v2/settings", ""); r.text("count") != "9" {
+		t.Errorf("the settings are %s", r.body)
+	}
+	if _, r := of("SystemSettings"); r.text("version") != "test" || r.text("hostname") == "" {
+		t.Errorf("the system is %s", r.body)
+	}
+	global, body := of("GlobalSettings")
+	text := strings.Replace(string(body.body), `"mandatoryCommentsEnabled":false`, `"mandatoryCommentsEnabled":true`, 1)
+	m.want(200, "PUT", global, text)
+	m.refused(400, "MissingMandatoryChangeControlComment", "x-bcn-change-control-comment", "POST", "/api/v2/configurations", `{"name":"x"}`)
+	m.refused(400, "MissingMandatoryChangeControlComment", "", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"configurations/`+configuration+`"}]}`)
+	m.id("/api/v2/configurations", `{"name":"x"}`, "x-bcn-change-control-comment: a new site")
+	m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`)
+	m.want(200, "PATCH", global, `{"mandatoryCommentsEnabled":false}`, mergePatch, "x-bcn-change-control-comment: enough")
+	m.id("/api/v2/configurations", `{"name":"y"}`)
+	for _, change := range []string{`{"rememberLastAddressEnabled":true}`, `{"sessionTimeout":"PT20M"}`, `{"customReverseZoneFormatsAllowed":true}`} {
+		m.refused(501, "NotImplemented", "", "PATCH", global, change, mergePatch)
+	}
+	passwords, _ := of("PasswordPolicySettings")
+	m.want(200, "PATCH", passwords, `{"enabled":true,"minLength":12,"digitRequired":true,"mixedCaseRequired":true,"specialCharacterRequired":true}`, mergePatch)
+	user := func(password string) string {
+		return `{"type":"User","name":"ada","password":"` + password + `","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`
+	}
+	m.refused(400, "PasswordFailedRequirements", "a digit, small and capital", "POST", "/api/v2/users", user("all small and long"))
+	m.id("/api/v2/users", user("Long enough, 1"))
+	m.refused(400, "ConflictingResourceFieldValues", "maxLength", "PATCH", passwords, `{"maxLength":10}`, mergePatch)
+	audit, _ := of("AuditDataSettings")
+	m.want(200, "PATCH", audit, `{"administrativeHistoryRetentionPeriod":"P30D"}`, mergePatch)
+	for change, code := range map[string]string{`{"sessionAndEventsRetentionPeriod":"PT1H"}`: "DurationValueOutsideRange",
+		`{"sessionAndEventsRetentionPeriod":"PT25H"}`: "DurationValueNotDivisibleBy", `{"sessionAndEventsRetentionPeriod":"long"}`: "InvalidField"} {
+		m.refused(400, code, "sessionAndEventsRetentionPeriod", "PATCH", audit, change, mergePatch)
+	}
+	sso, _ := of("SSOEnforcementSettings")
+	m.refused(400, "CannotEnableSso", "enabled", "PATCH", sso, `{"enabled":true}`, mergePatch)
+	for kind, change := range map[string]string{"LoginPolicySettings": `{"enabled":true}`, "SAMLServiceProviderSettings": `{"addressManagerFqdn":"x"}`,
+		"LogLevelSettings":   `{"addressManager":"DEBUG"}`,
+		"MonitoringSettings": `{"serverMonitoring":{"enabled":true,"pollingInterval":"PT1M","statusRefreshInterval":"PT1M","failureDetectionThreshold":3}}`} {
+		at, _ := of(kind)
+		m.refused(501, "NotImplemented", "", "PATCH", at, change, mergePatch)
+	}
+	m.want(405, "POST", "/api/v2/settings", "{}")
+	m.want(405, "DELETE", audit, "")
+	m.verify()
+}
+
+// The one database says how much it holds, and is not copied.
+func TestDatabases(t *testing.T) {
+	m := startManager(t)
+	m.basics()
+	all := m.want(200, "GET", "/api/v2?limit=1&total=true", "").text("totalCount")
+	r := m.want(200, "GET", "/api/v2/databases", "")
+	at := "/api/v2/databases/" + r.text("data.0.id")
+	if r.text("count") != "1" || r.text("data.0.state") != "STANDALONE" || r.text("data.0.entityCount") != all ||
+		len(r.text("data.0.size")) < 5 {
+		t.Errorf("the database, with %s resources, is %s", all, r.body)
+	}
+	if r := m.want(200, "GET", at+"/servers", ""); r.text("count") != "0" {
+		t.Errorf("its copies are %s", r.body)
+	}
+	m.refused(400, "ReplicationOperationNotAllowed", "", "PUT", at, `{"type":"AddressManagerDatabase","replicationEnabled":true,"servers":[{"address":"10.0.0.1"}]}`)
+	m.refused(400, "DatabaseNotInReplicatedState", "state", "PATCH", at, `{"state":"BREAK"}`, mergePatch)
+	m.refused(400, "ReplicationOperationNotAllowed", "", "POST", at+"/servers", `{"address":"10.0.0.1"}`)
+	m.refused(400, "ReplicationOperationNotAllowed", "", "POST", "/api/v2/trustRelationships", `{"address":"10.0.0.1","username":"a","password":"b"}`)
+}
+
+// Policies of reconciliation can be prepared.
+func TestReconciliationPolicies(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, block, network := m.basics()
+	body := `{"type":"IPv4ReconciliationPolicy","discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z","frequency":"P1D"`
+	below := "/api/v2/configurations/" + configuration + "/reconciliationPolicies"
+	m.refused(400, "MissingRequiredField", "networkBoundaries", "POST", below, body+`}`)
+	m.refused(400, "InvalidField", "networkBoundaries", "POST", below, body+`,"networkBoundaries":["2001:db8::/32"]}`)
+	m.refused(400, "MissingRequiredField", "seedRouterAddresses", "POST", "/api/v2/networks/"+network+"/reconciliationPolicies",
+		strings.Replace(body, "PINGSWEEP", "SNMP", 1)+`}`)
+	m.refused(400, "InvalidField", "snmp.securityLevel", "POST", "/api/v2/networks/"+network+"/reconciliationPolicies",
+		body+`,"snmp":{"version":"v3","securityLevel":"HIGH"}}`)
+	m.refused(400, "InvalidResourceType", "type", "POST", "/api/v2/blocks/"+block+"/reconciliationPolicies",
+		`{"type":"IPv6ReconciliationPolicy","discoveryMethod":"NO_DISCOVERY","startDateTime":"2026-01-01T00:00:00Z"}`)
+	id := m.id("/api/v2/networks/"+network+"/reconciliationPolicies", body+`,"overrides":["10.0.0.1","10.0.0.8/29","10.0.0.20-10.0.0.30"]}`)
+	m.refused(409, "ResourceAlreadyExists", id, "POST", "/api/v2/networks/"+network+"/reconciliationPolicies", body+`}`)
+	if r := m.want(200, "GET", "/api/v2/reconciliationPolicies/"+id+"/discoveredDevices?"+filter("type:'DiscoveredHost'"),
+		""); r.text("count") != "0" {
+		t.Errorf("what was found is %s", r.body)
+	}
+	m.want(204, "DELETE", "/api/v2/reconciliationPolicies/"+id, "")
+	m.verify()
+}
