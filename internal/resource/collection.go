@@ -66,6 +66,8 @@ type Collection struct {
 	Hidden bool
 	// NoSearch: the resources say what there can be, not what there is, and search does not look among them.
 	NoSearch bool
+	// Joins: the resources join two others, and are shown as what they join, and not themselves. They are hidden, and undone like all others.
+	Joins bool
 	// Unlogged: the resources are no part of the network; their changes stay out of the history.
 	Unlogged bool
 	// Scope: what lies in one of the resources never refers to what lies in another one (store.Scope).
@@ -163,6 +165,9 @@ type Sub struct {
 	Local bool
 	// Joined is told of a link that POST has made, from its source to its target.
 	Joined func(c *Change, source, target *store.Resource) error
+	// Make and Remove make and unlink what a subcollection holds whose resources join others; nil elsewhere.
+	Make   func(c *Change, above *store.Resource) (id int64, err error)
+	Remove func(c *Change, above *store.Resource, item int64) error
 	// Find gives the ids of what a computed subcollection holds.
 	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
 	// Vacant gives what lies in the free space of the resource above; nil where nothing is said of it.
@@ -306,7 +311,7 @@ func (a *API) Collection(name string) *Collection { return a.byName[name] }
 // Undoable tells whether changes in the collection can be taken back: not where there is more to a
 // resource than its row.
 func (c *Collection) Undoable() bool {
-	return c.From == store.Resources && c.Guard == Everybody && !c.Hidden && !c.Secret
+	return c.From == store.Resources && c.Guard == Everybody && (!c.Hidden || c.Joins) && !c.Secret
 }
 
 // Collections gives the declared collections in their order.

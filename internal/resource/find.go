@@ -114,6 +114,32 @@ func (a *API) Exists(tx *store.Tx, c *Collection, id int64, caller Caller) error
 	return err
 }
 
+// Visible reads a resource that the caller may see, of whatever collection.
+func (a *API) Visible(tx *store.Tx, id int64, caller Caller) (*store.Resource, error) {
+	return a.find(tx, nil, id, caller)
+}
+
+// JoinIn joins what a request names to the resource that it is sent below, and gives how that is seen from there.
+func (a *API) JoinIn(c *Change, at Target) (*store.Resource, error) {
+	above, err := a.find(c.Tx, at.Collection, at.ID, c.Caller)
+	if err != nil {
+		return nil, err
+	}
+	if at.Item, err = at.Sub.Make(c, above); err != nil {
+		return nil, err
+	}
+	return a.Locate(c.Tx, at, c.Caller)
+}
+
+// Part takes apart what is joined.
+func (a *API) Part(c *Change, at Target) error {
+	above, err := a.find(c.Tx, at.Collection, at.ID, c.Caller)
+	if err != nil {
+		return err
+	}
+	return at.Sub.Remove(c, above, at.Item)
+}
+
 // find reads one resource of a collection; nil stands for any collection.
 func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store.Resource, error) {
 	if c != nil && c.From != store.Resources {
@@ -187,7 +213,7 @@ func (a *API) Locate(tx *store.Tx, t Target, caller Caller) (*store.Resource, er
 		return nil, problem.NotFound("there is no resource %d in %s/%d/%s", t.Item, t.Collection.Name, t.ID, t.Sub.Name)
 	}
 	if q.From != store.Resources {
-		return a.FindIn(tx, a.CollectionOf(a.ItemTypes(t.Sub)[0]), t.Item)
+		return a.findIn(tx, a.CollectionOf(a.ItemTypes(t.Sub)[0]), t.Item, q.Where)
 	}
 	return tx.Get(t.Item)
 }

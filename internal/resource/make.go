@@ -16,7 +16,7 @@ func (a *API) ScopeOf(t Target, creates bool, c *Change) store.Scope {
 	if t.Sub == nil && t.Collection.Post { // its siblings lie outside of all configurations
 		return store.Scope{}
 	}
-	if t.Sub != nil && t.Sub.Joined != nil { // what is linked may change, and lie outside of them
+	if t.Sub != nil && (t.Sub.Joined != nil || t.Sub.Make != nil) { // what is linked may change, and lie outside of them
 		return store.Scope{}
 	}
 	return store.Within(t.ID, creates && t.Sub != nil && t.Sub.Local && a.staysLocal(t, c))

@@ -23,6 +23,7 @@ type Registry struct {
 	headers     []RequestHeader
 	computed    []ComputedSub
 	further     []FurtherSub
+	joined      []JoinedSub
 	extensions  []*store.Extension
 	rules       []Rule
 	seeds       []func(c *Change) error
@@ -224,6 +225,19 @@ type ComputedSub struct {
 	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
 }
 
+// JoinedSub is a published subcollection whose resources are joined to the one above by others, which are not shown: what it holds comes from
+// a source of its own, in which the parent is the resource above and the number that of the one it is joined to.
+type JoinedSub struct {
+	// Name is the name of the subcollection, and of the collection with the source.
+	Name string
+	// Make joins what a request names to the resource above, and gives its number. Remove takes it away.
+	Make   func(c *Change, above *store.Resource) (id int64, err error)
+	Remove func(c *Change, above *store.Resource, item int64) error
+}
+
+// Joined declares such a subcollection.
+func (r *Registry) Joined(s JoinedSub) { r.joined = append(r.joined, s) }
+
 // FurtherSub is a subcollection that resources do not link to, as it is published elsewhere alone: what is made below them.
 type FurtherSub struct {
 	// Below is the collection below whose resources it hangs, Name its name there, Item the collection of what it holds, Type the type of
@@ -284,6 +298,11 @@ func (a *API) complete(c *Collection, r *Registry) {
 // relate finds how what a subcollection holds belongs to the resource above: by a field of one of them, by links, or as
 // its children. Relation is Unbuilt where nothing that is declared says how.
 func (a *API) relate(c *Collection, p published.Sub, r *Registry) Sub {
+	for _, j := range r.joined {
+		if j.Name == p.Name {
+			return Sub{Relation: Children, Items: []string{j.Name}, Types: []string{a.byName[j.Name].Types[0].Name}, Make: j.Make, Remove: j.Remove}
+		}
+	}
 	if find := r.finder(c.Name, p.Name); find != nil {
 		return Sub{Relation: Computed, Items: a.holds(p), Find: find}
 	}

@@ -92,7 +92,8 @@ func (rd *renderer) want(r *store.Resource) {
 	for _, ref := range r.Refs {
 		add(ref.Target)
 	}
-	if rd.links && rd.api.plans[t.Collection].above == "" && len(rd.api.Collection(t.Collection).Parents) > 0 {
+	if rd.links && rd.api.plans[t.Collection].above == "" &&
+		(len(rd.api.Collection(t.Collection).Parents) > 0 || rd.api.Collection(t.Collection).Inner) {
 		add(r.Parent)
 	}
 }
@@ -323,7 +324,7 @@ func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *resource.Collect
 		return append(strconv.AppendInt(b, r.Parent, 10), `"}}`...)
 	}
 	if c.Inner {
-		above := p.above + strconv.FormatInt(r.Parent, 10)
+		above := rd.above(r, c, p) + strconv.FormatInt(r.Parent, 10)
 		return append(b, `"_links":{"self":{"href":"`+above+"/"+c.Name+"/"+strconv.FormatInt(r.ID,
 			10)+`"},"collection":{"href":"`+above+"/"+c.Name+`"},"up":{"href":"`+above+`"}}`...)
 	}
@@ -348,7 +349,7 @@ func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *resource.Collect
 // above gives the path in front of the parent's id, or nothing where there is no parent.
 func (rd *renderer) above(r *store.Resource, c *resource.Collection, p *plan) string {
 	switch {
-	case r.Parent == 0 || len(c.Parents) == 0 || c.NoUp:
+	case r.Parent == 0 || len(c.Parents) == 0 && !c.Inner || c.NoUp:
 		return ""
 	case r.Parent == resource.RootID:
 		return p.root

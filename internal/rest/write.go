@@ -248,6 +248,8 @@ func (a *Server) perform(tx *store.Tx, rq *request) (answer, error) {
 	switch {
 	case rq.Method == http.MethodPost:
 		return a.post(c, rq)
+	case rq.Method == http.MethodDelete && rq.Sub != nil && rq.Sub.Remove != nil:
+		return answer{status: http.StatusNoContent}, a.Part(c, rq.Target)
 	case rq.Method == http.MethodDelete && rq.Sub != nil && rq.Sub.Relation != resource.Children:
 		return answer{status: http.StatusNoContent}, a.Unlink(c, rq.Target)
 	}
@@ -305,7 +307,9 @@ func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
 		return replay, err
 	}
 	var row *store.Resource
-	if rq.Sub != nil && (rq.Sub.Relation == resource.Linked || rq.Sub.Relation == resource.Linking) {
+	if rq.Sub != nil && rq.Sub.Make != nil {
+		row, err = a.JoinIn(c, rq.Target)
+	} else if rq.Sub != nil && (rq.Sub.Relation == resource.Linked || rq.Sub.Relation == resource.Linking) {
 		row, err = a.Link(c, rq.Target)
 	} else {
 		row, err = a.MakeIn(c, rq.Target)
@@ -315,6 +319,9 @@ func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
 	}
 	ans := answer{status: http.StatusCreated, etag: etag(row), made: row.ID,
 		location: a.plans[row.Collection].one + strconv.FormatInt(row.ID, 10)}
+	if a.Collection(row.Collection).Inner { // it is reached through the one above alone
+		ans.location = rq.URL.Path + "/" + strconv.FormatInt(row.ID, 10)
+	}
 	if ans.body, err = a.renderer(c.Tx, rq.media).one(nil, row, rq.fields, rq.caller, c.Extra); err != nil {
 		return ans, err
 	}

@@ -197,6 +197,63 @@ func TestUserDefinedLinkDefinitions(t *testing.T) {
 	m.want(204, "DELETE", definitions+"/"+id, "")
 }
 
+// A link is seen from either end as the resource at the other one.
+func TestUserDefinedLinks(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, block, network := m.basics()
+	definition := m.id("/api/v2/userDefinedLinkDefinitions",
+		`{"name":"uplink","displayName":"Uplink","sourceTypes":["Device"],"destinationTypes":["IPv4Network","Device"]}`)
+	device := m.id("/api/v2/configurations/"+configuration+"/devices", `{"name":"core"}`)
+	links := "/api/v2/networks/" + network + "/userDefinedLinks"
+	made := m.want(201, "POST", links, `{"id":`+device+`,"linkDefinition":{"name":"uplink"},"linkDescription":"port 7"}`)
+	if made.text("id") != device || made.text("name") != "core" || made.text("type") != "UserDefinedLinkedResource" ||
+		made.text("linkDefinition.id") != definition || made.text("linkDescription") != "port 7" || made.Header.Get("Location") != links+"/"+device ||
+		made.text("_links.self.href") != links+"/"+device {
+		t.Errorf("a link is %s %s", made.body, made.Header)
+	}
+	other := "/api/v2/devices/" + device + "/userDefinedLinks"
+	if r := m.want(200, "GET", other, ""); r.text("count") != "1" || r.text("data.0.id") != network {
+		t.Errorf("from the other end: %s", r.body)
+	}
+	m.want(200, "GET", links+"/"+device, "")
+	m.want(404, "GET", links+"/"+block, "")
+	if r := m.want(200, "GET", "/api/v2?"+filter("type:'UserDefinedLink'"), "", "Accept: application/json"); r.text("count") != "0" {
+		t.Errorf("among all resources: %s", r.body)
+	}
+	for _, c := range [][3]string{
+		{`{"linkDefinition":{"name":"uplink"}}`, "400 MissingRequiredField", "id"},
+		{`{"id":` + device + `}`, "400 MissingRequiredField", "linkDefinition"},
+		{`{"id":` + device + `,"linkDefinition":{"name":"none"}}`, "404 InlinedResourceNotFound", "linkDefinition"},
+		{`{"id":` + device + `,"linkDefinition":{"id":` + network + `}}`, "404 InlinedResourceNotFound", "linkDefinition"},
+		{`{"id":999999,"linkDefinition":{"id":` + definition + `}}`, "404 InlinedResourceNotFound", "id"},
+		{`{"id":` + block + `,"linkDefinition":{"id":` + definition + `}}`, "400 WrongResourceType", "id"},
+		{`{"id":` + device + `,"linkDefinition":{"id":` + definition + `}}`, "409 ResourceAlreadyExists", "uplink"},
+	} {
+		status, code, _ := strings.Cut(c[1], " ")
+		m.refused(map[string]int{"400": 400, "404": 404, "409": 409}[status], code, c[2], "POST", links, c[0])
+	}
+	m.refused(400, "WrongResourceType", "linkDefinition", "POST", "/api/v2/blocks/"+block+"/userDefinedLinks",
+		`{"id":`+device+`,"linkDefinition":{"id":`+definition+`}}`)
+	m.refused(400, "ConflictingResourceFieldValues", "itself", "POST", other, `{"id":`+device+`,"linkDefinition":{"id":`+definition+`}}`)
+	m.refused(403, "ResourceInUse", "sourceTypes", "PUT", "/api/v2/userDefinedLinkDefinitions/"+definition,
+		`{"name":"uplink","displayName":"Uplink","sourceTypes":["Zone"],"destinationTypes":["IPv4Network","Device"]}`)
+	m.refused(403, "ResourceInUse", "", "DELETE", "/api/v2/userDefinedLinkDefinitions/"+definition, "")
+	m.want(204, "DELETE", other+"/"+network, "")
+	m.want(404, "DELETE", other+"/"+network, "")
+	if r := m.want(200, "GET", links, ""); r.text("count") != "0" {
+		t.Errorf("after it was taken away: %s", r.body)
+	}
+	m.undo(m.last())
+	if r := m.want(200, "GET", links, ""); r.text("count") != "1" {
+		t.Errorf("after the undo: %s", r.body)
+	}
+	m.want(204, "DELETE", "/api/v2/devices/"+device, "")
+	if r := m.want(200, "GET", links, ""); r.text("count") != "0" {
+		t.Errorf("without the device: %s", r.body)
+	}
+	m.verify()
+}
+
 // The settings of the manager act, or are refused.
 func TestSettings(t *testing.T) {
 	m := startManager(t)
