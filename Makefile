@@ -68,6 +68,8 @@ fuzz:
 	go test ./internal/store -run '^$$' -fuzz '^FuzzMembers$$' -fuzztime $(FUZZTIME)
 	go test ./internal/fleet -run '^$$' -fuzz '^FuzzParseRequest$$' -fuzztime $(FUZZTIME)
 	go test ./internal/checkin -run '^$$' -fuzz '^FuzzParseKey$$' -fuzztime $(FUZZTIME)
+	go test ./internal/deploy -run '^$$' -fuzz '^FuzzFormats$$' -fuzztime $(FUZZTIME)
+	go test ./internal/dns -run '^$$' -fuzz '^FuzzMatches$$' -fuzztime $(FUZZTIME)
 
 generate: ## descriptions from the doc comments, then the OpenAPI document from the declarations
 	go generate ./internal/...

@@ -25,7 +25,7 @@ func May(c resource.Caller, action resource.Action, on resource.Subject) (seen s
 	guarded := on.Collection != nil && on.Sub == nil
 	accounts := guarded && on.Collection.Guard == resource.Accounts
 	// Users change their own account, of which the rule lets them set the password alone, and end those sessions that they see.
-	own := accounts || guarded && on.Collection.Guard == resource.Sessions
+	own := accounts || guarded && on.Collection.Guard == resource.Sessions || belongs(on, c.User)
 	switch {
 	case !c.Administrator && accounts && (on.ID != c.User || action != resource.ActionChange && action != resource.ActionReplace):
 		return nil, problem.Forbidden("AccessDenied",
@@ -33,12 +33,18 @@ func May(c resource.Caller, action resource.Action, on resource.Subject) (seen s
 	case !c.Administrator && !own:
 		return nil, problem.Forbidden("AccessDenied", "%s may read, not change", c.Name)
 	// A session may always be changed by itself, so that one that may only read can end.
-	case c.ReadOnly && (!own || on.ID == 0 || on.ID != c.Session):
+	case c.ReadOnly && (!own || belongs(on, c.User) || on.ID == 0 || on.ID != c.Session):
 		return nil, problem.Forbidden("AccessDenied", "this session or token may only read")
 	case guarded && sees(c, on) == store.Nothing:
 		return nil, problem.Forbidden("AccessDenied", "%s does not see %s", c.Name, on.Collection.Name)
 	}
 	return nil, nil
+}
+
+// belongs reports whether a request is about what belongs to a user alone: tasks and favorites.
+func belongs(on resource.Subject, user int64) bool {
+	return on.Sub != nil && on.Collection != nil && on.Collection.Guard == resource.Accounts && on.ID == user &&
+		(on.Sub.Name == "tasks" || on.Sub.Name == "favorites")
 }
 
 // resets reports whether a request is one of those that are left to a caller who must set a new password: that itself, and to

@@ -10,12 +10,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"portolan/internal/store"
 )
 
-// Sealer seals the secrets of a manager by AES-256-GCM. What a secret is for is sealed along, so that one cannot be put in another's place.
+// Sealer seals the secrets of a manager by AES-256-GCM. What a secret is for is sealed along, so that a password cannot be put in the
+// place of a key.
 // Its keys lie in the database, and so in backups.
 type Sealer struct{}
 
@@ -86,6 +86,6 @@ func makeSealingKey(tx *store.Tx) error {
 	if _, err := rand.Read(key); err != nil {
 		return err
 	}
-	_, err := tx.Exec("INSERT INTO sealing_key (id, key, created) VALUES (1, ?, ?) ON CONFLICT DO NOTHING", key, time.Now().Unix())
+	_, err := tx.Exec("INSERT INTO sealing_key (id, key, created) VALUES (1, ?, ?) ON CONFLICT DO NOTHING", key, tx.Now().Unix())
 	return err
 }

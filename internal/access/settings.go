@@ -1,6 +1,7 @@
 package access
 
 import (
+	"reflect"
 	"strings"
 	"unicode"
 
@@ -169,7 +170,7 @@ func (x *SSOEnforcementSettings) Validate(*resource.Change) error {
 
 // BeforeWrite refuses settings of what is not built.
 func (x *SAMLServiceProviderSettings) BeforeWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if old, ok := c.Old.(*SAMLServiceProviderSettings); ok && c.Requested() && !reflect.DeepEqual(old, x) {
 		return problem.NotYet("signing in by SAML is not built yet, and its settings are not taken before")
 	}
 	return nil

@@ -7,12 +7,12 @@ import "portolan/internal/resource"
 // Register declares everything of this room.
 func Register(r *resource.Registry) {
 	registerDatabases(r)
+	registerTFTP(r)
 	registerLocations(r)
 	registerOperations(r)
 	registerSettings(r)
 	registerTags(r)
 	registerTasks(r)
-	registerTFTP(r)
 	registerTransactions(r)
 	registerUserFields(r)
 	registerUserLinks(r)
@@ -91,6 +91,13 @@ var descriptions = map[string]string{
 	"SystemSettings.hostname":                         "hostname is the name of the machine.",
 	"SystemSettings.interfaceRedundancyEnabled":       "interfaceRedundancyEnabled says whether the interfaces of the machine are bonded, which is the machine's own affair.",
 	"SystemSettings.version":                          "version is the version of the manager.",
+	"TFTPFile":                                        "TFTPFile is a file, which is sent and fetched as it is (multipart/form-data, application/octet-stream).",
+	"TFTPFile.description":                            "description says what it is.",
+	"TFTPFile.md5Checksum":                            "md5Checksum is its MD5 sum, in hexadecimal.",
+	"TFTPFile.sha256Checksum":                         "sha256Checksum is its SHA-256 sum, in hexadecimal.",
+	"TFTPFile.size":                                   "size is how long it is, in bytes.",
+	"TFTPFile.version":                                "version is which version of it this is.",
+	"TFTPFolder":                                      "TFTPFolder holds files and folders.",
 	"TFTPGroup":                                       "TFTPGroup holds the files that machines load when they start.",
 	"TFTPGroup.configuration":                         "configuration is the configuration the group lies in.",
 	"Tag":                                             "Tag is a label for anything: below a group, or below another tag.",

@@ -5,6 +5,7 @@ import (
 	"net/mail"
 	"net/url"
 	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,8 +71,8 @@ func (x *Validation) Check() error {
 
 // Validate refuses a definition that there is, and a default or predefined values that are none of its type.
 func (x *UserDefinedFieldDefinition) Validate(c *resource.Change) error {
-	if strings.ContainsAny(x.Name, " \t.") {
-		return problem.Invalid("name", "%q has a blank or a dot", x.Name)
+	if strings.ContainsAny(x.Name, " \t.$") {
+		return problem.Invalid("name", "%q has a blank, a dot or a $", x.Name)
 	}
 	if old, ok := c.Old.(*UserDefinedFieldDefinition); ok && old.Name != x.Name {
 		return problem.FieldForbidden("FieldUpdateNotAllowed", "name", "is %s, and stays", old.Name)
@@ -293,11 +294,10 @@ func concreteTypes(a *resource.API, name string) (names []string) {
 	return names
 }
 
-// AfterWrite lets everybody know of the definition.
+// AfterWrite asks whether the values that resources have are within what was changed.
 func (x *UserDefinedFieldDefinition) AfterWrite(c *resource.Change) error {
 	old, ok := c.Old.(*UserDefinedFieldDefinition)
-	if !ok || len(old.PredefinedValues) == 0 && old.ValidationProperties == nil && x.ValidationProperties == nil &&
-		len(x.PredefinedValues) == 0 {
+	if ok && reflect.DeepEqual(old.ValidationProperties, x.ValidationProperties) && slices.Equal(old.PredefinedValues, x.PredefinedValues) {
 		return nil
 	}
 	return x.stillFits(c)
@@ -415,7 +415,7 @@ func (u *userFields) Check(c *resource.Change) error {
 			}
 		case c.Creates() && x.DefaultValue != "":
 			values[x.Name] = x.DefaultValue
-		case x.Required != nil && *x.Required && c.Sent != nil:
+		case x.Required != nil && *x.Required && c.Requested():
 			return problem.Missing("userDefinedFields." + x.Name)
 		}
 	}

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,7 +57,13 @@ func (x *OptionFields) define(c *resource.Change, h *schema.Head, ref *schema.Re
 	if err != nil {
 		return fmt.Errorf("the definition %d: %w", row.ID, err)
 	}
-	value, err := format.Check(x.Value, func(kind string, values []string) error { return checkNames(c, h.Config, kind, values) })
+	var named []int64
+	value, err := format.Check(x.Value, func(kind string, values []string) error {
+		ids, err := checkNames(c, h.Config, kind, values)
+		named = append(named, ids...)
+		return err
+	})
+	x.Mentions = schema.Refer(named)
 	if _, worded := problem.As(err); err != nil && !worded {
 		err = problem.Field("InvalidResourceFieldValue", "value", "of %s: %v", row.Name, err)
 	}
@@ -78,11 +83,13 @@ func (x *OptionFields) definitionOf(c *resource.Change, h *schema.Head, ref sche
 		before := optionFields(c.Old)
 		switch {
 		case h.Name != old.Name && h.Name != "":
-			ref = schema.Ref{}
+			ref, code = schema.Ref{}, nil
 		case code != nil && (before.Code == nil || *code != *before.Code):
 			name, ref = "", schema.Ref{}
 		case ref.ID != 0:
 			name, code = "", nil
+		default: // a PUT that names it in no way
+			name, code, ref = "", nil, schema.Ref{ID: c.Row.Ref("definition")}
 		}
 	}
 	allowed := definitionTypes(h.Type)
@@ -150,22 +157,17 @@ func (x *OptionFields) coded(c *resource.Change, h *schema.Head, allowed []strin
 func (x *OptionFields) search(c *resource.Change, h *schema.Head, allowed []string, holds func(Definition) bool) (*store.Resource, error) {
 	var first int64
 	for _, kind := range allowed {
-		if err := eachDefinition(c, 0, kind, func(id int64, _ string, d Definition) error {
-			if first == 0 && holds(d) {
-				first = id
+		if err := eachDefinition(c, 0, kind, func(row *store.Resource, d Definition) error {
+			if first == 0 && (row.Configuration == 0 || row.Configuration == h.Config) && holds(d) {
+				first = row.ID
 			}
 			return nil
 		}); err != nil {
 			return nil, err
 		}
-		if first == 0 {
-			continue
+		if first != 0 {
+			return c.Tx.Get(first)
 		}
-		row, err := c.Tx.Get(first)
-		if err != nil || row.Configuration == 0 || row.Configuration == h.Config {
-			return row, err
-		}
-		first = 0
 	}
 	return nil, nil
 }
@@ -193,6 +195,9 @@ func optionFields(o schema.Object) *OptionFields {
 
 // alone refuses a second option of a definition at the same place for the same servers.
 func (x *OptionFields) alone(c *resource.Change, h *schema.Head, ref schema.Ref) error {
+	if err := x.namesAreThere(c, h, ref); err != nil {
+		return err
+	}
 	return c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"), store.HasParent(h.Parent),
 		store.LinksTo{Targets: []int64{ref.ID}, Field: "definition"}}}, func(r *store.Resource) error {
 		if r.ID == h.ID || r.Ref("serverScope") != x.ServerScope.ID {
@@ -203,95 +208,53 @@ func (x *OptionFields) alone(c *resource.Change, h *schema.Head, ref schema.Ref)
 }
 
 // collectionsNamed are the collections that names in values are of.
-var collectionsNamed = map[string]string{"mac_pool": "macPools", "class": "clientClasses"}
+var collectionsNamed = map[string]string{"mac_pool": "macPools", "class": "clientClasses", "identity": "signingKeys"}
 
-// checkNames refuses names in a value that the configuration does not have.
-func checkNames(c *resource.Change, configuration int64, kind string, values []string) error {
+// namesAreThere refuses a value that names what the configuration does not have, as when the option comes back by an undo.
+func (x *OptionFields) namesAreThere(c *resource.Change, h *schema.Head, ref schema.Ref) error {
+	row, err := c.Tx.Get(ref.ID)
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return err
+	}
+	format, err := ParseFormat(definition(o).ValueFormat)
+	if err != nil || !format.named() {
+		return err
+	}
+	_, err = format.Check(x.Value, func(kind string, values []string) error {
+		_, err := checkNames(c, h.Config, kind, values)
+		return err
+	})
+	return err
+}
+
+// checkNames refuses names in a value that the configuration does not have, and gives what they name. An identity of an update policy may
+// be
+// that of a key, and may be something else.
+func checkNames(c *resource.Change, configuration int64, kind string, values []string) (ids []int64, err error) {
 	if kind == "match_element" {
 		return dns.CheckMatches(c, configuration, "value", values)
 	}
 	for _, name := range values {
 		found, err := c.Tx.ByName(collectionsNamed[kind], configuration, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if len(found) == 0 {
-			return resource.NotFoundInlined("value", "there is no %s in %s of the configuration", name, collectionsNamed[kind])
+		if len(found) == 0 && kind != "identity" {
+			return nil, resource.NotFoundInlined("value", "there is no %s in %s of the configuration", name, collectionsNamed[kind])
 		}
-	}
-	return nil
-}
-
-// namedIn are the types that values name, by the kind of what stands there.
-var namedIn = map[string][]string{"match_element": {"ACL", "TSIGKey"}, "mac_pool": {"MACPool", "DenyMACPool"},
-	"class": {"DHCPv4ClientClass"}}
-
-// eachNaming calls fn for the options of a configuration in whose values names of a kind stand, with the values as a list.
-func eachNaming(c *resource.Change, configuration int64, kind string, fn func(row *store.Resource, values []string) error) error {
-	defined := map[int64]bool{}
-	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection("deploymentOptionDefinitions")},
-		func(r *store.Resource) error {
-			o, err := c.API.Object(r)
-			if err != nil {
-				return err
-			}
-			if f, err := ParseFormat(definition(o).ValueFormat); err == nil && slices.Contains(f.Kinds(), kind) {
-				defined[r.ID] = true
-			}
-			return nil
-		}); err != nil {
-		return err
-	}
-	var rows []*store.Resource
-	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
-		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: configuration}}},
-		func(r *store.Resource) error {
-			if defined[r.Ref("definition")] {
-				rows = append(rows, r.Clone())
-			}
-			return nil
-		}); err != nil {
-		return err
-	}
-	for _, row := range rows {
-		o, err := c.API.Object(row)
-		if err != nil {
-			return err
-		}
-		var values []string
-		if x := optionFields(o); x == nil || json.Unmarshal(x.Value, &values) != nil {
-			continue
-		}
-		if err := fn(row, values); err != nil {
-			return err
+		for _, row := range found {
+			ids = append(ids, row.ID)
 		}
 	}
-	return nil
-}
-
-// matchName gives what names a resource of a type in an element of an access control list.
-func matchName(typeName string) func(dns.Match) string {
-	if typeName == "TSIGKey" {
-		return func(m dns.Match) string { return m.Key }
-	}
-	return func(m dns.Match) string { return m.List }
-}
-
-// renamed gives the values with another name for a resource, and whether one of them named it.
-func renamed(kind, typeName string, values []string, from, to string) ([]string, bool) {
-	if kind == "match_element" {
-		return dns.RenameInMatches(values, matchName(typeName), from, to)
-	}
-	values = slices.Clone(values)
-	i := slices.Index(values, from)
-	if i >= 0 {
-		values[i] = to
-	}
-	return values, i >= 0
+	return ids, nil
 }
 
 // renameInOptions gives options the new name of what their values name.
-func renameInOptions(c *resource.Change, kind string) error {
+func renameInOptions(c *resource.Change) error {
 	if c.Old == nil {
 		return nil
 	}
@@ -299,32 +262,51 @@ func renameInOptions(c *resource.Change, kind string) error {
 	if old.Name == h.Name {
 		return nil
 	}
-	return eachNaming(c, h.Config, kind, func(row *store.Resource, values []string) error {
-		values, named := renamed(kind, h.Type, values, old.Name, h.Name)
-		if !named {
-			return nil
-		}
-		text, err := json.Marshal(values)
+	var rows []*store.Resource
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
+		store.LinksTo{Targets: []int64{h.ID}, Field: "mentions"}}}, func(r *store.Resource) error {
+		rows = append(rows, r.Clone())
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		defined, err := c.Tx.Get(row.Ref("definition"))
 		if err != nil {
 			return err
 		}
-		_, err = c.Following("value").Change(row, func(o schema.Object) { optionFields(o).Value = text })
-		return err
-	})
+		o, err := c.API.Object(defined)
+		if err != nil {
+			return err
+		}
+		format, err := ParseFormat(definition(o).ValueFormat)
+		if err != nil {
+			return err
+		}
+		if _, err := c.Following("value").Change(row, func(o schema.Object) {
+			x := optionFields(o)
+			x.Value = format.rename(x.Value, func(kind, text string) string { return renamed(kind, c.Type, text, old.Name, h.Name) })
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// namedInOptions refuses where the value of an option names what is about to go.
-func namedInOptions(c *resource.Change, kind string) error {
-	if c.GoesAlong() {
-		return nil
-	}
-	h := schema.HeadOf(c.Old)
-	return eachNaming(c, h.Config, kind, func(row *store.Resource, values []string) error {
-		if _, named := renamed(kind, h.Type, values, h.Name, h.Name); named {
-			return problem.InUse("the option %s, %d, names %s", row.Name, row.ID, h.Name)
+// renamed gives a name in a value, or what has one in it, with another name of a resource of a type.
+func renamed(kind string, t *schema.Type, text, from, to string) string {
+	if kind == "match_element" {
+		named := func(m dns.Match) string { return m.List }
+		if t.Name == "TSIGKey" {
+			named = func(m dns.Match) string { return m.Key }
 		}
-		return nil
-	})
+		changed, _ := dns.RenameInMatches([]string{text}, named, from, to)
+		return changed[0]
+	}
+	if collectionsNamed[kind] == t.Collection && text == from {
+		return to
+	}
+	return text
 }
 
 // noOptions refuses where options are for a server alone.

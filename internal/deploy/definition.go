@@ -137,7 +137,7 @@ func definition(o schema.Object) Definition {
 	return Definition{}
 }
 
-// optionsFile are the options that the standards, and the servers that we deploy to, have: name, code, shape, display name, description,
+// optionsFiles are the options that the standards, and the servers that we deploy to, have: name, code, shape, display name, description,
 // other names.
 //
 //go:embed options/*.tsv
@@ -281,22 +281,22 @@ func checkDefinition(c *resource.Change, h *schema.Head, code int64, format json
 	if _, err := ParseFormat(format); err != nil {
 		return problem.Invalid("valueFormat", "%v", err)
 	}
-	return eachDefinition(c, h.Parent, builtIn, func(id int64, name string, d Definition) error {
-		if id == h.ID {
+	return eachDefinition(c, h.Parent, builtIn, func(row *store.Resource, d Definition) error {
+		if row.ID == h.ID {
 			return nil
 		}
 		if d.Code != nil && *d.Code == code {
-			return problem.Conflict("ResourceAlreadyExists", "code: %d is that of the option %s already", code, name)
+			return problem.Conflict("ResourceAlreadyExists", "code: %d is that of the option %s already", code, row.Name)
 		}
-		if name == h.Name || slices.Contains(d.OtherNames, h.Name) {
-			return problem.Conflict("ResourceAlreadyExists", "name: there is an option %s already", name)
+		if row.Name == h.Name || slices.Contains(d.OtherNames, h.Name) {
+			return problem.Conflict("ResourceAlreadyExists", "name: there is an option %s already", row.Name)
 		}
 		return nil
 	})
 }
 
 // eachDefinition calls fn for the definitions below a resource, and for those of a type that every manager has.
-func eachDefinition(c *resource.Change, parent int64, builtIn string, fn func(id int64, name string, d Definition) error) error {
+func eachDefinition(c *resource.Change, parent int64, builtIn string, fn func(row *store.Resource, d Definition) error) error {
 	var either store.Any
 	if parent != 0 {
 		either = append(either, store.HasParent(parent))
@@ -310,7 +310,7 @@ func eachDefinition(c *resource.Change, parent int64, builtIn string, fn func(id
 			if err != nil {
 				return err
 			}
-			return fn(r.ID, r.Name, definition(o))
+			return fn(r, definition(o))
 		})
 }
 
@@ -349,7 +349,7 @@ func (x *VendorProfile) Validate(c *resource.Change) error {
 
 // BeforeWrite refuses a request to change a definition that every manager has.
 func (x *Definition) BeforeWrite(c *resource.Change) error {
-	if c.Sent == nil {
+	if !c.Requested() {
 		return nil
 	}
 	return problem.Forbidden("UpdateNotAllowed", "the option %s is defined by the manager, and stays as it is", schema.HeadOf(c.Old).Name)

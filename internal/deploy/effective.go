@@ -161,7 +161,7 @@ func effectiveRoles(tx *store.Tx, _ *resource.API, at *store.Resource) (ids []in
 				if err != nil {
 					return nil, err
 				}
-				key := fmt.Sprint(r.Type, head.Parent)
+				key := fmt.Sprint(r.Type, r.Ref("view"), head.Parent)
 				if nearer, there := taken[key]; !there || nearer == i {
 					taken[key], counts = i, true
 				}

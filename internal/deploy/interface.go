@@ -58,6 +58,11 @@ type PublishedInterface struct {
 
 // take sets what a request gives of the interface with its server.
 func (x *NetworkInterface) take(item schema.RefItem) error {
+	for _, services := range []*netip.Addr{&x.ServicesIPv4Address, &x.ServicesIPv6Address} {
+		if *services == x.ManagementAddress { // services answer where the server is managed, as long as nothing else is said
+			*services = netip.Addr{}
+		}
+	}
 	if name := item.Text["name"]; name != "" {
 		x.Name = name
 	}
@@ -86,7 +91,7 @@ func (x *NetworkInterface) take(item schema.RefItem) error {
 
 // BeforeWrite refuses to change the interface but with its server.
 func (x *NetworkInterface) BeforeWrite(c *resource.Change) error {
-	if c.Sent != nil {
+	if c.Requested() {
 		return problem.Forbidden("UpdateNotAllowed", "a network interface is changed through its server: PUT servers/%d with interfaces",
 			x.Server.ID)
 	}

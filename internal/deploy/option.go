@@ -12,10 +12,7 @@ import (
 func registerOptions(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "deploymentOptions"}, &DHCPv4ClientOption{}, &DHCPv4ServiceOption{}, &DHCPv6ClientOption{},
 		&DHCPv6ServiceOption{}, &DHCPVendorOption{}, &DNSOption{}, &StartOfAuthority{}, &DHCPv4RawOption{}, &DHCPv6RawOption{}, &DNSRawOption{})
-	for kind, names := range namedIn {
-		r.Rule(resource.Rule{Types: names, AfterWrite: func(c *resource.Change) error { return renameInOptions(c, kind) },
-			BeforeDelete: func(c *resource.Change) error { return namedInOptions(c, kind) }})
-	}
+	r.Rule(resource.Rule{Types: []string{"ACL", "TSIGKey", "MACPool", "DHCPv4ClientClass"}, AfterWrite: renameInOptions})
 }
 
 // OptionFields are what options have that a definition says the shape of.
@@ -28,6 +25,10 @@ type OptionFields struct {
 	Value json.RawMessage `api:"value,any"`
 	// Code is the number of the option; null where it has none.
 	Code *int64 `api:"code" min:"1" max:"255"`
+	// Resource is what the option lies at.
+	Resource schema.Ref `api:"resource,readOnly" column:"parent"`
+	// Mentions are the lists, keys, pools and classes that the value names.
+	Mentions schema.RefList `api:"mentions,hidden" onDelete:"refuse"`
 }
 
 // DHCPv4ClientOption is an option that DHCPv4 clients are sent.
@@ -93,6 +94,8 @@ type RawFields struct {
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// ServerScope is the server, or the group of servers, that the option is for; null means all.
 	ServerScope schema.Ref `api:"serverScope" ref:"Server|HAServer|ServerGroup" onDelete:"refuse"`
+	// Resource is what the option lies at.
+	Resource schema.Ref `api:"resource,readOnly" column:"parent"`
 	// Value is the text.
 	Value string `api:"value,required,nonblank" length:"65535"`
 }

@@ -51,7 +51,7 @@ func (x *HAServer) join(c *resource.Change) error {
 		return problem.Field("ConflictingResourceFieldValues", "passiveServer", "the nodes have two profiles, %s and %s", first.Profile,
 			second.Profile)
 	}
-	x.Profile = first.Profile
+	x.Profile, x.Connected = first.Profile, true
 	if x.Name == "" {
 		x.Name = first.Name + " and " + second.Name
 	}
@@ -85,7 +85,7 @@ func (x *HAServer) node(c *resource.Change, field string, id int64) (*Server, er
 	return s, nil
 }
 
-// AfterWrite makes the interface and the services of the pair, and lets its nodes know what they are; the roles of the one that is active
+// AfterWrite makes the interface of the pair, and lets its nodes know what they are; the roles of the one that is active
 // are
 // the pair's from then on.
 func (x *HAServer) AfterWrite(c *resource.Change) error {
@@ -115,7 +115,7 @@ func (x *HAServer) tell(c *resource.Change, first, second string) error {
 		if _, err := c.Following().Change(row, func(o schema.Object) {
 			s := o.(*Server)
 			s.HARole = role
-			s.HAPeerConnectionState, s.HADiskState = "HEALTHY", "HEALTHY"
+			s.HAPeerConnectionState, s.HADiskState = "UNKNOWN", "UNKNOWN" // which nobody has asked
 			if role == notAvailable {
 				s.HAPeerConnectionState, s.HADiskState = "", ""
 			}
@@ -129,6 +129,9 @@ func (x *HAServer) tell(c *resource.Change, first, second string) error {
 // turn lets the nodes swap what they are (FAILOVER), or puts the pair right again (REPAIR).
 func (x *HAServer) turn(c *resource.Change, asked string) error {
 	x.State = enabled
+	if fieldsOf(c.Old).State != enabled {
+		return problem.Field("ServerNotActive", "state", "the pair is %s; %s is for one that is ENABLED", fieldsOf(c.Old).State, asked)
+	}
 	if asked == repair {
 		return x.tell(c, active, passive)
 	}
@@ -154,14 +157,15 @@ func (x *HAServer) BeforeBelowDelete(c *resource.Change) error {
 	if c.GoesAlong() {
 		return nil
 	}
-	own, err := ownInterface(c, x.ActiveServer.ID)
-	if err != nil {
+	if err := noOwnOptions(c, x.ID); err != nil {
 		return err
 	}
-	if own != nil {
-		if err := handRoles(c, x.ID, own.ID); err != nil {
-			return err
-		}
+	if err := x.tell(c, notAvailable, notAvailable); err != nil {
+		return err
 	}
-	return x.tell(c, notAvailable, notAvailable)
+	own, err := ownInterface(c, x.ActiveServer.ID)
+	if err != nil || own == nil {
+		return err
+	}
+	return handRoles(c, x.ID, own.ID)
 }

@@ -32,6 +32,8 @@ type DNSDeploymentRole struct {
 	NSRecordTTL *int64 `api:"nsRecordTtl" min:"0" max:"2147483647"`
 	// Interfaces are the interfaces, each with its deploymentRoleInterfaceType and deploymentRoleInterfaceProtocol.
 	Interfaces schema.RefList `api:"interfaces,post,writeOnly" min:"1" ref:"NetworkInterface|PublishedInterface" onDelete:"refuse" filterAs:"serverInterface"`
+	// Resource is what the role is for.
+	Resource schema.Ref `api:"resource,readOnly" column:"parent"`
 	// RoleInterfaces are the same with what each is in the role, as they were given.
 	RoleInterfaces []RoleInterface `api:"roleInterfaces,readOnly"`
 
@@ -48,6 +50,8 @@ type DHCPDeploymentRole struct {
 	RoleType string `api:"roleType,required" enum:"PRIMARY|NONE"`
 	// Interfaces are the interfaces: one PRIMARY, and at most one SECONDARY, which makes a failover pair.
 	Interfaces schema.RefList `api:"interfaces,post,writeOnly" min:"1" ref:"NetworkInterface|PublishedInterface" onDelete:"refuse" filterAs:"serverInterface"`
+	// Resource is what the role is for.
+	Resource schema.Ref `api:"resource,readOnly" column:"parent"`
 	// RoleInterfaces are the same with what each is in the role, as they were given.
 	RoleInterfaces []RoleInterface `api:"roleInterfaces,readOnly"`
 
@@ -133,6 +137,14 @@ func serversOf(c *resource.Change, list []RoleInterface) (servers []*store.Resou
 		}
 		if row.Configuration != schema.HeadOf(c.New).Config {
 			return nil, problem.Field("ResourceNotInConfiguration", "interfaces", "interface %d lies in another configuration", one.ID)
+		}
+		o, err := c.API.Object(row)
+		if err != nil {
+			return nil, err
+		}
+		if s, ok := o.(*Server); ok && s.HARole != notAvailable {
+			return nil, problem.FieldForbidden("OperationNotPermitted", "interfaces", "server %d, %s, is a node of a pair, which has the roles",
+				s.ID, s.Name)
 		}
 		servers = append(servers, row)
 	}
@@ -312,15 +324,6 @@ func rolesOf(tx *store.Tx, server int64) (found []int64, err error) {
 	return found, err
 }
 
-// noRoles refuses where a server has roles.
-func noRoles(c *resource.Change, server int64) error {
-	found, err := rolesOf(c.Tx, server)
-	if err == nil && len(found) > 0 {
-		err = problem.InUse("server %d has deployment roles: %v", server, found)
-	}
-	return err
-}
-
 // handRoles gives the roles of a server to an interface of another one.
 func handRoles(c *resource.Change, from, to int64, types ...string) error {
 	found, err := rolesOf(c.Tx, from)
@@ -342,7 +345,7 @@ func handRoles(c *resource.Change, from, to int64, types ...string) error {
 				list[i].ID = to
 			}
 		}
-		return list
+		return slices.CompactFunc(list, func(a, b RoleInterface) bool { return a.ID == b.ID && a.Kind == b.Kind })
 	}
 	for _, id := range found {
 		row, err := c.Tx.Get(id)
@@ -352,7 +355,7 @@ func handRoles(c *resource.Change, from, to int64, types ...string) error {
 		if len(types) > 0 && !slices.Contains(types, row.Type) {
 			continue
 		}
-		if _, err := c.Following().Change(row, func(o schema.Object) {
+		if _, err := c.Following("interfaces", "server").Change(row, func(o schema.Object) {
 			switch x := o.(type) {
 			case *DNSDeploymentRole:
 				x.RoleInterfaces = replace(x.RoleInterfaces)

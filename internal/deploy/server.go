@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/netip"
+	"slices"
 
 	"portolan/internal/naming"
 	"portolan/internal/problem"
@@ -25,7 +26,7 @@ type ServerFields struct {
 	// Configuration is the configuration the server lies in.
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
 	// State says whether the server is used; a PATCH of it alone changes it, and asks for more: FAILOVER, REPAIR, RESET_CONTROL.
-	State string `api:"state" enum:"ENABLED|DISABLED|FAILOVER|RESET_CONTROL|REPAIR"`
+	State string `api:"state" enum:"ENABLED|DISABLED|FAILOVER|RESET_CONTROL|REPAIR|DISABLE"`
 	// Username is the name that the machine is signed in to with.
 	Username string `api:"username,nonblank"`
 	// Password is the password for it; it is taken, and never shown.
@@ -136,6 +137,7 @@ type ServerGroup struct {
 const (
 	enabled      = "ENABLED"
 	disabled     = "DISABLED"
+	disable      = "DISABLE" // as guides have it
 	failover     = "FAILOVER"
 	resetControl = "RESET_CONTROL"
 	repair       = "REPAIR"
@@ -156,6 +158,9 @@ func fieldsOf(o schema.Object) *ServerFields {
 func (x *Server) BeforeWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*Server); ok && old.HARole != notAvailable && c.Given["state"] && x.State != old.State {
 		return problem.FieldForbidden("OperationNotPermitted", "state", "the server is a node of a pair, whose state counts")
+	}
+	if old, ok := c.Old.(*Server); ok && old.HARole != notAvailable && x.Profile != old.Profile {
+		return problem.FieldForbidden("OperationNotPermitted", "profile", "the server is a node of a pair, and stays a %s", old.Profile)
 	}
 	if x.HARole == "" {
 		x.HARole = notAvailable
@@ -191,7 +196,11 @@ func (x *ServerFields) before(c *resource.Change) error {
 		x.State = enabled
 		return nil
 	}
+	x.stayInherited(c)
 	old := fieldsOf(c.Old)
+	if x.State == disable {
+		x.State = disabled
+	}
 	if x.State == "" || !c.Given["state"] {
 		x.State = old.State
 	}
@@ -219,6 +228,38 @@ func (x *Server) AfterWrite(c *resource.Change) error {
 		return err
 	}
 	return makeServices(c, x)
+}
+
+// BeforeBelowDelete keeps a server that has options.
+func (x *Server) BeforeBelowDelete(c *resource.Change) error {
+	if c.GoesAlong() {
+		return nil
+	}
+	return noOwnOptions(c, x.ID)
+}
+
+// noOwnOptions refuses where options lie at a server.
+func noOwnOptions(c *resource.Change, server int64) error {
+	found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
+		store.HasParent(server)}})
+	if err == nil && found != nil {
+		err = problem.InUse("server %d has the option %s, %d", server, found.Name, found.ID)
+	}
+	return err
+}
+
+// stayInherited leaves to the configuration what a PUT gives as it was shown from there.
+func (x *ServerFields) stayInherited(c *resource.Change) {
+	var inherited []string
+	if !c.Whole || json.Unmarshal(c.Sent["_inheritedFields"], &inherited) != nil {
+		return
+	}
+	if slices.Contains(inherited, "monitoringEnabled") {
+		x.MonitoringEnabled = nil
+	}
+	if slices.Contains(inherited, "snmp") {
+		x.SNMP = nil
+	}
 }
 
 // keepInterfaces makes the interface that a request gives with its server, or changes the one that is there.
@@ -252,14 +293,6 @@ func (x *ServerFields) keepInterfaces(c *resource.Change, h *schema.Head) error 
 func ownInterface(c *resource.Change, server int64) (*store.Resource, error) {
 	return c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("interfaces"), store.HasParent(server),
 		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: "NetworkInterface"}}})
-}
-
-// BeforeDelete keeps a server that has roles, or is a node of a pair.
-func (x *Server) BeforeDelete(c *resource.Change) error {
-	if c.GoesAlong() {
-		return nil
-	}
-	return noRoles(c, x.ID)
 }
 
 // completeServers shows what servers have of their configuration where they do not say otherwise.

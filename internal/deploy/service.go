@@ -86,7 +86,7 @@ type Neighbor struct {
 	// AutonomousSystemNumber is its own.
 	AutonomousSystemNumber int64 `api:"autonomousSystemNumber,required" min:"1" max:"4294967295"`
 	// Address is where it is.
-	Address netip.Addr `api:"address,required"`
+	Address netip.Addr `api:"address,required,identity"`
 	// AuthenticationPassword signs the messages to it; it is never shown.
 	AuthenticationPassword schema.Secret `api:"authenticationPassword"`
 	// HopLimit is how many hops away it may be.
@@ -435,7 +435,7 @@ type TrapServer struct {
 	// Enabled says whether it gets them.
 	Enabled bool `api:"enabled"`
 	// Address is where it is.
-	Address string `api:"address,required,nonblank"`
+	Address string `api:"address,required,nonblank,identity"`
 	// Port is the port it listens on.
 	Port int64 `api:"port,required" min:"1" max:"65535"`
 	// SNMP is how they are sent.
@@ -500,7 +500,7 @@ type SyslogServer struct {
 	// ServerType is its kind.
 	ServerType string `api:"serverType,required,variant" enum:"SYSLOG|ARC_SIGHT|QRADAR"`
 	// Address is where it is.
-	Address string `api:"address,required,nonblank"`
+	Address string `api:"address,required,nonblank,identity"`
 	// Port is the port it listens on.
 	Port *int64 `api:"port" min:"1" max:"65535" for:"SYSLOG"`
 	// SyslogProtocol is how messages are written.
@@ -531,7 +531,7 @@ type Transport struct {
 
 // connectedServer refuses a change of a service of a server that is only planned.
 func connectedServer(c *resource.Change) error {
-	if c.Creates() || c.Sent == nil {
+	if !c.Requested() {
 		return nil
 	}
 	row, err := c.Tx.Get(schema.HeadOf(c.New).Parent)

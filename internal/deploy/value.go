@@ -64,6 +64,8 @@ var kinds = map[string]func(text string) bool{
 	"match_element": nil, // which needs the configuration (names)
 	"mac_pool":      nil,
 	"class":         nil,
+	"identity":      nil,
+	"route":         isRoute,
 }
 
 // numbers are the kinds of tokens that are numbers, with their range.
@@ -82,6 +84,14 @@ func isMask(s string) bool {
 	b := a.As4()
 	n := ^(uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3]))
 	return n&(n+1) == 0
+}
+
+// isRoute reports whether a text is a route of IPv4, as 10.0.0.0/8:10.1.0.1 (RFC 3442).
+func isRoute(s string) bool {
+	prefix, gateway, found := strings.Cut(s, ":")
+	p, err := netip.ParsePrefix(prefix)
+	a, wrong := netip.ParseAddr(gateway)
+	return found && err == nil && wrong == nil && p.Addr().Is4() && p == p.Masked() && a.Is4()
 }
 
 // isHex reports whether a text is bytes in hexadecimal, with colons between them or not, and with 0x in front or not.
@@ -240,12 +250,48 @@ func (f Format) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// Kinds are the kinds of what stands in the values.
-func (f Format) Kinds() (all []string) {
-	for _, t := range f.row {
-		all = append(all, t.kind)
+// named reports whether values of the shape name resources.
+func (f Format) named() bool {
+	return slices.ContainsFunc(f.row, func(t token) bool {
+		is, known := kinds[t.kind]
+		return known && is == nil
+	})
+}
+
+// rename gives a value, which is of the shape, with each text in it as change gives it, by the kind of what stands there.
+func (f Format) rename(raw json.RawMessage, change func(kind, text string) string) json.RawMessage {
+	var whole any
+	if json.Unmarshal(raw, &whole) != nil {
+		return raw
 	}
-	return all
+	one := func(t token, value any) any {
+		if text, ok := value.(string); ok {
+			return change(t.kind, text)
+		}
+		return value
+	}
+	entry := func(value any) any {
+		row, ok := value.([]any)
+		if !ok || !f.rows {
+			return one(f.row[0], value)
+		}
+		for j := range min(len(row), len(f.row)) {
+			row[j] = one(f.row[j], row[j])
+		}
+		return row
+	}
+	if list, ok := whole.([]any); ok && f.list {
+		for i := range list {
+			list[i] = entry(list[i])
+		}
+	} else {
+		whole = entry(whole)
+	}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		return raw
+	}
+	return text
 }
 
 // check reads one value, and gives it as it is kept.

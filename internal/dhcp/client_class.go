@@ -43,7 +43,7 @@ type DHCPv4Subclass struct {
 	// Description says whose value it is.
 	Description string `api:"description,search" length:"4000"`
 	// Value is the value: a text, or bytes as 0x0A0B.
-	Value string `api:"value,required,nonblank"`
+	Value string `api:"value,required,nonblank,digits"`
 }
 
 // matched are what a class may look at, and which bytes of it there are: the first, the last and one more than the last.
@@ -83,7 +83,26 @@ func (x *DHCPv4ClientClass) Validate(c *resource.Change) error {
 	case *x.MatchLength < 1 || *x.MatchLength > bytes.end-*x.MatchOffset:
 		return criteria("matchLength", "from byte %d of %s is 1 to %d", *x.MatchOffset, x.Option, bytes.end-*x.MatchOffset)
 	}
-	return nil
+	return x.coversSubclasses(c)
+}
+
+// coversSubclasses refuses a class that compares fewer bytes than its subclasses have.
+func (x *DHCPv4ClientClass) coversSubclasses(c *resource.Change) error {
+	if old, ok := c.Old.(*DHCPv4ClientClass); !ok || old.MatchLength != nil && *x.MatchLength >= *old.MatchLength {
+		return nil
+	}
+	return c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("subclasses"), store.HasParent(x.ID)}},
+		func(r *store.Resource) error {
+			o, err := c.API.Object(r)
+			if err != nil {
+				return err
+			}
+			bytes, err := readValue(o.(*DHCPv4Subclass).Value)
+			if err == nil && int64(len(bytes)) > *x.MatchLength {
+				err = problem.Field("InvalidMatchCriteria", "matchLength", "subclass %d, %s, has %d bytes", r.ID, r.Name, len(bytes))
+			}
+			return err
+		})
 }
 
 // decides reports whether the class's expression says itself who is in it, so that there is nothing to tell subclasses apart by.
@@ -106,10 +125,14 @@ func (x *DHCPv4ClientClass) checkExpression(c *resource.Change) error {
 
 // balanced says what is wrong with the quotes and brackets of an expression, or that a statement ends in it; empty where nothing is.
 func balanced(text string) string {
-	depth, quoted := 0, false
+	depth, quoted, escaped := 0, false, false
 	for i, r := range text {
 		switch {
-		case r == '"' && (i == 0 || text[i-1] != '\\'):
+		case escaped:
+			escaped = false
+		case quoted && r == '\\':
+			escaped = true
+		case r == '"':
 			quoted = !quoted
 		case quoted:
 		case r == '(':
@@ -118,8 +141,8 @@ func balanced(text string) string {
 			if depth--; depth < 0 {
 				return "closes a bracket that was not opened"
 			}
-		case r == ';' && strings.TrimSpace(text[i+1:]) != "", r == '{' || r == '}':
-			return "is one expression, and no statements"
+		case r == ';' && strings.TrimSpace(text[i+1:]) != "", r == '{' || r == '}' || r == '#' || r < ' ':
+			return "is one expression on one line, without statements and comments"
 		}
 	}
 	switch {
@@ -165,6 +188,9 @@ func (x *DHCPv4Subclass) Validate(c *resource.Change) error {
 	bytes, err := readValue(x.Value)
 	if err != nil {
 		return problem.Invalid("value", "%v", err)
+	}
+	if len(bytes) == 0 {
+		return problem.Invalid("value", "has no byte")
 	}
 	if class.MatchLength != nil && int64(len(bytes)) > *class.MatchLength {
 		return problem.Invalid("value", "has %d bytes, and the class compares %d", len(bytes), *class.MatchLength)

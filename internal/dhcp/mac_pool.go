@@ -4,6 +4,7 @@ import (
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/store"
 )
 
 // registerMACPools declares the collection of pools of hardware addresses, of which every configuration has one.
@@ -16,7 +17,9 @@ func registerMACPools(r *resource.Registry) {
 		return makeDenyPool(c, schema.HeadOf(c.New).ID)
 	}})
 	r.Seed(func(c *resource.Change) error {
-		return resource.EachWithout(c, "configurations", "macPools", func(id int64) error { return makeDenyPool(c, id) })
+		return resource.EachWithout(c, "configurations", "macPools",
+			store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: "DenyMACPool"},
+			func(id int64) error { return makeDenyPool(c, id) })
 	})
 }
 
@@ -52,7 +55,7 @@ type DenyMACPool struct {
 
 // BeforeWrite keeps the pool as it is; hardware addresses join and leave it by their own field.
 func (x *DenyMACPool) BeforeWrite(c *resource.Change) error {
-	if !c.Creates() {
+	if !c.Creates() && c.Requested() {
 		return problem.Forbidden("UpdateNotAllowed", "the pool %s is there in every configuration, and stays as it is", denyPool)
 	}
 	return nil

@@ -15,6 +15,12 @@ import (
 func registerZoneGroups(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "zoneGroups", Parents: []string{"configurations"}}, &DHCPZoneGroup{})
 	r.Collection(resource.Collection{Name: "zoneDeclarations", Parents: []string{"zoneGroups"}}, &DHCPForwardZone{}, &DHCPReverseZone{})
+	r.Rule(resource.Rule{Types: []string{"Zone"}, AfterWrite: func(c *resource.Change) error {
+		return renameDeclarations(c, "absoluteName", "zone")
+	}})
+	r.Rule(resource.Rule{Types: []string{"IPv4Block", "IPv4Network", "IPv6Block", "IPv6Network"}, AfterWrite: func(c *resource.Change) error {
+		return renameDeclarations(c, "range", "prefix")
+	}})
 	r.Links(resource.Links{Name: "servers", From: []string{"zoneGroups"}, To: "servers"})
 }
 
@@ -30,7 +36,7 @@ type DHCPForwardZone struct {
 	schema.Head `head:"readOnly"`
 	ZoneDeclaration
 	// Zone is the zone, by its id or its absoluteName; null where the name is none of the manager's, and zoneAbsoluteName has it.
-	Zone schema.Ref `api:"zone,required,nullable" ref:"Zone" identify:"absoluteName"`
+	Zone schema.Ref `api:"zone,required,nullable" ref:"Zone" identify:"absoluteName" onDelete:"cascade"`
 	// ZoneAbsoluteName is the name of a zone that is none of the manager's; null where zone is one.
 	ZoneAbsoluteName string `api:"zoneAbsoluteName,readOnly" length:"1020"`
 }
@@ -40,7 +46,7 @@ type DHCPReverseZone struct {
 	schema.Head `head:"readOnly"`
 	ZoneDeclaration
 	// Prefix is the block or network, by its id or its range; null where it is none of the manager's, and prefixRange has it.
-	Prefix schema.Ref `api:"prefix,required,nullable" ref:"IPv4Block|IPv4Network" identify:"range"`
+	Prefix schema.Ref `api:"prefix,required,nullable" ref:"IPv4Block|IPv4Network" identify:"range" onDelete:"cascade"`
 	// PrefixRange is a prefix that is none of the manager's; null where prefix is one.
 	PrefixRange string `api:"prefixRange,readOnly"`
 }
@@ -130,7 +136,11 @@ func (x *DHCPReverseZone) BeforeWrite(c *resource.Change) error {
 			return problem.Invalid("prefix", "%v", err)
 		}
 		x.PrefixRange, x.Prefix = r.String(), schema.Ref{}
-	} else if x.Prefix.ID != 0 {
+		if x.Prefix.ID, err = spaceWith(c, x.Config, r); err != nil {
+			return err
+		}
+	}
+	if x.Prefix.ID != 0 {
 		x.PrefixRange = ""
 	}
 	text := x.PrefixRange
@@ -163,8 +173,46 @@ func (x *DHCPReverseZone) BeforeWrite(c *resource.Change) error {
 	return x.check()
 }
 
+// spaceWith finds the network, or else the block, that has a range; 0 where none has.
+func spaceWith(c *resource.Change, configuration int64, r space.Range) (int64, error) {
+	for _, collection := range []string{"networks", "blocks"} {
+		found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection(collection),
+			store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: configuration},
+			store.Compare{Field: store.Field{Kind: store.ColumnSpan, Path: []string{"low"}}, Op: "eq", Value: store.AddrKey(r.Low)},
+			store.Compare{Field: store.Field{Kind: store.ColumnSpan, Path: []string{"high"}}, Op: "eq", Value: store.AddrKey(r.High)}}})
+		if err != nil {
+			return 0, err
+		}
+		if found != nil {
+			return found.ID, nil
+		}
+	}
+	return 0, nil
+}
+
 // Validate asks for who gives out the tickets of the realm.
 func (x *DHCPReverseZone) Validate(c *resource.Change) error { return x.checkRealm(c) }
+
+// renameDeclarations gives declarations the name of what they are for where that has changed.
+func renameDeclarations(c *resource.Change, field, ref string) error {
+	if c.Old == nil || c.Type.TextOf(c.Old, field) == c.Type.TextOf(c.New, field) {
+		return nil
+	}
+	var rows []*store.Resource
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zoneDeclarations"),
+		store.LinksTo{Targets: []int64{schema.HeadOf(c.New).ID}, Field: ref}}}, func(r *store.Resource) error {
+		rows = append(rows, r.Clone())
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if _, err := c.Following(ref).Change(r, func(schema.Object) {}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // target reads what a field of a body refers to.
 func target(c *resource.Change, field, collection string, id int64) (schema.Object, error) {

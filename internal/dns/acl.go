@@ -20,7 +20,9 @@ func registerAccessControlLists(r *resource.Registry) {
 		return makePredefined(c, schema.HeadOf(c.New).ID)
 	}})
 	r.Seed(func(c *resource.Change) error {
-		return resource.EachWithout(c, "configurations", "accessControlLists", func(id int64) error { return makePredefined(c, id) })
+		return resource.EachWithout(c, "configurations", "accessControlLists",
+			store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"name"}}, Op: "eq", Value: predefined[0]},
+			func(id int64) error { return makePredefined(c, id) })
 	})
 }
 
@@ -49,14 +51,21 @@ type ACL struct {
 	Predefined bool `api:"predefined,readOnly"`
 	// MatchElements are addresses, prefixes, names of other lists, and keys (key NAME), each negated by a "!" in front; in their order.
 	MatchElements []string `api:"matchElements,required,nonblank" min:"1"`
+	// Mentions are the lists and keys that the elements name.
+	Mentions schema.RefList `api:"mentions,hidden" ref:"ACL|TSIGKey" onDelete:"refuse"`
 }
 
 // BeforeWrite refuses to change a list that every configuration has.
 func (x *ACL) BeforeWrite(c *resource.Change) error {
-	if old, ok := c.Old.(*ACL); ok && old.Predefined {
+	if old, ok := c.Old.(*ACL); ok && old.Predefined && c.Requested() {
 		return problem.Forbidden("UpdateNotAllowed", "the list %s is there in every configuration, and stays as it is", old.Name)
 	}
-	return nil
+	if x.Predefined || !c.Creates() && !c.Given["matchElements"] {
+		return nil
+	}
+	ids, err := CheckMatches(c, x.Config, "matchElements", x.MatchElements)
+	x.Mentions = schema.Refer(ids)
+	return err
 }
 
 // Validate checks the name and the elements: what they name is there, and no list leads back to itself.
@@ -70,18 +79,20 @@ func (x *ACL) Validate(c *resource.Change) error {
 	if slices.Contains(predefined, strings.ToLower(x.Name)) {
 		return problem.Conflict("ResourceAlreadyExists", "name: every configuration has a list %s", strings.ToLower(x.Name))
 	}
-	if err := CheckMatches(c, x.Config, "matchElements", x.MatchElements); err != nil {
+	if _, err := CheckMatches(c, x.Config, "matchElements", x.MatchElements); err != nil {
 		return err
 	}
-	return x.leadsBack(c, x.MatchElements, nil)
+	return x.leadsBack(c, x.MatchElements, map[string]bool{})
 }
 
-// CheckMatches refuses elements that cannot be read, or name a list or a key that the configuration does not have.
-func CheckMatches(c *resource.Change, configuration int64, field string, elements []string) error {
+// CheckMatches refuses elements that cannot be read, or name a list or a key that the configuration does not have, and gives those that
+// they
+// name.
+func CheckMatches(c *resource.Change, configuration int64, field string, elements []string) (ids []int64, err error) {
 	for i, element := range elements {
 		m, err := ParseMatch(element)
 		if err != nil {
-			return problem.Invalid(field, "entry %d: %v", i, err)
+			return nil, problem.Invalid(field, "entry %d: %v", i, err)
 		}
 		for collection, name := range map[string]string{"accessControlLists": m.List, "signingKeys": m.Key} {
 			if name == "" || schema.HeadOf(c.New).Name == name && c.Type.Collection == collection {
@@ -89,27 +100,28 @@ func CheckMatches(c *resource.Change, configuration int64, field string, element
 			}
 			found, err := c.Tx.ByName(collection, configuration, name)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if len(found) == 0 {
-				return resource.NotFoundInlined(field, "entry %d: there is no %s in %s of the configuration", i, name, collection)
+				return nil, resource.NotFoundInlined(field, "entry %d: there is no %s in %s of the configuration", i, name, collection)
 			}
+			ids = append(ids, found[0].ID)
 		}
 	}
-	return nil
+	return ids, nil
 }
 
 // leadsBack refuses elements that lead, over other lists, to the list itself.
-func (x *ACL) leadsBack(c *resource.Change, elements, seen []string) error {
+func (x *ACL) leadsBack(c *resource.Change, elements []string, seen map[string]bool) error {
 	for _, element := range elements {
 		m, err := ParseMatch(element)
-		if err != nil || m.List == "" || slices.Contains(seen, m.List) {
+		if err != nil || m.List == "" || seen[m.List] {
 			continue
 		}
 		if m.List == x.Name {
 			return problem.Field("ResourceHasCircularReference", "matchElements", "the list would be a part of itself")
 		}
-		seen = append(seen, m.List)
+		seen[m.List] = true
 		found, err := c.Tx.ByName("accessControlLists", x.Config, m.List)
 		if err != nil {
 			return err
@@ -132,27 +144,24 @@ func (x *ACL) leadsBack(c *resource.Change, elements, seen []string) error {
 // AfterWrite lets what names the list have its new name.
 func (x *ACL) AfterWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*ACL); ok && old.Name != x.Name {
-		return renameInLists(c, x.Config, func(m Match) string { return m.List }, old.Name, x.Name)
+		return renameInLists(c, x.ID, func(m Match) string { return m.List }, old.Name, x.Name)
 	}
 	return nil
 }
 
-// BeforeDelete keeps a list that another one names, or that every configuration has.
-func (x *ACL) BeforeDelete(c *resource.Change) error {
-	if c.GoesAlong() {
+// BeforeBelowDelete keeps a list that every configuration has.
+func (x *ACL) BeforeBelowDelete(c *resource.Change) error {
+	if c.GoesAlong() || !x.Predefined {
 		return nil
 	}
-	if x.Predefined {
-		return problem.Forbidden("DeleteNotAllowed", "the list %s is there in every configuration, and stays", x.Name)
-	}
-	return namedInLists(c, x.Config, func(m Match) string { return m.List }, x.Name)
+	return problem.Forbidden("DeleteNotAllowed", "the list %s is there in every configuration, and stays", x.Name)
 }
 
-// eachList calls fn for the lists of a configuration.
-func eachList(c *resource.Change, configuration int64, fn func(row *store.Resource, x *ACL) error) error {
+// eachNaming calls fn for the lists that name a list or a key.
+func eachNaming(c *resource.Change, named int64, fn func(row *store.Resource, x *ACL) error) error {
 	var rows []*store.Resource
 	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("accessControlLists"),
-		store.HasParent(configuration)}}, func(r *store.Resource) error {
+		store.LinksTo{Targets: []int64{named}, Field: "mentions"}}}, func(r *store.Resource) error {
 		rows = append(rows, r.Clone())
 		return nil
 	}); err != nil {
@@ -171,10 +180,10 @@ func eachList(c *resource.Change, configuration int64, fn func(row *store.Resour
 }
 
 // renameInLists gives a list or a key its new name in the lists that name it.
-func renameInLists(c *resource.Change, configuration int64, named func(Match) string, from, to string) error {
-	return eachList(c, configuration, func(row *store.Resource, x *ACL) error {
+func renameInLists(c *resource.Change, id int64, named func(Match) string, from, to string) error {
+	return eachNaming(c, id, func(row *store.Resource, x *ACL) error {
 		renamed, changed := RenameInMatches(x.MatchElements, named, from, to)
-		if !changed || x.Predefined {
+		if !changed {
 			return nil
 		}
 		_, err := c.Following().Change(row, func(o schema.Object) { o.(*ACL).MatchElements = renamed })
@@ -199,14 +208,4 @@ func RenameInMatches(elements []string, named func(Match) string, from, to strin
 		}
 	}
 	return renamed, changed
-}
-
-// namedInLists refuses where a list names a list or a key.
-func namedInLists(c *resource.Change, configuration int64, named func(Match) string, name string) error {
-	return eachList(c, configuration, func(_ *store.Resource, x *ACL) error {
-		if _, found := RenameInMatches(x.MatchElements, named, name, name); found && x.Name != name {
-			return problem.InUse("the access control list %s, %d, names %s", x.Name, x.ID, name)
-		}
-		return nil
-	})
 }

@@ -40,6 +40,7 @@ var descriptions = map[string]string{
 	"ACL":                             "ACL is an access control list of name servers: who may ask, transfer, notify or update. The first element that matches decides.",
 	"ACL.configuration":               "configuration is the configuration the list lies in.",
 	"ACL.matchElements":               "matchElements are addresses, prefixes, names of other lists, and keys (key NAME), each negated by a \"!\" in front; in their order.",
+	"ACL.mentions":                    "mentions are the lists and keys that the elements name.",
 	"ACL.predefined":                  "predefined says that every configuration has it and that it stays as it is: any, none, localhost, localnets.",
 	"AliasRecord":                     "AliasRecord is another name for a record: a CNAME.",
 	"AliasRecord.linkedRecord":        "linkedRecord is the record the alias stands for, by id or by absoluteName.",

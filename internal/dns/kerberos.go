@@ -8,6 +8,7 @@ import (
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/store"
 )
 
 // registerRealms declares the collections of Kerberos realms, and of what lies below them.
@@ -51,6 +52,19 @@ func (x *KerberosRealm) BeforeWrite(*resource.Change) error {
 		return problem.Field("InvalidFullyQualifiedDomainName", "domain", "%v", err)
 	}
 	return nil
+}
+
+// BeforeBelowDelete keeps a realm in which somebody signs in.
+func (x *KerberosRealm) BeforeBelowDelete(c *resource.Change) error {
+	if c.GoesAlong() {
+		return nil
+	}
+	there, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("servicePrincipals"),
+		store.HasParent(x.ID)}})
+	if err == nil && there != nil {
+		err = problem.InUse("the realm has the principal %s, %d", there.Name, there.ID)
+	}
+	return err
 }
 
 // BeforeWrite reads the host.

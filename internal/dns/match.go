@@ -3,6 +3,7 @@ package dns
 import (
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -66,10 +67,13 @@ func parseShort(text string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// checkListName refuses what cannot be quoted in a configuration of a name server.
+// listName is how the names of lists and keys are written: nothing in them has to be quoted.
+var listName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
+// checkListName refuses what cannot be a name in the configuration of a name server, or would be read as something else there.
 func checkListName(name string) error {
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`"!;{}/\`, r) }) {
-		return fmt.Errorf("%q cannot be the name of a list or a key: no blanks, quotes, or any of ! ; { } / \\", name)
+	if !listName.MatchString(name) || strings.EqualFold(name, "key") {
+		return fmt.Errorf("%q cannot be the name of a list or a key: a letter, then letters, digits, - _ and dots", name)
 	}
 	return nil
 }

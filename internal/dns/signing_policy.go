@@ -6,6 +6,7 @@ import (
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/store"
 )
 
 // registerSigningPolicies declares the collection of signing policies, and what they make of what is signed.
@@ -60,7 +61,7 @@ type DNSSECSigningPolicy struct {
 }
 
 // Validate refuses what no key can be made by, and lengths of time that do not fit each other.
-func (x *DNSSECSigningPolicy) Validate(*resource.Change) error {
+func (x *DNSSECSigningPolicy) Validate(c *resource.Change) error {
 	if x.KeyProvider != "ADDRESS_MANAGER" {
 		return problem.Field("NoHsmConfiguration", "keyProvider", "there is no hardware security module; keys are made by ADDRESS_MANAGER")
 	}
@@ -72,7 +73,40 @@ func (x *DNSSECSigningPolicy) Validate(*resource.Change) error {
 			return err
 		}
 	}
-	return nil
+	if algorithms[x.ZoneSigningKeyAlgorithm].number != algorithms[x.KeySigningKeyAlgorithm].number {
+		return problem.Field("ConflictingResourceFieldValues", "keySigningKeyAlgorithm",
+			"is another one than zoneSigningKeyAlgorithm: a zone is signed whole by each algorithm of its keys (RFC 4035 section 2.2)")
+	}
+	return x.keepsKeys(c)
+}
+
+// keepsKeys refuses other keys for what is signed by the policy already.
+func (x *DNSSECSigningPolicy) keepsKeys(c *resource.Change) error {
+	old, ok := c.Old.(*DNSSECSigningPolicy)
+	if !ok || old.ZoneSigningKeyAlgorithm == x.ZoneSigningKeyAlgorithm && old.KeySigningKeyAlgorithm == x.KeySigningKeyAlgorithm {
+		return nil
+	}
+	used, err := x.applied(c)
+	if err == nil && used != nil {
+		err = problem.InUse("zoneSigningKeyAlgorithm: %s %d is signed by the policy; apply another policy for keys of another algorithm",
+			used.Type, used.ID)
+	}
+	return err
+}
+
+// applied gives something that is signed by the policy; nil where nothing is.
+func (x *DNSSECSigningPolicy) applied(c *resource.Change) (*store.Resource, error) {
+	return c.Tx.First(store.Query{From: store.Resources, Where: store.Any{store.LinksTo{Targets: []int64{x.ID}, Field: "signingPolicy"},
+		store.LinksTo{Targets: []int64{x.ID}, Field: "reverseZoneSigningPolicy"}}})
+}
+
+// BeforeBelowDelete keeps a policy that something is signed by.
+func (x *DNSSECSigningPolicy) BeforeBelowDelete(c *resource.Change) error {
+	used, err := x.applied(c)
+	if err == nil && used != nil {
+		err = problem.BadRequest("SigningPolicyInUse", "%s %d, %s, has the policy", used.Type, used.ID, used.Name)
+	}
+	return err
 }
 
 // longer reports whether one length of time is not shorter than another one.
@@ -124,8 +158,8 @@ func (k keyKind) check() error {
 		return problem.Field("ValueOutsideRange", k.prefix+"Length", "keys of %s have %d to %d bits", k.algorithm, a.least, a.most)
 	case k.protection != "":
 		return problem.Field("NoHsmConfiguration", k.prefix+"ProtectionType", "there is no hardware security module")
-	case lengthOf(k.validity) <= 0:
-		return problem.Field("InvalidDurationValue", k.prefix+"ValidityPeriod", "must be longer than nothing")
+	case lengthOf(k.validity) < time.Hour:
+		return problem.Field("DurationValueOutsideRange", k.prefix+"ValidityPeriod", "must be an hour or more")
 	case longer(k.overlap, k.validity):
 		return problem.Field("ConflictingResourceFieldValues", k.prefix+"OverlapPeriod", "must be shorter than %sValidityPeriod", k.prefix)
 	case k.method == "PRE_PUBLISH" && k.signing == "":

@@ -30,7 +30,7 @@ type TSIGKey struct {
 	// KeyGenerationDateTime is when the secret was made.
 	KeyGenerationDateTime time.Time `api:"keyGenerationDateTime,readOnly"`
 	// PrivateKey is the secret, in base64; it is taken, and shown in the answer that it was made by alone.
-	PrivateKey schema.Secret `api:"privateKey"`
+	PrivateKey schema.Secret `api:"privateKey,once"`
 }
 
 // The states of a key, and what asks for another one.
@@ -48,6 +48,11 @@ func (x *TSIGKey) BeforeWrite(c *resource.Change) error {
 		return problem.Field("InvalidEnumValue", "state", "REGENERATE is for a key that is there; GENERATED makes one")
 	case x.PrivateKey.Plain != "":
 		return x.take(c)
+	case x.PrivateKey.Given && !x.PrivateKey.Set():
+		x.State, x.KeyGenerationDateTime = keyNotGenerated, time.Time{}
+		return nil
+	case c.Given["state"] && x.State == keyNotGenerated && x.PrivateKey.Set():
+		return problem.Field("ConflictingResourceFieldValues", "state", "the key has a secret; privateKey with an empty text takes it away")
 	case c.Given["state"] && x.State == keyRegenerate,
 		x.State == keyGenerated && !x.PrivateKey.Set(),
 		x.State == "" && old == nil:
@@ -92,7 +97,7 @@ func (x *TSIGKey) generate(c *resource.Change) error {
 func (x *TSIGKey) set(c *resource.Change, secret []byte) {
 	text := base64.StdEncoding.EncodeToString(secret)
 	x.PrivateKey = schema.Secret{Plain: text, Given: true}
-	x.State, x.KeyGenerationDateTime = keyGenerated, time.Now().UTC()
+	x.State, x.KeyGenerationDateTime = keyGenerated, c.Tx.Now().UTC()
 	c.Extra["privateKey"] = text
 }
 
@@ -107,15 +112,7 @@ func (x *TSIGKey) Validate(*resource.Change) error {
 // AfterWrite lets what names the key have its new name.
 func (x *TSIGKey) AfterWrite(c *resource.Change) error {
 	if old, ok := c.Old.(*TSIGKey); ok && old.Name != x.Name {
-		return renameInLists(c, x.Config, func(m Match) string { return m.Key }, old.Name, x.Name)
+		return renameInLists(c, x.ID, func(m Match) string { return m.Key }, old.Name, x.Name)
 	}
 	return nil
-}
-
-// BeforeDelete keeps a key that an access control list names.
-func (x *TSIGKey) BeforeDelete(c *resource.Change) error {
-	if c.GoesAlong() {
-		return nil
-	}
-	return namedInLists(c, x.Config, func(m Match) string { return m.Key }, x.Name)
 }

@@ -68,7 +68,7 @@ func (x *ZoneSigningKey) BeforeDelete(c *resource.Change) error { return x.expir
 
 // rewrite takes nothing but a request for another key.
 func (x *ZoneKey) rewrite(c *resource.Change, h *schema.Head) error {
-	if c.Creates() {
+	if c.Creates() || !c.Requested() {
 		return nil
 	}
 	for name := range c.Given {
@@ -86,7 +86,7 @@ func (x *ZoneKey) rewrite(c *resource.Change, h *schema.Head) error {
 
 // expired refuses to delete a key that is in use.
 func (x *ZoneKey) expired(c *resource.Change) error {
-	if c.GoesAlong() || c.Given[unsigning] || time.Now().After(x.KeyExpirationDateTime) {
+	if c.GoesAlong() || c.Given[unsigning] || c.Tx.Now().After(x.KeyExpirationDateTime) {
 		return nil
 	}
 	return problem.InUse("the key %d signs until %s; another policy or no signature of the zone takes it away", *x.KeyTag,
@@ -131,16 +131,40 @@ func (x *ZoneKey) generate(c *resource.Change, zone int64, algorithm string, len
 	key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: dns.Fqdn(name), Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET}, Flags: uint16(*x.Flags),
 		//nolint:gosec // 256, 257
 		Protocol: 3, Algorithm: a.number}
-	private, err := key.Generate(bits)
+	pair, err := keyOf(c, algorithm, key, bits)
 	if err != nil {
 		return fmt.Errorf("making a key of %s for zone %d: %w", algorithm, zone, err)
 	}
+	key.PublicKey = pair.public
 	tag, size := int64(key.KeyTag()), int64(bits)
-	x.PrivateKey = schema.Secret{Plain: key.PrivateKeyString(private), Given: true}
+	x.PrivateKey = schema.Secret{Plain: pair.private, Given: true}
 	x.PublicKey, x.KeyTag, x.Length, x.Algorithm, x.State = key.PublicKey, &tag, &size, algorithm, keyGenerated
-	x.KeyGenerationDateTime = time.Now().UTC()
+	x.KeyGenerationDateTime = c.Tx.Now().UTC()
 	x.KeyStartDateTime, x.KeyExpirationDateTime = x.KeyGenerationDateTime, x.KeyGenerationDateTime.Add(validity)
 	return nil
+}
+
+// keyPair is a key as it is written: its public part as in a DNSKEY record, its private one as in a file of BIND.
+type keyPair struct{ public, private string }
+
+// keyOf gives a new key. Those of RSA take up to seconds, and are made outside of the transaction.
+func keyOf(c *resource.Change, algorithm string, like *dns.DNSKEY, bits int) (keyPair, error) {
+	if a := algorithms[algorithm]; a.least == a.most {
+		return makeKey(like, bits)
+	}
+	made, err := c.Work(fmt.Sprint(algorithm, bits), func() (any, error) { return makeKey(like, bits) })
+	pair, _ := made.(keyPair)
+	return pair, err
+}
+
+// makeKey makes a key. Nothing of it depends on the zone.
+func makeKey(like *dns.DNSKEY, bits int) (keyPair, error) {
+	key := *like
+	private, err := key.Generate(bits)
+	if err != nil {
+		return keyPair{}, err
+	}
+	return keyPair{key.PublicKey, key.PrivateKeyString(private)}, nil
 }
 
 // zoneNameOf gives the name of the zone of a resource: its own, or that of the reverse zone of a block or network.

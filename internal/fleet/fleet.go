@@ -227,3 +227,9 @@ func (s *Service) closes() bool {
 		return false
 	}
 }
+
+// There reports whether there is a service point with an id.
+func There(tx *store.Tx, id string) (there bool, err error) {
+	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM service_point WHERE id = ?)", id).Scan(&there)
+	return there, err
+}

@@ -35,7 +35,7 @@ func (s Scope) Unknown(parameter, code string, path []string) error {
 	seen := map[string]bool{}
 	for _, t := range s.Types {
 		for _, f := range t.Fields {
-			if f.Filterable() {
+			if f.Filterable() && f.Kind != schema.Raw && f.Kind != schema.NestedList {
 				seen[f.Name] = true
 			}
 		}

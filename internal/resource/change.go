@@ -46,8 +46,12 @@ type Change struct {
 	With bool
 	// Probed are the addresses that were asked whether they answer, and what came of it (NeedsProbe).
 	Probed map[netip.Addr]bool
+	// Made is what was made outside of the transaction, by what it is (NeedsWork); nil where nothing can be.
+	Made map[string][]any
 	// Prepared is what Collection.Beforehand gave; nil where there is no request.
 	Prepared any
+	// Content is what came along beside the fields; nil where nothing did.
+	Content *Content
 	// Extra are transient fields of the answer.
 	Extra map[string]string
 }
@@ -69,6 +73,31 @@ func (p NeedsProbe) Error() string { return "nobody has asked whether " + p.Addr
 func (c *Change) GoesAlong() bool {
 	return c.With || c.deleting != 0 && c.Row != nil && c.deleting != c.Row.ID
 }
+
+// Requested reports whether a request says what is written, and not something that follows from one.
+func (c *Change) Requested() bool { return c.Sent != nil }
+
+// Work gives what takes too long for a transaction, such as a key of RSA: it is made outside of it where that can be.
+func (c *Change) Work(about string, do func() (any, error)) (any, error) {
+	if c.Made == nil {
+		return do()
+	}
+	made := c.Made[about]
+	if len(made) == 0 {
+		return nil, NeedsWork{About: about, Do: do}
+	}
+	c.Made[about] = made[1:]
+	return made[0], nil
+}
+
+// NeedsWork is what Work gives where something has yet to be made. All of the change is taken back, it is made, and the change begins anew.
+type NeedsWork struct {
+	About string
+	Do    func() (any, error)
+}
+
+// Error is never shown.
+func (n NeedsWork) Error() string { return n.About + " has yet to be made" }
 
 // Creates reports whether the resource is created.
 func (c *Change) Creates() bool { return c.Old == nil }
@@ -144,7 +173,7 @@ func (c *Change) resolveOne(f *schema.Field, ref schema.Ref) error {
 		return notFoundInlined(f.Name, "resource %d is of type %s; expected %s", ref.ID, head.Type, strings.Join(f.Refs, " or "))
 	}
 	if head.Configuration != 0 && schema.HeadOf(c.New).Config != 0 && head.Configuration != schema.HeadOf(c.New).Config {
-		return notFoundInlined(f.Name, "resource %d lies in another configuration", ref.ID)
+		return problem.Field("ResourceNotInConfiguration", f.Name, "resource %d lies in another configuration", ref.ID)
 	}
 	return nil
 }
@@ -161,6 +190,7 @@ func (c *Change) Above(id int64) (*store.Resource, error) {
 func (c *Change) Following(given ...string) *Change {
 	n := *c
 	n.Given, n.Sent, n.Parent, n.Options, n.Whole = map[string]bool{}, nil, nil, Options{}, false
+	n.Content = nil
 	for _, name := range given {
 		n.Given[name] = true
 	}

@@ -48,6 +48,8 @@ type Collection struct {
 	// Estimate says, by the numbers that are kept, how much a POST below a resource would change, with the members that it sends: what
 	// it says of much is answered to who only tries it. nil where it never is much; what cannot be read is none.
 	Estimate func(tx *store.Tx, above int64, members map[string]json.RawMessage) (store.Tally, error)
+	// Content says which of the resources have bytes beside their fields.
+	Content Contents
 	// From is the source of the rows; Resources where empty.
 	From store.Source
 	// Aliases are names that stand for an id, such as sessions/current.

@@ -83,6 +83,13 @@ func (c *Change) DeleteSome(row *store.Resource, most int) (done bool, err error
 	}
 	n := *c
 	n.deleting = row.ID
+	if rule, ok := o.(BeforeBelowDeleter); ok {
+		asked := n
+		asked.Type, asked.Old, asked.New, asked.Row = t, o, nil, row
+		if err := rule.BeforeBelowDelete(&asked); err != nil {
+			return false, err
+		}
+	}
 	size, err := n.sizeUpTo(row.ID, most)
 	if err != nil {
 		return false, err
@@ -283,6 +290,9 @@ func (c *Change) dropReferences(target *store.Resource) error {
 			goes, err := c.goes(source)
 			if err != nil {
 				return err
+			}
+			if !goes && f.Hidden {
+				return problem.InUse("%s %d, %s, names %s %d", source.Type, source.ID, source.Name, target.Type, target.ID)
 			}
 			if !goes {
 				return problem.InUse("%s %d is the %s of %s %d", target.Type, target.ID, l.Field, source.Type, source.ID)

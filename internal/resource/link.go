@@ -36,7 +36,7 @@ func (a *API) Link(c *Change, at Target) (*store.Resource, error) {
 		return nil, problem.Invalid("id", "resource %d is of type %s, which cannot be linked here", id, other.Type)
 	}
 	if above.Configuration != 0 && other.Configuration != 0 && above.Configuration != other.Configuration {
-		return nil, problem.Invalid("id", "resource %d lies in another configuration", id)
+		return nil, problem.Field("ResourceNotInConfiguration", "id", "resource %d lies in another configuration", id)
 	}
 	source, target := above, other
 	if at.Sub.Relation == Linking {

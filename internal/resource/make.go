@@ -139,7 +139,8 @@ func pickType(types []*schema.Type, members map[string]json.RawMessage) (*schema
 			return t, nil
 		}
 	}
-	return nil, []*problem.Problem{problem.Invalid("type", "%q cannot be made here; these can: %s", name, strings.Join(names, ", "))}
+	return nil, []*problem.Problem{problem.Field("InvalidResourceType", "type", "%q cannot be made here; these can: %s", name,
+		strings.Join(names, ", "))}
 }
 
 // reset sets what a PUT may write to its default, so that a field left out becomes unset. Fields

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -225,7 +226,8 @@ type ComputedSub struct {
 	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
 }
 
-// JoinedSub is a published subcollection whose resources are joined to the one above by others, which are not shown: what it holds comes from
+// JoinedSub is a published subcollection whose resources are joined to the one above by others, which are not shown: what it holds comes
+// from
 // a source of its own, in which the parent is the resource above and the number that of the one it is joined to.
 type JoinedSub struct {
 	// Name is the name of the subcollection, and of the collection with the source.
@@ -378,6 +380,9 @@ func (a *API) relateBack(c *Collection, p published.Sub) (Sub, bool) {
 			if named && !byName { // what leads to these types alone goes before what leads to any
 				byName, all, listed = true, nil, nil
 				clear(by)
+			}
+			if other := by[t.Name]; other != "" && other != f.Name {
+				panic(fmt.Sprintf("%s/%s: both %s and %s of %s lead there", c.Name, p.Name, other, f.Name, t.Name))
 			}
 			field = f.Name
 			by[t.Name] = f.Name

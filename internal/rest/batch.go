@@ -216,7 +216,9 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 	switch {
 	case dry: // what is only tried is no answer to keep
 		rq.key = ""
-	case rq.key != "" && slices.ContainsFunc(parts, func(p *part) bool { return p.rq.Collection != nil && p.rq.Collection.Secret }):
+	case rq.key != "" && slices.ContainsFunc(parts, func(p *part) bool {
+		return p.rq.Collection != nil && (p.rq.Collection.Secret || a.showsSecrets(p.rq.Target))
+	}):
 		rq.key, rq.ignored = "", append(rq.ignored, "Idempotency-Key")
 	}
 	var ans answer
@@ -294,8 +296,9 @@ func (a *Server) performParts(tx *store.Tx, rq *request, parts []*part, word fun
 			}
 			continue
 		}
-		var probe *resource.NeedsProbe
-		if len(faults) > 0 && (errors.Is(err, store.ErrTrialEnded) || store.Duplicate(err) || errors.As(err, &probe)) {
+		var probe resource.NeedsProbe
+		var work resource.NeedsWork
+		if len(faults) > 0 && (errors.Is(err, store.ErrTrialEnded) || store.Duplicate(err) || errors.As(err, &probe) || errors.As(err, &work)) {
 			break // what is known is enough to refuse it
 		}
 		if err != nil {

@@ -241,7 +241,7 @@ func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resou
 
 // performPart makes one change. made are the ids of what the changes before it have made.
 func (a *Server) performPart(tx *store.Tx, rq *request, p *part, made []int64) (ans answer, err error) {
-	p.rq.probed = rq.probed
+	p.rq.probed, p.rq.made = rq.probed, rq.made
 	if p.path != nil {
 		at := *p.path
 		at.Path, at.RawPath = fillPath(at.Path, func(ref int) int64 { return made[ref] }), ""

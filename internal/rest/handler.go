@@ -269,6 +269,16 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 		return err
 	}
 	note(w, o.ignored)
+	if o.media == asBytes {
+		var row *store.Resource
+		if err := a.Store.View(r.Context(), func(tx *store.Tx) (err error) {
+			row, err = a.Locate(tx, t, caller)
+			return err
+		}); err != nil {
+			return err
+		}
+		return a.sendContent(w, r, row)
+	}
 	var body []byte
 	// One row and what is remembered make most answers; more asks for one moment for all of it.
 	read := a.Store.View

@@ -41,6 +41,9 @@ func (a *Server) schemas() doc {
 func (a *Server) schema(t *schema.Type) doc {
 	properties := doc{"_links": doc{"allOf": []any{ref("schemas/Links")}, "readOnly": true}}
 	for _, f := range t.Fields {
+		if f.Hidden {
+			continue
+		}
 		properties[f.Name] = a.property(f)
 	}
 	properties["type"] = doc{"type": "string", "const": t.Name, "description": a.Descriptions["Head.type"]}

@@ -29,9 +29,10 @@ const (
 	asJSON
 	asHTML
 	asCSV
+	asBytes
 )
 
-var mediaTypes = []string{"application/hal+json", "application/json", "text/html", "text/csv"}
+var mediaTypes = []string{"application/hal+json", "application/json", "text/html", "text/csv", "application/octet-stream"}
 
 func (m media) String() string { return mediaTypes[m] }
 
@@ -226,6 +227,8 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 	offered := []media{asHAL, asJSON, asHTML}
 	if list {
 		offered = append(offered, asCSV)
+	} else if slices.ContainsFunc(s.Types, func(t *schema.Type) bool { return len(a.CollectionOf(t).Content.Types) > 0 }) {
+		offered = append(offered, asBytes)
 	}
 	if o.media, err = negotiate(r.Header.Values("Accept"), offered); err != nil {
 		return o, err

@@ -2,8 +2,10 @@ package rest
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -17,8 +19,19 @@ const maxProbes = 16
 // would have to be.
 func (a *Server) probing(rq *request, most int, tooMany string, change func() error) error {
 	rq.probed = map[netip.Addr]bool{}
+	work := map[string][]any{} // all that was made so far: each try takes it from the beginning
 	for {
+		rq.made = maps.Clone(work)
 		err := change()
+		var wants resource.NeedsWork
+		if errors.As(err, &wants) && rq.Context().Err() == nil {
+			one, err := wants.Do()
+			if err != nil {
+				return err
+			}
+			work[wants.About] = append(slices.Clone(work[wants.About]), one)
+			continue
+		}
 		var needs resource.NeedsProbe
 		if !errors.As(err, &needs) {
 			return err

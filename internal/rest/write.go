@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -28,9 +29,12 @@ type request struct {
 	author  store.Author
 	key     string // Idempotency-Key
 	probed  map[netip.Addr]bool
+	made    map[string][]any
 	options resource.Options
 	// prepared is what Collection.Beforehand gave.
 	prepared any
+	// content is what came along beside the fields; nil where nothing did.
+	content *resource.Content
 	// ignored is what of the request means nothing; unknown are members of its body.
 	ignored, unknown []string
 	// atMost is how many resources a deletion may take; 0: all that lies below.
@@ -82,6 +86,14 @@ const maxComment = 2000
 func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
 	rq := &request{Request: r, Target: t, caller: caller,
 		listable: r.Method == http.MethodPost && listable(t)}
+	defer func() {
+		if rq.content == nil {
+			return
+		}
+		if err := rq.content.Drop(); err != nil {
+			a.Log.Warn("a temporary file stays", "error", err)
+		}
+	}()
 	if err := a.read(w, rq); err != nil {
 		return err
 	}
@@ -157,11 +169,14 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 			return err
 		}
 	}
-	if rq.key != "" && rq.Collection.Secret { // nothing of a body with secrets is remembered
+	if rq.key != "" && (rq.Collection.Secret || a.showsSecrets(rq.Target)) { // nothing of a body with secrets is remembered
 		rq.key, rq.ignored = "", append(rq.ignored, "Idempotency-Key")
 	}
 	if rq.Method == http.MethodDelete {
 		return nil
+	}
+	if rq.multiPart(a) {
+		return rq.readParts(w)
 	}
 	signIn := rq.Collection.SignIn
 	if signIn == nil || rq.Method != http.MethodPost || rq.Sub != nil {
@@ -188,6 +203,13 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 	rq.caller.Remote = remote
 	rq.author.User, rq.author.Name = rq.caller.User, rq.caller.Name
 	return nil
+}
+
+// showsSecrets reports whether the answer to a request may have a secret that is shown once.
+func (a *Server) showsSecrets(t resource.Target) bool {
+	return slices.ContainsFunc(a.TargetTypes(t), func(x *schema.Type) bool {
+		return slices.ContainsFunc(x.Fields, func(f *schema.Field) bool { return f.Once })
+	})
 }
 
 // readMembers reads the body of a change.
@@ -241,7 +263,8 @@ func (a *Server) readHead(rq *request) (err error) {
 
 // perform does what the request asks, inside the transaction.
 func (a *Server) perform(tx *store.Tx, rq *request) (answer, error) {
-	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: rq.members, Probed: rq.probed, Prepared: rq.prepared,
+	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: rq.members, Probed: rq.probed, Prepared: rq.prepared, Made: rq.made,
+		Content: rq.content,
 		Options: rq.options,
 		Extra:   map[string]string{}}
 	defer func() { rq.unknown = c.Ignored }()
@@ -307,11 +330,12 @@ func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
 		return replay, err
 	}
 	var row *store.Resource
-	if rq.Sub != nil && rq.Sub.Make != nil {
+	switch {
+	case rq.Sub != nil && rq.Sub.Make != nil:
 		row, err = a.JoinIn(c, rq.Target)
-	} else if rq.Sub != nil && (rq.Sub.Relation == resource.Linked || rq.Sub.Relation == resource.Linking) {
+	case rq.Sub != nil && (rq.Sub.Relation == resource.Linked || rq.Sub.Relation == resource.Linking):
 		row, err = a.Link(c, rq.Target)
-	} else {
+	default:
 		row, err = a.MakeIn(c, rq.Target)
 	}
 	if err != nil {

@@ -49,7 +49,7 @@ func (t *Type) Differs(o Object, f *Field, raw json.RawMessage) bool {
 // decodeField writes one JSON value into a field of an object.
 func decodeField(f *Field, raw json.RawMessage, v reflect.Value) *problem.Problem {
 	if string(raw) == "null" {
-		if !f.Nullable {
+		if !f.Nullable && f.Kind != SecretText { // null is how secrets are shown
 			return problem.Invalid(f.Name, "must not be null")
 		}
 		v.SetZero()
@@ -104,6 +104,9 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 		case !f.List && !f.Any && raw[0] != '{':
 			return nil, fmt.Errorf("must be an object")
 		}
+		if bytes.Contains(raw, []byte(`$sealed`)) {
+			return nil, fmt.Errorf("holds $sealed, which secrets are kept as")
+		}
 		if bytes.Contains(raw, []byte(`\u0000`)) {
 			return nil, fmt.Errorf("holds a NUL character")
 		}
@@ -134,13 +137,18 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 		return f.parseNested(raw, false)
 	}
 	var text string
-	if json.Unmarshal(raw, &text) != nil {
+	if f.Digits && len(bytes.Trim(raw, "0123456789")) == 0 {
+		text = string(raw)
+	} else if json.Unmarshal(raw, &text) != nil {
 		return nil, fmt.Errorf("must be a string")
 	}
 	return f.parseText(text)
 }
 
 func (f *Field) parseInteger(raw json.RawMessage) (any, error) {
+	if inner := bytes.Trim(raw, `"`); len(inner) == len(raw)-2 && len(inner) > 0 && len(bytes.Trim(inner, "-0123456789")) == 0 {
+		raw = inner // published examples have numbers as texts
+	}
 	var x float64
 	var n int64
 	if json.Unmarshal(raw, &n) != nil {
@@ -187,7 +195,7 @@ func (f *Field) parseText(text string) (any, error) {
 		r, err := space.Parse(text)
 		return Range{Range: r}, err
 	case Time:
-		at, err := time.Parse(time.RFC3339, text)
+		at, err := time.Parse(time.RFC3339, strings.Replace(text, " ", "T", 1)) // published examples have a blank
 		if err != nil {
 			return nil, fmt.Errorf("%q is not a time as in RFC 3339", text)
 		}
@@ -241,6 +249,9 @@ func (f *Field) parseMap(raw json.RawMessage) (any, error) {
 	}
 	values := make(map[string]string, len(loose))
 	for name, value := range loose {
+		if name == "$sealed" {
+			return nil, fmt.Errorf("has a member $sealed, which secrets are kept as")
+		}
 		if name == "" || len(name) > f.MaxLength || strings.ContainsFunc(name, isControl) {
 			return nil, fmt.Errorf("has a member whose name is empty, over %d bytes or with a control character", f.MaxLength)
 		}

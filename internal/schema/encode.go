@@ -97,7 +97,9 @@ var errOrder = errors.New("another order")
 
 // AppendWhole appends a stored body as it is shown, to b: with null for what it leaves out.
 func (t *Type) AppendWhole(b, body []byte) ([]byte, error) {
-	body = Hide(body)
+	if t.secret {
+		body = Hide(body)
+	}
 	from, next := len(b), 0
 	if len(body) == 0 {
 		body = []byte("{}")

@@ -351,7 +351,7 @@ func Hide(body []byte) []byte {
 func (t *Type) ShowOnce(body []byte, once map[string]string) ([]byte, error) {
 	given := map[string][]byte{}
 	for name, text := range once {
-		if f := t.ByName[name]; f != nil && f.Kind == SecretText {
+		if f := t.ByName[name]; f != nil && f.Once {
 			given[name] = AppendString(nil, text)
 		}
 	}
@@ -436,8 +436,14 @@ func sameVariant(f *Field, a, b reflect.Value) bool {
 	return one == other
 }
 
-// sameButSecrets reports whether two entries of a list are shown alike.
+// sameButSecrets reports whether two entries of a list are the same one: by what tells entries apart, or, where nothing does, as they are
+// shown.
 func sameButSecrets(f *Field, a, b reflect.Value) bool {
+	for _, m := range f.Members {
+		if m.Identity {
+			return reflect.DeepEqual(a.FieldByIndex(m.Index).Interface(), b.FieldByIndex(m.Index).Interface())
+		}
+	}
 	for _, m := range f.Members {
 		x, y := a.FieldByIndex(m.Index), b.FieldByIndex(m.Index)
 		switch {

@@ -57,6 +57,15 @@ type RefList struct {
 	Items []RefItem
 }
 
+// Refer gives a list of references to resources, each once.
+func Refer(ids []int64) RefList {
+	list := RefList{Given: true}
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+		list.Items = append(list.Items, RefItem{ID: id})
+	}
+	return list
+}
+
 // RefItem is one of a RefList as a request names it, its members decoded as they are.
 type RefItem struct {
 	ID   int64
@@ -125,6 +134,10 @@ type Field struct {
 	List       bool     // of Raw: a list, not an object
 	Any        bool     // of Raw: any value but null
 	Duration   bool     // a text that is a length of time as in ISO 8601, PT30S
+	Once       bool     // of a secret: the answer to who has it made shows it, once
+	Digits     bool     // of a text: a number is taken as its digits
+	Hidden     bool     // of many references: kept, and neither taken nor shown
+	Identity   bool     // of a member of an entry of a list: what tells entries apart
 	Variant    bool     // of a nested object: says which of the members with For there are
 	For        []string // of a member of a nested object: the values of the variant that have it; empty: all
 	DNS        bool     // compares as a DNS name; the row's key
@@ -194,6 +207,8 @@ type Type struct {
 	Inline  *Field   // the field that is shown where a reference is inlined; nil where none is
 	Refs    []*Field // single references, and transient fields, as rendered behind the body
 
+	// secret says that a field, at any depth, is kept sealed.
+	secret bool
 	// single are the fields of one reference, those that are only written among them.
 	single []*Field
 	// stored are the names of the members of bodies, in their order. nulls has `,"name":null` for each of them, the one of stored[i] from
@@ -252,6 +267,7 @@ func Declare(sample Object) *Type {
 	t.collect(goType, nil)
 	for _, f := range t.Fields {
 		t.ByName[f.Name] = f
+		t.secret = t.secret || f.secret
 		if f.Inline {
 			t.Inline = f
 		}
@@ -433,6 +449,14 @@ func (f *Field) options(text string) {
 			f.Duration = true
 		case "variant":
 			f.Variant = true
+		case "digits":
+			f.Digits = true
+		case "hidden":
+			f.Hidden, f.ReadOnly, f.WriteOnly = true, true, true
+		case "identity":
+			f.Identity = true
+		case "once":
+			f.Once = true
 		default:
 			panic("field " + f.Name + " has an unknown option " + option)
 		}

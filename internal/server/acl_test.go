@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -33,17 +34,20 @@ func TestAccessControlLists(t *testing.T) {
 		t.Errorf("a short prefix became %s", got)
 	}
 	for body, want := range map[string]string{
-		`{"name":"x","matchElements":[]}`:                   "400 InvalidField matchElements",
-		`{"name":"x"}`:                                      "400 MissingRequiredField matchElements",
-		`{"name":"x","matchElements":["10.0.0.0/33"]}`:      "400 InvalidField entry 0",
-		`{"name":"x","matchElements":["10.0.0.1/24"]}`:      "400 InvalidField 10.0.0.0/24",
-		`{"name":"x","matchElements":["any","nobody"]}`:     "404 InlinedResourceNotFound entry 1",
-		`{"name":"x","matchElements":["key nokey"]}`:        "404 InlinedResourceNotFound nokey",
-		`{"name":"x","matchElements":["key"]}`:              "400 InvalidField entry 0",
-		`{"name":"a b","matchElements":["any"]}`:            "400 InvalidField name",
-		`{"name":"ANY","matchElements":["any"]}`:            "409 ResourceAlreadyExists name",
-		`{"name":"inner","matchElements":["any"]}`:          "409 ResourceAlreadyExists name",
-		`{"name":"x","matchElements":["10.0.0.1; } evil"]}`: "400 InvalidField entry 0",
+		`{"name":"x","matchElements":[]}`:                     "400 InvalidField matchElements",
+		`{"name":"x"}`:                                        "400 MissingRequiredField matchElements",
+		`{"name":"x","matchElements":["10.0.0.0/33"]}`:        "400 InvalidField entry 0",
+		`{"name":"x","matchElements":["10.0.0.1/24"]}`:        "400 InvalidField 10.0.0.0/24",
+		`{"name":"x","matchElements":["any","nobody"]}`:       "404 InlinedResourceNotFound entry 1",
+		`{"name":"x","matchElements":["key nokey"]}`:          "404 InlinedResourceNotFound nokey",
+		`{"name":"x","matchElements":["key"]}`:                "400 InvalidField entry 0",
+		`{"name":"a b","matchElements":["any"]}`:              "400 InvalidField name",
+		`{"name":"10net","matchElements":["any"]}`:            "400 InvalidField name",
+		`{"name":"key","matchElements":["any"]}`:              "400 InvalidField name",
+		"{\"name\":\"a\u2028b\",\"matchElements\":[\"any\"]}": "400 InvalidField name",
+		`{"name":"ANY","matchElements":["any"]}`:              "409 ResourceAlreadyExists name",
+		`{"name":"inner","matchElements":["any"]}`:            "409 ResourceAlreadyExists name",
+		`{"name":"x","matchElements":["10.0.0.1; } evil"]}`:   "400 InvalidField entry 0",
 	} {
 		parts := strings.SplitN(want, " ", 3)
 		status := map[string]int{"400": 400, "404": 404, "409": 409}[parts[0]]
@@ -68,6 +72,21 @@ func TestAccessControlLists(t *testing.T) {
 	m.want(204, "DELETE", "/api/v2/accessControlLists/"+outer, "")
 	m.want(204, "DELETE", "/api/v2/accessControlLists/"+inner, "")
 	m.want(204, "DELETE", "/api/v2/configurations/"+configuration, "")
+	m.verify()
+}
+
+// Lists that name each other many times over are looked at once each.
+func TestManyAccessControlLists(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, _ := m.basics()
+	lists := "/api/v2/configurations/" + configuration + "/accessControlLists"
+	m.id(lists, `{"name":"a0","matchElements":["any"]}`)
+	m.id(lists, `{"name":"b0","matchElements":["any"]}`)
+	for i := range 40 {
+		for _, name := range []string{"a", "b"} {
+			m.id(lists, fmt.Sprintf(`{"name":"%s%d","matchElements":["a%d","b%d"]}`, name, i+1, i, i))
+		}
+	}
 	m.verify()
 }
 
@@ -113,9 +132,18 @@ func TestTSIGKeys(t *testing.T) {
 		`{"type":"TSIGKey","name":"x","algorithm":"SHA1","length":600}`:                                "InvalidField",
 		`{"type":"TSIGKey","name":"x y","algorithm":"SHA1","length":160}`:                              "InvalidField",
 		`{"type":"TSIGKey","name":"x","algorithm":"SHA1","length":160,"state":"REGENERATE"}`:           "InvalidEnumValue",
-		`{"type":"KeySigningKey","name":"x"}`:                                                          "InvalidField",
+		`{"type":"KeySigningKey","name":"x"}`:                                                          "InvalidResourceType",
 	} {
 		m.refused(400, code, "", "POST", keys, body)
+	}
+	m.refused(400, "ConflictingResourceFieldValues", "state", "PATCH", "/api/v2/signingKeys/"+id, `{"state":"NOT_GENERATED"}`, mergePatch)
+	taken := m.id(keys, `{"type":"TSIGKey","name":"k4","algorithm":"MD5","length":"128"}`)
+	if r := m.want(200, "PATCH", "/api/v2/signingKeys/"+taken, `{"privateKey":""}`, mergePatch); r.text("state") != "NOT_GENERATED" || r.text("privateKey") != "" {
+		t.Errorf("without its secret: %s", r.body)
+	}
+	kept := m.want(201, "POST", keys, `{"type":"TSIGKey","name":"k5","algorithm":"MD5","length":128}`, "Idempotency-Key: once")
+	if !strings.Contains(kept.Header.Get("x-portolan-ignored"), "Idempotency-Key") {
+		t.Errorf("an answer with a secret is kept: %s", kept.Header)
 	}
 	// What is undone has its secret again.
 	m.want(204, "DELETE", "/api/v2/signingKeys/"+id, "")
@@ -146,6 +174,8 @@ func TestSigningPolicies(t *testing.T) {
 		{`"P3D"`, `null`, "MissingRequiredField"},
 		{`"P5D"`, `"P31D"`, "ConflictingResourceFieldValues"},
 		{`"P30D"`, `"thirty days"`, "InvalidField"},
+		{`"keySigningKeyAlgorithm":"ECDSAP256SHA256"`, `"keySigningKeyAlgorithm":"ED25519"`, "ConflictingResourceFieldValues"},
+		{`"P365D"`, `"PT0.1S"`, "DurationValueOutsideRange"},
 		{`"DOUBLE_SIGNING"`, `"DOUBLE_SIGNING","keySigningKeySigningPeriod":"P1D"`, "ConflictingResourceFieldValues"},
 	} {
 		m.refused(400, c[2], "", "POST", "/api/v2/signingPolicies", strings.Replace(strings.Replace(body, c[0], c[1], 1), "standard", "x", 1))
@@ -176,7 +206,7 @@ func TestSigningPolicies(t *testing.T) {
 	}
 	m.refused(403, "FieldUpdateNotAllowed", "ttl", "PATCH", "/api/v2/signingKeys/"+ksk, `{"ttl":"PT1H"}`, mergePatch)
 	m.refused(403, "ResourceInUse", "signs", "DELETE", "/api/v2/signingKeys/"+ksk, "")
-	m.refused(403, "ResourceInUse", "Policy", "DELETE", "/api/v2/signingPolicies/"+policy, "")
+	m.refused(400, "SigningPolicyInUse", "", "DELETE", "/api/v2/signingPolicies/"+policy, "")
 	m.refused(400, "MissingRequiredField", "signingPolicy", "PATCH", "/api/v2/zones/"+zone, `{"signingPolicy":null,"signed":true}`, mergePatch)
 	m.refused(405, "MethodNotAllowed", "", "POST", "/api/v2/zones/"+zone+"/signingKeys", `{}`)
 	m.refused(400, "InvalidField", "id", "POST", applied, `{"id":`+configuration+`}`)
@@ -188,6 +218,26 @@ func TestSigningPolicies(t *testing.T) {
 	if r := m.want(200, "GET", "/api/v2/zones/"+zone+"/signingKeys", ""); r.text("count") != "2" {
 		t.Errorf("after the undo the keys are %s", r.body)
 	}
+	// Keys that take their time are made outside of the transaction, in batches, too.
+	rsa := strings.NewReplacer("standard", "rsa", "ECDSAP256SHA256", "RSASHA256", `Length":256`, `Length":1024`).Replace(body)
+	slow := m.id("/api/v2/signingPolicies", rsa)
+	view := m.want(200, "GET", "/api/v2/configurations/"+configuration+"/views", "").text("data.0.id")
+	more := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"more.example"}`)
+	part := `{"method":"PATCH","path":"zones/` + more + `","body":{"signingPolicy":{"id":` + slow + `}}},{"method":"PATCH","path":"zones/` + zone +
+		`","body":{"signingPolicy":{"id":` + slow + `}}}`
+	m.want(200, "POST", "/api/v2/batch", `{"changes":[`+part+`]}`)
+	seen := map[string]bool{}
+	for _, at := range []string{zone, more} {
+		keys := m.want(200, "GET", "/api/v2/zones/"+at+"/signingKeys", "")
+		seen[keys.text("data.0.publicKey")], seen[keys.text("data.1.publicKey")] = true, true
+		if keys.text("data.0.length") != "1024" || keys.text("data.0.algorithm") != "RSASHA256" {
+			t.Errorf("the keys are %s", keys.body)
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("%d keys of four are different", len(seen))
+	}
+	m.want(204, "DELETE", "/api/v2/zones/"+more, "")
 	m.want(204, "DELETE", "/api/v2/blocks/"+block, "")
 	m.want(204, "DELETE", "/api/v2/zones/"+zone, "")
 	m.want(204, "DELETE", "/api/v2/signingPolicies/"+policy, "")
@@ -214,6 +264,8 @@ func TestKerberos(t *testing.T) {
 	}
 	m.want(200, "PATCH", "/api/v2/servicePrincipals/"+made.text("id"), `{"password":"another"}`, mergePatch)
 	m.want(200, "PUT", "/api/v2/servicePrincipals/"+made.text("id"), `{"name":"DHCP/a.example.net","keyVersionNumber":2}`)
+	m.want(200, "PUT", "/api/v2/servicePrincipals/"+made.text("id"), string(made.body))
+	m.refused(403, "ResourceInUse", "DHCP/a.example.net", "DELETE", "/api/v2/realms/"+realm, "")
 	m.refused(400, "MissingRequiredField", "password", "PATCH", "/api/v2/servicePrincipals/"+made.text("id"), `{"password":""}`, mergePatch)
 	m.refused(400, "InvalidField", "name", "POST", principals, `{"name":"nobody","keyVersionNumber":1,"password":"x"}`)
 	m.verify()

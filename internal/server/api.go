@@ -29,6 +29,17 @@ func newRegistry() *resource.Registry {
 		webhook.Register} {
 		register(r)
 	}
+	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: func(c *resource.Change) error {
+		id := c.Type.TextOf(c.New, "servicePoint")
+		if id == "" || !c.Creates() && c.Type.TextOf(c.Old, "servicePoint") == id {
+			return nil
+		}
+		there, err := fleet.There(c.Tx, id)
+		if err == nil && !there {
+			err = resource.NotFoundInlined("servicePoint", "there is no service point %s in the fleet", id)
+		}
+		return err
+	}})
 	return r
 }
 

@@ -74,7 +74,15 @@ func TestServers(t *testing.T) {
 		t.Errorf("with checks of its own: %s", r.body)
 	}
 	shown := m.want(200, "GET", "/api/v2/servers/"+id, "")
-	m.want(200, "PUT", "/api/v2/servers/"+id, string(shown.body))
+	if r := m.want(200, "PUT", "/api/v2/servers/"+id, string(shown.body)); !strings.Contains(string(r.body), `"monitoringEnabled"]`) {
+		t.Errorf("written back: %s", r.body)
+	}
+	m.refused(404, "InlinedResourceNotFound", "servicePoint", "PATCH", "/api/v2/servers/"+id, `{"servicePoint":"nonsense"}`, mergePatch)
+	m.want(200, "PATCH", "/api/v2/servers/"+id, `{"interfaces":[{"managementAddress":"10.0.0.99"}]}`, mergePatch)
+	if r := m.want(200, "GET", "/api/v2/servers/"+id+"/interfaces", ""); r.text("data.0.servicesIpv4Address") != "10.0.0.99" {
+		t.Errorf("at another address: %s", r.body)
+	}
+	m.want(200, "PATCH", "/api/v2/servers/"+id, `{"interfaces":[{"managementAddress":"10.0.0.53"}]}`, mergePatch)
 	faces := m.want(200, "GET", "/api/v2/servers/"+id+"/interfaces", "")
 	own := faces.text("data.0.id")
 	if faces.text("count") != "1" || faces.text("data.0.servicesIpv4Address") != "10.0.0.53" || faces.text("data.0.server.id") != id {
@@ -127,6 +135,12 @@ func TestServers(t *testing.T) {
 		t.Errorf("the roles of the pair are %s", r.body)
 	}
 	m.refused(400, "ServerIsNotStandAloneServer", "activeServer", "POST", at+"/servers", strings.Replace(pairBody, `"pair"`, `"other"`, 1))
+	m.refused(403, "OperationNotPermitted", "pair", "POST", "/api/v2/views/"+view+"/deploymentRoles",
+		`{"type":"DNSDeploymentRole","roleType":"SECONDARY","interfaces":[{"id":`+own+`}]}`)
+	m.refused(403, "OperationNotPermitted", "profile", "PATCH", "/api/v2/servers/"+two, `{"profile":"LTM"}`, mergePatch)
+	m.want(200, "PATCH", "/api/v2/servers/"+pair, `{"state":"DISABLE"}`, mergePatch)
+	m.refused(400, "ServerNotActive", "state", "PATCH", "/api/v2/servers/"+pair, `{"state":"FAILOVER"}`, mergePatch)
+	m.want(200, "PATCH", "/api/v2/servers/"+pair, `{"state":"ENABLED"}`, mergePatch)
 	m.want(200, "PATCH", "/api/v2/servers/"+pair, `{"state":"FAILOVER"}`, mergePatch)
 	if r := m.want(200, "GET", "/api/v2/servers/"+two, ""); r.text("haRole") != "ACTIVE" {
 		t.Errorf("after the failover the second is %s", r.body)
@@ -144,6 +158,9 @@ func TestServers(t *testing.T) {
 		t.Errorf("in a group the server is %s", r.body)
 	}
 	m.want(204, "DELETE", "/api/v2/serverGroups/"+group, "")
+	option := m.id("/api/v2/servers/"+id+"/deploymentOptions", `{"type":"DNSOption","name":"recursion","value":true}`)
+	m.refused(403, "ResourceInUse", "recursion", "DELETE", "/api/v2/servers/"+id, "")
+	m.want(204, "DELETE", "/api/v2/deploymentOptions/"+option, "")
 	m.want(204, "DELETE", "/api/v2/servers/"+id, "")
 	m.verify()
 }
@@ -171,7 +188,7 @@ func TestDeploymentRoles(t *testing.T) {
 		{`{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":` + face(one) + `}]}`, "400 MissingRequiredField", "view"},
 		{`{"type":"DNSDeploymentRole","roleType":"PRIMARY","view":{"id":` + view + `},"interfaces":[{"id":` + face(one) +
 			`,"deploymentRoleInterfaceType":"ZONE_TRANSFER"}]}`, "400 MissingRequiredDeploymenetRoleInterface", "SERVICE"},
-		{`{"type":"TFTPDeploymentRole","server":{"id":` + one + `}}`, "400 InvalidField", "type"},
+		{`{"type":"TFTPDeploymentRole","server":{"id":` + one + `}}`, "400 InvalidResourceType", "type"},
 	} {
 		status, code, _ := strings.Cut(c[1], " ")
 		m.refused(map[string]int{"400": 400, "404": 404}[status], code, c[2], "POST", roles, c[0])
@@ -203,7 +220,15 @@ func TestDeploymentRoles(t *testing.T) {
 	if r := m.want(200, "GET", "/api/v2/deploymentRoles/"+up+"/interfaces", ""); r.text("count") != "1" {
 		t.Errorf("after a PUT without interfaces they are %s", r.body)
 	}
-	// Roles move with their server's interface.
+	// Roles move with their server's interface, where it may have them.
+	m.refused(400, "IncompatibleServerProfile", "ns.isp.example", "POST", "/api/v2/servers/"+one+"/moves",
+		`{"type":"DeploymentRoleMove","roleTypes":["DHCPDeploymentRole"],"destination":{"id":`+face(others)+`}}`)
+	m.refused(400, "ConflictingResourceFieldValues", "interfaces", "POST", "/api/v2/servers/"+one+"/moves",
+		`{"type":"DeploymentRoleMove","roleTypes":["DHCPDeploymentRole"],"destination":{"id":`+face(two)+`}}`)
+	scoped := m.id(roles[:strings.LastIndex(roles, "/")]+"/deploymentOptions", `{"type":"DNSOption","name":"recursion","value":true,"serverScope":{"id":`+one+`}}`)
+	m.refused(400, "MoveRolesWithOptionsOnServer", "recursion", "POST", "/api/v2/servers/"+one+"/moves",
+		`{"type":"DeploymentRoleMove","roleTypes":["DNSDeploymentRole"],"destination":{"id":`+face(others)+`}}`)
+	m.want(204, "DELETE", "/api/v2/deploymentOptions/"+scoped, "")
 	moved := m.want(201, "POST", "/api/v2/servers/"+one+"/moves", `{"type":"DeploymentRoleMove","roleTypes":["DNSDeploymentRole"],"destination":{"id":`+
 		face(others)+`}}`)
 	if r := m.want(200, "GET", "/api/v2/servers/"+others+"/deploymentRoles", ""); r.text("count") != "2" ||
@@ -299,9 +324,29 @@ func TestDeploymentOptions(t *testing.T) {
 	if r := m.want(200, "GET", "/api/v2/deploymentOptions/"+query, ""); r.text("value.0") != "!core" {
 		t.Errorf("after another name of the list the option is %s", r.body)
 	}
-	m.want(200, "PUT", "/api/v2/deploymentOptions/"+query, `{"type":"DNSOption","name":"allow-query","value":["none"]}`)
+	m.want(200, "PUT", "/api/v2/deploymentOptions/"+query, `{"type":"DNSOption","value":["none"]}`) // which option it is stays
+	key := m.id(at+"/signingKeys", `{"type":"TSIGKey","name":"dyn","algorithm":"SHA256","length":256}`)
+	making := m.last()
+	updates := m.id(options, `{"type":"DNSOption","name":"update-policy","value":[["grant","dyn","zonesub","","ANY"],["grant","host/x@Y","ms-self","","A"]]}`)
+	m.refused(403, "ResourceInUse", "update-policy", "DELETE", "/api/v2/signingKeys/"+key, "")
+	m.want(200, "PATCH", "/api/v2/signingKeys/"+key, `{"name":"dyn2"}`, mergePatch)
+	if r := m.want(200, "GET", "/api/v2/deploymentOptions/"+updates, ""); r.text("value.0.1") != "dyn2" || r.text("resource.id") != network {
+		t.Errorf("after another name of the key the option is %s", r.body)
+	}
+	if r := m.undo(making); r.StatusCode != 409 {
+		t.Errorf("undoing the making of a key that an option names: %d %s", r.StatusCode, r.body)
+	}
+	m.refused(400, "InvalidResourceFieldValue", "entry 0", "POST", options, `{"type":"DHCPv4ClientOption","code":121,"value":["banana"]}`)
+	m.id(options, `{"type":"DHCPv4ClientOption","name":"rfc3442-classless-static-routes","value":["10.9.0.0/16:10.0.0.1"]}`)
+	if r := m.want(200, "GET", "/api/v2/deploymentOptions?"+filter("resource.id:"+network+" and name:'update-policy'"),
+		""); r.text("count") != "1" {
+		t.Errorf("found by where it lies: %s", r.body)
+	}
 	m.want(204, "DELETE", "/api/v2/accessControlLists/"+list, "")
 	m.refused(403, "ResourceInUse", "", "DELETE", "/api/v2/servers/"+server, "")
+	elsewhere := m.id("/api/v2/configurations", `{"name":"elsewhere"}`)
+	m.refused(400, "ResourceNotInConfiguration", "serverScope", "POST", "/api/v2/configurations/"+elsewhere+"/deploymentOptions",
+		`{"type":"DHCPv4ClientOption","name":"router","value":["10.0.0.1"],"serverScope":{"id":`+server+`}}`)
 	m.want(204, "DELETE", "/api/v2/configurations/"+configuration, "")
 	m.verify()
 }
@@ -326,6 +371,9 @@ func TestOptionDefinitions(t *testing.T) {
 		status, code, _ := strings.Cut(c[2], " ")
 		m.refused(map[string]int{"400": 400, "409": 409}[status], code, "", "POST", definitions, text)
 	}
+	other := m.id("/api/v2/configurations", `{"name":"elsewhere"}`) // codes are each configuration's own
+	m.id("/api/v2/configurations/"+other+"/deploymentOptionDefinitions", body)
+	m.id("/api/v2/configurations/"+other+"/deploymentOptions", `{"type":"DHCPv4ClientOption","code":222,"value":[1]}`)
 	options := "/api/v2/networks/" + network + "/deploymentOptions"
 	option := m.want(201, "POST", options, `{"type":"DHCPv4ClientOption","code":222,"value":[1,-5]}`)
 	if option.text("definition.id") != mine || option.text("name") != "mine" {

@@ -34,6 +34,8 @@ func TestClientClasses(t *testing.T) {
 		`{"name":"x","matchExpression":"substring(hardware, 1, 3"}`:                               "bracket",
 		`{"name":"x","matchExpression":"if option x = \"y"}`:                                      "does not end",
 		`{"name":"x","matchExpression":"x; } evil { "}`:                                           "statements",
+		`{"name":"x","matchExpression":"\"\\\\\" } evil { \""}`:                                   "statements",
+		`{"name":"x","matchExpression":"substring(x,0,1) # the rest"}`:                            "comments",
 	} {
 		m.refused(400, "InvalidMatchCriteria", naming, "POST", classes, body)
 	}
@@ -46,6 +48,8 @@ func TestClientClasses(t *testing.T) {
 	m.refused(409, "ResourceAlreadyExists", "0x00085D", "POST", subclasses, `{"value":"0x00085D"}`)
 	m.refused(400, "InvalidField", "4 bytes", "POST", subclasses, `{"value":"0x00085D01"}`)
 	m.refused(400, "InvalidField", "value", "POST", subclasses, `{"value":"0x0"}`)
+	m.refused(400, "InvalidField", "no byte", "POST", subclasses, `{"value":"0x"}`)
+	m.refused(400, "InvalidMatchCriteria", "matchLength", "PATCH", "/api/v2/clientClasses/"+phones, `{"matchLength":2}`, mergePatch)
 	m.refused(403, "ResourceInUse", "subclasses", "PATCH", "/api/v2/clientClasses/"+phones,
 		`{"option":null,"matchOffset":null,"matchLength":null,"matchExpression":"if known"}`, mergePatch)
 	decided := m.id(classes, `{"name":"decided","matchExpression":"if substring(option vendor-class-identifier, 0, 9) = \"PXEClient\""}`)
@@ -65,7 +69,7 @@ func TestMACPools(t *testing.T) {
 	if pools.text("count") != "1" || pools.text("data.0.type") != "DenyMACPool" || pools.text("data.0.name") != "DENY" {
 		t.Errorf("the pools are %s", pools.body)
 	}
-	m.refused(400, "InvalidField", "type", "POST", at+"/macPools", `{"type":"DenyMACPool","name":"x"}`)
+	m.refused(400, "InvalidResourceType", "type", "POST", at+"/macPools", `{"type":"DenyMACPool","name":"x"}`)
 	m.refused(403, "DeleteNotAllowed", "DENY", "DELETE", "/api/v2/macPools/"+deny, "")
 	m.refused(403, "UpdateNotAllowed", "DENY", "PATCH", "/api/v2/macPools/"+deny, `{"name":"x"}`, mergePatch)
 	guests := m.id(at+"/macPools", `{"type":"MACPool","name":"guests"}`)
@@ -123,6 +127,14 @@ func TestZoneGroups(t *testing.T) {
 	m.refused(404, "InlinedResourceNotFound", "zone", "POST", all, strings.Replace(forward, zone, network, 1)+`}`)
 	m.refused(400, "InvalidField", "primaryDnsServerAddress", "POST", all, strings.Replace(forward, "10.0.0.53", "ns", 1)+`}`)
 	m.refused(403, "ResourceInUse", "", "DELETE", "/api/v2/signingKeys/"+key, "")
+	if r := m.want(201, "POST", all, `{"type":"DHCPReverseZone","primaryDnsServerAddress":"10.0.0.53","prefix":{"range":"10.0.0.0/24"}}`); r.text(
+		"prefix.id") != network {
+		t.Errorf("a prefix by its range: %s", r.body)
+	}
+	m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"name":"instance"}`, mergePatch)
+	if r := m.want(200, "GET", "/api/v2/zoneDeclarations/"+made.text("id"), ""); r.text("name") != "instance.com" {
+		t.Errorf("after another name of the zone: %s", r.body)
+	}
 	server := m.id(at+"/servers", `{"type":"Server","name":"dhcp1","profile":"DNS_DHCP_SERVER_60","interfaces":[{"managementAddress":"10.0.0.53"}]}`)
 	m.want(201, "POST", "/api/v2/zoneGroups/"+group+"/servers", `{"id":`+server+`}`)
 	if r := m.want(200, "GET", "/api/v2/zoneGroups/"+group+"/servers", ""); r.text("data.0.id") != server {

@@ -110,6 +110,13 @@ func TestTasksAndFavorites(t *testing.T) {
 		t.Errorf("the favorites are %s", r.body)
 	}
 	m.want(204, "DELETE", favorites+"/"+network, "")
+	ada := m.id("/api/v2/users", `{"type":"User","name":"ada","password":"`+adminPassword+
+		`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
+	as := basicAuth("ada", adminPassword)
+	m.want(201, "POST", "/api/v2/users/"+ada+"/tasks", body, as, "Content-Type: application/json")
+	m.want(201, "POST", "/api/v2/users/"+ada+"/favorites", `{"id":`+network+`}`, as, "Content-Type: application/json")
+	m.refusedAs(as, 403, "AccessDenied", "", "POST", tasks, body)
+	m.refusedAs(as, 403, "AccessDenied", "", "POST", favorites, `{"id":`+network+`}`)
 	m.want(200, "GET", "/api/v2/networks/"+network, "")
 	m.verify()
 }
@@ -140,6 +147,7 @@ func TestUserDefinedFields(t *testing.T) {
 		m.refused(400, c[1], "", "POST", definitions, c[0])
 	}
 	m.refused(409, "ResourceAlreadyExists", "owner", "POST", definitions, `{"name":"owner","displayName":"x","resourceType":"IPv4Network","dataType":"TEXT"}`)
+	m.refused(400, "InvalidField", "$", "POST", definitions, `{"name":"$sealed","displayName":"x","resourceType":"Zone","dataType":"TEXT"}`)
 	m.refused(501, "NotImplemented", "WORKFLOW", "POST", definitions, `{"name":"x","displayName":"x","resourceType":"Zone","dataType":"WORKFLOW"}`)
 	at := "/api/v2/networks/" + network
 	if r := m.want(200, "GET", at, ""); r.text("userDefinedFields.owner") != "nobody" || !strings.Contains(string(r.body), `"floor":null`) {
@@ -159,6 +167,9 @@ func TestUserDefinedFields(t *testing.T) {
 		t.Errorf("a date is %s", r.body)
 	}
 	m.want(200, "PATCH", at, `{"userDefinedFields":{"floor":7,"free":"as ever"}}`, mergePatch)
+	m.refused(400, "InvalidField", "$sealed", "PATCH", at, `{"userDefinedFields":{"$sealed":"x"}}`, mergePatch)
+	m.refused(400, "UdfValidationPropertiesInUse", "as ever", "POST", definitions,
+		`{"name":"free","displayName":"x","resourceType":"IPv4Network","dataType":"INTEGER"}`)
 	if r := m.want(200, "GET", "/api/v2/networks?"+filter("userDefinedFields.floor:'7'"), ""); r.text("data.0.id") != network ||
 		r.text("data.0.userDefinedFields.free") != "as ever" {
 		t.Errorf("found by its field: %s", r.body)
@@ -207,7 +218,8 @@ func TestUserDefinedLinks(t *testing.T) {
 	links := "/api/v2/networks/" + network + "/userDefinedLinks"
 	made := m.want(201, "POST", links, `{"id":`+device+`,"linkDefinition":{"name":"uplink"},"linkDescription":"port 7"}`)
 	if made.text("id") != device || made.text("name") != "core" || made.text("type") != "UserDefinedLinkedResource" ||
-		made.text("linkDefinition.id") != definition || made.text("linkDescription") != "port 7" || made.Header.Get("Location") != links+"/"+device ||
+		made.text("linkDefinition.id") != definition || made.text("linkDescription") != "port 7" || made.Header.Get("Location") != links+"/"+
+		device ||
 		made.text("_links.self.href") != links+"/"+device {
 		t.Errorf("a link is %s %s", made.body, made.Header)
 	}
@@ -288,6 +300,9 @@ func TestSettings(t *testing.T) {
 	m.refused(400, "PasswordFailedRequirements", "a digit, small and capital", "POST", "/api/v2/users", user("all small and long"))
 	m.id("/api/v2/users", user("Long enough, 1"))
 	m.refused(400, "ConflictingResourceFieldValues", "maxLength", "PATCH", passwords, `{"maxLength":10}`, mergePatch)
+	if at, r := of("SAMLServiceProviderSettings"); m.do("PUT", at, string(r.body)).StatusCode != 200 {
+		t.Error("settings that are written back as they were shown are refused")
+	}
 	audit, _ := of("AuditDataSettings")
 	m.want(200, "PATCH", audit, `{"administrativeHistoryRetentionPeriod":"P30D"}`, mergePatch)
 	for change, code := range map[string]string{`{"sessionAndEventsRetentionPeriod":"PT1H"}`: "DurationValueOutsideRange",

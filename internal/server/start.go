@@ -280,6 +280,7 @@ func (m *Manager) listen() (err error) {
 		m.secure = true
 		m.api = tls.NewListener(m.api, config)
 	}
+	m.Address.Manager.Address = m.URL()
 	if m.figures != nil && !loopback(m.figures.Addr()) {
 		m.figures = tls.NewListener(m.figures, config)
 	}

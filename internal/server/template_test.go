@@ -12,7 +12,7 @@ func TestIPv4Templates(t *testing.T) {
 	templates := "/api/v2/configurations/" + configuration + "/templates"
 	id := m.id(templates, `{"type":"IPv4Template","name":"office"}`)
 	m.refused(409, "ResourceAlreadyExists", "office", "POST", templates, `{"type":"IPv4Template","name":"office"}`)
-	m.refused(400, "InvalidField", "ZoneTemplate", "POST", "/api/v2/views/"+view+"/templates", `{"type":"IPv4Template","name":"x"}`)
+	m.refused(400, "InvalidResourceType", "ZoneTemplate", "POST", "/api/v2/views/"+view+"/templates", `{"type":"IPv4Template","name":"x"}`)
 	items := "/api/v2/templates/" + id + "/templateItems"
 	gateway := m.want(200, "GET", items, "").text("data.0.id")
 	m.want(200, "PATCH", "/api/v2/templateItems/"+gateway, `{"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END"}`, mergePatch)
@@ -104,7 +104,7 @@ func TestZoneTemplates(t *testing.T) {
 	m.id(records, `{"type":"GenericRecord","name":"ca","recordType":"CAA","rdata":"0 issue \"ca.example.net\""}`)
 	m.refused(409, "ResourceAlreadyExists", "ca", "POST", records,
 		`{"type":"GenericRecord","name":"ca","recordType":"CAA","rdata":"0 issue \"ca.example.net\""}`)
-	m.refused(400, "InvalidField", "HostRecord", "POST", records, `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}]}`)
+	m.refused(400, "InvalidResourceType", "HostRecord", "POST", records, `{"type":"HostRecord","name":"h","addresses":[{"address":"10.0.0.9"}]}`)
 	other := m.id("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"other"}`)
 	m.id("/api/v2/templates/"+other+"/resourceRecords",
 		`{"type":"GenericRecord","name":"ca","recordType":"CAA","rdata":"0 issue \"ca.example.net\""}`)

@@ -32,6 +32,8 @@ type Settings struct {
 // Check refuses a level of security without the protocols that it needs. Passphrases may be left out where they stay as they are.
 func (x *Settings) Check() error {
 	switch {
+	case x.Version != "v3" && x.Enabled != nil && *x.Enabled && len(x.Communities) == 0:
+		return schema.At("communities", "is needed with %s", x.Version)
 	case x.Version != "v3":
 		return nil
 	case x.SecurityLevel != "" && x.SecurityLevel != "NOAUTH_NOPRIV" && x.AuthenticationProtocol == "":

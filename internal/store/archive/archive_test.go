@@ -81,6 +81,9 @@ func sample(t *testing.T, o server.Options) {
 		if err := tx.Write("INSERT INTO sealing_key (id, key, created) VALUES (1, ?, 7)", []byte("k")); err != nil {
 			return err
 		}
+		if err := tx.Write("INSERT INTO file_part (hash, number, data) VALUES ('h', 1, ?)", []byte("content")); err != nil {
+			return err
+		}
 		if err := tx.Write("INSERT INTO idempotency (user_id, key, request, location, etag, answer, created) VALUES (1, 'k', 'r', 'l', 'e', "+
 			"?, 99999999999)", []byte("a")); err != nil {
 			return err

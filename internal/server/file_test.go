@@ -1,0 +1,97 @@
+package server
+
+import (
+	"bytes"
+	"crypto/md5" //nolint:gosec // the published sum
+	"encoding/hex"
+	"mime/multipart"
+	"strings"
+	"testing"
+)
+
+func init() {
+	alsoMade = append(alsoMade, func(m *manager) {
+		group := m.want(200, "GET", "/api/v2/tftpGroups", "").text("data.0.id")
+		at := "/api/v2/tftpGroups/" + group + "/files"
+		m.id(at, `{"type":"TFTPFolder","name":"images"}`)
+		body, kind := form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0"}`}, "boot")
+		m.id(at, body, kind)
+	})
+}
+
+// form is a body of several parts, with a file, and the header that says so.
+func form(parts map[string]string, file string) (body, header string) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for name, text := range parts {
+		_ = w.WriteField(name, text)
+	}
+	if file != "" {
+		part, _ := w.CreateFormFile("fileData", "x")
+		_, _ = part.Write([]byte(file))
+	}
+	_ = w.Close()
+	return b.String(), "Content-Type: " + w.FormDataContentType()
+}
+
+// Files are sent in parts, fetched as they are, and have their sums.
+func TestFiles(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, _ := m.basics()
+	group := m.id("/api/v2/configurations/"+configuration+"/tftpGroups", `{"name":"boot"}`)
+	at := "/api/v2/tftpGroups/" + group + "/files"
+	content := strings.Repeat("0123456789abcdef", 200_000) // three parts and a bit
+	body, kind := form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0","description":"for old machines"}`}, content)
+	made := m.want(201, "POST", at, body, kind)
+	sum := md5.Sum([]byte(content)) //nolint:gosec // as above
+	if made.text("size") != "3200000" || made.text("md5Checksum") != strings.ToUpper(hex.EncodeToString(sum[:])) ||
+		made.text("description") != "for old machines" {
+		t.Errorf("a file is %s", made.body)
+	}
+	file := "/api/v2/files/" + made.text("id")
+	if r := m.want(200, "GET", file, "", "Accept: application/octet-stream"); string(r.body) != content ||
+		!strings.Contains(r.Header.Get("Content-Disposition"), "pxe.0") {
+		t.Errorf("it has %d bytes, %s", len(r.body), r.Header)
+	}
+	if r := m.want(200, "GET", file, ""); r.text("name") != "pxe.0" {
+		t.Errorf("what is said of it: %s", r.body)
+	}
+	// A field for each part, as older clients have it; a PUT with other content, and one without.
+	body, kind = form(map[string]string{"type": "TFTPFile", "name": "second", "version": "2"}, "two")
+	second := "/api/v2/files/" + m.want(201, "POST", at, body, kind).text("id")
+	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"second"}`}, "three")
+	m.want(200, "PUT", second, body, kind)
+	if r := m.want(200, "GET", second, "", "Accept: application/octet-stream"); string(r.body) != "three" {
+		t.Errorf("its content is %s", r.body)
+	}
+	m.undo(m.last())
+	if r := m.want(200, "GET", second, "", "Accept: application/octet-stream"); string(r.body) != "two" {
+		t.Errorf("after the undo its content is %s", r.body)
+	}
+	m.want(200, "PUT", second, `{"type":"TFTPFile","name":"renamed"}`)
+	if r := m.want(200, "GET", second, "", "Accept: application/octet-stream"); string(r.body) != "two" {
+		t.Errorf("after another name its content is %s", r.body)
+	}
+	folder := m.id(at, `{"type":"TFTPFolder","name":"images"}`)
+	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"empty"}`}, "")
+	m.refused(400, "MissingRequiredField", "fileData", "POST", "/api/v2/files/"+folder+"/files", body, kind)
+	m.refused(400, "MissingRequiredField", "fileData", "POST", at, `{"type":"TFTPFile","name":"x"}`)
+	m.want(406, "GET", "/api/v2/files/"+folder, "", "Accept: application/octet-stream")
+	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"../x"}`}, "x")
+	m.refused(400, "InvalidField", "name", "POST", at, body, kind)
+	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0"}`}, "x")
+	m.refused(409, "ResourceAlreadyExists", "pxe.0", "POST", at, body, kind)
+	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"below"}`}, "x")
+	m.refused(409, "ResourceConflictsWithOther", "holds none", "POST", file+"/files", body, kind)
+	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFolder","name":"f"}`}, "x")
+	m.refused(400, "UnsupportedResourceFieldValue", "fileData", "POST", at, body, kind)
+	m.refused(400, "InvalidRequestBody", "", "POST", at, "x", "Content-Type: multipart/form-data")
+	body, kind = form(map[string]string{"fileInfo": `[]`}, "x")
+	m.refused(400, "InvalidRequestBody", "", "POST", at, body, kind)
+	m.refused(415, "UnsupportedMediaType", "", "POST", "/api/v2/configurations", body, kind)
+	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"tried"}`}, "x")
+	m.want(200, "POST", at, body, kind, "x-portolan-dry-run: true")
+	m.want(204, "DELETE", "/api/v2/tftpGroups/"+group, "")
+	m.want(404, "GET", file, "")
+	m.verify()
+}
