@@ -94,10 +94,12 @@ func Conflict(code, format string, args ...any) *Problem {
 // InUse is a 403 ResourceInUse: what was asked cannot be done because of what depends on it.
 func InUse(format string, args ...any) *Problem { return Forbidden("ResourceInUse", format, args...) }
 
-// NotYet is a 501 NotImplemented: it is published, and not built yet. A format that begins with a field and a colon is about that field.
+// NotYet is a 400 UnsupportedResourceFieldValue: the value is published, and what would act upon it is not built yet. A format that
+// begins with
+// a field and a colon is about that field.
 func NotYet(format string, args ...any) *Problem {
-	p := Conflict("NotImplemented", format, args...)
-	p.Status = http.StatusNotImplemented
+	p := Conflict("UnsupportedResourceFieldValue", format, args...)
+	p.Status = http.StatusBadRequest
 	return p
 }
 

@@ -156,7 +156,7 @@ func (a *Server) property(f *schema.Field) doc {
 	case schema.Float:
 		kind, d["format"] = "number", "double"
 	case schema.Map:
-		kind, d["additionalProperties"] = "object", doc{"type": "string"}
+		kind, d["additionalProperties"] = "object", doc{"type": []string{"string", "null"}}
 	case schema.Raw:
 		kind = "object"
 		if f.List {
@@ -214,10 +214,14 @@ func bounds(f *schema.Field, d doc) {
 		for _, v := range f.Enum {
 			values = append(values, v)
 		}
-		if f.Nullable {
-			values = append(values, nil)
+		switch {
+		case f.Kind == schema.Strings:
+			d["items"] = doc{"type": "string", "enum": values}
+		case f.Nullable:
+			d["enum"] = append(values, nil)
+		default:
+			d["enum"] = values
 		}
-		d["enum"] = values
 	}
 	if f.Kind == schema.Integer || f.Kind == schema.Float {
 		if f.Min != nil {

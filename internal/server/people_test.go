@@ -27,8 +27,8 @@ func TestGroups(t *testing.T) {
 		`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
 	group := m.id("/api/v2/groups", `{"name":"operators","description":"at night"}`)
 	m.refused(409, "ResourceAlreadyExists", "operators", "POST", "/api/v2/groups", `{"name":"operators"}`)
-	m.refused(501, "NotImplemented", "administratorPrivilege", "POST", "/api/v2/groups", `{"name":"x","administratorPrivilege":true}`)
-	m.refused(501, "NotImplemented", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"LDAP"}`)
+	m.refused(400, "UnsupportedResourceFieldValue", "administratorPrivilege", "POST", "/api/v2/groups", `{"name":"x","administratorPrivilege":true}`)
+	m.refused(400, "UnsupportedResourceFieldValue", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"LDAP"}`)
 	m.refused(400, "InvalidField", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"X"}`)
 	m.want(201, "POST", "/api/v2/users/"+user+"/groups", `{"id":`+group+`}`)
 	if r := m.want(200, "GET", "/api/v2/groups/"+group+"/users", ""); r.text("data.0.id") != user {
@@ -61,11 +61,12 @@ func TestNotYet(t *testing.T) {
 		{"DELETE", "/api/v2/authenticators/" + own.text("data.0.id"), ``},
 		{"PATCH", "/api/v2/workflowRequests/100001", `{"state":"APPROVED"}`},
 		{"DELETE", "/api/v2/workflowRequests/100001", ``},
-		{"POST", "/api/v2/configurations/" + configuration + "/reconciliationPolicies", `{"type":"IPv4ReconciliationPolicy","enabled":true,` +
-			`"discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z","networkBoundaries":["10.0.0.0/24"]}`},
 	} {
 		m.refused(501, "NotImplemented", "", c[0], c[1], c[2])
 	}
+	m.refused(400, "UnsupportedResourceFieldValue", "enabled", "POST", "/api/v2/configurations/"+configuration+"/reconciliationPolicies",
+		`{"type":"IPv4ReconciliationPolicy","enabled":true,"discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z",`+
+			`"networkBoundaries":["10.0.0.0/24"]}`)
 	for _, path := range []string{"accessRights", "workflowRequests", "networks/" + network + "/accessRights", "networks/" + network +
 		"/workflowRequests",
 		"users/100000/accessRights"} {
@@ -148,7 +149,7 @@ func TestUserDefinedFields(t *testing.T) {
 	}
 	m.refused(409, "ResourceAlreadyExists", "owner", "POST", definitions, `{"name":"owner","displayName":"x","resourceType":"IPv4Network","dataType":"TEXT"}`)
 	m.refused(400, "InvalidField", "$", "POST", definitions, `{"name":"$sealed","displayName":"x","resourceType":"Zone","dataType":"TEXT"}`)
-	m.refused(501, "NotImplemented", "WORKFLOW", "POST", definitions, `{"name":"x","displayName":"x","resourceType":"Zone","dataType":"WORKFLOW"}`)
+	m.refused(400, "UnsupportedResourceFieldValue", "WORKFLOW", "POST", definitions, `{"name":"x","displayName":"x","resourceType":"Zone","dataType":"WORKFLOW"}`)
 	at := "/api/v2/networks/" + network
 	if r := m.want(200, "GET", at, ""); r.text("userDefinedFields.owner") != "nobody" || !strings.Contains(string(r.body), `"floor":null`) {
 		t.Errorf("a network that sets none shows %s", r.body)
@@ -290,7 +291,7 @@ func TestSettings(t *testing.T) {
 	m.want(200, "PATCH", global, `{"mandatoryCommentsEnabled":false}`, mergePatch, "x-bcn-change-control-comment: enough")
 	m.id("/api/v2/configurations", `{"name":"y"}`)
 	for _, change := range []string{`{"rememberLastAddressEnabled":true}`, `{"sessionTimeout":"PT20M"}`, `{"customReverseZoneFormatsAllowed":true}`} {
-		m.refused(501, "NotImplemented", "", "PATCH", global, change, mergePatch)
+		m.refused(400, "UnsupportedResourceFieldValue", "", "PATCH", global, change, mergePatch)
 	}
 	passwords, _ := of("PasswordPolicySettings")
 	m.want(200, "PATCH", passwords, `{"enabled":true,"minLength":12,"digitRequired":true,"mixedCaseRequired":true,"specialCharacterRequired":true}`, mergePatch)
@@ -315,7 +316,7 @@ func TestSettings(t *testing.T) {
 		"LogLevelSettings":   `{"addressManager":"DEBUG"}`,
 		"MonitoringSettings": `{"serverMonitoring":{"enabled":true,"pollingInterval":"PT1M","statusRefreshInterval":"PT1M","failureDetectionThreshold":3}}`} {
 		at, _ := of(kind)
-		m.refused(501, "NotImplemented", "", "PATCH", at, change, mergePatch)
+		m.refused(400, "UnsupportedResourceFieldValue", "", "PATCH", at, change, mergePatch)
 	}
 	m.want(405, "POST", "/api/v2/settings", "{}")
 	m.want(405, "DELETE", audit, "")

@@ -47,6 +47,14 @@ const checks = "not_a_server_error,status_code_conformance,content_type_conforma
 // elsewhere are the paths that are not the manager's, because a service point serves them, and the change feed, whose answer never ends.
 const elsewhere = "^/api/v1/(diagnostics|status)$|/changes$"
 
+// notYet are the collections in which nothing can be made or changed yet: their methods are published, and answer 501. alike are
+// subcollections
+// that every resource has, which are one code for all: they are asked of some.
+const (
+	notYet = "^/api/v2/(accessRights|authenticators|workflowRequests)(/|$)"
+	alike  = `^/api/v2/(?!networks|zones|configurations|servers)[a-zA-Z0-9]+/\{collectionId\}/(accessRights|transactions|tags)(/|$)`
+)
+
 func run(ctx context.Context, tool, phases string, examples, seed int, postgres bool) (err error) {
 	dir, err := os.MkdirTemp("", "portolan-conform-")
 	if err != nil {
@@ -85,7 +93,8 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 	c := exec.CommandContext(ctx, tool, "--config-file", filepath.Join(dir, "schemathesis.toml"), "run", m.URL()+"/api/openapi.json", "-H",
 		"Authorization: Bearer "+token,
 		"--checks", checks, "--phases", phases, "--mode", "all", "--max-examples", strconv.Itoa(examples), "--seed", strconv.Itoa(seed),
-		"--generation-deterministic", "--exclude-path-regex", elsewhere, "--continue-on-failure", "--request-timeout", "30", "--no-color")
+		"--generation-deterministic", "--exclude-path-regex",
+		strings.Join([]string{elsewhere, notYet, alike}, "|"), "--continue-on-failure", "--request-timeout", "30", "--no-color")
 	c.Dir, c.Stdout, c.Stderr = dir, os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("schemathesis: %w", err)
