@@ -52,7 +52,7 @@ const elsewhere = "^/api/v1/(diagnostics|status)$|/changes$"
 // that every resource has, which are one code for all: they are asked of some.
 const (
 	notYet = "^/api/v2/(accessRights|authenticators|workflowRequests)(/|$)"
-	alike  = `^/api/v2/(?!networks|zones|configurations|servers)[a-zA-Z0-9]+/\{collectionId\}/(accessRights|transactions|tags)(/|$)`
+	alike  = `^/api/v2/(?!networks|zones|configurations|servers)[a-zA-Z0-9]+/\{collectionId\}/(accessRights|transactions|tags|deploymentOptions|effectiveDeploymentOptions|leases|userDefinedLinks)(/|$)`
 )
 
 func run(ctx context.Context, tool, phases string, examples, seed int, postgres bool) (err error) {
