@@ -29,8 +29,7 @@ const ownAuthenticator = "Address Manager"
 // AddressManagerAuthenticator is the one that is always there: the manager itself knows the passwords.
 type AddressManagerAuthenticator struct {
 	schema.Head `head:"nonblank" post:"no"`
-	// SecondaryAuthenticator is asked when this one cannot be reached.
-	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	Secondary
 	// Hostname is null.
 	Hostname string `api:"hostname,nonblank"`
 }
@@ -38,8 +37,7 @@ type AddressManagerAuthenticator struct {
 // LDAPAuthenticator knows users from a directory.
 type LDAPAuthenticator struct {
 	schema.Head `head:"required,nonblank" unique:"all"`
-	// SecondaryAuthenticator is asked when this one cannot be reached.
-	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	Secondary
 	// Hostname is where it is.
 	Hostname string `api:"hostname,required,nonblank"`
 	// Port is the port it listens on.
@@ -73,8 +71,7 @@ type LDAPAuthenticator struct {
 // KerberosAuthenticator knows users from a realm of Kerberos.
 type KerberosAuthenticator struct {
 	schema.Head `head:"required,nonblank" unique:"all"`
-	// SecondaryAuthenticator is asked when this one cannot be reached.
-	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	Secondary
 	// Hostname is where it is.
 	Hostname string `api:"hostname,required,nonblank"`
 	// Realm is the realm.
@@ -84,8 +81,7 @@ type KerberosAuthenticator struct {
 // RADIUSAuthenticator asks a RADIUS server.
 type RADIUSAuthenticator struct {
 	schema.Head `head:"required,nonblank" unique:"all"`
-	// SecondaryAuthenticator is asked when this one cannot be reached.
-	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	Secondary
 	// Hostname is where it is.
 	Hostname string `api:"hostname,required,nonblank"`
 	// Timeout is how long it is waited for.
@@ -103,8 +99,7 @@ type RADIUSAuthenticator struct {
 // TACACSPlusAuthenticator asks a TACACS+ server.
 type TACACSPlusAuthenticator struct {
 	schema.Head `head:"required,nonblank" unique:"all"`
-	// SecondaryAuthenticator is asked when this one cannot be reached.
-	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	Secondary
 	// Hostname is where it is.
 	Hostname string `api:"hostname,required,nonblank"`
 	// Timeout is how long it is waited for.
@@ -124,8 +119,7 @@ type TACACSPlusAuthenticator struct {
 // SAMLIdentityProvider signs users in by SAML.
 type SAMLIdentityProvider struct {
 	schema.Head `head:"required,nonblank" unique:"all"`
-	// SecondaryAuthenticator is asked when this one cannot be reached.
-	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	Secondary
 	// Description says what it is.
 	Description string `api:"description" length:"4000"`
 	// Enabled says whether users may come from it.
@@ -147,8 +141,7 @@ type SAMLIdentityProvider struct {
 // OAuthAuthorizationServer signs users in by OAuth 2.0.
 type OAuthAuthorizationServer struct {
 	schema.Head `head:"required,nonblank" unique:"all"`
-	// SecondaryAuthenticator is asked when this one cannot be reached.
-	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	Secondary
 	// Description says what it is.
 	Description string `api:"description" length:"4000"`
 	// Enabled says whether its tokens are taken.
@@ -177,6 +170,12 @@ type OAuthAuthorizationServer struct {
 	Issuer string `api:"issuer,nonblank"`
 	// SigningCertificate is what they are verified by.
 	SigningCertificate string `api:"signingCertificate" length:"65535"`
+}
+
+// Secondary is what every authenticator has: another one behind it.
+type Secondary struct {
+	// SecondaryAuthenticator is asked when this one cannot be reached.
+	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
 }
 
 // Attribute is one that is asked along.

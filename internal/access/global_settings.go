@@ -68,7 +68,7 @@ func (d *comments) Ask(tx *store.Tx, a *resource.API, collection, comment string
 	}
 	needed, ok := d.known.Get(tx, struct{}{})
 	if !ok {
-		o, err := settingsOf(tx, a, "GlobalSettings")
+		o, err := a.Only(tx, "GlobalSettings")
 		if err != nil {
 			return err
 		}
@@ -81,18 +81,4 @@ func (d *comments) Ask(tx *store.Tx, a *resource.API, collection, comment string
 	}
 	return problem.BadRequest("MissingMandatoryChangeControlComment",
 		"every change needs a comment, in the header x-bcn-change-control-comment")
-}
-
-// settingsOf reads the settings of a type; nil where they are not there.
-func settingsOf(tx *store.Tx, a *resource.API, typeName string) (schema.Object, error) {
-	t := a.TypeNamed(typeName)
-	if t == nil {
-		return nil, nil
-	}
-	row, err := tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("settings"),
-		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: t.Name}}})
-	if row == nil || err != nil {
-		return nil, err
-	}
-	return t.Object(row)
 }

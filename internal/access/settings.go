@@ -117,7 +117,7 @@ func (x *PasswordPolicySettings) Validate(*resource.Change) error {
 
 // meetsPolicy refuses a new password that is not as the settings ask for.
 func meetsPolicy(c *resource.Change, password string) error {
-	o, err := settingsOf(c.Tx, c.API, "PasswordPolicySettings")
+	o, err := c.API.Only(c.Tx, "PasswordPolicySettings")
 	if err != nil {
 		return err
 	}

@@ -131,15 +131,6 @@ type ServerMonitoring struct {
 	FailureDetectionThreshold int64 `api:"failureDetectionThreshold,required" min:"1" max:"2147483647"`
 }
 
-// lengthOf reads a length of time of a field, which was checked when it was set; 0 where there is none.
-func lengthOf(text string) time.Duration {
-	d, err := schema.ParseDuration(text)
-	if err != nil {
-		return 0
-	}
-	return d
-}
-
 // Validate refuses what is the machine's own affair.
 func (x *SystemSettings) Validate(*resource.Change) error {
 	if x.InterfaceRedundancyEnabled {
@@ -161,7 +152,7 @@ func (x *AuditDataSettings) Validate(*resource.Change) error {
 	}
 	for field, text := range map[string]string{"administrativeHistoryRetentionPeriod": x.AdministrativeHistoryRetentionPeriod,
 		"sessionAndEventsRetentionPeriod": x.SessionAndEventsRetentionPeriod} {
-		switch d := lengthOf(text); {
+		switch d := schema.LengthOf(text); {
 		case text == "":
 		case d < 24*time.Hour:
 			return problem.Field("DurationValueOutsideRange", field, "must be a day or more")
@@ -174,18 +165,12 @@ func (x *AuditDataSettings) Validate(*resource.Change) error {
 
 // Retention gives how long transactions, and events and sessions that have ended, are to be kept by the settings; 0 where they do not say.
 func Retention(tx *store.Tx, a *resource.API) (history, events time.Duration, err error) {
-	t := a.TypeNamed("AuditDataSettings")
-	row, err := tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("settings"),
-		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: t.Name}}})
-	if row == nil || err != nil {
+	o, err := a.Only(tx, "AuditDataSettings")
+	x, there := o.(*AuditDataSettings)
+	if !there || err != nil {
 		return 0, 0, err
 	}
-	o, err := t.Object(row)
-	if err != nil {
-		return 0, 0, err
-	}
-	x, _ := o.(*AuditDataSettings)
-	return lengthOf(x.AdministrativeHistoryRetentionPeriod), lengthOf(x.SessionAndEventsRetentionPeriod), nil
+	return schema.LengthOf(x.AdministrativeHistoryRetentionPeriod), schema.LengthOf(x.SessionAndEventsRetentionPeriod), nil
 }
 
 // Validate takes one level for the whole manager: its parts log together.

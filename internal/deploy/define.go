@@ -92,7 +92,7 @@ func (x *OptionFields) definitionOf(c *resource.Change, h *schema.Head, ref sche
 			name, code, ref = "", nil, schema.Ref{ID: c.Row.Ref("definition")}
 		}
 	}
-	allowed := definitionTypes(h.Type)
+	allowed := c.Type.ByName["definition"].Refs
 	switch {
 	case name != "":
 		row, err := x.named(c, h, allowed, name)
@@ -112,16 +112,6 @@ func (x *OptionFields) definitionOf(c *resource.Change, h *schema.Head, ref sche
 		return x.named(c, h, allowed, "start-of-authority")
 	}
 	return nil, problem.Missing("name")
-}
-
-// definitionTypes gives the types of the definitions that options of a type have.
-func definitionTypes(option string) (types []string) {
-	for _, kind := range kindsOfOptions {
-		if kind.option == option {
-			types = append(types, kind.definition)
-		}
-	}
-	return types
 }
 
 // named finds a definition by its name, or one of its other names.
@@ -172,23 +162,12 @@ func (x *OptionFields) search(c *resource.Change, h *schema.Head, allowed []stri
 	return nil, nil
 }
 
+func (x *OptionFields) fields() *OptionFields { return x }
+
 // optionFields gives what an option has that a definition says the shape of; nil of anything else.
 func optionFields(o schema.Object) *OptionFields {
-	switch x := o.(type) {
-	case *DHCPv4ClientOption:
-		return &x.OptionFields
-	case *DHCPv4ServiceOption:
-		return &x.OptionFields
-	case *DHCPv6ClientOption:
-		return &x.OptionFields
-	case *DHCPv6ServiceOption:
-		return &x.OptionFields
-	case *DHCPVendorOption:
-		return &x.OptionFields
-	case *DNSOption:
-		return &x.OptionFields
-	case *StartOfAuthority:
-		return &x.OptionFields
+	if x, ok := o.(interface{ fields() *OptionFields }); ok {
+		return x.fields()
 	}
 	return nil
 }
@@ -212,15 +191,7 @@ var collectionsNamed = map[string]string{"mac_pool": "macPools", "class": "clien
 
 // namesAreThere refuses a value that names what the configuration does not have, as when the option comes back by an undo.
 func (x *OptionFields) namesAreThere(c *resource.Change, h *schema.Head, ref schema.Ref) error {
-	row, err := c.Tx.Get(ref.ID)
-	if err != nil {
-		return err
-	}
-	o, err := c.API.Object(row)
-	if err != nil {
-		return err
-	}
-	format, err := ParseFormat(definition(o).ValueFormat)
+	format, err := formatOf(c, ref.ID)
 	if err != nil || !format.named() {
 		return err
 	}
@@ -231,9 +202,21 @@ func (x *OptionFields) namesAreThere(c *resource.Change, h *schema.Head, ref sch
 	return err
 }
 
+// formatOf gives the shape of the values that a definition asks for.
+func formatOf(c *resource.Change, id int64) (Format, error) {
+	row, err := c.Tx.Get(id)
+	if err != nil {
+		return Format{}, err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return Format{}, err
+	}
+	return ParseFormat(definition(o).ValueFormat)
+}
+
 // checkNames refuses names in a value that the configuration does not have, and gives what they name. An identity of an update policy may
-// be
-// that of a key, and may be something else.
+// be that of a key, and may be something else.
 func checkNames(c *resource.Change, configuration int64, kind string, values []string) (ids []int64, err error) {
 	if kind == "match_element" {
 		return dns.CheckMatches(c, configuration, "value", values)
@@ -262,35 +245,18 @@ func renameInOptions(c *resource.Change) error {
 	if old.Name == h.Name {
 		return nil
 	}
-	var rows []*store.Resource
-	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
-		store.LinksTo{Targets: []int64{h.ID}, Field: "mentions"}}}, func(r *store.Resource) error {
-		rows = append(rows, r.Clone())
-		return nil
-	}); err != nil {
-		return err
-	}
-	for _, row := range rows {
-		defined, err := c.Tx.Get(row.Ref("definition"))
-		if err != nil {
+	return c.Each(store.All{store.InCollection("deploymentOptions"), store.LinksTo{Targets: []int64{h.ID}, Field: "mentions"}},
+		func(row *store.Resource, _ schema.Object) error {
+			format, err := formatOf(c, row.Ref("definition"))
+			if err != nil {
+				return err
+			}
+			_, err = c.Following("value").Change(row, func(o schema.Object) {
+				x := optionFields(o)
+				x.Value = format.rename(x.Value, func(kind, text string) string { return renamed(kind, c.Type, text, old.Name, h.Name) })
+			})
 			return err
-		}
-		o, err := c.API.Object(defined)
-		if err != nil {
-			return err
-		}
-		format, err := ParseFormat(definition(o).ValueFormat)
-		if err != nil {
-			return err
-		}
-		if _, err := c.Following("value").Change(row, func(o schema.Object) {
-			x := optionFields(o)
-			x.Value = format.rename(x.Value, func(kind, text string) string { return renamed(kind, c.Type, text, old.Name, h.Name) })
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+		})
 }
 
 // renamed gives a name in a value, or what has one in it, with another name of a resource of a type.

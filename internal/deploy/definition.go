@@ -114,27 +114,35 @@ type DHCPVendorOptionDefinition struct {
 	ValueFormat json.RawMessage `api:"valueFormat,post,createOnly,any"`
 }
 
+// defining is a definition, of whatever kind.
+type defining interface{ says() Definition }
+
+func (x *Definition) says() Definition { return *x }
+
+func (x *DHCPv4CustomClientOptionDefinition) says() Definition {
+	return Definition{x.AssignableTypes, &x.Code, x.DisplayName, x.Description, x.ValueFormat, nil}
+}
+
+func (x *DHCPVendorOptionDefinition) says() Definition {
+	return Definition{x.AssignableTypes, &x.Code, x.DisplayName, x.Description, x.ValueFormat, nil}
+}
+
 // definition gives what a definition says, whatever its kind.
 func definition(o schema.Object) Definition {
-	switch x := o.(type) {
-	case *DHCPv4ClientOptionDefinition:
-		return x.Definition
-	case *DHCPv4ServiceOptionDefinition:
-		return x.Definition
-	case *DHCPv6ClientOptionDefinition:
-		return x.Definition
-	case *DHCPv6ServiceOptionDefinition:
-		return x.Definition
-	case *DNSOptionDefinition:
-		return x.Definition
-	case *StartOfAuthorityDefinition:
-		return x.Definition
-	case *DHCPv4CustomClientOptionDefinition:
-		return Definition{x.AssignableTypes, &x.Code, x.DisplayName, x.Description, x.ValueFormat, nil}
-	case *DHCPVendorOptionDefinition:
-		return Definition{x.AssignableTypes, &x.Code, x.DisplayName, x.Description, x.ValueFormat, nil}
+	if d, ok := o.(defining); ok {
+		return d.says()
 	}
 	return Definition{}
+}
+
+// fileOf are the files with the definitions that every manager has, by their types.
+var fileOf = map[string]string{
+	"DHCPv4ClientOptionDefinition":  "dhcpv4_client",
+	"DHCPv4ServiceOptionDefinition": "dhcpv4_service",
+	"DHCPv6ClientOptionDefinition":  "dhcpv6_client",
+	"DHCPv6ServiceOptionDefinition": "dhcpv6_service",
+	"DNSOptionDefinition":           "dns",
+	"StartOfAuthorityDefinition":    "soa",
 }
 
 // optionsFiles are the options that the standards, and the servers that we deploy to, have: name, code, shape, display name, description,
@@ -142,18 +150,6 @@ func definition(o schema.Object) Definition {
 //
 //go:embed options/*.tsv
 var optionsFiles embed.FS
-
-// kindsOfOptions are the types of options by those of their definitions, and the files that have the definitions of each.
-var kindsOfOptions = []struct{ definition, option, file string }{
-	{"DHCPv4ClientOptionDefinition", "DHCPv4ClientOption", "dhcpv4_client"},
-	{"DHCPv4ServiceOptionDefinition", "DHCPv4ServiceOption", "dhcpv4_service"},
-	{"DHCPv6ClientOptionDefinition", "DHCPv6ClientOption", "dhcpv6_client"},
-	{"DHCPv6ServiceOptionDefinition", "DHCPv6ServiceOption", "dhcpv6_service"},
-	{"DNSOptionDefinition", "DNSOption", "dns"},
-	{"StartOfAuthorityDefinition", "StartOfAuthority", "soa"},
-	{"DHCPv4CustomClientOptionDefinition", "DHCPv4ClientOption", ""},
-	{"DHCPVendorOptionDefinition", "DHCPVendorOption", ""},
-}
 
 // readDefinitions gives the definitions of a file.
 func readDefinitions(file string) (names []string, all map[string]Definition, err error) {
@@ -200,23 +196,22 @@ func seedDefinitions(c *resource.Change) error {
 		}); err != nil {
 		return err
 	}
-	for _, kind := range kindsOfOptions {
-		if kind.file == "" {
+	for _, t := range c.API.Collection("deploymentOptionDefinitions").Types {
+		if fileOf[t.Name] == "" {
 			continue
 		}
-		t := c.API.TypeNamed(kind.definition)
-		names, all, err := readDefinitions(kind.file)
+		names, all, err := readDefinitions(fileOf[t.Name])
 		if err != nil {
 			return err
 		}
 		var missing []schema.Object
 		for _, name := range names {
 			d := all[name]
-			d.AssignableTypes = assignable(c.API, kind.option)
+			d.AssignableTypes = assignable(c.API, t.Name)
 			o := t.New()
 			schema.HeadOf(o).Name = name
 			setDefinition(o, d)
-			row := there[kind.definition][name]
+			row := there[t.Name][name]
 			if row == nil {
 				missing = append(missing, o)
 				continue
@@ -239,31 +234,32 @@ func seedDefinitions(c *resource.Change) error {
 	return nil
 }
 
+func (x *Definition) set(d Definition) { *x = d }
+
 // setDefinition sets what a definition that every manager has says.
 func setDefinition(o schema.Object, d Definition) {
-	switch x := o.(type) {
-	case *DHCPv4ClientOptionDefinition:
-		x.Definition = d
-	case *DHCPv4ServiceOptionDefinition:
-		x.Definition = d
-	case *DHCPv6ClientOptionDefinition:
-		x.Definition = d
-	case *DHCPv6ServiceOptionDefinition:
-		x.Definition = d
-	case *DNSOptionDefinition:
-		x.Definition = d
-	case *StartOfAuthorityDefinition:
-		x.Definition = d
+	if x, ok := o.(interface{ set(d Definition) }); ok {
+		x.set(d)
 	}
 }
 
-// assignable gives the types below which options of a type may lie.
-func assignable(a *resource.API, option string) (types []string) {
-	t := a.TypeNamed(option)
+// optionOf gives the type of the options that definitions of a type define: the one that refers to them.
+func optionOf(a *resource.API, definition string) *schema.Type {
+	for _, t := range a.Collection("deploymentOptions").Types {
+		if f, ok := t.Field("definition"); ok && slices.Contains(f.Refs, definition) {
+			return t
+		}
+	}
+	return nil
+}
+
+// assignable gives the types below which the options of a definition may lie.
+func assignable(a *resource.API, definition string) (types []string) {
+	t := optionOf(a, definition)
 	for _, parent := range a.ParentsOf(t) {
 		if c := a.Collection(parent); c != nil {
 			for _, above := range c.Types {
-				if familyFits(option, above.Name) {
+				if familyFits(t.Name, above.Name) {
 					types = append(types, above.Name)
 				}
 			}
@@ -321,7 +317,7 @@ func (x *DHCPv4CustomClientOptionDefinition) Validate(c *resource.Change) error 
 
 // BeforeWrite says which types may have the option.
 func (x *DHCPv4CustomClientOptionDefinition) BeforeWrite(c *resource.Change) error {
-	x.AssignableTypes = assignable(c.API, "DHCPv4ClientOption")
+	x.AssignableTypes = assignable(c.API, x.Type)
 	return nil
 }
 
@@ -332,7 +328,7 @@ func (x *DHCPVendorOptionDefinition) Validate(c *resource.Change) error {
 
 // BeforeWrite says which types may have the option.
 func (x *DHCPVendorOptionDefinition) BeforeWrite(c *resource.Change) error {
-	x.AssignableTypes = assignable(c.API, "DHCPVendorOption")
+	x.AssignableTypes = assignable(c.API, x.Type)
 	return nil
 }
 

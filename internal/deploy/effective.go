@@ -85,8 +85,7 @@ func below(tx *store.Tx, collection string, levels [][]int64) (rows [][]*store.R
 }
 
 // effectiveOptions gives the options in effect at a resource: of each definition, and for each scope of servers, the nearest one. Raw
-// options
-// of all levels count. DNS options come down only where the configuration says so.
+// options of all levels count. DNS options come down only where the configuration says so.
 func effectiveOptions(tx *store.Tx, a *resource.API, at *store.Resource) (ids []int64, err error) {
 	from, err := levels(tx, at)
 	if err != nil {

@@ -119,69 +119,17 @@ type DNSRawOption struct {
 }
 
 // BeforeWrite finds the definition, and checks the value by it.
-func (x *DHCPv4ClientOption) BeforeWrite(c *resource.Change) error {
-	return x.define(c, &x.Head, &x.Definition)
+func (x *OptionFields) BeforeWrite(c *resource.Change) error {
+	return x.define(c, schema.HeadOf(c.New), c.Type.RefOf(c.New, "definition"))
 }
 
 // Validate refuses a second option of the definition at the same place for the same servers.
-func (x *DHCPv4ClientOption) Validate(c *resource.Change) error {
-	return x.alone(c, &x.Head, x.Definition)
-}
-
-// BeforeWrite finds the definition, and checks the value by it.
-func (x *DHCPv4ServiceOption) BeforeWrite(c *resource.Change) error {
-	return x.define(c, &x.Head, &x.Definition)
-}
-
-// Validate refuses a second option of the definition at the same place for the same servers.
-func (x *DHCPv4ServiceOption) Validate(c *resource.Change) error {
-	return x.alone(c, &x.Head, x.Definition)
-}
-
-// BeforeWrite finds the definition, and checks the value by it.
-func (x *DHCPv6ClientOption) BeforeWrite(c *resource.Change) error {
-	return x.define(c, &x.Head, &x.Definition)
-}
-
-// Validate refuses a second option of the definition at the same place for the same servers.
-func (x *DHCPv6ClientOption) Validate(c *resource.Change) error {
-	return x.alone(c, &x.Head, x.Definition)
-}
-
-// BeforeWrite finds the definition, and checks the value by it.
-func (x *DHCPv6ServiceOption) BeforeWrite(c *resource.Change) error {
-	return x.define(c, &x.Head, &x.Definition)
-}
-
-// Validate refuses a second option of the definition at the same place for the same servers.
-func (x *DHCPv6ServiceOption) Validate(c *resource.Change) error {
-	return x.alone(c, &x.Head, x.Definition)
-}
-
-// BeforeWrite finds the definition, and checks the value by it.
-func (x *DNSOption) BeforeWrite(c *resource.Change) error { return x.define(c, &x.Head, &x.Definition) }
-
-// Validate refuses a second option of the definition at the same place for the same servers.
-func (x *DNSOption) Validate(c *resource.Change) error { return x.alone(c, &x.Head, x.Definition) }
-
-// BeforeWrite finds the definition, and checks the value by it.
-func (x *DHCPVendorOption) BeforeWrite(c *resource.Change) error {
-	return x.define(c, &x.Head, &x.Definition)
-}
-
-// Validate refuses a second option of the definition at the same place for the same servers.
-func (x *DHCPVendorOption) Validate(c *resource.Change) error {
-	return x.alone(c, &x.Head, x.Definition)
+func (x *OptionFields) Validate(c *resource.Change) error {
+	return x.alone(c, schema.HeadOf(c.New), *c.Type.RefOf(c.New, "definition"))
 }
 
 // BeforeWrite refuses the option where its protocol is not served.
-func (x *DHCPv4RawOption) BeforeWrite(c *resource.Change) error { return fits(c, &x.Head) }
-
-// BeforeWrite refuses the option where its protocol is not served.
-func (x *DHCPv6RawOption) BeforeWrite(c *resource.Change) error { return fits(c, &x.Head) }
-
-// BeforeWrite refuses the option where its protocol is not served.
-func (x *DNSRawOption) BeforeWrite(c *resource.Change) error { return fits(c, &x.Head) }
+func (x *RawFields) BeforeWrite(c *resource.Change) error { return fits(c, schema.HeadOf(c.New)) }
 
 // BeforeWrite reads the eight parts.
 func (x *StartOfAuthority) BeforeWrite(c *resource.Change) error {
@@ -197,11 +145,6 @@ func (x *StartOfAuthority) BeforeWrite(c *resource.Change) error {
 		return problem.Missing("value")
 	}
 	return checkSOA(x.Value)
-}
-
-// Validate refuses a second one at the same place for the same servers.
-func (x *StartOfAuthority) Validate(c *resource.Change) error {
-	return x.alone(c, &x.Head, x.Definition)
 }
 
 // soaParts are the parts of a start of authority, and what each of them is; the fourth, the serial, is read apart.

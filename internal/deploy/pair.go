@@ -85,9 +85,8 @@ func (x *HAServer) node(c *resource.Change, field string, id int64) (*Server, er
 	return s, nil
 }
 
-// AfterWrite makes the interface of the pair, and lets its nodes know what they are; the roles of the one that is active
-// are
-// the pair's from then on.
+// AfterWrite makes the interface of the pair, and lets its nodes know what they are; the roles of the one that is active are the pair's
+// from then on.
 func (x *HAServer) AfterWrite(c *resource.Change) error {
 	if err := x.keepInterfaces(c, &x.Head); err != nil {
 		return err

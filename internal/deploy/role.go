@@ -75,8 +75,7 @@ type RoleInterface struct {
 	// ID is the interface.
 	ID int64 `api:"id,required"`
 	// Kind is what it is in the role: of DNS SERVICE (answers), ZONE_TRANSFER (secondaries fetch from it) or TARGET (questions are sent
-	// there),
-	// of DHCP PRIMARY or SECONDARY.
+	// there), of DHCP PRIMARY or SECONDARY.
 	Kind string `api:"deploymentRoleInterfaceType,required"`
 	// Protocol is the family of the address that zones are transferred from; null where either is.
 	Protocol string `api:"deploymentRoleInterfaceProtocol" enum:"IPV4|IPV6"`
@@ -257,7 +256,7 @@ func (x *DHCPDeploymentRole) Validate(c *resource.Change) error {
 // noneLike refuses a second role of the same type and place, and in the same view, for an interface that has one.
 func noneLike(c *resource.Change, id, parent int64, kind string, of func(schema.Object) ([]RoleInterface, int64), mine []RoleInterface,
 	view int64) error {
-	return eachBelow(c, "deploymentRoles", parent, func(row *store.Resource, o schema.Object) error {
+	return c.Each(store.All{store.InCollection("deploymentRoles"), store.HasParent(parent)}, func(row *store.Resource, o schema.Object) error {
 		if row.ID == id || row.Type != kind {
 			return nil
 		}
@@ -271,28 +270,6 @@ func noneLike(c *resource.Change, id, parent int64, kind string, of func(schema.
 	})
 }
 
-// eachBelow calls fn for the resources of a collection right below a resource.
-func eachBelow(c *resource.Change, collection string, parent int64, fn func(row *store.Resource, o schema.Object) error) error {
-	var rows []*store.Resource
-	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(collection), store.HasParent(parent)}},
-		func(r *store.Resource) error {
-			rows = append(rows, r.Clone())
-			return nil
-		}); err != nil {
-		return err
-	}
-	for _, row := range rows {
-		o, err := c.API.Object(row)
-		if err != nil {
-			return err
-		}
-		if err := fn(row, o); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // BeforeWrite names the role.
 func (x *TFTPDeploymentRole) BeforeWrite(*resource.Change) error {
 	x.Name, x.RoleType = "TFTP", "TFTP"
@@ -301,7 +278,8 @@ func (x *TFTPDeploymentRole) BeforeWrite(*resource.Change) error {
 
 // Validate refuses a second role of the group for the server.
 func (x *TFTPDeploymentRole) Validate(c *resource.Change) error {
-	return eachBelow(c, "deploymentRoles", x.Parent, func(row *store.Resource, o schema.Object) error {
+	return c.Each(store.All{store.InCollection("deploymentRoles"), store.HasParent(x.Parent)}, func(row *store.Resource,
+		o schema.Object) error {
 		if other, ok := o.(*TFTPDeploymentRole); ok && row.ID != x.ID && other.Server == x.Server {
 			return problem.Conflict("ResourceAlreadyExists", "server: the group has a role for server %d, %d", x.Server.ID, row.ID)
 		}

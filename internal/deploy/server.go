@@ -143,13 +143,12 @@ const (
 	repair       = "REPAIR"
 )
 
+func (x *ServerFields) fields() *ServerFields { return x }
+
 // fieldsOf gives what single servers and pairs have; nil of anything else.
 func fieldsOf(o schema.Object) *ServerFields {
-	switch x := o.(type) {
-	case *Server:
-		return &x.ServerFields
-	case *HAServer:
-		return &x.ServerFields
+	if x, ok := o.(interface{ fields() *ServerFields }); ok {
+		return x.fields()
 	}
 	return nil
 }

@@ -2,14 +2,10 @@ package deploy
 
 import (
 	"net/netip"
-	"path"
-	"slices"
-	"strings"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
-	"portolan/internal/sink"
 	"portolan/internal/snmp"
 )
 
@@ -26,191 +22,29 @@ type Service struct {
 	ServerVersion string `api:"serverVersion,readOnly"`
 }
 
+// BeforeWrite refuses a change of a service of a server that is only planned.
+func (x *Service) BeforeWrite(c *resource.Change) error {
+	if !c.Requested() {
+		return nil
+	}
+	row, err := c.Tx.Get(schema.HeadOf(c.New).Parent)
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return err
+	}
+	if !fieldsOf(o).Connected {
+		return problem.BadRequest("ServerNotConnected", "server %d is only planned (connected is false), and has no services to set", row.ID)
+	}
+	return nil
+}
+
 // Overridden is what those services have that somebody may have changed on the machine itself.
 type Overridden struct {
 	// ManualOverrideEnabled says whether that was done; a PUT overwrites it.
 	ManualOverrideEnabled bool `api:"manualOverrideEnabled,readOnly"`
-}
-
-// AnycastService tells routers of addresses that the server answers at.
-type AnycastService struct {
-	schema.Head `head:"readOnly" post:"no"`
-	Service
-	Overridden
-	// Enabled says whether it runs.
-	Enabled bool `api:"enabled,required"`
-	// Addresses are the addresses.
-	Addresses []string `api:"addresses,required"`
-	// Routing is how routers are told.
-	Routing *Routing `api:"routing,required,nullable"`
-}
-
-// Routing is how routers are told of addresses.
-type Routing struct {
-	// Protocol is the routing protocol.
-	Protocol string `api:"protocol,required,variant" enum:"OSPF|RIP|BGP"`
-	// AuthenticationEnabled says whether messages are signed.
-	AuthenticationEnabled bool `api:"authenticationEnabled" for:"OSPF|RIP"`
-	// AuthenticationPassword is what they are signed with; it is never shown.
-	AuthenticationPassword schema.Secret `api:"authenticationPassword" for:"OSPF|RIP"`
-	// AuthenticationKey is the number of the MD5 key.
-	AuthenticationKey *int64 `api:"authenticationKey" min:"1" max:"255" for:"OSPF"`
-	// HelloInterval is how often neighbors are greeted.
-	HelloInterval string `api:"helloInterval,duration" for:"OSPF"`
-	// DeadInterval is after how long a silent neighbor is given up.
-	DeadInterval string `api:"deadInterval,duration" for:"OSPF"`
-	// AreaID is the area, written like an address.
-	AreaID string `api:"areaId" for:"OSPF"`
-	// StubArea says whether the area is a stub.
-	StubArea bool `api:"stubArea" for:"OSPF"`
-	// AutonomousSystemNumber is that of the server.
-	AutonomousSystemNumber *int64 `api:"autonomousSystemNumber" min:"1" max:"4294967295" for:"BGP"`
-	// RouterID is what the server calls itself, written like an IPv4 address.
-	RouterID string `api:"routerId" for:"BGP"`
-	// CommandLineInterfaceEnabled says whether the router has a command line.
-	CommandLineInterfaceEnabled bool `api:"commandLineInterfaceEnabled" for:"BGP"`
-	// CommandLineInterfacePassword is the password for it; it is never shown.
-	CommandLineInterfacePassword schema.Secret `api:"commandLineInterfacePassword" for:"BGP"`
-	// KeepAliveInterval is how often neighbors are told that the server is there.
-	KeepAliveInterval string `api:"keepAliveInterval,duration" for:"BGP"`
-	// HoldTimeInterval is after how long a silent neighbor is given up.
-	HoldTimeInterval string `api:"holdTimeInterval,duration" for:"BGP"`
-	// Neighbors are the routers that are told.
-	Neighbors []Neighbor `api:"neighbors" for:"BGP"`
-	// PrefixFilters say what is taken from, and told to, them.
-	PrefixFilters []PrefixFilter `api:"prefixFilters" for:"BGP"`
-}
-
-// Neighbor is a router.
-type Neighbor struct {
-	// AutonomousSystemNumber is its own.
-	AutonomousSystemNumber int64 `api:"autonomousSystemNumber,required" min:"1" max:"4294967295"`
-	// Address is where it is.
-	Address netip.Addr `api:"address,required,identity"`
-	// AuthenticationPassword signs the messages to it; it is never shown.
-	AuthenticationPassword schema.Secret `api:"authenticationPassword"`
-	// HopLimit is how many hops away it may be.
-	HopLimit *int64 `api:"hopLimit" min:"1" max:"255"`
-	// AnnounceNextHopSelfEnabled says whether the server names itself as the next hop.
-	AnnounceNextHopSelfEnabled bool `api:"announceNextHopSelfEnabled"`
-}
-
-// PrefixFilter lets a prefix pass, or does not.
-type PrefixFilter struct {
-	// FilterType is which way it is for.
-	FilterType string `api:"filterType,required" enum:"INPUTv4|OUTPUTv4|INPUTv6|OUTPUTv6"`
-	// Action is what is done.
-	Action string `api:"action,required" enum:"PERMIT|DENY"`
-	// Prefix is the prefix.
-	Prefix string `api:"prefix,required"`
-}
-
-// Check reads the prefix.
-func (x *PrefixFilter) Check() error {
-	p, err := netip.ParsePrefix(x.Prefix)
-	if err != nil || p.Addr().Is4() != strings.HasSuffix(x.FilterType, "v4") {
-		return schema.At("prefix", "%q is no prefix of the family of %s", x.Prefix, x.FilterType)
-	}
-	return nil
-}
-
-// Check asks for what the protocol needs.
-func (x *Routing) Check() error {
-	if x.Protocol == "BGP" && x.AutonomousSystemNumber == nil {
-		return schema.At("autonomousSystemNumber", "is needed with BGP")
-	}
-	for name, text := range map[string]string{"areaId": x.AreaID, "routerId": x.RouterID} {
-		if a, err := netip.ParseAddr(text); text != "" && (err != nil || !a.Is4()) {
-			return schema.At(name, "%q is not written like an IPv4 address", text)
-		}
-	}
-	return nil
-}
-
-// Telemetry is what services that send telemetry have.
-type Telemetry struct {
-	// Enabled says whether it is sent.
-	Enabled bool `api:"enabled,required"`
-	// Destination is where it goes.
-	Destination *sink.Destination `api:"destination"`
-}
-
-// DHCPActivityService sends what DHCP servers do.
-type DHCPActivityService struct {
-	schema.Head `head:"readOnly" post:"no"`
-	Service
-	Telemetry
-	// MaximumBufferedEvents is how many wait for a receiver that is away.
-	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" min:"1" max:"101588000" default:"100000"`
-	// DHCPv4Enabled says whether that of DHCPv4 is sent.
-	DHCPv4Enabled bool `api:"dhcpv4Enabled,required"`
-	// DHCPv6Enabled says whether that of DHCPv6 is sent.
-	DHCPv6Enabled bool `api:"dhcpv6Enabled,required"`
-}
-
-// DHCPStatisticsService sends figures of DHCP servers.
-type DHCPStatisticsService struct {
-	schema.Head `head:"readOnly" post:"no"`
-	Service
-	Telemetry
-	// MaximumBufferedEvents is how many wait for a receiver that is away.
-	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" min:"1" max:"188235000" default:"100000"`
-	// DHCPv4Enabled says whether that of DHCPv4 is sent.
-	DHCPv4Enabled bool `api:"dhcpv4Enabled,required"`
-	// DHCPv6Enabled says whether that of DHCPv6 is sent.
-	DHCPv6Enabled bool `api:"dhcpv6Enabled,required"`
-}
-
-// DNSActivityService sends what name servers are asked, and answer.
-type DNSActivityService struct {
-	schema.Head `head:"readOnly" post:"no"`
-	Service
-	Telemetry
-	// MaximumBufferedEvents is how many wait for a receiver that is away.
-	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" min:"1" max:"64000000" default:"100000"`
-	// Filters are what is not sent.
-	Filters []Filter `api:"filters,required"`
-}
-
-// Filter is what is not sent of the activity of name servers.
-type Filter struct {
-	// Category is what is looked at.
-	Category string `api:"category,required" enum:"DOMAIN_NAME|QUERY|RESPONSE|SOURCE_ADDRESS"`
-	// Value is a name with * in it or not, a prefix, or a kind of questions and answers.
-	Value string `api:"value,required,nonblank"`
-}
-
-// filtered are the kinds of questions and answers that a filter may name.
-var filtered = []string{"ALL", "CLIENT", "AUTH", "RESOLVER", "FORWARDER", "UPDATE"}
-
-// Check reads the value.
-func (x *Filter) Check() error {
-	switch x.Category {
-	case "SOURCE_ADDRESS":
-		if _, err := netip.ParsePrefix(x.Value); err != nil {
-			return schema.At("value", "%q is no prefix", x.Value)
-		}
-	case "QUERY", "RESPONSE":
-		if !slices.Contains(filtered, x.Value) {
-			return schema.At("value", "%q is none of %s", x.Value, strings.Join(filtered, ", "))
-		}
-	default:
-		if _, err := path.Match(x.Value, ""); err != nil {
-			return schema.At("value", "%q is no pattern of names", x.Value)
-		}
-	}
-	return nil
-}
-
-// DNSStatisticsService sends figures of name servers.
-type DNSStatisticsService struct {
-	schema.Head `head:"readOnly" post:"no"`
-	Service
-	Telemetry
-	// MaximumBufferedEvents is how many wait for a receiver that is away.
-	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" min:"1" max:"36436000" default:"100000"`
-	// PollingInterval is how often they are taken.
-	PollingInterval string `api:"pollingInterval,required,duration" default:"PT1M"`
 }
 
 // DNSResolverService says whom the machine itself asks for names.
@@ -427,7 +261,7 @@ func (x *SNMPService) BeforeWrite(c *resource.Change) error {
 			return problem.Invalid("snmp"+version, "is for version %s, not %s", version, s.Version)
 		}
 	}
-	return connectedServer(c)
+	return x.Service.BeforeWrite(c)
 }
 
 // TrapServer is who gets traps.
@@ -529,47 +363,6 @@ type Transport struct {
 	PrivateKey schema.Secret `api:"privateKey" length:"65535" for:"TLS"`
 }
 
-// connectedServer refuses a change of a service of a server that is only planned.
-func connectedServer(c *resource.Change) error {
-	if !c.Requested() {
-		return nil
-	}
-	row, err := c.Tx.Get(schema.HeadOf(c.New).Parent)
-	if err != nil {
-		return err
-	}
-	o, err := c.API.Object(row)
-	if err != nil {
-		return err
-	}
-	if !fieldsOf(o).Connected {
-		return problem.BadRequest("ServerNotConnected", "server %d is only planned (connected is false), and has no services to set", row.ID)
-	}
-	return nil
-}
-
-// BeforeWrite reads the addresses, and asks for a server that is there.
-func (x *AnycastService) BeforeWrite(c *resource.Change) error {
-	for i, text := range x.Addresses {
-		if _, err := netip.ParseAddr(text); err != nil {
-			return problem.Invalid("addresses", "entry %d: %q is no address", i, text)
-		}
-	}
-	return connectedServer(c)
-}
-
-// BeforeWrite asks for a server that is there.
-func (x *DHCPActivityService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
-
-// BeforeWrite asks for a server that is there.
-func (x *DHCPStatisticsService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
-
-// BeforeWrite asks for a server that is there.
-func (x *DNSActivityService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
-
-// BeforeWrite asks for a server that is there.
-func (x *DNSStatisticsService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
-
 // BeforeWrite reads the addresses, and asks for a server that is there.
 func (x *DNSResolverService) BeforeWrite(c *resource.Change) error {
 	for i, text := range x.Servers {
@@ -577,29 +370,8 @@ func (x *DNSResolverService) BeforeWrite(c *resource.Change) error {
 			return problem.Invalid("servers", "entry %d: %q is no address", i, text)
 		}
 	}
-	return connectedServer(c)
+	return x.Service.BeforeWrite(c)
 }
-
-// BeforeWrite asks for a server that is there.
-func (x *FirewallService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
-
-// BeforeWrite asks for a server that is there.
-func (x *GatewayService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
-
-// BeforeWrite asks for a server that is there.
-func (x *InterfacesService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
-
-// BeforeWrite asks for a server that is there.
-func (x *LicenseService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
-
-// BeforeWrite asks for a server that is there.
-func (x *NTPService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
-
-// BeforeWrite asks for a server that is there.
-func (x *SSHService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
-
-// BeforeWrite asks for a server that is there.
-func (x *SyslogService) BeforeWrite(c *resource.Change) error { return connectedServer(c) }
 
 // makeServices makes the services of a new server; one that others run has none.
 func makeServices(c *resource.Change, x *Server) error {

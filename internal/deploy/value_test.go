@@ -10,32 +10,29 @@ import (
 // Every definition that comes along has a shape that can be read, a name of its own, and at most one has a code.
 func TestDefinitionsCanBeRead(t *testing.T) {
 	n := 0
-	for _, kind := range kindsOfOptions {
-		if kind.file == "" {
-			continue
-		}
-		names, all, err := readDefinitions(kind.file)
+	for _, file := range fileOf {
+		names, all, err := readDefinitions(file)
 		if err != nil || len(names) != len(all) {
-			t.Fatalf("%s: %d names, %d definitions, %v", kind.file, len(names), len(all), err)
+			t.Fatalf("%s: %d names, %d definitions, %v", file, len(names), len(all), err)
 		}
 		codes, called := map[int64]string{}, map[string]string{}
 		for _, name := range names {
 			d := all[name]
 			if _, err := ParseFormat(d.ValueFormat); err != nil {
-				t.Errorf("%s %s: %v", kind.file, name, err)
+				t.Errorf("%s %s: %v", file, name, err)
 			}
 			if d.DisplayName == "" || d.Description == "" {
-				t.Errorf("%s %s: nothing is said of it", kind.file, name)
+				t.Errorf("%s %s: nothing is said of it", file, name)
 			}
 			if d.Code != nil && codes[*d.Code] != "" && !strings.Contains(name, ".") {
-				t.Errorf("%s: %s and %s have the code %d", kind.file, name, codes[*d.Code], *d.Code)
+				t.Errorf("%s: %s and %s have the code %d", file, name, codes[*d.Code], *d.Code)
 			}
 			if d.Code != nil {
 				codes[*d.Code] = name
 			}
 			for _, other := range append(d.OtherNames, name) {
 				if called[other] != "" {
-					t.Errorf("%s: %s is a name of %s and of %s", kind.file, other, name, called[other])
+					t.Errorf("%s: %s is a name of %s and of %s", file, other, name, called[other])
 				}
 				called[other] = name
 			}

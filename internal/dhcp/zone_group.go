@@ -198,20 +198,11 @@ func renameDeclarations(c *resource.Change, field, ref string) error {
 	if c.Old == nil || c.Type.TextOf(c.Old, field) == c.Type.TextOf(c.New, field) {
 		return nil
 	}
-	var rows []*store.Resource
-	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zoneDeclarations"),
-		store.LinksTo{Targets: []int64{schema.HeadOf(c.New).ID}, Field: ref}}}, func(r *store.Resource) error {
-		rows = append(rows, r.Clone())
-		return nil
-	}); err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if _, err := c.Following(ref).Change(r, func(schema.Object) {}); err != nil {
+	return c.Each(store.All{store.InCollection("zoneDeclarations"), store.LinksTo{Targets: []int64{schema.HeadOf(c.New).ID}, Field: ref}},
+		func(row *store.Resource, _ schema.Object) error {
+			_, err := c.Following(ref).Change(row, func(schema.Object) {})
 			return err
-		}
-	}
-	return nil
+		})
 }
 
 // target reads what a field of a body refers to.

@@ -86,8 +86,7 @@ func (x *ACL) Validate(c *resource.Change) error {
 }
 
 // CheckMatches refuses elements that cannot be read, or name a list or a key that the configuration does not have, and gives those that
-// they
-// name.
+// they name.
 func CheckMatches(c *resource.Change, configuration int64, field string, elements []string) (ids []int64, err error) {
 	for i, element := range elements {
 		m, err := ParseMatch(element)
@@ -157,38 +156,17 @@ func (x *ACL) BeforeBelowDelete(c *resource.Change) error {
 	return problem.Forbidden("DeleteNotAllowed", "the list %s is there in every configuration, and stays", x.Name)
 }
 
-// eachNaming calls fn for the lists that name a list or a key.
-func eachNaming(c *resource.Change, named int64, fn func(row *store.Resource, x *ACL) error) error {
-	var rows []*store.Resource
-	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("accessControlLists"),
-		store.LinksTo{Targets: []int64{named}, Field: "mentions"}}}, func(r *store.Resource) error {
-		rows = append(rows, r.Clone())
-		return nil
-	}); err != nil {
-		return err
-	}
-	for _, row := range rows {
-		o, err := c.API.Object(row)
-		if err != nil {
-			return err
-		}
-		if err := fn(row, o.(*ACL)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // renameInLists gives a list or a key its new name in the lists that name it.
 func renameInLists(c *resource.Change, id int64, named func(Match) string, from, to string) error {
-	return eachNaming(c, id, func(row *store.Resource, x *ACL) error {
-		renamed, changed := RenameInMatches(x.MatchElements, named, from, to)
-		if !changed {
-			return nil
-		}
-		_, err := c.Following().Change(row, func(o schema.Object) { o.(*ACL).MatchElements = renamed })
-		return err
-	})
+	return c.Each(store.All{store.InCollection("accessControlLists"), store.LinksTo{Targets: []int64{id}, Field: "mentions"}},
+		func(row *store.Resource, o schema.Object) error {
+			renamed, changed := RenameInMatches(o.(*ACL).MatchElements, named, from, to)
+			if !changed {
+				return nil
+			}
+			_, err := c.Following().Change(row, func(o schema.Object) { o.(*ACL).MatchElements = renamed })
+			return err
+		})
 }
 
 // RenameInMatches gives elements in which a list or a key has another name, and whether one of them named it.

@@ -110,16 +110,7 @@ func (x *DNSSECSigningPolicy) BeforeBelowDelete(c *resource.Change) error {
 }
 
 // longer reports whether one length of time is not shorter than another one.
-func longer(one, other string) bool { return lengthOf(one) >= lengthOf(other) }
-
-// lengthOf gives a length of time of a field, which was checked when it was set.
-func lengthOf(text string) time.Duration {
-	d, err := schema.ParseDuration(text)
-	if err != nil {
-		return 0
-	}
-	return d
-}
+func longer(one, other string) bool { return schema.LengthOf(one) >= schema.LengthOf(other) }
 
 // keyKind is what a policy says of one kind of keys.
 type keyKind struct {
@@ -158,7 +149,7 @@ func (k keyKind) check() error {
 		return problem.Field("ValueOutsideRange", k.prefix+"Length", "keys of %s have %d to %d bits", k.algorithm, a.least, a.most)
 	case k.protection != "":
 		return problem.Field("NoHsmConfiguration", k.prefix+"ProtectionType", "there is no hardware security module")
-	case lengthOf(k.validity) < time.Hour:
+	case schema.LengthOf(k.validity) < time.Hour:
 		return problem.Field("DurationValueOutsideRange", k.prefix+"ValidityPeriod", "must be an hour or more")
 	case longer(k.overlap, k.validity):
 		return problem.Field("ConflictingResourceFieldValues", k.prefix+"OverlapPeriod", "must be shorter than %sValidityPeriod", k.prefix)
@@ -180,7 +171,7 @@ func (x *DNSSECSigningPolicy) makeKeys(c *resource.Change, zone *schema.Head) er
 		h.Parent, h.Config = zone.ID, zone.Config
 		flags := int64(256 + i)
 		k.Flags, k.TTL, k.Configuration = &flags, kind.ttl, schema.Ref{ID: zone.Config}
-		if err := k.generate(c, zone.ID, kind.algorithm, &kind.length, lengthOf(kind.validity)); err != nil {
+		if err := k.generate(c, zone.ID, kind.algorithm, &kind.length, schema.LengthOf(kind.validity)); err != nil {
 			return err
 		}
 		if _, err := c.Following().Create(c.API.TypeNamed(h.Type), o); err != nil {

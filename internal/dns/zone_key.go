@@ -237,20 +237,9 @@ func keepKeys(c *resource.Change) error {
 
 // dropKeys deletes the keys of a zone.
 func dropKeys(c *resource.Change, zone int64) error {
-	var keys []*store.Resource
-	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("signingKeys"), store.HasParent(zone)}},
-		func(r *store.Resource) error {
-			keys = append(keys, r.Clone())
-			return nil
-		}); err != nil {
-		return err
-	}
-	for _, key := range keys {
-		if err := c.Following(unsigning).Delete(key); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.Each(store.All{store.InCollection("signingKeys"), store.HasParent(zone)}, func(key *store.Resource, _ schema.Object) error {
+		return c.Following(unsigning).Delete(key)
+	})
 }
 
 // autoRegenerate lets the keys of a configuration be made anew by themselves, as they are once something in it is signed.

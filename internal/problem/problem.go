@@ -95,8 +95,7 @@ func Conflict(code, format string, args ...any) *Problem {
 func InUse(format string, args ...any) *Problem { return Forbidden("ResourceInUse", format, args...) }
 
 // NotYet is a 400 UnsupportedResourceFieldValue: the value is published, and what would act upon it is not built yet. A format that
-// begins with
-// a field and a colon is about that field.
+// begins with a field and a colon is about that field.
 func NotYet(format string, args ...any) *Problem {
 	p := Conflict("UnsupportedResourceFieldValue", format, args...)
 	p.Status = http.StatusBadRequest

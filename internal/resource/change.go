@@ -62,13 +62,6 @@ type Reused struct{ ID int64 }
 // Error is never shown.
 func (r Reused) Error() string { return fmt.Sprintf("resource %d does", r.ID) }
 
-// NeedsProbe is what BeforeWrite gives where the change depends on whether an address answers. All of it is
-// taken back, the address is asked (API.Probe), and the change begins anew with the answer in Probed.
-type NeedsProbe struct{ Addr netip.Addr }
-
-// Error is shown where nobody can ask.
-func (p NeedsProbe) Error() string { return "nobody has asked whether " + p.Addr.String() + " answers" }
-
 // GoesAlong reports whether the resource goes because something above it, or that it depends on, is being deleted, if not all at once.
 func (c *Change) GoesAlong() bool {
 	return c.With || c.deleting != 0 && c.Row != nil && c.deleting != c.Row.ID
@@ -76,28 +69,6 @@ func (c *Change) GoesAlong() bool {
 
 // Requested reports whether a request says what is written, and not something that follows from one.
 func (c *Change) Requested() bool { return c.Sent != nil }
-
-// Work gives what takes too long for a transaction, such as a key of RSA: it is made outside of it where that can be.
-func (c *Change) Work(about string, do func() (any, error)) (any, error) {
-	if c.Made == nil {
-		return do()
-	}
-	made := c.Made[about]
-	if len(made) == 0 {
-		return nil, NeedsWork{About: about, Do: do}
-	}
-	c.Made[about] = made[1:]
-	return made[0], nil
-}
-
-// NeedsWork is what Work gives where something has yet to be made. All of the change is taken back, it is made, and the change begins anew.
-type NeedsWork struct {
-	About string
-	Do    func() (any, error)
-}
-
-// Error is never shown.
-func (n NeedsWork) Error() string { return n.About + " has yet to be made" }
 
 // Creates reports whether the resource is created.
 func (c *Change) Creates() bool { return c.Old == nil }
@@ -446,6 +417,27 @@ func (c *Change) Link(source *store.Resource, name string, target int64) error {
 	with.Links = append(slices.Clone(source.Links), store.Ref{Field: name, Target: target})
 	c.Tx.Describe("UPDATE_"+c.API.types[source.Type].Operation, "Linked resource "+fmt.Sprint(target))
 	return c.Tx.Replace(source, &with)
+}
+
+// Each calls fn for the resources of which a condition holds. They are read first, so that fn may change them.
+func (c *Change) Each(where store.Expr, fn func(row *store.Resource, o schema.Object) error) error {
+	var rows []*store.Resource
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: where}, func(r *store.Resource) error {
+		rows = append(rows, r.Clone())
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		o, err := c.API.Object(row)
+		if err != nil {
+			return err
+		}
+		if err := fn(row, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Object decodes a stored row.

@@ -49,7 +49,11 @@ func (c *Content) Parts(most int, fn func(part []byte) error) error {
 	}
 }
 
-// Drop takes the temporary file away.
+// Drop takes the temporary file away, unless it has gone already.
 func (c *Content) Drop() error {
-	return errors.Join(c.File.Close(), os.Remove(c.File.Name()))
+	err := c.File.Close()
+	if gone := os.Remove(c.File.Name()); !errors.Is(gone, os.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"portolan/internal/problem"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -112,6 +113,20 @@ func (a *API) ListQuery(t Target, caller Caller) (store.Query, Scope) {
 func (a *API) Exists(tx *store.Tx, c *Collection, id int64, caller Caller) error {
 	_, err := a.find(tx, c, id, caller)
 	return err
+}
+
+// Only gives the one resource of a type, such as settings; nil where it is not there.
+func (a *API) Only(tx *store.Tx, typeName string) (schema.Object, error) {
+	t := a.types[typeName]
+	if t == nil {
+		return nil, nil
+	}
+	row, err := tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection(t.Collection),
+		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: typeName}}})
+	if row == nil || err != nil {
+		return nil, err
+	}
+	return t.Object(row)
 }
 
 // Visible reads a resource that the caller may see, of whatever collection.

@@ -227,8 +227,7 @@ type ComputedSub struct {
 }
 
 // JoinedSub is a published subcollection whose resources are joined to the one above by others, which are not shown: what it holds comes
-// from
-// a source of its own, in which the parent is the resource above and the number that of the one it is joined to.
+// from a source of its own, in which the parent is the resource above and the number that of the one it is joined to.
 type JoinedSub struct {
 	// Name is the name of the subcollection, and of the collection with the source.
 	Name string

@@ -6,8 +6,7 @@ import (
 )
 
 // Sealer keeps secrets: what it gives for a text tells nobody but it what the text is. about names what the secret is for, and has to be
-// the
-// same again.
+// the same again.
 type Sealer interface {
 	Seal(tx *store.Tx, about, plain string) (sealed string, err error)
 	Open(tx *store.Tx, about, sealed string) (plain string, err error)

@@ -3,8 +3,7 @@ package resource
 import "portolan/internal/store"
 
 // EachWithout calls fn for the resources of a collection below which nothing of another one lies of which a condition holds: what a seed
-// makes
-// there is missing.
+// makes there is missing.
 func EachWithout(c *Change, above, below string, holds store.Expr, fn func(id int64) error) error {
 	var missing []int64
 	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection(above)}, func(r *store.Resource) error {

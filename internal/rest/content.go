@@ -121,6 +121,8 @@ func (rq *request) readContent(part io.Reader) (err error) {
 		return err
 	}
 	rq.content = &resource.Content{File: file}
+	// Nothing stays if the manager is killed. Where a file that is open cannot go, Drop takes it away.
+	_ = os.Remove(file.Name())
 	one, other := md5.New(), sha256.New() //nolint:gosec // as above
 	n, err := io.Copy(io.MultiWriter(file, one, other), io.LimitReader(part, maxContent+1))
 	if err != nil {
@@ -135,8 +137,7 @@ func (rq *request) readContent(part io.Reader) (err error) {
 }
 
 // sendContent answers with the content of a resource. Each part is read by itself, so that a client that takes its time holds up nobody:
-// what a
-// content has never changes.
+// what a content has never changes.
 func (a *Server) sendContent(w http.ResponseWriter, r *http.Request, row *store.Resource) error {
 	c := a.Collection(row.Collection)
 	if !slices.Contains(c.Content.Types, row.Type) {

@@ -90,8 +90,7 @@ func TestPublishedOperationsAreServed(t *testing.T) {
 }
 
 // contradicted are the collections of operations that are published there, and that the rest of what is published says are not for them;
-// they
-// answer 405.
+// they answer 405.
 var contradicted = map[string][]string{
 	"postCollectionSigningKey":     {"blocks", "networks", "zones"}, // keys of zones are made by policies
 	"postCollectionDeploymentRole": {"servers"},

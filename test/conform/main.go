@@ -48,8 +48,7 @@ const checks = "not_a_server_error,status_code_conformance,content_type_conforma
 const elsewhere = "^/api/v1/(diagnostics|status)$|/changes$"
 
 // notYet are the collections in which nothing can be made or changed yet: their methods are published, and answer 501. alike are
-// subcollections
-// that every resource has, which are one code for all: they are asked of some.
+// subcollections that every resource has, which are one code for all: they are asked of some.
 const (
 	notYet = "^/api/v2/(accessRights|authenticators|workflowRequests)(/|$)"
 	alike  = `^/api/v2/(?!networks|zones|configurations|servers)[a-zA-Z0-9]+/\{collectionId\}/(accessRights|transactions|tags|deploymentOptions|effectiveDeploymentOptions|leases|userDefinedLinks)(/|$)`

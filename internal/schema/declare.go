@@ -1,0 +1,148 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// maxIndexed is how long a text in an index may be, in characters: PostgreSQL takes no entry beyond 2,704 bytes.
+const maxIndexed = 255
+
+func declareField(member reflect.StructField, tag string, index []int) *Field {
+	name, options, _ := strings.Cut(tag, ",")
+	f := &Field{Name: name, Nullable: true, Index: index, MaxLength: 255}
+	goType := member.Type
+	if goType.Kind() == reflect.Pointer {
+		f.ptr = true
+		goType = goType.Elem()
+	}
+	switch reflect.Zero(goType).Interface().(type) {
+	case string:
+		f.Kind = Text
+	case bool:
+		f.Kind = Bool
+	case int64:
+		f.Kind = Integer
+	case float64:
+		f.Kind = Float
+	case time.Time:
+		f.Kind = Time
+	case netip.Addr:
+		f.Kind = Address
+	case Range:
+		f.Kind, f.Nullable = Span, false
+	case map[string]string:
+		f.Kind = Map
+	case json.RawMessage:
+		f.Kind = Raw
+	case []string:
+		f.Kind = Strings
+	case []int64:
+		f.Kind = Integers
+	case Ref:
+		f.Kind = Reference
+	case RefList:
+		f.Kind, f.WriteOnly = References, true
+	case Secret:
+		f.Kind, f.secret = SecretText, true
+	default:
+		f.nest(goType)
+	}
+	if (f.Kind == Bool || f.Kind == Integer) && !f.ptr {
+		f.Nullable = false
+	}
+	f.options(options)
+	f.For = split(member.Tag.Get("for"))
+	f.Default = member.Tag.Get("default")
+	f.Example = member.Tag.Get("example")
+	f.FilterAs = member.Tag.Get("filterAs")
+	f.Identify = member.Tag.Get("identify")
+	f.Column = member.Tag.Get("column")
+	f.KeyPrefix = member.Tag.Get("key")
+	f.Unless = member.Tag.Get("unless")
+	f.Enum = split(member.Tag.Get("enum"))
+	f.Refs = split(member.Tag.Get("ref"))
+	f.Back = split(member.Tag.Get("back"))
+	if rule := member.Tag.Get("onDelete"); rule != "" {
+		f.OnDelete = oneOf("onDelete", rule, "clear", "cascade", "refuse")
+	}
+	f.Min, f.Max = bound(member.Tag.Get("min")), bound(member.Tag.Get("max"))
+	if n := bound(member.Tag.Get("length")); n != nil {
+		f.MaxLength = int(*n)
+	}
+	if f.Indexed && (f.Kind != Text || f.MaxLength > maxIndexed) {
+		panic(fmt.Sprintf("field %s has an index and is no text of at most %d characters", name, maxIndexed))
+	}
+	if f.Searched && (f.Kind != Text && f.Kind != Address || !f.Stored()) {
+		panic("field " + name + " is searched and is no text in the body")
+	}
+	if f.Name == "id" {
+		f.Nullable = false
+	}
+	return f
+}
+
+func (f *Field) options(text string) {
+	for _, option := range split(strings.ReplaceAll(text, ",", "|")) {
+		switch option {
+		case "required":
+			f.OnPost, f.OnPut, f.Nullable = true, true, false
+		case "post":
+			f.OnPost, f.Nullable = true, false
+		case "put":
+			f.OnPut = true
+		case "nullable":
+			f.Nullable = true
+		case "notNull":
+			f.Nullable = false
+		case "readOnly":
+			f.ReadOnly = true
+		case "writeOnly":
+			f.WriteOnly = true
+		case "createOnly":
+			f.CreateOnly = true
+		case "transient":
+			f.Transient, f.ReadOnly = true, true
+		case "nonblank":
+			f.NonBlank = true
+		case "dns":
+			f.DNS = true
+		case "inline":
+			f.Inline = true
+		case "computed":
+			f.Computed, f.ReadOnly = true, true
+		case "hardware":
+			f.Hardware = true
+		case "index":
+			f.Indexed = true
+		case "search":
+			f.Searched = true
+		case "span":
+			f.Span = true
+		case "inherit":
+			f.Inherit = true
+		case "list":
+			f.List = true
+		case "any":
+			f.Any = true
+		case "duration":
+			f.Duration = true
+		case "variant":
+			f.Variant = true
+		case "digits":
+			f.Digits = true
+		case "hidden":
+			f.Hidden, f.ReadOnly, f.WriteOnly = true, true, true
+		case "identity":
+			f.Identity = true
+		case "once":
+			f.Once = true
+		default:
+			panic("field " + f.Name + " has an unknown option " + option)
+		}
+	}
+}
