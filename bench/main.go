@@ -81,7 +81,7 @@ func (b *bench) run(only string) error {
 		run  func() error
 	}{{'a', b.getOne}, {'b', b.page1000}, {'c', b.page100000}, {'d', b.nextAvailable}, {'e', b.creates}, {'f', b.checkIns}, {'g', b.startUp},
 		{'h', b.compileZone}, {'i', b.renameZone}, {'j', b.splitNetwork}, {'k', b.usage},
-		{'l', b.follow}, {'m', b.fleet}, {'x', b.questions}, {'y', b.sharedQuestions}, {'z', b.preview},
+		{'l', b.follow}, {'m', b.fleet}, {'n', b.imports}, {'x', b.questions}, {'y', b.sharedQuestions}, {'z', b.preview},
 		{'p', b.sharedGet}, {'q', b.sharedPages}, {'r', b.sharedCreates}, {'s', b.sharedReshaped}, {'t', b.sharedImport},
 		{'u', b.sharedCheckIns}, {'o', b.sharedFleet}, {'v', b.sharedNext}, {'w', b.sharedUsage}} {
 		if only != "" && !containsRune(only, m.name) {

@@ -76,10 +76,10 @@ func refusal(rs *http.Response, data []byte) error {
 	return e
 }
 
-// ask sends a request; the caller closes the answer's body.
+// ask sends a request, whose body is JSON unless it is a reader; the caller closes the answer's body.
 func (c *Client) ask(ctx context.Context, method, path string, header map[string]string, body any) (*http.Response, error) {
-	var reader io.Reader
-	if body != nil {
+	reader, given := body.(io.Reader)
+	if body != nil && !given {
 		data, err := json.Marshal(body)
 		if err != nil {
 			return nil, fmt.Errorf("encoding the request: %w", err)

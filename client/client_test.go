@@ -20,7 +20,7 @@ func start(t *testing.T) (*server.Manager, *client.Client) {
 	t.Helper()
 	m, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0",
 		AdminPassword: password,
-		Version:       "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		Version:       "test", LogLevel: "error", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -107,14 +108,15 @@ func until(condition func() bool) bool {
 	return true
 }
 
-// freePort gives a loopback address that is free now.
+// freePort gives a loopback address that is free now: its port is below those that the system gives to connections, so that none takes it.
 func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
+		if err == nil {
+			return l.Addr().String(), l.Close()
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String(), nil
+	return "", errors.New("no port is free")
 }
 
 // Stories that keep data are told on both databases: $AT, $AT2 and $AT3 say where, $FROM2 and $TO3

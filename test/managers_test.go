@@ -42,7 +42,7 @@ func TestTwoManagersOneDatabase(t *testing.T) {
 					m = second
 					continue
 				}
-				if status == 409 && strings.Contains(text, "NoAvailableAddress") {
+				if status == 400 && strings.Contains(text, "NoSpaceForAddress") {
 					return
 				}
 				var answer struct {

@@ -147,7 +147,7 @@ func (c *demoCommand) start(s *session, notes demoNotes) (*server.Manager, error
 	limit := server.Tune()
 	return server.Start(s.ctx, server.Options{MemoryLimit: limit,
 		Data: c.Data, Listen: c.Listen, CheckinListen: door, AdminPassword: notes.Password,
-		Version: versionText(), Log: s.log})
+		Version: versionText(), Log: s.log, LogLevel: s.logLevel})
 }
 
 // points starts the service points, which enrol over the real door at their first start.

@@ -14,6 +14,7 @@ import (
 )
 
 type importCommand struct {
+	File      importFile      `cmd:"" help:"Make and change what the rows of a CSV or JSON file say, of any type, at a manager that runs."`
 	Addresses importAddresses `cmd:"" help:"Make the addresses of a CSV file with the columns address, name and state, in the networks they lie in."`
 	Networks  importNetworks  `cmd:"" help:"Make the networks of a CSV file with the columns network, netmask, name and gateway, in the blocks they lie in."`
 	Zone      importZone      `cmd:"" help:"Make a zone and its records from a zone file, or from what dig prints of a transfer."`

@@ -23,7 +23,7 @@ var version = ""
 // cli is the command line. Every flag can be given as an environment variable PORTOLAN_… too.
 type cli struct {
 	LogFormat string `help:"How log lines are written to standard error: ${enum}." enum:"text,json" default:"text"`
-	LogLevel  string `help:"The least that is logged: ${enum}." enum:"debug,info,warn,error" default:"info"`
+	LogLevel  string `help:"The least that is logged: debug, info, warn or error. Without it a manager logs what its settings say, and others log info." enum:"debug,info,warn,error," default:""`
 
 	Demo     demoCommand     `cmd:"" help:"Start everything with sample data on loopback, and say how to use it."`
 	Serve    serveCommand    `cmd:"" help:"Run a manager: the address API, the fleet API and the check-in door."`
@@ -80,7 +80,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	slog.SetDefault(log)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err = parsed.Run(&session{ctx: ctx, stdout: stdout, stderr: stderr, log: log})
+	err = parsed.Run(&session{ctx: ctx, stdout: stdout, stderr: stderr, log: log, logLevel: c.LogLevel})
 	var wrong usageError
 	switch {
 	case errors.As(err, &wrong):
@@ -98,6 +98,8 @@ type session struct {
 	ctx            context.Context
 	stdout, stderr io.Writer
 	log            *slog.Logger
+	// logLevel is what was asked for with --log-level; empty where nothing was.
+	logLevel string
 }
 
 func (c *cli) logger(w io.Writer) *slog.Logger {

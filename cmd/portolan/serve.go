@@ -51,7 +51,7 @@ func (c *serveCommand) Run(s *session) error {
 		CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory,
 		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, AdminPassword: c.AdminPassword,
-		Version: versionText(), Log: s.log})
+		Version: versionText(), Log: s.log, LogLevel: s.logLevel})
 	if err != nil {
 		return err
 	}

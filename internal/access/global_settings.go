@@ -20,7 +20,8 @@ type GlobalSettings struct {
 	MandatoryCommentsEnabled bool `api:"mandatoryCommentsEnabled,put"`
 	// RememberLastAddressEnabled says whether a hardware address gets the address again that it had.
 	RememberLastAddressEnabled bool `api:"rememberLastAddressEnabled,put"`
-	// SessionTimeout is how long a session lasts.
+	// SessionTimeout is how long a session lasts without a request, of the day that it lasts at most. That it was used is noted once in a
+	// tenth of that time.
 	SessionTimeout string `api:"sessionTimeout,put,notNull,duration" default:"PT24H"`
 	// DisclaimerEnabled says whether who signs in on the console is shown a text.
 	DisclaimerEnabled bool `api:"disclaimerEnabled,put"`
@@ -37,47 +38,43 @@ func (x *GlobalSettings) Validate(*resource.Change) error {
 		return problem.NotYet("rememberLastAddressEnabled: addresses are not given out by the manager yet")
 	case x.CustomReverseZoneFormatsAllowed:
 		return problem.NotYet("customReverseZoneFormatsAllowed: reverse zones are named as RFC 2317 has them, and not otherwise yet")
-	case !x.lastsAsEver():
-		return problem.NotYet("sessionTimeout: a session lasts PT24H from its login, and nothing else can be set yet")
+	case schema.LengthOf(x.SessionTimeout) < minTimeout || schema.LengthOf(x.SessionTimeout) > SessionLife:
+		return problem.Field("DurationValueOutsideRange", "sessionTimeout",
+			"must be PT1M to PT24H: a session ends a day after its login, however "+
+				"much it is used")
 	case x.DisclaimerEnabled && x.DisclaimerText == "":
 		return problem.Missing("disclaimerText")
 	}
 	return nil
 }
 
-// lastsAsEver reports whether sessions are to last as long as they do.
-func (x *GlobalSettings) lastsAsEver() bool {
-	d, err := schema.ParseDuration(x.SessionTimeout)
-	return err == nil && d == SessionLife
+// AfterWrite lets another time-out count for the sessions that are open, too.
+func (x *GlobalSettings) AfterWrite(c *resource.Change) error {
+	if old, ok := c.Old.(*GlobalSettings); !ok || old.SessionTimeout == x.SessionTimeout {
+		return nil
+	}
+	return boundTokens(c.Tx, schema.LengthOf(x.SessionTimeout))
 }
 
 // comments knows whether every change needs a comment.
 type comments struct {
-	known *store.Cache[struct{}, bool]
+	manners *manners
 }
 
-// Open lets it be remembered.
+// Open lets it be remembered; s is nil where the declarations alone are read.
 func (d *comments) Open(s *store.Store) {
-	d.known = store.NewCache[struct{}](s, store.CacheOptions[bool]{Topics: []string{"settings"}, Late: true, Max: 1})
+	if s != nil {
+		d.manners = ServiceOf(s).manners
+	}
 }
 
 // Ask refuses a change without a comment where every change needs one; to sign in and out none is needed.
-func (d *comments) Ask(tx *store.Tx, a *resource.API, collection, comment string) error {
+func (d *comments) Ask(tx *store.Tx, _ *resource.API, collection, comment string) error {
 	if comment != "" || collection == "sessions" {
 		return nil
 	}
-	needed, ok := d.known.Get(tx, struct{}{})
-	if !ok {
-		o, err := a.Only(tx, "GlobalSettings")
-		if err != nil {
-			return err
-		}
-		x, there := o.(*GlobalSettings)
-		needed = there && x.MandatoryCommentsEnabled
-		d.known.Put(tx, struct{}{}, needed)
-	}
-	if !needed {
-		return nil
+	if said, err := d.manners.get(tx); err != nil || !said.comments {
+		return err
 	}
 	return problem.BadRequest("MissingMandatoryChangeControlComment",
 		"every change needs a comment, in the header x-bcn-change-control-comment")

@@ -25,6 +25,8 @@ type guesses struct {
 	guessing func(name, remote string, failures int)
 
 	mu sync.Mutex
+	// pair is the patience with one account from one address that the failures were counted by. Guarded by mu.
+	pair patience
 	// tries are failures in a row, by what they have in common. Guarded by mu.
 	tries map[[16]byte]*tries
 	// friends are addresses that somebody has signed in from. Guarded by mu.
@@ -34,23 +36,40 @@ type guesses struct {
 // tries are failures in a row.
 type tries struct {
 	failures int
-	// until is when the next try is let in; last is when the last one failed.
-	until, last time.Time
+	// until is when the next try is let in; since is when the first one failed, last when the last one did.
+	until, since, last time.Time
 }
 
-// patience is how many failures are let through, and how long the wait after them may become. It doubles
-// from a second with each further failure.
+// patience is how many failures are let through.
 type patience struct {
 	failures int
-	longest  time.Duration
+	// within is the time in which they are counted; 0 means until none came for forgetAfter.
+	within time.Duration
+	// first is the wait after them, which doubles with each further failure, up to longest.
+	first, longest time.Duration
 }
 
 var (
-	pairPatience    = patience{5, 15 * time.Minute}
-	addressPatience = patience{20, 15 * time.Minute}
+	// pairPatience is with one account from one address; the settings may have another one (LoginPolicySettings).
+	pairPatience    = patience{5, 0, time.Second, 15 * time.Minute}
+	addressPatience = patience{20, 0, time.Second, 15 * time.Minute}
 	// accountPatience is short: nobody should be able to keep a user out for long.
-	accountPatience = patience{100, 5 * time.Second}
+	accountPatience = patience{100, 0, time.Second, 5 * time.Second}
 )
+
+// over reports whether failures that were counted count no more.
+func (p patience) over(t *tries, now time.Time) bool {
+	return p.within > 0 && now.Sub(t.since) > p.within || p.within == 0 && now.Sub(t.last) > forgetAfter
+}
+
+// wait is how long the next try has to wait after so many failures.
+func (p patience) wait(failures int) time.Duration {
+	over := failures - p.failures
+	if over < 0 {
+		return 0
+	}
+	return min(p.longest, p.first<<min(over, 10))
+}
 
 // forgiven is how many failures of an address a right sign-in from there makes up for.
 const forgiven = 5
@@ -62,13 +81,13 @@ const (
 )
 
 func newGuesses(now func() time.Time) *guesses {
-	return &guesses{now: now, tries: map[[16]byte]*tries{}, friends: map[[16]byte]bool{}}
+	return &guesses{now: now, pair: pairPatience, tries: map[[16]byte]*tries{}, friends: map[[16]byte]bool{}}
 }
 
 // keys are what a try has in common with others, hashed, and the patience with each. Of IPv6 a whole /64 is one
 // address: whoever has one has all of them.
-func keys(name, remote string) map[[16]byte]patience {
-	return map[[16]byte]patience{keyOf("pair", site(remote), name): pairPatience, keyOf("address", site(remote)): addressPatience,
+func keys(name, remote string, pair patience) map[[16]byte]patience {
+	return map[[16]byte]patience{keyOf("pair", site(remote), name): pair, keyOf("address", site(remote)): addressPatience,
 		keyOf("account", name): accountPatience}
 }
 
@@ -90,14 +109,20 @@ func site(remote string) string {
 	return p.String()
 }
 
-// may gives 429 where the next try has to wait.
-func (g *guesses) may(name, remote string) error {
+// may gives 429 where the next try has to wait. Whose password is right for sure waits for the failures of its own account and address
+// alone: nobody else may keep it out. pair is the patience with one account from one address: another one than before begins anew.
+func (g *guesses) may(name, remote string, pair patience, right bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if pair != g.pair {
+		g.pair = pair
+		clear(g.tries)
+	}
 	now := g.now()
 	wait := time.Duration(0)
-	for key := range keys(name, remote) {
-		if t := g.tries[key]; t != nil {
+	own := keyOf("pair", site(remote), name)
+	for key := range keys(name, remote, pair) {
+		if t := g.tries[key]; t != nil && (key == own || !right) {
 			wait = max(wait, t.until.Sub(now))
 		}
 	}
@@ -114,23 +139,27 @@ func tooMany(wait time.Duration, why string) error {
 	return p
 }
 
-// failed counts a failure.
-func (g *guesses) failed(name, remote string) {
+// failed counts a failure; pair is the patience with one account from one address.
+func (g *guesses) failed(name, remote string, pair patience) {
 	g.mu.Lock()
 	now := g.now()
 	g.sweep(now)
 	most := 0
-	for key, p := range keys(name, remote) {
+	for key, p := range keys(name, remote, pair) {
 		t := g.tries[key]
-		if t == nil || now.Sub(t.last) > forgetAfter {
-			t = &tries{}
+		if t == nil || p.over(t, now) {
+			begun := &tries{since: now}
+			if t != nil { // who had to wait still has to
+				begun.until = t.until
+			}
+			t = begun
 			g.tries[key] = t
 		}
 		t.failures++
 		t.last = now
-		if over := t.failures - p.failures; over >= 0 {
-			t.until = now.Add(min(p.longest, time.Second<<min(over, 20)))
-			if over == 0 {
+		if wait := p.wait(t.failures); wait > 0 {
+			t.until = now.Add(wait)
+			if t.failures == p.failures {
 				most = max(most, t.failures)
 			}
 		}

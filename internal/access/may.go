@@ -34,7 +34,7 @@ func May(c resource.Caller, action resource.Action, on resource.Subject) (seen s
 		return nil, problem.Forbidden("AccessDenied", "%s may read, not change", c.Name)
 	// A session may always be changed by itself, so that one that may only read can end.
 	case c.ReadOnly && (!own || belongs(on, c.User) || on.ID == 0 || on.ID != c.Session):
-		return nil, problem.Forbidden("AccessDenied", "this session or token may only read")
+		return nil, problem.Forbidden("ReadOnlySession", "this session or token may only read")
 	case guarded && sees(c, on) == store.Nothing:
 		return nil, problem.Forbidden("AccessDenied", "%s does not see %s", c.Name, on.Collection.Name)
 	}

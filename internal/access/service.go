@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"portolan/internal/problem"
+	"portolan/internal/resource"
 	"portolan/internal/store"
 )
 
@@ -89,6 +90,10 @@ type Service struct {
 	// guesses slows down who guesses; observer is told of it.
 	guesses  *guesses
 	observer Observer
+	// manners are what the settings say of sessions and guesses.
+	manners *manners
+	// noting are the sessions of which is being noted that they are used.
+	noting sync.Map
 }
 
 // tokenKey is a token by its hash, with the user's name it came with; tokenEntry is whose it is.
@@ -100,13 +105,16 @@ type tokenKey struct {
 type tokenEntry struct {
 	principal Principal
 	expires   int64 // in seconds since 1970; 0 where it does not expire
+	// note is when it is to be noted that a session is used, in seconds since 1970; 0 for what is no session.
+	note int64
 }
 
 // newService makes the service.
 func newService(s *store.Store) *Service {
 	return &Service{store: s, strangers: newGate(maxOfOne), friends: newGate(maxHashing + maxWaiting), pepper: randomBytes(32),
 		known: map[[32]byte]string{}, tokens: store.NewCache[tokenKey](s,
-			store.CacheOptions[tokenEntry]{Topics: tokenTopics, Max: maxRemembered}), guesses: newGuesses(s.Now)}
+			store.CacheOptions[tokenEntry]{Topics: tokenTopics, Max: maxRemembered}), guesses: newGuesses(s.Now),
+		manners: newManners(s)}
 }
 
 // Observer is told of sign-ins, by a password or a key set.
@@ -159,7 +167,8 @@ var (
 	errToken   = unauthorized("InvalidAuthorizationToken", "the token is unknown, expired or revoked")
 	errLogin   = unauthorized("InvalidAuthorizationCredentials",
 		"the user name or the password is wrong, or the account is locked or not meant for the API")
-	errForm = unauthorized("InvalidAuthorizationToken", "the Authorization header is malformed")
+	errScheme = problem.Forbidden("InvalidAuthorizationScheme", "the Authorization header has another scheme than Basic and Bearer")
+	errForm   = unauthorized("InvalidAuthorizationToken", "the Authorization header is malformed")
 )
 
 // header splits the one Authorization header a request may have.
@@ -169,7 +178,7 @@ func header(r *http.Request) (scheme, rest string, err error) {
 	case len(values) == 0:
 		return "", "", errMissing
 	case len(values) > 1:
-		return "", "", problem.BadRequest("InvalidHeader", "Authorization: given %d times", len(values))
+		return "", "", problem.BadRequest("InvalidHeaderValue", "Authorization: given %d times", len(values))
 	}
 	scheme, rest, ok := strings.Cut(values[0], " ")
 	if rest = strings.TrimSpace(rest); !ok || rest == "" || len(rest) > 4096 {
@@ -218,7 +227,7 @@ func (s *Service) Any(r *http.Request) (Principal, error) {
 		}
 		return p, err
 	}
-	return Principal{}, errForm
+	return Principal{}, errScheme
 }
 
 // Remote is the client's address without its port.
@@ -255,23 +264,79 @@ func BasicOf(r *http.Request) (name, secret string, ok bool) {
 // token gives whose token it is. A session's token must come with its user's name.
 func (s *Service) token(ctx context.Context, token, name string, kinds ...string) (Principal, error) {
 	key := tokenKey{sha256.Sum256([]byte(token)), name}
-	if known, ok := s.tokens.Now(key); ok && (known.expires == 0 || known.expires > s.store.Now().Unix()) {
-		return known.principal, nil
+	now := s.store.Now().Unix()
+	found, ok := s.tokens.Now(key)
+	if !ok || found.expires != 0 && found.expires <= now {
+		var err error
+		if found, err = s.lookUp(ctx, key, kinds); err != nil {
+			return Principal{}, err
+		}
 	}
-	return s.lookUp(ctx, key, kinds)
+	if found.note != 0 && found.note <= now {
+		s.used(ctx, key, found.principal.Session, kinds)
+	}
+	return found.principal, nil
 }
 
 // lookUp looks a token up by its hash, and remembers whose it is.
-func (s *Service) lookUp(ctx context.Context, key tokenKey, kinds []string) (p Principal, err error) {
+func (s *Service) lookUp(ctx context.Context, key tokenKey, kinds []string) (found tokenEntry, err error) {
 	hash := hex.EncodeToString(key.hash[:])
 	err = s.store.View(ctx, func(tx *store.Tx) error {
-		var expires int64
-		if p, expires, err = s.read(tx, hash, key.name, kinds); err == nil {
-			s.tokens.Put(tx, key, tokenEntry{p, expires})
+		if found.principal, found.expires, err = s.read(tx, hash, key.name, kinds); err != nil {
+			return err
 		}
-		return err
+		if session := found.principal.Session; session != 0 {
+			if found.note, err = s.noteAt(tx, session, found.expires); err != nil {
+				return err
+			}
+		}
+		s.tokens.Put(tx, key, found)
+		return nil
 	})
-	return p, err
+	return found, err
+}
+
+// noteAt gives when it is to be noted that a session is used, in seconds since 1970: when a tenth of what it lasts without a request is
+// over; 0 where it lasts no longer for it.
+func (s *Service) noteAt(tx *store.Tx, session, expires int64) (int64, error) {
+	said, err := s.manners.get(tx)
+	if err != nil {
+		return 0, err
+	}
+	end, err := endOf(tx, session)
+	if err != nil || expires >= end {
+		return 0, err
+	}
+	return expires - int64(said.timeout/time.Second)*9/10, nil
+}
+
+// noteTime is how long a request waits until it is noted that its session is used.
+const noteTime = 200 * time.Millisecond
+
+// used notes that a session is used, once where many requests come at a time. Where that fails, because the database is busy or away, the
+// session lasts as long as it did, and the next request tries again.
+func (s *Service) used(ctx context.Context, key tokenKey, session int64, kinds []string) {
+	if _, there := s.noting.LoadOrStore(session, true); there {
+		return
+	}
+	defer s.noting.Delete(session)
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	defer cancel()
+	if err := s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		said, err := s.manners.get(tx)
+		if err != nil {
+			return err
+		}
+		end, err := endOf(tx, session)
+		if err != nil {
+			return err
+		}
+		now := tx.Now()
+		return tx.Write("UPDATE credential SET expires = ? WHERE session = ? AND kind = ? AND expires > ?",
+			min(end, now.Add(said.timeout).Unix()), session, kindSession, now.Unix())
+	}); err == nil {
+		_, _ = s.lookUp(ctx, key, kinds) // which remembers what was noted; whoever cannot remember it looks again
+	}
 }
 
 // read reads whose token it is that has a hash; expires is 0 where it does not expire.
@@ -322,18 +387,60 @@ func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p Princ
 	return p, expires, err
 }
 
+// Acting gives who works in the background for a user, or for a token or key set by its id, as they are now; the problem AccessDenied where
+// they may do nothing any more.
+func (s *Service) Acting(tx *store.Tx, userID int64, token string) (resource.Caller, error) {
+	gone := problem.Forbidden("AccessDenied", "whoever started this may not sign in any more")
+	if token == "" {
+		user, err := userOf(tx, userID)
+		if errors.Is(err, store.ErrNotFound) || err == nil && !user.usable() {
+			return resource.Caller{}, gone
+		}
+		if err != nil {
+			return resource.Caller{}, fmt.Errorf("looking up a user: %w", err)
+		}
+		return CallerOf(user.principal()), nil
+	}
+	var hash, kind string
+	err := tx.QueryRow("SELECT hash, kind FROM credential WHERE id = ?", token).Scan(&hash, &kind)
+	if errors.Is(err, sql.ErrNoRows) {
+		return resource.Caller{}, gone
+	}
+	if err != nil {
+		return resource.Caller{}, fmt.Errorf("looking up a token: %w", err)
+	}
+	p, _, err := s.read(tx, hash, "", []string{kind})
+	if errors.Is(err, errToken) {
+		return resource.Caller{}, gone
+	}
+	return CallerOf(p), err
+}
+
 // readsOnly reports whether a session may only read.
 func readsOnly(tx *store.Tx, session int64) (bool, error) {
+	x, err := sessionOf(tx, session)
+	return err == nil && x.ReadOnly != nil && *x.ReadOnly, err
+}
+
+// endOf gives when a session ends, however much it is used, in seconds since 1970.
+func endOf(tx *store.Tx, session int64) (int64, error) {
+	x, err := sessionOf(tx, session)
+	if err != nil {
+		return 0, err
+	}
+	return x.APITokenExpirationDateTime.Unix(), nil
+}
+
+func sessionOf(tx *store.Tx, session int64) (*UserSession, error) {
 	row, err := tx.Get(session)
 	if err != nil {
-		return false, fmt.Errorf("looking up a session: %w", err)
+		return nil, fmt.Errorf("looking up a session: %w", err)
 	}
 	o, err := sessionType.Object(row)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	x := o.(*UserSession)
-	return x.ReadOnly != nil && *x.ReadOnly, nil
+	return o.(*UserSession), nil
 }
 
 // tokenPrincipal is who a token or key set acts as: itself, or a user, of whom it never may do more.
@@ -358,11 +465,15 @@ func tokenPrincipal(kind, id, label, role string, user *User) Principal {
 // each time. Who guesses is refused for a while, with 429.
 func (s *Service) Login(ctx context.Context, name, password, remote string) (p Principal, err error) {
 	var hash string
+	var said manner
 	user := &User{}
 	if !nameable(name) { // which nobody is called, and PostgreSQL would not even look for
 		name = "\ufffd"
 	}
-	err = s.store.View(ctx, func(tx *store.Tx) error {
+	err = s.store.View(ctx, func(tx *store.Tx) (err error) {
+		if said, err = s.manners.get(tx); err != nil {
+			return err
+		}
 		rows, err := tx.ByName("users", 0, name)
 		if err != nil || len(rows) == 0 {
 			return err
@@ -380,19 +491,20 @@ func (s *Service) Login(ctx context.Context, name, password, remote string) (p P
 		return Principal{}, fmt.Errorf("looking up a user: %w", err)
 	}
 	key := s.passwordKey(name, password)
-	if hash != "" && s.recalls(key) == hash && user.usable() {
-		return user.principal(), nil
-	}
-	if err := s.guesses.may(name, remote); err != nil {
+	recalled := hash != "" && s.recalls(key) == hash && user.usable()
+	if err := s.guesses.may(name, remote, said.guesses, recalled); err != nil {
 		s.saw(Throttled, name, remote)
 		return Principal{}, err
+	}
+	if recalled {
+		return user.principal(), nil
 	}
 	right, err := s.verify(ctx, hash, password, remote)
 	if err != nil {
 		return Principal{}, err
 	}
 	if !right || !user.usable() { // which takes as long for an account that is locked
-		s.guesses.failed(name, remote)
+		s.guesses.failed(name, remote, said.guesses)
 		s.saw(Refused, name, remote)
 		return Principal{}, errLogin
 	}

@@ -26,6 +26,7 @@ const (
 	loggedIn   = "LOGGED_IN"
 	loggedOut  = "LOGGED_OUT"
 	expired    = "EXPIRED"
+	timedOut   = "TIMED_OUT"
 	terminated = "TERMINATED"
 )
 
@@ -91,7 +92,7 @@ func (x *UserSession) BeforeWrite(c *resource.Change) error {
 	switch {
 	case x.State == loggedOut && c.Caller.User == x.Parent:
 	case x.State == terminated && (c.Caller.Administrator || c.Caller.User == x.Parent):
-	case (x.State == expired || x.State == terminated) && c.Caller == (resource.Caller{}):
+	case (x.State == expired || x.State == timedOut || x.State == terminated) && c.Caller == (resource.Caller{}):
 	case x.State == loggedOut || x.State == terminated:
 		return problem.Forbidden("AccessDenied", "state: the session is another user's")
 	default:
@@ -112,7 +113,11 @@ func (x *UserSession) AfterWrite(c *resource.Change) error {
 	if err := boundSessions(c, x); err != nil {
 		return err
 	}
-	token, err := OpenSession(c.Tx, x.ID, x.Parent, x.APITokenExpirationDateTime)
+	said, err := ServiceOf(c.API.Store).manners.get(c.Tx)
+	if err != nil {
+		return err
+	}
+	token, err := OpenSession(c.Tx, x.ID, x.Parent, c.Tx.Now().Add(min(SessionLife, said.timeout)))
 	if err != nil {
 		return err
 	}
@@ -246,7 +251,8 @@ func currentSession(c resource.Caller) (int64, error) {
 	return c.Session, nil
 }
 
-// ExpireSessions ends the sessions whose token has expired. One manager does it: update is that of its
+// ExpireSessions ends the sessions whose token has expired, a day after the login (EXPIRED) or after a time without a request
+// (TIMED_OUT). One manager does it: update is that of its
 // lease.
 func ExpireSessions(ctx context.Context, a *resource.API, users *Service, update store.Updater) error {
 	yes, err := users.Expired(ctx)
@@ -258,7 +264,24 @@ func ExpireSessions(ctx context.Context, a *resource.API, users *Service, update
 		if err != nil {
 			return err
 		}
-		return endSessions(&resource.Change{Tx: tx, API: a}, sessions, expired)
+		c := &resource.Change{Tx: tx, API: a}
+		for _, session := range sessions {
+			end, err := endOf(tx, session)
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			state := timedOut
+			if end <= tx.Now().Unix() {
+				state = expired
+			}
+			if err := endSessions(c, []int64{session}, state); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

@@ -3,6 +3,7 @@ package access
 import (
 	"reflect"
 	"strings"
+	"time"
 	"unicode"
 
 	"portolan/internal/problem"
@@ -19,7 +20,8 @@ func registerAccessSettings(r *resource.Registry) {
 // LoginPolicySettings says how long who guesses passwords is made to wait.
 type LoginPolicySettings struct {
 	schema.Head `head:"readOnly" post:"no"`
-	// Enabled says whether these numbers count, or those that the manager has by itself.
+	// Enabled says whether these numbers count for who guesses the password of one user from one address, or those that the manager has
+	// by itself: five, and then a second that doubles up to PT15M.
 	Enabled bool `api:"enabled,put"`
 	// FailureLimit is how many failures there may be.
 	FailureLimit int64 `api:"failureLimit,put" min:"1" max:"100" default:"5"`
@@ -94,10 +96,12 @@ type SAMLServiceProviderSettings struct {
 	ContactEmail string `api:"contactEmail"`
 }
 
-// Validate refuses what nothing acts upon yet.
+// Validate refuses times that make nobody wait, or for ever.
 func (x *LoginPolicySettings) Validate(*resource.Change) error {
-	if x.Enabled {
-		return problem.NotYet("enabled: who guesses passwords is made to wait by the numbers of the manager, and no others can be set yet")
+	for _, one := range []struct{ field, length string }{{"failureLimitPeriod", x.FailureLimitPeriod}, {"delayDuration", x.DelayDuration}} {
+		if d := schema.LengthOf(one.length); d < time.Second || d > 24*time.Hour {
+			return problem.Field("DurationValueOutsideRange", one.field, "must be PT1S to PT24H")
+		}
 	}
 	return nil
 }

@@ -17,6 +17,13 @@ import (
 // sessionPrefix begins the tokens of sessions: one that has ended is no guess of a password.
 const sessionPrefix = "pts_"
 
+// boundTokens lets no session last longer than a time without a request from now on.
+func boundTokens(tx *store.Tx, timeout time.Duration) error {
+	tx.Touch(topic)
+	until := tx.Now().Add(timeout).Unix()
+	return tx.Write("UPDATE credential SET expires = ? WHERE kind = ? AND expires > ?", until, kindSession, until)
+}
+
 // OpenSession makes the token of a session resource. The token is shown once.
 func OpenSession(tx *store.Tx, session, user int64, expires time.Time) (token string, err error) {
 	token = sessionPrefix + NewSecret()
@@ -180,10 +187,6 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 		clientID = "\ufffd"
 	}
 	who := "key set " + clientID
-	if err := s.guesses.may(who, remote); err != nil {
-		s.saw(Throttled, who, remote)
-		return "", 0, err
-	}
 	check := func(tx *store.Tx) (role string, user int64, err error) {
 		var hash string
 		var expires, revoked int64
@@ -201,9 +204,24 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 		return role, user, nil
 	}
 	// A look first: a refusal is no reason to write.
-	if err := s.store.View(ctx, func(tx *store.Tx) error { _, _, err := check(tx); return err }); err != nil {
+	var said manner
+	throttled := false
+	if err := s.store.View(ctx, func(tx *store.Tx) (err error) {
+		if said, err = s.manners.get(tx); err != nil {
+			return err
+		}
+		if err = s.guesses.may(who, remote, said.guesses, false); err != nil {
+			throttled = true
+			return err
+		}
+		_, _, err = check(tx)
+		return err
+	}); err != nil {
+		if throttled {
+			s.saw(Throttled, who, remote)
+		}
 		if errors.Is(err, refused) {
-			s.guesses.failed(who, remote)
+			s.guesses.failed(who, remote, said.guesses)
 			s.saw(Refused, who, remote)
 		}
 		return "", 0, err

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"encoding/json"
+	"net/mail"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -61,6 +62,11 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 			"x509Required: signing in with a certificate is not built yet, and true would keep the user out")
 		p.Fields = []string{"x509Required"}
 		return p
+	}
+	if c.Creates() || c.Given["email"] {
+		if a, err := mail.ParseAddress(x.Email); err != nil || a.Address != x.Email {
+			return problem.Field("InvalidEmailAddress", "email", "%q is no mail address such as ada@example.net (RFC 5322)", x.Email)
+		}
 	}
 	if c.Given["password"] && x.Password != "" {
 		if err := CheckPassword(x.Password); err != nil {

@@ -41,13 +41,13 @@ type AddressManagerDatabase struct {
 	// State is whether it is one of several.
 	State string `api:"state,notNull" enum:"STANDALONE|REPLICATED|BREAK" default:"STANDALONE"`
 	// EntityCount is how many resources it holds.
-	EntityCount *int64 `api:"entityCount,readOnly"`
+	EntityCount *int64 `api:"entityCount,computed"`
 	// Size is how large it is, in bytes.
-	Size *int64 `api:"size,readOnly"`
+	Size *int64 `api:"size,computed"`
 	// LastBackupDateTime is null: backups are taken by the command line, and nothing is noted of them.
 	LastBackupDateTime time.Time `api:"lastBackupDateTime,readOnly"`
 	// ActiveSessions is how many sessions are open.
-	ActiveSessions *int64 `api:"activeSessions,readOnly"`
+	ActiveSessions *int64 `api:"activeSessions,computed"`
 	// ReplicationEnabled says whether it is copied by the manager.
 	ReplicationEnabled bool `api:"replicationEnabled,put"`
 	// ReplicationRole is what it is among the copies.
@@ -100,8 +100,8 @@ func notCopied() error {
 		"the manager does not copy its database: for that, run it on PostgreSQL with a standby")
 }
 
-// Validate refuses to copy the database.
-func (x *AddressManagerDatabase) Validate(c *resource.Change) error {
+// BeforeWrite refuses to copy the database.
+func (x *AddressManagerDatabase) BeforeWrite(c *resource.Change) error {
 	if x.ReplicationEnabled || len(x.Servers.Items) > 0 {
 		return notCopied()
 	}

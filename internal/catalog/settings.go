@@ -3,6 +3,9 @@ package catalog
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"portolan/internal/problem"
@@ -45,15 +48,15 @@ func seedSettings(c *resource.Change) error {
 type SystemSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
 	// Hostname is the name of the machine.
-	Hostname string `api:"hostname,readOnly"`
+	Hostname string `api:"hostname,computed"`
 	// Version is the version of the manager.
-	Version string `api:"version,readOnly"`
+	Version string `api:"version,computed"`
 	// Address is where its APIs are served.
-	Address string `api:"address,readOnly"`
+	Address string `api:"address,computed"`
 	// InterfaceRedundancyEnabled says whether the interfaces of the machine are bonded, which is the machine's own affair.
 	InterfaceRedundancyEnabled bool `api:"interfaceRedundancyEnabled,put"`
 	// ActiveSessions is how many sessions are open.
-	ActiveSessions *int64 `api:"activeSessions,readOnly"`
+	ActiveSessions *int64 `api:"activeSessions,computed"`
 }
 
 // AuditDataSettings says how long what happened is kept.
@@ -75,14 +78,15 @@ type AuditDataSettings struct {
 	Destination *sink.Destination `api:"destination"`
 }
 
-// LogLevelSettings says what the parts of the manager log.
+// LogLevelSettings says what the parts of the manager log, as soon as they are written. Where the command line says it (--log-level) they
+// cannot be changed.
 type LogLevelSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
 	// AddressManager is the least that the manager logs.
 	AddressManager string `api:"addressManager,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
-	// RestV2 is that of its API, which logs with the manager.
+	// RestV2 is that of its API.
 	RestV2 string `api:"restV2,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
-	// ZoneImport is that of imports of zones, which log with the manager.
+	// ZoneImport is that of imports.
 	ZoneImport string `api:"zoneImport,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
 	// ReconciliationService is that of reconciliation, which logs with the manager.
 	ReconciliationService string `api:"reconciliationService,put,notNull" enum:"OFF|FATAL|ERROR|WARN|INFO|DEBUG|TRACE|ALL" default:"INFO"`
@@ -173,16 +177,45 @@ func Retention(tx *store.Tx, a *resource.API) (history, events time.Duration, er
 	return schema.LengthOf(x.AdministrativeHistoryRetentionPeriod), schema.LengthOf(x.SessionAndEventsRetentionPeriod), nil
 }
 
-// Validate takes one level for the whole manager: its parts log together.
-func (x *LogLevelSettings) Validate(*resource.Change) error {
-	if x.AddressManager != "INFO" {
-		return problem.NotYet("addressManager: the manager logs as it was started (--log-level), and nothing else can be set yet")
+// Levels are the levels by their published names.
+var Levels = map[string]slog.Level{"ALL": slog.LevelDebug - 8, "TRACE": slog.LevelDebug - 4, "DEBUG": slog.LevelDebug,
+	"INFO": slog.LevelInfo, "WARN": slog.LevelWarn, "ERROR": slog.LevelError, "FATAL": slog.LevelError + 4, "OFF": slog.LevelError + 8}
+
+// LogLevels gives what is to be logged by the settings; nil where there are none.
+func LogLevels(tx *store.Tx, a *resource.API) (*LogLevelSettings, error) {
+	o, err := a.Only(tx, "LogLevelSettings")
+	x, _ := o.(*LogLevelSettings)
+	return x, err
+}
+
+// parts are the levels of the parts, by their fields.
+func (x *LogLevelSettings) parts() map[string]string {
+	return map[string]string{"addressManager": x.AddressManager, "restV2": x.RestV2, "zoneImport": x.ZoneImport,
+		"reconciliationService": x.ReconciliationService, "discoveryEngine": x.DiscoveryEngine, "snmpClient": x.SNMPClient,
+		"monitoringService": x.MonitoringService, "rrdTool": x.RRDTool}
+}
+
+// BeforeWrite lets the parts that have no log lines of their own follow the manager, where nothing is said of them.
+func (x *LogLevelSettings) BeforeWrite(c *resource.Change) error {
+	for field, level := range map[string]*string{"reconciliationService": &x.ReconciliationService, "discoveryEngine": &x.DiscoveryEngine,
+		"snmpClient": &x.SNMPClient, "monitoringService": &x.MonitoringService, "rrdTool": &x.RRDTool} {
+		if c.Requested() && !c.Given[field] {
+			*level = x.AddressManager
+		}
 	}
-	for field, level := range map[string]string{"restV2": x.RestV2, "zoneImport": x.ZoneImport,
-		"reconciliationService": x.ReconciliationService,
-		"discoveryEngine":       x.DiscoveryEngine, "snmpClient": x.SNMPClient, "monitoringService": x.MonitoringService, "rrdTool": x.RRDTool} {
-		if level != x.AddressManager {
-			return problem.Field("UnsupportedResourceFieldValue", field, "is %s, and addressManager %s: the parts of the manager log together",
+	return nil
+}
+
+// Validate takes one level for the parts that have no log lines of their own, and nothing new where the command line says what is logged.
+func (x *LogLevelSettings) Validate(c *resource.Change) error {
+	if old, ok := c.Old.(*LogLevelSettings); ok && c.API.Manager.LogLevel != "" && !maps.Equal(old.parts(), x.parts()) {
+		return problem.Field("UnsupportedResourceFieldValue", "addressManager",
+			"the manager was started to log from %s on (--log-level), which goes "+
+				"before these settings", c.API.Manager.LogLevel)
+	}
+	for _, field := range slices.Sorted(maps.Keys(x.parts())) {
+		if level := x.parts()[field]; level != x.AddressManager && field != "restV2" && field != "zoneImport" {
+			return problem.Field("UnsupportedResourceFieldValue", field, "is %s, and addressManager %s: this part logs with the manager",
 				level, x.AddressManager)
 		}
 	}

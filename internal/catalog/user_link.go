@@ -121,7 +121,7 @@ func makeLink(c *resource.Change, destination *store.Resource) (int64, error) {
 		return 0, err
 	}
 	source, err := c.API.Visible(c.Tx, id, c.Caller)
-	if problem.Is(err, "ResourceNotFound") {
+	if problem.IsNotFound(err) {
 		return 0, resource.NotFoundInlined("id", "there is no resource %d", id)
 	}
 	switch {

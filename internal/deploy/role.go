@@ -163,20 +163,21 @@ func (x *DNSDeploymentRole) BeforeWrite(c *resource.Change) (err error) {
 	if err != nil {
 		return err
 	}
-	switch above.Collection {
-	case "views":
-		x.View = schema.Ref{ID: above.ID}
-	case "zones":
-		view, err := viewOf(c.Tx, above)
-		if err != nil {
-			return err
-		}
-		x.View = schema.Ref{ID: view}
-	default:
+	if above.Collection != "views" && above.Collection != "zones" {
 		if x.View.ID == 0 {
 			return problem.Missing("view")
 		}
+		return nil
 	}
+	view, err := viewOf(c.Tx, above)
+	if err != nil {
+		return err
+	}
+	if c.Given["view"] && x.View.ID != 0 && x.View.ID != view {
+		return problem.Field("ConflictingResourceFieldValues", "view", "a role of %s %d is for the view %d, which that lies in", above.Type,
+			above.ID, view)
+	}
+	x.View = schema.Ref{ID: view}
 	return nil
 }
 
@@ -356,7 +357,7 @@ func handRoles(c *resource.Change, from, to int64, types ...string) error {
 // registerRoleMoves declares the moves of roles.
 func registerRoleMoves(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "moves"}, &DeploymentRoleMove{})
-	r.Further(resource.FurtherSub{Below: "servers", Name: "moves", Item: "moves", Type: "DeploymentRoleMove"})
+	r.Further(resource.FurtherSub{Below: "servers", Name: "moves", Item: "moves", Types: []string{"DeploymentRoleMove"}})
 }
 
 // DeploymentRoleMove is the moving of the roles of a server to another interface, and the record of it.

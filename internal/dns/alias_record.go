@@ -14,9 +14,9 @@ func registerAliasRecords(r *resource.Registry) {
 
 // AliasRecord is another name for a record: a CNAME.
 type AliasRecord struct {
-	RecordHead
+	RecordHead `unique:"wholeName"`
 	// LinkedRecord is the record the alias stands for, by id or by absoluteName.
-	LinkedRecord schema.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord|SRVRecord|NAPTRRecord|HINFORecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
+	LinkedRecord schema.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord|SRVRecord|NAPTRRecord|HINFORecord|HTTPSRecord|SVCBRecord|URIRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
 }
 
 // BeforeWrite derives the name and finds the record that is linked.

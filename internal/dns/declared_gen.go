@@ -19,6 +19,7 @@ func Register(r *resource.Registry) {
 	registerMoves(r)
 	registerMXRecords(r)
 	registerNames(r)
+	registerNameNumbers(r)
 	registerNamingPolicies(r)
 	registerNAPTRRecords(r)
 	registerRecords(r)
@@ -27,8 +28,10 @@ func Register(r *resource.Registry) {
 	registerResponsePolicyZones(r)
 	registerSigningPolicies(r)
 	registerSRVRecords(r)
+	registerServiceBindings(r)
 	registerSigningKeys(r)
 	registerTXTRecords(r)
+	registerURIRecords(r)
 	registerViews(r)
 	registerZones(r)
 	registerZoneTemplates(r)
@@ -88,6 +91,7 @@ var descriptions = map[string]string{
 	"HINFORecord":                                           "HINFORecord says what a host is (RFC 1035 section 3.3.2).",
 	"HINFORecord.cpu":                                       "cpu is the kind of machine.",
 	"HINFORecord.os":                                        "os is the operating system.",
+	"HTTPSRecord":                                           "HTTPSRecord binds a name of the web to where its service is given.",
 	"HostRecord":                                            "HostRecord names the addresses of a host: A and AAAA records, and PTR records with ReverseRecord.",
 	"HostRecord.addresses":                                  "addresses are the host's addresses, by id or by address; missing ones are assigned.",
 	"HostRecord.reverseRecord":                              "reverseRecord says whether the addresses lead back to the name.",
@@ -123,12 +127,12 @@ var descriptions = map[string]string{
 	"NamingPolicy.policyValues":                             "policyValues are the parts of a name, in their order.",
 	"NamingPolicyConnectorValue":                            "NamingPolicyConnectorValue is text between other parts.",
 	"NamingPolicyConnectorValue.connector":                  "connector is the text.",
-	"NamingPolicyIncrementalValue":                          "NamingPolicyIncrementalValue is a number that counts.",
+	"NamingPolicyIncrementalValue":                          "NamingPolicyIncrementalValue is a number that counts. A new name with a \"#\" in its place is given the next one.",
 	"NamingPolicyIncrementalValue.incrementType":            "incrementType is how the number is written.",
-	"NamingPolicyIncrementalValue.incrementalRole":          "incrementalRole says whether the number makes the name unique, or counts on its own.",
-	"NamingPolicyIncrementalValue.missingValueReuseEnabled": "missingValueReuseEnabled says whether numbers that were given back are used again.",
+	"NamingPolicyIncrementalValue.incrementalRole":          "incrementalRole says whether the number makes the name unique among its siblings, or goes on with each name that is made.",
+	"NamingPolicyIncrementalValue.missingValueReuseEnabled": "missingValueReuseEnabled says whether numbers that were given back are used again; a counter has none.",
 	"NamingPolicyIncrementalValue.paddingLength":            "paddingLength is how many digits it has, with padding.",
-	"NamingPolicyIncrementalValue.paddingType":              "paddingType says whether it is filled up with zeros.",
+	"NamingPolicyIncrementalValue.paddingType":              "paddingType says whether it is filled up with zeros to its paddingLength.",
 	"NamingPolicyIncrementalValue.sequenceIncrement":        "sequenceIncrement is how far the next one is.",
 	"NamingPolicyIncrementalValue.sequenceStart":            "sequenceStart is the first number.",
 	"NamingPolicyIntegerValue":                              "NamingPolicyIntegerValue is a number within bounds.",
@@ -169,6 +173,20 @@ var descriptions = map[string]string{
 	"SRVRecord.port":                                        "port is the port of the service.",
 	"SRVRecord.priority":                                    "priority is the preference: the lowest is tried first.",
 	"SRVRecord.weight":                                      "weight divides the clients among servers of the same priority.",
+	"SVCBRecord":                                            "SVCBRecord binds a name of any service to where it is given.",
+	"ServiceBinding":                                        "ServiceBinding is what records have that bind a name to where its service is given (RFC 9460).",
+	"ServiceBinding.linkedRecord":                           "linkedRecord is the host that gives the service, by id or by absoluteName; null means the name itself, or with the priority 0 that there is no service.",
+	"ServiceBinding.priority":                               "priority is the preference: the lowest is tried first; 0 makes the name an alias for the service alone.",
+	"ServiceBinding.serviceParameters":                      "serviceParameters say how the service is reached; an alias has none.",
+	"ServiceParameters":                                     "ServiceParameters say how a service is reached (RFC 9460 section 7).",
+	"ServiceParameters.alpnIdentifiers":                     "alpnIdentifiers are the protocols that are spoken there, such as h2.",
+	"ServiceParameters.defaultAlpnIdentifierEnabled":        "defaultAlpnIdentifierEnabled says whether the protocol that the service has by default is spoken, too; null means that it is.",
+	"ServiceParameters.encryptedClientHello":                "encryptedClientHello is the list of keys for encrypted client hellos, in base64.",
+	"ServiceParameters.ipv4AddressHints":                    "ipv4AddressHints are addresses of the target, for who does not want to wait for them.",
+	"ServiceParameters.ipv6AddressHints":                    "ipv6AddressHints are addresses of the target, for who does not want to wait for them.",
+	"ServiceParameters.mandatoryKeys":                       "mandatoryKeys are the keys that a client must understand, such as alpn and port.",
+	"ServiceParameters.port":                                "port is the port of the service; null for that of its scheme.",
+	"ServiceParameters.privateUseValues":                    "privateUseValues are other parameters, key65280 to key65534, with their values.",
 	"TSIGKey":                                               "TSIGKey is a key that servers and clients sign messages with (RFC 8945). Its secret is shown once: in the answer to who made it.",
 	"TSIGKey.algorithm":                                     "algorithm is the hash of the HMAC.",
 	"TSIGKey.configuration":                                 "configuration is the configuration the key lies in.",
@@ -178,6 +196,10 @@ var descriptions = map[string]string{
 	"TSIGKey.state":                                         "state says whether there is a secret; REGENERATE, in a PATCH, makes another one.",
 	"TXTRecord":                                             "TXTRecord holds text (RFC 1035 section 3.3.14).",
 	"TXTRecord.text":                                        "text is the text; it is served in strings of 255 bytes.",
+	"URIRecord":                                             "URIRecord is an address of the web for a name (RFC 7553).",
+	"URIRecord.priority":                                    "priority is the preference: the lowest is tried first.",
+	"URIRecord.target":                                      "target is the address, such as https://www.example.com/path.",
+	"URIRecord.weight":                                      "weight divides the clients among records of the same priority.",
 	"View":                                                  "View is a namespace of DNS within a configuration: the same name may mean another thing in another view.",
 	"View.configuration":                                    "configuration is the configuration the view lies in.",
 	"View.deviceRegistrationEnabled":                        "deviceRegistrationEnabled says whether devices may be registered in the view.",

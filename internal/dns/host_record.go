@@ -16,7 +16,7 @@ func registerHostRecords(r *resource.Registry) {
 
 // HostRecord names the addresses of a host: A and AAAA records, and PTR records with ReverseRecord.
 type HostRecord struct {
-	RecordHead `parents:"zones"`
+	RecordHead `parents:"zones" unique:"wholeName"`
 	// Addresses are the host's addresses, by id or by address; missing ones are assigned.
 	Addresses schema.RefList `api:"addresses,post" ref:"IPv4Address|IPv6Address" min:"1" back:"resourceRecords" onDelete:"cascade"`
 	// ReverseRecord says whether the addresses lead back to the name.

@@ -325,14 +325,46 @@ func (i *zoneImport) makeOne(rr dns.RR) error {
 		o := &SRVRecord{LinkedRecord: link, Priority: int64(x.Priority), Weight: int64(x.Weight), Port: int64(x.Port)}
 		o.Type = "SRVRecord"
 		return i.create(rr, o, ttl)
+	case *dns.URI:
+		if !isURI(unescape(x.Target)) || len(x.Target) > maxTarget {
+			return i.makeGeneric(rr)
+		}
+		o := &URIRecord{Priority: int64(x.Priority), Weight: int64(x.Weight), Target: unescape(x.Target)}
+		o.Type = "URIRecord"
+		return i.create(rr, o, ttl)
+	case *dns.SVCB:
+		return i.makeBinding(rr, x, func(b *ServiceBinding) schema.Object {
+			b.Type = "SVCBRecord"
+			return &SVCBRecord{*b}
+		})
+	case *dns.HTTPS:
+		return i.makeBinding(rr, &x.SVCB, func(b *ServiceBinding) schema.Object {
+			b.Type = "HTTPSRecord"
+			return &HTTPSRecord{*b}
+		})
 	}
 	return i.makeGeneric(rr)
+}
+
+// makeBinding makes a record of a service, or one of the type's own data where it says more than those.
+func (i *zoneImport) makeBinding(rr dns.RR, data *dns.SVCB, object func(*ServiceBinding) schema.Object) error {
+	b, name := boundService(data)
+	if b == nil || b.Priority == 0 && b.ServiceParameters != nil {
+		return i.makeGeneric(rr)
+	}
+	if name != "" {
+		var err error
+		if b.LinkedRecord, err = i.target(name); err != nil {
+			return err
+		}
+	}
+	return i.create(rr, object(b), rr.Header().Ttl)
 }
 
 // sameRecord gives a text that two records share that say the same: names compare without regard to case (RFC 4343), texts do not.
 func sameRecord(rr dns.RR) string {
 	switch rr.(type) {
-	case *dns.A, *dns.AAAA, *dns.CNAME, *dns.MX, *dns.NS, *dns.PTR, *dns.SOA, *dns.SRV:
+	case *dns.A, *dns.AAAA, *dns.CNAME, *dns.MX, *dns.NS, *dns.PTR, *dns.SOA, *dns.SRV, *dns.SVCB, *dns.HTTPS:
 		return strings.ToLower(rr.String())
 	}
 	name := rr.Header().Name

@@ -73,7 +73,7 @@ func zoneAbove(tx *store.Tx, configuration, view int64, absolute string, moved *
 				return 0, "", err
 			}
 			if inside {
-				return 0, "", problem.Conflict("MoveIntoItself", "absoluteName: %q lies in the zone that is moved", absolute)
+				return 0, "", problem.Field("InvalidMoveDestination", "absoluteName", "%q lies in the zone that is moved", absolute)
 			}
 			relative, _ := naming.Relative(name, at)
 			return zone.ID, relative, nil

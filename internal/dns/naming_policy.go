@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -79,14 +80,14 @@ type NamingPolicyConnectorValue struct {
 	Connector string `api:"connector,required"`
 }
 
-// NamingPolicyIncrementalValue is a number that counts.
+// NamingPolicyIncrementalValue is a number that counts. A new name with a "#" in its place is given the next one.
 type NamingPolicyIncrementalValue struct {
 	schema.Head `head:"required,nonblank"`
-	// IncrementalRole says whether the number makes the name unique, or counts on its own.
+	// IncrementalRole says whether the number makes the name unique among its siblings, or goes on with each name that is made.
 	IncrementalRole string `api:"incrementalRole,required" enum:"UNIQUE_NAME|COUNTER"`
 	// IncrementType is how the number is written.
 	IncrementType string `api:"incrementType,required" enum:"DECIMAL|HEXADECIMAL"`
-	// PaddingType says whether it is filled up with zeros.
+	// PaddingType says whether it is filled up with zeros to its paddingLength.
 	PaddingType string `api:"paddingType,required" enum:"NONE|SIMPLE|GLOBAL"`
 	// SequenceStart is the first number.
 	SequenceStart *int64 `api:"sequenceStart" min:"0" max:"2147483647"`
@@ -94,7 +95,7 @@ type NamingPolicyIncrementalValue struct {
 	SequenceIncrement *int64 `api:"sequenceIncrement" min:"1" max:"2147483647"`
 	// PaddingLength is how many digits it has, with padding.
 	PaddingLength *int64 `api:"paddingLength" min:"1" max:"63"`
-	// MissingValueReuseEnabled says whether numbers that were given back are used again.
+	// MissingValueReuseEnabled says whether numbers that were given back are used again; a counter has none.
 	MissingValueReuseEnabled *bool `api:"missingValueReuseEnabled"`
 }
 
@@ -180,6 +181,9 @@ func (x *NamingPolicyTextValue) BeforeWrite(*resource.Change) error {
 	}
 	if x.RegularExpression == "" {
 		return problem.Invalid("regularExpression", "is needed with REGULAR_EXPRESSION")
+	}
+	if strings.Contains(x.RegularExpression, partPrefix) {
+		return problem.Invalid("regularExpression", "%q is a name that groups must not have", partPrefix)
 	}
 	if _, err := regexp.Compile(x.RegularExpression); err != nil {
 		return problem.Invalid("regularExpression", "%v", err)
@@ -273,23 +277,14 @@ func (x *NamingPolicyIncrementalValue) expression() string {
 }
 
 func (x *NamingPolicyIncrementalValue) fits(text string) string {
-	base := 10
-	if x.IncrementType == "HEXADECIMAL" {
-		base = 16
-	}
-	n, err := strconv.ParseInt(text, base, 64)
-	start, step := int64(0), int64(1)
-	if x.SequenceStart != nil {
-		start = *x.SequenceStart
-	}
-	if x.SequenceIncrement != nil {
-		step = *x.SequenceIncrement
-	}
+	n, err := strconv.ParseInt(text, x.base(), 64)
 	switch {
 	case err != nil:
 		return "is no number"
-	case n < start || (n-start)%step != 0:
-		return fmt.Sprintf("is not in the sequence from %d on in steps of %d", start, step)
+	case n > math.MaxInt32:
+		return fmt.Sprintf("is more than %d", math.MaxInt32)
+	case n < x.start() || (n-x.start())%x.step() != 0:
+		return fmt.Sprintf("is not in the sequence from %d on in steps of %d", x.start(), x.step())
 	case x.PaddingType == "NONE" && len(text) > 1 && text[0] == '0':
 		return "begins with a zero"
 	}
@@ -320,6 +315,12 @@ func checkNaming(c *resource.Change, holder int64, name string) error {
 	if c.Old != nil && schema.HeadOf(c.Old).Name == name && schema.HeadOf(c.Old).Parent == holder {
 		return nil
 	}
+	return eachPolicy(c, holder, func(row *store.Resource, p *NamingPolicy) error { return allows(c, row, p, name) })
+}
+
+// eachPolicy calls fn for the naming policies that are for a change's type in a zone or view: those on it, and those above it that hold
+// below, too.
+func eachPolicy(c *resource.Change, holder int64, fn func(row *store.Resource, p *NamingPolicy) error) error {
 	if there, err := anyPolicies(c.Tx); err != nil || !there {
 		return err
 	}
@@ -330,8 +331,18 @@ func checkNaming(c *resource.Change, holder int64, name string) error {
 			return err
 		}
 		for _, policy := range ids {
-			if err := allows(c, policy, kind, name, own); err != nil {
+			row, err := c.Tx.Get(policy)
+			if err != nil {
 				return err
+			}
+			o, err := c.API.Object(row)
+			if err != nil {
+				return err
+			}
+			if p, ok := o.(*NamingPolicy); ok && p.isFor(kind, own) {
+				if err := fn(row, p); err != nil {
+					return err
+				}
 			}
 		}
 		head, err := c.Tx.Head(id)
@@ -346,23 +357,17 @@ func checkNaming(c *resource.Change, holder int64, name string) error {
 	return nil
 }
 
-// allows asks one policy; own says that it is put on what holds the name, not on something above.
-func allows(c *resource.Change, id int64, kind, name string, own bool) error {
-	row, err := c.Tx.Get(id)
-	if err != nil {
-		return err
+// isFor reports whether the policy is for names of a type; own says that it is put on what holds the name, not on something above.
+func (x *NamingPolicy) isFor(kind string, own bool) bool {
+	if !own && (x.InheritanceEnabled == nil || !*x.InheritanceEnabled) {
+		return false
 	}
-	o, err := c.API.Object(row)
-	if err != nil {
-		return err
-	}
-	p, ok := o.(*NamingPolicy)
-	if !ok || !own && (p.InheritanceEnabled == nil || !*p.InheritanceEnabled) {
-		return nil
-	}
-	if len(p.AppliedTypes) == 0 && !strings.HasSuffix(kind, "Record") || len(p.AppliedTypes) > 0 && !slices.Contains(p.AppliedTypes, kind) {
-		return nil
-	}
+	return len(x.AppliedTypes) == 0 && strings.HasSuffix(kind, "Record") || slices.Contains(x.AppliedTypes, kind)
+}
+
+// allows asks one policy.
+func allows(c *resource.Change, row *store.Resource, p *NamingPolicy, name string) error {
+	id := row.ID
 	refuse := func(format string, args ...any) error {
 		return problem.Field("NamingPolicyViolation", "name", "%q is not as the naming policy %s, %d, wants it: %s", name, p.Name, id,
 			fmt.Sprintf(format, args...))
@@ -406,10 +411,14 @@ func avoids(c *resource.Change, id int64, name string, refuse func(string, ...an
 	return nil
 }
 
-// composed refuses a name that is not made up of the policy's values.
-func composed(c *resource.Change, policy *store.Resource, name string, refuse func(string, ...any) error) error {
-	var values []pattern
-	var names []string
+// policyValue is one value of a policy.
+type policyValue struct {
+	row     *store.Resource
+	pattern pattern
+}
+
+// valuesOf gives the values of a policy, in their order.
+func valuesOf(c *resource.Change, policy *store.Resource) (values []policyValue, err error) {
 	for text := range strings.SplitSeq(policy.Key, ",") {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil { // no values
@@ -420,37 +429,41 @@ func composed(c *resource.Change, policy *store.Resource, name string, refuse fu
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		o, err := c.API.Object(row)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if v, ok := o.(pattern); ok {
-			values, names = append(values, v), append(names, row.Name)
+			values = append(values, policyValue{row, v})
 		}
 	}
-	if len(values) == 0 {
-		return nil
+	return values, nil
+}
+
+// composed refuses a name that is not made up of the policy's values.
+func composed(c *resource.Change, policy *store.Resource, name string, refuse func(string, ...any) error) error {
+	values, err := valuesOf(c, policy)
+	if err != nil || len(values) == 0 {
+		return err
 	}
-	var whole strings.Builder
-	whole.WriteString(`(?i)^`)
-	for i, v := range values {
-		fmt.Fprintf(&whole, "(?P<portolanPart%d>%s)", i, v.expression())
-	}
-	whole.WriteString(`$`)
-	e, err := regexp.Compile(whole.String())
+	e, err := wholeOf(values, pattern.expression)
 	if err != nil {
 		return refuse("its values cannot be put together: %v", err)
 	}
 	found := e.FindStringSubmatch(name)
 	if found == nil {
+		names := make([]string, len(values))
+		for i, v := range values {
+			names[i] = v.row.Name
+		}
 		return refuse("it has to be composed of %s", strings.Join(names, ", "))
 	}
 	for i, v := range values {
-		text := found[e.SubexpIndex("portolanPart"+strconv.Itoa(i))]
-		if wrong := v.fits(text); wrong != "" {
-			return refuse("%s: %q %s", names[i], text, wrong)
+		text := found[e.SubexpIndex(partName(i))]
+		if wrong := v.pattern.fits(text); wrong != "" {
+			return refuse("%s: %q %s", v.row.Name, text, wrong)
 		}
 	}
 	return nil

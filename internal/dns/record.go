@@ -13,7 +13,7 @@ import (
 
 // registerRecords declares the collection of resource records. Each type of them declares itself.
 func registerRecords(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}})
+	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}, Place: placeName})
 }
 
 // declareRecord declares a type of record that is served, with what all of those take and options of its own.
@@ -81,7 +81,9 @@ func (x *RecordHead) checkName(c *resource.Change, rule naming.Rule) error {
 			return err
 		}
 	}
-	x.Name = naming.Clean(x.Name)
+	if x.Name, err = numbered(c, x.Parent, naming.Clean(x.Name)); err != nil {
+		return err
+	}
 	if x.Name != "" {
 		if err := naming.Check(x.Name, rule); err != nil {
 			return problem.Invalid("name", "%v", err)
@@ -192,7 +194,7 @@ func fits(c *resource.Change, x comparableRecord) error {
 	}
 	_, alias := x.(*AliasRecord)
 	if alias && h.Key() == zone.Key {
-		return problem.Conflict("AliasAtApex", "name: %q is the zone itself, which cannot be an alias", h.AbsoluteName)
+		return problem.Conflict("ResourceConflictsWithOther", "name: %q is the zone itself, which cannot be an alias", h.AbsoluteName)
 	}
 	others, err := sameName(c.Tx, h.Config, viewOf(zone), "resourceRecords", h.AbsoluteName)
 	if err != nil {
@@ -203,7 +205,8 @@ func fits(c *resource.Change, x comparableRecord) error {
 			continue
 		}
 		if alias || r.Type == "AliasRecord" {
-			return problem.Conflict("AliasNotAlone", "name: %q is %s %d already, and an alias stands alone", h.AbsoluteName, r.Type, r.ID)
+			return problem.Conflict("ResourceConflictsWithOther", "name: %q is %s %d already, and an alias stands alone", h.AbsoluteName,
+				r.Type, r.ID)
 		}
 		o, err := c.API.Object(r)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // registerZones declares the collection of zones, and those of names. Other kinds declare themselves.
 func registerZones(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"},
+	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"}, Place: placeName,
 		Counts:  resource.Counts{Name: recordCountsName, Summary: "How many records lie right in a zone", Of: recordsOfZone},
 		Options: []resource.RequestHeader{multiLabelNames.For(resource.Writing, "Zone"), overrideNamingPolicy.For(resource.Writing, "Zone")}},
 		&Zone{})
@@ -24,7 +24,7 @@ var multiLabelNames = resource.Flag("x-bcn-allow-multi-label-zonenames", "Make o
 
 // Zone is a DNS zone within a view, below the view or below another zone.
 type Zone struct {
-	schema.Head `head:"required,nonblank" unless:"absoluteName"`
+	schema.Head `head:"required,nonblank" unless:"absoluteName" unique:"wholeName"`
 	// Configuration is the configuration the zone lies in.
 	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// View is the view the zone lies in, however deep.
@@ -54,13 +54,17 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 	if err := x.checkSigned(c); err != nil {
 		return err
 	}
-	x.Name = naming.Clean(x.Name)
+	name, err := numbered(c, x.Parent, naming.Clean(x.Name))
+	if err != nil {
+		return err
+	}
+	x.Name = name
 	if err := naming.Check(x.Name, naming.AnyName); err != nil {
-		return problem.Invalid("name", "%v", err)
+		return problem.Field("InvalidZoneName", "name", "%v", err)
 	}
 	if strings.Contains(x.Name, ".") && !multiLabelNames.In(c.Options) && (c.Creates() || c.Row.Name != x.Name) {
-		return problem.Invalid("name", "%q has more than one label: give it as absoluteName, or send x-bcn-allow-multi-label-zonenames: true",
-			x.Name)
+		return problem.Field("InvalidZoneName", "name",
+			"%q has more than one label: give it as absoluteName, or send x-bcn-allow-multi-label-zonenames: true", x.Name)
 	}
 	if err := checkNaming(c, x.Parent, x.Name); err != nil {
 		return err
@@ -79,7 +83,7 @@ func (x *Zone) BeforeWrite(c *resource.Change) error {
 	x.View = schema.Ref{ID: view}
 	x.AbsoluteName = naming.Join(x.Name, zone)
 	if err := naming.Check(x.AbsoluteName, naming.AnyName); err != nil {
-		return problem.Invalid("name", "%v", err)
+		return problem.Field("InvalidZoneName", "name", "%v", err)
 	}
 	return nil
 }
@@ -102,7 +106,7 @@ func (x *Zone) Validate(c *resource.Change) error {
 func (x *Zone) placeByAbsoluteName(c *resource.Change) error {
 	absolute := naming.Clean(x.AbsoluteName)
 	if err := naming.Check(absolute, naming.AnyName); err != nil {
-		return problem.Invalid("absoluteName", "%v", err)
+		return problem.Field("InvalidZoneName", "absoluteName", "%v", err)
 	}
 	view, zone, err := above(c.Tx, x.Parent)
 	if err != nil {

@@ -71,12 +71,16 @@ func (x *ZoneKey) rewrite(c *resource.Change, h *schema.Head) error {
 	if c.Creates() || !c.Requested() {
 		return nil
 	}
-	for name := range c.Given {
-		if name != "state" {
+	for name, raw := range c.Sent {
+		f := c.Type.ByName[name]
+		if name != "state" && c.Given[name] && c.Type.Differs(c.Old, f, raw) { // a PUT says what is there
 			return problem.Forbidden("FieldUpdateNotAllowed",
 				"%s: a key follows from the signing policy; PATCH its state with REGENERATE for another one",
 				name)
 		}
+	}
+	if old := c.Type.TextOf(c.Old, "state"); x.State == old { // nothing else changes
+		return nil
 	}
 	if x.State != keyRegenerate {
 		return problem.Field("InvalidEnumValue", "state", "takes REGENERATE alone")

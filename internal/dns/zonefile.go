@@ -363,6 +363,15 @@ func (z *zoneReader) recordsOf(r *store.Resource) ([]dns.RR, error) {
 	case *SRVRecord:
 		return []dns.RR{&dns.SRV{Hdr: head(dns.TypeSRV), Priority: uint16(x.Priority), Weight: uint16(x.Weight), Port: uint16(x.Port),
 			Target: target}}, nil //nolint:gosec // within their bounds
+	case *URIRecord:
+		return []dns.RR{&dns.URI{Hdr: head(dns.TypeURI), Priority: uint16(x.Priority), Weight: uint16(x.Weight),
+			Target: escape(x.Target)}}, nil //nolint:gosec // within their bounds
+	case *SVCBRecord:
+		rr, err := x.binding(head(dns.TypeSVCB), target)
+		return []dns.RR{&rr}, err
+	case *HTTPSRecord:
+		rr, err := x.binding(head(dns.TypeHTTPS), target)
+		return []dns.RR{&dns.HTTPS{SVCB: rr}}, err
 	case *TXTRecord:
 		return []dns.RR{&dns.TXT{Hdr: head(dns.TypeTXT), Txt: chunks(x.Text)}}, nil
 	case *HINFORecord:

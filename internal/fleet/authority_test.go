@@ -11,7 +11,7 @@ func FuzzParseRequest(f *testing.F) {
 	f.Add("")
 	f.Add("-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := parseRequest(text); err != nil && !problem.Is(err, "InvalidField") {
+		if _, err := parseRequest(text); err != nil && !problem.Is(err, "InvalidResourceFieldValue") {
 			t.Errorf("%q gives %v", text, err)
 		}
 	})

@@ -14,7 +14,7 @@ import (
 
 // registerAddresses declares the collection of addresses.
 func registerAddresses(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "addresses", Parents: []string{"networks"}, Complete: completeAddresses,
+	r.Collection(resource.Collection{Name: "addresses", Parents: []string{"networks"}, Place: placeSpace, Complete: completeAddresses,
 		Local: true, Vacant: vacant, Space: resource.TakesSpace,
 		Options: []resource.RequestHeader{takeWithin.For(resource.Creating)}},
 		&IPv4Address{}, &IPv6Address{})
@@ -161,10 +161,10 @@ func assign(c *resource.Change, h *schema.Head, a *netip.Addr) error {
 		return err
 	}
 	if !within.Has(*a) {
-		return problem.Conflict("AddressOutsideNetwork", "address: %s does not lie in %s %d, %s", a, network.Type, network.ID, within)
+		return problem.Field("AddressNotInNetwork", "address", "%s does not lie in %s %d, %s", a, network.Type, network.ID, within)
 	}
 	if !space.Hosts(within).Has(*a) {
-		return problem.Conflict("AddressNotUsable", "address: %s is the network or broadcast address of %s", a, within)
+		return notForHosts(*a, within)
 	}
 	err = freeTake(c.Tx, network.ID, *a, *a)
 	if err == nil {
@@ -181,6 +181,18 @@ func assign(c *resource.Change, h *schema.Head, a *netip.Addr) error {
 		return err
 	}
 	return problem.Conflict("ResourceAlreadyExists", "address: %s is in use: %s %d", a, holder.Type, holder.ID)
+}
+
+// notForHosts words why no host may have an address of a range.
+func notForHosts(a netip.Addr, within space.Range) error {
+	code, what := "AddressIsBroadcastAddress", "broadcast address"
+	switch {
+	case a == within.Low && a.Is4():
+		code, what = "AddressIsNetworkId", "network address"
+	case a == within.Low: // RFC 4291 section 2.6.1
+		code, what = "AddressIsNetworkRouterAnycast", "anycast address of the routers"
+	}
+	return problem.Field(code, "address", "%s is the %s of %s", a, what, within)
 }
 
 // nextFree takes the next available address: of the network, or of the part of it that the request names.
@@ -225,7 +237,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 }
 
 func noneAvailable(in *store.Resource) error {
-	return problem.Conflict("NoAvailableAddress", "there is no free address in %s %d, %s", in.Type, in.ID, rangeOf(in))
+	return problem.BadRequest("NoSpaceForAddress", "there is no free address in %s %d, %s", in.Type, in.ID, rangeOf(in))
 }
 
 // asksFirst reports whether addresses of a network are asked before they are assigned.

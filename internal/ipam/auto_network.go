@@ -53,7 +53,7 @@ func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 	}
 	i, err := freeAt(c.Tx, block.ID, a)
 	if errors.Is(err, space.ErrTaken) {
-		return nil, problem.Conflict("RangeOverlap", "addresses: %s is in use in %s %d, %s", a, block.Type, block.ID, spanOf(block))
+		return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "%s is in use in %s %d, %s", a, block.Type, block.ID, spanOf(block))
 	}
 	if err != nil {
 		return nil, err
@@ -68,12 +68,12 @@ func NetworkFor(c *resource.Change, configuration int64, a netip.Addr) (*store.R
 			return makeNetwork(c, block, whole, a)
 		}
 		if bits == a.BitLen() {
-			return nil, problem.Conflict("RangeOverlap", "addresses: there is no room for a network around %s in %s %d, %s", a, block.Type,
+			return nil, problem.Field("IpRangeOverlapsSiblings", "addresses", "there is no room for a network around %s in %s %d, %s", a, block.Type,
 				block.ID, spanOf(block))
 		}
 		if bits == usual && !AllowAddressOverlap.In(c.Options) {
-			return nil, problem.Conflict("RangeOverlap",
-				"addresses: the network %s is not all free in %s %d; with x-bcn-allow-address-overlap: true a smaller one is made", whole, block.Type,
+			return nil, problem.Field("IpRangeOverlapsSiblings", "addresses",
+				"the network %s is not all free in %s %d; with x-bcn-allow-address-overlap: true a smaller one is made", whole, block.Type,
 				block.ID)
 		}
 	}

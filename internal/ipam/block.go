@@ -16,7 +16,8 @@ import (
 
 // registerBlocks declares the collection of blocks.
 func registerBlocks(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Complete: completeSpace, Map: blockMap,
+	r.Collection(resource.Collection{Name: "blocks", Parents: []string{"configurations", "blocks"}, Place: placeSpace,
+		Complete: completeSpace, Map: blockMap,
 		Counts: addressCounts,
 		Space:  resource.HoldsSpace, Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating)}},
 		&IPv4Block{}, &IPv6Block{})
@@ -212,7 +213,7 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 	}
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
 	if parent.Collection == "blocks" && (string(low) < string(parent.Low) || string(high) > string(parent.High)) {
-		return problem.Conflict("RangeOutsideParent", "range: %s does not lie within %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
+		return problem.Field("IpRangeOutsideParent", "range", "%s does not lie within %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
 	}
 	for _, collection := range spacesIn(c.Tx).holders {
 		other, err := c.Tx.Overlapping(h.Parent, collection, low, high, h.ID)
@@ -223,7 +224,7 @@ func place(c *resource.Change, x *SpaceHead, v4, network bool) error {
 			return err
 		}
 		if network {
-			return problem.Conflict("RangeOverlap", "range: %s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
+			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
 		}
 		inside, err := siblingsWithin(c, h, r.Range)
 		if err != nil {
@@ -250,7 +251,7 @@ func takeFromParent(c *resource.Change, parent *store.Resource, r space.Range) e
 	}
 	err := freeTake(c.Tx, parent.ID, r.Low, r.High)
 	if errors.Is(err, space.ErrTaken) {
-		return problem.Conflict("RangeOverlap", "range: %s is not free in %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
+		return problem.Field("IpRangeOverlapsSiblings", "range", "%s is not free in %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
 	}
 	return err
 }
@@ -287,7 +288,11 @@ func placeBySize(c *resource.Change, h *schema.Head, r *schema.Range, parent *st
 	}
 	holder, found, err := find(c.Tx, parent, r.Bits)
 	if errors.Is(err, space.ErrNoFit) {
-		return problem.Conflict("NoAvailableRange", "range: there is no free /%d in %s %d, %s", r.Bits, parent.Type, parent.ID, spanOf(parent))
+		code := "NoSpaceForNetwork"
+		if c.Type.Collection == "blocks" {
+			code = "NoSpaceForBlock"
+		}
+		return problem.Field(code, "range", "there is no free /%d in %s %d, %s", r.Bits, parent.Type, parent.ID, spanOf(parent))
 	}
 	if err != nil {
 		return err

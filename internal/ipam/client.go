@@ -34,7 +34,7 @@ type MACAddress struct {
 func (x *MACAddress) BeforeWrite(*resource.Change) error {
 	mac, err := space.ParseHardware(x.Address)
 	if err != nil {
-		return problem.Invalid("address", "%v", err)
+		return problem.Field("InvalidMacAddressValue", "address", "%v", err)
 	}
 	x.Address = space.FormatHardware(mac)
 	return nil
@@ -136,7 +136,7 @@ func clientOf(c *resource.Change, field string, ref *schema.Ref, configuration i
 	if rule, ok := o.(resource.BeforeWriter); ok {
 		if err := rule.BeforeWrite(c); err != nil {
 			if p, ok := problem.As(err); ok {
-				return problem.Invalid(field, "%s", p.Message)
+				return problem.Field(p.Code, field, "%s", p.Message)
 			}
 			return err
 		}

@@ -15,6 +15,9 @@ func registerDevices(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "deviceTypes", Parents: []string{""}}, &DeviceType{})
 	r.Collection(resource.Collection{Name: "deviceSubtypes", Parents: []string{"deviceTypes"}}, &DeviceSubtype{})
 	r.Collection(resource.Collection{Name: "devices", Parents: []string{"configurations"}}, &Device{})
+	// Published by release 9.6.
+	r.Further(resource.FurtherSub{Below: "deviceTypes", Name: "devices", Item: "devices", Field: "deviceType"})
+	r.Further(resource.FurtherSub{Below: "deviceSubtypes", Name: "devices", Item: "devices", Field: "deviceSubtype"})
 }
 
 // DeviceType is a maker or a kind of devices.
@@ -58,6 +61,10 @@ func (x *Device) BeforeWrite(c *resource.Change) error {
 	}
 	if x.DeviceType.ID == 0 || c.Given["deviceSubtype"] && !c.Given["deviceType"] {
 		x.DeviceType = schema.Ref{ID: subtype.Parent}
+	}
+	if x.DeviceType.ID != subtype.Parent && !c.Given["deviceSubtype"] {
+		return problem.Field("ConflictingResourceFieldValues", "deviceType", "%d is not the type of deviceSubtype %d, which is %d",
+			x.DeviceType.ID, subtype.ID, subtype.Parent)
 	}
 	if x.DeviceType.ID != subtype.Parent {
 		return problem.Invalid("deviceSubtype", "subtype %d is one of device type %d, not of %d", subtype.ID, subtype.Parent, x.DeviceType.ID)

@@ -15,7 +15,8 @@ import (
 
 // registerRanges declares the collection of DHCP ranges.
 func registerRanges(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Space: resource.LiesOverSpace, Complete: completeRanges,
+	r.Collection(resource.Collection{Name: "ranges", Parents: []string{"networks"}, Place: placeSpace,
+		Space: resource.LiesOverSpace, Complete: completeRanges,
 		Options: []resource.RequestHeader{orphanState.For(resource.Changing, "IPv4DHCPRange")}}, &IPv4DHCPRange{}, &IPv6DHCPRange{})
 }
 
@@ -81,7 +82,7 @@ func (x *RangeHead) fits(c *resource.Change, collection string) error {
 	}
 	whole := rangeOf(network)
 	if !space.Hosts(whole).Contains(x.Range.Range) {
-		return problem.Conflict("RangeOutsideParent", "range: %s does not lie within the hosts of %s %d, %s", x.Range, network.Type, network.ID,
+		return problem.Field("IpRangeOutsideParent", "range", "%s does not lie within the hosts of %s %d, %s", x.Range, network.Type, network.ID,
 			whole)
 	}
 	other, err := c.Tx.Overlapping(x.Parent, collection, store.AddrKey(x.Range.Low), store.AddrKey(x.Range.High), x.ID)
@@ -91,7 +92,7 @@ func (x *RangeHead) fits(c *resource.Change, collection string) error {
 	if err != nil {
 		return err
 	}
-	return problem.Conflict("RangeOverlap", "range: %s overlaps %s %d, %s", x.Range, other.Type, other.ID, rangeOf(other).Dashed())
+	return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", x.Range, other.Type, other.ID, rangeOf(other).Dashed())
 }
 
 // firstFree finds the first part of the network of that size that no sibling lies over.
@@ -115,7 +116,7 @@ func (x *RangeHead) firstFree(c *resource.Change, network *store.Resource, colle
 			return found, nil
 		}
 	}
-	return space.Range{}, problem.Conflict("NoAvailableRange", "range: there is no free /%d in %s %d, %s", x.Range.Bits, network.Type,
+	return space.Range{}, problem.Field("NoSpaceForRange", "range", "there is no free /%d in %s %d, %s", x.Range.Bits, network.Type,
 		network.ID, spanOf(network))
 }
 

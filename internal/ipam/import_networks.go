@@ -181,20 +181,12 @@ func importNetwork(c *resource.Change, configuration int64, line NetworkLine) (n
 
 // blockFor finds the smallest block of a configuration that holds a range.
 func blockFor(tx *store.Tx, configuration int64, r space.Range) (int64, error) {
-	at := configuration
-	for {
-		found, err := tx.Below(at, "blocks", store.AddrKey(r.Low), store.AddrKey(r.High))
-		if err != nil {
-			return 0, err
-		}
-		i := slices.IndexFunc(found, func(b *store.Resource) bool { return rangeOf(b).Contains(r) })
-		if i < 0 {
-			break
-		}
-		at = found[i].ID
+	at, err := smallestBlock(tx, &store.Resource{ID: configuration}, r, false)
+	if err == nil && at.ID == configuration {
+		err = problem.BadRequest("IpRangeOutsideParent", "%s lies in no block of the configuration", r)
 	}
-	if at == configuration {
-		return 0, problem.Conflict("RangeOutsideParent", "%s lies in no block of the configuration", r)
+	if err != nil {
+		return 0, err
 	}
-	return at, nil
+	return at.ID, nil
 }

@@ -6,7 +6,8 @@ import (
 
 // registerIPGroups declares the collection of IP groups.
 func registerIPGroups(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "ipGroups", Parents: []string{"networks"}, Space: resource.LiesOverSpace}, &IPv4Group{})
+	r.Collection(resource.Collection{Name: "ipGroups", Parents: []string{"networks"}, Place: placeSpace,
+		Space: resource.LiesOverSpace}, &IPv4Group{})
 }
 
 // IPv4Group is a part of a network under a name.

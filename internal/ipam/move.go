@@ -61,13 +61,13 @@ func (x *IPMove) AfterWrite(c *resource.Change) error {
 func (r *reshaping) moveAddress(row *store.Resource, to netip.Addr, mac schema.Ref) error {
 	network, err := NetworkOf(r.c.Tx, row.Configuration, to)
 	if store.IsNotFound(err) {
-		return problem.Conflict("AddressOutsideNetwork", "address: %s lies in no network of the configuration", to)
+		return problem.Field("AddressNotInNetwork", "address", "%s lies in no network of the configuration", to)
 	}
 	if err != nil {
 		return err
 	}
 	if !Usable(network).Has(to) {
-		return problem.Conflict("AddressNotUsable", "address: %s is the network or broadcast address of %s", to, spanOf(network))
+		return notForHosts(to, rangeOf(network))
 	}
 	if holder, err := AddressAt(r.c.Tx, network.ID, to); err == nil {
 		return problem.Conflict("ResourceAlreadyExists", "address: %s is in use: %s %d", to, holder.Type, holder.ID)
@@ -93,7 +93,7 @@ func (r *reshaping) moveSpace(row *store.Resource, to netip.Addr) error {
 	old := rangeOf(row)
 	moved, ok := old.At(to)
 	if _, cidr := moved.Prefix(); !ok || !cidr && row.Collection == "networks" {
-		return problem.Conflict("RangeOutsideParent", "address: %s cannot begin at %s", old, to)
+		return problem.Field("IpRangeOutsideParent", "address", "%s cannot begin at %s", old, to)
 	}
 	parent, err := r.holder(row, moved)
 	if err != nil {
@@ -119,12 +119,12 @@ func (r *reshaping) holder(row *store.Resource, moved space.Range) (int64, error
 		at = found[i].ID
 	}
 	if at == row.Configuration && row.Collection == "networks" {
-		return 0, problem.Conflict("RangeOutsideParent", "address: %s lies in no block of the configuration", moved)
+		return 0, problem.Field("IpRangeOutsideParent", "address", "%s lies in no block of the configuration", moved)
 	}
 	for _, collection := range spacesIn(r.c.Tx).holders {
 		other, err := r.c.Tx.Overlapping(at, collection, store.AddrKey(moved.Low), store.AddrKey(moved.High), row.ID)
 		if err == nil {
-			return 0, problem.Conflict("RangeOverlap", "address: %s overlaps %s %d, %s", moved, other.Type, other.ID, spanOf(other))
+			return 0, problem.Field("IpRangeOverlapsSiblings", "address", "%s overlaps %s %d, %s", moved, other.Type, other.ID, spanOf(other))
 		}
 		if !store.IsNotFound(err) {
 			return 0, err

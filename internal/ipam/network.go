@@ -14,7 +14,8 @@ import (
 
 // registerNetworks declares the collection of networks.
 func registerNetworks(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "networks", Parents: []string{"blocks"}, Complete: completeSpace, Map: networkMap,
+	r.Collection(resource.Collection{Name: "networks", Parents: []string{"blocks"}, Place: placeSpace,
+		Complete: completeSpace, Map: networkMap,
 		Counts: addressCounts, Space: resource.HoldsSpace,
 		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating),
 			noGateway.For(resource.Writing, "IPv4Network")}},

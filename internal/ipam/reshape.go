@@ -134,17 +134,18 @@ func (r *reshaping) deleteWithoutRelease(row *store.Resource) error {
 func (r *reshaping) finish() error {
 	blocked, err := Reallocate(r.c.Tx, r.moves)
 	if blocked != nil {
-		return problem.Conflict("RangeOverlap", "range: the space of %s %d, %s, is not free in what it would lie in", blocked.Type, blocked.ID,
+		return problem.Field("IpRangeOverlapsSiblings", "range", "the space of %s %d, %s, is not free in what it would lie in", blocked.Type,
+			blocked.ID,
 			spanOf(blocked))
 	}
 	if errors.Is(err, space.ErrTaken) {
-		return problem.Conflict("RangeOverlap", "range: the space is not free")
+		return problem.Field("IpRangeOverlapsSiblings", "range", "the space is not free")
 	}
 	return err
 }
 
-// inTheWay words a refusal that lists resources.
-func inTheWay(code, sentence string, rows []*store.Resource) error {
+// inTheWay words a refusal, by problem.Conflict or problem.BadRequest, that lists resources.
+func inTheWay(refuse func(code, format string, args ...any) *problem.Problem, code, sentence string, rows []*store.Resource) error {
 	const most = 20
 	var list []string
 	for i, r := range rows {
@@ -154,7 +155,7 @@ func inTheWay(code, sentence string, rows []*store.Resource) error {
 		}
 		list = append(list, fmt.Sprintf("%s %d, %s", r.Type, r.ID, spanText(r)))
 	}
-	return problem.Conflict(code, "%s: %s", sentence, strings.Join(list, "; "))
+	return refuse(code, "%s: %s", sentence, strings.Join(list, "; "))
 }
 
 // spanText gives a single address as one.
@@ -207,13 +208,13 @@ func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) 
 		return err
 	}
 	if parent.Collection == "blocks" && !rangeOf(parent).Contains(r.Range) {
-		return problem.Conflict("RangeOutsideParent", "range: %s does not lie within %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
+		return problem.Field("IpRangeOutsideParent", "range", "%s does not lie within %s %d, %s", r, parent.Type, parent.ID, spanOf(parent))
 	}
 	low, high := store.AddrKey(r.Low), store.AddrKey(r.High)
 	for _, collection := range spacesIn(c.Tx).holders {
 		other, err := c.Tx.Overlapping(h.Parent, collection, low, high, h.ID)
 		if err == nil {
-			return problem.Conflict("RangeOverlap", "range: %s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
+			return problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			return err
@@ -234,7 +235,8 @@ func resized(c *resource.Change, h *schema.Head, r *schema.Range, network bool) 
 		}
 	}
 	if len(outside) > 0 {
-		return inTheWay("RangeInUse", fmt.Sprintf("range: these would not lie within %s any more", r), outside)
+		return inTheWay(problem.BadRequest, "IpRangeExcludesAssignedAddresses",
+			fmt.Sprintf("range: these would not lie within %s any more", r), outside)
 	}
 	return nil
 }
@@ -260,7 +262,7 @@ func siblingsWithin(c *resource.Change, h *schema.Head, r space.Range) (inside [
 		}
 		for _, other := range found {
 			if !r.Contains(rangeOf(other)) || rangeOf(other) == r && collection == "blocks" {
-				return nil, problem.Conflict("RangeOverlap", "range: %s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
+				return nil, problem.Field("IpRangeOverlapsSiblings", "range", "%s overlaps %s %d, %s", r, other.Type, other.ID, spanOf(other))
 			}
 		}
 		inside = append(inside, found...)

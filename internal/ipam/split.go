@@ -131,7 +131,8 @@ func splitInto(c *resource.Change, row *store.Resource, parts []space.Range, rec
 		into[i] = append(into[i], child)
 	}
 	if len(lost) > 0 {
-		return inTheWay("RangeInUse", fmt.Sprintf("%s %d cannot be split: these would lie in none of the parts", row.Type, row.ID), lost)
+		return inTheWay(problem.BadRequest, "IpRangeExcludesAssignedAddresses",
+			fmt.Sprintf("%s %d cannot be split: these would lie in none of the parts", row.Type, row.ID), lost)
 	}
 	r := reshape(c)
 	first, err := r.resize(row, parts[0])
@@ -206,7 +207,7 @@ func (x *IPv4NetworkSplit) BeforeWrite(c *resource.Change) error {
 	}
 	p, _ := rangeOf(row).Prefix()
 	if p.Bits()+bits.TrailingZeros64(uint64(x.NetworkCount)) > p.Addr().BitLen() { //nolint:gosec // as above
-		return problem.Conflict("RangeTooSmall", "networkCount: %s has no %d parts", p, x.NetworkCount)
+		return problem.Field("IpRangeTooSmall", "networkCount", "%s has no %d parts", p, x.NetworkCount)
 	}
 	return nil
 }
@@ -302,7 +303,8 @@ func (x *IPv4NetworkSplit) gatewayOf(c *resource.Change, id int64, kept netip.Ad
 	switch {
 	case kept.IsValid() && rangeOf(row).Has(kept):
 		if !hosts.Has(kept) {
-			return problem.Conflict("RangeInUse", "gatewayPreserved: %s would be the network or broadcast address of %s", kept, rangeOf(row))
+			return problem.Field("IpRangeBroadcastOrNetworkIdAssigned", "gatewayPreserved", "%s would be the network or broadcast address of %s",
+				kept, rangeOf(row))
 		}
 		gateway = kept
 	case x.DefaultGatewayAssigned != nil && *x.DefaultGatewayAssigned:

@@ -62,7 +62,7 @@ func TemplateSubjects(c *resource.Change, parent int64, kind, templateKind strin
 	case above.Type != kind:
 		return nil, problem.Invalid("type", "%s %d takes no such template", above.Type, above.ID)
 	case above.Ref("template") == 0:
-		return nil, problem.Conflict("NoTemplate", "%s %d has no template", above.Type, above.ID)
+		return nil, problem.BadRequest("TemplateNotAssigned", "%s %d has no template", above.Type, above.ID)
 	}
 	return []*store.Resource{above}, nil
 }
@@ -166,8 +166,9 @@ func (a *networkApplication) run(template int64) error {
 		}
 	}
 	if len(all) > 0 {
-		return inTheWay("TemplateConflict", fmt.Sprintf("template %d cannot be applied to network %d: these are in the way", template,
-			a.network.ID), all)
+		return inTheWay(problem.Conflict, "TemplateConflict",
+			fmt.Sprintf("template %d cannot be applied to network %d: these are in the way", template,
+				a.network.ID), all)
 	}
 	if a.x.ConflictResolutionStrategy != AbortOnConflict {
 		return nil

@@ -127,9 +127,9 @@ func (s *Server) URL(database string, others ...*Server) string {
 	return "postgres:///" + database + "?" + query.Encode()
 }
 
-// Create makes an empty database and gives its URL.
-func (s *Server) Create(ctx context.Context, name string) (string, error) {
-	return s.URL(name), s.Do(ctx, "CREATE DATABASE "+name)
+// Create makes a database and gives its URL. It is empty, but for what the options of CREATE DATABASE say.
+func (s *Server) Create(ctx context.Context, name string, options ...string) (string, error) {
+	return s.URL(name), s.Do(ctx, "CREATE DATABASE "+name+" "+strings.Join(options, " "))
 }
 
 // Do runs statements in the server's own database.

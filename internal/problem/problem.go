@@ -44,19 +44,29 @@ func New(status int, code, format string, args ...any) *Problem {
 	return &Problem{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid is a 400 InvalidField about one field of the request body.
+// InvalidValue is the code of a field of the request body with a value that it cannot have, where none says more.
+const InvalidValue = "InvalidResourceFieldValue"
+
+// Invalid is a 400 InvalidValue about one field of the request body.
 func Invalid(field, format string, args ...any) *Problem {
-	p := New(http.StatusBadRequest, "InvalidField", format, args...)
+	p := New(http.StatusBadRequest, InvalidValue, format, args...)
 	p.Message = field + ": " + p.Message
 	p.Fields = []string{field}
 	return p
 }
 
-// Query is a 400 InvalidQueryParameter about one query parameter.
+// Query is a 400 InvalidQueryParameterValue about one query parameter.
 func Query(parameter, format string, args ...any) *Problem {
-	p := New(http.StatusBadRequest, "InvalidQueryParameter", format, args...)
+	p := New(http.StatusBadRequest, "InvalidQueryParameterValue", format, args...)
 	p.Message = parameter + ": " + p.Message
 	p.Fields = []string{parameter}
+	return p
+}
+
+// Parameter is a 400 with a code of its own about one query parameter.
+func Parameter(code, parameter, format string, args ...any) *Problem {
+	p := Query(parameter, format, args...)
+	p.Code = code
 	return p
 }
 
@@ -80,6 +90,11 @@ func Missing(names ...string) *Problem {
 // NotFound is a 404 ResourceNotFound.
 func NotFound(format string, args ...any) *Problem {
 	return New(http.StatusNotFound, "ResourceNotFound", format, args...)
+}
+
+// Unavailable is a 503 with the given code.
+func Unavailable(code, format string, args ...any) *Problem {
+	return New(http.StatusServiceUnavailable, code, format, args...)
 }
 
 // Conflict is a 409 with the given code. A format that begins with a field and a colon, such as "range: ", is about that field.
@@ -150,4 +165,10 @@ func As(err error) (*Problem, bool) {
 func Is(err error, code string) bool {
 	p, ok := As(err)
 	return ok && p.Code == code
+}
+
+// IsNotFound reports whether err is a problem with the status 404: something is not there, or not there where it was looked for.
+func IsNotFound(err error) bool {
+	p, ok := As(err)
+	return ok && p.Status == http.StatusNotFound
 }

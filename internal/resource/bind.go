@@ -203,6 +203,7 @@ func (s Scope) compareReference(f *schema.Field, n *schema.Node, rest []string) 
 
 // Order reads orderBy.
 func (s Scope) Order(text string) (orders []store.Order, err error) {
+	seen := map[string]bool{}
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
 		descending := false
@@ -215,13 +216,20 @@ func (s Scope) Order(text string) (orders []store.Order, err error) {
 				break
 			}
 		}
+		if by, _, ok := strings.Cut(part, "("); ok && by != "" {
+			return nil, problem.Parameter("UnsupportedOrderByOperator", "orderBy", "%q is none of asc and desc", by)
+		}
 		path := strings.Split(part, ".")
+		if seen[part] {
+			return nil, problem.Parameter("DuplicateOrderByField", "orderBy", "%s is there twice", part)
+		}
+		seen[part] = true
 		if len(path) > schema.MaxPath {
 			return nil, problem.Query("orderBy", "the path %q has more than %d names", part, schema.MaxPath)
 		}
 		by, ok := s.orderField(path)
 		if !ok {
-			return nil, s.Unknown("orderBy", "InvalidOrderByField", path)
+			return nil, s.Unknown("orderBy", "UnsupportedOrderByField", path)
 		}
 		orders = append(orders, store.Order{By: by, Descending: descending, Whole: len(path) == 1 && s.whole(path[0]),
 			Spaceless: s.spaceless() && by.Via == ""})

@@ -116,7 +116,10 @@ func (c *Change) resolve() error {
 				return err
 			}
 		case schema.References:
-			for _, item := range v.FieldByIndex(f.Index).Interface().(schema.RefList).Items {
+			for i, item := range v.FieldByIndex(f.Index).Interface().(schema.RefList).Items {
+				if item.ID == 0 {
+					return notFoundInlined(f.Name, "entry %d names nothing that is there: give its id", i)
+				}
 				if err := c.resolveOne(f, schema.Ref{ID: item.ID}); err != nil {
 					return err
 				}
@@ -275,7 +278,7 @@ func (c *Change) validate() error {
 // unique). A name that stays where it was is not asked for again.
 func (c *Change) uniqueName() error {
 	h := schema.HeadOf(c.New)
-	if c.Type.Unique == "" || h.Name == "" {
+	if c.Type.Unique == "" || c.Type.Unique == "wholeName" || h.Name == "" {
 		return nil
 	}
 	if c.Old != nil && schema.HeadOf(c.Old).Name == h.Name && schema.HeadOf(c.Old).Parent == h.Parent {

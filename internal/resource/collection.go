@@ -48,6 +48,9 @@ type Collection struct {
 	// Estimate says, by the numbers that are kept, how much a POST below a resource would change, with the members that it sends: what
 	// it says of much is answered to who only tries it. nil where it never is much; what cannot be read is none.
 	Estimate func(tx *store.Tx, above int64, members map[string]json.RawMessage) (store.Tally, error)
+	// Place finds the resource that one with these members belongs right below, within a configuration or something that lies in one; nil
+	// where nothing but the resource above says where it belongs. It words what it does not find as a problem.
+	Place func(c *Change, t *schema.Type, within *store.Resource, members map[string]json.RawMessage) (above *store.Resource, err error)
 	// Content says which of the resources have bytes beside their fields.
 	Content Contents
 	// From is the source of the rows; Resources where empty.
@@ -95,6 +98,11 @@ type Collection struct {
 
 // Logged reports whether changes of the collection's resources are in the history.
 func (c *Collection) Logged() bool { return c.From == store.Resources && !c.Unlogged && !c.History }
+
+// Clearable reports whether those of the collection that a filter finds can be deleted at once.
+func (c *Collection) Clearable() bool {
+	return c.Logged() && !c.ReadOnly && !c.NoDelete && !c.Inner && c.SignIn == nil && c.Act == nil && !c.Joins && c.Guard == Everybody
+}
 
 // SpaceUse says what a resource does with address space.
 type SpaceUse int
@@ -152,6 +160,8 @@ type Sub struct {
 	FieldOf map[string]string
 	// Post: POST creates (Children) or links (Linked, Linking).
 	Post bool
+	// Clear: DELETE of the subcollection deletes those of the children that a filter finds.
+	Clear bool
 	// Types are the types POST takes; empty: all of the items' types.
 	Types []string
 	// Item: GET of one through the subcollection. Drop: DELETE of one, which deletes a child and
@@ -196,6 +206,8 @@ func (s *Sub) Fields() []string {
 type Manager struct {
 	// Hostname is the name of its machine, Version its own, Address where its APIs are served.
 	Hostname, Version, Address string
+	// LogLevel is the least that it logs where its command line says so; empty where the settings do.
+	LogLevel string
 }
 
 // API is the declared address API.
@@ -277,6 +289,14 @@ func NewAPI(s *store.Store, r *Registry) *API {
 	a.declareOptions(r)
 	for _, c := range a.collections {
 		a.complete(c, r)
+	}
+	for _, c := range a.collections {
+		for i := range c.Subs {
+			s := &c.Subs[i]
+			s.Clear = s.Relation == Children && s.Make == nil && !s.Ours && !slices.ContainsFunc(s.Items, func(name string) bool {
+				return !a.byName[name].Clearable()
+			})
+		}
 	}
 	if s != nil {
 		s.ShowInline(a.inlineMembers())
@@ -452,46 +472,6 @@ type Counts struct {
 	Name, Summary string
 	// Of gives the numbers of one resource. What there is none of need not be there.
 	Of func(tx *store.Tx, above *store.Resource) (map[string]int64, error)
-}
-
-// Carried estimates what changes resources with all that lies below them: those that members refer to, and that above.
-func Carried(ofAbove bool, names ...string) func(*store.Tx, int64, map[string]json.RawMessage) (store.Tally, error) {
-	return func(tx *store.Tx, above int64, members map[string]json.RawMessage) (t store.Tally, err error) {
-		var ids []int64
-		if ofAbove {
-			ids = append(ids, above)
-		}
-		for _, name := range names {
-			ids = append(ids, idsIn(members[name])...)
-		}
-		for _, id := range ids {
-			n, err := tx.CountBelow(id)
-			if err != nil {
-				return t, err
-			}
-			t.Changed += int(n) + 1
-		}
-		return t, nil
-	}
-}
-
-// idsIn gives the ids of a reference, or of a list of them, as it is sent.
-func idsIn(raw json.RawMessage) (ids []int64) {
-	type one struct {
-		ID int64 `json:"id"`
-	}
-	var single one
-	var list []one
-	switch {
-	case json.Unmarshal(raw, &single) == nil:
-		list = []one{single}
-	case json.Unmarshal(raw, &list) != nil:
-		return nil
-	}
-	for _, ref := range list {
-		ids = append(ids, ref.ID)
-	}
-	return ids
 }
 
 // RootID is the id of the root resource, which a configuration's up link names.

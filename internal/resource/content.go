@@ -12,7 +12,12 @@ import (
 type Contents struct {
 	// Types are the types; empty where none has any.
 	Types []string
-	// Open gives how long the content of a resource is, and what reads its parts, by their numbers from 1; nil behind the last.
+	// Tables are those of them that a table makes which is sent as it is (text/csv) below another resource; TypeOfTable says which of those
+	// that there can be it is.
+	Tables      []string
+	TypeOfTable func(file io.Reader, those []string) (string, error)
+	// Open, where there is one, gives how long the content of a resource is, and what reads its parts, by their numbers from 1; nil
+	// behind the last.
 	Open func(row *store.Resource, a *API) (size int64, part func(tx *store.Tx, number int) ([]byte, error), err error)
 }
 
@@ -20,6 +25,8 @@ type Contents struct {
 type Content struct {
 	// File is the temporary file.
 	File *os.File
+	// Name is what the file is called where it comes from, Type the media type that it is sent as; empty where that is not said.
+	Name, Type string
 	// Size is how long it is, in bytes; MD5 and SHA256 are its sums.
 	Size   int64
 	MD5    [16]byte

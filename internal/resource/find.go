@@ -164,8 +164,8 @@ func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store
 	if err != nil {
 		return nil, store.Problem(err, "there is no resource %d%s", id, within(c))
 	}
-	if c != nil && r.Collection != c.Name || c == nil && a.byName[r.Collection].Hidden {
-		return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
+	if c == nil && a.byName[r.Collection].Hidden {
+		return nil, store.Problem(store.ErrNotFound, "there is no resource %d", id)
 	}
 	if seen := a.seen(a.byName[r.Collection], caller); seen != nil {
 		n, err := tx.Count(store.Query{From: store.Resources, Where: store.All{hasID(id), seen}})
@@ -175,6 +175,14 @@ func (a *API) find(tx *store.Tx, c *Collection, id int64, caller Caller) (*store
 		if n == 0 {
 			return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
 		}
+	}
+	if c != nil && r.Collection != c.Name && a.byName[r.Collection].Hidden { // of which nothing is said elsewhere
+		return nil, store.Problem(store.ErrNotFound, "there is no resource %d%s", id, within(c))
+	}
+	if c != nil && r.Collection != c.Name {
+		p := problem.NotFound("there is no resource %d%s: it is in %s", id, within(c), r.Collection)
+		p.Code = "WrongResourceCollection"
+		return nil, p
 	}
 	return r, nil
 }

@@ -25,7 +25,7 @@ func (a *API) Link(c *Change, at Target) (*store.Resource, error) {
 		return nil, problem.Invalid("id", "must be the number of a resource")
 	}
 	other, err := a.find(c.Tx, nil, id, c.Caller)
-	if problem.Is(err, "ResourceNotFound") {
+	if problem.IsNotFound(err) {
 		return nil, notFoundInlined("id", "there is no resource %d", id)
 	}
 	if err != nil {

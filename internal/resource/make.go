@@ -50,7 +50,7 @@ func (a *API) TargetTypes(t Target) []*schema.Type {
 
 // MakeIn makes a resource in a collection or below a parent.
 func (a *API) MakeIn(c *Change, at Target) (*store.Resource, error) {
-	types := a.typesMadeIn(at)
+	types := a.TypesMadeIn(at)
 	var parent *store.Resource
 	if at.Sub != nil {
 		var err error
@@ -85,12 +85,14 @@ func (a *API) MakeIn(c *Change, at Target) (*store.Resource, error) {
 	return c.Create(t, o)
 }
 
-// typesMadeIn gives the types that POST makes there.
-func (a *API) typesMadeIn(t Target) []*schema.Type {
+// TypesMadeIn gives the types that POST makes there.
+func (a *API) TypesMadeIn(t Target) []*schema.Type {
 	if t.Sub != nil {
 		return a.PostTypes(t.Sub)
 	}
-	return t.Collection.Types
+	return slices.DeleteFunc(slices.Clone(t.Collection.Types), func(x *schema.Type) bool { // those that say what they lie below
+		return x.Parents != nil && !slices.Contains(x.Parents, "") && !slices.Contains(x.Parents, t.Collection.Name)
+	})
 }
 
 // setColumns fills the references that the row itself has, so that rules and answers see them.

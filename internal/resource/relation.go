@@ -239,11 +239,14 @@ type JoinedSub struct {
 // Joined declares such a subcollection.
 func (r *Registry) Joined(s JoinedSub) { r.joined = append(r.joined, s) }
 
-// FurtherSub is a subcollection that resources do not link to, as it is published elsewhere alone: what is made below them.
+// FurtherSub is a subcollection that resources do not link to, as it is published elsewhere alone: what is made below them, or what
+// refers to them.
 type FurtherSub struct {
-	// Below is the collection below whose resources it hangs, Name its name there, Item the collection of what it holds, Type the type of
-	// that which POST makes.
-	Below, Name, Item, Type string
+	// Below is the collection below whose resources it hangs, Name its name there, Item the collection of what it holds.
+	Below, Name, Item string
+	// Types are the types that POST makes; none where Field is the field of what it holds that leads to the resource above.
+	Types []string
+	Field string
 }
 
 // Further declares a subcollection that is not linked to.
@@ -284,10 +287,14 @@ func (a *API) complete(c *Collection, r *Registry) {
 		c.Subs = append(c.Subs, s)
 	}
 	for _, one := range r.further {
-		if one.Below == c.Name {
-			c.Subs = append(c.Subs, Sub{Name: one.Name, Ours: true, Relation: Children, Items: []string{one.Item}, Types: []string{one.Type},
-				Post: true})
+		if one.Below != c.Name {
+			continue
 		}
+		s := Sub{Name: one.Name, Ours: true, Relation: Children, Items: []string{one.Item}, Types: one.Types, Post: true, Item: true}
+		if one.Field != "" {
+			s.Relation, s.Post, s.Field = Linking, false, one.Field
+		}
+		c.Subs = append(c.Subs, s)
 	}
 	for _, one := range r.computed {
 		if one.Below == c.Name && one.Items != nil && c.Sub(one.Name) == nil {

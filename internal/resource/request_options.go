@@ -140,7 +140,7 @@ var yesOrNo = []string{"true", "false"}
 
 // invalidHeader refuses a header.
 func invalidHeader(name, format string, args ...any) error {
-	p := problem.BadRequest("InvalidHeader", name+": "+format, args...)
+	p := problem.BadRequest("InvalidHeaderValue", name+": "+format, args...)
 	p.Fields = []string{name}
 	return p
 }

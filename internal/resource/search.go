@@ -105,7 +105,7 @@ func (s *Search) Exact(tx *store.Tx) error {
 		switch r, err := s.API.find(tx, nil, id, s.Caller); {
 		case err == nil:
 			s.add(MatchID, []*store.Resource{r})
-		case !problem.Is(err, "ResourceNotFound"):
+		case !problem.IsNotFound(err):
 			return err
 		}
 	}

@@ -82,7 +82,7 @@ func (a *Server) batch(w http.ResponseWriter, r *http.Request, caller resource.C
 	}
 	for _, h := range a.headers {
 		if r.Header.Get(h.Name) != "" && !slices.Contains(ofBatches, h.Name) {
-			p := problem.BadRequest("InvalidHeader", "%s: is for one change: put it into its headers", h.Name)
+			p := problem.BadRequest("InvalidHeaderValue", "%s: is for one change: put it into its headers", h.Name)
 			p.Fields = []string{h.Name}
 			return p
 		}
@@ -224,8 +224,9 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 	var ans answer
 	replayed := false
 	depends := a.scopeOf(parts)
-	err := a.probing(rq, maxBatchProbes,
-		"%d addresses were asked whether they answer, and more would have to be: send fewer changes at once", func() error {
+	err := a.WithOutside(rq.Context(), maxBatchProbes,
+		"%d addresses were asked whether they answer, and more would have to be: send fewer changes at once", func(o resource.Outside) error {
+			rq.outside = o
 			return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
 				replay, there, err := a.replay(tx, rq)
 				if replayed = there; there || err != nil {

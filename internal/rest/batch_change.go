@@ -84,9 +84,6 @@ func (a *Server) parts(rq *request, texts []json.RawMessage, read func(at string
 	return parts, problem.Join(faults)
 }
 
-// cut gives the front of a text, at most so many bytes of it and no part of a character.
-func cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }
-
 // placed says at which change of a batch a problem is. What is no problem of the request stays as it is.
 func placed(at string, err error) error {
 	p, ok := problem.As(err)
@@ -94,12 +91,12 @@ func placed(at string, err error) error {
 		return err
 	}
 	one := *p
-	one.Message = at + ": " + cut(p.Message, maxFault) // it may quote what was sent
+	one.Message = at + ": " + schema.Cut(p.Message, maxFault) // it may quote what was sent
 	one.Fields = []string{at}
 	if len(p.Fields) > 0 {
 		one.Fields = make([]string, len(p.Fields))
 		for i, field := range p.Fields {
-			one.Fields[i] = at + "." + cut(field, maxIgnoredName)
+			one.Fields[i] = at + "." + schema.Cut(field, maxIgnoredName)
 		}
 	}
 	return &one
@@ -229,6 +226,9 @@ func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resou
 	if methods := methodsOf(t); !slices.Contains(methods, sent.Method) {
 		return t, a.noMethod(t, sent.Method, methods)
 	}
+	if sent.Method == http.MethodDelete && t.List {
+		return t, problem.Invalid("path", "a list cannot be deleted in a batch: name one resource")
+	}
 	if sent.Method == http.MethodPost && !listable(t) {
 		return t, problem.Invalid("path", "%s cannot be made in a batch", t.Collection.Name)
 	}
@@ -241,7 +241,7 @@ func (a *Server) partTarget(sent *http.Request, caller resource.Caller) (t resou
 
 // performPart makes one change. made are the ids of what the changes before it have made.
 func (a *Server) performPart(tx *store.Tx, rq *request, p *part, made []int64) (ans answer, err error) {
-	p.rq.probed, p.rq.made = rq.probed, rq.made
+	p.rq.outside = rq.outside
 	if p.path != nil {
 		at := *p.path
 		at.Path, at.RawPath = fillPath(at.Path, func(ref int) int64 { return made[ref] }), ""

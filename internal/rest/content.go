@@ -44,6 +44,67 @@ func (rq *request) multiPart(a *Server) bool {
 	return err == nil && kind == multipartForm && a.takesContent(rq.Target)
 }
 
+// tables gives the types that a table makes which is sent as it is; none where the request is no such table.
+func (rq *request) tables(a *Server) (types []string) {
+	kind, _, err := mime.ParseMediaType(rq.Header.Get("Content-Type"))
+	if err != nil || kind != asCSV.String() || rq.Method != http.MethodPost {
+		return nil
+	}
+	return a.tablesOf(rq.Target)
+}
+
+// tablesOf gives the types that are made below a resource by a table as it is.
+func (a *Server) tablesOf(t resource.Target) (types []string) {
+	if t.Sub == nil {
+		return nil
+	}
+	for _, made := range a.PostTypes(t.Sub) {
+		if slices.Contains(a.CollectionOf(made).Content.Tables, made.Name) {
+			types = append(types, made.Name)
+		}
+	}
+	return types
+}
+
+// readTable reads a body that is a table, which waits in a temporary file until done is called. The headers that rows may have hold for
+// each of them.
+func (rq *request) readTable(w http.ResponseWriter, a *Server, types []string) error {
+	if encoding := rq.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return compressed()
+	}
+	if dryRun(rq.Request) {
+		return problem.BadRequest("InvalidHeaderValue",
+			"%s: what would come of the rows is tried by an import with the mode DRY_RUN (POST /imports)",
+			dryRunHeader)
+	}
+	if err := rq.readContent(http.MaxBytesReader(w, rq.Body, maxContent+1), "", rq.Header.Get("Content-Type")); err != nil {
+		return err
+	}
+	t := a.TypeNamed(types[0])
+	if _, err := rq.content.File.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	name, err := a.CollectionOf(t).Content.TypeOfTable(rq.content.File, types)
+	if err != nil {
+		return err
+	}
+	headers := map[string]string{}
+	for _, h := range a.Headers {
+		if text := rq.Header.Get(h.Name); text != "" {
+			headers[h.Name] = text
+		}
+	}
+	rq.members = map[string]json.RawMessage{"type": schema.AppendString(nil, name)}
+	if len(headers) > 0 {
+		if rq.members["headers"], err = json.Marshal(headers); err != nil {
+			return err
+		}
+	}
+	rq.raw = append(rq.raw, rq.members["headers"]...)
+	rq.raw = append(rq.raw, rq.content.SHA256[:]...)
+	return nil
+}
+
 // takesContent reports whether resources that a target makes or changes may have content.
 func (a *Server) takesContent(t resource.Target) bool {
 	return slices.ContainsFunc(a.TargetTypes(t), func(x *schema.Type) bool {
@@ -85,7 +146,7 @@ func (rq *request) readPart(part *multipart.Part) error {
 		if rq.content != nil {
 			return problem.Field("DuplicateFieldValue", dataPart, "is there twice")
 		}
-		return rq.readContent(part)
+		return rq.readContent(part, part.FileName(), part.Header.Get("Content-Type"))
 	}
 	text, err := io.ReadAll(io.LimitReader(part, maxInfo+1))
 	if err != nil || len(text) > maxInfo {
@@ -115,12 +176,12 @@ func partProblem(err error, format string, args ...any) error {
 }
 
 // readContent writes a file that is sent into a temporary one, and sums it up.
-func (rq *request) readContent(part io.Reader) (err error) {
+func (rq *request) readContent(part io.Reader, name, kind string) (err error) {
 	file, err := os.CreateTemp("", "portolan-content-*")
 	if err != nil {
 		return err
 	}
-	rq.content = &resource.Content{File: file}
+	rq.content = &resource.Content{File: file, Name: name, Type: kind}
 	// Nothing stays if the manager is killed. Where a file that is open cannot go, Drop takes it away.
 	_ = os.Remove(file.Name())
 	one, other := md5.New(), sha256.New() //nolint:gosec // as above
@@ -140,7 +201,7 @@ func (rq *request) readContent(part io.Reader) (err error) {
 // what a content has never changes.
 func (a *Server) sendContent(w http.ResponseWriter, r *http.Request, row *store.Resource) error {
 	c := a.Collection(row.Collection)
-	if !slices.Contains(c.Content.Types, row.Type) {
+	if c.Content.Open == nil || !slices.Contains(c.Content.Types, row.Type) {
 		return problem.New(http.StatusNotAcceptable, "NotAcceptable", "Accept: a %s has no content", row.Type)
 	}
 	long, part, err := c.Content.Open(row, a.API)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	stdcsv "encoding/csv"
 	"encoding/json"
-	"strings"
 
 	"portolan/internal/resource"
 	"portolan/internal/schema"
@@ -13,7 +12,7 @@ import (
 // csvRows writes a list as CSV (RFC 4180), one line a resource. The columns are the fields asked
 // for, or every field of the list's types; a reference shows as its id and its name.
 type csvRows struct {
-	columns [][]string
+	columns []*schema.Column
 	out     *bytes.Buffer
 	writer  *stdcsv.Writer
 }
@@ -23,7 +22,9 @@ func newCSVRows(s resource.Scope, p *schema.Projection) *csvRows {
 	c.writer = stdcsv.NewWriter(c.out)
 	c.writer.UseCRLF = true
 	if p != nil && p.Only != nil {
-		c.columns = p.Only.Leaves(nil)
+		for _, path := range p.Only.Leaves(nil) {
+			c.columns = append(c.columns, schema.ColumnAt(path...))
+		}
 		return c
 	}
 	seen := map[string]bool{}
@@ -34,10 +35,10 @@ func newCSVRows(s resource.Scope, p *schema.Projection) *csvRows {
 			}
 			seen[f.Name] = true
 			if f.Kind == schema.Reference {
-				c.columns = append(c.columns, []string{f.Name, "id"}, []string{f.Name, "name"})
+				c.columns = append(c.columns, schema.ColumnAt(f.Name, "id"), schema.ColumnAt(f.Name, "name"))
 				continue
 			}
-			c.columns = append(c.columns, []string{f.Name})
+			c.columns = append(c.columns, schema.ColumnAt(f.Name))
 		}
 	}
 	return c
@@ -52,8 +53,8 @@ func (c *csvRows) write(b []byte, record []string) []byte {
 
 func (c *csvRows) begin(b []byte) []byte {
 	names := make([]string, len(c.columns))
-	for i, path := range c.columns {
-		names[i] = strings.Join(path, ".")
+	for i, column := range c.columns {
+		names[i] = column.Name
 	}
 	return c.write(b, names)
 }
@@ -64,39 +65,10 @@ func (c *csvRows) row(b []byte, object []byte, _ bool) ([]byte, error) {
 		return b, err
 	}
 	cells := make([]string, len(c.columns))
-	for i, path := range c.columns {
-		cells[i] = cell(top, path)
+	for i, column := range c.columns {
+		cells[i] = column.Text(top)
 	}
 	return c.write(b, cells), nil
 }
 
 func (c *csvRows) end(b []byte, _ footer) []byte { return b }
-
-// cell gives the value at a path as text; null and what is not there are empty.
-func cell(object map[string]json.RawMessage, path []string) string {
-	raw := object[path[0]]
-	if len(path) > 1 {
-		var inner map[string]json.RawMessage
-		if json.Unmarshal(raw, &inner) != nil || inner == nil {
-			return ""
-		}
-		return cell(inner, path[1:])
-	}
-	if string(raw) == "null" {
-		return ""
-	}
-	var text string
-	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
-		return plainCell(text)
-	}
-	return string(raw)
-}
-
-// plainCell keeps a spreadsheet from taking a text for a formula: an apostrophe stands before what would begin
-// one. Numbers are no texts, and stay as they are.
-func plainCell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
-	}
-	return text
-}

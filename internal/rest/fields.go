@@ -17,7 +17,9 @@ const (
 
 // parseFields reads the forms of fields: names, not(names), embed(subcollections).
 func (a *Server) parseFields(text string, s resource.Scope) (*schema.Projection, error) {
-	bad := func(format string, args ...any) error { return problem.Query("fields", format, args...) }
+	bad := func(format string, args ...any) error {
+		return problem.Parameter("FieldsParseError", "fields", format, args...)
+	}
 	p := &schema.Projection{}
 	parts, err := splitTop(text)
 	if err != nil {
@@ -94,11 +96,11 @@ func fieldPath(s resource.Scope, name string) ([]string, error) {
 	}
 	for _, part := range path {
 		if part == "" || strings.ContainsAny(part, "()") {
-			return nil, problem.Query("fields", "%q is not the name of a field", name)
+			return nil, problem.Parameter("InvalidFieldName", "fields", "%q is not the name of a field", name)
 		}
 	}
 	if path[0] != "_links" && path[0] != "_embedded" && s.Find(path[0]) == nil {
-		return nil, s.Unknown("fields", "InvalidQueryParameter", path)
+		return nil, s.Unknown("fields", "InvalidFieldName", path)
 	}
 	return path, nil
 }
@@ -117,7 +119,7 @@ func (a *Server) addEmbed(p *schema.Projection, path []string, s resource.Scope)
 			}
 		}
 		if sub == nil {
-			return problem.Query("fields", "embed: %q is no subcollection here", name)
+			return problem.Parameter("UnsupportedEmbeddableCollection", "fields", "embed: %q is no subcollection here", name)
 		}
 		types = a.ItemTypes(sub)
 		var at *schema.Embedding

@@ -68,6 +68,8 @@ func (a *Server) Serve(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case refused != nil:
 		return refused
+	case r.Method == http.MethodDelete && t.List:
+		return a.deleteList(w, r, t, caller)
 	case action != resource.ActionSee:
 		return a.write(w, r, t, caller)
 	case t.List:
@@ -345,6 +347,11 @@ func (a *Server) rootDocument(links bool) []byte {
 	return append(b, '}')
 }
 
+// compressed refuses a body that is compressed.
+func compressed() error {
+	return problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "Content-Encoding: a compressed body is not read here")
+}
+
 // checkContentType refuses a body in a form that is not read here.
 func checkContentType(r *http.Request) error {
 	if r.Method == http.MethodPatch {
@@ -362,7 +369,7 @@ func CheckContentType(r *http.Request, allowed ...string) error {
 		charset := strings.ToLower(params["charset"])
 		if err == nil && slices.Contains(allowed, kind) && (charset == "" || charset == "utf-8") {
 			if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-				return problem.New(http.StatusUnsupportedMediaType, "UnsupportedMediaType", "Content-Encoding: a compressed body is not read here")
+				return compressed()
 			}
 			return nil
 		}

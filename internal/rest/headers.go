@@ -19,6 +19,8 @@ var engineHeaders = []resource.RequestHeader{
 		Values: []string{"true", "false"}, Methods: changes},
 	{Name: atMostHeader, Description: "Delete no more than so many resources, 1 to 10000, from the bottom up: the answer is 200 and says " +
 		"whether it is done. The same request goes on. Ours.", Most: mostAtOnce, Methods: []string{http.MethodDelete}},
+	{Name: confirmHeader, Description: "How many resources the deletion of a list is to take: it is refused where its filter finds another " +
+		"number. Ours.", Methods: []string{http.MethodDelete}},
 	{Name: "If-Match", Description: "The entity tag that the resource must still have.",
 		Methods: []string{http.MethodPut, http.MethodPatch, http.MethodDelete}},
 	{Name: "Idempotency-Key", Description: "Repeating a request with the same key within 24 hours gives the same answer and does nothing.",
@@ -29,7 +31,7 @@ var engineHeaders = []resource.RequestHeader{
 func (a *Server) readOptions(r *http.Request) (o resource.Options, err error) {
 	for _, h := range a.headers {
 		if n := len(r.Header.Values(h.Name)); n > 1 && h.Name != "If-Match" {
-			p := problem.BadRequest("InvalidHeader", "%s: given %d times", h.Name, n)
+			p := problem.BadRequest("InvalidHeaderValue", "%s: given %d times", h.Name, n)
 			p.Fields = []string{h.Name}
 			return o, p
 		}

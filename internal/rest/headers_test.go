@@ -49,11 +49,11 @@ func TestRequestOptions(t *testing.T) {
 		"x-portolan-dry-run=perhaps": "x-portolan-dry-run"} {
 		_, err := read(text)
 		p, ok := problem.As(err)
-		if !ok || p.Code != "InvalidHeader" || !strings.Contains(p.Message, want) || len(p.Fields) != 1 {
+		if !ok || p.Code != "InvalidHeaderValue" || !strings.Contains(p.Message, want) || len(p.Fields) != 1 {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if _, err := read("x-gently=true", "x-gently=true"); !problem.Is(err, "InvalidHeader") {
+	if _, err := read("x-gently=true", "x-gently=true"); !problem.Is(err, "InvalidHeaderValue") {
 		t.Errorf("given twice: %v", err)
 	}
 	names := func(method string, kind string) (all string) {

@@ -30,7 +30,7 @@ const maxKey = 255
 func IdempotencyKey(r *http.Request) (string, error) {
 	key := r.Header.Get("Idempotency-Key")
 	if len(key) > maxKey {
-		return "", problem.BadRequest("InvalidHeader", "Idempotency-Key: longer than %d bytes", maxKey)
+		return "", problem.BadRequest("InvalidHeaderValue", "Idempotency-Key: longer than %d bytes", maxKey)
 	}
 	return key, nil
 }

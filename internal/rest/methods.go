@@ -23,6 +23,7 @@ func methodsOf(t resource.Target) []string {
 	case t.Root, t.Any:
 	case t.Sub != nil && t.List:
 		add(t.Sub.Post, http.MethodPost)
+		add(t.Sub.Clear, http.MethodDelete)
 	case t.Sub != nil:
 		if !t.Sub.Item {
 			m = nil
@@ -32,6 +33,7 @@ func methodsOf(t resource.Target) []string {
 		add(t.Sub.Drop, http.MethodDelete)
 	case t.List:
 		add(c.Post, http.MethodPost)
+		add(c.Clearable(), http.MethodDelete)
 	default:
 		add(!c.ReadOnly && !c.NoPut, http.MethodPut)
 		add(!c.ReadOnly, http.MethodPatch)

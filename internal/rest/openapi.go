@@ -121,7 +121,7 @@ func problems() doc {
 	all := doc{}
 	for status, description := range problemTexts {
 		all[status] = doc{"description": description, "content": doc{"application/json": doc{"schema": ref("schemas/Problem"),
-			"example": doc{"status": statusOf(status), "reason": http.StatusText(statusOf(status)), "code": "InvalidField",
+			"example": doc{"status": statusOf(status), "reason": http.StatusText(statusOf(status)), "code": "InvalidResourceFieldValue",
 				"message": "name: must not be blank", "fields": []string{"name"}}}}}
 		if status == "429" || status == "503" {
 			one, _ := all[status].(doc)
@@ -224,6 +224,8 @@ func summary(t resource.Target, method string) string {
 		return "Link one to the " + what
 	case method == http.MethodPost:
 		return "Add one to the " + what
+	case method == http.MethodDelete && t.List:
+		return "Delete those of the " + what + " that a filter finds, with all that lies below them"
 	case method == http.MethodDelete && links:
 		return "Unlink one from the " + what
 	case method == http.MethodDelete:
@@ -271,6 +273,9 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 			madeListOrOne(answers)
 		}
 		op["requestBody"] = body(schema, example, "application/json", "application/hal+json")
+		if a.tablesOf(t) != nil {
+			op["requestBody"] = tableBody
+		}
 		refused = append(refused, "409", "413", "415")
 	case http.MethodPut:
 		answers = a.resourceAnswer("200", "The changed resource.", types, false)
@@ -282,6 +287,9 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 		op["requestBody"] = body(doc{"type": "object"}, doc{"name": "renamed"}, "application/merge-patch+json", "application/json")
 		refused = append(refused, "409", "412", "413", "415")
 	case http.MethodDelete:
+		if t.List {
+			return a.deleteListOperation(op)
+		}
 		answers = doc{"204": doc{"description": "It is gone; with " + atMostHeader + " the answer is 200."}}
 		refused = append(refused, "409", "412")
 	}
@@ -293,6 +301,9 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 			"content": doc{asJSON.String(): doc{"schema": doc{"anyOf": []any{ref("schemas/DryRun"), ref("schemas/Step")}}}}}
 	}
 	for _, h := range a.headersFor(method, headers) {
+		if h.Name == confirmHeader { // which is for lists
+			continue
+		}
 		params = append(params, ref("parameters/"+h.Name))
 	}
 	for _, status := range refused {
@@ -301,6 +312,29 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 	op["parameters"], op["responses"] = params, answers
 	return op
 }
+
+// deleteListOperation documents the deletion of a list.
+func (a *Server) deleteListOperation(op doc) doc {
+	op["parameters"] = []any{
+		doc{"name": "filter", "in": "query", "required": true, "description": "What is to be deleted, in the grammar of lists.",
+			"schema": doc{"type": "string", "minLength": 1}, "example": "name:'renamed'"},
+		ref("parameters/" + confirmHeader), ref("parameters/" + dryRunHeader), ref("parameters/" + commentHeader)}
+	whole := doc{"type": "integer"}
+	gone := doc{"type": "object", "required": []string{"count", "deleted"}, "properties": doc{"count": whole, "created": whole,
+		"changed": whole, "deleted": whole}}
+	answers := doc{"200": doc{"description": "They are gone; or what would have come of it (" + dryRunHeader + ").",
+		"content": doc{asJSON.String(): doc{"schema": doc{"anyOf": []any{ref("schemas/DryRun"), gone}}}}}}
+	for _, status := range append(slices.Clone(anyAnswer), "409") {
+		answers[status] = ref("responses/" + status)
+	}
+	op["responses"] = answers
+	return op
+}
+
+// tableBody is a body that is a table.
+var tableBody = doc{"required": true, "content": doc{asCSV.String(): doc{"schema": doc{"type": "string",
+	"description": "A table (RFC 4180) whose first line names the fields, one of them the type."},
+	"example": "type,range\nIPv4Network,10.0.9.0/24\n"}}}
 
 // body is a request's body in some media types.
 func body(schema, example doc, media ...string) doc {

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -179,7 +180,7 @@ func one(query url.Values, name string) (string, bool, error) {
 		return "", false, nil
 	}
 	if len(values) > 1 {
-		return "", false, problem.Query(name, "is given %d times", len(values))
+		return "", false, problem.Parameter("MultipleQueryParameterValues", name, "is given %d times", len(values))
 	}
 	return values[0], true, nil
 }
@@ -191,7 +192,8 @@ func whole(query url.Values, name string, least, most, missing int64) (int64, er
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, problem.Query(name, "%q is not a whole number from %d to %d", text, least, most)
+		code := map[string]string{"limit": "InvalidLimitParameterValue", "offset": "InvalidOffsetParameterValue"}[name]
+		return 0, problem.Parameter(cmp.Or(code, "InvalidQueryParameterValue"), name, "%q is not a whole number from %d to %d", text, least, most)
 	}
 	return n, nil
 }
@@ -210,7 +212,7 @@ func knownAlone(query url.Values, known ...string) error {
 func parseQuery(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, problem.BadRequest("InvalidQueryParameter", "the query string is not well formed")
+		return nil, problem.BadRequest("InvalidQueryParameterValue", "the query string is not well formed")
 	}
 	return query, nil
 }
@@ -292,7 +294,7 @@ func (a *Server) options(r *http.Request, s resource.Scope, list bool) (o option
 var errNotAPlace = errors.New("no place in this list")
 
 func notAPlace() error {
-	return problem.Query("after", "is no place in this list: take it from a link, or leave it out")
+	return problem.Parameter("InvalidPaginationParameter", "after", "is no place in this list: take it from a link, or leave it out")
 }
 
 // placeText is a place as it stands in links, in JSON.

@@ -351,7 +351,7 @@ func (rd *renderer) above(r *store.Resource, c *resource.Collection, p *plan) st
 	switch {
 	case r.Parent == 0 || len(c.Parents) == 0 && !c.Inner || c.NoUp:
 		return ""
-	case r.Parent == resource.RootID:
+	case r.Parent == resource.RootID && !c.Inner: // transactions have numbers of their own
 		return p.root
 	case p.above != "":
 		return p.above
@@ -371,6 +371,11 @@ func (rd *renderer) one(b []byte, r *store.Resource, p *schema.Projection, calle
 		return nil, err
 	}
 	return rd.project(b, &shown, p, caller, extra)
+}
+
+// Show renders a resource as GET of it answers, as plain JSON.
+func (a *Server) Show(tx *store.Tx, r *store.Resource, caller resource.Caller) ([]byte, error) {
+	return a.renderer(tx, asJSON).one(nil, r, nil, caller, nil)
 }
 
 // project renders a resource whose heads are loaded.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,8 +27,7 @@ type request struct {
 	raw     []byte
 	author  store.Author
 	key     string // Idempotency-Key
-	probed  map[netip.Addr]bool
-	made    map[string][]any
+	outside resource.Outside
 	options resource.Options
 	// prepared is what Collection.Beforehand gave.
 	prepared any
@@ -80,6 +78,12 @@ func (a *Server) show(r *http.Request, rq *request, ans *answer) error {
 	})
 }
 
+// maxProbes is how many addresses are asked for one change whether they answer. Asking takes its time, and no lock is held meanwhile.
+const (
+	maxProbes     = 16
+	tooManyAnswer = "each of the first %d free addresses answers, and is in use by somebody"
+)
+
 // maxComment bounds the comment on a change, in bytes.
 const maxComment = 2000
 
@@ -108,7 +112,8 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 		}
 	}
 	var ans answer
-	err := a.probing(rq, maxProbes, "each of the first %d free addresses answers, and is in use by somebody", func() error {
+	err := a.WithOutside(rq.Context(), maxProbes, tooManyAnswer, func(o resource.Outside) error {
+		rq.outside = o
 		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
 		return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) { return a.perform(tx, rq) })
 	})
@@ -178,6 +183,9 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 	if rq.multiPart(a) {
 		return rq.readParts(w)
 	}
+	if types := rq.tables(a); types != nil {
+		return rq.readTable(w, a, types)
+	}
 	signIn := rq.Collection.SignIn
 	if signIn == nil || rq.Method != http.MethodPost || rq.Sub != nil {
 		if err := checkContentType(rq.Request); err != nil {
@@ -234,24 +242,27 @@ func (a *Server) readHead(rq *request) (err error) {
 	if rq.options, err = a.readOptions(rq.Request); err != nil {
 		return err
 	}
+	if rq.Header.Get(confirmHeader) != "" && !(rq.Method == http.MethodDelete && rq.List) {
+		return problem.BadRequest("InvalidHeaderValue", "%s: is for the deletion of a list", confirmHeader)
+	}
 	comment := rq.Header.Get(commentHeader)
 	if len(comment) > maxComment || strings.ContainsFunc(comment, unicode.IsControl) {
-		return problem.BadRequest("InvalidHeader",
+		return problem.BadRequest("InvalidHeaderValue",
 			"%s: longer than %d bytes or with control characters", commentHeader, maxComment)
 	}
 	rq.author = store.Author{User: rq.caller.User, Name: rq.caller.Name, Comment: comment}
 	if text := rq.Header.Get(atMostHeader); text != "" {
 		if rq.Method != http.MethodDelete {
-			return problem.BadRequest("InvalidHeader", "%s: goes with DELETE", atMostHeader)
+			return problem.BadRequest("InvalidHeaderValue", "%s: goes with DELETE", atMostHeader)
 		}
 		if rq.atMost, err = strconv.Atoi(text); err != nil || rq.atMost < 1 || rq.atMost > mostAtOnce {
-			return problem.BadRequest("InvalidHeader", "%s: %q is no number from 1 to %d", atMostHeader, text, mostAtOnce)
+			return problem.BadRequest("InvalidHeaderValue", "%s: %q is no number from 1 to %d", atMostHeader, text, mostAtOnce)
 		}
 		if rq.Sub != nil && rq.Sub.Relation != resource.Children {
-			return problem.BadRequest("InvalidHeader", "%s: a link is taken away at once", atMostHeader)
+			return problem.BadRequest("InvalidHeaderValue", "%s: a link is taken away at once", atMostHeader)
 		}
 		if dryRun(rq.Request) {
-			return problem.BadRequest("InvalidHeader", "%s: a step is not tried; %s without it tells how much there is", atMostHeader,
+			return problem.BadRequest("InvalidHeaderValue", "%s: a step is not tried; %s without it tells how much there is", atMostHeader,
 				dryRunHeader)
 		}
 	}
@@ -263,7 +274,8 @@ func (a *Server) readHead(rq *request) (err error) {
 
 // perform does what the request asks, inside the transaction.
 func (a *Server) perform(tx *store.Tx, rq *request) (answer, error) {
-	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: rq.members, Probed: rq.probed, Prepared: rq.prepared, Made: rq.made,
+	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: rq.members, Probed: rq.outside.Probed,
+		Prepared: rq.prepared, Made: rq.outside.Made,
 		Content: rq.content,
 		Options: rq.options,
 		Extra:   map[string]string{}}

@@ -40,7 +40,8 @@ func (f *Field) operators() string {
 // Condition turns a comparison of the field into a condition.
 func (f *Field) Condition(n *Node) (store.Expr, error) {
 	if !slices.Contains(strings.Fields(f.operators()), n.Op) {
-		return nil, FilterValue(n, n.Values[0], "the operator "+n.Op+" is not for this field; these are: "+f.operators())
+		return nil, coding("UnsupportedFilterOperator", FilterValue(n, n.Values[0],
+			"the operator "+n.Op+" is not for this field; these are: "+f.operators()))
 	}
 	switch {
 	case f.Kind == Span:
@@ -85,7 +86,7 @@ func (f *Field) CompareWith(n *Node, at store.Field) (store.Expr, error) {
 func (f *Field) compareOne(n *Node, at store.Field, op string, v Literal) (store.Expr, error) {
 	if v.Null() {
 		if op != "eq" && op != "ne" {
-			return nil, FilterValue(n, v, "null goes with eq, in and ne")
+			return nil, coding("UnsupportedFilterOperatorForNullValue", FilterValue(n, v, "null goes with eq, in and ne"))
 		}
 		return store.Compare{Field: at, Op: op}, nil
 	}
@@ -128,37 +129,37 @@ func (f *Field) literal(n *Node, v Literal) (any, error) {
 	switch f.Kind {
 	case Bool:
 		if v.Text != "true" && v.Text != "false" {
-			return nil, FilterValue(n, v, "expected true or false")
+			return nil, coding("InvalidFilterValueType", FilterValue(n, v, "expected true or false"))
 		}
 		return v.Text == "true", nil
 	case Integer:
 		if i, err := strconv.ParseInt(v.Text, 10, 64); err == nil {
 			return i, nil
 		}
-		return nil, FilterValue(n, v, "expected a whole number")
+		return nil, coding("InvalidFilterValueType", FilterValue(n, v, "expected a whole number"))
 	case Float:
 		if x, err := strconv.ParseFloat(v.Text, 64); err == nil {
 			return x, nil
 		}
-		return nil, FilterValue(n, v, "expected a number")
+		return nil, coding("InvalidFilterValueType", FilterValue(n, v, "expected a number"))
 	case Time:
 		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02"} {
 			if at, err := time.Parse(layout, v.Text); err == nil {
 				return FormatTime(at), nil
 			}
 		}
-		return nil, FilterValue(n, v, "expected a time as in RFC 3339")
+		return nil, coding("InvalidFilterDate", FilterValue(n, v, "expected a time as in RFC 3339"))
 	case Address:
 		a, err := netip.ParseAddr(strings.TrimSpace(v.Text))
 		if err != nil || a.Zone() != "" {
-			return nil, FilterValue(n, v, "expected an IP address")
+			return nil, coding("InvalidFilterAddress", FilterValue(n, v, "expected an IP address"))
 		}
 		return store.AddrKey(a.Unmap()), nil
 	}
 	if f.Hardware && (n.Op == "eq" || n.Op == "in" || n.Op == "ne") {
 		mac, err := space.ParseHardware(v.Text)
 		if err != nil {
-			return nil, FilterValue(n, v, err.Error())
+			return nil, coding("InvalidMacAddressFilter", FilterValue(n, v, err.Error()))
 		}
 		return space.FormatHardware(mac), nil
 	}
@@ -166,7 +167,7 @@ func (f *Field) literal(n *Node, v Literal) (any, error) {
 		return strings.ToUpper(strings.ReplaceAll(v.Text, ":", "-")), nil
 	}
 	if !v.Quoted && v.Text != "true" && v.Text != "false" && !numeral(v.Text) {
-		return nil, FilterValue(n, v, "text needs quotes")
+		return nil, coding("InvalidFilterValueType", FilterValue(n, v, "text needs quotes"))
 	}
 	return v.Text, nil
 }
@@ -200,7 +201,7 @@ func (f *Field) rangeCondition(n *Node) (store.Expr, error) {
 	var either store.Any
 	for _, v := range n.Values {
 		if !v.Quoted {
-			return nil, FilterValue(n, v, "expected a range in quotes")
+			return nil, coding("InvalidFilterValueType", FilterValue(n, v, "expected a range in quotes"))
 		}
 		switch n.Op {
 		case "startsWith":

@@ -39,6 +39,9 @@ func (t *Type) Decode(o Object, members map[string]json.RawMessage, create bool)
 
 // Differs reports whether a member says something else of a field than an object has there. What cannot be read differs.
 func (t *Type) Differs(o Object, f *Field, raw json.RawMessage) bool {
+	if f.Kind == SecretText && string(raw) == "null" { // as it is shown, whatever it is
+		return false
+	}
 	other := reflect.New(t.goType).Elem()
 	if decodeField(f, raw, other.FieldByIndex(f.Index)) != nil {
 		return true
@@ -46,11 +49,39 @@ func (t *Type) Differs(o Object, f *Field, raw json.RawMessage) bool {
 	return !reflect.DeepEqual(other.FieldByIndex(f.Index).Interface(), reflect.ValueOf(o).Elem().FieldByIndex(f.Index).Interface())
 }
 
+// coded is what is wrong with a value, with the published code for it.
+type coded struct {
+	code string
+	error
+}
+
+// Unwrap gives what is wrong.
+func (c coded) Unwrap() error { return c.error }
+
+// fault words what is wrong with a value.
+func fault(code, format string, args ...any) error { return coded{code, fmt.Errorf(format, args...)} }
+
+// faulty gives an error its code; nil stays nil.
+func faulty(code string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return coded{code, err}
+}
+
+// codeOf gives the code of what is wrong with a value: that of any other fault where it has none of its own.
+func codeOf(err error) string {
+	if c := (coded{}); errors.As(err, &c) {
+		return c.code
+	}
+	return problem.InvalidValue
+}
+
 // decodeField writes one JSON value into a field of an object.
 func decodeField(f *Field, raw json.RawMessage, v reflect.Value) *problem.Problem {
 	if string(raw) == "null" {
 		if !f.Nullable && f.Kind != SecretText { // null is how secrets are shown
-			return problem.Invalid(f.Name, "must not be null")
+			return problem.Field("EmptyFieldValue", f.Name, "must not be null")
 		}
 		v.SetZero()
 		if f.Kind == References {
@@ -63,7 +94,7 @@ func decodeField(f *Field, raw json.RawMessage, v reflect.Value) *problem.Proble
 		return p.in(f.Name)
 	}
 	if err != nil {
-		return problem.Invalid(f.Name, "%v", err)
+		return problem.Field(codeOf(err), f.Name, "%v", err)
 	}
 	value := reflect.ValueOf(x)
 	if f.ptr {
@@ -81,7 +112,7 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 	case Bool:
 		var b bool
 		if json.Unmarshal(raw, &b) != nil {
-			return nil, fmt.Errorf("must be true or false")
+			return nil, fault("JsonDeserializationError", "must be true or false")
 		}
 		return b, nil
 	case Integer:
@@ -89,10 +120,10 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 	case Float:
 		var x float64
 		if json.Unmarshal(raw, &x) != nil {
-			return nil, fmt.Errorf("must be a number")
+			return nil, fault("JsonDeserializationError", "must be a number")
 		}
 		if f.Min != nil && x < float64(*f.Min) || f.Max != nil && x > float64(*f.Max) {
-			return nil, fmt.Errorf("must be between %d and %d", *f.Min, *f.Max)
+			return nil, fault("ValueOutsideRange", "must be between %d and %d", *f.Min, *f.Max)
 		}
 		return x, nil
 	case Map:
@@ -100,9 +131,9 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 	case Raw:
 		switch {
 		case f.List && raw[0] != '[':
-			return nil, fmt.Errorf("must be a list")
+			return nil, fault("JsonDeserializationError", "must be a list")
 		case !f.List && !f.Any && raw[0] != '{':
-			return nil, fmt.Errorf("must be an object")
+			return nil, fault("JsonDeserializationError", "must be an object")
 		}
 		if bytes.Contains(raw, []byte(`$sealed`)) {
 			return nil, fmt.Errorf("holds $sealed, which secrets are kept as")
@@ -118,13 +149,13 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 	case Strings:
 		var list []string
 		if json.Unmarshal(raw, &list) != nil {
-			return nil, fmt.Errorf("must be an array of strings")
+			return nil, fault("JsonDeserializationError", "must be an array of strings")
 		}
 		return list, f.checkList(list)
 	case Integers:
 		var list []int64
 		if json.Unmarshal(raw, &list) != nil {
-			return nil, fmt.Errorf("must be an array of whole numbers")
+			return nil, fault("JsonDeserializationError", "must be an array of whole numbers")
 		}
 		return list, nil
 	case Reference:
@@ -140,7 +171,7 @@ func (f *Field) parse(raw json.RawMessage) (any, error) {
 	if f.Digits && len(bytes.Trim(raw, "0123456789")) == 0 {
 		text = string(raw)
 	} else if json.Unmarshal(raw, &text) != nil {
-		return nil, fmt.Errorf("must be a string")
+		return nil, fault("JsonDeserializationError", "must be a string")
 	}
 	return f.parseText(text)
 }
@@ -153,15 +184,15 @@ func (f *Field) parseInteger(raw json.RawMessage) (any, error) {
 	var n int64
 	if json.Unmarshal(raw, &n) != nil {
 		if json.Unmarshal(raw, &x) != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
-			return nil, fmt.Errorf("must be a whole number")
+			return nil, fault("JsonDeserializationError", "must be a whole number")
 		}
 		n = int64(x)
 	}
 	switch {
 	case f.Min != nil && n < *f.Min:
-		return nil, fmt.Errorf("must be %d or more", *f.Min)
+		return nil, fault("ValueLessThanMinimum", "must be %d or more", *f.Min)
 	case f.Max != nil && n > *f.Max:
-		return nil, fmt.Errorf("must be %d or less", *f.Max)
+		return nil, fault("ValueOutsideRange", "must be %d or less", *f.Max)
 	}
 	return n, nil
 }
@@ -175,34 +206,34 @@ func (f *Field) parseText(text string) (any, error) {
 	case Address:
 		a, err := netip.ParseAddr(strings.TrimSpace(text))
 		if err != nil || a.Zone() != "" {
-			return nil, fmt.Errorf("%q is not an IP address", text)
+			return nil, fault("InvalidIpAddressValue", "%q is not an IP address", text)
 		}
 		return a.Unmap(), nil
 	case Span:
 		for _, v4 := range []bool{true, false} {
 			bits, sized, err := space.ParseSize(text, v4)
 			if sized && (err == nil || !v4) {
-				return Range{Bits: bits, SizeOnly: true}, err
+				return Range{Bits: bits, SizeOnly: true}, faulty("InvalidIpRangeValue", err)
 			}
 		}
 		if strings.Contains(text, ",") {
 			relative, err := space.ParseRelative(text)
-			return Range{Relative: relative}, err
+			return Range{Relative: relative}, faulty("InvalidIpRangeValue", err)
 		}
 		if mac, err := net.ParseMAC(strings.TrimSpace(text)); err == nil && len(mac) <= 8 {
 			return Range{Hardware: mac}, nil
 		}
 		r, err := space.Parse(text)
-		return Range{Range: r}, err
+		return Range{Range: r}, faulty("InvalidIpRangeValue", err)
 	case Time:
 		at, err := time.Parse(time.RFC3339, strings.Replace(text, " ", "T", 1)) // published examples have a blank
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a time as in RFC 3339", text)
+			return nil, fault("InvalidDateValue", "%q is not a time as in RFC 3339", text)
 		}
 		return at, nil
 	}
 	if len(text) > f.MaxLength {
-		return nil, fmt.Errorf("has %d bytes, more than %d", len(text), f.MaxLength)
+		return nil, fault("InvalidStringLength", "has %d bytes, more than %d", len(text), f.MaxLength)
 	}
 	for _, r := range text {
 		if unicode.IsControl(r) && (r != '\n' && r != '\t' || f.NonBlank || f.MaxLength <= oneLine) {
@@ -210,15 +241,15 @@ func (f *Field) parseText(text string) (any, error) {
 		}
 	}
 	if f.NonBlank && strings.TrimSpace(text) == "" {
-		return nil, fmt.Errorf("must not be blank")
+		return nil, fault("BlankFieldValue", "must not be blank")
 	}
 	if f.Duration {
 		if _, err := ParseDuration(text); err != nil {
-			return nil, err
+			return nil, faulty("InvalidDurationValue", err)
 		}
 	}
 	if f.Enum != nil && !slices.Contains(f.Enum, text) {
-		return nil, fmt.Errorf("%q is none of %s", text, strings.Join(f.Enum, ", "))
+		return nil, fault("InvalidEnumValue", "%q is none of %s", text, strings.Join(f.Enum, ", "))
 	}
 	return text, nil
 }
@@ -226,7 +257,7 @@ func (f *Field) parseText(text string) (any, error) {
 // checkList looks at a list of texts: how many there are, and each of them.
 func (f *Field) checkList(list []string) error {
 	if f.Min != nil && int64(len(list)) < *f.Min {
-		return fmt.Errorf("must have %d or more entries", *f.Min)
+		return fault("EmptyFieldValue", "must have %d or more entries", *f.Min)
 	}
 	for i, text := range list {
 		one := Field{Kind: Text, MaxLength: f.MaxLength, NonBlank: f.NonBlank, Enum: f.Enum}
@@ -245,7 +276,7 @@ func (f *Field) parseMap(raw json.RawMessage) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	if decoder.Decode(&loose) != nil {
-		return nil, fmt.Errorf("must be an object")
+		return nil, fault("JsonDeserializationError", "must be an object")
 	}
 	values := make(map[string]string, len(loose))
 	for name, value := range loose {
@@ -285,7 +316,7 @@ func (f *Field) parseRef(raw json.RawMessage) (any, error) {
 		if f.Identify != "" {
 			by += " or " + f.Identify
 		}
-		return nil, fmt.Errorf("must name a resource by its %s", by)
+		return nil, fault("InvalidInlinedResource", "must name a resource by its %s", by)
 	}
 	return ref, nil
 }
@@ -293,10 +324,10 @@ func (f *Field) parseRef(raw json.RawMessage) (any, error) {
 func (f *Field) parseRefs(raw json.RawMessage) (any, error) {
 	var raws []json.RawMessage
 	if json.Unmarshal(raw, &raws) != nil {
-		return nil, fmt.Errorf("must be an array")
+		return nil, fault("JsonDeserializationError", "must be an array")
 	}
 	if f.Min != nil && int64(len(raws)) < *f.Min {
-		return nil, fmt.Errorf("must have at least %d entry", *f.Min)
+		return nil, fault("EmptyFieldValue", "must have at least %d entry", *f.Min)
 	}
 	list := RefList{Given: true}
 	for i, one := range raws {
@@ -305,7 +336,7 @@ func (f *Field) parseRefs(raw json.RawMessage) (any, error) {
 			return nil, fmt.Errorf("entry %d %w", i, err)
 		}
 		if item.ID == 0 && len(item.Text) == 0 {
-			return nil, fmt.Errorf("entry %d names no resource", i)
+			return nil, fault("InvalidInlinedResource", "entry %d names no resource", i)
 		}
 		list.Items = append(list.Items, item)
 	}
@@ -315,12 +346,12 @@ func (f *Field) parseRefs(raw json.RawMessage) (any, error) {
 func parseItem(raw json.RawMessage) (RefItem, error) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil || members == nil {
-		return RefItem{}, fmt.Errorf("must be an object")
+		return RefItem{}, fault("JsonDeserializationError", "must be an object")
 	}
 	item := RefItem{Text: map[string]string{}}
 	if id, ok := members["id"]; ok && string(id) != "null" {
 		if json.Unmarshal(id, &item.ID) != nil || item.ID < 1 {
-			return item, fmt.Errorf("has an id that is no positive number")
+			return item, fault("InvalidResourceId", "has an id that is no positive number")
 		}
 	}
 	for name, value := range members {

@@ -102,9 +102,17 @@ func (p *filterParser) fail(at int, format string, args ...any) error {
 		r, _ := utf8.DecodeRuneInString(p.text[at:])
 		found = fmt.Sprintf("%q", r)
 	}
-	e := problem.BadRequest("InvalidFilter", "filter: at position %d: %s, found %s", at+1, message, found)
+	e := problem.BadRequest("FilterParseError", "filter: at position %d: %s, found %s", at+1, message, found)
 	e.Fields = []string{"filter"}
 	return e
+}
+
+// coding gives a problem another code.
+func coding(code string, err error) error {
+	if p, ok := problem.As(err); ok {
+		p.Code = code
+	}
+	return err
 }
 
 func (p *filterParser) space() {
@@ -228,7 +236,7 @@ func (p *filterParser) comparison() (*Node, error) {
 	from := p.at
 	if word := p.word(); word != "" && p.take('(') {
 		if !slices.Contains(operators, word) {
-			return nil, p.fail(from, "%s is no operator (%s)", word, strings.Join(operators, ", "))
+			return nil, coding("UnsupportedFilterOperator", p.fail(from, "%s is no operator (%s)", word, strings.Join(operators, ", ")))
 		}
 		n.Op = word
 		return n, p.arguments(n)
@@ -279,7 +287,7 @@ func (p *filterParser) value() (Literal, error) {
 		case v.Text == "true", v.Text == "false", v.Text == "null", numeral(v.Text):
 			return v, nil
 		}
-		return v, p.fail(v.at, "text needs quotes")
+		return v, coding("FilterTokenError", p.fail(v.at, "text needs quotes"))
 	}
 	v.Quoted = true
 	var b strings.Builder
@@ -296,7 +304,7 @@ func (p *filterParser) value() (Literal, error) {
 			b.WriteByte(c)
 		}
 	}
-	return v, p.fail(p.at, "the text that starts at position %d is not closed", v.at+1)
+	return v, coding("FilterTokenError", p.fail(p.at, "the text that starts at position %d is not closed", v.at+1))
 }
 
 // numeral reports whether text is a number as JSON writes one.

@@ -62,7 +62,7 @@ func (e inside) in(field string) *problem.Problem {
 
 // At is an error of a Checker about one of its members.
 func At(member, format string, args ...any) error {
-	return inside{path: "." + member, problem: problem.BadRequest("InvalidField", format, args...)}
+	return inside{path: "." + member, problem: problem.BadRequest(problem.InvalidValue, format, args...)}
 }
 
 // below puts what is wrong with a member one level further down.
@@ -70,7 +70,7 @@ func below(path string, err error) error {
 	if e := (inside{}); errors.As(err, &e) {
 		return inside{path + e.path, e.problem}
 	}
-	return inside{path, problem.BadRequest("InvalidField", "%v", err)}
+	return inside{path, problem.BadRequest(codeOf(err), "%v", err)}
 }
 
 // parseNested reads an object, or a list of objects; stored says that it comes from a row, and is right.
@@ -85,14 +85,14 @@ func (f *Field) parseNested(raw json.RawMessage, stored bool) (any, error) {
 	}
 	var parts []json.RawMessage
 	if json.Unmarshal(raw, &parts) != nil {
-		return nil, fmt.Errorf("must be a list of objects")
+		return nil, fault("JsonDeserializationError", "must be a list of objects")
 	}
 	switch n := int64(len(parts)); {
 	case stored:
 	case f.Min != nil && n < *f.Min:
-		return nil, fmt.Errorf("must have %d or more entries", *f.Min)
+		return nil, fault("EmptyFieldValue", "must have %d or more entries", *f.Min)
 	case f.Max != nil && n > *f.Max:
-		return nil, fmt.Errorf("must have at most %d entries", *f.Max)
+		return nil, fault("ArrayFieldTooBig", "must have at most %d entries", *f.Max)
 	}
 	list := reflect.MakeSlice(goType, len(parts), len(parts))
 	for i, part := range parts {
@@ -107,7 +107,7 @@ func (f *Field) parseNested(raw json.RawMessage, stored bool) (any, error) {
 func (f *Field) readMembers(raw json.RawMessage, v reflect.Value, stored bool) error {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil || members == nil {
-		return fmt.Errorf("must be an object")
+		return fault("JsonDeserializationError", "must be an object")
 	}
 	s := v.Elem()
 	for _, m := range f.Members {

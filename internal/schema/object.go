@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strings"
 	"unicode/utf8"
 
 	"portolan/internal/problem"
@@ -19,7 +20,7 @@ func ParseObject(data []byte, most int) (map[string]json.RawMessage, error) {
 		return problem.BadRequest("InvalidRequestBody", format, args...)
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, bad("the body is empty; a JSON object is expected")
+		return nil, problem.BadRequest("EmptyRequestBody", "the body is empty; a JSON object is expected")
 	}
 	if !utf8.Valid(data) {
 		return nil, bad("the body is not UTF-8")
@@ -48,12 +49,15 @@ func ParseObject(data []byte, most int) (map[string]json.RawMessage, error) {
 	if err := json.Unmarshal(data, &members); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
-			return nil, bad("the body is not valid JSON at byte %d: %s", syntax.Offset, syntax.Error())
+			return nil, problem.BadRequest("JsonParseError", "the body is not valid JSON at byte %d: %s", syntax.Offset, syntax.Error())
 		}
-		return nil, bad("the body is not a JSON object")
+		return nil, problem.BadRequest("JsonDeserializationError", "the body is not a JSON object")
 	}
 	if members == nil {
-		return nil, bad("the body is null; a JSON object is expected")
+		return nil, problem.BadRequest("EmptyRequestBody", "the body is null; a JSON object is expected")
 	}
 	return members, nil
 }
+
+// Cut gives the front of a text, at most so many bytes of it and no part of a character.
+func Cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }

@@ -195,7 +195,8 @@ type Type struct {
 
 	// Parents are the collections of its parents, where they are not its collection's.
 	Parents []string
-	// Unique is where no other resource of the collection may have the name: siblings or all; empty where names may be the same.
+	// Unique is where no other resource of the collection may have the name: siblings or all; empty where names may be the same. wholeName
+	// says that the type's own rules let no other one of it have the look-up key in the same place.
 	Unique string
 	// NotMade says that no POST makes one.
 	NotMade bool
@@ -297,7 +298,7 @@ func (t *Type) collect(s reflect.Type, index []int) {
 				t.Parents = split(parents)
 			}
 			if unique := member.Tag.Get("unique"); unique != "" {
-				t.Unique = oneOf("unique", unique, "siblings", "all")
+				t.Unique = oneOf("unique", unique, "siblings", "all", "wholeName")
 			}
 			t.NotMade = t.NotMade || member.Tag.Get("post") == "no"
 			before := len(t.Fields)

@@ -20,7 +20,7 @@ func init() {
 
 // Access control lists name addresses, prefixes, keys and other lists; names follow when what they name is renamed.
 func TestAccessControlLists(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, _, _ := m.basics()
 	lists := "/api/v2/configurations/" + configuration + "/accessControlLists"
 	if r := m.want(200, "GET", lists+"?fields=name&orderBy=asc(name)&"+filter("predefined:true"), ""); !strings.Contains(string(r.body),
@@ -34,20 +34,20 @@ func TestAccessControlLists(t *testing.T) {
 		t.Errorf("a short prefix became %s", got)
 	}
 	for body, want := range map[string]string{
-		`{"name":"x","matchElements":[]}`:                     "400 InvalidField matchElements",
+		`{"name":"x","matchElements":[]}`:                     "400 EmptyFieldValue matchElements",
 		`{"name":"x"}`:                                        "400 MissingRequiredField matchElements",
-		`{"name":"x","matchElements":["10.0.0.0/33"]}`:        "400 InvalidField entry 0",
-		`{"name":"x","matchElements":["10.0.0.1/24"]}`:        "400 InvalidField 10.0.0.0/24",
+		`{"name":"x","matchElements":["10.0.0.0/33"]}`:        "400 InvalidResourceFieldValue entry 0",
+		`{"name":"x","matchElements":["10.0.0.1/24"]}`:        "400 InvalidResourceFieldValue 10.0.0.0/24",
 		`{"name":"x","matchElements":["any","nobody"]}`:       "404 InlinedResourceNotFound entry 1",
 		`{"name":"x","matchElements":["key nokey"]}`:          "404 InlinedResourceNotFound nokey",
-		`{"name":"x","matchElements":["key"]}`:                "400 InvalidField entry 0",
-		`{"name":"a b","matchElements":["any"]}`:              "400 InvalidField name",
-		`{"name":"10net","matchElements":["any"]}`:            "400 InvalidField name",
-		`{"name":"key","matchElements":["any"]}`:              "400 InvalidField name",
-		"{\"name\":\"a\u2028b\",\"matchElements\":[\"any\"]}": "400 InvalidField name",
+		`{"name":"x","matchElements":["key"]}`:                "400 InvalidResourceFieldValue entry 0",
+		`{"name":"a b","matchElements":["any"]}`:              "400 InvalidResourceFieldValue name",
+		`{"name":"10net","matchElements":["any"]}`:            "400 InvalidResourceFieldValue name",
+		`{"name":"key","matchElements":["any"]}`:              "400 InvalidResourceFieldValue name",
+		"{\"name\":\"a\u2028b\",\"matchElements\":[\"any\"]}": "400 InvalidResourceFieldValue name",
 		`{"name":"ANY","matchElements":["any"]}`:              "409 ResourceAlreadyExists name",
 		`{"name":"inner","matchElements":["any"]}`:            "409 ResourceAlreadyExists name",
-		`{"name":"x","matchElements":["10.0.0.1; } evil"]}`:   "400 InvalidField entry 0",
+		`{"name":"x","matchElements":["10.0.0.1; } evil"]}`:   "400 InvalidResourceFieldValue entry 0",
 	} {
 		parts := strings.SplitN(want, " ", 3)
 		status := map[string]int{"400": 400, "404": 404, "409": 409}[parts[0]]
@@ -77,7 +77,7 @@ func TestAccessControlLists(t *testing.T) {
 
 // Lists that name each other many times over are looked at once each.
 func TestManyAccessControlLists(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, _, _ := m.basics()
 	lists := "/api/v2/configurations/" + configuration + "/accessControlLists"
 	m.id(lists, `{"name":"a0","matchElements":["any"]}`)
@@ -92,7 +92,7 @@ func TestManyAccessControlLists(t *testing.T) {
 
 // A secret of a key is shown in the answer that it was made by, and nowhere else.
 func TestTSIGKeys(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, _, _ := m.basics()
 	keys := "/api/v2/configurations/" + configuration + "/signingKeys"
 	made := m.want(201, "POST", keys, `{"type":"TSIGKey","name":"k1","algorithm":"SHA256","length":256}`)
@@ -128,9 +128,9 @@ func TestTSIGKeys(t *testing.T) {
 	for body, code := range map[string]string{
 		`{"type":"TSIGKey","name":"x","algorithm":"SHA256","length":256,"privateKey":"!"}`:             "InvalidPrivateKeyValue",
 		`{"type":"TSIGKey","name":"x","algorithm":"SHA256","length":256,"privateKey":"` + given + `"}`: "InvalidPrivateKeyValue",
-		`{"type":"TSIGKey","name":"x","algorithm":"SHA3","length":256}`:                                "InvalidField",
-		`{"type":"TSIGKey","name":"x","algorithm":"SHA1","length":600}`:                                "InvalidField",
-		`{"type":"TSIGKey","name":"x y","algorithm":"SHA1","length":160}`:                              "InvalidField",
+		`{"type":"TSIGKey","name":"x","algorithm":"SHA3","length":256}`:                                "InvalidEnumValue",
+		`{"type":"TSIGKey","name":"x","algorithm":"SHA1","length":600}`:                                "ValueOutsideRange",
+		`{"type":"TSIGKey","name":"x y","algorithm":"SHA1","length":160}`:                              "InvalidResourceFieldValue",
 		`{"type":"TSIGKey","name":"x","algorithm":"SHA1","length":160,"state":"REGENERATE"}`:           "InvalidEnumValue",
 		`{"type":"KeySigningKey","name":"x"}`:                                                          "InvalidResourceType",
 	} {
@@ -162,7 +162,7 @@ const policyBody = `{"name":"NAME","keyProvider":"ADDRESS_MANAGER","signatureDig
 
 // What a policy is applied to has its keys, and loses them with it.
 func TestSigningPolicies(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, zone, block, network := m.basics()
 	body := strings.Replace(policyBody, "NAME", "standard", 1)
 	policy := m.id("/api/v2/signingPolicies", body)
@@ -173,7 +173,7 @@ func TestSigningPolicies(t *testing.T) {
 		{`"zoneSigningKeyAlgorithm":"ECDSAP256SHA256"`, `"zoneSigningKeyAlgorithm":"RSASHA256"`, "ValueOutsideRange"},
 		{`"P3D"`, `null`, "MissingRequiredField"},
 		{`"P5D"`, `"P31D"`, "ConflictingResourceFieldValues"},
-		{`"P30D"`, `"thirty days"`, "InvalidField"},
+		{`"P30D"`, `"thirty days"`, "InvalidDurationValue"},
 		{`"keySigningKeyAlgorithm":"ECDSAP256SHA256"`, `"keySigningKeyAlgorithm":"ED25519"`, "ConflictingResourceFieldValues"},
 		{`"P365D"`, `"PT0.1S"`, "DurationValueOutsideRange"},
 		{`"DOUBLE_SIGNING"`, `"DOUBLE_SIGNING","keySigningKeySigningPeriod":"P1D"`, "ConflictingResourceFieldValues"},
@@ -209,7 +209,7 @@ func TestSigningPolicies(t *testing.T) {
 	m.refused(400, "SigningPolicyInUse", "", "DELETE", "/api/v2/signingPolicies/"+policy, "")
 	m.refused(400, "MissingRequiredField", "signingPolicy", "PATCH", "/api/v2/zones/"+zone, `{"signingPolicy":null,"signed":true}`, mergePatch)
 	m.refused(405, "MethodNotAllowed", "", "POST", "/api/v2/zones/"+zone+"/signingKeys", `{}`)
-	m.refused(400, "InvalidField", "id", "POST", applied, `{"id":`+configuration+`}`)
+	m.refused(400, "InvalidResourceFieldValue", "id", "POST", applied, `{"id":`+configuration+`}`)
 	m.want(204, "DELETE", applied+"/"+zone, "")
 	if r := m.want(200, "GET", "/api/v2/zones/"+zone+"/signingKeys", ""); r.text("count") != "0" {
 		t.Errorf("without a policy the keys are %s", r.body)
@@ -246,7 +246,7 @@ func TestSigningPolicies(t *testing.T) {
 
 // Realms have centers and principals, whose password is never shown.
 func TestKerberos(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, _, _ := m.basics()
 	realms := "/api/v2/configurations/" + configuration + "/realms"
 	realm := m.id(realms, `{"name":"EXAMPLE.NET","domain":"example.net"}`)
@@ -256,7 +256,7 @@ func TestKerberos(t *testing.T) {
 		t.Errorf("a center: %s", r.body)
 	}
 	m.refused(400, "InvalidIpAddressOrFullyQualifiedDomainNameValue", "host", "POST", centers, `{"name":"two","host":"a b"}`)
-	m.refused(400, "InvalidField", "port", "POST", centers, `{"name":"two","host":"10.0.0.1","port":0}`)
+	m.refused(400, "ValueLessThanMinimum", "port", "POST", centers, `{"name":"two","host":"10.0.0.1","port":0}`)
 	principals := "/api/v2/realms/" + realm + "/servicePrincipals"
 	made := m.want(201, "POST", principals, `{"name":"DHCP/a.example.net","keyVersionNumber":1,"password":"top secret"}`)
 	if strings.Contains(string(made.body), "top secret") || made.text("password") != "" {
@@ -267,6 +267,6 @@ func TestKerberos(t *testing.T) {
 	m.want(200, "PUT", "/api/v2/servicePrincipals/"+made.text("id"), string(made.body))
 	m.refused(403, "ResourceInUse", "DHCP/a.example.net", "DELETE", "/api/v2/realms/"+realm, "")
 	m.refused(400, "MissingRequiredField", "password", "PATCH", "/api/v2/servicePrincipals/"+made.text("id"), `{"password":""}`, mergePatch)
-	m.refused(400, "InvalidField", "name", "POST", principals, `{"name":"nobody","keyVersionNumber":1,"password":"x"}`)
+	m.refused(400, "InvalidResourceFieldValue", "name", "POST", principals, `{"name":"nobody","keyVersionNumber":1,"password":"x"}`)
 	m.verify()
 }

@@ -31,7 +31,7 @@ func (m *manager) verify() {
 }
 
 func TestViewLooksAsSpecified(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, view, _, _, _ := m.basics()
 	r := m.want(200, "GET", "/api/v2/views/"+view, "")
 	if got := r.Header.Get("Content-Type"); got != "application/hal+json" {
@@ -72,7 +72,7 @@ func TestViewLooksAsSpecified(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, _, _ := m.basics()
 	for i := range 6 {
 		m.id("/api/v2/configurations/"+configuration+"/views", fmt.Sprintf(`{"name":"v%d"}`, i))
@@ -110,7 +110,7 @@ func TestPages(t *testing.T) {
 
 // Walking by the links from page to page gives each resource once, in the order of the whole list, whatever has no value.
 func TestNextLinks(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, _, network := m.basics()
 	list := "/api/v2/networks/" + network + "/addresses"
 	for i := range 20 {
@@ -168,7 +168,7 @@ func TestNextLinks(t *testing.T) {
 
 // What has no name, as a record of a template may, has its place in a list by name, and what has a key that is not shown has none by it.
 func TestOrderByNamesThatLack(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, view, _, _, _ := m.basics()
 	template := m.id("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"t"}`)
 	list := "/api/v2/templates/" + template + "/resourceRecords"
@@ -197,7 +197,7 @@ func TestOrderByNamesThatLack(t *testing.T) {
 }
 
 func TestFilters(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, view, zone, block, network := m.basics()
 	m.id("/api/v2/blocks/"+block+"/networks",
 		`{"type":"IPv4Network","range":"10.0.1.0/26","name":"it's \"quoted\"","userDefinedFields":{"vlan":"12","owner":"ops"}}`)
@@ -279,7 +279,7 @@ func TestFilters(t *testing.T) {
 }
 
 func TestOrder(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, block, _ := m.basics()
 	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.10.0/24","name":"a"}`)
 	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.9.0/24","name":"z"}`)
@@ -296,7 +296,7 @@ func TestOrder(t *testing.T) {
 }
 
 func TestFields(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, _, network := m.basics()
 	for fields, want := range map[string]string{
 		"id,name":                         `{"id":` + network + `,"name":"office"}`,
@@ -320,7 +320,7 @@ func TestFields(t *testing.T) {
 }
 
 func TestMediaTypes(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, _, network := m.basics()
 	for accept, want := range map[string]string{
 		"": "application/hal+json", "*/*": "application/hal+json", "application/json": "application/json", "text/csv": "text/csv; charset=utf-8",
@@ -361,7 +361,7 @@ func TestMediaTypes(t *testing.T) {
 }
 
 func TestChangeAndConcurrency(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, _, network := m.basics()
 	at := "/api/v2/networks/" + network
 	first := m.want(200, "GET", at, "").Header.Get("ETag")
@@ -393,7 +393,7 @@ func TestChangeAndConcurrency(t *testing.T) {
 }
 
 func TestIdempotencyKey(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	body := `{"name":"once"}`
 	first := m.want(201, "POST", "/api/v2/configurations", body, "Idempotency-Key: k1")
 	again := m.want(201, "POST", "/api/v2/configurations", body, "Idempotency-Key: k1")
@@ -408,24 +408,24 @@ func TestIdempotencyKey(t *testing.T) {
 }
 
 func TestSpaceRules(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, block, network := m.basics()
 	networks := "/api/v2/blocks/" + block + "/networks"
 	blocks := "/api/v2/configurations/" + configuration + "/blocks"
 	net4 := func(r string) string { return `{"type":"IPv4Network","range":"` + r + `"}` }
-	m.refused(409, "RangeOverlap", "overlaps IPv4Network "+network+", 10.0.0.0/24", "POST", networks, net4("10.0.0.0/16"))
-	m.refused(409, "RangeOverlap", "10.0.0.0/24", "POST", networks, net4("10.0.0.128/25"))
-	m.refused(409, "RangeOutsideParent", "does not lie within IPv4Block "+block, "POST", networks, net4("11.0.0.0/24"))
-	m.refused(400, "InvalidField", "host bits set", "POST", networks, net4("10.0.1.1/24"))
-	m.refused(400, "InvalidField", "not a CIDR", "POST", networks, net4("10.0.1.0-10.0.1.9"))
-	m.refused(400, "InvalidField", "address family", "POST", networks, net4("2001:db8::/64"))
-	m.refused(400, "InvalidField", "cannot lie in IPv4Block", "POST", networks, `{"type":"IPv6Network","range":"2001:db8::/64"}`)
-	m.refused(409, "RangeOverlap", "10.0.0.0/8", "POST", blocks, `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
-	m.refused(400, "InvalidField", "cannot lie in", "POST", "/api/v2/blocks/"+block+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
-	m.refused(409, "RangeOverlap", "IPv4Network", "POST", "/api/v2/blocks/"+block+"/blocks",
+	m.refused(400, "IpRangeOverlapsSiblings", "overlaps IPv4Network "+network+", 10.0.0.0/24", "POST", networks, net4("10.0.0.0/16"))
+	m.refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/24", "POST", networks, net4("10.0.0.128/25"))
+	m.refused(400, "IpRangeOutsideParent", "does not lie within IPv4Block "+block, "POST", networks, net4("11.0.0.0/24"))
+	m.refused(400, "InvalidIpRangeValue", "host bits set", "POST", networks, net4("10.0.1.1/24"))
+	m.refused(400, "InvalidResourceFieldValue", "not a CIDR", "POST", networks, net4("10.0.1.0-10.0.1.9"))
+	m.refused(400, "InvalidResourceFieldValue", "address family", "POST", networks, net4("2001:db8::/64"))
+	m.refused(400, "InvalidResourceFieldValue", "cannot lie in IPv4Block", "POST", networks, `{"type":"IPv6Network","range":"2001:db8::/64"}`)
+	m.refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/8", "POST", blocks, `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	m.refused(400, "InvalidResourceFieldValue", "cannot lie in", "POST", "/api/v2/blocks/"+block+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
+	m.refused(400, "IpRangeOverlapsSiblings", "IPv4Network", "POST", "/api/v2/blocks/"+block+"/blocks",
 		`{"type":"IPv4Block","range":"10.0.0.128-10.0.1.255"}`)
-	m.refused(400, "InvalidField", "needs a block", "POST", blocks, `{"type":"IPv4Block","range":"/16"}`)
-	m.refused(409, "RangeInUse", "10.0.0.1", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.128/25"}`)
+	m.refused(400, "InvalidResourceFieldValue", "needs a block", "POST", blocks, `{"type":"IPv4Block","range":"/16"}`)
+	m.refused(400, "IpRangeExcludesAssignedAddresses", "10.0.0.1", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.128/25"}`)
 
 	// By size: the first free space, and with DEPTH_FIRST that of the blocks below.
 	next := m.want(201, "POST", networks, net4("/24"))
@@ -434,7 +434,7 @@ func TestSpaceRules(t *testing.T) {
 	}
 	inner := m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.128.0.0/9"}`)
 	m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.64.0.0/10"}`)
-	m.refused(409, "NoAvailableRange", "no free /9", "POST", networks, net4("/9"))
+	m.refused(400, "NoSpaceForNetwork", "no free /9", "POST", networks, net4("/9"))
 	deep := m.want(201, "POST", networks, net4("/9"), "x-bcn-traversal-method: DEPTH_FIRST")
 	if deep.text("range") != "10.128.0.0/9" || deep.text("_links.up.href") != "/api/v2/blocks/"+inner {
 		t.Errorf("DEPTH_FIRST gives %s below %s", deep.text("range"), deep.text("_links.up.href"))
@@ -442,17 +442,17 @@ func TestSpaceRules(t *testing.T) {
 
 	addresses := "/api/v2/networks/" + network + "/addresses"
 	address := func(a string) string { return `{"type":"IPv4Address","state":"STATIC","address":"` + a + `"}` }
-	m.refused(409, "AddressOutsideNetwork", "10.0.1.5 does not lie in", "POST", addresses, address("10.0.1.5"))
-	m.refused(409, "AddressNotUsable", "network or broadcast", "POST", addresses, address("10.0.0.255"))
+	m.refused(400, "AddressNotInNetwork", "10.0.1.5 does not lie in", "POST", addresses, address("10.0.1.5"))
+	m.refused(400, "AddressIsBroadcastAddress", "broadcast", "POST", addresses, address("10.0.0.255"))
 	m.refused(409, "ResourceAlreadyExists", "10.0.0.1 is in use", "POST", addresses, address("10.0.0.1"))
 	m.refused(409, "GatewayState", "gateway", "POST", addresses, `{"type":"IPv4Address","state":"GATEWAY"}`)
-	m.refused(400, "InvalidField", "cannot lie in", "POST", addresses, `{"type":"IPv6Address","state":"STATIC"}`)
-	m.refused(400, "InvalidField", "no host address", "POST", networks, `{"type":"IPv4Network","range":"10.0.9.0/24","gateway":"10.0.8.1"}`)
+	m.refused(400, "InvalidResourceFieldValue", "cannot lie in", "POST", addresses, `{"type":"IPv6Address","state":"STATIC"}`)
+	m.refused(400, "InvalidResourceFieldValue", "no host address", "POST", networks, `{"type":"IPv4Network","range":"10.0.9.0/24","gateway":"10.0.8.1"}`)
 	m.verify()
 }
 
 func TestGateway(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, block, network := m.basics()
 	at := "/api/v2/networks/" + network
 	gateways := func() string {
@@ -497,7 +497,7 @@ func TestNextAvailableAddressIsAtomic(t *testing.T) {
 				switch {
 				case r.StatusCode == 201:
 					got[r.text("address")]++
-				case r.StatusCode == 409 && r.text("code") == "NoAvailableAddress":
+				case r.text("code") == "NoSpaceForAddress":
 					full++
 					mu.Unlock()
 					return
@@ -537,7 +537,7 @@ func TestNextAvailableNetworkIsAtomic(t *testing.T) {
 			defer mu.Unlock()
 			if r.StatusCode == 201 {
 				ranges = append(ranges, r.text("range"))
-			} else if r.text("code") != "NoAvailableRange" {
+			} else if r.text("code") != "NoSpaceForNetwork" {
 				t.Errorf("%d %s", r.StatusCode, r.body)
 			}
 		})
@@ -551,7 +551,7 @@ func TestNextAvailableNetworkIsAtomic(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	before := m.want(200, "GET", "/api/v2?limit=1&total=true", "").text("totalCount")
 	configuration, view, zone, _, network := m.basics()
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
@@ -588,12 +588,12 @@ func TestNames(t *testing.T) {
 		`{"type":"AliasRecord","name":"x","linkedRecord":{"id":`+network+`}}`)
 	m.refused(404, "InlinedResourceNotFound", "192.0.2.1 lies in no network", "POST", records,
 		`{"type":"HostRecord","name":"x","addresses":[{"address":"192.0.2.1"}]}`)
-	m.refused(400, "InvalidField", "at least 1", "POST", records, `{"type":"HostRecord","name":"x","addresses":[]}`)
-	m.refused(400, "InvalidField", "under_score", "POST", records,
+	m.refused(400, "EmptyFieldValue", "at least 1", "POST", records, `{"type":"HostRecord","name":"x","addresses":[]}`)
+	m.refused(400, "InvalidResourceFieldValue", "under_score", "POST", records,
 		`{"type":"HostRecord","name":"under_score","addresses":[{"address":"10.0.0.12"}]}`)
-	m.refused(400, "InvalidField", "empty label", "POST", records, `{"type":"TXTRecord","name":"a..b","text":"x"}`)
-	m.refused(400, "InvalidField", "rdata", "POST", records, `{"type":"GenericRecord","name":"a","recordType":"A","rdata":"10.0.0"}`)
-	m.refused(400, "InvalidField", "more than one label", "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"a.b"}`)
+	m.refused(400, "InvalidResourceFieldValue", "empty label", "POST", records, `{"type":"TXTRecord","name":"a..b","text":"x"}`)
+	m.refused(400, "InvalidResourceFieldValue", "rdata", "POST", records, `{"type":"GenericRecord","name":"a","recordType":"A","rdata":"10.0.0"}`)
+	m.refused(400, "InvalidZoneName", "more than one label", "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","name":"a.b"}`)
 	m.refused(409, "ResourceAlreadyExists", "example.com", "POST", "/api/v2/views/"+view+"/zones",
 		`{"type":"Zone","absoluteName":"example.com"}`)
 	dotted := m.want(201, "POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"10.in-addr.arpa"}`,
@@ -636,7 +636,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestAddressWithHost(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, _, network := m.basics()
 	r := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC","resourceRecords":[{"absoluteName":"printer.example.com"}]}`)
@@ -657,7 +657,7 @@ func TestAddressWithHost(t *testing.T) {
 }
 
 func TestLocationsAndLinks(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, zone, block, network := m.basics()
 	ch := m.want(200, "GET", "/api/v2/locations?filter=code:'CH'", "").text("data.0.id")
 	basel := m.want(201, "POST", "/api/v2/locations/"+ch+"/locations", `{"code":"BSL","name":"Basel","latitude":47.56,"longitude":7.59}`)
@@ -666,7 +666,7 @@ func TestLocationsAndLinks(t *testing.T) {
 	}
 	at := "/api/v2/locations/" + basel.text("id")
 	m.refused(409, "ResourceAlreadyExists", "BSL", "POST", "/api/v2/locations/"+ch+"/locations", `{"code":"BSL","name":"Other"}`)
-	m.refused(400, "InvalidField", "latitude", "PATCH", at, `{"latitude":91}`)
+	m.refused(400, "ValueOutsideRange", "latitude", "PATCH", at, `{"latitude":91}`)
 	m.refused(403, "ResourceInUse", "country", "DELETE", "/api/v2/locations/"+ch, "")
 	m.want(201, "POST", at+"/annotatedResources", `{"id":`+network+`}`)
 	if got := m.want(200, "GET", at+"/annotatedResources", ""); got.text("data.0.id") != network ||
@@ -689,7 +689,7 @@ func TestLocationsAndLinks(t *testing.T) {
 }
 
 func TestDocumentIsServed(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	r := m.want(http.StatusOK, "GET", "/api/openapi.json", "", "Authorization:")
 	if r.text("openapi") != "3.1.0" {
 		t.Errorf("the document is of OpenAPI %s", r.text("openapi"))

@@ -18,7 +18,7 @@ import (
 // How routers are told is kept, with its defaults and never with its passwords; what could not act is refused and changes nothing; an
 // address belongs to one application, and needs a router that is told of it.
 func TestAnycastSettings(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	id, _ := m.create("edge")
 	path := "/user/api/v1/fleetInstances/" + id
 	apps := path + "/applications"
@@ -26,7 +26,7 @@ func TestAnycastSettings(t *testing.T) {
 		return `{"name":"dns-resolver-service","configuration":{"listen":[` + listen + `],"upstreams":[{"address":"127.0.0.9"}]}`
 	}
 	probe := resolver(`{"address":"0.0.0.0"}`)
-	m.refused(400, "InvalidField", "anycastAddresses", "POST", apps, probe+`,"anycastAddresses":["198.51.100.53"]}`)
+	m.refused(400, "InvalidResourceFieldValue", "anycastAddresses", "POST", apps, probe+`,"anycastAddresses":["198.51.100.53"]}`)
 	neighbor := `{"address":"192.0.2.1","autonomousSystemNumber":65000}`
 	for naming, settings := range map[string]string{
 		"protocol":                          `{"protocol":"OSPF","autonomousSystemNumber":1,"neighbors":[` + neighbor + `]}`,
@@ -44,7 +44,7 @@ func TestAnycastSettings(t *testing.T) {
 		"neighbors[0].authenticationPasswo": `{"protocol":"BGP","autonomousSystemNumber":1,"neighbors":[{"address":"192.0.2.1","autonomousSystemNumber":2,"authenticationPassword":"` + strings.Repeat("p", 81) + `"}]}`,
 		"prefixFilters":                     `{"protocol":"BGP","autonomousSystemNumber":1,"prefixFilters":[],"neighbors":[` + neighbor + `]}`,
 	} {
-		m.refused(400, "InvalidField", naming, "PATCH", path, `{"anycast":`+settings+`}`)
+		m.refused(400, "InvalidResourceFieldValue", naming, "PATCH", path, `{"anycast":`+settings+`}`)
 	}
 	if got := m.want(200, "GET", path, ""); got.get("anycast") != nil {
 		t.Errorf("what was refused is there: %s", got.body)
@@ -66,17 +66,17 @@ func TestAnycastSettings(t *testing.T) {
 	for naming, addresses := range map[string]string{"anycastAddresses": `"198.51.100.53"`, "anycastAddresses[0]": `["127.0.0.1"]`,
 		"anycastAddresses[1]": `["198.51.100.53","198.51.100.53"]`, "anycastAddresses[0]: \"198.51.100.53/32\" is a prefix": `["198.51.100.53/32"]`,
 		"is the address of a neighbor": `["192.0.2.1"]`} {
-		m.refused(400, "InvalidField", naming, "POST", apps, probe+`,"anycastAddresses":`+addresses+`}`)
+		m.refused(400, "InvalidResourceFieldValue", naming, "POST", apps, probe+`,"anycastAddresses":`+addresses+`}`)
 	}
-	m.refused(400, "InvalidField", "none has an address of its family", "POST", apps,
+	m.refused(400, "InvalidResourceFieldValue", "none has an address of its family", "POST", apps,
 		resolver(`{"address":"::","port":54}`)+`,"anycastAddresses":["2001:db8::53"]}`)
-	m.refused(400, "InvalidField", "does not listen", "POST", apps,
+	m.refused(400, "InvalidResourceFieldValue", "does not listen", "POST", apps,
 		resolver(`{"address":"192.0.2.9"}`)+`,"anycastAddresses":["198.51.100.53"]}`)
-	m.refused(400, "InvalidField", "does not listen", "POST", apps,
+	m.refused(400, "InvalidResourceFieldValue", "does not listen", "POST", apps,
 		`{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]},"anycastAddresses":["198.51.100.53"]}`)
 	one := m.want(202, "POST", apps, probe+`,"anycastAddresses":["198.51.100.53"],"limits":{"memoryMiB":128,"cpuPercent":50}}`).text("id")
-	m.refused(400, "InvalidField", one, "POST", apps, resolver(`{"address":"0.0.0.0","port":54}`)+`,"anycastAddresses":["198.51.100.53"]}`)
-	m.refused(400, "InvalidField", "does not listen", "PATCH", apps+"/"+one,
+	m.refused(400, "InvalidResourceFieldValue", one, "POST", apps, resolver(`{"address":"0.0.0.0","port":54}`)+`,"anycastAddresses":["198.51.100.53"]}`)
+	m.refused(400, "InvalidResourceFieldValue", "does not listen", "PATCH", apps+"/"+one,
 		`{"configuration":{"listen":[{"address":"127.0.0.1"}],"upstreams":[{"address":"127.0.0.9"}]}}`)
 	got := m.want(200, "GET", apps+"/"+one, "")
 	if got.text("anycastIPAddress.0.ipAddress") != "198.51.100.53" || got.text("anycastIPAddress.0.isUp") != "false" ||
@@ -88,7 +88,7 @@ func TestAnycastSettings(t *testing.T) {
 		`{"anycast":{"protocol":"BGP","autonomousSystemNumber":1,"neighbors":[{"address":"2001:db8::1","autonomousSystemNumber":1}]}}`)
 	for naming, limits := range map[string]string{"limits.memoryMiB": `{"memoryMiB":3}`, "limits.cpuPercent": `{"cpuPercent":-1}`,
 		"memory": `{"memory":3}`, "limits": `7`, "must be an object": `null`} {
-		m.refused(400, "InvalidField", naming, "PATCH", apps+"/"+one, `{"limits":`+limits+`}`)
+		m.refused(400, "InvalidResourceFieldValue", naming, "PATCH", apps+"/"+one, `{"limits":`+limits+`}`)
 	}
 	m.want(202, "PATCH", apps+"/"+one, `{"anycastAddresses":[],"limits":{}}`)
 	if got := m.want(200, "GET", apps+"/"+one, ""); got.get("anycastIPAddress.0") != nil || got.get("limits") != nil {
@@ -101,7 +101,7 @@ func TestAnycastSettings(t *testing.T) {
 
 // The private key of a resolver's certificate is never shown, and stays where the configuration comes back without it.
 func TestPrivateKeyOfAResolver(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	id, _ := m.create("edge")
 	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -121,7 +121,7 @@ func TestPrivateKeyOfAResolver(t *testing.T) {
 			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key)
 	}
 	path := "/user/api/v1/fleetInstances/" + id + "/applications"
-	m.refused(400, "InvalidField", "tls.key", "POST", path, `{"name":"dns-resolver-service","configuration":`+configuration("")+`}`)
+	m.refused(400, "InvalidResourceFieldValue", "tls.key", "POST", path, `{"name":"dns-resolver-service","configuration":`+configuration("")+`}`)
 	given := fmt.Sprintf(`,"key":%q`, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
 	app := m.want(202, "POST", path, `{"name":"dns-resolver-service","configuration":`+configuration(given)+`}`).text("id")
 	for _, at := range []string{path, path + "/" + app, "/user/api/v1/fleetInstances/" + id, "/user/api/v1/fleetInstances"} {

@@ -10,6 +10,7 @@ import (
 	"portolan/internal/dns"
 	"portolan/internal/event"
 	"portolan/internal/fleet"
+	"portolan/internal/imports"
 	"portolan/internal/ipam"
 	"portolan/internal/published"
 	"portolan/internal/resource"
@@ -26,7 +27,7 @@ func newRegistry() *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{}}
 	for _, register := range []func(*resource.Registry){access.Register, catalog.Register, event.Register, ipam.Register, dns.Register,
 		dhcp.Register, deploy.Register,
-		webhook.Register} {
+		webhook.Register, imports.Register} {
 		register(r)
 	}
 	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: func(c *resource.Change) error {

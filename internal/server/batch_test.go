@@ -10,7 +10,7 @@ import (
 
 // A batch makes all its changes in one transaction; later ones name what earlier ones have made.
 func TestBatch(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, view, _, _, network := m.basics()
 	body := `{"changes":[
 		{"method":"POST","path":"configurations/` + configuration + `/blocks","body":{"type":"IPv4Block","range":"172.16.0.0/12"}},
@@ -59,7 +59,7 @@ func TestBatch(t *testing.T) {
 
 // One change that cannot be made takes all back, and the answer says which it was.
 func TestBatchIsAllOrNothing(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, block, network := m.basics()
 	add := `{"method":"POST","path":"networks/` + network + `/addresses","body":{"type":"IPv4Address","address":"10.0.0.50","state":"STATIC"}}`
 	before := m.want(200, "GET", "/api/v2/addresses?total=true", "").text("totalCount")
@@ -69,41 +69,41 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	}{
 		{409, "ResourceAlreadyExists", "changes[1]", add + "," + add},
 		{404, "ResourceNotFound", "changes[1]", add + `,{"method":"DELETE","path":"networks/999999"}`},
-		{400, "InvalidField", "changes[1].method", add + `,{"method":"GET","path":"networks"}`},
-		{400, "InvalidField", "changes[1].path", add + `,{"method":"POST","path":"https://example.com/api/v2/networks","body":{}}`},
-		{400, "InvalidField", "changes[1].path", add + `,{"method":"POST","path":"/healthz","body":{}}`},
-		{400, "InvalidField", "changes[1].path", add + `,{"method":"DELETE","path":"networks/$1"}`},
-		{400, "InvalidField", "changes[2].path", add + `,{"method":"DELETE","path":"networks/` + network +
+		{400, "InvalidResourceFieldValue", "changes[1].method", add + `,{"method":"GET","path":"networks"}`},
+		{400, "InvalidResourceFieldValue", "changes[1].path", add + `,{"method":"POST","path":"https://example.com/api/v2/networks","body":{}}`},
+		{400, "InvalidResourceFieldValue", "changes[1].path", add + `,{"method":"POST","path":"/healthz","body":{}}`},
+		{400, "InvalidResourceFieldValue", "changes[1].path", add + `,{"method":"DELETE","path":"networks/$1"}`},
+		{400, "InvalidResourceFieldValue", "changes[2].path", add + `,{"method":"DELETE","path":"networks/` + network +
 			`"},{"method":"DELETE","path":"networks/$1"}`},
-		{400, "InvalidField", "changes[1].location", add + `,{"method":"PATCH","path":"networks/` + network +
+		{400, "InvalidResourceFieldValue", "changes[1].location", add + `,{"method":"PATCH","path":"networks/` + network +
 			`","body":{"location":{"id":"$9"}}}`},
-		{400, "InvalidField", "changes[1].path", add + `,{"method":"POST","path":"sessions","body":{"username":"admin","password":"x"}}`},
-		{400, "InvalidField", "changes[1].path", add +
+		{400, "InvalidResourceFieldValue", "changes[1].path", add + `,{"method":"POST","path":"sessions","body":{"username":"admin","password":"x"}}`},
+		{400, "InvalidResourceFieldValue", "changes[1].path", add +
 			`,{"method":"POST","path":"transactions","body":{"transactionType":"UNDO","transactionId":1}}`},
-		{400, "InvalidField", "changes[1].headers.x-portolan-dry-run", add + `,{"method":"DELETE","path":"networks/` + network +
+		{400, "InvalidResourceFieldValue", "changes[1].headers.x-portolan-dry-run", add + `,{"method":"DELETE","path":"networks/` + network +
 			`","headers":{"x-portolan-dry-run":"true"}}`},
-		{400, "InvalidField", "changes[1].headers.Cookie", add + `,{"method":"DELETE","path":"networks/` + network +
+		{400, "InvalidResourceFieldValue", "changes[1].headers.Cookie", add + `,{"method":"DELETE","path":"networks/` + network +
 			`","headers":{"Cookie":"a"}}`},
-		{400, "InvalidField", "changes[1].url", add + `,{"method":"DELETE","url":"networks/` + network + `"}`},
-		{400, "InvalidField", "changes[1].method", add + `,{"method":7,"path":"networks/1"}`},
-		{400, "InvalidRequestBody", "changes[1]", add + `,7`},
+		{400, "InvalidResourceFieldValue", "changes[1].url", add + `,{"method":"DELETE","url":"networks/` + network + `"}`},
+		{400, "InvalidResourceFieldValue", "changes[1].method", add + `,{"method":7,"path":"networks/1"}`},
+		{400, "JsonDeserializationError", "changes[1]", add + `,7`},
 		{400, "InvalidRequestBody", "changes", ""},
-		{405, "MethodNotAllowed", "changes[1]", add + `,{"method":"DELETE","path":"networks"}`},
+		{400, "InvalidResourceFieldValue", "changes[1].path", add + `,{"method":"DELETE","path":"networks"}`},
 		{404, "ResourceNotFound", "changes[1]", add + `,{"method":"POST","path":"batch","body":{"changes":[]}}`},
-		{400, "InvalidField", "changes[1].addresses", add + `,{"method":"POST","path":"networks/` + network +
+		{400, "InvalidResourceFieldValue", "changes[1].addresses", add + `,{"method":"POST","path":"networks/` + network +
 			`/addresses","body":{"addresses":[{"id":"$99999"}]}}`},
-		{400, "InvalidField", "changes[1].path", add + `,{"method":"PATCH","path":"users/100000","body":{"description":"x"}}`},
-		{400, "InvalidField", "changes[1].path", add + `,{"method":"PATCH","path":"sessions/100001","body":{"state":"LOGGED_OUT"}}`},
-		{400, "InvalidField", "changes[1].headers.if-match", add + `,{"method":"DELETE","path":"networks/` + network +
+		{400, "InvalidResourceFieldValue", "changes[1].path", add + `,{"method":"PATCH","path":"users/100000","body":{"description":"x"}}`},
+		{400, "InvalidResourceFieldValue", "changes[1].path", add + `,{"method":"PATCH","path":"sessions/100001","body":{"state":"LOGGED_OUT"}}`},
+		{400, "InvalidResourceFieldValue", "changes[1].headers.if-match", add + `,{"method":"DELETE","path":"networks/` + network +
 			`","headers":{"If-Match":"*","if-match":"\"1.1\""}}`},
-		{400, "InvalidField", "changes[1].path", add + `,{"method":"DELETE","path":"` + strings.Repeat("x/", 20_000) + `"}`},
-		{400, "InvalidQueryParameter", "changes[1].fields", add + `,{"method":"PATCH","path":"networks/` + network +
+		{400, "InvalidResourceFieldValue", "changes[1].path", add + `,{"method":"DELETE","path":"` + strings.Repeat("x/", 20_000) + `"}`},
+		{400, "InvalidQueryParameterValue", "changes[1].fields", add + `,{"method":"PATCH","path":"networks/` + network +
 			`?fields=embed(addresses)","body":{"name":"x"}}`},
 		{412, "PreconditionFailed", "changes[1]", add + `,{"method":"DELETE","path":"networks/` + network +
 			`","headers":{"If-Match":"\"1.1\""}}`},
 		{501, "NotImplemented", "changes[1]", add + `,{"method":"POST","path":"zones/` + configuration +
 			`/deployments","body":{"name":"x"}}`},
-		{400, "InvalidField", "changes[1].range", add + `,{"method":"POST","path":"blocks/` + block +
+		{400, "InvalidIpRangeValue", "changes[1].range", add + `,{"method":"POST","path":"blocks/` + block +
 			`/networks","body":{"type":"IPv4Network","range":"x"}}`},
 	} {
 		at, _, _ := strings.Cut(c.named, ".")
@@ -142,7 +142,7 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 		strings.Repeat(`,{"method":"PATCH","path":"networks/`+network+`","body":{"name":"a"}},{"method":"PATCH","path":"networks/`+network+
 			`","body":{"name":"b"}}`, 500)+`]}`, "x-portolan-dry-run: true")
 	m.refused(400, "MissingRequiredField", "changes", "POST", "/api/v2/batch", `{}`)
-	m.refused(400, "InvalidHeader", "If-Match", "POST", "/api/v2/batch", `{"changes":[`+add+`]}`, "If-Match: *")
+	m.refused(400, "InvalidHeaderValue", "If-Match", "POST", "/api/v2/batch", `{"changes":[`+add+`]}`, "If-Match: *")
 	m.refused(405, "MethodNotAllowed", "batch", "GET", "/api/v2/batch", "")
 	many := strings.Repeat(add+",", 10_000) + add
 	m.refused(400, "InvalidRequestBody", "10000", "POST", "/api/v2/batch", `{"changes":[`+many+`]}`)
@@ -153,7 +153,7 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 
 // A list as the body of a POST makes all, or none; the same key makes nothing again.
 func TestPostOfAList(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, block, network := m.basics()
 	list := `[{"type":"IPv4Network","range":"10.0.4.0/24","name":"four"},{"type":"IPv4Network","range":"10.0.5.0/24","name":"five"}]`
 	first := m.want(http.StatusCreated, "POST", "/api/v2/blocks/"+block+"/networks", list, "Idempotency-Key: a list")
@@ -164,7 +164,7 @@ func TestPostOfAList(t *testing.T) {
 	if string(again.body) != string(first.body) {
 		t.Errorf("again: %s", again.body)
 	}
-	m.refused(409, "RangeOverlap", "[0]", "POST", "/api/v2/blocks/"+block+"/networks", list)
+	m.refused(400, "IpRangeOverlapsSiblings", "[0]", "POST", "/api/v2/blocks/"+block+"/networks", list)
 	m.refused(400, "InvalidRequestBody", "list", "POST", "/api/v2/blocks/"+block+"/networks", `[]`)
 	m.refused(400, "InvalidRequestBody", "JSON", "POST", "/api/v2/blocks/"+block+"/networks", `[{"type":"IPv4Network","range":"/28"}],"":[]`)
 	own := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `[{"type":"IPv4Address","state":"STATIC"},
@@ -172,15 +172,15 @@ func TestPostOfAList(t *testing.T) {
 	if own.text("data.1.userDefinedFields.id") != "$0" || own.Header.Get("x-portolan-ignored") != "nothing" {
 		t.Errorf("what is the client's own: %s %s", own.Header.Get("x-portolan-ignored"), own.body)
 	}
-	m.refused(400, "InvalidField", "[1]: range", "POST", "/api/v2/blocks/"+block+"/networks",
+	m.refused(400, "InvalidIpRangeValue", "[1]: range", "POST", "/api/v2/blocks/"+block+"/networks",
 		`[{"type":"IPv4Network","range":"10.0.6.0/24"},{"type":"IPv4Network","range":"nothing"}]`)
-	m.refused(400, "InvalidRequestBody", "object", "POST", "/api/v2/sessions", `[{"username":"admin"}]`)
-	m.refused(400, "InvalidRequestBody", "object", "PATCH", "/api/v2/networks/"+network, `[{"name":"x"}]`, mergePatch)
+	m.refused(400, "JsonDeserializationError", "object", "POST", "/api/v2/sessions", `[{"username":"admin"}]`)
+	m.refused(400, "JsonDeserializationError", "object", "PATCH", "/api/v2/networks/"+network, `[{"name":"x"}]`, mergePatch)
 	var addresses []string
 	for i := range 500 {
 		addresses = append(addresses, fmt.Sprintf(`{"type":"IPv4Address","state":"STATIC","name":"a%d"}`, i%200))
 	}
-	m.refused(409, "NoAvailableAddress", "", "POST", "/api/v2/networks/"+network+"/addresses", "["+strings.Join(addresses, ",")+"]")
+	m.refused(400, "NoSpaceForAddress", "", "POST", "/api/v2/networks/"+network+"/addresses", "["+strings.Join(addresses, ",")+"]")
 	made := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses?fields=id", "["+strings.Join(addresses[:200], ",")+"]")
 	if made.text("count") != "200" {
 		t.Errorf("the addresses: %s", made.body)
@@ -190,7 +190,7 @@ func TestPostOfAList(t *testing.T) {
 
 // A batch with a key is made once; one that holds a password says that its key is ignored.
 func TestBatchOnce(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, _, network := m.basics()
 	add := `{"method":"POST","path":"networks/` + network + `/addresses","body":{"type":"IPv4Address","state":"STATIC"}}`
 	first := m.want(200, "POST", "/api/v2/batch", `{"changes":[`+add+`]}`, "Idempotency-Key: k")
@@ -215,7 +215,7 @@ func TestBatchOnce(t *testing.T) {
 
 // Who may not make one of the changes alone may make none of them.
 func TestBatchIsWithinRights(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, _, network := m.basics()
 	reader := m.analyst()
 	body := `{"changes":[{"method":"PATCH","path":"networks/` + network + `","body":{"name":"mine"}}]}`

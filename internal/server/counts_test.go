@@ -60,7 +60,7 @@ func TestRecordCounts(t *testing.T) {
 	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
 	want(of, "44", "HostRecord:1 TXTRecord:43")
 	m.verify()
-	m.refused(400, "InvalidQueryParameter", "limit", "GET", "/api/v2/views/"+view+"/recordCounts?limit=1", "")
+	m.refused(400, "InvalidQueryParameterValue", "limit", "GET", "/api/v2/views/"+view+"/recordCounts?limit=1", "")
 	m.want(405, "POST", "/api/v2/views/"+view+"/recordCounts", "{}")
 	m.want(404, "GET", "/api/v2/blocks/1/recordCounts", "")
 	m.want(401, "GET", "/api/v2/views/"+view+"/recordCounts", "", "Authorization: Bearer wrong")

@@ -56,7 +56,7 @@ func serverBody(name, address string) string {
 
 // Servers come with an interface and services; their state is changed by a PATCH, and pairs are made of two.
 func TestServers(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, view, _, _, _ := m.basics()
 	at := "/api/v2/configurations/" + configuration
 	one := m.want(201, "POST", at+"/servers", strings.Replace(serverBody("ns1", "10.0.0.53"), `"connected"`,
@@ -95,7 +95,7 @@ func TestServers(t *testing.T) {
 	// States.
 	for _, c := range []struct {
 		body, code string
-	}{{`{"state":"RESET_CONTROL"}`, "ServerNotDisabled"}, {`{"state":"FAILOVER"}`, "UnsupportedResourceFieldValue"}, {`{"state":"X"}`, "InvalidField"}} {
+	}{{`{"state":"RESET_CONTROL"}`, "ServerNotDisabled"}, {`{"state":"FAILOVER"}`, "UnsupportedResourceFieldValue"}, {`{"state":"X"}`, "InvalidEnumValue"}} {
 		m.refused(400, c.code, "state", "PATCH", "/api/v2/servers/"+id, c.body, mergePatch)
 	}
 	m.want(200, "PATCH", "/api/v2/servers/"+id, `{"state":"DISABLED"}`, mergePatch)
@@ -115,7 +115,7 @@ func TestServers(t *testing.T) {
 		"servers.1.stratum") != "10" || r.text("_links.self.href") != ntp {
 		t.Errorf("a service is %s", r.body)
 	}
-	m.refused(400, "InvalidField", "servers[0].stratum", "PUT", ntp, `{"type":"NTPService","enabled":true,"servers":[{"server":"ntp.example","stratum":10}]}`)
+	m.refused(400, "InvalidResourceFieldValue", "servers[0].stratum", "PUT", ntp, `{"type":"NTPService","enabled":true,"servers":[{"server":"ntp.example","stratum":10}]}`)
 	m.refused(400, "MissingRequiredField", "servers", "PUT", ntp, `{"type":"NTPService","enabled":true}`)
 	m.want(404, "GET", "/api/v2/services", "")
 	m.want(405, "DELETE", ntp, "")
@@ -167,7 +167,7 @@ func TestServers(t *testing.T) {
 
 // Roles say which interface serves what; the nearest of a server is in effect.
 func TestDeploymentRoles(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, view, zone, block, network := m.basics()
 	at := "/api/v2/configurations/" + configuration
 	face := func(server string) string {
@@ -179,7 +179,7 @@ func TestDeploymentRoles(t *testing.T) {
 	roles := "/api/v2/networks/" + network + "/deploymentRoles"
 	dhcp := `{"type":"DHCPDeploymentRole","roleType":"PRIMARY","interfaces":[`
 	for _, c := range [][3]string{
-		{dhcp + `]}`, "400 InvalidField", "interfaces"},
+		{dhcp + `]}`, "400 EmptyFieldValue", "interfaces"},
 		{dhcp + `{"id":` + face(one) + `,"deploymentRoleInterfaceType":"SECONDARY"}]}`, "400 MissingRequiredDeploymenetRoleInterface", "PRIMARY"},
 		{dhcp + `{"id":` + face(one) + `},{"id":` + face(two) + `}]}`, "400 UnsupportedDeploymentRoleInterfaceType", ""},
 		{dhcp + `{"id":` + face(one) + `,"deploymentRoleInterfaceType":"SERVICE"}]}`, "400 UnsupportedDeploymentRoleInterfaceType", "SERVICE"},
@@ -244,7 +244,7 @@ func TestDeploymentRoles(t *testing.T) {
 
 // Options are named by name, code or definition, have values of a shape, and come down the tree.
 func TestDeploymentOptions(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, view, zone, block, network := m.basics()
 	at := "/api/v2/configurations/" + configuration
 	options := "/api/v2/networks/" + network + "/deploymentOptions"
@@ -353,19 +353,19 @@ func TestDeploymentOptions(t *testing.T) {
 
 // Definitions of one's own, and of vendors.
 func TestOptionDefinitions(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, _, network := m.basics()
 	definitions := "/api/v2/configurations/" + configuration + "/deploymentOptionDefinitions"
 	body := `{"type":"DHCPv4CustomClientOptionDefinition","name":"mine","code":222,"displayName":"Mine","description":"mine","valueFormat":["<integer_8>"]}`
 	mine := m.id(definitions, body)
 	for _, c := range [][3]string{{`"mine","code":222`, `"other","code":222`, "409 ResourceAlreadyExists"}, {`"mine","code":222`, `"mine","code":223`, "409 ResourceAlreadyExists"},
-		{`222`, `3`, "409 ResourceAlreadyExists"}, {`"mine"`, `"router"`, "409 ResourceAlreadyExists"}, {`222`, `300`, "400 InvalidField"},
-		{`["<integer_8>"]`, `"<colour>"`, "400 InvalidField"}, {`["<integer_8>"]`, `{}`, "400 InvalidField"}, {`"mine"`, `"a b"`, "400 InvalidField"}} {
+		{`222`, `3`, "409 ResourceAlreadyExists"}, {`"mine"`, `"router"`, "409 ResourceAlreadyExists"}, {`222`, `300`, "400 ValueOutsideRange"},
+		{`["<integer_8>"]`, `"<colour>"`, "400 InvalidResourceFieldValue"}, {`["<integer_8>"]`, `{}`, "400 InvalidResourceFieldValue"}, {`"mine"`, `"a b"`, "400 InvalidResourceFieldValue"}} {
 		text := strings.Replace(body, c[0], c[1], 1)
 		if c[0] != `"mine","code":222` && c[0] != `"mine"` {
 			text = strings.Replace(text, `"mine"`, `"fresh"`, 1)
 		}
-		if c[2] == "400 InvalidField" {
+		if c[2] == "400 InvalidResourceFieldValue" {
 			text = strings.Replace(text, "222", "224", 1)
 		}
 		status, code, _ := strings.Cut(c[2], " ")

@@ -14,7 +14,7 @@ func init() {
 
 // Devices have a kind, of which a subtype implies the type, and addresses, each of one device alone.
 func TestDevices(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, _, network := m.basics()
 	kind := m.id("/api/v2/deviceTypes", `{"name":"Anchor"}`)
 	other := m.id("/api/v2/deviceTypes", `{"name":"Buoy"}`)
@@ -37,17 +37,17 @@ func TestDevices(t *testing.T) {
 	}
 	made := mine.text("data.1.id")
 	m.refused(409, "ResourceAlreadyExists", "core", "POST", devices, `{"name":"core"}`)
-	m.refused(400, "InvalidField", "deviceSubtype", "POST", devices,
+	m.refused(400, "InvalidResourceFieldValue", "deviceSubtype", "POST", devices,
 		`{"name":"x","deviceType":{"id":`+other+`},"deviceSubtype":{"id":`+model+`}}`)
 	m.refused(404, "InlinedResourceNotFound", "deviceType", "POST", devices, `{"name":"x","deviceType":{"id":`+network+`}}`)
 	m.refused(404, "InlinedResourceNotFound", "deviceSubtype", "POST", devices, `{"name":"x","deviceSubtype":{"id":`+kind+`}}`)
 	m.refused(403, "ResourceInUse", "belongs to device "+device, "POST", devices, `{"name":"x","addresses":[{"address":"10.0.0.9"}]}`)
-	m.refused(400, "InvalidField", "listed twice", "POST", devices,
+	m.refused(400, "InvalidResourceFieldValue", "listed twice", "POST", devices,
 		`{"name":"x","addresses":[{"address":"10.0.0.30"},{"address":"10.0.0.30"}]}`)
 	m.refused(404, "InlinedResourceNotFound", "no network", "POST", devices, `{"name":"x","addresses":[{"address":"192.0.2.1"}]}`)
 	m.refused(404, "InlinedResourceNotFound", "there is no address", "POST", devices, `{"name":"x","addresses":[{"id":`+network+`}]}`)
 	elsewhere := m.id("/api/v2/configurations", `{"name":"elsewhere"}`)
-	m.refused(400, "InvalidField", "another configuration", "POST", "/api/v2/configurations/"+elsewhere+"/devices",
+	m.refused(400, "InvalidResourceFieldValue", "another configuration", "POST", "/api/v2/configurations/"+elsewhere+"/devices",
 		`{"name":"x","addresses":[{"id":`+assigned+`}]}`)
 
 	// What is given is all that it has; what is not given stays.
@@ -67,7 +67,7 @@ func TestDevices(t *testing.T) {
 	m.want(204, "DELETE", "/api/v2/devices/"+device+"/addresses/"+made, "")
 	m.want(201, "POST", "/api/v2/devices/"+device+"/addresses", `{"id":`+made+`}`)
 	// Another type alone takes no subtype of the one before along; another subtype brings its type.
-	m.refused(400, "InvalidField", "deviceSubtype", "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`}}`, mergePatch)
+	m.refused(400, "ConflictingResourceFieldValues", "deviceType", "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`}}`, mergePatch)
 	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceType":{"id":`+other+`},"deviceSubtype":null}`, mergePatch)
 	m.want(200, "PATCH", "/api/v2/devices/"+device, `{"deviceSubtype":{"id":`+model+`}}`, mergePatch)
 	if got := m.want(200, "GET", "/api/v2/devices?"+filter("deviceType.name:'Anchor'"), ""); got.text("data.0.id") != device {
@@ -76,6 +76,16 @@ func TestDevices(t *testing.T) {
 
 	m.refused(403, "ResourceInUse", "device", "DELETE", "/api/v2/deviceTypes/"+kind, "")
 	m.refused(403, "ResourceInUse", "device", "DELETE", "/api/v2/deviceSubtypes/"+model, "")
+	for _, path := range []string{"deviceTypes/" + kind, "deviceSubtypes/" + model} { // as release 9.6 has them
+		if r := m.want(200, "GET", "/api/v2/"+path+"/devices", ""); r.text("count") == "0" ||
+			m.want(200, "GET", "/api/v2/"+path+"/devices/"+r.text("data.0.id"), "").text("type") != "Device" {
+			t.Errorf("%s has %s", path, r.body)
+		}
+	}
+	if r := m.want(200, "GET", "/api/v2/deviceTypes/"+other+"/devices", ""); r.text("count") != "0" {
+		t.Errorf("another type has %s", r.body)
+	}
+	m.want(405, "POST", "/api/v2/deviceTypes/"+kind+"/devices", `{"name":"x"}`)
 	m.want(204, "DELETE", "/api/v2/deviceTypes/"+other, "") // with the subtype below it
 	m.want(204, "DELETE", "/api/v2/devices/"+device, "")
 	if got := m.want(200, "GET", "/api/v2/addresses/"+assigned, ""); got.text("device.id") != "" {

@@ -39,16 +39,16 @@ func TestClientClasses(t *testing.T) {
 	} {
 		m.refused(400, "InvalidMatchCriteria", naming, "POST", classes, body)
 	}
-	m.refused(400, "InvalidField", "name", "POST", classes, `{"name":"a b"}`)
+	m.refused(400, "InvalidResourceFieldValue", "name", "POST", classes, `{"name":"a b"}`)
 	subclasses := "/api/v2/clientClasses/" + phones + "/subclasses"
 	sub := m.want(201, "POST", subclasses, `{"value":"0x00085D"}`)
 	if sub.text("name") != "0x00085D" {
 		t.Errorf("a subclass is %s", sub.body)
 	}
 	m.refused(409, "ResourceAlreadyExists", "0x00085D", "POST", subclasses, `{"value":"0x00085D"}`)
-	m.refused(400, "InvalidField", "4 bytes", "POST", subclasses, `{"value":"0x00085D01"}`)
-	m.refused(400, "InvalidField", "value", "POST", subclasses, `{"value":"0x0"}`)
-	m.refused(400, "InvalidField", "no byte", "POST", subclasses, `{"value":"0x"}`)
+	m.refused(400, "InvalidResourceFieldValue", "4 bytes", "POST", subclasses, `{"value":"0x00085D01"}`)
+	m.refused(400, "InvalidResourceFieldValue", "value", "POST", subclasses, `{"value":"0x0"}`)
+	m.refused(400, "InvalidResourceFieldValue", "no byte", "POST", subclasses, `{"value":"0x"}`)
 	m.refused(400, "InvalidMatchCriteria", "matchLength", "PATCH", "/api/v2/clientClasses/"+phones, `{"matchLength":2}`, mergePatch)
 	m.refused(403, "ResourceInUse", "subclasses", "PATCH", "/api/v2/clientClasses/"+phones,
 		`{"option":null,"matchOffset":null,"matchLength":null,"matchExpression":"if known"}`, mergePatch)
@@ -61,7 +61,7 @@ func TestClientClasses(t *testing.T) {
 
 // A hardware address is in one pool at most; every configuration has one whose members get no address.
 func TestMACPools(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, _, _ := m.basics()
 	at := "/api/v2/configurations/" + configuration
 	pools := m.want(200, "GET", at+"/macPools", "")
@@ -97,7 +97,7 @@ func TestMACPools(t *testing.T) {
 
 // Declarations say where updates go, and how they are signed.
 func TestZoneGroups(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, zone, _, network := m.basics()
 	at := "/api/v2/configurations/" + configuration
 	group := m.id(at+"/zoneGroups", `{"name":"updates"}`)
@@ -125,7 +125,7 @@ func TestZoneGroups(t *testing.T) {
 	m.refused(400, "NoKeyDistributionCentersInRealm", "", "POST", all,
 		forward+`,"dynamicUpdateSigningKeyType":"GSS_TSIG","dynamicUpdateSigningKeyRealm":{"id":`+realm+`}}`)
 	m.refused(404, "InlinedResourceNotFound", "zone", "POST", all, strings.Replace(forward, zone, network, 1)+`}`)
-	m.refused(400, "InvalidField", "primaryDnsServerAddress", "POST", all, strings.Replace(forward, "10.0.0.53", "ns", 1)+`}`)
+	m.refused(400, "InvalidIpAddressValue", "primaryDnsServerAddress", "POST", all, strings.Replace(forward, "10.0.0.53", "ns", 1)+`}`)
 	m.refused(403, "ResourceInUse", "", "DELETE", "/api/v2/signingKeys/"+key, "")
 	if r := m.want(201, "POST", all, `{"type":"DHCPReverseZone","primaryDnsServerAddress":"10.0.0.53","prefix":{"range":"10.0.0.0/24"}}`); r.text(
 		"prefix.id") != network {
@@ -147,7 +147,7 @@ func TestZoneGroups(t *testing.T) {
 
 // Leases are listed, and there are none.
 func TestLeases(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, block, network := m.basics()
 	for _, path := range []string{"leases", "blocks/" + block + "/leases", "networks/" + network + "/leases"} {
 		if r := m.want(200, "GET", "/api/v2/"+path+"?"+filter("type:'DHCPv4Lease'"), ""); r.text("count") != "0" {

@@ -7,7 +7,7 @@ import (
 
 // A reference shows what is published beside id, type and name, can be narrowed to it, and is found by it.
 func TestInlinedFacts(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, zone, block, network := m.basics()
 	a := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"00:11:22:aa:bb:cc"},"clientIdentifier":{"uid":"me"}}`)
@@ -54,7 +54,7 @@ func TestInlinedFacts(t *testing.T) {
 
 // An id beyond every id names nothing, wherever it stands.
 func TestIdsBeyondAll(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	for _, path := range []string{"/99999999999999999999", "/networks/99999999999999999999", "/networks/99999999999999999999/addresses",
 		"/servers/99999999999999999999", "/networks/0", "/networks/00000000000000000000000000001"} {
 		m.refused(404, "ResourceNotFound", "", "GET", "/api/v2"+path, "")
@@ -63,7 +63,7 @@ func TestIdsBeyondAll(t *testing.T) {
 
 // Ranges and groups are given from the end of their network, too.
 func TestRangesFromTheEnd(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, _, network := m.basics()
 	if r := m.want(201, "POST", "/api/v2/networks/"+network+"/ranges",
 		`{"type":"IPv4DHCPRange","range":"-40,30"}`); r.text("range") != "10.0.0.216-10.0.0.245" {
@@ -73,13 +73,13 @@ func TestRangesFromTheEnd(t *testing.T) {
 		`{"type":"IPv4Group","name":"g","range":"-9,5"}`); r.text("range") != "10.0.0.247-10.0.0.251" {
 		t.Errorf("the group is %s", r.text("range"))
 	}
-	m.refused(400, "InvalidField", "does not lie within", "POST", "/api/v2/networks/"+network+"/ranges",
+	m.refused(400, "InvalidResourceFieldValue", "does not lie within", "POST", "/api/v2/networks/"+network+"/ranges",
 		`{"type":"IPv4DHCPRange","range":"-300,30"}`)
 }
 
 // matchType is read in any letter case, and kept as it is published.
 func TestMatchTypes(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	for _, kind := range []string{"EXACT", "any", "Exact"} {
 		r := m.want(201, "POST", "/api/v2/namingPolicyRestrictions",
 			`{"type":"NamingPolicyRestriction","name":"`+kind+`","restrictions":[{"value":"x","matchType":"`+kind+`"}]}`)
@@ -87,13 +87,13 @@ func TestMatchTypes(t *testing.T) {
 			t.Errorf("%s is kept as %q", kind, got)
 		}
 	}
-	m.refused(400, "InvalidField", "Exact or Any", "POST", "/api/v2/namingPolicyRestrictions",
+	m.refused(400, "InvalidResourceFieldValue", "Exact or Any", "POST", "/api/v2/namingPolicyRestrictions",
 		`{"type":"NamingPolicyRestriction","name":"z","restrictions":[{"value":"x","matchType":"some"}]}`)
 }
 
 // Names of records as zone files write them.
 func TestNamesAsZoneFilesWriteThem(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, zone, _, network := m.basics()
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
 	for name, want := range map[string]string{"@": "example.com", "example.com": "example.com", "EXAMPLE.COM.": "example.com",
@@ -110,7 +110,7 @@ func TestNamesAsZoneFilesWriteThem(t *testing.T) {
 			t.Errorf("%s becomes %s", body, r.body)
 		}
 	}
-	m.refused(400, "InvalidField", "does not lie in the zone", "POST", records, `{"type":"TXTRecord","name":"www.example.net.","text":"x"}`)
+	m.refused(400, "InvalidResourceFieldValue", "does not lie in the zone", "POST", records, `{"type":"TXTRecord","name":"www.example.net.","text":"x"}`)
 	m.refused(400, "MissingRequiredField", "text", "POST", records, `{"type":"TXTRecord","name":"empty"}`)
 	m.refused(400, "MissingRequiredField", "text", "POST", records, `{"type":"TXTRecord","name":"empty","text":null}`)
 	// No address leads back to a wildcard.

@@ -36,7 +36,7 @@ func form(parts map[string]string, file string) (body, header string) {
 
 // Files are sent in parts, fetched as they are, and have their sums.
 func TestFiles(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, _, _ := m.basics()
 	group := m.id("/api/v2/configurations/"+configuration+"/tftpGroups", `{"name":"boot"}`)
 	at := "/api/v2/tftpGroups/" + group + "/files"
@@ -78,7 +78,7 @@ func TestFiles(t *testing.T) {
 	m.refused(400, "MissingRequiredField", "fileData", "POST", at, `{"type":"TFTPFile","name":"x"}`)
 	m.want(406, "GET", "/api/v2/files/"+folder, "", "Accept: application/octet-stream")
 	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"../x"}`}, "x")
-	m.refused(400, "InvalidField", "name", "POST", at, body, kind)
+	m.refused(400, "InvalidResourceFieldValue", "name", "POST", at, body, kind)
 	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"pxe.0"}`}, "x")
 	m.refused(409, "ResourceAlreadyExists", "pxe.0", "POST", at, body, kind)
 	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"below"}`}, "x")
@@ -87,7 +87,7 @@ func TestFiles(t *testing.T) {
 	m.refused(400, "UnsupportedResourceFieldValue", "fileData", "POST", at, body, kind)
 	m.refused(400, "InvalidRequestBody", "", "POST", at, "x", "Content-Type: multipart/form-data")
 	body, kind = form(map[string]string{"fileInfo": `[]`}, "x")
-	m.refused(400, "InvalidRequestBody", "", "POST", at, body, kind)
+	m.refused(400, "JsonDeserializationError", "", "POST", at, body, kind)
 	m.refused(415, "UnsupportedMediaType", "", "POST", "/api/v2/configurations", body, kind)
 	body, kind = form(map[string]string{"fileInfo": `{"type":"TFTPFile","name":"tried"}`}, "x")
 	m.want(200, "POST", at, body, kind, "x-portolan-dry-run: true")

@@ -55,7 +55,7 @@ func reportOf(conditions ...string) *checkin.Report {
 
 // A database that was restored to before a renewal still knows the certificate: what counts is that a later one was not used.
 func TestRenewalThatTheDatabaseLost(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	id, key := m.create("one")
 	e := newEnrolment(t)
 	_, answer := m.enrol(e, key)
@@ -132,7 +132,7 @@ func TestExpiredCertificateIsRenewed(t *testing.T) {
 
 // A report that comes late does not replace a later one; a manager that has another one than the service point asks for it.
 func TestReportsInOrder(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	id, key := m.create("one")
 	e := newEnrolment(t)
 	_, answer := m.enrol(e, key)
@@ -228,7 +228,7 @@ func TestSilence(t *testing.T) {
 
 // The same creation again, by its Idempotency-Key, gives the same registration key, until it was used.
 func TestCreationAgain(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	const path = "/api/v1/fleetInstanceMinimumConfig"
 	body := `{"name":"one","description":"d"}`
 	first := m.want(202, "POST", path, body, "Idempotency-Key: k")
@@ -238,7 +238,7 @@ func TestCreationAgain(t *testing.T) {
 	m.refused(409, "IdempotencyKeyReused", "Idempotency-Key", "POST", path, `{"name":"one"}`, "Idempotency-Key: k")
 	m.refused(409, "ResourceAlreadyExists", "one", "POST", path, body, "Idempotency-Key: other")
 	m.refused(409, "ResourceAlreadyExists", "one", "POST", path, body)
-	m.refused(400, "InvalidHeader", "Idempotency-Key", "POST", path, body, "Idempotency-Key: "+strings.Repeat("k", 256))
+	m.refused(400, "InvalidHeaderValue", "Idempotency-Key", "POST", path, body, "Idempotency-Key: "+strings.Repeat("k", 256))
 	if other := m.want(202, "POST", path, `{"name":"two"}`, "Idempotency-Key: k"); other.text("registrationKey") == first.text("registrationKey") {
 		t.Error("another name gets the same registration key")
 	}
@@ -250,7 +250,7 @@ func TestCreationAgain(t *testing.T) {
 
 // A service point whose report is refused is told all the same what it is to run.
 func TestRefusedReportGetsItsState(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	id, key := m.create("one")
 	e := newEnrolment(t)
 	_, answer := m.enrol(e, key)
@@ -375,14 +375,14 @@ func TestApplicationStates(t *testing.T) {
 		code, naming, body string
 	}{
 		{400, "MissingRequiredField", "name", `{}`},
-		{400, "InvalidField", "nothing", `{"name":"nothing"}`},
-		{400, "InvalidField", "configuration", `{"name":"http-probe-service","configuration":[]}`},
-		{400, "InvalidField", "configuration.targets[0].address", `{"name":"http-probe-service","configuration":{"targets":[{"address":"x"}]}}`},
-		{400, "InvalidField", "version", `{"name":"http-probe-service","version":"","configuration":{"targets":[{"address":"127.0.0.1"}]}}`},
-		{400, "InvalidField", "version", `{"name":"http-probe-service","version":"a\u0000b","configuration":{"targets":[{"address":"127.0.0.1"}]}}`},
-		{400, "InvalidField", "configuration", `{"name":"http-probe-service","configuration":{"targets":[{"name":"` + strings.Repeat("n", 140_000) +
+		{400, "InvalidResourceFieldValue", "nothing", `{"name":"nothing"}`},
+		{400, "InvalidResourceFieldValue", "configuration", `{"name":"http-probe-service","configuration":[]}`},
+		{400, "InvalidResourceFieldValue", "configuration.targets[0].address", `{"name":"http-probe-service","configuration":{"targets":[{"address":"x"}]}}`},
+		{400, "InvalidResourceFieldValue", "version", `{"name":"http-probe-service","version":"","configuration":{"targets":[{"address":"127.0.0.1"}]}}`},
+		{400, "InvalidResourceFieldValue", "version", `{"name":"http-probe-service","version":"a\u0000b","configuration":{"targets":[{"address":"127.0.0.1"}]}}`},
+		{400, "InvalidResourceFieldValue", "configuration", `{"name":"http-probe-service","configuration":{"targets":[{"name":"` + strings.Repeat("n", 140_000) +
 			`","address":"127.0.0.1"}]}}`},
-		{400, "InvalidField", "name", `{"name":7}`},
+		{400, "InvalidResourceFieldValue", "name", `{"name":7}`},
 	} {
 		m.refused(c.status, c.code, c.naming, "POST", path, c.body)
 	}
@@ -470,15 +470,15 @@ func TestApplicationStates(t *testing.T) {
 		t.Errorf("an update that was taken back is there: %s", m.instance(id).body)
 	}
 	m.refused(400, "MissingRequiredField", "none of", "PATCH", path+"/"+application, `{}`)
-	m.refused(400, "InvalidField", "targetVersion", "PATCH", path+"/"+application, `{"targetVersion":""}`)
+	m.refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path+"/"+application, `{"targetVersion":""}`)
 	m.refused(404, "ResourceNotFound", "nothing", "PATCH", path+"/nothing", `{"targetVersion":"2"}`)
 	resolver := func(address string) string {
 		return `{"name":"dns-resolver-service","configuration":{"listen":[{"address":"` + address + `"}],"upstreams":[{"address":"127.0.0.9"}]}}`
 	}
 	other := m.want(202, "POST", path, resolver("127.0.0.1")).text("id")
-	m.refused(400, "InvalidField", "127.0.0.1:53", "POST", path, resolver("127.0.0.1"))
-	m.refused(400, "InvalidField", other, "POST", path, resolver("0.0.0.0"))
-	m.refused(400, "InvalidField", "listen", "PATCH", path+"/"+other, `{"configuration":{}}`)
+	m.refused(400, "InvalidResourceFieldValue", "127.0.0.1:53", "POST", path, resolver("127.0.0.1"))
+	m.refused(400, "InvalidResourceFieldValue", other, "POST", path, resolver("0.0.0.0"))
+	m.refused(400, "InvalidResourceFieldValue", "listen", "PATCH", path+"/"+other, `{"configuration":{}}`)
 	m.want(202, "DELETE", path+"/"+other, "")
 	report(desired(), desired(), as("HEALTHY"))
 	m.onTables("DELETE FROM application WHERE status = 'DELETED'")

@@ -55,7 +55,7 @@ func (m *manager) create(name string) (id, key string) {
 }
 
 func TestFleetFieldForField(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	if got := string(m.want(200, "GET", "/user/api/v1/fleetInstances", "").body); got != "{\"data\":[]}\n" {
 		t.Errorf("an empty fleet is %s", got)
 	}
@@ -108,7 +108,7 @@ func TestFleetFieldForField(t *testing.T) {
 }
 
 func TestFleetRefusals(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	m.create("taken")
 	const path = "/api/v1/fleetInstanceMinimumConfig"
 	for _, c := range []struct {
@@ -118,14 +118,14 @@ func TestFleetRefusals(t *testing.T) {
 	}{
 		{400, "MissingRequiredField", "name", `{}`, nil},
 		{400, "MissingRequiredField", "name", `{"name":null}`, nil},
-		{400, "InvalidField", "blank", `{"name":" "}`, nil},
-		{400, "InvalidField", "must be a string", `{"name":1}`, nil},
-		{400, "InvalidField", "description", `{"name":"a","description":{}}`, nil},
-		{400, "InvalidField", "129 characters", `{"name":"` + strings.Repeat("é", 129) + `"}`, nil},
-		{400, "InvalidField", "control", `{"name":"a\nb"}`, nil},
-		{400, "InvalidField", "4000", `{"name":"a","description":"` + strings.Repeat("x", 4001) + `"}`, nil},
+		{400, "InvalidResourceFieldValue", "blank", `{"name":" "}`, nil},
+		{400, "InvalidResourceFieldValue", "must be a string", `{"name":1}`, nil},
+		{400, "InvalidResourceFieldValue", "description", `{"name":"a","description":{}}`, nil},
+		{400, "InvalidResourceFieldValue", "129 characters", `{"name":"` + strings.Repeat("é", 129) + `"}`, nil},
+		{400, "InvalidResourceFieldValue", "control", `{"name":"a\nb"}`, nil},
+		{400, "InvalidResourceFieldValue", "4000", `{"name":"a","description":"` + strings.Repeat("x", 4001) + `"}`, nil},
 		{409, "ResourceAlreadyExists", "taken", `{"name":"taken"}`, nil},
-		{400, "InvalidRequestBody", "", `{`, nil},
+		{400, "JsonParseError", "", `{`, nil},
 		{413, "RequestTooLarge", "", `{"name":"` + strings.Repeat("a", 11<<20) + `"}`, nil},
 		{415, "UnsupportedMediaType", "", `{"name":"a"}`, []string{"Content-Type: text/xml"}},
 		{401, "InvalidAuthorizationToken", "", `{"name":"a"}`, []string{"Authorization:"}},
@@ -134,7 +134,7 @@ func TestFleetRefusals(t *testing.T) {
 	}
 	m.refused(405, "MethodNotAllowed", "POST", "GET", path, "")
 	m.refused(405, "MethodNotAllowed", "GET", "POST", "/user/api/v1/fleetInstances", "{}")
-	m.refused(400, "InvalidQueryParameter", "name", "GET", "/user/api/v1/fleetInstances?name=a&name=b", "")
+	m.refused(400, "InvalidQueryParameterValue", "name", "GET", "/user/api/v1/fleetInstances?name=a&name=b", "")
 	if got := m.want(200, "GET", "/user/api/v1/fleetInstances", ""); got.get("data.1") != nil {
 		t.Errorf("a refused creation left something: %s", got.body)
 	}

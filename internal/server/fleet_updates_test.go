@@ -41,7 +41,7 @@ func (m *manager) names(query string) (names string) {
 }
 
 func TestLabelsAndFilters(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	ids := map[string]string{}
 	for _, name := range []string{"bay", "cape", "fjord"} {
 		ids[name], _ = m.create(name)
@@ -67,10 +67,10 @@ func TestLabelsAndFilters(t *testing.T) {
 		t.Errorf("changed, it is %s", r.body)
 	}
 	for _, c := range []struct{ code, naming, body string }{
-		{"InvalidField", "labels", `{"labels":[]}`}, {"InvalidField", "labels", `{"labels":null}`}, {"InvalidField", "labels", `{"labels":{"a b":"c"}}`},
-		{"InvalidField", "labels.a", `{"labels":{"a":"` + strings.Repeat("x", 256) + `"}}`}, {"InvalidField", "labels", `{"labels":{"a":7}}`},
-		{"InvalidField", "labels.a", `{"labels":{"a":"b\u0000"}}`}, {"InvalidField", "name", `{"name":""}`}, {"InvalidField", "name", `{"name":3}`},
-		{"InvalidField", "description", `{"description":"a\u0000"}`},
+		{"InvalidResourceFieldValue", "labels", `{"labels":[]}`}, {"InvalidResourceFieldValue", "labels", `{"labels":null}`}, {"InvalidResourceFieldValue", "labels", `{"labels":{"a b":"c"}}`},
+		{"InvalidResourceFieldValue", "labels.a", `{"labels":{"a":"` + strings.Repeat("x", 256) + `"}}`}, {"InvalidResourceFieldValue", "labels", `{"labels":{"a":7}}`},
+		{"InvalidResourceFieldValue", "labels.a", `{"labels":{"a":"b\u0000"}}`}, {"InvalidResourceFieldValue", "name", `{"name":""}`}, {"InvalidResourceFieldValue", "name", `{"name":3}`},
+		{"InvalidResourceFieldValue", "description", `{"description":"a\u0000"}`},
 	} {
 		m.refused(400, c.code, c.naming, "PATCH", at("cape"), c.body)
 	}
@@ -78,7 +78,7 @@ func TestLabelsAndFilters(t *testing.T) {
 	for i := range 70 {
 		many = append(many, fmt.Sprintf(`"l%d":"x"`, i))
 	}
-	m.refused(400, "InvalidField", "labels", "PATCH", at("cape"), `{"labels":{`+strings.Join(many, ",")+`}}`)
+	m.refused(400, "InvalidResourceFieldValue", "labels", "PATCH", at("cape"), `{"labels":{`+strings.Join(many, ",")+`}}`)
 	m.refused(409, "ResourceAlreadyExists", "beach", "PATCH", at("cape"), `{"name":"beach"}`)
 	m.refused(404, "ResourceNotFound", "nobody", "PATCH", "/user/api/v1/fleetInstances/nobody", `{"name":"x"}`)
 	for _, query := range []string{"status=WELL", "connectionStatus=x", "updateStatus=x", "variant=x", "status=HEALTHY&status=HEALTHY",
@@ -100,9 +100,9 @@ func TestUpdateStates(t *testing.T) {
 	path := "/user/api/v1/fleetInstances/" + id
 	m.refused(409, "NoReleases", "targetVersion", "PATCH", path, `{"targetVersion":"8"}`)
 	publish(t, releases, "8", "9")
-	m.refused(400, "InvalidField", "targetVersion", "PATCH", path, `{"targetVersion":"10"}`)
-	m.refused(400, "InvalidField", "targetVersion", "PATCH", path, `{"targetVersion":"../8"}`)
-	m.refused(400, "InvalidField", "targetVersion", "PATCH", path, `{"targetVersion":8}`)
+	m.refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path, `{"targetVersion":"10"}`)
+	m.refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path, `{"targetVersion":"../8"}`)
+	m.refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path, `{"targetVersion":8}`)
 
 	sequence, interval := int64(0), 50*time.Millisecond
 	report := func(version string, u *checkin.UpdateReport) map[string]any {
@@ -217,7 +217,7 @@ func TestReleasesAtTheDoor(t *testing.T) {
 }
 
 func TestRefusedLogs(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	id, _ := m.create("one")
 	path := "/user/api/v1/fleetInstances/" + id + "/applications"
 	application := m.want(202, "POST", path, `{"name":"http-probe-service","configuration":{"targets":[{"address":"127.0.0.1"}]}}`).text("id")
@@ -225,7 +225,7 @@ func TestRefusedLogs(t *testing.T) {
 	m.refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing/log", "")
 	m.refused(404, "ResourceNotFound", "nobody", "GET", "/user/api/v1/fleetInstances/nobody/applications/"+application+"/log", "")
 	for _, bytes := range []string{"0", "-1", "x", "131073"} {
-		m.refused(400, "InvalidQueryParameter", "bytes", "GET", path+"/"+application+"/log?bytes="+bytes, "")
+		m.refused(400, "InvalidQueryParameterValue", "bytes", "GET", path+"/"+application+"/log?bytes="+bytes, "")
 	}
 }
 
@@ -239,7 +239,7 @@ func TestRolloutsOverHTTP(t *testing.T) {
 	for naming, body := range map[string]string{"waves": `{"version":"8","waves":["x"]}`, "mostAway": `{"version":"8","mostAway":"-1"}`,
 		"filter": `{"version":"8","filter":{"status":"WELL"}}`, "giveUpSeconds": `{"version":"8","giveUpSeconds":"x"}`,
 		"version": `{"version":"7"}`, "windows": `{"version":"8","windows":[{"from":"x"}]}`, "timeZone": `{"version":"8","timeZone":"Local"}`} {
-		m.refused(400, "InvalidField", naming, "POST", path, body)
+		m.refused(400, "InvalidResourceFieldValue", naming, "POST", path, body)
 	}
 	m.refused(409, "NoServicePoints", "filter", "POST", path, `{"version":"8","filter":{"name":"nobody"}}`)
 	r := m.want(201, "POST", path, `{"version":"8","waves":[1,"50%"],"mostFailed":3}`)
@@ -251,7 +251,7 @@ func TestRolloutsOverHTTP(t *testing.T) {
 	if got := m.want(200, "GET", path+"/"+id+"/members?state=SKIPPED", "").text("data.0.reason"); got != "it is not registered" {
 		t.Errorf("who takes part: %s", got)
 	}
-	m.refused(400, "InvalidQueryParameter", "state", "GET", path+"/"+id+"/members?state=x", "")
+	m.refused(400, "InvalidQueryParameterValue", "state", "GET", path+"/"+id+"/members?state=x", "")
 	m.refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing", "")
 	m.refused(404, "ResourceNotFound", "nothing", "GET", path+"/nothing/members", "")
 	m.refused(404, "ResourceNotFound", "dance", "POST", path+"/"+id+"/dance", "")

@@ -19,6 +19,7 @@ import (
 
 	"portolan/internal/access"
 	"portolan/internal/pgtest"
+	"portolan/internal/store"
 )
 
 // onPostgres in the environment makes every manager under test keep its data in PostgreSQL.
@@ -36,7 +37,13 @@ func databaseFor(t *testing.T, data string) string {
 	if url, ok := databases.Load(data); ok {
 		return url.(string)
 	}
-	url := pgtest.URL(t)
+	url := pgtest.Filled(t, func(url string) error {
+		s, err := store.Open(store.Options{Layout: Layout(), Database: url, Exclusive: true})
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	})
 	databases.Store(data, url)
 	return url
 }
@@ -46,6 +53,9 @@ func databaseFor(t *testing.T, data string) string {
 func TestOnPostgreSQL(t *testing.T) {
 	if os.Getenv(onPostgres) != "" {
 		t.Skip("this is that run")
+	}
+	if underRace {
+		t.Skip("what differs is the store, whose own tests run on both under the race detector, too")
 	}
 	t.Parallel()
 	pgtest.URL(t) // skips, or fails, where there is no server to be had
@@ -93,13 +103,25 @@ type manager struct {
 	t     *testing.T
 	token string
 	http  *http.Client
+	// asked, where it is set, sees each request and its answer.
+	asked func(method, path, body string, r reply)
+}
+
+// startAlone is startManager for a test of rules, whose one client sends one request after another. What runs side by side is for others:
+// the race detector, under which SQLite takes ten times as long, passes these over.
+func startAlone(t *testing.T) *manager {
+	t.Helper()
+	if underRace {
+		t.Skip("one client, and one request after another")
+	}
+	return startManager(t)
 }
 
 func startManager(t *testing.T, change ...func(*Options)) *manager {
 	t.Helper()
 	beside(t)
 	o := Options{Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: adminPassword, Version: "test",
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), Interval: time.Second}
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), LogLevel: "error", Interval: time.Second}
 	for _, f := range change {
 		f(&o)
 	}
@@ -196,7 +218,11 @@ func (m *manager) do(method, path, body string, headers ...string) reply {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return reply{rs, data}
+	r := reply{rs, data}
+	if m.asked != nil {
+		m.asked(method, path, body, r)
+	}
+	return r
 }
 
 // want sends a request and fails the test where the status is another one.

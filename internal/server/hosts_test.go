@@ -12,7 +12,7 @@ import (
 
 // Networks say which hosts they take, and where those go that name no zone.
 func TestHostPolicies(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, view, zone, block, network := m.basics()
 	other := m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"external"}`)
 	twin := m.id("/api/v2/views/"+other+"/zones", `{"type":"Zone","absoluteName":"example.com"}`)
@@ -71,7 +71,7 @@ func TestHostPolicies(t *testing.T) {
 
 // A host brings its network along where it may.
 func TestAutoCreateNetwork(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, zone, block, _ := m.basics()
 	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)
 	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/26"}`)
@@ -81,7 +81,7 @@ func TestAutoCreateNetwork(t *testing.T) {
 		`{"type":"HostRecord","name":"a","addresses":[{"address":"10.6.0.9"}]}`)
 	m.refused(404, "InlinedResourceNotFound", "no block", "POST", records,
 		`{"type":"HostRecord","name":"a","addresses":[{"address":"192.0.2.9"}]}`, auto)
-	m.refused(409, "RangeOverlap", "10.7.0.0/24", "POST", records, `{"type":"HostRecord","name":"a","addresses":[{"address":"10.7.0.129"}]}`,
+	m.refused(400, "IpRangeOverlapsSiblings", "10.7.0.0/24", "POST", records, `{"type":"HostRecord","name":"a","addresses":[{"address":"10.7.0.129"}]}`,
 		auto)
 	m.id(records, `{"type":"HostRecord","name":"a","addresses":[{"address":"10.6.0.9"},{"address":"2001:db8:5::1"}]}`, auto)
 	m.id(records, `{"type":"HostRecord","name":"b","addresses":[{"address":"10.8.0.1"}]}`, auto)
@@ -149,30 +149,30 @@ func TestPingBeforeAssign(t *testing.T) {
 	local := m.id(m.want(200, "GET", "/api/v2/blocks/"+block, "").text("_links.up.href")+"/blocks",
 		`{"type":"IPv4Block","range":"127.0.0.0/8","pingBeforeAssignEnabled":true}`)
 	loop := m.id("/api/v2/blocks/"+local+"/networks", `{"type":"IPv4Network","range":"127.0.0.0/28"}`)
-	m.refused(409, "NoAvailableAddress", "127.0.0.0/28", "POST", "/api/v2/networks/"+loop+"/addresses",
+	m.refused(400, "NoSpaceForAddress", "127.0.0.0/28", "POST", "/api/v2/networks/"+loop+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC"}`)
 	wide := m.id("/api/v2/blocks/"+local+"/networks", `{"type":"IPv4Network","range":"127.1.0.0/24"}`)
-	m.refused(409, "NoAvailableAddress", "first 16", "POST", "/api/v2/networks/"+wide+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+	m.refused(400, "NoSpaceForAddress", "first 16", "POST", "/api/v2/networks/"+wide+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
 }
 
 // Addresses change their state as rules allow, and those that a smaller DHCP range leaves outside get the
 // one that is asked for.
 func TestStates(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, _, network := m.basics()
 	addresses := "/api/v2/networks/" + network + "/addresses"
-	m.refused(400, "InvalidField", "macAddress", "POST", addresses, `{"type":"IPv4Address","state":"DHCP_RESERVED"}`)
+	m.refused(400, "InvalidResourceFieldValue", "macAddress", "POST", addresses, `{"type":"IPv4Address","state":"DHCP_RESERVED"}`)
 	a := m.id(addresses, `{"type":"IPv4Address","state":"RESERVED"}`)
-	m.refused(400, "InvalidField", "macAddress", "PATCH", "/api/v2/addresses/"+a, `{"state":"DHCP_RESERVED"}`, mergePatch)
+	m.refused(400, "InvalidResourceFieldValue", "macAddress", "PATCH", "/api/v2/addresses/"+a, `{"state":"DHCP_RESERVED"}`, mergePatch)
 	m.refused(409, "GatewayState", "gateway", "PATCH", "/api/v2/addresses/"+a, `{"state":"GATEWAY"}`, mergePatch)
-	m.refused(400, "InvalidField", "state", "PATCH", "/api/v2/addresses/"+a, `{"state":"UNASSIGNED"}`, mergePatch)
+	m.refused(400, "InvalidEnumValue", "state", "PATCH", "/api/v2/addresses/"+a, `{"state":"UNASSIGNED"}`, mergePatch)
 	m.want(200, "PATCH", "/api/v2/addresses/"+a, `{"state":"DHCP_RESERVED","macAddress":{"address":"00:00:5e:00:53:01"}}`, mergePatch)
 	m.want(200, "PATCH", "/api/v2/addresses/"+a, `{"state":"STATIC"}`, mergePatch)
 	dhcp := m.id("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.100-10.0.0.120"}`)
 	for _, last := range []string{"101", "119"} {
 		m.id(addresses, `{"type":"IPv4Address","state":"STATIC","address":"10.0.0.`+last+`"}`)
 	}
-	m.refused(400, "InvalidHeader", "x-bcn-orphaned-address-state", "PATCH", "/api/v2/ranges/"+dhcp, `{"range":"10.0.0.110-10.0.0.120"}`,
+	m.refused(400, "InvalidHeaderValue", "x-bcn-orphaned-address-state", "PATCH", "/api/v2/ranges/"+dhcp, `{"range":"10.0.0.110-10.0.0.120"}`,
 		mergePatch, "x-bcn-orphaned-address-state: GONE")
 	m.want(200, "PATCH", "/api/v2/ranges/"+dhcp, `{"range":"10.0.0.110-10.0.0.120"}`, mergePatch, "x-bcn-orphaned-address-state: RESERVED")
 	if r := m.want(200, "GET", addresses+"?filter=address:'10.0.0.101'", ""); r.text("data.0.state") != "RESERVED" {

@@ -57,11 +57,11 @@ func TestSessions(t *testing.T) {
 	// A login as Basic credentials, without a body; a session that may only read.
 	m.want(201, "POST", "/api/v2/sessions", "", basicAuth("admin", adminPassword))
 	reader := m.want(201, "POST", "/api/v2/sessions", strings.Replace(login, "}", `,"readOnly":true}`, 1), "Authorization:")
-	m.refused(403, "AccessDenied", "only read", "POST", "/api/v2/configurations", `{"name":"x"}`,
+	m.refused(403, "ReadOnlySession", "only read", "POST", "/api/v2/configurations", `{"name":"x"}`,
 		"Authorization: Basic "+reader.text("basicAuthenticationCredentials"))
 
 	readers := "Authorization: Basic " + reader.text("basicAuthenticationCredentials")
-	m.refused(403, "AccessDenied", "only read", "PATCH", "/api/v2/sessions/"+last(m, basicAuth("admin", adminPassword)),
+	m.refused(403, "ReadOnlySession", "only read", "PATCH", "/api/v2/sessions/"+last(m, basicAuth("admin", adminPassword)),
 		`{"state":"TERMINATED"}`, readers)
 	m.want(200, "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, readers)
 	reader = m.want(201, "POST", "/api/v2/sessions", strings.Replace(login, "}", `,"readOnly":true}`, 1), "Authorization:")
@@ -86,7 +86,7 @@ func last(m *manager, credentials string) string {
 }
 
 func TestLoginRefusals(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	for _, c := range []struct {
 		status       int
 		code, naming string
@@ -96,22 +96,22 @@ func TestLoginRefusals(t *testing.T) {
 		{401, "InvalidAuthorizationCredentials", "wrong", `{"username":"nobody","password":"wrong"}`},
 		{400, "MissingRequiredField", "username, password", `{}`},
 		{400, "MissingRequiredField", "password", `{"username":"admin"}`},
-		{400, "InvalidField", "username", `{"username":1,"password":"x"}`},
+		{400, "InvalidResourceFieldValue", "username", `{"username":1,"password":"x"}`},
 	} {
 		m.refused(c.status, c.code, c.naming, "POST", "/api/v2/sessions", c.body, "Authorization:")
 	}
 	for _, header := range []string{"Authorization:", "Authorization: Basic", "Authorization: Basic !!!", "Authorization: Basic YWRtaW4=",
-		"Authorization: Digest x",
 		"Authorization: Bearer wrong", "Authorization: Bearer " + m.token + "x"} {
 		m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", header)
 	}
+	m.refused(403, "InvalidAuthorizationScheme", "Basic", "GET", "/api/v2/networks", "", "Authorization: Digest x")
 	if r := m.do("GET", "/api/v2/networks", "", "Authorization:"); r.Header.Get("WWW-Authenticate") == "" {
 		t.Error("a 401 without WWW-Authenticate")
 	}
 }
 
 func TestUsers(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	user := m.want(201, "POST", "/api/v2/users",
 		`{"name":"ann","email":"ann@example.com","securityPrivilege":"NO_ACCESS","accessType":"GUI_AND_API","password":"first password"}`)
 	if strings.Contains(string(user.body), "first password") || strings.Contains(string(user.body), `"password"`) {
@@ -157,7 +157,7 @@ func TestBearerTokens(t *testing.T) {
 	m.refused(403, "AccessDenied", "analyst", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x"}`, header)
 	m.refused(403, "AccessDenied", "may read", "POST", "/api/v2/configurations", `{"name":"x"}`, header)
 	// The token was made by the administrator, whose sessions it may see and not end.
-	m.refused(403, "AccessDenied", "only read", "PATCH", "/api/v2/sessions/"+last(m, basicAuth("admin", adminPassword)),
+	m.refused(403, "ReadOnlySession", "only read", "PATCH", "/api/v2/sessions/"+last(m, basicAuth("admin", adminPassword)),
 		`{"state":"TERMINATED"}`, header)
 	m.refused(403, "AccessDenied", "analyst", "DELETE", "/user/api/v1/fleetInstances/x", ``, header)
 	c.advance(2 * time.Hour)
@@ -209,9 +209,9 @@ func TestTokenExchange(t *testing.T) {
 		{401, "InvalidAuthorizationCredentials", "", body(id, "wrong")},
 		{401, "InvalidAuthorizationCredentials", "", body("wrong", secret)},
 		{400, "MissingRequiredField", "grantType, clientCredentials", `{}`},
-		{400, "InvalidField", "Password", `{"grantType":"Password","clientCredentials":{}}`},
+		{400, "InvalidResourceFieldValue", "Password", `{"grantType":"Password","clientCredentials":{}}`},
 		{400, "MissingRequiredField", "clientId", `{"grantType":"ClientCredentials","clientCredentials":{}}`},
-		{400, "InvalidField", "must be an object", `{"grantType":"ClientCredentials","clientCredentials":5}`},
+		{400, "InvalidResourceFieldValue", "must be an object", `{"grantType":"ClientCredentials","clientCredentials":5}`},
 	} {
 		m.refused(bad.status, bad.code, bad.naming, "POST", path, bad.body, "Authorization:")
 	}

@@ -11,7 +11,7 @@ import (
 // A file of addresses is imported whole, as the rules would have made them, or not at all, with every
 // faulty line named.
 func TestImportAddresses(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, block, network := m.basics()
 	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/16"}`)
 	six := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv6Block","range":"2001:db8::/32"}`)

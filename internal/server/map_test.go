@@ -45,7 +45,7 @@ func levelOf(used, size float64) int {
 
 // A map says of each cell what an address by address count says.
 func TestSpaceMap(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, block, network := m.basics()
 	for i := range 40 {
 		m.id("/api/v2/networks/"+network+"/addresses", fmt.Sprintf(`{"type":"IPv4Address","address":"10.0.0.%d","state":"STATIC"}`, 10+i*3))

@@ -28,6 +28,8 @@ type metrics struct {
 	signIns  *prometheus.CounterVec
 	batches  *prometheus.HistogramVec
 	webhooks *prometheus.CounterVec
+	imports  *prometheus.CounterVec
+	rows     *prometheus.CounterVec
 	moves    *prometheus.CounterVec
 }
 
@@ -48,7 +50,11 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m.moves = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_fleet_moves_total",
 		Help: "Moves of service points, their applications and updates, and of rollouts: the field, and what it became."},
 		[]string{"field", "to"})
-	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves)
+	m.imports = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_imports_total",
+		Help: "Imports that have ended, by the state that they ended in."}, []string{"state"})
+	m.rows = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_import_rows_total",
+		Help: "Rows of imports that were worked off, by result: created, updated, unchanged or refused."}, []string{"result"})
+	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows)
 	return m
 }
 
@@ -59,6 +65,14 @@ func (m *metrics) batched(changes int, result string) {
 
 // fleetMoved counts a move.
 func (m *metrics) fleetMoved(move fleet.Move) { m.moves.WithLabelValues(move.Field, move.After).Inc() }
+
+// importEnded counts an import.
+func (m *metrics) importEnded(state string) { m.imports.WithLabelValues(state).Inc() }
+
+// rowsImported counts rows of imports.
+func (m *metrics) rowsImported(rows int, result string) {
+	m.rows.WithLabelValues(result).Add(float64(rows))
+}
 
 // webhookSent counts an attempt to send to a webhook.
 func (m *metrics) webhookSent(taken bool) {
@@ -162,7 +176,10 @@ func method(r *http.Request) string {
 // handle wraps the handler of a door: it counts, times and logs requests, turns panics into 500, and
 // sets the headers that every answer has.
 func (m *Manager) handle(name string, handle func(w http.ResponseWriter, r *http.Request) error) http.Handler {
-	duration := m.metrics.duration.WithLabelValues(name)
+	duration, log := m.metrics.duration.WithLabelValues(name), m.log
+	if name == "address" {
+		log = m.REST.Log
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		rec := &recorder{ResponseWriter: w}
@@ -174,8 +191,8 @@ func (m *Manager) handle(name string, handle func(w http.ResponseWriter, r *http
 			}
 			duration.Observe(time.Since(began).Seconds())
 			m.metrics.requests.WithLabelValues(name, method(r), strconv.Itoa(rec.status)).Inc()
-			if m.log.Enabled(r.Context(), slog.LevelDebug) {
-				m.log.DebugContext(r.Context(), "request", "door", name, "method", r.Method, "path", r.URL.Path, "status", rec.status,
+			if log.Enabled(r.Context(), slog.LevelDebug) {
+				log.DebugContext(r.Context(), "request", "door", name, "method", r.Method, "path", r.URL.Path, "status", rec.status,
 					"duration", time.Since(began), "remote", r.RemoteAddr)
 			}
 		}()
@@ -225,7 +242,7 @@ func refuseNUL(r *http.Request) error {
 		return problem.NotFound("there is nothing at a path with a NUL character")
 	}
 	if strings.Contains(r.URL.RawQuery, "%00") {
-		return problem.BadRequest("InvalidQueryParameter", "the query string holds a NUL character")
+		return problem.BadRequest("InvalidQueryParameterValue", "the query string holds a NUL character")
 	}
 	return nil
 }

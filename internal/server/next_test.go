@@ -8,7 +8,7 @@ import (
 
 // Every list goes on behind its first page, where it has one, whatever its rows are taken from.
 func TestNextLinksEverywhere(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, block, network := m.basics()
 	m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
 	m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.9.0/24"}`)

@@ -55,9 +55,9 @@ func (c *machine) report(desired int64, applications []checkin.Application, cond
 // Two machines enrol with one key and are one service point: as well as both are, connected while one is. One is taken away and another
 // one comes in its place.
 func TestNodesOfAServicePoint(t *testing.T) {
-	m := startManager(t)
-	m.refused(400, "InvalidField", "nodeCount", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x","nodeCount":9}`)
-	m.refused(400, "InvalidField", "nodeCount", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x","nodeCount":"two"}`)
+	m := startAlone(t)
+	m.refused(400, "InvalidResourceFieldValue", "nodeCount", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x","nodeCount":9}`)
+	m.refused(400, "InvalidResourceFieldValue", "nodeCount", "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"x","nodeCount":"two"}`)
 	created := m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pair","nodeCount":2}`)
 	id, key := created.text("fleetInstanceID"), created.text("registrationKey")
 	path := "/user/api/v1/fleetInstances/" + id
@@ -210,7 +210,7 @@ func TestRealNodes(t *testing.T) {
 // whoever
 // has its place.
 func TestPlaceOfARemovedNode(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	created := m.want(202, "POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"pair","nodeCount":2}`)
 	id := created.text("fleetInstanceID")
 	path := "/user/api/v1/fleetInstances/" + id
@@ -249,7 +249,7 @@ func TestPlaceOfARemovedNode(t *testing.T) {
 
 // A machine that has enrolled and not yet reported is the first of several all the same.
 func TestNodesBeforeTheFirstReport(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	id, key := m.create("one")
 	a := m.machine("anna", key)
 	m.want(200, "PATCH", "/user/api/v1/fleetInstances/"+id, `{"nodeCount":2}`)
@@ -258,6 +258,6 @@ func TestNodesBeforeTheFirstReport(t *testing.T) {
 	if r := m.instance(id); r.text("status") != "HEALTHY" || r.text("nodes.1.name") != "bert" {
 		t.Errorf("it is %s", r.body)
 	}
-	m.refused(400, "InvalidField", "nodeCount", "PATCH", "/user/api/v1/fleetInstances/"+id, `{"nodeCount":0}`)
-	m.refused(400, "InvalidField", "nodeCount", "PATCH", "/user/api/v1/fleetInstances/"+id, `{"nodeCount":null}`)
+	m.refused(400, "InvalidResourceFieldValue", "nodeCount", "PATCH", "/user/api/v1/fleetInstances/"+id, `{"nodeCount":0}`)
+	m.refused(400, "InvalidResourceFieldValue", "nodeCount", "PATCH", "/user/api/v1/fleetInstances/"+id, `{"nodeCount":null}`)
 }

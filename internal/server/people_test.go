@@ -22,14 +22,14 @@ func init() {
 
 // Users are in groups, from either side; what a group would have to act upon is refused.
 func TestGroups(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	user := m.id("/api/v2/users", `{"type":"User","name":"ada","password":"`+adminPassword+
 		`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
 	group := m.id("/api/v2/groups", `{"name":"operators","description":"at night"}`)
 	m.refused(409, "ResourceAlreadyExists", "operators", "POST", "/api/v2/groups", `{"name":"operators"}`)
 	m.refused(400, "UnsupportedResourceFieldValue", "administratorPrivilege", "POST", "/api/v2/groups", `{"name":"x","administratorPrivilege":true}`)
 	m.refused(400, "UnsupportedResourceFieldValue", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"LDAP"}`)
-	m.refused(400, "InvalidField", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"X"}`)
+	m.refused(400, "InvalidEnumValue", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"X"}`)
 	m.want(201, "POST", "/api/v2/users/"+user+"/groups", `{"id":`+group+`}`)
 	if r := m.want(200, "GET", "/api/v2/groups/"+group+"/users", ""); r.text("data.0.id") != user {
 		t.Errorf("its members are %s", r.body)
@@ -40,7 +40,7 @@ func TestGroups(t *testing.T) {
 	if r := m.want(200, "GET", "/api/v2/users/"+user+"/groups/"+group, ""); r.text("name") != "operators" {
 		t.Errorf("the group is %s", r.body)
 	}
-	m.refused(400, "InvalidField", "cannot be linked", "POST", "/api/v2/groups/"+group+"/users", `{"id":`+group+`}`)
+	m.refused(400, "InvalidResourceFieldValue", "cannot be linked", "POST", "/api/v2/groups/"+group+"/users", `{"id":`+group+`}`)
 	m.want(204, "DELETE", "/api/v2/groups/"+group, "")
 	m.want(200, "GET", "/api/v2/users/"+user, "")
 	m.verify()
@@ -48,7 +48,7 @@ func TestGroups(t *testing.T) {
 
 // What would have to act, and does not yet, is refused as that.
 func TestNotYet(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, _, network := m.basics()
 	own := m.want(200, "GET", "/api/v2/authenticators", "")
 	if own.text("count") != "1" || own.text("data.0.type") != "AddressManagerAuthenticator" {
@@ -78,7 +78,7 @@ func TestNotYet(t *testing.T) {
 
 // Tasks and favorites belong to a user.
 func TestTasksAndFavorites(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, _, network := m.basics()
 	me := m.want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").text("data.0.id")
 	tasks := "/api/v2/users/" + me + "/tasks"
@@ -93,7 +93,7 @@ func TestTasksAndFavorites(t *testing.T) {
 		t.Errorf("it is %s", r.body)
 	}
 	m.refused(400, "InvalidEnumValue", "priority", "POST", tasks, strings.Replace(body, "HIGH", "ALL", 1))
-	m.refused(400, "InvalidField", "percentComplete", "POST", tasks, strings.Replace(body, ":0,", ":101,", 1))
+	m.refused(400, "ValueOutsideRange", "percentComplete", "POST", tasks, strings.Replace(body, ":0,", ":101,", 1))
 	m.refused(400, "InvalidStartEndDates", "dueDateTime", "PATCH", at, `{"dueDateTime":"2026-01-01T00:00:00Z"}`, mergePatch)
 	m.want(404, "GET", "/api/v2/tasks", "")
 	if r := m.want(200, "GET", "/api/v2/tasks/"+task.text("id")+"/transactions", ""); r.text("count") != "3" {
@@ -124,7 +124,7 @@ func TestTasksAndFavorites(t *testing.T) {
 
 // Fields of one's own have a type, and resources that do not set them show their default.
 func TestUserDefinedFields(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, zone, _, network := m.basics()
 	definitions := "/api/v2/userDefinedFieldDefinitions"
 	define := func(body string) string { return m.id(definitions, body) }
@@ -135,20 +135,20 @@ func TestUserDefinedFields(t *testing.T) {
 	kind := define(`{"name":"kind","displayName":"Kind","resourceType":"Zone","dataType":"TEXT","predefinedValues":["lab","office"]}`)
 	define(`{"name":"mail","displayName":"Mail","resourceType":"ResourceRecord","dataType":"EMAIL"}`)
 	for _, c := range [][2]string{
-		{`{"name":"a b","displayName":"x","resourceType":"Zone","dataType":"TEXT"}`, "InvalidField"},
-		{`{"name":"x","displayName":"x","resourceType":"Nothing","dataType":"TEXT"}`, "InvalidField"},
+		{`{"name":"a b","displayName":"x","resourceType":"Zone","dataType":"TEXT"}`, "InvalidResourceFieldValue"},
+		{`{"name":"x","displayName":"x","resourceType":"Nothing","dataType":"TEXT"}`, "InvalidEnumValue"},
 		{`{"name":"x","displayName":"x","resourceType":"HSMServer","dataType":"TEXT"}`, "UnsupportedResourceType"},
 		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"BOOLEAN","defaultValue":"true"}`, "InvalidUdfDefaultValue"},
 		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"INTEGER","defaultValue":"x"}`, "InvalidUdfDefaultValue"},
 		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"TEXT","defaultValue":"c","predefinedValues":["a","b"]}`, "InvalidUdfDefaultValue"},
 		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"INTEGER","predefinedValues":["1","01"]}`, "InvalidUdfPredefinedValues"},
 		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"TEXT","validationProperties":{"min":1}}`, "InvalidUdfValidationProperties"},
-		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"TEXT","validationProperties":{"minLength":3,"maxLength":1}}`, "InvalidField"},
+		{`{"name":"x","displayName":"x","resourceType":"Zone","dataType":"TEXT","validationProperties":{"minLength":3,"maxLength":1}}`, "InvalidResourceFieldValue"},
 	} {
 		m.refused(400, c[1], "", "POST", definitions, c[0])
 	}
 	m.refused(409, "ResourceAlreadyExists", "owner", "POST", definitions, `{"name":"owner","displayName":"x","resourceType":"IPv4Network","dataType":"TEXT"}`)
-	m.refused(400, "InvalidField", "$", "POST", definitions, `{"name":"$sealed","displayName":"x","resourceType":"Zone","dataType":"TEXT"}`)
+	m.refused(400, "InvalidResourceFieldValue", "$", "POST", definitions, `{"name":"$sealed","displayName":"x","resourceType":"Zone","dataType":"TEXT"}`)
 	m.refused(400, "UnsupportedResourceFieldValue", "WORKFLOW", "POST", definitions, `{"name":"x","displayName":"x","resourceType":"Zone","dataType":"WORKFLOW"}`)
 	at := "/api/v2/networks/" + network
 	if r := m.want(200, "GET", at, ""); r.text("userDefinedFields.owner") != "nobody" || !strings.Contains(string(r.body), `"floor":null`) {
@@ -168,7 +168,7 @@ func TestUserDefinedFields(t *testing.T) {
 		t.Errorf("a date is %s", r.body)
 	}
 	m.want(200, "PATCH", at, `{"userDefinedFields":{"floor":7,"free":"as ever"}}`, mergePatch)
-	m.refused(400, "InvalidField", "$sealed", "PATCH", at, `{"userDefinedFields":{"$sealed":"x"}}`, mergePatch)
+	m.refused(400, "InvalidResourceFieldValue", "$sealed", "PATCH", at, `{"userDefinedFields":{"$sealed":"x"}}`, mergePatch)
 	m.refused(400, "UdfValidationPropertiesInUse", "as ever", "POST", definitions,
 		`{"name":"free","displayName":"x","resourceType":"IPv4Network","dataType":"INTEGER"}`)
 	if r := m.want(200, "GET", "/api/v2/networks?"+filter("userDefinedFields.floor:'7'"), ""); r.text("data.0.id") != network ||
@@ -196,14 +196,14 @@ func TestUserDefinedFields(t *testing.T) {
 
 // Links of one's own are defined by the types that they lead from and to.
 func TestUserDefinedLinkDefinitions(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	definitions := "/api/v2/userDefinedLinkDefinitions"
 	body := `{"name":"uplink","displayName":"Uplink","sourceTypes":["Device"],"destinationTypes":["IPv4Network"]}`
 	id := m.id(definitions, body)
 	m.refused(409, "ResourceAlreadyExists", "uplink", "POST", definitions, strings.Replace(body, "uplink", "UPLINK", 1))
 	m.refused(400, "InvalidStringFieldPrefix", "BCN_", "POST", definitions, strings.Replace(body, "uplink", "bcn_x", 1))
 	m.refused(400, "EmptyFieldValue", "sourceTypes", "POST", definitions, strings.Replace(strings.Replace(body, "uplink", "x", 1), `["Device"]`, `[]`, 1))
-	m.refused(400, "InvalidField", "entry 0", "POST", definitions, strings.Replace(strings.Replace(body, "uplink", "x", 1), `"Device"`, `"User"`, 1))
+	m.refused(400, "InvalidEnumValue", "entry 0", "POST", definitions, strings.Replace(strings.Replace(body, "uplink", "x", 1), `"Device"`, `"User"`, 1))
 	m.refused(400, "DuplicateFieldValue", "twice", "POST", definitions, strings.Replace(strings.Replace(body, "uplink", "x", 1), `"Device"`, `"View","View"`, 1))
 	m.want(200, "PUT", definitions+"/"+id, strings.Replace(body, "Uplink", "Up", 1))
 	m.want(204, "DELETE", definitions+"/"+id, "")
@@ -211,7 +211,7 @@ func TestUserDefinedLinkDefinitions(t *testing.T) {
 
 // A link is seen from either end as the resource at the other one.
 func TestUserDefinedLinks(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, block, network := m.basics()
 	definition := m.id("/api/v2/userDefinedLinkDefinitions",
 		`{"name":"uplink","displayName":"Uplink","sourceTypes":["Device"],"destinationTypes":["IPv4Network","Device"]}`)
@@ -290,7 +290,7 @@ func TestSettings(t *testing.T) {
 	m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`)
 	m.want(200, "PATCH", global, `{"mandatoryCommentsEnabled":false}`, mergePatch, "x-bcn-change-control-comment: enough")
 	m.id("/api/v2/configurations", `{"name":"y"}`)
-	for _, change := range []string{`{"rememberLastAddressEnabled":true}`, `{"sessionTimeout":"PT20M"}`, `{"customReverseZoneFormatsAllowed":true}`} {
+	for _, change := range []string{`{"rememberLastAddressEnabled":true}`, `{"customReverseZoneFormatsAllowed":true}`} {
 		m.refused(400, "UnsupportedResourceFieldValue", "", "PATCH", global, change, mergePatch)
 	}
 	passwords, _ := of("PasswordPolicySettings")
@@ -307,12 +307,18 @@ func TestSettings(t *testing.T) {
 	audit, _ := of("AuditDataSettings")
 	m.want(200, "PATCH", audit, `{"administrativeHistoryRetentionPeriod":"P30D"}`, mergePatch)
 	for change, code := range map[string]string{`{"sessionAndEventsRetentionPeriod":"PT1H"}`: "DurationValueOutsideRange",
-		`{"sessionAndEventsRetentionPeriod":"PT25H"}`: "DurationValueNotDivisibleBy", `{"sessionAndEventsRetentionPeriod":"long"}`: "InvalidField"} {
+		`{"sessionAndEventsRetentionPeriod":"PT25H"}`: "DurationValueNotDivisibleBy", `{"sessionAndEventsRetentionPeriod":"long"}`: "InvalidDurationValue"} {
 		m.refused(400, code, "sessionAndEventsRetentionPeriod", "PATCH", audit, change, mergePatch)
 	}
 	sso, _ := of("SSOEnforcementSettings")
 	m.refused(400, "CannotEnableSso", "enabled", "PATCH", sso, `{"enabled":true}`, mergePatch)
-	for kind, change := range map[string]string{"LoginPolicySettings": `{"enabled":true}`, "SAMLServiceProviderSettings": `{"addressManagerFqdn":"x"}`,
+	for _, wrong := range []string{"PT59S", "PT25H", "P2D"} {
+		m.refused(400, "DurationValueOutsideRange", "sessionTimeout", "PATCH", global, `{"sessionTimeout":"`+wrong+`"}`, mergePatch)
+	}
+	guesses, _ := of("LoginPolicySettings")
+	m.refused(400, "DurationValueOutsideRange", "delayDuration", "PATCH", guesses, `{"enabled":true,"delayDuration":"PT0S"}`, mergePatch)
+	m.refused(400, "ValueOutsideRange", "failureLimit", "PATCH", guesses, `{"failureLimit":101}`, mergePatch)
+	for kind, change := range map[string]string{"SAMLServiceProviderSettings": `{"addressManagerFqdn":"x"}`,
 		"LogLevelSettings":   `{"addressManager":"DEBUG"}`,
 		"MonitoringSettings": `{"serverMonitoring":{"enabled":true,"pollingInterval":"PT1M","statusRefreshInterval":"PT1M","failureDetectionThreshold":3}}`} {
 		at, _ := of(kind)
@@ -325,7 +331,7 @@ func TestSettings(t *testing.T) {
 
 // The one database says how much it holds, and is not copied.
 func TestDatabases(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	m.basics()
 	all := m.want(200, "GET", "/api/v2?limit=1&total=true", "").text("totalCount")
 	r := m.want(200, "GET", "/api/v2/databases", "")
@@ -345,15 +351,15 @@ func TestDatabases(t *testing.T) {
 
 // Policies of reconciliation can be prepared.
 func TestReconciliationPolicies(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, block, network := m.basics()
 	body := `{"type":"IPv4ReconciliationPolicy","discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z","frequency":"P1D"`
 	below := "/api/v2/configurations/" + configuration + "/reconciliationPolicies"
 	m.refused(400, "MissingRequiredField", "networkBoundaries", "POST", below, body+`}`)
-	m.refused(400, "InvalidField", "networkBoundaries", "POST", below, body+`,"networkBoundaries":["2001:db8::/32"]}`)
+	m.refused(400, "InvalidResourceFieldValue", "networkBoundaries", "POST", below, body+`,"networkBoundaries":["2001:db8::/32"]}`)
 	m.refused(400, "MissingRequiredField", "seedRouterAddresses", "POST", "/api/v2/networks/"+network+"/reconciliationPolicies",
 		strings.Replace(body, "PINGSWEEP", "SNMP", 1)+`}`)
-	m.refused(400, "InvalidField", "snmp.securityLevel", "POST", "/api/v2/networks/"+network+"/reconciliationPolicies",
+	m.refused(400, "InvalidEnumValue", "snmp.securityLevel", "POST", "/api/v2/networks/"+network+"/reconciliationPolicies",
 		body+`,"snmp":{"version":"v3","securityLevel":"HIGH"}}`)
 	m.refused(400, "InvalidResourceType", "type", "POST", "/api/v2/blocks/"+block+"/reconciliationPolicies",
 		`{"type":"IPv6ReconciliationPolicy","discoveryMethod":"NO_DISCOVERY","startDateTime":"2026-01-01T00:00:00Z"}`)

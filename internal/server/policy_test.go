@@ -1,10 +1,13 @@
 package server
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // A naming policy says how names are composed, on what it is put on and below it where it is inherited.
 func TestNamingPolicies(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, view, zone, _, _ := m.basics()
 	lab := m.id("/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"lab"}`)
 	values, policies := "/api/v2/namingPolicyValues", "/api/v2/namingPolicies"
@@ -15,16 +18,17 @@ func TestNamingPolicies(t *testing.T) {
 	floor := m.id(values, `{"type":"NamingPolicyIntegerValue","name":"floor","min":1,"max":9}`)
 	bad := m.id("/api/v2/namingPolicyRestrictions",
 		`{"name":"words","restrictions":[{"value":"tmp","matchType":"Any"},{"value":"ber-db-015","matchType":"Exact"}]}`)
-	m.refused(400, "InvalidField", "elements", "POST", values, `{"type":"NamingPolicyRequiredValue","name":"x","elements":[]}`)
-	m.refused(400, "InvalidField", "elements", "POST", values, `{"type":"NamingPolicyRequiredValue","name":"x","elements":{"a":1}}`)
-	m.refused(400, "InvalidField", "regularExpression", "POST", values,
+	m.refused(400, "InvalidResourceFieldValue", "elements", "POST", values, `{"type":"NamingPolicyRequiredValue","name":"x","elements":[]}`)
+	m.refused(400, "JsonDeserializationError", "elements", "POST", values, `{"type":"NamingPolicyRequiredValue","name":"x","elements":{"a":1}}`)
+	m.refused(400, "InvalidResourceFieldValue", "regularExpression", "POST", values,
 		`{"type":"NamingPolicyTextValue","name":"x","textType":"REGULAR_EXPRESSION","regularExpression":"("}`)
-	m.refused(400, "InvalidField", "min", "POST", values, `{"type":"NamingPolicyIntegerValue","name":"x","min":5,"max":4}`)
-	m.refused(400, "InvalidField", "matchType", "POST", "/api/v2/namingPolicyRestrictions",
+	m.refused(400, "InvalidResourceFieldValue", "min", "POST", values, `{"type":"NamingPolicyIntegerValue","name":"x","min":5,"max":4}`)
+	m.refused(400, "InvalidResourceFieldValue", "matchType", "POST", "/api/v2/namingPolicyRestrictions",
 		`{"name":"x","restrictions":[{"value":"a","matchType":"Some"}]}`)
 	policy := m.id(policies, `{"name":"servers","policyValues":[{"id":`+site+`},{"id":`+dash+`},{"id":`+role+`},{"id":`+dash+`},{"id":`+count+`}],"policyRestrictions":[{"id":`+bad+`}]}`)
 	m.refused(409, "ResourceAlreadyExists", "servers", "POST", policies, `{"name":"servers"}`)
 	m.refused(404, "InlinedResourceNotFound", "NamingPolicy", "POST", policies, `{"name":"x","policyValues":[{"id":`+zone+`}]}`)
+	m.refused(404, "InlinedResourceNotFound", "entry 1", "POST", policies, `{"name":"x","policyValues":[{"id":`+dash+`},{"name":"site"}]}`)
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
 	record := func(name string) string { return `{"type":"TXTRecord","name":"` + name + `","text":"t"}` }
 	m.id(records, record("anything"))
@@ -33,7 +37,7 @@ func TestNamingPolicies(t *testing.T) {
 	if r.text("appliedTypes") != "[TXTRecord Zone]" || r.text("inheritanceEnabled") != "false" {
 		t.Errorf("put on the zone it is %s", r.body)
 	}
-	m.refused(400, "InvalidField", "appliedTypes", "POST", "/api/v2/zones/"+lab+"/namingPolicies",
+	m.refused(400, "InvalidResourceFieldValue", "appliedTypes", "POST", "/api/v2/zones/"+lab+"/namingPolicies",
 		`{"id":`+policy+`,"appliedTypes":["Nonsense"]}`)
 	m.id(records, record("BER-db-020"))
 	for _, name := range []string{"lon-db-015", "ber-database-015", "ber-db-15", "ber-db-012", "ber-db-005", "ber-tmp-010", "BER-DB-015",
@@ -82,5 +86,87 @@ func TestNamingPolicies(t *testing.T) {
 	m.refused(400, "NamingPolicyViolation", "servers", "POST", records, record("free2"))
 	m.want(204, "DELETE", policies+"/"+policy, "")
 	m.id(records, record("free2"))
+	m.verify()
+}
+
+// A mark in a new name stands for the next number of a policy's value: of a counter, or the first with which the name is nobody's.
+func TestNamingPoliciesMakeNames(t *testing.T) {
+	m := startAlone(t)
+	_, view, zone, _, _ := m.basics()
+	other := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.test"}`)
+	values, policies := "/api/v2/namingPolicyValues", "/api/v2/namingPolicies"
+	site := m.id(values, `{"type":"NamingPolicyRequiredValue","name":"site","elements":[{"name":"Berlin","value":"ber"},{"name":"Paris","value":"par"}]}`)
+	dash := m.id(values, `{"type":"NamingPolicyConnectorValue","name":"dash","connector":"-"}`)
+	number := func(name, rest string) string {
+		return m.id(values, `{"type":"NamingPolicyIncrementalValue","name":"`+name+`",`+rest+`}`)
+	}
+	counter := number("counter", `"incrementalRole":"COUNTER","incrementType":"DECIMAL","paddingType":"SIMPLE","paddingLength":3,"sequenceStart":10,"sequenceIncrement":5`)
+	again := number("again", `"incrementalRole":"UNIQUE_NAME","incrementType":"HEXADECIMAL","paddingType":"NONE","sequenceStart":9,"missingValueReuseEnabled":true`)
+	ever := number("ever", `"incrementalRole":"UNIQUE_NAME","incrementType":"DECIMAL","paddingType":"NONE"`)
+	m.refused(400, "InvalidResourceFieldValue", "regularExpression", "POST", values,
+		`{"type":"NamingPolicyTextValue","name":"x","textType":"REGULAR_EXPRESSION","regularExpression":"(?P<portolanPart0>x)"}`)
+	m.refused(400, "ConflictingResourceFieldValues", "missingValueReuseEnabled", "POST", values,
+		`{"type":"NamingPolicyIncrementalValue","name":"x","incrementalRole":"COUNTER","incrementType":"DECIMAL","paddingType":"NONE","missingValueReuseEnabled":true}`)
+	m.refused(400, "MissingRequiredField", "paddingLength", "POST", values,
+		`{"type":"NamingPolicyIncrementalValue","name":"x","incrementalRole":"COUNTER","incrementType":"DECIMAL","paddingType":"SIMPLE"}`)
+	on := func(policy string, zones ...string) {
+		for _, z := range zones {
+			m.want(201, "POST", "/api/v2/zones/"+z+"/namingPolicies", `{"id":`+policy+`}`)
+		}
+	}
+	record := func(zone, name string) (string, string) {
+		t.Helper()
+		r := m.want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"`+name+`","text":"t"}`)
+		return r.text("id"), r.text("name")
+	}
+	makes := func(zone, name, want string) string {
+		t.Helper()
+		id, got := record(zone, name)
+		if got != want {
+			t.Errorf("%s makes %s, want %s", name, got, want)
+		}
+		return id
+	}
+	m.refused(400, "InvalidResourceFieldValue", "#", "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"ber-#","text":"t"}`)
+	policy := m.id(policies, `{"name":"counted","policyValues":[{"id":`+site+`},{"id":`+dash+`},{"id":`+counter+`}]}`)
+	on(policy, zone, other)
+	makes(zone, "ber-#", "ber-010")
+	makes(other, "PAR-#", "PAR-015") // one counter for all
+	id := makes(zone, "ber-#", "ber-020")
+	m.refused(400, "NamingPolicyViolation", "counted", "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"lon-#","text":"t"}`)
+	m.want(200, "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"ber-#","text":"t"}`, "x-portolan-dry-run: true")
+	m.want(204, "DELETE", "/api/v2/resourceRecords/"+id, "")
+	makes(zone, "ber-#", "ber-025") // what is gone is not used again, and what was only tried leaves nothing
+	m.undo(m.last())
+	makes(zone, "ber-#", "ber-030") // nor is what is undone
+	first := m.last()
+	makes(zone, "ber-#", "ber-035")
+	m.undo(first) // which nothing made since is in the way of
+	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"BER-040","text":"t"}`)
+	makes(zone, "ber-#", "ber-045") // a name that is there is passed over
+	m.want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+site+`},{"id":`+dash+`},{"id":`+again+`}]}`, mergePatch)
+	makes(zone, "par-#", "par-9")
+	gone := makes(zone, "par-#", "par-a")
+	makes(zone, "par-#", "par-b")
+	makes(other, "par-#", "par-9")
+	m.want(204, "DELETE", "/api/v2/resourceRecords/"+gone, "")
+	makes(zone, "Par-#", "Par-a")
+	m.want(200, "PATCH", policies+"/"+policy, `{"policyValues":[{"id":`+ever+`},{"id":`+dash+`},{"id":`+site+`}]}`, mergePatch)
+	makes(zone, "#-ber", "0-ber")
+	gone = makes(zone, "#-ber", "1-ber")
+	makes(zone, "#-ber", "2-ber")
+	m.want(204, "DELETE", "/api/v2/resourceRecords/"+gone, "")
+	makes(zone, "#-ber", "3-ber")
+	makes(zone, "#-par", "0-par")
+	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"9223372036854775807-par","text":"t"}`, "x-bcn-override-naming-policy: true")
+	// A name that changes is made as well; what keeps its name is left alone.
+	changed := makes(zone, "7-ber", "7-ber")
+	if r := m.want(200, "PATCH", "/api/v2/resourceRecords/"+changed, `{"name":"#-par"}`, mergePatch); r.text("name") != "1-par" {
+		t.Errorf("another name is %s", r.body)
+	}
+	if r := m.want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords?fields=name", `[{"type":"TXTRecord","name":"#-par","text":"t"},{"type":"TXTRecord","name":"#-par","text":"t"}]`); !strings.Contains(string(r.body),
+		`2-par`) || !strings.Contains(string(r.body), `3-par`) {
+		t.Errorf("two at a time are %s", r.body)
+	}
 	m.verify()
 }

@@ -9,7 +9,7 @@ import (
 // DHCP ranges and IP groups lie over a network's hosts, in every form they are written; the next
 // available address lies outside of the ranges; what is done to the network takes them along.
 func TestRanges(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, block, network := m.basics()
 	ranges, groups := "/api/v2/networks/"+network+"/ranges", "/api/v2/networks/"+network+"/ipGroups"
 	first := m.want(201, "POST", ranges,
@@ -26,16 +26,16 @@ func TestRanges(t *testing.T) {
 			t.Errorf("%s is %s", body, r.body)
 		}
 	}
-	m.refused(409, "RangeOverlap", "10.0.0.2-10.0.0.30", "POST", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.30-10.0.0.31"}`)
-	m.refused(409, "RangeOutsideParent", "hosts", "POST", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.250-10.0.0.255"}`)
-	m.refused(400, "InvalidField", "offset", "POST", ranges, `{"type":"IPv4DHCPRange","range":"300,1"}`)
-	m.refused(400, "InvalidField", "IPv6", "POST", ranges, `{"type":"IPv4DHCPRange","range":"/28"}`)
-	m.refused(400, "InvalidField", "exclusionRanges", "POST", ranges,
+	m.refused(400, "IpRangeOverlapsSiblings", "10.0.0.2-10.0.0.30", "POST", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.30-10.0.0.31"}`)
+	m.refused(400, "IpRangeOutsideParent", "hosts", "POST", ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.250-10.0.0.255"}`)
+	m.refused(400, "InvalidResourceFieldValue", "offset", "POST", ranges, `{"type":"IPv4DHCPRange","range":"300,1"}`)
+	m.refused(400, "InvalidResourceFieldValue", "IPv6", "POST", ranges, `{"type":"IPv4DHCPRange","range":"/28"}`)
+	m.refused(400, "InvalidResourceFieldValue", "exclusionRanges", "POST", ranges,
 		`{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.60"]}`)
-	m.refused(400, "InvalidField", "in order", "POST", ranges,
+	m.refused(400, "InvalidResourceFieldValue", "in order", "POST", ranges,
 		`{"type":"IPv4DHCPRange","range":"10.0.0.40-10.0.0.50","exclusionRanges":["10.0.0.45","10.0.0.44"]}`)
-	m.refused(400, "InvalidField", "cannot lie in", "POST", ranges, `{"type":"IPv6DHCPRange","range":"/80"}`)
-	m.refused(400, "InvalidField", "DHCP ranges", "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"2,5"}`)
+	m.refused(400, "InvalidResourceFieldValue", "cannot lie in", "POST", ranges, `{"type":"IPv6DHCPRange","range":"/80"}`)
+	m.refused(400, "InvalidResourceFieldValue", "DHCP ranges", "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"2,5"}`)
 	// The first that is outside: .1 is the gateway, .2 to .30 are a range.
 	if a := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC"}`); a.text("address") != "10.0.0.31" {
@@ -43,7 +43,7 @@ func TestRanges(t *testing.T) {
 	}
 	group := m.id(groups, `{"type":"IPv4Group","name":"printers","range":"10.0.0.20-10.0.0.40"}`)
 	m.refused(409, "ResourceAlreadyExists", "printers", "POST", groups, `{"type":"IPv4Group","name":"printers","range":"10.0.0.50-10.0.0.51"}`)
-	m.refused(409, "RangeOverlap", "IPv4Group "+group, "POST", groups, `{"type":"IPv4Group","name":"others","range":"10.0.0.40-10.0.0.51"}`)
+	m.refused(400, "IpRangeOverlapsSiblings", "IPv4Group "+group, "POST", groups, `{"type":"IPv4Group","name":"others","range":"10.0.0.40-10.0.0.51"}`)
 	// The next one of a range lies in it and in none of its exclusions, of a group in none of the ranges.
 	within := func(part, want string) {
 		t.Helper()
@@ -62,11 +62,11 @@ func TestRanges(t *testing.T) {
 	if r.text("data.0.ipGroup.id") != group {
 		t.Errorf("in the group it is %s", r.body)
 	}
-	m.refused(400, "InvalidHeader", "x-portolan-within", "POST", "/api/v2/networks/"+network+"/addresses",
+	m.refused(400, "InvalidHeaderValue", "x-portolan-within", "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC"}`, "x-portolan-within: "+network)
 	single := m.id(groups, `{"type":"IPv4Group","name":"one","range":"10.0.0.250-10.0.0.250"}`)
 	within(single, "10.0.0.250")
-	m.refused(409, "NoAvailableAddress", "IPv4Group", "POST", "/api/v2/networks/"+network+"/addresses",
+	m.refused(400, "NoSpaceForAddress", "IPv4Group", "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"STATIC"}`, "x-portolan-within: "+single)
 	m.want(204, "DELETE", m.want(200, "GET", "/api/v2/networks/"+network+"/addresses?filter=address:'10.0.0.250'",
 		"").text("data.0._links.self.href"), "")
@@ -84,8 +84,8 @@ func TestRanges(t *testing.T) {
 		t.Errorf("merged it is %s", got)
 	}
 	m.want(200, "PATCH", "/api/v2/ranges/"+second, `{"range":"10.0.0.140-10.0.0.150"}`, mergePatch)
-	m.refused(409, "RangeInUse", "IPv4DHCPRange", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.0/27"}`, mergePatch)
-	m.refused(409, "RangeInUse", "IPv4DHCPRange", "POST", "/api/v2/blocks/"+block+"/splits",
+	m.refused(400, "IpRangeExcludesAssignedAddresses", "IPv4DHCPRange", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.0/27"}`, mergePatch)
+	m.refused(400, "IpRangeExcludesAssignedAddresses", "IPv4DHCPRange", "POST", "/api/v2/blocks/"+block+"/splits",
 		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":16}`)
 	before := m.tree(configuration)
 	m.want(201, "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"10.9.9.0"}`)
@@ -95,7 +95,7 @@ func TestRanges(t *testing.T) {
 	}
 	m.undoable(configuration, before)
 	// .127 would be a broadcast address.
-	m.refused(409, "RangeInUse", "10.9.9.64", "POST", "/api/v2/blocks/"+block+"/splits",
+	m.refused(400, "IpRangeExcludesAssignedAddresses", "10.9.9.64", "POST", "/api/v2/blocks/"+block+"/splits",
 		`{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
 	wideRange := m.want(200, "GET", ranges+"?filter=range:'10.9.9.64-10.9.9.127'", "").text("data.0.id")
 	m.want(200, "PATCH", "/api/v2/ranges/"+wideRange, `{"range":"10.9.9.64-10.9.9.126"}`, mergePatch)

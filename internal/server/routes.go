@@ -172,7 +172,7 @@ func (m *Manager) serveAddressAPI(w http.ResponseWriter, r *http.Request) error 
 			return err
 		}
 	} else if len(r.Header.Values("Authorization")) > 1 {
-		return problem.BadRequest("InvalidHeader", "Authorization: given more than once")
+		return problem.BadRequest("InvalidHeaderValue", "Authorization: given more than once")
 	}
 	caller.Remote = access.Remote(r)
 	return m.REST.Serve(w, r.WithContext(resource.WithCaller(r.Context(), caller)))

@@ -10,7 +10,7 @@ import (
 
 // A search finds what a text names, whatever it is, best first, and says where it lies.
 func TestSearch(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, view, zone, block, network := m.basics()
 	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.77","state":"STATIC","name":"scope-Lab",
 		"macAddress":{"address":"00:00:5E:00:53:77"}}`)
@@ -117,7 +117,7 @@ func TestSearch(t *testing.T) {
 
 // What a caller does not see takes no room from what he sees.
 func TestSearchWithinRights(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	m.basics()
 	user := func(name string) {
 		m.id("/api/v2/users", `{"type":"User","name":"`+name+`","password":"`+adminPassword+

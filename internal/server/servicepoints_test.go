@@ -52,9 +52,9 @@ func TestServicePointsV4(t *testing.T) {
 	m.refused(400, "MissingRequiredField", "name", "POST", path, `{"description":"x"}`)
 	for name, value := range map[string]string{"hostname": `"x"`, "ipv4CIDRAddress": `"192.0.2.1/24"`, "sshPublicKey": `"k"`,
 		"consolePassword": `"p"`, "dnsServers": `["192.0.2.53"]`, "httpProxySettings": `{"host":"p"}`} {
-		m.refused(400, "InvalidField", name, "POST", path, fmt.Sprintf(`{"name":"four",%q:%s}`, name, value))
+		m.refused(400, "InvalidResourceFieldValue", name, "POST", path, fmt.Sprintf(`{"name":"four",%q:%s}`, name, value))
 	}
-	m.refused(400, "InvalidField", "ntp", "POST", path, `{"name":"four","ntpServers":["a b"]}`)
+	m.refused(400, "InvalidResourceFieldValue", "ntp", "POST", path, `{"name":"four","ntpServers":["a b"]}`)
 	created := m.want(202, "POST", path, `{"name":"four","description":"d","hostname":"","dnsServers":[],"ntpServers":[]}`)
 	id := created.text("id")
 	fleet, _ := m.create("other")
@@ -76,9 +76,9 @@ func TestServicePointsV4(t *testing.T) {
 	}
 
 	settings := path + "/" + id + "/settings"
-	m.refused(400, "InvalidField", "clientNetworks", "PATCH", settings, `{"ntpConfiguration":{"clientNetworks":["192.0.2.0/24"]}}`)
-	m.refused(400, "InvalidField", "servers", "PATCH", settings, `{"ntpConfiguration":{"servers":["x:0"]}}`)
-	m.refused(400, "InvalidField", "servers", "PATCH", settings, `{"ntpConfiguration":{"servers":"x"}}`)
+	m.refused(400, "InvalidResourceFieldValue", "clientNetworks", "PATCH", settings, `{"ntpConfiguration":{"clientNetworks":["192.0.2.0/24"]}}`)
+	m.refused(400, "InvalidResourceFieldValue", "servers", "PATCH", settings, `{"ntpConfiguration":{"servers":["x:0"]}}`)
+	m.refused(400, "InvalidResourceFieldValue", "servers", "PATCH", settings, `{"ntpConfiguration":{"servers":"x"}}`)
 	good, wrong := ntpServer(t, 0), ntpServer(t, time.Hour)
 	m.want(200, "PATCH", settings, fmt.Sprintf(`{"name":"vier","ntpConfiguration":{"servers":[%q]}}`, good))
 	eventually(t, "the NTP server is asked", func() bool {
@@ -93,9 +93,9 @@ func TestServicePointsV4(t *testing.T) {
 
 	services := path + "/" + id + "/serviceInstances"
 	m.refused(400, "MissingRequiredField", "serviceDescriptorID", "POST", services, `{"name":"probe"}`)
-	m.refused(400, "InvalidField", "serviceDescriptorID", "POST", services, `{"serviceDescriptorID":"dhcp-1"}`)
-	m.refused(400, "InvalidField", "parameters", "POST", services, `{"serviceDescriptorID":"http-probe-service-1.0.0","parameters":{}}`)
-	m.refused(400, "InvalidField", "portLabel", "POST", services,
+	m.refused(400, "InvalidResourceFieldValue", "serviceDescriptorID", "POST", services, `{"serviceDescriptorID":"dhcp-1"}`)
+	m.refused(400, "InvalidResourceFieldValue", "parameters", "POST", services, `{"serviceDescriptorID":"http-probe-service-1.0.0","parameters":{}}`)
+	m.refused(400, "InvalidResourceFieldValue", "portLabel", "POST", services,
 		`{"serviceDescriptorID":"dns-resolver-service-1.0.0","ingressEndpoints":[{"portLabel":"management","addresses":["192.0.2.1"]}]}`)
 	m.refused(404, "ResourceNotFound", fleet, "POST", path+"/"+fleet+"/serviceInstances", `{"serviceDescriptorID":"http-probe-service-1.0.0"}`)
 	instance := m.want(202, "POST", services, `{"serviceDescriptorID":"http-probe-service-1.0.0","name":"my probe",`+
@@ -113,7 +113,7 @@ func TestServicePointsV4(t *testing.T) {
 		`"intervalSeconds":60`) || !strings.Contains(got, "127.0.0.1") {
 		t.Errorf("configured anew it is %s", got)
 	}
-	m.refused(400, "InvalidField", "serviceDescriptorID", "PATCH", at, `{"serviceDescriptorID":"dns-resolver-service-1.0.0"}`)
+	m.refused(400, "InvalidResourceFieldValue", "serviceDescriptorID", "PATCH", at, `{"serviceDescriptorID":"dns-resolver-service-1.0.0"}`)
 	m.refused(400, "MissingRequiredField", "version", "PATCH", at, `{}`)
 	m.refused(404, "ResourceNotFound", "nothing", "PATCH", "/user/api/v1/serviceInstances/nothing", `{"version":"2"}`)
 	m.want(202, "DELETE", at, "")

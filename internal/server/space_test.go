@@ -8,7 +8,7 @@ import (
 // A configuration begins with the IPv6 space there is; what is made right below it finds its place there,
 // also from a hardware address.
 func TestFirstSpace(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration := m.id("/api/v2/configurations", `{"name":"six"}`)
 	blocks := "/api/v2/configurations/" + configuration + "/blocks"
 	r := m.want(200, "GET", blocks+"?orderBy=range", "")
@@ -27,18 +27,18 @@ func TestFirstSpace(t *testing.T) {
 		t.Errorf("from a hardware address it is %s", b.body)
 	}
 	m.id("/api/v2/blocks/"+local+"/blocks", `{"type":"IPv6Block","range":"0000.5e00.5302"}`)
-	m.refused(409, "RangeOutsideParent", "fd", "POST", "/api/v2/blocks/"+r.text("data.0.id")+"/blocks",
+	m.refused(400, "IpRangeOutsideParent", "fd", "POST", "/api/v2/blocks/"+r.text("data.0.id")+"/blocks",
 		`{"type":"IPv6Block","range":"00-00-5e-00-53-01"}`)
-	m.refused(400, "InvalidField", "hardware address", "POST", blocks, `{"type":"IPv4Block","range":"00:00:5e:00:53:01"}`)
-	m.refused(400, "InvalidField", "hardware address", "PATCH", "/api/v2/blocks/"+local, `{"range":"00:00:5e:00:53:01"}`, mergePatch)
-	m.refused(400, "InvalidField", "range", "POST", blocks, `{"type":"IPv6Block","range":"00:00:5e:00:53"}`)
+	m.refused(400, "InvalidResourceFieldValue", "hardware address", "POST", blocks, `{"type":"IPv4Block","range":"00:00:5e:00:53:01"}`)
+	m.refused(400, "InvalidResourceFieldValue", "hardware address", "PATCH", "/api/v2/blocks/"+local, `{"range":"00:00:5e:00:53:01"}`, mergePatch)
+	m.refused(400, "InvalidIpRangeValue", "range", "POST", blocks, `{"type":"IPv6Block","range":"00:00:5e:00:53"}`)
 	m.want(204, "DELETE", "/api/v2/configurations/"+configuration, "")
 	m.verify()
 }
 
 // Deep first finds room in the first block however far down, breadth first in the block nearest to the top.
 func TestTraversal(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration := m.id("/api/v2/configurations", `{"name":"t"}`)
 	top := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
 	under := func(block, r string) string {
@@ -54,9 +54,9 @@ func TestTraversal(t *testing.T) {
 			t.Errorf("%s finds %s", method, n.text("range"))
 		}
 	}
-	m.refused(400, "InvalidHeader", "BREADTH_FIRST", "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/10"}`,
+	m.refused(400, "InvalidHeaderValue", "BREADTH_FIRST", "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/10"}`,
 		"x-bcn-traversal-method: SIDEWAYS")
-	m.refused(409, "NoAvailableRange", "/9", "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/9"}`,
+	m.refused(400, "NoSpaceForNetwork", "/9", "POST", "/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"/9"}`,
 		"x-bcn-traversal-method: BREADTH_FIRST")
 	m.verify()
 }

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"portolan/internal/access"
-	"portolan/internal/application/all"
 	"portolan/internal/checkin"
 	"portolan/internal/fleet"
+	"portolan/internal/imports"
 	"portolan/internal/ping"
 	"portolan/internal/release"
 	"portolan/internal/resource"
@@ -66,6 +66,8 @@ type Options struct {
 	Version string
 	// Log takes what happens; nil means slog.Default.
 	Log *slog.Logger
+	// LogLevel is the least that Log takes, by its name; empty lets the settings say what goes there.
+	LogLevel string
 	// Interval is how often service points report; 0 means checkin.Interval.
 	Interval time.Duration
 	// Now is the clock; nil means time.Now.
@@ -85,6 +87,7 @@ type Manager struct {
 
 	options   Options
 	log       *slog.Logger
+	levels    levels
 	metrics   *metrics
 	registry  *prometheus.Registry
 	authority *fleet.Authority
@@ -125,7 +128,8 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		o.Releases = filepath.Join(o.Data, "releases")
 	}
 	m := &Manager{options: o, published: publishedReleases{repository: release.Repository{Dir: o.Releases}},
-		log: o.Log, registry: prometheus.NewRegistry(), failed: make(chan error, 3)}
+		registry: prometheus.NewRegistry(), failed: make(chan error, 3)}
+	m.log = m.logOf(&m.levels.manager)
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if m.Store, err = store.Open(store.Options{Layout: Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead,
@@ -147,7 +151,8 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing})
 	m.Address = NewAPI(m.Store)
 	m.REST = Serve(m.Address, o.MaxLimit, o.Version)
-	m.REST.Log, m.REST.Batched = o.Log, m.metrics.batched
+	m.REST.Log, m.REST.Batched = m.logOf(&m.levels.api), m.metrics.batched
+	m.Address.Manager.LogLevel = o.LogLevel
 	m.REST.Still = m.caller
 	observeStore(m.registry, m.Store)
 	observeFollowers(m.registry, m.REST.Followers)
@@ -156,7 +161,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if m.authority, err = fleet.LoadAuthority(ctx, m.Store); err != nil {
 		return nil, fmt.Errorf("loading the authority: %w", err)
 	}
-	m.Fleet = fleet.New(m.Store, m.authority, o.Log, o.Interval, programs(), m.releases)
+	m.Fleet = fleet.New(m.Store, m.authority, m.log, o.Interval, programs(), m.releases)
 	m.Fleet.Observe(m.metrics.fleetMoved)
 	observeFleet(m.registry, m.Fleet.Figures)
 	if err := m.Fleet.SetClock(ctx); err != nil {
@@ -388,22 +393,19 @@ func (m *Manager) serve() error {
 		m.start(ctx, m.figures, mux, nil)
 	}
 	m.background.Go(func() { m.sweep(ctx) })
+	if m.options.LogLevel == "" {
+		m.background.Go(func() { m.heedLevels(ctx) })
+	}
 	m.background.Go(func() { m.pruneNowAndThen(ctx) })
 	m.background.Go(func() { m.Fleet.Attend(ctx) })
 	m.background.Go(func() { m.roll(ctx) })
 	sender := webhook.NewSender(m.Store, m.REST.Told, m.log, "Portolan/"+m.options.Version)
 	sender.Sent = m.metrics.webhookSent
 	m.background.Go(func() { sender.Run(ctx) })
+	importer := imports.NewRunner(m.Address, m.REST.Show, m.Identity.Acting, m.logOf(&m.levels.imports))
+	importer.Ended, importer.Worked = m.metrics.importEnded, m.metrics.rowsImported
+	m.background.Go(func() { importer.Run(ctx) })
 	return nil
-}
-
-// programs are the applications that service points can run.
-func programs() fleet.Programs {
-	programs := fleet.Programs{}
-	for _, kind := range all.Kinds() {
-		programs[kind.Name] = fleet.Program{Version: kind.Version, Check: kind.Check, Claims: kind.Claims, Hide: kind.Hide, Fill: kind.Fill}
-	}
-	return programs
 }
 
 // writeTime is how long an answer may take: a long list over a slow line.

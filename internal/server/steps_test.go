@@ -15,7 +15,7 @@ import (
 
 // A large deletion may be taken in steps: each is whole, others get their turn in between, and the next one goes on.
 func TestDeleteInSteps(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, view, zone, block, network := m.basics()
 	wide := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.16.0/20"}`)
 	var addresses []string
@@ -55,12 +55,13 @@ func TestDeleteInSteps(t *testing.T) {
 		t.Errorf("a small one is %s", r.body)
 	}
 	for _, value := range []string{"0", "10001", "many", "-1"} {
-		m.refused(400, "InvalidHeader", "x-portolan-at-most", "DELETE", "/api/v2/configurations/"+configuration, "", "x-portolan-at-most: "+value)
+		m.refused(400, "InvalidHeaderValue", "x-portolan-at-most", "DELETE", "/api/v2/configurations/"+configuration, "",
+			"x-portolan-at-most: "+value)
 	}
-	m.refused(400, "InvalidHeader", "x-portolan-at-most", "DELETE", "/api/v2/configurations/"+configuration, "", step,
+	m.refused(400, "InvalidHeaderValue", "x-portolan-at-most", "DELETE", "/api/v2/configurations/"+configuration, "", step,
 		"x-portolan-dry-run: true")
-	m.refused(400, "InvalidHeader", "x-portolan-at-most", "PATCH", "/api/v2/configurations/"+configuration, `{"name":"x"}`, step, mergePatch)
-	m.refused(400, "InvalidField", "x-portolan-at-most", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"configurations/`+
+	m.refused(400, "InvalidHeaderValue", "x-portolan-at-most", "PATCH", "/api/v2/configurations/"+configuration, `{"name":"x"}`, step, mergePatch)
+	m.refused(400, "InvalidResourceFieldValue", "x-portolan-at-most", "POST", "/api/v2/batch", `{"changes":[{"method":"DELETE","path":"configurations/`+
 		configuration+`","headers":{"x-portolan-at-most":"5"}}]}`)
 	m.verify()
 }
@@ -147,7 +148,7 @@ func TestImportInSteps(t *testing.T) {
 
 // Names compare without regard to case, texts do not: of a zone file nothing is left out that says something else.
 func TestImportKeepsCase(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	m.basics()
 	name, records, err := naming.ReadZone(strings.NewReader("$ORIGIN c.test.\n@ 300 IN SOA a b 1 1 1 1 1\nT 300 IN TXT \"x\"\n"+
 		"t 300 IN TXT \"X\"\nt 300 IN TXT \"x\"\nm 300 IN MX 5 A.other.test.\nM 300 IN MX 5 a.OTHER.test.\n"), "")

@@ -127,11 +127,16 @@ func TestPublishedFields(t *testing.T) {
 			if !ok && name+"."+field == "Transaction.transactionId" { // names what POST /transactions undoes
 				continue
 			}
+			content := slices.Contains(a.CollectionOf(typ).Content.Types, name) && strings.HasSuffix(name, "Import")
+			if !ok && content && (field == "fileInfo" || field == "fileData") { // parts of the body, not fields
+				continue
+			}
 			if !ok {
 				t.Errorf("%s has no field %s", name, field)
 				continue
 			}
-			if f.ReadOnly != want.ReadOnly && want.ReadOnly && field != "id" && field != "type" && name+"."+field != "DHCPVendorOption.code" {
+			if f.ReadOnly != want.ReadOnly && want.ReadOnly && field != "id" && field != "type" && name+"."+field != "DHCPVendorOption.code" &&
+				!(content && f.CreateOnly) { // which fileInfo says
 				t.Errorf("%s.%s can be written and is published as read-only", name, field)
 			}
 			if f.WriteOnly != want.WriteOnly && want.WriteOnly {
@@ -156,7 +161,8 @@ func TestPublishedFields(t *testing.T) {
 
 // beyond are values that we take besides the published ones.
 var beyond = map[string][]string{"GenericRecord.recordType": {"DNSKEY", "HTTPS", "NAPTR", "SVCB", "URI"},
-	"Server.state": {"DISABLE"}, "HAServer.state": {"DISABLE"}, "WorkflowRequest.state": {"PENDING"}}
+	"Server.state": {"DISABLE"}, "HAServer.state": {"DISABLE"}, "WorkflowRequest.state": {"PENDING"},
+	"UserDefinedFieldDefinition.resourceType": {"HTTPSRecord", "SVCBRecord", "URIRecord"}} // which release 9.6 adds
 
 func without(list, out []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(text string) bool { return slices.Contains(out, text) })

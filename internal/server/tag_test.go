@@ -8,7 +8,7 @@ import (
 // Tags are made in groups and below each other, put on anything and taken off; what is tagged keeps its
 // tags when it changes.
 func TestTags(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, zone, _, network := m.basics()
 	group := m.id("/api/v2/tagGroups", `{"name":"sites"}`)
 	tag := m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"quay"}`)
@@ -19,7 +19,7 @@ func TestTags(t *testing.T) {
 	m.want(201, "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":`+zone+`}`)
 	m.want(201, "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+below+`}`)
 	m.refused(409, "ResourceAlreadyExists", "linked already", "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+tag+`}`)
-	m.refused(400, "InvalidField", "cannot be linked", "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+zone+`}`)
+	m.refused(400, "InvalidResourceFieldValue", "cannot be linked", "POST", "/api/v2/networks/"+network+"/tags", `{"id":`+zone+`}`)
 	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"renamed"}`, mergePatch)
 	if got := m.want(200, "GET", "/api/v2/networks/"+network+"/tags?orderBy=asc(id)", ""); got.text("count") != "2" ||
 		got.text("data.0.name") != "quay" {
@@ -55,7 +55,7 @@ func TestTags(t *testing.T) {
 	if got := m.want(200, "GET", "/api/v2/tags/"+tag+"/sharedResources", ""); got.text("data.0.id") != network {
 		t.Errorf("the shared networks are %s", got.body)
 	}
-	m.refused(400, "InvalidField", "does not lie in", "PATCH", "/api/v2/networks/"+network, `{"sharedNetworkTag":{"id":`+below+`}}`,
+	m.refused(400, "InvalidResourceFieldValue", "does not lie in", "PATCH", "/api/v2/networks/"+network, `{"sharedNetworkTag":{"id":`+below+`}}`,
 		mergePatch)
 	m.verify()
 }
@@ -63,7 +63,7 @@ func TestTags(t *testing.T) {
 // Clients are known by hardware address or identifier, in whatever form it is written; those that an
 // address names are found, or made.
 func TestClients(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, _, network := m.basics()
 	macs := "/api/v2/configurations/" + configuration + "/macAddresses"
 	mac := m.id(macs, `{"address":"00:00:5e:00:53:01","name":"printer"}`)
@@ -88,7 +88,7 @@ func TestClients(t *testing.T) {
 	if b.text("macAddress.id") == "" || b.text("macAddress.id") == mac {
 		t.Errorf("the address is %s", b.body)
 	}
-	m.refused(400, "InvalidField", "macAddress", "POST", "/api/v2/networks/"+network+"/addresses",
+	m.refused(400, "InvalidMacAddressValue", "macAddress", "POST", "/api/v2/networks/"+network+"/addresses",
 		`{"type":"IPv4Address","state":"DHCP_RESERVED","macAddress":{"address":"nonsense"}}`)
 	if got := m.want(200, "GET", "/api/v2/macAddresses/"+mac+"/addresses", "").text("data.0.id"); got != a.text("id") {
 		t.Errorf("the client's address is %s", got)
@@ -97,12 +97,12 @@ func TestClients(t *testing.T) {
 	client := "/api/v2/macAddresses/" + mac + "/addresses"
 	m.want(201, "POST", client, `{"id":`+b.text("id")+`}`)
 	m.refused(409, "ResourceAlreadyExists", "linked already", "POST", client, `{"id":`+b.text("id")+`}`)
-	m.refused(400, "InvalidField", "cannot be linked", "POST", client, `{"id":`+network+`}`)
+	m.refused(400, "InvalidResourceFieldValue", "cannot be linked", "POST", client, `{"id":`+network+`}`)
 	m.refused(400, "MissingRequiredField", "id", "POST", client, `{"type":"IPv4Address","address":"10.0.1.77"}`)
 	if got := m.want(200, "GET", client+"/"+b.text("id"), "").text("macAddress.id"); got != mac {
 		t.Errorf("the client linked is %s", got)
 	}
-	m.refused(400, "InvalidField", "DHCP_RESERVED", "DELETE", client+"/"+b.text("id"), "")
+	m.refused(400, "InvalidResourceFieldValue", "DHCP_RESERVED", "DELETE", client+"/"+b.text("id"), "")
 	m.want(200, "PATCH", "/api/v2/addresses/"+b.text("id"), `{"state":"STATIC"}`, mergePatch)
 	m.want(204, "DELETE", client+"/"+b.text("id"), "")
 	if got := m.want(200, "GET", "/api/v2/addresses/"+b.text("id"), ""); got.get("macAddress") != nil {

@@ -7,7 +7,7 @@ import (
 
 // A template lays out networks; what is in its way is listed, left, taken away, or a reason to refuse.
 func TestIPv4Templates(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, view, _, block, network := m.basics()
 	templates := "/api/v2/configurations/" + configuration + "/templates"
 	id := m.id(templates, `{"type":"IPv4Template","name":"office"}`)
@@ -19,14 +19,14 @@ func TestIPv4Templates(t *testing.T) {
 	m.id(items, `{"type":"IPv4ReservedRangeTemplateItem","startOffset":2,"size":3,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_START","name":"switches"}`)
 	m.id(items, `{"type":"IPv4DHCPRangeTemplateItem","startOffset":10,"size":50,"rangeDefinitionFormat":"OFFSET_PERCENTAGE_FROM_START","name":"clients"}`)
 	m.id(items, `{"type":"IPv4GroupTemplateItem","startOffset":10,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"printers"}`)
-	m.refused(400, "InvalidField", "endOffset", "POST", items,
+	m.refused(400, "InvalidResourceFieldValue", "endOffset", "POST", items,
 		`{"type":"IPv4DHCPRangeTemplateItem","startOffset":10,"rangeDefinitionFormat":"OFFSETS"}`)
-	m.refused(400, "InvalidField", "size", "POST", items,
+	m.refused(400, "InvalidResourceFieldValue", "size", "POST", items,
 		`{"type":"IPv4DHCPRangeTemplateItem","startOffset":10,"size":101,"rangeDefinitionFormat":"OFFSET_PERCENTAGE_FROM_END"}`)
-	m.refused(400, "InvalidField", "startOffset", "POST", items,
+	m.refused(400, "ValueLessThanMinimum", "startOffset", "POST", items,
 		`{"type":"IPv4GroupTemplateItem","startOffset":0,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"x"}`)
 	apply := "/api/v2/networks/" + network + "/templateApplications"
-	m.refused(409, "NoTemplate", network, "POST", apply, `{"type":"IPv4TemplateApplication"}`)
+	m.refused(400, "TemplateNotAssigned", network, "POST", apply, `{"type":"IPv4TemplateApplication"}`)
 	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"template":{"id":`+id+`}}`, mergePatch)
 	if r := m.want(200, "GET", "/api/v2/templates/"+id+"/appliedResources", ""); r.text("data.0.id") != network {
 		t.Errorf("applied are %s", r.body)
@@ -96,7 +96,7 @@ func TestIPv4Templates(t *testing.T) {
 
 // A zone template gives zones their records.
 func TestZoneTemplates(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, view, zone, _, _ := m.basics()
 	id := m.id("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"mail"}`)
 	records := "/api/v2/templates/" + id + "/resourceRecords"
@@ -108,7 +108,7 @@ func TestZoneTemplates(t *testing.T) {
 	other := m.id("/api/v2/views/"+view+"/templates", `{"type":"ZoneTemplate","name":"other"}`)
 	m.id("/api/v2/templates/"+other+"/resourceRecords",
 		`{"type":"GenericRecord","name":"ca","recordType":"CAA","rdata":"0 issue \"ca.example.net\""}`)
-	m.refused(400, "InvalidField", "IPv4Template", "POST", "/api/v2/templates/"+id+"/templateItems",
+	m.refused(400, "InvalidResourceFieldValue", "IPv4Template", "POST", "/api/v2/templates/"+id+"/templateItems",
 		`{"type":"IPv4GroupTemplateItem","startOffset":1,"size":5,"rangeDefinitionFormat":"OFFSET_SIZE_FROM_END","name":"x"}`)
 	m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"template":{"id":`+id+`}}`, mergePatch)
 	spf := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":null,"text":"v=spf1 +all"}`)

@@ -31,7 +31,7 @@ func (m *manager) everything(configuration string) string {
 // Whatever a transaction did, undoing it leaves what was there before, and undoing that what was
 // there after.
 func TestUndo(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, view, zone, block, network := m.basics()
 	host := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"www","addresses":[{"address":"10.0.0.20"}]}`)
 	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"AliasRecord","name":"web","linkedRecord":{"id":`+host+`}}`)
@@ -85,7 +85,7 @@ func TestUndo(t *testing.T) {
 
 // An undo that later changes stand in the way of is refused with the reason, and changes nothing.
 func TestUndoRefusals(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, view, _, block, network := m.basics()
 	patch := "Content-Type: application/merge-patch+json"
 	refused := func(transaction, naming string, headers ...string) {
@@ -145,8 +145,8 @@ func TestUndoRefusals(t *testing.T) {
 	refused(m.last(), "cannot be taken back")
 	for body, code := range map[string]string{
 		`{"transactionType":"UNDO"}`:                          "MissingRequiredField",
-		`{"transactionType":"REDO","transactionId":1}`:        "InvalidField",
-		`{"transactionType":"UNDO","transactionId":0}`:        "InvalidField",
+		`{"transactionType":"REDO","transactionId":1}`:        "InvalidEnumValue",
+		`{"transactionType":"UNDO","transactionId":0}`:        "ValueLessThanMinimum",
 		`{"transactionType":"UNDO","transactionId":99999999}`: "ResourceNotFound",
 	} {
 		if r := m.do("POST", "/api/v2/transactions", body); r.text("code") != code {
@@ -157,7 +157,7 @@ func TestUndoRefusals(t *testing.T) {
 
 // A change that is only tried answers what would come of it, and leaves nothing.
 func TestDryRun(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, zone, block, network := m.basics()
 	before, last := m.everything(configuration), m.last()
 	dry := "x-portolan-dry-run: true"
@@ -189,7 +189,7 @@ func TestDryRun(t *testing.T) {
 	}
 	m.refused(404, "InlinedResourceNotFound", "no network", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"HostRecord","name":"h","addresses":[{"address":"192.0.2.9"}]}`, dry)
-	m.refused(400, "InvalidHeader", "x-portolan-dry-run", "DELETE", "/api/v2/blocks/"+block, "", "x-portolan-dry-run: perhaps")
+	m.refused(400, "InvalidHeaderValue", "x-portolan-dry-run", "DELETE", "/api/v2/blocks/"+block, "", "x-portolan-dry-run: perhaps")
 	if m.everything(configuration) != before || m.last() != last {
 		t.Error("what was only tried has left something")
 	}
@@ -198,7 +198,7 @@ func TestDryRun(t *testing.T) {
 
 // What a large deletion would take is told by the numbers that are kept, and nobody waits for it.
 func TestDryRunOfALargeDeletion(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, _, _, block, network := m.basics()
 	var list []string
 	for i := range 1100 {
@@ -236,7 +236,7 @@ func TestDryRunOfALargeDeletion(t *testing.T) {
 
 // What would change much is told by what is kept, or tried until it gets large: nobody waits long for it, and nothing of it stays.
 func TestDryRunOfMuch(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, view, zone, block, _ := m.basics()
 	wide := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.16.0/20"}`)
 	var addresses, records []string
@@ -290,7 +290,7 @@ func TestDryRunOfMuch(t *testing.T) {
 
 // What was deleted does not come back where it does not fit any more: its network has moved, or a sibling has its place.
 func TestUndoOfARangeThatDoesNotFit(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, _, network := m.basics()
 	list := "/api/v2/networks/" + network + "/"
 	for _, c := range []struct{ collection, body string }{{"ranges", `{"type":"IPv4DHCPRange","range":"10.0.0.100-10.0.0.150"}`},

@@ -9,7 +9,7 @@ import (
 
 // Usage follows what is assigned, at every level, whatever is done to blocks and networks.
 func TestUsage(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration := m.id("/api/v2/configurations", `{"name":"u"}`)
 	top := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/24"}`)
 	lower := m.id("/api/v2/blocks/"+top+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/25"}`)
@@ -51,7 +51,7 @@ func TestUsage(t *testing.T) {
 
 // What a block says holds below it until something there says otherwise, and a change shows at once.
 func TestInheritance(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	configuration, view, zone, top, network := m.basics()
 	place := m.want(200, "GET", "/api/v2/locations?limit=1", "").text("data.0.id")
 	m.want(200, "PATCH", "/api/v2/blocks/"+top,
@@ -103,10 +103,10 @@ func TestInheritance(t *testing.T) {
 
 // Usage that rises above its mark, falls below it or comes back is told, once.
 func TestWaterMarks(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, block, _ := m.basics()
-	m.refused(400, "InvalidField", "lowWaterMark", "PATCH", "/api/v2/blocks/"+block, `{"lowWaterMark":50,"highWaterMark":40}`, mergePatch)
-	m.refused(400, "InvalidField", "highWaterMark", "PATCH", "/api/v2/blocks/"+block, `{"highWaterMark":101}`, mergePatch)
+	m.refused(400, "InvalidResourceFieldValue", "lowWaterMark", "PATCH", "/api/v2/blocks/"+block, `{"lowWaterMark":50,"highWaterMark":40}`, mergePatch)
+	m.refused(400, "ValueOutsideRange", "highWaterMark", "PATCH", "/api/v2/blocks/"+block, `{"highWaterMark":101}`, mergePatch)
 	small := m.id("/api/v2/blocks/"+block+"/networks",
 		`{"type":"IPv4Network","range":"10.1.0.0/28","name":"small","lowWaterMark":20,"highWaterMark":50}`)
 	told := func(want ...string) {
@@ -160,7 +160,7 @@ func TestWaterMarks(t *testing.T) {
 
 // A level does not outlive the last mark there is: a mark that is set again raises an alarm again.
 func TestLastWaterMark(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, block, _ := m.basics()
 	small := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/28","highWaterMark":10}`)
 	addresses := "/api/v2/networks/" + small + "/addresses"
@@ -183,10 +183,10 @@ func TestLastWaterMark(t *testing.T) {
 
 // DHCP ranges have water marks, too: their own, or those of their network.
 func TestWaterMarksOfRanges(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, _, network := m.basics()
 	ranges := "/api/v2/networks/" + network + "/ranges"
-	m.refused(400, "InvalidField", "lowWaterMark", "POST", ranges,
+	m.refused(400, "InvalidResourceFieldValue", "lowWaterMark", "POST", ranges,
 		`{"type":"IPv4DHCPRange","range":"10.0.0.10-10.0.0.19","lowWaterMark":50,"highWaterMark":40}`)
 	r := m.id(ranges, `{"type":"IPv4DHCPRange","range":"10.0.0.10-10.0.0.19","name":"pool","exclusionRanges":["10.0.0.18-10.0.0.19"],"highWaterMark":30}`)
 	told := func(want string) {
@@ -217,7 +217,7 @@ func TestWaterMarksOfRanges(t *testing.T) {
 
 // The operations of a transaction say which fields it made different.
 func TestOperations(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, _, _, network := m.basics()
 	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"other","userDefinedFields":{"a":"b"}}`, mergePatch)
 	last := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").text("data.0.id")
@@ -243,7 +243,7 @@ func TestOperations(t *testing.T) {
 
 // The parts of a split have what the whole had: its policies, its zones and its tags.
 func TestPartsOfASplitAreLikeTheWhole(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	_, _, zone, block, network := m.basics()
 	group := m.id("/api/v2/tagGroups", `{"name":"sites"}`)
 	tag := m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"berlin"}`)

@@ -244,12 +244,12 @@ func TestWebhookRefusals(t *testing.T) {
 		return "{" + strings.Join(list, ",") + "}"
 	}
 	for _, c := range []struct{ member, value, code, word string }{
-		{"url", `"ftp://x/"`, "InvalidField", "url"}, {"url", `"https:///x"`, "InvalidField", "url"}, {"url", `"https://:80/x"`, "InvalidField", "url"}, {"url", `""`, "", "url"},
-		{"url", `"https://user:password@x/"`, "InvalidField", "user"}, {"url", `"https://x/#y"`, "InvalidField", "fragment"},
-		{"url", `"https://x:port/"`, "InvalidField", "url"},
-		{"secret", `"short"`, "InvalidField", "whsec_"}, {"secret", `"whsec_QQ=="`, "InvalidField", "24"}, {"secret", `null`, "", "secret"},
-		{"collections", `["nothing"]`, "InvalidField", "nothing"}, {"collections", `["events"]`, "InvalidField", "events"},
-		{"collections", `["sessions"]`, "InvalidField", "sessions"},
+		{"url", `"ftp://x/"`, "InvalidResourceFieldValue", "url"}, {"url", `"https:///x"`, "InvalidResourceFieldValue", "url"}, {"url", `"https://:80/x"`, "InvalidResourceFieldValue", "url"}, {"url", `""`, "", "url"},
+		{"url", `"https://user:password@x/"`, "InvalidResourceFieldValue", "user"}, {"url", `"https://x/#y"`, "InvalidResourceFieldValue", "fragment"},
+		{"url", `"https://x:port/"`, "InvalidResourceFieldValue", "url"},
+		{"secret", `"short"`, "InvalidResourceFieldValue", "whsec_"}, {"secret", `"whsec_QQ=="`, "InvalidResourceFieldValue", "24"}, {"secret", `null`, "", "secret"},
+		{"collections", `["nothing"]`, "InvalidResourceFieldValue", "nothing"}, {"collections", `["events"]`, "InvalidResourceFieldValue", "events"},
+		{"collections", `["sessions"]`, "InvalidResourceFieldValue", "sessions"},
 		{"parent", `0`, "", "parent"}, {"parent", `"x"`, "", "parent"}, {"name", `""`, "", "name"}, {"enabled", `1`, "", "enabled"},
 	} {
 		if r := m.want(400, "POST", "/api/v2/webhooks", whole(c.member, c.value)); !strings.Contains(r.text("message"), c.word) ||

@@ -73,6 +73,9 @@ func (m *manager) oneOfEach() {
 	m.id(records, `{"type":"HINFORecord","name":"www","os":"Unix","cpu":"VAX"}`)
 	m.id(records, `{"type":"NAPTRRecord","name":"n","order":1,"preference":2,"flags":"u","service":"E2U+sip","regularExpression":"!^.*$!sip:x@example.com!"}`)
 	m.id(records, `{"type":"GenericRecord","name":"_443._tcp","recordType":"TLSA","rdata":"3 1 1 `+strings.Repeat("ab", 32)+`"}`)
+	m.id(records, `{"type":"URIRecord","name":"_ftp._tcp","priority":1,"weight":2,"target":"ftp://ftp.example.com/"}`)
+	m.id(records, `{"type":"HTTPSRecord","name":"https","linkedRecord":{"id":`+www+`},"priority":1,"serviceParameters":{"alpnIdentifiers":["h2"]}}`)
+	m.id(records, `{"type":"SVCBRecord","name":"_dns","linkedRecord":{"id":`+www+`},"priority":0}`)
 	zones := "/api/v2/views/" + view + "/zones"
 	outside := m.id(zones, `{"type":"ExternalHostsZone"}`)
 	m.id("/api/v2/zones/"+outside+"/resourceRecords", `{"type":"ExternalHostRecord","name":"elsewhere.test"}`)
@@ -123,7 +126,7 @@ var numbered = regexp.MustCompile(`("id":|"resourceId":|"/api/v2/[a-zA-Z]+/|/ope
 // The bytes of one resource of each type, in HAL and in JSON: what clients read must not change by accident. Run with
 // -write-wire where it is meant to.
 func TestWire(t *testing.T) {
-	m := startManager(t)
+	m := startAlone(t)
 	m.oneOfEach()
 	var b bytes.Buffer
 	ids := map[string]int{}

@@ -218,14 +218,14 @@ func (p *process) serve(ctx context.Context) error {
 	if a.Version != version && p.failing() == checkin.DeployFailed { // it never ran
 		return fmt.Errorf("version %s of %s is not on this service point; %s is", a.Version, a.Name, version)
 	}
-	exited, err := p.begin(ctx, a.Name, version)
+	exited, answered, err := p.begin(ctx, a.Name, version)
 	if err != nil {
 		return err
 	}
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	deadline := time.Now().Add(deployTime)
-	answered, starved := false, p.s.groups.starved(p.id)
+	starved := p.s.groups.starved(p.id)
 	refused := refusedOnce{}
 	for silent := 0; ; {
 		now, err := p.ask(ctx)

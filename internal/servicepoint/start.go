@@ -17,31 +17,31 @@ import (
 	"portolan/internal/checkin"
 )
 
-// begin gives a channel that the process's end comes by. One that is taken over is watched by its answers alone.
-func (p *process) begin(ctx context.Context, name, version string) (exited chan error, err error) {
+// begin gives a channel that the process's end comes by. One that is taken over, which has answered, is watched by its answers alone.
+func (p *process) begin(ctx context.Context, name, version string) (exited chan error, answered bool, err error) {
 	exited = make(chan error, 1)
 	if now, err := p.ask(ctx); err == nil && now.Name == name && now.Version == version && p.pid().Limits == p.limits() {
 		p.log.Info("an application that runs is taken over", "pid", p.pid().ID)
-		return exited, nil
+		return exited, true, nil
 	}
 	p.end() // whatever runs there
 	if err := os.MkdirAll(p.folder, 0o700); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	socket, err := listenIn(p.folder)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() { _ = socket.Close() }() // the process has it
 	out, err := os.OpenFile(filepath.Join(p.folder, logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() { _ = out.Close() }()
 	limits := p.limits()
 	c, err := p.launch(name, limits, out, socket)
 	if err != nil {
-		return nil, fmt.Errorf("starting it: %w", err)
+		return nil, false, fmt.Errorf("starting it: %w", err)
 	}
 	p.log.Info("an application was started", "pid", c.Process.Pid)
 	go func() { exited <- c.Wait() }()
@@ -51,9 +51,9 @@ func (p *process) begin(ctx context.Context, name, version string) (exited chan 
 	}
 	if err != nil { // another agent could not end it
 		_ = c.Process.Kill()
-		return nil, fmt.Errorf("noting which process runs: %w", err)
+		return nil, false, fmt.Errorf("noting which process runs: %w", err)
 	}
-	return exited, nil
+	return exited, false, nil
 }
 
 // launch starts the process: with its limits, and with as few privileges as this system lets us.

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Bounds of trials: how many changes one may make, and how long it may take beyond the first trialFree. Of the time, one part in
+// Bounds of trials: how many changes one may make, and how long it may take beyond the first trialFree: twice what an answer shows of
+// them, since others go along with those that are shown. Of the time, one part in
 // trialShare at most belongs to trials while others have to wait for them: fewer than one in twenty of the others' changes meets one.
 const (
 	TrialChanges = 1_000
-	trialFree    = 100
+	trialFree    = 200
 	trialTime    = 250 * time.Millisecond
 	trialShare   = 25
 )

@@ -48,9 +48,11 @@ const checks = "not_a_server_error,status_code_conformance,content_type_conforma
 const elsewhere = "^/api/v1/(diagnostics|status)$|/changes$"
 
 // notYet are the collections in which nothing can be made or changed yet: their methods are published, and answer 501. alike are
-// subcollections that every resource has, which are one code for all: they are asked of some.
+// subcollections that every resource has, which are one code for all: they are asked of some. lists are those whose deletion, one code for
+// all as well, is not asked.
 const (
 	notYet = "^/api/v2/(accessRights|authenticators|workflowRequests)(/|$)"
+	lists  = `^delete-(?!networks$|networks-addresses$|zones$)(?!.*(One|-current)$).+$`
 	alike  = `^/api/v2/(?!networks|zones|configurations|servers)[a-zA-Z0-9]+/\{collectionId\}/(accessRights|transactions|tags|deploymentOptions|effectiveDeploymentOptions|leases|userDefinedLinks)(/|$)`
 )
 
@@ -61,7 +63,7 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	o := server.Options{Data: dir, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: access.NewSecret(),
-		Version: "conform", MaxLimit: 20,
+		Version: "conform", MaxLimit: 20, LogLevel: "error",
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	if postgres {
 		p, err := pgtest.Start()
@@ -105,6 +107,7 @@ func run(ctx context.Context, tool, phases string, examples, seed int, postgres 
 // for everything but deletion.
 func writeConfig(path string, m *server.Manager, token string) error {
 	var b strings.Builder
+	fmt.Fprintf(&b, "[[operations]]\ninclude-operation-id-regex = '%s'\nenabled = false\n\n", lists)
 	for _, c := range m.Address.Collections() {
 		var page struct {
 			Data []struct {

@@ -84,6 +84,18 @@ func sample(t *testing.T, o server.Options) {
 		if err := tx.Write("INSERT INTO file_part (hash, number, data) VALUES ('h', 1, ?)", []byte("content")); err != nil {
 			return err
 		}
+		if err := tx.Write("INSERT INTO import_part (import, number, data) VALUES (7, 1, ?)", []byte("name")); err != nil {
+			return err
+		}
+		if err := tx.Write("INSERT INTO import_line (import, number, line) VALUES (7, 1, 'l')"); err != nil {
+			return err
+		}
+		if err := tx.Write("INSERT INTO name_number (value, last) VALUES (7, 9)"); err != nil {
+			return err
+		}
+		if err := tx.Write("INSERT INTO import_starter (import, user_id, token, name) VALUES (7, 1, '', 'n')"); err != nil {
+			return err
+		}
 		if err := tx.Write("INSERT INTO idempotency (user_id, key, request, location, etag, answer, created) VALUES (1, 'k', 'r', 'l', 'e', "+
 			"?, 99999999999)", []byte("a")); err != nil {
 			return err

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"portolan/internal/server"
+	"portolan/internal/store"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+// (n) files over /imports, each row a request of its own by the rules, against the same rows loaded into the same schema by one statement
+// a table.
+func (b *bench) imports() error {
+	n := 100_000
+	if b.big {
+		n = 1_000_000
+	}
+	for _, c := range []struct{ what, into, head, row string }{
+		{"addresses", "networks/NETWORK/addresses", "type,address,name,state", "IPv4Address,10.%d.%d.%d,host-%d,STATIC"},
+		{"records", "zones/ZONE/resourceRecords", "type,name,text", "TXTRecord,n%d-%d-%d,text %d"},
+	} {
+		var file strings.Builder
+		file.WriteString(c.head + "\n")
+		for i := range n {
+			fmt.Fprintf(&file, c.row+"\n", 1+i>>16, i>>8&255, i&255, i)
+		}
+		dir := filepath.Join(b.dir, "import-"+c.what)
+		ours, err := b.importOver(dir, c.into, file.String(), n)
+		if err != nil {
+			return err
+		}
+		theirs, err := b.loadBare(dir)
+		if err != nil {
+			return err
+		}
+		ratio := float64(theirs) / float64(ours)
+		b.add(fmt.Sprintf("(n) import of %d %s", n, c.what), ours.Round(10*time.Millisecond).String(),
+			theirs.Round(10*time.Millisecond).String()+" loaded", ratio, "at least 0.3", ratio >= 0.3)
+	}
+	return nil
+}
+
+// importOver imports a file into a new database, and gives how long its rows took.
+func (b *bench) importOver(dir, into, file string, rows int) (time.Duration, error) {
+	network, _, err := b.begin(server.Options{Data: dir})
+	if err != nil {
+		return 0, err
+	}
+	m, err := spawn("manager", dir, "")
+	if err != nil {
+		return 0, err
+	}
+	defer m.stop()
+	zone := ""
+	if strings.Contains(into, "ZONE") {
+		configuration, err := firstOf(m, "configurations")
+		if err != nil {
+			return 0, err
+		}
+		view, err := post(m.addr, "/api/v2/configurations/"+configuration+"/views", m.token, `{"name":"internal"}`)
+		if err != nil {
+			return 0, err
+		}
+		if zone, err = post(m.addr, "/api/v2/views/"+view+"/zones", m.token, `{"type":"Zone","absoluteName":"bench.test"}`); err != nil {
+			return 0, err
+		}
+	}
+	into = strings.NewReplacer("NETWORK", network, "ZONE", zone).Replace(into)
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	_ = w.WriteField("fileInfo", `{"contentType":"text/csv","state":"QUEUED","into":"`+into+`"}`)
+	part, err := w.CreateFormFile("fileData", "rows.csv")
+	if err == nil {
+		_, err = io.WriteString(part, file)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	one, err := askImport(m, http.MethodPost, "", w.FormDataContentType(), &body)
+	for err == nil && (one.State == "QUEUED" || one.State == "RUNNING") {
+		time.Sleep(20 * time.Millisecond)
+		one, err = askImport(m, http.MethodGet, fmt.Sprintf("/%d", one.ID), "", nil)
+	}
+	if err == nil && (one.State != "COMPLETED" || one.Created != rows) {
+		err = fmt.Errorf("the import is %+v", one)
+	}
+	return time.Since(began), err
+}
+
+// imported is how an import is.
+type imported struct {
+	ID      int64  `json:"id"`
+	State   string `json:"state"`
+	Created int    `json:"created"`
+}
+
+func askImport(m *child, method, path, kind string, body io.Reader) (one imported, err error) {
+	rq, err := http.NewRequest(method, "http://"+m.addr+"/api/v2/imports"+path, body)
+	if err != nil {
+		return one, err
+	}
+	rq.Header.Set("Authorization", "Bearer "+m.token)
+	if kind != "" {
+		rq.Header.Set("Content-Type", kind)
+	}
+	rs, err := http.DefaultClient.Do(rq)
+	if err != nil {
+		return one, err
+	}
+	defer func() { _ = rs.Body.Close() }()
+	if rs.StatusCode >= 300 {
+		return one, fmt.Errorf("%s %s answers %s", method, path, rs.Status)
+	}
+	return one, json.NewDecoder(rs.Body).Decode(&one)
+}
+
+// loadBare loads the rows of a database into an empty one with the same schema: resources and their history.
+func (b *bench) loadBare(dir string) (time.Duration, error) {
+	empty := dir + "-bare"
+	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: empty})
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		return 0, err
+	}
+	conn, err := sqlite.OpenConn(filepath.Join(empty, "portolan.db"))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := sqlitex.ExecuteTransient(conn, "ATTACH '"+filepath.Join(dir, "portolan.db")+"' AS old", nil); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	for _, statement := range []string{"PRAGMA synchronous = FULL", "BEGIN", "DELETE FROM resource",
+		"INSERT INTO resource SELECT * FROM old.resource",
+		"INSERT INTO change SELECT * FROM old.change", "COMMIT"} {
+		if err := sqlitex.ExecuteTransient(conn, statement, nil); err != nil {
+			return 0, fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return time.Since(began), nil
+}

@@ -1,0 +1,327 @@
+package imports
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// readHeaders reads the headers that hold for every row.
+func readHeaders(a *resource.API, headers map[string]string) (o resource.Options, err error) {
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		i := slices.IndexFunc(a.Headers, func(h resource.RequestHeader) bool { return strings.EqualFold(h.Name, name) })
+		if i < 0 {
+			return o, problem.Invalid("headers", "%s is no header that a row can have", name)
+		}
+		if o, err = a.Headers[i].Read(o, headers[name]); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// came is what came of a row.
+type came int
+
+const (
+	unchanged came = iota
+	created
+	updated
+	refused
+	// undone is a row of which nothing stays, because others are refused.
+	undone
+)
+
+// outcome is what came of a row, and what is to be said of it.
+type outcome struct {
+	came came
+	said []string
+}
+
+// perform does what rows say, in one transaction.
+type perform struct {
+	*job
+	*resource.Change
+}
+
+// one does what a row says.
+func (p *perform) one(r *row) (o outcome, err error) {
+	t, err := p.typeOf(r)
+	if err != nil {
+		return o, err
+	}
+	members, err := r.body(t)
+	if err != nil {
+		return o, err
+	}
+	there, at, err := p.find(t, members)
+	if unknown := takeUnknown(t, members); unknown != nil && p.firstOf(t.Name, unknown) {
+		o.said = append(o.said, "passed over, as a "+t.Name+" has no such field: "+strings.Join(unknown, ", "))
+	}
+	if err != nil {
+		return o, err
+	}
+	c := *p.Change
+	c.Sent, c.Ignored, c.Extra, c.Prepared = members, nil, map[string]string{}, p.prepared[r.number]
+	switch {
+	case there != nil && p.action == createOnly:
+		return o, problem.Conflict("ResourceAlreadyExists", "it is there already, as %s %d", there.Type, there.ID)
+	case there != nil:
+		return p.update(&c, r, there, o)
+	case p.action == updateOnly:
+		return o, problem.NotFound("it is not there")
+	}
+	if err := p.may(resource.ActionMake, resource.Subject{Collection: at.Collection, Sub: at.Sub, ID: at.ID}); err != nil {
+		return o, err
+	}
+	leaveInherited(t, c.Sent)
+	o.came = created
+	_, err = p.API.MakeIn(&c, at)
+	return o, err
+}
+
+// may asks whether who started the import may do something.
+func (p *perform) may(action resource.Action, on resource.Subject) error {
+	if p.API.May == nil {
+		return nil
+	}
+	_, err := p.API.May(p.Caller, action, on)
+	return err
+}
+
+// id is the number that a row gives; 0 where it gives none.
+func (r *row) id() (id int64) {
+	for _, c := range r.cells {
+		if c.column.Name == "id" {
+			id, _ = strconv.ParseInt(c.text, 10, 64)
+		}
+	}
+	if raw, ok := r.members["id"]; ok && json.Unmarshal(raw, &id) != nil {
+		return 0
+	}
+	return id
+}
+
+// own reports whether a collection is of imports themselves, which no row is about.
+func own(c *resource.Collection) bool { return c.Name == collectionName || c.Name == logsName }
+
+// typeOf gives the type of a row: what it says, or the only one that there can be.
+func (p *perform) typeOf(r *row) (*schema.Type, error) {
+	name := ""
+	for _, c := range r.cells {
+		if c.column.Name == typeColumn {
+			name = strings.TrimSpace(c.text)
+		}
+	}
+	if raw, ok := r.members[typeColumn]; ok && json.Unmarshal(raw, &name) != nil {
+		return nil, problem.Invalid(typeColumn, "must be a string")
+	}
+	if name == "" {
+		if at := p.at.list; at != nil {
+			if types := p.API.TypesMadeIn(*at); len(types) == 1 {
+				return types[0], nil
+			}
+		}
+		if id := r.id(); id > 0 && p.Tx != nil && p.action != createOnly {
+			row, err := p.API.Visible(p.Tx, id, p.Caller)
+			if err == nil {
+				return p.API.TypeNamed(row.Type), nil
+			}
+			return nil, err
+		}
+		missing := problem.Missing(typeColumn)
+		if r.cells != nil && !slices.ContainsFunc(r.cells, func(c cell) bool { return c.column.Name == typeColumn }) {
+			missing.Message += ": the first line names no column type; its first is " + strconv.Quote(r.cells[0].column.Name)
+		}
+		return nil, missing
+	}
+	t := p.API.TypeNamed(name)
+	if t == nil || p.API.CollectionOf(t).From != store.Resources || own(p.API.CollectionOf(t)) {
+		return nil, problem.Field("InvalidResourceType", typeColumn, "%q is no type of resources that can be imported", name)
+	}
+	return t, nil
+}
+
+// body gives what a row says as the members of a resource of a type.
+func (r *row) body(t *schema.Type) (members map[string]json.RawMessage, err error) {
+	if r.cells == nil {
+		return maps.Clone(r.members), nil
+	}
+	row := schema.NewTableRow(t)
+	for _, whole := range []bool{true, false} { // parts hold before it
+		for _, c := range r.cells {
+			f := t.ByName[c.column.Member()]
+			if c.column.Whole() != whole || c.text == "" && (f == nil || !f.OnPost || !f.Nullable) { // an empty cell says nothing
+				continue
+			}
+			if !utf8.ValidString(c.text) {
+				return nil, problem.Field("InvalidFileCharacterEncoding", c.column.Name, "is no UTF-8: save the file as UTF-8")
+			}
+			if err := row.Put(c.column, c.text); err != nil {
+				return nil, problem.BadRequest("InvalidFileDataValue", "%v", err)
+			}
+		}
+	}
+	return row.Members()
+}
+
+// firstOf reports whether nothing was said yet of these unknown members of a type.
+func (j *job) firstOf(typeName string, unknown []string) bool {
+	key := typeName + ":" + strings.Join(unknown, ",")
+	if j.passed[key] {
+		return false
+	}
+	if j.passed == nil {
+		j.passed = map[string]bool{}
+	}
+	j.passed[key] = true
+	return true
+}
+
+// takeUnknown takes out what a type has no field for, and gives the names.
+func takeUnknown(t *schema.Type, members map[string]json.RawMessage) (names []string) {
+	for name := range members {
+		if t.ByName[name] == nil && !strings.HasPrefix(name, "_") {
+			delete(members, name)
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// leaveInherited takes out of the members of a new resource what was shown of another one because it came down to it, and what is empty
+// and need not be said.
+func leaveInherited(t *schema.Type, members map[string]json.RawMessage) {
+	var names []string
+	if raw, ok := members["_inheritedFields"]; ok && json.Unmarshal(raw, &names) == nil {
+		for _, name := range names {
+			delete(members, name)
+		}
+	}
+	for name, raw := range members {
+		if f := t.ByName[name]; string(raw) == "null" && (f == nil || !f.OnPost) {
+			delete(members, name)
+		}
+	}
+}
+
+// shown gives the members of a resource as they are shown to who started the import.
+func (p *perform) shown(row *store.Resource) (members map[string]json.RawMessage, err error) {
+	raw, err := p.show(p.Tx, row, p.Caller)
+	if err == nil {
+		err = json.Unmarshal(raw, &members)
+	}
+	return members, err
+}
+
+// update changes what a row says otherwise than it is shown.
+func (p *perform) update(c *resource.Change, r *row, there *store.Resource, o outcome) (outcome, error) {
+	t := p.API.TypeNamed(there.Type)
+	shown, err := p.shown(there)
+	if err != nil {
+		return o, err
+	}
+	var fixed []string
+	for name, value := range c.Sent {
+		f := t.ByName[name]
+		if f != nil && f.Kind == schema.Reference && f.Column == "" && !f.ReadOnly {
+			if err := sameReference(name, value, shown[name]); err != nil {
+				return o, err
+			}
+		}
+		switch {
+		case f == nil || name == "id" || name == "type" || f.Column != "" || r.says(name, value, shown):
+			delete(c.Sent, name)
+		case f.ReadOnly || f.CreateOnly:
+			if delete(c.Sent, name); !f.Computed && !f.Transient {
+				fixed = append(fixed, name)
+			}
+		}
+	}
+	if fixed != nil {
+		slices.Sort(fixed)
+		o.said = append(o.said, "left as it is, because it cannot be changed: "+strings.Join(fixed, ", "))
+	}
+	if len(c.Sent) == 0 {
+		return o, nil
+	}
+	if err := p.may(resource.ActionChange, resource.Subject{Collection: p.API.Collection(there.Collection), ID: there.ID}); err != nil {
+		return o, err
+	}
+	o.came = updated
+	_, err = p.API.Rewrite(c, there, false)
+	return o, err
+}
+
+// sameReference refuses a reference whose number is as it was, and whose name is another one: by its name nothing is found.
+func sameReference(name string, sent, shown json.RawMessage) error {
+	var is, was struct {
+		ID   int64  `json:"id"`
+		Name string `json:"name"`
+	}
+	if json.Unmarshal(sent, &is) == nil && json.Unmarshal(shown, &was) == nil && is.ID == was.ID && is.Name != "" && is.Name != was.Name {
+		return problem.Field("ConflictingResourceFieldValues", name, "resource %d is called %q: change the id to name another one", was.ID,
+			was.Name)
+	}
+	return nil
+}
+
+// says reports whether a row says of a member what is shown.
+func (r *row) says(name string, value json.RawMessage, shown map[string]json.RawMessage) bool {
+	if r.cells == nil {
+		return alike(value, shown[name])
+	}
+	same := true
+	for _, c := range r.cells {
+		if c.column.Member() == name && c.text != "" && c.text != c.column.Text(shown) {
+			same = false
+		}
+	}
+	return same || alike(value, shown[name]) // which may be written otherwise, such as TRUE
+}
+
+// alike reports whether what is sent says nothing else than what is shown: of objects, as far as it says something.
+func alike(sent, shown json.RawMessage) bool {
+	var a, b any
+	if len(shown) == 0 {
+		return string(sent) == "null"
+	}
+	return json.Unmarshal(sent, &a) == nil && json.Unmarshal(shown, &b) == nil && alikeValues(a, b)
+}
+
+func alikeValues(sent, shown any) bool {
+	switch a := sent.(type) {
+	case map[string]any:
+		b, ok := shown.(map[string]any)
+		if !ok {
+			return false
+		}
+		for name, value := range a {
+			if !strings.HasPrefix(name, "_") && !alikeValues(value, b[name]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := shown.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if !alikeValues(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return sent == shown
+}

@@ -1,0 +1,297 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Column is a column of a table of resources: the path of what it holds, by names and places in lists, such as name, location.id or
+// addresses[0].address.
+type Column struct {
+	// Name is the column as it is written.
+	Name string
+	path []step
+}
+
+// step is a part of a path: a member by its name or, where that is empty, an element of a list by its place.
+type step struct {
+	name  string
+	place int
+}
+
+// maxPlace is how many elements of a list a table may have columns for.
+const maxPlace = 1000
+
+// maxColumnName is how long the name of a column may be, in bytes.
+const maxColumnName = 255
+
+// ColumnAt gives the column with a path of names.
+func ColumnAt(names ...string) *Column {
+	c := &Column{Name: strings.Join(names, ".")}
+	for _, name := range names {
+		c.path = append(c.path, step{name: name})
+	}
+	return c
+}
+
+// ParseColumn reads a column's name.
+func ParseColumn(text string) (*Column, error) {
+	c := &Column{Name: text}
+	if len(text) > maxColumnName || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+		return nil, fmt.Errorf("the name of a column is longer than %d bytes, no UTF-8, or has a control character", maxColumnName)
+	}
+	for part := range strings.SplitSeq(text, ".") {
+		name, rest, bracket := strings.Cut(part, "[")
+		if name == "" || bracket && rest == "" {
+			return nil, fmt.Errorf("%q is no name of a column, such as name or location.id", text)
+		}
+		c.path = append(c.path, step{name: name})
+		for rest != "" {
+			place, after, ok := strings.Cut(rest, "]")
+			n, err := strconv.Atoi(place)
+			if !ok || err != nil || n < 0 || n >= maxPlace {
+				return nil, fmt.Errorf("%q: a place in a list is a number below %d in brackets", text, maxPlace)
+			}
+			c.path = append(c.path, step{place: n})
+			rest = strings.TrimPrefix(after, "[")
+		}
+	}
+	if len(c.path) > MaxPath {
+		return nil, fmt.Errorf("%q has more than %d parts", text, MaxPath)
+	}
+	return c, nil
+}
+
+// Member is the name of the member of resources that the column is of, or a part of.
+func (c *Column) Member() string { return c.path[0].name }
+
+// Text gives what a resource has there as text; null and what is not there are empty.
+func (c *Column) Text(members map[string]json.RawMessage) string {
+	raw := members[c.path[0].name]
+	for _, s := range c.path[1:] {
+		if s.name == "" {
+			var list []json.RawMessage
+			if json.Unmarshal(raw, &list) != nil || s.place >= len(list) {
+				return ""
+			}
+			raw = list[s.place]
+			continue
+		}
+		var inner map[string]json.RawMessage
+		if json.Unmarshal(raw, &inner) != nil || inner == nil {
+			return ""
+		}
+		raw = inner[s.name]
+	}
+	if string(raw) == "null" {
+		return ""
+	}
+	var text string
+	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
+		return plainCell(text)
+	}
+	return string(raw)
+}
+
+// nullCell is what a cell says to take a value away.
+const nullCell = "null"
+
+// formula is what a spreadsheet takes for the beginning of one.
+const formula = "=+-@\t\r"
+
+// plainCell keeps a spreadsheet from taking a text for a formula: an apostrophe stands before what would begin
+// one. Numbers are no texts, and stay as they are.
+func plainCell(text string) string {
+	if text != "" && strings.ContainsRune(formula+"'", rune(text[0])) || text == nullCell {
+		return "'" + text
+	}
+	return text
+}
+
+// cellText takes the apostrophe away again.
+func cellText(text string) string {
+	if len(text) > 1 && text[0] == '\'' && (strings.ContainsRune(formula+"'", rune(text[1])) || text[1:] == nullCell) {
+		return text[1:]
+	}
+	return text
+}
+
+// Whole reports whether the column is a member, and not a part of one.
+func (c *Column) Whole() bool { return len(c.path) == 1 }
+
+// TableRow is a row of a table, as the members of a resource of a type.
+type TableRow struct {
+	t    *Type
+	tops map[string]*node
+}
+
+// NewTableRow begins a row.
+func NewTableRow(t *Type) *TableRow { return &TableRow{t, map[string]*node{}} }
+
+// node is a value that is being put together: raw, or members of an object, or elements of a list.
+type node struct {
+	raw     json.RawMessage
+	members map[string]*node
+	list    []*node
+}
+
+// Put adds what a cell says, as the body of a request would; blanks around it say nothing. What a column says of a part of a member holds
+// before what another one, put before it, says of all of it. It refuses a cell that does not go with another one of the row, or from which
+// a reference cannot be read.
+func (r *TableRow) Put(c *Column, text string) error {
+	f := r.t.ByName[c.path[0].name]
+	value := c.value(f, strings.TrimSpace(text))
+	if f != nil && (f.Kind == Reference || f.Kind == References) && c.Whole() && value[0] == '"' {
+		by, place := "id", ""
+		if f.Identify != "" {
+			by = f.Identify
+		}
+		if f.Kind == References {
+			place = "[0]"
+		}
+		return fmt.Errorf("%s: is a reference: name the column %s%s.%s", c.Name, c.Name, place, by)
+	}
+	top := r.tops[c.path[0].name]
+	if top == nil {
+		top = &node{}
+		r.tops[c.path[0].name] = top
+	}
+	for _, s := range c.path[1:] {
+		var err error
+		if top, err = top.at(s); err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	*top = node{raw: value}
+	return nil
+}
+
+// errTwice is what a cell says of something that another one has said another way.
+var errTwice = errors.New("another column says something of it, too")
+
+// at gives the part of a value at a step, which is made where it is not there.
+func (n *node) at(s step) (*node, error) {
+	if n.raw != nil && string(n.raw) != "null" { // taken apart
+		var members map[string]json.RawMessage
+		var list []json.RawMessage
+		switch {
+		case s.name != "" && json.Unmarshal(n.raw, &members) == nil:
+			n.members = map[string]*node{}
+			for name, raw := range members {
+				n.members[name] = &node{raw: raw}
+			}
+		case s.name == "" && json.Unmarshal(n.raw, &list) == nil:
+			for _, raw := range list {
+				n.list = append(n.list, &node{raw: raw})
+			}
+		default:
+			return nil, errTwice
+		}
+	}
+	n.raw = nil
+	switch {
+	case s.name != "" && n.list != nil, s.name == "" && n.members != nil:
+		return nil, errTwice
+	case s.name != "":
+		if n.members == nil {
+			n.members = map[string]*node{}
+		}
+		if n.members[s.name] == nil {
+			n.members[s.name] = &node{}
+		}
+		return n.members[s.name], nil
+	case s.place > len(n.list):
+		return nil, fmt.Errorf("the list has nothing at [%d]", len(n.list))
+	case s.place == len(n.list):
+		n.list = append(n.list, &node{})
+	}
+	return n.list[s.place], nil
+}
+
+// MarshalJSON words the value.
+func (n *node) MarshalJSON() ([]byte, error) {
+	switch {
+	case n.members != nil:
+		return json.Marshal(n.members)
+	case n.list != nil:
+		return json.Marshal(n.list)
+	case n.raw == nil:
+		return []byte("null"), nil
+	}
+	return n.raw, nil
+}
+
+// Members gives what was put together.
+func (r *TableRow) Members() (map[string]json.RawMessage, error) {
+	members := make(map[string]json.RawMessage, len(r.tops))
+	for name, top := range r.tops {
+		if f := r.t.ByName[name]; f != nil && f.Kind == Reference && top.members["id"] != nil && string(top.members["id"].raw) == "null" {
+			top = &node{} // which leads nowhere, whatever its name was
+		}
+		raw, err := top.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		members[name] = raw
+	}
+	return members, nil
+}
+
+// value gives what a cell says as JSON: by the kind of the field, which may be nil.
+func (c *Column) value(f *Field, text string) json.RawMessage {
+	if text == "" || text == nullCell {
+		return json.RawMessage("null")
+	}
+	if f != nil && f.Members != nil {
+		var names []string
+		for _, s := range c.path[1:] {
+			if s.name != "" {
+				names = append(names, s.name)
+			}
+		}
+		if len(names) > 0 {
+			f = f.MemberAt(names)
+		}
+	}
+	if f == nil || f.Kind == Map && len(c.path) > 1 {
+		return AppendString(nil, cellText(text))
+	}
+	refers := f.Kind == Reference || f.Kind == References
+	switch {
+	case refers && len(c.path) > 1 && c.path[len(c.path)-1].name == "id" && isDigits(text):
+		return json.RawMessage(text)
+	case refers && len(c.path) > 1:
+	case f.Kind == Reference && isDigits(text):
+		return json.RawMessage(`{"id":` + text + `}`)
+	case f.Kind == Bool: // a spreadsheet writes TRUE
+		if lower := strings.ToLower(text); lower == "true" || lower == "false" {
+			return json.RawMessage(lower)
+		}
+	case f.Kind == Integer || f.Kind == Float || f.Any || strings.ContainsRune("{[", rune(text[0])) && f.structured():
+		if json.Valid([]byte(text)) {
+			return json.RawMessage(text)
+		}
+	case f.Kind == Strings:
+		return append(AppendString([]byte("["), cellText(text)), ']')
+	}
+	return AppendString(nil, cellText(text))
+}
+
+// structured reports whether a value of the field is an object or a list.
+func (f *Field) structured() bool {
+	switch f.Kind {
+	case Map, Raw, Strings, Integers, Reference, References, Nested, NestedList:
+		return true
+	}
+	return false
+}
+
+func isDigits(text string) bool {
+	return text != "" && len(bytes.Trim([]byte(text), "0123456789")) == 0
+}
