@@ -261,6 +261,25 @@ func literal(f *schema.Field, v any) string {
 	return ""
 }
 
+// kept gives what a resource of a type is, as JSON, without what is found as it is shown.
+func kept(t *testing.T, typ *schema.Type, r reply) string {
+	t.Helper()
+	var body map[string]json.RawMessage
+	if err := json.Unmarshal(r.body, &body); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range typ.Fields {
+		if f.Computed {
+			delete(body, f.Name)
+		}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // What GET gives of a resource of any type, PUT takes: it says the same then. Each field that it has can be filtered by, and finds it.
 func TestEveryTypeComesBack(t *testing.T) {
 	once(t)
@@ -307,7 +326,8 @@ func TestEveryTypeComesBack(t *testing.T) {
 			if r.text("code") == "UpdateNotAllowed" { // what the manager defines, or comes with something else
 				continue
 			}
-			if r.StatusCode != 200 || string(after.body) != string(was.body) {
+			// What is found as it is shown, as the size of the database, changes by itself.
+			if r.StatusCode != 200 || kept(t, typ, after) != kept(t, typ, was) {
 				t.Errorf("PUT of a %s as it is shown: %d %s\nit was %s\nand is %s", typ.Name, r.StatusCode, r.body, was.body, after.body)
 			}
 		}

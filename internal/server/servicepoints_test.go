@@ -65,8 +65,11 @@ func TestServicePointsV4(t *testing.T) {
 	m.refused(404, "ResourceNotFound", fleet, "DELETE", path+"/"+fleet, "")
 	_, stop := m.agent(filepath.Join(t.TempDir(), "state"), "v4", m.RegistrationEndpoint(), created.text("registrationKey"))
 	defer stop()
-	eventually(t, "it is healthy", func() bool { return m.want(200, "GET", path+"/"+id, "").text("status") == "HEALTHY" })
-	r := m.want(200, "GET", path+"/"+id, "")
+	var r reply
+	eventually(t, "it is healthy and has reported", func() bool {
+		r = m.want(200, "GET", path+"/"+id, "")
+		return r.text("status") == "HEALTHY" && r.text("resources.cpu.cores") != "0"
+	})
 	for _, field := range []string{"hostname", "ipv4CIDRAddress", "addresses.0.ipAddress", "platform", "resources.cpu.cores",
 		"resources.memory.totalMB",
 		"resources.disk.varTotalMB", "originalVersion", "anycastStatus.status", "ntpStatus.synchronized"} {
