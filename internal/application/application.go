@@ -24,6 +24,14 @@ type Application interface {
 	Close() error
 }
 
+// Contented is an application that serves more than a configuration can say: content, which comes as a stream (portolan/internal/zonedata).
+type Contented interface {
+	// Content names what is served; empty where nothing is.
+	Content() string
+	// TakeContent serves what a stream says; where it fails, what was served stays.
+	TakeContent(stream io.Reader) error
+}
+
 // Kind is an application that there is.
 type Kind struct {
 	// Name is what it is deployed by, Version the one of this binary.
@@ -68,17 +76,23 @@ type Status struct {
 	PID     int    `json:"pid"`
 	// Configured is the SHA-256 of the configuration that is in force; empty before there is one.
 	Configured string `json:"configured"`
+	// Content names the content that is served; empty where there is none.
+	Content string `json:"content,omitempty"`
 	// Conditions are what is wrong.
 	Conditions  []string        `json:"conditions"`
 	Diagnostics json.RawMessage `json:"diagnostics"`
 }
 
-// Paths of a process's socket: GET of its status, PUT of a configuration, POST to end it.
+// Paths of a process's socket: GET of its status, PUT of a configuration and of content, POST to end it.
 const (
 	StatusPath        = "/status"
 	ConfigurationPath = "/configuration"
+	ContentPath       = "/content"
 	StopPath          = "/stop"
 )
+
+// Authority is the name of the application that answers for the zones that a server has roles for.
+const Authority = "dns-authoritative-service"
 
 // Resolver is the name of the application that answers DNS for clients. What a service point shows of it goes beyond what it shows of
 // others.

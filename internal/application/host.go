@@ -46,6 +46,7 @@ func Serve(ctx context.Context, kind Kind, socket net.Listener, log *slog.Logger
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+StatusPath, h.status)
 	mux.HandleFunc("PUT "+ConfigurationPath, h.configure)
+	mux.HandleFunc("PUT "+ContentPath, h.takeContent)
 	mux.HandleFunc("POST "+StopPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		h.stop()
@@ -75,6 +76,9 @@ func (h *host) status(w http.ResponseWriter, _ *http.Request) {
 	}
 	s := Status{Name: h.kind.Name, Version: h.kind.Version, PID: os.Getpid(), Configured: configured,
 		Conditions: append([]string{}, h.app.Health()...), Diagnostics: diagnostics}
+	if app, ok := h.app.(Contented); ok {
+		s.Content = app.Content()
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(s) // whoever asked has gone
 }
@@ -99,5 +103,25 @@ func (h *host) configure(w http.ResponseWriter, r *http.Request) {
 	}
 	h.configured.Store(Digest(text))
 	h.log.Info("a configuration is in force", "digest", Digest(text))
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// takeContent gives the application content. A stream that ends too early, or does not lead to what it says, changes nothing.
+func (h *host) takeContent(w http.ResponseWriter, r *http.Request) {
+	app, ok := h.app.(Contented)
+	if !ok {
+		http.Error(w, "this application has no content", http.StatusBadRequest)
+		return
+	}
+	h.turn.Lock()
+	defer h.turn.Unlock()
+	if err := app.TakeContent(r.Body); err != nil {
+		h.log.Error("content was refused", "reason", err)
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		if errors.Is(err, ErrBroken) {
+			h.stop()
+		}
+		return
+	}
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -1,0 +1,295 @@
+// Package authority is the application dns-authoritative-service: a name server that answers for the zones that it is given, from memory. It
+// has no zones before the service point gives it some, and knows nothing of files or managers.
+package authority
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"portolan/internal/application"
+	"portolan/internal/problem"
+
+	"github.com/miekg/dns"
+)
+
+// errBroken ends the process: what is served is not what it says.
+var errBroken = application.ErrBroken
+
+// Configuration is how the application is set up. What it serves is its content, which follows from deployments.
+type Configuration struct {
+	// Listen are where it answers, over UDP and TCP.
+	Listen []Listener `json:"listen"`
+	// Identity is what it says that it is to those who ask (RFC 5001); empty is nothing.
+	Identity string `json:"identity,omitempty"`
+}
+
+// Listener is where it answers.
+type Listener struct {
+	// Address is an address of the machine.
+	Address string `json:"address"`
+	// Port is 1 to 65535; 0 means 53.
+	Port int `json:"port,omitempty"`
+}
+
+// Bounds of a configuration.
+const (
+	maxListeners = 64
+	maxIdentity  = 64
+	dnsPort      = 53
+)
+
+// Kind is the application.
+func Kind() application.Kind {
+	return application.Kind{Name: application.Authority, Version: "1.0.0",
+		Check: func(text json.RawMessage) error { _, err := read(text); return err },
+		Claims: func(text json.RawMessage) (claims []string) {
+			c, err := read(text)
+			if err != nil {
+				return nil
+			}
+			for _, l := range c.Listen {
+				claims = append(claims, l.at().String())
+			}
+			return claims
+		},
+		New: func(log *slog.Logger) application.Application { return newAuthority(log) }}
+}
+
+func newAuthority(log *slog.Logger) *authority {
+	a := &authority{log: log, started: time.Now(), listeners: map[netip.AddrPort]*listener{}}
+	a.served.Store(&served{})
+	newCookies(&a.cookies)
+	ctx, stop := context.WithCancel(context.Background())
+	a.stop = stop
+	a.looks.Go(func() { a.watch(ctx) })
+	return a
+}
+
+// at is its address and port.
+func (l Listener) at() netip.AddrPort {
+	address, _ := netip.ParseAddr(l.Address)           // it was checked
+	return netip.AddrPortFrom(address, uint16(l.Port)) //nolint:gosec // it was checked
+}
+
+// read reads a configuration, with its defaults.
+func read(text json.RawMessage) (c Configuration, err error) {
+	if err := application.Decode(text, &c); err != nil {
+		return c, err
+	}
+	bad := func(field, format string, args ...any) error {
+		return problem.Invalid("configuration."+field, format, args...)
+	}
+	if len(c.Listen) == 0 || len(c.Listen) > maxListeners {
+		return c, bad("listen", "needs 1 to %d listeners", maxListeners)
+	}
+	if len(c.Identity) > maxIdentity {
+		return c, bad("identity", "must be at most %d bytes long", maxIdentity)
+	}
+	for i, l := range c.Listen {
+		if c.Listen[i].Port == 0 {
+			c.Listen[i].Port = dnsPort
+		}
+		address, err := netip.ParseAddr(l.Address)
+		switch {
+		case err != nil || address.Zone() != "" || address.Is4In6():
+			return c, bad(fmt.Sprintf("listen[%d].address", i), "%q is no address", l.Address)
+		case address.IsUnspecified():
+			return c, bad(fmt.Sprintf("listen[%d].address", i), "name an address of the machine: answers come from where they were asked")
+		case l.Port < 0 || l.Port > 65535:
+			return c, bad(fmt.Sprintf("listen[%d].port", i), "must be 1 to 65535")
+		case slices.ContainsFunc(c.Listen[:i], func(o Listener) bool { return o.at() == c.Listen[i].at() }):
+			return c, bad(fmt.Sprintf("listen[%d]", i), "is there twice")
+		}
+	}
+	return c, nil
+}
+
+// authority is the running application.
+type authority struct {
+	log     *slog.Logger
+	stop    context.CancelFunc
+	looks   sync.WaitGroup
+	started time.Time
+	served  atomic.Pointer[served]
+	// identity is what it says that it is.
+	identity atomic.Pointer[string]
+	cookies  cookies
+	counts   counts
+	// turn is held while content is taken.
+	turn sync.Mutex
+
+	mu sync.Mutex
+	// What follows is guarded by mu. silent are the listeners that did not answer when they were last asked, and why.
+	listeners map[netip.AddrPort]*listener
+	silent    []string
+	asked     bool
+}
+
+// counts are how many questions were answered, by the code of the answer, and how many packets were left.
+type counts struct {
+	codes [16]atomic.Int64
+	left  atomic.Int64
+}
+
+// Configure listens at other addresses from now on.
+func (a *authority) Configure(text json.RawMessage) error {
+	c, err := read(text)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	wanted := map[netip.AddrPort]bool{}
+	var opened []*listener
+	for _, l := range c.Listen {
+		at := l.at()
+		wanted[at] = true
+		if a.listeners[at] != nil {
+			continue
+		}
+		one, err := a.listen(at)
+		if err != nil {
+			for _, other := range opened {
+				other.close()
+			}
+			return fmt.Errorf("listening on %s: %w", at, err)
+		}
+		opened = append(opened, one)
+	}
+	for at, l := range a.listeners {
+		if !wanted[at] {
+			l.close()
+			delete(a.listeners, at)
+		}
+	}
+	for _, l := range opened {
+		a.listeners[l.at] = l
+		l.run()
+	}
+	a.identity.Store(&c.Identity)
+	a.asked = false
+	return nil
+}
+
+// Content names what is served; empty where nothing is.
+func (a *authority) Content() string { return a.served.Load().revision }
+
+// TakeContent serves what a stream says.
+func (a *authority) TakeContent(in io.Reader) error {
+	if err := a.take(in); err != nil {
+		return err
+	}
+	s := a.served.Load()
+	a.log.Info("another revision is served", "revision", s.revision, "zones", len(s.zones))
+	return nil
+}
+
+// Times of the looks after the listeners.
+const (
+	lookEvery = time.Second
+	askTime   = 2 * time.Second
+)
+
+// watch asks the listeners again and again until ctx ends.
+func (a *authority) watch(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		a.mu.Lock()
+		var at []netip.AddrPort
+		for one := range a.listeners {
+			at = append(at, one)
+		}
+		a.mu.Unlock()
+		slices.SortFunc(at, netip.AddrPort.Compare)
+		silent := []string{}
+		for _, one := range at {
+			if err := ask(ctx, one); err != nil {
+				silent = append(silent, fmt.Sprintf("it does not answer at %s: %v", one, err))
+			}
+		}
+		if ctx.Err() == nil {
+			a.mu.Lock()
+			a.silent, a.asked = silent, len(at) > 0
+			a.mu.Unlock()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// ask asks for the version, which every name server may be asked, over UDP.
+func ask(ctx context.Context, at netip.AddrPort) error {
+	m := new(dns.Msg)
+	m.SetQuestion("version.bind.", dns.TypeTXT)
+	m.Question[0].Qclass = dns.ClassCHAOS
+	client := dns.Client{Timeout: askTime}
+	_, _, err := client.ExchangeContext(ctx, m, at.String())
+	return err
+}
+
+// Health gives what was wrong when the listeners were last asked.
+func (a *authority) Health() (conditions []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.asked {
+		return []string{"service is not healthy: it has not answered yet"}
+	}
+	for _, text := range a.silent {
+		conditions = append(conditions, "service is not healthy: "+text)
+	}
+	return conditions
+}
+
+// Diagnostics are the diagnostics of the application.
+type Diagnostics struct {
+	// Revision names what is served; empty where nothing is.
+	Revision string `json:"revision"`
+	Zones    int    `json:"zones"`
+	Records  int    `json:"records"`
+	// ID is when it began, in Unix milliseconds.
+	ID int64 `json:"id"`
+	// Answers are how many questions were answered since, by response code; Left how many packets were no questions.
+	Answers map[string]int64 `json:"answers"`
+	Left    int64            `json:"left"`
+}
+
+// Diagnostics says how much is served, and how often it was asked for.
+func (a *authority) Diagnostics() any {
+	s := a.served.Load()
+	d := Diagnostics{Revision: s.revision, Zones: len(s.zones), ID: a.started.UnixMilli(), Answers: map[string]int64{}, Left: a.counts.left.Load()}
+	for _, z := range s.zones {
+		z.mu.RLock()
+		d.Records += z.records
+		z.mu.RUnlock()
+	}
+	for code := range a.counts.codes {
+		if n := a.counts.codes[code].Load(); n > 0 {
+			d.Answers[dns.RcodeToString[code]] = n
+		}
+	}
+	return d
+}
+
+// Close ends it.
+func (a *authority) Close() error {
+	a.stop()
+	a.looks.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, l := range a.listeners {
+		l.close()
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package authority
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// listener answers at one address, over UDP and TCP.
+type listener struct {
+	a  *authority
+	at netip.AddrPort
+	// packets are as many as there are processors: the system spreads clients over them.
+	packets []*net.UDPConn
+	stream  net.Listener
+	group   sync.WaitGroup
+
+	mu sync.Mutex
+	// What follows is guarded by mu: the connections that are open, nil once the listener is closed.
+	open map[net.Conn]bool
+}
+
+// Bounds of connections over TCP: how many there are at a time, how long one may be silent, and how long an answer may take to be read.
+const (
+	mostConnections = 4096
+	idleTime        = 10 * time.Second
+	sendTime        = 10 * time.Second
+	longestQuery    = 4096
+)
+
+// listen opens the sockets of an address.
+func (a *authority) listen(at netip.AddrPort) (*listener, error) {
+	l := &listener{a: a, at: at, open: map[net.Conn]bool{}}
+	config := net.ListenConfig{Control: reusePort}
+	for range sockets() {
+		c, err := config.ListenPacket(context.Background(), "udp", at.String())
+		if err != nil {
+			l.close()
+			return nil, err
+		}
+		packets, _ := c.(*net.UDPConn) // of the network udp
+		l.packets = append(l.packets, packets)
+	}
+	var err error
+	if l.stream, err = net.Listen("tcp", at.String()); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// sockets is how many there are of an address for UDP.
+func sockets() int {
+	if !canReusePort {
+		return 1
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// run answers until the listener is closed.
+func (l *listener) run() {
+	for _, c := range l.packets {
+		l.group.Go(func() { l.servePackets(c) })
+	}
+	l.group.Go(l.serveStream)
+}
+
+// close ends it. Answers that are being written come to their end, or to that of their time.
+func (l *listener) close() {
+	for _, c := range l.packets {
+		_ = c.Close() // nobody waits for it
+	}
+	if l.stream != nil {
+		_ = l.stream.Close()
+	}
+	l.mu.Lock()
+	for c := range l.open {
+		_ = c.Close()
+	}
+	l.open = nil
+	l.mu.Unlock()
+	l.group.Wait()
+}
+
+// servePackets answers what comes over UDP.
+func (l *listener) servePackets(c *net.UDPConn) {
+	in, out := make([]byte, longestQuery), make([]byte, 0, mostUDP+512)
+	for {
+		n, from, err := c.ReadFromUDPAddrPort(in)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // such as that an earlier answer could not be delivered
+			continue
+		}
+		if answer := l.a.answer(in[:n], out, from.Addr().Unmap(), false); answer != nil {
+			_, _ = c.WriteToUDPAddrPort(answer, from) // who has asked asks again
+		}
+	}
+}
+
+// serveStream takes connections.
+func (l *listener) serveStream() {
+	for {
+		c, err := l.stream.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // such as that there are too many files
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		l.mu.Lock()
+		full := len(l.open) >= mostConnections
+		if l.open != nil && !full {
+			l.open[c] = true
+			l.group.Go(func() { l.converse(c) })
+			c = nil
+		}
+		l.mu.Unlock()
+		if c != nil {
+			_ = c.Close()
+		}
+	}
+}
+
+// converse answers what comes over a connection, one question behind the other (RFC 7766).
+func (l *listener) converse(c net.Conn) {
+	defer func() {
+		_ = c.Close()
+		l.mu.Lock()
+		delete(l.open, c)
+		l.mu.Unlock()
+	}()
+	client := clientOf(c)
+	send := func(m []byte) error {
+		framed := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(m)), uint16(len(m))) //nolint:gosec // at most 65,535
+		if err := c.SetWriteDeadline(time.Now().Add(sendTime)); err != nil {
+			return err
+		}
+		_, err := c.Write(append(framed, m...))
+		return err
+	}
+	for {
+		if err := c.SetReadDeadline(time.Now().Add(idleTime)); err != nil {
+			return
+		}
+		var length [2]byte
+		if _, err := io.ReadFull(c, length[:]); err != nil {
+			return
+		}
+		in := make([]byte, binary.BigEndian.Uint16(length[:]))
+		if _, err := io.ReadFull(c, in); err != nil {
+			return
+		}
+		yes, err := l.a.transfer(in, client, send)
+		if err == nil && !yes {
+			answer := l.a.answer(in, nil, client, true)
+			if answer == nil {
+				return
+			}
+			err = send(answer)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// clientOf is the address at the other end.
+func clientOf(c net.Conn) netip.Addr {
+	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return from.Addr().Unmap()
+}

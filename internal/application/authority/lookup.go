@@ -1,0 +1,221 @@
+package authority
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"portolan/internal/zonedata"
+
+	"github.com/miekg/dns"
+)
+
+// longestChain is how many aliases are followed one behind the other.
+const longestChain = 16
+
+// resolve answers a question from the zones of a view (RFC 1034 section 4.3.2).
+func (a *answer) resolve(v *view, client netip.Addr) {
+	name, seen := a.q.name, [longestChain]string{}
+	for hop := range longestChain {
+		z := v.holding(name, a.q.kind == dns.TypeDS)
+		if z == nil || !zonedata.Allows(z.of.Query, client, true) {
+			if hop == 0 {
+				a.code = dns.RcodeRefused
+			}
+			return
+		}
+		for _, before := range seen[:hop] {
+			if before == name { // the aliases go round
+				a.code = dns.RcodeServerFailure
+				return
+			}
+		}
+		seen[hop] = name
+		z.mu.RLock()
+		next := a.within(v, z.zone, name, hop == 0)
+		z.mu.RUnlock()
+		if next == "" {
+			return
+		}
+		name = next
+	}
+}
+
+// within answers from one zone, and gives the name to go on with where there is an alias. It is called with the zone's mu held.
+func (a *answer) within(v *view, z *zone, name string, first bool) (next string) {
+	if z.cuts > 0 {
+		if at, s := z.cut(name, a.q.kind); s != nil {
+			if s.kind == dns.TypeDNAME {
+				a.authoritative = a.authoritative || first
+				return a.redirect(name, at, s)
+			}
+			a.refer(v, z, at, s)
+			return ""
+		}
+	}
+	a.authoritative = a.authoritative || first
+	n := z.nodes[name]
+	if n == nil {
+		encloser := name
+		for n == nil {
+			encloser = parent(encloser)
+			n = z.nodes[encloser]
+		}
+		if n = z.nodes["\x01*"+encloser]; n == nil {
+			a.code = dns.RcodeNameError
+			a.negative(z)
+			return ""
+		}
+	}
+	return a.from(v, z, n, name)
+}
+
+// from answers from a node, at a name that is its own or one that its wildcard stands for.
+func (a *answer) from(v *view, z *zone, n *node, name string) (next string) {
+	owner := []byte(name)
+	if s := n.of(dns.TypeCNAME); s != nil && a.q.kind != dns.TypeCNAME && a.q.kind != dns.TypeANY {
+		if !a.put(owner, s, s.ttl, &a.answers) {
+			a.cut()
+			return ""
+		}
+		s.each(0, func(data []byte) bool { next = lowerName(data); return false })
+		return next
+	}
+	s := n.of(a.q.kind)
+	if a.q.kind == dns.TypeANY && len(n.sets) > 0 { // one will do (RFC 8482 section 4.1)
+		s = &n.sets[0]
+	}
+	if s == nil {
+		a.negative(z)
+		return ""
+	}
+	if !a.put(owner, s, s.ttl, &a.answers) {
+		a.cut()
+		return ""
+	}
+	a.hosts(v, z, s)
+	return ""
+}
+
+func lowerName(data []byte) string {
+	name := append([]byte(nil), data...)
+	lowered(name)
+	return string(name)
+}
+
+// cut gives the first name, from the apex down, at which the zone ends or goes on elsewhere, and what says so.
+func (z *zone) cut(name string, kind uint16) (at string, s *set) {
+	for one := name; one != z.apex; one = parent(one) {
+		n := z.nodes[one]
+		if n == nil {
+			continue
+		}
+		if ns := n.of(dns.TypeNS); ns != nil && (one != name || kind != dns.TypeDS) {
+			at, s = one, ns
+		}
+		if d := n.of(dns.TypeDNAME); d != nil && one != name {
+			at, s = one, d
+		}
+	}
+	if n := z.nodes[z.apex]; name != z.apex {
+		if d := n.of(dns.TypeDNAME); d != nil {
+			return z.apex, d
+		}
+	}
+	return at, s
+}
+
+// redirect answers by a DNAME, and with the alias that follows from it (RFC 6672 section 3).
+func (a *answer) redirect(name, at string, s *set) (next string) {
+	var target []byte
+	s.each(0, func(data []byte) bool { target = data; return false })
+	if !a.put([]byte(at), s, s.ttl, &a.answers) {
+		a.cut()
+		return ""
+	}
+	front := name[:len(name)-len(at)]
+	if len(front)+len(target) > 255 {
+		a.code = dns.RcodeYXDomain
+		return ""
+	}
+	data := append([]byte(front), target...)
+	alias := set{kind: dns.TypeCNAME, count: 1, ttl: s.ttl, data: append([]byte{0, byte(len(data))}, data...)} //nolint:gosec // at most 255
+	if !a.put([]byte(name), &alias, s.ttl, &a.answers) {
+		a.cut()
+		return ""
+	}
+	return lowerName(data)
+}
+
+// refer says who answers for what lies below a name: its name servers, and their addresses where those lie below it, too.
+func (a *answer) refer(v *view, z *zone, at string, s *set) {
+	if !a.put([]byte(at), s, s.ttl, &a.authority) {
+		a.cut()
+		return
+	}
+	s.each(0, func(data []byte) bool {
+		server := lowerName(data)
+		needed := len(server) > len(at) && server[len(server)-len(at):] == at
+		n := z.nodes[server]
+		if n == nil {
+			return true
+		}
+		for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+			if glue := n.of(kind); glue != nil && !a.put([]byte(server), glue, glue.ttl, &a.extra) && needed {
+				a.truncated = true // the answer is of no use without (RFC 9471)
+			}
+		}
+		return true
+	})
+}
+
+// hosts adds the addresses of those whom records name, as far as there is room.
+func (a *answer) hosts(v *view, z *zone, s *set) {
+	skip := 0
+	switch s.kind {
+	case dns.TypeNS:
+	case dns.TypeMX:
+		skip = 2
+	case dns.TypeSRV:
+		skip = 6
+	default:
+		return
+	}
+	s.each(0, func(data []byte) bool {
+		if len(data) <= skip {
+			return true
+		}
+		name := lowerName(data[skip:])
+		if held := v.holding(name, false); held == nil || held.zone != z { // another zone has a lock of its own
+			return true
+		}
+		if at, cut := z.cut(name, dns.TypeA); cut != nil && at != "" {
+			return true
+		}
+		if n := z.nodes[name]; n != nil {
+			for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+				if hosts := n.of(kind); hosts != nil && !a.put([]byte(name), hosts, hosts.ttl, &a.extra) {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}
+
+// negative says that there is nothing, and for how long that is so (RFC 2308 section 3).
+func (a *answer) negative(z *zone) {
+	s := z.nodes[z.apex].of(dns.TypeSOA)
+	if s == nil {
+		return
+	}
+	ttl := s.ttl
+	s.each(0, func(data []byte) bool {
+		if len(data) >= 4 {
+			ttl = min(ttl, binary.BigEndian.Uint32(data[len(data)-4:]))
+		}
+		return false
+	})
+	if !a.put([]byte(z.apex), s, ttl, &a.authority) {
+		a.cut()
+	}
+}

@@ -1,0 +1,221 @@
+package authority
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"portolan/internal/zonedata"
+
+	"github.com/miekg/dns"
+)
+
+// served is all that is answered from. It stays as it is; another one takes its place.
+type served struct {
+	revision string
+	settings []byte
+	views    []*view
+	// zones are all zones, by their ids.
+	zones map[string]*zone
+}
+
+// view is a view with its zones, by their apexes.
+type view struct {
+	zonedata.View
+	zones map[string]*servedZone
+}
+
+// servedZone is a zone, and who is let in.
+type servedZone struct {
+	*zone
+	of zonedata.Zone
+}
+
+// viewFor gives the view for a client; nil where there is none.
+func (s *served) viewFor(client netip.Addr) *view {
+	for _, v := range s.views {
+		if zonedata.Allows(v.Clients, client, true) {
+			return v
+		}
+	}
+	return nil
+}
+
+// holding gives the zone of the view that a name lies in, the deepest one. above has it look above the name, where another zone says more
+// of a name that is its apex: of DS records (RFC 4035 section 3.1.4.1).
+func (v *view) holding(name string, above bool) *servedZone {
+	if above && len(name) > 1 {
+		if z := v.holding(parent(name), false); z != nil {
+			return z
+		}
+	}
+	for {
+		if z, ok := v.zones[name]; ok {
+			return z
+		}
+		if len(name) <= 1 {
+			return nil
+		}
+		name = parent(name)
+	}
+}
+
+// wireName gives a name in wire form and in lower case.
+func wireName(name string) (string, error) {
+	var buf [256]byte
+	n, err := dns.PackDomainName(dns.CanonicalName(name), buf[:], 0, nil, false)
+	if err != nil {
+		return "", fmt.Errorf("%q is no name: %w", name, err)
+	}
+	return string(buf[:n]), nil
+}
+
+// take reads a stream, and puts what it leads to in force: whole, or not at all.
+func (a *authority) take(in io.Reader) error {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	t := &taking{before: a.served.Load(), zones: map[string]*change{}, gone: map[string]bool{}}
+	if err := zonedata.Read(in, t); err != nil {
+		return err
+	}
+	next, err := t.make()
+	if err != nil {
+		return err
+	}
+	for id, c := range t.zones {
+		if c.anew() {
+			continue
+		}
+		if err := c.apply(next.zones[id]); err != nil { // it was checked before
+			return fmt.Errorf("%w: %w", errBroken, err)
+		}
+	}
+	a.served.Store(next)
+	return nil
+}
+
+// taking is a stream that is being read. It changes nothing.
+type taking struct {
+	before   *served
+	to       string
+	settings []byte
+	zones    map[string]*change
+	gone     map[string]bool
+	now      *change
+}
+
+func (t *taking) Begin(h zonedata.Header) error {
+	if h.From != "" && h.From != t.before.revision {
+		return fmt.Errorf("what is served is another revision than the one that the data begins at")
+	}
+	if h.From == "" {
+		t.before = &served{}
+	}
+	t.to, t.settings = h.To, t.before.settings
+	return nil
+}
+
+func (t *taking) Settings(text []byte) error {
+	t.settings = text
+	return nil
+}
+
+func (t *taking) Zone(c zonedata.Change) error {
+	if t.zones[c.ID] != nil {
+		return fmt.Errorf("zone %s is there twice", c.ID)
+	}
+	t.now = &change{Change: c}
+	t.zones[c.ID] = t.now
+	if !t.now.anew() && t.before.zones[c.ID] == nil {
+		return fmt.Errorf("zone %s is to be changed and not there", c.ID)
+	}
+	return nil
+}
+
+func (t *taking) Removed(r zonedata.Record) error {
+	t.now.removed = append(t.now.removed, r)
+	return nil
+}
+
+func (t *taking) Added(r zonedata.Record) error {
+	if !t.now.anew() {
+		t.now.added = append(t.now.added, r)
+		return nil
+	}
+	if t.now.whole == nil { // the SOA is the first record
+		if r.Type() != dns.TypeSOA {
+			return fmt.Errorf("zone %s does not begin with its SOA", t.now.ID)
+		}
+		t.now.whole = newZone(string(r.Owner()))
+	}
+	if err := t.now.whole.inside(r); err != nil {
+		return fmt.Errorf("zone %s: %w", t.now.ID, err)
+	}
+	t.now.whole.add(r)
+	return nil
+}
+
+func (t *taking) Gone(id string) error {
+	t.gone[id] = true
+	return nil
+}
+
+// End checks that the changes lead to what they say.
+func (t *taking) End() error {
+	for id, c := range t.zones {
+		if c.anew() {
+			if c.whole == nil || c.whole.hash.String() != c.To {
+				return fmt.Errorf("zone %s has another content than its name says", id)
+			}
+			continue
+		}
+		if err := c.check(t.before.zones[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// make gives what is to be served, its zones not changed yet.
+func (t *taking) make() (*served, error) {
+	next := &served{revision: t.to, settings: t.settings, zones: map[string]*zone{}}
+	hashes := map[string]string{}
+	for id, z := range t.before.zones {
+		if !t.gone[id] {
+			next.zones[id] = z
+			z.mu.RLock()
+			hashes[id] = z.hash.String()
+			z.mu.RUnlock()
+		}
+	}
+	for id, c := range t.zones {
+		if hashes[id] = c.To; c.anew() {
+			next.zones[id] = c.whole
+		}
+	}
+	if revision := zonedata.Revision(t.settings, hashes); revision != t.to {
+		return nil, fmt.Errorf("the data of zones leads to another revision than it says")
+	}
+	var s zonedata.Settings
+	if err := json.Unmarshal(t.settings, &s); err != nil {
+		return nil, fmt.Errorf("the settings of zones cannot be read: %w", err)
+	}
+	views := map[int64]*view{}
+	for _, v := range s.Views {
+		one := &view{View: v, zones: map[string]*servedZone{}}
+		views[v.ID] = one
+		next.views = append(next.views, one)
+	}
+	for _, of := range s.Zones {
+		v, z := views[of.View], next.zones[of.ID]
+		if v == nil || z == nil {
+			return nil, fmt.Errorf("zone %s has no view or no data", of.ID)
+		}
+		if apex, err := wireName(of.Name); err != nil || apex != z.apex {
+			return nil, fmt.Errorf("zone %s has the data of another one", of.Name)
+		}
+		v.zones[z.apex] = &servedZone{z, of}
+	}
+	return next, nil
+}

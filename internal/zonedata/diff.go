@@ -1,0 +1,28 @@
+package zonedata
+
+// Diff gives what has to be removed from a list of entries, and what added, to come to another one. Both are in order, and have nothing
+// twice.
+func Diff(before, after []Entry) (removed, added []Entry) {
+	for len(before) > 0 || len(after) > 0 {
+		c := 0
+		switch {
+		case len(before) == 0:
+			c = 1
+		case len(after) == 0:
+			c = -1
+		default:
+			c = before[0].Compare(after[0])
+		}
+		switch {
+		case c < 0:
+			removed = append(removed, before[0])
+			before = before[1:]
+		case c > 0:
+			added = append(added, after[0])
+			after = after[1:]
+		default:
+			before, after = before[1:], after[1:]
+		}
+	}
+	return removed, added
+}

@@ -1,0 +1,125 @@
+// Package zonedata is the data of zones as name servers serve it: records in wire form, revisions of zones and of what one server serves,
+// the differences between them, and how all that is written as a stream. It is pure: managers make it, service points keep it and
+// applications answer from it.
+package zonedata
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/miekg/dns"
+)
+
+// Record is a resource record in wire form (RFC 1035 section 4.1.3) without compression, its owner in lower case. Two records are the same
+// where their bytes are.
+type Record []byte
+
+// fixed is how long what stands between the owner and the data is: type, class, TTL, and the length of the data.
+const fixed = 10
+
+// NewRecord puts a record into wire form.
+func NewRecord(rr dns.RR) (Record, error) {
+	h := rr.Header()
+	h.Name = dns.CanonicalName(h.Name)
+	wire := make([]byte, dns.Len(rr))
+	n, err := dns.PackRR(rr, wire, 0, nil, false)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", h.Name, dns.TypeToString[h.Rrtype], err)
+	}
+	return Record(wire[:n]), nil
+}
+
+// Check refuses bytes that are no record.
+func (r Record) Check() error {
+	end := nameEnd(r)
+	if end < 0 || len(r) < end+fixed || len(r) != end+fixed+int(binary.BigEndian.Uint16(r[end+8:])) {
+		return fmt.Errorf("%d bytes that are no record", len(r))
+	}
+	return nil
+}
+
+// Owner is its owner in wire form.
+func (r Record) Owner() []byte { return r[:nameEnd(r)] }
+
+// Type is its type.
+func (r Record) Type() uint16 { return binary.BigEndian.Uint16(r[nameEnd(r):]) }
+
+// TTL is its time to live, in seconds.
+func (r Record) TTL() uint32 { return binary.BigEndian.Uint32(r[nameEnd(r)+4:]) }
+
+// Data is its data.
+func (r Record) Data() []byte { return r[nameEnd(r)+fixed:] }
+
+// RR gives it as the DNS library has it.
+func (r Record) RR() (dns.RR, error) {
+	rr, _, err := dns.UnpackRR(r, 0)
+	return rr, err
+}
+
+// nameEnd is where the name ends that a record begins with; -1 where there is none.
+func nameEnd(wire []byte) int {
+	for at := 0; at < len(wire) && at < 255; {
+		length := int(wire[at])
+		if length == 0 {
+			return at + 1
+		}
+		if length > 63 {
+			return -1
+		}
+		at += 1 + length
+	}
+	return -1
+}
+
+// Key gives a name in wire form and in lower case as bytes that compare in canonical order (RFC 4034 section 6.1): a name stands before all
+// that lie below it, and those before what follows it.
+func Key(owner []byte) []byte {
+	var starts [128]int
+	labels := 0
+	size := 0
+	for at := 0; at < len(owner) && owner[at] != 0 && labels < len(starts); at += 1 + int(owner[at]) {
+		starts[labels] = at
+		labels++
+		size += 1 + int(owner[at])
+	}
+	key := make([]byte, 0, size)
+	for i := labels - 1; i >= 0; i-- {
+		label := owner[starts[i]+1 : starts[i]+1+int(owner[starts[i]])]
+		for _, c := range label {
+			if c <= 1 { // 0 ends a label, and 1 says that such a byte is part of one
+				key = append(key, 1, c+1)
+				continue
+			}
+			key = append(key, c)
+		}
+		key = append(key, 0)
+	}
+	return key
+}
+
+// Entry is a record with the key of its owner.
+type Entry struct {
+	Key    []byte
+	Record Record
+}
+
+// Compare orders entries: by owner, then by type, the SOA first, then by their bytes.
+func (e Entry) Compare(o Entry) int {
+	if c := bytes.Compare(e.Key, o.Key); c != 0 {
+		return c
+	}
+	a, b := e.Record[nameEnd(e.Record):], o.Record[nameEnd(o.Record):]
+	if soa, other := isSOA(a), isSOA(b); soa != other {
+		if soa {
+			return -1
+		}
+		return 1
+	}
+	return bytes.Compare(a, b)
+}
+
+func isSOA(behind []byte) bool { return binary.BigEndian.Uint16(behind) == dns.TypeSOA }
+
+// Less reports whether one entry stands before another.
+func (e Entry) Less(o Entry) bool { return e.Compare(o) < 0 }

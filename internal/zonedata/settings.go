@@ -1,0 +1,52 @@
+package zonedata
+
+import "net/netip"
+
+// Settings are what a server is to know beside the data of its zones. They are the same bytes wherever they are the same.
+type Settings struct {
+	// Views are in the order in which a client is compared with them: the first that lets it in answers.
+	Views []View `json:"views"`
+	Zones []Zone `json:"zones"`
+}
+
+// View is a view as a server serves it.
+type View struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
+	// Clients are those that the view is for; nil means all.
+	Clients []Match `json:"clients,omitempty"`
+}
+
+// Zone is a zone as a server serves it.
+type Zone struct {
+	// ID names the zone in this database, View is the id of its view.
+	ID   string `json:"id"`
+	View int64  `json:"view"`
+	// Name is absolute, with its last dot, in lower case.
+	Name string `json:"name"`
+	// Query and Transfer are who may ask, and who may have all of it; nil means all for the one, and nobody for the other.
+	Query    []Match `json:"query,omitempty"`
+	Transfer []Match `json:"transfer,omitempty"`
+}
+
+// Match is an element of a list of clients; the first element that a client matches decides.
+type Match struct {
+	// Not refuses those who match.
+	Not bool `json:"not,omitempty"`
+	// Prefix is where the client is; one that is not valid matches nobody.
+	Prefix netip.Prefix `json:"prefix"`
+}
+
+// Allows reports whether a list lets a client in. A list that is nil says nothing: otherwise is the answer then.
+func Allows(list []Match, client netip.Addr, otherwise bool) bool {
+	if list == nil {
+		return otherwise
+	}
+	client = client.Unmap()
+	for _, m := range list {
+		if m.Prefix.IsValid() && m.Prefix.Contains(client) {
+			return !m.Not
+		}
+	}
+	return false
+}
