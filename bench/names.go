@@ -98,7 +98,7 @@ func (b *bench) compileZone() error {
 	if err := s.View(context.Background(), func(tx *store.Tx) error {
 		row, err := dns.FindZone(tx, "bench", "v", "example")
 		if err == nil {
-			zone, err = dns.ZoneData(tx, api, row)
+			zone, err = dns.ZoneData(tx, api, row, dns.Served{})
 		}
 		return err
 	}); err != nil {

@@ -141,7 +141,7 @@ func (c *exportZone) Run(s *session) error {
 		if err := st.View(s.ctx, func(tx *store.Tx) error {
 			row, err := dns.FindZone(tx, c.Configuration, c.View, c.Zone)
 			if err == nil {
-				zone, err = dns.ZoneData(tx, api, row)
+				zone, err = dns.ZoneData(tx, api, row, dns.Served{})
 			}
 			return err
 		}); err != nil {

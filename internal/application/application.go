@@ -44,6 +44,8 @@ type Kind struct {
 	// in the configuration before into one that was given without.
 	Hide func(configuration json.RawMessage) json.RawMessage
 	Fill func(configuration, before json.RawMessage) json.RawMessage
+	// Contented says that what New makes is a Contented.
+	Contented bool
 	// New makes one, which does nothing before it is configured.
 	New func(log *slog.Logger) Application
 }

@@ -15,6 +15,7 @@ const (
 	CheckInPath = "/checkin/v1"
 	RenewPath   = "/renew/v1"
 	LogPath     = "/log/v1"
+	ContentPath = "/content/v1"
 	HealthPath  = "/healthz"
 )
 
@@ -136,6 +137,15 @@ type DesiredApplication struct {
 	Anycast []string `json:"anycast,omitempty"`
 	// Limits are what it may take of its machine.
 	Limits Limits `json:"limits,omitzero"`
+	// Content names what it is to serve beyond its configuration, which is fetched from ContentPath; empty where it has none.
+	Content string `json:"content,omitempty"`
+}
+
+// ContentRequest asks for the content of the application of a service point that has some. The answer is a stream
+// (portolan/internal/zonedata).
+type ContentRequest struct {
+	// From is the revision that is there; empty asks for all of it.
+	From string `json:"from"`
 }
 
 // Limits are what an application may take of its machine; 0 means DefaultMemoryMiB, and all processors.
@@ -199,6 +209,8 @@ type Application struct {
 	Status string `json:"status"`
 	// ErrorConditions are sentences.
 	ErrorConditions []string `json:"errorConditions"`
+	// Content names what it serves beyond its configuration; empty where it serves nothing.
+	Content string `json:"content,omitempty"`
 }
 
 // Stages of what was asked of an application (spec.md 2.3, updateStatus), as far as a service point sees them.

@@ -7,6 +7,8 @@ import "portolan/internal/resource"
 // Register declares everything of this room.
 func Register(r *resource.Registry) {
 	registerDefinitions(r)
+	registerDeployed(r)
+	registerDeployments(r)
 	registerEffective(r)
 	registerInterfaces(r)
 	registerOptions(r)
@@ -98,15 +100,28 @@ var descriptions = map[string]string{
 	"Definition.displayName":                                "displayName is what people call it.",
 	"Definition.otherNames":                                 "otherNames are further names that an option may be given by.",
 	"Definition.valueFormat":                                "valueFormat is the shape of its values, with <types> in the place of what varies.",
+	"DeploymentHead":                                        "DeploymentHead is what every deployment has. It has no name.",
+	"DeploymentHead.completionDateTime":                     "completionDateTime is when it ended.",
+	"DeploymentHead.message":                                "message says what came of it, for people.",
+	"DeploymentHead.method":                                 "method is how it began: API, or DYNAMIC where the change of a record did it.",
+	"DeploymentHead.percentComplete":                        "percentComplete is how much of it is done.",
+	"DeploymentHead.startDateTime":                          "startDateTime is when it began.",
+	"DeploymentHead.state":                                  "state is how far it is.",
+	"DeploymentHead.status":                                 "status is CANCEL while the deployment is being cancelled; none is.",
+	"DeploymentHead.user":                                   "user is who asked for it.",
 	"DeploymentRoleMove":                                    "DeploymentRoleMove is the moving of the roles of a server to another interface, and the record of it.",
 	"DeploymentRoleMove.destination":                        "destination is the interface that they are moved to.",
 	"DeploymentRoleMove.roleTypes":                          "roleTypes are the types of the roles that are moved.",
+	"DifferentialDeployment":                                "DifferentialDeployment carries what has changed of the records of a server's zones since the deployment before.",
+	"DifferentialDeployment.service":                        "service is what is deployed.",
 	"Filter":                                                "Filter is what is not sent of the activity of name servers.",
 	"Filter.category":                                       "category is what is looked at.",
 	"Filter.value":                                          "value is a name with * in it or not, a prefix, or a kind of questions and answers.",
 	"FirewallService":                                       "FirewallService says what the machine lets in.",
 	"FirewallService.enabled":                               "enabled says whether it runs.",
 	"FirewallService.pingAllowed":                           "pingAllowed says whether the machine answers pings.",
+	"FullDeployment":                                        "FullDeployment carries all that a server is to have of a service.",
+	"FullDeployment.service":                                "service is what is deployed.",
 	"GatewayService":                                        "GatewayService runs a container on the machine.",
 	"GatewayService.container":                              "container is what is run.",
 	"GatewayService.deleteImageOnDisable":                   "deleteImageOnDisable says whether the image goes when the service ends.",
@@ -186,6 +201,7 @@ var descriptions = map[string]string{
 	"PublishedInterface.primaryAddress":                     "primaryAddress is its first address.",
 	"PublishedInterface.secondaryAddress":                   "secondaryAddress is its address of the other family.",
 	"PublishedInterface.server":                             "server is the server it belongs to.",
+	"QuickDeployment":                                       "QuickDeployment carries what the user who asks for it has changed of the records of a zone, and of the others that its primary server writes.",
 	"RawFields":                                             "RawFields are what raw options have: they are text for the configuration of a server, as it stands.",
 	"RawFields.configuration":                               "configuration is the configuration the option lies in.",
 	"RawFields.resource":                                    "resource is what the option lies at.",
@@ -231,6 +247,13 @@ var descriptions = map[string]string{
 	"SSHService":                                            "SSHService lets people in.",
 	"SSHService.enabled":                                    "enabled says whether it runs.",
 	"SSHService.tacacsPlusAuthentication":                   "tacacsPlusAuthentication is who is asked whether they may.",
+	"SelectiveDeployment":                                   "SelectiveDeployment carries some records.",
+	"SelectiveDeployment.batchMode":                         "batchMode says whether it is put together with others of the same server.",
+	"SelectiveDeployment.continueOnFailureEnabled":          "continueOnFailureEnabled says whether others are carried where one cannot be; null is true with BATCH_BY_SERVER, else false.",
+	"SelectiveDeployment.dynamicRecordDeploymentStrategy":   "dynamicRecordDeploymentStrategy is what is done with dynamic records among them.",
+	"SelectiveDeployment.recordScope":                       "recordScope says whether records that belong to those are carried along: the hosts that they lead to, and those that lead to them.",
+	"SelectiveDeployment.resources":                         "resources are the records, at most 100.",
+	"SelectiveDeployment.wanted":                            "wanted are the records by their ids.",
 	"Server":                                                "Server is a machine that answers for names, or gives out addresses.",
 	"Server.dedicatedManagementEnabled":                     "dedicatedManagementEnabled says whether the server is managed over an interface of its own.",
 	"Server.haDiskState":                                    "haDiskState is how alike the disks of the pair are.",
@@ -323,6 +346,8 @@ var descriptions = map[string]string{
 	"TrapServer.enabled":                                    "enabled says whether it gets them.",
 	"TrapServer.port":                                       "port is the port it listens on.",
 	"TrapServer.snmp":                                       "snmp is how they are sent.",
+	"ValidationDeployment":                                  "ValidationDeployment checks what a server is to have, and carries nothing.",
+	"ValidationDeployment.service":                          "service is what is checked.",
 	"Variable":                                              "Variable is one of the environment.",
 	"Variable.name":                                         "name is its name.",
 	"Variable.value":                                        "value is its value.",

@@ -32,7 +32,7 @@ func FindZone(tx *store.Tx, configuration, view, name string) (*store.Resource, 
 	}
 	zone, err := zoneNamed(tx, v, name)
 	if err == nil && zone == nil {
-		zone, err = impliedZone(tx, v, name)
+		zone, err = ImpliedZone(tx, v, name)
 	}
 	if err == nil && zone == nil {
 		return nil, problem.NotFound("there is no zone %q in the view %s", name, v.Name)
@@ -60,9 +60,9 @@ func reverseNamed(name string) (string, error) {
 	return "", problem.Invalid("zone", "%s has these reverse zones, name one: %s", r, strings.Join(names, ", "))
 }
 
-// impliedZone gives the reverse zone of that name where blocks or networks lie in its space, or it lies
+// ImpliedZone gives the reverse zone of that name where blocks or networks lie in its space, or it lies
 // in theirs; nil where none does.
-func impliedZone(tx *store.Tx, view *store.Resource, name string) (*store.Resource, error) {
+func ImpliedZone(tx *store.Tx, view *store.Resource, name string) (*store.Resource, error) {
 	low, high, ok := naming.ReverseRange(name)
 	if !ok {
 		return nil, nil
@@ -137,12 +137,40 @@ type zoneReader struct {
 	targets   map[int64]string       // of records that link to one, by id
 	records   []dns.RR
 	latest    int64 // the latest transaction that changed any of it
+	served    Served
 }
 
-// ZoneData gives the data of a zone as it is served, delegations of the zones below it included. The
-// serial number of its SOA is the latest transaction that changed one of its records.
-func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zone, error) {
-	z := &zoneReader{tx: tx, api: api, latest: zone.Version}
+// Served is what the data of zones has from roles and options of deployment; the zero value is nothing.
+type Served struct {
+	// SOA, where it is not nil, is the start of authority, without its owner. Its serial number and its primary server follow from the zone
+	// where they are empty.
+	SOA *dns.SOA
+	// Servers gives the name servers of a zone, or of one right below it; nil where nobody asks.
+	Servers func(zone *store.Resource) []NameServer
+	// Below gives further zones below a reverse zone that others answer for, by their names in lower case.
+	Below map[string][]NameServer
+}
+
+// NameServer is a name server of a zone.
+type NameServer struct {
+	// Name is absolute, with its last dot; TTL is that of the NS record, in seconds.
+	Name      string
+	Addresses []netip.Addr
+	TTL       uint32
+}
+
+// serversOf gives the name servers of a zone.
+func (s Served) serversOf(zone *store.Resource) []NameServer {
+	if s.Servers == nil {
+		return nil
+	}
+	return s.Servers(zone)
+}
+
+// ZoneData gives the data of a zone as it is served, delegations of the zones below it included. The serial number of its SOA, where none
+// is given, is the latest transaction that changed one of its records.
+func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, served Served) (*naming.Zone, error) {
+	z := &zoneReader{tx: tx, api: api, latest: zone.Version, served: served}
 	if zone.ID != 0 { // else it has nothing but what leads back to hosts
 		if err := z.read(zone, func(dns.RR) bool { return true }); err != nil {
 			return nil, err
@@ -166,6 +194,40 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zo
 	if err != nil {
 		return nil, err
 	}
+	z.answeredBy(apex, apex, served.serversOf(zone))
+	for below, servers := range served.Below {
+		z.answeredBy(below, apex, servers)
+	}
+	return naming.Compile(apex, append(z.records, z.authority(apex)...))
+}
+
+// answeredBy adds the NS records of a zone, the one that is read or one below it, and the addresses of name servers within the zone that is
+// read, where nothing is said of those.
+func (z *zoneReader) answeredBy(zone, apex string, servers []NameServer) {
+	for _, server := range servers {
+		z.records = append(z.records, &dns.NS{Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: server.TTL},
+			Ns: server.Name})
+		if !dns.IsSubDomain(apex, server.Name) || slices.ContainsFunc(z.records, func(rr dns.RR) bool {
+			t := rr.Header().Rrtype
+			return (t == dns.TypeA || t == dns.TypeAAAA || t == dns.TypeCNAME) && dns.CanonicalName(rr.Header().Name) == server.Name
+		}) {
+			continue
+		}
+		for _, addr := range server.Addresses {
+			head := dns.RR_Header{Name: server.Name, Class: dns.ClassINET, Ttl: server.TTL}
+			if addr.Is4() {
+				head.Rrtype = dns.TypeA
+				z.records = append(z.records, &dns.A{Hdr: head, A: addr.AsSlice()})
+				continue
+			}
+			head.Rrtype = dns.TypeAAAA
+			z.records = append(z.records, &dns.AAAA{Hdr: head, AAAA: addr.AsSlice()})
+		}
+	}
+}
+
+// authority gives the SOA of the zone, and an NS record where it has none.
+func (z *zoneReader) authority(apex string) (records []dns.RR) {
 	server := "localhost."
 	for _, rr := range z.records {
 		if ns, ok := rr.(*dns.NS); ok && dns.CanonicalName(ns.Hdr.Name) == apex {
@@ -177,13 +239,24 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zo
 	if server == "localhost." { // a zone without name servers of its own is still a zone
 		ns := &dns.NS{Hdr: head, Ns: server}
 		ns.Hdr.Rrtype = dns.TypeNS
-		z.records = append(z.records, ns)
+		records = append(records, ns)
 	}
-	soa := &dns.SOA{Hdr: head, Ns: server, Mbox: "hostmaster." + strings.TrimPrefix(apex, root), Serial: uint32(z.latest),
-		//nolint:gosec // serial numbers go round (RFC 1982)
-		Refresh: 10800, Retry: 3600, Expire: 604800, Minttl: DefaultTTL}
+	soa := &dns.SOA{Hdr: head, Refresh: 10800, Retry: 3600, Expire: 604800, Minttl: DefaultTTL}
+	if z.served.SOA != nil {
+		*soa = *z.served.SOA
+		soa.Hdr = dns.RR_Header{Name: apex, Class: dns.ClassINET, Ttl: z.served.SOA.Hdr.Ttl}
+	}
 	soa.Hdr.Rrtype = dns.TypeSOA
-	return naming.Compile(apex, append(z.records, soa))
+	if soa.Ns == "" {
+		soa.Ns = server
+	}
+	if soa.Mbox == "" {
+		soa.Mbox = "hostmaster." + strings.TrimPrefix(apex, root)
+	}
+	if soa.Serial == 0 {
+		soa.Serial = uint32(z.latest) //nolint:gosec // serial numbers go round (RFC 1982)
+	}
+	return append(records, soa)
 }
 
 // read adds the records of a zone that are wanted.
@@ -268,6 +341,7 @@ func (z *zoneReader) delegations(holder int64) error {
 		if err := sub.read(child, func(rr dns.RR) bool { return true }); err != nil {
 			return err
 		}
+		sub.answeredBy(apex, apex, z.served.serversOf(child))
 		for _, rr := range sub.records {
 			if ns, ok := rr.(*dns.NS); ok && dns.CanonicalName(ns.Hdr.Name) == apex {
 				servers[dns.CanonicalName(ns.Ns)] = true
@@ -318,128 +392,4 @@ func (z *zoneReader) reverse(zone *store.Resource) error {
 		" JOIN reference v ON v.source = h.parent AND v.field = 'view' AND v.target = ?"+
 		" WHERE a.configuration = ? AND a.collection = 'addresses' AND a.low >= ? AND a.low <= ? ORDER BY a.low, h.id",
 		viewOf(zone), zone.Configuration, store.AddrKey(low), store.AddrKey(high))
-}
-
-// recordsOf gives the records that a resource stands for.
-func (z *zoneReader) recordsOf(r *store.Resource) ([]dns.RR, error) {
-	name, err := fqdn(r.Key)
-	if err != nil {
-		return nil, err
-	}
-	o, err := z.api.Object(r)
-	if err != nil {
-		return nil, err
-	}
-	a, ok := o.(comparableRecord)
-	if !ok { // an external host
-		return nil, nil
-	}
-	ttl := uint32(DefaultTTL)
-	if given := a.record().TTL; given != nil {
-		ttl = uint32(*given) //nolint:gosec // the field's bounds are those of a TTL
-	}
-	head := func(t uint16) dns.RR_Header {
-		return dns.RR_Header{Name: name, Rrtype: t, Class: dns.ClassINET, Ttl: ttl}
-	}
-	target, err := fqdn(z.targets[r.ID])
-	if err != nil {
-		return nil, err
-	}
-	switch x := o.(type) {
-	case *HostRecord:
-		var rrs []dns.RR
-		for _, addr := range z.addresses[r.ID] {
-			if addr.Is4() {
-				rrs = append(rrs, &dns.A{Hdr: head(dns.TypeA), A: addr.AsSlice()})
-			} else {
-				rrs = append(rrs, &dns.AAAA{Hdr: head(dns.TypeAAAA), AAAA: addr.AsSlice()})
-			}
-		}
-		return rrs, nil
-	case *AliasRecord:
-		return []dns.RR{&dns.CNAME{Hdr: head(dns.TypeCNAME), Target: target}}, nil
-	case *MXRecord:
-		return []dns.RR{&dns.MX{Hdr: head(dns.TypeMX), Preference: uint16(x.Priority), Mx: target}}, nil //nolint:gosec // within its bounds
-	case *SRVRecord:
-		return []dns.RR{&dns.SRV{Hdr: head(dns.TypeSRV), Priority: uint16(x.Priority), Weight: uint16(x.Weight), Port: uint16(x.Port),
-			Target: target}}, nil //nolint:gosec // within their bounds
-	case *URIRecord:
-		return []dns.RR{&dns.URI{Hdr: head(dns.TypeURI), Priority: uint16(x.Priority), Weight: uint16(x.Weight),
-			Target: escape(x.Target)}}, nil //nolint:gosec // within their bounds
-	case *SVCBRecord:
-		rr, err := x.binding(head(dns.TypeSVCB), target)
-		return []dns.RR{&rr}, err
-	case *HTTPSRecord:
-		rr, err := x.binding(head(dns.TypeHTTPS), target)
-		return []dns.RR{&dns.HTTPS{SVCB: rr}}, err
-	case *TXTRecord:
-		return []dns.RR{&dns.TXT{Hdr: head(dns.TypeTXT), Txt: chunks(x.Text)}}, nil
-	case *HINFORecord:
-		return []dns.RR{&dns.HINFO{Hdr: head(dns.TypeHINFO), Cpu: escape(x.CPU), Os: escape(x.OS)}}, nil
-	case *NAPTRRecord:
-		replacement := "."
-		if x.Replacement != "" && x.Replacement != "." {
-			if replacement, err = fqdn(x.Replacement); err != nil {
-				return nil, err
-			}
-		}
-		return []dns.RR{&dns.NAPTR{Hdr: head(dns.TypeNAPTR), Order: uint16(x.Order), Preference: uint16(x.Preference), Flags: escape(x.Flags),
-			//nolint:gosec // within their bounds
-			Service: escape(x.Service), Regexp: escape(x.RegularExpression), Replacement: replacement}}, nil
-	case *GenericRecord:
-		rr, err := naming.NewRecord(name, ttl, x.RecordType, x.Rdata)
-		if err != nil {
-			return nil, err
-		}
-		return []dns.RR{rr}, nil
-	}
-	return nil, nil
-}
-
-// chunks cuts text into strings of at most 255 bytes, as the DNS library writes them.
-func chunks(text string) (parts []string) {
-	for part := range slices.Chunk([]byte(text), 255) {
-		parts = append(parts, escape(string(part)))
-	}
-	return parts
-}
-
-// escape writes text as the DNS library keeps it (RFC 1035 section 5.1).
-func escape(text string) string {
-	var b strings.Builder
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c < ' ' || c > '~':
-			fmt.Fprintf(&b, "\\%03d", c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
-}
-
-// unescape undoes escape.
-func unescape(text string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] != '\\' || i+1 == len(text) {
-			b.WriteByte(text[i])
-			continue
-		}
-		if i+3 < len(text) && isDigits(text[i+1:i+4]) {
-			b.WriteByte((text[i+1]-'0')*100 + (text[i+2]-'0')*10 + text[i+3] - '0')
-			i += 3
-			continue
-		}
-		i++
-		b.WriteByte(text[i])
-	}
-	return b.String()
-}
-
-func isDigits(text string) bool {
-	return strings.Trim(text, "0123456789") == ""
 }

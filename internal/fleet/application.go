@@ -29,6 +29,8 @@ type Program struct {
 	// in the configuration before into one that was given without.
 	Hide func(configuration json.RawMessage) json.RawMessage
 	Fill func(configuration, before json.RawMessage) json.RawMessage
+	// Contented says that it serves content beyond its configuration (Service.Content).
+	Contented bool
 }
 
 // claims are the addresses and ports of an application.

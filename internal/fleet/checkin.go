@@ -146,7 +146,7 @@ func (s *Service) state(ctx context.Context, at seat, rq checkin.Request, a *che
 		return nil
 	}
 	return s.store.View(ctx, func(tx *store.Tx) (err error) {
-		a.State, err = desired(tx, at)
+		a.State, err = s.desired(tx, at)
 		if errors.Is(err, sql.ErrNoRows) {
 			return errUnknown
 		}

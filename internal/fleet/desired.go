@@ -47,7 +47,7 @@ func desires(tx *store.Tx, servicePoint string, generation int64) error {
 }
 
 // desired is what a node of a service point is to run.
-func desired(tx *store.Tx, at seat) (*checkin.Desired, error) {
+func (s *Service) desired(tx *store.Tx, at seat) (*checkin.Desired, error) {
 	servicePoint := at.id
 	d := &checkin.Desired{Applications: []checkin.DesiredApplication{}}
 	var u checkin.Update
@@ -81,14 +81,60 @@ func desired(tx *store.Tx, at seat) (*checkin.Desired, error) {
 		if a.TargetVersion != "" {
 			version = a.TargetVersion
 		}
-		d.Applications = append(d.Applications, checkin.DesiredApplication{ID: a.ID, Name: a.Name, Version: version,
-			Configuration: a.Configuration, Title: a.Title, Anycast: a.anycast, Limits: a.Limits})
+		one := checkin.DesiredApplication{ID: a.ID, Name: a.Name, Version: version,
+			Configuration: a.Configuration, Title: a.Title, Anycast: a.anycast, Limits: a.Limits}
+		if s.programs[a.Name].Contented && s.Content != nil {
+			if one.Content, err = s.Content(tx, servicePoint); err != nil {
+				return nil, err
+			}
+		}
+		d.Applications = append(d.Applications, one)
 	}
 	return d, err
 }
 
 // later is, in SQL, the generation that a desired state has next, at a time that is given twice.
 const later = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
+
+// Serves says, in a transaction, what the application of a service point that has content serves, and what it says is wrong; there is false
+// where there is no such service point, application where it is to run none.
+func (s *Service) Serves(tx *store.Tx, servicePoint string) (content string, trouble []string, there, application bool, err error) {
+	all, err := applicationsOf(tx, servicePoint)
+	if err != nil {
+		return "", nil, false, false, err
+	}
+	ids := map[string]bool{}
+	for _, a := range all {
+		if s.programs[a.Name].Contented && a.Status != checkin.Deleted && !strings.HasPrefix(a.UpdateStatus, "DELETE_") {
+			ids[a.ID] = true
+		}
+	}
+	var text string
+	err = tx.QueryRow("SELECT coalesce(r.body, '') FROM service_point s LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?", servicePoint).
+		Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil, false, false, nil
+	}
+	var r checkin.Report
+	if err != nil || text == "" {
+		return "", nil, err == nil, len(ids) > 0, err
+	}
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return "", nil, true, false, err
+	}
+	for _, a := range r.Applications {
+		if ids[a.ID] {
+			content, trouble = a.Content, append(trouble, a.ErrorConditions...)
+		}
+	}
+	return content, trouble, true, len(ids) > 0, nil
+}
+
+// ContentChanged notes, in a transaction, that a service point is to serve something else.
+func (s *Service) ContentChanged(tx *store.Tx, servicePoint string) error { return s.redesire(tx, servicePoint) }
+
+// Wake lets the check-ins of a service point that are held open look whether there is something new.
+func (s *Service) Wake(servicePoint string) { s.wake(servicePoint) }
 
 // redesire lets a service point ask again what it is to run.
 func (s *Service) redesire(tx *store.Tx, id string) error {

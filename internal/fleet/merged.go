@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"portolan/internal/checkin"
+	"portolan/internal/zonedata"
 )
 
 // name is what a sentence calls it: by its number, and what its machine is called.
@@ -128,6 +129,13 @@ func statusOf(r *checkin.Report) string {
 // worst are the states of an application, the worst first: it is as well as on the node where it is worst.
 var worst = []string{checkin.DeployFailed, checkin.Unhealthy, checkin.Deploying, checkin.Healthy}
 
+// earlier reports whether a revision of content comes before another one.
+func earlier(one, other string) bool {
+	a, err := zonedata.ParseRevision(one)
+	b, e := zonedata.ParseRevision(other)
+	return e == nil && (err != nil || a.Number < b.Number)
+}
+
 // together are the applications of some nodes, and those of one more.
 func together(before, more []checkin.Application, name string) []checkin.Application {
 	all := slices.Clone(before)
@@ -148,6 +156,9 @@ func together(before, more []checkin.Application, name string) []checkin.Applica
 		}
 		if slices.Index(worst, one.Status) < slices.Index(worst, all[i].Status) {
 			all[i].Status = one.Status
+		}
+		if earlier(one.Content, all[i].Content) { // until all serve it, it is not served
+			all[i].Content = one.Content
 		}
 		if one.Version != all[i].Version { // until all have another one, it has none
 			all[i].Version = ""

@@ -101,7 +101,7 @@ func (h *harbour) report(t fatal) {
 			if err := tx.Write("UPDATE service_point SET status = ? WHERE id = ?", Healthy, id); err != nil {
 				return err
 			}
-			d, err := desired(tx, seat{id, 1})
+			d, err := h.f.desired(tx, seat{id, 1})
 			if err != nil {
 				return err
 			}

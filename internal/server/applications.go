@@ -194,7 +194,8 @@ func (m *Manager) getLog(w http.ResponseWriter, r *http.Request) error {
 func programs() fleet.Programs {
 	programs := fleet.Programs{}
 	for _, kind := range all.Kinds() {
-		programs[kind.Name] = fleet.Program{Version: kind.Version, Check: kind.Check, Claims: kind.Claims, Hide: kind.Hide, Fill: kind.Fill}
+		programs[kind.Name] = fleet.Program{Version: kind.Version, Check: kind.Check, Claims: kind.Claims, Hide: kind.Hide, Fill: kind.Fill,
+			Contented: kind.Contented}
 	}
 	return programs
 }

@@ -31,6 +31,7 @@ type metrics struct {
 	imports  *prometheus.CounterVec
 	rows     *prometheus.CounterVec
 	moves    *prometheus.CounterVec
+	deployed *prometheus.CounterVec
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -54,7 +55,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Help: "Imports that have ended, by the state that they ended in."}, []string{"state"})
 	m.rows = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_import_rows_total",
 		Help: "Rows of imports that were worked off, by result: created, updated, unchanged or refused."}, []string{"result"})
-	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows)
+	m.deployed = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_deployments_total",
+		Help: "Deployments that have ended, by their type and the state that they ended in."}, []string{"type", "state"})
+	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed)
 	return m
 }
 
@@ -65,6 +68,9 @@ func (m *metrics) batched(changes int, result string) {
 
 // fleetMoved counts a move.
 func (m *metrics) fleetMoved(move fleet.Move) { m.moves.WithLabelValues(move.Field, move.After).Inc() }
+
+// deploymentEnded counts a deployment.
+func (m *metrics) deploymentEnded(kind, state string) { m.deployed.WithLabelValues(kind, state).Inc() }
 
 // importEnded counts an import.
 func (m *metrics) importEnded(state string) { m.imports.WithLabelValues(state).Inc() }

@@ -162,7 +162,7 @@ func (m *manager) zoneFile(name string) string {
 		if err != nil {
 			return err
 		}
-		z, err := dns.ZoneData(tx, m.Address, row)
+		z, err := dns.ZoneData(tx, m.Address, row, dns.Served{})
 		if err != nil {
 			return err
 		}

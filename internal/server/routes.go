@@ -428,6 +428,7 @@ func (m *Manager) checkinHandler() http.Handler {
 			return m.Fleet.TakeLog(r.Context(), r.TLS.PeerCertificates[0], rq)
 		})
 	})
+	post(checkin.ContentPath, rest.SmallBody, m.giveContent)
 	mux.Handle(release.Path, m.handle("check-in", m.serveRelease))
 	mux.Handle(checkin.HealthPath, m.plain("health", m.healthz))
 	mux.Handle("/", m.handle("none", nothingHere))
@@ -438,13 +439,9 @@ var errNoCertificate = problem.New(http.StatusUnauthorized, "CertificateRequired
 
 // answer decodes a request of the check-in door, performs it and writes what comes of it.
 func answer[Request, Answer any](w http.ResponseWriter, body []byte, perform func(Request) (Answer, error)) error {
-	var rq Request
-	if err := json.Unmarshal(body, &rq); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
-			return problem.Invalid(wrong.Field, "must not be a JSON %s", wrong.Value)
-		}
-		return problem.BadRequest("InvalidRequestBody", "the body cannot be read")
+	rq, err := decode[Request](body)
+	if err != nil {
+		return err
 	}
 	a, err := perform(rq)
 	if err != nil {
@@ -452,4 +449,16 @@ func answer[Request, Answer any](w http.ResponseWriter, body []byte, perform fun
 	}
 	writeJSON(w, http.StatusOK, a)
 	return nil
+}
+
+// decode decodes a request of the check-in door.
+func decode[Request any](body []byte) (rq Request, err error) {
+	if err := json.Unmarshal(body, &rq); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return rq, problem.Invalid(wrong.Field, "must not be a JSON %s", wrong.Value)
+		}
+		return rq, problem.BadRequest("InvalidRequestBody", "the body cannot be read")
+	}
+	return rq, nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"portolan/internal/access"
 	"portolan/internal/checkin"
+	"portolan/internal/deploy"
 	"portolan/internal/fleet"
 	"portolan/internal/imports"
 	"portolan/internal/ping"
@@ -163,6 +164,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	m.Fleet = fleet.New(m.Store, m.authority, m.log, o.Interval, programs(), m.releases)
 	m.Fleet.Observe(m.metrics.fleetMoved)
+	m.Fleet.Content = deploy.Content
 	observeFleet(m.registry, m.Fleet.Figures)
 	if err := m.Fleet.SetClock(ctx); err != nil {
 		return nil, fmt.Errorf("asking the database for the time: %w", err)
@@ -405,6 +407,9 @@ func (m *Manager) serve() error {
 	importer := imports.NewRunner(m.Address, m.REST.Show, m.Identity.Acting, m.logOf(&m.levels.imports))
 	importer.Ended, importer.Worked = m.metrics.importEnded, m.metrics.rowsImported
 	m.background.Go(func() { importer.Run(ctx) })
+	deployer := deploy.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
+	deployer.Ended = m.metrics.deploymentEnded
+	m.background.Go(func() { deployer.Run(ctx) })
 	return nil
 }
 

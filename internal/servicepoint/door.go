@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -105,6 +106,25 @@ const maxAnswer = 8 << 20
 func (m *manager) post(ctx context.Context, path string, longer time.Duration, request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, longer+answerTime)
 	defer cancel()
+	var data bytes.Buffer
+	if err := m.exchange(ctx, path, request, &data, maxAnswer); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data.Bytes(), answer); err != nil {
+		return fmt.Errorf("reading the manager's answer: %w", err)
+	}
+	return nil
+}
+
+// stream sends a request to the check-in door, and writes the answer, which may be of any length.
+func (m *manager) stream(ctx context.Context, path string, request any, to io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, contentLimit)
+	defer cancel()
+	return m.exchange(ctx, path, request, to, math.MaxInt64)
+}
+
+// exchange sends a request and writes the body of the answer, up to a number of bytes. An answer that says no is a refusal.
+func (m *manager) exchange(ctx context.Context, path string, request any, to io.Writer, most int64) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return err
@@ -119,11 +139,11 @@ func (m *manager) post(ctx context.Context, path string, longer time.Duration, r
 		return unwrapURL(err)
 	}
 	defer func() { _ = rs.Body.Close() }()
-	data, err := io.ReadAll(io.LimitReader(rs.Body, maxAnswer))
-	if err != nil {
-		return fmt.Errorf("reading the manager's answer: %w", err)
-	}
 	if rs.StatusCode != http.StatusOK {
+		data, err := io.ReadAll(io.LimitReader(rs.Body, maxAnswer))
+		if err != nil {
+			return fmt.Errorf("reading the manager's answer: %w", err)
+		}
 		r := &refusal{Status: rs.StatusCode}
 		if json.Unmarshal(data, r) != nil || r.Message == "" {
 			r.Code, r.Message = "Unexpected", http.StatusText(rs.StatusCode)
@@ -131,7 +151,7 @@ func (m *manager) post(ctx context.Context, path string, longer time.Duration, r
 		r.Status = rs.StatusCode
 		return r
 	}
-	if err := json.Unmarshal(data, answer); err != nil {
+	if _, err := io.Copy(to, io.LimitReader(rs.Body, most)); err != nil {
 		return fmt.Errorf("reading the manager's answer: %w", err)
 	}
 	return nil

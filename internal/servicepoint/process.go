@@ -27,8 +27,8 @@ type process struct {
 	id, folder string
 	s          *supervisor
 	log        *slog.Logger
-	// http asks how it is, slow gives it a configuration.
-	http, slow *http.Client
+	// http asks how it is, slow gives it a configuration, bulky gives it content.
+	http, slow, bulky *http.Client
 	// changed has a token when something else is wanted. stop ends run, and ended is closed when it has returned; nil where it does not run.
 	changed chan struct{}
 	stop    context.CancelFunc
@@ -49,6 +49,9 @@ type process struct {
 	// configured names the configuration in force; responds says that it answered when it was last asked.
 	configured string
 	responds   bool
+	// content names the content that it serves.
+	content  string
+	supplies supplying
 }
 
 // Times of a process.
@@ -78,6 +81,7 @@ func (s *supervisor) process(a checkin.DesiredApplication, generation int64) *pr
 	transport := &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialIn(ctx, p.folder) }}
 	p.http, p.slow = &http.Client{Timeout: askLimit, Transport: transport}, &http.Client{Timeout: configureLimit, Transport: transport}
+	p.bulky = &http.Client{Timeout: contentLimit, Transport: transport}
 	if _, err := os.Stat(filepath.Join(p.folder, wellFile)); err == nil { // it was deployed before
 		p.status, p.wrong = checkin.Unhealthy, []string{"service is not healthy: it is being started"}
 	}
@@ -106,7 +110,7 @@ func (p *process) report() (a checkin.Application, handled int64, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return checkin.Application{ID: p.id, Name: p.wanted.Name, Version: p.version, Status: p.status,
-		ErrorConditions: append([]string{}, p.wrong...)}, p.handled, p.known
+		ErrorConditions: append([]string{}, p.wrong...), Content: p.content}, p.handled, p.known
 }
 
 func (p *process) diagnostics() json.RawMessage {
@@ -245,6 +249,9 @@ func (p *process) serve(ctx context.Context) error {
 				}
 				continue
 			}
+			if isBehind(now.Content, a.Content) {
+				p.supply(ctx, now.Content, a.Content)
+			}
 			p.judge(now, a, generation, time.Now().After(deadline))
 		case ctx.Err() == nil:
 			// One that was taken over has no end that is told; nobody listens at its socket then.
@@ -279,7 +286,8 @@ func (p *process) noteAnswer(now application.Status, err error) {
 	p.mu.Lock()
 	moved := p.responds != (err == nil)
 	if p.responds = err == nil; p.responds {
-		p.configured = now.Configured
+		moved = moved || p.content != now.Content
+		p.configured, p.content = now.Configured, now.Content
 	}
 	p.mu.Unlock()
 	if moved {
@@ -381,7 +389,7 @@ func (p *process) remove(ctx context.Context) bool {
 	}
 	p.end()
 	for b := (backoff{}); ctx.Err() == nil; b.pause(ctx) {
-		err := errors.Join(p.s.groups.end(p.id), os.RemoveAll(p.folder))
+		err := errors.Join(p.s.groups.end(p.id), os.RemoveAll(p.folder), os.RemoveAll(filepath.Join(p.s.dir, contentFolder, p.id)))
 		if err == nil {
 			p.log.Info("an application was removed")
 			return true

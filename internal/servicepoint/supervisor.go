@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -29,6 +30,8 @@ type supervisor struct {
 	log    *slog.Logger
 	// moved is called when something of what is reported may have changed.
 	moved func()
+	// fetch writes what leads from a revision of content to the one that is to be served.
+	fetch func(ctx context.Context, from string, to io.Writer) error
 	// ctx ends with the cause ErrSwitch where processes are to run on: another agent is about to take them over.
 	ctx   context.Context
 	group sync.WaitGroup

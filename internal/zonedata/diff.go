@@ -26,3 +26,18 @@ func Diff(before, after []Entry) (removed, added []Entry) {
 	}
 	return removed, added
 }
+
+// Net gives what is left of changes one behind the other: what was added and not removed again, and the other way round.
+type Net map[string]int
+
+// Removed counts a record out, Added in.
+func (n Net) Removed(r Record) { n.step(r, -1) }
+
+// Added counts a record in.
+func (n Net) Added(r Record) { n.step(r, 1) }
+
+func (n Net) step(r Record, by int) {
+	if n[string(r)] += by; n[string(r)] == 0 {
+		delete(n, string(r))
+	}
+}

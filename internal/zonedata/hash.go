@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -48,17 +48,42 @@ func ParseHash(text string) (h Hash, err error) {
 	return h, nil
 }
 
-// Revision names what a server serves: its settings, and the content of each zone by its id.
-func Revision(settings []byte, zones map[string]string) string {
-	ids := make([]string, 0, len(zones))
-	for id := range zones {
-		ids = append(ids, id)
+// AddZone counts the content of a zone in, in a hash of what a server serves; RemoveZone takes it out.
+func (h *Hash) AddZone(id, content string) { h.step(Record(id+" "+content), 1) }
+
+// RemoveZone takes out what AddZone counted in.
+func (h *Hash) RemoveZone(id, content string) { h.step(Record(id+" "+content), ^uint64(0)) }
+
+// AddSettings counts the settings in, RemoveSettings takes them out.
+func (h *Hash) AddSettings(text []byte) { h.step(Record(text), 1) }
+
+// RemoveSettings takes out what AddSettings counted in.
+func (h *Hash) RemoveSettings(text []byte) { h.step(Record(text), ^uint64(0)) }
+
+// Total is the hash of what a server serves: its settings, and the content of each zone by its id.
+func Total(settings []byte, zones map[string]string) (h Hash) {
+	h.AddSettings(settings)
+	for id, content := range zones {
+		h.AddZone(id, content)
 	}
-	slices.SortFunc(ids, strings.Compare)
-	sum := sha256.New()
-	sum.Write(settings)
-	for _, id := range ids {
-		fmt.Fprintf(sum, "\n%s %s", id, zones[id])
+	return h
+}
+
+// Revision names what a server serves: Number tells an earlier one from a later one in one database, and Hash what it is.
+type Revision struct {
+	Number int64
+	Hash   Hash
+}
+
+// String is the number and the hash, with a hyphen between them.
+func (r Revision) String() string { return fmt.Sprintf("%d-%s", r.Number, r.Hash) }
+
+// ParseRevision reads what String writes.
+func ParseRevision(text string) (r Revision, err error) {
+	number, hash, _ := strings.Cut(text, "-")
+	if r.Number, err = strconv.ParseInt(number, 10, 64); err != nil || r.Number < 0 {
+		return r, fmt.Errorf("%q is no revision", text)
 	}
-	return hex.EncodeToString(sum.Sum(nil))
+	r.Hash, err = ParseHash(hash)
+	return r, err
 }

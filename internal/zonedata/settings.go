@@ -33,8 +33,9 @@ type Zone struct {
 type Match struct {
 	// Not refuses those who match.
 	Not bool `json:"not,omitempty"`
-	// Prefix is where the client is; one that is not valid matches nobody.
-	Prefix netip.Prefix `json:"prefix"`
+	// Prefix is where the client is; List is a list that lets it in. An element with neither matches nobody.
+	Prefix netip.Prefix `json:"prefix,omitzero"`
+	List   []Match      `json:"list,omitempty"`
 }
 
 // Allows reports whether a list lets a client in. A list that is nil says nothing: otherwise is the answer then.
@@ -44,7 +45,8 @@ func Allows(list []Match, client netip.Addr, otherwise bool) bool {
 	}
 	client = client.Unmap()
 	for _, m := range list {
-		if m.Prefix.IsValid() && m.Prefix.Contains(client) {
+		// A list within a list that refuses the client is one that it does not match, as BIND has it.
+		if m.Prefix.IsValid() && m.Prefix.Contains(client) || m.List != nil && Allows(m.List, client, false) {
 			return !m.Not
 		}
 	}

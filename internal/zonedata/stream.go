@@ -23,7 +23,7 @@ const (
 
 // Header begins a stream.
 type Header struct {
-	// From is the revision that the stream begins at; empty is nothing. To is the one that it leads to.
+	// From is the Revision that the stream begins at; empty is nothing. To is the one that it leads to.
 	From string `json:"from,omitempty"`
 	To   string `json:"to"`
 }
@@ -224,4 +224,28 @@ func readPart(r *bufio.Reader) (kind byte, text []byte, err error) {
 		err = errCut
 	}
 	return kind, text, err
+}
+
+// ReadHeader gives the header of a stream.
+func ReadHeader(in io.Reader) (h Header, err error) {
+	kind, text, err := readPart(bufio.NewReaderSize(in, 1<<10))
+	if err == nil && kind != partHeader {
+		err = fmt.Errorf("the data of zones begins with a part %q", kind)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &h)
+	}
+	return h, err
+}
+
+// Nothing names the content of a server that serves nothing, and WriteNothing writes the stream that leads to it.
+func Nothing() string { return Revision{Hash: Total(nothing, nil)}.String() }
+
+var nothing = []byte("{}")
+
+// WriteNothing writes a stream behind which nothing is served.
+func WriteNothing(out io.Writer) error {
+	w := NewWriter(out, Header{To: Nothing()})
+	w.Settings(nothing)
+	return w.Close()
 }

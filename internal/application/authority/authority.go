@@ -48,7 +48,7 @@ const (
 
 // Kind is the application.
 func Kind() application.Kind {
-	return application.Kind{Name: application.Authority, Version: "1.0.0",
+	return application.Kind{Name: application.Authority, Version: "1.0.0", Contented: true,
 		Check: func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) (claims []string) {
 			c, err := read(text)
@@ -64,7 +64,7 @@ func Kind() application.Kind {
 }
 
 func newAuthority(log *slog.Logger) *authority {
-	a := &authority{log: log, started: time.Now(), listeners: map[netip.AddrPort]*listener{}}
+	a := &authority{log: log, started: time.Now(), listeners: map[netip.AddrPort]*listener{}, look: make(chan struct{}, 1)}
 	a.served.Store(&served{})
 	newCookies(&a.cookies)
 	ctx, stop := context.WithCancel(context.Background())
@@ -125,6 +125,8 @@ type authority struct {
 	counts   counts
 	// turn is held while content is taken.
 	turn sync.Mutex
+	// look has a token when the listeners are to be asked now.
+	look chan struct{}
 
 	mu sync.Mutex
 	// What follows is guarded by mu. silent are the listeners that did not answer when they were last asked, and why.
@@ -176,6 +178,10 @@ func (a *authority) Configure(text json.RawMessage) error {
 	}
 	a.identity.Store(&c.Identity)
 	a.asked = false
+	select {
+	case a.look <- struct{}{}:
+	default: // it is about to ask
+	}
 	return nil
 }
 
@@ -225,6 +231,7 @@ func (a *authority) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-a.look:
 		}
 	}
 }

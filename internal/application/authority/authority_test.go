@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"portolan/internal/application"
 	"portolan/internal/zonedata"
@@ -61,7 +63,7 @@ func content(t testing.TB, views []zonedata.View, zones ...given) ([]byte, strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	revision := zonedata.Revision(text, hashes)
+	revision := zonedata.Revision{Number: 1, Hash: zonedata.Total(text, hashes)}.String()
 	var out bytes.Buffer
 	w := zonedata.NewWriter(&out, zonedata.Header{To: revision})
 	w.Settings(text)
@@ -471,5 +473,59 @@ func TestConfiguration(t *testing.T) {
 	}
 	if application.Authority != Kind().Name {
 		t.Error(Kind().Name)
+	}
+}
+
+// Over UDP and TCP alike; a zone is transferred; addresses are listened at and left as the configuration says.
+func TestListening(t *testing.T) {
+	zone := given{name: "harbour.example.", records: harbour, transfer: []zonedata.Match{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}
+	a := start(t, nil, zone)
+	l, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := l.LocalAddr().String()
+	port := l.LocalAddr().(*net.UDPAddr).Port
+	_ = l.Close()
+	if err := a.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"127.0.0.1","port":%d}]}`, port))); err != nil {
+		t.Fatal(err)
+	}
+	m := new(dns.Msg)
+	m.SetQuestion("mail.harbour.example.", dns.TypeA)
+	for _, network := range []string{"udp", "tcp"} {
+		r, _, err := (&dns.Client{Net: network}).Exchange(m, at)
+		if err != nil || len(r.Answer) != 1 {
+			t.Errorf("%s: %v %v", network, r, err)
+		}
+	}
+	for deadline := time.Now().Add(10 * time.Second); len(a.Health()) > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(a.Health())
+		}
+	}
+	transfer := new(dns.Msg)
+	transfer.SetAxfr("harbour.example.")
+	envelopes, err := new(dns.Transfer).In(transfer, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := 0
+	for e := range envelopes {
+		if e.Error != nil {
+			t.Error(e.Error)
+		}
+		records += len(e.RR)
+	}
+	if want := len(zone.entries(t)) + 1; records != want {
+		t.Errorf("%d records are transferred, not %d", records, want)
+	}
+	if err := a.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"127.0.0.2","port":%d}]}`, port))); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := (&dns.Client{Timeout: 200 * time.Millisecond}).Exchange(m, at); err == nil {
+		t.Error("it answers where it is not to any more")
+	}
+	if r, _, err := new(dns.Client).Exchange(m, fmt.Sprintf("127.0.0.2:%d", port)); err != nil || len(r.Answer) != 1 {
+		t.Errorf("%v %v", r, err)
 	}
 }

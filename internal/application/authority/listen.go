@@ -117,14 +117,13 @@ func (l *listener) serveStream() {
 			continue
 		}
 		l.mu.Lock()
-		full := len(l.open) >= mostConnections
-		if l.open != nil && !full {
+		welcome := l.open != nil && len(l.open) < mostConnections
+		if welcome {
 			l.open[c] = true
 			l.group.Go(func() { l.converse(c) })
-			c = nil
 		}
 		l.mu.Unlock()
-		if c != nil {
+		if !welcome {
 			_ = c.Close()
 		}
 	}

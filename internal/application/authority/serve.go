@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"net/netip"
+	"runtime/debug"
 	"time"
 
 	"portolan/internal/zonedata"
@@ -16,8 +18,15 @@ import (
 // badVersion is the response code for a version of EDNS that there is not (RFC 6891 section 6.1.3).
 const badVersion = 16
 
-// answer answers a message of a client, into buf. It gives nil where there is to be no answer. Over TCP there is more room.
-func (a *authority) answer(m, buf []byte, client netip.Addr, tcp bool) []byte {
+// answer answers a message of a client, into buf. It gives nil where there is to be no answer. Over TCP there is more room. A fault of ours
+// costs that one answer.
+func (a *authority) answer(m, buf []byte, client netip.Addr, tcp bool) (wire []byte) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.log.Error("a question could not be answered", "question", fmt.Sprintf("%x", m), "panic", p, "stack", string(debug.Stack()))
+			wire = nil
+		}
+	}()
 	var q query
 	var out answer
 	code, ok := q.parse(m)

@@ -194,7 +194,7 @@ func (t *taking) make() (*served, error) {
 			next.zones[id] = c.whole
 		}
 	}
-	if revision := zonedata.Revision(t.settings, hashes); revision != t.to {
+	if to, err := zonedata.ParseRevision(t.to); err != nil || to.Hash != zonedata.Total(t.settings, hashes) {
 		return nil, fmt.Errorf("the data of zones leads to another revision than it says")
 	}
 	var s zonedata.Settings

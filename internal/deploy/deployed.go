@@ -1,0 +1,438 @@
+package deploy
+
+import (
+	"bytes"
+	"database/sql"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"portolan/internal/resource"
+	"portolan/internal/store"
+	"portolan/internal/zonedata"
+
+	"github.com/klauspost/compress/zstd"
+	wire "github.com/miekg/dns"
+)
+
+//go:embed migrations/*/*.sql
+var migrations embed.FS
+
+// registerDeployed declares what is kept of what is deployed. A zone has one content, which all who answer for it have: number says when it
+// changed, of all changes, and dns_difference what changed, as far back as it is kept.
+func registerDeployed(r *resource.Registry) {
+	r.Extension(&store.Extension{Name: "deployed", Migrations: migrations, Verify: verifyDeployed, Tables: []store.Table{
+		{Name: "dns_zone", Columns: []string{"zone", "configuration", "serial", "hash", "records", "number", "complete"}, Key: 1},
+		{Name: "dns_part", Columns: []string{"zone", "first", "data"}, Key: 2},
+		{Name: "dns_difference", Columns: []string{"zone", "number", "from_hash", "to_hash", "data"}, Key: 2,
+			Derived: "whoever is behind gets zones whole"},
+		{Name: "dns_server", Columns: []string{"server", "settings", "settings_number", "hash", "number"}, Key: 1},
+		{Name: "dns_served", Columns: []string{"server", "zone", "number"}, Key: 2},
+		{Name: "deployment_wait", Columns: []string{"deployment", "server", "number", "until", "state", "message"}, Key: 1},
+		{Name: "deployment_record", Columns: []string{"deployment", "kind", "record"}, Key: 3}}})
+}
+
+// verifyDeployed checks that the parts of zones are what their hashes say.
+func verifyDeployed(tx *store.Tx, fault func(format string, args ...any)) error {
+	all := map[string]deployedZone{}
+	if err := tx.Each(func(scan func(...any) error) error {
+		var z deployedZone
+		if err := scan(&z.id, &z.serial, &z.hash, &z.number); err != nil {
+			return err
+		}
+		all[z.id] = z
+		return nil
+	}, "SELECT zone, serial, hash, number FROM dns_zone"); err != nil {
+		return err
+	}
+	for id, z := range all {
+		entries, _, err := readParts(tx, id)
+		if err != nil {
+			return err
+		}
+		var h zonedata.Hash
+		for _, e := range entries {
+			h.Add(e.Record)
+		}
+		if h.String() != z.hash {
+			fault("what is deployed of zone %s is not what its hash says", id)
+		}
+	}
+	return nil
+}
+
+// deployedZone is what is deployed of a zone.
+type deployedZone struct {
+	id     string
+	serial int64 // of 32 bits
+	hash   string
+	number int64
+	// complete is since when, in Unix milliseconds, changes of records may not have been deployed.
+	complete int64
+}
+
+// readDeployed gives what is deployed of a zone; there is false where nothing is.
+func readDeployed(tx *store.Tx, id string) (z deployedZone, there bool, err error) {
+	z.id = id
+	err = tx.QueryRow("SELECT serial, hash, number, complete FROM dns_zone WHERE zone = ?", id).
+		Scan(&z.serial, &z.hash, &z.number, &z.complete)
+	if errors.Is(err, sql.ErrNoRows) {
+		return z, false, nil
+	}
+	return z, err == nil, err
+}
+
+// partEntries is how many records are in a part of a zone, about; one that gets twice as long is split, between two names.
+const partEntries = 512
+
+// Compression of what is kept; both may be used by many at a time.
+var (
+	packer, _   = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
+)
+
+// readParts gives the records that are deployed of a zone, in order, and the keys that its parts begin at.
+func readParts(tx *store.Tx, id string) (entries []zonedata.Entry, firsts [][]byte, err error) {
+	err = tx.Each(func(scan func(...any) error) error {
+		var first, data []byte
+		if err := scan(&first, &data); err != nil {
+			return err
+		}
+		firsts = append(firsts, slices.Clone(first))
+		text, err := unpacker.DecodeAll(data, nil)
+		if err != nil {
+			return fmt.Errorf("reading what is deployed of zone %s: %w", id, err)
+		}
+		return zonedata.Records(text, func(r zonedata.Record) error {
+			entries = append(entries, zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
+			return nil
+		})
+	}, "SELECT first, data FROM dns_part WHERE zone = ? ORDER BY first", id)
+	return entries, firsts, err
+}
+
+// publication is another content of a zone.
+type publication struct {
+	zone           *plannedZone
+	before         deployedZone
+	existed        bool
+	serial         uint32
+	hash           string
+	complete       int64
+	removed, added []zonedata.Entry
+	after          []zonedata.Entry
+	firsts         [][]byte
+}
+
+// publication gives the content that a zone is to have, where that is another than what is deployed; else nil. wanted, where it is not nil,
+// says which records are taken as they are now: of all others what is deployed stays.
+func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now time.Time) (*publication, error) {
+	c := &publication{zone: z}
+	var err error
+	if c.before, c.existed, err = readDeployed(p.tx, z.id); err != nil {
+		return nil, err
+	}
+	if c.complete = c.before.complete; wanted == nil { // a transaction that ends now may have begun a little earlier
+		c.complete = now.Add(-time.Minute).UnixMilli()
+	}
+	before, firsts, err := readParts(p.tx, z.id)
+	if err != nil {
+		return nil, err
+	}
+	c.firsts = firsts
+	c.serial = uint32(c.before.serial) //nolint:gosec // of 32 bits
+	if !c.existed {
+		c.serial = p.nextSerial(z, 0, false, now)
+	}
+	if c.after, err = p.content(z, c.serial); err != nil {
+		return nil, err
+	}
+	if wanted != nil && c.existed {
+		c.after = within(before, c.after, wanted)
+	}
+	if c.removed, c.added = zonedata.Diff(before, c.after); len(c.removed)+len(c.added) == 0 && c.existed {
+		return nil, nil
+	}
+	if c.existed {
+		c.serial = p.nextSerial(z, c.serial, true, now)
+		for i, e := range c.after {
+			if e.Record.Type() == wire.TypeSOA {
+				c.after[i].Record = withSerial(e.Record, c.serial)
+			}
+		}
+		c.removed, c.added = zonedata.Diff(before, c.after)
+	}
+	var h zonedata.Hash
+	if c.existed {
+		if h, err = zonedata.ParseHash(c.before.hash); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range c.removed {
+		h.Remove(e.Record)
+	}
+	for _, e := range c.added {
+		h.Add(e.Record)
+	}
+	c.hash = h.String()
+	return c, nil
+}
+
+// within gives what is deployed, and of what is wanted what is there now.
+func within(before, after []zonedata.Entry, wanted func(zonedata.Entry) bool) []zonedata.Entry {
+	var all []zonedata.Entry
+	for _, e := range before {
+		if !wanted(e) {
+			all = append(all, e)
+		}
+	}
+	for _, e := range after {
+		if wanted(e) {
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, zonedata.Entry.Compare)
+	return all
+}
+
+// withSerial gives an SOA record with another serial number.
+func withSerial(r zonedata.Record, serial uint32) zonedata.Record {
+	r = slices.Clone(r)
+	at := len(r) - 20
+	r[at], r[at+1], r[at+2], r[at+3] = byte(serial>>24), byte(serial>>16), byte(serial>>8), byte(serial) //nolint:gosec // its bytes
+	return r
+}
+
+// write keeps the content, as a change of a number.
+func (c *publication) write(tx *store.Tx, configuration, number int64) error {
+	if err := tx.Write("INSERT INTO dns_zone (zone, configuration, serial, hash, records, number, complete) VALUES (?, ?, ?, ?, ?, ?, ?)"+
+		" ON CONFLICT (zone) DO UPDATE SET serial = excluded.serial, hash = excluded.hash, records = excluded.records,"+
+		" number = excluded.number, complete = excluded.complete", c.zone.id, configuration, int64(c.serial), c.hash, len(c.after), number,
+		c.complete); err != nil {
+		return err
+	}
+	if err := c.writeParts(tx); err != nil {
+		return err
+	}
+	if !c.existed {
+		return nil
+	}
+	if 2*(len(c.removed)+len(c.added)) > len(c.after)+partEntries { // whoever is behind is better off with the whole
+		return tx.Write("DELETE FROM dns_difference WHERE zone = ?", c.zone.id)
+	}
+	if err := tx.Write("INSERT INTO dns_difference (zone, number, from_hash, to_hash, data) VALUES (?, ?, ?, ?, ?)", c.zone.id, number,
+		c.before.hash, c.hash, c.difference()); err != nil {
+		return err
+	}
+	return tx.Write("DELETE FROM dns_difference WHERE zone = ? AND number <= (SELECT number FROM dns_difference WHERE zone = ?"+
+		" ORDER BY number DESC LIMIT 1 OFFSET ?)", c.zone.id, c.zone.id, mostDifferences)
+}
+
+// mostDifferences is how many changes of a zone are kept.
+const mostDifferences = 1000
+
+// difference words the change: removed records, each behind its length, then those that are added.
+func (c *publication) difference() []byte {
+	var removed, added []byte
+	for _, e := range c.removed {
+		removed = zonedata.AppendRecord(removed, e.Record)
+	}
+	for _, e := range c.added {
+		added = zonedata.AppendRecord(added, e.Record)
+	}
+	text := fmt.Appendf(nil, "%d\n", len(removed))
+	return packer.EncodeAll(append(append(text, removed...), added...), nil)
+}
+
+// readDifference reads what difference words.
+func readDifference(data []byte, removed, added func(zonedata.Record) error) error {
+	text, err := unpacker.DecodeAll(data, nil)
+	if err != nil {
+		return err
+	}
+	head, rest, _ := bytes.Cut(text, []byte("\n"))
+	var length int
+	if _, err := fmt.Sscan(string(head), &length); err != nil || length < 0 || length > len(rest) {
+		return fmt.Errorf("a difference of %q bytes", head)
+	}
+	if err := zonedata.Records(rest[:length], removed); err != nil {
+		return err
+	}
+	return zonedata.Records(rest[length:], added)
+}
+
+// writeParts writes the parts that have changed.
+func (c *publication) writeParts(tx *store.Tx) error {
+	dirty := func(first, next []byte) bool {
+		in := func(e zonedata.Entry) bool {
+			return bytes.Compare(e.Key, first) >= 0 && (next == nil || bytes.Compare(e.Key, next) < 0)
+		}
+		return !c.existed || slices.ContainsFunc(c.removed, in) || slices.ContainsFunc(c.added, in)
+	}
+	firsts := c.firsts
+	if len(firsts) == 0 {
+		firsts = [][]byte{{}}
+	}
+	rest := c.after
+	for i, first := range firsts {
+		var next []byte
+		if i+1 < len(firsts) {
+			next = firsts[i+1]
+		}
+		end := len(rest)
+		if next != nil {
+			end, _ = slices.BinarySearchFunc(rest, next, func(e zonedata.Entry, key []byte) int { return bytes.Compare(e.Key, key) })
+		}
+		mine := rest[:end]
+		rest = rest[end:]
+		if !dirty(first, next) {
+			continue
+		}
+		if len(mine) == 0 && len(first) > 0 {
+			if err := tx.Write("DELETE FROM dns_part WHERE zone = ? AND first = ?", c.zone.id, first); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := c.writePart(tx, first, mine); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writePart writes entries as a part that begins at a key, and as further ones where they are many.
+func (c *publication) writePart(tx *store.Tx, first []byte, entries []zonedata.Entry) error {
+	for {
+		end := len(entries)
+		if end > 2*partEntries {
+			for end = partEntries; end < len(entries) && bytes.Equal(entries[end].Key, entries[end-1].Key); end++ {
+			}
+		}
+		var text []byte
+		for _, e := range entries[:end] {
+			text = zonedata.AppendRecord(text, e.Record)
+		}
+		if err := tx.Write("INSERT INTO dns_part (zone, first, data) VALUES (?, ?, ?) ON CONFLICT (zone, first) DO UPDATE SET data = excluded.data",
+			c.zone.id, first, packer.EncodeAll(text, nil)); err != nil {
+			return err
+		}
+		if entries = entries[end:]; len(entries) == 0 {
+			return nil
+		}
+		first = entries[0].Key
+	}
+}
+
+// nextNumber gives a number for the next change: higher than any before, also where an older backup was restored.
+func nextNumber(tx *store.Tx) (int64, error) {
+	var zones, servers int64
+	if err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM dns_zone").Scan(&zones); err != nil {
+		return 0, err
+	}
+	err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM dns_server").Scan(&servers)
+	return max(zones+1, servers+1, tx.Now().UnixMilli()), err
+}
+
+// publish keeps other contents of zones, and gives the servers that serve another revision now. number is that of the change.
+func publish(tx *store.Tx, configuration, number int64, all []*publication) (servers []int64, err error) {
+	for _, c := range all {
+		if err := c.write(tx, configuration, number); err != nil {
+			return nil, err
+		}
+		var serving []int64
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id int64
+			err := scan(&id)
+			serving = append(serving, id)
+			return err
+		}, "SELECT server FROM dns_served WHERE zone = ?", c.zone.id); err != nil {
+			return nil, err
+		}
+		for _, id := range serving {
+			if err := rehash(tx, id, number, func(h *zonedata.Hash) {
+				h.RemoveZone(c.zone.id, c.before.hash)
+				h.AddZone(c.zone.id, c.hash)
+			}); err != nil {
+				return nil, err
+			}
+			if !slices.Contains(servers, id) {
+				servers = append(servers, id)
+			}
+		}
+	}
+	return servers, nil
+}
+
+// rehash gives a server another revision.
+func rehash(tx *store.Tx, server, number int64, change func(*zonedata.Hash)) error {
+	var text string
+	if err := tx.QueryRow("SELECT hash FROM dns_server WHERE server = ?", server).Scan(&text); err != nil {
+		return err
+	}
+	h, err := zonedata.ParseHash(text)
+	if err != nil {
+		return err
+	}
+	change(&h)
+	return tx.Write("UPDATE dns_server SET hash = ?, number = ? WHERE server = ?", h.String(), number, server)
+}
+
+// serve keeps what a server is to serve, and reports whether that is something else than before.
+func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err error) {
+	settings, err := json.Marshal(s.settings)
+	if err != nil {
+		return false, err
+	}
+	var before string
+	var settingsNumber, at int64
+	var hash string
+	err = tx.QueryRow("SELECT settings, settings_number, hash, number FROM dns_server WHERE server = ?", server).
+		Scan(&before, &settingsNumber, &hash, &at)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return false, err
+	}
+	if before != string(settings) {
+		settingsNumber = number
+	}
+	served := map[string]bool{}
+	if err := tx.Each(func(scan func(...any) error) error {
+		var id string
+		err := scan(&id)
+		served[id] = true
+		return err
+	}, "SELECT zone FROM dns_served WHERE server = ?", server); err != nil {
+		return false, err
+	}
+	contents := map[string]string{}
+	for _, z := range s.zones {
+		d, there, err := readDeployed(tx, z.id)
+		if err != nil {
+			return false, err
+		}
+		if !there {
+			return false, fmt.Errorf("zone %s is to be served, and nothing is deployed of it", z.id)
+		}
+		if contents[z.id] = d.hash; !served[z.id] {
+			if err := tx.Write("INSERT INTO dns_served (server, zone, number) VALUES (?, ?, ?)", server, z.id, number); err != nil {
+				return false, err
+			}
+		}
+		delete(served, z.id)
+	}
+	for id := range served {
+		if err := tx.Write("DELETE FROM dns_served WHERE server = ? AND zone = ?", server, id); err != nil {
+			return false, err
+		}
+	}
+	total := zonedata.Total(settings, contents).String()
+	if total == hash {
+		return false, nil
+	}
+	return true, tx.Write("INSERT INTO dns_server (server, settings, settings_number, hash, number) VALUES (?, ?, ?, ?, ?)"+
+		" ON CONFLICT (server) DO UPDATE SET settings = excluded.settings, settings_number = excluded.settings_number, hash = excluded.hash,"+
+		" number = excluded.number", server, string(settings), settingsNumber, total, number)
+}

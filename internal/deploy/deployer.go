@@ -1,0 +1,478 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"portolan/internal/event"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+	"portolan/internal/zonedata"
+)
+
+// Times of the work of a manager on deployments.
+const (
+	lookEvery = 50 * time.Millisecond
+	// waitEvery is how often it is looked whether a service point serves what was deployed, and waitTime how long that may take.
+	waitEvery = 100 * time.Millisecond
+	waitTime  = 2 * time.Minute
+	// leaseLength is for how long one manager works at a time.
+	leaseLength = time.Minute
+	takeEvery   = 5 * time.Second
+)
+
+// Points are the service points of the fleet, as a deployment has to do with them.
+type Points interface {
+	// Changed notes, in a transaction, that a service point is to serve something else.
+	Changed(tx *store.Tx, servicePoint string) error
+	// Wake lets a service point know, once that transaction is committed.
+	Wake(servicePoint string)
+	// Serving says what a service point serves.
+	Serving(tx *store.Tx, servicePoint string) (Serving, error)
+}
+
+// Serving is what a service point serves.
+type Serving struct {
+	// There says that there is such a service point, Application that it is to run what answers for zones.
+	There, Application bool
+	// Content names what it has said that it serves.
+	Content string
+	// Trouble is what it has said is wrong, in sentences.
+	Trouble []string
+}
+
+// Deployer works deployments off: of all managers of a database one at a time, one deployment behind the other.
+type Deployer struct {
+	api    *resource.API
+	points Points
+	log    *slog.Logger
+	lease  *store.Lease
+	known  *store.Cache[struct{}, bool]
+	// Ended is told of each deployment that has ended, by its type and its state.
+	Ended func(kind, state string)
+
+	// What follows is Run's own: when the lease was last taken, whether it is held, and when it was last looked who serves what.
+	taken, waited time.Time
+	held          bool
+}
+
+// NewDeployer makes what works deployments off. Run runs it.
+func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
+	return &Deployer{api: a, points: points, log: log, lease: a.Store.NewLease(deployments, leaseLength),
+		known: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {}}
+}
+
+// Run works until ctx ends.
+func (d *Deployer) Run(ctx context.Context) {
+	said := ""
+	for ctx.Err() == nil {
+		err := d.look(ctx)
+		if text := fmt.Sprint(err); text != said && ctx.Err() == nil {
+			if said = text; err != nil {
+				d.log.Error("looking after deployments", "error", err)
+			}
+		}
+		store.Pause(ctx, lookEvery)
+	}
+	ending, end := context.WithTimeout(context.WithoutCancel(ctx), takeEvery)
+	defer end()
+	if err := d.lease.Release(ending); err != nil {
+		d.log.Error("ending the work on deployments", "error", err)
+	}
+}
+
+// look works off what there is to do.
+func (d *Deployer) look(ctx context.Context) error {
+	if idle, ok := d.known.Now(struct{}{}); ok && idle {
+		if !d.held {
+			return nil
+		}
+		d.held, d.taken = false, time.Time{}
+		return d.lease.Release(ctx)
+	}
+	next, waiting, err := d.next(ctx)
+	if err != nil || next == 0 && waiting == 0 {
+		return err
+	}
+	if err := d.hold(ctx); err != nil || !d.held {
+		return err
+	}
+	if waiting > 0 && time.Since(d.waited) > waitEvery {
+		d.waited = time.Now()
+		if err := d.await(ctx); err != nil {
+			return err
+		}
+	}
+	if next == 0 {
+		return nil
+	}
+	err = d.work(ctx, next)
+	if p, ok := problem.As(err); ok && p.Status < 500 {
+		return d.end(ctx, next, failed, p.Message)
+	}
+	if err != nil && !passes(ctx, err) { // whatever it is, it would be there at the next try, too, and be in the way of others
+		d.log.Error("a deployment cannot go on", "deployment", next, "error", err)
+		return d.end(ctx, next, failed, "a fault of the manager: its log has more")
+	}
+	return err
+}
+
+// passes reports whether a failure may be over at the next try.
+func passes(ctx context.Context, err error) bool {
+	p, ok := problem.As(err)
+	return ok && p.Status >= 500 || errors.Is(err, store.ErrLeaseLost) || ctx.Err() != nil
+}
+
+// hold takes the lease, or takes it for longer.
+func (d *Deployer) hold(ctx context.Context) (err error) {
+	every := takeEvery
+	if !d.held { // another manager works
+		every = time.Second
+	}
+	if time.Since(d.taken) < every {
+		return nil
+	}
+	d.taken = time.Now()
+	d.held, err = d.lease.Take(ctx)
+	return err
+}
+
+// next gives the deployment to work on, the one that was asked for first, and how many wait for service points.
+func (d *Deployer) next(ctx context.Context) (id int64, waiting int, err error) {
+	err = d.api.Store.View(ctx, func(tx *store.Tx) error {
+		id = 0
+		if err := tx.QueryRow("SELECT count(*) FROM deployment_wait").Scan(&waiting); err != nil {
+			return err
+		}
+		waits := map[int64]bool{}
+		if err := tx.Each(func(scan func(...any) error) error {
+			var one int64
+			err := scan(&one)
+			waits[one] = true
+			return err
+		}, "SELECT deployment FROM deployment_wait"); err != nil {
+			return err
+		}
+		for _, state := range []string{running, queued} {
+			if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments),
+				store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: state}}},
+				func(r *store.Resource) error {
+					if !waits[r.ID] && (id == 0 || r.ID < id) {
+						id = r.ID
+					}
+					return nil
+				}); err != nil {
+				return err
+			}
+		}
+		if id == 0 && waiting == 0 {
+			d.known.Put(tx, struct{}{}, true)
+		}
+		return nil
+	})
+	return id, waiting, err
+}
+
+// outcome is what a deployment has come to, before service points serve it.
+type outcome struct {
+	configuration int64
+	// all are the zones with another content; serving is what the server is to serve from now on, nil where that stays as it is.
+	all     []*publication
+	serving *serving
+	server  int64
+	// zones is how many were looked at; warnings are sentences.
+	zones    int
+	warnings []string
+	// checked says that nothing is to be carried.
+	checked bool
+}
+
+// work works a deployment off: first what there is to do, in a snapshot, and then all of it in one transaction.
+func (d *Deployer) work(ctx context.Context, id int64) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if err := d.begin(ctx, id); err != nil {
+		return err
+	}
+	var o *outcome
+	if err := d.api.Store.View(ctx, func(tx *store.Tx) error {
+		row, err := tx.Get(id)
+		if err != nil {
+			return err
+		}
+		x, err := d.api.Object(row)
+		if err != nil {
+			return err
+		}
+		o, err = d.prepare(tx, row, x)
+		return err
+	}); err != nil {
+		return err
+	}
+	state, message := completed, o.words()
+	if len(o.warnings) > 0 {
+		state = warned
+	}
+	if o.checked {
+		return d.end(ctx, id, state, message)
+	}
+	return d.carry(ctx, id, o, state, message)
+}
+
+// begin notes that a deployment runs.
+func (d *Deployer) begin(ctx context.Context, id int64) error {
+	return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		row, err := tx.Get(id)
+		if err != nil {
+			return err
+		}
+		return d.note(tx, row, func(x *DeploymentHead) {
+			if x.StartDateTime.IsZero() {
+				x.State, x.StartDateTime = running, tx.Now()
+			}
+		})
+	})
+}
+
+// note changes what a deployment says of itself.
+func (d *Deployer) note(tx *store.Tx, row *store.Resource, fn func(x *DeploymentHead)) error {
+	c := &resource.Change{Tx: tx, API: d.api}
+	tx.Touch(deployments)
+	_, err := c.Following().Change(row, func(o schema.Object) { fn(headOf(o)) })
+	return err
+}
+
+// words says what came of it.
+func (o *outcome) words() string {
+	removed, added := 0, 0
+	for _, c := range o.all {
+		removed += len(c.removed)
+		added += len(c.added)
+	}
+	text := fmt.Sprintf("%d zones, of which %d have changed: %d records added, %d removed", o.zones, len(o.all), added, removed)
+	if o.checked {
+		text = fmt.Sprintf("%d zones were checked", o.zones)
+	}
+	for _, one := range o.warnings[:min(len(o.warnings), mostFindings)] {
+		text += "; " + one
+	}
+	if n := len(o.warnings) - mostFindings; n > 0 {
+		text += fmt.Sprintf("; and %d more", n)
+	}
+	return text
+}
+
+// carry keeps what a deployment has come to, and lets it wait until service points serve that.
+func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, message string) error {
+	done := false
+	var told []string
+	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		number, err := nextNumber(tx)
+		if err != nil {
+			return err
+		}
+		changed, err := publish(tx, o.configuration, number, o.all)
+		if err != nil {
+			return err
+		}
+		if o.serving != nil {
+			also, err := o.serving.serve(tx, o.server, number)
+			if err != nil {
+				return err
+			}
+			if also {
+				changed = append(changed, o.server)
+			}
+		}
+		told = nil
+		for _, server := range changed {
+			point, err := d.tell(tx, server)
+			if err != nil {
+				return err
+			}
+			told = append(told, point)
+		}
+		if err := o.noteRecords(tx, id); err != nil {
+			return err
+		}
+		waits := int64(0)
+		if err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM dns_server WHERE server = ?", o.server).Scan(&waits); err != nil {
+			return err
+		}
+		if done = o.server == 0; done {
+			return nil
+		}
+		row, err := tx.Get(id)
+		if err != nil {
+			return err
+		}
+		if err := tx.Write("INSERT INTO deployment_wait (deployment, server, number, until, state, message) VALUES (?, ?, ?, ?, ?, ?)", id,
+			o.server, waits, tx.Now().Add(waitTime).UnixMilli(), state, message); err != nil {
+			return err
+		}
+		return d.note(tx, row, func(x *DeploymentHead) {
+			ninety := int64(90)
+			x.PercentComplete, x.Message = &ninety, schema.Cut(message, longestMessage)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for _, point := range told {
+		d.points.Wake(point)
+	}
+	if !done {
+		return nil
+	}
+	return d.end(ctx, id, state, message)
+}
+
+// tell notes that the service point of a server is to serve something else, and gives it; empty where the server is none.
+func (d *Deployer) tell(tx *store.Tx, server int64) (point string, err error) {
+	row, err := tx.Get(server)
+	if err != nil {
+		return "", err
+	}
+	o, err := d.api.Object(row)
+	if err != nil {
+		return "", err
+	}
+	if x := fieldsOf(o); x != nil && x.ServicePoint != "" {
+		return x.ServicePoint, d.points.Changed(tx, x.ServicePoint)
+	}
+	return "", nil
+}
+
+// longestMessage is how long the message of a deployment may be, in characters.
+const longestMessage = 8000
+
+// waiting is a deployment that waits for a service point.
+type waiting struct {
+	id, server, number, until int64
+	state, message            string
+}
+
+// await ends the deployments whose service points serve what was deployed, or have not for too long.
+func (d *Deployer) await(ctx context.Context) error {
+	var all []waiting
+	type ending struct {
+		waiting
+		why string
+	}
+	var over []ending
+	if err := d.api.Store.View(ctx, func(tx *store.Tx) error {
+		all, over = nil, nil
+		if err := tx.Each(func(scan func(...any) error) error {
+			var w waiting
+			err := scan(&w.id, &w.server, &w.number, &w.until, &w.state, &w.message)
+			all = append(all, w)
+			return err
+		}, "SELECT deployment, server, number, until, state, message FROM deployment_wait"); err != nil {
+			return err
+		}
+		for _, w := range all {
+			why, done, err := d.served(tx, w)
+			if err != nil {
+				return err
+			}
+			if done {
+				over = append(over, ending{w, why})
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, w := range over {
+		state, message := w.state, w.message
+		if w.why != "" {
+			state, message = failed, w.why
+		}
+		if err := d.end(ctx, w.id, state, message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// served reports whether a deployment has ended: its service point serves it, or why says why not.
+func (d *Deployer) served(tx *store.Tx, w waiting) (why string, done bool, err error) {
+	row, err := tx.Get(w.server)
+	if store.IsNotFound(err) {
+		return "the server was deleted", true, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	o, err := d.api.Object(row)
+	if err != nil {
+		return "", false, err
+	}
+	x := fieldsOf(o)
+	if x == nil || x.ServicePoint == "" {
+		return "the server is no service point of the fleet any more", true, nil
+	}
+	s, err := d.points.Serving(tx, x.ServicePoint)
+	if err != nil {
+		return "", false, err
+	}
+	if r, err := zonedata.ParseRevision(s.Content); err == nil && r.Number >= w.number {
+		return "", true, nil
+	}
+	if time.Now().UnixMilli() < w.until {
+		return "", false, nil
+	}
+	why = fmt.Sprintf("service point %s has not said within %s that it serves what was deployed; it will serve it when it can", x.ServicePoint,
+		waitTime)
+	if len(s.Trouble) > 0 {
+		why += ": " + strings.Join(s.Trouble, "; ")
+	}
+	return why, true, nil
+}
+
+// kindsOfEvents are the kinds of the events of deployments that have ended, by state.
+var kindsOfEvents = map[string]string{completed: "SUCCESS", warned: "WARNING", failed: "FAILED"}
+
+// end ends a deployment.
+func (d *Deployer) end(ctx context.Context, id int64, state, message string) error {
+	kind := ""
+	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		row, err := tx.Get(id)
+		if store.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		kind = row.Type
+		if err := tx.Write("DELETE FROM deployment_wait WHERE deployment = ?", id); err != nil {
+			return err
+		}
+		category := "DEPLOYMENT"
+		if kind == "ValidationDeployment" {
+			category = "DEPLOYMENT_DATA_VALIDATION"
+		}
+		if err := event.Add(tx, event.Event{EventType: kindsOfEvents[state], Category: category, Subcategory: "DNS", SourceName: kind,
+			Message: fmt.Sprintf("%s %d has ended: %s: %s", kind, id, state, schema.Cut(message, 1000))}, id); err != nil {
+			return err
+		}
+		return d.note(tx, row, func(x *DeploymentHead) {
+			all := int64(100)
+			x.State, x.Message, x.PercentComplete, x.CompletionDateTime = state, schema.Cut(message, longestMessage), &all, tx.Now()
+		})
+	})
+	if err == nil && kind != "" {
+		d.Ended(kind, state)
+	}
+	return err
+}

@@ -1,0 +1,333 @@
+package deploy
+
+import (
+	"slices"
+	"time"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// deployments is the name of the collection, and of the topic that is touched when something of a deployment changes.
+const deployments = "deployments"
+
+// The states of a deployment.
+const (
+	queued    = "QUEUED"
+	running   = "RUNNING"
+	completed = "COMPLETED"
+	warned    = "COMPLETED_WITH_WARNINGS"
+	failed    = "FAILED"
+)
+
+// Kinds of the records that a deployment carried.
+const (
+	recordAdded   = "added"
+	recordUpdated = "updated"
+	recordDeleted = "deleted"
+)
+
+// registerDeployments declares the collection, and what hangs below its resources.
+func registerDeployments(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: deployments, Hidden: true, Unlogged: true, NoUp: true}, &FullDeployment{}, &DifferentialDeployment{},
+		&ValidationDeployment{}, &QuickDeployment{}, &SelectiveDeployment{})
+	for name, kind := range map[string]string{"addedRecords": recordAdded, "updatedRecords": recordUpdated, "deletedRecords": recordDeleted} {
+		r.Computed(resource.ComputedSub{Below: deployments, Name: name, Find: func(tx *store.Tx, _ *resource.API, above *store.Resource) (ids []int64,
+			err error) {
+			err = tx.Each(func(scan func(...any) error) error {
+				var id int64
+				err := scan(&id)
+				ids = append(ids, id)
+				return err
+			}, "SELECT d.record FROM deployment_record d JOIN resource r ON r.id = d.record WHERE d.deployment = ? AND d.kind = ? ORDER BY d.record",
+				above.ID, kind)
+			return ids, err
+		}})
+	}
+	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: followPoint})
+}
+
+// DeploymentHead is what every deployment has. It has no name.
+type DeploymentHead struct {
+	schema.Head `head:"readOnly"`
+	// State is how far it is.
+	State string `api:"state,index,readOnly" enum:"PENDING|QUEUED|RUNNING|CANCELLED|CANCELLING|COMPLETED|COMPLETED_WITH_WARNINGS|FAILED|UNKNOWN"`
+	// Status is CANCEL while the deployment is being cancelled; none is.
+	Status string `api:"status,readOnly" enum:"CANCEL"`
+	// Message says what came of it, for people.
+	Message string `api:"message,readOnly" length:"8000"`
+	// PercentComplete is how much of it is done.
+	PercentComplete *int64 `api:"percentComplete,readOnly" min:"0" max:"100"`
+	// StartDateTime is when it began.
+	StartDateTime time.Time `api:"startDateTime,readOnly"`
+	// CompletionDateTime is when it ended.
+	CompletionDateTime time.Time `api:"completionDateTime,readOnly"`
+	// User is who asked for it.
+	User schema.Ref `api:"user,readOnly" ref:"User"`
+	// Method is how it began: API, or DYNAMIC where the change of a record did it.
+	Method string `api:"method,readOnly"`
+}
+
+func (x *DeploymentHead) head() *DeploymentHead { return x }
+
+// headOf gives what every deployment has; nil of anything else.
+func headOf(o schema.Object) *DeploymentHead {
+	if x, ok := o.(interface{ head() *DeploymentHead }); ok {
+		return x.head()
+	}
+	return nil
+}
+
+// FullDeployment carries all that a server is to have of a service.
+type FullDeployment struct {
+	DeploymentHead `parents:"servers"`
+	// Service is what is deployed.
+	Service string `api:"service,required,createOnly" enum:"DHCPv4|DHCPv6|DNS|TFTP"`
+}
+
+// DifferentialDeployment carries what has changed of the records of a server's zones since the deployment before.
+type DifferentialDeployment struct {
+	DeploymentHead `parents:"servers"`
+	// Service is what is deployed.
+	Service string `api:"service,required,createOnly" enum:"DHCPv4|DHCPv6|DNS|TFTP"`
+}
+
+// ValidationDeployment checks what a server is to have, and carries nothing.
+type ValidationDeployment struct {
+	DeploymentHead `parents:"servers"`
+	// Service is what is checked.
+	Service string `api:"service,required,createOnly" enum:"DNS|DHCPv4|DHCPv6"`
+}
+
+// QuickDeployment carries what the user who asks for it has changed of the records of a zone, and of the others that its primary server
+// writes.
+type QuickDeployment struct {
+	DeploymentHead `parents:"zones"`
+}
+
+// SelectiveDeployment carries some records.
+type SelectiveDeployment struct {
+	DeploymentHead `parents:"deployments"`
+	// Resources are the records, at most 100.
+	Resources schema.RefList `api:"resources,post,writeOnly" min:"1"`
+	// BatchMode says whether it is put together with others of the same server.
+	BatchMode string `api:"batchMode,createOnly,notNull" enum:"DISABLED|BATCH_BY_SERVER" default:"DISABLED"`
+	// RecordScope says whether records that belong to those are carried along: the hosts that they lead to, and those that lead to them.
+	RecordScope string `api:"recordScope,createOnly,notNull" enum:"RELATED|SPECIFIC" default:"RELATED"`
+	// ContinueOnFailureEnabled says whether others are carried where one cannot be; null is true with BATCH_BY_SERVER, else false.
+	ContinueOnFailureEnabled *bool `api:"continueOnFailureEnabled,createOnly"`
+	// DynamicRecordDeploymentStrategy is what is done with dynamic records among them.
+	DynamicRecordDeploymentStrategy string `api:"dynamicRecordDeploymentStrategy,createOnly,notNull" enum:"ABORT|SKIP|MAKE_STATIC" default:"ABORT"`
+	// Wanted are the same, as they are kept.
+	Wanted schema.RefList `api:"wanted,hidden" onDelete:"clear"`
+}
+
+// begin notes who asks, and lets the deployment wait for its turn.
+func (x *DeploymentHead) begin(c *resource.Change) {
+	zero := int64(0)
+	x.State, x.PercentComplete, x.User, x.Method = queued, &zero, schema.Ref{ID: c.Caller.User}, "API"
+	c.Tx.Touch(deployments)
+}
+
+// onlyDNS refuses services that there are no deployments of.
+func onlyDNS(service string) error {
+	if service != "DNS" {
+		return problem.New(501, "NotImplemented", "service: %s is not deployed yet; DNS is", service)
+	}
+	return nil
+}
+
+// BeforeWrite refuses servers that nothing can be deployed to.
+func (x *FullDeployment) BeforeWrite(c *resource.Change) error {
+	if !c.Requested() {
+		return nil
+	}
+	if err := onlyDNS(x.Service); err != nil {
+		return err
+	}
+	x.begin(c)
+	return deployable(c, x.Parent)
+}
+
+// BeforeWrite refuses servers that nothing can be deployed to, or nothing was deployed to.
+func (x *DifferentialDeployment) BeforeWrite(c *resource.Change) error {
+	if !c.Requested() {
+		return nil
+	}
+	if err := onlyDNS(x.Service); err != nil {
+		return err
+	}
+	x.begin(c)
+	if err := deployable(c, x.Parent); err != nil {
+		return err
+	}
+	_, _, there, err := revisionOf(c.Tx, x.Parent)
+	if err == nil && !there {
+		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "nothing was deployed to server %d: begin with a FullDeployment",
+			x.Parent)
+	}
+	return err
+}
+
+// BeforeWrite refuses servers whose data is not checked.
+func (x *ValidationDeployment) BeforeWrite(c *resource.Change) error {
+	if !c.Requested() {
+		return nil
+	}
+	if err := onlyDNS(x.Service); err != nil {
+		return err
+	}
+	x.begin(c)
+	row, err := c.Tx.Get(x.Parent)
+	if err != nil {
+		return err
+	}
+	checked, err := checksOf(c.Tx, row)
+	if err == nil && !checked.enabled() {
+		err = problem.BadRequest("DnsDeploymentValidationNotEnabled", "server %d and its configuration say that DNS data is not checked: set "+
+			"dnsZoneValidationEnabled", x.Parent)
+	}
+	return err
+}
+
+// BeforeWrite refuses zones that nobody answers for, or that were not deployed before.
+func (x *QuickDeployment) BeforeWrite(c *resource.Change) error {
+	if !c.Requested() {
+		return nil
+	}
+	x.begin(c)
+	zone, err := c.Tx.Get(x.Parent)
+	if err != nil {
+		return err
+	}
+	p, err := newPlan(c.Tx, c.API, zone.Configuration)
+	if err != nil {
+		return err
+	}
+	z := p.ofZone(zone.ID)
+	if z == nil || len(z.serversOf(assigned.answers)) == 0 {
+		return problem.BadRequest("NoAssignedDnsDeploymentRoles", "zone %d, %s, has no deployment role, or is not to be deployed", zone.ID, zone.Key)
+	}
+	_, there, err := readDeployed(c.Tx, z.id)
+	if err == nil && !there {
+		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "zone %d, %s, was not deployed: begin with a FullDeployment", zone.ID,
+			zone.Key)
+	}
+	return err
+}
+
+// ofZone gives the zone of an id; nil where no role is in effect for it.
+func (p *plan) ofZone(id int64) *plannedZone {
+	i := slices.IndexFunc(p.zones, func(z *plannedZone) bool { return z.row.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return p.zones[i]
+}
+
+// mostSelected is how many records a selective deployment carries.
+const mostSelected = 100
+
+// BeforeWrite reads the records.
+func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
+	if !c.Requested() {
+		return nil
+	}
+	x.begin(c)
+	if x.BatchMode != "DISABLED" {
+		return problem.Field("UnsupportedResourceFieldValue", "batchMode", "deployments are not put together yet: DISABLED")
+	}
+	if n := len(x.Resources.Items); n == 0 || n > mostSelected {
+		return problem.Field("InvalidResourceFieldValue", "resources", "must be 1 to %d records", mostSelected)
+	}
+	configuration := int64(0)
+	var wanted []int64
+	for i, item := range x.Resources.Items {
+		row, err := c.Tx.Get(item.ID)
+		if store.IsNotFound(err) || err == nil && row.Collection != "resourceRecords" {
+			return resource.NotFoundInlined("resources", "entry %d: there is no record %d", i, item.ID)
+		}
+		if err != nil {
+			return err
+		}
+		if row.Type == "ExternalHostRecord" {
+			return problem.Field("InvalidResourceType", "resources", "entry %d: record %d is an external host, which is not deployed", i, item.ID)
+		}
+		if configuration != 0 && row.Configuration != configuration {
+			return problem.Field("ResourceNotInConfiguration", "resources", "entry %d: record %d lies in another configuration than those before", i,
+				item.ID)
+		}
+		configuration = row.Configuration
+		wanted = append(wanted, item.ID)
+	}
+	x.Resources, x.Wanted = schema.RefList{}, schema.Refer(wanted)
+	return nil
+}
+
+// deployable refuses a server that is planned, disabled, run by others, or no service point of the fleet.
+func deployable(c *resource.Change, server int64) error {
+	row, err := c.Tx.Get(server)
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return err
+	}
+	x := fieldsOf(o)
+	single, _ := o.(*Server)
+	switch {
+	case single != nil && single.Profile == otherServer:
+		return problem.BadRequest("ServerNotManaged", "server %d, %s, is run by others", server, row.Name)
+	case x.State != enabled:
+		return problem.BadRequest("ServerNotActive", "server %d, %s, is %s", server, row.Name, x.State)
+	case x.ServicePoint == "":
+		return problem.BadRequest("ServerNotConnected", "server %d, %s, is no service point of the fleet: set its servicePoint to the id of one",
+			server, row.Name)
+	}
+	return underWay(c, server)
+}
+
+// underWay refuses where a deployment of the server has not ended.
+func underWay(c *resource.Change, server int64) error {
+	for _, state := range []string{queued, running} {
+		found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments), store.HasParent(server),
+			store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: state}}})
+		if err != nil {
+			return err
+		}
+		if found != nil {
+			return problem.BadRequest("ServerIsDeploying", "deployment %d of server %d is %s", found.ID, server, state)
+		}
+	}
+	return nil
+}
+
+// followPoint refuses a service point that is another server already. Where the service point of a server is another one, it serves what the
+// server serves as if that had changed just now.
+func followPoint(c *resource.Change) error {
+	x := fieldsOf(c.New)
+	var before string
+	if old := fieldsOf(c.Old); old != nil {
+		before = old.ServicePoint
+	}
+	if x.ServicePoint == before {
+		return nil
+	}
+	h := schema.HeadOf(c.New)
+	if x.ServicePoint != "" {
+		if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
+			store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"servicePoint"}}, Op: "eq", Value: x.ServicePoint}}},
+			func(r *store.Resource) error {
+				if r.ID == h.ID {
+					return nil
+				}
+				return problem.Conflict("ResourceConflictsWithOther", "servicePoint: %s is server %d, %s", x.ServicePoint, r.ID, r.Name)
+			}); err != nil {
+			return err
+		}
+	}
+	return c.Tx.Write("UPDATE dns_server SET number = ? WHERE server = ? AND number < ?", c.Tx.Now().UnixMilli(), h.ID, c.Tx.Now().UnixMilli())
+}

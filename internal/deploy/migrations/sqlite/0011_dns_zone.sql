@@ -1,0 +1,54 @@
+-- What is deployed of DNS: the content of each zone in parts, in order, and what has changed of it since; what each server serves of them; and
+-- what deployments wait for, and which records they carried.
+CREATE TABLE dns_zone (
+    zone          TEXT PRIMARY KEY,
+    configuration INTEGER NOT NULL,
+    serial        INTEGER NOT NULL,
+    hash          TEXT NOT NULL,
+    records       INTEGER NOT NULL,
+    number        INTEGER NOT NULL,
+    complete      INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX dns_zone_number ON dns_zone (number);
+CREATE TABLE dns_part (
+    zone  TEXT NOT NULL,
+    first BLOB NOT NULL,
+    data  BLOB NOT NULL,
+    PRIMARY KEY (zone, first)
+) WITHOUT ROWID;
+CREATE TABLE dns_difference (
+    zone      TEXT NOT NULL,
+    number    INTEGER NOT NULL,
+    from_hash TEXT NOT NULL,
+    to_hash   TEXT NOT NULL,
+    data      BLOB NOT NULL,
+    PRIMARY KEY (zone, number)
+) WITHOUT ROWID;
+CREATE TABLE dns_server (
+    server          INTEGER PRIMARY KEY,
+    settings        TEXT NOT NULL,
+    settings_number INTEGER NOT NULL,
+    hash            TEXT NOT NULL,
+    number          INTEGER NOT NULL
+);
+CREATE TABLE dns_served (
+    server INTEGER NOT NULL,
+    zone   TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (server, zone)
+) WITHOUT ROWID;
+CREATE INDEX dns_served_zone ON dns_served (zone);
+CREATE TABLE deployment_wait (
+    deployment INTEGER PRIMARY KEY,
+    server     INTEGER NOT NULL,
+    number     INTEGER NOT NULL,
+    until      INTEGER NOT NULL,
+    state      TEXT NOT NULL,
+    message    TEXT NOT NULL
+);
+CREATE TABLE deployment_record (
+    deployment INTEGER NOT NULL,
+    kind       TEXT NOT NULL,
+    record     INTEGER NOT NULL,
+    PRIMARY KEY (deployment, kind, record)
+) WITHOUT ROWID;

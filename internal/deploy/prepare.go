@@ -1,0 +1,406 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"portolan/internal/naming"
+	"portolan/internal/problem"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+	"portolan/internal/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// prepare finds what a deployment has to do. It changes nothing.
+func (d *Deployer) prepare(tx *store.Tx, row *store.Resource, o schema.Object) (*outcome, error) {
+	switch x := o.(type) {
+	case *FullDeployment:
+		return d.prepareServer(tx, x.Parent, true, false)
+	case *DifferentialDeployment:
+		return d.prepareServer(tx, x.Parent, false, false)
+	case *ValidationDeployment:
+		return d.prepareServer(tx, x.Parent, true, true)
+	case *QuickDeployment:
+		zone, err := tx.Get(x.Parent)
+		if err != nil {
+			return nil, err
+		}
+		return d.prepareQuick(tx, zone, x.User.ID)
+	case *SelectiveDeployment:
+		return d.prepareSelected(tx, x)
+	}
+	return nil, fmt.Errorf("a deployment %d of the type %s", row.ID, row.Type)
+}
+
+// prepareServer finds what a server is to serve: all of it, or what has changed of the records that it serves already.
+func (d *Deployer) prepareServer(tx *store.Tx, server int64, full, checked bool) (*outcome, error) {
+	row, err := tx.Get(server)
+	if store.IsNotFound(err) {
+		return nil, problem.BadRequest("ServerNotManaged", "server %d was deleted", server)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !checked {
+		if err := d.runs(tx, row); err != nil {
+			return nil, err
+		}
+	}
+	p, err := newPlan(tx, d.api, row.Configuration)
+	if err != nil {
+		return nil, err
+	}
+	s := p.servingOf(server)
+	out := &outcome{configuration: row.Configuration, server: server, warnings: s.warnings, checked: checked, zones: len(s.zones)}
+	if len(s.zones) == 0 && full {
+		out.warnings = append(out.warnings, "the server has no DNS role for a zone that is to be deployed")
+	}
+	zones := s.zones
+	if full {
+		out.serving = s
+	} else if zones, err = p.stillServed(server, s, out); err != nil {
+		return nil, err
+	}
+	checks, err := checksOf(tx, row)
+	if err != nil {
+		return nil, err
+	}
+	return out, d.prepareZones(p, out, zones, server, checks)
+}
+
+// runs refuses a server whose service point does not run what answers for zones.
+func (d *Deployer) runs(tx *store.Tx, server *store.Resource) error {
+	o, err := d.api.Object(server)
+	if err != nil {
+		return err
+	}
+	point := fieldsOf(o).ServicePoint
+	s, err := d.points.Serving(tx, point)
+	switch {
+	case err != nil:
+		return err
+	case !s.There:
+		return problem.BadRequest("ServerNotConnected", "there is no service point %q in the fleet", point)
+	case !s.Application:
+		return problem.BadRequest("ServerNotConnected", "service point %s does not run the application dns-authoritative-service: deploy that "+
+			"to it first (portolan fleet deploy)", point)
+	}
+	return nil
+}
+
+// stillServed gives the zones that a server serves already, and says where a full deployment would serve others.
+func (p *plan) stillServed(server int64, s *serving, out *outcome) (zones []*plannedZone, err error) {
+	served := map[string]bool{}
+	if err := p.tx.Each(func(scan func(...any) error) error {
+		var id string
+		err := scan(&id)
+		served[id] = true
+		return err
+	}, "SELECT zone FROM dns_served WHERE server = ?", server); err != nil {
+		return nil, err
+	}
+	for _, z := range s.zones {
+		if served[z.id] {
+			zones = append(zones, z)
+		}
+	}
+	_, row, _, err := revisionOf(p.tx, server)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := json.Marshal(s.settings)
+	if err == nil && string(settings) != row.settings {
+		out.warnings = append(out.warnings, "roles, options or zones have changed since the full deployment: they take effect with the next one")
+	}
+	out.zones = len(zones)
+	return zones, err
+}
+
+// prepareZones finds the contents of zones: of those that the server writes, and of those that it copies where nothing was deployed before.
+func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, server int64, checks checks) error {
+	var f findings
+	for _, z := range zones {
+		_, there, err := readDeployed(p.tx, z.id)
+		if err != nil {
+			return err
+		}
+		if there && !z.roles[server].writes() && !out.checked {
+			continue
+		}
+		c, err := p.publication(z, nil, p.api.Store.Now())
+		if err != nil {
+			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, err)
+		}
+		if checks.enabled() {
+			entries := []zonedata.Entry(nil)
+			if c != nil {
+				entries = c.after
+			} else if entries, _, err = readParts(p.tx, z.id); err != nil {
+				return err
+			}
+			if err := checks.zone(&f, z.fqdn(), entries); err != nil {
+				return err
+			}
+		}
+		if c != nil {
+			out.all = append(out.all, c)
+		}
+	}
+	out.warnings = append(out.warnings, f.warnings...)
+	return f.err()
+}
+
+// names are names of records, as the keys of their owners.
+type names map[string]bool
+
+// add takes a name in.
+func (n names) add(name string) error {
+	ascii, err := naming.ASCII(naming.Clean(name))
+	if err != nil {
+		return err
+	}
+	packed := make([]byte, 256)
+	end, err := wire.PackDomainName(wire.CanonicalName(ascii), packed, 0, nil, false)
+	if err != nil {
+		return err
+	}
+	n[string(zonedata.Key(packed[:end]))] = true
+	return nil
+}
+
+// wanted reports whether a record has one of the names, or leads back to one.
+func (n names) wanted(e zonedata.Entry) bool {
+	if n[string(e.Key)] {
+		return true
+	}
+	return e.Record.Type() == wire.TypePTR && n[string(zonedata.Key(e.Record.Data()))]
+}
+
+// prepareQuick finds what a user has changed of the zones that the primary server of a zone writes.
+func (d *Deployer) prepareQuick(tx *store.Tx, zone *store.Resource, user int64) (*outcome, error) {
+	p, err := newPlan(tx, d.api, zone.Configuration)
+	if err != nil {
+		return nil, err
+	}
+	z := p.ofZone(zone.ID)
+	if z == nil {
+		return nil, problem.BadRequest("NoAssignedDnsDeploymentRoles", "zone %d, %s, has no deployment role any more", zone.ID, zone.Key)
+	}
+	servers := z.serversOf(assigned.writes)
+	if len(servers) == 0 {
+		servers = z.serversOf(assigned.answers)
+	}
+	var zones []*plannedZone
+	since := int64(0)
+	for _, other := range p.zones {
+		if !slices.ContainsFunc(servers, func(id int64) bool { return other.roles[id].answers() }) {
+			continue
+		}
+		deployed, there, err := readDeployed(tx, other.id)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			zones = append(zones, other)
+			if since == 0 || deployed.complete < since {
+				since = deployed.complete
+			}
+		}
+	}
+	wanted, err := changedBy(tx, user, since)
+	if err != nil {
+		return nil, err
+	}
+	out := &outcome{configuration: zone.Configuration, server: servers[0], zones: len(zones)}
+	if len(wanted) == 0 {
+		out.zones = 0
+		return out, nil
+	}
+	return out, d.prepareNames(p, out, zones, wanted)
+}
+
+// prepareNames finds what has changed of some names.
+func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wanted names) error {
+	for _, z := range zones {
+		c, err := p.publication(z, wanted.wanted, p.api.Store.Now())
+		if err != nil {
+			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, err)
+		}
+		if c != nil {
+			out.all = append(out.all, c)
+		}
+	}
+	return nil
+}
+
+// changedBy gives the names of the records that a user has changed since a time, in Unix milliseconds.
+func changedBy(tx *store.Tx, user, since int64) (names, error) {
+	var transactions []int64
+	if err := tx.Each(func(scan func(...any) error) error {
+		var id int64
+		err := scan(&id)
+		transactions = append(transactions, id)
+		return err
+	}, "SELECT id FROM txn WHERE at >= ? AND user_id = ? ORDER BY id", since, user); err != nil {
+		return nil, err
+	}
+	found := names{}
+	for _, id := range transactions {
+		changes, err := tx.Changes(id)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range changes {
+			for _, image := range []json.RawMessage{c.Before, c.After} {
+				var record struct {
+					Collection string
+					Body       struct{ AbsoluteName string }
+				}
+				if image == nil || json.Unmarshal(image, &record) != nil || record.Collection != "resourceRecords" {
+					continue
+				}
+				if err := found.add(record.Body.AbsoluteName); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+// prepareSelected finds what has changed of some records.
+func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outcome, error) {
+	wanted := names{}
+	var p *plan
+	ids, err := tx.Links(x.ID, "wanted")
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		row, err := tx.Get(id)
+		if store.IsNotFound(err) { // it was deleted meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if p == nil {
+			if p, err = newPlan(tx, d.api, row.Configuration); err != nil {
+				return nil, err
+			}
+		}
+		related := []int64{id}
+		if x.RecordScope == "RELATED" {
+			if related, err = relatedTo(tx, id); err != nil {
+				return nil, err
+			}
+		}
+		for _, one := range related {
+			r, err := tx.Get(one)
+			if err != nil {
+				return nil, err
+			}
+			if err := wanted.add(r.Key); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if p == nil {
+		return &outcome{}, nil
+	}
+	out := &outcome{configuration: p.configuration}
+	var zones []*plannedZone
+	for _, z := range p.zones {
+		_, there, err := readDeployed(tx, z.id)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			zones = append(zones, z)
+		}
+	}
+	out.zones = len(zones)
+	if err := d.prepareNames(p, out, zones, wanted); err != nil {
+		return nil, err
+	}
+	for _, c := range out.all { // whoever serves the first is waited for
+		if servers := c.zone.serversOf(assigned.answers); len(servers) > 0 {
+			out.server = servers[0]
+			break
+		}
+	}
+	return out, nil
+}
+
+// relatedTo gives a record, the records that it leads to, and those that lead to it.
+func relatedTo(tx *store.Tx, id int64) (ids []int64, err error) {
+	ids = []int64{id}
+	targets, err := tx.Links(id, "linkedRecord")
+	if err != nil {
+		return nil, err
+	}
+	refs, err := tx.Referring(id)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range refs {
+		if r.Field == "linkedRecord" {
+			targets = append(targets, r.Target)
+		}
+	}
+	return append(ids, targets...), nil
+}
+
+// noteRecords keeps which records a deployment carried, of those that are there: of names that came, that go on, and that have gone.
+func (o *outcome) noteRecords(tx *store.Tx, deployment int64) error {
+	noted := 0
+	for _, c := range o.all {
+		if !c.existed || c.zone.row.ID == 0 { // all of it
+			continue
+		}
+		kinds := map[string]string{}
+		for _, e := range c.removed {
+			kinds[string(e.Key)] = recordDeleted
+		}
+		for _, e := range c.added {
+			if _, both := kinds[string(e.Key)]; both {
+				kinds[string(e.Key)] = recordUpdated
+			} else {
+				kinds[string(e.Key)] = recordAdded
+			}
+		}
+		entries := slices.Concat(c.removed, c.added)
+		seen := map[string]bool{}
+		for _, e := range entries {
+			if seen[string(e.Key)] || noted >= mostNoted {
+				continue
+			}
+			seen[string(e.Key)] = true
+			rr, err := e.Record.RR()
+			if err != nil {
+				return err
+			}
+			rows, err := tx.ByKey(c.zone.row.Configuration, naming.Key(naming.Clean(rr.Header().Name)))
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				if r.Collection != "resourceRecords" || r.Parent != c.zone.row.ID {
+					continue
+				}
+				noted++
+				if err := tx.Write("INSERT INTO deployment_record (deployment, kind, record) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", deployment,
+					kinds[string(e.Key)], r.ID); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// mostNoted is how many records a deployment lists.
+const mostNoted = 10_000

@@ -1,0 +1,178 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"portolan/internal/dns"
+	"portolan/internal/store"
+	"portolan/internal/zonedata"
+)
+
+// actedUpon are the DNS options that service points act upon; of all others a deployment says that they do not.
+var actedUpon = []string{"match-clients", "allow-query", "allow-transfer", "start-of-authority"}
+
+// serving is what one server is to serve.
+type serving struct {
+	settings zonedata.Settings
+	zones    []*plannedZone
+	// warnings are what is not acted upon, in sentences, each once.
+	warnings []string
+}
+
+func (s *serving) warn(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(s.warnings, text) {
+		s.warnings = append(s.warnings, text)
+	}
+}
+
+// servingOf gives what a server is to serve.
+func (p *plan) servingOf(server int64) *serving {
+	s := &serving{settings: zonedata.Settings{Views: []zonedata.View{}, Zones: []zonedata.Zone{}}}
+	views := map[int64][]int64{}
+	for _, z := range p.zones {
+		a := z.roles[server]
+		switch {
+		case a.kind == "" || a.kind == noRole:
+			continue
+		case !a.answers():
+			s.warn("the role %s of zone %s is not acted upon: service points answer for zones, and do not forward", a.kind, z.row.Key)
+			continue
+		case len(z.serversOf(assigned.writes)) == 0:
+			s.warn("zone %s has no primary server", z.row.Key)
+		case p.isForeign(z):
+			s.warn("zone %s is not served: its primary server is run by others, and zones are not transferred from others yet", z.row.Key)
+			continue
+		}
+		if p.isTrue(z, "signed") {
+			s.warn("zone %s is served without signatures: zones are not signed yet", z.row.Key)
+		}
+		views[z.view] = z.chain[len(z.chain)-1:]
+		s.zones = append(s.zones, z)
+		of := zonedata.Zone{ID: z.id, View: z.view, Name: z.fqdn()}
+		of.Query = s.matches(p, p.lookUp(z.chain, server, "allow-query"))
+		of.Transfer = s.matches(p, p.lookUp(z.chain, server, "allow-transfer"))
+		s.settings.Zones = append(s.settings.Zones, of)
+		for _, place := range append(slices.Clone(z.chain), server, p.configuration) {
+			p.warnOf(s, place, server)
+		}
+	}
+	// A view that is for some clients goes before one that is for all.
+	for _, all := range []bool{false, true} {
+		for _, v := range p.views {
+			chain := views[v.ID]
+			if chain == nil {
+				continue
+			}
+			clients := s.matches(p, p.lookUp([]int64{v.ID}, server, "match-clients"))
+			if (clients == nil) == all {
+				s.settings.Views = append(s.settings.Views, zonedata.View{ID: v.ID, Name: v.Name, Clients: clients})
+			}
+		}
+	}
+	if n := slices.IndexFunc(s.settings.Views, func(v zonedata.View) bool { return v.Clients == nil }); n >= 0 {
+		for _, v := range s.settings.Views[n+1:] {
+			s.warn("nobody reaches the view %s: the view %s is for all clients; set match-clients", v.Name, s.settings.Views[n].Name)
+		}
+	}
+	return s
+}
+
+// isForeign reports whether all servers that write a zone are run by others.
+func (p *plan) isForeign(z *plannedZone) bool {
+	writers := z.serversOf(assigned.writes)
+	return len(writers) > 0 && !slices.ContainsFunc(writers, func(id int64) bool { return !p.foreign(id) })
+}
+
+// foreign reports whether a server is run by others.
+func (p *plan) foreign(server int64) bool {
+	row, err := p.tx.Get(server)
+	if err != nil {
+		return false
+	}
+	o, err := p.api.Object(row)
+	if err != nil {
+		return false
+	}
+	x, ok := o.(*Server)
+	return ok && x.Profile == otherServer
+}
+
+// isTrue reports whether a field of a zone is true.
+func (p *plan) isTrue(z *plannedZone, field string) bool {
+	if z.row.ID == 0 {
+		return false
+	}
+	o, err := p.api.Object(z.row)
+	return err == nil && p.api.TypeNamed(z.row.Type).IsTrue(o, field)
+}
+
+// warnOf says which options of a place are not acted upon.
+func (p *plan) warnOf(s *serving, place, server int64) {
+	for _, o := range p.options[place] {
+		if o.scope != 0 && o.scope != server || slices.Contains(actedUpon, o.name) {
+			continue
+		}
+		s.warn("the option %s is not acted upon by service points", o.name)
+	}
+}
+
+// matches gives the elements of an access control list; nil where there is none.
+func (s *serving) matches(p *plan, value json.RawMessage) []zonedata.Match {
+	var elements []string
+	if value == nil || json.Unmarshal(value, &elements) != nil {
+		return nil
+	}
+	return s.elements(p, elements, 0)
+}
+
+// deepest is how deep lists may lie in lists: none leads back to itself.
+const deepest = 32
+
+func (s *serving) elements(p *plan, elements []string, depth int) []zonedata.Match {
+	all := []zonedata.Match{}
+	for _, text := range elements {
+		m, err := dns.ParseMatch(text)
+		switch {
+		case err != nil || depth > deepest:
+			s.warn("%q is not read: nobody matches it", text)
+		case m.Key != "":
+			s.warn("%q is not acted upon: nobody matches it, because questions that are signed by keys are refused", text)
+		case m.Prefix.IsValid():
+			all = append(all, zonedata.Match{Not: m.Not, Prefix: m.Prefix})
+		default:
+			all = append(all, zonedata.Match{Not: m.Not, List: s.named(p, m.List, depth)})
+		}
+	}
+	return all
+}
+
+// named gives the elements of a list by its name.
+func (s *serving) named(p *plan, name string, depth int) []zonedata.Match {
+	at := func(prefixes ...string) (all []zonedata.Match) {
+		for _, text := range prefixes {
+			all = append(all, zonedata.Match{Prefix: netip.MustParsePrefix(text)})
+		}
+		return all
+	}
+	switch name {
+	case "any":
+		return at("0.0.0.0/0", "::/0")
+	case "none":
+		return []zonedata.Match{}
+	case "localhost":
+		return at("127.0.0.0/8", "::1/128")
+	case "localnets":
+		s.warn("the list localnets is not acted upon: nobody matches it")
+		return []zonedata.Match{}
+	}
+	return s.elements(p, p.lists[name], depth+1)
+}
+
+// serverOfPoint gives the server that a service point of the fleet is; nil where it is none.
+func serverOfPoint(tx *store.Tx, servicePoint string) (*store.Resource, error) {
+	return tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
+		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"servicePoint"}}, Op: "eq", Value: servicePoint}}})
+}

@@ -1,0 +1,178 @@
+package deploy
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/dns"
+	"portolan/internal/naming"
+	"portolan/internal/store"
+	"portolan/internal/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// Times of a start of authority where nothing is said, in seconds.
+const (
+	soaRefresh = 3600
+	soaRetry   = 600
+	soaExpire  = 2592000
+	soaMinimum = 3600
+)
+
+// content gives the records of a zone as it is to be served, in order, with a serial number.
+func (p *plan) content(z *plannedZone, serial uint32) ([]zonedata.Entry, error) {
+	soa := p.authority(z)
+	soa.Serial = serial
+	served := dns.Served{SOA: soa, Servers: func(row *store.Resource) []dns.NameServer {
+		if of := p.byID[zoneID(z.view, row.Key)]; of != nil {
+			return p.nameServers(of)
+		}
+		return nil
+	}}
+	if z.row.ID == 0 {
+		served.Below = p.below(z)
+	}
+	compiled, err := dns.ZoneData(p.tx, p.api, z.row, served)
+	if err != nil {
+		return nil, err
+	}
+	return entriesOf(compiled)
+}
+
+// entriesOf gives the records of a zone in wire form, in order.
+func entriesOf(zone *naming.Zone) (all []zonedata.Entry, err error) {
+	for _, set := range zone.Sets {
+		for _, rr := range set.Data {
+			r, err := zonedata.NewRecord(rr)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
+		}
+	}
+	slices.SortFunc(all, zonedata.Entry.Compare)
+	return slices.CompactFunc(all, func(a, b zonedata.Entry) bool { return a.Compare(b) == 0 }), nil
+}
+
+// below gives the reverse zones right below one that nobody made, and who answers for them.
+func (p *plan) below(z *plannedZone) map[string][]dns.NameServer {
+	name, found := z.fqdn(), map[string][]dns.NameServer{}
+	var names []string
+	for _, other := range p.zones {
+		if one := other.fqdn(); other.view == z.view && one != name && wire.IsSubDomain(name, one) {
+			names = append(names, one)
+			found[one] = p.nameServers(other)
+		}
+	}
+	for _, one := range names {
+		if slices.ContainsFunc(names, func(above string) bool { return above != one && wire.IsSubDomain(above, one) }) {
+			delete(found, one)
+		}
+	}
+	return found
+}
+
+// nameServers gives the name servers that the NS records of a zone name: those that do not hide.
+func (p *plan) nameServers(z *plannedZone) (all []dns.NameServer) {
+	for _, server := range z.serversOf(func(a assigned) bool { return a.kind == primary || a.kind == secondary }) {
+		a := z.roles[server]
+		at := p.interfaces[a.iface]
+		name, err := naming.ASCII(naming.Clean(at.name))
+		if err != nil || !isHostName(at.name) {
+			continue
+		}
+		one := dns.NameServer{Name: wire.CanonicalName(name), Addresses: at.addresses, TTL: dns.DefaultTTL}
+		if a.ttl != nil {
+			one.TTL = uint32(*a.ttl) //nolint:gosec // within its bounds
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// authority gives the start of authority of a zone, by the option that is in effect for its primary server. Its owner, and what the option
+// leaves open, follow from the zone.
+func (p *plan) authority(z *plannedZone) *wire.SOA {
+	soa := &wire.SOA{Hdr: wire.RR_Header{Ttl: dns.DefaultTTL}, Refresh: soaRefresh, Retry: soaRetry, Expire: soaExpire, Minttl: soaMinimum}
+	parts := p.soaParts(z)
+	number := func(i int, into *uint32) {
+		if n, err := strconv.ParseUint(string(parts[i]), 10, 32); err == nil {
+			*into = uint32(n)
+		}
+	}
+	if len(parts) == len(soaParts) {
+		number(0, &soa.Hdr.Ttl)
+		number(4, &soa.Refresh)
+		number(5, &soa.Retry)
+		number(6, &soa.Expire)
+		number(7, &soa.Minttl)
+		var name, mail string
+		if json.Unmarshal(parts[1], &name) == nil && name != "" {
+			soa.Ns = wire.CanonicalName(name)
+		}
+		if json.Unmarshal(parts[2], &mail) == nil && mail != "" {
+			soa.Mbox = mailbox(mail)
+		}
+	}
+	if servers := p.nameServers(z); soa.Ns == "" && len(servers) > 0 {
+		soa.Ns = servers[0].Name
+		for _, id := range z.serversOf(func(a assigned) bool { return a.kind == primary }) {
+			if name, err := naming.ASCII(naming.Clean(p.interfaces[z.roles[id].iface].name)); err == nil && isHostName(name) {
+				soa.Ns = wire.CanonicalName(name)
+				break
+			}
+		}
+	}
+	return soa
+}
+
+// soaParts gives the parts of the option StartOfAuthority that is in effect for a zone; nil where there is none.
+func (p *plan) soaParts(z *plannedZone) (parts []json.RawMessage) {
+	server := int64(0)
+	if writers := z.serversOf(assigned.writes); len(writers) > 0 {
+		server = writers[0]
+	}
+	if value := p.lookUp(z.chain, server, "start-of-authority"); value == nil || json.Unmarshal(value, &parts) != nil {
+		return nil
+	}
+	return parts
+}
+
+// mailbox writes a mail address as a name (RFC 1035 section 8).
+func mailbox(address string) string {
+	local, domain, ok := strings.Cut(address, "@")
+	if !ok {
+		return wire.CanonicalName(address)
+	}
+	return strings.ReplaceAll(local, ".", `\.`) + "." + wire.CanonicalName(domain)
+}
+
+// nextSerial gives the serial number behind one that was served: by the date as YYYYMMDDnn, or by the time, in Unix seconds, so that it rises
+// also where an older backup was restored; from a number that was set, where that is later. It never goes back (RFC 1982).
+func (p *plan) nextSerial(z *plannedZone, before uint32, served bool, now time.Time) uint32 {
+	next := uint32(now.Unix()) //nolint:gosec // it goes round
+	if parts := p.soaParts(z); len(parts) == len(soaParts) {
+		switch text := string(parts[3]); {
+		case text == `"date"`:
+			n, err := strconv.ParseUint(now.UTC().Format("20060102")+"00", 10, 32)
+			if err == nil {
+				next = uint32(n)
+			}
+		case text != "null" && text != `"auto"`:
+			if n, err := strconv.ParseUint(text, 10, 32); err == nil {
+				next = uint32(n)
+			}
+		}
+	}
+	if served && int32(next-before) <= 0 { //nolint:gosec // as RFC 1982 compares
+		return before + 1
+	}
+	if next == 0 {
+		return 1
+	}
+	return next
+}

@@ -1,0 +1,74 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"portolan/internal/checkin"
+	"portolan/internal/deploy"
+	"portolan/internal/fleet"
+	"portolan/internal/store"
+)
+
+// fleetPoints introduces the fleet to deployments: neither knows the other.
+type fleetPoints struct{ fleet *fleet.Service }
+
+// Changed notes that a service point is to serve something else.
+func (p fleetPoints) Changed(tx *store.Tx, servicePoint string) error { return p.fleet.ContentChanged(tx, servicePoint) }
+
+// Wake lets a service point know, once that is committed.
+func (p fleetPoints) Wake(servicePoint string) { p.fleet.Wake(servicePoint) }
+
+// Serving says what a service point serves.
+func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s deploy.Serving, err error) {
+	s.Content, s.Trouble, s.There, s.Application, err = p.fleet.Serves(tx, servicePoint)
+	return s, err
+}
+
+// contentTime is how long it may take to give a service point what it is to serve.
+const contentTime = time.Hour
+
+// giveContent gives a service point what it is to serve (portolan/internal/zonedata). The stream lies in a file while it is being sent, so
+// that the database is free.
+func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byte) error {
+	shown := r.TLS.PeerCertificates[0]
+	if err := m.Fleet.Know(r.Context(), shown); err != nil {
+		return err
+	}
+	rq, err := decode[checkin.ContentRequest](body)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(m.options.Data, "content-")
+	if err != nil {
+		return fmt.Errorf("making room for what a service point is to serve: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	if err := os.Remove(f.Name()); err != nil {
+		return err
+	}
+	if err := m.Store.View(r.Context(), func(tx *store.Tx) error {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		return errors.Join(f.Truncate(0), deploy.WriteContent(tx, shown.Subject.CommonName, rq.From, f))
+	}); err != nil {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(contentTime)); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	_, err = io.Copy(w, f)
+	if err != nil { // the service point asks again
+		m.log.DebugContext(r.Context(), "a service point did not take what it is to serve", "reason", err)
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+package servicepoint
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"portolan/internal/application"
+	"portolan/internal/checkin"
+	"portolan/internal/zonedata"
+)
+
+// contents is the folder with what an application serves: the streams that lead to it, one behind the other, the first from nothing. With it
+// the application serves without the manager. It belongs to the one goroutine that supplies the application.
+type contents struct{ dir string }
+
+const contentFolder = "content"
+
+// mostContents is how many streams there may be behind the first one; mostDifferences how long they may be beside it, in bytes, and as much
+// again as half of it: then all of it is asked for again.
+const (
+	mostContents    = 5000
+	mostDifferences = 1 << 20
+)
+
+// names gives the files, in order.
+func (c contents) names() (names []string, err error) {
+	entries, err := os.ReadDir(c.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// revisionOf is the revision that the stream in a file leads to.
+func revisionOf(name string) string {
+	_, revision, _ := strings.Cut(name, "_")
+	return revision
+}
+
+// last gives the revision that all of it leads to; empty where there is none. full says that it is better to ask for all of it again.
+func (c contents) last() (revision string, full bool, err error) {
+	names, err := c.names()
+	if err != nil || len(names) == 0 {
+		return "", false, err
+	}
+	sizes := make([]int64, len(names))
+	for i, name := range names {
+		info, err := os.Stat(filepath.Join(c.dir, name))
+		if err != nil {
+			return "", false, err
+		}
+		sizes[i] = info.Size()
+	}
+	behind := int64(0)
+	for _, size := range sizes[1:] {
+		behind += size
+	}
+	return revisionOf(names[len(names)-1]), len(names) > mostContents || behind > mostDifferences+sizes[0]/2, nil
+}
+
+// add keeps a stream, which fetch writes, on the disk, and gives its file. One that begins at nothing takes the place of all before.
+func (c contents) add(fetch func(io.Writer) error) (path string, err error) {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return "", err
+	}
+	before, err := c.names()
+	if err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(c.dir, ".new-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	defer func() { _ = f.Close() }()
+	if err := fetch(f); err != nil {
+		return "", err
+	}
+	if err := f.Sync(); err != nil {
+		return "", err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	h, err := zonedata.ReadHeader(f)
+	if err != nil {
+		return "", err
+	}
+	if _, err := zonedata.ParseRevision(h.To); err != nil {
+		return "", err
+	}
+	number := 0
+	if len(before) > 0 {
+		if _, err := fmt.Sscanf(before[len(before)-1], "%d_", &number); err != nil {
+			return "", fmt.Errorf("a file %q among what is served: %w", before[len(before)-1], err)
+		}
+		if h.From != "" && h.From != revisionOf(before[len(before)-1]) {
+			return "", errors.New("what is to be served begins at another revision than what is served")
+		}
+	} else if h.From != "" {
+		return "", errors.New("what is to be served begins at a revision that is not there")
+	}
+	path = filepath.Join(c.dir, fmt.Sprintf("%08d_%s", number+1, h.To))
+	if err := os.Rename(f.Name(), path); err != nil {
+		return "", err
+	}
+	if err := syncDir(c.dir); err != nil {
+		return "", err
+	}
+	if h.From == "" {
+		for _, name := range before {
+			if err := os.Remove(filepath.Join(c.dir, name)); err != nil {
+				return "", err
+			}
+		}
+	}
+	return path, nil
+}
+
+// whole gives the files from the last one on that begins at nothing: a crash may have left some before it.
+func (c contents) whole() (paths []string, err error) {
+	names, err := c.names()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Backward(names) {
+		path := filepath.Join(c.dir, name)
+		paths = append([]string{path}, paths...)
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		h, err := zonedata.ReadHeader(f)
+		_ = f.Close()
+		if err != nil || h.From == "" {
+			return paths, err
+		}
+	}
+	return nil, errors.New("what is served has no beginning on the disk")
+}
+
+// isBehind reports whether an application serves another content than it is to. One that serves what came later, as where an older backup of
+// the manager was restored, is not behind: nothing goes back on the wire by itself.
+func isBehind(now, wanted string) bool {
+	if wanted == "" {
+		return now != "" && now != zonedata.Nothing()
+	}
+	have, err := zonedata.ParseRevision(now)
+	want, e := zonedata.ParseRevision(wanted)
+	return err != nil || e != nil || have.Number < want.Number
+}
+
+// supplying is when an application is next supplied with content, after failures. It is guarded by process.mu.
+type supplying struct {
+	runs  bool
+	times int
+	next  time.Time
+}
+
+// supply brings an application the content that it is to serve, beside all else that is done about it.
+func (p *process) supply(ctx context.Context, now, wanted string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.supplies.runs || time.Now().Before(p.supplies.next) {
+		return
+	}
+	p.supplies.runs = true
+	p.s.group.Go(func() {
+		err := p.bring(ctx, now, wanted)
+		p.mu.Lock()
+		p.supplies.runs = false
+		if err != nil {
+			p.supplies.times++
+			p.supplies.next = time.Now().Add(min(time.Second<<min(p.supplies.times, 5), 30*time.Second))
+		} else {
+			p.supplies.times = 0
+		}
+		p.mu.Unlock()
+		if err != nil && ctx.Err() == nil {
+			p.log.Error("the application does not get what it is to serve", "reason", err)
+		}
+		select {
+		case p.changed <- struct{}{}: // it is asked again
+		default:
+		}
+	})
+}
+
+// bring gives the application what is on the disk, then what the manager has beyond that.
+func (p *process) bring(ctx context.Context, now, wanted string) error {
+	c := contents{filepath.Join(p.s.dir, contentFolder, p.id)}
+	if wanted == "" {
+		var nothing bytes.Buffer
+		if err := zonedata.WriteNothing(&nothing); err != nil {
+			return err
+		}
+		return errors.Join(p.give(ctx, &nothing), os.RemoveAll(c.dir))
+	}
+	have, full, err := c.last()
+	if err == nil && have != "" && now != have {
+		var paths []string
+		if paths, err = c.whole(); err == nil {
+			for _, path := range paths {
+				if err = p.giveFile(ctx, path); err != nil {
+					break
+				}
+			}
+		}
+	}
+	if err != nil { // whatever it is, the manager has it
+		p.log.Error("what is served is asked for again", "reason", err)
+		have = ""
+	}
+	if have != "" && !isBehind(have, wanted) {
+		return nil
+	}
+	if full {
+		have = ""
+	}
+	path, err := c.add(func(to io.Writer) error { return p.s.fetch(ctx, have, to) })
+	if err != nil {
+		return fmt.Errorf("fetching it: %w", err)
+	}
+	if err := p.giveFile(ctx, path); err != nil {
+		var refused *notTaken
+		if errors.As(err, &refused) { // the next time all of it is asked for
+			err = errors.Join(err, os.RemoveAll(c.dir))
+		}
+		return err
+	}
+	return nil
+}
+
+// notTaken is content that an application refused.
+type notTaken struct{ why string }
+
+func (n *notTaken) Error() string { return n.why }
+
+func (p *process) giveFile(ctx context.Context, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	return p.give(ctx, f)
+}
+
+// give gives the application a stream.
+func (p *process) give(ctx context.Context, stream io.Reader) error {
+	rq, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://application"+application.ContentPath, stream)
+	if err != nil {
+		return err
+	}
+	rs, err := p.bulky.Do(rq)
+	if err != nil {
+		return fmt.Errorf("what is to be served could not be given: %w", unwrapURL(err))
+	}
+	defer func() { _ = rs.Body.Close() }()
+	if rs.StatusCode == http.StatusNoContent {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(rs.Body, 1<<10))
+	if err != nil {
+		return err
+	}
+	return &notTaken{fmt.Sprintf("what is to be served was refused: %s", bytes.TrimSpace(text))}
+}
+
+// contentLimit is how long it may take to fetch what is to be served, or to give it.
+const contentLimit = time.Hour
+
+// fetchContent fetches what leads from a revision to what the application is to serve.
+func (a *Agent) fetchContent(ctx context.Context, from string, to io.Writer) error {
+	a.mu.Lock()
+	m := a.manager
+	a.mu.Unlock()
+	return m.stream(ctx, checkin.ContentPath, checkin.ContentRequest{From: from}, to)
+}

@@ -1,0 +1,218 @@
+package test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// authority is a server of the manager that is a service point, and answers at an address.
+type authority struct {
+	*fleetPoint
+	at, server string
+}
+
+// asks asks for records, and gives the response code and the data, sorted.
+func (a *authority) asks(name string, kind uint16) string {
+	q := new(dns.Msg)
+	q.SetQuestion(name, kind)
+	r, _, err := (&dns.Client{Timeout: time.Second}).Exchange(q, a.at)
+	if err != nil {
+		return err.Error()
+	}
+	words := []string{dns.RcodeToString[r.Rcode]}
+	for _, rr := range r.Answer {
+		words = append(words, strings.TrimPrefix(rr.String(), rr.Header().String()))
+	}
+	slices.Sort(words[1:])
+	return strings.Join(words, " ")
+}
+
+// deploy asks for a deployment and waits for its end. It gives its state and its message.
+func (a *authority) deploy(path, body string) (state, message string) {
+	a.t.Helper()
+	id := a.m.id(path, body)
+	var d struct{ State, Message string }
+	if !until(func() bool {
+		status, text, err := a.m.call("GET", "/deployments/"+id, "")
+		if err != nil || status != http.StatusOK || json.Unmarshal([]byte(text), &d) != nil {
+			a.t.Fatalf("the deployment is %d %s %v", status, text, err)
+		}
+		return d.State != "QUEUED" && d.State != "RUNNING"
+	}) {
+		a.t.Fatalf("the deployment goes on: %+v\n%s", d, a.process.text())
+	}
+	return d.State, d.Message
+}
+
+// answersWith waits until a question is answered so.
+func (a *authority) answersWith(name string, kind uint16, want string) {
+	a.t.Helper()
+	got := ""
+	if !until(func() bool { got = a.asks(name, kind); return got == want }) {
+		a.t.Fatalf("%s is %s, not %s\n%s", name, got, want, a.process.text())
+	}
+}
+
+// becomeServer makes a service point that answers for zones, and a server of a configuration that it is.
+func becomeServer(t *testing.T, m *manager, configuration string) *authority {
+	t.Helper()
+	a := &authority{fleetPoint: &fleetPoint{t: t, m: m, state: filepath.Join(t.TempDir(), "state")}}
+	var created struct{ FleetInstanceID, RegistrationKey string }
+	if err := json.Unmarshal([]byte(a.fleet("create", "--json", "edge")), &created); err != nil {
+		t.Fatal(err)
+	}
+	a.start(created.RegistrationKey)
+	t.Cleanup(func() { // which ends its applications
+		if err := a.process.signal(syscall.SIGTERM); err != nil {
+			t.Errorf("the agent ends with %v:\n%s", err, a.process.text())
+		}
+	})
+	var err error
+	if a.at, err = freePort(); err != nil {
+		t.Fatal(err)
+	}
+	host, port, err := net.SplitHostPort(a.at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "authority.json")
+	if err := os.WriteFile(file, fmt.Appendf(nil, `{"listen":[{"address":%q,"port":%s}]}`, host, port), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.server = m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"ns1","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+
+		created.FleetInstanceID+`","interfaces":[{"type":"NetworkInterface","name":"ns1.harbour.example","managementAddress":"192.0.2.53"}]}`)
+	if state, message := a.deploy("/servers/"+a.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`); state != "FAILED" ||
+		!strings.Contains(message, "dns-authoritative-service") {
+		t.Errorf("without the application a deployment is %s: %s", state, message)
+	}
+	a.fleet("deploy", "edge", "dns-authoritative-service", "--configuration", file)
+	a.becomes("HEALTHY")
+	return a
+}
+
+// What the manager knows is what the network answers: zones are deployed, changed, and served without manager and agent; what was served
+// comes back from the disk.
+func TestZonesOnTheWire(t *testing.T) {
+	m := serve(t, "")
+	configuration := m.id("/configurations", `{"name":"main"}`)
+	view := m.id("/configurations/"+configuration+"/views", `{"name":"default"}`)
+	zone := m.id("/views/"+view+"/zones", `{"type":"Zone","absoluteName":"harbour.example","deploymentEnabled":true}`)
+	block := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/16"}`)
+	network := m.id("/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`)
+	host := func(name, address string) string {
+		return m.id("/zones/"+zone+"/resourceRecords", fmt.Sprintf(`{"type":"HostRecord","name":%q,"reverseRecord":true,"addresses":[`+
+			`{"type":"IPv4Address","address":%q,"state":"STATIC"}]}`, name, address))
+	}
+	crane := host("crane", "10.0.0.10")
+	a := becomeServer(t, m, configuration)
+	deployments := "/servers/" + a.server + "/deployments"
+	if status, text, err := m.call("POST", deployments, `{"type":"DifferentialDeployment","service":"DNS"}`); status != 400 || err != nil ||
+		!strings.Contains(text, "NoPreviousFullDeploymentForDifferential") {
+		t.Errorf("a difference to nothing is %d %s %v", status, text, err)
+	}
+	var interfaces struct{ Data []struct{ ID int64 } }
+	if _, text, err := m.call("GET", "/servers/"+a.server+"/interfaces", ""); err != nil || json.Unmarshal([]byte(text), &interfaces) != nil {
+		t.Fatal(text, err)
+	}
+	role := fmt.Sprintf(`{"type":"DNSDeploymentRole","roleType":"PRIMARY","view":{"id":%s},"interfaces":[{"id":%d}]}`, view,
+		interfaces.Data[0].ID)
+	m.id("/views/"+view+"/deploymentRoles", role)
+	m.id("/networks/"+network+"/deploymentRoles", role)
+	m.id("/zones/"+zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-transfer","value":["127.0.0.1"]}`)
+	if state, message := a.deploy(deployments, `{"type":"FullDeployment","service":"DNS"}`); state != "COMPLETED" ||
+		!strings.Contains(message, "2 zones") {
+		t.Fatalf("the deployment is %s: %s\n%s\n%s", state, message, a.process.text(), m.process.text())
+	}
+	for _, c := range []struct {
+		name string
+		kind uint16
+		want string
+	}{
+		{"crane.harbour.example.", dns.TypeA, "NOERROR 10.0.0.10"},
+		{"10.0.0.10.in-addr.arpa.", dns.TypePTR, "NOERROR crane.harbour.example."},
+		{"harbour.example.", dns.TypeNS, "NOERROR ns1.harbour.example."},
+		{"ns1.harbour.example.", dns.TypeA, "NOERROR 192.0.2.53"},
+		{"tug.harbour.example.", dns.TypeA, "NXDOMAIN"},
+		{"elsewhere.example.", dns.TypeA, "REFUSED"},
+	} {
+		if got := a.asks(c.name, c.kind); got != c.want {
+			t.Errorf("%s is %s, not %s", c.name, got, c.want)
+		}
+	}
+
+	// What has changed goes out by a difference; what is deployed stays until then.
+	host("tug", "10.0.0.11")
+	if got := a.asks("tug.harbour.example.", dns.TypeA); got != "NXDOMAIN" {
+		t.Errorf("before it is deployed a host is %s", got)
+	}
+	if state, message := a.deploy(deployments, `{"type":"DifferentialDeployment","service":"DNS"}`); state != "COMPLETED" {
+		t.Errorf("the difference is %s: %s", state, message)
+	}
+	if got := a.asks("tug.harbour.example.", dns.TypeA); got != "NOERROR 10.0.0.11" {
+		t.Errorf("the host is %s", got)
+	}
+	transfer := new(dns.Msg)
+	transfer.SetAxfr("harbour.example.")
+	envelopes, err := new(dns.Transfer).In(transfer, a.at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := 0
+	for e := range envelopes {
+		if e.Error != nil {
+			t.Error(e.Error)
+		}
+		records += len(e.RR)
+	}
+	if records != 6 { // SOA twice, NS, and three addresses
+		t.Errorf("the zone is transferred in %d records", records)
+	}
+
+	// Neither manager nor agent is needed to answer, nor the manager to begin anew.
+	_ = m.process.signal(syscall.SIGKILL)
+	_ = a.process.signal(syscall.SIGKILL)
+	a.answersWith("tug.harbour.example.", dns.TypeA, "NOERROR 10.0.0.11")
+	if err := syscall.Kill(a.pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	a.start("")
+	a.answersWith("tug.harbour.example.", dns.TypeA, "NOERROR 10.0.0.11")
+	m.start()
+
+	// One record, and what belongs to it, goes out by itself.
+	host("buoy", "10.0.0.12")
+	quay := host("quay", "10.0.0.13")
+	if status, text, err := m.call("PATCH", "/resourceRecords/"+crane, `{"name":"derrick"}`); status != 200 || err != nil {
+		t.Fatal(status, text, err)
+	}
+	if state, message := a.deploy("/deployments", `{"type":"SelectiveDeployment","resources":[{"id":`+quay+`}]}`); state != "COMPLETED" || !strings.HasPrefix(message, "2 zones, of which 2 have changed: 4 records added, 2 removed") {
+		t.Errorf("the selected are %s: %s", state, message)
+	}
+	a.answersWith("quay.harbour.example.", dns.TypeA, "NOERROR 10.0.0.13")
+	a.answersWith("13.0.0.10.in-addr.arpa.", dns.TypePTR, "NOERROR quay.harbour.example.")
+	if got := a.asks("buoy.harbour.example.", dns.TypeA) + a.asks("crane.harbour.example.", dns.TypeA); got != "NXDOMAINNOERROR 10.0.0.10" {
+		t.Errorf("what was not selected is %s", got)
+	}
+	if state, message := a.deploy("/zones/"+zone+"/deployments", `{"type":"QuickDeployment"}`); state != "COMPLETED" {
+		t.Errorf("what the user has changed is %s: %s", state, message)
+	} else {
+		t.Log(message)
+	}
+	a.answersWith("buoy.harbour.example.", dns.TypeA, "NOERROR 10.0.0.12")
+	a.answersWith("crane.harbour.example.", dns.TypeA, "NXDOMAIN")
+	a.answersWith("10.0.0.10.in-addr.arpa.", dns.TypePTR, "NOERROR derrick.harbour.example.")
+	if text := m.check(); !strings.Contains(text, "nothing is wrong") && strings.Contains(text, "wrong") {
+		t.Error(text)
+	}
+}
