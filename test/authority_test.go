@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -215,4 +216,116 @@ func TestZonesOnTheWire(t *testing.T) {
 	if text := m.check(); !strings.Contains(text, "nothing is wrong") && strings.Contains(text, "wrong") {
 		t.Error(text)
 	}
+}
+
+// liveServer makes a configuration with a view whose changes go out by themselves, a zone, one below it, a network, and a server for all of it.
+func liveServer(t *testing.T, database string) (a *authority, zone, below, network string) {
+	t.Helper()
+	m := serve(t, database)
+	configuration := m.id("/configurations", `{"name":"main"}`)
+	view := m.id("/configurations/"+configuration+"/views", `{"name":"default","liveDeployment":true}`)
+	zone = m.id("/views/"+view+"/zones", `{"type":"Zone","absoluteName":"harbour.example","deploymentEnabled":true}`)
+	below = m.id("/zones/"+zone+"/zones", `{"type":"Zone","name":"quay","deploymentEnabled":true}`)
+	block := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/16"}`)
+	network = m.id("/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`)
+	a = becomeServer(t, m, configuration)
+	var interfaces struct{ Data []struct{ ID int64 } }
+	if _, text, err := m.call("GET", "/servers/"+a.server+"/interfaces", ""); err != nil || json.Unmarshal([]byte(text), &interfaces) != nil {
+		t.Fatal(text, err)
+	}
+	role := fmt.Sprintf(`{"type":"DNSDeploymentRole","roleType":"PRIMARY","view":{"id":%s},"interfaces":[{"id":%d}]}`, view,
+		interfaces.Data[0].ID)
+	m.id("/views/"+view+"/deploymentRoles", role)
+	m.id("/networks/"+network+"/deploymentRoles", role)
+	if state, message := a.deploy("/servers/"+a.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`); state != "COMPLETED" {
+		t.Fatalf("the deployment is %s: %s\n%s\n%s", state, message, a.process.text(), m.process.text())
+	}
+	return a, zone, below, network
+}
+
+// nothingElse checks that all that has changed went out: a difference to all of it finds nothing.
+func (a *authority) nothingElse() {
+	a.t.Helper()
+	state, message := a.deploy("/servers/"+a.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	if state != "COMPLETED" || !strings.Contains(message, "of which 0 have changed") {
+		a.t.Errorf("behind the changes a deployment is %s: %s", state, message)
+	}
+}
+
+// Every change of a live view is answered at once, whatever it is: what went out change by change is what a deployment of all of it would have
+// brought.
+func TestLiveDeployment(t *testing.T) {
+	a, zone, below, network := liveServer(t, "")
+	m := a.m
+	random := rand.New(rand.NewPCG(7, 8)) //nolint:gosec // a test
+	var records []string
+	hosts := map[string]bool{}
+	var slowest time.Duration
+	for i := range 120 {
+		at := zone
+		if random.IntN(3) == 0 {
+			at = below
+		}
+		pick := func() string { return records[random.IntN(len(records))] }
+		name := fmt.Sprintf("n%d", i)
+		switch kind := random.IntN(9); {
+		case kind < 3 || len(records) < 3:
+			id := m.id("/zones/"+at+"/resourceRecords", fmt.Sprintf(`{"type":"HostRecord","name":%q,"reverseRecord":true,"addresses":[`+
+				`{"type":"IPv4Address","address":"10.0.0.%d","state":"STATIC"}]}`, name, 10+i))
+			hosts[id] = true
+			records = append(records, id)
+			began := time.Now()
+			if at == below {
+				name += ".quay"
+			}
+			a.answersWith(name+".harbour.example.", dns.TypeA, fmt.Sprintf("NOERROR 10.0.0.%d", 10+i))
+			slowest = max(slowest, time.Since(began))
+		case kind == 3:
+			records = append(records, m.id("/zones/"+at+"/resourceRecords", fmt.Sprintf(`{"type":"TXTRecord","name":%q,"text":"%d"}`, name, i)))
+		case kind == 4:
+			if target := pick(); hosts[target] {
+				records = append(records, m.id("/zones/"+at+"/resourceRecords", fmt.Sprintf(`{"type":"MXRecord","name":%q,"priority":5,"linkedRecord":`+
+					`{"id":%s}}`, name, target)))
+			}
+		case kind == 5:
+			records = append(records, m.id("/zones/"+at+"/resourceRecords", fmt.Sprintf(`{"type":"GenericRecord","name":%q,"recordType":"NS",`+
+				`"rdata":"n0.harbour.example."}`, name)))
+		case kind == 6:
+			if status, text, err := m.call("PATCH", "/resourceRecords/"+pick(), fmt.Sprintf(`{"ttl":%d}`, 60+i)); status != 200 || err != nil {
+				t.Fatal(status, text, err)
+			}
+		case kind == 7:
+			id := pick()
+			if status, text, err := m.call("PATCH", "/resourceRecords/"+id, fmt.Sprintf(`{"name":%q}`, name)); status >= 500 || err != nil {
+				t.Fatal(status, text, err)
+			}
+		default:
+			n := random.IntN(len(records))
+			if status, text, err := m.call("DELETE", "/resourceRecords/"+records[n], ""); status >= 500 || err != nil {
+				t.Fatal(status, text, err)
+			} else if status < 300 {
+				records = slices.Delete(records, n, n+1)
+			}
+		}
+	}
+	t.Logf("the slowest host was answered after %s", slowest)
+	id := m.id("/zones/"+zone+"/resourceRecords", `{"type":"HostRecord","name":"last","addresses":[{"type":"IPv4Address","address":"10.0.0.250"}]}`)
+	a.answersWith("last.harbour.example.", dns.TypeA, "NOERROR 10.0.0.250")
+	a.nothingElse()
+
+	// What changes more than names goes out, too: options, roles, other zones, the address of a host that goes with its network.
+	m.id("/zones/"+zone+"/deploymentOptions", `{"type":"StartOfAuthority","value":[77,"primary.harbour.example","admin@harbour.example","auto",1200,180,1209600,99]}`)
+	if !until(func() bool { return strings.Contains(a.asks("harbour.example.", dns.TypeSOA), " 1200 180 1209600 99") }) {
+		t.Errorf("the start of authority is %s", a.asks("harbour.example.", dns.TypeSOA))
+	}
+	m.id("/zones/"+zone+"/zones", `{"type":"Zone","name":"dock","deploymentEnabled":true}`)
+	if !until(func() bool { return strings.HasPrefix(a.asks("dock.harbour.example.", dns.TypeSOA), "NOERROR primary.harbour.example.") }) {
+		t.Errorf("a new zone is %s", a.asks("dock.harbour.example.", dns.TypeSOA))
+	}
+	if status, text, err := m.call("DELETE", "/resourceRecords/"+id, ""); status >= 300 || err != nil {
+		t.Fatal(status, text, err)
+	}
+	a.answersWith("last.harbour.example.", dns.TypeA, "NXDOMAIN")
+	a.nothingElse()
+	_ = network
 }

@@ -137,15 +137,17 @@ type DesiredApplication struct {
 	Anycast []string `json:"anycast,omitempty"`
 	// Limits are what it may take of its machine.
 	Limits Limits `json:"limits,omitzero"`
-	// Content names what it is to serve beyond its configuration, which is fetched from ContentPath; empty where it has none.
-	Content string `json:"content,omitempty"`
+	// Contented says that it serves content beyond its configuration, which is fetched from ContentPath.
+	Contented bool `json:"contented,omitempty"`
 }
 
 // ContentRequest asks for the content of the application of a service point that has some. The answer is a stream
-// (portolan/internal/zonedata).
+// (portolan/internal/zonedata) as soon as there is another content than From, or, after WaitSeconds, 204.
 type ContentRequest struct {
-	// From is the revision that is there; empty asks for all of it.
+	// From is the revision that is served; empty asks for all of it.
 	From string `json:"from"`
+	// WaitSeconds is how long the manager may hold the request when there is nothing new.
+	WaitSeconds int `json:"waitSeconds"`
 }
 
 // Limits are what an application may take of its machine; 0 means DefaultMemoryMiB, and all processors.

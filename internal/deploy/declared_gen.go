@@ -253,7 +253,7 @@ var descriptions = map[string]string{
 	"SelectiveDeployment.dynamicRecordDeploymentStrategy":   "dynamicRecordDeploymentStrategy is what is done with dynamic records among them.",
 	"SelectiveDeployment.recordScope":                       "recordScope says whether records that belong to those are carried along: the hosts that they lead to, and those that lead to them.",
 	"SelectiveDeployment.resources":                         "resources are the records, at most 100.",
-	"SelectiveDeployment.wanted":                            "wanted are the records by their ids.",
+	"SelectiveDeployment.wanted":                            "wanted are the same, as they are kept.",
 	"Server":                                                "Server is a machine that answers for names, or gives out addresses.",
 	"Server.dedicatedManagementEnabled":                     "dedicatedManagementEnabled says whether the server is managed over an interface of its own.",
 	"Server.haDiskState":                                    "haDiskState is how alike the disks of the pair are.",

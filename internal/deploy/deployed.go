@@ -24,15 +24,18 @@ var migrations embed.FS
 // registerDeployed declares what is kept of what is deployed. A zone has one content, which all who answer for it have: number says when it
 // changed, of all changes, and dns_difference what changed, as far back as it is kept.
 func registerDeployed(r *resource.Registry) {
-	r.Extension(&store.Extension{Name: "deployed", Migrations: migrations, Verify: verifyDeployed, Tables: []store.Table{
-		{Name: "dns_zone", Columns: []string{"zone", "configuration", "serial", "hash", "records", "number", "complete"}, Key: 1},
-		{Name: "dns_part", Columns: []string{"zone", "first", "data"}, Key: 2},
-		{Name: "dns_difference", Columns: []string{"zone", "number", "from_hash", "to_hash", "data"}, Key: 2,
-			Derived: "whoever is behind gets zones whole"},
-		{Name: "dns_server", Columns: []string{"server", "settings", "settings_number", "hash", "number"}, Key: 1},
-		{Name: "dns_served", Columns: []string{"server", "zone", "number"}, Key: 2},
-		{Name: "deployment_wait", Columns: []string{"deployment", "server", "number", "until", "state", "message"}, Key: 1},
-		{Name: "deployment_record", Columns: []string{"deployment", "kind", "record"}, Key: 3}}})
+	live := &liveViews{}
+	r.Extension(&store.Extension{Name: deployedName, State: live, Opened: live.open, Follow: live.follow, Migrations: migrations,
+		Verify: verifyDeployed, Tables: []store.Table{
+			{Name: "dns_zone", Columns: []string{"zone", "configuration", "serial", "hash", "records", "number", "complete"}, Key: 1},
+			{Name: "dns_part", Columns: []string{"zone", "first", "data"}, Key: 2},
+			{Name: "dns_difference", Columns: []string{"zone", "number", "from_hash", "to_hash", "data"}, Key: 2,
+				Derived: "whoever is behind gets zones whole"},
+			{Name: "dns_server", Columns: []string{"server", "settings", "settings_number", "hash", "number"}, Key: 1},
+			{Name: "dns_served", Columns: []string{"server", "zone", "number"}, Key: 2},
+			{Name: "deployment_wait", Columns: []string{"deployment", "server", "number", "until", "state", "message"}, Key: 1},
+			{Name: "dns_due", Columns: []string{"configuration", "kind", "what", "changed"}, Key: 3},
+			{Name: "deployment_record", Columns: []string{"deployment", "kind", "record"}, Key: 3}}})
 }
 
 // verifyDeployed checks that the parts of zones are what their hashes say.
@@ -49,7 +52,7 @@ func verifyDeployed(tx *store.Tx, fault func(format string, args ...any)) error 
 		return err
 	}
 	for id, z := range all {
-		entries, _, err := readParts(tx, id)
+		entries, err := readParts(tx, id)
 		if err != nil {
 			return err
 		}
@@ -70,6 +73,8 @@ type deployedZone struct {
 	serial int64 // of 32 bits
 	hash   string
 	number int64
+	// records is how many there are.
+	records int64
 	// complete is since when, in Unix milliseconds, changes of records may not have been deployed.
 	complete int64
 }
@@ -77,8 +82,8 @@ type deployedZone struct {
 // readDeployed gives what is deployed of a zone; there is false where nothing is.
 func readDeployed(tx *store.Tx, id string) (z deployedZone, there bool, err error) {
 	z.id = id
-	err = tx.QueryRow("SELECT serial, hash, number, complete FROM dns_zone WHERE zone = ?", id).
-		Scan(&z.serial, &z.hash, &z.number, &z.complete)
+	err = tx.QueryRow("SELECT serial, hash, number, records, complete FROM dns_zone WHERE zone = ?", id).
+		Scan(&z.serial, &z.hash, &z.number, &z.records, &z.complete)
 	if errors.Is(err, sql.ErrNoRows) {
 		return z, false, nil
 	}
@@ -94,14 +99,13 @@ var (
 	unpacker, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
 )
 
-// readParts gives the records that are deployed of a zone, in order, and the keys that its parts begin at.
-func readParts(tx *store.Tx, id string) (entries []zonedata.Entry, firsts [][]byte, err error) {
+// readParts gives the records that are deployed of a zone, in order.
+func readParts(tx *store.Tx, id string) (entries []zonedata.Entry, err error) {
 	err = tx.Each(func(scan func(...any) error) error {
-		var first, data []byte
-		if err := scan(&first, &data); err != nil {
+		var data []byte
+		if err := scan(&data); err != nil {
 			return err
 		}
-		firsts = append(firsts, slices.Clone(first))
 		text, err := unpacker.DecodeAll(data, nil)
 		if err != nil {
 			return fmt.Errorf("reading what is deployed of zone %s: %w", id, err)
@@ -110,8 +114,8 @@ func readParts(tx *store.Tx, id string) (entries []zonedata.Entry, firsts [][]by
 			entries = append(entries, zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
 			return nil
 		})
-	}, "SELECT first, data FROM dns_part WHERE zone = ? ORDER BY first", id)
-	return entries, firsts, err
+	}, "SELECT data FROM dns_part WHERE zone = ? ORDER BY first", id)
+	return entries, err
 }
 
 // publication is another content of a zone.
@@ -123,8 +127,9 @@ type publication struct {
 	hash           string
 	complete       int64
 	removed, added []zonedata.Entry
-	after          []zonedata.Entry
-	firsts         [][]byte
+	// after are all records behind it, where they were asked for; records is how many there are.
+	after   []zonedata.Entry
+	records int64
 }
 
 // publication gives the content that a zone is to have, where that is another than what is deployed; else nil. wanted, where it is not nil,
@@ -138,11 +143,10 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 	if c.complete = c.before.complete; wanted == nil { // a transaction that ends now may have begun a little earlier
 		c.complete = now.Add(-time.Minute).UnixMilli()
 	}
-	before, firsts, err := readParts(p.tx, z.id)
+	before, err := readParts(p.tx, z.id)
 	if err != nil {
 		return nil, err
 	}
-	c.firsts = firsts
 	c.serial = uint32(c.before.serial) //nolint:gosec // of 32 bits
 	if !c.existed {
 		c.serial = p.nextSerial(z, 0, false, now)
@@ -165,10 +169,15 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 		}
 		c.removed, c.added = zonedata.Diff(before, c.after)
 	}
+	return c, c.count()
+}
+
+// count finds the hash, and how many records there are.
+func (c *publication) count() (err error) {
 	var h zonedata.Hash
 	if c.existed {
 		if h, err = zonedata.ParseHash(c.before.hash); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for _, e := range c.removed {
@@ -177,8 +186,8 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 	for _, e := range c.added {
 		h.Add(e.Record)
 	}
-	c.hash = h.String()
-	return c, nil
+	c.hash, c.records = h.String(), c.before.records+int64(len(c.added)-len(c.removed))
+	return nil
 }
 
 // within gives what is deployed, and of what is wanted what is there now.
@@ -210,17 +219,17 @@ func withSerial(r zonedata.Record, serial uint32) zonedata.Record {
 func (c *publication) write(tx *store.Tx, configuration, number int64) error {
 	if err := tx.Write("INSERT INTO dns_zone (zone, configuration, serial, hash, records, number, complete) VALUES (?, ?, ?, ?, ?, ?, ?)"+
 		" ON CONFLICT (zone) DO UPDATE SET serial = excluded.serial, hash = excluded.hash, records = excluded.records,"+
-		" number = excluded.number, complete = excluded.complete", c.zone.id, configuration, int64(c.serial), c.hash, len(c.after), number,
+		" number = excluded.number, complete = excluded.complete", c.zone.id, configuration, int64(c.serial), c.hash, c.records, number,
 		c.complete); err != nil {
 		return err
 	}
-	if err := c.writeParts(tx); err != nil {
+	if !c.existed {
+		return writePart(tx, c.zone.id, []byte{}, c.added)
+	}
+	if err := changeParts(tx, c.zone.id, c.removed, c.added); err != nil {
 		return err
 	}
-	if !c.existed {
-		return nil
-	}
-	if 2*(len(c.removed)+len(c.added)) > len(c.after)+partEntries { // whoever is behind is better off with the whole
+	if int64(2*(len(c.removed)+len(c.added))) > c.records+partEntries { // whoever is behind is better off with the whole
 		return tx.Write("DELETE FROM dns_difference WHERE zone = ?", c.zone.id)
 	}
 	if err := tx.Write("INSERT INTO dns_difference (zone, number, from_hash, to_hash, data) VALUES (?, ?, ?, ?, ?)", c.zone.id, number,
@@ -264,48 +273,75 @@ func readDifference(data []byte, removed, added func(zonedata.Record) error) err
 	return zonedata.Records(rest[length:], added)
 }
 
-// writeParts writes the parts that have changed.
-func (c *publication) writeParts(tx *store.Tx) error {
-	dirty := func(first, next []byte) bool {
-		in := func(e zonedata.Entry) bool {
-			return bytes.Compare(e.Key, first) >= 0 && (next == nil || bytes.Compare(e.Key, next) < 0)
+// changeParts writes the parts that records were removed from or added to.
+func changeParts(tx *store.Tx, zone string, removed, added []zonedata.Entry) error {
+	for len(removed)+len(added) > 0 {
+		key := []byte(nil)
+		switch {
+		case len(removed) == 0:
+			key = added[0].Key
+		case len(added) == 0 || bytes.Compare(removed[0].Key, added[0].Key) < 0:
+			key = removed[0].Key
+		default:
+			key = added[0].Key
 		}
-		return !c.existed || slices.ContainsFunc(c.removed, in) || slices.ContainsFunc(c.added, in)
-	}
-	firsts := c.firsts
-	if len(firsts) == 0 {
-		firsts = [][]byte{{}}
-	}
-	rest := c.after
-	for i, first := range firsts {
-		var next []byte
-		if i+1 < len(firsts) {
-			next = firsts[i+1]
+		first, next, entries, err := readPart(tx, zone, key)
+		if err != nil {
+			return err
 		}
-		end := len(rest)
-		if next != nil {
-			end, _ = slices.BinarySearchFunc(rest, next, func(e zonedata.Entry, key []byte) int { return bytes.Compare(e.Key, key) })
+		gone, more := until(removed, next), until(added, next)
+		entries = slices.DeleteFunc(entries, func(e zonedata.Entry) bool {
+			_, found := slices.BinarySearchFunc(removed[:gone], e, zonedata.Entry.Compare)
+			return found
+		})
+		entries = append(entries, added[:more]...)
+		slices.SortFunc(entries, zonedata.Entry.Compare)
+		removed, added = removed[gone:], added[more:]
+		if len(entries) == 0 && len(first) > 0 {
+			err = tx.Write("DELETE FROM dns_part WHERE zone = ? AND first = ?", zone, first)
+		} else {
+			err = writePart(tx, zone, first, entries)
 		}
-		mine := rest[:end]
-		rest = rest[end:]
-		if !dirty(first, next) {
-			continue
-		}
-		if len(mine) == 0 && len(first) > 0 {
-			if err := tx.Write("DELETE FROM dns_part WHERE zone = ? AND first = ?", c.zone.id, first); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := c.writePart(tx, first, mine); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// until is how many of the entries stand before a key; all, where it is nil.
+func until(entries []zonedata.Entry, next []byte) int {
+	if next == nil {
+		return len(entries)
+	}
+	n, _ := slices.BinarySearchFunc(entries, next, func(e zonedata.Entry, key []byte) int { return bytes.Compare(e.Key, key) })
+	return n
+}
+
+// readPart gives the part of a zone that a key lies in: the keys that it and the next one begin at, and its records. next is nil behind the
+// last one.
+func readPart(tx *store.Tx, zone string, key []byte) (first, next []byte, entries []zonedata.Entry, err error) {
+	var data []byte
+	if err := tx.QueryRow("SELECT first, data FROM dns_part WHERE zone = ? AND first <= ? ORDER BY first DESC LIMIT 1", zone, key).
+		Scan(&first, &data); err != nil {
+		return nil, nil, nil, fmt.Errorf("reading what is deployed of zone %s: %w", zone, err)
+	}
+	err = tx.QueryRow("SELECT first FROM dns_part WHERE zone = ? AND first > ? ORDER BY first LIMIT 1", zone, key).Scan(&next)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, nil, nil, err
+	}
+	text, err := unpacker.DecodeAll(data, nil)
+	if err == nil {
+		err = zonedata.Records(text, func(r zonedata.Record) error {
+			entries = append(entries, zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
+			return nil
+		})
+	}
+	return slices.Clone(first), slices.Clone(next), entries, err
+}
+
 // writePart writes entries as a part that begins at a key, and as further ones where they are many.
-func (c *publication) writePart(tx *store.Tx, first []byte, entries []zonedata.Entry) error {
+func writePart(tx *store.Tx, zone string, first []byte, entries []zonedata.Entry) error {
 	for {
 		end := len(entries)
 		if end > 2*partEntries {
@@ -317,7 +353,7 @@ func (c *publication) writePart(tx *store.Tx, first []byte, entries []zonedata.E
 			text = zonedata.AppendRecord(text, e.Record)
 		}
 		if err := tx.Write("INSERT INTO dns_part (zone, first, data) VALUES (?, ?, ?) ON CONFLICT (zone, first) DO UPDATE SET data = excluded.data",
-			c.zone.id, first, packer.EncodeAll(text, nil)); err != nil {
+			zone, first, packer.EncodeAll(text, nil)); err != nil {
 			return err
 		}
 		if entries = entries[end:]; len(entries) == 0 {

@@ -31,7 +31,7 @@ const (
 // Points are the service points of the fleet, as a deployment has to do with them.
 type Points interface {
 	// Changed notes, in a transaction, that a service point is to serve something else.
-	Changed(tx *store.Tx, servicePoint string) error
+	Changed(tx *store.Tx, servicePoint string)
 	// Wake lets a service point know, once that transaction is committed.
 	Wake(servicePoint string)
 	// Serving says what a service point serves.
@@ -57,16 +57,22 @@ type Deployer struct {
 	known  *store.Cache[struct{}, bool]
 	// Ended is told of each deployment that has ended, by its type and its state.
 	Ended func(kind, state string)
+	// Changed is told how many names and addresses of live views were deployed.
+	Changed func(n int)
 
+	due *store.Cache[struct{}, bool]
 	// What follows is Run's own: when the lease was last taken, whether it is held, and when it was last looked who serves what.
 	taken, waited time.Time
 	held          bool
+	// plan is that of the live configuration that was last looked at; nothing but records has changed there since.
+	plan *plan
 }
 
 // NewDeployer makes what works deployments off. Run runs it.
 func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 	return &Deployer{api: a, points: points, log: log, lease: a.Store.NewLease(deployments, leaseLength),
-		known: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {}}
+		known: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
+		Changed: func(int) {}, due: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}})}
 }
 
 // Run works until ctx ends.
@@ -90,18 +96,19 @@ func (d *Deployer) Run(ctx context.Context) {
 
 // look works off what there is to do.
 func (d *Deployer) look(ctx context.Context) error {
-	if idle, ok := d.known.Now(struct{}{}); ok && idle {
-		if !d.held {
-			return nil
-		}
-		d.held, d.taken = false, time.Time{}
-		return d.lease.Release(ctx)
+	idle, known := d.known.Now(struct{}{})
+	still, knownStill := d.due.Now(struct{}{})
+	if idle && known && still && knownStill {
+		return nil
+	}
+	if err := d.hold(ctx); err != nil || !d.held {
+		return err
+	}
+	if err := d.changes(ctx); err != nil {
+		return err
 	}
 	next, waiting, err := d.next(ctx)
 	if err != nil || next == 0 && waiting == 0 {
-		return err
-	}
-	if err := d.hold(ctx); err != nil || !d.held {
 		return err
 	}
 	if waiting > 0 && time.Since(d.waited) > waitEvery {
@@ -122,6 +129,24 @@ func (d *Deployer) look(ctx context.Context) error {
 		return d.end(ctx, next, failed, "a fault of the manager: its log has more")
 	}
 	return err
+}
+
+// changes deploys what has changed of live views, until nothing is due.
+func (d *Deployer) changes(ctx context.Context) error {
+	for ctx.Err() == nil {
+		more, err := d.change(ctx)
+		if p, ok := problem.As(err); ok && p.Status < 500 {
+			return d.setAside(ctx, err)
+		}
+		if err != nil {
+			d.plan = nil
+			return err
+		}
+		if !more {
+			break
+		}
+	}
+	return nil
 }
 
 // passes reports whether a failure may be over at the next try.
@@ -348,7 +373,8 @@ func (d *Deployer) tell(tx *store.Tx, server int64) (point string, err error) {
 		return "", err
 	}
 	if x := fieldsOf(o); x != nil && x.ServicePoint != "" {
-		return x.ServicePoint, d.points.Changed(tx, x.ServicePoint)
+		d.points.Changed(tx, x.ServicePoint)
+		return x.ServicePoint, nil
 	}
 	return "", nil
 }

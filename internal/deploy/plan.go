@@ -46,6 +46,9 @@ type plan struct {
 	// zones are all zones that a role is in effect for, by their ids, in the order of their views and names.
 	zones []*plannedZone
 	byID  map[string]*plannedZone
+	// apexes are the names of all zones, by view; cuts the same as keys of the data of zones, where they were asked for.
+	apexes map[int64][]string
+	cuts   map[int64]map[string]bool
 }
 
 // roleServer is an interface of a server as name servers are told of it.
@@ -105,7 +108,7 @@ func (z *plannedZone) fqdn() string {
 func newPlan(tx *store.Tx, api *resource.API, configuration int64) (p *plan, err error) {
 	p = &plan{tx: tx, api: api, configuration: configuration, servers: map[int64]*ServerFields{}, heads: map[int64]*schema.Head{},
 		interfaces: map[int64]roleServer{}, roles: map[int64][]*DNSDeploymentRole{}, options: map[int64][]option{}, lists: map[string][]string{},
-		byID: map[string]*plannedZone{}}
+		byID: map[string]*plannedZone{}, apexes: map[int64][]string{}, cuts: map[int64]map[string]bool{}}
 	if p.inherits, err = dnsComesDown(tx, api, configuration); err != nil {
 		return nil, err
 	}
@@ -223,6 +226,7 @@ func (p *plan) readZones() error {
 	visit = func(rows []*store.Resource, view int64, above map[int64]assigned, chain []int64) {
 		for _, row := range rows {
 			roles, own := p.down(above, row.ID, view), append([]int64{row.ID}, chain...)
+			p.apexes[view] = append(p.apexes[view], row.Key)
 			if deployed[row.ID] {
 				p.add(&plannedZone{row: row, view: view, chain: own, roles: roles})
 			}
@@ -342,6 +346,7 @@ func (p *plan) reverseZones(row, view *store.Resource, path []int64) error {
 		}
 		known := p.byID[zoneID(view.ID, zone.Key)]
 		if known == nil {
+			p.apexes[view.ID] = append(p.apexes[view.ID], zone.Key)
 			p.add(&plannedZone{row: zone, view: view.ID, chain: append(slices.Clone(path), view.ID), roles: roles})
 			continue
 		}

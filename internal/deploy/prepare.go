@@ -138,7 +138,7 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 			entries := []zonedata.Entry(nil)
 			if c != nil {
 				entries = c.after
-			} else if entries, _, err = readParts(p.tx, z.id); err != nil {
+			} else if entries, err = readParts(p.tx, z.id); err != nil {
 				return err
 			}
 			if err := checks.zone(&f, z.fqdn(), entries); err != nil {

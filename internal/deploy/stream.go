@@ -11,17 +11,28 @@ import (
 	"portolan/internal/zonedata"
 )
 
-// Content names what a service point of the fleet is to serve (zonedata.Revision); empty where nothing was deployed to it.
-func Content(tx *store.Tx, servicePoint string) (string, error) {
+// IsBehind reports whether a service point of the fleet is to serve something else than a revision that it serves. One that serves what came
+// later, as where an older backup was restored, is not behind: nothing goes back on the wire before it is deployed.
+func IsBehind(tx *store.Tx, servicePoint, serves string) (bool, error) {
 	server, err := serverOfPoint(tx, servicePoint)
-	if err != nil || server == nil {
-		return "", err
+	if err != nil {
+		return false, err
 	}
-	r, _, there, err := revisionOf(tx, server.ID)
-	if err != nil || !there {
-		return "", err
+	var to zonedata.Revision
+	there := false
+	if server != nil {
+		if to, _, there, err = revisionOf(tx, server.ID); err != nil {
+			return false, err
+		}
 	}
-	return r.String(), nil
+	if !there {
+		return serves != "" && serves != zonedata.Nothing(), nil
+	}
+	from, err := zonedata.ParseRevision(serves)
+	if err != nil { // it serves nothing
+		return true, nil //nolint:nilerr // as it says
+	}
+	return from.Number < to.Number, nil
 }
 
 // serverRow is what is kept of what a server serves.
@@ -58,19 +69,18 @@ func WriteContent(tx *store.Tx, servicePoint, from string, out io.Writer) error 
 			return err
 		}
 	}
-	if !there { // nothing is served
-		row.settings = "{}"
-		to.Hash.AddSettings([]byte(row.settings))
+	if !there {
+		return zonedata.WriteNothing(out)
 	}
 	before, err := zonedata.ParseRevision(from)
-	if err != nil || before.Number > to.Number || !there {
+	if err != nil || before.Number > to.Number {
 		from, before = "", zonedata.Revision{}
 	}
 	w := zonedata.NewWriter(out, zonedata.Header{From: from, To: to.String()})
 	if from == "" || row.settingsNumber > before.Number {
 		w.Settings([]byte(row.settings))
 	}
-	if there && to.Number > before.Number {
+	if to.Number > before.Number {
 		if err := writeZones(tx, w, server.ID, from == "", before.Number); err != nil {
 			return err
 		}

@@ -204,6 +204,7 @@ var descriptions = map[string]string{
 	"View.configuration":                                    "configuration is the configuration the view lies in.",
 	"View.deviceRegistrationEnabled":                        "deviceRegistrationEnabled says whether devices may be registered in the view.",
 	"View.deviceRegistrationPortalAddress":                  "deviceRegistrationPortalAddress is the address of the registration portal.",
+	"View.liveDeployment":                                   "liveDeployment says whether every change in the view is put on the wire as soon as it is made, where its zones were deployed before.",
 	"Zone":                                                  "Zone is a DNS zone within a view, below the view or below another zone.",
 	"Zone.absoluteName":                                     "absoluteName is the zone's whole name. In a new zone it may stand in for the name: the zones in between that are missing are made.",
 	"Zone.configuration":                                    "configuration is the configuration the zone lies in.",

@@ -21,4 +21,6 @@ type View struct {
 	DeviceRegistrationEnabled bool `api:"deviceRegistrationEnabled,put"`
 	// DeviceRegistrationPortalAddress is the address of the registration portal.
 	DeviceRegistrationPortalAddress string `api:"deviceRegistrationPortalAddress"`
+	// LiveDeployment says whether every change in the view is put on the wire as soon as it is made, where its zones were deployed before.
+	LiveDeployment bool `api:"liveDeployment"`
 }

@@ -363,6 +363,11 @@ func (z *zoneReader) reverse(zone *store.Resource) error {
 	if !ok {
 		return nil
 	}
+	return z.reverseBetween(zone, low, high)
+}
+
+// reverseBetween adds what leads from the addresses of a range back.
+func (z *zoneReader) reverseBetween(zone *store.Resource, low, high netip.Addr) error {
 	return z.tx.Each(func(scan func(...any) error) error {
 		var key []byte
 		var host string

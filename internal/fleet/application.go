@@ -29,7 +29,7 @@ type Program struct {
 	// in the configuration before into one that was given without.
 	Hide func(configuration json.RawMessage) json.RawMessage
 	Fill func(configuration, before json.RawMessage) json.RawMessage
-	// Contented says that it serves content beyond its configuration (Service.Content).
+	// Contented says that it serves content beyond its configuration.
 	Contented bool
 }
 

@@ -83,11 +83,7 @@ func (s *Service) desired(tx *store.Tx, at seat) (*checkin.Desired, error) {
 		}
 		one := checkin.DesiredApplication{ID: a.ID, Name: a.Name, Version: version,
 			Configuration: a.Configuration, Title: a.Title, Anycast: a.anycast, Limits: a.Limits}
-		if s.programs[a.Name].Contented && s.Content != nil {
-			if one.Content, err = s.Content(tx, servicePoint); err != nil {
-				return nil, err
-			}
-		}
+		one.Contented = s.programs[a.Name].Contented
 		d.Applications = append(d.Applications, one)
 	}
 	return d, err
@@ -131,10 +127,19 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string) (content string, tro
 }
 
 // ContentChanged notes, in a transaction, that a service point is to serve something else.
-func (s *Service) ContentChanged(tx *store.Tx, servicePoint string) error { return s.redesire(tx, servicePoint) }
+func (s *Service) ContentChanged(tx *store.Tx, servicePoint string) {
+	tx.Touch(store.Detail(topic, servicePoint))
+}
 
-// Wake lets the check-ins of a service point that are held open look whether there is something new.
+// Wake lets what is held open for a service point look whether there is something new.
 func (s *Service) Wake(servicePoint string) { s.wake(servicePoint) }
+
+// Hold holds something open for a service point: woken gives what is closed when there may be something new, asked for before it is looked,
+// ending what is closed when nothing is held open any more, and release lets go.
+func (s *Service) Hold(servicePoint string) (woken func() <-chan struct{}, ending <-chan struct{}, release func()) {
+	h := s.hold(servicePoint)
+	return func() <-chan struct{} { return s.next(h) }, s.closing, func() { s.release(servicePoint, h) }
+}
 
 // redesire lets a service point ask again what it is to run.
 func (s *Service) redesire(tx *store.Tx, id string) error {

@@ -61,10 +61,6 @@ type Service struct {
 	movesOf map[*store.Tx][]Move
 	// logs are closed when the end of a log that somebody waits for may have come, by its id. Guarded by mu.
 	logs map[string]chan struct{}
-	// Content names what a service point is to serve beyond its configurations; nil where there is none. It is set before the service is
-	// used.
-	Content func(tx *store.Tx, servicePoint string) (string, error)
-
 	// observe is called for each move that was committed; nil where nobody asks.
 	observe func(Move)
 }

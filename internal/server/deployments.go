@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,9 @@ import (
 type fleetPoints struct{ fleet *fleet.Service }
 
 // Changed notes that a service point is to serve something else.
-func (p fleetPoints) Changed(tx *store.Tx, servicePoint string) error { return p.fleet.ContentChanged(tx, servicePoint) }
+func (p fleetPoints) Changed(tx *store.Tx, servicePoint string) {
+	p.fleet.ContentChanged(tx, servicePoint)
+}
 
 // Wake lets a service point know, once that is committed.
 func (p fleetPoints) Wake(servicePoint string) { p.fleet.Wake(servicePoint) }
@@ -42,6 +45,14 @@ func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byt
 	rq, err := decode[checkin.ContentRequest](body)
 	if err != nil {
 		return err
+	}
+	other, err := m.otherContent(r.Context(), shown.Subject.CommonName, rq)
+	if err != nil {
+		return err
+	}
+	if !other {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
 	}
 	f, err := os.CreateTemp(m.options.Data, "content-")
 	if err != nil {
@@ -71,4 +82,30 @@ func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byt
 		m.log.DebugContext(r.Context(), "a service point did not take what it is to serve", "reason", err)
 	}
 	return nil
+}
+
+// otherContent waits until a service point is to serve something else than it does; it gives false where that takes too long.
+func (m *Manager) otherContent(ctx context.Context, servicePoint string, rq checkin.ContentRequest) (other bool, err error) {
+	woken, ending, release := m.Fleet.Hold(servicePoint)
+	defer release()
+	enough := time.NewTimer(min(max(0, time.Duration(rq.WaitSeconds)*time.Second), checkin.Interval))
+	defer enough.Stop()
+	for {
+		next := woken()
+		if err := m.Store.Read(ctx, func(tx *store.Tx) (err error) {
+			other, err = deploy.IsBehind(tx, servicePoint, rq.From)
+			return err
+		}); err != nil || other {
+			return other, err
+		}
+		select {
+		case <-next:
+		case <-enough.C:
+			return false, nil
+		case <-ending:
+			return false, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
 }

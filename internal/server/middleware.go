@@ -32,6 +32,7 @@ type metrics struct {
 	rows     *prometheus.CounterVec
 	moves    *prometheus.CounterVec
 	deployed *prometheus.CounterVec
+	live     prometheus.Counter
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -57,7 +58,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Help: "Rows of imports that were worked off, by result: created, updated, unchanged or refused."}, []string{"result"})
 	m.deployed = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_deployments_total",
 		Help: "Deployments that have ended, by their type and the state that they ended in."}, []string{"type", "state"})
-	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed)
+	m.live = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_live_changes_total",
+		Help: "Names and addresses of live views that were deployed because they had changed."})
+	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
 	return m
 }
 
@@ -71,6 +74,9 @@ func (m *metrics) fleetMoved(move fleet.Move) { m.moves.WithLabelValues(move.Fie
 
 // deploymentEnded counts a deployment.
 func (m *metrics) deploymentEnded(kind, state string) { m.deployed.WithLabelValues(kind, state).Inc() }
+
+// deployedLive counts what was deployed of live views.
+func (m *metrics) deployedLive(n int) { m.live.Add(float64(n)) }
 
 // importEnded counts an import.
 func (m *metrics) importEnded(state string) { m.imports.WithLabelValues(state).Inc() }

@@ -164,7 +164,6 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	m.Fleet = fleet.New(m.Store, m.authority, m.log, o.Interval, programs(), m.releases)
 	m.Fleet.Observe(m.metrics.fleetMoved)
-	m.Fleet.Content = deploy.Content
 	observeFleet(m.registry, m.Fleet.Figures)
 	if err := m.Fleet.SetClock(ctx); err != nil {
 		return nil, fmt.Errorf("asking the database for the time: %w", err)
@@ -408,7 +407,7 @@ func (m *Manager) serve() error {
 	importer.Ended, importer.Worked = m.metrics.importEnded, m.metrics.rowsImported
 	m.background.Go(func() { importer.Run(ctx) })
 	deployer := deploy.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
-	deployer.Ended = m.metrics.deploymentEnded
+	deployer.Ended, deployer.Changed = m.metrics.deploymentEnded, m.metrics.deployedLive
 	m.background.Go(func() { deployer.Run(ctx) })
 	return nil
 }

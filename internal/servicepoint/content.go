@@ -154,97 +154,77 @@ func (c contents) whole() (paths []string, err error) {
 	return nil, errors.New("what is served has no beginning on the disk")
 }
 
-// isBehind reports whether an application serves another content than it is to. One that serves what came later, as where an older backup of
-// the manager was restored, is not behind: nothing goes back on the wire by itself.
-func isBehind(now, wanted string) bool {
-	if wanted == "" {
-		return now != "" && now != zonedata.Nothing()
-	}
-	have, err := zonedata.ParseRevision(now)
-	want, e := zonedata.ParseRevision(wanted)
-	return err != nil || e != nil || have.Number < want.Number
-}
-
-// supplying is when an application is next supplied with content, after failures. It is guarded by process.mu.
-type supplying struct {
-	runs  bool
-	times int
-	next  time.Time
-}
-
-// supply brings an application the content that it is to serve, beside all else that is done about it.
-func (p *process) supply(ctx context.Context, now, wanted string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.supplies.runs || time.Now().Before(p.supplies.next) {
-		return
-	}
-	p.supplies.runs = true
-	p.s.group.Go(func() {
-		err := p.bring(ctx, now, wanted)
-		p.mu.Lock()
-		p.supplies.runs = false
-		if err != nil {
-			p.supplies.times++
-			p.supplies.next = time.Now().Add(min(time.Second<<min(p.supplies.times, 5), 30*time.Second))
-		} else {
-			p.supplies.times = 0
-		}
-		p.mu.Unlock()
-		if err != nil && ctx.Err() == nil {
-			p.log.Error("the application does not get what it is to serve", "reason", err)
-		}
-		select {
-		case p.changed <- struct{}{}: // it is asked again
-		default:
-		}
-	})
-}
-
-// bring gives the application what is on the disk, then what the manager has beyond that.
-func (p *process) bring(ctx context.Context, now, wanted string) error {
+// supply brings an application the content that it is to serve, until ctx ends: what is on the disk, and whatever the manager has beyond that.
+func (p *process) supply(ctx context.Context) {
 	c := contents{filepath.Join(p.s.dir, contentFolder, p.id)}
-	if wanted == "" {
-		var nothing bytes.Buffer
-		if err := zonedata.WriteNothing(&nothing); err != nil {
-			return err
-		}
-		return errors.Join(p.give(ctx, &nothing), os.RemoveAll(c.dir))
-	}
-	have, full, err := c.last()
-	if err == nil && have != "" && now != have {
-		var paths []string
-		if paths, err = c.whole(); err == nil {
-			for _, path := range paths {
-				if err = p.giveFile(ctx, path); err != nil {
-					break
+	for b := (backoff{}); ctx.Err() == nil; {
+		began := time.Now()
+		other, err := p.bring(ctx, c)
+		if err == nil {
+			if b = (backoff{}); !other { // a manager that is about to end answers at once
+				sleep(ctx, leastPause-time.Since(began))
+			}
+			if other {
+				select {
+				case p.changed <- struct{}{}: // it is asked at once what it serves
+				default:
 				}
 			}
+			continue
 		}
+		if ctx.Err() == nil {
+			p.log.Warn("the application does not get what it is to serve", "reason", err)
+		}
+		b.pause(ctx)
+	}
+}
+
+// bring gives the application what is on the disk, where it serves something else, then what the manager has beyond that; it waits for it. It
+// reports whether there was something.
+func (p *process) bring(ctx context.Context, c contents) (other bool, err error) {
+	now, err := p.ask(ctx)
+	if err != nil {
+		return false, err
+	}
+	have, full, err := c.last()
+	if err == nil && have != "" && now.Content != have {
+		err = p.catchUp(ctx, c)
 	}
 	if err != nil { // whatever it is, the manager has it
 		p.log.Error("what is served is asked for again", "reason", err)
 		have = ""
 	}
-	if have != "" && !isBehind(have, wanted) {
-		return nil
-	}
 	if full {
 		have = ""
 	}
 	path, err := c.add(func(to io.Writer) error { return p.s.fetch(ctx, have, to) })
+	if errors.Is(err, errNothingNew) {
+		return false, nil
+	}
 	if err != nil {
-		return fmt.Errorf("fetching it: %w", err)
+		return false, fmt.Errorf("fetching it: %w", err)
 	}
-	if err := p.giveFile(ctx, path); err != nil {
-		var refused *notTaken
-		if errors.As(err, &refused) { // the next time all of it is asked for
-			err = errors.Join(err, os.RemoveAll(c.dir))
-		}
-		return err
+	err = p.giveFile(ctx, path)
+	var refused *notTaken
+	if errors.As(err, &refused) { // the next time all of it is asked for
+		err = errors.Join(err, os.RemoveAll(c.dir))
 	}
-	return nil
+	return err == nil, err
 }
+
+// catchUp gives the application all that is on the disk.
+func (p *process) catchUp(ctx context.Context, c contents) error {
+	paths, err := c.whole()
+	for _, path := range paths {
+		if err == nil {
+			err = p.giveFile(ctx, path)
+		}
+	}
+	return err
+}
+
+// errNothingNew is an answer of a manager that has nothing else to serve.
+var errNothingNew = errors.New("there is nothing else to serve")
 
 // notTaken is content that an application refused.
 type notTaken struct{ why string }
@@ -284,10 +264,14 @@ func (p *process) give(ctx context.Context, stream io.Reader) error {
 // contentLimit is how long it may take to fetch what is to be served, or to give it.
 const contentLimit = time.Hour
 
-// fetchContent fetches what leads from a revision to what the application is to serve.
+// fetchContent fetches what leads from a revision to what the application is to serve, as soon as that is something else; errNothingNew where
+// it has taken too long.
 func (a *Agent) fetchContent(ctx context.Context, from string, to io.Writer) error {
 	a.mu.Lock()
-	m := a.manager
+	m, enrolled := a.manager, a.identity != nil
 	a.mu.Unlock()
-	return m.stream(ctx, checkin.ContentPath, checkin.ContentRequest{From: from}, to)
+	if !enrolled {
+		return errors.New("this service point is not enrolled")
+	}
+	return m.stream(ctx, checkin.ContentPath, checkin.ContentRequest{From: from, WaitSeconds: int(a.wait().Seconds())}, to)
 }

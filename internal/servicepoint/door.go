@@ -139,6 +139,9 @@ func (m *manager) exchange(ctx context.Context, path string, request any, to io.
 		return unwrapURL(err)
 	}
 	defer func() { _ = rs.Body.Close() }()
+	if rs.StatusCode == http.StatusNoContent {
+		return errNothingNew
+	}
 	if rs.StatusCode != http.StatusOK {
 		data, err := io.ReadAll(io.LimitReader(rs.Body, maxAnswer))
 		if err != nil {

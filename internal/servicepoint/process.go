@@ -50,8 +50,7 @@ type process struct {
 	configured string
 	responds   bool
 	// content names the content that it serves.
-	content  string
-	supplies supplying
+	content string
 }
 
 // Times of a process.
@@ -231,6 +230,11 @@ func (p *process) serve(ctx context.Context) error {
 	deadline := time.Now().Add(deployTime)
 	starved := p.s.groups.starved(p.id)
 	refused := refusedOnce{}
+	supplied, stop := context.WithCancel(ctx)
+	var supplies sync.WaitGroup
+	defer supplies.Wait()
+	defer stop()
+	supplying := false
 	for silent := 0; ; {
 		now, err := p.ask(ctx)
 		p.noteAnswer(now, err)
@@ -238,6 +242,10 @@ func (p *process) serve(ctx context.Context) error {
 		case err == nil:
 			silent, answered = 0, true
 			a, generation := p.now()
+			if a.Contented && !supplying {
+				supplying = true
+				supplies.Go(func() { p.supply(supplied) })
+			}
 			if digest := application.Digest(a.Configuration); now.Configured != digest {
 				if refused.waits(digest) {
 					break
@@ -248,9 +256,6 @@ func (p *process) serve(ctx context.Context) error {
 					break
 				}
 				continue
-			}
-			if isBehind(now.Content, a.Content) {
-				p.supply(ctx, now.Content, a.Content)
 			}
 			p.judge(now, a, generation, time.Now().After(deadline))
 		case ctx.Err() == nil:

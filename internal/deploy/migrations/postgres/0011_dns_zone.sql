@@ -52,3 +52,12 @@ CREATE TABLE deployment_record (
     record     BIGINT NOT NULL,
     PRIMARY KEY (deployment, kind, record)
 );
+-- What has changed of views whose changes go out by themselves, and is not deployed yet: a name by its key, an address, or all of a
+-- configuration.
+CREATE TABLE dns_due (
+    configuration BIGINT NOT NULL,
+    kind          TEXT COLLATE "C" NOT NULL,
+    what          TEXT COLLATE "C" NOT NULL,
+    changed       BIGINT NOT NULL,
+    PRIMARY KEY (configuration, kind, what)
+);

@@ -52,3 +52,12 @@ CREATE TABLE deployment_record (
     record     INTEGER NOT NULL,
     PRIMARY KEY (deployment, kind, record)
 ) WITHOUT ROWID;
+-- What has changed of views whose changes go out by themselves, and is not deployed yet: a name by its key, an address, or all of a
+-- configuration.
+CREATE TABLE dns_due (
+    configuration INTEGER NOT NULL,
+    kind          TEXT NOT NULL,
+    what          TEXT NOT NULL,
+    changed       INTEGER NOT NULL,
+    PRIMARY KEY (configuration, kind, what)
+) WITHOUT ROWID;
