@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strings"
+	"slices"
 	"time"
 
 	"portolan/internal/event"
@@ -14,7 +14,6 @@ import (
 	"portolan/internal/resource"
 	"portolan/internal/schema"
 	"portolan/internal/store"
-	"portolan/internal/zonedata"
 )
 
 // Times of the work of a manager on deployments.
@@ -211,7 +210,8 @@ type outcome struct {
 	// all are the zones with another content; serving is what the server is to serve from now on, nil where that stays as it is.
 	all     []*publication
 	serving *serving
-	server  int64
+	// server is the one that is waited for; 0 where it is every one that a change goes to.
+	server int64
 	// zones is how many were looked at; warnings are sentences.
 	zones    int
 	warnings []string
@@ -299,50 +299,38 @@ func (o *outcome) words() string {
 
 // carry keeps what a deployment has come to, and lets it wait until service points serve that.
 func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, message string) error {
-	done := false
-	var told []string
+	waits := 0
+	var points []string
 	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		number, err := nextNumber(tx)
+		changed, err := o.publish(tx)
 		if err != nil {
 			return err
 		}
-		changed, err := publish(tx, o.configuration, number, o.all)
-		if err != nil {
-			return err
-		}
-		if o.serving != nil {
-			also, err := o.serving.serve(tx, o.server, number)
-			if err != nil {
-				return err
-			}
-			if also {
-				changed = append(changed, o.server)
-			}
-		}
-		told = nil
+		points = nil
 		for _, server := range changed {
 			point, err := d.tell(tx, server)
 			if err != nil {
 				return err
 			}
-			told = append(told, point)
+			if point != "" {
+				points = append(points, point)
+			}
 		}
 		if err := o.noteRecords(tx, id); err != nil {
 			return err
 		}
-		waits := int64(0)
-		if err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM dns_server WHERE server = ?", o.server).Scan(&waits); err != nil {
-			return err
+		for _, server := range o.awaited(changed) {
+			_, err := tx.Exec("INSERT INTO deployment_wait (deployment, server, number, until, state, message) SELECT ?, server, number, ?, ?, ? "+
+				"FROM dns_server WHERE server = ?", id, tx.Now().Add(waitTime).UnixMilli(), state, message, server)
+			if err != nil {
+				return err
+			}
 		}
-		if done = o.server == 0; done {
-			return nil
+		if err := tx.QueryRow("SELECT count(*) FROM deployment_wait WHERE deployment = ?", id).Scan(&waits); err != nil || waits == 0 {
+			return err
 		}
 		row, err := tx.Get(id)
 		if err != nil {
-			return err
-		}
-		if err := tx.Write("INSERT INTO deployment_wait (deployment, server, number, until, state, message) VALUES (?, ?, ?, ?, ?, ?)", id,
-			o.server, waits, tx.Now().Add(waitTime).UnixMilli(), state, message); err != nil {
 			return err
 		}
 		return d.note(tx, row, func(x *DeploymentHead) {
@@ -353,13 +341,38 @@ func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, messa
 	if err != nil {
 		return err
 	}
-	for _, point := range told {
+	for _, point := range points {
 		d.points.Wake(point)
 	}
-	if !done {
+	if waits > 0 {
 		return nil
 	}
 	return d.end(ctx, id, state, message)
+}
+
+// publish keeps the contents of zones and what a server serves, and gives the servers that are to serve something else.
+func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
+	number, err := nextNumber(tx)
+	if err != nil {
+		return nil, err
+	}
+	changed, err = publish(tx, o.configuration, number, o.all)
+	if err != nil || o.serving == nil {
+		return changed, err
+	}
+	also, err := o.serving.serve(tx, o.server, number)
+	if also {
+		changed = append(changed, o.server)
+	}
+	return changed, err
+}
+
+// awaited gives the servers whose service points are waited for.
+func (o *outcome) awaited(changed []int64) []int64 {
+	if o.server != 0 {
+		return []int64{o.server}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(changed)))
 }
 
 // tell notes that the service point of a server is to serve something else, and gives it; empty where the server is none.
@@ -381,90 +394,6 @@ func (d *Deployer) tell(tx *store.Tx, server int64) (point string, err error) {
 
 // longestMessage is how long the message of a deployment may be, in characters.
 const longestMessage = 8000
-
-// waiting is a deployment that waits for a service point.
-type waiting struct {
-	id, server, number, until int64
-	state, message            string
-}
-
-// await ends the deployments whose service points serve what was deployed, or have not for too long.
-func (d *Deployer) await(ctx context.Context) error {
-	var all []waiting
-	type ending struct {
-		waiting
-		why string
-	}
-	var over []ending
-	if err := d.api.Store.View(ctx, func(tx *store.Tx) error {
-		all, over = nil, nil
-		if err := tx.Each(func(scan func(...any) error) error {
-			var w waiting
-			err := scan(&w.id, &w.server, &w.number, &w.until, &w.state, &w.message)
-			all = append(all, w)
-			return err
-		}, "SELECT deployment, server, number, until, state, message FROM deployment_wait"); err != nil {
-			return err
-		}
-		for _, w := range all {
-			why, done, err := d.served(tx, w)
-			if err != nil {
-				return err
-			}
-			if done {
-				over = append(over, ending{w, why})
-			}
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	for _, w := range over {
-		state, message := w.state, w.message
-		if w.why != "" {
-			state, message = failed, w.why
-		}
-		if err := d.end(ctx, w.id, state, message); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// served reports whether a deployment has ended: its service point serves it, or why says why not.
-func (d *Deployer) served(tx *store.Tx, w waiting) (why string, done bool, err error) {
-	row, err := tx.Get(w.server)
-	if store.IsNotFound(err) {
-		return "the server was deleted", true, nil
-	}
-	if err != nil {
-		return "", false, err
-	}
-	o, err := d.api.Object(row)
-	if err != nil {
-		return "", false, err
-	}
-	x := fieldsOf(o)
-	if x == nil || x.ServicePoint == "" {
-		return "the server is no service point of the fleet any more", true, nil
-	}
-	s, err := d.points.Serving(tx, x.ServicePoint)
-	if err != nil {
-		return "", false, err
-	}
-	if r, err := zonedata.ParseRevision(s.Content); err == nil && r.Number >= w.number {
-		return "", true, nil
-	}
-	if time.Now().UnixMilli() < w.until {
-		return "", false, nil
-	}
-	why = fmt.Sprintf("service point %s has not said within %s that it serves what was deployed; it will serve it when it can", x.ServicePoint,
-		waitTime)
-	if len(s.Trouble) > 0 {
-		why += ": " + strings.Join(s.Trouble, "; ")
-	}
-	return why, true, nil
-}
 
 // kindsOfEvents are the kinds of the events of deployments that have ended, by state.
 var kindsOfEvents = map[string]string{completed: "SUCCESS", warned: "WARNING", failed: "FAILED"}

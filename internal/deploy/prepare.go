@@ -323,16 +323,7 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 		}
 	}
 	out.zones = len(zones)
-	if err := d.prepareNames(p, out, zones, wanted); err != nil {
-		return nil, err
-	}
-	for _, c := range out.all { // whoever serves the first is waited for
-		if servers := c.zone.serversOf(assigned.answers); len(servers) > 0 {
-			out.server = servers[0]
-			break
-		}
-	}
-	return out, nil
+	return out, d.prepareNames(p, out, zones, wanted)
 }
 
 // relatedTo gives a record, the records that it leads to, and those that lead to it.

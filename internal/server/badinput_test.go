@@ -88,7 +88,7 @@ func TestBadBodies(t *testing.T) {
 		{409, "ResourceAlreadyExists", "main", post, configurations, `{"name":"main"}`},
 		{403, "ResourceInUse", "last administrator", "DELETE", "/api/v2/users/100000", ``},
 		{403, "ResourceInUse", "last administrator", patch, "/api/v2/users/100000", `{"accountLocked":true}`},
-		{501, "NotImplemented", "docs/status.md", post, "/api/v2/zones/100001/deployments", `{}`},
+		{501, "NotImplemented", "not enforced yet", post, "/api/v2/accessRights", `{}`},
 	} {
 		m.refused(c.status, c.code, c.naming, c.method, c.path, c.body)
 	}
@@ -166,8 +166,6 @@ func TestBadRequests(t *testing.T) {
 		{404, "ResourceNotFound", "nothing at", "GET", "/elsewhere", nil},
 		{404, "ResourceNotFound", "not sent with a session", "GET", "/api/v2/sessions/current", nil},
 		{414, "URITooLong", "16384", "GET", filter("name:'" + strings.Repeat("a", 20000) + "'"), nil},
-		{501, "NotImplemented", "docs/status.md", "GET", "/api/v2/deployments", nil},
-		{501, "NotImplemented", "docs/status.md", "GET", "/api/v2/zones/100001/deployments", nil},
 		{400, "InvalidHeaderValue", "Authorization: given 2 times", "GET", "/api/v2/networks",
 			[]string{"Authorization: Bearer a", "Authorization: Bearer b"}},
 		{400, "InvalidHeaderValue", "Idempotency-Key", "POST", "/api/v2/configurations",

@@ -60,7 +60,7 @@ func TestBatch(t *testing.T) {
 // One change that cannot be made takes all back, and the answer says which it was.
 func TestBatchIsAllOrNothing(t *testing.T) {
 	m := startAlone(t)
-	configuration, _, _, block, network := m.basics()
+	_, _, _, block, network := m.basics()
 	add := `{"method":"POST","path":"networks/` + network + `/addresses","body":{"type":"IPv4Address","address":"10.0.0.50","state":"STATIC"}}`
 	before := m.want(200, "GET", "/api/v2/addresses?total=true", "").text("totalCount")
 	for _, c := range []struct {
@@ -101,8 +101,7 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 			`?fields=embed(addresses)","body":{"name":"x"}}`},
 		{412, "PreconditionFailed", "changes[1]", add + `,{"method":"DELETE","path":"networks/` + network +
 			`","headers":{"If-Match":"\"1.1\""}}`},
-		{501, "NotImplemented", "changes[1]", add + `,{"method":"POST","path":"zones/` + configuration +
-			`/deployments","body":{"name":"x"}}`},
+		{501, "NotImplemented", "changes[1]", add + `,{"method":"POST","path":"accessRights","body":{"name":"x"}}`},
 		{400, "InvalidIpRangeValue", "changes[1].range", add + `,{"method":"POST","path":"blocks/` + block +
 			`/networks","body":{"type":"IPv4Network","range":"x"}}`},
 	} {

@@ -87,6 +87,21 @@ func sample(t *testing.T, o server.Options) {
 		if err := tx.Write("INSERT INTO import_part (import, number, data) VALUES (7, 1, ?)", []byte("name")); err != nil {
 			return err
 		}
+		for _, statement := range []string{
+			"INSERT INTO dns_zone (zone, configuration, serial, hash, records, number, complete) VALUES ('1/a', 1, 2, '" + strings.Repeat("0", 64) + "', 3, 4, 5)",
+			"INSERT INTO dns_server (server, settings, settings_number, hash, number) VALUES (1, '{}', 2, 'h', 3)",
+			"INSERT INTO dns_served (server, zone, number) VALUES (1, '1/a', 2)",
+			"INSERT INTO dns_due (configuration, kind, what, changed) VALUES (1, 'name', 'a', 2)",
+			"INSERT INTO deployment_wait (deployment, server, number, until, state, message) VALUES (1, 2, 3, 4, 's', 'm')",
+			"INSERT INTO deployment_record (deployment, kind, record) VALUES (1, 'added', 2)",
+		} {
+			if err := tx.Write(statement); err != nil {
+				return err
+			}
+		}
+		if err := tx.Write("INSERT INTO dns_part (zone, first, data) VALUES ('1/a', ?, ?)", []byte("k"), []byte{}); err != nil {
+			return err
+		}
 		if err := tx.Write("INSERT INTO import_line (import, number, line) VALUES (7, 1, 'l')"); err != nil {
 			return err
 		}

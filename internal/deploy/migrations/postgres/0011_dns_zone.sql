@@ -39,12 +39,13 @@ CREATE TABLE dns_served (
 );
 CREATE INDEX dns_served_zone ON dns_served (zone);
 CREATE TABLE deployment_wait (
-    deployment BIGINT PRIMARY KEY,
+    deployment BIGINT NOT NULL,
     server     BIGINT NOT NULL,
     number     BIGINT NOT NULL,
     until      BIGINT NOT NULL,
     state      TEXT COLLATE "C" NOT NULL,
-    message    TEXT COLLATE "C" NOT NULL
+    message    TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (deployment, server)
 );
 CREATE TABLE deployment_record (
     deployment BIGINT NOT NULL,

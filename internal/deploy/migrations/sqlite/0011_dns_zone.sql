@@ -39,12 +39,13 @@ CREATE TABLE dns_served (
 ) WITHOUT ROWID;
 CREATE INDEX dns_served_zone ON dns_served (zone);
 CREATE TABLE deployment_wait (
-    deployment INTEGER PRIMARY KEY,
+    deployment INTEGER NOT NULL,
     server     INTEGER NOT NULL,
     number     INTEGER NOT NULL,
     until      INTEGER NOT NULL,
     state      TEXT NOT NULL,
-    message    TEXT NOT NULL
+    message    TEXT NOT NULL,
+    PRIMARY KEY (deployment, server)
 );
 CREATE TABLE deployment_record (
     deployment INTEGER NOT NULL,

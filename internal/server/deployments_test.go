@@ -1,0 +1,135 @@
+package server
+
+import (
+	"strings"
+	"testing"
+)
+
+func init() {
+	alsoMade = append(alsoMade, func(m *manager) {
+		at := "/api/v2/configurations/" + m.want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").text("data.0.id")
+		d := m.deployment(at)
+		d.ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED")
+		d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+		// It is no service point any more, and then one again: nobody waits for it.
+		m.want(200, "PATCH", d.server, `{"servicePoint":null}`)
+		m.deploymentIs(d.last, "FAILED")
+		m.want(200, "PATCH", d.server, `{"servicePoint":"`+d.point+`"}`)
+		d.carries(d.server+"/deployments", `{"type":"DifferentialDeployment","service":"DNS"}`)
+		d.carries(d.zone+"/deployments", `{"type":"QuickDeployment"}`)
+		m.want(200, "PATCH", "/api/v2/resourceRecords/"+d.record, `{"text":"y"}`)
+		d.carries("/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":`+d.record+`}]}`)
+	})
+}
+
+// deploying is a server that is a service point which never answers, and what it is to serve.
+type deploying struct {
+	*manager
+	server, zone, record, point, last string
+}
+
+// deployment makes a view, a zone with a record, and a server for them, below a configuration.
+func (m *manager) deployment(at string) *deploying {
+	m.t.Helper()
+	d := &deploying{manager: m}
+	view := m.id(at+"/views", `{"name":"on the wire"}`)
+	d.zone = "/api/v2/zones/" + m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"wire.example","deploymentEnabled":true}`)
+	d.record = m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"a","text":"x"}`)
+	d.point, _ = m.create("wire")
+	m.want(202, "POST", "/user/api/v1/fleetInstances/"+d.point+"/applications",
+		`{"name":"dns-authoritative-service","configuration":{"listen":[{"address":"127.0.0.1"}]}}`)
+	d.server = "/api/v2/servers/" + m.id(at+"/servers", `{"type":"Server","name":"wire","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+d.point+
+		`","overrideConfigurationLevelDnsValidation":true,"dnsZoneValidationEnabled":true,"interfaces":[{"type":"NetworkInterface",`+
+		`"name":"wire.example.net","managementAddress":"10.0.0.99"}]}`)
+	own := m.want(200, "GET", d.server+"/interfaces", "").text("data.0.id")
+	m.id("/api/v2/views/"+view+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+own+`}]}`)
+	return d
+}
+
+// deploymentIs waits until a deployment is in a state, and gives its message.
+func (m *manager) deploymentIs(id, state string) (message string) {
+	m.t.Helper()
+	eventually(m.t, "the deployment is "+state, func() bool {
+		r := m.want(200, "GET", "/api/v2/deployments/"+id, "")
+		message = r.text("message")
+		return r.text("state") == state
+	})
+	return message
+}
+
+// ends asks for a deployment of the server, and waits until it has ended.
+func (d *deploying) ends(body, state string) (message string) {
+	d.t.Helper()
+	d.last = d.id(d.server+"/deployments", body)
+	return d.deploymentIs(d.last, state)
+}
+
+// carries asks for a deployment, and waits until it waits for the service point.
+func (d *deploying) carries(path, body string) (message string) {
+	d.t.Helper()
+	d.last = d.id(path, body)
+	eventually(d.t, "the deployment is carried", func() bool {
+		r := d.want(200, "GET", "/api/v2/deployments/"+d.last, "")
+		message = r.text("message")
+		return r.text("state") == "RUNNING" && r.text("percentComplete") == "90"
+	})
+	return message
+}
+
+// What cannot be deployed is refused, with the reason, and changes nothing.
+func TestDeploymentsRefused(t *testing.T) {
+	m := startAlone(t)
+	configuration, view, zone, _, _ := m.basics()
+	at := "/api/v2/configurations/" + configuration
+	planned := "/api/v2/servers/" + m.id(at+"/servers", serverBody("ns1", "10.0.0.53"))
+	full := `{"type":"FullDeployment","service":"DNS"}`
+	m.refused(400, "ServerNotConnected", "servicePoint", "POST", planned+"/deployments", full)
+	m.refused(501, "NotImplemented", "DHCPv4", "POST", planned+"/deployments", `{"type":"FullDeployment","service":"DHCPv4"}`)
+	m.refused(400, "InvalidEnumValue", "service", "POST", planned+"/deployments", `{"type":"FullDeployment","service":"NTP"}`)
+	m.refused(400, "MissingRequiredField", "service", "POST", planned+"/deployments", `{"type":"FullDeployment"}`)
+	m.refused(400, "DnsDeploymentValidationNotEnabled", "dnsZoneValidationEnabled", "POST", planned+"/deployments",
+		`{"type":"ValidationDeployment","service":"DNS"}`)
+	m.refused(400, "NoAssignedDnsDeploymentRoles", "example.com", "POST", "/api/v2/zones/"+zone+"/deployments", `{"type":"QuickDeployment"}`)
+	m.refused(404, "InlinedResourceNotFound", "resources", "POST", "/api/v2/deployments", `{"type":"SelectiveDeployment","resources":[{"id":`+view+`}]}`)
+	m.refused(400, "UnsupportedResourceFieldValue", "batchMode", "POST", "/api/v2/deployments",
+		`{"type":"SelectiveDeployment","batchMode":"BATCH_BY_SERVER","resources":[{"id":`+view+`}]}`)
+	d := m.deployment(at)
+	m.refused(409, "ResourceConflictsWithOther", "servicePoint", "PATCH", planned, `{"servicePoint":"`+d.point+`"}`)
+	m.refused(400, "NoPreviousFullDeploymentForDifferential", "FullDeployment", "POST", d.server+"/deployments",
+		`{"type":"DifferentialDeployment","service":"DNS"}`)
+	m.refused(400, "NoPreviousFullDeploymentForDifferential", "FullDeployment", "POST", d.zone+"/deployments", `{"type":"QuickDeployment"}`)
+	d.carries(d.server+"/deployments", full)
+	m.refused(400, "ServerIsDeploying", d.last, "POST", d.server+"/deployments", full)
+	m.want(200, "PATCH", d.server, `{"state":"DISABLED"}`)
+	m.refused(400, "ServerNotActive", "DISABLED", "POST", d.server+"/deployments", full)
+}
+
+// The data of zones is checked as the server says: what is wrong is said, or stops it. What is not acted upon is said.
+func TestDeploymentsAreChecked(t *testing.T) {
+	m := startAlone(t)
+	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
+	generic := m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"g","recordType":"TXT","rdata":"\"x\""}`)
+	m.id(d.zone+"/resourceRecords", `{"type":"MXRecord","name":"m","priority":5,"linkedRecord":{"id":`+generic+`}}`)
+	m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"s_x","recordType":"A","rdata":"192.0.2.1"}`)
+	validate := `{"type":"ValidationDeployment","service":"DNS"}`
+	if message := d.ends(validate, "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "g.wire.example., which has no address") ||
+		!strings.Contains(message, "s_x.wire.example. is no host name") {
+		t.Errorf("the warnings are %q", message)
+	}
+	m.want(200, "PATCH", d.server, `{"checkNamesValidation":"FAIL","checkIntegrityValidation":"NONE"}`)
+	if message := d.ends(validate, "FAILED"); !strings.Contains(message, "s_x.wire.example. is no host name") {
+		t.Errorf("the fault is %q", message)
+	}
+	if message := d.ends(`{"type":"FullDeployment","service":"DNS"}`, "FAILED"); !strings.Contains(message, "s_x.wire.example.") {
+		t.Errorf("what fails is deployed: %q", message)
+	}
+	m.want(200, "PATCH", d.server, `{"checkNamesValidation":"IGNORE"}`)
+	m.id(d.zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-notify","value":["any"]}`)
+	if message := d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`); !strings.Contains(message,
+		"the option allow-notify is not acted upon") {
+		t.Errorf("an option that does nothing is %q", message)
+	}
+	if r := m.want(200, "GET", d.server+"/deployments", ""); r.text("count") != "4" {
+		t.Errorf("the deployments of the server are %s", r.body)
+	}
+}
