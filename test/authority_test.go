@@ -319,7 +319,9 @@ func TestLiveDeployment(t *testing.T) {
 		t.Errorf("the start of authority is %s", a.asks("harbour.example.", dns.TypeSOA))
 	}
 	m.id("/zones/"+zone+"/zones", `{"type":"Zone","name":"dock","deploymentEnabled":true}`)
-	if !until(func() bool { return strings.HasPrefix(a.asks("dock.harbour.example.", dns.TypeSOA), "NOERROR primary.harbour.example.") }) {
+	if !until(func() bool {
+		return strings.HasPrefix(a.asks("dock.harbour.example.", dns.TypeSOA), "NOERROR primary.harbour.example.")
+	}) {
 		t.Errorf("a new zone is %s", a.asks("dock.harbour.example.", dns.TypeSOA))
 	}
 	if status, text, err := m.call("DELETE", "/resourceRecords/"+id, ""); status >= 300 || err != nil {
