@@ -218,7 +218,8 @@ func TestZonesOnTheWire(t *testing.T) {
 	}
 }
 
-// liveServer makes a configuration with a view whose changes go out by themselves, a zone, one below it, a network, and a server for all of it.
+// liveServer makes a configuration with a view whose changes go out by themselves, a zone, one below it, a network, and a server for all
+// of it.
 func liveServer(t *testing.T, database string) (a *authority, zone, below, network string) {
 	t.Helper()
 	m := serve(t, database)
@@ -252,8 +253,8 @@ func (a *authority) nothingElse() {
 	}
 }
 
-// Every change of a live view is answered at once, whatever it is: what went out change by change is what a deployment of all of it would have
-// brought.
+// Every change of a live view is answered at once, whatever it is: what went out change by change is what a deployment of all of it
+// would have brought.
 func TestLiveDeployment(t *testing.T) {
 	a, zone, below, network := liveServer(t, "")
 	m := a.m

@@ -13,8 +13,8 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// checks are how the data of zones is checked before it is deployed, as the server or its configuration says. What each means is that of the
-// zone checker of BIND: IGNORE, WARN or FAIL; the integrity NONE, LOCAL, LOCAL_SIBLING, FULL or FULL_SIBLING.
+// checks are how the data of zones is checked before it is deployed, as the server or its configuration says. Each means what it means to
+// the zone checker of BIND: IGNORE, WARN or FAIL; the integrity NONE, LOCAL, LOCAL_SIBLING, FULL or FULL_SIBLING.
 type checks struct {
 	Settings  bool   `json:"dnsConfigurationValidationEnabled"`
 	Zones     bool   `json:"dnsZoneValidationEnabled"`
@@ -94,7 +94,7 @@ func (c checks) record(f *findings, apex string, rr wire.RR, kinds map[string]ma
 			}
 		}
 	}
-	target, what, alias := "", "", ""
+	var target, what, alias string
 	switch x := rr.(type) {
 	case *wire.A, *wire.AAAA:
 		if !hostLabels(name) {

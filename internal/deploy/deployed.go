@@ -276,7 +276,7 @@ func readDifference(data []byte, removed, added func(zonedata.Record) error) err
 // changeParts writes the parts that records were removed from or added to.
 func changeParts(tx *store.Tx, zone string, removed, added []zonedata.Entry) error {
 	for len(removed)+len(added) > 0 {
-		key := []byte(nil)
+		var key []byte
 		switch {
 		case len(removed) == 0:
 			key = added[0].Key
@@ -352,8 +352,8 @@ func writePart(tx *store.Tx, zone string, first []byte, entries []zonedata.Entry
 		for _, e := range entries[:end] {
 			text = zonedata.AppendRecord(text, e.Record)
 		}
-		if err := tx.Write("INSERT INTO dns_part (zone, first, data) VALUES (?, ?, ?) ON CONFLICT (zone, first) DO UPDATE SET data = excluded.data",
-			zone, first, packer.EncodeAll(text, nil)); err != nil {
+		if err := tx.Write("INSERT INTO dns_part (zone, first, data) VALUES (?, ?, ?) "+
+			"ON CONFLICT (zone, first) DO UPDATE SET data = excluded.data", zone, first, packer.EncodeAll(text, nil)); err != nil {
 			return err
 		}
 		if entries = entries[end:]; len(entries) == 0 {

@@ -31,11 +31,11 @@ const (
 
 // registerDeployments declares the collection, and what hangs below its resources.
 func registerDeployments(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: deployments, Hidden: true, Unlogged: true, NoUp: true}, &FullDeployment{}, &DifferentialDeployment{},
-		&ValidationDeployment{}, &QuickDeployment{}, &SelectiveDeployment{})
+	r.Collection(resource.Collection{Name: deployments, Hidden: true, Unlogged: true, NoUp: true}, &FullDeployment{},
+		&DifferentialDeployment{}, &ValidationDeployment{}, &QuickDeployment{}, &SelectiveDeployment{})
 	for name, kind := range map[string]string{"addedRecords": recordAdded, "updatedRecords": recordUpdated, "deletedRecords": recordDeleted} {
-		r.Computed(resource.ComputedSub{Below: deployments, Name: name, Find: func(tx *store.Tx, _ *resource.API, above *store.Resource) (ids []int64,
-			err error) {
+		r.Computed(resource.ComputedSub{Below: deployments, Name: name, Find: func(tx *store.Tx, _ *resource.API,
+			above *store.Resource) (ids []int64, err error) {
 			err = tx.Each(func(scan func(...any) error) error {
 				var id int64
 				err := scan(&id)
@@ -208,7 +208,8 @@ func (x *QuickDeployment) BeforeWrite(c *resource.Change) error {
 	}
 	z := p.ofZone(zone.ID)
 	if z == nil || len(z.serversOf(assigned.answers)) == 0 {
-		return problem.BadRequest("NoAssignedDnsDeploymentRoles", "zone %d, %s, has no deployment role, or is not to be deployed", zone.ID, zone.Key)
+		return problem.BadRequest("NoAssignedDnsDeploymentRoles", "zone %d, %s, has no deployment role, or is not to be deployed", zone.ID,
+			zone.Key)
 	}
 	_, there, err := readDeployed(c.Tx, z.id)
 	if err == nil && !there {
@@ -305,8 +306,8 @@ func underWay(c *resource.Change, server int64) error {
 	return nil
 }
 
-// followPoint refuses a service point that is another server already. Where the service point of a server is another one, it serves what the
-// server serves as if that had changed just now.
+// followPoint refuses a service point that is another server already. Where the service point of a server is another one, it serves what
+// the server serves as if that had changed just now.
 func followPoint(c *resource.Change) error {
 	x := fieldsOf(c.New)
 	var before string

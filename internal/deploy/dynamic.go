@@ -272,7 +272,8 @@ func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back
 	if len(owners) == 0 {
 		return nil, nil
 	}
-	c := &publication{zone: z, before: deployed, existed: true, complete: deployed.complete, serial: uint32(deployed.serial)} //nolint:gosec // of 32 bits
+	c := &publication{zone: z, before: deployed, existed: true, complete: deployed.complete,
+		serial: uint32(deployed.serial)} //nolint:gosec // of 32 bits
 	rrs, err := dns.NameData(p.tx, p.api, z.row, keys, back)
 	if err != nil {
 		return nil, err

@@ -79,8 +79,8 @@ type liveFollower struct {
 }
 
 // structural are the collections whose changes may change any zone of their configuration.
-var structural = []string{"views", "zones", "deploymentRoles", "deploymentOptions", "servers", "serverGroups", "interfaces", "accessControlLists",
-	"configurations"}
+var structural = []string{"views", "zones", "deploymentRoles", "deploymentOptions", "servers", "serverGroups", "interfaces",
+	"accessControlLists", "configurations"}
 
 // Changed notes what a row has to do with names.
 func (f *liveFollower) Changed(before, after *store.Resource) error {
@@ -182,7 +182,8 @@ func (f *liveFollower) BeforeCommit() error {
 	slices.SortFunc(all, due.compare)
 	for _, d := range all {
 		if err := f.tx.Write("INSERT INTO dns_due (configuration, kind, what, changed) VALUES (?, ?, ?, ?)"+
-			" ON CONFLICT (configuration, kind, what) DO UPDATE SET changed = excluded.changed", d.configuration, d.kind, d.what, number); err != nil {
+			" ON CONFLICT (configuration, kind, what) DO UPDATE SET changed = excluded.changed", d.configuration, d.kind, d.what,
+			number); err != nil {
 			return err
 		}
 	}
@@ -232,5 +233,6 @@ func readDue(tx *store.Tx) (configuration int64, now dueNow, err error) {
 			now.addresses = append(now.addresses, a)
 		}
 		return nil
-	}, "SELECT kind, what, changed FROM dns_due WHERE configuration = ? ORDER BY CASE kind WHEN '"+dueAll+"' THEN 0 ELSE 1 END, kind, what LIMIT ?", configuration, mostDue)
+	}, "SELECT kind, what, changed FROM dns_due WHERE configuration = ? ORDER BY CASE kind WHEN '"+dueAll+
+		"' THEN 0 ELSE 1 END, kind, what LIMIT ?", configuration, mostDue)
 }

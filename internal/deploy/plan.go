@@ -272,7 +272,8 @@ func (p *plan) down(above map[int64]assigned, at, view int64) map[int64]assigned
 	return own
 }
 
-// readSpace finds the reverse zones of the blocks and networks that have roles of their own. What lies below one of them is part of its zone.
+// readSpace finds the reverse zones of the blocks and networks that have roles of their own. What lies below one of them is part of its
+// zone.
 func (p *plan) readSpace() error {
 	var parents []int64
 	for id := range p.roles {
@@ -370,8 +371,8 @@ func (z *plannedZone) serversOf(holds func(assigned) bool) (servers []int64) {
 	return servers
 }
 
-// lookUp gives the value of an option that is in effect for a server along a chain of resources, the nearest first; nil where there is none.
-// At one place that of the server goes before that of its group, and that before the one for all.
+// lookUp gives the value of an option that is in effect for a server along a chain of resources, the nearest first; nil where there is
+// none. At one place that of the server goes before that of its group, and that before the one for all.
 func (p *plan) lookUp(chain []int64, server int64, name string) json.RawMessage {
 	group := int64(0)
 	if s := p.servers[server]; s != nil {

@@ -135,7 +135,7 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, err)
 		}
 		if checks.enabled() {
-			entries := []zonedata.Entry(nil)
+			var entries []zonedata.Entry
 			if c != nil {
 				entries = c.after
 			} else if entries, err = readParts(p.tx, z.id); err != nil {

@@ -11,8 +11,8 @@ import (
 	"portolan/internal/zonedata"
 )
 
-// IsBehind reports whether a service point of the fleet is to serve something else than a revision that it serves. One that serves what came
-// later, as where an older backup was restored, is not behind: nothing goes back on the wire before it is deployed.
+// IsBehind reports whether a service point of the fleet is to serve something else than a revision that it serves. One that serves what
+// came later, as where an older backup was restored, is not behind: nothing goes back on the wire before it is deployed.
 func IsBehind(tx *store.Tx, servicePoint, serves string) (bool, error) {
 	server, err := serverOfPoint(tx, servicePoint)
 	if err != nil {
@@ -54,8 +54,8 @@ func revisionOf(tx *store.Tx, server int64) (r zonedata.Revision, row serverRow,
 	return r, row, err == nil, err
 }
 
-// WriteContent writes how a service point comes from a revision to the one that it is to serve: all of it where from is empty, or where what
-// is kept does not go back so far.
+// WriteContent writes how a service point comes from a revision to the one that it is to serve: all of it where from is empty, or where
+// what is kept does not go back so far.
 func WriteContent(tx *store.Tx, servicePoint, from string, out io.Writer) error {
 	server, err := serverOfPoint(tx, servicePoint)
 	if err != nil {

@@ -151,8 +151,8 @@ func mailbox(address string) string {
 	return strings.ReplaceAll(local, ".", `\.`) + "." + wire.CanonicalName(domain)
 }
 
-// nextSerial gives the serial number behind one that was served: by the date as YYYYMMDDnn, or by the time, in Unix seconds, so that it rises
-// also where an older backup was restored; from a number that was set, where that is later. It never goes back (RFC 1982).
+// nextSerial gives the serial number behind one that was served: by the date as YYYYMMDDnn, or by the time, in Unix seconds, so that it
+// rises also where an older backup was restored; from a number that was set, where that is later. It never goes back (RFC 1982).
 func (p *plan) nextSerial(z *plannedZone, before uint32, served bool, now time.Time) uint32 {
 	next := uint32(now.Unix()) //nolint:gosec // it goes round
 	if parts := p.soaParts(z); len(parts) == len(soaParts) {

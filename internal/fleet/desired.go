@@ -106,8 +106,8 @@ func (s *Service) Serves(tx *store.Tx, servicePoint string) (content string, tro
 		}
 	}
 	var text string
-	err = tx.QueryRow("SELECT coalesce(r.body, '') FROM service_point s LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?", servicePoint).
-		Scan(&text)
+	err = tx.QueryRow("SELECT coalesce(r.body, '') FROM service_point s LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
+		servicePoint).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil, false, false, nil
 	}

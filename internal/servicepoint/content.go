@@ -18,8 +18,8 @@ import (
 	"portolan/internal/zonedata"
 )
 
-// contents is the folder with what an application serves: the streams that lead to it, one behind the other, the first from nothing. With it
-// the application serves without the manager. It belongs to the one goroutine that supplies the application.
+// contents is the folder with what an application serves: the streams that lead to it, one behind the other, the first from nothing. With
+// it the application serves without the manager. It belongs to the one goroutine that supplies the application.
 type contents struct{ dir string }
 
 const contentFolder = "content"
@@ -154,7 +154,7 @@ func (c contents) whole() (paths []string, err error) {
 	return nil, errors.New("what is served has no beginning on the disk")
 }
 
-// supply brings an application the content that it is to serve, until ctx ends: what is on the disk, and whatever the manager has beyond that.
+// supply brings an application the content that it is to serve, until ctx ends: what is on the disk, and what the manager has beyond that.
 func (p *process) supply(ctx context.Context) {
 	c := contents{filepath.Join(p.s.dir, contentFolder, p.id)}
 	for b := (backoff{}); ctx.Err() == nil; {
@@ -179,8 +179,8 @@ func (p *process) supply(ctx context.Context) {
 	}
 }
 
-// bring gives the application what is on the disk, where it serves something else, then what the manager has beyond that; it waits for it. It
-// reports whether there was something.
+// bring gives the application what is on the disk, where it serves something else, then what the manager has beyond that; it waits for
+// it. It reports whether there was something.
 func (p *process) bring(ctx context.Context, c contents) (other bool, err error) {
 	now, err := p.ask(ctx)
 	if err != nil {
@@ -264,8 +264,8 @@ func (p *process) give(ctx context.Context, stream io.Reader) error {
 // contentLimit is how long it may take to fetch what is to be served, or to give it.
 const contentLimit = time.Hour
 
-// fetchContent fetches what leads from a revision to what the application is to serve, as soon as that is something else; errNothingNew where
-// it has taken too long.
+// fetchContent fetches what leads from a revision to what the application is to serve, as soon as that is something else; errNothingNew
+// where it has taken too long.
 func (a *Agent) fetchContent(ctx context.Context, from string, to io.Writer) error {
 	a.mu.Lock()
 	m, enrolled := a.manager, a.identity != nil

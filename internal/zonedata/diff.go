@@ -4,7 +4,7 @@ package zonedata
 // twice.
 func Diff(before, after []Entry) (removed, added []Entry) {
 	for len(before) > 0 || len(after) > 0 {
-		c := 0
+		var c int
 		switch {
 		case len(before) == 0:
 			c = 1

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Hash names the content of a zone: it is the sum of the SHA-256 of its records, in four lanes of 64 bits. It does not depend on their order,
-// and follows from the one before by what was added and removed. It finds faults, not forgers: what it is about comes over a channel whose
-// ends have shown who they are.
+// Hash names the content of a zone: it is the sum of the SHA-256 of its records, in four lanes of 64 bits. It does not depend on their
+// order, and follows from the one before by what was added and removed. It finds faults, not forgers: what it is about comes over a
+// channel whose ends have shown who they are.
 type Hash [4]uint64
 
 // Add counts a record in.

@@ -1,5 +1,5 @@
-// Package authority is the application dns-authoritative-service: a name server that answers for the zones that it is given, from memory. It
-// has no zones before the service point gives it some, and knows nothing of files or managers.
+// Package authority is the application dns-authoritative-service: a name server that answers for the zones that it is given, from memory.
+// It has no zones before the service point gives it some, and knows nothing of files or managers.
 package authority
 
 import (
@@ -275,7 +275,8 @@ type Diagnostics struct {
 // Diagnostics says how much is served, and how often it was asked for.
 func (a *authority) Diagnostics() any {
 	s := a.served.Load()
-	d := Diagnostics{Revision: s.revision, Zones: len(s.zones), ID: a.started.UnixMilli(), Answers: map[string]int64{}, Left: a.counts.left.Load()}
+	d := Diagnostics{Revision: s.revision, Zones: len(s.zones), ID: a.started.UnixMilli(), Answers: map[string]int64{},
+		Left: a.counts.left.Load()}
 	for _, z := range s.zones {
 		z.mu.RLock()
 		d.Records += z.records

@@ -208,7 +208,8 @@ host 60 A 192.0.2.9
 		{"nowhere", dns.TypeA, "NXDOMAIN aa |0| nowhere.harbour.example. 60 CNAME missing.harbour.example. " + soa},
 		{"round", dns.TypeA, "SERVFAIL aa |0| round.harbour.example. 60 CNAME round2.harbour.example.; " +
 			"round2.harbour.example. 60 CNAME round.harbour.example."},
-		{"over", dns.TypeA, "NOERROR aa |0| host.quay.harbour.example. 60 A 192.0.2.9; over.harbour.example. 60 CNAME host.quay.harbour.example."},
+		{"over", dns.TypeA, "NOERROR aa |0| host.quay.harbour.example. 60 A 192.0.2.9; " +
+			"over.harbour.example. 60 CNAME host.quay.harbour.example."},
 		{"sub", dns.TypeA, "NOERROR |1| sub.harbour.example. 3600 NS ns.harbour.example.; sub.harbour.example. 3600 NS ns.sub.harbour.example. " +
 			"|2| ns.harbour.example. 3600 A 192.0.2.1; ns.sub.harbour.example. 3600 A 192.0.2.5"},
 		{"under.sub", dns.TypeA, "NOERROR |1| sub.harbour.example. 3600 NS ns.harbour.example.; sub.harbour.example. 3600 NS " +
@@ -293,14 +294,16 @@ func TestClients(t *testing.T) {
 		return given{name: "harbour.example.", view: view, records: "@ 60 SOA ns h 1 1 1 1 60\n@ 60 NS ns\nns 60 A " + address,
 			query: []zonedata.Match{at("0.0.0.0/0")}, transfer: []zonedata.Match{at("10.0.0.1/32")}}
 	}
-	a := start(t, []zonedata.View{{ID: 1, Name: "inside", Clients: inside}, {ID: 2, Name: "outside"}}, zone("10.0.0.1", 1), zone("192.0.2.1", 2))
+	a := start(t, []zonedata.View{{ID: 1, Name: "inside", Clients: inside}, {ID: 2, Name: "outside"}}, zone("10.0.0.1", 1),
+		zone("192.0.2.1", 2))
 	m := new(dns.Msg)
 	m.SetQuestion("ns.harbour.example.", dns.TypeA)
 	wire, err := m.Pack()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for client, want := range map[string]string{"10.0.0.1": "10.0.0.1", "10.0.0.9": "192.0.2.1", "192.0.2.7": "192.0.2.1", "2001:db8::1": "REFUSED"} {
+	for client, want := range map[string]string{"10.0.0.1": "10.0.0.1", "10.0.0.9": "192.0.2.1", "192.0.2.7": "192.0.2.1",
+		"2001:db8::1": "REFUSED"} {
 		got := new(dns.Msg)
 		if err := got.Unpack(a.answer(wire, nil, netip.MustParseAddr(client), false)); err != nil || !strings.Contains(words(got), want) {
 			t.Errorf("%s gets %v %s, not %s", client, err, words(got), want)
@@ -401,7 +404,8 @@ func TestChanges(t *testing.T) {
 		}
 		for _, name := range []string{"a", "b.a", "q.a", "x.y.z", "y.z", "z", "d", "f.e.d"} {
 			for _, kind := range []uint16{dns.TypeA, dns.TypeTXT, dns.TypeNS, dns.TypeMX} {
-				if got, want := words(a.question(t, name+".harbour.example.", kind)), words(anew.question(t, name+".harbour.example.", kind)); got != want {
+				got, want := words(a.question(t, name+".harbour.example.", kind)), words(anew.question(t, name+".harbour.example.", kind))
+				if got != want {
 					t.Fatalf("%s %d: %s, anew %s", name, kind, got, want)
 				}
 			}

@@ -48,7 +48,7 @@ func (a *answer) within(v *view, z *zone, name string, first bool) (next string)
 				a.authoritative = a.authoritative || first
 				return a.redirect(name, at, s)
 			}
-			a.refer(v, z, at, s)
+			a.refer(z, at, s)
 			return ""
 		}
 	}
@@ -147,7 +147,7 @@ func (a *answer) redirect(name, at string, s *set) (next string) {
 }
 
 // refer says who answers for what lies below a name: its name servers, and their addresses where those lie below it, too.
-func (a *answer) refer(v *view, z *zone, at string, s *set) {
+func (a *answer) refer(z *zone, at string, s *set) {
 	if !a.put([]byte(at), s, s.ttl, &a.authority) {
 		a.cut()
 		return

@@ -132,9 +132,8 @@ func (z *zone) add(r zonedata.Record) {
 	s.ttl = r.TTL() // all records of an RRset have the same (RFC 2181 section 5.2)
 	s.count++
 	// The data is copied: readers that hold mu no more may still send what was there.
-	grown := make([]byte, 0, len(s.data)+2+len(data))
-	grown = append(append(grown, s.data...), byte(len(data)>>8), byte(len(data))) //nolint:gosec // a record's data is at most 65,535 bytes
-	s.data = append(grown, data...)
+	size := []byte{byte(len(data) >> 8), byte(len(data))} //nolint:gosec // a record's data is at most 65,535 bytes
+	s.data = slices.Concat(s.data, size, data)
 	z.records++
 	z.hash.Add(r)
 	if kind == dns.TypeSOA {

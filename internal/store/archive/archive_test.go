@@ -88,7 +88,8 @@ func sample(t *testing.T, o server.Options) {
 			return err
 		}
 		for _, statement := range []string{
-			"INSERT INTO dns_zone (zone, configuration, serial, hash, records, number, complete) VALUES ('1/a', 1, 2, '" + strings.Repeat("0", 64) + "', 3, 4, 5)",
+			"INSERT INTO dns_zone (zone, configuration, serial, hash, records, number, complete) VALUES ('1/a', 1, 2, '" +
+				strings.Repeat("0", 64) + "', 3, 4, 5)",
 			"INSERT INTO dns_server (server, settings, settings_number, hash, number) VALUES (1, '{}', 2, 'h', 3)",
 			"INSERT INTO dns_served (server, zone, number) VALUES (1, '1/a', 2)",
 			"INSERT INTO dns_due (configuration, kind, what, changed) VALUES (1, 'name', 'a', 2)",
