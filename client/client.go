@@ -174,6 +174,19 @@ func (c *Client) List(ctx context.Context, collection string, q Query) (p Page, 
 	return p, err
 }
 
+// IDs gives the ids of the resources of a collection that a filter lets through, at most limit of them.
+func (c *Client) IDs(ctx context.Context, collection, filter string, limit int) (ids []int64, err error) {
+	page, err := c.List(ctx, collection, Query{Limit: int64(limit), Fields: "id", Filter: filter})
+	for _, text := range page.Data {
+		var one Head
+		if err := json.Unmarshal(text, &one); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", collection, err)
+		}
+		ids = append(ids, one.ID)
+	}
+	return ids, err
+}
+
 // All calls fn for every resource of a collection, reading page after page.
 func (c *Client) All(ctx context.Context, collection string, q Query, fn func(json.RawMessage) error) error {
 	path := "/api/v2/" + collection + q.encode()

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/pgtest"
+
 	"github.com/miekg/dns"
 )
 
@@ -23,11 +25,11 @@ type authority struct {
 	at, server string
 }
 
-// asks asks for records, and gives the response code and the data, sorted.
-func (a *authority) asks(name string, kind uint16) string {
+// asked asks a server for records, and gives the response code and the data, sorted.
+func asked(server, name string, kind uint16) string {
 	q := new(dns.Msg)
 	q.SetQuestion(name, kind)
-	r, _, err := (&dns.Client{Timeout: time.Second}).Exchange(q, a.at)
+	r, _, err := (&dns.Client{Timeout: time.Second}).Exchange(q, server)
 	if err != nil {
 		return err.Error()
 	}
@@ -38,6 +40,9 @@ func (a *authority) asks(name string, kind uint16) string {
 	slices.Sort(words[1:])
 	return strings.Join(words, " ")
 }
+
+// asks asks it for records.
+func (a *authority) asks(name string, kind uint16) string { return asked(a.at, name, kind) }
 
 // deploy asks for a deployment and waits for its end. It gives its state and its message.
 func (a *authority) deploy(path, body string) (state, message string) {
@@ -256,7 +261,13 @@ func (a *authority) nothingElse() {
 // Every change of a live view is answered at once, whatever it is: what went out change by change is what a deployment of all of it
 // would have brought.
 func TestLiveDeployment(t *testing.T) {
-	a, zone, below, network := liveServer(t, "")
+	t.Run("SQLite", func(t *testing.T) { liveDeployment(t, "") })
+	t.Run("PostgreSQL", func(t *testing.T) { liveDeployment(t, pgtest.URL(t)) })
+}
+
+func liveDeployment(t *testing.T, database string) {
+	t.Helper()
+	a, zone, below, network := liveServer(t, database)
 	m := a.m
 	random := rand.New(rand.NewPCG(7, 8)) //nolint:gosec // a test
 	var records []string

@@ -24,6 +24,7 @@ import (
 
 	"portolan/internal/pgtest"
 
+	"github.com/miekg/dns"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -170,7 +171,7 @@ func scripts(t *testing.T, files []string, where func(e *testscript.Env, n strin
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"address": cmdAddress, "start": cmdStart, "end": cmdEnd, "see": cmdSee, "take": cmdTake, "http": cmdHTTP, "pasted": cmdPasted,
-			"exits": cmdExits, "hosts": cmdHosts,
+			"exits": cmdExits, "hosts": cmdHosts, "ask": cmdAsk, "listener": cmdListener,
 		},
 	})
 }
@@ -310,6 +311,21 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	if fmt.Sprint(code) != args[0] {
 		ts.Fatalf("%v ends with %d, want %s", args[1:], code, args[0])
 	}
+}
+
+// ask SERVER NAME TYPE REGEXP: asks a name server until it answers as wanted: the response code and the data, sorted.
+func cmdAsk(ts *testscript.TestScript, _ bool, args []string) {
+	want, got := regexp.MustCompile(args[3]), ""
+	if !until(func() bool { got = asked(args[0], args[1], dns.StringToType[args[2]]); return want.MatchString(got) }) {
+		ts.Fatalf("%s %s is %s, not %s", args[1], args[2], got, args[3])
+	}
+}
+
+// listener ADDRESS FILE: writes the configuration of an application that listens there.
+func cmdListener(ts *testscript.TestScript, _ bool, args []string) {
+	host, port, err := net.SplitHostPort(args[0])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), fmt.Appendf(nil, `{"listen":[{"address":%q,"port":%s}]}`, host, port), 0o600))
 }
 
 // hosts N URL NAME: assigns N addresses, each with a host record of the name, in which %d is its number.

@@ -83,7 +83,7 @@ func (c *demoCommand) Run(s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	resolver, err := c.resolve(ctx, m, notes.Token, &agents)
+	authority, resolver, err := demoNames(ctx, m, notes.Token)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (c *demoCommand) Run(s *session) (err error) {
 			s.log.Error("making the demo's releases", "error", err)
 		}
 	})
-	printDemo(s, m, notes, urls, resolver)
+	printDemo(s, m, notes, urls, authority, resolver)
 	select {
 	case <-s.ctx.Done():
 		return nil
@@ -194,24 +194,11 @@ func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager,
 	return urls, nil
 }
 
-// resolve lets the lighthouse answer DNS, and gives where.
-func (c *demoCommand) resolve(ctx context.Context, m *server.Manager, token string, background *sync.WaitGroup) (at string, err error) {
-	upstream, err := newDemoUpstream(m, token)
-	if err != nil {
-		return "", err
-	}
-	background.Go(func() { _ = upstream.server.ActivateAndServe() }) // it ends with the demo
-	context.AfterFunc(ctx, func() { _ = upstream.server.Shutdown() })
-	if at, err = freeForDNS(demoDNS); err != nil {
-		return "", err
-	}
-	return at, m.Fleet.List(ctx, fleet.Filter{Name: demoPoints[0].name}, func(i fleet.Instance) error {
-		return demoResolver(ctx, m, i.ID, at, upstream.at)
-	})
-}
-
-// demoDNS is where the lighthouse answers DNS.
-const demoDNS = "127.0.0.2:5353"
+// demoAuthority is where the lighthouse answers for the sample's zones, demoResolver where it resolves any name.
+const (
+	demoAuthority = "127.0.0.2:5353"
+	demoResolver  = "127.0.0.2:5354"
+)
 
 // demoKey makes a service point and gives its registration key. One that never enrolled is made anew.
 func demoKey(ctx context.Context, m *server.Manager, p demoPoint) (string, error) {
@@ -246,9 +233,9 @@ func nextFree(address string) (net.Listener, error) {
 	return l, err
 }
 
-func printDemo(s *session, m *server.Manager, n demoNotes, points []string, resolver string) {
+func printDemo(s *session, m *server.Manager, n demoNotes, points []string, authority, resolver string) {
 	u := m.URL()
-	host, port, _ := strings.Cut(resolver, ":")
+	host, port, _ := strings.Cut(authority, ":")
 	fmt.Fprintf(s.stdout, `Portolan is running, with sample data. Stop it with Ctrl-C.
 
   address API    %[1]s/api/v2      (a browser shows pages: sign in as below)
@@ -257,7 +244,8 @@ func printDemo(s *session, m *server.Manager, n demoNotes, points []string, reso
   check-in door  %[2]s
   diagnostics    %[3]s
                  %[4]s
-  resolver       %[8]s port %[9]s
+  name server    %[8]s port %[9]s
+  resolver       %[11]s
 
   user           admin
   password       %[5]s
@@ -268,8 +256,9 @@ Try:
   curl -s -u 'admin:%[5]s' '%[1]s/api/v2/networks?limit=3&fields=id,name,range'
   curl -s -H 'Authorization: Bearer %[6]s' '%[1]s/user/api/v1/fleetInstances'
   curl -s '%[7]s'
-  dig @%[8]s -p %[9]s crane-1-1-1.harbour.example +short
+  dig @%[8]s -p %[9]s crane-1-1-1.harbour.example +short    (what changes in the view internal is answered at once)
   export PORTOLAN_URL=%[1]s PORTOLAN_TOKEN=%[6]s
   portolan rollout start %[10]s --watch        (updates both service points; portolan rollout take-back ID takes that back)
-`, u, m.RegistrationEndpoint(), points[0], points[1], n.Password, n.Token, strings.Fields(points[0])[0], host, port, demoVersion())
+`, u, m.RegistrationEndpoint(), points[0], points[1], n.Password, n.Token, strings.Fields(points[0])[0], host, port, demoVersion(),
+		strings.Replace(resolver, ":", " port ", 1))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -15,8 +14,6 @@ import (
 	"portolan/internal/fleet"
 	"portolan/internal/release"
 	"portolan/internal/server"
-
-	"github.com/miekg/dns"
 )
 
 // demoVersion is the release that the demo's service points can be updated to: the same program under another name.
@@ -47,93 +44,109 @@ func publishDemo(data string) error {
 	return r.Publish(keys, release.TimestampLife, now)
 }
 
-// demoUpstream is a DNS server on loopback that answers for the addresses of the sample's hosts: whom the demo's resolver asks.
-type demoUpstream struct {
-	server *dns.Server
-	api    *client.Client
-	at     string
-}
-
-func newDemoUpstream(m *server.Manager, token string) (*demoUpstream, error) {
-	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
+// demoNames lets the lighthouse answer for the sample's zones, and resolve names by asking itself. Where both are answered it says.
+func demoNames(ctx context.Context, m *server.Manager, token string) (authority, resolver string, err error) {
+	if authority, err = freeForDNS(demoAuthority); err != nil {
+		return "", "", err
 	}
-	u := &demoUpstream{api: &client.Client{Base: m.URL(), Token: token}, at: packets.LocalAddr().String()}
-	u.server = &dns.Server{PacketConn: packets, Handler: dns.HandlerFunc(u.answer)}
-	return u, nil
-}
-
-// answer answers one question.
-func (u *demoUpstream) answer(w dns.ResponseWriter, r *dns.Msg) {
-	answer := new(dns.Msg)
-	answer.SetReply(r)
-	answer.RecursionAvailable = true
-	if len(r.Question) == 1 && r.Question[0].Qtype == dns.TypeA {
-		addresses, err := u.addresses(context.Background(), strings.TrimSuffix(r.Question[0].Name, "."))
-		if err != nil {
-			answer.Rcode = dns.RcodeServerFailure
-		} else if addresses == nil {
-			answer.Rcode = dns.RcodeNameError
+	if resolver, err = freeForDNS(demoResolver); err != nil {
+		return "", "", err
+	}
+	return authority, resolver, m.Fleet.List(ctx, fleet.Filter{Name: demoPoints[0].name}, func(i fleet.Instance) error {
+		err := demoApplication(ctx, m, i.ID, application.Authority, `{"listen":[%s],"identity":"lighthouse"}`, listener(authority))
+		if err == nil {
+			err = demoApplication(ctx, m, i.ID, application.Resolver, `{"listen":[%s],"upstreams":[{"address":%q}]}`, listener(resolver), authority)
 		}
-		for _, a := range addresses {
-			answer.Answer = append(answer.Answer, &dns.A{A: net.ParseIP(a),
-				Hdr: dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60}})
+		if err == nil {
+			err = demoServer(ctx, &client.Client{Base: m.URL(), Token: token}, i.ID)
 		}
-	}
-	_ = w.WriteMsg(answer) // who has asked asks again
-}
-
-// addresses gives the addresses of a host; nil where there is none of the name.
-func (u *demoUpstream) addresses(ctx context.Context, name string) (addresses []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	if strings.ContainsAny(name, `'\`) { // no host is called so
-		return nil, nil
-	}
-	hosts, err := u.api.List(ctx, "resourceRecords", client.Query{Limit: 1, Fields: "id",
-		Filter: "absoluteName:'" + name + "' and type:'HostRecord'"})
-	if err != nil || len(hosts.Data) == 0 {
-		return nil, err
-	}
-	var host struct {
-		ID int64 `json:"id"`
-	}
-	if err := json.Unmarshal(hosts.Data[0], &host); err != nil {
-		return nil, err
-	}
-	found, err := u.api.List(ctx, fmt.Sprintf("resourceRecords/%d/addresses", host.ID), client.Query{Fields: "address"})
-	for _, text := range found.Data {
-		var a struct {
-			Address string `json:"address"`
-		}
-		if err := json.Unmarshal(text, &a); err != nil {
-			return nil, err
-		}
-		addresses = append(addresses, a.Address)
-	}
-	return addresses, err
-}
-
-// demoResolver lets a service point answer DNS at an address, by the upstream of this demo.
-func demoResolver(ctx context.Context, m *server.Manager, servicePoint, at, upstream string) error {
-	listen, port, err := net.SplitHostPort(at)
-	if err != nil {
 		return err
-	}
-	const name = application.Resolver
-	configuration := fmt.Appendf(nil, `{"listen":[{"address":%q,"port":%s}],"upstreams":[{"address":%q}]}`, listen, port, upstream)
+	})
+}
+
+// listener gives a listener of a configuration.
+func listener(at string) string {
+	host, port, _ := strings.Cut(at, ":")
+	return fmt.Sprintf(`{"address":%q,"port":%s}`, host, port)
+}
+
+// demoApplication lets a service point run an application.
+func demoApplication(ctx context.Context, m *server.Manager, servicePoint string, name string, format string, args ...any) error {
 	all, err := m.Fleet.Applications(ctx, servicePoint)
 	if err != nil {
 		return err
 	}
+	configuration := fmt.Appendf(nil, format, args...)
 	for _, one := range all {
 		if one.Name == name {
 			return m.Fleet.Change(ctx, servicePoint, one.ID, fleet.ApplicationChange{Configuration: configuration})
 		}
 	}
-	called := string(name)
-	_, err = m.Fleet.Deploy(ctx, servicePoint, fleet.ApplicationChange{Name: &called, Configuration: configuration})
+	_, err = m.Fleet.Deploy(ctx, servicePoint, fleet.ApplicationChange{Name: &name, Configuration: configuration})
+	return err
+}
+
+// demoServer makes the server that the lighthouse is, lets it have the internal view with its reverse zones, and deploys that. What changes
+// there from then on goes out by itself. What is there already stays.
+func demoServer(ctx context.Context, api *client.Client, servicePoint string) error {
+	one := func(collection, filter string) (int64, error) {
+		ids, err := api.IDs(ctx, collection, filter, 1)
+		if err != nil || len(ids) == 0 {
+			return 0, err
+		}
+		return ids[0], nil
+	}
+	configuration, err := one("configurations", "name:'"+server.SampleName+"'")
+	if err != nil || configuration == 0 { // somebody has deleted the sample
+		return err
+	}
+	at := fmt.Sprintf("configurations/%d/", configuration)
+	view, err := one(at+"views", "name:'internal'")
+	if err != nil || view == 0 {
+		return err
+	}
+	id, err := one(at+"servers", "name:'"+demoPoints[0].name+"'")
+	if err != nil {
+		return err
+	}
+	if id == 0 {
+		return demoRoles(ctx, api, at, view, servicePoint)
+	}
+	if err := api.Change(ctx, fmt.Sprintf("servers/%d", id), map[string]any{"servicePoint": servicePoint}, nil); err != nil {
+		return err
+	}
+	_, err = api.DeployServer(ctx, id, "FullDeployment")
+	return err
+}
+
+// demoRoles makes the server with its roles.
+func demoRoles(ctx context.Context, api *client.Client, at string, view int64, servicePoint string) error {
+	var made client.Head
+	if err := api.Create(ctx, at+"servers", map[string]any{"type": "Server", "name": demoPoints[0].name, "profile": "DNS_DHCP_SERVER_20",
+		"servicePoint": servicePoint, "interfaces": []map[string]any{{"type": "NetworkInterface", "name": "lighthouse.example",
+			"managementAddress": "127.0.0.2"}}}, &made); err != nil {
+		return err
+	}
+	interfaces, err := api.IDs(ctx, fmt.Sprintf("servers/%d/interfaces", made.ID), "", 1)
+	if err != nil {
+		return err
+	}
+	blocks, err := api.IDs(ctx, at+"blocks", "name:'Harbour'", 2)
+	if err != nil {
+		return err
+	}
+	reference := func(id int64) map[string]any { return map[string]any{"id": id} }
+	role := map[string]any{"type": "DNSDeploymentRole", "roleType": "PRIMARY", "view": reference(view),
+		"interfaces": []map[string]any{reference(interfaces[0])}}
+	changes := []client.BatchChange{{Method: "POST", Path: fmt.Sprintf("views/%d/deploymentRoles", view), Body: role},
+		{Method: "PATCH", Path: fmt.Sprintf("views/%d", view), Body: map[string]any{"liveDeployment": true}}}
+	for _, block := range blocks {
+		changes = append(changes, client.BatchChange{Method: "POST", Path: fmt.Sprintf("blocks/%d/deploymentRoles", block), Body: role})
+	}
+	if _, err := api.Batch(ctx, changes, client.BatchOptions{}); err != nil {
+		return err
+	}
+	_, err = api.DeployServer(ctx, made.ID, "FullDeployment")
 	return err
 }
 

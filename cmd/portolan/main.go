@@ -39,6 +39,7 @@ type cli struct {
 	Delete   deleteCommand   `cmd:"" help:"Delete a resource with all that lies below it, in steps that others get between."`
 	Search   searchCommand   `cmd:"" help:"Find resources by an address, a prefix, a hardware address, a name or a part of one."`
 	Changes  changesCommand  `cmd:"" help:"Print every change, as lines of JSON; with --follow as they are committed."`
+	Deploy   deployCommand   `cmd:"" help:"Put names on the wire: deploy servers and zones."`
 	Webhook  webhookCommand  `cmd:"" help:"Send what changes to other programs: list, create and delete webhooks, and take what they are sent."`
 	Import   importCommand   `cmd:"" help:"Read what engineers keep in files."`
 	Export   exportCommand   `cmd:"" help:"Write files that others read."`

@@ -353,7 +353,7 @@ func writePart(tx *store.Tx, zone string, first []byte, entries []zonedata.Entry
 			text = zonedata.AppendRecord(text, e.Record)
 		}
 		if err := tx.Write("INSERT INTO dns_part (zone, first, data) VALUES (?, ?, ?) "+
-			"ON CONFLICT (zone, first) DO UPDATE SET data = excluded.data", zone, first, packer.EncodeAll(text, nil)); err != nil {
+			"ON CONFLICT (zone, first) DO UPDATE SET data = excluded.data", zone, notNil(first), notNil(packer.EncodeAll(text, nil))); err != nil {
 			return err
 		}
 		if entries = entries[end:]; len(entries) == 0 {
@@ -361,6 +361,14 @@ func writePart(tx *store.Tx, zone string, first []byte, entries []zonedata.Entry
 		}
 		first = entries[0].Key
 	}
+}
+
+// notNil gives bytes that are no NULL to a database, also where they are none.
+func notNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }
 
 // nextNumber gives a number for the next change: higher than any before, also where an older backup was restored.

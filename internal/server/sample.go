@@ -23,7 +23,7 @@ type sampler struct {
 // networks, 10,000 addresses, five zones and two views. It does nothing where it has been made.
 func Sample(ctx context.Context, a *resource.API) error {
 	return a.Store.Update(ctx, store.Author{Comment: "sample data"}, func(tx *store.Tx) error {
-		there, err := tx.ByName("configurations", 0, sampleName)
+		there, err := tx.ByName("configurations", 0, SampleName)
 		if err != nil || len(there) > 0 {
 			return err
 		}
@@ -31,7 +31,7 @@ func Sample(ctx context.Context, a *resource.API) error {
 		s := &sampler{c: &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}}
 		x := newObject(a, "Configuration").(*ipam.Configuration)
 		x.Description = "A made-up organisation to look around in."
-		if s.configuration, err = s.make("Configuration", x, resource.RootID, sampleName); err != nil {
+		if s.configuration, err = s.make("Configuration", x, resource.RootID, SampleName); err != nil {
 			return err
 		}
 		zones, err := s.names()
@@ -42,7 +42,8 @@ func Sample(ctx context.Context, a *resource.API) error {
 	})
 }
 
-const sampleName = "Harbour Authority"
+// SampleName is the name of the sample configuration.
+const SampleName = "Harbour Authority"
 
 func newObject(a *resource.API, name string) schema.Object {
 	t, _ := a.Type(name)
@@ -163,6 +164,7 @@ func (s *sampler) network4(block int64, site, n int, zone int64) error {
 			continue
 		}
 		h := newObject(s.c.API, "HostRecord").(*dns.HostRecord)
+		h.ReverseRecord = true
 		h.Addresses = schema.RefList{Given: true, Items: []schema.RefItem{{ID: address}}}
 		if _, err := s.make("HostRecord", h, zone, name); err != nil {
 			return err

@@ -1,0 +1,51 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Deployment is how a deployment is (docs/dns.md).
+type Deployment struct {
+	ID    int64  `json:"id"`
+	Type  string `json:"type"`
+	State string `json:"state"`
+	// Message says what came of it, for people.
+	Message string `json:"message"`
+	// PercentComplete is how much of it is done, 0 to 100.
+	PercentComplete int64 `json:"percentComplete"`
+}
+
+// Ended reports whether it has ended.
+func (d *Deployment) Ended() bool {
+	return slices.Contains([]string{"COMPLETED", "COMPLETED_WITH_WARNINGS", "FAILED", "CANCELLED"}, d.State)
+}
+
+// DeployServer asks for a deployment of DNS to a server: kind is FullDeployment, DifferentialDeployment or ValidationDeployment.
+func (c *Client) DeployServer(ctx context.Context, server int64, kind string) (d *Deployment, err error) {
+	d = &Deployment{}
+	return d, c.Create(ctx, fmt.Sprintf("servers/%d/deployments", server), map[string]string{"type": kind, "service": "DNS"}, d)
+}
+
+// DeployZone asks for what the user has changed of a zone, and of the others that its server writes, to be deployed.
+func (c *Client) DeployZone(ctx context.Context, zone int64) (d *Deployment, err error) {
+	d = &Deployment{}
+	return d, c.Create(ctx, fmt.Sprintf("zones/%d/deployments", zone), map[string]string{"type": "QuickDeployment"}, d)
+}
+
+// WaitForDeployment waits until a deployment has ended.
+func (c *Client) WaitForDeployment(ctx context.Context, id int64) (*Deployment, error) {
+	for wait := 50 * time.Millisecond; ; wait = min(wait*2, time.Second) {
+		d := &Deployment{}
+		if err := c.Get(ctx, fmt.Sprintf("deployments/%d", id), d); err != nil || d.Ended() {
+			return d, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return d, ctx.Err()
+		}
+	}
+}

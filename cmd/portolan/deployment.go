@@ -1,0 +1,123 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"portolan/client"
+)
+
+type deployCommand struct {
+	Server deployServer `cmd:"" help:"Deploy what a server is to answer for: all of it, or what has changed of it."`
+	Zone   deployZone   `cmd:"" help:"Deploy what you have changed of a zone, and of the others that its server writes."`
+}
+
+// deployFlags are what all deployments have.
+type deployFlags struct {
+	managerFlags
+	Configuration string `help:"The configuration. Not needed where one alone has something of that name." placeholder:"NAME" env:"-"`
+	Detach        bool   `help:"Do not wait until it has ended." env:"-"`
+}
+
+type deployServer struct {
+	deployFlags
+	Changes  bool   `help:"Only what has changed of the records of zones that the server has. Roles and options act with the next one of all." env:"-"`
+	Validate bool   `help:"Check the data as the server says, and deploy nothing." env:"-"`
+	Name     string `arg:"" help:"The name or the id of the server."`
+}
+
+// Run deploys to a server.
+func (c *deployServer) Run(s *session) error {
+	kind := "FullDeployment"
+	switch {
+	case c.Changes && c.Validate:
+		return usageError{errors.New("--changes, --validate: name one of them")}
+	case c.Changes:
+		kind = "DifferentialDeployment"
+	case c.Validate:
+		kind = "ValidationDeployment"
+	}
+	cl, id, err := c.find(s, "servers", "name", c.Name, "")
+	if err != nil {
+		return err
+	}
+	d, err := cl.DeployServer(s.ctx, id, kind)
+	if err != nil {
+		return err
+	}
+	return c.wait(s, cl, d)
+}
+
+type deployZone struct {
+	deployFlags
+	View string `help:"The view. Not needed where one alone has such a zone." placeholder:"NAME" env:"-"`
+	Name string `arg:"" help:"The whole name of the zone, or its id."`
+}
+
+// Run deploys a zone.
+func (c *deployZone) Run(s *session) error {
+	condition := ""
+	if c.View != "" {
+		condition = " and view.name:" + quoted(c.View)
+	}
+	cl, id, err := c.find(s, "zones", "absoluteName", strings.TrimSuffix(c.Name, "."), condition)
+	if err != nil {
+		return err
+	}
+	d, err := cl.DeployZone(s.ctx, id)
+	if err != nil {
+		return err
+	}
+	return c.wait(s, cl, d)
+}
+
+// quoted gives a text as filters have it.
+func quoted(text string) string {
+	return "'" + strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\\`), "'", `\'`) + "'"
+}
+
+// find gives the manager, and the id of the one resource of a collection that a text names: it is the value of a field, or the id.
+func (f deployFlags) find(s *session, collection, field, text, condition string) (cl *client.Client, id int64, err error) {
+	if cl, err = f.client(); err != nil {
+		return nil, 0, err
+	}
+	if id, err = strconv.ParseInt(text, 10, 64); err == nil {
+		return cl, id, nil
+	}
+	filter := field + ":" + quoted(text) + condition
+	if f.Configuration != "" {
+		filter += " and configuration.name:" + quoted(f.Configuration)
+	}
+	ids, err := cl.IDs(s.ctx, collection, filter, 2)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case len(ids) == 0:
+		return nil, 0, fmt.Errorf("there is nothing in %s with the %s %q", collection, field, text)
+	case len(ids) == 1:
+		return cl, ids[0], nil
+	}
+	return nil, 0, usageError{fmt.Errorf("several of %s have the %s %q: name the configuration or the view, or give the id", collection, field,
+		text)}
+}
+
+// wait waits until a deployment has ended, and prints how.
+func (f deployFlags) wait(s *session, cl *client.Client, d *client.Deployment) (err error) {
+	if !f.Detach {
+		if d, err = cl.WaitForDeployment(s.ctx, d.ID); err != nil {
+			return err
+		}
+	}
+	if f.JSON {
+		err = json.NewEncoder(s.stdout).Encode(d)
+	} else {
+		_, err = fmt.Fprintln(s.stdout, strings.TrimSpace(fmt.Sprintf("%d %s %s", d.ID, d.State, d.Message)))
+	}
+	if err == nil && d.State == "FAILED" {
+		return fmt.Errorf("deployment %d failed", d.ID)
+	}
+	return err
+}
