@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"portolan/internal/event"
@@ -22,9 +23,9 @@ const (
 	// waitEvery is how often it is looked whether a service point serves what was deployed, and waitTime how long that may take.
 	waitEvery = 100 * time.Millisecond
 	waitTime  = 2 * time.Minute
-	// leaseLength is for how long one manager works at a time.
-	leaseLength = time.Minute
-	takeEvery   = 5 * time.Second
+	// leaseLength is for how long one manager works at a time: so long nothing is deployed where it is killed.
+	leaseLength = 10 * time.Second
+	takeEvery   = 2 * time.Second
 )
 
 // Points are the service points of the fleet, as a deployment has to do with them.
@@ -103,6 +104,11 @@ func (d *Deployer) look(ctx context.Context) error {
 	if err := d.hold(ctx); err != nil || !d.held {
 		return err
 	}
+	ctx, stop := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
+	defer stop()
+	keeping.Go(func() { d.keep(ctx) })
 	if err := d.changes(ctx); err != nil {
 		return err
 	}
@@ -166,6 +172,19 @@ func (d *Deployer) hold(ctx context.Context) (err error) {
 	d.taken = time.Now()
 	d.held, err = d.lease.Take(ctx)
 	return err
+}
+
+// keep holds the lease while something takes long.
+func (d *Deployer) keep(ctx context.Context) {
+	for {
+		store.Pause(ctx, takeEvery)
+		if ctx.Err() != nil {
+			return
+		}
+		if _, err := d.lease.Take(ctx); err != nil && ctx.Err() == nil {
+			d.log.Error("holding the work on deployments", "error", err)
+		}
+	}
 }
 
 // next gives the deployment to work on, the one that was asked for first, and how many wait for service points.

@@ -6,20 +6,21 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
 // Lease is background work that one manager at a time does. It is taken for a while and taken again
 // while the work goes on; when its holder dies another manager takes it once that while is over. A
 // holder that was late, because it was stopped or its clock is wrong, cannot do harm: its updates are
-// refused once somebody else has taken the lease. One goroutine uses it.
+// refused once somebody else has taken the lease. Many may use it at a time.
 type Lease struct {
 	store  *Store
 	name   string
 	holder string
 	length time.Duration
 	// fence is the number of the holding; 0 while the lease is not held.
-	fence int64
+	fence atomic.Int64
 }
 
 // NewLease names a lease and says for how long it is taken at a time. It is not yet taken.
@@ -54,9 +55,9 @@ func (l *Lease) Take(ctx context.Context) (held bool, err error) {
 	case err != nil: // whoever held it holds it: its updates are refused if that is not so
 		return false, err
 	case !held:
-		l.fence = 0
+		l.fence.Store(0)
 	default:
-		l.fence = taken
+		l.fence.Store(taken)
 	}
 	return held, nil
 }
@@ -66,7 +67,7 @@ func (l *Lease) Take(ctx context.Context) (held bool, err error) {
 func (l *Lease) Update(ctx context.Context, author Author, fn func(*Tx) error) error {
 	return l.store.Update(ctx, author, func(tx *Tx) error {
 		// Writing, so that nobody takes it over until this is committed.
-		n, err := tx.Exec("UPDATE lease SET fence = fence WHERE name = ? AND fence = ?", l.name, l.fence)
+		n, err := tx.Exec("UPDATE lease SET fence = fence WHERE name = ? AND fence = ?", l.name, l.fence.Load())
 		if err != nil {
 			return fmt.Errorf("reading a lease: %w", err)
 		}
@@ -79,10 +80,10 @@ func (l *Lease) Update(ctx context.Context, author Author, fn func(*Tx) error) e
 
 // Release gives the lease back, so that the next holder need not wait for its end.
 func (l *Lease) Release(ctx context.Context) error {
-	if l.fence == 0 {
+	if l.fence.Load() == 0 {
 		return nil
 	}
 	return l.store.UpdateIn(ctx, OwnTables(), Author{}, func(tx *Tx) error {
-		return tx.Write("UPDATE lease SET until = 0 WHERE name = ? AND fence = ?", l.name, l.fence)
+		return tx.Write("UPDATE lease SET until = 0 WHERE name = ? AND fence = ?", l.name, l.fence.Load())
 	})
 }
