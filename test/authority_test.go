@@ -1,11 +1,13 @@
 package test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,6 +45,26 @@ func asked(server, name string, kind uint16) string {
 
 // asks asks it for records.
 func (a *authority) asks(name string, kind uint16) string { return asked(a.at, name, kind) }
+
+// copied copies the zone harbour.example, with the key copy where a secret is given, and gives how many records there are.
+func (a *authority) copied(secret string) (records int, err error) {
+	q, transfer := new(dns.Msg), new(dns.Transfer)
+	if q.SetAxfr("harbour.example."); secret != "" {
+		q.SetTsig("copy.", dns.HmacSHA256, 300, time.Now().Unix())
+		transfer.TsigSecret = map[string]string{"copy.": secret}
+	}
+	envelopes, err := transfer.In(q, a.at)
+	if err != nil {
+		return 0, err
+	}
+	for e := range envelopes {
+		if e.Error != nil {
+			err = e.Error
+		}
+		records += len(e.RR)
+	}
+	return records, err
+}
 
 // deploy asks for a deployment and waits for its end. It gives its state and its message.
 func (a *authority) deploy(path, body string) (state, message string) {
@@ -135,7 +157,9 @@ func TestZonesOnTheWire(t *testing.T) {
 		interfaces.Data[0].ID)
 	m.id("/views/"+view+"/deploymentRoles", role)
 	m.id("/networks/"+network+"/deploymentRoles", role)
-	m.id("/zones/"+zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-transfer","value":["127.0.0.1"]}`)
+	secret := base64.StdEncoding.EncodeToString([]byte("nobody is to know this secret..."))
+	m.id("/configurations/"+configuration+"/signingKeys", `{"type":"TSIGKey","name":"copy","algorithm":"SHA256","length":256,"privateKey":"`+secret+`"}`)
+	option := m.id("/zones/"+zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-transfer","value":["127.0.0.2","key copy"]}`)
 	if state, message := a.deploy(deployments, `{"type":"FullDeployment","service":"DNS"}`); state != "COMPLETED" ||
 		!strings.Contains(message, "2 zones") {
 		t.Fatalf("the deployment is %s: %s\n%s\n%s", state, message, a.process.text(), m.process.text())
@@ -168,21 +192,11 @@ func TestZonesOnTheWire(t *testing.T) {
 	if got := a.asks("tug.harbour.example.", dns.TypeA); got != "NOERROR 10.0.0.11" {
 		t.Errorf("the host is %s", got)
 	}
-	transfer := new(dns.Msg)
-	transfer.SetAxfr("harbour.example.")
-	envelopes, err := new(dns.Transfer).In(transfer, a.at)
-	if err != nil {
-		t.Fatal(err)
+	if n, err := a.copied(secret); n != 6 || err != nil { // SOA twice, NS, and three addresses
+		t.Errorf("the zone is transferred in %d records: %v", n, err)
 	}
-	records := 0
-	for e := range envelopes {
-		if e.Error != nil {
-			t.Error(e.Error)
-		}
-		records += len(e.RR)
-	}
-	if records != 6 { // SOA twice, NS, and three addresses
-		t.Errorf("the zone is transferred in %d records", records)
+	if n, err := a.copied(""); err == nil {
+		t.Errorf("without its key the zone is transferred in %d records", n)
 	}
 
 	// Neither manager nor agent is needed to answer, nor the manager to begin anew.
@@ -218,6 +232,28 @@ func TestZonesOnTheWire(t *testing.T) {
 	a.answersWith("buoy.harbour.example.", dns.TypeA, "NOERROR 10.0.0.12")
 	a.answersWith("crane.harbour.example.", dns.TypeA, "NXDOMAIN")
 	a.answersWith("10.0.0.10.in-addr.arpa.", dns.TypePTR, "NOERROR derrick.harbour.example.")
+
+	// A server of others that has a role copies the zone, unless somebody has said who may; it is a name server of the zone, too.
+	if status, text, err := m.call("DELETE", "/deploymentOptions/"+option, ""); status != 204 || err != nil {
+		t.Fatal(status, text, err)
+	}
+	m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"old","profile":"OTHER_DNS_SERVER","interfaces":[`+
+		`{"type":"NetworkInterface","name":"ns2.far.example","managementAddress":"127.0.0.1"}]}`)
+	if _, text, err := m.call("GET", "/interfaces?"+url.Values{"filter": {"name:'ns2.far.example'"}}.Encode(), ""); err != nil ||
+		json.Unmarshal([]byte(text), &interfaces) != nil || len(interfaces.Data) != 1 {
+		t.Fatal(text, err)
+	}
+	m.id("/views/"+view+"/deploymentRoles", fmt.Sprintf(`{"type":"DNSDeploymentRole","roleType":"SECONDARY","interfaces":[{"id":%d}]}`,
+		interfaces.Data[0].ID))
+	if state, message := a.deploy(deployments, `{"type":"FullDeployment","service":"DNS"}`); state != "COMPLETED" {
+		t.Errorf("with a server of others the deployment is %s: %s", state, message)
+	}
+	if got := a.asks("harbour.example.", dns.TypeNS); got != "NOERROR ns1.harbour.example. ns2.far.example." {
+		t.Errorf("with a server of others the name servers are %s", got)
+	}
+	if n, err := a.copied(""); err != nil || n < 7 {
+		t.Errorf("it copies %d records: %v", n, err)
+	}
 	if text := m.check(); !strings.Contains(text, "nothing is wrong") && strings.Contains(text, "wrong") {
 		t.Error(text)
 	}

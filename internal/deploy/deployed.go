@@ -425,6 +425,9 @@ func rehash(tx *store.Tx, server, number int64, change func(*zonedata.Hash)) err
 	return tx.Write("UPDATE dns_server SET hash = ?, number = ? WHERE server = ?", h.String(), number, server)
 }
 
+// settingsOfServer is what the settings of a server are sealed for: they hold secrets of keys.
+const settingsOfServer = "settings of a name server"
+
 // serve keeps what a server is to serve, and reports whether that is something else than before.
 func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err error) {
 	settings, err := json.Marshal(s.settings)
@@ -438,6 +441,11 @@ func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err e
 		Scan(&before, &settingsNumber, &hash, &at)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return false, err
+	}
+	if before != "" {
+		if before, err = s.sealer.Open(tx, settingsOfServer, before); err != nil {
+			return false, err
+		}
 	}
 	if before != string(settings) {
 		settingsNumber = number
@@ -476,7 +484,11 @@ func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err e
 	if total == hash {
 		return false, nil
 	}
+	sealed, err := s.sealer.Seal(tx, settingsOfServer, string(settings))
+	if err != nil {
+		return false, err
+	}
 	return true, tx.Write("INSERT INTO dns_server (server, settings, settings_number, hash, number) VALUES (?, ?, ?, ?, ?)"+
 		" ON CONFLICT (server) DO UPDATE SET settings = excluded.settings, settings_number = excluded.settings_number, hash = excluded.hash,"+
-		" number = excluded.number", server, string(settings), settingsNumber, total, number)
+		" number = excluded.number", server, sealed, settingsNumber, total, number)
 }

@@ -80,7 +80,7 @@ type liveFollower struct {
 
 // structural are the collections whose changes may change any zone of their configuration.
 var structural = []string{"views", "zones", "deploymentRoles", "deploymentOptions", "servers", "serverGroups", "interfaces",
-	"accessControlLists", "configurations"}
+	"accessControlLists", "signingKeys", "configurations"}
 
 // Changed notes what a row has to do with names.
 func (f *liveFollower) Changed(before, after *store.Resource) error {

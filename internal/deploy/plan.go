@@ -14,6 +14,7 @@ import (
 	"portolan/internal/schema"
 	"portolan/internal/space"
 	"portolan/internal/store"
+	"portolan/internal/zonedata"
 
 	wire "github.com/miekg/dns"
 )
@@ -43,6 +44,8 @@ type plan struct {
 	roles      map[int64][]*DNSDeploymentRole
 	options    map[int64][]option
 	lists      map[string][]string
+	// keys are the keys that have secrets, by their names.
+	keys map[string]zonedata.SigningKey
 	// zones are all zones that a role is in effect for, by their ids, in the order of their views and names.
 	zones []*plannedZone
 	byID  map[string]*plannedZone
@@ -108,11 +111,12 @@ func (z *plannedZone) fqdn() string {
 func newPlan(tx *store.Tx, api *resource.API, configuration int64) (p *plan, err error) {
 	p = &plan{tx: tx, api: api, configuration: configuration, servers: map[int64]*ServerFields{}, heads: map[int64]*schema.Head{},
 		interfaces: map[int64]roleServer{}, roles: map[int64][]*DNSDeploymentRole{}, options: map[int64][]option{}, lists: map[string][]string{},
+		keys: map[string]zonedata.SigningKey{},
 		byID: map[string]*plannedZone{}, apexes: map[int64][]string{}, cuts: map[int64]map[string]bool{}}
 	if p.inherits, err = dnsComesDown(tx, api, configuration); err != nil {
 		return nil, err
 	}
-	for _, read := range []func() error{p.readServers, p.readRoles, p.readOptions, p.readLists, p.readZones, p.readSpace} {
+	for _, read := range []func() error{p.readServers, p.readRoles, p.readOptions, p.readLists, p.readKeys, p.readZones, p.readSpace} {
 		if err := read(); err != nil {
 			return nil, err
 		}

@@ -112,7 +112,11 @@ func (p *plan) stillServed(server int64, s *serving, out *outcome) (zones []*pla
 		return nil, err
 	}
 	settings, err := json.Marshal(s.settings)
-	if err == nil && string(settings) != row.settings {
+	if err != nil {
+		return nil, err
+	}
+	before, err := s.sealer.Open(p.tx, settingsOfServer, row.settings)
+	if err == nil && string(settings) != before {
 		out.warnings = append(out.warnings, "roles, options or zones have changed since the full deployment: they take effect with the next one")
 	}
 	out.zones = len(zones)

@@ -1,23 +1,29 @@
 package deploy
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	"portolan/internal/dns"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 	"portolan/internal/zonedata"
+
+	wire "github.com/miekg/dns"
 )
 
 // actedUpon are the DNS options that service points act upon; of all others a deployment says that they do not.
-var actedUpon = []string{"match-clients", "allow-query", "allow-transfer", "start-of-authority"}
+var actedUpon = []string{"match-clients", "allow-query", "allow-transfer", "also-notify", "notify", "start-of-authority"}
 
 // serving is what one server is to serve.
 type serving struct {
 	settings zonedata.Settings
 	zones    []*plannedZone
+	sealer   resource.Sealer
 	// warnings are what is not acted upon, in sentences, each once.
 	warnings []string
 }
@@ -30,7 +36,7 @@ func (s *serving) warn(format string, args ...any) {
 
 // servingOf gives what a server is to serve.
 func (p *plan) servingOf(server int64) *serving {
-	s := &serving{settings: zonedata.Settings{Views: []zonedata.View{}, Zones: []zonedata.Zone{}}}
+	s := &serving{sealer: p.api.Sealer, settings: zonedata.Settings{Views: []zonedata.View{}, Zones: []zonedata.Zone{}}}
 	views := map[int64][]int64{}
 	for _, z := range p.zones {
 		a := z.roles[server]
@@ -54,6 +60,9 @@ func (p *plan) servingOf(server int64) *serving {
 		of := zonedata.Zone{ID: z.id, View: z.view, Name: z.fqdn()}
 		of.Query = s.matches(p, p.lookUp(z.chain, server, "allow-query"))
 		of.Transfer = s.matches(p, p.lookUp(z.chain, server, "allow-transfer"))
+		if a.writes() {
+			s.copied(p, &of, z, server)
+		}
 		s.settings.Zones = append(s.settings.Zones, of)
 		for _, place := range append(slices.Clone(z.chain), server, p.configuration) {
 			p.warnOf(s, place, server)
@@ -79,6 +88,43 @@ func (p *plan) servingOf(server int64) *serving {
 	}
 	return s
 }
+
+// copied lets the servers of others that copy a zone have it, unless somebody has said who may, and names those that are told of its
+// changes.
+func (s *serving) copied(p *plan, of *zonedata.Zone, z *plannedZone, server int64) {
+	var copies []netip.Addr
+	for _, other := range z.serversOf(func(a assigned) bool { return a.answers() && !a.writes() }) {
+		if p.foreign(other) {
+			copies = append(copies, p.interfaces[z.roles[other].iface].addresses...)
+		}
+	}
+	if of.Transfer == nil {
+		for _, a := range copies {
+			of.Transfer = append(of.Transfer, zonedata.Match{Prefix: netip.PrefixFrom(a, a.BitLen())})
+		}
+	}
+	whether, also := "yes", []netip.Addr(nil)
+	if value := p.lookUp(z.chain, server, "notify"); value != nil && json.Unmarshal(value, &whether) != nil {
+		s.warn("the option notify of zone %s is not read", z.row.Key)
+	}
+	if value := p.lookUp(z.chain, server, "also-notify"); value != nil && json.Unmarshal(value, &also) != nil {
+		s.warn("the option also-notify of zone %s is not read", z.row.Key)
+	}
+	switch whether {
+	case "no":
+		return
+	case "explicit":
+		copies = nil
+	}
+	for _, a := range append(copies, also...) {
+		if to := netip.AddrPortFrom(a, dnsPort); !slices.Contains(of.Notify, to) {
+			of.Notify = append(of.Notify, to)
+		}
+	}
+}
+
+// dnsPort is where name servers are told that zones have changed.
+const dnsPort = 53
 
 // isForeign reports whether all servers that write a zone are run by others.
 func (p *plan) isForeign(z *plannedZone) bool {
@@ -139,7 +185,9 @@ func (s *serving) elements(p *plan, elements []string, depth int) []zonedata.Mat
 		case err != nil || depth > deepest:
 			s.warn("%q is not read: nobody matches it", text)
 		case m.Key != "":
-			s.warn("%q is not acted upon: nobody matches it, because questions that are signed by keys are refused", text)
+			if s.key(p, m.Key) {
+				all = append(all, zonedata.Match{Not: m.Not, Key: keyName(m.Key)})
+			}
 		case m.Prefix.IsValid():
 			all = append(all, zonedata.Match{Not: m.Not, Prefix: m.Prefix})
 		default:
@@ -147,6 +195,42 @@ func (s *serving) elements(p *plan, elements []string, depth int) []zonedata.Mat
 		}
 	}
 	return all
+}
+
+// key lets messages be signed with a key; false where there is none of the name that has a secret.
+func (s *serving) key(p *plan, name string) bool {
+	k, there := p.keys[name]
+	if !there {
+		s.warn("the key %s has no secret: nobody matches it", name)
+		return false
+	}
+	if !slices.ContainsFunc(s.settings.Keys, func(one zonedata.SigningKey) bool { return one.Name == k.Name }) {
+		s.settings.Keys = append(s.settings.Keys, k)
+	}
+	return true
+}
+
+// keyName is the name of a key in messages.
+func keyName(name string) string { return wire.CanonicalName(name) }
+
+// algorithms are the names of the algorithms of keys in messages (RFC 8945 section 6).
+var algorithms = map[string]string{"MD5": wire.HmacMD5, "SHA1": wire.HmacSHA1, "SHA256": wire.HmacSHA256, "SHA512": wire.HmacSHA512}
+
+// readKeys reads the keys that have secrets.
+func (p *plan) readKeys() error {
+	return p.each("signingKeys", func(row *store.Resource, o schema.Object) error {
+		x, ok := o.(*dns.TSIGKey)
+		if !ok || !x.PrivateKey.Set() {
+			return nil
+		}
+		plain, err := p.api.Secrets(p.tx, x)
+		if err != nil {
+			return err
+		}
+		secret, err := base64.StdEncoding.DecodeString(plain["privateKey"])
+		p.keys[row.Name] = zonedata.SigningKey{Name: keyName(row.Name), Algorithm: algorithms[x.Algorithm], Secret: secret}
+		return err
+	})
 }
 
 // named gives the elements of a list by its name.

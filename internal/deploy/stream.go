@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"portolan/internal/resource"
 	"portolan/internal/store"
 	"portolan/internal/zonedata"
 )
@@ -56,7 +57,7 @@ func revisionOf(tx *store.Tx, server int64) (r zonedata.Revision, row serverRow,
 
 // WriteContent writes how a service point comes from a revision to the one that it is to serve: all of it where from is empty, or where
 // what is kept does not go back so far.
-func WriteContent(tx *store.Tx, servicePoint, from string, out io.Writer) error {
+func WriteContent(tx *store.Tx, sealer resource.Sealer, servicePoint, from string, out io.Writer) error {
 	server, err := serverOfPoint(tx, servicePoint)
 	if err != nil {
 		return err
@@ -78,7 +79,11 @@ func WriteContent(tx *store.Tx, servicePoint, from string, out io.Writer) error 
 	}
 	w := zonedata.NewWriter(out, zonedata.Header{From: from, To: to.String()})
 	if from == "" || row.settingsNumber > before.Number {
-		w.Settings([]byte(row.settings))
+		settings, err := sealer.Open(tx, settingsOfServer, row.settings)
+		if err != nil {
+			return err
+		}
+		w.Settings([]byte(settings))
 	}
 	if to.Number > before.Number {
 		if err := writeZones(tx, w, server.ID, from == "", before.Number); err != nil {

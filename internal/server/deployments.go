@@ -66,7 +66,7 @@ func (m *Manager) giveContent(w http.ResponseWriter, r *http.Request, body []byt
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
-		return errors.Join(f.Truncate(0), deploy.WriteContent(tx, shown.Subject.CommonName, rq.From, f))
+		return errors.Join(f.Truncate(0), deploy.WriteContent(tx, m.Address.Sealer, shown.Subject.CommonName, rq.From, f))
 	}); err != nil {
 		return err
 	}

@@ -7,6 +7,16 @@ type Settings struct {
 	// Views are in the order in which a client is compared with them: the first that lets it in answers.
 	Views []View `json:"views"`
 	Zones []Zone `json:"zones"`
+	// Keys are those that messages may be signed with.
+	Keys []SigningKey `json:"keys,omitempty"`
+}
+
+// SigningKey is a key that messages are signed with (RFC 8945).
+type SigningKey struct {
+	// Name is absolute, with its last dot, in lower case; so is Algorithm, such as hmac-sha256.
+	Name      string `json:"name"`
+	Algorithm string `json:"algorithm"`
+	Secret    []byte `json:"secret"`
 }
 
 // View is a view as a server serves it.
@@ -27,26 +37,38 @@ type Zone struct {
 	// Query and Transfer are who may ask, and who may have all of it; nil means all for the one, and nobody for the other.
 	Query    []Match `json:"query,omitempty"`
 	Transfer []Match `json:"transfer,omitempty"`
+	// Notify are the servers that are told when the zone has changed (RFC 1996).
+	Notify []netip.AddrPort `json:"notify,omitempty"`
 }
 
 // Match is an element of a list of clients; the first element that a client matches decides.
 type Match struct {
 	// Not refuses those who match.
 	Not bool `json:"not,omitempty"`
-	// Prefix is where the client is; List is a list that lets it in. An element with neither matches nobody.
+	// Prefix is where the client is; Key is the name of the key that it signs with; List is a list that lets it in. An element with none of
+	// these matches nobody.
 	Prefix netip.Prefix `json:"prefix,omitzero"`
+	Key    string       `json:"key,omitempty"`
 	List   []Match      `json:"list,omitempty"`
 }
 
+// Client is somebody who asks.
+type Client struct {
+	Address netip.Addr
+	// Key is the name of the key that the message is signed with, as that of a SigningKey; empty where it is not.
+	Key string
+}
+
 // Allows reports whether a list lets a client in. A list that is nil says nothing: otherwise is the answer then.
-func Allows(list []Match, client netip.Addr, otherwise bool) bool {
+func Allows(list []Match, client Client, otherwise bool) bool {
 	if list == nil {
 		return otherwise
 	}
-	client = client.Unmap()
+	client.Address = client.Address.Unmap()
 	for _, m := range list {
 		// A list within a list that refuses the client is one that it does not match, as BIND has it.
-		if m.Prefix.IsValid() && m.Prefix.Contains(client) || m.List != nil && Allows(m.List, client, false) {
+		if m.Prefix.IsValid() && m.Prefix.Contains(client.Address) || m.Key != "" && m.Key == client.Key ||
+			m.List != nil && Allows(m.List, client, false) {
 			return !m.Not
 		}
 	}

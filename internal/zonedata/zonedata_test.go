@@ -139,11 +139,11 @@ func TestAllows(t *testing.T) {
 		{[]Match{{}}, "10.1.2.3", false},
 		{[]Match{}, "10.1.2.3", false},
 	} {
-		if got := Allows(c.list, netip.MustParseAddr(c.client), true); got != c.want {
+		if got := Allows(c.list, Client{Address: netip.MustParseAddr(c.client)}, true); got != c.want {
 			t.Errorf("%+v of %s: %v", c.list, c.client, got)
 		}
 	}
-	if !Allows(nil, netip.MustParseAddr("10.1.2.3"), true) || Allows(nil, netip.MustParseAddr("10.1.2.3"), false) {
+	if !Allows(nil, Client{}, true) || Allows(nil, Client{}, false) {
 		t.Error("no list says something")
 	}
 }

@@ -69,6 +69,7 @@ func newAuthority(log *slog.Logger) *authority {
 	newCookies(&a.cookies)
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop = stop
+	a.notifier = newNotifier(ctx, log, a.speaksFrom)
 	a.looks.Go(func() { a.watch(ctx) })
 	return a
 }
@@ -122,6 +123,7 @@ type authority struct {
 	// identity is what it says that it is.
 	identity atomic.Pointer[string]
 	cookies  cookies
+	notifier *notifier
 	counts   counts
 	// turn is held while content is taken.
 	turn sync.Mutex
@@ -185,14 +187,29 @@ func (a *authority) Configure(text json.RawMessage) error {
 	return nil
 }
 
+// speaksFrom gives an address that it answers at, of the family of another one; none where there is none.
+func (a *authority) speaksFrom(target netip.Addr) netip.Addr {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var found netip.Addr
+	for at := range a.listeners {
+		if at.Addr().Is4() == target.Unmap().Is4() && (!found.IsValid() || at.Addr().Less(found)) {
+			found = at.Addr()
+		}
+	}
+	return found
+}
+
 // Content names what is served; empty where nothing is.
 func (a *authority) Content() string { return a.served.Load().revision }
 
 // TakeContent serves what a stream says.
 func (a *authority) TakeContent(in io.Reader) error {
+	before := a.served.Load().serials()
 	if err := a.take(in); err != nil {
 		return err
 	}
+	a.notifier.changed(before, a.served.Load())
 	s := a.served.Load()
 	a.log.Info("another revision is served", "revision", s.revision, "zones", len(s.zones))
 	return nil
@@ -294,6 +311,7 @@ func (a *authority) Diagnostics() any {
 func (a *authority) Close() error {
 	a.stop()
 	a.looks.Wait()
+	a.notifier.all.Wait()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, l := range a.listeners {

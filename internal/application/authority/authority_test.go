@@ -25,6 +25,8 @@ type given struct {
 	view          int64
 	query         []zonedata.Match
 	transfer      []zonedata.Match
+	notify        []netip.AddrPort
+	keys          []zonedata.SigningKey
 }
 
 // records reads the records of a zone, its SOA first.
@@ -57,7 +59,9 @@ func content(t testing.TB, views []zonedata.View, zones ...given) ([]byte, strin
 		}
 		id := fmt.Sprint(i)
 		hashes[id] = h.String()
-		settings.Zones = append(settings.Zones, zonedata.Zone{ID: id, View: z.view, Name: z.name, Query: z.query, Transfer: z.transfer})
+		settings.Zones = append(settings.Zones, zonedata.Zone{ID: id, View: z.view, Name: z.name, Query: z.query, Transfer: z.transfer,
+			Notify: z.notify})
+		settings.Keys = append(settings.Keys, z.keys...)
 	}
 	text, err := json.Marshal(settings)
 	if err != nil {
@@ -77,6 +81,30 @@ func content(t testing.TB, views []zonedata.View, zones ...given) ([]byte, strin
 		t.Fatal(err)
 	}
 	return out.Bytes(), revision
+}
+
+// delta gives the stream from one content of the only zone that is served to another one, which leads to a revision.
+func delta(t testing.TB, a *authority, before, after given, to string) []byte {
+	t.Helper()
+	removed, added := zonedata.Diff(before.entries(t), after.entries(t))
+	s := a.served.Load()
+	var out bytes.Buffer
+	w := zonedata.NewWriter(&out, zonedata.Header{From: s.revision, To: to})
+	var h zonedata.Hash
+	for _, e := range after.entries(t) {
+		h.Add(e.Record)
+	}
+	w.Zone(zonedata.Change{ID: "0", From: s.zones["0"].hash.String(), To: h.String()})
+	for _, e := range removed {
+		w.Removed(e.Record)
+	}
+	for _, e := range added {
+		w.Added(e.Record)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }
 
 // start gives an application that serves zones, in one view where none are given.
@@ -315,7 +343,7 @@ func TestClients(t *testing.T) {
 	}
 	for client, want := range map[string]int{"10.0.0.1": 4, "10.0.0.2": 0} {
 		records := 0
-		yes, err := a.transfer(wire, netip.MustParseAddr(client), func(m []byte) error {
+		yes, err := a.transfer(wire, zonedata.Client{Address: netip.MustParseAddr(client)}, func(m []byte) error {
 			got := new(dns.Msg)
 			if err := got.Unpack(m); err != nil {
 				return err
@@ -363,34 +391,18 @@ func TestChanges(t *testing.T) {
 			}
 		}
 		after := zone(serial, lines)
-		whole, to := content(t, []zonedata.View{{ID: 0, Name: "default"}}, after)
-		removed, added := zonedata.Diff(before.entries(t), after.entries(t))
 		s := a.served.Load()
-		var out bytes.Buffer
-		w := zonedata.NewWriter(&out, zonedata.Header{From: s.revision, To: to})
-		var h zonedata.Hash
-		for _, e := range after.entries(t) {
-			h.Add(e.Record)
-		}
-		w.Zone(zonedata.Change{ID: "0", From: s.zones["0"].hash.String(), To: h.String()})
-		for _, e := range removed {
-			w.Removed(e.Record)
-		}
-		for _, e := range added {
-			w.Added(e.Record)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		for _, cut := range []int{0, 1, random.IntN(out.Len()), out.Len() - 1} { // wherever it ends too early
-			if err := a.TakeContent(bytes.NewReader(out.Bytes()[:cut])); err == nil || a.Content() != s.revision {
-				t.Fatalf("%d of %d bytes: %v", cut, out.Len(), err)
+		whole, to := content(t, []zonedata.View{{ID: 0, Name: "default"}}, after)
+		out := delta(t, a, before, after, to)
+		for _, cut := range []int{0, 1, random.IntN(len(out)), len(out) - 1} { // wherever it ends too early
+			if err := a.TakeContent(bytes.NewReader(out[:cut])); err == nil || a.Content() != s.revision {
+				t.Fatalf("%d of %d bytes: %v", cut, len(out), err)
 			}
 		}
-		if err := a.TakeContent(bytes.NewReader(out.Bytes())); err != nil {
+		if err := a.TakeContent(bytes.NewReader(out)); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.TakeContent(bytes.NewReader(out.Bytes())); err == nil {
+		if err := a.TakeContent(bytes.NewReader(out)); err == nil {
 			t.Fatal("a change was taken twice")
 		}
 		anew := newAuthority(slog.New(slog.DiscardHandler))
@@ -439,7 +451,7 @@ func FuzzAnswer(f *testing.F) {
 		if err := new(dns.Msg).Unpack(got); err != nil {
 			t.Errorf("% x is answered by % x: %v", in, got, err)
 		}
-		if _, err := a.transfer(in, loopback, func([]byte) error { return nil }); err != nil {
+		if _, err := a.transfer(in, zonedata.Client{Address: loopback}, func([]byte) error { return nil }); err != nil {
 			t.Error(err)
 		}
 	})

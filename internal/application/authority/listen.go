@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"portolan/internal/zonedata"
 )
 
 // listener answers at one address, over UDP and TCP.
@@ -137,7 +139,7 @@ func (l *listener) converse(c net.Conn) {
 		delete(l.open, c)
 		l.mu.Unlock()
 	}()
-	client := clientOf(c)
+	w := zonedata.Client{Address: clientOf(c)}
 	send := func(m []byte) error {
 		framed := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(m)), uint16(len(m))) //nolint:gosec // at most 65,535
 		if err := c.SetWriteDeadline(time.Now().Add(sendTime)); err != nil {
@@ -158,9 +160,9 @@ func (l *listener) converse(c net.Conn) {
 		if _, err := io.ReadFull(c, in); err != nil {
 			return
 		}
-		yes, err := l.a.transfer(in, client, send)
+		yes, err := l.a.transfer(in, w, send)
 		if err == nil && !yes {
-			answer := l.a.answer(in, nil, client, true)
+			answer := l.a.answer(in, nil, w.Address, true)
 			if answer == nil {
 				return
 			}

@@ -2,7 +2,6 @@ package authority
 
 import (
 	"encoding/binary"
-	"net/netip"
 
 	"portolan/internal/zonedata"
 
@@ -13,11 +12,11 @@ import (
 const longestChain = 16
 
 // resolve answers a question from the zones of a view (RFC 1034 section 4.3.2).
-func (a *answer) resolve(v *view, client netip.Addr) {
+func (a *answer) resolve(v *view, w zonedata.Client) {
 	name, seen := a.q.name, [longestChain]string{}
 	for hop := range longestChain {
 		z := v.holding(name, a.q.kind == dns.TypeDS)
-		if z == nil || !zonedata.Allows(z.of.Query, client, true) {
+		if z == nil || !zonedata.Allows(z.of.Query, w, true) {
 			if hop == 0 {
 				a.code = dns.RcodeRefused
 			}

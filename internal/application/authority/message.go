@@ -24,7 +24,11 @@ type query struct {
 	// nsid says that the name of the server is asked for (RFC 5001); cookie is what came of one (RFC 7873).
 	nsid   bool
 	cookie []byte
-	signed bool
+	// signed says that there is a signature.
+	signed    bool
+	signature signature
+	// serial is that of the SOA that comes with a question for a transfer (RFC 1995 section 3).
+	serial uint32
 }
 
 const (
@@ -67,14 +71,24 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 	q.kind, q.class = binary.BigEndian.Uint16(m[end:]), binary.BigEndian.Uint16(m[end+2:])
 	at := end + 4
 	for range others {
+		from := at
 		if at = skipRecord(m, at); at < 0 {
 			return dns.RcodeFormatError, true
+		}
+		if kind := m[skipName(m, from):]; binary.BigEndian.Uint16(kind) == dns.TypeSOA {
+			q.serial = serialOf(m[from:at])
 		}
 	}
 	for range further {
 		from := at
-		if at = skipRecord(m, at); at < 0 {
+		if at = skipRecord(m, at); at < 0 || q.signed { // the signature is the last one (RFC 8945 section 5.1)
 			return dns.RcodeFormatError, true
+		}
+		if binary.BigEndian.Uint16(m[skipName(m, from):]) == dns.TypeTSIG {
+			if q.signed = q.signature.read(m[:at], from); !q.signed {
+				return dns.RcodeFormatError, true
+			}
+			continue
 		}
 		if code := q.further(m[from:at]); code != 0 {
 			return code, true
@@ -87,8 +101,6 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 func (q *query) further(r []byte) (code int) {
 	end := skipName(r, 0)
 	switch kind := binary.BigEndian.Uint16(r[end:]); {
-	case kind == dns.TypeTSIG:
-		q.signed = true
 	case kind != dns.TypeOPT:
 	case q.edns || r[0] != 0:
 		return dns.RcodeFormatError

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,17 +23,11 @@ func named(t *testing.T, zones ...given) *dns.Conn {
 	if err != nil {
 		t.Skip("named is not on this machine")
 	}
-	dir := t.TempDir()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := l.Addr().(*net.TCPAddr)
-	_ = l.Close()
+	dir, at := t.TempDir(), freePort(t)
 	configuration := fmt.Sprintf(`options { directory %q; listen-on port %d { 127.0.0.1; }; listen-on-v6 { none; }; pid-file none;
 		session-keyfile none; recursion no; minimal-responses yes; minimal-any yes; notify no; tcp-clients 10;
 		zero-no-soa-ttl no; empty-zones-enable no; allow-transfer { any; }; }; controls { };
-`, dir, at.Port)
+`, dir, at.Port())
 	for i, z := range zones {
 		file := fmt.Sprintf("zone%d", i)
 		if err := os.WriteFile(filepath.Join(dir, file), []byte("$ORIGIN "+z.name+"\n"+z.records), 0o600); err != nil {
@@ -40,6 +35,25 @@ func named(t *testing.T, zones ...given) *dns.Conn {
 		}
 		configuration += fmt.Sprintf("zone %q { type primary; file %q; check-names ignore; check-integrity no; };\n", z.name, file)
 	}
+	runNamed(t, program, dir, configuration)
+	return connected(t, dir, at)
+}
+
+// freePort gives a port that nobody has.
+func freePort(t *testing.T) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := l.Addr().(*net.TCPAddr).AddrPort()
+	_ = l.Close()
+	return at
+}
+
+// runNamed starts the program with a configuration.
+func runNamed(t *testing.T, program, dir, configuration string) {
+	t.Helper()
 	conf := filepath.Join(dir, "named.conf")
 	if err := os.WriteFile(conf, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
@@ -58,6 +72,11 @@ func named(t *testing.T, zones ...given) *dns.Conn {
 		_ = c.Wait()
 		_ = log.Close()
 	})
+}
+
+// connected waits until it answers.
+func connected(t *testing.T, dir string, at netip.AddrPort) *dns.Conn {
+	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := dns.DialTimeout("tcp", at.String(), time.Second)
 		if err == nil {

@@ -38,26 +38,36 @@ func (a *authority) answer(m, buf []byte, client netip.Addr, tcp bool) (wire []b
 	if tcp {
 		limit = 65535
 	}
+	served := a.served.Load()
+	var sign *signer
+	w := zonedata.Client{Address: client}
+	if code == 0 {
+		w, sign, code = a.identify(served, m, &q, w)
+	}
+	if sign != nil {
+		limit -= sign.room()
+	}
 	out.begin(&q, buf, limit)
 	switch {
 	case code != 0:
 		out.code = code
 	case q.version != 0:
 		out.code = badVersion
-	case q.signed: // no key is known here
-		out.code = dns.RcodeNotAuth
 	default:
-		a.decide(&out, client, tcp)
+		a.decide(&out, served, w, tcp)
 	}
 	if q.edns {
 		out.opt(a.options(&q, client))
 	}
 	a.counts.codes[out.code&15].Add(1)
-	return out.end()
+	if wire = out.end(); sign != nil {
+		wire = sign.sign(wire, time.Now())
+	}
+	return wire
 }
 
 // decide answers what is a proper question.
-func (a *authority) decide(out *answer, client netip.Addr, tcp bool) {
+func (a *authority) decide(out *answer, s *served, w zonedata.Client, tcp bool) {
 	q := out.q
 	switch {
 	case q.class == dns.ClassCHAOS:
@@ -69,25 +79,31 @@ func (a *authority) decide(out *answer, client netip.Addr, tcp bool) {
 		if tcp {
 			out.code = dns.RcodeRefused
 		}
+	case q.kind == dns.TypeIXFR && tcp: // as above
+		out.code = dns.RcodeRefused
 	case q.kind == dns.TypeIXFR:
-		q.kind = dns.TypeSOA // who has an older one asks for all of it then (RFC 1995 section 4)
-		out.resolveFor(a.served.Load(), client)
+		if s.mayCopy(w, q.name) == nil {
+			out.code = dns.RcodeRefused
+			return
+		}
+		q.kind = dns.TypeSOA // who has an older one asks again, over TCP (RFC 1995 section 4)
+		out.resolveFor(s, w)
 		q.kind = dns.TypeIXFR
 	case q.kind >= dns.TypeTKEY && q.kind != dns.TypeANY && q.kind <= dns.TypeANY || q.kind == dns.TypeOPT:
 		out.code = dns.RcodeNotImplemented
 	default:
-		out.resolveFor(a.served.Load(), client)
+		out.resolveFor(s, w)
 	}
 }
 
 // resolveFor answers from the view that is for a client.
-func (a *answer) resolveFor(s *served, client netip.Addr) {
-	v := s.viewFor(client)
+func (a *answer) resolveFor(s *served, w zonedata.Client) {
+	v := s.viewFor(w)
 	if v == nil {
 		a.code = dns.RcodeRefused
 		return
 	}
-	a.resolve(v, client)
+	a.resolve(v, w)
 }
 
 // versionName is what name servers are asked for their version by, in the class CHAOS.
@@ -141,78 +157,4 @@ func (c *cookies) sum(client8, front []byte, client netip.Addr) []byte {
 	address := client.As16()
 	sum.Write(address[:])
 	return sum.Sum(nil)[:8]
-}
-
-// transfer gives all records of a zone to whom may have them, as messages (RFC 5936): send is given each. It reports whether the message
-// asks for a transfer.
-func (a *authority) transfer(m []byte, client netip.Addr, send func([]byte) error) (yes bool, err error) {
-	var q query
-	if code, ok := q.parse(m); !ok || code != 0 || q.signed || q.version != 0 || q.class != dns.ClassINET ||
-		q.kind != dns.TypeAXFR && q.kind != dns.TypeIXFR {
-		return false, nil
-	}
-	v := a.served.Load().viewFor(client)
-	if v == nil {
-		return false, nil
-	}
-	z := v.zones[q.name]
-	if z == nil || !zonedata.Allows(z.of.Transfer, client, false) {
-		return false, nil
-	}
-	soa, others := z.snapshot()
-	var out answer
-	begin := func() {
-		out.begin(&q, make([]byte, 0, 32<<10), 32<<10)
-		out.authoritative = true
-	}
-	begin()
-	put := func(owner string, s *set) error {
-		if out.put([]byte(owner), s, s.ttl, &out.answers) {
-			return nil
-		}
-		if err := send(out.end()); err != nil {
-			return err
-		}
-		begin()
-		out.limit = 65535
-		out.put([]byte(owner), s, s.ttl, &out.answers)
-		out.limit = 32 << 10
-		return nil
-	}
-	err = put(z.apex, &soa)
-	for _, o := range others {
-		if err == nil {
-			err = put(o.owner, &o.set)
-		}
-	}
-	if err == nil {
-		err = put(z.apex, &soa)
-	}
-	if err == nil {
-		err = send(out.end())
-	}
-	a.counts.codes[dns.RcodeSuccess].Add(1)
-	return true, err
-}
-
-// owned is an RRset with its owner.
-type owned struct {
-	owner string
-	set
-}
-
-// snapshot gives all RRsets of a zone as they are at one moment: their data is replaced, and never changed.
-func (z *zone) snapshot() (soa set, others []owned) {
-	z.mu.RLock()
-	defer z.mu.RUnlock()
-	for owner, n := range z.nodes {
-		for _, s := range n.sets {
-			if s.kind == dns.TypeSOA {
-				soa = s
-				continue
-			}
-			others = append(others, owned{owner, s})
-		}
-	}
-	return soa, others
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/netip"
 
 	"portolan/internal/zonedata"
 
@@ -18,6 +17,8 @@ type served struct {
 	views    []*view
 	// zones are all zones, by their ids.
 	zones map[string]*zone
+	// keys are those that messages may be signed with, by their names in wire form.
+	keys map[string]*key
 }
 
 // view is a view with its zones, by their apexes.
@@ -33,9 +34,9 @@ type servedZone struct {
 }
 
 // viewFor gives the view for a client; nil where there is none.
-func (s *served) viewFor(client netip.Addr) *view {
+func (s *served) viewFor(w zonedata.Client) *view {
 	for _, v := range s.views {
-		if zonedata.Allows(v.Clients, client, true) {
+		if zonedata.Allows(v.Clients, w, true) {
 			return v
 		}
 	}
@@ -200,6 +201,14 @@ func (t *taking) make() (*served, error) {
 	var s zonedata.Settings
 	if err := json.Unmarshal(t.settings, &s); err != nil {
 		return nil, fmt.Errorf("the settings of zones cannot be read: %w", err)
+	}
+	next.keys = map[string]*key{}
+	for _, of := range s.Keys {
+		k, err := newKey(of)
+		if err != nil {
+			return nil, err
+		}
+		next.keys[k.name] = k
 	}
 	views := map[int64]*view{}
 	for _, v := range s.Views {

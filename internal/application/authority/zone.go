@@ -25,6 +25,8 @@ type zone struct {
 	serial  uint32
 	records int
 	cuts    int
+	// journal is what has changed of it lately.
+	journal journal
 }
 
 // node is a name.
@@ -259,6 +261,7 @@ func (c *change) check(z *zone) error {
 func (c *change) apply(z *zone) error {
 	z.mu.Lock()
 	defer z.mu.Unlock()
+	step, told := c.step(z.serial)
 	for _, r := range c.removed {
 		if err := z.remove(r); err != nil {
 			return fmt.Errorf("zone %s: %w", c.ID, err)
@@ -266,6 +269,9 @@ func (c *change) apply(z *zone) error {
 	}
 	for _, r := range c.added {
 		z.add(r)
+	}
+	if told {
+		z.journal.note(step, z.records)
 	}
 	return nil
 }

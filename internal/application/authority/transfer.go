@@ -1,0 +1,200 @@
+package authority
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"portolan/internal/zonedata"
+
+	"github.com/miekg/dns"
+)
+
+// copySize is how long a message of a transfer gets, about, in bytes; one that holds one large record may be longer.
+const copySize = 32 << 10
+
+// sending is a transfer that is being sent.
+type sending struct {
+	out    answer
+	q      *query
+	signer *signer
+	send   func([]byte) error
+}
+
+// begin begins the next message.
+func (s *sending) begin() {
+	s.out.begin(s.q, make([]byte, 0, copySize), copySize)
+	s.out.authoritative = true
+}
+
+// flush sends what there is.
+func (s *sending) flush() error {
+	m := s.out.end()
+	if s.signer != nil {
+		m = s.signer.sign(m, time.Now())
+	}
+	return s.send(m)
+}
+
+// put sends an RRset of an owner.
+func (s *sending) put(owner string, of *set) error {
+	if s.out.put([]byte(owner), of, of.ttl, &s.out.answers) {
+		return nil
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	s.begin()
+	s.out.limit = 65535
+	if s.signer != nil {
+		s.out.limit -= s.signer.room()
+	}
+	s.out.put([]byte(owner), of, of.ttl, &s.out.answers)
+	s.out.limit = copySize
+	return nil
+}
+
+// record sends one record.
+func (s *sending) record(r zonedata.Record) error {
+	data := r.Data()
+	of := &set{kind: r.Type(), count: 1, ttl: r.TTL()}
+	of.data = append(binary.BigEndian.AppendUint16(nil, uint16(len(data))), data...) //nolint:gosec // at most 65,535
+	return s.put(string(r.Owner()), of)
+}
+
+// transfer gives the records of a zone to whom may have them, as messages, each given to send: all of them (RFC 5936), or what has changed
+// since the serial that the client has (RFC 1995). It reports whether the message asks for a transfer that may be.
+func (a *authority) transfer(m []byte, w zonedata.Client, send func([]byte) error) (yes bool, err error) {
+	var q query
+	if code, ok := q.parse(m); !ok || code != 0 || q.version != 0 || q.class != dns.ClassINET ||
+		q.kind != dns.TypeAXFR && q.kind != dns.TypeIXFR {
+		return false, nil
+	}
+	served := a.served.Load()
+	w, signer, code := a.identify(served, m, &q, w)
+	z := served.mayCopy(w, q.name)
+	if code != 0 || z == nil {
+		return false, nil
+	}
+	s := &sending{q: &q, signer: signer, send: send}
+	s.begin()
+	a.counts.codes[dns.RcodeSuccess].Add(1)
+	if q.kind == dns.TypeIXFR {
+		if soa, steps, known := z.changes(q.serial); known {
+			return true, s.changes(z.zone, &soa, steps)
+		}
+	}
+	return true, s.whole(z.zone)
+}
+
+// mayCopy gives the zone of a name that somebody may have all of; nil where there is none, or others may.
+func (s *served) mayCopy(w zonedata.Client, name string) *servedZone {
+	v := s.viewFor(w)
+	if v == nil {
+		return nil
+	}
+	if z := v.zones[name]; z != nil && zonedata.Allows(z.of.Transfer, w, false) {
+		return z
+	}
+	return nil
+}
+
+// whole sends all of a zone.
+func (s *sending) whole(z *zone) error {
+	soa, others := z.snapshot()
+	err := s.put(z.apex, &soa)
+	for _, o := range others {
+		if err == nil {
+			err = s.put(o.owner, &o.set)
+		}
+	}
+	if err == nil {
+		err = s.put(z.apex, &soa)
+	}
+	if err == nil {
+		err = s.flush()
+	}
+	return err
+}
+
+// changes sends what has changed: nothing but the SOA where nothing has.
+func (s *sending) changes(z *zone, soa *set, steps []step) error {
+	err := s.put(z.apex, soa)
+	for _, one := range steps {
+		for _, records := range [][]zonedata.Record{one.removed, one.added} {
+			first, _ := soaOf(records)
+			if err == nil {
+				err = s.record(first)
+			}
+			for _, r := range records {
+				if err == nil && r.Type() != dns.TypeSOA {
+					err = s.record(r)
+				}
+			}
+		}
+	}
+	if err == nil && len(steps) > 0 {
+		err = s.put(z.apex, soa)
+	}
+	if err == nil {
+		err = s.flush()
+	}
+	return err
+}
+
+// changes gives the SOA of a zone, and what has changed behind a serial; known is false where that cannot be said.
+func (z *zone) changes(serial uint32) (soa set, steps []step, known bool) {
+	z.mu.RLock()
+	defer z.mu.RUnlock()
+	s := z.nodes[z.apex].of(dns.TypeSOA)
+	if s == nil {
+		return soa, nil, false
+	}
+	if serial == z.serial {
+		return *s, nil, true
+	}
+	steps = z.journal.since(serial)
+	return *s, steps, steps != nil
+}
+
+// owned is an RRset with its owner.
+type owned struct {
+	owner string
+	set
+}
+
+// snapshot gives all RRsets of a zone as they are at one moment: their data is replaced, and never changed.
+func (z *zone) snapshot() (soa set, others []owned) {
+	z.mu.RLock()
+	defer z.mu.RUnlock()
+	for owner, n := range z.nodes {
+		for _, s := range n.sets {
+			if s.kind == dns.TypeSOA {
+				soa = s
+				continue
+			}
+			others = append(others, owned{owner, s})
+		}
+	}
+	return soa, others
+}
+
+// step gives what a change does to a zone, for its journal; false where it is not to be told so: the SOA stays, and with it the serial.
+func (c *change) step(before uint32) (s step, ok bool) {
+	if _, ok = soaOf(c.removed); !ok {
+		return s, false
+	}
+	soa, ok := soaOf(c.added)
+	if !ok {
+		return s, false
+	}
+	s = step{from: before, to: serialOf(soa.Data())}
+	// The records are parts of what was read, which is not to stay for them.
+	for _, r := range c.removed {
+		s.removed = append(s.removed, slices.Clone(r))
+	}
+	for _, r := range c.added {
+		s.added = append(s.added, slices.Clone(r))
+	}
+	return s, true
+}
