@@ -2,7 +2,9 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"portolan/internal/access"
@@ -17,7 +19,7 @@ type importCommand struct {
 	File      importFile      `cmd:"" help:"Make and change what the rows of a CSV or JSON file say, of any type, at a manager that runs."`
 	Addresses importAddresses `cmd:"" help:"Make the addresses of a CSV file with the columns address, name and state, in the networks they lie in."`
 	Networks  importNetworks  `cmd:"" help:"Make the networks of a CSV file with the columns network, netmask, name and gateway, in the blocks they lie in."`
-	Zone      importZone      `cmd:"" help:"Make a zone and its records from a zone file, or from what dig prints of a transfer."`
+	Zone      importZone      `cmd:"" help:"Make a zone and its records from a zone file, from what dig prints of a transfer, or from a name server."`
 }
 
 // zonePlace says where a zone is.
@@ -49,20 +51,56 @@ type importZone struct {
 	dataFlag
 	importFlags
 	zonePlace
-	Origin string `help:"The name that relative names in the file belong to, where it does not say so itself." placeholder:"NAME"`
-	File   string `arg:"" help:"The file." type:"existingfile"`
+	Origin     string `help:"The zone: the name that relative names in the file belong to, where it does not say so itself." placeholder:"NAME"`
+	FromServer string `help:"Copy the zone --origin from this name server (AXFR), instead of a file." placeholder:"ADDR" env:"-"`
+	KeyFile    string `help:"A file with the key that the copy is signed with, as tsig-keygen prints it." type:"existingfile" placeholder:"FILE" env:"-"`
+	File       string `arg:"" optional:"" help:"The file." type:"existingfile"`
+}
+
+// fetch gives what is to be imported: the file, or what a server gives, in a file that goes when it is closed.
+func (c *importZone) fetch(s *session) (in *os.File, from string, err error) {
+	switch {
+	case (c.FromServer == "") == (c.File == ""):
+		return nil, "", usageError{errors.New("give a file, or --from-server")}
+	case c.File != "" && c.KeyFile != "":
+		return nil, "", usageError{errors.New("--key-file: is for --from-server")}
+	case c.File != "":
+		in, err = os.Open(c.File)
+		return in, c.File, err
+	case c.Origin == "":
+		return nil, "", usageError{errors.New("--origin: name the zone to copy")}
+	}
+	var key *dns.TransferKey
+	if c.KeyFile != "" {
+		if key, err = dns.ReadKey(c.KeyFile); err != nil {
+			return nil, "", usageError{err}
+		}
+	}
+	if in, err = os.CreateTemp("", "portolan-zone-"); err != nil {
+		return nil, "", err
+	}
+	if err = os.Remove(in.Name()); err == nil {
+		err = dns.FetchZone(s.ctx, c.FromServer, c.Origin, key, in)
+	}
+	if err == nil {
+		_, err = in.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = in.Close()
+	}
+	return in, c.FromServer, err
 }
 
 // Run imports the zone: a short one or nothing, a long one in steps.
 func (c *importZone) Run(s *session) error {
-	f, err := os.Open(c.File)
+	f, from, err := c.fetch(s)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
 	zone, records, err := naming.ReadZone(f, c.Origin)
 	if err != nil {
-		return fmt.Errorf("%s: nothing was imported: %w", c.File, err)
+		return fmt.Errorf("%s: nothing was imported: %w", from, err)
 	}
 	return c.open(func(st *store.Store, users *access.Service) error {
 		api := server.NewAPI(st)
@@ -70,7 +108,7 @@ func (c *importZone) Run(s *session) error {
 		done, err := dns.ImportZone(s.ctx, api, c.Configuration, c.View, zone, records, how)
 		end()
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.File, err)
+			return fmt.Errorf("%s: %w", from, err)
 		}
 		if done.There > 0 {
 			fmt.Fprintf(s.stderr, "left out: %d records that are there already\n", done.There)

@@ -38,7 +38,7 @@ func ImportZone(ctx context.Context, a *resource.API, configuration, view, zone 
 	if err != nil {
 		return done, err
 	}
-	i := &zoneImport{again: how.InSteps}
+	i := &zoneImport{again: how.InSteps, authority: authorityOf(records)}
 	next, stop := iter.Pull(i.jobs(zone, records))
 	defer stop()
 	step, count := how.Step(len(records)), 0
@@ -72,6 +72,8 @@ type zoneImport struct {
 	view  *store.Resource
 	zone  *store.Resource
 	done  *ImportedZone
+	// authority is the SOA that the zone has; nil where none is known.
+	authority *dns.SOA
 }
 
 // run makes a part of the records in a transaction.
@@ -152,7 +154,11 @@ func (i *zoneImport) makeZone(name string) (*store.Resource, error) {
 	z := &Zone{AbsoluteName: strings.TrimSuffix(name, "."), DeploymentEnabled: true}
 	z.Type, z.Parent, z.Config = "Zone", i.view.ID, i.view.Configuration
 	i.done.Made++
-	return i.c.Following("absoluteName").Create(t, z)
+	made, err := i.c.Following("absoluteName").Create(t, z)
+	if err != nil || i.authority == nil {
+		return made, err
+	}
+	return made, i.keepAuthority(made, i.authority)
 }
 
 // create makes a record.

@@ -1,0 +1,97 @@
+package dns
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// TransferKey is a key that a transfer is signed with (RFC 8945): Name and Algorithm as names with their last dots, Secret in base64.
+type TransferKey struct{ Name, Algorithm, Secret string }
+
+// keyStatement is a key as tsig-keygen prints it, and as the configuration of BIND has it.
+var keyStatement = regexp.MustCompile(`(?s)key\s+"?([^\s"{]+)"?\s*\{(.*?)\}`)
+
+// keyPart is a part of it.
+var keyPart = regexp.MustCompile(`(algorithm|secret)\s+"?([^\s";]+)"?\s*;`)
+
+// ReadKey reads a key from a file as tsig-keygen prints it.
+func ReadKey(file string) (*TransferKey, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	found := keyStatement.FindSubmatch(text)
+	if found == nil {
+		return nil, fmt.Errorf(`%s holds no key, such as tsig-keygen prints: key "NAME" { algorithm hmac-sha256; secret "..."; };`, file)
+	}
+	parts := map[string]string{}
+	for _, part := range keyPart.FindAllSubmatch(found[2], -1) {
+		parts[string(part[1])] = string(part[2])
+	}
+	k := &TransferKey{dns.CanonicalName(string(found[1])), dns.CanonicalName(parts["algorithm"]), parts["secret"]}
+	if _, err := base64.StdEncoding.DecodeString(k.Secret); err != nil || k.Secret == "" || parts["algorithm"] == "" {
+		return nil, fmt.Errorf("%s: the key %s has no algorithm, or no secret in base64", file, found[1])
+	}
+	return k, nil
+}
+
+// transferTime is how long a server may take for each message of a transfer.
+const transferTime = 30 * time.Second
+
+// FetchZone writes a zone as a server gives it (AXFR, RFC 5936), as text that naming.ReadZone reads. The server is an address or a name, with a
+// port where that is not 53. It gives an error where the transfer is refused or does not come to its end.
+func FetchZone(ctx context.Context, server, zone string, key *TransferKey, out io.Writer) error {
+	if _, _, err := net.SplitHostPort(server); err != nil {
+		server = net.JoinHostPort(strings.Trim(server, "[]"), "53")
+	}
+	conn, err := (&net.Dialer{Timeout: transferTime}).DialContext(ctx, "tcp", server)
+	if err != nil {
+		return fmt.Errorf("asking %s: %w", server, err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	t := &dns.Transfer{Conn: &dns.Conn{Conn: conn}, DialTimeout: transferTime, ReadTimeout: transferTime, WriteTimeout: transferTime}
+	m := new(dns.Msg)
+	m.SetAxfr(dns.Fqdn(zone))
+	if key != nil {
+		m.SetTsig(key.Name, key.Algorithm, 300, time.Now().Unix())
+		t.TsigSecret = map[string]string{key.Name: key.Secret}
+	}
+	envelopes, err := t.In(m, server)
+	if err != nil {
+		_ = conn.Close()
+		return fmt.Errorf("asking %s: %w", server, err)
+	}
+	text := bufio.NewWriter(out)
+	soas := 0
+	for e := range envelopes { // to its end, which closes the connection
+		if e.Error != nil && err == nil {
+			err = e.Error
+		}
+		for _, rr := range e.RR {
+			if rr.Header().Rrtype == dns.TypeSOA {
+				soas++
+			}
+			if _, e := text.WriteString(rr.String() + "\n"); e != nil && err == nil {
+				err = e
+			}
+		}
+	}
+	if err == nil && soas < 2 {
+		err = errors.New("the transfer has no end")
+	}
+	if err != nil {
+		return fmt.Errorf("copying %s from %s: %w", zone, server, err)
+	}
+	return text.Flush()
+}
