@@ -49,8 +49,8 @@ func ReadKey(file string) (*TransferKey, error) {
 // transferTime is how long a server may take for each message of a transfer.
 const transferTime = 30 * time.Second
 
-// FetchZone writes a zone as a server gives it (AXFR, RFC 5936), as text that naming.ReadZone reads. The server is an address or a name, with a
-// port where that is not 53. It gives an error where the transfer is refused or does not come to its end.
+// FetchZone writes a zone as a server gives it (AXFR, RFC 5936), as text that naming.ReadZone reads. The server is an address or a name,
+// with a port where that is not 53. It gives an error where the transfer is refused or does not come to its end.
 func FetchZone(ctx context.Context, server, zone string, key *TransferKey, out io.Writer) error {
 	if _, _, err := net.SplitHostPort(server); err != nil {
 		server = net.JoinHostPort(strings.Trim(server, "[]"), "53")

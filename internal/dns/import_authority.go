@@ -25,8 +25,8 @@ func authorityOf(records []dns.RR) *dns.SOA {
 	return nil
 }
 
-// keepAuthority keeps what the SOA of a zone says that was made for an import: its times, its mail address, and its serial, behind which those
-// go on that are deployed. The primary server follows from the roles.
+// keepAuthority keeps what the SOA of a zone says that was made for an import: its times, its mail address, and its serial, behind which
+// those go on that are deployed. The primary server follows from the roles.
 func (i *zoneImport) keepAuthority(zone *store.Resource, soa *dns.SOA) error {
 	mail := any(nil)
 	if address, ok := mailAddress(soa.Mbox); ok {

@@ -4,6 +4,7 @@ package authority
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,8 +26,10 @@ var errBroken = application.ErrBroken
 
 // Configuration is how the application is set up. What it serves is its content, which follows from deployments.
 type Configuration struct {
-	// Listen are where it answers, over UDP and TCP.
+	// Listen are where it answers: over UDP and TCP, over TLS, or over HTTPS.
 	Listen []Listener `json:"listen"`
+	// TLS is what listeners over TLS and HTTPS show; nil where there are none.
+	TLS *application.Credentials `json:"tls,omitempty"`
 	// Identity is what it says that it is to those who ask (RFC 5001); empty is nothing.
 	Identity string `json:"identity,omitempty"`
 }
@@ -35,20 +38,46 @@ type Configuration struct {
 type Listener struct {
 	// Address is an address of the machine.
 	Address string `json:"address"`
-	// Port is 1 to 65535; 0 means 53.
+	// Port is 1 to 65535; 0 means 53, with TLS 853, with HTTPS 443.
 	Port int `json:"port,omitempty"`
+	// TLS has it answer over TLS (RFC 7858), HTTPS over HTTPS at the path /dns-query (RFC 8484), and by nothing else.
+	TLS   bool `json:"tls,omitempty"`
+	HTTPS bool `json:"https,omitempty"`
+}
+
+// way is how a listener is spoken to.
+type way int
+
+const (
+	plainWay way = iota
+	tlsWay
+	httpsWay
+)
+
+// ports are the ports of the ways where nothing else is said.
+var ports = [...]int{plainWay: 53, tlsWay: 853, httpsWay: 443}
+
+// way is how it is spoken to.
+func (l Listener) way() way {
+	switch {
+	case l.HTTPS:
+		return httpsWay
+	case l.TLS:
+		return tlsWay
+	}
+	return plainWay
 }
 
 // Bounds of a configuration.
 const (
 	maxListeners = 64
 	maxIdentity  = 64
-	dnsPort      = 53
 )
 
 // Kind is the application.
 func Kind() application.Kind {
-	return application.Kind{Name: application.Authority, Version: "1.0.0", Contented: true,
+	return application.Kind{Name: application.Authority, Version: "1.0.0", Contented: true, Fill: application.FillKey,
+		Hide:  func(text json.RawMessage) json.RawMessage { return application.HideKey(text, &Configuration{}) },
 		Check: func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) (claims []string) {
 			c, err := read(text)
@@ -96,7 +125,7 @@ func read(text json.RawMessage) (c Configuration, err error) {
 	}
 	for i, l := range c.Listen {
 		if c.Listen[i].Port == 0 {
-			c.Listen[i].Port = dnsPort
+			c.Listen[i].Port = ports[l.way()]
 		}
 		address, err := netip.ParseAddr(l.Address)
 		switch {
@@ -104,13 +133,17 @@ func read(text json.RawMessage) (c Configuration, err error) {
 			return c, bad(fmt.Sprintf("listen[%d].address", i), "%q is no address", l.Address)
 		case address.IsUnspecified():
 			return c, bad(fmt.Sprintf("listen[%d].address", i), "name an address of the machine: answers come from where they were asked")
+		case l.TLS && l.HTTPS:
+			return c, bad(fmt.Sprintf("listen[%d].https", i), "is over TLS anyway: say one of tls and https")
+		case l.way() != plainWay && c.TLS == nil:
+			return c, bad(fmt.Sprintf("listen[%d].tls", i), "needs a certificate and its key, in configuration.tls")
 		case l.Port < 0 || l.Port > 65535:
 			return c, bad(fmt.Sprintf("listen[%d].port", i), "must be 1 to 65535")
 		case slices.ContainsFunc(c.Listen[:i], func(o Listener) bool { return o.at() == c.Listen[i].at() }):
 			return c, bad(fmt.Sprintf("listen[%d]", i), "is there twice")
 		}
 	}
-	return c, nil
+	return c, c.TLS.Wrong(slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.way() != plainWay }), bad)
 }
 
 // authority is the running application.
@@ -122,6 +155,9 @@ type authority struct {
 	served  atomic.Pointer[served]
 	// identity is what it says that it is.
 	identity atomic.Pointer[string]
+	// shown is the certificate of listeners over TLS, until when it is good, in Unix milliseconds.
+	shown    atomic.Pointer[tls.Certificate]
+	expiry   atomic.Int64
 	cookies  cookies
 	notifier *notifier
 	counts   counts
@@ -149,6 +185,14 @@ func (a *authority) Configure(text json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	if c.TLS != nil {
+		pair, err := c.TLS.Pair()
+		if err != nil {
+			return err
+		}
+		a.shown.Store(&pair)
+	}
+	a.expiry.Store(c.TLS.Expiration())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	wanted := map[netip.AddrPort]bool{}
@@ -156,10 +200,13 @@ func (a *authority) Configure(text json.RawMessage) error {
 	for _, l := range c.Listen {
 		at := l.at()
 		wanted[at] = true
-		if a.listeners[at] != nil {
+		if there := a.listeners[at]; there != nil && there.way == l.way() {
 			continue
+		} else if there != nil { // it is to be spoken to in another way: the socket is needed
+			there.close()
+			delete(a.listeners, at)
 		}
-		one, err := a.listen(at)
+		one, err := a.listen(at, l.way())
 		if err != nil {
 			for _, other := range opened {
 				other.close()
@@ -227,21 +274,24 @@ func (a *authority) watch(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		a.mu.Lock()
-		var at []netip.AddrPort
-		for one := range a.listeners {
-			at = append(at, one)
+		var all []*listener
+		for _, one := range a.listeners {
+			all = append(all, one)
 		}
 		a.mu.Unlock()
-		slices.SortFunc(at, netip.AddrPort.Compare)
+		slices.SortFunc(all, func(a, b *listener) int { return a.at.Compare(b.at) })
 		silent := []string{}
-		for _, one := range at {
-			if err := ask(ctx, one); err != nil {
-				silent = append(silent, fmt.Sprintf("it does not answer at %s: %v", one, err))
+		for _, one := range all {
+			if err := one.ask(ctx); err != nil {
+				silent = append(silent, fmt.Sprintf("it does not answer at %s: %v", one.at, err))
 			}
+		}
+		if until := a.expiry.Load(); until > 0 && time.Now().UnixMilli() > until {
+			silent = append(silent, "its certificate has expired")
 		}
 		if ctx.Err() == nil {
 			a.mu.Lock()
-			a.silent, a.asked = silent, len(at) > 0
+			a.silent, a.asked = silent, len(all) > 0
 			a.mu.Unlock()
 		}
 		select {
@@ -251,16 +301,6 @@ func (a *authority) watch(ctx context.Context) {
 		case <-a.look:
 		}
 	}
-}
-
-// ask asks for the version, which every name server may be asked, over UDP.
-func ask(ctx context.Context, at netip.AddrPort) error {
-	m := new(dns.Msg)
-	m.SetQuestion("version.bind.", dns.TypeTXT)
-	m.Question[0].Qclass = dns.ClassCHAOS
-	client := dns.Client{Timeout: askTime}
-	_, _, err := client.ExchangeContext(ctx, m, at.String())
-	return err
 }
 
 // Health gives what was wrong when the listeners were last asked.
@@ -287,13 +327,15 @@ type Diagnostics struct {
 	// Answers are how many questions were answered since, by response code; Left how many packets were no questions.
 	Answers map[string]int64 `json:"answers"`
 	Left    int64            `json:"left"`
+	// CertificateExpiration is until when the certificate is good, in Unix milliseconds; 0 without one.
+	CertificateExpiration int64 `json:"certificateExpiration,omitempty"`
 }
 
 // Diagnostics says how much is served, and how often it was asked for.
 func (a *authority) Diagnostics() any {
 	s := a.served.Load()
 	d := Diagnostics{Revision: s.revision, Zones: len(s.zones), ID: a.started.UnixMilli(), Answers: map[string]int64{},
-		Left: a.counts.left.Load()}
+		Left: a.counts.left.Load(), CertificateExpiration: a.expiry.Load()}
 	for _, z := range s.zones {
 		z.mu.RLock()
 		d.Records += z.records

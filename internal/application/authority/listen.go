@@ -2,26 +2,34 @@ package authority
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"runtime"
 	"sync"
 	"time"
 
 	"portolan/internal/zonedata"
+
+	"github.com/miekg/dns"
+	"golang.org/x/net/netutil"
 )
 
-// listener answers at one address, over UDP and TCP.
+// listener answers at one address: over UDP and TCP, over TLS, or over HTTPS.
 type listener struct {
-	a  *authority
-	at netip.AddrPort
+	a   *authority
+	at  netip.AddrPort
+	way way
 	// packets are as many as there are processors: the system spreads clients over them.
 	packets []*net.UDPConn
 	stream  net.Listener
-	group   sync.WaitGroup
+	// web answers over HTTPS; nil where that is not the way.
+	web   *http.Server
+	group sync.WaitGroup
 
 	mu sync.Mutex
 	// What follows is guarded by mu: the connections that are open, nil once the listener is closed.
@@ -37,10 +45,14 @@ const (
 )
 
 // listen opens the sockets of an address.
-func (a *authority) listen(at netip.AddrPort) (*listener, error) {
-	l := &listener{a: a, at: at, open: map[net.Conn]bool{}}
+func (a *authority) listen(at netip.AddrPort, by way) (*listener, error) {
+	l := &listener{a: a, at: at, way: by, open: map[net.Conn]bool{}}
 	config := net.ListenConfig{Control: reusePort}
-	for range sockets() {
+	packets := sockets()
+	if by != plainWay {
+		packets = 0
+	}
+	for range packets {
 		c, err := config.ListenPacket(context.Background(), "udp", at.String())
 		if err != nil {
 			l.close()
@@ -54,7 +66,36 @@ func (a *authority) listen(at netip.AddrPort) (*listener, error) {
 		l.close()
 		return nil, err
 	}
+	switch by {
+	case tlsWay:
+		l.stream = tls.NewListener(l.stream, a.secured("dot"))
+	case httpsWay:
+		l.stream = tls.NewListener(netutil.LimitListener(l.stream, mostConnections), a.secured("h2", "http/1.1"))
+		l.web = l.newWeb()
+	}
 	return l, nil
+}
+
+// secured is how connections are secured, for protocols by their names (RFC 7301). The certificate is that of the moment.
+func (a *authority) secured(protocols ...string) *tls.Config {
+	shown := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.shown.Load(), nil }
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, GetCertificate: shown}
+}
+
+// ask asks for the version, which every name server may be asked.
+func (l *listener) ask(ctx context.Context) error {
+	m := new(dns.Msg)
+	m.SetQuestion("version.bind.", dns.TypeTXT)
+	m.Question[0].Qclass = dns.ClassCHAOS
+	client := dns.Client{Timeout: askTime}
+	switch l.way {
+	case tlsWay:
+		client.Net, client.TLSConfig = "tcp-tls", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // it is this process
+	case httpsWay:
+		return l.askWeb(ctx, m)
+	}
+	_, _, err := client.ExchangeContext(ctx, m, l.at.String())
+	return err
 }
 
 // sockets is how many there are of an address for UDP.
@@ -70,6 +111,10 @@ func (l *listener) run() {
 	for _, c := range l.packets {
 		l.group.Go(func() { l.servePackets(c) })
 	}
+	if l.web != nil {
+		l.group.Go(func() { _ = l.web.Serve(l.stream) }) // until it is closed
+		return
+	}
 	l.group.Go(l.serveStream)
 }
 
@@ -77,6 +122,9 @@ func (l *listener) run() {
 func (l *listener) close() {
 	for _, c := range l.packets {
 		_ = c.Close() // nobody waits for it
+	}
+	if l.web != nil {
+		_ = l.web.Close()
 	}
 	if l.stream != nil {
 		_ = l.stream.Close()

@@ -2,7 +2,6 @@ package resolver
 
 import (
 	"cmp"
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -21,7 +20,7 @@ type Configuration struct {
 	// Listen are where it answers: over UDP and TCP, or over TLS.
 	Listen []Listener `json:"listen"`
 	// TLS is what listeners over TLS show; nil where there are none.
-	TLS *Credentials `json:"tls,omitempty"`
+	TLS *application.Credentials `json:"tls,omitempty"`
 	// Upstreams are the servers that it asks, in order of preference.
 	Upstreams []Upstream `json:"upstreams"`
 	// Policy says which of the upstreams is asked: sequential (the default; the first that is well), random or round_robin.
@@ -40,13 +39,6 @@ type Listener struct {
 	Port int `json:"port"`
 	// TLS has it answer over TLS (RFC 7858) and by nothing else.
 	TLS bool `json:"tls,omitempty"`
-}
-
-// Credentials are a certificate, with those that it follows from behind it, and its private key, in PEM. The key is never shown: where it
-// is left out, the one stays that came with the same certificate.
-type Credentials struct {
-	Certificate string `json:"certificate"`
-	Key         string `json:"key,omitempty"`
 }
 
 // Upstream is a server that is asked.
@@ -150,7 +142,7 @@ func (c *Configuration) wrong() error {
 		}
 		seen[l.at()] = true
 	}
-	if err := c.wrongCredentials(bad); err != nil {
+	if err := c.TLS.Wrong(slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.TLS }), bad); err != nil {
 		return err
 	}
 	if len(c.Upstreams) == 0 || len(c.Upstreams) > maxUpstreams {
@@ -176,83 +168,6 @@ func (c *Configuration) wrong() error {
 		}
 	}
 	return c.wrongBeside(bad)
-}
-
-// wrongCredentials says what is wrong with the certificate of listeners over TLS.
-func (c *Configuration) wrongCredentials(bad func(field, format string, args ...any) error) error {
-	switch {
-	case c.TLS == nil:
-		return nil
-	case !slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.TLS }):
-		return bad("tls", "no listener has tls: true, so that nothing would show it")
-	case c.TLS.Key == "":
-		return bad("tls.key", "is needed with a certificate that was not there before")
-	}
-	if _, err := c.TLS.config(); err != nil {
-		return bad("tls", "%v", err)
-	}
-	return nil
-}
-
-// config is how listeners over TLS are set up.
-func (c *Credentials) config() (*tls.Config, error) {
-	pair, err := tls.X509KeyPair([]byte(c.Certificate), []byte(c.Key))
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"dot"}}, err
-}
-
-// expiration is until when the certificate is good, in Unix milliseconds; 0 without one.
-func (c *Credentials) expiration() int64 {
-	if c == nil {
-		return 0
-	}
-	config, err := c.config()
-	if err != nil || config.Certificates[0].Leaf == nil {
-		return 0
-	}
-	return config.Certificates[0].Leaf.NotAfter.UnixMilli()
-}
-
-// hide takes the private key out of a configuration. Of one that this program cannot read nothing is shown.
-func hide(text json.RawMessage) json.RawMessage {
-	if application.Decode(text, &Configuration{}) != nil {
-		return json.RawMessage("{}")
-	}
-	return withKey(text, func(*Credentials) string { return "" })
-}
-
-// fill puts the private key of the configuration before into one that has the same certificate without it.
-func fill(text, before json.RawMessage) json.RawMessage {
-	var old Configuration
-	if application.Decode(before, &old) != nil || old.TLS == nil {
-		return text
-	}
-	return withKey(text, func(now *Credentials) string {
-		if now.Key == "" && now.Certificate == old.TLS.Certificate {
-			return old.TLS.Key
-		}
-		return now.Key
-	})
-}
-
-// withKey gives a configuration with the private key that keyOf says; one without credentials stays as it is.
-func withKey(text json.RawMessage, keyOf func(*Credentials) string) json.RawMessage {
-	var members map[string]json.RawMessage
-	var now Configuration
-	if json.Unmarshal(text, &members) != nil || application.Decode(text, &now) != nil || now.TLS == nil {
-		return text // which is refused, or has nothing to hide
-	}
-	now.TLS.Key = keyOf(now.TLS)
-	tlsText, err := json.Marshal(now.TLS)
-	if err != nil {
-		return text
-	}
-	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return strings.EqualFold(name, "tls") }) // as it is decoded
-	members["tls"] = tlsText
-	whole, err := json.Marshal(members)
-	if err != nil {
-		return text
-	}
-	return whole
 }
 
 // isAddrPort reports whether a text is an address and a port, and nothing else: the zone of an address may be any text.
@@ -371,3 +286,6 @@ func (c *Configuration) claims() (all []string) {
 	}
 	return all
 }
+
+// hide takes the private key out of a configuration.
+func hide(text json.RawMessage) json.RawMessage { return application.HideKey(text, &Configuration{}) }

@@ -34,7 +34,7 @@ import (
 
 // Kind is the application.
 func Kind() application.Kind {
-	return application.Kind{Name: application.Resolver, Version: "1.0.0", Hide: hide, Fill: fill,
+	return application.Kind{Name: application.Resolver, Version: "1.0.0", Hide: hide, Fill: application.FillKey,
 		Check: func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) []string {
 			c, err := read(text)
@@ -91,11 +91,11 @@ func (r *resolver) Configure(text json.RawMessage) error {
 	defer r.mu.Unlock()
 	dnsserver.Quiet, caddy.Quiet = true, true
 	if c.TLS != nil {
-		config, err := c.TLS.config()
+		pair, err := c.TLS.Pair()
 		if err != nil {
 			return err
 		}
-		offered.Store(config)
+		offered.Store(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"dot"}})
 	}
 	instance := r.instance
 	if instance == nil {
@@ -231,7 +231,7 @@ func (r *resolver) Health() (conditions []string) {
 		conditions = append(conditions,
 			fmt.Sprintf("service is not healthy: it does not answer at %d of %d addresses", r.front.silent, len(r.configuration.Listen)))
 	}
-	if until := r.configuration.TLS.expiration(); until > 0 && time.Now().UnixMilli() > until {
+	if until := r.configuration.TLS.Expiration(); until > 0 && time.Now().UnixMilli() > until {
 		conditions = append(conditions, "service is not healthy: the certificate of its listeners over TLS has expired")
 	}
 	if n := len(r.configuration.Upstreams); r.back.silent >= n {
@@ -245,7 +245,7 @@ func (r *resolver) Diagnostics() any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return application.ResolverDiagnostics{BackendResponse: best(r.back.found), FrontendResponse: worst(r.front.found),
-		ID: r.started.UnixMilli(), Upstreams: r.back.found, Listeners: r.front.found, CertificateExpiration: r.configuration.TLS.expiration()}
+		ID: r.started.UnixMilli(), Upstreams: r.back.found, Listeners: r.front.found, CertificateExpiration: r.configuration.TLS.Expiration()}
 }
 
 // best gives a response code that says well, if one does: one upstream is enough.

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/application"
+
 	"github.com/miekg/dns"
 )
 
@@ -139,7 +141,7 @@ func TestPrivateKeyIsKept(t *testing.T) {
 	if strings.Contains(string(shown), "PRIVATE") || !strings.Contains(string(shown), "BEGIN CERTIFICATE") {
 		t.Errorf("what is shown is %s", shown)
 	}
-	if err := Kind().Check(fill(shown, whole)); err != nil {
+	if err := Kind().Check(application.FillKey(shown, whole)); err != nil {
 		t.Errorf("what was shown cannot be given back: %v", err)
 	}
 	for what, c := range map[string]struct {
@@ -147,7 +149,7 @@ func TestPrivateKeyIsKept(t *testing.T) {
 		wrong string
 	}{
 		"without a key":               {shown, "tls.key"},
-		"with another certificate":    {fill(text(53, 853, other, "", "5300"), whole), "tls.key"},
+		"with another certificate":    {application.FillKey(text(53, 853, other, "", "5300"), whole), "tls.key"},
 		"with a key of another":       {text(53, 853, other, key, "5300"), "private key does not match"},
 		"without a certificate":       {json.RawMessage(`{"listen":[{"address":"::1","tls":true}],"upstreams":[{"address":"::2"}]}`), "listen[0].tls"},
 		"with one that nobody is for": {fmt.Appendf(nil, `{"listen":[{"address":"::1"}],"tls":{"certificate":%q,"key":%q},"upstreams":[{"address":"::2"}]}`, certificate, key), "no listener"},
@@ -157,7 +159,7 @@ func TestPrivateKeyIsKept(t *testing.T) {
 		}
 	}
 	if plain := json.RawMessage(`{"listen":[{"address":"::1"}],"upstreams":[{"address":"::2"}]}`); string(hide(plain)) != string(plain) ||
-		string(fill(plain, whole)) != string(plain) {
+		string(application.FillKey(plain, whole)) != string(plain) {
 		t.Error("a configuration without a key is changed")
 	}
 }
