@@ -104,15 +104,15 @@ func TestSecured(t *testing.T) {
 		status             int
 	}{
 		{"POST", webPath, webType, wire, 200}, {"GET", webPath + "?dns=" + base64.RawURLEncoding.EncodeToString(wire), "", nil, 200},
-		{"POST", webPath, "text/plain", wire, 415}, {"POST", webPath, webType, wire[:5], 400}, 
+		{"POST", webPath, "text/plain", wire, 415}, {"POST", webPath, webType, wire[:5], 400},
 		{"POST", webPath, webType, make([]byte, 70000), 413},
-		{"GET", webPath, "", nil, 400}, {"GET", webPath + "?dns=!", "", nil, 400}, {"GET", "/", "", nil, 404}, 
+		{"GET", webPath, "", nil, 400}, {"GET", webPath + "?dns=!", "", nil, 400}, {"GET", "/", "", nil, 404},
 		{"PUT", webPath, webType, wire, 405},
 	} {
 		rs, text := ask(c.method, c.path, c.kind, c.body)
 		r := new(dns.Msg)
-		if rs.StatusCode != c.status || c.status == 200 && (r.Unpack(text) != nil || len(r.Answer) != 1 || 
-			rs.Header.Get("Content-Type") != webType ||			rs.Header.Get("Cache-Control") != "max-age="+fmt.Sprint(r.Answer[0].Header().Ttl) || rs.ProtoMajor != 2) {
+		if rs.StatusCode != c.status || c.status == 200 && (r.Unpack(text) != nil || len(r.Answer) != 1 ||
+			rs.Header.Get("Content-Type") != webType || rs.Header.Get("Cache-Control") != "max-age="+fmt.Sprint(r.Answer[0].Header().Ttl) || rs.ProtoMajor != 2) {
 			t.Errorf("%s %s is %d %v %q", c.method, c.path, rs.StatusCode, rs.Header, text)
 		}
 	}
