@@ -35,6 +35,8 @@ func serveRole(role, data, body string) error {
 	switch role {
 	case "manager":
 		return managerRole(ctx, data, body)
+	case "authority":
+		return authorityRole(ctx, body)
 	case "bare-pg":
 		return barePG(ctx, data, body)
 	case "bare-get":

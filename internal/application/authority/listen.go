@@ -16,6 +16,8 @@ import (
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/net/ipv6"
 	"golang.org/x/net/netutil"
 )
 
@@ -138,19 +140,51 @@ func (l *listener) close() {
 	l.group.Wait()
 }
 
+// batch is how many packets are read and written at a time.
+const batch = 32
+
+// batched reads and writes many packets at a time, where the system can; elsewhere one.
+type batched interface {
+	ReadBatch(ms []ipv4.Message, flags int) (int, error)
+	WriteBatch(ms []ipv4.Message, flags int) (int, error)
+}
+
 // servePackets answers what comes over UDP.
 func (l *listener) servePackets(c *net.UDPConn) {
-	in, out := make([]byte, longestQuery), make([]byte, 0, mostUDP+512)
+	var socket batched = ipv4.NewPacketConn(c)
+	if l.at.Addr().Is6() {
+		socket = ipv6.NewPacketConn(c)
+	}
+	in, out, buffers := make([]ipv4.Message, batch), make([]ipv4.Message, batch), make([][]byte, batch)
+	for i := range in {
+		in[i].Buffers, out[i].Buffers = [][]byte{make([]byte, longestQuery)}, make([][]byte, 1)
+		buffers[i] = make([]byte, 0, mostUDP+512)
+	}
 	for {
-		n, from, err := c.ReadFromUDPAddrPort(in)
+		n, err := socket.ReadBatch(in, 0)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil { // such as that an earlier answer could not be delivered
 			continue
 		}
-		if answer := l.a.answer(in[:n], out, from.Addr().Unmap(), false); answer != nil {
-			_, _ = c.WriteToUDPAddrPort(answer, from) // who has asked asks again
+		answers := 0
+		for i, m := range in[:n] {
+			from, ok := m.Addr.(*net.UDPAddr)
+			if !ok {
+				continue
+			}
+			if answer := l.a.answer(m.Buffers[0][:m.N], buffers[i], from.AddrPort().Addr().Unmap(), false); answer != nil {
+				out[answers].Buffers[0], out[answers].Addr = answer, from
+				answers++
+			}
+		}
+		for rest := out[:answers]; len(rest) > 0; {
+			sent, err := socket.WriteBatch(rest, 0)
+			if err != nil || sent <= 0 { // the first one could not be sent: who has asked asks again
+				sent = 1
+			}
+			rest = rest[sent:]
 		}
 	}
 }

@@ -1,0 +1,401 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/internal/application"
+	"portolan/internal/application/authority"
+	"portolan/internal/pgtest"
+	"portolan/internal/zonedata"
+
+	"github.com/miekg/dns"
+)
+
+// answeredNames is how many names the zone has that is asked for.
+const answeredNames = 1_000_000
+
+// answeredName is one of them, and answeredAddress its address.
+func answeredName(n int) string    { return fmt.Sprintf("host-%d.example.", n) }
+func answeredAddress(n int) string { return fmt.Sprintf("10.%d.%d.%d", n>>16&255, n>>8&255, n&255) }
+
+// answeredHead are its other records.
+const answeredHead = "example. 3600 IN SOA ns.example. h.example. %d 3600 600 86400 60\nexample. 3600 IN NS ns.example.\n" +
+	"ns.example. 3600 IN A 192.0.2.1\n"
+
+// nameServer is a name server that is measured.
+type nameServer struct {
+	name string
+	// start starts it with a zone file; skipped where its program is not there.
+	program string
+	start   func(dir, zone string, port int) *exec.Cmd
+}
+
+// nameServers are those of others, as Debian has them.
+var nameServers = []nameServer{
+	{"BIND", "named", func(dir, zone string, port int) *exec.Cmd {
+		return configured(dir, "named.conf", fmt.Sprintf(`options { directory %q; listen-on port %d { 127.0.0.1; }; listen-on-v6 { none; };
+pid-file none; session-keyfile none; recursion no; minimal-responses yes; notify no; empty-zones-enable no; }; controls { };
+zone "example" { type primary; file %q; };`, dir, port, zone), "named", "-g", "-c")
+	}},
+	{"NSD", "nsd", func(dir, zone string, port int) *exec.Cmd {
+		return configured(dir, "nsd.conf", fmt.Sprintf(nsdConfiguration, dir, port, zone), "nsd", "-d", "-c")
+	}},
+	{"Knot", "knotd", func(dir, zone string, port int) *exec.Cmd {
+		return configured(dir, "knot.conf", fmt.Sprintf(knotConfiguration, dir, port, zone), "knotd", "-c")
+	}},
+}
+
+// nsdConfiguration and knotConfiguration are those of the programs of these names: a directory, a port, a zone file.
+const (
+	nsdConfiguration = `server:
+ ip-address: 127.0.0.1@%[2]d
+ server-count: 2
+ reuseport: yes
+ rrl-ratelimit: 0
+ rrl-whitelist-ratelimit: 0
+ username: ""
+ pidfile: ""
+ database: ""
+ cookie-secret-file: ""
+ zonesdir: %[1]q
+ xfrdir: %[1]q
+ xfrdfile: "%[1]s/xfrd"
+ zonelistfile: "%[1]s/list"
+remote-control:
+ control-enable: no
+zone:
+ name: example
+ zonefile: %[3]q
+`
+	knotConfiguration = `server:
+  listen: 127.0.0.1@%[2]d
+  rundir: %[1]q
+  pidfile: "%[1]s/pid"
+database:
+  storage: %[1]q
+zone:
+  - domain: example
+    file: %[3]q
+    zonefile-load: whole
+    journal-content: none
+`
+)
+
+// configured gives a program that is started with a configuration, whose path comes last.
+func configured(dir, name, text, program string, args ...string) *exec.Cmd {
+	file := filepath.Join(dir, name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return exec.Command("false")
+	}
+	c := exec.Command(program, append(args, file)...)
+	log, err := os.Create(filepath.Join(dir, name+".log"))
+	if err == nil {
+		c.Stdout, c.Stderr = log, log
+	}
+	return c
+}
+
+// (A) questions over UDP by dnsperf, of a zone of a million names, against the name servers of others; memory, and a change of one record.
+func (b *bench) answers() error {
+	if _, err := exec.LookPath("dnsperf"); err != nil {
+		return fmt.Errorf("dnsperf: %w", pgtest.ErrNone)
+	}
+	dir, err := filepath.EvalSymlinks(b.dir)
+	if err != nil {
+		return err
+	}
+	zone, queries := filepath.Join(dir, "example.zone"), filepath.Join(dir, "queries")
+	if err := writeAnswered(zone, queries); err != nil {
+		return err
+	}
+	report := filepath.Join(dir, "report")
+	c, err := spawn("authority", "", report)
+	if err != nil {
+		return err
+	}
+	defer c.stop()
+	ours, err := b.perf(c.addr, queries)
+	if err != nil {
+		return err
+	}
+	mib := residentOfAll(c.cmd.Process.Pid)
+	times, err := os.ReadFile(report)
+	if err != nil {
+		return err
+	}
+	b.note("(A) a zone of a million names: all of it, a change of one record, memory", fmt.Sprintf("%s, %.0f MiB", times, mib))
+	goals := map[string]float64{"BIND": 1, "NSD": 0.5, "Knot": 0}
+	for _, s := range nameServers {
+		theirs, resident, err := b.others(s, dir, zone, queries)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "(A) %s is left out: %v\n", s.name, err)
+			continue
+		}
+		goal, good := "none", true
+		if goals[s.name] > 0 {
+			goal, good = fmt.Sprintf("at least %.1f", goals[s.name]), ours/theirs >= goals[s.name]
+		}
+		b.add("(A) questions of a million names, against "+s.name, perSecond(ours), perSecond(theirs), ours/theirs, goal, good)
+		if s.name == "BIND" {
+			b.add("(A) memory of a million names, against "+s.name, fmt.Sprintf("%.0f MiB", mib), fmt.Sprintf("%.0f MiB", resident), mib/resident,
+				"at most 1", mib <= resident)
+		}
+	}
+	return nil
+}
+
+// writeAnswered writes the zone, and what is asked: nine names of ten are there.
+func writeAnswered(zone, queries string) error {
+	var out, asked bytes.Buffer
+	fmt.Fprintf(&out, answeredHead, 1)
+	for n := range answeredNames {
+		fmt.Fprintf(&out, "%s 3600 IN A %s\n", answeredName(n), answeredAddress(n))
+	}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a measurement
+	for range 200_000 {
+		fmt.Fprintf(&asked, "%s A\n", answeredName(random.IntN(answeredNames*10/9)))
+	}
+	if err := os.WriteFile(zone, out.Bytes(), 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(queries, asked.Bytes(), 0o600)
+}
+
+// others measures a name server of somebody else, and gives its memory in MiB.
+func (b *bench) others(s nameServer, dir, zone, queries string) (rate, mib float64, err error) {
+	if _, err := exec.LookPath(s.program); err != nil {
+		return 0, 0, err
+	}
+	place, err := os.MkdirTemp(dir, s.program)
+	if err != nil {
+		return 0, 0, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, 0, err
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	_ = l.Close()
+	cmd := s.start(place, zone, port)
+	if err := cmd.Start(); err != nil {
+		return 0, 0, err
+	}
+	defer func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait()
+	}()
+	at := fmt.Sprintf("127.0.0.1:%d", port)
+	m := new(dns.Msg)
+	m.SetQuestion(answeredName(answeredNames-1), dns.TypeA)
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		if r, _, err := (&dns.Client{Timeout: time.Second}).Exchange(m, at); err == nil && len(r.Answer) == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			return 0, 0, errors.New("it does not answer")
+		}
+	}
+	if rate, err = b.perf(at, queries); err != nil {
+		return 0, 0, err
+	}
+	return rate, residentOfAll(cmd.Process.Pid), nil
+}
+
+// residentOfAll is the memory of a process with its children, in MiB.
+func residentOfAll(pid int) (mib float64) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if found := regexp.MustCompile(`(?m)^Pss:\s+(\d+) kB`).FindSubmatch(text); err == nil && found != nil {
+		kib, _ := strconv.ParseFloat(string(found[1]), 64) // digits
+		mib += kib / 1024
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return mib
+	}
+	for _, one := range strings.Fields(string(children)) {
+		if child, err := strconv.Atoi(one); err == nil {
+			mib += residentOfAll(child)
+		}
+	}
+	return mib
+}
+
+// perf asks by dnsperf, and gives how many questions were answered a second.
+func (b *bench) perf(at, queries string) (float64, error) {
+	host, port, err := net.SplitHostPort(at)
+	if err != nil {
+		return 0, err
+	}
+	seconds := strconv.Itoa(max(2, int(b.time.Seconds())))
+	out, err := exec.Command("dnsperf", "-s", host, "-p", port, "-d", queries, "-l", seconds, "-c", "16", "-T", "1",
+		"-q", "200").CombinedOutput()
+	found := regexp.MustCompile(`Queries per second:\s+([0-9.]+)`).FindSubmatch(out)
+	if err != nil || found == nil {
+		return 0, fmt.Errorf("dnsperf: %w: %s", err, out)
+	}
+	return strconv.ParseFloat(string(found[1]), 64)
+}
+
+// authorityRole answers for the zone, and writes to a file how long it took to take it in and to change one record, in milliseconds.
+func authorityRole(ctx context.Context, report string) error {
+	a := authority.Kind().New(slog.New(slog.DiscardHandler))
+	defer func() { _ = a.Close() }()
+	served, ok := a.(application.Contented)
+	if !ok {
+		return errors.New("the name server takes no zones")
+	}
+	z := &answeredZone{}
+	began := time.Now()
+	if err := z.whole(served); err != nil {
+		return err
+	}
+	whole := time.Since(began)
+	var changes []time.Duration
+	for range 50 {
+		took, err := z.change(served)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, took)
+	}
+	slices.Sort(changes)
+	runtime.GC()
+	text := fmt.Sprintf("%.0f ms, %.2f ms", float64(whole.Microseconds())/1000, float64(changes[len(changes)/2].Microseconds())/1000)
+	if err := os.WriteFile(report, []byte(text), 0o600); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	_ = l.Close()
+	if err := a.Configure(fmt.Appendf(nil, `{"listen":[{"address":"127.0.0.1","port":%d}]}`, port)); err != nil {
+		return err
+	}
+	fmt.Printf("127.0.0.1:%d\n", port)
+	<-ctx.Done()
+	return nil
+}
+
+// answeredZone is the zone as it is given to the name server.
+type answeredZone struct {
+	settings []byte
+	hash     zonedata.Hash
+	revision string
+	number   int64
+}
+
+// record gives a record of the zone by its text.
+func record(text string) (zonedata.Record, error) {
+	rr, err := dns.NewRR(text)
+	if err != nil {
+		return nil, err
+	}
+	return zonedata.NewRecord(rr)
+}
+
+// each gives all records, the SOA first.
+func (z *answeredZone) each(fn func(zonedata.Record)) error {
+	for line := range strings.Lines(fmt.Sprintf(answeredHead, 1)) {
+		r, err := record(line)
+		if err != nil {
+			return err
+		}
+		fn(r)
+	}
+	for n := range answeredNames {
+		name := make([]byte, 32)
+		end, err := dns.PackDomainName(answeredName(n), name, 0, nil, false)
+		if err != nil {
+			return err
+		}
+		fn(append(name[:end:end], 0, 1, 0, 1, 0, 0, 0x0e, 0x10, 0, 4, 10, byte(n>>16), byte(n>>8), byte(n)))
+	}
+	return nil
+}
+
+// to gives the next revision, with the content that there is.
+func (z *answeredZone) to() string {
+	z.number++
+	return zonedata.Revision{Number: z.number, Hash: zonedata.Total(z.settings, map[string]string{"1/example": z.hash.String()})}.String()
+}
+
+// whole gives all of it.
+func (z *answeredZone) whole(to application.Contented) error {
+	var err error
+	if z.settings, err = json.Marshal(zonedata.Settings{Views: []zonedata.View{{ID: 1, Name: "default"}},
+		Zones: []zonedata.Zone{{ID: "1/example", View: 1, Name: "example."}}}); err != nil {
+		return err
+	}
+	if err := z.each(z.hash.Add); err != nil {
+		return err
+	}
+	z.revision = z.to()
+	in, out := io.Pipe()
+	go func() {
+		w := zonedata.NewWriter(out, zonedata.Header{To: z.revision})
+		w.Settings(z.settings)
+		w.Zone(zonedata.Change{ID: "1/example", To: z.hash.String(), Serial: 1})
+		err := z.each(w.Added)
+		_ = out.CloseWithError(errors.Join(err, w.Close()))
+	}()
+	return to.TakeContent(in)
+}
+
+// change changes one record, and with it the SOA, and gives how long that took.
+func (z *answeredZone) change(to application.Contented) (time.Duration, error) {
+	serial := int(z.number)
+	var records [4]zonedata.Record
+	soa := func(serial int) string { return strings.SplitN(fmt.Sprintf(answeredHead, serial), "\n", 2)[0] }
+	host := func(serial int) string { return fmt.Sprintf("ns.example. 3600 IN A 192.0.2.%d", serial) }
+	for i, text := range []string{soa(serial), host(serial), soa(serial + 1), host(serial + 1)} {
+		var err error
+		if records[i], err = record(text); err != nil {
+			return 0, err
+		}
+	}
+	from, before := z.hash.String(), z.revision
+	for i, r := range records {
+		if i < 2 {
+			z.hash.Remove(r)
+		} else {
+			z.hash.Add(r)
+		}
+	}
+	z.revision = z.to()
+	var stream bytes.Buffer
+	w := zonedata.NewWriter(&stream, zonedata.Header{From: before, To: z.revision})
+	w.Zone(zonedata.Change{ID: "1/example", From: from, To: z.hash.String(), Serial: uint32(serial + 1)})
+	for i, r := range records {
+		if i < 2 {
+			w.Removed(r)
+		} else {
+			w.Added(r)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	err := to.TakeContent(&stream)
+	return time.Since(began), err
+}
