@@ -35,6 +35,10 @@ func serveRole(role, data, body string) error {
 	switch role {
 	case "manager":
 		return managerRole(ctx, data, body)
+	case "agent":
+		return agentRole(ctx, data, body)
+	case "application":
+		return applicationRole(ctx, body)
 	case "authority":
 		return authorityRole(ctx, body)
 	case "bare-pg":

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"portolan/client"
+	"portolan/internal/application"
+	"portolan/internal/application/all"
+	"portolan/internal/servicepoint"
+
+	"github.com/miekg/dns"
+)
+
+// What is measured of names on the wire: how many records the zone has, how many service points answer for it, how many changes there are a
+// second.
+const (
+	wireRecords = 1_000_000
+	wirePoints  = 3
+	wireRate    = 100
+)
+
+// wired is a manager with service points that answer for its zone.
+type wired struct {
+	b      *bench
+	api    *client.Client
+	zone   string
+	points []string // where they answer
+}
+
+// (B) from the acknowledgement of a change to the answer at three service points, under a hundred changes a second.
+func (b *bench) wire() error {
+	dir, zone, err := b.zoneOf(wireRecords)
+	if err != nil {
+		return err
+	}
+	m, err := spawn("manager", dir, "")
+	if err != nil {
+		return err
+	}
+	defer m.stop()
+	w := &wired{b: b, api: &client.Client{Base: "http://" + m.addr, Token: m.token}, zone: zone}
+	var agents []*child
+	defer func() {
+		for _, a := range agents {
+			a.stop()
+		}
+	}()
+	for n := range wirePoints {
+		a, err := w.point(n)
+		if err != nil {
+			return err
+		}
+		agents = append(agents, a)
+	}
+	took, err := w.deploy()
+	if err != nil {
+		return err
+	}
+	b.note(fmt.Sprintf("(B) the first deployment of a zone of a million records to %d service points", wirePoints),
+		took.Round(time.Millisecond).String())
+	all, err := w.changes()
+	if err != nil {
+		return err
+	}
+	slices.Sort(all)
+	for _, part := range []struct {
+		name  string
+		of    float64
+		limit time.Duration
+	}{{"median", 0.5, 200 * time.Millisecond}, {"p99", 0.99, time.Second}} {
+		at := all[int(part.of*float64(len(all)-1))]
+		b.add(fmt.Sprintf("(B) from acknowledgement to answer at %d service points, %d changes a second, %s of %d", wirePoints, wireRate,
+			part.name, len(all)), at.Round(time.Millisecond).String(), part.limit.String(), float64(at)/float64(part.limit), "at most 1",
+			at <= part.limit)
+	}
+	return nil
+}
+
+// point starts a service point, and has it answer.
+func (w *wired) point(n int) (*child, error) {
+	ctx := context.Background()
+	made, err := w.api.CreateInstance(ctx, fmt.Sprintf("edge-%d", n), "", 1)
+	if err != nil {
+		return nil, err
+	}
+	a, err := spawn("agent", filepath.Join(w.b.dir, fmt.Sprintf("edge-%d", n)), made.RegistrationEndpoint+" "+made.RegistrationKey)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return a, err
+	}
+	at := l.Addr().(*net.TCPAddr)
+	_ = l.Close()
+	w.points = append(w.points, at.String())
+	_, err = w.api.Deploy(ctx, made.FleetInstanceID, application.Authority, client.ApplicationChange{Configuration: fmt.Appendf(nil,
+		`{"listen":[{"address":"127.0.0.1","port":%d}]}`, at.Port)})
+	if err != nil {
+		return a, err
+	}
+	configuration, err := w.api.IDs(ctx, "configurations", "", 1)
+	if err != nil {
+		return a, err
+	}
+	var server client.Head
+	if err := w.api.Create(ctx, fmt.Sprintf("configurations/%d/servers", configuration[0]), map[string]any{"type": "Server",
+		"name": fmt.Sprintf("ns%d", n), "profile": "DNS_DHCP_SERVER_20", "servicePoint": made.FleetInstanceID,
+		"interfaces": []map[string]any{{"type": "NetworkInterface", "name": fmt.Sprintf("ns%d.example", n), "managementAddress": fmt.Sprintf("192.0.2.%d", n+1)}}}, &server); err != nil {
+		return a, err
+	}
+	interfaces, err := w.api.IDs(ctx, fmt.Sprintf("servers/%d/interfaces", server.ID), "", 1)
+	if err != nil {
+		return a, err
+	}
+	kind := "SECONDARY"
+	if n == 0 {
+		kind = "PRIMARY"
+	}
+	return a, w.api.Create(ctx, "zones/"+w.zone+"/deploymentRoles", map[string]any{"type": "DNSDeploymentRole", "roleType": kind,
+		"interfaces": []map[string]any{{"id": interfaces[0]}}}, nil)
+}
+
+// deploy deploys the zone to all servers, and has changes go out by themselves from then on.
+func (w *wired) deploy() (took time.Duration, err error) {
+	ctx := context.Background()
+	if err := w.api.Change(ctx, "zones/"+w.zone, map[string]any{"deploymentEnabled": true}, nil); err != nil {
+		return 0, err
+	}
+	servers, err := w.api.IDs(ctx, "servers", "", wirePoints)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	for _, id := range servers {
+		d, err := w.api.DeployServer(ctx, id, "FullDeployment")
+		if err == nil {
+			d, err = w.api.WaitForDeployment(ctx, d.ID)
+		}
+		if err != nil {
+			return 0, err
+		}
+		if d.State == "FAILED" {
+			return 0, errors.New(d.Message)
+		}
+	}
+	took = time.Since(began)
+	views, err := w.api.IDs(ctx, "views", "", 1)
+	if err != nil {
+		return 0, err
+	}
+	if err := w.api.Change(ctx, fmt.Sprintf("views/%d", views[0]), map[string]any{"liveDeployment": true}, nil); err != nil {
+		return 0, err
+	}
+	_, err = w.change(0) // what the view's own change brings along has gone out then
+	return took, err
+}
+
+// change makes a record, and gives how long it took from the acknowledgement until the last service point answered with it.
+func (w *wired) change(n int) (time.Duration, error) {
+	name := fmt.Sprintf("new-%d", n)
+	if err := w.api.Create(context.Background(), "zones/"+w.zone+"/resourceRecords", map[string]any{"type": "TXTRecord",
+		"name": name, "text": "here"}, nil); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	m := new(dns.Msg)
+	m.SetQuestion(name+".example.", dns.TypeTXT)
+	for _, at := range w.points {
+		for {
+			r, _, err := (&dns.Client{Timeout: time.Second}).Exchange(m, at)
+			if err == nil && len(r.Answer) == 1 {
+				break
+			}
+			if time.Since(began) > time.Minute {
+				return 0, fmt.Errorf("%s is not answered at %s", name, at)
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	}
+	return time.Since(began), nil
+}
+
+// changes makes as many changes a second as are to be, and gives how long each took.
+func (w *wired) changes() (all []time.Duration, err error) {
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	tick := time.NewTicker(time.Second / wireRate)
+	defer tick.Stop()
+	for n := range max(500, int(w.b.time.Seconds()*wireRate)) {
+		<-tick.C
+		group.Go(func() {
+			took, e := w.change(n + 1)
+			mu.Lock()
+			defer mu.Unlock()
+			all, err = append(all, took), errors.Join(err, e)
+		})
+	}
+	group.Wait()
+	return all, err
+}
+
+// agentRole runs a service point; where is where it enrols, and with what.
+func agentRole(ctx context.Context, state, where string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	endpoint, key, _ := strings.Cut(where, " ")
+	versions := map[string]string{}
+	for _, kind := range all.Kinds() {
+		versions[kind.Name] = kind.Version
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	a, err := servicepoint.New(servicepoint.Options{State: state, Endpoint: endpoint, Key: key, Diagnostics: l, Version: "bench",
+		Targets: servicepoint.Targets{Gateway: "off", Ping: "off", HTTP: "off"}, Log: slog.New(slog.DiscardHandler),
+		Program: []string{self, "-role", "application", "-body"}, Versions: versions})
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	return a.Run(ctx)
+}
+
+// applicationRole runs an application of a service point, which gives it a socket as descriptor 3.
+func applicationRole(ctx context.Context, name string) error {
+	socket, err := net.FileListener(os.NewFile(3, "socket"))
+	if err != nil {
+		return err
+	}
+	for _, kind := range all.Kinds() {
+		if kind.Name == name {
+			return application.Serve(ctx, kind, socket, slog.New(slog.DiscardHandler))
+		}
+	}
+	return errors.New("no such application: " + name)
+}
