@@ -113,7 +113,8 @@ func (w *wired) point(n int) (*child, error) {
 	if err != nil {
 		return a, err
 	}
-	face := map[string]any{"type": "NetworkInterface", "name": fmt.Sprintf("ns%d.example", n), "managementAddress": fmt.Sprintf("192.0.2.%d", n+1)}
+	face := map[string]any{"type": "NetworkInterface", "name": fmt.Sprintf("ns%d.example", n),
+		"managementAddress": fmt.Sprintf("192.0.2.%d", n+1)}
 	var server client.Head
 	if err := w.api.Create(ctx, fmt.Sprintf("configurations/%d/servers", configuration[0]), map[string]any{"type": "Server",
 		"name": fmt.Sprintf("ns%d", n), "profile": "DNS_DHCP_SERVER_20", "servicePoint": made.FleetInstanceID,

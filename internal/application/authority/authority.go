@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,8 @@ type Configuration struct {
 	TLS *application.Credentials `json:"tls,omitempty"`
 	// Identity is what it says that it is to those who ask (RFC 5001); empty is nothing.
 	Identity string `json:"identity,omitempty"`
+	// RateLimit bounds answers over UDP; nil is no bound.
+	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 }
 
 // Listener is where it answers.
@@ -123,6 +126,9 @@ func read(text json.RawMessage) (c Configuration, err error) {
 	if len(c.Identity) > maxIdentity {
 		return c, bad("identity", "must be at most %d bytes long", maxIdentity)
 	}
+	if err := c.RateLimit.wrong(bad); err != nil {
+		return c, err
+	}
 	for i, l := range c.Listen {
 		if c.Listen[i].Port == 0 {
 			c.Listen[i].Port = ports[l.way()]
@@ -160,6 +166,7 @@ type authority struct {
 	expiry   atomic.Int64
 	cookies  cookies
 	notifier *notifier
+	limiter  atomic.Pointer[limiter]
 	counts   counts
 	// turn is held while content is taken.
 	turn sync.Mutex
@@ -177,6 +184,8 @@ type authority struct {
 type counts struct {
 	codes [16]atomic.Int64
 	left  atomic.Int64
+	// limited is how many answers were cut or not sent for the rate limit.
+	limited atomic.Int64
 }
 
 // Configure listens at other addresses from now on.
@@ -226,6 +235,9 @@ func (a *authority) Configure(text json.RawMessage) error {
 		l.run()
 	}
 	a.identity.Store(&c.Identity)
+	if before := a.limiter.Load(); before == nil || c.RateLimit == nil || !reflect.DeepEqual(before.RateLimit, *c.RateLimit) {
+		a.limiter.Store(newLimiter(c.RateLimit))
+	}
 	a.asked = false
 	select {
 	case a.look <- struct{}{}:
@@ -327,6 +339,8 @@ type Diagnostics struct {
 	// Answers are how many questions were answered since, by response code; Left how many packets were no questions.
 	Answers map[string]int64 `json:"answers"`
 	Left    int64            `json:"left"`
+	// Limited is how many answers were cut or not sent for the rate limit.
+	Limited int64 `json:"limited"`
 	// CertificateExpiration is until when the certificate is good, in Unix milliseconds; 0 without one.
 	CertificateExpiration int64 `json:"certificateExpiration,omitempty"`
 }
@@ -335,7 +349,7 @@ type Diagnostics struct {
 func (a *authority) Diagnostics() any {
 	s := a.served.Load()
 	d := Diagnostics{Revision: s.revision, Zones: len(s.zones), ID: a.started.UnixMilli(), Answers: map[string]int64{},
-		Left: a.counts.left.Load(), CertificateExpiration: a.expiry.Load()}
+		Left: a.counts.left.Load(), Limited: a.counts.limited.Load(), CertificateExpiration: a.expiry.Load()}
 	for _, z := range s.zones {
 		z.mu.RLock()
 		d.Records += z.records

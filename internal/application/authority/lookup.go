@@ -29,6 +29,7 @@ func (a *answer) resolve(v *view, w zonedata.Client) {
 			}
 		}
 		seen[hop] = name
+		a.apex = z.apex
 		z.mu.RLock()
 		next := a.within(v, z.zone, name, hop == 0)
 		z.mu.RUnlock()

@@ -201,6 +201,8 @@ type answer struct {
 	answers, authority, extra uint16
 	code                      int
 	authoritative, truncated  bool
+	// apex is the name of the zone that was answered from; empty where there is none.
+	apex string
 }
 
 // begin writes the header and the question.

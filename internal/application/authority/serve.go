@@ -56,6 +56,14 @@ func (a *authority) answer(m, buf []byte, client netip.Addr, tcp bool) (wire []b
 	default:
 		a.decide(&out, served, w, tcp)
 	}
+	if !tcp {
+		if verdict := a.limited(&q, &out, w); verdict != sendIt {
+			if a.counts.limited.Add(1); verdict == dropIt {
+				return nil
+			}
+			out.cut()
+		}
+	}
 	if q.edns {
 		out.opt(a.options(&q, client))
 	}
