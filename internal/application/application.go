@@ -28,8 +28,9 @@ type Application interface {
 type Contented interface {
 	// Content names what is served; empty where nothing is.
 	Content() string
-	// TakeContent serves what a stream says; where it fails, what was served stays.
-	TakeContent(stream io.Reader) error
+	// TakeContent serves what one stream or several, one behind the other, lead to. Where a stream fails, what was served before it stays, and
+	// where the first one begins at nothing, what was served before all of them.
+	TakeContent(streams io.Reader) error
 }
 
 // Kind is an application that there is.

@@ -212,15 +212,48 @@ func (p *process) bring(ctx context.Context, c contents) (other bool, err error)
 	return err == nil, err
 }
 
-// catchUp gives the application all that is on the disk.
+// catchUp gives the application all that is on the disk, at once: nothing that lies between is to be served.
 func (p *process) catchUp(ctx context.Context, c contents) error {
 	paths, err := c.whole()
-	for _, path := range paths {
-		if err == nil {
-			err = p.giveFile(ctx, path)
+	if err != nil {
+		return err
+	}
+	return p.give(ctx, &files{paths: paths}) // which closes them
+}
+
+// files reads files one behind the other.
+type files struct {
+	paths []string
+	now   *os.File
+}
+
+func (f *files) Read(to []byte) (n int, err error) {
+	for {
+		if f.now == nil {
+			if len(f.paths) == 0 {
+				return 0, io.EOF
+			}
+			if f.now, err = os.Open(f.paths[0]); err != nil {
+				return 0, err
+			}
+			f.paths = f.paths[1:]
+		}
+		if n, err = f.now.Read(to); n > 0 || !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		if err := f.Close(); err != nil {
+			return 0, err
 		}
 	}
-	return err
+}
+
+// Close closes the file that is open.
+func (f *files) Close() error {
+	now := f.now
+	if f.now = nil; now == nil {
+		return nil
+	}
+	return now.Close()
 }
 
 // errNothingNew is an answer of a manager that has nothing else to serve.

@@ -262,7 +262,7 @@ func (a *authority) speaksFrom(target netip.Addr) netip.Addr {
 // Content names what is served; empty where nothing is.
 func (a *authority) Content() string { return a.served.Load().revision }
 
-// TakeContent serves what a stream says.
+// TakeContent serves what streams say.
 func (a *authority) TakeContent(in io.Reader) error {
 	before := a.served.Load().serials()
 	if err := a.take(in); err != nil {

@@ -429,6 +429,34 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// Streams one behind the other are taken together: where one of them fails that begin at nothing, what was served stays.
+func TestStreams(t *testing.T) {
+	zone := func(serial int) given {
+		return given{name: "harbour.example.", records: fmt.Sprintf("@ 60 SOA ns h %d 1 1 1 60\n@ 60 NS ns\nns 60 A 192.0.2.%d\n", serial, serial)}
+	}
+	views := []zonedata.View{{ID: 0, Name: "default"}}
+	a, other := start(t, nil, zone(1)), start(t, nil, zone(2))
+	before := a.Content()
+	whole, _ := content(t, views, zone(2))
+	_, to := content(t, views, zone(3))
+	streams := append(whole, delta(t, other, zone(2), zone(3), to)...)
+	twice := append(slices.Clone(streams), streams[len(whole):]...)
+	for _, wrong := range [][]byte{append(slices.Clone(streams), "x"...), streams[:len(streams)-1], twice} {
+		if err := a.TakeContent(bytes.NewReader(wrong)); err == nil || a.Content() != before {
+			t.Fatalf("%d bytes: %v, and %s is served", len(wrong), err, a.Content())
+		}
+		if got := words(a.question(t, "ns.harbour.example.", dns.TypeA)); !strings.Contains(got, "192.0.2.1") {
+			t.Fatal(got)
+		}
+	}
+	if err := a.TakeContent(bytes.NewReader(streams)); err != nil || a.Content() != to {
+		t.Fatalf("%v, and %s is served, not %s", err, a.Content(), to)
+	}
+	if got := words(a.question(t, "ns.harbour.example.", dns.TypeA)); !strings.Contains(got, "192.0.2.3") {
+		t.Error(got)
+	}
+}
+
 // Whatever comes is answered by a message, or not at all.
 func FuzzAnswer(f *testing.F) {
 	m := new(dns.Msg)

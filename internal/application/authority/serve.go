@@ -82,6 +82,8 @@ func (a *authority) decide(out *answer, s *served, w zonedata.Client, tcp bool) 
 		a.chaos(out)
 	case q.class != dns.ClassINET:
 		out.code = dns.RcodeRefused
+	case s.revision == "": // it is not known yet what there is: others may
+		out.code = dns.RcodeServerFailure
 	case q.kind == dns.TypeAXFR: // over TCP it was seen to before
 		out.code = dns.RcodeFormatError
 		if tcp {

@@ -1,7 +1,9 @@
 package authority
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -72,28 +74,51 @@ func wireName(name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// take reads a stream, and puts what it leads to in force: whole, or not at all.
+// streamBuffer is how much of streams is read at a time, in bytes.
+const streamBuffer = 128 << 10
+
+// take reads streams, one behind the other, and puts what they lead to in force: each whole, or not at all. Where the first one begins at
+// nothing, what lies between is never answered from.
 func (a *authority) take(in io.Reader) error {
 	a.turn.Lock()
 	defer a.turn.Unlock()
-	t := &taking{before: a.served.Load(), zones: map[string]*change{}, gone: map[string]bool{}}
-	if err := zonedata.Read(in, t); err != nil {
-		return err
+	streams := bufio.NewReaderSize(in, streamBuffer)
+	now, hidden := a.served.Load(), false
+	for {
+		next, anew, err := now.after(streams)
+		if err != nil {
+			return err
+		}
+		if now, hidden = next, hidden || anew; !hidden { // zones that are answered from have changed
+			a.served.Store(now)
+		}
+		if _, err := streams.Peek(1); errors.Is(err, io.EOF) {
+			break
+		}
 	}
-	next, err := t.make()
-	if err != nil {
-		return err
+	a.served.Store(now)
+	return nil
+}
+
+// after gives what is served behind a stream; anew says that it begins at nothing, and shares no zone with what is served now. Zones that a
+// stream changes are changed for all who have them.
+func (s *served) after(stream *bufio.Reader) (next *served, anew bool, err error) {
+	t := &taking{before: s, zones: map[string]*change{}, gone: map[string]bool{}}
+	if err := zonedata.Read(stream, t); err != nil {
+		return nil, false, err
+	}
+	if next, err = t.make(); err != nil {
+		return nil, false, err
 	}
 	for id, c := range t.zones {
 		if c.anew() {
 			continue
 		}
 		if err := c.apply(next.zones[id]); err != nil { // it was checked before
-			return fmt.Errorf("%w: %w", errBroken, err)
+			return nil, false, fmt.Errorf("%w: %w", errBroken, err)
 		}
 	}
-	a.served.Store(next)
-	return nil
+	return next, t.before != s, nil
 }
 
 // taking is a stream that is being read. It changes nothing.

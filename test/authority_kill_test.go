@@ -1,0 +1,101 @@
+package test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"portolan/internal/pgtest"
+
+	"github.com/miekg/dns"
+)
+
+// asking asks for a name that stays again and again, until it is told to stop, and gives the answers that are wrong. None at all is not
+// wrong: clients ask another server then.
+func (a *authority) asking(name, want string) (stop func() (wrong []string, right int)) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	var mu sync.Mutex
+	var wrong []string
+	right := 0
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			got := a.asks(name, dns.TypeA)
+			mu.Lock()
+			switch {
+			case got == want:
+				right++
+			case strings.HasPrefix(got, "NOERROR"), strings.HasPrefix(got, "NXDOMAIN"), strings.HasPrefix(got, "REFUSED"):
+				wrong = append(wrong, got)
+			}
+			mu.Unlock()
+		}
+	}()
+	return func() ([]string, int) {
+		close(done)
+		<-ended
+		return wrong, right
+	}
+}
+
+// Whoever is killed while names change: no answer is ever wrong, and what was acknowledged is answered in the end.
+func TestKillsOnTheWire(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) { killsOnTheWire(t, "") })
+	t.Run("PostgreSQL", func(t *testing.T) { killsOnTheWire(t, pgtest.URL(t)) })
+}
+
+func killsOnTheWire(t *testing.T, database string) {
+	t.Helper()
+	a, zone, _, _ := liveServer(t, database)
+	m := a.m
+	host := func(n int) string {
+		return fmt.Sprintf(`{"type":"HostRecord","name":"n%d","addresses":[{"type":"IPv4Address","address":"10.0.0.%d"}]}`, n, 10+n)
+	}
+	path := "/zones/" + zone + "/resourceRecords"
+	m.id(path, host(0))
+	a.answersWith("n0.harbour.example.", dns.TypeA, "NOERROR 10.0.0.10")
+	stop := a.asking("n0.harbour.example.", "NOERROR 10.0.0.10")
+	random := rand.New(rand.NewPCG(9, 10)) //nolint:gosec // a test
+	acknowledged := []int{0}
+	for n := 1; n <= 40; n++ {
+		if n%4 == 0 {
+			switch random.IntN(3) {
+			case 0:
+				_ = m.process.signal(syscall.SIGKILL)
+				m.start()
+			case 1:
+				_ = a.process.signal(syscall.SIGKILL)
+				a.start("")
+			default:
+				_ = syscall.Kill(a.pid(), syscall.SIGKILL) // it may just be started anew
+			}
+		}
+		if status, _, err := m.call("POST", path, host(n)); err == nil && status == 201 {
+			acknowledged = append(acknowledged, n)
+		}
+		if n%4 == 3 && database == "" { // with PostgreSQL a killed manager's work waits for the end of its lease
+			last := acknowledged[len(acknowledged)-1]
+			a.answersWith(fmt.Sprintf("n%d.harbour.example.", last), dns.TypeA, fmt.Sprintf("NOERROR 10.0.0.%d", 10+last))
+		}
+	}
+	for _, n := range acknowledged {
+		a.answersWith(fmt.Sprintf("n%d.harbour.example.", n), dns.TypeA, fmt.Sprintf("NOERROR 10.0.0.%d", 10+n))
+	}
+	wrong, right := stop()
+	if len(wrong) > 0 || right == 0 {
+		t.Errorf("%d answers were right, and these wrong: %q", right, wrong)
+	}
+	t.Logf("%d answers, %d changes", right, len(acknowledged))
+	a.nothingElse()
+	if text := m.check(); !strings.Contains(text, "nothing is wrong") {
+		t.Error(text)
+	}
+}
