@@ -432,7 +432,8 @@ func TestChanges(t *testing.T) {
 // Streams one behind the other are taken together: where one of them fails that begin at nothing, what was served stays.
 func TestStreams(t *testing.T) {
 	zone := func(serial int) given {
-		return given{name: "harbour.example.", records: fmt.Sprintf("@ 60 SOA ns h %d 1 1 1 60\n@ 60 NS ns\nns 60 A 192.0.2.%d\n", serial, serial)}
+		text := fmt.Sprintf("@ 60 SOA ns h %d 1 1 1 60\n@ 60 NS ns\nns 60 A 192.0.2.%d\n", serial, serial)
+		return given{name: "harbour.example.", records: text}
 	}
 	views := []zonedata.View{{ID: 0, Name: "default"}}
 	a, other := start(t, nil, zone(1)), start(t, nil, zone(2))
