@@ -25,6 +25,9 @@ import (
 	"portolan/internal/pgtest"
 	"portolan/internal/zonedata"
 
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	_ "github.com/coredns/coredns/plugin/file" // which reads the zone
 	"github.com/miekg/dns"
 )
 
@@ -42,7 +45,7 @@ const answeredHead = "example. 3600 IN SOA ns.example. h.example. %d 3600 600 86
 // nameServer is a name server that is measured.
 type nameServer struct {
 	name string
-	// start starts it with a zone file; skipped where its program is not there.
+	// program is its own; empty where this one runs it. Without it the server is left out. start starts it with a zone file.
 	program string
 	start   func(dir, zone string, port int) *exec.Cmd
 }
@@ -53,6 +56,13 @@ var nameServers = []nameServer{
 		return configured(dir, "named.conf", fmt.Sprintf(`options { directory %q; listen-on port %d { 127.0.0.1; }; listen-on-v6 { none; };
 pid-file none; session-keyfile none; recursion no; minimal-responses yes; notify no; empty-zones-enable no; }; controls { };
 zone "example" { type primary; file %q; };`, dir, port, zone), "named", "-g", "-c")
+	}},
+	{"CoreDNS", "", func(dir, zone string, port int) *exec.Cmd {
+		self, err := os.Executable()
+		if err != nil {
+			return exec.Command("false")
+		}
+		return configured(dir, "Corefile", fmt.Sprintf(".:%d {\n bind 127.0.0.1\n file %s example\n}\n", port, zone), self, "-role", "coredns", "-body")
 	}},
 	{"NSD", "nsd", func(dir, zone string, port int) *exec.Cmd {
 		return configured(dir, "nsd.conf", fmt.Sprintf(nsdConfiguration, dir, port, zone), "nsd", "-d", "-c")
@@ -141,7 +151,7 @@ func (b *bench) answers() error {
 		return err
 	}
 	b.note("(A) a zone of a million names: all of it, a change of one record, memory", fmt.Sprintf("%s, %.0f MiB", times, mib))
-	goals := map[string]float64{"BIND": 1, "NSD": 0.5, "Knot": 0}
+	goals := map[string]float64{"BIND": 1, "CoreDNS": 1, "NSD": 0.5, "Knot": 0}
 	for _, s := range nameServers {
 		theirs, resident, err := b.others(s, dir, zone, queries)
 		if err != nil {
@@ -180,7 +190,7 @@ func writeAnswered(zone, queries string) error {
 
 // others measures a name server of somebody else, and gives its memory in MiB.
 func (b *bench) others(s nameServer, dir, zone, queries string) (rate, mib float64, err error) {
-	if _, err := exec.LookPath(s.program); err != nil {
+	if _, err := exec.LookPath(s.program); s.program != "" && err != nil {
 		return 0, 0, err
 	}
 	place, err := os.MkdirTemp(dir, s.program)
@@ -294,6 +304,21 @@ func authorityRole(ctx context.Context, report string) error {
 	fmt.Printf("127.0.0.1:%d\n", port)
 	<-ctx.Done()
 	return nil
+}
+
+// coreDNSRole runs CoreDNS with a Corefile: as it comes, with the plugin that reads files.
+func coreDNSRole(ctx context.Context, corefile string) error {
+	text, err := os.ReadFile(corefile)
+	if err != nil {
+		return err
+	}
+	dnsserver.Quiet, caddy.Quiet = true, true
+	instance, err := caddy.Start(caddy.CaddyfileInput{Contents: text, Filepath: corefile, ServerTypeName: "dns"})
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return instance.Stop()
 }
 
 // answeredZone is the zone as it is given to the name server.

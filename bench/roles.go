@@ -39,6 +39,8 @@ func serveRole(role, data, body string) error {
 		return agentRole(ctx, data, body)
 	case "application":
 		return applicationRole(ctx, body)
+	case "coredns":
+		return coreDNSRole(ctx, body)
 	case "authority":
 		return authorityRole(ctx, body)
 	case "bare-pg":

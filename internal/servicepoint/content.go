@@ -24,6 +24,18 @@ type contents struct{ dir string }
 
 const contentFolder = "content"
 
+// newContent begins the names of files that are not whole yet.
+const newContent = ".new-"
+
+// clean removes what was not whole when the machine stopped.
+func (c contents) clean() error {
+	left, err := filepath.Glob(filepath.Join(c.dir, newContent+"*"))
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
 // mostContents is how many streams there may be behind the first one; mostDifferences how long they may be beside it, in bytes, and as much
 // again as half of it: then all of it is asked for again.
 const (
@@ -82,7 +94,7 @@ func (c contents) add(fetch func(io.Writer) error) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	f, err := os.CreateTemp(c.dir, ".new-")
+	f, err := os.CreateTemp(c.dir, newContent)
 	if err != nil {
 		return "", err
 	}
@@ -157,6 +169,9 @@ func (c contents) whole() (paths []string, err error) {
 // supply brings an application the content that it is to serve, until ctx ends: what is on the disk, and what the manager has beyond that.
 func (p *process) supply(ctx context.Context) {
 	c := contents{filepath.Join(p.s.dir, contentFolder, p.id)}
+	if err := c.clean(); err != nil {
+		p.log.Warn("what was left of fetching cannot be removed", "reason", err)
+	}
 	for b := (backoff{}); ctx.Err() == nil; {
 		began := time.Now()
 		other, err := p.bring(ctx, c)
