@@ -62,7 +62,8 @@ zone "example" { type primary; file %q; };`, dir, port, zone), "named", "-g", "-
 		if err != nil {
 			return exec.Command("false")
 		}
-		return configured(dir, "Corefile", fmt.Sprintf(".:%d {\n bind 127.0.0.1\n file %s example\n}\n", port, zone), self, "-role", "coredns", "-body")
+		return configured(dir, "Corefile", fmt.Sprintf(".:%d {\n bind 127.0.0.1\n file %s example\n}\n", port, zone), self, "-role", "coredns",
+			"-body")
 	}},
 	{"NSD", "nsd", func(dir, zone string, port int) *exec.Cmd {
 		return configured(dir, "nsd.conf", fmt.Sprintf(nsdConfiguration, dir, port, zone), "nsd", "-d", "-c")

@@ -22,6 +22,7 @@ type serveCommand struct {
 	KeepSessions  time.Duration `help:"How long sessions that have ended are kept; 0s for ever." default:"720h"`
 	MaxLimit      int64         `help:"The largest page of the address API." default:"100000" placeholder:"N"`
 	Releases      string        `help:"A directory with the releases that service points are updated to, as portolan release makes it. Default: releases in the data directory." type:"path" placeholder:"DIR"`
+	BackupDir     string        `help:"A directory for the backups that schedules make. Default: backups in the data directory." type:"path" placeholder:"DIR"`
 	AdminPassword string        `help:"The password of the user admin, at the first start only. Give it as PORTOLAN_ADMIN_PASSWORD; one is made and printed when it is missing." hidden:""`
 }
 
@@ -50,7 +51,7 @@ func (c *serveCommand) Run(s *session) error {
 		Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen,
 		CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory,
-		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, AdminPassword: c.AdminPassword,
+		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, Backups: c.BackupDir, AdminPassword: c.AdminPassword,
 		Version: versionText(), Log: s.log, LogLevel: s.logLevel})
 	if err != nil {
 		return err

@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,8 +46,8 @@ type AddressManagerDatabase struct {
 	EntityCount *int64 `api:"entityCount,computed"`
 	// Size is how large it is, in bytes.
 	Size *int64 `api:"size,computed"`
-	// LastBackupDateTime is null: backups are taken by the command line, and nothing is noted of them.
-	LastBackupDateTime time.Time `api:"lastBackupDateTime,readOnly"`
+	// LastBackupDateTime is when the newest of the backups was made that the manager lists; those of the command line are not noted.
+	LastBackupDateTime time.Time `api:"lastBackupDateTime,readOnly,computed"`
 	// ActiveSessions is how many sessions are open.
 	ActiveSessions *int64 `api:"activeSessions,computed"`
 	// ReplicationEnabled says whether it is copied by the manager.
@@ -134,12 +136,34 @@ func completeDatabase(tx *store.Tx, rows []*store.Resource) error {
 		if err != nil {
 			return err
 		}
-		if r.Body, err = store.Rewritten(r.Body, map[string][]byte{"entityCount": strconv.AppendInt(nil, entities, 10),
+		last, err := lastBackup(tx)
+		if err != nil {
+			return err
+		}
+		if r.Body, err = store.Rewritten(r.Body, map[string][]byte{"lastBackupDateTime": last, "entityCount": strconv.AppendInt(nil, entities, 10),
 			"size": strconv.AppendInt(nil, size, 10), "activeSessions": strconv.AppendInt(nil, open, 10)}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lastBackup gives when the newest of the backups was made that are listed, as JSON; backups are made by another room.
+func lastBackup(tx *store.Tx) (at []byte, err error) {
+	at = []byte("null")
+	err = tx.List(store.Query{From: store.Resources, Where: store.InCollection("backups")}, func(r *store.Resource) error {
+		var body struct {
+			ModificationDateTime json.RawMessage `json:"modificationDateTime"`
+		}
+		if err := json.Unmarshal(r.Body, &body); err != nil {
+			return err
+		}
+		if when := body.ModificationDateTime; when != nil && (string(at) == "null" || string(at) < string(when)) { // they are written alike
+			at = slices.Clone(when)
+		}
+		return nil
+	})
+	return at, err
 }
 
 // openSessions counts the sessions that are open.

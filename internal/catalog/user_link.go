@@ -23,6 +23,7 @@ func registerUserLinks(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "userDefinedLinkDefinitions", Parents: []string{""}}, &UserDefinedLinkDefinition{})
 	r.Collection(resource.Collection{Name: "userLinks", Parents: []string{""}, Hidden: true, Joins: true}, &UserDefinedLink{})
 	r.Collection(resource.Collection{Name: "userDefinedLinks", From: linkRows, Hidden: true}, &UserDefinedLinkedResource{})
+	r.Computed(resource.ComputedSub{Below: "userDefinedLinkDefinitions", Name: "linkedResources", Find: linkedBy})
 	r.Joined(resource.JoinedSub{Name: "userDefinedLinks", Make: makeLink, Remove: removeLinks})
 	r.Extension(&store.Extension{Name: "links", Migrations: linkMigrations})
 }
@@ -38,6 +39,17 @@ type UserDefinedLinkDefinition struct {
 	SourceTypes []string `api:"sourceTypes,required" enum:"DenyMACPool|Device|IPv4Address|IPv4Block|IPv4DHCPRange|IPv4Group|IPv4Network|IPv6Address|IPv6Block|IPv6DHCPRange|IPv6Network|MACAddress|MACPool|Server|ServerGroup|View|Zone"`
 	// DestinationTypes are the types that it leads to.
 	DestinationTypes []string `api:"destinationTypes,required" enum:"DenyMACPool|Device|IPv4Address|IPv4Block|IPv4DHCPRange|IPv4Group|IPv4Network|IPv6Address|IPv6Block|IPv6DHCPRange|IPv6Network|MACAddress|MACPool|Server|ServerGroup|View|Zone"`
+}
+
+// linkedBy gives the resources at both ends of the links of a definition, each once.
+func linkedBy(tx *store.Tx, _ *resource.API, definition *store.Resource) (ids []int64, err error) {
+	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("userLinks"),
+		store.LinksTo{Targets: []int64{definition.ID}, Field: "linkDefinition"}}}, func(r *store.Resource) error {
+		ids = append(ids, r.Ref("source"), r.Ref("destination"))
+		return nil
+	})
+	slices.Sort(ids)
+	return slices.Compact(ids), err
 }
 
 // Validate refuses a name that another definition has in any letter case, or that is reserved, and lists without types.

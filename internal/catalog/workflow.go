@@ -5,6 +5,7 @@ import (
 
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/store"
 )
 
 // registerWorkflow declares the collection of workflow requests. Nothing makes any before access rights have a workflow level.
@@ -12,6 +13,10 @@ func registerWorkflow(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "workflowRequests", Parents: []string{""},
 		NotYet: "changes that are asked for come with access rights, which are not enforced yet: there are no workflow requests"},
 		&WorkflowRequest{})
+	for _, name := range []string{"resourceRecords", "zones"} { // what a request would add, of which there are none
+		r.Computed(resource.ComputedSub{Below: "workflowRequests", Name: name,
+			Find: func(*store.Tx, *resource.API, *store.Resource) ([]int64, error) { return nil, nil }})
+	}
 }
 
 // WorkflowRequest is a change that somebody asked for, and others approve.

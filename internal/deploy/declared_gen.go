@@ -11,9 +11,11 @@ func Register(r *resource.Registry) {
 	registerDeployments(r)
 	registerEffective(r)
 	registerInterfaces(r)
+	registerMachines(r)
 	registerOptions(r)
 	registerRoles(r)
 	registerRoleMoves(r)
+	registerSchedules(r)
 	registerServers(r)
 	registerServices(r)
 	r.Describe(descriptions)
@@ -102,8 +104,10 @@ var descriptions = map[string]string{
 	"Definition.valueFormat":                                "valueFormat is the shape of its values, with <types> in the place of what varies.",
 	"DeploymentHead":                                        "DeploymentHead is what every deployment has. It has no name.",
 	"DeploymentHead.completionDateTime":                     "completionDateTime is when it ended.",
+	"DeploymentHead.creationDateTime":                       "creationDateTime is when it was asked for.",
+	"DeploymentHead.group":                                  "group is the deployment of the server group that it is a part of.",
 	"DeploymentHead.message":                                "message says what came of it, for people.",
-	"DeploymentHead.method":                                 "method is how it began: API, or DYNAMIC where the change of a record did it.",
+	"DeploymentHead.method":                                 "method is how it began: API, or SCHEDULED where a schedule did it.",
 	"DeploymentHead.percentComplete":                        "percentComplete is how much of it is done.",
 	"DeploymentHead.startDateTime":                          "startDateTime is when it began.",
 	"DeploymentHead.state":                                  "state is how far it is.",
@@ -111,7 +115,21 @@ var descriptions = map[string]string{
 	"DeploymentHead.user":                                   "user is who asked for it.",
 	"DeploymentRoleMove":                                    "DeploymentRoleMove is the moving of the roles of a server to another interface, and the record of it.",
 	"DeploymentRoleMove.destination":                        "destination is the interface that they are moved to.",
+	"DeploymentRoleMove.moved":                              "moved are the roles that were moved.",
 	"DeploymentRoleMove.roleTypes":                          "roleTypes are the types of the roles that are moved.",
+	"DeploymentRoleMove.source":                             "source is the server whose roles are moved.",
+	"DeploymentSchedule":                                    "DeploymentSchedule deploys to servers at set times.",
+	"DeploymentSchedule.configuration":                      "configuration is the configuration that the servers lie in.",
+	"DeploymentSchedule.deploymentServices":                 "deploymentServices are the services that are deployed.",
+	"DeploymentSchedule.deploymentType":                     "deploymentType is what is done with each server.",
+	"DeploymentSchedule.enabled":                            "enabled says whether it is due at all.",
+	"DeploymentSchedule.interval":                           "interval is how often it is due from then on, a minute or more (ISO 8601); null means once.",
+	"DeploymentSchedule.lastDateTime":                       "lastDateTime is when it was last due; null where it never was.",
+	"DeploymentSchedule.nextDateTime":                       "nextDateTime is when it is due next; null where it is not.",
+	"DeploymentSchedule.owner":                              "owner is who set it up: the deployments are that user's.",
+	"DeploymentSchedule.serverGroups":                       "serverGroups are the groups among them.",
+	"DeploymentSchedule.servers":                            "servers are the servers and server groups that it is for, by their ids.",
+	"DeploymentSchedule.startDateTime":                      "startDateTime is when it is due first.",
 	"DifferentialDeployment":                                "DifferentialDeployment carries what has changed of the records of a server's zones since the deployment before.",
 	"DifferentialDeployment.service":                        "service is what is deployed.",
 	"Filter":                                                "Filter is what is not sent of the activity of name servers.",
@@ -296,8 +314,27 @@ var descriptions = map[string]string{
 	"ServerFields.state":                                    "state says whether the server is used; a PATCH of it alone changes it, and asks for more: FAILOVER, REPAIR, RESET_CONTROL.",
 	"ServerFields.statistics":                               "statistics is what was measured of it; empty where it is not watched.",
 	"ServerFields.username":                                 "username is the name that the machine is signed in to with.",
-	"ServerGroup":                                           "ServerGroup is a label of servers that carries their options.",
+	"ServerFile":                                            "ServerFile is a file of a server; none is shown.",
+	"ServerFile.group":                                      "group is the group it belongs to.",
+	"ServerFile.modificationDateTime":                       "modificationDateTime is when it was last written.",
+	"ServerFile.owner":                                      "owner is the user it belongs to.",
+	"ServerFile.permissions":                                "permissions are who may do what with it.",
+	"ServerFile.size":                                       "size is how long it is, in bytes.",
+	"ServerGroup":                                           "ServerGroup is a label of servers that carries their options, and that is deployed to as one.",
 	"ServerGroup.configuration":                             "configuration is the configuration the group lies in.",
+	"ServerGroup.multiPrimary":                              "multiPrimary asks for several servers that each write the same zones. Service points have zones from the manager, all alike, and need no such group.",
+	"ServerGroup.servers":                                   "servers are the servers of the group, by their ids. A PUT or PATCH that gives them makes them all that it has.",
+	"ServerGroupInterface":                                  "ServerGroupInterface is the interface of a group whose servers write the same zones; there are no such groups.",
+	"ServerGroupInterface.configuration":                    "configuration is the configuration it lies in.",
+	"ServerLog":                                             "ServerLog is a log of a server; those of service points are shown by the fleet.",
+	"ServerLog.modificationDateTime":                        "modificationDateTime is when it was last written.",
+	"ServerLog.size":                                        "size is how long it is, in bytes.",
+	"ServerPatch":                                           "ServerPatch is a patch for servers; none is taken.",
+	"ServerPatch.publicKey":                                 "publicKey is the key that it is signed with.",
+	"ServerPatchApplication":                                "ServerPatchApplication is the patching of a server.",
+	"ServerPatchApplication.dateTime":                       "dateTime is when it was done.",
+	"ServerPatchApplication.patch":                          "patch is the patch, by its id or name.",
+	"ServerPatchApplication.version":                        "version is the version of the server from then on.",
 	"Service":                                               "Service is what every service of a server has.",
 	"Service.serverVersion":                                 "serverVersion is the version of the server that shows it.",
 	"StartOfAuthority":                                      "StartOfAuthority is what the SOA records of zones say: a list of time to live, primary server, mail address, serial (auto, date or a number), refresh, retry, expire and minimum; null in it is the default.",

@@ -15,6 +15,7 @@ import (
 	"portolan/internal/resource"
 	"portolan/internal/schema"
 	"portolan/internal/store"
+	"portolan/internal/timetable"
 )
 
 // Times of the work of a manager on deployments.
@@ -61,6 +62,8 @@ type Deployer struct {
 	Changed func(n int)
 
 	due *store.Cache[struct{}, bool]
+	// schedules says when deployments are due by a schedule.
+	schedules *timetable.Clock
 	// What follows is Run's own: when the lease was last taken, whether it is held, and when it was last looked who serves what.
 	taken, waited time.Time
 	held          bool
@@ -72,7 +75,7 @@ type Deployer struct {
 func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 	return &Deployer{api: a, points: points, log: log, lease: a.Store.NewLease(deployments, leaseLength),
 		known: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
-		Changed: func(int) {}, due: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}})}
+		Changed: func(int) {}, schedules: timetable.NewClock(a, schedules), due: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}})}
 }
 
 // Run works until ctx ends.
@@ -98,11 +101,20 @@ func (d *Deployer) Run(ctx context.Context) {
 func (d *Deployer) look(ctx context.Context) error {
 	idle, known := d.known.Now(struct{}{})
 	still, knownStill := d.due.Now(struct{}{})
-	if idle && known && still && knownStill {
+	due, err := d.schedules.Due(ctx)
+	if err != nil {
+		return err
+	}
+	if idle && known && still && knownStill && !due {
 		return nil
 	}
 	if err := d.hold(ctx); err != nil || !d.held {
 		return err
+	}
+	if due {
+		if err := d.scheduled(ctx); err != nil {
+			return err
+		}
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
@@ -207,10 +219,14 @@ func (d *Deployer) next(ctx context.Context) (id int64, waiting int, err error) 
 			if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments),
 				store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: state}}},
 				func(r *store.Resource) error {
-					if !waits[r.ID] && (id == 0 || r.ID < id) {
+					if waits[r.ID] || id != 0 && id < r.ID {
+						return nil
+					}
+					group, err := isGroup(tx, r.Parent) // whose parts are worked off
+					if err == nil && !group {
 						id = r.ID
 					}
-					return nil
+					return err
 				}); err != nil {
 				return err
 			}
@@ -417,6 +433,53 @@ const longestMessage = 8000
 // kindsOfEvents are the kinds of the events of deployments that have ended, by state.
 var kindsOfEvents = map[string]string{completed: "SUCCESS", warned: "WARNING", failed: "FAILED"}
 
+// end notes that a deployment has ended.
+func (x *DeploymentHead) end(tx *store.Tx, state, message string) {
+	all := int64(100)
+	x.State, x.Message, x.PercentComplete, x.CompletionDateTime = state, schema.Cut(message, longestMessage), &all, tx.Now()
+}
+
+// endGroup notes how far the deployment of a server group is, of which a part has ended; 0 is none. It has FAILED where a part has.
+func (d *Deployer) endGroup(tx *store.Tx, group int64) error {
+	if group == 0 {
+		return nil
+	}
+	parts, err := partsOf(tx, group)
+	if err != nil {
+		return err
+	}
+	ended, state, message := 0, completed, ""
+	for _, r := range parts {
+		o, err := d.api.Object(r)
+		if err != nil {
+			return err
+		}
+		x := headOf(o)
+		switch {
+		case x.State == failed:
+			state = failed
+		case x.State == warned && state == completed:
+			state = warned
+		case x.State != completed && x.State != warned:
+			continue
+		}
+		ended++
+		message = joined(message, fmt.Sprintf("server %d: %s", r.Parent, x.State))
+	}
+	row, err := tx.Get(group)
+	if err != nil {
+		return err
+	}
+	return d.note(tx, row, func(x *DeploymentHead) {
+		if ended == len(parts) {
+			x.end(tx, state, message)
+			return
+		}
+		percent := int64(100 * ended / len(parts))
+		x.PercentComplete = &percent
+	})
+}
+
 // end ends a deployment.
 func (d *Deployer) end(ctx context.Context, id int64, state, message string) error {
 	kind := ""
@@ -440,10 +503,10 @@ func (d *Deployer) end(ctx context.Context, id int64, state, message string) err
 			Message: fmt.Sprintf("%s %d has ended: %s: %s", kind, id, state, schema.Cut(message, 1000))}, id); err != nil {
 			return err
 		}
-		return d.note(tx, row, func(x *DeploymentHead) {
-			all := int64(100)
-			x.State, x.Message, x.PercentComplete, x.CompletionDateTime = state, schema.Cut(message, longestMessage), &all, tx.Now()
-		})
+		if err := d.note(tx, row, func(x *DeploymentHead) { x.end(tx, state, message) }); err != nil {
+			return err
+		}
+		return d.endGroup(tx, row.Ref("group"))
 	})
 	if err == nil && kind != "" {
 		d.Ended(kind, state)

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -33,7 +34,8 @@ const (
 func registerDeployments(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: deployments, Hidden: true, Unlogged: true, NoUp: true}, &FullDeployment{},
 		&DifferentialDeployment{}, &ValidationDeployment{}, &QuickDeployment{}, &SelectiveDeployment{})
-	for name, kind := range map[string]string{"addedRecords": recordAdded, "updatedRecords": recordUpdated, "deletedRecords": recordDeleted} {
+	for name, kind := range map[string]string{"addedRecords": recordAdded, "updatedRecords": recordUpdated, "deletedRecords": recordDeleted,
+		"addedResources": recordAdded, "updatedResources": recordUpdated, "deletedResources": recordDeleted} { // as release 9.6 calls them
 		r.Computed(resource.ComputedSub{Below: deployments, Name: name, Find: func(tx *store.Tx, _ *resource.API,
 			above *store.Resource) (ids []int64, err error) {
 			err = tx.Each(func(scan func(...any) error) error {
@@ -46,7 +48,25 @@ func registerDeployments(r *resource.Registry) {
 			return ids, err
 		}})
 	}
+	r.Computed(resource.ComputedSub{Below: deployments, Name: deployments, Find: func(tx *store.Tx, _ *resource.API,
+		above *store.Resource) (ids []int64, err error) {
+		parts, err := partsOf(tx, above.ID)
+		for _, r := range parts {
+			ids = append(ids, r.ID)
+		}
+		return ids, err
+	}})
 	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: followPoint})
+}
+
+// partsOf gives the parts of the deployment of a server group.
+func partsOf(tx *store.Tx, group int64) (parts []*store.Resource, err error) {
+	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments),
+		store.LinksTo{Targets: []int64{group}, Field: "group"}}}, func(r *store.Resource) error {
+		parts = append(parts, r.Clone())
+		return nil
+	})
+	return parts, err
 }
 
 // DeploymentHead is what every deployment has. It has no name.
@@ -66,8 +86,12 @@ type DeploymentHead struct {
 	CompletionDateTime time.Time `api:"completionDateTime,readOnly"`
 	// User is who asked for it.
 	User schema.Ref `api:"user,readOnly" ref:"User"`
-	// Method is how it began: API, or DYNAMIC where the change of a record did it.
+	// Method is how it began: API, or SCHEDULED where a schedule did it.
 	Method string `api:"method,readOnly"`
+	// CreationDateTime is when it was asked for.
+	CreationDateTime time.Time `api:"creationDateTime,readOnly"`
+	// Group is the deployment of the server group that it is a part of.
+	Group schema.Ref `api:"group,hidden" ref:"FullDeployment|DifferentialDeployment|ValidationDeployment" onDelete:"clear"`
 }
 
 func (x *DeploymentHead) head() *DeploymentHead { return x }
@@ -82,21 +106,21 @@ func headOf(o schema.Object) *DeploymentHead {
 
 // FullDeployment carries all that a server is to have of a service.
 type FullDeployment struct {
-	DeploymentHead `parents:"servers"`
+	DeploymentHead `parents:"servers|serverGroups"`
 	// Service is what is deployed.
 	Service string `api:"service,required,createOnly" enum:"DHCPv4|DHCPv6|DNS|TFTP"`
 }
 
 // DifferentialDeployment carries what has changed of the records of a server's zones since the deployment before.
 type DifferentialDeployment struct {
-	DeploymentHead `parents:"servers"`
+	DeploymentHead `parents:"servers|serverGroups"`
 	// Service is what is deployed.
 	Service string `api:"service,required,createOnly" enum:"DHCPv4|DHCPv6|DNS|TFTP"`
 }
 
 // ValidationDeployment checks what a server is to have, and carries nothing.
 type ValidationDeployment struct {
-	DeploymentHead `parents:"servers"`
+	DeploymentHead `parents:"servers|serverGroups"`
 	// Service is what is checked.
 	Service string `api:"service,required,createOnly" enum:"DNS|DHCPv4|DHCPv6"`
 }
@@ -104,7 +128,7 @@ type ValidationDeployment struct {
 // QuickDeployment carries what the user who asks for it has changed of the records of a zone, and of the others that its primary server
 // writes.
 type QuickDeployment struct {
-	DeploymentHead `parents:"zones"`
+	DeploymentHead `parents:"zones|networks"`
 }
 
 // SelectiveDeployment carries some records.
@@ -127,67 +151,150 @@ type SelectiveDeployment struct {
 // begin notes who asks, and lets the deployment wait for its turn.
 func (x *DeploymentHead) begin(c *resource.Change) {
 	zero := int64(0)
-	x.State, x.PercentComplete, x.User, x.Method = queued, &zero, schema.Ref{ID: c.Caller.User}, "API"
+	x.State, x.PercentComplete, x.User, x.Method, x.CreationDateTime = queued, &zero, schema.Ref{ID: c.Caller.User}, "API", c.Tx.Now()
 	c.Tx.Touch(deployments)
 }
 
+// dnsService is the service that there are deployments of.
+const dnsService = "DNS"
+
 // onlyDNS refuses services that there are no deployments of.
 func onlyDNS(service string) error {
-	if service != "DNS" {
+	if service != dnsService {
 		return problem.New(501, "NotImplemented", "service: %s is not deployed yet; DNS is", service)
 	}
 	return nil
 }
 
 // BeforeWrite refuses servers that nothing can be deployed to.
-func (x *FullDeployment) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() {
-		return nil
-	}
-	if err := onlyDNS(x.Service); err != nil {
-		return err
-	}
-	x.begin(c)
-	return deployable(c, x.Parent)
-}
+func (x *FullDeployment) BeforeWrite(c *resource.Change) error { return x.order(c, x.Service) }
 
 // BeforeWrite refuses servers that nothing can be deployed to, or nothing was deployed to.
-func (x *DifferentialDeployment) BeforeWrite(c *resource.Change) error {
+func (x *DifferentialDeployment) BeforeWrite(c *resource.Change) error { return x.order(c, x.Service) }
+
+// BeforeWrite refuses servers whose data is not checked.
+func (x *ValidationDeployment) BeforeWrite(c *resource.Change) error { return x.order(c, x.Service) }
+
+// order takes a deployment of a server, or of all servers of a group.
+func (x *DeploymentHead) order(c *resource.Change, service string) error {
 	if !c.Requested() {
 		return nil
 	}
-	if err := onlyDNS(x.Service); err != nil {
+	if err := onlyDNS(service); err != nil {
 		return err
 	}
 	x.begin(c)
-	if err := deployable(c, x.Parent); err != nil {
+	group, err := isGroup(c.Tx, x.Parent)
+	if err != nil {
 		return err
 	}
-	_, _, there, err := revisionOf(c.Tx, x.Parent)
-	if err == nil && !there {
-		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "nothing was deployed to server %d: begin with a FullDeployment",
-			x.Parent)
+	servers := []int64{x.Parent}
+	if group {
+		if servers, err = membersOf(c.Tx, x.Parent); err != nil {
+			return err
+		}
+		if len(servers) == 0 {
+			return problem.BadRequest("ServerNotActive", "server group %d has no servers", x.Parent)
+		}
+		x.State, x.StartDateTime = running, c.Tx.Now()
+	}
+	for _, server := range servers {
+		if err := ready(c, x.Type, server); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AfterWrite makes the parts of the deployment of a server group: one for each of its servers.
+func (x *DeploymentHead) AfterWrite(c *resource.Change) error {
+	if !c.Requested() || !c.Creates() {
+		return nil
+	}
+	group, err := isGroup(c.Tx, x.Parent)
+	if err != nil || !group {
+		return err
+	}
+	servers, err := membersOf(c.Tx, x.Parent)
+	for _, server := range servers {
+		if err == nil {
+			_, err = orderFor(c, x.Type, server, *x)
+		}
 	}
 	return err
 }
 
-// BeforeWrite refuses servers whose data is not checked.
-func (x *ValidationDeployment) BeforeWrite(c *resource.Change) error {
-	if !c.Requested() {
-		return nil
+// orderFor makes a deployment of DNS of one server, that is what like says beside. It is checked before (ready).
+func orderFor(c *resource.Change, kind string, server int64, like DeploymentHead) (*store.Resource, error) {
+	row, err := c.Tx.Get(server)
+	if err != nil {
+		return nil, err
 	}
-	if err := onlyDNS(x.Service); err != nil {
+	t := c.API.TypeNamed(kind)
+	o := t.New()
+	h, zero := headOf(o), int64(0)
+	h.Type, h.Parent, h.Config = kind, server, row.Configuration
+	h.State, h.PercentComplete, h.User, h.Method, h.CreationDateTime = queued, &zero, like.User, like.Method, c.Tx.Now()
+	if like.ID != 0 {
+		h.Group = schema.Ref{ID: like.ID}
+	}
+	switch x := o.(type) {
+	case *FullDeployment:
+		x.Service = dnsService
+	case *DifferentialDeployment:
+		x.Service = dnsService
+	case *ValidationDeployment:
+		x.Service = dnsService
+	}
+	return c.Following().Create(t, o)
+}
+
+// isGroup reports whether a resource is a server group.
+func isGroup(tx *store.Tx, id int64) (bool, error) {
+	head, err := tx.Head(id)
+	if store.IsNotFound(err) { // the root, which has no row
+		return false, nil
+	}
+	return err == nil && head.Collection == "serverGroups", err
+}
+
+// membersOf gives the servers of a group, in the order of their ids.
+func membersOf(tx *store.Tx, group int64) (ids []int64, err error) {
+	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
+		store.LinksTo{Targets: []int64{group}, Field: "serverGroup"}}}, func(r *store.Resource) error {
+		ids = append(ids, r.ID)
+		return nil
+	})
+	slices.Sort(ids)
+	return ids, err
+}
+
+// ready refuses a server that no deployment of a type can be asked of.
+func ready(c *resource.Change, kind string, server int64) error {
+	if kind == "ValidationDeployment" {
+		return validated(c, server)
+	}
+	if err := deployable(c, server); err != nil || kind != "DifferentialDeployment" {
 		return err
 	}
-	x.begin(c)
-	row, err := c.Tx.Get(x.Parent)
+	_, _, there, err := revisionOf(c.Tx, server)
+	if err == nil && !there {
+		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "nothing was deployed to server %d: begin with a FullDeployment",
+			server)
+	}
+	return err
+}
+
+// validated refuses a server whose DNS data is not checked.
+func validated(c *resource.Change, server int64) error {
+	row, err := c.Tx.Get(server)
 	if err != nil {
 		return err
 	}
 	checked, err := checksOf(c.Tx, row)
 	if err == nil && !checked.enabled() {
 		err = problem.BadRequest("DnsDeploymentValidationNotEnabled", "server %d and its configuration say that DNS data is not checked: set "+
-			"dnsZoneValidationEnabled", x.Parent)
+			"dnsZoneValidationEnabled", server)
 	}
 	return err
 }
@@ -198,30 +305,30 @@ func (x *QuickDeployment) BeforeWrite(c *resource.Change) error {
 		return nil
 	}
 	x.begin(c)
-	zone, err := c.Tx.Get(x.Parent)
+	above, err := c.Tx.Get(x.Parent)
 	if err != nil {
 		return err
 	}
-	p, err := newPlan(c.Tx, c.API, zone.Configuration)
+	p, err := newPlan(c.Tx, c.API, above.Configuration)
 	if err != nil {
 		return err
 	}
-	z := p.ofZone(zone.ID)
+	z := p.zoneOf(above.ID)
 	if z == nil || len(z.serversOf(assigned.answers)) == 0 {
-		return problem.BadRequest("NoAssignedDnsDeploymentRoles", "zone %d, %s, has no deployment role, or is not to be deployed", zone.ID,
-			zone.Key)
+		return problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %d, %s, has no deployment role, or is not to be deployed", above.Type,
+			above.ID, cmp.Or(above.Key, above.Name))
 	}
 	_, there, err := readDeployed(c.Tx, z.id)
 	if err == nil && !there {
-		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "zone %d, %s, was not deployed: begin with a FullDeployment", zone.ID,
-			zone.Key)
+		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "%s %d, %s, was not deployed: begin with a FullDeployment",
+			above.Type, above.ID, cmp.Or(above.Key, above.Name))
 	}
 	return err
 }
 
-// ofZone gives the zone of an id; nil where no role is in effect for it.
-func (p *plan) ofZone(id int64) *plannedZone {
-	i := slices.IndexFunc(p.zones, func(z *plannedZone) bool { return z.row.ID == id })
+// zoneOf gives the zone of an id, or the first reverse zone of a network; nil where no role is in effect for it.
+func (p *plan) zoneOf(id int64) *plannedZone {
+	i := slices.IndexFunc(p.zones, func(z *plannedZone) bool { return z.row.ID == id || z.row.ID == 0 && slices.Contains(z.chain, id) })
 	if i < 0 {
 		return nil
 	}

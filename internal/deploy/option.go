@@ -33,7 +33,7 @@ type OptionFields struct {
 
 // DHCPv4ClientOption is an option that DHCPv4 clients are sent.
 type DHCPv4ClientOption struct {
-	schema.Head `head:"nonblank" parents:"configurations|servers|serverGroups|blocks|networks|ranges|addresses|macAddresses|macPools|clientClasses|templates"`
+	schema.Head `head:"nonblank" parents:"subclasses|configurations|servers|serverGroups|blocks|networks|ranges|addresses|macAddresses|macPools|clientClasses|templates"`
 	OptionFields
 	// Definition is what defines the option; a request may give its name, code or this.
 	Definition schema.Ref `api:"definition" ref:"DHCPv4ClientOptionDefinition|DHCPv4CustomClientOptionDefinition" onDelete:"refuse"`
@@ -41,7 +41,7 @@ type DHCPv4ClientOption struct {
 
 // DHCPv4ServiceOption is a setting of DHCPv4 servers.
 type DHCPv4ServiceOption struct {
-	schema.Head `head:"nonblank" parents:"configurations|servers|serverGroups|blocks|networks|ranges|addresses|macAddresses|macPools|clientClasses|templates"`
+	schema.Head `head:"nonblank" parents:"subclasses|configurations|servers|serverGroups|blocks|networks|ranges|addresses|macAddresses|macPools|clientClasses|templates"`
 	OptionFields
 	// Definition is what defines the option; a request may give its name or this.
 	Definition schema.Ref `api:"definition" ref:"DHCPv4ServiceOptionDefinition"`
@@ -102,7 +102,7 @@ type RawFields struct {
 
 // DHCPv4RawOption is text for the configuration of DHCPv4 servers.
 type DHCPv4RawOption struct {
-	schema.Head `head:"nonblank" parents:"servers|serverGroups|networks|ranges|addresses|macAddresses|macPools|clientClasses|templates"`
+	schema.Head `head:"nonblank" parents:"subclasses|servers|serverGroups|networks|ranges|addresses|macAddresses|macPools|clientClasses|templates"`
 	RawFields
 }
 

@@ -189,9 +189,9 @@ func (d *Deployer) prepareQuick(tx *store.Tx, zone *store.Resource, user int64) 
 	if err != nil {
 		return nil, err
 	}
-	z := p.ofZone(zone.ID)
+	z := p.zoneOf(zone.ID)
 	if z == nil {
-		return nil, problem.BadRequest("NoAssignedDnsDeploymentRoles", "zone %d, %s, has no deployment role any more", zone.ID, zone.Key)
+		return nil, problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %d, %s, has no deployment role any more", zone.Type, zone.ID, zone.Key)
 	}
 	servers := z.serversOf(assigned.writes)
 	if len(servers) == 0 {

@@ -357,7 +357,6 @@ func handRoles(c *resource.Change, from, to int64, types ...string) error {
 // registerRoleMoves declares the moves of roles.
 func registerRoleMoves(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "moves"}, &DeploymentRoleMove{})
-	r.Further(resource.FurtherSub{Below: "servers", Name: "moves", Item: "moves", Types: []string{"DeploymentRoleMove"}})
 }
 
 // DeploymentRoleMove is the moving of the roles of a server to another interface, and the record of it.
@@ -367,6 +366,30 @@ type DeploymentRoleMove struct {
 	RoleTypes []string `api:"roleTypes,post" enum:"DHCPDeploymentRole|DNSDeploymentRole" min:"1"`
 	// Destination is the interface that they are moved to.
 	Destination schema.Ref `api:"destination,post" ref:"NetworkInterface|PublishedInterface"`
+	// Source is the server whose roles are moved.
+	Source schema.Ref `api:"source,readOnly" column:"parent" ref:"Server|HAServer"`
+	// Moved are the roles that were moved.
+	Moved schema.RefList `api:"moved,hidden" ref:"DHCPDeploymentRole|DNSDeploymentRole" back:"moves" onDelete:"clear"`
+}
+
+// BeforeWrite notes the roles that are moved.
+func (x *DeploymentRoleMove) BeforeWrite(c *resource.Change) error {
+	found, err := rolesOf(c.Tx, x.Parent)
+	if err != nil || !c.Creates() {
+		return err
+	}
+	var moved []int64
+	for _, id := range found {
+		head, err := c.Tx.Head(id)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(x.RoleTypes, head.Type) {
+			moved = append(moved, id)
+		}
+	}
+	x.Moved = schema.Refer(moved)
+	return nil
 }
 
 // AfterWrite moves the roles of the server that the request was sent below.

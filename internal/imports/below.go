@@ -16,9 +16,6 @@ import (
 func registerImportsBelow(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: collectionName}, &IPv4BlockImport{}, &IPv4NetworkImport{}, &IPv4AddressImport{}, &IPv6BlockImport{},
 		&IPv6NetworkImport{}, &IPv6AddressImport{}, &ZoneImport{}, &ResourceRecordImport{})
-	for above, types := range importsBelow {
-		r.Further(resource.FurtherSub{Below: above, Name: collectionName, Item: collectionName, Types: types})
-	}
 }
 
 // importsBelow are the types that there are below the resources of a collection.

@@ -280,6 +280,9 @@ func (x *ImportHead) drop(c *resource.Change, state string) error {
 // completeLogs puts the lines into logs.
 func completeLogs(tx *store.Tx, rows []*store.Resource) error {
 	for _, r := range rows {
+		if r.Type != "ImportLog" {
+			continue
+		}
 		var text strings.Builder
 		if err := tx.Each(func(scan func(...any) error) error {
 			var line string

@@ -15,9 +15,6 @@ func registerDevices(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "deviceTypes", Parents: []string{""}}, &DeviceType{})
 	r.Collection(resource.Collection{Name: "deviceSubtypes", Parents: []string{"deviceTypes"}}, &DeviceSubtype{})
 	r.Collection(resource.Collection{Name: "devices", Parents: []string{"configurations"}}, &Device{})
-	// Published by release 9.6.
-	r.Further(resource.FurtherSub{Below: "deviceTypes", Name: "devices", Item: "devices", Field: "deviceType"})
-	r.Further(resource.FurtherSub{Below: "deviceSubtypes", Name: "devices", Item: "devices", Field: "deviceSubtype"})
 }
 
 // DeviceType is a maker or a kind of devices.
@@ -38,9 +35,9 @@ type Device struct {
 	// Addresses are the device's addresses, by id or by address; missing ones are assigned. They are all that it has then.
 	Addresses schema.RefList `api:"addresses"`
 	// DeviceType is what kind of device it is.
-	DeviceType schema.Ref `api:"deviceType" ref:"DeviceType" onDelete:"refuse"`
+	DeviceType schema.Ref `api:"deviceType" ref:"DeviceType" back:"devices" onDelete:"refuse"`
 	// DeviceSubtype is what kind within its type; it implies the type.
-	DeviceSubtype schema.Ref `api:"deviceSubtype" ref:"DeviceSubtype" onDelete:"refuse"`
+	DeviceSubtype schema.Ref `api:"deviceSubtype" ref:"DeviceSubtype" back:"devices" onDelete:"refuse"`
 
 	// addresses are those of the request, for AfterWrite to take.
 	addresses schema.RefList

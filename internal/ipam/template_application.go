@@ -69,7 +69,7 @@ func TemplateSubjects(c *resource.Change, parent int64, kind, templateKind strin
 
 // IPv4TemplateApplication is the applying of IPv4 templates to networks, and the record of it.
 type IPv4TemplateApplication struct {
-	Application `parents:"networks|templates"`
+	Application `parents:"networks|templates|addresses|blocks|ranges"`
 	// DeploymentOptionsApplied says whether deployment options are applied.
 	DeploymentOptionsApplied *bool `api:"deploymentOptionsApplied"`
 	// GatewayItemApplied says whether the gateway is; it is where nothing is said, like the others.

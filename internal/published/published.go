@@ -1,5 +1,5 @@
-// Package published holds the facts of the published Address Manager RESTful v2 API, release 9.5: its operations, its types,
-// and what hangs below a resource of each collection. They say what is to be served, which subcollections resources link
+// Package published holds the facts of the published Address Manager RESTful v2 API, release 9.5, and what release 9.6 adds: operations,
+// types, and what hangs below a resource of each collection. They say what is to be served, which subcollections resources link
 // to, and what answers 501; tests hold the declared types to them. It knows nothing of how anything is served.
 package published
 
@@ -89,6 +89,33 @@ var Types = sync.OnceValue(func() (all map[string]Type) { return read(all, types
 // Subcollections gives the names of what hangs below a resource of each collection, in the order of its links.
 var Subcollections = sync.OnceValue(func() (all map[string][]string) { return read(all, subcollectionsText) })
 
+// What release 9.6 adds: operations at paths that 9.5 does not have, bodies of those, all types as they are there, and further
+// subcollections. What 9.5 has stays whole.
+//
+//go:embed later_operations.json
+var laterOperationsText []byte
+
+//go:embed later_bodies.json
+var laterBodiesText []byte
+
+//go:embed later_types.json
+var laterTypesText []byte
+
+//go:embed later_subcollections.json
+var laterSubcollectionsText []byte
+
+// LaterOperations gives the operations that release 9.6 adds, each with those of its collections that 9.5 does not have there.
+var LaterOperations = sync.OnceValue(func() (all []Operation) { return read(all, laterOperationsText) })
+
+// LaterBodies gives the request bodies of an operation of LaterOperations, by its ID and the type.
+var LaterBodies = sync.OnceValue(func() (all map[string]map[string]Body) { return read(all, laterBodiesText) })
+
+// LaterTypes gives all types of release 9.6, by name.
+var LaterTypes = sync.OnceValue(func() (all map[string]Type) { return read(all, laterTypesText) })
+
+// LaterSubcollections gives what hangs below a resource of each collection in release 9.6 alone.
+var LaterSubcollections = sync.OnceValue(func() (all map[string][]string) { return read(all, laterSubcollectionsText) })
+
 //go:embed errors.json
 var errorsText []byte
 
@@ -118,7 +145,7 @@ func read[T any](into T, text []byte) T {
 // paths are the operations by the path they have where {collection} is put in and other variables are {}.
 var paths = sync.OnceValue(func() map[string][]*Operation {
 	all := map[string][]*Operation{}
-	operations := Operations()
+	operations := slices.Concat(Operations(), LaterOperations())
 	for i := range operations {
 		o := &operations[i]
 		collections := o.Collections
@@ -166,15 +193,24 @@ type Sub struct {
 	Post, Item, Put, Patch, Delete bool
 }
 
+// Linked gives the names of what hangs below a resource of a collection in either release, in the order of its links.
+func Linked(collection string) []string {
+	return slices.Sorted(slices.Values(slices.Concat(Subcollections()[collection], LaterSubcollections()[collection])))
+}
+
 // Subs gives the subcollections of a collection, in the order of its links.
 func Subs(collection string) []Sub {
 	var subs []Sub
-	for _, name := range Subcollections()[collection] {
+	for _, name := range Linked(collection) {
 		list := collection + "/{}/" + name
 		s := Sub{Name: name, Post: At(http.MethodPost, list) != nil, Item: At(http.MethodGet, list+"/{}") != nil,
 			Put: At(http.MethodPut, list+"/{}") != nil, Patch: At(http.MethodPatch, list+"/{}") != nil,
 			Delete: At(http.MethodDelete, list+"/{}") != nil}
-		if get := At(http.MethodGet, list); get != nil && len(get.Types) <= maxTypes && !slices.Equal(get.Types, []string{"Resource"}) {
+		get := At(http.MethodGet, list)
+		if get == nil { // it is written to alone
+			get = At(http.MethodPost, list)
+		}
+		if get != nil && len(get.Types) <= maxTypes && !slices.Equal(get.Types, []string{"Resource"}) {
 			s.Types = get.Types
 		}
 		subs = append(subs, s)

@@ -206,6 +206,8 @@ func (s *Sub) Fields() []string {
 type Manager struct {
 	// Hostname is the name of its machine, Version its own, Address where its APIs are served.
 	Hostname, Version, Address string
+	// Backups is its directory for backups; empty where it has none.
+	Backups string
 	// LogLevel is the least that it logs where its command line says so; empty where the settings do.
 	LogLevel string
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 
 	"portolan/internal/access"
+	"portolan/internal/backup"
 	"portolan/internal/catalog"
 	"portolan/internal/deploy"
 	"portolan/internal/dhcp"
@@ -16,6 +17,7 @@ import (
 	"portolan/internal/resource"
 	"portolan/internal/rest"
 	"portolan/internal/store"
+	"portolan/internal/timetable"
 	"portolan/internal/webhook"
 )
 
@@ -27,7 +29,7 @@ func newRegistry() *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{}}
 	for _, register := range []func(*resource.Registry){access.Register, catalog.Register, event.Register, ipam.Register, dns.Register,
 		dhcp.Register, deploy.Register,
-		webhook.Register, imports.Register} {
+		webhook.Register, imports.Register, backup.Register} {
 		register(r)
 	}
 	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: func(c *resource.Change) error {
@@ -47,7 +49,7 @@ func newRegistry() *resource.Registry {
 // Layout is what the program keeps in a database: whoever opens one gives it.
 func Layout() *store.Layout {
 	l := newRegistry().Layout()
-	l.Extensions = append(l.Extensions, rest.Extension(), fleet.Extension())
+	l.Extensions = append(l.Extensions, rest.Extension(), fleet.Extension(), timetable.Extension())
 	return l
 }
 

@@ -33,6 +33,8 @@ type metrics struct {
 	moves    *prometheus.CounterVec
 	deployed *prometheus.CounterVec
 	live     prometheus.Counter
+	backups  *prometheus.CounterVec
+	notices  *prometheus.CounterVec
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -60,6 +62,11 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Help: "Deployments that have ended, by their type and the state that they ended in."}, []string{"type", "state"})
 	m.live = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_live_changes_total",
 		Help: "Names and addresses of live views that were deployed because they had changed."})
+	m.backups = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_backups_total",
+		Help: "Backups that schedules made, by result: made or failed."}, []string{"result"})
+	m.notices = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_notifications_total",
+		Help: "Messages to notification groups, each attempt, by type and result: sent or failed."}, []string{"type", "result"})
+	registry.MustRegister(m.backups, m.notices)
 	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
 	return m
 }
@@ -74,6 +81,20 @@ func (m *metrics) fleetMoved(move fleet.Move) { m.moves.WithLabelValues(move.Fie
 
 // deploymentEnded counts a deployment.
 func (m *metrics) deploymentEnded(kind, state string) { m.deployed.WithLabelValues(kind, state).Inc() }
+
+// backupEnded counts a backup.
+func (m *metrics) backupEnded(whole bool) { m.backups.WithLabelValues(word(whole, "made", "failed")).Inc() }
+
+// notified counts a message to a notification group.
+func (m *metrics) notified(kind string, sent bool) { m.notices.WithLabelValues(kind, word(sent, "sent", "failed")).Inc() }
+
+// word gives one of two words.
+func word(yes bool, one, other string) string {
+	if yes {
+		return one
+	}
+	return other
+}
 
 // deployedLive counts what was deployed of live views.
 func (m *metrics) deployedLive(n int) { m.live.Add(float64(n)) }

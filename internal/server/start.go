@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"log/slog"
 	"net"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"portolan/internal/access"
+	"portolan/internal/backup"
 	"portolan/internal/checkin"
 	"portolan/internal/deploy"
 	"portolan/internal/fleet"
@@ -28,6 +30,7 @@ import (
 	"portolan/internal/resource"
 	"portolan/internal/rest"
 	"portolan/internal/store"
+	"portolan/internal/store/archive"
 	"portolan/internal/webhook"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,6 +62,8 @@ type Options struct {
 	MaxLimit int64
 	// Releases is a directory with a repository of releases for service points (release.Repository); empty means releases/ in Data.
 	Releases string
+	// Backups is a directory for backups; empty means backups/ in Data.
+	Backups string
 	// AdminPassword is the password of the user admin at the first start; empty makes one.
 	AdminPassword string
 	// MemoryLimit is what Tune gave: the limit grows with the service points that are connected. 0: it is not the manager's to set.
@@ -128,6 +133,9 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if o.Releases == "" && o.Data != "" {
 		o.Releases = filepath.Join(o.Data, "releases")
 	}
+	if o.Backups == "" && o.Data != "" {
+		o.Backups = filepath.Join(o.Data, "backups")
+	}
 	m := &Manager{options: o, published: publishedReleases{repository: release.Repository{Dir: o.Releases}},
 		registry: prometheus.NewRegistry(), failed: make(chan error, 3)}
 	m.log = m.logOf(&m.levels.manager)
@@ -153,7 +161,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Address = NewAPI(m.Store)
 	m.REST = Serve(m.Address, o.MaxLimit, o.Version)
 	m.REST.Log, m.REST.Batched = m.logOf(&m.levels.api), m.metrics.batched
-	m.Address.Manager.LogLevel = o.LogLevel
+	m.Address.Manager.LogLevel, m.Address.Manager.Backups = o.LogLevel, o.Backups
 	m.REST.Still = m.caller
 	observeStore(m.registry, m.Store)
 	observeFollowers(m.registry, m.REST.Followers)
@@ -409,6 +417,12 @@ func (m *Manager) serve() error {
 	deployer := deploy.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
 	deployer.Ended, deployer.Changed = m.metrics.deploymentEnded, m.metrics.deployedLive
 	m.background.Go(func() { deployer.Run(ctx) })
+	backups := backup.NewRunner(m.Address, func(ctx context.Context, w io.Writer) error {
+		_, err := archive.Write(ctx, m.Store, w, m.options.Version, func(int64) {})
+		return err
+	}, m.log)
+	backups.Ended = m.metrics.backupEnded
+	m.background.Go(func() { backups.Run(ctx) })
 	return nil
 }
 

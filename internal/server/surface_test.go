@@ -108,7 +108,7 @@ func TestPublishedLinks(t *testing.T) {
 			}
 			names = append(names, s.Name)
 		}
-		if want := published.Subcollections()[c.Name]; !slices.Equal(names, want) {
+		if want := published.Linked(c.Name); !slices.Equal(names, want) {
 			t.Errorf("%s links to\n %v, published are\n %v", c.Name, names, want)
 		}
 	}

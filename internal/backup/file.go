@@ -1,0 +1,101 @@
+package backup
+
+import (
+	"embed"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+//go:embed migrations/*/*.sql
+var migrations embed.FS
+
+// files is the name of the collection of backup files, and the topic that is touched when there is something to do.
+const files = "backups"
+
+// registerFiles declares the collection of backup files, and what is to be done for backups.
+func registerFiles(r *resource.Registry) {
+	r.Extension(&store.Extension{Name: files, Migrations: migrations, Tables: []store.Table{
+		{Name: "backup_due", Columns: []string{"schedule"}, Key: 1, Derived: "a backup that is restored is no reason to make one"},
+		{Name: "backup_gone", Columns: []string{"host", "name"}, Key: 2, Derived: "it is about files of a machine"}}})
+	r.Collection(resource.Collection{Name: files, Hidden: true, Unlogged: true, NoSearch: true, Guard: resource.Administration,
+		Content: resource.Contents{Types: []string{"DatabaseBackupFile"}, Open: open}}, &DatabaseBackupFile{})
+	r.Collection(resource.Collection{Name: "logs"}, &DatabaseLog{})
+}
+
+// DatabaseBackupFile is a backup of the database: a file on the machine of the manager that made it, which portolan restore takes. It is
+// fetched as it is (application/octet-stream).
+type DatabaseBackupFile struct {
+	schema.Head `head:"readOnly" parents:"databases" post:"no"`
+	// Size is how long it is, in bytes.
+	Size int64 `api:"size,readOnly"`
+	// ModificationDateTime is when it was made.
+	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
+	// Host is the machine that it lies on.
+	Host string `api:"host,readOnly"`
+	// Schedule is the schedule that it was made by; null where that is gone.
+	Schedule schema.Ref `api:"schedule,readOnly" ref:"DatabaseBackupSchedule" onDelete:"clear"`
+}
+
+// DatabaseLog is a log of the database; it has none of its own: the manager's log has what is to be said.
+type DatabaseLog struct {
+	schema.Head `head:"readOnly" parents:"databases" post:"no"`
+	// Size is how long it is, in bytes.
+	Size *int64 `api:"size,readOnly"`
+	// ModificationDateTime is when it was last written.
+	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
+}
+
+// BeforeDelete has the file taken away once that is committed.
+func (x *DatabaseBackupFile) BeforeDelete(c *resource.Change) error {
+	c.Tx.Touch(files)
+	return c.Tx.Write("INSERT INTO backup_gone (host, name) VALUES (?, ?) ON CONFLICT DO NOTHING", x.Host, x.Name)
+}
+
+// partSize is how much of a file is sent at a time, in bytes.
+const partSize = 1 << 20
+
+// open gives how long a backup file is, and what reads its parts.
+func open(row *store.Resource, a *resource.API) (size int64, part func(tx *store.Tx, number int) ([]byte, error), err error) {
+	o, err := a.Object(row)
+	if err != nil {
+		return 0, nil, err
+	}
+	x := o.(*DatabaseBackupFile)
+	path := filepath.Join(a.Manager.Backups, x.Name)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || a.Manager.Backups == "" || err == nil && (x.Host != a.Manager.Hostname || info.Size() != x.Size) {
+		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s of the manager on %s is not on %s: ask that manager, or look into "+
+			"its directory for backups (--backup-dir)", x.Name, x.Host, a.Manager.Hostname)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return info.Size(), func(_ *store.Tx, number int) ([]byte, error) { return readPart(path, int64(number-1)*partSize) }, nil
+}
+
+// readPart reads a part of a file from a place on; nil behind its end.
+func readPart(path string, from int64) ([]byte, error) {
+	f, err := os.Open(path) //nolint:gosec // it is in the directory of backups
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	part := make([]byte, partSize)
+	n, err := f.ReadAt(part, from)
+	if n == 0 && errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return part[:n], err
+}

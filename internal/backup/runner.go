@@ -1,0 +1,295 @@
+package backup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"portolan/internal/event"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+	"portolan/internal/timetable"
+)
+
+// Times of the work on backups.
+const (
+	lookEvery   = time.Second
+	leaseLength = 10 * time.Second
+	takeEvery   = 2 * time.Second
+)
+
+// suffix ends the names of backup files, unfinished those that are not whole yet.
+const (
+	suffix     = ".portolan"
+	unfinished = suffix + ".part-"
+)
+
+// Runner makes backups: of all managers of a database one at a time.
+type Runner struct {
+	api   *resource.API
+	log   *slog.Logger
+	lease *store.Lease
+	clock *timetable.Clock
+	// idle is remembered where nothing is to be done.
+	idle *store.Cache[struct{}, bool]
+	// write writes a backup.
+	write func(ctx context.Context, w io.Writer) error
+	// Ended is told of each backup that was tried.
+	Ended func(whole bool)
+}
+
+// NewRunner makes what makes backups, as files in the manager's directory for them. Run runs it.
+func NewRunner(a *resource.API, write func(ctx context.Context, w io.Writer) error, log *slog.Logger) *Runner {
+	return &Runner{api: a, log: log, write: write, lease: a.Store.NewLease(files, leaseLength), clock: timetable.NewClock(a, schedules),
+		idle: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{files}}), Ended: func(bool) {}}
+}
+
+// Run works until ctx ends. Without a directory there is nothing to do.
+func (r *Runner) Run(ctx context.Context) {
+	if r.api.Manager.Backups == "" {
+		return
+	}
+	if err := r.clean(); err != nil {
+		r.log.Warn("what was left of a backup cannot be removed", "reason", err)
+	}
+	said := ""
+	for ctx.Err() == nil {
+		err := r.look(ctx)
+		if text := fmt.Sprint(err); text != said && ctx.Err() == nil {
+			if said = text; err != nil {
+				r.log.Error("looking after backups", "error", err)
+			}
+		}
+		store.Pause(ctx, lookEvery)
+	}
+	ending, end := context.WithTimeout(context.WithoutCancel(ctx), takeEvery)
+	defer end()
+	if err := r.lease.Release(ending); err != nil {
+		r.log.Error("ending the work on backups", "error", err)
+	}
+}
+
+// clean removes what was not whole when the manager stopped.
+func (r *Runner) clean() error {
+	left, err := filepath.Glob(filepath.Join(r.api.Manager.Backups, "*"+unfinished+"*"))
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+// look does what there is to do.
+func (r *Runner) look(ctx context.Context) error {
+	due, err := r.clock.Due(ctx)
+	if err != nil {
+		return err
+	}
+	if idle, known := r.idle.Now(struct{}{}); known && idle && !due {
+		return nil
+	}
+	if err := r.takeAway(ctx); err != nil {
+		return err
+	}
+	if held, err := r.lease.Take(ctx); err != nil || !held {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go r.keep(ctx)
+	if due {
+		if err := r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+			return r.clock.Turn(&resource.Change{Tx: tx, API: r.api}, func(row *store.Resource, _ timetable.Schedule) error {
+				tx.Touch(files)
+				return tx.Write("INSERT INTO backup_due (schedule) VALUES (?) ON CONFLICT DO NOTHING", row.ID)
+			})
+		}); err != nil {
+			return err
+		}
+	}
+	asked, err := r.asked(ctx)
+	for _, schedule := range asked {
+		if err == nil {
+			err = r.make(ctx, schedule)
+		}
+	}
+	return err
+}
+
+// keep holds the lease while a backup is made.
+func (r *Runner) keep(ctx context.Context) {
+	for {
+		store.Pause(ctx, takeEvery)
+		if ctx.Err() != nil {
+			return
+		}
+		if _, err := r.lease.Take(ctx); err != nil && ctx.Err() == nil {
+			r.log.Error("holding the work on backups", "error", err)
+		}
+	}
+}
+
+// asked gives the schedules by which a backup is to be made now, and remembers where there are none, nor files to take away.
+func (r *Runner) asked(ctx context.Context) (ids []int64, err error) {
+	err = r.api.Store.View(ctx, func(tx *store.Tx) error {
+		ids = nil
+		gone := 0
+		if err := tx.QueryRow("SELECT count(*) FROM backup_gone WHERE host = ?", r.api.Manager.Hostname).Scan(&gone); err != nil {
+			return err
+		}
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id int64
+			err := scan(&id)
+			ids = append(ids, id)
+			return err
+		}, "SELECT schedule FROM backup_due ORDER BY schedule"); err != nil {
+			return err
+		}
+		if len(ids) == 0 && gone == 0 {
+			r.idle.Put(tx, struct{}{}, true)
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// takeAway removes the files of this machine that were deleted.
+func (r *Runner) takeAway(ctx context.Context) error {
+	var names []string
+	host := r.api.Manager.Hostname
+	if err := r.api.Store.View(ctx, func(tx *store.Tx) error {
+		names = nil
+		return tx.Each(func(scan func(...any) error) error {
+			var name string
+			err := scan(&name)
+			names = append(names, name)
+			return err
+		}, "SELECT name FROM backup_gone WHERE host = ?", host)
+	}); err != nil || len(names) == 0 {
+		return err
+	}
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(r.api.Manager.Backups, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return r.api.Store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
+		tx.Touch(files)
+		for _, name := range names {
+			if err := tx.Write("DELETE FROM backup_gone WHERE host = ? AND name = ?", host, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// make makes a backup by a schedule, and forgets that it was asked for, also where it could not be made: that is an event.
+func (r *Runner) make(ctx context.Context, schedule int64) error {
+	var x *DatabaseBackupSchedule
+	if err := r.api.Store.View(ctx, func(tx *store.Tx) error {
+		x = nil
+		row, err := tx.Get(schedule)
+		if store.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		o, err := r.api.Object(row)
+		x, _ = o.(*DatabaseBackupSchedule)
+		return err
+	}); err != nil {
+		return err
+	}
+	var made *DatabaseBackupFile
+	var failure error
+	if x != nil {
+		made, failure = r.writeFile(ctx, x)
+		if ctx.Err() != nil { // the next manager makes it
+			return ctx.Err()
+		}
+		r.Ended(failure == nil)
+	}
+	return r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		tx.Touch(files)
+		if err := tx.Write("DELETE FROM backup_due WHERE schedule = ?", schedule); err != nil || x == nil {
+			return err
+		}
+		if failure != nil {
+			r.log.Error("a backup could not be made", "schedule", x.Name, "error", failure)
+			return event.Add(tx, event.Event{EventType: "FAILED", Category: "DATABASE_MAINTENANCE", SourceName: x.Name,
+				Message: fmt.Sprintf("The backup by the schedule %s could not be made: %v", x.Name, failure)}, schedule)
+		}
+		return r.note(&resource.Change{Tx: tx, API: r.api}, x, *made)
+	})
+}
+
+// writeFile writes a backup. The file has its name once it is whole and on the disk.
+func (r *Runner) writeFile(ctx context.Context, x *DatabaseBackupSchedule) (*DatabaseBackupFile, error) {
+	dir, now := r.api.Manager.Backups, r.api.Store.Now()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	name := x.prefix() + "-" + now.UTC().Format("20060102T150405.000Z") + suffix
+	f, err := os.CreateTemp(dir, strings.TrimSuffix(name, suffix)+unfinished+"*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	err = r.write(ctx, f)
+	if err == nil {
+		err = f.Sync()
+	}
+	size, seeking := f.Seek(0, io.SeekCurrent)
+	if err = cmp.Or(err, seeking, f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, name))
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	made := &DatabaseBackupFile{Size: size, ModificationDateTime: now, Host: r.api.Manager.Hostname, Schedule: schema.Ref{ID: x.ID}}
+	made.Type, made.Name, made.Parent = "DatabaseBackupFile", name, x.Parent
+	return made, err
+}
+
+// syncDir has the names in a directory on the disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // the manager's own
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// note lists a file that was made, and lets the oldest ones of its schedule go.
+func (r *Runner) note(c *resource.Change, x *DatabaseBackupSchedule, made DatabaseBackupFile) error {
+	if _, err := c.Following().Create(c.API.TypeNamed(made.Type), &made); err != nil {
+		return err
+	}
+	var there []*store.Resource
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(files),
+		store.LinksTo{Targets: []int64{x.ID}, Field: "schedule"}}}, func(row *store.Resource) error {
+		there = append(there, row.Clone())
+		return nil
+	}); err != nil {
+		return err
+	}
+	slices.SortFunc(there, func(a, b *store.Resource) int { return cmp.Compare(a.ID, b.ID) })
+	for i := 0; i < len(there)-int(x.MaxFileCount); i++ {
+		if err := c.Following().Delete(there[i]); err != nil {
+			return err
+		}
+	}
+	return event.Add(c.Tx, event.Event{EventType: "SUCCESS", Category: "DATABASE_MAINTENANCE", SourceName: x.Name,
+		Message: fmt.Sprintf("The backup %s was made on %s: %d bytes", made.Name, made.Host, made.Size)}, x.ID)
+}

@@ -1,0 +1,164 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"portolan/internal/event"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+	"portolan/internal/timetable"
+)
+
+// schedules is the name of the collection.
+const schedules = "schedules"
+
+// registerSchedules declares the collection of schedules of deployments.
+func registerSchedules(r *resource.Registry) {
+	r.Collection(resource.Collection{Name: schedules, Parents: []string{"configurations"}, Complete: timetable.Complete}, &DeploymentSchedule{})
+}
+
+// DeploymentSchedule deploys to servers at set times.
+type DeploymentSchedule struct {
+	schema.Head `head:"required,nonblank" unique:"siblings"`
+	// Configuration is the configuration that the servers lie in.
+	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
+	// StartDateTime is when it is due first.
+	StartDateTime time.Time `api:"startDateTime,required"`
+	// Interval is how often it is due from then on, a minute or more (ISO 8601); null means once.
+	Interval string `api:"interval,duration"`
+	// Enabled says whether it is due at all.
+	Enabled bool `api:"enabled,put,notNull" default:"true"`
+	// DeploymentType is what is done with each server.
+	DeploymentType string `api:"deploymentType,put,notNull" enum:"DifferentialDeployment|FullDeployment|ValidationDeployment" default:"FullDeployment"`
+	// DeploymentServices are the services that are deployed.
+	DeploymentServices []string `api:"deploymentServices,required" enum:"DHCPv4|DHCPv6|DNS|TFTP"`
+	// Servers are the servers and server groups that it is for, by their ids.
+	Servers schema.RefList `api:"servers,post,writeOnly" ref:"Server|HAServer" back:"schedules" min:"1" onDelete:"clear"`
+	// ServerGroups are the groups among them.
+	ServerGroups schema.RefList `api:"serverGroups,hidden" ref:"ServerGroup" back:"schedules" onDelete:"clear"`
+	// NextDateTime is when it is due next; null where it is not.
+	NextDateTime time.Time `api:"nextDateTime,computed"`
+	// LastDateTime is when it was last due; null where it never was.
+	LastDateTime time.Time `api:"lastDateTime,computed"`
+	// Owner is who set it up: the deployments are that user's.
+	Owner schema.Ref `api:"owner,hidden" ref:"User" onDelete:"clear"`
+}
+
+// BeforeWrite takes the groups apart from the servers, and refuses a time that never comes.
+func (x *DeploymentSchedule) BeforeWrite(c *resource.Change) error {
+	if !c.Requested() {
+		return nil
+	}
+	old, _ := c.Old.(*DeploymentSchedule)
+	x.NextDateTime, x.LastDateTime = time.Time{}, time.Time{}
+	if c.Creates() {
+		x.Owner = schema.Ref{ID: c.Caller.User}
+	}
+	if x.Servers.Given {
+		if err := x.takeServers(c); err != nil {
+			return err
+		}
+	}
+	return x.due(c, old)
+}
+
+// takeServers takes the groups apart from the servers.
+func (x *DeploymentSchedule) takeServers(c *resource.Change) error {
+	var servers, groups []int64
+	for i, item := range x.Servers.Items {
+		head, err := c.Tx.Head(item.ID)
+		if store.IsNotFound(err) || err == nil && head.Collection != "servers" && head.Collection != "serverGroups" {
+			return resource.NotFoundInlined("servers", "entry %d: there is no server or server group %d", i, item.ID)
+		}
+		if err != nil {
+			return err
+		}
+		if head.Configuration != x.Config {
+			return problem.Field("ResourceNotInConfiguration", "servers", "entry %d: %s %d lies in another configuration", i, head.Type, item.ID)
+		}
+		if head.Collection == "serverGroups" {
+			groups = append(groups, item.ID)
+		} else {
+			servers = append(servers, item.ID)
+		}
+	}
+	x.Servers, x.ServerGroups = schema.Refer(servers), schema.Refer(groups)
+	return nil
+}
+
+// due refuses services that are not deployed, and times that never come.
+func (x *DeploymentSchedule) due(c *resource.Change, old *DeploymentSchedule) error {
+	if len(x.DeploymentServices) == 0 {
+		return problem.Field("EmptyFieldValue", "deploymentServices", "must have one entry or more")
+	}
+	for _, service := range x.DeploymentServices {
+		if service != dnsService {
+			return problem.NotYet("deploymentServices: %s is not deployed yet; DNS is", service)
+		}
+	}
+	if old == nil {
+		return x.Times().Check(c.Tx.Now(), nil)
+	}
+	before := old.Times()
+	return x.Times().Check(c.Tx.Now(), &before)
+}
+
+// Times are when it is due.
+func (x *DeploymentSchedule) Times() timetable.Times {
+	return timetable.Times{Start: x.StartDateTime, Interval: x.Interval, Enabled: x.Enabled}
+}
+
+// scheduled asks for the deployments of all schedules that are due.
+func (d *Deployer) scheduled(ctx context.Context) error {
+	return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		c := &resource.Change{Tx: tx, API: d.api}
+		return d.schedules.Turn(c, func(row *store.Resource, s timetable.Schedule) error {
+			return d.deployBySchedule(c, row, s.(*DeploymentSchedule))
+		})
+	})
+}
+
+// deployBySchedule asks for the deployments of a schedule. A server that cannot be deployed to is an event, and the others are not kept
+// from it.
+func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *DeploymentSchedule) error {
+	servers, err := c.Tx.Links(row.ID, "servers")
+	if err != nil {
+		return err
+	}
+	groups, err := c.Tx.Links(row.ID, "serverGroups")
+	if err != nil {
+		return err
+	}
+	for _, group := range groups {
+		members, err := membersOf(c.Tx, group)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, members...)
+	}
+	slices.Sort(servers)
+	c.Tx.Touch(deployments)
+	for _, server := range slices.Compact(servers) {
+		err := ready(c, x.DeploymentType, server)
+		if err == nil {
+			_, err = orderFor(c, x.DeploymentType, server, DeploymentHead{User: x.Owner, Method: "SCHEDULED"})
+		}
+		p, ok := problem.As(err)
+		if err != nil && (!ok || p.Status >= 500) {
+			return err
+		}
+		if err == nil {
+			continue
+		}
+		if err := event.Add(c.Tx, event.Event{EventType: "NOT_DEPLOYED", Category: "DEPLOYMENT", Subcategory: dnsService, SourceName: row.Name,
+			Message: fmt.Sprintf("The schedule %s did not deploy to server %d: %s", row.Name, server, p.Message)}, row.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+// Package timetable knows when resources that are schedules are due: from a start on, at an interval. It keeps that beside their rows, and
+// knows nothing of what is done then: rooms with schedules come in, and nobody else.
+package timetable
+
+import (
+	"context"
+	"embed"
+	"strconv"
+	"time"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+//go:embed migrations/*/*.sql
+var migrations embed.FS
+
+// Extension keeps when schedules are due.
+func Extension() *store.Extension {
+	return &store.Extension{Name: "timetable", Migrations: migrations,
+		Tables: []store.Table{{Name: "timetable", Columns: []string{"schedule", "version", "next", "last"}, Key: 1}}}
+}
+
+// Times of schedules: how often one is due at the most, and how far in the past the start of one may lie that is due once.
+const (
+	leastInterval = time.Minute
+	lateStart     = time.Minute
+)
+
+// Times are when a schedule is due: at Start, and each Interval (ISO 8601) from then on; an empty one means once.
+type Times struct {
+	Start    time.Time
+	Interval string
+	Enabled  bool
+}
+
+// Check refuses times that never come, of a schedule that was at other times before; before is nil of a new one.
+func (x Times) Check(now time.Time, before *Times) error {
+	if d := schema.LengthOf(x.Interval); x.Interval != "" && d < leastInterval {
+		return problem.Field("DurationValueOutsideRange", "interval", "must be a minute or more, or null for once")
+	}
+	same := before != nil && before.Start.Equal(x.Start) && before.Interval == x.Interval && before.Enabled == x.Enabled
+	if !same && x.Enabled && x.Interval == "" && x.Start.Before(now.Add(-lateStart)) {
+		return problem.Field("InvalidResourceFieldValue", "startDateTime", "lies in the past, and without an interval it does not come again")
+	}
+	return nil
+}
+
+// next gives when it is due at or behind a time; the zero time is never.
+func (x Times) next(from time.Time) time.Time {
+	if !x.Enabled || x.Start.IsZero() {
+		return time.Time{}
+	}
+	if !x.Start.Before(from) {
+		return x.Start
+	}
+	every := schema.LengthOf(x.Interval)
+	if every <= 0 {
+		return time.Time{}
+	}
+	steps := (from.Sub(x.Start) + every - 1) / every
+	return x.Start.Add(steps * every)
+}
+
+// Schedule is a resource that is due at times.
+type Schedule interface {
+	schema.Object
+	Times() Times
+}
+
+// kept is when a schedule is due, as it is kept.
+type kept struct{ version, next, last int64 }
+
+// read gives when schedules are due, by their ids.
+func read(tx *store.Tx) (map[int64]kept, error) {
+	all := map[int64]kept{}
+	err := tx.Each(func(scan func(...any) error) error {
+		var id int64
+		var k kept
+		err := scan(&id, &k.version, &k.next, &k.last)
+		all[id] = k
+		return err
+	}, "SELECT schedule, version, next, last FROM timetable")
+	return all, err
+}
+
+// Complete shows when schedules are due, in their members nextDateTime and lastDateTime.
+func Complete(tx *store.Tx, rows []*store.Resource) error {
+	all, err := read(tx)
+	if err != nil {
+		return err
+	}
+	shown := func(at int64) []byte {
+		if at == 0 {
+			return []byte("null")
+		}
+		return []byte(strconv.Quote(time.UnixMilli(at).UTC().Format(time.RFC3339)))
+	}
+	for _, r := range rows {
+		k := all[r.ID]
+		if k.version != r.Version { // it was changed just now, and is about to be seen to
+			k.next = 0
+		}
+		if r.Body, err = store.Rewritten(r.Body, map[string][]byte{"nextDateTime": shown(k.next), "lastDateTime": shown(k.last)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Clock says when the schedules of a collection are due.
+type Clock struct {
+	api        *resource.API
+	collection string
+	// first is when the first of them is due; the zero time is never.
+	first *store.Cache[struct{}, time.Time]
+}
+
+// NewClock makes the clock of a collection, whose resources are Schedules.
+func NewClock(a *resource.API, collection string) *Clock {
+	return &Clock{api: a, collection: collection,
+		first: store.NewCache[struct{}](a.Store, store.CacheOptions[time.Time]{Topics: []string{collection}})}
+}
+
+// Due reports whether a schedule is due, or was changed, so that Turn has something to do.
+func (k *Clock) Due(ctx context.Context) (bool, error) {
+	first, known := k.first.Now(struct{}{})
+	if known {
+		return k.over(first), nil
+	}
+	err := k.api.Store.View(ctx, func(tx *store.Tx) error {
+		first = time.Time{}
+		all, err := read(tx)
+		if err != nil {
+			return err
+		}
+		if err := tx.List(store.Query{From: store.Resources, Where: store.InCollection(k.collection)}, func(r *store.Resource) error {
+			next := time.UnixMilli(all[r.ID].next)
+			if all[r.ID].version != r.Version {
+				next = k.api.Store.Now()
+			} else if all[r.ID].next == 0 {
+				return nil
+			}
+			if first.IsZero() || next.Before(first) {
+				first = next
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		k.first.Put(tx, struct{}{}, first)
+		return nil
+	})
+	return k.over(first), err
+}
+
+func (k *Clock) over(first time.Time) bool { return !first.IsZero() && !first.After(k.api.Store.Now()) }
+
+// Turn calls do for each schedule that is due, in the transaction that notes when it is due next. What was due while nobody looked is done
+// once.
+func (k *Clock) Turn(c *resource.Change, do func(row *store.Resource, s Schedule) error) error {
+	before, err := read(c.Tx)
+	if err != nil {
+		return err
+	}
+	var rows []*store.Resource
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection(k.collection)}, func(r *store.Resource) error {
+		rows = append(rows, r.Clone())
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		o, err := k.api.Object(row)
+		if err != nil {
+			return err
+		}
+		was, there := before[row.ID]
+		if err := k.turn(c, row, o.(Schedule), was, there, do); err != nil {
+			return err
+		}
+	}
+	c.Tx.Touch(k.collection)
+	return c.Tx.Write("DELETE FROM timetable WHERE NOT EXISTS (SELECT 1 FROM resource WHERE id = timetable.schedule)")
+}
+
+// turn does what one schedule says, of which was is kept, where it is there.
+func (k *Clock) turn(c *resource.Change, row *store.Resource, s Schedule, was kept, there bool,
+	do func(row *store.Resource, s Schedule) error,
+) error {
+	now, is, times := c.Tx.Now(), was, s.Times()
+	if is.version != row.Version {
+		from := now
+		if !there { // a start that was just now counts
+			from = from.Add(-lateStart)
+		}
+		is.version, is.next = row.Version, milliseconds(times.next(from))
+	}
+	if is.next > 0 && is.next <= now.UnixMilli() {
+		if err := do(row, s); err != nil {
+			return err
+		}
+		is.last, is.next = now.UnixMilli(), milliseconds(times.next(now.Add(time.Millisecond)))
+	}
+	if is == was {
+		return nil
+	}
+	return c.Tx.Write("INSERT INTO timetable (schedule, version, next, last) VALUES (?, ?, ?, ?) ON CONFLICT (schedule) DO UPDATE SET version = "+
+		"excluded.version, next = excluded.next, last = excluded.last", row.ID, is.version, is.next, is.last)
+}
+
+// milliseconds gives a time in Unix milliseconds; 0 for the zero time.
+func milliseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}

@@ -1,0 +1,35 @@
+package timetable
+
+import (
+	"testing"
+	"time"
+)
+
+// A schedule is due at its start, and each interval from there; never where it is not enabled, or is over.
+func TestNext(t *testing.T) {
+	at := func(text string) time.Time {
+		moment, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return moment
+	}
+	start := at("2026-03-01T02:00:00Z")
+	for _, c := range []struct {
+		interval, from, want string
+		off                  bool
+	}{
+		{"", "2026-02-28T00:00:00Z", "2026-03-01T02:00:00Z", false},
+		{"", "2026-03-01T02:00:00Z", "2026-03-01T02:00:00Z", false},
+		{"", "2026-03-01T02:00:01Z", "", false},
+		{"P1D", "2026-03-01T02:00:01Z", "2026-03-02T02:00:00Z", false},
+		{"P1D", "2026-03-02T02:00:00Z", "2026-03-02T02:00:00Z", false},
+		{"PT90M", "2027-03-01T00:00:00Z", "2027-03-01T00:30:00Z", false},
+		{"P1D", "2026-03-01T02:00:01Z", "", true},
+	} {
+		got := Times{Start: start, Interval: c.interval, Enabled: !c.off}.next(at(c.from))
+		if want := c.want; want == "" && !got.IsZero() || want != "" && !got.Equal(at(want)) {
+			t.Errorf("every %q behind %s: %s, want %q", c.interval, c.from, got, c.want)
+		}
+	}
+}
