@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"portolan/internal/notify"
 	"portolan/internal/server"
 )
 
@@ -23,6 +24,8 @@ type serveCommand struct {
 	MaxLimit      int64         `help:"The largest page of the address API." default:"100000" placeholder:"N"`
 	Releases      string        `help:"A directory with the releases that service points are updated to, as portolan release makes it. Default: releases in the data directory." type:"path" placeholder:"DIR"`
 	BackupDir     string        `help:"A directory for the backups that schedules make. Default: backups in the data directory." type:"path" placeholder:"DIR"`
+	SMTP          string        `help:"The mail server that notification groups are told by: smtp://USER:PASSWORD@HOST:PORT?from=ADDRESS, or smtps://. Give it as PORTOLAN_SMTP where it has a password." name:"smtp" env:"PORTOLAN_SMTP" placeholder:"URL"`
+	SNMPTrap      []string      `help:"A receiver of the traps of notification groups; may be given more than once." name:"snmp-trap" env:"PORTOLAN_SNMP_TRAP" placeholder:"snmp://COMMUNITY@HOST:PORT"`
 	AdminPassword string        `help:"The password of the user admin, at the first start only. Give it as PORTOLAN_ADMIN_PASSWORD; one is made and printed when it is missing." hidden:""`
 }
 
@@ -46,13 +49,18 @@ func (c *serveCommand) Run(s *session) error {
 	if c.MaxLimit < 1 {
 		return usageError{fmt.Errorf("--max-limit must be 1 or more")}
 	}
+	receivers, err := c.receivers()
+	if err != nil {
+		return usageError{err}
+	}
 	limit := server.Tune()
 	m, err := server.Start(s.ctx, server.Options{MemoryLimit: limit,
 		Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen,
 		CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory,
-		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, Backups: c.BackupDir, AdminPassword: c.AdminPassword,
-		Version: versionText(), Log: s.log, LogLevel: s.logLevel})
+		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, Backups: c.BackupDir, Mail: receivers.mail, Traps: receivers.traps,
+		AdminPassword: c.AdminPassword,
+		Version:       versionText(), Log: s.log, LogLevel: s.logLevel})
 	if err != nil {
 		return err
 	}
@@ -77,4 +85,27 @@ func where(data, database string) string {
 		return "PostgreSQL"
 	}
 	return data
+}
+
+// receivers are who is told of events.
+type receivers struct {
+	mail  *notify.Mail
+	traps []*notify.Traps
+}
+
+// receivers reads where notifications go.
+func (c *serveCommand) receivers() (r receivers, err error) {
+	if c.SMTP != "" {
+		if r.mail, err = notify.ParseMail(c.SMTP); err != nil {
+			return r, fmt.Errorf("--smtp: %w", err)
+		}
+	}
+	for _, text := range c.SNMPTrap {
+		one, err := notify.ParseTraps(text)
+		if err != nil {
+			return r, fmt.Errorf("--snmp-trap: %w", err)
+		}
+		r.traps = append(r.traps, one)
+	}
+	return r, nil
 }

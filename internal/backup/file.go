@@ -41,8 +41,8 @@ type DatabaseBackupFile struct {
 	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
 	// Host is the machine that it lies on.
 	Host string `api:"host,readOnly"`
-	// Schedule is the schedule that it was made by; null where that is gone.
-	Schedule schema.Ref `api:"schedule,readOnly" ref:"DatabaseBackupSchedule" onDelete:"clear"`
+	// Schedule is the schedule that it was made by.
+	Schedule schema.Ref `api:"schedule,hidden" ref:"DatabaseBackupSchedule" onDelete:"clear"`
 }
 
 // DatabaseLog is a log of the database; it has none of its own: the manager's log has what is to be said.

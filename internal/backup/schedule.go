@@ -16,7 +16,7 @@ const schedules = "databaseSchedules"
 
 // registerSchedules declares the collection of schedules of backups.
 func registerSchedules(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: schedules, Guard: resource.Administration, NoSearch: true, Complete: timetable.Complete},
+	r.Collection(resource.Collection{Name: schedules, Called: "schedules", Guard: resource.Administration, NoSearch: true, Complete: timetable.Complete},
 		&DatabaseBackupSchedule{})
 }
 
@@ -50,6 +50,8 @@ type DatabaseBackupSchedule struct {
 	RemotePassword string `api:"remotePassword,writeOnly,nonblank" length:"64"`
 	// TransferProtocol is how they would be sent.
 	TransferProtocol string `api:"transferProtocol" enum:"FTP|SFTP"`
+	// Since is when it was said when it is due.
+	Since time.Time `api:"since,hidden"`
 	// NextDateTime is when it is due next; null where it is not.
 	NextDateTime time.Time `api:"nextDateTime,computed"`
 	// LastDateTime is when it was last due; null where it never was.
@@ -84,7 +86,8 @@ func (x *DatabaseBackupSchedule) BeforeWrite(c *resource.Change) error {
 		"remoteDirectory": x.RemoteDirectory != "", "remoteUser": x.RemoteUser != "", "remotePassword": x.RemotePassword != "",
 		"transferProtocol": x.TransferProtocol != ""} {
 		if given {
-			return problem.NotYet("%s: backups are not sent elsewhere: let what copies files take them from the directory of backups", field)
+			return problem.Field("UnsupportedResourceFieldValue", field,
+				"backups are not sent elsewhere: let what copies files take them from the directory of backups")
 		}
 	}
 	if x.now && !x.LocalBackupsEnabled {
@@ -94,26 +97,23 @@ func (x *DatabaseBackupSchedule) BeforeWrite(c *resource.Change) error {
 		return problem.Field("UnsupportedResourceFieldValue", "localBackupsEnabled",
 			"the manager has no directory for backups: start it with --data or --backup-dir")
 	}
-	if old, ok := c.Old.(*DatabaseBackupSchedule); ok {
-		before := old.Times()
-		return x.check(c, &before)
-	}
-	return x.check(c, nil)
-}
-
-func (x *DatabaseBackupSchedule) check(c *resource.Change, before *timetable.Times) error {
 	if x.Interval != "" && x.StartDateTime.IsZero() {
 		return problem.Missing("startDateTime")
 	}
-	if x.StartDateTime.IsZero() {
-		return nil
+	var before *timetable.Times
+	if old, ok := c.Old.(*DatabaseBackupSchedule); ok {
+		was := old.Times()
+		before = &was
 	}
-	return x.Times().Check(c.Tx.Now(), before)
+	var err error
+	x.Since, err = x.Times().Check(c.Tx.Now(), before)
+	return err
 }
 
 // Times are when it is due.
 func (x *DatabaseBackupSchedule) Times() timetable.Times {
-	return timetable.Times{Start: x.StartDateTime, Interval: x.Interval, Enabled: x.LocalBackupsEnabled && !x.StartDateTime.IsZero()}
+	return timetable.Times{Start: x.StartDateTime, Interval: x.Interval, Enabled: x.LocalBackupsEnabled && !x.StartDateTime.IsZero(),
+		Since: x.Since}
 }
 
 // AfterWrite asks for a backup where the request does.

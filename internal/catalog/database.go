@@ -18,7 +18,7 @@ import (
 func registerDatabases(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "databases", Parents: []string{""}, Guard: resource.Administration, NoSearch: true,
 		Complete: completeDatabase}, &AddressManagerDatabase{})
-	r.Collection(resource.Collection{Name: "databaseServers", Guard: resource.Administration, NoSearch: true}, &AddressManagerServer{})
+	r.Collection(resource.Collection{Name: "databaseServers", Called: "servers", Guard: resource.Administration, NoSearch: true}, &AddressManagerServer{})
 	r.Collection(resource.Collection{Name: "trustRelationships", Parents: []string{""}, Guard: resource.Administration, NoSearch: true},
 		&TrustRelationship{})
 	r.Seed(func(c *resource.Change) error {

@@ -496,7 +496,7 @@ func (d *Deployer) end(ctx context.Context, id int64, state, message string) err
 			return err
 		}
 		category := "DEPLOYMENT"
-		if kind == "ValidationDeployment" {
+		if kind == validation {
 			category = "DEPLOYMENT_DATA_VALIDATION"
 		}
 		if err := event.Add(tx, event.Event{EventType: kindsOfEvents[state], Category: category, Subcategory: "DNS", SourceName: kind,

@@ -175,6 +175,9 @@ func (x *DifferentialDeployment) BeforeWrite(c *resource.Change) error { return 
 // BeforeWrite refuses servers whose data is not checked.
 func (x *ValidationDeployment) BeforeWrite(c *resource.Change) error { return x.order(c, x.Service) }
 
+// validation is the type of deployments that carry nothing.
+const validation = "ValidationDeployment"
+
 // order takes a deployment of a server, or of all servers of a group.
 func (x *DeploymentHead) order(c *resource.Change, service string) error {
 	if !c.Requested() {
@@ -200,6 +203,12 @@ func (x *DeploymentHead) order(c *resource.Change, service string) error {
 	}
 	for _, server := range servers {
 		if err := ready(c, x.Type, server); err != nil {
+			return err
+		}
+		if x.Type == validation {
+			continue
+		}
+		if err := notUnderWay(c, server); err != nil {
 			return err
 		}
 	}
@@ -271,7 +280,7 @@ func membersOf(tx *store.Tx, group int64) (ids []int64, err error) {
 
 // ready refuses a server that no deployment of a type can be asked of.
 func ready(c *resource.Change, kind string, server int64) error {
-	if kind == "ValidationDeployment" {
+	if kind == validation {
 		return validated(c, server)
 	}
 	if err := deployable(c, server); err != nil || kind != "DifferentialDeployment" {
@@ -395,14 +404,13 @@ func deployable(c *resource.Change, server int64) error {
 		return problem.BadRequest("ServerNotConnected", "server %d, %s, is no service point of the fleet: set its servicePoint to the id of one",
 			server, row.Name)
 	}
-	return underWay(c, server)
+	return nil
 }
 
-// underWay refuses where a deployment of the server has not ended.
-func underWay(c *resource.Change, server int64) error {
+// notUnderWay refuses where a deployment of the server has not ended.
+func notUnderWay(c *resource.Change, server int64) error {
 	for _, state := range []string{queued, running} {
-		found, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments), store.HasParent(server),
-			store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: state}}})
+		found, err := underWay(c.Tx, server, state)
 		if err != nil {
 			return err
 		}
@@ -411,6 +419,12 @@ func underWay(c *resource.Change, server int64) error {
 		}
 	}
 	return nil
+}
+
+// underWay gives a deployment of a server that is in a state; nil where there is none.
+func underWay(tx *store.Tx, server int64, state string) (*store.Resource, error) {
+	return tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments), store.HasParent(server),
+		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: state}}})
 }
 
 // followPoint refuses a service point that is another server already. Where the service point of a server is another one, it serves what

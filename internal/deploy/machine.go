@@ -10,7 +10,7 @@ import (
 // registerMachines declares what release 9.6 has of the machines of servers: their files and logs, and patches. A service point shows its
 // logs through the fleet, and is updated by signed releases: there is nothing of it here.
 func registerMachines(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "serverFiles", NoSearch: true}, &ServerFile{})
+	r.Collection(resource.Collection{Name: "serverFiles", Called: "files", NoSearch: true}, &ServerFile{})
 	r.Collection(resource.Collection{Name: "logs"}, &ServerLog{})
 	r.Collection(resource.Collection{Name: "patches", Parents: []string{""}, Guard: resource.Administration, NotYet: byReleases}, &ServerPatch{})
 	r.Collection(resource.Collection{Name: "patchApplications", Parents: []string{"servers"}, Guard: resource.Administration, NotYet: byReleases},

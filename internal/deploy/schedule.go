@@ -45,6 +45,8 @@ type DeploymentSchedule struct {
 	NextDateTime time.Time `api:"nextDateTime,computed"`
 	// LastDateTime is when it was last due; null where it never was.
 	LastDateTime time.Time `api:"lastDateTime,computed"`
+	// Since is when it was said when it is due.
+	Since time.Time `api:"since,hidden"`
 	// Owner is who set it up: the deployments are that user's.
 	Owner schema.Ref `api:"owner,hidden" ref:"User" onDelete:"clear"`
 }
@@ -92,7 +94,7 @@ func (x *DeploymentSchedule) takeServers(c *resource.Change) error {
 }
 
 // due refuses services that are not deployed, and times that never come.
-func (x *DeploymentSchedule) due(c *resource.Change, old *DeploymentSchedule) error {
+func (x *DeploymentSchedule) due(c *resource.Change, old *DeploymentSchedule) (err error) {
 	if len(x.DeploymentServices) == 0 {
 		return problem.Field("EmptyFieldValue", "deploymentServices", "must have one entry or more")
 	}
@@ -101,16 +103,18 @@ func (x *DeploymentSchedule) due(c *resource.Change, old *DeploymentSchedule) er
 			return problem.NotYet("deploymentServices: %s is not deployed yet; DNS is", service)
 		}
 	}
-	if old == nil {
-		return x.Times().Check(c.Tx.Now(), nil)
+	var before *timetable.Times
+	if old != nil {
+		was := old.Times()
+		before = &was
 	}
-	before := old.Times()
-	return x.Times().Check(c.Tx.Now(), &before)
+	x.Since, err = x.Times().Check(c.Tx.Now(), before)
+	return err
 }
 
 // Times are when it is due.
 func (x *DeploymentSchedule) Times() timetable.Times {
-	return timetable.Times{Start: x.StartDateTime, Interval: x.Interval, Enabled: x.Enabled}
+	return timetable.Times{Start: x.StartDateTime, Interval: x.Interval, Enabled: x.Enabled, Since: x.Since}
 }
 
 // scheduled asks for the deployments of all schedules that are due.
@@ -144,6 +148,13 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 	slices.Sort(servers)
 	c.Tx.Touch(deployments)
 	for _, server := range slices.Compact(servers) {
+		// One that has not begun carries what this one would.
+		if waits, err := underWay(c.Tx, server, queued); err != nil || waits != nil && waits.Type == x.DeploymentType {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		err := ready(c, x.DeploymentType, server)
 		if err == nil {
 			_, err = orderFor(c, x.DeploymentType, server, DeploymentHead{User: x.Owner, Method: "SCHEDULED"})

@@ -21,7 +21,8 @@ var eventMigrations embed.FS
 // newEventExtension gives the extension that keeps events.
 func newEventExtension() *store.Extension {
 	return &store.Extension{Name: "events", Migrations: eventMigrations, Verify: verify,
-		Tables: []store.Table{{Name: "event", Columns: []string{"id", "source", "user_id", "body"}, Key: 1}}}
+		Tables: []store.Table{{Name: "event", Columns: []string{"id", "source", "user_id", "body"}, Key: 1},
+			{Name: "event_due", Columns: []string{"event"}, Key: 1, Derived: "what happened before a backup is no news behind it"}}}
 }
 
 // registerEvents declares the collection of events.
@@ -87,6 +88,57 @@ func Add(tx *store.Tx, e Event, source int64) error {
 	if err := tx.Write("INSERT INTO event (id, source, user_id, body) VALUES (?, ?, ?, ?)", id, source, tx.Author().User,
 		string(body)); err != nil {
 		return fmt.Errorf("writing an event: %w", err)
+	}
+	return tx.Write("INSERT INTO event_due (event) VALUES (?)", id)
+}
+
+// Get gives an event; there is false where it is gone.
+func Get(tx *store.Tx, id int64) (e Event, there bool, err error) {
+	var body string
+	if err := tx.QueryRow("SELECT body FROM event WHERE id = ?", id).Scan(&body); store.IsNotFound(err) {
+		return e, false, nil
+	} else if err != nil {
+		return e, false, err
+	}
+	var read struct{ EventType, Category, Subcategory, SourceName, Message, DateTime string }
+	if err := json.Unmarshal([]byte(body), &read); err != nil {
+		return e, false, fmt.Errorf("event %d: %w", id, err)
+	}
+	e = Event{EventType: read.EventType, Category: read.Category, Subcategory: read.Subcategory, SourceName: read.SourceName,
+		Message: read.Message}
+	e.ID = id
+	e.DateTime, err = time.Parse(time.RFC3339, read.DateTime)
+	return e, true, err
+}
+
+// Due gives the oldest of the events that are not Seen, at most so many.
+func Due(tx *store.Tx, most int) (all []Event, err error) {
+	var ids []int64
+	if err := tx.Each(func(scan func(...any) error) error {
+		var id int64
+		err := scan(&id)
+		ids = append(ids, id)
+		return err
+	}, "SELECT event FROM event_due ORDER BY event LIMIT ?", most); err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		e, _, err := Get(tx, id)
+		if err != nil {
+			return nil, err
+		}
+		e.ID = id // also of one that is gone
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// Seen notes that events have been looked at by who tells others of them.
+func Seen(tx *store.Tx, all []Event) error {
+	for _, e := range all {
+		if err := tx.Write("DELETE FROM event_due WHERE event = ?", e.ID); err != nil {
+			return err
+		}
 	}
 	return nil
 }

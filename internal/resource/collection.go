@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -53,6 +54,8 @@ type Collection struct {
 	Place func(c *Change, t *schema.Type, within *store.Resource, members map[string]json.RawMessage) (above *store.Resource, err error)
 	// Content says which of the resources have bytes beside their fields.
 	Content Contents
+	// Called is what the subcollection is called that resources are reached through which have no path of their own; empty: Name.
+	Called string
 	// From is the source of the rows; Resources where empty.
 	From store.Source
 	// Aliases are names that stand for an id, such as sessions/current.
@@ -95,6 +98,9 @@ type Collection struct {
 	// Subs are the subcollections, in the order of the published links.
 	Subs []Sub
 }
+
+// PathBelow is what follows the resource above in the path of a resource that has no path of its own.
+func (c *Collection) PathBelow() string { return cmp.Or(c.Called, c.Name) }
 
 // Logged reports whether changes of the collection's resources are in the history.
 func (c *Collection) Logged() bool { return c.From == store.Resources && !c.Unlogged && !c.History }
@@ -206,6 +212,8 @@ func (s *Sub) Fields() []string {
 type Manager struct {
 	// Hostname is the name of its machine, Version its own, Address where its APIs are served.
 	Hostname, Version, Address string
+	// Notifies says how it can tell people of events.
+	Notifies struct{ Mail, Traps bool }
 	// Backups is its directory for backups; empty where it has none.
 	Backups string
 	// LogLevel is the least that it logs where its command line says so; empty where the settings do.

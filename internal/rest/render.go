@@ -325,8 +325,8 @@ func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *resource.Collect
 	}
 	if c.Inner {
 		above := rd.above(r, c, p) + strconv.FormatInt(r.Parent, 10)
-		return append(b, `"_links":{"self":{"href":"`+above+"/"+c.Name+"/"+strconv.FormatInt(r.ID,
-			10)+`"},"collection":{"href":"`+above+"/"+c.Name+`"},"up":{"href":"`+above+`"}}`...)
+		return append(b, `"_links":{"self":{"href":"`+above+"/"+c.PathBelow()+"/"+strconv.FormatInt(r.ID,
+			10)+`"},"collection":{"href":"`+above+"/"+c.PathBelow()+`"},"up":{"href":"`+above+`"}}`...)
 	}
 	var digits [20]byte
 	id := strconv.AppendInt(digits[:0], r.ID, 10)

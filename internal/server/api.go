@@ -13,6 +13,7 @@ import (
 	"portolan/internal/fleet"
 	"portolan/internal/imports"
 	"portolan/internal/ipam"
+	"portolan/internal/notify"
 	"portolan/internal/published"
 	"portolan/internal/resource"
 	"portolan/internal/rest"
@@ -29,7 +30,7 @@ func newRegistry() *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{}}
 	for _, register := range []func(*resource.Registry){access.Register, catalog.Register, event.Register, ipam.Register, dns.Register,
 		dhcp.Register, deploy.Register,
-		webhook.Register, imports.Register, backup.Register} {
+		webhook.Register, imports.Register, backup.Register, notify.Register} {
 		register(r)
 	}
 	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: func(c *resource.Change) error {

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -177,6 +178,15 @@ func (r reply) get(path string) any {
 		}
 	}
 	return v
+}
+
+// count gives the number of resources of a page.
+func (r reply) count() int {
+	n, err := strconv.Atoi(r.text("count"))
+	if err != nil {
+		return -1
+	}
+	return n
 }
 
 func (r reply) text(path string) string {

@@ -83,10 +83,14 @@ func (m *metrics) fleetMoved(move fleet.Move) { m.moves.WithLabelValues(move.Fie
 func (m *metrics) deploymentEnded(kind, state string) { m.deployed.WithLabelValues(kind, state).Inc() }
 
 // backupEnded counts a backup.
-func (m *metrics) backupEnded(whole bool) { m.backups.WithLabelValues(word(whole, "made", "failed")).Inc() }
+func (m *metrics) backupEnded(whole bool) {
+	m.backups.WithLabelValues(word(whole, "made", "failed")).Inc()
+}
 
 // notified counts a message to a notification group.
-func (m *metrics) notified(kind string, sent bool) { m.notices.WithLabelValues(kind, word(sent, "sent", "failed")).Inc() }
+func (m *metrics) notified(kind string, sent bool) {
+	m.notices.WithLabelValues(kind, word(sent, "sent", "failed")).Inc()
+}
 
 // word gives one of two words.
 func word(yes bool, one, other string) string {

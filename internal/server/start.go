@@ -25,6 +25,7 @@ import (
 	"portolan/internal/deploy"
 	"portolan/internal/fleet"
 	"portolan/internal/imports"
+	"portolan/internal/notify"
 	"portolan/internal/ping"
 	"portolan/internal/release"
 	"portolan/internal/resource"
@@ -62,6 +63,9 @@ type Options struct {
 	MaxLimit int64
 	// Releases is a directory with a repository of releases for service points (release.Repository); empty means releases/ in Data.
 	Releases string
+	// Mail is the mail server that notifications go to, Traps are the receivers of SNMP traps; nil where there are none.
+	Mail  *notify.Mail
+	Traps []*notify.Traps
 	// Backups is a directory for backups; empty means backups/ in Data.
 	Backups string
 	// AdminPassword is the password of the user admin at the first start; empty makes one.
@@ -161,6 +165,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Address = NewAPI(m.Store)
 	m.REST = Serve(m.Address, o.MaxLimit, o.Version)
 	m.REST.Log, m.REST.Batched = m.logOf(&m.levels.api), m.metrics.batched
+	m.Address.Manager.Notifies.Mail, m.Address.Manager.Notifies.Traps = o.Mail != nil, len(o.Traps) > 0
 	m.Address.Manager.LogLevel, m.Address.Manager.Backups = o.LogLevel, o.Backups
 	m.REST.Still = m.caller
 	observeStore(m.registry, m.Store)
@@ -423,6 +428,9 @@ func (m *Manager) serve() error {
 	}, m.log)
 	backups.Ended = m.metrics.backupEnded
 	m.background.Go(func() { backups.Run(ctx) })
+	notices := notify.NewSender(m.Address, m.options.Mail, m.options.Traps, m.log)
+	notices.Sent = m.metrics.notified
+	m.background.Go(func() { notices.Run(ctx) })
 	return nil
 }
 

@@ -34,15 +34,25 @@ type Times struct {
 	Start    time.Time
 	Interval string
 	Enabled  bool
+	// Since is when that was said: what was due before does not count. The schedule keeps it.
+	Since time.Time
 }
 
-// Check refuses times that never come, of a schedule that was at other times before; before is nil of a new one.
-func (x Times) Check(now time.Time, before *Times) error {
+// Check refuses times that never come, of a schedule that was at other times before; before is nil of a new one. It gives since when they
+// count.
+func (x Times) Check(now time.Time, before *Times) (since time.Time, err error) {
+	same := before != nil && before.Start.Equal(x.Start) && before.Interval == x.Interval && before.Enabled == x.Enabled
+	if same {
+		return before.Since, nil
+	}
+	return now, x.check(now)
+}
+
+func (x Times) check(now time.Time) error {
 	if d := schema.LengthOf(x.Interval); x.Interval != "" && d < leastInterval {
 		return problem.Field("DurationValueOutsideRange", "interval", "must be a minute or more, or null for once")
 	}
-	same := before != nil && before.Start.Equal(x.Start) && before.Interval == x.Interval && before.Enabled == x.Enabled
-	if !same && x.Enabled && x.Interval == "" && x.Start.Before(now.Add(-lateStart)) {
+	if x.Enabled && !x.Start.IsZero() && x.Interval == "" && x.Start.Before(now.Add(-lateStart)) {
 		return problem.Field("InvalidResourceFieldValue", "startDateTime", "lies in the past, and without an interval it does not come again")
 	}
 	return nil
@@ -177,8 +187,8 @@ func (k *Clock) Turn(c *resource.Change, do func(row *store.Resource, s Schedule
 		if err != nil {
 			return err
 		}
-		was, there := before[row.ID]
-		if err := k.turn(c, row, o.(Schedule), was, there, do); err != nil {
+		was := before[row.ID]
+		if err := k.turn(c, row, o.(Schedule), was, do); err != nil {
 			return err
 		}
 	}
@@ -186,15 +196,13 @@ func (k *Clock) Turn(c *resource.Change, do func(row *store.Resource, s Schedule
 	return c.Tx.Write("DELETE FROM timetable WHERE NOT EXISTS (SELECT 1 FROM resource WHERE id = timetable.schedule)")
 }
 
-// turn does what one schedule says, of which was is kept, where it is there.
-func (k *Clock) turn(c *resource.Change, row *store.Resource, s Schedule, was kept, there bool,
-	do func(row *store.Resource, s Schedule) error,
-) error {
+// turn does what one schedule says, of which was is kept.
+func (k *Clock) turn(c *resource.Change, row *store.Resource, s Schedule, was kept, do func(row *store.Resource, s Schedule) error) error {
 	now, is, times := c.Tx.Now(), was, s.Times()
 	if is.version != row.Version {
-		from := now
-		if !there { // a start that was just now counts
-			from = from.Add(-lateStart)
+		from := times.Since.Add(-lateStart) // a start that was just before counts
+		if last := time.UnixMilli(is.last + 1); last.After(from) {
+			from = last
 		}
 		is.version, is.next = row.Version, milliseconds(times.next(from))
 	}

@@ -1,0 +1,4 @@
+-- Events that nobody has looked at yet who tells others of them.
+CREATE TABLE event_due (
+    event BIGINT PRIMARY KEY
+);

@@ -1,0 +1,133 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"mime"
+	"mime/quotedprintable"
+	"net"
+	"net/mail"
+	"net/smtp"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Mail is a mail server that takes messages (RFC 5321).
+type Mail struct {
+	host, port, user, password string
+	// secure says that the connection is encrypted from its beginning; otherwise it becomes so where the server can (RFC 3207).
+	secure bool
+	from   mail.Address
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// mailTime is how long a message may take to be handed over.
+const mailTime = time.Minute
+
+// ParseMail reads the URL of a mail server: smtp://USER:PASSWORD@HOST:PORT?from=ADDRESS, or smtps://. User and password may be left out.
+func ParseMail(text string) (*Mail, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, errors.New("the mail server is no URL such as smtp://mail.example.net?from=portolan@example.net") // it may hold a password
+	}
+	m := &Mail{host: u.Hostname(), port: u.Port(), secure: u.Scheme == "smtps", dial: (&net.Dialer{Timeout: mailTime}).DialContext}
+	switch {
+	case u.Scheme != "smtp" && u.Scheme != "smtps" || m.host == "":
+		return nil, errors.New("the mail server is no URL with smtp or smtps and a host")
+	case m.port == "" && m.secure:
+		m.port = "465"
+	case m.port == "":
+		m.port = "25"
+	}
+	m.user = u.User.Username()
+	m.password, _ = u.User.Password()
+	from, err := mail.ParseAddress(u.Query().Get("from"))
+	if err != nil {
+		return nil, fmt.Errorf("the mail server's URL needs from=ADDRESS, whom messages are from: %w", err)
+	}
+	m.from = *from
+	return m, nil
+}
+
+// send hands a message over for some addresses. refused are those that the server does not take; where it takes none, that is an error.
+func (m *Mail) send(ctx context.Context, to []string, name, subject, text string) (refused []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, mailTime)
+	defer cancel()
+	conn, err := m.dial(ctx, "tcp", net.JoinHostPort(m.host, m.port))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	if m.secure {
+		conn = tls.Client(conn, &tls.Config{ServerName: m.host, MinVersion: tls.VersionTLS12})
+	}
+	c, err := smtp.NewClient(conn, m.host)
+	if err != nil {
+		return nil, err
+	}
+	if ok, _ := c.Extension("STARTTLS"); ok && !m.secure {
+		if err := c.StartTLS(&tls.Config{ServerName: m.host, MinVersion: tls.VersionTLS12}); err != nil {
+			return nil, err
+		}
+	}
+	if m.user != "" {
+		if err := c.Auth(smtp.PlainAuth("", m.user, m.password, m.host)); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.Mail(m.from.Address); err != nil {
+		return nil, err
+	}
+	for _, address := range to {
+		if e := c.Rcpt(address); e != nil {
+			refused, err = append(refused, address), e
+		}
+	}
+	if len(refused) == len(to) {
+		return refused, fmt.Errorf("no address is taken: %w", err)
+	}
+	w, err := c.Data()
+	if err != nil {
+		return refused, err
+	}
+	message, err := m.message(name, subject, text)
+	if err != nil {
+		return refused, err
+	}
+	if _, err := w.Write(message); err != nil {
+		return refused, err
+	}
+	if err := w.Close(); err != nil {
+		return refused, err
+	}
+	_ = c.Quit() // it has the message
+	return refused, nil
+}
+
+// message writes a message (RFC 5322). name is what its receivers are called together.
+func (m *Mail) message(name, subject, text string) ([]byte, error) {
+	var id [12]byte
+	_, _ = rand.Read(id[:]) // it never fails
+	domain := m.from.Address[strings.LastIndex(m.from.Address, "@")+1:]
+	var b bytes.Buffer
+	to := mail.Address{Name: name, Address: m.from.Address}
+	for _, line := range [][2]string{{"From", m.from.String()}, {"To", to.String()}, {"Subject", mime.QEncoding.Encode("utf-8", subject)},
+		{"Date", time.Now().Format(time.RFC1123Z)}, {"Message-ID", fmt.Sprintf("<%x@%s>", id, domain)},
+		{"Auto-Submitted", "auto-generated"}, {"MIME-Version", "1.0"}, {"Content-Type", "text/plain; charset=utf-8"},
+		{"Content-Transfer-Encoding", "quoted-printable"}} {
+		b.WriteString(line[0] + ": " + line[1] + "\r\n")
+	}
+	b.WriteString("\r\n")
+	w := quotedprintable.NewWriter(&b)
+	if _, err := w.Write([]byte(strings.ReplaceAll(text, "\n", "\r\n"))); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), w.Close()
+}

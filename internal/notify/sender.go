@@ -1,0 +1,290 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"portolan/internal/event"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// Times of the work on notifications.
+const (
+	lookEvery   = 2 * time.Second
+	leaseLength = 30 * time.Second
+	// firstPause is how long a group waits whose message could not be sent, and twice as long each time, up to longestPause.
+	firstPause   = 15 * time.Second
+	longestPause = 15 * time.Minute
+	// stale is how old an event is that nobody is told of any more.
+	stale = 24 * time.Hour
+)
+
+// atOnce is how many events are looked at, or told, at a time.
+const atOnce = 200
+
+// Sender tells notification groups of events: of all managers of a database one at a time. What could not be sent is sent again.
+type Sender struct {
+	api   *resource.API
+	log   *slog.Logger
+	lease *store.Lease
+	mail  *Mail
+	traps []*Traps
+	// Sent is told of each attempt, by the type of the group.
+	Sent func(kind string, sent bool)
+
+	// What follows is Run's own: how long groups wait, and until when, by their ids.
+	pause map[int64]time.Duration
+	until map[int64]time.Time
+}
+
+// NewSender makes what tells groups: by mail where m is not nil, and by traps to all of traps. Run runs it.
+func NewSender(a *resource.API, m *Mail, traps []*Traps, log *slog.Logger) *Sender {
+	return &Sender{api: a, log: log, lease: a.Store.NewLease("notifications", leaseLength), mail: m, traps: traps,
+		Sent: func(string, bool) {}, pause: map[int64]time.Duration{}, until: map[int64]time.Time{}}
+}
+
+// Run works until ctx ends.
+func (s *Sender) Run(ctx context.Context) {
+	said := ""
+	for ctx.Err() == nil {
+		err := s.look(ctx)
+		if text := fmt.Sprint(err); text != said && ctx.Err() == nil {
+			if said = text; err != nil {
+				s.log.Error("looking after notifications", "error", err)
+			}
+		}
+		store.Pause(ctx, lookEvery)
+	}
+	ending, end := context.WithTimeout(context.WithoutCancel(ctx), lookEvery)
+	defer end()
+	if err := s.lease.Release(ending); err != nil {
+		s.log.Error("ending the work on notifications", "error", err)
+	}
+}
+
+// look does what there is to do.
+func (s *Sender) look(ctx context.Context) error {
+	news, waiting := false, []int64(nil)
+	if err := s.api.Store.View(ctx, func(tx *store.Tx) error {
+		waiting = nil
+		due, err := event.Due(tx, 1)
+		if err != nil {
+			return err
+		}
+		news = len(due) > 0
+		return tx.Each(func(scan func(...any) error) error {
+			var id int64
+			err := scan(&id)
+			waiting = append(waiting, id)
+			return err
+		}, "SELECT DISTINCT receiver FROM notice ORDER BY receiver")
+	}); err != nil || !news && len(waiting) == 0 {
+		return err
+	}
+	if held, err := s.lease.Take(ctx); err != nil || !held {
+		return err
+	}
+	if news {
+		if err := s.lease.Update(ctx, store.Author{}, s.spread); err != nil {
+			return err
+		}
+	}
+	var failures error
+	for _, id := range waiting {
+		if s.api.Store.Now().Before(s.until[id]) {
+			continue
+		}
+		if err := s.tell(ctx, id); err != nil {
+			failures = errors.Join(failures, err)
+			s.pause[id] = min(max(firstPause, 2*s.pause[id]), longestPause)
+			s.until[id] = s.api.Store.Now().Add(s.pause[id])
+			continue
+		}
+		delete(s.pause, id)
+		delete(s.until, id)
+	}
+	return failures
+}
+
+// spread notes which groups are to be told of events that have just happened.
+func (s *Sender) spread(tx *store.Tx) error {
+	var all []*NotificationGroup
+	if err := tx.List(store.Query{From: store.Resources, Where: store.InCollection(groups)}, func(r *store.Resource) error {
+		o, err := s.api.Object(r)
+		if err == nil {
+			all = append(all, o.(*NotificationGroup))
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	due, err := event.Due(tx, atOnce)
+	if err != nil {
+		return err
+	}
+	for _, one := range due {
+		for _, g := range all {
+			if !g.wants(one.Category, one.EventType) || tx.Now().Sub(one.DateTime) > stale {
+				continue
+			}
+			if err := tx.Write("INSERT INTO notice (receiver, event) VALUES (?, ?) ON CONFLICT DO NOTHING", g.ID, one.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return event.Seen(tx, due)
+}
+
+// message is what a group is to be told.
+type message struct {
+	group  *NotificationGroup
+	to     []string
+	events []event.Event
+	// ids are those of the events, also of those that are too old, or gone.
+	ids []int64
+}
+
+// tell tells a group what it is still to be told.
+func (s *Sender) tell(ctx context.Context, group int64) error {
+	m, err := s.message(ctx, group)
+	if err != nil {
+		return err
+	}
+	if m.group != nil && len(m.events) > 0 {
+		err = s.send(ctx, m)
+		s.Sent(m.group.NotificationType, err == nil)
+		if err != nil {
+			return fmt.Errorf("telling the notification group %d: %w", group, err)
+		}
+	}
+	return s.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		for _, id := range m.ids {
+			if err := tx.Write("DELETE FROM notice WHERE receiver = ? AND event = ?", group, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// message reads what a group is to be told, and to whom.
+func (s *Sender) message(ctx context.Context, group int64) (m message, err error) {
+	err = s.api.Store.View(ctx, func(tx *store.Tx) error {
+		m = message{}
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id int64
+			err := scan(&id)
+			m.ids = append(m.ids, id)
+			return err
+		}, "SELECT event FROM notice WHERE receiver = ? ORDER BY event LIMIT ?", group, atOnce); err != nil {
+			return err
+		}
+		row, err := tx.Get(group)
+		if store.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		o, err := s.api.Object(row)
+		if err != nil {
+			return err
+		}
+		m.group = o.(*NotificationGroup)
+		for _, id := range m.ids {
+			e, there, err := event.Get(tx, id)
+			if err != nil {
+				return err
+			}
+			if there && tx.Now().Sub(e.DateTime) <= stale {
+				m.events = append(m.events, e)
+			}
+		}
+		m.to, err = s.addresses(tx, group)
+		return err
+	})
+	return m, err
+}
+
+// addresses gives the mail addresses of who is in a group, each once.
+func (s *Sender) addresses(tx *store.Tx, group int64) (all []string, err error) {
+	subjects, err := tx.Links(group, "subjects")
+	if err != nil {
+		return nil, err
+	}
+	users := slices.Clone(subjects)
+	if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("users"),
+		store.LinksTo{Targets: subjects, Field: "groups"}}}, func(r *store.Resource) error {
+		users = append(users, r.ID)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	for _, id := range users {
+		row, err := tx.Get(id)
+		if err != nil {
+			return nil, err
+		}
+		t := s.api.TypeNamed(row.Type)
+		if t.ByName["email"] == nil { // a group
+			continue
+		}
+		o, err := s.api.Object(row)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t.TextOf(o, "email"))
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// send sends a message.
+func (s *Sender) send(ctx context.Context, m message) error {
+	if m.group.NotificationType == byTrap {
+		var failures error
+		for _, t := range s.traps {
+			for i := range m.events {
+				failures = errors.Join(failures, t.send(ctx, &m.events[i]))
+			}
+		}
+		return failures
+	}
+	switch {
+	case s.mail == nil:
+		return errors.New("the manager knows no mail server (--smtp)")
+	case len(m.to) == 0:
+		return nil
+	}
+	refused, err := s.mail.send(ctx, m.to, m.group.Name, m.subject(), m.text(s.api.Manager.Address))
+	if len(refused) > 0 {
+		s.log.Warn("the mail server does not take some addresses", "group", m.group.Name, "addresses", strings.Join(refused, " "))
+	}
+	return err
+}
+
+// subject is a line that says what the message is about.
+func (m *message) subject() string {
+	first := m.events[0]
+	text := fmt.Sprintf("Portolan: %s %s", first.Category, first.EventType)
+	if n := len(m.events) - 1; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
+// text is the message, for people.
+func (m *message) text(manager string) string {
+	var b strings.Builder
+	for _, e := range m.events {
+		fmt.Fprintf(&b, "%s  %s  %s\n%s\n\n", e.DateTime.UTC().Format(time.RFC3339), e.Category, e.EventType, e.Message)
+	}
+	fmt.Fprintf(&b, "-- \nThe manager at %s. All events: %s/api/v2/events\n", manager, manager)
+	return b.String()
+}

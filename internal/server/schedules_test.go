@@ -1,0 +1,365 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"portolan/internal/event"
+	"portolan/internal/notify"
+	"portolan/internal/store"
+	"portolan/internal/store/archive"
+
+	"github.com/gosnmp/gosnmp"
+)
+
+func init() {
+	alsoMade = append(alsoMade, func(m *manager) {
+		at := "/api/v2/configurations/" + m.want(200, "GET", "/api/v2/configurations?"+filter("name:'main'"), "").text("data.0.id")
+		server := m.want(200, "GET", at+"/servers?"+filter("name:'wire'"), "").text("data.0.id")
+		m.id(at+"/schedules", `{"type":"DeploymentSchedule","name":"nightly","startDateTime":"2999-01-01T02:00:00Z","interval":"P1D",`+
+			`"deploymentServices":["DNS"],"servers":[{"id":`+server+`}]}`)
+		schedules := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id") + "/schedules"
+		m.id(schedules, `{"type":"DatabaseBackupSchedule","name":"nightly","startDateTime":"2999-01-01T03:00:00Z","interval":"P1D"}`)
+	})
+}
+
+// scheduled is a schedule of one server, with what else a test says of it.
+func (d *deploying) scheduled(name, more string) string {
+	return `{"type":"DeploymentSchedule","name":"` + name + `","deploymentServices":["DNS"],"servers":[{"id":` + filepath.Base(d.server) + `}],` +
+		more + `}`
+}
+
+// A schedule deploys when it is due, and again at its interval; what it cannot deploy to is an event.
+func TestDeploymentSchedules(t *testing.T) {
+	var mu sync.Mutex
+	ahead := time.Duration(0)
+	m := startManager(t, func(o *Options) {
+		o.Now = func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return time.Now().Add(ahead)
+		}
+	})
+	configuration, _, _, _, _ := m.basics()
+	at := "/api/v2/configurations/" + configuration
+	d := m.deployment(at)
+	start := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	daily := m.id(at+"/schedules", d.scheduled("daily", `"startDateTime":"`+start+`","interval":"P1D","deploymentType":"ValidationDeployment"`))
+	path := "/api/v2/schedules/" + daily
+	eventually(t, "it is known when it is due", func() bool { return m.want(200, "GET", path, "").text("nextDateTime") == start })
+	once := m.id(at+"/schedules", d.scheduled("once", `"startDateTime":"`+start+`"`))
+	deployments := func(kind string) int {
+		return m.want(200, "GET", d.server+"/deployments?"+filter("type:'"+kind+"' and method:'SCHEDULED'"), "").count()
+	}
+	if n := deployments("ValidationDeployment"); n != 0 {
+		t.Errorf("%d before it is due", n)
+	}
+	mu.Lock()
+	ahead = 61 * time.Minute
+	mu.Unlock()
+	eventually(t, "both are deployed", func() bool { return deployments("ValidationDeployment") == 1 && deployments("FullDeployment") == 1 })
+	r := m.want(200, "GET", path, "")
+	if next, err := time.Parse(time.RFC3339, r.text("nextDateTime")); err != nil || next.Sub(time.Now()) < 24*time.Hour || r.text("lastDateTime") == "" {
+		t.Errorf("behind that it is due at %s, and was at %s", r.text("nextDateTime"), r.text("lastDateTime"))
+	}
+	if r := m.want(200, "GET", "/api/v2/schedules/"+once, ""); r.get("nextDateTime") != nil {
+		t.Errorf("what is due once is due again: %s", r.body)
+	}
+	// Its server does not serve any more: that is said, and the next time comes.
+	m.want(200, "PATCH", d.server, `{"servicePoint":null}`)
+	mu.Lock()
+	ahead += 24 * time.Hour
+	mu.Unlock()
+	eventually(t, "it is said that nothing was deployed", func() bool {
+		return m.want(200, "GET", "/api/v2/events?"+filter("eventType:'FAILED' and category:'DEPLOYMENT' or eventType:'NOT_DEPLOYED'"), "").count() > 0 ||
+			deployments("ValidationDeployment") == 2
+	})
+	// Below the server and the schedule.
+	if r := m.want(200, "GET", d.server+"/schedules", ""); r.count() != 2 {
+		t.Errorf("the server has %s", r.body)
+	}
+	if r := m.want(200, "GET", path+"/servers", ""); r.text("data.0.name") != "wire" {
+		t.Errorf("the schedule is for %s", r.body)
+	}
+	m.want(204, "DELETE", path, "")
+	m.verify()
+}
+
+// A schedule that never comes, or for what is not deployed, is refused by its field.
+func TestSchedulesRefused(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, _, _ := m.basics()
+	at := "/api/v2/configurations/" + configuration
+	d := m.deployment(at)
+	elsewhere := m.id("/api/v2/configurations/"+m.id("/api/v2/configurations", `{"name":"other"}`)+"/serverGroups", `{"name":"far"}`)
+	future := `"startDateTime":"2999-01-01T00:00:00Z"`
+	for more, want := range map[string][3]string{
+		`"startDateTime":"2001-01-01T00:00:00Z"`: {"InvalidResourceFieldValue", "startDateTime", "lies in the past"},
+		future + `,"interval":"PT5S"`:            {"DurationValueOutsideRange", "interval", "a minute"},
+		future + `,"interval":"daily"`:           {"InvalidDurationFormat", "interval", ""},
+		future + `,"deploymentType":"Quick"`:     {"InvalidEnumValue", "deploymentType", ""},
+		future + `,"deploymentServices":["DHCPv4"]`: {"UnsupportedResourceFieldValue", "deploymentServices",
+			"DHCPv4 is not deployed"},
+		future + `,"deploymentServices":[]`:              {"EmptyFieldValue", "deploymentServices", ""},
+		future + `,"servers":[{"id":` + elsewhere + `}]`: {"ResourceNotInConfiguration", "servers", "another configuration"},
+	} {
+		r := m.do("POST", at+"/schedules", d.scheduled("bad", more))
+		if r.StatusCode != 400 || !named(r, want[1]) && !strings.Contains(r.text("message"), want[1]) || !strings.Contains(r.text("message"), want[2]) {
+			t.Errorf("%s: %d %s", more, r.StatusCode, r.body)
+		}
+	}
+	m.refused(404, "InlinedResourceNotFound", "servers", "POST", at+"/schedules",
+		`{"type":"DeploymentSchedule","name":"x",`+future+`,"deploymentServices":["DNS"],"servers":[{"id":99999999}]}`)
+}
+
+// A deployment of a server group is one of each of its servers, and ends when they have ended.
+func TestGroupDeployments(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, _, _ := m.basics()
+	at := "/api/v2/configurations/" + configuration
+	d := m.deployment(at)
+	other := m.id(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","overrideConfigurationLevelDnsValidation":true,`+
+		`"dnsZoneValidationEnabled":true,"interfaces":[{"managementAddress":"10.0.0.98"}]}`)
+	group := "/api/v2/serverGroups/" + m.id(at+"/serverGroups", `{"name":"pair","servers":[{"id":`+filepath.Base(d.server)+`},{"id":`+other+`}]}`)
+	if r := m.want(200, "GET", group+"/servers", ""); r.count() != 2 {
+		t.Fatalf("the group has %s", r.body)
+	}
+	if r := m.want(200, "GET", group+"/deploymentRoles", ""); r.count() != 1 {
+		t.Errorf("its roles are %s", r.body)
+	}
+	m.refused(400, "ServerNotConnected", "second", "POST", group+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	id := m.id(group+"/deployments", `{"type":"ValidationDeployment","service":"DNS"}`)
+	if message := m.deploymentIs(id, "COMPLETED_WITH_WARNINGS"); !strings.Contains(message, "server "+other+": COMPLETED_WITH_WARNINGS") {
+		t.Errorf("it says %q", message)
+	}
+	if r := m.want(200, "GET", "/api/v2/deployments/"+id+"/deployments", ""); r.count() != 2 {
+		t.Errorf("its parts are %s", r.body)
+	}
+	m.want(200, "PATCH", group, `{"servers":[{"id":`+other+`}]}`)
+	if r := m.want(200, "GET", group+"/servers", ""); r.count() != 1 {
+		t.Errorf("the group has %s", r.body)
+	}
+	empty := m.id(at+"/serverGroups", `{"name":"empty"}`)
+	m.refused(400, "ServerNotActive", "no servers", "POST", "/api/v2/serverGroups/"+empty+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	m.verify()
+}
+
+// Backups are made when somebody asks, kept as many as the schedule says, sent as they are, and can be restored.
+func TestBackupSchedules(t *testing.T) {
+	m := startManager(t)
+	m.basics()
+	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")
+	schedule := database + "/schedules/" + m.id(database+"/schedules", `{"type":"DatabaseBackupSchedule","name":"by hand","maxFileCount":2,"filePrefix":"mine"}`)
+	dir := filepath.Join(m.options.Data, "backups")
+	ids := map[string]bool{}
+	var newest string
+	for n := 1; n <= 3; n++ {
+		m.want(200, "PATCH", schedule, `{"state":"QUEUED"}`)
+		eventually(t, "a backup is made", func() bool {
+			r := m.want(200, "GET", database+"/backups?orderBy=desc(id)", "")
+			newest = r.text("data.0.id")
+			if newest == "" || ids[newest] {
+				return false
+			}
+			ids[newest] = true
+			return true
+		})
+	}
+	if r := m.want(200, "GET", database+"/backups", ""); r.count() != 2 {
+		t.Errorf("there are %s", r.body)
+	}
+	eventually(t, "the file of the oldest is gone", func() bool {
+		files, err := filepath.Glob(filepath.Join(dir, "mine-*.portolan"))
+		return err == nil && len(files) == 2
+	})
+	r := m.want(200, "GET", database+"/backups/"+newest, "", "Accept: application/octet-stream")
+	sum, err := archive.Restore(context.Background(), store.Options{Layout: Layout(), Dir: filepath.Join(t.TempDir(), "again")}, strings.NewReader(string(r.body)),
+		func(int64) {})
+	if err != nil || sum.Rows() == 0 {
+		t.Errorf("restored %d rows: %v", sum.Rows(), err)
+	}
+	if m.want(200, "GET", database, "").text("lastBackupDateTime") == "" {
+		t.Error("the database does not say when it was backed up")
+	}
+	m.want(204, "DELETE", database+"/backups/"+newest, "")
+	eventually(t, "its file is gone", func() bool {
+		files, err := os.ReadDir(dir)
+		return err == nil && len(files) == 1
+	})
+	for body, field := range map[string]string{
+		`{"name":"x","remoteBackupsEnabled":true}`:                  "remoteBackupsEnabled",
+		`{"name":"x","filePrefix":"../up"}`:                         "filePrefix",
+		`{"name":"far too long"}`:                                   "name",
+		`{"name":"x","maxFileCount":1}`:                             "maxFileCount",
+		`{"name":"x","interval":"P1D"}`:                             "startDateTime",
+		`{"name":"x","state":"QUEUED","localBackupsEnabled":false}`: "state",
+	} {
+		if r := m.do("POST", database+"/schedules", body); r.StatusCode != 400 || !named(r, field) {
+			t.Errorf("%s: %d %s", body, r.StatusCode, r.body)
+		}
+	}
+	m.verify()
+}
+
+// A backup that cannot be written is an event, and does not stop the others.
+func TestBackupFails(t *testing.T) {
+	blocked := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := startManager(t, func(o *Options) { o.Backups = blocked })
+	database := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id")
+	m.id(database+"/schedules", `{"name":"blocked","state":"QUEUED"}`)
+	eventually(t, "it is said that there is no backup", func() bool {
+		r := m.want(200, "GET", "/api/v2/events?"+filter("category:'DATABASE_MAINTENANCE' and eventType:'FAILED'"), "")
+		return strings.Contains(r.text("data.0.message"), "blocked")
+	})
+}
+
+// mailServer takes messages, and gives each with its receivers; the first attempt is refused.
+func mailServer(t *testing.T) (address string, messages chan string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	messages = make(chan string, 10)
+	go func() {
+		for n := 0; ; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			takeMail(c, n == 0, messages)
+		}
+	}()
+	return l.Addr().String(), messages
+}
+
+// takeMail speaks SMTP with one client.
+func takeMail(c net.Conn, busy bool, messages chan<- string) {
+	defer func() { _ = c.Close() }()
+	in := bufio.NewReader(c)
+	say := func(text string) { _, _ = io.WriteString(c, text+"\r\n") }
+	say("220 mail.test")
+	var to []string
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		switch word := strings.ToUpper(strings.Fields(line + " x")[0]); {
+		case word == "EHLO" || word == "HELO":
+			say("250 mail.test")
+		case busy:
+			say("451 later")
+		case word == "RCPT" && strings.Contains(line, "nobody"):
+			say("550 unknown")
+		case word == "RCPT":
+			to = append(to, strings.TrimSpace(line))
+			say("250 ok")
+		case word == "DATA":
+			say("354 go on")
+			var text strings.Builder
+			for {
+				line, err := in.ReadString('\n')
+				if err != nil {
+					return
+				}
+				if line == ".\r\n" {
+					break
+				}
+				text.WriteString(line)
+			}
+			messages <- strings.Join(to, " ") + "\n" + text.String()
+			say("250 taken")
+		case word == "QUIT":
+			say("221 bye")
+			return
+		default:
+			say("250 ok")
+		}
+	}
+}
+
+// Groups are told of the events that they want to hear of, by mail and by traps, also where the first attempt fails.
+func TestNotificationGroups(t *testing.T) {
+	address, messages := mailServer(t)
+	mail, err := notify.ParseMail("smtp://" + address + "?from=portolan@example.net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	traps, err := notify.ParseTraps("snmp://harbour@" + listener.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := startManager(t, func(o *Options) { o.Mail, o.Traps = mail, []*notify.Traps{traps} })
+	user := func(name string) string {
+		return m.id("/api/v2/users", `{"name":"`+name+`","email":"`+name+`@example.net","securityPrivilege":"NO_ACCESS","accessType":"API","password":"long enough 1"}`)
+	}
+	ada, grace, nobody := user("ada"), user("grace"), user("nobody")
+	group := m.id("/api/v2/groups", `{"name":"operators"}`)
+	m.want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+grace+`}`)
+	only := `"eventSubscriptions":[{"category":"DEPLOYMENT","eventTypes":["FAILED"]}]`
+	id := m.id("/api/v2/notificationGroups", `{"type":"NotificationGroup","name":"on call","notificationType":"SMTP_SERVICE",`+only+`,"subjects":[{"id":`+ada+`},{"id":`+group+`}]}`)
+	m.want(201, "POST", "/api/v2/notificationGroups/"+id+"/subjects", `{"id":`+nobody+`}`)
+	m.id("/api/v2/notificationGroups", `{"type":"NotificationGroup","notificationType":"SNMP_TRAP_SERVICE",`+only+`}`)
+	happens := func(kind, text string) {
+		if err := m.Store.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
+			return event.Add(tx, event.Event{EventType: kind, Category: "DEPLOYMENT", SourceName: "ns1", Message: text}, 0)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	happens("SUCCESS", "nobody wants to hear this")
+	happens("FAILED", "the zone would not go — out")
+	buffer := make([]byte, 4096)
+	if err := listener.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	n, _, err := listener.ReadFrom(buffer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packet, err := gosnmp.Default.SnmpDecodePacket(buffer[:n])
+	if err != nil || packet.Community != "harbour" || !strings.Contains(fmt.Sprintf("%s", packet.Variables[len(packet.Variables)-2].Value), "would not go") {
+		t.Errorf("the trap is %+v (%v)", packet, err)
+	}
+	select {
+	case text := <-messages:
+		if !strings.Contains(text, "ada@example.net") || !strings.Contains(text, "grace@example.net") || strings.Contains(text, "nobody wants") ||
+			!strings.Contains(text, "the zone would not go =E2=80=94 out") || !strings.Contains(text, "Subject: Portolan: DEPLOYMENT FAILED") {
+			t.Errorf("the message is\n%s", text)
+		}
+	case <-time.After(60 * time.Second):
+		t.Fatal("nobody is told by mail")
+	}
+	eventually(t, "nobody is told again", func() bool {
+		left := 1
+		if err := m.Store.View(context.Background(), func(tx *store.Tx) error {
+			return tx.QueryRow("SELECT count(*) FROM notice").Scan(&left)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return left == 0
+	})
+	m.refused(400, "InvalidEnumValue", "category", "PATCH", "/api/v2/notificationGroups/"+id, `{"eventSubscriptions":[{"category":"WEATHER","eventTypes":[]}]}`, mergePatch)
+	plain := startManager(t)
+	plain.refused(400, "UnsupportedResourceFieldValue", "--smtp", "POST", "/api/v2/notificationGroups", `{"name":"x","notificationType":"SMTP_SERVICE"}`)
+	plain.refused(400, "UnsupportedResourceFieldValue", "--snmp-trap", "POST", "/api/v2/notificationGroups", `{"notificationType":"SNMP_TRAP_SERVICE"}`)
+}
