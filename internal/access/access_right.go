@@ -8,7 +8,7 @@ import (
 // registerAccessRights declares the collection of access rights.
 func registerAccessRights(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "accessRights", Parents: []string{""},
-		NotYet: "access rights are not enforced yet, and none is taken before: administrators may do everything, others read"}, &AccessRight{})
+		NotYet: "access rights are not enforced yet, and none is taken before: administrators may do everything, others read"}, &AccessRight{}, &AdministrativeAccessRight{})
 }
 
 // AccessRight says what a user, or the members of a group, may see and change.
@@ -30,6 +30,23 @@ type AccessRight struct {
 	SelectiveDeploymentsAllowed bool `api:"selectiveDeploymentsAllowed,put"`
 	// WorkflowLevel says whether their changes are asked for, and whether they approve those of others.
 	WorkflowLevel string `api:"workflowLevel,put,notNull" enum:"NONE|RECOMMEND|APPROVE|DELETE" default:"NONE"`
+}
+
+// AdministrativeAccessRight says what a user, or the members of a group, may see of the manager itself.
+type AdministrativeAccessRight struct {
+	schema.Head `head:"readOnly"`
+	// UserScope is the user or the group.
+	UserScope schema.Ref `api:"userScope,post,createOnly" back:"accessRights" ref:"User|UserGroup" onDelete:"cascade"`
+	// AdministrativeAccessRights are what they may do there.
+	AdministrativeAccessRights []AdministrativeOverride `api:"administrativeAccessRights,required"`
+}
+
+// AdministrativeOverride is what may be done with a part of the manager.
+type AdministrativeOverride struct {
+	// ResourceType is the part.
+	ResourceType string `api:"resourceType,required" enum:"Event|Log|Report"`
+	// AccessLevel is what may be done with it.
+	AccessLevel string `api:"accessLevel,required" enum:"HIDE|VIEW|FULL"`
 }
 
 // AccessOverride is another level for resources of a type.

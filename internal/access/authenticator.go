@@ -10,7 +10,7 @@ func registerAuthenticators(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "authenticators", Parents: []string{""},
 		NotYet: "signing in by an authenticator is not built yet, and none is taken before: the manager itself knows the passwords"},
 		&AddressManagerAuthenticator{}, &LDAPAuthenticator{}, &KerberosAuthenticator{}, &RADIUSAuthenticator{}, &TACACSPlusAuthenticator{},
-		&SAMLIdentityProvider{}, &OAuthAuthorizationServer{})
+		&SAMLIdentityProvider{}, &OAuthAuthorizationServer{}, &X509Authenticator{})
 	r.Seed(func(c *resource.Change) error {
 		found, err := c.Tx.ByName("authenticators", 0, ownAuthenticator)
 		if err != nil || len(found) > 0 {
@@ -66,6 +66,20 @@ type LDAPAuthenticator struct {
 	ReferralPolicy string `api:"referralPolicy,required" enum:"IGNORE|FOLLOW|THROW"`
 	// AliasDereferencePolicy says what is done with aliases.
 	AliasDereferencePolicy string `api:"aliasDereferencePolicy,required" enum:"ALWAYS|NEVER|FINDING|SEARCHING"`
+}
+
+// X509Authenticator knows users by certificates that it asks a server about.
+type X509Authenticator struct {
+	schema.Head `head:"required,nonblank" unique:"all"`
+	Secondary
+	// PrimaryServerURL is the server that is asked whether a certificate is still good.
+	PrimaryServerURL string `api:"primaryServerUrl,required"`
+	// SecondaryServerURL is the one that is asked where the first does not answer.
+	SecondaryServerURL string `api:"secondaryServerUrl"`
+	// LDAPUserMatchOption says how a certificate leads to a user of a directory.
+	LDAPUserMatchOption string `api:"ldapUserMatchOption,required" enum:"NONE|CUSTOM_USER_PREFIX_MATCH|STRICT_DN_MATCH"`
+	// CACertificates are those that certificates are issued by.
+	CACertificates []string `api:"caCertificates,required"`
 }
 
 // KerberosAuthenticator knows users from a realm of Kerberos.

@@ -1,6 +1,8 @@
 package access
 
 import (
+	"encoding/json"
+
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
@@ -21,6 +23,8 @@ type UserGroup struct {
 	Description string `api:"description,nonblank" length:"4000"`
 	// AdministratorPrivilege says whether its members may do everything.
 	AdministratorPrivilege bool `api:"administratorPrivilege,put"`
+	// AdministrativeAccessRights are the group's rights on the manager's own parts; there are none.
+	AdministrativeAccessRights json.RawMessage `api:"administrativeAccessRights,readOnly,list"`
 	// Authenticator is the authenticator that knows the group; null for groups that are known here.
 	Authenticator schema.Ref `api:"authenticator" ref:"LDAPAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
 }

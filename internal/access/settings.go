@@ -70,6 +70,12 @@ type SAMLServiceProviderSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
 	// AddressManagerFQDN is the name of the manager.
 	AddressManagerFQDN string `api:"addressManagerFqdn,put,notNull" default:"localhost"`
+	// AddressManagerAbsoluteName is the same, as release 9.6 calls it.
+	AddressManagerAbsoluteName string `api:"addressManagerAbsoluteName,computed" always:"localhost"`
+	// KeyStore is its key and certificate.
+	KeyStore string `api:"keyStore,writeOnly,nonblank" length:"65535"`
+	// KeyStorePassword is the password for them.
+	KeyStorePassword string `api:"keyStorePassword,writeOnly,nonblank"`
 	// MetadataURL is where it says so.
 	MetadataURL string `api:"metadataUrl,readOnly"`
 	// ConsumeURL is where users come back to.

@@ -43,6 +43,9 @@ type User struct {
 	// AdministrativeAccessLevels are the user's rights on the manager's own parts.
 	AdministrativeAccessLevels map[string]string `api:"administrativeAccessLevels,readOnly"`
 
+	// AdministrativeAccessRights are the same, as release 9.6 has them.
+	AdministrativeAccessRights json.RawMessage `api:"administrativeAccessRights,readOnly,list"`
+
 	// hash is the password's hash, computed by BeforeWrite.
 	hash string
 }

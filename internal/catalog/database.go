@@ -17,7 +17,7 @@ import (
 // affair of PostgreSQL, and refused here.
 func registerDatabases(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "databases", Parents: []string{""}, Guard: resource.Administration, NoSearch: true,
-		Complete: completeDatabase}, &AddressManagerDatabase{})
+		Complete: func(tx *store.Tx, rows []*store.Resource) error { return completeDatabase(tx, r.Manager, rows) }}, &AddressManagerDatabase{})
 	r.Collection(resource.Collection{Name: "databaseServers", Called: "servers", Guard: resource.Administration, NoSearch: true}, &AddressManagerServer{})
 	r.Collection(resource.Collection{Name: "trustRelationships", Parents: []string{""}, Guard: resource.Administration, NoSearch: true},
 		&TrustRelationship{})
@@ -50,6 +50,10 @@ type AddressManagerDatabase struct {
 	LastBackupDateTime time.Time `api:"lastBackupDateTime,readOnly,computed"`
 	// ActiveSessions is how many sessions are open.
 	ActiveSessions *int64 `api:"activeSessions,computed"`
+	// ActiveSessionCount is the same, as release 9.6 calls it.
+	ActiveSessionCount *int64 `api:"activeSessionCount,computed"`
+	// BackupEnabled says whether backups may be made: where the manager has a directory for them.
+	BackupEnabled *bool `api:"backupEnabled,computed"`
 	// ReplicationEnabled says whether it is copied by the manager.
 	ReplicationEnabled bool `api:"replicationEnabled,put"`
 	// ReplicationRole is what it is among the copies.
@@ -126,7 +130,7 @@ func (x *AddressManagerServer) BeforeWrite(*resource.Change) error { return notC
 func (x *TrustRelationship) BeforeWrite(*resource.Change) error { return notCopied() }
 
 // completeDatabase counts what the database holds.
-func completeDatabase(tx *store.Tx, rows []*store.Resource) error {
+func completeDatabase(tx *store.Tx, m *resource.Manager, rows []*store.Resource) error {
 	for _, r := range rows {
 		entities, size, err := tx.Extent()
 		if err != nil {
@@ -141,7 +145,8 @@ func completeDatabase(tx *store.Tx, rows []*store.Resource) error {
 			return err
 		}
 		if r.Body, err = store.Rewritten(r.Body, map[string][]byte{"lastBackupDateTime": last, "entityCount": strconv.AppendInt(nil, entities, 10),
-			"size": strconv.AppendInt(nil, size, 10), "activeSessions": strconv.AppendInt(nil, open, 10)}); err != nil {
+			"size": strconv.AppendInt(nil, size, 10), "activeSessions": strconv.AppendInt(nil, open, 10),
+			"activeSessionCount": strconv.AppendInt(nil, open, 10), "backupEnabled": strconv.AppendBool(nil, m.Backups != "")}); err != nil {
 			return err
 		}
 	}

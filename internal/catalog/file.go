@@ -33,11 +33,15 @@ type TFTPGroup struct {
 // TFTPFolder holds files and folders.
 type TFTPFolder struct {
 	schema.Head `head:"required,nonblank" parents:"tftpGroups|files" unique:"siblings"`
+	// Configuration is the configuration it lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 }
 
 // TFTPFile is a file, which is sent and fetched as it is (multipart/form-data, application/octet-stream).
 type TFTPFile struct {
 	schema.Head `head:"required,nonblank" parents:"tftpGroups|files" unique:"siblings"`
+	// Configuration is the configuration it lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Version is which version of it this is.
 	Version string `api:"version"`
 	// Description says what it is.

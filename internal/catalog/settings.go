@@ -20,7 +20,8 @@ import (
 func registerSettings(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "settings", Parents: []string{""}, Guard: resource.Administration, NoSearch: true,
 		Complete: func(tx *store.Tx, rows []*store.Resource) error { return completeSettings(tx, r.Manager, rows) }},
-		&SystemSettings{}, &AuditDataSettings{}, &LogLevelSettings{}, &MonitoringSettings{})
+		&SystemSettings{}, &AuditDataSettings{}, &LogLevelSettings{}, &MonitoringSettings{}, &WebAccessSettings{}, &DHCPAlertSettings{})
+	r.Collection(resource.Collection{Name: "logs"}, &SystemLog{})
 	r.Seed(seedSettings)
 }
 
@@ -57,6 +58,8 @@ type SystemSettings struct {
 	InterfaceRedundancyEnabled bool `api:"interfaceRedundancyEnabled,put"`
 	// ActiveSessions is how many sessions are open.
 	ActiveSessions *int64 `api:"activeSessions,computed"`
+	// ActiveSessionCount is the same, as release 9.6 calls it.
+	ActiveSessionCount *int64 `api:"activeSessionCount,computed"`
 }
 
 // AuditDataSettings says how long what happened is kept.
@@ -133,6 +136,70 @@ type ServerMonitoring struct {
 	StatusRefreshInterval string `api:"statusRefreshInterval,required,duration"`
 	// FailureDetectionThreshold is how often in a row they may be silent.
 	FailureDetectionThreshold int64 `api:"failureDetectionThreshold,required" min:"1" max:"2147483647"`
+}
+
+// WebAccessSettings says how the manager's APIs are reached, which is said when it is started.
+type WebAccessSettings struct {
+	schema.Head `head:"readOnly" post:"no"`
+	// Server is the machine; null.
+	Server schema.Ref `api:"server,readOnly" ref:"AddressManagerServer"`
+	// HTTPEnabled says whether they are served without encryption, which is so on loopback alone.
+	HTTPEnabled bool `api:"httpEnabled,readOnly" default:"true"`
+	// HTTPToHTTPSRedirectionEnabled says whether who comes without encryption is sent on.
+	HTTPToHTTPSRedirectionEnabled bool `api:"httpToHttpsRedirectionEnabled,readOnly"`
+	// HTTPSEnabled says whether they are served over TLS, which is so wherever it is not loopback.
+	HTTPSEnabled bool `api:"httpsEnabled,readOnly" default:"true"`
+	// Authenticator is what checks certificates of clients; null.
+	Authenticator schema.Ref `api:"authenticator,readOnly" ref:"X509Authenticator"`
+	// PrivateKey is the key of its certificate (--tls-key); it is never shown.
+	PrivateKey string `api:"privateKey,readOnly"`
+	// Password is the password of the key.
+	Password string `api:"password,writeOnly,nonblank"`
+	// Certificate is its certificate (--tls-cert).
+	Certificate string `api:"certificate,readOnly"`
+	// CACertificates are those of who issued it.
+	CACertificates []string `api:"caCertificates,readOnly"`
+}
+
+// Validate refuses what is said when the manager is started.
+func (x *WebAccessSettings) Validate(*resource.Change) error {
+	if x.Password != "" {
+		return problem.Field("UnsupportedResourceFieldValue", "password", "the key of the manager's certificate is given when it is started (--tls-key)")
+	}
+	return nil
+}
+
+// DHCPAlertSettings says when the usage of DHCP ranges is an event; DHCP is not served yet.
+type DHCPAlertSettings struct {
+	schema.Head `head:"readOnly" post:"no"`
+	// LowWaterMark is below which share of addresses in use, in percent, it is one.
+	LowWaterMark *int64 `api:"lowWaterMark" min:"0" max:"100"`
+	// HighWaterMark is above which share.
+	HighWaterMark *int64 `api:"highWaterMark" min:"0" max:"100"`
+	// PollingInterval is how often that is looked at.
+	PollingInterval string `api:"pollingInterval,duration"`
+}
+
+// Validate refuses what nothing acts upon yet.
+func (x *DHCPAlertSettings) Validate(*resource.Change) error {
+	switch {
+	case x.LowWaterMark != nil:
+		return problem.NotYet("lowWaterMark: DHCP is not served yet; blocks and networks have marks of their own")
+	case x.HighWaterMark != nil:
+		return problem.NotYet("highWaterMark: DHCP is not served yet; blocks and networks have marks of their own")
+	case x.PollingInterval != "":
+		return problem.NotYet("pollingInterval: DHCP is not served yet")
+	}
+	return nil
+}
+
+// SystemLog is a log of the manager as a file; there are none: what it logs goes to its standard error.
+type SystemLog struct {
+	schema.Head `head:"readOnly" post:"no" parents:""`
+	// Size is how long it is, in bytes.
+	Size *int64 `api:"size,readOnly"`
+	// ModificationDateTime is when it was last written.
+	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
 }
 
 // Validate refuses what is the machine's own affair.
@@ -246,7 +313,7 @@ func completeSettings(tx *store.Tx, m *resource.Manager, rows []*store.Resource)
 		if err != nil {
 			return fmt.Errorf("counting the sessions: %w", err)
 		}
-		members := map[string][]byte{"activeSessions": fmt.Append(nil, open)}
+		members := map[string][]byte{"activeSessions": fmt.Append(nil, open), "activeSessionCount": fmt.Append(nil, open)}
 		for name, text := range map[string]string{"hostname": m.Hostname, "version": m.Version, "address": m.Address} {
 			if members[name], err = json.Marshal(text); err != nil {
 				return err

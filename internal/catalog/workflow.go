@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"encoding/json"
 	"time"
 
 	"portolan/internal/resource"
@@ -38,6 +39,16 @@ type WorkflowRequest struct {
 	CreationDateTime time.Time `api:"creationDateTime,readOnly"`
 	// ModificationDateTime is when it was decided.
 	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
+	// Operation is what was asked for, as release 9.6 calls it.
+	Operation string `api:"operation,readOnly"`
+	// ResourceID is the id of what it is about.
+	ResourceID *int64 `api:"resourceId,readOnly"`
+	// ResourceType is its type.
+	ResourceType string `api:"resourceType,readOnly"`
+	// FieldUpdates are the fields that would be different.
+	FieldUpdates json.RawMessage `api:"fieldUpdates,readOnly,list"`
+	// DependentRequest is the request that has to be approved first.
+	DependentRequest schema.Ref `api:"dependentRequest,readOnly" ref:"WorkflowRequest"`
 	// Comment is what was said with it.
 	Comment string `api:"comment,readOnly"`
 }

@@ -25,6 +25,8 @@ type NetworkInterface struct {
 	SecondaryAddress netip.Addr `api:"secondaryAddress"`
 	// ManagementAddress is the address by which the server is managed.
 	ManagementAddress netip.Addr `api:"managementAddress"`
+	// ManagementAddressPrefixLength is the length of its prefix; null: it is the machine's own affair.
+	ManagementAddressPrefixLength *int64 `api:"managementAddressPrefixLength,readOnly" min:"1" max:"128"`
 	// ServicesIPv4Address is the IPv4 address that services answer at.
 	ServicesIPv4Address netip.Addr `api:"servicesIpv4Address,readOnly"`
 	// ServicesIPv4PrefixLength is the length of its prefix.

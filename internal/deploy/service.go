@@ -12,7 +12,7 @@ import (
 // registerServices declares the services of servers: one of each kind, which come with the server.
 func registerServices(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "services", Parents: []string{"servers"}}, &AnycastService{}, &DHCPActivityService{},
-		&DHCPStatisticsService{}, &DNSActivityService{}, &DNSResolverService{}, &DNSStatisticsService{}, &FirewallService{}, &GatewayService{},
+		&DHCPStatisticsService{}, &DNSActivityService{}, &DNSResolverService{}, &DNSStatisticsService{}, &FailoverAPIService{}, &FirewallService{}, &GatewayService{},
 		&InterfacesService{}, &LicenseService{}, &NTPService{}, &SNMPService{}, &SSHService{}, &SyslogService{})
 }
 
@@ -64,6 +64,25 @@ type FirewallService struct {
 	// PingAllowed says whether the machine answers pings.
 	PingAllowed bool `api:"pingAllowed,required" default:"true"`
 }
+
+// FailoverAPIService lets another manager take over; there is none.
+type FailoverAPIService struct {
+	schema.Head `head:"readOnly" post:"no"`
+	Service
+	// Enabled says whether it runs.
+	Enabled bool `api:"enabled,required"`
+	// Certificate is its certificate.
+	Certificate string `api:"certificate" length:"65535"`
+	// PrivateKey is the key of the certificate; it is never shown.
+	PrivateKey schema.Secret `api:"privateKey"`
+	// TrustStore are the certificates that it trusts.
+	TrustStore []string `api:"trustStore"`
+	// TrustStorePassword is the password for them; it is never shown.
+	TrustStorePassword schema.Secret `api:"trustStorePassword"`
+}
+
+// ofManager says that it is a service of managers.
+func (x *FailoverAPIService) ofManager() {}
 
 // GatewayService runs a container on the machine.
 type GatewayService struct {
@@ -380,6 +399,9 @@ func makeServices(c *resource.Change, x *Server) error {
 	}
 	for _, t := range c.API.Collection("services").Types {
 		o := t.New()
+		if _, other := o.(interface{ ofManager() }); other {
+			continue
+		}
 		h := schema.HeadOf(o)
 		h.Parent, h.Config = x.ID, x.Config
 		if _, err := c.Following().Create(t, o); err != nil {

@@ -24,7 +24,7 @@ type DHCPActivityService struct {
 	Service
 	Telemetry
 	// MaximumBufferedEvents is how many wait for a receiver that is away.
-	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" min:"1" max:"101588000" default:"100000"`
+	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" also:"maxBufferedEvents" min:"1" max:"101588000" default:"100000"`
 	// DHCPv4Enabled says whether that of DHCPv4 is sent.
 	DHCPv4Enabled bool `api:"dhcpv4Enabled,required"`
 	// DHCPv6Enabled says whether that of DHCPv6 is sent.
@@ -37,7 +37,7 @@ type DHCPStatisticsService struct {
 	Service
 	Telemetry
 	// MaximumBufferedEvents is how many wait for a receiver that is away.
-	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" min:"1" max:"188235000" default:"100000"`
+	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" also:"maxBufferedEvents" min:"1" max:"188235000" default:"100000"`
 	// DHCPv4Enabled says whether that of DHCPv4 is sent.
 	DHCPv4Enabled bool `api:"dhcpv4Enabled,required"`
 	// DHCPv6Enabled says whether that of DHCPv6 is sent.
@@ -50,7 +50,7 @@ type DNSActivityService struct {
 	Service
 	Telemetry
 	// MaximumBufferedEvents is how many wait for a receiver that is away.
-	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" min:"1" max:"64000000" default:"100000"`
+	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" also:"maxBufferedEvents" min:"1" max:"64000000" default:"100000"`
 	// Filters are what is not sent.
 	Filters []Filter `api:"filters,required"`
 }
@@ -91,7 +91,7 @@ type DNSStatisticsService struct {
 	Service
 	Telemetry
 	// MaximumBufferedEvents is how many wait for a receiver that is away.
-	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" min:"1" max:"36436000" default:"100000"`
+	MaximumBufferedEvents int64 `api:"maximumBufferedEvents,required" also:"maxBufferedEvents" min:"1" max:"36436000" default:"100000"`
 	// PollingInterval is how often they are taken.
 	PollingInterval string `api:"pollingInterval,required,duration" default:"PT1M"`
 }

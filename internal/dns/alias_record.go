@@ -15,6 +15,8 @@ func registerAliasRecords(r *resource.Registry) {
 // AliasRecord is another name for a record: a CNAME.
 type AliasRecord struct {
 	RecordHead `unique:"wholeName"`
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"CNAME"`
 	// LinkedRecord is the record the alias stands for, by id or by absoluteName.
 	LinkedRecord schema.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|MXRecord|TXTRecord|GenericRecord|SRVRecord|NAPTRRecord|HINFORecord|HTTPSRecord|SVCBRecord|URIRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
 }

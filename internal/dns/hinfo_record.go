@@ -14,6 +14,8 @@ func registerHINFORecords(r *resource.Registry) {
 // HINFORecord says what a host is (RFC 1035 section 3.3.2).
 type HINFORecord struct {
 	RecordHead
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"HINFO"`
 	// OS is the operating system.
 	OS string `api:"os" length:"255"`
 	// CPU is the kind of machine.

@@ -341,12 +341,12 @@ func (i *zoneImport) makeOne(rr dns.RR) error {
 	case *dns.SVCB:
 		return i.makeBinding(rr, x, func(b *ServiceBinding) schema.Object {
 			b.Type = "SVCBRecord"
-			return &SVCBRecord{*b}
+			return &SVCBRecord{ServiceBinding: *b}
 		})
 	case *dns.HTTPS:
 		return i.makeBinding(rr, &x.SVCB, func(b *ServiceBinding) schema.Object {
 			b.Type = "HTTPSRecord"
-			return &HTTPSRecord{*b}
+			return &HTTPSRecord{ServiceBinding: *b}
 		})
 	}
 	return i.makeGeneric(rr)

@@ -30,6 +30,8 @@ type KerberosRealm struct {
 // KeyDistributionCenter is a server that gives out the tickets of a realm.
 type KeyDistributionCenter struct {
 	schema.Head `head:"required,nonblank" unique:"siblings"`
+	// Configuration is the configuration it lies in.
+	Configuration schema.Ref `api:"configuration,readOnly" column:"configuration" ref:"Configuration"`
 	// Host is its name or its address.
 	Host string `api:"host,required"`
 	// Port is the port it listens on.

@@ -12,7 +12,7 @@ import (
 
 // registerMoves declares the moving of zones and records, which says what was done.
 func registerMoves(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "moves"}, &DNSMove{})
+	r.Collection(resource.Collection{Name: "moves"}, &DNSMove{}, &ZoneMove{}, &ResourceRecordMove{})
 }
 
 // DNSMove is the moving of a zone or record to another name, and the record of it.
@@ -31,6 +31,65 @@ func (x *DNSMove) AfterWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
+	return moveName(c, row, x.AbsoluteName)
+}
+
+// ZoneMove is the moving of a zone to another name, and the record of it, as release 9.6 has it.
+type ZoneMove struct {
+	schema.Head `head:"readOnly" parents:"zones"`
+	NameMove
+}
+
+// ResourceRecordMove is the moving of a record to another name, and the record of it, as release 9.6 has it.
+type ResourceRecordMove struct {
+	schema.Head `head:"readOnly" parents:"resourceRecords"`
+	NameMove
+}
+
+// NameMove is what moves of zones and records say.
+type NameMove struct {
+	// Destination is the name that it has then.
+	Destination *NamePlace `api:"destination,post,createOnly"`
+	// Source is the name that it had before.
+	Source *NamePlace `api:"source,readOnly"`
+}
+
+// NamePlace is where a zone or record is.
+type NamePlace struct {
+	// AbsoluteName is its whole name.
+	AbsoluteName string `api:"absoluteName,required,nonblank" length:"1020"`
+}
+
+// BeforeWrite notes what the zone or record was called.
+func (x *NameMove) BeforeWrite(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	row, err := c.Tx.Get(schema.HeadOf(c.New).Parent)
+	if err == nil {
+		x.Source = &NamePlace{AbsoluteName: row.Key}
+	}
+	return err
+}
+
+// AfterWrite moves the zone, with all below it, or the record.
+func (x *NameMove) AfterWrite(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	row, err := c.Tx.Get(schema.HeadOf(c.New).Parent)
+	if err != nil {
+		return err
+	}
+	err = moveName(c, row, x.Destination.AbsoluteName)
+	if p, ok := problem.As(err); ok && p.Status < 500 {
+		p.Fields = []string{"destination.absoluteName"}
+	}
+	return err
+}
+
+// moveName moves a zone, with all below it, or a record to a name.
+func moveName(c *resource.Change, row *store.Resource, to string) error {
 	o, err := c.API.Object(row)
 	if err != nil {
 		return err
@@ -39,7 +98,7 @@ func (x *DNSMove) AfterWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	parent, relative, err := zoneAbove(c.Tx, row.Configuration, view, x.AbsoluteName, row)
+	parent, relative, err := zoneAbove(c.Tx, row.Configuration, view, to, row)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ func registerMXRecords(r *resource.Registry) {
 // MXRecord names a mail exchange of a name (RFC 5321).
 type MXRecord struct {
 	RecordHead
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"MX"`
 	// LinkedRecord is the host that takes the mail, by id or by absoluteName.
 	LinkedRecord schema.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
 	// Priority is the preference: the lowest is tried first.

@@ -15,6 +15,8 @@ func registerNAPTRRecords(r *resource.Registry) {
 // NAPTRRecord is a rule that makes one name of another (RFC 3403).
 type NAPTRRecord struct {
 	RecordHead
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"NAPTR"`
 	// Order is the order in which rules are used.
 	Order int64 `api:"order,put" min:"0" max:"65535"`
 	// Preference is the order among rules of the same order.

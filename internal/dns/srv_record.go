@@ -14,6 +14,8 @@ func registerSRVRecords(r *resource.Registry) {
 // SRVRecord names a server of a service (RFC 2782).
 type SRVRecord struct {
 	RecordHead
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"SRV"`
 	// LinkedRecord is the host that gives the service, by id or by absoluteName.
 	LinkedRecord schema.Ref `api:"linkedRecord,required" identify:"absoluteName" ref:"HostRecord|AliasRecord|GenericRecord|ExternalHostRecord" back:"dependentRecords" onDelete:"cascade"`
 	// Priority is the preference: the lowest is tried first.

@@ -213,7 +213,11 @@ func (x *ServiceBinding) alike(y *ServiceBinding) bool {
 }
 
 // SVCBRecord binds a name of any service to where it is given.
-type SVCBRecord struct{ ServiceBinding }
+type SVCBRecord struct {
+	ServiceBinding
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"SVCB"`
+}
 
 // BeforeWrite derives the name and reads the data.
 func (x *SVCBRecord) BeforeWrite(c *resource.Change) error { return x.check(c) }
@@ -227,7 +231,11 @@ func (x *SVCBRecord) same(o schema.Object) bool {
 }
 
 // HTTPSRecord binds a name of the web to where its service is given.
-type HTTPSRecord struct{ ServiceBinding }
+type HTTPSRecord struct {
+	ServiceBinding
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"HTTPS"`
+}
 
 // BeforeWrite derives the name and reads the data.
 func (x *HTTPSRecord) BeforeWrite(c *resource.Change) error { return x.check(c) }

@@ -13,7 +13,7 @@ import (
 
 // registerSigningKeys declares the collection of keys: those that messages are signed with, and those of signed zones.
 func registerSigningKeys(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "signingKeys"}, &TSIGKey{}, &KeySigningKey{}, &ZoneSigningKey{})
+	r.Collection(resource.Collection{Name: "signingKeys", Complete: completeKeys}, &TSIGKey{}, &KeySigningKey{}, &ZoneSigningKey{})
 }
 
 // TSIGKey is a key that servers and clients sign messages with (RFC 8945). Its secret is shown once: in the answer to who made it.
@@ -31,6 +31,8 @@ type TSIGKey struct {
 	KeyGenerationDateTime time.Time `api:"keyGenerationDateTime,readOnly"`
 	// PrivateKey is the secret, in base64; it is taken, and shown in the answer that it was made by alone.
 	PrivateKey schema.Secret `api:"privateKey,once"`
+	// SharedSecret is the same, as release 9.6 calls it: it is taken, and shown as privateKey.
+	SharedSecret string `api:"sharedSecret,writeOnly,nonblank" length:"1000"`
 }
 
 // The states of a key, and what asks for another one.
@@ -43,6 +45,9 @@ const (
 // BeforeWrite takes the secret that is given, or makes one.
 func (x *TSIGKey) BeforeWrite(c *resource.Change) error {
 	old, _ := c.Old.(*TSIGKey)
+	if x.SharedSecret != "" {
+		x.PrivateKey, x.SharedSecret = schema.Secret{Plain: x.SharedSecret, Given: true}, ""
+	}
 	switch {
 	case c.Given["state"] && x.State == keyRegenerate && old == nil:
 		return problem.Field("InvalidEnumValue", "state", "REGENERATE is for a key that is there; GENERATED makes one")

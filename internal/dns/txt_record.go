@@ -15,6 +15,8 @@ func registerTXTRecords(r *resource.Registry) {
 // TXTRecord holds text (RFC 1035 section 3.3.14).
 type TXTRecord struct {
 	RecordHead
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"TXT"`
 	// Text is the text; it is served in strings of 255 bytes.
 	Text string `api:"text,nonblank" length:"65000"`
 }

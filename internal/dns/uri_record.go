@@ -18,6 +18,8 @@ func registerURIRecords(r *resource.Registry) {
 // URIRecord is an address of the web for a name (RFC 7553).
 type URIRecord struct {
 	RecordHead
+	// RecordType is its type on the wire.
+	RecordType string `api:"recordType,computed" always:"URI"`
 	// Priority is the preference: the lowest is tried first.
 	Priority int64 `api:"priority,put" min:"0" max:"65535"`
 	// Weight divides the clients among records of the same priority.

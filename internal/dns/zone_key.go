@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/space"
 	"portolan/internal/store"
 
 	"github.com/miekg/dns"
@@ -40,12 +42,22 @@ type ZoneKey struct {
 	PublicKey string `api:"publicKey" length:"4096"`
 	// Flags are those of its DNSKEY record: 257 of a key signing key, 256 of a zone signing key.
 	Flags *int64 `api:"flags"`
+	// DNSKEYRecord is its DNSKEY record, as a zone file has it.
+	DNSKEYRecord string `api:"dnsKeyRecord,computed"`
+	// KeyProvider is who keeps it.
+	KeyProvider string `api:"keyProvider,computed" always:"ADDRESS_MANAGER"`
+	// PrivateKeyEncoding is null: private parts are never shown.
+	PrivateKeyEncoding string `api:"privateKeyEncoding,readOnly" enum:"PKCS8|X509"`
+	// PublicKeyEncoding is null: publicKey is as in a DNSKEY record.
+	PublicKeyEncoding string `api:"publicKeyEncoding,readOnly" enum:"PKCS8|X509"`
 }
 
 // KeySigningKey is the key that the keys of a signed zone are signed with (RFC 6781).
 type KeySigningKey struct {
 	schema.Head `post:"no" parents:"zones|blocks|networks"`
 	ZoneKey
+	// DSRecord is the DS record of it for the zone above, as a zone file has it (RFC 4034 section 5, SHA-256).
+	DSRecord string `api:"dsRecord,computed"`
 }
 
 // ZoneSigningKey is a key that the records of a signed zone are signed with (RFC 6781).
@@ -116,6 +128,48 @@ var algorithms = map[string]struct {
 	"RSANSEC3SHA256":   {dns.RSASHA256, 1024, 4096},
 	"RSASHA512":        {dns.RSASHA512, 1024, 4096},
 	"RSANSEC3SHA512":   {dns.RSASHA512, 1024, 4096},
+}
+
+// keyShown are the members of a key that its records are made of.
+type keyShown struct {
+	PublicKey, Algorithm string
+	Flags                *uint16
+	TTL                  string
+}
+
+// completeKeys shows the records of keys of zones.
+func completeKeys(tx *store.Tx, rows []*store.Resource) error {
+	for _, r := range rows {
+		var k keyShown
+		if r.Type != "KeySigningKey" && r.Type != "ZoneSigningKey" {
+			continue
+		}
+		if err := json.Unmarshal(r.Body, &k); err != nil {
+			return err
+		}
+		if k.PublicKey == "" || k.Flags == nil {
+			continue
+		}
+		above, err := tx.Get(r.Parent)
+		if err != nil {
+			return err
+		}
+		name := above.Key
+		if above.Collection != "zones" {
+			name = reverseZoneName(schema.Range{Range: space.Range{Low: store.KeyAddr(above.Low), High: store.KeyAddr(above.High)}})
+		}
+		ttl := schema.LengthOf(k.TTL)
+		key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: dns.CanonicalName(name), Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET,
+			Ttl: uint32(ttl / time.Second)}, Flags: *k.Flags, Protocol: 3, Algorithm: algorithms[k.Algorithm].number, PublicKey: k.PublicKey} //nolint:gosec // bounded
+		members := map[string][]byte{"dnsKeyRecord": schema.AppendString(nil, key.String())}
+		if ds := key.ToDS(dns.SHA256); ds != nil && r.Type == "KeySigningKey" {
+			members["dsRecord"] = schema.AppendString(nil, ds.String())
+		}
+		if r.Body, err = store.Rewritten(r.Body, members); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // generate makes the key, and sets all that follows from it.

@@ -38,6 +38,7 @@ var descriptions = map[string]string{
 	"ImportHead.user":                "user is who started it: what the rows say is done within that user's rights.",
 	"ImportLog":                      "ImportLog is what is to be said of an import: what was wrong with which row.",
 	"ImportLog.contents":             "contents are its lines.",
+	"ImportLog.modificationDateTime": "modificationDateTime is when the import ended.",
 	"ImportLog.size":                 "size is how long it is, in bytes.",
 	"ResourceImport":                 "ResourceImport is a file of resources, which are made and changed as its rows say.",
 	"ResourceImport.action":          "action is what is done with a row: a row whose id is there changes that resource, any other makes one; or one of the two alone.",

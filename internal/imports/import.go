@@ -130,6 +130,8 @@ type ImportLog struct {
 	schema.Head `head:"readOnly"`
 	// Size is how long it is, in bytes.
 	Size int64 `api:"size,readOnly,computed"`
+	// ModificationDateTime is when the import ended.
+	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
 	// Contents are its lines.
 	Contents string `api:"contents,readOnly,computed" length:"8000000"`
 }

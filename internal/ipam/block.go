@@ -80,7 +80,7 @@ type IPv4Policy struct {
 	// DuplicateHostnamesAllowed says whether two addresses may have one host name.
 	DuplicateHostnamesAllowed *bool `api:"duplicateHostnamesAllowed,inherit"`
 	// PingBeforeAssignEnabled says whether an address is pinged before it is assigned.
-	PingBeforeAssignEnabled *bool `api:"pingBeforeAssignEnabled,inherit"`
+	PingBeforeAssignEnabled *bool `api:"pingBeforeAssignEnabled,inherit" also:"pingBeforeAssignmentEnabled"`
 	// DefaultZonesInherited says whether the default zones come from above.
 	DefaultZonesInherited bool `api:"defaultZonesInherited,put" default:"true"`
 	// RestrictedZonesInherited says whether the restricted zones come from above.

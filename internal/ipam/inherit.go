@@ -17,15 +17,20 @@ import (
 // a field, of its name with Inherited behind it, that may say otherwise.
 type inheritedFields struct {
 	values, refs, lists map[string]bool
-	// by are those of each type.
-	by map[string]map[string]bool
+	// by are those of each type, also their other names.
+	by   map[string]map[string]bool
+	also map[string]string
 }
 
 // inheritedOf finds the fields that come down, of the declared types.
 func inheritedOf(r *resource.Registry) *inheritedFields {
-	f := &inheritedFields{values: map[string]bool{}, refs: map[string]bool{}, lists: map[string]bool{}, by: map[string]map[string]bool{}}
+	f := &inheritedFields{values: map[string]bool{}, refs: map[string]bool{}, lists: map[string]bool{}, by: map[string]map[string]bool{},
+		also: map[string]string{}}
 	r.EachType(func(t *schema.Type) {
 		for _, field := range t.Fields {
+			if main := t.ByName[field.Also]; main != nil && main.Inherit {
+				f.also[field.Also] = field.Name
+			}
 			if _, open := t.Field(field.Name + "Inherited"); !field.Inherit || field.Kind == schema.References && !open {
 				continue
 			}
@@ -236,6 +241,9 @@ func (f *inheritedFields) show(p *Settings, r *store.Resource, own map[string]bo
 	for field, value := range p.Values {
 		if f.by[r.Type][field] && !set[field] {
 			values[field] = []byte(value)
+			if other := f.also[field]; other != "" {
+				values[other] = values[field]
+			}
 			names = append(names, field)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 
 // registerMoves declares the collection of moves, which say what was done; those of names are declared where names are.
 func registerMoves(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "moves", Estimate: resource.Carried(true)}, &IPMove{})
+	r.Collection(resource.Collection{Name: "moves", Estimate: resource.Carried(true)}, &IPMove{},
+		&IPv4AddressMove{}, &IPv4BlockMove{}, &IPv4NetworkMove{}, &IPv6AddressMove{}, &IPv6BlockMove{}, &IPv6NetworkMove{})
 }
 
 // IPMove is the moving of an address, or of a block or network with all in it, and the record of it.
@@ -38,18 +39,23 @@ func (x *IPMove) AfterWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
+	return moveTo(c, row, x.Address, x.MACAddress)
+}
+
+// moveTo moves an address, or a block or network, so that it begins at an address.
+func moveTo(c *resource.Change, row *store.Resource, to netip.Addr, mac schema.Ref) error {
 	old := rangeOf(row)
-	if x.Address.Is4() != old.Low.Is4() {
-		return problem.Invalid("address", "%s is not of the address family of %s", x.Address, old)
+	if to.Is4() != old.Low.Is4() {
+		return problem.Invalid("address", "%s is not of the address family of %s", to, old)
 	}
-	if x.Address == old.Low {
-		return problem.Invalid("address", "%s is where it is already", x.Address)
+	if to == old.Low {
+		return problem.Invalid("address", "%s is where it is already", to)
 	}
-	r := reshape(c)
+	r, err := reshape(c), error(nil)
 	if row.Collection == "addresses" {
-		err = r.moveAddress(row, x.Address, x.MACAddress)
+		err = r.moveAddress(row, to, mac)
 	} else {
-		err = r.moveSpace(row, x.Address)
+		err = r.moveSpace(row, to)
 	}
 	if err != nil {
 		return err

@@ -87,6 +87,15 @@ func (s *Sender) look(ctx context.Context) error {
 	}); err != nil || !news && len(waiting) == 0 {
 		return err
 	}
+	if s.mail == nil && len(s.traps) == 0 { // where there are groups another manager tells them
+		there := false
+		if err := s.api.Store.View(ctx, func(tx *store.Tx) (err error) {
+			there, err = tx.Exists(store.Query{From: store.Resources, Where: store.InCollection(groups)})
+			return err
+		}); err != nil || there {
+			return err
+		}
+	}
 	if held, err := s.lease.Take(ctx); err != nil || !held {
 		return err
 	}

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -22,12 +23,18 @@ func (a *API) ScopeFor(types []*schema.Type, caller Caller) Scope { return Scope
 
 // Find gives the field of that name in the types of the scope that have it.
 func (s Scope) Find(name string) *schema.Field {
+	var found *schema.Field
 	for _, t := range s.Types {
-		if f, ok := t.ByName[name]; ok {
+		f, ok := t.ByName[name]
+		switch {
+		case !ok:
+		case f.Filterable():
 			return f
+		case found == nil:
+			found = f
 		}
 	}
-	return nil
+	return found
 }
 
 // Unknown refuses a path that names no field of the scope, and lists those that there are.
@@ -76,6 +83,13 @@ func (s Scope) Bind(n *schema.Node) (store.Expr, error) {
 
 func (s Scope) compare(n *schema.Node, path []string) (store.Expr, error) {
 	f := s.Find(path[0])
+	if f != nil && f.Also != "" { // another name of what is kept
+		path = append([]string{f.Also}, path[1:]...)
+		f = s.Find(path[0])
+	}
+	if constant := s.constant(path); constant != nil {
+		return s.compareConstant(constant, f, n)
+	}
 	if many := s.findMany(path); many != nil {
 		return s.compareMany(many, n)
 	}
@@ -108,6 +122,67 @@ func (s Scope) compare(n *schema.Node, path []string) (store.Expr, error) {
 		}
 	}
 	return store.All{e, named}, nil
+}
+
+// constant gives the types in which a text is the same in every resource, by what it is; nil where it is in none.
+func (s Scope) constant(path []string) map[string]string {
+	var of map[string]string
+	for _, t := range s.Types {
+		if f := t.ByName[path[0]]; f != nil && f.Always != "" && len(path) == 1 {
+			if of == nil {
+				of = map[string]string{}
+			}
+			of[t.Name] = f.Always
+		}
+	}
+	return of
+}
+
+// compareConstant compares a text that is the same in every resource of some types, by type, and kept in those of others, in f.
+func (s Scope) compareConstant(of map[string]string, f *schema.Field, n *schema.Node) (store.Expr, error) {
+	typeIs := func(name string) store.Expr {
+		return store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: name}
+	}
+	either := store.Any{}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		fits := slices.ContainsFunc(n.Values, func(v schema.Literal) bool {
+			switch n.Op {
+			case "contains":
+				return strings.Contains(of[name], v.Text)
+			case "startsWith":
+				return strings.HasPrefix(of[name], v.Text)
+			case "endsWith":
+				return strings.HasSuffix(of[name], v.Text)
+			}
+			return of[name] == v.Text && !v.Null()
+		})
+		if fits != (n.Op == "ne") {
+			either = append(either, typeIs(name))
+		}
+	}
+	if !slices.Contains([]string{"eq", "in", "ne", "contains", "startsWith", "endsWith"}, n.Op) {
+		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
+	}
+	kept := store.Any{}
+	for _, t := range s.Types {
+		if of[t.Name] == "" {
+			kept = append(kept, typeIs(t.Name))
+		}
+	}
+	if len(kept) == 0 {
+		return either, nil
+	}
+	if !f.Filterable() { // the others do not have it
+		if n.Op == "ne" || slices.ContainsFunc(n.Values, schema.Literal.Null) {
+			return append(either, kept), nil
+		}
+		return either, nil
+	}
+	e, err := f.Condition(n)
+	if err != nil {
+		return nil, err
+	}
+	return append(either, store.All{e, kept}), nil
 }
 
 // findMany gives the field of many references that a path names by their ids; nil where it is none, or cannot be filtered by.

@@ -183,7 +183,7 @@ func (a *API) Rewrite(c *Change, row *store.Resource, whole bool) (*store.Resour
 	} else if members, err = mergePatch(t, old, c.Sent); err != nil {
 		return nil, err
 	}
-	given, more := t.Decode(fresh, members, false)
+	given, more := t.DecodeOver(fresh, old, members, false)
 	if problems = append(problems, more...); len(problems) > 0 {
 		return nil, problem.Join(problems)
 	}

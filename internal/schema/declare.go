@@ -59,6 +59,7 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	f.For = split(member.Tag.Get("for"))
 	f.Default = member.Tag.Get("default")
 	f.Example = member.Tag.Get("example")
+	f.Always = member.Tag.Get("always")
 	f.FilterAs = member.Tag.Get("filterAs")
 	f.Identify = member.Tag.Get("identify")
 	f.Column = member.Tag.Get("column")

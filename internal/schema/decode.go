@@ -21,6 +21,13 @@ import (
 // Decode writes the members of a request into the object. Unknown and read-only members are
 // ignored (spec.md 2.8). It gives every problem it finds, and the names of the fields it set.
 func (t *Type) Decode(o Object, members map[string]json.RawMessage, create bool) (given map[string]bool, problems []*problem.Problem) {
+	return t.DecodeOver(o, o, members, create)
+}
+
+// DecodeOver is Decode into an object that takes the place of another one, was.
+func (t *Type) DecodeOver(o, was Object, members map[string]json.RawMessage, create bool) (given map[string]bool,
+	problems []*problem.Problem,
+) {
 	v := reflect.ValueOf(o).Elem()
 	given = map[string]bool{}
 	for _, f := range t.Fields {
@@ -28,13 +35,39 @@ func (t *Type) Decode(o Object, members map[string]json.RawMessage, create bool)
 		if !ok || f.ReadOnly || f.CreateOnly && !create || f.Name == "type" || f.Column != "" {
 			continue
 		}
+		if f.Also != "" && members[f.Also] != nil { // which is looked at together with this
+			continue
+		}
+		if f.other != nil && members[f.other.Name] != nil {
+			given[f.other.Name] = true
+			p := (*problem.Problem)(nil)
+			if raw, p = t.oneOfBoth(was, f, raw, members[f.other.Name]); p != nil {
+				problems = append(problems, p)
+				continue
+			}
+		}
 		if p := decodeField(f, raw, v.FieldByIndex(f.Index)); p != nil {
 			problems = append(problems, p)
 			continue
 		}
 		given[f.Name] = true
+		if f.Also != "" {
+			given[f.Also] = true
+		}
 	}
 	return given, problems
+}
+
+// oneOfBoth gives the value of a field that is given by both of its names: the one that says something else than what is there. Two that
+// both do, and not the same, are refused.
+func (t *Type) oneOfBoth(o Object, f *Field, raw, other json.RawMessage) (json.RawMessage, *problem.Problem) {
+	switch {
+	case bytes.Equal(raw, other), !t.Differs(o, f.other, other):
+		return raw, nil
+	case !t.Differs(o, f, raw):
+		return other, nil
+	}
+	return nil, problem.Field("ConflictingResourceFieldValues", f.other.Name, "is another name of %s, which says something else", f.Name)
 }
 
 // Differs reports whether a member says something else of a field than an object has there. What cannot be read differs.

@@ -63,7 +63,7 @@ func (t *Type) Row(o Object, old *store.Resource) (*store.Resource, error) {
 			for _, item := range list.Items {
 				r.Links = append(r.Links, store.Ref{Field: f.Name, Target: item.ID})
 			}
-		case f.Stored():
+		case f.Stored() && f.Also == "":
 			before := len(body)
 			if before > 1 {
 				body = append(body, ',')
@@ -117,6 +117,11 @@ func (t *Type) AppendWhole(b, body []byte) ([]byte, error) {
 		}
 		b = append(append(append(b, ',', '"'), name...), '"', ':')
 		b = append(b, raw...)
+		if next < len(t.stored) && next > 0 && t.ByName[t.stored[next]].Also == string(name) { // the same by its other name
+			b = append(append(append(b, ',', '"'), t.stored[next]...), '"', ':')
+			b = append(b, raw...)
+			next++
+		}
 		return nil
 	})
 	if errors.Is(err, errOrder) {

@@ -156,9 +156,14 @@ type Field struct {
 	Unless     string   // a member that stands in for a required one
 	Back       []string // the subcollections of what it refers to that hold where it comes from
 	FilterAs   string   // of many references: the name that filters have for one of them
-	Default    string
-	Example    string // a value for the documentation
-	MaxLength  int
+	// Also, where it is not empty, is the name of the field that this is another name of, as a later release has it: both are shown, and
+	// either is taken.
+	Also string
+	// Always is what a computed text is in every resource of the type; empty where it is found each time.
+	Always    string
+	Default   string
+	Example   string // a value for the documentation
+	MaxLength int
 	// OnDelete says what happens to whoever refers when what it refers to is deleted: clear takes the reference away and is
 	// what holds where nothing is said, cascade deletes whoever refers too (of a list: with its last target), refuse
 	// refuses the deletion.
@@ -169,6 +174,7 @@ type Field struct {
 	Members []*Field
 	secret  bool
 	goType  reflect.Type // of a field with members
+	other   *Field       // the same by another name (Also); nil where it has none
 
 	Index []int
 	ptr   bool
@@ -228,7 +234,7 @@ func (t *Type) New() Object {
 	o := v.Interface().(Object)
 	o.head().Type = t.Name
 	for _, f := range t.Fields {
-		if f.Default != "" {
+		if f.Default != "" && f.Also == "" {
 			setDefault(v.Elem().FieldByIndex(f.Index), f)
 		}
 	}
@@ -282,7 +288,12 @@ func Declare(sample Object) *Type {
 	for _, f := range t.Fields {
 		if f.Stored() {
 			t.stored, t.nullAt = append(t.stored, f.Name), append(t.nullAt, len(t.nulls))
-			t.nulls = append(AppendString(append(t.nulls, ','), f.Name), ":null"...)
+			t.nulls = append(AppendString(append(t.nulls, ','), f.Name), ':')
+			if f.Always != "" {
+				t.nulls = AppendString(t.nulls, f.Always)
+			} else {
+				t.nulls = append(t.nulls, "null"...)
+			}
 		}
 	}
 	t.nullAt = append(t.nullAt, len(t.nulls))
@@ -320,7 +331,20 @@ func (t *Type) collect(s reflect.Type, index []int) {
 		f := declareField(member, tag, at)
 		f.Owner = s.Name()
 		t.Fields = append(t.Fields, f)
+		if name := member.Tag.Get("also"); name != "" {
+			f.other = f.also(name)
+			t.Fields = append(t.Fields, f.other)
+		}
 	}
+}
+
+// also gives the field by another name.
+func (f *Field) also(name string) *Field {
+	other := *f
+	other.Name, other.Also, other.Computed = name, f.Name, true
+	other.OnPost, other.OnPut, other.Indexed, other.Searched, other.Inherit, other.Inline = false, false, false, false, false, false
+	other.Back, other.FilterAs = nil, ""
+	return &other
 }
 
 // Elsewhere reports whether giving the field may make or change something outside of the resource: it links others, or names

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"portolan/internal/published"
+)
+
+// What release 9.6 adds is served, but for what docs/status.md says.
+func TestLaterOperationsAreServed(t *testing.T) {
+	a := declared(t)
+	paths := served(t, a)
+	total := 0
+	var missing []string
+	for _, o := range published.LaterOperations() {
+		for _, c := range append(o.Collections, "")[:max(1, len(o.Collections))] {
+			total++
+			path := plain(strings.Replace(o.Path, "{collection}", c, 1))
+			if !slices.Contains(paths[path], o.Method) {
+				missing = append(missing, o.Method+" "+strings.TrimPrefix(path, Base+"/"))
+			}
+		}
+	}
+	text, err := os.ReadFile("../../docs/status.md")
+	says := fmt.Sprintf("Of the %d that release 9.6 adds %d are served, and not: %s.", total, total-len(missing), strings.Join(missing, ", "))
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(text)), " "), says) {
+		t.Errorf("%s docs/status.md does not say so (%v)", says, err)
+	}
+}
+
+// A field that release 9.6 calls otherwise is shown, taken and found by both names; two different values are refused.
+func TestFieldsOfTwoNames(t *testing.T) {
+	m := startAlone(t)
+	_, view, _, block, network := m.basics()
+	path := "/api/v2/networks/" + network
+	both := func(want string) {
+		t.Helper()
+		if r := m.want(200, "GET", path, ""); r.text("pingBeforeAssignEnabled") != want || r.text("pingBeforeAssignmentEnabled") != want {
+			t.Errorf("it should be %q: %s", want, r.body)
+		}
+	}
+	m.want(200, "PATCH", "/api/v2/blocks/"+block, `{"pingBeforeAssignmentEnabled":true}`, mergePatch)
+	both("true") // from above
+	m.want(200, "PATCH", path, `{"pingBeforeAssignmentEnabled":false}`, mergePatch)
+	both("false")
+	whole := string(m.want(200, "GET", path, "").body)
+	m.want(200, "PUT", path, strings.Replace(whole, `"pingBeforeAssignEnabled":false`, `"pingBeforeAssignEnabled":true`, 1))
+	both("true")
+	whole = string(m.want(200, "GET", path, "").body)
+	m.want(200, "PUT", path, strings.Replace(whole, `"pingBeforeAssignmentEnabled":true`, `"pingBeforeAssignmentEnabled":false`, 1))
+	both("false")
+	m.refused(400, "ConflictingResourceFieldValues", "pingBeforeAssignmentEnabled", "PATCH", path,
+		`{"pingBeforeAssignEnabled":true,"pingBeforeAssignmentEnabled":null}`, mergePatch)
+	m.refused(400, "JsonDeserializationError", "pingBeforeAssignmentEnabled", "PATCH", path, `{"pingBeforeAssignmentEnabled":"maybe"}`, mergePatch)
+	for _, name := range []string{"pingBeforeAssignEnabled", "pingBeforeAssignmentEnabled"} {
+		if r := m.want(200, "GET", "/api/v2/networks?"+filter(name+":false"), ""); r.count() != 1 {
+			t.Errorf("by %s are found %s", name, r.body)
+		}
+	}
+	// What is the same in all of a type is found, too.
+	zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"kinds.example"}`)
+	records := "/api/v2/zones/" + zone + "/resourceRecords"
+	m.id(records, `{"type":"TXTRecord","name":"a","text":"x"}`)
+	m.id(records, `{"type":"GenericRecord","name":"b","recordType":"TLSA","rdata":"3 1 1 AA"}`)
+	for expr, want := range map[string]int{"recordType:'TXT'": 1, "recordType:'TLSA'": 1, "recordType:in('TXT','TLSA')": 2, "recordType:'MX'": 0,
+		"recordType:ne('TXT')": 1, "recordType:contains('T')": 2, "recordType:'TXT' and name:'b'": 0} {
+		if r := m.want(200, "GET", records+"?"+filter(expr), ""); r.count() != want {
+			t.Errorf("%s finds %s", expr, r.body)
+		}
+	}
+	if r := m.want(200, "GET", records+"?"+filter("name:'a'"), ""); r.text("data.0.recordType") != "TXT" {
+		t.Errorf("it is %s", r.body)
+	}
+	m.verify()
+}
+
+// Moves of release 9.6 are of the type of what is moved, and say where from and where to.
+func TestMovesByType(t *testing.T) {
+	m := startAlone(t)
+	_, view, _, _, network := m.basics()
+	was := m.want(200, "GET", "/api/v2/networks/"+network, "").text("range")
+	moves := "/api/v2/networks/" + network + "/moves"
+	m.refused(400, "InvalidMoveDestination", "destination.range", "POST", moves, `{"type":"IPv4NetworkMove","destination":{"range":"10.0.128.0/25"}}`)
+	m.refused(400, "InvalidResourceFieldValue", "destination.range", "POST", moves, `{"type":"IPv4NetworkMove","destination":{"range":"everywhere"}}`)
+	m.refused(400, "MissingRequiredField", "destination.range", "POST", moves, `{"type":"IPv4NetworkMove","destination":{}}`)
+	r := m.want(201, "POST", moves, `{"type":"IPv4NetworkMove","destination":{"range":"10.0.128.0/24"}}`)
+	if r.text("source.range") != was || r.text("destination.range") != "10.0.128.0/24" {
+		t.Errorf("the move is %s", r.body)
+	}
+	if now := m.want(200, "GET", "/api/v2/networks/"+network, "").text("range"); now != "10.0.128.0/24" {
+		t.Errorf("the network is at %s", now)
+	}
+	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.128.9","state":"STATIC"}`)
+	m.refused(400, "InvalidResourceFieldValue", "type", "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPv6AddressMove","destination":{"address":"2001:db8::1"}}`)
+	m.want(201, "POST", "/api/v2/addresses/"+address+"/moves", `{"type":"IPv4AddressMove","destination":{"address":"10.0.128.10"}}`)
+	if now := m.want(200, "GET", "/api/v2/addresses/"+address, "").text("address"); now != "10.0.128.10" {
+		t.Errorf("the address is %s", now)
+	}
+	zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"before.example"}`)
+	record := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"a","text":"x"}`)
+	m.want(201, "POST", "/api/v2/resourceRecords/"+record+"/moves", `{"type":"ResourceRecordMove","destination":{"absoluteName":"b.before.example"}}`)
+	m.want(201, "POST", "/api/v2/zones/"+zone+"/moves", `{"type":"ZoneMove","destination":{"absoluteName":"after.example"}}`)
+	if now := m.want(200, "GET", "/api/v2/resourceRecords/"+record, "").text("absoluteName"); now != "b.after.example" {
+		t.Errorf("the record is %s", now)
+	}
+	m.refused(409, "ZoneNotFound", "no zone for", "POST", "/api/v2/resourceRecords/"+record+"/moves",
+		`{"type":"ResourceRecordMove","destination":{"absoluteName":"b.nowhere.test"}}`)
+	m.verify()
+}
+
+// Every type that release 9.6 has is there, and every field, but for those that docs/status.md names.
+func TestLaterFields(t *testing.T) {
+	a := declared(t)
+	var missing []string
+	total := 0
+	for _, name := range slices.Sorted(maps.Keys(published.LaterTypes())) {
+		typ, ok := a.Type(name)
+		if !ok && name != "AddressManager" { // the root, which is no resource
+			t.Errorf("there is no type %s", name)
+		}
+		for _, field := range slices.Sorted(maps.Keys(published.LaterTypes()[name].Fields)) {
+			if total++; ok && typ.ByName[field] == nil {
+				missing = append(missing, name+"."+field)
+			}
+		}
+	}
+	text, err := os.ReadFile("../../docs/status.md")
+	says := fmt.Sprintf("Of the %d fields of release 9.6 %d are there, and not: %s.", total, total-len(missing), strings.Join(missing, ", "))
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(text)), " "), says) {
+		t.Errorf("%s docs/status.md does not say so (%v)", says, err)
+	}
+}
