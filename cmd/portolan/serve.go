@@ -58,7 +58,8 @@ func (c *serveCommand) Run(s *session) error {
 		Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen,
 		CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory,
-		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, Backups: c.BackupDir, Mail: receivers.mail, Traps: receivers.traps,
+		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, Backups: c.BackupDir,
+		Mail: receivers.mail, Traps: receivers.traps,
 		AdminPassword: c.AdminPassword,
 		Version:       versionText(), Log: s.log, LogLevel: s.logLevel})
 	if err != nil {

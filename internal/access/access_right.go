@@ -8,7 +8,8 @@ import (
 // registerAccessRights declares the collection of access rights.
 func registerAccessRights(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "accessRights", Parents: []string{""},
-		NotYet: "access rights are not enforced yet, and none is taken before: administrators may do everything, others read"}, &AccessRight{}, &AdministrativeAccessRight{})
+		NotYet: "access rights are not enforced yet, and none is taken before: administrators may do everything, others read"},
+		&AccessRight{}, &AdministrativeAccessRight{})
 }
 
 // AccessRight says what a user, or the members of a group, may see and change.

@@ -73,8 +73,8 @@ func open(row *store.Resource, a *resource.API) (size int64, part func(tx *store
 	path := filepath.Join(a.Manager.Backups, x.Name)
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || a.Manager.Backups == "" || err == nil && (x.Host != a.Manager.Hostname || info.Size() != x.Size) {
-		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s of the manager on %s is not on %s: ask that manager, or look into "+
-			"its directory for backups (--backup-dir)", x.Name, x.Host, a.Manager.Hostname)
+		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s of the manager on %s is not on %s: ask that manager, or look "+
+			"into its directory for backups (--backup-dir)", x.Name, x.Host, a.Manager.Hostname)
 	}
 	if err != nil {
 		return 0, nil, err

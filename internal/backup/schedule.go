@@ -16,8 +16,8 @@ const schedules = "databaseSchedules"
 
 // registerSchedules declares the collection of schedules of backups.
 func registerSchedules(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: schedules, Called: "schedules", Guard: resource.Administration, NoSearch: true, Complete: timetable.Complete},
-		&DatabaseBackupSchedule{})
+	r.Collection(resource.Collection{Name: schedules, Called: "schedules", Guard: resource.Administration, NoSearch: true,
+		Complete: timetable.Complete}, &DatabaseBackupSchedule{})
 }
 
 // queued is the state by which a backup is asked for now.

@@ -18,7 +18,8 @@ import (
 func registerDatabases(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "databases", Parents: []string{""}, Guard: resource.Administration, NoSearch: true,
 		Complete: func(tx *store.Tx, rows []*store.Resource) error { return completeDatabase(tx, r.Manager, rows) }}, &AddressManagerDatabase{})
-	r.Collection(resource.Collection{Name: "databaseServers", Called: "servers", Guard: resource.Administration, NoSearch: true}, &AddressManagerServer{})
+	r.Collection(resource.Collection{Name: "databaseServers", Called: "servers", Guard: resource.Administration, NoSearch: true},
+		&AddressManagerServer{})
 	r.Collection(resource.Collection{Name: "trustRelationships", Parents: []string{""}, Guard: resource.Administration, NoSearch: true},
 		&TrustRelationship{})
 	r.Seed(func(c *resource.Change) error {
@@ -144,8 +145,9 @@ func completeDatabase(tx *store.Tx, m *resource.Manager, rows []*store.Resource)
 		if err != nil {
 			return err
 		}
-		if r.Body, err = store.Rewritten(r.Body, map[string][]byte{"lastBackupDateTime": last, "entityCount": strconv.AppendInt(nil, entities, 10),
-			"size": strconv.AppendInt(nil, size, 10), "activeSessions": strconv.AppendInt(nil, open, 10),
+		if r.Body, err = store.Rewritten(r.Body, map[string][]byte{"lastBackupDateTime": last,
+			"entityCount": strconv.AppendInt(nil, entities, 10),
+			"size":        strconv.AppendInt(nil, size, 10), "activeSessions": strconv.AppendInt(nil, open, 10),
 			"activeSessionCount": strconv.AppendInt(nil, open, 10), "backupEnabled": strconv.AppendBool(nil, m.Backups != "")}); err != nil {
 			return err
 		}

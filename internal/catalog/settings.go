@@ -164,7 +164,8 @@ type WebAccessSettings struct {
 // Validate refuses what is said when the manager is started.
 func (x *WebAccessSettings) Validate(*resource.Change) error {
 	if x.Password != "" {
-		return problem.Field("UnsupportedResourceFieldValue", "password", "the key of the manager's certificate is given when it is started (--tls-key)")
+		return problem.Field("UnsupportedResourceFieldValue", "password",
+			"the key of the manager's certificate is given when it is started (--tls-key)")
 	}
 	return nil
 }

@@ -75,7 +75,8 @@ type Deployer struct {
 func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 	return &Deployer{api: a, points: points, log: log, lease: a.Store.NewLease(deployments, leaseLength),
 		known: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
-		Changed: func(int) {}, schedules: timetable.NewClock(a, schedules), due: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}})}
+		Changed: func(int) {}, schedules: timetable.NewClock(a, schedules),
+		due: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}})}
 }
 
 // Run works until ctx ends.

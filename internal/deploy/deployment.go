@@ -227,17 +227,17 @@ func (x *DeploymentHead) AfterWrite(c *resource.Change) error {
 	servers, err := membersOf(c.Tx, x.Parent)
 	for _, server := range servers {
 		if err == nil {
-			_, err = orderFor(c, x.Type, server, *x)
+			err = orderFor(c, x.Type, server, *x)
 		}
 	}
 	return err
 }
 
 // orderFor makes a deployment of DNS of one server, that is what like says beside. It is checked before (ready).
-func orderFor(c *resource.Change, kind string, server int64, like DeploymentHead) (*store.Resource, error) {
+func orderFor(c *resource.Change, kind string, server int64, like DeploymentHead) error {
 	row, err := c.Tx.Get(server)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t := c.API.TypeNamed(kind)
 	o := t.New()
@@ -255,7 +255,8 @@ func orderFor(c *resource.Change, kind string, server int64, like DeploymentHead
 	case *ValidationDeployment:
 		x.Service = dnsService
 	}
-	return c.Following().Create(t, o)
+	_, err = c.Following().Create(t, o)
+	return err
 }
 
 // isGroup reports whether a resource is a server group.

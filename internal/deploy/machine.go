@@ -12,9 +12,10 @@ import (
 func registerMachines(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "serverFiles", Called: "files", NoSearch: true}, &ServerFile{})
 	r.Collection(resource.Collection{Name: "logs"}, &ServerLog{})
-	r.Collection(resource.Collection{Name: "patches", Parents: []string{""}, Guard: resource.Administration, NotYet: byReleases}, &ServerPatch{})
-	r.Collection(resource.Collection{Name: "patchApplications", Parents: []string{"servers"}, Guard: resource.Administration, NotYet: byReleases},
-		&ServerPatchApplication{})
+	r.Collection(resource.Collection{Name: "patches", Parents: []string{""}, Guard: resource.Administration, NotYet: byReleases},
+		&ServerPatch{})
+	r.Collection(resource.Collection{Name: "patchApplications", Parents: []string{"servers"}, Guard: resource.Administration,
+		NotYet: byReleases}, &ServerPatchApplication{})
 }
 
 // byReleases says how servers are updated.

@@ -19,7 +19,8 @@ const schedules = "schedules"
 
 // registerSchedules declares the collection of schedules of deployments.
 func registerSchedules(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: schedules, Parents: []string{"configurations"}, Complete: timetable.Complete}, &DeploymentSchedule{})
+	r.Collection(resource.Collection{Name: schedules, Parents: []string{"configurations"}, Complete: timetable.Complete},
+		&DeploymentSchedule{})
 }
 
 // DeploymentSchedule deploys to servers at set times.
@@ -157,7 +158,7 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 		}
 		err := ready(c, x.DeploymentType, server)
 		if err == nil {
-			_, err = orderFor(c, x.DeploymentType, server, DeploymentHead{User: x.Owner, Method: "SCHEDULED"})
+			err = orderFor(c, x.DeploymentType, server, DeploymentHead{User: x.Owner, Method: "SCHEDULED"})
 		}
 		p, ok := problem.As(err)
 		if err != nil && (!ok || p.Status >= 500) {

@@ -12,7 +12,8 @@ import (
 // registerServices declares the services of servers: one of each kind, which come with the server.
 func registerServices(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "services", Parents: []string{"servers"}}, &AnycastService{}, &DHCPActivityService{},
-		&DHCPStatisticsService{}, &DNSActivityService{}, &DNSResolverService{}, &DNSStatisticsService{}, &FailoverAPIService{}, &FirewallService{}, &GatewayService{},
+		&DHCPStatisticsService{}, &DNSActivityService{}, &DNSResolverService{}, &DNSStatisticsService{}, &FailoverAPIService{},
+		&FirewallService{}, &GatewayService{},
 		&InterfacesService{}, &LicenseService{}, &NTPService{}, &SNMPService{}, &SSHService{}, &SyslogService{})
 }
 

@@ -158,9 +158,9 @@ func completeKeys(tx *store.Tx, rows []*store.Resource) error {
 		if above.Collection != "zones" {
 			name = reverseZoneName(schema.Range{Range: space.Range{Low: store.KeyAddr(above.Low), High: store.KeyAddr(above.High)}})
 		}
-		ttl := schema.LengthOf(k.TTL)
+		ttl := uint32(schema.LengthOf(k.TTL) / time.Second) //nolint:gosec // it was checked
 		key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: dns.CanonicalName(name), Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET,
-			Ttl: uint32(ttl / time.Second)}, Flags: *k.Flags, Protocol: 3, Algorithm: algorithms[k.Algorithm].number, PublicKey: k.PublicKey} //nolint:gosec // bounded
+			Ttl: ttl}, Flags: *k.Flags, Protocol: 3, Algorithm: algorithms[k.Algorithm].number, PublicKey: k.PublicKey}
 		members := map[string][]byte{"dnsKeyRecord": schema.AppendString(nil, key.String())}
 		if ds := key.ToDS(dns.SHA256); ds != nil && r.Type == "KeySigningKey" {
 			members["dsRecord"] = schema.AppendString(nil, ds.String())

@@ -51,7 +51,8 @@ func moveTo(c *resource.Change, row *store.Resource, to netip.Addr, mac schema.R
 	if to == old.Low {
 		return problem.Invalid("address", "%s is where it is already", to)
 	}
-	r, err := reshape(c), error(nil)
+	r := reshape(c)
+	var err error
 	if row.Collection == "addresses" {
 		err = r.moveAddress(row, to, mac)
 	} else {

@@ -56,8 +56,8 @@ func (x *NotificationGroup) Validate(c *resource.Change) error {
 	case x.NotificationType == byMail && strings.TrimSpace(x.Name) == "":
 		return problem.Missing("name")
 	case x.NotificationType == byTrap && (x.Name != "" || len(x.Subjects.Items) > 0):
-		return problem.Field("UnsupportedResourceFieldValue", "name", "a group of the type %s has no name and no subjects: traps go to the receivers "+
-			"that the manager was started with", byTrap)
+		return problem.Field("UnsupportedResourceFieldValue", "name", "a group of the type %s has no name and no subjects: traps go to the "+
+			"receivers that the manager was started with", byTrap)
 	case x.NotificationType == byMail && !can.Mail:
 		return problem.Field("UnsupportedResourceFieldValue", "notificationType", "the manager knows no mail server: start it with --smtp")
 	case x.NotificationType == byTrap && !can.Traps:
@@ -71,7 +71,8 @@ func (x *NotificationGroup) Validate(c *resource.Change) error {
 		}
 		for _, kind := range s.EventTypes {
 			if f := t.ByName["eventType"]; !slices.Contains(f.Enum, kind) {
-				return problem.Field("InvalidEnumValue", "eventSubscriptions.eventTypes", "entry %d: %q is none of %s", i, kind, strings.Join(f.Enum, ", "))
+				return problem.Field("InvalidEnumValue", "eventSubscriptions.eventTypes", "entry %d: %q is none of %s", i, kind,
+					strings.Join(f.Enum, ", "))
 			}
 		}
 	}

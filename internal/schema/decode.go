@@ -40,11 +40,12 @@ func (t *Type) DecodeOver(o, was Object, members map[string]json.RawMessage, cre
 		}
 		if f.other != nil && members[f.other.Name] != nil {
 			given[f.other.Name] = true
-			p := (*problem.Problem)(nil)
-			if raw, p = t.oneOfBoth(was, f, raw, members[f.other.Name]); p != nil {
+			one, p := t.oneOfBoth(was, f, raw, members[f.other.Name])
+			if p != nil {
 				problems = append(problems, p)
 				continue
 			}
+			raw = one
 		}
 		if p := decodeField(f, raw, v.FieldByIndex(f.Index)); p != nil {
 			problems = append(problems, p)

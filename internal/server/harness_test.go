@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"portolan/internal/access"
+	"portolan/internal/notify"
 	"portolan/internal/pgtest"
 	"portolan/internal/store"
 )
@@ -123,6 +124,10 @@ func startManager(t *testing.T, change ...func(*Options)) *manager {
 	beside(t)
 	o := Options{Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", AdminPassword: adminPassword, Version: "test",
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), LogLevel: "error", Interval: time.Second}
+	var err error
+	if o.Mail, err = notify.ParseMail("smtp://127.0.0.1:9?from=portolan@example.net"); err != nil { // where nobody listens
+		t.Fatal(err)
+	}
 	for _, f := range change {
 		f(&o)
 	}

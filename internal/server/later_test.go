@@ -11,6 +11,31 @@ import (
 	"portolan/internal/published"
 )
 
+func init() {
+	alsoMade = append(alsoMade, func(m *manager) {
+		at := "/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"moved"}`)
+		for _, f := range []struct{ family, whole, block, blockTo, network, networkTo, address, addressTo string }{
+			{"IPv4", "10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16", "10.8.0.0/24", "10.9.0.0/24", "10.9.0.5", "10.9.0.6"},
+			{"IPv6", "2001:db8::/32", "2001:db8:1::/48", "2001:db8:2::/48", "2001:db8:8::/64", "2001:db8:9::/64", "2001:db8:9::5", "2001:db8:9::6"},
+		} {
+			below := "/api/v2/blocks/" + m.id(at+"/blocks", `{"type":"`+f.family+`Block","range":"`+f.whole+`"}`)
+			move := func(collection, id, kind, to string) {
+				m.id("/api/v2/"+collection+"/"+id+"/moves", `{"type":"`+f.family+kind+`Move","destination":{`+to+`}}`)
+			}
+			move("blocks", m.id(below+"/blocks", `{"type":"`+f.family+`Block","range":"`+f.block+`"}`), "Block", `"range":"`+f.blockTo+`"`)
+			network := m.id(below+"/networks", `{"type":"`+f.family+`Network","range":"`+f.network+`"}`)
+			move("networks", network, "Network", `"range":"`+f.networkTo+`"`)
+			move("addresses", m.id("/api/v2/networks/"+network+"/addresses", `{"type":"`+f.family+`Address","state":"STATIC","address":"`+f.address+`"}`),
+				"Address", `"address":"`+f.addressTo+`"`)
+		}
+		view := m.id(at+"/views", `{"name":"moved"}`)
+		zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"before.example"}`)
+		record := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"a","text":"x"}`)
+		m.id("/api/v2/resourceRecords/"+record+"/moves", `{"type":"ResourceRecordMove","destination":{"absoluteName":"b.before.example"}}`)
+		m.id("/api/v2/zones/"+zone+"/moves", `{"type":"ZoneMove","destination":{"absoluteName":"after.example"}}`)
+	})
+}
+
 // What release 9.6 adds is served, but for what docs/status.md says.
 func TestLaterOperationsAreServed(t *testing.T) {
 	a := declared(t)
@@ -67,7 +92,8 @@ func TestFieldsOfTwoNames(t *testing.T) {
 	records := "/api/v2/zones/" + zone + "/resourceRecords"
 	m.id(records, `{"type":"TXTRecord","name":"a","text":"x"}`)
 	m.id(records, `{"type":"GenericRecord","name":"b","recordType":"TLSA","rdata":"3 1 1 AA"}`)
-	for expr, want := range map[string]int{"recordType:'TXT'": 1, "recordType:'TLSA'": 1, "recordType:in('TXT','TLSA')": 2, "recordType:'MX'": 0,
+	for expr, want := range map[string]int{"recordType:'TXT'": 1, "recordType:'TLSA'": 1, "recordType:in('TXT','TLSA')": 2,
+		"recordType:'MX'":      0,
 		"recordType:ne('TXT')": 1, "recordType:contains('T')": 2, "recordType:'TXT' and name:'b'": 0} {
 		if r := m.want(200, "GET", records+"?"+filter(expr), ""); r.count() != want {
 			t.Errorf("%s finds %s", expr, r.body)

@@ -27,6 +27,7 @@ func init() {
 		server := m.want(200, "GET", at+"/servers?"+filter("name:'wire'"), "").text("data.0.id")
 		m.id(at+"/schedules", `{"type":"DeploymentSchedule","name":"nightly","startDateTime":"2999-01-01T02:00:00Z","interval":"P1D",`+
 			`"deploymentServices":["DNS"],"servers":[{"id":`+server+`}]}`)
+		m.id("/api/v2/notificationGroups", `{"name":"on call","notificationType":"SMTP_SERVICE","eventSubscriptions":[{"category":"MIGRATION","eventTypes":["FAILED"]}]}`)
 		schedules := "/api/v2/databases/" + m.want(200, "GET", "/api/v2/databases", "").text("data.0.id") + "/schedules"
 		m.id(schedules, `{"type":"DatabaseBackupSchedule","name":"nightly","startDateTime":"2999-01-01T03:00:00Z","interval":"P1D"}`)
 	})
@@ -68,23 +69,32 @@ func TestDeploymentSchedules(t *testing.T) {
 	mu.Unlock()
 	eventually(t, "both are deployed", func() bool { return deployments("ValidationDeployment") == 1 && deployments("FullDeployment") == 1 })
 	r := m.want(200, "GET", path, "")
-	if next, err := time.Parse(time.RFC3339, r.text("nextDateTime")); err != nil || next.Sub(time.Now()) < 24*time.Hour || r.text("lastDateTime") == "" {
+	if next, err := time.Parse(time.RFC3339, r.text("nextDateTime")); err != nil ||
+		time.Until(next) < 24*time.Hour || r.text("lastDateTime") == "" {
 		t.Errorf("behind that it is due at %s, and was at %s", r.text("nextDateTime"), r.text("lastDateTime"))
 	}
 	if r := m.want(200, "GET", "/api/v2/schedules/"+once, ""); r.get("nextDateTime") != nil {
 		t.Errorf("what is due once is due again: %s", r.body)
 	}
-	// Its server does not serve any more: that is said, and the next time comes.
+	// A day later it is due again; a server that is no service point any more is told of.
 	m.want(200, "PATCH", d.server, `{"servicePoint":null}`)
+	eventually(t, "what was deployed to it has ended", func() bool {
+		return m.want(200, "GET", d.server+"/deployments?"+filter("state:in('QUEUED','RUNNING')"), "").count() == 0
+	})
+	m.id(at+"/schedules", d.scheduled("late", `"deploymentType":"FullDeployment","startDateTime":"`+
+		time.Now().Add(3*time.Hour).UTC().Format(time.RFC3339)+`"`))
 	mu.Lock()
 	ahead += 24 * time.Hour
 	mu.Unlock()
+	eventually(t, "it is deployed again", func() bool {
+		return deployments("ValidationDeployment") == 2
+	})
 	eventually(t, "it is said that nothing was deployed", func() bool {
-		return m.want(200, "GET", "/api/v2/events?"+filter("eventType:'FAILED' and category:'DEPLOYMENT' or eventType:'NOT_DEPLOYED'"), "").count() > 0 ||
-			deployments("ValidationDeployment") == 2
+		r := m.want(200, "GET", "/api/v2/events?"+filter("eventType:'NOT_DEPLOYED'"), "")
+		return strings.Contains(r.text("data.0.message"), "late did not deploy")
 	})
 	// Below the server and the schedule.
-	if r := m.want(200, "GET", d.server+"/schedules", ""); r.count() != 2 {
+	if r := m.want(200, "GET", d.server+"/schedules", ""); r.count() != 3 {
 		t.Errorf("the server has %s", r.body)
 	}
 	if r := m.want(200, "GET", path+"/servers", ""); r.text("data.0.name") != "wire" {
@@ -105,7 +115,7 @@ func TestSchedulesRefused(t *testing.T) {
 	for more, want := range map[string][3]string{
 		`"startDateTime":"2001-01-01T00:00:00Z"`: {"InvalidResourceFieldValue", "startDateTime", "lies in the past"},
 		future + `,"interval":"PT5S"`:            {"DurationValueOutsideRange", "interval", "a minute"},
-		future + `,"interval":"daily"`:           {"InvalidDurationFormat", "interval", ""},
+		future + `,"interval":"daily"`:           {"InvalidDurationValue", "interval", ""},
 		future + `,"deploymentType":"Quick"`:     {"InvalidEnumValue", "deploymentType", ""},
 		future + `,"deploymentServices":["DHCPv4"]`: {"UnsupportedResourceFieldValue", "deploymentServices",
 			"DHCPv4 is not deployed"},
@@ -113,7 +123,7 @@ func TestSchedulesRefused(t *testing.T) {
 		future + `,"servers":[{"id":` + elsewhere + `}]`: {"ResourceNotInConfiguration", "servers", "another configuration"},
 	} {
 		r := m.do("POST", at+"/schedules", d.scheduled("bad", more))
-		if r.StatusCode != 400 || !named(r, want[1]) && !strings.Contains(r.text("message"), want[1]) || !strings.Contains(r.text("message"), want[2]) {
+		if r.StatusCode != 400 || r.text("code") != want[0] || !named(r, want[1]) || !strings.Contains(r.text("message"), want[2]) {
 			t.Errorf("%s: %d %s", more, r.StatusCode, r.body)
 		}
 	}
@@ -182,8 +192,8 @@ func TestBackupSchedules(t *testing.T) {
 		return err == nil && len(files) == 2
 	})
 	r := m.want(200, "GET", database+"/backups/"+newest, "", "Accept: application/octet-stream")
-	sum, err := archive.Restore(context.Background(), store.Options{Layout: Layout(), Dir: filepath.Join(t.TempDir(), "again")}, strings.NewReader(string(r.body)),
-		func(int64) {})
+	again := store.Options{Layout: Layout(), Dir: filepath.Join(t.TempDir(), "again")}
+	sum, err := archive.Restore(context.Background(), again, strings.NewReader(string(r.body)), func(int64) {})
 	if err != nil || sum.Rows() == 0 {
 		t.Errorf("restored %d rows: %v", sum.Rows(), err)
 	}
@@ -337,7 +347,8 @@ func TestNotificationGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	packet, err := gosnmp.Default.SnmpDecodePacket(buffer[:n])
-	if err != nil || packet.Community != "harbour" || !strings.Contains(fmt.Sprintf("%s", packet.Variables[len(packet.Variables)-2].Value), "would not go") {
+	if err != nil || packet.Community != "harbour" ||
+		!strings.Contains(fmt.Sprintf("%s", packet.Variables[len(packet.Variables)-2].Value), "would not go") {
 		t.Errorf("the trap is %+v (%v)", packet, err)
 	}
 	select {
@@ -359,7 +370,7 @@ func TestNotificationGroups(t *testing.T) {
 		return left == 0
 	})
 	m.refused(400, "InvalidEnumValue", "category", "PATCH", "/api/v2/notificationGroups/"+id, `{"eventSubscriptions":[{"category":"WEATHER","eventTypes":[]}]}`, mergePatch)
-	plain := startManager(t)
+	plain := startManager(t, func(o *Options) { o.Mail = nil })
 	plain.refused(400, "UnsupportedResourceFieldValue", "--smtp", "POST", "/api/v2/notificationGroups", `{"name":"x","notificationType":"SMTP_SERVICE"}`)
 	plain.refused(400, "UnsupportedResourceFieldValue", "--snmp-trap", "POST", "/api/v2/notificationGroups", `{"notificationType":"SNMP_TRAP_SERVICE"}`)
 }

@@ -112,7 +112,7 @@ func (m *manager) oneOfEach() {
 
 // changing are the members that are another one in each run.
 var changing = regexp.MustCompile(`"(creationDateTime|dateTime|lastLoginDateTime|loginDateTime|logoutDateTime|expirationDateTime|apiTokenExpirationDateTime|` +
-	`apiToken|basicAuthenticationCredentials|transactionDateTime|lastActivityDateTime|[a-zA-Z]*Time|publicKey|hostname)":"[^"]*"`)
+	`apiToken|basicAuthenticationCredentials|transactionDateTime|lastActivityDateTime|[a-zA-Z]*Time|publicKey|dnsKeyRecord|dsRecord|hostname)":"[^"]*"`)
 
 // counting are the members that are another number in each run.
 var counting = regexp.MustCompile(`("(?:keyTag|activeSessions)":|"entityCount":[0-9]+,"size":)[0-9]+`)

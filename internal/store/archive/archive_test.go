@@ -1,4 +1,4 @@
-package archive
+package archive_test
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"portolan/internal/resource"
 	"portolan/internal/server"
 	"portolan/internal/store"
+	"portolan/internal/store/archive"
 
 	"github.com/klauspost/compress/zstd"
 	"portolan/internal/webhook"
@@ -94,6 +95,7 @@ func sample(t *testing.T, o server.Options) {
 			"INSERT INTO dns_served (server, zone, number) VALUES (1, '1/a', 2)",
 			"INSERT INTO dns_due (configuration, kind, what, changed) VALUES (1, 'name', 'a', 2)",
 			"INSERT INTO deployment_wait (deployment, server, number, until, state, message) VALUES (1, 2, 3, 4, 's', 'm')",
+			"INSERT INTO timetable (schedule, version, next, last) VALUES (1, 2, 3, 4)",
 			"INSERT INTO deployment_record (deployment, kind, record) VALUES (1, 'added', 2)",
 		} {
 			if err := tx.Write(statement); err != nil {
@@ -144,10 +146,10 @@ func open(t *testing.T, o store.Options) *store.Store {
 	return s
 }
 
-func backup(t *testing.T, s *store.Store) ([]byte, Summary) {
+func backup(t *testing.T, s *store.Store) ([]byte, archive.Summary) {
 	t.Helper()
 	var b bytes.Buffer
-	sum, err := Write(t.Context(), s, &b, "test", quiet)
+	sum, err := archive.Write(t.Context(), s, &b, "test", quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +188,8 @@ func TestThereAndBack(t *testing.T) {
 		}
 	}
 	url := pgtest.URL(t)
-	if _, err := Restore(t.Context(), store.Options{Layout: server.Layout(), Database: url}, bytes.NewReader(first), quiet); err != nil {
+	if _, err := archive.Restore(t.Context(), store.Options{Layout: server.Layout(), Database: url}, bytes.NewReader(first),
+		quiet); err != nil {
 		t.Fatal(err)
 	}
 	pg := open(t, store.Options{Layout: server.Layout(), Database: url})
@@ -195,12 +198,13 @@ func TestThereAndBack(t *testing.T) {
 	if content(t, first) != content(t, second) {
 		t.Error("what PostgreSQL gives back is not what it was given")
 	}
-	if _, err := Restore(t.Context(), store.Options{Layout: server.Layout(), Database: url}, bytes.NewReader(first), quiet); !errors.Is(err,
+	if _, err := archive.Restore(t.Context(), store.Options{Layout: server.Layout(), Database: url}, bytes.NewReader(first),
+		quiet); !errors.Is(err,
 		store.ErrNotEmpty) {
 		t.Errorf("a target with data gives %v", err)
 	}
 	dir := t.TempDir()
-	if _, err := Restore(t.Context(), store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true}, bytes.NewReader(second),
+	if _, err := archive.Restore(t.Context(), store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true}, bytes.NewReader(second),
 		quiet); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +288,7 @@ func TestDamagedFiles(t *testing.T) {
 		"with an unknown table": {pack(strings.Replace(plain, `{"t":"resource"`, `{"t":"nonsense"`, 1)), "unknown table"},
 	} {
 		dir := t.TempDir()
-		_, err := Restore(t.Context(), store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true}, bytes.NewReader(c.file), quiet)
+		_, err := archive.Restore(t.Context(), store.Options{Layout: server.Layout(), Dir: dir, Exclusive: true}, bytes.NewReader(c.file), quiet)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("a file that is %s gives %v, want %q", what, err, c.want)
 		}
