@@ -362,6 +362,7 @@ func registerRoleMoves(r *resource.Registry) {
 // DeploymentRoleMove is the moving of the roles of a server to another interface, and the record of it.
 type DeploymentRoleMove struct {
 	schema.Head `head:"readOnly" parents:"servers"`
+	schema.Recorded
 	// RoleTypes are the types of the roles that are moved.
 	RoleTypes []string `api:"roleTypes,post" enum:"DHCPDeploymentRole|DNSDeploymentRole" min:"1"`
 	// Destination is the interface that they are moved to.

@@ -37,12 +37,14 @@ func (x *DNSMove) AfterWrite(c *resource.Change) error {
 // ZoneMove is the moving of a zone to another name, and the record of it, as release 9.6 has it.
 type ZoneMove struct {
 	schema.Head `head:"readOnly" parents:"zones"`
+	schema.Recorded
 	NameMove
 }
 
 // ResourceRecordMove is the moving of a record to another name, and the record of it, as release 9.6 has it.
 type ResourceRecordMove struct {
 	schema.Head `head:"readOnly" parents:"resourceRecords"`
+	schema.Recorded
 	NameMove
 }
 

@@ -96,6 +96,31 @@ func (s Scope) compare(n *schema.Node, path []string) (store.Expr, error) {
 	if f == nil || !f.Filterable() {
 		return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 	}
+	// References are found by what a resource itself refers to, which is an index's work.
+	if f.Inherit && f.Kind != schema.References && f.Kind != schema.Reference {
+		return s.compareInherited(f, n, path)
+	}
+	return s.compareOwn(f, n, path)
+}
+
+// compareInherited compares what is in effect: what a resource sets itself, or what comes down to it.
+func (s Scope) compareInherited(f *schema.Field, n *schema.Node, path []string) (store.Expr, error) {
+	e := store.Inherited{}
+	for _, c := range s.api.collections {
+		if slices.ContainsFunc(c.Types, func(t *schema.Type) bool { own := t.ByName[f.Name]; return own != nil && own.Inherit }) {
+			e.From = append(e.From, c.Name)
+		}
+	}
+	var err error
+	if e.Cond, err = s.compareOwn(f, n, path); err != nil {
+		return nil, err
+	}
+	e.Unset, err = s.compareOwn(f, &schema.Node{Path: path[:1], At: n.At, Op: "eq", Values: []schema.Literal{{Text: "null"}}}, path[:1])
+	return e, err
+}
+
+// compareOwn compares what a resource has itself.
+func (s Scope) compareOwn(f *schema.Field, n *schema.Node, path []string) (store.Expr, error) {
 	if f.Kind == schema.Reference {
 		return s.compareReference(f, n, path[1:])
 	}

@@ -211,6 +211,13 @@ func (c *Change) create() (*store.Resource, error) {
 			return nil, err
 		}
 	}
+	if r, ok := c.New.(interface{ Record(transaction int64) }); ok {
+		number, err := c.Tx.Number()
+		if err != nil {
+			return nil, err
+		}
+		r.Record(number)
+	}
 	if err := c.resolve(); err != nil {
 		return nil, err
 	}

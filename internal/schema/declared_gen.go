@@ -4,10 +4,15 @@ package schema
 
 // Descriptions are the doc comments of the declared types, by Type and Type.field.
 var Descriptions = map[string]string{
+	"Done":                   "Done is a transaction.",
+	"Done.id":                "id is its number.",
+	"Done.type":              "type is Transaction.",
 	"Head":                   "Head is what every resource has; every declared type embeds it. The tag head on the embedded field says what holds for the name: required, nonblank, readOnly.",
 	"Head.id":                "id is the resource's number, unique over the whole manager.",
 	"Head.name":              "name is the resource's name; null where it has none.",
 	"Head.type":              "type is the name of the resource's type.",
 	"Head.userDefinedFields": "userDefinedFields are free values by name.",
 	"Range":                  "Range is a field of address space. A request may give a size alone, /24, where there is a parent to find it in: then Bits is set and Range is not.",
+	"Recorded":               "Recorded is what resources have that say what was done once, such as moves: which transaction did it.",
+	"Recorded.transaction":   "transaction is the transaction of the history that did it.",
 }

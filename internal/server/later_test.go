@@ -3,6 +3,8 @@ package server
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -159,5 +161,69 @@ func TestLaterFields(t *testing.T) {
 	says := fmt.Sprintf("Of the %d fields of release 9.6 %d are there, and not: %s.", total, total-len(missing), strings.Join(missing, ", "))
 	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(text)), " "), says) {
 		t.Errorf("%s docs/status.md does not say so (%v)", says, err)
+	}
+}
+
+// Filters see what is in effect: for random settings in a tree of blocks they find what GET shows, and nothing else.
+func TestFiltersSeeWhatComesDown(t *testing.T) {
+	m := startAlone(t)
+	configuration := m.id("/api/v2/configurations", `{"name":"tree"}`)
+	random := rand.New(rand.NewPCG(7, 11))
+	settings := func() string {
+		return []string{"", `,"pingBeforeAssignEnabled":true`, `,"pingBeforeAssignEnabled":false`, `,"highWaterMark":80`, `,"highWaterMark":90`}[random.IntN(5)]
+	}
+	paths := []string{"/api/v2/configurations/" + configuration}
+	prefixes := []string{"10.0.0.0/8"}
+	for n := 1; n < 40; n++ {
+		at := random.IntN(len(paths))
+		prefix := netip.MustParsePrefix(prefixes[at])
+		if prefix.Bits() > 20 {
+			continue
+		}
+		body := fmt.Sprintf(`{"type":"IPv4Block","range":"/%d"%s}`, prefix.Bits()+3, settings())
+		if at == 0 {
+			body = fmt.Sprintf(`{"type":"IPv4Block","range":"10.%d.0.0/16"%s}`, n, settings())
+		}
+		r := m.do("POST", paths[at]+"/blocks", body)
+		if r.StatusCode != 201 {
+			continue
+		}
+		paths, prefixes = append(paths, "/api/v2/blocks/"+r.text("id")), append(prefixes, r.text("range"))
+		if r := m.do("POST", paths[len(paths)-1]+"/networks", fmt.Sprintf(`{"type":"IPv4Network","range":"/%d"%s}`, 26, settings())); r.StatusCode == 201 {
+			m.do("POST", "/api/v2/networks/"+r.text("id")+"/ranges", `{"type":"IPv4DHCPRange","range":"2,10"`+
+				strings.ReplaceAll(settings(), `,"pingBefore`, `,"name":"x","nothing`)+`}`)
+		}
+	}
+	for _, collection := range []string{"blocks", "networks", "ranges"} {
+		for field, values := range map[string][]string{"pingBeforeAssignEnabled": {"true", "false"}, "highWaterMark": {"80", "90"}} {
+			if collection == "ranges" && field == "pingBeforeAssignEnabled" {
+				continue
+			}
+			shown := map[string]string{}
+			all := m.want(200, "GET", "/api/v2/"+collection+"?limit=1000", "")
+			list, _ := all.get("data").([]any)
+			for i := range list {
+				shown[all.text(fmt.Sprintf("data.%d.id", i))] = all.text(fmt.Sprintf("data.%d.%s", i, field))
+			}
+			ask := func(expr string, want func(value string) bool) {
+				found := map[string]bool{}
+				r := m.want(200, "GET", "/api/v2/"+collection+"?limit=1000&"+filter(expr), "")
+				list, _ := r.get("data").([]any)
+				for i := range list {
+					found[r.text(fmt.Sprintf("data.%d.id", i))] = true
+				}
+				for id, value := range shown {
+					if want(value) != found[id] {
+						t.Errorf("%s?filter=%s: %s, which shows %q, is found: %v", collection, expr, id, value, found[id])
+					}
+				}
+			}
+			for _, v := range values {
+				ask(field+":"+v, func(value string) bool { return value == v })
+				ask(field+":ne("+v+")", func(value string) bool { return value != v })
+			}
+			ask(field+":null", func(value string) bool { return value == "" })
+			ask(field+":ne(null)", func(value string) bool { return value != "" })
+		}
 	}
 }

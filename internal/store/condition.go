@@ -400,3 +400,57 @@ func (e Around) sql(b *builder, row string) {
 	b.args = append(b.args, e.Low, e.High)
 	b.WriteByte(')')
 }
+
+// Inherited holds where a condition on a member holds for the value that is in effect: the row's own or, where that is not set, the one of
+// the nearest resource above that sets it. From are the collections of what it comes from.
+type Inherited struct {
+	// Cond is the condition on a row's own value, Unset that it has none.
+	Cond, Unset Expr
+	From        []string
+}
+
+func (e Inherited) sql(b *builder, row string) {
+	b.rows++
+	n := strconv.Itoa(b.rows)
+	down, above := "down"+n, "a"+n
+	from := InCollection(e.From...)
+	b.WriteString("((NOT ")
+	e.Unset.sql(b, row)
+	b.WriteString(" AND ")
+	e.Cond.sql(b, row)
+	b.WriteString(") OR (")
+	e.Unset.sql(b, row)
+	b.WriteString(" AND (" + row + ".parent IN (WITH RECURSIVE " + down + " (id) AS (SELECT " + above + ".id FROM resource " + above + " WHERE ")
+	from.sql(b, above)
+	b.WriteString(" AND ")
+	e.own(b, above)
+	b.WriteString(" UNION SELECT " + above + ".id FROM " + down + " JOIN resource " + above + " ON " + above + ".parent = " + down + ".id WHERE ")
+	from.sql(b, above)
+	b.WriteString(" AND ")
+	e.Unset.sql(b, above)
+	b.WriteString(") SELECT id FROM " + down + ") OR (")
+	e.top(b, row)
+	b.WriteString(" AND ")
+	e.Cond.sql(b, row)
+	b.WriteString("))))")
+}
+
+// own is where a resource sets the value, or nothing above it could.
+func (e Inherited) own(b *builder, row string) {
+	b.WriteString("((NOT ")
+	e.Unset.sql(b, row)
+	b.WriteString(" OR ")
+	e.top(b, row)
+	b.WriteString(") AND ")
+	e.Cond.sql(b, row)
+	b.WriteByte(')')
+}
+
+// top is where nothing that the value comes from lies above a resource.
+func (e Inherited) top(b *builder, row string) {
+	b.rows++
+	above := "p" + strconv.Itoa(b.rows)
+	b.WriteString("NOT EXISTS (SELECT 1 FROM resource " + above + " WHERE " + above + ".id = " + row + ".parent AND ")
+	InCollection(e.From...).sql(b, above)
+	b.WriteByte(')')
+}
