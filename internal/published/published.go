@@ -6,6 +6,7 @@ package published
 import (
 	_ "embed"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -189,6 +190,8 @@ type Sub struct {
 	Name string
 	// Types are those of what it holds; empty where it may hold anything.
 	Types []string
+	// Later says that release 9.6 alone has it: what is shown of a resource stays as release 9.5 has it, and links to none.
+	Later bool
 	// Post, Item, Put, Patch, Delete: POST to it, GET, PUT, PATCH and DELETE of one resource through it are published.
 	Post, Item, Put, Patch, Delete bool
 }
@@ -203,7 +206,7 @@ func Subs(collection string) []Sub {
 	var subs []Sub
 	for _, name := range Linked(collection) {
 		list := collection + "/{}/" + name
-		s := Sub{Name: name, Post: At(http.MethodPost, list) != nil, Item: At(http.MethodGet, list+"/{}") != nil,
+		s := Sub{Name: name, Later: !slices.Contains(Subcollections()[collection], name), Post: At(http.MethodPost, list) != nil, Item: At(http.MethodGet, list+"/{}") != nil,
 			Put: At(http.MethodPut, list+"/{}") != nil, Patch: At(http.MethodPatch, list+"/{}") != nil,
 			Delete: At(http.MethodDelete, list+"/{}") != nil}
 		get := At(http.MethodGet, list)
@@ -221,11 +224,24 @@ func Subs(collection string) []Sub {
 // maxTypes is how many types one collection has at the most: what lists more holds anything.
 const maxTypes = 20
 
+// Inner reports whether resources of a collection have no path of their own: they are reached through the one above alone. What release 9.5
+// has without such a path stays so.
+func Inner(collection string) bool {
+	all := paths()[Base+"/"+collection]
+	if !slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(Subcollections()))...), func(name string) bool { return name == collection }) {
+		return len(all) == 0
+	}
+	return !slices.ContainsFunc(Operations(), func(o Operation) bool { return o.Path == Base+"/"+collection })
+}
+
 // Facts answer by what is published.
 type Facts struct{}
 
 // Subs gives the subcollections of a collection, in the order of its links.
 func (Facts) Subs(collection string) []Sub { return Subs(collection) }
+
+// Inner reports whether resources of a collection have no path of their own.
+func (Facts) Inner(collection string) bool { return Inner(collection) }
 
 // Methods gives the published methods of a path, in parts below the base.
 func (Facts) Methods(parts []string) []string { return Methods(parts) }

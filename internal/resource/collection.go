@@ -177,6 +177,8 @@ type Sub struct {
 	Change, NoPut bool
 	// Ours: it is not published, and no link of a resource leads to it.
 	Ours bool
+	// Later: a later release alone has it, and no link of a resource leads to it.
+	Later bool
 	// Open: the link is no field of what it leads from; any resource may have it.
 	Open bool
 	// Local says that a POST may be local (Collection.Local).

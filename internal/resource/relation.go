@@ -69,6 +69,8 @@ func (r *Registry) Layout() *store.Layout {
 type Facts interface {
 	// Subs gives the subcollections of a collection, in the order of its links.
 	Subs(collection string) []published.Sub
+	// Inner reports whether resources of a collection have no path of their own.
+	Inner(collection string) bool
 	// Methods gives the published methods of a path, in parts below the base.
 	Methods(parts []string) []string
 }
@@ -261,7 +263,7 @@ func (a *API) complete(c *Collection, r *Registry) {
 	if c.Ours {
 		all, one = []string{methodGet, methodPost}, []string{methodGet, methodPut, methodPatch, methodDelete}
 	}
-	c.Post, c.Inner = slices.Contains(all, methodPost), len(all) == 0
+	c.Post, c.Inner = slices.Contains(all, methodPost), !c.Ours && r.Facts.Inner(c.Name)
 	c.NoPut, c.NoDelete = !slices.Contains(one, methodPut), !slices.Contains(one, methodDelete)
 	c.ReadOnly = c.NoPut && c.NoDelete && !slices.Contains(one, methodPatch)
 	if c.NotYet != "" {
@@ -269,7 +271,7 @@ func (a *API) complete(c *Collection, r *Registry) {
 	}
 	for _, p := range r.Facts.Subs(c.Name) {
 		s := a.relate(c, p, r)
-		s.Name = p.Name
+		s.Name, s.Later = p.Name, p.Later
 		if s.Relation != Unbuilt {
 			s.Post, s.Item, s.Drop = p.Post, p.Item, p.Delete
 			s.Change, s.NoPut = p.Put || p.Patch, !p.Put

@@ -31,7 +31,7 @@ func newPlan(base string, c *resource.Collection) *plan {
 	p.self = [2]string{`"_links":{"self":{"href":"` + p.one, `"},"collection":{"href":"` + base + "/" + c.Name + `"}`}
 	before := ""
 	for _, s := range c.Subs {
-		if s.Ours {
+		if s.Ours || s.Later {
 			continue
 		}
 		p.subs = append(p.subs, before+`,"`+s.Name+`":{"href":"`+p.one)

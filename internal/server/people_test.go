@@ -275,7 +275,7 @@ func TestSettings(t *testing.T) {
 		r := m.want(200, "GET", "/api/v2/settings?"+filter("type:'"+kind+"'"), "")
 		return "/api/v2/settings/" + r.text("data.0.id"), m.want(200, "GET", "/api/v2/settings/"+r.text("data.0.id"), "")
 	}
-	if r := m.want(200, "GET", "/api/v2/settings", ""); r.text("count") != "9" {
+	if r := m.want(200, "GET", "/api/v2/settings", ""); r.text("count") != "11" {
 		t.Errorf("the settings are %s", r.body)
 	}
 	if _, r := of("SystemSettings"); r.text("version") != "test" || r.text("hostname") == "" {

@@ -45,6 +45,8 @@ type toys struct {
 
 func (f toys) Subs(collection string) []published.Sub { return f.subs[collection] }
 
+func (f toys) Inner(collection string) bool { return len(f.Methods([]string{collection})) == 0 }
+
 func (f toys) Methods(parts []string) []string {
 	if len(parts) > 1 {
 		parts = append([]string{parts[0], "{}"}, parts[2:]...)
