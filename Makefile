@@ -1,6 +1,6 @@
 # Everything here but conform, which needs Python, runs on a machine with Go and nothing else; tests that need more say what they skip.
 
-.PHONY: run build test test-long conform race bench bench-big bench-postgres lint vuln fuzz generate
+.PHONY: run build test test-long contract conform race bench bench-big bench-postgres lint vuln fuzz generate
 
 run: ## start everything with sample data on loopback
 	go run ./cmd/portolan demo
@@ -21,6 +21,9 @@ bin/conform/made: test/conform/requirements.txt
 	python3 -m venv bin/conform
 	bin/conform/bin/pip install -q -r test/conform/requirements.txt
 	touch $@
+
+contract: ## compare what is served with what is published: operations, types, fields, enums, what is required; part of make test, too
+	@go test ./internal/server -count=1 -v -run '^(TestPublished|TestLater|TestEvery|TestErrors|TestOpenAPI)' | grep -v '^=== '
 
 conform: bin/conform/made ## hold a running manager to its OpenAPI document
 	go run ./test/conform -schemathesis $(CURDIR)/bin/conform/bin/schemathesis $(CONFORM)

@@ -26,6 +26,7 @@ type serveCommand struct {
 	BackupDir     string        `help:"A directory for the backups that schedules make. Default: backups in the data directory." type:"path" placeholder:"DIR"`
 	SMTP          string        `help:"The mail server that notification groups are told by: smtp://USER:PASSWORD@HOST:PORT?from=ADDRESS, or smtps://. Give it as PORTOLAN_SMTP where it has a password." name:"smtp" env:"PORTOLAN_SMTP" placeholder:"URL"`
 	SNMPTrap      []string      `help:"A receiver of the traps of notification groups; may be given more than once." name:"snmp-trap" env:"PORTOLAN_SNMP_TRAP" placeholder:"snmp://COMMUNITY@HOST:PORT"`
+	Sweep         bool          `help:"Let reconciliation policies ask the addresses of their networks whether they answer, from this machine."`
 	AdminPassword string        `help:"The password of the user admin, at the first start only. Give it as PORTOLAN_ADMIN_PASSWORD; one is made and printed when it is missing." hidden:""`
 }
 
@@ -59,7 +60,7 @@ func (c *serveCommand) Run(s *session) error {
 		CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory,
 		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, Backups: c.BackupDir,
-		Mail: receivers.mail, Traps: receivers.traps,
+		Sweep: c.Sweep, Mail: receivers.mail, Traps: receivers.traps,
 		AdminPassword: c.AdminPassword,
 		Version:       versionText(), Log: s.log, LogLevel: s.logLevel})
 	if err != nil {

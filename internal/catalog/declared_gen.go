@@ -60,7 +60,7 @@ var descriptions = map[string]string{
 	"Location.description":                                   "description says what the place is.",
 	"Location.latitude":                                      "latitude is in degrees, north positive.",
 	"Location.localizedName":                                 "localizedName is the place's name in its own language.",
-	"Location.locode":                                        "locode is the UN/LOCODE of the place.",
+	"Location.locode":                                        "locode is the UN/LOCODE of the place (UNECE Recommendation 16), such as NO OSL: that of a place right below its country, whose code is three letters or digits 2 to 9, with or without the country in front.",
 	"Location.longitude":                                     "longitude is in degrees, east positive.",
 	"Location.subdivision":                                   "subdivision is the part of the country the place lies in.",
 	"LogLevelSettings":                                       "LogLevelSettings says what the parts of the manager log, as soon as they are written. Where the command line says it (--log-level) they cannot be changed.",

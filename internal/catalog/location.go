@@ -1,6 +1,9 @@
 package catalog
 
 import (
+	"regexp"
+	"strings"
+
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
@@ -18,7 +21,8 @@ func registerLocations(r *resource.Registry) {
 // Location is a place: a country, made with the data, or a place below another one.
 type Location struct {
 	schema.Head `head:"post,nonblank,nullable"`
-	// Locode is the UN/LOCODE of the place.
+	// Locode is the UN/LOCODE of the place (UNECE Recommendation 16), such as NO OSL: that of a place right below its country, whose code is three
+	// letters or digits 2 to 9, with or without the country in front.
 	Locode string `api:"locode,readOnly"`
 	// Code is the place's short name, unique below the place above.
 	Code string `api:"code,post,nonblank,index"`
@@ -36,6 +40,9 @@ type Location struct {
 	Latitude *float64 `api:"latitude" min:"-90" max:"90"`
 }
 
+// place is what a UN/LOCODE has behind the country.
+var place = regexp.MustCompile(`^[A-Z2-9]{3}$`)
+
 // BeforeWrite refuses a code that a sibling has, and derives the country.
 func (x *Location) BeforeWrite(c *resource.Change) error {
 	if x.Parent == 0 {
@@ -49,7 +56,11 @@ func (x *Location) BeforeWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	x.Country = o.(*Location).Country
+	above := o.(*Location)
+	x.Country, x.Locode = above.Country, ""
+	if code := strings.TrimSpace(strings.TrimPrefix(x.Code, above.Code)); above.Parent == 0 && place.MatchString(code) {
+		x.Locode = above.Code + " " + code
+	}
 	same, err := c.Tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("locations"), store.HasParent(x.Parent),
 		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"code"}, Indexed: true}, Op: "eq", Value: x.Code},
 		store.Compare{Field: store.Field{Kind: store.ColumnID}, Op: "ne", Value: x.ID}}})

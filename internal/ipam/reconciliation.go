@@ -10,11 +10,18 @@ import (
 	"portolan/internal/snmp"
 	"portolan/internal/space"
 	"portolan/internal/store"
+	"portolan/internal/timetable"
 )
 
-// registerReconciliation declares the collections of reconciliation policies and of what was discovered. Nothing is discovered yet.
+// policies is the name of the collection of reconciliation policies.
+const policies = "reconciliationPolicies"
+
+// registerReconciliation declares the collections of reconciliation policies and of what was discovered, and what is kept of either.
 func registerReconciliation(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "reconciliationPolicies"}, &IPv4ReconciliationPolicy{}, &IPv6ReconciliationPolicy{})
+	r.Extension(&store.Extension{Name: "sweeps", Migrations: sweepMigrations, Tables: []store.Table{
+		{Name: "sweep_due", Columns: []string{"policy"}, Key: 1, Derived: "a policy is due again at its time"},
+		{Name: "sweep_finding", Columns: []string{"policy", "address", "kind", "since"}, Key: 2}}})
+	r.Collection(resource.Collection{Name: policies, Complete: timetable.Complete}, &IPv4ReconciliationPolicy{}, &IPv6ReconciliationPolicy{})
 	r.Collection(resource.Collection{Name: "discoveredDevices", Parents: []string{"reconciliationPolicies"}, NoSearch: true},
 		&DiscoveredARPEntry{},
 		&DiscoveredHost{}, &DiscoveredInterface{}, &DiscoveredMACAddress{}, &DiscoveredNetwork{}, &DiscoveredRouter{}, &DiscoveredSwitch{},
@@ -43,6 +50,35 @@ type Reconciliation struct {
 	StartDateTime time.Time `api:"startDateTime,required"`
 	// Frequency is how often it is done; null means once.
 	Frequency string `api:"frequency,duration"`
+	// NextDateTime is when it is done next; null where it is not.
+	NextDateTime time.Time `api:"nextDateTime,computed"`
+	// LastDateTime is when it was last done; null where it never was.
+	LastDateTime time.Time `api:"lastDateTime,computed"`
+	// Since is when it was said when it is done.
+	Since time.Time `api:"since,hidden"`
+}
+
+// Times are when it is done.
+func (x *Reconciliation) Times() timetable.Times {
+	return timetable.Times{Start: x.StartDateTime, Interval: x.Frequency, Enabled: x.Enabled, IntervalField: "frequency", Since: x.Since}
+}
+
+// timed gives what both families have.
+func (x *Reconciliation) timed() *Reconciliation { return x }
+
+// BeforeWrite refuses times that never come.
+func (x *Reconciliation) BeforeWrite(c *resource.Change) (err error) {
+	if !c.Requested() {
+		return nil
+	}
+	var before *timetable.Times
+	if old, ok := c.Old.(interface{ timed() *Reconciliation }); ok {
+		was := old.timed().Times()
+		before = &was
+	}
+	x.NextDateTime, x.LastDateTime = time.Time{}, time.Time{}
+	x.Since, err = x.Times().Check(c.Tx.Now(), before)
+	return err
 }
 
 // IPv4ReconciliationPolicy says how what is in the network is compared with what is known here.
@@ -197,6 +233,14 @@ func (x *IPv4ReconciliationPolicy) Validate(c *resource.Change) error {
 			return problem.Invalid("overrides", "entry %d: %v", i, err)
 		}
 	}
+	for field, age := range map[string]string{"reclaimAcceptanceAge": x.ReclaimAcceptanceAge, "unknownAcceptanceAge": x.UnknownAcceptanceAge} {
+		if age != "" && schema.LengthOf(age) < 0 {
+			return problem.Field("DurationValueOutsideRange", field, "must not be below zero")
+		}
+	}
+	if x.Enabled && x.MismatchAcceptanceAge != "" {
+		return problem.NotYet("mismatchAcceptanceAge: a ping tells whether an address answers, and not who it is")
+	}
 	if x.Parent == x.Config && len(x.NetworkBoundaries) == 0 {
 		return problem.Missing("networkBoundaries")
 	}
@@ -210,8 +254,12 @@ func (x *IPv6ReconciliationPolicy) Validate(c *resource.Change) error {
 
 // check refuses a policy that would have to act, and one of the other family than what it is for.
 func (x *Reconciliation) check(c *resource.Change, h *schema.Head, method string, v4 bool) error {
-	if x.Enabled {
-		return problem.NotYet("enabled: networks are not looked at yet; a policy that is not enabled can be prepared")
+	switch {
+	case x.Enabled && method != pingSweep:
+		return problem.NotYet("enabled: networks are looked at by PINGSWEEP alone yet; a policy that is not enabled can be prepared")
+	case x.Enabled && !c.API.Manager.Sweeps:
+		return problem.Field("UnsupportedResourceFieldValue", "enabled",
+			"this manager does not look at networks by itself: start it with --sweep; a policy that is not enabled can be prepared")
 	}
 	for field, list := range map[string][]string{"seedRouterAddresses": x.SeedRouterAddresses, "dnsServers": x.DNSServers} {
 		for i, text := range list {

@@ -214,6 +214,8 @@ func (s *Sub) Fields() []string {
 type Manager struct {
 	// Hostname is the name of its machine, Version its own, Address where its APIs are served.
 	Hostname, Version, Address string
+	// Sweeps says that it may look at networks by itself, for reconciliation.
+	Sweeps bool
 	// Notifies says how it can tell people of events.
 	Notifies struct{ Mail, Traps bool }
 	// Backups is its directory for backups; empty where it has none.

@@ -15,4 +15,6 @@ type Done struct {
 }
 
 // Record notes the transaction.
-func (r *Recorded) Record(transaction int64) { r.Transaction = &Done{ID: transaction, Type: "Transaction"} }
+func (r *Recorded) Record(transaction int64) {
+	r.Transaction = &Done{ID: transaction, Type: "Transaction"}
+}

@@ -1,8 +1,12 @@
 package server
 
 import (
+	"context"
+	"net/netip"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 func init() {
@@ -347,6 +351,88 @@ func TestDatabases(t *testing.T) {
 	m.refused(400, "DatabaseNotInReplicatedState", "state", "PATCH", at, `{"state":"BREAK"}`, mergePatch)
 	m.refused(400, "ReplicationOperationNotAllowed", "", "POST", at+"/servers", `{"address":"10.0.0.1"}`)
 	m.refused(400, "ReplicationOperationNotAllowed", "", "POST", "/api/v2/trustRelationships", `{"address":"10.0.0.1","username":"a","password":"b"}`)
+}
+
+// A policy that is enabled compares what answers with what is known: it lists the hosts, and adds and gives back addresses once they have
+// differed long enough, but for those that it is told to leave alone.
+func TestPingSweeps(t *testing.T) {
+	var mu sync.Mutex
+	ahead, answering := time.Duration(0), map[string]bool{}
+	m := startManager(t, func(o *Options) {
+		o.Sweep = true
+		o.Now = func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return time.Now().Add(ahead)
+		}
+		o.Probe = func(_ context.Context, a netip.Addr) (bool, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return answering[a.String()], nil
+		}
+	})
+	_, _, _, _, network := m.basics()
+	assign := func(address, state string) string {
+		return m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"`+address+`","state":"`+state+`"}`)
+	}
+	assign("10.0.0.10", "STATIC") // which answers
+	assign("10.0.0.11", "STATIC") // which is silent
+	assign("10.0.0.12", "STATIC") // which is silent, and left alone
+	assign("10.0.0.13", "RESERVED")
+	answering["10.0.0.10"], answering["10.0.0.20"], answering["10.0.0.30"] = true, true, true
+	body := `{"type":"IPv4ReconciliationPolicy","enabled":true,"discoveryMethod":"PINGSWEEP","startDateTime":"` +
+		time.Now().UTC().Format(time.RFC3339) + `","frequency":"PT1H","reclaimAcceptanceAge":"PT90M","unknownAcceptanceAge":"PT90M",` +
+		`"overrides":["10.0.0.12"],"pingSweepNetworkGaps":["10.0.0.28/30"]}`
+	id := m.id("/api/v2/networks/"+network+"/reconciliationPolicies", body)
+	event := func(n int) string {
+		var text string
+		eventually(t, "the policy is worked off", func() bool {
+			r := m.want(200, "GET", "/api/v2/events?"+filter("category:'IP_RECONCILIATION'")+"&orderBy=desc(id)", "")
+			text = r.text("data.0.message")
+			return r.count() == n
+		})
+		return text
+	}
+	if text := event(1); !strings.Contains(text, "2 answer; 1 not known here: 10.0.0.20; 1 known and silent: 10.0.0.11") {
+		t.Errorf("it says %q", text)
+	}
+	if r := m.want(200, "GET", "/api/v2/reconciliationPolicies/"+id+"/discoveredDevices", ""); r.count() != 2 || r.text("data.0.type") != "DiscoveredHost" {
+		t.Errorf("it found %s", r.body)
+	}
+	mu.Lock()
+	ahead = 61 * time.Minute
+	mu.Unlock()
+	event(2) // not long enough
+	has := func(address string) bool {
+		return m.want(200, "GET", "/api/v2/networks/"+network+"/addresses?"+filter("address:'"+address+"'"), "").count() == 1
+	}
+	if !has("10.0.0.11") || has("10.0.0.20") {
+		t.Error("it did not wait")
+	}
+	mu.Lock()
+	ahead = 122 * time.Minute
+	mu.Unlock()
+	if text := event(3); !strings.Contains(text, "1 added: 10.0.0.20; 1 given back: 10.0.0.11") {
+		t.Errorf("it says %q", text)
+	}
+	if has("10.0.0.11") || !has("10.0.0.20") || !has("10.0.0.12") || !has("10.0.0.13") || has("10.0.0.30") {
+		t.Error("it did something else")
+	}
+	// Where nobody answers nothing is given back: it may be the way there that is broken.
+	mu.Lock()
+	clear(answering)
+	ahead = 10 * time.Hour
+	mu.Unlock()
+	if text := event(4); !strings.Contains(text, "0 answer") || strings.Contains(text, "silent") || !has("10.0.0.10") {
+		t.Errorf("it says %q", text)
+	}
+	if r := m.want(200, "GET", "/api/v2/transactions?"+filter("comment:'reconciliation policy "+id+"'"), ""); r.count() == 0 {
+		t.Error("the history does not say why")
+	}
+	m.refused(400, "UnsupportedResourceFieldValue", "mismatchAcceptanceAge", "PATCH", "/api/v2/reconciliationPolicies/"+id,
+		`{"mismatchAcceptanceAge":"PT1H"}`, mergePatch)
+	m.refused(400, "DurationValueOutsideRange", "frequency", "PATCH", "/api/v2/reconciliationPolicies/"+id, `{"frequency":"PT1S"}`, mergePatch)
+	m.verify()
 }
 
 // Policies of reconciliation can be prepared.

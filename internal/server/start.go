@@ -25,6 +25,7 @@ import (
 	"portolan/internal/deploy"
 	"portolan/internal/fleet"
 	"portolan/internal/imports"
+	"portolan/internal/ipam"
 	"portolan/internal/notify"
 	"portolan/internal/ping"
 	"portolan/internal/release"
@@ -66,6 +67,10 @@ type Options struct {
 	// Mail is the mail server that notifications go to, Traps are the receivers of SNMP traps; nil where there are none.
 	Mail  *notify.Mail
 	Traps []*notify.Traps
+	// Sweep lets the manager look at networks by itself, for reconciliation.
+	Sweep bool
+	// Probe asks whether an address answers; nil means by ICMP.
+	Probe func(ctx context.Context, a netip.Addr) (bool, error)
 	// Backups is a directory for backups; empty means backups/ in Data.
 	Backups string
 	// AdminPassword is the password of the user admin at the first start; empty makes one.
@@ -166,11 +171,14 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.REST = Serve(m.Address, o.MaxLimit, o.Version)
 	m.REST.Log, m.REST.Batched = m.logOf(&m.levels.api), m.metrics.batched
 	m.Address.Manager.Notifies.Mail, m.Address.Manager.Notifies.Traps = o.Mail != nil, len(o.Traps) > 0
+	m.Address.Manager.Sweeps = o.Sweep
 	m.Address.Manager.LogLevel, m.Address.Manager.Backups = o.LogLevel, o.Backups
 	m.REST.Still = m.caller
 	observeStore(m.registry, m.Store)
 	observeFollowers(m.registry, m.REST.Followers)
-	m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
+	if m.Address.Probe = o.Probe; o.Probe == nil {
+		m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
+	}
 	m.openapi = sync.OnceValues(func() ([]byte, error) { return Document(m.REST) })
 	if m.authority, err = fleet.LoadAuthority(ctx, m.Store); err != nil {
 		return nil, fmt.Errorf("loading the authority: %w", err)
@@ -428,6 +436,8 @@ func (m *Manager) serve() error {
 	}, m.log)
 	backups.Ended = m.metrics.backupEnded
 	m.background.Go(func() { backups.Run(ctx) })
+	sweeper := ipam.NewSweeper(m.Address, m.Address.Probe, m.log)
+	m.background.Go(func() { sweeper.Run(ctx) })
 	notices := notify.NewSender(m.Address, m.options.Mail, m.options.Traps, m.log)
 	notices.Sent = m.metrics.notified
 	m.background.Go(func() { notices.Run(ctx) })

@@ -3,6 +3,7 @@
 package timetable
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"strconv"
@@ -34,6 +35,8 @@ type Times struct {
 	Start    time.Time
 	Interval string
 	Enabled  bool
+	// IntervalField is what the schedule calls its interval; empty means interval.
+	IntervalField string
 	// Since is when that was said: what was due before does not count. The schedule keeps it.
 	Since time.Time
 }
@@ -50,7 +53,7 @@ func (x Times) Check(now time.Time, before *Times) (since time.Time, err error) 
 
 func (x Times) check(now time.Time) error {
 	if d := schema.LengthOf(x.Interval); x.Interval != "" && d < leastInterval {
-		return problem.Field("DurationValueOutsideRange", "interval", "must be a minute or more, or null for once")
+		return problem.Field("DurationValueOutsideRange", cmp.Or(x.IntervalField, "interval"), "must be a minute or more, or null for once")
 	}
 	if x.Enabled && !x.Start.IsZero() && x.Interval == "" && x.Start.Before(now.Add(-lateStart)) {
 		return problem.Field("InvalidResourceFieldValue", "startDateTime", "lies in the past, and without an interval it does not come again")

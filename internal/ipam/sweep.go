@@ -1,0 +1,504 @@
+package ipam
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"portolan/internal/event"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/space"
+	"portolan/internal/store"
+	"portolan/internal/timetable"
+)
+
+//go:embed migrations/*/*_sweep.sql
+var sweepMigrations embed.FS
+
+// pingSweep is the discovery method that asks every address of a network whether it answers.
+const pingSweep = "PINGSWEEP"
+
+// Bounds of sweeps: how many addresses one looks at, how many are asked at a time, and how many are named in an event.
+const (
+	mostSwept  = 1 << 16
+	askedAside = 64
+	mostNamed  = 20
+)
+
+// Times of the work on reconciliation.
+const (
+	sweepEvery       = time.Second
+	sweepLease       = 10 * time.Second
+	sweepLeaseEvery  = 2 * time.Second
+	findingUnknown   = "unknown"
+	findingReclaimed = "reclaimable"
+)
+
+// Sweeper works reconciliation policies off: of all managers of a database one at a time.
+type Sweeper struct {
+	api   *resource.API
+	log   *slog.Logger
+	lease *store.Lease
+	clock *timetable.Clock
+	// answers asks whether an address answers.
+	answers func(ctx context.Context, a netip.Addr) (bool, error)
+}
+
+// NewSweeper makes what looks at networks; answers asks an address. Run runs it.
+func NewSweeper(a *resource.API, answers func(ctx context.Context, a netip.Addr) (bool, error), log *slog.Logger) *Sweeper {
+	return &Sweeper{api: a, log: log, answers: answers, lease: a.Store.NewLease("reconciliation", sweepLease),
+		clock: timetable.NewClock(a, policies)}
+}
+
+// Run works until ctx ends. A manager that may not look at networks leaves that to others.
+func (s *Sweeper) Run(ctx context.Context) {
+	if !s.api.Manager.Sweeps {
+		return
+	}
+	said := ""
+	for ctx.Err() == nil {
+		err := s.look(ctx)
+		if text := fmt.Sprint(err); text != said && ctx.Err() == nil {
+			if said = text; err != nil {
+				s.log.Error("looking at networks", "error", err)
+			}
+		}
+		store.Pause(ctx, sweepEvery)
+	}
+	ending, end := context.WithTimeout(context.WithoutCancel(ctx), sweepLeaseEvery)
+	defer end()
+	if err := s.lease.Release(ending); err != nil {
+		s.log.Error("ending the work on reconciliation", "error", err)
+	}
+}
+
+// look notes the policies that are due, and works them off.
+func (s *Sweeper) look(ctx context.Context) error {
+	due, err := s.clock.Due(ctx)
+	if err != nil {
+		return err
+	}
+	asked, err := s.asked(ctx)
+	if err != nil || !due && len(asked) == 0 {
+		return err
+	}
+	if held, err := s.lease.Take(ctx); err != nil || !held {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
+	defer stop()
+	keeping.Go(func() {
+		for ctx.Err() == nil {
+			store.Pause(ctx, sweepLeaseEvery)
+			if _, err := s.lease.Take(ctx); err != nil && ctx.Err() == nil {
+				s.log.Error("holding the work on reconciliation", "error", err)
+			}
+		}
+	})
+	if due {
+		if err := s.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+			return s.clock.Turn(&resource.Change{Tx: tx, API: s.api}, func(row *store.Resource, _ timetable.Schedule) error {
+				return tx.Write("INSERT INTO sweep_due (policy) VALUES (?) ON CONFLICT DO NOTHING", row.ID)
+			})
+		}); err != nil {
+			return err
+		}
+		if asked, err = s.asked(ctx); err != nil {
+			return err
+		}
+	}
+	for _, id := range asked {
+		if err := s.reconcile(ctx, id); err != nil {
+			return fmt.Errorf("reconciliation policy %d: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// asked gives the policies that are to be worked off.
+func (s *Sweeper) asked(ctx context.Context) (ids []int64, err error) {
+	err = s.api.Store.View(ctx, func(tx *store.Tx) error {
+		ids = nil
+		return tx.Each(func(scan func(...any) error) error {
+			var id int64
+			err := scan(&id)
+			ids = append(ids, id)
+			return err
+		}, "SELECT policy FROM sweep_due ORDER BY policy")
+	})
+	return ids, err
+}
+
+// sweep is one look at the networks of a policy.
+type sweep struct {
+	policy *IPv4ReconciliationPolicy
+	// networks are those that are looked at, asked their addresses; bounded says that there are more than are looked at.
+	networks []*store.Resource
+	asked    map[int64][]netip.Addr
+	bounded  bool
+	// answer are the addresses that answer.
+	answer map[netip.Addr]bool
+}
+
+// reconcile works a policy off.
+func (s *Sweeper) reconcile(ctx context.Context, id int64) error {
+	w, err := s.plan(ctx, id)
+	if err != nil {
+		return err
+	}
+	if w != nil {
+		if err := s.ask(ctx, w); err != nil {
+			return err
+		}
+	}
+	return s.lease.Update(ctx, s.author(w), func(tx *store.Tx) error {
+		if err := tx.Write("DELETE FROM sweep_due WHERE policy = ?", id); err != nil || w == nil {
+			return err
+		}
+		return w.settle(&resource.Change{Tx: tx, API: s.api})
+	})
+}
+
+// author says in the history why something was changed.
+func (s *Sweeper) author(w *sweep) store.Author {
+	if w == nil {
+		return store.Author{}
+	}
+	return store.Author{Comment: fmt.Sprintf("reconciliation policy %d", w.policy.ID)}
+}
+
+// plan finds the addresses that a policy asks; nil where it is gone, or not enabled any more.
+func (s *Sweeper) plan(ctx context.Context, id int64) (w *sweep, err error) {
+	err = s.api.Store.View(ctx, func(tx *store.Tx) error {
+		w = nil
+		row, err := tx.Get(id)
+		if store.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		o, err := s.api.Object(row)
+		if err != nil {
+			return err
+		}
+		x, ok := o.(*IPv4ReconciliationPolicy)
+		if !ok || !x.Enabled {
+			return nil
+		}
+		w = &sweep{policy: x, asked: map[int64][]netip.Addr{}, answer: map[netip.Addr]bool{}}
+		return w.find(tx, row)
+	})
+	return w, err
+}
+
+// find finds the networks of a policy, and the addresses of hosts in them that it asks.
+func (w *sweep) find(tx *store.Tx, row *store.Resource) error {
+	bounds, err := w.bounds(tx, row)
+	if err != nil {
+		return err
+	}
+	never, err := ranges(append(slices.Clone(w.policy.PingSweepNetworkGaps), w.policy.Overrides...))
+	if err != nil {
+		return err
+	}
+	within := func(list []space.Range, a netip.Addr) bool {
+		return slices.ContainsFunc(list, func(r space.Range) bool { return r.Has(a) })
+	}
+	total := 0
+	return tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks"),
+		store.Compare{Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: row.Configuration}}},
+		func(n *store.Resource) error {
+			if n.Type != "IPv4Network" {
+				return nil
+			}
+			asked := map[netip.Addr]bool{}
+			for _, bound := range bounds {
+				both, ok := Usable(n).Intersect(bound)
+				for a := both.Low; ok && total < mostSwept; a = a.Next() {
+					if !asked[a] && !within(never, a) {
+						total++
+						asked[a] = true
+						w.asked[n.ID] = append(w.asked[n.ID], a)
+					}
+					ok = a != both.High
+				}
+			}
+			w.bounded = w.bounded || total >= mostSwept
+			if len(asked) > 0 {
+				w.networks = append(w.networks, n.Clone())
+			}
+			return nil
+		})
+}
+
+// bounds gives what a policy looks at: its boundaries, or the range of what it lies below.
+func (w *sweep) bounds(tx *store.Tx, row *store.Resource) ([]space.Range, error) {
+	if len(w.policy.NetworkBoundaries) > 0 {
+		return ranges(w.policy.NetworkBoundaries)
+	}
+	above, err := tx.Get(row.Parent)
+	if err != nil {
+		return nil, err
+	}
+	return []space.Range{rangeOf(above)}, nil
+}
+
+// ranges reads addresses, prefixes and ranges, which were checked.
+func ranges(texts []string) (all []space.Range, err error) {
+	for _, text := range texts {
+		if a, err := netip.ParseAddr(text); err == nil {
+			all = append(all, space.Range{Low: a, High: a})
+			continue
+		}
+		r, err := space.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// ask asks the addresses, some at a time.
+func (s *Sweeper) ask(ctx context.Context, w *sweep) error {
+	var mu sync.Mutex
+	var failure error
+	var asking sync.WaitGroup
+	turn := make(chan struct{}, askedAside)
+	for _, n := range w.networks {
+		for _, a := range w.asked[n.ID] {
+			turn <- struct{}{}
+			asking.Go(func() {
+				defer func() { <-turn }()
+				yes, err := s.answers(ctx, a)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil && failure == nil {
+					failure = err
+				}
+				if yes {
+					w.answer[a] = true
+				}
+			})
+			mu.Lock()
+			failed := failure != nil
+			mu.Unlock()
+			if failed || ctx.Err() != nil {
+				asking.Wait()
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return failure
+			}
+		}
+	}
+	asking.Wait()
+	return failure
+}
+
+// settled is what came of a sweep.
+type settled struct{ unknown, added, reclaimable, freed []netip.Addr }
+
+// settle compares what answers with what is known, notes since when they differ, and settles what has differed long enough.
+func (w *sweep) settle(c *resource.Change) error {
+	before, err := w.findings(c.Tx)
+	if err != nil {
+		return err
+	}
+	var done settled
+	now := map[string]finding{}
+	for _, n := range w.networks {
+		if err := w.network(c, n, before, now, &done); err != nil {
+			return err
+		}
+	}
+	if err := w.keep(c.Tx, now); err != nil {
+		return err
+	}
+	if err := w.discovered(c); err != nil {
+		return err
+	}
+	return event.Add(c.Tx, w.event(&done), w.policy.ID)
+}
+
+// finding is that what is known of an address differs from what is out there, since a time in Unix milliseconds.
+type finding struct {
+	kind  string
+	since int64
+}
+
+// findings reads what differed before.
+func (w *sweep) findings(tx *store.Tx) (map[string]finding, error) {
+	all := map[string]finding{}
+	err := tx.Each(func(scan func(...any) error) error {
+		var address string
+		var f finding
+		err := scan(&address, &f.kind, &f.since)
+		all[address] = f
+		return err
+	}, "SELECT address, kind, since FROM sweep_finding WHERE policy = ?", w.policy.ID)
+	return all, err
+}
+
+// keep writes what differs now in place of what differed before.
+func (w *sweep) keep(tx *store.Tx, now map[string]finding) error {
+	if err := tx.Write("DELETE FROM sweep_finding WHERE policy = ?", w.policy.ID); err != nil {
+		return err
+	}
+	for address, f := range now {
+		if err := tx.Write("INSERT INTO sweep_finding (policy, address, kind, since) VALUES (?, ?, ?, ?)", w.policy.ID, address, f.kind,
+			f.since); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// network compares one network. Where nobody in it answers it may be the way there that is broken: nothing is reclaimed then.
+func (w *sweep) network(c *resource.Change, n *store.Resource, before, now map[string]finding, done *settled) error {
+	known := map[netip.Addr]*store.Resource{}
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("addresses"), store.HasParent(n.ID)}},
+		func(r *store.Resource) error {
+			known[rangeOf(r).Low] = r.Clone()
+			return nil
+		}); err != nil {
+		return err
+	}
+	reached := slices.ContainsFunc(w.asked[n.ID], func(a netip.Addr) bool { return w.answer[a] })
+	for _, a := range w.asked[n.ID] {
+		row := known[a]
+		kind, age := "", ""
+		switch {
+		case row == nil && w.answer[a]:
+			kind, age = findingUnknown, w.policy.UnknownAcceptanceAge
+		case row != nil && !w.answer[a] && reached && isStatic(c, row):
+			kind, age = findingReclaimed, w.policy.ReclaimAcceptanceAge
+		default:
+			continue
+		}
+		f := finding{kind, c.Tx.Now().UnixMilli()}
+		if was, there := before[a.String()]; there && was.kind == kind {
+			f.since = was.since
+		}
+		settle := age != "" && c.Tx.Now().Sub(time.UnixMilli(f.since)) >= schema.LengthOf(age)
+		if !settle {
+			now[a.String()] = f
+		}
+		if err := w.settleOne(c, n, a, row, kind, settle, done); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isStatic reports whether an address is one that may be given back: reserved ones and gateways stay.
+func isStatic(c *resource.Change, row *store.Resource) bool {
+	o, err := c.API.Object(row)
+	x, ok := o.(*IPv4Address)
+	return err == nil && ok && x.State == "STATIC"
+}
+
+// settleOne notes a finding and, where it is to be settled, adds or gives back the address.
+func (w *sweep) settleOne(c *resource.Change, n *store.Resource, a netip.Addr, row *store.Resource, kind string, settle bool,
+	done *settled,
+) error {
+	switch {
+	case kind == findingUnknown && !settle:
+		done.unknown = append(done.unknown, a)
+	case kind == findingReclaimed && !settle:
+		done.reclaimable = append(done.reclaimable, a)
+	case kind == findingReclaimed:
+		done.freed = append(done.freed, a)
+		return c.Following().Delete(row)
+	default:
+		done.added = append(done.added, a)
+		x := &IPv4Address{Assignment: Assignment{Address: a}, State: "STATIC"}
+		x.Type, x.Parent, x.Config = "IPv4Address", n.ID, n.Configuration
+		_, err := c.Following("address", "state").Create(c.API.TypeNamed(x.Type), x)
+		return err
+	}
+	return nil
+}
+
+// discovered lists the hosts that answered in place of those that did before.
+func (w *sweep) discovered(c *resource.Change) error {
+	var old []*store.Resource
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("discoveredDevices"),
+		store.HasParent(w.policy.ID)}}, func(r *store.Resource) error {
+		old = append(old, r.Clone())
+		return nil
+	}); err != nil {
+		return err
+	}
+	t, there := c.API.TypeNamed("DiscoveredHost"), map[string]bool{}
+	for _, row := range old {
+		o, err := c.API.Object(row)
+		if err != nil {
+			return err
+		}
+		x, ok := o.(*DiscoveredHost)
+		if a, err := netip.ParseAddr(x.Address); ok && err == nil && w.answer[a] {
+			there[x.Address] = true
+			continue
+		}
+		if err := c.Following().Delete(row); err != nil {
+			return err
+		}
+	}
+	for a := range w.answer {
+		if there[a.String()] {
+			continue
+		}
+		x := &DiscoveredHost{Address: a.String()}
+		x.Type, x.Parent, x.Config = t.Name, w.policy.ID, w.policy.Config
+		if _, err := c.Following().Create(t, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// event says what came of it.
+func (w *sweep) event(done *settled) event.Event {
+	total := 0
+	for _, list := range w.asked {
+		total += len(list)
+	}
+	text := fmt.Sprintf("Reconciliation policy %d asked %d addresses of %d networks: %d answer", w.policy.ID, total, len(w.networks), len(w.answer))
+	for _, part := range []struct {
+		what string
+		list []netip.Addr
+	}{{"not known here", done.unknown}, {"added", done.added}, {"known and silent", done.reclaimable}, {"given back", done.freed}} {
+		if len(part.list) > 0 {
+			text += fmt.Sprintf("; %d %s: %s", len(part.list), part.what, named(part.list))
+		}
+	}
+	kind := "INFO"
+	if w.bounded {
+		kind = "WARNING"
+		text += fmt.Sprintf("; no more than %d addresses are asked: set closer boundaries", mostSwept)
+	}
+	return event.Event{EventType: kind, Category: "IP_RECONCILIATION", SourceName: w.policy.Name, Message: text}
+}
+
+// named names the first of some addresses.
+func named(list []netip.Addr) string {
+	var texts []string
+	for _, a := range list[:min(len(list), mostNamed)] {
+		texts = append(texts, a.String())
+	}
+	if n := len(list) - mostNamed; n > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(texts, ", ")
+}
