@@ -69,9 +69,7 @@ type SSOEnforcementSettings struct {
 type SAMLServiceProviderSettings struct {
 	schema.Head `head:"readOnly" post:"no"`
 	// AddressManagerFQDN is the name of the manager.
-	AddressManagerFQDN string `api:"addressManagerFqdn,put,notNull" default:"localhost"`
-	// AddressManagerAbsoluteName is the same, as release 9.6 calls it.
-	AddressManagerAbsoluteName string `api:"addressManagerAbsoluteName,computed" always:"localhost"`
+	AddressManagerFQDN string `api:"addressManagerFqdn,put,notNull" also:"addressManagerAbsoluteName" default:"localhost"`
 	// KeyStore is its key and certificate.
 	KeyStore string `api:"keyStore,writeOnly,nonblank" length:"65535"`
 	// KeyStorePassword is the password for them.

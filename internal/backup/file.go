@@ -4,7 +4,6 @@ import (
 	"embed"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -24,8 +23,8 @@ const files = "backups"
 // registerFiles declares the collection of backup files, and what is to be done for backups.
 func registerFiles(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: files, Migrations: migrations, Tables: []store.Table{
-		{Name: "backup_due", Columns: []string{"schedule"}, Key: 1, Derived: "a backup that is restored is no reason to make one"},
-		{Name: "backup_gone", Columns: []string{"host", "name"}, Key: 2, Derived: "it is about files of a machine"}}})
+		{Name: "backup_due", Columns: []string{"schedule", "asked"}, Key: 1, Derived: "a backup that is restored is no reason to make one"},
+		{Name: "backup_gone", Columns: []string{"place", "name"}, Key: 2, Derived: "it is about files of a machine"}}})
 	r.Collection(resource.Collection{Name: files, Hidden: true, Unlogged: true, NoSearch: true, Guard: resource.Administration,
 		Content: resource.Contents{Types: []string{"DatabaseBackupFile"}, Open: open}}, &DatabaseBackupFile{})
 	r.Collection(resource.Collection{Name: "logs"}, &DatabaseLog{})
@@ -41,6 +40,8 @@ type DatabaseBackupFile struct {
 	ModificationDateTime time.Time `api:"modificationDateTime,readOnly"`
 	// Host is the machine that it lies on.
 	Host string `api:"host,readOnly"`
+	// Place names the directory that it lies in.
+	Place string `api:"place,readOnly"`
 	// Schedule is the schedule that it was made by.
 	Schedule schema.Ref `api:"schedule,hidden" ref:"DatabaseBackupSchedule" onDelete:"clear"`
 }
@@ -57,7 +58,7 @@ type DatabaseLog struct {
 // BeforeDelete has the file taken away once that is committed.
 func (x *DatabaseBackupFile) BeforeDelete(c *resource.Change) error {
 	c.Tx.Touch(files)
-	return c.Tx.Write("INSERT INTO backup_gone (host, name) VALUES (?, ?) ON CONFLICT DO NOTHING", x.Host, x.Name)
+	return c.Tx.Write("INSERT INTO backup_gone (place, name) VALUES (?, ?) ON CONFLICT DO NOTHING", x.Place, x.Name)
 }
 
 // partSize is how much of a file is sent at a time, in bytes.
@@ -70,25 +71,25 @@ func open(row *store.Resource, a *resource.API) (size int64, part func(tx *store
 		return 0, nil, err
 	}
 	x := o.(*DatabaseBackupFile)
-	path := filepath.Join(a.Manager.Backups, x.Name)
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || a.Manager.Backups == "" || err == nil && (x.Host != a.Manager.Hostname || info.Size() != x.Size) {
+	// It stays open until the last part was read, whoever deletes it meanwhile; os closes it when nothing refers to it any more.
+	f, err := os.Open(filepath.Join(a.Manager.Backups, x.Name))
+	if err != nil || a.Manager.Backups == "" {
 		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s of the manager on %s is not on %s: ask that manager, or look "+
 			"into its directory for backups (--backup-dir)", x.Name, x.Host, a.Manager.Hostname)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() != x.Size {
+		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s has %d bytes, and had %d when it was made: it is damaged", x.Name,
+			info.Size(), x.Size)
 	}
 	if err != nil {
 		return 0, nil, err
 	}
-	return info.Size(), func(_ *store.Tx, number int) ([]byte, error) { return readPart(path, int64(number-1)*partSize) }, nil
+	return info.Size(), func(_ *store.Tx, number int) ([]byte, error) { return readPart(f, int64(number-1)*partSize) }, nil
 }
 
 // readPart reads a part of a file from a place on; nil behind its end.
-func readPart(path string, from int64) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // it is in the directory of backups
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
+func readPart(f *os.File, from int64) ([]byte, error) {
 	part := make([]byte, partSize)
 	n, err := f.ReadAt(part, from)
 	if n == 0 && errors.Is(err, io.EOF) {

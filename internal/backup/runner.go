@@ -3,6 +3,7 @@ package backup
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"portolan/internal/event"
@@ -31,7 +33,7 @@ const (
 // suffix ends the names of backup files, unfinished those that are not whole yet.
 const (
 	suffix     = ".portolan"
-	unfinished = suffix + ".part-"
+	unfinished = ".part"
 )
 
 // Runner makes backups: of all managers of a database one at a time.
@@ -46,6 +48,10 @@ type Runner struct {
 	write func(ctx context.Context, w io.Writer) error
 	// Ended is told of each backup that was tried.
 	Ended func(whole bool)
+
+	// What follows is Run's own: the name of the directory, and whether what was left there was seen to.
+	place   string
+	settled bool
 }
 
 // NewRunner makes what makes backups, as files in the manager's directory for them. Run runs it.
@@ -58,9 +64,6 @@ func NewRunner(a *resource.API, write func(ctx context.Context, w io.Writer) err
 func (r *Runner) Run(ctx context.Context) {
 	if r.api.Manager.Backups == "" {
 		return
-	}
-	if err := r.clean(); err != nil {
-		r.log.Warn("what was left of a backup cannot be removed", "reason", err)
 	}
 	said := ""
 	for ctx.Err() == nil {
@@ -79,13 +82,57 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// clean removes what was not whole when the manager stopped.
-func (r *Runner) clean() error {
-	left, err := filepath.Glob(filepath.Join(r.api.Manager.Backups, "*"+unfinished+"*"))
-	for _, path := range left {
-		err = errors.Join(err, os.Remove(path))
+// settle gives files their names that are listed and were not renamed, as where the manager was killed, and removes what is not listed of
+// those that were begun. Nobody else makes any meanwhile: the lease is held.
+func (r *Runner) settle(ctx context.Context) error {
+	left, err := os.ReadDir(r.api.Manager.Backups)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, file := range left {
+		begun, is := strings.CutSuffix(file.Name(), unfinished)
+		if !is {
+			continue
+		}
+		path, name, listed := filepath.Join(r.api.Manager.Backups, file.Name()), begun+suffix, false
+		if err := r.api.Store.View(ctx, func(tx *store.Tx) (err error) {
+			listed, err = tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection(files),
+				store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"name"}}, Op: "eq", Value: name}}})
+			return err
+		}); err != nil {
+			return err
+		}
+		if listed {
+			err = errors.Join(err, os.Rename(path, filepath.Join(r.api.Manager.Backups, name)))
+		} else {
+			err = errors.Join(err, os.Remove(path))
+		}
 	}
 	return err
+}
+
+// placeFile names the file of the directory for backups that says which directory it is.
+const placeFile = ".place"
+
+// known gives the name of the directory for backups, which is made where it is missing.
+func (r *Runner) known() (string, error) {
+	if r.place != "" {
+		return r.place, nil
+	}
+	dir := r.api.Manager.Backups
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, placeFile)
+	text, err := os.ReadFile(path) //nolint:gosec // the manager's own
+	if errors.Is(err, fs.ErrNotExist) {
+		text = []byte(rand.Text())
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err == nil && len(text) > 0 {
+		r.place = string(text)
+	}
+	return r.place, err
 }
 
 // look does what there is to do.
@@ -104,22 +151,29 @@ func (r *Runner) look(ctx context.Context) error {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
 	defer stop()
-	go r.keep(ctx)
+	keeping.Go(func() { r.keep(ctx) })
+	if !r.settled {
+		err := r.settle(ctx)
+		if r.settled = err == nil; err != nil && ctx.Err() == nil { // whoever wants a backup is told
+			r.log.Warn("the directory for backups cannot be looked at", "reason", err)
+		}
+	}
 	if due {
 		if err := r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 			return r.clock.Turn(&resource.Change{Tx: tx, API: r.api}, func(row *store.Resource, _ timetable.Schedule) error {
-				tx.Touch(files)
-				return tx.Write("INSERT INTO backup_due (schedule) VALUES (?) ON CONFLICT DO NOTHING", row.ID)
+				return ask(tx, row.ID)
 			})
 		}); err != nil {
 			return err
 		}
 	}
 	asked, err := r.asked(ctx)
-	for _, schedule := range asked {
+	for schedule, times := range asked {
 		if err == nil {
-			err = r.make(ctx, schedule)
+			err = r.make(ctx, schedule, times)
 		}
 	}
 	return err
@@ -138,20 +192,21 @@ func (r *Runner) keep(ctx context.Context) {
 	}
 }
 
-// asked gives the schedules by which a backup is to be made now, and remembers where there are none, nor files to take away.
-func (r *Runner) asked(ctx context.Context) (ids []int64, err error) {
+// asked gives the schedules by which a backup is to be made now, with how often that was asked, and remembers where there are none, nor files
+// to take away.
+func (r *Runner) asked(ctx context.Context) (ids map[int64]int64, err error) {
 	err = r.api.Store.View(ctx, func(tx *store.Tx) error {
-		ids = nil
+		ids = map[int64]int64{}
 		gone := 0
-		if err := tx.QueryRow("SELECT count(*) FROM backup_gone WHERE host = ?", r.api.Manager.Hostname).Scan(&gone); err != nil {
+		if err := tx.QueryRow("SELECT count(*) FROM backup_gone WHERE place = ?", r.place).Scan(&gone); err != nil {
 			return err
 		}
 		if err := tx.Each(func(scan func(...any) error) error {
-			var id int64
-			err := scan(&id)
-			ids = append(ids, id)
+			var id, times int64
+			err := scan(&id, &times)
+			ids[id] = times
 			return err
-		}, "SELECT schedule FROM backup_due ORDER BY schedule"); err != nil {
+		}, "SELECT schedule, asked FROM backup_due"); err != nil {
 			return err
 		}
 		if len(ids) == 0 && gone == 0 {
@@ -165,7 +220,10 @@ func (r *Runner) asked(ctx context.Context) (ids []int64, err error) {
 // takeAway removes the files of this machine that were deleted.
 func (r *Runner) takeAway(ctx context.Context) error {
 	var names []string
-	host := r.api.Manager.Hostname
+	place, err := r.known()
+	if err != nil {
+		return nil //nolint:nilerr // a directory that cannot be made has no files; whoever wants a backup is told
+	}
 	if err := r.api.Store.View(ctx, func(tx *store.Tx) error {
 		names = nil
 		return tx.Each(func(scan func(...any) error) error {
@@ -173,19 +231,25 @@ func (r *Runner) takeAway(ctx context.Context) error {
 			err := scan(&name)
 			names = append(names, name)
 			return err
-		}, "SELECT name FROM backup_gone WHERE host = ?", host)
+		}, "SELECT name FROM backup_gone WHERE place = ?", place)
 	}); err != nil || len(names) == 0 {
 		return err
 	}
-	for _, name := range names {
-		if err := os.Remove(filepath.Join(r.api.Manager.Backups, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+	names = slices.DeleteFunc(names, func(name string) bool {
+		err := os.Remove(filepath.Join(r.api.Manager.Backups, name))
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return false
 		}
+		r.log.Warn("a backup file that was deleted cannot be removed", "file", name, "reason", err) // it is tried again
+		return true
+	})
+	if len(names) == 0 {
+		return nil
 	}
 	return r.api.Store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
 		tx.Touch(files)
 		for _, name := range names {
-			if err := tx.Write("DELETE FROM backup_gone WHERE host = ? AND name = ?", host, name); err != nil {
+			if err := tx.Write("DELETE FROM backup_gone WHERE place = ? AND name = ?", place, name); err != nil {
 				return err
 			}
 		}
@@ -193,8 +257,8 @@ func (r *Runner) takeAway(ctx context.Context) error {
 	})
 }
 
-// make makes a backup by a schedule, and forgets that it was asked for, also where it could not be made: that is an event.
-func (r *Runner) make(ctx context.Context, schedule int64) error {
+// make makes a backup by a schedule, and forgets that it was asked for, so many times, also where it could not be made: that is an event.
+func (r *Runner) make(ctx context.Context, schedule, asked int64) error {
 	var x *DatabaseBackupSchedule
 	if err := r.api.Store.View(ctx, func(tx *store.Tx) error {
 		x = nil
@@ -214,52 +278,70 @@ func (r *Runner) make(ctx context.Context, schedule int64) error {
 	var made *DatabaseBackupFile
 	var failure error
 	if x != nil {
+		r.settled = false // a file has its name once it is listed
 		made, failure = r.writeFile(ctx, x)
 		if ctx.Err() != nil { // the next manager makes it
 			return ctx.Err()
 		}
 		r.Ended(failure == nil)
 	}
-	return r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+	if failure != nil {
+		r.log.Error("a backup could not be made", "schedule", x.Name, "error", failure)
+	}
+	err := r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		tx.Touch(files)
-		if err := tx.Write("DELETE FROM backup_due WHERE schedule = ?", schedule); err != nil || x == nil {
+		if err := tx.Write("DELETE FROM backup_due WHERE schedule = ? AND asked = ?", schedule, asked); err != nil || x == nil {
+			return err
+		}
+		if _, err := tx.Head(schedule); store.IsNotFound(err) { // it was deleted meanwhile: nobody wants the file
+			return nil
+		} else if err != nil {
 			return err
 		}
 		if failure != nil {
-			r.log.Error("a backup could not be made", "schedule", x.Name, "error", failure)
 			return event.Add(tx, event.Event{EventType: "FAILED", Category: "DATABASE_MAINTENANCE", SourceName: x.Name,
 				Message: fmt.Sprintf("The backup by the schedule %s could not be made: %v", x.Name, failure)}, schedule)
 		}
 		return r.note(&resource.Change{Tx: tx, API: r.api}, x, *made)
 	})
+	if made == nil || failure != nil {
+		return err
+	}
+	if err == nil {
+		err = r.settle(ctx)
+		r.settled = err == nil
+	}
+	return err
 }
 
-// writeFile writes a backup. The file has its name once it is whole and on the disk.
+// writeFile writes a backup, on the disk by another name than the one that it has once it is listed.
 func (r *Runner) writeFile(ctx context.Context, x *DatabaseBackupSchedule) (*DatabaseBackupFile, error) {
-	dir, now := r.api.Manager.Backups, r.api.Store.Now()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	name := x.prefix() + "-" + now.UTC().Format("20060102T150405.000Z") + suffix
-	f, err := os.CreateTemp(dir, strings.TrimSuffix(name, suffix)+unfinished+"*")
+	place, err := r.known()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.Remove(f.Name()) }()
+	dir, now := r.api.Manager.Backups, r.api.Store.Now()
+	name := x.prefix() + "-" + now.UTC().Format("20060102T150405.000Z")
+	path := filepath.Join(dir, name+unfinished)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // as above
+	if err != nil {
+		return nil, err
+	}
 	err = r.write(ctx, f)
 	if err == nil {
 		err = f.Sync()
 	}
 	size, seeking := f.Seek(0, io.SeekCurrent)
 	if err = cmp.Or(err, seeking, f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
-	}
-	if err == nil {
 		err = syncDir(dir)
 	}
-	made := &DatabaseBackupFile{Size: size, ModificationDateTime: now, Host: r.api.Manager.Hostname, Schedule: schema.Ref{ID: x.ID}}
-	made.Type, made.Name, made.Parent = "DatabaseBackupFile", name, x.Parent
-	return made, err
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(path))
+	}
+	made := &DatabaseBackupFile{Size: size, ModificationDateTime: now, Host: r.api.Manager.Hostname, Place: place,
+		Schedule: schema.Ref{ID: x.ID}}
+	made.Type, made.Name, made.Parent = "DatabaseBackupFile", name+suffix, x.Parent
+	return made, nil
 }
 
 // syncDir has the names in a directory on the disk.

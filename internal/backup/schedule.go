@@ -8,6 +8,7 @@ import (
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/store"
 	"portolan/internal/timetable"
 )
 
@@ -50,8 +51,6 @@ type DatabaseBackupSchedule struct {
 	RemotePassword string `api:"remotePassword,writeOnly,nonblank" length:"64"`
 	// TransferProtocol is how they would be sent.
 	TransferProtocol string `api:"transferProtocol" enum:"FTP|SFTP"`
-	// Since is when it was said when it is due.
-	Since time.Time `api:"since,hidden"`
 	// NextDateTime is when it is due next; null where it is not.
 	NextDateTime time.Time `api:"nextDateTime,computed"`
 	// LastDateTime is when it was last due; null where it never was.
@@ -100,29 +99,31 @@ func (x *DatabaseBackupSchedule) BeforeWrite(c *resource.Change) error {
 	if x.Interval != "" && x.StartDateTime.IsZero() {
 		return problem.Missing("startDateTime")
 	}
-	var before *timetable.Times
-	if old, ok := c.Old.(*DatabaseBackupSchedule); ok {
-		was := old.Times()
-		before = &was
+	old, _ := c.Old.(*DatabaseBackupSchedule)
+	return x.Times().Check(c.Tx.Now(), timesOf(old))
+}
+
+// timesOf gives when a schedule is due; nil where there is none.
+func timesOf(x *DatabaseBackupSchedule) *timetable.Times {
+	if x == nil {
+		return nil
 	}
-	var err error
-	x.Since, err = x.Times().Check(c.Tx.Now(), before)
-	return err
+	times := x.Times()
+	return &times
 }
 
 // Times are when it is due.
 func (x *DatabaseBackupSchedule) Times() timetable.Times {
-	return timetable.Times{Start: x.StartDateTime, Interval: x.Interval, Enabled: x.LocalBackupsEnabled && !x.StartDateTime.IsZero(),
-		Since: x.Since}
+	return timetable.Times{Start: x.StartDateTime, Interval: x.Interval, Enabled: x.LocalBackupsEnabled && !x.StartDateTime.IsZero()}
 }
 
 // AfterWrite asks for a backup where the request does.
 func (x *DatabaseBackupSchedule) AfterWrite(c *resource.Change) error {
-	if !x.now {
-		return nil
+	old, _ := c.Old.(*DatabaseBackupSchedule)
+	if err := x.Times().Note(c, timesOf(old)); err != nil || !x.now {
+		return err
 	}
-	c.Tx.Touch(files)
-	return c.Tx.Write("INSERT INTO backup_due (schedule) VALUES (?) ON CONFLICT DO NOTHING", x.ID)
+	return ask(c.Tx, x.ID)
 }
 
 // prefix is what the names of its files begin with.
@@ -131,4 +132,11 @@ func (x *DatabaseBackupSchedule) prefix() string {
 		return x.FilePrefix
 	}
 	return x.Name
+}
+
+// ask notes, in a transaction, that a backup is to be made by a schedule.
+func ask(tx *store.Tx, schedule int64) error {
+	tx.Touch(files)
+	return tx.Write("INSERT INTO backup_due (schedule, asked) VALUES (?, 1) ON CONFLICT (schedule) DO UPDATE SET asked = backup_due.asked + 1",
+		schedule)
 }

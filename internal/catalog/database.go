@@ -109,6 +109,9 @@ func notCopied() error {
 
 // BeforeWrite refuses to copy the database.
 func (x *AddressManagerDatabase) BeforeWrite(c *resource.Change) error {
+	if raw, given := c.Sent["backupEnabled"]; given && string(raw) != strconv.FormatBool(c.API.Manager.Backups != "") {
+		return problem.Field("UnsupportedResourceFieldValue", "backupEnabled", "follows from how the manager was started (--data, --backup-dir)")
+	}
 	if x.ReplicationEnabled || len(x.Servers.Items) > 0 {
 		return notCopied()
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"portolan/internal/store"
 	"portolan/internal/zonedata"
@@ -85,14 +84,17 @@ func (d *Deployer) served(tx *store.Tx, w waiting) (why string, done bool, err e
 	if err != nil {
 		return "", false, err
 	}
-	if r, err := zonedata.ParseRevision(s.Content); err == nil && r.Number >= w.number {
+	if r, err := zonedata.ParseRevision(s.Content); err == nil && r.Number >= w.number && !s.Silent {
 		return "", true, nil
 	}
-	if time.Now().UnixMilli() < w.until {
+	if tx.Now().UnixMilli() < w.until {
 		return "", false, nil
 	}
 	why = fmt.Sprintf("service point %s has not said within %s that it serves what was deployed; it will serve it when it can", x.ServicePoint,
 		waitTime)
+	if s.Silent {
+		why = fmt.Sprintf("service point %s is not connected; it will serve what was deployed when it is", x.ServicePoint)
+	}
 	if len(s.Trouble) > 0 {
 		why += ": " + strings.Join(s.Trouble, "; ")
 	}

@@ -129,7 +129,6 @@ var descriptions = map[string]string{
 	"DeploymentSchedule.owner":                              "owner is who set it up: the deployments are that user's.",
 	"DeploymentSchedule.serverGroups":                       "serverGroups are the groups among them.",
 	"DeploymentSchedule.servers":                            "servers are the servers and server groups that it is for, by their ids.",
-	"DeploymentSchedule.since":                              "since is when it was said when it is due.",
 	"DeploymentSchedule.startDateTime":                      "startDateTime is when it is due first.",
 	"DifferentialDeployment":                                "DifferentialDeployment carries what has changed of the records of a server's zones since the deployment before.",
 	"DifferentialDeployment.service":                        "service is what is deployed.",

@@ -33,7 +33,8 @@ func registerDeployed(r *resource.Registry) {
 				Derived: "whoever is behind gets zones whole"},
 			{Name: "dns_server", Columns: []string{"server", "settings", "settings_number", "hash", "number"}, Key: 1},
 			{Name: "dns_served", Columns: []string{"server", "zone", "number"}, Key: 2},
-			{Name: "deployment_wait", Columns: []string{"deployment", "server", "number", "until", "state", "message"}, Key: 1},
+			{Name: "deployment_wait", Columns: []string{"deployment", "server", "number", "until", "state", "message"}, Key: 2},
+			{Name: "dns_gone", Columns: []string{"server", "zone", "number"}, Key: 2, Derived: "whoever is behind gets all anew"},
 			{Name: "dns_due", Columns: []string{"configuration", "kind", "what", "changed"}, Key: 3},
 			{Name: "deployment_record", Columns: []string{"deployment", "kind", "record"}, Key: 3}}})
 }
@@ -411,6 +412,31 @@ func publish(tx *store.Tx, configuration, number int64, all []*publication) (ser
 	return servers, nil
 }
 
+// forget takes away what is kept of what a server serves, and of who waits for it.
+func forget(tx *store.Tx, server int64) error {
+	for _, table := range []string{"dns_served", "dns_gone", "dns_server", "deployment_wait"} {
+		if err := tx.Write("DELETE FROM "+table+" WHERE server = ?", server); err != nil {
+			return err
+		}
+	}
+	tx.Touch(deployments)
+	return nil
+}
+
+// anew gives a server another revision of the same content where its service point serves one that is not older, and not this one: that of
+// a database that was restored to an earlier moment. It reports whether it did.
+func anew(tx *store.Tx, server, number int64, serves string) (bool, error) {
+	is, _, there, err := revisionOf(tx, server)
+	if err != nil || !there {
+		return false, err
+	}
+	from, err := zonedata.ParseRevision(serves)
+	if err != nil || from.Number < is.Number || from == is {
+		return false, nil //nolint:nilerr // it serves nothing that can be read, and is given all
+	}
+	return true, tx.Write("UPDATE dns_server SET number = ?, settings_number = ? WHERE server = ?", number, number, server)
+}
+
 // rehash gives a server another revision.
 func rehash(tx *store.Tx, server, number int64, change func(*zonedata.Hash)) error {
 	var text string
@@ -472,11 +498,17 @@ func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err e
 			if err := tx.Write("INSERT INTO dns_served (server, zone, number) VALUES (?, ?, ?)", server, z.id, number); err != nil {
 				return false, err
 			}
+			if err := tx.Write("DELETE FROM dns_gone WHERE server = ? AND zone = ?", server, z.id); err != nil {
+				return false, err
+			}
 		}
 		delete(served, z.id)
 	}
 	for id := range served {
 		if err := tx.Write("DELETE FROM dns_served WHERE server = ? AND zone = ?", server, id); err != nil {
+			return false, err
+		}
+		if err := tx.Write("INSERT INTO dns_gone (server, zone, number) VALUES (?, ?, ?)", server, id, number); err != nil {
 			return false, err
 		}
 	}

@@ -45,6 +45,8 @@ type Serving struct {
 	There, Application bool
 	// Content names what it has said that it serves.
 	Content string
+	// Silent says that it is not connected.
+	Silent bool
 	// Trouble is what it has said is wrong, in sentences.
 	Trouble []string
 }
@@ -99,7 +101,7 @@ func (d *Deployer) Run(ctx context.Context) {
 }
 
 // look works off what there is to do.
-func (d *Deployer) look(ctx context.Context) error {
+func (d *Deployer) look(ctx context.Context) (failure error) {
 	idle, known := d.known.Now(struct{}{})
 	still, knownStill := d.due.Now(struct{}{})
 	due, err := d.schedules.Due(ctx)
@@ -113,8 +115,8 @@ func (d *Deployer) look(ctx context.Context) error {
 		return err
 	}
 	if due {
-		if err := d.scheduled(ctx); err != nil {
-			return err
+		if err := d.scheduled(ctx); err != nil { // which keeps nothing else from going on
+			defer func() { failure = errors.Join(failure, err) }()
 		}
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -307,8 +309,11 @@ func (d *Deployer) begin(ctx context.Context, id int64) error {
 
 // note changes what a deployment says of itself.
 func (d *Deployer) note(tx *store.Tx, row *store.Resource, fn func(x *DeploymentHead)) error {
-	c := &resource.Change{Tx: tx, API: d.api}
-	tx.Touch(deployments)
+	return note(&resource.Change{Tx: tx, API: d.api}, row, fn)
+}
+
+func note(c *resource.Change, row *store.Resource, fn func(x *DeploymentHead)) error {
+	c.Tx.Touch(deployments)
 	_, err := c.Following().Change(row, func(o schema.Object) { fn(headOf(o)) })
 	return err
 }
@@ -340,6 +345,9 @@ func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, messa
 	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		changed, err := o.publish(tx)
 		if err != nil {
+			return err
+		}
+		if changed, err = d.sendAnew(tx, o, changed); err != nil {
 			return err
 		}
 		points = nil
@@ -386,6 +394,31 @@ func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, messa
 	return d.end(ctx, id, state, message)
 }
 
+// sendAnew has all sent again that a server is to serve by a full deployment, where its service point serves what this database does not know:
+// what came before it was restored.
+func (d *Deployer) sendAnew(tx *store.Tx, o *outcome, changed []int64) ([]int64, error) {
+	if o.serving == nil || slices.Contains(changed, o.server) {
+		return changed, nil
+	}
+	point, err := d.tell(tx, o.server)
+	if err != nil || point == "" {
+		return changed, err
+	}
+	s, err := d.points.Serving(tx, point)
+	if err != nil {
+		return changed, err
+	}
+	number, err := nextNumber(tx)
+	if err != nil {
+		return changed, err
+	}
+	again, err := anew(tx, o.server, number, s.Content)
+	if again {
+		changed = append(changed, o.server)
+	}
+	return changed, err
+}
+
 // publish keeps the contents of zones and what a server serves, and gives the servers that are to serve something else.
 func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
 	number, err := nextNumber(tx)
@@ -414,6 +447,9 @@ func (o *outcome) awaited(changed []int64) []int64 {
 // tell notes that the service point of a server is to serve something else, and gives it; empty where the server is none.
 func (d *Deployer) tell(tx *store.Tx, server int64) (point string, err error) {
 	row, err := tx.Get(server)
+	if store.IsNotFound(err) {
+		return "", nil
+	}
 	if err != nil {
 		return "", err
 	}
@@ -440,51 +476,15 @@ func (x *DeploymentHead) end(tx *store.Tx, state, message string) {
 	x.State, x.Message, x.PercentComplete, x.CompletionDateTime = state, schema.Cut(message, longestMessage), &all, tx.Now()
 }
 
-// endGroup notes how far the deployment of a server group is, of which a part has ended; 0 is none. It has FAILED where a part has.
-func (d *Deployer) endGroup(tx *store.Tx, group int64) error {
-	if group == 0 {
-		return nil
-	}
-	parts, err := partsOf(tx, group)
-	if err != nil {
-		return err
-	}
-	ended, state, message := 0, completed, ""
-	for _, r := range parts {
-		o, err := d.api.Object(r)
-		if err != nil {
-			return err
-		}
-		x := headOf(o)
-		switch {
-		case x.State == failed:
-			state = failed
-		case x.State == warned && state == completed:
-			state = warned
-		case x.State != completed && x.State != warned:
-			continue
-		}
-		ended++
-		message = joined(message, fmt.Sprintf("server %d: %s", r.Parent, x.State))
-	}
-	row, err := tx.Get(group)
-	if err != nil {
-		return err
-	}
-	return d.note(tx, row, func(x *DeploymentHead) {
-		if ended == len(parts) {
-			x.end(tx, state, message)
-			return
-		}
-		percent := int64(100 * ended / len(parts))
-		x.PercentComplete = &percent
-	})
-}
-
 // end ends a deployment.
 func (d *Deployer) end(ctx context.Context, id int64, state, message string) error {
 	kind := ""
 	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		kind = ""
+		if err := tx.Write("DELETE FROM deployment_wait WHERE deployment = ?", id); err != nil {
+			return err
+		}
+		tx.Touch(deployments)
 		row, err := tx.Get(id)
 		if store.IsNotFound(err) {
 			return nil
@@ -493,7 +493,8 @@ func (d *Deployer) end(ctx context.Context, id int64, state, message string) err
 			return err
 		}
 		kind = row.Type
-		if err := tx.Write("DELETE FROM deployment_wait WHERE deployment = ?", id); err != nil {
+		of, err := deployedTo(tx, row)
+		if err != nil {
 			return err
 		}
 		category := "DEPLOYMENT"
@@ -501,13 +502,13 @@ func (d *Deployer) end(ctx context.Context, id int64, state, message string) err
 			category = "DEPLOYMENT_DATA_VALIDATION"
 		}
 		if err := event.Add(tx, event.Event{EventType: kindsOfEvents[state], Category: category, Subcategory: "DNS", SourceName: kind,
-			Message: fmt.Sprintf("%s %d has ended: %s: %s", kind, id, state, schema.Cut(message, 1000))}, id); err != nil {
+			Message: fmt.Sprintf("%s %d%s has ended: %s: %s", kind, id, of, state, schema.Cut(message, 1000))}, id); err != nil {
 			return err
 		}
 		if err := d.note(tx, row, func(x *DeploymentHead) { x.end(tx, state, message) }); err != nil {
 			return err
 		}
-		return d.endGroup(tx, row.Ref("group"))
+		return endGroup(&resource.Change{Tx: tx, API: d.api}, row.Ref("group"), 0)
 	})
 	if err == nil && kind != "" {
 		d.Ended(kind, state)

@@ -3,11 +3,14 @@ package deploy
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
+	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/space"
 	"portolan/internal/store"
 )
 
@@ -56,17 +59,9 @@ func registerDeployments(r *resource.Registry) {
 		}
 		return ids, err
 	}})
-	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: followPoint})
-}
-
-// partsOf gives the parts of the deployment of a server group.
-func partsOf(tx *store.Tx, group int64) (parts []*store.Resource, err error) {
-	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments),
-		store.LinksTo{Targets: []int64{group}, Field: "group"}}}, func(r *store.Resource) error {
-		parts = append(parts, r.Clone())
-		return nil
-	})
-	return parts, err
+	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: followPoint, BeforeDelete: func(c *resource.Change) error {
+		return forget(c.Tx, schema.HeadOf(c.Old).ID)
+	}})
 }
 
 // DeploymentHead is what every deployment has. It has no name.
@@ -233,6 +228,15 @@ func (x *DeploymentHead) AfterWrite(c *resource.Change) error {
 	return err
 }
 
+// BeforeDelete lets nobody wait for a deployment that goes, as with its server, and lets that of a group that it is a part of end.
+func (x *DeploymentHead) BeforeDelete(c *resource.Change) error {
+	c.Tx.Touch(deployments)
+	if err := c.Tx.Write("DELETE FROM deployment_wait WHERE deployment = ?", x.ID); err != nil {
+		return err
+	}
+	return endGroup(c, x.Group.ID, x.ID)
+}
+
 // orderFor makes a deployment of DNS of one server, that is what like says beside. It is checked before (ready).
 func orderFor(c *resource.Change, kind string, server int64, like DeploymentHead) error {
 	row, err := c.Tx.Get(server)
@@ -257,26 +261,6 @@ func orderFor(c *resource.Change, kind string, server int64, like DeploymentHead
 	}
 	_, err = c.Following().Create(t, o)
 	return err
-}
-
-// isGroup reports whether a resource is a server group.
-func isGroup(tx *store.Tx, id int64) (bool, error) {
-	head, err := tx.Head(id)
-	if store.IsNotFound(err) { // the root, which has no row
-		return false, nil
-	}
-	return err == nil && head.Collection == "serverGroups", err
-}
-
-// membersOf gives the servers of a group, in the order of their ids.
-func membersOf(tx *store.Tx, group int64) (ids []int64, err error) {
-	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"),
-		store.LinksTo{Targets: []int64{group}, Field: "serverGroup"}}}, func(r *store.Resource) error {
-		ids = append(ids, r.ID)
-		return nil
-	})
-	slices.Sort(ids)
-	return ids, err
 }
 
 // ready refuses a server that no deployment of a type can be asked of.
@@ -323,26 +307,39 @@ func (x *QuickDeployment) BeforeWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	z := p.zoneOf(above.ID)
+	z := p.zoneOf(above)
 	if z == nil || len(z.serversOf(assigned.answers)) == 0 {
 		return problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %d, %s, has no deployment role, or is not to be deployed", above.Type,
-			above.ID, cmp.Or(above.Key, above.Name))
+			above.ID, cmp.Or(above.Key, above.Name, spanText(above)))
 	}
 	_, there, err := readDeployed(c.Tx, z.id)
 	if err == nil && !there {
 		err = problem.BadRequest("NoPreviousFullDeploymentForDifferential", "%s %d, %s, was not deployed: begin with a FullDeployment",
-			above.Type, above.ID, cmp.Or(above.Key, above.Name))
+			above.Type, above.ID, cmp.Or(above.Key, above.Name, spanText(above)))
 	}
 	return err
 }
 
-// zoneOf gives the zone of an id, or the first reverse zone of a network; nil where no role is in effect for it.
-func (p *plan) zoneOf(id int64) *plannedZone {
-	i := slices.IndexFunc(p.zones, func(z *plannedZone) bool { return z.row.ID == id || z.row.ID == 0 && slices.Contains(z.chain, id) })
-	if i < 0 {
+// zoneOf gives the zone of an id, or the reverse zone that a network's addresses lie in, the first one where it has several; nil where no
+// role is in effect for it.
+func (p *plan) zoneOf(row *store.Resource) *plannedZone {
+	if row.Collection != "networks" {
+		if i := slices.IndexFunc(p.zones, func(z *plannedZone) bool { return z.row.ID == row.ID }); i >= 0 {
+			return p.zones[i]
+		}
 		return nil
 	}
-	return p.zones[i]
+	var found *plannedZone
+	for _, name := range naming.ReverseZones(store.KeyAddr(row.Low), store.KeyAddr(row.High), 1) {
+		for _, z := range p.zones { // the one with the longest name that the network's lies in, or one of its own
+			key := naming.Key(z.row.Key)
+			inside := name == key || strings.HasSuffix(name, "."+key) || strings.HasSuffix(key, "."+name)
+			if inside && (found == nil || len(key) > len(found.row.Key)) {
+				found = z
+			}
+		}
+	}
+	return found
 }
 
 // mostSelected is how many records a selective deployment carries.
@@ -453,4 +450,12 @@ func followPoint(c *resource.Change) error {
 		}
 	}
 	return c.Tx.Write("UPDATE dns_server SET number = ? WHERE server = ? AND number < ?", c.Tx.Now().UnixMilli(), h.ID, c.Tx.Now().UnixMilli())
+}
+
+// spanText gives the space of a row as text; empty where it has none.
+func spanText(row *store.Resource) string {
+	if row.Low == nil {
+		return ""
+	}
+	return space.Range{Low: store.KeyAddr(row.Low), High: store.KeyAddr(row.High)}.String()
 }

@@ -49,6 +49,8 @@ type plan struct {
 	// zones are all zones that a role is in effect for, by their ids, in the order of their views and names.
 	zones []*plannedZone
 	byID  map[string]*plannedZone
+	// idle are the zones that a role is in effect for, and that are not to be deployed.
+	idle []*plannedZone
 	// apexes are the names of all zones, by view; cuts the same as keys of the data of zones, where they were asked for.
 	apexes map[int64][]string
 	cuts   map[int64]map[string]bool
@@ -231,8 +233,11 @@ func (p *plan) readZones() error {
 		for _, row := range rows {
 			roles, own := p.down(above, row.ID, view), append([]int64{row.ID}, chain...)
 			p.apexes[view] = append(p.apexes[view], row.Key)
+			z := &plannedZone{row: row, view: view, chain: own, roles: roles}
 			if deployed[row.ID] {
-				p.add(&plannedZone{row: row, view: view, chain: own, roles: roles})
+				p.add(z)
+			} else if len(roles) > 0 && row.Type == "Zone" {
+				p.idle = append(p.idle, z)
 			}
 			visit(below[row.ID], view, roles, own)
 		}

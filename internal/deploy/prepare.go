@@ -189,7 +189,7 @@ func (d *Deployer) prepareQuick(tx *store.Tx, zone *store.Resource, user int64) 
 	if err != nil {
 		return nil, err
 	}
-	z := p.zoneOf(zone.ID)
+	z := p.zoneOf(zone)
 	if z == nil {
 		return nil, problem.BadRequest("NoAssignedDnsDeploymentRoles", "%s %d, %s, has no deployment role any more", zone.Type, zone.ID, zone.Key)
 	}

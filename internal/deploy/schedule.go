@@ -39,15 +39,13 @@ type DeploymentSchedule struct {
 	// DeploymentServices are the services that are deployed.
 	DeploymentServices []string `api:"deploymentServices,required" enum:"DHCPv4|DHCPv6|DNS|TFTP"`
 	// Servers are the servers and server groups that it is for, by their ids.
-	Servers schema.RefList `api:"servers,post,writeOnly" ref:"Server|HAServer" back:"schedules" min:"1" onDelete:"clear"`
+	Servers schema.RefList `api:"servers,post,writeOnly" ref:"Server|HAServer" back:"schedules" min:"1" onDelete:"refuse"`
 	// ServerGroups are the groups among them.
-	ServerGroups schema.RefList `api:"serverGroups,hidden" ref:"ServerGroup" back:"schedules" onDelete:"clear"`
+	ServerGroups schema.RefList `api:"serverGroups,hidden" ref:"ServerGroup" back:"schedules" onDelete:"refuse"`
 	// NextDateTime is when it is due next; null where it is not.
 	NextDateTime time.Time `api:"nextDateTime,computed"`
 	// LastDateTime is when it was last due; null where it never was.
 	LastDateTime time.Time `api:"lastDateTime,computed"`
-	// Since is when it was said when it is due.
-	Since time.Time `api:"since,hidden"`
 	// Owner is who set it up: the deployments are that user's.
 	Owner schema.Ref `api:"owner,hidden" ref:"User" onDelete:"clear"`
 }
@@ -95,7 +93,7 @@ func (x *DeploymentSchedule) takeServers(c *resource.Change) error {
 }
 
 // due refuses services that are not deployed, and times that never come.
-func (x *DeploymentSchedule) due(c *resource.Change, old *DeploymentSchedule) (err error) {
+func (x *DeploymentSchedule) due(c *resource.Change, old *DeploymentSchedule) error {
 	if len(x.DeploymentServices) == 0 {
 		return problem.Field("EmptyFieldValue", "deploymentServices", "must have one entry or more")
 	}
@@ -104,18 +102,27 @@ func (x *DeploymentSchedule) due(c *resource.Change, old *DeploymentSchedule) (e
 			return problem.NotYet("deploymentServices: %s is not deployed yet; DNS is", service)
 		}
 	}
-	var before *timetable.Times
-	if old != nil {
-		was := old.Times()
-		before = &was
+	return x.Times().Check(c.Tx.Now(), timesOf(old))
+}
+
+// timesOf gives when a schedule is due; nil where there is none.
+func timesOf(x *DeploymentSchedule) *timetable.Times {
+	if x == nil {
+		return nil
 	}
-	x.Since, err = x.Times().Check(c.Tx.Now(), before)
-	return err
+	times := x.Times()
+	return &times
+}
+
+// AfterWrite notes since when it is due as it says.
+func (x *DeploymentSchedule) AfterWrite(c *resource.Change) error {
+	old, _ := c.Old.(*DeploymentSchedule)
+	return x.Times().Note(c, timesOf(old))
 }
 
 // Times are when it is due.
 func (x *DeploymentSchedule) Times() timetable.Times {
-	return timetable.Times{Start: x.StartDateTime, Interval: x.Interval, Enabled: x.Enabled, Since: x.Since}
+	return timetable.Times{Start: x.StartDateTime, Interval: x.Interval, Enabled: x.Enabled}
 }
 
 // scheduled asks for the deployments of all schedules that are due.
@@ -150,22 +157,23 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 	c.Tx.Touch(deployments)
 	for _, server := range slices.Compact(servers) {
 		// One that has not begun carries what this one would.
-		if waits, err := underWay(c.Tx, server, queued); err != nil || waits != nil && waits.Type == x.DeploymentType {
-			if err != nil {
+		waits, err := waitingFor(c.Tx, server, x.DeploymentType)
+		if err != nil {
+			return err
+		}
+		if waits {
+			continue
+		}
+		err = ready(c, x.DeploymentType, server)
+		if err == nil {
+			if err := orderFor(c, x.DeploymentType, server, DeploymentHead{User: x.Owner, Method: "SCHEDULED"}); err != nil {
 				return err
 			}
 			continue
 		}
-		err := ready(c, x.DeploymentType, server)
-		if err == nil {
-			err = orderFor(c, x.DeploymentType, server, DeploymentHead{User: x.Owner, Method: "SCHEDULED"})
-		}
 		p, ok := problem.As(err)
-		if err != nil && (!ok || p.Status >= 500) {
+		if !ok || p.Status >= 500 {
 			return err
-		}
-		if err == nil {
-			continue
 		}
 		if err := event.Add(c.Tx, event.Event{EventType: "NOT_DEPLOYED", Category: "DEPLOYMENT", Subcategory: dnsService, SourceName: row.Name,
 			Message: fmt.Sprintf("The schedule %s did not deploy to server %d: %s", row.Name, server, p.Message)}, row.ID); err != nil {
@@ -173,4 +181,11 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 		}
 	}
 	return nil
+}
+
+// waitingFor reports whether a deployment of a type of a server waits for its turn.
+func waitingFor(tx *store.Tx, server int64, kind string) (bool, error) {
+	return tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection(deployments), store.HasParent(server),
+		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: kind},
+		store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"state"}}, Op: "eq", Value: queued}}})
 }

@@ -136,7 +136,7 @@ type ServerGroup struct {
 	Configuration schema.Ref `api:"configuration,readOnly" ref:"Configuration" column:"configuration"`
 	// MultiPrimary asks for several servers that each write the same zones. Service points have zones from the manager, all alike, and
 	// need no such group.
-	MultiPrimary *bool `api:"multiPrimary,createOnly"`
+	MultiPrimary *bool `api:"multiPrimary"`
 	// Servers are the servers of the group, by their ids. A PUT or PATCH that gives them makes them all that it has.
 	Servers schema.RefList `api:"servers,writeOnly"`
 

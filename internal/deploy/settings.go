@@ -37,6 +37,7 @@ func (s *serving) warn(format string, args ...any) {
 // servingOf gives what a server is to serve.
 func (p *plan) servingOf(server int64) *serving {
 	s := &serving{sealer: p.api.Sealer, settings: zonedata.Settings{Views: []zonedata.View{}, Zones: []zonedata.Zone{}}}
+	s.warnOfIdle(p, server)
 	views := map[int64][]int64{}
 	for _, z := range p.zones {
 		a := z.roles[server]
@@ -87,6 +88,23 @@ func (p *plan) servingOf(server int64) *serving {
 		}
 	}
 	return s
+}
+
+// mostIdle is how many zones that are not to be deployed are looked into.
+const mostIdle = 50
+
+// warnOfIdle says which zones that the server has a role for have records and are not to be deployed.
+func (s *serving) warnOfIdle(p *plan, server int64) {
+	for _, z := range p.idle[:min(len(p.idle), mostIdle)] {
+		if !z.roles[server].writes() {
+			continue
+		}
+		there, err := p.tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection("resourceRecords"),
+			store.HasParent(z.row.ID)}})
+		if err == nil && there {
+			s.warn("zone %s is not deployed: its deploymentEnabled is false", z.row.Key)
+		}
+	}
 }
 
 // copied lets the servers of others that copy a zone have it, unless somebody has said who may, and names those that are told of its

@@ -111,6 +111,16 @@ func writeZones(tx *store.Tx, w *zonedata.Writer, server int64, all bool, after 
 		" AND (z.number > ? OR s.number > ?) ORDER BY z.zone", server, after, after); err != nil {
 		return err
 	}
+	if !all {
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id string
+			err := scan(&id)
+			w.Gone(id)
+			return err
+		}, "SELECT zone FROM dns_gone WHERE server = ? AND number > ? ORDER BY zone", server, after); err != nil {
+			return err
+		}
+	}
 	for _, z := range zones {
 		if !all && z.since <= after {
 			done, err := z.writeChange(tx, w, after)

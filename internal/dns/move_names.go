@@ -2,6 +2,7 @@ package dns
 
 import (
 	"fmt"
+	"strings"
 
 	"portolan/internal/naming"
 	"portolan/internal/problem"
@@ -36,14 +37,14 @@ func (x *DNSMove) AfterWrite(c *resource.Change) error {
 
 // ZoneMove is the moving of a zone to another name, and the record of it, as release 9.6 has it.
 type ZoneMove struct {
-	schema.Head `head:"readOnly" parents:"zones"`
+	schema.Head `head:"readOnly" parents:"zones" later:"9.6"`
 	schema.Recorded
 	NameMove
 }
 
 // ResourceRecordMove is the moving of a record to another name, and the record of it, as release 9.6 has it.
 type ResourceRecordMove struct {
-	schema.Head `head:"readOnly" parents:"resourceRecords"`
+	schema.Head `head:"readOnly" parents:"resourceRecords" later:"9.6"`
 	schema.Recorded
 	NameMove
 }
@@ -92,6 +93,9 @@ func (x *NameMove) AfterWrite(c *resource.Change) error {
 
 // moveName moves a zone, with all below it, or a record to a name.
 func moveName(c *resource.Change, row *store.Resource, to string) error {
+	if strings.HasPrefix(to, ".") || strings.TrimSpace(to) != to {
+		return problem.Field("InvalidFullyQualifiedDomainName", "absoluteName", "%q has a dot or a blank in front, or a blank behind", to)
+	}
 	o, err := c.API.Object(row)
 	if err != nil {
 		return err

@@ -45,6 +45,9 @@ const (
 // BeforeWrite takes the secret that is given, or makes one.
 func (x *TSIGKey) BeforeWrite(c *resource.Change) error {
 	old, _ := c.Old.(*TSIGKey)
+	if x.SharedSecret != "" && x.PrivateKey.Plain != "" && x.SharedSecret != x.PrivateKey.Plain {
+		return problem.Field("ConflictingResourceFieldValues", "sharedSecret", "is another name of privateKey, which says something else")
+	}
 	if x.SharedSecret != "" {
 		x.PrivateKey, x.SharedSecret = schema.Secret{Plain: x.SharedSecret, Given: true}, ""
 	}

@@ -24,6 +24,11 @@ type Move struct{ Field, After string }
 // Observe has each move counted that is committed. It is called before anything else.
 func (s *Service) Observe(observe func(Move)) { s.observe = observe }
 
+// Tell has told be told, in the transaction, of the service points whose status or connection moves. It is called before anything else.
+func (s *Service) Tell(told func(tx *store.Tx, ids []string, field, after string, reasons []string) error) {
+	s.told = told
+}
+
 // counted lets the moves of a transaction be counted once it is committed.
 func (s *Service) counted(update store.Updater) store.Updater {
 	return func(ctx context.Context, author store.Author, fn func(*store.Tx) error) error {
@@ -78,6 +83,11 @@ func (s *Service) movedMany(tx *store.Tx, ids []string, field, before, after str
 	values := strings.TrimSuffix(strings.Repeat("(?,?,?,?,?,?),", len(ids)), ",")
 	if err := tx.Write("INSERT INTO fleet_event (service_point, at, field, old, new, reason) VALUES "+values, rows...); err != nil {
 		return err
+	}
+	if s.told != nil && (field == "status" || field == "connectionStatus") {
+		if err := s.told(tx, ids, field, after, reasons); err != nil {
+			return err
+		}
 	}
 	which := strings.TrimSuffix(strings.Repeat("(?),", len(ids)), ",")
 	return tx.Write("DELETE FROM fleet_event WHERE seq IN (SELECT (SELECT e.seq FROM fleet_event e WHERE e.service_point = w.column1 "+

@@ -63,6 +63,8 @@ type Service struct {
 	logs map[string]chan struct{}
 	// observe is called for each move that was committed; nil where nobody asks.
 	observe func(Move)
+	// told is told of moves of service points in their transactions; nil where nobody is.
+	told func(tx *store.Tx, ids []string, field, after string, reasons []string) error
 }
 
 // hold is what the check-ins of one service point that are held open wait for.

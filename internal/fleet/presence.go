@@ -272,3 +272,11 @@ func (s *Service) Figures(ctx context.Context) (f Figures, err error) {
 		return tx.QueryRow("SELECT count(*) FROM presence WHERE connected = 1").Scan(&f.Connected)
 	})
 }
+
+// Silent says, in a transaction, whether a service point is NOT_CONNECTED. One that has come for the first time is not, also before that is
+// written down.
+func (s *Service) Silent(tx *store.Tx, servicePoint string) (bool, error) {
+	connected := 0
+	err := tx.QueryRow("SELECT coalesce(max(connected), 1) FROM presence WHERE service_point = ?", servicePoint).Scan(&connected)
+	return connected == 0, err
+}

@@ -245,7 +245,6 @@ var descriptions = map[string]string{
 	"Reconciliation.lastDateTime":                               "lastDateTime is when it was last done; null where it never was.",
 	"Reconciliation.nextDateTime":                               "nextDateTime is when it is done next; null where it is not.",
 	"Reconciliation.seedRouterAddresses":                        "seedRouterAddresses are the routers that are asked first.",
-	"Reconciliation.since":                                      "since is when it was said when it is done.",
 	"Reconciliation.skipFqdnEnabled":                            "skipFqdnEnabled says whether the names of what is found are not asked for.",
 	"Reconciliation.snmp":                                       "snmp is how they are asked.",
 	"Reconciliation.startDateTime":                              "startDateTime is when it is done first.",

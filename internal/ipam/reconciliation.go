@@ -54,31 +54,38 @@ type Reconciliation struct {
 	NextDateTime time.Time `api:"nextDateTime,computed"`
 	// LastDateTime is when it was last done; null where it never was.
 	LastDateTime time.Time `api:"lastDateTime,computed"`
-	// Since is when it was said when it is done.
-	Since time.Time `api:"since,hidden"`
 }
 
 // Times are when it is done.
 func (x *Reconciliation) Times() timetable.Times {
-	return timetable.Times{Start: x.StartDateTime, Interval: x.Frequency, Enabled: x.Enabled, IntervalField: "frequency", Since: x.Since}
+	return timetable.Times{Start: x.StartDateTime, Interval: x.Frequency, Enabled: x.Enabled, IntervalField: "frequency"}
 }
 
 // timed gives what both families have.
 func (x *Reconciliation) timed() *Reconciliation { return x }
 
 // BeforeWrite refuses times that never come.
-func (x *Reconciliation) BeforeWrite(c *resource.Change) (err error) {
+func (x *Reconciliation) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() {
 		return nil
 	}
-	var before *timetable.Times
-	if old, ok := c.Old.(interface{ timed() *Reconciliation }); ok {
-		was := old.timed().Times()
-		before = &was
-	}
 	x.NextDateTime, x.LastDateTime = time.Time{}, time.Time{}
-	x.Since, err = x.Times().Check(c.Tx.Now(), before)
-	return err
+	return x.Times().Check(c.Tx.Now(), timesBefore(c))
+}
+
+// AfterWrite notes since when it is done as it says.
+func (x *Reconciliation) AfterWrite(c *resource.Change) error {
+	return x.Times().Note(c, timesBefore(c))
+}
+
+// timesBefore gives when the policy of a change was done before; nil of a new one.
+func timesBefore(c *resource.Change) *timetable.Times {
+	old, ok := c.Old.(interface{ timed() *Reconciliation })
+	if !ok {
+		return nil
+	}
+	times := old.timed().Times()
+	return &times
 }
 
 // IPv4ReconciliationPolicy says how what is in the network is compared with what is known here.

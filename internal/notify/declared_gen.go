@@ -14,7 +14,7 @@ func Register(r *resource.Registry) {
 var descriptions = map[string]string{
 	"EventSubscription":                    "EventSubscription are events of one category.",
 	"EventSubscription.category":           "category is the category of an Event.",
-	"EventSubscription.eventTypes":         "eventTypes are the types of an Event; all where there are none.",
+	"EventSubscription.eventTypes":         "eventTypes are the types of an Event; all where the list is empty.",
 	"NotificationGroup":                    "NotificationGroup is who is told of events: users and the members of groups, by mail; or the receivers of SNMP traps.",
 	"NotificationGroup.eventSubscriptions": "eventSubscriptions are the events that they are told of; without any they are told of all.",
 	"NotificationGroup.notificationType":   "notificationType is how they are told.",

@@ -45,7 +45,7 @@ type NotificationGroup struct {
 type EventSubscription struct {
 	// Category is the category of an Event.
 	Category string `api:"category,required"`
-	// EventTypes are the types of an Event; all where there are none.
+	// EventTypes are the types of an Event; all where the list is empty.
 	EventTypes []string `api:"eventTypes,required"`
 }
 
@@ -55,9 +55,11 @@ func (x *NotificationGroup) Validate(c *resource.Change) error {
 	switch {
 	case x.NotificationType == byMail && strings.TrimSpace(x.Name) == "":
 		return problem.Missing("name")
-	case x.NotificationType == byTrap && (x.Name != "" || len(x.Subjects.Items) > 0):
-		return problem.Field("UnsupportedResourceFieldValue", "name", "a group of the type %s has no name and no subjects: traps go to the "+
-			"receivers that the manager was started with", byTrap)
+	case x.NotificationType == byTrap && x.Name != "":
+		return problem.Field("UnsupportedResourceFieldValue", "name", "a group of the type %s has no name", byTrap)
+	case x.NotificationType == byTrap && len(x.Subjects.Items) > 0:
+		return problem.Field("UnsupportedResourceFieldValue", "subjects", "traps go to the receivers that the manager was started with, and to "+
+			"nobody else")
 	case x.NotificationType == byMail && !can.Mail:
 		return problem.Field("UnsupportedResourceFieldValue", "notificationType", "the manager knows no mail server: start it with --smtp")
 	case x.NotificationType == byTrap && !can.Traps:

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/mail"
 	"net/smtp"
+	"net/textproto"
 	"net/url"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ type Mail struct {
 }
 
 // mailTime is how long a message may take to be handed over.
-const mailTime = time.Minute
+const mailTime = 20 * time.Second
 
 // ParseMail reads the URL of a mail server: smtp://USER:PASSWORD@HOST:PORT?from=ADDRESS, or smtps://. User and password may be left out.
 func ParseMail(text string) (*Mail, error) {
@@ -54,8 +55,33 @@ func ParseMail(text string) (*Mail, error) {
 	return m, nil
 }
 
-// send hands a message over for some addresses. refused are those that the server does not take; where it takes none, that is an error.
-func (m *Mail) send(ctx context.Context, to []string, name, subject, text string) (refused []string, err error) {
+// mostHeard is how much a mail server may say for one message, in bytes.
+const mostHeard = 1 << 20
+
+// bounded is a connection of which no more than so much is read.
+type bounded struct {
+	net.Conn
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errors.New("the mail server says too much")
+	}
+	n, err := b.Conn.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// temporary reports whether a mail server may take later what it does not take now (RFC 5321 section 4.2.1).
+func temporary(err error) bool {
+	var reply *textproto.Error
+	return errors.As(err, &reply) && reply.Code >= 400 && reply.Code < 500
+}
+
+// send hands a message over for some addresses. refused are those that the server does not take; where it takes none, that is an error. patient
+// says that nobody is sent to as long as it may take one of them later.
+func (m *Mail) send(ctx context.Context, to []string, name, subject, text string, patient bool) (refused []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, mailTime)
 	defer cancel()
 	conn, err := m.dial(ctx, "tcp", net.JoinHostPort(m.host, m.port))
@@ -65,6 +91,7 @@ func (m *Mail) send(ctx context.Context, to []string, name, subject, text string
 	defer func() { _ = conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
+	conn = &bounded{conn, mostHeard}
 	if m.secure {
 		conn = tls.Client(conn, &tls.Config{ServerName: m.host, MinVersion: tls.VersionTLS12})
 	}
@@ -86,7 +113,11 @@ func (m *Mail) send(ctx context.Context, to []string, name, subject, text string
 		return nil, err
 	}
 	for _, address := range to {
-		if e := c.Rcpt(address); e != nil {
+		e := c.Rcpt(address)
+		if e != nil && patient && temporary(e) {
+			return nil, fmt.Errorf("%s: %w", address, e)
+		}
+		if e != nil {
 			refused, err = append(refused, address), e
 		}
 	}

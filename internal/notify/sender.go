@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ import (
 // Times of the work on notifications.
 const (
 	lookEvery   = 2 * time.Second
-	leaseLength = 30 * time.Second
+	leaseLength = time.Minute
 	// firstPause is how long a group waits whose message could not be sent, and twice as long each time, up to longestPause.
 	firstPause   = 15 * time.Second
 	longestPause = 15 * time.Minute
@@ -28,13 +29,16 @@ const (
 // atOnce is how many events are looked at, or told, at a time.
 const atOnce = 200
 
-// Sender tells notification groups of events: of all managers of a database one at a time. What could not be sent is sent again.
+// Sender tells notification groups of events: of all managers of a database one at a time by mail, and one by traps. What could not be sent
+// is sent again.
 type Sender struct {
-	api   *resource.API
-	log   *slog.Logger
-	lease *store.Lease
-	mail  *Mail
-	traps []*Traps
+	api *resource.API
+	log *slog.Logger
+	// spreading is held by who notes which groups are to be told, telling by who tells those of a type.
+	spreading *store.Lease
+	telling   map[string]*store.Lease
+	mail      *Mail
+	traps     []*Traps
 	// Sent is told of each attempt, by the type of the group.
 	Sent func(kind string, sent bool)
 
@@ -45,8 +49,15 @@ type Sender struct {
 
 // NewSender makes what tells groups: by mail where m is not nil, and by traps to all of traps. Run runs it.
 func NewSender(a *resource.API, m *Mail, traps []*Traps, log *slog.Logger) *Sender {
-	return &Sender{api: a, log: log, lease: a.Store.NewLease("notifications", leaseLength), mail: m, traps: traps,
-		Sent: func(string, bool) {}, pause: map[int64]time.Duration{}, until: map[int64]time.Time{}}
+	s := &Sender{api: a, log: log, spreading: a.Store.NewLease("notifications", leaseLength), mail: m, traps: traps,
+		telling: map[string]*store.Lease{}, Sent: func(string, bool) {}, pause: map[int64]time.Duration{}, until: map[int64]time.Time{}}
+	if m != nil {
+		s.telling[byMail] = a.Store.NewLease("notifications by mail", leaseLength)
+	}
+	if len(traps) > 0 {
+		s.telling[byTrap] = a.Store.NewLease("notifications by traps", leaseLength)
+	}
+	return s
 }
 
 // Run works until ctx ends.
@@ -63,16 +74,20 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 	ending, end := context.WithTimeout(context.WithoutCancel(ctx), lookEvery)
 	defer end()
-	if err := s.lease.Release(ending); err != nil {
+	err := s.spreading.Release(ending)
+	for _, l := range s.telling {
+		err = errors.Join(err, l.Release(ending))
+	}
+	if err != nil {
 		s.log.Error("ending the work on notifications", "error", err)
 	}
 }
 
 // look does what there is to do.
 func (s *Sender) look(ctx context.Context) error {
-	news, waiting := false, []int64(nil)
+	news, waiting := false, map[int64]string{}
 	if err := s.api.Store.View(ctx, func(tx *store.Tx) error {
-		waiting = nil
+		clear(waiting)
 		due, err := event.Due(tx, 1)
 		if err != nil {
 			return err
@@ -80,36 +95,38 @@ func (s *Sender) look(ctx context.Context) error {
 		news = len(due) > 0
 		return tx.Each(func(scan func(...any) error) error {
 			var id int64
-			err := scan(&id)
-			waiting = append(waiting, id)
+			var kind string
+			err := scan(&id, &kind)
+			waiting[id] = kind
 			return err
-		}, "SELECT DISTINCT receiver FROM notice ORDER BY receiver")
-	}); err != nil || !news && len(waiting) == 0 {
-		return err
-	}
-	if s.mail == nil && len(s.traps) == 0 { // where there are groups another manager tells them
-		there := false
-		if err := s.api.Store.View(ctx, func(tx *store.Tx) (err error) {
-			there, err = tx.Exists(store.Query{From: store.Resources, Where: store.InCollection(groups)})
-			return err
-		}); err != nil || there {
-			return err
-		}
-	}
-	if held, err := s.lease.Take(ctx); err != nil || !held {
+		}, "SELECT DISTINCT n.receiver, coalesce(json_extract(r.body, '$.notificationType'), '') FROM notice n LEFT JOIN resource r ON r.id = "+
+			"n.receiver")
+	}); err != nil {
 		return err
 	}
 	if news {
-		if err := s.lease.Update(ctx, store.Author{}, s.spread); err != nil {
+		held, err := s.spreading.Take(ctx)
+		if err == nil && held {
+			err = s.spreading.Update(ctx, store.Author{}, s.spread)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	var failures error
-	for _, id := range waiting {
-		if s.api.Store.Now().Before(s.until[id]) {
+	for _, id := range slices.Sorted(maps.Keys(waiting)) {
+		l := s.telling[waiting[id]]
+		if waiting[id] == "" { // the group is gone
+			l = s.spreading
+		}
+		if l == nil || s.api.Store.Now().Before(s.until[id]) { // another manager tells them, or it is too early
 			continue
 		}
-		if err := s.tell(ctx, id); err != nil {
+		if held, err := l.Take(ctx); err != nil || !held {
+			failures = errors.Join(failures, err)
+			continue
+		}
+		if err := s.tell(ctx, l, id); err != nil {
 			failures = errors.Join(failures, err)
 			s.pause[id] = min(max(firstPause, 2*s.pause[id]), longestPause)
 			s.until[id] = s.api.Store.Now().Add(s.pause[id])
@@ -160,7 +177,7 @@ type message struct {
 }
 
 // tell tells a group what it is still to be told.
-func (s *Sender) tell(ctx context.Context, group int64) error {
+func (s *Sender) tell(ctx context.Context, l *store.Lease, group int64) error {
 	m, err := s.message(ctx, group)
 	if err != nil {
 		return err
@@ -172,7 +189,7 @@ func (s *Sender) tell(ctx context.Context, group int64) error {
 			return fmt.Errorf("telling the notification group %d: %w", group, err)
 		}
 	}
-	return s.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+	return l.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		for _, id := range m.ids {
 			if err := tx.Write("DELETE FROM notice WHERE receiver = ? AND event = ?", group, id); err != nil {
 				return err
@@ -257,25 +274,44 @@ func (s *Sender) addresses(tx *store.Tx, group int64) (all []string, err error) 
 // send sends a message.
 func (s *Sender) send(ctx context.Context, m message) error {
 	if m.group.NotificationType == byTrap {
-		var failures error
-		for _, t := range s.traps {
-			for i := range m.events {
-				failures = errors.Join(failures, t.send(ctx, &m.events[i]))
-			}
-		}
-		return failures
+		return s.sendTraps(ctx, m)
 	}
 	switch {
 	case s.mail == nil:
 		return errors.New("the manager knows no mail server (--smtp)")
 	case len(m.to) == 0:
+		s.log.Warn("a notification group has nobody in it", "group", m.group.Name)
 		return nil
 	}
-	refused, err := s.mail.send(ctx, m.to, m.group.Name, m.subject(), m.text(s.api.Manager.Address))
+	refused, err := s.mail.send(ctx, m.to, m.group.Name, m.subject(), m.text(s.api.Manager.Address),
+		s.pause[m.group.ID] < longestPause)
 	if len(refused) > 0 {
 		s.log.Warn("the mail server does not take some addresses", "group", m.group.Name, "addresses", strings.Join(refused, " "))
 	}
 	return err
+}
+
+// sendTraps sends each event to each receiver. Nobody says whether a trap has come; where one receiver cannot be sent to, the others have
+// theirs, and it goes without.
+func (s *Sender) sendTraps(ctx context.Context, m message) error {
+	var failures error
+	reached := false
+	for _, t := range s.traps {
+		var err error
+		for i := range m.events {
+			if err == nil {
+				err = t.send(ctx, &m.events[i])
+			}
+		}
+		if reached = reached || err == nil; err != nil {
+			failures = errors.Join(failures, fmt.Errorf("%s: %w", t.host, err))
+		}
+	}
+	if failures != nil && reached {
+		s.log.Warn("a receiver of traps cannot be sent to", "error", failures)
+		return nil
+	}
+	return failures
 }
 
 // subject is a line that says what the message is about.

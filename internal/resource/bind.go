@@ -362,8 +362,12 @@ func (s Scope) spaceless() bool {
 
 func (s Scope) orderField(path []string) (store.Field, bool) {
 	f := s.Find(path[0])
+	if f != nil && f.Also != "" {
+		path = append([]string{f.Also}, path[1:]...)
+		f = s.Find(path[0])
+	}
 	switch {
-	case f == nil || !f.Filterable():
+	case f == nil || !f.Filterable() || s.constant(path) != nil:
 		return store.Field{}, false
 	case f.Kind == schema.Reference && len(path) == 2 && (path[1] == "id" || path[1] == "name" || path[1] == "type"):
 		at := store.Field{Via: f.Name, Kind: store.ColumnText, Path: []string{path[1]}}

@@ -116,8 +116,9 @@ func pickType(types []*schema.Type, members map[string]json.RawMessage) (*schema
 	}
 	raw, ok := members["type"]
 	if !ok || string(raw) == "null" {
-		if len(types) == 1 {
-			return types[0], nil
+		first := slices.DeleteFunc(slices.Clone(types), func(t *schema.Type) bool { return t.Later })
+		if len(types) == 1 || len(first) == 1 { // what there was before a later release had more needs no type
+			return append(first, types...)[0], nil
 		}
 		// Required fields that every type asks for are named in the same answer.
 		missing := []string{"type"}

@@ -310,7 +310,10 @@ func (rd *renderer) appendHead(b []byte, head store.Head) []byte {
 	}
 	if rd.links {
 		b = append(b, `,"_links":{"self":{"href":"`...)
-		b = append(b, rd.api.Base+"/"+head.Collection+"/"...)
+		b = append(b, rd.api.Base+"/"...)
+		if c := rd.api.Collection(head.Collection); c == nil || !c.Inner { // else it has no path but by its id alone
+			b = append(b, head.Collection+"/"...)
+		}
 		b = strconv.AppendInt(b, head.ID, 10)
 		b = append(b, `"}}`...)
 	}

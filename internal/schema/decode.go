@@ -410,7 +410,11 @@ func (t *Type) Missing(members map[string]json.RawMessage, put bool) []*problem.
 			required = f.OnPut
 		}
 		if _, ok := members[f.Name]; required && !ok {
-			if _, instead := members[f.Unless]; !instead || f.Unless == "" { // a member may have no name
+			_, instead := members[f.Unless]
+			if f.other != nil && !instead {
+				_, instead = members[f.other.Name]
+			}
+			if !instead || f.Unless == "" && f.other == nil { // a member may have no name
 				names = append(names, f.Name)
 			}
 		}

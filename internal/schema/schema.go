@@ -206,10 +206,12 @@ type Type struct {
 	Unique string
 	// NotMade says that no POST makes one.
 	NotMade bool
-	goType  reflect.Type
-	ByName  map[string]*Field
-	Inline  *Field   // the field that is shown where a reference is inlined; nil where none is
-	Refs    []*Field // single references, and transient fields, as rendered behind the body
+	// Later says that a later release alone has it: a request has to name it.
+	Later  bool
+	goType reflect.Type
+	ByName map[string]*Field
+	Inline *Field   // the field that is shown where a reference is inlined; nil where none is
+	Refs   []*Field // single references, and transient fields, as rendered behind the body
 
 	// secret says that a field, at any depth, is kept sealed.
 	secret bool
@@ -264,7 +266,7 @@ func setDefault(v reflect.Value, f *Field) {
 // The embedded head may have tags: `head` are options of the field name, `unless` a member that stands in for it;
 // `unique` (siblings, all) says that no other one of the collection may have the name; `parents` are the collections
 // whose resources may be a parent of this type, where they are not those of the collection; `post:"no"` says that no
-// POST makes one.
+// POST makes one; `later` names the release that first has it.
 func Declare(sample Object) *Type {
 	goType := reflect.TypeOf(sample).Elem()
 	t := &Type{Name: goType.Name(), goType: goType, ByName: map[string]*Field{}, Operation: snake(goType.Name())}
@@ -312,6 +314,7 @@ func (t *Type) collect(s reflect.Type, index []int) {
 				t.Unique = oneOf("unique", unique, "siblings", "all", "wholeName")
 			}
 			t.NotMade = t.NotMade || member.Tag.Get("post") == "no"
+			t.Later = t.Later || member.Tag.Get("later") != ""
 			before := len(t.Fields)
 			t.collect(member.Type, at)
 			if tag := member.Tag.Get("head"); tag != "" {

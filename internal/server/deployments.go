@@ -29,6 +29,9 @@ func (p fleetPoints) Wake(servicePoint string) { p.fleet.Wake(servicePoint) }
 // Serving says what a service point serves.
 func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s deploy.Serving, err error) {
 	s.Content, s.Trouble, s.There, s.Application, err = p.fleet.Serves(tx, servicePoint)
+	if err == nil && s.There {
+		s.Silent, err = p.fleet.Silent(tx, servicePoint)
+	}
 	return s, err
 }
 

@@ -104,6 +104,75 @@ func TestDeploymentSchedules(t *testing.T) {
 	m.verify()
 }
 
+// What would have been due before a schedule was set, or enabled, does not count; what ran once does not run again when its deletion is undone.
+func TestSchedulesCountFromNowOn(t *testing.T) {
+	m := startManager(t)
+	configuration, _, _, _, _ := m.basics()
+	at := "/api/v2/configurations/" + configuration
+	d := m.deployment(at)
+	now := time.Now().UTC()
+	old := m.id(at+"/schedules", d.scheduled("old", `"startDateTime":"2020-01-01T00:00:00Z","interval":"P1D","deploymentType":"ValidationDeployment"`))
+	off := m.id(at+"/schedules", d.scheduled("off", `"startDateTime":"1700-01-01T00:00:00Z","interval":"P1D","enabled":false,`+
+		`"deploymentType":"ValidationDeployment"`))
+	m.want(200, "PATCH", "/api/v2/schedules/"+off, `{"enabled":true}`, mergePatch)
+	once := m.id(at+"/schedules", d.scheduled("once", `"deploymentType":"ValidationDeployment","startDateTime":"`+now.Format(time.RFC3339)+`"`))
+	for _, id := range []string{old, off} {
+		eventually(t, "it is due tomorrow", func() bool {
+			r := m.want(200, "GET", "/api/v2/schedules/"+id, "")
+			next, err := time.Parse(time.RFC3339, r.text("nextDateTime"))
+			return err == nil && next.After(now) && next.Before(now.Add(25*time.Hour)) && r.get("lastDateTime") == nil
+		})
+	}
+	ran := func() int {
+		return m.want(200, "GET", d.server+"/deployments?"+filter("method:'SCHEDULED'"), "").count()
+	}
+	eventually(t, "it runs once", func() bool { return ran() == 1 })
+	m.want(204, "DELETE", "/api/v2/schedules/"+once, "")
+	deleted := m.last()
+	m.want(204, "DELETE", "/api/v2/schedules/"+old, "")
+	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
+	eventually(t, "it has run", func() bool { return m.want(200, "GET", "/api/v2/schedules/"+once, "").text("lastDateTime") != "" })
+	other := m.id(at+"/schedules", d.scheduled("other", `"startDateTime":"`+now.Add(time.Hour).Format(time.RFC3339)+`"`))
+	eventually(t, "another one is seen", func() bool { return m.want(200, "GET", "/api/v2/schedules/"+other, "").text("nextDateTime") != "" })
+	if n := ran(); n != 1 {
+		t.Errorf("it ran %d times", n)
+	}
+	m.refused(400, "DurationValueOutsideRange", "interval", "PATCH", "/api/v2/schedules/"+other, `{"interval":"P1M"}`, mergePatch)
+	group := m.id(at+"/serverGroups", `{"name":"in a schedule"}`)
+	m.id(at+"/schedules", `{"type":"DeploymentSchedule","name":"of a group","deploymentServices":["DNS"],"servers":[{"id":`+group+
+		`}],"startDateTime":"2999-01-01T00:00:00Z"}`)
+	m.refused(403, "ResourceInUse", "of a group", "DELETE", "/api/v2/serverGroups/"+group, "")
+}
+
+// A server that goes takes its deployments along: those of its group end, and others go on.
+func TestServersGo(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, _, _ := m.basics()
+	at := "/api/v2/configurations/" + configuration
+	d := m.deployment(at)
+	point, _ := m.create("second")
+	m.want(202, "POST", "/user/api/v1/fleetInstances/"+point+"/applications",
+		`{"name":"dns-authoritative-service","configuration":{"listen":[{"address":"127.0.0.1"}]}}`)
+	other := m.id(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point+
+		`","interfaces":[{"managementAddress":"10.0.0.98"}]}`)
+	group := "/api/v2/serverGroups/" + m.id(at+"/serverGroups", `{"name":"pair","servers":[{"id":`+filepath.Base(d.server)+`},{"id":`+other+`}]}`)
+	id := m.id(group+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	eventually(t, "the server is deployed to", func() bool {
+		return m.want(200, "GET", "/api/v2/servers/"+other+"/deployments?"+filter("state:in('RUNNING','COMPLETED','COMPLETED_WITH_WARNINGS')"), "").count() == 1
+	})
+	m.want(204, "DELETE", "/api/v2/servers/"+other, "")
+	m.want(204, "DELETE", "/api/v2/deploymentRoles/"+m.want(200, "GET", d.server+"/deploymentRoles", "").text("data.0.id"), "")
+	m.want(204, "DELETE", d.server, "")
+	m.deploymentIs(id, "COMPLETED")
+	left := 1
+	if err := m.Store.View(context.Background(), func(tx *store.Tx) error {
+		return tx.QueryRow("SELECT (SELECT count(*) FROM deployment_wait) + (SELECT count(*) FROM dns_served) + (SELECT count(*) FROM dns_server)").Scan(&left)
+	}); err != nil || left != 0 {
+		t.Errorf("%d rows of servers are left (%v)", left, err)
+	}
+	m.verify()
+}
+
 // A schedule that never comes, or for what is not deployed, is refused by its field.
 func TestSchedulesRefused(t *testing.T) {
 	m := startAlone(t)
@@ -202,7 +271,7 @@ func TestBackupSchedules(t *testing.T) {
 	}
 	m.want(204, "DELETE", database+"/backups/"+newest, "")
 	eventually(t, "its file is gone", func() bool {
-		files, err := os.ReadDir(dir)
+		files, err := filepath.Glob(filepath.Join(dir, "mine-*"))
 		return err == nil && len(files) == 1
 	})
 	for body, field := range map[string]string{

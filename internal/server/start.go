@@ -185,6 +185,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	m.Fleet = fleet.New(m.Store, m.authority, m.log, o.Interval, programs(), m.releases)
 	m.Fleet.Observe(m.metrics.fleetMoved)
+	m.Fleet.Tell(deploy.PointsMoved)
 	observeFleet(m.registry, m.Fleet.Figures)
 	if err := m.Fleet.SetClock(ctx); err != nil {
 		return nil, fmt.Errorf("asking the database for the time: %w", err)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"embed"
 	"strconv"
+	"strings"
 	"time"
 
 	"portolan/internal/problem"
@@ -21,7 +22,7 @@ var migrations embed.FS
 // Extension keeps when schedules are due.
 func Extension() *store.Extension {
 	return &store.Extension{Name: "timetable", Migrations: migrations,
-		Tables: []store.Table{{Name: "timetable", Columns: []string{"schedule", "version", "next", "last"}, Key: 1}}}
+		Tables: []store.Table{{Name: "timetable", Columns: []string{"schedule", "version", "next", "last", "since"}, Key: 1}}}
 }
 
 // Times of schedules: how often one is due at the most, and how far in the past the start of one may lie that is due once.
@@ -37,21 +38,23 @@ type Times struct {
 	Enabled  bool
 	// IntervalField is what the schedule calls its interval; empty means interval.
 	IntervalField string
-	// Since is when that was said: what was due before does not count. The schedule keeps it.
-	Since time.Time
 }
 
-// Check refuses times that never come, of a schedule that was at other times before; before is nil of a new one. It gives since when they
-// count.
-func (x Times) Check(now time.Time, before *Times) (since time.Time, err error) {
-	same := before != nil && before.Start.Equal(x.Start) && before.Interval == x.Interval && before.Enabled == x.Enabled
-	if same {
-		return before.Since, nil
+// same reports whether two schedules are due alike; no schedule is due like none.
+func (x Times) same(before *Times) bool {
+	return before != nil && before.Start.Equal(x.Start) && before.Interval == x.Interval && before.Enabled == x.Enabled
+}
+
+// Check refuses times that never come, of a schedule that was at other times before; before is nil of a new one.
+func (x Times) Check(now time.Time, before *Times) error {
+	if x.same(before) {
+		return nil
 	}
-	return now, x.check(now)
-}
-
-func (x Times) check(now time.Time) error {
+	date, _, _ := strings.Cut(x.Interval, "T")
+	if strings.ContainsAny(date, "YM") {
+		return problem.Field("DurationValueOutsideRange", cmp.Or(x.IntervalField, "interval"),
+			"years and months are not all of one length: give days, such as P7D")
+	}
 	if d := schema.LengthOf(x.Interval); x.Interval != "" && d < leastInterval {
 		return problem.Field("DurationValueOutsideRange", cmp.Or(x.IntervalField, "interval"), "must be a minute or more, or null for once")
 	}
@@ -69,12 +72,22 @@ func (x Times) next(from time.Time) time.Time {
 	if !x.Start.Before(from) {
 		return x.Start
 	}
-	every := schema.LengthOf(x.Interval)
+	every := schema.LengthOf(x.Interval).Milliseconds()
 	if every <= 0 {
 		return time.Time{}
 	}
-	steps := (from.Sub(x.Start) + every - 1) / every
-	return x.Start.Add(steps * every)
+	start := x.Start.UnixMilli() // a time.Duration would hold no more than 292 years
+	steps := (from.UnixMilli() - start + every - 1) / every
+	return time.UnixMilli(start + steps*every).UTC()
+}
+
+// Note keeps, in the transaction that writes a schedule, that it is due otherwise from now on; before is nil of a new one.
+func (x Times) Note(c *resource.Change, before *Times) error {
+	if x.same(before) {
+		return nil
+	}
+	return c.Tx.Write("INSERT INTO timetable (schedule, version, next, last, since) VALUES (?, 0, 0, 0, ?) ON CONFLICT (schedule) DO UPDATE "+
+		"SET since = excluded.since", schema.HeadOf(c.New).ID, c.Tx.Now().UnixMilli())
 }
 
 // Schedule is a resource that is due at times.
@@ -84,7 +97,7 @@ type Schedule interface {
 }
 
 // kept is when a schedule is due, as it is kept.
-type kept struct{ version, next, last int64 }
+type kept struct{ version, next, last, since int64 }
 
 // read gives when schedules are due, by their ids.
 func read(tx *store.Tx) (map[int64]kept, error) {
@@ -92,10 +105,10 @@ func read(tx *store.Tx) (map[int64]kept, error) {
 	err := tx.Each(func(scan func(...any) error) error {
 		var id int64
 		var k kept
-		err := scan(&id, &k.version, &k.next, &k.last)
+		err := scan(&id, &k.version, &k.next, &k.last, &k.since)
 		all[id] = k
 		return err
-	}, "SELECT schedule, version, next, last FROM timetable")
+	}, "SELECT schedule, version, next, last, since FROM timetable")
 	return all, err
 }
 
@@ -195,19 +208,22 @@ func (k *Clock) Turn(c *resource.Change, do func(row *store.Resource, s Schedule
 			return err
 		}
 	}
-	c.Tx.Touch(k.collection)
-	return c.Tx.Write("DELETE FROM timetable WHERE NOT EXISTS (SELECT 1 FROM resource WHERE id = timetable.schedule)")
+	c.Tx.Touch(k.collection) // what is kept of a schedule that is deleted stays: an undo brings it back, and it is not to be done twice
+	return nil
 }
 
 // turn does what one schedule says, of which was is kept.
 func (k *Clock) turn(c *resource.Change, row *store.Resource, s Schedule, was kept, do func(row *store.Resource, s Schedule) error) error {
 	now, is, times := c.Tx.Now(), was, s.Times()
 	if is.version != row.Version {
-		from := times.Since.Add(-lateStart) // a start that was just before counts
-		if last := time.UnixMilli(is.last + 1); last.After(from) {
-			from = last
+		if is.since == 0 {
+			is.since = now.UnixMilli()
 		}
-		is.version, is.next = row.Version, milliseconds(times.next(from))
+		from := is.since - lateStart.Milliseconds() // a start that was just before counts
+		if is.last <= now.UnixMilli() {             // not where the clock was ahead
+			from = max(from, is.last+1)
+		}
+		is.version, is.next = row.Version, milliseconds(times.next(time.UnixMilli(from)))
 	}
 	if is.next > 0 && is.next <= now.UnixMilli() {
 		if err := do(row, s); err != nil {
@@ -218,8 +234,8 @@ func (k *Clock) turn(c *resource.Change, row *store.Resource, s Schedule, was ke
 	if is == was {
 		return nil
 	}
-	return c.Tx.Write("INSERT INTO timetable (schedule, version, next, last) VALUES (?, ?, ?, ?) ON CONFLICT (schedule) DO UPDATE SET "+
-		"version = excluded.version, next = excluded.next, last = excluded.last", row.ID, is.version, is.next, is.last)
+	return c.Tx.Write("INSERT INTO timetable (schedule, version, next, last, since) VALUES (?, ?, ?, ?, ?) ON CONFLICT (schedule) DO UPDATE SET "+
+		"version = excluded.version, next = excluded.next, last = excluded.last", row.ID, is.version, is.next, is.last, is.since)
 }
 
 // milliseconds gives a time in Unix milliseconds; 0 for the zero time.

@@ -5,6 +5,17 @@ import (
 	"time"
 )
 
+// A start that lies far back is due in time, too.
+func TestNextFarBack(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, year := range []int{2, 1700, 1969} {
+		next := Times{Start: time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC), Interval: "P1D", Enabled: true}.next(now)
+		if want := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC); !next.Equal(want) {
+			t.Errorf("from %d on: %s", year, next)
+		}
+	}
+}
+
 // A schedule is due at its start, and each interval from there; never where it is not enabled, or is over.
 func TestNext(t *testing.T) {
 	at := func(text string) time.Time {

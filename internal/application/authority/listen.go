@@ -242,7 +242,7 @@ func (l *listener) converse(c net.Conn) {
 		if _, err := io.ReadFull(c, in); err != nil {
 			return
 		}
-		yes, err := l.a.transfer(in, w, send)
+		yes, err := l.a.transferOf(in, w, send)
 		if err == nil && !yes {
 			answer := l.a.answer(in, nil, w.Address, true)
 			if answer == nil {

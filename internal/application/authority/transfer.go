@@ -2,6 +2,8 @@ package authority
 
 import (
 	"encoding/binary"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -85,6 +87,17 @@ func (a *authority) transfer(m []byte, w zonedata.Client, send func([]byte) erro
 		}
 	}
 	return true, s.whole(z.zone)
+}
+
+// transferOf is transfer where a fault of ours costs that one connection.
+func (a *authority) transferOf(m []byte, w zonedata.Client, send func([]byte) error) (yes bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.log.Error("a zone could not be transferred", "question", fmt.Sprintf("%x", m), "panic", p, "stack", string(debug.Stack()))
+			err = errBroken
+		}
+	}()
+	return a.transfer(m, w, send)
 }
 
 // mayCopy gives the zone of a name that somebody may have all of; nil where there is none, or others may.

@@ -95,7 +95,8 @@ func sample(t *testing.T, o server.Options) {
 			"INSERT INTO dns_served (server, zone, number) VALUES (1, '1/a', 2)",
 			"INSERT INTO dns_due (configuration, kind, what, changed) VALUES (1, 'name', 'a', 2)",
 			"INSERT INTO deployment_wait (deployment, server, number, until, state, message) VALUES (1, 2, 3, 4, 's', 'm')",
-			"INSERT INTO timetable (schedule, version, next, last) VALUES (1, 2, 3, 4)",
+			"INSERT INTO sweep_finding (policy, address, kind, since) VALUES (1, '10.0.0.1', 'unknown', 2)",
+			"INSERT INTO timetable (schedule, version, next, last, since) VALUES (1, 2, 3, 4, 5)",
 			"INSERT INTO deployment_record (deployment, kind, record) VALUES (1, 'added', 2)",
 		} {
 			if err := tx.Write(statement); err != nil {

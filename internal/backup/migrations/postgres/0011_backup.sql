@@ -1,9 +1,10 @@
--- Backups that are to be made now, each by its schedule, and backup files that were deleted and whose bytes still lie on a machine.
+-- Backups that are to be made now, each by its schedule, and how often that was asked; and backup files that were deleted and whose bytes still lie in a directory.
 CREATE TABLE backup_due (
-    schedule BIGINT PRIMARY KEY
+    schedule BIGINT PRIMARY KEY,
+    asked    BIGINT NOT NULL
 );
 CREATE TABLE backup_gone (
-    host TEXT NOT NULL,
+    place TEXT NOT NULL,
     name TEXT NOT NULL,
-    PRIMARY KEY (host, name)
+    PRIMARY KEY (place, name)
 );

@@ -62,3 +62,10 @@ CREATE TABLE dns_due (
     changed       BIGINT NOT NULL,
     PRIMARY KEY (configuration, kind, what)
 );
+-- Zones that a server serves no more, since a number.
+CREATE TABLE dns_gone (
+    server BIGINT NOT NULL,
+    zone   TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    PRIMARY KEY (server, zone)
+);

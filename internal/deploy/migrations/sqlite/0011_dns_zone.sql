@@ -62,3 +62,10 @@ CREATE TABLE dns_due (
     changed       INTEGER NOT NULL,
     PRIMARY KEY (configuration, kind, what)
 ) WITHOUT ROWID;
+-- Zones that a server serves no more, since a number.
+CREATE TABLE dns_gone (
+    server INTEGER NOT NULL,
+    zone   TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (server, zone)
+);
