@@ -192,8 +192,8 @@ func (r *Runner) keep(ctx context.Context) {
 	}
 }
 
-// asked gives the schedules by which a backup is to be made now, with how often that was asked, and remembers where there are none, nor files
-// to take away.
+// asked gives the schedules by which a backup is to be made now, with how often that was asked, and remembers where there are none, nor
+// files to take away.
 func (r *Runner) asked(ctx context.Context) (ids map[int64]int64, err error) {
 	err = r.api.Store.View(ctx, func(tx *store.Tx) error {
 		ids = map[int64]int64{}

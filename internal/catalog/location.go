@@ -21,8 +21,8 @@ func registerLocations(r *resource.Registry) {
 // Location is a place: a country, made with the data, or a place below another one.
 type Location struct {
 	schema.Head `head:"post,nonblank,nullable"`
-	// Locode is the UN/LOCODE of the place (UNECE Recommendation 16), such as NO OSL: that of a place right below its country, whose code is three
-	// letters or digits 2 to 9, with or without the country in front.
+	// Locode is the UN/LOCODE of the place (UNECE Recommendation 16), such as NO OSL: that of a place right below its country, whose
+	// code is three letters or digits 2 to 9, with or without the country in front.
 	Locode string `api:"locode,readOnly"`
 	// Code is the place's short name, unique below the place above.
 	Code string `api:"code,post,nonblank,index"`

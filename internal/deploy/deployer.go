@@ -394,8 +394,8 @@ func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, messa
 	return d.end(ctx, id, state, message)
 }
 
-// sendAnew has all sent again that a server is to serve by a full deployment, where its service point serves what this database does not know:
-// what came before it was restored.
+// sendAnew has all sent again that a server is to serve by a full deployment, where its service point serves what this database does not
+// know: what came before it was restored.
 func (d *Deployer) sendAnew(tx *store.Tx, o *outcome, changed []int64) ([]int64, error) {
 	if o.serving == nil || slices.Contains(changed, o.server) {
 		return changed, nil

@@ -377,7 +377,7 @@ func (w *sweep) network(c *resource.Change, n *store.Resource, before, now map[s
 	reached := slices.ContainsFunc(w.asked[n.ID], func(a netip.Addr) bool { return w.answer[a] })
 	for _, a := range w.asked[n.ID] {
 		row := known[a]
-		kind, age := "", ""
+		var kind, age string
 		switch {
 		case row == nil && w.answer[a]:
 			kind, age = findingUnknown, w.policy.UnknownAcceptanceAge
@@ -474,7 +474,8 @@ func (w *sweep) event(done *settled) event.Event {
 	for _, list := range w.asked {
 		total += len(list)
 	}
-	text := fmt.Sprintf("Reconciliation policy %d asked %d addresses of %d networks: %d answer", w.policy.ID, total, len(w.networks), len(w.answer))
+	text := fmt.Sprintf("Reconciliation policy %d asked %d addresses of %d networks: %d answer", w.policy.ID, total, len(w.networks),
+		len(w.answer))
 	for _, part := range []struct {
 		what string
 		list []netip.Addr

@@ -79,8 +79,8 @@ func temporary(err error) bool {
 	return errors.As(err, &reply) && reply.Code >= 400 && reply.Code < 500
 }
 
-// send hands a message over for some addresses. refused are those that the server does not take; where it takes none, that is an error. patient
-// says that nobody is sent to as long as it may take one of them later.
+// send hands a message over for some addresses. refused are those that the server does not take; where it takes none, that is an error.
+// patient says that nobody is sent to as long as it may take one of them later.
 func (m *Mail) send(ctx context.Context, to []string, name, subject, text string, patient bool) (refused []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, mailTime)
 	defer cancel()

@@ -206,7 +206,8 @@ func Subs(collection string) []Sub {
 	var subs []Sub
 	for _, name := range Linked(collection) {
 		list := collection + "/{}/" + name
-		s := Sub{Name: name, Later: !slices.Contains(Subcollections()[collection], name), Post: At(http.MethodPost, list) != nil, Item: At(http.MethodGet, list+"/{}") != nil,
+		s := Sub{Name: name, Later: !slices.Contains(Subcollections()[collection], name), Post: At(http.MethodPost, list) != nil,
+			Item: At(http.MethodGet, list+"/{}") != nil,
 			Put: At(http.MethodPut, list+"/{}") != nil, Patch: At(http.MethodPatch, list+"/{}") != nil,
 			Delete: At(http.MethodDelete, list+"/{}") != nil}
 		get := At(http.MethodGet, list)
@@ -228,7 +229,7 @@ const maxTypes = 20
 // has without such a path stays so.
 func Inner(collection string) bool {
 	all := paths()[Base+"/"+collection]
-	if !slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(Subcollections()))...), func(name string) bool { return name == collection }) {
+	if !slices.Contains(slices.Concat(slices.Collect(maps.Values(Subcollections()))...), collection) {
 		return len(all) == 0
 	}
 	return !slices.ContainsFunc(Operations(), func(o Operation) bool { return o.Path == Base+"/"+collection })

@@ -396,7 +396,8 @@ func TestPingSweeps(t *testing.T) {
 	if text := event(1); !strings.Contains(text, "2 answer; 1 not known here: 10.0.0.20; 1 known and silent: 10.0.0.11") {
 		t.Errorf("it says %q", text)
 	}
-	if r := m.want(200, "GET", "/api/v2/reconciliationPolicies/"+id+"/discoveredDevices", ""); r.count() != 2 || r.text("data.0.type") != "DiscoveredHost" {
+	if r := m.want(200, "GET", "/api/v2/reconciliationPolicies/"+id+"/discoveredDevices", ""); r.count() != 2 ||
+		r.text("data.0.type") != "DiscoveredHost" {
 		t.Errorf("it found %s", r.body)
 	}
 	mu.Lock()

@@ -104,7 +104,8 @@ func TestDeploymentSchedules(t *testing.T) {
 	m.verify()
 }
 
-// What would have been due before a schedule was set, or enabled, does not count; what ran once does not run again when its deletion is undone.
+// What would have been due before a schedule was set, or enabled, does not count; what ran once does not run again when its deletion is
+// undone.
 func TestSchedulesCountFromNowOn(t *testing.T) {
 	m := startManager(t)
 	configuration, _, _, _, _ := m.basics()
@@ -158,7 +159,8 @@ func TestServersGo(t *testing.T) {
 	group := "/api/v2/serverGroups/" + m.id(at+"/serverGroups", `{"name":"pair","servers":[{"id":`+filepath.Base(d.server)+`},{"id":`+other+`}]}`)
 	id := m.id(group+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
 	eventually(t, "the server is deployed to", func() bool {
-		return m.want(200, "GET", "/api/v2/servers/"+other+"/deployments?"+filter("state:in('RUNNING','COMPLETED','COMPLETED_WITH_WARNINGS')"), "").count() == 1
+		states := filter("state:in('RUNNING','COMPLETED','COMPLETED_WITH_WARNINGS')")
+		return m.want(200, "GET", "/api/v2/servers/"+other+"/deployments?"+states, "").count() == 1
 	})
 	m.want(204, "DELETE", "/api/v2/servers/"+other, "")
 	m.want(204, "DELETE", "/api/v2/deploymentRoles/"+m.want(200, "GET", d.server+"/deploymentRoles", "").text("data.0.id"), "")
@@ -166,7 +168,8 @@ func TestServersGo(t *testing.T) {
 	m.deploymentIs(id, "COMPLETED")
 	left := 1
 	if err := m.Store.View(context.Background(), func(tx *store.Tx) error {
-		return tx.QueryRow("SELECT (SELECT count(*) FROM deployment_wait) + (SELECT count(*) FROM dns_served) + (SELECT count(*) FROM dns_server)").Scan(&left)
+		return tx.QueryRow("SELECT (SELECT count(*) FROM deployment_wait) + (SELECT count(*) FROM dns_served) + " +
+			"(SELECT count(*) FROM dns_server)").Scan(&left)
 	}); err != nil || left != 0 {
 		t.Errorf("%d rows of servers are left (%v)", left, err)
 	}

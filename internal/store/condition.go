@@ -420,11 +420,13 @@ func (e Inherited) sql(b *builder, row string) {
 	e.Cond.sql(b, row)
 	b.WriteString(") OR (")
 	e.Unset.sql(b, row)
-	b.WriteString(" AND (" + row + ".parent IN (WITH RECURSIVE " + down + " (id) AS (SELECT " + above + ".id FROM resource " + above + " WHERE ")
+	b.WriteString(" AND (" + row + ".parent IN (WITH RECURSIVE " + down + " (id) AS (SELECT " + above + ".id FROM resource " +
+		above + " WHERE ")
 	from.sql(b, above)
 	b.WriteString(" AND ")
 	e.own(b, above)
-	b.WriteString(" UNION SELECT " + above + ".id FROM " + down + " JOIN resource " + above + " ON " + above + ".parent = " + down + ".id WHERE ")
+	b.WriteString(" UNION SELECT " + above + ".id FROM " + down + " JOIN resource " + above + " ON " + above + ".parent = " +
+		down + ".id WHERE ")
 	from.sql(b, above)
 	b.WriteString(" AND ")
 	e.Unset.sql(b, above)

@@ -234,8 +234,8 @@ func (k *Clock) turn(c *resource.Change, row *store.Resource, s Schedule, was ke
 	if is == was {
 		return nil
 	}
-	return c.Tx.Write("INSERT INTO timetable (schedule, version, next, last, since) VALUES (?, ?, ?, ?, ?) ON CONFLICT (schedule) DO UPDATE SET "+
-		"version = excluded.version, next = excluded.next, last = excluded.last", row.ID, is.version, is.next, is.last, is.since)
+	return c.Tx.Write("INSERT INTO timetable (schedule, version, next, last, since) VALUES (?, ?, ?, ?, ?) ON CONFLICT (schedule) DO UPDATE "+
+		"SET version = excluded.version, next = excluded.next, last = excluded.last", row.ID, is.version, is.next, is.last, is.since)
 }
 
 // milliseconds gives a time in Unix milliseconds; 0 for the zero time.
