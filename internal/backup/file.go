@@ -79,8 +79,8 @@ func open(row *store.Resource, a *resource.API) (size int64, part func(tx *store
 	}
 	info, err := f.Stat()
 	if err == nil && info.Size() != x.Size {
-		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s has %d bytes, and had %d when it was made: it is damaged", x.Name,
-			info.Size(), x.Size)
+		return 0, nil, problem.Conflict("ResourceConflictsWithOther", "the file %s has %d bytes, and had %d when it was made: it is damaged",
+			x.Name, info.Size(), x.Size)
 	}
 	if err != nil {
 		return 0, nil, err

@@ -208,7 +208,7 @@ func Subs(collection string) []Sub {
 		list := collection + "/{}/" + name
 		s := Sub{Name: name, Later: !slices.Contains(Subcollections()[collection], name), Post: At(http.MethodPost, list) != nil,
 			Item: At(http.MethodGet, list+"/{}") != nil,
-			Put: At(http.MethodPut, list+"/{}") != nil, Patch: At(http.MethodPatch, list+"/{}") != nil,
+			Put:  At(http.MethodPut, list+"/{}") != nil, Patch: At(http.MethodPatch, list+"/{}") != nil,
 			Delete: At(http.MethodDelete, list+"/{}") != nil}
 		get := At(http.MethodGet, list)
 		if get == nil { // it is written to alone

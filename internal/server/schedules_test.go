@@ -13,10 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"portolan/internal/deploy"
 	"portolan/internal/event"
 	"portolan/internal/notify"
 	"portolan/internal/store"
 	"portolan/internal/store/archive"
+	"portolan/internal/zonedata"
 
 	"github.com/gosnmp/gosnmp"
 )
@@ -445,4 +447,45 @@ func TestNotificationGroups(t *testing.T) {
 	plain := startManager(t, func(o *Options) { o.Mail = nil })
 	plain.refused(400, "UnsupportedResourceFieldValue", "--smtp", "POST", "/api/v2/notificationGroups", `{"name":"x","notificationType":"SMTP_SERVICE"}`)
 	plain.refused(400, "UnsupportedResourceFieldValue", "--snmp-trap", "POST", "/api/v2/notificationGroups", `{"notificationType":"SNMP_TRAP_SERVICE"}`)
+}
+
+// A full deployment reaches a service point that serves what came later than this database knows, as where it was restored; and a server whose
+// service point falls silent is an event.
+func TestDeployedAnewBehindARestore(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, _, _ := m.basics()
+	d := m.deployment("/api/v2/configurations/" + configuration)
+	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	application := m.want(200, "GET", "/user/api/v1/fleetInstances?name=wire", "").text("data.0.applications.0.id")
+	number := func() (n int64) {
+		if err := m.Store.View(context.Background(), func(tx *store.Tx) error {
+			return tx.QueryRow("SELECT number FROM dns_server").Scan(&n)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	later := number() + 1
+	serves := zonedata.Revision{Number: later}.String()
+	if err := m.Store.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
+		return tx.Write("INSERT INTO report (service_point, sequence, digest, body) VALUES (?, 1, 'd', ?)", d.point,
+			`{"applications":[{"id":"`+application+`","content":"`+serves+`"}]}`)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	m.deploymentIs(d.last, "COMPLETED")
+	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	if n := number(); n <= later {
+		t.Errorf("the service point serves %d and is to serve %d: it would not ask for it", later, n)
+	}
+	if err := m.Store.Update(context.Background(), store.Author{}, func(tx *store.Tx) error {
+		return deploy.PointsMoved(tx, []string{"another", d.point}, "connectionStatus", "NOT_CONNECTED", []string{"it is silent"})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r := m.want(200, "GET", "/api/v2/events?"+filter("category:'SERVER_MONITORING'"), "")
+	if r.count() != 1 || r.text("data.0.message") != "Server wire, as a service point, is NOT_CONNECTED: it is silent" ||
+		r.text("data.0.eventType") != "WARNING" {
+		t.Errorf("the events are %s", r.body)
+	}
 }
