@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -120,7 +121,7 @@ func (c *Change) takeBack(u undone, now *store.Resource, transaction, own int64,
 	if t == nil || !c.API.CollectionOf(t).Undoable() {
 		return nil, cannotUndo("a change of a %s cannot be taken back", shown.Type)
 	}
-	if now != nil && !force && now.Version != transaction && now.Version != own {
+	if now != nil && !force && now.Version != transaction && now.Version != own && !sameAs(now, u.after) {
 		return nil, cannotUndo("%s %d was changed by transaction %d since", now.Type, now.ID, now.Version)
 	}
 	switch {
@@ -135,6 +136,23 @@ func (c *Change) takeBack(u undone, now *store.Resource, transaction, own int64,
 	}
 	back := *u.before
 	return &back, c.Tx.Replace(now, &back)
+}
+
+// sameAs reports whether a resource is as a transaction left it, though others have changed it since: what they did was taken back.
+func sameAs(now, after *store.Resource) bool {
+	if after == nil || now.Type != after.Type || now.Name != after.Name || now.Parent != after.Parent ||
+		now.Configuration != after.Configuration || now.Key != after.Key || !bytes.Equal(now.Low, after.Low) ||
+		!bytes.Equal(now.High, after.High) || !bytes.Equal(now.Body, after.Body) {
+		return false
+	}
+	return slices.Equal(inOrder(now.Refs), inOrder(after.Refs)) && slices.Equal(inOrder(now.Links), inOrder(after.Links))
+}
+
+// inOrder gives references in an order of their own.
+func inOrder(refs []store.Ref) []store.Ref {
+	return slices.SortedFunc(slices.Values(refs), func(a, b store.Ref) int {
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Target, b.Target))
+	})
 }
 
 // checkUnmade checks that nothing needs resources that are not there any more.

@@ -307,3 +307,28 @@ func TestUndoOfARangeThatDoesNotFit(t *testing.T) {
 	}
 	m.verify()
 }
+
+// Changes of one resource are undone one behind the other, the last one first; what was changed in between and stays is in the way.
+func TestUndoBackwards(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, _, network := m.basics()
+	path := "/api/v2/networks/" + network
+	name := func() string { return m.want(200, "GET", path, "").text("name") }
+	var made []string
+	first := name()
+	for _, to := range []string{"one", "two", "three"} {
+		m.want(200, "PATCH", path, `{"name":"`+to+`"}`, mergePatch)
+		made = append(made, m.last())
+	}
+	if r := m.undo(made[1]); r.StatusCode != 409 || name() != "three" {
+		t.Fatalf("the one before the last: %d %s", r.StatusCode, r.body)
+	}
+	before := []string{first, "one", "two"}
+	for i := 2; i >= 0; i-- {
+		want := before[i]
+		if r := m.undo(made[i]); r.StatusCode != 201 || name() != want {
+			t.Fatalf("undoing %d: %d %s, and it is %q", i, r.StatusCode, r.body, name())
+		}
+	}
+	m.verify()
+}
