@@ -19,7 +19,7 @@ type serveCommand struct {
 	TLSKey        string        `help:"The key of that certificate, in PEM." name:"tls-key" type:"path" placeholder:"FILE"`
 	MetricsListen string        `help:"Where /metrics is served, instead of on the API listener; without TLS on loopback alone." placeholder:"ADDR"`
 	KeepHistory   time.Duration `help:"How long transactions are kept, with what they changed; they cannot be undone later. 0s for ever." default:"0s"`
-	KeepEvents    time.Duration `help:"How long events are kept; 0s for ever." default:"8760h"`
+	KeepEvents    time.Duration `help:"How long events, and deployments that have ended, are kept; 0s for ever." default:"8760h"`
 	KeepSessions  time.Duration `help:"How long sessions that have ended are kept; 0s for ever." default:"720h"`
 	MaxLimit      int64         `help:"The largest page of the address API." default:"100000" placeholder:"N"`
 	Releases      string        `help:"A directory with the releases that service points are updated to, as portolan release makes it. Default: releases in the data directory." type:"path" placeholder:"DIR"`

@@ -231,8 +231,10 @@ func (x *DeploymentHead) AfterWrite(c *resource.Change) error {
 // BeforeDelete lets nobody wait for a deployment that goes, as with its server, and lets that of a group that it is a part of end.
 func (x *DeploymentHead) BeforeDelete(c *resource.Change) error {
 	c.Tx.Touch(deployments)
-	if err := c.Tx.Write("DELETE FROM deployment_wait WHERE deployment = ?", x.ID); err != nil {
-		return err
+	for _, table := range []string{"deployment_wait", "deployment_record"} {
+		if err := c.Tx.Write("DELETE FROM "+table+" WHERE deployment = ?", x.ID); err != nil {
+			return err
+		}
 	}
 	return endGroup(c, x.Group.ID, x.ID)
 }

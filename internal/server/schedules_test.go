@@ -205,6 +205,23 @@ func TestSchedulesRefused(t *testing.T) {
 		`{"type":"DeploymentSchedule","name":"x",`+future+`,"deploymentServices":["DNS"],"servers":[{"id":99999999}]}`)
 }
 
+// Deployments that ended long ago are taken away, and what is kept of them.
+func TestDeploymentsArePruned(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, _, _ := m.basics()
+	d := m.deployment("/api/v2/configurations/" + configuration)
+	d.ends(`{"type":"ValidationDeployment","service":"DNS"}`, "COMPLETED")
+	for want, before := range []time.Time{time.Now().Add(-time.Hour), time.Now().Add(time.Hour)} {
+		if n, err := deploy.Prune(t.Context(), m.Address, m.Store.Update, before); err != nil || n != want {
+			t.Errorf("before %s: %d (%v)", before, n, err)
+		}
+	}
+	if r := m.want(200, "GET", "/api/v2/deployments", ""); r.count() != 0 {
+		t.Errorf("there are %s", r.body)
+	}
+	m.verify()
+}
+
 // A deployment of a server group is one of each of its servers, and ends when they have ended.
 func TestGroupDeployments(t *testing.T) {
 	m := startAlone(t)

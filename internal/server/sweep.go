@@ -7,6 +7,7 @@ import (
 
 	"portolan/internal/access"
 	"portolan/internal/catalog"
+	"portolan/internal/deploy"
 	"portolan/internal/event"
 	"portolan/internal/store"
 )
@@ -101,6 +102,7 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 	}{
 		{"transactions", history, func(before time.Time) (int, error) { return m.Store.PruneHistory(ctx, update, before) }},
 		{"events", events, func(before time.Time) (int, error) { return event.PruneEvents(ctx, update, before) }},
+		{"deployments", events, func(before time.Time) (int, error) { return deploy.Prune(ctx, m.Address, update, before) }},
 		{"sessions", sessions, func(before time.Time) (int, error) {
 			return access.RemoveSessions(ctx, m.Address, update, before)
 		}},
