@@ -23,6 +23,18 @@ type DNSMove struct { //nolint:revive // its published name
 	AbsoluteName string `api:"absoluteName,required,dns" length:"1020"`
 }
 
+// BeforeWrite says in its name what is moved where, for the history.
+func (x *DNSMove) BeforeWrite(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	row, err := c.Tx.Get(x.Parent)
+	if err == nil {
+		x.Name = row.Key + " to " + x.AbsoluteName
+	}
+	return err
+}
+
 // AfterWrite moves the zone, with all below it, or the record.
 func (x *DNSMove) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {
@@ -71,6 +83,7 @@ func (x *NameMove) BeforeWrite(c *resource.Change) error {
 	row, err := c.Tx.Get(schema.HeadOf(c.New).Parent)
 	if err == nil {
 		x.Source = &NamePlace{AbsoluteName: row.Key}
+		schema.HeadOf(c.New).Name = row.Key + " to " + x.Destination.AbsoluteName
 	}
 	return err
 }

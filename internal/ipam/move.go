@@ -30,6 +30,21 @@ type IPMove struct {
 	ServersUpdated *bool `api:"serversUpdated,writeOnly"`
 }
 
+// BeforeWrite says in its name what is moved where, for the history.
+func (x *IPMove) BeforeWrite(c *resource.Change) error {
+	if !c.Creates() {
+		return nil
+	}
+	row, err := c.Tx.Get(x.Parent)
+	if err == nil {
+		x.Name = movedTo(spanText(row), x.Address.String())
+	}
+	return err
+}
+
+// movedTo says what is moved where.
+func movedTo(from, to string) string { return from + " to " + to }
+
 // AfterWrite moves the resource that the request was sent below.
 func (x *IPMove) AfterWrite(c *resource.Change) error {
 	if !c.Creates() {

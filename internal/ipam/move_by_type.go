@@ -99,10 +99,12 @@ func (x *AddressMove) BeforeWrite(c *resource.Change) error {
 		return nil
 	}
 	row, err := movedRow(c)
-	if err == nil {
-		x.Source = &AddressPlace{Address: rangeOf(row).Low}
+	if err != nil {
+		return err
 	}
-	return err
+	x.Source = &AddressPlace{Address: rangeOf(row).Low}
+	schema.HeadOf(c.New).Name = movedTo(x.Source.Address.String(), x.Destination.Address.String())
+	return nil
 }
 
 // AfterWrite moves the address that the request was sent below.
@@ -136,6 +138,7 @@ func (x *SpaceMove) BeforeWrite(c *resource.Change) error {
 		return problem.Field("InvalidMoveDestination", "destination.range", "%s is not as large as %s", to, old)
 	}
 	x.Destination.Range = to.String()
+	schema.HeadOf(c.New).Name = movedTo(x.Source.Range, x.Destination.Range)
 	return nil
 }
 

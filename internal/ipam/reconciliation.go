@@ -70,6 +70,9 @@ func (x *Reconciliation) BeforeWrite(c *resource.Change) error {
 		return nil
 	}
 	x.NextDateTime, x.LastDateTime = time.Time{}, time.Time{}
+	if !c.API.Manager.Sweeps { // it is refused where it is enabled
+		return nil
+	}
 	return x.Times().Check(c.Tx.Now(), timesBefore(c))
 }
 
