@@ -466,8 +466,8 @@ func TestNotificationGroups(t *testing.T) {
 	plain.refused(400, "UnsupportedResourceFieldValue", "--snmp-trap", "POST", "/api/v2/notificationGroups", `{"notificationType":"SNMP_TRAP_SERVICE"}`)
 }
 
-// A full deployment reaches a service point that serves what came later than this database knows, as where it was restored; and a server whose
-// service point falls silent is an event.
+// A full deployment reaches a service point that serves what came later than this database knows, as where it was restored; and a server
+// whose service point falls silent is an event.
 func TestDeployedAnewBehindARestore(t *testing.T) {
 	m := startAlone(t)
 	configuration, _, _, _, _ := m.basics()
