@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"portolan/internal/event"
@@ -27,7 +26,6 @@ import (
 const (
 	lookEvery   = time.Second
 	leaseLength = 10 * time.Second
-	takeEvery   = 2 * time.Second
 )
 
 // suffix ends the names of backup files, unfinished those that are not whole yet.
@@ -65,21 +63,7 @@ func (r *Runner) Run(ctx context.Context) {
 	if r.api.Manager.Backups == "" {
 		return
 	}
-	said := ""
-	for ctx.Err() == nil {
-		err := r.look(ctx)
-		if text := fmt.Sprint(err); text != said && ctx.Err() == nil {
-			if said = text; err != nil {
-				r.log.Error("looking after backups", "error", err)
-			}
-		}
-		store.Pause(ctx, lookEvery)
-	}
-	ending, end := context.WithTimeout(context.WithoutCancel(ctx), takeEvery)
-	defer end()
-	if err := r.lease.Release(ending); err != nil {
-		r.log.Error("ending the work on backups", "error", err)
-	}
+	store.Work(ctx, lookEvery, r.log, files, r.look, r.lease)
 }
 
 // settle gives files their names that are listed and were not renamed, as where the manager was killed, and removes what is not listed of
@@ -150,11 +134,7 @@ func (r *Runner) look(ctx context.Context) error {
 	if held, err := r.lease.Take(ctx); err != nil || !held {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	var keeping sync.WaitGroup
-	defer keeping.Wait()
-	defer stop()
-	keeping.Go(func() { r.keep(ctx) })
+	defer r.lease.Keep(ctx, r.log)()
 	if !r.settled {
 		err := r.settle(ctx)
 		if r.settled = err == nil; err != nil && ctx.Err() == nil { // whoever wants a backup is told
@@ -177,19 +157,6 @@ func (r *Runner) look(ctx context.Context) error {
 		}
 	}
 	return err
-}
-
-// keep holds the lease while a backup is made.
-func (r *Runner) keep(ctx context.Context) {
-	for {
-		store.Pause(ctx, takeEvery)
-		if ctx.Err() != nil {
-			return
-		}
-		if _, err := r.lease.Take(ctx); err != nil && ctx.Err() == nil {
-			r.log.Error("holding the work on backups", "error", err)
-		}
-	}
 }
 
 // asked gives the schedules by which a backup is to be made now, with how often that was asked, and remembers where there are none, nor

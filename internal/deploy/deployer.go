@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
-	"sync"
 	"time"
 
 	"portolan/internal/event"
@@ -82,23 +80,7 @@ func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 }
 
 // Run works until ctx ends.
-func (d *Deployer) Run(ctx context.Context) {
-	said := ""
-	for ctx.Err() == nil {
-		err := d.look(ctx)
-		if text := fmt.Sprint(err); text != said && ctx.Err() == nil {
-			if said = text; err != nil {
-				d.log.Error("looking after deployments", "error", err)
-			}
-		}
-		store.Pause(ctx, lookEvery)
-	}
-	ending, end := context.WithTimeout(context.WithoutCancel(ctx), takeEvery)
-	defer end()
-	if err := d.lease.Release(ending); err != nil {
-		d.log.Error("ending the work on deployments", "error", err)
-	}
-}
+func (d *Deployer) Run(ctx context.Context) { store.Work(ctx, lookEvery, d.log, deployments, d.look, d.lease) }
 
 // look works off what there is to do.
 func (d *Deployer) look(ctx context.Context) (failure error) {
@@ -119,11 +101,7 @@ func (d *Deployer) look(ctx context.Context) (failure error) {
 			defer func() { failure = errors.Join(failure, err) }()
 		}
 	}
-	ctx, stop := context.WithCancel(ctx)
-	var keeping sync.WaitGroup
-	defer keeping.Wait()
-	defer stop()
-	keeping.Go(func() { d.keep(ctx) })
+	defer d.lease.Keep(ctx, d.log)()
 	if err := d.changes(ctx); err != nil {
 		return err
 	}
@@ -187,19 +165,6 @@ func (d *Deployer) hold(ctx context.Context) (err error) {
 	d.taken = time.Now()
 	d.held, err = d.lease.Take(ctx)
 	return err
-}
-
-// keep holds the lease while something takes long.
-func (d *Deployer) keep(ctx context.Context) {
-	for {
-		store.Pause(ctx, takeEvery)
-		if ctx.Err() != nil {
-			return
-		}
-		if _, err := d.lease.Take(ctx); err != nil && ctx.Err() == nil {
-			d.log.Error("holding the work on deployments", "error", err)
-		}
-	}
 }
 
 // next gives the deployment to work on, the one that was asked for first, and how many wait for service points.
@@ -336,132 +301,6 @@ func (o *outcome) words() string {
 		text += fmt.Sprintf("; and %d more", n)
 	}
 	return text
-}
-
-// carry keeps what a deployment has come to, and lets it wait until service points serve that.
-func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, message string) error {
-	waits := 0
-	var points []string
-	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		changed, err := o.publish(tx)
-		if err != nil {
-			return err
-		}
-		if changed, err = d.sendAnew(tx, o, changed); err != nil {
-			return err
-		}
-		points = nil
-		for _, server := range changed {
-			point, err := d.tell(tx, server)
-			if err != nil {
-				return err
-			}
-			if point != "" {
-				points = append(points, point)
-			}
-		}
-		if err := o.noteRecords(tx, id); err != nil {
-			return err
-		}
-		for _, server := range o.awaited(changed) {
-			_, err := tx.Exec("INSERT INTO deployment_wait (deployment, server, number, until, state, message) SELECT ?, server, number, ?, ?, ? "+
-				"FROM dns_server WHERE server = ?", id, tx.Now().Add(waitTime).UnixMilli(), state, message, server)
-			if err != nil {
-				return err
-			}
-		}
-		if err := tx.QueryRow("SELECT count(*) FROM deployment_wait WHERE deployment = ?", id).Scan(&waits); err != nil || waits == 0 {
-			return err
-		}
-		row, err := tx.Get(id)
-		if err != nil {
-			return err
-		}
-		return d.note(tx, row, func(x *DeploymentHead) {
-			ninety := int64(90)
-			x.PercentComplete, x.Message = &ninety, schema.Cut(message, longestMessage)
-		})
-	})
-	if err != nil {
-		return err
-	}
-	for _, point := range points {
-		d.points.Wake(point)
-	}
-	if waits > 0 {
-		return nil
-	}
-	return d.end(ctx, id, state, message)
-}
-
-// sendAnew has all sent again that a server is to serve by a full deployment, where its service point serves what this database does not
-// know: what came before it was restored.
-func (d *Deployer) sendAnew(tx *store.Tx, o *outcome, changed []int64) ([]int64, error) {
-	if o.serving == nil || slices.Contains(changed, o.server) {
-		return changed, nil
-	}
-	point, err := d.tell(tx, o.server)
-	if err != nil || point == "" {
-		return changed, err
-	}
-	s, err := d.points.Serving(tx, point)
-	if err != nil {
-		return changed, err
-	}
-	number, err := nextNumber(tx)
-	if err != nil {
-		return changed, err
-	}
-	again, err := anew(tx, o.server, number, s.Content)
-	if again {
-		changed = append(changed, o.server)
-	}
-	return changed, err
-}
-
-// publish keeps the contents of zones and what a server serves, and gives the servers that are to serve something else.
-func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
-	number, err := nextNumber(tx)
-	if err != nil {
-		return nil, err
-	}
-	changed, err = publish(tx, o.configuration, number, o.all)
-	if err != nil || o.serving == nil {
-		return changed, err
-	}
-	also, err := o.serving.serve(tx, o.server, number)
-	if also {
-		changed = append(changed, o.server)
-	}
-	return changed, err
-}
-
-// awaited gives the servers whose service points are waited for.
-func (o *outcome) awaited(changed []int64) []int64 {
-	if o.server != 0 {
-		return []int64{o.server}
-	}
-	return slices.Compact(slices.Sorted(slices.Values(changed)))
-}
-
-// tell notes that the service point of a server is to serve something else, and gives it; empty where the server is none.
-func (d *Deployer) tell(tx *store.Tx, server int64) (point string, err error) {
-	row, err := tx.Get(server)
-	if store.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	o, err := d.api.Object(row)
-	if err != nil {
-		return "", err
-	}
-	if x := fieldsOf(o); x != nil && x.ServicePoint != "" {
-		d.points.Changed(tx, x.ServicePoint)
-		return x.ServicePoint, nil
-	}
-	return "", nil
 }
 
 // longestMessage is how long the message of a deployment may be, in characters.

@@ -62,25 +62,7 @@ func NewSender(a *resource.API, m *Mail, traps []*Traps, log *slog.Logger) *Send
 
 // Run works until ctx ends.
 func (s *Sender) Run(ctx context.Context) {
-	said := ""
-	for ctx.Err() == nil {
-		err := s.look(ctx)
-		if text := fmt.Sprint(err); text != said && ctx.Err() == nil {
-			if said = text; err != nil {
-				s.log.Error("looking after notifications", "error", err)
-			}
-		}
-		store.Pause(ctx, lookEvery)
-	}
-	ending, end := context.WithTimeout(context.WithoutCancel(ctx), lookEvery)
-	defer end()
-	err := s.spreading.Release(ending)
-	for _, l := range s.telling {
-		err = errors.Join(err, l.Release(ending))
-	}
-	if err != nil {
-		s.log.Error("ending the work on notifications", "error", err)
-	}
+	store.Work(ctx, lookEvery, s.log, "notifications", s.look, slices.AppendSeq([]*store.Lease{s.spreading}, maps.Values(s.telling))...)
 }
 
 // look does what there is to do.

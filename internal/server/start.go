@@ -336,57 +336,6 @@ func (m *Manager) tlsConfig() (*tls.Config, error) {
 	return config, nil
 }
 
-// certificateFiles reads a certificate from its files when they change.
-type certificateFiles struct {
-	cert, key string
-	mu        sync.Mutex
-	modified  time.Time
-	current   *tls.Certificate
-}
-
-func (f *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	info, err := os.Stat(f.cert)
-	if err == nil && f.current != nil && info.ModTime().Equal(f.modified) {
-		return f.current, nil
-	}
-	if err == nil {
-		var pair tls.Certificate
-		if pair, err = tls.LoadX509KeyPair(f.cert, f.key); err == nil {
-			f.current, f.modified = &pair, info.ModTime()
-			return f.current, nil
-		}
-	}
-	if f.current != nil { // half written: the old one is still good
-		return f.current, nil
-	}
-	return nil, err
-}
-
-// renewCertificate makes the manager's own certificate for every address it can be reached at.
-func (m *Manager) renewCertificate() error {
-	hosts := []string{"localhost"}
-	if name, err := os.Hostname(); err == nil {
-		hosts = append(hosts, name)
-	}
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return fmt.Errorf("reading the machine's addresses: %w", err)
-	}
-	for _, a := range addrs {
-		if ip, ok := a.(*net.IPNet); ok {
-			hosts = append(hosts, ip.IP.String())
-		}
-	}
-	certificate, err := m.authority.ServerCertificate(hosts...)
-	if err != nil {
-		return err
-	}
-	m.certificate.Store(certificate)
-	return nil
-}
-
 // serve starts the servers and the background work.
 func (m *Manager) serve() error {
 	api, err := m.apiHandler()

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// releaseTime is how long giving leases back may take.
+const releaseTime = 2 * time.Second
+
+// Work calls look again and again, every so often, until ctx ends, and then gives the leases back. A failure is logged when it is another
+// one than the time before; what says what the work is.
+func Work(ctx context.Context, every time.Duration, log *slog.Logger, what string, look func(context.Context) error, leases ...*Lease) {
+	said := ""
+	for ctx.Err() == nil {
+		err := look(ctx)
+		if text := fmt.Sprint(err); text != said && ctx.Err() == nil {
+			if said = text; err != nil {
+				log.Error("looking after "+what, "error", err)
+			}
+		}
+		Pause(ctx, every)
+	}
+	ending, end := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer end()
+	var err error
+	for _, l := range leases {
+		err = errors.Join(err, l.Release(ending))
+	}
+	if err != nil {
+		log.Error("ending the work on "+what, "error", err)
+	}
+}
+
+// Keep holds the lease, which was taken, while something takes long: until stop, which waits, is called.
+func (l *Lease) Keep(ctx context.Context, log *slog.Logger) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	keeping.Go(func() {
+		for {
+			Pause(ctx, l.length/5)
+			if ctx.Err() != nil {
+				return
+			}
+			if _, err := l.Take(ctx); err != nil && ctx.Err() == nil {
+				log.Error("holding a lease", "lease", l.name, "error", err)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		keeping.Wait()
+	}
+}
