@@ -80,7 +80,9 @@ func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 }
 
 // Run works until ctx ends.
-func (d *Deployer) Run(ctx context.Context) { store.Work(ctx, lookEvery, d.log, deployments, d.look, d.lease) }
+func (d *Deployer) Run(ctx context.Context) {
+	store.Work(ctx, lookEvery, d.log, deployments, d.look, d.lease)
+}
 
 // look works off what there is to do.
 func (d *Deployer) look(ctx context.Context) (failure error) {
