@@ -47,9 +47,10 @@ type Runner struct {
 	// Ended is told of each backup that was tried.
 	Ended func(whole bool)
 
-	// What follows is Run's own: the name of the directory, and whether what was left there was seen to.
+	// What follows is Run's own: the name of the directory, whether what was left there was seen to, and the files that cannot be removed.
 	place   string
 	settled bool
+	stuck   []string
 }
 
 // NewRunner makes what makes backups, as files in the manager's directory for them. Run runs it.
@@ -207,7 +208,10 @@ func (r *Runner) takeAway(ctx context.Context) error {
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			return false
 		}
-		r.log.Warn("a backup file that was deleted cannot be removed", "file", name, "reason", err) // it is tried again
+		if !slices.Contains(r.stuck, name) { // it is tried again, and said once
+			r.stuck = append(r.stuck, name)
+			r.log.Warn("a backup file that was deleted cannot be removed", "file", name, "reason", err)
+		}
 		return true
 	})
 	if len(names) == 0 {

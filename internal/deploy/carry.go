@@ -133,3 +133,13 @@ func (d *Deployer) tell(tx *store.Tx, server int64) (point string, err error) {
 	}
 	return "", nil
 }
+
+// nextNumber gives a number for the next change: higher than any before, also where an older backup was restored.
+func nextNumber(tx *store.Tx) (int64, error) {
+	var zones, servers int64
+	if err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM dns_zone").Scan(&zones); err != nil {
+		return 0, err
+	}
+	err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM dns_server").Scan(&servers)
+	return max(zones+1, servers+1, tx.Now().UnixMilli()), err
+}

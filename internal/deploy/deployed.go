@@ -372,16 +372,6 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-// nextNumber gives a number for the next change: higher than any before, also where an older backup was restored.
-func nextNumber(tx *store.Tx) (int64, error) {
-	var zones, servers int64
-	if err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM dns_zone").Scan(&zones); err != nil {
-		return 0, err
-	}
-	err := tx.QueryRow("SELECT coalesce(max(number), 0) FROM dns_server").Scan(&servers)
-	return max(zones+1, servers+1, tx.Now().UnixMilli()), err
-}
-
 // publish keeps other contents of zones, and gives the servers that serve another revision now. number is that of the change.
 func publish(tx *store.Tx, configuration, number int64, all []*publication) (servers []int64, err error) {
 	for _, c := range all {

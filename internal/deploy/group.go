@@ -9,10 +9,21 @@ import (
 )
 
 // endGroup notes how far the deployment of a server group is, of which a part has ended, or goes: without; 0 is none. It has FAILED where a
-// part has.
+// part has. Once it has ended it stays as it is.
 func endGroup(c *resource.Change, group, without int64) error {
 	if group == 0 {
 		return nil
+	}
+	row, err := c.Tx.Get(group)
+	if store.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	object, err := c.API.Object(row)
+	if err != nil || !headOf(object).CompletionDateTime.IsZero() {
+		return err
 	}
 	parts, err := partsOf(c.Tx, group)
 	if err != nil {
@@ -36,13 +47,6 @@ func endGroup(c *resource.Change, group, without int64) error {
 		}
 		ended++
 		message = joined(message, fmt.Sprintf("server %d: %s", r.Parent, x.State))
-	}
-	row, err := c.Tx.Get(group)
-	if store.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return err
 	}
 	if without != 0 {
 		message = joined(message, "a server was deleted")

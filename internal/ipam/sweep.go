@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"portolan/internal/event"
 	"portolan/internal/resource"
 	"portolan/internal/space"
 	"portolan/internal/store"
@@ -126,14 +127,21 @@ func (s *Sweeper) reconcile(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
+	var failure error
 	if w != nil {
-		if err := s.ask(ctx, w); err != nil {
-			return err
+		if failure = s.ask(ctx, w); ctx.Err() != nil {
+			return ctx.Err()
 		}
+	}
+	if failure != nil {
+		s.log.Warn("the addresses of a reconciliation policy cannot be asked", "policy", id, "reason", failure)
 	}
 	return s.lease.Update(ctx, s.author(w), func(tx *store.Tx) error {
 		if err := tx.Write("DELETE FROM sweep_due WHERE policy = ?", id); err != nil || w == nil {
 			return err
+		}
+		if failure != nil {
+			return event.Add(tx, w.failed(failure), id)
 		}
 		return w.settle(&resource.Change{Tx: tx, API: s.api})
 	})

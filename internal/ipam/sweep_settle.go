@@ -210,3 +210,9 @@ func named(list []netip.Addr) string {
 	}
 	return strings.Join(texts, ", ")
 }
+
+// failed says why addresses could not be asked. Nothing is changed then, until the policy is due again.
+func (w *sweep) failed(reason error) event.Event {
+	return event.Event{EventType: "FAILED", Category: "IP_RECONCILIATION", SourceName: w.policy.Name,
+		Message: fmt.Sprintf("Reconciliation policy %d could not ask its addresses: %v", w.policy.ID, reason)}
+}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strings"
 	"sync"
@@ -358,6 +359,7 @@ func TestDatabases(t *testing.T) {
 func TestPingSweeps(t *testing.T) {
 	var mu sync.Mutex
 	ahead, answering := time.Duration(0), map[string]bool{}
+	var refusal error
 	m := startManager(t, func(o *Options) {
 		o.Sweep = true
 		o.Now = func() time.Time {
@@ -368,7 +370,7 @@ func TestPingSweeps(t *testing.T) {
 		o.Probe = func(_ context.Context, a netip.Addr) (bool, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			return answering[a.String()], nil
+			return answering[a.String()], refusal
 		}
 	})
 	_, _, _, _, network := m.basics()
@@ -425,6 +427,21 @@ func TestPingSweeps(t *testing.T) {
 	ahead = 10 * time.Hour
 	mu.Unlock()
 	if text := event(4); !strings.Contains(text, "0 answer") || strings.Contains(text, "silent") || !has("10.0.0.10") {
+		t.Errorf("it says %q", text)
+	}
+	// Where addresses cannot be asked that is said once, until the policy is due again.
+	mu.Lock()
+	refusal = errors.New("asking is forbidden")
+	ahead = 20 * time.Hour
+	mu.Unlock()
+	if text := event(5); !strings.Contains(text, "could not ask its addresses: asking is forbidden") || !has("10.0.0.10") {
+		t.Errorf("it says %q", text)
+	}
+	mu.Lock()
+	refusal = nil
+	ahead = 30 * time.Hour
+	mu.Unlock()
+	if text := event(6); !strings.Contains(text, "0 answer") {
 		t.Errorf("it says %q", text)
 	}
 	if r := m.want(200, "GET", "/api/v2/transactions?"+filter("comment:'reconciliation policy "+id+"'"), ""); r.count() == 0 {

@@ -251,6 +251,13 @@ func TestGroupDeployments(t *testing.T) {
 	}
 	empty := m.id(at+"/serverGroups", `{"name":"empty"}`)
 	m.refused(400, "ServerNotActive", "no servers", "POST", "/api/v2/serverGroups/"+empty+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	// What has ended stays as it is, also where a server of it goes.
+	ended := m.want(200, "GET", "/api/v2/deployments/"+id, "")
+	m.want(204, "DELETE", "/api/v2/servers/"+other, "")
+	if r := m.want(200, "GET", "/api/v2/deployments/"+id, ""); r.text("message") != ended.text("message") ||
+		r.text("completionDateTime") != ended.text("completionDateTime") {
+		t.Errorf("it is %s now", r.body)
+	}
 	m.verify()
 }
 
