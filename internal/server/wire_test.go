@@ -128,6 +128,9 @@ var numbered = regexp.MustCompile(`("id":|"resourceId":|"/api/v2/[a-zA-Z]+/|/ope
 func TestWire(t *testing.T) {
 	m := startAlone(t)
 	m.oneOfEach()
+	eventually(t, "it is known when the schedule is due", func() bool {
+		return m.want(200, "GET", "/api/v2/schedules", "").text("data.0.nextDateTime") != ""
+	})
 	var b bytes.Buffer
 	ids := map[string]int{}
 	renumber := func(text []byte) []byte {
