@@ -39,6 +39,29 @@ type Zone struct {
 	Transfer []Match `json:"transfer,omitempty"`
 	// Notify are the servers that are told when the zone has changed (RFC 1996).
 	Notify []netip.AddrPort `json:"notify,omitempty"`
+	// Signing is how the zone is signed; nil where it is not.
+	Signing *Signing `json:"signing,omitempty"`
+}
+
+// Signing is how a zone is signed where it is answered from (RFC 4035). Its DNSKEY records are part of its data.
+type Signing struct {
+	// Keys are those that sign.
+	Keys []ZoneKey `json:"keys"`
+	// Validity is for how long a signature holds, and Renewal how long before its end it is made anew, in seconds.
+	Validity int64 `json:"validity"`
+	Renewal  int64 `json:"renewal"`
+	// Hashed has NSEC3 records say what is not there (RFC 5155), without salt, in one round; else NSEC records do.
+	Hashed bool `json:"hashed,omitempty"`
+}
+
+// ZoneKey is a key that records of a zone are signed with.
+type ZoneKey struct {
+	// Flags are those of its DNSKEY record: 257 of a key that signs keys, 256 of one that signs the rest.
+	Flags     uint16 `json:"flags"`
+	Algorithm uint8  `json:"algorithm"`
+	// Public is as in a DNSKEY record, Private as in a file of BIND.
+	Public  string `json:"public"`
+	Private string `json:"private"`
 }
 
 // Match is an element of a list of clients; the first element that a client matches decides.

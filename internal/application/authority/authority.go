@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"log/slog"
 	"net/netip"
@@ -99,6 +100,7 @@ func newAuthority(log *slog.Logger) *authority {
 	a := &authority{log: log, started: time.Now(), listeners: map[netip.AddrPort]*listener{}, look: make(chan struct{}, 1)}
 	a.served.Store(&served{})
 	newCookies(&a.cookies)
+	a.signatures.seed = maphash.MakeSeed()
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop = stop
 	a.notifier = newNotifier(ctx, log, a.speaksFrom)
@@ -162,12 +164,14 @@ type authority struct {
 	// identity is what it says that it is.
 	identity atomic.Pointer[string]
 	// shown is the certificate of listeners over TLS, until when it is good, in Unix milliseconds.
-	shown    atomic.Pointer[tls.Certificate]
-	expiry   atomic.Int64
-	cookies  cookies
-	notifier *notifier
-	limiter  atomic.Pointer[limiter]
-	counts   counts
+	shown   atomic.Pointer[tls.Certificate]
+	expiry  atomic.Int64
+	cookies cookies
+	// signatures are those of signed zones.
+	signatures signatures
+	notifier   *notifier
+	limiter    atomic.Pointer[limiter]
+	counts     counts
 	// turn is held while content is taken.
 	turn sync.Mutex
 	// look has a token when the listeners are to be asked now.
@@ -334,6 +338,9 @@ type Diagnostics struct {
 	Revision string `json:"revision"`
 	Zones    int    `json:"zones"`
 	Records  int    `json:"records"`
+	// Signed is how many of the zones are signed, Signatures how many signatures were made.
+	Signed     int   `json:"signed"`
+	Signatures int64 `json:"signatures"`
 	// ID is when it began, in Unix milliseconds.
 	ID int64 `json:"id"`
 	// Answers are how many questions were answered since, by response code; Left how many packets were no questions.
@@ -349,10 +356,13 @@ type Diagnostics struct {
 func (a *authority) Diagnostics() any {
 	s := a.served.Load()
 	d := Diagnostics{Revision: s.revision, Zones: len(s.zones), ID: a.started.UnixMilli(), Answers: map[string]int64{},
-		Left: a.counts.left.Load(), Limited: a.counts.limited.Load(), CertificateExpiration: a.expiry.Load()}
+		Left: a.counts.left.Load(), Limited: a.counts.limited.Load(), CertificateExpiration: a.expiry.Load(),
+		Signatures: a.signatures.made.Load()}
 	for _, z := range s.zones {
 		z.mu.RLock()
-		d.Records += z.records
+		if d.Records += z.records; z.chain != nil {
+			d.Signed++
+		}
 		z.mu.RUnlock()
 	}
 	for code := range a.counts.codes {

@@ -27,6 +27,7 @@ type given struct {
 	transfer      []zonedata.Match
 	notify        []netip.AddrPort
 	keys          []zonedata.SigningKey
+	signing       *zonedata.Signing
 }
 
 // records reads the records of a zone, its SOA first.
@@ -60,7 +61,7 @@ func content(t testing.TB, views []zonedata.View, zones ...given) ([]byte, strin
 		id := fmt.Sprint(i)
 		hashes[id] = h.String()
 		settings.Zones = append(settings.Zones, zonedata.Zone{ID: id, View: z.view, Name: z.name, Query: z.query, Transfer: z.transfer,
-			Notify: z.notify})
+			Notify: z.notify, Signing: z.signing})
 		settings.Keys = append(settings.Keys, z.keys...)
 	}
 	text, err := json.Marshal(settings)

@@ -1,8 +1,6 @@
 package authority
 
 import (
-	"encoding/binary"
-
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
@@ -31,6 +29,7 @@ func (a *answer) resolve(v *view, w zonedata.Client) {
 		seen[hop] = name
 		a.apex = z.apex
 		z.mu.RLock()
+		a.secure(z)
 		next := a.within(v, z.zone, name, hop == 0)
 		z.mu.RUnlock()
 		if next == "" {
@@ -53,44 +52,56 @@ func (a *answer) within(v *view, z *zone, name string, first bool) (next string)
 		}
 	}
 	a.authoritative = a.authoritative || first
-	n := z.nodes[name]
-	if n == nil {
-		encloser := name
-		for n == nil {
-			encloser = parent(encloser)
-			n = z.nodes[encloser]
-		}
-		if n = z.nodes["\x01*"+encloser]; n == nil {
-			a.code = dns.RcodeNameError
-			a.negative(z)
-			return ""
-		}
+	if n := z.nodes[name]; n != nil {
+		return a.from(v, z, n, place{name: name, owner: name})
 	}
-	return a.from(v, z, n, name)
+	at := place{name: name}
+	at.encloser, at.closer = parent(name), name
+	for z.nodes[at.encloser] == nil {
+		at.encloser, at.closer = parent(at.encloser), at.encloser
+	}
+	at.owner = "\x01*" + at.encloser
+	n := z.nodes[at.owner]
+	if n == nil {
+		a.code = dns.RcodeNameError
+		a.negative(z, at.missing(a.chain))
+		return ""
+	}
+	return a.from(v, z, n, at)
+}
+
+// place is where the records of an answer are.
+type place struct {
+	// name is the one that they are given for, owner their own: another one where it is a wildcard. Then encloser is the deepest name above
+	// that is there, and closer the one below that is not (RFC 5155 section 1.3).
+	name, owner, encloser, closer string
 }
 
 // from answers from a node, at a name that is its own or one that its wildcard stands for.
-func (a *answer) from(v *view, z *zone, n *node, name string) (next string) {
-	owner := []byte(name)
-	if s := n.of(dns.TypeCNAME); s != nil && a.q.kind != dns.TypeCNAME && a.q.kind != dns.TypeANY {
-		if !a.put(owner, s, s.ttl, &a.answers) {
-			a.cut()
-			return ""
-		}
-		s.each(0, func(data []byte) bool { next = lowerName(data); return false })
-		return next
+func (a *answer) from(v *view, z *zone, n *node, at place) (next string) {
+	s, alias := n.of(a.q.kind), n.of(dns.TypeCNAME)
+	switch {
+	case alias != nil && a.q.kind != dns.TypeCNAME && a.q.kind != dns.TypeANY && a.q.kind != dns.TypeRRSIG && a.q.kind != dns.TypeNSEC:
+		s = alias
+	case len(n.sets) > 0 && (a.q.kind == dns.TypeANY || a.q.kind == dns.TypeRRSIG && a.signing != nil): // one will do (RFC 8482 section 4.1)
+		s, alias = &n.sets[0], nil
+	default:
+		alias = nil
 	}
-	s := n.of(a.q.kind)
-	if a.q.kind == dns.TypeANY && len(n.sets) > 0 { // one will do (RFC 8482 section 4.1)
-		s = &n.sets[0]
+	if s == nil && a.q.kind == dns.TypeNSEC && at.name == at.owner && a.ownDenial(z, at.name) {
+		return ""
 	}
 	if s == nil {
-		a.negative(z)
+		a.negative(z, at.nothing(a.chain))
 		return ""
 	}
-	if !a.put(owner, s, s.ttl, &a.answers) {
+	if !a.putSigned([]byte(at.name), at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.prove(z, at.expanded(a.chain)...) {
 		a.cut()
 		return ""
+	}
+	if alias != nil {
+		alias.each(0, func(data []byte) bool { next = lowerName(data); return false })
+		return next
 	}
 	a.hosts(v, z, s)
 	return ""
@@ -128,7 +139,7 @@ func (z *zone) cut(name string, kind uint16) (at string, s *set) {
 func (a *answer) redirect(name, at string, s *set) (next string) {
 	var target []byte
 	s.each(0, func(data []byte) bool { target = data; return false })
-	if !a.put([]byte(at), s, s.ttl, &a.answers) {
+	if !a.putSigned([]byte(at), at, s, s.ttl, &a.answers) {
 		a.cut()
 		return ""
 	}
@@ -151,6 +162,12 @@ func (a *answer) refer(z *zone, at string, s *set) {
 	if !a.put([]byte(at), s, s.ttl, &a.authority) {
 		a.cut()
 		return
+	}
+	if ds := z.nodes[at].of(dns.TypeDS); a.signing != nil {
+		if ds != nil && !a.putSigned([]byte(at), at, ds, ds.ttl, &a.authority) || ds == nil && !a.prove(z, at) {
+			a.cut()
+			return
+		}
 	}
 	s.each(0, func(data []byte) bool {
 		server := lowerName(data)
@@ -193,7 +210,7 @@ func (a *answer) hosts(v *view, z *zone, s *set) {
 		}
 		if n := z.nodes[name]; n != nil {
 			for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
-				if hosts := n.of(kind); hosts != nil && !a.put([]byte(name), hosts, hosts.ttl, &a.extra) {
+				if hosts := n.of(kind); hosts != nil && !a.putSigned([]byte(name), name, hosts, hosts.ttl, &a.extra) {
 					return false
 				}
 			}
@@ -202,20 +219,14 @@ func (a *answer) hosts(v *view, z *zone, s *set) {
 	})
 }
 
-// negative says that there is nothing, and for how long that is so (RFC 2308 section 3).
-func (a *answer) negative(z *zone) {
+// negative says that there is nothing, and for how long that is so (RFC 2308 section 3); in a signed zone with what shows it, by names whose
+// records say so.
+func (a *answer) negative(z *zone, names []string) {
 	s := z.nodes[z.apex].of(dns.TypeSOA)
 	if s == nil {
 		return
 	}
-	ttl := s.ttl
-	s.each(0, func(data []byte) bool {
-		if len(data) >= 4 {
-			ttl = min(ttl, binary.BigEndian.Uint32(data[len(data)-4:]))
-		}
-		return false
-	})
-	if !a.put([]byte(z.apex), s, ttl, &a.authority) {
+	if !a.putSigned([]byte(z.apex), z.apex, s, s.negativeTTL(), &a.authority) || !a.prove(z, names...) {
 		a.cut()
 	}
 }

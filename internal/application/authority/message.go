@@ -203,6 +203,14 @@ type answer struct {
 	authoritative, truncated  bool
 	// apex is the name of the zone that was answered from; empty where there is none.
 	apex string
+	// signing signs what comes from the zone that is answered from, and chain says what is not there; nil where nobody has asked for
+	// signatures, or the zone has none.
+	signing *signing
+	chain   *chain
+	// denied are the records of chains that are in it.
+	denied []denied
+	// fault is why the answer could not be signed.
+	fault error
 }
 
 // begin writes the header and the question.

@@ -33,6 +33,9 @@ func named(t *testing.T, zones ...given) *dns.Conn {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte("$ORIGIN "+z.name+"\n"+z.records), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		if z.signing != nil {
+			z.signAsBind(t, dir, file)
+		}
 		configuration += fmt.Sprintf("zone %q { type primary; file %q; check-names ignore; check-integrity no; };\n", z.name, file)
 	}
 	runNamed(t, program, dir, configuration)
@@ -150,15 +153,19 @@ func needed(m *dns.Msg) (glue []dns.RR) {
 
 // BIND and we answer alike: code, flags, the answer, and what says who knows more or that there is nothing. Differences that are meant: of
 // ANY, any RRset of the name will do (RFC 8482).
-func TestAsNamed(t *testing.T) {
+func TestAsNamed(t *testing.T) { asNamed(t, 100, func(g given) given { return g }) }
+
+// asNamed asks BIND and us the same questions of random zones.
+func asNamed(t *testing.T, zones int, prepare func(given) given) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a test
-	const zones, questions = 100, 200
+	const questions = 200
 	var all []given
 	var names [][]string
 	for i := range zones {
 		g, n := randomZone(random)
 		g.name = fmt.Sprintf("zone%d.example.", i)
-		all, names = append(all, g), append(names, n)
+		all, names = append(all, prepare(g)), append(names, n)
 	}
 	conn := named(t, all...)
 	a := start(t, nil, all...)
@@ -196,6 +203,11 @@ func TestAsNamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			theirs.Extra, ours.Extra = needed(theirs), needed(ours)
+			plainSignatures(t, &z, theirs)
+			plainSignatures(t, &z, ours)
+			if z.signing != nil {
+				withoutEmptyWildcard(theirs, ours)
+			}
 			if got, want := words(ours), words(theirs); got != want {
 				if differences++; differences < 10 {
 					t.Errorf("%s %s:\n ours %s\ntheirs %s\nof\n%s", name, dns.TypeToString[m.Question[0].Qtype], got, want, z.records)

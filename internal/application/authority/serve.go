@@ -54,7 +54,9 @@ func (a *authority) answer(m, buf []byte, client netip.Addr, tcp bool) (wire []b
 	case q.version != 0:
 		out.code = badVersion
 	default:
-		a.decide(&out, served, w, tcp)
+		if a.decide(&out, served, w, tcp); out.fault != nil {
+			a.log.Error("an answer could not be signed", "zone", fmt.Sprintf("%q", out.apex), "error", out.fault)
+		}
 	}
 	if !tcp {
 		if verdict := a.limited(&q, &out, w); verdict != sendIt {
@@ -113,7 +115,10 @@ func (a *answer) resolveFor(s *served, w zonedata.Client) {
 		a.code = dns.RcodeRefused
 		return
 	}
-	a.resolve(v, w)
+	if a.resolve(v, w); a.fault != nil {
+		a.cut()
+		a.code, a.truncated, a.authoritative = dns.RcodeServerFailure, false, false
+	}
 }
 
 // versionName is what name servers are asked for their version by, in the class CHAOS.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 
 	"portolan/internal/zonedata"
 
@@ -29,10 +30,11 @@ type view struct {
 	zones map[string]*servedZone
 }
 
-// servedZone is a zone, and who is let in.
+// servedZone is a zone, and who is let in; signing is nil where it is not signed.
 type servedZone struct {
 	*zone
-	of zonedata.Zone
+	of      zonedata.Zone
+	signing *signing
 }
 
 // viewFor gives the view for a client; nil where there is none.
@@ -85,7 +87,7 @@ func (a *authority) take(in io.Reader) error {
 	streams := bufio.NewReaderSize(in, streamBuffer)
 	now, hidden := a.served.Load(), false
 	for {
-		next, anew, err := now.after(streams)
+		next, anew, err := now.after(streams, &a.signatures)
 		if err != nil {
 			return err
 		}
@@ -102,8 +104,8 @@ func (a *authority) take(in io.Reader) error {
 
 // after gives what is served behind a stream; anew says that it begins at nothing, and shares no zone with what is served now. Zones that a
 // stream changes are changed for all who have them.
-func (s *served) after(stream *bufio.Reader) (next *served, anew bool, err error) {
-	t := &taking{before: s, zones: map[string]*change{}, gone: map[string]bool{}}
+func (s *served) after(stream *bufio.Reader, made *signatures) (next *served, anew bool, err error) {
+	t := &taking{before: s, made: made, zones: map[string]*change{}, gone: map[string]bool{}}
 	if err := zonedata.Read(stream, t); err != nil {
 		return nil, false, err
 	}
@@ -118,12 +120,15 @@ func (s *served) after(stream *bufio.Reader) (next *served, anew bool, err error
 			return nil, false, fmt.Errorf("%w: %w", errBroken, err)
 		}
 	}
+	next.order()
 	return next, t.before != s, nil
 }
 
 // taking is a stream that is being read. It changes nothing.
 type taking struct {
-	before   *served
+	before *served
+	// made are the signatures that were made before.
+	made     *signatures
 	to       string
 	settings []byte
 	zones    map[string]*change
@@ -249,7 +254,44 @@ func (t *taking) make() (*served, error) {
 		if apex, err := wireName(of.Name); err != nil || apex != z.apex {
 			return nil, fmt.Errorf("zone %s has the data of another one", of.Name)
 		}
-		v.zones[z.apex] = &servedZone{z, of}
+		signing, err := t.signingOf(of, z.apex)
+		if err != nil {
+			return nil, err
+		}
+		v.zones[z.apex] = &servedZone{z, of, signing}
 	}
 	return next, nil
+}
+
+// signingOf gives what signs a zone: what did so before, where nothing of it has changed.
+func (t *taking) signingOf(of zonedata.Zone, apex string) (*signing, error) {
+	if of.Signing == nil {
+		return nil, nil
+	}
+	for _, v := range t.before.views {
+		if z := v.zones[apex]; z != nil && z.of.ID == of.ID && z.signing != nil && reflect.DeepEqual(z.of.Signing, of.Signing) {
+			return z.signing, nil
+		}
+	}
+	return newSigning(*of.Signing, apex, t.made)
+}
+
+// order sees to it that signed zones have their names in order, before they are answered from, and others do not. Nobody else changes zones
+// meanwhile.
+func (s *served) order() {
+	for _, v := range s.views {
+		for _, z := range v.zones {
+			var next *chain
+			if z.signing != nil {
+				if next = z.chain; next == nil || next.hashed != z.signing.of.Hashed {
+					next = z.newChain(z.signing.of.Hashed)
+				}
+			}
+			if next != z.chain {
+				z.mu.Lock()
+				z.chain = next
+				z.mu.Unlock()
+			}
+		}
+	}
 }

@@ -82,11 +82,12 @@ func (a *authority) transfer(m []byte, w zonedata.Client, send func([]byte) erro
 	s.begin()
 	a.counts.codes[dns.RcodeSuccess].Add(1)
 	if q.kind == dns.TypeIXFR {
-		if soa, steps, known := z.changes(q.serial); known {
+		// Of a signed zone what has changed is not kept: signatures and what lies between names are others, too.
+		if soa, steps, known := z.changes(q.serial); known && (z.signing == nil || len(steps) == 0) {
 			return true, s.changes(z.zone, &soa, steps)
 		}
 	}
-	return true, s.whole(z.zone)
+	return true, s.whole(z)
 }
 
 // transferOf is transfer where a fault of ours costs that one connection.
@@ -113,12 +114,22 @@ func (s *served) mayCopy(w zonedata.Client, name string) *servedZone {
 }
 
 // whole sends all of a zone.
-func (s *sending) whole(z *zone) error {
+func (s *sending) whole(z *servedZone) error {
 	soa, others := z.snapshot()
 	err := s.put(z.apex, &soa)
-	for _, o := range others {
-		if err == nil {
+	if z.signing != nil {
+		others = append(others, owned{z.apex, soa, true})
+	}
+	for i, o := range others {
+		if o.kind != dns.TypeSOA && err == nil {
 			err = s.put(o.owner, &o.set)
+		}
+		if z.signing == nil || !o.signed || err != nil {
+			continue
+		}
+		var signatures *set
+		if signatures, _, err = z.signing.sign(o.owner, &others[i].set, time.Now()); err == nil {
+			err = s.put(o.owner, signatures)
 		}
 	}
 	if err == nil {
@@ -170,23 +181,38 @@ func (z *zone) changes(serial uint32) (soa set, steps []step, known bool) {
 	return *s, steps, steps != nil
 }
 
-// owned is an RRset with its owner.
+// owned is an RRset with its owner; signed says that it is the zone's own, and signed where the zone is.
 type owned struct {
 	owner string
 	set
+	signed bool
 }
 
-// snapshot gives all RRsets of a zone as they are at one moment: their data is replaced, and never changed.
+// snapshot gives all RRsets of a zone as they are at one moment, those of its chain included: their data is replaced, and never changed.
 func (z *zone) snapshot() (soa set, others []owned) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
 	for owner, n := range z.nodes {
+		hidden := ""
+		if z.chain != nil {
+			_, hidden = z.speaks(z.chain, owner)
+		}
+		cut := owner != z.apex && n.of(dns.TypeNS) != nil
 		for _, s := range n.sets {
 			if s.kind == dns.TypeSOA {
 				soa = s
 				continue
 			}
-			others = append(others, owned{owner, s})
+			others = append(others, owned{owner, s, hidden == "" && (!cut || s.kind == dns.TypeDS)})
+		}
+	}
+	if z.chain == nil {
+		return soa, others
+	}
+	for i, l := range z.chain.links {
+		if yes, _ := z.speaks(z.chain, l.owner); yes {
+			owner, s := z.denial(z.chain, i, soa.negativeTTL())
+			others = append(others, owned{owner, *s, true})
 		}
 	}
 	return soa, others

@@ -27,6 +27,9 @@ type zone struct {
 	cuts    int
 	// journal is what has changed of it lately.
 	journal journal
+	// chain is the order of its names where it is signed, else nil; touched are the names that a change that goes on has made or removed.
+	chain   *chain
+	touched []string
 }
 
 // node is a name.
@@ -151,10 +154,26 @@ func serialOf(data []byte) uint32 {
 	return binary.BigEndian.Uint32(data[len(data)-20:])
 }
 
+// touch notes that a name was made or removed.
+func (z *zone) touch(owner string) {
+	if z.chain != nil {
+		z.touched = append(z.touched, owner)
+	}
+}
+
+// reorder puts the names that were touched in their places. It is called with mu held.
+func (z *zone) reorder() {
+	if z.chain != nil && len(z.touched) > 0 {
+		z.chain.update(z.touched, func(owner string) bool { return z.nodes[owner] != nil })
+	}
+	z.touched = nil
+}
+
 // grow makes a node, and those above it that are not there.
 func (z *zone) grow(owner string) *node {
 	n := &node{}
 	z.nodes[owner] = n
+	z.touch(owner)
 	for owner != z.apex {
 		owner = parent(owner)
 		above := z.nodes[owner]
@@ -163,6 +182,7 @@ func (z *zone) grow(owner string) *node {
 			break
 		}
 		z.nodes[owner] = &node{children: 1}
+		z.touch(owner)
 	}
 	return n
 }
@@ -215,6 +235,7 @@ func (z *zone) prune(owner string) {
 			return
 		}
 		delete(z.nodes, owner)
+		z.touch(owner)
 		owner = parent(owner)
 		z.nodes[owner].children--
 	}
@@ -270,7 +291,7 @@ func (c *change) apply(z *zone) error {
 	for _, r := range c.added {
 		z.add(r)
 	}
-	if told {
+	if z.reorder(); told {
 		z.journal.note(step, z.records)
 	}
 	return nil

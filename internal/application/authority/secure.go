@@ -1,0 +1,110 @@
+package authority
+
+import (
+	"slices"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// secure has the answer signed from now on as a zone is, where whoever asks wants that (RFC 4035 section 3.1). It is called with the zone's
+// mu held.
+func (a *answer) secure(z *servedZone) {
+	if a.signing, a.chain = nil, nil; a.q.dnssec && z.signing != nil && z.chain != nil {
+		a.signing, a.chain = z.signing, z.chain
+	}
+}
+
+// putSigned writes an RRset for a name, with the signatures of the owner that it is of. It reports whether there was room; of further
+// records that nobody has asked for the signatures may be missing.
+func (a *answer) putSigned(name []byte, owner string, s *set, ttl uint32, section *uint16) bool {
+	only := a.signing != nil && a.q.kind == dns.TypeRRSIG && section == &a.answers
+	if !only && !a.put(name, s, ttl, section) {
+		return false
+	}
+	if a.signing == nil {
+		return true
+	}
+	signatures, err := a.signing.over(owner, s, time.Now())
+	if err != nil {
+		a.fault = err
+		return false
+	}
+	return a.put(name, signatures, ttl, section) || section == &a.extra
+}
+
+// denied is a name whose record of a chain is in an answer.
+type denied struct {
+	of    *chain
+	owner string
+}
+
+// prove adds the records that say of names that they have no more than is answered, or that they are not there, each once. It reports
+// whether there was room.
+func (a *answer) prove(z *zone, names ...string) bool {
+	if a.signing == nil {
+		return true
+	}
+	soa := z.nodes[z.apex].of(dns.TypeSOA)
+	if soa == nil {
+		return true
+	}
+	for _, name := range names {
+		i := z.find(a.chain, name)
+		one := denied{a.chain, a.chain.links[i].owner}
+		if slices.Contains(a.denied, one) {
+			continue
+		}
+		a.denied = append(a.denied, one)
+		owner, s := z.denial(a.chain, i, soa.negativeTTL())
+		if !a.putSigned([]byte(owner), owner, s, s.ttl, &a.authority) {
+			return false
+		}
+	}
+	return true
+}
+
+// ownDenial answers with the NSEC record of a name; false where there is none.
+func (a *answer) ownDenial(z *zone, name string) bool {
+	if a.signing == nil || a.chain.hashed || len(z.nodes[name].sets) == 0 {
+		return false
+	}
+	soa := z.nodes[z.apex].of(dns.TypeSOA)
+	if soa == nil {
+		return false
+	}
+	owner, s := z.denial(a.chain, z.find(a.chain, name), soa.negativeTTL())
+	if !a.putSigned([]byte(owner), owner, s, s.ttl, &a.answers) {
+		a.cut()
+	}
+	return true
+}
+
+// missing are the names whose records show that a name is not there, and no wildcard that stands for it (RFC 4035 section 3.1.3.2,
+// RFC 5155 section 7.2.2).
+func (p place) missing(c *chain) []string {
+	if c != nil && c.hashed {
+		return []string{p.encloser, p.closer, p.owner}
+	}
+	return []string{p.name, p.owner}
+}
+
+// expanded are those that show that a wildcard stands for a name (RFC 4035 section 3.1.3.3, RFC 5155 section 7.2.6).
+func (p place) expanded(c *chain) []string {
+	if c != nil && c.hashed {
+		return []string{p.closer}
+	}
+	return []string{p.name}
+}
+
+// nothing are those that show that a name, or the wildcard that stands for it, has no records of a type (RFC 4035 sections 3.1.3.1 and
+// 3.1.3.4, RFC 5155 sections 7.2.3 and 7.2.5).
+func (p place) nothing(c *chain) []string {
+	switch {
+	case p.name == p.owner:
+		return []string{p.owner}
+	case c != nil && c.hashed:
+		return []string{p.encloser, p.closer, p.owner}
+	}
+	return []string{p.owner, p.name}
+}
