@@ -34,6 +34,7 @@ func registerDeployed(r *resource.Registry) {
 			{Name: "dns_server", Columns: []string{"server", "settings", "settings_number", "hash", "number"}, Key: 1},
 			{Name: "dns_served", Columns: []string{"server", "zone", "number"}, Key: 2},
 			{Name: "deployment_wait", Columns: []string{"deployment", "server", "number", "until", "state", "message"}, Key: 2},
+			{Name: "dns_key", Columns: []string{"zone", "tag", "published", "parent", "signing", "warned"}, Key: 2},
 			{Name: "dns_gone", Columns: []string{"server", "zone", "number"}, Key: 2, Derived: "whoever is behind gets all anew"},
 			{Name: "dns_due", Columns: []string{"configuration", "kind", "what", "changed"}, Key: 3},
 			{Name: "deployment_record", Columns: []string{"deployment", "kind", "record"}, Key: 3}}})

@@ -61,12 +61,17 @@ type Deployer struct {
 	// Changed is told how many names and addresses of live views were deployed.
 	Changed func(n int)
 
+	// Rolled is told how many keys of signed zones were made or removed.
+	Rolled func(what string, n int)
+
 	due *store.Cache[struct{}, bool]
+	// rolled says that the keys of signed zones were looked after since anything has changed.
+	rolled *store.Cache[struct{}, bool]
 	// schedules says when deployments are due by a schedule.
 	schedules *timetable.Clock
 	// What follows is Run's own: when the lease was last taken, whether it is held, and when it was last looked who serves what.
-	taken, waited time.Time
-	held          bool
+	taken, waited, rolledAt time.Time
+	held                    bool
 	// plan is that of the live configuration that was last looked at; nothing but records has changed there since.
 	plan *plan
 }
@@ -75,8 +80,9 @@ type Deployer struct {
 func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 	return &Deployer{api: a, points: points, log: log, lease: a.Store.NewLease(deployments, leaseLength),
 		known: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
-		Changed: func(int) {}, schedules: timetable.NewClock(a, schedules),
-		due: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}})}
+		Changed: func(int) {}, Rolled: func(string, int) {}, schedules: timetable.NewClock(a, schedules),
+		due:    store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
+		rolled: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"signingKeys", deployments, dueTopic}})}
 }
 
 // Run works until ctx ends.
@@ -92,11 +98,16 @@ func (d *Deployer) look(ctx context.Context) (failure error) {
 	if err != nil {
 		return err
 	}
-	if idle && known && still && knownStill && !due {
+	rolled, knownRolled := d.rolled.Now(struct{}{})
+	rolls := !(rolled && knownRolled) || time.Since(d.rolledAt) > rollEvery
+	if idle && known && still && knownStill && !due && !rolls {
 		return nil
 	}
 	if err := d.hold(ctx); err != nil || !d.held {
 		return err
+	}
+	if err := d.roll(ctx); err != nil { // as below
+		defer func() { failure = errors.Join(failure, err) }()
 	}
 	if due {
 		if err := d.scheduled(ctx); err != nil { // which keeps nothing else from going on

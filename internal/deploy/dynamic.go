@@ -117,7 +117,10 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 		if !there {
 			continue
 		}
-		s := p.servingOf(server)
+		s, err := p.servingOf(server)
+		if err != nil {
+			return nil, err
+		}
 		if !slices.ContainsFunc(s.zones, func(z *plannedZone) bool { return live[z.view] != 0 }) {
 			continue
 		}

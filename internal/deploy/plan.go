@@ -54,6 +54,9 @@ type plan struct {
 	// apexes are the names of all zones, by view; cuts the same as keys of the data of zones, where they were asked for.
 	apexes map[int64][]string
 	cuts   map[int64]map[string]bool
+	// byName are the zones by view and by their names with their last dots; below are the signed zones below zones, once somebody has asked.
+	byName map[int64]map[string]*plannedZone
+	below  map[*plannedZone][]*plannedZone
 }
 
 // roleServer is an interface of a server as name servers are told of it.
@@ -113,8 +116,8 @@ func (z *plannedZone) fqdn() string {
 func newPlan(tx *store.Tx, api *resource.API, configuration int64) (p *plan, err error) {
 	p = &plan{tx: tx, api: api, configuration: configuration, servers: map[int64]*ServerFields{}, heads: map[int64]*schema.Head{},
 		interfaces: map[int64]roleServer{}, roles: map[int64][]*DNSDeploymentRole{}, options: map[int64][]option{}, lists: map[string][]string{},
-		keys: map[string]zonedata.SigningKey{},
-		byID: map[string]*plannedZone{}, apexes: map[int64][]string{}, cuts: map[int64]map[string]bool{}}
+		keys:   map[string]zonedata.SigningKey{},
+		byName: map[int64]map[string]*plannedZone{}, byID: map[string]*plannedZone{}, apexes: map[int64][]string{}, cuts: map[int64]map[string]bool{}}
 	if p.inherits, err = dnsComesDown(tx, api, configuration); err != nil {
 		return nil, err
 	}
@@ -254,6 +257,10 @@ func (p *plan) add(z *plannedZone) {
 	z.id = zoneID(z.view, z.row.Key)
 	if len(z.roles) > 0 && p.byID[z.id] == nil {
 		p.byID[z.id] = z
+		if p.byName[z.view] == nil {
+			p.byName[z.view] = map[string]*plannedZone{}
+		}
+		p.byName[z.view][z.fqdn()] = z
 		p.zones = append(p.zones, z)
 	}
 }

@@ -53,7 +53,10 @@ func (d *Deployer) prepareServer(tx *store.Tx, server int64, full, checked bool)
 	if err != nil {
 		return nil, err
 	}
-	s := p.servingOf(server)
+	s, err := p.servingOf(server)
+	if err != nil {
+		return nil, err
+	}
 	out := &outcome{configuration: row.Configuration, server: server, warnings: s.warnings, checked: checked, zones: len(s.zones)}
 	if len(s.zones) == 0 && full {
 		out.warnings = append(out.warnings, "the server has no DNS role for a zone that is to be deployed")

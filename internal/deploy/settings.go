@@ -35,7 +35,7 @@ func (s *serving) warn(format string, args ...any) {
 }
 
 // servingOf gives what a server is to serve.
-func (p *plan) servingOf(server int64) *serving {
+func (p *plan) servingOf(server int64) (*serving, error) {
 	s := &serving{sealer: p.api.Sealer, settings: zonedata.Settings{Views: []zonedata.View{}, Zones: []zonedata.Zone{}}}
 	s.warnOfIdle(p, server)
 	views := map[int64][]int64{}
@@ -53,9 +53,6 @@ func (p *plan) servingOf(server int64) *serving {
 			s.warn("zone %s is not served: its primary server is run by others, and zones are not transferred from others yet", z.row.Key)
 			continue
 		}
-		if p.isTrue(z, "signed") {
-			s.warn("zone %s is served without signatures: zones are not signed yet", z.row.Key)
-		}
 		views[z.view] = z.chain[len(z.chain)-1:]
 		s.zones = append(s.zones, z)
 		of := zonedata.Zone{ID: z.id, View: z.view, Name: z.fqdn()}
@@ -63,6 +60,9 @@ func (p *plan) servingOf(server int64) *serving {
 		of.Transfer = s.matches(p, p.lookUp(z.chain, server, "allow-transfer"))
 		if a.writes() {
 			s.copied(p, &of, z, server)
+		}
+		if err := s.sign(p, &of, z); err != nil {
+			return nil, notSigned(z, err)
 		}
 		s.settings.Zones = append(s.settings.Zones, of)
 		for _, place := range append(slices.Clone(z.chain), server, p.configuration) {
@@ -87,7 +87,20 @@ func (p *plan) servingOf(server int64) *serving {
 			s.warn("nobody reaches the view %s: the view %s is for all clients; set match-clients", v.Name, s.settings.Views[n].Name)
 		}
 	}
-	return s
+	return s, nil
+}
+
+// sign has a zone signed where it is answered from, if it is to be.
+func (s *serving) sign(p *plan, of *zonedata.Zone, z *plannedZone) error {
+	if !p.maySign(z) {
+		return nil
+	}
+	signing, err := p.signingOf(z, p.api.Store.Now())
+	if err != nil || signing == nil {
+		return err
+	}
+	of.Signing, err = signing.served(p.tx, p.api)
+	return err
 }
 
 // mostIdle is how many zones that are not to be deployed are looked into.
@@ -162,15 +175,6 @@ func (p *plan) foreign(server int64) bool {
 	}
 	x, ok := o.(*Server)
 	return ok && x.Profile == otherServer
-}
-
-// isTrue reports whether a field of a zone is true.
-func (p *plan) isTrue(z *plannedZone, field string) bool {
-	if z.row.ID == 0 {
-		return false
-	}
-	o, err := p.api.Object(z.row)
-	return err == nil && p.api.TypeNamed(z.row.Type).IsTrue(o, field)
 }
 
 // warnOf says which options of a place are not acted upon.

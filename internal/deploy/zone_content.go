@@ -34,32 +34,43 @@ func (p *plan) content(z *plannedZone, serial uint32) ([]zonedata.Entry, error) 
 		return nil
 	}}
 	if z.row.ID == 0 {
-		served.Below = p.below(z)
+		served.Below = p.reverseBelow(z)
 	}
 	compiled, err := dns.ZoneData(p.tx, p.api, z.row, served)
 	if err != nil {
 		return nil, err
 	}
-	return entriesOf(compiled)
+	all, err := entriesOf(compiled)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := p.keyRecords(z, soa.Hdr.Ttl, p.api.Store.Now())
+	if err != nil {
+		return nil, notSigned(z, err)
+	}
+	return inOrder(append(all, keys...)), nil
 }
 
 // entriesOf gives the records of a zone in wire form, in order.
 func entriesOf(zone *naming.Zone) (all []zonedata.Entry, err error) {
 	for _, set := range zone.Sets {
-		for _, rr := range set.Data {
-			r, err := zonedata.NewRecord(rr)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, zonedata.Entry{Key: zonedata.Key(r.Owner()), Record: r})
+		entries, err := entriesOfRecords(set.Data)
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, entries...)
 	}
-	slices.SortFunc(all, zonedata.Entry.Compare)
-	return slices.CompactFunc(all, func(a, b zonedata.Entry) bool { return a.Compare(b) == 0 }), nil
+	return inOrder(all), nil
 }
 
-// below gives the reverse zones right below one that nobody made, and who answers for them.
-func (p *plan) below(z *plannedZone) map[string][]dns.NameServer {
+// inOrder puts records in order, each once.
+func inOrder(all []zonedata.Entry) []zonedata.Entry {
+	slices.SortFunc(all, zonedata.Entry.Compare)
+	return slices.CompactFunc(all, func(a, b zonedata.Entry) bool { return a.Compare(b) == 0 })
+}
+
+// reverseBelow gives the reverse zones right below one that nobody made, and who answers for them.
+func (p *plan) reverseBelow(z *plannedZone) map[string][]dns.NameServer {
 	name, found := z.fqdn(), map[string][]dns.NameServer{}
 	var names []string
 	for _, other := range p.zones {

@@ -7,6 +7,8 @@ import (
 	"portolan/internal/resource"
 	"portolan/internal/schema"
 	"portolan/internal/store"
+
+	"github.com/miekg/dns"
 )
 
 // registerSigningPolicies declares the collection of signing policies, and what they make of what is signed.
@@ -115,7 +117,7 @@ func longer(one, other string) bool { return schema.LengthOf(one) >= schema.Leng
 // keyKind is what a policy says of one kind of keys.
 type keyKind struct {
 	prefix, algorithm, validity, overlap, method, signing, ttl, protection string
-	length                                                                 int64
+	length, flags                                                          int64
 	make                                                                   func() (schema.Object, *ZoneKey)
 }
 
@@ -124,14 +126,14 @@ func (x *DNSSECSigningPolicy) kinds() []keyKind {
 	return []keyKind{
 		{"zoneSigningKey", x.ZoneSigningKeyAlgorithm, x.ZoneSigningKeyValidityPeriod, x.ZoneSigningKeyOverlapPeriod,
 			x.ZoneSigningKeyRolloverMethod, x.ZoneSigningKeySigningPeriod, x.ZoneSigningKeyOverrideTTL, x.ZoneSigningKeyProtectionType,
-			x.ZoneSigningKeyLength, func() (schema.Object, *ZoneKey) {
+			x.ZoneSigningKeyLength, dns.ZONE, func() (schema.Object, *ZoneKey) {
 				k := &ZoneSigningKey{}
 				k.Type, k.Name = "ZoneSigningKey", "ZSK"
 				return k, &k.ZoneKey
 			}},
 		{"keySigningKey", x.KeySigningKeyAlgorithm, x.KeySigningKeyValidityPeriod, x.KeySigningKeyOverlapPeriod,
 			x.KeySigningKeyRolloverMethod, x.KeySigningKeySigningPeriod, x.KeySigningKeyOverrideTTL, x.KeySigningKeyProtectionType,
-			x.KeySigningKeyLength, func() (schema.Object, *ZoneKey) {
+			x.KeySigningKeyLength, dns.ZONE | dns.SEP, func() (schema.Object, *ZoneKey) {
 				k := &KeySigningKey{}
 				k.Type, k.Name = "KeySigningKey", "KSK"
 				return k, &k.ZoneKey
@@ -165,20 +167,26 @@ func (k keyKind) check() error {
 
 // makeKeys makes the keys of a zone, or of the reverse zone of a block or network.
 func (x *DNSSECSigningPolicy) makeKeys(c *resource.Change, zone *schema.Head) error {
-	for i, kind := range x.kinds() {
-		o, k := kind.make()
-		h := schema.HeadOf(o)
-		h.Parent, h.Config = zone.ID, zone.Config
-		flags := int64(256 + i)
-		k.Flags, k.TTL, k.Configuration = &flags, kind.ttl, schema.Ref{ID: zone.Config}
-		if err := k.generate(c, zone.ID, kind.algorithm, &kind.length, schema.LengthOf(kind.validity)); err != nil {
-			return err
-		}
-		if _, err := c.Following().Create(c.API.TypeNamed(h.Type), o); err != nil {
+	for _, kind := range x.kinds() {
+		if err := x.makeKey(c, kind, zone); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// makeKey makes a key of a kind for a zone.
+func (x *DNSSECSigningPolicy) makeKey(c *resource.Change, kind keyKind, zone *schema.Head) error {
+	o, k := kind.make()
+	h := schema.HeadOf(o)
+	h.Parent, h.Config = zone.ID, zone.Config
+	flags := kind.flags
+	k.Flags, k.TTL, k.Configuration = &flags, kind.ttl, schema.Ref{ID: zone.Config}
+	if err := k.generate(c, zone.ID, kind.algorithm, &kind.length, schema.LengthOf(kind.validity)); err != nil {
+		return err
+	}
+	_, err := c.Following().Create(c.API.TypeNamed(h.Type), o)
+	return err
 }
 
 // checkSigned lets a zone be signed by the policy that it is given, and refuses one that is signed by none.

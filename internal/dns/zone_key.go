@@ -56,8 +56,12 @@ type ZoneKey struct {
 type KeySigningKey struct {
 	schema.Head `post:"no" parents:"zones|blocks|networks"`
 	ZoneKey
-	// DSRecord is the DS record of it for the zone above, as a zone file has it (RFC 4034 section 5, SHA-256).
+	// DSRecord is the DS record of it for the zone above, as a zone file has it (RFC 4034 section 5), by the hash of the policy.
 	DSRecord string `api:"dsRecord,computed"`
+	// DSConfirmed says that the DS record is in the zone above, where that is not ours: the key before it goes then. (Ours.)
+	DSConfirmed bool `api:"dsConfirmed"`
+	// DSConfirmedDateTime is since when.
+	DSConfirmedDateTime time.Time `api:"dsConfirmedDateTime,readOnly"`
 }
 
 // ZoneSigningKey is a key that the records of a signed zone are signed with (RFC 6781).
@@ -67,7 +71,15 @@ type ZoneSigningKey struct {
 }
 
 // BeforeWrite makes another key where that is asked for.
-func (x *KeySigningKey) BeforeWrite(c *resource.Change) error { return x.rewrite(c, &x.Head) }
+func (x *KeySigningKey) BeforeWrite(c *resource.Change) error {
+	switch {
+	case !x.DSConfirmed:
+		x.DSConfirmedDateTime = time.Time{}
+	case x.DSConfirmedDateTime.IsZero():
+		x.DSConfirmedDateTime = c.Tx.Now().UTC()
+	}
+	return x.rewrite(c, &x.Head)
+}
 
 // BeforeWrite makes another key where that is asked for.
 func (x *ZoneSigningKey) BeforeWrite(c *resource.Change) error { return x.rewrite(c, &x.Head) }
@@ -78,14 +90,14 @@ func (x *KeySigningKey) BeforeDelete(c *resource.Change) error { return x.expire
 // BeforeDelete keeps a key that is in use.
 func (x *ZoneSigningKey) BeforeDelete(c *resource.Change) error { return x.expired(c) }
 
-// rewrite takes nothing but a request for another key.
+// rewrite takes nothing but a request for another key, and that a DS record is in the zone above.
 func (x *ZoneKey) rewrite(c *resource.Change, h *schema.Head) error {
 	if c.Creates() || !c.Requested() {
 		return nil
 	}
 	for name, raw := range c.Sent {
 		f := c.Type.ByName[name]
-		if name != "state" && c.Given[name] && c.Type.Differs(c.Old, f, raw) { // a PUT says what is there
+		if name != "state" && name != "dsConfirmed" && c.Given[name] && c.Type.Differs(c.Old, f, raw) { // a PUT says what is there
 			return problem.Forbidden("FieldUpdateNotAllowed",
 				"%s: a key follows from the signing policy; PATCH its state with REGENERATE for another one",
 				name)
@@ -97,7 +109,25 @@ func (x *ZoneKey) rewrite(c *resource.Change, h *schema.Head) error {
 	if x.State != keyRegenerate {
 		return problem.Field("InvalidEnumValue", "state", "takes REGENERATE alone")
 	}
+	if err := x.leaveBehind(c); err != nil {
+		return err
+	}
+	if k, ok := c.New.(*KeySigningKey); ok {
+		k.DSConfirmed, k.DSConfirmedDateTime = false, time.Time{}
+	}
 	return x.generate(c, h.Parent, x.Algorithm, x.Length, x.KeyExpirationDateTime.Sub(x.KeyStartDateTime))
+}
+
+// leaveBehind keeps the key that was there before as one that has ended: it signs until everybody knows the one that takes its place.
+func (x *ZoneKey) leaveBehind(c *resource.Change) error {
+	o, err := c.API.Object(c.Row)
+	if err != nil {
+		return err
+	}
+	schema.HeadOf(o).ID = 0
+	keyFields(o).KeyExpirationDateTime = c.Tx.Now().UTC()
+	_, err = c.Following().Create(c.Type, o)
+	return err
 }
 
 // expired refuses to delete a key that is in use.
@@ -156,13 +186,13 @@ func completeKeys(tx *store.Tx, rows []*store.Resource) error {
 		}
 		name := above.Key
 		if above.Collection != "zones" {
-			name = reverseZoneName(schema.Range{Range: space.Range{Low: store.KeyAddr(above.Low), High: store.KeyAddr(above.High)}})
+			name = reverseZoneName(schema.Range{Range: rangeOf(above)})
 		}
 		ttl := uint32(schema.LengthOf(k.TTL) / time.Second) //nolint:gosec // it was checked
 		key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: dns.CanonicalName(name), Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET,
 			Ttl: ttl}, Flags: *k.Flags, Protocol: 3, Algorithm: algorithms[k.Algorithm].number, PublicKey: k.PublicKey}
 		members := map[string][]byte{"dnsKeyRecord": schema.AppendString(nil, key.String())}
-		if ds := key.ToDS(dns.SHA256); ds != nil && r.Type == "KeySigningKey" {
+		if ds := key.ToDS(digestOf(tx, above)); ds != nil && r.Type == "KeySigningKey" {
 			members["dsRecord"] = schema.AppendString(nil, ds.String())
 		}
 		if r.Body, err = store.Rewritten(r.Body, members); err != nil {
@@ -170,6 +200,23 @@ func completeKeys(tx *store.Tx, rows []*store.Resource) error {
 		}
 	}
 	return nil
+}
+
+// rangeOf is the range of a block or network.
+func rangeOf(r *store.Resource) space.Range {
+	return space.Range{Low: store.KeyAddr(r.Low), High: store.KeyAddr(r.High)}
+}
+
+// digestOf gives the hash of DS records by the policy of a zone, a block or a network; SHA-256 where it has none any more.
+func digestOf(tx *store.Tx, holder *store.Resource) uint8 {
+	for _, field := range []string{"signingPolicy", "reverseZoneSigningPolicy"} {
+		policy, err := tx.Get(holder.Ref(field))
+		var shown struct{ SignatureDigestAlgorithm string }
+		if err == nil && json.Unmarshal(policy.Body, &shown) == nil && digests[shown.SignatureDigestAlgorithm] != 0 {
+			return digests[shown.SignatureDigestAlgorithm]
+		}
+	}
+	return dns.SHA256
 }
 
 // generate makes the key, and sets all that follows from it.
@@ -189,17 +236,35 @@ func (x *ZoneKey) generate(c *resource.Change, zone int64, algorithm string, len
 	key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: dns.Fqdn(name), Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET}, Flags: uint16(*x.Flags),
 		//nolint:gosec // 256, 257
 		Protocol: 3, Algorithm: a.number}
-	pair, err := keyOf(c, algorithm, key, bits)
+	others, err := tagsBelow(c, zone)
 	if err != nil {
-		return fmt.Errorf("making a key of %s for zone %d: %w", algorithm, zone, err)
+		return err
 	}
-	key.PublicKey = pair.public
+	var pair keyPair
+	for key.PublicKey == "" || others[int64(key.KeyTag())] { // keys of a zone are told apart by their tags
+		if pair, err = keyOf(c, algorithm, key, bits); err != nil {
+			return fmt.Errorf("making a key of %s for zone %d: %w", algorithm, zone, err)
+		}
+		key.PublicKey = pair.public
+	}
 	tag, size := int64(key.KeyTag()), int64(bits)
 	x.PrivateKey = schema.Secret{Plain: pair.private, Given: true}
 	x.PublicKey, x.KeyTag, x.Length, x.Algorithm, x.State = key.PublicKey, &tag, &size, algorithm, keyGenerated
 	x.KeyGenerationDateTime = c.Tx.Now().UTC()
 	x.KeyStartDateTime, x.KeyExpirationDateTime = x.KeyGenerationDateTime, x.KeyGenerationDateTime.Add(validity)
 	return nil
+}
+
+// tagsBelow gives the tags of the keys of a zone.
+func tagsBelow(c *resource.Change, zone int64) (map[int64]bool, error) {
+	tags := map[int64]bool{}
+	return tags, c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("signingKeys"), store.HasParent(zone)}},
+		func(r *store.Resource) error {
+			var k struct{ KeyTag int64 }
+			err := json.Unmarshal(r.Body, &k)
+			tags[k.KeyTag] = true
+			return err
+		})
 }
 
 // keyPair is a key as it is written: its public part as in a DNSKEY record, its private one as in a file of BIND.

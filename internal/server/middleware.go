@@ -33,6 +33,7 @@ type metrics struct {
 	moves    *prometheus.CounterVec
 	deployed *prometheus.CounterVec
 	live     prometheus.Counter
+	keys     *prometheus.CounterVec
 	backups  *prometheus.CounterVec
 	notices  *prometheus.CounterVec
 }
@@ -67,7 +68,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m.notices = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_notifications_total",
 		Help: "Messages to notification groups, each attempt, by type and result: sent or failed."}, []string{"type", "result"})
 	registry.MustRegister(m.backups, m.notices)
-	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
+	m.keys = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_zone_keys_total",
+		Help: "Keys of signed zones that were made because another one ends, or removed because another one has taken over."}, []string{"what"})
+	registry.MustRegister(m.keys, m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
 	return m
 }
 
@@ -102,6 +105,9 @@ func word(yes bool, one, other string) string {
 
 // deployedLive counts what was deployed of live views.
 func (m *metrics) deployedLive(n int) { m.live.Add(float64(n)) }
+
+// rolled counts keys of signed zones.
+func (m *metrics) rolled(what string, n int) { m.keys.WithLabelValues(what).Add(float64(n)) }
 
 // importEnded counts an import.
 func (m *metrics) importEnded(state string) { m.imports.WithLabelValues(state).Inc() }

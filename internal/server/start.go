@@ -378,7 +378,7 @@ func (m *Manager) serve() error {
 	importer.Ended, importer.Worked = m.metrics.importEnded, m.metrics.rowsImported
 	m.background.Go(func() { importer.Run(ctx) })
 	deployer := deploy.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
-	deployer.Ended, deployer.Changed = m.metrics.deploymentEnded, m.metrics.deployedLive
+	deployer.Ended, deployer.Changed, deployer.Rolled = m.metrics.deploymentEnded, m.metrics.deployedLive, m.metrics.rolled
 	m.background.Go(func() { deployer.Run(ctx) })
 	backups := backup.NewRunner(m.Address, func(ctx context.Context, w io.Writer) error {
 		_, err := archive.Write(ctx, m.Store, w, m.options.Version, func(int64) {})

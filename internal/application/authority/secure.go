@@ -10,9 +10,14 @@ import (
 // secure has the answer signed from now on as a zone is, where whoever asks wants that (RFC 4035 section 3.1). It is called with the zone's
 // mu held.
 func (a *answer) secure(z *servedZone) {
-	if a.signing, a.chain = nil, nil; a.q.dnssec && z.signing != nil && z.chain != nil {
+	if a.signing, a.chain = nil, nil; a.q.dnssec && z.signs() {
 		a.signing, a.chain = z.signing, z.chain
 	}
+}
+
+// signs reports whether the zone is signed: it is to be, and its data says by which keys. It is called with mu held.
+func (z *servedZone) signs() bool {
+	return z.signing != nil && z.chain != nil && z.nodes[z.apex].of(dns.TypeDNSKEY) != nil
 }
 
 // putSigned writes an RRset for a name, with the signatures of the owner that it is of. It reports whether there was room; of further

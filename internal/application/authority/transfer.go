@@ -115,16 +115,16 @@ func (s *served) mayCopy(w zonedata.Client, name string) *servedZone {
 
 // whole sends all of a zone.
 func (s *sending) whole(z *servedZone) error {
-	soa, others := z.snapshot()
+	soa, others, signs := z.snapshot()
 	err := s.put(z.apex, &soa)
-	if z.signing != nil {
+	if signs {
 		others = append(others, owned{z.apex, soa, true})
 	}
 	for i, o := range others {
 		if o.kind != dns.TypeSOA && err == nil {
 			err = s.put(o.owner, &o.set)
 		}
-		if z.signing == nil || !o.signed || err != nil {
+		if !signs || !o.signed || err != nil {
 			continue
 		}
 		var signatures *set
@@ -189,9 +189,10 @@ type owned struct {
 }
 
 // snapshot gives all RRsets of a zone as they are at one moment, those of its chain included: their data is replaced, and never changed.
-func (z *zone) snapshot() (soa set, others []owned) {
+func (z *servedZone) snapshot() (soa set, others []owned, signs bool) {
 	z.mu.RLock()
 	defer z.mu.RUnlock()
+	signs = z.signs()
 	for owner, n := range z.nodes {
 		hidden := ""
 		if z.chain != nil {
@@ -206,8 +207,8 @@ func (z *zone) snapshot() (soa set, others []owned) {
 			others = append(others, owned{owner, s, hidden == "" && (!cut || s.kind == dns.TypeDS)})
 		}
 	}
-	if z.chain == nil {
-		return soa, others
+	if !signs {
+		return soa, others, false
 	}
 	for i, l := range z.chain.links {
 		if yes, _ := z.speaks(z.chain, l.owner); yes {
@@ -215,7 +216,7 @@ func (z *zone) snapshot() (soa set, others []owned) {
 			others = append(others, owned{owner, *s, true})
 		}
 	}
-	return soa, others
+	return soa, others, true
 }
 
 // step gives what a change does to a zone, for its journal; false where it is not to be told so: the SOA stays, and with it the serial.

@@ -1,0 +1,11 @@
+-- Since when the records of keys of signed zones are deployed, in Unix milliseconds: the DNSKEY record, by its tag; the DS record in the zone
+-- above; signatures by it on all servers. warned is 1 where people know that the key goes on beyond its time.
+CREATE TABLE dns_key (
+    zone      TEXT NOT NULL,
+    tag       INTEGER NOT NULL,
+    published INTEGER NOT NULL,
+    parent    INTEGER NOT NULL,
+    signing   INTEGER NOT NULL,
+    warned    INTEGER NOT NULL,
+    PRIMARY KEY (zone, tag)
+);

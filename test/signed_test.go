@@ -1,0 +1,218 @@
+package test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/pgtest"
+
+	"github.com/miekg/dns"
+)
+
+// signingPolicy is a policy of zones as a test has it.
+const signingPolicy = `{"type":"DNSSECSigningPolicy","name":"standard","keyProvider":"ADDRESS_MANAGER","signatureDigestAlgorithm":"SHA256",` +
+	`"signatureValidityPeriod":"P10D","signatureResigningPeriod":"P3D",` +
+	`"zoneSigningKeyAlgorithm":"ECDSAP256SHA256","zoneSigningKeyLength":256,"zoneSigningKeyValidityPeriod":"P30D",` +
+	`"zoneSigningKeyOverlapPeriod":"P5D","zoneSigningKeyRolloverMethod":"PRE_PUBLISH","zoneSigningKeySigningPeriod":"P2D",` +
+	`"keySigningKeyAlgorithm":"ECDSAP256SHA256","keySigningKeyLength":256,"keySigningKeyValidityPeriod":"P365D",` +
+	`"keySigningKeyOverlapPeriod":"P30D","keySigningKeyRolloverMethod":"DOUBLE_SIGNING"}`
+
+// records asks for records with their signatures.
+func (a *authority) records(name string, kind uint16) (found []dns.RR) {
+	m := new(dns.Msg)
+	m.SetQuestion(name, kind)
+	m.SetEdns0(4096, true)
+	r, _, err := (&dns.Client{Timeout: time.Second, Net: "tcp"}).Exchange(m, a.at)
+	if err != nil {
+		return nil
+	}
+	return slices.Concat(r.Answer, r.Ns)
+}
+
+// good reports whether records are signed by a key of a zone that a hash leads to.
+func (a *authority) good(name string, kind uint16, zone string, trusted []*dns.DS) error {
+	keys := a.records(zone, dns.TypeDNSKEY)
+	anchored := slices.ContainsFunc(keys, func(rr dns.RR) bool {
+		k, ok := rr.(*dns.DNSKEY)
+		return ok && verified(keys, dns.TypeDNSKEY, []*dns.DNSKEY{k}) && slices.ContainsFunc(trusted, func(ds *dns.DS) bool {
+			is := k.ToDS(ds.DigestType)
+			return is != nil && strings.EqualFold(is.Digest, ds.Digest)
+		})
+	})
+	if !anchored {
+		return fmt.Errorf("%v lead to none of the keys %v", trusted, keys)
+	}
+	var all []*dns.DNSKEY
+	for _, rr := range keys {
+		if k, ok := rr.(*dns.DNSKEY); ok {
+			all = append(all, k)
+		}
+	}
+	if records := a.records(name, kind); !verified(records, kind, all) {
+		return fmt.Errorf("%s %s is not signed by %v: %v", name, dns.TypeToString[kind], all, records)
+	}
+	return nil
+}
+
+// verified reports whether there are records of a type, with a signature of one of some keys.
+func verified(records []dns.RR, kind uint16, keys []*dns.DNSKEY) bool {
+	var of []dns.RR
+	for _, rr := range records {
+		if rr.Header().Rrtype == kind {
+			of = append(of, rr)
+		}
+	}
+	return len(of) > 0 && slices.ContainsFunc(records, func(rr dns.RR) bool {
+		signature, ok := rr.(*dns.RRSIG)
+		return ok && signature.TypeCovered == kind && signature.ValidityPeriod(time.Now()) && slices.ContainsFunc(keys, func(k *dns.DNSKEY) bool {
+			return k.KeyTag() == signature.KeyTag && signature.Verify(k, of) == nil
+		})
+	})
+}
+
+// trusted gives the key signing keys of a zone, by their ids, with their DS records.
+func (m *manager) trusted(zone string) (ids []string, all []*dns.DS) {
+	m.t.Helper()
+	var keys struct {
+		Data []struct {
+			ID             int64
+			Type, DSRecord string
+		}
+	}
+	if _, text, err := m.call("GET", "/zones/"+zone+"/signingKeys?orderBy=asc(id)", ""); err != nil || json.Unmarshal([]byte(text), &keys) != nil {
+		m.t.Fatal(text, err)
+	}
+	for _, k := range keys.Data {
+		if k.Type != "KeySigningKey" {
+			continue
+		}
+		rr, err := dns.NewRR(k.DSRecord)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		ids, all = append(ids, fmt.Sprint(k.ID)), append(all, rr.(*dns.DS))
+	}
+	return ids, all
+}
+
+// A zone that is signed is answered signed; one below it is trusted through it, by itself; a key that is made anew does not break that; and
+// a zone that is signed no more is not.
+func TestSignedZones(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) { signedZones(t, "") })
+	t.Run("PostgreSQL", func(t *testing.T) { signedZones(t, pgtest.URL(t)) })
+}
+
+func signedZones(t *testing.T, database string) {
+	t.Helper()
+	a, zone, below, _ := liveServer(t, database)
+	m := a.m
+	m.id("/zones/"+below+"/resourceRecords", `{"type":"TXTRecord","name":"berth","text":"seven"}`)
+	policy := m.id("/signingPolicies", signingPolicy)
+	for _, id := range []string{zone, below} {
+		if status, text, err := m.call("POST", "/signingPolicies/"+policy+"/appliedResources", `{"id":`+id+`}`); status != 201 || err != nil {
+			t.Fatal(status, text, err)
+		}
+	}
+	_, anchors := m.trusted(zone)
+	holds := func(what string, check func() error) {
+		t.Helper()
+		var err error
+		if !until(func() bool { err = check(); return err == nil }) {
+			t.Fatalf("%s: %v\n%s\n%s", what, err, a.process.text(), m.process.text())
+		}
+	}
+	holds("the zone is signed", func() error { return a.good("harbour.example.", dns.TypeSOA, "harbour.example.", anchors) })
+	ds := func() (found []*dns.DS) {
+		for _, rr := range a.records("quay.harbour.example.", dns.TypeDS) {
+			if one, ok := rr.(*dns.DS); ok {
+				found = append(found, one)
+			}
+		}
+		return found
+	}
+	holds("the zone above says by which key", func() error {
+		return a.good("quay.harbour.example.", dns.TypeDS, "harbour.example.", anchors)
+	})
+	holds("what lies in the zone below is good", func() error {
+		return a.good("berth.quay.harbour.example.", dns.TypeTXT, "quay.harbour.example.", ds())
+	})
+	holds("the zone below names its key for the one above", func() error {
+		return a.good("quay.harbour.example.", dns.TypeCDS, "quay.harbour.example.", ds())
+	})
+	a.delv(t, anchors, "berth.quay.harbour.example.", "TXT")
+	a.delv(t, anchors, "nobody.quay.harbour.example.", "A")
+	a.nothingElse()
+
+	// Another key signs keys, and the one before does, too, until everybody knows that.
+	before, _ := m.trusted(below)
+	if status, text, err := m.call("PATCH", "/signingKeys/"+before[0], `{"state":"REGENERATE"}`); status != 200 || err != nil {
+		t.Fatal(status, text, err)
+	}
+	if ids, _ := m.trusted(below); len(ids) != 2 {
+		t.Errorf("there are %d keys that sign keys", len(ids))
+	}
+	holds("both keys are there", func() error {
+		n := 0
+		for _, rr := range a.records("quay.harbour.example.", dns.TypeDNSKEY) {
+			if k, ok := rr.(*dns.DNSKEY); ok && k.Flags == 257 {
+				n++
+			}
+		}
+		if n != 2 {
+			return fmt.Errorf("%d keys that sign keys", n)
+		}
+		return a.good("berth.quay.harbour.example.", dns.TypeTXT, "quay.harbour.example.", ds())
+	})
+	a.delv(t, anchors, "berth.quay.harbour.example.", "TXT")
+
+	// No longer signed.
+	for _, id := range []string{below, zone} {
+		if status, text, err := m.call("DELETE", "/signingPolicies/"+policy+"/appliedResources/"+id, ""); status != 204 || err != nil {
+			t.Fatal(status, text, err)
+		}
+	}
+	holds("nothing is signed", func() error {
+		for _, name := range []string{"harbour.example.", "berth.quay.harbour.example."} {
+			for _, rr := range a.records(name, dns.TypeANY) {
+				if rr.Header().Rrtype == dns.TypeRRSIG {
+					return fmt.Errorf("%s", rr)
+				}
+			}
+		}
+		if len(ds()) > 0 || len(a.records("quay.harbour.example.", dns.TypeDNSKEY)) > 1 {
+			return fmt.Errorf("%v, %v", ds(), a.records("quay.harbour.example.", dns.TypeDNSKEY))
+		}
+		return nil
+	})
+	a.nothingElse()
+	if text := m.check(); !strings.Contains(text, "nothing is wrong") && strings.Contains(text, "wrong") {
+		t.Error(text)
+	}
+}
+
+// delv asks BIND's validator, where it is on the machine.
+func (a *authority) delv(t *testing.T, anchors []*dns.DS, name, kind string) {
+	t.Helper()
+	program, err := exec.LookPath("delv")
+	if err != nil {
+		t.Log("delv is not on this machine")
+		return
+	}
+	anchor := t.TempDir() + "/anchor"
+	text := fmt.Sprintf("trust-anchors { \"harbour.example.\" static-ds %d %d %d \"%s\"; };\n", anchors[0].KeyTag, anchors[0].Algorithm,
+		anchors[0].DigestType, anchors[0].Digest)
+	if err := os.WriteFile(anchor, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := strings.Cut(a.at, ":")
+	out, _ := exec.Command(program, "@"+host, "-p", port, "-a", anchor, "+root=harbour.example", name, kind).CombinedOutput()
+	if !strings.Contains(string(out), "fully validated") {
+		t.Errorf("%s %s: %s", name, kind, out)
+	}
+}
