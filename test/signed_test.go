@@ -85,7 +85,8 @@ func (m *manager) trusted(zone string) (ids []string, all []*dns.DS) {
 			Type, DSRecord string
 		}
 	}
-	if _, text, err := m.call("GET", "/zones/"+zone+"/signingKeys?orderBy=asc(id)", ""); err != nil || json.Unmarshal([]byte(text), &keys) != nil {
+	_, text, err := m.call("GET", "/zones/"+zone+"/signingKeys?orderBy=asc(id)", "")
+	if err != nil || json.Unmarshal([]byte(text), &keys) != nil {
 		m.t.Fatal(text, err)
 	}
 	for _, k := range keys.Data {

@@ -117,7 +117,8 @@ func newPlan(tx *store.Tx, api *resource.API, configuration int64) (p *plan, err
 	p = &plan{tx: tx, api: api, configuration: configuration, servers: map[int64]*ServerFields{}, heads: map[int64]*schema.Head{},
 		interfaces: map[int64]roleServer{}, roles: map[int64][]*DNSDeploymentRole{}, options: map[int64][]option{}, lists: map[string][]string{},
 		keys:   map[string]zonedata.SigningKey{},
-		byName: map[int64]map[string]*plannedZone{}, byID: map[string]*plannedZone{}, apexes: map[int64][]string{}, cuts: map[int64]map[string]bool{}}
+		byName: map[int64]map[string]*plannedZone{}, byID: map[string]*plannedZone{},
+		apexes: map[int64][]string{}, cuts: map[int64]map[string]bool{}}
 	if p.inherits, err = dnsComesDown(tx, api, configuration); err != nil {
 		return nil, err
 	}

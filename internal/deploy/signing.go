@@ -97,8 +97,8 @@ func writeSeen(tx *store.Tx, zone string, tag uint16, one keySeen) error {
 	if one.warned {
 		warned = 1
 	}
-	return tx.Write("INSERT INTO dns_key (zone, tag, published, parent, signing, warned) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (zone, tag) DO UPDATE SET"+
-		" published = excluded.published, parent = excluded.parent, signing = excluded.signing, warned = excluded.warned", zone, int64(tag),
+	return tx.Write("INSERT INTO dns_key (zone, tag, published, parent, signing, warned) VALUES (?, ?, ?, ?, ?, ?)"+
+		" ON CONFLICT (zone, tag) DO UPDATE SET published = excluded.published, parent = excluded.parent, signing = excluded.signing, warned = excluded.warned", zone, int64(tag),
 		ms(one.Key), ms(one.Parent), ms(one.Signing), warned)
 }
 

@@ -159,8 +159,8 @@ func (s *Signed) kind(signsKeys bool) (keys []*SignedKey) {
 	return keys
 }
 
-// Seen is since when somebody may have seen of a key: its DNSKEY record, its DS record in the zone above, and signatures by it on all servers.
-// The zero time is never.
+// Seen is since when somebody may have seen of a key: its DNSKEY record, its DS record in the zone above, and signatures by it on all
+// servers. The zero time is never.
 type Seen struct{ Key, Parent, Signing time.Time }
 
 // settling is how long it may take until all servers of a zone serve what was deployed.

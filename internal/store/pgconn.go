@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"sync"
 
@@ -184,7 +185,10 @@ func (c *pgConn) list(query string, args []any, short bool, fn func(row) error) 
 		go l.read(func() (bool, error) { return true, c.query(query, args, l.take) })
 	} else {
 		c.cursors++
-		name := "list" + strconv.Itoa(c.cursors)
+		// The connection remembers which columns the answer to a FETCH has: cursors of one name have the same ones.
+		columns := fnv.New32a()
+		_, _ = columns.Write([]byte(query)) // it never fails
+		name := fmt.Sprintf("list%d_%08x", c.cursors, columns.Sum32())
 		if err := c.flush(); err != nil {
 			return err
 		}

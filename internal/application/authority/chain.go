@@ -86,7 +86,8 @@ func (c *chain) merge(names []string, there func(string) bool) {
 		}
 		all = append(all, one)
 	}
-	c.links = append(all, added...)
+	all = append(all, added...)
+	c.links = all
 }
 
 // speaks reports whether a record of the chain speaks of a name: what lies below a cut is not the zone's own, and an NSEC speaks of no

@@ -219,8 +219,8 @@ func (a *answer) hosts(v *view, z *zone, s *set) {
 	})
 }
 
-// negative says that there is nothing, and for how long that is so (RFC 2308 section 3); in a signed zone with what shows it, by names whose
-// records say so.
+// negative says that there is nothing, and for how long that is so (RFC 2308 section 3); in a signed zone with what shows it, by names
+// whose records say so.
 func (a *answer) negative(z *zone, names []string) {
 	s := z.nodes[z.apex].of(dns.TypeSOA)
 	if s == nil {

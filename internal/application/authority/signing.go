@@ -88,8 +88,8 @@ func (s *signing) sign(owner string, of *set, now time.Time) (out *set, until in
 	expiration := now.Add(time.Duration(s.of.Validity) * time.Second)
 	out = &set{kind: dns.TypeRRSIG, ttl: of.ttl}
 	for _, k := range s.signers(of.kind) {
-		rr := &dns.RRSIG{Algorithm: k.algorithm, KeyTag: k.tag, SignerName: apex,
-			Inception: uint32(now.Add(-early).Unix()), Expiration: uint32(expiration.Unix())} //nolint:gosec // they go round (RFC 4034 section 3.1.5)
+		from, to := uint32(now.Add(-early).Unix()), uint32(expiration.Unix()) //nolint:gosec // they go round (RFC 4034 section 3.1.5)
+		rr := &dns.RRSIG{Algorithm: k.algorithm, KeyTag: k.tag, SignerName: apex, Inception: from, Expiration: to}
 		if err := rr.Sign(k.private, records); err != nil {
 			return nil, 0, fmt.Errorf("signing a record of zone %s: %w", apex, err)
 		}

@@ -113,8 +113,8 @@ func plainSignatures(t *testing.T, g *given, m *dns.Msg) {
 	}
 }
 
-// withoutEmptyWildcard takes out of our answer what BIND leaves out of its own: where a wildcard has no records, and is there for names below
-// it alone, that it has none (RFC 4035 section 3.1.3.4 wants it).
+// withoutEmptyWildcard takes out of our answer what BIND leaves out of its own: where a wildcard has no records, and is there for names
+// below it alone, that it has none (RFC 4035 section 3.1.3.4 wants it).
 func withoutEmptyWildcard(theirs, ours *dns.Msg) {
 	if ours.Rcode != dns.RcodeSuccess || theirs.Rcode != ours.Rcode {
 		return
@@ -225,7 +225,8 @@ func TestChainsFollow(t *testing.T) {
 	}
 }
 
-// A zone that is signed from now on, or no more, is so with the next answer; one whose keys cannot be read is refused, and what was served stays.
+// A zone that is signed from now on, or no more, is so with the next answer; one whose keys cannot be read is refused, and what was served
+// stays.
 func TestSigningBegins(t *testing.T) {
 	plain := given{name: "harbour.example.", records: harbour}
 	a := start(t, nil, plain)

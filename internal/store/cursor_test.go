@@ -1,0 +1,22 @@
+package store
+
+import "testing"
+
+// Lists of different columns, each the first one of its transaction on a connection, do not disturb each other.
+func TestListsOfDifferentColumns(t *testing.T) {
+	both(t, func(t *testing.T, s *Store) {
+		for range 3 {
+			for _, query := range []string{"SELECT id, parent, version FROM resource WHERE id < ?", "SELECT id FROM resource WHERE id < ?"} {
+				if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
+					err := tx.Stream(func(func(...any) error) error { return nil }, query, 10)
+					if err != nil {
+						t.Errorf("%s: %v", query, err) // the transaction is tried again, and then it is well
+					}
+					return err
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
