@@ -4,10 +4,13 @@ package application
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
+	"net/netip"
+	"time"
 
 	"portolan/internal/problem"
 )
@@ -31,6 +34,35 @@ type Contented interface {
 	// TakeContent serves what one stream or several, one behind the other, lead to. Where a stream fails, what was served before it stays, and
 	// where the first one begins at nothing, what was served before all of them.
 	TakeContent(streams io.Reader) error
+}
+
+// Updated is an application that clients send changes of its content to, on which somebody else decides.
+type Updated interface {
+	// Updates gives the changes that wait for a decision, once there are some; nothing when ctx ends.
+	Updates(ctx context.Context) []Update
+	// Decide says what came of some.
+	Decide(answers []UpdateAnswer)
+}
+
+// Update is a message that changes a zone (RFC 2136).
+type Update struct {
+	ID int64 `json:"id"`
+	// View is the id of the view that the client sees, Zone the name of the zone, absolute and in lower case.
+	View int64  `json:"view"`
+	Zone string `json:"zone"`
+	// Client is who has sent it, Key the name of the key that it is signed with; empty where it is not.
+	Client netip.Addr `json:"client"`
+	Key    string     `json:"key,omitempty"`
+	// Message is the message as it came.
+	Message []byte `json:"message"`
+}
+
+// UpdateAnswer says what came of an Update.
+type UpdateAnswer struct {
+	ID int64 `json:"id"`
+	// Code is the one that the client is answered with (RFC 2136 section 2.2); Changed says that the content is another one.
+	Code    int  `json:"code"`
+	Changed bool `json:"changed,omitempty"`
 }
 
 // Kind is an application that there is.
@@ -92,7 +124,13 @@ const (
 	ConfigurationPath = "/configuration"
 	ContentPath       = "/content"
 	StopPath          = "/stop"
+	// UpdatesPath gives, to GET, the updates that wait for a decision, as a list of Update, or 204 where there are none within UpdatesWait;
+	// POST takes a list of UpdateAnswer.
+	UpdatesPath = "/updates"
 )
+
+// UpdatesWait is how long it is waited for updates.
+const UpdatesWait = 20 * time.Second
 
 // Authority is the name of the application that answers for the zones that a server has roles for.
 const Authority = "dns-authoritative-service"

@@ -47,6 +47,8 @@ func Serve(ctx context.Context, kind Kind, socket net.Listener, log *slog.Logger
 	mux.HandleFunc("GET "+StatusPath, h.status)
 	mux.HandleFunc("PUT "+ConfigurationPath, h.configure)
 	mux.HandleFunc("PUT "+ContentPath, h.takeContent)
+	mux.HandleFunc("GET "+UpdatesPath, h.updates)
+	mux.HandleFunc("POST "+UpdatesPath, h.decide)
 	mux.HandleFunc("POST "+StopPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		h.stop()
@@ -103,6 +105,36 @@ func (h *host) configure(w http.ResponseWriter, r *http.Request) {
 	}
 	h.configured.Store(Digest(text))
 	h.log.Info("a configuration is in force", "digest", Digest(text))
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// updates gives the updates that wait for a decision.
+func (h *host) updates(w http.ResponseWriter, r *http.Request) {
+	app, ok := h.app.(Updated)
+	if !ok {
+		http.Error(w, "this application takes no updates", http.StatusBadRequest)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), UpdatesWait)
+	defer cancel()
+	all := app.Updates(ctx)
+	if len(all) == 0 {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(all) // whoever asked has gone: the clients send them again
+}
+
+// decide takes what came of updates.
+func (h *host) decide(w http.ResponseWriter, r *http.Request) {
+	app, ok := h.app.(Updated)
+	var answers []UpdateAnswer
+	if !ok || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfiguration)).Decode(&answers) != nil {
+		http.Error(w, "no answers to updates", http.StatusBadRequest)
+		return
+	}
+	app.Decide(answers)
 	w.WriteHeader(http.StatusNoContent)
 }
 

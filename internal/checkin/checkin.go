@@ -16,6 +16,7 @@ const (
 	RenewPath   = "/renew/v1"
 	LogPath     = "/log/v1"
 	ContentPath = "/content/v1"
+	UpdatePath  = "/update/v1"
 	HealthPath  = "/healthz"
 )
 
@@ -148,6 +149,23 @@ type ContentRequest struct {
 	From string `json:"from"`
 	// WaitSeconds is how long the manager may hold the request when there is nothing new.
 	WaitSeconds int `json:"waitSeconds"`
+}
+
+// UpdateRequest brings a message that changes a zone (RFC 2136), as the application of a service point took it from a client, whom it has
+// let in.
+type UpdateRequest struct {
+	View    int64  `json:"view"`
+	Zone    string `json:"zone"`
+	Client  string `json:"client"`
+	Key     string `json:"key,omitempty"`
+	Message []byte `json:"message"`
+}
+
+// UpdateAnswer says what came of it.
+type UpdateAnswer struct {
+	// Code is the one that the client is answered with; Changed says that there is another content.
+	Code    int  `json:"code"`
+	Changed bool `json:"changed,omitempty"`
 }
 
 // Limits are what an application may take of its machine; 0 means DefaultMemoryMiB, and all processors.

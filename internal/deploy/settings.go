@@ -17,7 +17,7 @@ import (
 )
 
 // actedUpon are the DNS options that service points act upon; of all others a deployment says that they do not.
-var actedUpon = []string{"match-clients", "allow-query", "allow-transfer", "also-notify", "notify", "start-of-authority"}
+var actedUpon = []string{"match-clients", "allow-query", "allow-transfer", "also-notify", "notify", "start-of-authority", "allow-update"}
 
 // serving is what one server is to serve.
 type serving struct {
@@ -63,6 +63,9 @@ func (p *plan) servingOf(server int64) (*serving, error) {
 		}
 		if err := s.sign(p, &of, z); err != nil {
 			return nil, notSigned(z, err)
+		}
+		if err := s.updates(p, &of, z, server); err != nil {
+			return nil, err
 		}
 		s.settings.Zones = append(s.settings.Zones, of)
 		for _, place := range append(slices.Clone(z.chain), server, p.configuration) {

@@ -74,6 +74,8 @@ type zoneImport struct {
 	done  *ImportedZone
 	// authority is the SOA that the zone has; nil where none is known.
 	authority *dns.SOA
+	// dynamic marks what is made as made by an update.
+	dynamic bool
 }
 
 // run makes a part of the records in a transaction.
@@ -167,7 +169,7 @@ func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
 	t, _ := i.c.API.Type(h.Type)
 	relative, _ := naming.Relative(strings.TrimSuffix(rr.Header().Name, "."), i.zone.Key)
 	seconds := int64(ttl)
-	h.Name, h.Parent, h.Config, h.TTL = relative, i.zone.ID, i.zone.Configuration, &seconds
+	h.Name, h.Parent, h.Config, h.TTL, h.Dynamic = relative, i.zone.ID, i.zone.Configuration, &seconds, i.dynamic
 	if ttl > 1<<31-1 {
 		h.TTL = nil
 	}
@@ -258,20 +260,14 @@ func (i *zoneImport) makeHost(records []dns.RR) error {
 	ttl := records[0].Header().Ttl
 	for _, rr := range records {
 		ttl = min(ttl, rr.Header().Ttl)
-		var addr netip.Addr
-		switch x := rr.(type) {
-		case *dns.A:
-			addr, _ = netip.AddrFromSlice(x.A.To4())
-		case *dns.AAAA:
-			addr, _ = netip.AddrFromSlice(x.AAAA.To16())
+		addr, _ := addressOf(rr)
+		fits, err := i.fits(label, addr)
+		if err != nil {
+			return err
 		}
-		network, err := ipam.NetworkOf(i.c.Tx, i.zone.Configuration, addr)
-		if err == nil && ipam.Usable(network).Has(addr) && naming.Check(label, naming.HostName) == nil {
+		if fits {
 			host.Addresses.Items = append(host.Addresses.Items, schema.RefItem{Text: map[string]string{"address": addr.String()}})
 			continue
-		}
-		if err != nil && !store.IsNotFound(err) {
-			return err
 		}
 		if err := i.makeGeneric(rr); err != nil {
 			return err
@@ -281,6 +277,15 @@ func (i *zoneImport) makeHost(records []dns.RR) error {
 		return nil
 	}
 	return i.create(records[0], host, ttl)
+}
+
+// fits reports whether an address can be that of a host of a name: it lies in a network.
+func (i *zoneImport) fits(name string, addr netip.Addr) (bool, error) {
+	network, err := ipam.NetworkOf(i.c.Tx, i.zone.Configuration, addr)
+	if store.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && ipam.Usable(network).Has(addr) && naming.Check(name, naming.HostName) == nil, err
 }
 
 // makeGeneric makes a record of the type's own data.

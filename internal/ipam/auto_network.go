@@ -175,3 +175,35 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 	}
 	return row.ID, nil
 }
+
+// ReleaseUnused gives an address back that is assigned and that nothing has to do with: it has no name, client, device or place, and nothing
+// refers to it.
+func ReleaseUnused(c *resource.Change, id int64) error {
+	row, err := c.Tx.Get(id)
+	if store.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return err
+	}
+	var a *Assignment
+	state := ""
+	switch x := o.(type) {
+	case *IPv4Address:
+		a, state = &x.Assignment, x.State
+	case *IPv6Address:
+		a, state = &x.Assignment, x.State
+	}
+	if a == nil || state != "STATIC" || a.Name != "" || a.MACAddress.ID != 0 || a.Device.ID != 0 || a.Location.ID != 0 {
+		return nil
+	}
+	used, err := c.Tx.Referring(id)
+	if err != nil || len(used) > 0 {
+		return err
+	}
+	return c.Following().Delete(row)
+}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"time"
 
 	"portolan/internal/checkin"
 	"portolan/internal/deploy"
 	"portolan/internal/fleet"
+	"portolan/internal/problem"
 	"portolan/internal/store"
 )
 
@@ -111,4 +113,25 @@ func (m *Manager) otherContent(ctx context.Context, servicePoint string, rq chec
 			return false, ctx.Err()
 		}
 	}
+}
+
+// takeUpdate decides on a message that changes a zone (RFC 2136).
+func (m *Manager) takeUpdate(w http.ResponseWriter, r *http.Request, body []byte) error {
+	shown := r.TLS.PeerCertificates[0]
+	if err := m.Fleet.Know(r.Context(), shown); err != nil {
+		return err
+	}
+	return answer(w, body, func(rq checkin.UpdateRequest) (a checkin.UpdateAnswer, err error) {
+		u := &deploy.Update{ServicePoint: shown.Subject.CommonName, View: rq.View, Zone: rq.Zone, Key: rq.Key, Message: rq.Message}
+		if u.Client, err = netip.ParseAddr(rq.Client); err != nil {
+			return a, problem.Invalid("client", "%q is no address", rq.Client)
+		}
+		var why string
+		a.Code, why, a.Changed = deploy.TakeUpdate(r.Context(), m.Address, u)
+		m.metrics.updated(a.Code)
+		if a.Code != 0 {
+			m.log.InfoContext(r.Context(), "an update was refused", "zone", u.Zone, "client", u.Client, "key", u.Key, "code", a.Code, "reason", why)
+		}
+		return a, nil
+	})
 }

@@ -34,6 +34,7 @@ type metrics struct {
 	deployed *prometheus.CounterVec
 	live     prometheus.Counter
 	keys     *prometheus.CounterVec
+	updates  *prometheus.CounterVec
 	backups  *prometheus.CounterVec
 	notices  *prometheus.CounterVec
 }
@@ -70,7 +71,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	registry.MustRegister(m.backups, m.notices)
 	m.keys = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_zone_keys_total",
 		Help: "Keys of signed zones that were made because another one ends, or removed because another one has taken over."}, []string{"what"})
-	registry.MustRegister(m.keys, m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
+	m.updates = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_dynamic_updates_total",
+		Help: "Messages that change zones (RFC 2136), by the response code that they were answered with."}, []string{"code"})
+	registry.MustRegister(m.updates, m.keys, m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
 	return m
 }
 
@@ -105,6 +108,9 @@ func word(yes bool, one, other string) string {
 
 // deployedLive counts what was deployed of live views.
 func (m *metrics) deployedLive(n int) { m.live.Add(float64(n)) }
+
+// updated counts messages that change zones.
+func (m *metrics) updated(code int) { m.updates.WithLabelValues(strconv.Itoa(code)).Inc() }
 
 // rolled counts keys of signed zones.
 func (m *metrics) rolled(what string, n int) { m.keys.WithLabelValues(what).Add(float64(n)) }

@@ -429,6 +429,7 @@ func (m *Manager) checkinHandler() http.Handler {
 		})
 	})
 	post(checkin.ContentPath, rest.SmallBody, m.giveContent)
+	post(checkin.UpdatePath, rest.ReportBody, m.takeUpdate)
 	mux.Handle(release.Path, m.handle("check-in", m.serveRelease))
 	mux.Handle(checkin.HealthPath, m.plain("health", m.healthz))
 	mux.Handle("/", m.handle("none", nothingHere))

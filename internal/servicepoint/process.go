@@ -245,6 +245,7 @@ func (p *process) serve(ctx context.Context) error {
 			if a.Contented && !supplying {
 				supplying = true
 				supplies.Go(func() { p.supply(supplied) })
+				supplies.Go(func() { p.relay(supplied) })
 			}
 			if digest := application.Digest(a.Configuration); now.Configured != digest {
 				if refused.waits(digest) {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"portolan/internal/application"
 	"portolan/internal/checkin"
 )
 
@@ -30,6 +31,8 @@ type supervisor struct {
 	log    *slog.Logger
 	// moved is called when something of what is reported may have changed.
 	moved func()
+	// decide has the manager decide on an update of what an application serves.
+	decide func(ctx context.Context, one application.Update) (application.UpdateAnswer, error)
 	// fetch writes what leads from a revision of content to the one that is to be served.
 	fetch func(ctx context.Context, from string, to io.Writer) error
 	// ctx ends with the cause ErrSwitch where processes are to run on: another agent is about to take them over.

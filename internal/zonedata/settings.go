@@ -37,6 +37,8 @@ type Zone struct {
 	// Query and Transfer are who may ask, and who may have all of it; nil means all for the one, and nobody for the other.
 	Query    []Match `json:"query,omitempty"`
 	Transfer []Match `json:"transfer,omitempty"`
+	// Update are who may change the zone by messages (RFC 2136); nil means nobody.
+	Update []Match `json:"update,omitempty"`
 	// Notify are the servers that are told when the zone has changed (RFC 1996).
 	Notify []netip.AddrPort `json:"notify,omitempty"`
 	// Signing is how the zone is signed; nil where it is not.

@@ -172,6 +172,7 @@ type authority struct {
 	notifier   *notifier
 	limiter    atomic.Pointer[limiter]
 	counts     counts
+	updates    updates
 	// turn is held while content is taken.
 	turn sync.Mutex
 	// look has a token when the listeners are to be asked now.
@@ -378,6 +379,7 @@ func (a *authority) Close() error {
 	a.stop()
 	a.looks.Wait()
 	a.notifier.all.Wait()
+	a.updates.end()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, l := range a.listeners {

@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"portolan/internal/zonedata"
@@ -32,6 +34,8 @@ type listener struct {
 	// web answers over HTTPS; nil where that is not the way.
 	web   *http.Server
 	group sync.WaitGroup
+	// updating is how many messages that change zones wait to be answered over UDP.
+	updating atomic.Int64
 
 	mu sync.Mutex
 	// What follows is guarded by mu: the connections that are open, nil once the listener is closed.
@@ -174,6 +178,10 @@ func (l *listener) servePackets(c *net.UDPConn) {
 			if !ok {
 				continue
 			}
+			if m := m.Buffers[0][:m.N]; isUpdate(m) {
+				l.updateOver(c, slices.Clone(m), from)
+				continue
+			}
 			if answer := l.a.answer(m.Buffers[0][:m.N], buffers[i], from.AddrPort().Addr().Unmap(), false); answer != nil {
 				out[answers].Buffers[0], out[answers].Addr = answer, from
 				answers++
@@ -187,6 +195,20 @@ func (l *listener) servePackets(c *net.UDPConn) {
 			rest = rest[sent:]
 		}
 	}
+}
+
+// updateOver answers a message that changes a zone, when it is decided on.
+func (l *listener) updateOver(c *net.UDPConn, m []byte, from *net.UDPAddr) {
+	if l.updating.Add(1) > mostUpdates {
+		l.updating.Add(-1)
+		return
+	}
+	l.group.Go(func() {
+		defer l.updating.Add(-1)
+		if answer := l.a.update(m, from.AddrPort().Addr().Unmap()); answer != nil {
+			_, _ = c.WriteToUDP(answer, from) // the client sends it again
+		}
+	})
 }
 
 // serveStream takes connections.
@@ -244,7 +266,12 @@ func (l *listener) converse(c net.Conn) {
 		}
 		yes, err := l.a.transferOf(in, w, send)
 		if err == nil && !yes {
-			answer := l.a.answer(in, nil, w.Address, true)
+			var answer []byte
+			if isUpdate(in) {
+				answer = l.a.update(in, w.Address)
+			} else {
+				answer = l.a.answer(in, nil, w.Address, true)
+			}
 			if answer == nil {
 				return
 			}

@@ -80,6 +80,8 @@ func (a *authority) answer(m, buf []byte, client netip.Addr, tcp bool) (wire []b
 func (a *authority) decide(out *answer, s *served, w zonedata.Client, tcp bool) {
 	q := out.q
 	switch {
+	case q.opcode != dns.OpcodeQuery: // over UDP and TCP it was seen to before
+		out.code = dns.RcodeNotImplemented
 	case q.class == dns.ClassCHAOS:
 		a.chaos(out)
 	case q.class != dns.ClassINET:

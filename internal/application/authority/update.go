@@ -1,0 +1,190 @@
+package authority
+
+import (
+	"context"
+	"crypto/sha256"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"portolan/internal/application"
+	"portolan/internal/zonedata"
+
+	"github.com/miekg/dns"
+)
+
+// Bounds of messages that change zones: how long one may take until it is answered with SERVFAIL, how long what is answered from may take to
+// have it, and how many are under way at a time; others are not answered.
+const (
+	updateTime  = 10 * time.Second
+	settleTime  = 2 * time.Second
+	mostUpdates = 256
+)
+
+// updates are messages that change zones (RFC 2136), and wait for somebody else to decide on them.
+type updates struct {
+	mu sync.Mutex
+	// What follows is guarded by mu. due are those that nobody has taken yet; asked are all that wait for an answer, by their ids; and same
+	// are those by what was sent and by whom: clients send again what takes long.
+	next  int64
+	due   []application.Update
+	asked map[int64]*asked
+	same  map[[32]byte]*asked
+	// some is closed when there is something due.
+	some chan struct{}
+}
+
+// asked is an update that somebody decides on. done is closed then, and answer is what came of it.
+type asked struct {
+	done   chan struct{}
+	answer application.UpdateAnswer
+	digest [32]byte
+}
+
+// add has an update decided on; nil where there are too many.
+func (u *updates) add(one application.Update) *asked {
+	digest := sha256.Sum256(append([]byte(one.Client.String()+"\x00"+one.Key+"\x00"), one.Message...))
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if there := u.same[digest]; there != nil {
+		return there
+	}
+	if len(u.asked) >= mostUpdates {
+		return nil
+	}
+	if u.asked == nil {
+		u.asked, u.same = map[int64]*asked{}, map[[32]byte]*asked{}
+	}
+	u.next++
+	one.ID = u.next
+	a := &asked{done: make(chan struct{}), digest: digest}
+	u.asked[one.ID], u.same[digest] = a, a
+	if u.due = append(u.due, one); u.some != nil {
+		close(u.some)
+		u.some = nil
+	}
+	time.AfterFunc(updateTime, func() { u.answer(application.UpdateAnswer{ID: one.ID, Code: dns.RcodeServerFailure}) })
+	return a
+}
+
+// take gives the updates that are due, once there are some, or nothing when ctx ends.
+func (u *updates) take(ctx context.Context) (all []application.Update) {
+	for {
+		u.mu.Lock()
+		if all, u.due = u.due, nil; len(all) > 0 {
+			u.mu.Unlock()
+			return all
+		}
+		if u.some == nil {
+			u.some = make(chan struct{})
+		}
+		some := u.some
+		u.mu.Unlock()
+		select {
+		case <-some:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// answer says what came of an update. One that has its answer already keeps it.
+func (u *updates) answer(answer application.UpdateAnswer) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	a := u.asked[answer.ID]
+	if a == nil {
+		return
+	}
+	delete(u.asked, answer.ID)
+	delete(u.same, a.digest)
+	a.answer = answer
+	close(a.done)
+}
+
+// end answers all that wait.
+func (u *updates) end() {
+	u.mu.Lock()
+	ids := slices.Collect(maps.Keys(u.asked))
+	u.mu.Unlock()
+	for _, id := range ids {
+		u.answer(application.UpdateAnswer{ID: id, Code: dns.RcodeServerFailure})
+	}
+}
+
+// Updates gives the messages that wait for a decision.
+func (a *authority) Updates(ctx context.Context) []application.Update { return a.updates.take(ctx) }
+
+// Decide says what came of messages.
+func (a *authority) Decide(answers []application.UpdateAnswer) {
+	for _, one := range answers {
+		a.updates.answer(one)
+	}
+}
+
+// isUpdate reports whether a message is one that changes a zone.
+func isUpdate(m []byte) bool {
+	return len(m) >= headerSize && m[2]>>3&15 == dns.OpcodeUpdate && m[2]&0x80 == 0
+}
+
+// update answers a message that changes a zone (RFC 2136 section 3), which may take a while; nil where it is left without an answer.
+func (a *authority) update(m []byte, client netip.Addr) []byte {
+	var q query
+	code, ok := q.parse(m)
+	if !ok {
+		a.counts.left.Add(1)
+		return nil
+	}
+	served := a.served.Load()
+	w := zonedata.Client{Address: client}
+	var sign *signer
+	if code == 0 {
+		w, sign, code = a.identify(served, m, &q, w)
+	}
+	if code == 0 {
+		if code, ok = a.askUpdate(served, &q, m, w); !ok {
+			a.counts.left.Add(1)
+			return nil
+		}
+	}
+	var out answer
+	out.begin(&q, nil, 65535)
+	out.code = code
+	a.counts.codes[code&15].Add(1)
+	wire := out.end()
+	if sign != nil {
+		wire = sign.sign(wire, time.Now())
+	}
+	return wire
+}
+
+// askUpdate has a message decided on; ok is false where there are too many.
+func (a *authority) askUpdate(s *served, q *query, m []byte, w zonedata.Client) (code int, ok bool) {
+	v := s.viewFor(w)
+	if q.kind != dns.TypeSOA || q.class != dns.ClassINET {
+		return dns.RcodeFormatError, true
+	}
+	if v == nil {
+		return dns.RcodeRefused, true
+	}
+	z := v.zones[q.name]
+	if z == nil {
+		return dns.RcodeNotAuth, true
+	}
+	if !zonedata.Allows(z.of.Update, w, false) {
+		return dns.RcodeRefused, true
+	}
+	waiting := a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m})
+	if waiting == nil {
+		return 0, false
+	}
+	<-waiting.done
+	if waiting.answer.Changed { // whoever asks next is to see it
+		for end := time.Now().Add(settleTime); a.served.Load().revision == s.revision && time.Now().Before(end); {
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	return waiting.answer.Code, true
+}

@@ -1,0 +1,156 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/dns"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+	"portolan/internal/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// Update is a message that changes a zone (RFC 2136), as a service point took it from a client.
+type Update struct {
+	// ServicePoint is where it came in.
+	ServicePoint string
+	// View is the id of the view that the client sees, Zone the name of the zone, absolute and in lower case.
+	View int64
+	Zone string
+	// Client is who has sent it, Key the name of the key that it is signed with; empty where it is not.
+	Client netip.Addr
+	Key    string
+	// Message is the message as it came.
+	Message []byte
+}
+
+// author is who changes: the key, or the address.
+func (u *Update) author() store.Author {
+	name := u.Client.String()
+	if u.Key != "" {
+		name = "key " + strings.TrimSuffix(u.Key, ".")
+	}
+	return store.Author{Name: name, Comment: "dynamic update from " + u.Client.String()}
+}
+
+// TakeUpdate changes a zone as a message says, if the service point serves the zone and lets the client change it. It gives the code that
+// the message is answered with, and whether something has changed.
+func TakeUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why string, changed bool) {
+	m := new(wire.Msg)
+	if err := m.Unpack(u.Message); err != nil || m.Opcode != wire.OpcodeUpdate || len(m.Question) != 1 {
+		return wire.RcodeFormatError, "the message cannot be read", false
+	}
+	var zone *store.Resource
+	err := a.Store.View(ctx, func(tx *store.Tx) (err error) {
+		zone, err = updatable(tx, a, u)
+		return err
+	})
+	if err == nil {
+		err = a.Store.UpdateIn(ctx, store.Within(zone.Configuration, false), u.author(), func(tx *store.Tx) (err error) {
+			if zone, err = updatable(tx, a, u); err != nil {
+				return err
+			}
+			tx.Describe("DYNAMIC_UPDATE", "Updated zone "+zone.Key)
+			c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}
+			changed, err = dns.Update(c, zone, m)
+			return err
+		})
+	}
+	if err != nil {
+		code, why, _ = dns.CodeOf(err)
+		return code, why, false
+	}
+	return wire.RcodeSuccess, "", changed
+}
+
+// updatable gives the zone that a message changes.
+func updatable(tx *store.Tx, a *resource.API, u *Update) (*store.Resource, error) {
+	notHere := &dns.Refused{Code: wire.RcodeNotAuth, Why: fmt.Sprintf("service point %s does not serve zone %s", u.ServicePoint, u.Zone)}
+	server, err := serverOfPoint(tx, u.ServicePoint)
+	if err != nil {
+		return nil, err
+	}
+	if server == nil {
+		return nil, notHere
+	}
+	_, row, there, err := revisionOf(tx, server.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !there {
+		return nil, notHere
+	}
+	text, err := a.Sealer.Open(tx, settingsOfServer, row.settings)
+	if err != nil {
+		return nil, err
+	}
+	var settings zonedata.Settings
+	if err := json.Unmarshal([]byte(text), &settings); err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(settings.Zones, func(z zonedata.Zone) bool { return z.View == u.View && z.Name == u.Zone })
+	if i < 0 {
+		return nil, notHere
+	}
+	if !zonedata.Allows(settings.Zones[i].Update, zonedata.Client{Address: u.Client, Key: u.Key}, false) {
+		return nil, &dns.Refused{Code: wire.RcodeRefused, Why: "allow-update of the zone does not let the client"}
+	}
+	zone, err := zoneOfID(tx, settings.Zones[i].ID, server.Configuration)
+	if err != nil {
+		return nil, err
+	}
+	if zone == nil {
+		return nil, notHere
+	}
+	return zone, nil
+}
+
+// zoneOfID gives the zone that is deployed by an id; nil where nobody has made it.
+func zoneOfID(tx *store.Tx, id string, configuration int64) (*store.Resource, error) {
+	var view int64
+	var key string
+	if _, err := fmt.Sscanf(id, "%d/%s", &view, &key); err != nil {
+		return nil, fmt.Errorf("a zone with the id %q: %w", id, err)
+	}
+	rows, err := tx.ByKey(configuration, key)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		if r.Collection == "zones" && r.Type == "Zone" && r.Ref("view") == view {
+			return r, nil
+		}
+	}
+	return nil, nil
+}
+
+// updates lets clients change a zone by messages, by the option allow-update: on servers that write it, of views whose changes go out by
+// themselves.
+func (s *serving) updates(p *plan, of *zonedata.Zone, z *plannedZone, server int64) error {
+	value := p.lookUp(z.chain, server, "allow-update")
+	if value == nil || !z.roles[server].writes() {
+		return nil
+	}
+	list := s.matches(p, value)
+	if len(list) == 0 {
+		return nil
+	}
+	live, err := liveOf(p.tx)
+	switch {
+	case err != nil:
+		return err
+	case z.row.Type != "Zone" || z.row.ID == 0:
+		s.warn("zone %s is not changed by updates (allow-update): nobody has made it", z.zoneName())
+	case live[z.view] == 0:
+		s.warn("zone %s is not changed by updates (allow-update): its view is not live (liveDeployment)", z.zoneName())
+	default:
+		of.Update = list
+	}
+	return nil
+}

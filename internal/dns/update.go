@@ -1,0 +1,413 @@
+package dns
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"portolan/internal/ipam"
+	"portolan/internal/naming"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+
+	"github.com/miekg/dns"
+)
+
+// Refused is a change by a message that is not made, with the code that the message is answered with (RFC 2136 section 2.2).
+type Refused struct {
+	Code int
+	Why  string
+}
+
+func (r *Refused) Error() string { return r.Why }
+
+func refused(code int, why string) error { return &Refused{code, why} }
+
+// Update changes a zone as a message says (RFC 2136 section 3): its prerequisites hold, and all of its changes are made, or none is. What it
+// makes is marked as dynamic. Start of authority and name servers of the zone itself follow from options and roles, and stay. It reports
+// whether anything has changed; where the message is refused the error is a *Refused or a problem.
+func Update(c *resource.Change, zone *store.Resource, m *dns.Msg) (changed bool, err error) {
+	view, err := c.Tx.Get(viewOf(zone))
+	if err != nil {
+		return false, err
+	}
+	apex, err := fqdn(zone.Key)
+	if err != nil {
+		return false, err
+	}
+	u := &updater{c: c, zone: zone, apex: dns.CanonicalName(apex), names: map[string]*updatedName{},
+		make: &zoneImport{c: c, view: view, zone: zone, done: &ImportedZone{}, dynamic: true}}
+	if err := u.prerequisites(m.Answer); err != nil {
+		return false, err
+	}
+	if err := u.prescan(m.Ns); err != nil {
+		return false, err
+	}
+	for _, rr := range m.Ns {
+		if err := u.change(rr); err != nil {
+			return false, err
+		}
+	}
+	for _, name := range u.order {
+		is, err := u.realize(u.names[name])
+		if err != nil {
+			return false, err
+		}
+		changed = changed || is
+	}
+	if len(u.make.done.Skipped) > 0 {
+		return false, refused(dns.RcodeRefused, u.make.done.Skipped[0])
+	}
+	return changed, nil
+}
+
+// updater is an update that is under way.
+type updater struct {
+	c    *resource.Change
+	zone *store.Resource
+	apex string
+	make *zoneImport
+	// names are those that were looked at, order in which order.
+	names map[string]*updatedName
+	order []string
+}
+
+// updatedName is a name: its resources with their records, and the records that it is to have.
+type updatedName struct {
+	name   string
+	rows   []updatedRow
+	wanted []dns.RR
+}
+
+// updatedRow is a resource with its records.
+type updatedRow struct {
+	row *store.Resource
+	rrs []dns.RR
+}
+
+// at gives a name as it is, and is to be so far.
+func (u *updater) at(name string) (*updatedName, error) {
+	name = dns.CanonicalName(name)
+	if n := u.names[name]; n != nil {
+		return n, nil
+	}
+	if !dns.IsSubDomain(u.apex, name) {
+		return nil, refused(dns.RcodeNotZone, name+" does not lie in the zone")
+	}
+	n := &updatedName{name: name}
+	rows, err := u.c.Tx.ByKey(u.zone.Configuration, naming.Key(naming.Clean(name)))
+	if err != nil {
+		return nil, err
+	}
+	z := &zoneReader{tx: u.c.Tx, api: u.c.API, addresses: map[int64][]netip.Addr{}, targets: map[int64]string{}}
+	for _, r := range rows {
+		if r.Collection != "resourceRecords" || r.Parent != u.zone.ID {
+			continue
+		}
+		if err := z.links(r); err != nil {
+			return nil, err
+		}
+		rrs, err := z.recordsOf(r)
+		if err != nil {
+			return nil, err
+		}
+		n.rows = append(n.rows, updatedRow{r, rrs})
+		n.wanted = append(n.wanted, rrs...)
+	}
+	u.names[name] = n
+	u.order = append(u.order, name)
+	return n, nil
+}
+
+// has reports whether a name has records of a type; ANY is any.
+func (n *updatedName) has(kind uint16) bool {
+	return slices.ContainsFunc(n.wanted, func(rr dns.RR) bool { return kind == dns.TypeANY || rr.Header().Rrtype == kind })
+}
+
+// prerequisites checks what has to hold (RFC 2136 section 3.2). The zone itself always has its start of authority and name servers.
+func (u *updater) prerequisites(all []dns.RR) error {
+	var sets []dns.RR
+	for _, rr := range all {
+		h := rr.Header()
+		n, err := u.at(h.Name)
+		if err != nil {
+			return err
+		}
+		is := n.has(h.Rrtype) || n.name == u.apex && (h.Rrtype == dns.TypeANY || h.Rrtype == dns.TypeSOA || h.Rrtype == dns.TypeNS)
+		whole := h.Rdlength == 0
+		switch {
+		case h.Ttl != 0:
+			return refused(dns.RcodeFormatError, "a prerequisite has a TTL")
+		case h.Class == dns.ClassANY && whole && !is && h.Rrtype == dns.TypeANY:
+			return refused(dns.RcodeNameError, n.name+" is not there")
+		case h.Class == dns.ClassANY && whole && !is:
+			return refused(dns.RcodeNXRrset, n.name+" has no "+dns.TypeToString[h.Rrtype])
+		case h.Class == dns.ClassNONE && whole && is && h.Rrtype == dns.TypeANY:
+			return refused(dns.RcodeYXDomain, n.name+" is there")
+		case h.Class == dns.ClassNONE && whole && is:
+			return refused(dns.RcodeYXRrset, n.name+" has a "+dns.TypeToString[h.Rrtype])
+		case (h.Class == dns.ClassANY || h.Class == dns.ClassNONE) && whole:
+		case h.Class == dns.ClassINET:
+			sets = append(sets, rr)
+		default:
+			return refused(dns.RcodeFormatError, "a prerequisite is of a class that says nothing")
+		}
+	}
+	for _, rr := range sets { // each set as a whole is the one that is there
+		n, err := u.at(rr.Header().Name)
+		if err != nil {
+			return err
+		}
+		same := func(list []dns.RR) (of []string) {
+			for _, one := range list {
+				if one.Header().Rrtype == rr.Header().Rrtype && dns.CanonicalName(one.Header().Name) == n.name {
+					of = append(of, dataOf(one))
+				}
+			}
+			slices.Sort(of)
+			return slices.Compact(of)
+		}
+		if !slices.Equal(same(sets), same(n.wanted)) {
+			return refused(dns.RcodeNXRrset, n.name+" has another "+dns.TypeToString[rr.Header().Rrtype])
+		}
+	}
+	return nil
+}
+
+// dataOf gives the type and the data of a record as texts that compare: names without regard to case.
+func dataOf(rr dns.RR) string {
+	one := dns.Copy(rr)
+	one.Header().Ttl, one.Header().Class, one.Header().Name = 0, dns.ClassINET, "."
+	return sameRecord(one)
+}
+
+// prescan refuses changes that cannot be made, before any is (RFC 2136 section 3.4.1).
+func (u *updater) prescan(all []dns.RR) error {
+	for _, rr := range all {
+		h := rr.Header()
+		if _, err := u.at(h.Name); err != nil {
+			return err
+		}
+		meta := h.Rrtype >= dns.TypeTKEY && h.Rrtype < dns.TypeANY || h.Rrtype == dns.TypeOPT
+		switch {
+		case meta || h.Class == dns.ClassINET && (h.Rrtype == dns.TypeANY || h.Rdlength == 0):
+			return refused(dns.RcodeFormatError, "no record is of such a type")
+		case h.Class == dns.ClassANY && (h.Ttl != 0 || h.Rdlength != 0), h.Class == dns.ClassNONE && (h.Ttl != 0 || h.Rrtype == dns.TypeANY):
+			return refused(dns.RcodeFormatError, "what is deleted has a TTL, or data that it must not have")
+		case h.Class != dns.ClassINET && h.Class != dns.ClassANY && h.Class != dns.ClassNONE:
+			return refused(dns.RcodeFormatError, "a change is of a class that says nothing")
+		}
+	}
+	return nil
+}
+
+// change notes one change of the message (RFC 2136 section 3.4.2).
+func (u *updater) change(rr dns.RR) error {
+	h := rr.Header()
+	n, err := u.at(h.Name)
+	if err != nil {
+		return err
+	}
+	stays := func(kind uint16) bool { return n.name == u.apex && (kind == dns.TypeSOA || kind == dns.TypeNS) }
+	switch {
+	case stays(h.Rrtype):
+		return nil
+	case h.Class == dns.ClassANY:
+		n.wanted = slices.DeleteFunc(n.wanted, func(one dns.RR) bool {
+			return (h.Rrtype == dns.TypeANY || one.Header().Rrtype == h.Rrtype) && !stays(one.Header().Rrtype)
+		})
+	case h.Class == dns.ClassNONE:
+		n.wanted = slices.DeleteFunc(n.wanted, func(one dns.RR) bool { return dataOf(one) == dataOf(rr) })
+	default:
+		n.add(rr)
+	}
+	return nil
+}
+
+// add adds a record: an alias stands alone, in the place of another one (RFC 2136 section 3.4.2.2).
+func (n *updatedName) add(rr dns.RR) {
+	alias := rr.Header().Rrtype == dns.TypeCNAME
+	switch {
+	case alias && slices.ContainsFunc(n.wanted, func(one dns.RR) bool { return one.Header().Rrtype != dns.TypeCNAME }),
+		!alias && n.has(dns.TypeCNAME):
+		return
+	case alias:
+		n.wanted = nil
+	}
+	n.wanted = append(slices.DeleteFunc(n.wanted, func(one dns.RR) bool { return dataOf(one) == dataOf(rr) }), rr)
+}
+
+// realize makes the resources of a name what it is to have.
+func (u *updater) realize(n *updatedName) (changed bool, err error) {
+	left := slices.Clone(n.wanted)
+	take := func(rr dns.RR) (found dns.RR) {
+		i := slices.IndexFunc(left, func(one dns.RR) bool { return dataOf(one) == dataOf(rr) })
+		if i < 0 {
+			return nil
+		}
+		found = left[i]
+		left = slices.Delete(left, i, i+1)
+		return found
+	}
+	for _, r := range n.rows {
+		if r.row.Type == "HostRecord" {
+			is, rest, err := u.realizeHost(r, left)
+			if err != nil {
+				return false, err
+			}
+			changed, left = changed || is, rest
+			continue
+		}
+		if len(r.rrs) != 1 { // it is served as nothing
+			continue
+		}
+		if kept := take(r.rrs[0]); kept == nil {
+			err = u.remove(r.row)
+			changed = true
+		} else if kept.Header().Ttl != r.rrs[0].Header().Ttl {
+			err = u.retime(r.row, kept.Header().Ttl)
+			changed = true
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if len(left) == 0 {
+		return changed, nil
+	}
+	for job := range u.make.jobs(u.apex, left) {
+		if err := job(); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// retime gives a record another time to live.
+func (u *updater) retime(row *store.Resource, ttl uint32) error {
+	seconds := int64(min(ttl, 1<<31-1))
+	_, err := u.c.Following("ttl").Change(row, func(o schema.Object) { o.(comparableRecord).record().TTL = &seconds })
+	return err
+}
+
+// remove deletes a record that no other leads to.
+func (u *updater) remove(row *store.Resource) error {
+	links, err := u.c.Tx.Referring(row.ID)
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if l.Field == "linkedRecord" {
+			return refused(dns.RcodeRefused, row.Key+" cannot go: another record leads to it")
+		}
+	}
+	return u.c.Following().Delete(row)
+}
+
+// realizeHost gives a host the addresses that its name is to have, and gives the other records. One without addresses goes.
+func (u *updater) realizeHost(r updatedRow, wanted []dns.RR) (changed bool, rest []dns.RR, err error) {
+	var keep, add []netip.Addr
+	ttl := uint32(1<<31 - 1)
+	for _, rr := range wanted {
+		addr, is := addressOf(rr)
+		there := is && slices.ContainsFunc(r.rrs, func(one dns.RR) bool { return dataOf(one) == dataOf(rr) })
+		fits := false
+		if is && !there {
+			if fits, err = u.make.fits(r.row.Key, addr); err != nil {
+				return false, nil, err
+			}
+		}
+		switch {
+		case there:
+			keep = append(keep, addr)
+		case fits:
+			add = append(add, addr)
+		default:
+			rest = append(rest, rr)
+			continue
+		}
+		ttl = min(ttl, rr.Header().Ttl)
+	}
+	if len(keep)+len(add) == 0 {
+		return true, rest, u.removeHost(r)
+	}
+	sameTTL := len(r.rrs) > 0 && r.rrs[0].Header().Ttl == ttl
+	if len(add) == 0 && len(keep) == len(r.rrs) && sameTTL {
+		return false, rest, nil
+	}
+	before, err := u.c.Tx.Links(r.row.ID, "addresses")
+	if err != nil {
+		return false, nil, err
+	}
+	given := []string{"addresses"}
+	if !sameTTL {
+		given = append(given, "ttl")
+	}
+	seconds := int64(ttl)
+	if _, err := u.c.Following(given...).Change(r.row, func(o schema.Object) {
+		host := o.(*HostRecord)
+		host.Addresses = schema.RefList{Given: true}
+		for _, a := range append(keep, add...) {
+			host.Addresses.Items = append(host.Addresses.Items, schema.RefItem{Text: map[string]string{"address": a.String()}})
+		}
+		if !sameTTL {
+			host.TTL = &seconds
+		}
+	}); err != nil {
+		return false, nil, err
+	}
+	return true, rest, u.release(r.row, before)
+}
+
+// removeHost deletes a host, and gives its addresses back where they came with it.
+func (u *updater) removeHost(r updatedRow) error {
+	before, err := u.c.Tx.Links(r.row.ID, "addresses")
+	if err != nil {
+		return err
+	}
+	if err := u.remove(r.row); err != nil {
+		return err
+	}
+	return u.release(r.row, before)
+}
+
+// release gives addresses back that an update had assigned for a host, and that nothing else has to do with.
+func (u *updater) release(host *store.Resource, addresses []int64) error {
+	o, err := u.c.API.Object(host)
+	if err != nil {
+		return err
+	}
+	if !o.(*HostRecord).Dynamic {
+		return nil
+	}
+	for _, id := range addresses {
+		if err := ipam.ReleaseUnused(u.c, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addressOf gives the address of an A or AAAA record.
+func addressOf(rr dns.RR) (addr netip.Addr, is bool) {
+	switch x := rr.(type) {
+	case *dns.A:
+		return netip.AddrFromSlice(x.A.To4())
+	case *dns.AAAA:
+		return netip.AddrFromSlice(x.AAAA.To16())
+	}
+	return addr, false
+}
+
+// CodeOf gives the code that a failure of Update is answered with, and why; certain is false where it may be over at the next try.
+func CodeOf(err error) (code int, why string, certain bool) {
+	if r, ok := err.(*Refused); ok { //nolint:errorlint // nobody wraps it
+		return r.Code, r.Why, true
+	}
+	if p, ok := problem.As(err); ok && p.Status < 500 {
+		return dns.RcodeRefused, strings.TrimSpace(p.Message), true
+	}
+	return dns.RcodeServerFailure, err.Error(), false
+}

@@ -1,0 +1,105 @@
+package servicepoint
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"portolan/internal/application"
+	"portolan/internal/checkin"
+
+	"github.com/miekg/dns"
+)
+
+// relay brings the manager the updates that clients send to an application, and the application what came of them, until ctx ends.
+func (p *process) relay(ctx context.Context) {
+	for b := (backoff{}); ctx.Err() == nil; {
+		all, err := p.awaitUpdates(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				p.log.Debug("the application is not asked for updates", "reason", err)
+			}
+			b.pause(ctx)
+			continue
+		}
+		b = backoff{}
+		if len(all) == 0 {
+			continue
+		}
+		answers := make([]application.UpdateAnswer, len(all))
+		var deciding sync.WaitGroup
+		for i, one := range all {
+			deciding.Go(func() { answers[i] = p.decided(ctx, one) })
+		}
+		deciding.Wait()
+		if err := p.tellDecided(ctx, answers); err != nil && ctx.Err() == nil {
+			p.log.Warn("the application was not told what came of updates", "reason", err)
+		}
+	}
+}
+
+// decided gives what came of an update: SERVFAIL where the manager cannot be asked.
+func (p *process) decided(ctx context.Context, one application.Update) application.UpdateAnswer {
+	answer, err := p.s.decide(ctx, one)
+	if err != nil {
+		p.log.Warn("an update could not be decided on", "zone", one.Zone, "client", one.Client, "reason", err)
+		answer.Code = dns.RcodeServerFailure
+	}
+	answer.ID = one.ID
+	return answer
+}
+
+// awaitUpdates gives the updates that wait for a decision, once there are some; nothing where there were none for a while.
+func (p *process) awaitUpdates(ctx context.Context) (all []application.Update, err error) {
+	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://application"+application.UpdatesPath, nil)
+	if err != nil {
+		return nil, err
+	}
+	rs, err := p.bulky.Do(rq)
+	if err != nil {
+		return nil, unwrapURL(err)
+	}
+	defer func() { _ = rs.Body.Close() }()
+	switch rs.StatusCode {
+	case http.StatusNoContent:
+		return nil, nil
+	case http.StatusOK:
+		return all, json.NewDecoder(rs.Body).Decode(&all)
+	}
+	return nil, fmt.Errorf("it answers %s", rs.Status)
+}
+
+// tellDecided tells the application what came of updates.
+func (p *process) tellDecided(ctx context.Context, answers []application.UpdateAnswer) error {
+	body, err := json.Marshal(answers)
+	if err != nil {
+		return err
+	}
+	rq, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://application"+application.UpdatesPath, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	rs, err := p.slow.Do(rq)
+	if err != nil {
+		return unwrapURL(err)
+	}
+	return rs.Body.Close()
+}
+
+// decideUpdate has the manager decide on an update.
+func (a *Agent) decideUpdate(ctx context.Context, one application.Update) (answer application.UpdateAnswer, err error) {
+	a.mu.Lock()
+	m, enrolled := a.manager, a.identity != nil
+	a.mu.Unlock()
+	if !enrolled {
+		return answer, errors.New("this service point is not enrolled")
+	}
+	var got checkin.UpdateAnswer
+	err = m.post(ctx, checkin.UpdatePath, 0, checkin.UpdateRequest{View: one.View, Zone: one.Zone, Client: one.Client.String(), Key: one.Key,
+		Message: one.Message}, &got)
+	return application.UpdateAnswer{Code: got.Code, Changed: got.Changed}, err
+}

@@ -1,0 +1,262 @@
+package test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"portolan/internal/pgtest"
+
+	"github.com/miekg/dns"
+)
+
+// updating sends a message that changes the zone harbour.example, signed with the key dhcp where a secret is given, and gives the code of
+// the answer.
+func updating(t *testing.T, at, network, secret string, fill func(m *dns.Msg)) string {
+	t.Helper()
+	m := new(dns.Msg)
+	m.SetUpdate("harbour.example.")
+	fill(m)
+	c := &dns.Client{Net: network, Timeout: 15 * time.Second}
+	if secret != "" {
+		m.SetTsig("dhcp.", dns.HmacSHA256, 300, time.Now().Unix())
+		c.TsigSecret = map[string]string{"dhcp.": secret}
+	}
+	r, _, err := c.Exchange(m, at)
+	if err != nil && r == nil { // an answer may say that the signature is wrong, and is not signed then
+		t.Fatalf("%s: %v", m, err)
+	}
+	return dns.RcodeToString[r.Rcode]
+}
+
+// rrs reads records.
+func rrs(t *testing.T, lines ...string) (all []dns.RR) {
+	t.Helper()
+	for _, line := range lines {
+		rr, err := dns.NewRR(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, rr)
+	}
+	return all
+}
+
+// count gives how many resources a list has.
+func (m *manager) count(path, filter string) int {
+	m.t.Helper()
+	var list struct{ Count int }
+	_, text, err := m.call("GET", path+"?"+url.Values{"filter": {filter}}.Encode(), "")
+	if err != nil || json.Unmarshal([]byte(text), &list) != nil {
+		m.t.Fatal(text, err)
+	}
+	return list.Count
+}
+
+// Who has a key changes a zone by messages: what they say is in the manager, with who has said it, and is answered at once; whoever has not
+// is refused.
+func TestDynamicUpdates(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) { dynamicUpdates(t, "") })
+	t.Run("PostgreSQL", func(t *testing.T) { dynamicUpdates(t, pgtest.URL(t)) })
+}
+
+func dynamicUpdates(t *testing.T, database string) {
+	t.Helper()
+	a, zone, _, network := liveServer(t, database)
+	m := a.m
+	secret := base64.StdEncoding.EncodeToString([]byte("nobody is to know this secret..."))
+	add := func(lines ...string) func(*dns.Msg) { return func(m *dns.Msg) { m.Insert(rrs(t, lines...)) } }
+	winch := add("winch.harbour.example. 300 A 10.0.0.40")
+	if got := updating(t, a.at, "udp", "", winch); got != "REFUSED" {
+		t.Errorf("where nobody may an update is %s", got)
+	}
+	var configurations struct{ Data []struct{ ID int64 } }
+	if _, text, err := m.call("GET", "/configurations", ""); err != nil || json.Unmarshal([]byte(text), &configurations) != nil {
+		t.Fatal(text, err)
+	}
+	m.id(fmt.Sprintf("/configurations/%d/signingKeys", configurations.Data[0].ID),
+		`{"type":"TSIGKey","name":"dhcp","algorithm":"SHA256","length":256,"privateKey":"`+secret+`"}`)
+	m.id("/zones/"+zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-update","value":["key dhcp"]}`)
+	if got := ""; !until(func() bool { got = updating(t, a.at, "udp", secret, winch); return got == "NOERROR" }) {
+		t.Fatalf("with the key an update is %s\n%s\n%s", got, a.process.text(), m.process.text())
+	}
+	// It is answered without waiting, and the address leads back.
+	if got := a.asks("winch.harbour.example.", dns.TypeA); got != "NOERROR 10.0.0.40" {
+		t.Errorf("behind the update the name is %s", got)
+	}
+	a.answersWith("40.0.0.10.in-addr.arpa.", dns.TypePTR, "NOERROR winch.harbour.example.")
+	if got := m.count("/resourceRecords", "absoluteName:'winch.harbour.example' and dynamic:true"); got != 1 {
+		t.Errorf("there are %d hosts", got)
+	}
+	if got := m.count("/networks/"+network+"/addresses", "address:'10.0.0.40' and state:'STATIC'"); got != 1 {
+		t.Errorf("there are %d addresses", got)
+	}
+	if _, text, err := m.call("GET", "/transactions?limit=1&orderBy=desc(id)", ""); err != nil || !strings.Contains(text, `"principal":"key dhcp"`) ||
+		!strings.Contains(text, "dynamic update from 127.0.0.1") {
+		t.Errorf("the history says %s %v", text, err)
+	}
+	for _, c := range []struct {
+		what, want string
+		fill       func(*dns.Msg)
+	}{
+		{"a name that is to be free", "YXDOMAIN", func(m *dns.Msg) { m.NameNotUsed(rrs(t, "winch.harbour.example. A 10.0.0.40")) }},
+		{"a name that is to be there", "NXDOMAIN", func(m *dns.Msg) { m.NameUsed(rrs(t, "nobody.harbour.example. A 10.0.0.40")) }},
+		{"another zone", "NOTZONE", add("winch.elsewhere.example. 300 A 10.0.0.40")},
+		{"a chain", "NOERROR", add("hoist.harbour.example. 60 CNAME winch.harbour.example.", "_x.harbour.example. 60 SRV 0 0 5 far.example.")},
+		{"an address that is nobody's", "NOERROR", add("far.harbour.example. 60 A 192.0.2.9")},
+		{"what others lead to", "REFUSED", func(m *dns.Msg) { m.RemoveName(rrs(t, "winch.harbour.example. A 10.0.0.40")) }},
+		{"another address", "NOERROR", func(m *dns.Msg) {
+			m.RemoveRRset(rrs(t, "winch.harbour.example. A 10.0.0.40"))
+			m.Insert(rrs(t, "winch.harbour.example. 300 A 10.0.0.41"))
+		}},
+		{"a type that is not kept", "REFUSED", add("odd.harbour.example. 60 TYPE65400 \\# 1 00")},
+		{"an alias that goes, and its host", "NOERROR", func(m *dns.Msg) {
+			m.RemoveRRset(rrs(t, "hoist.harbour.example. CNAME winch.harbour.example."))
+		}},
+		{"the host", "NOERROR", func(m *dns.Msg) { m.RemoveName(rrs(t, "winch.harbour.example. A 10.0.0.40")) }},
+	} {
+		if got := updating(t, a.at, "tcp", secret, c.fill); got != c.want {
+			t.Errorf("%s is %s, not %s\n%s", c.what, got, c.want, m.process.text())
+		}
+	}
+	if got := a.asks("winch.harbour.example.", dns.TypeA); got != "NXDOMAIN" {
+		t.Errorf("behind its end the name is %s", got)
+	}
+	if got := m.count("/networks/"+network+"/addresses", "address:in('10.0.0.40','10.0.0.41') and state:'STATIC'"); got != 0 {
+		t.Errorf("%d addresses were not given back", got)
+	}
+	if got := updating(t, a.at, "udp", base64.StdEncoding.EncodeToString([]byte("another")), winch); got != "NOTAUTH" {
+		t.Errorf("with another secret an update is %s", got)
+	}
+	if program, err := exec.LookPath("nsupdate"); err == nil {
+		host, port, _ := strings.Cut(a.at, ":")
+		script := fmt.Sprintf("server %s %s\nzone harbour.example\nupdate add capstan.harbour.example 300 A 10.0.0.50\nsend\n", host, port)
+		c := exec.Command(program, "-y", "hmac-sha256:dhcp:"+secret)
+		c.Stdin = strings.NewReader(script)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("nsupdate: %v %s", err, out)
+		}
+		if got := a.asks("capstan.harbour.example.", dns.TypeA); got != "NOERROR 10.0.0.50" {
+			t.Errorf("what nsupdate made is %s", got)
+		}
+	}
+	a.nothingElse()
+
+	// Without a manager nobody decides.
+	if err := m.process.signal(syscall.SIGTERM); err != nil {
+		t.Log(err)
+	}
+	if got := updating(t, a.at, "tcp", secret, add("late.harbour.example. 60 A 192.0.2.9")); got != "SERVFAIL" {
+		t.Errorf("without a manager an update is %s", got)
+	}
+	m.start()
+	if text := m.check(); !strings.Contains(text, "nothing is wrong") && strings.Contains(text, "wrong") {
+		t.Error(text)
+	}
+}
+
+// randomUpdate fills a message with prerequisites and changes of few names.
+func randomUpdate(t *testing.T, random *rand.Rand, m *dns.Msg) {
+	t.Helper()
+	name := func() string { return []string{"a", "b", "c", "x.d"}[random.IntN(4)] + ".harbour.example." }
+	record := func() []dns.RR {
+		switch n := name(); random.IntN(6) {
+		case 0:
+			return rrs(t, fmt.Sprintf("%s 60 CNAME %s", n, name()))
+		case 1:
+			return rrs(t, fmt.Sprintf("%s %d TXT \"t%d\"", n, 60+random.IntN(2), random.IntN(3)))
+		case 2:
+			return rrs(t, fmt.Sprintf("%s 60 MX %d far.example.", n, random.IntN(3)))
+		default:
+			return rrs(t, fmt.Sprintf("%s 60 A 10.0.0.%d", n, 20+random.IntN(5)))
+		}
+	}
+	if random.IntN(3) == 0 {
+		[]func([]dns.RR){m.NameUsed, m.NameNotUsed, m.RRsetUsed, m.RRsetNotUsed, m.Used}[random.IntN(5)](record())
+		for _, rr := range m.Answer {
+			rr.Header().Ttl = 0
+		}
+	}
+	for range 1 + random.IntN(3) {
+		[]func([]dns.RR){m.Insert, m.Insert, m.Insert, m.Remove, m.RemoveRRset, m.RemoveName}[random.IntN(6)](record())
+	}
+}
+
+// BIND and we take the same messages alike, and have the same names behind each. Differences that are meant: a host that others lead to stays.
+func TestUpdatesAsNamed(t *testing.T) {
+	program := tool(t, "named")
+	a, zone, _, _ := liveServer(t, "")
+	a.m.id("/zones/"+zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-update","value":["127.0.0.1"]}`)
+	dir := t.TempDir()
+	at, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := strings.Cut(at, ":")
+	zoneFile := "$ORIGIN harbour.example.\n@ 3600 SOA ns h 1 1 1 1 60\n@ 3600 NS ns\nns 3600 A 192.0.2.1\n"
+	conf := fmt.Sprintf(`options { directory %q; listen-on port %s { 127.0.0.1; }; listen-on-v6 { none; }; pid-file none; session-keyfile none;
+		recursion no; notify no; empty-zones-enable no; minimal-responses yes; }; controls { };
+		zone "harbour.example" { type primary; file "zone"; allow-update { any; }; check-names ignore; };`, dir, port)
+	for name, text := range map[string]string{"zone": zoneFile, "conf": conf} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.Command(program, "-g", "-n", "1", "-c", filepath.Join(dir, "conf"))
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}()
+	if !until(func() bool { return strings.HasPrefix(asked(at, "harbour.example.", dns.TypeNS), "NOERROR") }) {
+		t.Fatal("named does not answer")
+	}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+	probe := func(m *dns.Msg) { m.Insert(rrs(t, "z.harbour.example. 60 TXT \"begin\"")) }
+	if !until(func() bool { return updating(t, a.at, "tcp", "", probe) == "NOERROR" }) {
+		t.Fatal("updates are refused")
+	}
+	names := func(server string) (all []string) {
+		for _, n := range []string{"a", "b", "c", "x.d"} {
+			for _, kind := range []uint16{dns.TypeA, dns.TypeTXT, dns.TypeMX, dns.TypeCNAME} {
+				all = append(all, n+" "+dns.TypeToString[kind]+" "+asked(server, n+".harbour.example.", kind))
+			}
+		}
+		return all
+	}
+	refusals := 0
+	for i := range 250 {
+		m := new(dns.Msg)
+		m.SetUpdate("harbour.example.")
+		randomUpdate(t, random, m)
+		fill := func(to *dns.Msg) { to.Answer, to.Ns = m.Answer, m.Ns }
+		ours := updating(t, a.at, "tcp", "", fill)
+		if ours == "REFUSED" {
+			refusals++
+			continue
+		}
+		if theirs := updating(t, at, "tcp", "", fill); ours != theirs {
+			t.Fatalf("message %d is %s, and %s by BIND: %s\n%s", i, ours, theirs, m, a.m.process.text())
+		}
+		if got, want := names(a.at), names(at); !slices.Equal(got, want) {
+			t.Fatalf("behind message %d the names are\n%s\nand by BIND\n%s\n%s", i, strings.Join(got, "\n"), strings.Join(want, "\n"), m)
+		}
+	}
+	t.Logf("%d of 250 were refused, since others lead to what was to go", refusals)
+	if refusals > 60 {
+		t.Errorf("%d were refused", refusals)
+	}
+	a.nothingElse()
+}
