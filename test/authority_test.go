@@ -92,10 +92,11 @@ func (a *authority) answersWith(name string, kind uint16, want string) {
 	}
 }
 
-// becomeServer makes a service point that answers for zones, and a server of a configuration that it is.
-func becomeServer(t *testing.T, m *manager, configuration string) *authority {
+// becomeServer makes a service point that answers for zones, and a server of a configuration that it is; args are further arguments of the
+// agent.
+func becomeServer(t *testing.T, m *manager, configuration string, args ...string) *authority {
 	t.Helper()
-	a := &authority{fleetPoint: &fleetPoint{t: t, m: m, state: filepath.Join(t.TempDir(), "state")}}
+	a := &authority{fleetPoint: &fleetPoint{t: t, m: m, args: args, state: filepath.Join(t.TempDir(), "state")}}
 	var created struct{ FleetInstanceID, RegistrationKey string }
 	if err := json.Unmarshal([]byte(a.fleet("create", "--json", "edge")), &created); err != nil {
 		t.Fatal(err)
@@ -261,7 +262,7 @@ func TestZonesOnTheWire(t *testing.T) {
 
 // liveServer makes a configuration with a view whose changes go out by themselves, a zone, one below it, a network, and a server for all
 // of it.
-func liveServer(t *testing.T, database string) (a *authority, zone, below, network string) {
+func liveServer(t *testing.T, database string, args ...string) (a *authority, zone, below, network string) {
 	t.Helper()
 	m := serve(t, database)
 	configuration := m.id("/configurations", `{"name":"main"}`)
@@ -270,7 +271,7 @@ func liveServer(t *testing.T, database string) (a *authority, zone, below, netwo
 	below = m.id("/zones/"+zone+"/zones", `{"type":"Zone","name":"quay","deploymentEnabled":true}`)
 	block := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/16"}`)
 	network = m.id("/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`)
-	a = becomeServer(t, m, configuration)
+	a = becomeServer(t, m, configuration, args...)
 	var interfaces struct{ Data []struct{ ID int64 } }
 	if _, text, err := m.call("GET", "/servers/"+a.server+"/interfaces", ""); err != nil || json.Unmarshal([]byte(text), &interfaces) != nil {
 		t.Fatal(text, err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"portolan/internal/application"
 	"portolan/internal/checkin"
 	"portolan/internal/servicepoint"
 )
@@ -30,8 +31,10 @@ type agentCommand struct {
 	PingTarget            string        `help:"The public address to ping; 'off' for none. Default: a public resolver, every five minutes." placeholder:"IP|off"`
 	HTTPTarget            string        `help:"The public site to ask; 'off' for none. Default: a public site, every five minutes." name:"http-target" placeholder:"URL|off"`
 	ProbeInterval         time.Duration `help:"How often the network is probed." default:"10s"`
-	UpdateTrial           time.Duration `help:"How long a new release has to become healthy before the one before goes on." default:"3m"`
-	UpdateRoot            string        `help:"The root of the releases to trust, a file root.json. Default: that of the manager's at the first update." type:"existingfile" placeholder:"FILE"`
+	Engine                string        `help:"What answers for zones: Portolan, or BIND, whose configuration and zones are written." enum:"portolan,bind" default:"portolan"`
+	bindFlags
+	UpdateTrial time.Duration `help:"How long a new release has to become healthy before the one before goes on." default:"3m"`
+	UpdateRoot  string        `help:"The root of the releases to trust, a file root.json. Default: that of the manager's at the first update." type:"existingfile" placeholder:"FILE"`
 }
 
 // Run runs the service point until it is told to stop: in the release that it was updated to.
@@ -82,7 +85,14 @@ func (c *agentCommand) run(ctx context.Context, s *session, version, base string
 			return usageError{errors.New("--status-listen: off stands alone")}
 		}
 	}
-	a, err := servicepoint.New(servicepoint.Options{Program: program, Versions: applicationVersions(),
+	driving := map[string][]string{}
+	if c.Engine == "bind" {
+		if _, err := c.bind(); err != nil {
+			return err
+		}
+		driving[application.Authority] = c.args()
+	}
+	a, err := servicepoint.New(servicepoint.Options{Driving: driving, Program: program, Versions: applicationVersions(),
 		State: c.State, Endpoint: c.RegistrationEndpoint, Key: key, Variant: c.Variant,
 		DiagnosticsListen: c.DiagnosticsListen, StatusListen: statusListen, Targets: targets, Version: version, Base: base, Launched: true,
 		Log:           s.log,

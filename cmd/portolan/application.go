@@ -3,18 +3,52 @@ package main
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 
 	"portolan/internal/application"
 	"portolan/internal/application/all"
+	"portolan/internal/application/authority"
 )
 
 // socketDescriptor is where a service point puts the socket of an application that it starts.
 const socketDescriptor = 3
 
 type applicationCommand struct {
-	Name string `arg:"" help:"The application."`
+	Name   string `arg:"" help:"The application."`
+	Engine string `help:"What answers for zones." enum:"portolan,bind" default:"portolan"`
+	bindFlags
+}
+
+// bindFlags say where BIND is that is driven.
+type bindFlags struct {
+	BindConfig    string `help:"The configuration of BIND that is written." default:"/etc/bind/named.conf" type:"path" placeholder:"FILE"`
+	BindZones     string `help:"The directory that files of zones are written to." default:"/var/cache/bind/portolan" type:"path" placeholder:"DIR"`
+	BindControl   string `help:"Where BIND is told to load what has changed (rndc)." default:"127.0.0.1:953" placeholder:"ADDR"`
+	BindOptions   string `help:"A file with further statements for the options of BIND." type:"existingfile" placeholder:"FILE"`
+	BindOverwrite bool   `help:"Write over a configuration of BIND that Portolan has not written."`
+}
+
+// bind reads them.
+func (f *bindFlags) bind() (authority.Bind, error) {
+	control, err := netip.ParseAddrPort(f.BindControl)
+	if err != nil || !control.Addr().IsLoopback() {
+		return authority.Bind{}, usageError{fmt.Errorf("--bind-control: %q is no address of this machine with a port, such as 127.0.0.1:953", f.BindControl)}
+	}
+	return authority.Bind{Config: f.BindConfig, Zones: f.BindZones, Control: control, Options: f.BindOptions, Overwrite: f.BindOverwrite}, nil
+}
+
+// args words them for an application.
+func (f *bindFlags) args() []string {
+	args := []string{"--engine", "bind", "--bind-config", f.BindConfig, "--bind-zones", f.BindZones, "--bind-control", f.BindControl}
+	if f.BindOptions != "" {
+		args = append(args, "--bind-options", f.BindOptions)
+	}
+	if f.BindOverwrite {
+		args = append(args, "--bind-overwrite")
+	}
+	return args
 }
 
 // Run runs an application until the service point ends it.
@@ -25,6 +59,13 @@ func (c *applicationCommand) Run(s *session) error {
 	for _, kind := range all.Kinds() {
 		if kind.Name != c.Name {
 			continue
+		}
+		if c.Engine == "bind" && kind.Name == application.Authority {
+			b, err := c.bind()
+			if err != nil {
+				return err
+			}
+			kind = authority.BindKind(b)
 		}
 		file := os.NewFile(socketDescriptor, "socket")
 		socket, err := net.FileListener(file)

@@ -42,6 +42,9 @@ type Options struct {
 	// Program is the command that runs an application, with its name behind it; Versions are those that it has, by name.
 	Program  []string
 	Versions map[string]string
+	// Driving are what stands behind the names of applications that drive a program of the machine: they need its files, and run as the
+	// agent does.
+	Driving map[string][]string
 	// Base is the version of the program that was installed on the machine; empty means Version. Launched says that a Launcher runs this
 	// one, so that a release can take its place.
 	Base     string
@@ -213,7 +216,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.desired, a.settled = wanted.Generation, a.state.settledAt()
 	a.beginUpdates(wanted.Update)
 	a.machine.ask(wanted.NTPServers)
-	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, versions: a.options.Versions, log: a.log,
+	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, driving: a.options.Driving, versions: a.options.Versions, log: a.log,
 		moved: a.move, fetch: a.fetchContent, decide: a.decideUpdate, ctx: ctx, applied: make(chan struct{}), processes: map[string]*process{},
 		leaving: map[string]*process{}}
 	a.supervisor.groups = a.groups()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"portolan/internal/application"
@@ -70,8 +71,13 @@ func (p *process) launch(name string, limits checkin.Limits, out, socket *os.Fil
 		folders = append(folders, nil) // where the kernel does not let us
 	}
 	for _, folder := range folders {
-		for _, confine := range confinements() {
-			c = exec.Command(p.s.program[0], append(p.s.program[1:], name)...)
+		further, drives := p.s.driving[name]
+		confined := confinements()
+		if drives { // the last one takes nothing away
+			confined = confined[len(confined)-1:]
+		}
+		for _, confine := range confined {
+			c = exec.Command(p.s.program[0], slices.Concat(p.s.program[1:], []string{name}, further)...)
 			c.Stdout, c.Stderr, c.ExtraFiles, c.Dir = out, out, []*os.File{socket}, "/"
 			c.Env = append([]string{"PATH=/usr/bin:/bin"}, p.s.limited(limits, folder != nil)...)
 			confine(c)

@@ -31,6 +31,8 @@ type supervisor struct {
 	log    *slog.Logger
 	// moved is called when something of what is reported may have changed.
 	moved func()
+	// driving is that of Options.
+	driving map[string][]string
 	// decide has the manager decide on an update of what an application serves.
 	decide func(ctx context.Context, one application.Update) (application.UpdateAnswer, error)
 	// fetch writes what leads from a revision of content to the one that is to be served.

@@ -335,6 +335,8 @@ func (a *authority) Health() (conditions []string) {
 
 // Diagnostics are the diagnostics of the application.
 type Diagnostics struct {
+	// Engine is BIND where that answers in our place; else it is empty.
+	Engine string `json:"engine,omitempty"`
 	// Revision names what is served; empty where nothing is.
 	Revision string `json:"revision"`
 	Zones    int    `json:"zones"`

@@ -115,30 +115,41 @@ func (s *served) mayCopy(w zonedata.Client, name string) *servedZone {
 
 // whole sends all of a zone.
 func (s *sending) whole(z *servedZone) error {
-	soa, others, signs := z.snapshot()
-	err := s.put(z.apex, &soa)
-	if signs {
-		others = append(others, owned{z.apex, soa, true})
-	}
-	for i, o := range others {
-		if o.kind != dns.TypeSOA && err == nil {
-			err = s.put(o.owner, &o.set)
+	var soa *set
+	err := z.each(func(owner string, of *set) error {
+		if of.kind == dns.TypeSOA {
+			soa = of
 		}
-		if !signs || !o.signed || err != nil {
-			continue
-		}
-		var signatures *set
-		if signatures, _, err = z.signing.sign(o.owner, &others[i].set, time.Now()); err == nil {
-			err = s.put(o.owner, signatures)
-		}
-	}
+		return s.put(owner, of)
+	})
 	if err == nil {
-		err = s.put(z.apex, &soa)
+		err = s.put(z.apex, soa)
 	}
 	if err == nil {
 		err = s.flush()
 	}
 	return err
+}
+
+// each gives all RRsets of a zone as they are at one moment, the SOA first, with their signatures where it is signed.
+func (z *servedZone) each(fn func(owner string, of *set) error) error {
+	soa, others, signs := z.snapshot()
+	for _, o := range append([]owned{{z.apex, soa, true}}, others...) {
+		if err := fn(o.owner, &o.set); err != nil {
+			return err
+		}
+		if !signs || !o.signed {
+			continue
+		}
+		signatures, _, err := z.signing.sign(o.owner, &o.set, time.Now())
+		if err == nil {
+			err = fn(o.owner, signatures)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // changes sends what has changed: nothing but the SOA where nothing has.

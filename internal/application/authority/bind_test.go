@@ -1,0 +1,198 @@
+package authority
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/zonedata"
+
+	"github.com/miekg/dns"
+)
+
+// driven is BIND as a test has it driven.
+type driven struct {
+	*bind
+	t    *testing.T
+	dir  string
+	at   netip.AddrPort
+	stop func()
+}
+
+// drive makes the application, without BIND running.
+func drive(t *testing.T) *driven {
+	t.Helper()
+	for _, name := range []string{"named", "rndc", "named-checkconf"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skip(name + " is not on this machine")
+		}
+	}
+	d := &driven{t: t, dir: t.TempDir(), at: freePort(t), stop: func() {}}
+	options := filepath.Join(d.dir, "options")
+	if err := os.WriteFile(options, []byte("\tpid-file none;\n\tsession-keyfile none;\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.bind = newBind(Bind{Config: filepath.Join(d.dir, "named.conf"), Zones: filepath.Join(d.dir, "zones"), Control: freePort(t),
+		Options: options}, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// begin starts BIND by the configuration that was written.
+func (d *driven) begin() {
+	d.t.Helper()
+	log, err := os.Create(filepath.Join(d.dir, "log"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	c := exec.Command("named", "-g", "-n", "1", "-c", d.Config) //nolint:gosec // the program of that name
+	c.Stdout, c.Stderr = log, log
+	if err := c.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	d.stop = func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		_ = log.Close()
+	}
+	d.t.Cleanup(func() { d.stop() })
+}
+
+// becomes waits until the application is well, or has a trouble with some words in it.
+func (d *driven) becomes(trouble string) {
+	d.t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		all := strings.Join(d.Health(), "; ")
+		if trouble == "" && all == "" || trouble != "" && strings.Contains(all, trouble) {
+			return
+		}
+		if time.Now().After(end) {
+			text, _ := os.ReadFile(filepath.Join(d.dir, "log"))
+			d.t.Fatalf("it is %q, not %q\n%s", all, trouble, text)
+		}
+	}
+}
+
+// answers asks BIND over TCP.
+func (d *driven) answers(name string, kind uint16, want string) {
+	d.t.Helper()
+	m := new(dns.Msg)
+	m.SetQuestion(name, kind)
+	got := ""
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		r, _, err := (&dns.Client{Net: "tcp"}).Exchange(m, d.at.String())
+		if err != nil {
+			got = err.Error()
+			continue
+		}
+		if got = dns.RcodeToString[r.Rcode]; len(r.Answer) > 0 {
+			got += " " + strings.TrimPrefix(r.Answer[0].String(), r.Answer[0].Header().String())
+		}
+		if got == want {
+			return
+		}
+	}
+	d.t.Errorf("%s is %s, not %s", name, got, want)
+}
+
+func (d *driven) take(stream []byte) {
+	d.t.Helper()
+	if err := d.TakeContent(bytes.NewReader(stream)); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// BIND serves what it is given, what has changed of it, and no more what is gone; it does so again where it was away; and a configuration of
+// somebody else stays.
+func TestDrivingBIND(t *testing.T) {
+	d := drive(t)
+	if err := os.WriteFile(d.Config, []byte("// mine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	configuration := json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"127.0.0.1","port":%d}],"identity":"bind-7",`+
+		`"rateLimit":{"responsesPerSecond":50}}`, d.at.Port()))
+	if err := d.Configure(configuration); err != nil {
+		t.Fatal(err)
+	}
+	d.becomes("was not written by Portolan")
+	if text, err := os.ReadFile(d.Config); err != nil || string(text) != "// mine\n" {
+		t.Fatalf("the configuration of somebody else is %s %v", text, err)
+	}
+	if err := os.Remove(d.Config); err != nil {
+		t.Fatal(err)
+	}
+	key, match := keyed("copy.", dns.HmacSHA256)
+	views := []zonedata.View{{ID: 1, Name: "inside", Clients: []zonedata.Match{{Not: true, Prefix: netip.MustParsePrefix("10.0.0.0/8")},
+		{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}}, {ID: 2, Name: "outside"}}
+	harbour := strings.Replace(harbour, "sub 3600 DS 1 8 2 AB\n", "", 1) // which is too short for BIND
+	before := given{name: "harbour.example.", records: harbour, view: 1, transfer: match, keys: []zonedata.SigningKey{key}}
+	outside := given{name: "harbour.example.", records: harbour + "mail 60 TXT \"outside\"\n", view: 2}
+	stream, revision := content(t, views, before, outside)
+	d.take(stream)
+	if d.Content() != "" {
+		t.Error("it says that BIND serves what nobody has started it for")
+	}
+	d.becomes("start it with -c")
+	d.begin()
+	d.becomes("")
+	if got := d.Content(); got != revision {
+		t.Errorf("it serves %q", got)
+	}
+	d.answers("mail.harbour.example.", dns.TypeA, "NOERROR 192.0.2.2")
+	d.answers("mail.harbour.example.", dns.TypeTXT, "NOERROR")
+	d.answers("nobody.harbour.example.", dns.TypeA, "NXDOMAIN")
+
+	// A change, with the serial number that says so.
+	after := before
+	after.records = strings.Replace(harbour, "hostmaster 7 ", "hostmaster 8 ", 1) + "crane 60 A 192.0.2.77\n"
+	stream, revision = content(t, views, after, outside)
+	d.take(stream)
+	d.answers("crane.harbour.example.", dns.TypeA, "NOERROR 192.0.2.77")
+	if got := d.Content(); got != revision {
+		t.Errorf("it serves %q, not %q: %v", got, revision, d.Health())
+	}
+
+	// It was away, and the content changed meanwhile.
+	d.stop()
+	last := after
+	last.records = strings.Replace(after.records, "hostmaster 8 ", "hostmaster 9 ", 1) + "winch 60 A 192.0.2.78\n"
+	other := given{name: "quay.example.", records: strings.Replace(harbour, "hostmaster 7 ", "hostmaster 1 ", 1), view: 1}
+	stream, _ = content(t, views, last, other)
+	go d.take(stream) // it waits for BIND
+	d.begin()
+	d.becomes("")
+	d.answers("winch.harbour.example.", dns.TypeA, "NOERROR 192.0.2.78")
+	d.answers("mail.quay.example.", dns.TypeA, "NOERROR 192.0.2.2")
+	stream, _ = content(t, views, other)
+	d.take(stream)
+	d.answers("winch.harbour.example.", dns.TypeA, "REFUSED")
+	files, err := filepath.Glob(filepath.Join(d.Zones, "*"+zoneFileEnd))
+	if err != nil || len(files) != 1 {
+		t.Errorf("the files are %v %v", files, err)
+	}
+	if err := d.Configure(json.RawMessage(`{"listen":[{"address":"127.0.0.1","tls":true}],"tls":{"certificate":"x","key":"y"}}`)); err == nil {
+		t.Error("TLS is not refused")
+	}
+}
+
+// A zone that is signed is given to BIND with all signatures.
+func TestDrivingBINDSigned(t *testing.T) {
+	d := drive(t)
+	if err := d.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"127.0.0.1","port":%d}]}`, d.at.Port()))); err != nil {
+		t.Fatal(err)
+	}
+	g := given{name: "harbour.example.", records: strings.Replace(harbour, "sub 3600 DS 1 8 2 AB\n", "", 1)}.signedBy(t, dns.ECDSAP256SHA256, true)
+	stream, _ := content(t, []zonedata.View{{ID: 0, Name: "default"}}, g)
+	d.take(stream)
+	d.begin()
+	d.becomes("")
+	g.delv(t, d.at.Port())
+}
