@@ -25,28 +25,29 @@ type cli struct {
 	LogFormat string `help:"How log lines are written to standard error: ${enum}." enum:"text,json" default:"text"`
 	LogLevel  string `help:"The least that is logged: debug, info, warn or error. Without it a manager logs what its settings say, and others log info." enum:"debug,info,warn,error," default:""`
 
-	Demo     demoCommand     `cmd:"" help:"Start everything with sample data on loopback, and say how to use it."`
-	Serve    serveCommand    `cmd:"" help:"Run a manager: the address API, the fleet API and the check-in door."`
-	Agent    agentCommand    `cmd:"" help:"Run a service point: enrol, check in, probe the network, show diagnostics."`
-	Token    tokenCommand    `cmd:"" help:"Make, list and revoke bearer tokens."`
-	Key      keyCommand      `cmd:"" help:"Make key sets for the token exchange."`
-	Fleet    fleetCommand    `cmd:"" help:"Fleet service points, and the applications that they run."`
-	Rollout  rolloutCommand  `cmd:"" help:"Update many service points, in waves."`
-	Simulate simulateCommand `cmd:"" help:"Let many service points that do not exist enrol and check in, to see what a manager bears."`
-	Release  releaseCommand  `cmd:"" help:"Make, sign and publish the releases that service points are updated to."`
-	Check    checkCommand    `cmd:"" help:"Verify every invariant of a manager's data."`
-	Batch    batchCommand    `cmd:"" help:"Make many changes of a file at once, all or none."`
-	Delete   deleteCommand   `cmd:"" help:"Delete a resource with all that lies below it, in steps that others get between."`
-	Search   searchCommand   `cmd:"" help:"Find resources by an address, a prefix, a hardware address, a name or a part of one."`
-	Changes  changesCommand  `cmd:"" help:"Print every change, as lines of JSON; with --follow as they are committed."`
-	Deploy   deployCommand   `cmd:"" help:"Put names on the wire: deploy servers and zones."`
-	Webhook  webhookCommand  `cmd:"" help:"Send what changes to other programs: list, create and delete webhooks, and take what they are sent."`
-	Import   importCommand   `cmd:"" help:"Read what engineers keep in files."`
-	Export   exportCommand   `cmd:"" help:"Write files that others read."`
-	Backup   backupCommand   `cmd:"" help:"Write everything into one file, of one moment; the manager may be serving."`
-	Restore  restoreCommand  `cmd:"" help:"Write a backup into an empty data directory or database."`
-	Migrate  migrateCommand  `cmd:"" help:"Carry everything from one database to another, either way."`
-	Version  versionCommand  `cmd:"" help:"Print the version."`
+	Demo        demoCommand        `cmd:"" help:"Start everything with sample data on loopback, and say how to use it."`
+	Serve       serveCommand       `cmd:"" help:"Run a manager: the address API, the fleet API and the check-in door."`
+	Agent       agentCommand       `cmd:"" help:"Run a service point: enrol, check in, probe the network, show diagnostics."`
+	Token       tokenCommand       `cmd:"" help:"Make, list and revoke bearer tokens."`
+	Key         keyCommand         `cmd:"" help:"Make key sets for the token exchange."`
+	Fleet       fleetCommand       `cmd:"" help:"Fleet service points, and the applications that they run."`
+	Rollout     rolloutCommand     `cmd:"" help:"Update many service points, in waves."`
+	Simulate    simulateCommand    `cmd:"" help:"Let many service points that do not exist enrol and check in, to see what a manager bears."`
+	Release     releaseCommand     `cmd:"" help:"Make, sign and publish the releases that service points are updated to."`
+	Check       checkCommand       `cmd:"" help:"Verify every invariant of a manager's data."`
+	Batch       batchCommand       `cmd:"" help:"Make many changes of a file at once, all or none."`
+	Delete      deleteCommand      `cmd:"" help:"Delete a resource with all that lies below it, in steps that others get between."`
+	Search      searchCommand      `cmd:"" help:"Find resources by an address, a prefix, a hardware address, a name or a part of one."`
+	Changes     changesCommand     `cmd:"" help:"Print every change, as lines of JSON; with --follow as they are committed."`
+	Deploy      deployCommand      `cmd:"" help:"Put names on the wire: deploy servers and zones."`
+	ExternalDNS externalDNSCommand `cmd:"" name:"external-dns" help:"Let external-dns of Kubernetes keep its records here: its webhook provider."`
+	Webhook     webhookCommand     `cmd:"" help:"Send what changes to other programs: list, create and delete webhooks, and take what they are sent."`
+	Import      importCommand      `cmd:"" help:"Read what engineers keep in files."`
+	Export      exportCommand      `cmd:"" help:"Write files that others read."`
+	Backup      backupCommand      `cmd:"" help:"Write everything into one file, of one moment; the manager may be serving."`
+	Restore     restoreCommand     `cmd:"" help:"Write a backup into an empty data directory or database."`
+	Migrate     migrateCommand     `cmd:"" help:"Carry everything from one database to another, either way."`
+	Version     versionCommand     `cmd:"" help:"Print the version."`
 
 	Application applicationCommand `cmd:"" hidden:"" help:"Run an application of a service point, which starts it."`
 }

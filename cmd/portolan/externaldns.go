@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"portolan/client"
+	"portolan/internal/externaldns"
+)
+
+type externalDNSCommand struct {
+	managerFlags
+	Configuration string   `help:"The configuration whose names are kept." required:"" placeholder:"NAME"`
+	View          string   `help:"The view; needed where there are several." placeholder:"NAME"`
+	Domain        []string `help:"The zones that are kept, with those below; all of the view where none is given." placeholder:"NAME"`
+	Listen        string   `help:"Where external-dns asks." default:"127.0.0.1:8888" placeholder:"ADDRESS"`
+}
+
+// Run answers external-dns until it is told to stop.
+func (c *externalDNSCommand) Run(s *session) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	view, err := c.viewID(s.ctx, cl)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return err
+	}
+	p := &externaldns.Provider{Client: cl, View: view, Domains: c.Domain, Log: s.log}
+	server := &http.Server{Handler: p.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	s.log.Info("external-dns is answered", "at", "http://"+l.Addr().String(), "view", view)
+	select {
+	case err = <-ended:
+		return err
+	case <-s.ctx.Done():
+	}
+	leaving, done := context.WithTimeout(context.WithoutCancel(s.ctx), 5*time.Second)
+	defer done()
+	if err := server.Shutdown(leaving); err != nil {
+		return err
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// viewID finds the view.
+func (c *externalDNSCommand) viewID(ctx context.Context, cl *client.Client) (id int64, err error) {
+	filter := fmt.Sprintf("configuration.name:%s", quoted(c.Configuration))
+	if c.View != "" {
+		filter += fmt.Sprintf(" and name:%s", quoted(c.View))
+	}
+	found := 0
+	err = cl.All(ctx, "views", client.Query{Filter: filter, Limit: 10}, func(text json.RawMessage) error {
+		var one struct{ ID int64 }
+		err := json.Unmarshal(text, &one)
+		id = one.ID
+		found++
+		return err
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case found == 0:
+		return 0, fmt.Errorf("there is no view %q in the configuration %q", c.View, c.Configuration)
+	case found > 1:
+		return 0, usageError{fmt.Errorf("the configuration %s has several views: say which by --view", c.Configuration)}
+	}
+	return id, nil
+}

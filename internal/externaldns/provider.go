@@ -1,0 +1,275 @@
+// Package externaldns lets external-dns of Kubernetes keep its records in Portolan: it answers external-dns' protocol for webhook providers,
+// and asks a manager by its API. It is a client like any other; only the command line comes in.
+package externaldns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"portolan/client"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// mediaType is that of the protocol's messages.
+const mediaType = "application/external.dns.webhook+json;version=1"
+
+// Bounds of what external-dns sends, in bytes.
+const maxBody = 32 << 20
+
+// comment is the remark that records have which external-dns makes; the history has it, too.
+const comment = "external-dns"
+
+// Endpoint is a set of records as external-dns has it.
+type Endpoint struct {
+	DNSName    string   `json:"dnsName"`
+	Targets    []string `json:"targets"`
+	RecordType string   `json:"recordType"`
+	// RecordTTL is in seconds; 0 is the zone's.
+	RecordTTL        int64             `json:"recordTTL,omitempty"`
+	SetIdentifier    string            `json:"setIdentifier,omitempty"`
+	Labels           map[string]string `json:"labels,omitempty"`
+	ProviderSpecific json.RawMessage   `json:"providerSpecific,omitempty"`
+}
+
+// Changes are what external-dns wants to be changed.
+type Changes struct {
+	Create    []Endpoint `json:"create"`
+	UpdateOld []Endpoint `json:"updateOld"`
+	UpdateNew []Endpoint `json:"updateNew"`
+	Delete    []Endpoint `json:"delete"`
+}
+
+// Provider answers external-dns.
+type Provider struct {
+	Client *client.Client
+	// View is the id of the view whose zones are kept; Domains are the zones, and those below, that are; all where there are none.
+	View    int64
+	Domains []string
+	Log     *slog.Logger
+
+	// turn is held while changes are made.
+	turn    sync.Mutex
+	changes *prometheus.CounterVec
+}
+
+// kinds are the types of records that are kept.
+var kinds = []string{"A", "AAAA", "CNAME", "TXT"}
+
+// Handler serves the protocol, /healthz and /metrics.
+func (p *Provider) Handler() http.Handler {
+	registry := prometheus.NewRegistry()
+	p.changes = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_external_dns_changes_total",
+		Help: "Records that external-dns made or removed, and messages of it that failed."}, []string{"what"})
+	registry.MustRegister(p.changes)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := p.zones(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	})
+	mux.HandleFunc("GET /{$}", p.negotiate)
+	mux.HandleFunc("GET /records", p.records)
+	mux.HandleFunc("POST /records", p.apply)
+	mux.HandleFunc("POST /adjustendpoints", p.adjust)
+	return mux
+}
+
+// failed answers with why something could not be done: what is refused is the fault of the message, all else may be over at the next try.
+func (p *Provider) failed(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	var refusal *client.Error
+	if errors.As(err, &refusal) && refusal.Status < 500 && refusal.Status != http.StatusUnauthorized {
+		status = http.StatusBadRequest
+	}
+	p.changes.WithLabelValues("failed").Inc()
+	p.Log.Error("external-dns is refused", "reason", err)
+	http.Error(w, err.Error(), status)
+}
+
+func answer(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", mediaType)
+	_ = json.NewEncoder(w).Encode(body) // external-dns asks again
+}
+
+// negotiate says which names may be kept.
+func (p *Provider) negotiate(w http.ResponseWriter, r *http.Request) {
+	zones, err := p.zones(r.Context())
+	if err != nil {
+		p.failed(w, err)
+		return
+	}
+	names := []string{}
+	for _, d := range p.Domains {
+		names = append(names, clean(d))
+	}
+	for _, z := range zones {
+		if len(p.Domains) == 0 {
+			names = append(names, z.name)
+		}
+	}
+	answer(w, map[string]any{"include": names})
+}
+
+// adjust leaves out what cannot be kept, so that external-dns does not plan it.
+func (p *Provider) adjust(w http.ResponseWriter, r *http.Request) {
+	var all []Endpoint
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&all); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	kept := []Endpoint{}
+	for _, e := range all {
+		if !slices.Contains(kinds, e.RecordType) || e.SetIdentifier != "" {
+			p.Log.Warn("a record is not kept: its type, or its set, is not known here", "name", e.DNSName, "type", e.RecordType, "set", e.SetIdentifier)
+			continue
+		}
+		kept = append(kept, e)
+	}
+	answer(w, kept)
+}
+
+// records lists the records of all zones.
+func (p *Provider) records(w http.ResponseWriter, r *http.Request) {
+	found, err := p.read(r.Context())
+	if err != nil {
+		p.failed(w, err)
+		return
+	}
+	all := []Endpoint{}
+	at := map[string]int{}
+	for _, one := range found {
+		key := one.name + " " + one.kind
+		i, there := at[key]
+		if !there {
+			i = len(all)
+			at[key] = i
+			all = append(all, Endpoint{DNSName: one.name, RecordType: one.kind, RecordTTL: one.ttl})
+		}
+		all[i].Targets = append(all[i].Targets, one.target)
+	}
+	answer(w, all)
+}
+
+// apply makes changes: all of a message, or none.
+func (p *Provider) apply(w http.ResponseWriter, r *http.Request) {
+	var c Changes
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&c); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	removed, made, err := p.change(r.Context(), &c)
+	if err != nil {
+		p.failed(w, err)
+		return
+	}
+	p.changes.WithLabelValues("removed").Add(float64(removed))
+	p.changes.WithLabelValues("made").Add(float64(made))
+	p.Log.Info("external-dns has changed records", "removed", removed, "made", made)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// change makes changes in one batch: what goes goes first.
+func (p *Provider) change(ctx context.Context, c *Changes) (removed, made int, err error) {
+	zones, err := p.zones(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	var parts []client.BatchChange
+	if gone := slices.Concat(c.Delete, c.UpdateOld); len(gone) > 0 {
+		there, err := p.read(ctx)
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, e := range gone {
+			for _, one := range there {
+				if one.id != 0 && one.is(e) {
+					parts = append(parts, client.BatchChange{Method: http.MethodDelete, Path: "resourceRecords/" + strconv.FormatInt(one.id, 10)})
+				}
+			}
+		}
+	}
+	removed = len(parts)
+	for _, e := range slices.Concat(c.Create, c.UpdateNew) {
+		zone := zoneOf(zones, e.DNSName)
+		if zone == nil || !p.keeps(e.DNSName) {
+			return 0, 0, &client.Error{Status: http.StatusBadRequest, Code: "NoZone", Message: fmt.Sprintf("%s lies in no zone that is kept", e.DNSName)}
+		}
+		for _, target := range e.Targets {
+			part, err := makes(zone, e, target)
+			if err != nil {
+				return 0, 0, err
+			}
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == 0 {
+		return 0, 0, nil
+	}
+	_, err = p.Client.Batch(ctx, parts, client.BatchOptions{Comment: comment})
+	return removed, len(parts) - removed, err
+}
+
+// is reports whether a record is one of an endpoint.
+func (r *record) is(e Endpoint) bool {
+	return r.name == clean(e.DNSName) && r.kind == e.RecordType && slices.ContainsFunc(e.Targets, func(target string) bool {
+		return normal(r.kind, r.target) == normal(r.kind, target)
+	})
+}
+
+// makes words the making of a record.
+func makes(zone *zone, e Endpoint, target string) (client.BatchChange, error) {
+	body := map[string]any{"absoluteName": clean(e.DNSName), "comment": comment}
+	if e.RecordTTL > 0 {
+		body["ttl"] = e.RecordTTL
+	}
+	part := client.BatchChange{Method: http.MethodPost, Path: "zones/" + strconv.FormatInt(zone.id, 10) + "/resourceRecords", Body: body}
+	if clean(e.DNSName) == zone.name {
+		delete(body, "absoluteName")
+		body["name"] = "@"
+	}
+	switch e.RecordType {
+	case "A", "AAAA":
+		body["type"], body["recordType"], body["rdata"] = "GenericRecord", e.RecordType, target
+	case "TXT":
+		body["type"], body["text"] = "TXTRecord", unquoted(target)
+	case "CNAME":
+		body["type"], body["linkedRecord"] = "AliasRecord", map[string]any{"absoluteName": clean(target)}
+		part.Headers = map[string]string{"x-bcn-link-to-external-host": "true"}
+	default:
+		return part, &client.Error{Status: http.StatusBadRequest, Code: "NotKept", Message: fmt.Sprintf("%s: records of the type %s are not kept",
+			e.DNSName, e.RecordType)}
+	}
+	return part, nil
+}
+
+// clean is a name in lower case, without its last dot.
+func clean(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+
+// unquoted takes the quotes off a text that external-dns puts around it.
+func unquoted(text string) string {
+	if len(text) >= 2 && text[0] == '"' && text[len(text)-1] == '"' {
+		return text[1 : len(text)-1]
+	}
+	return text
+}
+
+// normal is a target as targets compare.
+func normal(kind, target string) string {
+	if kind == "TXT" {
+		return unquoted(target)
+	}
+	return clean(target)
+}

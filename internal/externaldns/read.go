@@ -1,0 +1,127 @@
+package externaldns
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/client"
+)
+
+// zone is a zone that is kept.
+type zone struct {
+	id   int64
+	name string
+}
+
+// record is a record that is there; id is 0 of one that people made as a host, which is shown and never removed.
+type record struct {
+	id                 int64
+	name, kind, target string
+	ttl                int64
+}
+
+// zones gives the zones that names which are kept lie in, the deepest first.
+func (p *Provider) zones(ctx context.Context) (all []zone, err error) {
+	err = p.Client.All(ctx, "zones", client.Query{Filter: fmt.Sprintf("type:'Zone' and view.id:%d", p.View), Fields: "id,absoluteName", Limit: 1000},
+		func(text json.RawMessage) error {
+			var one struct {
+				ID           int64
+				AbsoluteName string
+			}
+			if err := json.Unmarshal(text, &one); err != nil {
+				return err
+			}
+			name := clean(one.AbsoluteName)
+			if p.keeps(name) || slices.ContainsFunc(p.Domains, func(d string) bool { return within(clean(d), name) }) {
+				all = append(all, zone{one.ID, name})
+			}
+			return nil
+		})
+	slices.SortFunc(all, func(a, b zone) int { return strings.Count(b.name, ".") - strings.Count(a.name, ".") })
+	return all, err
+}
+
+// keeps reports whether a name is one that is kept.
+func (p *Provider) keeps(name string) bool {
+	return len(p.Domains) == 0 || slices.ContainsFunc(p.Domains, func(d string) bool { return within(clean(name), clean(d)) })
+}
+
+// within reports whether a name is another one, or lies below it.
+func within(name, above string) bool { return name == above || strings.HasSuffix(name, "."+above) }
+
+// zoneOf gives the deepest zone that a name lies in; nil where there is none.
+func zoneOf(zones []zone, name string) *zone {
+	for i := range zones {
+		if within(clean(name), zones[i].name) {
+			return &zones[i]
+		}
+	}
+	return nil
+}
+
+// shown is a record as the API shows it.
+type shown struct {
+	ID           int64
+	Type         string
+	AbsoluteName string
+	TTL          *int64
+	Text         string
+	RecordType   string
+	Rdata        string
+	LinkedRecord struct{ AbsoluteName string }
+	Embedded     struct {
+		Addresses []struct{ Address string }
+	} `json:"_embedded"`
+}
+
+// read gives the records of all zones that are of a type that is kept.
+func (p *Provider) read(ctx context.Context) (all []record, err error) {
+	zones, err := p.zones(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, z := range zones {
+		if err := p.Client.All(ctx, "zones/"+strconv.FormatInt(z.id, 10)+"/resourceRecords", client.Query{Limit: 1000,
+			Fields: "embed(addresses)"}, func(text json.RawMessage) error {
+			var one shown
+			err := json.Unmarshal(text, &one)
+			all = append(all, one.records()...)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(all, func(r record) bool { return !slices.Contains(kinds, r.kind) || !p.keeps(r.name) }), nil
+}
+
+// records gives the records that a resource stands for.
+func (s *shown) records() (all []record) {
+	one := record{id: s.ID, name: clean(s.AbsoluteName)}
+	if s.TTL != nil {
+		one.ttl = *s.TTL
+	}
+	switch s.Type {
+	case "GenericRecord":
+		one.kind, one.target = s.RecordType, s.Rdata
+	case "TXTRecord":
+		one.kind, one.target = "TXT", `"`+s.Text+`"`
+	case "AliasRecord":
+		one.kind, one.target = "CNAME", clean(s.LinkedRecord.AbsoluteName)
+	case "HostRecord":
+		one.id = 0
+		for _, a := range s.Embedded.Addresses {
+			if one.kind, one.target = "A", a.Address; strings.Contains(a.Address, ":") {
+				one.kind = "AAAA"
+			}
+			all = append(all, one)
+		}
+		return all
+	default:
+		return nil
+	}
+	return []record{one}
+}
