@@ -52,7 +52,10 @@ func TestBINDOnTheWire(t *testing.T) {
 		t.Fatal(status, text, err)
 	}
 	_, anchors := a.m.trusted(zone)
-	if !until(func() bool { err = a.good("berth.harbour.example.", dns.TypeTXT, "harbour.example.", anchors); return err == nil }) {
+	if !until(func() bool {
+		err = a.good("berth.harbour.example.", dns.TypeTXT, "harbour.example.", anchors)
+		return err == nil
+	}) {
 		t.Fatalf("signed: %v\n%s", err, a.process.text())
 	}
 	a.delv(t, anchors, "nobody.harbour.example.", "A")

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// external-dns keeps its records: what it is given it finds again, changes and takes away, all of a message or nothing; hosts of people stay.
+// external-dns keeps its records: what it is given it finds again, changes and takes away, all of a message or nothing; hosts of people
+// stay.
 func TestExternalDNS(t *testing.T) {
 	m := serve(t, "")
 	configuration := m.id("/configurations", `{"name":"main"}`)

@@ -39,6 +39,15 @@ func updating(t *testing.T, at, network, secret string, fill func(m *dns.Msg)) s
 	return dns.RcodeToString[r.Rcode]
 }
 
+// updatingZone is updating of another zone, over TCP and without a key.
+func updatingZone(t *testing.T, at, zone string, fill func(m *dns.Msg)) string {
+	t.Helper()
+	return updating(t, at, "tcp", "", func(m *dns.Msg) {
+		m.SetUpdate(zone)
+		fill(m)
+	})
+}
+
 // rrs reads records.
 func rrs(t *testing.T, lines ...string) (all []dns.RR) {
 	t.Helper()
@@ -192,7 +201,8 @@ func randomUpdate(t *testing.T, random *rand.Rand, m *dns.Msg) {
 	}
 }
 
-// BIND and we take the same messages alike, and have the same names behind each. Differences that are meant: a host that others lead to stays.
+// BIND and we take the same messages alike, and have the same names behind each. Differences that are meant: a host that others lead to
+// stays.
 func TestUpdatesAsNamed(t *testing.T) {
 	program := tool(t, "named")
 	a, zone, _, _ := liveServer(t, "")

@@ -34,7 +34,8 @@ type bindFlags struct {
 func (f *bindFlags) bind() (authority.Bind, error) {
 	control, err := netip.ParseAddrPort(f.BindControl)
 	if err != nil || !control.Addr().IsLoopback() {
-		return authority.Bind{}, usageError{fmt.Errorf("--bind-control: %q is no address of this machine with a port, such as 127.0.0.1:953", f.BindControl)}
+		return authority.Bind{}, usageError{fmt.Errorf("--bind-control: %q is no address of this machine with a port, such as 127.0.0.1:953",
+			f.BindControl)}
 	}
 	return authority.Bind{Config: f.BindConfig, Zones: f.BindZones, Control: control, Options: f.BindOptions, Overwrite: f.BindOverwrite}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"portolan/internal/resource"
 	"portolan/internal/schema"
 	"portolan/internal/store"
 )
@@ -116,6 +117,10 @@ func (o *outcome) awaited(changed []int64) []int64 {
 
 // tell notes that the service point of a server is to serve something else, and gives it; empty where the server is none.
 func (d *Deployer) tell(tx *store.Tx, server int64) (point string, err error) {
+	return tellServer(tx, d.api, d.points, server)
+}
+
+func tellServer(tx *store.Tx, api *resource.API, points Points, server int64) (point string, err error) {
 	row, err := tx.Get(server)
 	if store.IsNotFound(err) {
 		return "", nil
@@ -123,12 +128,12 @@ func (d *Deployer) tell(tx *store.Tx, server int64) (point string, err error) {
 	if err != nil {
 		return "", err
 	}
-	o, err := d.api.Object(row)
+	o, err := api.Object(row)
 	if err != nil {
 		return "", err
 	}
 	if x := fieldsOf(o); x != nil && x.ServicePoint != "" {
-		d.points.Changed(tx, x.ServicePoint)
+		points.Changed(tx, x.ServicePoint)
 		return x.ServicePoint, nil
 	}
 	return "", nil

@@ -35,6 +35,7 @@ func registerDeployed(r *resource.Registry) {
 			{Name: "dns_served", Columns: []string{"server", "zone", "number"}, Key: 2},
 			{Name: "deployment_wait", Columns: []string{"deployment", "server", "number", "until", "state", "message"}, Key: 2},
 			{Name: "dns_key", Columns: []string{"zone", "tag", "published", "parent", "signing", "warned"}, Key: 2},
+			{Name: "dns_copy", Columns: []string{"zone", "configuration", "refreshed", "expired", "told"}, Key: 1},
 			{Name: "dns_gone", Columns: []string{"server", "zone", "number"}, Key: 2, Derived: "whoever is behind gets all anew"},
 			{Name: "dns_due", Columns: []string{"configuration", "kind", "what", "changed"}, Key: 3},
 			{Name: "deployment_record", Columns: []string{"deployment", "kind", "record"}, Key: 3}}})
@@ -139,6 +140,7 @@ type publication struct {
 func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now time.Time) (*publication, error) {
 	c := &publication{zone: z}
 	var err error
+	copied := p.isForeign(z)
 	if c.before, c.existed, err = readDeployed(p.tx, z.id); err != nil {
 		return nil, err
 	}
@@ -152,6 +154,12 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 	c.serial = uint32(c.before.serial) //nolint:gosec // of 32 bits
 	if !c.existed {
 		c.serial = p.nextSerial(z, 0, false, now)
+	}
+	if copied && c.existed { // what is there comes from its primary servers
+		return nil, nil
+	}
+	if copied {
+		return c, c.placeholder()
 	}
 	if c.after, err = p.content(z, c.serial); err != nil {
 		return nil, err
@@ -172,6 +180,19 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 		c.removed, c.added = zonedata.Diff(before, c.after)
 	}
 	return c, c.count()
+}
+
+// placeholder is the content of a zone that is to be copied, before it is: nobody is answered by it.
+func (c *publication) placeholder() (err error) {
+	name := c.zone.fqdn()
+	c.serial = 0
+	c.after, err = entriesOfRecords([]wire.RR{&wire.SOA{Hdr: wire.RR_Header{Name: name, Rrtype: wire.TypeSOA, Class: wire.ClassINET}, Ns: ".",
+		Mbox: ".", Refresh: soaRetry, Retry: soaRetry, Expire: soaExpire}})
+	c.added = c.after
+	if err == nil {
+		err = c.count()
+	}
+	return err
 }
 
 // count finds the hash, and how many records there are.

@@ -168,7 +168,7 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 			continue
 		}
 		mine, back := z.names(keys), z.addresses(now.addresses)
-		if len(mine)+len(back) == 0 {
+		if len(mine)+len(back) == 0 || p.isForeign(z) {
 			continue
 		}
 		deployed, there, err := readDeployed(tx, z.id)

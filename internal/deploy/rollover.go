@@ -117,7 +117,7 @@ func (p *plan) rolling(now time.Time) (*rolling, error) {
 		return nil, err
 	}
 	for _, z := range p.zones {
-		if !p.maySign(z) || len(signs[z.id]) == 0 {
+		if !p.maySign(z) || len(signs[z.id]) == 0 || p.isForeign(z) {
 			continue
 		}
 		s, err := p.signingOf(z, now)
@@ -171,22 +171,14 @@ func (p *plan) servedSigned() (map[string]map[string]bool, error) {
 // eachServed gives the settings that the servers of the configuration serve by.
 func (p *plan) eachServed(fn func(server int64, settings *zonedata.Settings) error) error {
 	for _, server := range slices.Sorted(maps.Keys(p.servers)) {
-		_, row, there, err := revisionOf(p.tx, server)
+		settings, err := settingsOf(p.tx, p.api.Sealer, server)
 		if err != nil {
 			return err
 		}
-		if !there {
+		if settings == nil {
 			continue
 		}
-		text, err := p.api.Sealer.Open(p.tx, settingsOfServer, row.settings)
-		if err != nil {
-			return err
-		}
-		var settings zonedata.Settings
-		if err := json.Unmarshal([]byte(text), &settings); err != nil {
-			return err
-		}
-		if err := fn(server, &settings); err != nil {
+		if err := fn(server, settings); err != nil {
 			return err
 		}
 	}
@@ -474,4 +466,18 @@ func serveOtherwise(tx *store.Tx, sealer resource.Sealer, server, number int64, 
 		return err
 	}
 	return tx.Write("UPDATE dns_server SET settings = ?, settings_number = ? WHERE server = ?", sealed, number, server)
+}
+
+// settingsOf gives the settings that a server serves by; nil where nothing was deployed to it.
+func settingsOf(tx *store.Tx, sealer resource.Sealer, server int64) (*zonedata.Settings, error) {
+	_, row, there, err := revisionOf(tx, server)
+	if err != nil || !there {
+		return nil, err
+	}
+	text, err := sealer.Open(tx, settingsOfServer, row.settings)
+	if err != nil {
+		return nil, err
+	}
+	var settings zonedata.Settings
+	return &settings, json.Unmarshal([]byte(text), &settings)
 }

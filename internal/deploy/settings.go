@@ -49,8 +49,8 @@ func (p *plan) servingOf(server int64) (*serving, error) {
 			continue
 		case len(z.serversOf(assigned.writes)) == 0:
 			s.warn("zone %s has no primary server", z.row.Key)
-		case p.isForeign(z):
-			s.warn("zone %s is not served: its primary server is run by others, and zones are not transferred from others yet", z.row.Key)
+		case p.isForeign(z) && !p.isCopied(z):
+			s.warn("zone %s is not served: its primary server is run by others", z.row.Key)
 			continue
 		}
 		views[z.view] = z.chain[len(z.chain)-1:]
@@ -61,16 +61,20 @@ func (p *plan) servingOf(server int64) (*serving, error) {
 		if a.writes() {
 			s.copied(p, &of, z, server)
 		}
+		if p.isCopied(z) {
+			if err := s.copyOf(p, &of, z); err != nil {
+				return nil, err
+			}
+			s.finish(p, of, z, server)
+			continue
+		}
 		if err := s.sign(p, &of, z); err != nil {
 			return nil, notSigned(z, err)
 		}
 		if err := s.updates(p, &of, z, server); err != nil {
 			return nil, err
 		}
-		s.settings.Zones = append(s.settings.Zones, of)
-		for _, place := range append(slices.Clone(z.chain), server, p.configuration) {
-			p.warnOf(s, place, server)
-		}
+		s.finish(p, of, z, server)
 	}
 	// A view that is for some clients goes before one that is for all.
 	for _, all := range []bool{false, true} {
@@ -91,6 +95,27 @@ func (p *plan) servingOf(server int64) (*serving, error) {
 		}
 	}
 	return s, nil
+}
+
+// finish takes a zone in, and says which of its options are not acted upon.
+func (s *serving) finish(p *plan, of zonedata.Zone, z *plannedZone, server int64) {
+	s.settings.Zones = append(s.settings.Zones, of)
+	for _, place := range append(slices.Clone(z.chain), server, p.configuration) {
+		p.warnOf(s, place, server)
+	}
+}
+
+// copyOf has a zone answered for as its primary servers, which others run, have it.
+func (s *serving) copyOf(p *plan, of *zonedata.Zone, z *plannedZone) error {
+	of.Primaries = p.primariesOf(z)
+	refreshed, expired, err := readCopy(p.tx, z.id)
+	if of.Void = refreshed == 0 || expired; of.Void {
+		s.warn("zone %s is answered for once it is copied from its primary servers, which others run", z.zoneName())
+	}
+	if p.maySign(z) {
+		s.warn("zone %s is signed by its primary servers, or not at all: its signing policy is not acted upon", z.zoneName())
+	}
+	return err
 }
 
 // sign has a zone signed where it is answered from, if it is to be.

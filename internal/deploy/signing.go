@@ -98,8 +98,8 @@ func writeSeen(tx *store.Tx, zone string, tag uint16, one keySeen) error {
 		warned = 1
 	}
 	return tx.Write("INSERT INTO dns_key (zone, tag, published, parent, signing, warned) VALUES (?, ?, ?, ?, ?, ?)"+
-		" ON CONFLICT (zone, tag) DO UPDATE SET published = excluded.published, parent = excluded.parent, signing = excluded.signing, warned = excluded.warned", zone, int64(tag),
-		ms(one.Key), ms(one.Parent), ms(one.Signing), warned)
+		" ON CONFLICT (zone, tag) DO UPDATE SET published = excluded.published, parent = excluded.parent, signing = excluded.signing,"+
+		" warned = excluded.warned", zone, int64(tag), ms(one.Key), ms(one.Parent), ms(one.Signing), warned)
 }
 
 // above gives the zone that delegates a zone, where it is deployed from here; nil where it is not.

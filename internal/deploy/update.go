@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -43,8 +42,15 @@ func (u *Update) author() store.Author {
 // the message is answered with, and whether something has changed.
 func TakeUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why string, changed bool) {
 	m := new(wire.Msg)
-	if err := m.Unpack(u.Message); err != nil || m.Opcode != wire.OpcodeUpdate || len(m.Question) != 1 {
+	if err := m.Unpack(u.Message); err != nil || len(m.Question) != 1 {
 		return wire.RcodeFormatError, "the message cannot be read", false
+	}
+	if m.Opcode == wire.OpcodeNotify {
+		code, why = hearNotice(ctx, a, u)
+		return code, why, false
+	}
+	if m.Opcode != wire.OpcodeUpdate {
+		return wire.RcodeNotImplemented, "the message changes nothing", false
 	}
 	var zone *store.Resource
 	err := a.Store.View(ctx, func(tx *store.Tx) (err error) {
@@ -72,26 +78,8 @@ func TakeUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why 
 // updatable gives the zone that a message changes.
 func updatable(tx *store.Tx, a *resource.API, u *Update) (*store.Resource, error) {
 	notHere := &dns.Refused{Code: wire.RcodeNotAuth, Why: fmt.Sprintf("service point %s does not serve zone %s", u.ServicePoint, u.Zone)}
-	server, err := serverOfPoint(tx, u.ServicePoint)
+	settings, server, err := servedBy(tx, a, u.ServicePoint)
 	if err != nil {
-		return nil, err
-	}
-	if server == nil {
-		return nil, notHere
-	}
-	_, row, there, err := revisionOf(tx, server.ID)
-	if err != nil {
-		return nil, err
-	}
-	if !there {
-		return nil, notHere
-	}
-	text, err := a.Sealer.Open(tx, settingsOfServer, row.settings)
-	if err != nil {
-		return nil, err
-	}
-	var settings zonedata.Settings
-	if err := json.Unmarshal([]byte(text), &settings); err != nil {
 		return nil, err
 	}
 	i := slices.IndexFunc(settings.Zones, func(z zonedata.Zone) bool { return z.View == u.View && z.Name == u.Zone })
@@ -109,6 +97,24 @@ func updatable(tx *store.Tx, a *resource.API, u *Update) (*store.Resource, error
 		return nil, notHere
 	}
 	return zone, nil
+}
+
+// servedBy gives what a service point serves, and the server that it is.
+func servedBy(tx *store.Tx, a *resource.API, servicePoint string) (*zonedata.Settings, *store.Resource, error) {
+	server, err := serverOfPoint(tx, servicePoint)
+	if err != nil {
+		return nil, nil, err
+	}
+	var settings *zonedata.Settings
+	if server != nil {
+		if settings, err = settingsOf(tx, a.Sealer, server.ID); err != nil {
+			return nil, nil, err
+		}
+	}
+	if settings == nil {
+		return nil, nil, &dns.Refused{Code: wire.RcodeNotAuth, Why: fmt.Sprintf("service point %s serves nothing", servicePoint)}
+	}
+	return settings, server, nil
 }
 
 // zoneOfID gives the zone that is deployed by an id; nil where nobody has made it.

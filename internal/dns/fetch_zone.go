@@ -49,12 +49,56 @@ func ReadKey(file string) (*TransferKey, error) {
 // transferTime is how long a server may take for each message of a transfer.
 const transferTime = 30 * time.Second
 
-// FetchZone writes a zone as a server gives it (AXFR, RFC 5936), as text that naming.ReadZone reads. The server is an address or a name,
-// with a port where that is not 53. It gives an error where the transfer is refused or does not come to its end.
+// FetchZone writes a zone as a server gives it (CopyZone), as text that naming.ReadZone reads.
 func FetchZone(ctx context.Context, server, zone string, key *TransferKey, out io.Writer) error {
-	if _, _, err := net.SplitHostPort(server); err != nil {
-		server = net.JoinHostPort(strings.Trim(server, "[]"), "53")
+	text := bufio.NewWriter(out)
+	if err := eachOfTransfer(ctx, server, zone, key, func(rr dns.RR) error {
+		_, err := text.WriteString(rr.String() + "\n")
+		return err
+	}); err != nil {
+		return err
 	}
+	return text.Flush()
+}
+
+// CopyZone gives the records of a zone as a server gives them, the SOA first and last.
+func CopyZone(ctx context.Context, server, zone string, key *TransferKey) (all []dns.RR, err error) {
+	err = eachOfTransfer(ctx, server, zone, key, func(rr dns.RR) error {
+		all = append(all, rr)
+		return nil
+	})
+	return all, err
+}
+
+// FetchAuthority asks a server for the SOA of a zone, over TCP.
+func FetchAuthority(ctx context.Context, server, zone string) (*dns.SOA, error) {
+	m := new(dns.Msg)
+	m.SetQuestion(dns.Fqdn(zone), dns.TypeSOA)
+	m.RecursionDesired = false
+	answer, _, err := (&dns.Client{Net: "tcp", Timeout: transferTime}).ExchangeContext(ctx, m, withPort(server))
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", server, err)
+	}
+	for _, rr := range answer.Answer {
+		if soa, ok := rr.(*dns.SOA); ok && answer.Authoritative && dns.CanonicalName(soa.Hdr.Name) == dns.CanonicalName(zone) {
+			return soa, nil
+		}
+	}
+	return nil, fmt.Errorf("%s does not answer for %s: %s", server, zone, dns.RcodeToString[answer.Rcode])
+}
+
+// withPort is a server with its port.
+func withPort(server string) string {
+	if _, _, err := net.SplitHostPort(server); err != nil {
+		return net.JoinHostPort(strings.Trim(server, "[]"), "53")
+	}
+	return server
+}
+
+// eachOfTransfer gives the records of a zone as a server gives them (AXFR, RFC 5936), the SOA first and last. The server is an address or a
+// name, with a port where that is not 53. It gives an error where the transfer is refused or does not come to its end.
+func eachOfTransfer(ctx context.Context, server, zone string, key *TransferKey, fn func(dns.RR) error) error {
+	server = withPort(server)
 	conn, err := (&net.Dialer{Timeout: transferTime}).DialContext(ctx, "tcp", server)
 	if err != nil {
 		return fmt.Errorf("asking %s: %w", server, err)
@@ -72,7 +116,6 @@ func FetchZone(ctx context.Context, server, zone string, key *TransferKey, out i
 		_ = conn.Close()
 		return fmt.Errorf("asking %s: %w", server, err)
 	}
-	text := bufio.NewWriter(out)
 	soas := 0
 	for e := range envelopes { // to its end, which closes the connection
 		if e.Error != nil && err == nil {
@@ -82,7 +125,7 @@ func FetchZone(ctx context.Context, server, zone string, key *TransferKey, out i
 			if rr.Header().Rrtype == dns.TypeSOA {
 				soas++
 			}
-			if _, e := text.WriteString(rr.String() + "\n"); e != nil && err == nil {
+			if e := fn(rr); e != nil && err == nil {
 				err = e
 			}
 		}
@@ -93,5 +136,5 @@ func FetchZone(ctx context.Context, server, zone string, key *TransferKey, out i
 	if err != nil {
 		return fmt.Errorf("copying %s from %s: %w", zone, server, err)
 	}
-	return text.Flush()
+	return nil
 }

@@ -25,8 +25,8 @@ func (r *Refused) Error() string { return r.Why }
 
 func refused(code int, why string) error { return &Refused{code, why} }
 
-// Update changes a zone as a message says (RFC 2136 section 3): its prerequisites hold, and all of its changes are made, or none is. What it
-// makes is marked as dynamic. Start of authority and name servers of the zone itself follow from options and roles, and stay. It reports
+// Update changes a zone as a message says (RFC 2136 section 3): its prerequisites hold, and all of its changes are made, or none is. What
+// it makes is marked as dynamic. Start of authority and name servers of the zone itself follow from options and roles, and stay. It reports
 // whether anything has changed; where the message is refused the error is a *Refused or a problem.
 func Update(c *resource.Change, zone *store.Resource, m *dns.Msg) (changed bool, err error) {
 	view, err := c.Tx.Get(viewOf(zone))

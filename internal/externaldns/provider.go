@@ -1,5 +1,5 @@
-// Package externaldns lets external-dns of Kubernetes keep its records in Portolan: it answers external-dns' protocol for webhook providers,
-// and asks a manager by its API. It is a client like any other; only the command line comes in.
+// Package externaldns lets external-dns of Kubernetes keep its records in Portolan: it answers external-dns' protocol for webhook
+// providers, and asks a manager by its API. It is a client like any other; only the command line comes in.
 package externaldns
 
 import (
@@ -131,7 +131,8 @@ func (p *Provider) adjust(w http.ResponseWriter, r *http.Request) {
 	kept := []Endpoint{}
 	for _, e := range all {
 		if !slices.Contains(kinds, e.RecordType) || e.SetIdentifier != "" {
-			p.Log.Warn("a record is not kept: its type, or its set, is not known here", "name", e.DNSName, "type", e.RecordType, "set", e.SetIdentifier)
+			p.Log.Warn("a record is not kept: its type, or its set, is not known here", "name", e.DNSName, "type", e.RecordType,
+				"set", e.SetIdentifier)
 			continue
 		}
 		kept = append(kept, e)
@@ -205,7 +206,8 @@ func (p *Provider) change(ctx context.Context, c *Changes) (removed, made int, e
 	for _, e := range slices.Concat(c.Create, c.UpdateNew) {
 		zone := zoneOf(zones, e.DNSName)
 		if zone == nil || !p.keeps(e.DNSName) {
-			return 0, 0, &client.Error{Status: http.StatusBadRequest, Code: "NoZone", Message: fmt.Sprintf("%s lies in no zone that is kept", e.DNSName)}
+			return 0, 0, &client.Error{Status: http.StatusBadRequest, Code: "NoZone",
+				Message: fmt.Sprintf("%s lies in no zone that is kept", e.DNSName)}
 		}
 		for _, target := range e.Targets {
 			part, err := makes(zone, e, target)

@@ -26,7 +26,8 @@ type record struct {
 
 // zones gives the zones that names which are kept lie in, the deepest first.
 func (p *Provider) zones(ctx context.Context) (all []zone, err error) {
-	err = p.Client.All(ctx, "zones", client.Query{Filter: fmt.Sprintf("type:'Zone' and view.id:%d", p.View), Fields: "id,absoluteName", Limit: 1000},
+	q := client.Query{Filter: fmt.Sprintf("type:'Zone' and view.id:%d", p.View), Fields: "id,absoluteName", Limit: 1000}
+	err = p.Client.All(ctx, "zones", q,
 		func(text json.RawMessage) error {
 			var one struct {
 				ID           int64

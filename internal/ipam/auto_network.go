@@ -176,8 +176,8 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 	return row.ID, nil
 }
 
-// ReleaseUnused gives an address back that is assigned and that nothing has to do with: it has no name, client, device or place, and nothing
-// refers to it.
+// ReleaseUnused gives an address back that is assigned and that nothing has to do with: it has no name, client, device or place, and
+// nothing refers to it.
 func ReleaseUnused(c *resource.Change, id int64) error {
 	row, err := c.Tx.Get(id)
 	if store.IsNotFound(err) {

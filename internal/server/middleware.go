@@ -35,6 +35,7 @@ type metrics struct {
 	live     prometheus.Counter
 	keys     *prometheus.CounterVec
 	updates  *prometheus.CounterVec
+	copies   *prometheus.CounterVec
 	backups  *prometheus.CounterVec
 	notices  *prometheus.CounterVec
 }
@@ -73,7 +74,10 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Help: "Keys of signed zones that were made because another one ends, or removed because another one has taken over."}, []string{"what"})
 	m.updates = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_dynamic_updates_total",
 		Help: "Messages that change zones (RFC 2136), by the response code that they were answered with."}, []string{"code"})
-	registry.MustRegister(m.updates, m.keys, m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
+	m.copies = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_zone_copies_total",
+		Help: "Looks at zones of servers of others, by what came of them: copied, current or failed."}, []string{"result"})
+	registry.MustRegister(m.copies, m.updates, m.keys)
+	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
 	return m
 }
 
@@ -111,6 +115,9 @@ func (m *metrics) deployedLive(n int) { m.live.Add(float64(n)) }
 
 // updated counts messages that change zones.
 func (m *metrics) updated(code int) { m.updates.WithLabelValues(strconv.Itoa(code)).Inc() }
+
+// copied counts looks at zones of servers of others.
+func (m *metrics) copied(result string) { m.copies.WithLabelValues(result).Inc() }
 
 // rolled counts keys of signed zones.
 func (m *metrics) rolled(what string, n int) { m.keys.WithLabelValues(what).Add(float64(n)) }

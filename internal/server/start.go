@@ -378,6 +378,9 @@ func (m *Manager) serve() error {
 	importer.Ended, importer.Worked = m.metrics.importEnded, m.metrics.rowsImported
 	m.background.Go(func() { importer.Run(ctx) })
 	deployer := deploy.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
+	copier := deploy.NewCopier(m.Address, fleetPoints{m.Fleet}, m.log)
+	copier.Copied = m.metrics.copied
+	m.background.Go(func() { copier.Run(ctx) })
 	deployer.Ended, deployer.Changed, deployer.Rolled = m.metrics.deploymentEnded, m.metrics.deployedLive, m.metrics.rolled
 	m.background.Go(func() { deployer.Run(ctx) })
 	backups := backup.NewRunner(m.Address, func(ctx context.Context, w io.Writer) error {

@@ -216,8 +216,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.desired, a.settled = wanted.Generation, a.state.settledAt()
 	a.beginUpdates(wanted.Update)
 	a.machine.ask(wanted.NTPServers)
-	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, driving: a.options.Driving, versions: a.options.Versions, log: a.log,
-		moved: a.move, fetch: a.fetchContent, decide: a.decideUpdate, ctx: ctx, applied: make(chan struct{}), processes: map[string]*process{},
+	a.supervisor = &supervisor{dir: a.options.State, program: a.options.Program, driving: a.options.Driving,
+		versions: a.options.Versions, log: a.log,
+		moved: a.move,
+		fetch: a.fetchContent, decide: a.decideUpdate, ctx: ctx, applied: make(chan struct{}), processes: map[string]*process{},
 		leaving: map[string]*process{}}
 	a.supervisor.groups = a.groups()
 	a.anycast = a.newAnnouncer()

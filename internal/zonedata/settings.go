@@ -41,6 +41,10 @@ type Zone struct {
 	Update []Match `json:"update,omitempty"`
 	// Notify are the servers that are told when the zone has changed (RFC 1996).
 	Notify []netip.AddrPort `json:"notify,omitempty"`
+	// Primaries are the servers that the zone is copied from, which may say that it has changed; none where it is not copied.
+	Primaries []netip.Addr `json:"primaries,omitempty"`
+	// Void says that nobody knows just now what the zone holds: questions for it are answered with SERVFAIL.
+	Void bool `json:"void,omitempty"`
 	// Signing is how the zone is signed; nil where it is not.
 	Signing *Signing `json:"signing,omitempty"`
 }

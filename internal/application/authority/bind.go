@@ -92,7 +92,8 @@ type bind struct {
 
 func newBind(b Bind, log *slog.Logger) *bind {
 	ctx, stop := context.WithCancel(context.Background())
-	x := &bind{Bind: b, log: log, started: time.Now(), stop: stop, zones: &authority{log: log}, trouble: errors.New("BIND was not given anything yet")}
+	x := &bind{Bind: b, log: log, started: time.Now(), stop: stop, zones: &authority{log: log},
+		trouble: errors.New("BIND was not given anything yet")}
 	x.zones.served.Store(&served{})
 	x.zones.signatures.seed = maphash.MakeSeed()
 	x.looks.Go(func() { x.watch(ctx) })
@@ -266,7 +267,8 @@ func (b *bind) program(name string, args ...string) (string, error) {
 
 // control tells BIND something.
 func (b *bind) control(args ...string) (string, error) {
-	return b.program("rndc", append([]string{"-s", b.Control.Addr().String(), "-p", fmt.Sprint(b.Control.Port()), "-k", b.keyFile()}, args...)...)
+	at := []string{"-s", b.Control.Addr().String(), "-p", fmt.Sprint(b.Control.Port()), "-k", b.keyFile()}
+	return b.program("rndc", append(at, args...)...)
 }
 
 // reconfigure has BIND read its configuration. One that runs by another configuration is told by the key that it has by itself.

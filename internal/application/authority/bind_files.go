@@ -191,7 +191,8 @@ func bindConfig(b *bind, s *served, all []bindZone, control, options string) str
 		line("key %q { algorithm %s; secret %q; };", k.text, strings.TrimSuffix(hashNames[k.algorithm], "."),
 			base64.StdEncoding.EncodeToString(k.secret))
 	}
-	line("options {\n\tdirectory %q;\n\trecursion no;\n\tdnssec-validation no;\n\tallow-transfer { none; };\n\tnotify no;\n\tminimal-any yes;\n\tempty-zones-enable no;", b.Zones)
+	line("options {\n\tdirectory %q;\n\trecursion no;\n\tdnssec-validation no;\n\tempty-zones-enable no;", b.Zones)
+	line("\tallow-transfer { none; };\n\tnotify no;\n\tminimal-any yes;")
 	b.configuration.bindOptions(line)
 	line("%s};", options)
 	for _, v := range s.views {

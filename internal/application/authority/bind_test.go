@@ -110,8 +110,8 @@ func (d *driven) take(stream []byte) {
 	}
 }
 
-// BIND serves what it is given, what has changed of it, and no more what is gone; it does so again where it was away; and a configuration of
-// somebody else stays.
+// BIND serves what it is given, what has changed of it, and no more what is gone; it does so again where it was away; and a configuration
+// of somebody else stays.
 func TestDrivingBIND(t *testing.T) {
 	d := drive(t)
 	if err := os.WriteFile(d.Config, []byte("// mine\n"), 0o600); err != nil {
@@ -166,9 +166,13 @@ func TestDrivingBIND(t *testing.T) {
 	last.records = strings.Replace(after.records, "hostmaster 8 ", "hostmaster 9 ", 1) + "winch 60 A 192.0.2.78\n"
 	other := given{name: "quay.example.", records: strings.Replace(harbour, "hostmaster 7 ", "hostmaster 1 ", 1), view: 1}
 	stream, _ = content(t, views, last, other)
-	go d.take(stream) // it waits for BIND
+	taken := make(chan error, 1)
+	go func() { taken <- d.TakeContent(bytes.NewReader(stream)) }() // it waits for BIND
 	d.begin()
 	d.becomes("")
+	if err := <-taken; err != nil {
+		t.Fatal(err)
+	}
 	d.answers("winch.harbour.example.", dns.TypeA, "NOERROR 192.0.2.78")
 	d.answers("mail.quay.example.", dns.TypeA, "NOERROR 192.0.2.2")
 	stream, _ = content(t, views, other)
@@ -189,7 +193,8 @@ func TestDrivingBINDSigned(t *testing.T) {
 	if err := d.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"127.0.0.1","port":%d}]}`, d.at.Port()))); err != nil {
 		t.Fatal(err)
 	}
-	g := given{name: "harbour.example.", records: strings.Replace(harbour, "sub 3600 DS 1 8 2 AB\n", "", 1)}.signedBy(t, dns.ECDSAP256SHA256, true)
+	g := given{name: "harbour.example.", records: strings.Replace(harbour, "sub 3600 DS 1 8 2 AB\n", "", 1)}
+	g = g.signedBy(t, dns.ECDSAP256SHA256, true)
 	stream, _ := content(t, []zonedata.View{{ID: 0, Name: "default"}}, g)
 	d.take(stream)
 	d.begin()

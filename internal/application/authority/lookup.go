@@ -28,6 +28,10 @@ func (a *answer) resolve(v *view, w zonedata.Client) {
 		}
 		seen[hop] = name
 		a.apex = z.apex
+		if z.of.Void {
+			a.code = dns.RcodeServerFailure
+			return
+		}
 		z.mu.RLock()
 		a.secure(z)
 		next := a.within(v, z.zone, name, hop == 0)

@@ -54,7 +54,7 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 	*q = query{id: binary.BigEndian.Uint16(m), opcode: int(m[2] >> 3 & 15), recursion: m[2]&1 != 0, size: leastUDP}
 	questions, others := binary.BigEndian.Uint16(m[4:]), binary.BigEndian.Uint16(m[6:])+binary.BigEndian.Uint16(m[8:])
 	further := binary.BigEndian.Uint16(m[10:])
-	if q.opcode != dns.OpcodeQuery && q.opcode != dns.OpcodeUpdate {
+	if q.opcode != dns.OpcodeQuery && q.opcode != dns.OpcodeUpdate && q.opcode != dns.OpcodeNotify {
 		return dns.RcodeNotImplemented, true
 	}
 	if questions != 1 {

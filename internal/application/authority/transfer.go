@@ -107,7 +107,7 @@ func (s *served) mayCopy(w zonedata.Client, name string) *servedZone {
 	if v == nil {
 		return nil
 	}
-	if z := v.zones[name]; z != nil && zonedata.Allows(z.of.Transfer, w, false) {
+	if z := v.zones[name]; z != nil && !z.of.Void && zonedata.Allows(z.of.Transfer, w, false) {
 		return z
 	}
 	return nil

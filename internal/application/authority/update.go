@@ -15,8 +15,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Bounds of messages that change zones: how long one may take until it is answered with SERVFAIL, how long what is answered from may take to
-// have it, and how many are under way at a time; others are not answered.
+// Bounds of messages that change zones: how long one may take until it is answered with SERVFAIL, how long what is answered from may take
+// to have it, and how many are under way at a time; others are not answered.
 const (
 	updateTime  = 10 * time.Second
 	settleTime  = 2 * time.Second
@@ -124,9 +124,13 @@ func (a *authority) Decide(answers []application.UpdateAnswer) {
 	}
 }
 
-// isUpdate reports whether a message is one that changes a zone.
+// isUpdate reports whether a message is one that changes a zone, or that says that one has changed (RFC 1996).
 func isUpdate(m []byte) bool {
-	return len(m) >= headerSize && m[2]>>3&15 == dns.OpcodeUpdate && m[2]&0x80 == 0
+	if len(m) < headerSize || m[2]&0x80 != 0 {
+		return false
+	}
+	opcode := m[2] >> 3 & 15
+	return opcode == dns.OpcodeUpdate || opcode == dns.OpcodeNotify
 }
 
 // update answers a message that changes a zone (RFC 2136 section 3), which may take a while; nil where it is left without an answer.
@@ -151,6 +155,7 @@ func (a *authority) update(m []byte, client netip.Addr) []byte {
 	}
 	var out answer
 	out.begin(&q, nil, 65535)
+	out.authoritative = code == 0 && q.opcode == dns.OpcodeNotify
 	out.code = code
 	a.counts.codes[code&15].Add(1)
 	wire := out.end()
@@ -172,6 +177,13 @@ func (a *authority) askUpdate(s *served, q *query, m []byte, w zonedata.Client) 
 	z := v.zones[q.name]
 	if z == nil {
 		return dns.RcodeNotAuth, true
+	}
+	if q.opcode == dns.OpcodeNotify {
+		if !slices.Contains(z.of.Primaries, w.Address) {
+			return dns.RcodeRefused, true
+		}
+		a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m}) // which nobody waits for
+		return 0, true
 	}
 	if !zonedata.Allows(z.of.Update, w, false) {
 		return dns.RcodeRefused, true

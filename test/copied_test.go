@@ -1,0 +1,131 @@
+package test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"portolan/internal/pgtest"
+
+	"github.com/miekg/dns"
+)
+
+// foreignAddress is where a primary server of somebody else listens: addresses of interfaces have no ports.
+const foreignAddress = "127.0.0.1"
+
+// A zone whose primary server somebody else runs is answered for as that has it, as soon as it says that it has changed; also while it is
+// away, until the zone has expired.
+func TestCopiedZones(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) { copiedZones(t, "") })
+	t.Run("PostgreSQL", func(t *testing.T) { copiedZones(t, pgtest.URL(t)) })
+}
+
+func copiedZones(t *testing.T, database string) {
+	t.Helper()
+	program := tool(t, "named")
+	if l, err := net.Listen("tcp", foreignAddress+":53"); err != nil {
+		t.Skipf("nobody may listen at %s:53 here: %v", foreignAddress, err)
+	} else if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a, _, _, _ := liveServer(t, database)
+	m := a.m
+	dir := t.TempDir()
+	_, port, _ := strings.Cut(a.at, ":")
+	conf := fmt.Sprintf(`options { directory %q; listen-on port 53 { %s; }; listen-on-v6 { none; }; pid-file none; session-keyfile none; recursion no;
+		dnssec-validation no; empty-zones-enable no; notify-source %s; }; controls { };
+		zone "far.example" { type primary; file "zone"; allow-update { any; }; allow-transfer { any; }; notify explicit;
+		also-notify { 127.0.0.1 port %s; }; };`, dir, foreignAddress, foreignAddress, port)
+	zoneText := "$ORIGIN far.example.\n@ 60 SOA ns h 1 3600 3600 86400 60\n@ 60 NS ns\nns 60 A 192.0.2.1\n" +
+		"berth 60 TXT \"one\"\n*.wild 60 A 192.0.2.7\n"
+	for name, text := range map[string]string{"zone": zoneText, "conf": conf} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var c *exec.Cmd
+	begin := func() {
+		c = exec.Command(program, "-g", "-n", "1", "-c", filepath.Join(dir, "conf"))
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+	begin()
+	t.Cleanup(func() { end() })
+
+	// The zone, its primary server, which is somebody else's, and ours, which copies it.
+	var lists struct {
+		Data []struct {
+			ID   int64
+			Name string
+		}
+	}
+	list := func(path string) {
+		t.Helper()
+		if _, text, err := m.call("GET", path, ""); err != nil || json.Unmarshal([]byte(text), &lists) != nil || len(lists.Data) == 0 {
+			t.Fatal(text, err)
+		}
+	}
+	list("/configurations")
+	configuration := lists.Data[0].ID
+	list("/views")
+	view := lists.Data[0].ID
+	zone := m.id(fmt.Sprintf("/views/%d/zones", view), `{"type":"Zone","absoluteName":"far.example","deploymentEnabled":true}`)
+	m.id(fmt.Sprintf("/configurations/%d/servers", configuration), `{"type":"Server","name":"theirs","profile":"OTHER_DNS_SERVER","interfaces":[`+
+		`{"type":"NetworkInterface","name":"ns.far.example","managementAddress":"`+foreignAddress+`","servicesIpv4Address":"`+foreignAddress+`"}]}`)
+	for name, role := range map[string]string{"ns.far.example": "PRIMARY", "ns1.harbour.example": "SECONDARY"} {
+		list("/interfaces?" + url.Values{"filter": {"name:'" + name + "'"}}.Encode())
+		m.id("/zones/"+zone+"/deploymentRoles", fmt.Sprintf(`{"type":"DNSDeploymentRole","roleType":%q,"interfaces":[{"id":%d}]}`, role,
+			lists.Data[0].ID))
+	}
+	a.answersWith("berth.far.example.", dns.TypeTXT, `NOERROR "one"`)
+	a.answersWith("x.wild.far.example.", dns.TypeA, "NOERROR 192.0.2.7")
+	a.answersWith("far.example.", dns.TypeSOA, "NOERROR ns.far.example. h.far.example. 1 3600 3600 86400 60")
+
+	// It changes there, says so, and is answered for here as it is now.
+	if got := updatingZone(t, foreignAddress+":53", "far.example.", func(m *dns.Msg) {
+		m.Insert(rrs(t, `winch.far.example. 60 TXT "two"`))
+	}); got != "NOERROR" {
+		t.Fatalf("the primary server says %s", got)
+	}
+	a.answersWith("winch.far.example.", dns.TypeTXT, `NOERROR "two"`)
+	if got := m.count("/events", "sourceName:'far.example.' and message:contains('it is copied')"); got != 1 {
+		t.Errorf("%d events say that the zone is copied", got)
+	}
+
+	if got := updatingZone(t, foreignAddress+":53", "far.example.", func(m *dns.Msg) {
+		m.Insert(rrs(t, "far.example. 60 SOA ns.far.example. h.far.example. 100 2 2 6 60"))
+	}); got != "NOERROR" {
+		t.Fatalf("the primary server says %s", got)
+	}
+	a.answersWith("far.example.", dns.TypeSOA, "NOERROR ns.far.example. h.far.example. 100 2 2 6 60")
+
+	// It is away: what is known is answered for, until that is too old. Whoever is no primary server has nothing to say.
+	n := new(dns.Msg)
+	n.SetNotify("far.example.")
+	from := &net.Dialer{LocalAddr: &net.UDPAddr{IP: net.IPv4(127, 0, 0, 9)}}
+	if r, _, err := (&dns.Client{Dialer: from}).Exchange(n, a.at); err != nil || r.Rcode != dns.RcodeRefused {
+		t.Errorf("a notice of anybody is %v %v", r, err)
+	}
+	end()
+	if got := a.asks("winch.far.example.", dns.TypeTXT); got != `NOERROR "two"` {
+		t.Errorf("while it is away its zone is %s", got)
+	}
+	a.answersWith("winch.far.example.", dns.TypeTXT, "SERVFAIL")
+	begin()
+	a.answersWith("winch.far.example.", dns.TypeTXT, `NOERROR "two"`)
+	a.nothingElse()
+	if text := m.check(); !strings.Contains(text, "nothing is wrong") && strings.Contains(text, "wrong") {
+		t.Error(text)
+	}
+}
