@@ -141,7 +141,7 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 		if err != nil {
 			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, err)
 		}
-		if checks.enabled() {
+		if checks.enabled() && !p.isForeign(z) { // what others have is theirs
 			var entries []zonedata.Entry
 			if c != nil {
 				entries = c.after

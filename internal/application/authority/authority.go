@@ -99,6 +99,8 @@ func Kind() application.Kind {
 func newAuthority(log *slog.Logger) *authority {
 	a := &authority{log: log, started: time.Now(), listeners: map[netip.AddrPort]*listener{}, look: make(chan struct{}, 1)}
 	a.served.Store(&served{})
+	another := make(chan struct{})
+	a.another.Store(&another)
 	newCookies(&a.cookies)
 	a.signatures.seed = maphash.MakeSeed()
 	ctx, stop := context.WithCancel(context.Background())
@@ -173,6 +175,8 @@ type authority struct {
 	limiter    atomic.Pointer[limiter]
 	counts     counts
 	updates    updates
+	// another is closed, and another one put in its place, when another revision is served.
+	another atomic.Pointer[chan struct{}]
 	// turn is held while content is taken.
 	turn sync.Mutex
 	// look has a token when the listeners are to be asked now.
@@ -273,6 +277,7 @@ func (a *authority) TakeContent(in io.Reader) error {
 	if err := a.take(in); err != nil {
 		return err
 	}
+	a.renewed()
 	a.notifier.changed(before, a.served.Load())
 	s := a.served.Load()
 	a.log.Info("another revision is served", "revision", s.revision, "zones", len(s.zones))

@@ -194,9 +194,30 @@ func (a *authority) askUpdate(s *served, q *query, m []byte, w zonedata.Client) 
 	}
 	<-waiting.done
 	if waiting.answer.Changed { // whoever asks next is to see it
-		for end := time.Now().Add(settleTime); a.served.Load().revision == s.revision && time.Now().Before(end); {
-			time.Sleep(5 * time.Millisecond)
-		}
+		a.awaitAnother(s.revision)
 	}
 	return waiting.answer.Code, true
+}
+
+// awaitAnother waits until another revision is served than one, or it has taken too long.
+func (a *authority) awaitAnother(revision string) {
+	late := time.NewTimer(settleTime)
+	defer late.Stop()
+	for {
+		another := a.another.Load()
+		if a.served.Load().revision != revision {
+			return
+		}
+		select {
+		case <-*another:
+		case <-late.C:
+			return
+		}
+	}
+}
+
+// renewed says to all who wait that another revision is served.
+func (a *authority) renewed() {
+	next := make(chan struct{})
+	close(*a.another.Swap(&next))
 }

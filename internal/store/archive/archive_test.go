@@ -93,6 +93,8 @@ func sample(t *testing.T, o server.Options) {
 				strings.Repeat("0", 64) + "', 3, 4, 5)",
 			"INSERT INTO dns_server (server, settings, settings_number, hash, number) VALUES (1, '{}', 2, 'h', 3)",
 			"INSERT INTO dns_served (server, zone, number) VALUES (1, '1/a', 2)",
+			"INSERT INTO dns_key (zone, tag, published, parent, signing, warned) VALUES ('1/a', 2, 3, 4, 5, 0)",
+			"INSERT INTO dns_copy (zone, configuration, refreshed, expired, told) VALUES ('1/b', 1, 3, 0, 0)",
 			"INSERT INTO dns_due (configuration, kind, what, changed) VALUES (1, 'name', 'a', 2)",
 			"INSERT INTO deployment_wait (deployment, server, number, until, state, message) VALUES (1, 2, 3, 4, 's', 'm')",
 			"INSERT INTO sweep_finding (policy, address, kind, since) VALUES (1, '10.0.0.1', 'unknown', 2)",
