@@ -28,6 +28,14 @@ type Configuration struct {
 	// Allow are the prefixes of clients that are answered; empty means all.
 	Allow []string `json:"allow"`
 	Cache Cache    `json:"cache"`
+	// Zones are asked elsewhere than all other names.
+	Zones []Zone `json:"zones,omitempty"`
+	// DNS64 is the prefix that hosts which have IPv4 addresses alone have an IPv6 address in (RFC 6147), such as 64:ff9b::/96; empty is none.
+	DNS64 string `json:"dns64,omitempty"`
+	// QueryLog has queries logged; nil is none.
+	QueryLog *QueryLog `json:"queryLog,omitempty"`
+	// Dnstap is an address and port that queries and answers are sent to, over TCP, as Dnstap has them; empty is none.
+	Dnstap string `json:"dnstap,omitempty"`
 	// Metrics is an address and port where Prometheus finds metrics; empty means none.
 	Metrics string `json:"metrics"`
 }
@@ -189,6 +197,9 @@ func (c *Configuration) wrongBeside(bad func(field, format string, args ...any) 
 			return bad(fmt.Sprintf("allow[%d]", i), "%q is no prefix", text)
 		}
 	}
+	if err := c.wrongZones(bad); err != nil {
+		return err
+	}
 	if c.Metrics != "" {
 		if !isAddrPort(c.Metrics) {
 			return bad("metrics", "%q is no address and port", c.Metrics)
@@ -235,6 +246,7 @@ func (c *Configuration) serverBlock(b *strings.Builder) {
 	if len(c.Allow) > 0 {
 		fmt.Fprintf(b, " acl {\n  allow net %s\n  block\n }\n", strings.Join(c.Allow, " "))
 	}
+	c.toldBlock(b)
 	if c.Metrics != "" {
 		fmt.Fprintf(b, " prometheus %s\n", c.Metrics)
 	}
@@ -246,7 +258,9 @@ func (c *Configuration) serverBlock(b *strings.Builder) {
 	if c.Cache.ServeStaleSeconds > 0 {
 		fmt.Fprintf(b, "  serve_stale %ds verify\n", c.Cache.ServeStaleSeconds)
 	}
-	b.WriteString(" }\n forward .")
+	b.WriteString(" }\n")
+	c.zoneBlock(b)
+	b.WriteString(" forward .")
 	for _, u := range c.Upstreams {
 		b.WriteByte(' ')
 		if u.TLSServerName != "" {

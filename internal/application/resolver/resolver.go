@@ -27,6 +27,8 @@ import (
 	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/chaos"
+	_ "github.com/coredns/coredns/plugin/dns64"
+	_ "github.com/coredns/coredns/plugin/dnstap"
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/forward"
 	_ "github.com/coredns/coredns/plugin/metrics"
@@ -90,6 +92,7 @@ func (r *resolver) Configure(text json.RawMessage) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	dnsserver.Quiet, caddy.Quiet = true, true
+	logged.Store(r.log)
 	if c.TLS != nil {
 		pair, err := c.TLS.Pair()
 		if err != nil {

@@ -1,0 +1,74 @@
+package resolver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/request"
+	"github.com/miekg/dns"
+)
+
+// QueryLog says which queries are logged.
+type QueryLog struct {
+	// Every is which of the queries is: 1 is each, 100 every hundredth; 1 to 1,000,000.
+	Every int `json:"every"`
+}
+
+// mostEvery bounds QueryLog.Every.
+const mostEvery = 1_000_000
+
+// logged is where queries are logged of the configuration that is being put in force: CoreDNS is given a text.
+var logged atomic.Pointer[slog.Logger]
+
+func init() {
+	plugin.Register("log", func(c *caddy.Controller) error {
+		c.Next()
+		every, err := strconv.ParseUint(c.RemainingArgs()[0], 10, 32)
+		if err != nil {
+			return plugin.Error("log", err)
+		}
+		q := &queryLog{every: every, log: logged.Load()}
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+			q.next = next
+			return q
+		})
+		return nil
+	})
+}
+
+// queryLog logs queries with what came of them.
+type queryLog struct {
+	next  plugin.Handler
+	log   *slog.Logger
+	every uint64
+	seen  atomic.Uint64
+}
+
+// Name is the name of the plugin.
+func (q *queryLog) Name() string { return "log" }
+
+// ServeDNS answers by the next one, and logs that where it is its turn.
+func (q *queryLog) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
+	if q.seen.Add(1)%q.every != 0 {
+		return plugin.NextOrFailure(q.Name(), q.next, ctx, w, m)
+	}
+	began := time.Now()
+	recorder := dnstest.NewRecorder(w)
+	code, err := plugin.NextOrFailure(q.Name(), q.next, ctx, recorder, m)
+	r := request.Request{W: w, Req: m}
+	answered := recorder.Rcode
+	if recorder.Msg == nil { // an error is answered behind us
+		answered = code
+	}
+	q.log.Info("query", "client", r.IP(), "protocol", r.Proto(), "name", r.Name(), "type", r.Type(), "code", dns.RcodeToString[answered],
+		"bytes", recorder.Len, "took", fmt.Sprintf("%.2fms", float64(time.Since(began).Microseconds())/1000))
+	return code, err
+}

@@ -1,0 +1,144 @@
+package resolver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// answering starts a server that answers A records of each name with an address, and gives its port.
+func answering(t *testing.T, address string) string {
+	t.Helper()
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &dns.Server{PacketConn: packets, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+		m := new(dns.Msg)
+		m.SetReply(r)
+		if r.Question[0].Qtype == dns.TypeA {
+			m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60},
+				A: net.ParseIP(address)}}
+		}
+		_ = w.WriteMsg(m)
+	})}
+	go func() { _ = s.ActivateAndServe() }()
+	t.Cleanup(func() { _ = s.Shutdown() })
+	_, port, _ := strings.Cut(packets.LocalAddr().String(), ":")
+	return port
+}
+
+// lines is a log that many may write to.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// Names of a zone are asked where it says, all others elsewhere; hosts without an IPv6 address have one in the prefix; queries are told of.
+func TestZonesAndDNS64(t *testing.T) {
+	everywhere, corporate := answering(t, "192.0.2.1"), answering(t, "10.0.0.1")
+	tap, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tapped := make(chan error, 1)
+	go func() {
+		c, err := tap.Accept()
+		if err == nil {
+			_, err = c.Read(make([]byte, 4)) // it says that it is one
+			_ = c.Close()
+		}
+		tapped <- err
+	}()
+	defer func() { _ = tap.Close() }()
+	var log lines
+	app := Kind().New(slog.New(slog.NewTextHandler(&log, nil)))
+	defer func() {
+		if err := app.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	port := freePort(t)
+	configuration := json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"127.0.0.1","port":%d}],"upstreams":[{"address":"127.0.0.1:%s"}],`+
+		`"zones":[{"name":"corp.example.","upstreams":["127.0.0.1:%s"]}],"dns64":"64:ff9b::/96","queryLog":{"every":2},"dnstap":%q}`, port,
+		everywhere, corporate, tap.Addr()))
+	if err := Kind().Check(configuration); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Configure(configuration); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(name string, kind uint16) string {
+		t.Helper()
+		q := new(dns.Msg)
+		q.SetQuestion(name, kind)
+		a, _, err := (&dns.Client{Timeout: 5 * time.Second}).Exchange(q, fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil || len(a.Answer) != 1 {
+			return fmt.Sprint(a, err)
+		}
+		return strings.TrimPrefix(a.Answer[0].String(), a.Answer[0].Header().String())
+	}
+	for _, c := range []struct {
+		name string
+		kind uint16
+		want string
+	}{
+		{"quay.example.", dns.TypeA, "192.0.2.1"}, {"crane.corp.example.", dns.TypeA, "10.0.0.1"}, {"Crane.Deep.corp.example.", dns.TypeA, "10.0.0.1"},
+		{"quay.example.", dns.TypeAAAA, "64:ff9b::c000:201"}, {"crane.corp.example.", dns.TypeAAAA, "64:ff9b::a00:1"},
+	} {
+		if got := ask(c.name, c.kind); got != c.want {
+			t.Errorf("%s is %s, not %s", c.name, got, c.want)
+		}
+	}
+	if got := strings.Count(log.String(), "msg=query"); got < 2 || !strings.Contains(log.String(), "name=crane.corp.example.") ||
+		!strings.Contains(log.String(), "code=NOERROR") {
+		t.Errorf("%d queries are logged: %s", got, log.String())
+	}
+	select {
+	case err := <-tapped:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nothing is sent to dnstap")
+	}
+}
+
+// What cannot act of these is refused, with its field.
+func TestZonesAreChecked(t *testing.T) {
+	for field, more := range map[string]string{
+		"zones[0].name":         `"zones":[{"name":"a b","upstreams":["127.0.0.9"]}]`,
+		"zones[1].name":         `"zones":[{"name":"a.example","upstreams":["127.0.0.9"]},{"name":"A.example.","upstreams":["127.0.0.9"]}]`,
+		"zones[0].upstreams":    `"zones":[{"name":"a.example"}]`,
+		"zones[0].upstreams[0]": `"zones":[{"name":"a.example","upstreams":["127.0.0.1:53"]}]`,
+		"zones[0].upstreams[1]": `"zones":[{"name":"a.example","upstreams":["127.0.0.9","quay"]}]`,
+		"dns64":                 `"dns64":"64:ff9b::/95"`,
+		"queryLog.every":        `"queryLog":{"every":0}`,
+		"dnstap":                `"dnstap":"quay:6000"`,
+	} {
+		err := Kind().Check(json.RawMessage(`{"listen":[{"address":"127.0.0.1"}],"upstreams":[{"address":"127.0.0.9"}],` + more + `}`))
+		if err == nil || !strings.Contains(err.Error(), "configuration."+field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
