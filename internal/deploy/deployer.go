@@ -65,7 +65,7 @@ type Deployer struct {
 	Rolled func(what string, n int)
 
 	due *store.Cache[struct{}, bool]
-	// rolled says that the keys of signed zones were looked after since anything has changed.
+	// rolled is there where the keys of signed zones were looked after since anything has changed, and true where there are none.
 	rolled *store.Cache[struct{}, bool]
 	// schedules says when deployments are due by a schedule.
 	schedules *timetable.Clock
@@ -98,16 +98,20 @@ func (d *Deployer) look(ctx context.Context) (failure error) {
 	if err != nil {
 		return err
 	}
-	rolled, knownRolled := d.rolled.Now(struct{}{})
-	rolls := !(rolled && knownRolled) || time.Since(d.rolledAt) > rollEvery
+	rolls, err := d.rolls(ctx)
+	if err != nil {
+		return err
+	}
 	if idle && known && still && knownStill && !due && !rolls {
 		return nil
 	}
 	if err := d.hold(ctx); err != nil || !d.held {
 		return err
 	}
-	if err := d.roll(ctx); err != nil { // as below
-		defer func() { failure = errors.Join(failure, err) }()
+	if rolls {
+		if err := d.roll(ctx); err != nil { // as below
+			defer func() { failure = errors.Join(failure, err) }()
+		}
 	}
 	if due {
 		if err := d.scheduled(ctx); err != nil { // which keeps nothing else from going on

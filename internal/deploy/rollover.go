@@ -43,18 +43,33 @@ type rollingZone struct {
 	noted map[uint16]bool
 }
 
+// rolls reports whether the keys of signed zones are to be looked after now.
+func (d *Deployer) rolls(ctx context.Context) (bool, error) {
+	none, known := d.rolled.Now(struct{}{})
+	switch since := time.Since(d.rolledAt); {
+	case known && (none || since < rollEvery), since < rollPause:
+		return false, nil
+	case known:
+		return true, nil
+	}
+	d.rolledAt, none = time.Now(), false // also where another manager does it: it is not asked again at once
+	err := d.api.Store.View(ctx, func(tx *store.Tx) error {
+		configurations, err := signedConfigurations(tx)
+		if none = len(configurations) == 0; none {
+			d.rolled.Put(tx, struct{}{}, true)
+		}
+		return err
+	})
+	return !none, err
+}
+
 // roll looks after the keys of signed zones: it notes since when they are deployed, lets others follow them and takes their places when it
 // is time, and has the servers sign as it follows (RFC 6781 section 4.1).
 func (d *Deployer) roll(ctx context.Context) error {
-	idle, known := d.rolled.Now(struct{}{})
-	since := time.Since(d.rolledAt)
-	if since < rollPause || idle && known && since < rollEvery {
-		return nil
-	}
 	d.rolledAt = time.Now()
 	var configurations []int64
 	if err := d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
-		d.rolled.Put(tx, struct{}{}, true)
+		d.rolled.Put(tx, struct{}{}, false)
 		configurations, err = signedConfigurations(tx)
 		return err
 	}); err != nil {
