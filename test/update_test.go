@@ -72,6 +72,14 @@ func (m *manager) count(path, filter string) int {
 	return list.Count
 }
 
+// enableUpdates lets a zone be changed by messages.
+func (m *manager) enableUpdates(zone string) {
+	m.t.Helper()
+	if status, text, err := m.call("PATCH", "/zones/"+zone, `{"dynamicUpdateEnabled":true}`); status != 200 || err != nil {
+		m.t.Fatal(status, text, err)
+	}
+}
+
 // Who has a key changes a zone by messages: what they say is in the manager, with who has said it, and is answered at once; whoever has not
 // is refused.
 func TestDynamicUpdates(t *testing.T) {
@@ -86,6 +94,7 @@ func dynamicUpdates(t *testing.T, database string) {
 	secret := base64.StdEncoding.EncodeToString([]byte("nobody is to know this secret..."))
 	add := func(lines ...string) func(*dns.Msg) { return func(m *dns.Msg) { m.Insert(rrs(t, lines...)) } }
 	winch := add("winch.harbour.example. 300 A 10.0.0.40")
+	m.enableUpdates(zone)
 	if got := updating(t, a.at, "udp", "", winch); got != "REFUSED" {
 		t.Errorf("where nobody may an update is %s", got)
 	}
@@ -206,6 +215,7 @@ func randomUpdate(t *testing.T, random *rand.Rand, m *dns.Msg) {
 func TestUpdatesAsNamed(t *testing.T) {
 	program := tool(t, "named")
 	a, zone, _, _ := liveServer(t, "")
+	a.m.enableUpdates(zone)
 	a.m.id("/zones/"+zone+"/deploymentOptions", `{"type":"DNSOption","name":"allow-update","value":["127.0.0.1"]}`)
 	dir := t.TempDir()
 	at, err := freePort()

@@ -136,23 +136,35 @@ func zoneOfID(tx *store.Tx, id string, configuration int64) (*store.Resource, er
 	return nil, nil
 }
 
-// updates lets clients change a zone by messages, by the option allow-update: on servers that write it, of views whose changes go out by
-// themselves.
+// updates lets clients change a zone by messages, by the option allow-update: on servers that write it, of zones that are to be changed so,
+// and of views whose changes go out by themselves.
 func (s *serving) updates(p *plan, of *zonedata.Zone, z *plannedZone, server int64) error {
+	if !z.roles[server].writes() {
+		return nil
+	}
+	made, enabled := z.row.ID != 0, false
+	if made {
+		o, err := p.api.Object(z.row)
+		if err != nil {
+			return err
+		}
+		if zone, ok := o.(*dns.Zone); ok {
+			enabled = zone.DynamicUpdateEnabled
+		}
+	}
 	value := p.lookUp(z.chain, server, "allow-update")
-	if value == nil || !z.roles[server].writes() {
-		return nil
-	}
-	list := s.matches(p, value)
-	if len(list) == 0 {
-		return nil
-	}
+	own := slices.ContainsFunc(p.options[z.chain[0]], func(o option) bool { return o.name == "allow-update" })
 	live, err := liveOf(p.tx)
-	switch {
+	switch list := s.matches(p, value); {
 	case err != nil:
 		return err
-	case z.row.Type != "Zone" || z.row.ID == 0:
+	case own && !made:
 		s.warn("zone %s is not changed by updates (allow-update): nobody has made it", z.zoneName())
+	case own && !enabled:
+		s.warn("zone %s is not changed by updates (allow-update): its dynamicUpdateEnabled is false", z.zoneName())
+	case !enabled:
+	case len(list) == 0:
+		s.warn("zone %s is not changed by updates (dynamicUpdateEnabled): nobody may, set allow-update", z.zoneName())
 	case live[z.view] == 0:
 		s.warn("zone %s is not changed by updates (allow-update): its view is not live (liveDeployment)", z.zoneName())
 	default:
