@@ -23,6 +23,10 @@ type externalDNSCommand struct {
 
 // Run answers external-dns until it is told to stop.
 func (c *externalDNSCommand) Run(s *session) error {
+	if host, _, err := net.SplitHostPort(c.Listen); err != nil || !net.ParseIP(host).IsLoopback() {
+		return usageError{fmt.Errorf("--listen: %q is no address of this machine's loopback with a port: whoever reaches it changes names",
+			c.Listen)}
+	}
 	cl, err := c.client()
 	if err != nil {
 		return err

@@ -55,6 +55,8 @@ type Update struct {
 	Key    string     `json:"key,omitempty"`
 	// Message is the message as it came.
 	Message []byte `json:"message"`
+	// Deadline is when the client is answered, whatever came of it.
+	Deadline time.Time `json:"deadline"`
 }
 
 // UpdateAnswer says what came of an Update.

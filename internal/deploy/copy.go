@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"portolan/internal/dns"
@@ -21,215 +19,31 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// copiesTopic is touched where somebody has said that a zone that is copied has changed.
-const copiesTopic = "dns_copy"
-
-// Times of copying zones from servers of others, and how many are copied at a time.
-const (
-	copyLook   = 200 * time.Millisecond
-	copyPlan   = time.Minute
-	copyLease  = 10 * time.Second
-	leastTimer = 2 * time.Second
-	mostTimer  = 24 * time.Hour
-	firstRetry = 10 * time.Second
-	mostCopies = 8
-)
-
-// Copier copies zones whose primary servers are run by others, for the servers that have a role for them: of all managers of a database one
-// at a time (RFC 1034 section 4.3.5, RFC 5936).
-type Copier struct {
-	api    *resource.API
-	points Points
-	log    *slog.Logger
-	lease  *store.Lease
-	// Copied is told of each look at a zone, by what came of it: copied, current or failed.
-	Copied  func(what string)
-	planned *store.Cache[struct{}, bool]
-	told    *store.Cache[struct{}, bool]
-	// What follows is Run's own: when the lease was last taken and whether it is held, when the zones were last looked up, and the zones.
-	taken, looked time.Time
-	held          bool
-	zones         map[string]*copiedZone
-}
-
-// copiedZone is a zone that is copied.
-type copiedZone struct {
-	id            string
-	configuration int64
-	name          string
-	primaries     []netip.Addr
-	// next is when it is looked at again; wrong is what was wrong the last time, which was said.
-	next  time.Time
-	wrong string
-}
-
-// NewCopier makes what copies zones. Run runs it.
-func NewCopier(a *resource.API, points Points, log *slog.Logger) *Copier {
-	return &Copier{api: a, points: points, log: log, lease: a.Store.NewLease("dns_copies", copyLease), Copied: func(string) {},
-		planned: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"zones", "views", "deploymentRoles", "interfaces",
-			"servers"}}),
-		told:  store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{copiesTopic}}),
-		zones: map[string]*copiedZone{}}
-}
-
-// Run copies until ctx ends.
-func (c *Copier) Run(ctx context.Context) {
-	store.Work(ctx, copyLook, c.log, "zones that are copied", c.look, c.lease)
-}
-
-// look copies the zones that are due.
-func (c *Copier) look(ctx context.Context) error {
-	if err := c.plan(ctx); err != nil {
-		return err
-	}
-	if len(c.zones) == 0 {
-		return nil
-	}
-	if time.Since(c.taken) > copyLease/5 {
-		c.taken = time.Now()
-		var err error
-		if c.held, err = c.lease.Take(ctx); err != nil {
-			return err
-		}
-	}
-	if !c.held {
-		return nil
-	}
-	if err := c.hear(ctx); err != nil {
-		return err
-	}
-	var due []*copiedZone
-	for _, z := range c.zones {
-		if !time.Now().Before(z.next) {
-			due = append(due, z)
-		}
-	}
-	if len(due) == 0 {
-		return nil
-	}
-	slices.SortFunc(due, func(a, b *copiedZone) int { return a.next.Compare(b.next) })
-	due = due[:min(len(due), mostCopies)]
-	defer c.lease.Keep(ctx, c.log)()
-	var all sync.WaitGroup
-	for _, z := range due {
-		all.Go(func() { c.refresh(ctx, z) })
-	}
-	all.Wait()
-	return nil
-}
-
-// plan finds the zones that are copied, when something has changed that says which.
-func (c *Copier) plan(ctx context.Context) error {
-	if known, ok := c.planned.Now(struct{}{}); known && ok && time.Since(c.looked) < copyPlan {
-		return nil
-	}
-	found := map[string]*copiedZone{}
-	err := c.api.Store.View(ctx, func(tx *store.Tx) error {
-		clear(found)
-		c.planned.Put(tx, struct{}{}, true)
-		var configurations []int64
-		if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"), isForeignServer}},
-			func(r *store.Resource) error {
-				configurations = append(configurations, r.Configuration)
-				return nil
-			}); err != nil {
-			return err
-		}
-		slices.Sort(configurations)
-		for _, id := range slices.Compact(configurations) {
-			p, err := newPlan(tx, c.api, id)
-			if err != nil {
-				return err
-			}
-			for _, z := range p.zones {
-				if p.isCopied(z) {
-					found[z.id] = &copiedZone{id: z.id, configuration: id, name: z.fqdn(), primaries: p.primariesOf(z)}
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for id, z := range found {
-		if before := c.zones[id]; before != nil && slices.Equal(before.primaries, z.primaries) {
-			found[id] = before
-		}
-	}
-	c.zones, c.looked = found, time.Now()
-	return nil
-}
-
-// isForeignServer finds the servers that are run by others.
-var isForeignServer = store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"profile"}}, Op: "eq", Value: otherServer}
-
-// isCopied reports whether a zone is copied from servers of others: they alone write it, and one of ours answers for it.
-func (p *plan) isCopied(z *plannedZone) bool {
-	return z.row.Type == "Zone" && p.isForeign(z) && slices.ContainsFunc(z.serversOf(assigned.answers), func(server int64) bool {
-		return !p.foreign(server)
-	})
-}
-
-// primariesOf gives the addresses of the servers that write a zone.
-func (p *plan) primariesOf(z *plannedZone) (all []netip.Addr) {
-	for _, server := range z.serversOf(assigned.writes) {
-		all = append(all, p.interfaces[z.roles[server].iface].addresses...)
-	}
-	return all
-}
-
-// hear has those zones looked at now of which somebody has said that they have changed.
-func (c *Copier) hear(ctx context.Context) error {
-	if quiet, ok := c.told.Now(struct{}{}); quiet && ok {
-		return nil
-	}
-	var told []string
-	if err := c.api.Store.View(ctx, func(tx *store.Tx) error {
-		told = nil
-		if err := tx.Each(func(scan func(...any) error) error {
-			var id string
-			err := scan(&id)
-			told = append(told, id)
-			return err
-		}, "SELECT zone FROM dns_copy WHERE told = 1"); err != nil {
-			return err
-		}
-		if len(told) == 0 {
-			c.told.Put(tx, struct{}{}, true)
-		}
-		return nil
-	}); err != nil || len(told) == 0 {
-		return err
-	}
-	for _, id := range told {
-		if z := c.zones[id]; z != nil {
-			z.next = time.Time{}
-		}
-	}
-	return c.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		tx.Touch(copiesTopic)
-		return tx.Write("UPDATE dns_copy SET told = 0 WHERE told = 1")
-	})
-}
-
 // refresh looks at a zone, copies it where it has changed, and says when it is looked at again.
 func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	soa, what, err := c.copy(ctx, z)
-	now := time.Now()
-	if c.Copied(what); err == nil {
-		z.next, z.wrong = now.Add(bounded(min(soa.Refresh, soa.Expire))), ""
+	c.Copied(what)
+	wait := firstRetry
+	switch {
+	case err == nil:
+		wait = bounded(min(soa.Refresh, soa.Expire))
+	case soa != nil:
+		wait = bounded(soa.Retry)
+	}
+	c.mu.Lock()
+	z.busy = false
+	if z.next = time.Now().Add(wait); z.again {
+		z.next = time.Time{}
+	}
+	said := err != nil && z.wrong == err.Error()
+	if z.wrong = ""; err != nil {
+		z.wrong = err.Error()
+	}
+	c.mu.Unlock()
+	if err == nil || ctx.Err() != nil {
 		return
 	}
-	if ctx.Err() != nil {
-		return
-	}
-	z.next = now.Add(firstRetry)
-	if soa != nil {
-		z.next = now.Add(bounded(soa.Retry))
-	}
-	if text := err.Error(); z.wrong != text {
-		z.wrong = text
+	if !said {
 		c.log.Error("a zone could not be copied", "zone", z.name, "error", err)
 	}
 	if err := c.expire(ctx, z, soa, err); err != nil {
@@ -258,7 +72,7 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 		if is, err = dns.FetchAuthority(ctx, server, z.name); err != nil {
 			continue
 		}
-		if there && before.refreshed > 0 && soa != nil && is.Serial == soa.Serial {
+		if there && before.refreshed > 0 && soa != nil && int32(is.Serial-soa.Serial) <= 0 { //nolint:gosec // as RFC 1982 compares
 			return is, "current", c.note(ctx, z, nil)
 		}
 		var records []wire.RR
@@ -354,8 +168,8 @@ func (c *Copier) note(ctx context.Context, z *copiedZone, p *publication) error 
 				return false, err
 			}
 		}
-		return false, tx.Write("INSERT INTO dns_copy (zone, configuration, refreshed, expired, told) VALUES (?, ?, ?, 0, 0) ON CONFLICT (zone)"+
-			" DO UPDATE SET refreshed = excluded.refreshed, expired = 0", z.id, z.configuration, tx.Now().UnixMilli())
+		return false, tx.Write("INSERT INTO dns_copy (zone, configuration, refreshed, expired, notified) VALUES (?, ?, ?, 0, 0)"+
+			" ON CONFLICT (zone) DO UPDATE SET refreshed = excluded.refreshed, expired = 0", z.id, z.configuration, tx.Now().UnixMilli())
 	})
 }
 
@@ -374,6 +188,9 @@ func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why e
 		return true, tx.Write("UPDATE dns_copy SET expired = 1 WHERE zone = ?", z.id)
 	})
 }
+
+// errMeanwhile is a zone that has got another content while it was looked at.
+var errMeanwhile = errors.New("the zone was deployed otherwise meanwhile: it is looked at again")
 
 // tell adds an event about a zone.
 func (z *copiedZone) tell(tx *store.Tx, kind, text string) error {
@@ -401,18 +218,23 @@ func (c *Copier) change(ctx context.Context, z *copiedZone, p *publication,
 			return err
 		}
 		var changed []int64
+		now, there, err := readDeployed(tx, z.id)
+		if err != nil {
+			return err
+		}
+		if p != nil && (there != p.existed || there && now.hash != p.before.hash) {
+			return errMeanwhile
+		}
 		if p != nil && (!p.existed || len(p.removed)+len(p.added) > 0) {
 			if changed, err = publish(tx, z.configuration, number, []*publication{p}); err != nil {
 				return err
 			}
 		}
-		if void != (expired || refreshed == 0) {
-			also, err := setVoid(tx, c.api.Sealer, z.id, number, void)
-			if err != nil {
-				return err
-			}
-			changed = append(changed, also...)
+		also, err := setVoid(tx, c.api.Sealer, z.id, number, void)
+		if err != nil {
+			return err
 		}
+		changed = append(changed, also...)
 		slices.Sort(changed)
 		for _, server := range slices.Compact(changed) {
 			point, err := tellServer(tx, c.api, c.points, server)
@@ -474,13 +296,13 @@ func hearNotice(ctx context.Context, a *resource.API, u *Update) (code int, why 
 		for _, z := range settings.Zones {
 			if z.View == u.View && z.Name == u.Zone && slices.Contains(z.Primaries, u.Client) {
 				tx.Touch(copiesTopic)
-				return tx.Write("UPDATE dns_copy SET told = 1 WHERE zone = ?", z.ID)
+				return tx.Write("UPDATE dns_copy SET notified = 1 WHERE zone = ?", z.ID)
 			}
 		}
 		return &dns.Refused{Code: wire.RcodeRefused, Why: "it is no primary server of the zone"}
 	})
 	if err != nil {
-		code, why, _ = dns.CodeOf(err)
+		code, why = dns.CodeOf(err)
 	}
 	return code, why
 }

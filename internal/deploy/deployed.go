@@ -35,7 +35,7 @@ func registerDeployed(r *resource.Registry) {
 			{Name: "dns_served", Columns: []string{"server", "zone", "number"}, Key: 2},
 			{Name: "deployment_wait", Columns: []string{"deployment", "server", "number", "until", "state", "message"}, Key: 2},
 			{Name: "dns_key", Columns: []string{"zone", "tag", "published", "parent", "signing", "warned"}, Key: 2},
-			{Name: "dns_copy", Columns: []string{"zone", "configuration", "refreshed", "expired", "told"}, Key: 1},
+			{Name: "dns_copy", Columns: []string{"zone", "configuration", "refreshed", "expired", "notified"}, Key: 1},
 			{Name: "dns_gone", Columns: []string{"server", "zone", "number"}, Key: 2, Derived: "whoever is behind gets all anew"},
 			{Name: "dns_due", Columns: []string{"configuration", "kind", "what", "changed"}, Key: 3},
 			{Name: "deployment_record", Columns: []string{"deployment", "kind", "record"}, Key: 3}}})
@@ -133,6 +133,8 @@ type publication struct {
 	// after are all records behind it, where they were asked for; records is how many there are.
 	after   []zonedata.Entry
 	records int64
+	// empty says that it stands for a zone that is still to be copied.
+	empty bool
 }
 
 // publication gives the content that a zone is to have, where that is another than what is deployed; else nil. wanted, where it is not nil,
@@ -185,7 +187,7 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 // placeholder is the content of a zone that is to be copied, before it is: nobody is answered by it.
 func (c *publication) placeholder() (err error) {
 	name := c.zone.fqdn()
-	c.serial = 0
+	c.serial, c.empty = 0, true
 	c.after, err = entriesOfRecords([]wire.RR{&wire.SOA{Hdr: wire.RR_Header{Name: name, Rrtype: wire.TypeSOA, Class: wire.ClassINET}, Ns: ".",
 		Mbox: ".", Refresh: soaRetry, Retry: soaRetry, Expire: soaExpire}})
 	c.added = c.after
@@ -397,6 +399,15 @@ func notNil(b []byte) []byte {
 // publish keeps other contents of zones, and gives the servers that serve another revision now. number is that of the change.
 func publish(tx *store.Tx, configuration, number int64, all []*publication) (servers []int64, err error) {
 	for _, c := range all {
+		if c.empty { // it may have been copied meanwhile
+			_, there, err := readDeployed(tx, c.zone.id)
+			if err != nil {
+				return nil, err
+			}
+			if there {
+				continue
+			}
+		}
 		if err := c.write(tx, configuration, number); err != nil {
 			return nil, err
 		}
@@ -443,6 +454,15 @@ const settingsOfServer = "settings of a name server"
 
 // serve keeps what a server is to serve, and reports whether that is something else than before.
 func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err error) {
+	for i, z := range s.settings.Zones { // which may have been copied meanwhile
+		if len(z.Primaries) > 0 {
+			refreshed, expired, err := readCopy(tx, z.ID)
+			if err != nil {
+				return false, err
+			}
+			s.settings.Zones[i].Void = refreshed == 0 || expired
+		}
+	}
 	settings, err := json.Marshal(s.settings)
 	if err != nil {
 		return false, err

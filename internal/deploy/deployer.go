@@ -71,7 +71,9 @@ type Deployer struct {
 	schedules *timetable.Clock
 	// What follows is Run's own: when the lease was last taken, whether it is held, and when it was last looked who serves what.
 	taken, waited, rolledAt time.Time
-	held                    bool
+	// sightings are what was deployed of keys that not all servers serve yet, with the numbers that they are to reach.
+	sightings map[sighting]int64
+	held      bool
 	// plan is that of the live configuration that was last looked at; nothing but records has changed there since.
 	plan *plan
 }
@@ -80,9 +82,9 @@ type Deployer struct {
 func NewDeployer(a *resource.API, points Points, log *slog.Logger) *Deployer {
 	return &Deployer{api: a, points: points, log: log, lease: a.Store.NewLease(deployments, leaseLength),
 		known: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{deployments}}), Ended: func(string, string) {},
-		Changed: func(int) {}, Rolled: func(string, int) {}, schedules: timetable.NewClock(a, schedules),
+		Changed: func(int) {}, Rolled: func(string, int) {}, sightings: map[sighting]int64{}, schedules: timetable.NewClock(a, schedules),
 		due:    store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{dueTopic}}),
-		rolled: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"signingKeys", deployments, dueTopic}})}
+		rolled: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"signingKeys", deployments, rollTopic}})}
 }
 
 // Run works until ctx ends.
@@ -108,17 +110,17 @@ func (d *Deployer) look(ctx context.Context) (failure error) {
 	if err := d.hold(ctx); err != nil || !d.held {
 		return err
 	}
-	if rolls {
-		if err := d.roll(ctx); err != nil { // as below
-			defer func() { failure = errors.Join(failure, err) }()
-		}
-	}
 	if due {
 		if err := d.scheduled(ctx); err != nil { // which keeps nothing else from going on
 			defer func() { failure = errors.Join(failure, err) }()
 		}
 	}
 	defer d.lease.Keep(ctx, d.log)()
+	if rolls {
+		if err := d.roll(ctx); err != nil { // as above
+			defer func() { failure = errors.Join(failure, err) }()
+		}
+	}
 	if err := d.changes(ctx); err != nil {
 		return err
 	}

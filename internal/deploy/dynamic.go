@@ -77,6 +77,9 @@ func (d *Deployer) change(ctx context.Context) (more bool, err error) {
 			told = append(told, point)
 		}
 		tx.Touch(dueTopic)
+		if now.all { // keys of zones may be among it
+			tx.Touch(rollTopic)
+		}
 		for _, r := range now.rows {
 			if err := tx.Write("DELETE FROM dns_due WHERE configuration = ? AND kind = ? AND what = ? AND changed = ?", r.configuration, r.kind,
 				r.what, r.changed); err != nil {

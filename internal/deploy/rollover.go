@@ -2,7 +2,7 @@ package deploy
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -12,6 +12,7 @@ import (
 	"portolan/internal/dns"
 	"portolan/internal/event"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 	"portolan/internal/zonedata"
 
@@ -24,15 +25,21 @@ const (
 	rollEvery = time.Minute
 )
 
+// rollTopic is touched where something of keys is deployed otherwise.
+const rollTopic = "dns_roll"
+
 // rolling is what there is to do with the keys of a configuration at one moment.
 type rolling struct {
 	configuration int64
 	// zones are the signed zones that are deployed; due are those whose records are to change.
 	zones []*rollingZone
 	due   map[*plannedZone]bool
-	// settings are those of servers that sign otherwise from now on.
-	settings map[int64]string
-	all      []*publication
+	// signing is how zones are signed from now on, by server and by their ids.
+	signing map[int64]map[string]*zonedata.Signing
+	all     []*publication
+	// served is what is served of the configuration; wrong is what could not be looked at.
+	served *servedNow
+	wrong  error
 }
 
 // rollingZone is a signed zone that is deployed.
@@ -41,13 +48,15 @@ type rollingZone struct {
 	zone *plannedZone
 	// noted are the keys of which something else is seen than before.
 	noted map[uint16]bool
+	// gone are the tags of keys of which something is kept that are no more.
+	gone []uint16
 }
 
 // rolls reports whether the keys of signed zones are to be looked after now.
 func (d *Deployer) rolls(ctx context.Context) (bool, error) {
 	none, known := d.rolled.Now(struct{}{})
 	switch since := time.Since(d.rolledAt); {
-	case known && (none || since < rollEvery), since < rollPause:
+	case known && (none || since < rollEvery && len(d.sightings) == 0), since < rollPause:
 		return false, nil
 	case known:
 		return true, nil
@@ -75,12 +84,11 @@ func (d *Deployer) roll(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	for _, id := range configurations {
-		if err := d.rollConfiguration(ctx, id); err != nil {
-			return err
-		}
+	var wrong error
+	for _, id := range configurations { // one that cannot be looked after keeps no other from it
+		wrong = errors.Join(wrong, d.rollConfiguration(ctx, id))
 	}
-	return nil
+	return wrong
 }
 
 // signedConfigurations gives the configurations that have keys of zones.
@@ -103,50 +111,52 @@ func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) e
 		if err != nil {
 			return err
 		}
-		r, err = p.rolling(d.api.Store.Now())
+		served, err := p.servedNow(d.points)
+		if err != nil {
+			return err
+		}
+		r, err = p.rolling(served, d.sightings, d.api.Store.Now())
 		return err
 	}); err != nil {
 		return err
 	}
-	if r.acts() { // what follows from that is seen to at the next look
-		return d.rollKeys(ctx, r)
+	var err error
+	switch {
+	case r.acts(): // what follows from that is seen to at the next look
+		err = d.rollKeys(ctx, r)
+	case len(r.all)+len(r.signing) > 0:
+		err = d.rollServers(ctx, r)
 	}
-	if len(r.all) == 0 && len(r.settings) == 0 {
-		return nil
-	}
-	return d.rollServers(ctx, r)
+	return errors.Join(err, r.wrong)
 }
 
 // acts reports whether there is something to note of keys, or to do with them.
 func (r *rolling) acts() bool {
 	return slices.ContainsFunc(r.zones, func(z *rollingZone) bool {
-		return len(z.noted)+len(z.stage.Ending)+len(z.stage.Gone) > 0 || slices.ContainsFunc(z.stage.Expired, z.unwarned)
+		return len(z.noted)+len(z.stage.Ending)+len(z.stage.Gone)+len(z.gone) > 0 ||
+			slices.ContainsFunc(slices.Concat(z.stage.Expired, z.stage.Waiting), z.unwarned)
 	})
 }
 
-// rolling finds what there is to do with the keys of the zones that are deployed.
-func (p *plan) rolling(now time.Time) (*rolling, error) {
-	r := &rolling{configuration: p.configuration, due: map[*plannedZone]bool{}, settings: map[int64]string{}}
-	signs, err := p.servedSigned()
-	if err != nil {
-		return nil, err
-	}
+// rolling finds what there is to do with the keys of the zones that are deployed. A zone that cannot be looked at keeps no other from it.
+func (p *plan) rolling(served *servedNow, sightings map[sighting]int64, now time.Time) (*rolling, error) {
+	r := &rolling{configuration: p.configuration, due: map[*plannedZone]bool{}, signing: map[int64]map[string]*zonedata.Signing{},
+		served: served}
 	for _, z := range p.zones {
-		if !p.maySign(z) || len(signs[z.id]) == 0 || p.isForeign(z) {
+		signs := served.signs(z.id)
+		if !p.maySign(z) || len(signs) == 0 || p.isForeign(z) {
 			continue
 		}
 		s, err := p.signingOf(z, now)
+		if err == nil && s != nil {
+			one := &rollingZone{zoneSigning: s, zone: z, noted: map[uint16]bool{}}
+			if err = one.look(p, r, signs, sightings, now); err == nil {
+				r.zones = append(r.zones, one)
+			}
+		}
 		if err != nil {
-			return nil, notSigned(z, err)
+			r.wrong = errors.Join(r.wrong, notSigned(z, err))
 		}
-		if s == nil {
-			continue
-		}
-		one := &rollingZone{zoneSigning: s, zone: z, noted: map[uint16]bool{}}
-		if err := one.look(p, r, signs[z.id], now); err != nil {
-			return nil, notSigned(z, err)
-		}
-		r.zones = append(r.zones, one)
 	}
 	if r.acts() {
 		return r, nil
@@ -154,54 +164,54 @@ func (p *plan) rolling(now time.Time) (*rolling, error) {
 	for z := range r.due {
 		c, err := p.publication(z, func(e zonedata.Entry) bool { return isKeyType(e.Record.Type()) }, now)
 		if err != nil {
-			return nil, err
+			r.wrong = errors.Join(r.wrong, notSigned(z, err))
 		}
 		if c != nil {
 			r.all = append(r.all, c)
 		}
 	}
+	if err := p.raiseSerials(r, now); err != nil {
+		return nil, err
+	}
 	return r, p.resign(r)
 }
 
-// servedSigned gives the public keys that all servers of zones sign with, by the ids of the zones.
-func (p *plan) servedSigned() (map[string]map[string]bool, error) {
-	signs := map[string]map[string]bool{}
-	return signs, p.eachServed(func(_ int64, settings *zonedata.Settings) error {
-		for _, z := range settings.Zones {
-			keys := map[string]bool{}
-			if z.Signing != nil {
-				for _, k := range z.Signing.Keys {
-					keys[k.Public] = true
-				}
-			}
-			if before, there := signs[z.ID]; there {
-				maps.DeleteFunc(keys, func(key string, _ bool) bool { return !before[key] })
-			}
-			signs[z.ID] = keys
-		}
-		return nil
-	})
-}
-
-// eachServed gives the settings that the servers of the configuration serve by.
-func (p *plan) eachServed(fn func(server int64, settings *zonedata.Settings) error) error {
-	for _, server := range slices.Sorted(maps.Keys(p.servers)) {
-		settings, err := settingsOf(p.tx, p.api.Sealer, server)
+// raiseSerials gives zones that have not changed for long another serial number, so that those who copy them get signatures that hold.
+func (p *plan) raiseSerials(r *rolling, now time.Time) error {
+	for _, z := range r.zones {
+		validity, renewal := schema.LengthOf(z.Policy.SignatureValidityPeriod), schema.LengthOf(z.Policy.SignatureResigningPeriod)
+		deployed, there, err := readDeployed(p.tx, z.zone.id)
 		if err != nil {
 			return err
 		}
-		if settings == nil {
+		if !there || r.due[z.zone] || now.Sub(time.UnixMilli(deployed.number)) < (validity-renewal)/2 {
 			continue
 		}
-		if err := fn(server, settings); err != nil {
+		c, err := p.onlySerial(z.zone, deployed, now)
+		if err != nil {
 			return err
 		}
+		r.all = append(r.all, c)
 	}
 	return nil
 }
 
+// onlySerial gives a zone as it is, with another serial number.
+func (p *plan) onlySerial(z *plannedZone, deployed deployedZone, now time.Time) (*publication, error) {
+	c := &publication{zone: z, before: deployed, existed: true, complete: deployed.complete}
+	soa, err := p.soaOf(z)
+	if err != nil {
+		return nil, err
+	}
+	c.serial = p.nextSerial(z, uint32(deployed.serial), true, now) //nolint:gosec // of 32 bits
+	c.removed = []zonedata.Entry{soa}
+	soa.Record = withSerial(soa.Record, c.serial)
+	c.added = []zonedata.Entry{soa}
+	return c, c.count()
+}
+
 // look compares what is deployed of the keys of a zone with what is to be.
-func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, now time.Time) error {
+func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, sightings map[sighting]int64, now time.Time) error {
 	owner := names{}
 	if err := owner.add(z.zone.row.Key); err != nil {
 		return err
@@ -224,7 +234,7 @@ func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, now time.
 			return err
 		}
 	}
-	if err := z.note(own, above, signs, now); err != nil {
+	if err := z.note(r.served, own, above, signs, sightings, now); err != nil {
 		return err
 	}
 	z.stageAt(now)
@@ -234,56 +244,68 @@ func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, now time.
 			ttl = e.Record.TTL()
 		}
 	}
-	if err := compareKeys(r, z.zone, own, z.Records(z.stage, ttl)); err != nil || !aboveThere {
+	if err := z.compare(r, z.zone, own, z.Records(z.stage, ttl)); err != nil || !aboveThere {
 		return err
 	}
-	return compareKeys(r, z.above, slices.DeleteFunc(above, func(e zonedata.Entry) bool { return e.Record.Type() != wire.TypeDS }),
+	return z.compare(r, z.above, slices.DeleteFunc(above, func(e zonedata.Entry) bool { return e.Record.Type() != wire.TypeDS }),
 		z.parentRecords())
 }
 
-// note finds since when keys are deployed.
-func (z *rollingZone) note(own, above []zonedata.Entry, signs map[string]bool, now time.Time) error {
-	is := map[uint16]bool{}
-	isAbove := map[uint16]bool{}
-	for _, e := range slices.Concat(own, above) {
-		rr, err := e.Record.RR()
-		if err != nil {
-			return err
-		}
-		switch x := rr.(type) {
-		case *wire.DNSKEY:
-			is[x.KeyTag()] = true
-		case *wire.DS:
-			isAbove[x.KeyTag] = true
-		}
+// note finds since when keys are deployed, and those of which something is kept that are no more.
+func (z *rollingZone) note(served *servedNow, own, above []zonedata.Entry, signs map[string]bool, sightings map[sighting]int64,
+	now time.Time,
+) error {
+	is, err := tagsIn(own)
+	if err != nil {
+		return err
 	}
+	isAbove, err := tagsIn(above)
+	if err != nil {
+		return err
+	}
+	there := map[uint16]bool{}
 	for _, k := range z.Keys {
 		tag := k.Tag()
+		there[tag] = true
 		one := z.seen[tag]
-		one.Key, one.Signing = since(one.Key, is[tag], now), since(one.Signing, signs[k.PublicKey], now)
+		one.Key = served.since(one.Key, is[tag], sighting{z.zone.id, tag, "DNSKEY"}, z.zone.id, sightings, now)
+		one.Signing = served.since(one.Signing, signs[k.PublicKey], sighting{z.zone.id, tag, "RRSIG"}, z.zone.id, sightings, now)
 		if z.above != nil {
-			one.Parent = since(one.Parent, isAbove[tag], now)
+			one.Parent = served.since(one.Parent, isAbove[tag], sighting{z.zone.id, tag, "DS"}, z.above.id, sightings, now)
 		}
 		if one != z.seen[tag] {
 			z.seen[tag], z.noted[tag] = one, true
 		}
 	}
+	for tag := range z.seen {
+		if !there[tag] {
+			z.gone = append(z.gone, tag)
+		}
+	}
 	return nil
 }
 
-// since gives since when something is there.
-func since(before time.Time, is bool, now time.Time) time.Time {
-	switch {
-	case !is:
-		return time.Time{}
-	case before.IsZero():
-		return now
+// tagsIn gives the tags of keys among records: those of DNSKEY and of DS records.
+func tagsIn(entries []zonedata.Entry) (map[uint16]bool, error) {
+	tags := map[uint16]bool{}
+	for _, e := range entries {
+		rr, err := e.Record.RR()
+		if err != nil {
+			return nil, err
+		}
+		switch x := rr.(type) {
+		case *wire.DNSKEY:
+			tags[x.KeyTag()] = true
+		case *wire.DS:
+			tags[x.KeyTag] = true
+		}
 	}
-	return before
+	return tags, nil
 }
 
-// compareKeys finds whether the records of a zone that follow from keys are others than they are to be. Records of others are left.
-func compareKeys(r *rolling, z *plannedZone, deployed []zonedata.Entry, wanted []wire.RR) error {
+// compare finds whether the records of a zone that follow from keys are others than they are to be: one that is wanted is missing, or one
+// of a key of ours is there that is not wanted. Records of others are left.
+func (z *rollingZone) compare(r *rolling, at *plannedZone, deployed []zonedata.Entry, wanted []wire.RR) error {
 	entries, err := entriesOfRecords(wanted)
 	if err != nil {
 		return err
@@ -293,44 +315,46 @@ func compareKeys(r *rolling, z *plannedZone, deployed []zonedata.Entry, wanted [
 	}
 	for _, e := range entries {
 		if !same(deployed, e) {
-			r.due[z] = true
+			r.due[at] = true
 		}
 	}
 	for _, e := range deployed {
-		if isKeyType(e.Record.Type()) && e.Record.Type() != wire.TypeDS && !same(entries, e) {
-			r.due[z] = true
+		if same(entries, e) || !isKeyType(e.Record.Type()) {
+			continue
 		}
-	}
-	if len(deployed) > 0 && deployed[0].Record.Type() == wire.TypeDS && len(deployed) != len(entries) {
-		r.due[z] = true
+		tags, err := tagsIn([]zonedata.Entry{e})
+		if err != nil {
+			return err
+		}
+		for tag := range tags {
+			if _, ours := z.seen[tag]; ours {
+				r.due[at] = true
+			}
+		}
 	}
 	return nil
 }
 
 // resign finds the servers that are to sign with other keys than they do.
 func (p *plan) resign(r *rolling) error {
-	signing := map[string]*zonedata.Signing{}
 	for _, z := range r.zones {
-		s, err := z.served(p.tx, p.api)
+		want, err := z.served(p.tx, p.api)
 		if err != nil {
 			return err
 		}
-		signing[z.zone.id] = s
-	}
-	return p.eachServed(func(server int64, settings *zonedata.Settings) error {
-		changed := false
-		for i, z := range settings.Zones {
-			if s := signing[z.ID]; s != nil && !reflect.DeepEqual(z.Signing, s) {
-				settings.Zones[i].Signing, changed = s, true
+		for _, server := range r.served.servers[z.zone.id] {
+			for _, one := range r.served.settings[server].Zones {
+				if one.ID != z.zone.id || one.Signing == nil || reflect.DeepEqual(one.Signing, want) {
+					continue
+				}
+				if r.signing[server] == nil {
+					r.signing[server] = map[string]*zonedata.Signing{}
+				}
+				r.signing[server][one.ID] = want
 			}
 		}
-		if !changed {
-			return nil
-		}
-		text, err := json.Marshal(settings)
-		r.settings[server] = string(text)
-		return err
-	})
+	}
+	return nil
 }
 
 // rollKeys notes what was seen of keys, makes those that follow, and deletes those that nobody needs any more.
@@ -339,7 +363,7 @@ func (d *Deployer) rollKeys(ctx context.Context, r *rolling) error {
 	err := d.api.WithOutside(ctx, 0, "", func(o resource.Outside) error {
 		return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 			clear(rolled)
-			tx.Touch(dueTopic)
+			tx.Touch(rollTopic)
 			c := &resource.Change{Tx: tx, API: d.api, Made: o.Made}
 			for _, z := range r.zones {
 				if err := z.act(c, rolled); err != nil {
@@ -378,6 +402,23 @@ func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 		z.seen[k.Tag()], z.noted[k.Tag()] = one, true
 		if err := z.tell(c, k, "WARNING", "its time is over, and it goes on: keys of the configuration are not made anew by themselves "+
 			"(keyAutoRegenerationEnabled)"); err != nil {
+			return err
+		}
+	}
+	for _, k := range z.stage.Waiting {
+		one := z.seen[k.Tag()]
+		if one.warned {
+			continue
+		}
+		one.warned = true
+		z.seen[k.Tag()], z.noted[k.Tag()] = one, true
+		if err := z.tell(c, k, "WARNING", "its DS record is to be put into the zone above ("+z.DS(k).String()+
+			"); then say so with dsConfirmed: the key before it stays until then"); err != nil {
+			return err
+		}
+	}
+	for _, tag := range z.gone {
+		if err := c.Tx.Write("DELETE FROM dns_key WHERE zone = ? AND tag = ?", z.zone.id, int64(tag)); err != nil {
 			return err
 		}
 	}
@@ -434,11 +475,12 @@ func (d *Deployer) rollServers(ctx context.Context, r *rolling) error {
 		if err != nil {
 			return err
 		}
-		for _, server := range slices.Sorted(maps.Keys(r.settings)) {
-			if err := serveOtherwise(tx, d.api.Sealer, server, number, r.settings[server]); err != nil {
+		for _, server := range slices.Sorted(maps.Keys(r.signing)) {
+			also, err := signOtherwise(tx, d.api.Sealer, server, number, r.signing[server])
+			if err != nil {
 				return err
 			}
-			if !slices.Contains(changed, server) {
+			if also && !slices.Contains(changed, server) {
 				changed = append(changed, server)
 			}
 		}
@@ -449,7 +491,7 @@ func (d *Deployer) rollServers(ctx context.Context, r *rolling) error {
 			}
 			told = append(told, point)
 		}
-		tx.Touch(dueTopic)
+		tx.Touch(rollTopic)
 		return nil
 	})
 	if err == nil {
@@ -458,41 +500,4 @@ func (d *Deployer) rollServers(ctx context.Context, r *rolling) error {
 		}
 	}
 	return err
-}
-
-// serveOtherwise gives a server other settings, and leaves what zones it serves.
-func serveOtherwise(tx *store.Tx, sealer resource.Sealer, server, number int64, settings string) error {
-	_, row, _, err := revisionOf(tx, server)
-	if err != nil {
-		return err
-	}
-	before, err := sealer.Open(tx, settingsOfServer, row.settings)
-	if err != nil {
-		return err
-	}
-	if err := rehash(tx, server, number, func(h *zonedata.Hash) {
-		h.RemoveSettings([]byte(before))
-		h.AddSettings([]byte(settings))
-	}); err != nil {
-		return err
-	}
-	sealed, err := sealer.Seal(tx, settingsOfServer, settings)
-	if err != nil {
-		return err
-	}
-	return tx.Write("UPDATE dns_server SET settings = ?, settings_number = ? WHERE server = ?", sealed, number, server)
-}
-
-// settingsOf gives the settings that a server serves by; nil where nothing was deployed to it.
-func settingsOf(tx *store.Tx, sealer resource.Sealer, server int64) (*zonedata.Settings, error) {
-	_, row, there, err := revisionOf(tx, server)
-	if err != nil || !there {
-		return nil, err
-	}
-	text, err := sealer.Open(tx, settingsOfServer, row.settings)
-	if err != nil {
-		return nil, err
-	}
-	var settings zonedata.Settings
-	return &settings, json.Unmarshal([]byte(text), &settings)
 }

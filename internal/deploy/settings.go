@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"portolan/internal/dns"
+	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
 	"portolan/internal/store"
@@ -69,7 +70,7 @@ func (p *plan) servingOf(server int64) (*serving, error) {
 			continue
 		}
 		if err := s.sign(p, &of, z); err != nil {
-			return nil, notSigned(z, err)
+			return nil, problem.BadRequest("InvalidDeploymentData", "%v", notSigned(z, err))
 		}
 		if err := s.updates(p, &of, z, server); err != nil {
 			return nil, err

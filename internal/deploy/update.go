@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"portolan/internal/dns"
@@ -69,7 +70,7 @@ func TakeUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why 
 		})
 	}
 	if err != nil {
-		code, why, _ = dns.CodeOf(err)
+		code, why = dns.CodeOf(err)
 		return code, why, false
 	}
 	return wire.RcodeSuccess, "", changed
@@ -119,9 +120,9 @@ func servedBy(tx *store.Tx, a *resource.API, servicePoint string) (*zonedata.Set
 
 // zoneOfID gives the zone that is deployed by an id; nil where nobody has made it.
 func zoneOfID(tx *store.Tx, id string, configuration int64) (*store.Resource, error) {
-	var view int64
-	var key string
-	if _, err := fmt.Sscanf(id, "%d/%s", &view, &key); err != nil {
+	number, key, _ := strings.Cut(id, "/")
+	view, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
 		return nil, fmt.Errorf("a zone with the id %q: %w", id, err)
 	}
 	rows, err := tx.ByKey(configuration, key)

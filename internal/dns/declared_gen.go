@@ -31,6 +31,7 @@ func Register(r *resource.Registry) {
 	registerServiceBindings(r)
 	registerSigningKeys(r)
 	registerTXTRecords(r)
+	registerDynamicAddresses(r)
 	registerURIRecords(r)
 	registerViews(r)
 	registerZones(r)

@@ -76,6 +76,14 @@ type zoneImport struct {
 	authority *dns.SOA
 	// dynamic marks what is made as made by an update.
 	dynamic bool
+	// fresh are the addresses that are assigned because an update names them.
+	fresh []freshAddress
+}
+
+// freshAddress is an address of a network that nobody had.
+type freshAddress struct {
+	network int64
+	addr    netip.Addr
 }
 
 // run makes a part of the records in a transaction.
@@ -285,7 +293,19 @@ func (i *zoneImport) fits(name string, addr netip.Addr) (bool, error) {
 	if store.IsNotFound(err) {
 		return false, nil
 	}
-	return err == nil && ipam.Usable(network).Has(addr) && naming.Check(name, naming.HostName) == nil, err
+	if err != nil || !ipam.Usable(network).Has(addr) || naming.Check(name, naming.HostName) != nil {
+		return false, err
+	}
+	if i.dynamic {
+		there, err := i.c.Tx.Below(network.ID, "addresses", store.AddrKey(addr), store.AddrKey(addr))
+		if err != nil {
+			return false, err
+		}
+		if len(there) == 0 {
+			i.fresh = append(i.fresh, freshAddress{network.ID, addr})
+		}
+	}
+	return true, nil
 }
 
 // makeGeneric makes a record of the type's own data.

@@ -226,9 +226,21 @@ func ripe(k *SignedKey, seen map[uint16]Seen, now time.Time) bool {
 	return !since.IsZero() && !now.Before(since.Add(k.propagation()))
 }
 
-// propagation is how long it takes until everybody knows a record of the key.
+// propagation is how long it takes until everybody knows the DNSKEY record of the key.
 func (k *SignedKey) propagation() time.Duration {
 	return time.Duration(k.Record.Hdr.Ttl)*time.Second + settling
+}
+
+// longestTTL is how long resolvers may have records, and DS records of zones that are not ours: those that say longer are rare, and
+// resolvers do not keep them so long.
+const longestTTL = 24 * time.Hour
+
+// parentPropagation is how long it takes until everybody knows the DS records of the zone above.
+func parentPropagation(ours bool) time.Duration {
+	if ours {
+		return DefaultTTL*time.Second + settling
+	}
+	return longestTTL + settling
 }
 
 // takesOver gives when a key may sign alone: everybody knows it by then, and the time of the one before is about over. known is false where
@@ -251,7 +263,7 @@ func (s *Signed) takesOver(kind keyKind, keys []*SignedKey, i int, seen map[uint
 		if above.IsZero() {
 			return at, false
 		}
-		at = later(at, above.Add(k.propagation()))
+		at = later(at, above.Add(parentPropagation(parent)))
 	}
 	end := keys[i-1].KeyExpirationDateTime
 	if kind.method == "PRE_PUBLISH" {
@@ -264,7 +276,7 @@ func (s *Signed) takesOver(kind keyKind, keys []*SignedKey, i int, seen map[uint
 // that the other one has signed.
 func (k *SignedKey) leaves(next *SignedKey, seen map[uint16]Seen, now time.Time) bool {
 	since := seen[next.Tag()].Signing
-	return !since.IsZero() && !now.Before(later(since.Add(next.propagation()), k.KeyExpirationDateTime))
+	return !since.IsZero() && !now.Before(later(since.Add(longestTTL+settling), k.KeyExpirationDateTime))
 }
 
 func later(a, b time.Time) time.Time {
@@ -311,7 +323,7 @@ func Forget(c *resource.Change, k *SignedKey) error { return c.Following(unsigni
 func (s *Signed) Records(stage Stage, ttl uint32) (all []dns.RR) {
 	for _, k := range s.Keys {
 		if !slices.Contains(stage.Gone, k) {
-			all = append(all, k.Record)
+			all = append(all, dns.Copy(k.Record))
 		}
 	}
 	for _, k := range stage.DS {

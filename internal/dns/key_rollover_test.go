@@ -21,8 +21,9 @@ type simulated struct {
 	now  time.Time
 	next int64
 	seen map[uint16]Seen
-	// parent says that the zone above is ours.
-	parent bool
+	// parent says that the zone above is ours; keyTTL is that of DNSKEY records, in seconds, dataTTL the longest of the zone.
+	parent          bool
+	keyTTL, dataTTL uint32
 	// said are the DS records that people have put into the zone above.
 	said []uint16
 	// states are what resolvers may have in their caches: what was deployed, and since when.
@@ -45,7 +46,7 @@ func (s *simulated) add(kind keyKind) {
 	*k = ZoneKey{Flags: &flags, Algorithm: kind.algorithm, PublicKey: base64.StdEncoding.EncodeToString(sum[:]), KeyStartDateTime: s.now,
 		KeyExpirationDateTime: s.now.Add(schema.LengthOf(kind.validity))}
 	s.Keys = append(s.Keys, &SignedKey{ZoneKey: k, Object: o, Row: &store.Resource{ID: s.next}, SignsKeys: kind.flags&dns.SEP != 0,
-		Record: &dns.DNSKEY{Hdr: dns.RR_Header{Name: "x.", Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: DefaultTTL}, Flags: uint16(flags),
+		Record: &dns.DNSKEY{Hdr: dns.RR_Header{Name: "x.", Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: s.keyTTL}, Flags: uint16(flags),
 			Protocol: 3, Algorithm: dns.ECDSAP256SHA256, PublicKey: k.PublicKey}}) //nolint:gosec // 256, 257
 }
 
@@ -101,16 +102,19 @@ func (s *simulated) look(deploys bool) {
 // the signatures each of another time, up to their TTL old.
 func (s *simulated) check(t *testing.T) {
 	t.Helper()
-	cached := s.states
-	for len(cached) > 1 && !cached[1].from.After(s.now.Add(-DefaultTTL*time.Second)) {
-		cached = cached[1:]
+	within := func(ttl uint32) []deployedState {
+		cached := s.states
+		for len(cached) > 1 && !cached[1].from.After(s.now.Add(-time.Duration(ttl)*time.Second)) {
+			cached = cached[1:]
+		}
+		return cached
 	}
-	s.states = cached
-	meet := func(a, b []uint16) bool {
-		return slices.ContainsFunc(a, func(tag uint16) bool { return slices.Contains(b, tag) })
+	dsTTL := uint32(DefaultTTL)
+	if !s.parent {
+		dsTTL = 86400
 	}
-	for _, ds := range cached {
-		for _, keys := range cached {
+	for _, keys := range within(s.keyTTL) {
+		for _, ds := range within(dsTTL) {
 			// What the parent says has to lead to a key that is there and that signed the keys.
 			if len(ds.ds) > 0 && !slices.ContainsFunc(ds.ds, func(tag uint16) bool {
 				return slices.Contains(keys.keys, tag) && slices.Contains(keys.keysBy, tag)
@@ -118,11 +122,24 @@ func (s *simulated) check(t *testing.T) {
 				t.Fatalf("%s: the DS records %v of %s do not lead to the keys %v, signed by %v, of %s", s.now, ds.ds, ds.from, keys.keys, keys.keysBy,
 					keys.from)
 			}
-			if !meet(keys.keys, ds.dataBy) {
-				t.Fatalf("%s: what %v signed at %s has no key in %v of %s", s.now, ds.dataBy, ds.from, keys.keys, keys.from)
+		}
+		for _, data := range within(s.dataTTL) {
+			if !slices.ContainsFunc(data.dataBy, func(tag uint16) bool { return slices.Contains(keys.keys, tag) }) {
+				t.Fatalf("%s: what %v signed at %s has no key in %v of %s", s.now, data.dataBy, data.from, keys.keys, keys.from)
 			}
 		}
 	}
+	s.states = within(max(s.dataTTL, dsTTL, s.keyTTL))
+}
+
+// regenerate makes another key in the place of one, now, where there is one of its kind.
+func (s *simulated) regenerate(kind keyKind) {
+	keys := s.kind(kind.flags&dns.SEP != 0)
+	if len(keys) != 1 {
+		return
+	}
+	keys[0].KeyExpirationDateTime = s.now
+	s.add(kind)
 }
 
 // For years, by any policy, and with a manager that is away now and then, no resolver ever sees a zone that it cannot validate; and keys do
@@ -143,7 +160,7 @@ func TestRollovers(t *testing.T) {
 		p.ZoneSigningKeyValidityPeriod, p.ZoneSigningKeyOverlapPeriod, p.ZoneSigningKeyRolloverMethod, p.ZoneSigningKeySigningPeriod = kinds()
 		p.KeySigningKeyValidityPeriod, p.KeySigningKeyOverlapPeriod, p.KeySigningKeyRolloverMethod, p.KeySigningKeySigningPeriod = kinds()
 		s := &simulated{Signed: &Signed{Policy: p, Auto: true}, now: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), seen: map[uint16]Seen{},
-			parent: round%3 != 0}
+			parent: round%3 != 0, keyTTL: []uint32{300, 3600, 86400}[random.IntN(3)], dataTTL: []uint32{300, 3600, 86400}[random.IntN(3)]}
 		for _, kind := range p.kinds() {
 			s.add(kind)
 		}
@@ -163,6 +180,9 @@ func TestRollovers(t *testing.T) {
 					}
 				}
 			}
+			if random.IntN(1500) == 0 {
+				s.regenerate(p.kinds()[random.IntN(2)])
+			}
 			most = max(most, len(s.Keys))
 			step := time.Duration(1+random.IntN(40)) * time.Minute
 			if random.IntN(300) == 0 { // the manager is away
@@ -181,7 +201,8 @@ func TestKeysGoOn(t *testing.T) {
 	p := &DNSSECSigningPolicy{ZoneSigningKeyAlgorithm: "ECDSAP256SHA256", KeySigningKeyAlgorithm: "ECDSAP256SHA256",
 		ZoneSigningKeyValidityPeriod: "P10D", ZoneSigningKeyOverlapPeriod: "P2D", ZoneSigningKeyRolloverMethod: "DOUBLE_SIGNING",
 		KeySigningKeyValidityPeriod: "P10D", KeySigningKeyOverlapPeriod: "P2D", KeySigningKeyRolloverMethod: "DOUBLE_SIGNING"}
-	s := &simulated{Signed: &Signed{Policy: p}, now: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), seen: map[uint16]Seen{}, parent: true}
+	s := &simulated{Signed: &Signed{Policy: p}, now: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), seen: map[uint16]Seen{}, parent: true,
+		keyTTL: 3600, dataTTL: 3600}
 	for _, kind := range p.kinds() {
 		s.add(kind)
 	}

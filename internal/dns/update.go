@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"embed"
 	"net/netip"
 	"slices"
 	"strings"
@@ -60,7 +61,32 @@ func Update(c *resource.Change, zone *store.Resource, m *dns.Msg) (changed bool,
 	if len(u.make.done.Skipped) > 0 {
 		return false, refused(dns.RcodeRefused, u.make.done.Skipped[0])
 	}
-	return changed, nil
+	return changed, u.markFresh()
+}
+
+// registerDynamicAddresses declares what is kept of addresses that were assigned because an update named them.
+func registerDynamicAddresses(r *resource.Registry) {
+	r.Extension(&store.Extension{Name: "dynamicAddresses", Migrations: dynamicAddressMigrations,
+		Tables: []store.Table{{Name: "dynamic_address", Columns: []string{"address"}, Key: 1}}})
+}
+
+//go:embed migrations/*/0012_dynamic_address.sql
+var dynamicAddressMigrations embed.FS
+
+// markFresh notes the addresses that were assigned because the update names them.
+func (u *updater) markFresh() error {
+	for _, f := range u.make.fresh {
+		rows, err := u.c.Tx.Below(f.network, "addresses", store.AddrKey(f.addr), store.AddrKey(f.addr))
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if err := u.c.Tx.Write("INSERT INTO dynamic_address (address) VALUES (?) ON CONFLICT DO NOTHING", r.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // updater is an update that is under way.
@@ -358,7 +384,7 @@ func (u *updater) realizeHost(r updatedRow, wanted []dns.RR) (changed bool, rest
 	}); err != nil {
 		return false, nil, err
 	}
-	return true, rest, u.release(r.row, before)
+	return true, rest, u.release(before)
 }
 
 // removeHost deletes a host, and gives its addresses back where they came with it.
@@ -370,21 +396,27 @@ func (u *updater) removeHost(r updatedRow) error {
 	if err := u.remove(r.row); err != nil {
 		return err
 	}
-	return u.release(r.row, before)
+	return u.release(before)
 }
 
-// release gives addresses back that an update had assigned for a host, and that nothing else has to do with.
-func (u *updater) release(host *store.Resource, addresses []int64) error {
-	o, err := u.c.API.Object(host)
-	if err != nil {
-		return err
-	}
-	if !o.(*HostRecord).Dynamic {
-		return nil
-	}
+// release gives addresses back that were assigned because an update named them, and that nothing else has to do with.
+func (u *updater) release(addresses []int64) error {
 	for _, id := range addresses {
-		if err := ipam.ReleaseUnused(u.c, id); err != nil {
+		var ours int
+		if err := u.c.Tx.QueryRow("SELECT count(*) FROM dynamic_address WHERE address = ?", id).Scan(&ours); err != nil {
 			return err
+		}
+		if ours == 0 {
+			continue
+		}
+		gone, err := ipam.ReleaseUnused(u.c, id)
+		if err != nil {
+			return err
+		}
+		if gone {
+			if err := u.c.Tx.Write("DELETE FROM dynamic_address WHERE address = ?", id); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -401,13 +433,13 @@ func addressOf(rr dns.RR) (addr netip.Addr, is bool) {
 	return addr, false
 }
 
-// CodeOf gives the code that a failure of Update is answered with, and why; certain is false where it may be over at the next try.
-func CodeOf(err error) (code int, why string, certain bool) {
+// CodeOf gives the code that a failure of Update is answered with, and why.
+func CodeOf(err error) (code int, why string) {
 	if r, ok := err.(*Refused); ok { //nolint:errorlint // nobody wraps it
-		return r.Code, r.Why, true
+		return r.Code, r.Why
 	}
 	if p, ok := problem.As(err); ok && p.Status < 500 {
-		return dns.RcodeRefused, strings.TrimSpace(p.Message), true
+		return dns.RcodeRefused, strings.TrimSpace(p.Message)
 	}
-	return dns.RcodeServerFailure, err.Error(), false
+	return dns.RcodeServerFailure, err.Error()
 }

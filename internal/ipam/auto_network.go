@@ -177,18 +177,18 @@ func AddressNamed(c *resource.Change, configuration int64, item *schema.RefItem,
 }
 
 // ReleaseUnused gives an address back that is assigned and that nothing has to do with: it has no name, client, device or place, and
-// nothing refers to it.
-func ReleaseUnused(c *resource.Change, id int64) error {
+// nothing refers to it. It reports whether it is gone.
+func ReleaseUnused(c *resource.Change, id int64) (gone bool, err error) {
 	row, err := c.Tx.Get(id)
 	if store.IsNotFound(err) {
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	o, err := c.API.Object(row)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var a *Assignment
 	state := ""
@@ -199,11 +199,11 @@ func ReleaseUnused(c *resource.Change, id int64) error {
 		a, state = &x.Assignment, x.State
 	}
 	if a == nil || state != "STATIC" || a.Name != "" || a.MACAddress.ID != 0 || a.Device.ID != 0 || a.Location.ID != 0 {
-		return nil
+		return false, nil
 	}
 	used, err := c.Tx.Referring(id)
 	if err != nil || len(used) > 0 {
-		return err
+		return false, err
 	}
-	return c.Following().Delete(row)
+	return true, c.Following().Delete(row)
 }

@@ -17,6 +17,8 @@ import (
 
 // relay brings the manager the updates that clients send to an application, and the application what came of them, until ctx ends.
 func (p *process) relay(ctx context.Context) {
+	var deciding sync.WaitGroup
+	defer deciding.Wait()
 	for b := (backoff{}); ctx.Err() == nil; {
 		all, err := p.awaitUpdates(ctx)
 		if err != nil {
@@ -30,20 +32,21 @@ func (p *process) relay(ctx context.Context) {
 		if len(all) == 0 {
 			continue
 		}
-		answers := make([]application.UpdateAnswer, len(all))
-		var deciding sync.WaitGroup
-		for i, one := range all {
-			deciding.Go(func() { answers[i] = p.decided(ctx, one) })
-		}
-		deciding.Wait()
-		if err := p.tellDecided(ctx, answers); err != nil && ctx.Err() == nil {
-			p.log.Warn("the application was not told what came of updates", "reason", err)
+		for _, one := range all {
+			deciding.Go(func() {
+				answer := p.decided(ctx, one)
+				if err := p.tellDecided(ctx, []application.UpdateAnswer{answer}); err != nil && ctx.Err() == nil {
+					p.log.Warn("the application was not told what came of an update", "reason", err)
+				}
+			})
 		}
 	}
 }
 
 // decided gives what came of an update: SERVFAIL where the manager cannot be asked.
 func (p *process) decided(ctx context.Context, one application.Update) application.UpdateAnswer {
+	ctx, cancel := context.WithDeadline(ctx, one.Deadline)
+	defer cancel()
 	answer, err := p.s.decide(ctx, one)
 	if err != nil {
 		p.log.Warn("an update could not be decided on", "zone", one.Zone, "client", one.Client, "reason", err)

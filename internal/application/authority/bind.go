@@ -83,6 +83,8 @@ type bind struct {
 	// What follows is guarded by turn: the configuration, nil before there is one, and when signatures are to be made anew.
 	configuration *Configuration
 	renewal       time.Time
+	// doubts says that it is not known that BIND serves what it was given before.
+	doubts bool
 
 	mu sync.Mutex
 	// What follows is guarded by mu: what BIND serves, and why not what it is to.
@@ -93,7 +95,7 @@ type bind struct {
 func newBind(b Bind, log *slog.Logger) *bind {
 	ctx, stop := context.WithCancel(context.Background())
 	x := &bind{Bind: b, log: log, started: time.Now(), stop: stop, zones: &authority{log: log},
-		trouble: errors.New("BIND was not given anything yet")}
+		trouble: errors.New("BIND was not given anything yet"), doubts: true}
 	x.zones.served.Store(&served{})
 	x.zones.signatures.seed = maphash.MakeSeed()
 	x.looks.Go(func() { x.watch(ctx) })
@@ -134,6 +136,7 @@ func (b *bind) TakeContent(in io.Reader) error {
 // give gives BIND what it is to serve, and notes what came of it. It is called with turn held.
 func (b *bind) give() {
 	err := b.apply()
+	b.doubts = err != nil
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil && (b.trouble == nil || b.trouble.Error() != err.Error()) {
@@ -161,7 +164,9 @@ func (b *bind) watch(ctx context.Context) {
 		b.mu.Lock()
 		well := b.trouble == nil && b.content == b.zones.served.Load().revision
 		b.mu.Unlock()
-		if _, err := b.control("status"); b.configuration != nil && (!well || err != nil || !b.renewal.IsZero() && time.Now().After(b.renewal)) {
+		_, err := b.control("status")
+		b.doubts = b.doubts || err != nil
+		if b.configuration != nil && (!well || err != nil || !b.renewal.IsZero() && time.Now().After(b.renewal)) {
 			b.give()
 		}
 		b.turn.Unlock()
@@ -214,7 +219,10 @@ func (b *bind) apply() error {
 			return err
 		}
 	}
-	for _, z := range all {
+	if changed || b.doubts {
+		loads = all
+	}
+	for _, z := range loads {
 		if err := b.serves(z); err != nil {
 			return err
 		}

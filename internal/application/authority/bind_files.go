@@ -34,10 +34,13 @@ func (z *servedZone) serialNow() uint32 {
 	return z.serial
 }
 
-// bindZones are the zones of all views, in order.
+// bindZones are the zones of all views that are answered for, in order.
 func (s *served) bindZones(folder string) (all []bindZone) {
 	for _, v := range s.views {
 		for _, z := range v.zones {
+			if z.of.Void { // nobody knows what it holds
+				continue
+			}
 			sum := sha256.Sum256([]byte(z.of.ID))
 			name := strings.TrimSuffix(z.of.Name, ".")
 			if name == "" {

@@ -58,15 +58,23 @@ func (u *updates) add(one application.Update) *asked {
 		u.asked, u.same = map[int64]*asked{}, map[[32]byte]*asked{}
 	}
 	u.next++
-	one.ID = u.next
+	one.ID, one.Deadline = u.next, time.Now().Add(updateTime)
 	a := &asked{done: make(chan struct{}), digest: digest}
 	u.asked[one.ID], u.same[digest] = a, a
 	if u.due = append(u.due, one); u.some != nil {
 		close(u.some)
 		u.some = nil
 	}
-	time.AfterFunc(updateTime, func() { u.answer(application.UpdateAnswer{ID: one.ID, Code: dns.RcodeServerFailure}) })
+	time.AfterFunc(updateTime, func() { u.giveUp(one.ID) })
 	return a
+}
+
+// giveUp answers an update that has taken too long. Nobody decides on it any more.
+func (u *updates) giveUp(id int64) {
+	u.mu.Lock()
+	u.due = slices.DeleteFunc(u.due, func(one application.Update) bool { return one.ID == id })
+	u.mu.Unlock()
+	u.answer(application.UpdateAnswer{ID: id, Code: dns.RcodeServerFailure})
 }
 
 // take gives the updates that are due, once there are some, or nothing when ctx ends.
@@ -188,24 +196,25 @@ func (a *authority) askUpdate(s *served, q *query, m []byte, w zonedata.Client) 
 	if !zonedata.Allows(z.of.Update, w, false) {
 		return dns.RcodeRefused, true
 	}
+	before := z.serialNow()
 	waiting := a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m})
 	if waiting == nil {
 		return 0, false
 	}
 	<-waiting.done
 	if waiting.answer.Changed { // whoever asks next is to see it
-		a.awaitAnother(s.revision)
+		a.awaitChange(z, before)
 	}
 	return waiting.answer.Code, true
 }
 
-// awaitAnother waits until another revision is served than one, or it has taken too long.
-func (a *authority) awaitAnother(revision string) {
+// awaitChange waits until a zone has another serial number than before, or it has taken too long.
+func (a *authority) awaitChange(z *servedZone, before uint32) {
 	late := time.NewTimer(settleTime)
 	defer late.Stop()
 	for {
 		another := a.another.Load()
-		if a.served.Load().revision != revision {
+		if z.serialNow() != before {
 			return
 		}
 		select {

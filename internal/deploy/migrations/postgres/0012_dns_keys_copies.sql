@@ -10,11 +10,11 @@ CREATE TABLE dns_key (
     PRIMARY KEY (zone, tag)
 );
 -- Zones that are copied from servers of others: when their serial number was last looked at with success, in Unix milliseconds, 0 for never;
--- whether that is too long ago (expired is 1); and whether somebody has said that they have changed (told is 1).
+-- whether that is too long ago (expired is 1); and whether somebody has said that they have changed (notified is 1).
 CREATE TABLE dns_copy (
     zone          TEXT PRIMARY KEY,
     configuration BIGINT NOT NULL,
     refreshed     BIGINT NOT NULL,
     expired       BIGINT NOT NULL,
-    told          BIGINT NOT NULL
+    notified          BIGINT NOT NULL
 );

@@ -10,11 +10,11 @@ CREATE TABLE dns_key (
     PRIMARY KEY (zone, tag)
 );
 -- Zones that are copied from servers of others: when their serial number was last looked at with success, in Unix milliseconds, 0 for never;
--- whether that is too long ago (expired is 1); and whether somebody has said that they have changed (told is 1).
+-- whether that is too long ago (expired is 1); and whether somebody has said that they have changed (notified is 1).
 CREATE TABLE dns_copy (
     zone          TEXT PRIMARY KEY,
     configuration INTEGER NOT NULL,
     refreshed     INTEGER NOT NULL,
     expired       INTEGER NOT NULL,
-    told          INTEGER NOT NULL
+    notified          INTEGER NOT NULL
 );

@@ -1,0 +1,259 @@
+package deploy
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// copiesTopic is touched where somebody has said that a zone that is copied has changed.
+const copiesTopic = "dns_copy"
+
+// Times of copying zones from servers of others, and how many are copied at a time.
+const (
+	copyLook   = 200 * time.Millisecond
+	copyPlan   = time.Minute
+	copyLease  = 10 * time.Second
+	leastTimer = 2 * time.Second
+	mostTimer  = 24 * time.Hour
+	firstRetry = 10 * time.Second
+	mostCopies = 8
+)
+
+// Copier copies zones whose primary servers are run by others, for the servers that have a role for them: of all managers of a database one
+// at a time (RFC 1034 section 4.3.5, RFC 5936).
+type Copier struct {
+	api    *resource.API
+	points Points
+	log    *slog.Logger
+	lease  *store.Lease
+	// Copied is told of each look at a zone, by what came of it: copied, current or failed.
+	Copied   func(what string)
+	planned  *store.Cache[struct{}, bool]
+	notified *store.Cache[struct{}, bool]
+	// What follows is Run's own: when the lease was last taken and whether it is held, and when the zones were last looked up.
+	taken, looked time.Time
+	held          bool
+	// had says that there were zones to copy since what is kept of those that are no more was deleted, forgets that it may have to be.
+	had, forgets bool
+	// turns has a token for each copying that is under way, under waits for all of them.
+	turns chan struct{}
+	under sync.WaitGroup
+
+	mu sync.Mutex
+	// zones are those that are copied. The map, and what changes of its zones, is guarded by mu.
+	zones map[string]*copiedZone
+}
+
+// copiedZone is a zone that is copied.
+type copiedZone struct {
+	id            string
+	configuration int64
+	name          string
+	primaries     []netip.Addr
+	// next is when it is looked at again; wrong is what was wrong the last time, which was said.
+	next  time.Time
+	wrong string
+	// busy says that it is being looked at, again that it is to be once more behind that.
+	busy, again bool
+}
+
+// NewCopier makes what copies zones. Run runs it.
+func NewCopier(a *resource.API, points Points, log *slog.Logger) *Copier {
+	return &Copier{api: a, points: points, log: log, lease: a.Store.NewLease("dns_copies", copyLease), Copied: func(string) {},
+		planned: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"zones", "views", "deploymentRoles", "interfaces",
+			"servers"}}),
+		notified: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{copiesTopic}}),
+		zones:    map[string]*copiedZone{}, turns: make(chan struct{}, mostCopies)}
+}
+
+// Run copies until ctx ends.
+func (c *Copier) Run(ctx context.Context) {
+	store.Work(ctx, copyLook, c.log, "zones that are copied", c.look, c.lease)
+	c.under.Wait()
+}
+
+// look copies the zones that are due.
+func (c *Copier) look(ctx context.Context) error {
+	if err := c.plan(ctx); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	none := len(c.zones) == 0 && !c.had
+	c.mu.Unlock()
+	if none {
+		return nil
+	}
+	if time.Since(c.taken) > copyLease/5 {
+		c.taken = time.Now()
+		var err error
+		if c.held, err = c.lease.Take(ctx); err != nil {
+			return err
+		}
+	}
+	if !c.held {
+		return nil
+	}
+	if c.forgets {
+		if err := c.forget(ctx); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.forgets, c.had = false, len(c.zones) > 0
+		c.mu.Unlock()
+	}
+	if err := c.hear(ctx); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, z := range c.zones {
+		if z.busy || time.Now().Before(z.next) {
+			continue
+		}
+		select {
+		case c.turns <- struct{}{}:
+		default: // as many as may be are under way
+			return nil
+		}
+		z.busy, z.again = true, false
+		c.under.Go(func() {
+			defer func() { <-c.turns }()
+			c.refresh(ctx, z)
+		})
+	}
+	return nil
+}
+
+// plan finds the zones that are copied, when something has changed that says which.
+func (c *Copier) plan(ctx context.Context) error {
+	if known, ok := c.planned.Now(struct{}{}); known && ok && time.Since(c.looked) < copyPlan {
+		return nil
+	}
+	found := map[string]*copiedZone{}
+	err := c.api.Store.View(ctx, func(tx *store.Tx) error {
+		clear(found)
+		c.planned.Put(tx, struct{}{}, true)
+		var configurations []int64
+		if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"), isForeignServer}},
+			func(r *store.Resource) error {
+				configurations = append(configurations, r.Configuration)
+				return nil
+			}); err != nil {
+			return err
+		}
+		slices.Sort(configurations)
+		for _, id := range slices.Compact(configurations) {
+			p, err := newPlan(tx, c.api, id)
+			if err != nil {
+				return err
+			}
+			for _, z := range p.zones {
+				if p.isCopied(z) {
+					found[z.id] = &copiedZone{id: z.id, configuration: id, name: z.fqdn(), primaries: p.primariesOf(z)}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, z := range found {
+		if before := c.zones[id]; before != nil && slices.Equal(before.primaries, z.primaries) {
+			found[id] = before
+		}
+	}
+	c.zones, c.looked, c.forgets, c.had = found, time.Now(), true, c.had || len(c.zones)+len(found) > 0
+	return nil
+}
+
+// forget deletes what is kept of zones that are not copied any more: should they be once more, nobody knows what they hold.
+func (c *Copier) forget(ctx context.Context) error {
+	c.mu.Lock()
+	copied := maps.Clone(c.zones)
+	c.mu.Unlock()
+	return c.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		var gone []string
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id string
+			err := scan(&id)
+			if copied[id] == nil {
+				gone = append(gone, id)
+			}
+			return err
+		}, "SELECT zone FROM dns_copy"); err != nil {
+			return err
+		}
+		for _, id := range gone {
+			if err := tx.Write("DELETE FROM dns_copy WHERE zone = ?", id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// isForeignServer finds the servers that are run by others.
+var isForeignServer = store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"profile"}}, Op: "eq", Value: otherServer}
+
+// isCopied reports whether a zone is copied from servers of others: they alone write it, and one of ours answers for it.
+func (p *plan) isCopied(z *plannedZone) bool {
+	return z.row.Type == "Zone" && p.isForeign(z) && slices.ContainsFunc(z.serversOf(assigned.answers), func(server int64) bool {
+		return !p.foreign(server)
+	})
+}
+
+// primariesOf gives the addresses of the servers that write a zone.
+func (p *plan) primariesOf(z *plannedZone) (all []netip.Addr) {
+	for _, server := range z.serversOf(assigned.writes) {
+		all = append(all, p.interfaces[z.roles[server].iface].addresses...)
+	}
+	return all
+}
+
+// hear has those zones looked at now of which somebody has said that they have changed.
+func (c *Copier) hear(ctx context.Context) error {
+	if quiet, ok := c.notified.Now(struct{}{}); quiet && ok {
+		return nil
+	}
+	var all []string
+	if err := c.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		all = nil
+		if err := tx.Each(func(scan func(...any) error) error {
+			var id string
+			err := scan(&id)
+			all = append(all, id)
+			return err
+		}, "SELECT zone FROM dns_copy WHERE notified = 1"); err != nil || len(all) == 0 {
+			return err
+		}
+		return tx.Write("UPDATE dns_copy SET notified = 0 WHERE notified = 1")
+	}); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	for _, id := range all {
+		if z := c.zones[id]; z != nil {
+			z.next, z.again = time.Time{}, true
+		}
+	}
+	c.mu.Unlock()
+	return c.api.Store.View(ctx, func(tx *store.Tx) error {
+		var left int
+		err := tx.QueryRow("SELECT count(*) FROM dns_copy WHERE notified = 1").Scan(&left)
+		if err == nil && left == 0 {
+			c.notified.Put(tx, struct{}{}, true)
+		}
+		return err
+	})
+}
