@@ -62,6 +62,11 @@ func copiedZones(t *testing.T, database string) {
 	}
 	begin()
 	t.Cleanup(func() { end() })
+	if !until(func() bool {
+		return strings.HasPrefix(asked(foreignAddress+":53", "far.example.", dns.TypeSOA), "NOERROR")
+	}) {
+		t.Fatal("named does not answer")
+	}
 
 	// The zone, its primary server, which is somebody else's, and ours, which copies it.
 	var lists struct {

@@ -86,6 +86,7 @@ func TestExternalDNS(t *testing.T) {
 			`{"dnsName":"y.harbour.example","recordType":"NAPTR","targets":["x"]}]}`,
 		"another zone":            `{"create":[{"dnsName":"x.elsewhere.example","recordType":"A","targets":["192.0.2.9"]}]}`,
 		"an address that is none": `{"create":[{"dnsName":"x.harbour.example","recordType":"A","targets":["quay"]}]}`,
+		"a host of people":        `{"delete":[{"dnsName":"crane.harbour.example","recordType":"A","targets":["10.0.0.9"]}]}`,
 		"no message":              `{"create":`,
 	} {
 		if status, text := ask("POST", "/records", body); status != 400 {
@@ -97,20 +98,30 @@ func TestExternalDNS(t *testing.T) {
 	}
 	if status, text := ask("POST", "/records", `{"updateOld":[{"dnsName":"app.harbour.example","recordType":"A","targets":["192.0.2.1","192.0.2.2"]}],`+
 		`"updateNew":[{"dnsName":"app.harbour.example","recordType":"A","targets":["192.0.2.2","192.0.2.4"]}],`+
-		`"delete":[{"dnsName":"www.quay.harbour.example","recordType":"CNAME","targets":["lb.cloud.example"]},`+
-		`{"dnsName":"crane.harbour.example","recordType":"A","targets":["10.0.0.9"]}]}`); status != 204 {
+		`"delete":[{"dnsName":"www.quay.harbour.example","recordType":"CNAME","targets":["lb.cloud.example"]}]}`); status != 204 {
 		t.Fatalf("changing is %d %s", status, text)
 	}
 	if got := records(); !strings.Contains(got, "app.harbour.example A 192.0.2.2,192.0.2.4") || strings.Contains(got, "www.quay") ||
 		!strings.Contains(got, "crane.harbour.example A 10.0.0.9") {
 		t.Errorf("behind the change the records are %s", got)
 	}
+	// An address of a network is taken by a host, which goes with its name.
+	if status, text := ask("POST", "/records", `{"create":[{"dnsName":"in.harbour.example","recordType":"A","targets":["10.0.0.20","192.0.2.20"]}]}`); status != 204 {
+		t.Fatalf("an address of a network is %d %s", status, text)
+	}
+	if got := m.count("/addresses", "address:'10.0.0.20' and state:'STATIC'"); got != 1 || !strings.Contains(records(), "in.harbour.example A ") {
+		t.Errorf("%d addresses are taken: %s", got, records())
+	}
+	if status, text := ask("POST", "/records", `{"delete":[{"dnsName":"in.harbour.example","recordType":"A","targets":["10.0.0.20","192.0.2.20"]}]}`); status != 204 ||
+		strings.Contains(records(), "in.harbour.example") {
+		t.Errorf("its end is %d %s: %s", status, text, records())
+	}
 	if status, text := ask("POST", "/adjustendpoints", `[{"dnsName":"x.harbour.example","recordType":"A","targets":["192.0.2.9"]},`+
 		`{"dnsName":"y.harbour.example","recordType":"NAPTR","targets":["x"]}]`); status != 200 || strings.Contains(text, "NAPTR") ||
 		!strings.Contains(text, "x.harbour.example") {
 		t.Errorf("adjusted: %d %s", status, text)
 	}
-	if _, text := ask("GET", "/metrics", ""); !strings.Contains(text, `portolan_external_dns_changes_total{what="made"} 7`) {
+	if _, text := ask("GET", "/metrics", ""); !strings.Contains(text, `portolan_external_dns_changes_total{what="made"} 9`) {
 		t.Errorf("the metrics are %s", text)
 	}
 }

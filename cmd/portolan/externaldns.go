@@ -31,7 +31,7 @@ func (c *externalDNSCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	view, err := c.viewID(s.ctx, cl)
+	configuration, view, err := c.viewID(s.ctx, cl)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (c *externalDNSCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	p := &externaldns.Provider{Client: cl, View: view, Domains: c.Domain, Log: s.log}
+	p := &externaldns.Provider{Client: cl, Configuration: configuration, View: view, Domains: c.Domain, Log: s.log}
 	server := &http.Server{Handler: p.Handler(), ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
@@ -60,27 +60,32 @@ func (c *externalDNSCommand) Run(s *session) error {
 	return nil
 }
 
-// viewID finds the view.
-func (c *externalDNSCommand) viewID(ctx context.Context, cl *client.Client) (id int64, err error) {
+// viewID finds the view, and its configuration.
+func (c *externalDNSCommand) viewID(ctx context.Context, cl *client.Client) (configuration, id int64, err error) {
 	filter := fmt.Sprintf("configuration.name:%s", quoted(c.Configuration))
 	if c.View != "" {
 		filter += fmt.Sprintf(" and name:%s", quoted(c.View))
 	}
 	found := 0
 	err = cl.All(ctx, "views", client.Query{Filter: filter, Limit: 10}, func(text json.RawMessage) error {
-		var one struct{ ID int64 }
+		var one struct {
+			ID            int64
+			Configuration struct{ ID int64 }
+		}
 		err := json.Unmarshal(text, &one)
-		id = one.ID
+		configuration, id = one.Configuration.ID, one.ID
 		found++
 		return err
 	})
 	switch {
 	case err != nil:
-		return 0, err
+		return 0, 0, err
+	case found == 0 && c.View == "":
+		return 0, 0, fmt.Errorf("there is no configuration %q with a view", c.Configuration)
 	case found == 0:
-		return 0, fmt.Errorf("there is no view %q in the configuration %q", c.View, c.Configuration)
+		return 0, 0, fmt.Errorf("there is no view %q in the configuration %q", c.View, c.Configuration)
 	case found > 1:
-		return 0, usageError{fmt.Errorf("the configuration %s has several views: say which by --view", c.Configuration)}
+		return 0, 0, usageError{fmt.Errorf("the configuration %s has several views: say which by --view", c.Configuration)}
 	}
-	return id, nil
+	return configuration, id, nil
 }

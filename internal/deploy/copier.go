@@ -23,7 +23,7 @@ const (
 	copyLease  = 10 * time.Second
 	leastTimer = 2 * time.Second
 	mostTimer  = 24 * time.Hour
-	firstRetry = 10 * time.Second
+	firstRetry = 3 * time.Second
 	mostCopies = 8
 )
 

@@ -46,7 +46,7 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	if !said {
 		c.log.Error("a zone could not be copied", "zone", z.name, "error", err)
 	}
-	if err := c.expire(ctx, z, soa, err); err != nil {
+	if err := c.expire(ctx, z, soa, err, said); err != nil {
 		c.log.Error("noting that a zone could not be copied", "zone", z.name, "error", err)
 	}
 }
@@ -174,11 +174,19 @@ func (c *Copier) note(ctx context.Context, z *copiedZone, p *publication) error 
 }
 
 // expire has nobody answer for a zone any more that could not be looked at for too long (RFC 1035 section 3.3.13).
-func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why error) error {
-	if soa == nil {
+func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why error, said bool) error {
+	if soa == nil && said {
 		return nil
 	}
 	return c.change(ctx, z, nil, func(tx *store.Tx, refreshed int64, expired bool) (bool, error) {
+		if refreshed == 0 && !said {
+			if err := z.tell(tx, "WARNING", "it could not be copied yet: "+why.Error()); err != nil {
+				return true, err
+			}
+		}
+		if soa == nil {
+			return true, nil
+		}
 		if expired || refreshed == 0 || tx.Now().Sub(time.UnixMilli(refreshed)) < time.Duration(soa.Expire)*time.Second {
 			return expired || refreshed == 0, nil
 		}

@@ -119,14 +119,29 @@ func (s *serving) copyOf(p *plan, of *zonedata.Zone, z *plannedZone) error {
 	return err
 }
 
+// warnUnsigned says where a zone is not signed that one may think is: of a block or network the first reverse zone is.
+func (s *serving) warnUnsigned(p *plan, z *plannedZone) error {
+	if z.row.ID != 0 {
+		return nil
+	}
+	holder, err := p.tx.Get(z.chain[0])
+	if err == nil && holder.Ref("reverseZoneSigningPolicy") != 0 {
+		s.warn("zone %s is not signed: the policy of a block or network signs the first of its reverse zones", z.zoneName())
+	}
+	return err
+}
+
 // sign has a zone signed where it is answered from, if it is to be.
 func (s *serving) sign(p *plan, of *zonedata.Zone, z *plannedZone) error {
 	if !p.maySign(z) {
 		return nil
 	}
 	signing, err := p.signingOf(z, p.api.Store.Now())
-	if err != nil || signing == nil {
+	if err != nil {
 		return err
+	}
+	if signing == nil {
+		return s.warnUnsigned(p, z)
 	}
 	of.Signing, err = signing.served(p.tx, p.api)
 	return err

@@ -118,6 +118,7 @@ var descriptions = map[string]string{
 	"KeySigningKey.dsConfirmed":                             "dsConfirmed says that the DS record is in the zone above, where that is not ours: the key before it goes then. (Ours.)",
 	"KeySigningKey.dsConfirmedDateTime":                     "dsConfirmedDateTime is since when.",
 	"KeySigningKey.dsRecord":                                "dsRecord is the DS record of it for the zone above, as a zone file has it (RFC 4034 section 5), by the hash of the policy.",
+	"KeySigningKey.dsWithdrawn":                             "dsWithdrawn takes the DS record out of the zone above, where that is ours, and the CDS record: before the zone is signed no more. (Ours.)",
 	"MXRecord":                                              "MXRecord names a mail exchange of a name (RFC 5321).",
 	"MXRecord.linkedRecord":                                 "linkedRecord is the host that takes the mail, by id or by absoluteName.",
 	"MXRecord.priority":                                     "priority is the preference: the lowest is tried first.",

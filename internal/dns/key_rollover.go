@@ -31,8 +31,10 @@ type SignedKey struct {
 	Row *store.Resource
 	// Object is the resource as it is declared.
 	Object schema.Object
-	// SignsKeys says that it is a key signing key, Confirmed since when its DS record is said to be in the zone above.
+	// SignsKeys says that it is a key signing key, Confirmed since when its DS record is said to be in the zone above, Withdrawn that it is not
+	// to be there.
 	SignsKeys bool
+	Withdrawn bool
 	Confirmed time.Time
 	// Record is its DNSKEY record.
 	Record *dns.DNSKEY
@@ -132,7 +134,7 @@ func signedKey(api *resource.API, r *store.Resource, name string) (*SignedKey, e
 	k := &SignedKey{Row: r, Object: o}
 	switch x := o.(type) {
 	case *KeySigningKey:
-		k.ZoneKey, k.SignsKeys, k.Confirmed = &x.ZoneKey, true, x.DSConfirmedDateTime
+		k.ZoneKey, k.SignsKeys, k.Confirmed, k.Withdrawn = &x.ZoneKey, true, x.DSConfirmedDateTime, x.DSWithdrawn
 	case *ZoneSigningKey:
 		k.ZoneKey = &x.ZoneKey
 	}
@@ -203,7 +205,7 @@ func (s *Signed) Stage(seen map[uint16]Seen, now time.Time, parent bool) (out St
 				signing = i
 			}
 			first := i == 0 && !seen[k.Tag()].Key.IsZero()
-			if k.SignsKeys && (first || ripe(k, seen, now)) {
+			if k.SignsKeys && !k.Withdrawn && (first || ripe(k, seen, now)) {
 				out.DS = append(out.DS, k)
 			}
 		}

@@ -213,7 +213,11 @@ func dataOf(rr dns.RR) string {
 func (u *updater) prescan(all []dns.RR) error {
 	for _, rr := range all {
 		h := rr.Header()
-		if _, err := u.at(h.Name); err != nil {
+		n, err := u.at(h.Name)
+		if err != nil {
+			return err
+		}
+		if err := u.own(n.name); err != nil {
 			return err
 		}
 		meta := h.Rrtype >= dns.TypeTKEY && h.Rrtype < dns.TypeANY || h.Rrtype == dns.TypeOPT
@@ -224,6 +228,22 @@ func (u *updater) prescan(all []dns.RR) error {
 			return refused(dns.RcodeFormatError, "what is deleted has a TTL, or data that it must not have")
 		case h.Class != dns.ClassINET && h.Class != dns.ClassANY && h.Class != dns.ClassNONE:
 			return refused(dns.RcodeFormatError, "a change is of a class that says nothing")
+		}
+	}
+	return nil
+}
+
+// own refuses a name that lies in a zone below, or is one: that zone says what it holds, and what the zone above says of it.
+func (u *updater) own(name string) error {
+	for at := name; at != u.apex; at = at[strings.IndexByte(at, '.')+1:] {
+		zones, err := sameName(u.c.Tx, u.zone.Configuration, u.make.view.ID, "zones", naming.Clean(at))
+		if err != nil {
+			return err
+		}
+		for _, z := range zones {
+			if z.Type == "Zone" && z.ID != u.zone.ID {
+				return refused(dns.RcodeRefused, name+" lies in the zone "+z.Key)
+			}
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"portolan/internal/event"
 	"portolan/internal/ipam"
 	"portolan/internal/naming"
 	"portolan/internal/problem"
@@ -62,6 +63,8 @@ type KeySigningKey struct {
 	DSConfirmed bool `api:"dsConfirmed"`
 	// DSConfirmedDateTime is since when.
 	DSConfirmedDateTime time.Time `api:"dsConfirmedDateTime,readOnly"`
+	// DSWithdrawn takes the DS record out of the zone above, where that is ours, and the CDS record: before the zone is signed no more. (Ours.)
+	DSWithdrawn bool `api:"dsWithdrawn"`
 }
 
 // ZoneSigningKey is a key that the records of a signed zone are signed with (RFC 6781).
@@ -97,7 +100,7 @@ func (x *ZoneKey) rewrite(c *resource.Change, h *schema.Head) error {
 	}
 	for name, raw := range c.Sent {
 		f := c.Type.ByName[name]
-		if name != "state" && name != "dsConfirmed" && c.Given[name] && c.Type.Differs(c.Old, f, raw) { // a PUT says what is there
+		if name != "state" && name != "dsConfirmed" && name != "dsWithdrawn" && c.Given[name] && c.Type.Differs(c.Old, f, raw) { // a PUT says what is there
 			return problem.Forbidden("FieldUpdateNotAllowed",
 				"%s: a key follows from the signing policy; PATCH its state with REGENERATE for another one",
 				name)
@@ -124,10 +127,19 @@ func (x *ZoneKey) leaveBehind(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	schema.HeadOf(o).ID = 0
+	h := schema.HeadOf(o)
+	tag := *keyFields(o).KeyTag
+	h.ID = 0
 	keyFields(o).KeyExpirationDateTime = c.Tx.Now().UTC()
-	_, err = c.Following().Create(c.Type, o)
-	return err
+	if _, err = c.Following().Create(c.Type, o); err != nil {
+		return err
+	}
+	name, err := zoneNameOf(c, h.Parent)
+	if err != nil {
+		return err
+	}
+	return event.Add(c.Tx, event.Event{EventType: "INFO", Category: "DNSSEC_KEY_EXPIRATION", Subcategory: "DNS", SourceName: name,
+		Message: fmt.Sprintf("%s %d of zone %s: another key was asked for, and is to follow it", h.Type, tag, name)}, h.Parent)
 }
 
 // expired refuses to delete a key that is in use.
@@ -311,9 +323,12 @@ func zoneNameOf(c *resource.Change, id int64) (string, error) {
 	return "", fmt.Errorf("a %s is not signed", row.Type)
 }
 
+// mostReverse is how many reverse zones a range may have that is signed.
+const mostReverse = 256
+
 // reverseZoneName gives the name of the reverse zone of a range, the first one where it has several.
 func reverseZoneName(r schema.Range) string {
-	return append(naming.ReverseZones(r.Low, r.High, 1), "in-addr.arpa")[0]
+	return append(naming.ReverseZones(r.Low, r.High, mostReverse), "in-addr.arpa")[0]
 }
 
 // signed is what a zone, or a block or network for its reverse zone, says of being signed.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,10 +53,10 @@ type Changes struct {
 // Provider answers external-dns.
 type Provider struct {
 	Client *client.Client
-	// View is the id of the view whose zones are kept; Domains are the zones, and those below, that are; all where there are none.
-	View    int64
-	Domains []string
-	Log     *slog.Logger
+	// Configuration and View are the ids of the view whose zones are kept, and of its configuration; Domains are the zones, and those below, that are; all where there are none.
+	Configuration, View int64
+	Domains             []string
+	Log                 *slog.Logger
 
 	// turn is held while changes are made.
 	turn    sync.Mutex
@@ -189,14 +190,20 @@ func (p *Provider) change(ctx context.Context, c *Changes) (removed, made int, e
 		return 0, 0, err
 	}
 	var parts []client.BatchChange
-	if gone := slices.Concat(c.Delete, c.UpdateOld); len(gone) > 0 {
+	if going := slices.Concat(c.Delete, c.UpdateOld); len(going) > 0 {
 		there, err := p.read(ctx)
 		if err != nil {
 			return 0, 0, err
 		}
-		for _, e := range gone {
+		gone := map[int64]bool{}
+		for _, e := range going {
 			for _, one := range there {
-				if one.id != 0 && one.is(e) {
+				if one.id == 0 && one.is(e) {
+					return 0, 0, &client.Error{Status: http.StatusBadRequest, Code: "NotOurs", Message: fmt.Sprintf("%s %s was not made by external-dns: "+
+						"it stays", e.DNSName, e.RecordType)}
+				}
+				if one.id != 0 && one.is(e) && !gone[one.id] { // a host has several addresses
+					gone[one.id] = true
 					parts = append(parts, client.BatchChange{Method: http.MethodDelete, Path: "resourceRecords/" + strconv.FormatInt(one.id, 10)})
 				}
 			}
@@ -209,13 +216,11 @@ func (p *Provider) change(ctx context.Context, c *Changes) (removed, made int, e
 			return 0, 0, &client.Error{Status: http.StatusBadRequest, Code: "NoZone",
 				Message: fmt.Sprintf("%s lies in no zone that is kept", e.DNSName)}
 		}
-		for _, target := range e.Targets {
-			part, err := makes(zone, e, target)
-			if err != nil {
-				return 0, 0, err
-			}
-			parts = append(parts, part)
+		made, err := p.makes(ctx, zone, e)
+		if err != nil {
+			return 0, 0, err
 		}
+		parts = append(parts, made...)
 	}
 	if len(parts) == 0 {
 		return 0, 0, nil
@@ -231,17 +236,66 @@ func (r *record) is(e Endpoint) bool {
 	})
 }
 
-// makes words the making of a record.
-func makes(zone *zone, e Endpoint, target string) (client.BatchChange, error) {
+// makes words the making of the records of an endpoint: addresses that lie in networks are those of a host, which has them; each other
+// target is a record of its own.
+func (p *Provider) makes(ctx context.Context, zone *zone, e Endpoint) (parts []client.BatchChange, err error) {
+	var inside []map[string]any
+	for _, target := range e.Targets {
+		if e.RecordType == "A" || e.RecordType == "AAAA" {
+			there, err := p.inNetwork(ctx, target)
+			if err != nil {
+				return nil, err
+			}
+			if there && !strings.HasPrefix(e.DNSName, "*") {
+				inside = append(inside, map[string]any{"address": target})
+				continue
+			}
+		}
+		part, err := makeOne(zone, e, target)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	if len(inside) > 0 {
+		part := begun(zone, e)
+		body, _ := part.Body.(map[string]any)
+		body["type"], body["addresses"] = "HostRecord", inside
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+// inNetwork reports whether an address lies in a network of the configuration.
+func (p *Provider) inNetwork(ctx context.Context, address string) (found bool, err error) {
+	if _, err := netip.ParseAddr(address); err != nil {
+		return false, &client.Error{Status: http.StatusBadRequest, Code: "NoAddress", Message: fmt.Sprintf("%q is no address", address)}
+	}
+	err = p.Client.All(ctx, "networks", client.Query{Filter: fmt.Sprintf("configuration.id:%d and range:contains('%s')", p.Configuration, address),
+		Fields: "id", Limit: 1}, func(json.RawMessage) error {
+		found = true
+		return nil
+	})
+	return found, err
+}
+
+// begun begins the making of a record.
+func begun(zone *zone, e Endpoint) client.BatchChange {
 	body := map[string]any{"absoluteName": clean(e.DNSName), "comment": comment}
 	if e.RecordTTL > 0 {
 		body["ttl"] = e.RecordTTL
 	}
-	part := client.BatchChange{Method: http.MethodPost, Path: "zones/" + strconv.FormatInt(zone.id, 10) + "/resourceRecords", Body: body}
 	if clean(e.DNSName) == zone.name {
 		delete(body, "absoluteName")
 		body["name"] = "@"
 	}
+	return client.BatchChange{Method: http.MethodPost, Path: "zones/" + strconv.FormatInt(zone.id, 10) + "/resourceRecords", Body: body}
+}
+
+// makeOne words the making of a record.
+func makeOne(zone *zone, e Endpoint, target string) (client.BatchChange, error) {
+	part := begun(zone, e)
+	body, _ := part.Body.(map[string]any)
 	switch e.RecordType {
 	case "A", "AAAA":
 		body["type"], body["recordType"], body["rdata"] = "GenericRecord", e.RecordType, target

@@ -17,7 +17,7 @@ type zone struct {
 	name string
 }
 
-// record is a record that is there; id is 0 of one that people made as a host, which is shown and never removed.
+// record is a record that is there; id is 0 of what people made, which is shown and never removed.
 type record struct {
 	id                 int64
 	name, kind, target string
@@ -69,6 +69,7 @@ type shown struct {
 	ID           int64
 	Type         string
 	AbsoluteName string
+	Comment      string
 	TTL          *int64
 	Text         string
 	RecordType   string
@@ -102,6 +103,9 @@ func (p *Provider) read(ctx context.Context) (all []record, err error) {
 // records gives the records that a resource stands for.
 func (s *shown) records() (all []record) {
 	one := record{id: s.ID, name: clean(s.AbsoluteName)}
+	if s.Comment != comment {
+		one.id = 0
+	}
 	if s.TTL != nil {
 		one.ttl = *s.TTL
 	}
@@ -113,7 +117,6 @@ func (s *shown) records() (all []record) {
 	case "AliasRecord":
 		one.kind, one.target = "CNAME", clean(s.LinkedRecord.AbsoluteName)
 	case "HostRecord":
-		one.id = 0
 		for _, a := range s.Embedded.Addresses {
 			if one.kind, one.target = "A", a.Address; strings.Contains(a.Address, ":") {
 				one.kind = "AAAA"

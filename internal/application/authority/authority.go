@@ -175,6 +175,8 @@ type authority struct {
 	limiter    atomic.Pointer[limiter]
 	counts     counts
 	updates    updates
+	// refused is when a refusal was last logged, in Unix seconds.
+	refused atomic.Int64
 	// another is closed, and another one put in its place, when another revision is served.
 	another atomic.Pointer[chan struct{}]
 	// turn is held while content is taken.

@@ -19,7 +19,10 @@ import (
 	"time"
 
 	"portolan/internal/application"
+	"portolan/internal/dirlock"
 	"portolan/internal/problem"
+
+	"github.com/miekg/dns"
 )
 
 // Bind is BIND's name server (9.16 or later) that answers in our place: what is to be served is written for it.
@@ -83,6 +86,8 @@ type bind struct {
 	// What follows is guarded by turn: the configuration, nil before there is one, and when signatures are to be made anew.
 	configuration *Configuration
 	renewal       time.Time
+	// lock is that of the directory, nil before it is taken.
+	lock io.Closer
 	// doubts says that it is not known that BIND serves what it was given before.
 	doubts bool
 
@@ -185,6 +190,9 @@ func (b *bind) apply() error {
 	if err := os.MkdirAll(b.Zones, 0o755); err != nil { //nolint:gosec // BIND is another user
 		return err
 	}
+	if err := b.alone(); err != nil {
+		return err
+	}
 	key, err := b.key()
 	if err != nil {
 		return err
@@ -209,25 +217,21 @@ func (b *bind) apply() error {
 	if err != nil {
 		return err
 	}
-	if changed {
+	if changed || b.doubts { // it may run by the one before
 		if err := b.reconfigure(); err != nil {
 			return err
 		}
 	}
-	for _, z := range loads {
+	var wrong error
+	for _, z := range loads { // one that is not loaded keeps no other from it
 		if out, err := b.control("reload", z.name, "IN", z.view); err != nil && !strings.Contains(out, "not found") {
-			return err
+			wrong = errors.Join(wrong, err)
 		}
 	}
 	if changed || b.doubts {
 		loads = all
 	}
-	for _, z := range loads {
-		if err := b.serves(z); err != nil {
-			return err
-		}
-	}
-	return b.tidy(all)
+	return errors.Join(wrong, b.serveAll(loads), b.answers(), b.tidy(all))
 }
 
 // ours refuses to write over a configuration that is not ours.
@@ -291,10 +295,19 @@ func (b *bind) reconfigure() error {
 	return nil
 }
 
+// serveAll waits until BIND says that it serves zones by their serial numbers, or all of them have taken too long.
+func (b *bind) serveAll(all []bindZone) (wrong error) {
+	end := time.Now().Add(bindServeTime)
+	for _, z := range all {
+		wrong = errors.Join(wrong, b.serves(z, end))
+	}
+	return wrong
+}
+
 // serves waits until BIND says that it serves a zone by its serial number.
-func (b *bind) serves(z bindZone) error {
+func (b *bind) serves(z bindZone, end time.Time) error {
 	want := fmt.Sprintf("serial: %d", z.serialNow())
-	for end := time.Now().Add(bindServeTime); ; time.Sleep(20 * time.Millisecond) {
+	for ; ; time.Sleep(20 * time.Millisecond) { // BIND tells nobody when it has loaded
 		out, err := b.control("zonestatus", z.name, "IN", z.view)
 		if err == nil && slices.Contains(strings.Split(out, "\n"), want) {
 			return nil
@@ -306,6 +319,29 @@ func (b *bind) serves(z bindZone) error {
 			return fmt.Errorf("BIND does not serve zone %s with the serial number %d: %w", z.name, z.serialNow(), err)
 		}
 	}
+}
+
+// answers asks BIND for its version wherever it is to listen: it passes over addresses that it cannot listen at.
+func (b *bind) answers() error {
+	m := new(dns.Msg)
+	m.SetQuestion("version.bind.", dns.TypeTXT)
+	m.Question[0].Qclass = dns.ClassCHAOS
+	for _, l := range b.configuration.Listen {
+		for _, network := range []string{"udp", "tcp"} {
+			if _, _, err := (&dns.Client{Net: network, Timeout: askTime}).Exchange(m, l.at().String()); err != nil {
+				return fmt.Errorf("BIND does not answer at %s over %s: %w", l.at(), network, err)
+			}
+		}
+	}
+	return nil
+}
+
+// alone takes the directory of the files: two applications would write over each other.
+func (b *bind) alone() (err error) {
+	if b.lock == nil {
+		b.lock, err = dirlock.Take(b.Zones, "application that drives BIND")
+	}
+	return err
 }
 
 // tidy removes the files of zones that are served no more.
@@ -345,5 +381,8 @@ func (b *bind) Diagnostics() any {
 func (b *bind) Close() error {
 	b.stop()
 	b.looks.Wait()
+	if b.lock != nil {
+		return b.lock.Close()
+	}
 	return nil
 }

@@ -179,6 +179,9 @@ func (b *bind) writeConfig(text string) (changed bool, err error) {
 	if _, err := b.program("named-checkconf", next); err != nil {
 		return false, errors.Join(err, os.Remove(next))
 	}
+	if err := likeItsFolder(next); err != nil {
+		return false, err
+	}
 	return true, os.Rename(next, b.Config)
 }
 
@@ -188,14 +191,14 @@ func bindConfig(b *bind, s *served, all []bindZone, control, options string) str
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	line("//%s", marker)
 	out.WriteString(control)
-	line("controls { inet %s port %d allow { %s; } keys { \"portolan-control\"; }; };", b.Control.Addr(), b.Control.Port(), b.Control.Addr())
+	line("controls { inet %s port %d allow { 127.0.0.0/8; ::1; } keys { \"portolan-control\"; }; };", b.Control.Addr(), b.Control.Port())
 	for _, name := range sortedKeys(s.keys) {
 		k := s.keys[name]
 		line("key %q { algorithm %s; secret %q; };", k.text, strings.TrimSuffix(hashNames[k.algorithm], "."),
 			base64.StdEncoding.EncodeToString(k.secret))
 	}
 	line("options {\n\tdirectory %q;\n\trecursion no;\n\tdnssec-validation no;\n\tempty-zones-enable no;", b.Zones)
-	line("\tallow-transfer { none; };\n\tnotify no;\n\tminimal-any yes;")
+	line("\tallow-transfer { none; };\n\tnotify no;\n\tminimal-any yes;\n\tversion \"Portolan\";")
 	b.configuration.bindOptions(line)
 	line("%s};", options)
 	for _, v := range s.views {
@@ -224,13 +227,18 @@ var hashNames = map[string]string{"\x08hmac-md5\x07sig-alg\x03reg\x03int\x00": "
 
 // bindOptions words where BIND answers, and how.
 func (c *Configuration) bindOptions(line func(string, ...any)) {
-	six := false
+	four, six := false, false
 	for _, l := range c.Listen {
 		at, name := l.at(), "listen-on"
 		if at.Addr().Is6() {
 			name, six = "listen-on-v6", true
+		} else {
+			four = true
 		}
 		line("\t%s port %d { %s; };", name, at.Port(), at.Addr())
+	}
+	if !four {
+		line("\tlisten-on { none; };")
 	}
 	if !six {
 		line("\tlisten-on-v6 { none; };")

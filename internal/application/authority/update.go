@@ -180,21 +180,21 @@ func (a *authority) askUpdate(s *served, q *query, m []byte, w zonedata.Client) 
 		return dns.RcodeFormatError, true
 	}
 	if v == nil {
-		return dns.RcodeRefused, true
+		return a.refuse(q, w, dns.RcodeRefused, "there is no view for the client"), true
 	}
 	z := v.zones[q.name]
 	if z == nil {
-		return dns.RcodeNotAuth, true
+		return a.refuse(q, w, dns.RcodeNotAuth, "the zone is not served here"), true
 	}
 	if q.opcode == dns.OpcodeNotify {
 		if !slices.Contains(z.of.Primaries, w.Address) {
-			return dns.RcodeRefused, true
+			return a.refuse(q, w, dns.RcodeRefused, "the client is no primary server of the zone"), true
 		}
 		a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m}) // which nobody waits for
 		return 0, true
 	}
 	if !zonedata.Allows(z.of.Update, w, false) {
-		return dns.RcodeRefused, true
+		return a.refuse(q, w, dns.RcodeRefused, "the zone is not changed by updates, or not by the client"), true
 	}
 	before := z.serialNow()
 	waiting := a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m})
@@ -206,6 +206,17 @@ func (a *authority) askUpdate(s *served, q *query, m []byte, w zonedata.Client) 
 		a.awaitChange(z, before)
 	}
 	return waiting.answer.Code, true
+}
+
+// refuse logs why a message that changes a zone is refused, now and then, and gives the code.
+func (a *authority) refuse(q *query, w zonedata.Client, code int, why string) int {
+	now := time.Now().Unix()
+	if last := a.refused.Load(); last != now && a.refused.CompareAndSwap(last, now) {
+		name, _, _ := dns.UnpackDomainName([]byte(q.name), 0)
+		a.log.Info("a message that changes a zone is refused", "zone", name, "client", w.Address, "key", w.Key, "code", dns.RcodeToString[code],
+			"reason", why)
+	}
+	return code
 }
 
 // awaitChange waits until a zone has another serial number than before, or it has taken too long.
