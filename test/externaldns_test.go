@@ -109,8 +109,9 @@ func TestExternalDNS(t *testing.T) {
 	if status, text := ask("POST", "/records", `{"create":[{"dnsName":"in.harbour.example","recordType":"A","targets":["10.0.0.20","192.0.2.20"]}]}`); status != 204 {
 		t.Fatalf("an address of a network is %d %s", status, text)
 	}
-	if got := m.count("/addresses", "address:'10.0.0.20' and state:'STATIC'"); got != 1 || !strings.Contains(records(), "in.harbour.example A ") {
-		t.Errorf("%d addresses are taken: %s", got, records())
+	if got, all := m.count("/addresses", "address:'10.0.0.20' and state:'STATIC'"), records(); got != 1 ||
+		!strings.Contains(all, "in.harbour.example A ") {
+		t.Errorf("%d addresses are taken: %s", got, all)
 	}
 	if status, text := ask("POST", "/records", `{"delete":[{"dnsName":"in.harbour.example","recordType":"A","targets":["10.0.0.20","192.0.2.20"]}]}`); status != 204 ||
 		strings.Contains(records(), "in.harbour.example") {

@@ -31,8 +31,8 @@ type SignedKey struct {
 	Row *store.Resource
 	// Object is the resource as it is declared.
 	Object schema.Object
-	// SignsKeys says that it is a key signing key, Confirmed since when its DS record is said to be in the zone above, Withdrawn that it is not
-	// to be there.
+	// SignsKeys says that it is a key signing key, Confirmed since when its DS record is said to be in the zone above, Withdrawn that it is
+	// not to be there.
 	SignsKeys bool
 	Withdrawn bool
 	Confirmed time.Time

@@ -63,7 +63,8 @@ type KeySigningKey struct {
 	DSConfirmed bool `api:"dsConfirmed"`
 	// DSConfirmedDateTime is since when.
 	DSConfirmedDateTime time.Time `api:"dsConfirmedDateTime,readOnly"`
-	// DSWithdrawn takes the DS record out of the zone above, where that is ours, and the CDS record: before the zone is signed no more. (Ours.)
+	// DSWithdrawn takes the DS record out of the zone above, where that is ours, and the CDS record: before the zone is signed no more.
+	// (Ours.)
 	DSWithdrawn bool `api:"dsWithdrawn"`
 }
 
@@ -100,7 +101,8 @@ func (x *ZoneKey) rewrite(c *resource.Change, h *schema.Head) error {
 	}
 	for name, raw := range c.Sent {
 		f := c.Type.ByName[name]
-		if name != "state" && name != "dsConfirmed" && name != "dsWithdrawn" && c.Given[name] && c.Type.Differs(c.Old, f, raw) { // a PUT says what is there
+		taken := name == "state" || name == "dsConfirmed" || name == "dsWithdrawn"
+		if !taken && c.Given[name] && c.Type.Differs(c.Old, f, raw) { // a PUT says what is there
 			return problem.Forbidden("FieldUpdateNotAllowed",
 				"%s: a key follows from the signing policy; PATCH its state with REGENERATE for another one",
 				name)

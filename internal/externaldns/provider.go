@@ -53,7 +53,8 @@ type Changes struct {
 // Provider answers external-dns.
 type Provider struct {
 	Client *client.Client
-	// Configuration and View are the ids of the view whose zones are kept, and of its configuration; Domains are the zones, and those below, that are; all where there are none.
+	// Configuration and View are the ids of the view whose zones are kept, and of its configuration; Domains are the zones, and those below,
+	// that are; all where there are none.
 	Configuration, View int64
 	Domains             []string
 	Log                 *slog.Logger
@@ -271,8 +272,8 @@ func (p *Provider) inNetwork(ctx context.Context, address string) (found bool, e
 	if _, err := netip.ParseAddr(address); err != nil {
 		return false, &client.Error{Status: http.StatusBadRequest, Code: "NoAddress", Message: fmt.Sprintf("%q is no address", address)}
 	}
-	err = p.Client.All(ctx, "networks", client.Query{Filter: fmt.Sprintf("configuration.id:%d and range:contains('%s')", p.Configuration, address),
-		Fields: "id", Limit: 1}, func(json.RawMessage) error {
+	filter := fmt.Sprintf("configuration.id:%d and range:contains('%s')", p.Configuration, address)
+	err = p.Client.All(ctx, "networks", client.Query{Filter: filter, Fields: "id", Limit: 1}, func(json.RawMessage) error {
 		found = true
 		return nil
 	})

@@ -28,6 +28,7 @@ type given struct {
 	notify        []netip.AddrPort
 	keys          []zonedata.SigningKey
 	signing       *zonedata.Signing
+	primaries     []netip.Addr
 }
 
 // records reads the records of a zone, its SOA first.
@@ -61,7 +62,7 @@ func content(t testing.TB, views []zonedata.View, zones ...given) ([]byte, strin
 		id := fmt.Sprint(i)
 		hashes[id] = h.String()
 		settings.Zones = append(settings.Zones, zonedata.Zone{ID: id, View: z.view, Name: z.name, Query: z.query, Transfer: z.transfer,
-			Notify: z.notify, Signing: z.signing})
+			Notify: z.notify, Signing: z.signing, Primaries: z.primaries})
 		settings.Keys = append(settings.Keys, z.keys...)
 	}
 	text, err := json.Marshal(settings)

@@ -1,7 +1,6 @@
 package authority
 
 import (
-	"crypto/sha1" //nolint:gosec // the one hash that there is for names (RFC 5155 section 11)
 	"encoding/base32"
 	"encoding/binary"
 	"slices"
@@ -18,6 +17,11 @@ import (
 type chain struct {
 	hashed bool
 	links  []link
+	// given says that the zone came with its signatures, and with the records that say what lies between names; salt and iterations are
+	// those of its hashes, and nothing where we sign.
+	given      bool
+	salt       []byte
+	iterations int
 }
 
 // link is a name, with the key that it is ordered by.
@@ -25,9 +29,8 @@ type link struct{ key, owner string }
 
 // keyOf gives the key of a name.
 func (c *chain) keyOf(owner string) string {
-	if c.hashed {
-		sum := sha1.Sum([]byte(owner)) //nolint:gosec // as above; no salt, no iterations (RFC 9276 section 3.1)
-		return string(sum[:])
+	if c.hashed { // where we sign without salt, in one round (RFC 9276 section 3.1)
+		return c.hashOf(owner)
 	}
 	return string(zonedata.Key([]byte(owner)))
 }
@@ -93,6 +96,9 @@ func (c *chain) merge(names []string, there func(string) bool) {
 // speaks reports whether a record of the chain speaks of a name: what lies below a cut is not the zone's own, and an NSEC speaks of no
 // name without records (RFC 4035 section 2.3). cut is the name that hides it, where one does.
 func (z *zone) speaks(c *chain, owner string) (yes bool, cut string) {
+	if c.given {
+		return true, ""
+	}
 	if z.cuts > 0 {
 		for at := owner; at != z.apex; {
 			at = parent(at)
@@ -154,6 +160,14 @@ var base32Hex = base32.HexEncoding.WithPadding(base32.NoPadding)
 
 // denial gives the record of a link: its owner, and its data as an RRset.
 func (z *zone) denial(c *chain, i int, ttl uint32) (owner string, s *set) {
+	if c.given {
+		kind := dns.TypeNSEC
+		if c.hashed {
+			kind = dns.TypeNSEC3
+		}
+		owner = c.links[i].owner
+		return owner, z.nodes[owner].of(kind)
+	}
 	one, next := c.links[i], c.links[z.behind(c, i)]
 	if !c.hashed {
 		s = &set{kind: dns.TypeNSEC, ttl: ttl}

@@ -57,7 +57,7 @@ func (a *answer) within(v *view, z *zone, name string, first bool) (next string)
 	}
 	a.authoritative = a.authoritative || first
 	if n := z.nodes[name]; n != nil {
-		return a.from(v, z, n, place{name: name, owner: name})
+		return a.at(v, z, n, place{name: name, owner: name})
 	}
 	at := place{name: name}
 	at.encloser, at.closer = parent(name), name
@@ -71,7 +71,7 @@ func (a *answer) within(v *view, z *zone, name string, first bool) (next string)
 		a.negative(z, at.missing(a.chain))
 		return ""
 	}
-	return a.from(v, z, n, at)
+	return a.at(v, z, n, at)
 }
 
 // place is where the records of an answer are.
@@ -81,8 +81,8 @@ type place struct {
 	name, owner, encloser, closer string
 }
 
-// from answers from a node, at a name that is its own or one that its wildcard stands for.
-func (a *answer) from(v *view, z *zone, n *node, at place) (next string) {
+// at answers from a node, at a name that is its own or one that its wildcard stands for.
+func (a *answer) at(v *view, z *zone, n *node, at place) (next string) {
 	s, alias := n.of(a.q.kind), n.of(dns.TypeCNAME)
 	switch {
 	case alias != nil && a.q.kind != dns.TypeCNAME && a.q.kind != dns.TypeANY && a.q.kind != dns.TypeRRSIG && a.q.kind != dns.TypeNSEC:
@@ -167,7 +167,7 @@ func (a *answer) refer(z *zone, at string, s *set) {
 		a.cut()
 		return
 	}
-	if ds := z.nodes[at].of(dns.TypeDS); a.signing != nil {
+	if ds := z.nodes[at].of(dns.TypeDS); a.secured() {
 		if ds != nil && !a.putSigned([]byte(at), at, ds, ds.ttl, &a.authority) || ds == nil && !a.prove(z, at) {
 			a.cut()
 			return

@@ -207,6 +207,8 @@ type answer struct {
 	// signatures, or the zone has none.
 	signing *signing
 	chain   *chain
+	// from is the zone that is answered from, where it came with its signatures.
+	from *zone
 	// denied are the records of chains that are in it.
 	denied []denied
 	// fault is why the answer could not be signed.

@@ -10,9 +10,25 @@ import (
 // secure has the answer signed from now on as a zone is, where whoever asks wants that (RFC 4035 section 3.1). It is called with the zone's
 // mu held.
 func (a *answer) secure(z *servedZone) {
-	if a.signing, a.chain = nil, nil; a.q.dnssec && z.signs() {
+	a.signing, a.chain, a.from = nil, nil, nil
+	switch {
+	case !a.q.dnssec || z.chain == nil:
+	case z.chain.given:
+		a.chain, a.from = z.chain, z.zone
+	case z.signs():
 		a.signing, a.chain = z.signing, z.chain
 	}
+}
+
+// secured reports whether the answer has signatures: ours, or those that the zone came with.
+func (a *answer) secured() bool { return a.chain != nil }
+
+// signatures gives the signatures of an RRset of an owner; nil where there are none.
+func (a *answer) signatures(owner string, s *set) (*set, error) {
+	if a.from != nil {
+		return a.from.signaturesOf(owner, s), nil
+	}
+	return a.signing.over(owner, s, time.Now())
 }
 
 // signs reports whether the zone is signed: it is to be, and its data says by which keys. It is called with mu held.
@@ -23,17 +39,20 @@ func (z *servedZone) signs() bool {
 // putSigned writes an RRset for a name, with the signatures of the owner that it is of. It reports whether there was room; of further
 // records that nobody has asked for the signatures may be missing.
 func (a *answer) putSigned(name []byte, owner string, s *set, ttl uint32, section *uint16) bool {
-	only := a.signing != nil && a.q.kind == dns.TypeRRSIG && section == &a.answers
+	only := a.secured() && a.q.kind == dns.TypeRRSIG && section == &a.answers
 	if !only && !a.put(name, s, ttl, section) {
 		return false
 	}
-	if a.signing == nil {
+	if !a.secured() {
 		return true
 	}
-	signatures, err := a.signing.over(owner, s, time.Now())
+	signatures, err := a.signatures(owner, s)
 	if err != nil {
 		a.fault = err
 		return false
+	}
+	if signatures == nil { // a zone that came with its signatures has none of what is not its own
+		return true
 	}
 	return a.put(name, signatures, ttl, section) || section == &a.extra
 }
@@ -47,7 +66,7 @@ type denied struct {
 // prove adds the records that say of names that they have no more than is answered, or that they are not there, each once. It reports
 // whether there was room.
 func (a *answer) prove(z *zone, names ...string) bool {
-	if a.signing == nil {
+	if !a.secured() {
 		return true
 	}
 	soa := z.nodes[z.apex].of(dns.TypeSOA)

@@ -282,8 +282,13 @@ func (s *served) order() {
 	for _, v := range s.views {
 		for _, z := range v.zones {
 			var next *chain
+			if z.signing == nil && len(z.of.Primaries) > 0 {
+				if next = z.chain; next == nil {
+					next = z.presigned()
+				}
+			}
 			if z.signing != nil {
-				if next = z.chain; next == nil || next.hashed != z.signing.of.Hashed {
+				if next = z.chain; next == nil || next.given || next.hashed != z.signing.of.Hashed {
 					next = z.newChain(z.signing.of.Hashed)
 				}
 			}

@@ -163,7 +163,9 @@ func (z *zone) touch(owner string) {
 
 // reorder puts the names that were touched in their places. It is called with mu held.
 func (z *zone) reorder() {
-	if z.chain != nil && len(z.touched) > 0 {
+	if z.chain != nil && z.chain.given {
+		z.chain = z.presigned()
+	} else if z.chain != nil && len(z.touched) > 0 {
 		z.chain.update(z.touched, func(owner string) bool { return z.nodes[owner] != nil })
 	}
 	z.touched = nil
