@@ -137,6 +137,13 @@ func dynamicUpdates(t *testing.T, database string) {
 			m.RemoveRRset(rrs(t, "winch.harbour.example. A 10.0.0.40"))
 			m.Insert(rrs(t, "winch.harbour.example. 300 A 10.0.0.41"))
 		}},
+		{"a key of the zone", "REFUSED", add("harbour.example. 60 DNSKEY 256 3 13 AAAA")},
+		{"a name of a zone below", "REFUSED", add("x.quay.harbour.example. 60 A 192.0.2.9")},
+		{"more than a name may have", "REFUSED", func(m *dns.Msg) {
+			for i := range 201 {
+				m.Insert(rrs(t, fmt.Sprintf("many.harbour.example. 60 TXT \"%d\"", i)))
+			}
+		}},
 		{"a type that is not kept", "REFUSED", add("odd.harbour.example. 60 TYPE65400 \\# 1 00")},
 		{"an alias that goes, and its host", "NOERROR", func(m *dns.Msg) {
 			m.RemoveRRset(rrs(t, "hoist.harbour.example. CNAME winch.harbour.example."))

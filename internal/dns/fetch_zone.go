@@ -46,8 +46,12 @@ func ReadKey(file string) (*TransferKey, error) {
 	return k, nil
 }
 
-// transferTime is how long a server may take for each message of a transfer.
-const transferTime = 30 * time.Second
+// Bounds of a transfer: how long a server may take for each message, and for all of it, and how many records there may be.
+const (
+	transferTime    = 30 * time.Second
+	transferWhole   = 30 * time.Minute
+	transferRecords = 20_000_000
+)
 
 // FetchZone writes a zone as a server gives it (CopyZone), as text that naming.ReadZone reads.
 func FetchZone(ctx context.Context, server, zone string, key *TransferKey, out io.Writer) error {
@@ -99,6 +103,8 @@ func withPort(server string) string {
 // name, with a port where that is not 53. It gives an error where the transfer is refused or does not come to its end.
 func eachOfTransfer(ctx context.Context, server, zone string, key *TransferKey, fn func(dns.RR) error) error {
 	server = withPort(server)
+	ctx, cancel := context.WithTimeout(ctx, transferWhole)
+	defer cancel()
 	conn, err := (&net.Dialer{Timeout: transferTime}).DialContext(ctx, "tcp", server)
 	if err != nil {
 		return fmt.Errorf("asking %s: %w", server, err)
@@ -116,7 +122,7 @@ func eachOfTransfer(ctx context.Context, server, zone string, key *TransferKey, 
 		_ = conn.Close()
 		return fmt.Errorf("asking %s: %w", server, err)
 	}
-	soas := 0
+	soas, records := 0, 0
 	for e := range envelopes { // to its end, which closes the connection
 		if e.Error != nil && err == nil {
 			err = e.Error
@@ -125,9 +131,14 @@ func eachOfTransfer(ctx context.Context, server, zone string, key *TransferKey, 
 			if rr.Header().Rrtype == dns.TypeSOA {
 				soas++
 			}
-			if e := fn(rr); e != nil && err == nil {
-				err = e
+			if records++; records > transferRecords && err == nil {
+				err = fmt.Errorf("it has more than %d records", transferRecords)
+				cancel()
 			}
+			if err != nil { // the rest is read, and left
+				continue
+			}
+			err = fn(rr)
 		}
 	}
 	if err == nil && soas < 2 {

@@ -2,6 +2,7 @@ package dns
 
 import (
 	"embed"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -38,7 +39,10 @@ func Update(c *resource.Change, zone *store.Resource, m *dns.Msg) (changed bool,
 	if err != nil {
 		return false, err
 	}
-	u := &updater{c: c, zone: zone, apex: dns.CanonicalName(apex), names: map[string]*updatedName{},
+	if n := len(m.Answer) + len(m.Ns); n > mostUpdated {
+		return false, refused(dns.RcodeRefused, fmt.Sprintf("%d prerequisites and changes are more than %d", n, mostUpdated))
+	}
+	u := &updater{c: c, zone: zone, apex: dns.CanonicalName(apex), names: map[string]*updatedName{}, datas: map[dns.RR]string{},
 		make: &zoneImport{c: c, view: view, zone: zone, done: &ImportedZone{}, dynamic: true}}
 	if err := u.prerequisites(m.Answer); err != nil {
 		return false, err
@@ -63,6 +67,15 @@ func Update(c *resource.Change, zone *store.Resource, m *dns.Msg) (changed bool,
 	}
 	return changed, u.markFresh()
 }
+
+// mostUpdated is how many prerequisites and changes a message may have, mostOfName how many of one name.
+const (
+	mostUpdated = 5000
+	mostOfName  = 200
+)
+
+// keyTypes are the types of records that say how a zone is signed: whoever could put one in would sign in its name.
+var keyTypes = []uint16{dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY, dns.TypeNSEC3PARAM, dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3}
 
 // registerDynamicAddresses declares what is kept of addresses that were assigned because an update named them.
 func registerDynamicAddresses(r *resource.Registry) {
@@ -98,6 +111,18 @@ type updater struct {
 	// names are those that were looked at, order in which order.
 	names map[string]*updatedName
 	order []string
+	// datas are what dataOf gives of records: comparing many with each other costs much.
+	datas map[dns.RR]string
+}
+
+// data is dataOf, remembered.
+func (u *updater) data(rr dns.RR) string {
+	text, known := u.datas[rr]
+	if !known {
+		text = dataOf(rr)
+		u.datas[rr] = text
+	}
+	return text
 }
 
 // updatedName is a name: its resources with their records, and the records that it is to have.
@@ -105,6 +130,8 @@ type updatedName struct {
 	name   string
 	rows   []updatedRow
 	wanted []dns.RR
+	// changes is how many the message has of it.
+	changes int
 }
 
 // updatedRow is a resource with its records.
@@ -181,15 +208,21 @@ func (u *updater) prerequisites(all []dns.RR) error {
 			return refused(dns.RcodeFormatError, "a prerequisite is of a class that says nothing")
 		}
 	}
+	checked := map[string]bool{}
 	for _, rr := range sets { // each set as a whole is the one that is there
 		n, err := u.at(rr.Header().Name)
 		if err != nil {
 			return err
 		}
+		set := n.name + dns.TypeToString[rr.Header().Rrtype]
+		if checked[set] {
+			continue
+		}
+		checked[set] = true
 		same := func(list []dns.RR) (of []string) {
 			for _, one := range list {
 				if one.Header().Rrtype == rr.Header().Rrtype && dns.CanonicalName(one.Header().Name) == n.name {
-					of = append(of, dataOf(one))
+					of = append(of, u.data(one))
 				}
 			}
 			slices.Sort(of)
@@ -217,8 +250,14 @@ func (u *updater) prescan(all []dns.RR) error {
 		if err != nil {
 			return err
 		}
+		if n.changes++; n.changes > mostOfName {
+			return refused(dns.RcodeRefused, fmt.Sprintf("%s has more than %d changes", n.name, mostOfName))
+		}
 		if err := u.own(n.name); err != nil {
 			return err
+		}
+		if n.name == u.apex && slices.Contains(keyTypes, h.Rrtype) {
+			return refused(dns.RcodeRefused, "how the zone is signed is not changed by updates")
 		}
 		meta := h.Rrtype >= dns.TypeTKEY && h.Rrtype < dns.TypeANY || h.Rrtype == dns.TypeOPT
 		switch {
@@ -265,15 +304,15 @@ func (u *updater) change(rr dns.RR) error {
 			return (h.Rrtype == dns.TypeANY || one.Header().Rrtype == h.Rrtype) && !stays(one.Header().Rrtype)
 		})
 	case h.Class == dns.ClassNONE:
-		n.wanted = slices.DeleteFunc(n.wanted, func(one dns.RR) bool { return dataOf(one) == dataOf(rr) })
+		n.wanted = slices.DeleteFunc(n.wanted, func(one dns.RR) bool { return u.data(one) == u.data(rr) })
 	default:
-		n.add(rr)
+		u.add(n, rr)
 	}
 	return nil
 }
 
 // add adds a record: an alias stands alone, in the place of another one (RFC 2136 section 3.4.2.2).
-func (n *updatedName) add(rr dns.RR) {
+func (u *updater) add(n *updatedName, rr dns.RR) {
 	alias := rr.Header().Rrtype == dns.TypeCNAME
 	switch {
 	case alias && slices.ContainsFunc(n.wanted, func(one dns.RR) bool { return one.Header().Rrtype != dns.TypeCNAME }),
@@ -282,14 +321,14 @@ func (n *updatedName) add(rr dns.RR) {
 	case alias:
 		n.wanted = nil
 	}
-	n.wanted = append(slices.DeleteFunc(n.wanted, func(one dns.RR) bool { return dataOf(one) == dataOf(rr) }), rr)
+	n.wanted = append(slices.DeleteFunc(n.wanted, func(one dns.RR) bool { return u.data(one) == u.data(rr) }), rr)
 }
 
 // realize makes the resources of a name what it is to have.
 func (u *updater) realize(n *updatedName) (changed bool, err error) {
 	left := slices.Clone(n.wanted)
 	take := func(rr dns.RR) (found dns.RR) {
-		i := slices.IndexFunc(left, func(one dns.RR) bool { return dataOf(one) == dataOf(rr) })
+		i := slices.IndexFunc(left, func(one dns.RR) bool { return u.data(one) == u.data(rr) })
 		if i < 0 {
 			return nil
 		}
@@ -358,7 +397,7 @@ func (u *updater) realizeHost(r updatedRow, wanted []dns.RR) (changed bool, rest
 	ttl := uint32(1<<31 - 1)
 	for _, rr := range wanted {
 		addr, is := addressOf(rr)
-		there := is && slices.ContainsFunc(r.rrs, func(one dns.RR) bool { return dataOf(one) == dataOf(rr) })
+		there := is && slices.ContainsFunc(r.rrs, func(one dns.RR) bool { return u.data(one) == u.data(rr) })
 		fits := false
 		if is && !there {
 			if fits, err = u.make.fits(r.row.Key, addr); err != nil {

@@ -146,11 +146,34 @@ func (x *ZoneKey) leaveBehind(c *resource.Change) error {
 
 // expired refuses to delete a key that is in use.
 func (x *ZoneKey) expired(c *resource.Change) error {
-	if c.GoesAlong() || c.Given[unsigning] || c.Tx.Now().After(x.KeyExpirationDateTime) {
+	if c.GoesAlong() || c.Given[unsigning] {
 		return nil
+	}
+	followed, err := x.followed(c)
+	if err != nil || followed {
+		return err
 	}
 	return problem.InUse("the key %d signs until %s; another policy or no signature of the zone takes it away", *x.KeyTag,
 		schema.FormatTime(x.KeyExpirationDateTime))
+}
+
+// followed reports whether the time of a key is over, and another one of its kind has been there for so long that everybody knows it.
+func (x *ZoneKey) followed(c *resource.Change) (is bool, err error) {
+	now := c.Tx.Now()
+	if now.Before(x.KeyExpirationDateTime) {
+		return false, nil
+	}
+	keys := store.All{store.InCollection("signingKeys"), store.HasParent(c.Row.Parent)}
+	return is, c.Tx.List(store.Query{From: store.Resources, Where: keys},
+		func(r *store.Resource) error {
+			var k struct{ KeyStartDateTime time.Time }
+			if r.Type != c.Row.Type || r.ID == c.Row.ID {
+				return nil
+			}
+			err := json.Unmarshal(r.Body, &k)
+			is = is || k.KeyStartDateTime.After(x.KeyStartDateTime) && now.After(k.KeyStartDateTime.Add(2*longestTTL))
+			return err
+		})
 }
 
 // unsigning is what is given where the keys of a zone go because it is no longer signed.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"portolan/internal/application"
 	"portolan/internal/checkin"
@@ -18,6 +19,7 @@ import (
 // relay brings the manager the updates that clients send to an application, and the application what came of them, until ctx ends.
 func (p *process) relay(ctx context.Context) {
 	var deciding sync.WaitGroup
+	var q updateQueue
 	defer deciding.Wait()
 	for b := (backoff{}); ctx.Err() == nil; {
 		all, err := p.awaitUpdates(ctx)
@@ -33,12 +35,54 @@ func (p *process) relay(ctx context.Context) {
 			continue
 		}
 		for _, one := range all {
-			deciding.Go(func() {
-				answer := p.decided(ctx, one)
-				if err := p.tellDecided(ctx, []application.UpdateAnswer{answer}); err != nil && ctx.Err() == nil {
-					p.log.Warn("the application was not told what came of an update", "reason", err)
-				}
-			})
+			if q.add(one) {
+				deciding.Go(func() { p.decideOn(ctx, &q, one.Zone) })
+			}
+		}
+	}
+}
+
+// updateQueue holds the updates that wait, by zone: those of a zone are decided on one behind the other.
+type updateQueue struct {
+	mu sync.Mutex
+	// zones are guarded by mu; a zone is there while somebody works its updates off.
+	zones map[string][]application.Update
+}
+
+// add takes an update in, and reports whether somebody is to begin to work those of its zone off.
+func (q *updateQueue) add(one application.Update) (begin bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, working := q.zones[one.Zone]
+	if q.zones == nil {
+		q.zones = map[string][]application.Update{}
+	}
+	q.zones[one.Zone] = append(q.zones[one.Zone], one)
+	return !working
+}
+
+// next gives the next update of a zone; false where there is none, and nobody works them off any more.
+func (q *updateQueue) next(zone string) (one application.Update, there bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all := q.zones[zone]
+	if len(all) == 0 {
+		delete(q.zones, zone)
+		return one, false
+	}
+	q.zones[zone] = all[1:]
+	return all[0], true
+}
+
+// decideOn has the updates of a zone decided on, one behind the other, as long as there are some.
+func (p *process) decideOn(ctx context.Context, q *updateQueue, zone string) {
+	for one, there := q.next(zone); there; one, there = q.next(zone) {
+		if time.Now().After(one.Deadline) { // it was answered
+			continue
+		}
+		answer := p.decided(ctx, one)
+		if err := p.tellDecided(ctx, []application.UpdateAnswer{answer}); err != nil && ctx.Err() == nil {
+			p.log.Warn("the application was not told what came of an update", "reason", err)
 		}
 	}
 }

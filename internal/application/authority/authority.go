@@ -80,7 +80,7 @@ const (
 
 // Kind is the application.
 func Kind() application.Kind {
-	return application.Kind{Name: application.Authority, Version: "1.0.0", Contented: true, Fill: application.FillKey,
+	return application.Kind{Name: application.Authority, Version: "1.1.0", Contented: true, Fill: application.FillKey,
 		Hide:  func(text json.RawMessage) json.RawMessage { return application.HideKey(text, &Configuration{}) },
 		Check: func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) (claims []string) {

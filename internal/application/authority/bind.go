@@ -187,6 +187,9 @@ func (b *bind) apply() error {
 	if err := b.ours(); err != nil {
 		return err
 	}
+	if s.revision == "" { // BIND goes on with what it has
+		return nil
+	}
 	if err := os.MkdirAll(b.Zones, 0o755); err != nil { //nolint:gosec // BIND is another user
 		return err
 	}
@@ -222,14 +225,14 @@ func (b *bind) apply() error {
 			return err
 		}
 	}
+	if changed || b.doubts {
+		loads = all
+	}
 	var wrong error
 	for _, z := range loads { // one that is not loaded keeps no other from it
 		if out, err := b.control("reload", z.name, "IN", z.view); err != nil && !strings.Contains(out, "not found") {
 			wrong = errors.Join(wrong, err)
 		}
-	}
-	if changed || b.doubts {
-		loads = all
 	}
 	return errors.Join(wrong, b.serveAll(loads), b.answers(), b.tidy(all))
 }
@@ -350,6 +353,11 @@ func (b *bind) tidy(all []bindZone) error {
 	if err != nil {
 		return err
 	}
+	left, err := filepath.Glob(filepath.Join(b.Zones, newFile+"*")) // by who was killed
+	if err != nil {
+		return err
+	}
+	found = append(found, left...)
 	for _, path := range found {
 		if !slices.ContainsFunc(all, func(z bindZone) bool { return z.file == path }) {
 			if err := os.Remove(path); err != nil {

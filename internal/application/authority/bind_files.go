@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"portolan/internal/zonedata"
+
+	"github.com/miekg/dns"
 )
 
 // zoneFileEnd is what the names of files of zones end with.
@@ -84,7 +86,11 @@ func (b *bind) writeZone(z bindZone) (changed bool, err error) {
 				return err
 			}
 			for _, rr := range rrs {
-				if _, err := w.WriteString(rr.String() + "\n"); err != nil {
+				line, err := zoneLine(rr)
+				if err != nil {
+					return err
+				}
+				if _, err := w.WriteString(line); err != nil {
 					return err
 				}
 			}
@@ -92,6 +98,33 @@ func (b *bind) writeZone(z bindZone) (changed bool, err error) {
 		})
 	})
 }
+
+// plainTypes are the types of records that are written as people write them. All others, which may hold anything, are written as bytes.
+var plainTypes = map[uint16]bool{dns.TypeA: true, dns.TypeAAAA: true, dns.TypeNS: true, dns.TypeCNAME: true, dns.TypeDNAME: true,
+	dns.TypePTR: true, dns.TypeMX: true, dns.TypeSOA: true, dns.TypeSRV: true, dns.TypeTXT: true, dns.TypeDS: true, dns.TypeDNSKEY: true,
+	dns.TypeRRSIG: true, dns.TypeNSEC: true, dns.TypeNSEC3: true, dns.TypeNSEC3PARAM: true}
+
+// zoneLine words a record as a line of a zone file (RFC 1035 section 5.1, RFC 3597 section 5), which says nothing else.
+func zoneLine(rr dns.RR) (string, error) {
+	if !plainTypes[rr.Header().Rrtype] {
+		generic := new(dns.RFC3597)
+		if err := generic.ToRFC3597(rr); err != nil {
+			return "", err
+		}
+		rr = generic
+	}
+	line := rr.String()
+	if strings.ContainsAny(line, "\n\r") {
+		return "", fmt.Errorf("a record of %q cannot be written", rr.Header().Name)
+	}
+	if rest, is := strings.CutPrefix(line, "$"); is { // it would be a directive
+		line = "\\036" + rest
+	}
+	return line + "\n", nil
+}
+
+// newFile is what the names of files begin with that are not whole yet.
+const newFile = ".portolan-"
 
 // signedUntil names the keys that sign, and for which stretch of time signatures are made: with the next one they are made anew.
 func signedUntil(s *signing) string {
@@ -117,7 +150,7 @@ func sameHead(path string, head []byte) bool {
 
 // replace writes a file whole, or not at all.
 func replace(path string, mode os.FileMode, write func(w *bufio.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".portolan-")
+	f, err := os.CreateTemp(filepath.Dir(path), newFile)
 	if err != nil {
 		return err
 	}

@@ -201,3 +201,19 @@ func TestDrivingBINDSigned(t *testing.T) {
 	d.becomes("")
 	g.delv(t, d.at.Port())
 }
+
+// Nothing that a record holds is more than a record to BIND: not what stands in records of any type, nor names that look like directives.
+func TestZoneLines(t *testing.T) {
+	head := func(name string, kind uint16) dns.RR_Header {
+		return dns.RR_Header{Name: name, Rrtype: kind, Class: dns.ClassINET, Ttl: 60}
+	}
+	null := &dns.NULL{Hdr: head("x.example.", dns.TypeNULL), Data: "\n$INCLUDE \"/etc/passwd\"\n"}
+	directive := &dns.A{Hdr: head("$include.example.", dns.TypeA), A: []byte{192, 0, 2, 1}}
+	for _, rr := range []dns.RR{null, directive} {
+		line, err := zoneLine(rr)
+		if err != nil || strings.Count(line, "\n") != 1 || !strings.HasSuffix(line, "\n") || strings.HasPrefix(line, "$") ||
+			strings.Contains(line, "INCLUDE") {
+			t.Errorf("%s is %q %v", rr, line, err)
+		}
+	}
+}

@@ -32,15 +32,20 @@ func (a *answer) resolve(v *view, w zonedata.Client) {
 			a.code = dns.RcodeServerFailure
 			return
 		}
-		z.mu.RLock()
-		a.secure(z)
-		next := a.within(v, z.zone, name, hop == 0)
-		z.mu.RUnlock()
+		next := a.locked(v, z, name, hop == 0)
 		if next == "" {
 			return
 		}
 		name = next
 	}
+}
+
+// locked is within, with the zone's mu held, and signed as the zone is.
+func (a *answer) locked(v *view, z *servedZone, name string, first bool) (next string) {
+	z.mu.RLock()
+	defer z.mu.RUnlock()
+	a.secure(z)
+	return a.within(v, z.zone, name, first)
 }
 
 // within answers from one zone, and gives the name to go on with where there is an alias. It is called with the zone's mu held.

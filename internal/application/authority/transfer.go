@@ -135,8 +135,10 @@ func (s *sending) whole(z *servedZone) error {
 func (z *servedZone) each(fn func(owner string, of *set) error) error {
 	soa, others, signs := z.snapshot()
 	for _, o := range append([]owned{{z.apex, soa, true}}, others...) {
-		if err := fn(o.owner, &o.set); err != nil {
-			return err
+		for _, part := range o.parts() {
+			if err := fn(o.owner, part); err != nil {
+				return err
+			}
 		}
 		if !signs || !o.signed {
 			continue
@@ -150,6 +152,29 @@ func (z *servedZone) each(fn func(owner string, of *set) error) error {
 		}
 	}
 	return nil
+}
+
+// parts gives an RRset as sets of one TTL: signatures that a zone came with have that of what they sign (RFC 4034 section 3).
+func (s *set) parts() (all []*set) {
+	if s.kind != dns.TypeRRSIG {
+		return []*set{s}
+	}
+	byTTL := map[uint32]*set{}
+	s.each(0, func(data []byte) bool {
+		ttl := s.ttl
+		if len(data) >= 8 {
+			ttl = binary.BigEndian.Uint32(data[4:])
+		}
+		part := byTTL[ttl]
+		if part == nil {
+			part = &set{kind: s.kind, ttl: ttl}
+			byTTL[ttl] = part
+			all = append(all, part)
+		}
+		part.append(data)
+		return true
+	})
+	return all
 }
 
 // changes sends what has changed: nothing but the SOA where nothing has.

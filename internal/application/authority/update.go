@@ -3,6 +3,7 @@ package authority
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -43,9 +44,12 @@ type asked struct {
 	digest [32]byte
 }
 
-// add has an update decided on; nil where there are too many.
-func (u *updates) add(one application.Update) *asked {
+// add has an update, or a notice that a zone has changed, decided on; nil where there are too many.
+func (u *updates) add(one application.Update, notice bool) *asked {
 	digest := sha256.Sum256(append([]byte(one.Client.String()+"\x00"+one.Key+"\x00"), one.Message...))
+	if notice { // one of a zone is as good as many
+		digest = sha256.Sum256(fmt.Appendf(nil, "%d %s", one.View, one.Zone))
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if there := u.same[digest]; there != nil {
@@ -190,14 +194,14 @@ func (a *authority) askUpdate(s *served, q *query, m []byte, w zonedata.Client) 
 		if !slices.Contains(z.of.Primaries, w.Address) {
 			return a.refuse(q, w, dns.RcodeRefused, "the client is no primary server of the zone"), true
 		}
-		a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m}) // which nobody waits for
+		a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m}, true) // which nobody waits for
 		return 0, true
 	}
 	if !zonedata.Allows(z.of.Update, w, false) {
 		return a.refuse(q, w, dns.RcodeRefused, "the zone is not changed by updates, or not by the client"), true
 	}
 	before := z.serialNow()
-	waiting := a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m})
+	waiting := a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m}, false)
 	if waiting == nil {
 		return 0, false
 	}

@@ -93,7 +93,7 @@ func (z *zone) has(r zonedata.Record) bool {
 	}
 	s := n.of(r.Type())
 	found := false
-	if s != nil && s.ttl == r.TTL() {
+	if s != nil && (s.ttl == r.TTL() || r.Type() == dns.TypeRRSIG) { // signatures of a name have the TTLs of what they sign
 		s.each(0, func(data []byte) bool {
 			found = string(data) == string(r.Data())
 			return !found
