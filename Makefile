@@ -74,6 +74,9 @@ fuzz:
 	go test ./internal/checkin -run '^$$' -fuzz '^FuzzParseKey$$' -fuzztime $(FUZZTIME)
 	go test ./internal/deploy -run '^$$' -fuzz '^FuzzFormats$$' -fuzztime $(FUZZTIME)
 	go test ./internal/dns -run '^$$' -fuzz '^FuzzMatches$$' -fuzztime $(FUZZTIME)
+	go test ./internal/application/authority -run '^$$' -fuzz '^FuzzAnswer$$' -fuzztime $(FUZZTIME)
+	go test ./internal/application/authority -run '^$$' -fuzz '^FuzzContent$$' -fuzztime $(FUZZTIME)
+	go test ./internal/application/authority -run '^$$' -fuzz '^FuzzUpdate$$' -fuzztime $(FUZZTIME)
 
 generate: ## descriptions from the doc comments, then the OpenAPI document from the declarations
 	go generate ./internal/...

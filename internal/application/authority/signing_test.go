@@ -449,3 +449,35 @@ func BenchmarkSigned(b *testing.B) {
 		}
 	}
 }
+
+// No message that changes a zone, or says that one has changed, does harm; what is answered can be read.
+func FuzzUpdate(f *testing.F) {
+	key, match := keyed("copy.", dns.HmacSHA256)
+	a := start(f, nil, given{name: "harbour.example.", records: harbour, query: match, keys: []zonedata.SigningKey{key},
+		primaries: []netip.Addr{netip.MustParseAddr("192.0.2.99")}})
+	m := new(dns.Msg)
+	m.SetUpdate("harbour.example.")
+	m.Insert([]dns.RR{&dns.TXT{Hdr: dns.RR_Header{Name: "x.harbour.example.", Rrtype: dns.TypeTXT, Class: dns.ClassINET}, Txt: []string{"x"}}})
+	for _, opcode := range []int{dns.OpcodeUpdate, dns.OpcodeNotify} {
+		m.Opcode = opcode
+		wire, err := m.Pack()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(wire)
+		f.Add(wire[:len(wire)-3])
+	}
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		if !isUpdate(wire) {
+			return
+		}
+		got := a.update(wire, loopback)
+		if got == nil {
+			return
+		}
+		answer := new(dns.Msg)
+		if err := answer.Unpack(got); err != nil {
+			t.Errorf("% x is answered by % x: %v", wire, got, err)
+		}
+	})
+}
