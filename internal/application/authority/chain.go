@@ -37,9 +37,12 @@ func (c *chain) keyOf(owner string) string {
 
 func compareLinks(a, b link) int { return strings.Compare(a.key, b.key) }
 
+// spare is which part more names a chain has room for: moving all of them for one takes long.
+const spare = 16
+
 // newChain orders the names of a zone. It is called while nobody changes the zone.
 func (z *zone) newChain(hashed bool) *chain {
-	c := &chain{hashed: hashed, links: make([]link, 0, len(z.nodes))}
+	c := &chain{hashed: hashed, links: make([]link, 0, len(z.nodes)+len(z.nodes)/spare)}
 	for owner := range z.nodes {
 		c.links = append(c.links, link{c.keyOf(owner), owner})
 	}
