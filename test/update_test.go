@@ -145,14 +145,19 @@ func dynamicUpdates(t *testing.T, database string) {
 			}
 		}},
 		{"a type that is not kept", "REFUSED", add("odd.harbour.example. 60 TYPE65400 \\# 1 00")},
-		{"an alias that goes, and its host", "NOERROR", func(m *dns.Msg) {
+		{"a host that goes with its alias", "NOERROR", func(m *dns.Msg) {
+			m.RemoveName(rrs(t, "winch.harbour.example. A 10.0.0.40"))
 			m.RemoveRRset(rrs(t, "hoist.harbour.example. CNAME winch.harbour.example."))
 		}},
-		{"the host", "NOERROR", func(m *dns.Msg) { m.RemoveName(rrs(t, "winch.harbour.example. A 10.0.0.40")) }},
+		{"an alias that comes before its host", "NOERROR", add("lift.harbour.example. 60 CNAME jib.harbour.example.",
+			"jib.harbour.example. 60 A 10.0.0.42")},
 	} {
 		if got := updating(t, a.at, "tcp", secret, c.fill); got != c.want {
 			t.Errorf("%s is %s, not %s\n%s", c.what, got, c.want, m.process.text())
 		}
+	}
+	if got := a.asks("lift.harbour.example.", dns.TypeA); got != "NOERROR 10.0.0.42 jib.harbour.example." {
+		t.Errorf("the alias is %s", got)
 	}
 	if got := a.asks("winch.harbour.example.", dns.TypeA); got != "NXDOMAIN" {
 		t.Errorf("behind its end the name is %s", got)

@@ -21,15 +21,8 @@ func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, messa
 		if changed, err = d.sendAnew(tx, o, changed); err != nil {
 			return err
 		}
-		points = nil
-		for _, server := range changed {
-			point, err := d.tell(tx, server)
-			if err != nil {
-				return err
-			}
-			if point != "" {
-				points = append(points, point)
-			}
+		if points, err = tellServers(tx, d.api, d.points, changed); err != nil {
+			return err
 		}
 		if err := o.noteRecords(tx, id); err != nil {
 			return err
@@ -118,6 +111,20 @@ func (o *outcome) awaited(changed []int64) []int64 {
 // tell notes that the service point of a server is to serve something else, and gives it; empty where the server is none.
 func (d *Deployer) tell(tx *store.Tx, server int64) (point string, err error) {
 	return tellServer(tx, d.api, d.points, server)
+}
+
+// tellServers is tell of many; servers that are no service points are passed over.
+func tellServers(tx *store.Tx, api *resource.API, points Points, servers []int64) (told []string, err error) {
+	for _, server := range servers {
+		point, err := tellServer(tx, api, points, server)
+		if err != nil {
+			return nil, err
+		}
+		if point != "" {
+			told = append(told, point)
+		}
+	}
+	return told, nil
 }
 
 func tellServer(tx *store.Tx, api *resource.API, points Points, server int64) (point string, err error) {

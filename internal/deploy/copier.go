@@ -140,7 +140,6 @@ func (c *Copier) plan(ctx context.Context) error {
 	found := map[string]*copiedZone{}
 	err := c.api.Store.View(ctx, func(tx *store.Tx) error {
 		clear(found)
-		c.planned.Put(tx, struct{}{}, true)
 		var configurations []int64
 		if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("servers"), isForeignServer}},
 			func(r *store.Resource) error {
@@ -161,6 +160,7 @@ func (c *Copier) plan(ctx context.Context) error {
 				}
 			}
 		}
+		c.planned.Put(tx, struct{}{}, true)
 		return nil
 	})
 	if err != nil {

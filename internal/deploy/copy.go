@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -58,6 +59,11 @@ func bounded(seconds uint32) time.Duration {
 // copy looks at a zone, and copies it where its serial number is another one. soa is the one that is served, or that came; nil where none
 // is known.
 func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what string, err error) {
+	defer func() { // what comes is somebody else's: it costs that zone alone
+		if p := recover(); p != nil {
+			what, err = "failed", fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	before, there, entries, err := c.deployed(ctx, z)
 	if err != nil {
 		return nil, "failed", err
@@ -104,8 +110,10 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 func inZone(records []wire.RR, name string) (all []wire.RR) {
 	seen := false
 	for _, rr := range records {
-		soa := rr.Header().Rrtype == wire.TypeSOA
-		if !wire.IsSubDomain(name, wire.CanonicalName(rr.Header().Name)) || soa && seen {
+		h := rr.Header()
+		soa := h.Rrtype == wire.TypeSOA
+		meta := h.Rrtype >= wire.TypeTKEY && h.Rrtype <= wire.TypeANY || h.Rrtype == wire.TypeOPT
+		if h.Class != wire.ClassINET || meta || !wire.IsSubDomain(name, wire.CanonicalName(rr.Header().Name)) || soa && seen {
 			continue
 		}
 		seen = seen || soa
@@ -185,7 +193,7 @@ func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why e
 			}
 		}
 		if soa == nil {
-			return true, nil
+			return expired || refreshed == 0, nil
 		}
 		if expired || refreshed == 0 || tx.Now().Sub(time.UnixMilli(refreshed)) < time.Duration(soa.Expire)*time.Second {
 			return expired || refreshed == 0, nil
@@ -244,14 +252,8 @@ func (c *Copier) change(ctx context.Context, z *copiedZone, p *publication,
 		}
 		changed = append(changed, also...)
 		slices.Sort(changed)
-		for _, server := range slices.Compact(changed) {
-			point, err := tellServer(tx, c.api, c.points, server)
-			if err != nil {
-				return err
-			}
-			told = append(told, point)
-		}
-		return nil
+		told, err = tellServers(tx, c.api, c.points, slices.Compact(changed))
+		return err
 	})
 	if err == nil {
 		for _, point := range told {
@@ -296,19 +298,26 @@ func setVoid(tx *store.Tx, sealer resource.Sealer, zone string, number int64, vo
 
 // hearNotice notes that somebody has said that a zone has changed (RFC 1996).
 func hearNotice(ctx context.Context, a *resource.API, u *Update) (code int, why string) {
-	err := a.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+	zone, known := "", 0
+	err := a.Store.View(ctx, func(tx *store.Tx) error {
 		settings, _, err := servedBy(tx, a, u.ServicePoint)
 		if err != nil {
 			return err
 		}
 		for _, z := range settings.Zones {
 			if z.View == u.View && z.Name == u.Zone && slices.Contains(z.Primaries, u.Client) {
-				tx.Touch(copiesTopic)
-				return tx.Write("UPDATE dns_copy SET notified = 1 WHERE zone = ?", z.ID)
+				zone = z.ID
+				return tx.QueryRow("SELECT count(*) FROM dns_copy WHERE zone = ? AND notified = 1", zone).Scan(&known)
 			}
 		}
 		return &dns.Refused{Code: wire.RcodeRefused, Why: "it is no primary server of the zone"}
 	})
+	if err == nil && known == 0 { // many notices are one change
+		err = a.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+			tx.Touch(copiesTopic)
+			return tx.Write("UPDATE dns_copy SET notified = 1 WHERE zone = ?", zone)
+		})
+	}
 	if err != nil {
 		code, why = dns.CodeOf(err)
 	}

@@ -72,8 +72,9 @@ type Deployer struct {
 	// What follows is Run's own: when the lease was last taken, whether it is held, and when it was last looked who serves what.
 	taken, waited, rolledAt time.Time
 	// sightings are what was deployed of keys that not all servers serve yet, with the numbers that they are to reach.
-	sightings map[sighting]int64
-	held      bool
+	// sighted are those of the look before.
+	sightings, sighted map[sighting]int64
+	held               bool
 	// plan is that of the live configuration that was last looked at; nothing but records has changed there since.
 	plan *plan
 }

@@ -69,12 +69,8 @@ func (d *Deployer) change(ctx context.Context) (more bool, err error) {
 				changed = append(changed, server)
 			}
 		}
-		for _, server := range changed {
-			point, err := d.tell(tx, server)
-			if err != nil {
-				return err
-			}
-			told = append(told, point)
+		if told, err = tellServers(tx, d.api, d.points, changed); err != nil {
+			return err
 		}
 		tx.Touch(dueTopic)
 		if now.all { // keys of zones may be among it

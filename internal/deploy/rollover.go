@@ -85,7 +85,8 @@ func (d *Deployer) roll(ctx context.Context) error {
 		return err
 	}
 	var wrong error
-	for _, id := range configurations { // one that cannot be looked after keeps no other from it
+	d.sightings, d.sighted = map[sighting]int64{}, d.sightings // those of what is gone are forgotten
+	for _, id := range configurations {                        // one that cannot be looked after keeps no other from it
 		wrong = errors.Join(wrong, d.rollConfiguration(ctx, id))
 	}
 	return wrong
@@ -115,7 +116,7 @@ func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) e
 		if err != nil {
 			return err
 		}
-		r, err = p.rolling(served, d.sightings, d.api.Store.Now())
+		r, err = p.rolling(served, &sightings{d.sighted, d.sightings}, d.api.Store.Now())
 		return err
 	}); err != nil {
 		return err
@@ -139,7 +140,7 @@ func (r *rolling) acts() bool {
 }
 
 // rolling finds what there is to do with the keys of the zones that are deployed. A zone that cannot be looked at keeps no other from it.
-func (p *plan) rolling(served *servedNow, sightings map[sighting]int64, now time.Time) (*rolling, error) {
+func (p *plan) rolling(served *servedNow, sightings *sightings, now time.Time) (*rolling, error) {
 	r := &rolling{configuration: p.configuration, due: map[*plannedZone]bool{}, signing: map[int64]map[string]*zonedata.Signing{},
 		served: served}
 	for _, z := range p.zones {
@@ -170,10 +171,8 @@ func (p *plan) rolling(served *servedNow, sightings map[sighting]int64, now time
 			r.all = append(r.all, c)
 		}
 	}
-	if err := p.raiseSerials(r, now); err != nil {
-		return nil, err
-	}
-	return r, p.resign(r)
+	r.wrong = errors.Join(r.wrong, p.raiseSerials(r, now), p.resign(r))
+	return r, nil
 }
 
 // raiseSerials gives zones that have not changed for long another serial number, so that those who copy them get signatures that hold.
@@ -211,7 +210,7 @@ func (p *plan) onlySerial(z *plannedZone, deployed deployedZone, now time.Time) 
 }
 
 // look compares what is deployed of the keys of a zone with what is to be.
-func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, sightings map[sighting]int64, now time.Time) error {
+func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, sightings *sightings, now time.Time) error {
 	owner := names{}
 	if err := owner.add(z.zone.row.Key); err != nil {
 		return err
@@ -252,7 +251,7 @@ func (z *rollingZone) look(p *plan, r *rolling, signs map[string]bool, sightings
 }
 
 // note finds since when keys are deployed, and those of which something is kept that are no more.
-func (z *rollingZone) note(served *servedNow, own, above []zonedata.Entry, signs map[string]bool, sightings map[sighting]int64,
+func (z *rollingZone) note(served *servedNow, own, above []zonedata.Entry, signs map[string]bool, sightings *sightings,
 	now time.Time,
 ) error {
 	is, err := tagsIn(own)
@@ -393,26 +392,24 @@ func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 			return err
 		}
 	}
-	for _, k := range z.stage.Expired {
-		one := z.seen[k.Tag()]
+	seen, noted := maps.Clone(z.seen), maps.Clone(z.noted) // the transaction may be tried again
+	warn := func(k *dns.SignedKey, text string) error {
+		one := seen[k.Tag()]
 		if one.warned {
-			continue
+			return nil
 		}
 		one.warned = true
-		z.seen[k.Tag()], z.noted[k.Tag()] = one, true
-		if err := z.tell(c, k, "WARNING", "its time is over, and it goes on: keys of the configuration are not made anew by themselves "+
+		seen[k.Tag()], noted[k.Tag()] = one, true
+		return z.tell(c, k, "WARNING", text)
+	}
+	for _, k := range z.stage.Expired {
+		if err := warn(k, "its time is over, and it goes on: keys of the configuration are not made anew by themselves "+
 			"(keyAutoRegenerationEnabled)"); err != nil {
 			return err
 		}
 	}
 	for _, k := range z.stage.Waiting {
-		one := z.seen[k.Tag()]
-		if one.warned {
-			continue
-		}
-		one.warned = true
-		z.seen[k.Tag()], z.noted[k.Tag()] = one, true
-		if err := z.tell(c, k, "WARNING", "its DS record is to be put into the zone above ("+z.DS(k).String()+
+		if err := warn(k, "its DS record is to be put into the zone above ("+z.DS(k).String()+
 			"); then say so with dsConfirmed: the key before it stays until then"); err != nil {
 			return err
 		}
@@ -422,8 +419,8 @@ func (z *rollingZone) act(c *resource.Change, rolled map[string]int) error {
 			return err
 		}
 	}
-	for tag := range z.noted {
-		if err := writeSeen(c.Tx, z.zone.id, tag, z.seen[tag]); err != nil {
+	for tag := range noted {
+		if err := writeSeen(c.Tx, z.zone.id, tag, seen[tag]); err != nil {
 			return err
 		}
 	}
@@ -484,15 +481,9 @@ func (d *Deployer) rollServers(ctx context.Context, r *rolling) error {
 				changed = append(changed, server)
 			}
 		}
-		for _, server := range changed {
-			point, err := d.tell(tx, server)
-			if err != nil {
-				return err
-			}
-			told = append(told, point)
-		}
 		tx.Touch(rollTopic)
-		return nil
+		told, err = tellServers(tx, d.api, d.points, changed)
+		return err
 	})
 	if err == nil {
 		for _, point := range told {

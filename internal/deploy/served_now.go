@@ -26,6 +26,9 @@ type sighting struct {
 	what string
 }
 
+// sightings are those of the look before, and those of this one.
+type sightings struct{ before, now map[sighting]int64 }
+
 // signs gives the public keys that all servers of a zone sign with.
 func (n *servedNow) signs(zone string) map[string]bool {
 	var signs map[string]bool
@@ -79,27 +82,25 @@ func (p *plan) servedNow(points Points) (*servedNow, error) {
 
 // since gives since when something is there that was deployed: all servers of a zone have said that they serve it. What not all have said
 // yet is a sighting, with the number that they are to reach.
-func (n *servedNow) since(before time.Time, is bool, s sighting, zone string, sightings map[sighting]int64, now time.Time) time.Time {
-	if !is || !before.IsZero() {
-		delete(sightings, s)
-		if !is {
-			return time.Time{}
-		}
+func (n *servedNow) since(before time.Time, is bool, s sighting, zone string, all *sightings, now time.Time) time.Time {
+	switch {
+	case !is:
+		return time.Time{}
+	case !before.IsZero():
 		return before
 	}
-	number, known := sightings[s]
+	number, known := all.before[s]
 	if !known {
 		for _, server := range n.servers[zone] {
 			number = max(number, n.numbers[server])
 		}
-		sightings[s] = number
 	}
 	for _, server := range n.servers[zone] {
 		if n.acknowledged[server] < number {
+			all.now[s] = number
 			return time.Time{}
 		}
 	}
-	delete(sightings, s)
 	return now
 }
 

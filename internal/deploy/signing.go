@@ -26,7 +26,7 @@ type zoneSigning struct {
 	above *plannedZone
 }
 
-// keySeen is since when the records of a key are deployed; warned that people know that it goes on beyond its time.
+// keySeen is since when the records of a key are deployed; warned that people were told that it goes on beyond its time, or waits.
 type keySeen struct {
 	dns.Seen
 	warned bool

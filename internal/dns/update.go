@@ -1,13 +1,11 @@
 package dns
 
 import (
-	"embed"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"portolan/internal/ipam"
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -55,12 +53,8 @@ func Update(c *resource.Change, zone *store.Resource, m *dns.Msg) (changed bool,
 			return false, err
 		}
 	}
-	for _, name := range u.order {
-		is, err := u.realize(u.names[name])
-		if err != nil {
-			return false, err
-		}
-		changed = changed || is
+	if changed, err = u.realizeAll(); err != nil {
+		return false, err
 	}
 	if len(u.make.done.Skipped) > 0 {
 		return false, refused(dns.RcodeRefused, u.make.done.Skipped[0])
@@ -76,31 +70,6 @@ const (
 
 // keyTypes are the types of records that say how a zone is signed: whoever could put one in would sign in its name.
 var keyTypes = []uint16{dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY, dns.TypeNSEC3PARAM, dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3}
-
-// registerDynamicAddresses declares what is kept of addresses that were assigned because an update named them.
-func registerDynamicAddresses(r *resource.Registry) {
-	r.Extension(&store.Extension{Name: "dynamicAddresses", Migrations: dynamicAddressMigrations,
-		Tables: []store.Table{{Name: "dynamic_address", Columns: []string{"address"}, Key: 1}}})
-}
-
-//go:embed migrations/*/0012_dynamic_address.sql
-var dynamicAddressMigrations embed.FS
-
-// markFresh notes the addresses that were assigned because the update names them.
-func (u *updater) markFresh() error {
-	for _, f := range u.make.fresh {
-		rows, err := u.c.Tx.Below(f.network, "addresses", store.AddrKey(f.addr), store.AddrKey(f.addr))
-		if err != nil {
-			return err
-		}
-		for _, r := range rows {
-			if err := u.c.Tx.Write("INSERT INTO dynamic_address (address) VALUES (?) ON CONFLICT DO NOTHING", r.ID); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
 
 // updater is an update that is under way.
 type updater struct {
@@ -253,8 +222,10 @@ func (u *updater) prescan(all []dns.RR) error {
 		if n.changes++; n.changes > mostOfName {
 			return refused(dns.RcodeRefused, fmt.Sprintf("%s has more than %d changes", n.name, mostOfName))
 		}
-		if err := u.own(n.name); err != nil {
-			return err
+		if n.changes == 1 {
+			if err := u.own(n.name); err != nil {
+				return err
+			}
 		}
 		if n.name == u.apex && slices.Contains(keyTypes, h.Rrtype) {
 			return refused(dns.RcodeRefused, "how the zone is signed is not changed by updates")
@@ -324,9 +295,38 @@ func (u *updater) add(n *updatedName, rr dns.RR) {
 	n.wanted = append(slices.DeleteFunc(n.wanted, func(one dns.RR) bool { return u.data(one) == u.data(rr) }), rr)
 }
 
-// realize makes the resources of a name what it is to have.
-func (u *updater) realize(n *updatedName) (changed bool, err error) {
-	left := slices.Clone(n.wanted)
+// realizeAll makes the resources of all names what they are to have: first what goes, records that lead to others before those, then what
+// comes, in the order in which it can be made.
+func (u *updater) realizeAll() (changed bool, err error) {
+	leads := func(name string) int {
+		if slices.ContainsFunc(u.names[name].rows, func(r updatedRow) bool { return r.row.Type != "HostRecord" }) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(u.order, func(a, b string) int { return leads(a) - leads(b) })
+	var all []dns.RR
+	for _, name := range u.order {
+		is, left, err := u.realize(u.names[name])
+		if err != nil {
+			return false, err
+		}
+		changed, all = changed || is || len(left) > 0, append(all, left...)
+	}
+	if len(all) == 0 {
+		return changed, nil
+	}
+	for job := range u.make.jobs(u.apex, all) {
+		if err := job(); err != nil {
+			return false, err
+		}
+	}
+	return changed, nil
+}
+
+// realize makes the resources of a name that are there what it is to have, and gives the records that are to be made.
+func (u *updater) realize(n *updatedName) (changed bool, left []dns.RR, err error) {
+	left = slices.Clone(n.wanted)
 	take := func(rr dns.RR) (found dns.RR) {
 		i := slices.IndexFunc(left, func(one dns.RR) bool { return u.data(one) == u.data(rr) })
 		if i < 0 {
@@ -340,7 +340,7 @@ func (u *updater) realize(n *updatedName) (changed bool, err error) {
 		if r.row.Type == "HostRecord" {
 			is, rest, err := u.realizeHost(r, left)
 			if err != nil {
-				return false, err
+				return false, nil, err
 			}
 			changed, left = changed || is, rest
 			continue
@@ -356,18 +356,10 @@ func (u *updater) realize(n *updatedName) (changed bool, err error) {
 			changed = true
 		}
 		if err != nil {
-			return false, err
+			return false, nil, err
 		}
 	}
-	if len(left) == 0 {
-		return changed, nil
-	}
-	for job := range u.make.jobs(u.apex, left) {
-		if err := job(); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
+	return changed, left, nil
 }
 
 // retime gives a record another time to live.
@@ -456,29 +448,6 @@ func (u *updater) removeHost(r updatedRow) error {
 		return err
 	}
 	return u.release(before)
-}
-
-// release gives addresses back that were assigned because an update named them, and that nothing else has to do with.
-func (u *updater) release(addresses []int64) error {
-	for _, id := range addresses {
-		var ours int
-		if err := u.c.Tx.QueryRow("SELECT count(*) FROM dynamic_address WHERE address = ?", id).Scan(&ours); err != nil {
-			return err
-		}
-		if ours == 0 {
-			continue
-		}
-		gone, err := ipam.ReleaseUnused(u.c, id)
-		if err != nil {
-			return err
-		}
-		if gone {
-			if err := u.c.Tx.Write("DELETE FROM dynamic_address WHERE address = ?", id); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // addressOf gives the address of an A or AAAA record.

@@ -141,7 +141,7 @@ func (b *bind) TakeContent(in io.Reader) error {
 // give gives BIND what it is to serve, and notes what came of it. It is called with turn held.
 func (b *bind) give() {
 	err := b.apply()
-	b.doubts = err != nil
+	b.doubts = err != nil || b.zones.served.Load().revision == "" // what is written may not be loaded yet
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil && (b.trouble == nil || b.trouble.Error() != err.Error()) {

@@ -42,7 +42,7 @@ func drive(t *testing.T) *driven {
 	}
 	d.bind = newBind(Bind{Config: filepath.Join(d.dir, "named.conf"), Zones: filepath.Join(d.dir, "zones"), Control: freePort(t),
 		Options: options}, slog.New(slog.DiscardHandler))
-	t.Cleanup(func() { _ = d.Close() })
+	t.Cleanup(func() { _ = d.bind.Close() })
 	return d
 }
 
@@ -184,6 +184,31 @@ func TestDrivingBIND(t *testing.T) {
 	}
 	if err := d.Configure(json.RawMessage(`{"listen":[{"address":"127.0.0.1","tls":true}],"tls":{"certificate":"x","key":"y"}}`)); err == nil {
 		t.Error("TLS is not refused")
+	}
+
+	// Killed between writing and loading: the next start loads what was written, and empties nothing before it knows what is to be served.
+	other.records = strings.Replace(other.records, "hostmaster 1 ", "hostmaster 2 ", 1) + "late 60 A 192.0.2.79\n"
+	stream, revision = content(t, views, other)
+	if err := d.zones.take(bytes.NewReader(stream)); err != nil {
+		t.Fatal(err)
+	}
+	for _, z := range d.zones.served.Load().bindZones(d.Zones) {
+		if changed, err := d.writeZone(z); err != nil || !changed {
+			t.Fatal(changed, err)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d.bind = newBind(d.Bind, slog.New(slog.DiscardHandler))
+	if err := d.Configure(configuration); err != nil {
+		t.Fatal(err)
+	}
+	d.answers("mail.quay.example.", dns.TypeA, "NOERROR 192.0.2.2")
+	d.take(stream)
+	d.answers("late.quay.example.", dns.TypeA, "NOERROR 192.0.2.79")
+	if got := d.Content(); got != revision {
+		t.Errorf("behind a kill it serves %q, not %q: %v", got, revision, d.Health())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -146,7 +147,14 @@ func isUpdate(m []byte) bool {
 }
 
 // update answers a message that changes a zone (RFC 2136 section 3), which may take a while; nil where it is left without an answer.
-func (a *authority) update(m []byte, client netip.Addr) []byte {
+func (a *authority) update(m []byte, client netip.Addr) (wire []byte) {
+	defer func() { // a fault of ours costs that one message
+		if p := recover(); p != nil {
+			a.log.Error("a message that changes a zone could not be answered", "message", fmt.Sprintf("%x", m), "panic", p,
+				"stack", string(debug.Stack()))
+			wire = nil
+		}
+	}()
 	var q query
 	code, ok := q.parse(m)
 	if !ok {
@@ -170,7 +178,7 @@ func (a *authority) update(m []byte, client netip.Addr) []byte {
 	out.authoritative = code == 0 && q.opcode == dns.OpcodeNotify
 	out.code = code
 	a.counts.codes[code&15].Add(1)
-	wire := out.end()
+	wire = out.end()
 	if sign != nil {
 		wire = sign.sign(wire, time.Now())
 	}
