@@ -116,8 +116,8 @@ func (d *Deployer) rollConfiguration(ctx context.Context, configuration int64) e
 		if err != nil {
 			return err
 		}
-		r, err = p.rolling(served, &sightings{d.sighted, d.sightings}, d.api.Store.Now())
-		return err
+		r = p.rolling(served, &sightings{d.sighted, d.sightings}, d.api.Store.Now())
+		return nil
 	}); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (r *rolling) acts() bool {
 }
 
 // rolling finds what there is to do with the keys of the zones that are deployed. A zone that cannot be looked at keeps no other from it.
-func (p *plan) rolling(served *servedNow, sightings *sightings, now time.Time) (*rolling, error) {
+func (p *plan) rolling(served *servedNow, sightings *sightings, now time.Time) *rolling {
 	r := &rolling{configuration: p.configuration, due: map[*plannedZone]bool{}, signing: map[int64]map[string]*zonedata.Signing{},
 		served: served}
 	for _, z := range p.zones {
@@ -160,7 +160,7 @@ func (p *plan) rolling(served *servedNow, sightings *sightings, now time.Time) (
 		}
 	}
 	if r.acts() {
-		return r, nil
+		return r
 	}
 	for z := range r.due {
 		c, err := p.publication(z, func(e zonedata.Entry) bool { return isKeyType(e.Record.Type()) }, now)
@@ -172,7 +172,7 @@ func (p *plan) rolling(served *servedNow, sightings *sightings, now time.Time) (
 		}
 	}
 	r.wrong = errors.Join(r.wrong, p.raiseSerials(r, now), p.resign(r))
-	return r, nil
+	return r
 }
 
 // raiseSerials gives zones that have not changed for long another serial number, so that those who copy them get signatures that hold.

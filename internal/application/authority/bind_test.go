@@ -42,7 +42,7 @@ func drive(t *testing.T) *driven {
 	}
 	d.bind = newBind(Bind{Config: filepath.Join(d.dir, "named.conf"), Zones: filepath.Join(d.dir, "zones"), Control: freePort(t),
 		Options: options}, slog.New(slog.DiscardHandler))
-	t.Cleanup(func() { _ = d.bind.Close() })
+	t.Cleanup(func() { _ = d.Close() })
 	return d
 }
 
