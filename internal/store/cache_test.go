@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -179,41 +180,54 @@ func TestCacheInATransaction(t *testing.T) {
 	}
 }
 
-// What one job of a group has changed is not shared by the next one, whose commit is the same.
+// What one job of a group has changed is not shared by the next one, whose commit is the same. A group takes jobs for maxGroupTime alone:
+// on a machine that is slow at the moment the second one gets a commit of its own, and is asked again.
 func TestCacheInAGroup(t *testing.T) {
 	s := manager(t)
 	for kind, c := range caches(s) {
 		t.Run(kind, func(t *testing.T) {
-			id := inserted(t, s, "before "+kind)
-			inside, second := make(chan struct{}), make(chan error, 1)
-			first := make(chan error, 1)
-			go func() {
-				first <- s.Update(t.Context(), Author{}, func(tx *Tx) error {
-					close(inside)
-					for len(s.engine.(*sqliteEngine).jobs) == 0 { // until the second one waits
-						runtime.Gosched()
-					}
-					return renameIn(tx, id, "after "+kind)
-				})
-			}()
-			<-inside
-			go func() {
-				second <- s.Update(context.WithoutCancel(t.Context()), Author{}, func(tx *Tx) error {
-					got, _, err := name(c, tx, id)
-					if got != "after "+kind {
-						t.Errorf("the second one reads %q", got)
-					}
-					if _, ok := c.Now(id); ok {
-						t.Error("what is not committed is shared")
-					}
-					return err
-				})
-			}()
-			if err := errors.Join(<-first, <-second); err != nil {
-				t.Fatal(err)
+			for try := range 100 {
+				if inOneGroup(t, s, c, fmt.Sprintf("%s %d", kind, try)) {
+					return
+				}
 			}
+			t.Error("two jobs never shared a commit")
 		})
 	}
+}
+
+// inOneGroup renames a thing in one job and looks at it in the job behind it; it reports whether they shared a commit.
+func inOneGroup(t *testing.T, s *Store, c *Cache[int64, Head], kind string) (shared bool) {
+	id := inserted(t, s, "before "+kind)
+	inside, second := make(chan struct{}), make(chan error, 1)
+	first := make(chan error, 1)
+	go func() {
+		first <- s.Update(t.Context(), Author{}, func(tx *Tx) error {
+			close(inside)
+			for len(s.engine.(*sqliteEngine).jobs) == 0 { // until the second one waits
+				runtime.Gosched()
+			}
+			return renameIn(tx, id, "after "+kind)
+		})
+	}()
+	<-inside
+	go func() {
+		second <- s.Update(context.WithoutCancel(t.Context()), Author{}, func(tx *Tx) error {
+			shared = len(tx.earlier) > 0
+			got, _, err := name(c, tx, id)
+			if got != "after "+kind {
+				t.Errorf("the second one reads %q", got)
+			}
+			if _, ok := c.Now(id); ok && shared {
+				t.Error("what is not committed is shared")
+			}
+			return err
+		})
+	}()
+	if err := errors.Join(<-first, <-second); err != nil {
+		t.Fatal(err)
+	}
+	return shared
 }
 
 // What another process commits is noticed, also what it is that nobody knows; a manager's own commits are not taken for
