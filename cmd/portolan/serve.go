@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 	"time"
 
 	"portolan/internal/notify"
@@ -27,6 +28,7 @@ type serveCommand struct {
 	SMTP          string        `help:"The mail server that notification groups are told by: smtp://USER:PASSWORD@HOST:PORT?from=ADDRESS, or smtps://. Give it as PORTOLAN_SMTP where it has a password." name:"smtp" env:"PORTOLAN_SMTP" placeholder:"URL"`
 	SNMPTrap      []string      `help:"A receiver of the traps of notification groups; may be given more than once." name:"snmp-trap" env:"PORTOLAN_SNMP_TRAP" placeholder:"snmp://COMMUNITY@HOST:PORT"`
 	Sweep         bool          `help:"Let reconciliation policies ask the addresses of their networks whether they answer, from this machine."`
+	Feeds         string        `help:"Where response policy zones of the type FEED have their names from: lists over HTTP, one for each category of a zone." name:"response-feeds" env:"PORTOLAN_RESPONSE_FEEDS" placeholder:"https://HOST/{category}.txt"`
 	AdminPassword string        `help:"The password of the user admin, at the first start only. Give it as PORTOLAN_ADMIN_PASSWORD; one is made and printed when it is missing." hidden:""`
 }
 
@@ -50,6 +52,9 @@ func (c *serveCommand) Run(s *session) error {
 	if c.MaxLimit < 1 {
 		return usageError{fmt.Errorf("--max-limit must be 1 or more")}
 	}
+	if u, err := url.Parse(c.Feeds); c.Feeds != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		return usageError{fmt.Errorf("--response-feeds must be an http or https URL, in which {category} stands for a category")}
+	}
 	receivers, err := c.receivers()
 	if err != nil {
 		return usageError{err}
@@ -60,7 +65,7 @@ func (c *serveCommand) Run(s *session) error {
 		CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory,
 		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, Backups: c.BackupDir,
-		Sweep: c.Sweep, Mail: receivers.mail, Traps: receivers.traps,
+		Sweep: c.Sweep, Feeds: c.Feeds, Mail: receivers.mail, Traps: receivers.traps,
 		AdminPassword: c.AdminPassword,
 		Version:       versionText(), Log: s.log, LogLevel: s.logLevel})
 	if err != nil {

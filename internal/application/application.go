@@ -36,6 +36,12 @@ type Contented interface {
 	TakeContent(streams io.Reader) error
 }
 
+// Driving is an application in whose place another program answers.
+type Driving interface {
+	// Engine is that program, such as BIND.
+	Engine() string
+}
+
 // Updated is an application that clients send changes of its content to, on which somebody else decides.
 type Updated interface {
 	// Updates gives the changes that wait for a decision, once there are some; nothing when ctx ends.
@@ -79,7 +85,8 @@ type Kind struct {
 	// in the configuration before into one that was given without.
 	Hide func(configuration json.RawMessage) json.RawMessage
 	Fill func(configuration, before json.RawMessage) json.RawMessage
-	// Contented says that what New makes is a Contented.
+	// Contented says that what New makes is a Contented, and was one in the first version of it: service points that are older than
+	// Status.Contented are told by their manager.
 	Contented bool
 	// New makes one, which does nothing before it is configured.
 	New func(log *slog.Logger) Application
@@ -115,6 +122,11 @@ type Status struct {
 	Configured string `json:"configured"`
 	// Content names the content that is served; empty where there is none.
 	Content string `json:"content,omitempty"`
+	// Contented says that the application is a Contented, Updated that it is an Updated.
+	Contented bool `json:"contented,omitempty"`
+	Updated   bool `json:"updated,omitempty"`
+	// Engine is what answers in its place; empty where it does so itself.
+	Engine string `json:"engine,omitempty"`
 	// Conditions are what is wrong.
 	Conditions  []string        `json:"conditions"`
 	Diagnostics json.RawMessage `json:"diagnostics"`
@@ -150,6 +162,9 @@ type ResolverDiagnostics struct {
 	ID int64 `json:"id"`
 	// CertificateExpiration is until when the certificate of its listeners over TLS is good, in Unix milliseconds; 0 where there are none.
 	CertificateExpiration int64 `json:"certificateExpiration,omitempty"`
+	// Revision names what a deployment has put in force; Policies are the response policy zones, with how many rules they have.
+	Revision string         `json:"revision,omitempty"`
+	Policies map[string]int `json:"policies,omitempty"`
 	// Upstreams and Listeners are the answers, by address and port.
 	Upstreams map[string]string `json:"upstreams"`
 	Listeners map[string]string `json:"listeners"`

@@ -79,8 +79,12 @@ func (h *host) status(w http.ResponseWriter, _ *http.Request) {
 	s := Status{Name: h.kind.Name, Version: h.kind.Version, PID: os.Getpid(), Configured: configured,
 		Conditions: append([]string{}, h.app.Health()...), Diagnostics: diagnostics}
 	if app, ok := h.app.(Contented); ok {
-		s.Content = app.Content()
+		s.Content, s.Contented = app.Content(), true
 	}
+	if app, ok := h.app.(Driving); ok {
+		s.Engine = app.Engine()
+	}
+	_, s.Updated = h.app.(Updated)
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(s) // whoever asked has gone
 }

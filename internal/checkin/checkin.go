@@ -138,7 +138,8 @@ type DesiredApplication struct {
 	Anycast []string `json:"anycast,omitempty"`
 	// Limits are what it may take of its machine.
 	Limits Limits `json:"limits,omitzero"`
-	// Contented says that it serves content beyond its configuration, which is fetched from ContentPath.
+	// Contented says that it serves content beyond its configuration, which is fetched from ContentPath. Of other applications than the
+	// first one that did, service points find out by themselves.
 	Contented bool `json:"contented,omitempty"`
 }
 
@@ -229,8 +230,11 @@ type Application struct {
 	Status string `json:"status"`
 	// ErrorConditions are sentences.
 	ErrorConditions []string `json:"errorConditions"`
-	// Content names what it serves beyond its configuration; empty where it serves nothing.
-	Content string `json:"content,omitempty"`
+	// Content names what it serves beyond its configuration; empty where it serves nothing. Contented says that it serves such.
+	Content   string `json:"content,omitempty"`
+	Contented bool   `json:"contented,omitempty"`
+	// Engine is what answers in its place, such as BIND; empty where it does so itself.
+	Engine string `json:"engine,omitempty"`
 }
 
 // Stages of what was asked of an application (spec.md 2.3, updateStatus), as far as a service point sees them.

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"maps"
 	"net/netip"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"portolan/internal/dns"
 	"portolan/internal/resource"
 	"portolan/internal/store"
 )
@@ -35,7 +37,9 @@ type Copier struct {
 	log    *slog.Logger
 	lease  *store.Lease
 	// Copied is told of each look at a zone, by what came of it: copied, current or failed.
-	Copied   func(what string)
+	Copied func(what string)
+	// Feed fetches the list of names of a category; nil where there are none. The category is empty where a zone has none.
+	Feed     func(ctx context.Context, category string) (io.ReadCloser, error)
 	planned  *store.Cache[struct{}, bool]
 	notified *store.Cache[struct{}, bool]
 	// What follows is Run's own: when the lease was last taken and whether it is held, and when the zones were last looked up.
@@ -58,6 +62,8 @@ type copiedZone struct {
 	configuration int64
 	name          string
 	primaries     []netip.Addr
+	// policy is the response policy zone that it is; nil where it is none.
+	policy *dns.ResponsePolicyZone
 	// next is when it is looked at again; wrong is what was wrong the last time, which was said.
 	next  time.Time
 	wrong string
@@ -72,6 +78,15 @@ func NewCopier(a *resource.API, points Points, log *slog.Logger) *Copier {
 			"servers"}}),
 		notified: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{copiesTopic}}),
 		zones:    map[string]*copiedZone{}, turns: make(chan struct{}, mostCopies)}
+}
+
+// sameSource reports whether two zones are copied from the same place, as often.
+func (z *copiedZone) sameSource(o *copiedZone) bool {
+	if (z.policy == nil) != (o.policy == nil) || !slices.Equal(z.primaries, o.primaries) {
+		return false
+	}
+	return z.policy == nil || z.policy.ResponsePolicyZoneType == o.policy.ResponsePolicyZoneType &&
+		slices.Equal(z.policy.FeedCategories, o.policy.FeedCategories) && z.policy.OverrideRefreshTime == o.policy.OverrideRefreshTime
 }
 
 // Run copies until ctx ends.
@@ -148,6 +163,13 @@ func (c *Copier) plan(ctx context.Context) error {
 			}); err != nil {
 			return err
 		}
+		if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"), isPolicyOfOthers}},
+			func(r *store.Resource) error {
+				configurations = append(configurations, r.Configuration)
+				return nil
+			}); err != nil {
+			return err
+		}
 		slices.Sort(configurations)
 		for _, id := range slices.Compact(configurations) {
 			p, err := newPlan(tx, c.api, id)
@@ -156,7 +178,11 @@ func (c *Copier) plan(ctx context.Context) error {
 			}
 			for _, z := range p.zones {
 				if p.isCopied(z) {
-					found[z.id] = &copiedZone{id: z.id, configuration: id, name: z.fqdn(), primaries: p.primariesOf(z)}
+					one := &copiedZone{id: z.id, configuration: id, name: z.fqdn(), primaries: p.primariesOf(z), policy: p.policies[z.row.ID]}
+					if one.policy != nil {
+						one.primaries = p.sourcesOf(z)
+					}
+					found[z.id] = one
 				}
 			}
 		}
@@ -169,7 +195,7 @@ func (c *Copier) plan(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, z := range found {
-		if before := c.zones[id]; before != nil && slices.Equal(before.primaries, z.primaries) {
+		if before := c.zones[id]; before != nil && before.sameSource(z) {
 			found[id] = before
 		}
 	}
@@ -206,11 +232,34 @@ func (c *Copier) forget(ctx context.Context) error {
 // isForeignServer finds the servers that are run by others.
 var isForeignServer = store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"profile"}}, Op: "eq", Value: otherServer}
 
-// isCopied reports whether a zone is copied from servers of others: they alone write it, and one of ours answers for it.
+// isPolicyOfOthers finds the response policy zones whose names come from elsewhere.
+var isPolicyOfOthers = store.All{
+	store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: "ResponsePolicyZone"},
+	store.Any{typeOfPolicy(dns.FeedPolicy), typeOfPolicy(dns.ExternalPolicy)}}
+
+func typeOfPolicy(kind string) store.Expr {
+	return store.Compare{Field: store.Field{Kind: store.Text, Path: []string{"responsePolicyZoneType"}}, Op: "eq", Value: kind}
+}
+
+// isCopied reports whether a zone is copied from others: they alone write it, and one of our servers answers for it, or acts upon it.
 func (p *plan) isCopied(z *plannedZone) bool {
-	return z.row.Type == "Zone" && p.isForeign(z) && slices.ContainsFunc(z.serversOf(assigned.answers), func(server int64) bool {
-		return !p.foreign(server)
-	})
+	ours := func(does func(assigned) bool) bool {
+		return slices.ContainsFunc(z.serversOf(does), func(server int64) bool { return !p.foreign(server) })
+	}
+	if p.isPolicy(z) {
+		return p.isForeign(z) && ours(func(a assigned) bool { return a.kind != noRole })
+	}
+	return z.row.Type == "Zone" && p.isForeign(z) && ours(assigned.answers)
+}
+
+// sourcesOf gives the addresses that a response policy zone is transferred from: those of servers of others that have a role for it.
+func (p *plan) sourcesOf(z *plannedZone) (all []netip.Addr) {
+	for _, server := range z.serversOf(func(a assigned) bool { return a.kind != noRole }) {
+		if a := z.roles[server]; p.foreign(server) && p.policies[z.row.ID].ResponsePolicyZoneType == dns.ExternalPolicy {
+			all = append(all, p.interfaces[a.iface].addresses...)
+		}
+	}
+	return all
 }
 
 // primariesOf gives the addresses of the servers that write a zone.

@@ -26,6 +26,8 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	c.Copied(what)
 	wait := firstRetry
 	switch {
+	case err == nil && z.policy != nil && z.policy.RefreshTime() > 0:
+		wait = z.policy.RefreshTime()
 	case err == nil:
 		wait = bounded(min(soa.Refresh, soa.Expire))
 	case soa != nil:
@@ -69,6 +71,9 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 		return nil, "failed", err
 	}
 	soa = soaIn(entries)
+	if z.policy != nil && z.policy.ResponsePolicyZoneType == dns.FeedPolicy {
+		return c.takeFeed(ctx, z, before, there, entries)
+	}
 	if len(z.primaries) == 0 {
 		return soa, "failed", errors.New("its primary servers have no addresses: set those of their interfaces")
 	}
@@ -95,15 +100,24 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 			err = fmt.Errorf("%s gives the zone without its SOA", server)
 			continue
 		}
-		p := &publication{zone: &plannedZone{id: z.id, row: &store.Resource{Configuration: z.configuration}}, before: before.deployedZone,
-			existed: there, serial: got.Serial, after: after}
-		p.removed, p.added = zonedata.Diff(entries, after)
-		if err = p.count(); err != nil {
+		if err = c.keep(ctx, z, before, there, entries, after, got.Serial); err != nil {
 			return soa, "failed", err
 		}
-		return got, "copied", c.note(ctx, z, p)
+		return got, "copied", nil
 	}
 	return soa, "failed", err
+}
+
+// keep publishes the records that a zone has now, in order.
+func (c *Copier) keep(ctx context.Context, z *copiedZone, before copiedNow, there bool, entries, after []zonedata.Entry, serial uint32,
+) error {
+	p := &publication{zone: &plannedZone{id: z.id, row: &store.Resource{Configuration: z.configuration}}, before: before.deployedZone,
+		existed: there, serial: serial, after: after}
+	p.removed, p.added = zonedata.Diff(entries, after)
+	if err := p.count(); err != nil {
+		return err
+	}
+	return c.note(ctx, z, p)
 }
 
 // inZone gives the records of a transfer that are of the zone, each once.
@@ -195,8 +209,14 @@ func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why e
 		if soa == nil {
 			return expired || refreshed == 0, nil
 		}
-		if expired || refreshed == 0 || tx.Now().Sub(time.UnixMilli(refreshed)) < time.Duration(soa.Expire)*time.Second {
-			return expired || refreshed == 0, nil
+		if expired || refreshed == 0 {
+			return true, nil
+		}
+		if tx.Now().Sub(time.UnixMilli(refreshed)) < time.Duration(soa.Expire)*time.Second {
+			if said {
+				return false, nil
+			}
+			return false, z.tell(tx, "WARNING", "it could not be looked at, and stays as it was: "+why.Error())
 		}
 		if err := z.tell(tx, "ERROR", "it has expired, and is not answered for: "+why.Error()); err != nil {
 			return true, err

@@ -293,7 +293,7 @@ const settingsOfServer = "settings of a name server"
 // serve keeps what a server is to serve, and reports whether that is something else than before.
 func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err error) {
 	for i, z := range s.settings.Zones { // which may have been copied meanwhile
-		if len(z.Primaries) > 0 {
+		if z.Copied {
 			refreshed, expired, err := readCopy(tx, z.ID)
 			if err != nil {
 				return false, err

@@ -39,8 +39,9 @@ type Points interface {
 
 // Serving is what a service point serves.
 type Serving struct {
-	// There says that there is such a service point, Application that it is to run what answers for zones.
-	There, Application bool
+	// There says that there is such a service point, Answers that it is to run what answers for zones, Drives that it has another program do
+	// so, which resolves names, too, and Resolves that it runs what resolves names.
+	There, Answers, Drives, Resolves bool
 	// Content names what it has said that it serves.
 	Content string
 	// Silent says that it is not connected.

@@ -319,8 +319,11 @@ func compiled(apex string, rrs []wire.RR) ([]zonedata.Entry, error) {
 // a name server. Names that lie in zones below, and have nothing to do with this one, are taken out.
 func (p *plan) reachesFurther(z *plannedZone, owners names) (bool, error) {
 	apex, err := keyOf(z.row.Key)
-	if err != nil || z.row.Type != "Zone" || owners[apex] {
+	if err != nil || z.row.Type != "Zone" && !p.isPolicy(z) || owners[apex] {
 		return true, err
+	}
+	if p.isPolicy(z) { // each of its names stands for itself
+		return false, nil
 	}
 	for _, server := range p.nameServers(z) {
 		if key, err := keyOf(server.Name); err != nil || owners[key] {

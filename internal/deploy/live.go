@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"portolan/internal/naming"
 	"portolan/internal/store"
 )
 
@@ -60,7 +61,7 @@ func liveOf(tx *store.Tx) (map[int64]int64, error) {
 
 // follow begins to follow a transaction.
 func (l *liveViews) follow(tx *store.Tx) store.Follower {
-	return &liveFollower{live: l, tx: tx, due: map[due]bool{}, views: map[int64]int64{}}
+	return &liveFollower{live: l, tx: tx, due: map[due]bool{}, views: map[int64]int64{}, zones: map[int64][]*store.Resource{}}
 }
 
 // due is something that is to be deployed.
@@ -74,13 +75,14 @@ type liveFollower struct {
 	live *liveViews
 	tx   *store.Tx
 	due  map[due]bool
-	// views are the views of zones that were asked for.
+	// views are the views of zones that were asked for, zones the live response policy zones of policies.
 	views map[int64]int64
+	zones map[int64][]*store.Resource
 }
 
 // structural are the collections whose changes may change any zone of their configuration.
 var structural = []string{"views", "zones", "deploymentRoles", "deploymentOptions", "servers", "serverGroups", "interfaces",
-	"accessControlLists", "signingKeys", "configurations"}
+	"accessControlLists", "signingKeys", "configurations", "responsePolicies"}
 
 // Changed notes what a row has to do with names.
 func (f *liveFollower) Changed(before, after *store.Resource) error {
@@ -95,6 +97,8 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 		if before != nil && (after == nil || string(before.Low) != string(after.Low) || string(before.High) != string(after.High)) {
 			return f.all(r)
 		}
+	case r.Collection == "policyItems":
+		return f.policyItem(before, after)
 	case r.Collection == "resourceRecords":
 		for _, one := range []*store.Resource{before, after} {
 			if one != nil {
@@ -125,6 +129,43 @@ func (f *liveFollower) all(r *store.Resource) error {
 	}
 	if r.Collection == "views" { // it may be live from now on
 		f.due[due{configuration, dueAll, ""}] = true
+	}
+	return nil
+}
+
+// policyItem notes the names of an item of a response policy in the zones that have that.
+func (f *liveFollower) policyItem(before, after *store.Resource) error {
+	live, err := f.live.of(f.tx)
+	if err != nil || len(live) == 0 {
+		return err
+	}
+	for _, item := range []*store.Resource{before, after} {
+		if item == nil {
+			continue
+		}
+		zones, known := f.zones[item.Parent]
+		if !known {
+			links, err := f.tx.Referring(item.Parent)
+			if err != nil {
+				return err
+			}
+			for _, l := range links {
+				if l.Field != "responsePolicy" {
+					continue
+				}
+				zone, err := f.tx.Get(l.Target)
+				if err != nil {
+					return err
+				}
+				if live[zone.Ref("view")] != 0 {
+					zones = append(zones, zone)
+				}
+			}
+			f.zones[item.Parent] = zones
+		}
+		for _, zone := range zones {
+			f.due[due{zone.Configuration, dueName, naming.Join(item.Name, zone.Key)}] = true
+		}
 	}
 	return nil
 }

@@ -26,6 +26,10 @@ const (
 	secondary     = "SECONDARY"
 	stealth       = "STEALTH_SECONDARY"
 	noRole        = "NONE"
+	forwarding    = "FORWARDING"
+	stub          = "STUB"
+	recursive     = "RECURSIVE"
+	targetKind    = "TARGET"
 	zoneTransfer  = "ZONE_TRANSFER"
 	mostReverse   = 256
 )
@@ -54,6 +58,10 @@ type plan struct {
 	// apexes are the names of all zones, by view; cuts the same as keys of the data of zones, where they were asked for.
 	apexes map[int64][]string
 	cuts   map[int64]map[string]bool
+	// viewRoles are the roles in effect at the views; policies are the response policy zones, and responses the response policies, by id.
+	viewRoles map[int64]map[int64]assigned
+	policies  map[int64]*dns.ResponsePolicyZone
+	responses map[int64]*dns.ResponsePolicy
 	// byName are the zones by view and by their names with their last dots; below are the signed zones below zones, once somebody has asked.
 	byName map[int64]map[string]*plannedZone
 	below  map[*plannedZone][]*plannedZone
@@ -90,6 +98,9 @@ type assigned struct {
 	kind  string
 	iface int64
 	ttl   *int64
+	// at is the resource that has the role, targets are the addresses of the interfaces that it sends questions to.
+	at      int64
+	targets []netip.Addr
 }
 
 // answers reports whether the server answers for the zone from data of its own.
@@ -99,6 +110,11 @@ func (a assigned) answers() bool {
 
 // writes reports whether the server has the zone from the manager, and not from another server.
 func (a assigned) writes() bool { return a.kind == primary || a.kind == hiddenPrimary }
+
+// resolves reports whether the server has answers from others, and none of its own.
+func (a assigned) resolves() bool {
+	return a.kind == forwarding || a.kind == stub || a.kind == recursive
+}
 
 // zoneID names a zone in the tables of what is deployed.
 func zoneID(view int64, key string) string { return fmt.Sprintf("%d/%s", view, key) }
@@ -118,11 +134,13 @@ func newPlan(tx *store.Tx, api *resource.API, configuration int64) (p *plan, err
 		interfaces: map[int64]roleServer{}, roles: map[int64][]*DNSDeploymentRole{}, options: map[int64][]option{}, lists: map[string][]string{},
 		keys:   map[string]zonedata.SigningKey{},
 		byName: map[int64]map[string]*plannedZone{}, byID: map[string]*plannedZone{},
-		apexes: map[int64][]string{}, cuts: map[int64]map[string]bool{}}
+		apexes: map[int64][]string{}, cuts: map[int64]map[string]bool{}, viewRoles: map[int64]map[int64]assigned{},
+		policies: map[int64]*dns.ResponsePolicyZone{}, responses: map[int64]*dns.ResponsePolicy{}}
 	if p.inherits, err = dnsComesDown(tx, api, configuration); err != nil {
 		return nil, err
 	}
-	for _, read := range []func() error{p.readServers, p.readRoles, p.readOptions, p.readLists, p.readKeys, p.readZones, p.readSpace} {
+	for _, read := range []func() error{p.readServers, p.readRoles, p.readOptions, p.readLists, p.readKeys, p.readPolicies, p.readZones,
+		p.readSpace} {
 		if err := read(); err != nil {
 			return nil, err
 		}
@@ -220,6 +238,15 @@ func (p *plan) readLists() error {
 	})
 }
 
+func (p *plan) readPolicies() error {
+	return p.each("responsePolicies", func(row *store.Resource, o schema.Object) error {
+		if x, ok := o.(*dns.ResponsePolicy); ok {
+			p.responses[row.ID] = x
+		}
+		return nil
+	})
+}
+
 // readZones finds what is in effect for the zones of the views.
 func (p *plan) readZones() error {
 	below := map[int64][]*store.Resource{}
@@ -227,7 +254,10 @@ func (p *plan) readZones() error {
 	if err := p.each("zones", func(row *store.Resource, o schema.Object) error {
 		below[row.Parent] = append(below[row.Parent], row)
 		t := p.api.TypeNamed(row.Type)
-		deployed[row.ID] = t.IsTrue(o, "deploymentEnabled") && row.Type != "ResponsePolicyZone"
+		deployed[row.ID] = t.IsTrue(o, "deploymentEnabled")
+		if x, ok := o.(*dns.ResponsePolicyZone); ok { // which has no such field: its roles say so
+			p.policies[row.ID], deployed[row.ID] = x, true
+		}
 		return nil
 	}); err != nil {
 		return err
@@ -248,7 +278,8 @@ func (p *plan) readZones() error {
 	}
 	return p.each("views", func(row *store.Resource, _ schema.Object) error {
 		p.views = append(p.views, row)
-		visit(below[row.ID], row.ID, p.down(nil, row.ID, row.ID), []int64{row.ID})
+		p.viewRoles[row.ID] = p.down(nil, row.ID, row.ID)
+		visit(below[row.ID], row.ID, p.viewRoles[row.ID], []int64{row.ID})
 		return nil
 	})
 }
@@ -273,12 +304,18 @@ func (p *plan) down(above map[int64]assigned, at, view int64) map[int64]assigned
 		if r.View.ID != view {
 			continue
 		}
+		var targets []netip.Addr
+		for _, i := range r.RoleInterfaces {
+			if i.Kind == targetKind {
+				targets = append(targets, p.interfaces[i.ID].addresses...)
+			}
+		}
 		for _, i := range r.RoleInterfaces {
 			server := p.interfaces[i.ID].server
-			if had, twice := own[server]; i.Kind == zoneTransfer || twice && had.writes() {
+			if had, twice := own[server]; i.Kind == zoneTransfer || i.Kind == targetKind || twice && had.writes() {
 				continue
 			}
-			own[server] = assigned{kind: r.RoleType, iface: i.ID, ttl: r.NSRecordTTL}
+			own[server] = assigned{kind: r.RoleType, iface: i.ID, ttl: r.NSRecordTTL, at: at, targets: targets}
 		}
 	}
 	for server, a := range above {

@@ -44,11 +44,6 @@ func (d *Deployer) prepareServer(tx *store.Tx, server int64, full, checked bool)
 	if err != nil {
 		return nil, err
 	}
-	if !checked {
-		if err := d.runs(tx, row); err != nil {
-			return nil, err
-		}
-	}
 	p, err := newPlan(tx, d.api, row.Configuration)
 	if err != nil {
 		return nil, err
@@ -56,6 +51,11 @@ func (d *Deployer) prepareServer(tx *store.Tx, server int64, full, checked bool)
 	s, err := p.servingOf(server)
 	if err != nil {
 		return nil, err
+	}
+	if !checked {
+		if err := d.runs(tx, row, s); err != nil {
+			return nil, err
+		}
 	}
 	out := &outcome{configuration: row.Configuration, server: server, warnings: s.warnings, checked: checked, zones: len(s.zones)}
 	if len(s.zones) == 0 && full {
@@ -74,22 +74,35 @@ func (d *Deployer) prepareServer(tx *store.Tx, server int64, full, checked bool)
 	return out, d.prepareZones(p, out, zones, server, checks)
 }
 
-// runs refuses a server whose service point does not run what answers for zones.
-func (d *Deployer) runs(tx *store.Tx, server *store.Resource) error {
+// runs refuses a server whose service point does not run what answers for its zones, and says where it does not run what resolves names.
+func (d *Deployer) runs(tx *store.Tx, server *store.Resource, s *serving) error {
 	o, err := d.api.Object(server)
 	if err != nil {
 		return err
 	}
 	point := fieldsOf(o).ServicePoint
-	s, err := d.points.Serving(tx, point)
+	is, err := d.points.Serving(tx, point)
+	resolves := slices.ContainsFunc(s.settings.Views, func(v zonedata.View) bool { return v.Recursion != nil || len(v.Policies) > 0 })
+	asking := 0
+	for _, v := range s.settings.Views {
+		if v.Recursion != nil && len(v.Recursion.Forwarders)+len(v.Recursion.Zones) > 0 {
+			asking++
+		}
+	}
+	if asking > 1 && is.Resolves {
+		s.warn("service point %s asks the same servers for the clients of all views: those that the views name first", point)
+	}
 	switch {
 	case err != nil:
 		return err
-	case !s.There:
+	case !is.There:
 		return problem.BadRequest("ServerNotConnected", "there is no service point %q in the fleet", point)
-	case !s.Application:
+	case !is.Answers && (s.answers || !is.Resolves):
 		return problem.BadRequest("ServerNotConnected", "service point %s does not run the application dns-authoritative-service: deploy that "+
 			"to it first (portolan fleet deploy)", point)
+	case resolves && !is.Resolves && !is.Drives:
+		s.warn("service point %s does not run the application dns-resolver-service: response policies, and the roles FORWARDING, STUB and "+
+			"RECURSIVE, are not acted upon", point)
 	}
 	return nil
 }
@@ -134,14 +147,14 @@ func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, ser
 		if err != nil {
 			return err
 		}
-		if there && !z.roles[server].writes() && !out.checked {
+		if there && !z.roles[server].writes() && !out.checked && !p.isPolicy(z) {
 			continue
 		}
 		c, err := p.publication(z, nil, p.api.Store.Now())
 		if err != nil {
 			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, err)
 		}
-		if checks.enabled() && !p.isForeign(z) { // what others have is theirs
+		if checks.enabled() && !p.isForeign(z) && !p.isPolicy(z) { // what others have is theirs
 			var entries []zonedata.Entry
 			if c != nil {
 				entries = c.after

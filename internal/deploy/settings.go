@@ -18,13 +18,16 @@ import (
 )
 
 // actedUpon are the DNS options that service points act upon; of all others a deployment says that they do not.
-var actedUpon = []string{"match-clients", "allow-query", "allow-transfer", "also-notify", "notify", "start-of-authority", "allow-update"}
+var actedUpon = []string{"match-clients", "allow-query", "allow-transfer", "also-notify", "notify", "start-of-authority", "allow-update",
+	"allow-recursion", "forwarders", "forwarding-policy"}
 
 // serving is what one server is to serve.
 type serving struct {
 	settings zonedata.Settings
 	zones    []*plannedZone
 	sealer   resource.Sealer
+	// answers says that there are zones that are asked.
+	answers bool
 	// warnings are what is not acted upon, in sentences, each once.
 	warnings []string
 }
@@ -39,14 +42,17 @@ func (s *serving) warn(format string, args ...any) {
 func (p *plan) servingOf(server int64) (*serving, error) {
 	s := &serving{sealer: p.api.Sealer, settings: zonedata.Settings{Views: []zonedata.View{}, Zones: []zonedata.Zone{}}}
 	s.warnOfIdle(p, server)
-	views := map[int64][]int64{}
+	// The zones of each view that the server answers for, those that it asks others for, and its policies.
+	answered, asked, policies := map[int64]bool{}, map[int64][]*plannedZone{}, map[int64][]*plannedZone{}
 	for _, z := range p.zones {
 		a := z.roles[server]
 		switch {
 		case a.kind == "" || a.kind == noRole:
 			continue
-		case !a.answers():
-			s.warn("the role %s of zone %s is not acted upon: service points answer for zones, and do not forward", a.kind, z.row.Key)
+		case p.isPolicy(z):
+			policies[z.view] = append(policies[z.view], z)
+		case a.resolves():
+			asked[z.view] = append(asked[z.view], z)
 			continue
 		case len(z.serversOf(assigned.writes)) == 0:
 			s.warn("zone %s has no primary server", z.row.Key)
@@ -54,48 +60,68 @@ func (p *plan) servingOf(server int64) (*serving, error) {
 			s.warn("zone %s is not served: its primary server is run by others", z.row.Key)
 			continue
 		}
-		views[z.view] = z.chain[len(z.chain)-1:]
-		s.zones = append(s.zones, z)
-		of := zonedata.Zone{ID: z.id, View: z.view, Name: z.fqdn()}
-		of.Query = s.matches(p, p.lookUp(z.chain, server, "allow-query"))
-		of.Transfer = s.matches(p, p.lookUp(z.chain, server, "allow-transfer"))
-		if a.writes() {
-			s.copied(p, &of, z, server)
-		}
-		if p.isCopied(z) {
-			if err := s.copyOf(p, &of, z); err != nil {
-				return nil, err
-			}
-			s.finish(p, of, z, server)
-			continue
-		}
-		if err := s.sign(p, &of, z); err != nil {
-			return nil, problem.BadRequest("InvalidDeploymentData", "%v", notSigned(z, err))
-		}
-		if err := s.updates(p, &of, z, server); err != nil {
+		answered[z.view], s.answers = true, s.answers || !p.isPolicy(z)
+		if err := s.serveZone(p, z, server); err != nil {
 			return nil, err
 		}
-		s.finish(p, of, z, server)
 	}
-	// A view that is for some clients goes before one that is for all.
-	for _, all := range []bool{false, true} {
-		for _, v := range p.views {
-			chain := views[v.ID]
-			if chain == nil {
-				continue
-			}
-			clients := s.matches(p, p.lookUp([]int64{v.ID}, server, "match-clients"))
-			if (clients == nil) == all {
-				s.settings.Views = append(s.settings.Views, zonedata.View{ID: v.ID, Name: v.Name, Clients: clients})
-			}
+	for _, v := range p.views {
+		one := zonedata.View{ID: v.ID, Name: v.Name, Policies: p.policiesOf(policies[v.ID])}
+		one.Recursion = s.recursionOf(p, v.ID, server, asked[v.ID])
+		if one.Recursion != nil || answered[v.ID] {
+			one.Clients = s.matches(p, p.lookUp([]int64{v.ID}, server, "match-clients"))
+			s.settings.Views = append(s.settings.Views, one)
 		}
 	}
+	// A view that is for some clients goes before one that is for all.
+	slices.SortStableFunc(s.settings.Views, func(a, b zonedata.View) int {
+		switch {
+		case (a.Clients == nil) == (b.Clients == nil):
+			return 0
+		case a.Clients != nil:
+			return -1
+		}
+		return 1
+	})
 	if n := slices.IndexFunc(s.settings.Views, func(v zonedata.View) bool { return v.Clients == nil }); n >= 0 {
 		for _, v := range s.settings.Views[n+1:] {
 			s.warn("nobody reaches the view %s: the view %s is for all clients; set match-clients", v.Name, s.settings.Views[n].Name)
 		}
 	}
 	return s, nil
+}
+
+// serveZone takes in a zone that the server has data of.
+func (s *serving) serveZone(p *plan, z *plannedZone, server int64) error {
+	s.zones = append(s.zones, z)
+	of := zonedata.Zone{ID: z.id, View: z.view, Name: z.fqdn()}
+	of.Query = s.matches(p, p.lookUp(z.chain, server, "allow-query"))
+	of.Transfer = s.matches(p, p.lookUp(z.chain, server, "allow-transfer"))
+	if z.roles[server].writes() {
+		s.copied(p, &of, z, server)
+	}
+	if of.Query == nil && p.isPolicy(z) { // what it blocks is nobody's business
+		of.Query = []zonedata.Match{{}}
+	}
+	if p.isCopied(z) {
+		if err := s.copyOf(p, &of, z); err != nil {
+			return err
+		}
+		s.finish(p, of, z, server)
+		return nil
+	}
+	if p.isPolicy(z) {
+		s.finish(p, of, z, server)
+		return nil
+	}
+	if err := s.sign(p, &of, z); err != nil {
+		return problem.BadRequest("InvalidDeploymentData", "%v", notSigned(z, err))
+	}
+	if err := s.updates(p, &of, z, server); err != nil {
+		return err
+	}
+	s.finish(p, of, z, server)
+	return nil
 }
 
 // finish takes a zone in, and says which of its options are not acted upon.
@@ -108,10 +134,13 @@ func (s *serving) finish(p *plan, of zonedata.Zone, z *plannedZone, server int64
 
 // copyOf has a zone answered for as its primary servers, which others run, have it.
 func (s *serving) copyOf(p *plan, of *zonedata.Zone, z *plannedZone) error {
-	of.Primaries = p.primariesOf(z)
+	of.Copied = true
+	if of.Primaries = p.primariesOf(z); p.isPolicy(z) {
+		of.Primaries = p.sourcesOf(z)
+	}
 	refreshed, expired, err := readCopy(p.tx, z.id)
 	if of.Void = refreshed == 0 || expired; of.Void {
-		s.warn("zone %s is answered for once it is copied from its primary servers, which others run", z.zoneName())
+		s.warn("zone %s is answered for, or acted upon, once it is copied from where others have it", z.zoneName())
 	}
 	if p.maySign(z) {
 		s.warn("zone %s is signed by its primary servers, or not at all: its signing policy is not acted upon", z.zoneName())
@@ -201,8 +230,12 @@ func (s *serving) copied(p *plan, of *zonedata.Zone, z *plannedZone, server int6
 // dnsPort is where name servers are told that zones have changed.
 const dnsPort = 53
 
-// isForeign reports whether all servers that write a zone are run by others.
+// isForeign reports whether all servers that write a zone are run by others. The names of response policies come from here, or from where
+// their zone says.
 func (p *plan) isForeign(z *plannedZone) bool {
+	if x := p.policies[z.row.ID]; x != nil {
+		return !x.IsLocal()
+	}
 	writers := z.serversOf(assigned.writes)
 	return len(writers) > 0 && !slices.ContainsFunc(writers, func(id int64) bool { return !p.foreign(id) })
 }

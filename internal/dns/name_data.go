@@ -34,6 +34,17 @@ func NameData(tx *store.Tx, api *resource.API, zone *store.Resource, keys []stri
 			z.records = append(z.records, rrs...)
 		}
 	}
+	if zone.Type == "ResponsePolicyZone" && zone.ID != 0 {
+		var names []string
+		for _, key := range keys {
+			if name, in := naming.Relative(key, zone.Key); in {
+				names = append(names, name)
+			}
+		}
+		if err := z.responses(zone, names); err != nil {
+			return nil, err
+		}
+	}
 	if low, high, ok := naming.ReverseRange(zone.Key); ok {
 		for _, a := range addresses {
 			if a.BitLen() != low.BitLen() || a.Less(low) || high.Less(a) {

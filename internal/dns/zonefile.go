@@ -180,7 +180,7 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, served Serv
 			holder = zone.Parent
 		}
 		for _, add := range []func() error{
-			func() error { return z.delegations(holder) }, func() error { return z.numbers(zone) }, func() error { return z.responses(zone) },
+			func() error { return z.delegations(holder) }, func() error { return z.numbers(zone) }, func() error { return z.responses(zone, nil) },
 		} {
 			if err := add(); err != nil {
 				return nil, err

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"portolan/internal/checkin"
@@ -92,38 +93,58 @@ func (s *Service) desired(tx *store.Tx, at seat) (*checkin.Desired, error) {
 // later is, in SQL, the generation that a desired state has next, at a time that is given twice.
 const later = "CASE WHEN desired >= ? THEN desired + 1 ELSE ? END"
 
-// Serves says, in a transaction, what the application of a service point that has content serves, and what it says is wrong; there is false
-// where there is no such service point, application where it is to run none.
-func (s *Service) Serves(tx *store.Tx, servicePoint string) (content string, trouble []string, there, application bool, err error) {
+// Served is what the applications of a service point that have content serve.
+type Served struct {
+	// There says that there is such a service point. Applications are the names of those that it is to run and that have content; of what
+	// was never reported the first one that ever had is known alone.
+	There        bool
+	Applications []string
+	// Content names what all of them serve: the earliest of theirs, empty while one serves nothing.
+	Content string
+	// Trouble is what they say is wrong, Engines what answers in the place of some.
+	Trouble, Engines []string
+}
+
+// Serves says, in a transaction, what a service point serves.
+func (s *Service) Serves(tx *store.Tx, servicePoint string) (is Served, err error) {
 	all, err := applicationsOf(tx, servicePoint)
 	if err != nil {
-		return "", nil, false, false, err
-	}
-	ids := map[string]bool{}
-	for _, a := range all {
-		if s.programs[a.Name].Contented && a.Status != checkin.Deleted && !strings.HasPrefix(a.UpdateStatus, "DELETE_") {
-			ids[a.ID] = true
-		}
+		return is, err
 	}
 	var text string
 	err = tx.QueryRow("SELECT coalesce(r.body, '') FROM service_point s LEFT JOIN report r ON r.service_point = s.id WHERE s.id = ?",
 		servicePoint).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil, false, false, nil
+		return is, nil
 	}
 	var r checkin.Report
-	if err != nil || text == "" {
-		return "", nil, err == nil, len(ids) > 0, err
+	if err == nil && text != "" {
+		err = json.Unmarshal([]byte(text), &r)
 	}
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return "", nil, true, false, err
+	if err != nil {
+		return is, err
 	}
-	for _, a := range r.Applications {
-		if ids[a.ID] {
-			content, trouble = a.Content, append(trouble, a.ErrorConditions...)
+	is.There = true
+	for _, a := range all {
+		if a.Status == checkin.Deleted || strings.HasPrefix(a.UpdateStatus, "DELETE_") {
+			continue
+		}
+		var now checkin.Application
+		if i := slices.IndexFunc(r.Applications, func(one checkin.Application) bool { return one.ID == a.ID }); i >= 0 {
+			now = r.Applications[i]
+		}
+		if !now.Contented && !s.programs[a.Name].Contented {
+			continue
+		}
+		if len(is.Applications) == 0 || earlier(now.Content, is.Content) {
+			is.Content = now.Content
+		}
+		is.Applications, is.Trouble = append(is.Applications, a.Name), append(is.Trouble, now.ErrorConditions...)
+		if now.Engine != "" {
+			is.Engines = append(is.Engines, now.Engine)
 		}
 	}
-	return content, trouble, true, len(ids) > 0, nil
+	return is, nil
 }
 
 // ContentChanged notes, in a transaction, that a service point is to serve something else.

@@ -160,6 +160,10 @@ func together(before, more []checkin.Application, name string) []checkin.Applica
 		if earlier(one.Content, all[i].Content) { // until all serve it, it is not served
 			all[i].Content = one.Content
 		}
+		all[i].Contented = all[i].Contented || one.Contented
+		if one.Engine != "" {
+			all[i].Engine = one.Engine
+		}
 		if one.Version != all[i].Version { // until all have another one, it has none
 			all[i].Version = ""
 		}

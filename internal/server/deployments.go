@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
+	"portolan/internal/application"
 	"portolan/internal/checkin"
 	"portolan/internal/deploy"
 	"portolan/internal/fleet"
@@ -30,7 +32,10 @@ func (p fleetPoints) Wake(servicePoint string) { p.fleet.Wake(servicePoint) }
 
 // Serving says what a service point serves.
 func (p fleetPoints) Serving(tx *store.Tx, servicePoint string) (s deploy.Serving, err error) {
-	s.Content, s.Trouble, s.There, s.Application, err = p.fleet.Serves(tx, servicePoint)
+	is, err := p.fleet.Serves(tx, servicePoint)
+	s = deploy.Serving{There: is.There, Content: is.Content, Trouble: is.Trouble,
+		Answers: slices.Contains(is.Applications, application.Authority), Drives: len(is.Engines) > 0,
+		Resolves: slices.Contains(is.Applications, application.Resolver)}
 	if err == nil && s.There {
 		s.Silent, err = p.fleet.Silent(tx, servicePoint)
 	}

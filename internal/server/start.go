@@ -69,6 +69,8 @@ type Options struct {
 	Traps []*notify.Traps
 	// Sweep lets the manager look at networks by itself, for reconciliation.
 	Sweep bool
+	// Feeds is the URL of lists of names for response policy zones (feedCategory stands for a category); empty where there are none.
+	Feeds string
 	// Probe asks whether an address answers; nil means by ICMP.
 	Probe func(ctx context.Context, a netip.Addr) (bool, error)
 	// Backups is a directory for backups; empty means backups/ in Data.
@@ -379,7 +381,9 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { importer.Run(ctx) })
 	deployer := deploy.NewDeployer(m.Address, fleetPoints{m.Fleet}, m.log)
 	copier := deploy.NewCopier(m.Address, fleetPoints{m.Fleet}, m.log)
-	copier.Copied = m.metrics.copied
+	if copier.Copied = m.metrics.copied; m.options.Feeds != "" {
+		copier.Feed = m.feed
+	}
 	m.background.Go(func() { copier.Run(ctx) })
 	deployer.Ended, deployer.Changed, deployer.Rolled = m.metrics.deploymentEnded, m.metrics.deployedLive, m.metrics.rolled
 	m.background.Go(func() { deployer.Run(ctx) })

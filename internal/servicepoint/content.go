@@ -227,6 +227,18 @@ func (p *process) bring(ctx context.Context, c contents) (other bool, err error)
 	return err == nil, err
 }
 
+// refill gives an application that has just begun what is on the disk, before it is configured: in between it would answer otherwise.
+func (p *process) refill(ctx context.Context, now application.Status) {
+	c := contents{filepath.Join(p.s.dir, contentFolder, p.id)}
+	have, _, err := c.last()
+	if err == nil && have != "" && now.Content == "" {
+		err = p.catchUp(ctx, c)
+	}
+	if err != nil {
+		p.log.Warn("the application begins without what it is to serve", "reason", err)
+	}
+}
+
 // catchUp gives the application all that is on the disk, at once: nothing that lies between is to be served.
 func (p *process) catchUp(ctx context.Context, c contents) error {
 	paths, err := c.whole()

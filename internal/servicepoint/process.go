@@ -49,8 +49,10 @@ type process struct {
 	// configured names the configuration in force; responds says that it answered when it was last asked.
 	configured string
 	responds   bool
-	// content names the content that it serves.
-	content string
+	// content names the content that it serves, contented says that it serves such, engine what answers in its place.
+	content   string
+	contented bool
+	engine    string
 }
 
 // Times of a process.
@@ -109,7 +111,8 @@ func (p *process) report() (a checkin.Application, handled int64, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return checkin.Application{ID: p.id, Name: p.wanted.Name, Version: p.version, Status: p.status,
-		ErrorConditions: append([]string{}, p.wrong...), Content: p.content}, p.handled, p.known
+		ErrorConditions: append([]string{}, p.wrong...), Content: p.content,
+		Contented: p.contented, Engine: p.engine}, p.handled, p.known
 }
 
 func (p *process) diagnostics() json.RawMessage {
@@ -242,10 +245,15 @@ func (p *process) serve(ctx context.Context) error {
 		case err == nil:
 			silent, answered = 0, true
 			a, generation := p.now()
-			if a.Contented && !supplying {
-				supplying = true
+			if (now.Contented || a.Contented) && !supplying {
+				if supplying = true; now.Configured == "" && !a.Contented {
+					p.refill(ctx, now)
+					deadline = time.Now().Add(deployTime)
+				}
 				supplies.Go(func() { p.supply(supplied) })
-				supplies.Go(func() { p.relay(supplied) })
+				if now.Updated || a.Contented { // a process that an older version began does not say
+					supplies.Go(func() { p.relay(supplied) })
+				}
 			}
 			if digest := application.Digest(a.Configuration); now.Configured != digest {
 				if refused.waits(digest) {
@@ -293,7 +301,7 @@ func (p *process) noteAnswer(now application.Status, err error) {
 	moved := p.responds != (err == nil)
 	if p.responds = err == nil; p.responds {
 		moved = moved || p.content != now.Content
-		p.configured, p.content = now.Configured, now.Content
+		p.configured, p.content, p.contented, p.engine = now.Configured, now.Content, now.Contented, now.Engine
 	}
 	p.mu.Unlock()
 	if moved {

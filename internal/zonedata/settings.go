@@ -25,6 +25,42 @@ type View struct {
 	Name string `json:"name"`
 	// Clients are those that the view is for; nil means all.
 	Clients []Match `json:"clients,omitempty"`
+	// Recursion is how names are answered that the server has no zone for; nil where no role says so.
+	Recursion *Recursion `json:"recursion,omitempty"`
+	// Policies are the response policy zones of the view: the first one that says something of a question decides.
+	Policies []Policy `json:"policies,omitempty"`
+}
+
+// Recursion is how names are answered that a server has no zone for: by asking others.
+type Recursion struct {
+	// Clients are those that are answered; nil means all of the view.
+	Clients []Match `json:"clients,omitempty"`
+	// Forwarders are the servers that are asked; none where the server finds out by itself, or as it is set up.
+	Forwarders []netip.AddrPort `json:"forwarders,omitempty"`
+	// Only says that nobody else is asked where those do not answer.
+	Only bool `json:"only,omitempty"`
+	// Zones are asked elsewhere.
+	Zones []Forwarded `json:"zones,omitempty"`
+}
+
+// Forwarded is a zone whose names are asked elsewhere.
+type Forwarded struct {
+	// Name is absolute, with its last dot, in lower case.
+	Name string `json:"name"`
+	// To are the servers that are asked; Only says that nobody else is where those do not answer. Stub says that they answer for the zone.
+	To   []netip.AddrPort `json:"to"`
+	Only bool             `json:"only,omitempty"`
+	Stub bool             `json:"stub,omitempty"`
+}
+
+// Policy is a response policy zone.
+type Policy struct {
+	// Zone is its ID among the zones.
+	Zone string `json:"zone"`
+	// Override, where it is not empty, is what is done instead of what its records say: ALLOWLIST, BLOCKLIST, BLACKHOLE or REDIRECT, that to
+	// Target, a name or an address.
+	Override string `json:"override,omitempty"`
+	Target   string `json:"target,omitempty"`
 }
 
 // Zone is a zone as a server serves it.
@@ -41,7 +77,8 @@ type Zone struct {
 	Update []Match `json:"update,omitempty"`
 	// Notify are the servers that are told when the zone has changed (RFC 1996).
 	Notify []netip.AddrPort `json:"notify,omitempty"`
-	// Primaries are the servers that the zone is copied from, which may say that it has changed; none where it is not copied.
+	// Copied says that others have made the zone. Primaries are the servers that it is copied from, which may say that it has changed.
+	Copied    bool         `json:"copied,omitempty"`
 	Primaries []netip.Addr `json:"primaries,omitempty"`
 	// Void says that nobody knows just now what the zone holds: questions for it are answered with SERVFAIL.
 	Void bool `json:"void,omitempty"`

@@ -234,7 +234,7 @@ func (b *bind) apply() error {
 			wrong = errors.Join(wrong, err)
 		}
 	}
-	return errors.Join(wrong, b.serveAll(loads), b.answers(), b.tidy(all))
+	return errors.Join(wrong, s.cannot(), b.serveAll(loads), b.answers(), b.tidy(all))
 }
 
 // ours refuses to write over a configuration that is not ours.
@@ -378,10 +378,13 @@ func (b *bind) Health() []string {
 	return nil
 }
 
+// Engine is what answers.
+func (b *bind) Engine() string { return "BIND" }
+
 // Diagnostics says how much BIND serves.
 func (b *bind) Diagnostics() any {
 	d, _ := b.zones.Diagnostics().(Diagnostics)
-	d.Engine, d.Revision, d.ID = "BIND", b.Content(), b.started.UnixMilli()
+	d.Engine, d.Revision, d.ID = b.Engine(), b.Content(), b.started.UnixMilli()
 	return d
 }
 

@@ -236,6 +236,8 @@ func bindConfig(b *bind, s *served, all []bindZone, control, options string) str
 	line("%s};", options)
 	for _, v := range s.views {
 		line("view %q IN {\n\tmatch-clients %s;", bindView(&v.View), bindMatches(v.Clients, true))
+		bindRecursion(line, v.Recursion)
+		bindPolicies(line, &v.View, all)
 		for _, z := range all {
 			if z.of.View == v.ID {
 				z.bindStatement(line)

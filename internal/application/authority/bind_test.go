@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -225,6 +226,65 @@ func TestDrivingBINDSigned(t *testing.T) {
 	d.begin()
 	d.becomes("")
 	g.delv(t, d.at.Port())
+}
+
+// BIND resolves where a role says so, asks whom it names, and answers as policies say.
+func TestDrivingBINDResolving(t *testing.T) {
+	d := drive(t)
+	everywhere, corporate := answersAll(t, "192.0.2.1"), answersAll(t, "192.0.2.2")
+	if err := d.Configure(json.RawMessage(fmt.Sprintf(`{"listen":[{"address":"127.0.0.1","port":%d}]}`, d.at.Port()))); err != nil {
+		t.Fatal(err)
+	}
+	rules := "@ 60 SOA localhost. hostmaster 1 60 60 60 60\n@ 60 NS localhost.\nbad.test 60 CNAME .\nmoved.test 60 A 192.0.2.9\n"
+	policy := given{name: "rpz.", records: rules, view: 1, query: []zonedata.Match{{}}}
+	views := []zonedata.View{{ID: 1, Name: "inside", Policies: []zonedata.Policy{{Zone: "0"}, {Zone: "gone"}},
+		Recursion: &zonedata.Recursion{Clients: []zonedata.Match{{Prefix: netip.MustParsePrefix("127.0.0.1/32")}}, Only: true,
+			Forwarders: []netip.AddrPort{everywhere}, Zones: []zonedata.Forwarded{{Name: "corp.", Only: true, To: []netip.AddrPort{corporate}}}}}}
+	stream, revision := content(t, views, policy)
+	d.take(stream)
+	d.begin()
+	d.becomes("")
+	d.answers("good.test.", dns.TypeA, "NOERROR 192.0.2.1")
+	d.answers("a.corp.", dns.TypeA, "NOERROR 192.0.2.2")
+	d.answers("bad.test.", dns.TypeA, "NXDOMAIN")
+	d.answers("moved.test.", dns.TypeA, "NOERROR 192.0.2.9")
+	d.answers("bad.test.rpz.", dns.TypeCNAME, "REFUSED")
+	if d.Content() != revision || d.Engine() != "BIND" {
+		t.Errorf("it serves %s by %s", d.Content(), d.Engine())
+	}
+	views[0].Policies[0] = zonedata.Policy{Zone: "0", Override: "ALLOWLIST"}
+	stream, _ = content(t, views, policy)
+	d.take(stream)
+	d.answers("bad.test.", dns.TypeA, "NOERROR 192.0.2.1")
+	views[0].Policies[0] = zonedata.Policy{Zone: "0", Override: "REDIRECT", Target: "192.0.2.3"}
+	stream, _ = content(t, views, policy)
+	d.take(stream)
+	d.becomes("does not redirect all names")
+	views[0].Policies, views[0].Recursion.Zones[0].Stub = nil, true
+	stream, _ = content(t, views, policy)
+	d.take(stream)
+	d.becomes("")
+}
+
+// answersAll starts a server that answers for every name with an address.
+func answersAll(t *testing.T, address string) netip.AddrPort {
+	t.Helper()
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &dns.Server{PacketConn: packets, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+		m := new(dns.Msg).SetReply(r)
+		m.RecursionAvailable, m.Authoritative = true, true
+		if r.Question[0].Qtype == dns.TypeA {
+			m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60},
+				A: net.ParseIP(address)}}
+		}
+		_ = w.WriteMsg(m)
+	})}
+	go func() { _ = s.ActivateAndServe() }()
+	t.Cleanup(func() { _ = s.Shutdown() })
+	return packets.LocalAddr().(*net.UDPAddr).AddrPort() //nolint:forcetypeassert // of UDP
 }
 
 // Nothing that a record holds is more than a record to BIND: not what stands in records of any type, nor names that look like directives.

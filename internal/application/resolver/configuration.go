@@ -250,6 +250,7 @@ func (c *Configuration) serverBlock(b *strings.Builder) {
 	if c.Metrics != "" {
 		fmt.Fprintf(b, " prometheus %s\n", c.Metrics)
 	}
+	b.WriteString(" policies\n")
 	fmt.Fprintf(b, " cache %d {\n  success %d %d\n  denial %d %d\n  servfail 0s\n", c.Cache.MaxTTLSeconds, c.Cache.Entries,
 		c.Cache.MaxTTLSeconds, c.Cache.Entries, min(c.Cache.MaxTTLSeconds, defaultTTL))
 	if c.Cache.Prefetch {

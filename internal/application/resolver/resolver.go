@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -36,7 +37,7 @@ import (
 
 // Kind is the application.
 func Kind() application.Kind {
-	return application.Kind{Name: application.Resolver, Version: "1.0.0", Hide: hide, Fill: application.FillKey,
+	return application.Kind{Name: application.Resolver, Version: "1.1.0", Hide: hide, Fill: application.FillKey,
 		Check: func(text json.RawMessage) error { _, err := read(text); return err },
 		Claims: func(text json.RawMessage) []string {
 			c, err := read(text)
@@ -47,6 +48,7 @@ func Kind() application.Kind {
 		},
 		New: func(log *slog.Logger) application.Application {
 			r := &resolver{log: log, front: newLook(frontEvery), back: newLook(backEvery), started: time.Now()}
+			r.content.Store(&content{})
 			ctx, stop := context.WithCancel(context.Background())
 			r.stop = stop
 			r.looks.Go(func() { r.watch(ctx, r.front, askFront) })
@@ -64,10 +66,17 @@ type resolver struct {
 	// front is what the resolver answers itself, back what its upstreams answer.
 	front, back *look
 
+	// content is what a deployment says; logsQueries says that queries are logged.
+	content     atomic.Pointer[content]
+	logsQueries atomic.Bool
+	// turn is held while a configuration or content is taken.
+	turn sync.Mutex
+
 	mu sync.Mutex
-	// What follows, and what was found by the looks, is guarded by mu.
-	instance      *caddy.Instance
-	configuration Configuration
+	// What follows, and what was found by the looks, is guarded by mu. configuration is the one in force, given the one that was asked for:
+	// roles may say otherwise.
+	instance             *caddy.Instance
+	configuration, given Configuration
 }
 
 // look asks something again and again.
@@ -88,11 +97,23 @@ func (r *resolver) Configure(text json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	input := caddy.CaddyfileInput{Contents: c.corefile(), Filepath: "configuration", ServerTypeName: "dns"}
+	r.turn.Lock()
+	defer r.turn.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.start(c)
+}
+
+// start answers by a configuration, and by what roles say of it, unless that is so already. r.turn and r.mu are held.
+func (r *resolver) start(given Configuration) error {
+	c := r.content.Load().asking(given)
+	if r.instance != nil && reflect.DeepEqual(c, r.configuration) {
+		return nil
+	}
+	input := caddy.CaddyfileInput{Contents: c.corefile(), Filepath: "configuration", ServerTypeName: "dns"}
 	dnsserver.Quiet, caddy.Quiet = true, true
 	logged.Store(r.log)
+	policesFor.Store(r)
 	if c.TLS != nil {
 		pair, err := c.TLS.Pair()
 		if err != nil {
@@ -101,6 +122,7 @@ func (r *resolver) Configure(text json.RawMessage) error {
 		offered.Store(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"dot"}})
 	}
 	instance := r.instance
+	var err error
 	if instance == nil {
 		if instance, err = caddy.Start(input); err != nil { // what it has opened before stays open: only an end closes it
 			return fmt.Errorf("%w: starting to answer: %w", application.ErrBroken, err)
@@ -108,7 +130,8 @@ func (r *resolver) Configure(text json.RawMessage) error {
 	} else if instance, err = instance.Restart(input); err != nil {
 		return fmt.Errorf("starting to answer: %w", err)
 	}
-	r.instance, r.configuration = instance, c // what was found before holds until it is looked again
+	r.instance, r.configuration, r.given = instance, c, given // what was found before holds until it is looked again
+	r.logsQueries.Store(c.QueryLog != nil)
 	for _, l := range []*look{r.front, r.back} {
 		select {
 		case l.wake <- struct{}{}:
@@ -248,7 +271,8 @@ func (r *resolver) Diagnostics() any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return application.ResolverDiagnostics{BackendResponse: best(r.back.found), FrontendResponse: worst(r.front.found),
-		ID: r.started.UnixMilli(), Upstreams: r.back.found, Listeners: r.front.found, CertificateExpiration: r.configuration.TLS.Expiration()}
+		ID: r.started.UnixMilli(), Revision: r.Content(), Policies: r.content.Load().sizes(), Upstreams: r.back.found, Listeners: r.front.found,
+		CertificateExpiration: r.configuration.TLS.Expiration()}
 }
 
 // best gives a response code that says well, if one does: one upstream is enough.

@@ -1,0 +1,339 @@
+package resolver
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"portolan/internal/zonedata"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/nonwriter"
+	"github.com/coredns/coredns/request"
+	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// policed counts the answers that policies have changed, or let through.
+var policed = promauto.NewCounterVec(prometheus.CounterOpts{Name: "portolan_resolver_policy_answers_total",
+	Help: "Questions for which a rule of a response policy matched, by policy and by what it does."}, []string{"policy", "action"})
+
+// policesFor is the resolver whose configuration is being put in force: CoreDNS is given a text.
+var policesFor atomic.Pointer[resolver]
+
+// policies is the name of the plugin. What comes from a cache is policed, too.
+const policies = "policies"
+
+func init() {
+	at := slices.Index(dnsserver.Directives, "cache")
+	dnsserver.Directives = slices.Insert(dnsserver.Directives, at, policies)
+	plugin.Register(policies, func(c *caddy.Controller) error {
+		p := &policing{of: policesFor.Load()}
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+			p.next = next
+			return p
+		})
+		return nil
+	})
+}
+
+// policing answers as the policies of the client's view say.
+type policing struct {
+	next plugin.Handler
+	of   *resolver
+}
+
+// Name is the name of the plugin.
+func (p *policing) Name() string { return policies }
+
+// ServeDNS answers by the next one, unless a role or a policy says otherwise.
+func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
+	c := p.of.content.Load()
+	r := request.Request{W: w, Req: m}
+	client, err := netip.ParseAddr(r.IP())
+	if err != nil || len(m.Question) != 1 || m.Question[0].Qclass != dns.ClassINET || len(c.views) == 0 {
+		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
+	}
+	client = client.Unmap()
+	v := c.viewFor(client)
+	if v == nil {
+		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
+	}
+	if v.Recursion != nil && !zonedata.Allows(v.Recursion.Clients, zonedata.Client{Address: client}, true) {
+		return dns.RcodeRefused, w.WriteMsg(explained(new(dns.Msg).SetRcode(m, dns.RcodeRefused), m, dns.ExtendedErrorCodeProhibited))
+	}
+	if len(v.policies) == 0 {
+		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
+	}
+	name, err := wireName(m.Question[0].Name)
+	if err != nil {
+		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
+	}
+	q := &policedQuestion{p: p, ctx: ctx, w: w, m: m, r: r, client: client, name: name[:len(name)-1], policies: v.policies}
+	return q.answer()
+}
+
+// policedQuestion is a question that is answered by policies.
+type policedQuestion struct {
+	p        *policing
+	ctx      context.Context //nolint:containedctx // it lives as long as the question
+	w        dns.ResponseWriter
+	m        *dns.Msg
+	r        request.Request
+	client   netip.Addr
+	name     string
+	policies []activePolicy
+}
+
+// match is what a policy says of a question. before are the records of the answer that lead to the name that it is about.
+type match struct {
+	policy  activePolicy
+	rule    rule
+	trigger string
+	name    string
+	before  []dns.RR
+}
+
+// answer answers. The first policy that says something decides; one that is about answers has them looked up first.
+func (q *policedQuestion) answer() (int, error) {
+	found := len(q.policies)
+	var is match
+	for i, policy := range q.policies {
+		if does, ok := policy.ofQuestion(q.client, q.name); ok {
+			found, is = i, match{policy: policy, rule: does, trigger: "question", name: q.m.Question[0].Name}
+			break
+		}
+	}
+	looks := false
+	for _, policy := range q.policies[:found] {
+		answers, _ := policy.looks()
+		looks = looks || answers
+	}
+	if found < len(q.policies) && !looks {
+		return q.do(is, nil, 0)
+	}
+	answer, code, err := q.ask(q.m)
+	if answer == nil {
+		return code, err
+	}
+	if other, ok := q.ofAnswer(answer, q.policies[:found], found == len(q.policies)); ok {
+		return q.do(other, answer, code)
+	}
+	if found < len(q.policies) {
+		return q.do(is, answer, code)
+	}
+	return code, q.w.WriteMsg(answer)
+}
+
+// ask has a question answered by the next plugin; the answer is nil where there is none, and code and err say why.
+func (q *policedQuestion) ask(m *dns.Msg) (answer *dns.Msg, code int, err error) {
+	w := nonwriter.New(q.w)
+	code, err = plugin.NextOrFailure(q.p.Name(), q.p.next, q.ctx, w, m)
+	return w.Msg, code, err
+}
+
+// ofAnswer gives what the first of some policies says of an answer that says something. Names that the answer leads to are looked at where
+// names says so: of others the question has decided.
+func (q *policedQuestion) ofAnswer(answer *dns.Msg, policies []activePolicy, names bool) (is match, ok bool) {
+	var servers []nameServer
+	asked := false
+	for _, policy := range policies {
+		if does, at, ok := policy.ofChain(answer); names && ok {
+			alias, _ := answer.Answer[at].(*dns.CNAME) // as ofChain says
+			return match{policy, does, "question", alias.Target, answer.Answer[:at+1]}, true
+		}
+		for _, rr := range answer.Answer {
+			if a, is := addressOf(rr); is {
+				if does, ok := policy.ofAddress(a); ok {
+					return match{policy, does, "address", q.m.Question[0].Name, nil}, true
+				}
+			}
+		}
+		if _, about := policy.looks(); !about {
+			continue
+		}
+		if !asked {
+			servers, asked = q.nameServers(), true
+		}
+		for _, server := range servers {
+			if does, ok := policy.ofServer(server.name, server.addresses); ok {
+				return match{policy, does, "name server", q.m.Question[0].Name, nil}, true
+			}
+		}
+	}
+	return is, false
+}
+
+// ofChain gives the rule of the first name that aliases of an answer lead to, and which of its records does.
+func (z activePolicy) ofChain(answer *dns.Msg) (does rule, at int, ok bool) {
+	for i, rr := range answer.Answer {
+		alias, is := rr.(*dns.CNAME)
+		if !is {
+			continue
+		}
+		name, err := wireName(alias.Target)
+		if err != nil {
+			continue
+		}
+		if does, ok := z.ofName(name[:len(name)-1]); ok {
+			return does, i, true
+		}
+	}
+	return does, 0, false
+}
+
+// addressOf gives the address that a record has.
+func addressOf(rr dns.RR) (a netip.Addr, ok bool) {
+	switch x := rr.(type) {
+	case *dns.A:
+		a, ok = netip.AddrFromSlice(x.A)
+	case *dns.AAAA:
+		a, ok = netip.AddrFromSlice(x.AAAA)
+	}
+	return a.Unmap(), ok
+}
+
+// nameServer is a name server: its name in wire form without the last byte, and its addresses.
+type nameServer struct {
+	name      string
+	addresses []netip.Addr
+}
+
+// How many name servers of a zone are looked at, and how far above a name its zone is looked for.
+const (
+	mostServers = 13
+	mostAbove   = 32
+)
+
+// nameServers finds the name servers of the zone that the name lies in.
+func (q *policedQuestion) nameServers() (all []nameServer) {
+	name := q.m.Question[0].Name
+	for range mostAbove {
+		for _, rr := range q.lookUp(name, dns.TypeNS) {
+			ns, is := rr.(*dns.NS)
+			if !is || len(all) >= mostServers {
+				continue
+			}
+			packed, err := wireName(ns.Ns)
+			if err != nil {
+				continue
+			}
+			one := nameServer{name: packed[:len(packed)-1]}
+			for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+				for _, rr := range q.lookUp(ns.Ns, kind) {
+					if a, is := addressOf(rr); is {
+						one.addresses = append(one.addresses, a)
+					}
+				}
+			}
+			all = append(all, one)
+		}
+		at, end := dns.NextLabel(name, 0)
+		if len(all) > 0 || end {
+			return all
+		}
+		name = name[at:]
+	}
+	return all
+}
+
+// lookUp gives the records that the next plugin answers with; none where it gives none.
+func (q *policedQuestion) lookUp(name string, kind uint16) []dns.RR {
+	m := new(dns.Msg)
+	m.SetQuestion(name, kind)
+	answer, _, err := q.ask(m)
+	if err != nil || answer == nil {
+		return nil
+	}
+	return answer.Answer
+}
+
+// do does what a policy says. answer is what would be answered else; nil where nobody was asked.
+func (q *policedQuestion) do(is match, answer *dns.Msg, code int) (int, error) {
+	does := is.rule
+	if does.action == tcpOnly && q.r.Proto() != "udp" {
+		does.action = passes
+	}
+	policed.WithLabelValues(is.policy.name, actions[is.rule.action]).Inc()
+	q.p.of.tell(q, is)
+	switch does.action {
+	case drops:
+		return dns.RcodeSuccess, nil // nothing is written
+	case passes:
+		if answer == nil {
+			return plugin.NextOrFailure(q.p.Name(), q.p.next, q.ctx, q.w, q.m)
+		}
+		return code, q.w.WriteMsg(answer)
+	}
+	reply := new(dns.Msg).SetReply(q.m)
+	reply.RecursionAvailable = true
+	reply.Answer = slices.Clone(is.before)
+	why := dns.ExtendedErrorCodeBlocked
+	switch does.action {
+	case notThere:
+		reply.Rcode = dns.RcodeNameError
+	case tcpOnly:
+		reply.Truncated, reply.Answer = true, nil
+	case local:
+		why = dns.ExtendedErrorCodeForgedAnswer
+		if err := q.forge(reply, is); err != nil {
+			return dns.RcodeServerFailure, err
+		}
+	}
+	if soa := is.policy.authority(); soa != nil {
+		soa.Header().Ttl = does.ttl
+		reply.Extra = append(reply.Extra, soa)
+	}
+	return reply.Rcode, q.w.WriteMsg(explained(reply, q.m, why))
+}
+
+// forge adds the records of a rule to a reply, and what an alias among them leads to.
+func (q *policedQuestion) forge(reply *dns.Msg, is match) error {
+	kind := q.m.Question[0].Qtype
+	for _, data := range is.rule.data {
+		rr, err := data.RR()
+		if err != nil {
+			return fmt.Errorf("a record of the policy %s: %w", is.policy.name, err)
+		}
+		rr.Header().Name = is.name
+		if alias, is := rr.(*dns.CNAME); is && kind != dns.TypeCNAME {
+			if rest, all := strings.CutPrefix(alias.Target, "*."); all { // the name goes before it
+				alias.Target = rr.Header().Name + rest
+			}
+			reply.Answer = append(reply.Answer, alias)
+			reply.Answer = append(reply.Answer, q.lookUp(alias.Target, kind)...)
+			return nil
+		}
+		if kind == rr.Header().Rrtype || kind == dns.TypeANY {
+			reply.Answer = append(reply.Answer, rr)
+		}
+	}
+	return nil
+}
+
+// explained says in a reply why it is what it is (RFC 8914), to those who understand that.
+func explained(reply, m *dns.Msg, why uint16) *dns.Msg {
+	if opt := m.IsEdns0(); opt != nil {
+		reply.SetEdns0(replySize, opt.Do())
+		reply.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_EDE{InfoCode: why}}
+	}
+	return reply
+}
+
+// replySize is what is said that may be sent over UDP, in bytes.
+const replySize = 1232
+
+// tell logs that a policy has changed an answer, where queries are logged.
+func (r *resolver) tell(q *policedQuestion, is match) {
+	if !r.logsQueries.Load() {
+		return
+	}
+	r.log.Info("response policy", "client", q.client, "name", q.r.Name(), "type", q.r.Type(), "policy", is.policy.name,
+		"trigger", is.trigger, "action", actions[is.rule.action])
+}

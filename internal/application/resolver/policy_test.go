@@ -1,0 +1,315 @@
+package resolver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/zonedata"
+
+	"github.com/miekg/dns"
+)
+
+// upstream starts a server that answers with the records of a zone, with aliases followed, and gives its address and port.
+func upstream(t *testing.T, records ...string) string {
+	t.Helper()
+	byName := map[string][]dns.RR{}
+	for _, text := range records {
+		rr, err := dns.NewRR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		byName[rr.Header().Name] = append(byName[rr.Header().Name], rr)
+	}
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &dns.Server{PacketConn: packets, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+		m := new(dns.Msg).SetReply(r)
+		q := r.Question[0]
+		for at, next := q.Name, true; next; {
+			next = false
+			for _, rr := range byName[at] {
+				alias, is := rr.(*dns.CNAME)
+				if is && q.Qtype != dns.TypeCNAME {
+					at, next = alias.Target, true
+				}
+				if is || rr.Header().Rrtype == q.Qtype {
+					m.Answer = append(m.Answer, rr)
+				}
+			}
+		}
+		_ = w.WriteMsg(m)
+	})}
+	go func() { _ = s.ActivateAndServe() }()
+	t.Cleanup(func() { _ = s.Shutdown() })
+	return packets.LocalAddr().String()
+}
+
+// deployment is what a test has a resolver put in force.
+type deployment struct {
+	number   int64
+	settings zonedata.Settings
+	zones    map[string][]string
+	last     string
+	before   map[string][]zonedata.Record
+}
+
+// give has a resolver take what has changed of it.
+func (d *deployment) give(t *testing.T, app *resolver) {
+	t.Helper()
+	if err := app.TakeContent(d.stream(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stream writes what has changed of it since the last time.
+func (d *deployment) stream(t *testing.T) *bytes.Buffer {
+	t.Helper()
+	settings, err := json.Marshal(d.settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, hashes := map[string][]zonedata.Record{}, map[string]string{}
+	for id, lines := range d.zones {
+		var h zonedata.Hash
+		for _, line := range lines {
+			rr, err := dns.NewRR(line)
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			r, err := zonedata.NewRecord(rr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now[id] = append(now[id], r)
+			h.Add(r)
+		}
+		hashes[id] = h.String()
+	}
+	d.number++
+	to := zonedata.Revision{Number: d.number, Hash: zonedata.Total(settings, hashes)}.String()
+	var out bytes.Buffer
+	w := zonedata.NewWriter(&out, zonedata.Header{From: d.last, To: to})
+	w.Settings(settings)
+	for id, records := range now {
+		var h zonedata.Hash
+		for _, r := range d.before[id] {
+			h.Add(r)
+		}
+		c := zonedata.Change{ID: id, To: hashes[id]}
+		if d.before[id] != nil {
+			c.From = h.String()
+		}
+		w.Zone(c)
+		has := func(all []zonedata.Record, one zonedata.Record) bool {
+			return slices.ContainsFunc(all, func(r zonedata.Record) bool { return bytes.Equal(r, one) })
+		}
+		for _, r := range d.before[id] {
+			if !has(records, r) {
+				w.Removed(r)
+			}
+		}
+		for _, r := range records {
+			if !has(d.before[id], r) {
+				w.Added(r)
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d.last, d.before = to, now
+	return &out
+}
+
+// policyZoneOf gives the records of a policy by its name and the rest of each record.
+func policyZoneOf(name string, rules ...string) []string {
+	all := []string{name + " 60 IN SOA localhost. hostmaster." + name + " 1 60 60 60 60", name + " 60 IN NS localhost."}
+	for _, r := range rules {
+		owner, rest, _ := strings.Cut(r, " ")
+		all = append(all, owner+"."+name+" 30 IN "+rest)
+	}
+	return all
+}
+
+// startResolver starts a resolver with an upstream, and gives it and where it answers.
+func startResolver(t *testing.T, upstream string, log *lines, more string) (app *resolver, at string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at = l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := net.SplitHostPort(at)
+	app, _ = Kind().New(slog.New(slog.NewTextHandler(log, nil))).(*resolver)
+	t.Cleanup(func() {
+		if err := app.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := app.Configure(fmt.Appendf(nil, `{"listen":[{"address":%q,"port":%s}],"upstreams":[{"address":%q}]%s}`, host, port, upstream,
+		more)); err != nil {
+		t.Fatal(err)
+	}
+	return app, at
+}
+
+// asked gives what is answered: the code, then the data of the answer's records; "nothing" where there is no answer.
+func asked(t *testing.T, network, at, name string, kind uint16) string {
+	t.Helper()
+	m := new(dns.Msg)
+	m.SetQuestion(name, kind)
+	m.SetEdns0(1232, false)
+	answer, _, err := (&dns.Client{Net: network, Timeout: 500 * time.Millisecond}).Exchange(m, at)
+	if err != nil {
+		return "nothing"
+	}
+	parts := []string{dns.RcodeToString[answer.Rcode]}
+	if answer.Truncated {
+		parts = append(parts, "TC")
+	}
+	for _, rr := range answer.Answer {
+		parts = append(parts, strings.TrimPrefix(rr.String(), rr.Header().String()))
+	}
+	if opt := answer.IsEdns0(); opt != nil {
+		for _, o := range opt.Option {
+			if e, is := o.(*dns.EDNS0_EDE); is {
+				parts = append(parts, fmt.Sprintf("EDE%d", e.InfoCode))
+			}
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// Each trigger and each action does what it says, in the order of the policies; changes take effect at once, and what is void, gone or not
+// for the client does not.
+func TestPolicies(t *testing.T) {
+	server := upstream(t, "good.test. 60 IN A 192.0.2.1", "bad.test. 60 IN A 192.0.2.2", "www.bad.test. 60 IN A 192.0.2.3",
+		"alias.test. 60 IN CNAME www.bad.test.", "evil.test. 60 IN A 198.51.100.66", "six.test. 60 IN AAAA 2001:db8::66",
+		"hosted.test. 60 IN A 192.0.2.4", "hosted.test. 60 IN NS ns.crooks.test.", "ns.crooks.test. 60 IN A 203.0.113.66",
+		"other.test. 60 IN A 192.0.2.5", "other.test. 60 IN NS ns.other.test.", "ns.other.test. 60 IN A 203.0.113.77",
+		"walled.test. 60 IN A 192.0.2.6", "x.garden.test. 60 IN A 192.0.2.7")
+	var log lines
+	app, at := startResolver(t, server, &log, `,"queryLog":{"every":1000000}`)
+	d := &deployment{settings: zonedata.Settings{
+		Views: []zonedata.View{{ID: 1, Name: "v", Policies: []zonedata.Policy{{Zone: "allow"}, {Zone: "block"}}}},
+		Zones: []zonedata.Zone{{ID: "allow", View: 1, Name: "allow.rpz."}, {ID: "block", View: 1, Name: "block.rpz."},
+			{ID: "plain", View: 1, Name: "plain.test."}}},
+		zones: map[string][]string{
+			"allow": policyZoneOf("allow.rpz.", "ok.bad.test CNAME rpz-passthru."),
+			"block": policyZoneOf("block.rpz.", "bad.test CNAME .", "*.bad.test CNAME .", "empty.test CNAME *.", "drop.test CNAME rpz-drop.",
+				"tcp.test CNAME rpz-tcp-only.", "moved.test CNAME good.test.", "*.sub.test CNAME *.garden.test.",
+				"local.test A 10.0.0.1", "local.test A 10.0.0.2", "local.test TXT here",
+				"32.66.100.51.198.rpz-ip CNAME .", "128.66.zz.db8.2001.rpz-ip A 10.0.0.3", "ns.crooks.test.rpz-nsdname CNAME .",
+				"24.0.113.0.203.rpz-nsip CNAME *.", "32.66.113.0.203.rpz-nsip CNAME rpz-passthru."),
+			"plain": {"plain.test. 60 IN SOA a. b. 1 1 1 1 1"}}}
+	check := func(what string, wants ...string) {
+		t.Helper()
+		for _, want := range wants {
+			fields := strings.SplitN(want, " ", 3)
+			network, name := "udp", fields[0]
+			if rest, is := strings.CutPrefix(name, "tcp:"); is {
+				network, name = "tcp", rest
+			}
+			if got := asked(t, network, at, name, dns.StringToType[fields[1]]); got != fields[2] {
+				t.Errorf("%s: %s %s: %s, want %s", what, name, fields[1], got, fields[2])
+			}
+		}
+	}
+	check("before", "bad.test. A NOERROR 192.0.2.2")
+	d.give(t, app)
+	check("policies", "good.test. A NOERROR 192.0.2.1", "bad.test. A NXDOMAIN EDE15", "BAD.test. A NXDOMAIN EDE15",
+		"a.www.bad.test. A NXDOMAIN EDE15",
+		"ok.bad.test. A NOERROR", "alias.test. A NXDOMAIN www.bad.test. EDE15", "empty.test. A NOERROR EDE15", "drop.test. A nothing",
+		"tcp.test. A NOERROR TC EDE15", "tcp:tcp.test. A NOERROR", "moved.test. A NOERROR good.test. 192.0.2.1 EDE4",
+		"x.sub.test. A NOERROR x.sub.test.garden.test. EDE4", "local.test. A NOERROR 10.0.0.1 10.0.0.2 EDE4", `local.test. TXT NOERROR "here" EDE4`,
+		"local.test. AAAA NOERROR EDE4", "evil.test. A NXDOMAIN EDE15", "six.test. AAAA NOERROR EDE4", "hosted.test. A NXDOMAIN EDE15",
+		"other.test. A NOERROR EDE15")
+	if !strings.Contains(log.String(), "policy=block.rpz. trigger=question action=nxdomain") {
+		t.Errorf("no match is logged: %s", log.String())
+	}
+	d.zones["block"] = policyZoneOf("block.rpz.", "*.bad.test CNAME .", "good.test CNAME .", "local.test A 10.0.0.2")
+	d.give(t, app)
+	check("a change", "bad.test. A NOERROR 192.0.2.2", "good.test. A NXDOMAIN EDE15", "www.bad.test. A NXDOMAIN EDE15",
+		"evil.test. A NOERROR 198.51.100.66",
+		"local.test. A NOERROR 10.0.0.2 EDE4", "hosted.test. A NOERROR 192.0.2.4")
+	if got := fmt.Sprint(app.content.Load().sizes()); got != "map[allow.rpz.:1 block.rpz.:3]" {
+		t.Errorf("rules: %s", got)
+	}
+	d.settings.Views[0].Policies[1] = zonedata.Policy{Zone: "block", Override: "REDIRECT", Target: "10.9.9.9"}
+	d.give(t, app)
+	check("an override", "good.test. A NOERROR 10.9.9.9 EDE4", "good.test. AAAA NOERROR EDE4", "bad.test. A NOERROR 192.0.2.2")
+	d.settings.Views[0].Clients = []zonedata.Match{{Prefix: netip.MustParsePrefix("192.0.2.0/24")}}
+	d.give(t, app)
+	check("clients of another view", "good.test. A NOERROR 192.0.2.1")
+	d.settings.Views[0].Clients, d.settings.Zones[1].Void = nil, true
+	d.give(t, app)
+	check("a policy that has expired", "good.test. A NOERROR 192.0.2.1", "local.test. A NOERROR")
+	d.settings.Zones[1].Void = false
+	d.settings.Views[0].Recursion = &zonedata.Recursion{Clients: []zonedata.Match{{Prefix: netip.MustParsePrefix("192.0.2.0/24")}}}
+	d.give(t, app)
+	check("clients that may not ask", "good.test. A REFUSED EDE18")
+}
+
+// Roles say who is asked; what does not lead to what it says changes nothing.
+func TestRolesThatForward(t *testing.T) {
+	var log lines
+	usual := upstream(t, "a.test. 60 IN A 192.0.2.1", "a.corp. 60 IN A 192.0.2.1")
+	others, corporate := upstream(t, "a.test. 60 IN A 192.0.2.2"), upstream(t, "a.corp. 60 IN A 192.0.2.3")
+	app, at := startResolver(t, usual, &log, "")
+	check := func(what, name, want string) {
+		t.Helper()
+		if got := asked(t, "udp", at, name, dns.TypeA); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	check("before", "a.test.", "NOERROR 192.0.2.1")
+	d := &deployment{settings: zonedata.Settings{Views: []zonedata.View{{ID: 1, Name: "v", Recursion: &zonedata.Recursion{
+		Forwarders: []netip.AddrPort{netip.MustParseAddrPort(at), netip.MustParseAddrPort(others)},
+		Zones:      []zonedata.Forwarded{{Name: "corp.", To: []netip.AddrPort{netip.MustParseAddrPort(corporate)}}}}}}}}
+	d.give(t, app)
+	check("forwarders", "a.test.", "NOERROR 192.0.2.2")
+	check("a zone", "a.corp.", "NOERROR 192.0.2.3")
+	now := app.Content()
+	d.settings.Views = nil
+	stream := d.stream(t).Bytes()
+	for cut := range len(stream) {
+		if app.TakeContent(bytes.NewReader(stream[:cut])) == nil {
+			t.Fatalf("a stream that is cut after %d of %d bytes is taken", cut, len(stream))
+		}
+	}
+	for _, at := range []int{len(stream) / 2, len(stream) - 10} {
+		other := slices.Clone(stream)
+		other[at] ^= 1
+		if app.TakeContent(bytes.NewReader(other)) == nil {
+			t.Errorf("a stream with another byte %d is taken", at)
+		}
+	}
+	if app.Content() != now {
+		t.Error("something has changed")
+	}
+	check("as before", "a.corp.", "NOERROR 192.0.2.3")
+	if err := app.TakeContent(bytes.NewReader(stream)); err != nil {
+		t.Fatal(err)
+	}
+	check("nothing is said any more", "a.test.", "NOERROR 192.0.2.1")
+	var nothing bytes.Buffer
+	if err := zonedata.WriteNothing(&nothing); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.TakeContent(&nothing); err != nil || app.Content() != zonedata.Nothing() {
+		t.Error(err)
+	}
+}

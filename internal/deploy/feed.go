@@ -1,0 +1,175 @@
+package deploy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"portolan/internal/dns"
+	"portolan/internal/naming"
+	"portolan/internal/zonedata"
+
+	wire "github.com/miekg/dns"
+)
+
+// Bounds of a feed: how long it may be in bytes, how many names it may have, and how often it is fetched where nothing is said.
+const (
+	feedBytes   = 512 << 20
+	feedNames   = 10_000_000
+	feedRefresh = time.Hour
+)
+
+// takeFeed fetches the names of a feed, and keeps them where they have changed.
+func (c *Copier) takeFeed(ctx context.Context, z *copiedZone, before copiedNow, there bool, entries []zonedata.Entry,
+) (soa *wire.SOA, what string, err error) {
+	soa = soaIn(entries)
+	names := map[string]bool{}
+	categories := z.policy.FeedCategories
+	if len(categories) == 0 {
+		categories = []string{""}
+	}
+	for _, category := range categories {
+		if err := c.readFeed(ctx, category, names); err != nil {
+			return soa, "failed", err
+		}
+	}
+	serial := uint32(time.Now().Unix()) //nolint:gosec // serial numbers go round (RFC 1982)
+	if soa != nil && int32(serial-soa.Serial) <= 0 {
+		serial = soa.Serial + 1
+	}
+	got := feedAuthority(z)
+	got.Serial = serial
+	ns := &wire.NS{Hdr: got.Hdr, Ns: "localhost."}
+	ns.Hdr.Rrtype = wire.TypeNS
+	rrs := []wire.RR{got, ns}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		owner := name + "." + z.name
+		if len(owner) > longestOwner { // it has no room in the zone
+			continue
+		}
+		rr, err := dns.Response(owner, dns.DefaultTTL, "BLOCKLIST", "")
+		if err != nil {
+			return soa, "failed", err
+		}
+		rrs = append(rrs, rr)
+	}
+	after, err := entriesOfRecords(rrs)
+	if err != nil {
+		return soa, "failed", err
+	}
+	after = inOrder(after)
+	if there && before.refreshed > 0 && soa != nil && sameBut(entries, after) {
+		return got, "current", c.note(ctx, z, nil)
+	}
+	if err := c.keep(ctx, z, before, there, entries, after, serial); err != nil {
+		return soa, "failed", err
+	}
+	return got, "copied", nil
+}
+
+// longestOwner is how long a name may be as text, with its last dot (RFC 1035 section 2.3.4).
+const longestOwner = 254
+
+// feedAuthority gives the SOA of the zone of a feed. It expires when nothing was fetched for a week, or for four times as long as lies
+// between two times.
+func feedAuthority(z *copiedZone) *wire.SOA {
+	every := z.policy.RefreshTime()
+	if every == 0 {
+		every = feedRefresh
+	}
+	return &wire.SOA{Hdr: wire.RR_Header{Name: z.name, Rrtype: wire.TypeSOA, Class: wire.ClassINET, Ttl: dns.DefaultTTL}, Ns: "localhost.",
+		Mbox: "hostmaster." + z.name, Refresh: uint32(every.Seconds()), Retry: soaRetry, Minttl: soaMinimum,
+		Expire: uint32(max(7*24*time.Hour, 4*every).Seconds())}
+}
+
+// sameBut reports whether the records of a zone, in order, are the same but for the serial number.
+func sameBut(before, after []zonedata.Entry) bool {
+	return slices.EqualFunc(before, after, func(a, b zonedata.Entry) bool {
+		if a.Record.Type() == wire.TypeSOA && b.Record.Type() == wire.TypeSOA {
+			a.Record, b.Record = withSerial(a.Record, 0), withSerial(b.Record, 0)
+		}
+		return a.Compare(b) == 0
+	})
+}
+
+// readFeed adds the names of a feed.
+func (c *Copier) readFeed(ctx context.Context, category string, names map[string]bool) error {
+	if c.Feed == nil {
+		return errors.New("no feeds are set up: start the manager with --response-feeds URL")
+	}
+	feed, err := c.Feed(ctx, category)
+	if err != nil {
+		return fmt.Errorf("fetching a feed: %w", err)
+	}
+	defer func() { _ = feed.Close() }()
+	bounded := &io.LimitedReader{R: feed, N: feedBytes + 1}
+	if err := readFeed(bounded, names); err != nil {
+		return fmt.Errorf("reading a feed: %w", err)
+	}
+	if bounded.N <= 0 {
+		return fmt.Errorf("reading a feed: it is longer than %d bytes", feedBytes)
+	}
+	return nil
+}
+
+// readFeed adds the names of a list: one in a line, which stands for all below it, too; ||name^ likewise, as lists for browsers have it; or
+// names behind an address, as in a hosts file, each for itself. # and ; begin remarks, and ! a line that is one. A list with another line,
+// such as a page that says sorry, is refused.
+func readFeed(in io.Reader, names map[string]bool) error {
+	lines := bufio.NewScanner(in)
+	for number := 1; lines.Scan(); number++ {
+		text := lines.Text()
+		if at := strings.IndexAny(text, "#;"); at >= 0 {
+			text = text[:at]
+		}
+		fields := strings.Fields(text)
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "!") {
+			continue
+		}
+		below := true
+		if _, err := netip.ParseAddr(fields[0]); err == nil && len(fields) > 1 {
+			fields, below = fields[1:], false
+		} else if len(fields) > 1 {
+			return fmt.Errorf("line %d is neither a name nor an address with names", number)
+		}
+		for _, name := range fields {
+			if rest, is := strings.CutPrefix(name, "||"); is {
+				name = strings.TrimSuffix(rest, "^")
+			}
+			name = strings.TrimPrefix(name, "*.")
+			if err := addFeedName(names, name, below); err != nil {
+				return fmt.Errorf("line %d: %w", number, err)
+			}
+		}
+		if len(names) > feedNames {
+			return fmt.Errorf("it has more than %d names", feedNames)
+		}
+	}
+	return lines.Err()
+}
+
+// addFeedName adds a name of a feed, and all below it.
+func addFeedName(names map[string]bool, name string, below bool) error {
+	if _, err := netip.ParseAddr(name); err == nil { // lists name addresses here and there, which are no names
+		return nil
+	}
+	clean := strings.ToLower(naming.Clean(name))
+	ascii, err := naming.ASCII(clean)
+	if err != nil || naming.Check(clean, naming.AnyName) != nil || ascii == "" {
+		return fmt.Errorf("%q is no name", name)
+	}
+	if ascii == "localhost" || !strings.Contains(ascii, ".") { // hosts files begin with those of the machine
+		return nil
+	}
+	if names[ascii] = true; below {
+		names["*."+ascii] = true
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// feedTime is how long a feed may take.
+const feedTime = 10 * time.Minute
+
+// feeds fetches feeds: from where it was told, and from nowhere that one leads to.
+var feeds = &http.Client{Timeout: feedTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+// feedCategory stands in Options.Feeds for a category.
+const feedCategory = "{category}"
+
+// feed fetches the list of names of a category (deploy.Copier.Feed).
+func (m *Manager) feed(ctx context.Context, category string) (io.ReadCloser, error) {
+	switch each := strings.Contains(m.options.Feeds, feedCategory); {
+	case each && category == "":
+		return nil, errors.New("the zone has no feedCategories")
+	case !each && category != "":
+		return nil, fmt.Errorf("the zone has feedCategories, and the URL of --response-feeds no %s", feedCategory)
+	}
+	url := strings.ReplaceAll(m.options.Feeds, feedCategory, category)
+	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	rs, err := feeds.Do(rq)
+	if err != nil {
+		return nil, err
+	}
+	if rs.StatusCode != http.StatusOK {
+		_ = rs.Body.Close()
+		return nil, fmt.Errorf("%s answers %s", rq.URL.Redacted(), rs.Status)
+	}
+	return rs.Body, nil
+}

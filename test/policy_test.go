@@ -1,0 +1,212 @@
+package test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"portolan/internal/pgtest"
+
+	"github.com/miekg/dns"
+)
+
+// Response policies, and roles that ask others, are acted upon by the resolver: names of policies change at once, feeds are fetched,
+// policies of others are transferred, and nothing that is blocked gets through while programs are killed.
+func TestResponsePolicies(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) { responsePolicies(t, "") })
+	t.Run("PostgreSQL", func(t *testing.T) { responsePolicies(t, pgtest.URL(t)) })
+}
+
+// foreignDNS is a name server of somebody else, at port 53: it gives out a policy by AXFR, and answers all other names with an address.
+func foreignDNS(t *testing.T) {
+	t.Helper()
+	packets, err := net.ListenPacket("udp", foreignAddress+":53")
+	if err != nil {
+		t.Skipf("nobody may listen at %s:53 here: %v", foreignAddress, err)
+	}
+	l, err := net.Listen("tcp", foreignAddress+":53")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := rrs(t, "theirs.rpz. 60 SOA localhost. h. 1 3600 3600 86400 60", "theirs.rpz. 60 NS localhost.",
+		"crooks.test.theirs.rpz. 60 CNAME .",
+		"32.99.2.0.192.rpz-ip.theirs.rpz. 60 CNAME .", "theirs.rpz. 60 SOA localhost. h. 1 3600 3600 86400 60")
+	handler := dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+		m := new(dns.Msg).SetReply(r)
+		m.Authoritative = true
+		switch q := r.Question[0]; {
+		case q.Qtype == dns.TypeAXFR:
+			m.Answer = policy
+		case q.Qtype == dns.TypeSOA:
+			m.Answer = policy[:1]
+		case q.Qtype == dns.TypeA && strings.HasPrefix(q.Name, "99."):
+			m.Answer = rrs(t, q.Name+" 0 A 192.0.2.99")
+		case q.Qtype == dns.TypeA:
+			m.Answer = rrs(t, q.Name+" 0 A 192.0.2.1")
+		}
+		_ = w.WriteMsg(m)
+	})
+	for _, s := range []*dns.Server{{PacketConn: packets, Handler: handler}, {Listener: l, Handler: handler}} {
+		go func() { _ = s.ActivateAndServe() }()
+		t.Cleanup(func() { _ = s.Shutdown() })
+	}
+}
+
+// killEach kills all applications of a service point.
+func (p *fleetPoint) killEach() {
+	p.t.Helper()
+	files, err := filepath.Glob(filepath.Join(p.state, "application", "*", "pid"))
+	if err != nil || len(files) == 0 {
+		p.t.Fatalf("there are %v, %v", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		var started struct{ PID int }
+		if err != nil || json.Unmarshal(text, &started) != nil || started.PID == 0 {
+			p.t.Fatal(string(text), err)
+		}
+		if err := syscall.Kill(started.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) { // it is being started anew
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// first gives the first resource of a list.
+func (m *manager) first(collection, filter string) string {
+	m.t.Helper()
+	var list struct{ Data []struct{ ID int64 } }
+	_, text, err := m.call("GET", "/"+collection+"?"+url.Values{"filter": {filter}}.Encode(), "")
+	if err != nil || json.Unmarshal([]byte(text), &list) != nil || len(list.Data) == 0 {
+		m.t.Fatal(collection, filter, text, err)
+	}
+	return fmt.Sprint(list.Data[0].ID)
+}
+
+func responsePolicies(t *testing.T, database string) {
+	t.Helper()
+	foreignDNS(t)
+	var feed atomic.Value
+	feed.Store("# bad names\nmalware.test\n0.0.0.0 tracker.test\n")
+	feeds := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/malware.txt" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = io.WriteString(w, feed.Load().(string)) //nolint:forcetypeassert // a text
+	}))
+	defer feeds.Close()
+	t.Setenv("PORTOLAN_RESPONSE_FEEDS", feeds.URL+"/{category}.txt")
+	a, _, _, _ := liveServer(t, database)
+	m := a.m
+	at, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolver := &authority{fleetPoint: a.fleetPoint, at: at}
+	host, port, _ := strings.Cut(at, ":")
+	file := filepath.Join(t.TempDir(), "resolver.json")
+	if err := os.WriteFile(file, fmt.Appendf(nil, `{"listen":[{"address":%q,"port":%s}],"upstreams":[{"address":%q}],"cache":{"maxTTLSeconds":1}}`, host, port,
+		foreignAddress), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	view, configuration := m.first("views", "name:'default'"), m.first("configurations", "name:'main'")
+	zones := "/views/" + view + "/zones"
+	policy := m.id("/configurations/"+configuration+"/responsePolicies", `{"name":"blocked","policyType":"BLOCKLIST","ttl":5}`)
+	m.id("/responsePolicies/"+policy+"/policyItems", `{"name":"bad.test"}`)
+	m.id(zones, `{"type":"ResponsePolicyZone","name":"ours.rpz","responsePolicyZoneType":"LOCAL","responsePolicy":{"id":`+policy+`}}`)
+	if state, message := a.deploy("/servers/"+a.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`); state != "COMPLETED_WITH_WARNINGS" ||
+		!strings.Contains(message, "dns-resolver-service") {
+		t.Errorf("without the resolver a deployment is %s: %s", state, message)
+	}
+	a.fleet("deploy", "edge", "dns-resolver-service", "--configuration", file)
+	resolver.answersWith("good.test.", dns.TypeA, "NOERROR 192.0.2.1")
+	if !until(func() bool { return strings.Count(a.fleet("applications", "edge"), " HEALTHY") == 2 }) {
+		t.Fatal(a.fleet("applications", "edge"))
+	}
+	resolver.answersWith("bad.test.", dns.TypeA, "NXDOMAIN")
+
+	// Names come and go at once; what is done with them changes for all.
+	item := m.id("/responsePolicies/"+policy+"/policyItems", `{"name":"*.worse.test"}`)
+	resolver.answersWith("a.b.worse.test.", dns.TypeA, "NXDOMAIN")
+	if status, text, err := m.call("PATCH", "/responsePolicies/"+policy, `{"policyType":"REDIRECT","redirectTarget":"10.0.0.9"}`); status != 200 || err != nil {
+		t.Fatal(status, text, err)
+	}
+	resolver.answersWith("bad.test.", dns.TypeA, "NOERROR 10.0.0.9")
+	resolver.answersWith("x.worse.test.", dns.TypeA, "NOERROR 10.0.0.9")
+	if status, text, err := m.call("DELETE", "/policyItems/"+item, ""); status != 204 || err != nil {
+		t.Fatal(status, text, err)
+	}
+	resolver.answersWith("x.worse.test.", dns.TypeA, "NOERROR 192.0.2.1")
+	if got := asked(a.at, "bad.test.ours.rpz.", dns.TypeA); got != "REFUSED" {
+		t.Errorf("what is blocked is told: %s", got)
+	}
+
+	// Feeds are fetched; a feed that is no list is refused, and what was there stays.
+	for body, field := range map[string]string{`"responsePolicyZoneType":"FEED","feedCategories":["../etc"]`: "feedCategories",
+		`"responsePolicyZoneType":"LOCAL","feedCategories":["malware"]`:                                "feedCategories",
+		`"responsePolicyZoneType":"FEED","overrideRefreshTime":"often"`:                                "overrideRefreshTime",
+		`"responsePolicyZoneType":"FEED","overrideRefreshTime":"PT1S"`:                                 "overrideRefreshTime",
+		`"responsePolicyZoneType":"LOCAL","overrideRefreshTime":"PT1H"`:                                "overrideRefreshTime",
+		`"responsePolicyZoneType":"EXTERNAL","responsePolicy":{"id":` + policy + `}`:                   "responsePolicy",
+		`"responsePolicyZoneType":"EXTERNAL","overridePolicyType":"REDIRECT","redirectTarget":"a b c"`: "redirectTarget"} {
+		if status, text, err := m.call("POST", zones, `{"type":"ResponsePolicyZone","name":"wrong.rpz",`+body+`}`); status != 400 ||
+			!strings.Contains(text, field) || err != nil {
+			t.Errorf("%s: %d %s %v", body, status, text, err)
+		}
+	}
+	fed := m.id(zones, `{"type":"ResponsePolicyZone","name":"feed.rpz","responsePolicyZoneType":"FEED","feedCategories":["malware"]}`)
+	resolver.answersWith("www.malware.test.", dns.TypeA, "NXDOMAIN")
+	resolver.answersWith("tracker.test.", dns.TypeA, "NXDOMAIN")
+	resolver.answersWith("www.tracker.test.", dns.TypeA, "NOERROR 192.0.2.1")
+	feed.Store("<html>we are sorry</html>")
+	if status, text, err := m.call("PATCH", "/zones/"+fed, `{"overrideRefreshTime":"60"}`); status != 200 || err != nil {
+		t.Fatal(status, text, err)
+	}
+	if !until(func() bool { return m.count("/events", "sourceName:'feed.rpz.' and message:contains('line 1')") > 0 }) {
+		t.Error("no event says that the feed is no list")
+	}
+	resolver.answersWith("www.malware.test.", dns.TypeA, "NXDOMAIN")
+
+	// A policy of others is transferred, with what it says of addresses.
+	m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"theirs","profile":"OTHER_DNS_SERVER","interfaces":[`+
+		`{"type":"NetworkInterface","name":"ns.theirs.example","managementAddress":"`+foreignAddress+`","servicesIpv4Address":"`+foreignAddress+`"}]}`)
+	theirs := m.first("interfaces", "name:'ns.theirs.example'")
+	external := m.id(zones, `{"type":"ResponsePolicyZone","name":"theirs.rpz","responsePolicyZoneType":"EXTERNAL"}`)
+	m.id("/zones/"+external+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+theirs+`}]}`)
+	resolver.answersWith("crooks.test.", dns.TypeA, "NXDOMAIN")
+	resolver.answersWith("99.test.", dns.TypeA, "NXDOMAIN")
+
+	// A zone is asked elsewhere where a role says so.
+	zone := m.id(zones, `{"type":"Zone","absoluteName":"corp.example","deploymentEnabled":true}`)
+	ours := m.first("interfaces", "name:'ns1.harbour.example'")
+	m.id("/zones/"+zone+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"FORWARDING","interfaces":[{"id":`+ours+
+		`},{"id":`+theirs+`,"deploymentRoleInterfaceType":"TARGET"}]}`)
+	resolver.answersWith("a.corp.example.", dns.TypeA, "NOERROR 192.0.2.1")
+	a.nothingElse()
+
+	// Killed, the resolver answers again, and lets nothing through before it has its policies.
+	before := asked(at, "www.malware.test.", dns.TypeA)
+	for range 3 {
+		a.killEach()
+		for i, answered := 0, 0; i < 2000 && answered < 20; i++ {
+			if got := asked(at, "www.malware.test.", dns.TypeA); strings.HasPrefix(got, "NOERROR") {
+				t.Fatalf("blocked names get through: %s", got)
+			} else if got == before {
+				answered++
+			}
+		}
+		resolver.answersWith("bad.test.", dns.TypeA, "NOERROR 10.0.0.9")
+	}
+}
