@@ -10,7 +10,9 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -63,8 +65,8 @@ func foreignDNS(t *testing.T) {
 	}
 }
 
-// killEach kills all applications of a service point.
-func (p *fleetPoint) killEach() {
+// killEach kills all applications of a service point, and gives the processes that they have started.
+func (p *fleetPoint) killEach() (started []int) {
 	p.t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.state, "application", "*", "pid"))
 	if err != nil || len(files) == 0 {
@@ -72,14 +74,37 @@ func (p *fleetPoint) killEach() {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		var started struct{ PID int }
-		if err != nil || json.Unmarshal(text, &started) != nil || started.PID == 0 {
+		var process struct{ PID int }
+		if err != nil || json.Unmarshal(text, &process) != nil || process.PID == 0 {
 			p.t.Fatal(string(text), err)
 		}
-		if err := syscall.Kill(started.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) { // it is being started anew
+		for _, stat := range glob(p.t, "/proc/[0-9]*/stat") {
+			text, err := os.ReadFile(stat)
+			_, behind, _ := strings.Cut(string(text), ") ") // pid (name) state parent
+			var state string
+			var parent, pid int
+			if _, e := fmt.Sscan(behind, &state, &parent); err != nil || e != nil || parent != process.PID {
+				continue
+			}
+			if _, err := fmt.Sscan(string(text), &pid); err != nil {
+				p.t.Fatal(err)
+			}
+			started = append(started, pid)
+		}
+		if err := syscall.Kill(process.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) { // it is being started anew
 			p.t.Fatal(err)
 		}
 	}
+	return started
+}
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	all, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // first gives the first resource of a list.
@@ -116,8 +141,12 @@ func responsePolicies(t *testing.T, database string) {
 	resolver := &authority{fleetPoint: a.fleetPoint, at: at}
 	host, port, _ := strings.Cut(at, ":")
 	file := filepath.Join(t.TempDir(), "resolver.json")
-	if err := os.WriteFile(file, fmt.Appendf(nil, `{"listen":[{"address":%q,"port":%s}],"upstreams":[{"address":%q}],"cache":{"maxTTLSeconds":1}}`, host, port,
-		foreignAddress), 0o600); err != nil {
+	recursion := ""
+	if _, err := exec.LookPath("unbound"); err == nil {
+		recursion = `,"recursion":{"validation":false}`
+	}
+	if err := os.WriteFile(file, fmt.Appendf(nil, `{"listen":[{"address":%q,"port":%s}],"upstreams":[{"address":%q}],"cache":{"maxTTLSeconds":1}%s}`,
+		host, port, foreignAddress, recursion), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
@@ -199,7 +228,12 @@ func responsePolicies(t *testing.T, database string) {
 	// Killed, the resolver answers again, and lets nothing through before it has its policies.
 	before := asked(at, "www.malware.test.", dns.TypeA)
 	for range 3 {
-		a.killEach()
+		started := a.killEach()
+		if !until(func() bool {
+			return !slices.ContainsFunc(started, func(pid int) bool { return syscall.Kill(pid, 0) == nil })
+		}) {
+			t.Errorf("of %v some go on without the one that started them", started)
+		}
 		for i, answered := 0, 0; i < 2000 && answered < 20; i++ {
 			if got := asked(at, "www.malware.test.", dns.TypeA); strings.HasPrefix(got, "NOERROR") {
 				t.Fatalf("blocked names get through: %s", got)

@@ -162,6 +162,8 @@ type ResolverDiagnostics struct {
 	ID int64 `json:"id"`
 	// CertificateExpiration is until when the certificate of its listeners over TLS is good, in Unix milliseconds; 0 where there are none.
 	CertificateExpiration int64 `json:"certificateExpiration,omitempty"`
+	// Recursion says who looks names up from the root on; empty where the upstreams do.
+	Recursion string `json:"recursion,omitempty"`
 	// Revision names what a deployment has put in force; Policies are the response policy zones, with how many rules they have.
 	Revision string         `json:"revision,omitempty"`
 	Policies map[string]int `json:"policies,omitempty"`

@@ -21,8 +21,10 @@ type Configuration struct {
 	Listen []Listener `json:"listen"`
 	// TLS is what listeners over TLS show; nil where there are none.
 	TLS *application.Credentials `json:"tls,omitempty"`
-	// Upstreams are the servers that it asks, in order of preference.
+	// Upstreams are the servers that it asks, in order of preference; none where Recursion begins at the root.
 	Upstreams []Upstream `json:"upstreams"`
+	// Recursion has names looked up by this machine; nil where the upstreams do so.
+	Recursion *Recursion `json:"recursion,omitempty"`
 	// Policy says which of the upstreams is asked: sequential (the default; the first that is well), random or round_robin.
 	Policy string `json:"policy"`
 	// Allow are the prefixes of clients that are answered; empty means all.
@@ -153,8 +155,11 @@ func (c *Configuration) wrong() error {
 	if err := c.TLS.Wrong(slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.TLS }), bad); err != nil {
 		return err
 	}
-	if len(c.Upstreams) == 0 || len(c.Upstreams) > maxUpstreams {
-		return bad("upstreams", "needs 1 to %d servers", maxUpstreams)
+	if len(c.Upstreams) == 0 && c.Recursion == nil || len(c.Upstreams) > maxUpstreams {
+		return bad("upstreams", "needs 1 to %d servers, or recursion", maxUpstreams)
+	}
+	if err := c.Recursion.wrong(bad); err != nil {
+		return err
 	}
 	for i, u := range c.Upstreams {
 		if !isAddrPort(u.Address) {

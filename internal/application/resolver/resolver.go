@@ -77,6 +77,10 @@ type resolver struct {
 	// roles may say otherwise.
 	instance             *caddy.Instance
 	configuration, given Configuration
+	// asked is the configuration with what roles say, recursor what looks names up; otherwise says why the upstreams are asked all the same.
+	asked     Configuration
+	recursor  *recursor
+	otherwise string
 }
 
 // look asks something again and again.
@@ -107,9 +111,26 @@ func (r *resolver) Configure(text json.RawMessage) error {
 // start answers by a configuration, and by what roles say of it, unless that is so already. r.turn and r.mu are held.
 func (r *resolver) start(given Configuration) error {
 	c := r.content.Load().asking(given)
-	if r.instance != nil && reflect.DeepEqual(c, r.configuration) {
+	if r.instance != nil && reflect.DeepEqual(c, r.asked) {
 		return nil
 	}
+	asked := c
+	recursor, otherwise, err := r.recursing(c)
+	if err != nil {
+		return err
+	}
+	if recursor != nil {
+		c.Upstreams = []Upstream{{Address: recursor.at}}
+	}
+	leaves := r.recursor
+	defer func() { // which of them is not needed: the one before, or the new one where something went wrong
+		if r.recursor != recursor && recursor != nil {
+			recursor.close()
+		}
+		if leaves != nil && r.recursor != leaves {
+			leaves.close()
+		}
+	}()
 	input := caddy.CaddyfileInput{Contents: c.corefile(), Filepath: "configuration", ServerTypeName: "dns"}
 	dnsserver.Quiet, caddy.Quiet = true, true
 	logged.Store(r.log)
@@ -122,7 +143,6 @@ func (r *resolver) start(given Configuration) error {
 		offered.Store(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"dot"}})
 	}
 	instance := r.instance
-	var err error
 	if instance == nil {
 		if instance, err = caddy.Start(input); err != nil { // what it has opened before stays open: only an end closes it
 			return fmt.Errorf("%w: starting to answer: %w", application.ErrBroken, err)
@@ -130,6 +150,7 @@ func (r *resolver) start(given Configuration) error {
 	} else if instance, err = instance.Restart(input); err != nil {
 		return fmt.Errorf("starting to answer: %w", err)
 	}
+	r.recursor, r.otherwise, r.asked = recursor, otherwise, asked
 	r.instance, r.configuration, r.given = instance, c, given // what was found before holds until it is looked again
 	r.logsQueries.Store(c.QueryLog != nil)
 	for _, l := range []*look{r.front, r.back} {
@@ -271,8 +292,19 @@ func (r *resolver) Diagnostics() any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return application.ResolverDiagnostics{BackendResponse: best(r.back.found), FrontendResponse: worst(r.front.found),
-		ID: r.started.UnixMilli(), Revision: r.Content(), Policies: r.content.Load().sizes(), Upstreams: r.back.found, Listeners: r.front.found,
+		ID: r.started.UnixMilli(), Recursion: r.recursion(), Revision: r.Content(), Policies: r.content.Load().sizes(), Upstreams: r.back.found, Listeners: r.front.found,
 		CertificateExpiration: r.configuration.TLS.Expiration()}
+}
+
+// recursion says who looks names up; empty where nobody was to. r.mu is held.
+func (r *resolver) recursion() string {
+	switch {
+	case r.recursor == nil:
+		return r.otherwise
+	case r.recursor.of.validates():
+		return "unbound looks names up, and validates"
+	}
+	return "unbound looks names up"
 }
 
 // best gives a response code that says well, if one does: one upstream is enough.
@@ -308,5 +340,9 @@ func (r *resolver) Close() error {
 		return nil
 	}
 	err := errors.Join(r.instance.ShutdownCallbacks()...)
-	return errors.Join(err, r.instance.Stop())
+	err = errors.Join(err, r.instance.Stop())
+	if r.recursor != nil {
+		r.recursor.close()
+	}
+	return err
 }

@@ -1,0 +1,142 @@
+package resolver
+
+import (
+	"crypto"
+	"fmt"
+	"net"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// signing starts a server that signs what it answers for signed.example, and lies in the signature of a name that begins with bogus. It gives
+// where it answers, and the DS record.
+func signing(t *testing.T) (at string, anchor string) {
+	t.Helper()
+	key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: "signed.example.", Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 60}, Flags: 257, Protocol: 3,
+		Algorithm: dns.ECDSAP256SHA256}
+	private, err := key.Generate(256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &dns.Server{PacketConn: packets, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+		m := new(dns.Msg).SetReply(r)
+		m.RecursionAvailable = true
+		m.SetEdns0(1232, true)
+		q := r.Question[0]
+		head := dns.RR_Header{Name: q.Name, Rrtype: q.Qtype, Class: dns.ClassINET, Ttl: 60}
+		switch q.Qtype {
+		case dns.TypeDNSKEY:
+			if q.Name == "signed.example." {
+				m.Answer = []dns.RR{key}
+			}
+		case dns.TypeA:
+			m.Answer = []dns.RR{&dns.A{Hdr: head, A: net.ParseIP("192.0.2.1")}}
+		}
+		if len(m.Answer) > 0 && dns.IsSubDomain("signed.example.", strings.ToLower(q.Name)) {
+			sig := &dns.RRSIG{Hdr: dns.RR_Header{Name: q.Name, Rrtype: dns.TypeRRSIG, Class: dns.ClassINET, Ttl: 60}, Algorithm: key.Algorithm,
+				SignerName: "signed.example.", KeyTag: key.KeyTag(), Inception: uint32(time.Now().Add(-time.Hour).Unix()),
+				Expiration: uint32(time.Now().Add(time.Hour).Unix())}
+			if err := sig.Sign(private.(crypto.Signer), m.Answer); err != nil { //nolint:forcetypeassert // it is one
+				t.Error(err)
+			}
+			if strings.HasPrefix(strings.ToLower(q.Name), "bogus") {
+				m.Answer[0].(*dns.A).A = net.ParseIP("192.0.2.66") //nolint:forcetypeassert // an A record
+			}
+			m.Answer = append(m.Answer, sig)
+		}
+		_ = w.WriteMsg(m)
+	})}
+	go func() { _ = s.ActivateAndServe() }()
+	t.Cleanup(func() { _ = s.Shutdown() })
+	return packets.LocalAddr().String(), key.ToDS(dns.SHA256).String()
+}
+
+// unbound looks names up and validates; it is started again where it ends, and ends with the resolver.
+func TestRecursion(t *testing.T) {
+	if _, err := unboundProgram(); err != nil {
+		t.Skip(err)
+	}
+	server, anchor := signing(t)
+	var log lines
+	more := fmt.Sprintf(`,"recursion":{"trustAnchors":[%q]},"cache":{"maxTTLSeconds":1}`, strings.ReplaceAll(anchor, "\t", " "))
+	app, at := startResolver(t, server, &log, more)
+	check := func(name, want string) {
+		t.Helper()
+		got := ""
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			if got = asked(t, "udp", at, name, dns.TypeA); got == want || strings.HasPrefix(got, want+" ") {
+				return
+			}
+		}
+		t.Errorf("%s: %s, want %s\n%s", name, got, want, log.String())
+	}
+	check("good.signed.example.", "NOERROR 192.0.2.1")
+	check("bogus.signed.example.", "SERVFAIL")
+	check("plain.example.", "NOERROR 192.0.2.1")
+	r := new(dns.Msg)
+	r.SetQuestion("other.signed.example.", dns.TypeA)
+	r.AuthenticatedData = true
+	if answer, _, err := (&dns.Client{Timeout: 5 * time.Second}).Exchange(r, at); err != nil || !answer.AuthenticatedData {
+		t.Errorf("an answer that is valid does not say so: %v %v", answer, err)
+	}
+	port := app.recursor.at[strings.LastIndex(app.recursor.at, ":")+1:]
+	pids := func() []string {
+		out, _ := exec.Command("pgrep", "-P", fmt.Sprint(syscall.Getpid()), "unbound").Output() //nolint:gosec // our own number
+		return strings.Fields(string(out))
+	}
+	before := pids()
+	if len(before) == 0 {
+		t.Fatalf("no unbound runs at %s", port)
+	}
+	for _, pid := range before {
+		if err := exec.Command("kill", "-9", pid).Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("again.signed.example.", "NOERROR 192.0.2.1")
+	if !strings.Contains(log.String(), "unbound is started again") {
+		t.Error("it is not said that unbound has ended")
+	}
+	if d := app.Diagnostics(); !strings.Contains(fmt.Sprintf("%+v", d), "validates") {
+		t.Errorf("%+v", d)
+	}
+	// Without validation what does not fit is answered, by another unbound; the one before ends.
+	host, p, _ := net.SplitHostPort(at)
+	if err := app.Configure(fmt.Appendf(nil, `{"listen":[{"address":%q,"port":%s}],"upstreams":[{"address":%q}],"recursion":{"validation":false}}`,
+		host, p, server)); err != nil {
+		t.Fatal(err)
+	}
+	check("bogus2.signed.example.", "NOERROR 192.0.2.66")
+	if got := pids(); len(got) != len(before) {
+		t.Errorf("there are %v, and were %v", got, before)
+	}
+}
+
+// What cannot act is refused with the field.
+func TestRecursionRefusals(t *testing.T) {
+	for field, text := range map[string]string{
+		"upstreams":                 `{"listen":[{"address":"127.0.0.1"}]}`,
+		"recursion.trustAnchors[0]": `{"listen":[{"address":"127.0.0.1"}],"recursion":{"trustAnchors":["a.test. A 192.0.2.1"]}}`,
+		"recursion.insecure[0]":     `{"listen":[{"address":"127.0.0.1"}],"recursion":{"insecure":["a\" b"]}}`,
+	} {
+		if _, err := read([]byte(text)); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := read([]byte(`{"listen":[{"address":"127.0.0.1"}],"recursion":{}}`)); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := unboundProgram(); err == nil {
+		t.Skip("unbound is where it always is")
+	}
+}
