@@ -120,7 +120,7 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(s.zones, func(z *plannedZone) bool { return live[z.view] != 0 }) {
+		if !slices.ContainsFunc(s.settings.Views, func(v zonedata.View) bool { return live[v.ID] != 0 }) {
 			continue
 		}
 		servings[server] = s

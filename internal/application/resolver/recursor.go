@@ -90,8 +90,8 @@ const (
 	recursorAgain = time.Second
 )
 
-// recursing gives what looks names up as a configuration says: what does so already where that is the same. It is nil where nothing does, and
-// otherwise says why names are asked of the upstreams all the same. r.mu is held.
+// recursing gives what looks names up as a configuration says: what does so already where that is the same. It is nil where nothing does,
+// and otherwise says why names are asked of the upstreams all the same. r.mu is held.
 func (r *resolver) recursing(c Configuration) (n *recursor, otherwise string, err error) {
 	if c.Recursion == nil {
 		return nil, "", nil
@@ -183,7 +183,8 @@ func (n *recursor) configuration() string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	_, port, _ := net.SplitHostPort(n.at)
 	line("server:\n interface: 127.0.0.1@%s\n access-control: 127.0.0.0/8 allow\n do-daemonize: no\n use-syslog: no\n logfile: \"\"", port)
-	line(" username: \"\"\n chroot: \"\"\n directory: \"\"\n pidfile: \"\"\n num-threads: %d\n hide-version: yes\n hide-identity: yes", min(runtime.NumCPU(), 4))
+	line(" username: \"\"\n chroot: \"\"\n directory: \"\"\n pidfile: \"\"\n num-threads: %d", min(runtime.NumCPU(), 4))
+	line(" hide-version: yes\n hide-identity: yes")
 	line(" do-not-query-localhost: no\n unblock-lan-zones: yes\n insecure-lan-zones: yes\n qname-minimisation: yes\n prefetch: no")
 	line(" verbosity: 0\n val-log-level: 0")
 	if n.of.validates() {

@@ -13,12 +13,12 @@ import (
 	"github.com/miekg/dns"
 )
 
-// signing starts a server that signs what it answers for signed.example, and lies in the signature of a name that begins with bogus. It gives
-// where it answers, and the DS record.
+// signing starts a server that signs what it answers for signed.example, and lies in the signature of a name that begins with bogus. It
+// gives where it answers, and the DS record.
 func signing(t *testing.T) (at string, anchor string) {
 	t.Helper()
-	key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: "signed.example.", Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 60}, Flags: 257, Protocol: 3,
-		Algorithm: dns.ECDSAP256SHA256}
+	key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: "signed.example.", Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 60},
+		Flags: 257, Protocol: 3, Algorithm: dns.ECDSAP256SHA256}
 	private, err := key.Generate(256)
 	if err != nil {
 		t.Fatal(err)

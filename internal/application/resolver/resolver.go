@@ -292,7 +292,8 @@ func (r *resolver) Diagnostics() any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return application.ResolverDiagnostics{BackendResponse: best(r.back.found), FrontendResponse: worst(r.front.found),
-		ID: r.started.UnixMilli(), Recursion: r.recursion(), Revision: r.Content(), Policies: r.content.Load().sizes(), Upstreams: r.back.found, Listeners: r.front.found,
+		ID: r.started.UnixMilli(), Recursion: r.recursion(), Revision: r.Content(), Policies: r.content.Load().sizes(),
+		Upstreams: r.back.found, Listeners: r.front.found,
 		CertificateExpiration: r.configuration.TLS.Expiration()}
 }
 
