@@ -63,7 +63,7 @@ func TakeUpdate(ctx context.Context, a *resource.API, u *Update) (code int, why 
 			if zone, err = updatable(tx, a, u); err != nil {
 				return err
 			}
-			tx.Describe("DYNAMIC_UPDATE", "Updated zone "+zone.Key)
+			tx.Describe("DNS_DYNAMIC_UPDATE_OPERATION", "Updated zone "+zone.Key)
 			c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}}
 			changed, err = dns.Update(c, zone, m)
 			return err

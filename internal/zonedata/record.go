@@ -72,6 +72,16 @@ func nameEnd(wire []byte) int {
 	return -1
 }
 
+// WireName gives a name, absolute or not, in wire form and in lower case.
+func WireName(name string) (string, error) {
+	var buf [256]byte
+	n, err := dns.PackDomainName(dns.CanonicalName(name), buf[:], 0, nil, false)
+	if err != nil {
+		return "", fmt.Errorf("%q is no name: %w", name, err)
+	}
+	return string(buf[:n]), nil
+}
+
 // Key gives a name in wire form and in lower case as bytes that compare in canonical order (RFC 4034 section 6.1): a name stands before all
 // that lie below it, and those before what follows it.
 func Key(owner []byte) []byte {

@@ -66,16 +66,6 @@ func (v *view) holding(name string, above bool) *servedZone {
 	}
 }
 
-// wireName gives a name in wire form and in lower case.
-func wireName(name string) (string, error) {
-	var buf [256]byte
-	n, err := dns.PackDomainName(dns.CanonicalName(name), buf[:], 0, nil, false)
-	if err != nil {
-		return "", fmt.Errorf("%q is no name: %w", name, err)
-	}
-	return string(buf[:n]), nil
-}
-
 // streamBuffer is how much of streams is read at a time, in bytes.
 const streamBuffer = 128 << 10
 
@@ -251,7 +241,7 @@ func (t *taking) make() (*served, error) {
 		if v == nil || z == nil {
 			return nil, fmt.Errorf("zone %s has no view or no data", of.ID)
 		}
-		if apex, err := wireName(of.Name); err != nil || apex != z.apex {
+		if apex, err := zonedata.WireName(of.Name); err != nil || apex != z.apex {
 			return nil, fmt.Errorf("zone %s has the data of another one", of.Name)
 		}
 		signing, err := t.signingOf(of, z.apex)

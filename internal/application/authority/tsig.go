@@ -46,10 +46,10 @@ type key struct {
 // newKey reads a key of the settings.
 func newKey(of zonedata.SigningKey) (k *key, err error) {
 	k = &key{text: of.Name, secret: of.Secret}
-	if k.name, err = wireName(of.Name); err != nil {
+	if k.name, err = zonedata.WireName(of.Name); err != nil {
 		return nil, err
 	}
-	if k.algorithm, err = wireName(of.Algorithm); err != nil {
+	if k.algorithm, err = zonedata.WireName(of.Algorithm); err != nil {
 		return nil, err
 	}
 	if k.hash = hashes[k.algorithm]; k.hash == nil {

@@ -71,7 +71,7 @@ func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Ms
 	if len(v.policies) == 0 {
 		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
 	}
-	name, err := wireName(m.Question[0].Name)
+	name, err := zonedata.WireName(m.Question[0].Name)
 	if err != nil {
 		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
 	}
@@ -177,7 +177,7 @@ func (z activePolicy) ofChain(answer *dns.Msg) (does rule, at int, ok bool) {
 		if !is {
 			continue
 		}
-		name, err := wireName(alias.Target)
+		name, err := zonedata.WireName(alias.Target)
 		if err != nil {
 			continue
 		}
@@ -220,7 +220,7 @@ func (q *policedQuestion) nameServers() (all []nameServer) {
 			if !is || len(all) >= mostServers {
 				continue
 			}
-			packed, err := wireName(ns.Ns)
+			packed, err := zonedata.WireName(ns.Ns)
 			if err != nil {
 				continue
 			}

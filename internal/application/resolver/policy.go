@@ -59,21 +59,11 @@ type policyZone struct {
 }
 
 func newPolicyZone(name string) (*policyZone, error) {
-	apex, err := wireName(name)
+	apex, err := zonedata.WireName(name)
 	if err != nil {
 		return nil, err
 	}
 	return &policyZone{apex: apex, name: name, names: map[string]rule{}, servers: map[string]rule{}}, nil
-}
-
-// wireName gives a name in wire form and in lower case.
-func wireName(name string) (string, error) {
-	var buf [256]byte
-	n, err := dns.PackDomainName(dns.CanonicalName(name), buf[:], 0, nil, false)
-	if err != nil {
-		return "", fmt.Errorf("%q is no name: %w", name, err)
-	}
-	return string(buf[:n]), nil
 }
 
 // prefixRules are rules by prefixes.
