@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,45 +25,12 @@ func TestCopiedZones(t *testing.T) {
 
 func copiedZones(t *testing.T, database string) {
 	t.Helper()
-	program := tool(t, "named")
-	if l, err := net.Listen("tcp", foreignAddress+":53"); err != nil {
-		t.Skipf("nobody may listen at %s:53 here: %v", foreignAddress, err)
-	} else if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
 	a, _, _, _ := liveServer(t, database)
 	m := a.m
-	dir := t.TempDir()
 	_, port, _ := strings.Cut(a.at, ":")
-	conf := fmt.Sprintf(`options { directory %q; listen-on port 53 { %s; }; listen-on-v6 { none; }; pid-file none; session-keyfile none; recursion no;
-		dnssec-validation no; empty-zones-enable no; notify-source %s; }; controls { };
-		zone "far.example" { type primary; file "zone"; allow-update { any; }; allow-transfer { any; }; notify explicit;
-		also-notify { 127.0.0.1 port %s; }; };`, dir, foreignAddress, foreignAddress, port)
-	zoneText := "$ORIGIN far.example.\n@ 60 SOA ns h 1 3600 3600 86400 60\n@ 60 NS ns\nns 60 A 192.0.2.1\n" +
-		"berth 60 TXT \"one\"\n*.wild 60 A 192.0.2.7\n"
-	for name, text := range map[string]string{"zone": zoneText, "conf": conf} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var c *exec.Cmd
-	begin := func() {
-		c = exec.Command(program, "-g", "-n", "1", "-c", filepath.Join(dir, "conf"))
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	end := func() {
-		_ = c.Process.Kill()
-		_ = c.Wait()
-	}
-	begin()
-	t.Cleanup(func() { end() })
-	if !until(func() bool {
-		return strings.HasPrefix(asked(foreignAddress+":53", "far.example.", dns.TypeSOA), "NOERROR")
-	}) {
-		t.Fatal("named does not answer")
-	}
+	named := theirs(t, fmt.Sprintf(`zone "far.example" { type primary; file "far.example"; allow-update { any; }; allow-transfer { any; };
+		notify explicit; also-notify { 127.0.0.1 port %s; }; };`, port), map[string]string{"far.example": "$ORIGIN far.example.\n" +
+		"@ 60 SOA ns h 1 3600 3600 86400 60\n@ 60 NS ns\nns 60 A 192.0.2.1\nberth 60 TXT \"one\"\n*.wild 60 A 192.0.2.7\n"})
 
 	// The zone, its primary server, which is somebody else's, and ours, which copies it.
 	var lists struct {
@@ -122,12 +86,12 @@ func copiedZones(t *testing.T, database string) {
 	if r, _, err := (&dns.Client{Dialer: from}).Exchange(n, a.at); err != nil || r.Rcode != dns.RcodeRefused {
 		t.Errorf("a notice of anybody is %v %v", r, err)
 	}
-	end()
+	named.end()
 	if got := a.asks("winch.far.example.", dns.TypeTXT); got != `NOERROR "two"` {
 		t.Errorf("while it is away its zone is %s", got)
 	}
 	a.answersWith("winch.far.example.", dns.TypeTXT, "SERVFAIL")
-	begin()
+	named.begin()
 	a.answersWith("winch.far.example.", dns.TypeTXT, `NOERROR "two"`)
 	a.nothingElse()
 	m.check()

@@ -29,8 +29,8 @@ const (
 	mostCopies = 8
 )
 
-// Copier copies zones whose primary servers are run by others, for the servers that have a role for them: of all managers of a database one
-// at a time (RFC 1034 section 4.3.5, RFC 5936).
+// Copier copies zones whose primary servers are run by others, for the servers that have a role for them, and keeps the records of views
+// that follow such a server as that has them: of all managers of a database one at a time (RFC 1034 section 4.3.5, RFC 5936).
 type Copier struct {
 	api    *resource.API
 	points Points
@@ -64,6 +64,8 @@ type copiedZone struct {
 	primaries     []netip.Addr
 	// policy is the response policy zone that it is; nil where it is none.
 	policy *dns.ResponsePolicyZone
+	// follows is what of it is followed; nil where it is copied as it is.
+	follows *followedZone
 	// next is when it is looked at again; wrong is what was wrong the last time, which was said.
 	next  time.Time
 	wrong string
@@ -75,14 +77,14 @@ type copiedZone struct {
 func NewCopier(a *resource.API, points Points, log *slog.Logger) *Copier {
 	return &Copier{api: a, points: points, log: log, lease: a.Store.NewLease("dns_copies", copyLease), Copied: func(string) {},
 		planned: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"zones", "views", "deploymentRoles", "interfaces",
-			"servers"}}),
+			"servers", "signingKeys"}}),
 		notified: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{copiesTopic}}),
 		zones:    map[string]*copiedZone{}, turns: make(chan struct{}, mostCopies)}
 }
 
 // sameSource reports whether two zones are copied from the same place, as often.
 func (z *copiedZone) sameSource(o *copiedZone) bool {
-	if (z.policy == nil) != (o.policy == nil) || !slices.Equal(z.primaries, o.primaries) {
+	if (z.policy == nil) != (o.policy == nil) || !slices.Equal(z.primaries, o.primaries) || !z.follows.same(o.follows) {
 		return false
 	}
 	return z.policy == nil || z.policy.ResponsePolicyZoneType == o.policy.ResponsePolicyZoneType &&
@@ -184,6 +186,9 @@ func (c *Copier) plan(ctx context.Context) error {
 					}
 					found[z.id] = one
 				}
+			}
+			if err := p.followed(found); err != nil {
+				return err
 			}
 		}
 		c.planned.Put(tx, struct{}{}, true)

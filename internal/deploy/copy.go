@@ -26,6 +26,8 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	c.Copied(what)
 	wait := firstRetry
 	switch {
+	case z.follows != nil && err == nil:
+		wait = c.followEvery()
 	case err == nil && z.policy != nil && z.policy.RefreshTime() > 0:
 		wait = z.policy.RefreshTime()
 	case err == nil:
@@ -49,7 +51,12 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	if !said {
 		c.log.Error("a zone could not be copied", "zone", z.name, "error", err)
 	}
-	if err := c.expire(ctx, z, soa, err, said); err != nil {
+	if z.follows != nil {
+		err = c.sayOf(ctx, z, said, "WARNING", "it cannot be followed, and stays as it was: "+err.Error())
+	} else {
+		err = c.expire(ctx, z, soa, err, said)
+	}
+	if err != nil {
 		c.log.Error("noting that a zone could not be copied", "zone", z.name, "error", err)
 	}
 }
@@ -66,6 +73,9 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 			what, err = "failed", fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
+	if z.follows != nil {
+		return c.follow(ctx, z)
+	}
 	before, there, entries, err := c.deployed(ctx, z)
 	if err != nil {
 		return nil, "failed", err
@@ -80,7 +90,7 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 	for _, at := range z.primaries {
 		server := netip.AddrPortFrom(at, dnsPort).String()
 		var is *wire.SOA
-		if is, err = dns.FetchAuthority(ctx, server, z.name); err != nil {
+		if is, err = dns.FetchAuthority(ctx, server, z.name, nil); err != nil {
 			continue
 		}
 		if there && before.refreshed > 0 && soa != nil && int32(is.Serial-soa.Serial) <= 0 { //nolint:gosec // as RFC 1982 compares

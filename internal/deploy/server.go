@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"portolan/internal/dns"
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -284,7 +285,7 @@ func checkServerName(profile, name string) error {
 }
 
 // otherServer is the profile of a server that somebody else runs.
-const otherServer = "OTHER_DNS_SERVER"
+const otherServer = dns.OtherServer
 
 // before takes the state that is asked for, and keeps the interfaces for after.
 func (x *ServerFields) before(c *resource.Change) error {

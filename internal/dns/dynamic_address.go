@@ -8,7 +8,7 @@ import (
 	"portolan/internal/store"
 )
 
-// registerDynamicAddresses declares what is kept of addresses that were assigned because an update named them.
+// registerDynamicAddresses declares what is kept of addresses that were assigned because an update, or another server, named them.
 func registerDynamicAddresses(r *resource.Registry) {
 	r.Extension(&store.Extension{Name: "dynamicAddresses", Migrations: dynamicAddressMigrations,
 		Tables: []store.Table{{Name: "dynamic_address", Columns: []string{"address"}, Key: 1}}})
@@ -17,7 +17,7 @@ func registerDynamicAddresses(r *resource.Registry) {
 //go:embed migrations/*/0012_dynamic_address.sql
 var dynamicAddressMigrations embed.FS
 
-// markFresh notes the addresses that were assigned because the update names them.
+// markFresh notes the addresses that were assigned because the change names them.
 func (u *updater) markFresh() error {
 	for _, f := range u.make.fresh {
 		rows, err := u.c.Tx.Below(f.network, "addresses", store.AddrKey(f.addr), store.AddrKey(f.addr))

@@ -19,6 +19,15 @@ import (
 // TransferKey is a key that a transfer is signed with (RFC 8945): Name and Algorithm as names with their last dots, Secret in base64.
 type TransferKey struct{ Name, Algorithm, Secret string }
 
+// sign has a message signed with the key, and gives the secrets that its answer is checked with; nil where there is no key.
+func (k *TransferKey) sign(m *dns.Msg) map[string]string {
+	if k == nil {
+		return nil
+	}
+	m.SetTsig(k.Name, k.Algorithm, 300, time.Now().Unix())
+	return map[string]string{k.Name: k.Secret}
+}
+
 // keyStatement is a key as tsig-keygen prints it, and as the configuration of BIND has it.
 var keyStatement = regexp.MustCompile(`(?s)key\s+"?([^\s"{]+)"?\s*\{(.*?)\}`)
 
@@ -74,12 +83,13 @@ func CopyZone(ctx context.Context, server, zone string, key *TransferKey) (all [
 	return all, err
 }
 
-// FetchAuthority asks a server for the SOA of a zone, over TCP.
-func FetchAuthority(ctx context.Context, server, zone string) (*dns.SOA, error) {
+// FetchAuthority asks a server for the SOA of a zone, over TCP, signed with the key where that is not nil.
+func FetchAuthority(ctx context.Context, server, zone string, key *TransferKey) (*dns.SOA, error) {
 	m := new(dns.Msg)
 	m.SetQuestion(dns.Fqdn(zone), dns.TypeSOA)
 	m.RecursionDesired = false
-	answer, _, err := (&dns.Client{Net: "tcp", Timeout: transferTime}).ExchangeContext(ctx, m, withPort(server))
+	client := &dns.Client{Net: "tcp", Timeout: transferTime, TsigSecret: key.sign(m)}
+	answer, _, err := client.ExchangeContext(ctx, m, withPort(server))
 	if err != nil {
 		return nil, fmt.Errorf("asking %s: %w", server, err)
 	}
@@ -113,10 +123,7 @@ func eachOfTransfer(ctx context.Context, server, zone string, key *TransferKey, 
 	t := &dns.Transfer{Conn: &dns.Conn{Conn: conn}, DialTimeout: transferTime, ReadTimeout: transferTime, WriteTimeout: transferTime}
 	m := new(dns.Msg)
 	m.SetAxfr(dns.Fqdn(zone))
-	if key != nil {
-		m.SetTsig(key.Name, key.Algorithm, 300, time.Now().Unix())
-		t.TsigSecret = map[string]string{key.Name: key.Secret}
-	}
+	t.TsigSecret = key.sign(m)
 	envelopes, err := t.In(m, server)
 	if err != nil {
 		_ = conn.Close()

@@ -76,7 +76,8 @@ type zoneImport struct {
 	authority *dns.SOA
 	// dynamic marks what is made as made by an update.
 	dynamic bool
-	// fresh are the addresses that are assigned because an update names them.
+	// lends says that addresses which are assigned because a record names them are given back with it; fresh are those.
+	lends bool
 	fresh []freshAddress
 }
 
@@ -151,7 +152,7 @@ func (i *zoneImport) jobs(zone string, records []dns.RR) iter.Seq[func() error] 
 }
 
 func (i *zoneImport) skip(rr dns.RR, why string) {
-	i.done.Skipped = append(i.done.Skipped, fmt.Sprintf("%s %s: %s", rr.Header().Name, dns.TypeToString[rr.Header().Rrtype], why))
+	i.done.Skipped = append(i.done.Skipped, fmt.Sprintf("%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype), why))
 }
 
 // makeZone finds the zone, or makes it with the ones that are missing above it.
@@ -181,18 +182,77 @@ func (i *zoneImport) create(rr dns.RR, o schema.Object, ttl uint32) error {
 	if ttl > 1<<31-1 {
 		h.TTL = nil
 	}
-	if _, err := i.c.Following("name", "addresses", "linkedRecord").Create(t, o); err != nil {
+	row, err := i.c.Following("name", "addresses", "linkedRecord").Create(t, o)
+	if err != nil {
 		if p, ok := problem.As(err); ok { // no rule but the database refused it otherwise, and may say nothing more
 			if there, e := i.isThere(o); there || e != nil {
 				return e
 			}
-			return problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, dns.TypeToString[rr.Header().Rrtype], p.Message)
+			return problem.New(p.Status, p.Code, "%s %s: %s", rr.Header().Name, dns.Type(rr.Header().Rrtype).String(), p.Message)
 		}
 		return err
 	}
 	i.done.Made++
+	if i.lends {
+		return i.adopt(row)
+	}
 	return nil
 }
+
+// adopt has records lead to one that is new, which have led to an external host of its name: that is none any more.
+func (i *zoneImport) adopt(row *store.Resource) error {
+	if !slices.Contains(linkable, row.Type) {
+		return nil
+	}
+	same, err := sameName(i.c.Tx, i.zone.Configuration, i.view.ID, "resourceRecords", row.Key)
+	if err != nil {
+		return err
+	}
+	for _, r := range same {
+		if r.Type != externalHostType {
+			continue
+		}
+		if err := i.leadTo(r.ID, func() (schema.Ref, error) { return schema.Ref{ID: row.ID}, nil }); err != nil {
+			return err
+		}
+		if err := i.c.Following().Delete(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leadTo has the records that lead to one lead to another.
+func (i *zoneImport) leadTo(from int64, to func() (schema.Ref, error)) error {
+	links, err := i.c.Tx.Referring(from)
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if l.Field != "linkedRecord" {
+			continue
+		}
+		row, err := i.c.Tx.Get(l.Target)
+		if err != nil {
+			return err
+		}
+		other, err := to()
+		if err != nil {
+			return err
+		}
+		if _, err := i.c.Following(l.Field).Change(row, func(o schema.Object) {
+			*i.c.API.TypeNamed(row.Type).RefOf(o, l.Field) = other
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linkable are the types of records that all records which lead to another may lead to.
+var linkable = []string{"HostRecord", "AliasRecord", "GenericRecord", externalHostType}
+
+const externalHostType = "ExternalHostRecord"
 
 // isThere reports whether a record that could not be made is there, and counts it, where that is to be passed over.
 func (i *zoneImport) isThere(o schema.Object) (there bool, err error) {
@@ -296,7 +356,7 @@ func (i *zoneImport) fits(name string, addr netip.Addr) (bool, error) {
 	if err != nil || !ipam.Usable(network).Has(addr) || naming.Check(name, naming.HostName) != nil {
 		return false, err
 	}
-	if i.dynamic {
+	if i.lends {
 		there, err := i.c.Tx.Below(network.ID, "addresses", store.AddrKey(addr), store.AddrKey(addr))
 		if err != nil {
 			return false, err
@@ -310,7 +370,7 @@ func (i *zoneImport) fits(name string, addr netip.Addr) (bool, error) {
 
 // makeGeneric makes a record of the type's own data.
 func (i *zoneImport) makeGeneric(rr dns.RR) error {
-	kind := dns.TypeToString[rr.Header().Rrtype]
+	kind := dns.Type(rr.Header().Rrtype).String()
 	t, _ := i.c.API.Type("GenericRecord")
 	if f, ok := t.Field("recordType"); !ok || !slices.Contains(f.Enum, kind) {
 		i.skip(rr, "records of this type are not kept")
@@ -456,7 +516,7 @@ func (i *zoneImport) target(name string) (schema.Ref, error) {
 		return schema.Ref{}, err
 	}
 	for _, r := range same {
-		if r.Type == "HostRecord" || r.Type == "AliasRecord" || r.Type == "GenericRecord" || r.Type == "ExternalHostRecord" {
+		if slices.Contains(linkable, r.Type) {
 			return schema.Ref{ID: r.ID}, nil
 		}
 	}
@@ -488,7 +548,7 @@ func externalHost(c *resource.Change, view *store.Resource, name string) (schema
 		}
 	}
 	h := &ExternalHostRecord{}
-	h.Type, h.Name, h.Parent, h.Config = "ExternalHostRecord", name, zone.ID, view.Configuration
+	h.Type, h.Name, h.Parent, h.Config = externalHostType, name, zone.ID, view.Configuration
 	t, _ := c.API.Type(h.Type)
 	row, err := n.Create(t, h)
 	if err != nil {

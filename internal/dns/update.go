@@ -29,19 +29,14 @@ func refused(code int, why string) error { return &Refused{code, why} }
 // it makes is marked as dynamic. Start of authority and name servers of the zone itself follow from options and roles, and stay. It reports
 // whether anything has changed; where the message is refused the error is a *Refused or a problem.
 func Update(c *resource.Change, zone *store.Resource, m *dns.Msg) (changed bool, err error) {
-	view, err := c.Tx.Get(viewOf(zone))
+	u, err := newUpdater(c, zone)
 	if err != nil {
 		return false, err
 	}
-	apex, err := fqdn(zone.Key)
-	if err != nil {
-		return false, err
-	}
+	u.make.dynamic = true
 	if n := len(m.Answer) + len(m.Ns); n > mostUpdated {
 		return false, refused(dns.RcodeRefused, fmt.Sprintf("%d prerequisites and changes are more than %d", n, mostUpdated))
 	}
-	u := &updater{c: c, zone: zone, apex: dns.CanonicalName(apex), names: map[string]*updatedName{}, datas: map[dns.RR]string{},
-		make: &zoneImport{c: c, view: view, zone: zone, done: &ImportedZone{}, dynamic: true}}
 	if err := u.prerequisites(m.Answer); err != nil {
 		return false, err
 	}
@@ -82,6 +77,19 @@ type updater struct {
 	order []string
 	// datas are what dataOf gives of records: comparing many with each other costs much.
 	datas map[dns.RR]string
+}
+
+func newUpdater(c *resource.Change, zone *store.Resource) (*updater, error) {
+	view, err := c.Tx.Get(viewOf(zone))
+	if err != nil {
+		return nil, err
+	}
+	apex, err := fqdn(zone.Key)
+	if err != nil {
+		return nil, err
+	}
+	return &updater{c: c, zone: zone, apex: dns.CanonicalName(apex), names: map[string]*updatedName{}, datas: map[dns.RR]string{},
+		make: &zoneImport{c: c, view: view, zone: zone, done: &ImportedZone{}, lends: true}}, nil
 }
 
 // data is dataOf, remembered.
@@ -165,11 +173,11 @@ func (u *updater) prerequisites(all []dns.RR) error {
 		case h.Class == dns.ClassANY && whole && !is && h.Rrtype == dns.TypeANY:
 			return refused(dns.RcodeNameError, n.name+" is not there")
 		case h.Class == dns.ClassANY && whole && !is:
-			return refused(dns.RcodeNXRrset, n.name+" has no "+dns.TypeToString[h.Rrtype])
+			return refused(dns.RcodeNXRrset, n.name+" has no "+dns.Type(h.Rrtype).String())
 		case h.Class == dns.ClassNONE && whole && is && h.Rrtype == dns.TypeANY:
 			return refused(dns.RcodeYXDomain, n.name+" is there")
 		case h.Class == dns.ClassNONE && whole && is:
-			return refused(dns.RcodeYXRrset, n.name+" has a "+dns.TypeToString[h.Rrtype])
+			return refused(dns.RcodeYXRrset, n.name+" has a "+dns.Type(h.Rrtype).String())
 		case (h.Class == dns.ClassANY || h.Class == dns.ClassNONE) && whole:
 		case h.Class == dns.ClassINET:
 			sets = append(sets, rr)
@@ -183,7 +191,7 @@ func (u *updater) prerequisites(all []dns.RR) error {
 		if err != nil {
 			return err
 		}
-		set := n.name + dns.TypeToString[rr.Header().Rrtype]
+		set := n.name + dns.Type(rr.Header().Rrtype).String()
 		if checked[set] {
 			continue
 		}
@@ -198,7 +206,7 @@ func (u *updater) prerequisites(all []dns.RR) error {
 			return slices.Compact(of)
 		}
 		if !slices.Equal(same(sets), same(n.wanted)) {
-			return refused(dns.RcodeNXRrset, n.name+" has another "+dns.TypeToString[rr.Header().Rrtype])
+			return refused(dns.RcodeNXRrset, n.name+" has another "+dns.Type(rr.Header().Rrtype).String())
 		}
 	}
 	return nil
@@ -266,7 +274,7 @@ func (u *updater) change(rr dns.RR) error {
 	if err != nil {
 		return err
 	}
-	stays := func(kind uint16) bool { return n.name == u.apex && (kind == dns.TypeSOA || kind == dns.TypeNS) }
+	stays := func(kind uint16) bool { return n.name == u.apex && ofApex(kind) }
 	switch {
 	case stays(h.Rrtype):
 		return nil
@@ -281,6 +289,9 @@ func (u *updater) change(rr dns.RR) error {
 	}
 	return nil
 }
+
+// ofApex reports whether records of a type, at the name of the zone itself, follow from roles and options.
+func ofApex(kind uint16) bool { return kind == dns.TypeSOA || kind == dns.TypeNS }
 
 // add adds a record: an alias stands alone, in the place of another one (RFC 2136 section 3.4.2.2).
 func (u *updater) add(n *updatedName, rr dns.RR) {
@@ -311,7 +322,7 @@ func (u *updater) realizeAll() (changed bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		changed, all = changed || is || len(left) > 0, append(all, left...)
+		changed, all = changed || is, append(all, left...)
 	}
 	if len(all) == 0 {
 		return changed, nil
@@ -321,7 +332,7 @@ func (u *updater) realizeAll() (changed bool, err error) {
 			return false, err
 		}
 	}
-	return changed, nil
+	return changed || u.make.done.Made > 0, nil
 }
 
 // realize makes the resources of a name that are there what it is to have, and gives the records that are to be made.
@@ -369,16 +380,10 @@ func (u *updater) retime(row *store.Resource, ttl uint32) error {
 	return err
 }
 
-// remove deletes a record that no other leads to.
+// remove deletes a record. Others that lead to it lead to its name from then on, as to that of an external host.
 func (u *updater) remove(row *store.Resource) error {
-	links, err := u.c.Tx.Referring(row.ID)
-	if err != nil {
+	if err := u.make.leadTo(row.ID, func() (schema.Ref, error) { return externalHost(u.c, u.make.view, row.Key) }); err != nil {
 		return err
-	}
-	for _, l := range links {
-		if l.Field == "linkedRecord" {
-			return refused(dns.RcodeRefused, row.Key+" cannot go: another record leads to it")
-		}
 	}
 	return u.c.Following().Delete(row)
 }

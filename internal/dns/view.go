@@ -23,4 +23,9 @@ type View struct {
 	DeviceRegistrationPortalAddress string `api:"deviceRegistrationPortalAddress"`
 	// LiveDeployment says whether every change in the view is put on the wire as soon as it is made, where its zones were deployed before.
 	LiveDeployment bool `api:"liveDeployment"`
+	// FollowedServer is the server of somebody else whose zones those of the view are kept like; null: nobody's. It alone changes their
+	// records.
+	FollowedServer schema.Ref `api:"followedServer" ref:"Server" onDelete:"refuse"`
+	// FollowedServerKey is the key that transfers from the server are signed with; null: none is.
+	FollowedServerKey schema.Ref `api:"followedServerKey" ref:"TSIGKey" onDelete:"refuse"`
 }

@@ -65,7 +65,12 @@ func (l *Lease) Take(ctx context.Context) (held bool, err error) {
 // Update is Store.Update under the lease: it is refused with ErrLeaseLost, and nothing of it is kept,
 // where the lease is not, or no longer, held.
 func (l *Lease) Update(ctx context.Context, author Author, fn func(*Tx) error) error {
-	return l.store.Update(ctx, author, func(tx *Tx) error {
+	return l.UpdateIn(ctx, Scope{}, author, fn)
+}
+
+// UpdateIn is Update of what lies in a scope.
+func (l *Lease) UpdateIn(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
+	return l.store.UpdateIn(ctx, scope, author, func(tx *Tx) error {
 		// Writing, so that nobody takes it over until this is committed.
 		n, err := tx.Exec("UPDATE lease SET fence = fence WHERE name = ? AND fence = ?", l.name, l.fence.Load())
 		if err != nil {

@@ -1,0 +1,137 @@
+package dns
+
+import (
+	"errors"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// followedName is the name of the extension that keeps the records of followed views as they are followed.
+const followedName = "followedViews"
+
+// registerFollowed declares it. It keeps nothing: it refuses what somebody else would change.
+func registerFollowed(r *resource.Registry) {
+	f := &followedViews{}
+	r.Extension(&store.Extension{Name: followedName, State: f, Opened: f.open, Follow: f.follow})
+}
+
+// followedViews knows the views that follow a server.
+type followedViews struct {
+	// known are those of all configurations, under the one key there is.
+	known *store.Cache[struct{}, map[int64]bool]
+}
+
+func (f *followedViews) open(s *store.Store) {
+	f.known = store.NewCache[struct{}](s, store.CacheOptions[map[int64]bool]{Topics: []string{"views"}, Late: true, Max: 1})
+}
+
+// of gives the followed views.
+func (f *followedViews) of(tx *store.Tx) (map[int64]bool, error) {
+	if known, ok := f.known.Get(tx, struct{}{}); ok {
+		return known, nil
+	}
+	found := map[int64]bool{}
+	err := EachFollowed(tx, func(view *store.Resource) error {
+		found[view.ID] = true
+		return nil
+	})
+	if err == nil {
+		f.known.Put(tx, struct{}{}, found)
+	}
+	return found, err
+}
+
+// EachFollowed gives the views that follow a server.
+func EachFollowed(tx *store.Tx, fn func(view *store.Resource) error) error {
+	return tx.List(store.Query{From: store.Resources, Where: store.InCollection("views")}, func(r *store.Resource) error {
+		if r.Ref("followedServer") == 0 {
+			return nil
+		}
+		return fn(r)
+	})
+}
+
+// follow begins to follow a transaction.
+func (f *followedViews) follow(tx *store.Tx) store.Follower {
+	return &viewFollower{views: f, tx: tx, records: map[int64]*store.Resource{}, zones: map[int64]bool{}}
+}
+
+// viewFollower sees what a transaction changes of followed views.
+type viewFollower struct {
+	views *followedViews
+	tx    *store.Tx
+	// follows says that the transaction is the one that follows.
+	follows bool
+	// records are the zones of which it changes records, each with one of those; zones are those that it makes, moves or deletes.
+	records map[int64]*store.Resource
+	zones   map[int64]bool
+}
+
+// followerOf gives what follows a transaction.
+func followerOf(tx *store.Tx) (*viewFollower, error) {
+	f, ok := tx.Follower(tx.Extension(followedName)).(*viewFollower)
+	if !ok {
+		return nil, errors.New("the database was opened without the extension of followed views")
+	}
+	return f, nil
+}
+
+// Changed notes the zones whose records change. A move of a zone moves its records.
+func (f *viewFollower) Changed(before, after *store.Resource) error {
+	r := after
+	if r == nil {
+		r = before
+	}
+	switch r.Collection {
+	case "resourceRecords":
+		for _, one := range []*store.Resource{before, after} {
+			if one != nil {
+				f.records[one.Parent] = one
+			}
+		}
+	case "zones":
+		if before == nil || after == nil || before.Ref("view") != after.Ref("view") || before.Key != after.Key {
+			f.zones[r.ID] = true
+		}
+	}
+	return nil
+}
+
+// BeforeCommit refuses changes of records that somebody else makes: the next look at the server would undo them.
+func (f *viewFollower) BeforeCommit() error {
+	if f.follows || len(f.records) == 0 {
+		return nil
+	}
+	followed, err := f.views.of(f.tx)
+	if err != nil || len(followed) == 0 {
+		return err
+	}
+	for id, record := range f.records {
+		if f.zones[id] {
+			continue
+		}
+		zone, err := f.tx.Get(id)
+		if store.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if zone.Type != "Zone" || !followed[zone.Ref("view")] {
+			continue
+		}
+		view, err := f.tx.Get(zone.Ref("view"))
+		if err != nil {
+			return err
+		}
+		server, err := f.tx.Get(view.Ref("followedServer"))
+		if err != nil {
+			return err
+		}
+		return problem.Forbidden("OperationNotPermitted", "%s %s belongs to zone %s of view %s, which follows server %s: change it "+
+			"there, or set the view's followedServer to null", record.Type, record.Key, zone.Key, view.Name, server.Name)
+	}
+	return nil
+}
