@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,6 +111,10 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 			err = fmt.Errorf("%s gives the zone without its SOA", server)
 			continue
 		}
+		if n := iterationsIn(after); n > zonedata.MostIterations {
+			err = fmt.Errorf("%s has names hashed in %d further rounds (NSEC3PARAM), more than %d", server, n, zonedata.MostIterations)
+			continue
+		}
 		if err = c.keep(ctx, z, before, there, entries, after, got.Serial); err != nil {
 			return soa, "failed", err
 		}
@@ -156,6 +161,18 @@ func soaIn(entries []zonedata.Entry) *wire.SOA {
 		}
 	}
 	return nil
+}
+
+// iterationsIn gives how many further rounds of hashing there are in a zone that is signed with hashed names (RFC 5155 section 3.1.3).
+func iterationsIn(entries []zonedata.Entry) (n int) {
+	for _, e := range entries {
+		if e.Record.Type() == wire.TypeNSEC3PARAM || e.Record.Type() == wire.TypeNSEC3 {
+			if data := e.Record.Data(); len(data) >= 4 {
+				n = max(n, int(binary.BigEndian.Uint16(data[2:])))
+			}
+		}
+	}
+	return n
 }
 
 // copiedNow is what is deployed of a zone that is copied.

@@ -76,7 +76,8 @@ type deployedZone struct {
 	number int64
 	// records is how many there are.
 	records int64
-	// complete is since when, in Unix milliseconds, changes of records may not have been deployed.
+	// complete is since when, in Unix milliseconds, changes of records may not have been deployed; 0: nobody knows, all of it is to be
+	// looked at.
 	complete int64
 }
 

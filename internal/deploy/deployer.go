@@ -76,8 +76,10 @@ type Deployer struct {
 	// sighted are those of the look before.
 	sightings, sighted map[sighting]int64
 	held               bool
-	// plan is that of the live configuration that was last looked at; nothing but records has changed there since.
-	plan *plan
+	// plan is that of the live configuration that was last looked at, in the holding planned of the lease: nothing but records has changed
+	// there since, as long as nobody else has seen to what has.
+	plan    *plan
+	planned int64
 }
 
 // NewDeployer makes what works deployments off. Run runs it.
@@ -154,9 +156,6 @@ func (d *Deployer) look(ctx context.Context) (failure error) {
 func (d *Deployer) changes(ctx context.Context) error {
 	for ctx.Err() == nil {
 		more, err := d.change(ctx)
-		if p, ok := problem.As(err); ok && p.Status < 500 {
-			return d.setAside(ctx, err)
-		}
 		if err != nil {
 			d.plan = nil
 			return err
@@ -239,6 +238,8 @@ type outcome struct {
 	// zones is how many were looked at; warnings are sentences.
 	zones    int
 	warnings []string
+	// faults are zones that cannot be deployed as they are, and keep no other from it.
+	faults []fault
 	// checked says that nothing is to be carried.
 	checked bool
 }

@@ -6,13 +6,13 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"portolan/internal/dns"
-	"portolan/internal/event"
 	"portolan/internal/naming"
 	"portolan/internal/problem"
-	"portolan/internal/schema"
 	"portolan/internal/store"
 	"portolan/internal/zonedata"
 
@@ -28,8 +28,8 @@ func (d *Deployer) change(ctx context.Context) (more bool, err error) {
 	var o *outcome
 	var now dueNow
 	var servings map[int64]*serving
-	if err := d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
-		o = &outcome{}
+	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
+		o, servings = &outcome{}, nil
 		if o.configuration, now, err = readDue(tx); err != nil {
 			return err
 		}
@@ -37,21 +37,28 @@ func (d *Deployer) change(ctx context.Context) (more bool, err error) {
 			d.due.Put(tx, struct{}{}, true)
 			return nil
 		}
-		servings = nil
 		if now.all {
 			servings, err = d.prepareAll(tx, o)
 			return err
 		}
 		return d.prepareDue(tx, o, now)
-	}); err != nil {
-		return false, err
-	}
-	if o.configuration == 0 {
+	})
+	if err == nil && o.configuration == 0 {
 		return false, nil
 	}
+	if err == nil {
+		err = d.carryDue(ctx, o, servings, now)
+	}
+	if isFault(err) && o.configuration != 0 {
+		err = d.setAside(ctx, o.configuration, now, err)
+	}
+	return err == nil, err
+}
+
+// carryDue keeps what has become of what was due, and takes it off the list.
+func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]*serving, now dueNow) error {
 	var told []string
-	err = d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		told = nil
+	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		number, err := nextNumber(tx)
 		if err != nil {
 			return err
@@ -72,25 +79,27 @@ func (d *Deployer) change(ctx context.Context) (more bool, err error) {
 		if told, err = tellServers(tx, d.api, d.points, changed); err != nil {
 			return err
 		}
-		tx.Touch(dueTopic)
-		if now.all { // keys of zones may be among it
-			tx.Touch(rollTopic)
-		}
-		for _, r := range now.rows {
-			if err := tx.Write("DELETE FROM dns_due WHERE configuration = ? AND kind = ? AND what = ? AND changed = ?", r.configuration, r.kind,
-				r.what, r.changed); err != nil {
+		for _, f := range o.faults {
+			if err := f.note(tx, o.configuration); err != nil {
 				return err
 			}
 		}
-		return nil
-	})
-	if err == nil {
-		for _, point := range told {
-			d.points.Wake(point)
+		if now.all { // keys of zones may be among it
+			tx.Touch(rollTopic)
 		}
-		d.Changed(len(now.rows))
+		return now.done(tx)
+	})
+	if err != nil {
+		return err
 	}
-	return err == nil, err
+	for _, f := range o.faults {
+		d.log.Error("changes of a live view cannot be deployed", "what", f.what, "reason", f.why)
+	}
+	for _, point := range told {
+		d.points.Wake(point)
+	}
+	d.Changed(len(now.rows))
+	return nil
 }
 
 // prepareAll finds what has changed of all live zones of a configuration, and what the servers that something was deployed to are to serve.
@@ -117,6 +126,10 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 			continue
 		}
 		s, err := p.servingOf(server)
+		if isFault(err) {
+			o.faults = append(o.faults, fault{what: "server " + p.heads[server].Name, why: err, server: server})
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -133,15 +146,25 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 				continue
 			}
 			c, err := p.publication(z, nil, d.api.Store.Now())
-			if err != nil {
-				return nil, problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, err)
-			}
-			if c != nil {
-				o.all = append(o.all, c)
+			if err := o.take(z, c, err); err != nil {
+				return nil, err
 			}
 		}
 	}
 	return servings, nil
+}
+
+// take takes in what has become of a zone, or why it cannot be deployed.
+func (o *outcome) take(z *plannedZone, c *publication, err error) error {
+	switch {
+	case isFault(err):
+		o.faults = append(o.faults, fault{what: "zone " + z.zoneName(), why: err, zone: z.id})
+	case err != nil:
+		return err
+	case c != nil:
+		o.all = append(o.all, c)
+	}
+	return nil
 }
 
 // prepareDue finds what has changed of some names and addresses.
@@ -150,10 +173,11 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 	if err != nil {
 		return err
 	}
-	if d.plan == nil || d.plan.configuration != o.configuration {
+	if d.plan == nil || d.plan.configuration != o.configuration || d.planned != d.lease.Holding() {
 		if d.plan, err = newPlan(tx, d.api, o.configuration); err != nil {
 			return err
 		}
+		d.planned = d.lease.Holding()
 	}
 	p := d.plan
 	p.tx = tx
@@ -177,12 +201,14 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 		if !there {
 			continue
 		}
-		c, err := p.partly(z, deployed, mine, back, d.api.Store.Now())
-		if err != nil {
-			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, err)
+		var c *publication
+		if deployed.complete == 0 { // not all of it was, before
+			c, err = p.publication(z, nil, d.api.Store.Now())
+		} else {
+			c, err = p.partly(z, deployed, mine, back, d.api.Store.Now())
 		}
-		if c != nil {
-			o.all = append(o.all, c)
+		if err := o.take(z, c, err); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -247,21 +273,47 @@ func (z *plannedZone) addresses(all []netip.Addr) (mine []netip.Addr) {
 	return mine
 }
 
-// partly gives what has changed of some names of a zone, and of those that lead back from some addresses. Where the names have to do with
-// more than themselves, as that of a name server, all of the zone is looked at.
-func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back []netip.Addr, now time.Time) (*publication, error) {
-	owners := names{}
+// bothWays adds to names of a zone the addresses that they lead back from, and to addresses their names: a name has what leads back from
+// its address, and records of its own.
+func (z *plannedZone) bothWays(keys []string, back []netip.Addr) ([]string, []netip.Addr, error) {
+	back = slices.Clone(back)
 	for _, key := range keys {
-		if err := owners.add(key); err != nil {
-			return nil, err
+		if low, high, ok := naming.ReverseRange(key); ok && low == high {
+			back = append(back, low)
+		} else if label, rest, _ := strings.Cut(key, "."); rest == z.row.Key { // of a part of a network (RFC 2317)
+			if low, _, ok := naming.ReverseRange(rest); ok && low.Is4() {
+				if n, err := strconv.ParseUint(label, 10, 8); err == nil {
+					octets := low.As4()
+					octets[3] = byte(n)
+					back = append(back, netip.AddrFrom4(octets))
+				}
+			}
 		}
 	}
+	slices.SortFunc(back, netip.Addr.Compare)
+	back = z.addresses(slices.Compact(back))
+	all := slices.Clone(keys)
 	for _, a := range back {
 		name, err := naming.ReverseName(a, z.row.Key)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if err := owners.add(naming.Join(name, z.row.Key)); err != nil {
+		all = append(all, naming.Key(naming.Join(name, z.row.Key)))
+	}
+	slices.Sort(all)
+	return slices.Compact(all), back, nil
+}
+
+// partly gives what has changed of some names of a zone, and of those that lead back from some addresses. Where the names have to do with
+// more than themselves, as that of a name server, all of the zone is looked at.
+func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back []netip.Addr, now time.Time) (*publication, error) {
+	keys, back, err := z.bothWays(keys, back)
+	if err != nil {
+		return nil, err
+	}
+	owners := names{}
+	for _, key := range keys {
+		if err := owners.add(key); err != nil {
 			return nil, err
 		}
 	}
@@ -436,26 +488,4 @@ func (p *plan) soaOf(z *plannedZone) (soa zonedata.Entry, err error) {
 		}
 	}
 	return soa, problem.BadRequest("InvalidDeploymentData", "nothing is deployed of the start of authority of zone %s", z.row.Key)
-}
-
-// setAside takes what is due off the list where it cannot be deployed as it is, says so in an event, and lets all of the configuration be
-// looked at again when somebody changes it.
-func (d *Deployer) setAside(ctx context.Context, why error) error {
-	d.plan = nil
-	d.log.Error("a change of a live view cannot be deployed", "reason", why)
-	return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		configuration, now, err := readDue(tx)
-		if err != nil || configuration == 0 {
-			return err
-		}
-		for _, r := range now.rows {
-			if err := tx.Write("DELETE FROM dns_due WHERE configuration = ? AND kind = ? AND what = ? AND changed = ?", r.configuration, r.kind,
-				r.what, r.changed); err != nil {
-				return err
-			}
-		}
-		tx.Touch(dueTopic)
-		return event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: "DNS", SourceName: "live deployment",
-			Message: schema.Cut("Changes could not be deployed: "+why.Error(), longestMessage)}, configuration)
-	})
 }

@@ -65,3 +65,24 @@ func (x *ResponsePolicyItem) BeforeWrite(*resource.Change) error {
 	}
 	return nil
 }
+
+// Validate refuses a name that has no room in a zone of the policy.
+func (x *ResponsePolicyItem) Validate(c *resource.Change) error {
+	links, err := c.Tx.Referring(x.Parent)
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if l.Field != "responsePolicy" {
+			continue
+		}
+		zone, err := c.Tx.Get(l.Target)
+		if err != nil {
+			return err
+		}
+		if !hasRoom(x.Name, zone.Key) {
+			return problem.Invalid("name", "before the name of the zone %s it is longer than a name may be", zone.Key)
+		}
+	}
+	return nil
+}

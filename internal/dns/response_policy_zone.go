@@ -96,9 +96,32 @@ func (x *ResponsePolicyZone) RefreshTime() time.Duration {
 	return schema.LengthOf(x.OverrideRefreshTime)
 }
 
-// Validate refuses a name that another zone of the view has.
+// Validate refuses a name that another zone of the view has, and one in which a name of its policy has no room.
 func (x *ResponsePolicyZone) Validate(c *resource.Change) error {
-	return freeZoneName(c, &x.Head, x.View.ID, x.Name)
+	if err := freeZoneName(c, &x.Head, x.View.ID, x.Name); err != nil || x.ResponsePolicy.ID == 0 {
+		return err
+	}
+	if old, ok := c.Old.(*ResponsePolicyZone); ok && old.ResponsePolicy == x.ResponsePolicy && old.Name == x.Name {
+		return nil
+	}
+	return c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("policyItems"),
+		store.HasParent(x.ResponsePolicy.ID)}},
+		func(r *store.Resource) error {
+			if hasRoom(r.Name, x.Name) {
+				return nil
+			}
+			return problem.Invalid("responsePolicy", "its name %q, before the name of the zone, is longer than a name may be", r.Name)
+		})
+}
+
+// hasRoom reports whether a name has room before that of a response policy zone.
+func hasRoom(name, zone string) bool {
+	whole, err := fqdn(naming.Join(name, zone))
+	if err != nil {
+		return false
+	}
+	n, err := dns.PackDomainName(whole, make([]byte, 256), 0, nil, false)
+	return err == nil && n <= 255
 }
 
 // Key is the zone's name as names compare.

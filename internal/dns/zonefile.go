@@ -17,7 +17,7 @@ import (
 )
 
 // DefaultTTL is the time to live, in seconds, of records that have none of their own.
-const DefaultTTL = 3600
+const DefaultTTL = naming.DefaultTTL
 
 // FindZone finds a zone by the names of its configuration and view and its own; an empty view is the
 // only one there is. Blocks and networks have reverse zones without anybody making them: such a zone has

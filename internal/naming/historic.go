@@ -3,6 +3,7 @@ package naming
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -36,7 +37,7 @@ func NewRecord(name string, ttl uint32, recordType, data string) (dns.RR, error)
 	if recordType == "X25" { // which the library reads without quotes alone
 		data = strings.Trim(data, `"`)
 	}
-	rr, err := dns.NewRR(fmt.Sprintf("%s %d IN %s %s", name, ttl, recordType, data))
+	rr, err := ReadRecord(fmt.Sprintf("%s %d IN %s %s", name, ttl, recordType, data))
 	if err != nil {
 		reason := strings.TrimPrefix(err.Error(), "dns: ")
 		if at := strings.Index(reason, " at line"); at > 0 {
@@ -44,11 +45,34 @@ func NewRecord(name string, ttl uint32, recordType, data string) (dns.RR, error)
 		}
 		return nil, fmt.Errorf("%q is no data of a record %s: %s", data, recordType, reason)
 	}
-	if rr == nil || dns.TypeToString[rr.Header().Rrtype] != recordType {
+	if dns.TypeToString[rr.Header().Rrtype] != recordType {
 		return nil, fmt.Errorf("%q is no data of a record %s", data, recordType)
 	}
 	return rr, nil
 }
+
+// ReadRecord reads one record in zone-file syntax, and refuses whatever stands behind it. Directives are none: nothing else is read.
+func ReadRecord(text string) (dns.RR, error) {
+	p := dns.NewZoneParser(strings.NewReader(text), ".", "")
+	p.SetDefaultTTL(DefaultTTL)
+	if strings.HasPrefix(strings.TrimSpace(text), "$") {
+		return nil, errors.New("dns: it is no record")
+	}
+	rr, ok := p.Next()
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, errors.New("dns: it is no record")
+	}
+	if _, more := p.Next(); more || p.Err() != nil {
+		return nil, errors.New("dns: it is more than one record")
+	}
+	return rr, nil
+}
+
+// DefaultTTL is the time to live, in seconds, of records that say none.
+const DefaultTTL = 3600
 
 // packName gives a name as the wire has it.
 func packName(name string) ([]byte, error) {

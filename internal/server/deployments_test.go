@@ -3,6 +3,8 @@ package server
 import (
 	"strings"
 	"testing"
+
+	"portolan/internal/store"
 )
 
 func init() {
@@ -132,4 +134,63 @@ func TestDeploymentsAreChecked(t *testing.T) {
 	if r := m.want(200, "GET", d.server+"/deployments", ""); r.text("count") != "4" {
 		t.Errorf("the deployments of the server are %s", r.body)
 	}
+}
+
+// A zone of a live view that cannot be deployed keeps no other from it, whoever changed what first; it is told once, and is deployed again
+// when it is mended.
+func TestLiveFaults(t *testing.T) {
+	m := startAlone(t)
+	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
+	view := m.want(200, "GET", d.zone, "").text("view.id")
+	other := "/api/v2/zones/" + m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example","deploymentEnabled":true}`)
+	bad := m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"bad","recordType":"A","rdata":"192.0.2.1"}`)
+	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	m.want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
+	records := func(zone string) (n int) {
+		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+			return tx.QueryRow("SELECT records FROM dns_zone WHERE zone = ?", view+"/"+zone).Scan(&n)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before, first := records("other.example"), records("wire.example")
+
+	// As an older release would have kept it: nothing can be made of its data now.
+	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
+		return tx.Write("UPDATE resource SET body = replace(CAST(body AS TEXT), '192.0.2.1', 'x') WHERE id = " + bad)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"one", "two"} {
+		m.want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"`+other+`/resourceRecords","body":{"type":"TXTRecord","name":"`+name+`","text":"x"}},`+
+			`{"method":"POST","path":"`+d.zone+`/resourceRecords","body":{"type":"TXTRecord","name":"bad","text":"`+name+`"}}]}`)
+	}
+	eventually(t, "the other zone is deployed", func() bool { return records("other.example") == before+2 })
+	if n := records("wire.example"); n != first {
+		t.Errorf("a zone that cannot be deployed has %d records, and had %d", n, first)
+	}
+	events := "/api/v2/events?" + filter("message:contains('zone wire.example could not be deployed')")
+	if r := m.want(200, "GET", events, ""); r.text("count") != "1" {
+		t.Errorf("the events are %s", r.body)
+	}
+	m.want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"rdata":"192.0.2.2"}`)
+	eventually(t, "the zone is deployed again", func() bool { return records("wire.example") == first+2 })
+}
+
+// A name of a response policy that has no room in a zone of it is refused, whichever comes first.
+func TestPolicyNamesHaveRoom(t *testing.T) {
+	m := startAlone(t)
+	configuration, view, _, _, _ := m.basics()
+	policies := "/api/v2/configurations/" + configuration + "/responsePolicies"
+	rules := m.id(policies, `{"type":"ResponsePolicy","name":"blocked","policyType":"BLOCKLIST"}`)
+	long := strings.Repeat("abcdefghi.", 24) + "com"
+	body := func(zone string) string {
+		return `{"type":"ResponsePolicyZone","name":"` + zone + `","responsePolicyZoneType":"LOCAL","responsePolicy":{"id":` + rules + `}}`
+	}
+	m.id("/api/v2/responsePolicies/"+rules+"/policyItems", `{"name":"`+long+`"}`)
+	m.refused(400, "InvalidResourceFieldValue", "responsePolicy", "POST", "/api/v2/views/"+view+"/zones", body("policy.rpz"))
+	m.id("/api/v2/views/"+view+"/zones", body("rpz"))
+	m.id("/api/v2/responsePolicies/"+rules+"/policyItems", `{"name":"bad.example"}`)
+	m.refused(400, "InvalidResourceFieldValue", "name", "POST", "/api/v2/responsePolicies/"+rules+"/policyItems", `{"name":"12345678.`+long+`"}`)
 }

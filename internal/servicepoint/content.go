@@ -85,7 +85,8 @@ func (c contents) last() (revision string, full bool, err error) {
 	return revisionOf(names[len(names)-1]), len(names) > mostContents || behind > mostDifferences+sizes[0]/2, nil
 }
 
-// add keeps a stream, which fetch writes, on the disk, and gives its file. One that begins at nothing takes the place of all before.
+// add keeps a stream, which fetch writes, on the disk, and gives its file. One that begins at nothing leads to what is served without
+// those before it, which prune takes away.
 func (c contents) add(fetch func(io.Writer) error) (path string, err error) {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return "", err
@@ -131,25 +132,17 @@ func (c contents) add(fetch func(io.Writer) error) (path string, err error) {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return "", err
 	}
-	if err := syncDir(c.dir); err != nil {
-		return "", err
-	}
-	if h.From == "" {
-		for _, name := range before {
-			if err := os.Remove(filepath.Join(c.dir, name)); err != nil {
-				return "", err
-			}
-		}
-	}
-	return path, nil
+	return path, syncDir(c.dir)
 }
 
-// whole gives the files from the last one on that begins at nothing: a crash may have left some before it.
-func (c contents) whole() (paths []string, err error) {
+// chains gives the files in parts that each begin at nothing, the last part first. Of several the last was not taken yet, or a crash has
+// left the others.
+func (c contents) chains() (chains [][]string, err error) {
 	names, err := c.names()
 	if err != nil {
 		return nil, err
 	}
+	var paths []string
 	for _, name := range slices.Backward(names) {
 		path := filepath.Join(c.dir, name)
 		paths = append([]string{path}, paths...)
@@ -159,11 +152,31 @@ func (c contents) whole() (paths []string, err error) {
 		}
 		h, err := zonedata.ReadHeader(f)
 		_ = f.Close()
-		if err != nil || h.From == "" {
-			return paths, err
+		if err != nil {
+			return nil, err
+		}
+		if h.From == "" {
+			chains, paths = append(chains, paths), nil
 		}
 	}
-	return nil, errors.New("what is served has no beginning on the disk")
+	if len(chains) == 0 {
+		return nil, errors.New("what is served has no beginning on the disk")
+	}
+	return chains, nil
+}
+
+// prune takes away what is not needed any more, now that the application serves what the files lead to.
+func (c contents) prune() error {
+	chains, err := c.chains()
+	if err != nil {
+		return err
+	}
+	for _, chain := range chains[1:] {
+		for _, path := range chain {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}
+	return err
 }
 
 // supply brings an application the content that it is to serve, until ctx ends: what is on the disk, and what the manager has beyond that.
@@ -209,7 +222,7 @@ func (p *process) bring(ctx context.Context, c contents) (other bool, err error)
 		p.log.Error("what is served is asked for again", "reason", err)
 		have = ""
 	}
-	if full {
+	if full || p.refused {
 		have = ""
 	}
 	path, err := c.add(func(to io.Writer) error { return p.s.fetch(ctx, have, to) })
@@ -221,8 +234,13 @@ func (p *process) bring(ctx context.Context, c contents) (other bool, err error)
 	}
 	err = p.giveFile(ctx, path)
 	var refused *notTaken
-	if errors.As(err, &refused) { // the next time all of it is asked for
-		err = errors.Join(err, os.RemoveAll(c.dir))
+	if errors.As(err, &refused) { // what was served before is served on; the next time all of it is asked for
+		p.refused = true
+		return false, errors.Join(err, os.Remove(path))
+	}
+	if err == nil {
+		p.refused = false
+		err = c.prune()
 	}
 	return err == nil, err
 }
@@ -239,13 +257,30 @@ func (p *process) refill(ctx context.Context, now application.Status) {
 	}
 }
 
-// catchUp gives the application all that is on the disk, at once: nothing that lies between is to be served.
+// catchUp gives the application all that is on the disk, at once: nothing that lies between is to be served. What it refuses is taken away,
+// where something was served before.
 func (p *process) catchUp(ctx context.Context, c contents) error {
-	paths, err := c.whole()
+	chains, err := c.chains()
 	if err != nil {
 		return err
 	}
-	return p.give(ctx, &files{paths: paths}) // which closes them
+	for i, paths := range chains {
+		err = p.give(ctx, &files{paths: paths}) // which closes them
+		var refused *notTaken
+		if err == nil {
+			return c.prune()
+		}
+		if !errors.As(err, &refused) || i == len(chains)-1 {
+			break
+		}
+		p.log.Error("what was to be served is refused, and what was served before is given", "reason", err)
+		for _, path := range paths {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	return err
 }
 
 // files reads files one behind the other.

@@ -33,6 +33,8 @@ type process struct {
 	changed chan struct{}
 	stop    context.CancelFunc
 	ended   chan struct{}
+	// refused says that the application did not take the last content; it is that of the goroutine that supplies it.
+	refused bool
 
 	mu sync.Mutex
 	// What follows is guarded by mu.

@@ -83,6 +83,9 @@ func (l *Lease) UpdateIn(ctx context.Context, scope Scope, author Author, fn fun
 	})
 }
 
+// Holding is the number of the holding: another one, or 0, once somebody else has held the lease meanwhile.
+func (l *Lease) Holding() int64 { return l.fence.Load() }
+
 // Release gives the lease back, so that the next holder need not wait for its end.
 func (l *Lease) Release(ctx context.Context) error {
 	if l.fence.Load() == 0 {

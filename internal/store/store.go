@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -225,6 +227,17 @@ func (s *Store) Ahead(ctx context.Context) (ahead time.Duration, err error) {
 func Duplicate(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && e.Code == "23505" || err != nil && sqlite.ErrCode(err) == sqlite.ResultConstraintUnique
+}
+
+// IsFailure reports whether an error comes from the database, or from an end of the context, and not from what was read.
+func IsFailure(err error) bool {
+	var pg *pgconn.PgError
+	var network net.Error
+	code := sqlite.ErrCode(err)
+	p, is := problem.As(err)
+	return err != nil && (code != sqlite.ResultError || errors.As(err, &pg) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		is && p.Status >= 500)
 }
 
 // Unavailable words a failure of the database itself as 503 DatabaseUnavailable; other errors pass.

@@ -6,10 +6,12 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -179,8 +181,8 @@ type authority struct {
 	refused atomic.Int64
 	// another is closed, and another one put in its place, when another revision is served.
 	another atomic.Pointer[chan struct{}]
-	// turn is held while content is taken.
-	turn sync.Mutex
+	// turn is held while content is taken, configuring while a configuration is.
+	turn, configuring sync.Mutex
 	// look has a token when the listeners are to be asked now.
 	look chan struct{}
 
@@ -199,62 +201,107 @@ type counts struct {
 	limited atomic.Int64
 }
 
-// Configure listens at other addresses from now on.
+// Configure listens at other addresses from now on. Where it cannot, it goes on as before.
 func (a *authority) Configure(text json.RawMessage) error {
 	c, err := read(text)
 	if err != nil {
 		return err
 	}
+	var shown *tls.Certificate
 	if c.TLS != nil {
 		pair, err := c.TLS.Pair()
 		if err != nil {
 			return err
 		}
-		a.shown.Store(&pair)
+		shown = &pair
+	}
+	a.configuring.Lock()
+	defer a.configuring.Unlock()
+	a.mu.Lock()
+	before := maps.Clone(a.listeners)
+	a.mu.Unlock()
+	after, opened, err := a.reopen(before, c.Listen)
+	if err != nil {
+		return err
+	}
+	if shown != nil {
+		a.shown.Store(shown)
 	}
 	a.expiry.Store(c.TLS.Expiration())
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	wanted := map[netip.AddrPort]bool{}
-	var opened []*listener
-	for _, l := range c.Listen {
-		at := l.at()
-		wanted[at] = true
-		if there := a.listeners[at]; there != nil && there.way == l.way() {
-			continue
-		} else if there != nil { // it is to be spoken to in another way: the socket is needed
-			there.close()
-			delete(a.listeners, at)
-		}
-		one, err := a.listen(at, l.way())
-		if err != nil {
-			for _, other := range opened {
-				other.close()
-			}
-			return fmt.Errorf("listening on %s: %w", at, err)
-		}
-		opened = append(opened, one)
-	}
-	for at, l := range a.listeners {
-		if !wanted[at] {
-			l.close()
-			delete(a.listeners, at)
-		}
-	}
 	for _, l := range opened {
-		a.listeners[l.at] = l
 		l.run()
 	}
 	a.identity.Store(&c.Identity)
 	if before := a.limiter.Load(); before == nil || c.RateLimit == nil || !reflect.DeepEqual(before.RateLimit, *c.RateLimit) {
 		a.limiter.Store(newLimiter(c.RateLimit))
 	}
-	a.asked = false
+	a.mu.Lock()
+	a.listeners, a.asked = after, false
+	a.mu.Unlock()
+	for at, l := range before {
+		if after[at] != l {
+			l.close() // which may wait for answers: nobody waits for it in turn
+		}
+	}
 	select {
 	case a.look <- struct{}{}:
 	default: // it is about to ask
 	}
 	return nil
+}
+
+// reopen gives the listeners of a configuration: those that were there before, and others, which are opened. One that is to be spoken to in
+// another way gives its socket up first, and is there again where another one cannot be opened.
+func (a *authority) reopen(before map[netip.AddrPort]*listener, wanted []Listener) (after map[netip.AddrPort]*listener, opened []*listener,
+	err error,
+) {
+	after = map[netip.AddrPort]*listener{}
+	var closed []*listener
+	open := func(at netip.AddrPort, by way) error {
+		one, err := a.listen(at, by)
+		if err != nil {
+			return fmt.Errorf("listening on %s: %w", at, err)
+		}
+		after[at], opened = one, append(opened, one)
+		return nil
+	}
+	var others []Listener
+	for _, l := range wanted {
+		switch there := before[l.at()]; {
+		case there == nil:
+			err = errors.Join(err, open(l.at(), l.way()))
+		case there.way == l.way():
+			after[l.at()] = there
+		default:
+			others = append(others, l)
+		}
+	}
+	for _, l := range others {
+		if err == nil {
+			closed = append(closed, before[l.at()])
+			before[l.at()].close()
+			err = open(l.at(), l.way())
+		}
+	}
+	if err == nil {
+		return after, opened, nil
+	}
+	for _, one := range opened {
+		one.close()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, l := range closed {
+		again, failed := a.listen(l.at, l.way)
+		if failed != nil {
+			delete(a.listeners, l.at)
+			err = fmt.Errorf("%w: %w; and listening on %s as before: %w", application.ErrBroken, err, l.at, failed)
+			continue
+		}
+		a.listeners[l.at] = again
+		again.run()
+	}
+	return nil, nil, err
 }
 
 // speaksFrom gives an address that it answers at, of the family of another one; none where there is none.
@@ -389,9 +436,13 @@ func (a *authority) Close() error {
 	a.looks.Wait()
 	a.notifier.all.Wait()
 	a.updates.end()
+	a.configuring.Lock()
+	defer a.configuring.Unlock()
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, l := range a.listeners {
+	all := a.listeners
+	a.listeners = map[netip.AddrPort]*listener{}
+	a.mu.Unlock()
+	for _, l := range all {
 		l.close()
 	}
 	return nil

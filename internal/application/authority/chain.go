@@ -35,6 +35,15 @@ func (c *chain) keyOf(owner string) string {
 	return string(zonedata.Key([]byte(owner)))
 }
 
+// linkOf gives the link of an owner; false where that can be none.
+func (c *chain) linkOf(owner string) (l link, ok bool) {
+	if !c.given || !c.hashed {
+		return link{c.keyOf(owner), owner}, true
+	}
+	sum, err := base32Hex.DecodeString(strings.ToUpper(owner[1 : 1+int(owner[0])]))
+	return link{string(sum), owner}, err == nil
+}
+
 func compareLinks(a, b link) int { return strings.Compare(a.key, b.key) }
 
 // spare is which part more names a chain has room for: moving all of them for one takes long.
@@ -60,7 +69,10 @@ func (c *chain) update(names []string, there func(string) bool) {
 		return
 	}
 	for _, owner := range names {
-		one := link{c.keyOf(owner), owner}
+		one, ok := c.linkOf(owner)
+		if !ok {
+			continue
+		}
 		i, found := slices.BinarySearchFunc(c.links, one, compareLinks)
 		switch is := there(owner); {
 		case is && !found:
@@ -76,8 +88,8 @@ func (c *chain) merge(names []string, there func(string) bool) {
 	changed := make(map[string]bool, len(names))
 	var added []link
 	for _, owner := range names {
-		if !changed[owner] && there(owner) {
-			added = append(added, link{c.keyOf(owner), owner})
+		if one, ok := c.linkOf(owner); ok && !changed[owner] && there(owner) {
+			added = append(added, one)
 		}
 		changed[owner] = true
 	}
@@ -164,12 +176,8 @@ var base32Hex = base32.HexEncoding.WithPadding(base32.NoPadding)
 // denial gives the record of a link: its owner, and its data as an RRset.
 func (z *zone) denial(c *chain, i int, ttl uint32) (owner string, s *set) {
 	if c.given {
-		kind := dns.TypeNSEC
-		if c.hashed {
-			kind = dns.TypeNSEC3
-		}
 		owner = c.links[i].owner
-		return owner, z.nodes[owner].of(kind)
+		return owner, z.nodes[owner].of(c.kind())
 	}
 	one, next := c.links[i], c.links[z.behind(c, i)]
 	if !c.hashed {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -39,12 +40,21 @@ type listener struct {
 
 	mu sync.Mutex
 	// What follows is guarded by mu: the connections that are open, nil once the listener is closed.
-	open map[net.Conn]bool
+	open map[net.Conn]*connection
 }
 
-// Bounds of connections over TCP: how many there are at a time, how long one may be silent, and how long an answer may take to be read.
+// connection is one over TCP, from a network of clients.
+type connection struct {
+	network netip.Prefix
+	// heard is when it last said something, in Unix nanoseconds.
+	heard atomic.Int64
+}
+
+// Bounds of connections over TCP: how many there are at a time, in all and from one network of clients (a /24 of IPv4, a /56 of IPv6), how
+// long one may be silent, and how long an answer may take to be read.
 const (
 	mostConnections = 4096
+	mostOfNetwork   = mostConnections / 4
 	idleTime        = 10 * time.Second
 	sendTime        = 10 * time.Second
 	longestQuery    = 4096
@@ -52,7 +62,7 @@ const (
 
 // listen opens the sockets of an address.
 func (a *authority) listen(at netip.AddrPort, by way) (*listener, error) {
-	l := &listener{a: a, at: at, way: by, open: map[net.Conn]bool{}}
+	l := &listener{a: a, at: at, way: by, open: map[net.Conn]*connection{}}
 	config := net.ListenConfig{Control: reusePort}
 	packets := sockets()
 	if by != plainWay {
@@ -222,21 +232,48 @@ func (l *listener) serveStream() {
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
+		one := &connection{network: networkOf(clientOf(c))}
+		one.heard.Store(time.Now().UnixNano())
 		l.mu.Lock()
-		welcome := l.open != nil && len(l.open) < mostConnections
-		if welcome {
-			l.open[c] = true
-			l.group.Go(func() { l.converse(c) })
-		}
-		l.mu.Unlock()
-		if !welcome {
+		if l.open == nil {
+			l.mu.Unlock()
 			_ = c.Close()
+			continue
+		}
+		leaves := l.leaves(one.network)
+		l.open[c] = one
+		l.group.Go(func() { l.converse(c, one) })
+		l.mu.Unlock()
+		if leaves != nil {
+			_ = leaves.Close()
 		}
 	}
 }
 
+// leaves gives the connection that is closed for one more of a network: where there are too many, the one that has been silent the longest,
+// so that whoever holds many open and says nothing is in nobody's way. l.mu is held.
+func (l *listener) leaves(network netip.Prefix) (silent net.Conn) {
+	ours := 0
+	for _, one := range l.open {
+		if one.network == network {
+			ours++
+		}
+	}
+	if ours < mostOfNetwork && len(l.open) < mostConnections {
+		return nil
+	}
+	since := int64(math.MaxInt64)
+	for c, one := range l.open {
+		if at := one.heard.Load(); at < since && (ours < mostOfNetwork || one.network == network) {
+			since, silent = at, c
+		}
+	}
+	delete(l.open, silent) // its conversation ends with it
+	return silent
+}
+
 // converse answers what comes over a connection, one question behind the other (RFC 7766).
-func (l *listener) converse(c net.Conn) {
+func (l *listener) converse(c net.Conn, of *connection) {
 	defer func() {
 		_ = c.Close()
 		l.mu.Lock()
@@ -260,6 +297,7 @@ func (l *listener) converse(c net.Conn) {
 		if _, err := io.ReadFull(c, length[:]); err != nil {
 			return
 		}
+		of.heard.Store(time.Now().UnixNano())
 		in := make([]byte, binary.BigEndian.Uint16(length[:]))
 		if _, err := io.ReadFull(c, in); err != nil {
 			return

@@ -104,6 +104,9 @@ func (a *answer) at(v *view, z *zone, n *node, at place) (next string) {
 		a.negative(z, at.nothing(a.chain))
 		return ""
 	}
+	if a.origin == "" {
+		a.origin = at.owner
+	}
 	if !a.putSigned([]byte(at.name), at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.prove(z, at.expanded(a.chain)...) {
 		a.cut()
 		return ""
@@ -148,6 +151,9 @@ func (z *zone) cut(name string, kind uint16) (at string, s *set) {
 func (a *answer) redirect(name, at string, s *set) (next string) {
 	var target []byte
 	s.each(0, func(data []byte) bool { target = data; return false })
+	if a.origin == "" {
+		a.origin = at
+	}
 	if !a.putSigned([]byte(at), at, s, s.ttl, &a.answers) {
 		a.cut()
 		return ""
@@ -168,6 +174,9 @@ func (a *answer) redirect(name, at string, s *set) (next string) {
 
 // refer says who answers for what lies below a name: its name servers, and their addresses where those lie below it, too.
 func (a *answer) refer(z *zone, at string, s *set) {
+	if a.origin == "" {
+		a.origin = at
+	}
 	if !a.put([]byte(at), s, s.ttl, &a.authority) {
 		a.cut()
 		return

@@ -203,6 +203,9 @@ type answer struct {
 	authoritative, truncated  bool
 	// apex is the name of the zone that was answered from; empty where there is none.
 	apex string
+	// origin is the name whose records it has: that of a wildcard, or of a zone that it leads to, where it is not the one asked for. It is
+	// empty where it has none.
+	origin string
 	// signing signs what comes from the zone that is answered from, and chain says what is not there; nil where nobody has asked for
 	// signatures, or the zone has none.
 	signing *signing
@@ -350,6 +353,8 @@ func (a *answer) named(name []byte) {
 
 // cut leaves nothing but the question, and says that there is more (RFC 2181 section 9).
 func (a *answer) cut() {
-	a.m = a.m[:headerSize+len(a.q.sent)+4]
+	if a.m = a.m[:headerSize]; a.q.sent != nil {
+		a.m = a.m[:headerSize+len(a.q.sent)+4]
+	}
 	a.answers, a.authority, a.extra, a.truncated = 0, 0, 0, true
 }

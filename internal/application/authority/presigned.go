@@ -4,7 +4,8 @@ import (
 	"crypto/sha1" //nolint:gosec // the one hash that there is for names (RFC 5155 section 11)
 	"encoding/binary"
 	"slices"
-	"strings"
+
+	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
 )
@@ -25,20 +26,15 @@ func (z *zone) presigned() *chain {
 			return !c.hashed
 		})
 	}
-	kind := dns.TypeNSEC
-	if c.hashed {
-		kind = dns.TypeNSEC3
+	if c.iterations > mostIterations {
+		return nil
 	}
 	for owner, n := range z.nodes {
-		if n.of(kind) == nil {
+		if n.of(c.kind()) == nil {
 			continue
 		}
-		if !c.hashed {
-			c.links = append(c.links, link{c.keyOf(owner), owner})
-			continue
-		}
-		if sum, err := base32Hex.DecodeString(strings.ToUpper(owner[1 : 1+int(owner[0])])); err == nil { // else it is no hash
-			c.links = append(c.links, link{string(sum), owner})
+		if one, ok := c.linkOf(owner); ok {
+			c.links = append(c.links, one)
 		}
 	}
 	if len(c.links) == 0 {
@@ -46,6 +42,28 @@ func (z *zone) presigned() *chain {
 	}
 	slices.SortFunc(c.links, compareLinks)
 	return c
+}
+
+// mostIterations is how many further rounds of hashing a zone may ask for: such zones are not copied (RFC 9276 section 3.2).
+const mostIterations = zonedata.MostIterations
+
+// kind is the type of the records that say what lies between names.
+func (c *chain) kind() uint16 {
+	if c.hashed {
+		return dns.TypeNSEC3
+	}
+	return dns.TypeNSEC
+}
+
+// orders reports whether a record of a zone that comes with its signatures says in which order its names are, or by what.
+func (c *chain) orders(r zonedata.Record) (link, all bool) {
+	switch r.Type() {
+	case c.kind():
+		return true, false
+	case dns.TypeNSEC3PARAM, dns.TypeDNSKEY:
+		return true, true
+	}
+	return false, false
 }
 
 // hashOf is the hash of a name (RFC 5155 section 5).

@@ -14,8 +14,8 @@ import (
 // RateLimit bounds how many answers that are alike are sent over UDP to one network, so that nobody who asks in the name of others floods
 // them. Those who ask over TCP, with a good cookie or with a key have shown who they are.
 type RateLimit struct {
-	// ResponsesPerSecond is how many are sent to each /24 of IPv4 or /56 of IPv6, 1 to 100,000: of one name, of what one zone does not have,
-	// of errors.
+	// ResponsesPerSecond is how many are sent to each /24 of IPv4 or /56 of IPv6, 1 to 100,000: of one name, or of one wildcard or delegation
+	// whatever was asked for, of what one zone does not have, of errors.
 	ResponsesPerSecond int `json:"responsesPerSecond"`
 	// Slip is which of those beyond that is answered by a truncated answer, behind which clients ask over TCP: every second where it is not
 	// given, none for 0, at most every tenth.
@@ -76,6 +76,19 @@ func newLimiter(l *RateLimit) *limiter {
 	return out
 }
 
+// networkOf gives the network of clients that one is counted with: a /24 of IPv4, a /56 of IPv6.
+func networkOf(client netip.Addr) netip.Prefix {
+	bits := 24
+	if client.Is6() {
+		bits = 56
+	}
+	network, err := client.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return network
+}
+
 // verdict is what becomes of an answer.
 type verdict int
 
@@ -92,12 +105,8 @@ func (l *limiter) judge(client netip.Addr, like string, code int, now time.Time)
 			return sendIt
 		}
 	}
-	bits := 24
-	if client.Is6() {
-		bits = 56
-	}
-	network, err := client.Prefix(bits)
-	if err != nil {
+	network := networkOf(client)
+	if !network.IsValid() {
 		return sendIt
 	}
 	var h maphash.Hash
@@ -147,9 +156,9 @@ func (a *authority) limited(q *query, out *answer, w zonedata.Client) verdict {
 	if q.cookie != nil && a.cookies.isGood(q.cookie, w.Address, now) {
 		return sendIt
 	}
-	like := out.apex
-	if out.answers > 0 {
-		like = q.name
+	like := out.apex // what it does not have, and errors
+	if out.origin != "" {
+		like = out.origin
 	}
 	return l.judge(w.Address, like, out.code, now)
 }

@@ -2,6 +2,7 @@ package authority
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -95,6 +96,49 @@ func TestRateLimit(t *testing.T) {
 		err := Kind().Check(json.RawMessage(`{"listen":[{"address":"::1"}],"rateLimit":` + text + `}`))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Whatever is asked for below a wildcard or a delegation is counted as that; what is limited has nothing of another answer in it.
+func TestRateLimitOfWildcards(t *testing.T) {
+	a := start(t, nil, given{name: "harbour.example.", records: harbour +
+		"*.w 300 IN TXT x\nchild 300 IN NS ns.elsewhere.example.\nchild2 300 IN NS ns.elsewhere.example.\n"})
+	whole := func(name func(i int) string) (n int) {
+		for time.Now().Nanosecond() > 700_000_000 { // within one second
+			time.Sleep(10 * time.Millisecond)
+		}
+		a.limiter.Store(newLimiter(&RateLimit{ResponsesPerSecond: 5}))
+		for i := range 40 {
+			m := new(dns.Msg)
+			m.SetQuestion(name(i), dns.TypeTXT)
+			wire, err := m.Pack()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer := a.answer(wire, nil, netip.MustParseAddr("192.0.2.1"), false); answer != nil && answer[2]&2 == 0 {
+				n++
+			}
+		}
+		return n
+	}
+	for what, want := range map[string]int{"w": 5, "child": 5, "either": 10} {
+		if n := whole(func(i int) string {
+			if what == "either" {
+				return fmt.Sprintf("r%d.%s.harbour.example.", i, []string{"child", "child2"}[i%2])
+			}
+			return fmt.Sprintf("r%d.%s.harbour.example.", i, what)
+		}); n != want {
+			t.Errorf("%s: %d answers of 40, want %d", what, n, want)
+		}
+	}
+	slip := 1
+	a.limiter.Store(newLimiter(&RateLimit{ResponsesPerSecond: 1, Slip: &slip}))
+	room := []byte(strings.Repeat("of somebody else", 100))
+	for range 3 {
+		answer := a.answer([]byte{1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, room[:0], netip.MustParseAddr("192.0.2.1"), false) // without a question
+		if len(answer) != headerSize {
+			t.Errorf("an answer without a question is %x", answer)
 		}
 	}
 }

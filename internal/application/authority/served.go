@@ -283,9 +283,9 @@ func (s *served) order() {
 				}
 			}
 			if next != z.chain {
-				z.mu.Lock()
+				z.lock()
 				z.chain = next
-				z.mu.Unlock()
+				z.unlock()
 			}
 		}
 	}

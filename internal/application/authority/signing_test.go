@@ -225,39 +225,57 @@ func TestSignedTransfer(t *testing.T) {
 	}
 }
 
-// The order of names stays what it would be made anew as, by any changes, be they few or many.
+// The order of names stays what it would be made anew as, by any changes, be they few or many, also of zones that come with signatures.
 func TestChainsFollow(t *testing.T) {
+	_, err := exec.LookPath("dnssec-signzone")
 	random := rand.New(rand.NewPCG(7, 8)) //nolint:gosec // a test
 	for _, hashed := range []bool{false, true} {
-		before, _ := randomZone(random)
-		before.name = "zone.example."
-		before = before.signedBy(t, dns.ED25519, hashed)
-		a := start(t, nil, before)
-		for round := range 60 {
-			after, _ := randomZone(random)
-			if round%10 == 0 { // many names at a time
-				for i := range 200 {
-					after.records += fmt.Sprintf("h%d.%d 60 A 192.0.2.1\n", i, random.IntN(9))
-				}
+		withKeys := func(g given) given {
+			for _, k := range g.keyRecords() {
+				g.records += k.String() + "\n"
 			}
-			for _, k := range before.keyRecords() {
-				after.records += k.String() + "\n"
-			}
-			after.name = before.name
-			var h zonedata.Hash
-			for _, e := range after.entries(t) {
-				h.Add(e.Record)
-			}
-			to := zonedata.Revision{Number: int64(round) + 2, Hash: zonedata.Total(a.served.Load().settings, map[string]string{"0": h.String()})}
-			if err := a.TakeContent(bytes.NewReader(delta(t, a, before, after, to.String()))); err != nil {
-				t.Fatal(err)
-			}
-			z := a.served.Load().zones["0"]
-			if anew := z.newChain(hashed); !slices.Equal(anew.links, z.chain.links) {
-				t.Fatalf("round %d: %d names in order, %d anew", round, len(z.chain.links), len(anew.links))
-			}
-			before.records = after.records
+			return g
 		}
+		chainsFollow(t, random, hashed, 60, withKeys)
+		if err == nil {
+			chainsFollow(t, random, hashed, 20, func(g given) given { return withKeys(g).presigned(t) })
+		}
+	}
+}
+
+func chainsFollow(t *testing.T, random *rand.Rand, hashed bool, rounds int, signs func(given) given) {
+	t.Helper()
+	first, _ := randomZone(random)
+	first.name = "zone.example."
+	first = first.signedBy(t, dns.ED25519, hashed)
+	before := signs(first)
+	a := start(t, nil, before)
+	for round := range rounds {
+		after, _ := randomZone(random)
+		if round%10 == 0 { // many names at a time
+			for i := range 200 {
+				after.records += fmt.Sprintf("h%d.%d 60 A 192.0.2.1\n", i, random.IntN(9))
+			}
+		}
+		after.name, after.signing = first.name, first.signing
+		after = signs(after)
+		var h zonedata.Hash
+		for _, e := range after.entries(t) {
+			h.Add(e.Record)
+		}
+		to := zonedata.Revision{Number: int64(round) + 2, Hash: zonedata.Total(a.served.Load().settings, map[string]string{"0": h.String()})}
+		if err := a.TakeContent(bytes.NewReader(delta(t, a, before, after, to.String()))); err != nil {
+			t.Fatal(err)
+		}
+		z := a.served.Load().zones["0"]
+		anew := z.presigned()
+		if !z.chain.given {
+			anew = z.newChain(hashed)
+		}
+		if !slices.Equal(anew.links, z.chain.links) {
+			t.Fatalf("round %d: %d names in order, %d anew", round, len(z.chain.links), len(anew.links))
+		}
+		before = after
 	}
 }
 

@@ -38,22 +38,37 @@ func (s *sending) flush() error {
 	return s.send(m)
 }
 
-// put sends an RRset of an owner.
+// put sends an RRset of an owner, record by record where it does not fit into one message.
 func (s *sending) put(owner string, of *set) error {
 	if s.out.put([]byte(owner), of, of.ttl, &s.out.answers) {
 		return nil
 	}
-	if err := s.flush(); err != nil {
-		return err
+	if s.out.answers > 0 {
+		if err := s.flush(); err != nil {
+			return err
+		}
+		s.begin()
 	}
-	s.begin()
 	s.out.limit = 65535
 	if s.signer != nil {
 		s.out.limit -= s.signer.room()
 	}
-	s.out.put([]byte(owner), of, of.ttl, &s.out.answers)
+	fits := s.out.put([]byte(owner), of, of.ttl, &s.out.answers)
 	s.out.limit = copySize
-	return nil
+	switch {
+	case fits:
+		return nil
+	case of.count == 1:
+		return fmt.Errorf("a record of type %s does not fit into a message", dns.Type(of.kind))
+	}
+	var err error
+	of.each(0, func(data []byte) bool {
+		one := &set{kind: of.kind, ttl: of.ttl}
+		one.append(data)
+		err = s.put(owner, one)
+		return err == nil
+	})
+	return err
 }
 
 // record sends one record.
@@ -225,9 +240,10 @@ type owned struct {
 }
 
 // snapshot gives all RRsets of a zone as they are at one moment, those of its chain included: their data is replaced, and never changed.
+// Whoever asks does not wait for it, whoever changes the zone does.
 func (z *servedZone) snapshot() (soa set, others []owned, signs bool) {
-	z.mu.RLock()
-	defer z.mu.RUnlock()
+	z.copying.RLock()
+	defer z.copying.RUnlock()
 	signs = z.signs()
 	for owner, n := range z.nodes {
 		hidden := ""

@@ -283,3 +283,35 @@ zone "harbour.example" { type secondary; file "copy"; primaries { 127.0.0.1 port
 		t.Errorf("%d records are copied of %d", len(copied), len(own))
 	}
 }
+
+// An RRset that does not fit into a message is sent in several.
+func TestTransferOfManyRecords(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(harbour)
+	for i := range 5000 {
+		fmt.Fprintf(&b, "many 300 IN A 10.1.%d.%d\n", i/250, i%250)
+	}
+	a := start(t, nil, given{name: "harbour.example.", records: b.String(),
+		transfer: []zonedata.Match{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}})
+	at := listening(t, a)
+	m := new(dns.Msg)
+	m.SetAxfr("harbour.example.")
+	envelopes, err := new(dns.Transfer).In(m, at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for e := range envelopes {
+		if e.Error != nil {
+			t.Fatal(e.Error)
+		}
+		n += len(e.RR)
+	}
+	want := 0
+	for _, z := range a.served.Load().zones {
+		want += z.records
+	}
+	if n != want+1 {
+		t.Errorf("%d records came, want %d and the SOA once more", n, want)
+	}
+}

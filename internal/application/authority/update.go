@@ -202,8 +202,8 @@ func (a *authority) askUpdate(s *served, q *query, m []byte, w zonedata.Client) 
 		if !slices.Contains(z.of.Primaries, w.Address) {
 			return a.refuse(q, w, dns.RcodeRefused, "the client is no primary server of the zone"), true
 		}
-		a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m}, true) // which nobody waits for
-		return 0, true
+		taken := a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m}, true)
+		return 0, taken != nil // which nobody waits for; whoever is not answered says it again
 	}
 	if !zonedata.Allows(z.of.Update, w, false) {
 		return a.refuse(q, w, dns.RcodeRefused, "the zone is not changed by updates, or not by the client"), true

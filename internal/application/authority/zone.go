@@ -16,9 +16,12 @@ import (
 type zone struct {
 	apex string
 
-	mu sync.RWMutex
-	// What follows is guarded by mu. nodes are the names that exist, those without records of their own but with names below included
-	// (RFC 4592 section 2.2.2).
+	// copying is held by those who read all of the zone, which takes long, and by who changes it, before mu: while somebody waits for mu to
+	// change it nobody is answered.
+	copying sync.RWMutex
+	mu      sync.RWMutex
+	// What follows is guarded by mu, and changes with copying held, too. nodes are the names that exist, those without records of their own
+	// but with names below included (RFC 4592 section 2.2.2).
 	nodes map[string]*node
 	hash  zonedata.Hash
 	// serial is that of its SOA, records how many there are; cuts is how many names have NS records or a DNAME, without the apex's NS.
@@ -30,6 +33,17 @@ type zone struct {
 	// chain is the order of its names where it is signed, else nil; touched are the names that a change that goes on has made or removed.
 	chain   *chain
 	touched []string
+}
+
+// lock is for who changes the zone.
+func (z *zone) lock() {
+	z.copying.Lock()
+	z.mu.Lock()
+}
+
+func (z *zone) unlock() {
+	z.mu.Unlock()
+	z.copying.Unlock()
 }
 
 // node is a name.
@@ -161,11 +175,20 @@ func (z *zone) touch(owner string) {
 	}
 }
 
-// reorder puts the names that were touched in their places. It is called with mu held.
-func (z *zone) reorder() {
-	if z.chain != nil && z.chain.given {
+// reorder puts the names that were touched in their places; anew says that their order is another one. It is called with mu held.
+func (z *zone) reorder(anew bool) {
+	switch {
+	case z.chain != nil && z.chain.given && !anew:
+		z.chain.update(z.touched, func(owner string) bool {
+			n := z.nodes[owner]
+			return n != nil && n.of(z.chain.kind()) != nil
+		})
+		if len(z.chain.links) == 0 {
+			z.chain = nil
+		}
+	case z.chain != nil && z.chain.given:
 		z.chain = z.presigned()
-	} else if z.chain != nil && len(z.touched) > 0 {
+	case z.chain != nil && len(z.touched) > 0:
 		z.chain.update(z.touched, func(owner string) bool { return z.nodes[owner] != nil })
 	}
 	z.touched = nil
@@ -282,8 +305,8 @@ func (c *change) check(z *zone) error {
 
 // apply changes a zone, for all who ask at once.
 func (c *change) apply(z *zone) error {
-	z.mu.Lock()
-	defer z.mu.Unlock()
+	z.lock()
+	defer z.unlock()
 	step, told := c.step(z.serial)
 	for _, r := range c.removed {
 		if err := z.remove(r); err != nil {
@@ -293,7 +316,17 @@ func (c *change) apply(z *zone) error {
 	for _, r := range c.added {
 		z.add(r)
 	}
-	if z.reorder(); told {
+	anew := false
+	for _, r := range slices.Concat(c.removed, c.added) {
+		if z.chain == nil || !z.chain.given {
+			break
+		}
+		if one, all := z.chain.orders(r); one {
+			z.touch(lowerName(r.Owner()))
+			anew = anew || all
+		}
+	}
+	if z.reorder(anew); told {
 		z.journal.note(step, z.records)
 	}
 	return nil

@@ -48,6 +48,11 @@ func (c *content) viewFor(client netip.Addr) *view {
 	return nil
 }
 
+// resolves reports whether a view says something of resolving.
+func (c *content) resolves() bool {
+	return slices.ContainsFunc(c.views, func(v *view) bool { return v.Recursion != nil || len(v.Policies) > 0 })
+}
+
 // sizes gives how many rules the policies have that are in force, by their names.
 func (c *content) sizes() map[string]int {
 	all := map[string]int{}
@@ -71,7 +76,7 @@ func (r *resolver) TakeContent(in io.Reader) error {
 	defer r.turn.Unlock()
 	streams := bufio.NewReaderSize(in, streamBuffer)
 	now := r.content.Load()
-	for {
+	for hidden := false; ; { // hidden: what a stream that begins at nothing has led to is in force with the last one
 		t := &taking{before: now, changes: map[string]*policyChange{}, hashes: map[string]zonedata.Hash{}, gone: map[string]bool{}}
 		err := zonedata.Read(streams, t)
 		var next *content
@@ -81,20 +86,23 @@ func (r *resolver) TakeContent(in io.Reader) error {
 		if err != nil {
 			return err
 		}
+		_, err = streams.Peek(1)
+		last := errors.Is(err, io.EOF)
+		if hidden = hidden || t.anew; (last || !hidden) && r.instance != nil {
+			if err := r.start(r.given, next); err != nil { // and what was in force stays
+				return err
+			}
+		}
 		t.apply(next)
-		now = next
-		r.content.Store(now) // its zones have changed already, where they did
-		if _, err := streams.Peek(1); errors.Is(err, io.EOF) {
+		if now = next; last || !hidden {
+			r.content.Store(now)
+		}
+		if last {
 			break
 		}
 	}
 	r.log.Info("another revision is in force", "revision", now.revision, "policies", len(now.policies))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.instance == nil {
-		return nil
-	}
-	return r.start(r.given)
+	return nil
 }
 
 // taking is a stream that is being read. It changes nothing before apply.
@@ -107,6 +115,8 @@ type taking struct {
 	changes  map[string]*policyChange
 	hashes   map[string]zonedata.Hash
 	gone     map[string]bool
+	// anew says that the stream begins at nothing.
+	anew bool
 	// What follows is of the zone that is being read.
 	id    string
 	hash  zonedata.Hash
@@ -125,7 +135,7 @@ func (t *taking) Begin(h zonedata.Header) error {
 	if h.From != "" && h.From != t.before.revision {
 		return errors.New("what is in force is another revision than the one that the data begins at")
 	}
-	if h.From == "" {
+	if t.anew = h.From == ""; t.anew {
 		t.before = &content{}
 	}
 	t.to = h.To

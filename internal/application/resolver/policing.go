@@ -63,10 +63,13 @@ func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Ms
 	client = client.Unmap()
 	v := c.viewFor(client)
 	if v == nil {
+		if c.resolves() { // for whom is said, and it is not for this client
+			return refuse(w, m)
+		}
 		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
 	}
 	if v.Recursion != nil && !zonedata.Allows(v.Recursion.Clients, zonedata.Client{Address: client}, true) {
-		return dns.RcodeRefused, w.WriteMsg(explained(new(dns.Msg).SetRcode(m, dns.RcodeRefused), m, dns.ExtendedErrorCodeProhibited))
+		return refuse(w, m)
 	}
 	if len(v.policies) == 0 {
 		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
@@ -79,6 +82,11 @@ func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Ms
 	return q.answer()
 }
 
+// refuse answers a client that is not answered.
+func refuse(w dns.ResponseWriter, m *dns.Msg) (int, error) {
+	return dns.RcodeRefused, w.WriteMsg(explained(new(dns.Msg).SetRcode(m, dns.RcodeRefused), m, dns.ExtendedErrorCodeProhibited))
+}
+
 // policedQuestion is a question that is answered by policies.
 type policedQuestion struct {
 	p        *policing
@@ -89,6 +97,8 @@ type policedQuestion struct {
 	client   netip.Addr
 	name     string
 	policies []activePolicy
+	// lookUps is how many further questions were asked for it.
+	lookUps int
 }
 
 // match is what a policy says of a question. before are the records of the answer that lead to the name that it is about.
@@ -122,7 +132,11 @@ func (q *policedQuestion) answer() (int, error) {
 	if answer == nil {
 		return code, err
 	}
-	if other, ok := q.ofAnswer(answer, q.policies[:found], found == len(q.policies)); ok {
+	other, ok, err := q.ofAnswer(answer, q.policies[:found], found == len(q.policies))
+	if err != nil { // a policy may say something of it, and cannot be asked
+		return dns.RcodeServerFailure, err
+	}
+	if ok {
 		return q.do(other, answer, code)
 	}
 	if found < len(q.policies) {
@@ -140,18 +154,18 @@ func (q *policedQuestion) ask(m *dns.Msg) (answer *dns.Msg, code int, err error)
 
 // ofAnswer gives what the first of some policies says of an answer that says something. Names that the answer leads to are looked at where
 // names says so: of others the question has decided.
-func (q *policedQuestion) ofAnswer(answer *dns.Msg, policies []activePolicy, names bool) (is match, ok bool) {
+func (q *policedQuestion) ofAnswer(answer *dns.Msg, policies []activePolicy, names bool) (is match, ok bool, err error) {
 	var servers []nameServer
 	asked := false
 	for _, policy := range policies {
 		if does, at, ok := policy.ofChain(answer); names && ok {
 			alias, _ := answer.Answer[at].(*dns.CNAME) // as ofChain says
-			return match{policy, does, "question", alias.Target, answer.Answer[:at+1]}, true
+			return match{policy, does, "question", alias.Target, answer.Answer[:at+1]}, true, nil
 		}
 		for _, rr := range answer.Answer {
 			if a, is := addressOf(rr); is {
 				if does, ok := policy.ofAddress(a); ok {
-					return match{policy, does, "address", q.m.Question[0].Name, nil}, true
+					return match{policy, does, "address", q.m.Question[0].Name, nil}, true, nil
 				}
 			}
 		}
@@ -159,15 +173,18 @@ func (q *policedQuestion) ofAnswer(answer *dns.Msg, policies []activePolicy, nam
 			continue
 		}
 		if !asked {
-			servers, asked = q.nameServers(), true
+			if servers, err = q.nameServers(policies); err != nil {
+				return is, false, err
+			}
+			asked = true
 		}
 		for _, server := range servers {
 			if does, ok := policy.ofServer(server.name, server.addresses); ok {
-				return match{policy, does, "name server", q.m.Question[0].Name, nil}, true
+				return match{policy, does, "name server", q.m.Question[0].Name, nil}, true, nil
 			}
 		}
 	}
-	return is, false
+	return is, false, nil
 }
 
 // ofChain gives the rule of the first name that aliases of an answer lead to, and which of its records does.
@@ -205,17 +222,22 @@ type nameServer struct {
 	addresses []netip.Addr
 }
 
-// How many name servers of a zone are looked at, and how far above a name its zone is looked for.
+// How many name servers of a zone are looked at, and how many further questions one may lead to.
 const (
 	mostServers = 13
-	mostAbove   = 32
+	mostLookUps = 40
 )
 
-// nameServers finds the name servers of the zone that the name lies in.
-func (q *policedQuestion) nameServers() (all []nameServer) {
-	name := q.m.Question[0].Name
-	for range mostAbove {
-		for _, rr := range q.lookUp(name, dns.TypeNS) {
+// nameServers finds the name servers of the zone that the name lies in, with their addresses where a policy has rules about those. It fails
+// where they cannot be found out: whoever serves a zone could keep them from being looked at else.
+func (q *policedQuestion) nameServers(policies []activePolicy) (all []nameServer, err error) {
+	byAddress := slices.ContainsFunc(policies, activePolicy.looksAtServers)
+	for name := q.m.Question[0].Name; ; {
+		answer, err := q.lookUp(name, dns.TypeNS)
+		if err != nil {
+			return nil, err
+		}
+		for _, rr := range answer.Answer {
 			ns, is := rr.(*dns.NS)
 			if !is || len(all) >= mostServers {
 				continue
@@ -225,33 +247,60 @@ func (q *policedQuestion) nameServers() (all []nameServer) {
 				continue
 			}
 			one := nameServer{name: packed[:len(packed)-1]}
-			for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
-				for _, rr := range q.lookUp(ns.Ns, kind) {
-					if a, is := addressOf(rr); is {
-						one.addresses = append(one.addresses, a)
-					}
+			if byAddress {
+				if one.addresses, err = q.addresses(ns.Ns); err != nil {
+					return nil, err
 				}
 			}
 			all = append(all, one)
 		}
 		at, end := dns.NextLabel(name, 0)
 		if len(all) > 0 || end {
-			return all
+			return all, nil
 		}
-		name = name[at:]
+		above := name[at:]
+		for _, rr := range answer.Ns { // which says at once where the zone begins
+			if soa, is := rr.(*dns.SOA); is && dns.IsSubDomain(soa.Hdr.Name, above) {
+				above = soa.Hdr.Name
+			}
+		}
+		name = above
 	}
-	return all
 }
 
-// lookUp gives the records that the next plugin answers with; none where it gives none.
-func (q *policedQuestion) lookUp(name string, kind uint16) []dns.RR {
+// addresses looks up the addresses of a name server.
+func (q *policedQuestion) addresses(server string) (all []netip.Addr, err error) {
+	for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
+		answer, err := q.lookUp(server, kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, rr := range answer.Answer {
+			if a, is := addressOf(rr); is {
+				all = append(all, a)
+			}
+		}
+	}
+	return all, nil
+}
+
+// lookUp gives what the next plugin answers to a further question.
+func (q *policedQuestion) lookUp(name string, kind uint16) (*dns.Msg, error) {
+	if q.lookUps++; q.lookUps > mostLookUps {
+		return nil, fmt.Errorf("the answer for %s takes more than %d further questions", q.m.Question[0].Name, mostLookUps)
+	}
 	m := new(dns.Msg)
 	m.SetQuestion(name, kind)
-	answer, _, err := q.ask(m)
-	if err != nil || answer == nil {
-		return nil
+	answer, code, err := q.ask(m)
+	switch {
+	case err != nil:
+		return nil, err
+	case answer == nil:
+		return nil, fmt.Errorf("looking up %s: %s", name, dns.RcodeToString[code])
+	case answer.Rcode != dns.RcodeSuccess && answer.Rcode != dns.RcodeNameError:
+		return nil, fmt.Errorf("looking up %s: %s", name, dns.RcodeToString[answer.Rcode])
 	}
-	return answer.Answer
+	return answer, nil
 }
 
 // do does what a policy says. answer is what would be answered else; nil where nobody was asked.
@@ -306,8 +355,11 @@ func (q *policedQuestion) forge(reply *dns.Msg, is match) error {
 			if rest, all := strings.CutPrefix(alias.Target, "*."); all { // the name goes before it
 				alias.Target = rr.Header().Name + rest
 			}
-			reply.Answer = append(reply.Answer, alias)
-			reply.Answer = append(reply.Answer, q.lookUp(alias.Target, kind)...)
+			answer, err := q.lookUp(alias.Target, kind)
+			if err != nil {
+				return err
+			}
+			reply.Answer = append(append(reply.Answer, alias), answer.Answer...)
 			return nil
 		}
 		if kind == rr.Header().Rrtype || kind == dns.TypeANY {

@@ -266,7 +266,8 @@ func triggerPrefix(labels string) (p netip.Prefix, ok bool) {
 	if err != nil || a.Zone() != "" || bits < 1 || bits > a.BitLen() {
 		return p, false
 	}
-	return netip.PrefixFrom(a, bits).Masked(), true
+	p = netip.PrefixFrom(a, bits)
+	return p, p == p.Masked() // of two names of one prefix one could not go without the other
 }
 
 // named gives the rule of a name: its own, else that of the nearest name above it that stands for all below.
@@ -342,6 +343,13 @@ func (z activePolicy) looks() (answers, servers bool) {
 	defer z.mu.RUnlock()
 	servers = len(z.servers)+len(z.serverAt.rules) > 0
 	return servers || len(z.answers.rules) > 0, servers
+}
+
+// looksAtServers reports whether the policy has rules about the addresses of name servers.
+func (z activePolicy) looksAtServers() bool {
+	z.mu.RLock()
+	defer z.mu.RUnlock()
+	return len(z.serverAt.rules) > 0
 }
 
 // authority gives the SOA of the policy, which says by whom an answer was changed; nil where it has none.

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -253,7 +254,7 @@ func TestPolicies(t *testing.T) {
 	check("an override", "good.test. A NOERROR 10.9.9.9 EDE4", "good.test. AAAA NOERROR EDE4", "bad.test. A NOERROR 192.0.2.2")
 	d.settings.Views[0].Clients = []zonedata.Match{{Prefix: netip.MustParsePrefix("192.0.2.0/24")}}
 	d.give(t, app)
-	check("clients of another view", "good.test. A NOERROR 192.0.2.1")
+	check("clients of no view", "good.test. A REFUSED EDE18")
 	d.settings.Views[0].Clients, d.settings.Zones[1].Void = nil, true
 	d.give(t, app)
 	check("a policy that has expired", "good.test. A NOERROR 192.0.2.1", "local.test. A NOERROR")
@@ -312,4 +313,107 @@ func TestRolesThatForward(t *testing.T) {
 	if err := app.TakeContent(&nothing); err != nil || app.Content() != zonedata.Nothing() {
 		t.Error(err)
 	}
+}
+
+// Whoever serves a zone cannot keep a policy from looking at its name servers, nor have it ask without end.
+func TestNameServersAreFound(t *testing.T) {
+	var questions atomic.Int64
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &dns.Server{PacketConn: packets, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+		m := new(dns.Msg).SetReply(r)
+		name := r.Question[0].Name
+		if name != "." { // by which it is looked whether the upstream answers
+			questions.Add(1)
+		}
+		switch {
+		case strings.HasSuffix(name, "lame.test.") && r.Question[0].Qtype == dns.TypeNS:
+			m.Rcode = dns.RcodeServerFailure
+		case r.Question[0].Qtype == dns.TypeA:
+			m.Answer = rrs(t, name+" 60 IN A 192.0.2.1")
+		case strings.HasSuffix(name, ".apex.test."):
+			m.Ns = rrs(t, "apex.test. 60 IN SOA a. b. 1 1 1 1 1")
+		case name == "apex.test.":
+			m.Answer = rrs(t, "apex.test. 60 IN NS ns.crooks.test.")
+		}
+		_ = w.WriteMsg(m)
+	})}
+	go func() { _ = s.ActivateAndServe() }()
+	t.Cleanup(func() { _ = s.Shutdown() })
+	var log lines
+	app, at := startResolver(t, packets.LocalAddr().String(), &log, "")
+	d := &deployment{settings: zonedata.Settings{Views: []zonedata.View{{ID: 1, Name: "v", Policies: []zonedata.Policy{{Zone: "block"}}}},
+		Zones: []zonedata.Zone{{ID: "block", View: 1, Name: "block.rpz."}}},
+		zones: map[string][]string{"block": policyZoneOf("block.rpz.", "ns.crooks.test.rpz-nsdname CNAME .")}}
+	d.give(t, app)
+	deep := strings.Repeat("a.", 60)
+	for _, c := range []struct {
+		name, want string
+		most       int64
+	}{{"www.lame.test.", "SERVFAIL", 2}, {deep + "apex.test.", "NXDOMAIN EDE15", 3}, {deep + "test.", "SERVFAIL", mostLookUps + 1}} {
+		before := questions.Load()
+		if got := asked(t, "udp", at, c.name, dns.TypeA); got != c.want {
+			t.Errorf("%s is %s, want %s", c.name, got, c.want)
+		}
+		if n := questions.Load() - before; n > c.most {
+			t.Errorf("%s led to %d questions, more than %d", c.name, n, c.most)
+		}
+	}
+}
+
+// Of two names that would be one prefix only the proper one is a rule: each goes without the other.
+func TestPrefixesOfTriggers(t *testing.T) {
+	z, err := newPolicyZone("p.rpz.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(text string) zonedata.Record {
+		r, err := zonedata.NewRecord(rrs(t, text)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	z.add(record("24.0.2.0.192.rpz-ip.p.rpz. 60 CNAME ."))
+	z.add(record("24.1.2.0.192.rpz-ip.p.rpz. 60 CNAME ."))
+	z.change([]zonedata.Record{record("24.1.2.0.192.rpz-ip.p.rpz. 60 CNAME .")}, nil)
+	if _, ok := (activePolicy{policyZone: z}).ofAddress(netip.MustParseAddr("192.0.2.7")); !ok || z.size() != 1 {
+		t.Errorf("the rule is there: %t, of %d", ok, z.size())
+	}
+}
+
+// What cannot be put in force is not said to be, and leaves what was.
+func TestContentThatCannotStart(t *testing.T) {
+	server := upstream(t, "bad.test. 60 IN A 192.0.2.2")
+	var log lines
+	app, at := startResolver(t, server, &log, "")
+	d := &deployment{settings: zonedata.Settings{Views: []zonedata.View{{ID: 1, Name: "v", Policies: []zonedata.Policy{{Zone: "block"}}}},
+		Zones: []zonedata.Zone{{ID: "block", View: 1, Name: "block.rpz."}}},
+		zones: map[string][]string{"block": policyZoneOf("block.rpz.", "bad.test CNAME .")}}
+	d.give(t, app)
+	now := app.Content()
+	d.zones["block"] = policyZoneOf("block.rpz.", "other.test CNAME .")
+	d.settings.Views[0].Recursion = &zonedata.Recursion{Zones: []zonedata.Forwarded{{Name: "not a name.",
+		To: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:9")}}}}
+	if err := app.TakeContent(d.stream(t)); err == nil {
+		t.Error("what cannot be started is taken")
+	}
+	if got := asked(t, "udp", at, "bad.test.", dns.TypeA); app.Content() != now || got != "NXDOMAIN EDE15" {
+		t.Errorf("in force is %s, which was %s; %s", app.Content(), now, got)
+	}
+}
+
+// rrs reads records.
+func rrs(t *testing.T, texts ...string) (all []dns.RR) {
+	t.Helper()
+	for _, text := range texts {
+		rr, err := dns.NewRR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, rr)
+	}
+	return all
 }

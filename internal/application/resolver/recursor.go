@@ -45,8 +45,8 @@ func (n *Recursion) wrong(bad func(field, format string, args ...any) error) err
 		return bad("recursion", "has more than %d trust anchors or insecure zones", maxAnchors)
 	}
 	for i, text := range n.TrustAnchors {
-		rr, err := dns.NewRR(text)
-		if err != nil || rr == nil || rr.Header().Rrtype != dns.TypeDS && rr.Header().Rrtype != dns.TypeDNSKEY {
+		rr, err := naming.ReadRecord(text)
+		if err != nil || rr.Header().Rrtype != dns.TypeDS && rr.Header().Rrtype != dns.TypeDNSKEY {
 			return bad(fmt.Sprintf("recursion.trustAnchors[%d]", i), "is no DS and no DNSKEY record, such as . IN DS 20326 8 2 E06D...")
 		}
 	}
@@ -91,7 +91,7 @@ const (
 )
 
 // recursing gives what looks names up as a configuration says: what does so already where that is the same. It is nil where nothing does,
-// and otherwise says why names are asked of the upstreams all the same. r.mu is held.
+// and otherwise says why names are asked of the upstreams all the same. r.turn is held.
 func (r *resolver) recursing(c Configuration) (n *recursor, otherwise string, err error) {
 	if c.Recursion == nil {
 		return nil, "", nil
@@ -194,7 +194,7 @@ func (n *recursor) configuration() string {
 		}
 		line(" module-config: \"validator iterator\"")
 		for _, text := range anchors {
-			rr, err := dns.NewRR(text)
+			rr, err := naming.ReadRecord(text)
 			if err == nil { // it was checked
 				line(" trust-anchor: \"%s\"", strings.ReplaceAll(rr.String(), "\t", " "))
 			}

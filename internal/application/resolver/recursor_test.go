@@ -126,6 +126,7 @@ func TestRecursionRefusals(t *testing.T) {
 	for field, text := range map[string]string{
 		"upstreams":                 `{"listen":[{"address":"127.0.0.1"}]}`,
 		"recursion.trustAnchors[0]": `{"listen":[{"address":"127.0.0.1"}],"recursion":{"trustAnchors":["a.test. A 192.0.2.1"]}}`,
+		"recursion.trustAnchors[1]": `{"listen":[{"address":"127.0.0.1"}],"recursion":{"trustAnchors":[". DS 20326 8 2 AA","$INCLUDE /etc/hostname"]}}`,
 		"recursion.insecure[0]":     `{"listen":[{"address":"127.0.0.1"}],"recursion":{"insecure":["a\" b"]}}`,
 	} {
 		if _, err := read([]byte(text)); err == nil || !strings.Contains(err.Error(), field) {

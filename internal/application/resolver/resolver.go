@@ -73,8 +73,8 @@ type resolver struct {
 	turn sync.Mutex
 
 	mu sync.Mutex
-	// What follows, and what was found by the looks, is guarded by mu. configuration is the one in force, given the one that was asked for:
-	// roles may say otherwise.
+	// What follows, and what was found by the looks, is guarded by mu, and changes while turn is held, too. configuration is the one in
+	// force, given the one that was asked for: roles may say otherwise.
 	instance             *caddy.Instance
 	configuration, given Configuration
 	// asked is the configuration with what roles say, recursor what looks names up; otherwise says why the upstreams are asked all the same.
@@ -103,14 +103,13 @@ func (r *resolver) Configure(text json.RawMessage) error {
 	}
 	r.turn.Lock()
 	defer r.turn.Unlock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.start(c)
+	return r.start(c, r.content.Load())
 }
 
-// start answers by a configuration, and by what roles say of it, unless that is so already. r.turn and r.mu are held.
-func (r *resolver) start(given Configuration) error {
-	c := r.content.Load().asking(given)
+// start answers by a configuration, and by what roles of a content say of it, unless that is so already. r.turn is held: what is in force
+// changes here alone, and may be read. Only its end needs r.mu, so that whoever asks how it is does not wait for unbound.
+func (r *resolver) start(given Configuration, of *content) error {
+	c := of.asking(given)
 	if r.instance != nil && reflect.DeepEqual(c, r.asked) {
 		return nil
 	}
@@ -150,6 +149,8 @@ func (r *resolver) start(given Configuration) error {
 	} else if instance, err = instance.Restart(input); err != nil {
 		return fmt.Errorf("starting to answer: %w", err)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.recursor, r.otherwise, r.asked = recursor, otherwise, asked
 	r.instance, r.configuration, r.given = instance, c, given // what was found before holds until it is looked again
 	r.logsQueries.Store(c.QueryLog != nil)
@@ -335,8 +336,7 @@ var noError = dns.RcodeToString[dns.RcodeSuccess]
 func (r *resolver) Close() error {
 	r.stop()
 	r.looks.Wait()
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.turn.Lock() // for good: nothing is taken any more
 	if r.instance == nil {
 		return nil
 	}

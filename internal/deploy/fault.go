@@ -1,0 +1,65 @@
+package deploy
+
+import (
+	"context"
+
+	"portolan/internal/event"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// fault is a zone of a live view, or a server, that cannot be deployed as it is. All of it is looked at again with the next change that has
+// to do with it.
+type fault struct {
+	what string
+	why  error
+	// zone is the zone by its id; empty where it is the server.
+	zone   string
+	server int64
+}
+
+// isFault reports whether an error comes from what is to be deployed, and would come again.
+func isFault(err error) bool { return err != nil && !store.IsFailure(err) }
+
+// note keeps that not all of the zone, or of the zones of the server, is deployed, and says so in an event, once.
+func (f *fault) note(tx *store.Tx, configuration int64) error {
+	where, arg := "zone = ?", any(f.zone)
+	if f.zone == "" {
+		where, arg = "zone IN (SELECT zone FROM dns_served WHERE server = ?)", f.server
+	}
+	n, err := tx.Exec("UPDATE dns_zone SET complete = 0 WHERE complete <> 0 AND "+where, arg)
+	if err != nil || n == 0 {
+		return err
+	}
+	return event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: dnsService, SourceName: "live deployment",
+		Message: schema.Cut("Changes of "+f.what+" could not be deployed, until they are mended: "+f.why.Error(), longestMessage)}, configuration)
+}
+
+// done takes what was due off the list, but for what has changed again meanwhile.
+func (now dueNow) done(tx *store.Tx) error {
+	tx.Touch(dueTopic)
+	for _, r := range now.rows {
+		if err := tx.Write("DELETE FROM dns_due WHERE configuration = ? AND kind = ? AND what = ? AND changed = ?", r.configuration, r.kind,
+			r.what, r.changed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setAside takes what was due off the list where nothing of it can be deployed, says so in an event, and has all zones of the configuration
+// looked at again with their next changes.
+func (d *Deployer) setAside(ctx context.Context, configuration int64, now dueNow, why error) error {
+	d.plan = nil
+	d.log.Error("changes of live views cannot be deployed", "configuration", configuration, "reason", why)
+	return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		if _, err := tx.Exec("UPDATE dns_zone SET complete = 0 WHERE configuration = ?", configuration); err != nil {
+			return err
+		}
+		if err := event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: dnsService, SourceName: "live deployment",
+			Message: schema.Cut("Changes could not be deployed: "+why.Error(), longestMessage)}, configuration); err != nil {
+			return err
+		}
+		return now.done(tx)
+	})
+}

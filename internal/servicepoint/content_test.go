@@ -1,0 +1,119 @@
+package servicepoint
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"portolan/internal/zonedata"
+)
+
+// taker is an application that takes content, but for the revisions that it refuses.
+type taker struct {
+	refuses map[string]bool
+	serves  string
+	given   int
+}
+
+func (a *taker) RoundTrip(rq *http.Request) (*http.Response, error) {
+	text, err := io.ReadAll(rq.Body)
+	if err != nil {
+		return nil, err
+	}
+	a.given++
+	const to = `"to":"`
+	last, _, _ := strings.Cut(string(text[strings.LastIndex(string(text), to)+len(to):]), `"`)
+	rs := &http.Response{StatusCode: http.StatusNoContent, Body: io.NopCloser(strings.NewReader("")), Request: rq}
+	if a.refuses[last] {
+		rs.StatusCode, rs.Body = http.StatusBadRequest, io.NopCloser(strings.NewReader("it cannot be read"))
+		return rs, nil
+	}
+	a.serves = last
+	return rs, nil
+}
+
+// revision names a revision of a test.
+func revision(n int64) string {
+	return zonedata.Revision{Number: n, Hash: zonedata.Total(nil, map[string]string{})}.String()
+}
+
+// stream writes a stream from one revision, 0 for nothing, to another one.
+func stream(from, to int64) func(io.Writer) error {
+	return func(out io.Writer) error {
+		h := zonedata.Header{To: revision(to)}
+		if from != 0 {
+			h.From = revision(from)
+		}
+		return zonedata.NewWriter(out, h).Close()
+	}
+}
+
+// What was served stays on the disk until something else is: killed in between, or refused, it is given again.
+func TestContentStaysUntilAnotherIsServed(t *testing.T) {
+	c := contents{filepath.Join(t.TempDir(), "content")}
+	app := &taker{refuses: map[string]bool{}}
+	p := &process{log: slog.New(slog.DiscardHandler), bulky: &http.Client{Transport: app}}
+	files := func(want string) {
+		t.Helper()
+		names, err := c.names()
+		var numbers []string
+		for _, name := range names {
+			numbers = append(numbers, fmt.Sprint(revisionNumber(t, name)))
+		}
+		if got := strings.Join(numbers, " "); got != want || err != nil {
+			t.Errorf("on the disk is %q, want %q; %v", got, want, err)
+		}
+	}
+	add := func(from, to int64) {
+		t.Helper()
+		if _, err := c.add(stream(from, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(0, 1)
+	add(1, 2)
+	if err := p.catchUp(t.Context(), c); err != nil || app.serves != revision(2) {
+		t.Fatal(app.serves, err)
+	}
+	add(0, 3) // and killed
+	files("1 2 3")
+	app.refuses[revision(3)] = true
+	if err := p.catchUp(t.Context(), c); err != nil || app.serves != revision(2) {
+		t.Errorf("it serves %s, not what it did before: %v", app.serves, err)
+	}
+	files("1 2")
+	add(0, 4)
+	if err := p.catchUp(t.Context(), c); err != nil || app.serves != revision(4) {
+		t.Error(app.serves, err)
+	}
+	files("4")
+	app.refuses[revision(4)] = true
+	if err := p.catchUp(t.Context(), c); err == nil {
+		t.Error("nothing was refused")
+	}
+	files("4") // there is nothing else
+	if _, err := c.add(stream(1, 5)); err == nil {
+		t.Error("what begins at another revision is kept")
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, newContent+"x"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.clean(); err != nil {
+		t.Fatal(err)
+	}
+	files("4")
+}
+
+func revisionNumber(t *testing.T, name string) int64 {
+	t.Helper()
+	r, err := zonedata.ParseRevision(revisionOf(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Number
+}
