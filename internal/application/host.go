@@ -6,11 +6,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -142,6 +144,16 @@ func (h *host) decide(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// take gives the application content. A fault of its own leaves it in a state that nobody knows: it ends, and begins anew.
+func (h *host) take(app Contented, in io.Reader) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: panic: %v\n%s", ErrBroken, p, debug.Stack())
+		}
+	}()
+	return app.TakeContent(in)
+}
+
 // takeContent gives the application content. A stream that ends too early, or does not lead to what it says, changes nothing.
 func (h *host) takeContent(w http.ResponseWriter, r *http.Request) {
 	app, ok := h.app.(Contented)
@@ -151,7 +163,7 @@ func (h *host) takeContent(w http.ResponseWriter, r *http.Request) {
 	}
 	h.turn.Lock()
 	defer h.turn.Unlock()
-	if err := app.TakeContent(r.Body); err != nil {
+	if err := h.take(app, r.Body); err != nil {
 		h.log.Error("content was refused", "reason", err)
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		if errors.Is(err, ErrBroken) {

@@ -47,9 +47,9 @@ type Copier struct {
 	held          bool
 	// had says that there were zones to copy since what is kept of those that are no more was deleted, forgets that it may have to be.
 	had, forgets bool
-	// turns has a token for each copying that is under way, under waits for all of them.
-	turns chan struct{}
-	under sync.WaitGroup
+	// turns has a token for each copying that is under way, slow for each fetching of a feed, which may take long; under waits for all.
+	turns, slow chan struct{}
+	under       sync.WaitGroup
 
 	mu sync.Mutex
 	// zones are those that are copied. The map, and what changes of its zones, is guarded by mu.
@@ -71,6 +71,12 @@ type copiedZone struct {
 	wrong string
 	// busy says that it is being looked at, again that it is to be once more behind that.
 	busy, again bool
+	// ctx ends when it is not copied any more, by leave.
+	ctx   context.Context //nolint:containedctx // it lives as long as the zone
+	leave context.CancelFunc
+	// taken says that what is deployed of it comes from where it is copied from now: another server may count otherwise. It is that of the
+	// goroutine that looks at it.
+	taken bool
 }
 
 // NewCopier makes what copies zones. Run runs it.
@@ -79,7 +85,7 @@ func NewCopier(a *resource.API, points Points, log *slog.Logger) *Copier {
 		planned: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{"zones", "views", "deploymentRoles", "interfaces",
 			"servers", "signingKeys"}}),
 		notified: store.NewCache[struct{}](a.Store, store.CacheOptions[bool]{Topics: []string{copiesTopic}}),
-		zones:    map[string]*copiedZone{}, turns: make(chan struct{}, mostCopies)}
+		zones:    map[string]*copiedZone{}, turns: make(chan struct{}, mostCopies), slow: make(chan struct{}, mostCopies)}
 }
 
 // sameSource reports whether two zones are copied from the same place, as often.
@@ -89,6 +95,11 @@ func (z *copiedZone) sameSource(o *copiedZone) bool {
 	}
 	return z.policy == nil || z.policy.ResponsePolicyZoneType == o.policy.ResponsePolicyZoneType &&
 		slices.Equal(z.policy.FeedCategories, o.policy.FeedCategories) && z.policy.OverrideRefreshTime == o.policy.OverrideRefreshTime
+}
+
+// isFeed reports whether it is fetched as a list of names.
+func (z *copiedZone) isFeed() bool {
+	return z.policy != nil && z.policy.ResponsePolicyZoneType == dns.FeedPolicy
 }
 
 // Run copies until ctx ends.
@@ -135,15 +146,22 @@ func (c *Copier) look(ctx context.Context) error {
 		if z.busy || time.Now().Before(z.next) {
 			continue
 		}
+		turns := c.turns
+		if z.isFeed() {
+			turns = c.slow
+		}
 		select {
-		case c.turns <- struct{}{}:
+		case turns <- struct{}{}:
 		default: // as many as may be are under way
-			return nil
+			continue
+		}
+		if z.ctx == nil {
+			z.ctx, z.leave = context.WithCancel(ctx) //nolint:gosec // plan ends it
 		}
 		z.busy, z.again = true, false
 		c.under.Go(func() {
-			defer func() { <-c.turns }()
-			c.refresh(ctx, z)
+			defer func() { <-turns }()
+			c.refresh(z.ctx, z)
 		})
 	}
 	return nil
@@ -199,9 +217,11 @@ func (c *Copier) plan(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for id, z := range found {
-		if before := c.zones[id]; before != nil && before.sameSource(z) {
+	for id, before := range c.zones {
+		if z := found[id]; z != nil && before.sameSource(z) {
 			found[id] = before
+		} else if before.leave != nil {
+			before.leave()
 		}
 	}
 	c.zones, c.looked, c.forgets, c.had = found, time.Now(), true, c.had || len(c.zones)+len(found) > 0

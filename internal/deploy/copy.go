@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"portolan/internal/dns"
 	"portolan/internal/event"
+	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/store"
 	"portolan/internal/zonedata"
@@ -69,11 +69,8 @@ func bounded(seconds uint32) time.Duration {
 // copy looks at a zone, and copies it where its serial number is another one. soa is the one that is served, or that came; nil where none
 // is known.
 func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what string, err error) {
-	defer func() { // what comes is somebody else's: it costs that zone alone
-		if p := recover(); p != nil {
-			what, err = "failed", fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
+	what = "failed"    //nolint:wastedassign // for where it panics
+	defer caught(&err) // what comes is somebody else's: it costs that zone alone
 	if z.follows != nil {
 		return c.follow(ctx, z)
 	}
@@ -82,7 +79,7 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 		return nil, "failed", err
 	}
 	soa = soaIn(entries)
-	if z.policy != nil && z.policy.ResponsePolicyZoneType == dns.FeedPolicy {
+	if z.isFeed() {
 		return c.takeFeed(ctx, z, before, there, entries)
 	}
 	if len(z.primaries) == 0 {
@@ -94,7 +91,7 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 		if is, err = dns.FetchAuthority(ctx, server, z.name, nil); err != nil {
 			continue
 		}
-		if there && before.refreshed > 0 && soa != nil && int32(is.Serial-soa.Serial) <= 0 { //nolint:gosec // as RFC 1982 compares
+		if z.taken && there && before.refreshed > 0 && soa != nil && int32(is.Serial-soa.Serial) <= 0 { //nolint:gosec // as RFC 1982 compares
 			return is, "current", c.note(ctx, z, nil)
 		}
 		var records []wire.RR
@@ -106,6 +103,10 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 			continue
 		}
 		after = inOrder(after)
+		if err = aliasesAlone(after); err != nil {
+			err = fmt.Errorf("%s: %w", server, err)
+			continue
+		}
 		got := soaIn(after)
 		if got == nil {
 			err = fmt.Errorf("%s gives the zone without its SOA", server)
@@ -118,9 +119,32 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 		if err = c.keep(ctx, z, before, there, entries, after, got.Serial); err != nil {
 			return soa, "failed", err
 		}
+		z.taken = true
 		return got, "copied", nil
 	}
 	return soa, "failed", err
+}
+
+// aliasesAlone refuses what no name server loads: a name with an alias and other data (RFC 1034 section 3.6.2), but for what DNSSEC adds.
+func aliasesAlone(entries []zonedata.Entry) error {
+	for from := 0; from < len(entries); {
+		to, aliases, others := from, 0, 0
+		for ; to < len(entries) && string(entries[to].Key) == string(entries[from].Key); to++ {
+			switch entries[to].Record.Type() {
+			case wire.TypeCNAME:
+				aliases++
+			case wire.TypeRRSIG, wire.TypeNSEC:
+			default:
+				others++
+			}
+		}
+		if aliases > 1 || aliases == 1 && others > 0 {
+			name, _, err := wire.UnpackDomainName(entries[from].Record.Owner(), 0)
+			return errors.Join(fmt.Errorf("%s has an alias (CNAME) beside other data", name), err)
+		}
+		from = to
+	}
+	return nil
 }
 
 // keep publishes the records that a zone has now, in order.
@@ -210,6 +234,9 @@ func (c *Copier) note(ctx context.Context, z *copiedZone, p *publication) error 
 	return c.change(ctx, z, p, func(tx *store.Tx, before int64, expired bool) (bool, error) {
 		if expired || before == 0 {
 			text := "it is copied and answered for"
+			if z.policy != nil {
+				text = "its names are copied"
+			}
 			if expired {
 				text = "it is there again"
 			}
@@ -253,7 +280,7 @@ func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why e
 }
 
 // errMeanwhile is a zone that has got another content while it was looked at.
-var errMeanwhile = errors.New("the zone was deployed otherwise meanwhile: it is looked at again")
+var errMeanwhile = problem.New(503, "ZoneDeployedMeanwhile", "the zone was deployed otherwise meanwhile: it is looked at again")
 
 // tell adds an event about a zone.
 func (z *copiedZone) tell(tx *store.Tx, kind, text string) error {
@@ -281,13 +308,6 @@ func (c *Copier) change(ctx context.Context, z *copiedZone, p *publication,
 			return err
 		}
 		var changed []int64
-		now, there, err := readDeployed(tx, z.id)
-		if err != nil {
-			return err
-		}
-		if p != nil && (there != p.existed || there && now.hash != p.before.hash) {
-			return errMeanwhile
-		}
 		if p != nil && (!p.existed || len(p.removed)+len(p.added) > 0) {
 			if changed, err = publish(tx, z.configuration, number, []*publication{p}); err != nil {
 				return err

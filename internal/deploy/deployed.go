@@ -238,14 +238,14 @@ func notNil(b []byte) []byte {
 // publish keeps other contents of zones, and gives the servers that serve another revision now. number is that of the change.
 func publish(tx *store.Tx, configuration, number int64, all []*publication) (servers []int64, err error) {
 	for _, c := range all {
-		if c.empty { // it may have been copied meanwhile
-			_, there, err := readDeployed(tx, c.zone.id)
-			if err != nil {
-				return nil, err
-			}
-			if there {
-				continue
-			}
+		now, there, err := readDeployed(tx, c.zone.id)
+		switch {
+		case err != nil:
+			return nil, err
+		case c.empty && there: // it was copied meanwhile
+			continue
+		case there != c.existed || there && now.hash != c.before.hash:
+			return nil, errMeanwhile
 		}
 		if err := c.write(tx, configuration, number); err != nil {
 			return nil, err
@@ -352,6 +352,9 @@ func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err e
 	}
 	for id := range served {
 		if err := tx.Write("DELETE FROM dns_served WHERE server = ? AND zone = ?", server, id); err != nil {
+			return false, err
+		}
+		if err := strip(tx, id); err != nil {
 			return false, err
 		}
 		if err := tx.Write("INSERT INTO dns_gone (server, zone, number) VALUES (?, ?, ?)", server, id, number); err != nil {

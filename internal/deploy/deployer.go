@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"portolan/internal/event"
@@ -246,11 +245,7 @@ type outcome struct {
 
 // work works a deployment off: first what there is to do, in a snapshot, and then all of it in one transaction.
 func (d *Deployer) work(ctx context.Context, id int64) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
+	defer caught(&err)
 	if err := d.begin(ctx, id); err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ func (d *Deployer) change(ctx context.Context) (more bool, err error) {
 	var now dueNow
 	var servings map[int64]*serving
 	err = d.api.Store.View(ctx, func(tx *store.Tx) (err error) {
+		defer caught(&err)
 		o, servings = &outcome{}, nil
 		if o.configuration, now, err = readDue(tx); err != nil {
 			return err
@@ -145,13 +146,19 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 			if live[z.view] == 0 && there || slices.ContainsFunc(o.all, func(c *publication) bool { return c.zone == z }) {
 				continue
 			}
-			c, err := p.publication(z, nil, d.api.Store.Now())
+			c, err := p.wholly(z, d.api.Store.Now())
 			if err := o.take(z, c, err); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return servings, nil
+}
+
+// wholly is publication of all of a zone, where what is wrong with it ends nothing else.
+func (p *plan) wholly(z *plannedZone, now time.Time) (c *publication, err error) {
+	defer caught(&err)
+	return p.publication(z, nil, now)
 }
 
 // take takes in what has become of a zone, or why it cannot be deployed.
@@ -203,7 +210,7 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 		}
 		var c *publication
 		if deployed.complete == 0 { // not all of it was, before
-			c, err = p.publication(z, nil, d.api.Store.Now())
+			c, err = p.wholly(z, d.api.Store.Now())
 		} else {
 			c, err = p.partly(z, deployed, mine, back, d.api.Store.Now())
 		}
@@ -306,8 +313,9 @@ func (z *plannedZone) bothWays(keys []string, back []netip.Addr) ([]string, []ne
 
 // partly gives what has changed of some names of a zone, and of those that lead back from some addresses. Where the names have to do with
 // more than themselves, as that of a name server, all of the zone is looked at.
-func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back []netip.Addr, now time.Time) (*publication, error) {
-	keys, back, err := z.bothWays(keys, back)
+func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back []netip.Addr, now time.Time) (c *publication, err error) {
+	defer caught(&err)
+	keys, back, err = z.bothWays(keys, back)
 	if err != nil {
 		return nil, err
 	}
@@ -326,7 +334,7 @@ func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back
 	if len(owners) == 0 {
 		return nil, nil
 	}
-	c := &publication{zone: z, before: deployed, existed: true, complete: deployed.complete,
+	c = &publication{zone: z, before: deployed, existed: true, complete: deployed.complete,
 		serial: uint32(deployed.serial)} //nolint:gosec // of 32 bits
 	rrs, err := dns.NameData(p.tx, p.api, z.row, keys, back)
 	if err != nil {

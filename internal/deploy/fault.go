@@ -2,6 +2,8 @@ package deploy
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 
 	"portolan/internal/event"
 	"portolan/internal/schema"
@@ -20,6 +22,13 @@ type fault struct {
 
 // isFault reports whether an error comes from what is to be deployed, and would come again.
 func isFault(err error) bool { return err != nil && !store.IsFailure(err) }
+
+// caught turns a panic into an error, which is a fault of what is being looked at.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+	}
+}
 
 // note keeps that not all of the zone, or of the zones of the server, is deployed, and says so in an event, once.
 func (f *fault) note(tx *store.Tx, configuration int64) error {

@@ -19,10 +19,11 @@ import (
 	wire "github.com/miekg/dns"
 )
 
-// Bounds of a feed: how long it may be in bytes, how many names it may have, and how often it is fetched where nothing is said.
+// Bounds of a feed: how long it may be in bytes, how many names it may have (those that stand for all below count twice), which is what a
+// resolver has room for in the memory that it is given, and how often it is fetched where nothing is said.
 const (
 	feedBytes   = 512 << 20
-	feedNames   = 10_000_000
+	feedNames   = 2_000_000
 	feedRefresh = time.Hour
 )
 
@@ -120,17 +121,18 @@ func (c *Copier) readFeed(ctx context.Context, category string, names map[string
 }
 
 // readFeed adds the names of a list: one in a line, which stands for all below it, too; ||name^ likewise, as lists for browsers have it; or
-// names behind an address, as in a hosts file, each for itself. # and ; begin remarks, and ! a line that is one. A list with another line,
-// such as a page that says sorry, is refused.
+// names behind an address, as in a hosts file, each for itself. # and ;, at the beginning or behind a blank, begin remarks, and ! a line
+// that is one. Rules of lists for browsers that are about parts of pages, or about some requests alone, are passed over. A list with
+// another line, such as a page that says sorry, is refused, and so is one without names.
 func readFeed(in io.Reader, names map[string]bool) error {
 	lines := bufio.NewScanner(in)
+	found := 0
 	for number := 1; lines.Scan(); number++ {
-		text := lines.Text()
-		if at := strings.IndexAny(text, "#;"); at >= 0 {
-			text = text[:at]
+		fields := strings.Fields(lines.Text())
+		if at := slices.IndexFunc(fields, func(f string) bool { return f[0] == '#' || f[0] == ';' }); at >= 0 {
+			fields = fields[:at]
 		}
-		fields := strings.Fields(text)
-		if len(fields) == 0 || strings.HasPrefix(fields[0], "!") {
+		if len(fields) == 0 || isBrowserRule(fields[0]) {
 			continue
 		}
 		below := true
@@ -144,32 +146,49 @@ func readFeed(in io.Reader, names map[string]bool) error {
 				name = strings.TrimSuffix(rest, "^")
 			}
 			name = strings.TrimPrefix(name, "*.")
-			if err := addFeedName(names, name, below); err != nil {
+			is, err := addFeedName(names, name, below)
+			if err != nil {
 				return fmt.Errorf("line %d: %w", number, err)
+			}
+			if is {
+				found++
 			}
 		}
 		if len(names) > feedNames {
 			return fmt.Errorf("it has more than %d names", feedNames)
 		}
 	}
-	return lines.Err()
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	if found == 0 { // what is blocked today is not to be let through because somebody's page is empty
+		return errors.New("it has no names")
+	}
+	return nil
 }
 
-// addFeedName adds a name of a feed, and all below it.
-func addFeedName(names map[string]bool, name string, below bool) error {
+// isBrowserRule reports whether a line is a remark, or a rule, of a list for browsers that is not about all of a name.
+func isBrowserRule(text string) bool {
+	return strings.HasPrefix(text, "!") || strings.HasPrefix(text, "@@") || strings.HasPrefix(text, "[") || strings.Contains(text, "##") ||
+		strings.Contains(text, "#@#") || strings.Contains(text, "#?#") || strings.Contains(text, "#$#") || strings.Contains(text, "$") ||
+		strings.HasPrefix(text, "||") && strings.ContainsAny(text[2:], "/*")
+}
+
+// addFeedName adds a name of a feed, and all below it. It reports whether it is one.
+func addFeedName(names map[string]bool, name string, below bool) (is bool, err error) {
 	if _, err := netip.ParseAddr(name); err == nil { // lists name addresses here and there, which are no names
-		return nil
+		return false, nil
 	}
 	clean := strings.ToLower(naming.Clean(name))
 	ascii, err := naming.ASCII(clean)
 	if err != nil || naming.Check(clean, naming.AnyName) != nil || ascii == "" {
-		return fmt.Errorf("%q is no name", name)
+		return false, fmt.Errorf("%q is no name", name)
 	}
 	if ascii == "localhost" || !strings.Contains(ascii, ".") { // hosts files begin with those of the machine
-		return nil
+		return false, nil
 	}
 	if names[ascii] = true; below {
 		names["*."+ascii] = true
 	}
-	return nil
+	return true, nil
 }

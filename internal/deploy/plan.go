@@ -45,9 +45,11 @@ type plan struct {
 	servers    map[int64]*ServerFields
 	heads      map[int64]*schema.Head
 	interfaces map[int64]roleServer
-	roles      map[int64][]*DNSDeploymentRole
-	options    map[int64][]option
-	lists      map[string][]string
+	// others are the servers that are run by others.
+	others  map[int64]bool
+	roles   map[int64][]*DNSDeploymentRole
+	options map[int64][]option
+	lists   map[string][]string
 	// keys are the keys that have secrets, by their names.
 	keys map[string]zonedata.SigningKey
 	// zones are all zones that a role is in effect for, by their ids, in the order of their views and names.
@@ -98,9 +100,9 @@ type assigned struct {
 	kind  string
 	iface int64
 	ttl   *int64
-	// at is the resource that has the role, targets are the addresses of the interfaces that it sends questions to.
+	// at is the resource that has the role, targets are the interfaces that it sends questions to.
 	at      int64
-	targets []netip.Addr
+	targets []int64
 }
 
 // answers reports whether the server answers for the zone from data of its own.
@@ -131,7 +133,8 @@ func (z *plannedZone) fqdn() string {
 // newPlan reads what there is to deploy in a configuration.
 func newPlan(tx *store.Tx, api *resource.API, configuration int64) (p *plan, err error) {
 	p = &plan{tx: tx, api: api, configuration: configuration, servers: map[int64]*ServerFields{}, heads: map[int64]*schema.Head{},
-		interfaces: map[int64]roleServer{}, roles: map[int64][]*DNSDeploymentRole{}, options: map[int64][]option{}, lists: map[string][]string{},
+		interfaces: map[int64]roleServer{}, others: map[int64]bool{}, roles: map[int64][]*DNSDeploymentRole{}, options: map[int64][]option{},
+		lists:  map[string][]string{},
 		keys:   map[string]zonedata.SigningKey{},
 		byName: map[int64]map[string]*plannedZone{}, byID: map[string]*plannedZone{},
 		apexes: map[int64][]string{}, cuts: map[int64]map[string]bool{}, viewRoles: map[int64]map[int64]assigned{},
@@ -177,6 +180,8 @@ func (p *plan) each(collection string, fn func(row *store.Resource, o schema.Obj
 func (p *plan) readServers() error {
 	if err := p.each("servers", func(row *store.Resource, o schema.Object) error {
 		p.servers[row.ID], p.heads[row.ID] = fieldsOf(o), schema.HeadOf(o)
+		x, ok := o.(*Server)
+		p.others[row.ID] = ok && x.Profile == otherServer
 		return nil
 	}); err != nil {
 		return err
@@ -304,10 +309,10 @@ func (p *plan) down(above map[int64]assigned, at, view int64) map[int64]assigned
 		if r.View.ID != view {
 			continue
 		}
-		var targets []netip.Addr
+		var targets []int64
 		for _, i := range r.RoleInterfaces {
 			if i.Kind == targetKind {
-				targets = append(targets, p.interfaces[i.ID].addresses...)
+				targets = append(targets, i.ID)
 			}
 		}
 		for _, i := range r.RoleInterfaces {

@@ -20,7 +20,10 @@ func (s *serving) recursionOf(p *plan, view, server int64, zones []*plannedZone)
 		return nil
 	}
 	r.Clients = s.matches(p, p.lookUp(chain, server, "allow-recursion"))
-	r.Forwarders, r.Only = withPorts(role.targets), p.forwardsOnly(chain, server)
+	if r.Closed = !role.resolves(); r.Closed {
+		return r
+	}
+	r.Forwarders, r.Only = withPorts(p.addressesOf(role.targets)), p.forwardsOnly(chain, server)
 	if len(r.Forwarders) == 0 {
 		r.Forwarders = p.forwarders(chain, server)
 	}
@@ -37,7 +40,8 @@ func (s *serving) forwarded(p *plan, server int64, zones []*plannedZone) (all []
 		if a.kind != forwarding && a.kind != stub || a.at == z.view { // a view with such a role asks others for all there is
 			continue
 		}
-		one := zonedata.Forwarded{Name: z.fqdn(), To: withPorts(a.targets), Stub: a.kind == stub, Only: p.forwardsOnly(z.chain, server)}
+		one := zonedata.Forwarded{Name: z.fqdn(), To: withPorts(p.addressesOf(a.targets)), Stub: a.kind == stub,
+			Only: p.forwardsOnly(z.chain, server)}
 		if len(one.To) == 0 {
 			one.To = p.forwarders(z.chain, server)
 		}
@@ -50,6 +54,14 @@ func (s *serving) forwarded(p *plan, server int64, zones []*plannedZone) (all []
 			continue
 		}
 		all = append(all, one)
+	}
+	return all
+}
+
+// addressesOf gives the addresses of interfaces.
+func (p *plan) addressesOf(interfaces []int64) (all []netip.Addr) {
+	for _, id := range interfaces {
+		all = append(all, p.interfaces[id].addresses...)
 	}
 	return all
 }

@@ -176,23 +176,25 @@ func (p *plan) rolling(served *servedNow, sightings *sightings, now time.Time) *
 }
 
 // raiseSerials gives zones that have not changed for long another serial number, so that those who copy them get signatures that hold.
-func (p *plan) raiseSerials(r *rolling, now time.Time) error {
+func (p *plan) raiseSerials(r *rolling, now time.Time) (wrong error) {
 	for _, z := range r.zones {
 		validity, renewal := schema.LengthOf(z.Policy.SignatureValidityPeriod), schema.LengthOf(z.Policy.SignatureResigningPeriod)
 		deployed, there, err := readDeployed(p.tx, z.zone.id)
 		if err != nil {
-			return err
+			wrong = errors.Join(wrong, err)
+			continue
 		}
 		if !there || r.due[z.zone] || now.Sub(time.UnixMilli(deployed.number)) < (validity-renewal)/2 {
 			continue
 		}
 		c, err := p.onlySerial(z.zone, deployed, now)
 		if err != nil {
-			return err
+			wrong = errors.Join(wrong, notSigned(z.zone, err))
+			continue
 		}
 		r.all = append(r.all, c)
 	}
-	return nil
+	return wrong
 }
 
 // onlySerial gives a zone as it is, with another serial number.
@@ -335,11 +337,12 @@ func (z *rollingZone) compare(r *rolling, at *plannedZone, deployed []zonedata.E
 }
 
 // resign finds the servers that are to sign with other keys than they do.
-func (p *plan) resign(r *rolling) error {
+func (p *plan) resign(r *rolling) (wrong error) {
 	for _, z := range r.zones {
 		want, err := z.served(p.tx, p.api)
 		if err != nil {
-			return err
+			wrong = errors.Join(wrong, notSigned(z.zone, err))
+			continue
 		}
 		for _, server := range r.served.servers[z.zone.id] {
 			for _, one := range r.served.settings[server].Zones {
@@ -353,7 +356,7 @@ func (p *plan) resign(r *rolling) error {
 			}
 		}
 	}
-	return nil
+	return wrong
 }
 
 // rollKeys notes what was seen of keys, makes those that follow, and deletes those that nobody needs any more.

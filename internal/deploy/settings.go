@@ -241,18 +241,7 @@ func (p *plan) isForeign(z *plannedZone) bool {
 }
 
 // foreign reports whether a server is run by others.
-func (p *plan) foreign(server int64) bool {
-	row, err := p.tx.Get(server)
-	if err != nil {
-		return false
-	}
-	o, err := p.api.Object(row)
-	if err != nil {
-		return false
-	}
-	x, ok := o.(*Server)
-	return ok && x.Profile == otherServer
-}
+func (p *plan) foreign(server int64) bool { return p.others[server] }
 
 // warnOf says which options of a place are not acted upon.
 func (p *plan) warnOf(s *serving, place, server int64) {
@@ -264,11 +253,15 @@ func (p *plan) warnOf(s *serving, place, server int64) {
 	}
 }
 
-// matches gives the elements of an access control list; nil where there is none.
+// matches gives the elements of an access control list; nil where there is none. Of one that cannot be read nobody is.
 func (s *serving) matches(p *plan, value json.RawMessage) []zonedata.Match {
 	var elements []string
-	if value == nil || json.Unmarshal(value, &elements) != nil {
+	if value == nil {
 		return nil
+	}
+	if err := json.Unmarshal(value, &elements); err != nil {
+		s.warn("a list of clients is not read, and nobody is in it: %v", err)
+		return []zonedata.Match{}
 	}
 	return s.elements(p, elements, 0)
 }

@@ -87,22 +87,38 @@ func (p *plan) reverseBelow(z *plannedZone) map[string][]dns.NameServer {
 	return found
 }
 
-// nameServers gives the name servers that the NS records of a zone name: those that do not hide.
+// nameServers gives the name servers that the NS records of a zone name: those that do not hide. Where none of ours answers for it they are
+// those whom ours ask.
 func (p *plan) nameServers(z *plannedZone) (all []dns.NameServer) {
 	for _, server := range z.serversOf(func(a assigned) bool { return a.kind == primary || a.kind == secondary }) {
-		a := z.roles[server]
-		at := p.interfaces[a.iface]
-		name, err := naming.ASCII(naming.Clean(at.name))
-		if err != nil || !isHostName(at.name) {
-			continue
+		all = p.nameServer(all, z.roles[server].iface, z.roles[server].ttl)
+	}
+	if len(z.serversOf(assigned.answers)) > 0 {
+		return all
+	}
+	for _, server := range z.serversOf(func(a assigned) bool { return (a.kind == forwarding || a.kind == stub) && a.at != z.view }) {
+		for _, target := range z.roles[server].targets {
+			all = p.nameServer(all, target, z.roles[server].ttl)
 		}
-		one := dns.NameServer{Name: wire.CanonicalName(name), Addresses: at.addresses, TTL: dns.DefaultTTL}
-		if a.ttl != nil {
-			one.TTL = uint32(*a.ttl) //nolint:gosec // within its bounds
-		}
-		all = append(all, one)
 	}
 	return all
+}
+
+// nameServer adds an interface that has the name of a host, once.
+func (p *plan) nameServer(all []dns.NameServer, iface int64, ttl *int64) []dns.NameServer {
+	at := p.interfaces[iface]
+	name, err := naming.ASCII(naming.Clean(at.name))
+	if err != nil || !isHostName(at.name) {
+		return all
+	}
+	one := dns.NameServer{Name: wire.CanonicalName(name), Addresses: at.addresses, TTL: dns.DefaultTTL}
+	if ttl != nil {
+		one.TTL = uint32(*ttl) //nolint:gosec // within its bounds
+	}
+	if slices.ContainsFunc(all, func(o dns.NameServer) bool { return o.Name == one.Name }) {
+		return all
+	}
+	return append(all, one)
 }
 
 // authority gives the start of authority of a zone, by the option that is in effect for its primary server. Its owner, and what the option

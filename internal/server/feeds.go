@@ -40,5 +40,9 @@ func (m *Manager) feed(ctx context.Context, category string) (io.ReadCloser, err
 		_ = rs.Body.Close()
 		return nil, fmt.Errorf("%s answers %s", rq.URL.Redacted(), rs.Status)
 	}
+	if rs.ContentLength < 0 && len(rs.TransferEncoding) == 0 && rs.ProtoMajor == 1 && !rs.Uncompressed {
+		_ = rs.Body.Close() // who could tell that it ended too early?
+		return nil, fmt.Errorf("%s does not say how long its answer is", rq.URL.Redacted())
+	}
 	return rs.Body, nil
 }

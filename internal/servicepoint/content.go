@@ -222,7 +222,7 @@ func (p *process) bring(ctx context.Context, c contents) (other bool, err error)
 		p.log.Error("what is served is asked for again", "reason", err)
 		have = ""
 	}
-	if full || p.refused {
+	if full || p.isRefused() {
 		have = ""
 	}
 	path, err := c.add(func(to io.Writer) error { return p.s.fetch(ctx, have, to) })
@@ -235,14 +235,27 @@ func (p *process) bring(ctx context.Context, c contents) (other bool, err error)
 	err = p.giveFile(ctx, path)
 	var refused *notTaken
 	if errors.As(err, &refused) { // what was served before is served on; the next time all of it is asked for
-		p.refused = true
+		p.noteRefused(refused.Error())
 		return false, errors.Join(err, os.Remove(path))
 	}
 	if err == nil {
-		p.refused = false
+		p.noteRefused("")
 		err = c.prune()
 	}
 	return err == nil, err
+}
+
+// isRefused reports whether the application did not take the last content.
+func (p *process) isRefused() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused != ""
+}
+
+func (p *process) noteRefused(why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refused = why
 }
 
 // refill gives an application that has just begun what is on the disk, before it is configured: in between it would answer otherwise.

@@ -33,10 +33,7 @@ type process struct {
 	changed chan struct{}
 	stop    context.CancelFunc
 	ended   chan struct{}
-	// refused says that the application did not take the last content; it is that of the goroutine that supplies it.
-	refused bool
-
-	mu sync.Mutex
+	mu      sync.Mutex
 	// What follows is guarded by mu.
 	wanted     checkin.DesiredApplication
 	generation int64
@@ -55,6 +52,8 @@ type process struct {
 	content   string
 	contented bool
 	engine    string
+	// refused is why it did not take the last content; empty where it did.
+	refused string
 }
 
 // Times of a process.
@@ -344,8 +343,12 @@ func (p *process) judge(now application.Status, a checkin.DesiredApplication, ge
 	p.told, p.version = now.Diagnostics, now.Version
 	deploying := p.status == checkin.Deploying || p.status == checkin.DeployFailed
 	late = late || p.status == checkin.DeployFailed && p.handled >= generation // it is no news that it does not work
+	refused := p.refused
 	p.mu.Unlock()
 	wrong := now.Conditions
+	if refused != "" { // what it served before it serves on
+		wrong = append(wrong, refused)
+	}
 	if a.Version != now.Version {
 		wrong = append(wrong, fmt.Sprintf("version %s of %s is not on this service point; %s is", a.Version, a.Name, now.Version))
 	}

@@ -25,9 +25,13 @@ func NewRecord(rr dns.RR) (Record, error) {
 	wire := make([]byte, dns.Len(rr))
 	n, err := dns.PackRR(rr, wire, 0, nil, false)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", h.Name, dns.TypeToString[h.Rrtype], err)
+		return nil, fmt.Errorf("%s %s: %w", h.Name, dns.Type(h.Rrtype), err)
 	}
-	return Record(wire[:n]), nil
+	r := Record(wire[:n])
+	if err := r.Check(); err != nil { // such as a name of more than 255 octets
+		return nil, fmt.Errorf("%s %s: %w", h.Name, dns.Type(h.Rrtype), err)
+	}
+	return r, nil
 }
 
 // Check refuses bytes that are no record.
@@ -78,6 +82,9 @@ func WireName(name string) (string, error) {
 	n, err := dns.PackDomainName(dns.CanonicalName(name), buf[:], 0, nil, false)
 	if err != nil {
 		return "", fmt.Errorf("%q is no name: %w", name, err)
+	}
+	if n > 255 {
+		return "", fmt.Errorf("%q is longer than 255 octets", name)
 	}
 	return string(buf[:n]), nil
 }

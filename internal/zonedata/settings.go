@@ -39,6 +39,8 @@ type Recursion struct {
 	Forwarders []netip.AddrPort `json:"forwarders,omitempty"`
 	// Only says that nobody else is asked where those do not answer.
 	Only bool `json:"only,omitempty"`
+	// Closed says that no names are answered but those of Zones: no role says that others are.
+	Closed bool `json:"closed,omitempty"`
 	// Zones are asked elsewhere.
 	Zones []Forwarded `json:"zones,omitempty"`
 }

@@ -190,6 +190,9 @@ func (b *bind) apply() error {
 	if s.revision == "" { // BIND goes on with what it has
 		return nil
 	}
+	if err := s.cannot(); err != nil { // and it goes on with what it has, too
+		return err
+	}
 	if err := os.MkdirAll(b.Zones, 0o755); err != nil { //nolint:gosec // BIND is another user
 		return err
 	}
@@ -234,7 +237,7 @@ func (b *bind) apply() error {
 			wrong = errors.Join(wrong, err)
 		}
 	}
-	return errors.Join(wrong, s.cannot(), b.serveAll(loads), b.answers(), b.tidy(all))
+	return errors.Join(wrong, b.serveAll(loads), b.answers(), b.tidy(all))
 }
 
 // ours refuses to write over a configuration that is not ours.
@@ -310,10 +313,13 @@ func (b *bind) serveAll(all []bindZone) (wrong error) {
 // serves waits until BIND says that it serves a zone by its serial number.
 func (b *bind) serves(z bindZone, end time.Time) error {
 	want := fmt.Sprintf("serial: %d", z.serialNow())
-	for ; ; time.Sleep(20 * time.Millisecond) { // BIND tells nobody when it has loaded
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) { // BIND tells nobody when it has loaded
 		out, err := b.control("zonestatus", z.name, "IN", z.view)
 		if err == nil && slices.Contains(strings.Split(out, "\n"), want) {
 			return nil
+		}
+		if strings.Contains(out, "connection refused") {
+			return fmt.Errorf("BIND does not run: start it with -c %s", b.Config)
 		}
 		if time.Now().After(end) {
 			if err == nil {
@@ -321,6 +327,7 @@ func (b *bind) serves(z bindZone, end time.Time) error {
 			}
 			return fmt.Errorf("BIND does not serve zone %s with the serial number %d: %w", z.name, z.serialNow(), err)
 		}
+		time.Sleep(pause)
 	}
 }
 

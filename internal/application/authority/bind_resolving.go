@@ -18,9 +18,12 @@ func bindRecursion(line func(string, ...any), r *zonedata.Recursion) {
 	if r.Clients != nil {
 		line("\tallow-recursion %s;", bindMatches(r.Clients, true))
 	}
-	if len(r.Forwarders) > 0 {
+	switch {
+	case r.Closed: // nobody is asked for other names, and no root is there to validate from
+		line("\tdnssec-validation no;\n\tforward only; forwarders { %s; };\n\tserver %s { bogus yes; };", noServer, noServer)
+	case len(r.Forwarders) > 0:
 		line("\tforward %s; forwarders %s;", firstOrOnly(r.Only), bindServers(r.Forwarders))
-	} else { // it begins at the root, whose key it has; zones that are asked elsewhere may not be known there
+	default: // it begins at the root, whose key it has; zones that are asked elsewhere may not be known there
 		line("\tdnssec-validation auto;")
 		var names []string
 		for _, z := range r.Zones {
@@ -33,12 +36,15 @@ func bindRecursion(line func(string, ...any), r *zonedata.Recursion) {
 	for _, z := range r.Zones {
 		name := strings.TrimSuffix(z.Name, ".")
 		if z.Stub {
-			line("\tzone %q { type stub; primaries %s; };", name, bindServers(z.To))
+			line("\tzone %q { type stub; primaries %s; forwarders { }; };", name, bindServers(z.To))
 			continue
 		}
-		line("\tzone %q { type forward; forward %s; forwarders %s; };", name, firstOrOnly(z.Only), bindServers(z.To))
+		line("\tzone %q { type forward; forward %s; forwarders %s; };", name, firstOrOnly(z.Only || r.Closed), bindServers(z.To))
 	}
 }
+
+// noServer is an address at which nobody is (RFC 5737): a view that asks nobody asks it, and BIND is told not to.
+const noServer = "192.0.2.0"
 
 func firstOrOnly(only bool) string {
 	if only {

@@ -260,7 +260,15 @@ func TestDrivingBINDResolving(t *testing.T) {
 	stream, _ = content(t, views, policy)
 	d.take(stream)
 	d.becomes("does not redirect all names")
-	views[0].Policies, views[0].Recursion.Zones[0].Stub = nil, true
+	d.answers("bad.test.", dns.TypeA, "NOERROR 192.0.2.1") // as before
+	views[0].Policies = nil
+	views[0].Recursion.Forwarders, views[0].Recursion.Closed, views[0].Recursion.Zones[0].Only = nil, true, false
+	stream, _ = content(t, views, policy)
+	d.take(stream)
+	d.becomes("")
+	d.answers("a.corp.", dns.TypeA, "NOERROR 192.0.2.2")
+	d.answers("other.test.", dns.TypeA, "SERVFAIL") // nobody is asked
+	views[0].Recursion.Zones[0].Stub = true
 	stream, _ = content(t, views, policy)
 	d.take(stream)
 	d.becomes("")

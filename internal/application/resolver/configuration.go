@@ -168,7 +168,7 @@ func (c *Configuration) wrong() error {
 		if at := netip.MustParseAddrPort(u.Address); u.Port != 0 && int(at.Port()) != u.Port {
 			return bad(fmt.Sprintf("upstreams[%d].port", i), "must be 1 to 65535, and the one of the address where that has one")
 		}
-		if slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.at() == u.Address }) {
+		if c.listensAt(u.Address) {
 			return bad(fmt.Sprintf("upstreams[%d].address", i), "the resolver would ask itself: it listens there")
 		}
 		if u.TLSServerName != c.Upstreams[0].TLSServerName {
@@ -284,6 +284,39 @@ func (c *Configuration) serverBlock(b *strings.Builder) {
 
 // at is its address and port.
 func (l Listener) at() string { return net.JoinHostPort(l.Address, strconv.Itoa(l.Port)) }
+
+// listensAt reports whether a question to an address and port would come back to the resolver.
+func (c *Configuration) listensAt(at string) bool {
+	to, err := netip.ParseAddrPort(at)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(c.Listen, func(l Listener) bool {
+		own, err := netip.ParseAddrPort(l.at())
+		if err != nil || own.Port() != to.Port() {
+			return false
+		}
+		if own.Addr().Unmap() == to.Addr().Unmap() {
+			return true
+		}
+		return own.Addr().IsUnspecified() && (own.Addr().Is6() || to.Addr().Unmap().Is4()) && isOwn(to.Addr().Unmap())
+	})
+}
+
+// isOwn reports whether an address is one of this machine.
+func isOwn(a netip.Addr) bool {
+	if a.IsLoopback() || a.IsUnspecified() {
+		return true
+	}
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(all, func(one net.Addr) bool {
+		p, err := netip.ParsePrefix(one.String())
+		return err == nil && p.Addr().Unmap() == a
+	})
+}
 
 // reached is where the resolver itself finds a listener.
 func (l Listener) reached() string {

@@ -287,12 +287,9 @@ func (t *taking) apply(next *content) {
 
 // asking gives how the resolver asks: as its configuration says, but for what roles say of it.
 func (c *content) asking(given Configuration) Configuration {
-	own := func(at netip.AddrPort) bool {
-		return slices.ContainsFunc(given.Listen, func(l Listener) bool { return l.at() == at.String() })
-	}
 	addresses := func(all []netip.AddrPort) (to []string) {
 		for _, at := range all {
-			if !own(at) { // it would ask itself
+			if !given.listensAt(at.String()) { // it would ask itself
 				to = append(to, at.String())
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"portolan/internal/zonedata"
 
@@ -55,9 +56,13 @@ func (p *policing) Name() string { return policies }
 // ServeDNS answers by the next one, unless a role or a policy says otherwise.
 func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
 	c := p.of.content.Load()
+	w = resolved{w}
 	r := request.Request{W: w, Req: m}
 	client, err := netip.ParseAddr(r.IP())
-	if err != nil || len(m.Question) != 1 || m.Question[0].Qclass != dns.ClassINET || len(c.views) == 0 {
+	if len(m.Question) == 1 && m.Question[0].Qclass != dns.ClassINET { // nobody has names of another class, and policies speak of none
+		return refuse(w, m)
+	}
+	if err != nil || len(m.Question) != 1 || len(c.views) == 0 {
 		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
 	}
 	client = client.Unmap()
@@ -78,8 +83,17 @@ func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Ms
 	if err != nil {
 		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
 	}
-	q := &policedQuestion{p: p, ctx: ctx, w: w, m: m, r: r, client: client, name: name[:len(name)-1], policies: v.policies}
+	q := &policedQuestion{p: p, ctx: ctx, w: w, m: m, r: r, until: time.Now().Add(lookUpTime), client: client,
+		name: name[:len(name)-1], policies: v.policies}
 	return q.answer()
+}
+
+// resolved writes answers as a resolver does: it recurses, and has no authority.
+type resolved struct{ dns.ResponseWriter }
+
+func (w resolved) WriteMsg(m *dns.Msg) error {
+	m.RecursionAvailable, m.Authoritative = true, false
+	return w.ResponseWriter.WriteMsg(m)
 }
 
 // refuse answers a client that is not answered.
@@ -97,8 +111,9 @@ type policedQuestion struct {
 	client   netip.Addr
 	name     string
 	policies []activePolicy
-	// lookUps is how many further questions were asked for it.
+	// lookUps is how many further questions were asked for it; until is when the last one may be.
 	lookUps int
+	until   time.Time
 }
 
 // match is what a policy says of a question. before are the records of the answer that lead to the name that it is about.
@@ -173,7 +188,7 @@ func (q *policedQuestion) ofAnswer(answer *dns.Msg, policies []activePolicy, nam
 			continue
 		}
 		if !asked {
-			if servers, err = q.nameServers(policies); err != nil {
+			if servers, err = q.serversOf(answer, policies); err != nil {
 				return is, false, err
 			}
 			asked = true
@@ -222,17 +237,36 @@ type nameServer struct {
 	addresses []netip.Addr
 }
 
-// How many name servers of a zone are looked at, and how many further questions one may lead to.
+// How many name servers of a zone are looked at, and how many further questions one may lead to, until when.
 const (
 	mostServers = 13
 	mostLookUps = 40
+	lookUpTime  = 2 * time.Second
 )
 
-// nameServers finds the name servers of the zone that the name lies in, with their addresses where a policy has rules about those. It fails
-// where they cannot be found out: whoever serves a zone could keep them from being looked at else.
-func (q *policedQuestion) nameServers(policies []activePolicy) (all []nameServer, err error) {
+// serversOf finds the name servers of the zones that the name lies in, and those that its aliases lead to.
+func (q *policedQuestion) serversOf(answer *dns.Msg, policies []activePolicy) (all []nameServer, err error) {
+	names := []string{q.m.Question[0].Name}
+	for _, rr := range answer.Answer {
+		if alias, is := rr.(*dns.CNAME); is && !slices.Contains(names, alias.Target) {
+			names = append(names, alias.Target)
+		}
+	}
 	byAddress := slices.ContainsFunc(policies, activePolicy.looksAtServers)
-	for name := q.m.Question[0].Name; ; {
+	for _, name := range names {
+		some, err := q.nameServers(name, byAddress)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// nameServers finds the name servers of the zone that a name lies in, with their addresses where a policy has rules about those. It fails
+// where they cannot be found out: whoever serves a zone could keep them from being looked at else.
+func (q *policedQuestion) nameServers(name string, byAddress bool) (all []nameServer, err error) {
+	for {
 		answer, err := q.lookUp(name, dns.TypeNS)
 		if err != nil {
 			return nil, err
@@ -288,6 +322,9 @@ func (q *policedQuestion) addresses(server string) (all []netip.Addr, err error)
 func (q *policedQuestion) lookUp(name string, kind uint16) (*dns.Msg, error) {
 	if q.lookUps++; q.lookUps > mostLookUps {
 		return nil, fmt.Errorf("the answer for %s takes more than %d further questions", q.m.Question[0].Name, mostLookUps)
+	}
+	if time.Now().After(q.until) {
+		return nil, fmt.Errorf("further questions for %s take longer than %s", q.m.Question[0].Name, lookUpTime)
 	}
 	m := new(dns.Msg)
 	m.SetQuestion(name, kind)
@@ -354,6 +391,10 @@ func (q *policedQuestion) forge(reply *dns.Msg, is match) error {
 		if alias, is := rr.(*dns.CNAME); is && kind != dns.TypeCNAME {
 			if rest, all := strings.CutPrefix(alias.Target, "*."); all { // the name goes before it
 				alias.Target = rr.Header().Name + rest
+			}
+			if _, err := zonedata.WireName(alias.Target); err != nil { // there is no room for the name (RFC 6672 section 2.2)
+				reply.Rcode = dns.RcodeYXDomain
+				return nil //nolint:nilerr // the answer says it
 			}
 			answer, err := q.lookUp(alias.Target, kind)
 			if err != nil {

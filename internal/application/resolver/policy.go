@@ -196,7 +196,7 @@ func (z *policyZone) each(r zonedata.Record, in bool) {
 		label string
 		rules *prefixRules
 	}{{clientTrigger, &z.clients}, {answerTrigger, &z.answers}, {serverTrigger, &z.serverAt}} {
-		rest, is := strings.CutSuffix(trigger, one.label)
+		rest, is := cutLabel(trigger, one.label)
 		if !is {
 			continue
 		}
@@ -211,11 +211,23 @@ func (z *policyZone) each(r zonedata.Record, in bool) {
 		one.rules.note(prefix)
 		return
 	}
-	if rest, is := strings.CutSuffix(trigger, nsTrigger); is && rest != "" {
+	if rest, is := cutLabel(trigger, nsTrigger); is && rest != "" {
 		changeRule(z.servers, rest, r, in)
 		return
 	}
 	changeRule(z.names, trigger, r, in)
+}
+
+// cutLabel takes the last label, with its length, off labels in wire form. What only ends in its bytes is another label.
+func cutLabel(labels, last string) (rest string, ok bool) {
+	for at := 0; at < len(labels); {
+		next := at + 1 + int(labels[at])
+		if next == len(labels) {
+			return labels[:at], labels[at:] == last
+		}
+		at = next
+	}
+	return "", false
 }
 
 // changeRule takes a record into the rule of a trigger, or out of it.

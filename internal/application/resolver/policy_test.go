@@ -417,3 +417,76 @@ func rrs(t *testing.T, texts ...string) (all []dns.RR) {
 	}
 	return all
 }
+
+// Answers are those of a resolver, whoever they come from; policies hold for aliases that lead to their name servers, and speak of no other
+// class.
+func TestAnswersAreAResolvers(t *testing.T) {
+	server := upstream(t, "good.test. 60 IN A 192.0.2.1", "hosted.test. 60 IN A 192.0.2.4", "hosted.test. 60 IN NS ns.crooks.test.",
+		"alias.test. 60 IN CNAME hosted.test.")
+	var log lines
+	app, at := startResolver(t, server, &log, "")
+	long := strings.Repeat(strings.Repeat("a", 60)+".", 3)
+	d := &deployment{settings: zonedata.Settings{Views: []zonedata.View{{ID: 1, Name: "v", Policies: []zonedata.Policy{{Zone: "block"}}}},
+		Zones: []zonedata.Zone{{ID: "block", View: 1, Name: "block.rpz."}}},
+		zones: map[string][]string{"block": policyZoneOf("block.rpz.", "ns.crooks.test.rpz-nsdname CNAME .", "*.sub.test CNAME *."+long)}}
+	d.give(t, app)
+	for name, want := range map[string]string{"alias.test.": "NXDOMAIN EDE15", "good.test.": "NOERROR 192.0.2.1",
+		long + "sub.test.": "YXDOMAIN EDE4"} {
+		if got := asked(t, "udp", at, name, dns.TypeA); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	m := new(dns.Msg)
+	m.SetQuestion("good.test.", dns.TypeA)
+	r, _, err := new(dns.Client).Exchange(m, at)
+	if err != nil || !r.RecursionAvailable || r.Authoritative {
+		t.Errorf("%v %v", r, err)
+	}
+	for _, class := range []uint16{dns.ClassANY, dns.ClassCHAOS, dns.ClassHESIOD} {
+		m.Question[0].Qclass = class
+		if r, _, err := new(dns.Client).Exchange(m, at); err != nil || r.Rcode != dns.RcodeRefused {
+			t.Errorf("class %d: %v %v", class, r, err)
+		}
+	}
+}
+
+// A record of a policy is a rule or none, whatever its name looks like.
+func TestOddTriggers(t *testing.T) {
+	z, err := newPolicyZone("p.rpz.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, owner := range []string{`a\006rpz-ip`, `a\013rpz-client-ip`, `\008rpz-nsip`, "rpz-ip", "x.rpz-ip", `a\.rpz-nsdname`, "rpz-nsdname", "*"} {
+		r, err := zonedata.NewRecord(rrs(t, owner+".p.rpz. 60 CNAME .")[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		z.add(r)
+		z.change([]zonedata.Record{r}, nil)
+		if n := z.size(); n != 0 {
+			t.Errorf("%s leaves %d rules", owner, n)
+		}
+	}
+}
+
+// Whoever would ask itself is refused, also where it listens at all addresses.
+func TestAskingItself(t *testing.T) {
+	for _, text := range []string{
+		`{"listen":[{"address":"0.0.0.0","port":5353}],"upstreams":[{"address":"127.0.0.1:5353"}]}`,
+		`{"listen":[{"address":"::","port":5353}],"upstreams":[{"address":"127.0.0.9:5353"}]}`,
+		`{"listen":[{"address":"0.0.0.0","port":5353}],"upstreams":[{"address":"192.0.2.1"}],"zones":[{"name":"a.test","upstreams":["127.0.0.1:5353"]}]}`,
+	} {
+		if _, err := read([]byte(text)); err == nil || !strings.Contains(err.Error(), "itself") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	c, err := read([]byte(`{"listen":[{"address":"0.0.0.0","port":53}],"upstreams":[{"address":"192.0.2.1"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &content{views: []*view{{View: zonedata.View{Recursion: &zonedata.Recursion{
+		Zones: []zonedata.Forwarded{{Name: "a.test.", To: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:53")}}}}}}}}
+	if asked := of.asking(c); len(asked.Zones) != 0 {
+		t.Errorf("it would ask itself for %v", asked.Zones)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"portolan/internal/naming"
@@ -82,6 +83,8 @@ type recursor struct {
 	log       *slog.Logger
 	stop      context.CancelFunc
 	ended     sync.WaitGroup
+	// down says that it has ended, and is to be started again.
+	down atomic.Bool
 }
 
 // Times of unbound: how long it may take until it answers, and how long it is waited before it is started again.
@@ -154,10 +157,15 @@ func (n *recursor) run(ctx context.Context, program string, failed chan<- error)
 		command.SysProcAttr = endsWithParent()
 		words := &lastWords{}
 		command.Stdout, command.Stderr = words, words
-		err := command.Run()
+		err := command.Start()
+		if err == nil {
+			n.down.Store(false)
+			err = command.Wait()
+		}
 		if ctx.Err() != nil {
 			return
 		}
+		n.down.Store(true)
 		err = fmt.Errorf("unbound has ended (%w): %s", err, words.text())
 		n.log.Error("unbound is started again", "reason", err)
 		select {

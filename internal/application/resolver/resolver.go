@@ -282,6 +282,9 @@ func (r *resolver) Health() (conditions []string) {
 	if until := r.configuration.TLS.Expiration(); until > 0 && time.Now().UnixMilli() > until {
 		conditions = append(conditions, "service is not healthy: the certificate of its listeners over TLS has expired")
 	}
+	if r.recursor != nil && r.recursor.down.Load() {
+		conditions = append(conditions, "service is not healthy: unbound does not run, and is started again")
+	}
 	if n := len(r.configuration.Upstreams); r.back.silent >= n {
 		conditions = append(conditions, fmt.Sprintf("service is not healthy: none of %d upstream servers answers", n))
 	}

@@ -46,7 +46,7 @@ func (c *Configuration) wrongZones(bad func(field, format string, args ...any) e
 			if !ok {
 				return bad(fmt.Sprintf("zones[%d].upstreams[%d]", i, j), "%q is neither an address nor an address and a port", text)
 			}
-			if slices.ContainsFunc(c.Listen, func(l Listener) bool { return l.at() == at }) {
+			if c.listensAt(at) {
 				return bad(fmt.Sprintf("zones[%d].upstreams[%d]", i, j), "the resolver would ask itself: it listens there")
 			}
 		}
