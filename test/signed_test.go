@@ -172,8 +172,24 @@ func signedZones(t *testing.T, database string) {
 	})
 	a.delv(t, anchors, "berth.quay.harbour.example.", "TXT")
 
-	// No longer signed.
-	for _, id := range []string{below, zone} {
+	// No longer signed: not before nobody says in the zone above that it is.
+	if status, text, err := m.call("DELETE", "/signingPolicies/"+policy+"/appliedResources/"+below, ""); status != 409 || err != nil ||
+		!strings.Contains(text, "dsWithdrawn") {
+		t.Errorf("a zone whose DS record is served is signed no more: %d %s %v", status, text, err)
+	}
+	keys, _ := m.trusted(below)
+	for _, key := range keys {
+		if status, text, err := m.call("PATCH", "/signingKeys/"+key, `{"dsWithdrawn":true}`); status != 200 || err != nil {
+			t.Fatal(status, text, err)
+		}
+	}
+	if !until(func() bool {
+		status, _, err := m.call("DELETE", "/signingPolicies/"+policy+"/appliedResources/"+below, "")
+		return status == 204 && err == nil
+	}) {
+		t.Fatal("the DS records are withdrawn, and the zone stays signed")
+	}
+	for _, id := range []string{zone} {
 		if status, text, err := m.call("DELETE", "/signingPolicies/"+policy+"/appliedResources/"+id, ""); status != 204 || err != nil {
 			t.Fatal(status, text, err)
 		}

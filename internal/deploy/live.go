@@ -4,9 +4,13 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"portolan/internal/naming"
+	"portolan/internal/problem"
 	"portolan/internal/store"
+
+	wire "github.com/miekg/dns"
 )
 
 // deployedName is the name of the extension of what is deployed.
@@ -90,6 +94,11 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 	if r == nil {
 		r = before
 	}
+	if r.Collection == "zones" {
+		if err := f.endsSigning(before, after); err != nil {
+			return err
+		}
+	}
 	switch {
 	case slices.Contains(structural, r.Collection):
 		return f.all(r)
@@ -109,6 +118,43 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 		}
 	}
 	return nil
+}
+
+// endsSigning refuses that a zone is signed no more while the zone above, which is ours, says that it is: resolvers would refuse it.
+func (f *liveFollower) endsSigning(before, after *store.Resource) error {
+	if before == nil || after == nil || before.Ref("signingPolicy") == 0 || after.Ref("signingPolicy") != 0 {
+		return nil
+	}
+	owner, err := keyOf(before.Key)
+	if err != nil {
+		return err
+	}
+	for above := before.Key; ; {
+		_, rest, more := strings.Cut(above, ".")
+		if above = rest; !more {
+			return nil
+		}
+		id := zoneID(before.Ref("view"), above)
+		_, there, err := readDeployed(f.tx, id)
+		if err != nil {
+			return err
+		}
+		if !there {
+			continue
+		}
+		_, _, entries, err := readPart(f.tx, id, []byte(owner))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if string(e.Key) != owner || e.Record.Type() != wire.TypeDS {
+				continue
+			}
+			return problem.New(409, "ResourceConflictsWithOther", "signingPolicy: the DS record of zone %s is in the zone above, %s: take it out "+
+				`first, by PATCH of its KeySigningKeys with {"dsWithdrawn":true}, and wait until nobody knows it any more (its TTL)`, before.Key, above)
+		}
+		return nil
+	}
 }
 
 // all notes that any zone of a configuration may have changed, where it has live views, or had some.

@@ -225,7 +225,10 @@ func completeKeys(tx *store.Tx, rows []*store.Resource) error {
 		if above.Collection != "zones" {
 			name = reverseZoneName(schema.Range{Range: rangeOf(above)})
 		}
-		ttl := uint32(schema.LengthOf(k.TTL) / time.Second) //nolint:gosec // it was checked
+		ttl := uint32(DefaultTTL)
+		if k.TTL != "" {
+			ttl = uint32(schema.LengthOf(k.TTL) / time.Second) //nolint:gosec // it was checked
+		}
 		key := &dns.DNSKEY{Hdr: dns.RR_Header{Name: dns.CanonicalName(name), Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET,
 			Ttl: ttl}, Flags: *k.Flags, Protocol: 3, Algorithm: algorithms[k.Algorithm].number, PublicKey: k.PublicKey}
 		members := map[string][]byte{"dnsKeyRecord": schema.AppendString(nil, key.String())}

@@ -23,7 +23,7 @@ func TestAnycastSettings(t *testing.T) {
 	path := "/user/api/v1/fleetInstances/" + id
 	apps := path + "/applications"
 	resolver := func(listen string) string {
-		return `{"name":"dns-resolver-service","configuration":{"listen":[` + listen + `],"upstreams":[{"address":"127.0.0.9"}]}`
+		return `{"name":"dns-resolver-service","configuration":{"listen":[` + listen + `],"upstreams":[{"address":"192.0.2.99"}]}`
 	}
 	probe := resolver(`{"address":"0.0.0.0"}`)
 	m.refused(400, "InvalidResourceFieldValue", "anycastAddresses", "POST", apps, probe+`,"anycastAddresses":["198.51.100.53"]}`)

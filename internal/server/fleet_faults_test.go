@@ -473,7 +473,7 @@ func TestApplicationStates(t *testing.T) {
 	m.refused(400, "InvalidResourceFieldValue", "targetVersion", "PATCH", path+"/"+application, `{"targetVersion":""}`)
 	m.refused(404, "ResourceNotFound", "nothing", "PATCH", path+"/nothing", `{"targetVersion":"2"}`)
 	resolver := func(address string) string {
-		return `{"name":"dns-resolver-service","configuration":{"listen":[{"address":"` + address + `"}],"upstreams":[{"address":"127.0.0.9"}]}}`
+		return `{"name":"dns-resolver-service","configuration":{"listen":[{"address":"` + address + `"}],"upstreams":[{"address":"192.0.2.99"}]}}`
 	}
 	other := m.want(202, "POST", path, resolver("127.0.0.1")).text("id")
 	m.refused(400, "InvalidResourceFieldValue", "127.0.0.1:53", "POST", path, resolver("127.0.0.1"))

@@ -285,21 +285,29 @@ func (c *Configuration) serverBlock(b *strings.Builder) {
 // at is its address and port.
 func (l Listener) at() string { return net.JoinHostPort(l.Address, strconv.Itoa(l.Port)) }
 
-// listensAt reports whether a question to an address and port would come back to the resolver.
+// listensAt reports whether a question to an address and port would come back to the resolver, on whatever machine it is.
 func (c *Configuration) listensAt(at string) bool {
+	return c.hears(at, func(a netip.Addr) bool { return a.IsLoopback() || a.IsUnspecified() })
+}
+
+// listensHere is listensAt on this machine.
+func (c *Configuration) listensHere(at string) bool { return c.hears(at, isOwn) }
+
+// hears reports whether a question to an address and port comes to a listener; own says which addresses are those of the machine.
+func (c *Configuration) hears(at string, own func(netip.Addr) bool) bool {
 	to, err := netip.ParseAddrPort(at)
 	if err != nil {
 		return false
 	}
 	return slices.ContainsFunc(c.Listen, func(l Listener) bool {
-		own, err := netip.ParseAddrPort(l.at())
-		if err != nil || own.Port() != to.Port() {
+		is, err := netip.ParseAddrPort(l.at())
+		if err != nil || is.Port() != to.Port() {
 			return false
 		}
-		if own.Addr().Unmap() == to.Addr().Unmap() {
+		if is.Addr().Unmap() == to.Addr().Unmap() {
 			return true
 		}
-		return own.Addr().IsUnspecified() && (own.Addr().Is6() || to.Addr().Unmap().Is4()) && isOwn(to.Addr().Unmap())
+		return is.Addr().IsUnspecified() && (is.Addr().Is6() || to.Addr().Unmap().Is4()) && own(to.Addr().Unmap())
 	})
 }
 

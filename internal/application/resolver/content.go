@@ -289,7 +289,7 @@ func (t *taking) apply(next *content) {
 func (c *content) asking(given Configuration) Configuration {
 	addresses := func(all []netip.AddrPort) (to []string) {
 		for _, at := range all {
-			if !given.listensAt(at.String()) { // it would ask itself
+			if !given.listensHere(at.String()) { // it would ask itself
 				to = append(to, at.String())
 			}
 		}
