@@ -1,10 +1,34 @@
 package test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/miekg/dns"
 )
+
+// Of one view a server answers for zones, and resolves all other names.
+func TestLiveAnswersAndResolves(t *testing.T) {
+	a, zone, _, _ := liveServer(t, "")
+	m := a.m
+	view, iface := m.first("views", "name:'default'"), m.first("interfaces", "server.id:"+a.server)
+	role := func(kind string) string {
+		return `{"type":"DNSDeploymentRole","roleType":"` + kind + `","interfaces":[{"id":` + iface + `}]}`
+	}
+	m.id("/views/"+view+"/deploymentRoles", role("RECURSIVE"))
+	for _, kind := range []string{"FORWARDING", "SECONDARY"} {
+		if status, text, err := m.call("POST", "/views/"+view+"/deploymentRoles", role(kind)); status != 409 || err != nil {
+			t.Errorf("%s beside PRIMARY and RECURSIVE: %d %s %v", kind, status, text, err)
+		}
+	}
+	m.id("/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"berth","text":"x"}`)
+	a.answersWith("berth.harbour.example.", dns.TypeTXT, `NOERROR "x"`)
+	state, message := a.deploy("/servers/"+a.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	if state != "COMPLETED_WITH_WARNINGS" || !strings.Contains(message, "dns-resolver-service") {
+		t.Errorf("the deployment is %s: %s", state, message)
+	}
+	a.answersWith("berth.harbour.example.", dns.TypeTXT, `NOERROR "x"`)
+}
 
 // A name that leads back from an address has what hosts say and records of its own, also where one of both changes, and where a zone lies
 // between.

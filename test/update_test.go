@@ -180,6 +180,33 @@ func dynamicUpdates(t *testing.T, database string) {
 			t.Errorf("what nsupdate made is %s", got)
 		}
 	}
+	// What leads back to a host is there for messages, too: what a DHCP server removes of it, or makes anew, stays with the host.
+	view := m.first("views", "name:'default'")
+	reverse := m.id("/views/"+view+"/zones", `{"type":"Zone","absoluteName":"0.0.10.in-addr.arpa","deploymentEnabled":true}`)
+	m.enableUpdates(reverse)
+	m.id("/zones/"+reverse+"/deploymentOptions", `{"type":"DNSOption","name":"allow-update","value":["key dhcp"]}`)
+	const back, ptr = "42.0.0.10.in-addr.arpa.", "42.0.0.10.in-addr.arpa. 0 PTR jib.harbour.example."
+	backwards := func(fill func(m *dns.Msg)) string {
+		return updating(t, a.at, "tcp", secret, func(m *dns.Msg) {
+			m.SetUpdate("0.0.10.in-addr.arpa.")
+			fill(m)
+		})
+	}
+	if got := ""; !until(func() bool {
+		got = backwards(func(m *dns.Msg) { m.Used(rrs(t, ptr)) })
+		return got == "NOERROR"
+	}) {
+		t.Errorf("that a host is led back to, as a prerequisite, is %s", got)
+	}
+	if got := backwards(func(m *dns.Msg) {
+		m.RemoveRRset(rrs(t, ptr))
+		m.Insert(rrs(t, "42.0.0.10.in-addr.arpa. 1200 PTR jib.harbour.example."))
+	}); got != "NOERROR" || a.asks(back, dns.TypePTR) != "NOERROR jib.harbour.example." {
+		t.Errorf("made anew it is %s %s", got, a.asks(back, dns.TypePTR))
+	}
+	if got := m.count("/zones/"+reverse+"/resourceRecords", ""); got != 0 {
+		t.Errorf("%d records stand beside what hosts say", got)
+	}
 	a.nothingElse()
 
 	// Without a manager nobody decides.

@@ -99,7 +99,7 @@ func TestZoneFilesAndBIND(t *testing.T) {
 	run(check, "-i", "local", "example.com", write("first.zone", first))
 	for _, line := range []string{"www.example.com.\t3600\tIN\tCNAME\tweb.example.com.", "example.com.\t3600\tIN\tMX\t20 mx.elsewhere.net.",
 		"far.example.com.\t3600\tIN\tA\t192.0.2.1",
-		"mail.example.com.\t300\tIN\tA\t10.0.0.25", `"v=spf1 -all and \"more\""`, "*.wild.example.com.\t3600\tIN\tA\t10.0.0.90",
+		"mail.example.com.\t300\tIN\tA\t10.0.0.25", `"v=spf1 -all" " and \"more\""`, "*.wild.example.com.\t3600\tIN\tA\t10.0.0.90",
 		"_sip._tcp.example.com.\t3600\tIN\tSRV\t1 2 5060 mail.example.com.",
 		"ns1.example.com.\t3600\tIN\tAAAA\t2001:db8::53", `HINFO	"VAX 11" "Unix"`, `"!^.*$!sip:info@example.com!"`,
 		"deleg.example.com.\t3600\tIN\tNS\tns.deleg.example.com.", "TLSA\t3 1 1 0D6F"} {

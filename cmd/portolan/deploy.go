@@ -242,17 +242,17 @@ func (f managerFlags) application(s *session, point, name string) (cl *client.Cl
 
 // applicationOf gives the id of the application of a service point that has a name or an id; an empty name is that of the only one.
 func applicationOf(i client.Instance, name string) (string, error) {
-	var ids []string
+	var ids, names []string
 	for _, a := range i.Applications {
 		if name == "" || name == a.ID || name == a.Name {
-			ids = append(ids, a.ID)
+			ids, names = append(ids, a.ID), append(names, a.Name+" ("+a.ID+")")
 		}
 	}
 	switch {
 	case len(ids) == 0:
 		return "", fmt.Errorf("%s has no application %s", i.Name, name)
 	case len(ids) > 1:
-		return "", usageError{fmt.Errorf("%s has %d of them: name one by its id: %s", i.Name, len(ids), strings.Join(ids, ", "))}
+		return "", usageError{fmt.Errorf("%s has %d of them, name one: %s", i.Name, len(ids), strings.Join(names, ", "))}
 	}
 	return ids[0], nil
 }

@@ -6,8 +6,6 @@ import (
 	"context"
 	"net/netip"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"portolan/internal/dns"
@@ -285,16 +283,8 @@ func (z *plannedZone) addresses(all []netip.Addr) (mine []netip.Addr) {
 func (z *plannedZone) bothWays(keys []string, back []netip.Addr) ([]string, []netip.Addr, error) {
 	back = slices.Clone(back)
 	for _, key := range keys {
-		if low, high, ok := naming.ReverseRange(key); ok && low == high {
-			back = append(back, low)
-		} else if label, rest, _ := strings.Cut(key, "."); rest == z.row.Key { // of a part of a network (RFC 2317)
-			if low, _, ok := naming.ReverseRange(rest); ok && low.Is4() {
-				if n, err := strconv.ParseUint(label, 10, 8); err == nil {
-					octets := low.As4()
-					octets[3] = byte(n)
-					back = append(back, netip.AddrFrom4(octets))
-				}
-			}
+		if a, ok := naming.ReverseAddress(key, z.row.Key); ok {
+			back = append(back, a)
 		}
 	}
 	slices.SortFunc(back, netip.Addr.Compare)

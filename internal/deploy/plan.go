@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -60,7 +61,8 @@ type plan struct {
 	// apexes are the names of all zones, by view; cuts the same as keys of the data of zones, where they were asked for.
 	apexes map[int64][]string
 	cuts   map[int64]map[string]bool
-	// viewRoles are the roles in effect at the views; policies are the response policy zones, and responses the response policies, by id.
+	// viewRoles are the roles of the views by which servers have answers from others; policies are the response policy zones, and responses
+	// the response policies, by id.
 	viewRoles map[int64]map[int64]assigned
 	policies  map[int64]*dns.ResponsePolicyZone
 	responses map[int64]*dns.ResponsePolicy
@@ -114,9 +116,10 @@ func (a assigned) answers() bool {
 func (a assigned) writes() bool { return a.kind == primary || a.kind == hiddenPrimary }
 
 // resolves reports whether the server has answers from others, and none of its own.
-func (a assigned) resolves() bool {
-	return a.kind == forwarding || a.kind == stub || a.kind == recursive
-}
+func (a assigned) resolves() bool { return resolves(a.kind) }
+
+// resolves reports whether servers have answers from others by a type of role, and none of their own.
+func resolves(kind string) bool { return kind == forwarding || kind == stub || kind == recursive }
 
 // zoneID names a zone in the tables of what is deployed.
 func zoneID(view int64, key string) string { return fmt.Sprintf("%d/%s", view, key) }
@@ -270,7 +273,11 @@ func (p *plan) readZones() error {
 	var visit func(rows []*store.Resource, view int64, above map[int64]assigned, chain []int64)
 	visit = func(rows []*store.Resource, view int64, above map[int64]assigned, chain []int64) {
 		for _, row := range rows {
-			roles, own := p.down(above, row.ID, view), append([]int64{row.ID}, chain...)
+			from := above
+			if p.policies[row.ID] != nil { // which act wherever names are answered
+				from = merged(above, p.viewRoles[view])
+			}
+			roles, own := p.down(from, row.ID, view, anyRole), append([]int64{row.ID}, chain...)
 			p.apexes[view] = append(p.apexes[view], row.Key)
 			z := &plannedZone{row: row, view: view, chain: own, roles: roles}
 			if deployed[row.ID] {
@@ -283,8 +290,8 @@ func (p *plan) readZones() error {
 	}
 	return p.each("views", func(row *store.Resource, _ schema.Object) error {
 		p.views = append(p.views, row)
-		p.viewRoles[row.ID] = p.down(nil, row.ID, row.ID)
-		visit(below[row.ID], row.ID, p.viewRoles[row.ID], []int64{row.ID})
+		p.viewRoles[row.ID] = p.down(nil, row.ID, row.ID, resolves)
+		visit(below[row.ID], row.ID, p.down(nil, row.ID, row.ID, func(kind string) bool { return !resolves(kind) }), []int64{row.ID})
 		return nil
 	})
 }
@@ -302,11 +309,24 @@ func (p *plan) add(z *plannedZone) {
 	}
 }
 
-// down gives the roles in effect at a resource: its own, and for other servers those from above.
-func (p *plan) down(above map[int64]assigned, at, view int64) map[int64]assigned {
+// anyRole lets all roles through.
+func anyRole(string) bool { return true }
+
+// merged gives roles, and for other servers those that come second.
+func merged(first, second map[int64]assigned) map[int64]assigned {
+	all := maps.Clone(second)
+	if all == nil {
+		all = map[int64]assigned{}
+	}
+	maps.Copy(all, first)
+	return all
+}
+
+// down gives the roles in effect at a resource: its own of some types, and for other servers those from above.
+func (p *plan) down(above map[int64]assigned, at, view int64, wanted func(kind string) bool) map[int64]assigned {
 	own := map[int64]assigned{}
 	for _, r := range p.roles[at] {
-		if r.View.ID != view {
+		if r.View.ID != view || !wanted(r.RoleType) {
 			continue
 		}
 		var targets []int64
@@ -323,12 +343,7 @@ func (p *plan) down(above map[int64]assigned, at, view int64) map[int64]assigned
 			own[server] = assigned{kind: r.RoleType, iface: i.ID, ttl: r.NSRecordTTL, at: at, targets: targets}
 		}
 	}
-	for server, a := range above {
-		if _, nearer := own[server]; !nearer {
-			own[server] = a
-		}
-	}
-	return own
+	return merged(own, above)
 }
 
 // readSpace finds the reverse zones of the blocks and networks that have roles of their own. What lies below one of them is part of its
@@ -389,7 +404,7 @@ func (p *plan) viewsOf(id int64) (views []int64) {
 func (p *plan) reverseZones(row, view *store.Resource, path []int64) error {
 	var roles map[int64]assigned
 	for _, id := range slices.Backward(path) {
-		roles = p.down(roles, id, view.ID)
+		roles = p.down(roles, id, view.ID, anyRole)
 	}
 	names := naming.ReverseZones(store.KeyAddr(row.Low), store.KeyAddr(row.High), mostReverse)
 	if names == nil {

@@ -100,6 +100,8 @@ func (d *Deployer) runs(tx *store.Tx, server *store.Resource, s *serving) error 
 	case !is.Answers && (s.answers || !is.Resolves):
 		return problem.BadRequest("ServerNotConnected", "service point %s does not run the application dns-authoritative-service: deploy that "+
 			"to it first (portolan fleet deploy)", point)
+	case is.Drives && slices.ContainsFunc(s.settings.Zones, func(z zonedata.Zone) bool { return z.Update != nil }):
+		s.warn("service point %s drives BIND, which takes no updates from us: allow-update is not acted upon", point)
 	case resolves && !is.Resolves && !is.Drives:
 		s.warn("service point %s does not run the application dns-resolver-service: response policies, and the roles FORWARDING, STUB and "+
 			"RECURSIVE, are not acted upon", point)

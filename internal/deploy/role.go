@@ -203,8 +203,16 @@ func (x *DNSDeploymentRole) Validate(c *resource.Change) error {
 	}
 	return noneLike(c, x.ID, x.Parent, x.Type, func(o schema.Object) ([]RoleInterface, int64) {
 		other, _ := o.(*DNSDeploymentRole)
-		return other.RoleInterfaces, other.View.ID
-	}, x.RoleInterfaces, x.View.ID)
+		if x.Parent == x.View.ID && resolves(x.RoleType) != resolves(other.RoleType) { // of a view a server answers and resolves names
+			return nil, other.View.ID
+		}
+		return withoutTargets(other.RoleInterfaces), other.View.ID
+	}, withoutTargets(x.RoleInterfaces), x.View.ID)
+}
+
+// withoutTargets gives the interfaces that have a role: whom they ask may be asked by many.
+func withoutTargets(all []RoleInterface) []RoleInterface {
+	return slices.DeleteFunc(slices.Clone(all), func(one RoleInterface) bool { return one.Kind == targetKind })
 }
 
 // BeforeWrite reads the interfaces.
@@ -264,7 +272,8 @@ func noneLike(c *resource.Change, id, parent int64, kind string, of func(schema.
 		theirs, in := of(o)
 		for _, one := range mine {
 			if in == view && slices.ContainsFunc(theirs, func(other RoleInterface) bool { return other.ID == one.ID && other.Kind == one.Kind }) {
-				return problem.Conflict("ResourceAlreadyExists", "interfaces: interface %d has a role there already, %d", one.ID, row.ID)
+				return problem.Conflict("ResourceAlreadyExists", "interfaces: interface %d has a role there already: change that one, "+
+					"deploymentRoles/%d", one.ID, row.ID)
 			}
 		}
 		return nil

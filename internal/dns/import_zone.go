@@ -386,8 +386,13 @@ func (i *zoneImport) makeOne(rr dns.RR) error {
 	switch x := rr.(type) {
 	case *dns.TXT:
 		o := &TXTRecord{}
+		var parts []string
 		for _, part := range x.Txt {
 			o.Text += unescape(part)
+			parts = append(parts, escape(unescape(part)))
+		}
+		if !slices.Equal(parts, chunks(o.Text)) { // a TXTRecord is one text: its parts would be others
+			return i.makeGeneric(rr)
 		}
 		o.Type = "TXTRecord"
 		return i.create(rr, o, ttl)

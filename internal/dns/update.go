@@ -107,6 +107,8 @@ type updatedName struct {
 	name   string
 	rows   []updatedRow
 	wanted []dns.RR
+	// derived are the records that lead back to hosts, and stay as long as those have the address.
+	derived []dns.RR
 	// changes is how many the message has of it.
 	changes int
 }
@@ -146,6 +148,13 @@ func (u *updater) at(name string) (*updatedName, error) {
 		n.rows = append(n.rows, updatedRow{r, rrs})
 		n.wanted = append(n.wanted, rrs...)
 	}
+	if addr, is := naming.ReverseAddress(name, u.zone.Key); is {
+		z.records = nil
+		if err := z.reverseBetween(u.zone, addr, addr); err != nil {
+			return nil, err
+		}
+		n.derived = z.records
+	}
 	u.names[name] = n
 	u.order = append(u.order, name)
 	return n, nil
@@ -153,8 +162,11 @@ func (u *updater) at(name string) (*updatedName, error) {
 
 // has reports whether a name has records of a type; ANY is any.
 func (n *updatedName) has(kind uint16) bool {
-	return slices.ContainsFunc(n.wanted, func(rr dns.RR) bool { return kind == dns.TypeANY || rr.Header().Rrtype == kind })
+	return slices.ContainsFunc(n.all(), func(rr dns.RR) bool { return kind == dns.TypeANY || rr.Header().Rrtype == kind })
 }
+
+// all gives the records that a name is to have, those that lead back to hosts included.
+func (n *updatedName) all() []dns.RR { return slices.Concat(n.wanted, n.derived) }
 
 // prerequisites checks what has to hold (RFC 2136 section 3.2). The zone itself always has its start of authority and name servers.
 func (u *updater) prerequisites(all []dns.RR) error {
@@ -205,7 +217,7 @@ func (u *updater) prerequisites(all []dns.RR) error {
 			slices.Sort(of)
 			return slices.Compact(of)
 		}
-		if !slices.Equal(same(sets), same(n.wanted)) {
+		if !slices.Equal(same(sets), same(n.all())) {
 			return refused(dns.RcodeNXRrset, n.name+" has another "+dns.Type(rr.Header().Rrtype).String())
 		}
 	}
@@ -297,7 +309,9 @@ func ofApex(kind uint16) bool { return kind == dns.TypeSOA || kind == dns.TypeNS
 func (u *updater) add(n *updatedName, rr dns.RR) {
 	alias := rr.Header().Rrtype == dns.TypeCNAME
 	switch {
-	case alias && slices.ContainsFunc(n.wanted, func(one dns.RR) bool { return one.Header().Rrtype != dns.TypeCNAME }),
+	case slices.ContainsFunc(n.derived, func(one dns.RR) bool { return u.data(one) == u.data(rr) }):
+		return // it is there
+	case alias && slices.ContainsFunc(n.all(), func(one dns.RR) bool { return one.Header().Rrtype != dns.TypeCNAME }),
 		!alias && n.has(dns.TypeCNAME):
 		return
 	case alias:

@@ -206,3 +206,23 @@ func reverseZone(first, last netip.Addr, bits int) string {
 	slices.Reverse(labels)
 	return strings.Join(append(labels, suffix), ".")
 }
+
+// ReverseAddress gives the address that a name of a zone leads back from: the name that ReverseName gives, before that of the zone.
+func ReverseAddress(name, zone string) (a netip.Addr, ok bool) {
+	low, high, ok := ReverseRange(name)
+	if !ok { // below a zone of a part of a network (RFC 2317)
+		label, rest, _ := strings.Cut(strings.ToLower(Clean(name)), ".")
+		first, last, is := ReverseRange(rest)
+		if n, err := strconv.ParseUint(label, 10, 8); err == nil && is && first.Is4() && strconv.FormatUint(n, 10) == label {
+			octets := first.As4()
+			octets[3] = byte(n)
+			low = netip.AddrFrom4(octets)
+			high, ok = low, !low.Less(first) && !last.Less(low)
+		}
+	}
+	if !ok || low != high {
+		return a, false
+	}
+	relative, err := ReverseName(low, zone)
+	return low, err == nil && Key(Join(relative, zone)) == Key(Clean(name))
+}

@@ -95,3 +95,23 @@ func TestReverseZones(t *testing.T) {
 		t.Errorf("too many are %v", names)
 	}
 }
+
+// A name leads back from the address that it is made of, in whole zones and in parts of networks.
+func TestReverseAddress(t *testing.T) {
+	for _, c := range []struct{ name, zone, want string }{
+		{"10.0.0.10.in-addr.arpa", "0.0.10.in-addr.arpa", "10.0.0.10"},
+		{"10.0.0.10.in-addr.arpa", "10.in-addr.arpa", "10.0.0.10"},
+		{"5.0/25.2.0.192.in-addr.arpa", "0/25.2.0.192.in-addr.arpa", "192.0.2.5"},
+		{"200.0/25.2.0.192.in-addr.arpa", "0/25.2.0.192.in-addr.arpa", ""},
+		{"05.0-63.2.0.192.in-addr.arpa", "0-63.2.0.192.in-addr.arpa", ""},
+		{"0.10.in-addr.arpa", "10.in-addr.arpa", ""},
+		{"x.0.0.10.in-addr.arpa", "0.0.10.in-addr.arpa", ""},
+		{"1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa", "8.b.d.0.1.0.0.2.ip6.arpa", "2001:db8::1"},
+		{"www.example.com", "example.com", ""},
+	} {
+		a, ok := ReverseAddress(c.name, c.zone)
+		if got := a.String(); ok != (c.want != "") || ok && got != c.want {
+			t.Errorf("%s in %s leads back from %s %t, want %s", c.name, c.zone, got, ok, c.want)
+		}
+	}
+}

@@ -103,6 +103,10 @@ func (m *Manager) showMetrics(w http.ResponseWriter, r *http.Request) error {
 }
 
 func nothingHere(_ http.ResponseWriter, r *http.Request) error {
+	if r.URL.Path == "/" {
+		return problem.NotFound("there is nothing at /: the address manager is at /api/v2, the fleet manager at /user/api/v1;" +
+			" /api/docs shows both")
+	}
 	return problem.NotFound("there is nothing at %s", r.URL.Path)
 }
 

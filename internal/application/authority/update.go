@@ -165,7 +165,9 @@ func (a *authority) update(m []byte, client netip.Addr) (wire []byte) {
 	w := zonedata.Client{Address: client}
 	var sign *signer
 	if code == 0 {
-		w, sign, code = a.identify(served, m, &q, w)
+		if w, sign, code = a.identify(served, m, &q, w); code != 0 {
+			a.refuse(&q, w, code, "its signature is not good: the key, its secret, or the time")
+		}
 	}
 	if code == 0 {
 		if code, ok = a.askUpdate(served, &q, m, w); !ok {
@@ -200,13 +202,16 @@ func (a *authority) askUpdate(s *served, q *query, m []byte, w zonedata.Client) 
 	}
 	if q.opcode == dns.OpcodeNotify {
 		if !slices.Contains(z.of.Primaries, w.Address) {
-			return a.refuse(q, w, dns.RcodeRefused, "the client is no primary server of the zone"), true
+			return a.refuse(q, w, dns.RcodeRefused, "the client has none of the addresses of the zone's primary servers"), true
 		}
 		taken := a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m}, true)
 		return 0, taken != nil // which nobody waits for; whoever is not answered says it again
 	}
+	if z.of.Update == nil {
+		return a.refuse(q, w, dns.RcodeRefused, "the zone is not changed by updates, by its dynamicUpdateEnabled or allow-update"), true
+	}
 	if !zonedata.Allows(z.of.Update, w, false) {
-		return a.refuse(q, w, dns.RcodeRefused, "the zone is not changed by updates, or not by the client"), true
+		return a.refuse(q, w, dns.RcodeRefused, "allow-update of the zone does not let the client"), true
 	}
 	before := z.serialNow()
 	waiting := a.updates.add(application.Update{View: v.ID, Zone: z.of.Name, Client: w.Address, Key: w.Key, Message: m}, false)
