@@ -57,6 +57,7 @@ FUZZTIME ?= 20s
 fuzz:
 	go test ./internal/schema -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME)
 	go test ./internal/schema -run '^$$' -fuzz '^FuzzTableRow$$' -fuzztime $(FUZZTIME)
+	go test ./internal/dns -run '^$$' -fuzz '^FuzzTransferIn$$' -fuzztime $(FUZZTIME)
 	go test ./internal/rest -run '^$$' -fuzz '^FuzzParseFields$$' -fuzztime $(FUZZTIME)
 	go test ./internal/schema -run '^$$' -fuzz '^FuzzParseBody$$' -fuzztime $(FUZZTIME)
 	go test ./internal/space -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME)

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -28,8 +29,10 @@ func copiedZones(t *testing.T, database string) {
 	a, _, _, _ := liveServer(t, database)
 	m := a.m
 	_, port, _ := strings.Cut(a.at, ":")
-	named := theirs(t, fmt.Sprintf(`zone "far.example" { type primary; file "far.example"; allow-update { any; }; allow-transfer { any; };
-		notify explicit; also-notify { 127.0.0.1 port %s; }; };`, port), map[string]string{"far.example": "$ORIGIN far.example.\n" +
+	secret := base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789abcdef"))
+	named := theirs(t, fmt.Sprintf(`key "copy" { algorithm hmac-sha256; secret %q; };
+		zone "far.example" { type primary; file "far.example"; allow-update { any; }; allow-transfer { key copy; };
+		notify explicit; also-notify { 127.0.0.1 port %s; }; };`, secret, port), map[string]string{"far.example": "$ORIGIN far.example.\n" +
 		"@ 60 SOA ns h 1 3600 3600 86400 60\n@ 60 NS ns\nns 60 A 192.0.2.1\nberth 60 TXT \"one\"\n*.wild 60 A 192.0.2.7\n"})
 
 	// The zone, its primary server, which is somebody else's, and ours, which copies it.
@@ -50,7 +53,10 @@ func copiedZones(t *testing.T, database string) {
 	list("/views")
 	view := lists.Data[0].ID
 	zone := m.id(fmt.Sprintf("/views/%d/zones", view), `{"type":"Zone","absoluteName":"far.example","deploymentEnabled":true}`)
-	m.id(fmt.Sprintf("/configurations/%d/servers", configuration), `{"type":"Server","name":"theirs","profile":"OTHER_DNS_SERVER","interfaces":[`+
+	key := m.id(fmt.Sprintf("/configurations/%d/signingKeys", configuration),
+		`{"type":"TSIGKey","name":"copy","algorithm":"SHA256","length":256,"privateKey":"`+secret+`"}`)
+	m.id(fmt.Sprintf("/configurations/%d/servers", configuration), `{"type":"Server","name":"theirs","profile":"OTHER_DNS_SERVER",`+
+		`"transferKey":{"id":`+key+`},"interfaces":[`+
 		`{"type":"NetworkInterface","name":"ns.far.example","managementAddress":"`+foreignAddress+`","servicesIpv4Address":"`+foreignAddress+`"}]}`)
 	for name, role := range map[string]string{"ns.far.example": "PRIMARY", "ns1.harbour.example": "SECONDARY"} {
 		list("/interfaces?" + url.Values{"filter": {"name:'" + name + "'"}}.Encode())
@@ -68,6 +74,10 @@ func copiedZones(t *testing.T, database string) {
 		t.Fatalf("the primary server says %s", got)
 	}
 	a.answersWith("winch.far.example.", dns.TypeTXT, `NOERROR "two"`)
+	if _, text, err := call(t.Context(), "GET", "http://"+m.api+"/metrics", m.token, ""); err != nil ||
+		!strings.Contains(text, `portolan_zone_copies_total{result="changed"} 1`) {
+		t.Errorf("not what has changed was transferred alone: %v", err)
+	}
 	if got := m.count("/events", "sourceName:'far.example.' and message:contains('it is copied')"); got != 1 {
 		t.Errorf("%d events say that the zone is copied", got)
 	}

@@ -92,7 +92,8 @@ func followedView(t *testing.T, database string) {
 	network := m.id("/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`)
 	key := m.id("/configurations/"+configuration+"/signingKeys",
 		`{"type":"TSIGKey","name":"copy","algorithm":"SHA256","length":256,"privateKey":"`+secret+`"}`)
-	server := m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"theirs","profile":"OTHER_DNS_SERVER","interfaces":[`+
+	server := m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"theirs","profile":"OTHER_DNS_SERVER",`+
+		`"transferKey":{"id":`+key+`},"interfaces":[`+
 		`{"type":"NetworkInterface","name":"ns.far.example","managementAddress":"`+foreignAddress+`","servicesIpv4Address":"`+foreignAddress+`"}]}`)
 	own := m.id("/configurations/"+configuration+"/servers", `{"type":"Server","name":"ours","profile":"DNS_DHCP_SERVER_60","interfaces":[`+
 		`{"type":"NetworkInterface","managementAddress":"127.0.0.77"}]}`)
@@ -103,9 +104,8 @@ func followedView(t *testing.T, database string) {
 		}
 	}
 	refused(400, "somebody else", "POST", "/configurations/"+configuration+"/views", `{"name":"v","followedServer":{"id":`+own+`}}`)
-	refused(400, "followedServerKey", "POST", "/configurations/"+configuration+"/views", `{"name":"v","followedServerKey":{"id":`+key+`}}`)
-	view := m.id("/configurations/"+configuration+"/views", fmt.Sprintf(
-		`{"name":"v","followedServer":{"id":%s},"followedServerKey":{"id":%s}}`, server, key))
+	refused(400, "transferKey", "PATCH", "/servers/"+own, `{"transferKey":{"id":`+key+`}}`)
+	view := m.id("/configurations/"+configuration+"/views", `{"name":"v","followedServer":{"id":`+server+`}}`)
 	zone := m.id("/views/"+view+"/zones", `{"type":"Zone","absoluteName":"far.example"}`)
 	m.id("/zones/"+zone+"/zones", `{"type":"Zone","name":"sub"}`)
 	other := m.id("/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example"}`)
@@ -198,7 +198,7 @@ func followedView(t *testing.T, database string) {
 	is(zone, want...)
 
 	// Who stops following changes what there is.
-	if status, text, err := m.call("PATCH", "/views/"+view, `{"followedServer":null,"followedServerKey":null}`); err != nil || status != 200 {
+	if status, text, err := m.call("PATCH", "/views/"+view, `{"followedServer":null}`); err != nil || status != 200 {
 		t.Fatal(status, text, err)
 	}
 	m.id("/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"mine","text":"x"}`)

@@ -36,7 +36,7 @@ type Copier struct {
 	points Points
 	log    *slog.Logger
 	lease  *store.Lease
-	// Copied is told of each look at a zone, by what came of it: copied, current or failed.
+	// Copied is told of each look at a zone, by what came of it: copied (all of it), changed (what has changed), current or failed.
 	Copied func(what string)
 	// Feed fetches the list of names of a category; nil where there are none. The category is empty where a zone has none.
 	Feed     func(ctx context.Context, category string) (io.ReadCloser, error)
@@ -61,7 +61,7 @@ type copiedZone struct {
 	id            string
 	configuration int64
 	name          string
-	primaries     []netip.Addr
+	primaries     []source
 	// policy is the response policy zone that it is; nil where it is none.
 	policy *dns.ResponsePolicyZone
 	// follows is what of it is followed; nil where it is copied as it is.
@@ -90,7 +90,7 @@ func NewCopier(a *resource.API, points Points, log *slog.Logger) *Copier {
 
 // sameSource reports whether two zones are copied from the same place, as often.
 func (z *copiedZone) sameSource(o *copiedZone) bool {
-	if (z.policy == nil) != (o.policy == nil) || !slices.Equal(z.primaries, o.primaries) || !z.follows.same(o.follows) {
+	if (z.policy == nil) != (o.policy == nil) || !slices.EqualFunc(z.primaries, o.primaries, source.same) || !z.follows.same(o.follows) {
 		return false
 	}
 	return z.policy == nil || z.policy.ResponsePolicyZoneType == o.policy.ResponsePolicyZoneType &&
@@ -198,7 +198,10 @@ func (c *Copier) plan(ctx context.Context) error {
 			}
 			for _, z := range p.zones {
 				if p.isCopied(z) {
-					one := &copiedZone{id: z.id, configuration: id, name: z.fqdn(), primaries: p.primariesOf(z), policy: p.policies[z.row.ID]}
+					one := &copiedZone{id: z.id, configuration: id, name: z.fqdn(), policy: p.policies[z.row.ID]}
+					for _, server := range z.serversOf(assigned.writes) {
+						one.primaries = append(one.primaries, p.sources(z.roles[server].iface)...)
+					}
 					if one.policy != nil {
 						one.primaries = p.sourcesOf(z)
 					}
@@ -278,10 +281,10 @@ func (p *plan) isCopied(z *plannedZone) bool {
 }
 
 // sourcesOf gives the addresses that a response policy zone is transferred from: those of servers of others that have a role for it.
-func (p *plan) sourcesOf(z *plannedZone) (all []netip.Addr) {
+func (p *plan) sourcesOf(z *plannedZone) (all []source) {
 	for _, server := range z.serversOf(func(a assigned) bool { return a.kind != noRole }) {
 		if a := z.roles[server]; p.foreign(server) && p.policies[z.row.ID].ResponsePolicyZoneType == dns.ExternalPolicy {
-			all = append(all, p.interfaces[a.iface].addresses...)
+			all = append(all, p.sources(a.iface)...)
 		}
 	}
 	return all

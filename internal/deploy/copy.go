@@ -3,11 +3,9 @@ package deploy
 import (
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -74,149 +72,67 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 	if z.follows != nil {
 		return c.follow(ctx, z)
 	}
-	before, there, entries, err := c.deployed(ctx, z)
+	before, err := c.deployed(ctx, z)
 	if err != nil {
 		return nil, "failed", err
 	}
-	soa = soaIn(entries)
 	if z.isFeed() {
-		return c.takeFeed(ctx, z, before, there, entries)
+		return c.takeFeed(ctx, z, before)
 	}
 	if len(z.primaries) == 0 {
-		return soa, "failed", errors.New("its primary servers have no addresses: set those of their interfaces")
+		return before.soa, "failed", errors.New("its primary servers have no addresses: set those of their interfaces")
 	}
 	for _, at := range z.primaries {
-		server := netip.AddrPortFrom(at, dnsPort).String()
 		var is *wire.SOA
-		if is, err = dns.FetchAuthority(ctx, server, z.name, nil); err != nil {
+		if is, err = at.authority(ctx, z.name); err != nil {
 			continue
 		}
-		if z.taken && there && before.refreshed > 0 && soa != nil && int32(is.Serial-soa.Serial) <= 0 { //nolint:gosec // as RFC 1982 compares
+		known := z.taken && before.refreshed > 0 && before.soa != nil
+		if known && int32(is.Serial-before.soa.Serial) <= 0 { //nolint:gosec // as RFC 1982 compares
 			return is, "current", c.note(ctx, z, nil)
 		}
-		var records []wire.RR
-		if records, err = dns.CopyZone(ctx, server, z.name, nil); err != nil {
+		var p *publication
+		if p, is, err = c.transfer(ctx, z, at, before); err != nil {
 			continue
 		}
-		var after []zonedata.Entry
-		if after, err = entriesOfRecords(inZone(records, z.name)); err != nil {
-			continue
-		}
-		after = inOrder(after)
-		if err = aliasesAlone(after); err != nil {
-			err = fmt.Errorf("%s: %w", server, err)
-			continue
-		}
-		got := soaIn(after)
-		if got == nil {
-			err = fmt.Errorf("%s gives the zone without its SOA", server)
-			continue
-		}
-		if n := iterationsIn(after); n > zonedata.MostIterations {
-			err = fmt.Errorf("%s has names hashed in %d further rounds (NSEC3PARAM), more than %d", server, n, zonedata.MostIterations)
-			continue
-		}
-		if err = c.keep(ctx, z, before, there, entries, after, got.Serial); err != nil {
-			return soa, "failed", err
+		if err = c.note(ctx, z, p); err != nil {
+			return before.soa, "failed", err
 		}
 		z.taken = true
-		return got, "copied", nil
-	}
-	return soa, "failed", err
-}
-
-// aliasesAlone refuses what no name server loads: a name with an alias and other data (RFC 1034 section 3.6.2), but for what DNSSEC adds.
-func aliasesAlone(entries []zonedata.Entry) error {
-	for from := 0; from < len(entries); {
-		to, aliases, others := from, 0, 0
-		for ; to < len(entries) && string(entries[to].Key) == string(entries[from].Key); to++ {
-			switch entries[to].Record.Type() {
-			case wire.TypeCNAME:
-				aliases++
-			case wire.TypeRRSIG, wire.TypeNSEC:
-			default:
-				others++
-			}
+		if p.after == nil {
+			return is, "changed", nil
 		}
-		if aliases > 1 || aliases == 1 && others > 0 {
-			name, _, err := wire.UnpackDomainName(entries[from].Record.Owner(), 0)
-			return errors.Join(fmt.Errorf("%s has an alias (CNAME) beside other data", name), err)
-		}
-		from = to
+		return is, "copied", nil
 	}
-	return nil
+	return before.soa, "failed", err
 }
 
-// keep publishes the records that a zone has now, in order.
-func (c *Copier) keep(ctx context.Context, z *copiedZone, before copiedNow, there bool, entries, after []zonedata.Entry, serial uint32,
-) error {
-	p := &publication{zone: &plannedZone{id: z.id, row: &store.Resource{Configuration: z.configuration}}, before: before.deployedZone,
-		existed: there, serial: serial, after: after}
-	p.removed, p.added = zonedata.Diff(entries, after)
-	if err := p.count(); err != nil {
-		return err
-	}
-	return c.note(ctx, z, p)
-}
-
-// inZone gives the records of a transfer that are of the zone, each once.
-func inZone(records []wire.RR, name string) (all []wire.RR) {
-	seen := false
-	for _, rr := range records {
-		h := rr.Header()
-		soa := h.Rrtype == wire.TypeSOA
-		meta := h.Rrtype >= wire.TypeTKEY && h.Rrtype <= wire.TypeANY || h.Rrtype == wire.TypeOPT
-		if h.Class != wire.ClassINET || meta || !wire.IsSubDomain(name, wire.CanonicalName(rr.Header().Name)) || soa && seen {
-			continue
-		}
-		seen = seen || soa
-		all = append(all, rr)
-	}
-	return all
-}
-
-// soaIn gives the SOA among records; nil where there is none.
-func soaIn(entries []zonedata.Entry) *wire.SOA {
-	for _, e := range entries {
-		if rr, err := e.Record.RR(); err == nil {
-			if soa, ok := rr.(*wire.SOA); ok {
-				return soa
-			}
-		}
-	}
-	return nil
-}
-
-// iterationsIn gives how many further rounds of hashing there are in a zone that is signed with hashed names (RFC 5155 section 3.1.3).
-func iterationsIn(entries []zonedata.Entry) (n int) {
-	for _, e := range entries {
-		if e.Record.Type() == wire.TypeNSEC3PARAM || e.Record.Type() == wire.TypeNSEC3 {
-			if data := e.Record.Data(); len(data) >= 4 {
-				n = max(n, int(binary.BigEndian.Uint16(data[2:])))
-			}
-		}
-	}
-	return n
-}
-
-// copiedNow is what is deployed of a zone that is copied.
+// copiedNow is what is deployed of a zone that is copied: soa is nil, and there false, where nothing is.
 type copiedNow struct {
 	deployedZone
+	there     bool
 	refreshed int64
+	soa       *wire.SOA
 }
 
-func (c *Copier) deployed(ctx context.Context, z *copiedZone) (now copiedNow, there bool, entries []zonedata.Entry, err error) {
+func (c *Copier) deployed(ctx context.Context, z *copiedZone) (now copiedNow, err error) {
+	apex, err := keyOf(z.name)
+	if err != nil {
+		return now, err
+	}
 	err = c.api.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if now.deployedZone, there, err = readDeployed(tx, z.id); err != nil {
+		now = copiedNow{}
+		if now.deployedZone, now.there, err = readDeployed(tx, z.id); err != nil || !now.there {
 			return err
 		}
 		if now.refreshed, _, err = readCopy(tx, z.id); err != nil {
 			return err
 		}
-		entries, err = readParts(tx, z.id)
+		entries, err := deployedOf(tx, z.id, names{apex: true})
+		now.soa = soaIn(entries)
 		return err
 	})
-	return now, there, entries, err
+	return now, err
 }
 
 // readCopy gives when a zone was last looked at with success, in Unix milliseconds, 0 for never, and whether that is too long ago.

@@ -287,6 +287,7 @@ var descriptions = map[string]string{
 	"Server.hsmSupportEnabled":                              "hsmSupportEnabled says whether a hardware security module is used.",
 	"Server.interfaceRedundancyEnabled":                     "interfaceRedundancyEnabled says whether interfaces are bonded.",
 	"Server.profile":                                        "profile is the model of the machine; OTHER_DNS_SERVER is one that somebody else runs.",
+	"Server.transferKey":                                    "transferKey is the key that transfers of zones from a server of somebody else are signed with; null: none is. (Ours.)",
 	"ServerFields":                                          "ServerFields are what single servers and pairs have.",
 	"ServerFields._inheritedFields":                         "_inheritedFields are the fields whose values come from above.",
 	"ServerFields.checkIntegrityValidation":                 "checkIntegrityValidation is how far a zone's integrity is checked.",

@@ -450,9 +450,13 @@ func (p *plan) cutsOf(view int64) (map[string]bool, error) {
 
 // deployedOf gives what is deployed of some names of a zone, in order.
 func (p *plan) deployedOf(zone string, owners names) (all []zonedata.Entry, err error) {
+	return deployedOf(p.tx, zone, owners)
+}
+
+func deployedOf(tx *store.Tx, zone string, owners names) (all []zonedata.Entry, err error) {
 	read := map[string]bool{}
 	for owner := range owners {
-		first, _, entries, err := readPart(p.tx, zone, []byte(owner))
+		first, _, entries, err := readPart(tx, zone, []byte(owner))
 		if err != nil {
 			return nil, err
 		}

@@ -14,7 +14,6 @@ import (
 
 	"portolan/internal/dns"
 	"portolan/internal/naming"
-	"portolan/internal/zonedata"
 
 	wire "github.com/miekg/dns"
 )
@@ -28,9 +27,8 @@ const (
 )
 
 // takeFeed fetches the names of a feed, and keeps them where they have changed.
-func (c *Copier) takeFeed(ctx context.Context, z *copiedZone, before copiedNow, there bool, entries []zonedata.Entry,
-) (soa *wire.SOA, what string, err error) {
-	soa = soaIn(entries)
+func (c *Copier) takeFeed(ctx context.Context, z *copiedZone, before copiedNow) (soa *wire.SOA, what string, err error) {
+	soa = before.soa
 	names := map[string]bool{}
 	categories := z.policy.FeedCategories
 	if len(categories) == 0 {
@@ -65,11 +63,14 @@ func (c *Copier) takeFeed(ctx context.Context, z *copiedZone, before copiedNow, 
 	if err != nil {
 		return soa, "failed", err
 	}
-	after = inOrder(after)
-	if there && before.refreshed > 0 && soa != nil && sameBut(entries, after) {
+	p, err := c.whole(ctx, z, before, inOrder(after), serial)
+	if err != nil {
+		return soa, "failed", err
+	}
+	if before.refreshed > 0 && soa != nil && nothingBut(p) {
 		return got, "current", c.note(ctx, z, nil)
 	}
-	if err := c.keep(ctx, z, before, there, entries, after, serial); err != nil {
+	if err := c.note(ctx, z, p); err != nil {
 		return soa, "failed", err
 	}
 	return got, "copied", nil
@@ -90,14 +91,12 @@ func feedAuthority(z *copiedZone) *wire.SOA {
 		Expire: uint32(max(7*24*time.Hour, 4*every).Seconds())}
 }
 
-// sameBut reports whether the records of a zone, in order, are the same but for the serial number.
-func sameBut(before, after []zonedata.Entry) bool {
-	return slices.EqualFunc(before, after, func(a, b zonedata.Entry) bool {
-		if a.Record.Type() == wire.TypeSOA && b.Record.Type() == wire.TypeSOA {
-			a.Record, b.Record = withSerial(a.Record, 0), withSerial(b.Record, 0)
-		}
-		return a.Compare(b) == 0
-	})
+// nothingBut reports whether nothing but the serial number of a zone is another one.
+func nothingBut(p *publication) bool {
+	if len(p.removed) != 1 || len(p.added) != 1 || p.removed[0].Record.Type() != wire.TypeSOA || p.added[0].Record.Type() != wire.TypeSOA {
+		return false
+	}
+	return string(withSerial(p.removed[0].Record, 0)) == string(withSerial(p.added[0].Record, 0))
 }
 
 // readFeed adds the names of a feed.

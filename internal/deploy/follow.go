@@ -2,8 +2,6 @@ package deploy
 
 import (
 	"context"
-	"encoding/base64"
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -31,12 +29,9 @@ const (
 
 // followedZone is a zone of a view that follows a server: its records are made those that the server has.
 type followedZone struct {
-	// zone is its id; server the name of the server; key what is asked is signed with, nil where it is not.
+	// zone is its id; server the name of the server.
 	zone   int64
 	server string
-	key    *dns.TransferKey
-	// unkeyed says why it cannot be asked, where the key is wrong.
-	unkeyed string
 	// serial is that which the records are like; there is none before the first look.
 	serial uint32
 	seen   bool
@@ -49,7 +44,7 @@ func (f *followedZone) same(o *followedZone) bool {
 	if f == nil || o == nil {
 		return f == o
 	}
-	return f.zone == o.zone && f.server == o.server && (f.key == nil) == (o.key == nil) && (f.key == nil || *f.key == *o.key)
+	return f.zone == o.zone && f.server == o.server
 }
 
 // followed adds the zones of views that follow a server.
@@ -59,24 +54,11 @@ func (p *plan) followed(found map[string]*copiedZone) error {
 		if server == 0 {
 			continue
 		}
-		var at []netip.Addr
+		var at []source
 		for _, i := range slices.Sorted(maps.Keys(p.interfaces)) {
 			if p.interfaces[i].server == server {
-				at = append(at, p.interfaces[i].addresses...)
+				at = append(at, p.sources(i)...)
 			}
-		}
-		var key *dns.TransferKey
-		unkeyed := ""
-		if id := view.Ref("followedServerKey"); id != 0 {
-			row, err := p.tx.Get(id)
-			if err != nil {
-				return err
-			}
-			k, there := p.keys[row.Name]
-			if !there {
-				unkeyed = fmt.Sprintf("the key %s has no secret", row.Name)
-			}
-			key = &dns.TransferKey{Name: k.Name, Algorithm: k.Algorithm, Secret: base64.StdEncoding.EncodeToString(k.Secret)}
 		}
 		links, err := p.tx.Referring(view.ID)
 		if err != nil {
@@ -93,7 +75,7 @@ func (p *plan) followed(found map[string]*copiedZone) error {
 			if row.Type == "Zone" {
 				z := &plannedZone{row: row}
 				found[fmt.Sprintf("follow/%d", row.ID)] = &copiedZone{configuration: p.configuration, name: z.fqdn(), primaries: at,
-					follows: &followedZone{zone: row.ID, server: p.heads[server].Name, key: key, unkeyed: unkeyed}}
+					follows: &followedZone{zone: row.ID, server: p.heads[server].Name}}
 			}
 		}
 	}
@@ -110,22 +92,19 @@ func (c *Copier) followEvery() time.Duration {
 // follow looks at a zone, and makes its records those that the server has, where its serial number is another one.
 func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what string, err error) {
 	f := z.follows
-	if f.unkeyed != "" {
-		return nil, "failed", errors.New(f.unkeyed)
-	}
 	if len(z.primaries) == 0 {
 		return nil, "failed", fmt.Errorf("server %s has no addresses: set those of its interfaces", f.server)
 	}
 	for _, at := range z.primaries {
-		server := netip.AddrPortFrom(at, dnsPort).String()
-		if soa, err = dns.FetchAuthority(ctx, server, z.name, f.key); err != nil {
+		server := at.String()
+		if soa, err = at.authority(ctx, z.name); err != nil {
 			continue
 		}
 		if f.seen && soa.Serial == f.serial {
 			return soa, "current", nil
 		}
 		var records []wire.RR
-		if records, err = dns.CopyZone(ctx, server, z.name, f.key); err != nil {
+		if records, err = dns.CopyZone(ctx, server, z.name, at.key); err != nil {
 			continue
 		}
 		first, ok := records[0].(*wire.SOA)
@@ -133,7 +112,7 @@ func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what
 			err = fmt.Errorf("%s does not begin the zone with its SOA", server)
 			continue
 		}
-		if err = c.take(ctx, z, at, records); err != nil {
+		if err = c.take(ctx, z, at.Addr, records); err != nil {
 			return soa, "failed", err
 		}
 		f.serial, f.seen = first.Serial, true

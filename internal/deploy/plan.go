@@ -46,6 +46,8 @@ type plan struct {
 	servers    map[int64]*ServerFields
 	heads      map[int64]*schema.Head
 	interfaces map[int64]roleServer
+	// transferKeys are the names of the keys by which servers of others are asked for zones, by the id of the server.
+	transferKeys map[int64]string
 	// others are the servers that are run by others.
 	others  map[int64]bool
 	roles   map[int64][]*DNSDeploymentRole
@@ -136,7 +138,8 @@ func (z *plannedZone) fqdn() string {
 // newPlan reads what there is to deploy in a configuration.
 func newPlan(tx *store.Tx, api *resource.API, configuration int64) (p *plan, err error) {
 	p = &plan{tx: tx, api: api, configuration: configuration, servers: map[int64]*ServerFields{}, heads: map[int64]*schema.Head{},
-		interfaces: map[int64]roleServer{}, others: map[int64]bool{}, roles: map[int64][]*DNSDeploymentRole{}, options: map[int64][]option{},
+		interfaces: map[int64]roleServer{}, others: map[int64]bool{},
+		transferKeys: map[int64]string{}, roles: map[int64][]*DNSDeploymentRole{}, options: map[int64][]option{},
 		lists:  map[string][]string{},
 		keys:   map[string]zonedata.SigningKey{},
 		byName: map[int64]map[string]*plannedZone{}, byID: map[string]*plannedZone{},
@@ -184,8 +187,14 @@ func (p *plan) readServers() error {
 	if err := p.each("servers", func(row *store.Resource, o schema.Object) error {
 		p.servers[row.ID], p.heads[row.ID] = fieldsOf(o), schema.HeadOf(o)
 		x, ok := o.(*Server)
-		p.others[row.ID] = ok && x.Profile == otherServer
-		return nil
+		if p.others[row.ID] = ok && x.Profile == otherServer; !ok || x.TransferKey.ID == 0 {
+			return nil
+		}
+		key, err := p.tx.Get(x.TransferKey.ID)
+		if err == nil {
+			p.transferKeys[row.ID] = key.Name
+		}
+		return err
 	}); err != nil {
 		return err
 	}

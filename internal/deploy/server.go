@@ -116,6 +116,8 @@ type Server struct {
 	HSMSupportEnabled bool `api:"hsmSupportEnabled,put"`
 	// InterfaceRedundancyEnabled says whether interfaces are bonded.
 	InterfaceRedundancyEnabled bool `api:"interfaceRedundancyEnabled,put"`
+	// TransferKey is the key that transfers of zones from a server of somebody else are signed with; null: none is. (Ours.)
+	TransferKey schema.Ref `api:"transferKey" ref:"TSIGKey" onDelete:"refuse"`
 }
 
 // HAServer is a pair of servers of which one answers, and the other stands by.
@@ -269,6 +271,9 @@ func (x *Server) BeforeWrite(c *resource.Change) error {
 	}
 	if err := checkServerName(x.Profile, x.Name); err != nil {
 		return err
+	}
+	if x.TransferKey != (schema.Ref{}) && x.Profile != otherServer {
+		return problem.Field("ConflictingResourceFieldValues", "transferKey", "is for servers that others run, of the profile %s", otherServer)
 	}
 	return x.before(c)
 }

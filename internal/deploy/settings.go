@@ -136,7 +136,10 @@ func (s *serving) finish(p *plan, of zonedata.Zone, z *plannedZone, server int64
 func (s *serving) copyOf(p *plan, of *zonedata.Zone, z *plannedZone) error {
 	of.Copied = true
 	if of.Primaries = p.primariesOf(z); p.isPolicy(z) {
-		of.Primaries = p.sourcesOf(z)
+		of.Primaries = nil
+		for _, at := range p.sourcesOf(z) {
+			of.Primaries = append(of.Primaries, at.Addr)
+		}
 	}
 	refreshed, expired, err := readCopy(p.tx, z.id)
 	if of.Void = refreshed == 0 || expired; of.Void {

@@ -229,7 +229,6 @@ var descriptions = map[string]string{
 	"View.deviceRegistrationEnabled":                        "deviceRegistrationEnabled says whether devices may be registered in the view.",
 	"View.deviceRegistrationPortalAddress":                  "deviceRegistrationPortalAddress is the address of the registration portal.",
 	"View.followedServer":                                   "followedServer is the server of somebody else whose zones those of the view are kept like; null: nobody's. It alone changes their records.",
-	"View.followedServerKey":                                "followedServerKey is the key that transfers from the server are signed with; null: none is.",
 	"View.liveDeployment":                                   "liveDeployment says whether every change in the view is put on the wire as soon as it is made, where its zones were deployed before.",
 	"Zone":                                                  "Zone is a DNS zone within a view, below the view or below another zone.",
 	"Zone.absoluteName":                                     "absoluteName is the zone's whole name. In a new zone it may stand in for the name: the zones in between that are missing are made.",

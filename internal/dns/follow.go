@@ -16,9 +16,6 @@ import (
 // Validate checks what a view follows.
 func (x *View) Validate(c *resource.Change) error {
 	if x.FollowedServer.ID == 0 {
-		if x.FollowedServerKey.ID != 0 {
-			return problem.Field("ConflictingResourceFieldValues", "followedServerKey", "the view follows no server: set followedServer, too")
-		}
 		return nil
 	}
 	row, err := c.Tx.Get(x.FollowedServer.ID)

@@ -26,6 +26,4 @@ type View struct {
 	// FollowedServer is the server of somebody else whose zones those of the view are kept like; null: nobody's. It alone changes their
 	// records.
 	FollowedServer schema.Ref `api:"followedServer" ref:"Server" onDelete:"refuse"`
-	// FollowedServerKey is the key that transfers from the server are signed with; null: none is.
-	FollowedServerKey schema.Ref `api:"followedServerKey" ref:"TSIGKey" onDelete:"refuse"`
 }

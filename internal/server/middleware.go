@@ -75,7 +75,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m.updates = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_dynamic_updates_total",
 		Help: "Messages that change zones (RFC 2136), by the response code that they were answered with."}, []string{"code"})
 	m.copies = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_zone_copies_total",
-		Help: "Looks at zones of servers of others, by what came of them: copied, current or failed."}, []string{"result"})
+		Help: "Looks at zones of servers of others, by what came of them: copied, changed, current or failed."}, []string{"result"})
 	registry.MustRegister(m.copies, m.updates, m.keys)
 	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
 	return m

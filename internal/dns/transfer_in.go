@@ -1,0 +1,408 @@
+package dns
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/md5"  //nolint:gosec // RFC 8945 section 6 has it still
+	"crypto/sha1" //nolint:gosec // as above
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"net"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// TransferKey is a key that a transfer is signed with (RFC 8945): Name and Algorithm as names with their last dots, Secret in base64.
+type TransferKey struct{ Name, Algorithm, Secret string }
+
+// Bounds of a transfer: how long a server may take for each message, and for all of it, and how many records there may be.
+const (
+	transferTime    = 30 * time.Second
+	transferWhole   = 30 * time.Minute
+	transferRecords = 20_000_000
+)
+
+// tsigHashes are the algorithms of keys (RFC 8945 section 6).
+var tsigHashes = map[string]func() hash.Hash{dns.HmacMD5: md5.New, dns.HmacSHA1: sha1.New, dns.HmacSHA224: sha256.New224,
+	dns.HmacSHA256: sha256.New, dns.HmacSHA384: sha512.New384, dns.HmacSHA512: sha512.New}
+
+// conversation is a question over TCP, and its answers: signed by a key where that is not nil.
+type conversation struct {
+	conn *dns.Conn
+	id   uint16
+	key  *TransferKey
+	// mac is that of the question, and then that of the last signed answer; unsigned are the answers since, which count as signed once the
+	// next one is (RFC 8945 section 5.3.1).
+	mac      []byte
+	unsigned []byte
+	many     int
+	answered bool
+}
+
+// mostUnsigned is how many messages may lie between two that are signed.
+const mostUnsigned = 99
+
+// ask sends a question.
+func ask(conn net.Conn, m *dns.Msg, key *TransferKey) (*conversation, error) {
+	c := &conversation{conn: &dns.Conn{Conn: conn}, id: m.Id, key: key}
+	if err := conn.SetDeadline(time.Now().Add(transferTime)); err != nil {
+		return nil, err
+	}
+	if key == nil {
+		return c, c.conn.WriteMsg(m)
+	}
+	m.SetTsig(key.Name, key.Algorithm, 300, time.Now().Unix())
+	wire, mac, err := dns.TsigGenerate(m, key.Secret, "", false)
+	if err != nil {
+		return nil, err
+	}
+	if c.mac, err = hex.DecodeString(mac); err != nil {
+		return nil, err
+	}
+	_, err = c.conn.Write(wire)
+	return c, err
+}
+
+// next gives the next answer. What it says counts once end has found nothing wrong.
+func (c *conversation) next() (*dns.Msg, error) {
+	if err := c.conn.SetReadDeadline(time.Now().Add(transferTime)); err != nil {
+		return nil, err
+	}
+	wire, err := c.conn.ReadMsgHeader(nil)
+	if err != nil {
+		return nil, err
+	}
+	m := new(dns.Msg)
+	if err := m.Unpack(wire); err != nil {
+		return nil, err
+	}
+	if m.Id != c.id || !m.Response {
+		return nil, errors.New("an answer to another question")
+	}
+	if c.key != nil {
+		err = c.verify(m, wire)
+	}
+	if err == nil && m.Rcode != dns.RcodeSuccess {
+		err = fmt.Errorf("it answers %s", dns.RcodeToString[m.Rcode])
+	}
+	c.answered = true
+	return m, err
+}
+
+// end reports whether all answers were signed.
+func (c *conversation) end() error {
+	if len(c.unsigned) > 0 {
+		return errors.New("its last answer is not signed")
+	}
+	return nil
+}
+
+// verify checks the signature of an answer.
+func (c *conversation) verify(m *dns.Msg, wire []byte) error {
+	t := m.IsTsig()
+	if t == nil {
+		if c.many++; !c.answered || c.many > mostUnsigned {
+			if m.Rcode != dns.RcodeSuccess {
+				return fmt.Errorf("it answers %s, and does not sign that", dns.RcodeToString[m.Rcode])
+			}
+			return errors.New("its answer is not signed")
+		}
+		c.unsigned = append(c.unsigned, wire...)
+		return nil
+	}
+	if t.Error != dns.RcodeSuccess {
+		return fmt.Errorf("it answers %s: the key %s, its secret, or the time is another one there", dns.RcodeToString[int(t.Error)], c.key.Name)
+	}
+	if dns.CanonicalName(t.Hdr.Name) != dns.CanonicalName(c.key.Name) || dns.CanonicalName(t.Algorithm) != dns.CanonicalName(c.key.Algorithm) {
+		return errors.New("its answer is signed by another key")
+	}
+	if off := time.Since(time.Unix(int64(t.TimeSigned), 0)); off.Abs() > time.Duration(t.Fudge)*time.Second { //nolint:gosec // of 48 bits
+		return fmt.Errorf("its answer is signed for another time: %s off", off.Round(time.Second))
+	}
+	mac, err := hex.DecodeString(t.MAC)
+	if err != nil {
+		return err
+	}
+	want, err := c.sum(t, wire)
+	if err != nil {
+		return err
+	}
+	if !hmac.Equal(mac, want) {
+		return errors.New("the signature of its answer is not good")
+	}
+	c.mac, c.unsigned, c.many = mac, nil, 0
+	return nil
+}
+
+// sum is the signature that an answer should have (RFC 8945 section 4.3).
+func (c *conversation) sum(t *dns.TSIG, wire []byte) ([]byte, error) {
+	begin := tsigHashes[dns.CanonicalName(c.key.Algorithm)]
+	secret, err := base64.StdEncoding.DecodeString(c.key.Secret)
+	if err != nil || begin == nil {
+		return nil, fmt.Errorf("the key %s cannot be used: its algorithm, or its secret in base64", c.key.Name)
+	}
+	body, err := withoutLast(wire)
+	if err != nil {
+		return nil, err
+	}
+	binary.BigEndian.PutUint16(body, t.OrigId)
+	sum := hmac.New(begin, secret)
+	put := func(b []byte) { _, _ = sum.Write(b) }               // it never fails
+	put(binary.BigEndian.AppendUint16(nil, uint16(len(c.mac)))) //nolint:gosec // of a hash
+	put(c.mac)
+	put(c.unsigned)
+	put(body)
+	when := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint64(nil, t.TimeSigned), t.Fudge)[2:]
+	if c.answered {                                                                                       // later ones have the timers alone
+		put(when)
+		return sum.Sum(nil), nil
+	}
+	for i, name := range []string{c.key.Name, c.key.Algorithm} {
+		packed := make([]byte, 256)
+		n, err := dns.PackDomainName(dns.CanonicalName(name), packed, 0, nil, false)
+		if err != nil {
+			return nil, err
+		}
+		if put(packed[:n]); i == 0 {
+			put([]byte{0, dns.ClassANY, 0, 0, 0, 0})
+		}
+	}
+	other, err := hex.DecodeString(t.OtherData)
+	if err != nil {
+		return nil, err
+	}
+	put(when)
+	put(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, t.Error), uint16(len(other)))) //nolint:gosec // a part of a message
+	put(other)
+	return sum.Sum(nil), nil
+}
+
+// withoutLast gives a message without its last record.
+func withoutLast(wire []byte) ([]byte, error) {
+	const header = 12
+	if len(wire) < header {
+		return nil, errors.New("a message that is none")
+	}
+	count := func(at int) int { return int(binary.BigEndian.Uint16(wire[at:])) }
+	at, last := header, header
+	for range count(4) {
+		_, end, err := dns.UnpackDomainName(wire, at)
+		if err != nil || end+4 > len(wire) {
+			return nil, errors.New("a message that is none")
+		}
+		at = end + 4
+	}
+	for range count(6) + count(8) + count(10) {
+		_, end, err := dns.UnpackDomainName(wire, at)
+		if err != nil || end+10 > len(wire) {
+			return nil, errors.New("a message that is none")
+		}
+		last, at = at, end+10+int(binary.BigEndian.Uint16(wire[end+8:]))
+	}
+	if at != len(wire) || count(10) == 0 {
+		return nil, errors.New("a message that is none")
+	}
+	body := append([]byte(nil), wire[:last]...)
+	binary.BigEndian.PutUint16(body[10:], uint16(count(10)-1)) //nolint:gosec // of 16 bits
+	return body, nil
+}
+
+// over asks a server something over TCP, and gives each of its answers to fn until that says that it was the last one.
+func over(ctx context.Context, server string, m *dns.Msg, key *TransferKey, fn func(*dns.Msg) (last bool, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, transferWhole)
+	defer cancel()
+	conn, err := (&net.Dialer{Timeout: transferTime}).DialContext(ctx, "tcp", withPort(server))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	c, err := ask(conn, m, key)
+	if err != nil {
+		return err
+	}
+	for {
+		answer, err := c.next()
+		if err != nil {
+			return err
+		}
+		last, err := fn(answer)
+		if err != nil {
+			return err
+		}
+		if last {
+			return c.end()
+		}
+	}
+}
+
+// FetchAuthority asks a server for the SOA of a zone, over TCP, signed with the key where that is not nil.
+func FetchAuthority(ctx context.Context, server, zone string, key *TransferKey) (soa *dns.SOA, err error) {
+	m := new(dns.Msg)
+	m.SetQuestion(dns.Fqdn(zone), dns.TypeSOA)
+	m.RecursionDesired = false
+	err = over(ctx, server, m, key, func(answer *dns.Msg) (bool, error) {
+		for _, rr := range answer.Answer {
+			if one, ok := rr.(*dns.SOA); ok && answer.Authoritative && dns.CanonicalName(one.Hdr.Name) == dns.CanonicalName(zone) {
+				soa = one
+				return true, nil
+			}
+		}
+		return true, errors.New("it does not answer for the zone")
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking %s for %s: %w", server, zone, err)
+	}
+	return soa, nil
+}
+
+// transfer takes the records of a transfer in (RFC 5936, RFC 1995), one behind the other.
+type transfer struct {
+	zone string
+	// from is the serial number that changes are asked from; asked says that they are.
+	from  uint32
+	asked bool
+	// first is the SOA that it begins with, count how many records came.
+	first *dns.SOA
+	count int
+	// steps says that it gives changes; adding that what comes next is added, and not removed. done says that it has come to its end.
+	steps, adding, done bool
+	at                  uint32
+	// record takes a record of the whole zone, the SOA at its beginning alone; change one of a change.
+	record func(dns.RR) error
+	change func(rr dns.RR, added bool) error
+}
+
+// take takes a message in.
+func (t *transfer) take(m *dns.Msg) (last bool, err error) {
+	for _, rr := range m.Answer {
+		if t.done {
+			return true, errors.New("the transfer goes on behind its end")
+		}
+		if t.count++; t.count > transferRecords {
+			return true, fmt.Errorf("it has more than %d records", transferRecords)
+		}
+		if err := t.one(rr); err != nil {
+			return true, err
+		}
+	}
+	if t.asked && t.count == 1 && t.first.Serial == t.from { // nothing has changed
+		t.steps, t.done = true, true
+	}
+	if t.count == 0 {
+		return true, errors.New("the transfer has no records")
+	}
+	return t.done, nil
+}
+
+// one takes a record in.
+func (t *transfer) one(rr dns.RR) error {
+	soa, is := rr.(*dns.SOA)
+	is = is && dns.CanonicalName(soa.Hdr.Name) == t.zone
+	switch {
+	case t.count == 1 && !is:
+		return errors.New("the transfer does not begin with the SOA of the zone")
+	case t.count == 1:
+		t.first = soa
+		if !t.asked {
+			return t.record(rr)
+		}
+		return nil
+	case t.asked && t.count == 2:
+		if t.steps = is && soa.Serial == t.from && soa.Serial != t.first.Serial; t.steps {
+			t.at = soa.Serial
+			return nil
+		}
+		if err := t.record(t.first); err != nil { // all of it, then
+			return err
+		}
+	}
+	switch {
+	case !t.steps && is:
+		if t.done = soa.Serial == t.first.Serial; !t.done {
+			return errors.New("the transfer ends with another SOA than it begins with")
+		}
+		return nil
+	case !t.steps:
+		return t.record(rr)
+	case !is:
+		return t.change(rr, t.adding)
+	case !t.adding: // behind what is removed
+		t.adding, t.at = true, soa.Serial
+	case soa.Serial != t.at:
+		return errors.New("the changes do not follow each other")
+	case soa.Serial == t.first.Serial:
+		t.done = true
+	default:
+		t.adding = false
+	}
+	return nil
+}
+
+// CopyZone gives the records of a zone as a server gives them (AXFR, RFC 5936), the SOA first. The server is an address or a name, with a
+// port where that is not 53. It gives an error where the transfer is refused or does not come to its end.
+func CopyZone(ctx context.Context, server, zone string, key *TransferKey) (all []dns.RR, err error) {
+	err = eachOfZone(ctx, server, zone, key, func(rr dns.RR) error {
+		all = append(all, rr)
+		return nil
+	})
+	return all, err
+}
+
+func eachOfZone(ctx context.Context, server, zone string, key *TransferKey, fn func(dns.RR) error) error {
+	m := new(dns.Msg)
+	m.SetAxfr(dns.Fqdn(zone))
+	t := &transfer{zone: dns.CanonicalName(zone), record: fn}
+	if err := over(ctx, server, m, key, t.take); err != nil {
+		return fmt.Errorf("copying %s from %s: %w", zone, server, err)
+	}
+	return nil
+}
+
+// ZoneChanges is what a server says of a zone that is known by an SOA.
+type ZoneChanges struct {
+	// SOA is the one that it has now.
+	SOA *dns.SOA
+	// Whole are all records, the SOA first, where it does not say what has changed; nil where it does.
+	Whole []dns.RR
+	// Steps are what has changed, one behind the other; without the SOAs.
+	Steps []ZoneStep
+}
+
+// ZoneStep is records that were removed from a zone, or added to it.
+type ZoneStep struct {
+	Added   bool
+	Records []dns.RR
+}
+
+// CopyChanges gives what has changed of a zone behind an SOA, as a server says (IXFR, RFC 1995).
+func CopyChanges(ctx context.Context, server, zone string, key *TransferKey, known *dns.SOA) (*ZoneChanges, error) {
+	m := new(dns.Msg)
+	m.SetIxfr(dns.Fqdn(zone), known.Serial, known.Ns, known.Mbox)
+	found := &ZoneChanges{}
+	t := &transfer{zone: dns.CanonicalName(zone), asked: true, from: known.Serial,
+		record: func(rr dns.RR) error {
+			found.Whole = append(found.Whole, rr)
+			return nil
+		},
+		change: func(rr dns.RR, added bool) error {
+			if n := len(found.Steps); n == 0 || found.Steps[n-1].Added != added {
+				found.Steps = append(found.Steps, ZoneStep{Added: added})
+			}
+			last := &found.Steps[len(found.Steps)-1]
+			last.Records = append(last.Records, rr)
+			return nil
+		}}
+	if err := over(ctx, server, m, key, t.take); err != nil {
+		return nil, fmt.Errorf("copying what has changed of %s from %s: %w", zone, server, err)
+	}
+	found.SOA = t.first
+	return found, nil
+}
