@@ -160,7 +160,7 @@ func (c *conversation) sum(t *dns.TSIG, wire []byte) ([]byte, error) {
 	put(c.unsigned)
 	put(body)
 	when := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint64(nil, t.TimeSigned), t.Fudge)[2:]
-	if c.answered {                                                                                       // later ones have the timers alone
+	if c.answered { // later ones have the timers alone
 		put(when)
 		return sum.Sum(nil), nil
 	}

@@ -143,3 +143,34 @@ func TestZonesAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// What somebody else says of a question, or what an answer says beside it, is not believed.
+func TestPoisonedAnswers(t *testing.T) {
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &dns.Server{PacketConn: packets, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+		name := r.Question[0].Name
+		forged := new(dns.Msg).SetReply(r)
+		forged.Id++
+		forged.Answer = rrs(t, name+" 60 IN A 198.51.100.66")
+		_ = w.WriteMsg(forged)
+		m := new(dns.Msg).SetReply(r)
+		m.Answer = rrs(t, name+" 60 IN A 192.0.2.1")
+		m.Ns = rrs(t, "test. 60 IN NS ns.crooks.test.")
+		m.Extra = append(m.Extra, rrs(t, "bank.test. 60 IN A 198.51.100.66", "ns.crooks.test. 60 IN A 198.51.100.66")...)
+		_ = w.WriteMsg(m)
+	})}
+	go func() { _ = s.ActivateAndServe() }()
+	t.Cleanup(func() { _ = s.Shutdown() })
+	var log lines
+	_, at := startResolver(t, packets.LocalAddr().String(), &log, "")
+	for range 5 {
+		for _, name := range []string{"good.test.", "bank.test.", "ns.crooks.test."} {
+			if got := asked(t, "udp", at, name, dns.TypeA); got != "NOERROR 192.0.2.1" {
+				t.Errorf("%s is %s", name, got)
+			}
+		}
+	}
+}
