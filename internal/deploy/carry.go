@@ -14,6 +14,9 @@ func (d *Deployer) carry(ctx context.Context, id int64, o *outcome, state, messa
 	waits := 0
 	var points []string
 	err := d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		if err := o.makeStatic(&resource.Change{Tx: tx, API: d.api}); err != nil {
+			return err
+		}
 		changed, err := o.publish(tx)
 		if err != nil {
 			return err

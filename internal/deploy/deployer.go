@@ -239,8 +239,10 @@ type outcome struct {
 	warnings []string
 	// faults are zones that cannot be deployed as they are, and keep no other from it.
 	faults []fault
-	// checked says that nothing is to be carried.
-	checked bool
+	// checked says that nothing is to be carried, continues that zones that cannot be deployed keep no others from it.
+	checked, continues bool
+	// statics are dynamic records that are made static with it.
+	statics []int64
 }
 
 // work works a deployment off: first what there is to do, in a snapshot, and then all of it in one transaction.

@@ -7,6 +7,7 @@ import (
 
 	"portolan/internal/naming"
 	"portolan/internal/problem"
+	"portolan/internal/resource"
 	"portolan/internal/schema"
 	"portolan/internal/store"
 	"portolan/internal/zonedata"
@@ -248,6 +249,10 @@ func (d *Deployer) prepareQuick(tx *store.Tx, zone *store.Resource, user int64) 
 func (d *Deployer) prepareNames(p *plan, out *outcome, zones []*plannedZone, wanted names) error {
 	for _, z := range zones {
 		c, err := p.publication(z, wanted.wanted, p.api.Store.Now())
+		if isFault(err) && out.continues {
+			out.warnings = append(out.warnings, fmt.Sprintf("zone %s cannot be deployed: %v", z.row.Key, err))
+			continue
+		}
 		if err != nil {
 			return problem.BadRequest("InvalidDeploymentData", "zone %s cannot be deployed: %v", z.row.Key, err)
 		}
@@ -295,7 +300,7 @@ func changedBy(tx *store.Tx, user, since int64) (names, error) {
 
 // prepareSelected finds what has changed of some records.
 func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outcome, error) {
-	wanted := names{}
+	wanted, out := names{}, &outcome{continues: x.ContinueOnFailureEnabled != nil && *x.ContinueOnFailureEnabled}
 	var p *plan
 	ids, err := tx.Links(x.ID, "wanted")
 	if err != nil {
@@ -325,15 +330,22 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 			if err != nil {
 				return nil, err
 			}
+			skips, err := d.dynamically(r, x.DynamicRecordDeploymentStrategy, out)
+			if err != nil {
+				return nil, err
+			}
+			if skips {
+				continue
+			}
 			if err := wanted.add(r.Key); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if p == nil {
-		return &outcome{}, nil
+	if p == nil || len(wanted) == 0 {
+		return out, nil
 	}
-	out := &outcome{configuration: p.configuration}
+	out.configuration = p.configuration
 	var zones []*plannedZone
 	for _, z := range p.zones {
 		_, there, err := readDeployed(tx, z.id)
@@ -346,6 +358,43 @@ func (d *Deployer) prepareSelected(tx *store.Tx, x *SelectiveDeployment) (*outco
 	}
 	out.zones = len(zones)
 	return out, d.prepareNames(p, out, zones, wanted)
+}
+
+// dynamically does what is said of dynamic records: it ends the deployment, passes over the record, or has it made static.
+func (d *Deployer) dynamically(r *store.Resource, strategy string, out *outcome) (skips bool, err error) {
+	o, err := d.api.Object(r)
+	if err != nil || !d.api.TypeNamed(r.Type).IsTrue(o, "dynamic") {
+		return false, err
+	}
+	switch strategy {
+	case "SKIP":
+		out.warnings = append(out.warnings, fmt.Sprintf("%s %d, %s, is dynamic, and passed over", r.Type, r.ID, r.Key))
+		return true, nil
+	case "MAKE_STATIC":
+		if !slices.Contains(out.statics, r.ID) {
+			out.statics = append(out.statics, r.ID)
+		}
+		return false, nil
+	}
+	return false, problem.BadRequest("InvalidDeploymentData", "%s %d, %s, is dynamic: dynamicRecordDeploymentStrategy SKIP passes over it, and "+
+		"MAKE_STATIC has it made static", r.Type, r.ID, r.Key)
+}
+
+// makeStatic makes the records static that a deployment is to.
+func (o *outcome) makeStatic(c *resource.Change) error {
+	for _, id := range o.statics {
+		row, err := c.Tx.Get(id)
+		if store.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := c.Following("dynamic").Change(row, func(x schema.Object) { c.API.TypeNamed(row.Type).Unset(x, "dynamic") }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // relatedTo gives a record, the records that it leads to, and those that lead to it.

@@ -194,3 +194,52 @@ func TestPolicyNamesHaveRoom(t *testing.T) {
 	m.id("/api/v2/responsePolicies/"+rules+"/policyItems", `{"name":"bad.example"}`)
 	m.refused(400, "InvalidResourceFieldValue", "name", "POST", "/api/v2/responsePolicies/"+rules+"/policyItems", `{"name":"12345678.`+long+`"}`)
 }
+
+// Dynamic records end a selective deployment, are passed over, or are made static, as it says; a zone that cannot be deployed keeps others
+// from it, unless it says otherwise.
+func TestSelectiveStrategies(t *testing.T) {
+	m := startAlone(t)
+	d := m.deployment("/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`))
+	view := m.want(200, "GET", d.zone, "").text("view.id")
+	other := "/api/v2/zones/" + m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"other.example","deploymentEnabled":true}`)
+	dynamic := m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"d","text":"x"}`)
+	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error { // as an update would have made it
+		return tx.Write(`UPDATE resource SET body = replace(CAST(body AS TEXT), '"dynamic":false', '"dynamic":true') WHERE id = ` + dynamic)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	good := m.id(other+"/resourceRecords", `{"type":"TXTRecord","name":"good","text":"x"}`)
+	bad := m.id(d.zone+"/resourceRecords", `{"type":"GenericRecord","name":"bad","recordType":"A","rdata":"192.0.2.1"}`)
+	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	selective := func(record, more string) string {
+		return `{"type":"SelectiveDeployment","resources":[{"id":` + record + `}]` + more + `}`
+	}
+	ends := func(body, state string) string {
+		t.Helper()
+		return m.deploymentIs(m.id("/api/v2/deployments", body), state)
+	}
+	if message := ends(selective(dynamic, ""), "FAILED"); !strings.Contains(message, "dynamicRecordDeploymentStrategy") {
+		t.Errorf("a dynamic record: %q", message)
+	}
+	if message := ends(selective(dynamic, `,"dynamicRecordDeploymentStrategy":"SKIP"`), "COMPLETED_WITH_WARNINGS"); !strings.Contains(message,
+		"passed over") {
+		t.Errorf("a dynamic record that is passed over: %q", message)
+	}
+	if r := m.want(200, "GET", "/api/v2/resourceRecords/"+dynamic, ""); r.text("dynamic") != "true" {
+		t.Errorf("it is %s", r.body)
+	}
+	ends(selective(dynamic, `,"dynamicRecordDeploymentStrategy":"MAKE_STATIC"`), "COMPLETED")
+	if r := m.want(200, "GET", "/api/v2/resourceRecords/"+dynamic, ""); r.text("dynamic") != "false" {
+		t.Errorf("made static it is %s", r.body)
+	}
+	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
+		return tx.Write("UPDATE resource SET body = replace(CAST(body AS TEXT), '192.0.2.1', 'x') WHERE id = " + bad)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	m.want(200, "PATCH", "/api/v2/resourceRecords/"+good, `{"text":"y"}`)
+	if message := ends(selective(good, ""), "FAILED"); !strings.Contains(message, "wire.example") {
+		t.Errorf("beside a zone that cannot be deployed: %q", message)
+	}
+	d.carries("/api/v2/deployments", selective(good, `,"continueOnFailureEnabled":true`))
+}
