@@ -390,7 +390,8 @@ func (o *outcome) makeStatic(c *resource.Change) error {
 		if err != nil {
 			return err
 		}
-		if _, err := c.Following("dynamic").Change(row, func(x schema.Object) { c.API.TypeNamed(row.Type).Unset(x, "dynamic") }); err != nil {
+		static := func(x schema.Object) { c.API.TypeNamed(row.Type).Unset(x, "dynamic") }
+		if _, err := c.Following("dynamic").Change(row, static); err != nil {
 			return err
 		}
 	}

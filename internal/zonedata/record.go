@@ -36,7 +36,7 @@ func NewRecord(rr dns.RR) (Record, error) {
 
 // Check refuses bytes that are no record.
 func (r Record) Check() error {
-	end := nameEnd(r)
+	end := NameEnd(r, 0)
 	if end < 0 || len(r) < end+fixed || len(r) != end+fixed+int(binary.BigEndian.Uint16(r[end+8:])) {
 		return fmt.Errorf("%d bytes that are no record", len(r))
 	}
@@ -44,16 +44,16 @@ func (r Record) Check() error {
 }
 
 // Owner is its owner in wire form.
-func (r Record) Owner() []byte { return r[:nameEnd(r)] }
+func (r Record) Owner() []byte { return r[:NameEnd(r, 0)] }
 
 // Type is its type.
-func (r Record) Type() uint16 { return binary.BigEndian.Uint16(r[nameEnd(r):]) }
+func (r Record) Type() uint16 { return binary.BigEndian.Uint16(r[NameEnd(r, 0):]) }
 
 // TTL is its time to live, in seconds.
-func (r Record) TTL() uint32 { return binary.BigEndian.Uint32(r[nameEnd(r)+4:]) }
+func (r Record) TTL() uint32 { return binary.BigEndian.Uint32(r[NameEnd(r, 0)+4:]) }
 
 // Data is its data.
-func (r Record) Data() []byte { return r[nameEnd(r)+fixed:] }
+func (r Record) Data() []byte { return r[NameEnd(r, 0)+fixed:] }
 
 // RR gives it as the DNS library has it.
 func (r Record) RR() (dns.RR, error) {
@@ -61,9 +61,9 @@ func (r Record) RR() (dns.RR, error) {
 	return rr, err
 }
 
-// nameEnd is where the name ends that a record begins with; -1 where there is none.
-func nameEnd(wire []byte) int {
-	for at := 0; at < len(wire) && at < 255; {
+// NameEnd is where a name in wire form ends that begins at a place, and is not compressed; -1 where there is none.
+func NameEnd(wire []byte, from int) int {
+	for at := from; at < len(wire) && at-from < 255; {
 		length := int(wire[at])
 		if length == 0 {
 			return at + 1
@@ -126,7 +126,7 @@ func (e Entry) Compare(o Entry) int {
 	if c := bytes.Compare(e.Key, o.Key); c != 0 {
 		return c
 	}
-	a, b := e.Record[nameEnd(e.Record):], o.Record[nameEnd(o.Record):]
+	a, b := e.Record[NameEnd(e.Record, 0):], o.Record[NameEnd(o.Record, 0):]
 	if soa, other := isSOA(a), isSOA(b); soa != other {
 		if soa {
 			return -1

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -225,7 +226,7 @@ func bindConfig(b *bind, s *served, all []bindZone, control, options string) str
 	line("//%s", marker)
 	out.WriteString(control)
 	line("controls { inet %s port %d allow { 127.0.0.0/8; ::1; } keys { \"portolan-control\"; }; };", b.Control.Addr(), b.Control.Port())
-	for _, name := range sortedKeys(s.keys) {
+	for _, name := range slices.Sorted(maps.Keys(s.keys)) {
 		k := s.keys[name]
 		line("key %q { algorithm %s; secret %q; };", k.text, strings.TrimSuffix(hashNames[k.algorithm], "."),
 			base64.StdEncoding.EncodeToString(k.secret))
@@ -246,14 +247,6 @@ func bindConfig(b *bind, s *served, all []bindZone, control, options string) str
 		line("};")
 	}
 	return out.String()
-}
-
-func sortedKeys[V any](m map[string]V) (names []string) {
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // hashNames are the names of algorithms of keys as BIND has them, by their names in wire form.

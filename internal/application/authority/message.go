@@ -3,6 +3,8 @@ package authority
 import (
 	"encoding/binary"
 
+	"portolan/internal/zonedata"
+
 	"github.com/miekg/dns"
 )
 
@@ -60,7 +62,7 @@ func (q *query) parse(m []byte) (code int, ok bool) {
 	if questions != 1 {
 		return dns.RcodeFormatError, true
 	}
-	end := nameEnd(m, headerSize)
+	end := zonedata.NameEnd(m, headerSize)
 	if end < 0 || end+4 > len(m) {
 		return dns.RcodeFormatError, true
 	}
@@ -143,21 +145,6 @@ func lowered(name []byte) {
 			name[i] = c + 'a' - 'A'
 		}
 	}
-}
-
-// nameEnd is where a name ends that begins at a place and is not compressed; -1 where there is none.
-func nameEnd(m []byte, from int) int {
-	for at := from; at < len(m) && at-from < 255; {
-		length := int(m[at])
-		if length == 0 {
-			return at + 1
-		}
-		if length > 63 {
-			return -1
-		}
-		at += 1 + length
-	}
-	return -1
 }
 
 // skipName is where a name ends that may be compressed; -1 where there is none.
@@ -326,8 +313,8 @@ func (a *answer) data(kind uint16, data []byte) {
 		a.m = append(a.m, data[:2]...)
 		a.named(data[2:])
 	case dns.TypeSOA:
-		end := nameEnd(data, 0)
-		last := nameEnd(data, max(end, 0))
+		end := zonedata.NameEnd(data, 0)
+		last := zonedata.NameEnd(data, max(end, 0))
 		if end < 0 || last < 0 {
 			a.m = append(a.m, data...)
 			return

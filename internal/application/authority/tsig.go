@@ -74,12 +74,12 @@ type signature struct {
 
 // read reads the record that begins at a place of a message, and is whole.
 func (s *signature) read(m []byte, at int) bool {
-	end := nameEnd(m, at)
+	end := zonedata.NameEnd(m, at)
 	if end < 0 || end+10 > len(m) || binary.BigEndian.Uint16(m[end+2:]) != dns.ClassANY {
 		return false
 	}
 	data := m[end+10:]
-	algorithm := nameEnd(data, 0)
+	algorithm := zonedata.NameEnd(data, 0)
 	if algorithm < 0 || algorithm+10 > len(data) {
 		return false
 	}
