@@ -376,8 +376,8 @@ func (d *Deployer) dynamically(r *store.Resource, strategy string, out *outcome)
 		}
 		return false, nil
 	}
-	return false, problem.BadRequest("InvalidDeploymentData", "%s %d, %s, is dynamic: dynamicRecordDeploymentStrategy SKIP passes over it, and "+
-		"MAKE_STATIC has it made static", r.Type, r.ID, r.Key)
+	return false, problem.BadRequest("InvalidDeploymentData", "%s %d, %s, is dynamic: dynamicRecordDeploymentStrategy SKIP passes over it, "+
+		"and MAKE_STATIC has it made static", r.Type, r.ID, r.Key)
 }
 
 // makeStatic makes the records static that a deployment is to.
