@@ -97,10 +97,13 @@ func (o *outcome) publish(tx *store.Tx) (changed []int64, err error) {
 		return changed, err
 	}
 	also, err := o.serving.serve(tx, o.server, number)
+	if err != nil {
+		return changed, err
+	}
 	if also {
 		changed = append(changed, o.server)
 	}
-	return changed, err
+	return changed, strip(tx, o.serving.gone...)
 }
 
 // awaited gives the servers whose service points are waited for.

@@ -27,6 +27,8 @@ const (
 	mostTimer  = 24 * time.Hour
 	firstRetry = 3 * time.Second
 	mostCopies = 8
+	// mostOfServer is how many of them are asked of one server: one that does not answer keeps none of others waiting.
+	mostOfServer = 2
 )
 
 // Copier copies zones whose primary servers are run by others, for the servers that have a role for them, and keeps the records of views
@@ -97,6 +99,14 @@ func (z *copiedZone) sameSource(o *copiedZone) bool {
 		slices.Equal(z.policy.FeedCategories, o.policy.FeedCategories) && z.policy.OverrideRefreshTime == o.policy.OverrideRefreshTime
 }
 
+// first is the address that it is asked of first; none where there is none.
+func (z *copiedZone) first() (at netip.Addr) {
+	if len(z.primaries) > 0 {
+		at = z.primaries[0].Addr
+	}
+	return at
+}
+
 // isFeed reports whether it is fetched as a list of names.
 func (z *copiedZone) isFeed() bool {
 	return z.policy != nil && z.policy.ResponsePolicyZoneType == dns.FeedPolicy
@@ -142,8 +152,14 @@ func (c *Copier) look(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	asked := map[netip.Addr]int{}
 	for _, z := range c.zones {
-		if z.busy || time.Now().Before(z.next) {
+		if z.busy {
+			asked[z.first()]++
+		}
+	}
+	for _, z := range c.zones {
+		if z.busy || time.Now().Before(z.next) || asked[z.first()] >= mostOfServer {
 			continue
 		}
 		turns := c.turns
@@ -159,6 +175,7 @@ func (c *Copier) look(ctx context.Context) error {
 			z.ctx, z.leave = context.WithCancel(ctx) //nolint:gosec // plan ends it
 		}
 		z.busy, z.again = true, false
+		asked[z.first()]++
 		c.under.Go(func() {
 			defer func() { <-turns }()
 			c.refresh(z.ctx, z)
@@ -192,25 +209,21 @@ func (c *Copier) plan(ctx context.Context) error {
 		}
 		slices.Sort(configurations)
 		for _, id := range slices.Compact(configurations) {
-			p, err := newPlan(tx, c.api, id)
-			if err != nil {
-				return err
+			err := c.planOf(tx, id, found)
+			if !isFault(err) {
+				if err != nil {
+					return err
+				}
+				continue
 			}
-			for _, z := range p.zones {
-				if p.isCopied(z) {
-					one := &copiedZone{id: z.id, configuration: id, name: z.fqdn(), policy: p.policies[z.row.ID]}
-					for _, server := range z.serversOf(assigned.writes) {
-						one.primaries = append(one.primaries, p.sources(z.roles[server].iface)...)
-					}
-					if one.policy != nil {
-						one.primaries = p.sourcesOf(z)
-					}
-					found[z.id] = one
+			c.log.Error("the zones of a configuration that are copied cannot be found", "configuration", id, "error", err)
+			c.mu.Lock()
+			for name, z := range c.zones { // those that were go on
+				if z.configuration == id {
+					found[name] = z
 				}
 			}
-			if err := p.followed(found); err != nil {
-				return err
-			}
+			c.mu.Unlock()
 		}
 		c.planned.Put(tx, struct{}{}, true)
 		return nil
@@ -229,6 +242,31 @@ func (c *Copier) plan(ctx context.Context) error {
 	}
 	c.zones, c.looked, c.forgets, c.had = found, time.Now(), true, c.had || len(c.zones)+len(found) > 0
 	return nil
+}
+
+// planOf adds the zones of a configuration that are copied.
+func (c *Copier) planOf(tx *store.Tx, configuration int64, found map[string]*copiedZone) (err error) {
+	defer caught(&err)
+	p, err := newPlan(tx, c.api, configuration)
+	if err != nil {
+		return err
+	}
+	for _, z := range p.zones {
+		if !p.isCopied(z) {
+			continue
+		}
+		one := &copiedZone{id: z.id, configuration: configuration, name: z.fqdn(), policy: p.policies[z.row.ID]}
+		for _, server := range z.serversOf(assigned.writes) {
+			if p.foreign(server) {
+				one.primaries = append(one.primaries, p.sources(z.roles[server].iface)...)
+			}
+		}
+		if one.policy != nil {
+			one.primaries = p.sourcesOf(z)
+		}
+		found[z.id] = one
+	}
+	return p.followed(found)
 }
 
 // forget deletes what is kept of zones that are not copied any more: should they be once more, nobody knows what they hold.
@@ -290,9 +328,13 @@ func (p *plan) sourcesOf(z *plannedZone) (all []source) {
 	return all
 }
 
-// primariesOf gives the addresses of the servers that write a zone.
+// primariesOf gives the addresses of the servers that write a zone: of others alone, where it is theirs.
 func (p *plan) primariesOf(z *plannedZone) (all []netip.Addr) {
+	foreign := p.isForeign(z)
 	for _, server := range z.serversOf(assigned.writes) {
+		if foreign && !p.foreign(server) {
+			continue
+		}
 		all = append(all, p.interfaces[z.roles[server].iface].addresses...)
 	}
 	return all

@@ -26,7 +26,10 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	wait := firstRetry
 	switch {
 	case z.follows != nil && err == nil:
-		wait = c.followEvery()
+		wait, z.follows.failures = c.followEvery(), 0
+	case z.follows != nil:
+		wait = min(firstRetry<<min(z.follows.failures, 10), followRetry)
+		z.follows.failures++
 	case err == nil && z.policy != nil && z.policy.RefreshTime() > 0:
 		wait = z.policy.RefreshTime()
 	case err == nil:
@@ -43,7 +46,14 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	if z.wrong = ""; err != nil {
 		z.wrong = err.Error()
 	}
+	again := z.follows != nil && err == nil && z.follows.wrong
+	if z.follows != nil {
+		z.follows.wrong = err != nil
+	}
 	c.mu.Unlock()
+	if again {
+		err = c.sayOf(ctx, z, false, "INFO", "it is followed again")
+	}
 	if err == nil || ctx.Err() != nil {
 		return
 	}
@@ -51,7 +61,7 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 		c.log.Error("a zone could not be copied", "zone", z.name, "error", err)
 	}
 	if z.follows != nil {
-		err = c.sayOf(ctx, z, said, "WARNING", "it cannot be followed, and stays as it was: "+err.Error())
+		err = c.sayOf(ctx, z, said, "WARNING", "it cannot be followed, and stays as it was: "+sentence(err))
 	} else {
 		err = c.expire(ctx, z, soa, err, said)
 	}
@@ -76,6 +86,7 @@ func (c *Copier) copy(ctx context.Context, z *copiedZone) (soa *wire.SOA, what s
 	if err != nil {
 		return nil, "failed", err
 	}
+	soa = before.soa //nolint:wastedassign // for where it panics
 	if z.isFeed() {
 		return c.takeFeed(ctx, z, before)
 	}
@@ -172,7 +183,7 @@ func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why e
 	}
 	return c.change(ctx, z, nil, func(tx *store.Tx, refreshed int64, expired bool) (bool, error) {
 		if refreshed == 0 && !said {
-			if err := z.tell(tx, "WARNING", "it could not be copied yet: "+why.Error()); err != nil {
+			if err := z.tell(tx, "WARNING", "it could not be copied yet: "+sentence(why)); err != nil {
 				return true, err
 			}
 		}
@@ -186,9 +197,9 @@ func (c *Copier) expire(ctx context.Context, z *copiedZone, soa *wire.SOA, why e
 			if said {
 				return false, nil
 			}
-			return false, z.tell(tx, "WARNING", "it could not be looked at, and stays as it was: "+why.Error())
+			return false, z.tell(tx, "WARNING", "it could not be looked at, and stays as it was: "+sentence(why))
 		}
-		if err := z.tell(tx, "ERROR", "it has expired, and is not answered for: "+why.Error()); err != nil {
+		if err := z.tell(tx, "ERROR", "it has expired, and is not answered for: "+sentence(why)); err != nil {
 			return true, err
 		}
 		return true, tx.Write("UPDATE dns_copy SET expired = 1 WHERE zone = ?", z.id)

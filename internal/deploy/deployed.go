@@ -81,6 +81,9 @@ type deployedZone struct {
 	complete int64
 }
 
+// stripped reports whether the records were taken away when no server served the zone any more.
+func (z deployedZone) stripped() bool { return z.records == 0 }
+
 // readDeployed gives what is deployed of a zone; there is false where nothing is.
 func readDeployed(tx *store.Tx, id string) (z deployedZone, there bool, err error) {
 	z.id = id
@@ -242,7 +245,7 @@ func publish(tx *store.Tx, configuration, number int64, all []*publication) (ser
 		switch {
 		case err != nil:
 			return nil, err
-		case c.empty && there: // it was copied meanwhile
+		case c.empty && there && !now.stripped(): // it was copied meanwhile
 			continue
 		case there != c.existed || there && now.hash != c.before.hash:
 			return nil, errMeanwhile
@@ -332,6 +335,7 @@ func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err e
 		return false, err
 	}
 	contents := map[string]string{}
+	s.gone = nil
 	for _, z := range s.zones {
 		d, there, err := readDeployed(tx, z.id)
 		if err != nil {
@@ -354,9 +358,7 @@ func (s *serving) serve(tx *store.Tx, server, number int64) (changed bool, err e
 		if err := tx.Write("DELETE FROM dns_served WHERE server = ? AND zone = ?", server, id); err != nil {
 			return false, err
 		}
-		if err := strip(tx, id); err != nil {
-			return false, err
-		}
+		s.gone = append(s.gone, id)
 		if err := tx.Write("INSERT INTO dns_gone (server, zone, number) VALUES (?, ?, ?)", server, id, number); err != nil {
 			return false, err
 		}

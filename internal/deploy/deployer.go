@@ -168,8 +168,7 @@ func (d *Deployer) changes(ctx context.Context) error {
 
 // passes reports whether a failure may be over at the next try.
 func passes(ctx context.Context, err error) bool {
-	p, ok := problem.As(err)
-	return ok && p.Status >= 500 || errors.Is(err, store.ErrLeaseLost) || ctx.Err() != nil
+	return store.IsFailure(err) || ctx.Err() != nil
 }
 
 // hold takes the lease, or takes it for longer.
@@ -237,8 +236,12 @@ type outcome struct {
 	// zones is how many were looked at; warnings are sentences.
 	zones    int
 	warnings []string
-	// faults are zones that cannot be deployed as they are, and keep no other from it.
+	// faults are zones that cannot be deployed as they are, and keep no other from it; healed are those that could not be, and are as they
+	// were deployed before. anew says that all of the configuration is to be looked at once more: such a zone can be deployed for the first
+	// time.
 	faults []fault
+	healed []string
+	anew   bool
 	// checked says that nothing is to be carried, continues that zones that cannot be deployed keep no others from it.
 	checked, continues bool
 	// statics are dynamic records that are made static with it.

@@ -1,20 +1,13 @@
 package deploy
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"net/netip"
 	"slices"
 	"time"
 
-	"portolan/internal/dns"
-	"portolan/internal/naming"
-	"portolan/internal/problem"
 	"portolan/internal/store"
 	"portolan/internal/zonedata"
-
-	wire "github.com/miekg/dns"
 )
 
 func (d due) compare(o due) int {
@@ -75,6 +68,11 @@ func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]
 				changed = append(changed, server)
 			}
 		}
+		for _, s := range servings { // once all of them are known to serve what they do
+			if err := strip(tx, s.gone...); err != nil {
+				return err
+			}
+		}
 		if told, err = tellServers(tx, d.api, d.points, changed); err != nil {
 			return err
 		}
@@ -86,7 +84,16 @@ func (d *Deployer) carryDue(ctx context.Context, o *outcome, servings map[int64]
 		if now.all { // keys of zones may be among it
 			tx.Touch(rollTopic)
 		}
-		return now.done(tx)
+		for _, id := range o.healed {
+			if err := tx.Write("UPDATE dns_zone SET complete = ? WHERE zone = ?", tx.Now().Add(-time.Minute).UnixMilli(), id); err != nil {
+				return err
+			}
+		}
+		if err := now.done(tx); err != nil || !o.anew {
+			return err
+		}
+		return tx.Write("INSERT INTO dns_due (configuration, kind, what, changed) VALUES (?, ?, '', ?) ON CONFLICT (configuration, kind, what)"+
+			" DO UPDATE SET changed = excluded.changed", o.configuration, dueAll, number)
 	})
 	if err != nil {
 		return err
@@ -132,20 +139,30 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(s.settings.Views, func(v zonedata.View) bool { return live[v.ID] != 0 }) {
+		lives := func(all []zonedata.View) bool {
+			return slices.ContainsFunc(all, func(v zonedata.View) bool { return live[v.ID] != 0 })
+		}
+		before, err := settingsOf(tx, d.api.Sealer, server)
+		if err != nil {
+			return nil, err
+		}
+		if !lives(s.settings.Views) && (before == nil || !lives(before.Views)) { // which it may have lost just now
 			continue
 		}
 		servings[server] = s
-		for _, z := range s.zones {
-			_, there, err := readDeployed(tx, z.id)
+		for _, z := range slices.Clone(s.zones) {
+			deployed, there, err := readDeployed(tx, z.id)
 			if err != nil {
 				return nil, err
 			}
-			if live[z.view] == 0 && there || slices.ContainsFunc(o.all, func(c *publication) bool { return c.zone == z }) {
+			if live[z.view] == 0 && there && !deployed.stripped() || slices.ContainsFunc(o.all, func(c *publication) bool { return c.zone == z }) {
 				continue
 			}
 			c, err := p.wholly(z, d.api.Store.Now())
-			if err := o.take(z, c, err); err != nil {
+			if isFault(err) && (!there || deployed.stripped()) { // there is nothing to serve
+				s.leaveOut(z)
+			}
+			if err := o.take(z, deployed, c, err); err != nil {
 				return nil, err
 			}
 		}
@@ -160,14 +177,18 @@ func (p *plan) wholly(z *plannedZone, now time.Time) (c *publication, err error)
 }
 
 // take takes in what has become of a zone, or why it cannot be deployed.
-func (o *outcome) take(z *plannedZone, c *publication, err error) error {
+func (o *outcome) take(z *plannedZone, deployed deployedZone, c *publication, err error) error {
 	switch {
 	case isFault(err):
-		o.faults = append(o.faults, fault{what: "zone " + z.zoneName(), why: err, zone: z.id})
+		if !slices.ContainsFunc(o.faults, func(f fault) bool { return f.zone == z.id }) {
+			o.faults = append(o.faults, fault{what: "zone " + z.zoneName(), why: err, zone: z.id})
+		}
 	case err != nil:
 		return err
 	case c != nil:
 		o.all = append(o.all, c)
+	case deployed.complete == 0 && !deployed.stripped():
+		o.healed = append(o.healed, z.id)
 	}
 	return nil
 }
@@ -203,16 +224,20 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 		if err != nil {
 			return err
 		}
-		if !there {
+		if !there || deployed.stripped() && deployed.complete != neverDeployed {
 			continue
 		}
 		var c *publication
-		if deployed.complete == 0 { // not all of it was, before
+		if deployed.complete <= 0 { // not all of it was, before
 			c, err = p.wholly(z, d.api.Store.Now())
 		} else {
 			c, err = p.partly(z, deployed, mine, back, d.api.Store.Now())
 		}
-		if err := o.take(z, c, err); err != nil {
+		if err == nil && deployed.stripped() { // who serves it is to be told, too
+			o.anew = true
+			continue
+		}
+		if err := o.take(z, deployed, c, err); err != nil {
 			return err
 		}
 	}
@@ -249,245 +274,4 @@ func withLinked(tx *store.Tx, configuration int64, keys []string) ([]string, err
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil
-}
-
-// names gives the keys that lie in a zone, those in zones below it included.
-func (z *plannedZone) names(keys []string) (mine []string) {
-	if z.row.ID == 0 {
-		return nil
-	}
-	for _, key := range keys {
-		if _, in := naming.Relative(key, z.row.Key); in {
-			mine = append(mine, key)
-		}
-	}
-	return mine
-}
-
-// addresses gives the addresses that a zone leads back from.
-func (z *plannedZone) addresses(all []netip.Addr) (mine []netip.Addr) {
-	low, high, ok := naming.ReverseRange(z.row.Key)
-	if !ok {
-		return nil
-	}
-	for _, a := range all {
-		if a.BitLen() == low.BitLen() && !a.Less(low) && !high.Less(a) {
-			mine = append(mine, a)
-		}
-	}
-	return mine
-}
-
-// bothWays adds to names of a zone the addresses that they lead back from, and to addresses their names: a name has what leads back from
-// its address, and records of its own.
-func (z *plannedZone) bothWays(keys []string, back []netip.Addr) ([]string, []netip.Addr, error) {
-	back = slices.Clone(back)
-	for _, key := range keys {
-		if a, ok := naming.ReverseAddress(key, z.row.Key); ok {
-			back = append(back, a)
-		}
-	}
-	slices.SortFunc(back, netip.Addr.Compare)
-	back = z.addresses(slices.Compact(back))
-	all := slices.Clone(keys)
-	for _, a := range back {
-		name, err := naming.ReverseName(a, z.row.Key)
-		if err != nil {
-			return nil, nil, err
-		}
-		all = append(all, naming.Key(naming.Join(name, z.row.Key)))
-	}
-	slices.Sort(all)
-	return slices.Compact(all), back, nil
-}
-
-// partly gives what has changed of some names of a zone, and of those that lead back from some addresses. Where the names have to do with
-// more than themselves, as that of a name server, all of the zone is looked at.
-func (p *plan) partly(z *plannedZone, deployed deployedZone, keys []string, back []netip.Addr, now time.Time) (c *publication, err error) {
-	defer caught(&err)
-	keys, back, err = z.bothWays(keys, back)
-	if err != nil {
-		return nil, err
-	}
-	owners := names{}
-	for _, key := range keys {
-		if err := owners.add(key); err != nil {
-			return nil, err
-		}
-	}
-	if further, err := p.reachesFurther(z, owners); err != nil || further {
-		if err != nil {
-			return nil, err
-		}
-		return p.publication(z, nil, now)
-	}
-	if len(owners) == 0 {
-		return nil, nil
-	}
-	c = &publication{zone: z, before: deployed, existed: true, complete: deployed.complete,
-		serial: uint32(deployed.serial)} //nolint:gosec // of 32 bits
-	rrs, err := dns.NameData(p.tx, p.api, z.row, keys, back)
-	if err != nil {
-		return nil, err
-	}
-	after, err := compiled(z.fqdn(), rrs)
-	if err != nil {
-		return nil, err
-	}
-	before, err := p.deployedOf(z.id, owners)
-	if err != nil {
-		return nil, err
-	}
-	if c.removed, c.added = zonedata.Diff(before, after); len(c.removed)+len(c.added) == 0 {
-		return nil, nil
-	}
-	c.serial = p.nextSerial(z, c.serial, true, now)
-	soa, err := p.soaOf(z)
-	if err != nil {
-		return nil, err
-	}
-	c.removed = append(c.removed, soa)
-	soa.Record = withSerial(soa.Record, c.serial)
-	c.added = append(c.added, soa)
-	slices.SortFunc(c.removed, zonedata.Entry.Compare)
-	slices.SortFunc(c.added, zonedata.Entry.Compare)
-	return c, c.count()
-}
-
-// compiled puts records of some names together as a zone has them, without its SOA.
-func compiled(apex string, rrs []wire.RR) ([]zonedata.Entry, error) {
-	head := &wire.SOA{Hdr: wire.RR_Header{Name: apex, Rrtype: wire.TypeSOA, Class: wire.ClassINET}, Ns: ".", Mbox: "."}
-	zone, err := naming.Compile(apex, append(rrs, head))
-	if err != nil {
-		return nil, err
-	}
-	all, err := entriesOf(zone)
-	return slices.DeleteFunc(all, func(e zonedata.Entry) bool { return e.Record.Type() == wire.TypeSOA }), err
-}
-
-// reachesFurther reports whether one of the names has to do with more than its own records: that of the zone itself, of one below it, or of
-// a name server. Names that lie in zones below, and have nothing to do with this one, are taken out.
-func (p *plan) reachesFurther(z *plannedZone, owners names) (bool, error) {
-	apex, err := keyOf(z.row.Key)
-	if err != nil || z.row.Type != "Zone" && !p.isPolicy(z) || owners[apex] {
-		return true, err
-	}
-	if p.isPolicy(z) { // each of its names stands for itself
-		return false, nil
-	}
-	for _, server := range p.nameServers(z) {
-		if key, err := keyOf(server.Name); err != nil || owners[key] {
-			return true, err
-		}
-	}
-	cuts, err := p.cutsOf(z.view)
-	if err != nil {
-		return true, err
-	}
-	for owner := range owners {
-		cut := cutAbove(owner, apex, cuts)
-		if cut == "" {
-			continue
-		}
-		if cut == owner {
-			return true, nil
-		}
-		entries, err := p.deployedOf(z.id, names{owner: true, cut: true})
-		if err != nil {
-			return true, err
-		}
-		for _, e := range entries {
-			if string(e.Key) == owner || e.Record.Type() == wire.TypeNS && string(zonedata.Key(lower(e.Record.Data()))) == owner {
-				return true, nil
-			}
-		}
-		delete(owners, owner)
-	}
-	return false, nil
-}
-
-// lower gives a name in wire form in lower case.
-func lower(name []byte) []byte { return bytes.ToLower(name) }
-
-// keyOf is the key of a name in the data of zones.
-func keyOf(name string) (string, error) {
-	one := names{}
-	if err := one.add(name); err != nil {
-		return "", err
-	}
-	for key := range one {
-		return key, nil
-	}
-	return "", nil
-}
-
-// cutAbove gives the first zone, from the apex down, that a name below the apex lies in; empty where there is none.
-func cutAbove(owner, apex string, cuts map[string]bool) string {
-	for i := len(apex); i < len(owner); i++ {
-		if owner[i] == 0 && cuts[owner[:i+1]] {
-			return owner[:i+1]
-		}
-	}
-	return ""
-}
-
-// cutsOf gives the keys of all zones of a view.
-func (p *plan) cutsOf(view int64) (map[string]bool, error) {
-	if cuts, known := p.cuts[view]; known {
-		return cuts, nil
-	}
-	cuts := map[string]bool{}
-	for _, key := range p.apexes[view] {
-		cut, err := keyOf(key)
-		if err != nil {
-			return nil, err
-		}
-		cuts[cut] = true
-	}
-	p.cuts[view] = cuts
-	return cuts, nil
-}
-
-// deployedOf gives what is deployed of some names of a zone, in order.
-func (p *plan) deployedOf(zone string, owners names) (all []zonedata.Entry, err error) {
-	return deployedOf(p.tx, zone, owners)
-}
-
-func deployedOf(tx *store.Tx, zone string, owners names) (all []zonedata.Entry, err error) {
-	read := map[string]bool{}
-	for owner := range owners {
-		first, _, entries, err := readPart(tx, zone, []byte(owner))
-		if err != nil {
-			return nil, err
-		}
-		if read[string(first)] {
-			continue
-		}
-		read[string(first)] = true
-		for _, e := range entries {
-			if owners[string(e.Key)] {
-				all = append(all, e)
-			}
-		}
-	}
-	slices.SortFunc(all, zonedata.Entry.Compare)
-	return all, nil
-}
-
-// soaOf gives the SOA record that is deployed of a zone.
-func (p *plan) soaOf(z *plannedZone) (soa zonedata.Entry, err error) {
-	apex := names{}
-	if err := apex.add(z.row.Key); err != nil {
-		return soa, err
-	}
-	entries, err := p.deployedOf(z.id, apex)
-	if err != nil {
-		return soa, err
-	}
-	for _, e := range entries {
-		if e.Record.Type() == wire.TypeSOA {
-			return e, nil
-		}
-	}
-	return soa, problem.BadRequest("InvalidDeploymentData", "nothing is deployed of the start of authority of zone %s", z.row.Key)
 }

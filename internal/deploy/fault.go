@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"portolan/internal/event"
 	"portolan/internal/schema"
@@ -30,18 +31,46 @@ func caught(err *error) {
 	}
 }
 
+// sentence is the first line of an error: what is behind it is for the log.
+func sentence(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
+}
+
 // note keeps that not all of the zone, or of the zones of the server, is deployed, and says so in an event, once.
 func (f *fault) note(tx *store.Tx, configuration int64) error {
 	where, arg := "zone = ?", any(f.zone)
 	if f.zone == "" {
 		where, arg = "zone IN (SELECT zone FROM dns_served WHERE server = ?)", f.server
+	} else if now, there, err := readDeployed(tx, f.zone); err != nil {
+		return err
+	} else if !there || now.stripped() {
+		if now.complete == neverDeployed {
+			return nil
+		}
+		if err := passSerial(tx, f.zone, configuration, uint32(now.serial)); err != nil { //nolint:gosec // of 32 bits
+			return err
+		}
+		if err := tx.Write("UPDATE dns_zone SET complete = ? WHERE zone = ?", neverDeployed, f.zone); err != nil {
+			return err
+		}
+		return f.tell(tx, configuration)
 	}
-	n, err := tx.Exec("UPDATE dns_zone SET complete = 0 WHERE complete <> 0 AND "+where, arg)
+	n, err := tx.Exec("UPDATE dns_zone SET complete = 0 WHERE complete > 0 AND "+where, arg)
 	if err != nil || n == 0 {
 		return err
 	}
+	return f.tell(tx, configuration)
+}
+
+// neverDeployed is complete of a zone that is to be served, and could not be deployed yet.
+const neverDeployed = -1
+
+// tell adds the event.
+func (f *fault) tell(tx *store.Tx, configuration int64) error {
 	return event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: dnsService, SourceName: "live deployment",
-		Message: schema.Cut("Changes of "+f.what+" could not be deployed, until they are mended: "+f.why.Error(), longestMessage)}, configuration)
+		Message: schema.Cut("Changes of "+f.what+" could not be deployed, until they are mended: "+sentence(f.why), longestMessage)},
+		configuration)
 }
 
 // done takes what was due off the list, but for what has changed again meanwhile.
@@ -66,7 +95,7 @@ func (d *Deployer) setAside(ctx context.Context, configuration int64, now dueNow
 			return err
 		}
 		if err := event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: dnsService, SourceName: "live deployment",
-			Message: schema.Cut("Changes could not be deployed: "+why.Error(), longestMessage)}, configuration); err != nil {
+			Message: schema.Cut("Changes could not be deployed: "+sentence(why), longestMessage)}, configuration); err != nil {
 			return err
 		}
 		return now.done(tx)

@@ -23,6 +23,12 @@ const (
 	followShare = 10 * time.Millisecond
 	// followNames is how many names are changed in one transaction.
 	followNames = 200
+	// followAgain is when what was refused is tried again: what was in its way may be gone. followAnew is when all of a zone is looked at,
+	// whatever its serial number is: networks may have been made for its addresses.
+	followAgain = time.Minute
+	followAnew  = time.Hour
+	// followRetry is how long a zone is not looked at, at most, that cannot be asked for.
+	followRetry = 10 * time.Minute
 	// followedLeft is how many of the names that are not kept are told.
 	followedLeft = 5
 )
@@ -32,11 +38,21 @@ type followedZone struct {
 	// zone is its id; server the name of the server.
 	zone   int64
 	server string
+	// serverID is the id of the server; below are the zones below it that the view has, whose names are theirs.
+	serverID int64
+	below    string
+	// version is that of the view: whatever has changed of it, all is looked at.
+	version int64
 	// serial is that which the records are like; there is none before the first look.
 	serial uint32
 	seen   bool
-	// left is what was not kept the last time, which was said.
-	left string
+	// left is what was not kept the last time, which was said; again is when all of it is looked at, whatever its serial number is.
+	left  string
+	again time.Time
+	// failures is how often it could not be asked for, one time behind the other.
+	failures int
+	// wrong says that it could not be, the last time.
+	wrong bool
 }
 
 // same reports whether both follow the same zone of the same server.
@@ -44,7 +60,7 @@ func (f *followedZone) same(o *followedZone) bool {
 	if f == nil || o == nil {
 		return f == o
 	}
-	return f.zone == o.zone && f.server == o.server
+	return f.zone == o.zone && f.server == o.server && f.serverID == o.serverID && f.below == o.below && f.version == o.version
 }
 
 // followed adds the zones of views that follow a server.
@@ -64,6 +80,8 @@ func (p *plan) followed(found map[string]*copiedZone) error {
 		if err != nil {
 			return err
 		}
+		var zones []*store.Resource
+		below := map[int64]string{}
 		for _, l := range links {
 			if l.Field != "view" {
 				continue
@@ -73,10 +91,15 @@ func (p *plan) followed(found map[string]*copiedZone) error {
 				return err
 			}
 			if row.Type == "Zone" {
-				z := &plannedZone{row: row}
-				found[fmt.Sprintf("follow/%d", row.ID)] = &copiedZone{configuration: p.configuration, name: z.fqdn(), primaries: at,
-					follows: &followedZone{zone: row.ID, server: p.heads[server].Name}}
+				zones = append(zones, row)
+				below[row.Parent] += row.Key + " "
 			}
+		}
+		for _, row := range zones {
+			z := &plannedZone{row: row}
+			found[fmt.Sprintf("follow/%d", row.ID)] = &copiedZone{configuration: p.configuration, name: z.fqdn(), primaries: at,
+				follows: &followedZone{zone: row.ID, server: p.heads[server].Name, serverID: server, below: below[row.ID],
+					version: view.Version}}
 		}
 	}
 	return nil
@@ -100,7 +123,7 @@ func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what
 		if soa, err = at.authority(ctx, z.name); err != nil {
 			continue
 		}
-		if f.seen && soa.Serial == f.serial {
+		if f.seen && soa.Serial == f.serial && time.Now().Before(f.again) {
 			return soa, "current", nil
 		}
 		var records []wire.RR
@@ -112,7 +135,7 @@ func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what
 			err = fmt.Errorf("%s does not begin the zone with its SOA", server)
 			continue
 		}
-		if err = c.take(ctx, z, at.Addr, records); err != nil {
+		if err = c.take(ctx, z, at.Addr, records, first); err != nil {
 			return soa, "failed", err
 		}
 		f.serial, f.seen = first.Serial, true
@@ -122,7 +145,7 @@ func (c *Copier) follow(ctx context.Context, z *copiedZone) (soa *wire.SOA, what
 }
 
 // take makes the records of a zone those that came.
-func (c *Copier) take(ctx context.Context, z *copiedZone, from netip.Addr, records []wire.RR) error {
+func (c *Copier) take(ctx context.Context, z *copiedZone, from netip.Addr, records []wire.RR, soa *wire.SOA) error {
 	var names map[string][]wire.RR
 	gone := false
 	if err := c.api.Store.View(ctx, func(tx *store.Tx) error {
@@ -138,26 +161,54 @@ func (c *Copier) take(ctx context.Context, z *copiedZone, from netip.Addr, recor
 		return err
 	}
 	var left []string
+	refused := 0
 	for part := range slices.Chunk(dns.InOrder(names), followNames) {
-		not, err := c.takeNames(ctx, z, from, names, part)
+		not, n, err := c.takeNames(ctx, z, from, names, part)
 		if err != nil {
 			return err
 		}
-		left = append(left, not...)
+		left, refused = append(left, not...), refused+n
+	}
+	if err := c.takeAuthority(ctx, z, from, soa); err != nil {
+		return err
+	}
+	z.follows.again = time.Now().Add(followAnew)
+	if refused > 0 {
+		z.follows.again = time.Now().Add(followAgain)
 	}
 	return c.notKept(ctx, z, left)
 }
 
+// by is who changes what is followed.
+func (f *followedZone) by(from netip.Addr) store.Author {
+	return store.Author{Name: "server " + f.server, Comment: "followed from " + from.String()}
+}
+
+// takeAuthority keeps what the SOA says, for who goes on with the zone: its times, and its serial number, behind which those are that it
+// is deployed with.
+func (c *Copier) takeAuthority(ctx context.Context, z *copiedZone, from netip.Addr, soa *wire.SOA) error {
+	return c.lease.UpdateIn(ctx, store.Within(z.configuration, false), z.follows.by(from), func(tx *store.Tx) error {
+		zone, err := stillFollowed(tx, z.follows)
+		if err != nil || zone == nil {
+			return err
+		}
+		tx.Describe("RECONCILE_ZONE", "Followed zone "+zone.Key)
+		if err := dns.FollowAuthority(&resource.Change{Tx: tx, API: c.api, Extra: map[string]string{}}, zone, soa); err != nil {
+			return err
+		}
+		return passSerial(tx, zoneID(zone.Ref("view"), zone.Key), z.configuration, soa.Serial)
+	})
+}
+
 // takeNames makes the records of some names those that came, each name by itself where that cannot be done at once. It gives what is not
-// kept, with the reasons.
+// kept, with the reasons, and how many names were refused.
 func (c *Copier) takeNames(ctx context.Context, z *copiedZone, from netip.Addr, names map[string][]wire.RR, part []string,
-) (left []string, err error) {
+) (left []string, refused int, err error) {
 	some := make(map[string][]wire.RR, len(part))
 	for _, name := range part {
 		some[name] = names[name]
 	}
-	by := store.Author{Name: "server " + z.follows.server, Comment: "followed from " + from.String()}
-	err = c.lease.UpdateIn(ctx, store.Within(z.configuration, false), by, func(tx *store.Tx) error {
+	err = c.lease.UpdateIn(ctx, store.Within(z.configuration, false), z.follows.by(from), func(tx *store.Tx) error {
 		left = nil
 		zone, err := stillFollowed(tx, z.follows)
 		if err != nil || zone == nil {
@@ -168,22 +219,22 @@ func (c *Copier) takeNames(ctx context.Context, z *copiedZone, from netip.Addr, 
 		return err
 	})
 	if err == nil {
-		return left, nil
+		return left, 0, nil
 	}
 	if code, why := dns.CodeOf(err); code == wire.RcodeServerFailure {
-		return nil, err
+		return nil, 0, err
 	} else if len(part) == 1 {
-		return []string{part[0] + ": " + why}, nil
+		return []string{part[0] + ": " + why}, 1, nil
 	}
 	left = nil
 	for _, name := range part {
-		not, err := c.takeNames(ctx, z, from, names, []string{name})
+		not, n, err := c.takeNames(ctx, z, from, names, []string{name})
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		left = append(left, not...)
+		left, refused = append(left, not...), refused+n
 	}
-	return left, nil
+	return left, refused, nil
 }
 
 // stillFollowed gives a zone that is followed; nil where it is not any more.
@@ -196,7 +247,7 @@ func stillFollowed(tx *store.Tx, f *followedZone) (*store.Resource, error) {
 		return nil, err
 	}
 	view, err := tx.Get(zone.Ref("view"))
-	if err != nil || view.Ref("followedServer") == 0 {
+	if err != nil || view.Ref("followedServer") != f.serverID {
 		return nil, err
 	}
 	return zone, nil
@@ -210,9 +261,12 @@ func (c *Copier) notKept(ctx context.Context, z *copiedZone, left []string) erro
 	if n := len(left) - followedLeft; n > 0 {
 		text += fmt.Sprintf("; and %d more", n)
 	}
-	said := text == z.follows.left
+	said := text == "" || text == z.follows.left
+	if err := c.sayOf(ctx, z, said, "WARNING", "not all of it is kept: "+text); err != nil {
+		return err
+	}
 	z.follows.left = text
-	return c.sayOf(ctx, z, said || text == "", "WARNING", "not all of it is kept: "+text)
+	return nil
 }
 
 // sayOf adds an event about a zone that is followed, unless it was said.

@@ -21,31 +21,62 @@ func forget(tx *store.Tx, server int64) error {
 			return err
 		}
 	}
-	for _, id := range zones {
-		if err := strip(tx, id); err != nil {
-			return err
-		}
+	if err := strip(tx, zones...); err != nil {
+		return err
 	}
 	tx.Touch(deployments)
 	return nil
 }
 
-// strip takes the records of a zone away that no server serves any more. Its serial number stays: should it be served again, those who
-// copied it are to see that it has changed.
-func strip(tx *store.Tx, zone string) error {
-	var servers int
-	if err := tx.QueryRow("SELECT count(*) FROM dns_served WHERE zone = ?", zone).Scan(&servers); err != nil || servers > 0 {
-		return err
-	}
-	for _, table := range []string{"dns_part", "dns_difference"} {
-		if err := tx.Write("DELETE FROM "+table+" WHERE zone = ?", zone); err != nil {
+// strip takes the records of zones away that no server serves any more. Their serial numbers stay: should they be served again, those who
+// copied them are to see that they have changed. Those that are copied from others are looked at anew then.
+func strip(tx *store.Tx, zones ...string) error {
+	for _, zone := range zones {
+		var servers int
+		if err := tx.QueryRow("SELECT count(*) FROM dns_served WHERE zone = ?", zone).Scan(&servers); err != nil {
 			return err
 		}
+		if servers > 0 {
+			continue
+		}
+		for _, table := range []string{"dns_part", "dns_difference"} {
+			if err := tx.Write("DELETE FROM "+table+" WHERE zone = ?", zone); err != nil {
+				return err
+			}
+		}
+		if err := tx.Write("UPDATE dns_zone SET hash = ?, records = 0, complete = 0 WHERE zone = ?", zonedata.Hash{}.String(), zone); err != nil {
+			return err
+		}
+		if err := writePart(tx, zone, []byte{}, nil); err != nil {
+			return err
+		}
+		copied, err := tx.Exec("UPDATE dns_copy SET refreshed = 0, expired = 0, notified = 1 WHERE zone = ?", zone)
+		if err != nil {
+			return err
+		}
+		if copied > 0 {
+			tx.Touch(copiesTopic)
+		}
 	}
-	if err := tx.Write("UPDATE dns_zone SET hash = ?, records = 0, complete = 0 WHERE zone = ?", zonedata.Hash{}.String(), zone); err != nil {
+	return nil
+}
+
+// passSerial keeps the serial number that a zone has elsewhere, so that those that it is served with from here come behind it.
+func passSerial(tx *store.Tx, zone string, configuration int64, serial uint32) error {
+	now, there, err := readDeployed(tx, zone)
+	switch {
+	case err != nil:
 		return err
+	case !there:
+		if err := tx.Write("INSERT INTO dns_zone (zone, configuration, serial, hash, records, number, complete) VALUES (?, ?, ?, ?, 0, 0, 0)",
+			zone, configuration, int64(serial), zonedata.Hash{}.String()); err != nil {
+			return err
+		}
+		return writePart(tx, zone, []byte{}, nil)
+	case now.stripped():
+		return tx.Write("UPDATE dns_zone SET serial = ? WHERE zone = ?", int64(serial), zone)
 	}
-	return writePart(tx, zone, []byte{}, nil)
+	return nil // it is served, by serial numbers of its own
 }
 
 // anew gives a server another revision of the same content where its service point serves one that is not older, and not this one: that of

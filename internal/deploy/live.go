@@ -94,7 +94,7 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 	if r == nil {
 		r = before
 	}
-	if r.Collection == "zones" {
+	if before != nil && after != nil {
 		if err := f.endsSigning(before, after); err != nil {
 			return err
 		}
@@ -120,27 +120,56 @@ func (f *liveFollower) Changed(before, after *store.Resource) error {
 	return nil
 }
 
-// endsSigning refuses that a zone is signed no more while the zone above, which is ours, says that it is: resolvers would refuse it.
+// endsSigning refuses that a zone is signed no more, or otherwise, while the zone above, which is ours, says how it is: resolvers would
+// refuse it.
 func (f *liveFollower) endsSigning(before, after *store.Resource) error {
-	if before == nil || after == nil || before.Ref("signingPolicy") == 0 || after.Ref("signingPolicy") != 0 {
-		return nil
+	ends := func(field string) bool { return before.Ref(field) != 0 && before.Ref(field) != after.Ref(field) }
+	switch {
+	case before.Collection == "zones" && ends("signingPolicy"):
+		return f.isDelegated("signingPolicy", before.Ref("view"), before.Key)
+	case (before.Collection == "blocks" || before.Collection == "networks") && ends("reverseZoneSigningPolicy"):
+		names := naming.ReverseZones(store.KeyAddr(before.Low), store.KeyAddr(before.High), mostReverse)
+		if len(names) == 0 {
+			return nil
+		}
+		var views []int64
+		if err := f.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("views"),
+			store.HasParent(before.Configuration)}}, func(r *store.Resource) error {
+			views = append(views, r.ID)
+			return nil
+		}); err != nil {
+			return err
+		}
+		for _, view := range views { // the policy signs the first of the zones
+			if err := f.isDelegated("reverseZoneSigningPolicy", view, naming.Key(naming.Clean(names[0]))); err != nil {
+				return err
+			}
+		}
 	}
-	owner, err := keyOf(before.Key)
+	return nil
+}
+
+// isDelegated refuses where a zone above one, which is ours, has DS records of it.
+func (f *liveFollower) isDelegated(field string, view int64, key string) error {
+	owner, err := keyOf(key)
 	if err != nil {
 		return err
 	}
-	for above := before.Key; ; {
+	for above := key; ; {
 		_, rest, more := strings.Cut(above, ".")
 		if above = rest; !more {
 			return nil
 		}
-		id := zoneID(before.Ref("view"), above)
+		id := zoneID(view, above)
 		_, there, err := readDeployed(f.tx, id)
 		if err != nil {
 			return err
 		}
 		if !there {
 			continue
+		}
+		if refreshed, _, err := readCopy(f.tx, id); err != nil || refreshed > 0 { // others say what is in it
+			return err
 		}
 		_, _, entries, err := readPart(f.tx, id, []byte(owner))
 		if err != nil {
@@ -150,8 +179,8 @@ func (f *liveFollower) endsSigning(before, after *store.Resource) error {
 			if string(e.Key) != owner || e.Record.Type() != wire.TypeDS {
 				continue
 			}
-			return problem.New(409, "ResourceConflictsWithOther", "signingPolicy: the DS record of zone %s is in the zone above, %s: take it out "+
-				`first, by PATCH of its KeySigningKeys with {"dsWithdrawn":true}, and wait until nobody knows it any more (its TTL)`, before.Key, above)
+			return problem.New(409, "ResourceConflictsWithOther", "%s: the DS record of zone %s is in the zone above, %s: take it out first, by "+
+				`PATCH of its KeySigningKeys with {"dsWithdrawn":true}, and wait until nobody knows it any more (its TTL)`, field, key, above)
 		}
 		return nil
 	}

@@ -47,7 +47,7 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 	if !c.existed {
 		c.serial = p.nextSerial(z, 0, false, now)
 	}
-	if copied && c.existed { // what is there comes from its primary servers
+	if copied && c.existed && !c.before.stripped() { // what is there comes from its primary servers
 		return nil, nil
 	}
 	if copied {

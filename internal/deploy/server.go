@@ -272,6 +272,17 @@ func (x *Server) BeforeWrite(c *resource.Change) error {
 	if err := checkServerName(x.Profile, x.Name); err != nil {
 		return err
 	}
+	if old, ok := c.Old.(*Server); ok && old.Profile == otherServer && x.Profile != otherServer {
+		links, err := c.Tx.Referring(x.ID)
+		if err != nil {
+			return err
+		}
+		for _, l := range links {
+			if l.Field == "followedServer" {
+				return problem.FieldForbidden("OperationNotPermitted", "profile", "view %d follows the server: it stays a %s", l.Target, otherServer)
+			}
+		}
+	}
 	if x.TransferKey != (schema.Ref{}) && x.Profile != otherServer {
 		return problem.Field("ConflictingResourceFieldValues", "transferKey", "is for servers that others run, of the profile %s", otherServer)
 	}

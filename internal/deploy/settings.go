@@ -28,8 +28,20 @@ type serving struct {
 	sealer   resource.Sealer
 	// answers says that there are zones that are asked.
 	answers bool
+	// gone are the zones that the server served before, once serve has kept what it is to serve: strip is for them.
+	gone []string
 	// warnings are what is not acted upon, in sentences, each once.
 	warnings []string
+}
+
+// leaveOut takes a zone out that there is no content of.
+func (s *serving) leaveOut(z *plannedZone) {
+	s.zones = slices.DeleteFunc(s.zones, func(one *plannedZone) bool { return one == z })
+	s.settings.Zones = slices.DeleteFunc(s.settings.Zones, func(one zonedata.Zone) bool { return one.ID == z.id })
+	for i := range s.settings.Views {
+		v := &s.settings.Views[i]
+		v.Policies = slices.DeleteFunc(v.Policies, func(one zonedata.Policy) bool { return one.Zone == z.id })
+	}
 }
 
 func (s *serving) warn(format string, args ...any) {
@@ -56,6 +68,9 @@ func (p *plan) servingOf(server int64) (*serving, error) {
 			continue
 		case len(z.serversOf(assigned.writes)) == 0:
 			s.warn("zone %s has no primary server", z.row.Key)
+		case p.isForeign(z) && a.writes() && !p.foreign(server):
+			s.warn("zone %s is copied from servers of others, whose role PRIMARY is as near to it as ours: take theirs away to write it here",
+				z.zoneName())
 		case p.isForeign(z) && !p.isCopied(z):
 			s.warn("zone %s is not served: its primary server is run by others", z.row.Key)
 			continue
@@ -233,14 +248,25 @@ func (s *serving) copied(p *plan, of *zonedata.Zone, z *plannedZone, server int6
 // dnsPort is where name servers are told that zones have changed.
 const dnsPort = 53
 
-// isForeign reports whether all servers that write a zone are run by others. The names of response policies come from here, or from where
-// their zone says.
+// isForeign reports whether a zone is written by servers of others: by a role as near to it as any of ours that writes. The names of
+// response policies come from here, or from where their zone says.
 func (p *plan) isForeign(z *plannedZone) bool {
 	if x := p.policies[z.row.ID]; x != nil {
 		return !x.IsLocal()
 	}
-	writers := z.serversOf(assigned.writes)
-	return len(writers) > 0 && !slices.ContainsFunc(writers, func(id int64) bool { return !p.foreign(id) })
+	theirs, ours := len(z.chain), len(z.chain)
+	for _, id := range z.serversOf(assigned.writes) {
+		at := slices.Index(z.chain, z.roles[id].at)
+		if at < 0 {
+			at = len(z.chain) - 1
+		}
+		if p.foreign(id) {
+			theirs = min(theirs, at)
+		} else {
+			ours = min(ours, at)
+		}
+	}
+	return theirs < len(z.chain) && theirs <= ours
 }
 
 // foreign reports whether a server is run by others.

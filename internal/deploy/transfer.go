@@ -174,8 +174,7 @@ func inZone(records []wire.RR, name string) (all []wire.RR) {
 	for _, rr := range records {
 		h := rr.Header()
 		soa := h.Rrtype == wire.TypeSOA
-		meta := h.Rrtype >= wire.TypeTKEY && h.Rrtype <= wire.TypeANY || h.Rrtype == wire.TypeOPT
-		if h.Class != wire.ClassINET || meta || !wire.IsSubDomain(name, wire.CanonicalName(rr.Header().Name)) || soa && seen {
+		if h.Class != wire.ClassINET || dns.IsMeta(h.Rrtype) || !wire.IsSubDomain(name, wire.CanonicalName(rr.Header().Name)) || soa && seen {
 			continue
 		}
 		seen = seen || soa

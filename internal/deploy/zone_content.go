@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,7 +99,11 @@ func (p *plan) nameServers(z *plannedZone) (all []dns.NameServer) {
 	}
 	for _, server := range z.serversOf(func(a assigned) bool { return (a.kind == forwarding || a.kind == stub) && a.at != z.view }) {
 		for _, target := range z.roles[server].targets {
-			all = p.nameServer(all, target, z.roles[server].ttl)
+			some := p.nameServer(all, target, z.roles[server].ttl)
+			if at := p.interfaces[target]; len(some) == len(all) && !isHostName(at.name) { // nobody has named it
+				some = append(some, dns.NameServer{Name: fmt.Sprintf("target%d.%s", target, z.fqdn()), Addresses: at.addresses, TTL: dns.DefaultTTL})
+			}
+			all = some
 		}
 	}
 	return all

@@ -63,11 +63,15 @@ func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []dn
 	}
 	z := &zoneReader{tx: tx, api: a}
 	if err := z.read(zone, func(rr dns.RR) bool {
-		if isFollowed(rr, apex, below) {
+		if isFollowed(rr, apex, nil) { // also what a zone below has now, which is to go from here
 			add(rr, 1)
 		}
 		return false
 	}); err != nil {
+		return nil, err
+	}
+	stray, err := strays(tx, a, zone)
+	if err != nil {
 		return nil, err
 	}
 	seen := map[string]bool{} // a transfer may have a record twice
@@ -79,7 +83,7 @@ func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []dn
 	}
 	wanted := map[string][]dns.RR{}
 	for name, sum := range sums {
-		if sum != 0 {
+		if sum != 0 || stray[name] {
 			wanted[name] = nil
 		}
 	}
@@ -94,12 +98,44 @@ func Different(tx *store.Tx, a *resource.API, zone *store.Resource, records []dn
 	return wanted, nil
 }
 
+// strays gives the names of a zone that have addresses of networks without being hosts, since the networks were made later.
+func strays(tx *store.Tx, a *resource.API, zone *store.Resource) (map[string]bool, error) {
+	var generic []*store.Resource
+	if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("resourceRecords"), store.HasParent(zone.ID),
+		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: "GenericRecord"}}},
+		func(r *store.Resource) error {
+			generic = append(generic, r.Clone())
+			return nil
+		}); err != nil {
+		return nil, err
+	}
+	found := map[string]bool{}
+	z, i := &zoneReader{tx: tx, api: a}, &zoneImport{c: &resource.Change{Tx: tx, API: a}, zone: zone}
+	for _, r := range generic {
+		rrs, err := z.recordsOf(r)
+		if err != nil {
+			return nil, err
+		}
+		for _, rr := range rrs {
+			addr, is := addressOf(rr)
+			if !is {
+				continue
+			}
+			fits, err := i.fits(r.Key, addr)
+			if err != nil {
+				return nil, err
+			}
+			found[dns.CanonicalName(rr.Header().Name)] = found[dns.CanonicalName(rr.Header().Name)] || fits
+		}
+	}
+	return found, nil
+}
+
 // isFollowed reports whether a record is one of those that a view follows.
 func isFollowed(rr dns.RR, apex string, below map[string]bool) bool {
 	h := rr.Header()
 	name := dns.CanonicalName(h.Name)
-	meta := h.Rrtype >= dns.TypeTKEY && h.Rrtype <= dns.TypeANY || h.Rrtype == dns.TypeOPT
-	if h.Class != dns.ClassINET || meta || slices.Contains(keyTypes, h.Rrtype) || name == apex && ofApex(h.Rrtype) ||
+	if h.Class != dns.ClassINET || IsMeta(h.Rrtype) || slices.Contains(keyTypes, h.Rrtype) || name == apex && ofApex(h.Rrtype) ||
 		!dns.IsSubDomain(apex, name) {
 		return false
 	}
@@ -114,6 +150,11 @@ func isFollowed(rr dns.RR, apex string, below map[string]bool) bool {
 		at = at[next:]
 	}
 	return true
+}
+
+// IsMeta reports whether a type is one of questions and of messages, of which no zone has records (RFC 6895 section 3.1).
+func IsMeta(kind uint16) bool {
+	return kind >= dns.TypeTKEY && kind <= dns.TypeANY || kind == dns.TypeOPT
 }
 
 // zonesBelow gives the names of the zones right below a zone.
@@ -146,9 +187,14 @@ func Follow(c *resource.Change, zone *store.Resource, names map[string][]dns.RR)
 			return nil, err
 		}
 		n.wanted = slices.DeleteFunc(n.wanted, func(rr dns.RR) bool { return n.name != u.apex || !ofApex(rr.Header().Rrtype) })
-		n.wanted = append(n.wanted, wanted...)
+		for _, rr := range wanted {
+			if !slices.ContainsFunc(n.derived, func(one dns.RR) bool { return u.data(one) == u.data(rr) }) { // hosts say it already
+				n.wanted = append(n.wanted, rr)
+			}
+		}
 	}
 	slices.Sort(u.order)
+	u.refits = true
 	if _, err = u.realizeAll(); err != nil {
 		return nil, err
 	}

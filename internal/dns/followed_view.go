@@ -33,7 +33,7 @@ func (f *followedViews) of(tx *store.Tx) (map[int64]bool, error) {
 		return known, nil
 	}
 	found := map[int64]bool{}
-	err := EachFollowed(tx, func(view *store.Resource) error {
+	err := eachFollowed(tx, func(view *store.Resource) error {
 		found[view.ID] = true
 		return nil
 	})
@@ -43,8 +43,8 @@ func (f *followedViews) of(tx *store.Tx) (map[int64]bool, error) {
 	return found, err
 }
 
-// EachFollowed gives the views that follow a server.
-func EachFollowed(tx *store.Tx, fn func(view *store.Resource) error) error {
+// eachFollowed gives the views that follow a server.
+func eachFollowed(tx *store.Tx, fn func(view *store.Resource) error) error {
 	return tx.List(store.Query{From: store.Resources, Where: store.InCollection("views")}, func(r *store.Resource) error {
 		if r.Ref("followedServer") == 0 {
 			return nil
@@ -55,7 +55,8 @@ func EachFollowed(tx *store.Tx, fn func(view *store.Resource) error) error {
 
 // follow begins to follow a transaction.
 func (f *followedViews) follow(tx *store.Tx) store.Follower {
-	return &viewFollower{views: f, tx: tx, records: map[int64]*store.Resource{}, zones: map[int64]bool{}}
+	return &viewFollower{views: f, tx: tx, records: map[int64]*store.Resource{}, zones: map[int64]int64{},
+		renamed: map[int64]bool{}}
 }
 
 // viewFollower sees what a transaction changes of followed views.
@@ -64,9 +65,11 @@ type viewFollower struct {
 	tx    *store.Tx
 	// follows says that the transaction is the one that follows.
 	follows bool
-	// records are the zones of which it changes records, each with one of those; zones are those that it makes, moves or deletes.
+	// records are the zones of which it changes records, each with one of those; zones are those that it makes, moves or deletes, with the
+	// view that they were in before, 0 for none. renamed are the external hosts that have another name.
 	records map[int64]*store.Resource
-	zones   map[int64]bool
+	zones   map[int64]int64
+	renamed map[int64]bool
 }
 
 // followerOf gives what follows a transaction.
@@ -91,16 +94,26 @@ func (f *viewFollower) Changed(before, after *store.Resource) error {
 				f.records[one.Parent] = one
 			}
 		}
+		if before != nil && after != nil && r.Type == externalHostType && before.Key != after.Key {
+			f.renamed[r.ID] = true
+		}
 	case "zones":
-		if before == nil || after == nil || before.Ref("view") != after.Ref("view") || before.Key != after.Key {
-			f.zones[r.ID] = true
+		if _, known := f.zones[r.ID]; known || before != nil && after != nil && before.Ref("view") == after.Ref("view") {
+			return nil
+		}
+		f.zones[r.ID] = 0
+		if before != nil {
+			f.zones[r.ID] = before.Ref("view")
 		}
 	}
 	return nil
 }
 
-// BeforeCommit refuses changes of records that somebody else makes: the next look at the server would undo them.
-func (f *viewFollower) BeforeCommit() error {
+// BeforeCommit keeps nothing.
+func (f *viewFollower) BeforeCommit() error { return nil }
+
+// Refuse refuses changes of records that somebody else makes: the next look at the server would undo them.
+func (f *viewFollower) Refuse() error {
 	if f.follows || len(f.records) == 0 {
 		return nil
 	}
@@ -108,30 +121,51 @@ func (f *viewFollower) BeforeCommit() error {
 	if err != nil || len(followed) == 0 {
 		return err
 	}
+	for id := range f.renamed { // what leads to an external host has its name
+		links, err := f.tx.Referring(id)
+		if err != nil {
+			return err
+		}
+		for _, l := range links {
+			if l.Field != "linkedRecord" {
+				continue
+			}
+			record, err := f.tx.Get(l.Target)
+			if err != nil {
+				return err
+			}
+			f.records[record.Parent] = record
+		}
+	}
 	for id, record := range f.records {
-		if f.zones[id] {
-			continue
-		}
-		zone, err := f.tx.Get(id)
-		if store.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
+		if err := f.refuse(followed, id, record); err != nil {
 			return err
 		}
-		if zone.Type != "Zone" || !followed[zone.Ref("view")] {
-			continue
-		}
-		view, err := f.tx.Get(zone.Ref("view"))
-		if err != nil {
-			return err
-		}
-		server, err := f.tx.Get(view.Ref("followedServer"))
-		if err != nil {
-			return err
-		}
-		return problem.Forbidden("OperationNotPermitted", "%s %s belongs to zone %s of view %s, which follows server %s: change it "+
-			"there, or set the view's followedServer to null", record.Type, record.Key, zone.Key, view.Name, server.Name)
 	}
 	return nil
+}
+
+// refuse refuses the change of a record, where its zone is followed, and was before.
+func (f *viewFollower) refuse(followed map[int64]bool, id int64, record *store.Resource) error {
+	zone, err := f.tx.Get(id)
+	if store.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	was, moved := f.zones[id]
+	if zone.Type != "Zone" || !followed[zone.Ref("view")] || moved && was != zone.Ref("view") {
+		return nil
+	}
+	view, err := f.tx.Get(zone.Ref("view"))
+	if err != nil {
+		return err
+	}
+	server, err := f.tx.Get(view.Ref("followedServer"))
+	if err != nil {
+		return err
+	}
+	return problem.Forbidden("OperationNotPermitted", "%s %s belongs to zone %s of view %s, which follows server %s: change it there, or set "+
+		"the view's followedServer to null", record.Type, record.Key, zone.Key, view.Name, server.Name)
 }

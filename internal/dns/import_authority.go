@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"portolan/internal/problem"
+	"portolan/internal/resource"
 	"portolan/internal/schema"
 	"portolan/internal/store"
 
@@ -81,4 +82,24 @@ func mailAddress(name string) (address string, ok bool) {
 		return "", false
 	}
 	return strings.ReplaceAll(labels[0], `\.`, ".") + "@" + strings.Join(labels[1:], "."), true
+}
+
+// FollowAuthority keeps what the SOA of a zone says that is followed, where nothing is said of it here yet: who goes on with the zone goes
+// on with its times.
+func FollowAuthority(c *resource.Change, zone *store.Resource, soa *dns.SOA) error {
+	f, err := followerOf(c.Tx)
+	if err != nil {
+		return err
+	}
+	f.follows = true
+	there := false
+	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("deploymentOptions"),
+		store.HasParent(zone.ID)}}, func(r *store.Resource) error {
+		there = there || r.Type == authorityType
+		return nil
+	}); err != nil || there {
+		return err
+	}
+	i := &zoneImport{c: c, zone: zone, done: &ImportedZone{}}
+	return i.keepAuthority(zone, soa)
 }

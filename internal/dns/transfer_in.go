@@ -22,11 +22,12 @@ import (
 // TransferKey is a key that a transfer is signed with (RFC 8945): Name and Algorithm as names with their last dots, Secret in base64.
 type TransferKey struct{ Name, Algorithm, Secret string }
 
-// Bounds of a transfer: how long a server may take for each message, and for all of it, and how many records there may be.
+// Bounds of a transfer: how long a server may take for each message, and for all of it, and how many records and bytes there may be.
 const (
 	transferTime    = 30 * time.Second
 	transferWhole   = 30 * time.Minute
 	transferRecords = 20_000_000
+	transferBytes   = 512 << 20
 )
 
 // tsigHashes are the algorithms of keys (RFC 8945 section 6).
@@ -44,6 +45,8 @@ type conversation struct {
 	unsigned []byte
 	many     int
 	answered bool
+	// bytes is how long the answers were.
+	bytes int
 }
 
 // mostUnsigned is how many messages may lie between two that are signed.
@@ -78,6 +81,9 @@ func (c *conversation) next() (*dns.Msg, error) {
 	wire, err := c.conn.ReadMsgHeader(nil)
 	if err != nil {
 		return nil, err
+	}
+	if c.bytes += len(wire); c.bytes > transferBytes {
+		return nil, fmt.Errorf("it has more than %d MiB", transferBytes>>20)
 	}
 	m := new(dns.Msg)
 	if err := m.Unpack(wire); err != nil {
@@ -293,7 +299,7 @@ func (t *transfer) take(m *dns.Msg) (last bool, err error) {
 			return true, err
 		}
 	}
-	if t.asked && t.count == 1 && t.first.Serial == t.from { // nothing has changed
+	if t.asked && t.count == 1 && int32(t.first.Serial-t.from) <= 0 { //nolint:gosec // nothing has changed, as RFC 1982 compares
 		t.steps, t.done = true, true
 	}
 	if t.count == 0 {
@@ -304,6 +310,9 @@ func (t *transfer) take(m *dns.Msg) (last bool, err error) {
 
 // one takes a record in.
 func (t *transfer) one(rr dns.RR) error {
+	if h := rr.Header(); h.Rdlength == 0 && h.Rrtype != dns.TypeAPL && h.Rrtype != dns.TypeNULL {
+		return fmt.Errorf("%s has a record of type %s without data", h.Name, dns.Type(h.Rrtype))
+	}
 	soa, is := rr.(*dns.SOA)
 	is = is && dns.CanonicalName(soa.Hdr.Name) == t.zone
 	switch {

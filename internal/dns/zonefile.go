@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -180,7 +181,8 @@ func ZoneData(tx *store.Tx, api *resource.API, zone *store.Resource, served Serv
 			holder = zone.Parent
 		}
 		for _, add := range []func() error{
-			func() error { return z.delegations(holder) }, func() error { return z.numbers(zone) }, func() error { return z.responses(zone, nil) },
+			func() error { return z.delegations(holder, zone) }, func() error { return z.numbers(zone) },
+			func() error { return z.responses(zone, nil) },
 		} {
 			if err := add(); err != nil {
 				return nil, err
@@ -207,22 +209,27 @@ func (z *zoneReader) answeredBy(zone, apex string, servers []NameServer) {
 	for _, server := range servers {
 		z.records = append(z.records, &dns.NS{Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeNS, Class: dns.ClassINET, Ttl: server.TTL},
 			Ns: server.Name})
-		if !dns.IsSubDomain(apex, server.Name) || slices.ContainsFunc(z.records, func(rr dns.RR) bool {
-			t := rr.Header().Rrtype
-			return (t == dns.TypeA || t == dns.TypeAAAA || t == dns.TypeCNAME) && dns.CanonicalName(rr.Header().Name) == server.Name
-		}) {
+		z.addressesOf(apex, server)
+	}
+}
+
+// addressesOf adds the addresses of a name server within a zone, where nothing is said of it.
+func (z *zoneReader) addressesOf(apex string, server NameServer) {
+	if !dns.IsSubDomain(apex, server.Name) || slices.ContainsFunc(z.records, func(rr dns.RR) bool {
+		t := rr.Header().Rrtype
+		return (t == dns.TypeA || t == dns.TypeAAAA || t == dns.TypeCNAME) && dns.CanonicalName(rr.Header().Name) == server.Name
+	}) {
+		return
+	}
+	for _, addr := range server.Addresses {
+		head := dns.RR_Header{Name: server.Name, Class: dns.ClassINET, Ttl: server.TTL}
+		if addr.Is4() {
+			head.Rrtype = dns.TypeA
+			z.records = append(z.records, &dns.A{Hdr: head, A: addr.AsSlice()})
 			continue
 		}
-		for _, addr := range server.Addresses {
-			head := dns.RR_Header{Name: server.Name, Class: dns.ClassINET, Ttl: server.TTL}
-			if addr.Is4() {
-				head.Rrtype = dns.TypeA
-				z.records = append(z.records, &dns.A{Hdr: head, A: addr.AsSlice()})
-				continue
-			}
-			head.Rrtype = dns.TypeAAAA
-			z.records = append(z.records, &dns.AAAA{Hdr: head, AAAA: addr.AsSlice()})
-		}
+		head.Rrtype = dns.TypeAAAA
+		z.records = append(z.records, &dns.AAAA{Hdr: head, AAAA: addr.AsSlice()})
 	}
 }
 
@@ -297,6 +304,13 @@ const rowsAtOnce = 512
 
 // toRecords turns rows into records, all that come, also behind one that it fails at.
 func (z *zoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR) bool) (failed error) {
+	defer func() { // a fault costs whoever reads the zone, and nobody else
+		if p := recover(); p != nil {
+			failed = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			for range rows { // until there are no more
+			}
+		}
+	}()
 	for batch := range rows {
 		for _, r := range batch {
 			if failed != nil {
@@ -319,7 +333,11 @@ func (z *zoneReader) toRecords(rows <-chan []*store.Resource, wanted func(dns.RR
 
 // delegations adds the name servers of the zones right below, and the addresses of those whose names
 // lie in the zone that is delegated: without them nobody would find it.
-func (z *zoneReader) delegations(holder int64) error {
+func (z *zoneReader) delegations(holder int64, zone *store.Resource) error {
+	own, err := fqdn(zone.Key)
+	if err != nil {
+		return err
+	}
 	var below []*store.Resource
 	if err := z.tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("zones"),
 		store.HasParent(holder)}},
@@ -342,6 +360,11 @@ func (z *zoneReader) delegations(holder int64) error {
 			return err
 		}
 		sub.answeredBy(apex, apex, z.served.serversOf(child))
+		for _, server := range z.served.serversOf(child) {
+			if !dns.IsSubDomain(apex, server.Name) {
+				z.addressesOf(own, server)
+			}
+		}
 		for _, rr := range sub.records {
 			if ns, ok := rr.(*dns.NS); ok && dns.CanonicalName(ns.Hdr.Name) == apex {
 				servers[dns.CanonicalName(ns.Ns)] = true

@@ -59,6 +59,9 @@ func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, d
 			return err
 		}
 		tx.EndTrial()
+		if err := tx.Refused(); err != nil {
+			return err
+		}
 		tried := triedAnswer{DryRun: true, Estimate: ended, AtLeast: ended, Resource: ans.body}
 		if tried.Tally, err = tx.Tally(); err != nil {
 			return err
@@ -167,6 +170,9 @@ func (a *Server) firstDeleted(rq *request) (list []json.RawMessage, err error) {
 			return err
 		}
 		tx.EndTrial()
+		if err := tx.Refused(); err != nil {
+			return err
+		}
 		tally, err := tx.Tally()
 		if err == nil {
 			list, err = a.operations(tx, rq, tally)

@@ -176,6 +176,36 @@ func TestLiveFaults(t *testing.T) {
 	}
 	m.want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"rdata":"192.0.2.2"}`)
 	eventually(t, "the zone is deployed again", func() bool { return records("wire.example") == first+2 })
+
+	// One that was never deployed keeps no other from it either, and is served once it can be.
+	m.want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":false}`)
+	third := "/api/v2/zones/" + m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"third.example","deploymentEnabled":true}`)
+	bad = m.id(third+"/resourceRecords", `{"type":"GenericRecord","name":"bad","recordType":"A","rdata":"192.0.2.1"}`)
+	m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"good.example","deploymentEnabled":true}`)
+	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
+		return tx.Write("UPDATE resource SET body = replace(CAST(body AS TEXT), '192.0.2.1', 'x') WHERE id = " + bad)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	served := func(zone string) (n int) {
+		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+			return tx.QueryRow("SELECT count(*) FROM dns_served WHERE zone = ?", view+"/"+zone).Scan(&n)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	m.want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
+	eventually(t, "the good zone is served", func() bool { return served("good.example") == 1 })
+	if served("third.example") != 0 {
+		t.Error("a zone is served that cannot be deployed")
+	}
+	eventually(t, "it is told", func() bool {
+		told := "/api/v2/events?" + filter("message:contains('zone third.example could not be deployed')")
+		return m.want(200, "GET", told, "").text("count") == "1"
+	})
+	m.want(200, "PATCH", "/api/v2/resourceRecords/"+bad, `{"rdata":"192.0.2.2"}`)
+	eventually(t, "the zone is served", func() bool { return served("third.example") == 1 && records("third.example") > 2 })
 }
 
 // A name of a response policy that has no room in a zone of it is refused, whichever comes first.
@@ -242,4 +272,62 @@ func TestSelectiveStrategies(t *testing.T) {
 		t.Errorf("beside a zone that cannot be deployed: %q", message)
 	}
 	d.carries("/api/v2/deployments", selective(good, `,"continueOnFailureEnabled":true`))
+}
+
+// A role that moves from one server to another takes the records of its zones along, whichever of both is seen to first.
+func TestRolesMove(t *testing.T) {
+	m := startAlone(t)
+	at := "/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`)
+	d := m.deployment(at)
+	view := m.want(200, "GET", d.zone, "").text("view.id")
+	point, _ := m.create("second")
+	m.want(202, "POST", "/user/api/v1/fleetInstances/"+point+"/applications",
+		`{"name":"dns-authoritative-service","configuration":{"listen":[{"address":"127.0.0.2"}]}}`)
+	second := "/api/v2/servers/" + m.id(at+"/servers", `{"type":"Server","name":"second","profile":"DNS_DHCP_SERVER_20","servicePoint":"`+point+
+		`","interfaces":[{"type":"NetworkInterface","name":"second.example.net","managementAddress":"10.0.0.98"}]}`)
+	role := "/api/v2/deploymentRoles/" + m.want(200, "GET", "/api/v2/views/"+view+"/deploymentRoles", "").text("data.0.id")
+	interfaces := []string{m.want(200, "GET", d.server+"/interfaces", "").text("data.0.id"),
+		m.want(200, "GET", second+"/interfaces", "").text("data.0.id")}
+	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	d.carries(second+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	m.want(200, "PATCH", "/api/v2/views/"+view, `{"liveDeployment":true}`)
+	for i := range 10 {
+		m.want(200, "PATCH", role, `{"interfaces":[{"id":`+interfaces[(i+1)%2]+`}]}`)
+		wanted := strings.TrimPrefix([]string{second, d.server}[i%2], "/api/v2/servers/")
+		var server string
+		var records int
+		eventually(t, "the other server serves the zone", func() bool {
+			server, records = "", 0
+			if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+				return tx.Each(func(scan func(...any) error) error { return scan(&server, &records) },
+					"SELECT CAST(s.server AS TEXT), z.records FROM dns_served s JOIN dns_zone z ON z.zone = s.zone WHERE z.zone = ?", view+"/wire.example")
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return server == wanted
+		})
+		if records < 3 {
+			t.Fatalf("move %d: the zone has %d records", i, records)
+		}
+	}
+	m.want(204, "DELETE", role, "")
+	eventually(t, "nobody serves the zone", func() bool {
+		records := 1
+		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+			return tx.QueryRow("SELECT records FROM dns_zone WHERE zone = ?", view+"/wire.example").Scan(&records)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return records == 0
+	})
+	m.id("/api/v2/views/"+view+"/deploymentRoles", `{"type":"DNSDeploymentRole","roleType":"PRIMARY","interfaces":[{"id":`+interfaces[0]+`}]}`)
+	eventually(t, "it is served again, with its records", func() bool {
+		records := 0
+		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+			return tx.QueryRow("SELECT records FROM dns_zone WHERE zone = ?", view+"/wire.example").Scan(&records)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return records >= 3
+	})
 }

@@ -278,7 +278,7 @@ func (p *process) catchUp(ctx context.Context, c contents) error {
 		return err
 	}
 	for i, paths := range chains {
-		err = p.give(ctx, &files{paths: paths}) // which closes them
+		err = p.giveChain(ctx, paths)
 		var refused *notTaken
 		if err == nil {
 			return c.prune()
@@ -294,6 +294,22 @@ func (p *process) catchUp(ctx context.Context, c contents) error {
 		}
 	}
 	return err
+}
+
+// giveChain gives the application the streams of files, one behind the other; without the last one where all of them are refused: that was
+// not taken yet. It is taken away then.
+func (p *process) giveChain(ctx context.Context, paths []string) error {
+	err := p.give(ctx, &files{paths: paths}) // which closes them
+	var refused *notTaken
+	if len(paths) < 2 || !errors.As(err, &refused) {
+		return err
+	}
+	last := paths[len(paths)-1]
+	if p.give(ctx, &files{paths: paths[:len(paths)-1]}) != nil {
+		return err
+	}
+	p.log.Error("the last of what was to be served is refused, and what was served before is given", "reason", err)
+	return os.Remove(last)
 }
 
 // files reads files one behind the other.

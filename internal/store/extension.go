@@ -72,6 +72,25 @@ type Follower interface {
 	BeforeCommit() error
 }
 
+// Refuser is a Follower that may refuse a transaction at its end, for what it has changed in all: also one that is only tried.
+type Refuser interface {
+	Follower
+	// Refuse says why; nil where there is nothing to refuse. It changes nothing.
+	Refuse() error
+}
+
+// Refused asks the followers whether the transaction is refused for what it has changed so far.
+func (tx *Tx) Refused() error {
+	for _, f := range tx.followers {
+		if r, ok := f.(Refuser); ok {
+			if err := r.Refuse(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Table is a table of the database.
 type Table struct {
 	Name    string
@@ -163,6 +182,9 @@ func (tx *Tx) changed(before, after *Resource) error {
 
 // finish writes what stands at the end of a transaction: what the extensions keep, the totals and the history.
 func (tx *Tx) finish() error {
+	if err := tx.Refused(); err != nil {
+		return err
+	}
 	for _, f := range tx.followers {
 		if f != nil {
 			if err := f.BeforeCommit(); err != nil {

@@ -229,14 +229,16 @@ func Duplicate(err error) bool {
 	return errors.As(err, &e) && e.Code == "23505" || err != nil && sqlite.ErrCode(err) == sqlite.ResultConstraintUnique
 }
 
-// IsFailure reports whether an error comes from the database, or from an end of the context, and not from what was read.
+// IsFailure reports whether an error comes from the database, from a lease that was lost, or from an end of the context, and not from what
+// was read: the next try may go well.
 func IsFailure(err error) bool {
 	var pg *pgconn.PgError
 	var network net.Error
 	code := sqlite.ErrCode(err)
 	p, is := problem.As(err)
 	return err != nil && (code != sqlite.ResultError || errors.As(err, &pg) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) || errors.Is(err, ErrLeaseLost) ||
+		errors.Is(err, context.DeadlineExceeded) ||
 		is && p.Status >= 500)
 }
 

@@ -148,6 +148,7 @@ func (b *bind) give() {
 		b.log.Error("BIND does not serve what it is to", "reason", err)
 	}
 	if b.trouble = err; err == nil {
+		b.trouble = b.zones.served.Load().cannot() // which all else is served without
 		if now := b.zones.served.Load().revision; b.content != now {
 			b.content = now
 			b.log.Info("another revision is served", "revision", now)
@@ -167,7 +168,7 @@ func (b *bind) watch(ctx context.Context) {
 		}
 		b.turn.Lock()
 		b.mu.Lock()
-		well := b.trouble == nil && b.content == b.zones.served.Load().revision
+		well := b.content == b.zones.served.Load().revision && !b.doubts
 		b.mu.Unlock()
 		_, err := b.control("status")
 		b.doubts = b.doubts || err != nil
@@ -189,9 +190,6 @@ func (b *bind) apply() error {
 	}
 	if s.revision == "" { // BIND goes on with what it has
 		return nil
-	}
-	if err := s.cannot(); err != nil { // and it goes on with what it has, too
-		return err
 	}
 	if err := os.MkdirAll(b.Zones, 0o755); err != nil { //nolint:gosec // BIND is another user
 		return err
@@ -295,10 +293,17 @@ func (b *bind) reconfigure() error {
 	if err == nil {
 		return nil
 	}
-	if _, other := b.program("rndc", "reconfig"); other != nil {
+	if out, other := b.program("rndc", "reconfig"); other != nil {
+		if strings.Contains(out, "connection refused") {
+			return b.notRunning()
+		}
 		return fmt.Errorf("BIND is not told of its configuration: %w; start it with -c %s", err, b.Config)
 	}
 	return nil
+}
+
+func (b *bind) notRunning() error {
+	return fmt.Errorf("BIND does not run: start it with -c %s", b.Config)
 }
 
 // serveAll waits until BIND says that it serves zones by their serial numbers, or all of them have taken too long.
@@ -319,7 +324,7 @@ func (b *bind) serves(z bindZone, end time.Time) error {
 			return nil
 		}
 		if strings.Contains(out, "connection refused") {
-			return fmt.Errorf("BIND does not run: start it with -c %s", b.Config)
+			return b.notRunning()
 		}
 		if time.Now().After(end) {
 			if err == nil {

@@ -69,6 +69,9 @@ var bindActions = map[string]string{"": "given", "ALLOWLIST": "passthru", "BLOCK
 func bindPolicies(line func(string, ...any), v *zonedata.View, all []bindZone) {
 	var parts []string
 	for _, p := range v.Policies {
+		if redirectsAll(p) {
+			continue
+		}
 		i := slices.IndexFunc(all, func(z bindZone) bool { return z.of.ID == p.Zone && z.of.View == v.ID })
 		if i < 0 {
 			continue
@@ -84,11 +87,17 @@ func bindPolicies(line func(string, ...any), v *zonedata.View, all []bindZone) {
 	}
 }
 
+// redirectsAll reports whether a policy redirects all its names to an address, which BIND cannot.
+func redirectsAll(p zonedata.Policy) bool {
+	_, err := netip.ParseAddr(p.Target)
+	return err == nil && p.Override == "REDIRECT"
+}
+
 // cannot says what BIND cannot do of what is to be served; nil where there is nothing.
 func (s *served) cannot() error {
 	for _, v := range s.views {
 		for _, p := range v.Policies {
-			if _, err := netip.ParseAddr(p.Target); err == nil && p.Override == "REDIRECT" {
+			if redirectsAll(p) {
 				return fmt.Errorf("BIND does not redirect all names of a response policy zone to an address, %s: name a host that has it", p.Target)
 			}
 		}

@@ -39,14 +39,16 @@ type listener struct {
 	updating atomic.Int64
 
 	mu sync.Mutex
-	// What follows is guarded by mu: the connections that are open, nil once the listener is closed.
-	open map[net.Conn]*connection
+	// What follows is guarded by mu: the connections that are open, nil once the listener is closed, and how many there may be, in all and of
+	// one network.
+	open            map[net.Conn]*connection
+	most, ofNetwork int
 }
 
 // connection is one over TCP, from a network of clients.
 type connection struct {
 	network netip.Prefix
-	// heard is when it last said something, in Unix nanoseconds.
+	// heard is when it last said something, or was last told something, in Unix nanoseconds.
 	heard atomic.Int64
 }
 
@@ -62,7 +64,7 @@ const (
 
 // listen opens the sockets of an address.
 func (a *authority) listen(at netip.AddrPort, by way) (*listener, error) {
-	l := &listener{a: a, at: at, way: by, open: map[net.Conn]*connection{}}
+	l := &listener{a: a, at: at, way: by, open: map[net.Conn]*connection{}, most: mostConnections, ofNetwork: mostOfNetwork}
 	config := net.ListenConfig{Control: reusePort}
 	packets := sockets()
 	if by != plainWay {
@@ -259,12 +261,12 @@ func (l *listener) leaves(network netip.Prefix) (silent net.Conn) {
 			ours++
 		}
 	}
-	if ours < mostOfNetwork && len(l.open) < mostConnections {
+	if ours < l.ofNetwork && len(l.open) < l.most {
 		return nil
 	}
 	since := int64(math.MaxInt64)
 	for c, one := range l.open {
-		if at := one.heard.Load(); at < since && (ours < mostOfNetwork || one.network == network) {
+		if at := one.heard.Load(); at < since && (ours < l.ofNetwork || one.network == network) {
 			since, silent = at, c
 		}
 	}
@@ -282,6 +284,7 @@ func (l *listener) converse(c net.Conn, of *connection) {
 	}()
 	w := zonedata.Client{Address: clientOf(c)}
 	send := func(m []byte) error {
+		of.heard.Store(time.Now().UnixNano())
 		framed := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(m)), uint16(len(m))) //nolint:gosec // at most 65,535
 		if err := c.SetWriteDeadline(time.Now().Add(sendTime)); err != nil {
 			return err

@@ -23,13 +23,27 @@ func versionAt(network, at string) error {
 // Whoever holds connections open and says nothing is in nobody's way.
 func TestSilentConnections(t *testing.T) {
 	a := start(t, nil, given{name: "harbour.example.", records: harbour})
-	at := listening(t, a).String()
-	for range mostOfNetwork + 10 {
+	on := listening(t, a)
+	at, l := on.String(), a.listeners[on]
+	l.mu.Lock()
+	l.most, l.ofNetwork = 30, 20
+	l.mu.Unlock()
+	for range 60 {
 		c, err := net.Dial("tcp", at)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
+	}
+	open := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.open)
+	}
+	for end := time.Now().Add(5 * time.Second); open() != 20; time.Sleep(time.Millisecond) { // all were accepted
+		if time.Now().After(end) {
+			t.Fatalf("%d of 60 connections of one network are open", open())
+		}
 	}
 	for range 3 {
 		if err := versionAt("tcp", at); err != nil {

@@ -55,36 +55,34 @@ func (p *policing) Name() string { return policies }
 
 // ServeDNS answers by the next one, unless a role or a policy says otherwise.
 func (p *policing) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
-	c := p.of.content.Load()
 	w = resolved{w}
-	r := request.Request{W: w, Req: m}
-	client, err := netip.ParseAddr(r.IP())
-	if len(m.Question) == 1 && m.Question[0].Qclass != dns.ClassINET { // nobody has names of another class, and policies speak of none
-		return refuse(w, m)
-	}
-	if err != nil || len(m.Question) != 1 || len(c.views) == 0 {
+	if len(m.Question) != 1 {
 		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
 	}
-	client = client.Unmap()
-	v := c.viewFor(client)
-	if v == nil {
-		if c.resolves() { // for whom is said, and it is not for this client
+	if m.Question[0].Qclass != dns.ClassINET { // nobody has names of another class, and policies speak of none
+		return refuse(w, m)
+	}
+	q := &policedQuestion{p: p, ctx: ctx, w: w, m: m, r: request.Request{W: w, Req: m}}
+	if c := p.of.content.Load(); len(c.views) > 0 {
+		client, err := netip.ParseAddr(q.r.IP())
+		if err != nil {
+			return dns.RcodeServerFailure, err
+		}
+		q.client = client.Unmap()
+		v := c.viewFor(q.client)
+		if v == nil && c.resolves() || // for whom is said, and it is not for this client
+			v != nil && v.Recursion != nil && !zonedata.Allows(v.Recursion.Clients, zonedata.Client{Address: q.client}, true) {
 			return refuse(w, m)
 		}
-		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
-	}
-	if v.Recursion != nil && !zonedata.Allows(v.Recursion.Clients, zonedata.Client{Address: client}, true) {
-		return refuse(w, m)
-	}
-	if len(v.policies) == 0 {
-		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
+		if v != nil {
+			q.policies = v.policies
+		}
 	}
 	name, err := zonedata.WireName(m.Question[0].Name)
-	if err != nil {
+	if err != nil || len(q.policies) == 0 && !p.of.asksZones.Load() {
 		return plugin.NextOrFailure(p.Name(), p.next, ctx, w, m)
 	}
-	q := &policedQuestion{p: p, ctx: ctx, w: w, m: m, r: r, until: time.Now().Add(lookUpTime), client: client,
-		name: name[:len(name)-1], policies: v.policies}
+	q.name = name[:len(name)-1]
 	return q.answer()
 }
 
@@ -111,9 +109,9 @@ type policedQuestion struct {
 	client   netip.Addr
 	name     string
 	policies []activePolicy
-	// lookUps is how many further questions were asked for it; until is when the last one may be.
-	lookUps int
-	until   time.Time
+	// known are the answers to further questions that were asked for it; until is when the last one may be, from the first one on.
+	known map[dns.Question]*dns.Msg
+	until time.Time
 }
 
 // match is what a policy says of a question. before are the records of the answer that lead to the name that it is about.
@@ -147,6 +145,9 @@ func (q *policedQuestion) answer() (int, error) {
 	if answer == nil {
 		return code, err
 	}
+	if err := q.complete(answer); err != nil {
+		return dns.RcodeServerFailure, err
+	}
 	other, ok, err := q.ofAnswer(answer, q.policies[:found], found == len(q.policies))
 	if err != nil { // a policy may say something of it, and cannot be asked
 		return dns.RcodeServerFailure, err
@@ -158,6 +159,43 @@ func (q *policedQuestion) answer() (int, error) {
 		return q.do(is, answer, code)
 	}
 	return code, q.w.WriteMsg(answer)
+}
+
+// mostAliases is how many aliases are followed that lead from one server to another.
+const mostAliases = 8
+
+// complete adds what the last alias of an answer leads to, where whoever was asked does not know that: a zone is asked of its own servers,
+// and leads out of it.
+func (q *policedQuestion) complete(answer *dns.Msg) error {
+	kind := q.m.Question[0].Qtype
+	for range mostAliases {
+		if kind == dns.TypeCNAME || kind == dns.TypeANY || answer.Rcode != dns.RcodeSuccess || len(answer.Answer) == 0 ||
+			!q.p.of.asksZones.Load() {
+			return nil
+		}
+		target := ""
+		for _, rr := range answer.Answer {
+			if alias, is := rr.(*dns.CNAME); is {
+				target = alias.Target
+			}
+		}
+		for _, rr := range answer.Answer {
+			if target == "" || rr.Header().Rrtype == kind {
+				return nil
+			}
+		}
+		more, err := q.lookUp(target, kind)
+		if err != nil {
+			return err
+		}
+		answer.Rcode, answer.Ns = more.Rcode, more.Ns
+		answer.AuthenticatedData = answer.AuthenticatedData && more.AuthenticatedData
+		if len(more.Answer) == 0 {
+			return nil
+		}
+		answer.Answer = append(answer.Answer, more.Answer...)
+	}
+	return nil
 }
 
 // ask has a question answered by the next plugin; the answer is nil where there is none, and code and err say why.
@@ -240,8 +278,9 @@ type nameServer struct {
 // How many name servers of a zone are looked at, and how many further questions one may lead to, until when.
 const (
 	mostServers = 13
-	mostLookUps = 40
+	mostLookUps = 120
 	lookUpTime  = 2 * time.Second
+	fewLabels   = 8
 )
 
 // serversOf finds the name servers of the zones that the name lies in, and those that its aliases lead to.
@@ -293,8 +332,9 @@ func (q *policedQuestion) nameServers(name string, byAddress bool) (all []nameSe
 			return all, nil
 		}
 		above := name[at:]
-		for _, rr := range answer.Ns { // which says at once where the zone begins
-			if soa, is := rr.(*dns.SOA); is && dns.IsSubDomain(soa.Hdr.Name, above) {
+		for _, rr := range answer.Ns { // which says at once where the zone begins; near by it is looked all the same: who says it may lie
+			soa, is := rr.(*dns.SOA)
+			if is && dns.IsSubDomain(soa.Hdr.Name, above) && dns.CountLabel(above)-dns.CountLabel(soa.Hdr.Name) > fewLabels {
 				above = soa.Hdr.Name
 			}
 		}
@@ -320,14 +360,20 @@ func (q *policedQuestion) addresses(server string) (all []netip.Addr, err error)
 
 // lookUp gives what the next plugin answers to a further question.
 func (q *policedQuestion) lookUp(name string, kind uint16) (*dns.Msg, error) {
-	if q.lookUps++; q.lookUps > mostLookUps {
+	m := new(dns.Msg)
+	m.SetQuestion(name, kind)
+	if answer := q.known[m.Question[0]]; answer != nil {
+		return answer, nil
+	}
+	if q.known == nil {
+		q.known, q.until = map[dns.Question]*dns.Msg{}, time.Now().Add(lookUpTime)
+	}
+	if len(q.known) >= mostLookUps {
 		return nil, fmt.Errorf("the answer for %s takes more than %d further questions", q.m.Question[0].Name, mostLookUps)
 	}
 	if time.Now().After(q.until) {
 		return nil, fmt.Errorf("further questions for %s take longer than %s", q.m.Question[0].Name, lookUpTime)
 	}
-	m := new(dns.Msg)
-	m.SetQuestion(name, kind)
 	answer, code, err := q.ask(m)
 	switch {
 	case err != nil:
@@ -337,6 +383,7 @@ func (q *policedQuestion) lookUp(name string, kind uint16) (*dns.Msg, error) {
 	case answer.Rcode != dns.RcodeSuccess && answer.Rcode != dns.RcodeNameError:
 		return nil, fmt.Errorf("looking up %s: %s", name, dns.RcodeToString[answer.Rcode])
 	}
+	q.known[m.Question[0]] = answer
 	return answer, nil
 }
 

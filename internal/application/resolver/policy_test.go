@@ -352,7 +352,8 @@ func TestNameServersAreFound(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		most       int64
-	}{{"www.lame.test.", "SERVFAIL", 2}, {deep + "apex.test.", "NXDOMAIN EDE15", 3}, {deep + "test.", "SERVFAIL", mostLookUps + 1}} {
+	}{{"www.lame.test.", "SERVFAIL", 2}, {deep + "apex.test.", "NXDOMAIN EDE15", 3},
+		{strings.Repeat("a.", 124) + "test.", "SERVFAIL", mostLookUps + 1}} {
 		before := questions.Load()
 		if got := asked(t, "udp", at, c.name, dns.TypeA); got != c.want {
 			t.Errorf("%s is %s, want %s", c.name, got, c.want)

@@ -66,9 +66,9 @@ type resolver struct {
 	// front is what the resolver answers itself, back what its upstreams answer.
 	front, back *look
 
-	// content is what a deployment says; logsQueries says that queries are logged.
-	content     atomic.Pointer[content]
-	logsQueries atomic.Bool
+	// content is what a deployment says; logsQueries says that queries are logged, asksZones that some zones are asked elsewhere.
+	content                atomic.Pointer[content]
+	logsQueries, asksZones atomic.Bool
 	// turn is held while a configuration or content is taken.
 	turn sync.Mutex
 
@@ -154,6 +154,7 @@ func (r *resolver) start(given Configuration, of *content) error {
 	r.recursor, r.otherwise, r.asked = recursor, otherwise, asked
 	r.instance, r.configuration, r.given = instance, c, given // what was found before holds until it is looked again
 	r.logsQueries.Store(c.QueryLog != nil)
+	r.asksZones.Store(len(c.Zones) > 0)
 	for _, l := range []*look{r.front, r.back} {
 		select {
 		case l.wake <- struct{}{}:

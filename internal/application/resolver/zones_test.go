@@ -174,3 +174,27 @@ func TestPoisonedAnswers(t *testing.T) {
 		}
 	}
 }
+
+// An alias that leads out of a zone that is asked elsewhere is followed, to its end or round.
+func TestAliasesOutOfZones(t *testing.T) {
+	far := upstream(t, "www.far.test. 60 IN CNAME host.near.test.", "two.far.test. 60 IN CNAME three.near.test.",
+		"gone.far.test. 60 IN CNAME no.near.test.",
+		"round.far.test. 60 IN CNAME round.near.test.", "own.far.test. 60 IN A 192.0.2.9")
+	near := upstream(t, "host.near.test. 60 IN A 192.0.2.1", "three.near.test. 60 IN CNAME own.far.test.",
+		"round.near.test. 60 IN CNAME round.far.test.")
+	var log lines
+	_, at := startResolver(t, near, &log, `,"zones":[{"name":"far.test","upstreams":["`+far+`"]}]`)
+	for name, want := range map[string]string{"www.far.test.": "NOERROR host.near.test. 192.0.2.1", "own.far.test.": "NOERROR 192.0.2.9",
+		"two.far.test.": "NOERROR three.near.test. own.far.test. 192.0.2.9", "gone.far.test.": "NOERROR no.near.test.",
+		"host.near.test.": "NOERROR 192.0.2.1"} {
+		if got := asked(t, "udp", at, name, dns.TypeA); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	if got := asked(t, "udp", at, "round.far.test.", dns.TypeA); got == "nothing" || strings.Count(got, "round.") > 2*mostAliases+2 {
+		t.Errorf("an alias that goes round is %s", got)
+	}
+	if got := asked(t, "udp", at, "www.far.test.", dns.TypeCNAME); got != "NOERROR host.near.test." {
+		t.Errorf("the alias is %s", got)
+	}
+}
