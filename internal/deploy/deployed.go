@@ -81,10 +81,8 @@ type deployedZone struct {
 	complete int64
 }
 
-// stripped reports whether the records were taken away when no server served the zone any more.
-func (z deployedZone) stripped() bool { return z.records == 0 }
-
-// readDeployed gives what is deployed of a zone; there is false where nothing is.
+// readDeployed gives what is deployed of a zone; there is false where nothing is, also where its serial number alone is kept (strip,
+// passSerial).
 func readDeployed(tx *store.Tx, id string) (z deployedZone, there bool, err error) {
 	z.id = id
 	err = tx.QueryRow("SELECT serial, hash, number, records, complete FROM dns_zone WHERE zone = ?", id).
@@ -92,7 +90,7 @@ func readDeployed(tx *store.Tx, id string) (z deployedZone, there bool, err erro
 	if errors.Is(err, sql.ErrNoRows) {
 		return z, false, nil
 	}
-	return z, err == nil, err
+	return z, err == nil && z.records > 0, err
 }
 
 // partEntries is how many records are in a part of a zone, about; one that gets twice as long is split, between two names.
@@ -245,7 +243,7 @@ func publish(tx *store.Tx, configuration, number int64, all []*publication) (ser
 		switch {
 		case err != nil:
 			return nil, err
-		case c.empty && there && !now.stripped(): // it was copied meanwhile
+		case c.empty && there: // it was copied meanwhile
 			continue
 		case there != c.existed || there && now.hash != c.before.hash:
 			return nil, errMeanwhile

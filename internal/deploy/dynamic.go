@@ -155,14 +155,14 @@ func (d *Deployer) prepareAll(tx *store.Tx, o *outcome) (map[int64]*serving, err
 			if err != nil {
 				return nil, err
 			}
-			if live[z.view] == 0 && there && !deployed.stripped() || slices.ContainsFunc(o.all, func(c *publication) bool { return c.zone == z }) {
+			if live[z.view] == 0 && there || slices.ContainsFunc(o.all, func(c *publication) bool { return c.zone == z }) {
 				continue
 			}
 			c, err := p.wholly(z, d.api.Store.Now())
-			if isFault(err) && (!there || deployed.stripped()) { // there is nothing to serve
+			if isFault(err) && !there { // there is nothing to serve
 				s.leaveOut(z)
 			}
-			if err := o.take(z, deployed, c, err); err != nil {
+			if err := o.take(z, deployed, there, c, err); err != nil {
 				return nil, err
 			}
 		}
@@ -177,7 +177,7 @@ func (p *plan) wholly(z *plannedZone, now time.Time) (c *publication, err error)
 }
 
 // take takes in what has become of a zone, or why it cannot be deployed.
-func (o *outcome) take(z *plannedZone, deployed deployedZone, c *publication, err error) error {
+func (o *outcome) take(z *plannedZone, deployed deployedZone, there bool, c *publication, err error) error {
 	switch {
 	case isFault(err):
 		if !slices.ContainsFunc(o.faults, func(f fault) bool { return f.zone == z.id }) {
@@ -187,7 +187,7 @@ func (o *outcome) take(z *plannedZone, deployed deployedZone, c *publication, er
 		return err
 	case c != nil:
 		o.all = append(o.all, c)
-	case deployed.complete == 0 && !deployed.stripped():
+	case there && deployed.complete == 0:
 		o.healed = append(o.healed, z.id)
 	}
 	return nil
@@ -224,7 +224,7 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 		if err != nil {
 			return err
 		}
-		if !there || deployed.stripped() && deployed.complete != neverDeployed {
+		if !there && deployed.complete != neverDeployed {
 			continue
 		}
 		var c *publication
@@ -233,11 +233,11 @@ func (d *Deployer) prepareDue(tx *store.Tx, o *outcome, now dueNow) (err error) 
 		} else {
 			c, err = p.partly(z, deployed, mine, back, d.api.Store.Now())
 		}
-		if err == nil && deployed.stripped() { // who serves it is to be told, too
+		if err == nil && !there { // who serves it is to be told, too
 			o.anew = true
 			continue
 		}
-		if err := o.take(z, deployed, c, err); err != nil {
+		if err := o.take(z, deployed, there, c, err); err != nil {
 			return err
 		}
 	}

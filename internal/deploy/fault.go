@@ -44,7 +44,7 @@ func (f *fault) note(tx *store.Tx, configuration int64) error {
 		where, arg = "zone IN (SELECT zone FROM dns_served WHERE server = ?)", f.server
 	} else if now, there, err := readDeployed(tx, f.zone); err != nil {
 		return err
-	} else if !there || now.stripped() {
+	} else if !there {
 		if now.complete == neverDeployed {
 			return nil
 		}

@@ -63,20 +63,16 @@ func strip(tx *store.Tx, zones ...string) error {
 
 // passSerial keeps the serial number that a zone has elsewhere, so that those that it is served with from here come behind it.
 func passSerial(tx *store.Tx, zone string, configuration int64, serial uint32) error {
-	now, there, err := readDeployed(tx, zone)
-	switch {
-	case err != nil:
+	if err := tx.Write("INSERT INTO dns_zone (zone, configuration, serial, hash, records, number, complete) VALUES (?, ?, ?, ?, 0, 0, 0)"+
+		" ON CONFLICT (zone) DO UPDATE SET serial = excluded.serial WHERE dns_zone.records = 0", zone, configuration, int64(serial),
+		zonedata.Hash{}.String()); err != nil {
 		return err
-	case !there:
-		if err := tx.Write("INSERT INTO dns_zone (zone, configuration, serial, hash, records, number, complete) VALUES (?, ?, ?, ?, 0, 0, 0)",
-			zone, configuration, int64(serial), zonedata.Hash{}.String()); err != nil {
-			return err
-		}
-		return writePart(tx, zone, []byte{}, nil)
-	case now.stripped():
-		return tx.Write("UPDATE dns_zone SET serial = ? WHERE zone = ?", int64(serial), zone)
 	}
-	return nil // it is served, by serial numbers of its own
+	_, there, err := readDeployed(tx, zone)
+	if err != nil || there { // it is served, by serial numbers of its own
+		return err
+	}
+	return writePart(tx, zone, []byte{}, nil)
 }
 
 // anew gives a server another revision of the same content where its service point serves one that is not older, and not this one: that of

@@ -146,11 +146,11 @@ func (p *plan) stillServed(server int64, s *serving, out *outcome) (zones []*pla
 func (d *Deployer) prepareZones(p *plan, out *outcome, zones []*plannedZone, server int64, checks checks) error {
 	var f findings
 	for _, z := range zones {
-		deployed, there, err := readDeployed(p.tx, z.id)
+		_, there, err := readDeployed(p.tx, z.id)
 		if err != nil {
 			return err
 		}
-		if there && !deployed.stripped() && !z.roles[server].writes() && !out.checked && !p.isPolicy(z) {
+		if there && !z.roles[server].writes() && !out.checked && !p.isPolicy(z) {
 			continue
 		}
 		c, err := p.publication(z, nil, p.api.Store.Now())

@@ -44,10 +44,10 @@ func (p *plan) publication(z *plannedZone, wanted func(zonedata.Entry) bool, now
 		return nil, err
 	}
 	c.serial = uint32(c.before.serial) //nolint:gosec // of 32 bits
-	if !c.existed {
-		c.serial = p.nextSerial(z, 0, false, now)
+	if !c.existed {                    // behind the one that it had, where that is known
+		c.serial = p.nextSerial(z, c.serial, c.serial != 0, now)
 	}
-	if copied && c.existed && !c.before.stripped() { // what is there comes from its primary servers
+	if copied && c.existed { // what is there comes from its primary servers
 		return nil, nil
 	}
 	if copied {
