@@ -21,12 +21,13 @@ import (
 
 // refresh looks at a zone, copies it where it has changed, and says when it is looked at again.
 func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
+	began := time.Now()
 	soa, what, err := c.copy(ctx, z)
 	c.Copied(what)
 	wait := firstRetry
 	switch {
 	case z.follows != nil && err == nil:
-		wait, z.follows.failures = c.followEvery(), 0
+		wait, z.follows.failures = max(c.followEvery(), followRest*time.Since(began)), 0
 	case z.follows != nil:
 		wait = min(firstRetry<<min(z.follows.failures, 10), followRetry)
 		z.follows.failures++

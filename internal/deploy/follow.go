@@ -21,6 +21,8 @@ import (
 const (
 	followLook  = 5 * time.Second
 	followShare = 10 * time.Millisecond
+	// followRest is how much longer a zone rests than looking at it took: one that is large and changes all the time takes no more than that.
+	followRest = 10
 	// followNames is how many names are changed in one transaction.
 	followNames = 200
 	// followAgain is when what was refused is tried again: what was in its way may be gone. followAnew is when all of a zone is looked at,
