@@ -1,6 +1,8 @@
 package naming
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -169,7 +171,7 @@ func ReadZone(in io.Reader, origin string) (zone string, records []dns.RR, err e
 	if origin != "" {
 		origin = dns.Fqdn(origin)
 	}
-	p := dns.NewZoneParser(in, origin, "")
+	p := dns.NewZoneParser(&spaced{in: bufio.NewReader(in)}, origin, "")
 	p.SetIncludeAllowed(false)
 	for rr, ok := p.Next(); ok; rr, ok = p.Next() {
 		if soa, ok := rr.(*dns.SOA); ok {
@@ -190,4 +192,26 @@ func ReadZone(in io.Reader, origin string) (zone string, records []dns.RR, err e
 		return "", nil, fmt.Errorf("the file names no zone: there is no SOA in it")
 	}
 	return zone, records, nil
+}
+
+// spaced gives a zone file with an empty line behind each line of an IPSECKEY record: behind those the library reads the end of the line
+// twice, and takes the next record for a part of it.
+type spaced struct {
+	in   *bufio.Reader
+	rest []byte
+	err  error
+}
+
+func (s *spaced) Read(to []byte) (n int, err error) {
+	for len(s.rest) == 0 && s.err == nil {
+		s.rest, s.err = s.in.ReadBytes('\n')
+		if bytes.Contains(bytes.ToUpper(s.rest), []byte("IPSECKEY")) {
+			s.rest = append(s.rest, '\n')
+		}
+	}
+	n = copy(to, s.rest)
+	if s.rest = s.rest[n:]; n > 0 {
+		return n, nil
+	}
+	return 0, s.err
 }

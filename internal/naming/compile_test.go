@@ -135,3 +135,12 @@ func FuzzHistoric(f *testing.F) {
 		}
 	})
 }
+
+// What stands behind an IPSECKEY record is a record of its own.
+func TestReadZoneWithKeys(t *testing.T) {
+	text := "@ 60 SOA a b 1 1 1 1 1\nk 60 IPSECKEY 10 1 2 192.0.2.38 AQIDBA==\nk ipseckey 10 0 2 . AQIDBA== ; twice\nmail 60 MX 10 mx\n"
+	_, records, err := ReadZone(strings.NewReader("$TTL 60\n"+text), "example.")
+	if err != nil || len(records) != 4 {
+		t.Errorf("%d records: %v", len(records), err)
+	}
+}
