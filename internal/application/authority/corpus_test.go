@@ -18,8 +18,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// allTypes is a zone with a record of each type that both we and BIND read from text. IPSECKEY is the last one: the library takes what stands
-// behind it for a part of it.
+// allTypes is a zone with a record of each type that both we and BIND read from text. IPSECKEY is the last one: the library takes what
+// stands behind it for a part of it.
 const allTypes = `@ 3600 SOA ns h 1 1 1 1 60
 @ 3600 NS ns
 ns 3600 A 192.0.2.1
@@ -74,8 +74,8 @@ func compiled(t *testing.T, program, text string) []string {
 	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	said, err := exec.Command(program, "-i", "none", "-k", "ignore", "-n", "ignore", "-f", "text", "-F", "text", "-o", out, "zone.example", in).
-		CombinedOutput()
+	said, err := exec.Command(program, "-i", "none", "-k", "ignore", "-n", "ignore", "-f", "text", "-F", "text", "-o", out,
+		"zone.example", in).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s\n%s", err, said, text)
 	}
@@ -101,7 +101,8 @@ func TestTransfersLoadInBIND(t *testing.T) {
 		zones = append(zones, g.records)
 	}
 	for _, records := range zones {
-		a := start(t, nil, given{name: "zone.example.", records: records, transfer: []zonedata.Match{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}})
+		a := start(t, nil, given{name: "zone.example.", records: records,
+			transfer: []zonedata.Match{{Prefix: netip.MustParsePrefix("127.0.0.0/8")}}})
 		m := new(dns.Msg)
 		m.SetAxfr("zone.example.")
 		envelopes, err := new(dns.Transfer).In(m, listening(t, a).String())
