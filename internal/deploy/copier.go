@@ -27,7 +27,7 @@ const (
 	mostTimer  = 24 * time.Hour
 	firstRetry = 3 * time.Second
 	mostCopies = 8
-	// mostOfServer is how many of them are asked of one server: one that does not answer keeps none of others waiting.
+	// mostOfServer is how many of them are asked of one server.
 	mostOfServer = 2
 )
 
@@ -150,6 +150,26 @@ func (c *Copier) look(ctx context.Context) error {
 	if err := c.hear(ctx); err != nil {
 		return err
 	}
+	for _, z := range c.pick(ctx) {
+		c.under.Go(func() {
+			defer func() { <-c.turnsOf(z) }()
+			c.refresh(z.ctx, z)
+		})
+	}
+	return nil
+}
+
+// turnsOf gives the turns that a zone has to have one of.
+func (c *Copier) turnsOf(z *copiedZone) chan struct{} {
+	if z.isFeed() {
+		return c.slow
+	}
+	return c.turns
+}
+
+// pick gives the zones that are due, and for which there is a turn, which they have then: of each server few, so that one that does not
+// answer keeps none of others waiting.
+func (c *Copier) pick(ctx context.Context) (due []*copiedZone) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	asked := map[netip.Addr]int{}
@@ -159,15 +179,11 @@ func (c *Copier) look(ctx context.Context) error {
 		}
 	}
 	for _, z := range c.zones {
-		if z.busy || time.Now().Before(z.next) || asked[z.first()] >= mostOfServer {
+		if z.busy || time.Now().Before(z.next) || z.first().IsValid() && asked[z.first()] >= mostOfServer {
 			continue
 		}
-		turns := c.turns
-		if z.isFeed() {
-			turns = c.slow
-		}
 		select {
-		case turns <- struct{}{}:
+		case c.turnsOf(z) <- struct{}{}:
 		default: // as many as may be are under way
 			continue
 		}
@@ -176,12 +192,9 @@ func (c *Copier) look(ctx context.Context) error {
 		}
 		z.busy, z.again = true, false
 		asked[z.first()]++
-		c.under.Go(func() {
-			defer func() { <-turns }()
-			c.refresh(z.ctx, z)
-		})
+		due = append(due, z)
 	}
-	return nil
+	return due
 }
 
 // plan finds the zones that are copied, when something has changed that says which.

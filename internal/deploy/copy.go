@@ -43,31 +43,28 @@ func (c *Copier) refresh(ctx context.Context, z *copiedZone) {
 	if z.next = time.Now().Add(wait); z.again {
 		z.next = time.Time{}
 	}
-	said := err != nil && z.wrong == err.Error()
+	before := z.wrong
 	if z.wrong = ""; err != nil {
 		z.wrong = err.Error()
 	}
-	again := z.follows != nil && err == nil && z.follows.wrong
-	if z.follows != nil {
-		z.follows.wrong = err != nil
-	}
+	said := z.wrong == before
 	c.mu.Unlock()
-	if again {
-		err = c.sayOf(ctx, z, false, "INFO", "it is followed again")
-	}
-	if err == nil || ctx.Err() != nil {
+	if ctx.Err() != nil || err == nil && (z.follows == nil || said) {
 		return
 	}
-	if !said {
+	if err != nil && !said {
 		c.log.Error("a zone could not be copied", "zone", z.name, "error", err)
 	}
-	if z.follows != nil {
+	switch {
+	case err == nil:
+		err = c.sayOf(ctx, z, said, "INFO", "it is followed again")
+	case z.follows != nil:
 		err = c.sayOf(ctx, z, said, "WARNING", "it cannot be followed, and stays as it was: "+sentence(err))
-	} else {
+	default:
 		err = c.expire(ctx, z, soa, err, said)
 	}
 	if err != nil {
-		c.log.Error("noting that a zone could not be copied", "zone", z.name, "error", err)
+		c.log.Error("noting how a zone is that is copied", "zone", z.name, "error", err)
 	}
 }
 

@@ -91,7 +91,7 @@ func (d *Deployer) setAside(ctx context.Context, configuration int64, now dueNow
 	d.plan = nil
 	d.log.Error("changes of live views cannot be deployed", "configuration", configuration, "reason", why)
 	return d.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		if _, err := tx.Exec("UPDATE dns_zone SET complete = 0 WHERE configuration = ?", configuration); err != nil {
+		if _, err := tx.Exec("UPDATE dns_zone SET complete = 0 WHERE complete > 0 AND configuration = ?", configuration); err != nil {
 			return err
 		}
 		if err := event.Add(tx, event.Event{EventType: "FAILED", Category: "DEPLOYMENT", Subcategory: dnsService, SourceName: "live deployment",

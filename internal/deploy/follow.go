@@ -53,8 +53,6 @@ type followedZone struct {
 	again time.Time
 	// failures is how often it could not be asked for, one time behind the other.
 	failures int
-	// wrong says that it could not be, the last time.
-	wrong bool
 }
 
 // same reports whether both follow the same zone of the same server.

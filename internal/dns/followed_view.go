@@ -33,24 +33,16 @@ func (f *followedViews) of(tx *store.Tx) (map[int64]bool, error) {
 		return known, nil
 	}
 	found := map[int64]bool{}
-	err := eachFollowed(tx, func(view *store.Resource) error {
-		found[view.ID] = true
+	err := tx.List(store.Query{From: store.Resources, Where: store.InCollection("views")}, func(r *store.Resource) error {
+		if r.Ref("followedServer") != 0 {
+			found[r.ID] = true
+		}
 		return nil
 	})
 	if err == nil {
 		f.known.Put(tx, struct{}{}, found)
 	}
 	return found, err
-}
-
-// eachFollowed gives the views that follow a server.
-func eachFollowed(tx *store.Tx, fn func(view *store.Resource) error) error {
-	return tx.List(store.Query{From: store.Resources, Where: store.InCollection("views")}, func(r *store.Resource) error {
-		if r.Ref("followedServer") == 0 {
-			return nil
-		}
-		return fn(r)
-	})
 }
 
 // follow begins to follow a transaction.

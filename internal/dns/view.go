@@ -1,8 +1,10 @@
 package dns
 
 import (
+	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/store"
 )
 
 // registerViews declares the collection of views.
@@ -27,3 +29,29 @@ type View struct {
 	// records.
 	FollowedServer schema.Ref `api:"followedServer" ref:"Server" onDelete:"refuse"`
 }
+
+// Validate checks what a view follows.
+func (x *View) Validate(c *resource.Change) error {
+	if x.FollowedServer.ID == 0 {
+		return nil
+	}
+	row, err := c.Tx.Get(x.FollowedServer.ID)
+	if store.IsNotFound(err) {
+		return resource.NotFoundInlined("followedServer", "there is no resource %d", x.FollowedServer.ID)
+	}
+	if err != nil {
+		return err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return err
+	}
+	if profile := c.API.TypeNamed(row.Type).TextOf(o, "profile"); profile != OtherServer {
+		return problem.Field("ConflictingResourceFieldValues", "followedServer",
+			"server %s is of the profile %s: a view follows a server of somebody else, whose profile is %s", row.Name, profile, OtherServer)
+	}
+	return nil
+}
+
+// OtherServer is the profile of a server that somebody else runs.
+const OtherServer = "OTHER_DNS_SERVER"

@@ -33,7 +33,8 @@ type process struct {
 	changed chan struct{}
 	stop    context.CancelFunc
 	ended   chan struct{}
-	mu      sync.Mutex
+
+	mu sync.Mutex
 	// What follows is guarded by mu.
 	wanted     checkin.DesiredApplication
 	generation int64

@@ -26,7 +26,7 @@ func (z *zone) presigned() *chain {
 			return !c.hashed
 		})
 	}
-	if c.iterations > mostIterations {
+	if c.iterations > zonedata.MostIterations { // such zones are not copied
 		return nil
 	}
 	for owner, n := range z.nodes {
@@ -43,9 +43,6 @@ func (z *zone) presigned() *chain {
 	slices.SortFunc(c.links, compareLinks)
 	return c
 }
-
-// mostIterations is how many further rounds of hashing a zone may ask for: such zones are not copied (RFC 9276 section 3.2).
-const mostIterations = zonedata.MostIterations
 
 // kind is the type of the records that say what lies between names.
 func (c *chain) kind() uint16 {

@@ -275,7 +275,8 @@ type nameServer struct {
 	addresses []netip.Addr
 }
 
-// How many name servers of a zone are looked at, and how many further questions one may lead to, until when.
+// How many name servers of a zone are looked at, how many further questions one may lead to, until when, and how many labels above a name
+// its zone is looked for one by one, whatever is said of where that begins.
 const (
 	mostServers = 13
 	mostLookUps = 120
