@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -109,12 +110,26 @@ func until(condition func() bool) bool {
 	return true
 }
 
-// freePort gives a loopback address that is free now: its port is below those that the system gives to connections, so that none takes it.
+// lastPort is the port that freePort looked at last. It begins anywhere, so that tests of two trees at once seldom meet.
+var lastPort atomic.Uint32
+
+func init() { lastPort.Store(rand.Uint32N(ports)) }
+
+// firstPort and ports say which ports freePort gives: below those that the system gives to connections, so that none takes one.
+const firstPort, ports = 10_000, 20_000
+
+// freePort gives a loopback address that is free now, for UDP and TCP. No other call gives it: who was given it may let it go and take it again.
 func freePort() (string, error) {
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
+	for range ports {
+		at := fmt.Sprintf("127.0.0.1:%d", firstPort+lastPort.Add(1)%ports)
+		l, err := net.Listen("tcp", at)
+		if err != nil {
+			continue
+		}
+		packets, err := net.ListenPacket("udp", at)
+		_ = l.Close()
 		if err == nil {
-			return l.Addr().String(), l.Close()
+			return at, packets.Close()
 		}
 	}
 	return "", errors.New("no port is free")

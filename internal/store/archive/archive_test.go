@@ -50,7 +50,18 @@ func sample(t *testing.T, o server.Options) {
 	if _, err := m.Fleet.Create(t.Context(), fleet.Wanted{Name: "quay", Endpoint: "https://x"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error { // as if it had checked in
+	if _, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "t", Role: access.Analyst}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// What the sample has nothing of: each table that is carried must have a row. No manager runs, which would act on what it finds.
+	s, err := store.Open(store.Options{Layout: server.Layout(), Dir: o.Data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Update(t.Context(), store.Author{}, func(tx *store.Tx) error { // as if it had checked in
 		return cmp.Or(tx.Write("INSERT INTO presence (service_point, last_seen, connected) SELECT id, 7, 1 FROM service_point"),
 			tx.Write("INSERT INTO application (id, service_point, name, version, status, configuration, generation, created) "+
 				"SELECT 'a', id, 'http-probe-service', '1', 'HEALTHY', '{}', 2, 7 FROM service_point"),
@@ -63,11 +74,8 @@ func sample(t *testing.T, o server.Options) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "t", Role: access.Analyst}); err != nil {
-		t.Fatal(err)
-	}
-	// What the sample has nothing of: each table that is carried must have a row.
-	if err := m.Store.Update(t.Context(), store.Author{Name: "test"}, func(tx *store.Tx) error {
+	api := server.NewAPI(s)
+	if err := s.Update(t.Context(), store.Author{Name: "test"}, func(tx *store.Tx) error {
 		var network int64
 		if err := tx.QueryRow("SELECT id FROM resource WHERE collection = 'networks' ORDER BY id LIMIT 1").Scan(&network); err != nil {
 			return err
@@ -122,11 +130,11 @@ func sample(t *testing.T, o server.Options) {
 			"?, 99999999999)", []byte("a")); err != nil {
 			return err
 		}
-		typ, _ := m.Address.Type("Webhook")
+		typ, _ := api.Type("Webhook")
 		hook := typ.New().(*webhook.Webhook)
 		hook.Type, hook.Name, hook.URL, hook.Enabled = typ.Name, "w", "http://127.0.0.1:9/", false
 		hook.Secret = "whsec_" + strings.Repeat("QUJD", 8)
-		c := resource.Change{Tx: tx, API: m.Address, Given: map[string]bool{}, Extra: map[string]string{}}
+		c := resource.Change{Tx: tx, API: api, Given: map[string]bool{}, Extra: map[string]string{}}
 		if _, err := c.Create(typ, hook); err != nil {
 			return err
 		}
@@ -135,7 +143,7 @@ func sample(t *testing.T, o server.Options) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Close(); err != nil {
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
