@@ -118,7 +118,8 @@ func init() { lastPort.Store(rand.Uint32N(ports)) }
 // firstPort and ports say which ports freePort gives: below those that the system gives to connections, so that none takes one.
 const firstPort, ports = 10_000, 20_000
 
-// freePort gives a loopback address that is free now, for UDP and TCP. No other call gives it: who was given it may let it go and take it again.
+// freePort gives a loopback address that is free now, for UDP and TCP. No other call gives it: who was given it may let it go and take it
+// again.
 func freePort() (string, error) {
 	for range ports {
 		at := fmt.Sprintf("127.0.0.1:%d", firstPort+lastPort.Add(1)%ports)

@@ -19,8 +19,6 @@ import (
 	"portolan/internal/zonedata"
 
 	"github.com/miekg/dns"
-	"golang.org/x/net/ipv4"
-	"golang.org/x/net/ipv6"
 	"golang.org/x/net/netutil"
 )
 
@@ -159,66 +157,47 @@ func (l *listener) close() {
 // batch is how many packets are read and written at a time.
 const batch = 32
 
-// batched reads and writes many packets at a time, where the system can; elsewhere one.
-type batched interface {
-	ReadBatch(ms []ipv4.Message, flags int) (int, error)
-	WriteBatch(ms []ipv4.Message, flags int) (int, error)
-}
-
 // servePackets answers what comes over UDP.
 func (l *listener) servePackets(c *net.UDPConn) {
-	var socket batched = ipv4.NewPacketConn(c)
-	if l.at.Addr().Is6() {
-		socket = ipv6.NewPacketConn(c)
-	}
-	in, out, buffers := make([]ipv4.Message, batch), make([]ipv4.Message, batch), make([][]byte, batch)
-	for i := range in {
-		in[i].Buffers, out[i].Buffers = [][]byte{make([]byte, longestQuery)}, make([][]byte, 1)
-		buffers[i] = make([]byte, 0, mostUDP+512)
+	p, err := newPackets(c)
+	if err != nil { // it is closed already
+		return
 	}
 	for {
-		n, err := socket.ReadBatch(in, 0)
+		n, err := p.wait()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil { // such as that an earlier answer could not be delivered
 			continue
 		}
-		answers := 0
-		for i, m := range in[:n] {
-			from, ok := m.Addr.(*net.UDPAddr)
-			if !ok {
-				continue
-			}
-			if m := m.Buffers[0][:m.N]; isUpdate(m) {
+		for i := range n {
+			m, from := p.message(i), p.client(i)
+			if isUpdate(m) {
 				l.updateOver(c, slices.Clone(m), from)
 				continue
 			}
-			if answer := l.a.answer(m.Buffers[0][:m.N], buffers[i], from.AddrPort().Addr().Unmap(), false); answer != nil {
-				out[answers].Buffers[0], out[answers].Addr = answer, from
-				answers++
+			if answer := l.a.answer(m, p.buffer(i), addressOf(from), false); answer != nil {
+				p.reply(i, answer)
 			}
 		}
-		for rest := out[:answers]; len(rest) > 0; {
-			sent, err := socket.WriteBatch(rest, 0)
-			if err != nil || sent <= 0 { // the first one could not be sent: who has asked asks again
-				sent = 1
-			}
-			rest = rest[sent:]
-		}
+		p.flush()
 	}
 }
 
+// addressOf is the address of a client, without what says how it is reached.
+func addressOf(from netip.AddrPort) netip.Addr { return from.Addr().Unmap().WithZone("") }
+
 // updateOver answers a message that changes a zone, when it is decided on.
-func (l *listener) updateOver(c *net.UDPConn, m []byte, from *net.UDPAddr) {
+func (l *listener) updateOver(c *net.UDPConn, m []byte, from netip.AddrPort) {
 	if l.updating.Add(1) > mostUpdates {
 		l.updating.Add(-1)
 		return
 	}
 	l.group.Go(func() {
 		defer l.updating.Add(-1)
-		if answer := l.a.update(m, from.AddrPort().Addr().Unmap()); answer != nil {
-			_, _ = c.WriteToUDP(answer, from) // the client sends it again
+		if answer := l.a.update(m, addressOf(from)); answer != nil {
+			_, _ = c.WriteToUDPAddrPort(answer, from) // the client sends it again
 		}
 	})
 }
@@ -330,5 +309,5 @@ func clientOf(c net.Conn) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	return from.Addr().Unmap()
+	return addressOf(from)
 }

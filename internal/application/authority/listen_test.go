@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -80,5 +81,60 @@ func TestConfigurationThatFails(t *testing.T) {
 	}
 	if a.expiry.Load() != 0 {
 		t.Error("the certificate of what failed counts")
+	}
+}
+
+// Packets that come together are each answered to whom has asked, over IPv4 and IPv6.
+func TestPacketsTogether(t *testing.T) {
+	const clients, each = 5, batch + 8 // no more than a socket holds of those that wait
+	a := start(t, nil, given{name: "harbour.example.", records: harbour})
+	v4 := listening(t, a)
+	v6 := netip.AddrPortFrom(netip.IPv6Loopback(), v4.Port())
+	if err := a.Configure(fmt.Appendf(nil, `{"listen":[{"address":"127.0.0.1","port":%d},{"address":"::1","port":%d}]}`, v4.Port(), v6.Port())); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []netip.AddrPort{v4, v6} {
+		var open []net.Conn
+		for n := range clients {
+			c, err := net.Dial("udp", at.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			open = append(open, c)
+			for id := range each {
+				m := new(dns.Msg)
+				m.SetQuestion(fmt.Sprintf("no-%d-%d.harbour.example.", n, id), dns.TypeA)
+				m.Id = uint16(id) //nolint:gosec // below 100
+				wire, err := m.Pack()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := c.Write(wire); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for n, c := range open {
+			seen := map[uint16]bool{}
+			for len(seen) < each {
+				buf := make([]byte, 4096)
+				if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+					t.Fatal(err)
+				}
+				size, err := c.Read(buf)
+				if err != nil {
+					t.Fatalf("%s: client %d has %d of %d answers: %v", at, n, len(seen), each, err)
+				}
+				got := new(dns.Msg)
+				if err := got.Unpack(buf[:size]); err != nil {
+					t.Fatal(err)
+				}
+				if want := fmt.Sprintf("no-%d-%d.harbour.example.", n, got.Id); got.Question[0].Name != want || got.Rcode != dns.RcodeNameError {
+					t.Errorf("%s: client %d got %s, expected %s", at, n, got, want)
+				}
+				seen[got.Id] = true
+			}
+		}
 	}
 }

@@ -107,7 +107,7 @@ func (a *answer) at(v *view, z *zone, n *node, at place) (next string) {
 	if a.origin == "" {
 		a.origin = at.owner
 	}
-	if !a.putSigned([]byte(at.name), at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.prove(z, at.expanded(a.chain)...) {
+	if !a.putSigned(at.name, at.owner, s, s.ttl, &a.answers) || at.name != at.owner && !a.prove(z, at.expanded(a.chain)...) {
 		a.cut()
 		return ""
 	}
@@ -154,7 +154,7 @@ func (a *answer) redirect(name, at string, s *set) (next string) {
 	if a.origin == "" {
 		a.origin = at
 	}
-	if !a.putSigned([]byte(at), at, s, s.ttl, &a.answers) {
+	if !a.putSigned(at, at, s, s.ttl, &a.answers) {
 		a.cut()
 		return ""
 	}
@@ -165,7 +165,7 @@ func (a *answer) redirect(name, at string, s *set) (next string) {
 	}
 	data := append([]byte(front), target...)
 	alias := set{kind: dns.TypeCNAME, count: 1, ttl: s.ttl, data: append([]byte{0, byte(len(data))}, data...)} //nolint:gosec // at most 255
-	if !a.put([]byte(name), &alias, s.ttl, &a.answers) {
+	if !a.put(name, &alias, s.ttl, &a.answers) {
 		a.cut()
 		return ""
 	}
@@ -177,12 +177,12 @@ func (a *answer) refer(z *zone, at string, s *set) {
 	if a.origin == "" {
 		a.origin = at
 	}
-	if !a.put([]byte(at), s, s.ttl, &a.authority) {
+	if !a.put(at, s, s.ttl, &a.authority) {
 		a.cut()
 		return
 	}
 	if ds := z.nodes[at].of(dns.TypeDS); a.secured() {
-		if ds != nil && !a.putSigned([]byte(at), at, ds, ds.ttl, &a.authority) || ds == nil && !a.prove(z, at) {
+		if ds != nil && !a.putSigned(at, at, ds, ds.ttl, &a.authority) || ds == nil && !a.prove(z, at) {
 			a.cut()
 			return
 		}
@@ -195,7 +195,7 @@ func (a *answer) refer(z *zone, at string, s *set) {
 			return true
 		}
 		for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
-			if glue := n.of(kind); glue != nil && !a.put([]byte(server), glue, glue.ttl, &a.extra) && needed {
+			if glue := n.of(kind); glue != nil && !a.put(server, glue, glue.ttl, &a.extra) && needed {
 				a.truncated = true // the answer is of no use without (RFC 9471)
 			}
 		}
@@ -228,7 +228,7 @@ func (a *answer) hosts(v *view, z *zone, s *set) {
 		}
 		if n := z.nodes[name]; n != nil {
 			for _, kind := range []uint16{dns.TypeA, dns.TypeAAAA} {
-				if hosts := n.of(kind); hosts != nil && !a.putSigned([]byte(name), name, hosts, hosts.ttl, &a.extra) {
+				if hosts := n.of(kind); hosts != nil && !a.putSigned(name, name, hosts, hosts.ttl, &a.extra) {
 					return false
 				}
 			}
@@ -244,7 +244,7 @@ func (a *answer) negative(z *zone, names []string) {
 	if s == nil {
 		return
 	}
-	if !a.putSigned([]byte(z.apex), z.apex, s, s.negativeTTL(), &a.authority) || !a.prove(z, names...) {
+	if !a.putSigned(z.apex, z.apex, s, s.negativeTTL(), &a.authority) || !a.prove(z, names...) {
 		a.cut()
 	}
 }

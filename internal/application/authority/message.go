@@ -252,13 +252,13 @@ func (a *answer) opt(options []byte) {
 	a.extra++
 }
 
-// name writes a name, and points to the question where the rest stands in it.
-func (a *answer) name(name []byte) {
+// writeName writes a name, and points to the question where the rest stands in it.
+func writeName[N string | []byte](a *answer, name N) {
+	asked := a.q.name
 	for at := 0; at < len(name) && name[at] != 0; at += 1 + int(name[at]) {
-		if rest := len(name) - at; rest <= len(a.q.name) && a.q.name[len(a.q.name)-rest:] == string(name[at:]) &&
-			a.starts(len(a.q.name)-rest) {
+		if rest := len(name) - at; rest <= len(asked) && asked[len(asked)-rest:] == string(name[at:]) && a.starts(len(asked)-rest) {
 			a.m = append(a.m, name[:at]...)
-			a.m = binary.BigEndian.AppendUint16(a.m, uint16(0xc000|headerSize+len(a.q.name)-rest)) //nolint:gosec // below 300
+			a.m = binary.BigEndian.AppendUint16(a.m, uint16(0xc000|headerSize+len(asked)-rest)) //nolint:gosec // below 300
 			return
 		}
 	}
@@ -279,14 +279,14 @@ func (a *answer) starts(place int) bool {
 }
 
 // put writes an RRset of an owner. It reports whether there was room.
-func (a *answer) put(owner []byte, s *set, ttl uint32, section *uint16) bool {
+func (a *answer) put(owner string, s *set, ttl uint32, section *uint16) bool {
 	from, before := len(a.m), *section
 	first := 0
 	if s.count > 1 && (s.kind == dns.TypeA || s.kind == dns.TypeAAAA) {
 		first = int(a.q.id) % int(s.count) // clients take the first, and the others are to have their share
 	}
 	s.each(first, func(data []byte) bool {
-		a.name(owner)
+		writeName(a, owner)
 		a.m = binary.BigEndian.AppendUint16(a.m, s.kind)
 		a.m = append(a.m, 0, dns.ClassINET)
 		a.m = binary.BigEndian.AppendUint32(a.m, ttl)
@@ -335,7 +335,7 @@ func (a *answer) named(name []byte) {
 			return
 		}
 	}
-	a.name(name)
+	writeName(a, name)
 }
 
 // cut leaves nothing but the question, and says that there is more (RFC 2181 section 9).

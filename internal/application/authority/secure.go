@@ -38,7 +38,7 @@ func (z *servedZone) signs() bool {
 
 // putSigned writes an RRset for a name, with the signatures of the owner that it is of. It reports whether there was room; of further
 // records that nobody has asked for the signatures may be missing.
-func (a *answer) putSigned(name []byte, owner string, s *set, ttl uint32, section *uint16) bool {
+func (a *answer) putSigned(name, owner string, s *set, ttl uint32, section *uint16) bool {
 	only := a.secured() && a.q.kind == dns.TypeRRSIG && section == &a.answers
 	if !only && !a.put(name, s, ttl, section) {
 		return false
@@ -81,7 +81,7 @@ func (a *answer) prove(z *zone, names ...string) bool {
 		}
 		a.denied = append(a.denied, one)
 		owner, s := z.denial(a.chain, i, soa.negativeTTL())
-		if !a.putSigned([]byte(owner), owner, s, s.ttl, &a.authority) {
+		if !a.putSigned(owner, owner, s, s.ttl, &a.authority) {
 			return false
 		}
 	}
@@ -98,7 +98,7 @@ func (a *answer) ownDenial(z *zone, name string) bool {
 		return false
 	}
 	owner, s := z.denial(a.chain, z.find(a.chain, name), soa.negativeTTL())
-	if !a.putSigned([]byte(owner), owner, s, s.ttl, &a.answers) {
+	if !a.putSigned(owner, owner, s, s.ttl, &a.answers) {
 		a.cut()
 	}
 	return true

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"portolan/internal/zonedata"
@@ -18,6 +19,14 @@ import (
 // badVersion is the response code for a version of EDNS that there is not (RFC 6891 section 6.1.3).
 const badVersion = 16
 
+// exchange is a question and what becomes its answer. It is used again, so that a question costs no memory of its own.
+type exchange struct {
+	query
+	answer
+}
+
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
 // answer answers a message of a client, into buf. It gives nil where there is to be no answer. Over TCP there is more room. A fault of ours
 // costs that one answer.
 func (a *authority) answer(m, buf []byte, client netip.Addr, tcp bool) (wire []byte) {
@@ -27,8 +36,9 @@ func (a *authority) answer(m, buf []byte, client netip.Addr, tcp bool) (wire []b
 			wire = nil
 		}
 	}()
-	var q query
-	var out answer
+	reused := exchanges.Get().(*exchange) //nolint:forcetypeassert // there is nothing else in it
+	defer exchanges.Put(reused)
+	q, out := &reused.query, &reused.answer
 	code, ok := q.parse(m)
 	if !ok {
 		a.counts.left.Add(1)
@@ -42,24 +52,24 @@ func (a *authority) answer(m, buf []byte, client netip.Addr, tcp bool) (wire []b
 	var sign *signer
 	w := zonedata.Client{Address: client}
 	if code == 0 {
-		w, sign, code = a.identify(served, m, &q, w)
+		w, sign, code = a.identify(served, m, q, w)
 	}
 	if sign != nil {
 		limit -= sign.room()
 	}
-	out.begin(&q, buf, limit)
+	out.begin(q, buf, limit)
 	switch {
 	case code != 0:
 		out.code = code
 	case q.version != 0:
 		out.code = badVersion
 	default:
-		if a.decide(&out, served, w, tcp); out.fault != nil {
+		if a.decide(out, served, w, tcp); out.fault != nil {
 			a.log.Error("an answer could not be signed", "zone", fmt.Sprintf("%q", out.apex), "error", out.fault)
 		}
 	}
 	if !tcp {
-		if verdict := a.limited(&q, &out, w); verdict != sendIt {
+		if verdict := a.limited(q, out, w); verdict != sendIt {
 			if a.counts.limited.Add(1); verdict == dropIt {
 				return nil
 			}
@@ -67,7 +77,7 @@ func (a *authority) answer(m, buf []byte, client netip.Addr, tcp bool) (wire []b
 		}
 	}
 	if q.edns {
-		out.opt(a.options(&q, client))
+		out.opt(a.options(q, client))
 	}
 	a.counts.codes[out.code&15].Add(1)
 	if wire = out.end(); sign != nil {

@@ -40,7 +40,7 @@ func (s *sending) flush() error {
 
 // put sends an RRset of an owner, record by record where it does not fit into one message.
 func (s *sending) put(owner string, of *set) error {
-	if s.out.put([]byte(owner), of, of.ttl, &s.out.answers) {
+	if s.out.put(owner, of, of.ttl, &s.out.answers) {
 		return nil
 	}
 	if s.out.answers > 0 {
@@ -53,7 +53,7 @@ func (s *sending) put(owner string, of *set) error {
 	if s.signer != nil {
 		s.out.limit -= s.signer.room()
 	}
-	fits := s.out.put([]byte(owner), of, of.ttl, &s.out.answers)
+	fits := s.out.put(owner, of, of.ttl, &s.out.answers)
 	s.out.limit = copySize
 	switch {
 	case fits:
