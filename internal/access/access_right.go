@@ -1,15 +1,17 @@
 package access
 
 import (
+	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/store"
 )
 
 // registerAccessRights declares the collection of access rights.
 func registerAccessRights(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "accessRights", Parents: []string{""},
-		NotYet: "access rights are not enforced yet, and none is taken before: administrators may do everything, others read"},
-		&AccessRight{}, &AdministrativeAccessRight{})
+	r.Collection(resource.Collection{Name: "accessRights", Parents: []string{""}, Guard: resource.Granted}, &AccessRight{},
+		&AdministrativeAccessRight{})
+	r.Seed(seedRights)
 }
 
 // AccessRight says what a user, or the members of a group, may see and change.
@@ -35,11 +37,171 @@ type AccessRight struct {
 
 // AdministrativeAccessRight says what a user, or the members of a group, may see of the manager itself.
 type AdministrativeAccessRight struct {
-	schema.Head `head:"readOnly"`
+	schema.Head `head:"readOnly" later:"9.6"`
 	// UserScope is the user or the group.
 	UserScope schema.Ref `api:"userScope,post,createOnly" back:"accessRights" ref:"User|UserGroup" onDelete:"cascade"`
 	// AdministrativeAccessRights are what they may do there.
 	AdministrativeAccessRights []AdministrativeOverride `api:"administrativeAccessRights,required"`
+}
+
+// seededRights is the marker of a database whose users had rights made for them.
+const seededRights = "access rights of users"
+
+// seedRights gives, once, the right to see everything to the users who are there already and have none: before there were rights they did.
+func seedRights(c *resource.Change) error {
+	var done int
+	if err := c.Tx.QueryRow("SELECT count(*) FROM marker WHERE name = ?", seededRights).Scan(&done); err != nil || done > 0 {
+		return err
+	}
+	if err := c.Tx.Write("INSERT INTO marker (name, value) VALUES (?, '1')", seededRights); err != nil {
+		return err
+	}
+	return c.Each(store.InCollection("users"), func(row *store.Resource, o schema.Object) error {
+		if o.(*User).role() == Administrator {
+			return nil
+		}
+		x := &AccessRight{UserScope: schema.Ref{ID: row.ID}, DefaultAccessLevel: View.String(), WorkflowLevel: noWorkflow}
+		x.Type = "AccessRight"
+		_, err := c.Following().Create(c.API.TypeNamed(x.Type), x)
+		return err
+	})
+}
+
+// noWorkflow is the workflow level of rights that nothing asks about.
+const noWorkflow = "NONE"
+
+// BeforeWrite refuses what the caller may not give.
+func (x *AccessRight) BeforeWrite(c *resource.Change) error {
+	if c.Creates() {
+		return x.givenBy(c, "ADD_ACCESS_RIGHTS")
+	}
+	return x.givenBy(c, "CHANGE_ACCESS_RIGHTS")
+}
+
+// Validate refuses a second right of the same subject at the same resource, and what nothing would act upon.
+func (x *AccessRight) Validate(c *resource.Change) error {
+	if x.WorkflowLevel != noWorkflow && x.WorkflowLevel != "" {
+		return problem.NotYet("workflowLevel: %s asks for requests that others approve, which are not built yet; NONE is", x.WorkflowLevel)
+	}
+	seen := map[string]bool{}
+	for i, o := range x.AccessOverrides {
+		if seen[o.ResourceType] {
+			return problem.Invalid("accessOverrides", "entry %d is a second one for %s", i, o.ResourceType)
+		}
+		seen[o.ResourceType] = true
+	}
+	if err := x.isGoverned(c); err != nil {
+		return err
+	}
+	return onlyOne(c, x.ID, x.Type, x.UserScope.ID, x.Resource.ID)
+}
+
+// isGoverned refuses a right at what is decided about by other rules.
+func (x *AccessRight) isGoverned(c *resource.Change) error {
+	if x.Resource.ID == 0 {
+		return nil
+	}
+	head, err := c.Tx.Head(x.Resource.ID)
+	if err != nil {
+		return err
+	}
+	if on := c.API.Collection(head.Collection); on == nil || on.Guard != resource.Everybody {
+		return problem.Invalid("resource", "a right at a resource of type %s would decide nothing: administrators alone change it", head.Type)
+	}
+	return nil
+}
+
+// onlyOne refuses a second right of a type, of a subject, at a resource.
+func onlyOne(c *resource.Change, id int64, typeName string, subject, at int64) error {
+	rows, err := c.Tx.Some(store.All{store.InCollection("accessRights"), ofType(typeName),
+		store.LinksTo{Targets: []int64{subject}, Field: "userScope"}}, maxRights+1)
+	if err != nil {
+		return err
+	}
+	if len(rows) > maxRights {
+		return problem.Conflict("TooManyAccessRights", "userScope: %d has %d access rights, and may have no more", subject, maxRights)
+	}
+	for _, r := range rows {
+		if r.ID != id && r.Ref("resource") == at {
+			p := problem.Conflict("ResourceAlreadyExists", "userScope: %d has the access right %d at this resource already", subject, r.ID)
+			p.Fields = []string{"userScope", "resource"}
+			return p
+		}
+	}
+	return nil
+}
+
+// maxRights is how many access rights a user, or a group, may have.
+const maxRights = 1000
+
+// BeforeDelete refuses to take away what the caller may not give. A right goes with its user, its group or its resource, whoever deletes
+// those.
+func (x *AccessRight) BeforeDelete(c *resource.Change) error {
+	if c.GoesAlong() {
+		return nil
+	}
+	return x.givenBy(c, "DELETE_ACCESS_RIGHTS")
+}
+
+// givenBy refuses what takes a privilege that the caller does not have, and rights beyond what the caller may do there.
+func (x *AccessRight) givenBy(c *resource.Change, needed string) error {
+	if manages(c) {
+		return nil
+	}
+	if err := lacking(c.Caller, needed); err != nil {
+		return err
+	}
+	r := rightsIn(c.Caller)
+	if r == nil || x.Resource.ID == 0 {
+		return problem.FieldForbidden("AccessDenied", "resource", "administrators alone decide about everything")
+	}
+	head, err := c.Tx.Head(x.Resource.ID)
+	if store.IsNotFound(err) {
+		return resource.NotFoundInlined("resource", "there is no resource %d", x.Resource.ID)
+	}
+	if err != nil {
+		return err
+	}
+	d, err := r.of(c.Tx, head.ID, head.Parent, head.Type)
+	switch {
+	case err != nil:
+		return err
+	case d.level == Hide:
+		return resource.NotFoundInlined("resource", "there is no resource %d", x.Resource.ID)
+	case d.level < Full || d.place.below("") < Full:
+		return problem.FieldForbidden("AccessDenied", "resource", "%s decides about rights where the own level is FULL: %s", c.Caller.Name,
+			d.because())
+	case x.DeploymentsAllowed && !d.place.deploys("FullDeployment"), x.QuickDeploymentsAllowed && !d.place.deploys("QuickDeployment"),
+		x.SelectiveDeploymentsAllowed && !d.place.deploys("SelectiveDeployment"):
+		return problem.Forbidden("AccessDenied", "%s may not let others deploy where it may not deploy itself", c.Caller.Name)
+	}
+	return nil
+}
+
+// Validate refuses what nothing would act upon, and a second one.
+func (x *AdministrativeAccessRight) Validate(c *resource.Change) error {
+	for i, one := range x.AdministrativeAccessRights {
+		if one.ResourceType != "Event" && levelOf(one.AccessLevel) > Hide {
+			return problem.NotYet("administrativeAccessRights: entry %d: there is no %s that could be shown", i, one.ResourceType)
+		}
+	}
+	return onlyOne(c, x.ID, x.Type, x.UserScope.ID, 0)
+}
+
+// BeforeWrite lets administrators alone write it.
+func (x *AdministrativeAccessRight) BeforeWrite(c *resource.Change) error {
+	if manages(c) {
+		return nil
+	}
+	return lacking(c.Caller, "ADMINISTRATOR")
+}
+
+// BeforeDelete lets administrators alone delete it.
+func (x *AdministrativeAccessRight) BeforeDelete(c *resource.Change) error {
+	if c.GoesAlong() {
+		return nil
+	}
+	return x.BeforeWrite(c)
 }
 
 // AdministrativeOverride is what may be done with a part of the manager.

@@ -7,7 +7,7 @@ import (
 
 // registerAuthenticators declares the collection of authenticators, with the one that is always there.
 func registerAuthenticators(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "authenticators", Parents: []string{""},
+	r.Collection(resource.Collection{Name: "authenticators", Parents: []string{""}, Guard: resource.Managed,
 		NotYet: "signing in by an authenticator is not built yet, and none is taken before: the manager itself knows the passwords"},
 		&AddressManagerAuthenticator{}, &LDAPAuthenticator{}, &KerberosAuthenticator{}, &RADIUSAuthenticator{}, &TACACSPlusAuthenticator{},
 		&SAMLIdentityProvider{}, &OAuthAuthorizationServer{}, &X509Authenticator{})

@@ -19,7 +19,11 @@ func newExtension() *store.Extension {
 		{Name: "credential", Columns: []string{"id", "kind", "name", "user_id", "role", "hash", "session", "created", "expires",
 			"revoked"}, Key: 1},
 		{Name: "sealing_key", Columns: []string{"id", "key", "created"}, Key: 1}}}
-	e.Opened = func(s *store.Store) { e.State = newService(s) }
+	e.Opened = func(s *store.Store) {
+		service := newService(s)
+		e.State = service
+		e.Follow = func(tx *store.Tx) store.Follower { return &rightsFollower{service: service, tx: tx} }
+	}
 	return e
 }
 

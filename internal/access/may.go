@@ -7,10 +7,25 @@ import (
 	"portolan/internal/store"
 )
 
-// May decides what a caller may do (resource.Decide). Administrators change things, and everybody reads, but for what a
-// collection's guard says: users without a security privilege see themselves alone, sessions are seen by whose they are, the
-// history by whose historyPrivilege says so, and how the manager is set up by administrators. Who must set a new
-// password may do nothing before.
+// Govern lets access decide what callers of an API may see and change.
+func Govern(a *resource.API) {
+	a.May = May
+	a.Effective = func(tx *store.Tx, caller resource.Caller, row *store.Resource, user int64) (resource.Effective, error) {
+		return ServiceOf(a.Store).effective(tx, caller, row, user)
+	}
+	a.MayDeploy = func(tx *store.Tx, user int64, typeName string, at *store.Resource) error {
+		return ServiceOf(a.Store).mayDeploy(tx, user, typeName, at)
+	}
+	if a.Store != nil {
+		ServiceOf(a.Store).api.Store(a)
+	}
+}
+
+// May decides what a caller may do (resource.Decide). Administrators do everything. Tokens that belong to no user read everything, or may
+// do everything. What a user sees of what lies somewhere its access rights say (Rights), and whether a change is within them is looked at
+// when it is made (rightsFollower): here is refused what no right gives. Beyond that holds what a collection's guard says: users without
+// a security privilege see themselves alone, sessions are seen by whose they are, the history by whose historyPrivilege says so, and how
+// the manager is set up by administrators. Who must set a new password may do nothing before.
 func May(c resource.Caller, action resource.Action, on resource.Subject) (seen store.Expr, err error) {
 	if action == resource.ActionFind {
 		return sees(c, on), nil
@@ -30,15 +45,39 @@ func May(c resource.Caller, action resource.Action, on resource.Subject) (seen s
 	case !c.Administrator && accounts && (on.ID != c.User || action != resource.ActionChange && action != resource.ActionReplace):
 		return nil, problem.Forbidden("AccessDenied",
 			"%s may set the own password (PATCH with the field password alone), and make, change and delete no user", c.Name)
-	case !c.Administrator && !own:
+	case !c.Administrator && !own && !mayTry(c, on):
 		return nil, problem.Forbidden("AccessDenied", "%s may read, not change", c.Name)
 	// A session may always be changed by itself, so that one that may only read can end.
 	case c.ReadOnly && (!own || belongs(on, c.User) || on.ID == 0 || on.ID != c.Session):
 		return nil, problem.Forbidden("ReadOnlySession", "this session or token may only read")
-	case guarded && sees(c, on) == store.Nothing:
+	case guarded && on.Collection.Guard != resource.Everybody && sees(c, on) == store.Nothing: // of the others the change itself tells
 		return nil, problem.Forbidden("AccessDenied", "%s does not see %s", c.Name, on.Collection.Name)
 	}
 	return nil, nil
+}
+
+// mayTry reports whether a change may be within a caller's access rights: of what lies somewhere, of access rights, or of what the history
+// has, which is undone.
+func mayTry(c resource.Caller, on resource.Subject) bool {
+	if rightsIn(c) == nil || on.Collection == nil {
+		return false
+	}
+	switch on.Collection.Guard {
+	case resource.Everybody, resource.Own, resource.HistoryList:
+		return true
+	case resource.Granted:
+		return privileged(c, "CHANGE_ACCESS_RIGHTS")
+	}
+	return false
+}
+
+// rightsIn gives the rights of a caller who is a user; nil for others, and administrators.
+func rightsIn(c resource.Caller) *Rights {
+	r, ok := c.Rights.(*Rights)
+	if !ok || c.Administrator {
+		return nil
+	}
+	return r
 }
 
 // belongs reports whether a request is about what belongs to a user alone: tasks and favorites.
@@ -56,30 +95,75 @@ func resets(c resource.Caller, action resource.Action, on resource.Subject) bool
 
 // sees gives what narrows what a caller sees of a collection; nil where it sees all of it, store.Nothing where none.
 func sees(c resource.Caller, on resource.Subject) store.Expr {
-	if on.Collection == nil {
+	if on.Collection == nil || c.Administrator && on.Collection.Guard != resource.HistoryList &&
+		on.Collection.Guard != resource.HistoryImages {
 		return nil
 	}
+	r := rightsIn(c)
 	switch on.Collection.Guard {
 	case resource.Accounts:
-		if c.Security == "NO_ACCESS" {
+		switch {
+		case c.Security == "NO_ACCESS":
 			return store.IDs{c.User}
+		case r != nil && !privileged(c, "VIEW_OTHERS_ACCESS_RIGHTS"):
+			return anyOf(store.IDs{c.User}, r.sees(on.Collection))
 		}
+		return nil
 	case resource.Sessions:
-		if !c.Administrator {
+		return store.HasParent(c.User)
+	case resource.Administration:
+		return store.Nothing
+	case resource.HistoryList:
+		switch {
+		case c.History == "HIDE":
+			return store.Nothing
+		case r != nil && !r.Everything(): // others change what the user may not see
 			return store.HasParent(c.User)
 		}
-	case resource.Administration:
-		if !c.Administrator {
-			return store.Nothing
-		}
-	case resource.HistoryList:
-		if c.History == "HIDE" {
-			return store.Nothing
-		}
+		return nil
 	case resource.HistoryImages:
-		if c.History == "HIDE" || c.History == "VIEW_HISTORY_LIST" {
+		if c.History == "HIDE" || c.History == "VIEW_HISTORY_LIST" || r != nil && !r.Everything() {
 			return store.Nothing
 		}
+		return nil
+	case resource.Events:
+		if r != nil && !r.events && !r.Everything() {
+			return store.Nothing
+		}
+		return nil
+	case resource.Granted:
+		return seesGranted(c, r)
 	}
-	return nil
+	if r == nil || on.Collection.Name == groupsName && privileged(c, "VIEW_OTHERS_ACCESS_RIGHTS") {
+		return nil
+	}
+	if on.Collection.Guard == resource.Own {
+		return anyOf(store.LinksTo{Targets: []int64{c.User}, Field: "user"}, r.sees(on.Collection))
+	}
+	if on.Collection.Guard == resource.Managed { // such as the user's own groups
+		return anyOf(store.IDs(r.subjects), r.sees(on.Collection))
+	}
+	return r.sees(on.Collection)
+}
+
+// seesGranted narrows access rights: by what the user may see of them, to those of the user and its groups.
+func seesGranted(c resource.Caller, r *Rights) store.Expr {
+	switch {
+	case r == nil || privileged(c, "VIEW_OTHERS_ACCESS_RIGHTS"):
+		return nil
+	case privileged(c, "VIEW_MY_ACCESS_RIGHTS"):
+		return store.LinksTo{Targets: r.subjects, Field: "userScope"}
+	}
+	return store.Nothing
+}
+
+// anyOf lets through what one of two conditions does; nil lets everything through.
+func anyOf(one, other store.Expr) store.Expr {
+	switch other {
+	case nil:
+		return nil
+	case store.Nothing:
+		return one
+	}
+	return store.Any{one, other}
 }

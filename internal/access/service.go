@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -43,7 +44,7 @@ const (
 const topic = "credentials"
 
 // tokenTopics are the topics on which depends whose token it is.
-var tokenTopics = []string{topic, "users", "sessions"}
+var tokenTopics = []string{topic, "users", "sessions", "groups", "accessRights"}
 
 // Lifetimes: a session's token (reference/address-manager-behaviour.md) and an access token of the
 // exchange (reference/fleet.md).
@@ -71,6 +72,8 @@ type Principal struct {
 	History, Security string
 	// MustReset says that nothing is open to the user but to set a new password.
 	MustReset bool
+	// Rights are what a user may do who is no administrator; nil for all others.
+	Rights *Rights
 }
 
 // Service checks credentials against the store.
@@ -92,6 +95,10 @@ type Service struct {
 	observer Observer
 	// manners are what the settings say of sessions and guesses.
 	manners *manners
+	// rights are what users may do, by their numbers.
+	rights *store.Cache[int64, *Rights]
+	// api says which collections there are (Govern).
+	api atomic.Pointer[resource.API]
 	// noting are the sessions of which is being noted that they are used.
 	noting sync.Map
 }
@@ -114,7 +121,7 @@ func newService(s *store.Store) *Service {
 	return &Service{store: s, strangers: newGate(maxOfOne), friends: newGate(maxHashing + maxWaiting), pepper: randomBytes(32),
 		known: map[[32]byte]string{}, tokens: store.NewCache[tokenKey](s,
 			store.CacheOptions[tokenEntry]{Topics: tokenTopics, Max: maxRemembered}), guesses: newGuesses(s.Now),
-		manners: newManners(s)}
+		manners: newManners(s), rights: store.NewCache[int64](s, store.CacheOptions[*Rights]{Topics: rightsTopics, Max: maxRemembered})}
 }
 
 // Observer is told of sign-ins, by a password or a key set.
@@ -378,10 +385,12 @@ func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p Princ
 		name != "" && name != user.Name:
 		return Principal{}, 0, errToken
 	}
-	if kind != kindSession {
-		return tokenPrincipal(kind, id, label, role, user), expires, nil
+	if p, err = s.principalOf(tx, user); err != nil {
+		return Principal{}, 0, err
 	}
-	p = user.principal()
+	if kind != kindSession {
+		return tokenPrincipal(kind, id, label, role, p), expires, nil
+	}
 	p.Session = session
 	p.ReadOnly, err = readsOnly(tx, session)
 	return p, expires, err
@@ -399,7 +408,8 @@ func (s *Service) Acting(tx *store.Tx, userID int64, token string) (resource.Cal
 		if err != nil {
 			return resource.Caller{}, fmt.Errorf("looking up a user: %w", err)
 		}
-		return CallerOf(user.principal()), nil
+		p, err := s.principalOf(tx, user)
+		return CallerOf(p), err
 	}
 	var hash, kind string
 	err := tx.QueryRow("SELECT hash, kind FROM credential WHERE id = ?", token).Scan(&hash, &kind)
@@ -443,20 +453,35 @@ func sessionOf(tx *store.Tx, session int64) (*UserSession, error) {
 	return o.(*UserSession), nil
 }
 
+// principalOf is a user as who asks, with what the user may do. No user has the number 0.
+func (s *Service) principalOf(tx *store.Tx, user *User) (p Principal, err error) {
+	p = user.principal()
+	if user.ID == 0 || p.Role == Administrator {
+		return p, nil
+	}
+	if p.Rights, err = s.rightsOf(tx, user.ID); err != nil {
+		return p, fmt.Errorf("looking up access rights: %w", err)
+	}
+	if p.Rights == nil {
+		p.Role = Administrator
+	}
+	return p, nil
+}
+
 // tokenPrincipal is who a token or key set acts as: itself, or a user, of whom it never may do more.
-func tokenPrincipal(kind, id, label, role string, user *User) Principal {
+func tokenPrincipal(kind, id, label, role string, user Principal) Principal {
 	p := Principal{Name: "token " + label, Role: role, History: "ADMINISTRATOR"}
 	if kind != kindBearer {
 		p.Name = "key set " + label
 	}
-	if user.ID != 0 {
-		p = user.principal()
+	if user.User != 0 {
+		p = user
 		if role == Analyst {
 			p.Role = Analyst
 		}
 	}
 	p.Token = id
-	p.ReadOnly = p.Role == Analyst // the token reads, whoever it was made by
+	p.ReadOnly = role == Analyst // the token reads, whoever it was made by
 	return p
 }
 
@@ -481,6 +506,9 @@ func (s *Service) Login(ctx context.Context, name, password, remote string) (p P
 		if user, err = asUser(rows[0]); err != nil {
 			return err
 		}
+		if p, err = s.principalOf(tx, user); err != nil {
+			return err
+		}
 		err = tx.QueryRow("SELECT hash FROM credential WHERE user_id = ? AND kind = ?", user.ID, kindPassword).Scan(&hash)
 		if errors.Is(err, sql.ErrNoRows) { // a user without a password
 			return nil
@@ -497,7 +525,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string) (p P
 		return Principal{}, err
 	}
 	if recalled {
-		return user.principal(), nil
+		return p, nil
 	}
 	right, err := s.verify(ctx, hash, password, remote)
 	if err != nil {
@@ -511,7 +539,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string) (p P
 	s.guesses.succeeded(name, remote)
 	s.saw(Accepted, name, remote)
 	s.remember(key, hash)
-	return user.principal(), nil
+	return p, nil
 }
 
 // nameable reports whether a text can be kept as a name at all.

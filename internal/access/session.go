@@ -317,7 +317,11 @@ func login(ctx context.Context, a *resource.API, s resource.SignIn) (resource.Ca
 
 // CallerOf words a principal for the resource engine.
 func CallerOf(p Principal) resource.Caller {
-	return resource.Caller{User: p.User, Name: p.Name, Administrator: p.Role == Administrator, ReadOnly: p.ReadOnly,
+	c := resource.Caller{User: p.User, Name: p.Name, Administrator: p.Role == Administrator, ReadOnly: p.ReadOnly,
 		Session: p.Session,
 		Token:   p.Token, History: p.History, Security: p.Security, MustReset: p.MustReset}
+	if p.Rights != nil {
+		c.Rights = p.Rights
+	}
+	return c
 }

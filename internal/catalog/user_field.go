@@ -19,7 +19,7 @@ import (
 
 // registerUserFields declares the collection of definitions of fields of one's own, and what they ask of every resource.
 func registerUserFields(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "userDefinedFieldDefinitions", Parents: []string{""}, NoSearch: true},
+	r.Collection(resource.Collection{Name: "userDefinedFieldDefinitions", Parents: []string{""}, Guard: resource.Managed, NoSearch: true},
 		&UserDefinedFieldDefinition{})
 	fields := &userFields{}
 	r.UserFields(fields)

@@ -20,7 +20,8 @@ const linkRows store.Source = "user_link_resource"
 
 // registerUserLinks declares the collections of links of one's own and their definitions.
 func registerUserLinks(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "userDefinedLinkDefinitions", Parents: []string{""}}, &UserDefinedLinkDefinition{})
+	r.Collection(resource.Collection{Name: "userDefinedLinkDefinitions", Parents: []string{""}, Guard: resource.Managed},
+		&UserDefinedLinkDefinition{})
 	r.Collection(resource.Collection{Name: "userLinks", Parents: []string{""}, Hidden: true, Joins: true}, &UserDefinedLink{})
 	r.Collection(resource.Collection{Name: "userDefinedLinks", From: linkRows, Hidden: true}, &UserDefinedLinkedResource{})
 	r.Computed(resource.ComputedSub{Below: "userDefinedLinkDefinitions", Name: "linkedResources", Find: linkedBy})

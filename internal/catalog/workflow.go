@@ -11,7 +11,7 @@ import (
 
 // registerWorkflow declares the collection of workflow requests. Nothing makes any before access rights have a workflow level.
 func registerWorkflow(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "workflowRequests", Parents: []string{""},
+	r.Collection(resource.Collection{Name: "workflowRequests", Parents: []string{""}, Guard: resource.Managed,
 		NotYet: "changes that are asked for come with access rights, which are not enforced yet: there are no workflow requests"},
 		&WorkflowRequest{})
 	for _, name := range []string{"resourceRecords", "zones"} { // what a request would add, of which there are none

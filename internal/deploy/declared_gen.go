@@ -126,7 +126,7 @@ var descriptions = map[string]string{
 	"DeploymentSchedule.interval":                           "interval is how often it is due from then on, a minute or more (ISO 8601); null means once.",
 	"DeploymentSchedule.lastDateTime":                       "lastDateTime is when it was last due; null where it never was.",
 	"DeploymentSchedule.nextDateTime":                       "nextDateTime is when it is due next; null where it is not.",
-	"DeploymentSchedule.owner":                              "owner is who set it up: the deployments are that user's.",
+	"DeploymentSchedule.owner":                              "owner is who set it up, or has changed it since without being an administrator: the deployments are that user's.",
 	"DeploymentSchedule.serverGroups":                       "serverGroups are the groups among them.",
 	"DeploymentSchedule.servers":                            "servers are the servers and server groups that it is for, by their ids.",
 	"DeploymentSchedule.startDateTime":                      "startDateTime is when it is due first.",

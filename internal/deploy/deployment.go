@@ -35,7 +35,7 @@ const (
 
 // registerDeployments declares the collection, and what hangs below its resources.
 func registerDeployments(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: deployments, Hidden: true, Unlogged: true, NoUp: true}, &FullDeployment{},
+	r.Collection(resource.Collection{Name: deployments, Guard: resource.Own, Hidden: true, Unlogged: true, NoUp: true}, &FullDeployment{},
 		&DifferentialDeployment{}, &ValidationDeployment{}, &QuickDeployment{}, &SelectiveDeployment{})
 	for name, kind := range map[string]string{"addedRecords": recordAdded, "updatedRecords": recordUpdated, "deletedRecords": recordDeleted,
 		"addedResources": recordAdded, "updatedResources": recordUpdated, "deletedResources": recordDeleted} { // as release 9.6 calls them
@@ -143,11 +143,17 @@ type SelectiveDeployment struct {
 	Wanted schema.RefList `api:"wanted,hidden" onDelete:"clear"`
 }
 
-// begin notes who asks, and lets the deployment wait for its turn.
-func (x *DeploymentHead) begin(c *resource.Change) {
+// begin notes who asks, and lets the deployment wait for its turn; at is where it deploys. It refuses who may not.
+func (x *DeploymentHead) begin(c *resource.Change, at ...int64) error {
+	for _, one := range at {
+		if err := c.MayDeploy(c.Caller.User, x.Type, one); err != nil {
+			return err
+		}
+	}
 	zero := int64(0)
 	x.State, x.PercentComplete, x.User, x.Method, x.CreationDateTime = queued, &zero, schema.Ref{ID: c.Caller.User}, "API", c.Tx.Now()
 	c.Tx.Touch(deployments)
+	return nil
 }
 
 // dnsService is the service that there are deployments of.
@@ -181,7 +187,6 @@ func (x *DeploymentHead) order(c *resource.Change, service string) error {
 	if err := onlyDNS(service); err != nil {
 		return err
 	}
-	x.begin(c)
 	group, err := isGroup(c.Tx, x.Parent)
 	if err != nil {
 		return err
@@ -194,6 +199,11 @@ func (x *DeploymentHead) order(c *resource.Change, service string) error {
 		if len(servers) == 0 {
 			return problem.BadRequest("ServerNotActive", "server group %d has no servers", x.Parent)
 		}
+	}
+	if err := x.begin(c, servers...); err != nil {
+		return err
+	}
+	if group {
 		x.State, x.StartDateTime = running, c.Tx.Now()
 	}
 	for _, server := range servers {
@@ -300,7 +310,9 @@ func (x *QuickDeployment) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() {
 		return nil
 	}
-	x.begin(c)
+	if err := x.begin(c, x.Parent); err != nil {
+		return err
+	}
 	above, err := c.Tx.Get(x.Parent)
 	if err != nil {
 		return err
@@ -352,7 +364,9 @@ func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
 	if !c.Requested() {
 		return nil
 	}
-	x.begin(c)
+	if err := x.begin(c); err != nil {
+		return err
+	}
 	if x.BatchMode != "DISABLED" {
 		return problem.Field("UnsupportedResourceFieldValue", "batchMode", "deployments are not put together yet: DISABLED")
 	}
@@ -362,8 +376,8 @@ func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
 	configuration := int64(0)
 	var wanted []int64
 	for i, item := range x.Resources.Items {
-		row, err := c.Tx.Get(item.ID)
-		if store.IsNotFound(err) || err == nil && row.Collection != "resourceRecords" {
+		row, err := c.API.Visible(c.Tx, item.ID, c.Caller)
+		if problem.Is(err, "ResourceNotFound") || err == nil && row.Collection != "resourceRecords" {
 			return resource.NotFoundInlined("resources", "entry %d: there is no record %d", i, item.ID)
 		}
 		if err != nil {
@@ -375,6 +389,9 @@ func (x *SelectiveDeployment) BeforeWrite(c *resource.Change) error {
 		if configuration != 0 && row.Configuration != configuration {
 			return problem.Field("ResourceNotInConfiguration", "resources", "entry %d: record %d lies in another configuration than those before", i,
 				item.ID)
+		}
+		if err := c.MayDeploy(c.Caller.User, x.Type, item.ID); err != nil {
+			return err
 		}
 		configuration = row.Configuration
 		wanted = append(wanted, item.ID)

@@ -46,7 +46,7 @@ type DeploymentSchedule struct {
 	NextDateTime time.Time `api:"nextDateTime,computed"`
 	// LastDateTime is when it was last due; null where it never was.
 	LastDateTime time.Time `api:"lastDateTime,computed"`
-	// Owner is who set it up: the deployments are that user's.
+	// Owner is who set it up, or has changed it since without being an administrator: the deployments are that user's.
 	Owner schema.Ref `api:"owner,hidden" ref:"User" onDelete:"clear"`
 }
 
@@ -57,7 +57,7 @@ func (x *DeploymentSchedule) BeforeWrite(c *resource.Change) error {
 	}
 	old, _ := c.Old.(*DeploymentSchedule)
 	x.NextDateTime, x.LastDateTime = time.Time{}, time.Time{}
-	if c.Creates() {
+	if c.Creates() || !c.Caller.Administrator { // nobody lends its rights to who changes it
 		x.Owner = schema.Ref{ID: c.Caller.User}
 	}
 	if x.Servers.Given {
@@ -164,7 +164,9 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 		if waits {
 			continue
 		}
-		err = ready(c, x.DeploymentType, server)
+		if err = c.MayDeploy(x.Owner.ID, x.DeploymentType, server); err == nil {
+			err = ready(c, x.DeploymentType, server)
+		}
 		if err == nil {
 			if err := orderFor(c, x.DeploymentType, server, DeploymentHead{User: x.Owner, Method: "SCHEDULED"}); err != nil {
 				return err

@@ -28,7 +28,7 @@ func newEventExtension() *store.Extension {
 // registerEvents declares the collection of events.
 func registerEvents(r *resource.Registry) {
 	r.Extension(newEventExtension())
-	r.Collection(resource.Collection{Name: "events", From: eventRows, Hidden: true}, &Event{})
+	r.Collection(resource.Collection{Name: "events", From: eventRows, Guard: resource.Events, Hidden: true}, &Event{})
 }
 
 // Event is something that happened.

@@ -129,7 +129,7 @@ type IPv4Block struct {
 	SpaceHead
 	IPv4Policy
 	// UsagePercentage is how much of the block is assigned and allocated.
-	UsagePercentage json.RawMessage `api:"usagePercentage,computed"`
+	UsagePercentage json.RawMessage `api:"usagePercentage,computed,sums"`
 }
 
 // IPv6Block is a piece of IPv6 address space that holds blocks and networks.

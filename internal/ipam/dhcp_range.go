@@ -124,7 +124,7 @@ func (x *RangeHead) firstFree(c *resource.Change, network *store.Resource, colle
 type IPv4DHCPRange struct {
 	RangeHead
 	// Usage counts the range's addresses by state.
-	Usage json.RawMessage `api:"usage,computed"`
+	Usage json.RawMessage `api:"usage,computed,sums"`
 	// InheritedFields are the fields whose values come from above.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 	// Template is the template it follows.
@@ -202,7 +202,7 @@ func parseExclusion(text string) (space.Range, error) {
 type IPv6DHCPRange struct {
 	RangeHead
 	// Usage counts the range's addresses by state.
-	Usage json.RawMessage `api:"usage,computed"`
+	Usage json.RawMessage `api:"usage,computed,sums"`
 	// InheritedFields are the fields whose values come from above.
 	InheritedFields []string `api:"_inheritedFields,readOnly"`
 }

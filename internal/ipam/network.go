@@ -37,7 +37,7 @@ type IPv4Network struct {
 	// SharedNetworkTag is the tag of the shared network this is part of.
 	SharedNetworkTag schema.Ref `api:"sharedNetworkTag" ref:"Tag" back:"sharedResources"`
 	// Usage counts the network's addresses by state.
-	Usage json.RawMessage `api:"usage,computed"`
+	Usage json.RawMessage `api:"usage,computed,sums"`
 }
 
 // IPv6Network is an IPv6 subnet: a leaf of the address tree that holds addresses and ranges.

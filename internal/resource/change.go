@@ -102,6 +102,18 @@ func NotFoundInlined(field, format string, args ...any) error {
 	return notFoundInlined(field, format, args...)
 }
 
+// MayDeploy refuses a deployment of a type at a resource that a user may not ask for.
+func (c *Change) MayDeploy(user int64, typeName string, at int64) error {
+	if c.API.MayDeploy == nil || user == 0 {
+		return nil
+	}
+	row, err := c.Tx.Get(at)
+	if err != nil {
+		return err
+	}
+	return c.API.MayDeploy(c.Tx, user, typeName, row)
+}
+
 // resolve checks that what the object refers to exists and is of a type that may stand there.
 // References by something else than an id are for the type's own rules, before.
 func (c *Change) resolve() error {
@@ -145,6 +157,15 @@ func (c *Change) resolveOne(f *schema.Field, ref schema.Ref) error {
 	}
 	if len(f.Refs) > 0 && !slices.Contains(f.Refs, head.Type) {
 		return notFoundInlined(f.Name, "resource %d is of type %s; expected %s", ref.ID, head.Type, strings.Join(f.Refs, " or "))
+	}
+	if c.Requested() && c.Caller.Limited() {
+		seen, err := c.API.Sees(c.Tx, []int64{ref.ID}, c.Caller)
+		if err != nil {
+			return err
+		}
+		if !seen[ref.ID] {
+			return notFoundInlined(f.Name, "there is no resource %d", ref.ID)
+		}
 	}
 	if head.Configuration != 0 && schema.HeadOf(c.New).Config != 0 && head.Configuration != schema.HeadOf(c.New).Config {
 		return problem.Field("ResourceNotInConfiguration", f.Name, "resource %d lies in another configuration", ref.ID)

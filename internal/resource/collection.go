@@ -239,6 +239,10 @@ type API struct {
 	Sealer Sealer
 	// May decides what callers may do (access.May); nil lets everybody do everything.
 	May Decide
+	// Effective gives what a caller may do with a resource, or the user of a number, where that is not 0; nil where nobody is asked.
+	Effective func(tx *store.Tx, caller Caller, row *store.Resource, user int64) (Effective, error)
+	// MayDeploy refuses a deployment of a type at a resource that the user of a number may not ask for; 0 is nobody's token. nil: all may.
+	MayDeploy func(tx *store.Tx, user int64, typeName string, at *store.Resource) error
 	// Probe asks whether an address answers; nil where nobody can be asked.
 	Probe func(ctx context.Context, a netip.Addr) (answers bool, err error)
 
@@ -398,8 +402,10 @@ type Caller struct {
 	// User is the id of the user resource.
 	User int64
 	Name string
-	// Administrator may change things; others may read.
+	// Administrator may do everything.
 	Administrator bool
+	// Rights are what a user may do who is no administrator; nil for all others: those read everything.
+	Rights Rights
 	// ReadOnly is a session or a token that may not change anything, whoever's it is.
 	ReadOnly bool
 	// Session is the id of the session resource; 0 outside of one.

@@ -1,6 +1,8 @@
 package resource
 
 import (
+	"slices"
+
 	"portolan/internal/problem"
 	"portolan/internal/schema"
 	"portolan/internal/store"
@@ -78,21 +80,46 @@ func (a *API) inCollections(names []string, caller Caller) store.Expr {
 	return either
 }
 
-// visible is the condition for lists that span collections.
+// visible is the condition for lists that span collections. Those of which the same is seen have it once.
 func (a *API) visible(caller Caller) (all store.All) {
+	var seen []store.Expr
+	var of [][]string
 	for _, c := range a.collections {
-		switch {
-		case c.From != store.Resources:
-		case c.Hidden:
-			all = append(all, store.Not{Expr: store.InCollection(c.Name)})
-		default:
-			if seen := a.seen(c, caller); seen != nil {
-				all = append(all, store.Any{store.Not{Expr: store.InCollection(c.Name)}, seen})
-			}
+		if c.From != store.Resources {
+			continue
 		}
+		one := a.seen(c, caller)
+		if c.Hidden {
+			one = store.Nothing
+		}
+		if one == nil {
+			continue
+		}
+		at := slices.IndexFunc(seen, func(e store.Expr) bool { return store.Same(e, one) })
+		if at < 0 {
+			at = len(seen)
+			seen, of = append(seen, one), append(of, nil)
+		}
+		of[at] = append(of[at], c.Name)
+	}
+	for i, one := range seen {
+		outside := store.Not{Expr: store.InCollection(of[i]...)}
+		if one == store.Nothing {
+			all = append(all, outside)
+			continue
+		}
+		all = append(all, store.Any{outside, one})
 	}
 	return all
 }
+
+// Sees gives those of some resources that a caller sees, whatever collections they are of.
+func (a *API) Sees(tx *store.Tx, ids []int64, caller Caller) (map[int64]bool, error) {
+	return tx.IDs(ids, a.visible(caller))
+}
+
+// Limited reports whether there are resources that a caller may not see because of where they lie.
+func (c Caller) Limited() bool { return c.Rights != nil && !c.Administrator && !c.Rights.Everything() }
 
 // ListQuery gives the query of a list target and the types it may hold.
 func (a *API) ListQuery(t Target, caller Caller) (store.Query, Scope) {

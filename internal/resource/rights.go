@@ -2,6 +2,36 @@ package resource
 
 import "portolan/internal/store"
 
+// Effective is what somebody may do with a resource.
+type Effective struct {
+	// User is whose rights these are; nil for a token that belongs to no user.
+	User *int64 `json:"user"`
+	// Administrator says that no right limits it.
+	Administrator bool `json:"administrator"`
+	// AccessLevel is that of the resource, LevelBelow that of what lies below it, but for types that AccessOverrides have.
+	AccessLevel     string      `json:"accessLevel"`
+	LevelBelow      string      `json:"levelBelow"`
+	AccessOverrides []TypeLevel `json:"accessOverrides"`
+	// The ways to deploy that are allowed there.
+	DeploymentsAllowed          bool `json:"deploymentsAllowed"`
+	QuickDeploymentsAllowed     bool `json:"quickDeploymentsAllowed"`
+	SelectiveDeploymentsAllowed bool `json:"selectiveDeploymentsAllowed"`
+	// DecidedBy is what decides; nil where nothing does.
+	DecidedBy *DecidedBy `json:"decidedBy"`
+}
+
+// TypeLevel is the level of resources of a type.
+type TypeLevel struct {
+	ResourceType string `json:"resourceType"`
+	AccessLevel  string `json:"accessLevel"`
+}
+
+// DecidedBy are access rights, and the resource that they are set at; nil for those by default.
+type DecidedBy struct {
+	Resource     *int64  `json:"resource"`
+	AccessRights []int64 `json:"accessRights"`
+}
+
 // Action is what a caller wants to do with a resource, or a collection of them.
 type Action int
 
@@ -36,7 +66,23 @@ const (
 	HistoryImages
 	// Administration: its resources are how the manager itself is set up.
 	Administration
+	// Managed: its resources are seen as others are, and changed by administrators alone.
+	Managed
+	// Granted: its resources are the access rights.
+	Granted
+	// Own: its resources are what users ask for, who are in the reference user; who may ask is for the collection's rules.
+	Own
+	// Events: its resources are what has happened.
+	Events
 )
+
+// Rights are what a user who is no administrator may do (access.Rights).
+type Rights interface {
+	// Everything reports whether the user sees all resources there are, also those that are still to come.
+	Everything() bool
+	// Whole reports of some resources whether the user sees all that lies below, also what is still to come.
+	Whole(tx *store.Tx, ids []int64) (map[int64]bool, error)
+}
 
 // Subject is what a caller wants to do something with.
 type Subject struct {

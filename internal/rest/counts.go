@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
 	"portolan/internal/store"
@@ -20,7 +21,7 @@ func (a *Server) counts(w http.ResponseWriter, r *http.Request, t resource.Targe
 	}
 	var numbers map[string]int64
 	if err := a.Store.View(r.Context(), func(tx *store.Tx) error {
-		row, err := a.Locate(tx, t, caller)
+		row, err := a.whole(tx, t, caller)
 		if err == nil {
 			numbers, err = t.Collection.Counts.Of(tx, row)
 		}
@@ -31,6 +32,19 @@ func (a *Server) counts(w http.ResponseWriter, r *http.Request, t resource.Targe
 	above := fmt.Sprintf("%s/%s/%d", a.Base, t.Collection.Name, t.ID)
 	send(w, r, http.StatusOK, form, countsText(numbers, form, above, t.Collection.Counts.Name))
 	return nil
+}
+
+// whole gives a resource of which something is asked that follows from all that lies below it, to who sees all of that.
+func (a *Server) whole(tx *store.Tx, t resource.Target, caller resource.Caller) (*store.Resource, error) {
+	row, err := a.Locate(tx, t, caller)
+	if err != nil || !caller.Limited() {
+		return row, err
+	}
+	whole, err := caller.Rights.Whole(tx, []int64{row.ID})
+	if err == nil && !whole[row.ID] {
+		err = problem.Forbidden("AccessDenied", "%s does not see all that lies below %s %d", caller.Name, row.Type, row.ID)
+	}
+	return row, err
 }
 
 // countsText writes numbers by kind.

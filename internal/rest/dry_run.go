@@ -101,7 +101,7 @@ func (a *Server) operations(tx *store.Tx, rq *request, tally store.Tally) ([]jso
 	}); err != nil {
 		return nil, err
 	}
-	rd := a.renderer(tx, rq.media)
+	rd := a.renderer(tx, rq.media, rq.caller)
 	if err := rd.ready(rows); err != nil {
 		return nil, err
 	}

@@ -119,8 +119,8 @@ func (a *Server) noMethod(t resource.Target, method string, methods []string) er
 	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", method, allow(methods))
 }
 
-// oursBelow gives the resource and what answers, where a path names what is ours below one resource: its map, or its counts. serve is nil
-// for any other path.
+// oursBelow gives the resource and what answers, where a path names what is ours below one resource: its map, its counts, or what may be
+// done with it. serve is nil for any other path.
 func (a *Server) oursBelow(path string) (
 	t resource.Target, serve func(http.ResponseWriter, *http.Request, resource.Target, resource.Caller) error,
 ) {
@@ -137,6 +137,8 @@ func (a *Server) oursBelow(path string) (
 		return t, a.spaceMap
 	case c.Counts.Of != nil && parts[2] == c.Counts.Name:
 		return t, a.counts
+	case c.Guard == resource.Everybody && !c.Inner && a.Effective != nil && parts[2] == effectiveName:
+		return t, a.effective
 	}
 	return t, nil
 }
@@ -305,7 +307,7 @@ func (a *Server) get(w http.ResponseWriter, r *http.Request, t resource.Target, 
 			return err
 		}
 		w.Header().Set("ETag", etag(row))
-		rd := a.renderer(tx, o.media)
+		rd := a.renderer(tx, o.media, caller)
 		body, err = rd.one(make([]byte, 0, 4096), row, o.fields, caller, nil)
 		return err
 	})

@@ -188,7 +188,8 @@ type pager struct {
 }
 
 func (a *Server) page(tx *store.Tx, l *lister, r *http.Request, q store.Query, plan listPlan, v *vacancies, total string) error {
-	p := &pager{rd: a.renderer(tx, plan.media), l: l, form: jsonRows{}, fields: plan.fields, caller: plan.caller, limit: plan.limit,
+	p := &pager{rd: a.renderer(tx, plan.media, plan.caller), l: l, form: jsonRows{}, fields: plan.fields, caller: plan.caller,
+		limit:   plan.limit,
 		waiting: make([]store.Resource, 0, batch)}
 	switch plan.media {
 	case asCSV:

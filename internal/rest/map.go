@@ -45,7 +45,7 @@ func (a *Server) spaceMap(w http.ResponseWriter, r *http.Request, t resource.Tar
 	}
 	var m *resource.SpaceMap
 	if err := a.long(r.Context(), caller, false, func(tx *store.Tx) error {
-		row, err := a.Locate(tx, t, caller)
+		row, err := a.whole(tx, t, caller)
 		if err == nil {
 			m, err = t.Collection.Map(tx, row, int(cells))
 		}

@@ -152,6 +152,9 @@ func (a *Server) paths() doc {
 		if c.Counts.Of != nil {
 			paths[at+"/{id}/"+c.Counts.Name] = a.countsPath(c)
 		}
+		if c.Guard == resource.Everybody && a.Effective != nil {
+			paths[at+"/{id}/"+effectiveName] = a.effectivePath(c)
+		}
 		paths[at+"/{id}"] = a.pathItem(resource.Target{Collection: c}, c.Types, c.Types, c.Name+"One", c.Name)
 		for alias := range c.Aliases {
 			paths[at+"/"+alias] = a.pathItem(resource.Target{Collection: c}, c.Types, c.Types, c.Name+"-"+alias, c.Name)

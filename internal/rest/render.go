@@ -43,8 +43,12 @@ func newPlan(base string, c *resource.Collection) *plan {
 
 // renderer writes resources within one snapshot. It remembers what it has inlined.
 type renderer struct {
-	api     *Server
-	tx      *store.Tx
+	api *Server
+	tx  *store.Tx
+	// caller is who is answered; limited says that there is what it may not see, hidden are those that were met.
+	caller  resource.Caller
+	limited bool
+	hidden  map[int64]bool
 	links   bool
 	heads   map[int64]store.Head
 	inlined map[int64][]byte
@@ -56,8 +60,9 @@ type renderer struct {
 	embedded int
 }
 
-func (a *Server) renderer(tx *store.Tx, m media) *renderer {
-	return &renderer{api: a, tx: tx, links: m == asHAL || m == asHTML, heads: map[int64]store.Head{}, inlined: map[int64][]byte{}}
+func (a *Server) renderer(tx *store.Tx, m media, caller resource.Caller) *renderer {
+	return &renderer{api: a, tx: tx, caller: caller, limited: caller.Limited(), hidden: map[int64]bool{}, links: m == asHAL || m == asHTML,
+		heads: map[int64]store.Head{}, inlined: map[int64][]byte{}}
 }
 
 // typeOf gives a row's type; the next row most often has the same.
@@ -72,7 +77,7 @@ func (rd *renderer) typeOf(r *store.Resource) *schema.Type {
 func (rd *renderer) want(r *store.Resource) {
 	add := func(id int64) {
 		if id > resource.RootID {
-			if _, ok := rd.heads[id]; !ok {
+			if _, ok := rd.heads[id]; !ok && !rd.hidden[id] {
 				rd.wanted = append(rd.wanted, id)
 			}
 		}
@@ -92,7 +97,7 @@ func (rd *renderer) want(r *store.Resource) {
 	for _, ref := range r.Refs {
 		add(ref.Target)
 	}
-	if rd.links && rd.api.plans[t.Collection].above == "" &&
+	if rd.links && (rd.limited || rd.api.plans[t.Collection].above == "") &&
 		(len(rd.api.Collection(t.Collection).Parents) > 0 || rd.api.Collection(t.Collection).Inner) {
 		add(r.Parent)
 	}
@@ -142,6 +147,30 @@ func (rd *renderer) complete(rows []*store.Resource) error {
 	return rd.load()
 }
 
+// withoutSums gives the body of a resource without what counts resources below it, where the caller does not see all of those.
+func (rd *renderer) withoutSums(t *schema.Type, r *store.Resource) ([]byte, error) {
+	if !rd.limited || !slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return f.Sums }) {
+		return r.Body, nil
+	}
+	whole, err := rd.caller.Rights.Whole(rd.tx, []int64{r.ID})
+	if err != nil || whole[r.ID] {
+		return r.Body, err
+	}
+	b := []byte{'{'}
+	err = store.Members(r.Body, func(name, raw []byte) error {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(schema.AppendString(b, string(name)), ':')
+		if f := t.ByName[string(name)]; f != nil && f.Sums {
+			raw = []byte("null")
+		}
+		b = append(b, raw...)
+		return nil
+	})
+	return append(b, '}'), err
+}
+
 // shownRow is a row as it was completed, of one version of it.
 type shownRow struct {
 	version int64
@@ -168,12 +197,21 @@ func (rd *renderer) readyOne(r *store.Resource) error {
 }
 
 // load reads the heads that were wanted and are not remembered, in one query for many.
-func (rd *renderer) load() error {
+func (rd *renderer) load() (err error) {
 	if len(rd.wanted) == 0 {
 		return nil
 	}
 	slices.Sort(rd.wanted)
-	missing := rd.tx.Prefetched(slices.Compact(rd.wanted), rd.heads)
+	rd.wanted = slices.Compact(rd.wanted)
+	if rd.limited {
+		asked := slices.Clone(rd.wanted)
+		defer func() {
+			if err == nil {
+				err = rd.conceal(asked)
+			}
+		}()
+	}
+	missing := rd.tx.Prefetched(rd.wanted, rd.heads)
 	rd.wanted = rd.wanted[:0]
 	missing = slices.DeleteFunc(missing, func(id int64) bool {
 		h, ok := rd.api.heads.Get(rd.tx, id)
@@ -191,6 +229,21 @@ func (rd *renderer) load() error {
 	for _, id := range missing {
 		if h, ok := rd.heads[id]; ok {
 			rd.api.heads.Put(rd.tx, id, h)
+		}
+	}
+	return nil
+}
+
+// conceal takes those heads away that the caller may not see: what refers to them shows null.
+func (rd *renderer) conceal(ids []int64) error {
+	seen, err := rd.api.Sees(rd.tx, ids, rd.caller)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if !seen[id] {
+			rd.hidden[id] = true
+			delete(rd.heads, id)
 		}
 	}
 	return nil
@@ -216,8 +269,11 @@ func (rd *renderer) append(b []byte, r *store.Resource, extra map[string]string)
 	} else {
 		b = schema.AppendString(b, r.Name)
 	}
-	body, err := t.ShowOnce(r.Body, extra)
+	body, err := rd.withoutSums(t, r)
 	if err != nil {
+		return nil, err
+	}
+	if body, err = t.ShowOnce(body, extra); err != nil {
 		return nil, err
 	}
 	if body, err = rd.withUserFields(t, body); err != nil {
@@ -352,7 +408,7 @@ func (rd *renderer) appendLinks(b []byte, r *store.Resource, c *resource.Collect
 // above gives the path in front of the parent's id, or nothing where there is no parent.
 func (rd *renderer) above(r *store.Resource, c *resource.Collection, p *plan) string {
 	switch {
-	case r.Parent == 0 || len(c.Parents) == 0 && !c.Inner || c.NoUp:
+	case r.Parent == 0 || len(c.Parents) == 0 && !c.Inner || c.NoUp, rd.hidden[r.Parent]:
 		return ""
 	case r.Parent == resource.RootID && !c.Inner: // transactions have numbers of their own
 		return p.root
@@ -378,7 +434,7 @@ func (rd *renderer) one(b []byte, r *store.Resource, p *schema.Projection, calle
 
 // Show renders a resource as GET of it answers, as plain JSON.
 func (a *Server) Show(tx *store.Tx, r *store.Resource, caller resource.Caller) ([]byte, error) {
-	return a.renderer(tx, asJSON).one(nil, r, nil, caller, nil)
+	return a.renderer(tx, asJSON, caller).one(nil, r, nil, caller, nil)
 }
 
 // project renders a resource whose heads are loaded.

@@ -111,7 +111,7 @@ func searchOptions(r *http.Request) (text string, limit int, err error) {
 
 // hits writes what was found.
 func (a *Server) hits(tx *store.Tx, form media, found *resource.Search) ([]byte, error) {
-	rd := a.renderer(tx, form)
+	rd := a.renderer(tx, form, found.Caller)
 	rows := make([]*store.Resource, len(found.Hits))
 	for i, h := range found.Hits {
 		rows[i] = h.Row.Clone() // which completing changes

@@ -172,7 +172,7 @@ func (a *Server) word(tx *store.Tx, e store.Entry, after int64, w *wording) erro
 			return err
 		}
 	}
-	rd := a.renderer(tx, asJSON)
+	rd := a.renderer(tx, asJSON, resource.Caller{Administrator: true}) // who may follow the changes sees everything
 	if err := rd.ready(rows); err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (a *Server) show(r *http.Request, rq *request, ans *answer) error {
 		}
 		ans.status, ans.etag = http.StatusCreated, etag(row)
 		ans.location = a.plans[a.History.Name].one + strconv.FormatInt(row.ID, 10)
-		ans.body, err = a.renderer(tx, rq.media).one(nil, row, rq.fields, rq.caller, nil)
+		ans.body, err = a.renderer(tx, rq.media, rq.caller).one(nil, row, rq.fields, rq.caller, nil)
 		return err
 	})
 }
@@ -306,7 +306,7 @@ func (a *Server) perform(tx *store.Tx, rq *request) (answer, error) {
 		return answer{}, err
 	}
 	ans := answer{status: http.StatusOK, etag: etag(written)}
-	ans.body, err = a.renderer(tx, rq.media).one(nil, written, rq.fields, rq.caller, c.Extra)
+	ans.body, err = a.renderer(tx, rq.media, rq.caller).one(nil, written, rq.fields, rq.caller, c.Extra)
 	return ans, err
 }
 
@@ -358,7 +358,7 @@ func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
 	if a.Collection(row.Collection).Inner { // it is reached through the one above alone
 		ans.location = rq.URL.Path + "/" + strconv.FormatInt(row.ID, 10)
 	}
-	if ans.body, err = a.renderer(c.Tx, rq.media).one(nil, row, rq.fields, rq.caller, c.Extra); err != nil {
+	if ans.body, err = a.renderer(c.Tx, rq.media, rq.caller).one(nil, row, rq.fields, rq.caller, c.Extra); err != nil {
 		return ans, err
 	}
 	return ans, a.keep(c.Tx, rq, ans)

@@ -124,6 +124,8 @@ func (f *Field) options(text string) {
 			f.Searched = true
 		case "span":
 			f.Span = true
+		case "sums":
+			f.Sums = true
 		case "inherit":
 			f.Inherit = true
 		case "list":

@@ -150,6 +150,7 @@ type Field struct {
 	Refs       []string // types a reference may point to; empty: any
 	Identify   string   // the field of the target that a body may name it by, beside id
 	Span       bool     // the row's span is this address
+	Sums       bool     // counts what lies below, and is not shown to who does not see all of that
 	Inherit    bool     // where it is not set, the value of the nearest resource above that sets it holds
 	Column     string   // "parent" or "configuration" where the row has the reference
 	Min, Max   *int64

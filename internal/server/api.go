@@ -63,7 +63,7 @@ func NewAPI(s *store.Store) *resource.API {
 	}
 	a := resource.NewAPI(s, r)
 	a.Respan = ipam.Reallocate
-	a.May = access.May
+	access.Govern(a)
 	a.Sealer = access.Sealer{}
 	return a
 }

@@ -475,6 +475,7 @@ func TestPrivilegesAct(t *testing.T) {
 	login := func(name, privileges string) (id, credentials string) {
 		t.Helper()
 		id = m.id("/api/v2/users", `{"type":"User","name":"`+name+`","password":"`+adminPassword+`","email":"e@x","accessType":"API",`+privileges+`}`)
+		m.right(id, "", "VIEW", "")
 		return id, basicAuth(name, adminPassword)
 	}
 	_, hidden := login("hidden", `"securityPrivilege":"NO_ACCESS"`) // historyPrivilege HIDE is the default

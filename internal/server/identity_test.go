@@ -120,7 +120,7 @@ func TestUsers(t *testing.T) {
 	at := "/api/v2/users/" + user.text("id")
 	ann := basicAuth("ann", "first password")
 	m.want(200, "GET", "/api/v2/networks", "", ann)
-	m.refused(403, "AccessDenied", "ann may read", "POST", "/api/v2/configurations", `{"name":"x"}`, ann)
+	m.refused(403, "AccessDenied", "ann may not make", "POST", "/api/v2/configurations", `{"name":"x"}`, ann)
 	session := m.want(201, "POST", "/api/v2/sessions", "", ann)
 	// One sees one's own sessions, and no others.
 	admins := m.want(201, "POST", "/api/v2/sessions", "", basicAuth("admin", adminPassword))

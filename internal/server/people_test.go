@@ -32,7 +32,6 @@ func TestGroups(t *testing.T) {
 		`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
 	group := m.id("/api/v2/groups", `{"name":"operators","description":"at night"}`)
 	m.refused(409, "ResourceAlreadyExists", "operators", "POST", "/api/v2/groups", `{"name":"operators"}`)
-	m.refused(400, "UnsupportedResourceFieldValue", "administratorPrivilege", "POST", "/api/v2/groups", `{"name":"x","administratorPrivilege":true}`)
 	m.refused(400, "UnsupportedResourceFieldValue", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"LDAP"}`)
 	m.refused(400, "InvalidEnumValue", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"X"}`)
 	m.want(201, "POST", "/api/v2/users/"+user+"/groups", `{"id":`+group+`}`)
@@ -60,7 +59,6 @@ func TestNotYet(t *testing.T) {
 		t.Errorf("the authenticators are %s", own.body)
 	}
 	for _, c := range [][3]string{
-		{"POST", "/api/v2/accessRights", `{"userScope":{"id":100000},"defaultAccessLevel":"VIEW"}`},
 		{"POST", "/api/v2/authenticators", `{"type":"KerberosAuthenticator","name":"x","hostname":"x","realm":"x"}`},
 		{"PUT", "/api/v2/authenticators/" + own.text("data.0.id"), `{}`},
 		{"DELETE", "/api/v2/authenticators/" + own.text("data.0.id"), ``},
@@ -119,6 +117,8 @@ func TestTasksAndFavorites(t *testing.T) {
 	ada := m.id("/api/v2/users", `{"type":"User","name":"ada","password":"`+adminPassword+
 		`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
 	as := basicAuth("ada", adminPassword)
+	m.refusedAs(as, 404, "InlinedResourceNotFound", "id", "POST", "/api/v2/users/"+ada+"/favorites", `{"id":`+network+`}`)
+	m.right(ada, network, "VIEW", "")
 	m.want(201, "POST", "/api/v2/users/"+ada+"/tasks", body, as, "Content-Type: application/json")
 	m.want(201, "POST", "/api/v2/users/"+ada+"/favorites", `{"id":`+network+`}`, as, "Content-Type: application/json")
 	m.refusedAs(as, 403, "AccessDenied", "", "POST", tasks, body)

@@ -250,11 +250,15 @@ func (m *Manager) fleetRoutes(mux *http.ServeMux) {
 	route("/v1/api/authentication/token", handlers{http.MethodPost: m.exchangeToken})
 }
 
-// reader lets everyone with a bearer token in.
+// reader lets everyone with a bearer token in, but for users who do not see everything: the fleet lies in no part of the tree.
 func (m *Manager) reader(handle func(w http.ResponseWriter, r *http.Request) error) func(w http.ResponseWriter, r *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if _, err := m.Identity.Bearer(r); err != nil {
+		p, err := m.Identity.Bearer(r)
+		if err != nil {
 			return err
+		}
+		if p.Rights != nil && !p.Rights.Everything() {
+			return problem.Forbidden("AccessDenied", "%s does not see the fleet: that takes access rights by which everything is seen", p.Name)
 		}
 		return handle(w, r)
 	}

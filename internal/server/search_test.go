@@ -127,6 +127,7 @@ func TestSearchWithinRights(t *testing.T) {
 		user("corpx" + strconv.Itoa(i))
 	}
 	user("low")
+	m.right(m.want(200, "GET", "/api/v2/users?"+filter("name:'low'"), "").text("data.0.id"), "", "VIEW", "")
 	m.id("/api/v2/configurations", `{"name":"z-corpx"}`)
 	as := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("low:"+adminPassword))
 	r := m.want(200, "GET", "/api/v2/search?limit=1&q=corpx", "", as)

@@ -1,0 +1,171 @@
+package store
+
+import (
+	"cmp"
+	"database/sql"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// Governed says which resources a condition holds for by where they lie: what is said at a resource holds for it, and for all that lies
+// below it where nothing nearer says something else.
+type Governed struct {
+	// Own is whether it holds for a resource at which something is said, Below whether it does for what lies below; they have the same keys.
+	Own, Below map[int64]bool
+	// Configurations are those that the keys lie in, or are, by key; 0 for those that lie in none. No resource ever changes its own.
+	Configurations map[int64]int64
+	// Otherwise is whether it holds where nothing is said, up to the top.
+	Otherwise bool
+}
+
+// Expr gives the condition: nil where it always holds, Nothing where it never does.
+func (g Governed) Expr() Expr {
+	same := func(m map[int64]bool) bool {
+		for _, holds := range m {
+			if holds != g.Otherwise {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case !same(g.Own) || !same(g.Below):
+	case g.Otherwise:
+		return nil
+	default:
+		return Nothing
+	}
+	e := &governed{otherwise: truth(g.Otherwise), own: map[truth]IDs{}, whole: map[truth]IDs{}}
+	roots := slices.Sorted(maps.Keys(g.Own))
+	deep := map[int64]bool{} // configurations with something said inside them
+	for _, id := range roots {
+		if g.Configurations[id] != id {
+			deep[g.Configurations[id]] = true
+		}
+	}
+	var walked, holding []int64
+	for _, id := range roots {
+		e.own[truth(g.Own[id])] = append(e.own[truth(g.Own[id])], id)
+		walked = append(walked, id)
+		if g.Below[id] {
+			holding = append(holding, id)
+		}
+		if g.Configurations[id] == id && !deep[id] {
+			e.whole[truth(g.Below[id])] = append(e.whole[truth(g.Below[id])], id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(deep)) {
+		e.deep = append(e.deep, id)
+	}
+	e.walked, e.holding = idList(walked), IDs(holding)
+	return e
+}
+
+type truth bool
+
+// governed is Governed, as it is asked for.
+type governed struct {
+	// own are the resources for which it holds, and does not, by themselves; whole the configurations in which it does, and does not, for
+	// all that lies in them; deep those in which that depends. 0 is among the latter for what lies in none.
+	own, whole map[truth]IDs
+	deep       IDs
+	// walked are all at which something is said, holding those below which it holds.
+	walked    string
+	holding   IDs
+	otherwise truth
+}
+
+func (t truth) String() string {
+	if t {
+		return "TRUE"
+	}
+	return "FALSE"
+}
+
+func (e *governed) sql(b *builder, row string) {
+	b.WriteString("CASE")
+	for _, part := range []struct {
+		column string
+		ids    map[truth]IDs
+	}{{".id", e.own}, {".configuration", e.whole}} {
+		for _, holds := range []truth{false, true} {
+			if ids := part.ids[holds]; len(ids) > 0 {
+				b.WriteString(" WHEN " + row + part.column + " IN (" + idList(ids) + ") THEN " + holds.String())
+			}
+		}
+	}
+	if len(e.deep) == 0 {
+		b.WriteString(" ELSE " + e.otherwise.String() + " END")
+		return
+	}
+	b.rows++
+	n := strconv.Itoa(b.rows)
+	up, at := "up"+n, "u"+n
+	b.WriteString(" WHEN " + row + ".configuration NOT IN (" + idList(e.deep) + ") THEN " + e.otherwise.String() +
+		" ELSE coalesce((WITH RECURSIVE " + up + " (id, parent) AS (SELECT " + at + ".id, " + at + ".parent FROM resource " + at +
+		" WHERE " + at + ".id = " + row + ".parent UNION ALL SELECT " + at + ".id, " + at + ".parent FROM " + up + " JOIN resource " + at +
+		" ON " + at + ".id = " + up + ".parent WHERE " + up + ".id NOT IN (" + e.walked + ")) SELECT ")
+	e.holding.sql(b, up)
+	b.WriteString(" FROM " + up + " WHERE " + up + ".id IN (" + e.walked + ")), " + e.otherwise.String() + ") END")
+}
+
+// Same reports whether two conditions are one and the same: Nothing, or one that Governed gave.
+func Same(a, b Expr) bool {
+	if g, ok := a.(*governed); ok {
+		return b == Expr(g)
+	}
+	return a == Nothing && b == Nothing
+}
+
+// OfResource holds for the rows of a view that show a resource, by its number, for which a condition holds.
+type OfResource struct{ Where Expr }
+
+func (e OfResource) sql(b *builder, row string) {
+	b.rows++
+	of := "o" + strconv.Itoa(b.rows)
+	b.WriteString("EXISTS (SELECT 1 FROM resource " + of + " WHERE " + of + ".id = " + row + ".id AND ")
+	e.Where.sql(b, of)
+	b.WriteByte(')')
+}
+
+// Nearest gives the first one of some resources that is met on the way up from a resource, itself included; 0 where none is.
+func (tx *Tx) Nearest(from int64, among []int64) (nearest int64, err error) {
+	if len(among) == 0 || from == 0 {
+		return 0, nil
+	}
+	list := idList(among)
+	err = tx.QueryRow("WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE id = ? UNION ALL "+
+		"SELECT r.id, r.parent FROM up "+
+		"JOIN resource r ON r.id = up.parent WHERE up.id NOT IN ("+list+")) SELECT id FROM up WHERE id IN ("+list+")", from).Scan(&nearest)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return nearest, err
+}
+
+// Above gives the numbers of some resources, and of all that they lie in.
+func (tx *Tx) Above(ids []int64) (map[int64]bool, error) {
+	above, err := tx.ids64("WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE id IN (" + cmp.Or(idList(ids), "0") +
+		") UNION SELECT r.id, r.parent FROM up JOIN resource r ON r.id = up.parent) SELECT id FROM up")
+	found := make(map[int64]bool, len(above))
+	for _, id := range above {
+		found[id] = true
+	}
+	return found, err
+}
+
+// IDs gives the numbers of those among some resources for which a condition holds.
+func (tx *Tx) IDs(of []int64, where Expr) (map[int64]bool, error) {
+	query, args, err := Query{From: Resources, Where: All{IDs(of), where}}.build(tx, "r.id")
+	if err != nil {
+		return nil, err
+	}
+	ids, err := tx.ids64(query, args...)
+	found := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		found[id] = true
+	}
+	return found, err
+}
