@@ -83,7 +83,9 @@ func (b *bench) run(only string) error {
 		{'h', b.compileZone}, {'i', b.renameZone}, {'j', b.splitNetwork}, {'k', b.usage},
 		{'l', b.follow}, {'m', b.fleet}, {'n', b.imports}, {'x', b.questions}, {'y', b.sharedQuestions}, {'z', b.preview},
 		{'p', b.sharedGet}, {'q', b.sharedPages}, {'r', b.sharedCreates}, {'s', b.sharedReshaped}, {'t', b.sharedImport},
-		{'u', b.sharedCheckIns}, {'o', b.sharedFleet}, {'v', b.sharedNext}, {'w', b.sharedUsage}, {'A', b.answers}, {'B', b.wire}} {
+		{'u', b.sharedCheckIns}, {'o', b.sharedFleet}, {'v', b.sharedNext}, {'w', b.sharedUsage}, {'A', b.answers}, {'B', b.wire}, {'C',
+			b.rights},
+		{'D', b.sharedRights}} {
 		if only != "" && !containsRune(only, m.name) {
 			continue
 		}

@@ -106,7 +106,7 @@ func sees(c resource.Caller, on resource.Subject) store.Expr {
 		case c.Security == "NO_ACCESS":
 			return store.IDs{c.User}
 		case r != nil && !privileged(c, "VIEW_OTHERS_ACCESS_RIGHTS"):
-			return anyOf(store.IDs{c.User}, r.sees(on.Collection))
+			return anyOf(store.IDs{c.User}, r.sees(on.Collection, on.Alone))
 		}
 		return nil
 	case resource.Sessions:
@@ -138,12 +138,12 @@ func sees(c resource.Caller, on resource.Subject) store.Expr {
 		return nil
 	}
 	if on.Collection.Guard == resource.Own {
-		return anyOf(store.LinksTo{Targets: []int64{c.User}, Field: "user"}, r.sees(on.Collection))
+		return anyOf(store.LinksTo{Targets: []int64{c.User}, Field: "user"}, r.sees(on.Collection, on.Alone))
 	}
 	if on.Collection.Guard == resource.Managed { // such as the user's own groups
-		return anyOf(store.IDs(r.subjects), r.sees(on.Collection))
+		return anyOf(store.IDs(r.subjects), r.sees(on.Collection, on.Alone))
 	}
-	return r.sees(on.Collection)
+	return r.sees(on.Collection, on.Alone)
 }
 
 // seesGranted narrows access rights: by what the user may see of them, to those of the user and its groups.

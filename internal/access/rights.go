@@ -2,6 +2,7 @@ package access
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,7 +52,8 @@ type Rights struct {
 	special []string
 	// events says that the user sees all events.
 	events bool
-	// seen are the conditions that were worded, by the special type, or "" for all others: store.Expr in a seenEntry.
+	// seen are the conditions that were worded, by the special type, or "" for all others, and by what resources lie in: store.Expr in a
+	// seenEntry.
 	seen sync.Map
 }
 
@@ -197,7 +199,32 @@ func (r *Rights) hidesBelow(p place) bool {
 	return p.below("") < View || slices.ContainsFunc(r.special, func(t string) bool { return p.below(t) < View })
 }
 
-// Whole is resource.Rights.
+// Sees is resource.Rights.
+func (r *Rights) Sees(tx *store.Tx, heads []store.Head) (map[int64]bool, error) {
+	ids := make([]int64, len(heads))
+	for i, h := range heads {
+		ids[i] = h.ID
+	}
+	deciding, err := tx.Deciding(ids, r.at)
+	seen := make(map[int64]bool, len(heads))
+	for _, h := range heads {
+		at := deciding[h.ID]
+		if level := r.places[at].below(h.Type); at == h.ID {
+			seen[h.ID] = r.places[at].own() >= View
+		} else {
+			seen[h.ID] = level >= View
+		}
+	}
+	return seen, err
+}
+
+// SeesParent is resource.Rights: without overrides and a right of its own, what decides about a resource decides about its parent.
+func (r *Rights) SeesParent(id int64) bool {
+	return len(r.special) == 0 && r.places[id] == nil
+}
+
+// Whole is resource.Rights. What is seen is decided by a place that does not hide it; without overrides that place hides nothing below
+// itself.
 func (r *Rights) Whole(tx *store.Tx, ids []int64) (map[int64]bool, error) {
 	var hiding []int64
 	for _, id := range r.at {
@@ -205,28 +232,31 @@ func (r *Rights) Whole(tx *store.Tx, ids []int64) (map[int64]bool, error) {
 			hiding = append(hiding, id)
 		}
 	}
-	above, err := tx.Above(hiding)
-	if err != nil {
-		return nil, err
+	above := map[int64]bool{}
+	var err error
+	if len(hiding) > 0 {
+		if above, err = tx.Above(hiding); err != nil {
+			return nil, err
+		}
+	}
+	deciding := map[int64]int64{}
+	if len(r.special) > 0 {
+		if deciding, err = tx.Deciding(ids, r.at); err != nil {
+			return nil, err
+		}
 	}
 	whole := make(map[int64]bool, len(ids))
 	for _, id := range ids {
-		if above[id] { // it hides something, or something that lies in it does
-			continue
-		}
-		at, err := tx.Nearest(id, r.at)
-		if err != nil {
-			return nil, err
-		}
-		whole[id] = !r.hidesBelow(r.places[at])
+		whole[id] = !above[id] && (len(r.special) == 0 || !r.hidesBelow(r.places[deciding[id]]))
 	}
 	return whole, nil
 }
 
-// sees narrows the resources of a collection to those that are seen, by where they lie; nil is all.
-func (r *Rights) sees(c *resource.Collection) store.Expr {
+// sees narrows the resources of a collection to those that are seen, by where they lie; nil is all. Whoever asks for one collection alone
+// has what its resources lie in looked through once (store.Governed).
+func (r *Rights) sees(c *resource.Collection, alone bool) store.Expr {
 	if c.From != store.Resources {
-		switch e := r.seenOf(""); {
+		switch e := r.seenOf("", store.Surroundings{}); {
 		case e == nil || e == store.Nothing:
 			return e
 		case len(r.special) > 0: // the row does not say what it shows
@@ -235,6 +265,10 @@ func (r *Rights) sees(c *resource.Collection) store.Expr {
 			return store.OfResource{Where: e}
 		}
 	}
+	var around store.Surroundings
+	if alone {
+		around = c.Around
+	}
 	var special store.Any
 	var others []string
 	for _, t := range c.Types {
@@ -242,17 +276,17 @@ func (r *Rights) sees(c *resource.Collection) store.Expr {
 			others = append(others, t.Name)
 			continue
 		}
-		special = append(special, store.All{ofType(t.Name), orAll(r.seenOf(t.Name))})
+		special = append(special, store.All{ofType(t.Name), orAll(r.seenOf(t.Name, around))})
 	}
 	if len(special) == 0 {
-		return r.seenOf("")
+		return r.seenOf("", around)
 	}
 	if len(others) > 0 {
 		var either store.Any
 		for _, name := range others {
 			either = append(either, ofType(name))
 		}
-		special = append(special, store.All{either, orAll(r.seenOf(""))})
+		special = append(special, store.All{either, orAll(r.seenOf("", around))})
 	}
 	return special
 }
@@ -269,18 +303,19 @@ func orAll(e store.Expr) store.Expr {
 	return e
 }
 
-// seenOf is the condition that a resource of a type is seen.
-func (r *Rights) seenOf(typeName string) store.Expr {
-	if known, ok := r.seen.Load(typeName); ok {
+// seenOf is the condition that a resource of a type is seen, that lies in resources of some collections.
+func (r *Rights) seenOf(typeName string, around store.Surroundings) store.Expr {
+	key := fmt.Sprint(typeName, around)
+	if known, ok := r.seen.Load(key); ok {
 		return known.(seenEntry).expr //nolint:forcetypeassert // there is nothing else in it
 	}
-	g := store.Governed{Own: map[int64]bool{}, Below: map[int64]bool{}, Configurations: r.configurations,
+	g := store.Governed{Own: map[int64]bool{}, Below: map[int64]bool{}, Configurations: r.configurations, Around: around,
 		Otherwise: r.places[0].below(typeName) >= View}
 	for _, id := range r.at {
 		g.Own[id], g.Below[id] = r.places[id].own() >= View, r.places[id].below(typeName) >= View
 	}
 	e := g.Expr()
-	r.seen.Store(typeName, seenEntry{e})
+	r.seen.Store(key, seenEntry{e})
 	return e
 }
 

@@ -14,8 +14,9 @@ import (
 
 // registerAddresses declares the collection of addresses.
 func registerAddresses(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "addresses", Parents: []string{"networks"}, Place: placeSpace, Complete: completeAddresses,
-		Local: true, Vacant: vacant, Space: resource.TakesSpace,
+	r.Collection(resource.Collection{Name: "addresses", Parents: []string{"networks"}, Numerous: true, Place: placeSpace,
+		Complete: completeAddresses,
+		Local:    true, Vacant: vacant, Space: resource.TakesSpace,
 		Options: []resource.RequestHeader{takeWithin.For(resource.Creating)}},
 		&IPv4Address{}, &IPv6Address{})
 }

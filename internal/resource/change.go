@@ -159,7 +159,7 @@ func (c *Change) resolveOne(f *schema.Field, ref schema.Ref) error {
 		return notFoundInlined(f.Name, "resource %d is of type %s; expected %s", ref.ID, head.Type, strings.Join(f.Refs, " or "))
 	}
 	if c.Requested() && c.Caller.Limited() {
-		seen, err := c.API.Sees(c.Tx, []int64{ref.ID}, c.Caller)
+		seen, err := c.API.Sees(c.Tx, []store.Head{head}, c.Caller)
 		if err != nil {
 			return err
 		}

@@ -68,6 +68,10 @@ type Collection struct {
 	// Beforehand, where there is one, does for a request that makes or changes a resource what takes too long for
 	// a transaction; the rules find what it gives in Change.Prepared.
 	Beforehand func(ctx context.Context, a *API, members map[string]json.RawMessage) (any, error)
+	// Numerous: there may be as many of its resources as of anything.
+	Numerous bool
+	// Around are the collections of what its resources lie in. NewAPI finds them.
+	Around store.Surroundings
 	// NoUp: the resources have a parent and are in no hierarchy that a link would show.
 	NoUp bool
 	// Hidden keeps the collection's resources out of the list of everything.
@@ -309,6 +313,9 @@ func NewAPI(s *store.Store, r *Registry) *API {
 		a.complete(c, r)
 	}
 	for _, c := range a.collections {
+		c.Around = a.around(c)
+	}
+	for _, c := range a.collections {
 		for i := range c.Subs {
 			s := &c.Subs[i]
 			s.Clear = s.Relation == Children && s.Make == nil && !s.Ours && !slices.ContainsFunc(s.Items, func(name string) bool {
@@ -320,6 +327,33 @@ func NewAPI(s *store.Store, r *Registry) *API {
 		s.ShowInline(a.inlineMembers())
 	}
 	return a
+}
+
+// around gives the collections of what resources of a collection lie in, at any height; none where there may be as many of those as of
+// anything, so that nobody looks through all of them.
+func (a *API) around(c *Collection) (r store.Surroundings) {
+	all := []string{}
+	for waiting := c.Parents; len(waiting) > 0; {
+		name := waiting[0]
+		waiting = waiting[1:]
+		above := a.byName[name]
+		if above == nil || slices.Contains(all, name) {
+			continue
+		}
+		if above.Numerous {
+			return r
+		}
+		all = append(all, name)
+		waiting = append(slices.Clone(waiting), above.Parents...)
+	}
+	slices.Sort(all)
+	inner := slices.DeleteFunc(slices.Clone(all), func(name string) bool { // in which none of the others lies
+		return !slices.ContainsFunc(all, func(below string) bool { return slices.Contains(a.byName[below].Parents, name) })
+	})
+	if r.Collections = all; !slices.ContainsFunc(c.Parents, func(name string) bool { return slices.Contains(inner, name) }) {
+		r.Collections, r.Leaves = inner, true
+	}
+	return r
 }
 
 // inlineMembers gives the members of bodies that are shown where references are inlined, by type.

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"maps"
 	"slices"
 
 	"portolan/internal/problem"
@@ -72,7 +73,7 @@ func (a *API) Found(tx *store.Tx, s *Sub, id int64, q store.Query) (store.Query,
 func (a *API) inCollections(names []string, caller Caller) store.Expr {
 	var either store.Any
 	for _, name := range names {
-		either = append(either, narrowed(store.InCollection(name), a.seen(a.byName[name], caller)))
+		either = append(either, narrowed(store.InCollection(name), a.seenAlone(a.byName[name], caller)))
 	}
 	if len(either) == 1 {
 		return either[0]
@@ -113,9 +114,24 @@ func (a *API) visible(caller Caller) (all store.All) {
 	return all
 }
 
-// Sees gives those of some resources that a caller sees, whatever collections they are of.
-func (a *API) Sees(tx *store.Tx, ids []int64, caller Caller) (map[int64]bool, error) {
-	return tx.IDs(ids, a.visible(caller))
+// Sees gives those of some resources that a limited caller sees, by their heads.
+func (a *API) Sees(tx *store.Tx, heads []store.Head, caller Caller) (map[int64]bool, error) {
+	var lying []store.Head // what is decided about by where it lies
+	var others []int64
+	for _, h := range heads {
+		if c := a.byName[h.Collection]; c != nil && c.Guard == Everybody {
+			lying = append(lying, h)
+		} else {
+			others = append(others, h.ID)
+		}
+	}
+	seen, err := caller.Rights.Sees(tx, lying)
+	if err != nil || len(others) == 0 {
+		return seen, err
+	}
+	more, err := tx.IDs(others, a.visible(caller))
+	maps.Copy(seen, more)
+	return seen, err
 }
 
 // Limited reports whether there are resources that a caller may not see because of where they lie.

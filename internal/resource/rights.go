@@ -80,7 +80,11 @@ const (
 type Rights interface {
 	// Everything reports whether the user sees all resources there are, also those that are still to come.
 	Everything() bool
-	// Whole reports of some resources whether the user sees all that lies below, also what is still to come.
+	// Sees gives those of some resources, by their heads, that the user sees. All are decided about by where they lie.
+	Sees(tx *store.Tx, heads []store.Head) (map[int64]bool, error)
+	// SeesParent reports that what a resource that is seen lies in is seen, too; false where that has to be looked up.
+	SeesParent(id int64) bool
+	// Whole reports of some resources that the user sees whether it sees all that lies below, too, also what is still to come.
 	Whole(tx *store.Tx, ids []int64) (map[int64]bool, error)
 }
 
@@ -92,6 +96,8 @@ type Subject struct {
 	Sub *Sub
 	// ID is the resource; 0 for the collection as a whole.
 	ID int64
+	// Alone: resources of the collection alone are looked for, most likely many.
+	Alone bool
 	// Plain: nothing is asked beside the fields of the resource.
 	Plain bool
 }
@@ -103,10 +109,19 @@ type Decide func(caller Caller, action Action, on Subject) (seen store.Expr, err
 // seen narrows what a caller sees of a collection: the one place where reading is within the caller's rights. nil is all of it,
 // store.Nothing none of it.
 func (a *API) seen(c *Collection, caller Caller) store.Expr {
+	return a.seenBy(caller, Subject{Collection: c})
+}
+
+// seenAlone is seen where resources of that collection alone are looked for.
+func (a *API) seenAlone(c *Collection, caller Caller) store.Expr {
+	return a.seenBy(caller, Subject{Collection: c, Alone: true})
+}
+
+func (a *API) seenBy(caller Caller, on Subject) store.Expr {
 	if a.May == nil {
 		return nil
 	}
-	seen, err := a.May(caller, ActionFind, Subject{Collection: c})
+	seen, err := a.May(caller, ActionFind, on)
 	if err != nil {
 		return store.Nothing
 	}

@@ -45,10 +45,13 @@ func newPlan(base string, c *resource.Collection) *plan {
 type renderer struct {
 	api *Server
 	tx  *store.Tx
-	// caller is who is answered; limited says that there is what it may not see, hidden are those that were met.
-	caller  resource.Caller
-	limited bool
-	hidden  map[int64]bool
+	// caller is who is answered; limited says that there is what it may not see, hidden are those that were met, and partly those of which
+	// it does not see all that lies below.
+	caller         resource.Caller
+	limited        bool
+	hidden, partly map[int64]bool
+	// seen are those of which that is known already.
+	seen    map[int64]bool
 	links   bool
 	heads   map[int64]store.Head
 	inlined map[int64][]byte
@@ -61,7 +64,8 @@ type renderer struct {
 }
 
 func (a *Server) renderer(tx *store.Tx, m media, caller resource.Caller) *renderer {
-	return &renderer{api: a, tx: tx, caller: caller, limited: caller.Limited(), hidden: map[int64]bool{}, links: m == asHAL || m == asHTML,
+	return &renderer{api: a, tx: tx, caller: caller, limited: caller.Limited(), hidden: map[int64]bool{}, partly: map[int64]bool{},
+		seen: map[int64]bool{}, links: m == asHAL || m == asHTML,
 		heads: map[int64]store.Head{}, inlined: map[int64][]byte{}}
 }
 
@@ -97,7 +101,11 @@ func (rd *renderer) want(r *store.Resource) {
 	for _, ref := range r.Refs {
 		add(ref.Target)
 	}
-	if rd.links && (rd.limited || rd.api.plans[t.Collection].above == "") &&
+	looked := rd.limited && !rd.caller.Rights.SeesParent(r.ID)
+	if rd.limited && !looked {
+		rd.seen[r.Parent] = true
+	}
+	if rd.links && (looked || rd.api.plans[t.Collection].above == "") &&
 		(len(rd.api.Collection(t.Collection).Parents) > 0 || rd.api.Collection(t.Collection).Inner) {
 		add(r.Parent)
 	}
@@ -144,20 +152,40 @@ func (rd *renderer) complete(rows []*store.Resource) error {
 	for _, r := range rows {
 		rd.want(r)
 	}
+	if err := rd.concealSums(rows); err != nil {
+		return err
+	}
 	return rd.load()
+}
+
+// concealSums notes of which rows the caller does not see all that lies below, where they have what counts it.
+func (rd *renderer) concealSums(rows []*store.Resource) error {
+	if !rd.limited {
+		return nil
+	}
+	var ids []int64
+	for _, r := range rows {
+		if t := rd.typeOf(r); t != nil && slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return f.Sums }) {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	whole, err := rd.caller.Rights.Whole(rd.tx, ids)
+	for _, id := range ids {
+		rd.partly[id] = !whole[id]
+	}
+	return err
 }
 
 // withoutSums gives the body of a resource without what counts resources below it, where the caller does not see all of those.
 func (rd *renderer) withoutSums(t *schema.Type, r *store.Resource) ([]byte, error) {
-	if !rd.limited || !slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return f.Sums }) {
+	if !rd.partly[r.ID] {
 		return r.Body, nil
 	}
-	whole, err := rd.caller.Rights.Whole(rd.tx, []int64{r.ID})
-	if err != nil || whole[r.ID] {
-		return r.Body, err
-	}
 	b := []byte{'{'}
-	err = store.Members(r.Body, func(name, raw []byte) error {
+	err := store.Members(r.Body, func(name, raw []byte) error {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
@@ -186,6 +214,9 @@ func (rd *renderer) readyOne(r *store.Resource) error {
 	if done, ok := rd.api.shown.Get(rd.tx, r.ID); ok && done.version == r.Version {
 		r.Body, r.Refs = done.body, done.refs
 		rd.want(r)
+		if err := rd.concealSums([]*store.Resource{r}); err != nil {
+			return err
+		}
 		return rd.load()
 	}
 	err := rd.ready([]*store.Resource{r})
@@ -236,12 +267,18 @@ func (rd *renderer) load() (err error) {
 
 // conceal takes those heads away that the caller may not see: what refers to them shows null.
 func (rd *renderer) conceal(ids []int64) error {
-	seen, err := rd.api.Sees(rd.tx, ids, rd.caller)
+	heads := make([]store.Head, 0, len(ids))
+	for _, id := range ids {
+		if h, ok := rd.heads[id]; ok && !rd.seen[id] {
+			heads = append(heads, h)
+		}
+	}
+	seen, err := rd.api.Sees(rd.tx, heads, rd.caller)
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		if !seen[id] {
+	for _, h := range heads {
+		if id := h.ID; !seen[id] {
 			rd.hidden[id] = true
 			delete(rd.heads, id)
 		}

@@ -16,8 +16,19 @@ type Governed struct {
 	Own, Below map[int64]bool
 	// Configurations are those that the keys lie in, or are, by key; 0 for those that lie in none. No resource ever changes its own.
 	Configurations map[int64]int64
+	// Around is what the resources that are asked for lie in. Where it is known, what is said is looked for from above, once; else from each
+	// resource upwards, which takes longer where there are many.
+	Around Surroundings
 	// Otherwise is whether it holds where nothing is said, up to the top.
 	Otherwise bool
+}
+
+// Surroundings says what resources lie in.
+type Surroundings struct {
+	// Collections are those of what they lie in, at any height; none where that is not known.
+	Collections []string
+	// Leaves: what they lie in right away is of other collections, and lies in resources of those itself.
+	Leaves bool
 }
 
 // Expr gives the condition: nil where it always holds, Nothing where it never does.
@@ -36,6 +47,9 @@ func (g Governed) Expr() Expr {
 		return nil
 	default:
 		return Nothing
+	}
+	if len(g.Around.Collections) > 0 {
+		return g.fromAbove()
 	}
 	e := &governed{otherwise: truth(g.Otherwise), own: map[truth]IDs{}, whole: map[truth]IDs{}}
 	roots := slices.Sorted(maps.Keys(g.Own))
@@ -61,6 +75,77 @@ func (g Governed) Expr() Expr {
 	}
 	e.walked, e.holding = idList(walked), IDs(holding)
 	return e
+}
+
+// fromAbove is Expr where what is said is looked for from above.
+func (g Governed) fromAbove() Expr {
+	e := &governedBelow{around: g.Around, otherwise: g.Otherwise}
+	var said, all IDs
+	for _, id := range slices.Sorted(maps.Keys(g.Own)) {
+		all = append(all, id)
+		if g.Own[id] {
+			e.own = append(e.own, id)
+		}
+		if g.Below[id] {
+			e.below = append(e.below, id)
+		}
+		if g.Below[id] != g.Otherwise {
+			said = append(said, id)
+		}
+	}
+	e.all, e.said = idList(all), said
+	return e
+}
+
+// governedBelow is Governed, as it is asked for from above: it holds for its own resources, and for others by what they lie in.
+type governedBelow struct {
+	own IDs
+	// below are those below which it holds.
+	below IDs
+	// all are all resources at which something is said, said those below which something else holds than otherwise.
+	all       string
+	said      IDs
+	around    Surroundings
+	otherwise bool
+}
+
+func (e *governedBelow) sql(b *builder, row string) {
+	b.rows++
+	n := strconv.Itoa(b.rows)
+	down, at := "down"+n, "d"+n
+	b.WriteString("CASE WHEN " + row + ".id IN (" + e.all + ") THEN ")
+	e.own.sql(b, row)
+	b.WriteString(" ELSE ")
+	if len(e.said) == 0 {
+		b.WriteString(truth(e.otherwise).String() + " END")
+		return
+	}
+	parent := row + ".parent "
+	if e.around.Leaves { // of which there are many: they are looked at one by one
+		b.rows++
+		leaf := "p" + strconv.Itoa(b.rows)
+		b.WriteString("CASE WHEN " + row + ".parent IN (" + e.all + ") THEN ")
+		if len(e.below) == 0 {
+			b.WriteString("FALSE")
+		} else {
+			b.WriteString(row + ".parent IN (" + idList(e.below) + ")")
+		}
+		b.WriteString(" ELSE ")
+		parent = "(SELECT " + leaf + ".parent FROM resource " + leaf + " WHERE " + leaf + ".id = " + row + ".parent) "
+	}
+	b.WriteString(parent)
+	if e.otherwise {
+		b.WriteString("NOT ")
+	}
+	b.WriteString("IN (WITH RECURSIVE " + down + " (id) AS (SELECT " + at + ".id FROM resource " + at + " WHERE ")
+	e.said.sql(b, at)
+	b.WriteString(" UNION ALL SELECT " + at + ".id FROM " + down + " JOIN resource " + at + " ON " + at + ".parent = " + down + ".id WHERE ")
+	InCollection(e.around.Collections...).sql(b, at)
+	b.WriteString(" AND " + at + ".id NOT IN (" + e.all + ")) SELECT id FROM " + down + ")")
+	if e.around.Leaves {
+		b.WriteString(" END")
+	}
+	b.WriteString(" END")
 }
 
 type truth bool
@@ -113,7 +198,10 @@ func (e *governed) sql(b *builder, row string) {
 
 // Same reports whether two conditions are one and the same: Nothing, or one that Governed gave.
 func Same(a, b Expr) bool {
-	if g, ok := a.(*governed); ok {
+	switch g := a.(type) {
+	case *governed:
+		return b == Expr(g)
+	case *governedBelow:
 		return b == Expr(g)
 	}
 	return a == Nothing && b == Nothing
@@ -143,6 +231,23 @@ func (tx *Tx) Nearest(from int64, among []int64) (nearest int64, err error) {
 		return 0, nil
 	}
 	return nearest, err
+}
+
+// Deciding is Nearest for many resources; those that meet none are not in it.
+func (tx *Tx) Deciding(from, among []int64) (map[int64]int64, error) {
+	found := map[int64]int64{}
+	if len(among) == 0 || len(from) == 0 {
+		return found, nil
+	}
+	list := idList(among)
+	return found, tx.Each(func(scan func(...any) error) error {
+		var one, at int64
+		err := scan(&one, &at)
+		found[one] = at
+		return err
+	}, "WITH RECURSIVE up (one, id, parent) AS (SELECT id, id, parent FROM resource WHERE id IN ("+idList(from)+") UNION ALL "+
+		"SELECT up.one, r.id, r.parent FROM up JOIN resource r ON r.id = up.parent WHERE up.id NOT IN ("+list+
+		")) SELECT one, id FROM up WHERE id IN ("+list+")")
 }
 
 // Above gives the numbers of some resources, and of all that they lie in.

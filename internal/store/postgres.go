@@ -74,6 +74,10 @@ const openTime = 10 * time.Second
 // middle of a change whose locks others wait for. Work itself has none.
 const deadlines = "SET lock_timeout = %d; SET idle_in_transaction_session_timeout = '10s'"
 
+// noJIT has no plan compiled: that takes longer than any statement of ours, and it is the estimate that decides, which conditions that walk
+// up the tree make high.
+const noJIT = "SET jit = off; "
+
 // connect makes the pools; no connection is made yet.
 func connect(ctx context.Context, url string, o Options) (p *postgres, err error) {
 	p = &postgres{id: rand.Text(), layout: o.Layout, blocks: map[string]*block{}, schema: o.Schema, patience: o.Patience}
@@ -91,10 +95,10 @@ func connect(ctx context.Context, url string, o Options) (p *postgres, err error
 		size  int
 		begin func(context.Context, *pgx.Conn) error
 	}{
-		{&p.pool, writers, nil}, {&p.readers, o.Readers, nil}, {&p.health, 1, nil},
+		{&p.pool, writers, setting(noJIT)}, {&p.readers, o.Readers, setting(noJIT)}, {&p.health, 1, nil},
 		// A plan for any collection is a bad plan for the rare ones: lists are planned for what they ask.
-		{&p.lists, o.ListReaders, setting("SET plan_cache_mode = force_custom_plan")},
-		{&p.pages, o.ListReaders, setting("SET plan_cache_mode = force_custom_plan")},
+		{&p.lists, o.ListReaders, setting(noJIT + "SET plan_cache_mode = force_custom_plan")},
+		{&p.pages, o.ListReaders, setting(noJIT + "SET plan_cache_mode = force_custom_plan")},
 	} {
 		config, err := pgxpool.ParseConfig(url)
 		if err != nil {
@@ -103,7 +107,7 @@ func connect(ctx context.Context, url string, o Options) (p *postgres, err error
 		}
 		config.MaxConns, config.AfterConnect = int32(one.size), one.begin //nolint:gosec // they are few
 		if one.pool == &p.pool && o.Exclusive {
-			config.AfterConnect = setting(fmt.Sprintf(deadlines, o.Patience.Milliseconds()))
+			config.AfterConnect = setting(fmt.Sprintf(noJIT+deadlines, o.Patience.Milliseconds()))
 		}
 		config.ConnConfig.RuntimeParams["application_name"] = "portolan"
 		if *one.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
