@@ -144,6 +144,7 @@ func dynamicUpdates(t *testing.T, database string) {
 				m.Insert(rrs(t, fmt.Sprintf("many.harbour.example. 60 TXT \"%d\"", i)))
 			}
 		}},
+		{"mail that is not taken", "REFUSED", add("dumb.harbour.example. 60 MX 0 .")},
 		{"a type that is not kept", "REFUSED", add("odd.harbour.example. 60 TYPE65400 \\# 1 00")},
 		{"a host that goes with its alias", "NOERROR", func(m *dns.Msg) {
 			m.RemoveName(rrs(t, "winch.harbour.example. A 10.0.0.40"))
@@ -180,6 +181,17 @@ func dynamicUpdates(t *testing.T, database string) {
 			t.Errorf("what nsupdate made is %s", got)
 		}
 	}
+	// A view that is live no more takes none, from that moment on: nobody would be answered with them.
+	live := func(yes bool) {
+		if status, text, err := m.call("PATCH", "/views/"+m.first("views", "name:'default'"), fmt.Sprintf(`{"liveDeployment":%v}`, yes)); status != 200 {
+			t.Fatal(status, text, err)
+		}
+	}
+	live(false)
+	if got := updating(t, a.at, "udp", secret, winch); got != "REFUSED" {
+		t.Errorf("in a view that is not live an update is %s", got)
+	}
+	live(true)
 	// What leads back to a host is there for messages, too: what a DHCP server removes of it, or makes anew, stays with the host.
 	view := m.first("views", "name:'default'")
 	reverse := m.id("/views/"+view+"/zones", `{"type":"Zone","absoluteName":"0.0.10.in-addr.arpa","deploymentEnabled":true}`)

@@ -313,6 +313,9 @@ func (i *zoneImport) fits(name string, addr netip.Addr) (bool, error) {
 	return true, nil
 }
 
+// noService is why records are left out that say that there is no such service at all (RFC 7505, RFC 2782): those here lead to a record.
+const noService = "it leads to the root, which no record here can"
+
 // makeGeneric makes a record of the type's own data.
 func (i *zoneImport) makeGeneric(rr dns.RR) error {
 	kind := dns.Type(rr.Header().Rrtype).String()
@@ -351,6 +354,10 @@ func (i *zoneImport) makeOne(rr dns.RR) error {
 		o.Type = "NAPTRRecord"
 		return i.create(rr, o, ttl)
 	case *dns.MX:
+		if x.Mx == "." {
+			i.skip(rr, noService)
+			return nil
+		}
 		link, err := i.target(x.Mx)
 		if err != nil {
 			return err
@@ -359,6 +366,10 @@ func (i *zoneImport) makeOne(rr dns.RR) error {
 		o.Type = "MXRecord"
 		return i.create(rr, o, ttl)
 	case *dns.SRV:
+		if x.Target == "." {
+			i.skip(rr, noService)
+			return nil
+		}
 		link, err := i.target(x.Target)
 		if err != nil {
 			return err

@@ -181,7 +181,7 @@ func (a *answer) refer(z *zone, at string, s *set) {
 		a.cut()
 		return
 	}
-	if ds := z.nodes[at].of(dns.TypeDS); a.secured() {
+	if ds := z.nodes[at].of(dns.TypeDS); a.secured() && !a.bare {
 		if ds != nil && !a.putSigned(at, at, ds, ds.ttl, &a.authority) || ds == nil && !a.prove(z, at) {
 			a.cut()
 			return

@@ -197,6 +197,8 @@ type answer struct {
 	// signatures, or the zone has none.
 	signing *signing
 	chain   *chain
+	// bare says that records of DNSSEC are asked for as such, by somebody who wants no signatures beside answers.
+	bare bool
 	// from is the zone that is answered from, where it came with its signatures.
 	from *zone
 	// denied are the records of chains that are in it.

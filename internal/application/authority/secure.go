@@ -11,8 +11,10 @@ import (
 // mu held.
 func (a *answer) secure(z *servedZone) {
 	a.signing, a.chain, a.from = nil, nil, nil
+	asked := a.q.kind == dns.TypeRRSIG || a.q.kind == dns.TypeNSEC // as for records of any other type
+	a.bare = asked && !a.q.dnssec
 	switch {
-	case !a.q.dnssec || z.chain == nil:
+	case !a.q.dnssec && !asked || z.chain == nil:
 	case z.chain.given:
 		a.chain, a.from = z.chain, z.zone
 	case z.signs():
@@ -43,7 +45,7 @@ func (a *answer) putSigned(name, owner string, s *set, ttl uint32, section *uint
 	if !only && !a.put(name, s, ttl, section) {
 		return false
 	}
-	if !a.secured() {
+	if !a.secured() || a.bare && !only {
 		return true
 	}
 	signatures, err := a.signatures(owner, s)
@@ -66,7 +68,7 @@ type denied struct {
 // prove adds the records that say of names that they have no more than is answered, or that they are not there, each once. It reports
 // whether there was room.
 func (a *answer) prove(z *zone, names ...string) bool {
-	if !a.secured() {
+	if !a.secured() || a.bare {
 		return true
 	}
 	soa := z.nodes[z.apex].of(dns.TypeSOA)

@@ -499,3 +499,38 @@ func FuzzUpdate(f *testing.F) {
 		}
 	})
 }
+
+// Whoever asks for records of DNSSEC as such gets those, also without wanting signatures beside answers (RFC 4035 section 3.1).
+func TestDNSSECAsked(t *testing.T) {
+	for name, hashed := range map[string]bool{"NSEC": false, "NSEC3": true} {
+		a := start(t, nil, given{name: "harbour.example.", records: harbour}.signedBy(t, dns.ECDSAP256SHA256, hashed))
+		for _, c := range []struct {
+			name string
+			kind uint16
+			want int // how many answers at least
+		}{{"mail.harbour.example.", dns.TypeRRSIG, 1}, {"mail.harbour.example.", dns.TypeNSEC, 1}, {"none.harbour.example.", dns.TypeNSEC, 0},
+			{"none.harbour.example.", dns.TypeRRSIG, 0}} {
+			m := new(dns.Msg)
+			m.SetQuestion(c.name, c.kind)
+			wire, err := m.Pack()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := new(dns.Msg)
+			if err := got.Unpack(a.answer(wire, nil, loopback, false)); err != nil {
+				t.Fatal(err)
+			}
+			if hashed && c.kind == dns.TypeNSEC { // which the zone has none of
+				c.want = 0
+			}
+			if len(got.Answer) < c.want || c.want == 0 && len(got.Answer) > 0 {
+				t.Errorf("%s: %s %s: %s", name, c.name, dns.TypeToString[c.kind], got)
+			}
+			for _, rr := range slices.Concat(got.Answer, got.Ns) {
+				if kind := rr.Header().Rrtype; kind != c.kind && kind != dns.TypeSOA {
+					t.Errorf("%s: %s %s has %s", name, c.name, dns.TypeToString[c.kind], rr)
+				}
+			}
+		}
+	}
+}
