@@ -14,7 +14,8 @@ import (
 )
 
 // checks are how the data of zones is checked before it is deployed, as the server or its configuration says. Each means what it means to
-// the zone checker of BIND: IGNORE, WARN or FAIL; the integrity NONE, LOCAL, LOCAL_SIBLING, FULL or FULL_SIBLING.
+// the zone checker of BIND: IGNORE, WARN or FAIL. The integrity is looked at within the zone, unless it is NONE; what lies elsewhere is not asked
+// for, so that LOCAL, LOCAL_SIBLING, FULL and FULL_SIBLING are one, and warn.
 type checks struct {
 	Settings  bool   `json:"dnsConfigurationValidationEnabled"`
 	Zones     bool   `json:"dnsZoneValidationEnabled"`
@@ -112,7 +113,7 @@ func (c checks) record(f *findings, apex string, rr wire.RR, kinds map[string]ma
 	case *wire.SRV:
 		target, what, alias = x.Target, "SRV", c.SRVAlias
 	case *wire.NS:
-		target, what = x.Ns, "NS"
+		target, what, alias = x.Ns, "NS", c.NS // an alias is no name server (RFC 2181 section 10.3)
 		if isLiteral(target) {
 			f.add(c.NS, "the NS record of %s leads to an address, %s, and not to a name", name, target)
 		}
@@ -132,7 +133,15 @@ func (c checks) record(f *findings, apex string, rr wire.RR, kinds map[string]ma
 		f.add(alias, "the %s record of %s leads to an alias, %s", what, name, target)
 		return
 	}
-	if c.Integrity != "NONE" && !of[wire.TypeA] && !of[wire.TypeAAAA] && !delegated(kinds, apex, target) {
+	if c.Integrity == "NONE" || of[wire.TypeA] || of[wire.TypeAAAA] {
+		return
+	}
+	// Who asks for what lies below a delegation has to know the address of a name server in it before (RFC 1034 section 4.2.1).
+	if what == "NS" && wire.CanonicalName(name) != apex && wire.IsSubDomain(wire.CanonicalName(name), wire.CanonicalName(target)) {
+		f.add("WARN", "the NS record of %s leads to %s, which lies below it and has no address here (glue)", name, target)
+		return
+	}
+	if !delegated(kinds, apex, target) {
 		f.add("WARN", "the %s record of %s leads to %s, which has no address", what, name, target)
 	}
 }
