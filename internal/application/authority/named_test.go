@@ -93,6 +93,12 @@ func connected(t *testing.T, dir string, at netip.AddrPort) *dns.Conn {
 	}
 }
 
+// furtherData is data of types that nothing follows from, as zone files have it; some lead to hosts.
+var furtherData = []string{"AAAA 2001:db8::1", "AAAA 2001:db8::2", "SRV 0 1 80 a", "SRV 0 1 80 far.example.", "PTR b", "HINFO PC Linux",
+	`NAPTR 1 2 "u" "x" "!a!b!" .`, `CAA 0 issue "ca.example"`, "TLSA 3 1 1 " + strings.Repeat("ab", 32), "SSHFP 1 1 " + strings.Repeat("cd", 20),
+	"LOC 59 0 0 N 10 0 0 E 5m 1m 1m 1m", "RP h.far.example. .", "AFSDB 1 a", "KX 1 b", "SVCB 1 a alpn=h2", "HTTPS 1 . alpn=h2",
+	`URI 1 2 "https://x/"`, "CERT 1 2 3 AAAA", "DHCID AAAA", `SPF "v=spf1 -all"`, "TYPE65400 \\# 2 0102", "MX 1 far.example."}
+
 // randomZone makes a zone with all that zones have, of few names, so that they meet.
 func randomZone(random *rand.Rand) (g given, names []string) {
 	labels := []string{"a", "b", "c", "*", "d"}
@@ -108,7 +114,7 @@ func randomZone(random *rand.Rand) (g given, names []string) {
 	alias, taken, below := map[string]bool{}, map[string]bool{"ns": true}, map[string]bool{}
 	for range 5 + random.IntN(20) {
 		n := name()
-		kind := random.IntN(10)
+		kind := random.IntN(14)
 		switch {
 		case alias[n] || below[n]:
 		case kind == 0 && !taken[n]:
@@ -121,6 +127,9 @@ func randomZone(random *rand.Rand) (g given, names []string) {
 		case kind == 1 && !strings.HasPrefix(n, "*"):
 			taken[n] = true
 			fmt.Fprintf(&text, "%s 60 NS ns.%s\nns.%s 60 A 192.0.2.2\n%s 60 NS ns\n", n, n, n, n)
+			if random.IntN(2) == 0 {
+				fmt.Fprintf(&text, "%s 60 DS 1 13 2 %s\n", n, strings.Repeat("ef", 32))
+			}
 			names = append(names, "ns."+n)
 		case kind == 2 && !strings.Contains(n, "*") && !taken[n]:
 			below[n] = true
@@ -131,6 +140,11 @@ func randomZone(random *rand.Rand) (g given, names []string) {
 		case kind == 4:
 			taken[n] = true
 			fmt.Fprintf(&text, "%s 60 TXT \"%d\"\n%s 60 TXT \"two\"\n", n, random.IntN(3), n)
+		case kind > 9:
+			taken[n] = true
+			for range 1 + random.IntN(3) {
+				fmt.Fprintf(&text, "%s 60 %s\n", n, furtherData[random.IntN(len(furtherData))])
+			}
 		default:
 			taken[n] = true
 			fmt.Fprintf(&text, "%s 60 A 192.0.2.%d\n%s 60 A 192.0.2.%d\n", n, 10+random.IntN(3), n, 20+random.IntN(3))
@@ -152,14 +166,17 @@ func needed(m *dns.Msg) (glue []dns.RR) {
 }
 
 // BIND and we answer alike: code, flags, the answer, and what says who knows more or that there is nothing. Differences that are meant: of
-// ANY, any RRset of the name will do (RFC 8482).
+// ANY, any RRset of the name will do (RFC 8482); where aliases go round, what is shown of them beside SERVFAIL is nobody's affair.
 func TestAsNamed(t *testing.T) { asNamed(t, 100, func(g given) given { return g }) }
 
 // asNamed asks BIND and us the same questions of random zones.
 func asNamed(t *testing.T, zones int, prepare func(given) given) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a test
-	const questions = 200
+	questions := 200
+	if os.Getenv("PORTOLAN_TEST_LONG") != "" {
+		questions = 500
+	}
 	var all []given
 	var names [][]string
 	for i := range zones {
@@ -170,6 +187,13 @@ func asNamed(t *testing.T, zones int, prepare func(given) given) {
 	conn := named(t, all...)
 	a := start(t, nil, all...)
 	kinds := []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeTXT, dns.TypeMX, dns.TypeNS, dns.TypeCNAME, dns.TypeDS, dns.TypeDNAME, dns.TypeSOA}
+	for _, text := range furtherData {
+		rr, err := dns.NewRR("x.example. 60 " + text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, rr.Header().Rrtype)
+	}
 	differences := 0
 	for i, z := range all {
 		for range questions {
@@ -203,6 +227,9 @@ func asNamed(t *testing.T, zones int, prepare func(given) given) {
 				t.Fatal(err)
 			}
 			theirs.Extra, ours.Extra = needed(theirs), needed(ours)
+			if theirs.Rcode == dns.RcodeServerFailure && ours.Rcode == theirs.Rcode { // aliases that go round
+				continue
+			}
 			plainSignatures(t, &z, theirs)
 			plainSignatures(t, &z, ours)
 			if z.signing != nil || z.primaries != nil {
