@@ -38,6 +38,7 @@ type cli struct {
 	Batch       batchCommand       `cmd:"" help:"Make many changes of a file at once, all or none."`
 	Delete      deleteCommand      `cmd:"" help:"Delete a resource with all that lies below it, in steps that others get between."`
 	Search      searchCommand      `cmd:"" help:"Find resources by an address, a prefix, a hardware address, a name or a part of one."`
+	Secrets     secretsCommand     `cmd:"" help:"The master key that secrets are sealed by."`
 	Rights      rightsCommand      `cmd:"" help:"Show what somebody may do with a resource, and which access rights decide."`
 	Changes     changesCommand     `cmd:"" help:"Print every change, as lines of JSON; with --follow as they are committed."`
 	Deploy      deployCommand      `cmd:"" help:"Put names on the wire: deploy servers and zones."`

@@ -29,7 +29,8 @@ type serveCommand struct {
 	SNMPTrap      []string      `help:"A receiver of the traps of notification groups; may be given more than once." name:"snmp-trap" env:"PORTOLAN_SNMP_TRAP" placeholder:"snmp://COMMUNITY@HOST:PORT"`
 	Sweep         bool          `help:"Let reconciliation policies ask the addresses of their networks whether they answer, from this machine."`
 	Feeds         string        `help:"Where response policy zones of the type FEED have their names from: lists over HTTP, one for each category of a zone." name:"response-feeds" env:"PORTOLAN_RESPONSE_FEEDS" placeholder:"https://HOST/{category}.txt"`
-	AdminPassword string        `help:"The password of the user admin, at the first start only. Give it as PORTOLAN_ADMIN_PASSWORD; one is made and printed when it is missing." hidden:""`
+	masterFlag
+	AdminPassword string `help:"The password of the user admin, at the first start only. Give it as PORTOLAN_ADMIN_PASSWORD; one is made and printed when it is missing." hidden:""`
 }
 
 // Run serves until it is told to stop.
@@ -59,6 +60,10 @@ func (c *serveCommand) Run(s *session) error {
 	if err != nil {
 		return usageError{err}
 	}
+	keys, err := c.keys()
+	if err != nil {
+		return usageError{fmt.Errorf("--master-key: %w", err)}
+	}
 	limit := server.Tune()
 	m, err := server.Start(s.ctx, server.Options{MemoryLimit: limit,
 		Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen,
@@ -66,8 +71,8 @@ func (c *serveCommand) Run(s *session) error {
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory,
 		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, Backups: c.BackupDir,
 		Sweep: c.Sweep, Feeds: c.Feeds, Mail: receivers.mail, Traps: receivers.traps,
-		AdminPassword: c.AdminPassword,
-		Version:       versionText(), Log: s.log, LogLevel: s.logLevel})
+		AdminPassword: c.AdminPassword, MasterKeys: keys,
+		Version: versionText(), Log: s.log, LogLevel: s.logLevel})
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 type dataFlag struct {
 	Data     string `help:"The manager's data directory; the manager may be running." type:"existingdir" placeholder:"DIR"`
 	Database string `help:"The URL of the manager's PostgreSQL." placeholder:"postgres://..."`
+	masterFlag
 }
 
 // open opens the data and runs fn with it.
@@ -38,10 +39,15 @@ func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *access.Service)
 		}
 	}
 	o.Layout, o.Dir, o.Database, o.Readers, o.ListReaders = server.Layout(), d.Data, d.Database, 1, 1
+	keys, err := d.keys()
+	if err != nil {
+		return usageError{err}
+	}
 	s, err := store.Open(o)
 	if err != nil {
 		return err
 	}
+	access.ServiceOf(s).KnowMasterKeys(keys)
 	err = fn(s, access.ServiceOf(s))
 	if e := s.Close(); err == nil {
 		err = e

@@ -16,7 +16,7 @@ import (
 
 // Sealer seals the secrets of a manager by AES-256-GCM. What a secret is for is sealed along, so that a password cannot be put in the
 // place of a key.
-// Its keys lie in the database, and so in backups.
+// Its keys lie in the database, and so in backups: sealed by a master key that does not, where there is one (MasterKeys).
 type Sealer struct{}
 
 // sealedForm is how a sealed text is written: the number of the key, and nonce and text in base64.
@@ -26,7 +26,7 @@ const sealedForm = "%d.%s"
 func (Sealer) Seal(tx *store.Tx, about, plain string) (string, error) {
 	id, aead, err := sealingKey(tx, 0)
 	if errors.Is(err, sql.ErrNoRows) {
-		if err = makeSealingKey(tx); err == nil {
+		if err = makeSealingKey(tx, 1); err == nil {
 			id, aead, err = sealingKey(tx, 0)
 		}
 	}
@@ -69,6 +69,9 @@ func sealingKey(tx *store.Tx, wanted int64) (id int64, aead cipher.AEAD, err err
 		Scan(&id, &key); err != nil {
 		return 0, nil, err
 	}
+	if key, _, err = masterOf(tx).openKey(id, key); err != nil {
+		return 0, nil, err
+	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return 0, nil, err
@@ -80,12 +83,12 @@ func sealingKey(tx *store.Tx, wanted int64) (id int64, aead cipher.AEAD, err err
 // keySize is that of AES-256, in bytes.
 const keySize = 32
 
-// makeSealingKey makes the first key. Of two managers that do so at once one is first.
-func makeSealingKey(tx *store.Tx) error {
-	key := make([]byte, keySize)
-	if _, err := rand.Read(key); err != nil {
+// makeSealingKey makes a key of a number. Of two managers that do so at once one is first.
+func makeSealingKey(tx *store.Tx, id int64) error {
+	key, err := newSealingKey(tx, id)
+	if err != nil {
 		return err
 	}
-	_, err := tx.Exec("INSERT INTO sealing_key (id, key, created) VALUES (1, ?, ?) ON CONFLICT DO NOTHING", key, tx.Now().Unix())
+	_, err = tx.Exec("INSERT INTO sealing_key (id, key, created) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", id, key, tx.Now().Unix())
 	return err
 }

@@ -97,6 +97,8 @@ type Service struct {
 	manners *manners
 	// rights are what users may do, by their numbers.
 	rights *store.Cache[int64, *Rights]
+	// master are the master keys; nil before they are known.
+	master atomic.Pointer[MasterKeys]
 	// api says which collections there are (Govern).
 	api atomic.Pointer[resource.API]
 	// noting are the sessions of which is being noted that they are used.

@@ -14,8 +14,8 @@ import (
 )
 
 // checks are how the data of zones is checked before it is deployed, as the server or its configuration says. Each means what it means to
-// the zone checker of BIND: IGNORE, WARN or FAIL. The integrity is looked at within the zone, unless it is NONE; what lies elsewhere is not asked
-// for, so that LOCAL, LOCAL_SIBLING, FULL and FULL_SIBLING are one, and warn.
+// the zone checker of BIND: IGNORE, WARN or FAIL. The integrity is looked at within the zone, unless it is NONE; what lies elsewhere is
+// not asked for, so that LOCAL, LOCAL_SIBLING, FULL and FULL_SIBLING are one, and warn.
 type checks struct {
 	Settings  bool   `json:"dnsConfigurationValidationEnabled"`
 	Zones     bool   `json:"dnsZoneValidationEnabled"`

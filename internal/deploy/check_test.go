@@ -22,7 +22,10 @@ func TestChecks(t *testing.T) {
 		{"a service at an alias", "_x._tcp SRV 0 0 1 alias", "the SRV record of _x._tcp.example. leads to an alias",
 			func(c *checks, level string) { c.SRVAlias = level }},
 		{"a name server that is an address", "sub NS 192.0.2.9.", "leads to an address", func(c *checks, level string) { c.NS = level }},
-		{"a name server that is an alias", "sub NS alias", "the NS record of sub.example. leads to an alias", func(c *checks, level string) { c.NS = level }},
+		{"a name server that is an alias", "sub NS alias", "the NS record of sub.example. leads to an alias", func(c *checks,
+			level string) {
+			c.NS = level
+		}},
 		{"a wildcard inside", "x.*.y A 192.0.2.2", "has a * that is not at its beginning", func(c *checks, level string) { c.Wildcard = level }},
 		{"mail to nobody", "@ MX 1 nobody", "nobody.example., which has no address", nil},
 		{"a name server without glue", "sub NS ns.sub", "which lies below it and has no address here (glue)", nil},

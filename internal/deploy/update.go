@@ -102,7 +102,8 @@ func updatable(tx *store.Tx, a *resource.API, u *Update) (*store.Resource, error
 		return nil, err
 	}
 	if live[u.View] == 0 { // what is served may be from before that was so
-		return nil, &dns.Refused{Code: wire.RcodeRefused, Why: "the view of the zone is not live (liveDeployment), so that nobody would be answered with it"}
+		return nil, &dns.Refused{Code: wire.RcodeRefused,
+			Why: "the view of the zone is not live (liveDeployment), so that nobody would be answered with it"}
 	}
 	return zone, nil
 }

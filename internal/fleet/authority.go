@@ -18,6 +18,7 @@ import (
 	"math/big"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"portolan/internal/checkin"
@@ -42,8 +43,17 @@ type Authority struct {
 	now         func() time.Time
 }
 
-// LoadAuthority reads the authority, and makes it at the first start.
-func LoadAuthority(ctx context.Context, s *store.Store) (*Authority, error) {
+// Sealer seals secrets (resource.Sealer).
+type Sealer interface {
+	Seal(tx *store.Tx, about, plain string) (sealed string, err error)
+	Open(tx *store.Tx, about, sealed string) (plain string, err error)
+}
+
+// sealedKey begins the authority's key where it is sealed, which it is but in databases of an earlier release.
+const sealedKey = "sealed:"
+
+// LoadAuthority reads the authority, and makes it at the first start. Its key is sealed.
+func LoadAuthority(ctx context.Context, s *store.Store, sealer Sealer) (*Authority, error) {
 	a := &Authority{now: s.Now}
 	read := func(tx *store.Tx) error {
 		var der, key []byte
@@ -52,6 +62,22 @@ func LoadAuthority(ctx context.Context, s *store.Store) (*Authority, error) {
 		}
 		if err := tx.QueryRow("SELECT value FROM secret WHERE name = 'authority-key'").Scan(&key); err != nil {
 			return err
+		}
+		text, sealed := strings.CutPrefix(string(key), sealedKey)
+		if sealed {
+			plain, err := sealer.Open(tx, authorityKey, text)
+			if err != nil {
+				return err
+			}
+			key = []byte(plain)
+		}
+		if !sealed && !tx.Writing() {
+			return errPlain
+		}
+		if !sealed {
+			if err := keepKey(tx, sealer, key); err != nil {
+				return err
+			}
 		}
 		var err error
 		if a.certificate, err = x509.ParseCertificate(der); err != nil {
@@ -63,7 +89,7 @@ func LoadAuthority(ctx context.Context, s *store.Store) (*Authority, error) {
 		return nil
 	}
 	err := s.View(ctx, read)
-	if !errors.Is(err, sql.ErrNoRows) {
+	if !errors.Is(err, sql.ErrNoRows) && !errors.Is(err, errPlain) {
 		return a, err
 	}
 	return a, s.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
@@ -74,11 +100,30 @@ func LoadAuthority(ctx context.Context, s *store.Store) (*Authority, error) {
 		if err != nil {
 			return err
 		}
-		if err := tx.Write("INSERT INTO secret (name, value) VALUES ('authority-certificate', ?), ('authority-key', ?)", der, key); err != nil {
+		if err := tx.Write("INSERT INTO secret (name, value) VALUES ('authority-certificate', ?), ('authority-key', ?)", der,
+			[]byte{}); err != nil {
+			return err
+		}
+		if err := keepKey(tx, sealer, key); err != nil {
 			return err
 		}
 		return read(tx)
 	})
+}
+
+// authorityKey is what the authority's key is sealed for.
+const authorityKey = "authority-key"
+
+// errPlain says that the key is still to be sealed.
+var errPlain = errors.New("the authority's key is not sealed")
+
+// keepKey writes the authority's key, sealed.
+func keepKey(tx *store.Tx, sealer Sealer, key []byte) error {
+	sealed, err := sealer.Seal(tx, authorityKey, string(key))
+	if err != nil {
+		return err
+	}
+	return tx.Write("UPDATE secret SET value = ? WHERE name = 'authority-key'", []byte(sealedKey+sealed))
 }
 
 func newAuthority(now time.Time) (der, keyDER []byte, err error) {

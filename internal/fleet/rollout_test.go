@@ -56,7 +56,7 @@ func newHarbour(t *testing.T, database string, n int) *harbour {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	a, err := LoadAuthority(t.Context(), s)
+	a, err := LoadAuthority(t.Context(), s, plainSealer{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,6 +47,8 @@ type Options struct {
 	Database string
 	// DatabaseRead is the URL of a standby of Database that lists are read from.
 	DatabaseRead string
+	// MasterKeys seal the keys that secrets are sealed by; nil: those lie in the database as they are.
+	MasterKeys access.MasterKeys
 	// Listen is where the APIs are served, CheckinListen where service points check in.
 	Listen, CheckinListen string
 	// PublicURL is the address of the check-in door as service points reach it; empty means
@@ -169,6 +171,13 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}()
 	m.Identity = access.ServiceOf(m.Store)
 	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing})
+	sealed, err := m.Identity.UseMasterKeys(ctx, o.MasterKeys)
+	if err != nil {
+		return nil, err
+	}
+	if sealed > 0 {
+		m.log.Info("keys of secrets are sealed by the master key now", "keys", sealed)
+	}
 	m.Address = NewAPI(m.Store)
 	m.REST = Serve(m.Address, o.MaxLimit, o.Version)
 	m.REST.Log, m.REST.Batched = m.logOf(&m.levels.api), m.metrics.batched
@@ -182,7 +191,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
 	}
 	m.openapi = sync.OnceValues(func() ([]byte, error) { return Document(m.REST) })
-	if m.authority, err = fleet.LoadAuthority(ctx, m.Store); err != nil {
+	if m.authority, err = fleet.LoadAuthority(ctx, m.Store, m.Address.Sealer); err != nil {
 		return nil, fmt.Errorf("loading the authority: %w", err)
 	}
 	m.Fleet = fleet.New(m.Store, m.authority, m.log, o.Interval, programs(), m.releases)
@@ -373,7 +382,7 @@ func (m *Manager) serve() error {
 	m.background.Go(func() { m.pruneNowAndThen(ctx) })
 	m.background.Go(func() { m.Fleet.Attend(ctx) })
 	m.background.Go(func() { m.roll(ctx) })
-	sender := webhook.NewSender(m.Store, m.REST.Told, m.log, "Portolan/"+m.options.Version)
+	sender := webhook.NewSender(m.Address, m.REST.Told, m.log, "Portolan/"+m.options.Version)
 	sender.Sent = m.metrics.webhookSent
 	m.background.Go(func() { sender.Run(ctx) })
 	importer := imports.NewRunner(m.Address, m.REST.Show, m.Identity.Acting, m.logOf(&m.levels.imports))

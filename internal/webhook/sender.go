@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"portolan/internal/event"
+	"portolan/internal/resource"
 	"portolan/internal/store"
 )
 
@@ -38,8 +39,10 @@ type Sender struct {
 	store *store.Store
 	tell  Tell
 	log   *slog.Logger
-	lease *store.Lease
-	known *store.Cache[struct{}, []hook]
+	// sealer opens the secrets of webhooks.
+	sealer resource.Sealer
+	lease  *store.Lease
+	known  *store.Cache[struct{}, []hook]
 	// agent is what it calls itself.
 	agent string
 	// Sent is told of each attempt; nil where nobody counts.
@@ -59,9 +62,11 @@ type Sender struct {
 }
 
 // NewSender makes what sends, and calls itself agent. Run runs it.
-func NewSender(s *store.Store, tell Tell, log *slog.Logger, agent string) *Sender {
-	return &Sender{store: s, tell: tell, log: log, agent: agent, lease: s.NewLease("webhooks", leaseLength), working: map[int64]*worker{},
-		known: store.NewCache[struct{}](s, store.CacheOptions[[]hook]{Topics: []string{collectionName}})}
+func NewSender(a *resource.API, tell Tell, log *slog.Logger, agent string) *Sender {
+	s := a.Store
+	return &Sender{store: s, sealer: a.Sealer, tell: tell, log: log, agent: agent, lease: s.NewLease("webhooks", leaseLength),
+		working: map[int64]*worker{},
+		known:   store.NewCache[struct{}](s, store.CacheOptions[[]hook]{Topics: []string{collectionName}})}
 }
 
 // Run sends until ctx ends.
@@ -128,7 +133,7 @@ func (s *Sender) hooks(ctx context.Context) ([]hook, error) {
 	}
 	var all []hook
 	err := s.store.View(ctx, func(tx *store.Tx) (err error) {
-		if all, err = hooks(tx); err == nil {
+		if all, err = hooks(tx, s.sealer); err == nil {
 			s.known.Put(tx, struct{}{}, all)
 		}
 		return err

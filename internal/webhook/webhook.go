@@ -4,6 +4,7 @@ import (
 	"embed"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ func registerWebhooks(r *resource.Registry) {
 		Columns: []string{"id", "version", "secret", "position", "delivered", "failures", "stopped", "message"}, Key: 1}}})
 	r.Collection(resource.Collection{Name: collectionName, Ours: true, Hidden: true, Secret: true, Guard: resource.Administration,
 		Parents: []string{""}, Complete: complete}, &Webhook{})
+	r.Seed(sealSecrets)
 }
 
 // The states of a webhook.
@@ -122,6 +124,11 @@ func (x *Webhook) AfterWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
+	if x.secret != "" {
+		if x.secret, err = c.API.Sealer.Seal(c.Tx, secretOf(x.ID), x.secret); err != nil {
+			return err
+		}
+	}
 	if c.Creates() {
 		return c.Tx.Write("INSERT INTO webhook (id, version, secret, position) VALUES (?, 1, ?, ?)", x.ID, x.secret, now.String())
 	}
@@ -136,6 +143,35 @@ func (x *Webhook) AfterWrite(c *resource.Change) error {
 	if c.Given["enabled"] && x.Enabled {
 		return c.Tx.Write("UPDATE webhook SET position = ?, stopped = 0, failures = 0, message = '' WHERE id = ? AND stopped <> 0", now.String(),
 			x.ID)
+	}
+	return nil
+}
+
+// secretOf is what the secret of a webhook is sealed for.
+func secretOf(id int64) string { return fmt.Sprintf("webhook %d", id) }
+
+// sealSecrets seals secrets that an earlier release has kept as they are.
+func sealSecrets(c *resource.Change) error {
+	plain := map[int64]string{}
+	if err := c.Tx.Each(func(scan func(...any) error) error {
+		var id int64
+		var secret string
+		err := scan(&id, &secret)
+		if strings.HasPrefix(secret, secretPrefix) {
+			plain[id] = secret
+		}
+		return err
+	}, "SELECT id, secret FROM webhook"); err != nil {
+		return err
+	}
+	for id, secret := range plain {
+		sealed, err := c.API.Sealer.Seal(c.Tx, secretOf(id), secret)
+		if err != nil {
+			return err
+		}
+		if err := c.Tx.Write("UPDATE webhook SET secret = ? WHERE id = ?", sealed, id); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -241,7 +277,7 @@ type hook struct {
 }
 
 // hooks gives the webhooks that something is to be sent to.
-func hooks(tx *store.Tx) (all []hook, err error) {
+func hooks(tx *store.Tx, sealer resource.Sealer) (all []hook, err error) {
 	keeps, err := keptOf(tx, 0)
 	if err != nil || len(keeps) == 0 {
 		return nil, err
@@ -256,9 +292,16 @@ func hooks(tx *store.Tx) (all []hook, err error) {
 			return nil, err
 		}
 		x, k := o.(*Webhook), keeps[r.ID]
-		secret, err := key(k.secret)
-		if err != nil || k.stopped || !x.Enabled {
-			continue // secrets are checked before they are kept
+		if k.stopped || !x.Enabled {
+			continue
+		}
+		plain, err := sealer.Open(tx, secretOf(r.ID), k.secret)
+		if err != nil {
+			return nil, err
+		}
+		secret, err := key(plain)
+		if err != nil {
+			return nil, err
 		}
 		h := hook{id: r.ID, name: x.Name, url: x.URL, key: secret, collections: slices.Clone(x.Collections), version: k.version}
 		if x.Parent != nil {

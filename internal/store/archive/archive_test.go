@@ -87,9 +87,6 @@ func sample(t *testing.T, o server.Options) {
 				return err
 			}
 		}
-		if err := tx.Write("INSERT INTO sealing_key (id, key, created) VALUES (1, ?, 7)", []byte("k")); err != nil {
-			return err
-		}
 		if err := tx.Write("INSERT INTO file_part (hash, number, data) VALUES ('h', 1, ?)", []byte("content")); err != nil {
 			return err
 		}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"portolan/internal/access"
+	"portolan/internal/store"
+)
+
+// masterFlag says where the master keys are.
+type masterFlag struct {
+	MasterKey string `help:"A file with the master key that secrets are sealed by, as secrets new-key makes it; further lines are former ones. Without it PORTOLAN_MASTER_KEY may hold the key itself." name:"master-key" env:"PORTOLAN_MASTER_KEY_FILE" type:"path" placeholder:"FILE"`
+}
+
+// masterKeys is the variable that may hold the master keys themselves.
+const masterKeys = "PORTOLAN_MASTER_KEY"
+
+// keys reads them; nil where there are none.
+func (f masterFlag) keys() (access.MasterKeys, error) {
+	if f.MasterKey != "" {
+		return access.ReadMasterKeys(f.MasterKey)
+	}
+	return access.ParseMasterKeys(os.Getenv(masterKeys))
+}
+
+type secretsCommand struct {
+	NewKey secretsNewKey `cmd:"" help:"Make a master key and print it: keep it apart from the data and its backups, which are of no use without it."`
+	Rotate secretsRotate `cmd:"" help:"Seal secrets by another key from now on, and keys by the first master key; the manager may be running."`
+}
+
+type secretsNewKey struct{}
+
+// Run prints a new master key.
+func (secretsNewKey) Run(s *session) error {
+	_, err := fmt.Fprintln(s.stdout, access.NewMasterKey())
+	return err
+}
+
+type secretsRotate struct {
+	dataFlag
+}
+
+// Run makes another sealing key.
+func (c *secretsRotate) Run(s *session) error {
+	return c.open(func(_ *store.Store, service *access.Service) error {
+		keys, err := c.keys()
+		if err != nil {
+			return err
+		}
+		if len(keys) == 0 {
+			return usageError{errors.New("--master-key is needed: without a master key the keys lie in the database as they are")}
+		}
+		sealed, err := service.UseMasterKeys(s.ctx, keys)
+		if err != nil {
+			return err
+		}
+		id, err := service.RotateSealingKey(s.ctx)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(s.stdout, "secrets are sealed by key %d from now on; %d older keys were sealed by the first master key\n", id,
+			sealed)
+		return err
+	})
+}
