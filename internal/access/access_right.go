@@ -89,11 +89,14 @@ func (x *AccessRight) Validate(c *resource.Change) error {
 			return problem.Invalid("accessOverrides", "entry %d is a second one for %s", i, o.ResourceType)
 		}
 		seen[o.ResourceType] = true
+		if c.API.TypeNamed(o.ResourceType) == nil {
+			return problem.NotYet("accessOverrides: entry %d: there are no resources of type %s", i, o.ResourceType)
+		}
 	}
 	if err := x.isGoverned(c); err != nil {
 		return err
 	}
-	return onlyOne(c, x.ID, x.Type, x.UserScope.ID, x.Resource.ID)
+	return onlyOne(c, x.Type, x.UserScope.ID, x.Resource.ID)
 }
 
 // isGoverned refuses a right at what is decided about by other rules.
@@ -112,17 +115,20 @@ func (x *AccessRight) isGoverned(c *resource.Change) error {
 }
 
 // onlyOne refuses a second right of a type, of a subject, at a resource.
-func onlyOne(c *resource.Change, id int64, typeName string, subject, at int64) error {
+func onlyOne(c *resource.Change, typeName string, subject, at int64) error {
+	if !c.Creates() { // neither of them can be changed
+		return nil
+	}
 	rows, err := c.Tx.Some(store.All{store.InCollection("accessRights"), ofType(typeName),
-		store.LinksTo{Targets: []int64{subject}, Field: "userScope"}}, maxRights+1)
+		store.LinksTo{Targets: []int64{subject}, Field: "userScope"}}, maxRights)
 	if err != nil {
 		return err
 	}
-	if len(rows) > maxRights {
+	if len(rows) >= maxRights {
 		return problem.Conflict("TooManyAccessRights", "userScope: %d has %d access rights, and may have no more", subject, maxRights)
 	}
 	for _, r := range rows {
-		if r.ID != id && r.Ref("resource") == at {
+		if r.Ref("resource") == at {
 			p := problem.Conflict("ResourceAlreadyExists", "userScope: %d has the access right %d at this resource already", subject, r.ID)
 			p.Fields = []string{"userScope", "resource"}
 			return p
@@ -168,12 +174,31 @@ func (x *AccessRight) givenBy(c *resource.Change, needed string) error {
 		return err
 	case d.level == Hide:
 		return resource.NotFoundInlined("resource", "there is no resource %d", x.Resource.ID)
-	case d.level < Full || d.place.below("") < Full:
+	case d.level < Full || r.leastBelow(d.place) < Full:
 		return problem.FieldForbidden("AccessDenied", "resource", "%s decides about rights where the own level is FULL: %s", c.Caller.Name,
 			d.because())
 	case x.DeploymentsAllowed && !d.place.deploys("FullDeployment"), x.QuickDeploymentsAllowed && !d.place.deploys("QuickDeployment"),
 		x.SelectiveDeploymentsAllowed && !d.place.deploys("SelectiveDeployment"):
 		return problem.Forbidden("AccessDenied", "%s may not let others deploy where it may not deploy itself", c.Caller.Name)
+	}
+	return r.givenWithin(c, head.ID)
+}
+
+// givenWithin refuses a right at a resource with a place below it where the own level is less than FULL.
+func (r *Rights) givenWithin(c *resource.Change, at int64) error {
+	for _, id := range r.at {
+		if r.places[id].own() == Full && r.leastBelow(r.places[id]) == Full {
+			continue
+		}
+		above, err := c.Tx.Above([]int64{id})
+		if err != nil {
+			return err
+		}
+		if above[at] {
+			return problem.FieldForbidden("AccessDenied", "resource",
+				"%s decides about rights where the own level is FULL, and it is not for all that "+
+					"lies below %d", c.Caller.Name, at)
+		}
 	}
 	return nil
 }
@@ -185,7 +210,7 @@ func (x *AdministrativeAccessRight) Validate(c *resource.Change) error {
 			return problem.NotYet("administrativeAccessRights: entry %d: there is no %s that could be shown", i, one.ResourceType)
 		}
 	}
-	return onlyOne(c, x.ID, x.Type, x.UserScope.ID, 0)
+	return onlyOne(c, x.Type, x.UserScope.ID, 0)
 }
 
 // BeforeWrite lets administrators alone write it.

@@ -22,7 +22,7 @@ func newExtension() *store.Extension {
 	e.Opened = func(s *store.Store) {
 		service := newService(s)
 		e.State = service
-		e.Follow = func(tx *store.Tx) store.Follower { return &rightsFollower{service: service, tx: tx} }
+		e.Follow = service.follow
 	}
 	return e
 }

@@ -63,7 +63,7 @@ func mayTry(c resource.Caller, on resource.Subject) bool {
 		return false
 	}
 	switch on.Collection.Guard {
-	case resource.Everybody, resource.Own, resource.HistoryList:
+	case resource.Everybody, resource.Own, resource.Between, resource.HistoryList:
 		return true
 	case resource.Granted:
 		return privileged(c, "CHANGE_ACCESS_RIGHTS")

@@ -190,13 +190,22 @@ func (r *Rights) Everything() bool {
 	return true
 }
 
+// leastBelow is the lowest level of any type below a place.
+func (r *Rights) leastBelow(p place) Level {
+	l := p.below("")
+	for _, name := range r.special {
+		l = min(l, p.below(name))
+	}
+	return l
+}
+
 // hides reports whether something that lies at a place, or below it, is hidden, apart from what other rights say further below.
 func (r *Rights) hides(p place) bool {
 	return p.own() < View || r.hidesBelow(p)
 }
 
 func (r *Rights) hidesBelow(p place) bool {
-	return p.below("") < View || slices.ContainsFunc(r.special, func(t string) bool { return p.below(t) < View })
+	return r.leastBelow(p) < View
 }
 
 // Sees is resource.Rights.
@@ -256,14 +265,7 @@ func (r *Rights) Whole(tx *store.Tx, ids []int64) (map[int64]bool, error) {
 // has what its resources lie in looked through once (store.Governed).
 func (r *Rights) sees(c *resource.Collection, alone bool) store.Expr {
 	if c.From != store.Resources {
-		switch e := r.seenOf("", store.Surroundings{}); {
-		case e == nil || e == store.Nothing:
-			return e
-		case len(r.special) > 0: // the row does not say what it shows
-			return store.Nothing
-		default:
-			return store.OfResource{Where: e}
-		}
+		return r.ofResources()
 	}
 	var around store.Surroundings
 	if alone {
@@ -289,6 +291,24 @@ func (r *Rights) sees(c *resource.Collection, alone bool) store.Expr {
 		special = append(special, store.All{either, orAll(r.seenOf("", around))})
 	}
 	return special
+}
+
+// ofResources narrows rows that show resources of any type to those that are seen.
+func (r *Rights) ofResources() store.Expr {
+	e := r.seenOf("", store.Surroundings{})
+	if len(r.special) == 0 {
+		if e == nil || e == store.Nothing {
+			return e
+		}
+		return store.OfResource{Where: e}
+	}
+	others := store.All{orAll(e)}
+	either := store.Any{}
+	for _, name := range r.special {
+		others = append(others, store.Not{Expr: ofType(name)})
+		either = append(either, store.All{ofType(name), orAll(r.seenOf(name, store.Surroundings{}))})
+	}
+	return store.OfResource{Where: append(either, others)}
 }
 
 func ofType(name string) store.Expr {

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"fmt"
 	"slices"
 
 	"portolan/internal/problem"
@@ -13,59 +14,74 @@ import (
 type rightsFollower struct {
 	service *Service
 	tx      *store.Tx
-	// asked says that whose transaction it is was looked up; rights are that user's, nil where all is allowed. They are those from before
-	// the transaction.
-	asked  bool
+	// rights are those of the user, as they were when the transaction began; nil where all is allowed. err is why they are not known.
 	rights *Rights
+	err    error
 	// nearest are the places that decide below resources, as far as they were looked for, since the last resource moved.
 	nearest map[int64]int64
-	// loosened are resources that lose references to others, and that the user may not change, by one that refers: that is what follows
-	// where what they referred to is deleted, and is refused otherwise.
+	// loosened are why the user may not change resources that lose references, by what they referred to: that follows where that is deleted,
+	// and is refused otherwise. parted are links that go: that follows where one of their ends goes.
 	loosened map[int64]error
+	parted   []parted
 }
 
-func (f *rightsFollower) load() error {
-	if f.asked {
-		return nil
-	}
-	f.asked = true
-	id := f.tx.Author().User
+// parted is a link between two resources that goes, and why the user may not take it away.
+type parted struct {
+	ends    []int64
+	refusal error
+}
+
+// follow begins to follow a transaction, with the rights of before.
+func (s *Service) follow(tx *store.Tx) store.Follower {
+	f := &rightsFollower{service: s, tx: tx}
+	id := tx.Author().User
 	if id == 0 {
-		return nil
+		return f
 	}
-	user, err := userOf(f.tx, id)
-	if store.IsNotFound(err) {
-		return nil
+	user, err := userOf(tx, id)
+	if store.IsNotFound(err) { // who is gone may nothing
+		f.rights = &Rights{}
+		return f
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		var p Principal
+		p, err = s.principalOf(tx, user)
+		f.rights = p.Rights
 	}
-	p, err := f.service.principalOf(f.tx, user)
-	f.rights = p.Rights
-	return err
-}
-
-// governed gives what is decided about by where it lies; nil where other rules say who changes it.
-func (f *rightsFollower) governed(r *store.Resource) *resource.Collection {
-	api := f.service.api.Load()
-	if api == nil {
-		return nil
-	}
-	if c := api.Collection(r.Collection); c != nil && c.Guard == resource.Everybody {
-		return c
-	}
-	return nil
+	f.err = err
+	return f
 }
 
 // Changed refuses a change that is not within the rights.
 func (f *rightsFollower) Changed(before, after *store.Resource) error {
+	if f.err != nil || f.rights == nil {
+		return f.err
+	}
 	r := after
 	if r == nil {
 		r = before
 	}
-	if err := f.load(); err != nil || f.rights == nil || f.governed(r) == nil {
-		return err
+	api := f.service.api.Load()
+	if api == nil || api.Collection(r.Collection) == nil {
+		return fmt.Errorf("who may change %s is not known", r.Collection)
 	}
+	switch c := api.Collection(r.Collection); c.Guard {
+	case resource.Everybody:
+		return f.lies(before, after)
+	case resource.Between:
+		return f.between(before, after)
+	case resource.Managed, resource.Administration:
+		return f.loosens(before, after, problem.Forbidden("AccessDenied", "%s may not change %s: administrators do", f.tx.Author().Name, c.Name))
+	case resource.Accounts:
+		if r.ID != f.rights.user {
+			return f.loosens(before, after, problem.Forbidden("AccessDenied", "%s may not change another user", f.tx.Author().Name))
+		}
+	}
+	return nil // the rules of the others say who changes them
+}
+
+// lies refuses a change of what is decided about by where it lies.
+func (f *rightsFollower) lies(before, after *store.Resource) error {
 	switch {
 	case before == nil:
 		return f.needs(after, after.Parent, Add, "make")
@@ -81,15 +97,44 @@ func (f *rightsFollower) Changed(before, after *store.Resource) error {
 	if err == nil {
 		return nil
 	}
+	return f.loosens(before, after, err)
+}
+
+// loosens refuses a change, unless a resource loses references alone: those are looked at in the end.
+func (f *rightsFollower) loosens(before, after *store.Resource, refusal error) error {
 	lost, only := loses(before, after)
 	if !only {
-		return err
+		return refusal
 	}
 	if f.loosened == nil {
 		f.loosened = map[int64]error{}
 	}
 	for _, target := range lost {
-		f.loosened[target] = err
+		f.loosened[target] = refusal
+	}
+	return nil
+}
+
+// between refuses a link between two resources that is made, or goes, where the user may not change the one that it leads from.
+func (f *rightsFollower) between(before, after *store.Resource) error {
+	for _, link := range []*store.Resource{before, after} {
+		if link == nil {
+			continue
+		}
+		source, err := f.tx.Get(link.Ref("source"))
+		if store.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = f.needs(source, source.Parent, Change, "change")
+		switch {
+		case err != nil && after == nil:
+			f.parted = append(f.parted, parted{[]int64{link.Ref("source"), link.Ref("destination")}, err})
+		case err != nil:
+			return err
+		}
 	}
 	return nil
 }
@@ -167,6 +212,9 @@ func called(r *store.Resource) string {
 
 // loses gives the references that a resource has lost; only says that it has changed in nothing else.
 func loses(before, after *store.Resource) (lost []int64, only bool) {
+	if before == nil || after == nil {
+		return nil, false
+	}
 	if before.Name != after.Name || before.Parent != after.Parent || before.Key != after.Key || string(before.Body) != string(after.Body) ||
 		before.Type != after.Type {
 		return nil, false
@@ -192,12 +240,19 @@ func (f *rightsFollower) BeforeCommit() error { return nil }
 // Refuse refuses references that were taken away from what the user may not change, unless what they led to is gone.
 func (f *rightsFollower) Refuse() error {
 	for target, refusal := range f.loosened {
-		_, err := f.tx.Head(target)
-		if err == nil {
-			return refusal
+		f.parted = append(f.parted, parted{[]int64{target}, refusal})
+	}
+	for _, p := range f.parted {
+		gone := false
+		for _, end := range p.ends {
+			_, err := f.tx.Head(end)
+			if err != nil && !store.IsNotFound(err) {
+				return err
+			}
+			gone = gone || err != nil
 		}
-		if !store.IsNotFound(err) {
-			return err
+		if !gone {
+			return p.refusal
 		}
 	}
 	return nil

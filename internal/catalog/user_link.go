@@ -22,7 +22,8 @@ const linkRows store.Source = "user_link_resource"
 func registerUserLinks(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "userDefinedLinkDefinitions", Parents: []string{""}, Guard: resource.Managed},
 		&UserDefinedLinkDefinition{})
-	r.Collection(resource.Collection{Name: "userLinks", Parents: []string{""}, Hidden: true, Joins: true}, &UserDefinedLink{})
+	r.Collection(resource.Collection{Name: "userLinks", Parents: []string{""}, Guard: resource.Between, Hidden: true, Joins: true},
+		&UserDefinedLink{})
 	r.Collection(resource.Collection{Name: "userDefinedLinks", From: linkRows, Hidden: true}, &UserDefinedLinkedResource{})
 	r.Computed(resource.ComputedSub{Below: "userDefinedLinkDefinitions", Name: "linkedResources", Find: linkedBy})
 	r.Joined(resource.JoinedSub{Name: "userDefinedLinks", Make: makeLink, Remove: removeLinks})

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -46,8 +47,11 @@ type DeploymentSchedule struct {
 	NextDateTime time.Time `api:"nextDateTime,computed"`
 	// LastDateTime is when it was last due; null where it never was.
 	LastDateTime time.Time `api:"lastDateTime,computed"`
-	// Owner is who set it up, or has changed it since without being an administrator: the deployments are that user's.
+	// Owner is who set it up: the deployments are that user's.
 	Owner schema.Ref `api:"owner,hidden" ref:"User" onDelete:"clear"`
+	// Holder is the user who is no administrator and has set it up, or changed it since: it deploys with the rights of that user, and goes
+	// with the user.
+	Holder schema.Ref `api:"holder,hidden" ref:"User" onDelete:"cascade"`
 }
 
 // BeforeWrite takes the groups apart from the servers, and refuses a time that never comes.
@@ -57,8 +61,11 @@ func (x *DeploymentSchedule) BeforeWrite(c *resource.Change) error {
 	}
 	old, _ := c.Old.(*DeploymentSchedule)
 	x.NextDateTime, x.LastDateTime = time.Time{}, time.Time{}
-	if c.Creates() || !c.Caller.Administrator { // nobody lends its rights to who changes it
+	if c.Creates() {
 		x.Owner = schema.Ref{ID: c.Caller.User}
+	}
+	if c.Caller.Rights != nil && !c.Caller.Administrator { // nobody lends its rights to who changes it
+		x.Owner, x.Holder = schema.Ref{}, schema.Ref{ID: c.Caller.User}
 	}
 	if x.Servers.Given {
 		if err := x.takeServers(c); err != nil {
@@ -72,8 +79,8 @@ func (x *DeploymentSchedule) BeforeWrite(c *resource.Change) error {
 func (x *DeploymentSchedule) takeServers(c *resource.Change) error {
 	var servers, groups []int64
 	for i, item := range x.Servers.Items {
-		head, err := c.Tx.Head(item.ID)
-		if store.IsNotFound(err) || err == nil && head.Collection != "servers" && head.Collection != "serverGroups" {
+		head, err := c.API.Visible(c.Tx, item.ID, c.Caller)
+		if problem.Is(err, "ResourceNotFound") || err == nil && head.Collection != "servers" && head.Collection != "serverGroups" {
 			return resource.NotFoundInlined("servers", "entry %d: there is no server or server group %d", i, item.ID)
 		}
 		if err != nil {
@@ -164,11 +171,12 @@ func (d *Deployer) deployBySchedule(c *resource.Change, row *store.Resource, x *
 		if waits {
 			continue
 		}
-		if err = c.MayDeploy(x.Owner.ID, x.DeploymentType, server); err == nil {
+		if err = c.MayDeploy(x.Holder.ID, x.DeploymentType, server); err == nil {
 			err = ready(c, x.DeploymentType, server)
 		}
 		if err == nil {
-			if err := orderFor(c, x.DeploymentType, server, DeploymentHead{User: x.Owner, Method: "SCHEDULED"}); err != nil {
+			if err := orderFor(c, x.DeploymentType, server, DeploymentHead{User: schema.Ref{ID: cmp.Or(x.Holder.ID, x.Owner.ID)},
+				Method: "SCHEDULED"}); err != nil {
 				return err
 			}
 			continue

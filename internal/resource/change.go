@@ -226,7 +226,7 @@ func (c *Change) create() (*store.Resource, error) {
 	if rule, ok := c.New.(BeforeWriter); ok {
 		err := rule.BeforeWrite(c)
 		if there := (Reused{}); errors.As(err, &there) {
-			return c.Tx.Get(there.ID)
+			return c.API.Visible(c.Tx, there.ID, c.Caller)
 		}
 		if err != nil {
 			return nil, err

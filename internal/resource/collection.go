@@ -111,7 +111,7 @@ func (c *Collection) Logged() bool { return c.From == store.Resources && !c.Unlo
 
 // Clearable reports whether those of the collection that a filter finds can be deleted at once.
 func (c *Collection) Clearable() bool {
-	return c.Logged() && !c.ReadOnly && !c.NoDelete && !c.Inner && c.SignIn == nil && c.Act == nil && !c.Joins && c.Guard == Everybody
+	return c.Logged() && !c.ReadOnly && !c.NoDelete && !c.Inner && c.SignIn == nil && c.Act == nil && !c.Joins && c.Guard.ordinary()
 }
 
 // SpaceUse says what a resource does with address space.
@@ -385,7 +385,7 @@ func (a *API) Collection(name string) *Collection { return a.byName[name] }
 // Undoable tells whether changes in the collection can be taken back: not where there is more to a
 // resource than its row.
 func (c *Collection) Undoable() bool {
-	return c.From == store.Resources && c.Guard == Everybody && (!c.Hidden || c.Joins) && !c.Secret
+	return c.From == store.Resources && c.Guard.ordinary() && (!c.Hidden || c.Joins) && !c.Secret
 }
 
 // Collections gives the declared collections in their order.

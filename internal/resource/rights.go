@@ -70,11 +70,16 @@ const (
 	Managed
 	// Granted: its resources are the access rights.
 	Granted
+	// Between: its resources are links from their reference source to their reference destination.
+	Between
 	// Own: its resources are what users ask for, who are in the reference user; who may ask is for the collection's rules.
 	Own
 	// Events: its resources are what has happened.
 	Events
 )
+
+// ordinary reports whether resources are kept, undone and deleted as all others are: rights alone say who does that.
+func (g Guard) ordinary() bool { return g == Everybody || g == Managed || g == Between || g == Own }
 
 // Rights are what a user who is no administrator may do (access.Rights).
 type Rights interface {

@@ -102,7 +102,7 @@ func (a *Server) run(tx *store.Tx, p listPlan, l *lister, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	v, err := a.vacant(tx, p.target, p.options)
+	v, err := a.vacant(tx, p.target, p.options, p.caller)
 	if err != nil {
 		return err
 	}

@@ -102,6 +102,8 @@ func (rd *renderer) want(r *store.Resource) {
 		add(ref.Target)
 	}
 	looked := rd.limited && !rd.caller.Rights.SeesParent(r.ID)
+	c := rd.api.CollectionOf(t)
+	looked = looked || rd.limited && (c.From != store.Resources || c.Guard != resource.Everybody)
 	if rd.limited && !looked {
 		rd.seen[r.Parent] = true
 	}
@@ -367,6 +369,9 @@ func (rd *renderer) inline(r *store.Resource, f *schema.Field) []byte {
 		if t := rd.api.TypeNamed(f.Refs[0]); t != nil && rd.api.CollectionOf(t).History { // its rows are no resources that have heads
 			head, ok = store.Head{ID: id, Collection: t.Collection, Type: t.Name}, true
 		}
+	}
+	if !ok && rd.hidden[id] && rd.api.CollectionOf(rd.typeOf(r)).Guard == resource.Granted { // null would be a right everywhere
+		return append(strconv.AppendInt([]byte(`{"id":`), id, 10), '}')
 	}
 	if !ok {
 		return []byte("null")

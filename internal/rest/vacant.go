@@ -30,7 +30,7 @@ type vacancies struct {
 
 // vacant gives the vacant ones that a list has behind its resources: none, nil, where its filter does
 // not name their state.
-func (a *Server) vacant(tx *store.Tx, t resource.Target, o options) (*vacancies, error) {
+func (a *Server) vacant(tx *store.Tx, t resource.Target, o options, caller resource.Caller) (*vacancies, error) {
 	if t.Sub == nil || t.Sub.Vacant == nil || o.filter == nil {
 		return nil, nil
 	}
@@ -40,6 +40,10 @@ func (a *Server) vacant(tx *store.Tx, t resource.Target, o options) (*vacancies,
 	}
 	kind, err := t.Sub.Vacant(tx, above)
 	if err != nil || kind == nil || !names(o.filter, kind.Field, kind.Value) {
+		return nil, err
+	}
+	// What is hidden would be seen by what is missing.
+	if _, err := a.whole(tx, resource.Target{Collection: t.Collection, ID: t.ID}, caller); err != nil {
 		return nil, err
 	}
 	v := &vacancies{a: a, tx: tx, kind: kind, offset: o.offset}

@@ -1,0 +1,190 @@
+package server
+
+import (
+	"strings"
+	"testing"
+
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// Nobody gives more than the own rights, to whomever: neither what an override takes away, nor what another right takes away further below.
+func TestNobodyGivesMore(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, block, network := m.basics()
+	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`)
+	ada, as := m.user("ada", "ADD_ACCESS_RIGHTS")
+	eve, _ := m.user("eve", "NO_ACCESS")
+	own := m.right(ada, block, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
+	give := func(user, at string) string {
+		return `{"userScope":{"id":` + user + `},"resource":{"id":` + at + `},"defaultAccessLevel":"FULL"}`
+	}
+	m.refused(403, "AccessDenied", "FULL", "POST", "/api/v2/accessRights", give(ada, network), as)
+	m.refused(403, "AccessDenied", "FULL", "PATCH", "/api/v2/accessRights/"+own, `{"accessOverrides":[]}`, as)
+	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/addresses/"+address, "", as)
+	m.want(200, "PATCH", "/api/v2/accessRights/"+own, `{"accessOverrides":[]}`)
+	hidden := m.right(ada, network, "HIDE", "")
+	m.refused(403, "AccessDenied", "lies below", "POST", "/api/v2/accessRights", give(eve, block), as)
+	if r := m.want(200, "GET", "/api/v2/accessRights/"+hidden, "", as); r.text("resource.id") != network || r.text("resource.name") != "" {
+		t.Errorf("a right at what is hidden is shown as %s", r.body)
+	}
+	m.want(204, "DELETE", "/api/v2/accessRights/"+hidden, "")
+	m.want(201, "POST", "/api/v2/accessRights", give(eve, block), as)
+	m.refused(400, "UnsupportedResourceFieldValue", "HSMServer", "PATCH", "/api/v2/accessRights/"+own,
+		`{"accessOverrides":[{"resourceType":"HSMServer","accessLevel":"FULL"}]}`)
+	// What a batch gives holds behind it.
+	m.want(200, "PATCH", "/api/v2/accessRights/"+own, `{"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"VIEW"}]}`)
+	lower := m.right(ada, address, "VIEW", "")
+	m.refused(403, "AccessDenied", "", "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"accessRights/`+lower+
+		`","body":{"defaultAccessLevel":"FULL"}},{"method":"PATCH","path":"addresses/`+address+`","body":{"name":"x"}}]}`, as)
+	m.verify()
+}
+
+// What administrators alone change is not changed by way of what lies somewhere either.
+func TestNoWayRoundGuards(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, zone, block, network := m.basics()
+	secret := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/28","name":"secret"}`)
+	group := m.id("/api/v2/groups", `{"name":"g"}`)
+	tags := m.id("/api/v2/tagGroups", `{"name":"colours"}`)
+	tag := m.id("/api/v2/tagGroups/"+tags+"/tags", `{"name":"red"}`)
+	user, as := m.user("ada", "VIEW_OTHERS_ACCESS_RIGHTS")
+	m.right(user, "", "FULL", "")
+	m.right(user, secret, "HIDE", "")
+	for _, path := range []string{"blocks/" + block, "networks/" + network, "zones/" + zone} {
+		for _, kind := range []string{"IPv4NetworkImport", "IPv4AddressImport", "ResourceRecordImport"} {
+			r := m.do("POST", "/api/v2/"+path+"/imports", "name\nx\n", as, "Content-Type: text/csv", "x-bcn-type: "+kind)
+			if r.StatusCode < 400 {
+				t.Errorf("who is no administrator imports below %s: %s", path, r.body)
+			}
+		}
+	}
+	m.refused(403, "AccessDenied", "groups", "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":`+group+`}`, as)
+	m.refused(403, "AccessDenied", "another user", "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":100000}`, as)
+	m.want(201, "POST", "/api/v2/tags/"+tag+"/taggedResources", `{"id":`+group+`}`)
+	m.refused(403, "AccessDenied", "groups", "DELETE", "/api/v2/tags/"+tag+"/taggedResources/"+group, "", as)
+	m.want(204, "DELETE", "/api/v2/tags/"+tag, "", as) // it takes itself off
+
+	// What is hidden is not given back, nor seen by what is missing.
+	r := m.do("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/28"}`, as, "x-bcn-auto-create: true",
+		"x-bcn-traversal-methodology: DEPTH_FIRST", "x-bcn-reuse-existing: true")
+	if strings.Contains(string(r.body), "secret") {
+		t.Errorf("a hidden network is given back: %s", r.body)
+	}
+	m.right(user, network, "FULL", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
+	m.refused(403, "AccessDenied", "does not see all", "GET", "/api/v2/networks/"+network+"/addresses?"+filter("state:'UNASSIGNED'"), "", as)
+
+	// Links of one's own are between what may be changed, and go with what goes.
+	definition := m.id("/api/v2/userDefinedLinkDefinitions",
+		`{"name":"uplink","displayName":"Uplink","sourceTypes":["IPv4Network"],"destinationTypes":["Device"]}`)
+	device := m.id("/api/v2/configurations/"+configuration+"/devices", `{"name":"router"}`)
+	limited, other := m.user("eve", "NO_ACCESS")
+	right := m.right(limited, network, "VIEW", `,"accessOverrides":[{"resourceType":"Zone","accessLevel":"FULL"}]`)
+	m.right(limited, device, "FULL", "")
+	link := `{"id":` + network + `,"linkDefinition":{"id":` + definition + `}}`
+	m.right(limited, "", "HIDE", `,"accessOverrides":[{"resourceType":"DeviceType","accessLevel":"VIEW"}]`)
+	links := "/api/v2/devices/" + device + "/userDefinedLinks"
+	m.refused(403, "AccessDenied", "takes the level CHANGE", "POST", links, link, other)
+	m.want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"CHANGE"}`)
+	m.want(201, "POST", links, link, other)
+	if r := m.want(200, "GET", links, "", other); r.count() != 1 {
+		t.Errorf("the link is not seen: %s", r.body)
+	}
+	m.want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"VIEW"}`)
+	m.refused(403, "AccessDenied", "takes the level CHANGE", "DELETE", links+"/"+network, "", other)
+	m.want(204, "DELETE", "/api/v2/devices/"+device, "", other)
+	m.verify()
+}
+
+// Moves take what lies where it is, and what is made where it goes; what was done is undone by who may do that.
+func TestRightsAtBothEnds(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, block, network := m.basics()
+	other := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"192.168.0.0/16"}`)
+	user, as := m.user("ada", "NO_ACCESS")
+	here, there := m.right(user, block, "ADD", ""), m.right(user, other, "ADD", "")
+	move := `{"type":"IPMove","address":"192.168.7.0"}`
+	m.refused(403, "AccessDenied", "takes the level FULL, and access right "+here, "POST", "/api/v2/networks/"+network+"/moves", move, as)
+	m.want(200, "PATCH", "/api/v2/accessRights/"+here, `{"defaultAccessLevel":"FULL"}`)
+	m.want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"CHANGE"}`)
+	m.refused(403, "AccessDenied", "takes the level ADD, and access right "+there, "POST", "/api/v2/networks/"+network+"/moves", move, as)
+	m.want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"ADD"}`)
+	m.want(201, "POST", "/api/v2/networks/"+network+"/moves", move, as)
+	m.refused(403, "AccessDenied", "takes the level FULL, and access right "+there, "DELETE", "/api/v2/networks/"+network, "", as)
+
+	m.want(200, "PATCH", "/api/v2/users/"+user, `{"historyPrivilege":"ADMINISTRATOR"}`)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"mine"}`, as)
+	mine := m.last()
+	undo := `{"operation":"UNDO","transaction":{"id":` + mine + `}}`
+	m.want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"VIEW"}`)
+	if r := m.do("POST", "/api/v2/transactions", undo, as); r.StatusCode != 403 && r.StatusCode != 400 || m.want(200, "GET",
+		"/api/v2/networks/"+network,
+		"").text("name") != "mine" {
+		t.Errorf("it undoes what it may not change any more: %d %s", r.StatusCode, r.body)
+	}
+	m.verify()
+}
+
+// Whoever sees events by a right of its own sees nothing of what they happened to beyond what it sees otherwise.
+func TestEventsShowNothingHidden(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, _, network := m.basics()
+	user, as := m.user("ada", "NO_ACCESS")
+	m.id("/api/v2/accessRights", `{"type":"AdministrativeAccessRight","userScope":{"id":`+user+`},"administrativeAccessRights":[`+
+		`{"resourceType":"Event","accessLevel":"VIEW"}]}`)
+	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
+		return tx.Write(`INSERT INTO event (id, source, user_id, body) VALUES (1, ` + network + `, 0, '{"message":"it happened","sourceName":null}')`)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if r := m.want(200, "GET", "/api/v2/events", "", as); r.count() < 1 || strings.Contains(string(r.body), "office") {
+		t.Errorf("the events are %s", r.body)
+	}
+}
+
+// A schedule of a user who is no administrator goes with that user; whose transactions
+// nobody is any more change nothing.
+func TestRightsOfThoseWhoAreGone(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, _, network := m.basics()
+	server := m.id("/api/v2/configurations/"+configuration+"/servers", serverBody("ns1", "10.0.0.53"))
+	user, as := m.user("ada", "NO_ACCESS")
+	m.right(user, configuration, "FULL", "")
+	hidden := m.id("/api/v2/configurations/"+configuration+"/serverGroups", `{"name":"edge"}`)
+	m.right(user, hidden, "HIDE", "")
+	schedule := m.id("/api/v2/configurations/"+configuration+"/schedules", `{"type":"DeploymentSchedule","name":"nightly","enabled":true,"servers":[{"id":`+server+
+		`}],"deploymentServices":["DNS"],"startDateTime":"2035-01-01T00:00:00Z"}`, as)
+	m.refused(404, "InlinedResourceNotFound", "servers", "PATCH", "/api/v2/schedules/"+schedule, `{"servers":[{"id":`+hidden+`}]}`, as)
+	read := func() (holder int64) {
+		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+			row, err := tx.First(store.Query{From: store.Resources, Where: store.InCollection("schedules")})
+			if err == nil {
+				holder = row.Ref("holder")
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return holder
+	}
+	if holder := read(); holder == 0 {
+		t.Error("the schedule is nobody's")
+	}
+	gone := m.want(200, "GET", "/api/v2/users?"+filter("name:'ada'"), "").text("data.0.id")
+	m.want(204, "DELETE", "/api/v2/users/"+gone, "")
+	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/schedules/"+schedule, "")
+	var author store.Author
+	author.User, author.Name = 987654321, "nobody"
+	err := m.Store.Update(t.Context(), author, func(tx *store.Tx) error {
+		row, err := tx.First(store.Query{From: store.Resources, Where: store.All{store.InCollection("networks")}})
+		if err != nil {
+			return err
+		}
+		c := resource.Change{Tx: tx, API: m.Address, Given: map[string]bool{}, Extra: map[string]string{}}
+		return c.Delete(row)
+	})
+	if err == nil {
+		t.Error("somebody who is not there changes something")
+	}
+	m.want(200, "GET", "/api/v2/networks/"+network, "")
+}
