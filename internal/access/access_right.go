@@ -47,10 +47,16 @@ type AdministrativeAccessRight struct {
 // seededRights is the marker of a database whose users had rights made for them.
 const seededRights = "access rights of users"
 
+// Upgraded reports whether a database has had what seedRights makes: one of an earlier release has not.
+func Upgraded(tx *store.Tx) (bool, error) {
+	var done int
+	err := tx.QueryRow("SELECT count(*) FROM marker WHERE name = ?", seededRights).Scan(&done)
+	return done > 0, err
+}
+
 // seedRights gives, once, the right to see everything to the users who are there already and have none: before there were rights they did.
 func seedRights(c *resource.Change) error {
-	var done int
-	if err := c.Tx.QueryRow("SELECT count(*) FROM marker WHERE name = ?", seededRights).Scan(&done); err != nil || done > 0 {
+	if done, err := Upgraded(c.Tx); err != nil || done {
 		return err
 	}
 	if err := c.Tx.Write("INSERT INTO marker (name, value) VALUES (?, '1')", seededRights); err != nil {

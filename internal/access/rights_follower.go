@@ -153,7 +153,8 @@ func (f *rightsFollower) moved(before, after *store.Resource) error {
 	if err := f.needs(before, before.Parent, Full, "move"); err != nil {
 		return err
 	}
-	return f.needs(after, after.Parent, Add, "move")
+	// A right of its own says nothing of where it goes.
+	return f.within(after, decision{f.rights.places[to].below(after.Type), to, f.rights.places[to]}, Add, "move")
 }
 
 // placeOf gives the place that decides for what lies below a resource.
@@ -187,6 +188,11 @@ func (f *rightsFollower) needs(r *store.Resource, parent int64, level Level, wha
 	if err != nil {
 		return err
 	}
+	return f.within(r, d, level, what)
+}
+
+// within refuses what takes a level that a decision does not give.
+func (f *rightsFollower) within(r *store.Resource, d decision, level Level, what string) error {
 	if d.level >= level {
 		return nil
 	}

@@ -56,16 +56,16 @@ type DeploymentSchedule struct {
 
 // BeforeWrite takes the groups apart from the servers, and refuses a time that never comes.
 func (x *DeploymentSchedule) BeforeWrite(c *resource.Change) error {
+	if c.Caller.Rights != nil && !c.Caller.Administrator { // nobody lends its rights to who changes it, or links servers to it
+		x.Owner, x.Holder = schema.Ref{}, schema.Ref{ID: c.Caller.User}
+	}
 	if !c.Requested() {
 		return nil
 	}
 	old, _ := c.Old.(*DeploymentSchedule)
 	x.NextDateTime, x.LastDateTime = time.Time{}, time.Time{}
-	if c.Creates() {
+	if c.Creates() && x.Holder.ID == 0 {
 		x.Owner = schema.Ref{ID: c.Caller.User}
-	}
-	if c.Caller.Rights != nil && !c.Caller.Administrator { // nobody lends its rights to who changes it
-		x.Owner, x.Holder = schema.Ref{}, schema.Ref{ID: c.Caller.User}
 	}
 	if x.Servers.Given {
 		if err := x.takeServers(c); err != nil {

@@ -265,7 +265,9 @@ func (c *Change) deleteAlone(ids []int64, with bool) error {
 // Dissolve deletes one resource whose content has gone elsewhere: what refers to it loses the
 // reference, and nothing is given back, which the caller sees to.
 func (c *Change) Dissolve(row *store.Resource) error {
-	if err := c.dropReferences(row); err != nil {
+	n := *c
+	n.deleting = row.ID // what goes with it goes along
+	if err := n.dropReferences(row); err != nil {
 		return err
 	}
 	return c.Tx.Remove(row)

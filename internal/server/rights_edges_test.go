@@ -1,9 +1,13 @@
 package server
 
 import (
+	"context"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
 
+	"portolan/internal/access"
 	"portolan/internal/resource"
 	"portolan/internal/store"
 )
@@ -187,4 +191,64 @@ func TestRightsOfThoseWhoAreGone(t *testing.T) {
 		t.Error("somebody who is not there changes something")
 	}
 	m.want(200, "GET", "/api/v2/networks/"+network, "")
+}
+
+// A database from before there were access rights is upgraded at its first start: its users see what they saw.
+func TestUpgradeToRights(t *testing.T) {
+	dir := t.TempDir()
+	database := databaseFor(t, dir)
+	start := func() *Manager {
+		m, err := Start(context.Background(), Options{Data: dir, Database: database, Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0",
+			AdminPassword: adminPassword, Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m := start()
+	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
+		c := resource.Change{Tx: tx, API: m.Address, Given: map[string]bool{}, Extra: map[string]string{}}
+		x := &access.User{Email: "a@example.net", SecurityPrivilege: "NO_ACCESS", AccessType: "API"}
+		x.Type, x.Name = "User", "ada"
+		typ, _ := m.Address.Type("User")
+		if _, err := c.Create(typ, x); err != nil {
+			return err
+		}
+		return tx.Write("DELETE FROM marker WHERE name = 'access rights of users'")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	rights := func(m *Manager) (n int64) {
+		if err := m.Store.View(t.Context(), func(tx *store.Tx) (err error) {
+			n, err = tx.Count(store.Query{From: store.Resources, Where: store.InCollection("accessRights")})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for want := range int64(3) {
+		if got := rights(m); got != min(want, 1) {
+			t.Errorf("at start %d there are %d rights", want+1, got)
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		m = start()
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A right of its own lets nothing go where its user may make nothing.
+func TestOwnRightGoesNowhere(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, _, network := m.basics()
+	hidden := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"12.0.0.0/8"}`)
+	user, as := m.user("ada", "NO_ACCESS")
+	m.right(user, configuration, "VIEW", "")
+	m.right(user, hidden, "HIDE", "")
+	m.right(user, network, "FULL", "")
+	m.refused(403, "AccessDenied", "", "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"12.0.0.0"}`, as)
 }

@@ -215,15 +215,20 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 
 // setup makes admin and what else a new manager starts with.
 func (m *Manager) setup(ctx context.Context) error {
-	users := false
+	users, upgraded := false, false
 	if err := m.Store.View(ctx, func(tx *store.Tx) (err error) {
-		users, err = tx.Exists(store.Query{From: store.Resources, Where: store.InCollection("users")})
+		if users, err = tx.Exists(store.Query{From: store.Resources, Where: store.InCollection("users")}); err == nil {
+			upgraded, err = access.Upgraded(tx)
+		}
 		return err
 	}); err != nil {
 		return err
 	}
-	if users {
+	if users && upgraded {
 		return nil
+	}
+	if users { // a database of an earlier release
+		return m.Store.Update(ctx, store.Author{Comment: "upgrade"}, m.Address.Seed)
 	}
 	password := m.options.AdminPassword
 	if password == "" {
