@@ -147,11 +147,13 @@ func (f *rightsFollower) moved(before, after *store.Resource) error {
 	}
 	f.nearest = nil // what lies below it lies elsewhere
 	to, err := f.placeOf(after.Parent)
-	if err != nil || from == to {
+	if _, own := f.rights.places[after.ID]; err != nil || from == to && !own {
 		return err
 	}
-	if err := f.needs(before, before.Parent, Full, "move"); err != nil {
-		return err
+	if from != to {
+		if err := f.needs(before, before.Parent, Full, "move"); err != nil {
+			return err
+		}
 	}
 	// A right of its own says nothing of where it goes.
 	return f.within(after, decision{f.rights.places[to].below(after.Type), to, f.rights.places[to]}, Add, "move")

@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -17,7 +16,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -485,114 +483,6 @@ func tokenPrincipal(kind, id, label, role string, user Principal) Principal {
 	p.Token = id
 	p.ReadOnly = role == Analyst // the token reads, whoever it was made by
 	return p
-}
-
-// Login checks a user's name and password, which came from an address. A password that was right is
-// remembered by its HMAC until it changes, so that clients that send it with every request do not pay for it
-// each time. Who guesses is refused for a while, with 429.
-func (s *Service) Login(ctx context.Context, name, password, remote string) (p Principal, err error) {
-	var hash string
-	var said manner
-	user := &User{}
-	if !nameable(name) { // which nobody is called, and PostgreSQL would not even look for
-		name = "\ufffd"
-	}
-	err = s.store.View(ctx, func(tx *store.Tx) (err error) {
-		if said, err = s.manners.get(tx); err != nil {
-			return err
-		}
-		rows, err := tx.ByName("users", 0, name)
-		if err != nil || len(rows) == 0 {
-			return err
-		}
-		if user, err = asUser(rows[0]); err != nil {
-			return err
-		}
-		if p, err = s.principalOf(tx, user); err != nil {
-			return err
-		}
-		err = tx.QueryRow("SELECT hash FROM credential WHERE user_id = ? AND kind = ?", user.ID, kindPassword).Scan(&hash)
-		if errors.Is(err, sql.ErrNoRows) { // a user without a password
-			return nil
-		}
-		return err
-	})
-	if err != nil {
-		return Principal{}, fmt.Errorf("looking up a user: %w", err)
-	}
-	key := s.passwordKey(name, password)
-	recalled := hash != "" && s.recalls(key) == hash && user.usable()
-	if err := s.guesses.may(name, remote, said.guesses, recalled); err != nil {
-		s.saw(Throttled, name, remote)
-		return Principal{}, err
-	}
-	if recalled {
-		return p, nil
-	}
-	right, err := s.verify(ctx, hash, password, remote)
-	if err != nil {
-		return Principal{}, err
-	}
-	if !right || !user.usable() { // which takes as long for an account that is locked
-		s.guesses.failed(name, remote, said.guesses)
-		s.saw(Refused, name, remote)
-		return Principal{}, errLogin
-	}
-	s.guesses.succeeded(name, remote)
-	s.saw(Accepted, name, remote)
-	s.remember(key, hash)
-	return p, nil
-}
-
-// nameable reports whether a text can be kept as a name at all.
-func nameable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
-
-// maxRemembered bounds the memory of checked passwords.
-const maxRemembered = 10000
-
-// passwordKey is how a password is remembered.
-func (s *Service) passwordKey(name, password string) [32]byte {
-	mac := hmac.New(sha256.New, s.pepper)
-	mac.Write([]byte(name + "\x00" + password))
-	return [32]byte(mac.Sum(nil))
-}
-
-// recalls gives the hash that a password was right for; empty where it is not remembered.
-func (s *Service) recalls(key [32]byte) string {
-	s.knownMu.Lock()
-	defer s.knownMu.Unlock()
-	return s.known[key]
-}
-
-func (s *Service) remember(key [32]byte, hash string) {
-	s.knownMu.Lock()
-	defer s.knownMu.Unlock()
-	if len(s.known) >= maxRemembered {
-		clear(s.known)
-	}
-	s.known[key] = hash
-}
-
-// verify checks a password against a hash; an unknown name, which has none, takes as long as a wrong
-// password. Few are hashed at a time, and few may wait.
-func (s *Service) verify(ctx context.Context, hash, password, remote string) (right bool, err error) {
-	through := s.strangers
-	if s.guesses.friend(remote) {
-		through = s.friends
-	}
-	err = through.pass(ctx, remote, func() {
-		if hash == "" {
-			hash = decoy()
-		}
-		right = verifyPassword(hash, password)
-	})
-	return right, err
-}
-
-// Hash hashes a new password.
-func (s *Service) Hash(ctx context.Context, password string) (hash string, err error) {
-	err = s.friends.pass(ctx, "", func() { hash = HashPassword(password) })
-	return hash, err
 }
 
 // BasicCredentials is what follows "Basic " in the Authorization header.

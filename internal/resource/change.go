@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -478,47 +477,6 @@ func (a *API) Object(row *store.Resource) (schema.Object, error) {
 		return nil, fmt.Errorf("resource %d has the type %s, which is not declared", row.ID, row.Type)
 	}
 	return t.Object(row)
-}
-
-// mergePatch gives the members of a patch with those of its maps merged into what is there (RFC 7396);
-// other members are set whole.
-func mergePatch(t *schema.Type, old schema.Object, patch map[string]json.RawMessage) (map[string]json.RawMessage, error) {
-	members := maps.Clone(patch)
-	v := reflect.ValueOf(old).Elem()
-	for _, f := range t.Fields {
-		raw, ok := members[f.Name]
-		if ok && f.Kind == schema.Nested {
-			whole, err := f.MergeNested(old, raw)
-			if err != nil {
-				return nil, err
-			}
-			members[f.Name] = whole
-		}
-		if !ok || f.Kind != schema.Map || len(raw) == 0 || raw[0] != '{' {
-			continue
-		}
-		var inner map[string]json.RawMessage
-		if json.Unmarshal(raw, &inner) != nil {
-			continue // the field's own reader will say what is wrong
-		}
-		merged := map[string]json.RawMessage{}
-		for name, value := range v.FieldByIndex(f.Index).Interface().(map[string]string) {
-			merged[name] = schema.AppendString(nil, value)
-		}
-		for name, value := range inner {
-			if string(value) == "null" {
-				delete(merged, name)
-			} else {
-				merged[name] = value
-			}
-		}
-		text, err := json.Marshal(merged)
-		if err != nil {
-			return nil, err
-		}
-		members[f.Name] = text
-	}
-	return members, nil
 }
 
 // Again gives a row as it would be written from its body: without references and links.

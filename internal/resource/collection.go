@@ -3,8 +3,6 @@ package resource
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"maps"
 	"net/netip"
@@ -429,51 +427,6 @@ func (a *API) PostTypes(s *Sub) []*schema.Type {
 		return all
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(t *schema.Type) bool { return !slices.Contains(s.Types, t.Name) })
-}
-
-// Caller is who sends a request, as identity established it.
-type Caller struct {
-	// User is the id of the user resource.
-	User int64
-	Name string
-	// Administrator may do everything.
-	Administrator bool
-	// Rights are what a user may do who is no administrator; nil for all others: those read everything.
-	Rights Rights
-	// ReadOnly is a session or a token that may not change anything, whoever's it is.
-	ReadOnly bool
-	// Session is the id of the session resource; 0 outside of one.
-	Session int64
-	// Token is the id of a bearer token or key set; empty for a user's password or session.
-	Token string
-	// History and Security are the privileges of the user about the history and about users.
-	History, Security string
-	// MustReset says that the user may do nothing but set a new password.
-	MustReset bool
-	// Remote is the address that the request came from, without its port.
-	Remote string
-}
-
-// Owner tells callers apart whose requests are remembered: users by their numbers, tokens by numbers below 0.
-func (c Caller) Owner() int64 {
-	if c.Token == "" {
-		return c.User
-	}
-	sum := sha256.Sum256([]byte(c.Token))
-	return -1 - int64(binary.BigEndian.Uint64(sum[:8])>>1) //nolint:gosec // shifted, so that it fits
-}
-
-type callerKey struct{}
-
-// WithCaller puts the caller into a request's context.
-func WithCaller(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, c)
-}
-
-// CallerOf gives the caller of a request.
-func CallerOf(ctx context.Context) (Caller, bool) {
-	c, ok := ctx.Value(callerKey{}).(Caller)
-	return c, ok
 }
 
 // Target is what a path names.

@@ -134,9 +134,6 @@ func (a *API) Sees(tx *store.Tx, heads []store.Head, caller Caller) (map[int64]b
 	return seen, err
 }
 
-// Limited reports whether there are resources that a caller may not see because of where they lie.
-func (c Caller) Limited() bool { return c.Rights != nil && !c.Administrator && !c.Rights.Everything() }
-
 // ListQuery gives the query of a list target and the types it may hold.
 func (a *API) ListQuery(t Target, caller Caller) (store.Query, Scope) {
 	switch {

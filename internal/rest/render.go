@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
 	"portolan/internal/store"
@@ -160,47 +159,6 @@ func (rd *renderer) complete(rows []*store.Resource) error {
 	return rd.load()
 }
 
-// concealSums notes of which rows the caller does not see all that lies below, where they have what counts it.
-func (rd *renderer) concealSums(rows []*store.Resource) error {
-	if !rd.limited {
-		return nil
-	}
-	var ids []int64
-	for _, r := range rows {
-		if t := rd.typeOf(r); t != nil && slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return f.Sums }) {
-			ids = append(ids, r.ID)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	whole, err := rd.caller.Rights.Whole(rd.tx, ids)
-	for _, id := range ids {
-		rd.partly[id] = !whole[id]
-	}
-	return err
-}
-
-// withoutSums gives the body of a resource without what counts resources below it, where the caller does not see all of those.
-func (rd *renderer) withoutSums(t *schema.Type, r *store.Resource) ([]byte, error) {
-	if !rd.partly[r.ID] {
-		return r.Body, nil
-	}
-	b := []byte{'{'}
-	err := store.Members(r.Body, func(name, raw []byte) error {
-		if len(b) > 1 {
-			b = append(b, ',')
-		}
-		b = append(schema.AppendString(b, string(name)), ':')
-		if f := t.ByName[string(name)]; f != nil && f.Sums {
-			raw = []byte("null")
-		}
-		b = append(b, raw...)
-		return nil
-	})
-	return append(b, '}'), err
-}
-
 // shownRow is a row as it was completed, of one version of it.
 type shownRow struct {
 	version int64
@@ -262,27 +220,6 @@ func (rd *renderer) load() (err error) {
 	for _, id := range missing {
 		if h, ok := rd.heads[id]; ok {
 			rd.api.heads.Put(rd.tx, id, h)
-		}
-	}
-	return nil
-}
-
-// conceal takes those heads away that the caller may not see: what refers to them shows null.
-func (rd *renderer) conceal(ids []int64) error {
-	heads := make([]store.Head, 0, len(ids))
-	for _, id := range ids {
-		if h, ok := rd.heads[id]; ok && !rd.seen[id] {
-			heads = append(heads, h)
-		}
-	}
-	seen, err := rd.api.Sees(rd.tx, heads, rd.caller)
-	if err != nil {
-		return err
-	}
-	for _, h := range heads {
-		if id := h.ID; !seen[id] {
-			rd.hidden[id] = true
-			delete(rd.heads, id)
 		}
 	}
 	return nil
@@ -497,86 +434,4 @@ func (rd *renderer) project(b []byte, r *store.Resource, p *schema.Projection, c
 		return rd.embed(b, r, p.Embeds, caller)
 	}
 	return b, nil
-}
-
-// Bounds of an answer with embedded resources: how many of one subcollection are shown, how many there may be
-// in all, and how long the answer may be, in bytes.
-const (
-	maxEmbedded    = DefaultLimit
-	maxAllEmbedded = 10_000
-	maxEmbedBytes  = 32 << 20
-)
-
-// errEmbed refuses an answer beyond the bounds.
-func errEmbed() error {
-	return problem.BadRequest("EmbedTooLarge",
-		"fields: embed gives more than %d resources or %d MiB: embed less, or ask for smaller pages", maxAllEmbedded, maxEmbedBytes>>20)
-}
-
-// embed adds _embedded to the object that b ends with.
-func (rd *renderer) embed(b []byte, r *store.Resource, embeds []*schema.Embedding, caller resource.Caller) ([]byte, error) {
-	b = b[:len(b)-1]
-	if b[len(b)-1] != '{' {
-		b = append(b, ',')
-	}
-	b = append(b, `"_embedded":{`...)
-	c := rd.api.Collection(r.Collection)
-	first := true
-	for _, e := range embeds {
-		sub := c.Sub(e.Name)
-		if sub == nil || sub.Relation == resource.Unbuilt {
-			continue
-		}
-		if !first {
-			b = append(b, ',')
-		}
-		first = false
-		b = schema.AppendString(b, e.Name)
-		b = append(b, ':')
-		var err error
-		if b, err = rd.embedOne(b, r, sub, e, caller); err != nil {
-			return nil, err
-		}
-	}
-	return append(b, '}', '}'), nil
-}
-
-// embedOne appends what a subcollection holds as an array.
-func (rd *renderer) embedOne(b []byte, r *store.Resource, sub *resource.Sub, e *schema.Embedding, caller resource.Caller) ([]byte, error) {
-	q, err := rd.api.Found(rd.tx, sub, r.ID, rd.api.SubQuery(sub, r.ID, caller))
-	if err != nil {
-		return nil, err
-	}
-	q.Limit = maxEmbedded
-	var rows []*store.Resource
-	if err := rd.tx.List(q, func(row *store.Resource) error {
-		if rd.embedded++; rd.embedded > maxAllEmbedded {
-			return errEmbed()
-		}
-		rows = append(rows, row.Clone())
-		return nil
-	}); err != nil {
-		return nil, err
-	}
-	if err := rd.ready(rows); err != nil {
-		return nil, err
-	}
-	b = append(b, '[')
-	for i, row := range rows {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if b, err = rd.append(b, row, nil); err != nil {
-			return nil, err
-		}
-		if len(e.Inner) > 0 {
-			if b, err = rd.embed(b, row, e.Inner, caller); err != nil {
-				return nil, err
-			}
-		}
-		if len(b) > maxEmbedBytes {
-			return nil, errEmbed()
-		}
-	}
-	return append(b, ']'), nil
 }

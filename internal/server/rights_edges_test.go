@@ -250,5 +250,10 @@ func TestOwnRightGoesNowhere(t *testing.T) {
 	m.right(user, configuration, "VIEW", "")
 	m.right(user, hidden, "HIDE", "")
 	m.right(user, network, "FULL", "")
-	m.refused(403, "AccessDenied", "", "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"12.0.0.0"}`, as)
+	seen := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"14.0.0.0/8"}`)
+	for _, to := range []string{"12.0.0.0", "14.0.0.0"} {
+		m.refused(403, "AccessDenied", "", "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"`+to+`"}`, as)
+	}
+	m.right(user, seen, "ADD", "")
+	m.want(201, "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"14.0.0.0"}`, as)
 }
