@@ -180,7 +180,7 @@ func (x *AccessRight) givenBy(c *resource.Change, needed string) error {
 		return err
 	case d.level == Hide:
 		return resource.NotFoundInlined("resource", "there is no resource %d", x.Resource.ID)
-	case d.level < Full || r.leastBelow(d.place) < Full:
+	case d.level < Full || d.place.leastBelow() < Full:
 		return problem.FieldForbidden("AccessDenied", "resource", "%s decides about rights where the own level is FULL: %s", c.Caller.Name,
 			d.because())
 	case x.DeploymentsAllowed && !d.place.deploys("FullDeployment"), x.QuickDeploymentsAllowed && !d.place.deploys("QuickDeployment"),
@@ -193,7 +193,7 @@ func (x *AccessRight) givenBy(c *resource.Change, needed string) error {
 // givenWithin refuses a right at a resource with a place below it where the own level is less than FULL.
 func (r *Rights) givenWithin(c *resource.Change, at int64) error {
 	for _, id := range r.at {
-		if r.places[id].own() == Full && r.leastBelow(r.places[id]) == Full {
+		if r.places[id].leastBelow() == Full {
 			continue
 		}
 		above, err := c.Tx.Above([]int64{id})

@@ -1,6 +1,9 @@
 package access
 
 import (
+	"maps"
+	"slices"
+
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/store"
@@ -69,18 +72,17 @@ func (s *Service) effective(tx *store.Tx, caller resource.Caller, row *store.Res
 		return e, err
 	}
 	e.AccessLevel, e.LevelBelow = d.level.String(), d.place.below("").String()
-	for _, name := range r.special {
-		if level := d.place.below(name); level != d.place.below("") {
-			e.AccessOverrides = append(e.AccessOverrides, resource.TypeLevel{ResourceType: name, AccessLevel: level.String()})
-		}
+	if d.place == nil {
+		return e, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.place.special)) {
+		e.AccessOverrides = append(e.AccessOverrides, resource.TypeLevel{ResourceType: name, AccessLevel: d.place.special[name].String()})
 	}
 	e.DeploymentsAllowed, e.QuickDeploymentsAllowed = d.place.deploys("FullDeployment"), d.place.deploys("QuickDeployment")
 	e.SelectiveDeploymentsAllowed = d.place.deploys("SelectiveDeployment")
-	if len(d.place) > 0 {
-		e.DecidedBy = &resource.DecidedBy{AccessRights: d.place.ids()}
-		if d.at != 0 {
-			e.DecidedBy.Resource = &d.at
-		}
+	e.DecidedBy = &resource.DecidedBy{AccessRights: d.place.ids()}
+	if d.at != 0 && d.place.own >= View { // a place that is hidden is not told
+		e.DecidedBy.Resource = &d.at
 	}
 	return e, nil
 }

@@ -3,6 +3,7 @@ package access
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,26 +15,6 @@ import (
 	"portolan/internal/store"
 )
 
-// Level is what may be done with resources: each has what those before it have.
-type Level int
-
-// The levels (defaultAccessLevel of an access right).
-const (
-	Hide Level = iota
-	View
-	Change
-	Add
-	Full
-)
-
-// levels are their names.
-var levels = []string{"HIDE", "VIEW", "CHANGE", "ADD", "FULL"}
-
-func (l Level) String() string { return levels[l] }
-
-// levelOf gives the level of a name, which was checked.
-func levelOf(name string) Level { return Level(max(0, slices.Index(levels, name))) }
-
 // Rights are what a user who is no administrator may do, by the access rights of the user and of the groups that the user is in. They stay
 // as they are; others take their place when one of those changes.
 //
@@ -44,53 +25,23 @@ type Rights struct {
 	// subjects are the user and its groups.
 	subjects []int64
 	// places are what is said, by the resource; 0 is what is said by default.
-	places map[int64]place
+	places map[int64]*place
 	// at are the resources of places, configurations those that they lie in, or are; 0 for those that lie in none.
 	at             []int64
 	configurations map[int64]int64
-	// special are the types that an override names.
-	special []string
+	// special are the types that an override names, each with the type that stands for it: below every place both are seen, or neither is.
+	// For those that are seen where types without an override are, "" does.
+	special map[string]string
+	// hiding are the places that hide something, at them or below. everything says that there are none, and that nothing is hidden elsewhere.
+	hiding     []int64
+	everything bool
 	// events says that the user sees all events.
 	events bool
-	// seen are the conditions that were worded, by the special type, or "" for all others, and by what resources lie in: store.Expr in a
-	// seenEntry.
+	// seen are the conditions that were worded, by the type that stands for others, and by what resources lie in: store.Expr in a seenEntry.
 	seen sync.Map
 }
 
 type seenEntry struct{ expr store.Expr }
-
-// place is what is said at one resource.
-type place []*AccessRight
-
-// own is the level of the resource itself.
-func (p place) own() (l Level) {
-	for _, r := range p {
-		l = max(l, levelOf(r.DefaultAccessLevel))
-	}
-	return l
-}
-
-// below is the level of resources of a type below it.
-func (p place) below(typeName string) (l Level) {
-	for _, r := range p {
-		level := r.DefaultAccessLevel
-		for _, o := range r.AccessOverrides {
-			if o.ResourceType == typeName {
-				level = o.AccessLevel
-			}
-		}
-		l = max(l, levelOf(level))
-	}
-	return l
-}
-
-// ids are the numbers of its rights.
-func (p place) ids() (all []int64) {
-	for _, r := range p {
-		all = append(all, r.ID)
-	}
-	return all
-}
 
 // rightTypes are the types of rights, whose rows are read outside of a request.
 var (
@@ -115,7 +66,8 @@ func (s *Service) rightsOf(tx *store.Tx, user int64) (*Rights, error) {
 
 // readRights reads them; scopes is the collection of the configurations.
 func readRights(tx *store.Tx, user int64, scopes string) (*Rights, error) {
-	r := &Rights{user: user, subjects: []int64{user}, places: map[int64]place{}, configurations: map[int64]int64{}}
+	r := &Rights{user: user, subjects: []int64{user}, places: map[int64]*place{}, configurations: map[int64]int64{},
+		special: map[string]string{}}
 	administers := false
 	if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("groups"),
 		store.LinkedFrom{Source: user, Field: "groups"}}}, func(row *store.Resource) error {
@@ -143,9 +95,7 @@ func readRights(tx *store.Tx, user int64, scopes string) (*Rights, error) {
 			r.configurations[id] = id
 		}
 	}
-	slices.Sort(r.at)
-	slices.Sort(r.special)
-	r.special = slices.Compact(r.special)
+	r.settle()
 	return r, nil
 }
 
@@ -167,46 +117,61 @@ func (r *Rights) take(row *store.Resource) error {
 	}
 	x := o.(*AccessRight)
 	at := x.Resource.ID
-	if at != 0 && r.places[at] == nil {
-		r.at = append(r.at, at)
+	p := r.places[at]
+	if p == nil {
+		p = &place{}
+		r.places[at] = p
+		if at != 0 {
+			r.at = append(r.at, at)
+		}
 	}
-	r.places[at] = append(r.places[at], x)
-	for _, o := range x.AccessOverrides {
-		r.special = append(r.special, o.ResourceType)
-	}
+	p.rights = append(p.rights, x)
 	return nil
 }
 
-// Everything reports whether the user sees all resources there are, also those that are still to come.
-func (r *Rights) Everything() bool {
-	if len(r.places[0]) == 0 {
-		return false
-	}
+// settle finds out what all requests ask of the rights that were read.
+func (r *Rights) settle() {
+	slices.Sort(r.at)
 	for _, p := range r.places {
-		if r.hides(p) {
-			return false
+		p.settle()
+		for name := range p.special {
+			r.special[name] = ""
 		}
 	}
-	return true
-}
-
-// leastBelow is the lowest level of any type below a place.
-func (r *Rights) leastBelow(p place) Level {
-	l := p.below("")
-	for _, name := range r.special {
-		l = min(l, p.below(name))
+	r.everything = r.places[0] != nil
+	for _, id := range slices.Sorted(maps.Keys(r.places)) {
+		if p := r.places[id]; p.least < View {
+			r.everything = false
+			if id != 0 {
+				r.hiding = append(r.hiding, id)
+			}
+		}
 	}
-	return l
+	standing := map[string]string{r.shape(""): ""}
+	for _, name := range slices.Sorted(maps.Keys(r.special)) {
+		shape := r.shape(name)
+		if _, known := standing[shape]; !known {
+			standing[shape] = name
+		}
+		r.special[name] = standing[shape]
+	}
 }
 
-// hides reports whether something that lies at a place, or below it, is hidden, apart from what other rights say further below.
-func (r *Rights) hides(p place) bool {
-	return p.own() < View || r.hidesBelow(p)
+// shape says below which places a type is seen: a byte for each, that of the default rights first.
+func (r *Rights) shape(typeName string) string {
+	shape := make([]byte, 0, len(r.at)+1)
+	for _, id := range append([]int64{0}, r.at...) {
+		seen := byte('0')
+		if r.places[id].below(typeName) >= View {
+			seen = '1'
+		}
+		shape = append(shape, seen)
+	}
+	return string(shape)
 }
 
-func (r *Rights) hidesBelow(p place) bool {
-	return r.leastBelow(p) < View
-}
+// Everything reports whether the user sees all resources there are, also those that are still to come.
+func (r *Rights) Everything() bool { return r.everything }
 
 // Sees is resource.Rights.
 func (r *Rights) Sees(tx *store.Tx, heads []store.Head) (map[int64]bool, error) {
@@ -219,7 +184,7 @@ func (r *Rights) Sees(tx *store.Tx, heads []store.Head) (map[int64]bool, error) 
 	for _, h := range heads {
 		at := deciding[h.ID]
 		if level := r.places[at].below(h.Type); at == h.ID {
-			seen[h.ID] = r.places[at].own() >= View
+			seen[h.ID] = r.places[at].own >= View
 		} else {
 			seen[h.ID] = level >= View
 		}
@@ -235,16 +200,10 @@ func (r *Rights) SeesParent(id int64) bool {
 // Whole is resource.Rights. What is seen is decided by a place that does not hide it; without overrides that place hides nothing below
 // itself.
 func (r *Rights) Whole(tx *store.Tx, ids []int64) (map[int64]bool, error) {
-	var hiding []int64
-	for _, id := range r.at {
-		if r.hides(r.places[id]) {
-			hiding = append(hiding, id)
-		}
-	}
 	above := map[int64]bool{}
 	var err error
-	if len(hiding) > 0 {
-		if above, err = tx.Above(hiding); err != nil {
+	if len(r.hiding) > 0 {
+		if above, err = tx.Above(r.hiding); err != nil {
 			return nil, err
 		}
 	}
@@ -256,7 +215,7 @@ func (r *Rights) Whole(tx *store.Tx, ids []int64) (map[int64]bool, error) {
 	}
 	whole := make(map[int64]bool, len(ids))
 	for _, id := range ids {
-		whole[id] = !above[id] && (len(r.special) == 0 || !r.hidesBelow(r.places[deciding[id]]))
+		whole[id] = !above[id] && (len(r.special) == 0 || r.places[deciding[id]].leastBelow() >= View)
 	}
 	return whole, nil
 }
@@ -271,44 +230,58 @@ func (r *Rights) sees(c *resource.Collection, alone bool) store.Expr {
 	if alone {
 		around = c.Around
 	}
-	var special store.Any
-	var others []string
+	named := map[string][]string{}
 	for _, t := range c.Types {
-		if !slices.Contains(r.special, t.Name) {
-			others = append(others, t.Name)
-			continue
+		standing := r.special[t.Name]
+		named[standing] = append(named[standing], t.Name)
+	}
+	if len(named) == 1 {
+		for standing := range named {
+			return r.seenOf(standing, around)
 		}
-		special = append(special, store.All{ofType(t.Name), orAll(r.seenOf(t.Name, around))})
 	}
-	if len(special) == 0 {
-		return r.seenOf("", around)
-	}
-	if len(others) > 0 {
-		var either store.Any
-		for _, name := range others {
-			either = append(either, ofType(name))
-		}
-		special = append(special, store.All{either, orAll(r.seenOf("", around))})
-	}
-	return special
+	return r.byType(around, named)
 }
 
 // ofResources narrows rows that show resources of any type to those that are seen.
 func (r *Rights) ofResources() store.Expr {
-	e := r.seenOf("", store.Surroundings{})
-	if len(r.special) == 0 {
-		if e == nil || e == store.Nothing {
-			return e
+	named := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(r.special)) {
+		named[r.special[name]] = append(named[r.special[name]], name)
+	}
+	e := r.byType(store.Surroundings{}, named)
+	if e == nil || e == store.Nothing {
+		return e
+	}
+	return store.OfResource{Where: e}
+}
+
+// byType words the condition that a resource is seen that lies in resources of some collections, by its type. named are types by the one
+// that stands for them; "" stands for all that are not among them, too.
+func (r *Rights) byType(around store.Surroundings, named map[string][]string) store.Expr {
+	var either store.Any
+	var rest store.All
+	for _, standing := range slices.Sorted(maps.Keys(named)) {
+		if standing == "" {
+			continue
 		}
-		return store.OfResource{Where: e}
+		of := ofTypes(named[standing])
+		either = append(either, store.All{of, orAll(r.seenOf(standing, around))})
+		rest = append(rest, store.Not{Expr: of})
 	}
-	others := store.All{orAll(e)}
-	either := store.Any{}
-	for _, name := range r.special {
-		others = append(others, store.Not{Expr: ofType(name)})
-		either = append(either, store.All{ofType(name), orAll(r.seenOf(name, store.Surroundings{}))})
+	if len(either) == 0 {
+		return r.seenOf("", around)
 	}
-	return store.OfResource{Where: append(either, others)}
+	return append(either, append(rest, orAll(r.seenOf("", around))))
+}
+
+// ofTypes is the condition that a resource is of one of some types.
+func ofTypes(names []string) store.Expr {
+	var either store.Any
+	for _, name := range names {
+		either = append(either, ofType(name))
+	}
+	return either
 }
 
 func ofType(name string) store.Expr {
@@ -332,7 +305,7 @@ func (r *Rights) seenOf(typeName string, around store.Surroundings) store.Expr {
 	g := store.Governed{Own: map[int64]bool{}, Below: map[int64]bool{}, Configurations: r.configurations, Around: around,
 		Otherwise: r.places[0].below(typeName) >= View}
 	for _, id := range r.at {
-		g.Own[id], g.Below[id] = r.places[id].own() >= View, r.places[id].below(typeName) >= View
+		g.Own[id], g.Below[id] = r.places[id].own >= View, r.places[id].below(typeName) >= View
 	}
 	e := g.Expr()
 	r.seen.Store(key, seenEntry{e})
@@ -344,27 +317,41 @@ type decision struct {
 	level Level
 	// at is the resource whose rights decide; 0 for those that are given by default, or where there are none.
 	at    int64
-	place place
+	place *place
 }
 
 // of decides about a resource of a type, by its number and its parent's.
 func (r *Rights) of(tx *store.Tx, id, parent int64, typeName string) (decision, error) {
+	return r.decide(id, parent, typeName, func(parent int64) (int64, error) { return tx.Nearest(parent, r.at) })
+}
+
+// decide is of, with what finds the place that decides for what lies below a resource; 0 is nowhere.
+func (r *Rights) decide(id, parent int64, typeName string, placeOf func(parent int64) (int64, error)) (decision, error) {
 	if p, ok := r.places[id]; ok && id != 0 {
-		return decision{p.own(), id, p}, nil
+		return decision{p.own, id, p}, nil
 	}
-	at, err := tx.Nearest(parent, r.at)
-	return decision{r.places[at].below(typeName), at, r.places[at]}, err
+	at, err := placeOf(parent)
+	return r.below(at, typeName), err
+}
+
+// below is what a place, or 0 for none, decides about resources of a type below it.
+func (r *Rights) below(at int64, typeName string) decision {
+	return decision{r.places[at].below(typeName), at, r.places[at]}
 }
 
 // because says which right decides, in words that go on from "which is".
 func (d decision) because() string {
 	switch {
-	case len(d.place) == 0:
+	case d.place == nil:
 		return "no access right gives more"
 	case d.at == 0:
 		return "access right " + numbers(d.place.ids()) + " gives " + d.level.String() + " by default"
 	}
-	return "access right " + numbers(d.place.ids()) + " on resource " + numbers([]int64{d.at}) + " gives " + d.level.String()
+	where := ""
+	if d.place.own >= View { // a place that is hidden is not told
+		where = " on resource " + numbers([]int64{d.at})
+	}
+	return "access right " + numbers(d.place.ids()) + where + " gives " + d.level.String()
 }
 
 // numbers lists numbers.

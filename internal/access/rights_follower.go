@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -71,7 +72,12 @@ func (f *rightsFollower) Changed(before, after *store.Resource) error {
 	case resource.Between:
 		return f.between(before, after)
 	case resource.Managed, resource.Administration:
-		return f.loosens(before, after, problem.Forbidden("AccessDenied", "%s may not change %s: administrators do", f.tx.Author().Name, c.Name))
+		refusal := problem.Forbidden("AccessDenied", "%s may not change %s: administrators do", f.tx.Author().Name, c.Name)
+		if after == nil && before.Parent > resource.RootID { // it goes with what it lies in, or not at all
+			f.parted = append(f.parted, parted{[]int64{before.Parent}, refusal})
+			return nil
+		}
+		return f.loosens(before, after, refusal)
 	case resource.Accounts:
 		if r.ID != f.rights.user {
 			return f.loosens(before, after, problem.Forbidden("AccessDenied", "%s may not change another user", f.tx.Author().Name))
@@ -93,11 +99,10 @@ func (f *rightsFollower) lies(before, after *store.Resource) error {
 			return err
 		}
 	}
-	err := f.needs(after, after.Parent, Change, "change")
-	if err == nil {
-		return nil
+	if err := f.needs(after, after.Parent, Change, "change"); err != nil {
+		return f.loosens(before, after, err)
 	}
-	return f.loosens(before, after, err)
+	return f.grown(before, after)
 }
 
 // loosens refuses a change, unless a resource loses references alone: those are looked at in the end.
@@ -156,7 +161,21 @@ func (f *rightsFollower) moved(before, after *store.Resource) error {
 		}
 	}
 	// A right of its own says nothing of where it goes.
-	return f.within(after, decision{f.rights.places[to].below(after.Type), to, f.rights.places[to]}, Add, "move")
+	return f.within(after, f.rights.below(to, after.Type), Add, "move")
+}
+
+// grown asks for the right to make a resource where it lies, if it takes more space there than it had: a right of its own says nothing of
+// that.
+func (f *rightsFollower) grown(before, after *store.Resource) error {
+	if f.rights.places[after.ID] == nil || before.Parent != after.Parent ||
+		bytes.Compare(after.Low, before.Low) >= 0 && bytes.Compare(after.High, before.High) <= 0 {
+		return nil
+	}
+	at, err := f.placeOf(after.Parent)
+	if err != nil {
+		return err
+	}
+	return f.within(after, f.rights.below(at, after.Type), Add, "enlarge")
 }
 
 // placeOf gives the place that decides for what lies below a resource.
@@ -175,18 +194,9 @@ func (f *rightsFollower) placeOf(parent int64) (int64, error) {
 	return at, nil
 }
 
-// decide decides about a resource below a parent.
-func (f *rightsFollower) decide(r *store.Resource, parent int64) (decision, error) {
-	if p, ok := f.rights.places[r.ID]; ok && r.ID != 0 {
-		return decision{p.own(), r.ID, p}, nil
-	}
-	at, err := f.placeOf(parent)
-	return decision{f.rights.places[at].below(r.Type), at, f.rights.places[at]}, err
-}
-
 // needs refuses what takes a level that the user does not have.
 func (f *rightsFollower) needs(r *store.Resource, parent int64, level Level, what string) error {
-	d, err := f.decide(r, parent)
+	d, err := f.rights.decide(r.ID, parent, r.Type, f.placeOf)
 	if err != nil {
 		return err
 	}
@@ -264,19 +274,4 @@ func (f *rightsFollower) Refuse() error {
 		}
 	}
 	return nil
-}
-
-// deploys reports whether one of the rights lets its user deploy by a deployment of a type.
-func (p place) deploys(typeName string) bool {
-	return slices.ContainsFunc(p, func(r *AccessRight) bool {
-		switch typeName {
-		case "QuickDeployment":
-			return r.QuickDeploymentsAllowed
-		case "SelectiveDeployment":
-			return r.SelectiveDeploymentsAllowed
-		case "ValidationDeployment":
-			return true
-		}
-		return r.DeploymentsAllowed
-	})
 }

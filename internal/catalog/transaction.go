@@ -75,5 +75,14 @@ func undo(c *resource.Change, o schema.Object) error {
 	if t.TransactionType == "" { // which others have null
 		return problem.Invalid("transactionType", "must be UNDO")
 	}
+	if c.Caller.Limited() { // which sees its own transactions alone
+		own, err := c.Tx.Exists(store.Query{From: transactionRows, Where: store.All{store.IDs{t.TransactionID}, store.HasParent(c.Caller.User)}})
+		if err != nil {
+			return err
+		}
+		if !own {
+			return problem.NotFound("there is no transaction %d of %s", t.TransactionID, c.Caller.Name)
+		}
+	}
 	return c.Undo(t.TransactionID, forceUndo.In(c.Options))
 }

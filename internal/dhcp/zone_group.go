@@ -183,8 +183,11 @@ func spaceWith(c *resource.Change, configuration int64, r space.Range) (int64, e
 		if err != nil {
 			return 0, err
 		}
-		if found != nil {
-			return found.ID, nil
+		if found == nil {
+			continue
+		}
+		if seen, err := c.Sees(found.Head()); err != nil || seen {
+			return found.ID, err
 		}
 	}
 	return 0, nil

@@ -2,6 +2,7 @@ package dns
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"portolan/internal/naming"
@@ -135,6 +136,17 @@ func linkRecord(c *resource.Change, zone, configuration int64, ref *schema.Ref) 
 	same, err := sameName(c.Tx, configuration, view, "resourceRecords", ref.By)
 	if err != nil {
 		return err
+	}
+	if c.Caller.Limited() {
+		heads := make([]store.Head, len(same))
+		for i, r := range same {
+			heads[i] = r.Head()
+		}
+		seen, err := c.API.Sees(c.Tx, heads, c.Caller)
+		if err != nil {
+			return err
+		}
+		same = slices.DeleteFunc(same, func(r *store.Resource) bool { return !seen[r.ID] })
 	}
 	for _, r := range same {
 		if r.Type == "HostRecord" || len(same) == 1 {

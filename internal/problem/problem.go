@@ -24,6 +24,9 @@ type Problem struct {
 	Fields []string
 	// RetryAfter is when the same may be tried again; 0 where that is not known.
 	RetryAfter time.Duration
+	// Named are the numbers that the message was worded with, and those of problems in it: resources among them. They are not put on the
+	// wire; whoever answers somebody who may not see all resources looks at them (resource.API.Conceal).
+	Named []int64
 	// Err is the cause, for the log only. It is never put on the wire.
 	Err error
 }
@@ -41,7 +44,18 @@ func (p *Problem) Unwrap() error { return p.Err }
 
 // New makes a problem with a formatted message.
 func New(status int, code, format string, args ...any) *Problem {
-	return &Problem{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+	p := &Problem{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+	for _, arg := range args {
+		switch x := arg.(type) {
+		case int64:
+			p.Named = append(p.Named, x)
+		case error:
+			if inner, ok := As(x); ok {
+				p.Named = append(p.Named, inner.Named...)
+			}
+		}
+	}
+	return p
 }
 
 // InvalidValue is the code of a field of the request body with a value that it cannot have, where none says more.
@@ -145,8 +159,9 @@ func Join(all []*Problem) error {
 	}
 	joined := *all[0]
 	messages := make([]string, len(all))
-	joined.Fields = nil
+	joined.Fields, joined.Named = nil, nil
 	for i, p := range all {
+		joined.Named = append(joined.Named, p.Named...)
 		messages[i] = p.Message
 		joined.Fields = append(joined.Fields, p.Fields...)
 	}

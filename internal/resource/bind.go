@@ -264,6 +264,9 @@ func (s Scope) compareReference(f *schema.Field, n *schema.Node, rest []string) 
 		if !v.Null() || n.Op != "eq" && n.Op != "ne" {
 			return nil, s.Unknown("filter", "InvalidFilterField", n.Path)
 		}
+		if seen := s.api.visible(s.caller); len(seen) > 0 { // what is not seen is shown as null
+			through.Where = seen
+		}
 		if n.Op == "ne" {
 			return through, nil
 		}

@@ -1,12 +1,14 @@
 package resource
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"portolan/internal/problem"
@@ -154,22 +156,32 @@ func (c *Change) resolveOne(f *schema.Field, ref schema.Ref) error {
 	if err != nil {
 		return err
 	}
-	if len(f.Refs) > 0 && !slices.Contains(f.Refs, head.Type) {
-		return notFoundInlined(f.Name, "resource %d is of type %s; expected %s", ref.ID, head.Type, strings.Join(f.Refs, " or "))
-	}
-	if c.Requested() && c.Caller.Limited() {
-		seen, err := c.API.Sees(c.Tx, []store.Head{head}, c.Caller)
-		if err != nil {
+	if c.Requested() {
+		switch seen, err := c.Sees(head); {
+		case err != nil:
 			return err
-		}
-		if !seen[ref.ID] {
+		case !seen && !bytes.Contains(c.Sent[f.Name], strconv.AppendInt(nil, ref.ID, 10)): // what it was named by is not told the number of
+			return notFoundInlined(f.Name, "what it names is not there, or not for %s to see", c.Caller.Name)
+		case !seen:
 			return notFoundInlined(f.Name, "there is no resource %d", ref.ID)
 		}
+	}
+	if len(f.Refs) > 0 && !slices.Contains(f.Refs, head.Type) {
+		return notFoundInlined(f.Name, "resource %d is of type %s; expected %s", ref.ID, head.Type, strings.Join(f.Refs, " or "))
 	}
 	if head.Configuration != 0 && schema.HeadOf(c.New).Config != 0 && head.Configuration != schema.HeadOf(c.New).Config {
 		return problem.Field("ResourceNotInConfiguration", f.Name, "resource %d lies in another configuration", ref.ID)
 	}
 	return nil
+}
+
+// Sees reports whether the caller sees a resource.
+func (c *Change) Sees(head store.Head) (bool, error) {
+	if !c.Caller.Limited() {
+		return true, nil
+	}
+	seen, err := c.API.Sees(c.Tx, []store.Head{head}, c.Caller)
+	return seen[head.ID], err
 }
 
 // Above reads the row of a parent.

@@ -1,8 +1,10 @@
 package rest
 
 import (
+	"maps"
 	"slices"
 
+	"portolan/internal/resource"
 	"portolan/internal/schema"
 	"portolan/internal/store"
 )
@@ -12,18 +14,21 @@ func (rd *renderer) concealSums(rows []*store.Resource) error {
 	if !rd.limited {
 		return nil
 	}
-	var ids []int64
+	within := map[int64]int64{} // what the sums are of: a range counts what lies in its network
 	for _, r := range rows {
 		if t := rd.typeOf(r); t != nil && slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return f.Sums }) {
-			ids = append(ids, r.ID)
+			within[r.ID] = r.ID
+			if rd.api.CollectionOf(t).Space == resource.LiesOverSpace {
+				within[r.ID] = r.Parent
+			}
 		}
 	}
-	if len(ids) == 0 {
+	if len(within) == 0 {
 		return nil
 	}
-	whole, err := rd.caller.Rights.Whole(rd.tx, ids)
-	for _, id := range ids {
-		rd.partly[id] = !whole[id]
+	whole, err := rd.caller.Rights.Whole(rd.tx, slices.Collect(maps.Values(within)))
+	for id, of := range within {
+		rd.partly[id] = !whole[of]
 	}
 	return err
 }

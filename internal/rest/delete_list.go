@@ -136,7 +136,7 @@ func (a *Server) deleteOne(c *resource.Change, row *store.Resource) error {
 		return problem.BadRequest("FilterNeedsRefinement", "filter: with all that lies below, more than %d resources would go: delete fewer at "+
 			"once, or the larger ones one by one with %s", mostAtOnce, atMostHeader)
 	}
-	if p, ok := problem.As(err); ok {
+	if p, ok := problem.As(a.Conceal(c.Tx, c.Caller, nil, err)); ok {
 		one := *p
 		one.Message = fmt.Sprintf("%s %d %s: %s", row.Type, row.ID, row.Name, p.Message)
 		return &one

@@ -124,6 +124,10 @@ func (a *Server) estimate(w http.ResponseWriter, rq *request) (done bool, err er
 		rq.Method == http.MethodPost && (made == nil || made.Estimate == nil) {
 		return false, nil
 	}
+	limited := rq.caller.Rights != nil && !rq.caller.Administrator
+	if limited && rq.Method == http.MethodPost { // whose rights are looked at when it is tried
+		return false, nil
+	}
 	var t store.Tally
 	if err := a.Store.View(rq.Context(), func(tx *store.Tx) error {
 		if rq.Method == http.MethodPost {
@@ -145,8 +149,12 @@ func (a *Server) estimate(w http.ResponseWriter, rq *request) (done bool, err er
 	}
 	tried := triedAnswer{DryRun: true, Estimate: true, Tally: t, Operations: []json.RawMessage{}}
 	if rq.Method == http.MethodDelete {
-		if tried.Operations, err = a.firstDeleted(rq); err != nil {
+		var first store.Tally
+		if first, tried.Operations, err = a.firstDeleted(rq); err != nil {
 			return false, err
+		}
+		if limited { // what was not looked at may be hidden
+			tried.Tally, tried.AtLeast = first, true
 		}
 	}
 	body, err := json.Marshal(tried)
@@ -159,7 +167,7 @@ func (a *Server) estimate(w http.ResponseWriter, rq *request) (done bool, err er
 }
 
 // firstDeleted gives the first changes of a large deletion: what lies lowest goes first.
-func (a *Server) firstDeleted(rq *request) (list []json.RawMessage, err error) {
+func (a *Server) firstDeleted(rq *request) (tally store.Tally, list []json.RawMessage, err error) {
 	err = a.Store.Try(rq.Context(), store.Scope{}, rq.author, func(tx *store.Tx) error {
 		row, err := a.Locate(tx, rq.Target, rq.caller)
 		if err != nil {
@@ -173,11 +181,10 @@ func (a *Server) firstDeleted(rq *request) (list []json.RawMessage, err error) {
 		if err := tx.Refused(); err != nil {
 			return err
 		}
-		tally, err := tx.Tally()
-		if err == nil {
+		if tally, err = tx.Tally(); err == nil {
 			list, err = a.operations(tx, rq, tally)
 		}
 		return err
 	})
-	return list, err
+	return tally, list, err
 }

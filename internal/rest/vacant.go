@@ -26,6 +26,8 @@ type vacancies struct {
 	let        space.Set
 	offset     int64
 	descending bool
+	// concealed says that the caller does not see the configuration that they lie in.
+	concealed bool
 }
 
 // vacant gives the vacant ones that a list has behind its resources: none, nil, where its filter does
@@ -47,6 +49,17 @@ func (a *Server) vacant(tx *store.Tx, t resource.Target, o options, caller resou
 		return nil, err
 	}
 	v := &vacancies{a: a, tx: tx, kind: kind, offset: o.offset}
+	if caller.Limited() {
+		head, err := tx.Head(kind.Configuration)
+		if err != nil {
+			return nil, err
+		}
+		seen, err := a.Sees(tx, []store.Head{head}, caller)
+		if err != nil {
+			return nil, err
+		}
+		v.concealed = !seen[head.ID]
+	}
 	if v.let, err = v.passing(o.filter); err != nil {
 		return nil, err
 	}
@@ -166,12 +179,17 @@ func (v *vacancies) holds(n *schema.Node) (bool, error) {
 		if err != nil {
 			return false, err
 		}
+		if v.concealed {
+			break
+		}
 		text = head.Type
 		if path == "configuration.name" {
 			text = head.Name
 		}
 	case "configuration":
-		text = "there"
+		if !v.concealed {
+			text = "there"
+		}
 	}
 	for _, l := range n.Values {
 		null := l.Null()

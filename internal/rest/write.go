@@ -272,8 +272,16 @@ func (a *Server) readHead(rq *request) (err error) {
 	return err
 }
 
-// perform does what the request asks, inside the transaction.
+// perform does what the request asks, inside the transaction. A refusal names nothing that the caller does not see.
 func (a *Server) perform(tx *store.Tx, rq *request) (answer, error) {
+	ans, err := a.performAsked(tx, rq)
+	if err != nil {
+		err = a.Conceal(tx, rq.caller, rq.members, err)
+	}
+	return ans, err
+}
+
+func (a *Server) performAsked(tx *store.Tx, rq *request) (answer, error) {
 	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: rq.members, Probed: rq.outside.Probed,
 		Prepared: rq.prepared, Made: rq.outside.Made,
 		Content: rq.content,

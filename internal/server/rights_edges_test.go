@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -119,13 +120,9 @@ func TestRightsAtBothEnds(t *testing.T) {
 	m.want(200, "PATCH", "/api/v2/users/"+user, `{"historyPrivilege":"ADMINISTRATOR"}`)
 	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"mine"}`, as)
 	mine := m.last()
-	undo := `{"operation":"UNDO","transaction":{"id":` + mine + `}}`
+	undo := `{"transactionType":"UNDO","transactionId":` + mine + `}`
 	m.want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"VIEW"}`)
-	if r := m.do("POST", "/api/v2/transactions", undo, as); r.StatusCode != 403 && r.StatusCode != 400 || m.want(200, "GET",
-		"/api/v2/networks/"+network,
-		"").text("name") != "mine" {
-		t.Errorf("it undoes what it may not change any more: %d %s", r.StatusCode, r.body)
-	}
+	m.refused(403, "AccessDenied", "takes the level CHANGE", "POST", "/api/v2/transactions", undo, as)
 	m.verify()
 }
 
@@ -256,4 +253,140 @@ func TestOwnRightGoesNowhere(t *testing.T) {
 	}
 	m.right(user, seen, "ADD", "")
 	m.want(201, "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"14.0.0.0"}`, as)
+}
+
+// Nothing that is hidden is told by a refusal, by what is counted, or by what a filter finds.
+func TestHiddenIsNotTold(t *testing.T) {
+	m := startAlone(t)
+	configuration, view, zone, block, network := m.basics()
+	hidden := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.1.0/28","name":"secret"}`)
+	group := m.id("/api/v2/groups", `{"name":"g"}`)
+	user, as := m.user("ada", "NO_ACCESS")
+	m.want(200, "PATCH", "/api/v2/users/"+user, `{"historyPrivilege":"VIEW_HISTORY_LIST"}`)
+	m.right(user, block, "FULL", "")
+	m.right(user, hidden, "HIDE", "")
+	// What is in the way is not named.
+	for _, try := range [][3]string{
+		{"POST", "blocks/" + block + "/networks", `{"type":"IPv4Network","range":"10.0.1.0/29"}`},
+		{"PATCH", "networks/" + network, `{"range":"10.0.0.0/23"}`},
+	} {
+		r := m.do(try[0], "/api/v2/"+try[1], try[2], as)
+		if r.StatusCode < 400 || strings.Contains(string(r.body), hidden) || strings.Contains(string(r.body), "secret") {
+			t.Errorf("%s %s: %d %s", try[0], try[1], r.StatusCode, r.body)
+		}
+		if r = m.do(try[0], "/api/v2/"+try[1], try[2]); r.StatusCode != 409 && r.StatusCode != 400 {
+			t.Errorf("an administrator is answered %d %s", r.StatusCode, r.body)
+		}
+	}
+	m.refused(400, "IpRangeOverlapsSiblings", "something that ada does not see", "POST", "/api/v2/batch",
+		`{"changes":[{"method":"POST","path":"blocks/`+block+`/networks","body":{"type":"IPv4Network","range":"10.0.1.0/28"}}]}`, as)
+	// References tell neither what a hidden resource is, nor that it is there.
+	for _, id := range []string{hidden, zone, "9999999"} {
+		m.refused(404, "InlinedResourceNotFound", "there is no resource "+id, "PATCH", "/api/v2/networks/"+network,
+			`{"location":{"id":`+id+`}}`, as)
+	}
+	// What is shown as null is found as null.
+	if r := m.want(200, "GET", "/api/v2/networks?"+filter("configuration:ne(null)"), "", as); r.count() != 0 {
+		t.Errorf("a hidden configuration is found: %s", r.body)
+	}
+	if r := m.want(200, "GET", "/api/v2/networks?"+filter("configuration:eq(null)"), "", as); r.count() != 1 {
+		t.Errorf("a hidden configuration is not null: %s", r.body)
+	}
+	vacant := "/api/v2/networks/" + network + "/addresses?limit=1&" + filter("state:'UNASSIGNED' and configuration.name:startsWith('')")
+	if r := m.want(200, "GET", vacant, "", as); r.count() != 0 {
+		t.Errorf("the name of a hidden configuration is found: %s", r.body)
+	}
+	if r := m.want(200, "GET", vacant, ""); r.count() != 1 {
+		t.Errorf("the name of a configuration is not found: %s", r.body)
+	}
+	// What others did is not undone.
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"theirs"}`)
+	others := m.last()
+	m.refused(404, "ResourceNotFound", "of ada", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+others+`}`, as)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"mine"}`, as)
+	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`, as)
+	// A place that is hidden itself is not told.
+	other, eve := m.user("eve", "NO_ACCESS")
+	m.right(other, block, "HIDE", `,"accessOverrides":[{"resourceType":"IPv4Network","accessLevel":"VIEW"}]`)
+	if r := m.want(200, "GET", "/api/v2/networks/"+network+"/effectiveRights", "", eve); r.text("decidedBy.resource") != "" ||
+		r.text("accessLevel") != "VIEW" {
+		t.Errorf("a hidden place is told: %s", r.body)
+	}
+	m.refused(403, "AccessDenied", "gives VIEW", "PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, eve)
+	if r := m.do("PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, eve); strings.Contains(string(r.body), block) {
+		t.Errorf("a hidden place is told: %s", r.body)
+	}
+	// Names that lead to what is hidden tell no number.
+	third, sam := m.user("sam", "NO_ACCESS")
+	m.right(third, zone, "FULL", "")
+	dark := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"dark.test"}`)
+	m.id("/api/v2/zones/"+dark+"/resourceRecords", `{"type":"GenericRecord","name":"x","recordType":"TXT","rdata":"x"}`)
+	m.refused(404, "InlinedResourceNotFound", `there is no record "x.dark.test"`, "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+		`{"type":"AliasRecord","name":"a","linkedRecord":{"absoluteName":"x.dark.test"}}`, sam)
+	// Who may delete a zone deletes it with what administrators have made below it.
+	m.want(201, "POST", "/api/v2/zones/"+zone+"/imports", "type,name,recordType,rdata\nGenericRecord,q,TXT,x\n", "Content-Type: text/csv",
+		"x-bcn-type: ResourceRecordImport")
+	m.refused(403, "AccessDenied", "may read", "DELETE", "/api/v2/groups/"+group, "", sam)
+	m.want(204, "DELETE", "/api/v2/zones/"+zone, "", sam)
+	_ = configuration
+	m.verify()
+}
+
+// A right of its own lets a network, or a range, take no space that its user may take nothing of.
+func TestOwnRightGrowsNowhere(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, block, _ := m.basics()
+	network := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.8.0/24"}`)
+	ranged := m.id("/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","range":"10.0.8.10-10.0.8.20"}`)
+	user, as := m.user("ada", "NO_ACCESS")
+	around := m.right(user, block, "VIEW", "")
+	m.right(user, network, "FULL", "")
+	m.refused(403, "AccessDenied", "takes the level ADD", "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/23"}`, as)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/25"}`, as)
+	other, eve := m.user("eve", "NO_ACCESS")
+	m.right(other, network, "VIEW", "")
+	m.right(other, ranged, "FULL", "")
+	m.refused(403, "AccessDenied", "takes the level ADD", "PATCH", "/api/v2/ranges/"+ranged, `{"range":"10.0.8.10-10.0.8.30"}`, eve)
+	m.want(200, "PATCH", "/api/v2/ranges/"+ranged, `{"range":"10.0.8.12-10.0.8.19"}`, eve)
+	m.want(200, "PATCH", "/api/v2/accessRights/"+around, `{"defaultAccessLevel":"ADD"}`)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"range":"10.0.8.0/23"}`, as)
+	// What a range counts lies in its network: with a hidden address there, it is not told.
+	if r := m.want(200, "GET", "/api/v2/ranges/"+ranged, "", eve); r.text("usage.UNASSIGNED") == "" {
+		t.Errorf("what a range holds is not told: %s", r.body)
+	}
+	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.8.15","state":"STATIC"}`)
+	m.right(other, address, "HIDE", "")
+	if r := m.want(200, "GET", "/api/v2/ranges/"+ranged, "", eve); r.text("usage.UNASSIGNED") != "" {
+		t.Errorf("a hidden address is counted: %s", r.body)
+	}
+	m.verify()
+}
+
+// A dry run of somebody who may not see everything counts what it looked at alone.
+func TestDryRunsCountNothingHidden(t *testing.T) {
+	m := startAlone(t)
+	_, _, _, block, _ := m.basics()
+	network := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.2.0.0/20"}`)
+	var list []string
+	for i := range 1200 {
+		list = append(list, `{"type":"IPv4Address","state":"STATIC","address":"10.2.`+strconv.Itoa(1+i/250)+`.`+strconv.Itoa(1+i%250)+`"}`)
+	}
+	m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", "["+strings.Join(list, ",")+"]")
+	user, as := m.user("ada", "NO_ACCESS")
+	m.right(user, block, "FULL", "")
+	dry := "x-portolan-dry-run: true"
+	r := m.want(200, "DELETE", "/api/v2/networks/"+network, "", dry)
+	if r.text("estimate") != "true" || r.text("deleted") != "1202" {
+		t.Errorf("an administrator is told %s", r.body)
+	}
+	r = m.want(200, "DELETE", "/api/v2/networks/"+network, "", as, dry)
+	if r.text("atLeast") != "true" || r.text("deleted") == "1202" {
+		t.Errorf("a user is told %s", r.body)
+	}
+	m.right(user, network, "VIEW", `,"accessOverrides":[{"resourceType":"IPv4Address","accessLevel":"HIDE"}]`)
+	r = m.do("DELETE", "/api/v2/networks/"+network, "", as, dry)
+	if r.StatusCode != 403 || strings.Contains(string(r.body), "120") {
+		t.Errorf("a user who does not see the addresses is answered %d %s", r.StatusCode, r.body)
+	}
+	m.verify()
 }

@@ -2,8 +2,6 @@ package store
 
 import (
 	"cmp"
-	"database/sql"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -219,18 +217,9 @@ func (e OfResource) sql(b *builder, row string) {
 }
 
 // Nearest gives the first one of some resources that is met on the way up from a resource, itself included; 0 where none is.
-func (tx *Tx) Nearest(from int64, among []int64) (nearest int64, err error) {
-	if len(among) == 0 || from == 0 {
-		return 0, nil
-	}
-	list := idList(among)
-	err = tx.QueryRow("WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE id = ? UNION ALL "+
-		"SELECT r.id, r.parent FROM up "+
-		"JOIN resource r ON r.id = up.parent WHERE up.id NOT IN ("+list+")) SELECT id FROM up WHERE id IN ("+list+")", from).Scan(&nearest)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return nearest, err
+func (tx *Tx) Nearest(from int64, among []int64) (int64, error) {
+	found, err := tx.Deciding([]int64{from}, among)
+	return found[from], err
 }
 
 // Deciding is Nearest for many resources; those that meet none are not in it.

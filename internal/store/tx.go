@@ -54,6 +54,11 @@ type Head struct {
 	Inline string
 }
 
+// Head gives what identifies the resource.
+func (r *Resource) Head() Head {
+	return Head{ID: r.ID, Collection: r.Collection, Type: r.Type, Name: r.Name, Parent: r.Parent, Configuration: r.Configuration}
+}
+
 // ErrNotFound is a resource that is not there.
 var ErrNotFound = errors.New("no such resource")
 
