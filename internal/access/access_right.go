@@ -102,7 +102,7 @@ func (x *AccessRight) Validate(c *resource.Change) error {
 	if err := x.isGoverned(c); err != nil {
 		return err
 	}
-	return onlyOne(c, x.Type, x.UserScope.ID, x.Resource.ID)
+	return onlyOne(c, x.Head, x.UserScope.ID, x.Resource.ID)
 }
 
 // isGoverned refuses a right at what is decided about by other rules.
@@ -120,21 +120,22 @@ func (x *AccessRight) isGoverned(c *resource.Change) error {
 	return nil
 }
 
-// onlyOne refuses a second right of a type, of a subject, at a resource.
-func onlyOne(c *resource.Change, typeName string, subject, at int64) error {
+// onlyOne refuses a right where there is another one of its type, of a subject, at a resource. One that an undo brings back is there
+// already.
+func onlyOne(c *resource.Change, x schema.Head, subject, at int64) error {
 	if !c.Creates() { // neither of them can be changed
 		return nil
 	}
-	rows, err := c.Tx.Some(store.All{store.InCollection("accessRights"), ofType(typeName),
+	rows, err := c.Tx.Some(store.All{store.InCollection("accessRights"), ofType(x.Type),
 		store.LinksTo{Targets: []int64{subject}, Field: "userScope"}}, maxRights)
 	if err != nil {
 		return err
 	}
-	if len(rows) >= maxRights {
+	if len(rows) >= maxRights && x.ID == 0 {
 		return problem.Conflict("TooManyAccessRights", "userScope: %d has %d access rights, and may have no more", subject, maxRights)
 	}
 	for _, r := range rows {
-		if r.Ref("resource") == at {
+		if r.Ref("resource") == at && r.ID != x.ID {
 			p := problem.Conflict("ResourceAlreadyExists", "userScope: %d has the access right %d at this resource already", subject, r.ID)
 			p.Fields = []string{"userScope", "resource"}
 			return p
@@ -216,7 +217,7 @@ func (x *AdministrativeAccessRight) Validate(c *resource.Change) error {
 			return problem.NotYet("administrativeAccessRights: entry %d: there is no %s that could be shown", i, one.ResourceType)
 		}
 	}
-	return onlyOne(c, x.Type, x.UserScope.ID, 0)
+	return onlyOne(c, x.Head, x.UserScope.ID, 0)
 }
 
 // BeforeWrite lets administrators alone write it.

@@ -46,6 +46,9 @@ func May(c resource.Caller, action resource.Action, on resource.Subject) (seen s
 		return nil, problem.Forbidden("AccessDenied",
 			"%s may set the own password (PATCH with the field password alone), and make, change and delete no user", c.Name)
 	case !c.Administrator && !own && !mayTry(c, on):
+		if rightsIn(c) != nil && on.Collection != nil {
+			return nil, problem.Forbidden("AccessDenied", "%s may not change %s: administrators do", c.Name, on.Collection.Name)
+		}
 		return nil, problem.Forbidden("AccessDenied", "%s may read, not change", c.Name)
 	// A session may always be changed by itself, so that one that may only read can end.
 	case c.ReadOnly && (!own || belongs(on, c.User) || on.ID == 0 || on.ID != c.Session):

@@ -161,21 +161,26 @@ func (f *rightsFollower) moved(before, after *store.Resource) error {
 		}
 	}
 	// A right of its own says nothing of where it goes.
-	return f.within(after, f.rights.below(to, after.Type), Add, "move")
+	return f.made(after, to, "move", "where it goes")
 }
 
-// grown asks for the right to make a resource where it lies, if it takes more space there than it had: a right of its own says nothing of
-// that.
+// grown asks for the right to make a resource where it lies, if it takes more space there than it had, or another name that others are
+// made of, as a zone does: a right of its own says nothing of that.
 func (f *rightsFollower) grown(before, after *store.Resource) error {
-	if f.rights.places[after.ID] == nil || before.Parent != after.Parent ||
-		bytes.Compare(after.Low, before.Low) >= 0 && bytes.Compare(after.High, before.High) <= 0 {
+	larger := bytes.Compare(after.Low, before.Low) < 0 || bytes.Compare(after.High, before.High) > 0
+	renamed := before.Name != after.Name && before.Key != after.Key
+	if f.rights.places[after.ID] == nil || before.Parent != after.Parent || !larger && !renamed {
 		return nil
 	}
 	at, err := f.placeOf(after.Parent)
 	if err != nil {
 		return err
 	}
-	return f.within(after, f.rights.below(at, after.Type), Add, "enlarge")
+	what := "rename"
+	if larger {
+		what = "enlarge"
+	}
+	return f.made(after, at, what, "where it lies")
 }
 
 // placeOf gives the place that decides for what lies below a resource.
@@ -215,6 +220,18 @@ func (f *rightsFollower) within(r *store.Resource, d decision, level Level, what
 	}
 	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: that takes the level %s, and %s", name, what, r.Type, called(r), level,
 		d.because())
+}
+
+// made refuses to take a resource, which is seen, to where the user may make none.
+func (f *rightsFollower) made(r *store.Resource, at int64, what, where string) error {
+	d := f.rights.below(at, r.Type)
+	if d.level != Hide {
+		return f.within(r, d, Add, what)
+	}
+	name := f.tx.Author().Name
+	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: that takes the level ADD %s, and %[1]s sees nothing there", name, what,
+		r.Type,
+		called(r), where)
 }
 
 // called names a resource that is seen.

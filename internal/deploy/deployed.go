@@ -36,7 +36,9 @@ func registerDeployed(r *resource.Registry) {
 			{Name: "dns_copy", Columns: []string{"zone", "configuration", "refreshed", "expired", "notified"}, Key: 1},
 			{Name: "dns_gone", Columns: []string{"server", "zone", "number"}, Key: 2, Derived: "whoever is behind gets all anew"},
 			{Name: "dns_due", Columns: []string{"configuration", "kind", "what", "changed"}, Key: 3},
-			{Name: "deployment_record", Columns: []string{"deployment", "kind", "record"}, Key: 3}}})
+			{Name: "deployment_record", Columns: []string{"deployment", "kind", "record"}, Key: 3},
+			{Name: string(deletedRecords), Columns: []string{"id", "collection", "type", "name", "parent", "configuration", "low", "high", "key",
+				"version", "refs", "body"}, Key: 1}}})
 }
 
 // verifyDeployed checks that the parts of zones are what their hashes say.

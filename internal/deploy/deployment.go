@@ -26,28 +26,24 @@ const (
 	failed    = "FAILED"
 )
 
-// Kinds of the records that a deployment carried.
-const (
-	recordAdded   = "added"
-	recordUpdated = "updated"
-	recordDeleted = "deleted"
-)
-
 // registerDeployments declares the collection, and what hangs below its resources.
 func registerDeployments(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: deployments, Guard: resource.Own, Hidden: true, Unlogged: true, NoUp: true}, &FullDeployment{},
 		&DifferentialDeployment{}, &ValidationDeployment{}, &QuickDeployment{}, &SelectiveDeployment{})
 	for name, kind := range map[string]string{"addedRecords": recordAdded, "updatedRecords": recordUpdated, "deletedRecords": recordDeleted,
 		"addedResources": recordAdded, "updatedResources": recordUpdated, "deletedResources": recordDeleted} { // as release 9.6 calls them
-		r.Computed(resource.ComputedSub{Below: deployments, Name: name, Find: func(tx *store.Tx, _ *resource.API,
+		from := store.Resources
+		if kind == recordDeleted {
+			from = deletedRecords
+		}
+		r.Computed(resource.ComputedSub{Below: deployments, Name: name, From: from, Find: func(tx *store.Tx, _ *resource.API,
 			above *store.Resource) (ids []int64, err error) {
 			err = tx.Each(func(scan func(...any) error) error {
 				var id int64
 				err := scan(&id)
 				ids = append(ids, id)
 				return err
-			}, "SELECT d.record FROM deployment_record d JOIN resource r ON r.id = d.record WHERE d.deployment = ? AND d.kind = ? ORDER BY d.record",
-				above.ID, kind)
+			}, "SELECT record FROM deployment_record WHERE deployment = ? AND kind = ? ORDER BY record", above.ID, kind)
 			return ids, err
 		}})
 	}
@@ -241,6 +237,11 @@ func (x *DeploymentHead) AfterWrite(c *resource.Change) error {
 // BeforeDelete lets nobody wait for a deployment that goes, as with its server, and lets that of a group that it is a part of end.
 func (x *DeploymentHead) BeforeDelete(c *resource.Change) error {
 	c.Tx.Touch(deployments)
+	if err := c.Tx.Write("DELETE FROM deployment_deleted WHERE id IN (SELECT record FROM deployment_record WHERE deployment = ? AND kind = ?)"+
+		" AND NOT EXISTS (SELECT 1 FROM deployment_record d WHERE d.record = deployment_deleted.id AND d.kind = ? AND d.deployment <> ?)", x.ID,
+		recordDeleted, recordDeleted, x.ID); err != nil {
+		return err
+	}
 	for _, table := range []string{"deployment_wait", "deployment_record"} {
 		if err := c.Tx.Write("DELETE FROM "+table+" WHERE deployment = ?", x.ID); err != nil {
 			return err

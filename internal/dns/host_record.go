@@ -1,11 +1,14 @@
 package dns
 
 import (
+	"slices"
+
 	"portolan/internal/ipam"
 	"portolan/internal/naming"
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/store"
 )
 
 // registerHostRecords declares the type.
@@ -48,7 +51,60 @@ func (x *HostRecord) BeforeWrite(c *resource.Change) error {
 		}
 		seen[item.ID] = true
 	}
+	if err := x.checkLeadsBack(c); err != nil {
+		return err
+	}
 	return x.checkNetworks(c)
+}
+
+// checkLeadsBack refuses addresses that a user may not change and that would lead back to the host.
+func (x *HostRecord) checkLeadsBack(c *resource.Change) error {
+	if !x.ReverseRecord || !c.Requested() || c.Caller.Rights == nil || c.Caller.Administrator {
+		return nil
+	}
+	var kept []int64
+	if old, ok := c.Old.(*HostRecord); ok {
+		named, err := c.Tx.Links(x.ID, "addresses")
+		if err != nil {
+			return err
+		}
+		switch {
+		case old.ReverseRecord:
+			kept = named
+		case !x.Addresses.Given:
+			for _, id := range named {
+				if err := x.leadsBack(c, id); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, item := range x.Addresses.Items {
+		if slices.Contains(kept, item.ID) {
+			continue
+		}
+		if err := x.leadsBack(c, item.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *HostRecord) leadsBack(c *resource.Change, address int64) error {
+	row, err := c.Tx.Get(address)
+	if store.IsNotFound(err) { // as is told of references
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	may, err := c.API.Effective(c.Tx, c.Caller, row, 0)
+	if err != nil || may.Changes() || may.Hidden() {
+		return err
+	}
+	return problem.FieldForbidden("AccessDenied", "addresses",
+		"%s may not let address %d lead back to the host: that takes the level CHANGE there, and it is %s; without reverseRecord it takes none",
+		c.Caller.Name, address, may.AccessLevel)
 }
 
 // checkNetworks refuses what the networks of the host's addresses do not take.

@@ -156,7 +156,7 @@ func (c *Change) resolveOne(f *schema.Field, ref schema.Ref) error {
 	if err != nil {
 		return err
 	}
-	if c.Requested() {
+	if c.Requested() && c.Given[f.Name] { // what a rule has put there was not asked for
 		switch seen, err := c.Sees(head); {
 		case err != nil:
 			return err

@@ -192,6 +192,8 @@ type Sub struct {
 	Remove func(c *Change, above *store.Resource, item int64) error
 	// Find gives the ids of what a computed subcollection holds.
 	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
+	// From is the source of what is found; empty for resources.
+	From store.Source
 	// Vacant gives what lies in the free space of the resource above; nil where nothing is said of it.
 	Vacant func(tx *store.Tx, above *store.Resource) (*Vacancy, error)
 }

@@ -44,6 +44,9 @@ func (a *API) SubQuery(s *Sub, id int64, caller Caller) store.Query {
 		all = append(all, a.visible(caller))
 	}
 	q.Where = all
+	if s.From != "" {
+		q.From = s.From
+	}
 	return q
 }
 

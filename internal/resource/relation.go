@@ -224,6 +224,8 @@ type ComputedSub struct {
 	Below, Type, Name string
 	// Items are the collections of what a subcollection of ours holds; nil where it is published.
 	Items []string
+	// From is the source that what it holds comes from, where that is not there any more; empty for resources.
+	From store.Source
 	// Find gives the ids of what it holds.
 	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
 }
@@ -300,7 +302,8 @@ func (a *API) complete(c *Collection, r *Registry) {
 	}
 	for _, one := range r.computed {
 		if one.Below == c.Name && one.Items != nil && c.Sub(one.Name) == nil {
-			c.Subs = append(c.Subs, Sub{Name: one.Name, Ours: true, Relation: Computed, Items: one.Items, Find: r.finder(c.Name, one.Name)})
+			c.Subs = append(c.Subs, Sub{Name: one.Name, Ours: true, Relation: Computed, Items: one.Items, From: one.From,
+				Find: r.finder(c.Name, one.Name)})
 		}
 	}
 }
@@ -314,7 +317,8 @@ func (a *API) relate(c *Collection, p published.Sub, r *Registry) Sub {
 		}
 	}
 	if find := r.finder(c.Name, p.Name); find != nil {
-		return Sub{Relation: Computed, Items: a.holds(p), Find: find}
+		i := slices.IndexFunc(r.computed, func(one ComputedSub) bool { return one.Below == c.Name && one.Name == p.Name })
+		return Sub{Relation: Computed, Items: a.holds(p), From: r.computed[i].From, Find: find}
 	}
 	var refs []string
 	for _, t := range c.Types {

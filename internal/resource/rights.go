@@ -20,6 +20,12 @@ type Effective struct {
 	DecidedBy *DecidedBy `json:"decidedBy"`
 }
 
+// Hidden reports whether the resource is not there for whom it is asked.
+func (e Effective) Hidden() bool { return e.AccessLevel == "HIDE" }
+
+// Changes reports whether it may be changed.
+func (e Effective) Changes() bool { return !e.Hidden() && e.AccessLevel != "VIEW" }
+
 // TypeLevel is the level of resources of a type.
 type TypeLevel struct {
 	ResourceType string `json:"resourceType"`

@@ -3,7 +3,6 @@ package resource
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,12 +14,6 @@ import (
 	"portolan/internal/space"
 	"portolan/internal/store"
 )
-
-// image is a resource as the history keeps it.
-type image struct {
-	store.Resource
-	Body json.RawMessage `json:"body"`
-}
 
 // undone is one change that is taken back: the resource as the change found it and as it left it.
 type undone struct {
@@ -66,16 +59,17 @@ func (c *Change) Undo(transaction int64, force bool) error {
 		return err
 	}
 	now := maps.Clone(found)
+	whole := wholly(changes)
 	unmade := map[int64]*store.Resource{}
 	for i := len(changes) - 1; i >= 0; i-- {
 		u := undone{resource: changes[i].Resource}
-		if u.before, err = readImage(changes[i].Before); err != nil {
+		if u.before, err = store.DecodeImage(changes[i].Before); err != nil {
 			return err
 		}
-		if u.after, err = readImage(changes[i].After); err != nil {
+		if u.after, err = store.DecodeImage(changes[i].After); err != nil {
 			return err
 		}
-		if now[u.resource], err = c.takeBack(u, now[u.resource], transaction, own, force); err != nil {
+		if now[u.resource], err = c.takeBack(u, now[u.resource], whole, transaction, own, force); err != nil {
 			return err
 		}
 		if u.before == nil {
@@ -95,31 +89,20 @@ func (c *Change) Undo(transaction int64, force bool) error {
 	return c.checkRestored(changes, after)
 }
 
-func readImage(text json.RawMessage) (*store.Resource, error) {
-	if text == nil {
-		return nil, nil
-	}
-	var i image
-	if err := json.Unmarshal(text, &i); err != nil {
-		return nil, fmt.Errorf("reading an image of the history: %w", err)
-	}
-	i.Resource.Body = i.Body
-	return &i.Resource, nil
-}
-
 func cannotUndo(format string, args ...any) error {
 	return problem.Conflict("UndoConflict", "the transaction cannot be undone: "+format, args...)
 }
 
 // takeBack takes one change back, of a resource as it is now, and gives it as it is then.
-func (c *Change) takeBack(u undone, now *store.Resource, transaction, own int64, force bool) (*store.Resource, error) {
+func (c *Change) takeBack(u undone, now *store.Resource, whole map[int64]bool, transaction, own int64,
+	force bool) (*store.Resource, error) {
 	shown := u.after
 	if shown == nil {
 		shown = u.before
 	}
 	t := c.API.types[shown.Type]
-	if t == nil || !c.API.CollectionOf(t).Undoable() {
-		return nil, cannotUndo("a change of a %s cannot be taken back", shown.Type)
+	if t == nil || !c.API.CollectionOf(t).Undoable() && !c.goesAlong(t, u, whole) {
+		return nil, cannotUndo("a change of %s %d cannot be taken back", shown.Type, u.resource)
 	}
 	if now != nil && !force && now.Version != transaction && now.Version != own && !sameAs(now, u.after) {
 		return nil, cannotUndo("%s %d was changed by transaction %d since", now.Type, now.ID, now.Version)
@@ -136,6 +119,29 @@ func (c *Change) takeBack(u undone, now *store.Resource, transaction, own int64,
 	}
 	back := *u.before
 	return &back, c.Tx.Replace(now, &back)
+}
+
+// wholly gives the resources that a transaction has made, or deleted.
+func wholly(changes []store.EntryChange) map[int64]bool {
+	found := map[int64]bool{}
+	for _, c := range changes {
+		if c.Before == nil || c.After == nil {
+			found[c.Resource] = true
+		}
+	}
+	return found
+}
+
+// goesAlong reports whether a change of an access right is taken back: where it came, or went, with the resource that it is set at.
+func (c *Change) goesAlong(t *schema.Type, u undone, whole map[int64]bool) bool {
+	if c.API.CollectionOf(t).Guard != Granted || u.before != nil && u.after != nil {
+		return false
+	}
+	right := u.before
+	if right == nil {
+		right = u.after
+	}
+	return whole[right.Ref("resource")]
 }
 
 // sameAs reports whether a resource is as a transaction left it, though others have changed it since: what they did was taken back.

@@ -1,6 +1,9 @@
 package server
 
 import (
+	"fmt"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -330,4 +333,64 @@ func TestRolesMove(t *testing.T) {
 		}
 		return records >= 3
 	})
+}
+
+// A deployment tells which records it carried: new ones, others, and those that are gone, as they were last, until it goes itself.
+func TestRecordsOfDeployments(t *testing.T) {
+	m := startAlone(t)
+	at := "/api/v2/configurations/" + m.id("/api/v2/configurations", `{"name":"main"}`)
+	d := m.deployment(at)
+	record := func(name, text string) string {
+		return m.id(d.zone+"/resourceRecords", `{"type":"TXTRecord","name":"`+name+`","text":"`+text+`"}`)
+	}
+	one, two, three, kept := record("gone", "1"), record("gone", "2"), record("half", "3"), record("half", "4")
+	d.carries(d.server+"/deployments", `{"type":"FullDeployment","service":"DNS"}`)
+	first := d.last
+	for _, id := range []string{one, two, three} {
+		m.want(204, "DELETE", "/api/v2/resourceRecords/"+id, "")
+	}
+	passing := record("passing", "x") // which is gone before it was ever deployed
+	m.want(204, "DELETE", "/api/v2/resourceRecords/"+passing, "")
+	added := record("new", "5")
+	m.want(200, "PATCH", "/api/v2/resourceRecords/"+d.record, `{"text":"other"}`)
+	d.carries(d.zone+"/deployments", `{"type":"QuickDeployment"}`)
+	list := func(deployment, name, filter, ids string) {
+		t.Helper()
+		r := m.want(200, "GET", "/api/v2/deployments/"+deployment+"/"+name+"?orderBy=id&total=true"+filter, "")
+		var got []string
+		for i := range r.count() {
+			got = append(got, r.text(fmt.Sprintf("data.%d.id", i)))
+		}
+		if strings.Join(got, " ") != ids || r.text("totalCount") != strconv.Itoa(len(got)) {
+			t.Errorf("%s of deployment %s are %v, want %s: %s", name, deployment, got, ids, r.body)
+		}
+	}
+	all := one + " " + two + " " + three
+	list(d.last, "addedRecords", "", added)
+	list(d.last, "updatedRecords", "", d.record+" "+kept)
+	list(d.last, "deletedRecords", "", all)
+	list(d.last, "deletedResources", "", all)
+	list(d.last, "deletedRecords", "&filter="+url.QueryEscape("name:contains('al') and type:'TXTRecord'"), three)
+	list(d.last, "deletedRecords", "&filter="+url.QueryEscape("absoluteName:'gone.wire.example'"), one+" "+two)
+	list(first, "deletedRecords", "", "")
+	if r := m.want(200, "GET", "/api/v2/deployments/"+d.last+"/deletedRecords?limit=1", ""); r.text("data.0.text") != "1" ||
+		r.text("data.0.absoluteName") != "gone.wire.example" {
+		t.Errorf("a record that is gone is shown as %s", r.body)
+	}
+	user, as := m.user("ada", "NO_ACCESS")
+	m.right(user, strings.TrimPrefix(d.server, "/api/v2/servers/"), "FULL", "")
+	if r := m.do("GET", "/api/v2/deployments/"+d.last+"/deletedRecords", "", as); r.StatusCode == 200 && r.count() != 0 {
+		t.Errorf("who does not see the zone sees what it had: %s", r.body)
+	}
+	m.want(204, "DELETE", at, "") // and its deployments
+	if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+		var n int64
+		err := tx.QueryRow("SELECT count(*) FROM deployment_deleted").Scan(&n)
+		if n != 0 {
+			t.Errorf("%d records that are gone are kept for nobody", n)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 }

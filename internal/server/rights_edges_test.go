@@ -326,7 +326,7 @@ func TestHiddenIsNotTold(t *testing.T) {
 	// Who may delete a zone deletes it with what administrators have made below it.
 	m.want(201, "POST", "/api/v2/zones/"+zone+"/imports", "type,name,recordType,rdata\nGenericRecord,q,TXT,x\n", "Content-Type: text/csv",
 		"x-bcn-type: ResourceRecordImport")
-	m.refused(403, "AccessDenied", "may read", "DELETE", "/api/v2/groups/"+group, "", sam)
+	m.refused(403, "AccessDenied", "may not change groups", "DELETE", "/api/v2/groups/"+group, "", sam)
 	m.want(204, "DELETE", "/api/v2/zones/"+zone, "", sam)
 	_ = configuration
 	m.verify()
@@ -388,5 +388,42 @@ func TestDryRunsCountNothingHidden(t *testing.T) {
 	if r.StatusCode != 403 || strings.Contains(string(r.body), "120") {
 		t.Errorf("a user who does not see the addresses is answered %d %s", r.StatusCode, r.body)
 	}
+	m.verify()
+}
+
+// A deletion takes the rights at what is deleted along, and its undo brings them back. The rights of others are not used by links.
+func TestRightsComeBack(t *testing.T) {
+	m := startAlone(t)
+	_, view, zone, block, network := m.basics()
+	user, as := m.user("ada", "NO_ACCESS")
+	m.right(user, network, "FULL", "")
+	m.want(204, "DELETE", "/api/v2/blocks/"+block, "")
+	deleted := m.last()
+	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/networks/"+network, "", as)
+	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+deleted+`}`)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"again"}`, as)
+	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+	right := m.right(user, block, "VIEW", "")
+	m.want(200, "PATCH", "/api/v2/accessRights/"+right, `{"defaultAccessLevel":"CHANGE"}`)
+	m.refused(409, "UndoConflict", "AccessRight", "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+m.last()+`}`)
+
+	// An address leads back to a host of somebody who may change it alone.
+	address := m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.0.0.77","state":"STATIC"}`)
+	eve, other := m.user("eve", "NO_ACCESS")
+	m.right(eve, zone, "FULL", "")
+	there := m.right(eve, network, "VIEW", "")
+	host := func(name, more string) string {
+		return `{"type":"HostRecord","name":"` + name + `","addresses":[{"id":` + address + `}]` + more + `}`
+	}
+	m.refused(403, "AccessDenied", "takes the level CHANGE", "POST", "/api/v2/zones/"+zone+"/resourceRecords", host("x", ""), other)
+	mine := m.want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords", host("x", `,"reverseRecord":false`), other).text("id")
+	m.refused(403, "AccessDenied", "takes the level CHANGE", "PATCH", "/api/v2/resourceRecords/"+mine, `{"reverseRecord":true}`, other)
+	m.want(200, "PATCH", "/api/v2/accessRights/"+there, `{"defaultAccessLevel":"CHANGE"}`)
+	m.want(200, "PATCH", "/api/v2/resourceRecords/"+mine, `{"reverseRecord":true}`, other)
+
+	// A zone with a right of its own has zones made below it, and no other name.
+	m.refused(403, "AccessDenied", "takes the level ADD", "PATCH", "/api/v2/zones/"+zone, `{"name":"another"}`, other)
+	m.want(201, "POST", "/api/v2/zones/"+zone+"/zones", `{"type":"Zone","name":"lab"}`, other)
+	_ = view
 	m.verify()
 }

@@ -71,6 +71,58 @@ func (tx *Tx) LastImages(ids []int64) (map[int64][]byte, error) {
 	return images, nil
 }
 
+// DecodeImage gives a resource as the history keeps it; nil where it was not there.
+func DecodeImage(image []byte) (*Resource, error) {
+	if image == nil {
+		return nil, nil
+	}
+	var i struct {
+		Resource
+		Body json.RawMessage `json:"body"`
+	}
+	if err := json.Unmarshal(image, &i); err != nil {
+		return nil, fmt.Errorf("reading an image of the history: %w", err)
+	}
+	i.Resource.Body = i.Body
+	return &i.Resource, nil
+}
+
+// EachDeleted calls fn for what was deleted since a time, in Unix milliseconds, as it was last: the newest first, at most so many, of the
+// last so many transactions.
+func (tx *Tx) EachDeleted(since int64, most, transactions int, fn func(*Resource) error) error {
+	var images [][]byte
+	if err := tx.Each(func(scan func(...any) error) error {
+		var image []byte
+		err := scan(&image)
+		images = append(images, image)
+		return err
+	}, "SELECT c.before FROM txn t JOIN change c ON c.txn = t.id WHERE t.id > (SELECT coalesce(max(id), 0) FROM txn) - ? AND t.at >= ?"+
+		" AND c.operation = 'DELETE' ORDER BY t.id DESC, c.seq DESC LIMIT ?", transactions, since, most); err != nil {
+		return fmt.Errorf("reading the history: %w", err)
+	}
+	for _, image := range images {
+		r, err := DecodeImage(image)
+		if err == nil {
+			err = fn(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Keep writes a resource as it is now, or was, into a table of an extension that has the columns of resources and is a Source of its own,
+// in the place of what that has of it. Its links are not kept.
+func (tx *Tx) Keep(table Source, r *Resource) error {
+	if err := tx.Write("DELETE FROM "+string(table)+" WHERE id = ?", r.ID); err != nil {
+		return err
+	}
+	return tx.Write("INSERT INTO "+string(table)+" ("+columns+") VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+		r.ID, r.Collection, r.Type, null(r.Name), r.Parent, r.Configuration, r.Low, r.High, null(r.Key), r.Version, formatRefs(r.Refs),
+		string(r.Body))
+}
+
 // Tally is how many resources a transaction has made, changed and deleted so far.
 type Tally struct {
 	Created int `json:"created"`
