@@ -112,7 +112,11 @@ func (c *tokenList) Run(s *session) error {
 			if t.Revoked {
 				state = "revoked"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Kind, t.Name, t.Role, cmp.Or(t.User, "-"), t.Created.Format(time.RFC3339),
+			role := t.Role
+			if t.User != "" && role == access.Administrator { // it does what its user may
+				role = "as user"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Kind, t.Name, role, cmp.Or(t.User, "-"), t.Created.Format(time.RFC3339),
 				expires, state)
 		}
 		return w.Flush()

@@ -114,19 +114,26 @@ func TestPlansOfQuestions(t *testing.T) {
 		"search?q=10.16.1.9", "search?q=10.9.8.0/24", "search?q=host-77", "search?q=st-77", "search?q=00005e005301", "search?q=" + network,
 		"networks/" + network, "networks/" + network + "/transactions",
 	} {
-		mu.Lock()
-		seen = nil
-		mu.Unlock()
-		r := m.do("GET", strings.Replace("/api/v2/"+ask, "/?", "?", 1), "")
-		if r.StatusCode != 200 {
-			t.Errorf("%s answers %d %s", ask, r.StatusCode, r.body)
+		fault := ""
+		for range 3 { // what the manager asks for itself meanwhile is not asked for each time
+			mu.Lock()
+			seen = nil
+			mu.Unlock()
+			r := m.do("GET", strings.Replace("/api/v2/"+ask, "/?", "?", 1), "")
+			if r.StatusCode != 200 {
+				t.Errorf("%s answers %d %s", ask, r.StatusCode, r.body)
+			}
+			mu.Lock()
+			asked := seen
+			mu.Unlock()
+			ordered := strings.Contains(ask, "orderBy=") || strings.Contains(ask, "offset=") || strings.Contains(ask, "limit=1")
+			if fault = m.fault(asked, ordered); fault == "" && len(asked) > 0 {
+				break
+			}
+			fault = fmt.Sprintf("%d statements\n%s", len(asked), fault)
 		}
-		mu.Lock()
-		asked := seen
-		mu.Unlock()
-		ordered := strings.Contains(ask, "orderBy=") || strings.Contains(ask, "offset=") || strings.Contains(ask, "limit=1")
-		if fault := m.fault(asked, ordered); fault != "" || len(asked) == 0 {
-			t.Errorf("%s asks %d statements\n%s", ask, len(asked), fault)
+		if fault != "" {
+			t.Errorf("%s asks %s", ask, fault)
 		}
 	}
 	m.Store.Observe(func(s store.Statement) { // nobody else asks for addresses

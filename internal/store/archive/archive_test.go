@@ -106,6 +106,8 @@ func sample(t *testing.T, o server.Options) {
 			"INSERT INTO sweep_finding (policy, address, kind, since) VALUES (1, '10.0.0.1', 'unknown', 2)",
 			"INSERT INTO timetable (schedule, version, next, last, since) VALUES (1, 2, 3, 4, 5)",
 			"INSERT INTO deployment_record (deployment, kind, record) VALUES (1, 'added', 2)",
+			"INSERT INTO deployment_deleted (id, collection, type, parent, configuration, version, refs, body) VALUES (9, 'resourceRecords', " +
+				"'TXTRecord', 2, 1, 3, '', '{}')",
 		} {
 			if err := tx.Write(statement); err != nil {
 				return err
