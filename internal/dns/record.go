@@ -2,7 +2,6 @@ package dns
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"portolan/internal/naming"
@@ -137,17 +136,17 @@ func linkRecord(c *resource.Change, zone, configuration int64, ref *schema.Ref) 
 	if err != nil {
 		return err
 	}
-	if c.Caller.Limited() {
-		heads := make([]store.Head, len(same))
-		for i, r := range same {
-			heads[i] = r.Head()
-		}
-		seen, err := c.API.Sees(c.Tx, heads, c.Caller)
+	var seen []*store.Resource
+	for _, r := range same {
+		sees, err := c.Sees(r.Head())
 		if err != nil {
 			return err
 		}
-		same = slices.DeleteFunc(same, func(r *store.Resource) bool { return !seen[r.ID] })
+		if sees {
+			seen = append(seen, r)
+		}
 	}
+	same = seen
 	for _, r := range same {
 		if r.Type == "HostRecord" || len(same) == 1 {
 			*ref = schema.Ref{ID: r.ID}

@@ -175,15 +175,6 @@ func (c *Change) resolveOne(f *schema.Field, ref schema.Ref) error {
 	return nil
 }
 
-// Sees reports whether the caller sees a resource.
-func (c *Change) Sees(head store.Head) (bool, error) {
-	if !c.Caller.Limited() {
-		return true, nil
-	}
-	seen, err := c.API.Sees(c.Tx, []store.Head{head}, c.Caller)
-	return seen[head.ID], err
-}
-
 // Above reads the row of a parent.
 func (c *Change) Above(id int64) (*store.Resource, error) {
 	if c.Parent != nil && c.Parent.ID == id {

@@ -50,3 +50,12 @@ func (a *API) Conceal(tx *store.Tx, caller Caller, sent map[string]json.RawMessa
 	}
 	return err
 }
+
+// Sees reports whether the caller sees a resource.
+func (c *Change) Sees(head store.Head) (bool, error) {
+	if !c.Caller.Limited() {
+		return true, nil
+	}
+	seen, err := c.API.Sees(c.Tx, []store.Head{head}, c.Caller)
+	return seen[head.ID], err
+}
