@@ -1,17 +1,28 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 
 	"portolan/internal/access"
+	"portolan/internal/history"
+	"portolan/internal/resource"
 	"portolan/internal/server"
 	"portolan/internal/store"
 )
 
-type checkCommand struct{ dataFlag }
+type checkCommand struct {
+	dataFlag
+	Heads string `help:"A file with signed heads of the history that was kept elsewhere (serve --history-heads): the history must still be what they say." type:"existingfile" placeholder:"FILE"`
+	Key   string `help:"With --heads: the public key, in hexadecimal, that must have signed them." placeholder:"HEX"`
+}
 
 // Run verifies the data and fails where something is wrong.
 func (c *checkCommand) Run(s *session) error {
+	if c.Key != "" && c.Heads == "" {
+		return usageError{errors.New("--key goes with --heads")}
+	}
 	return c.openAs(store.Options{ReadOnly: true}, func(st *store.Store, users *access.Service) error {
 		api := server.NewAPI(st)
 		return st.View(s.ctx, func(tx *store.Tx) error {
@@ -19,8 +30,15 @@ func (c *checkCommand) Run(s *session) error {
 			if err != nil {
 				return err
 			}
+			said, err := c.history(tx, users, api.Sealer, func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) })
+			if err != nil {
+				return err
+			}
 			for _, f := range faults {
 				fmt.Fprintln(s.stdout, f)
+			}
+			for _, text := range said {
+				fmt.Fprintln(s.stderr, text)
 			}
 			if len(faults) > 0 {
 				return fmt.Errorf("%d faults", len(faults))
@@ -29,4 +47,48 @@ func (c *checkCommand) Run(s *session) error {
 			return err
 		})
 	})
+}
+
+// history holds the history to heads that were kept elsewhere, and its keys to the master key. It says what was looked at.
+func (c *checkCommand) history(tx *store.Tx, users *access.Service, sealer resource.Sealer, fault func(string, ...any)) (said []string,
+	err error) {
+	last, err := tx.LastLink()
+	if err != nil {
+		return nil, err
+	}
+	due, err := tx.ChainDue()
+	if err != nil {
+		return nil, err
+	}
+	begins, err := tx.ChainBegins()
+	if err != nil {
+		return nil, err
+	}
+	said = append(said, fmt.Sprintf("history: %d transactions chained, %d of them kept, %d to be chained", last.Place, last.Place-begins, due))
+	keys, err := c.keys()
+	if err != nil {
+		return nil, err
+	}
+	if err = users.VerifyMasterKeys(tx); err == nil {
+		err = history.VerifyKey(tx, sealer, fault)
+	}
+	switch {
+	case err != nil && len(keys) == 0:
+		said = append(said, "secrets were not opened, and signatures held to the keys beside them alone: --master-key was not given")
+	case err != nil:
+		fault("secrets cannot be opened: %v", err)
+	}
+	if c.Heads == "" {
+		return said, nil
+	}
+	f, err := os.Open(c.Heads)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	n, err := history.Compare(tx, f, c.Key, fault)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Heads, err)
+	}
+	return append(said, fmt.Sprintf("held to %d heads of %s", n, c.Heads)), nil
 }

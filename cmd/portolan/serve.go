@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"portolan/internal/history"
 	"portolan/internal/notify"
 	"portolan/internal/server"
 )
@@ -29,6 +30,8 @@ type serveCommand struct {
 	SNMPTrap      []string      `help:"A receiver of the traps of notification groups; may be given more than once." name:"snmp-trap" env:"PORTOLAN_SNMP_TRAP" placeholder:"snmp://COMMUNITY@HOST:PORT"`
 	Sweep         bool          `help:"Let reconciliation policies ask the addresses of their networks whether they answer, from this machine."`
 	Feeds         string        `help:"Where response policy zones of the type FEED have their names from: lists over HTTP, one for each category of a zone." name:"response-feeds" env:"PORTOLAN_RESPONSE_FEEDS" placeholder:"https://HOST/{category}.txt"`
+	HistoryHeads  string        `help:"A file that signed heads of the history are appended to: kept where the database's owner cannot change it, it tells whether the history was changed (portolan check --heads)." type:"path" placeholder:"FILE"`
+	HistorySyslog string        `help:"Where each transaction is sent, with signed heads, as messages of RFC 5424." env:"PORTOLAN_HISTORY_SYSLOG" placeholder:"udp|tcp|tls://HOST:PORT"`
 	masterFlag
 	AdminPassword string `help:"The password of the user admin, at the first start only. Give it as PORTOLAN_ADMIN_PASSWORD; one is made and printed when it is missing." hidden:""`
 }
@@ -64,12 +67,19 @@ func (c *serveCommand) Run(s *session) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--master-key: %w", err)}
 	}
+	var collector *history.Syslog
+	if c.HistorySyslog != "" {
+		if collector, err = history.ParseSyslog(c.HistorySyslog); err != nil {
+			return usageError{fmt.Errorf("--history-syslog: %w", err)}
+		}
+	}
 	limit := server.Tune()
 	m, err := server.Start(s.ctx, server.Options{MemoryLimit: limit,
 		Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen,
 		CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory,
 		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, Backups: c.BackupDir,
+		HistoryHeads: c.HistoryHeads, HistorySyslog: collector,
 		Sweep: c.Sweep, Feeds: c.Feeds, Mail: receivers.mail, Traps: receivers.traps,
 		AdminPassword: c.AdminPassword, MasterKeys: keys,
 		Version: versionText(), Log: s.log, LogLevel: s.logLevel})

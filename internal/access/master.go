@@ -126,6 +126,19 @@ func (m MasterKeys) openKey(id int64, kept []byte) (key []byte, current bool, er
 // KnowMasterKeys opens the keys that secrets are sealed by with these master keys from now on, and leaves them as they are.
 func (s *Service) KnowMasterKeys(keys MasterKeys) { s.master.Store(&keys) }
 
+// VerifyMasterKeys opens all keys that secrets are sealed by, by the master keys that are known, and fails where one cannot be opened.
+func (s *Service) VerifyMasterKeys(tx *store.Tx) error {
+	return tx.Each(func(scan func(...any) error) error {
+		var id int64
+		var key []byte
+		err := scan(&id, &key)
+		if err == nil {
+			_, _, err = masterOf(tx).openKey(id, key)
+		}
+		return err
+	}, "SELECT id, key FROM sealing_key ORDER BY id")
+}
+
 // UseMasterKeys opens the keys that secrets are sealed by with these master keys from now on, and seals those anew that the first one has
 // not sealed. It refuses where one cannot be opened. It gives how many it has sealed.
 func (s *Service) UseMasterKeys(ctx context.Context, keys MasterKeys) (sealed int, err error) {

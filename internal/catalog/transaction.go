@@ -40,7 +40,7 @@ type Transaction struct {
 	// TransactionID is the transaction that is to be taken back.
 	TransactionID int64 `api:"transactionId,required,writeOnly" min:"1"`
 	// Operation is what was done, such as ADD_IPV4_NETWORK.
-	Operation string `api:"operation,readOnly"`
+	Operation string `api:"operation,readOnly,index"`
 	// Description says it in a sentence.
 	Description string `api:"description,readOnly"`
 	// Principal is who did it, as it was called then: a user, a token or a key set; null for the manager
@@ -48,8 +48,13 @@ type Transaction struct {
 	Principal string `api:"principal,readOnly"`
 	// Comment is what the client sent as x-bcn-change-control-comment.
 	Comment string `api:"comment,readOnly"`
+	// Credential is what showed that it was they: "session" or "token" with its number, or "password"; null for the manager itself.
+	// RemoteAddress is where the request came from, Client the program that sent it, as it said itself (User-Agent). They are ours.
+	Credential    string `api:"credential,readOnly,index"`
+	RemoteAddress string `api:"remoteAddress,readOnly,index"`
+	Client        string `api:"client,readOnly"`
 	// CreationDateTime is when it was done.
-	CreationDateTime time.Time `api:"creationDateTime,readOnly"`
+	CreationDateTime time.Time `api:"creationDateTime,readOnly,index"`
 	// User is who did it; null for the manager itself.
 	User schema.Ref `api:"user,readOnly" column:"parent" ref:"User"`
 	// RevertingTransaction is the transaction that undid it.

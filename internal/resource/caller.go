@@ -4,6 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"portolan/internal/store"
 )
 
 // Caller is who sends a request, as identity established it.
@@ -27,6 +32,31 @@ type Caller struct {
 	MustReset bool
 	// Remote is the address that the request came from, without its port.
 	Remote string
+	// Client is the program that sent the request, as it says itself (User-Agent).
+	Client string
+}
+
+// maxClient is how much of a program's name the history keeps, in bytes.
+const maxClient = 200
+
+// Author is the caller as the history keeps it, with what it says of a change.
+func (c Caller) Author(comment string) store.Author {
+	a := store.Author{User: c.User, Name: c.Name, Comment: comment, Remote: c.Remote}
+	a.Client = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(c.Client[:min(len(c.Client), maxClient)], ""))
+	switch {
+	case c.Token != "":
+		a.Credential = "token " + c.Token
+	case c.Session != 0:
+		a.Credential = "session " + strconv.FormatInt(c.Session, 10)
+	case c.User != 0:
+		a.Credential = "password"
+	}
+	return a
 }
 
 // Owner tells callers apart whose requests are remembered: users by their numbers, tokens by numbers below 0.

@@ -53,7 +53,7 @@ func (r *Registry) Layout() *store.Layout {
 		for _, t := range c.Types {
 			for _, f := range t.Fields {
 				i := store.Index{Collection: c.Name, Field: f.Name}
-				if f.Indexed && !slices.Contains(l.Indexes, i) {
+				if f.Indexed && c.From == "" && !slices.Contains(l.Indexes, i) {
 					l.Indexes = append(l.Indexes, i)
 				}
 				if f.Searched && !slices.Contains(l.Searched, i) {

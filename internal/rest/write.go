@@ -202,14 +202,14 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 			return err
 		}
 	}
-	remote := rq.caller.Remote
+	remote, program := rq.caller.Remote, rq.caller.Client
 	asked := resource.SignIn{Members: rq.members, Remote: remote}
 	asked.Name, asked.Password, asked.Basic = rq.BasicAuth()
 	if rq.caller, err = signIn(rq.Context(), a.API, asked); err != nil {
 		return err
 	}
-	rq.caller.Remote = remote
-	rq.author.User, rq.author.Name = rq.caller.User, rq.caller.Name
+	rq.caller.Remote, rq.caller.Client = remote, program
+	rq.author = rq.caller.Author(rq.author.Comment)
 	return nil
 }
 
@@ -250,7 +250,7 @@ func (a *Server) readHead(rq *request) (err error) {
 		return problem.BadRequest("InvalidHeaderValue",
 			"%s: longer than %d bytes or with control characters", commentHeader, maxComment)
 	}
-	rq.author = store.Author{User: rq.caller.User, Name: rq.caller.Name, Comment: comment}
+	rq.author = rq.caller.Author(comment)
 	if text := rq.Header.Get(atMostHeader); text != "" {
 		if rq.Method != http.MethodDelete {
 			return problem.BadRequest("InvalidHeaderValue", "%s: goes with DELETE", atMostHeader)

@@ -75,8 +75,8 @@ func declareField(member reflect.StructField, tag string, index []int) *Field {
 	if n := bound(member.Tag.Get("length")); n != nil {
 		f.MaxLength = int(*n)
 	}
-	if f.Indexed && (f.Kind != Text || f.MaxLength > maxIndexed) {
-		panic(fmt.Sprintf("field %s has an index and is no text of at most %d characters", name, maxIndexed))
+	if f.Indexed && (f.Kind != Text && f.Kind != Time || f.MaxLength > maxIndexed) {
+		panic(fmt.Sprintf("field %s has an index and is no time or text of at most %d characters", name, maxIndexed))
 	}
 	if f.Searched && (f.Kind != Text && f.Kind != Address || !f.Stored()) {
 		panic("field " + name + " is searched and is no text in the body")

@@ -11,6 +11,7 @@ import (
 	"portolan/internal/dns"
 	"portolan/internal/event"
 	"portolan/internal/fleet"
+	"portolan/internal/history"
 	"portolan/internal/imports"
 	"portolan/internal/ipam"
 	"portolan/internal/notify"
@@ -50,7 +51,7 @@ func newRegistry() *resource.Registry {
 // Layout is what the program keeps in a database: whoever opens one gives it.
 func Layout() *store.Layout {
 	l := newRegistry().Layout()
-	l.Extensions = append(l.Extensions, rest.Extension(), fleet.Extension(), timetable.Extension())
+	l.Extensions = append(l.Extensions, rest.Extension(), fleet.Extension(), timetable.Extension(), history.Extension())
 	return l
 }
 

@@ -33,11 +33,13 @@ type metrics struct {
 	moves    *prometheus.CounterVec
 	deployed *prometheus.CounterVec
 	live     prometheus.Counter
-	keys     *prometheus.CounterVec
-	updates  *prometheus.CounterVec
-	copies   *prometheus.CounterVec
-	backups  *prometheus.CounterVec
-	notices  *prometheus.CounterVec
+	// links counts transactions that were chained, historyLines those that were sent to the syslog.
+	links, historyLines prometheus.Counter
+	keys                *prometheus.CounterVec
+	updates             *prometheus.CounterVec
+	copies              *prometheus.CounterVec
+	backups             *prometheus.CounterVec
+	notices             *prometheus.CounterVec
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -70,6 +72,11 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m.notices = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_notifications_total",
 		Help: "Messages to notification groups, each attempt, by type and result: sent or failed."}, []string{"type", "result"})
 	registry.MustRegister(m.backups, m.notices)
+	m.links = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_history_links_total",
+		Help: "Transactions that were chained."})
+	m.historyLines = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_history_sent_total",
+		Help: "Transactions that were sent to the syslog."})
+	registry.MustRegister(m.links, m.historyLines)
 	m.keys = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_zone_keys_total",
 		Help: "Keys of signed zones that were made because another one ends, or removed because another one has taken over."}, []string{"what"})
 	m.updates = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_dynamic_updates_total",
@@ -91,6 +98,10 @@ func (m *metrics) fleetMoved(move fleet.Move) { m.moves.WithLabelValues(move.Fie
 
 // deploymentEnded counts a deployment.
 func (m *metrics) deploymentEnded(kind, state string) { m.deployed.WithLabelValues(kind, state).Inc() }
+
+// chained counts transactions that were chained, historySent those that were sent to the syslog.
+func (m *metrics) chained(n int)     { m.links.Add(float64(n)) }
+func (m *metrics) historySent(n int) { m.historyLines.Add(float64(n)) }
 
 // backupEnded counts a backup.
 func (m *metrics) backupEnded(whole bool) {
@@ -141,16 +152,25 @@ func (m *metrics) webhookSent(taken bool) {
 
 // observeStore shows figures of the store.
 func observeStore(registry prometheus.Registerer, s *store.Store) {
-	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portolan_texts_due",
-		Help: "Resources whose texts the index of trigrams does not have as they are."}, func() float64 {
-		ctx, end := context.WithTimeout(context.Background(), time.Second) // whoever scrapes does not wait for readers that are busy
-		defer end()
-		n, err := s.TextsDue(ctx)
-		if err != nil {
-			return math.NaN()
-		}
-		return float64(n)
-	}))
+	show := func(name, help string, ask func(context.Context) (int64, error)) {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+			ctx, end := context.WithTimeout(context.Background(), time.Second) // whoever scrapes does not wait for readers that are busy
+			defer end()
+			n, err := ask(ctx)
+			if err != nil {
+				return math.NaN()
+			}
+			return float64(n)
+		}))
+	}
+	show("portolan_texts_due", "Resources whose texts the index of trigrams does not have as they are.", s.TextsDue)
+	show("portolan_history_due", "Transactions that are not chained yet.", func(ctx context.Context) (n int64, err error) {
+		err = s.Read(ctx, func(tx *store.Tx) error {
+			n, err = tx.ChainDue()
+			return err
+		})
+		return n, err
+	})
 }
 
 // observeFollowers shows how many follow the changes.

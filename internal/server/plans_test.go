@@ -31,6 +31,13 @@ func (m *manager) askedOf() (block, network, view, zone string) {
 	m.id("/api/v2/networks/"+wide+"/ranges", `{"type":"IPv4DHCPRange","range":"10.16.200.1-10.16.200.99"}`)
 	list("zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t-#","text":"x"}`, 1000)
 	if err := m.Store.Update(m.t.Context(), store.Author{}, func(tx *store.Tx) error {
+		for i := range 3000 { // transactions of which nobody asks for the changes
+			if err := tx.Write("INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES (?, 0, ?, 'X', 1, 1, ?)", 1_000_000+i, 1+i,
+				fmt.Sprintf(`{"operation":"X_%d","creationDateTime":"2020-01-01T00:%02d:%02dZ","credential":"token %d","remoteAddress":"192.0.2.%d"}`,
+					i, i/60%60, i%60, i, i%250)); err != nil {
+				return err
+			}
+		}
 		if !tx.RoundTrips() {
 			return nil
 		}
@@ -48,12 +55,12 @@ func (m *manager) askedOf() (block, network, view, zone string) {
 }
 
 // ofResources finds the statements that are about resources: what a manager reads besides, on its own account, is not asked for here.
-var ofResources = regexp.MustCompile(`^(SELECT|WITH)(?s:.*)\b(resource|change|trigram)\b`)
+var ofResources = regexp.MustCompile(`^(SELECT|WITH)(?s:.*)\b(resource|change|trigram|txn|transaction_resource)\b`)
 
 // How a plan reads a table from its beginning to its end, how it reads all of a collection (PostgreSQL, which counts first,
 // may, where that is small), and how rows are sorted.
 var (
-	scansAll        = regexp.MustCompile(`^SCAN (r|resource|change)\b|Seq Scan on (resource|change)\b`)
+	scansAll        = regexp.MustCompile(`^SCAN (r|resource|change|t)\b|Seq Scan on (resource|change|txn)\b`)
 	scansCollection = regexp.MustCompile(`^SEARCH r USING (COVERING )?INDEX \w+ \(collection=\?\)$|Index Cond: \(\(?collection = 'addresses'::text\)?\)$`)
 	sortsRows       = regexp.MustCompile(`TEMP B-TREE FOR ORDER|Sort Key`)
 )
@@ -113,6 +120,10 @@ func TestPlansOfQuestions(t *testing.T) {
 		"blocks/" + block + "/map?cells=256", "networks/" + network + "/map?cells=256",
 		"search?q=10.16.1.9", "search?q=10.9.8.0/24", "search?q=host-77", "search?q=st-77", "search?q=00005e005301", "search?q=" + network,
 		"networks/" + network, "networks/" + network + "/transactions",
+		"transactions?" + filter("operation:'X_77'"), "transactions?" + filter("credential:'token 77'"), "transactions?" + filter("user.id:77"),
+		"transactions?" + filter("remoteAddress:'192.0.2.77'"),
+		"transactions?orderBy=desc(creationDateTime)&limit=10&" + filter("creationDateTime:gt('2020-01-01T00:40:00Z')"),
+		"transactions?orderBy=desc(creationDateTime)&limit=10",
 	} {
 		fault := ""
 		for range 3 { // what the manager asks for itself meanwhile is not asked for each time

@@ -178,7 +178,7 @@ func (m *Manager) serveAddressAPI(w http.ResponseWriter, r *http.Request) error 
 	} else if len(r.Header.Values("Authorization")) > 1 {
 		return problem.BadRequest("InvalidHeaderValue", "Authorization: given more than once")
 	}
-	caller.Remote = access.Remote(r)
+	caller.Remote, caller.Client = access.Remote(r), r.UserAgent()
 	return m.REST.Serve(w, r.WithContext(resource.WithCaller(r.Context(), caller)))
 }
 

@@ -23,6 +23,7 @@ import (
 	"portolan/internal/checkin"
 	"portolan/internal/deploy"
 	"portolan/internal/fleet"
+	"portolan/internal/history"
 	"portolan/internal/imports"
 	"portolan/internal/ipam"
 	"portolan/internal/notify"
@@ -70,6 +71,10 @@ type Options struct {
 	Traps []*notify.Traps
 	// Sweep lets the manager look at networks by itself, for reconciliation.
 	Sweep bool
+	// HistoryHeads is a file that signed heads of the history are written to, HistorySyslog where transactions are sent; empty and nil:
+	// nowhere.
+	HistoryHeads  string
+	HistorySyslog *history.Syslog
 	// Feeds is the URL of lists of names for response policy zones (feedCategory stands for a category); empty where there are none.
 	Feeds string
 	// Probe asks whether an address answers; nil means by ICMP.
@@ -335,6 +340,10 @@ func (m *Manager) serve() error {
 	if m.options.LogLevel == "" {
 		m.background.Go(func() { m.heedLevels(ctx) })
 	}
+	keeper := history.NewKeeper(m.Store, m.Address.Sealer, m.log)
+	keeper.HeadsFile, keeper.Syslog = m.options.HistoryHeads, m.options.HistorySyslog
+	keeper.Chained, keeper.Sent = m.metrics.chained, m.metrics.historySent
+	m.background.Go(func() { keeper.Run(ctx) })
 	m.background.Go(func() { m.pruneNowAndThen(ctx) })
 	m.background.Go(func() { m.Fleet.Attend(ctx) })
 	m.background.Go(func() { m.roll(ctx) })

@@ -9,8 +9,8 @@ import (
 var postgresDialect = dialect{
 	feed: "SELECT id, at, user_id, operation, body, committed, first, last FROM txn WHERE (committed, id) > (?, ?)" +
 		" AND committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY committed, id LIMIT ?",
-	oldest: "SELECT id, at, committed FROM txn WHERE committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY " +
-		"committed, id LIMIT 1",
+	oldest: "SELECT t.id, t.at, t.committed FROM history_link l JOIN txn t ON t.id = l.txn" +
+		" WHERE t.committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY l.place LIMIT 1",
 	newest: "SELECT id, at, committed FROM txn WHERE committed < pg_snapshot_xmin(pg_current_snapshot())::text::bigint ORDER BY " +
 		"committed DESC, id DESC LIMIT 1",
 	// Step by step by the primary key: the planner expects many rows of a recursion, and would rather

@@ -17,7 +17,7 @@ func path(steps []string) string {
 
 var sqliteDialect = dialect{
 	feed:   "SELECT id, at, user_id, operation, body, 0, first, last FROM txn WHERE 0 <= ? AND id > ? ORDER BY id LIMIT ?",
-	oldest: "SELECT id, at, 0 FROM txn ORDER BY id LIMIT 1",
+	oldest: "SELECT t.id, t.at, 0 FROM history_link l JOIN txn t ON t.id = l.txn ORDER BY l.place LIMIT 1",
 	newest: "SELECT id, at, 0 FROM txn ORDER BY id DESC LIMIT 1",
 	upwards: func(condition, collections string) string {
 		return "WITH RECURSIVE up (id, parent) AS (SELECT id, parent FROM resource WHERE " + condition + " UNION" +

@@ -225,6 +225,8 @@ var own = []Table{
 	{Name: "change", Columns: []string{"seq", "txn", "resource", "operation", "before", "after"}, Key: 1},
 	{Name: "reverting", Columns: []string{"txn", "undo"}, Key: 1},
 	{Name: "marker", Columns: []string{"name", "value"}, Key: 1},
+	linkTable,
+	pendingTable,
 	totalSums.Table,
 	trigramTable,
 	dueTable,

@@ -237,6 +237,9 @@ type transaction struct {
 	Description      string  `json:"description"`
 	Principal        *string `json:"principal"`
 	Comment          *string `json:"comment"`
+	Credential       *string `json:"credential"`
+	RemoteAddress    *string `json:"remoteAddress"`
+	Client           *string `json:"client"`
 	CreationDateTime string  `json:"creationDateTime"`
 	TransactionType  *string `json:"transactionType"`
 }
@@ -255,7 +258,7 @@ func (tx *Tx) writeHistory() error {
 		return nil
 	}
 	body, err := json.Marshal(transaction{tx.operation, tx.summary, orNull(tx.author.Name), orNull(tx.author.Comment),
-		tx.now.UTC().Format(time.RFC3339), orNull(tx.kind)})
+		orNull(tx.author.Credential), orNull(tx.author.Remote), orNull(tx.author.Client), tx.now.UTC().Format(time.RFC3339), orNull(tx.kind)})
 	if err != nil {
 		return err
 	}
@@ -263,5 +266,5 @@ func (tx *Tx) writeHistory() error {
 		tx.txn, tx.now.UnixMilli(), tx.author.User, tx.operation, tx.first, tx.last, string(body)); err != nil {
 		return fmt.Errorf("writing the history: %w", err)
 	}
-	return nil
+	return tx.Write("INSERT INTO history_due (txn) VALUES (?)", tx.txn)
 }

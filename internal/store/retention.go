@@ -47,7 +47,18 @@ func (tx *Tx) Horizon() (h Horizon, err error) {
 	return h, nil
 }
 
-// PruneHistory takes the transactions before a time out of the history, oldest first, some changes at a time, each
+// moveHorizon notes that a transaction is not kept any more. A database that came from another one may have them in another order than its
+// feed: the horizon never goes back.
+func (tx *Tx) moveHorizon(to Horizon) error {
+	was, err := tx.Horizon()
+	if err != nil || to.Settled < was.Settled || to.Settled == was.Settled && to.Transaction < was.Transaction {
+		return err
+	}
+	return tx.Write("INSERT INTO marker (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+		horizonName, fmt.Sprintf("%d.%d.%d", to.At, to.Settled, to.Transaction))
+}
+
+// PruneHistory takes the transactions before a time out of the history, those that are chained, oldest first, some changes at a time, each
 // time in an update of its own. It gives how many transactions have gone. update is that of a lease, so that one
 // manager does it.
 func (s *Store) PruneHistory(ctx context.Context, update Updater, before time.Time) (pruned int, err error) {
@@ -75,8 +86,10 @@ func (tx *Tx) prune(before int64) (gone int, more bool, err error) {
 			return gone, false, nil
 		}
 		if err == nil {
-			err = tx.Write("INSERT INTO marker (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-				horizonName, fmt.Sprintf("%d.%d.%d", h.At, h.Settled, h.Transaction))
+			err = tx.unchain(h.Transaction)
+		}
+		if err == nil {
+			err = tx.moveHorizon(h)
 		}
 		if err != nil {
 			return 0, false, err
@@ -90,7 +103,7 @@ func (tx *Tx) prune(before int64) (gone int, more bool, err error) {
 		}
 		left -= n + 1
 		for _, query := range []string{"DELETE FROM reverting WHERE txn = ?", "DELETE FROM reverting WHERE undo = ?",
-			"DELETE FROM txn WHERE id = ?"} {
+			"DELETE FROM history_link WHERE txn = ?", "DELETE FROM txn WHERE id = ?"} {
 			if err := tx.Write(query, h.Transaction); err != nil {
 				return 0, false, err
 			}

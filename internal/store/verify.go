@@ -7,7 +7,8 @@ import (
 
 // Verify lists what is wrong in the store's own tables and in those of the extensions, in sentences, by fault.
 func (tx *Tx) Verify(fault func(format string, args ...any)) error {
-	for _, check := range []func(func(string, ...any)) error{tx.databaseFaults, tx.referencesFaults, tx.historyFaults, tx.imagesFaults,
+	for _, check := range []func(func(string, ...any)) error{tx.databaseFaults, tx.referencesFaults, tx.historyFaults, tx.chainFaults,
+		tx.imagesFaults,
 		tx.originFaults, tx.totalsFaults, tx.trigramFaults} {
 		if err := check(fault); err != nil {
 			return err
@@ -60,11 +61,11 @@ func (tx *Tx) referencesFaults(fault func(string, ...any)) error {
 var (
 	orphans = SQL{SQLite: "SELECT seq, CAST(txn AS TEXT) FROM change WHERE txn NOT IN (SELECT id FROM txn)",
 		PostgreSQL: "SELECT c.seq, CAST(c.txn AS TEXT) FROM change c LEFT JOIN txn t ON t.id = c.txn WHERE t.id IS NULL"}
-	firstAndLast = SQL{SQLite: "SELECT t.id, t.operation FROM txn t WHERE t.id <> ? AND (" +
+	firstAndLast = SQL{SQLite: "SELECT t.id, t.operation FROM txn t WHERE t.id NOT IN (?, ?) AND (" +
 		"t.first <> coalesce((SELECT min(seq) FROM change WHERE txn = t.id), -1) OR " +
 		"t.last <> coalesce((SELECT max(seq) FROM change WHERE txn = t.id), -1))",
 		PostgreSQL: "SELECT t.id, t.operation FROM txn t LEFT JOIN (SELECT txn, min(seq) AS first, max(seq) AS last FROM change GROUP BY txn) c" +
-			" ON c.txn = t.id WHERE t.id <> ? AND (c.txn IS NULL OR c.first <> t.first OR c.last <> t.last)"}
+			" ON c.txn = t.id WHERE t.id NOT IN (?, ?) AND (c.txn IS NULL OR c.first <> t.first OR c.last <> t.last)"}
 )
 
 // historyFaults checks that transactions and their changes belong together, and that every number is one given out.
@@ -85,7 +86,11 @@ func (tx *Tx) historyFaults(fault func(string, ...any)) error {
 			if err != nil {
 				return err
 			}
-			args = append(args, horizon.Transaction)
+			base, err := tx.chainBase()
+			if err != nil {
+				return err
+			}
+			args = append(args, horizon.Transaction, base.Transaction)
 		default:
 			mark, err := tx.Mark(check.mark)
 			if err != nil {

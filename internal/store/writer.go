@@ -18,6 +18,9 @@ type Author struct {
 	Name string
 	// Comment is the client's x-bcn-change-control-comment.
 	Comment string
+	// Credential is what they showed that it is they: a session or a token by its number, or a password. Remote is the address that the
+	// request came from, Client the program that sent it, as it says itself. All are empty where there was no request.
+	Credential, Remote, Client string
 }
 
 // job is one update waiting for its commit.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"portolan/internal/access"
 	"portolan/internal/fleet"
@@ -52,6 +53,14 @@ func sample(t *testing.T, o server.Options) {
 	}
 	if _, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "t", Role: access.Analyst}); err != nil {
 		t.Fatal(err)
+	}
+	for deadline, heads := time.Now().Add(time.Minute),
+		0; heads == 0; time.Sleep(20 * time.Millisecond) { // until the history is chained and signed
+		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
+			return tx.QueryRow("SELECT count(*) FROM history_head").Scan(&heads)
+		}); err != nil || time.Now().After(deadline) {
+			t.Fatalf("%d heads are signed, %v", heads, err)
+		}
 	}
 	if err := m.Close(); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// chain makes the links that are due.
+func chain(t *testing.T, s *Store) {
+	t.Helper()
+	if _, err := s.Chain(t.Context(), s.Update); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// faultsOf lists what Verify finds.
+func faultsOf(t *testing.T, s *Store) (faults []string) {
+	t.Helper()
+	if err := s.View(t.Context(), func(tx *Tx) error {
+		return tx.Verify(func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) })
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return faults
+}
+
+// What is done to the history beside the manager is found, and named by its transaction.
+func TestChainTells(t *testing.T) {
+	for name, tamper := range map[string]struct {
+		statements []string // with %d for the third transaction
+		says       string
+	}{
+		"an image is changed": {[]string{"UPDATE change SET after = replace(after, 'two', 'too') WHERE txn = %d"},
+			"transaction %d is not what it was"},
+		"an image is left out": {[]string{"UPDATE change SET after = NULL WHERE txn = %d"}, "transaction %d is not what it was"},
+		"an author is changed": {[]string{"UPDATE txn SET user_id = 7 WHERE id = %d"}, "transaction %d is not what it was"},
+		"a time is changed":    {[]string{"UPDATE txn SET at = at - 1 WHERE id = %d"}, "transaction %d is not what it was"},
+		"a comment is changed": {[]string{`UPDATE txn SET body = replace(body, '"comment":null', '"comment":"x"') WHERE id = %d`}, "transaction %d is not what it was"},
+		"a transaction is removed": {[]string{"DELETE FROM change WHERE txn = %d", "DELETE FROM txn WHERE id = %d"},
+			"transaction %d was removed"},
+		"with its link": {[]string{"DELETE FROM change WHERE txn = %d", "DELETE FROM history_link WHERE txn = %d",
+			"DELETE FROM txn WHERE id = %d"}, "lacks the links 3 to 3"},
+		"a change is slipped in": {[]string{"INSERT INTO change (seq, txn, resource, operation) SELECT max(seq) + 1000, %d, 5, 'UPDATE' FROM change"},
+			"transaction %d is not what it was"},
+		"a link is changed": {[]string{"UPDATE history_link SET hash = (SELECT hash FROM history_link ORDER BY place LIMIT 1) WHERE txn = %d"},
+			"transaction %d is not what it was"},
+		"a transaction slips in": {[]string{"INSERT INTO txn (id, at, user_id, operation, first, last, body) " +
+			"SELECT id + 1000, at, user_id, operation, first, last, body FROM txn WHERE id = %d"},
+			"was slipped into the history"},
+		"what is due is not there": {[]string{"INSERT INTO history_due (txn) VALUES (%d + 5000)"}, "is to be chained, and is not there"},
+		"the newest of all is gone": {[]string{"DELETE FROM change WHERE txn > %d", "DELETE FROM txn WHERE id > %d"},
+			"was removed from the history (link 4)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			both(t, func(t *testing.T, s *Store) {
+				for _, word := range []string{"nought", "one", "two", "three", "four"} {
+					insert(t, s, thing(word))
+				}
+				chain(t, s)
+				if faults := faultsOf(t, s); len(faults) > 0 {
+					t.Fatalf("faults before: %q", faults)
+				}
+				var third int64
+				if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
+					l, ok, err := tx.LinkAt(3)
+					third = l.Transaction
+					if err != nil || !ok {
+						return fmt.Errorf("no third link: %w", err)
+					}
+					for _, statement := range tamper.statements {
+						if _, err := tx.Exec(strings.ReplaceAll(statement, "%d", fmt.Sprint(third))); err != nil {
+							return err
+						}
+					}
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				says := strings.ReplaceAll(tamper.says, "%d", fmt.Sprint(third))
+				if faults := faultsOf(t, s); !slices.ContainsFunc(faults, func(f string) bool { return strings.Contains(f, says) }) {
+					t.Errorf("%q is not among %q", says, faults)
+				}
+			})
+		})
+	}
+}
+
+// The chain goes on behind what retention has taken away, wholly or in part, and behind a time without anybody who chains.
+func TestChainGoesOn(t *testing.T) {
+	both(t, func(t *testing.T, s *Store) {
+		insert(t, s, thing("first"))
+		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
+			var all []*Resource
+			for i := range pruneAtOnce + 10 {
+				all = append(all, thing(fmt.Sprint(i)))
+			}
+			return tx.InsertMany(all)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range chainAtOnce + 3 {
+			insert(t, s, thing("more "+fmt.Sprint(i)))
+		}
+		chain(t, s)
+		// One step alone, so that the second transaction is there in part.
+		if err := s.Update(t.Context(), Author{}, func(tx *Tx) error {
+			_, more, err := tx.prune(time.Now().Add(time.Hour).UnixMilli())
+			if !more {
+				t.Error("all of it is gone at once")
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if faults := faultsOf(t, s); len(faults) > 0 {
+			t.Errorf("kept in part: %q", faults)
+		}
+		if _, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		insert(t, s, thing("later"))
+		if faults := faultsOf(t, s); len(faults) > 0 {
+			t.Errorf("pruned: %q", faults)
+		}
+		chain(t, s)
+		if faults := faultsOf(t, s); len(faults) > 0 {
+			t.Errorf("chained on: %q", faults)
+		}
+		if err := s.View(t.Context(), func(tx *Tx) error {
+			begins, err := tx.ChainBegins()
+			last, e := tx.LastLink()
+			if err != nil || e != nil || begins != chainAtOnce+5 || last.Place != begins+1 {
+				t.Errorf("the chain begins behind %d and ends at %d, %v, %v", begins, last.Place, err, e)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
