@@ -1,6 +1,8 @@
 package access
 
 import (
+	"slices"
+
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
@@ -73,8 +75,15 @@ func seedRights(c *resource.Change) error {
 	})
 }
 
-// noWorkflow is the workflow level of rights that nothing asks about.
-const noWorkflow = "NONE"
+// level is what the right gives for resources of a type below its own, or, with the type "", for that itself.
+func (x *AccessRight) level(typeName string) Level {
+	for _, o := range x.AccessOverrides {
+		if o.ResourceType == typeName {
+			return levelOf(o.AccessLevel)
+		}
+	}
+	return levelOf(x.DefaultAccessLevel)
+}
 
 // BeforeWrite refuses what the caller may not give.
 func (x *AccessRight) BeforeWrite(c *resource.Change) error {
@@ -86,8 +95,8 @@ func (x *AccessRight) BeforeWrite(c *resource.Change) error {
 
 // Validate refuses a second right of the same subject at the same resource, and what nothing would act upon.
 func (x *AccessRight) Validate(c *resource.Change) error {
-	if x.WorkflowLevel != noWorkflow && x.WorkflowLevel != "" {
-		return problem.NotYet("workflowLevel: %s asks for requests that others approve, which are not built yet; NONE is", x.WorkflowLevel)
+	if err := x.workflows(); err != nil {
+		return err
 	}
 	seen := map[string]bool{}
 	for i, o := range x.AccessOverrides {
@@ -103,6 +112,24 @@ func (x *AccessRight) Validate(c *resource.Change) error {
 		return err
 	}
 	return onlyOne(c, x.Head, x.UserScope.ID, x.Resource.ID)
+}
+
+// workflows refuses a workflow level that would decide nothing.
+func (x *AccessRight) workflows() error {
+	if x.WorkflowLevel == "" || x.WorkflowLevel == noWorkflow {
+		return nil
+	}
+	if x.WorkflowLevel == "DELETE" { // which later releases do not have any more
+		return problem.Invalid("workflowLevel", "DELETE decides nothing: RECOMMEND asks for changes, APPROVE approves those of others")
+	}
+	changes := levelOf(x.DefaultAccessLevel) >= Change || slices.ContainsFunc(x.AccessOverrides, func(o AccessOverride) bool {
+		return levelOf(o.AccessLevel) >= Change
+	})
+	if !changes {
+		return problem.Invalid("workflowLevel", "%s decides nothing where nothing may be changed: it goes with the level CHANGE, ADD or FULL",
+			x.WorkflowLevel)
+	}
+	return nil
 }
 
 // isGoverned refuses a right at what is decided about by other rules.
@@ -187,6 +214,10 @@ func (x *AccessRight) givenBy(c *resource.Change, needed string) error {
 	case x.DeploymentsAllowed && !d.place.deploys("FullDeployment"), x.QuickDeploymentsAllowed && !d.place.deploys("QuickDeployment"),
 		x.SelectiveDeploymentsAllowed && !d.place.deploys("SelectiveDeployment"):
 		return problem.Forbidden("AccessDenied", "%s may not let others deploy where it may not deploy itself", c.Caller.Name)
+	case x.WorkflowLevel == approves && !d.place.approves, x.WorkflowLevel != recommends && d.place.asks("", Full):
+		return problem.FieldForbidden("AccessDenied", "workflowLevel",
+			"%s may not let others make or approve changes that it has to ask for itself",
+			c.Caller.Name)
 	}
 	return r.givenWithin(c, head.ID)
 }

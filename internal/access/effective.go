@@ -53,7 +53,7 @@ func (s *Service) effective(tx *store.Tx, caller resource.Caller, row *store.Res
 		}
 		caller = CallerOf(p)
 	}
-	e.AccessOverrides = []resource.TypeLevel{}
+	e.AccessOverrides, e.WorkflowLevel = []resource.TypeLevel{}, noWorkflow
 	if caller.User != 0 {
 		e.User = &caller.User
 	}
@@ -63,6 +63,7 @@ func (s *Service) effective(tx *store.Tx, caller resource.Caller, row *store.Res
 		if e.Administrator = caller.Administrator; e.Administrator {
 			level = Full
 			e.DeploymentsAllowed, e.QuickDeploymentsAllowed, e.SelectiveDeploymentsAllowed = true, true, true
+			e.WorkflowLevel = approves
 		}
 		e.AccessLevel, e.LevelBelow = level.String(), level.String()
 		return e, nil
@@ -78,6 +79,7 @@ func (s *Service) effective(tx *store.Tx, caller resource.Caller, row *store.Res
 	for _, name := range slices.Sorted(maps.Keys(d.place.special)) {
 		e.AccessOverrides = append(e.AccessOverrides, resource.TypeLevel{ResourceType: name, AccessLevel: d.place.special[name].String()})
 	}
+	e.WorkflowLevel = d.place.workflow(d.level)
 	e.DeploymentsAllowed, e.QuickDeploymentsAllowed = d.place.deploys("FullDeployment"), d.place.deploys("QuickDeployment")
 	e.SelectiveDeploymentsAllowed = d.place.deploys("SelectiveDeployment")
 	e.DecidedBy = &resource.DecidedBy{AccessRights: d.place.ids()}

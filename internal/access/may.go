@@ -13,6 +13,9 @@ func Govern(a *resource.API) {
 	a.Effective = func(tx *store.Tx, caller resource.Caller, row *store.Resource, user int64) (resource.Effective, error) {
 		return ServiceOf(a.Store).effective(tx, caller, row, user)
 	}
+	a.Standing = func(tx *store.Tx, caller resource.Caller, at *store.Resource, below bool, typeName string) (resource.Standing, error) {
+		return ServiceOf(a.Store).standing(tx, caller, at, below, typeName)
+	}
 	a.MayDeploy = func(tx *store.Tx, user int64, typeName string, at *store.Resource) error {
 		return ServiceOf(a.Store).mayDeploy(tx, user, typeName, at)
 	}
@@ -66,7 +69,7 @@ func mayTry(c resource.Caller, on resource.Subject) bool {
 		return false
 	}
 	switch on.Collection.Guard {
-	case resource.Everybody, resource.Own, resource.Between, resource.HistoryList:
+	case resource.Everybody, resource.Own, resource.Between, resource.HistoryList, resource.Asking:
 		return true
 	case resource.Granted:
 		return privileged(c, "CHANGE_ACCESS_RIGHTS")
@@ -139,6 +142,9 @@ func sees(c resource.Caller, on resource.Subject) store.Expr {
 	}
 	if r == nil || on.Collection.Name == groupsName && privileged(c, "VIEW_OTHERS_ACCESS_RIGHTS") {
 		return nil
+	}
+	if on.Collection.Guard == resource.Asking {
+		return anyOf(store.LinksTo{Targets: []int64{c.User}, Field: "creator"}, r.approving())
 	}
 	if on.Collection.Guard == resource.Own {
 		return anyOf(store.LinksTo{Targets: []int64{c.User}, Field: "user"}, r.sees(on.Collection, on.Alone))

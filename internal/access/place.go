@@ -29,12 +29,23 @@ type place struct {
 	// the lowest of all these.
 	own, least Level
 	special    map[string]Level
+	// recommends says that one of the rights lets changes be asked for, approves that one lets others' be approved.
+	recommends, approves bool
 }
+
+// The workflow levels of a right.
+const (
+	noWorkflow = "NONE"
+	recommends = "RECOMMEND"
+	approves   = "APPROVE"
+)
 
 // settle finds out what its rights say together: of each type the highest level that one of them gives.
 func (p *place) settle() {
 	for _, r := range p.rights {
 		p.own = max(p.own, levelOf(r.DefaultAccessLevel))
+		p.recommends = p.recommends || r.WorkflowLevel == recommends
+		p.approves = p.approves || r.WorkflowLevel == approves
 	}
 	named := make([]map[string]Level, len(p.rights))
 	p.special = map[string]Level{}
@@ -71,6 +82,25 @@ func (p *place) below(typeName string) Level {
 		return level
 	}
 	return p.own
+}
+
+// asks reports whether a change that takes a level has to be asked for: of resources of a type below it, or, with the type "", of the
+// resource itself. It has not where one of the rights that give the level lets it be made.
+func (p *place) asks(typeName string, level Level) bool {
+	if p == nil || !p.recommends {
+		return false
+	}
+	asks := false
+	for _, r := range p.rights {
+		if r.level(typeName) < level {
+			continue
+		}
+		if r.WorkflowLevel != recommends {
+			return false
+		}
+		asks = true
+	}
+	return asks
 }
 
 // leastBelow is the lowest level of any type below it.

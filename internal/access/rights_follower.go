@@ -55,12 +55,15 @@ func (s *Service) follow(tx *store.Tx) store.Follower {
 
 // Changed refuses a change that is not within the rights.
 func (f *rightsFollower) Changed(before, after *store.Resource) error {
-	if f.err != nil || f.rights == nil {
+	if f.err != nil {
 		return f.err
 	}
 	r := after
 	if r == nil {
 		r = before
+	}
+	if err := f.fourEyes(r); err != nil || f.rights == nil {
+		return err
 	}
 	api := f.service.api.Load()
 	if api == nil || api.Collection(r.Collection) == nil {
@@ -205,7 +208,23 @@ func (f *rightsFollower) needs(r *store.Resource, parent int64, level Level, wha
 	if err != nil {
 		return err
 	}
-	return f.within(r, d, level, what)
+	if err := f.within(r, d, level, what); err != nil {
+		return err
+	}
+	return f.askedFor(r, d, level)
+}
+
+// askedFor refuses a change that others have to approve, unless they do.
+func (f *rightsFollower) askedFor(r *store.Resource, d decision, level Level) error {
+	typeName := r.Type
+	if d.at == r.ID && d.at != 0 {
+		typeName = ""
+	}
+	if f.tx.Approved() || f.service.workflowOf(r) == "" || !d.place.asks(typeName, level) {
+		return nil
+	}
+	return needsApproval("%s may not change %s %s without an approval: %s, with the workflow level RECOMMEND", f.tx.Author().Name, r.Type,
+		called(r), d.because())
 }
 
 // within refuses what takes a level that a decision does not give.

@@ -95,6 +95,8 @@ type Service struct {
 	manners *manners
 	// rights are what users may do, by their numbers.
 	rights *store.Cache[int64, *Rights]
+	// fourEyes are the types whose changes others approve, by configuration.
+	fourEyes *store.Cache[int64, []string]
 	// master are the master keys; nil before they are known.
 	master atomic.Pointer[MasterKeys]
 	// api says which collections there are (Govern).
@@ -121,7 +123,8 @@ func newService(s *store.Store) *Service {
 	return &Service{store: s, strangers: newGate(maxOfOne), friends: newGate(maxHashing + maxWaiting), pepper: randomBytes(32),
 		known: map[[32]byte]string{}, tokens: store.NewCache[tokenKey](s,
 			store.CacheOptions[tokenEntry]{Topics: tokenTopics, Max: maxRemembered}), guesses: newGuesses(s.Now),
-		manners: newManners(s), rights: store.NewCache[int64](s, store.CacheOptions[*Rights]{Topics: rightsTopics, Max: maxRemembered})}
+		manners: newManners(s), rights: store.NewCache[int64](s, store.CacheOptions[*Rights]{Topics: rightsTopics, Max: maxRemembered}),
+		fourEyes: store.NewCache[int64](s, store.CacheOptions[[]string]{Topics: []string{"configurations"}, Max: maxRemembered})}
 }
 
 // Observer is told of sign-ins, by a password or a key set.

@@ -16,7 +16,6 @@ func Register(r *resource.Registry) {
 	registerTransactions(r)
 	registerUserFields(r)
 	registerUserLinks(r)
-	registerWorkflow(r)
 	r.Describe(descriptions)
 }
 
@@ -177,19 +176,4 @@ var descriptions = map[string]string{
 	"WebAccessSettings.password":                             "password is the password of the key.",
 	"WebAccessSettings.privateKey":                           "privateKey is the key of its certificate (--tls-key); it is never shown.",
 	"WebAccessSettings.server":                               "server is the machine; null.",
-	"WorkflowRequest":                                        "WorkflowRequest is a change that somebody asked for, and others approve.",
-	"WorkflowRequest.comment":                                "comment is what was said with it.",
-	"WorkflowRequest.creationDateTime":                       "creationDateTime is when it was asked.",
-	"WorkflowRequest.creator":                                "creator is who asked.",
-	"WorkflowRequest.dependentRequest":                       "dependentRequest is the request that has to be approved first.",
-	"WorkflowRequest.dependentResource":                      "dependentResource is what has to be approved first.",
-	"WorkflowRequest.fieldUpdates":                           "fieldUpdates are the fields that would be different.",
-	"WorkflowRequest.modificationDateTime":                   "modificationDateTime is when it was decided.",
-	"WorkflowRequest.modifier":                               "modifier is who decided.",
-	"WorkflowRequest.operation":                              "operation is what was asked for, as release 9.6 calls it.",
-	"WorkflowRequest.requestType":                            "requestType is what was asked for.",
-	"WorkflowRequest.resource":                               "resource is what it is about.",
-	"WorkflowRequest.resourceId":                             "resourceId is the id of what it is about.",
-	"WorkflowRequest.resourceType":                           "resourceType is its type.",
-	"WorkflowRequest.state":                                  "state is what became of it.",
 }

@@ -47,29 +47,7 @@ func completeOperations(_ *store.Tx, rows []*store.Resource) error {
 		if err := json.Unmarshal(r.Body, &row); err != nil {
 			return err
 		}
-		before, err := fieldsOf(row.FieldUpdates[0])
-		if err != nil {
-			return err
-		}
-		after, err := fieldsOf(row.FieldUpdates[1])
-		if err != nil {
-			return err
-		}
-		names := maps.Clone(before)
-		maps.Copy(names, after)
-		updates := []fieldUpdate{}
-		value := func(from map[string]string, name string) json.RawMessage {
-			if text, ok := from[name]; ok {
-				return json.RawMessage(text)
-			}
-			return json.RawMessage("null")
-		}
-		for _, name := range slices.Sorted(maps.Keys(names)) {
-			if now, then := value(after, name), value(before, name); string(now) != string(then) {
-				updates = append(updates, fieldUpdate{name, now, then})
-			}
-		}
-		text, err := json.Marshal(updates)
+		text, err := FieldUpdates(row.FieldUpdates[0], row.FieldUpdates[1])
 		if err != nil {
 			return err
 		}
@@ -78,6 +56,33 @@ func completeOperations(_ *store.Tx, rows []*store.Resource) error {
 		}
 	}
 	return nil
+}
+
+// FieldUpdates gives the fields that are different in two images of a resource, as JSON: a list of name, value and previousValue.
+func FieldUpdates(before, after []byte) ([]byte, error) {
+	then, err := fieldsOf(before)
+	if err != nil {
+		return nil, err
+	}
+	now, err := fieldsOf(after)
+	if err != nil {
+		return nil, err
+	}
+	names := maps.Clone(then)
+	maps.Copy(names, now)
+	updates := []fieldUpdate{}
+	value := func(from map[string]string, name string) json.RawMessage {
+		if text, ok := from[name]; ok {
+			return json.RawMessage(text)
+		}
+		return json.RawMessage("null")
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if young, old := value(now, name), value(then, name); string(young) != string(old) {
+			updates = append(updates, fieldUpdate{name, young, old})
+		}
+	}
+	return json.Marshal(updates)
 }
 
 // fieldsOf gives the fields of a resource by its image in the history: its name, its own fields, and what

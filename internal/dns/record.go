@@ -13,7 +13,18 @@ import (
 
 // registerRecords declares the collection of resource records. Each type of them declares itself.
 func registerRecords(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}, Place: placeName})
+	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}, Place: placeName, Workflow: askedAs})
+}
+
+// askedAs is the word for changes of records that others have to approve.
+func askedAs(typeName string) string {
+	switch typeName {
+	case "HostRecord":
+		return "HOST_RECORD"
+	case "AliasRecord":
+		return "ALIAS_RECORD"
+	}
+	return "RESOURCE_RECORD"
 }
 
 // declareRecord declares a type of record that is served, with what all of those take and options of its own.

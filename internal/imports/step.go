@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"strconv"
 	"time"
 
 	"portolan/internal/problem"
@@ -240,6 +241,7 @@ func (j *job) author(ctx context.Context) (author store.Author, err error) {
 	err = j.api.Store.View(ctx, func(tx *store.Tx) error {
 		return tx.QueryRow("SELECT user_id, name FROM import_starter WHERE import = ?", j.id).Scan(&author.User, &author.Name)
 	})
+	author.Credential = "import " + strconv.FormatInt(j.id, 10)
 	author.Comment = j.comment
 	return author, err
 }

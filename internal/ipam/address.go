@@ -16,7 +16,7 @@ import (
 func registerAddresses(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "addresses", Parents: []string{"networks"}, Numerous: true, Place: placeSpace,
 		Complete: completeAddresses,
-		Local:    true, Vacant: vacant, Space: resource.TakesSpace,
+		Local:    true, Vacant: vacant, Space: resource.TakesSpace, Workflow: only("IPv4Address", "IPV4_ADDRESS"),
 		Options: []resource.RequestHeader{takeWithin.For(resource.Creating)}},
 		&IPv4Address{}, &IPv6Address{})
 }
@@ -202,8 +202,14 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, err
 	}
+	var held map[netip.Addr]bool // by requests that are not decided yet
+	if c.API.Workflow != nil {
+		if held, err = c.API.Workflow.Held(c.Tx, network.ID); err != nil {
+			return netip.Addr{}, err
+		}
+	}
 	part := takeWithin.In(c.Options)
-	if !asks && part == 0 {
+	if !asks && part == 0 && held == nil {
 		a, err := nextOutside(c.Tx, network.ID)
 		if errors.Is(err, space.ErrTaken) {
 			return a, noneAvailable(network)
@@ -217,7 +223,7 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 	var found netip.Addr
 	for _, left := range let {
 		if err := freeWithin(c.Tx, network.ID, left.Low, left.High, false, func(i space.Range) bool {
-			for found = i.Low; asks && c.Probed[found]; found = found.Next() {
+			for found = i.Low; asks && c.Probed[found] || held[found]; found = found.Next() {
 				if found == i.High {
 					found = netip.Addr{}
 					return true

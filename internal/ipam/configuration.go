@@ -3,6 +3,7 @@ package ipam
 import (
 	"net/netip"
 
+	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
 	"portolan/internal/snmp"
@@ -56,6 +57,9 @@ type Configuration struct {
 	BlockUsageCalculation string `api:"blockUsageCalculation,put,notNull" enum:"ADDRESS_ALLOCATION|NETWORK_ALLOCATION" default:"ADDRESS_ALLOCATION"`
 	// SharedNetworkTagGroup is the tag group whose tags make shared networks.
 	SharedNetworkTagGroup schema.Ref `api:"sharedNetworkTagGroup" ref:"TagGroup"`
+	// FourEyesTypes are the types of networks, addresses, zones and records whose changes somebody else than their author approves,
+	// whoever that is. It is ours.
+	FourEyesTypes []string `api:"fourEyesTypes,notNull"`
 	// KeyAutoRegenerationEnabled says whether DNSSEC keys are made anew by themselves.
 	KeyAutoRegenerationEnabled bool `api:"keyAutoRegenerationEnabled,put"`
 }
@@ -64,6 +68,17 @@ type Configuration struct {
 var firstSpace = []struct{ name, prefix string }{
 	{"Global Unicast", "2000::/3"},
 	{"Unique Local", "fc00::/7"},
+}
+
+// Validate refuses types that nobody looks at twice.
+func (x *Configuration) Validate(c *resource.Change) error {
+	for i, name := range x.FourEyesTypes {
+		t, ok := c.API.Type(name)
+		if !ok || c.API.Collection(t.Collection).Workflow == nil || c.API.Collection(t.Collection).Workflow(name) == "" {
+			return problem.Invalid("fourEyesTypes", "entry %d, %q, is no type of networks and addresses of IPv4, zones or records", i, name)
+		}
+	}
+	return nil
 }
 
 // AfterWrite makes the IPv6 space that every configuration has.

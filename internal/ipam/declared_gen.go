@@ -63,6 +63,7 @@ var descriptions = map[string]string{
 	"Configuration.dnsFeedLicense":                              "dnsFeedLicense is the licence of the feed.",
 	"Configuration.dnsOptionInheritanceEnabled":                 "dnsOptionInheritanceEnabled says whether DNS options come down from the configuration.",
 	"Configuration.dnsZoneValidationEnabled":                    "dnsZoneValidationEnabled says whether zones are checked before they are deployed.",
+	"Configuration.fourEyesTypes":                               "fourEyesTypes are the types of networks, addresses, zones and records whose changes somebody else than their author approves, whoever that is. It is ours.",
 	"Configuration.keyAutoRegenerationEnabled":                  "keyAutoRegenerationEnabled says whether DNSSEC keys are made anew by themselves.",
 	"Configuration.serverMonitoringEnabled":                     "serverMonitoringEnabled says whether its servers are monitored.",
 	"Configuration.sharedNetworkTagGroup":                       "sharedNetworkTagGroup is the tag group whose tags make shared networks.",

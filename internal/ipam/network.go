@@ -16,7 +16,7 @@ import (
 func registerNetworks(r *resource.Registry) {
 	r.Collection(resource.Collection{Name: "networks", Parents: []string{"blocks"}, Place: placeSpace,
 		Complete: completeSpace, Map: networkMap,
-		Counts: addressCounts, Space: resource.HoldsSpace,
+		Counts: addressCounts, Space: resource.HoldsSpace, Workflow: only("IPv4Network", "IPV4_NETWORK"),
 		Options: []resource.RequestHeader{traversal.For(resource.Creating), reuseExisting.For(resource.Creating),
 			noGateway.For(resource.Writing, "IPv4Network")}},
 		&IPv4Network{}, &IPv6Network{})
@@ -145,4 +145,14 @@ func checkSharedNetwork(c *resource.Change, x *IPv4Network) error {
 		return problem.Invalid("sharedNetworkTag", "tag %d does not lie in the configuration's sharedNetworkTagGroup %d", tag.ID, group)
 	}
 	return nil
+}
+
+// only is a Collection.Workflow of one type.
+func only(typeName, word string) func(string) string {
+	return func(name string) string {
+		if name == typeName {
+			return word
+		}
+		return ""
+	}
 }

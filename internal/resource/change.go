@@ -55,6 +55,8 @@ type Change struct {
 	Content *Content
 	// Extra are transient fields of the answer.
 	Extra map[string]string
+	// Operation and Summary are what the transaction is called, where a rule says it; empty where it is named by what is written.
+	Operation, Summary string
 }
 
 // Reused is what BeforeWrite gives for a resource that is not made, because one that is there does.
@@ -410,7 +412,10 @@ func (c *Change) update() (*store.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	if first {
+	switch {
+	case first && c.Operation != "":
+		c.Tx.Rename(c.Operation, c.Summary)
+	case first:
 		c.Tx.Summarize("Changed " + describe(c.Type, c.New))
 	}
 	if err := c.Tx.Replace(c.Row, row); err != nil {

@@ -68,6 +68,9 @@ type Collection struct {
 	Beforehand func(ctx context.Context, a *API, members map[string]json.RawMessage) (any, error)
 	// Numerous: there may be as many of its resources as of anything.
 	Numerous bool
+	// Workflow says of a type what its changes are called where others have to approve them, such as IPV4_NETWORK; empty where none of
+	// them ever has to be. nil: of no type.
+	Workflow func(typeName string) string
 	// Around are the collections of what its resources lie in. NewAPI finds them.
 	Around store.Surroundings
 	// NoUp: the resources have a parent and are in no hierarchy that a link would show.
@@ -181,6 +184,8 @@ type Sub struct {
 	Ours bool
 	// Later: a later release alone has it, and no link of a resource leads to it.
 	Later bool
+	// Asks: a POST is a change that is asked for, and nothing is made before others approve it.
+	Asks bool
 	// Open: the link is no field of what it leads from; any resource may have it.
 	Open bool
 	// Local says that a POST may be local (Collection.Local).
@@ -247,6 +252,10 @@ type API struct {
 	Effective func(tx *store.Tx, caller Caller, row *store.Resource, user int64) (Effective, error)
 	// MayDeploy refuses a deployment of a type at a resource that the user of a number may not ask for; 0 is nobody's token. nil: all may.
 	MayDeploy func(tx *store.Tx, user int64, typeName string, at *store.Resource) error
+	// Standing gives what a caller may do with resources of a type that lie below a resource, or with that itself; nil where all may all.
+	Standing func(tx *store.Tx, caller Caller, at *store.Resource, below bool, typeName string) (Standing, error)
+	// Workflow keeps changes that are asked for; nil where none are.
+	Workflow Workflow
 	// Probe asks whether an address answers; nil where nobody can be asked.
 	Probe func(ctx context.Context, a netip.Addr) (answers bool, err error)
 

@@ -226,6 +226,8 @@ type ComputedSub struct {
 	Items []string
 	// From is the source that what it holds comes from, where that is not there any more; empty for resources.
 	From store.Source
+	// Asks: a POST asks for what it names, where that is published (Sub.Asks).
+	Asks bool
 	// Find gives the ids of what it holds.
 	Find func(tx *store.Tx, a *API, above *store.Resource) ([]int64, error)
 }
@@ -278,7 +280,8 @@ func (a *API) complete(c *Collection, r *Registry) {
 			s.Post, s.Item, s.Drop = p.Post, p.Item, p.Delete
 			s.Change, s.NoPut = p.Put || p.Patch, !p.Put
 			if s.Relation == Computed { // what is found out is neither made nor unlinked
-				s.Post, s.Drop = false, false
+				s.Asks = s.Asks && p.Post
+				s.Post, s.Drop = s.Asks, false
 			}
 			if s.Relation == Linked || s.Relation == Linking { // what can be linked can be looked at, and unlinked
 				s.Item, s.Drop = s.Item || s.Post, s.Drop || s.Post
@@ -318,7 +321,7 @@ func (a *API) relate(c *Collection, p published.Sub, r *Registry) Sub {
 	}
 	if find := r.finder(c.Name, p.Name); find != nil {
 		i := slices.IndexFunc(r.computed, func(one ComputedSub) bool { return one.Below == c.Name && one.Name == p.Name })
-		return Sub{Relation: Computed, Items: a.holds(p), From: r.computed[i].From, Find: find}
+		return Sub{Relation: Computed, Items: a.holds(p), From: r.computed[i].From, Asks: r.computed[i].Asks, Find: find}
 	}
 	var refs []string
 	for _, t := range c.Types {

@@ -16,6 +16,8 @@ type Effective struct {
 	DeploymentsAllowed          bool `json:"deploymentsAllowed"`
 	QuickDeploymentsAllowed     bool `json:"quickDeploymentsAllowed"`
 	SelectiveDeploymentsAllowed bool `json:"selectiveDeploymentsAllowed"`
+	// WorkflowLevel says whether changes are made, asked for (RECOMMEND), or approved, too (APPROVE).
+	WorkflowLevel string `json:"workflowLevel"`
 	// DecidedBy is what decides; nil where nothing does.
 	DecidedBy *DecidedBy `json:"decidedBy"`
 }
@@ -82,10 +84,14 @@ const (
 	Own
 	// Events: its resources are what has happened.
 	Events
+	// Asking: its resources are changes that the user in the reference creator asks for, about what lies in the reference place.
+	Asking
 )
 
 // ordinary reports whether resources are kept, undone and deleted as all others are: rights alone say who does that.
-func (g Guard) ordinary() bool { return g == Everybody || g == Managed || g == Between || g == Own }
+func (g Guard) ordinary() bool {
+	return g == Everybody || g == Managed || g == Between || g == Own || g == Asking
+}
 
 // Rights are what a user who is no administrator may do (access.Rights).
 type Rights interface {

@@ -41,6 +41,18 @@ func (c *Change) Undo(transaction int64, force bool) error {
 	if len(changes) == 0 {
 		return problem.NotFound("there is no transaction %d", transaction)
 	}
+	// What was asked for stays what it is: it is approved or denied, and not taken back.
+	changes = slices.DeleteFunc(changes, func(one store.EntryChange) bool {
+		image := one.After
+		if image == nil {
+			image = one.Before
+		}
+		r, err := store.DecodeImage(image)
+		return err == nil && c.API.byName[r.Collection] != nil && c.API.byName[r.Collection].Guard == Asking
+	})
+	if len(changes) == 0 {
+		return cannotUndo("a request is not taken back: it is approved, denied or withdrawn")
+	}
 	if err := c.Tx.DescribeUndo(transaction, fmt.Sprintf("Undid transaction %d", transaction)); err != nil {
 		return err
 	}

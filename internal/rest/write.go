@@ -3,6 +3,7 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -105,6 +106,9 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 		return a.listed(w, rq)
 	}
 	dry := dryRun(r)
+	if t.Sub != nil && t.Sub.Asks && !dry {
+		return a.ask(w, rq)
+	}
 	if dry {
 		rq.key = "" // what is only tried is no answer to keep
 		if done, err := a.estimate(w, rq); done || err != nil {
@@ -115,8 +119,16 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 	err := a.WithOutside(rq.Context(), maxProbes, tooManyAnswer, func(o resource.Outside) error {
 		rq.outside = o
 		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
-		return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) { return a.perform(tx, rq) })
+		return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
+			if dry && a.asks(rq) { // it shows what an approval would do
+				tx.Approve()
+			}
+			return a.perform(tx, rq)
+		})
 	})
+	if errors.Is(err, resource.ErrApproval) && !dry && a.asks(rq) {
+		return a.ask(w, rq)
+	}
 	note(w, append(rq.ignored, rq.unknown...))
 	if dry && err == nil {
 		send(w, r, http.StatusOK, asJSON, ans.body)

@@ -21,6 +21,7 @@ import (
 	"portolan/internal/store"
 	"portolan/internal/timetable"
 	"portolan/internal/webhook"
+	"portolan/internal/workflow"
 )
 
 // Base is the path of the API (spec.md section 9).
@@ -31,7 +32,7 @@ func newRegistry() *resource.Registry {
 	r := &resource.Registry{Facts: published.Facts{}, Manager: &resource.Manager{}}
 	for _, register := range []func(*resource.Registry){access.Register, catalog.Register, event.Register, ipam.Register, dns.Register,
 		dhcp.Register, deploy.Register,
-		webhook.Register, imports.Register, backup.Register, notify.Register} {
+		webhook.Register, imports.Register, backup.Register, notify.Register, workflow.Register} {
 		register(r)
 	}
 	r.Rule(resource.Rule{Types: []string{"Server", "HAServer"}, AfterWrite: func(c *resource.Change) error {
@@ -65,6 +66,9 @@ func NewAPI(s *store.Store) *resource.API {
 	a := resource.NewAPI(s, r)
 	a.Respan = ipam.Reallocate
 	access.Govern(a)
+	if s != nil {
+		workflow.Open(a, access.ServiceOf(s).Acting)
+	}
 	a.Sealer = access.Sealer{}
 	return a
 }

@@ -62,8 +62,6 @@ func TestNotYet(t *testing.T) {
 		{"POST", "/api/v2/authenticators", `{"type":"KerberosAuthenticator","name":"x","hostname":"x","realm":"x"}`},
 		{"PUT", "/api/v2/authenticators/" + own.text("data.0.id"), `{}`},
 		{"DELETE", "/api/v2/authenticators/" + own.text("data.0.id"), ``},
-		{"PATCH", "/api/v2/workflowRequests/100001", `{"state":"APPROVED"}`},
-		{"DELETE", "/api/v2/workflowRequests/100001", ``},
 	} {
 		m.refused(501, "NotImplemented", "", c[0], c[1], c[2])
 	}

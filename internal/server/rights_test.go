@@ -232,7 +232,8 @@ func TestGivingAccessRights(t *testing.T) {
 	m.refused(404, "InlinedResourceNotFound", "userScope", "POST", post, `{"userScope":{"id":`+network+`},"defaultAccessLevel":"VIEW"}`)
 	m.refused(404, "InlinedResourceNotFound", "resource", "POST", post, `{"userScope":{"id":`+first+`},"resource":{"id":99999999},"defaultAccessLevel":"VIEW"}`)
 	m.refused(400, "InvalidResourceFieldValue", "resource", "POST", post, `{"userScope":{"id":`+first+`},"resource":{"id":`+second+`},"defaultAccessLevel":"VIEW"}`)
-	m.refused(400, "UnsupportedResourceFieldValue", "workflowLevel", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"CHANGE","workflowLevel":"RECOMMEND"}`)
+	m.refused(400, "InvalidResourceFieldValue", "workflowLevel", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"VIEW","workflowLevel":"RECOMMEND"}`)
+	m.refused(400, "InvalidResourceFieldValue", "workflowLevel", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"FULL","workflowLevel":"DELETE"}`)
 	m.refused(400, "InvalidResourceFieldValue", "second one", "POST", post, `{"userScope":{"id":`+first+`},"defaultAccessLevel":"VIEW","accessOverrides":[`+
 		`{"resourceType":"Zone","accessLevel":"HIDE"},{"resourceType":"Zone","accessLevel":"VIEW"}]}`)
 	m.right(first, block, "VIEW", "")

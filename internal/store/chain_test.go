@@ -43,7 +43,8 @@ func TestChainTells(t *testing.T) {
 			"transaction %d was removed"},
 		"with its link": {[]string{"DELETE FROM change WHERE txn = %d", "DELETE FROM history_link WHERE txn = %d",
 			"DELETE FROM txn WHERE id = %d"}, "lacks the links 3 to 3"},
-		"a change is slipped in": {[]string{"INSERT INTO change (seq, txn, resource, operation) SELECT max(seq) + 1000, %d, 5, 'UPDATE' FROM change"},
+		"a change is slipped in": {[]string{"INSERT INTO change (seq, txn, resource, operation) SELECT max(seq) + 1000, %d, 5, 'UPDATE'" +
+			" FROM change"},
 			"transaction %d is not what it was"},
 		"a link is changed": {[]string{"UPDATE history_link SET hash = (SELECT hash FROM history_link ORDER BY place LIMIT 1) WHERE txn = %d"},
 			"transaction %d is not what it was"},

@@ -27,6 +27,12 @@ func (tx *Tx) Describe(operation, summary string) (first bool) {
 // Summarize gives the sentence of a transaction that the caller was the first to describe.
 func (tx *Tx) Summarize(summary string) { tx.summary = summary }
 
+// Rename gives another name and another sentence to a transaction that the caller was the first to describe.
+func (tx *Tx) Rename(operation, summary string) { tx.operation, tx.summary = operation, summary }
+
+// Summary is the sentence that the transaction has so far.
+func (tx *Tx) Summary() string { return tx.summary }
+
 // DescribeUndo names the transaction as one that takes back another one.
 func (tx *Tx) DescribeUndo(transaction int64, summary string) error {
 	tx.Describe("UNDO", summary)
@@ -163,6 +169,13 @@ func (tx *Tx) number() (n int64, err error) {
 		tx.txn, err = tx.ids.nextTxn()
 	}
 	return tx.txn, err
+}
+
+// EncodeImage writes a resource as the history keeps it.
+func EncodeImage(r *Resource) ([]byte, error) {
+	image, err := encodeImage(r)
+	text, _ := image.(string)
+	return []byte(text), err
 }
 
 // encodeImage writes a resource as the history keeps it: its row as JSON, the body last. The body is

@@ -87,6 +87,7 @@ type Tx struct {
 	kind      string // of the transaction: UNDO, or empty
 	tally     Tally
 	trial     *trial // nil where what is changed is to stay
+	approved  bool   // others approve what is changed, or have done so
 	totals    totals
 	due       []int64 // whose texts have changed
 	// first and last are the numbers of this job's changes in the history, 0 until there is one.
@@ -113,6 +114,12 @@ func (tx *Tx) Writing() bool { return tx.writing }
 
 // Now is the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.now }
+
+// Approve notes that others than the author approve what the transaction changes, or have done so.
+func (tx *Tx) Approve() { tx.approved = true }
+
+// Approved reports whether others approve it.
+func (tx *Tx) Approved() bool { return tx.approved }
 
 // Author is who the transaction is for.
 func (tx *Tx) Author() Author { return tx.author }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"portolan/internal/webhook"
+	"portolan/internal/workflow"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }
@@ -144,6 +145,17 @@ func sample(t *testing.T, o server.Options) {
 		hook.Secret = "whsec_" + strings.Repeat("QUJD", 8)
 		c := resource.Change{Tx: tx, API: api, Given: map[string]bool{}, Extra: map[string]string{}}
 		if _, err := c.Create(typ, hook); err != nil {
+			return err
+		}
+		asking, _ := api.Type("WorkflowRequest")
+		request := asking.New().(*workflow.WorkflowRequest)
+		request.Type, request.Parent, request.State = asking.Name, resource.RootID, "PENDING"
+		row, err := c.Create(asking, request)
+		if err != nil {
+			return err
+		}
+		if err := cmp.Or(tx.Write("INSERT INTO workflow_hold (request, collection, parent, key) VALUES (?, 'zones', 2, 'k')", row.ID),
+			tx.Write("INSERT INTO workflow_asked (request, token, asked) VALUES (?, '', '{}')", row.ID)); err != nil {
 			return err
 		}
 		return tx.Write("INSERT INTO water (container, level) VALUES (?, 'HIGH') ON CONFLICT (container) DO UPDATE SET level = excluded.level",

@@ -1,0 +1,191 @@
+package workflow
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"portolan/internal/catalog"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// Ask is resource.Workflow: it keeps a change as a request that is pending, and holds what it would make.
+func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Outcome, depends int64) (*store.Resource, error) {
+	x := &WorkflowRequest{State: pending, Creator: schema.Ref{ID: c.Caller.User}, CreationDateTime: c.Tx.Now(), ResourceType: came.Row.Type,
+		Description: came.Summary, Comment: c.Tx.Author().Comment, Principal: c.Caller.Name, DependentRequest: schema.Ref{ID: depends}}
+	t := c.API.TypeNamed("WorkflowRequest")
+	x.Type, x.Config, x.Parent = t.Name, came.Row.Configuration, resource.RootID
+	token := ""
+	if c.Caller.User == 0 {
+		token = c.Caller.Token
+	}
+	about := asked.ID
+	if asked.Method == http.MethodPost {
+		if depends != 0 {
+			on, err := c.Tx.Get(depends)
+			if err != nil {
+				return nil, err
+			}
+			about = on.Ref("place")
+		}
+	} else {
+		x.ResourceID = &about
+		if err := onlyOne(c, about); err != nil {
+			return nil, err
+		}
+	}
+	x.Place, x.Resource = schema.Ref{ID: about}, schema.Ref{ID: about}
+	before, after := ends(came)
+	updates, err := catalog.FieldUpdates(before, after)
+	if err != nil {
+		return nil, err
+	}
+	x.FieldUpdates = updates
+	x.RequestType = requestType(asked.Method, c.API.Collection(came.Row.Collection).Workflow(came.Row.Type), x.changed)
+	x.Operation = x.RequestType
+	if asked.Method == http.MethodPost && came.Row.Collection == "addresses" { // also where the next one was asked for
+		text, err := json.Marshal(store.KeyAddr(came.Row.Low).String())
+		if err != nil {
+			return nil, err
+		}
+		asked.Members["address"] = text
+	}
+	c.Tx.Describe(transactionOf("REQUEST", x.RequestType), "Asked for: "+came.Summary)
+	row, err := c.Create(t, x)
+	if err != nil {
+		return nil, err
+	}
+	if err := keep(c.Tx, row.ID, asked, token); err != nil {
+		return nil, err
+	}
+	if err := hold(c, row.ID, came); err != nil {
+		return nil, err
+	}
+	return row, x.tell(c.Tx, "INFO", "asked for by %s", x.Principal)
+}
+
+// onlyOne refuses a second request about a resource while there is one that is pending.
+func onlyOne(c *resource.Change, about int64) error {
+	ids, err := requestsOf(c.Tx, store.All{store.InCollection(requests), store.LinksTo{Targets: []int64{about}, Field: "resource"}})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		row, err := c.Tx.Get(id)
+		if err != nil {
+			return err
+		}
+		o, err := c.API.Object(row)
+		if err != nil {
+			return err
+		}
+		if x := o.(*WorkflowRequest); x.State == pending && x.ResourceID != nil && *x.ResourceID == about {
+			return problem.Conflict("WorkflowRequestAlreadyPending", "workflow request %d of %s, %s, is pending already", x.ID, x.Principal,
+				x.Description)
+		}
+	}
+	return nil
+}
+
+// ends gives a resource before all that a change did to it, and after it; nil where it was not there.
+func ends(came resource.Outcome) (before, after []byte) {
+	first := true
+	for _, one := range came.Changes {
+		if one.Resource != came.Row.ID {
+			continue
+		}
+		if first {
+			before, first = one.Before, false
+		}
+		after = one.After
+	}
+	return before, after
+}
+
+// fieldUpdate is a field that would be different.
+type fieldUpdate struct {
+	Name          string          `json:"name"`
+	Value         json.RawMessage `json:"value"`
+	PreviousValue json.RawMessage `json:"previousValue"`
+}
+
+// updates gives the fields that would be different.
+func (x *WorkflowRequest) updates() (all []fieldUpdate, err error) {
+	err = json.Unmarshal(x.FieldUpdates, &all)
+	return all, err
+}
+
+// changed reports whether a field would be different.
+func (x *WorkflowRequest) changed(name string) bool {
+	all, err := x.updates()
+	for _, one := range all {
+		if err == nil && one.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// requestType says what is asked for, as it is published; word is what changes of the type are called.
+func requestType(method, word string, changed func(field string) bool) string {
+	record := strings.HasSuffix(word, "_RECORD")
+	switch {
+	case method == http.MethodDelete:
+		return "DELETE_RESOURCE"
+	case method == http.MethodPost && word == "IPV4_ADDRESS":
+		return "ASSIGN_" + word
+	case method == http.MethodPost:
+		return "ADD_" + word
+	case record && changed("name"):
+		return "RENAME_RESOURCE_RECORD"
+	case word == "IPV4_ADDRESS" && changed("state"):
+		return "CHANGE_IPV4_ADDRESS_STATE"
+	}
+	return "UPDATE_" + word
+}
+
+// transactionOf is what the history calls what is done with a request.
+func transactionOf(what, requestType string) string {
+	return what + "_" + strings.Replace(requestType, "CHANGE_IPV4_ADDRESS_STATE", "CHANGE_IPV4_STATE", 1)
+}
+
+// Foresee is resource.Workflow.
+func (k *Keeper) Foresee(c *resource.Change, request int64) (*store.Resource, error) {
+	row, err := c.API.Visible(c.Tx, request, c.Caller)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.API.Object(row)
+	if err != nil {
+		return nil, err
+	}
+	x, ok := o.(*WorkflowRequest)
+	switch {
+	case !ok:
+		return nil, problem.NotFound("there is no workflow request %d", request)
+	case x.State != pending:
+		return nil, problem.BadRequest("WorkflowRequestNotPending", "workflow request %d is %s: what it asked for is there, or will not be", x.ID,
+			x.State)
+	case x.RequestType != "ADD_ZONE":
+		return nil, problem.BadRequest("WrongResourceType", "workflow request %d asks for no zone: nothing is asked for below it", x.ID)
+	}
+	asked, _, err := x.asked(c.Tx)
+	if err != nil {
+		return nil, err
+	}
+	if x.DependentRequest.ID != 0 {
+		above, err := k.Foresee(c, x.DependentRequest.ID)
+		if err != nil {
+			return nil, err
+		}
+		asked.ID = above.ID
+	}
+	if err := release(c.Tx, x.ID); err != nil { // in this transaction, which is only tried
+		return nil, err
+	}
+	n := &resource.Change{Tx: c.Tx, API: c.API, Caller: c.Caller, Probed: c.Probed, Made: c.Made, Extra: map[string]string{}}
+	return c.API.Perform(n, asked)
+}
