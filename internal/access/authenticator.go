@@ -7,12 +7,11 @@ import (
 
 // registerAuthenticators declares the collection of authenticators, with the one that is always there.
 func registerAuthenticators(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "authenticators", Parents: []string{""}, Guard: resource.Managed,
-		NotYet: "signing in by an authenticator is not built yet, and none is taken before: the manager itself knows the passwords"},
+	r.Collection(resource.Collection{Name: authenticators, Parents: []string{""}, Guard: resource.Managed},
 		&AddressManagerAuthenticator{}, &LDAPAuthenticator{}, &KerberosAuthenticator{}, &RADIUSAuthenticator{}, &TACACSPlusAuthenticator{},
 		&SAMLIdentityProvider{}, &OAuthAuthorizationServer{}, &X509Authenticator{})
 	r.Seed(func(c *resource.Change) error {
-		found, err := c.Tx.ByName("authenticators", 0, ownAuthenticator)
+		found, err := c.Tx.ByName(authenticators, 0, ownAuthenticator)
 		if err != nil || len(found) > 0 {
 			return err
 		}
@@ -48,6 +47,10 @@ type LDAPAuthenticator struct {
 	AdminPassword schema.Secret `api:"adminPassword,post,nonblank,nullable"`
 	// SSLEnabled says whether the connection is encrypted.
 	SSLEnabled bool `api:"sslEnabled,put"`
+	// StartTLSEnabled says whether it becomes encrypted before anything is sent (StartTLS). It is ours.
+	StartTLSEnabled bool `api:"startTlsEnabled"`
+	// CACertificate is what the directory's certificate must be issued by, in PEM or base64; null: what the machine trusts. It is ours.
+	CACertificate string `api:"caCertificate" length:"65535"`
 	// SchemaType says which attributes it has.
 	SchemaType string `api:"schemaType,required" enum:"ACTIVE_DIRECTORY|OPENLDAP|OTHER_LDAP"`
 	// SearchBase is where users are searched.
@@ -108,6 +111,9 @@ type RADIUSAuthenticator struct {
 	SharedSecret schema.Secret `api:"sharedSecret,post,nonblank,nullable"`
 	// AuthenticationProtocol is how passwords travel.
 	AuthenticationProtocol string `api:"authenticationProtocol,required" enum:"CHAP|PAP"`
+	// MessageAuthenticatorRequired says that answers without a Message-Authenticator are not taken: those can be forged on the way
+	// (CVE-2024-3596). It is ours.
+	MessageAuthenticatorRequired bool `api:"messageAuthenticatorRequired" default:"true"`
 }
 
 // TACACSPlusAuthenticator asks a TACACS+ server.
@@ -182,14 +188,16 @@ type OAuthAuthorizationServer struct {
 	Audience string `api:"audience,nonblank"`
 	// Issuer is who must have made them.
 	Issuer string `api:"issuer,nonblank"`
-	// SigningCertificate is what they are verified by.
+	// SigningCertificate is what they are verified by; null: the keys that the issuer publishes (OpenID Connect Discovery).
 	SigningCertificate string `api:"signingCertificate" length:"65535"`
+	// CACertificate is what the certificates of the server must be issued by, in PEM or base64; null: what the machine trusts. It is ours.
+	CACertificate string `api:"caCertificate" length:"65535"`
 }
 
 // Secondary is what every authenticator has: another one behind it.
 type Secondary struct {
 	// SecondaryAuthenticator is asked when this one cannot be reached.
-	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	SecondaryAuthenticator schema.Ref `api:"secondaryAuthenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer" onDelete:"refuse"`
 }
 
 // Attribute is one that is asked along.

@@ -6,12 +6,14 @@ import (
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/store"
 )
 
 // registerGroups declares the collection of groups, and who is in them.
 func registerGroups(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: groupsName, Parents: []string{""}, Guard: resource.Managed}, &UserGroup{})
-	r.Links(resource.Links{Name: "groups", From: []string{"users"}, To: "groups", Back: "users"})
+	r.Collection(resource.Collection{Name: groupsName, Parents: []string{""}, Guard: resource.Managed, Beforehand: lookForGroup},
+		&UserGroup{})
+	r.Links(resource.Links{Name: "groups", From: []string{"users"}, To: "groups", Back: "users", Joined: notByHand})
 }
 
 // groupsName is the name of the collection.
@@ -32,13 +34,35 @@ type UserGroup struct {
 	// AdministrativeAccessRights are the group's rights on the manager's own parts; there are none.
 	AdministrativeAccessRights json.RawMessage `api:"administrativeAccessRights,readOnly,list"`
 	// Authenticator is the authenticator that knows the group; null for groups that are known here.
-	Authenticator schema.Ref `api:"authenticator" ref:"LDAPAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	Authenticator schema.Ref `api:"authenticator" ref:"LDAPAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer" onDelete:"refuse"`
 }
 
-// Validate refuses what nothing acts upon yet.
-func (x *UserGroup) Validate(*resource.Change) error {
-	if x.GroupType != "ADDRESS_MANAGER" || x.Authenticator.ID != 0 {
-		return problem.NotYet("groupType: groups that an authenticator knows are not built yet; ADDRESS_MANAGER is")
+// notByHand refuses to put a user into a group whose members an authenticator knows.
+func notByHand(c *resource.Change, _, target *store.Resource) error {
+	if target.Collection == groupsName && target.Ref("authenticator") != 0 {
+		return problem.Forbidden("OperationNotPermitted", "the members of group %s come from its authenticator, when they sign in", target.Name)
 	}
 	return nil
+}
+
+// Validate refuses a group that no authenticator knows the members of.
+func (x *UserGroup) Validate(c *resource.Change) error {
+	if x.GroupType == "ADDRESS_MANAGER" {
+		if x.Authenticator.ID != 0 {
+			return problem.Invalid("authenticator", "is null of a group whose members are said here (groupType ADDRESS_MANAGER)")
+		}
+		return nil
+	}
+	known := groupKinds[x.GroupType]
+	if known == "" {
+		return problem.NotYet("groupType: nobody signs in by TACACS+; ADDRESS_MANAGER, LDAP and SSO are")
+	}
+	if x.Authenticator.ID == 0 {
+		return problem.Join(schema.MissingFields([]string{"authenticator"}))
+	}
+	head, err := c.Tx.Head(x.Authenticator.ID)
+	if err == nil && head.Type != known {
+		err = problem.Field("AuthenticatorMismatch", "authenticator", "of a group of the type %s is an %s", x.GroupType, known)
+	}
+	return err
 }

@@ -19,6 +19,7 @@ import (
 func (s *Service) Login(ctx context.Context, name, password, remote string) (p Principal, err error) {
 	var hash string
 	var said manner
+	var others *elsewhere
 	user := &User{}
 	if !nameable(name) { // which nobody is called, and PostgreSQL would not even look for
 		name = "\ufffd"
@@ -28,10 +29,13 @@ func (s *Service) Login(ctx context.Context, name, password, remote string) (p P
 			return err
 		}
 		rows, err := tx.ByName("users", 0, name)
-		if err != nil || len(rows) == 0 {
-			return err
+		if err == nil && len(rows) > 0 {
+			user, err = asUser(rows[0])
 		}
-		if user, err = asUser(rows[0]); err != nil {
+		if err == nil {
+			others, err = s.elsewhereOf(tx, user)
+		}
+		if err != nil || len(rows) == 0 || others != nil {
 			return err
 		}
 		if p, err = s.principalOf(tx, user); err != nil {
@@ -45,6 +49,9 @@ func (s *Service) Login(ctx context.Context, name, password, remote string) (p P
 	})
 	if err != nil {
 		return Principal{}, fmt.Errorf("looking up a user: %w", err)
+	}
+	if others != nil {
+		return s.loginElsewhere(ctx, others, name, password, remote, said.guesses)
 	}
 	key := s.passwordKey(name, password)
 	recalled := hash != "" && s.recalls(key) == hash && user.usable()

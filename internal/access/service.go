@@ -72,6 +72,8 @@ type Principal struct {
 	MustReset bool
 	// Rights are what a user may do who is no administrator; nil for all others.
 	Rights *Rights
+	// Credential is what was shown that is neither a session, nor a token of the manager's, nor a password here.
+	Credential string
 }
 
 // Service checks credentials against the store.
@@ -95,6 +97,8 @@ type Service struct {
 	manners *manners
 	// rights are what users may do, by their numbers.
 	rights *store.Cache[int64, *Rights]
+	// externals are the authenticators that ask others, and what they said.
+	externals *externals
 	// fourEyes are the types whose changes others approve, by configuration.
 	fourEyes *store.Cache[int64, []string]
 	// master are the master keys; nil before they are known.
@@ -123,7 +127,8 @@ func newService(s *store.Store) *Service {
 	return &Service{store: s, strangers: newGate(maxOfOne), friends: newGate(maxHashing + maxWaiting), pepper: randomBytes(32),
 		known: map[[32]byte]string{}, tokens: store.NewCache[tokenKey](s,
 			store.CacheOptions[tokenEntry]{Topics: tokenTopics, Max: maxRemembered}), guesses: newGuesses(s.Now),
-		manners: newManners(s), rights: store.NewCache[int64](s, store.CacheOptions[*Rights]{Topics: rightsTopics, Max: maxRemembered}),
+		manners: newManners(s), externals: newExternals(s), rights: store.NewCache[int64](s, store.CacheOptions[*Rights]{Topics: rightsTopics,
+			Max: maxRemembered}),
 		fourEyes: store.NewCache[int64](s, store.CacheOptions[[]string]{Topics: []string{"configurations"}, Max: maxRemembered})}
 }
 
@@ -133,6 +138,8 @@ type Observer struct {
 	SignIn func(result, name, remote string)
 	// Guessing is told when somebody begins to be made to wait, and after how many failures.
 	Guessing func(name, remote string, failures int)
+	// Away is told that an authenticator could not be asked, and why.
+	Away func(authenticator string, err error)
 }
 
 // Results of a sign-in.
@@ -140,6 +147,8 @@ const (
 	Accepted  = "accepted"
 	Refused   = "refused"
 	Throttled = "throttled"
+	// Unavailable: whoever knows the user could not be asked.
+	Unavailable = "unavailable"
 )
 
 // Observe sets who is told. It is called before the service is used.
@@ -206,7 +215,7 @@ func (s *Service) Bearer(r *http.Request) (Principal, error) {
 	if scheme != "bearer" {
 		return Principal{}, unauthorized("InvalidAuthorizationToken", "a bearer token is needed here")
 	}
-	p, err := s.token(r.Context(), token, "", kindBearer, kindAccess)
+	p, err := s.bearer(r, token)
 	if err == nil && p.MustReset {
 		err = problem.Forbidden("PasswordResetRequired", "%s has to set a new password first, by the address API", p.Name)
 	}
@@ -222,7 +231,7 @@ func (s *Service) Any(r *http.Request) (Principal, error) {
 	}
 	switch scheme {
 	case "bearer":
-		return s.token(r.Context(), rest, "", kindBearer, kindAccess)
+		return s.bearer(r, rest)
 	case "basic":
 		name, secret, err := basic(rest)
 		if err != nil {
@@ -238,6 +247,15 @@ func (s *Service) Any(r *http.Request) (Principal, error) {
 		return p, err
 	}
 	return Principal{}, errScheme
+}
+
+// bearer gives whose bearer token it is: one of the manager's own, or one that an authorization server has issued.
+func (s *Service) bearer(r *http.Request, token string) (Principal, error) {
+	p, err := s.token(r.Context(), token, "", kindBearer, kindAccess)
+	if errors.Is(err, errToken) && !strings.HasPrefix(token, bearerPrefix) {
+		return s.externalToken(r.Context(), token, Remote(r))
+	}
+	return p, err
 }
 
 // Remote is the client's address without its port.

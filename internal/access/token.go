@@ -17,6 +17,9 @@ import (
 // sessionPrefix begins the tokens of sessions: one that has ended is no guess of a password.
 const sessionPrefix = "pts_"
 
+// bearerPrefix begins bearer tokens.
+const bearerPrefix = "ptl_"
+
 // boundTokens lets no session last longer than a time without a request from now on.
 func boundTokens(tx *store.Tx, timeout time.Duration) error {
 	tx.Touch(topic)
@@ -100,7 +103,7 @@ const DefaultLife = 90 * 24 * time.Hour
 
 // CreateToken makes a bearer token. It is shown once.
 func (s *Service) CreateToken(ctx context.Context, g Grant) (token string, err error) {
-	token = "ptl_" + NewSecret()
+	token = bearerPrefix + NewSecret()
 	return token, s.create(ctx, kindBearer, g, NewSecret()[:12], token)
 }
 

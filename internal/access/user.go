@@ -22,8 +22,8 @@ type User struct {
 	schema.Head `head:"post,nonblank" unique:"all"`
 	// Password is the user's password; it is written and never shown.
 	Password string `api:"password,writeOnly,nonblank"`
-	// Authenticator is what checks the user's password; null means Portolan itself.
-	Authenticator schema.Ref `api:"authenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
+	// Authenticator is what checks the user's password, or issues the user's tokens; null means Portolan itself.
+	Authenticator schema.Ref `api:"authenticator" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer" onDelete:"refuse"`
 	// Email is the user's mail address.
 	Email string `api:"email,required,nonblank,index" example:"ada@example.net"`
 	// PhoneNumber is the user's telephone number.
@@ -46,8 +46,9 @@ type User struct {
 	// AdministrativeAccessRights are the same, as release 9.6 has them.
 	AdministrativeAccessRights json.RawMessage `api:"administrativeAccessRights,readOnly,list"`
 
-	// hash is the password's hash, computed by BeforeWrite.
-	hash string
+	// hash is the password's hash, computed by BeforeWrite; forget says that another one knows the user from now on.
+	hash   string
+	forget bool
 }
 
 // BeforeWrite refuses a name that another user has and a bad password, and keeps at least one usable
@@ -67,9 +68,12 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 		return p
 	}
 	if c.Creates() || c.Given["email"] {
-		if a, err := mail.ParseAddress(x.Email); err != nil || a.Address != x.Email {
+		if !isMail(x.Email) {
 			return problem.Field("InvalidEmailAddress", "email", "%q is no mail address such as ada@example.net (RFC 5322)", x.Email)
 		}
+	}
+	if err := x.authenticates(c); err != nil {
+		return err
 	}
 	if c.Given["password"] && x.Password != "" {
 		if err := CheckPassword(x.Password); err != nil {
@@ -82,10 +86,60 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 			return err
 		}
 	}
-	if old, ok := c.Old.(*User); ok && old.rules() && !x.rules() {
-		return lastAdministrator(c, x.ID)
+	if old, ok := c.Old.(*User); ok {
+		was, err := old.administers(c.Tx)
+		if err != nil {
+			return err
+		}
+		is, err := x.administers(c.Tx)
+		if err == nil && was && !is {
+			err = lastAdministrator(c, x.ID)
+		}
+		return err
 	}
 	return nil
+}
+
+// isMail reports whether a text is a mail address.
+func isMail(text string) bool {
+	a, err := mail.ParseAddress(text)
+	return err == nil && a.Address == text
+}
+
+// authenticates refuses a password of somebody whom an authenticator knows, and an authenticator that nobody signs in by.
+func (x *User) authenticates(c *resource.Change) error {
+	own, err := x.isOwn(c.Tx)
+	if err != nil || own {
+		return err
+	}
+	if x.Password != "" {
+		return problem.Field("AuthenticatorMismatch", "password", "is not kept here: the authenticator of the user knows it")
+	}
+	if old, ok := c.Old.(*User); ok && old.Authenticator == x.Authenticator {
+		return nil
+	}
+	x.forget = true
+	return nil
+}
+
+// isOwn reports whether the manager itself knows the user's password.
+func (x *User) isOwn(tx *store.Tx) (bool, error) {
+	if x.Authenticator.ID == 0 {
+		return true, nil
+	}
+	head, err := tx.Head(x.Authenticator.ID)
+	if store.IsNotFound(err) { // which is refused elsewhere
+		return true, nil
+	}
+	return err == nil && (head.Type == ownType || head.Collection != authenticators), err
+}
+
+// administers reports whether the user can administer whoever else is away: by a password that the manager itself knows.
+func (x *User) administers(tx *store.Tx) (bool, error) {
+	if !x.rules() {
+		return false, nil
+	}
+	return x.isOwn(tx)
 }
 
 // takePassword turns the password that was given into its hash. A user who sets its own is not asked for another
@@ -135,21 +189,36 @@ func lastAdministrator(c *resource.Change, id int64) error {
 	another := false
 	if err := c.Tx.List(store.Query{From: store.Resources, Where: store.InCollection("users")}, func(r *store.Resource) error {
 		x, err := asUser(r)
-		another = another || err == nil && x.ID != id && x.rules()
+		if err != nil || another || x.ID == id {
+			return err
+		}
+		another, err = x.administers(c.Tx)
 		return err
 	}); err != nil {
 		return err
 	}
 	if !another {
-		return problem.InUse("user %d is the last administrator who can sign in", id)
+		return problem.InUse("user %d is the last administrator who can sign in by a password that is kept here", id)
 	}
 	return nil
 }
 
 // AfterWrite sets the password, and ends the sessions that were begun with the one before.
 func (x *User) AfterWrite(c *resource.Change) error {
-	if x.hash == "" {
+	if x.forget {
+		if err := Forget(c.Tx, x.ID); err != nil {
+			return err
+		}
+	}
+	if x.hash == "" && !x.forget {
 		return nil
+	}
+	if x.forget {
+		open, _, err := sessionsOf(c.Tx, x.ID)
+		if err != nil {
+			return err
+		}
+		return endSessions(c, open, terminated)
 	}
 	if err := SetPassword(c.Tx, x.ID, x.hash); err != nil {
 		return err
@@ -163,10 +232,12 @@ func (x *User) AfterWrite(c *resource.Change) error {
 
 // BeforeDelete takes the user's credentials away.
 func (x *User) BeforeDelete(c *resource.Change) error {
-	if x.rules() {
-		if err := lastAdministrator(c, x.ID); err != nil {
-			return err
-		}
+	last, err := x.administers(c.Tx)
+	if err == nil && last {
+		err = lastAdministrator(c, x.ID)
+	}
+	if err != nil {
+		return err
 	}
 	return Forget(c.Tx, x.ID)
 }

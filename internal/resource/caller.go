@@ -26,6 +26,8 @@ type Caller struct {
 	Session int64
 	// Token is the id of a bearer token or key set; empty for a user's password or session.
 	Token string
+	// Credential is what was shown that is neither a session, nor such a token, nor a password here, as the history names it.
+	Credential string
 	// History and Security are the privileges of the user about the history and about users.
 	History, Security string
 	// MustReset says that the user may do nothing but set a new password.
@@ -49,6 +51,8 @@ func (c Caller) Author(comment string) store.Author {
 		return r
 	}, strings.ToValidUTF8(c.Client[:min(len(c.Client), maxClient)], ""))
 	switch {
+	case c.Credential != "":
+		a.Credential = c.Credential
 	case c.Token != "":
 		a.Credential = "token " + c.Token
 	case c.Session != 0:

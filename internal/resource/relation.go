@@ -374,7 +374,7 @@ func (a *API) relateByLinks(c *Collection, p published.Sub, r *Registry) (Sub, b
 			if len(from) == 0 {
 				from = []string{"*"}
 			}
-			return Sub{Relation: Linking, Field: l.Name, Items: from, Open: true}, true
+			return Sub{Relation: Linking, Field: l.Name, Items: from, Open: true, Joined: l.Joined}, true
 		}
 	}
 	return Sub{}, false

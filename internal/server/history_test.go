@@ -3,7 +3,6 @@ package server
 import (
 	"bufio"
 	"bytes"
-	"encoding/base64"
 	"fmt"
 	"net"
 	"os"
@@ -43,7 +42,7 @@ func TestHistoryTellsWho(t *testing.T) {
 	session := m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
 	basic := "Authorization: Basic " + session.text("basicAuthenticationCredentials")
 	m.want(201, "POST", "/api/v2/configurations", `{"name":"by session"}`, basic)
-	m.want(201, "POST", "/api/v2/configurations", `{"name":"by password"}`, "Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte("admin:"+adminPassword)))
+	m.want(201, "POST", "/api/v2/configurations", `{"name":"by password"}`, basicAuth("admin", adminPassword))
 	r := m.want(200, "GET", "/api/v2/transactions?limit=2&orderBy=desc(id)", "")
 	if r.text("data.0.credential") != "password" || r.text("data.1.credential") != "session "+session.text("id") {
 		t.Errorf("the credentials are %s", r.body)

@@ -58,12 +58,10 @@ func TestNotYet(t *testing.T) {
 	if own.text("count") != "1" || own.text("data.0.type") != "AddressManagerAuthenticator" {
 		t.Errorf("the authenticators are %s", own.body)
 	}
-	for _, c := range [][3]string{
-		{"POST", "/api/v2/authenticators", `{"type":"KerberosAuthenticator","name":"x","hostname":"x","realm":"x"}`},
-		{"PUT", "/api/v2/authenticators/" + own.text("data.0.id"), `{}`},
-		{"DELETE", "/api/v2/authenticators/" + own.text("data.0.id"), ``},
-	} {
-		m.refused(501, "NotImplemented", "", c[0], c[1], c[2])
+	for _, body := range []string{`{"type":"KerberosAuthenticator","name":"x","hostname":"x","realm":"x"}`,
+		`{"type":"SAMLIdentityProvider","name":"x","groupAttribute":"g","emailAttribute":"e","signOnUrl":"https://x","entityId":"x","signingCertificate":"x"}`,
+		`{"type":"X509Authenticator","name":"x","primaryServerUrl":"https://x","ldapUserMatchOption":"NONE","caCertificates":["x"]}`} {
+		m.refused(400, "UnsupportedResourceFieldValue", "type", "POST", "/api/v2/authenticators", body)
 	}
 	m.refused(400, "UnsupportedResourceFieldValue", "enabled", "POST", "/api/v2/configurations/"+configuration+"/reconciliationPolicies",
 		`{"type":"IPv4ReconciliationPolicy","enabled":true,"discoveryMethod":"PINGSWEEP","startDateTime":"2026-01-01T00:00:00Z",`+

@@ -113,6 +113,11 @@ func nothingHere(_ http.ResponseWriter, r *http.Request) error {
 // maxLogged is how much of a name that anybody may send stands in the log, in bytes.
 const maxLogged = 64
 
+// away logs that an authenticator cannot be asked.
+func (m *Manager) away(authenticator string, err error) {
+	m.log.Warn("an authenticator cannot be asked", "authenticator", authenticator, "error", err)
+}
+
 // signedIn counts a sign-in, and logs one that was refused.
 func (m *Manager) signedIn(result, name, remote string) {
 	name = name[:min(len(name), maxLogged)]

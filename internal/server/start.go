@@ -174,7 +174,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		}
 	}()
 	m.Identity = access.ServiceOf(m.Store)
-	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing})
+	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing, Away: m.away})
 	sealed, err := m.Identity.UseMasterKeys(ctx, o.MasterKeys)
 	if err != nil {
 		return nil, err

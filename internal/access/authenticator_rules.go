@@ -1,0 +1,279 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"time"
+
+	"portolan/internal/authn"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// authenticators is the name of their collection, ownType the type of the one that is always there.
+const (
+	authenticators = "authenticators"
+	ownType        = "AddressManagerAuthenticator"
+)
+
+// notSignedIn refuses an authenticator of a kind that nobody signs in by, and says why.
+func notSignedIn(c *resource.Change, why string) error {
+	if !c.Creates() {
+		return nil
+	}
+	p := problem.NotYet("type: %s", why)
+	p.Fields = []string{"type"}
+	return p
+}
+
+// BeforeWrite says why there is none.
+func (x *KerberosAuthenticator) BeforeWrite(c *resource.Change) error {
+	return notSignedIn(c,
+		"nothing of a KerberosAuthenticator proves that the KDC that answers is the realm's: it has no keytab; take LDAPAuthenticator")
+}
+
+// BeforeWrite says why there is none.
+func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
+	return notSignedIn(c, "there is no kept library that speaks TACACS+: nobody signs in by it; take LDAPAuthenticator or RADIUSAuthenticator")
+}
+
+// BeforeWrite says why there is none.
+func (x *SAMLIdentityProvider) BeforeWrite(c *resource.Change) error {
+	return notSignedIn(c, "people sign in by SAML in a browser, and there is no console yet; take OAuthAuthorizationServer for programs")
+}
+
+// BeforeWrite says why there is none.
+func (x *X509Authenticator) BeforeWrite(c *resource.Change) error {
+	return notSignedIn(c, "signing in with a certificate is not built yet")
+}
+
+// BeforeWrite leaves it as it is.
+func (x *AddressManagerAuthenticator) BeforeWrite(c *resource.Change) error {
+	x.Name = ownAuthenticator
+	if c.Requested() && (x.SecondaryAuthenticator.ID != 0 || x.Hostname != "") {
+		return problem.Invalid("secondaryAuthenticator", "and hostname are null: the manager itself is never out of its own reach")
+	}
+	return nil
+}
+
+// BeforeDelete keeps the one that is always there.
+func (x *AddressManagerAuthenticator) BeforeDelete(*resource.Change) error {
+	return problem.Forbidden("DeleteAuthenticatorNotAllowed", "the manager's own authenticator stays")
+}
+
+// checkSecondary refuses one behind an authenticator that would not be asked.
+func (x *Secondary) checkSecondary(c *resource.Change, id int64) error {
+	if x.SecondaryAuthenticator.ID == 0 {
+		return nil
+	}
+	if x.SecondaryAuthenticator.ID == id {
+		return problem.Field("ResourceHasCircularReference", "secondaryAuthenticator", "is the authenticator itself")
+	}
+	head, err := c.Tx.Head(x.SecondaryAuthenticator.ID)
+	if store.IsNotFound(err) {
+		return nil // which is refused elsewhere
+	}
+	if err == nil && head.Type != "LDAPAuthenticator" && head.Type != "RADIUSAuthenticator" {
+		err = problem.Invalid("secondaryAuthenticator",
+			"must be an LDAPAuthenticator or a RADIUSAuthenticator: a %s knows no passwords of these users",
+			head.Type)
+	}
+	return err
+}
+
+// presets are the classes and attributes of directories, by their schema.
+var presets = map[string]authn.LDAP{
+	"ACTIVE_DIRECTORY": {UserClass: "person", GroupClass: "group", NameAttribute: "sAMAccountName", EmailAttribute: "userPrincipalName",
+		GroupsAttribute: "memberOf"},
+	"OPENLDAP": {UserClass: "inetOrgPerson", GroupClass: "groupOfNames", NameAttribute: "uid", EmailAttribute: "mail",
+		GroupsAttribute: "memberOf"},
+	"OTHER_LDAP": {UserClass: "person", GroupClass: "groupOfNames", NameAttribute: "uid", EmailAttribute: "mail", GroupsAttribute: "memberOf"},
+}
+
+// directory is the directory that the authenticator asks.
+func (x *LDAPAuthenticator) directory(password string) authn.LDAP {
+	preset := presets[x.SchemaType]
+	return authn.LDAP{Host: x.Hostname, Port: x.Port, TLS: x.SSLEnabled, StartTLS: x.StartTLSEnabled, Certificates: x.CACertificate,
+		BindDN: x.AdminDN, BindPassword: password, Base: x.SearchBase, UserClass: cmp.Or(x.UserObjectClass, preset.UserClass),
+		GroupClass: cmp.Or(x.GroupObjectClass, preset.GroupClass), NameAttribute: cmp.Or(x.UserPrefix, preset.NameAttribute),
+		EmailAttribute: cmp.Or(x.EmailPrefix, preset.EmailAttribute), GroupsAttribute: cmp.Or(x.MemberOfPrefix, preset.GroupsAttribute),
+		Aliases: x.AliasDereferencePolicy, RefuseReferrals: x.ReferralPolicy == "THROW"}
+}
+
+// securePort is the port of LDAP over TLS.
+const securePort = 636
+
+// BeforeWrite chooses the port, and refuses what cannot be asked.
+func (x *LDAPAuthenticator) BeforeWrite(c *resource.Change) error {
+	if c.Creates() && x.SSLEnabled && !c.Given["port"] {
+		x.Port = securePort
+	}
+	switch {
+	case x.ReferralPolicy == "FOLLOW":
+		return problem.Invalid("referralPolicy", "FOLLOW would send passwords to wherever the directory says: IGNORE and THROW are")
+	case x.SSLEnabled && x.StartTLSEnabled:
+		return problem.Field("ConflictingResourceFieldValues", "startTlsEnabled",
+			"goes without sslEnabled: the connection speaks TLS from its beginning")
+	}
+	if err := checkCertificates("caCertificate", x.CACertificate); err != nil {
+		return err
+	}
+	return x.checkSecondary(c, x.ID)
+}
+
+// checkCertificates refuses a text that has no certificates.
+func checkCertificates(field, text string) error {
+	if text == "" {
+		return nil
+	}
+	if _, err := authn.ParseCertificates(text); err != nil {
+		return problem.Field("InvalidX509CertificateValue", field, "has no certificate in PEM or base64: %v", err)
+	}
+	return nil
+}
+
+// Bounds of how long a RADIUS server may take.
+const (
+	shortestTimeout = 100 * time.Millisecond
+	longestTimeout  = time.Minute
+)
+
+// BeforeWrite refuses what cannot be asked.
+func (x *RADIUSAuthenticator) BeforeWrite(c *resource.Change) error {
+	if x.Timeout == "" {
+		x.Timeout = "PT5S"
+	}
+	if d := schema.LengthOf(x.Timeout); d < shortestTimeout || d > longestTimeout {
+		return problem.Field("DurationValueOutsideRange", "timeout", "must be PT0.1S to PT1M")
+	}
+	if c.Creates() && x.SharedSecret.Plain == "" {
+		return problem.Join(schema.MissingFields([]string{"sharedSecret"}))
+	}
+	return x.checkSecondary(c, x.ID)
+}
+
+// localValidation is the validation method of tokens that are verified here.
+const localValidation = "LOCAL"
+
+// tokens is what verifies the tokens of the server.
+func (x *OAuthAuthorizationServer) tokens(secret string, now func() time.Time) *authn.Tokens {
+	t := &authn.Tokens{Issuer: x.Issuer, Audience: x.Audience, UserClaim: x.UserClaim, GroupClaim: x.GroupClaim, EmailClaim: x.EmailClaim,
+		Trusted: x.CACertificate, Now: now}
+	if x.ValidationMethod == localValidation {
+		t.Certificates = x.SigningCertificate
+		return t
+	}
+	t.IntrospectionURL, t.UserInfoURL, t.ClientID, t.ClientSecret = x.IntrospectionURL, x.UserInfoURL, x.ClientID, secret
+	t.InForm = x.AuthorizationOption == "POST"
+	return t
+}
+
+// BeforeWrite refuses what cannot be asked, or verified.
+func (x *OAuthAuthorizationServer) BeforeWrite(c *resource.Change) error {
+	if x.SecondaryAuthenticator.ID != 0 {
+		return problem.Invalid("secondaryAuthenticator", "a token is verified by who has issued it, and nobody else")
+	}
+	var missing []string
+	need := func(field, value string) {
+		if value == "" {
+			missing = append(missing, field)
+		}
+	}
+	if x.ValidationMethod == localValidation { // without a certificate the issuer says which keys it has
+		need("issuer", x.Issuer)
+		need("audience", x.Audience)
+	} else {
+		need("clientId", x.ClientID)
+		need("introspectionUrl", x.IntrospectionURL)
+		if x.ClientSecret.Plain == "" && x.ClientSecret.Sealed == "" {
+			missing = append(missing, "clientSecret")
+		}
+	}
+	if len(missing) > 0 {
+		return problem.Join(schema.MissingFields(missing))
+	}
+	for field, text := range map[string]string{"introspectionUrl": x.IntrospectionURL, "userInfoUrl": x.UserInfoURL} {
+		if err := checkURL(field, text); err != nil {
+			return err
+		}
+	}
+	if x.ValidationMethod == localValidation && x.SigningCertificate == "" {
+		if err := checkURL("issuer", x.Issuer); err != nil {
+			return err
+		}
+	}
+	return errors.Join(checkCertificates("signingCertificate", x.SigningCertificate), checkCertificates("caCertificate", x.CACertificate))
+}
+
+// Validate refuses a second server that verifies tokens of the same issuer: nobody could say whose users they are.
+func (x *OAuthAuthorizationServer) Validate(c *resource.Change) error {
+	if x.ValidationMethod != localValidation || !x.Enabled {
+		return nil
+	}
+	return c.Each(store.All{store.InCollection(authenticators), ofType(x.Type)}, func(_ *store.Resource, o schema.Object) error {
+		other, ok := o.(*OAuthAuthorizationServer)
+		if ok && other.ID != x.ID && other.Enabled && other.ValidationMethod == localValidation && other.Issuer == x.Issuer {
+			return problem.Conflict("ResourceConflictsWithOther", "issuer: authenticator %d, %s, verifies its tokens already", other.ID, other.Name)
+		}
+		return nil
+	})
+}
+
+// checkURL refuses a URL that nobody should be asked at: secrets travel encrypted, but for this machine.
+func checkURL(field, text string) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "":
+		return problem.Field("InvalidUrlValue", field, "%q is no URL such as https://sso.example.net/", text)
+	case u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "127.0.0.1" || u.Hostname() == "localhost" || u.Hostname() == "::1"):
+		return nil
+	}
+	return problem.Field("InvalidUrlScheme", field, "must be https: secrets and tokens travel there")
+}
+
+// groupKinds are the kinds of groups that an authenticator knows, with the type of authenticator that each is known by.
+var groupKinds = map[string]string{"LDAP": "LDAPAuthenticator", "SSO": "OAuthAuthorizationServer"}
+
+// lookForGroup asks a directory for a group that a request names, before its transaction.
+func lookForGroup(ctx context.Context, a *resource.API, members map[string]json.RawMessage) (any, error) {
+	var wanted struct {
+		Name, GroupType string
+		Authenticator   struct{ ID int64 }
+	}
+	text, err := json.Marshal(members)
+	if err != nil || json.Unmarshal(text, &wanted) != nil || wanted.GroupType != "LDAP" || wanted.Authenticator.ID == 0 || a.Store == nil {
+		return nil, err
+	}
+	var at *external
+	if err := a.Store.View(ctx, func(tx *store.Tx) error {
+		all, err := ServiceOf(a.Store).externalsIn(tx)
+		for _, e := range all {
+			if e.id == wanted.Authenticator.ID {
+				at = e
+			}
+		}
+		return err
+	}); err != nil || at == nil {
+		return nil, err
+	}
+	directory, ok := at.checks.(authn.LDAP)
+	if !ok {
+		return nil, nil
+	}
+	there, err := directory.HasGroup(ctx, wanted.Name)
+	switch {
+	case err != nil:
+		return nil, problem.Field("CannotFetchGroupsFromLdapAuthenticator", "authenticator", "cannot be asked for the group: %v", err)
+	case !there:
+		return nil, problem.Field("InvalidLdapGroupName", "name", "%q is no group there: give its distinguished name", wanted.Name)
+	}
+	return nil, nil
+}

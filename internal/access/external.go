@@ -1,0 +1,467 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"portolan/internal/authn"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// Who signs in by an authenticator is asked for there, and not here: whether the password, or the token, is right, and which groups they
+// are in. What they may do is said here: by the user, who is made when somebody first signs in who is in a group that is known here, and
+// by the groups.
+
+// passwordChecker asks whether a name and a password are right.
+type passwordChecker interface {
+	Check(ctx context.Context, name, password string) (authn.Identity, error)
+}
+
+// external is an authenticator that asks others.
+type external struct {
+	id, version int64
+	name        string
+	// checks asks about passwords; nil where it knows tokens alone.
+	checks passwordChecker
+	// tokens verifies tokens; nil where it knows passwords alone.
+	tokens *authn.Tokens
+	// issuer is the issuer of the tokens that are verified here.
+	issuer string
+	// secondary is the one that is asked where nobody answers; nil where there is none.
+	secondary *external
+	// sameGroup reports whether a group's name here is that of a group there.
+	sameGroup func(here, there string) bool
+	// groups says that there are groups here that it knows the members of.
+	groups bool
+}
+
+// maxName bounds the names of users that are made here, in bytes.
+const maxName = 128
+
+// rememberedFor is how long it is remembered that a password, or a token, was right: who is locked out elsewhere is so here by then.
+const rememberedFor = time.Minute
+
+// externals remembers what was found out by others.
+type externals struct {
+	known *store.Cache[struct{}, []*external]
+	// mu guards right: until when a password or a token is remembered to be right, and whose it is.
+	mu    sync.Mutex
+	right map[[32]byte]remembered
+}
+
+type remembered struct {
+	until time.Time
+	user  int64
+}
+
+func newExternals(s *store.Store) *externals {
+	return &externals{known: store.NewCache[struct{}](s, store.CacheOptions[[]*external]{Topics: []string{"authenticators", "groups"},
+		Max: 1}),
+		right: map[[32]byte]remembered{}}
+}
+
+// recall gives whose password or token was right; 0 where that is not remembered.
+func (e *externals) recall(key [32]byte, now time.Time) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r := e.right[key]; now.Before(r.until) {
+		return r.user
+	}
+	return 0
+}
+
+func (e *externals) remember(key [32]byte, user int64, now, until time.Time) {
+	if latest := now.Add(rememberedFor); until.IsZero() || until.After(latest) {
+		until = latest
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.right) >= maxRemembered {
+		clear(e.right)
+	}
+	e.right[key] = remembered{until, user}
+}
+
+// externalsIn gives the authenticators that ask others, with their secrets.
+func (s *Service) externalsIn(tx *store.Tx) ([]*external, error) {
+	if known, ok := s.externals.known.Get(tx, struct{}{}); ok {
+		return known, nil
+	}
+	api := s.api.Load()
+	if api == nil {
+		return nil, nil
+	}
+	var all []*external
+	seconds := map[int64]int64{}
+	if err := tx.List(store.Query{From: store.Resources, Where: store.InCollection(authenticators)}, func(r *store.Resource) error {
+		o, err := api.Object(r)
+		if err != nil {
+			return err
+		}
+		secrets, err := api.Secrets(tx, o)
+		if err != nil {
+			return err
+		}
+		e := externalOf(o, secrets, s.store.Now)
+		if e == nil {
+			return nil
+		}
+		e.id, e.version, e.name = r.ID, r.Version, r.Name
+		seconds[r.ID] = r.Ref("secondaryAuthenticator")
+		all = append(all, e)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	for _, e := range all {
+		for _, other := range all {
+			if other.id == seconds[e.id] && other.checks != nil {
+				e.secondary = other
+			}
+		}
+	}
+	if err := eachRemoteGroup(tx, func(_ *store.Resource, authenticator int64) {
+		for _, e := range all {
+			e.groups = e.groups || e.id == authenticator
+		}
+	}); err != nil {
+		return nil, err
+	}
+	s.externals.known.Put(tx, struct{}{}, all)
+	return all, nil
+}
+
+// eachRemoteGroup calls fn for the groups whose members an authenticator knows.
+func eachRemoteGroup(tx *store.Tx, fn func(row *store.Resource, authenticator int64)) error {
+	return tx.List(store.Query{From: store.Resources, Where: store.InCollection(groupsName)}, func(r *store.Resource) error {
+		if id := r.Ref("authenticator"); id != 0 {
+			fn(r.Clone(), id)
+		}
+		return nil
+	})
+}
+
+// externalOf gives what an authenticator asks; nil for one that asks nobody.
+func externalOf(o schema.Object, secrets map[string]string, now func() time.Time) *external {
+	switch x := o.(type) {
+	case *LDAPAuthenticator:
+		return &external{checks: x.directory(secrets["adminPassword"]), sameGroup: authn.SameDN}
+	case *RADIUSAuthenticator:
+		return &external{checks: authn.RADIUS{Host: x.Hostname, Port: x.Port, Secret: secrets["sharedSecret"],
+			Signed: x.MessageAuthenticatorRequired, CHAP: x.AuthenticationProtocol == "CHAP", Timeout: schema.LengthOf(x.Timeout),
+			Retries: int(x.Retries)},
+			sameGroup: func(string, string) bool { return false }}
+	case *OAuthAuthorizationServer:
+		if !x.Enabled {
+			return nil
+		}
+		e := &external{tokens: x.tokens(secrets["clientSecret"], now), sameGroup: func(here, there string) bool { return here == there }}
+		if x.ValidationMethod == localValidation {
+			e.issuer = x.Issuer
+		}
+		return e
+	}
+	return nil
+}
+
+// errAway is the answer where nobody can be asked who somebody is.
+func errAway(name string) error {
+	return problem.New(http.StatusServiceUnavailable, "AuthenticatorUnavailable",
+		"the authenticator of %s cannot be reached: nobody of it can sign in until it is back", name)
+}
+
+// checkElsewhere asks an authenticator, or the one behind it, whether a password is right.
+func (e *external) check(ctx context.Context, name, password string) (id authn.Identity, err error) {
+	asked := map[int64]bool{}
+	for at := e; at != nil && at.checks != nil && !asked[at.id]; at = at.secondary {
+		asked[at.id] = true
+		if id, err = at.checks.Check(ctx, name, password); !errors.Is(err, authn.ErrAway) {
+			return id, err
+		}
+	}
+	return id, err
+}
+
+// elsewhere is what a sign-in asks others.
+type elsewhere struct {
+	// ask are those who may know the name: that of the user, or, where there is no user, all that have groups here.
+	ask  []*external
+	user *User // nil where there is none yet
+}
+
+// elsewhereOf gives whom a sign-in is asked of; nil where the manager itself knows.
+func (s *Service) elsewhereOf(tx *store.Tx, user *User) (*elsewhere, error) {
+	all, err := s.externalsIn(tx)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	if user.ID == 0 {
+		ask := slices.DeleteFunc(slices.Clone(all), func(e *external) bool { return e.checks == nil || !e.groups })
+		if len(ask) == 0 {
+			return nil, nil
+		}
+		return &elsewhere{ask: ask}, nil
+	}
+	for _, e := range all {
+		if e.id == user.Authenticator.ID {
+			return &elsewhere{ask: []*external{e}, user: user}, nil
+		}
+	}
+	return nil, nil
+}
+
+// loginElsewhere checks a name and a password with others. Whoever is known there and is to be a user here is made one.
+func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, password, remote string, guesses patience) (Principal, error) {
+	now := s.store.Now()
+	for _, e := range w.ask {
+		key := s.passwordKey(fmt.Sprint(e.id, ".", e.version, " ", name), password)
+		recalled := s.externals.recall(key, now)
+		if err := s.guesses.may(name, remote, guesses, recalled != 0); err != nil {
+			s.saw(Throttled, name, remote)
+			return Principal{}, err
+		}
+		if recalled != 0 {
+			if p, err := s.usableBy(ctx, recalled); err == nil {
+				return p, nil
+			}
+		}
+		if e.checks == nil {
+			continue // such a user has tokens alone
+		}
+		id, err := e.check(ctx, name, password)
+		if errors.Is(err, authn.ErrAway) {
+			s.saw(Unavailable, name, remote)
+			s.told(e.name, err)
+			return Principal{}, errAway(name)
+		}
+		if errors.Is(err, authn.ErrWrong) {
+			continue
+		}
+		if err != nil {
+			return Principal{}, err
+		}
+		p, err := s.admit(ctx, e, id, w.user)
+		if errors.Is(err, errLogin) {
+			continue
+		}
+		if err != nil {
+			return Principal{}, err
+		}
+		s.guesses.succeeded(name, remote)
+		s.saw(Accepted, name, remote)
+		s.externals.remember(key, p.User, now, time.Time{})
+		return p, nil
+	}
+	s.guesses.failed(name, remote, guesses)
+	s.saw(Refused, name, remote)
+	return Principal{}, errLogin
+}
+
+// usableBy gives the principal of a user that may sign in; errLogin where there is none.
+func (s *Service) usableBy(ctx context.Context, id int64) (p Principal, err error) {
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		user, err := userOf(tx, id)
+		if errors.Is(err, store.ErrNotFound) || err == nil && !user.usable() {
+			return errLogin
+		}
+		if err == nil {
+			p, err = s.principalOf(tx, user)
+		}
+		return err
+	})
+	return p, err
+}
+
+// admit lets somebody in whom an authenticator knows: as the user that they are, or, where they are in one of the groups that are known
+// here, as a new one. Their groups here become those that they are in there. errLogin says that they are nobody here.
+func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, user *User) (p Principal, err error) {
+	if !nameable(id.Name) || len(id.Name) > maxName || strings.TrimSpace(id.Name) == "" || strings.ContainsFunc(id.Name, unicode.IsControl) {
+		return p, errLogin
+	}
+	api := s.api.Load()
+	var groups, gone []int64 // that they are to be in, and that they are no more in
+	look := func(tx *store.Tx) error {
+		groups, gone = nil, nil
+		var in []int64
+		if user != nil {
+			if in, err = tx.Links(user.ID, "groups"); err != nil {
+				return err
+			}
+		}
+		return eachRemoteGroup(tx, func(row *store.Resource, authenticator int64) {
+			member := authenticator == e.id && slices.ContainsFunc(id.Groups, func(there string) bool { return e.sameGroup(row.Name, there) })
+			switch has := slices.Contains(in, row.ID); {
+			case member && !has:
+				groups = append(groups, row.ID)
+			case !member && has && authenticator == e.id:
+				gone = append(gone, row.ID)
+			}
+		})
+	}
+	if err := s.store.View(ctx, func(tx *store.Tx) error {
+		if user == nil {
+			rows, err := tx.ByName("users", 0, id.Name)
+			if err != nil {
+				return err
+			}
+			if len(rows) > 0 {
+				if user, err = asUser(rows[0]); err != nil {
+					return err
+				}
+			}
+		}
+		return look(tx)
+	}); err != nil {
+		return p, err
+	}
+	switch {
+	case user != nil && (user.Authenticator.ID != e.id || !user.usable()), user == nil && len(groups) == 0:
+		return p, errLogin
+	case user != nil && len(groups)+len(gone) == 0:
+		return s.usableBy(ctx, user.ID)
+	}
+	var made int64
+	if err := s.store.Update(ctx, store.Author{Name: "authenticator " + e.name}, func(tx *store.Tx) error {
+		c := &resource.Change{Tx: tx, API: api, Given: map[string]bool{}, Extra: map[string]string{}}
+		if user == nil {
+			row, err := s.enrol(c, e, id)
+			if err != nil {
+				return err
+			}
+			made = row.ID
+		} else {
+			made = user.ID
+		}
+		if err := look(tx); err != nil {
+			return err
+		}
+		return s.regroup(c, made, groups, gone)
+	}); err != nil {
+		return p, fmt.Errorf("letting %s in: %w", id.Name, err)
+	}
+	return s.usableBy(ctx, made)
+}
+
+// enrol makes the user of somebody whom an authenticator knows. Another manager may have been faster.
+func (s *Service) enrol(c *resource.Change, e *external, id authn.Identity) (*store.Resource, error) {
+	rows, err := c.Tx.ByName("users", 0, id.Name)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) > 0 {
+		if rows[0].Ref("authenticator") != e.id {
+			return nil, errLogin
+		}
+		return rows[0], nil
+	}
+	x := &User{Authenticator: schema.Ref{ID: e.id}, Email: id.Email, SecurityPrivilege: "NO_ACCESS", HistoryPrivilege: "HIDE",
+		AccessType: "GUI_AND_API"}
+	x.Type, x.Name = userType.Name, id.Name
+	if !isMail(x.Email) {
+		x.Email = strings.Map(func(r rune) rune {
+			if r == '@' || r <= ' ' || r > '~' {
+				return '-'
+			}
+			return r
+		}, id.Name) + "@invalid" // a name that is nobody's (RFC 6761 section 6.4)
+	}
+	return c.Create(c.API.TypeNamed(x.Type), x)
+}
+
+// regroup puts a user into groups, and takes it out of others.
+func (s *Service) regroup(c *resource.Change, user int64, groups, gone []int64) error {
+	if len(groups)+len(gone) == 0 {
+		return nil
+	}
+	row, err := c.Tx.Get(user)
+	if err == nil {
+		err = c.Tx.LoadLinks(row)
+	}
+	if err != nil {
+		return err
+	}
+	with := *row
+	with.Links = slices.DeleteFunc(slices.Clone(row.Links), func(l store.Ref) bool {
+		return l.Field == "groups" && slices.Contains(gone,
+			l.Target)
+	})
+	for _, id := range groups {
+		with.Links = append(with.Links, store.Ref{Field: "groups", Target: id})
+	}
+	c.Tx.Describe("UPDATE_USER", "Groups of User "+row.Name+" as its authenticator knows them")
+	c.Tx.Touch(groupsName) // what its members may do
+	return c.Tx.Replace(row, &with)
+}
+
+// externalToken gives the principal of a token that an authorization server has issued; errToken where it is none.
+func (s *Service) externalToken(ctx context.Context, token, remote string) (p Principal, err error) {
+	var all []*external
+	if err := s.store.View(ctx, func(tx *store.Tx) (err error) {
+		all, err = s.externalsIn(tx)
+		return err
+	}); err != nil {
+		return p, err
+	}
+	issuer := authn.IssuerOf(token)
+	now := s.store.Now()
+	for _, e := range all {
+		if e.tokens == nil || e.issuer != "" && e.issuer != issuer { // who says to have issued it is asked, and nobody else
+			continue
+		}
+		key := sha256.Sum256([]byte(fmt.Sprint(e.id, ".", e.version, " ", token)))
+		if user := s.externals.recall(key, now); user != 0 {
+			if p, err = s.usableBy(ctx, user); err == nil {
+				return e.as(p), nil
+			}
+		}
+		if err := s.guesses.may("", remote, pairPatience, false); err != nil {
+			s.saw(Throttled, "", remote)
+			return p, err
+		}
+		id, until, err := e.tokens.Verify(ctx, token)
+		switch {
+		case errors.Is(err, authn.ErrAway):
+			s.saw(Unavailable, e.name, remote)
+			s.told(e.name, err)
+			return p, errAway("the token")
+		case errors.Is(err, authn.ErrWrong):
+			s.guesses.failed("", remote, pairPatience)
+			continue
+		case err != nil:
+			return p, err
+		}
+		if p, err = s.admit(ctx, e, id, nil); errors.Is(err, errLogin) {
+			return p, errToken
+		} else if err != nil {
+			return p, err
+		}
+		s.saw(Accepted, id.Name, remote)
+		s.externals.remember(key, p.User, now, until)
+		return e.as(p), nil
+	}
+	return p, errToken
+}
+
+// as gives a principal that has shown a token of an authorization server.
+func (e *external) as(p Principal) Principal {
+	p.Credential = "oauth " + e.name
+	return p
+}
+
+// told tells the observer that an authenticator cannot be asked.
+func (s *Service) told(authenticator string, err error) {
+	if s.observer.Away != nil {
+		s.observer.Away(authenticator, err)
+	}
+}

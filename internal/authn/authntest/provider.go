@@ -1,0 +1,142 @@
+package authntest
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+)
+
+// Provider is an OpenID provider: discovery, keys, introspection, and what is known of users.
+type Provider struct {
+	*httptest.Server
+	mu    sync.Mutex
+	keys  []*rsa.PrivateKey // guarded by mu; the last one signs
+	asked int               // how often it was asked for its keys; guarded by mu
+}
+
+// NewProvider starts one, until the test ends.
+func NewProvider(t *testing.T) *Provider {
+	t.Helper()
+	p := &Provider{}
+	p.Rotate(t, false)
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(v)
+	}
+	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{"issuer": p.URL, "jwks_uri": p.URL + "/keys", "authorization_endpoint": p.URL + "/authorize",
+			"token_endpoint": p.URL + "/token"})
+	})
+	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.asked++
+		set := jose.JSONWebKeySet{}
+		for _, k := range p.keys {
+			set.Keys = append(set.Keys, jose.JSONWebKey{Key: k.Public(), KeyID: KeyID(k), Algorithm: "RS256", Use: "sig"})
+		}
+		answer(w, set)
+	})
+	mux.HandleFunc("POST /introspect", func(w http.ResponseWriter, r *http.Request) {
+		id, secret, _ := r.BasicAuth()
+		if id == "" {
+			id, secret = r.FormValue("client_id"), r.FormValue("client_secret")
+		}
+		if id != "portolan" || secret != "s%3Acret" && secret != "s:cret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		switch r.FormValue("token") {
+		case "good":
+			answer(w, map[string]any{"active": true, "sub": "7", "aud": []string{"portolan"}, "name": "carol", "groups": "netops",
+				"exp": time.Now().Add(time.Hour).Unix()})
+		case "of somebody else":
+			answer(w, map[string]any{"active": true, "sub": "8", "aud": "portolan", "name": "carol"})
+		case "for others":
+			answer(w, map[string]any{"active": true, "sub": "7", "aud": "others", "name": "carol"})
+		case "expired":
+			answer(w, map[string]any{"active": true, "sub": "7", "aud": "portolan", "name": "carol", "exp": time.Now().Add(-time.Hour).Unix()})
+		case "moved":
+			http.Redirect(w, r, p.URL+"/inside", http.StatusTemporaryRedirect)
+		case "endless":
+			for range 3000 {
+				_, _ = w.Write([]byte(strings.Repeat(" ", 1000)))
+			}
+		default:
+			answer(w, map[string]any{"active": false})
+		}
+	})
+	mux.HandleFunc("POST /inside", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{"active": true, "sub": "7", "aud": "portolan", "name": "carol"})
+	})
+	mux.HandleFunc("GET /user", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{"sub": "7", "name": "carol", "email": "carol@example.net"})
+	})
+	p.Server = httptest.NewTLSServer(mux)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// KeyID names a key.
+func KeyID(k *rsa.PrivateKey) string { return k.N.Text(36)[:8] }
+
+// Rotate lets another key sign from now on; alone says that the ones before go.
+func (p *Provider) Rotate(t *testing.T, alone bool) {
+	t.Helper()
+	k, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if alone {
+		p.keys = nil
+	}
+	p.keys = append(p.keys, k)
+}
+
+// Sign issues a token with claims.
+func (p *Provider) Sign(t *testing.T, claims map[string]any) string {
+	t.Helper()
+	p.mu.Lock()
+	k := p.keys[len(p.keys)-1]
+	p.mu.Unlock()
+	return SignBy(t, jose.RS256, jose.JSONWebKey{Key: k, KeyID: KeyID(k)}, claims)
+}
+
+// SignBy signs claims by a key.
+func SignBy(t *testing.T, algorithm jose.SignatureAlgorithm, key any, claims map[string]any) string {
+	t.Helper()
+	s, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := jwt.Signed(s).Claims(claims).Serialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// Trusted is the certificate of the provider, in PEM.
+func (p *Provider) Trusted() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw}))
+}
+
+// Key is the key that signs.
+func (p *Provider) Key() *rsa.PrivateKey {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.keys[len(p.keys)-1]
+}

@@ -1,0 +1,154 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/authn/authntest"
+)
+
+// quoted gives a text as JSON.
+func quoted(text string) string {
+	data, _ := json.Marshal(text) //nolint:errchkjson // a text always can be
+	return string(data)
+}
+
+func init() {
+	alsoMade = append(alsoMade, func(m *manager) { // nobody signs in by them
+		const post = "/api/v2/authenticators"
+		m.id(post, ldapBody("people", &authntest.Directory{Port: 389}, ""))
+		m.id(post, `{"type":"RADIUSAuthenticator","name":"dial-in","hostname":"127.0.0.1","timeout":"PT1S","sharedSecret":"s","authenticationProtocol":"PAP"}`)
+		m.id(post, `{"type":"OAuthAuthorizationServer","name":"sso","userClaim":"sub","groupClaim":"groups","emailClaim":"email",`+
+			`"validationMethod":"LOCAL","issuer":"https://sso.example.net","audience":"portolan"}`)
+	})
+}
+
+// ldapBody is an authenticator for a directory, with more members.
+func ldapBody(name string, d *authntest.Directory, more string) string {
+	return `{"type":"LDAPAuthenticator","name":"` + name + `","hostname":"127.0.0.1","port":` + fmt.Sprint(d.Port) + `,"startTlsEnabled":true,` +
+		`"caCertificate":` + quoted(d.Certificate) + `,"adminDn":"cn=searcher,dc=example,dc=net","adminPassword":"finds people","schemaType":"OPENLDAP",` +
+		`"searchBase":"dc=example,dc=net","referralPolicy":"IGNORE","aliasDereferencePolicy":"NEVER"` + more + `}`
+}
+
+// Users of a directory sign in, are made when they are in a group that is known here, and may do what that group may; nobody gets in while
+// the directory is away, but for those whom the manager itself knows.
+func TestSigningInByADirectory(t *testing.T) {
+	m := startAlone(t)
+	d := authntest.NewDirectory(t)
+	const post = "/api/v2/authenticators"
+	m.refused(400, "MissingRequiredField", "adminPassword", "POST", post, `{"type":"LDAPAuthenticator","name":"x","hostname":"h","adminDn":"cn=a",`+
+		`"schemaType":"OPENLDAP","searchBase":"dc=a","referralPolicy":"IGNORE","aliasDereferencePolicy":"NEVER"}`)
+	m.refused(400, "InvalidResourceFieldValue", "FOLLOW", "POST", post, strings.Replace(ldapBody("x", d, ""), "IGNORE", "FOLLOW", 1))
+	m.refused(400, "ConflictingResourceFieldValues", "startTlsEnabled", "POST", post, ldapBody("x", d, `,"sslEnabled":true`))
+	m.refused(400, "InvalidX509CertificateValue", "caCertificate", "POST", post, ldapBody("x", &authntest.Directory{Port: d.Port,
+		Certificate: "x"}, ""))
+	m.refused(400, "UnsupportedResourceFieldValue", "TACACS+", "POST", post, `{"type":"TACACSPlusAuthenticator","name":"x","hostname":"h",`+
+		`"sharedSecret":"s","authenticationProtocol":"PAP","timeout":"PT1S"}`)
+	own := m.want(200, "GET", post, "").text("data.0.id")
+	m.refused(403, "DeleteAuthenticatorNotAllowed", "", "DELETE", post+"/"+own, "")
+	away := m.id(post, ldapBody("away", &authntest.Directory{Port: authntest.FreePort(t), Certificate: d.Certificate}, ""))
+	made := m.want(201, "POST", post, ldapBody("people", d, ""))
+	if strings.Contains(string(made.body), "finds people") || made.get("adminPassword") != nil {
+		t.Errorf("the password of who searches is shown: %s", made.body)
+	}
+	people := made.text("id")
+	as := basicAuth("carol", "carols password")
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", as)
+
+	// A group of the directory.
+	m.refused(400, "InvalidLdapGroupName", "name", "POST", "/api/v2/groups",
+		`{"name":"cn=none,dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
+	m.refused(400, "CannotFetchGroupsFromLdapAuthenticator", "authenticator", "POST", "/api/v2/groups",
+		`{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+away+`}}`)
+	m.refused(400, "MissingRequiredField", "authenticator", "POST", "/api/v2/groups", `{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP"}`)
+	group := m.id("/api/v2/groups", `{"name":"CN=netops, dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
+	configuration := m.id("/api/v2/configurations", `{"name":"theirs"}`)
+	m.right(group, configuration, "VIEW", "")
+	if r := m.want(200, "GET", "/api/v2/configurations", "", as); r.count() != 1 {
+		t.Errorf("carol sees %s", r.body)
+	}
+	user := m.want(200, "GET", "/api/v2/users?"+filter("name:'carol'"), "")
+	carol := user.text("data.0.id")
+	if user.text("data.0.authenticator.name") != "people" || user.text("data.0.email") != "carol@example.net" ||
+		user.text("data.0.securityPrivilege") != "NO_ACCESS" {
+		t.Errorf("carol is %s", user.body)
+	}
+	if r := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", ""); r.text("data.0.principal") != "authenticator people" {
+		t.Errorf("the history says %s", r.body)
+	}
+	m.refused(403, "OperationNotPermitted", "authenticator", "POST", "/api/v2/groups/"+group+"/users", `{"id":100000}`)
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("carol", "wrong"))
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("star*", "a star"))
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", basicAuth("*", "carols password"))
+	session := m.want(201, "POST", "/api/v2/sessions", `{"username":"carol","password":"carols password"}`, "Authorization:")
+	if session.text("user.name") != "carol" && session.text("username") != "carol" {
+		t.Errorf("the session is %s", session.body)
+	}
+	m.refused(400, "AuthenticatorMismatch", "password", "PATCH", "/api/v2/users/"+carol, `{"password":"another one of theirs"}`)
+	m.refused(403, "ResourceInUse", "", "DELETE", post+"/"+people, "")
+
+	// Locked here, whoever knows her elsewhere.
+	m.want(200, "PATCH", "/api/v2/users/"+carol, `{"accountLocked":true}`)
+	m.refused(401, "InvalidAuthorizationCredentials", "", "GET", "/api/v2/configurations", "", as)
+	m.want(200, "PATCH", "/api/v2/users/"+carol, `{"accountLocked":false}`)
+
+	// The last administrator who is known here stays one.
+	m.refused(403, "ResourceInUse", "last administrator", "PATCH", "/api/v2/users/100000", `{"authenticator":{"id":`+people+`}}`)
+
+	// Another directory behind it, and nobody at all.
+	m.want(200, "PATCH", "/api/v2/users/"+carol, `{"authenticator":{"id":`+away+`}}`)
+	m.refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", as)
+	m.refused(400, "InvalidResourceFieldValue", "secondaryAuthenticator", "PATCH", post+"/"+away, `{"secondaryAuthenticator":{"id":`+own+`}}`)
+	m.refused(400, "ResourceHasCircularReference", "secondaryAuthenticator", "PATCH", post+"/"+away, `{"secondaryAuthenticator":{"id":`+away+`}}`)
+	m.want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":{"id":`+people+`}}`)
+	m.want(200, "GET", "/api/v2/users", "", as)
+	d.Stop()
+	m.want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":null}`) // what was remembered of it goes with that
+	m.refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", as)
+	m.want(200, "GET", "/api/v2/configurations", "", basicAuth("admin", adminPassword))
+	m.sound()
+}
+
+// Tokens of an OpenID provider are taken; they are whose the provider says, and give what its groups give here.
+func TestSigningInByTokens(t *testing.T) {
+	m := startAlone(t)
+	p := authntest.NewProvider(t)
+	const post = "/api/v2/authenticators"
+	body := `{"type":"OAuthAuthorizationServer","name":"sso","enabled":true,"userClaim":"preferred_username","groupClaim":"groups","emailClaim":"email",` +
+		`"validationMethod":"LOCAL","issuer":"` + p.URL + `","audience":"portolan","caCertificate":` + quoted(p.Trusted()) + `}`
+	m.refused(400, "MissingRequiredField", "audience", "POST", post, strings.Replace(body, `"audience":"portolan",`, "", 1))
+	m.refused(400, "InvalidUrlScheme", "issuer", "POST", post, strings.Replace(body, p.URL, "http://10.0.0.1", 1))
+	sso := m.id(post, body)
+	m.refused(409, "ResourceConflictsWithOther", "issuer", "POST", post, strings.Replace(body, `"sso"`, `"sso2"`, 1))
+	group := m.id("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)
+	configuration := m.id("/api/v2/configurations", `{"name":"theirs"}`)
+	m.right(group, configuration, "FULL", "")
+	token := func(name string, groups ...string) string {
+		return "Authorization: Bearer " + p.Sign(t, map[string]any{"iss": p.URL, "aud": "portolan", "sub": name, "preferred_username": name,
+			"groups": groups, "email": name + "@example.net", "exp": time.Now().Add(time.Hour).Unix()})
+	}
+	carol := token("carol", "netops")
+	m.want(201, "POST", "/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`, carol)
+	if r := m.want(200, "GET", "/api/v2/transactions?limit=1&orderBy=desc(id)", ""); r.text("data.0.user.name") != "carol" ||
+		r.text("data.0.credential") != "oauth sso" {
+		t.Errorf("the history says %s", r.body)
+	}
+	for name, header := range map[string]string{"in no group": token("dave", "others"), "no groups": token("dave"),
+		"a local user's name": token("admin", "netops"),
+		"a control character": token("da\nve", "netops"), "for others": "Authorization: Bearer " + p.Sign(t, map[string]any{"iss": p.URL,
+			"aud":                "others",
+			"preferred_username": "carol", "groups": []string{"netops"}, "exp": time.Now().Add(time.Hour).Unix()})} {
+		if r := m.do("GET", "/api/v2/configurations", "", header); r.StatusCode != 401 {
+			t.Errorf("%s: %d %s", name, r.StatusCode, r.body)
+		}
+	}
+	// Out of the group there, out of it here.
+	m.want(200, "GET", "/api/v2/configurations", "", token("carol", "others")).none(t)
+	m.want(401, "GET", "/api/v2/configurations", "", basicAuth("carol", "carol"))
+	m.want(200, "PATCH", post+"/"+sso, `{"enabled":false}`)
+	m.want(401, "GET", "/api/v2/configurations", "", token("carol", "netops"))
+	m.sound()
+}
