@@ -7,6 +7,7 @@ import (
 
 	"portolan/internal/history"
 	"portolan/internal/notify"
+	"portolan/internal/outbound"
 	"portolan/internal/server"
 )
 
@@ -30,6 +31,7 @@ type serveCommand struct {
 	SNMPTrap      []string      `help:"A receiver of the traps of notification groups; may be given more than once." name:"snmp-trap" env:"PORTOLAN_SNMP_TRAP" placeholder:"snmp://COMMUNITY@HOST:PORT"`
 	Sweep         bool          `help:"Let reconciliation policies ask the addresses of their networks whether they answer, from this machine."`
 	Feeds         string        `help:"Where response policy zones of the type FEED have their names from: lists over HTTP, one for each category of a zone." name:"response-feeds" env:"PORTOLAN_RESPONSE_FEEDS" placeholder:"https://HOST/{category}.txt"`
+	Outbound      []string      `help:"A prefix, or an address, that the manager may connect to for what is stored in it, webhooks and authenticators; may be given more than once. Without any: anywhere but link-local addresses." placeholder:"PREFIX"`
 	HistoryHeads  string        `help:"A file that signed heads of the history are appended to: kept where the database's owner cannot change it, it tells whether the history was changed (portolan check --heads)." type:"path" placeholder:"FILE"`
 	HistorySyslog string        `help:"Where each transaction is sent, with signed heads, as messages of RFC 5424." env:"PORTOLAN_HISTORY_SYSLOG" placeholder:"udp|tcp|tls://HOST:PORT"`
 	masterFlag
@@ -73,6 +75,11 @@ func (c *serveCommand) Run(s *session) error {
 			return usageError{fmt.Errorf("--history-syslog: %w", err)}
 		}
 	}
+	prefixes, err := outbound.Parse(c.Outbound)
+	if err != nil {
+		return usageError{fmt.Errorf("--outbound: %w", err)}
+	}
+	outbound.Allow(prefixes)
 	limit := server.Tune()
 	m, err := server.Start(s.ctx, server.Options{MemoryLimit: limit,
 		Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen,

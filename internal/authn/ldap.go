@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"portolan/internal/outbound"
+
 	"github.com/go-ldap/ldap/v3"
 )
 
@@ -104,7 +106,7 @@ func (l LDAP) dial(ctx context.Context) (*ldap.Conn, error) {
 	if err != nil {
 		return nil, away("%w", err)
 	}
-	plain, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	plain, err := outbound.Dialer().DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, away("connecting: %w", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"portolan/internal/outbound"
+
 	"layeh.com/radius"
 	"layeh.com/radius/rfc2865"
 	"layeh.com/radius/rfc2869"
@@ -71,7 +73,7 @@ func (r RADIUS) Check(ctx context.Context, name, password string) (id Identity, 
 func (r RADIUS) ask(ctx context.Context, p *radius.Packet) (*radius.Packet, error) {
 	ctx, end := context.WithTimeout(ctx, time.Duration(r.Retries+1)*r.Timeout)
 	defer end()
-	client := &radius.Client{Retry: r.Timeout, MaxPacketErrors: 10}
+	client := &radius.Client{Dialer: *outbound.Dialer(), Retry: r.Timeout, MaxPacketErrors: 10}
 	answer, err := client.Exchange(ctx, p, net.JoinHostPort(r.Host, strconv.FormatInt(r.Port, 10)))
 	if err != nil {
 		return nil, away("asking: %w", err)

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"portolan/internal/outbound"
+
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
@@ -83,7 +85,8 @@ func (t *Tokens) prepare() {
 		t.failed = err
 		return
 	}
-	t.client = &http.Client{Timeout: AskTime, Transport: &http.Transport{TLSClientConfig: config, TLSHandshakeTimeout: AskTime,
+	t.client = &http.Client{Timeout: AskTime, Transport: &http.Transport{DialContext: outbound.Dialer().DialContext,
+		TLSClientConfig: config, TLSHandshakeTimeout: AskTime,
 		MaxIdleConns:    4,
 		IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are not followed") }}

@@ -15,13 +15,15 @@ import (
 	"strconv"
 	"time"
 
+	"portolan/internal/outbound"
 	"portolan/internal/schema"
 )
 
 // sending is how messages are sent: by no other way than the one that was given, and no further than there.
 var sending = &http.Client{
 	Timeout: sendTime,
-	Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: outbound.Dialer().DialContext,
+		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }

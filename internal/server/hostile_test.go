@@ -1,0 +1,198 @@
+package server
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"portolan/internal/access"
+)
+
+// operation is one that the API describes: a new one is in every test of this file by itself.
+type operation struct{ method, path string }
+
+// operations are all that the manager describes, of both APIs, with numbers for their parameters: of what is there, where there is
+// something.
+func (m *manager) operations() (all []operation) {
+	m.t.Helper()
+	text, err := m.openapi()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	var document struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		m.t.Fatal(err)
+	}
+	first := map[string]string{}
+	for _, c := range m.Address.Collections() {
+		if !c.Inner {
+			first[c.Name] = m.do("GET", "/api/v2/"+c.Name+"?limit=1&fields=id", "").text("data.0.id")
+		}
+	}
+	parameter := regexp.MustCompile(`\{\w+\}`)
+	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
+		if strings.HasPrefix(path, "/api/v1/diagnostics") || strings.HasPrefix(path, "/api/v1/status") { // a service point's own
+			continue
+		}
+		for _, method := range slices.Sorted(maps.Keys(document.Paths[path])) {
+			if method == "parameters" {
+				continue
+			}
+			at := path
+			if parts := strings.Split(strings.TrimPrefix(path, "/api/v2/"), "/"); len(parts) > 1 && first[parts[0]] != "" {
+				at = strings.Replace(at, parts[0]+"/{collectionId}", parts[0]+"/"+first[parts[0]], 1)
+				if len(parts) == 2 {
+					at = strings.Replace(at, parts[0]+"/{id}", parts[0]+"/"+first[parts[0]], 1)
+				}
+			}
+			all = append(all, operation{strings.ToUpper(method), parameter.ReplaceAllString(at, "100001")})
+		}
+	}
+	if len(all) < 1000 {
+		m.t.Fatalf("the manager describes %d operations", len(all))
+	}
+	return all
+}
+
+// open are the operations that nobody has to show who they are for: they begin with that.
+var open = []string{"POST /api/v2/sessions", "POST /v1/api/authentication/token"}
+
+// Without credentials, and with credentials that are forged, cut off, expired, revoked, ended, of somebody else or of another kind, no
+// operation does anything but say so.
+func TestNothingWithoutCredentials(t *testing.T) {
+	var c clock
+	m := startManager(t, func(o *Options) { o.Now = c.now })
+	m.oneOfEach()
+	create := func(g access.Grant) string {
+		token, err := m.Identity.CreateToken(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	expired := create(access.Grant{Name: "expired", Role: access.Administrator, Life: time.Minute})
+	keySet, secret, err := m.Identity.CreateKeySet(t.Context(), access.Grant{Name: "programs", Role: access.Administrator, Life: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	basic := "Authorization: Basic "
+	session := m.want(201, "POST", "/api/v2/sessions", `{"username":"admin","password":"`+adminPassword+`"}`, "Authorization:")
+	ended := session.text("basicAuthenticationCredentials")
+	plain, err := base64.StdEncoding.DecodeString(ended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _ := m.user("other", "ADMINISTRATOR")
+	crossed := base64.StdEncoding.EncodeToString([]byte(strings.Replace(string(plain), "admin:", "other:", 1)))
+	m.want(200, "PATCH", "/api/v2/sessions/"+session.text("id"), `{"state":"LOGGED_OUT"}`, basic+ended)
+	revoked := m.token
+	all := m.operations()
+	if m.token, err = m.Identity.CreateToken(t.Context(), access.Grant{Name: "again", Role: access.Administrator, User: "admin"}); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := m.Identity.Tokens(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range tokens {
+		if one.Name == "test" {
+			if err := m.Identity.Revoke(t.Context(), one.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.advance(2 * time.Minute)
+	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." +
+		base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"x","sub":"admin"}`)) + "."
+	wrong := map[string]string{"none": "Authorization:", "expired": "Authorization: Bearer " + expired,
+		"revoked": "Authorization: Bearer " + revoked,
+		"cut off": "Authorization: Bearer " + m.token[:len(m.token)-1], "longer": "Authorization: Bearer " + m.token + "x",
+		"another scheme": "Authorization: Digest " + m.token, "a token as a password": basicAuth("admin", m.token),
+		"an ended session": basic + ended, "the session of somebody else": basic + crossed,
+		"the secret of a key set": "Authorization: Bearer " + secret,
+		"a key set":               basicAuth(keySet, secret), "a token without a signature": "Authorization: Bearer " + none,
+		"the number of a user": "Authorization: Bearer " + other,
+		"no form":              "Authorization: Bearer", "a cookie": "Cookie: session=" + m.token}
+	before := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
+	for _, name := range slices.Sorted(maps.Keys(wrong)) {
+		header := []string{wrong[name]}
+		if strings.HasPrefix(wrong[name], "Cookie") {
+			header = append(header, "Authorization:")
+		}
+		ops := all
+		if strings.Contains(wrong[name], "Basic") { // whoever guesses has to wait: a few tell
+			ops = all[:4]
+		}
+		for _, o := range ops {
+			if slices.Contains(open, o.method+" "+o.path) {
+				continue
+			}
+			r := m.do(o.method, o.path, "", header...)
+			if r.StatusCode != http.StatusUnauthorized && (r.StatusCode != http.StatusForbidden || r.text("code") != "InvalidAuthorizationScheme") &&
+				r.StatusCode != http.StatusTooManyRequests {
+				t.Errorf("%s: %s %s answers %d %s", name, o.method, o.path, r.StatusCode, r.body)
+			}
+		}
+	}
+	if after := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount"); after != before {
+		t.Errorf("there were %s transactions, and are %s", before, after)
+	}
+}
+
+// A user without any right is shown nothing, and changes nothing, by any operation: neither what is there nor its names.
+func TestNothingWithoutRights(t *testing.T) {
+	m := startAlone(t)
+	names := func() map[string]bool {
+		all := map[string]bool{}
+		for path := "/api/v2?fields=id,name&limit=1000"; path != ""; {
+			r := m.want(200, "GET", path, "")
+			for _, row := range r.get("data").([]any) {
+				if name, _ := row.(map[string]any)["name"].(string); len(name) > 3 {
+					all[name] = true
+				}
+			}
+			path = r.text("_links.next.href")
+		}
+		return all
+	}
+	comes := names()
+	m.oneOfEach()
+	made := names()
+	user, as := m.user("nobody", "NO_ACCESS")
+	maps.DeleteFunc(made, func(name string, _ bool) bool { return comes[name] })
+	all := m.operations()
+	before := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")
+	for _, o := range all {
+		body := ""
+		if o.method != "GET" && o.method != "DELETE" {
+			body = "{}"
+		}
+		if slices.Contains(open, o.method+" "+o.path) || strings.Contains(o.path, "/users/"+user) {
+			continue
+		}
+		r := m.do(o.method, o.path, body, as)
+		shown := strings.ReplaceAll(string(r.body), "nobody@example.net", "") // its own address
+		for name := range made {
+			if strings.Contains(shown, `:"`+name+`"`) || len(name) > 8 && strings.Contains(shown, name) {
+				t.Errorf("%s %s shows %s: %d %s", o.method, o.path, name, r.StatusCode, r.body[:min(len(r.body), 400)])
+				break
+			}
+		}
+		if r.StatusCode >= 500 && r.StatusCode != 501 || o.method != "GET" && r.StatusCode < 400 {
+			t.Errorf("%s %s answers %d %s", o.method, o.path, r.StatusCode, r.body[:min(len(r.body), 400)])
+		}
+	}
+	if after := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount"); after != before {
+		t.Errorf("there were %s transactions, and are %s", before, after)
+	}
+	t.Logf("%d operations, %d names: %s", len(all), len(made), fmt.Sprint(slices.Sorted(maps.Keys(made)))[:200])
+}
