@@ -63,7 +63,7 @@ func (x *AddressManagerAuthenticator) BeforeWrite(c *resource.Change) error {
 
 // BeforeDelete keeps the one that is always there.
 func (x *AddressManagerAuthenticator) BeforeDelete(*resource.Change) error {
-	return problem.Forbidden("DeleteAuthenticatorNotAllowed", "the manager's own authenticator stays")
+	return problem.BadRequest("DeleteAuthenticatorNotAllowed", "the manager's own authenticator stays")
 }
 
 // checkSecondary refuses one behind an authenticator that would not be asked.

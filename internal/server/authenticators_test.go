@@ -48,7 +48,7 @@ func TestSigningInByADirectory(t *testing.T) {
 	m.refused(400, "UnsupportedResourceFieldValue", "TACACS+", "POST", post, `{"type":"TACACSPlusAuthenticator","name":"x","hostname":"h",`+
 		`"sharedSecret":"s","authenticationProtocol":"PAP","timeout":"PT1S"}`)
 	own := m.want(200, "GET", post, "").text("data.0.id")
-	m.refused(403, "DeleteAuthenticatorNotAllowed", "", "DELETE", post+"/"+own, "")
+	m.refused(400, "DeleteAuthenticatorNotAllowed", "", "DELETE", post+"/"+own, "")
 	away := m.id(post, ldapBody("away", &authntest.Directory{Port: authntest.FreePort(t), Certificate: d.Certificate}, ""))
 	made := m.want(201, "POST", post, ldapBody("people", d, ""))
 	if strings.Contains(string(made.body), "finds people") || made.get("adminPassword") != nil {

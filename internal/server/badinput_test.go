@@ -88,7 +88,7 @@ func TestBadBodies(t *testing.T) {
 		{409, "ResourceAlreadyExists", "main", post, configurations, `{"name":"main"}`},
 		{403, "ResourceInUse", "last administrator", "DELETE", "/api/v2/users/100000", ``},
 		{403, "ResourceInUse", "last administrator", patch, "/api/v2/users/100000", `{"accountLocked":true}`},
-		{501, "NotImplemented", "not built yet", post, "/api/v2/authenticators", `{}`},
+		{501, "NotImplemented", "releases", post, "/api/v2/patches", `{}`},
 	} {
 		m.refused(c.status, c.code, c.naming, c.method, c.path, c.body)
 	}

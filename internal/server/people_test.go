@@ -32,7 +32,7 @@ func TestGroups(t *testing.T) {
 		`","email":"a@example.net","accessType":"API","securityPrivilege":"NO_ACCESS"}`)
 	group := m.id("/api/v2/groups", `{"name":"operators","description":"at night"}`)
 	m.refused(409, "ResourceAlreadyExists", "operators", "POST", "/api/v2/groups", `{"name":"operators"}`)
-	m.refused(400, "UnsupportedResourceFieldValue", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"LDAP"}`)
+	m.refused(400, "UnsupportedResourceFieldValue", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"TACACS_PLUS"}`)
 	m.refused(400, "InvalidEnumValue", "groupType", "POST", "/api/v2/groups", `{"name":"x","groupType":"X"}`)
 	m.want(201, "POST", "/api/v2/users/"+user+"/groups", `{"id":`+group+`}`)
 	if r := m.want(200, "GET", "/api/v2/groups/"+group+"/users", ""); r.text("data.0.id") != user {
