@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"portolan/internal/access"
+	"portolan/internal/deploy"
 	"portolan/internal/dns"
 	"portolan/internal/ipam"
 	"portolan/internal/naming"
@@ -179,7 +180,7 @@ func (c *exportZone) Run(s *session) error {
 		if err := st.View(s.ctx, func(tx *store.Tx) error {
 			row, err := dns.FindZone(tx, c.Configuration, c.View, c.Zone)
 			if err == nil {
-				zone, err = dns.ZoneData(tx, api, row, dns.Served{})
+				zone, err = deploy.AsServed(tx, api, row)
 			}
 			return err
 		}); err != nil {

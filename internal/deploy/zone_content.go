@@ -10,6 +10,7 @@ import (
 
 	"portolan/internal/dns"
 	"portolan/internal/naming"
+	"portolan/internal/resource"
 	"portolan/internal/store"
 	"portolan/internal/zonedata"
 
@@ -24,8 +25,28 @@ const (
 	soaMinimum = 3600
 )
 
-// content gives the records of a zone as it is to be served, in order, with a serial number.
-func (p *plan) content(z *plannedZone, serial uint32) ([]zonedata.Entry, error) {
+// AsServed gives the data of a zone as its servers answer for it, by their roles and options, with the serial number that was deployed last.
+// A zone that no server answers for has one name server of its own name, or those that records name.
+func AsServed(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zone, error) {
+	p, err := newPlan(tx, api, zone.Configuration)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(p.zones, func(z *plannedZone) bool {
+		return z.row.ID == zone.ID && z.row.Key == zone.Key && len(z.serversOf(assigned.answers)) > 0
+	})
+	if i < 0 {
+		return dns.ZoneData(tx, api, zone, dns.Served{})
+	}
+	deployed, _, err := readDeployed(tx, p.zones[i].id)
+	if err != nil {
+		return nil, err
+	}
+	return dns.ZoneData(tx, api, p.zones[i].row, p.served(p.zones[i], uint32(deployed.serial))) //nolint:gosec // of 32 bits
+}
+
+// served is how a zone is answered for: its start of authority, with a serial number, and its name servers.
+func (p *plan) served(z *plannedZone, serial uint32) dns.Served {
 	soa := p.authority(z)
 	soa.Serial = serial
 	served := dns.Served{SOA: soa, Servers: func(row *store.Resource) []dns.NameServer {
@@ -37,6 +58,12 @@ func (p *plan) content(z *plannedZone, serial uint32) ([]zonedata.Entry, error) 
 	if z.row.ID == 0 {
 		served.Below = p.reverseBelow(z)
 	}
+	return served
+}
+
+// content gives the records of a zone as it is to be served, in order, with a serial number.
+func (p *plan) content(z *plannedZone, serial uint32) ([]zonedata.Entry, error) {
+	served := p.served(z, serial)
 	compiled, err := dns.ZoneData(p.tx, p.api, z.row, served)
 	if err != nil {
 		return nil, err
@@ -45,7 +72,7 @@ func (p *plan) content(z *plannedZone, serial uint32) ([]zonedata.Entry, error) 
 	if err != nil {
 		return nil, err
 	}
-	keys, err := p.keyRecords(z, soa.Hdr.Ttl, p.api.Store.Now())
+	keys, err := p.keyRecords(z, served.SOA.Hdr.Ttl, p.api.Store.Now())
 	if err != nil {
 		return nil, notSigned(z, err)
 	}
