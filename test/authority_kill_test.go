@@ -1,6 +1,7 @@
 package test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -48,13 +49,25 @@ func (a *authority) asking(name, want string) (stop func() (wrong []string, righ
 
 // Whoever is killed while names change: no answer is ever wrong, and what was acknowledged is answered in the end.
 func TestKillsOnTheWire(t *testing.T) {
-	t.Run("SQLite", func(t *testing.T) { killsOnTheWire(t, "") })
-	t.Run("PostgreSQL", func(t *testing.T) { killsOnTheWire(t, pgtest.URL(t)) })
+	t.Run("SQLite", func(t *testing.T) { killsOnTheWire(t, "", nil) })
+	t.Run("PostgreSQL", func(t *testing.T) {
+		database := pgtest.New(t)
+		killsOnTheWire(t, database.URL("postgres"), func() {
+			if err := errors.Join(database.Kill(), database.Revive()); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("BIND", func(t *testing.T) {
+		args, _, kill := bindBeside(t)
+		killsOnTheWire(t, "", kill, args...)
+	})
 }
 
-func killsOnTheWire(t *testing.T, database string) {
+// killsOnTheWire kills the manager, the agent, the application and, where there is one, something else at random.
+func killsOnTheWire(t *testing.T, database string, other func(), args ...string) {
 	t.Helper()
-	a, zone, _, _ := liveServer(t, database)
+	a, zone, _, _ := liveServer(t, database, args...)
 	m := a.m
 	host := func(n int) string {
 		return fmt.Sprintf(`{"type":"HostRecord","name":"n%d","addresses":[{"type":"IPv4Address","address":"10.0.0.%d"}]}`, n, 10+n)
@@ -67,15 +80,21 @@ func killsOnTheWire(t *testing.T, database string) {
 	acknowledged := []int{0}
 	for n := 1; n <= 40; n++ {
 		if n%4 == 0 {
-			switch random.IntN(3) {
+			kinds := 3
+			if other != nil {
+				kinds = 5
+			}
+			switch random.IntN(kinds) {
 			case 0:
 				_ = m.process.signal(syscall.SIGKILL)
 				m.start()
 			case 1:
 				_ = a.process.signal(syscall.SIGKILL)
 				a.start("")
-			default:
+			case 2:
 				_ = syscall.Kill(a.pid(), syscall.SIGKILL) // it may just be started anew
+			default:
+				other()
 			}
 		}
 		if status, _, err := m.call("POST", path, host(n)); err == nil && status == 201 {

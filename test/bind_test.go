@@ -5,14 +5,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/miekg/dns"
 )
 
-// A service point that drives BIND: what the manager knows BIND answers, each change by itself, signed where it is to be; and the agent may
-// end meanwhile.
-func TestBINDOnTheWire(t *testing.T) {
+// bindBeside starts BIND once an agent has written a configuration for it, and again whenever it ends: args are those of that agent,
+// began is closed when it was started first, and kill kills it.
+func bindBeside(t *testing.T) (args []string, began chan struct{}, kill func()) {
+	t.Helper()
 	program := tool(t, "named")
 	dir := t.TempDir()
 	control, err := freePort()
@@ -23,25 +25,63 @@ func TestBINDOnTheWire(t *testing.T) {
 	if err := os.WriteFile(options, []byte("pid-file none; session-keyfile none;\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() { // who looks after BIND starts it once it has a configuration
-		defer close(done)
+	began = make(chan struct{})
+	var mu sync.Mutex
+	var running *exec.Cmd // guarded by mu, as is ends
+	ends := false         // it is to be started no more
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
 		if !until(func() bool { _, err := os.Stat(conf); return err == nil }) {
+			close(began)
 			return
 		}
-		c := exec.Command(program, "-g", "-n", "1", "-c", conf)
-		if err := c.Start(); err != nil {
-			t.Error(err)
-			return
+		for first := true; ; first = false {
+			c := exec.Command(program, "-g", "-n", "1", "-c", conf)
+			mu.Lock()
+			stopped := ends
+			if !stopped {
+				if err := c.Start(); err != nil {
+					t.Error(err)
+					stopped = true
+				} else {
+					running = c
+				}
+			}
+			mu.Unlock()
+			if first {
+				close(began)
+			}
+			if stopped {
+				return
+			}
+			_ = c.Wait() // however it ends
 		}
-		t.Cleanup(func() {
-			_ = c.Process.Kill()
-			_ = c.Wait()
-		})
 	}()
-	a, zone, below, _ := liveServer(t, "", "--engine", "bind", "--bind-config", conf, "--bind-zones", filepath.Join(dir, "zones"),
-		"--bind-control", control, "--bind-options", options)
-	<-done
+	kill = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if running != nil {
+			_ = running.Process.Kill()
+		}
+	}
+	t.Cleanup(func() {
+		mu.Lock()
+		ends = true
+		mu.Unlock()
+		kill()
+		<-ended
+	})
+	return []string{"--engine", "bind", "--bind-config", conf, "--bind-zones", filepath.Join(dir, "zones"), "--bind-control", control,
+		"--bind-options", options}, began, kill
+}
+
+// A service point that drives BIND: what the manager knows BIND answers, each change by itself, signed where it is to be; and the agent may
+// end meanwhile.
+func TestBINDOnTheWire(t *testing.T) {
+	args, began, _ := bindBeside(t)
+	a, zone, below, _ := liveServer(t, "", args...)
+	<-began
 	for i, id := range []string{zone, below} {
 		a.m.id("/zones/"+id+"/resourceRecords", fmt.Sprintf(`{"type":"TXTRecord","name":"berth","text":"n%d"}`, i))
 	}
@@ -52,6 +92,7 @@ func TestBINDOnTheWire(t *testing.T) {
 		t.Fatal(status, text, err)
 	}
 	_, anchors := a.m.trusted(zone)
+	var err error
 	if !until(func() bool {
 		err = a.good("berth.harbour.example.", dns.TypeTXT, "harbour.example.", anchors)
 		return err == nil

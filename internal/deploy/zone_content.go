@@ -25,8 +25,8 @@ const (
 	soaMinimum = 3600
 )
 
-// AsServed gives the data of a zone as its servers answer for it, by their roles and options, with the serial number that was deployed last.
-// A zone that no server answers for has one name server of its own name, or those that records name.
+// AsServed gives the data of a zone as its servers answer for it, by their roles and options, with the serial number that was deployed
+// last. A zone that no server answers for has one name server of its own name, or those that records name.
 func AsServed(tx *store.Tx, api *resource.API, zone *store.Resource) (*naming.Zone, error) {
 	p, err := newPlan(tx, api, zone.Configuration)
 	if err != nil {
