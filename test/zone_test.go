@@ -47,6 +47,11 @@ far	IN A 192.0.2.1
 *.wild	IN A 10.0.0.90
 host.sub IN A 10.0.0.91
 _sip._tcp IN SRV 1 2 5060 mail
+both 300 IN A 10.0.0.93
+both 600 IN AAAA 2001:db8::93
+nomail IN MX 0 .
+inner.*.wild IN TXT "a label"
+_xmpp._tcp IN SRV 0 0 0 .
 _25._tcp.mail IN TLSA 3 1 1 0D6FCB3A4E1B2F2E3C4D5E6F708192A3B4C5D6E7F8091A2B3C4D5E6F70819293
 info	IN HINFO "VAX 11" "Unix"
 naptr	IN NAPTR 100 10 "u" "E2U+sip" "!^.*$!sip:info@example.com!" .
@@ -100,7 +105,9 @@ func TestZoneFilesAndBIND(t *testing.T) {
 	for _, line := range []string{"www.example.com.\t3600\tIN\tCNAME\tweb.example.com.", "example.com.\t3600\tIN\tMX\t20 mx.elsewhere.net.",
 		"far.example.com.\t3600\tIN\tA\t192.0.2.1",
 		"mail.example.com.\t300\tIN\tA\t10.0.0.25", `"v=spf1 -all" " and \"more\""`, "*.wild.example.com.\t3600\tIN\tA\t10.0.0.90",
-		"_sip._tcp.example.com.\t3600\tIN\tSRV\t1 2 5060 mail.example.com.",
+		"_sip._tcp.example.com.\t3600\tIN\tSRV\t1 2 5060 mail.example.com.", "both.example.com.\t300\tIN\tA\t10.0.0.93",
+		"both.example.com.\t600\tIN\tAAAA\t2001:db8::93", "nomail.example.com.\t3600\tIN\tMX\t0 .", "inner.*.wild.example.com.\t3600\tIN\tTXT\t",
+		"_xmpp._tcp.example.com.\t3600\tIN\tSRV\t0 0 0 .",
 		"ns1.example.com.\t3600\tIN\tAAAA\t2001:db8::53", `HINFO	"VAX 11" "Unix"`, `"!^.*$!sip:info@example.com!"`,
 		"deleg.example.com.\t3600\tIN\tNS\tns.deleg.example.com.", "TLSA\t3 1 1 0D6F"} {
 		if !strings.Contains(first, line) {

@@ -264,15 +264,31 @@ func byName(records []dns.RR) (all [][]dns.RR) {
 	return all
 }
 
-// makeHost makes a host record of all addresses of a name.
+// makeHost makes a host record of all addresses of a name. A host has one time to live: those of the other kind that have another one are kept
+// as records of their own data, but where updates change what is there.
 func (i *zoneImport) makeHost(records []dns.RR) error {
 	label := strings.TrimSuffix(dns.CanonicalName(records[0].Header().Name), ".")
 	host := &HostRecord{ReverseRecord: true}
 	host.Type = "HostRecord"
 	host.Addresses.Given = true
-	ttl := records[0].Header().Ttl
+	kind, ttl := records[0].Header().Rrtype, records[0].Header().Ttl
+	least := map[uint16]uint32{} // of each kind
 	for _, rr := range records {
-		ttl = min(ttl, rr.Header().Ttl)
+		h := rr.Header()
+		if known, ok := least[h.Rrtype]; !ok || h.Ttl < known {
+			least[h.Rrtype] = h.Ttl
+		}
+		if ttl = min(ttl, h.Ttl); !i.lends {
+			ttl = least[kind]
+		}
+	}
+	for _, rr := range records {
+		if h := rr.Header(); !i.lends && least[h.Rrtype] != ttl {
+			if err := i.makeGeneric(rr); err != nil {
+				return err
+			}
+			continue
+		}
 		addr, _ := addressOf(rr)
 		fits, err := i.fits(label, addr)
 		if err != nil {
@@ -313,9 +329,6 @@ func (i *zoneImport) fits(name string, addr netip.Addr) (bool, error) {
 	return true, nil
 }
 
-// noService is why records are left out that say that there is no such service at all (RFC 7505, RFC 2782): those here lead to a record.
-const noService = "it leads to the root, which no record here can"
-
 // makeGeneric makes a record of the type's own data.
 func (i *zoneImport) makeGeneric(rr dns.RR) error {
 	kind := dns.Type(rr.Header().Rrtype).String()
@@ -354,9 +367,8 @@ func (i *zoneImport) makeOne(rr dns.RR) error {
 		o.Type = "NAPTRRecord"
 		return i.create(rr, o, ttl)
 	case *dns.MX:
-		if x.Mx == "." {
-			i.skip(rr, noService)
-			return nil
+		if x.Mx == "." { // there is no such service at all (RFC 7505): an MXRecord leads to a record
+			return i.makeGeneric(rr)
 		}
 		link, err := i.target(x.Mx)
 		if err != nil {
@@ -366,9 +378,8 @@ func (i *zoneImport) makeOne(rr dns.RR) error {
 		o.Type = "MXRecord"
 		return i.create(rr, o, ttl)
 	case *dns.SRV:
-		if x.Target == "." {
-			i.skip(rr, noService)
-			return nil
+		if x.Target == "." { // RFC 2782
+			return i.makeGeneric(rr)
 		}
 		link, err := i.target(x.Target)
 		if err != nil {

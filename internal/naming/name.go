@@ -20,7 +20,7 @@ const (
 // Rule says which names are allowed.
 type Rule int
 
-// The rules: any DNS name, with underscores; host names of letters, digits and hyphens
+// The rules: any DNS name, with underscores and * as a label; host names of letters, digits and hyphens
 // (RFC 1123 section 2.1), a leading wildcard label allowed (RFC 4592).
 const (
 	AnyName Rule = iota
@@ -70,7 +70,7 @@ func checkLabel(label string, rule Rule, first bool) error {
 		return fmt.Errorf("the name has an empty label")
 	case len(label) > MaxLabel:
 		return fmt.Errorf("label %q has %d octets, more than %d", label, len(label), MaxLabel)
-	case label == "*" && first:
+	case label == "*" && (first || rule == AnyName): // elsewhere than in front it stands for itself (RFC 4592 section 2.1.1)
 		return nil
 	}
 	for i := range len(label) {

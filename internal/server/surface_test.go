@@ -169,7 +169,7 @@ func TestPublishedFields(t *testing.T) {
 }
 
 // beyond are values that we take besides the published ones.
-var beyond = map[string][]string{"GenericRecord.recordType": {"DNSKEY", "HTTPS", "NAPTR", "SVCB", "URI"},
+var beyond = map[string][]string{"GenericRecord.recordType": {"DNSKEY", "HTTPS", "MX", "NAPTR", "SRV", "SVCB", "URI"},
 	"Server.state": {"DISABLE"}, "HAServer.state": {"DISABLE"}, "WorkflowRequest.state": {"PENDING"},
 	"UserDefinedFieldDefinition.resourceType": {"HTTPSRecord", "SVCBRecord", "URIRecord"}} // which release 9.6 adds
 
