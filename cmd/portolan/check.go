@@ -86,9 +86,9 @@ func (c *checkCommand) history(tx *store.Tx, users *access.Service, sealer resou
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	n, err := history.Compare(tx, f, c.Key, fault)
+	n, older, err := history.Compare(tx, f, c.Key, fault)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Heads, err)
 	}
-	return append(said, fmt.Sprintf("held to %d heads of %s", n, c.Heads)), nil
+	return append(said, fmt.Sprintf("held to %d heads of %s; %d more are older than the history is kept", n-older, c.Heads, older)), nil
 }

@@ -79,7 +79,7 @@ func (s *Service) effective(tx *store.Tx, caller resource.Caller, row *store.Res
 	for _, name := range slices.Sorted(maps.Keys(d.place.special)) {
 		e.AccessOverrides = append(e.AccessOverrides, resource.TypeLevel{ResourceType: name, AccessLevel: d.place.special[name].String()})
 	}
-	e.WorkflowLevel = d.place.workflow(d.level)
+	e.WorkflowLevel = d.place.workflow("", d.level)
 	e.DeploymentsAllowed, e.QuickDeploymentsAllowed = d.place.deploys("FullDeployment"), d.place.deploys("QuickDeployment")
 	e.SelectiveDeploymentsAllowed = d.place.deploys("SelectiveDeployment")
 	e.DecidedBy = &resource.DecidedBy{AccessRights: d.place.ids()}

@@ -20,6 +20,9 @@ type rightsFollower struct {
 	err    error
 	// nearest are the places that decide below resources, as far as they were looked for, since the last resource moved.
 	nearest map[int64]int64
+	// asker is the same for the user who asked for what is changed now; nil where nobody did. name is whose rights these are; empty: the author's.
+	asker *rightsFollower
+	name  string
 	// loosened are why the user may not change resources that lose references, by what they referred to: that follows where that is deleted,
 	// and is refused otherwise. parted are links that go: that follows where one of their ends goes.
 	loosened map[int64]error
@@ -62,8 +65,18 @@ func (f *rightsFollower) Changed(before, after *store.Resource) error {
 	if r == nil {
 		r = before
 	}
-	if err := f.fourEyes(r); err != nil || f.rights == nil {
+	if err := f.fourEyes(r); err != nil {
 		return err
+	}
+	if asker, err := f.askedBy(); err != nil {
+		return err
+	} else if asker != nil {
+		if err := asker.Changed(before, after); err != nil {
+			return err
+		}
+	}
+	if f.rights == nil {
+		return nil
 	}
 	api := f.service.api.Load()
 	if api == nil || api.Collection(r.Collection) == nil {
@@ -75,7 +88,7 @@ func (f *rightsFollower) Changed(before, after *store.Resource) error {
 	case resource.Between:
 		return f.between(before, after)
 	case resource.Managed, resource.Administration:
-		refusal := problem.Forbidden("AccessDenied", "%s may not change %s: administrators do", f.tx.Author().Name, c.Name)
+		refusal := problem.Forbidden("AccessDenied", "%s may not change %s: administrators do", f.called(), c.Name)
 		if after == nil && before.Parent > resource.RootID { // it goes with what it lies in, or not at all
 			f.parted = append(f.parted, parted{[]int64{before.Parent}, refusal})
 			return nil
@@ -83,7 +96,7 @@ func (f *rightsFollower) Changed(before, after *store.Resource) error {
 		return f.loosens(before, after, refusal)
 	case resource.Accounts:
 		if r.ID != f.rights.user {
-			return f.loosens(before, after, problem.Forbidden("AccessDenied", "%s may not change another user", f.tx.Author().Name))
+			return f.loosens(before, after, problem.Forbidden("AccessDenied", "%s may not change another user", f.called()))
 		}
 	}
 	return nil // the rules of the others say who changes them
@@ -217,13 +230,13 @@ func (f *rightsFollower) needs(r *store.Resource, parent int64, level Level, wha
 // askedFor refuses a change that others have to approve, unless they do.
 func (f *rightsFollower) askedFor(r *store.Resource, d decision, level Level) error {
 	typeName := r.Type
-	if d.at == r.ID && d.at != 0 {
+	if d.at == r.ID && d.at != 0 && f.rights.places[r.ID] == d.place {
 		typeName = ""
 	}
-	if f.tx.Approved() || f.service.workflowOf(r) == "" || !d.place.asks(typeName, level) {
+	if _, approved := f.tx.Approved(); approved || f.service.workflowOf(r) == "" || !d.place.asks(typeName, level) {
 		return nil
 	}
-	return needsApproval("%s may not change %s %s without an approval: %s, with the workflow level RECOMMEND", f.tx.Author().Name, r.Type,
+	return needsApproval("%s may not change %s %s without an approval: %s, with the workflow level RECOMMEND", f.called(), r.Type,
 		called(r), d.because())
 }
 
@@ -232,7 +245,7 @@ func (f *rightsFollower) within(r *store.Resource, d decision, level Level, what
 	if d.level >= level {
 		return nil
 	}
-	name := f.tx.Author().Name
+	name := f.called()
 	if d.level == Hide {
 		return problem.Forbidden("AccessDenied", "%s may not %s that: it would %[2]s a resource of type %s that %[1]s does not see", name,
 			what, r.Type)
@@ -245,9 +258,12 @@ func (f *rightsFollower) within(r *store.Resource, d decision, level Level, what
 func (f *rightsFollower) made(r *store.Resource, at int64, what, where string) error {
 	d := f.rights.below(at, r.Type)
 	if d.level != Hide {
-		return f.within(r, d, Add, what)
+		if err := f.within(r, d, Add, what); err != nil {
+			return err
+		}
+		return f.askedFor(r, d, Add)
 	}
-	name := f.tx.Author().Name
+	name := f.called()
 	return problem.Forbidden("AccessDenied", "%s may not %s %s %s: that takes the level ADD %s, and %[1]s sees nothing there", name, what,
 		r.Type,
 		called(r), where)
@@ -293,6 +309,11 @@ func (f *rightsFollower) BeforeCommit() error { return nil }
 
 // Refuse refuses references that were taken away from what the user may not change, unless what they led to is gone.
 func (f *rightsFollower) Refuse() error {
+	if f.asker != nil {
+		if err := f.asker.Refuse(); err != nil {
+			return err
+		}
+	}
 	for target, refusal := range f.loosened {
 		f.parted = append(f.parted, parted{[]int64{target}, refusal})
 	}

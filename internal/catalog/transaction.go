@@ -55,6 +55,8 @@ type Transaction struct {
 	Client        string `api:"client,readOnly"`
 	// CreationDateTime is when it was done.
 	CreationDateTime time.Time `api:"creationDateTime,readOnly,index"`
+	// Undoes is the transaction that it took back; null where it took none back. It is ours.
+	Undoes *int64 `api:"undoes,readOnly"`
 	// User is who did it; null for the manager itself.
 	User schema.Ref `api:"user,readOnly" column:"parent" ref:"User"`
 	// RevertingTransaction is the transaction that undid it.

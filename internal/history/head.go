@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"portolan/internal/resource"
@@ -83,6 +84,9 @@ func signingKey(tx *store.Tx, sealer resource.Sealer) (ed25519.PrivateKey, error
 	return private, tx.Write("INSERT INTO history_key (id, public, private) VALUES (1, ?, ?)", []byte(public), sealed)
 }
 
+// chainedWithin is how long a transaction may take from its beginning until it is chained, however slow its database is, and its clock wrong.
+const chainedWithin = time.Hour
+
 // keepHeads is how long signed heads are kept in the database: those that are to last are sent elsewhere.
 const keepHeads = 30 * 24 * time.Hour
 
@@ -133,7 +137,18 @@ func verifyHeads(tx *store.Tx, fault func(string, ...any)) error {
 		return err
 	}
 	for _, h := range all {
-		if err := compare(tx, h, "a head of the history", fault); err != nil {
+		if _, err := compare(tx, h, "a head of the history", fault); err != nil {
+			return err
+		}
+	}
+	for i, h := range all {
+		upTo := int64(math.MaxInt64)
+		if i+1 < len(all) {
+			upTo = all[i+1].Place
+		}
+		if err := tx.Faulty(fault, "transaction %d says to be of %s, and was chained long behind that: it was slipped into the history",
+			"SELECT t.id, json_extract(t.body, '$.creationDateTime') FROM history_link l JOIN txn t ON t.id = l.txn WHERE l.place > ? AND l.place <= ?"+
+				" AND t.at < ?", h.Place, upTo, h.At.Add(-chainedWithin).UnixMilli()); err != nil {
 			return err
 		}
 	}
@@ -141,23 +156,23 @@ func verifyHeads(tx *store.Tx, fault func(string, ...any)) error {
 		"SELECT place, '' FROM history_head h WHERE NOT EXISTS (SELECT 1 FROM history_key k WHERE k.public = h.public)")
 }
 
-// compare holds the chain to a head. What is older than the history is kept cannot be compared.
-func compare(tx *store.Tx, h Head, what string, fault func(string, ...any)) error {
+// compare holds the chain to a head; held is false where that is older than the history is kept.
+func compare(tx *store.Tx, h Head, what string, fault func(string, ...any)) (held bool, err error) {
 	begins, err := tx.ChainBegins()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !h.Verify() {
 		fault("%s, signed at %s, has a signature that is not its own", what, h.At.Format(time.RFC3339))
-		return nil
+		return true, nil
 	}
 	if h.Place < begins {
-		return nil
+		return false, nil
 	}
 	l, ok, err := tx.LinkAt(h.Place)
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case !ok:
 		fault("%s, signed at %s, names transaction %d (link %d), and the chain does not have it: what came up to then was removed", what,
 			h.At.Format(time.RFC3339), h.Transaction, h.Place)
@@ -165,12 +180,12 @@ func compare(tx *store.Tx, h Head, what string, fault func(string, ...any)) erro
 		fault("%s, signed at %s, is not what the chain has at link %d: something up to transaction %d was changed since, and chained anew", what,
 			h.At.Format(time.RFC3339), h.Place, h.Transaction)
 	}
-	return nil
+	return true, nil
 }
 
 // Compare holds the history to heads that were kept elsewhere, as JSON lines. public, where it is
-// given, is the key that must have signed all of them. It gives how many heads there were.
-func Compare(tx *store.Tx, in io.Reader, public string, fault func(string, ...any)) (n int, err error) {
+// given, is the key that must have signed all of them. It gives how many heads there were, and how many of them are older than the history is kept.
+func Compare(tx *store.Tx, in io.Reader, public string, fault func(string, ...any)) (n, older int, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 64<<10)
 	for lines.Scan() {
@@ -179,18 +194,22 @@ func Compare(tx *store.Tx, in io.Reader, public string, fault func(string, ...an
 		}
 		var h Head
 		if err := json.Unmarshal(lines.Bytes(), &h); err != nil || h.Place == 0 {
-			return n, fmt.Errorf("line %d is no head of the history", n+1)
+			return n, older, fmt.Errorf("line %d is no head of the history", n+1)
 		}
 		n++
 		if public != "" && h.PublicKey != public {
 			fault("a head that was kept, signed at %s, was signed by another key", h.At.Format(time.RFC3339))
 			continue
 		}
-		if err := compare(tx, h, "a head that was kept", fault); err != nil {
-			return n, err
+		held, err := compare(tx, h, "a head that was kept", fault)
+		if err != nil {
+			return n, older, err
+		}
+		if !held {
+			older++
 		}
 	}
-	return n, lines.Err()
+	return n, older, lines.Err()
 }
 
 // VerifyKey opens the keys that have signed, by the master keys that are known, and says where one is not what it was: then somebody has

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"database/sql"
@@ -35,6 +36,12 @@ type Keeper struct {
 	Syslog *Syslog
 	// Chained is told of links that were made, Sent of transactions that were sent to the syslog.
 	Chained, Sent func(n int)
+
+	// What follows is Run's own: the last head that was seen signed, and whether the file was asked for it.
+	last  Head
+	begun bool
+	// behind are positions of what was sent to the syslog, with when, the oldest first (resend).
+	behind []sentAt
 }
 
 // NewKeeper makes what keeps the history of a store. Run runs it.
@@ -52,6 +59,9 @@ func (k *Keeper) Run(ctx context.Context) {
 
 // look does what there is to do.
 func (k *Keeper) look(ctx context.Context) error {
+	if err := k.writeHeads(ctx); err != nil { // each manager its own file
+		return err
+	}
 	var w waiting
 	if err := k.store.View(ctx, func(tx *store.Tx) (err error) {
 		w, err = k.waiting(tx)
@@ -76,11 +86,32 @@ func (k *Keeper) look(ctx context.Context) error {
 		}
 	}
 	if w.unsigned {
-		if err := update(ctx, store.Author{}, func(tx *store.Tx) error { return sign(tx, k.sealer) }); err != nil {
+		if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
+			if err := k.unchanged(tx); err != nil {
+				return err
+			}
+			return sign(tx, k.sealer)
+		}); err != nil {
 			return fmt.Errorf("signing the head: %w", err)
 		}
+		if err := k.writeHeads(ctx); err != nil {
+			return err
+		}
 	}
-	return errors.Join(k.writeHeads(ctx, update), k.send(ctx, update))
+	return k.send(ctx, update)
+}
+
+// unchanged refuses to sign a chain that is not the one that this manager, or its file of heads, has seen signed.
+func (k *Keeper) unchanged(tx *store.Tx) error {
+	if k.last.Place == 0 {
+		return nil
+	}
+	var faults []string
+	_, err := compare(tx, k.last, "a head that was seen", func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) })
+	if err == nil && len(faults) > 0 {
+		err = errors.New(faults[0])
+	}
+	return err
 }
 
 // waiting is what there is to do: to chain, to sign, to send.
@@ -101,25 +132,20 @@ func (k *Keeper) waiting(tx *store.Tx) (w waiting, err error) {
 	}
 	w.unsigned = last.Place > head && tx.Now().Sub(time.Unix(at, 0)) >= signEvery
 	sent := head
-	if k.HeadsFile != "" {
-		sent, err = placeOf(tx, headsMark)
-	}
-	if err == nil && k.Syslog != nil {
-		var one, upTo int64
-		one, err = placeOf(tx, syslogHeadsMark)
-		sent = min(sent, one)
+	if k.Syslog != nil {
+		var upTo int64
+		sent, err = placeOf(tx, syslogHeadsMark)
 		if err == nil {
 			upTo, err = placeOf(tx, syslogLinkMark)
 			w.unsent = upTo < last.Place
 		}
 	}
-	w.unsent = w.unsent || sent < head
+	w.unsent = w.unsent || sent < head || len(k.behind) > 0 && k.Syslog.broken()
 	return w, err
 }
 
 // Marks of what was sent elsewhere.
 const (
-	headsMark       = "history-heads"        // the place of the last head in the file
 	syslogHeadsMark = "history-syslog-heads" // of the last head that was sent
 	syslogMark      = "history-syslog"       // the position of the last transaction that was sent
 	syslogLinkMark  = "history-syslog-link"  // the place of the last link when nothing was left to be sent
@@ -147,30 +173,60 @@ func setMark(tx *store.Tx, name, value string) error {
 	return tx.Write("INSERT INTO marker (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", name, value)
 }
 
-// unsent gives the heads behind the one of a mark, a line of JSON each.
-func (k *Keeper) unsent(ctx context.Context, mark string) (lines [][]byte, last int64, err error) {
+// unsent gives the heads behind a place, a line of JSON each, and the last of them.
+func (k *Keeper) unsent(ctx context.Context, behind int64) (lines [][]byte, last Head, err error) {
 	err = k.store.View(ctx, func(tx *store.Tx) error {
-		lines = nil
-		if last, err = placeOf(tx, mark); err != nil {
-			return err
-		}
-		return heads(tx, last, func(h Head) error {
+		lines, last = nil, Head{Place: behind}
+		return heads(tx, behind, func(h Head) error {
 			line, err := json.Marshal(h)
-			lines, last = append(lines, line), h.Place
+			lines, last = append(lines, line), h
 			return err
 		})
 	})
 	return lines, last, err
 }
 
-// writeHeads appends to the file those heads that it does not have. One may be in it twice, if the manager ends in between.
-func (k *Keeper) writeHeads(ctx context.Context, update store.Updater) error {
-	if k.HeadsFile == "" {
+// begin reads which head the file has last: the file says what it has, and nobody else.
+func (k *Keeper) begin() error {
+	if k.begun || k.HeadsFile == "" {
 		return nil
 	}
-	lines, last, err := k.unsent(ctx, headsMark)
+	f, err := os.Open(k.HeadsFile)
+	if errors.Is(err, os.ErrNotExist) {
+		k.begun = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 64<<10)
+	for lines.Scan() {
+		var h Head
+		if json.Unmarshal(lines.Bytes(), &h) == nil && h.Place > 0 { // a line that was not written whole is written again
+			k.last = h
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading %s: %w", k.HeadsFile, err)
+	}
+	k.begun = true
+	return nil
+}
+
+// writeHeads notes the heads that were signed, and appends those to the file that it does not have.
+func (k *Keeper) writeHeads(ctx context.Context) error {
+	if err := k.begin(); err != nil {
+		return err
+	}
+	lines, last, err := k.unsent(ctx, k.last.Place)
 	if err != nil || len(lines) == 0 {
 		return err
+	}
+	if k.HeadsFile == "" {
+		k.last = last
+		return nil
 	}
 	f, err := os.OpenFile(k.HeadsFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -183,7 +239,8 @@ func (k *Keeper) writeHeads(ctx context.Context, update store.Updater) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return update(ctx, store.Author{}, func(tx *store.Tx) error { return setMark(tx, headsMark, strconv.FormatInt(last, 10)) })
+	k.last = last
+	return nil
 }
 
 // sendAtOnce is how many transactions are sent before it is noted.
@@ -207,6 +264,9 @@ func (k *Keeper) send(ctx context.Context, update store.Updater) error {
 		}); err != nil {
 			return err
 		}
+		if before, again := k.resend(); again {
+			text = before
+		}
 		after, err := store.ParsePosition(text)
 		if err != nil {
 			return err
@@ -229,13 +289,43 @@ func (k *Keeper) send(ctx context.Context, update store.Updater) error {
 		if err := update(ctx, store.Author{}, func(tx *store.Tx) error { return setMark(tx, syslogMark, last) }); err != nil {
 			return err
 		}
+		k.behind = append(k.behind, sentAt{text, time.Now()})
 		k.Sent(len(entries))
 	}
 }
 
+// sentAt is where a batch of messages began, and when it was sent.
+type sentAt struct {
+	position string
+	at       time.Time
+}
+
+// overlap is how far back messages are sent again over TCP after a collector has gone: what it had not read when it went is lost with it.
+const overlap = time.Minute
+
+// resend gives where to begin again, where the connection to the collector has broken since messages were sent. They come twice then.
+func (k *Keeper) resend() (position string, again bool) {
+	for len(k.behind) > 0 && time.Since(k.behind[0].at) > overlap {
+		k.behind = k.behind[1:]
+	}
+	if !k.Syslog.broken() || len(k.behind) == 0 {
+		return "", false
+	}
+	position = k.behind[0].position
+	k.behind = nil
+	return position, true
+}
+
 // sendHeads sends the heads that were not sent yet, and notes that all transactions up to a link were.
 func (k *Keeper) sendHeads(ctx context.Context, update store.Updater, place int64) error {
-	lines, last, err := k.unsent(ctx, syslogHeadsMark)
+	var behind int64
+	if err := k.store.View(ctx, func(tx *store.Tx) (err error) {
+		behind, err = placeOf(tx, syslogHeadsMark)
+		return err
+	}); err != nil {
+		return err
+	}
+	lines, last, err := k.unsent(ctx, behind)
 	if err != nil {
 		return err
 	}
@@ -243,6 +333,6 @@ func (k *Keeper) sendHeads(ctx context.Context, update store.Updater, place int6
 		return fmt.Errorf("sending heads of the history to the syslog: %w", err)
 	}
 	return update(ctx, store.Author{}, func(tx *store.Tx) error {
-		return errors.Join(setMark(tx, syslogHeadsMark, strconv.FormatInt(last, 10)), setMark(tx, syslogLinkMark, strconv.FormatInt(place, 10)))
+		return errors.Join(setMark(tx, syslogHeadsMark, strconv.FormatInt(last.Place, 10)), setMark(tx, syslogLinkMark, strconv.FormatInt(place, 10)))
 	})
 }

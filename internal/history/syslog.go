@@ -109,6 +109,18 @@ func (s *Syslog) send(ctx context.Context, entries []store.Entry, heads [][]byte
 	return err
 }
 
+// broken reports whether the connection over which messages were sent is not there any more: what the collector had not read is lost. It closes
+// what is left of it.
+func (s *Syslog) broken() bool {
+	if s.network == "udp" {
+		return false
+	}
+	if s.conn != nil && s.ended() {
+		s.close()
+	}
+	return s.conn == nil
+}
+
 // dial connects where there is no connection, or where the collector has ended it.
 func (s *Syslog) dial(ctx context.Context) (err error) {
 	if s.conn != nil && s.network != "udp" && s.ended() {

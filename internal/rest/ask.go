@@ -76,7 +76,7 @@ func (a *Server) ask(w http.ResponseWriter, rq *request) error {
 
 // foresee does the change in a transaction that is only tried, as if it were approved, and notes what came of it.
 func (a *Server) foresee(tx *store.Tx, rq *request, t *tried) (err error) {
-	tx.Approve()
+	tx.Approve(0)
 	id := rq.ID
 	switch {
 	case rq.Sub != nil && rq.Sub.Asks:

@@ -121,7 +121,7 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 		depends := a.ScopeOf(t, r.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
 		return a.change(rq, dry, depends, &ans, func(tx *store.Tx) (answer, error) {
 			if dry && a.asks(rq) { // it shows what an approval would do
-				tx.Approve()
+				tx.Approve(0)
 			}
 			return a.perform(tx, rq)
 		})

@@ -115,7 +115,7 @@ func TestHistoryGoesElsewhere(t *testing.T) {
 	compare := func() (faults []string) {
 		t.Helper()
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
-			n, err := history.Compare(tx, bytes.NewReader(kept), "", func(format string, args ...any) {
+			n, _, err := history.Compare(tx, bytes.NewReader(kept), "", func(format string, args ...any) {
 				faults = append(faults,
 					fmt.Sprintf(format, args...))
 			})

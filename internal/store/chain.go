@@ -239,6 +239,11 @@ func (tx *Tx) unchain(transaction int64) error {
 // chainFaults follows the chain and says where it does not fit, the oldest place first.
 func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 	last, err := tx.chainBase()
+	if err == nil && last.Place > 0 { // what the chain says to be gone has to be gone, but for the last one, which goes in parts
+		err = tx.Faulty(fault, "transaction %d is kept, and the chain is said to begin behind it (link %s)",
+			"SELECT l.txn, CAST(l.place AS TEXT) FROM history_link l WHERE l.place < ? OR l.place = ? AND l.txn <> ?", last.Place, last.Place,
+			last.Transaction)
+	}
 	for more := true; more && err == nil; {
 		last, more, err = tx.followChain(last, fault)
 	}
@@ -248,6 +253,10 @@ func (tx *Tx) chainFaults(fault func(string, ...any)) error {
 	for _, check := range [][2]string{
 		{"transaction %d, %s, was slipped into the history: no link is of it, and none is due", "SELECT id, operation FROM txn t" +
 			" WHERE NOT EXISTS (SELECT 1 FROM history_link l WHERE l.txn = t.id) AND NOT EXISTS (SELECT 1 FROM history_due d WHERE d.txn = t.id)"},
+		// One that retention takes in parts has no more changes than it had; one that was left whole was not taken.
+		{"transaction %d is said to be taken out of the history%s, and is whole", "SELECT t.id, '' FROM txn t JOIN marker m ON m.name = '" +
+			chainName + "' WHERE EXISTS (SELECT 1 FROM history_link l WHERE l.txn = t.id AND m.value LIKE l.place || '.' || l.txn || '.%')" +
+			" AND EXISTS (SELECT 1 FROM change c WHERE c.txn = t.id AND c.seq = t.first)"},
 		{"transaction %d is to be chained, and is not there%s",
 			"SELECT txn, '' FROM history_due d WHERE NOT EXISTS (SELECT 1 FROM txn t WHERE t.id = d.txn)"},
 	} {

@@ -51,6 +51,12 @@ func TestChainTells(t *testing.T) {
 		"a transaction slips in": {[]string{"INSERT INTO txn (id, at, user_id, operation, first, last, body) " +
 			"SELECT id + 1000, at, user_id, operation, first, last, body FROM txn WHERE id = %d"},
 			"was slipped into the history"},
+		"the chain is said to begin behind it": {[]string{"UPDATE txn SET user_id = 7 WHERE id = %d", "INSERT INTO marker (name, value) SELECT " +
+			"'history-chain', '5.' || txn || '.00' FROM history_link WHERE place = 5"}, "the chain is said to begin behind it"},
+		"the last one is said to be taken": {[]string{"INSERT INTO marker (name, value) SELECT 'history-chain', '3.' || txn || '.00'" +
+			" FROM history_link WHERE txn = %d"}, "is said to be taken out of the history"},
+		"somebody is said to have taken it back": {[]string{"INSERT INTO reverting (txn, undo) SELECT %d, max(id) FROM txn"},
+			"is said to be taken back by one that did not"},
 		"what is due is not there": {[]string{"INSERT INTO history_due (txn) VALUES (%d + 5000)"}, "is to be chained, and is not there"},
 		"the newest of all is gone": {[]string{"DELETE FROM change WHERE txn > %d", "DELETE FROM txn WHERE id > %d"},
 			"was removed from the history (link 4)"},

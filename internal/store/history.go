@@ -36,7 +36,7 @@ func (tx *Tx) Summary() string { return tx.summary }
 // DescribeUndo names the transaction as one that takes back another one.
 func (tx *Tx) DescribeUndo(transaction int64, summary string) error {
 	tx.Describe("UNDO", summary)
-	tx.kind = "UNDO"
+	tx.kind, tx.undoes = "UNDO", transaction
 	own, err := tx.number()
 	if err != nil {
 		return err
@@ -255,6 +255,7 @@ type transaction struct {
 	Client           *string `json:"client"`
 	CreationDateTime string  `json:"creationDateTime"`
 	TransactionType  *string `json:"transactionType"`
+	Undoes           *int64  `json:"undoes"`
 }
 
 // orNull gives a text, nil where it is empty.
@@ -270,8 +271,12 @@ func (tx *Tx) writeHistory() error {
 	if tx.first == 0 {
 		return nil
 	}
+	var undoes *int64
+	if tx.undoes != 0 {
+		undoes = &tx.undoes
+	}
 	body, err := json.Marshal(transaction{tx.operation, tx.summary, orNull(tx.author.Name), orNull(tx.author.Comment),
-		orNull(tx.author.Credential), orNull(tx.author.Remote), orNull(tx.author.Client), tx.now.UTC().Format(time.RFC3339), orNull(tx.kind)})
+		orNull(tx.author.Credential), orNull(tx.author.Remote), orNull(tx.author.Client), tx.now.UTC().Format(time.RFC3339), orNull(tx.kind), undoes})
 	if err != nil {
 		return err
 	}

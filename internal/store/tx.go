@@ -85,9 +85,11 @@ type Tx struct {
 	operation string
 	summary   string
 	kind      string // of the transaction: UNDO, or empty
+	undoes    int64  // the transaction that it takes back; 0 for none
 	tally     Tally
 	trial     *trial // nil where what is changed is to stay
-	approved  bool   // others approve what is changed, or have done so
+	approved  bool   // others approve what is changed now, or have done so
+	askedBy   int64  // the user who asked for it; 0 where nobody did, or no user
 	totals    totals
 	due       []int64 // whose texts have changed
 	// first and last are the numbers of this job's changes in the history, 0 until there is one.
@@ -115,11 +117,15 @@ func (tx *Tx) Writing() bool { return tx.writing }
 // Now is the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.now }
 
-// Approve notes that others than the author approve what the transaction changes, or have done so.
-func (tx *Tx) Approve() { tx.approved = true }
+// Approve notes that others than the author approve what the transaction changes until end is called, or have done so; askedBy is the user who
+// asked for it, 0 where that is the author, or no user.
+func (tx *Tx) Approve(askedBy int64) (end func()) {
+	tx.approved, tx.askedBy = true, askedBy
+	return func() { tx.approved, tx.askedBy = false, 0 }
+}
 
-// Approved reports whether others approve it.
-func (tx *Tx) Approved() bool { return tx.approved }
+// Approved reports whether others approve what is changed now, and who asked for it.
+func (tx *Tx) Approved() (askedBy int64, approved bool) { return tx.askedBy, tx.approved }
 
 // Author is who the transaction is for.
 func (tx *Tx) Author() Author { return tx.author }

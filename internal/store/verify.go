@@ -102,6 +102,17 @@ func (tx *Tx) historyFaults(fault func(string, ...any)) error {
 			return err
 		}
 	}
+	// Those of earlier releases do not say what they took back. One may be taken back again, when that was taken back itself.
+	const undoes = "CAST(json_extract(t.body, '$.undoes') AS TEXT)"
+	if err := tx.Faulty(fault, "transaction %d took another one back (%s), and that one is not said to be taken back", "SELECT t.id, "+undoes+
+		" FROM txn t WHERE t.operation = 'UNDO' AND "+undoes+" IS NOT NULL AND NOT EXISTS (SELECT 1 FROM reverting r WHERE CAST(r.txn AS TEXT) = "+
+		undoes+") AND EXISTS (SELECT 1 FROM txn o WHERE CAST(o.id AS TEXT) = "+undoes+")"); err != nil {
+		return err
+	}
+	if err := tx.Faulty(fault, "transaction %d is said to be taken back by one that did not (%s)", "SELECT r.txn, CAST(r.undo AS TEXT)"+
+		" FROM reverting r JOIN txn t ON t.id = r.undo WHERE t.operation <> 'UNDO' OR "+undoes+" <> CAST(r.txn AS TEXT)"); err != nil {
+		return err
+	}
 	return tx.Faulty(fault, "transaction %d is said to be taken back%s, and one of the two is not there",
 		"SELECT r.txn, '' FROM reverting r LEFT JOIN txn t ON t.id = r.txn LEFT JOIN txn u ON u.id = r.undo WHERE t.id IS NULL OR u.id IS NULL")
 }

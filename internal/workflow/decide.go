@@ -117,7 +117,8 @@ func (x *WorkflowRequest) approve(c *resource.Change) error {
 	if err := x.decided(c); err != nil {
 		return err
 	}
-	c.Tx.Approve()
+	end := c.Tx.Approve(x.Creator.ID)
+	defer end()
 	if asked.Method == http.MethodDelete { // where it lay decides from now on who sees the request
 		was, err := c.Tx.Get(asked.ID)
 		if err != nil {
