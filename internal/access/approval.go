@@ -58,7 +58,8 @@ func (f *rightsFollower) called() string {
 	return f.tx.Author().Name
 }
 
-// askedBy gives what holds what is changed to the rights of the user who asked for it, as they are now; nil where nobody did, or may do all.
+// askedBy gives what holds what is changed to the rights of the user who asked for it, as they are now; nil where nobody did, or may do
+// all.
 func (f *rightsFollower) askedBy() (*rightsFollower, error) {
 	id, _ := f.tx.Approved()
 	if id == 0 || id == f.tx.Author().User || f.name != "" { // whose rights these are themselves

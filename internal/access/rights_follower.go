@@ -20,7 +20,8 @@ type rightsFollower struct {
 	err    error
 	// nearest are the places that decide below resources, as far as they were looked for, since the last resource moved.
 	nearest map[int64]int64
-	// asker is the same for the user who asked for what is changed now; nil where nobody did. name is whose rights these are; empty: the author's.
+	// asker is the same for the user who asked for what is changed now; nil where nobody did. name is whose rights these are; empty: the
+	// author's.
 	asker *rightsFollower
 	name  string
 	// loosened are why the user may not change resources that lose references, by what they referred to: that follows where that is deleted,

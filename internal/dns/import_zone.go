@@ -264,8 +264,8 @@ func byName(records []dns.RR) (all [][]dns.RR) {
 	return all
 }
 
-// makeHost makes a host record of all addresses of a name. A host has one time to live: those of the other kind that have another one are kept
-// as records of their own data, but where updates change what is there.
+// makeHost makes a host record of all addresses of a name. A host has one time to live: those of the other kind that have another one are
+// kept as records of their own data, but where updates change what is there.
 func (i *zoneImport) makeHost(records []dns.RR) error {
 	label := strings.TrimSuffix(dns.CanonicalName(records[0].Header().Name), ".")
 	host := &HostRecord{ReverseRecord: true}

@@ -84,7 +84,8 @@ func signingKey(tx *store.Tx, sealer resource.Sealer) (ed25519.PrivateKey, error
 	return private, tx.Write("INSERT INTO history_key (id, public, private) VALUES (1, ?, ?)", []byte(public), sealed)
 }
 
-// chainedWithin is how long a transaction may take from its beginning until it is chained, however slow its database is, and its clock wrong.
+// chainedWithin is how long a transaction may take from its beginning until it is chained, however slow its database is, and its clock
+// wrong.
 const chainedWithin = time.Hour
 
 // keepHeads is how long signed heads are kept in the database: those that are to last are sent elsewhere.
@@ -184,7 +185,8 @@ func compare(tx *store.Tx, h Head, what string, fault func(string, ...any)) (hel
 }
 
 // Compare holds the history to heads that were kept elsewhere, as JSON lines. public, where it is
-// given, is the key that must have signed all of them. It gives how many heads there were, and how many of them are older than the history is kept.
+// given, is the key that must have signed all of them. It gives how many heads there were, and how many of them are older than the
+// history is kept.
 func Compare(tx *store.Tx, in io.Reader, public string, fault func(string, ...any)) (n, older int, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 64<<10)

@@ -107,7 +107,10 @@ func (k *Keeper) unchanged(tx *store.Tx) error {
 		return nil
 	}
 	var faults []string
-	_, err := compare(tx, k.last, "a head that was seen", func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) })
+	_, err := compare(tx, k.last, "a head that was seen", func(format string, args ...any) {
+		faults = append(faults, fmt.Sprintf(format,
+			args...))
+	})
 	if err == nil && len(faults) > 0 {
 		err = errors.New(faults[0])
 	}
@@ -333,6 +336,7 @@ func (k *Keeper) sendHeads(ctx context.Context, update store.Updater, place int6
 		return fmt.Errorf("sending heads of the history to the syslog: %w", err)
 	}
 	return update(ctx, store.Author{}, func(tx *store.Tx) error {
-		return errors.Join(setMark(tx, syslogHeadsMark, strconv.FormatInt(last.Place, 10)), setMark(tx, syslogLinkMark, strconv.FormatInt(place, 10)))
+		return errors.Join(setMark(tx, syslogHeadsMark, strconv.FormatInt(last.Place, 10)), setMark(tx, syslogLinkMark,
+			strconv.FormatInt(place, 10)))
 	})
 }

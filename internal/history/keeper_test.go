@@ -110,7 +110,8 @@ func TestKeeperSeesAnotherChain(t *testing.T) {
 		}
 	}
 	var heads int
-	if err := s.View(t.Context(), func(tx *store.Tx) error { return tx.QueryRow("SELECT count(*) FROM history_head").Scan(&heads) }); err != nil || heads > 0 {
+	if err := s.View(t.Context(),
+		func(tx *store.Tx) error { return tx.QueryRow("SELECT count(*) FROM history_head").Scan(&heads) }); err != nil || heads > 0 {
 		t.Errorf("%d heads were signed, %v", heads, err)
 	}
 	if text, err := json.Marshal(first.last); err != nil || !strings.Contains(string(text), `"place":2`) {

@@ -109,8 +109,8 @@ func (s *Syslog) send(ctx context.Context, entries []store.Entry, heads [][]byte
 	return err
 }
 
-// broken reports whether the connection over which messages were sent is not there any more: what the collector had not read is lost. It closes
-// what is left of it.
+// broken reports whether the connection over which messages were sent is not there any more: what the collector had not read is lost. It
+// closes what is left of it.
 func (s *Syslog) broken() bool {
 	if s.network == "udp" {
 		return false

@@ -202,11 +202,16 @@ func nextFree(c *resource.Change, network *store.Resource) (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, err
 	}
+	ranges, err := resource.HeldSpace(c.Tx, "addresses", network.Configuration)
+	if err != nil {
+		return netip.Addr{}, err
+	}
 	var held map[netip.Addr]bool // by requests that are not decided yet
-	if c.API.Workflow != nil {
-		if held, err = c.API.Workflow.Held(c.Tx, network.ID); err != nil {
-			return netip.Addr{}, err
+	for _, r := range ranges {
+		if held == nil {
+			held = map[netip.Addr]bool{}
 		}
+		held[r.Low] = true
 	}
 	part := takeWithin.In(c.Options)
 	if !asks && part == 0 && held == nil {

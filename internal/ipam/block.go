@@ -336,10 +336,25 @@ func firstEmpty(tx *store.Tx, block *store.Resource, collection string, bits int
 
 // fitting finds free space of a size in a block itself; space.ErrNoFit where there is none.
 func fitting(tx *store.Tx, block *store.Resource, bits int) (holder *store.Resource, found space.Range, err error) {
+	held, err := resource.HeldSpace(tx, "networks", block.Configuration) // by requests that are not decided yet
+	if err != nil {
+		return nil, found, err
+	}
 	err = space.ErrNoFit
 	if e := freeEach(tx, block.ID, func(i space.Range) bool {
-		found, err = space.FirstFit(i, bits)
-		return err != nil
+		left := []space.Range{i}
+		for _, h := range held {
+			last := left[len(left)-1]
+			if left = append(left[:len(left)-1], last.Without(h)...); len(left) == 0 {
+				break
+			}
+		}
+		for _, one := range left {
+			if found, err = space.FirstFit(one, bits); err == nil {
+				return false
+			}
+		}
+		return true
 	}); e != nil {
 		return nil, found, e
 	}

@@ -3,8 +3,8 @@ package resource
 import (
 	"encoding/json"
 	"errors"
-	"net/netip"
 
+	"portolan/internal/space"
 	"portolan/internal/store"
 )
 
@@ -42,8 +42,21 @@ type Workflow interface {
 	Ask(c *Change, asked Asked, came Outcome, depends int64) (*store.Resource, error)
 	// Foresee makes, in a transaction that is only tried, what a pending request asks for, and gives it.
 	Foresee(c *Change, request int64) (*store.Resource, error)
-	// Held gives the addresses of a network that pending requests ask for; nil where there are none.
-	Held(tx *store.Tx, network int64) (map[netip.Addr]bool, error)
+}
+
+// WorkflowExtension is the name of the extension that keeps what pending requests ask for.
+const WorkflowExtension = "workflow"
+
+// HeldSpace gives the space of a collection that pending requests ask for in a configuration, in order.
+func HeldSpace(tx *store.Tx, collection string, configuration int64) ([]space.Range, error) {
+	if e := tx.Extension(WorkflowExtension); e != nil {
+		if h, ok := e.State.(interface {
+			HeldSpace(tx *store.Tx, collection string, configuration int64) ([]space.Range, error)
+		}); ok {
+			return h.HeldSpace(tx, collection, configuration)
+		}
+	}
+	return nil, nil
 }
 
 // Standing is what somebody may do with resources of a type: the level, and whether changes are made (NONE), asked for (RECOMMEND), or

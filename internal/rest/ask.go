@@ -3,6 +3,7 @@ package rest
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 
@@ -37,27 +38,18 @@ func (a *Server) ask(w http.ResponseWriter, rq *request) error {
 			t.asked.Headers[h.Name] = text
 		}
 	}
-	scope := a.ScopeOf(rq.Target, rq.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
-	if err := a.WithOutside(rq.Context(), maxProbes, tooManyAnswer, func(o resource.Outside) error {
-		rq.outside = o
-		return a.Store.Try(rq.Context(), scope, rq.author, func(tx *store.Tx) error { return a.foresee(tx, rq, t) })
-	}); err != nil {
-		return wordConflict(err)
-	}
+	first := maps.Clone(rq.members)
 	var ans answer
-	if err := a.change(rq, false, store.Scope{}, &ans, func(tx *store.Tx) (answer, error) {
-		c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Given: map[string]bool{}, Extra: map[string]string{}}
-		row, err := a.Workflow.Ask(c, t.asked, t.Outcome, t.depends)
+	for again := 0; ; again++ {
+		t.asked.Members = maps.Clone(first)
+		err := a.askOnce(rq, t, &ans)
+		if p, ok := problem.As(err); ok && p.Code == "ResourceConflictsWithOther" && again < askedAgain && rq.Method == http.MethodPost {
+			continue // somebody has asked for it meanwhile: where it is the next free one that is wanted, there is another one
+		}
 		if err != nil {
-			return answer{}, a.Conceal(tx, rq.caller, rq.members, err)
+			return wordConflict(err)
 		}
-		made := answer{made: row.ID, location: a.plans[row.Collection].one + strconv.FormatInt(row.ID, 10)}
-		if rq.Method == http.MethodDelete {
-			made.body, err = a.renderer(tx, rq.media, rq.caller).one(nil, row, nil, rq.caller, nil)
-		}
-		return made, err
-	}); err != nil {
-		return wordConflict(err)
+		break
 	}
 	if ans.body == nil {
 		var err error
@@ -72,6 +64,32 @@ func (a *Server) ask(w http.ResponseWriter, rq *request) error {
 	w.Header().Set("Location", ans.location)
 	send(w, rq.Request, http.StatusAccepted, rq.media, ans.body)
 	return nil
+}
+
+// askedAgain is how often a change is tried again because others have asked for the same meanwhile.
+const askedAgain = 5
+
+// askOnce tries the change, and keeps it.
+func (a *Server) askOnce(rq *request, t *tried, ans *answer) error {
+	scope := a.ScopeOf(rq.Target, rq.Method == http.MethodPost, &resource.Change{Sent: rq.members, Options: rq.options})
+	if err := a.WithOutside(rq.Context(), maxProbes, tooManyAnswer, func(o resource.Outside) error {
+		rq.outside = o
+		return a.Store.Try(rq.Context(), scope, rq.author, func(tx *store.Tx) error { return a.foresee(tx, rq, t) })
+	}); err != nil {
+		return err
+	}
+	return a.change(rq, false, store.Scope{}, ans, func(tx *store.Tx) (answer, error) {
+		c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Given: map[string]bool{}, Extra: map[string]string{}}
+		row, err := a.Workflow.Ask(c, t.asked, t.Outcome, t.depends)
+		if err != nil {
+			return answer{}, a.Conceal(tx, rq.caller, rq.members, err)
+		}
+		made := answer{made: row.ID, location: a.plans[row.Collection].one + strconv.FormatInt(row.ID, 10)}
+		if rq.Method == http.MethodDelete {
+			made.body, err = a.renderer(tx, rq.media, rq.caller).one(nil, row, nil, rq.caller, nil)
+		}
+		return made, err
+	})
 }
 
 // foresee does the change in a transaction that is only tried, as if it were approved, and notes what came of it.

@@ -156,7 +156,7 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 
 // listable reports whether a POST there may have a list as its body.
 func listable(t resource.Target) bool {
-	return t.Sub != nil || t.Collection.SignIn == nil && t.Collection.Act == nil
+	return t.Sub != nil && !t.Sub.Asks || t.Sub == nil && t.Collection.SignIn == nil && t.Collection.Act == nil
 }
 
 // wordConflict words a violation of a unique index that a rule did not foresee.
@@ -353,6 +353,10 @@ func (a *Server) deleteStep(c *resource.Change, rq *request, row *store.Resource
 }
 
 func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
+	if rq.Sub != nil && rq.Sub.Asks {
+		return answer{}, problem.Forbidden("OperationNotPermitted",
+			"what is sent below a request is asked for: by itself, in no batch and no list, and without a dry run")
+	}
 	if rq.Sub == nil && rq.Collection.Act != nil {
 		transaction, err := a.Act(c, rq.Collection)
 		return answer{transaction: transaction}, err

@@ -209,3 +209,93 @@ func TestFourEyes(t *testing.T) {
 	m.requested("DELETE", "/api/v2/zones/"+zone, "", asOther)
 	m.sound()
 }
+
+// An approval is one of what was asked for, and of nothing beside; it is within the rights of who asked, and nobody decides beyond its own.
+func TestApprovalsReachNoFurther(t *testing.T) {
+	m := startAlone(t)
+	configuration, view, zone, block, network := m.basics()
+	carol, asCarol := m.user("carol", "NO_ACCESS")
+	dave, asDave := m.user("dave", "NO_ACCESS")
+	m.right(carol, configuration, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	m.right(dave, configuration, "FULL", `,"workflowLevel":"APPROVE"`)
+
+	// A batch with an approval approves nothing else.
+	m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":["Zone"]}`)
+	request, _ := m.requested("POST", "/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"one.example"}`, asCarol)
+	m.refused(403, "AccessDenied", "four eyes", "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"`+request+
+		`","body":{"state":"APPROVED"}},{"method":"DELETE","path":"/api/v2/zones/`+zone+`"}]}`, asDave)
+	m.want(200, "GET", "/api/v2/zones/"+zone, "")
+
+	// Below a request nothing is made but by asking for it.
+	for _, body := range []string{`[{"type":"TXTRecord","name":"li","text":"x"}]`} {
+		if r := m.do("POST", request+"/resourceRecords", body); r.StatusCode < 400 {
+			t.Errorf("a list below a request: %d %s", r.StatusCode, r.body)
+		}
+	}
+	m.refused(400, "InvalidResourceFieldValue", "cannot be made in a batch", "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"`+request+
+		`/resourceRecords","body":{"type":"TXTRecord","name":"x","text":"x"}}]}`)
+	m.refused(403, "OperationNotPermitted", "dry run", "POST", request+"/resourceRecords", `{"type":"TXTRecord","name":"x","text":"x"}`,
+		"x-portolan-dry-run: true")
+	m.want(200, "PATCH", request, `{"state":"DENIED"}`, asDave)
+	m.want(200, "PATCH", "/api/v2/configurations/"+configuration, `{"fourEyesTypes":[]}`)
+
+	// What is not shown is not changed.
+	record := m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"one","comment":"first"}`)
+	whole := m.want(200, "GET", "/api/v2/resourceRecords/"+record, "", "Accept: application/json")
+	request, _ = m.requested("PUT", "/api/v2/resourceRecords/"+record, strings.Replace(string(whole.body), `"one"`, `"two"`, 1), asCarol)
+	m.want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"comment":"by somebody else"}`)
+	m.want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
+	if r := m.want(200, "GET", "/api/v2/resourceRecords/"+record, ""); r.text("text") != "two" || r.text("comment") != "by somebody else" {
+		t.Errorf("the record is %s", r.body)
+	}
+
+	// The range that was shown is the one that is made, and held: the next free one is another, and none lies in it.
+	request, would := m.requested("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/24"}`, asCarol)
+	shown := would.text("range")
+	if next := m.want(201, "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"/24"}`).text("range"); next == shown {
+		t.Errorf("%s was asked for, and given to somebody else", next)
+	}
+	m.refused(409, "ResourceConflictsWithOther", "workflow request", "POST", "/api/v2/blocks/"+block+"/networks",
+		`{"type":"IPv4Network","range":"`+strings.Replace(shown, ".0/24", ".64/26", 1)+`"}`)
+	m.want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
+	if r := m.want(200, "GET", request, ""); r.text("resource.range") != "" && r.text("resource.range") != shown {
+		t.Errorf("%s was shown, and made is %s", shown, r.body)
+	}
+	if r := m.want(200, "GET", "/api/v2/networks?"+filter("range:'"+shown+"'"), ""); r.count() != 1 {
+		t.Errorf("%s was shown, and is not there", shown)
+	}
+
+	// A record beside others of its name keeps nobody from the name; a name of its own does.
+	request, _ = m.requested("POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"second"}`, asCarol)
+	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"note","text":"third"}`)
+	m.want(204, "DELETE", request, "", asCarol)
+	request, _ = m.requested("PATCH", "/api/v2/resourceRecords/"+record, `{"name":"renamed"}`, asCarol)
+	m.refused(409, "ResourceConflictsWithOther", "workflow request", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+		`{"type":"TXTRecord","name":"renamed","text":"x"}`)
+	m.want(204, "DELETE", request, "", asCarol)
+
+	// What who asked may not do any more is not done, wherever it lies.
+	other := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.99.0.0/24"}`)
+	request, _ = m.requested("POST", "/api/v2/zones/"+zone+"/resourceRecords",
+		`{"type":"HostRecord","name":"far","reverseRecord":false,"addresses":[{"address":"10.99.0.9"}]}`, asCarol)
+	m.right(carol, other, "VIEW", "")
+	m.refused(403, "AccessDenied", "carol", "PATCH", request, `{"state":"APPROVED"}`, asDave)
+	m.want(200, "PATCH", request, `{"state":"DENIED"}`, asDave)
+
+	// To move into, or to grow in, where one has to ask takes asking.
+	erin, asErin := m.user("erin", "NO_ACCESS")
+	m.right(erin, block, "FULL", `,"workflowLevel":"RECOMMEND"`)
+	m.right(erin, network, "FULL", "")
+	m.refused(403, "AccessDenied", "without an approval", "POST", "/api/v2/networks/"+network+"/moves", `{"type":"IPMove","address":"10.50.0.0"}`, asErin)
+	if r := m.do("PATCH", "/api/v2/networks/"+network, `{"range":"10.0.0.0/23"}`, asErin); r.StatusCode == 200 {
+		t.Errorf("a network grows without an approval: %s", r.body)
+	}
+
+	// Who approves sees and decides about what it may change.
+	frank, asFrank := m.user("frank", "NO_ACCESS")
+	m.right(frank, configuration, "VIEW", `,"workflowLevel":"APPROVE","accessOverrides":[{"resourceType":"Tag","accessLevel":"CHANGE"}]`)
+	request, _ = m.requested("PATCH", "/api/v2/resourceRecords/"+record, `{"text":"a secret"}`, asCarol)
+	m.refused(404, "ResourceNotFound", "", "GET", request, "", asFrank)
+	m.want(200, "GET", "/api/v2/workflowRequests?"+filter("state:'PENDING'"), "", asFrank).none(t)
+	m.sound()
+}

@@ -117,8 +117,8 @@ func (tx *Tx) Writing() bool { return tx.writing }
 // Now is the time of the transaction.
 func (tx *Tx) Now() time.Time { return tx.now }
 
-// Approve notes that others than the author approve what the transaction changes until end is called, or have done so; askedBy is the user who
-// asked for it, 0 where that is the author, or no user.
+// Approve notes that others than the author approve what the transaction changes until end is called, or have done so; askedBy is the
+// user who asked for it, 0 where that is the author, or no user.
 func (tx *Tx) Approve(askedBy int64) (end func()) {
 	tx.approved, tx.askedBy = true, askedBy
 	return func() { tx.approved, tx.askedBy = false, 0 }

@@ -46,12 +46,8 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Out
 	x.FieldUpdates = updates
 	x.RequestType = requestType(asked.Method, c.API.Collection(came.Row.Collection).Workflow(came.Row.Type), x.changed)
 	x.Operation = x.RequestType
-	if asked.Method == http.MethodPost && came.Row.Collection == "addresses" { // also where the next one was asked for
-		text, err := json.Marshal(store.KeyAddr(came.Row.Low).String())
-		if err != nil {
-			return nil, err
-		}
-		asked.Members["address"] = text
+	if err := x.pin(c, &asked, came, before); err != nil {
+		return nil, err
 	}
 	c.Tx.Describe(transactionOf("REQUEST", x.RequestType), "Asked for: "+came.Summary)
 	row, err := c.Create(t, x)
@@ -65,6 +61,51 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Out
 		return nil, err
 	}
 	return row, x.tell(c.Tx, "INFO", "asked for by %s", x.Principal)
+}
+
+// pin lets what was shown be what is done: the address and the range that were found, and of a resource that is changed those fields
+// alone that would be different.
+func (x *WorkflowRequest) pin(c *resource.Change, asked *resource.Asked, came resource.Outcome, before []byte) error {
+	if asked.Method == http.MethodPost {
+		if came.Row.Collection == "addresses" {
+			text, err := json.Marshal(store.KeyAddr(came.Row.Low).String())
+			asked.Members["address"] = text
+			return err
+		}
+		all, err := x.updates()
+		for _, one := range all {
+			if _, given := asked.Members[one.Name]; given && one.Name == "range" {
+				asked.Members[one.Name] = one.Value
+			}
+		}
+		return err
+	}
+	if asked.Method == http.MethodDelete {
+		return nil
+	}
+	was, err := store.DecodeImage(before)
+	if err != nil || was == nil {
+		return err
+	}
+	t := c.API.TypeNamed(was.Type)
+	old, err := t.Object(was)
+	if err != nil {
+		return err
+	}
+	if asked.Method == http.MethodPut { // what it leaves out becomes null
+		for _, f := range t.Fields {
+			if _, given := asked.Members[f.Name]; !given && x.changed(f.Name) && !f.ReadOnly && !f.CreateOnly {
+				asked.Members[f.Name] = json.RawMessage("null")
+			}
+		}
+		asked.Method = http.MethodPatch
+	}
+	for name, raw := range asked.Members {
+		if f := t.ByName[name]; f == nil || f.Kind != schema.References && !t.Differs(old, f, raw) {
+			delete(asked.Members, name)
+		}
+	}
+	return nil
 }
 
 // onlyOne refuses a second request about a resource while there is one that is pending.

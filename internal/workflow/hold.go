@@ -5,10 +5,10 @@ import (
 	"embed"
 	"encoding/hex"
 	"errors"
-	"net/netip"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/space"
 	"portolan/internal/store"
 )
 
@@ -21,7 +21,7 @@ var migrations embed.FS
 const holdsTopic = "workflow holds"
 
 // extensionName is the name of the extension.
-const extensionName = "workflow"
+const extensionName = resource.WorkflowExtension
 
 // holds sees to it that nobody is given what is held.
 type holds struct {
@@ -31,7 +31,7 @@ type holds struct {
 
 func newExtension() *store.Extension {
 	e := &store.Extension{Name: extensionName, Migrations: migrations, Verify: verify,
-		Tables: []store.Table{{Name: "workflow_hold", Columns: []string{"request", "collection", "parent", "key"}, Key: 4},
+		Tables: []store.Table{{Name: "workflow_hold", Columns: []string{"request", "collection", "scope", "key", "high"}, Key: 4},
 			{Name: "workflow_asked", Columns: []string{"request", "token", "asked"}, Key: 1}}}
 	e.Opened = func(s *store.Store) {
 		h := &holds{any: store.NewCache[int64](s, store.CacheOptions[bool]{Topics: []string{holdsTopic}, Late: true, Max: 1})}
@@ -59,23 +59,51 @@ func (h *holds) isAny(tx *store.Tx) (held bool, err error) {
 	return held, err
 }
 
-// keyOf is by what a resource is held, right below its parent; empty where it cannot be.
-func keyOf(r *store.Resource) string {
-	if r.Low != nil {
-		return hex.EncodeToString(r.Low)
-	}
-	return r.Key
+// held is what is held: space in a configuration, from key to high, or a name right below a resource, where high is empty.
+type held struct {
+	collection string
+	scope      int64
+	key, high  string
 }
 
-// hold holds what a request would make right below what is there. What lies below that is held with it.
+// heldOf is by what a resource is held; false where it cannot be.
+func heldOf(r *store.Resource) (h held, ok bool) {
+	if r.Low != nil {
+		return held{r.Collection, r.Configuration, hex.EncodeToString(r.Low), hex.EncodeToString(r.High)}, true
+	}
+	return held{r.Collection, r.Parent, r.Key, ""}, r.Key != ""
+}
+
+// by gives the request for which something is held that meets this, another one than except; 0 where there is none.
+func (h held) by(tx *store.Tx, except int64) (request int64, err error) {
+	query, args := "SELECT request FROM workflow_hold WHERE collection = ? AND scope = ? AND key = ? AND high = '' AND request <> ? LIMIT 1",
+		[]any{h.collection, h.scope, h.key, except}
+	if h.high != "" {
+		query = "SELECT request FROM workflow_hold WHERE collection = ? AND scope = ? AND key <= ? AND high >= ? AND request <> ? LIMIT 1"
+		args = []any{h.collection, h.scope, h.high, h.key, except}
+	}
+	err = tx.QueryRow(query, args...).Scan(&request)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return request, err
+}
+
+// asksFor words that a pending request asks for something.
+func asksFor(request int64) error {
+	return problem.Conflict("ResourceConflictsWithOther", "workflow request %d asks for it, and is not decided yet", request)
+}
+
+// hold holds what a request would make, or give another name or place, right below what is there: the resource that it is about, and
+// addresses. A name that others have already is nobody's to hold. It refuses what another request holds.
 func hold(c *resource.Change, request int64, came resource.Outcome) error {
 	c.Tx.Touch(holdsTopic)
 	made := map[int64]bool{}
 	for i, one := range came.Changes {
-		if one.Before != nil || one.After == nil {
+		if one.After == nil {
 			continue
 		}
-		made[one.Resource] = true
+		made[one.Resource] = made[one.Resource] || one.Before == nil
 		if i < came.Foreseen { // which the other request holds
 			continue
 		}
@@ -83,15 +111,46 @@ func hold(c *resource.Change, request int64, came resource.Outcome) error {
 		if err != nil {
 			return err
 		}
-		if on := c.API.Collection(r.Collection); on == nil || on.Workflow == nil || keyOf(r) == "" || made[r.Parent] {
+		before, err := store.DecodeImage(one.Before)
+		if err != nil {
+			return err
+		}
+		h, ok := heldOf(r)
+		on := c.API.Collection(r.Collection)
+		if !ok || on == nil || on.Workflow == nil || made[r.Parent] || one.Resource != came.Row.ID && r.Low == nil {
 			continue
 		}
-		if err := c.Tx.Write("INSERT INTO workflow_hold (request, collection, parent, key) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", request,
-			r.Collection, r.Parent, keyOf(r)); err != nil {
+		if before != nil {
+			if was, _ := heldOf(before); was == h {
+				continue
+			}
+		}
+		if err := h.keep(c, request); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// keep holds it for a request.
+func (h held) keep(c *resource.Change, request int64) error {
+	other, err := h.by(c.Tx, request)
+	if err == nil && other != 0 {
+		err = asksFor(other)
+	}
+	if err != nil {
+		return err
+	}
+	if h.high == "" {
+		there, err := c.Tx.Exists(store.Query{From: store.Resources, Where: store.All{store.InCollection(h.collection), store.HasParent(h.scope),
+			store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"key"}}, Op: "eq", Value: h.key}}})
+		if err != nil || there {
+			return err
+		}
+	}
+	return c.Tx.Write("INSERT INTO workflow_hold (request, collection, scope, key, high) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		request,
+		h.collection, h.scope, h.key, h.high)
 }
 
 // release gives back what is held for a request.
@@ -106,50 +165,52 @@ type follower struct {
 	tx    *store.Tx
 }
 
-// Changed refuses a resource that comes where one is held.
+// Changed refuses a resource that comes where something is held.
 func (f *follower) Changed(before, after *store.Resource) error {
-	if after == nil || keyOf(after) == "" || before != nil && before.Parent == after.Parent && keyOf(before) == keyOf(after) {
+	if after == nil {
 		return nil
 	}
-	if held, err := f.holds.isAny(f.tx); err != nil || !held {
-		return err
-	}
-	var request int64
-	err := f.tx.QueryRow("SELECT request FROM workflow_hold WHERE collection = ? AND parent = ? AND key = ? LIMIT 1", after.Collection,
-		after.Parent, keyOf(after)).Scan(&request)
-	if errors.Is(err, sql.ErrNoRows) {
+	h, ok := heldOf(after)
+	if !ok {
 		return nil
 	}
-	if err != nil {
+	if before != nil {
+		if was, _ := heldOf(before); was == h {
+			return nil
+		}
+	}
+	if some, err := f.holds.isAny(f.tx); err != nil || !some {
 		return err
 	}
-	return problem.Conflict("ResourceConflictsWithOther", "workflow request %d asks for it, and is not decided yet", request)
+	request, err := h.by(f.tx, 0)
+	if err == nil && request != 0 {
+		err = asksFor(request)
+	}
+	return err
 }
 
 // BeforeCommit keeps nothing.
 func (f *follower) BeforeCommit() error { return nil }
 
-// Held is resource.Workflow.
-func (k *Keeper) Held(tx *store.Tx, network int64) (held map[netip.Addr]bool, err error) {
-	if some, err := k.holds.isAny(tx); err != nil || !some {
+// HeldSpace gives the space of a collection that pending requests ask for in a configuration (resource.HeldSpace).
+func (h *holds) HeldSpace(tx *store.Tx, collection string, configuration int64) (all []space.Range, err error) {
+	if some, err := h.isAny(tx); err != nil || !some {
 		return nil, err
 	}
 	err = tx.Each(func(scan func(...any) error) error {
-		var text string
-		if err := scan(&text); err != nil {
+		var low, high string
+		if err := scan(&low, &high); err != nil {
 			return err
 		}
-		key, err := hex.DecodeString(text)
+		from, err := hex.DecodeString(low)
 		if err != nil {
 			return err
 		}
-		if held == nil {
-			held = map[netip.Addr]bool{}
-		}
-		held[store.KeyAddr(key)] = true
-		return nil
-	}, "SELECT key FROM workflow_hold WHERE collection = 'addresses' AND parent = ?", network)
-	return held, err
+		to, err := hex.DecodeString(high)
+		all = append(all, space.Range{Low: store.KeyAddr(from), High: store.KeyAddr(to)})
+		return err
+	}, "SELECT key, high FROM workflow_hold WHERE collection = ? AND scope = ? AND high <> '' ORDER BY key", collection, configuration)
+	return all, err
 }
 
 // Keeper keeps changes that are asked for: resource.Workflow.

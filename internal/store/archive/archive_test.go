@@ -154,7 +154,7 @@ func sample(t *testing.T, o server.Options) {
 		if err != nil {
 			return err
 		}
-		if err := cmp.Or(tx.Write("INSERT INTO workflow_hold (request, collection, parent, key) VALUES (?, 'zones', 2, 'k')", row.ID),
+		if err := cmp.Or(tx.Write("INSERT INTO workflow_hold (request, collection, scope, key, high) VALUES (?, 'zones', 2, 'k', '')", row.ID),
 			tx.Write("INSERT INTO workflow_asked (request, token, asked) VALUES (?, '', '{}')", row.ID)); err != nil {
 			return err
 		}
