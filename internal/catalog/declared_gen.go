@@ -132,6 +132,7 @@ var descriptions = map[string]string{
 	"Transaction.revertingTransaction":                       "revertingTransaction is the transaction that undid it.",
 	"Transaction.transactionId":                              "transactionId is the transaction that is to be taken back.",
 	"Transaction.transactionType":                            "transactionType is the kind of a transaction that is asked for: UNDO takes another one back.",
+	"Transaction.undoes":                                     "undoes is the transaction that it took back; null where it took none back. It is ours.",
 	"Transaction.user":                                       "user is who did it; null for the manager itself.",
 	"TrustRelationship":                                      "TrustRelationship is the trust in another manager, which a database is copied to.",
 	"TrustRelationship.address":                              "address is where it is.",

@@ -148,7 +148,8 @@ func verifyHeads(tx *store.Tx, fault func(string, ...any)) error {
 			upTo = all[i+1].Place
 		}
 		if err := tx.Faulty(fault, "transaction %d says to be of %s, and was chained long behind that: it was slipped into the history",
-			"SELECT t.id, json_extract(t.body, '$.creationDateTime') FROM history_link l JOIN txn t ON t.id = l.txn WHERE l.place > ? AND l.place <= ?"+
+			"SELECT t.id, json_extract(t.body, '$.creationDateTime') FROM history_link l JOIN txn t ON t.id = l.txn"+
+				" WHERE l.place > ? AND l.place <= ?"+
 				" AND t.at < ?", h.Place, upTo, h.At.Add(-chainedWithin).UnixMilli()); err != nil {
 			return err
 		}

@@ -85,7 +85,8 @@ func TestKeeperSeesAnotherChain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tamper("INSERT INTO txn (id, at, user_id, operation, first, last, body) SELECT 100, at, user_id, operation, 1000, 1000, body FROM txn WHERE id = 1",
+	tamper("INSERT INTO txn (id, at, user_id, operation, first, last, body) SELECT 100, at, user_id, operation, 1000, 1000,"+
+		" body FROM txn WHERE id = 1",
 		"INSERT INTO change (seq, txn, resource, operation) VALUES (1000, 100, 1, 'UPDATE')", "INSERT INTO history_due (txn) VALUES (100)")
 	if err := look(first); err != nil {
 		t.Fatal(err)

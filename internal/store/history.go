@@ -276,7 +276,8 @@ func (tx *Tx) writeHistory() error {
 		undoes = &tx.undoes
 	}
 	body, err := json.Marshal(transaction{tx.operation, tx.summary, orNull(tx.author.Name), orNull(tx.author.Comment),
-		orNull(tx.author.Credential), orNull(tx.author.Remote), orNull(tx.author.Client), tx.now.UTC().Format(time.RFC3339), orNull(tx.kind), undoes})
+		orNull(tx.author.Credential), orNull(tx.author.Remote), orNull(tx.author.Client), tx.now.UTC().Format(time.RFC3339), orNull(tx.kind),
+		undoes})
 	if err != nil {
 		return err
 	}

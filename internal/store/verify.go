@@ -105,7 +105,8 @@ func (tx *Tx) historyFaults(fault func(string, ...any)) error {
 	// Those of earlier releases do not say what they took back. One may be taken back again, when that was taken back itself.
 	const undoes = "CAST(json_extract(t.body, '$.undoes') AS TEXT)"
 	if err := tx.Faulty(fault, "transaction %d took another one back (%s), and that one is not said to be taken back", "SELECT t.id, "+undoes+
-		" FROM txn t WHERE t.operation = 'UNDO' AND "+undoes+" IS NOT NULL AND NOT EXISTS (SELECT 1 FROM reverting r WHERE CAST(r.txn AS TEXT) = "+
+		" FROM txn t WHERE t.operation = 'UNDO' AND "+undoes+" IS NOT NULL AND NOT EXISTS (SELECT 1 FROM reverting r"+
+		" WHERE CAST(r.txn AS TEXT) = "+
 		undoes+") AND EXISTS (SELECT 1 FROM txn o WHERE CAST(o.id AS TEXT) = "+undoes+")"); err != nil {
 		return err
 	}
