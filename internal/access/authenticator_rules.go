@@ -123,7 +123,19 @@ func (x *LDAPAuthenticator) BeforeWrite(c *resource.Change) error {
 	if err := checkCertificates("caCertificate", x.CACertificate); err != nil {
 		return err
 	}
+	if old, ok := c.Old.(*LDAPAuthenticator); ok && x.AdminPassword.Plain == "" && (old.Hostname != x.Hostname || old.Port != x.Port ||
+		old.SSLEnabled && !x.SSLEnabled || old.StartTLSEnabled && !x.StartTLSEnabled || old.CACertificate != x.CACertificate ||
+		old.AdminDN != x.AdminDN) {
+		return again("adminPassword")
+	}
 	return x.checkSecondary(c, x.ID)
+}
+
+// again demands a secret once more where it would be sent elsewhere than before, or in another way: who does not know it does not learn it so.
+func again(field string) error {
+	p := problem.BadRequest("MissingRequiredField", "%s: is to be given again where it is sent elsewhere, or in another way", field)
+	p.Fields = []string{field}
+	return p
 }
 
 // checkCertificates refuses a text that has no certificates.
@@ -153,6 +165,12 @@ func (x *RADIUSAuthenticator) BeforeWrite(c *resource.Change) error {
 	}
 	if c.Creates() && x.SharedSecret.Plain == "" {
 		return problem.Join(schema.MissingFields([]string{"sharedSecret"}))
+	}
+	if old, ok := c.Old.(*RADIUSAuthenticator); ok && x.SharedSecret.Plain == "" && (old.Hostname != x.Hostname || old.Port != x.Port) {
+		return again("sharedSecret")
+	}
+	if d := schema.LengthOf(x.Timeout); time.Duration(x.Retries+1)*d > longestTimeout {
+		return problem.Field("DurationValueOutsideRange", "timeout", "and retries together take longer than a minute")
 	}
 	return x.checkSecondary(c, x.ID)
 }
@@ -196,6 +214,10 @@ func (x *OAuthAuthorizationServer) BeforeWrite(c *resource.Change) error {
 	}
 	if len(missing) > 0 {
 		return problem.Join(schema.MissingFields(missing))
+	}
+	if old, ok := c.Old.(*OAuthAuthorizationServer); ok && x.ClientSecret.Plain == "" && x.ClientSecret.Sealed != "" &&
+		(old.IntrospectionURL != x.IntrospectionURL || old.CACertificate != x.CACertificate) {
+		return again("clientSecret")
 	}
 	for field, text := range map[string]string{"introspectionUrl": x.IntrospectionURL, "userInfoUrl": x.UserInfoURL} {
 		if err := checkURL(field, text); err != nil {

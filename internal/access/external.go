@@ -181,16 +181,21 @@ func errAway(name string) error {
 		"the authenticator of %s cannot be reached: nobody of it can sign in until it is back", name)
 }
 
-// checkElsewhere asks an authenticator, or the one behind it, whether a password is right.
-func (e *external) check(ctx context.Context, name, password string) (id authn.Identity, err error) {
+// check asks an authenticator, or the one behind it, whether a password is right; whole says that it was the first one that answered, which knows
+// the groups, too.
+func (s *Service) check(ctx context.Context, e *external, name, password, remote string) (id authn.Identity, whole bool, err error) {
 	asked := map[int64]bool{}
 	for at := e; at != nil && at.checks != nil && !asked[at.id]; at = at.secondary {
 		asked[at.id] = true
-		if id, err = at.checks.Check(ctx, name, password); !errors.Is(err, authn.ErrAway) {
-			return id, err
+		if refused := s.asking.pass(ctx, remote, func() { id, err = at.checks.Check(ctx, name, password) }); refused != nil {
+			return id, false, refused
 		}
+		if !errors.Is(err, authn.ErrAway) {
+			return id, at == e, err
+		}
+		s.told(at.name, err)
 	}
-	return id, err
+	return id, false, err
 }
 
 // elsewhere is what a sign-in asks others.
@@ -224,6 +229,7 @@ func (s *Service) elsewhereOf(tx *store.Tx, user *User) (*elsewhere, error) {
 // loginElsewhere checks a name and a password with others. Whoever is known there and is to be a user here is made one.
 func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, password, remote string, guesses patience) (Principal, error) {
 	now := s.store.Now()
+	away := 0
 	for _, e := range w.ask {
 		key := s.passwordKey(fmt.Sprint(e.id, ".", e.version, " ", name), password)
 		recalled := s.externals.recall(key, now)
@@ -232,18 +238,17 @@ func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, passwo
 			return Principal{}, err
 		}
 		if recalled != 0 {
-			if p, err := s.usableBy(ctx, recalled); err == nil {
-				return p, nil
+			if p, err := s.usableBy(ctx, recalled, e.id); err == nil {
+				return e.knows(p), nil
 			}
 		}
 		if e.checks == nil {
 			continue // such a user has tokens alone
 		}
-		id, err := e.check(ctx, name, password)
+		id, whole, err := s.check(ctx, e, name, password, remote)
 		if errors.Is(err, authn.ErrAway) {
-			s.saw(Unavailable, name, remote)
-			s.told(e.name, err)
-			return Principal{}, errAway(name)
+			away++
+			continue
 		}
 		if errors.Is(err, authn.ErrWrong) {
 			continue
@@ -251,7 +256,7 @@ func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, passwo
 		if err != nil {
 			return Principal{}, err
 		}
-		p, err := s.admit(ctx, e, id, w.user)
+		p, err := s.admit(ctx, e, id, w.user, whole)
 		if errors.Is(err, errLogin) {
 			continue
 		}
@@ -261,18 +266,25 @@ func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, passwo
 		s.guesses.succeeded(name, remote)
 		s.saw(Accepted, name, remote)
 		s.externals.remember(key, p.User, now, time.Time{})
-		return p, nil
+		return e.knows(p), nil
+	}
+	if away == len(w.ask) { // nobody has said that it is wrong
+		s.saw(Unavailable, name, remote)
+		return Principal{}, errAway(name)
+	}
+	if _, err := s.verify(ctx, "", password, remote); err != nil { // which takes as long as for a user of the manager's own
+		return Principal{}, err
 	}
 	s.guesses.failed(name, remote, guesses)
 	s.saw(Refused, name, remote)
 	return Principal{}, errLogin
 }
 
-// usableBy gives the principal of a user that may sign in; errLogin where there is none.
-func (s *Service) usableBy(ctx context.Context, id int64) (p Principal, err error) {
+// usableBy gives the principal of a user that may sign in by an authenticator; errLogin where there is none.
+func (s *Service) usableBy(ctx context.Context, id, authenticator int64) (p Principal, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		user, err := userOf(tx, id)
-		if errors.Is(err, store.ErrNotFound) || err == nil && !user.usable() {
+		if errors.Is(err, store.ErrNotFound) || err == nil && (!user.usable() || user.Authenticator.ID != authenticator) {
 			return errLogin
 		}
 		if err == nil {
@@ -283,16 +295,27 @@ func (s *Service) usableBy(ctx context.Context, id int64) (p Principal, err erro
 	return p, err
 }
 
+// knows gives a principal whose password an authenticator has found right.
+func (e *external) knows(p Principal) Principal {
+	p.Credential = "password of " + e.name
+	return p
+}
+
 // admit lets somebody in whom an authenticator knows: as the user that they are, or, where they are in one of the groups that are known
 // here, as a new one. Their groups here become those that they are in there. errLogin says that they are nobody here.
-func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, user *User) (p Principal, err error) {
-	if !nameable(id.Name) || len(id.Name) > maxName || strings.TrimSpace(id.Name) == "" || strings.ContainsFunc(id.Name, unicode.IsControl) {
+// whole says that the groups are known; else they stay as they are.
+func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, user *User, whole bool) (p Principal, err error) {
+	if !nameable(id.Name) || len(id.Name) > maxName || id.Name == "" || strings.TrimSpace(id.Name) != id.Name ||
+		strings.ContainsFunc(id.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return p, errLogin
 	}
 	api := s.api.Load()
 	var groups, gone []int64 // that they are to be in, and that they are no more in
 	look := func(tx *store.Tx) error {
 		groups, gone = nil, nil
+		if !whole {
+			return nil
+		}
 		var in []int64
 		if user != nil {
 			if in, err = tx.Links(user.ID, "groups"); err != nil {
@@ -329,7 +352,7 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 	case user != nil && (user.Authenticator.ID != e.id || !user.usable()), user == nil && len(groups) == 0:
 		return p, errLogin
 	case user != nil && len(groups)+len(gone) == 0:
-		return s.usableBy(ctx, user.ID)
+		return s.usableBy(ctx, user.ID, e.id)
 	}
 	var made int64
 	if err := s.store.Update(ctx, store.Author{Name: "authenticator " + e.name}, func(tx *store.Tx) error {
@@ -350,7 +373,7 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 	}); err != nil {
 		return p, fmt.Errorf("letting %s in: %w", id.Name, err)
 	}
-	return s.usableBy(ctx, made)
+	return s.usableBy(ctx, made, e.id)
 }
 
 // enrol makes the user of somebody whom an authenticator knows. Another manager may have been faster.
@@ -365,15 +388,23 @@ func (s *Service) enrol(c *resource.Change, e *external, id authn.Identity) (*st
 		}
 		return rows[0], nil
 	}
+	var alike int // whom people would take for the same
+	if err := c.Tx.QueryRow("SELECT count(*) FROM resource WHERE collection = 'users' AND lower(name) = ?", strings.ToLower(id.Name)).
+		Scan(&alike); err != nil {
+		return nil, err
+	}
+	if alike > 0 {
+		return nil, errLogin
+	}
 	x := &User{Authenticator: schema.Ref{ID: e.id}, Email: id.Email, SecurityPrivilege: "NO_ACCESS", HistoryPrivilege: "HIDE",
 		AccessType: "GUI_AND_API"}
 	x.Type, x.Name = userType.Name, id.Name
 	if !isMail(x.Email) {
 		x.Email = strings.Map(func(r rune) rune {
-			if r == '@' || r <= ' ' || r > '~' {
-				return '-'
+			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+				return r
 			}
-			return r
+			return '-'
 		}, id.Name) + "@invalid" // a name that is nobody's (RFC 6761 section 6.4)
 	}
 	return c.Create(c.API.TypeNamed(x.Type), x)
@@ -416,33 +447,33 @@ func (s *Service) externalToken(ctx context.Context, token, remote string) (p Pr
 	issuer := authn.IssuerOf(token)
 	now := s.store.Now()
 	for _, e := range all {
-		if e.tokens == nil || e.issuer != "" && e.issuer != issuer { // who says to have issued it is asked, and nobody else
+		if !e.mayHaveIssued(issuer, all) {
 			continue
 		}
 		key := sha256.Sum256([]byte(fmt.Sprint(e.id, ".", e.version, " ", token)))
 		if user := s.externals.recall(key, now); user != 0 {
-			if p, err = s.usableBy(ctx, user); err == nil {
+			if p, err = s.usableBy(ctx, user, e.id); err == nil {
 				return e.as(p), nil
 			}
 		}
-		if err := s.guesses.may("", remote, pairPatience, false); err != nil {
-			s.saw(Throttled, "", remote)
+		var id authn.Identity
+		var until time.Time
+		var found error
+		if err := s.asking.pass(ctx, remote, func() { id, until, found = e.tokens.Verify(ctx, token) }); err != nil {
 			return p, err
 		}
-		id, until, err := e.tokens.Verify(ctx, token)
 		switch {
-		case errors.Is(err, authn.ErrAway):
-			s.saw(Unavailable, e.name, remote)
-			s.told(e.name, err)
+		case errors.Is(found, authn.ErrAway):
+			s.saw(Unavailable, "", remote)
+			s.told(e.name, found)
 			return p, errAway("the token")
-		case errors.Is(err, authn.ErrWrong):
-			s.guesses.failed("", remote, pairPatience)
+		case errors.Is(found, authn.ErrWrong):
 			continue
-		case err != nil:
-			return p, err
+		case found != nil:
+			return p, found
 		}
-		if p, err = s.admit(ctx, e, id, nil); errors.Is(err, errLogin) {
-			return p, errToken
+		if p, err = s.admit(ctx, e, id, nil, true); errors.Is(err, errLogin) {
+			break
 		} else if err != nil {
 			return p, err
 		}
@@ -450,7 +481,20 @@ func (s *Service) externalToken(ctx context.Context, token, remote string) (p Pr
 		s.externals.remember(key, p.User, now, until)
 		return e.as(p), nil
 	}
+	s.saw(Refused, "", remote)
 	return p, errToken
+}
+
+// mayHaveIssued reports whether a token of an issuer, empty where it does not say, may be of this authenticator: who says to have issued it is
+// asked, and nobody else.
+func (e *external) mayHaveIssued(issuer string, all []*external) bool {
+	switch {
+	case e.tokens == nil:
+		return false
+	case e.issuer != "" || e.tokens.Issuer != "":
+		return issuer == e.tokens.Issuer || issuer == "" && e.issuer == ""
+	}
+	return issuer == "" || !slices.ContainsFunc(all, func(other *external) bool { return other.tokens != nil && other.tokens.Issuer == issuer })
 }
 
 // as gives a principal that has shown a token of an authorization server.

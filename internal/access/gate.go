@@ -24,10 +24,19 @@ const (
 	maxOfOne   = 4
 )
 
-func newGate(each int) *gate {
-	return &gate{each: each, slots: make(chan struct{}, maxHashing), queue: make(chan struct{}, maxHashing+maxWaiting),
-		waiting: map[string]int{}}
+func newGate(each int) *gate { return newGateOf(maxHashing, maxWaiting, each) }
+
+// newGateOf makes a gate that lets some through at a time, and lets some wait.
+func newGateOf(through, wait, each int) *gate {
+	return &gate{each: each, slots: make(chan struct{}, through), queue: make(chan struct{}, through+wait), waiting: map[string]int{}}
 }
+
+// Questions to authenticators that are asked at a time, that may wait, and that one address may have there.
+const (
+	maxAsking     = 32
+	maxAskWaiting = 64
+	maxAskOfOne   = 8
+)
 
 // pass runs fn when it is the turn of an address; "" stands for the manager itself, which has no share. It gives
 // 429 where too many wait already.

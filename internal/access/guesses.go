@@ -87,6 +87,7 @@ func newGuesses(now func() time.Time) *guesses {
 // keys are what a try has in common with others, hashed, and the patience with each. Of IPv6 a whole /64 is one
 // address: whoever has one has all of them.
 func keys(name, remote string, pair patience) map[[16]byte]patience {
+	name = strings.ToLower(name) // some who are asked take any case for the same
 	return map[[16]byte]patience{keyOf("pair", site(remote), name): pair, keyOf("address", site(remote)): addressPatience,
 		keyOf("account", name): accountPatience}
 }
@@ -120,7 +121,7 @@ func (g *guesses) may(name, remote string, pair patience, right bool) error {
 	}
 	now := g.now()
 	wait := time.Duration(0)
-	own := keyOf("pair", site(remote), name)
+	own := keyOf("pair", site(remote), strings.ToLower(name))
 	for key := range keys(name, remote, pair) {
 		if t := g.tries[key]; t != nil && (key == own || !right) {
 			wait = max(wait, t.until.Sub(now))
@@ -178,6 +179,7 @@ func (g *guesses) succeeded(name, remote string) {
 		clear(g.friends)
 	}
 	g.friends[keyOf("address", site(remote))] = true
+	name = strings.ToLower(name)
 	delete(g.tries, keyOf("pair", site(remote), name))
 	delete(g.tries, keyOf("account", name))
 	if t := g.tries[keyOf("address", site(remote))]; t != nil { // who signs in from there is not only guessing

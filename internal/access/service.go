@@ -82,6 +82,8 @@ type Service struct {
 	// strangers and friends bound how many passwords are hashed at a time, and how many may wait: for addresses
 	// that somebody has signed in from, and for others, so that a flood of those does not keep everybody out.
 	strangers, friends *gate
+	// asking bounds how many questions are put to authenticators at a time.
+	asking *gate
 	// pepper keys the memory of checked passwords; it never leaves the process.
 	pepper []byte
 	// knownMu guards known, which maps HMAC(pepper, user and password) to the stored hash it was checked
@@ -124,7 +126,8 @@ type tokenEntry struct {
 
 // newService makes the service.
 func newService(s *store.Store) *Service {
-	return &Service{store: s, strangers: newGate(maxOfOne), friends: newGate(maxHashing + maxWaiting), pepper: randomBytes(32),
+	return &Service{store: s, strangers: newGate(maxOfOne), friends: newGate(maxHashing + maxWaiting),
+		asking: newGateOf(maxAsking, maxAskWaiting, maxAskOfOne), pepper: randomBytes(32),
 		known: map[[32]byte]string{}, tokens: store.NewCache[tokenKey](s,
 			store.CacheOptions[tokenEntry]{Topics: tokenTopics, Max: maxRemembered}), guesses: newGuesses(s.Now),
 		manners: newManners(s), externals: newExternals(s), rights: store.NewCache[int64](s, store.CacheOptions[*Rights]{Topics: rightsTopics,
@@ -190,6 +193,9 @@ var (
 	errForm   = unauthorized("InvalidAuthorizationToken", "the Authorization header is malformed")
 )
 
+// maxHeader bounds what follows the scheme, in bytes: a token of somebody in a hundred groups is long.
+const maxHeader = 16 << 10
+
 // header splits the one Authorization header a request may have.
 func header(r *http.Request) (scheme, rest string, err error) {
 	values := r.Header.Values("Authorization")
@@ -200,7 +206,7 @@ func header(r *http.Request) (scheme, rest string, err error) {
 		return "", "", problem.BadRequest("InvalidHeaderValue", "Authorization: given %d times", len(values))
 	}
 	scheme, rest, ok := strings.Cut(values[0], " ")
-	if rest = strings.TrimSpace(rest); !ok || rest == "" || len(rest) > 4096 {
+	if rest = strings.TrimSpace(rest); !ok || rest == "" || len(rest) > maxHeader {
 		return "", "", errForm
 	}
 	return strings.ToLower(scheme), rest, nil

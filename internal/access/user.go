@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/mail"
+	"slices"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -46,9 +47,9 @@ type User struct {
 	// AdministrativeAccessRights are the same, as release 9.6 has them.
 	AdministrativeAccessRights json.RawMessage `api:"administrativeAccessRights,readOnly,list"`
 
-	// hash is the password's hash, computed by BeforeWrite; forget says that another one knows the user from now on.
-	hash   string
-	forget bool
+	// hash is the password's hash, computed by BeforeWrite; moved says that somebody else knows the user from now on.
+	hash  string
+	moved bool
 }
 
 // BeforeWrite refuses a name that another user has and a bad password, and keeps at least one usable
@@ -109,17 +110,43 @@ func isMail(text string) bool {
 // authenticates refuses a password of somebody whom an authenticator knows, and an authenticator that nobody signs in by.
 func (x *User) authenticates(c *resource.Change) error {
 	own, err := x.isOwn(c.Tx)
-	if err != nil || own {
+	if err != nil {
 		return err
 	}
-	if x.Password != "" {
+	if !own && x.Password != "" {
 		return problem.Field("AuthenticatorMismatch", "password", "is not kept here: the authenticator of the user knows it")
 	}
-	if old, ok := c.Old.(*User); ok && old.Authenticator == x.Authenticator {
-		return nil
-	}
-	x.forget = true
+	old, ok := c.Old.(*User)
+	x.moved = ok && old.Authenticator.ID != x.Authenticator.ID
 	return nil
+}
+
+// leave ends what the user had by the authenticator before: the password here, the sessions, and the groups whose members others know.
+func (x *User) leave(c *resource.Change) error {
+	c.Tx.Touch(topic)
+	if err := c.Tx.Write("DELETE FROM credential WHERE user_id = ? AND kind IN (?, ?)", x.ID, kindPassword, kindSession); err != nil {
+		return err
+	}
+	open, _, err := sessionsOf(c.Tx, x.ID)
+	if err == nil {
+		err = endSessions(c, open, terminated)
+	}
+	if err != nil {
+		return err
+	}
+	in, err := c.Tx.Links(x.ID, "groups")
+	if err != nil {
+		return err
+	}
+	var gone []int64
+	if err := eachRemoteGroup(c.Tx, func(row *store.Resource, authenticator int64) {
+		if authenticator != x.Authenticator.ID && slices.Contains(in, row.ID) {
+			gone = append(gone, row.ID)
+		}
+	}); err != nil {
+		return err
+	}
+	return ServiceOf(c.API.Store).regroup(c, x.ID, nil, gone)
 }
 
 // isOwn reports whether the manager itself knows the user's password.
@@ -205,20 +232,13 @@ func lastAdministrator(c *resource.Change, id int64) error {
 
 // AfterWrite sets the password, and ends the sessions that were begun with the one before.
 func (x *User) AfterWrite(c *resource.Change) error {
-	if x.forget {
-		if err := Forget(c.Tx, x.ID); err != nil {
+	if x.moved {
+		if err := x.leave(c); err != nil {
 			return err
 		}
 	}
-	if x.hash == "" && !x.forget {
+	if x.hash == "" {
 		return nil
-	}
-	if x.forget {
-		open, _, err := sessionsOf(c.Tx, x.ID)
-		if err != nil {
-			return err
-		}
-		return endSessions(c, open, terminated)
 	}
 	if err := SetPassword(c.Tx, x.ID, x.hash); err != nil {
 		return err

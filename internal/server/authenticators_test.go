@@ -3,7 +3,10 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,4 +154,103 @@ func TestSigningInByTokens(t *testing.T) {
 	m.want(200, "PATCH", post+"/"+sso, `{"enabled":false}`)
 	m.want(401, "GET", "/api/v2/configurations", "", token("carol", "netops"))
 	m.sound()
+}
+
+// What is remembered, stored or counted of those who sign in by others goes no further than it was meant.
+func TestSigningInByOthersGoesNoFurther(t *testing.T) {
+	m := startAlone(t)
+	d, p := authntest.NewDirectory(t), authntest.NewProvider(t)
+	const post = "/api/v2/authenticators"
+	people := m.id(post, ldapBody("people", d, ""))
+	group := m.id("/api/v2/groups", `{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
+	configuration := m.id("/api/v2/configurations", `{"name":"theirs"}`)
+	m.right(group, configuration, "VIEW", "")
+	as := basicAuth("carol", "carols password")
+	m.want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
+	carol := m.want(200, "GET", "/api/v2/users?"+filter("name:'carol'"), "").text("data.0.id")
+
+	// Secrets do not go where somebody else has them sent.
+	m.refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(authntest.FreePort(t))+`}`)
+	m.refused(400, "MissingRequiredField", "adminPassword", "PATCH", post+"/"+people, `{"startTlsEnabled":false}`)
+	m.want(200, "PATCH", post+"/"+people, `{"startTlsEnabled":false,"adminPassword":"finds people"}`)
+
+	// Who is known by somebody else from now on begins anew.
+	session := m.want(201, "POST", "/api/v2/sessions", `{"username":"carol","password":"carols password"}`, "Authorization:")
+	asSession := "Authorization: Basic " + session.text("basicAuthenticationCredentials")
+	m.want(200, "PATCH", "/api/v2/users/"+carol, `{"authenticator":null,"password":"kept here now"}`)
+	for name, header := range map[string]string{"the session from before": asSession, "the directory's password": as,
+		"in other letters": basicAuth("CAROL", "carols password")} {
+		if r := m.do("GET", "/api/v2/configurations", "", header); r.StatusCode != 401 && r.StatusCode != 429 {
+			t.Errorf("%s: %d %s", name, r.StatusCode, r.body)
+		}
+	}
+	m.want(200, "GET", "/api/v2/users/"+carol+"/groups", "").none(t)
+	m.want(200, "GET", "/api/v2/configurations", "", basicAuth("carol", "kept here now")).none(t)
+
+	// Tokens: those of one issuer are not another's to ask about, and a wrong one keeps nobody else from a good one.
+	var asked atomic.Int64
+	partner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		_, _ = w.Write([]byte(`{"active":false}`))
+	}))
+	defer partner.Close()
+	m.id(post, `{"type":"OAuthAuthorizationServer","name":"partner","enabled":true,"userClaim":"sub","groupClaim":"groups","emailClaim":"email",`+
+		`"validationMethod":"AUTHORIZATION_SERVER","clientId":"portolan","clientSecret":"s","introspectionUrl":"`+partner.URL+`/i","audience":"portolan"}`)
+	sso := m.id(post, `{"type":"OAuthAuthorizationServer","name":"sso","enabled":true,"userClaim":"preferred_username","groupClaim":"groups",`+
+		`"emailClaim":"email","validationMethod":"LOCAL","issuer":"`+p.URL+`","audience":"portolan","caCertificate":`+quoted(p.Trusted())+`}`)
+	m.id("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)
+	token := func(name string, until time.Duration) string {
+		return "Authorization: Bearer " + p.Sign(t, map[string]any{"iss": p.URL, "aud": "portolan", "sub": name, "preferred_username": name,
+			"groups": append(strings.Split(strings.Repeat("a long name of a group,", 300), ","), "netops"), "exp": time.Now().Add(until).Unix()})
+	}
+	for range 12 {
+		m.want(401, "GET", "/api/v2/configurations", "", token("dave", -time.Hour))
+	}
+	m.want(200, "GET", "/api/v2/configurations", "", token("dave", time.Hour))
+	if n := asked.Load(); n > 0 {
+		t.Errorf("another one was asked %d times about tokens of sso", n)
+	}
+	for _, name := range []string{"Admin", "ADMIN", " dave", "dave ", "Dave"} {
+		if r := m.do("GET", "/api/v2/configurations", "", token(name, time.Hour)); r.StatusCode != 401 {
+			t.Errorf("%q becomes somebody: %d %s", name, r.StatusCode, r.body)
+		}
+	}
+	m.want(200, "GET", "/api/v2/configurations", "", token(`x'y"`, time.Hour))
+
+	// Tokens in between do not let anybody guess passwords.
+	settings := m.want(200, "GET", "/api/v2/settings?"+filter("type:'LoginPolicySettings'"), "").text("data.0.id")
+	m.want(200, "PATCH", "/api/v2/settings/"+settings, `{"enabled":true,"failureLimit":3,"failureLimitPeriod":"PT10M","delayDuration":"PT10M"}`)
+	waits := 0
+	for range 12 {
+		if r := m.do("GET", "/api/v2/configurations", "", basicAuth("admin", "wrong")); r.StatusCode == 429 {
+			waits++
+		}
+		m.do("GET", "/api/v2/configurations", "", token("dave", -time.Hour))
+	}
+	if waits < 8 {
+		t.Errorf("who guesses had to wait %d times of 12", waits)
+	}
+	m.sound()
+}
+
+// A RADIUS server behind a directory knows no groups: those of its users stay as they were.
+func TestGroupsWhileADirectoryIsAway(t *testing.T) {
+	m := startAlone(t)
+	d := authntest.NewDirectory(t)
+	const post = "/api/v2/authenticators"
+	behind := m.id(post, ldapBody("copy", d, `,"groupObjectClass":"person"`)) // which finds no groups
+	people := m.id(post, ldapBody("people", d, ""))
+	group := m.id("/api/v2/groups", `{"name":"cn=netops,dc=example,dc=net","groupType":"LDAP","authenticator":{"id":`+people+`}}`)
+	configuration := m.id("/api/v2/configurations", `{"name":"theirs"}`)
+	m.right(group, configuration, "VIEW", "")
+	as := basicAuth("carol", "carols password")
+	m.want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
+	m.want(200, "PATCH", post+"/"+people, `{"port":`+fmt.Sprint(authntest.FreePort(t))+`,"adminPassword":"finds people","secondaryAuthenticator":{"id":`+
+		behind+`}}`)
+	m.want(200, "GET", "/api/v2/configurations/"+configuration, "", as)
+	// While nobody can be asked, nobody is told whether a password is right, and a stranger no more than that.
+	m.want(200, "PATCH", post+"/"+people, `{"secondaryAuthenticator":null}`)
+	for _, header := range []string{as, basicAuth("carol", "wrong"), basicAuth("carol", "wrong again")} {
+		m.refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", header)
+	}
 }
