@@ -131,7 +131,8 @@ func (x *LDAPAuthenticator) BeforeWrite(c *resource.Change) error {
 	return x.checkSecondary(c, x.ID)
 }
 
-// again demands a secret once more where it would be sent elsewhere than before, or in another way: who does not know it does not learn it so.
+// again demands a secret once more where it would be sent elsewhere than before, or in another way: who does not know it does not learn
+// it so.
 func again(field string) error {
 	p := problem.BadRequest("MissingRequiredField", "%s: is to be given again where it is sent elsewhere, or in another way", field)
 	p.Fields = []string{field}

@@ -181,8 +181,8 @@ func errAway(name string) error {
 		"the authenticator of %s cannot be reached: nobody of it can sign in until it is back", name)
 }
 
-// check asks an authenticator, or the one behind it, whether a password is right; whole says that it was the first one that answered, which knows
-// the groups, too.
+// check asks an authenticator, or the one behind it, whether a password is right; whole says that it was the first one that answered,
+// which knows the groups, too.
 func (s *Service) check(ctx context.Context, e *external, name, password, remote string) (id authn.Identity, whole bool, err error) {
 	asked := map[int64]bool{}
 	for at := e; at != nil && at.checks != nil && !asked[at.id]; at = at.secondary {
@@ -485,8 +485,8 @@ func (s *Service) externalToken(ctx context.Context, token, remote string) (p Pr
 	return p, errToken
 }
 
-// mayHaveIssued reports whether a token of an issuer, empty where it does not say, may be of this authenticator: who says to have issued it is
-// asked, and nobody else.
+// mayHaveIssued reports whether a token of an issuer, empty where it does not say, may be of this authenticator: who says to have issued
+// it is asked, and nobody else.
 func (e *external) mayHaveIssued(issuer string, all []*external) bool {
 	switch {
 	case e.tokens == nil:
@@ -494,7 +494,10 @@ func (e *external) mayHaveIssued(issuer string, all []*external) bool {
 	case e.issuer != "" || e.tokens.Issuer != "":
 		return issuer == e.tokens.Issuer || issuer == "" && e.issuer == ""
 	}
-	return issuer == "" || !slices.ContainsFunc(all, func(other *external) bool { return other.tokens != nil && other.tokens.Issuer == issuer })
+	return issuer == "" || !slices.ContainsFunc(all, func(other *external) bool {
+		return other.tokens != nil &&
+			other.tokens.Issuer == issuer
+	})
 }
 
 // as gives a principal that has shown a token of an authorization server.

@@ -26,6 +26,7 @@ var migrations embed.FS
 func Extension() *store.Extension {
 	return &store.Extension{Name: "history heads", Migrations: migrations, Verify: verifyHeads, Tables: []store.Table{
 		{Name: "history_head", Columns: []string{"place", "txn", "at", "hash", "public", "signature"}, Key: 1},
+		{Name: "history_base", Columns: []string{"place", "txn", "at", "hash", "public", "signature"}, Key: 1},
 		{Name: "history_key", Columns: []string{"id", "public", "private"}, Key: 1}}}
 }
 
@@ -101,20 +102,64 @@ func sign(tx *store.Tx, sealer resource.Sealer) error {
 	if err != nil {
 		return err
 	}
-	public, _ := key.Public().(ed25519.PublicKey)
-	at := tx.Now().UTC().Truncate(time.Second)
-	h := Head{Place: last.Place, Transaction: last.Transaction, At: at, Hash: hex.EncodeToString(last.Hash),
-		PublicKey: hex.EncodeToString(public)} // all but the signature
-	signature := ed25519.Sign(key, h.signed())
-	if err := tx.Write("DELETE FROM history_head WHERE at < ?", at.Add(-keepHeads).Unix()); err != nil {
+	if err := tx.Write("DELETE FROM history_head WHERE at < ?", tx.Now().Add(-keepHeads).Unix()); err != nil {
 		return err
 	}
-	return tx.Write("INSERT INTO history_head (place, txn, at, hash, public, signature) VALUES (?,?,?,?,?,?)",
-		h.Place, h.Transaction, at.Unix(), last.Hash, []byte(public), signature)
+	return keepSigned(tx, key, "history_head", last)
+}
+
+// keepSigned signs a link, and keeps that in a table.
+func keepSigned(tx *store.Tx, key ed25519.PrivateKey, table string, l store.Link) error {
+	public, _ := key.Public().(ed25519.PublicKey)
+	at := tx.Now().UTC().Truncate(time.Second)
+	h := Head{Place: l.Place, Transaction: l.Transaction, At: at, Hash: hex.EncodeToString(l.Hash),
+		PublicKey: hex.EncodeToString(public)} // all but the signature
+	return tx.Write("INSERT INTO "+table+" (place, txn, at, hash, public, signature) VALUES (?,?,?,?,?,?)",
+		h.Place, h.Transaction, at.Unix(), l.Hash, []byte(public), ed25519.Sign(key, h.signed()))
+}
+
+// Begins gives what signs, when retention takes something away, behind which link the chain begins then (store.PruneHistory).
+func Begins(sealer resource.Sealer) func(tx *store.Tx, base store.Link) error {
+	return func(tx *store.Tx, base store.Link) error {
+		key, err := signingKey(tx, sealer)
+		if err != nil {
+			return err
+		}
+		if err := tx.Write("DELETE FROM history_base"); err != nil {
+			return err
+		}
+		return keepSigned(tx, key, "history_base", base)
+	}
+}
+
+// verifyBase refuses a chain that begins later than the manager has said.
+func verifyBase(tx *store.Tx, fault func(string, ...any)) error {
+	base, err := tx.ChainBase()
+	if err != nil || base.Place == 0 {
+		return err
+	}
+	said := false
+	if err := signedIn(tx, "history_base", 0, func(h Head) error {
+		said = said || h.Place == base.Place && h.Transaction == base.Transaction && h.Hash == hex.EncodeToString(base.Hash) && h.Verify()
+		return nil
+	}); err != nil {
+		return err
+	}
+	if !said {
+		fault("the history is said to begin behind transaction %d (link %d), and no manager has taken away what was before", base.Transaction,
+			base.Place)
+	}
+	return tx.Faulty(fault, "where the history begins, at place %d, was signed by a key that is not the manager's%s",
+		"SELECT place, '' FROM history_base h WHERE NOT EXISTS (SELECT 1 FROM history_key k WHERE k.public = h.public)")
 }
 
 // heads calls fn for the signed heads behind a place, in order.
 func heads(tx *store.Tx, behind int64, fn func(Head) error) error {
+	return signedIn(tx, "history_head", behind, fn)
+}
+
+// signedIn calls fn for what was signed and is kept in a table.
+func signedIn(tx *store.Tx, table string, behind int64, fn func(Head) error) error {
 	return tx.Each(func(scan func(...any) error) error {
 		var h Head
 		var at int64
@@ -125,11 +170,14 @@ func heads(tx *store.Tx, behind int64, fn func(Head) error) error {
 		h.At, h.Hash, h.PublicKey, h.Signature = time.Unix(at, 0).UTC(), hex.EncodeToString(sum), hex.EncodeToString(public),
 			hex.EncodeToString(signature)
 		return fn(h)
-	}, "SELECT place, txn, at, hash, public, signature FROM history_head WHERE place > ? ORDER BY place", behind)
+	}, "SELECT place, txn, at, hash, public, signature FROM "+table+" WHERE place > ? ORDER BY place", behind)
 }
 
 // verifyHeads holds the chain to the heads that were signed.
 func verifyHeads(tx *store.Tx, fault func(string, ...any)) error {
+	if err := verifyBase(tx, fault); err != nil {
+		return err
+	}
 	var all []Head
 	if err := heads(tx, 0, func(h Head) error {
 		all = append(all, h)

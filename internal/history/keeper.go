@@ -29,7 +29,8 @@ type Keeper struct {
 	store  *store.Store
 	sealer resource.Sealer
 	log    *slog.Logger
-	lease  *store.Lease
+	// lease is that of chaining and signing, sending that of those who send to the syslog.
+	lease, sending *store.Lease
 	// HeadsFile is a file that signed heads are written to, a line each; empty: none.
 	HeadsFile string
 	// Syslog is where transactions and heads are sent; nil: nowhere.
@@ -46,12 +47,13 @@ type Keeper struct {
 
 // NewKeeper makes what keeps the history of a store. Run runs it.
 func NewKeeper(s *store.Store, sealer resource.Sealer, log *slog.Logger) *Keeper {
-	return &Keeper{store: s, sealer: sealer, log: log, lease: s.NewLease("history", leaseLength), Chained: func(int) {}, Sent: func(int) {}}
+	return &Keeper{store: s, sealer: sealer, log: log, lease: s.NewLease("history", leaseLength),
+		sending: s.NewLease("history syslog", leaseLength), Chained: func(int) {}, Sent: func(int) {}}
 }
 
 // Run works until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
-	store.Work(ctx, lookEvery, k.log, "the history", k.look, k.lease)
+	store.Work(ctx, lookEvery, k.log, "the history", k.look, k.lease, k.sending)
 	if k.Syslog != nil {
 		k.Syslog.close()
 	}
@@ -69,36 +71,56 @@ func (k *Keeper) look(ctx context.Context) error {
 	}); err != nil || w == (waiting{}) {
 		return err
 	}
+	if w.due || w.unsigned {
+		if err := k.chain(ctx, w); err != nil {
+			return err
+		}
+	}
+	if k.Syslog == nil {
+		return nil
+	}
+	held, err := k.sending.Take(ctx)
+	if err != nil || !held {
+		return err
+	}
+	return k.send(ctx, under(k.sending))
+}
+
+// under gives what updates under a lease, which it takes for longer each time.
+func under(lease *store.Lease) store.Updater {
+	return func(ctx context.Context, a store.Author, fn func(*store.Tx) error) error {
+		if _, err := lease.Take(ctx); err != nil {
+			return err
+		}
+		return lease.UpdateIn(ctx, store.OwnTables(), a, fn)
+	}
+}
+
+// chain chains and signs, if that is this manager's to do.
+func (k *Keeper) chain(ctx context.Context, w waiting) error {
 	held, err := k.lease.Take(ctx)
 	if err != nil || !held {
 		return err
 	}
-	update := func(ctx context.Context, a store.Author, fn func(*store.Tx) error) error {
-		if _, err := k.lease.Take(ctx); err != nil {
-			return err
-		}
-		return k.lease.UpdateIn(ctx, store.OwnTables(), a, fn)
-	}
+	update := under(k.lease)
 	if w.due {
 		made, err := k.store.Chain(ctx, update)
 		if k.Chained(made); err != nil {
 			return err
 		}
 	}
-	if w.unsigned {
-		if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
-			if err := k.unchanged(tx); err != nil {
-				return err
-			}
-			return sign(tx, k.sealer)
-		}); err != nil {
-			return fmt.Errorf("signing the head: %w", err)
-		}
-		if err := k.writeHeads(ctx); err != nil {
+	if !w.unsigned {
+		return nil
+	}
+	if err := update(ctx, store.Author{}, func(tx *store.Tx) error {
+		if err := k.unchanged(tx); err != nil {
 			return err
 		}
+		return sign(tx, k.sealer)
+	}); err != nil {
+		return fmt.Errorf("signing the head: %w", err)
 	}
-	return k.send(ctx, update)
+	return k.writeHeads(ctx)
 }
 
 // unchanged refuses to sign a chain that is not the one that this manager, or its file of heads, has seen signed.

@@ -31,7 +31,8 @@ func TestOutbound(t *testing.T) {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
-	for _, host := range []string{"169.254.169.254", "fe80::1", "::ffff:169.254.169.254", "0.0.0.0", "64:ff9b::a9fe:a9fe", "fd00:ec2::254", "224.0.0.1"} {
+	for _, host := range []string{"169.254.169.254", "fe80::1", "::ffff:169.254.169.254", "0.0.0.0", "64:ff9b::a9fe:a9fe", "fd00:ec2::254",
+		"224.0.0.1"} {
 		if err := dial(host); !errors.Is(err, ErrDenied) {
 			t.Errorf("%s: %v", host, err)
 		}

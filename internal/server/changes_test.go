@@ -15,6 +15,7 @@ import (
 
 	"portolan/client"
 	"portolan/internal/access"
+	"portolan/internal/history"
 )
 
 // errEnough ends a feed.
@@ -247,7 +248,8 @@ func TestChangeFeedOverTLS(t *testing.T) {
 func (m *manager) forget() {
 	m.t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if _, err := m.Store.PruneHistory(m.t.Context(), m.Store.Update, time.Now().Add(time.Hour)); err != nil {
+		if _, err := m.Store.PruneHistory(m.t.Context(), m.Store.Update, time.Now().Add(time.Hour),
+			history.Begins(m.Address.Sealer)); err != nil {
 			m.t.Fatal(err)
 		}
 		left := m.want(200, "GET", "/api/v2/transactions?limit=1&total=true", "").text("totalCount")

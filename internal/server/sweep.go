@@ -9,6 +9,7 @@ import (
 	"portolan/internal/catalog"
 	"portolan/internal/deploy"
 	"portolan/internal/event"
+	"portolan/internal/history"
 	"portolan/internal/store"
 )
 
@@ -81,11 +82,11 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 		return lease.Update(ctx, author, fn)
 	}
 	now := m.Store.Now()
-	history, events, sessions := m.options.KeepHistory, m.options.KeepEvents, m.options.KeepSessions
+	keep, events, sessions := m.options.KeepHistory, m.options.KeepEvents, m.options.KeepSessions
 	if err := m.Store.View(ctx, func(tx *store.Tx) error { // the settings go before what the manager was started with
 		old, recent, err := catalog.Retention(tx, m.Address)
 		if old > 0 {
-			history = old
+			keep = old
 		}
 		if recent > 0 {
 			events, sessions = recent, recent
@@ -100,7 +101,9 @@ func (m *Manager) prune(ctx context.Context, lease *store.Lease) error {
 		keep time.Duration
 		run  func(before time.Time) (int, error)
 	}{
-		{"transactions", history, func(before time.Time) (int, error) { return m.Store.PruneHistory(ctx, update, before) }},
+		{"transactions", keep, func(before time.Time) (int, error) {
+			return m.Store.PruneHistory(ctx, update, before, history.Begins(m.Address.Sealer))
+		}},
 		{"events", events, func(before time.Time) (int, error) { return event.PruneEvents(ctx, update, before) }},
 		{"deployments", events, func(before time.Time) (int, error) { return deploy.Prune(ctx, m.Address, update, before) }},
 		{"sessions", sessions, func(before time.Time) (int, error) {

@@ -197,6 +197,9 @@ func (tx *Tx) ChainBegins() (place int64, err error) {
 	return base.Place, err
 }
 
+// ChainBase gives the last link whose transaction is not, or not wholly, kept any more; the zero Link where all are kept.
+func (tx *Tx) ChainBase() (Link, error) { return tx.chainBase() }
+
 // ChainDue tells how many transactions are not chained yet.
 func (tx *Tx) ChainDue() (n int64, err error) {
 	err = tx.QueryRow("SELECT count(*) FROM history_due").Scan(&n)

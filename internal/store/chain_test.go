@@ -125,7 +125,7 @@ func TestChainGoesOn(t *testing.T) {
 		if faults := faultsOf(t, s); len(faults) > 0 {
 			t.Errorf("kept in part: %q", faults)
 		}
-		if _, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(time.Hour)); err != nil {
+		if _, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(time.Hour), nil); err != nil {
 			t.Fatal(err)
 		}
 		insert(t, s, thing("later"))

@@ -539,14 +539,14 @@ func TestRetention(t *testing.T) {
 		if err != nil || len(entries) != 5 {
 			t.Fatalf("%d entries, %v", len(entries), err)
 		}
-		if n, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(time.Hour)); n != 0 || err != nil {
+		if n, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(time.Hour), nil); n != 0 || err != nil {
 			t.Errorf("%d were removed that are not chained, %v", n, err)
 		}
 		chain(t, s)
-		if n, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(-time.Hour)); n != 0 || err != nil {
+		if n, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(-time.Hour), nil); n != 0 || err != nil {
 			t.Errorf("%d were removed that are not old, %v", n, err)
 		}
-		if n, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(time.Hour)); n != 5 || err != nil {
+		if n, err := s.PruneHistory(t.Context(), s.Update, time.Now().Add(time.Hour), nil); n != 5 || err != nil {
 			t.Errorf("%d were removed, %v", n, err)
 		}
 		insert(t, s, thing("later"))

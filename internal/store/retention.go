@@ -60,12 +60,24 @@ func (tx *Tx) moveHorizon(to Horizon) error {
 
 // PruneHistory takes the transactions before a time out of the history, those that are chained, oldest first, some changes at a time, each
 // time in an update of its own. It gives how many transactions have gone. update is that of a lease, so that one
-// manager does it.
-func (s *Store) PruneHistory(ctx context.Context, update Updater, before time.Time) (pruned int, err error) {
+// manager does it. begins is told, in each update that takes something away, behind which link the chain begins then; nil where nobody
+// asks.
+func (s *Store) PruneHistory(ctx context.Context, update Updater, before time.Time, begins func(tx *Tx, base Link) error) (pruned int,
+	err error) {
 	for {
 		gone, more := 0, false
 		if err := update(ctx, Author{}, func(tx *Tx) (err error) {
-			gone, more, err = tx.prune(before.UnixMilli())
+			was, err := tx.chainBase()
+			if err != nil {
+				return err
+			}
+			if gone, more, err = tx.prune(before.UnixMilli()); err != nil || begins == nil {
+				return err
+			}
+			base, err := tx.chainBase()
+			if err == nil && base.Place != was.Place {
+				err = begins(tx, base)
+			}
 			return err
 		}); err != nil {
 			return pruned, fmt.Errorf("pruning the history: %w", err)

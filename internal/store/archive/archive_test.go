@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"portolan/internal/access"
+	"portolan/internal/catalog"
 	"portolan/internal/fleet"
 	"portolan/internal/pgtest"
 	"portolan/internal/resource"
@@ -55,6 +56,22 @@ func sample(t *testing.T, o server.Options) {
 	if _, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "t", Role: access.Analyst}); err != nil {
 		t.Fatal(err)
 	}
+	var made int64
+	for _, do := range []func(c *resource.Change) error{func(c *resource.Change) (err error) { // a change that is taken back
+		made, err = c.Tx.Number()
+		if err == nil {
+			x := &catalog.TagGroup{}
+			x.Type, x.Name, x.Parent = "TagGroup", "for a while", resource.RootID
+			_, err = c.Create(m.Address.TypeNamed(x.Type), x)
+		}
+		return err
+	}, func(c *resource.Change) error { return c.Undo(made, false) }} {
+		if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
+			return do(&resource.Change{Tx: tx, API: m.Address, Given: map[string]bool{}, Extra: map[string]string{}})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for deadline, heads := time.Now().Add(time.Minute),
 		0; heads == 0; time.Sleep(20 * time.Millisecond) { // until the history is chained and signed
 		if err := m.Store.View(t.Context(), func(tx *store.Tx) error {
@@ -91,7 +108,6 @@ func sample(t *testing.T, o server.Options) {
 			return err
 		}
 		for _, statement := range []string{`INSERT INTO event (id, source, user_id, body) VALUES (1, 100, 0, '{"message":"it happened"}')`,
-			"INSERT INTO reverting (txn, undo) VALUES (1, 2)",
 			"INSERT INTO marker (name, value) VALUES ('a marker', '1')"} {
 			if err := tx.Write(statement); err != nil {
 				return err
@@ -116,6 +132,7 @@ func sample(t *testing.T, o server.Options) {
 			"INSERT INTO sweep_finding (policy, address, kind, since) VALUES (1, '10.0.0.1', 'unknown', 2)",
 			"INSERT INTO timetable (schedule, version, next, last, since) VALUES (1, 2, 3, 4, 5)",
 			"INSERT INTO deployment_record (deployment, kind, record) VALUES (1, 'added', 2)",
+			"INSERT INTO history_base (place, txn, at, hash, public, signature) SELECT 0, txn, at, hash, public, signature FROM history_head LIMIT 1",
 			"INSERT INTO deployment_deleted (id, collection, type, parent, configuration, version, refs, body) VALUES (9, 'resourceRecords', " +
 				"'TXTRecord', 2, 1, 3, '', '{}')",
 		} {

@@ -12,3 +12,13 @@ CREATE TABLE history_key (
     public  BLOB NOT NULL,
     private TEXT NOT NULL
 );
+
+-- Up to where retention has taken the history, as the manager that did so has signed it.
+CREATE TABLE history_base (
+    place     INTEGER PRIMARY KEY,
+    txn       INTEGER NOT NULL,
+    at        INTEGER NOT NULL,
+    hash      BLOB NOT NULL,
+    public    BLOB NOT NULL,
+    signature BLOB NOT NULL
+);
