@@ -132,7 +132,8 @@ func sample(t *testing.T, o server.Options) {
 			"INSERT INTO sweep_finding (policy, address, kind, since) VALUES (1, '10.0.0.1', 'unknown', 2)",
 			"INSERT INTO timetable (schedule, version, next, last, since) VALUES (1, 2, 3, 4, 5)",
 			"INSERT INTO deployment_record (deployment, kind, record) VALUES (1, 'added', 2)",
-			"INSERT INTO history_base (place, txn, at, hash, public, signature) SELECT 0, txn, at, hash, public, signature FROM history_head LIMIT 1",
+			"INSERT INTO history_base (place, txn, at, hash, public, signature) SELECT 0, txn, at, hash, public," +
+				" signature FROM history_head LIMIT 1",
 			"INSERT INTO deployment_deleted (id, collection, type, parent, configuration, version, refs, body) VALUES (9, 'resourceRecords', " +
 				"'TXTRecord', 2, 1, 3, '', '{}')",
 		} {
