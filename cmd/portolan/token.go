@@ -100,9 +100,12 @@ func (c *tokenList) Run(s *session) error {
 			return json.NewEncoder(s.stdout).Encode(tokens)
 		}
 		w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tKIND\tNAME\tROLE\tUSER\tCREATED\tEXPIRES\tSTATE")
+		fmt.Fprintln(w, "ID\tKIND\tNAME\tROLE\tUSER\tCREATED\tEXPIRES\tLAST USED\tSTATE")
 		for _, t := range tokens {
-			expires, state := "never", "valid"
+			expires, used, state := "never", "never", "valid"
+			if !t.LastUsed.IsZero() {
+				used = t.LastUsed.Format(time.RFC3339)
+			}
 			if !t.Expires.IsZero() {
 				expires = t.Expires.Format(time.RFC3339)
 				if t.Expires.Before(time.Now()) {
@@ -116,8 +119,8 @@ func (c *tokenList) Run(s *session) error {
 			if t.User != "" && role == access.Administrator { // it does what its user may
 				role = "as user"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Kind, t.Name, role, cmp.Or(t.User, "-"), t.Created.Format(time.RFC3339),
-				expires, state)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Kind, t.Name, role, cmp.Or(t.User, "-"), t.Created.Format(time.RFC3339),
+				expires, used, state)
 		}
 		return w.Flush()
 	})

@@ -18,6 +18,7 @@ func newExtension() *store.Extension {
 	e := &store.Extension{Name: extensionName, Verify: verify, Migrations: migrations, Tables: []store.Table{
 		{Name: "credential", Columns: []string{"id", "kind", "name", "user_id", "role", "hash", "session", "created", "expires",
 			"revoked"}, Key: 1},
+		{Name: "credential_used", Columns: []string{"id", "used"}, Key: 1},
 		{Name: "sealing_key", Columns: []string{"id", "key", "created"}, Key: 1}}}
 	e.Opened = func(s *store.Store) {
 		service := newService(s)

@@ -99,6 +99,8 @@ func SetPassword(tx *store.Tx, user int64, hash string) error {
 // Forget takes all of a user's credentials away.
 func Forget(tx *store.Tx, user int64) error {
 	tx.Touch(topic)
-	err := tx.Write("DELETE FROM credential WHERE user_id = ?", user)
-	return err
+	if err := tx.Write("DELETE FROM credential WHERE user_id = ?", user); err != nil {
+		return err
+	}
+	return tx.Write("DELETE FROM credential_used WHERE id NOT IN (SELECT id FROM credential)")
 }

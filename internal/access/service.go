@@ -107,7 +107,7 @@ type Service struct {
 	master atomic.Pointer[MasterKeys]
 	// api says which collections there are (Govern).
 	api atomic.Pointer[resource.API]
-	// noting are the sessions of which is being noted that they are used.
+	// noting are the sessions and tokens of which is being noted that they are used.
 	noting sync.Map
 }
 
@@ -120,7 +120,7 @@ type tokenKey struct {
 type tokenEntry struct {
 	principal Principal
 	expires   int64 // in seconds since 1970; 0 where it does not expire
-	// note is when it is to be noted that a session is used, in seconds since 1970; 0 for what is no session.
+	// note is when it is to be noted that it is used, in seconds since 1970; 0 where that is not noted.
 	note int64
 }
 
@@ -307,7 +307,11 @@ func (s *Service) token(ctx context.Context, token, name string, kinds ...string
 		}
 	}
 	if found.note != 0 && found.note <= now {
-		s.used(ctx, key, found.principal.Session, kinds)
+		if found.principal.Session != 0 {
+			s.used(ctx, key, found.principal.Session, kinds)
+		} else {
+			s.tokenUsed(ctx, key, found.principal.Token, kinds)
+		}
 	}
 	return found.principal, nil
 }
@@ -319,10 +323,15 @@ func (s *Service) lookUp(ctx context.Context, key tokenKey, kinds []string) (fou
 		if found.principal, found.expires, err = s.read(tx, hash, key.name, kinds); err != nil {
 			return err
 		}
-		if session := found.principal.Session; session != 0 {
-			if found.note, err = s.noteAt(tx, session, found.expires); err != nil {
-				return err
-			}
+		switch session, token := found.principal.Session, found.principal.Token; {
+		case session != 0:
+			found.note, err = s.noteAt(tx, session, found.expires)
+		case token != "":
+			found.note, err = usedAt(tx, token)
+			found.note = max(1, found.note+int64(noteTokens/time.Second))
+		}
+		if err != nil {
+			return err
 		}
 		s.tokens.Put(tx, key, found)
 		return nil
@@ -368,6 +377,34 @@ func (s *Service) used(ctx context.Context, key tokenKey, session int64, kinds [
 		now := tx.Now()
 		return tx.Write("UPDATE credential SET expires = ? WHERE session = ? AND kind = ? AND expires > ?",
 			min(end, now.Add(said.timeout).Unix()), session, kindSession, now.Unix())
+	}); err == nil {
+		_, _ = s.lookUp(ctx, key, kinds) // which remembers what was noted; whoever cannot remember it looks again
+	}
+}
+
+// noteTokens is how often it is noted that a token is used.
+const noteTokens = time.Hour
+
+// usedAt gives when a token was used last, in seconds since 1970; 0 for never.
+func usedAt(tx *store.Tx, token string) (at int64, err error) {
+	err = tx.QueryRow("SELECT used FROM credential_used WHERE id = ?", token).Scan(&at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return at, err
+}
+
+// tokenUsed notes that a token is used, as used does of a session.
+func (s *Service) tokenUsed(ctx context.Context, key tokenKey, token string, kinds []string) {
+	if _, there := s.noting.LoadOrStore(token, true); there {
+		return
+	}
+	defer s.noting.Delete(token)
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	defer cancel()
+	if err := s.store.UpdateIn(ctx, store.OwnTables(), store.Author{}, func(tx *store.Tx) error {
+		return tx.Write("INSERT INTO credential_used (id, used) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET used = excluded.used", token,
+			tx.Now().Unix())
 	}); err == nil {
 		_, _ = s.lookUp(ctx, key, kinds) // which remembers what was noted; whoever cannot remember it looks again
 	}

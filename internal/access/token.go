@@ -82,7 +82,9 @@ type Token struct {
 	Created time.Time `json:"created"`
 	// Expires is zero where the token does not expire.
 	Expires time.Time `json:"expires"`
-	Revoked bool      `json:"revoked"`
+	// LastUsed is when it was used last, to the hour; zero where it never was.
+	LastUsed time.Time `json:"lastUsed"`
+	Revoked  bool      `json:"revoked"`
 }
 
 // Grant is what a token or key set is made with.
@@ -149,9 +151,12 @@ func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		return tx.Each(func(scan func(...any) error) error {
 			var t Token
-			var created, expires int64
-			if err := scan(&t.ID, &t.Kind, &t.Name, &t.Role, &t.User, &created, &expires, &t.Revoked); err != nil {
+			var created, expires, used int64
+			if err := scan(&t.ID, &t.Kind, &t.Name, &t.Role, &t.User, &created, &expires, &t.Revoked, &used); err != nil {
 				return err
+			}
+			if used != 0 {
+				t.LastUsed = time.Unix(used, 0).UTC()
 			}
 			t.Created = time.Unix(created, 0).UTC()
 			if expires != 0 {
@@ -159,8 +164,8 @@ func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
 			}
 			tokens = append(tokens, t)
 			return nil
-		}, "SELECT c.id, c.kind, c.name, c.role, coalesce(u.name, ''), c.created, c.expires, c.revoked FROM credential c LEFT JOIN resource "+
-			"u ON u.id = c.user_id"+
+		}, "SELECT c.id, c.kind, c.name, c.role, coalesce(u.name, ''), c.created, c.expires, c.revoked, coalesce(l.used, 0) FROM credential c"+
+			" LEFT JOIN resource u ON u.id = c.user_id LEFT JOIN credential_used l ON l.id = c.id"+
 			" WHERE c.kind IN (?, ?) ORDER BY c.created, c.id", kindBearer, kindKeySet)
 	})
 	return tokens, err

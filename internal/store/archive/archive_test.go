@@ -134,6 +134,7 @@ func sample(t *testing.T, o server.Options) {
 			"INSERT INTO deployment_record (deployment, kind, record) VALUES (1, 'added', 2)",
 			"INSERT INTO history_base (place, txn, at, hash, public, signature) SELECT 0, txn, at, hash, public," +
 				" signature FROM history_head LIMIT 1",
+			"INSERT INTO credential_used (id, used) SELECT id, 7 FROM credential WHERE kind = 'bearer'",
 			"INSERT INTO deployment_deleted (id, collection, type, parent, configuration, version, refs, body) VALUES (9, 'resourceRecords', " +
 				"'TXTRecord', 2, 1, 3, '', '{}')",
 		} {

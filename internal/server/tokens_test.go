@@ -1,0 +1,46 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"portolan/internal/access"
+)
+
+// It is noted when a token was used last, to the hour.
+func TestLastUseOfTokens(t *testing.T) {
+	var c clock
+	m := startManager(t, func(o *Options) { o.Now = c.now })
+	if _, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "never used", Role: access.Analyst}); err != nil {
+		t.Fatal(err)
+	}
+	last := func(name string) time.Time {
+		t.Helper()
+		all, err := m.Identity.Tokens(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range all {
+			if one.Name == name {
+				return one.LastUsed
+			}
+		}
+		t.Fatalf("there is no token %s", name)
+		return time.Time{}
+	}
+	m.want(200, "GET", "/api/v2/configurations", "")
+	first := last("test")
+	if first.IsZero() || !last("never used").IsZero() {
+		t.Errorf("the token was used at %v, the other one at %v", first, last("never used"))
+	}
+	c.advance(30 * time.Minute)
+	m.want(200, "GET", "/api/v2/configurations", "")
+	if again := last("test"); !again.Equal(first) {
+		t.Errorf("half an hour later it is noted again, at %v", again)
+	}
+	c.advance(31 * time.Minute)
+	m.want(200, "GET", "/api/v2/configurations", "")
+	if again := last("test"); again.Sub(first) < time.Hour {
+		t.Errorf("an hour later it was used at %v", again)
+	}
+}
