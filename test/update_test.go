@@ -144,7 +144,8 @@ func dynamicUpdates(t *testing.T, database string) {
 				m.Insert(rrs(t, fmt.Sprintf("many.harbour.example. 60 TXT \"%d\"", i)))
 			}
 		}},
-		{"mail that is not taken", "REFUSED", add("dumb.harbour.example. 60 MX 0 .")},
+		{"mail that is not taken", "NOERROR", add("dumb.harbour.example. 60 MX 0 .", "deaf.harbour.example. 60 MX 0 .")},
+		{"mail that is taken again", "NOERROR", func(m *dns.Msg) { m.Remove(rrs(t, "deaf.harbour.example. 60 MX 0 .")) }},
 		{"a type that is not kept", "REFUSED", add("odd.harbour.example. 60 TYPE65400 \\# 1 00")},
 		{"a host that goes with its alias", "NOERROR", func(m *dns.Msg) {
 			m.RemoveName(rrs(t, "winch.harbour.example. A 10.0.0.40"))
@@ -159,6 +160,14 @@ func dynamicUpdates(t *testing.T, database string) {
 	}
 	if got := a.asks("lift.harbour.example.", dns.TypeA); got != "NOERROR 10.0.0.42 jib.harbour.example." {
 		t.Errorf("the alias is %s", got)
+	}
+	// Mail that is not taken (RFC 7505) is kept as a GenericRecord, which answers and goes as others do.
+	if got := m.count("/resourceRecords", "type:'GenericRecord' and absoluteName:in('dumb.harbour.example','deaf.harbour.example')"); got != 1 {
+		t.Errorf("%d names take no mail", got)
+	}
+	a.answersWith("deaf.harbour.example.", dns.TypeMX, "NXDOMAIN")
+	if got := a.asks("dumb.harbour.example.", dns.TypeMX); !strings.HasPrefix(got, "NOERROR") || got == "NOERROR" {
+		t.Errorf("the name that takes no mail is %s", got)
 	}
 	if got := a.asks("winch.harbour.example.", dns.TypeA); got != "NXDOMAIN" {
 		t.Errorf("behind its end the name is %s", got)
