@@ -169,7 +169,7 @@ var descriptions = map[string]string{
 	"UserSession":                                    "UserSession is the time between a user's login and logout.",
 	"UserSession.apiToken":                           "apiToken is the session's token: the password of Basic credentials. It is shown once, in the answer to the login.",
 	"UserSession.apiTokenExpirationDateTime":         "apiTokenExpirationDateTime is when the token ends.",
-	"UserSession.authenticator":                      "authenticator is what checked the password; null means Portolan itself.",
+	"UserSession.authenticator":                      "authenticator is the one that knew the user; null means Portolan itself.",
 	"UserSession.basicAuthenticationCredentials":     "basicAuthenticationCredentials is what follows \"Basic \" in the Authorization header; shown once.",
 	"UserSession.loginDateTime":                      "loginDateTime is when the session began.",
 	"UserSession.logoutDateTime":                     "logoutDateTime is when the session ended.",

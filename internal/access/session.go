@@ -58,7 +58,7 @@ type UserSession struct {
 	Response string `api:"response"`
 	// User is the user of the session.
 	User schema.Ref `api:"user,readOnly" column:"parent" ref:"User"`
-	// Authenticator is what checked the password; null means Portolan itself.
+	// Authenticator is the one that knew the user; null means Portolan itself.
 	Authenticator schema.Ref `api:"authenticator,readOnly" ref:"AddressManagerAuthenticator|LDAPAuthenticator|KerberosAuthenticator|RADIUSAuthenticator|TACACSPlusAuthenticator|SAMLIdentityProvider|OAuthAuthorizationServer"`
 }
 
@@ -74,6 +74,11 @@ func (x *UserSession) BeforeWrite(c *resource.Change) error {
 		if x.ReadOnly == nil {
 			x.ReadOnly = new(bool)
 		}
+		user, err := c.Tx.Get(x.Parent)
+		if err != nil {
+			return err
+		}
+		x.Authenticator.ID = user.Ref("authenticator")
 		return nil
 	}
 	old, ok := c.Old.(*UserSession)

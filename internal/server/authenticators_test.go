@@ -90,6 +90,9 @@ func TestSigningInByADirectory(t *testing.T) {
 	if session.text("user.name") != "carol" && session.text("username") != "carol" {
 		t.Errorf("the session is %s", session.body)
 	}
+	if r := m.want(200, "GET", "/api/v2/sessions/"+session.text("id"), ""); r.text("authenticator.name") != "people" {
+		t.Errorf("the session is %s", r.body)
+	}
 	m.refused(400, "AuthenticatorMismatch", "password", "PATCH", "/api/v2/users/"+carol, `{"password":"another one of theirs"}`)
 	m.refused(403, "ResourceInUse", "", "DELETE", post+"/"+people, "")
 
@@ -112,6 +115,13 @@ func TestSigningInByADirectory(t *testing.T) {
 	m.want(200, "PATCH", post+"/"+away, `{"secondaryAuthenticator":null}`) // what was remembered of it goes with that
 	m.refused(503, "AuthenticatorUnavailable", "", "GET", "/api/v2/configurations", "", as)
 	m.want(200, "GET", "/api/v2/configurations", "", basicAuth("admin", adminPassword))
+
+	// It can go when nobody is of it any more; sessions do not keep it.
+	m.want(204, "DELETE", "/api/v2/groups/"+group, "")
+	m.want(204, "DELETE", post+"/"+people, "")
+	if r := m.want(200, "GET", "/api/v2/sessions/"+session.text("id"), ""); r.get("authenticator") != nil {
+		t.Errorf("the session is %s", r.body)
+	}
 	m.sound()
 }
 
