@@ -25,7 +25,8 @@ var (
 		"INSERT INTO resource (collection, type, name, parent, configuration, low, high, version, body) VALUES ('addresses', 'IPv4Address', " +
 			"'x', 5, 4, unhex(printf('%034x', ?2)), unhex(printf('%034x', ?2)), ?2, ?1)",
 		"INSERT INTO change (txn, resource, operation, after) VALUES (?2, last_insert_rowid(), 'ADD', ?1 || ?1)",
-		"INSERT INTO txn (at, user_id, operation, first, last, body) VALUES (0, 1, 'ADD_IPV4_ADDRESS', ?2, ?2, substr(?1, 1, 160))",
+		"INSERT INTO txn (at, user_id, operation, first, last, body) VALUES (0, 1, 'ADD_IPV4_ADDRESS', ?2, ?2, " +
+			"json_object('credential', 'token 1', 'remoteAddress', '127.0.0.1', 'description', substr(?1, 1, 80)))",
 		"UPDATE free SET low = unhex(printf('%034x', ?2 + 1)) WHERE container = 5",
 		"INSERT INTO total VALUES (5, 'addresses', 'IPv4Address', 1), (-1, 'addresses', 'IPv4Address', 1) ON CONFLICT DO UPDATE SET n = n + 1",
 	}

@@ -194,7 +194,8 @@ var pgRows = []string{
 	"INSERT INTO resource (id, collection, type, name, parent, configuration, low, high, version, refs, body) VALUES ($2, 'addresses', " +
 		"'IPv4Address', 'x', 5, 4, int8send($2), int8send($2), $2, '', $1)",
 	"INSERT INTO change (seq, txn, resource, operation, after) VALUES ($2, $2, $2, 'ADD', $1::text || $1::text)",
-	"INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES ($2, 0, 1, 'ADD_IPV4_ADDRESS', $2, $2, substr($1, 1, 160))",
+	"INSERT INTO txn (id, at, user_id, operation, first, last, body) VALUES ($2, 0, 1, 'ADD_IPV4_ADDRESS', $2, $2, " +
+		"json_build_object('credential', 'token 1', 'remoteAddress', '127.0.0.1', 'description', substr($1, 1, 80)))",
 	"INSERT INTO free VALUES ($2, int8send($2), convert_to(substr($1, 1, 17), 'UTF8'))",
 	"INSERT INTO total VALUES ($2, 'addresses', substr($1, 1, 11), 1), (-1, 'addresses', substr($1, 1, 11), 1)",
 }
@@ -371,7 +372,8 @@ func (b *bench) sharedImport() error {
 	defer func() { _ = into.Close(ctx) }()
 	var theirs time.Duration
 	for _, table := range []string{"resource", "change"} {
-		columns, where := "id, collection, type, name, parent, configuration, low, high, key, version, refs, body", "name LIKE 'host-%'"
+		columns, where := "id, collection, type, name, parent, configuration, low, high, key, version, refs, body",
+			"collection = 'addresses' AND name LIKE 'host-%'"
 		if table == "change" {
 			columns, where = "seq, txn, resource, operation, before, after", "txn = (SELECT max(txn) FROM change)"
 		}

@@ -18,9 +18,11 @@ type Effective struct {
 		ResourceType string `json:"resourceType"`
 		AccessLevel  string `json:"accessLevel"`
 	} `json:"accessOverrides"`
-	DeploymentsAllowed          bool `json:"deploymentsAllowed"`
-	QuickDeploymentsAllowed     bool `json:"quickDeploymentsAllowed"`
-	SelectiveDeploymentsAllowed bool `json:"selectiveDeploymentsAllowed"`
+	// WorkflowLevel is NONE, RECOMMEND or APPROVE.
+	WorkflowLevel               string `json:"workflowLevel"`
+	DeploymentsAllowed          bool   `json:"deploymentsAllowed"`
+	QuickDeploymentsAllowed     bool   `json:"quickDeploymentsAllowed"`
+	SelectiveDeploymentsAllowed bool   `json:"selectiveDeploymentsAllowed"`
 	// DecidedBy is nil where nothing decides.
 	DecidedBy *struct {
 		// Resource is where the rights are set; nil for those by default.

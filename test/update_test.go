@@ -162,7 +162,8 @@ func dynamicUpdates(t *testing.T, database string) {
 		t.Errorf("the alias is %s", got)
 	}
 	// Mail that is not taken (RFC 7505) is kept as a GenericRecord, which answers and goes as others do.
-	if got := m.count("/resourceRecords", "type:'GenericRecord' and absoluteName:in('dumb.harbour.example','deaf.harbour.example')"); got != 1 {
+	if got := m.count("/resourceRecords",
+		"type:'GenericRecord' and absoluteName:in('dumb.harbour.example','deaf.harbour.example')"); got != 1 {
 		t.Errorf("%d names take no mail", got)
 	}
 	a.answersWith("deaf.harbour.example.", dns.TypeMX, "NXDOMAIN")

@@ -90,5 +90,8 @@ func (c *checkCommand) history(tx *store.Tx, users *access.Service, sealer resou
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Heads, err)
 	}
+	if n == 0 {
+		return nil, fmt.Errorf("%s has no head of the history: nothing was held to it", c.Heads)
+	}
 	return append(said, fmt.Sprintf("held to %d heads of %s; %d more are older than the history is kept", n-older, c.Heads, older)), nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"portolan/client"
 )
@@ -14,7 +13,7 @@ type deleteCommand struct {
 	DryRun   bool   `help:"Only say how much it is: nothing is deleted. What refers to much of it, such as records of its addresses, is not counted."`
 	AtMost   int    `help:"How many resources go at once, up to 10000; others get their turn in between." default:"500" placeholder:"N"`
 	Comment  string `help:"A remark that the history keeps with it." placeholder:"TEXT"`
-	Resource string `arg:"" help:"The resource, such as blocks/100123, which goes with all that lies below it."`
+	Resource string `arg:"" help:"The resource, such as blocks/100123 or blocks/10.8.0.0/16, which goes with all that lies below it."`
 }
 
 // Run deletes a resource in steps.
@@ -22,14 +21,15 @@ func (c *deleteCommand) Run(s *session) error {
 	if c.AtMost < 1 || c.AtMost > 10_000 {
 		return usageError{errors.New("--at-most: must be from 1 to 10000")}
 	}
-	if parts := strings.Split(c.Resource, "/"); len(parts) != 2 || parts[0] == "" || parts[1] == "" {
-		return usageError{fmt.Errorf("%q is no resource, such as blocks/100123", c.Resource)}
-	}
 	cl, err := c.client()
 	if err != nil {
 		return err
 	}
-	t, err := cl.TryDelete(s.ctx, c.Resource)
+	resource, err := resourceNamed(s.ctx, cl, c.Resource)
+	if err != nil {
+		return err
+	}
+	t, err := cl.TryDelete(s.ctx, resource)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c *deleteCommand) Run(s *session) error {
 		return err
 	}
 	bar := s.bar("rows")
-	deleted, err := cl.DeleteInSteps(s.ctx, c.Resource, client.DeleteOptions{AtMost: c.AtMost, Comment: c.Comment,
+	deleted, err := cl.DeleteInSteps(s.ctx, resource, client.DeleteOptions{AtMost: c.AtMost, Comment: c.Comment,
 		Progress: func(deleted int) { bar.show("deleted", int64(min(deleted, t.Deleted)), int64(t.Deleted)) }})
 	bar.end()
 	if err != nil && deleted > 0 {

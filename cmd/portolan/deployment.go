@@ -87,21 +87,11 @@ func (f deployFlags) find(s *session, collection, field, text, condition string)
 	if id, err = strconv.ParseInt(text, 10, 64); err == nil {
 		return cl, id, nil
 	}
-	filter := field + ":" + quoted(text) + condition
 	if f.Configuration != "" {
-		filter += " and configuration.name:" + quoted(f.Configuration)
+		condition += " and configuration.name:" + quoted(f.Configuration)
 	}
-	ids, err := cl.IDs(s.ctx, collection, filter, 2)
-	switch {
-	case err != nil:
-		return nil, 0, err
-	case len(ids) == 0:
-		return nil, 0, fmt.Errorf("there is nothing in %s with the %s %q", collection, field, text)
-	case len(ids) == 1:
-		return cl, ids[0], nil
-	}
-	return nil, 0, usageError{fmt.Errorf("several of %s have the %s %q: name the configuration or the view, or give the id", collection, field,
-		text)}
+	id, err = onlyOne(s.ctx, cl, collection, field, text, condition, "name the configuration or the view, or give the id")
+	return cl, id, err
 }
 
 // wait waits until a deployment has ended, and prints how.

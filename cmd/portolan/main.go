@@ -72,12 +72,20 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "portolan:", err)
 		return 1
 	}
+	if len(args) > 0 && args[0] == "help" {
+		args = append(args[1:], "--help")
+	}
 	parsed, err := parser.Parse(args)
 	if exit >= 0 { // help was asked for
 		return exit
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "portolan: %v\nTry: portolan --help\n", err)
+		try := "portolan"
+		var wrong *kong.ParseError
+		if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Selected() != nil {
+			try = wrong.Context.Selected().FullPath()
+		}
+		fmt.Fprintf(stderr, "portolan: %v\nTry: %s --help\n", err, try)
 		return 2
 	}
 	log := c.logger(stderr)

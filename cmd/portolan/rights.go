@@ -2,29 +2,33 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"regexp"
+	"strconv"
 )
 
 type rightsCommand struct {
 	managerFlags
-	User     int64  `help:"The number of the user who is asked about; without it, who asks."`
-	Resource string `arg:"" help:"The resource, such as networks/100717."`
+	User     string `help:"The user who is asked about, by name or number; without it, who asks."`
+	Resource string `arg:"" help:"The resource, such as networks/100717, networks/10.1.0.0/24 or zones/example.net."`
 }
-
-var resourcePath = regexp.MustCompile(`^[a-zA-Z]+/[0-9]+$`)
 
 // Run prints what somebody may do with a resource, and which access rights decide.
 func (c *rightsCommand) Run(s *session) error {
-	if !resourcePath.MatchString(c.Resource) {
-		return usageError{errors.New("the resource is a collection and a number, such as networks/100717")}
-	}
 	cl, err := c.client()
 	if err != nil {
 		return err
 	}
-	e, err := cl.EffectiveRights(s.ctx, c.Resource, c.User)
+	resource, err := resourceNamed(s.ctx, cl, c.Resource)
+	if err != nil {
+		return err
+	}
+	user, err := strconv.ParseInt(c.User, 10, 64)
+	if err != nil && c.User != "" {
+		if user, err = onlyOne(s.ctx, cl, "users", "name", c.User, "", ""); err != nil {
+			return err
+		}
+	}
+	e, err := cl.EffectiveRights(s.ctx, resource, user)
 	if err != nil {
 		return err
 	}
@@ -34,6 +38,12 @@ func (c *rightsCommand) Run(s *session) error {
 	fmt.Fprintf(s.stdout, "%s: %s; below it %s\n", c.Resource, e.AccessLevel, e.LevelBelow)
 	for _, o := range e.AccessOverrides {
 		fmt.Fprintf(s.stdout, "  %s: %s\n", o.ResourceType, o.AccessLevel)
+	}
+	switch e.WorkflowLevel {
+	case "RECOMMEND":
+		fmt.Fprintln(s.stdout, "what has to be approved is asked for there (workflow level RECOMMEND)")
+	case "APPROVE":
+		fmt.Fprintln(s.stdout, "what others ask for there is approved or denied (workflow level APPROVE)")
 	}
 	fmt.Fprintf(s.stdout, "deployments: %v, quick: %v, selective: %v\n", e.DeploymentsAllowed, e.QuickDeploymentsAllowed,
 		e.SelectiveDeploymentsAllowed)

@@ -349,7 +349,12 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 		return p, err
 	}
 	switch {
-	case user != nil && (user.Authenticator.ID != e.id || !user.usable()), user == nil && len(groups) == 0:
+	case user != nil && (user.Authenticator.ID != e.id || !user.usable()):
+		return p, errLogin
+	case user == nil && len(groups) == 0:
+		if s.observer.Nobody != nil {
+			s.observer.Nobody(e.name, id.Name, id.Groups)
+		}
 		return p, errLogin
 	case user != nil && len(groups)+len(gone) == 0:
 		return s.usableBy(ctx, user.ID, e.id)

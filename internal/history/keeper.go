@@ -199,14 +199,12 @@ func setMark(tx *store.Tx, name, value string) error {
 }
 
 // unsent gives the heads behind a place, a line of JSON each, and the last of them.
-func (k *Keeper) unsent(ctx context.Context, behind int64) (lines [][]byte, last Head, err error) {
-	err = k.store.View(ctx, func(tx *store.Tx) error {
-		lines, last = nil, Head{Place: behind}
-		return heads(tx, behind, func(h Head) error {
-			line, err := json.Marshal(h)
-			lines, last = append(lines, line), h
-			return err
-		})
+func unsent(tx *store.Tx, behind int64) (lines [][]byte, last Head, err error) {
+	last = Head{Place: behind}
+	err = heads(tx, behind, func(h Head) error {
+		line, err := json.Marshal(h)
+		lines, last = append(lines, line), h
+		return err
 	})
 	return lines, last, err
 }
@@ -240,20 +238,43 @@ func (k *Keeper) begin() error {
 	return nil
 }
 
-// writeHeads notes the heads that were signed, and appends those to the file that it does not have.
+// CheckFile reports why heads cannot be written to a file, which it makes where it is not there; an empty name is none.
+func CheckFile(name string) error {
+	if name == "" {
+		return nil
+	}
+	f, err := openFile(name)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func openFile(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+}
+
+// writeHeads notes the heads that were signed, and appends those to the file that it does not have, as long as the chain is still the one
+// that was seen.
 func (k *Keeper) writeHeads(ctx context.Context) error {
 	if err := k.begin(); err != nil {
 		return err
 	}
-	lines, last, err := k.unsent(ctx, k.last.Place)
-	if err != nil || len(lines) == 0 {
+	var lines [][]byte
+	var last Head
+	if err := k.store.View(ctx, func(tx *store.Tx) (err error) {
+		if lines, last, err = unsent(tx, k.last.Place); err != nil || len(lines) == 0 {
+			return err
+		}
+		return k.unchanged(tx)
+	}); err != nil || len(lines) == 0 {
 		return err
 	}
 	if k.HeadsFile == "" {
 		k.last = last
 		return nil
 	}
-	f, err := os.OpenFile(k.HeadsFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := openFile(k.HeadsFile)
 	if err != nil {
 		return err
 	}
@@ -343,15 +364,15 @@ func (k *Keeper) resend() (position string, again bool) {
 
 // sendHeads sends the heads that were not sent yet, and notes that all transactions up to a link were.
 func (k *Keeper) sendHeads(ctx context.Context, update store.Updater, place int64) error {
-	var behind int64
-	if err := k.store.View(ctx, func(tx *store.Tx) (err error) {
-		behind, err = placeOf(tx, syslogHeadsMark)
+	var lines [][]byte
+	var last Head
+	if err := k.store.View(ctx, func(tx *store.Tx) error {
+		behind, err := placeOf(tx, syslogHeadsMark)
+		if err == nil {
+			lines, last, err = unsent(tx, behind)
+		}
 		return err
 	}); err != nil {
-		return err
-	}
-	lines, last, err := k.unsent(ctx, behind)
-	if err != nil {
 		return err
 	}
 	if err := k.Syslog.send(ctx, nil, lines); err != nil {

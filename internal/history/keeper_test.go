@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -114,6 +115,24 @@ func TestKeeperSeesAnotherChain(t *testing.T) {
 	if err := s.View(t.Context(),
 		func(tx *store.Tx) error { return tx.QueryRow("SELECT count(*) FROM history_head").Scan(&heads) }); err != nil || heads > 0 {
 		t.Errorf("%d heads were signed, %v", heads, err)
+	}
+
+	// Another manager, which has seen nothing, signs it: the file stays as it is.
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blind := keeper()
+	blind.HeadsFile = ""
+	if err := look(blind); err != nil || blind.last.Place == 0 {
+		t.Fatalf("%+v, %v", blind.last, err)
+	}
+	insert("three")
+	if err := look(keeper()); err == nil || !strings.Contains(err.Error(), "is not what the chain has") {
+		t.Errorf("who has the file goes on behind another chain: %v", err)
+	}
+	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+		t.Errorf("the file was %s, and is %s, %v", before, after, err)
 	}
 	if text, err := json.Marshal(first.last); err != nil || !strings.Contains(string(text), `"place":2`) {
 		t.Errorf("the last head is %s, %v", text, err)

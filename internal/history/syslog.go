@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 type Syslog struct {
 	network, address string
 	host             string // this machine
+	roots            *x509.CertPool // whom a collector's certificate must be from; nil: whom the machine trusts
 	conn             net.Conn
 }
 
@@ -134,7 +136,8 @@ func (s *Syslog) dial(ctx context.Context) (err error) {
 	switch s.network {
 	case "tls":
 		host, _, _ := net.SplitHostPort(s.address)
-		s.conn, err = (&tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}}).DialContext(ctx, "tcp", s.address)
+		s.conn, err = (&tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: s.roots}}).DialContext(ctx,
+			"tcp", s.address)
 	default:
 		s.conn, err = new(net.Dialer).DialContext(ctx, s.network, s.address)
 	}

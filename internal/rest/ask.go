@@ -3,6 +3,7 @@ package rest
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"strconv"
@@ -166,7 +167,7 @@ func (a *Server) belowAsked(tx *store.Tx, rq *request, t *tried) error {
 	}
 	t.asked.ID = 0 // it is not there yet
 	t.Row = row.Clone()
-	tx.Rename("", "Added "+row.Type+" "+row.Name)
+	tx.Rename("", fmt.Sprintf("Added %s %s below what workflow request %d asks for", row.Type, row.Name, rq.ID))
 	t.body, err = a.renderer(tx, rq.media, rq.caller).one(nil, row, rq.fields, rq.caller, n.Extra)
 	return err
 }

@@ -80,7 +80,8 @@ func TestNothingWithoutCredentials(t *testing.T) {
 		return token
 	}
 	expired := create(access.Grant{Name: "expired", Role: access.Administrator, Life: time.Minute})
-	keySet, secret, err := m.Identity.CreateKeySet(t.Context(), access.Grant{Name: "programs", Role: access.Administrator, Life: 1000 * time.Hour})
+	keySet, secret, err := m.Identity.CreateKeySet(t.Context(), access.Grant{Name: "programs", Role: access.Administrator,
+		Life: 1000 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,6 +118,15 @@ func (m *Manager) away(authenticator string, err error) {
 	m.log.Warn("an authenticator cannot be asked", "authenticator", authenticator, "error", err)
 }
 
+// nobody logs that an authenticator knows somebody whom nothing here lets in.
+func (m *Manager) nobody(authenticator, name string, groups []string) {
+	m.log.Warn("an authenticator knows somebody who is no user here, and in no group that is known here", "authenticator", authenticator,
+		"name", name[:min(len(name), maxLogged)], "groups", groups[:min(len(groups), maxGroupsLogged)])
+}
+
+// maxGroupsLogged is how many groups of somebody stand in the log.
+const maxGroupsLogged = 10
+
 // signedIn counts a sign-in, and logs one that was refused.
 func (m *Manager) signedIn(result, name, remote string) {
 	name = name[:min(len(name), maxLogged)]

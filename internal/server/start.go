@@ -174,7 +174,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		}
 	}()
 	m.Identity = access.ServiceOf(m.Store)
-	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing, Away: m.away})
+	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing, Away: m.away, Nobody: m.nobody})
 	sealed, err := m.Identity.UseMasterKeys(ctx, o.MasterKeys)
 	if err != nil {
 		return nil, err
@@ -204,6 +204,9 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	observeFleet(m.registry, m.Fleet.Figures)
 	if err := m.Fleet.SetClock(ctx); err != nil {
 		return nil, fmt.Errorf("asking the database for the time: %w", err)
+	}
+	if err := history.CheckFile(o.HistoryHeads); err != nil {
+		return nil, fmt.Errorf("the file of the history's heads: %w", err)
 	}
 	if err := m.listen(); err != nil {
 		return nil, err

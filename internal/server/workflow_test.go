@@ -116,6 +116,32 @@ func TestWorkflow(t *testing.T) {
 	m.refused(404, "ResourceNotFound", "", "GET", "/api/v2/resourceRecords/"+record, "")
 	m.want(204, "DELETE", request, "", asDave)
 
+	// Who decides sees which addresses a host is to get, and has, and how much goes with a deletion.
+	request, _ = m.requested("POST", "/api/v2/zones/"+zone+"/resourceRecords",
+		`{"type":"HostRecord","name":"cam","addresses":[{"address":"10.0.0.77"}]}`, asCarol)
+	if r := m.want(200, "GET", request, "", asDave); !strings.Contains(string(r.body),
+		`{"name":"addresses","value":[{"id":null,"type":"IPv4Address","address":"10.0.0.77"}],"previousValue":null}`) {
+		t.Errorf("the request is %s", r.body)
+	}
+	m.refused(409, "ResourceConflictsWithOther", "10.0.0.77", "POST", "/api/v2/networks/"+network+"/addresses",
+		`{"type":"IPv4Address","state":"STATIC","address":"10.0.0.77"}`)
+	m.want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
+	host := m.want(200, "GET", "/api/v2/resourceRecords?"+filter("name:'cam'"), "").text("data.0.id")
+	request, _ = m.requested("PATCH", "/api/v2/resourceRecords/"+host, `{"addresses":[{"address":"10.0.0.78"}]}`, asCarol)
+	if r := m.want(200, "GET", request, "", asDave); !strings.Contains(string(r.body), `"address":"10.0.0.78"}],"previousValue":[{"id":`) ||
+		!strings.Contains(string(r.body), `"address":"10.0.0.77"}]}`) {
+		t.Errorf("the request is %s", r.body)
+	}
+	m.want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
+	much := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.9.0/24"}`)
+	m.want(201, "POST", "/api/v2/networks/"+much+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+	request, _ = m.requested("DELETE", "/api/v2/networks/"+much, "", asCarol)
+	if r := m.want(200, "GET", request, "", asDave); !strings.Contains(r.text("description"), ", and with it ") ||
+		!strings.Contains(r.text("description"), " IPv4Address") {
+		t.Errorf("the request is %s", r.body)
+	}
+	m.want(204, "DELETE", request, "", asCarol)
+
 	// What cannot be is refused at once; what is no single change is not asked for; the approver's own changes are made.
 	m.refused(400, "IpRangeOverlapsSiblings", "10.0.0.0/24", "POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.0.0/24"}`,
 		asCarol)

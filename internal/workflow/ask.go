@@ -2,7 +2,10 @@ package workflow
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"portolan/internal/catalog"
@@ -21,6 +24,13 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Out
 	token := ""
 	if c.Caller.User == 0 {
 		token = c.Caller.Token
+	}
+	if asked.Method == http.MethodDelete {
+		with, err := withIt(came)
+		if err != nil {
+			return nil, err
+		}
+		x.Description += with
 	}
 	about := asked.ID
 	if asked.Method == http.MethodPost {
@@ -43,13 +53,15 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Out
 	if err != nil {
 		return nil, err
 	}
-	x.FieldUpdates = updates
+	if x.FieldUpdates, err = nameReferences(c.Tx, came, updates); err != nil {
+		return nil, err
+	}
 	x.RequestType = requestType(asked.Method, c.API.Collection(came.Row.Collection).Workflow(came.Row.Type), x.changed)
 	x.Operation = x.RequestType
 	if err := x.pin(c, &asked, came, before); err != nil {
 		return nil, err
 	}
-	c.Tx.Describe(transactionOf("REQUEST", x.RequestType), "Asked for: "+came.Summary)
+	c.Tx.Describe(transactionOf("REQUEST", x.RequestType), "Asked for: "+x.Description)
 	row, err := c.Create(t, x)
 	if err != nil {
 		return nil, err
@@ -129,6 +141,29 @@ func onlyOne(c *resource.Change, about int64) error {
 		}
 	}
 	return nil
+}
+
+// withIt words how many resources of which types a deletion takes along.
+func withIt(came resource.Outcome) (string, error) {
+	n := map[string]int{}
+	for _, one := range came.Changes {
+		if one.After != nil || one.Resource == came.Row.ID {
+			continue
+		}
+		was, err := store.DecodeImage(one.Before)
+		if err != nil {
+			return "", err
+		}
+		n[was.Type]++
+	}
+	if len(n) == 0 {
+		return "", nil
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		all = append(all, fmt.Sprintf("%d %s", n[name], name))
+	}
+	return ", and with it " + strings.Join(all, ", "), nil
 }
 
 // ends gives a resource before all that a change did to it, and after it; nil where it was not there.

@@ -239,7 +239,15 @@ func (x *WorkflowRequest) fits(c *resource.Change, asked resource.Asked) error {
 		if !there {
 			value = json.RawMessage("null")
 		}
-		if string(value) != string(one.PreviousValue) {
+		is, err := numbers(value)
+		if err != nil {
+			return err
+		}
+		was, err := numbers(one.PreviousValue)
+		if err != nil {
+			return err
+		}
+		if is != was {
 			return problem.Conflict("StaleResourceState", "state: the request does not fit any more: %s of %s %d was changed since, last by %s",
 				one.Name, x.ResourceType, asked.ID, by)
 		}

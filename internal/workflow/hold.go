@@ -89,9 +89,23 @@ func (h held) by(tx *store.Tx, except int64) (request int64, err error) {
 	return request, err
 }
 
-// asksFor words that a pending request asks for something.
-func asksFor(request int64) error {
-	return problem.Conflict("ResourceConflictsWithOther", "workflow request %d asks for it, and is not decided yet", request)
+// askedFor words that a pending request asks for something.
+func (h held) askedFor(request int64) error {
+	return problem.Conflict("ResourceConflictsWithOther", "workflow request %d asks for %s, in %s, and is not decided yet", request, h,
+		h.collection)
+}
+
+// String gives the name, the address or the range that is held.
+func (h held) String() string {
+	if h.high == "" {
+		return h.key
+	}
+	low, err := hex.DecodeString(h.key)
+	high, e := hex.DecodeString(h.high)
+	if err != nil || e != nil {
+		return h.key
+	}
+	return space.Range{Low: store.KeyAddr(low), High: store.KeyAddr(high)}.String()
 }
 
 // hold holds what a request would make, or give another name or place, right below what is there: the resource that it is about, and
@@ -136,7 +150,7 @@ func hold(c *resource.Change, request int64, came resource.Outcome) error {
 func (h held) keep(c *resource.Change, request int64) error {
 	other, err := h.by(c.Tx, request)
 	if err == nil && other != 0 {
-		err = asksFor(other)
+		err = h.askedFor(other)
 	}
 	if err != nil {
 		return err
@@ -184,7 +198,7 @@ func (f *follower) Changed(before, after *store.Resource) error {
 	}
 	request, err := h.by(f.tx, 0)
 	if err == nil && request != 0 {
-		err = asksFor(request)
+		err = h.askedFor(request)
 	}
 	return err
 }

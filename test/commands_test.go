@@ -1,0 +1,69 @@
+package test
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// wrong runs a command that is to fail, and gives its exit code and what it says.
+func (m *manager) wrong(args ...string) (code int, text string) {
+	m.t.Helper()
+	out, err := exec.Command(binary, args...).CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		m.t.Fatal(err)
+	}
+	if err == nil {
+		return 0, string(out)
+	}
+	return exit.ExitCode(), string(out)
+}
+
+// Commands take names, addresses and ranges where they take numbers, and say what is missing.
+func TestCommandsTakeNames(t *testing.T) {
+	m := serve(t, "")
+	configuration := m.id("/configurations", `{"name":"main"}`)
+	block := m.id("/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	m.id("/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24"}`)
+	other := m.id("/configurations", `{"name":"other"}`)
+	twice := m.id("/configurations/"+other+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	m.id("/users", `{"name":"carol","email":"carol@example.net","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
+	t.Setenv("PORTOLAN_URL", "http://"+m.api)
+	t.Setenv("PORTOLAN_TOKEN", m.token)
+	if text := m.portolan("rights", "--user", "carol", "networks/10.1.0.0/24"); !strings.Contains(text, "networks/10.1.0.0/24: HIDE") {
+		t.Errorf("carol may %s", text)
+	}
+	if text := m.portolan("delete", "--dry-run", "networks/10.1.0.0/24"); !strings.HasPrefix(text, "only tried: ") {
+		t.Errorf("a dry run says %s", text)
+	}
+	if text := m.portolan("help", "rights"); !strings.HasPrefix(text, "Usage: portolan rights ") {
+		t.Errorf("help says %s", text)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"delete blocks/10.0.0.0/8", 2, "several of blocks have the range"},
+		{"delete networks", 2, "is no resource"},
+		{"rights zones/none.example", 1, `nothing in zones with the absoluteName "none.example"`},
+		{"rights --user dave networks/10.1.0.0/24", 1, `nothing in users with the name "dave"`},
+		{"rights --frob", 2, "Try: portolan rights --help"},
+	} {
+		if code, text := m.wrong(strings.Fields(c.args)...); code != c.code || !strings.Contains(text, c.says) {
+			t.Errorf("portolan %s ends with %d, and says %s", c.args, code, text)
+		}
+	}
+	if status, text, err := m.call("GET", "/blocks/"+twice, ""); status != 200 || err != nil {
+		t.Errorf("the block is %d %s %v", status, text, err)
+	}
+	nowhere := filepath.Join(t.TempDir(), "none", "heads")
+	code, text := m.wrong("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--checkin-listen", "127.0.0.1:0", "--history-heads",
+		nowhere)
+	if code != 1 || !strings.Contains(text, "history's heads") {
+		t.Errorf("a manager that cannot write heads ends with %d, and says %s", code, text)
+	}
+}
