@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"portolan/internal/store"
@@ -24,6 +25,7 @@ type Syslog struct {
 	host             string // this machine
 	roots            *x509.CertPool // whom a collector's certificate must be from; nil: whom the machine trusts
 	conn             net.Conn
+	refused          bool // somebody answered that nobody listens, over UDP, and that was said
 }
 
 // Ports of the syslog (RFC 5426 section 3.3, RFC 5425 section 4.1); TCP without TLS has none of its own, and mostly the one of UDP.
@@ -92,7 +94,7 @@ func (s *Syslog) send(ctx context.Context, entries []store.Entry, heads [][]byte
 	var all bytes.Buffer
 	for _, text := range messages {
 		if s.network == "udp" {
-			if _, err := s.conn.Write(text); err != nil {
+			if err := s.datagram(text); err != nil {
 				s.close()
 				return err
 			}
@@ -107,6 +109,24 @@ func (s *Syslog) send(ctx context.Context, entries []store.Entry, heads [][]byte
 	_, err := s.conn.Write(all.Bytes())
 	if err != nil {
 		s.close()
+	}
+	return err
+}
+
+// maxDatagram is how much of a message goes into a datagram, in bytes: less than any may have.
+const maxDatagram = 60_000
+
+// datagram sends a message over UDP. That nobody listens is said once: such an answer is about a message before, and who sends over UDP
+// does not know what arrives.
+func (s *Syslog) datagram(text []byte) error {
+	text = text[:min(len(text), maxDatagram)]
+	_, err := s.conn.Write(text)
+	if !errors.Is(err, syscall.ECONNREFUSED) || !s.refused {
+		s.refused = s.refused || errors.Is(err, syscall.ECONNREFUSED)
+		return err
+	}
+	if _, err = s.conn.Write(text); errors.Is(err, syscall.ECONNREFUSED) {
+		return nil
 	}
 	return err
 }

@@ -61,6 +61,27 @@ func TestSyslogOverUDP(t *testing.T) {
 	}
 }
 
+// Where nobody listens, that is said once.
+func TestSyslogToNobody(t *testing.T) {
+	l, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := collector(t, "udp://"+l.LocalAddr().String())
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	said := 0
+	for range 20 {
+		if s.send(t.Context(), some, nil) != nil {
+			said++
+		}
+	}
+	if said != 1 {
+		t.Errorf("it was said %d times", said)
+	}
+}
+
 // Over TLS messages follow each other with their lengths (RFC 5425 section 4.3), to whom the certificate is trusted and nobody else.
 func TestSyslogOverTLS(t *testing.T) {
 	server := httptest.NewTLSServer(nil) // for its certificate

@@ -82,7 +82,8 @@ func TestWorkflow(t *testing.T) {
 		t.Errorf("%s was asked for, and given to somebody else", next)
 	}
 	m.want(200, "PATCH", request, `{"state":"DENIED"}`, asDave, "x-bcn-change-control-comment: not now")
-	if r := m.want(200, "GET", request, "", asCarol); r.text("decisionComment") != "not now" || r.text("state") != "DENIED" {
+	if r := m.want(200, "GET", request, "", asCarol); r.text("decisionComment") != "not now" || r.text("state") != "DENIED" ||
+		r.text("decider") != "dave" {
 		t.Errorf("denied: %s", r.body)
 	}
 	if next := m.want(201, "POST", "/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`).text("address"); next != first {

@@ -68,7 +68,8 @@ func (x *WorkflowRequest) mayDecide(c *resource.Change) error {
 
 // decided notes who decided.
 func (x *WorkflowRequest) decided(c *resource.Change) error {
-	x.Modifier, x.ModificationDateTime, x.DecisionComment = schema.Ref{ID: c.Caller.User}, c.Tx.Now(), c.Tx.Author().Comment
+	x.Modifier, x.Decider, x.ModificationDateTime = schema.Ref{ID: c.Caller.User}, c.Caller.Name, c.Tx.Now()
+	x.DecisionComment = c.Tx.Author().Comment
 	return release(c.Tx, x.ID)
 }
 
@@ -84,7 +85,8 @@ func (x *WorkflowRequest) deny(c *resource.Change, because string) error {
 		}
 		if _, err := c.Following().Change(row, func(o schema.Object) {
 			other, _ := o.(*WorkflowRequest)
-			other.State, other.Modifier, other.ModificationDateTime, other.DecisionComment = denied, x.Modifier, x.ModificationDateTime, because
+			other.State, other.Modifier, other.Decider, other.ModificationDateTime = denied, x.Modifier, x.Decider, x.ModificationDateTime
+			other.DecisionComment = because
 		}); err != nil {
 			return err
 		}

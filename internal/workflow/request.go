@@ -82,11 +82,12 @@ type WorkflowRequest struct {
 	DependentRequest schema.Ref `api:"dependentRequest,readOnly" ref:"WorkflowRequest" onDelete:"clear"`
 	// Comment is what was said with it.
 	Comment string `api:"comment,readOnly"`
-	// Description says in a sentence what was asked for, DecisionComment is what was said with the decision, Principal who asked, as they
-	// were called then. They are ours.
+	// Description says in a sentence what was asked for, DecisionComment is what was said with the decision, Principal who asked and
+	// Decider who decided, as they were called then. They are ours.
 	Description     string `api:"description,readOnly"`
 	DecisionComment string `api:"decisionComment,readOnly"`
 	Principal       string `api:"principal,readOnly"`
+	Decider         string `api:"decider,readOnly"`
 	// Place is what decides who approves it: the resource, or what it is to lie in.
 	Place schema.Ref `api:"place,hidden" onDelete:"clear"`
 }
