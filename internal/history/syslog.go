@@ -22,7 +22,7 @@ import (
 // 3.4.1), or over TLS (RFC 5425). The message is the transaction in JSON. It is used by one goroutine at a time.
 type Syslog struct {
 	network, address string
-	host             string // this machine
+	host             string         // this machine
 	roots            *x509.CertPool // whom a collector's certificate must be from; nil: whom the machine trusts
 	conn             net.Conn
 	refused          bool // somebody answered that nobody listens, over UDP, and that was said
