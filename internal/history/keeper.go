@@ -37,6 +37,8 @@ type Keeper struct {
 	Syslog *Syslog
 	// Chained is told of links that were made, Sent of transactions that were sent to the syslog.
 	Chained, Sent func(n int)
+	// Failed is told that some of the work could not be done.
+	Failed func()
 
 	// What follows is Run's own: the last head that was seen signed, and whether the file was asked for it.
 	last  Head
@@ -48,12 +50,19 @@ type Keeper struct {
 // NewKeeper makes what keeps the history of a store. Run runs it.
 func NewKeeper(s *store.Store, sealer resource.Sealer, log *slog.Logger) *Keeper {
 	return &Keeper{store: s, sealer: sealer, log: log, lease: s.NewLease("history", leaseLength),
-		sending: s.NewLease("history syslog", leaseLength), Chained: func(int) {}, Sent: func(int) {}}
+		sending: s.NewLease("history syslog", leaseLength), Chained: func(int) {}, Sent: func(int) {}, Failed: func() {}}
 }
 
 // Run works until ctx ends.
 func (k *Keeper) Run(ctx context.Context) {
-	store.Work(ctx, lookEvery, k.log, "the history", k.look, k.lease, k.sending)
+	look := func(ctx context.Context) error {
+		err := k.look(ctx)
+		if err != nil && ctx.Err() == nil {
+			k.Failed()
+		}
+		return err
+	}
+	store.Work(ctx, lookEvery, k.log, "the history", look, k.lease, k.sending)
 	if k.Syslog != nil {
 		k.Syslog.close()
 	}
@@ -175,6 +184,25 @@ const (
 	syslogMark      = "history-syslog"       // the position of the last transaction that was sent
 	syslogLinkMark  = "history-syslog-link"  // the place of the last link when nothing was left to be sent
 )
+
+// Unsigned gives how many links of the chain are behind the last head that was signed.
+func Unsigned(tx *store.Tx) (n int64, err error) {
+	last, err := tx.LastLink()
+	if err == nil {
+		err = tx.QueryRow("SELECT ? - coalesce(max(place), 0) FROM history_head", last.Place).Scan(&n)
+	}
+	return max(n, 0), err
+}
+
+// Unsent gives how many links of the chain are behind the last one when all was sent to the syslog.
+func Unsent(tx *store.Tx) (n int64, err error) {
+	last, err := tx.LastLink()
+	if err != nil {
+		return 0, err
+	}
+	sent, err := placeOf(tx, syslogLinkMark)
+	return max(last.Place-sent, 0), err
+}
 
 // mark gives what is noted under a name; empty where nothing is.
 func mark(tx *store.Tx, name string) (value string, err error) {

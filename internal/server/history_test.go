@@ -131,6 +131,18 @@ func TestHistoryGoesElsewhere(t *testing.T) {
 	if faults := compare(); len(faults) > 0 {
 		t.Errorf("nothing was done, and %q", faults)
 	}
+	figure := func(line string) bool {
+		return strings.Contains(string(m.want(200, "GET", "/metrics", "", "Authorization:").body), "\n"+line)
+	}
+	for deadline := time.Now().Add(3 * time.Minute); !figure("portolan_history_unsent 0\n"); { // as above
+		if time.Now().After(deadline) {
+			t.Fatal("the figures never say that all was sent")
+		}
+		time.Sleep(5 * time.Millisecond) // between two looks
+	}
+	if !figure("portolan_history_failures_total 0\n") || !figure("portolan_history_unsigned ") {
+		t.Errorf("the figures are %s", m.want(200, "GET", "/metrics", "", "Authorization:").body)
+	}
 	// Somebody changes the first transaction, and makes the whole chain anew, signed heads included.
 	if err := m.Store.Update(t.Context(), store.Author{}, func(tx *store.Tx) error {
 		for _, statement := range []string{"UPDATE txn SET user_id = 77 WHERE id = (SELECT min(id) FROM txn)", "DELETE FROM history_head",
@@ -146,6 +158,9 @@ func TestHistoryGoesElsewhere(t *testing.T) {
 	if faults := compare(); len(faults) == 0 {
 		t.Error("nobody sees that the history was changed and chained anew")
 	}
+	eventually(t, "the figures say that this is not signed", func() bool {
+		return figure("portolan_history_failures_total ") && !figure("portolan_history_failures_total 0\n")
+	})
 }
 
 // Where transactions are sent is checked.

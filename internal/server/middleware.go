@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"portolan/internal/fleet"
+	"portolan/internal/history"
 	"portolan/internal/problem"
 	"portolan/internal/rest"
 	"portolan/internal/store"
@@ -33,13 +34,13 @@ type metrics struct {
 	moves    *prometheus.CounterVec
 	deployed *prometheus.CounterVec
 	live     prometheus.Counter
-	// links counts transactions that were chained, historyLines those that were sent to the syslog.
-	links, historyLines prometheus.Counter
-	keys                *prometheus.CounterVec
-	updates             *prometheus.CounterVec
-	copies              *prometheus.CounterVec
-	backups             *prometheus.CounterVec
-	notices             *prometheus.CounterVec
+	// links counts transactions that were chained, historyLines those that were sent to the syslog, historyFailures what could not be done.
+	links, historyLines, historyFailures prometheus.Counter
+	keys                                 *prometheus.CounterVec
+	updates                              *prometheus.CounterVec
+	copies                               *prometheus.CounterVec
+	backups                              *prometheus.CounterVec
+	notices                              *prometheus.CounterVec
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -76,7 +77,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Help: "Transactions that were chained."})
 	m.historyLines = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_history_sent_total",
 		Help: "Transactions that were sent to the syslog."})
-	registry.MustRegister(m.links, m.historyLines)
+	m.historyFailures = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_history_failures_total",
+		Help: "Times that the history could not be chained, signed, written to its file or sent."})
+	registry.MustRegister(m.links, m.historyLines, m.historyFailures)
 	m.keys = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_zone_keys_total",
 		Help: "Keys of signed zones that were made because another one ends, or removed because another one has taken over."}, []string{"what"})
 	m.updates = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_dynamic_updates_total",
@@ -99,9 +102,11 @@ func (m *metrics) fleetMoved(move fleet.Move) { m.moves.WithLabelValues(move.Fie
 // deploymentEnded counts a deployment.
 func (m *metrics) deploymentEnded(kind, state string) { m.deployed.WithLabelValues(kind, state).Inc() }
 
-// chained counts transactions that were chained, historySent those that were sent to the syslog.
+// chained counts transactions that were chained, historySent those that were sent to the syslog, historyFailed what of it could not be
+// done.
 func (m *metrics) chained(n int)     { m.links.Add(float64(n)) }
 func (m *metrics) historySent(n int) { m.historyLines.Add(float64(n)) }
+func (m *metrics) historyFailed()    { m.historyFailures.Inc() }
 
 // backupEnded counts a backup.
 func (m *metrics) backupEnded(whole bool) {
@@ -150,8 +155,8 @@ func (m *metrics) webhookSent(taken bool) {
 	m.webhooks.WithLabelValues(result).Inc()
 }
 
-// observeStore shows figures of the store.
-func observeStore(registry prometheus.Registerer, s *store.Store) {
+// observeStore shows figures of the store; collector says that the history is sent to a syslog.
+func observeStore(registry prometheus.Registerer, s *store.Store, collector bool) {
 	show := func(name, help string, ask func(context.Context) (int64, error)) {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
 			ctx, end := context.WithTimeout(context.Background(), time.Second) // whoever scrapes does not wait for readers that are busy
@@ -164,13 +169,20 @@ func observeStore(registry prometheus.Registerer, s *store.Store) {
 		}))
 	}
 	show("portolan_texts_due", "Resources whose texts the index of trigrams does not have as they are.", s.TextsDue)
-	show("portolan_history_due", "Transactions that are not chained yet.", func(ctx context.Context) (n int64, err error) {
-		err = s.Read(ctx, func(tx *store.Tx) error {
-			n, err = tx.ChainDue()
-			return err
+	read := func(name, help string, ask func(*store.Tx) (int64, error)) {
+		show(name, help, func(ctx context.Context) (n int64, err error) {
+			err = s.Read(ctx, func(tx *store.Tx) error {
+				n, err = ask(tx)
+				return err
+			})
+			return n, err
 		})
-		return n, err
-	})
+	}
+	read("portolan_history_due", "Transactions that are not chained yet.", (*store.Tx).ChainDue)
+	read("portolan_history_unsigned", "Links of the history's chain behind the last signed head.", history.Unsigned)
+	if collector {
+		read("portolan_history_unsent", "Links of the history's chain behind what was sent to the syslog.", history.Unsent)
+	}
 }
 
 // observeFollowers shows how many follow the changes.

@@ -189,7 +189,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Address.Manager.Sweeps = o.Sweep
 	m.Address.Manager.LogLevel, m.Address.Manager.Backups = o.LogLevel, o.Backups
 	m.REST.Still = m.caller
-	observeStore(m.registry, m.Store)
+	observeStore(m.registry, m.Store, o.HistorySyslog != nil)
 	observeFollowers(m.registry, m.REST.Followers)
 	if m.Address.Probe = o.Probe; o.Probe == nil {
 		m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
@@ -345,7 +345,7 @@ func (m *Manager) serve() error {
 	}
 	keeper := history.NewKeeper(m.Store, m.Address.Sealer, m.log)
 	keeper.HeadsFile, keeper.Syslog = m.options.HistoryHeads, m.options.HistorySyslog
-	keeper.Chained, keeper.Sent = m.metrics.chained, m.metrics.historySent
+	keeper.Chained, keeper.Sent, keeper.Failed = m.metrics.chained, m.metrics.historySent, m.metrics.historyFailed
 	m.background.Go(func() { keeper.Run(ctx) })
 	m.background.Go(func() { m.pruneNowAndThen(ctx) })
 	m.background.Go(func() { m.Fleet.Attend(ctx) })
