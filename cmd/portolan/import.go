@@ -25,7 +25,7 @@ type importCommand struct {
 
 // zonePlace says where a zone is.
 type zonePlace struct {
-	Configuration string `help:"The name of the configuration." required:"" placeholder:"NAME"`
+	Configuration string `help:"The name of the configuration, where there is more than one." placeholder:"NAME"`
 	View          string `help:"The name of the view, where there is more than one." placeholder:"NAME"`
 }
 
@@ -128,7 +128,7 @@ const notesShown = 20
 type importNetworks struct {
 	dataFlag
 	importFlags
-	Configuration string `help:"The name of the configuration." required:"" placeholder:"NAME"`
+	Configuration string `help:"The name of the configuration, where there is more than one." placeholder:"NAME"`
 	File          string `arg:"" help:"The file." type:"existingfile"`
 }
 
@@ -197,7 +197,7 @@ func (c *exportZone) Run(s *session) error {
 type importAddresses struct {
 	dataFlag
 	importFlags
-	Configuration string `help:"The name of the configuration." required:"" placeholder:"NAME"`
+	Configuration string `help:"The name of the configuration, where there is more than one." placeholder:"NAME"`
 	File          string `arg:"" help:"The file." type:"existingfile"`
 }
 

@@ -94,16 +94,13 @@ func zoneNamed(tx *store.Tx, view *store.Resource, name string) (*store.Resource
 }
 
 func findView(tx *store.Tx, configuration, view string) (*store.Resource, error) {
-	found, err := tx.ByName("configurations", 0, configuration)
+	found, err := resource.ConfigurationNamed(tx, configuration)
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == 0 {
-		return nil, problem.NotFound("there is no configuration %q", configuration)
-	}
 	var views []*store.Resource
 	err = tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("views"),
-		store.HasParent(found[0].ID)}},
+		store.HasParent(found.ID)}},
 		func(r *store.Resource) error {
 			if view == "" || r.Name == view {
 				views = append(views, r.Clone())
@@ -114,9 +111,9 @@ func findView(tx *store.Tx, configuration, view string) (*store.Resource, error)
 	case err != nil:
 		return nil, err
 	case len(views) == 0:
-		return nil, problem.NotFound("there is no view %q in the configuration %s", view, configuration)
+		return nil, problem.NotFound("there is no view %q in the configuration %s", view, found.Name)
 	case len(views) > 1:
-		return nil, problem.Invalid("view", "the configuration %s has several: name one", configuration)
+		return nil, problem.Invalid("view", "the configuration %s has several: name one", found.Name)
 	}
 	return views[0], nil
 }

@@ -261,15 +261,12 @@ func stateOf(r *store.Resource) (state string, err error) {
 	return state, nil
 }
 
-// ConfigurationID finds a configuration by its name.
+// ConfigurationID finds a configuration by its name; without one the only one that there is.
 func ConfigurationID(ctx context.Context, a *resource.API, name string) (id int64, err error) {
 	err = a.Store.View(ctx, func(tx *store.Tx) error {
-		found, err := tx.ByName("configurations", 0, name)
-		if err == nil && len(found) == 0 {
-			return problem.NotFound("there is no configuration %q", name)
-		}
+		found, err := resource.ConfigurationNamed(tx, name)
 		if err == nil {
-			id = found[0].ID
+			id = found.ID
 		}
 		return err
 	})

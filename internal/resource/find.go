@@ -283,3 +283,26 @@ func (a *API) Locate(tx *store.Tx, t Target, caller Caller) (*store.Resource, er
 	}
 	return tx.Get(t.Item)
 }
+
+// ConfigurationNamed gives the configuration of a name; of no name the only one that there is.
+func ConfigurationNamed(tx *store.Tx, name string) (*store.Resource, error) {
+	found, err := tx.ByName("configurations", 0, name)
+	if name == "" {
+		found = nil
+		err = tx.List(store.Query{From: store.Resources, Where: store.InCollection("configurations"), Limit: 2}, func(r *store.Resource) error {
+			found = append(found, r.Clone())
+			return nil
+		})
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0 && name == "":
+		return nil, problem.NotFound("there is no configuration yet")
+	case len(found) == 0:
+		return nil, problem.NotFound("there is no configuration %q", name)
+	case len(found) > 1 && name == "":
+		return nil, problem.Invalid("configuration", "there are several: name one")
+	}
+	return found[0], nil
+}
