@@ -31,8 +31,8 @@ type Operation struct {
 	FieldUpdates json.RawMessage `api:"fieldUpdates,readOnly,list"`
 }
 
-// fieldUpdate is one field that a change made different.
-type fieldUpdate struct {
+// FieldUpdate is one field that is different behind a change, or would be, with its values after it and before it; null where it has none.
+type FieldUpdate struct {
 	Name          string          `json:"name"`
 	Value         json.RawMessage `json:"value"`
 	PreviousValue json.RawMessage `json:"previousValue"`
@@ -47,7 +47,11 @@ func completeOperations(_ *store.Tx, rows []*store.Resource) error {
 		if err := json.Unmarshal(r.Body, &row); err != nil {
 			return err
 		}
-		text, err := FieldUpdates(row.FieldUpdates[0], row.FieldUpdates[1])
+		updates, err := FieldUpdates(row.FieldUpdates[0], row.FieldUpdates[1])
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(updates)
 		if err != nil {
 			return err
 		}
@@ -58,8 +62,9 @@ func completeOperations(_ *store.Tx, rows []*store.Resource) error {
 	return nil
 }
 
-// FieldUpdates gives the fields that are different in two images of a resource, as JSON: a list of name, value and previousValue.
-func FieldUpdates(before, after []byte) ([]byte, error) {
+// FieldUpdates gives the fields that are different in two images of a resource, by their names in order; an image is nil where it was not
+// there.
+func FieldUpdates(before, after []byte) ([]FieldUpdate, error) {
 	then, err := fieldsOf(before)
 	if err != nil {
 		return nil, err
@@ -70,7 +75,7 @@ func FieldUpdates(before, after []byte) ([]byte, error) {
 	}
 	names := maps.Clone(then)
 	maps.Copy(names, now)
-	updates := []fieldUpdate{}
+	updates := []FieldUpdate{}
 	value := func(from map[string]string, name string) json.RawMessage {
 		if text, ok := from[name]; ok {
 			return json.RawMessage(text)
@@ -79,10 +84,10 @@ func FieldUpdates(before, after []byte) ([]byte, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if young, old := value(now, name), value(then, name); string(young) != string(old) {
-			updates = append(updates, fieldUpdate{name, young, old})
+			updates = append(updates, FieldUpdate{name, young, old})
 		}
 	}
-	return json.Marshal(updates)
+	return updates, nil
 }
 
 // fieldsOf gives the fields of a resource by its image in the history: its name, its own fields, and what

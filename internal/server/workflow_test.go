@@ -136,9 +136,12 @@ func TestWorkflow(t *testing.T) {
 	m.want(200, "PATCH", request, `{"state":"APPROVED"}`, asDave)
 	much := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.0.9.0/24"}`)
 	m.want(201, "POST", "/api/v2/networks/"+much+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+	m.want(200, "PATCH", "/api/v2/networks/"+much, `{"location":{"id":`+
+		m.want(200, "GET", "/api/v2/locations?"+filter("code:'CH'"), "").text("data.0.id")+`}}`)
 	request, _ = m.requested("DELETE", "/api/v2/networks/"+much, "", asCarol)
 	if r := m.want(200, "GET", request, "", asDave); !strings.Contains(r.text("description"), ", and with it ") ||
-		!strings.Contains(r.text("description"), " IPv4Address") {
+		!strings.Contains(r.text("description"), " IPv4Address") || strings.Contains(string(r.body), "Switzerland") ||
+		!strings.Contains(string(r.body), `{"name":"location","value":null,"previousValue":null}`) { // which carol does not see
 		t.Errorf("the request is %s", r.body)
 	}
 	m.want(204, "DELETE", request, "", asCarol)

@@ -155,13 +155,16 @@ func (tx *Tx) link(due []Link) error {
 	if err != nil {
 		return err
 	}
-	rows := make([][]any, len(due))
+	if len(due) == 0 {
+		return nil
+	}
+	rows, ids := make([][]any, len(due)), make([]int64, len(due))
 	for i, d := range due {
 		last = Link{last.Place + 1, d.Transaction, linkHash(last.Hash, d.Hash)}
-		rows[i] = []any{last.Place, last.Transaction, last.Hash}
-		if err := tx.Write("DELETE FROM history_due WHERE txn = ?", d.Transaction); err != nil {
-			return err
-		}
+		rows[i], ids[i] = []any{last.Place, last.Transaction, last.Hash}, d.Transaction
+	}
+	if err := tx.Write("DELETE FROM history_due WHERE txn IN (" + idList(ids) + ")"); err != nil {
+		return err
 	}
 	return tx.conn.bulk(linkTable.Name, linkTable.Columns, rows)
 }

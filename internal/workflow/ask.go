@@ -53,7 +53,10 @@ func (k *Keeper) Ask(c *resource.Change, asked resource.Asked, came resource.Out
 	if err != nil {
 		return nil, err
 	}
-	if x.FieldUpdates, err = nameReferences(c.Tx, came, updates); err != nil {
+	if err := nameReferences(c, came, updates); err != nil {
+		return nil, err
+	}
+	if x.FieldUpdates, err = json.Marshal(updates); err != nil {
 		return nil, err
 	}
 	x.RequestType = requestType(asked.Method, c.API.Collection(came.Row.Collection).Workflow(came.Row.Type), x.changed)
@@ -122,25 +125,13 @@ func (x *WorkflowRequest) pin(c *resource.Change, asked *resource.Asked, came re
 
 // onlyOne refuses a second request about a resource while there is one that is pending.
 func onlyOne(c *resource.Change, about int64) error {
-	ids, err := requestsOf(c.Tx, store.All{store.InCollection(requests), store.LinksTo{Targets: []int64{about}, Field: "resource"}})
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		row, err := c.Tx.Get(id)
-		if err != nil {
-			return err
+	return eachPending(c, about, "resource", func(x *WorkflowRequest) error {
+		if x.ResourceID == nil || *x.ResourceID != about {
+			return nil
 		}
-		o, err := c.API.Object(row)
-		if err != nil {
-			return err
-		}
-		if x := o.(*WorkflowRequest); x.State == pending && x.ResourceID != nil && *x.ResourceID == about {
-			return problem.Conflict("WorkflowRequestAlreadyPending", "workflow request %d of %s, %s, is pending already", x.ID, x.Principal,
-				x.Description)
-		}
-	}
-	return nil
+		return problem.Conflict("WorkflowRequestAlreadyPending", "workflow request %d of %s, %s, is pending already", x.ID, x.Principal,
+			x.Description)
+	})
 }
 
 // withIt words how many resources of which types a deletion takes along.
@@ -181,15 +172,8 @@ func ends(came resource.Outcome) (before, after []byte) {
 	return before, after
 }
 
-// fieldUpdate is a field that would be different.
-type fieldUpdate struct {
-	Name          string          `json:"name"`
-	Value         json.RawMessage `json:"value"`
-	PreviousValue json.RawMessage `json:"previousValue"`
-}
-
 // updates gives the fields that would be different.
-func (x *WorkflowRequest) updates() (all []fieldUpdate, err error) {
+func (x *WorkflowRequest) updates() (all []catalog.FieldUpdate, err error) {
 	err = json.Unmarshal(x.FieldUpdates, &all)
 	return all, err
 }

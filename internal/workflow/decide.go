@@ -220,15 +220,11 @@ func (x *WorkflowRequest) fits(c *resource.Change, asked resource.Asked) error {
 	if err != nil {
 		return err
 	}
-	text, err := catalog.FieldUpdates(nil, image)
+	fields, err := catalog.FieldUpdates(nil, image)
 	if err != nil {
 		return err
 	}
 	now := map[string]json.RawMessage{}
-	var fields []fieldUpdate
-	if err := json.Unmarshal(text, &fields); err != nil {
-		return err
-	}
 	for _, one := range fields {
 		now[one.Name] = one.Value
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"portolan/internal/catalog"
 	"portolan/internal/resource"
 	"portolan/internal/store"
 )
@@ -18,14 +19,54 @@ type named struct {
 }
 
 // nameReferences words what the fields lead to that are different: by type, name and address. Their numbers alone tell little, and what
-// would be made has none.
-func nameReferences(tx *store.Tx, came resource.Outcome, updates []byte) ([]byte, error) {
-	made, leading := map[int64]*store.Resource{}, map[string]bool{"up": true}
+// would be made has none. What who asks does not see is left out; where the resource is changed meanwhile, such a request does not fit any
+// more (fits).
+func nameReferences(c *resource.Change, came resource.Outcome, fields []catalog.FieldUpdate) error {
+	made, leading, err := foreseen(came)
+	if err != nil {
+		return err
+	}
+	name := func(value *json.RawMessage) (err error) {
+		all, single := references(*value)
+		seen := all[:0]
+		for _, one := range all {
+			known, err := one.named(c, made)
+			if err != nil {
+				return err
+			}
+			if known {
+				seen = append(seen, one)
+			}
+		}
+		switch {
+		case len(all) == 0: // it leads nowhere
+		case !single:
+			*value, err = json.Marshal(seen)
+		case len(seen) == 0:
+			*value = json.RawMessage("null")
+		default:
+			*value, err = json.Marshal(seen[0])
+		}
+		return err
+	}
+	for i := range fields {
+		if leading[fields[i].Name] {
+			if err := errors.Join(name(&fields[i].Value), name(&fields[i].PreviousValue)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// foreseen gives what a change would make, by the numbers that it had when it was tried, and which fields of its resource lead to others.
+func foreseen(came resource.Outcome) (made map[int64]*store.Resource, leading map[string]bool, err error) {
+	made, leading = map[int64]*store.Resource{}, map[string]bool{"up": true}
 	for _, one := range came.Changes {
 		for _, image := range [][]byte{one.Before, one.After} {
 			r, err := store.DecodeImage(image)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			if r == nil {
 				continue
@@ -38,46 +79,31 @@ func nameReferences(tx *store.Tx, came resource.Outcome, updates []byte) ([]byte
 			}
 		}
 	}
-	name := func(value json.RawMessage) (json.RawMessage, error) {
-		all, single := references(value)
-		for i := range all {
-			row := made[*all[i].ID]
-			if row == nil {
-				there, err := tx.Get(*all[i].ID)
-				if errors.Is(err, store.ErrNotFound) {
-					continue
-				}
-				if err != nil {
-					return nil, err
-				}
-				row = there
-			} else {
-				all[i].ID = nil
-			}
-			all[i].Type, all[i].Name = row.Type, row.Name
-			if row.Collection == "addresses" {
-				all[i].Address = store.KeyAddr(row.Low).String()
-			}
+	return made, leading, nil
+}
+
+// named fills in what a number leads to; false where the caller does not see it, or it is not there.
+func (n *named) named(c *resource.Change, made map[int64]*store.Resource) (known bool, err error) {
+	row := made[*n.ID]
+	if row != nil {
+		n.ID = nil
+	} else {
+		row, err = c.Tx.Get(*n.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			return false, nil
 		}
-		return encoded(value, all, single)
-	}
-	var fields []fieldUpdate
-	if err := json.Unmarshal(updates, &fields); err != nil {
-		return nil, err
-	}
-	for i, f := range fields {
-		if !leading[f.Name] {
-			continue
+		if err != nil {
+			return false, err
 		}
-		var err error
-		if fields[i].Value, err = name(f.Value); err != nil {
-			return nil, err
-		}
-		if fields[i].PreviousValue, err = name(f.PreviousValue); err != nil {
-			return nil, err
+		if seen, err := c.Sees(row.Head()); err != nil || !seen {
+			return false, err
 		}
 	}
-	return json.Marshal(fields)
+	n.Type, n.Name = row.Type, row.Name
+	if row.Collection == "addresses" {
+		n.Address = store.KeyAddr(row.Low).String()
+	}
+	return true, nil
 }
 
 // references reads a value that leads to resources: one, or a list of them. Of any other value it gives nothing.
@@ -101,23 +127,19 @@ func references(value json.RawMessage) (all []named, single bool) {
 	return all, single
 }
 
-// encoded gives references as they were read; a value without any stays as it is.
-func encoded(value json.RawMessage, all []named, single bool) (json.RawMessage, error) {
-	switch {
-	case len(all) == 0:
-		return value, nil
-	case single:
-		return json.Marshal(all[0])
-	}
-	return json.Marshal(all)
-}
-
 // numbers gives a value with the numbers alone of what it leads to.
 func numbers(value json.RawMessage) (string, error) {
 	all, single := references(value)
+	if len(all) == 0 {
+		return string(value), nil
+	}
 	for i := range all {
 		all[i] = named{ID: all[i].ID}
 	}
-	text, err := encoded(value, all, single)
+	if single {
+		text, err := json.Marshal(all[0])
+		return string(text), err
+	}
+	text, err := json.Marshal(all)
 	return string(text), err
 }

@@ -158,7 +158,12 @@ func (x *WorkflowRequest) own(c *resource.Change) (bool, error) {
 
 // dependents calls fn for the pending requests that wait for one.
 func dependents(c *resource.Change, x *WorkflowRequest, fn func(other *WorkflowRequest) error) error {
-	ids, err := requestsOf(c.Tx, store.All{store.InCollection(requests), store.LinksTo{Targets: []int64{x.ID}, Field: "dependentRequest"}})
+	return eachPending(c, x.ID, "dependentRequest", fn)
+}
+
+// eachPending calls fn for the pending requests that lead to a resource by a field, the oldest first.
+func eachPending(c *resource.Change, target int64, field string, fn func(*WorkflowRequest) error) error {
+	ids, err := requestsOf(c.Tx, store.All{store.InCollection(requests), store.LinksTo{Targets: []int64{target}, Field: field}})
 	if err != nil {
 		return err
 	}
@@ -172,8 +177,8 @@ func dependents(c *resource.Change, x *WorkflowRequest, fn func(other *WorkflowR
 		if err != nil {
 			return err
 		}
-		if other := o.(*WorkflowRequest); other.State == pending {
-			if err := fn(other); err != nil {
+		if x, ok := o.(*WorkflowRequest); ok && x.State == pending {
+			if err := fn(x); err != nil {
 				return err
 			}
 		}
