@@ -132,7 +132,8 @@ func newService(s *store.Store) *Service {
 			store.CacheOptions[tokenEntry]{Topics: tokenTopics, Max: maxRemembered}), guesses: newGuesses(s.Now),
 		manners: newManners(s), externals: newExternals(s), rights: store.NewCache[int64](s, store.CacheOptions[*Rights]{Topics: rightsTopics,
 			Max: maxRemembered}),
-		fourEyes: store.NewCache[int64](s, store.CacheOptions[[]string]{Topics: []string{"configurations"}, Max: maxRemembered})}
+		fourEyes: store.NewCache[int64](s, store.CacheOptions[[]string]{Topics: []string{"configurations"}, Late: true,
+			Max: maxRemembered})}
 }
 
 // Observer is told of sign-ins, by a password or a key set.

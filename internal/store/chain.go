@@ -39,13 +39,14 @@ type Link struct {
 	Hash []byte
 }
 
-// Chain makes the links of what has been committed, until nothing is due, and gives how many it has made. update is that of a lease: one
-// manager does it.
+// Chain makes the links of what was committed before it was called, and gives how many it has made. What is committed meanwhile waits for
+// the next time, so that the chain does not write beside each writer. update is that of a lease: one manager does it.
 func (s *Store) Chain(ctx context.Context, update Updater) (made int, err error) {
 	for {
 		var due []Link // with the hashes of their contents
+		var more bool
 		if err := s.View(ctx, func(tx *Tx) (err error) {
-			due, err = tx.contents()
+			due, more, err = tx.contents()
 			return err
 		}); err != nil {
 			return made, fmt.Errorf("reading what is to be chained: %w", err)
@@ -56,7 +57,9 @@ func (s *Store) Chain(ctx context.Context, update Updater) (made int, err error)
 		if err := update(ctx, Author{}, func(tx *Tx) error { return tx.link(due) }); err != nil {
 			return made, fmt.Errorf("chaining the history: %w", err)
 		}
-		made += len(due)
+		if made += len(due); !more {
+			return made, nil
+		}
 	}
 }
 
@@ -69,8 +72,10 @@ type chained struct {
 // chainedColumns are those of t that are read into it.
 const chainedColumns = "t.id, t.at, t.user_id, t.first, t.last, t.operation, t.body"
 
-// contents gives the first transactions that are due, in the order of the feed, with the hashes of what they are.
-func (tx *Tx) contents() (due []Link, err error) {
+// contents gives the first transactions that are due, by their numbers, with the hashes of what they are; more says that there may be
+// others. The limit stands within, so that PostgreSQL, which knows a queue's size only from when it was last analysed, looks each of them up
+// instead of reading the whole history.
+func (tx *Tx) contents() (due []Link, more bool, err error) {
 	var rows []chained
 	changes := int64(0)
 	if err := tx.Each(func(scan func(...any) error) error {
@@ -81,15 +86,15 @@ func (tx *Tx) contents() (due []Link, err error) {
 		}
 		changes += r.last - r.first + 1
 		return err
-	}, "SELECT "+chainedColumns+" FROM history_due d JOIN txn t ON t.id = d.txn ORDER BY "+
-		tx.SQL(SQL{SQLite: "d.txn", PostgreSQL: "t.committed, t.id"})+" LIMIT ?", chainAtOnce); err != nil {
-		return nil, err
+	}, "SELECT "+chainedColumns+" FROM (SELECT txn FROM history_due ORDER BY txn LIMIT ?) d JOIN txn t ON t.id = d.txn ORDER BY d.txn",
+		chainAtOnce); err != nil {
+		return nil, false, err
 	}
 	sums, err := tx.contentHashes(rows)
 	for i, r := range rows {
 		due = append(due, Link{Transaction: r.id, Hash: sums[i]})
 	}
-	return due, err
+	return due, len(rows) == chainAtOnce || changes > chainChanges, err
 }
 
 // contentHashes are the hashes of transactions with their changes, in the order of the rows.
