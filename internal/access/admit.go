@@ -22,7 +22,7 @@ const maxName = 128
 // admit lets somebody in whom an authenticator knows: as the user that they are, or, where they are in one of the groups that are known
 // here, as a new one. Their groups here become those that they are in there. errLogin says that they are nobody here.
 // whole says that the groups are known; else they stay as they are.
-func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, user *User, whole bool) (p Principal, err error) {
+func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, user *User, whole bool, by Door) (p Principal, err error) {
 	if !nameable(id.Name) || len(id.Name) > maxName || id.Name == "" || strings.TrimSpace(id.Name) != id.Name ||
 		strings.ContainsFunc(id.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return p, errLogin
@@ -67,7 +67,7 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 		return p, err
 	}
 	switch {
-	case user != nil && (user.Authenticator.ID != e.id || !user.usable()):
+	case user != nil && (user.Authenticator.ID != e.id || !user.usable(by)):
 		return p, errLogin
 	case user == nil && len(groups) == 0:
 		if s.observer.Nobody != nil {
@@ -75,7 +75,7 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 		}
 		return p, errLogin
 	case user != nil && len(groups)+len(gone) == 0:
-		return s.usableBy(ctx, user.ID, e.id)
+		return s.usableBy(ctx, user.ID, e.id, by)
 	}
 	var made int64
 	if err := s.store.Update(ctx, store.Author{Name: "authenticator " + e.name}, func(tx *store.Tx) error {
@@ -96,7 +96,7 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 	}); err != nil {
 		return p, fmt.Errorf("letting %s in: %w", id.Name, err)
 	}
-	return s.usableBy(ctx, made, e.id)
+	return s.usableBy(ctx, made, e.id, by)
 }
 
 // enrol makes the user of somebody whom an authenticator knows. Another manager may have been faster.
@@ -158,11 +158,11 @@ func (s *Service) regroup(c *resource.Change, user int64, groups, gone []int64) 
 	return c.Tx.Replace(row, &with)
 }
 
-// usableBy gives the principal of a user that may sign in by an authenticator; errLogin where there is none.
-func (s *Service) usableBy(ctx context.Context, id, authenticator int64) (p Principal, err error) {
+// usableBy gives the principal of a user that may come in by a door, known by an authenticator; errLogin where there is none.
+func (s *Service) usableBy(ctx context.Context, id, authenticator int64, by Door) (p Principal, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		user, err := userOf(tx, id)
-		if errors.Is(err, store.ErrNotFound) || err == nil && (!user.usable() || user.Authenticator.ID != authenticator) {
+		if errors.Is(err, store.ErrNotFound) || err == nil && (!user.usable(by) || user.Authenticator.ID != authenticator) {
 			return errLogin
 		}
 		if err == nil {

@@ -177,6 +177,7 @@ var descriptions = map[string]string{
 	"UserSession.readOnly":                           "readOnly says whether the session may only read.",
 	"UserSession.remoteAddress":                      "remoteAddress is where the login came from.",
 	"UserSession.response":                           "response is what an external authenticator answered.",
+	"UserSession.signInCode":                         "signInCode is that of a link that the manager has printed, in place of a name and a password. Each is good once. It is ours.",
 	"UserSession.state":                              "state is the state of the session; LOGGED_OUT ends one's own, TERMINATED another's.",
 	"UserSession.user":                               "user is the user of the session.",
 	"UserSession.username":                           "username is the name of the user who logs in.",

@@ -211,7 +211,7 @@ func (s *Service) elsewhereOf(tx *store.Tx, user *User) (*elsewhere, error) {
 }
 
 // loginElsewhere checks a name and a password with others. Whoever is known there and is to be a user here is made one.
-func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, password, remote string, guesses patience) (Principal, error) {
+func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, password, remote string, guesses patience, by Door) (Principal, error) {
 	now := s.store.Now()
 	away := 0
 	for _, e := range w.ask {
@@ -222,7 +222,7 @@ func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, passwo
 			return Principal{}, err
 		}
 		if recalled != 0 {
-			if p, err := s.usableBy(ctx, recalled, e.id); err == nil {
+			if p, err := s.usableBy(ctx, recalled, e.id, by); err == nil {
 				return e.knows(p), nil
 			}
 		}
@@ -240,7 +240,7 @@ func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, passwo
 		if err != nil {
 			return Principal{}, err
 		}
-		p, err := s.admit(ctx, e, id, w.user, whole)
+		p, err := s.admit(ctx, e, id, w.user, whole, by)
 		if errors.Is(err, errLogin) {
 			continue
 		}
@@ -287,7 +287,7 @@ func (s *Service) externalToken(ctx context.Context, token, remote string) (p Pr
 		}
 		key := sha256.Sum256([]byte(fmt.Sprint(e.id, ".", e.version, " ", token)))
 		if user := s.externals.recall(key, now); user != 0 {
-			if p, err = s.usableBy(ctx, user, e.id); err == nil {
+			if p, err = s.usableBy(ctx, user, e.id, APIDoor); err == nil {
 				return e.as(p), nil
 			}
 		}
@@ -307,7 +307,7 @@ func (s *Service) externalToken(ctx context.Context, token, remote string) (p Pr
 		case found != nil:
 			return p, found
 		}
-		if p, err = s.admit(ctx, e, id, nil, true); errors.Is(err, errLogin) {
+		if p, err = s.admit(ctx, e, id, nil, true, APIDoor); errors.Is(err, errLogin) {
 			break
 		} else if err != nil {
 			return p, err

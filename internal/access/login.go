@@ -16,7 +16,7 @@ import (
 // Login checks a user's name and password, which came from an address. A password that was right is
 // remembered by its HMAC until it changes, so that clients that send it with every request do not pay for it
 // each time. Who guesses is refused for a while, with 429.
-func (s *Service) Login(ctx context.Context, name, password, remote string) (p Principal, err error) {
+func (s *Service) Login(ctx context.Context, name, password, remote string, by Door) (p Principal, err error) {
 	var hash string
 	var said manner
 	var others *elsewhere
@@ -51,10 +51,10 @@ func (s *Service) Login(ctx context.Context, name, password, remote string) (p P
 		return Principal{}, fmt.Errorf("looking up a user: %w", err)
 	}
 	if others != nil {
-		return s.loginElsewhere(ctx, others, name, password, remote, said.guesses)
+		return s.loginElsewhere(ctx, others, name, password, remote, said.guesses, by)
 	}
 	key := s.passwordKey(name, password)
-	recalled := hash != "" && s.recalls(key) == hash && user.usable()
+	recalled := hash != "" && s.recalls(key) == hash && user.usable(by)
 	if err := s.guesses.may(name, remote, said.guesses, recalled); err != nil {
 		s.saw(Throttled, name, remote)
 		return Principal{}, err
@@ -66,7 +66,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string) (p P
 	if err != nil {
 		return Principal{}, err
 	}
-	if !right || !user.usable() { // which takes as long for an account that is locked
+	if !right || !user.usable(by) { // which takes as long for an account that is locked
 		s.guesses.failed(name, remote, said.guesses)
 		s.saw(Refused, name, remote)
 		return Principal{}, errLogin

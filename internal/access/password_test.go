@@ -34,8 +34,8 @@ func TestUserState(t *testing.T) {
 		{User{SecurityPrivilege: "NO_ACCESS", AccessType: "GUI_AND_API"}, true, Analyst},
 		{User{SecurityPrivilege: "ADMINISTRATOR", AccessType: "API", AccountLocked: true}, false, Administrator},
 	} {
-		if c.user.usable() != c.usable || c.user.role() != c.role {
-			t.Errorf("%+v: usable %v, role %s", &c.user, c.user.usable(), c.user.role())
+		if c.user.usable(APIDoor) != c.usable || c.user.role() != c.role {
+			t.Errorf("%+v: usable %v, role %s", &c.user, c.user.usable(APIDoor), c.user.role())
 		}
 	}
 }

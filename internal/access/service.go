@@ -35,7 +35,16 @@ const (
 	kindBearer   = "bearer"
 	kindKeySet   = "keyset"
 	kindAccess   = "access"
+	kindLink     = "link"
 )
+
+// doorOf gives the door that a credential opens: sessions that were begun at the console are noted with it in place of a role.
+func doorOf(kind, role string) Door {
+	if kind == kindSession && role == string(ConsoleDoor) {
+		return ConsoleDoor
+	}
+	return APIDoor
+}
 
 // topic is what a transaction touches that takes a credential away (store.Tx.Touch): what was
 // remembered of it must be forgotten. New credentials need no such thing.
@@ -74,6 +83,8 @@ type Principal struct {
 	Rights *Rights
 	// Credential is what was shown that is neither a session, nor a token of the manager's, nor a password here.
 	Credential string
+	// door is the one that its session was begun at; empty outside of one.
+	door Door
 }
 
 // Service checks credentials against the store.
@@ -204,6 +215,9 @@ func header(r *http.Request) (scheme, rest string, err error) {
 	values := r.Header.Values("Authorization")
 	switch {
 	case len(values) == 0:
+		if value := cookieOf(r); value != "" {
+			return cookieScheme, value, nil
+		}
 		return "", "", errMissing
 	case len(values) > 1:
 		return "", "", problem.BadRequest("InvalidHeaderValue", "Authorization: given %d times", len(values))
@@ -215,16 +229,21 @@ func header(r *http.Request) (scheme, rest string, err error) {
 	return strings.ToLower(scheme), rest, nil
 }
 
-// Bearer gives the principal of a request that must have a bearer token.
+// Bearer gives the principal of a request that must have a bearer token, or the cookie of a session.
 func (s *Service) Bearer(r *http.Request) (Principal, error) {
 	scheme, token, err := header(r)
 	if err != nil {
 		return Principal{}, err
 	}
-	if scheme != "bearer" {
-		return Principal{}, unauthorized("InvalidAuthorizationToken", "a bearer token is needed here")
+	var p Principal
+	switch scheme {
+	case "bearer":
+		p, err = s.bearer(r, token)
+	case cookieScheme:
+		p, err = s.cookie(r, token)
+	default:
+		err = unauthorized("InvalidAuthorizationToken", "a bearer token is needed here")
 	}
-	p, err := s.bearer(r, token)
 	if err == nil && p.MustReset {
 		err = problem.Forbidden("PasswordResetRequired", "%s has to set a new password first, by the address API", p.Name)
 	}
@@ -232,7 +251,7 @@ func (s *Service) Bearer(r *http.Request) (Principal, error) {
 }
 
 // Any gives the principal of a request with any credential of the address API: Basic with an API
-// token, Basic with the password, or a bearer token.
+// token, Basic with the password, a bearer token, or the cookie of a session.
 func (s *Service) Any(r *http.Request) (Principal, error) {
 	scheme, rest, err := header(r)
 	if err != nil {
@@ -246,16 +265,27 @@ func (s *Service) Any(r *http.Request) (Principal, error) {
 		if err != nil {
 			return Principal{}, err
 		}
-		p, err := s.token(r.Context(), secret, name, kindSession)
+		p, err := s.session(r.Context(), name, secret, APIDoor)
 		if errors.Is(err, errToken) && strings.HasPrefix(secret, sessionPrefix) { // a session that has ended is no guess
 			return Principal{}, errLogin
 		}
 		if errors.Is(err, errToken) {
-			return s.Login(r.Context(), name, secret, Remote(r))
+			return s.Login(r.Context(), name, secret, Remote(r), APIDoor)
 		}
 		return p, err
+	case cookieScheme:
+		return s.cookie(r, rest)
 	}
 	return Principal{}, errScheme
+}
+
+// session gives whose session it is that was begun at a door.
+func (s *Service) session(ctx context.Context, name, token string, by Door) (Principal, error) {
+	p, err := s.token(ctx, token, name, kindSession)
+	if err == nil && p.door != by {
+		return Principal{}, errToken
+	}
+	return p, err
 }
 
 // bearer gives whose bearer token it is: one of the manager's own, or one that an authorization server has issued.
@@ -377,7 +407,7 @@ func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p Princ
 	}
 	switch {
 	case subtle.ConstantTimeCompare([]byte(found), []byte(hash)) != 1,
-		revoked != 0, expires != 0 && expires <= s.store.Now().Unix(), userID != 0 && !user.usable(),
+		revoked != 0, expires != 0 && expires <= s.store.Now().Unix(), userID != 0 && !user.usable(doorOf(kind, role)),
 		name != "" && name != user.Name:
 		return Principal{}, 0, errToken
 	}
@@ -387,7 +417,7 @@ func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p Princ
 	if kind != kindSession {
 		return tokenPrincipal(kind, id, label, role, p), expires, nil
 	}
-	p.Session = session
+	p.Session, p.door = session, doorOf(kind, role)
 	p.ReadOnly, err = readsOnly(tx, session)
 	return p, expires, err
 }
@@ -398,7 +428,7 @@ func (s *Service) Acting(tx *store.Tx, userID int64, token string) (resource.Cal
 	gone := problem.Forbidden("AccessDenied", "whoever started this may not sign in any more")
 	if token == "" {
 		user, err := userOf(tx, userID)
-		if errors.Is(err, store.ErrNotFound) || err == nil && !user.usable() {
+		if errors.Is(err, store.ErrNotFound) || err == nil && user.AccountLocked {
 			return resource.Caller{}, gone
 		}
 		if err != nil {

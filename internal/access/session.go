@@ -37,6 +37,8 @@ type UserSession struct {
 	Username string `api:"username,post,writeOnly,createOnly"`
 	// Password is the password of the user who logs in.
 	Password string `api:"password,post,writeOnly,createOnly"`
+	// SignInCode is that of a link that the manager has printed, in place of a name and a password. Each is good once. It is ours.
+	SignInCode string `api:"signInCode,writeOnly,createOnly"`
 	// APIToken is the session's token: the password of Basic credentials. It is shown once, in the
 	// answer to the login.
 	APIToken string `api:"apiToken,transient"`
@@ -65,7 +67,7 @@ type UserSession struct {
 // BeforeWrite starts a session, or ends one.
 func (x *UserSession) BeforeWrite(c *resource.Change) error {
 	if c.Creates() {
-		x.Name, x.Username, x.Password = "", "", ""
+		x.Name, x.Username, x.Password, x.SignInCode = "", "", "", ""
 		x.Parent = c.Caller.User
 		x.State = loggedIn
 		x.RemoteAddress = c.Caller.Remote
@@ -122,9 +124,17 @@ func (x *UserSession) AfterWrite(c *resource.Change) error {
 	if err != nil {
 		return err
 	}
-	token, err := OpenSession(c.Tx, x.ID, x.Parent, c.Tx.Now().Add(min(SessionLife, said.timeout)))
+	door := APIDoor
+	if c.Caller.Console {
+		door = ConsoleDoor
+	}
+	token, err := OpenSession(c.Tx, x.ID, x.Parent, c.Tx.Now().Add(min(SessionLife, said.timeout)), door)
 	if err != nil {
 		return err
+	}
+	if c.Caller.Console { // the browser keeps it, and shows it to no script
+		c.Extra[resource.Cookie] = BasicCredentials(c.Caller.Name, token)
+		return nil
 	}
 	c.Extra["apiToken"] = token
 	c.Extra["basicAuthenticationCredentials"] = BasicCredentials(c.Caller.Name, token)
@@ -294,12 +304,27 @@ func ExpireSessions(ctx context.Context, a *resource.API, users *Service, update
 func login(ctx context.Context, a *resource.API, s resource.SignIn) (resource.Caller, error) {
 	var name, password string
 	var missing []string
-	for field, value := range map[string]*string{"username": &name, "password": &password} {
+	var code string
+	for field, value := range map[string]*string{"username": &name, "password": &password, "signInCode": &code} {
 		if raw, ok := s.Members[field]; ok {
 			if json.Unmarshal(raw, value) != nil {
 				return resource.Caller{}, problem.Invalid(field, "must be a string")
 			}
 		}
+	}
+	by := APIDoor
+	if s.Console {
+		by = ConsoleDoor
+	}
+	if code != "" {
+		if name != "" || password != "" || s.Basic {
+			return resource.Caller{}, problem.Invalid("signInCode", "stands alone, without a name and a password")
+		}
+		s.Members["username"], s.Members["password"] = json.RawMessage(`""`), json.RawMessage(`""`)
+		p, err := ServiceOf(a.Store).takeLink(ctx, code, s.Remote, by)
+		c := CallerOf(p)
+		c.Console = s.Console
+		return c, err
 	}
 	if name == "" && password == "" && s.Basic {
 		name, password = s.Name, s.Password
@@ -316,8 +341,10 @@ func login(ctx context.Context, a *resource.API, s resource.SignIn) (resource.Ca
 		p.Fields = missing
 		return resource.Caller{}, p
 	}
-	p, err := ServiceOf(a.Store).Login(ctx, name, password, s.Remote)
-	return CallerOf(p), err
+	p, err := ServiceOf(a.Store).Login(ctx, name, password, s.Remote, by)
+	c := CallerOf(p)
+	c.Console = s.Console
+	return c, err
 }
 
 // CallerOf words a principal for the resource engine.

@@ -27,11 +27,11 @@ func boundTokens(tx *store.Tx, timeout time.Duration) error {
 	return tx.Write("UPDATE credential SET expires = ? WHERE kind = ? AND expires > ?", until, kindSession, until)
 }
 
-// OpenSession makes the token of a session resource. The token is shown once.
-func OpenSession(tx *store.Tx, session, user int64, expires time.Time) (token string, err error) {
+// OpenSession makes the token of a session resource, which is begun at a door and good there alone. The token is shown once.
+func OpenSession(tx *store.Tx, session, user int64, expires time.Time, at Door) (token string, err error) {
 	token = sessionPrefix + NewSecret()
-	err = tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, session, created, expires) VALUES (?,?,?,?,'',?,?,?,?)",
-		NewSecret(), kindSession, "session", user, Hash(token), session, tx.Now().Unix(), expires.Unix())
+	err = tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, session, created, expires) VALUES (?,?,?,?,?,?,?,?,?)",
+		NewSecret(), kindSession, "session", user, string(at), Hash(token), session, tx.Now().Unix(), expires.Unix())
 	return token, err
 }
 
@@ -42,8 +42,8 @@ func CloseSession(tx *store.Tx, session int64) error {
 	return err
 }
 
-// ExpiredSessions gives the sessions whose token has expired, and takes the tokens away, with
-// expired access tokens.
+// ExpiredSessions gives the sessions whose token has expired, and takes the tokens away, with expired access tokens and links that nobody
+// took.
 func ExpiredSessions(tx *store.Tx) (sessions []int64, err error) {
 	tx.Touch(topic)
 	now := tx.Now().Unix()
@@ -58,15 +58,15 @@ func ExpiredSessions(tx *store.Tx) (sessions []int64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = tx.Write("DELETE FROM credential WHERE expires <> 0 AND expires <= ? AND kind IN (?, ?)", now, kindSession, kindAccess)
+	err = tx.Write("DELETE FROM credential WHERE expires <> 0 AND expires <= ? AND kind IN (?, ?, ?)", now, kindSession, kindAccess, kindLink)
 	return sessions, err
 }
 
 // Expired reports whether any credential has expired and is still there.
 func (s *Service) Expired(ctx context.Context) (yes bool, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
-		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM credential WHERE expires <> 0 AND expires <= ? AND kind IN (?, ?))",
-			tx.Now().Unix(), kindSession, kindAccess).Scan(&yes)
+		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM credential WHERE expires <> 0 AND expires <= ? AND kind IN (?, ?, ?))",
+			tx.Now().Unix(), kindSession, kindAccess, kindLink).Scan(&yes)
 	})
 	return yes, err
 }

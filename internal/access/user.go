@@ -124,7 +124,7 @@ func (x *User) authenticates(c *resource.Change) error {
 // leave ends what the user had by the authenticator before: the password here, the sessions, and the groups whose members others know.
 func (x *User) leave(c *resource.Change) error {
 	c.Tx.Touch(topic)
-	if err := c.Tx.Write("DELETE FROM credential WHERE user_id = ? AND kind IN (?, ?)", x.ID, kindPassword, kindSession); err != nil {
+	if err := c.Tx.Write("DELETE FROM credential WHERE user_id = ? AND kind IN (?, ?, ?)", x.ID, kindPassword, kindSession, kindLink); err != nil {
 		return err
 	}
 	open, _, err := sessionsOf(c.Tx, x.ID)
@@ -208,7 +208,7 @@ func manages(c *resource.Change) bool {
 
 // rules reports whether the user can administer.
 func (x *User) rules() bool {
-	return x.role() == Administrator && x.usable()
+	return x.role() == Administrator && !x.AccountLocked
 }
 
 // lastAdministrator refuses to go on without another usable administrator.
@@ -289,8 +289,19 @@ func asUser(row *store.Resource) (*User, error) {
 	return o.(*User), nil
 }
 
-// usable reports whether the user can use the APIs.
-func (x *User) usable() bool { return !x.AccountLocked && x.AccessType != "GUI" }
+// Door is a way in: each user has one of them open, or both (accessType).
+type Door string
+
+// The doors: the console, whose requests have the cookie of a session, and the APIs for everybody else.
+const (
+	ConsoleDoor Door = "GUI"
+	APIDoor     Door = "API"
+)
+
+// usable reports whether the user can come in by a door.
+func (x *User) usable(by Door) bool {
+	return !x.AccountLocked && (x.AccessType == string(by) || x.AccessType == "GUI_AND_API")
+}
 
 func (x *User) role() string {
 	if x.SecurityPrivilege == "ADMINISTRATOR" {

@@ -34,9 +34,14 @@ type Caller struct {
 	MustReset bool
 	// Remote is the address that the request came from, without its port.
 	Remote string
+	// Console says that a sign-in begins a session whose token the browser keeps as a cookie.
+	Console bool
 	// Client is the program that sent the request, as it says itself (User-Agent).
 	Client string
 }
+
+// Cookie stands among what is extra in an answer (Change.Extra) for what a browser is to keep as its cookie.
+const Cookie = "\x00cookie"
 
 // maxClient is how much of a program's name the history keeps, in bytes.
 const maxClient = 200

@@ -53,7 +53,7 @@ type Change struct {
 	Prepared any
 	// Content is what came along beside the fields; nil where nothing did.
 	Content *Content
-	// Extra are transient fields of the answer.
+	// Extra are transient fields of the answer, and Cookie.
 	Extra map[string]string
 	// Operation and Summary are what the transaction is called, where a rule says it; empty where it is named by what is written.
 	Operation, Summary string

@@ -139,6 +139,8 @@ type SignIn struct {
 	Basic          bool
 	// Remote is the address that it comes from.
 	Remote string
+	// Console says that the token goes into a cookie.
+	Console bool
 }
 
 // Relation says how the resources of a subcollection belong to the resource above.

@@ -21,6 +21,8 @@ var engineHeaders = []resource.RequestHeader{
 		"whether it is done. The same request goes on. Ours.", Most: mostAtOnce, Methods: []string{http.MethodDelete}},
 	{Name: confirmHeader, Description: "How many resources the deletion of a list is to take: it is refused where its filter finds another " +
 		"number. Ours.", Methods: []string{http.MethodDelete}},
+	{Name: sessionHeader, Description: "cookie: the token of the session goes into a cookie of the browser, and is not shown. Ours.",
+		Values: []string{inCookie}, Methods: []string{http.MethodPost}, Types: []string{"UserSession"}},
 	{Name: "If-Match", Description: "The entity tag that the resource must still have.",
 		Methods: []string{http.MethodPut, http.MethodPatch, http.MethodDelete}},
 	{Name: "Idempotency-Key", Description: "Repeating a request with the same key within 24 hours gives the same answer and does nothing.",

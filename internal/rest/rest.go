@@ -37,6 +37,8 @@ type Server struct {
 	// Batched is told of each batch: of how many changes, and whether they were made, tried or refused.
 	Batched func(changes int, result string)
 
+	// SetCookie has a browser keep the credentials of a session that it has begun.
+	SetCookie func(w http.ResponseWriter, r *http.Request, credentials string)
 	// Still says who asks now, of a request that takes long; nil: as ever.
 	Still func(r *http.Request) (resource.Caller, error)
 	// Beat is how often something is sent to a follower at least, and who asks is asked for again.

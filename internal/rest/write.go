@@ -52,14 +52,18 @@ type answer struct {
 	transaction int64
 	// made is the id of what was made; 0 where nothing was.
 	made int64
+	// cookie is what a browser is to keep; empty: nothing.
+	cookie string
 }
 
 // dryRunHeader lets a change only be tried, commentHeader gives the remark that the history keeps with it, atMostHeader makes a deletion
-// one step of a longer one.
+// one step of a longer one, sessionHeader has a session's token go into a cookie.
 const (
 	dryRunHeader  = "x-portolan-dry-run"
 	commentHeader = "x-bcn-change-control-comment"
 	atMostHeader  = "x-portolan-at-most"
+	sessionHeader = "x-portolan-session"
+	inCookie      = "cookie"
 )
 
 // mostAtOnce is how much a deletion in steps may take in one.
@@ -140,6 +144,9 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 	if err != nil {
 		return wordConflict(err)
 	}
+	if ans.cookie != "" && a.SetCookie != nil {
+		a.SetCookie(w, r, ans.cookie)
+	}
 	if ans.location != "" {
 		w.Header().Set("Location", ans.location)
 	}
@@ -215,7 +222,7 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 		}
 	}
 	remote, program := rq.caller.Remote, rq.caller.Client
-	asked := resource.SignIn{Members: rq.members, Remote: remote}
+	asked := resource.SignIn{Members: rq.members, Remote: remote, Console: rq.Header.Get(sessionHeader) == inCookie}
 	asked.Name, asked.Password, asked.Basic = rq.BasicAuth()
 	if rq.caller, err = signIn(rq.Context(), a.API, asked); err != nil {
 		return err
@@ -377,7 +384,7 @@ func (a *Server) post(c *resource.Change, rq *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	ans := answer{status: http.StatusCreated, etag: etag(row), made: row.ID,
+	ans := answer{status: http.StatusCreated, etag: etag(row), made: row.ID, cookie: c.Extra[resource.Cookie],
 		location: a.plans[row.Collection].one + strconv.FormatInt(row.ID, 10)}
 	if a.Collection(row.Collection).Inner { // it is reached through the one above alone
 		ans.location = rq.URL.Path + "/" + strconv.FormatInt(row.ID, 10)

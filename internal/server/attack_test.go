@@ -218,7 +218,7 @@ func TestAttackHashing(t *testing.T) {
 	for i := range 64 {
 		all.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				_, err := m.Identity.Login(ctx, fmt.Sprint("user", n), "guess", fmt.Sprintf("192.0.%d.%d", n%250, i))
+				_, err := m.Identity.Login(ctx, fmt.Sprint("user", n), "guess", fmt.Sprintf("192.0.%d.%d", n%250, i), access.APIDoor)
 				if err != nil && strings.Contains(err.Error(), "too many sign-ins at a time") {
 					busy.Add(1)
 					time.Sleep(time.Millisecond) // as a network would
@@ -337,7 +337,7 @@ func TestAttackLockedAccount(t *testing.T) {
 		`{"type":"User","name":"locked","password":"the right password","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"API"}`)
 	login := func(password string) (took time.Duration) {
 		began := time.Now()
-		_, err := m.Identity.Login(t.Context(), "locked", password, fmt.Sprint(began.UnixNano()))
+		_, err := m.Identity.Login(t.Context(), "locked", password, fmt.Sprint(began.UnixNano()), access.APIDoor)
 		if err == nil {
 			t.Error("a locked account is let in")
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"portolan/internal/access"
 	"portolan/internal/fleet"
 	"portolan/internal/history"
 	"portolan/internal/problem"
@@ -320,6 +321,7 @@ func (m *Manager) safely(w *recorder, r *http.Request, handle func(w http.Respon
 		err = handle(w, r)
 	}
 	if err != nil {
+		access.ForgetCookie(w, r, err)
 		m.fail(w, r, err)
 	}
 }

@@ -49,7 +49,10 @@ func (m *Manager) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", "1")
 	}
 	if p.Status == http.StatusUnauthorized {
-		w.Header().Add("WWW-Authenticate", `Basic realm="Portolan", charset="UTF-8"`)
+		// A script in a browser has a page that asks for the password: the browser's own window would stand before it.
+		if mode := r.Header.Get("Sec-Fetch-Mode"); mode == "" || mode == "navigate" {
+			w.Header().Add("WWW-Authenticate", `Basic realm="Portolan", charset="UTF-8"`)
+		}
 		w.Header().Add("WWW-Authenticate", `Bearer realm="Portolan"`)
 	}
 	worded := wording{Status: p.Status, Reason: http.StatusText(p.Status), Code: p.Code, Message: p.Message, Fields: p.Fields}
