@@ -49,6 +49,7 @@ func (a *Server) change(rq *request, dry bool, scope store.Scope, ans *answer, d
 	if !dry {
 		return a.Store.UpdateIn(rq.Context(), scope, rq.author, func(tx *store.Tx) (err error) {
 			*ans, err = perform(tx)
+			ans.recorded = tx.Recorded()
 			return err
 		})
 	}

@@ -293,7 +293,8 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 		if t.List {
 			return a.deleteListOperation(op)
 		}
-		answers = doc{"204": doc{"description": "It is gone; with " + atMostHeader + " the answer is 200."}}
+		answers = doc{"204": doc{"description": "It is gone; with " + atMostHeader + " the answer is 200.",
+			"headers": doc{recordedHeader: answerHeader(recordedText)}}}
 		refused = append(refused, "409", "412")
 	}
 	if method != http.MethodGet {
@@ -354,6 +355,9 @@ func (a *Server) resourceAnswer(status, description string, types []*schema.Type
 		content["text/html"] = doc{"schema": doc{"type": "string"}}
 	}
 	headers := doc{"ETag": answerHeader("The entity tag, for If-Match."), "x-portolan-ignored": answerHeader(ignoredText)}
+	if !page {
+		headers[recordedHeader] = answerHeader(recordedText)
+	}
 	if status == "201" {
 		headers["Location"] = answerHeader("Where the new resource is.")
 	}
@@ -363,6 +367,9 @@ func (a *Server) resourceAnswer(status, description string, types []*schema.Type
 // ignoredText says what the header x-portolan-ignored is.
 const ignoredText = "What of the request means nothing here and was ignored: members of the body, and query parameters with a " +
 	"question mark in front."
+
+// recordedText says what the header x-portolan-transaction is.
+const recordedText = "The number of the transaction that the change was made in, by which it can be undone. Ours."
 
 func answerHeader(description string) doc {
 	return doc{"description": description, "schema": doc{"type": "string"}}

@@ -52,6 +52,8 @@ type answer struct {
 	transaction int64
 	// made is the id of what was made; 0 where nothing was.
 	made int64
+	// recorded is the number that all of it has in the history; 0 where the history has nothing of it.
+	recorded int64
 	// cookie is what a browser is to keep; empty: nothing.
 	cookie string
 }
@@ -144,6 +146,7 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 	if err != nil {
 		return wordConflict(err)
 	}
+	tellRecorded(w, ans)
 	if ans.cookie != "" && a.SetCookie != nil {
 		a.SetCookie(w, r, ans.cookie)
 	}
@@ -159,6 +162,16 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 	}
 	send(w, r, ans.status, rq.media, ans.body)
 	return nil
+}
+
+// recordedHeader tells the number of the transaction that a change was made in, by which it can be undone.
+const recordedHeader = "x-portolan-transaction"
+
+// tellRecorded sets that header where the history has the change.
+func tellRecorded(w http.ResponseWriter, ans answer) {
+	if ans.recorded != 0 {
+		w.Header().Set(recordedHeader, strconv.FormatInt(ans.recorded, 10))
+	}
 }
 
 // listable reports whether a POST there may have a list as its body.

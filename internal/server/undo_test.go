@@ -332,3 +332,32 @@ func TestUndoBackwards(t *testing.T) {
 	}
 	m.verify()
 }
+
+// Each change says which transaction it is, so that whoever made it can take back that one and no other.
+func TestChangesTellTheirTransaction(t *testing.T) {
+	m := startAlone(t)
+	const header = "X-Portolan-Transaction"
+	made := m.want(201, "POST", "/api/v2/configurations", `{"name":"told"}`)
+	at := "/api/v2/configurations/" + made.text("id")
+	changed := m.want(200, "PATCH", at, `{"description":"x"}`)
+	listed := m.want(201, "POST", "/api/v2/configurations", `[{"name":"one"},{"name":"two"}]`)
+	batch := m.want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"POST","path":"configurations","body":{"name":"three"}}]}`)
+	if got := batch.Header.Get(header); got != batch.text("transaction") {
+		t.Errorf("the batch is %s and tells %q", batch.text("transaction"), got)
+	}
+	gone := m.want(204, "DELETE", at, "")
+	last := ""
+	for _, r := range []reply{made, changed, listed, gone} {
+		number := r.Header.Get(header)
+		if number == "" || number == last {
+			t.Errorf("%s tells %q behind %q", r.body, number, last)
+		}
+		last = number
+	}
+	if got := m.want(200, "PATCH", "/api/v2/configurations/"+listed.text("data.0.id"), `{"name":"tried"}`,
+		"x-portolan-dry-run: true").Header.Get(header); got != "" {
+		t.Errorf("what is only tried tells %q", got)
+	}
+	m.want(201, "POST", "/api/v2/transactions", `{"transactionType":"UNDO","transactionId":`+gone.Header.Get(header)+`}`)
+	m.want(200, "GET", at, "")
+}

@@ -51,6 +51,14 @@ func (tx *Tx) DescribeUndo(transaction int64, summary string) error {
 // Number is the number that the transaction has in the history.
 func (tx *Tx) Number() (int64, error) { return tx.number() }
 
+// Recorded is the number that the transaction has in the history; 0 as long as it has changed nothing that the history keeps.
+func (tx *Tx) Recorded() int64 {
+	if tx.first == 0 {
+		return 0
+	}
+	return tx.txn
+}
+
 // Changes gives what a transaction of the history changed, in order; nothing where there is none.
 func (tx *Tx) Changes(transaction int64) ([]EntryChange, error) {
 	return tx.changesOf(transaction, 0, math.MaxInt)
