@@ -92,7 +92,11 @@ func (c *demoCommand) Run(s *session) (err error) {
 			s.log.Error("making the demo's releases", "error", err)
 		}
 	})
-	printDemo(s, m, notes, urls, authority, resolver)
+	link, err := m.Identity.NewLink(s.ctx, "admin")
+	if err != nil {
+		return err
+	}
+	printDemo(s, m, notes, m.URL()+"/#sign-in="+link, urls, authority, resolver)
 	select {
 	case <-s.ctx.Done():
 		return nil
@@ -233,12 +237,14 @@ func nextFree(address string) (net.Listener, error) {
 	return l, err
 }
 
-func printDemo(s *session, m *server.Manager, n demoNotes, points []string, authority, resolver string) {
+func printDemo(s *session, m *server.Manager, n demoNotes, console string, points []string, authority, resolver string) {
 	u := m.URL()
 	host, port, _ := strings.Cut(authority, ":")
 	fmt.Fprintf(s.stdout, `Portolan is running, with sample data. Stop it with Ctrl-C.
 
-  address API    %[1]s/api/v2      (a browser shows pages: sign in as below)
+  console        %[12]s
+                 (signs you in once, within 15 minutes; then by user and password)
+  address API    %[1]s/api/v2
   its document   %[1]s/api/docs
   fleet API      %[1]s/user/api/v1/fleetInstances
   check-in door  %[2]s
@@ -260,5 +266,5 @@ Try:
   export PORTOLAN_URL=%[1]s PORTOLAN_TOKEN=%[6]s
   portolan rollout start %[10]s --watch        (updates both service points; portolan rollout take-back ID takes that back)
 `, u, m.RegistrationEndpoint(), points[0], points[1], n.Password, n.Token, strings.Fields(points[0])[0], host, port, demoVersion(),
-		strings.Replace(resolver, ":", " port ", 1))
+		strings.Replace(resolver, ":", " port ", 1), console)
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"portolan/console"
 	"portolan/internal/access"
 	"portolan/internal/checkin"
 	"portolan/internal/fleet"
@@ -55,7 +56,15 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	})
 	mux.Handle("/api/docs", pages)
 	mux.Handle("/api/docs/", pages)
-	mux.Handle("/", m.handle("none", nothingHere))
+	nothing := m.handle("none", nothingHere)
+	screens := console.Handler(nothing)
+	pagesOfConsole := m.plain("console", func(w http.ResponseWriter, r *http.Request) error {
+		screens.ServeHTTP(w, r)
+		return nil
+	})
+	mux.Handle("/{$}", pagesOfConsole)
+	mux.Handle(console.Base, pagesOfConsole)
+	mux.Handle("/", nothing)
 	// The address API is routed first and by prefix: the mux would answer odd paths by itself.
 	return compressed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setSecurityHeaders(w.Header(), m.secure) // also on what the mux answers by itself
@@ -103,11 +112,8 @@ func (m *Manager) showMetrics(w http.ResponseWriter, r *http.Request) error {
 }
 
 func nothingHere(_ http.ResponseWriter, r *http.Request) error {
-	if r.URL.Path == "/" {
-		return problem.NotFound("there is nothing at /: the address manager is at /api/v2, the fleet manager at /user/api/v1;" +
-			" /api/docs shows both")
-	}
-	return problem.NotFound("there is nothing at %s", r.URL.Path)
+	return problem.NotFound("there is nothing at %s: the console is at /, the address manager at /api/v2, the fleet manager at /user/api/v1;"+
+		" /api/docs shows both", r.URL.Path)
 }
 
 // maxLogged is how much of a name that anybody may send stands in the log, in bytes.

@@ -1,0 +1,213 @@
+// Package browser drives a real browser for the console's tests, its screenshots and its measurements.
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// ErrNone says that the machine has no browser.
+var ErrNone = errors.New("there is no Chromium on this machine")
+
+// Patience is how long a page may take for what is waited for.
+const Patience = 20 * time.Second
+
+// find gives the program of a browser.
+func find() (string, error) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", ErrNone
+}
+
+// Browser is a browser that runs without a window.
+type Browser struct {
+	ctx   context.Context
+	close []context.CancelFunc
+}
+
+// Start starts a browser; ErrNone says that there is none.
+func Start(ctx context.Context) (*Browser, error) {
+	program, err := find()
+	if err != nil {
+		return nil, err
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.Flag("lang", "en"),
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-color-profile", "srgb"))
+	if os.Geteuid() == 0 { // Chromium has no sandbox for root
+		options = append(options, chromedp.NoSandbox)
+	}
+	b := &Browser{}
+	allocator, cancel := chromedp.NewExecAllocator(ctx, options...)
+	b.close = append(b.close, cancel)
+	b.ctx, cancel = chromedp.NewContext(allocator)
+	b.close = append(b.close, cancel)
+	if err := chromedp.Do(b.ctx); err != nil {
+		b.Close()
+		return nil, fmt.Errorf("starting %s: %w", program, err)
+	}
+	return b, nil
+}
+
+// Close ends the browser.
+func (b *Browser) Close() {
+	for i := len(b.close) - 1; i >= 0; i-- {
+		b.close[i]()
+	}
+}
+
+// Page is a tab.
+type Page struct {
+	ctx   context.Context
+	close context.CancelFunc
+	// Origin is where the console is.
+	Origin string
+
+	mu     sync.Mutex
+	faults []string // guarded by mu
+}
+
+// Open opens a tab for the console at an origin.
+func (b *Browser) Open(origin string) (*Page, error) {
+	p := &Page{Origin: origin}
+	p.ctx, p.close = chromedp.NewContext(b.ctx)
+	if err := chromedp.Do(p.ctx); err != nil {
+		return nil, err
+	}
+	if _, err := chromedp.Call(p.ctx, log.Enable, struct{}{}); err != nil {
+		return nil, err
+	}
+	go func() {
+		for e, err := range chromedp.Events(p.ctx, runtime.ExceptionThrown) {
+			if err == nil {
+				p.fault("exception: " + e.ExceptionDetails.Text + " " + describe(e.ExceptionDetails.Exception))
+			}
+		}
+	}()
+	go func() {
+		for e, err := range chromedp.Events(p.ctx, log.EntryAdded) {
+			if err == nil && e.Entry.Level == log.EntryLevelError && !strings.Contains(e.Entry.Text, "Failed to load resource") {
+				p.fault(string(e.Entry.Source) + ": " + e.Entry.Text)
+			}
+		}
+	}()
+	return p, nil
+}
+
+func describe(o *runtime.RemoteObject) string {
+	if o == nil || o.Description == "" {
+		return ""
+	}
+	return o.Description
+}
+
+// Close closes the tab.
+func (p *Page) Close() { p.close() }
+
+func (p *Page) fault(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = append(p.faults, text)
+}
+
+// Faults gives what went wrong in the page since it was asked last: exceptions, violations of the content security policy, other errors.
+func (p *Page) Faults() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.faults
+	p.faults = nil
+	return list
+}
+
+// within runs an action with patience.
+func within[T any](p *Page, a chromedp.Action[T]) (T, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, Patience)
+	defer cancel()
+	return chromedp.Run(ctx, a)
+}
+
+// Go opens a path of the console as one that is typed into the browser.
+func (p *Page) Go(path string) error {
+	_, err := within(p, chromedp.Navigate(p.Origin+path))
+	return err
+}
+
+// Eval gives the value of an expression; of a promise what it comes to.
+func Eval[T any](p *Page, expression string) (T, error) {
+	return within(p, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+}
+
+// Wait waits until an expression is true.
+func (p *Page) Wait(expression string) error {
+	ctx, cancel := context.WithTimeout(p.ctx, Patience)
+	defer cancel()
+	for {
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		if ok {
+			return nil
+		}
+		if ctx.Err() != nil {
+			text, _ := Eval[string](p, "document.body.innerText.slice(0, 600)")
+			return fmt.Errorf("the page does not come to %s; it says: %s %v", expression, text, p.Faults())
+		}
+		if err != nil && ctx.Err() == nil && !strings.Contains(err.Error(), "context") {
+			return fmt.Errorf("%s: %w", expression, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Text says that the page shows a text.
+func (p *Page) Text(text string) error {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return err
+	}
+	return p.Wait("document.body.innerText.includes(" + string(quoted) + ")")
+}
+
+// Still waits until nothing is read any more.
+func (p *Page) Still() error {
+	return p.Wait("document.readyState === 'complete' && document.querySelector('#main') && !document.querySelector('.loading,.skeleton,[aria-busy=true]')")
+}
+
+// Keys types.
+func (p *Page) Keys(keys string) error {
+	_, err := within(p, chromedp.KeyEvent(keys))
+	return err
+}
+
+// Size gives the page a size, in CSS pixels, and its colours.
+func (p *Page) Size(width, height int64, dark bool) error {
+	if _, err := chromedp.Call(p.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height,
+		DeviceScaleFactor: 1, Mobile: width < 600}); err != nil {
+		return err
+	}
+	colours := "light"
+	if dark {
+		colours = "dark"
+	}
+	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: colours}}})
+	return err
+}
+
+// Shot gives a picture of what is in sight, as PNG.
+func (p *Page) Shot() ([]byte, error) { return within(p, chromedp.CaptureScreenshot()) }

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What is committed is what the sources make.
+func TestBundleIsCurrent(t *testing.T) {
+	made, err := bundle("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.ReadDir("../bundle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(kept) != len(made) {
+		t.Errorf("%d files are kept, %d are made", len(kept), len(made))
+	}
+	for name, content := range made {
+		was, err := os.ReadFile(filepath.Join("../bundle", name))
+		if err != nil || !bytes.Equal(was, content) {
+			t.Errorf("bundle/%s is not what the sources make: run go generate ./console (%v)", name, err)
+		}
+	}
+}
+
+// What comes from npm is what was published there, with its licence.
+func TestPackages(t *testing.T) {
+	text, err := os.ReadFile("../npm/SHA256SUMS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		sums[name] = sum
+	}
+	if err := fs.WalkDir(os.DirFS("../npm"), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path == "SHA256SUMS" || path == "README.md" {
+			return err
+		}
+		content, err := os.ReadFile(filepath.Join("../npm", path))
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(content)
+		if sums[path] != hex.EncodeToString(sum[:]) {
+			t.Errorf("%s is not what it was: %x", path, sum)
+		}
+		delete(sums, path)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for path := range sums {
+		t.Errorf("%s is gone", path)
+	}
+	for _, name := range []string{"preact", "@preact/signals", "@preact/signals-core", "lucide-static"} {
+		if _, err := os.Stat(filepath.Join("../npm", name, "LICENSE")); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// A described API is what the generic pages are made from: its collections with what can be done in them, and its types with their fields. It is
+// read from the OpenAPI document, which is derived from the declarations, and has short names, since browsers load it.
+type describedAPI struct {
+	Collections map[string]*describedCollection `json:"collections"`
+	Types       map[string]*describedType       `json:"types"`
+}
+
+// describedCollection is a collection, or one below a resource.
+type describedCollection struct {
+	// Methods are those of the list, One those of a resource in it.
+	Methods string `json:"m,omitempty"`
+	One     string `json:"o,omitempty"`
+	// Types are those it may hold, Makes those that a POST may make, each with its required fields.
+	Types []string            `json:"t,omitempty"`
+	Makes map[string][]string `json:"n,omitempty"`
+	// Below are those below a resource of it.
+	Below map[string]*describedCollection `json:"b,omitempty"`
+}
+
+type describedType struct {
+	Description string           `json:"d"`
+	Fields      []describedField `json:"f"`
+}
+
+type describedField struct {
+	Name        string   `json:"n"`
+	Kind        string   `json:"k"`
+	Enum        []string `json:"e,omitempty"`
+	Description string   `json:"d,omitempty"`
+	ReadOnly    bool     `json:"r,omitempty"`
+	WriteOnly   bool     `json:"w,omitempty"`
+	Nullable    bool     `json:"0,omitempty"`
+}
+
+// propertySchema is what is read of a property.
+type propertySchema struct {
+	Description string
+	Type        any
+	Format      string
+	Enum        []any
+	ReadOnly    bool
+	WriteOnly   bool
+	AnyOf       []propertySchema
+	OneOf       []propertySchema
+	AllOf       []propertySchema
+	Ref         string `json:"$ref"`
+	Required    []string
+	Items       *propertySchema
+	Properties  json.RawMessage
+}
+
+// base is where the API is.
+const base = "/api/v2/"
+
+// described reads a document and gives what is described there, as JSON.
+func described(file string) ([]byte, error) {
+	text, err := os.ReadFile(file) //nolint:gosec // a file of the sources
+	if err != nil {
+		return nil, err
+	}
+	var document struct {
+		Paths      map[string]map[string]json.RawMessage
+		Components struct{ Schemas map[string]propertySchema }
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	a := describedAPI{Collections: map[string]*describedCollection{}, Types: map[string]*describedType{}}
+	for path, operations := range document.Paths {
+		rest, ok := strings.CutPrefix(path, base)
+		if !ok {
+			continue
+		}
+		if err := a.add(strings.Split(rest, "/"), operations); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	used := map[string]bool{}
+	for name, c := range a.Collections {
+		if len(c.Types) == 0 { // the search, the batch, the change feed
+			delete(a.Collections, name)
+			continue
+		}
+		for _, list := range append([]*describedCollection{c}, values(c.Below)...) {
+			slices.Sort(list.Types)
+			for _, t := range list.Types {
+				used[t] = true
+			}
+			for t := range list.Makes {
+				used[t] = true
+			}
+		}
+	}
+	for name, s := range document.Components.Schemas {
+		if !used[name] {
+			continue
+		}
+		t, err := typeOf(s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		a.Types[name] = t
+	}
+	return json.Marshal(a)
+}
+
+func values(m map[string]*describedCollection) (list []*describedCollection) {
+	for _, c := range m {
+		list = append(list, c)
+	}
+	return list
+}
+
+// letters are the methods in short.
+var letters = map[string]string{"get": "G", "post": "P", "put": "U", "patch": "A", "delete": "D"}
+
+// add takes what the operations of a path say of the collection that it is of.
+func (a *describedAPI) add(path []string, operations map[string]json.RawMessage) error {
+	if strings.HasPrefix(path[0], "{") {
+		return nil
+	}
+	c := a.Collections[path[0]]
+	if c == nil {
+		c = &describedCollection{Below: map[string]*describedCollection{}}
+		a.Collections[path[0]] = c
+	}
+	one := false
+	switch {
+	case len(path) == 1:
+	case len(path) == 2 && path[1] == "{id}":
+		one = true
+	case len(path) >= 3 && path[1] == "{collectionId}" && (len(path) == 3 || len(path) == 4 && path[3] == "{id}"):
+		below := c.Below[path[2]]
+		if below == nil {
+			below = &describedCollection{}
+			c.Below[path[2]] = below
+		}
+		c, one = below, len(path) == 4
+	default:
+		return nil // ours, or a part of a resource: they have pages of their own
+	}
+	methods := &c.Methods
+	if one {
+		methods = &c.One
+	}
+	for _, name := range []string{"get", "post", "put", "patch", "delete"} {
+		operation, ok := operations[name]
+		if !ok {
+			continue
+		}
+		*methods += letters[name]
+		if err := c.read(name, one, operation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read takes the types of what an operation gives or takes.
+func (c *describedCollection) read(method string, one bool, operation json.RawMessage) error {
+	type content map[string]struct{ Schema propertySchema }
+	var o struct {
+		RequestBody struct{ Content content }
+		Responses   map[string]struct{ Content content }
+	}
+	if err := json.Unmarshal(operation, &o); err != nil {
+		return err
+	}
+	switch {
+	case method == "get":
+		s := o.Responses["200"].Content["application/json"].Schema
+		if !one {
+			var p struct{ Data propertySchema }
+			if len(s.Properties) > 0 {
+				if err := json.Unmarshal(s.Properties, &p); err != nil {
+					return err
+				}
+			}
+			if p.Data.Items != nil {
+				s = *p.Data.Items
+			}
+		}
+		for _, t := range append([]propertySchema{s}, s.AnyOf...) {
+			if name, ok := strings.CutPrefix(t.Ref, "#/components/schemas/"); ok && !slices.Contains(c.Types, name) {
+				c.Types = append(c.Types, name)
+			}
+		}
+	case method == "post" && !one:
+		c.Makes = map[string][]string{}
+		s := o.RequestBody.Content["application/json"].Schema
+		all := append([]propertySchema{s}, s.OneOf...)
+		for _, any := range s.AnyOf {
+			all = append(append(all, any), any.OneOf...)
+		}
+		for _, t := range all {
+			for i, part := range t.AllOf {
+				if name, ok := strings.CutPrefix(part.Ref, "#/components/schemas/"); ok {
+					c.Makes[name] = []string{}
+					for _, more := range t.AllOf[i+1:] {
+						c.Makes[name] = append(c.Makes[name], more.Required...)
+					}
+				}
+			}
+			if name, ok := strings.CutPrefix(t.Ref, "#/components/schemas/"); ok {
+				c.Makes[name] = []string{}
+			}
+		}
+	}
+	return nil
+}
+
+// typeOf describes a type, its fields in the order of the alphabet, but for id, type and name.
+func typeOf(s propertySchema) (*describedType, error) {
+	t := &describedType{Description: s.Description}
+	var properties map[string]propertySchema
+	if len(s.Properties) > 0 {
+		if err := json.Unmarshal(s.Properties, &properties); err != nil {
+			return nil, err
+		}
+	}
+	var names []string
+	for name := range properties {
+		if name != "_links" && name != "_embedded" && name != "_inheritedFields" {
+			names = append(names, name)
+		}
+	}
+	first := []string{"id", "type", "name"}
+	slices.SortFunc(names, func(a, b string) int {
+		if x, y := slices.Index(first, a), slices.Index(first, b); x >= 0 || y >= 0 {
+			if x < 0 || y >= 0 && y < x {
+				return 1
+			}
+			return -1
+		}
+		return strings.Compare(a, b)
+	})
+	for _, name := range names {
+		p := properties[name]
+		f := describedField{Name: name, Description: strings.TrimPrefix(p.Description, name+" "), ReadOnly: p.ReadOnly, WriteOnly: p.WriteOnly}
+		f.Kind, f.Nullable = kindOf(p)
+		for _, e := range p.Enum {
+			if text, ok := e.(string); ok {
+				f.Enum = append(f.Enum, text)
+			}
+		}
+		t.Fields = append(t.Fields, f)
+	}
+	return t, nil
+}
+
+// kindOf gives what a field holds: ref, text, time, number, yes, list or object.
+func kindOf(p propertySchema) (kind string, nullable bool) {
+	var types []string
+	switch t := p.Type.(type) {
+	case string:
+		types = []string{t}
+	case []any:
+		for _, one := range t {
+			types = append(types, fmt.Sprint(one))
+		}
+	}
+	for _, any := range append(slices.Clone(p.AnyOf), append(p.AllOf, propertySchema{Ref: p.Ref})...) {
+		if strings.HasSuffix(any.Ref, "/InlinedReference") {
+			kind = "ref"
+		}
+		if any.Type == "null" {
+			nullable = true
+		}
+	}
+	if kind != "" {
+		return kind, nullable
+	}
+	for _, t := range types {
+		switch t {
+		case "null":
+			nullable = true
+		case "string":
+			kind = "text"
+			if p.Format == "date-time" {
+				kind = "time"
+			}
+		case "integer", "number":
+			kind = "number"
+		case "boolean":
+			kind = "yes"
+		case "array":
+			kind = "list"
+		case "object":
+			kind = "object"
+		}
+	}
+	if kind == "" {
+		kind = "object"
+	}
+	return kind, nullable
+}

@@ -1,0 +1,109 @@
+// Asking the manager: the one place that calls fetch.
+import { signal } from "@preact/signals"
+
+/** A reference, as resources show others. */
+export interface Ref { id: number; type: string; name: string | null; range?: string; address?: string; absoluteName?: string; _links?: Links }
+
+export type Links = Record<string, { href: string }>
+
+/** A resource, with whatever fields its type has. */
+export interface Resource extends Ref { [field: string]: any }
+
+/** A page of a list. */
+export interface Page<T = Resource> { count: number; totalCount?: number; data: T[]; _links?: Links }
+
+/** What the manager says when it refuses. */
+export interface Problem { status: number; reason?: string; code: string; message: string; fields?: string[] }
+
+export class Refusal extends Error {
+  constructor(readonly problem: Problem) { super(problem.message) }
+}
+
+/** An answer: its body, its entity tag, what of the request it ignored, and the transaction by which a change can be taken back. */
+export interface Answer<T> { body: T; status: number; etag: string | null; ignored: string | null; transaction: number | null }
+
+/** A request, as "Show as curl" words it. */
+export interface Call { method: string; path: string; body?: string; type?: string; headers: Record<string, string> }
+
+/** The requests of the page that is shown, the last ones first. */
+export const calls = signal<Call[]>([])
+const mostCalls = 30
+
+/** signedOut is told when the manager does not know who asks. */
+export let signedOut: () => void = () => {}
+export function onSignedOut(fn: () => void) { signedOut = fn }
+
+/** The base of the address API. */
+export const base = "/api/v2/"
+
+/** Paths below the address API are named without its base; others begin with a slash. */
+export function url(path: string) { return path.startsWith("/") ? path : base + path }
+
+export interface Options { headers?: Record<string, string>; type?: string; quiet?: boolean; signal?: AbortSignal }
+
+/** Sends a request; a refusal is thrown as a Refusal. A body that is no text is sent as JSON. */
+export async function call<T = any>(method: string, path: string, body?: unknown, o: Options = {}): Promise<Answer<T>> {
+  const headers: Record<string, string> = { Accept: "application/hal+json, application/json", ...o.headers }
+  let sent: string | undefined
+  if (body !== undefined) {
+    sent = typeof body === "string" ? body : JSON.stringify(body)
+    headers["Content-Type"] = o.type ?? (method === "PATCH" ? "application/merge-patch+json" : "application/json")
+  }
+  if (!o.quiet) calls.value = [{ method, path: url(path), body: sent, type: headers["Content-Type"], headers: o.headers ?? {} }, ...calls.value].slice(0, mostCalls)
+  let r: Response
+  try {
+    r = await fetch(url(path), { method, headers, body: sent, credentials: "same-origin", signal: o.signal })
+  } catch (e) {
+    if ((e as Error).name === "AbortError") throw e
+    throw new Refusal({ status: 0, code: "NoAnswer", message: "The manager does not answer. Is it running, and does the network lead there?" })
+  }
+  const text = await r.text()
+  let parsed: any = text
+  if ((r.headers.get("Content-Type") ?? "").includes("json")) {
+    try { parsed = JSON.parse(text) } catch { parsed = null }
+  }
+  if (!r.ok) {
+    const p: Problem = parsed && typeof parsed === "object" ? { ...parsed, status: r.status }
+      : { status: r.status, code: "NoAnswer", message: text || r.statusText }
+    if (r.status === 401 && path !== "sessions") signedOut()
+    throw new Refusal(p)
+  }
+  return { body: parsed as T, status: r.status, etag: r.headers.get("ETag"), ignored: r.headers.get("x-portolan-ignored"),
+    transaction: Number(r.headers.get("x-portolan-transaction")) || null }
+}
+
+export async function get<T = Resource>(path: string, o?: Options): Promise<T> { return (await call<T>("GET", path, undefined, o)).body }
+
+/** Words a query string; what is undefined or empty is left out. */
+export function query(parameters: Record<string, string | number | boolean | undefined | null>): string {
+  const q = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters)) if (value !== undefined && value !== null && value !== "") q.set(name, String(value))
+  const text = q.toString()
+  return text ? "?" + text : ""
+}
+
+/** A text as a literal of the filter grammar. */
+export function literal(text: string) { return "'" + text.replaceAll("'", "''") + "'" }
+
+/** The path of a resource below the base, from its link or what it is called. */
+export function pathOf(r: Ref): string {
+  const href = r._links?.self?.href
+  return href?.startsWith(base) ? href.slice(base.length) : ""
+}
+
+/** What came of a dry run. */
+export interface Tried {
+  dryRun: true; created: number; changed: number; deleted: number; estimate?: boolean; atLeast?: boolean
+  operations: Operation[]; resource?: Resource
+}
+
+/** A change of one resource in a transaction. */
+export interface Operation {
+  operationType: string; resourceId: number; resourceType: string; resourceCollection?: string; name?: string
+  fieldUpdates?: { name: string; value: unknown; previousValue: unknown }[]
+}
+
+/** Tries a change and keeps nothing. */
+export async function dryRun(method: string, path: string, body?: unknown): Promise<Tried> {
+  return (await call<Tried>(method, path, body, { headers: { "x-portolan-dry-run": "true" } })).body
+}

@@ -1,0 +1,95 @@
+// Data of the pages: read when a page needs it, kept while it is shown, read again when it has changed.
+import { useCallback, useEffect, useRef, useState } from "preact/hooks"
+import { get, query, Refusal, type Page, type Problem, type Resource } from "./api"
+import { onChanges } from "./live"
+
+export interface Loaded<T> { data?: T; problem?: Problem; loading: boolean; reload: () => void }
+
+/** The problem of what was thrown. */
+export function problemOf(e: unknown): Problem {
+  return e instanceof Refusal ? e.problem : { status: 0, code: "Fault", message: String((e as Error)?.message ?? e) }
+}
+
+/**
+ * Reads what a key stands for, and again when something of these collections changes. What was read before is shown until then. A key of null
+ * reads nothing.
+ */
+export function useData<T>(key: string | null, read: (signal: AbortSignal) => Promise<T>, collections: string[] = []): Loaded<T> {
+  const [state, set] = useState<{ key: string | null; data?: T; problem?: Problem; loading: boolean }>({ key: null, loading: key !== null })
+  const [turn, again] = useState(0)
+  const reload = useCallback(() => again(n => n + 1), [])
+  useEffect(() => {
+    if (key === null) return
+    const abort = new AbortController()
+    set(s => ({ ...s, data: s.key === key ? s.data : undefined, problem: s.key === key ? s.problem : undefined, key, loading: true }))
+    read(abort.signal).then(
+      data => abort.signal.aborted || set({ key, data, loading: false }),
+      e => abort.signal.aborted || set(s => ({ key, data: s.key === key ? s.data : undefined, problem: problemOf(e), loading: false })))
+    return () => abort.abort()
+  }, [key, turn])
+  const watched = collections.join(",")
+  useEffect(() => key === null || !watched ? undefined : onChanges(watched.split(","), reload), [key, watched])
+  const current = state.key === key
+  return { data: current ? state.data : undefined, problem: current ? state.problem : undefined, loading: key !== null && (!current || state.loading), reload }
+}
+
+/** One resource, by its path below the API. */
+export function useResource<T = Resource>(path: string | null, collections?: string[]): Loaded<T> {
+  return useData<T>(path, s => get<T>(path!, { signal: s }), collections ?? (path ? [path.split("/")[0]] : []))
+}
+
+/** A list of which a part is in sight: rows are read by pages when they are looked at. */
+export interface Rows<T> {
+  /** How many there are; undefined until that is known. */
+  total?: number
+  /** The row at a place; undefined until it was read. */
+  at: (i: number) => T | undefined
+  problem?: Problem
+  reload: () => void
+}
+
+const pageSize = 200
+
+/** Rows of a collection or subcollection, in the order asked for. Each page that comes into sight is read once. */
+export function useRows<T = Resource>(path: string | null, parameters: Record<string, string | undefined>, collections: string[]): Rows<T> {
+  const key = path === null ? null : path + query(parameters)
+  const [, redraw] = useState(0)
+  const held = useRef<{ key: string | null; total?: number; problem?: Problem; pages: Map<number, T[] | "coming">; abort: AbortController }>(
+    { key: null, pages: new Map(), abort: new AbortController() })
+  const begin = (keep: boolean) => {
+    held.current.abort.abort()
+    const before = held.current
+    held.current = { key, total: keep ? before.total : undefined, pages: new Map(), abort: new AbortController() }
+    if (keep) for (const [n, page] of before.pages) if (page !== "coming") stale.current.set(n, page as T[])
+    if (!keep) stale.current.clear()
+  }
+  const stale = useRef(new Map<number, T[]>())
+  if (held.current.key !== key) begin(false)
+  const load = (n: number) => {
+    const h = held.current
+    if (h.key === null || h.pages.has(n)) return
+    h.pages.set(n, "coming")
+    get<Page<T>>(path! + query({ ...parameters, limit: pageSize, offset: n * pageSize || undefined, total: n === 0 || h.total === undefined ? true : undefined }),
+      { signal: h.abort.signal, quiet: n > 0 }).then(page => {
+        h.pages.set(n, page.data)
+        stale.current.delete(n)
+        if (page.totalCount !== undefined) h.total = page.totalCount
+        if (h === held.current) redraw(x => x + 1)
+      }, e => {
+        if (h.abort.signal.aborted) return
+        h.problem = problemOf(e)
+        if (h === held.current) redraw(x => x + 1)
+      })
+  }
+  const reload = useCallback(() => { begin(true); load(0); redraw(x => x + 1) }, [key])
+  useEffect(() => { load(0); return () => held.current.abort.abort() }, [key])
+  useEffect(() => key === null ? undefined : onChanges(collections, reload), [key, reload])
+  return {
+    total: held.current.total, problem: held.current.problem, reload,
+    at: i => {
+      const n = Math.floor(i / pageSize), page = held.current.pages.get(n)
+      if (page === undefined) queueMicrotask(() => load(n))
+      return (page === undefined || page === "coming" ? stale.current.get(n) : page as T[])?.[i - n * pageSize]
+    },
+  }
+}

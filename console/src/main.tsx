@@ -1,0 +1,33 @@
+// The console begins here: who is signed in, and which screen is shown where.
+import "./styles.css"
+import { Component, render, type ComponentChildren } from "preact"
+import type { Problem } from "./api"
+import { problemOf } from "./data"
+import { Frame } from "./frame"
+import { Trouble, Toasts } from "./parts/basics"
+import { startRouter } from "./router"
+import { Screen } from "./screens"
+import { SignIn } from "./screens/signin"
+import { begin, session } from "./session"
+import { watchLeaving } from "./staged"
+import { useState, useEffect } from "preact/hooks"
+
+/** A fault of one screen leaves the others usable. */
+class Fence extends Component<{ children: ComponentChildren }, { problem?: Problem }> {
+  static getDerivedStateFromError(e: unknown) { return { problem: problemOf(e) } }
+  render() { return this.state.problem ? <main id="main" tabIndex={-1}><Trouble problem={this.state.problem} retry={() => location.reload()} /></main> : this.props.children }
+}
+
+function App() {
+  const [problem, fail] = useState<Problem>()
+  const start = () => { fail(undefined); begin().catch(e => fail(problemOf(e))) }
+  useEffect(start, [])
+  if (problem) return <main id="main" class="alone"><Trouble problem={problem} retry={start} /></main>
+  if (session.value === undefined) return <main id="main" class="alone" aria-busy="true"><h1 class="hidden">Portolan</h1></main>
+  if (session.value === null) return <SignIn />
+  return <Fence><Frame><Screen /></Frame><Toasts /></Fence>
+}
+
+startRouter()
+watchLeaving()
+render(<App />, document.getElementById("app")!)

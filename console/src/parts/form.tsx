@@ -1,0 +1,100 @@
+// Fields of any type, made from the schema.
+import { useEffect, useRef, useState } from "preact/hooks"
+import { get, query, type Problem, type Ref, type Resource } from "../api"
+import { kind, subtitle, title } from "../links"
+import type { FieldSchema, TypeSchema } from "../schema"
+import { Field } from "./basics"
+
+export type Values = Record<string, any>
+
+/** A field's name as words. */
+export function fieldName(name: string) {
+  return name.replace(/([a-z0-9])([A-Z])/g, "$1 $2").toLowerCase().replace(/\b(ttl|dns|dhcp|mac|ip|id|ca|url|tsig|udp|tcp|duid)\b/g, m => m.toUpperCase()).replace(/^./, c => c.toUpperCase())
+}
+
+/** What of a problem is about a field. */
+export function faultOf(problem: Problem | undefined, field: string): string | undefined {
+  if (!problem?.fields?.some(f => f === field || f.startsWith(field + ".") || f.endsWith("." + field) || f.startsWith(field + "["))) return undefined
+  const own = problem.message.split("; ").find(m => m.startsWith(field + ":") || m.includes("." + field + ":"))
+  return (own ?? problem.message).replace(new RegExp("^.*?" + field.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + ": "), "")
+}
+
+/** The fields that a form shows: those that can be set, the required ones first. */
+export function formFields(t: TypeSchema, creates: boolean, required: string[]): FieldSchema[] {
+  const list = t.f.filter(f => !f.r && f.n !== "type" && f.n !== "id" && (creates || !f.w || f.k !== "list"))
+  return [...list.filter(f => required.includes(f.n)), ...list.filter(f => !required.includes(f.n) && f.n === "name"), ...list.filter(f => !required.includes(f.n) && f.n !== "name")]
+}
+
+export function FieldInput({ field, value, set, required, problem }: { field: FieldSchema; value: any; set: (v: any) => void; required?: boolean; problem?: Problem }) {
+  const label = fieldName(field.n) + (required ? " *" : "")
+  return <Field label={label} hint={field.d?.replace(/^(is|are|says|holds|names) /, m => m === "is " || m === "are " ? "" : m).replace(/^./, c => c.toUpperCase())} wrong={faultOf(problem, field.n)}>
+    {(id, described) => {
+      const common = { id, "aria-describedby": described, "aria-required": required, name: field.n }
+      if (field.e) return <select {...common} value={value ?? ""} onChange={e => set(e.currentTarget.value || null)}>
+        {(!required || !value) && <option value="">{required ? "Choose …" : "—"}</option>}{field.e.map(v => <option key={v} value={v}>{v}</option>)}</select>
+      switch (field.k) {
+        case "yes": return <select {...common} value={value === undefined || value === null ? "" : String(value)} onChange={e => set(e.currentTarget.value === "" ? null : e.currentTarget.value === "true")}>
+          <option value="">—</option><option value="true">yes</option><option value="false">no</option></select>
+        case "number": return <input {...common} type="text" inputMode="numeric" value={value ?? ""} onInput={e => set(e.currentTarget.value === "" ? null : /^-?\d+$/.test(e.currentTarget.value) ? Number(e.currentTarget.value) : e.currentTarget.value)} />
+        case "ref": return <RefInput attributes={common} value={value} set={set} named={namedBy[field.n]} />
+        case "list": case "object": return <JSONInput attributes={common} value={value} set={set} />
+        default: return <input {...common} type={(field.n === "password" ? "password" : "text") as "text"} autocomplete={field.n === "password" ? "new-password" : "off"} spellcheck={false} value={value ?? ""}
+          placeholder={field.k === "time" ? "2026-01-31T12:00:00Z" : undefined} onInput={e => set(e.currentTarget.value === "" ? null : e.currentTarget.value)} />
+      }
+    }}
+  </Field>
+}
+
+/** A list or an object, as JSON. */
+function JSONInput({ attributes, value, set }: { attributes: any; value: any; set: (v: any) => void }) {
+  const [text, type] = useState(value === undefined || value === null ? "" : JSON.stringify(value, null, 1)), [wrong, fail] = useState(false)
+  return <>
+    <textarea {...attributes} rows={Math.min(8, Math.max(2, text.split("\n").length))} spellcheck={false} class="mono" value={text} placeholder="JSON" aria-invalid={wrong} onInput={e => {
+      const t = e.currentTarget.value
+      type(t)
+      if (!t.trim()) { fail(false); set(null); return }
+      try { set(JSON.parse(t)); fail(false) } catch { fail(true) }
+    }} />
+    {wrong && <p class="fault">This is not JSON yet.</p>}
+  </>
+}
+
+/** References that a text names as well, by this member of theirs: the resource need not be there yet, or has no number that people know. */
+const namedBy: Record<string, string> = { macAddress: "address", linkedRecord: "absoluteName" }
+
+/** A resource, found by search; or, where named says by what member, the text itself. */
+export function RefInput({ attributes, value, set, named }: { attributes: any; value: Ref | null | undefined; set: (v: any) => void; named?: string }) {
+  const [q, type] = useState<string | null>(null), [hits, show] = useState<Resource[]>([]), [chosen, choose] = useState(0)
+  const box = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    const text = q?.trim(), abort = new AbortController()
+    if (!text) { show([]); return }
+    get<{ data: { resource: Resource }[] }>("search" + query({ q: text, limit: 8 }), { signal: abort.signal, quiet: true }).then(r => { show(r.data.map(h => h.resource)); choose(0) }, () => {})
+    return () => abort.abort()
+  }, [q])
+  const take = (r: Resource | undefined) => { if (r) { set({ id: r.id, type: r.type, name: r.name, range: r.range, address: r.address, absoluteName: r.absoluteName }); type(null); show([]) } }
+  const shown = q ?? (value && !value.id ? String((value as any)[named ?? "name"] ?? "") : value ? value.name || value.range || value.address ? `${title(value)}` : "#" + value.id : "")
+  const list = attributes.id + "-hits"
+  return <div class="reference" ref={box}>
+    <input {...attributes} role="combobox" aria-expanded={hits.length > 0} aria-controls={list} autocomplete="off" spellcheck={false} placeholder="Search for it" value={shown}
+      onInput={e => { const t = e.currentTarget.value; type(t); if (!t) set(null); else if (named) set({ [named]: t.trim() }) }} onBlur={() => setTimeout(() => { type(null); show([]) }, 150)}
+      onKeyDown={e => {
+        if (!hits.length) return
+        if (e.key === "ArrowDown" || e.key === "ArrowUp") { e.preventDefault(); choose((chosen + (e.key === "ArrowDown" ? 1 : hits.length - 1)) % hits.length) }
+        else if (e.key === "Enter") { e.preventDefault(); take(hits[chosen]) }
+        else if (e.key === "Escape") { e.stopPropagation(); e.preventDefault(); type(null); show([]) }
+      }} />
+    {hits.length > 0 && <div id={list} role="listbox" class="hits" aria-label="What was found">{hits.map((r, i) => <div key={r.id} role="option" aria-selected={i === chosen} class={"hit" + (i === chosen ? " chosen" : "")}
+      onMouseDown={e => { e.preventDefault(); take(r) }}><span class="mono">{title(r)}</span> <span>{subtitle(r)}</span> <span class="kind">{kind(r.type)}</span></div>)}</div>}
+  </div>
+}
+
+/** A body for the API: references by their ids, only what was set. */
+export function bodyOf(values: Values, type?: string): Values {
+  const body: Values = type ? { type } : {}
+  for (const [name, value] of Object.entries(values)) {
+    if (value === undefined) continue
+    body[name] = value && typeof value === "object" && "id" in value && "type" in value && !Array.isArray(value) ? { id: value.id } : value
+  }
+  return body
+}

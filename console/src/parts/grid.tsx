@@ -1,0 +1,128 @@
+// A table of rows of one height, of which only those in sight are drawn.
+import type { ComponentChildren } from "preact"
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
+import { restored } from "../router"
+
+export interface Column<T> {
+  key: string
+  title: string
+  /** A width for grid-template-columns, such as "8rem" or "minmax(6rem,1fr)". */
+  width?: string
+  number?: boolean
+  /** Left out where the page is narrow. */
+  minor?: boolean
+  /** What sorts by it: a press on its title asks for that. */
+  sort?: string
+  cell: (row: T, i: number) => ComponentChildren
+}
+
+interface Props<T> {
+  label: string
+  columns: Column<T>[]
+  count: number
+  at: (i: number) => T | undefined
+  /** Enter, or a double press. */
+  open?: (row: T, i: number) => void
+  order?: string
+  reorder?: (order: string) => void
+  empty?: ComponentChildren
+  /** What tells a row from another one. */
+  id?: (row: T) => string | number
+  /** Other keys, on the chosen row. */
+  onKey?: (e: KeyboardEvent, row: T | undefined, i: number) => void
+  tree?: boolean
+  attributes?: (row: T) => Record<string, any>
+}
+
+/** The height of a row, in pixels; styles.css has it, too. */
+export const rowHeight = 32
+const beyond = 12
+
+/** A grid: arrows, Page Up and Down, Home and End move the chosen row, Enter opens it. */
+export function Grid<T>(p: Props<T>) {
+  const ref = useRef<HTMLDivElement>(null)
+  const [view, setView] = useState({ top: 0, height: 600 })
+  const [chosen, choose] = useState(0)
+  const narrow = useNarrow()
+  const columns = p.columns.filter(c => !c.minor || !narrow)
+  const template = columns.map(c => c.width ?? "minmax(6rem,1fr)").join(" ")
+  useLayoutEffect(() => {
+    const main = document.getElementById("main")!
+    const look = () => {
+      const box = ref.current!.getBoundingClientRect(), outer = main.getBoundingClientRect()
+      setView({ top: Math.max(0, outer.top - box.top), height: outer.height })
+    }
+    look()
+    main.addEventListener("scroll", look, { passive: true })
+    const sizes = new ResizeObserver(look)
+    sizes.observe(main)
+    return () => { main.removeEventListener("scroll", look); sizes.disconnect() }
+  }, [])
+  const back = useRef(restored())
+  useLayoutEffect(() => {
+    if (back.current && p.count) {
+      document.getElementById("main")!.scrollTop = back.current
+      back.current = 0
+    }
+  }, [p.count])
+  useEffect(() => { if (chosen >= p.count && p.count) choose(p.count - 1) }, [p.count])
+  const first = Math.max(0, Math.floor(view.top / rowHeight) - beyond)
+  const last = Math.min(p.count, Math.ceil((view.top + view.height) / rowHeight) + beyond)
+  const move = (i: number) => {
+    const to = Math.max(0, Math.min(p.count - 1, i))
+    choose(to)
+    const main = document.getElementById("main")!, box = ref.current!.getBoundingClientRect(), outer = main.getBoundingClientRect()
+    const y = box.top + (to + 1) * rowHeight
+    if (y < outer.top + rowHeight) main.scrollTop -= outer.top + rowHeight - y
+    else if (y + rowHeight > outer.bottom - 8) main.scrollTop += y + rowHeight - outer.bottom + 8
+  }
+  const keys = (e: KeyboardEvent) => {
+    if ((e.target as Element).closest("input,select,textarea,button")) return
+    const page = Math.max(1, Math.floor(view.height / rowHeight) - 2)
+    const to = ({ ArrowDown: chosen + 1, ArrowUp: chosen - 1, PageDown: chosen + page, PageUp: chosen - page, Home: 0, End: p.count - 1 } as Record<string, number>)[e.key]
+    if (to !== undefined) { e.preventDefault(); move(to); return }
+    const row = p.at(chosen)
+    if (e.key === "Enter" && row !== undefined && p.open && e.target === ref.current) { e.preventDefault(); p.open(row, chosen); return }
+    p.onKey?.(e, row, chosen)
+  }
+  const rows = []
+  for (let i = first; i < last; i++) {
+    const row = p.at(i)
+    rows.push(<div key={row !== undefined && p.id ? "r" + p.id(row) : i} id={"row-" + i} role="row" aria-rowindex={i + 2} aria-selected={i === chosen}
+      class={"row" + (i === chosen ? " chosen" : "")} style={{ transform: `translateY(${i * rowHeight}px)`, gridTemplateColumns: template }}
+      onMouseDown={() => choose(i)} onDblClick={e => { if (row !== undefined && p.open && !(e.target as Element).closest("button,input,a")) p.open(row, i) }}
+      {...(row !== undefined && p.attributes ? p.attributes(row) : {})}>
+      {columns.map(c => <div key={c.key} role="gridcell" class={c.number ? "num right" : ""}>{row === undefined ? <span class="skeleton" /> : c.cell(row, i)}</div>)}
+    </div>)
+  }
+  return <div class="grid-box">
+    <div ref={ref} class="grid" role={p.tree ? "treegrid" : "grid"} aria-label={p.label} aria-rowcount={p.count + 1} tabIndex={0} onKeyDown={keys}
+      aria-activedescendant={p.count ? "row-" + chosen : undefined}>
+      <div role="rowgroup" class="grid-head"><div role="row" aria-rowindex={1} class="row headrow" style={{ gridTemplateColumns: template }}>
+        {columns.map(c => {
+          const by = c.sort && p.reorder ? (p.order === `desc(${c.sort})` ? "descending" : p.order === `asc(${c.sort})` || p.order === c.sort ? "ascending" : "none") : undefined
+          return <div key={c.key} role="columnheader" aria-sort={by as any} class={c.number ? "right" : ""}>
+            {by ? <button class="plain sort" onClick={() => p.reorder!(by === "ascending" ? `desc(${c.sort})` : `asc(${c.sort})`)}>{c.title}
+              {by === "ascending" ? <Icon2 up /> : by === "descending" ? <Icon2 /> : null}</button> : c.title}
+          </div>
+        })}
+      </div></div>
+      {p.count === 0 ? <div role="row" class="grid-empty"><div role="gridcell">{p.empty ?? "Nothing is here."}</div></div>
+        : <div role="rowgroup" class="grid-body" style={{ height: p.count * rowHeight + "px" }}>{rows}</div>}
+    </div>
+  </div>
+}
+
+function Icon2({ up }: { up?: boolean }) { return <span aria-hidden="true">{up ? " ↑" : " ↓"}</span> }
+
+/** Whether the page is narrow. */
+export function useNarrow() {
+  const media = "(max-width: 760px)"
+  const [narrow, set] = useState(() => matchMedia(media).matches)
+  useEffect(() => {
+    const m = matchMedia(media), fn = () => set(m.matches)
+    m.addEventListener("change", fn)
+    return () => m.removeEventListener("change", fn)
+  }, [])
+  return narrow
+}

@@ -1,0 +1,95 @@
+// A change that is seen before it is made: a form, what the manager says would come of it, and then now, or on the change list.
+import type { ComponentChildren } from "preact"
+import { useEffect, useState } from "preact/hooks"
+import { dryRun, type Operation, type Problem, type Tried } from "../api"
+import { problemOf } from "../data"
+import { Icon } from "../icons"
+import { kind } from "../links"
+import { stage, type Staged } from "../staged"
+import { change } from "../work"
+import { Button, Dialog, number, Trouble, toast, useSettled } from "./basics"
+
+export interface Wanted { method: Staged["method"]; path: string; body?: any; says: string }
+
+/**
+ * A window with a form. wanted is the change that it stands for now; null as long as something is missing. After each pause in typing it is tried, and
+ * what would come of it is shown; nothing is kept until a button is pressed.
+ */
+export function Preview({ title, wanted, children, close, done, danger, unstaged, waits }: {
+  title: string; wanted: Wanted | null; children?: (problem: Problem | undefined) => ComponentChildren; close: () => void; done?: (body: any) => void; danger?: boolean; unstaged?: boolean
+  /** Nothing is said of what is wrong before something was typed. */
+  waits?: boolean
+}) {
+  const key = wanted ? JSON.stringify(wanted) : null, settled = useSettled(key, 250)
+  const [tried, show] = useState<Tried>(), [problem, fail] = useState<Problem>(), [busy, work] = useState(false), [begun] = useState(key)
+  useEffect(() => {
+    if (!settled) { show(undefined); fail(undefined); return }
+    let gone = false
+    const w: Wanted = JSON.parse(settled)
+    dryRun(w.method, w.path, w.body).then(t => { if (!gone) { show(t); fail(undefined) } }, e => { if (!gone) { show(undefined); fail(problemOf(e)) } })
+    return () => { gone = true }
+  }, [settled])
+  const apply = async () => {
+    if (!wanted) return
+    work(true)
+    try {
+      const r = await change(wanted.says, wanted.method, wanted.path, wanted.body)
+      close()
+      done?.(r.body)
+    } catch (e) { fail(problemOf(e)); work(false) }
+  }
+  const quiet = waits && key === begun
+  const current = settled === key
+  return <Dialog title={title} close={close} wide>
+    <form onSubmit={e => { e.preventDefault(); void apply() }}>
+      {children?.(quiet ? undefined : problem)}
+      <div class="preview" aria-live="polite">
+        {problem && !quiet ? <Trouble problem={problem} /> : tried && wanted ? <Effect tried={tried} /> : <p class="muted small">What would come of it is shown here before anything is made.</p>}
+      </div>
+      <div class="buttons">
+        <button type="submit" class={danger ? "danger" : "primary"} disabled={busy || !wanted || !current || !!problem}>{busy ? "Working …" : danger ? "Delete now" : "Apply now"}</button>
+        {!unstaged && <Button icon="list-checks" disabled={!wanted || busy || !current || !!problem} onClick={() => { stage(wanted!); close(); toast("It is on the change list, and not made yet.") }}>Add to change list</Button>}
+        <Button onClick={close}>Cancel</Button>
+      </div>
+    </form>
+  </Dialog>
+}
+
+/** What a dry run says. */
+export function Effect({ tried }: { tried: Tried }) {
+  const about = tried.atLeast ? "at least " : tried.estimate ? "about " : ""
+  const parts = [[tried.created, "new"], [tried.changed, "changed"], [tried.deleted, "deleted"]].filter(([n]) => n) as [number, string][]
+  return <div>
+    <p>{parts.length ? <>This makes {about}{parts.map(([n, what], i) => <span key={what}>{i ? ", " : ""}<strong class={what === "deleted" ? "bad-text" : ""}>{number(n)} {what}</strong></span>)}.</> : "This changes nothing."}</p>
+    <Operations list={tried.operations ?? []} total={tried.created + tried.changed + tried.deleted} />
+  </div>
+}
+
+/** A value as a change shows it. */
+export function shown(v: unknown): string {
+  if (v === null || v === undefined || v === "") return "—"
+  if (typeof v === "object") {
+    const o = v as any
+    if (Array.isArray(o)) return o.length ? o.map(shown).join(", ") : "—"
+    if (o.id && Object.keys(o).length <= 6) return o.name ?? o.range ?? o.address ?? "#" + o.id
+    return JSON.stringify(o)
+  }
+  return v === true ? "yes" : v === false ? "no" : String(v)
+}
+
+const marks: Record<string, [string, string]> = { ADD: ["plus", "new"], CREATE: ["plus", "new"], DELETE: ["trash-2", "deleted"] }
+
+/** Changes of resources, field by field. */
+export function Operations({ list, total }: { list: Operation[]; total?: number }) {
+  if (!list.length) return null
+  return <ul class="operations">
+    {list.map((o, i) => {
+      const [icon, word] = marks[o.operationType] ?? ["pencil", "changed"]
+      const fields = (o.fieldUpdates ?? []).filter(f => shown(f.value) !== shown(f.previousValue))
+      return <li key={i}><Icon name={icon} size={14} /><div><span><strong>{kind(o.resourceType)}</strong> <span class="muted">{o.name ?? "#" + o.resourceId} · {word}</span></span>
+        {word !== "deleted" && <span class="updates">{fields.slice(0, 8).map(f => <span key={f.name}><span class="muted">{f.name}</span> {word === "changed" && <><del>{shown(f.previousValue)}</del> → </>}<ins>{shown(f.value)}</ins></span>)}</span>}
+      </div></li>
+    })}
+    {total !== undefined && total > list.length && <li class="muted">and {number(total - list.length)} more</li>}
+  </ul>
+}

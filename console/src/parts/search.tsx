@@ -1,0 +1,53 @@
+// Search over everything: an address, a prefix, a hardware address, a name, a part of one, an id (docs/search.md).
+import { signal } from "@preact/signals"
+import { useEffect, useState } from "preact/hooks"
+import { get, query, type Problem, type Ref, type Resource } from "../api"
+import { problemOf } from "../data"
+import { Icon } from "../icons"
+import { hrefOf, kind, subtitle, title } from "../links"
+import { go } from "../router"
+import { Dialog, Trouble } from "./basics"
+
+export const searching = signal(false)
+
+interface Hit { match: string; path: Ref[]; resource: Resource }
+interface Found { q: string; data: Hit[]; more: boolean; complete: boolean }
+
+export function Search() {
+  const [q, type] = useState(""), [found, show] = useState<Found>(), [problem, fail] = useState<Problem>(), [chosen, choose] = useState(0)
+  useEffect(() => {
+    const text = q.trim(), abort = new AbortController()
+    if (!text) { show(undefined); return }
+    get<Found>("search" + query({ q: text, limit: 30 }), { signal: abort.signal, quiet: true }).then(
+      r => { show({ ...r, q: text }); fail(undefined); choose(0) }, e => { if (!abort.signal.aborted) fail(problemOf(e)) })
+    return () => abort.abort()
+  }, [q])
+  const close = () => { searching.value = false }
+  const open = (h: Hit | undefined) => { if (h) { close(); go(hrefOf(h.resource)) } }
+  const keys = (e: KeyboardEvent) => {
+    const n = found?.data.length ?? 0
+    if (e.key === "ArrowDown" || e.key === "ArrowUp") {
+      e.preventDefault()
+      const to = (chosen + (e.key === "ArrowDown" ? 1 : n - 1)) % Math.max(n, 1)
+      choose(to)
+      document.getElementById("hit-" + to)?.scrollIntoView({ block: "nearest" })
+    } else if (e.key === "Enter") { e.preventDefault(); open(found?.data[chosen]) }
+  }
+  return <Dialog title="Search" close={close} wide>
+    <div class="search">
+      <input type="text" role="combobox" aria-expanded={!!found} aria-controls="hits" aria-activedescendant={found?.data.length ? "hit-" + chosen : undefined} aria-label="Search for"
+        placeholder="10.1.2.3 · 10.0.0.0/16 · 00:00:5e:00:53:01 · crane-1 · a part of a name" spellcheck={false} autocomplete="off" value={q} onInput={e => type(e.currentTarget.value)} onKeyDown={keys} />
+      {problem && <Trouble problem={problem} />}
+      <div id="hits" role="listbox" aria-label="What was found">
+        {found?.data.map((h, i) => <a key={h.resource.id} id={"hit-" + i} role="option" aria-selected={i === chosen} tabIndex={-1} class={"hit" + (i === chosen ? " chosen" : "")}
+          href={hrefOf(h.resource)} onClick={close} onMouseMove={() => choose(i)}>
+          <span class="mono">{title(h.resource)}</span><span>{subtitle(h.resource)}</span><span class="kind">{kind(h.resource.type)}</span>
+          <span class="muted path">{h.path.map(p => title(p)).join(" › ")}</span>
+        </a>)}
+      </div>
+      {found && found.data.length === 0 && <p class="muted" role="status">Nothing has “{found.q}”.</p>}
+      {found?.more && <p class="muted small">There is more: type more of it.</p>}
+      {found && !found.complete && <p class="muted small"><Icon name="triangle-alert" size={13} /> Not every text was looked at.</p>}
+    </div>
+  </Dialog>
+}

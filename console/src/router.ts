@@ -1,0 +1,64 @@
+// Where the user is: each state of the console has a URL.
+import { computed, signal } from "@preact/signals"
+
+export interface Place { path: string[]; query: URLSearchParams }
+
+const now = signal(location.pathname + location.search)
+
+/** The place that is shown: the overview has the path [], everything else lies below /ui. */
+export const place = computed<Place>(() => {
+  const u = new URL(now.value, location.origin)
+  return { path: u.pathname.replace(/^\/ui(\/|$)/, "/").split("/").filter(Boolean).map(decodeURIComponent), query: u.searchParams }
+})
+
+/** Asked before a page is left; false stays. */
+let guard: (() => boolean) | null = null
+export function guardLeaving(fn: (() => boolean) | null) { guard = fn }
+
+/** Where the page was scrolled to, by the entry of the browser's history. */
+const scrolled = new Map<number, number>()
+let entry: number = history.state?.entry ?? 0
+let entries = entry
+const scroller = () => document.getElementById("main")
+
+/** Where the page that is shown was scrolled to when it was left; 0 where it was not seen before. */
+export function restored() { return scrolled.get(entry) ?? 0 }
+
+/** Goes somewhere; replace stays at the same entry of the browser's history, for what is only another state of the page. */
+export function go(to: string, replace = false) {
+  if (!replace && guard && !guard()) return
+  const before = now.value
+  if (replace) history.replaceState({ entry }, "", to)
+  else {
+    scrolled.set(entry, scroller()?.scrollTop ?? 0)
+    entry = ++entries
+    history.pushState({ entry }, "", to)
+  }
+  now.value = location.pathname + location.search
+  if (!replace && before.split("?")[0] !== now.value.split("?")[0]) scroller()?.scrollTo(0, 0)
+}
+
+/** Changes a part of the query, at the same entry. */
+export function setQuery(changes: Record<string, string | null>) {
+  const u = new URL(now.value, location.origin)
+  for (const [name, value] of Object.entries(changes)) value === null || value === "" ? u.searchParams.delete(name) : u.searchParams.set(name, value)
+  go(u.pathname + u.search, true)
+}
+
+/** Follows the browser's buttons, and links of the console. */
+export function startRouter() {
+  history.scrollRestoration = "manual"
+  addEventListener("popstate", e => {
+    scrolled.set(entry, scroller()?.scrollTop ?? 0)
+    entry = e.state?.entry ?? 0
+    now.value = location.pathname + location.search
+  })
+  document.addEventListener("click", e => {
+    const a = (e.target as Element).closest?.("a[href]") as HTMLAnchorElement | null
+    if (!a || e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey || a.target || a.origin !== location.origin) return
+    if (a.pathname !== "/" && a.pathname !== "/ui" && !a.pathname.startsWith("/ui/")) return
+    if (a.hasAttribute("download")) return
+    e.preventDefault()
+    go(a.pathname + a.search)
+  })
+}

@@ -1,0 +1,101 @@
+// What was changed: who, what, when, field by field, and back again.
+import { useState } from "preact/hooks"
+import { dryRun, get, query, type Operation, type Page, type Problem, type Resource, type Tried } from "../api"
+import { problemOf, useData, useResource, useRows } from "../data"
+import { Button, Dialog, Empty, Head, Loading, number, Trouble, When } from "../parts/basics"
+import { Grid } from "../parts/grid"
+import { Effect, Operations } from "../parts/preview"
+import { go, place, setQuery } from "../router"
+import { change } from "../work"
+
+export function Changes() {
+  return <><Head title="Changes" /><History path="transactions" filtered /></>
+}
+
+/** The transactions of everything, or of one resource. */
+export function History({ path, filtered }: { path: string; filtered?: boolean }) {
+  const filter = place.value.query.get("filter") ?? "", [typed, type] = useState(filter), [undoing, undo] = useState<Resource | null>(null)
+  const rows = useRows(path, { orderBy: "desc(id)", filter: filter || undefined }, ["transactions"])
+  const mine = (text: string) => { type(text); setQuery({ filter: text }) }
+  return <>
+    {filtered && <div class="tools">
+      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: typed }) }}>
+        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="principal:'ada' and operation:startsWith('DELETE')" value={typed} onInput={e => type(e.currentTarget.value)} />
+        <button type="submit">Filter</button>{filter && <button type="button" onClick={() => mine("")}>All</button>}
+      </form><span class="muted">{rows.total !== undefined && number(rows.total) + " transactions"}</span></div>}
+    {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the history" /> :
+      <Grid label="Changes" count={rows.total} at={rows.at} id={r => r.id} open={r => go("/ui/transactions/" + r.id)} empty={<Empty title="Nothing was changed." />}
+        columns={[
+          { key: "when", title: "When", width: "9rem", cell: r => <When at={r.creationDateTime} /> },
+          { key: "who", title: "Who", width: "minmax(6rem,10rem)", cell: r => r.principal ?? <span class="muted">the manager</span> },
+          { key: "what", title: "What", width: "minmax(14rem,3fr)", cell: r => <a href={"/ui/transactions/" + r.id}>{r.description}</a> },
+          { key: "comment", title: "Comment", minor: true, cell: r => <span class="muted">{r.comment}</span> },
+          { key: "undo", title: "", width: "7rem", cell: r => r.revertingTransaction ? <span class="muted small">taken back</span>
+            : <button class="small" aria-label={"Undo: " + r.description} onClick={() => undo(r)}>Undo</button> },
+        ]} />}
+    {undoing && <Undo t={undoing} close={() => undo(null)} done={rows.reload} />}
+  </>
+}
+
+/** Taking a transaction back: what would come of it, or what is in its way. */
+export function Undo({ t, close, done }: { t: Resource; close: () => void; done: () => void }) {
+  const body = { transactionType: "UNDO", transactionId: t.id }
+  const tried = useData<Tried>("undo " + t.id, () => dryRun("POST", "transactions", body))
+  const [problem, fail] = useState<Problem>()
+  const apply = async (force: boolean) => {
+    try {
+      await change("Taken back.", "POST", "transactions", body, force ? { headers: { "x-bcn-force-undo": "true" } } : {})
+      close()
+      done()
+    } catch (e) { fail(problemOf(e)) }
+  }
+  const p = problem ?? tried.problem
+  return <Dialog title="Take this back?" close={close} wide>
+    <p><strong>{t.description}</strong> <span class="muted">by {t.principal ?? "the manager"}, <When at={t.creationDateTime} /></span></p>
+    <div class="preview" aria-live="polite">{p ? <Trouble problem={p} /> : tried.data ? <Effect tried={tried.data} /> : <Loading what="what would come of it" />}</div>
+    <div class="buttons">
+      <Button primary icon="undo-2" disabled={!!p || !tried.data} onClick={() => void apply(false)}>Undo</Button>
+      {p?.code === "UndoConflict" && <Button danger onClick={() => void apply(true)}>Undo over later changes</Button>}
+      <Button onClick={close}>Cancel</Button>
+    </div>
+  </Dialog>
+}
+
+export function Transaction({ id }: { id: string }) {
+  const { data: t, problem, reload } = useResource("transactions/" + id)
+  const [shownUp, more] = useState(100), [undoing, undo] = useState(false)
+  const path = `transactions/${id}/operations` + query({ limit: shownUp, total: true })
+  const operations = useData<Page<Operation & Resource>>(t ? path : null, s => get(path, { signal: s }))
+  if (problem) return <><Head title={"Transaction " + id} /><Trouble problem={problem} retry={reload} /></>
+  if (!t) return <Loading />
+  return <>
+    <Head title={t.description ?? t.operation} kind={"Transaction " + t.id} crumbs={<a href="/ui/transactions">Changes</a>}>
+      {t.revertingTransaction ? <span class="muted">taken back</span> : <Button icon="undo-2" onClick={() => undo(true)}>Undo</Button>}
+    </Head>
+    <dl class="facts">
+      <div><dt>Who</dt><dd>{t.principal ?? "the manager"}</dd></div><div><dt>When</dt><dd><When at={t.creationDateTime} /></dd></div>
+      {t.comment && <div><dt>Comment</dt><dd>{t.comment}</dd></div>}
+      {t.credential && <div><dt>By</dt><dd>{t.credential}</dd></div>}{t.remoteAddress && <div><dt>From</dt><dd class="mono">{t.remoteAddress}</dd></div>}
+      {t.client && <div><dt>Client</dt><dd>{t.client}</dd></div>}
+      {t.undoes && <div><dt>Takes back</dt><dd><a href={"/ui/transactions/" + t.undoes}>transaction {t.undoes}</a></dd></div>}
+      {t.revertingTransaction && <div><dt>Taken back by</dt><dd><a href={"/ui/transactions/" + t.revertingTransaction.id}>transaction {t.revertingTransaction.id}</a></dd></div>}
+    </dl>
+    <h2>Field by field</h2>
+    {operations.problem ? <Trouble problem={operations.problem} /> : !operations.data ? <Loading /> : operations.data.data.length ? <>
+      <Operations list={operations.data.data} />
+      {operations.data.totalCount! > operations.data.data.length && <Button onClick={() => more(n => n + 400)}>Show more of {number(operations.data.totalCount!)}</Button>}
+    </> : <p class="muted">Nothing of it may be shown to you, or it is not kept any more.</p>}
+    {undoing && <Undo t={t} close={() => undo(false)} done={reload} />}
+  </>
+}
+
+/** The last changes of a resource, in short. */
+export function LastChanges({ path }: { path: string }) {
+  const url = path + query({ orderBy: "desc(id)", limit: 8 })
+  const { data, problem } = useData<Page>(url, s => get(url, { signal: s, quiet: true }), ["transactions"])
+  if (problem) return <p class="muted">The history is not for you to see.</p>
+  if (!data) return <Loading />
+  if (!data.data.length) return <p class="muted">Nothing was changed.</p>
+  return <ul class="plain-list history">{data.data.map(t => <li key={t.id}><When at={t.creationDateTime} /> <a href={"/ui/transactions/" + t.id}>{t.description}</a> <span class="muted">{t.principal ?? "the manager"}</span></li>)}</ul>
+}
+

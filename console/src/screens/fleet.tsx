@@ -1,0 +1,161 @@
+// The fleet: service points as they are now, what runs on them, and how a new one joins.
+import { useEffect, useRef, useState } from "preact/hooks"
+import { call, get, query, type Problem } from "../api"
+import { problemOf } from "../data"
+import { Icon } from "../icons"
+import { Button, Dialog, Empty, Field, Head, Loading, number, State, toast, Trouble, When, words } from "../parts/basics"
+import { Grid } from "../parts/grid"
+import { go, place, setQuery } from "../router"
+
+const base = "/user/api/v1/fleetInstances"
+
+export interface Application { id: string; name: string; version: string; status: string; errorConditions: string[]; anycastIPAddress: unknown[]; configuration?: unknown }
+export interface Point {
+  id: string; name: string; description: string | null; status: string; lastSeen: number | null; connectionStatus: string; version: string | null; updateStatus: string; targetVersion?: string
+  errorConditions: string[]; labels?: Record<string, string>; platform?: string; nodeCount?: number
+  nodes: { id: string; name: string; hostname: string; ipv4CIDRAddress: string; ipv6CIDRAddress: string; addresses: { type: string; ipAddress: string }[] }[]; applications: Application[]
+}
+
+/** Asks again and again while the page is in sight; states of the fleet are not in the change feed. */
+function usePolled<T>(key: string, read: () => Promise<T>, every: number): { data?: T; problem?: Problem; reload: () => void } {
+  const [data, show] = useState<T>(), [problem, fail] = useState<Problem>(), turn = useRef(() => {})
+  useEffect(() => {
+    let ended = false, timer: ReturnType<typeof setTimeout>
+    const ask = () => {
+      clearTimeout(timer)
+      if (document.hidden) { timer = setTimeout(ask, every); return }
+      read().then(d => { if (!ended) { show(d); fail(undefined) } }, e => { if (!ended) fail(problemOf(e)) }).finally(() => { if (!ended) timer = setTimeout(ask, every) })
+    }
+    turn.current = ask
+    ask()
+    return () => { ended = true; clearTimeout(timer) }
+  }, [key])
+  return { data, problem, reload: () => turn.current() }
+}
+
+/** All service points that match a filter. */
+export function useFleet(every = 1500, filter: Record<string, string> = {}) {
+  const path = base + query(filter)
+  return usePolled<Point[]>(path, async () => (await get<{ data: Point[] }>(path, { quiet: true })).data, every)
+}
+
+/** What of a service point wants a look: silent ones first. */
+function stateOf(p: Point) { return p.connectionStatus === "NOT_CONNECTED" && p.status === "HEALTHY" ? "NOT_CONNECTED" : p.status }
+
+export function Fleet() {
+  const q = place.value.query, only = q.get("status") ?? "", [enrolling, enrol] = useState(false)
+  const { data, problem, reload } = useFleet()
+  const counts = new Map<string, number>()
+  for (const p of data ?? []) counts.set(stateOf(p), (counts.get(stateOf(p)) ?? 0) + 1)
+  const list = (data ?? []).filter(p => !only || stateOf(p) === only)
+  return <>
+    <Head title="Fleet" kind={data ? number(data.length) + " service points" : undefined}><a class="button" href="/ui/fleet?rollouts=1">Rollouts</a><Button icon="plus" primary onClick={() => enrol(true)}>New service point</Button></Head>
+    {q.get("rollouts") ? <Rollouts /> : <>
+      <div class="board" role="group" aria-label="By state">{[...counts].sort().map(([s, n]) => <button key={s} aria-pressed={only === s} onClick={() => setQuery({ status: only === s ? null : s })}><b class="num">{number(n)}</b><State of={s} /></button>)}</div>
+      {problem && <Trouble problem={problem} retry={reload} />}
+      {!data ? !problem && <Loading /> : data.length === 0 ? <Empty title="No service point yet.">A service point is a machine at the edge that probes its network and answers names. <Button icon="plus" onClick={() => enrol(true)}>Make the first one</Button></Empty> :
+        <Grid label="Service points" count={list.length} at={i => list[i]} id={p => p.id} open={p => go("/ui/fleet/" + p.id)} columns={[
+          { key: "name", title: "Name", width: "minmax(10rem,2fr)", cell: p => <a tabIndex={-1} href={"/ui/fleet/" + encodeURIComponent(p.id)}>{p.name}</a> },
+          { key: "state", title: "State", width: "13rem", cell: p => <State of={stateOf(p)} /> },
+          { key: "seen", title: "Last seen", width: "8rem", cell: p => <When at={p.lastSeen} /> },
+          { key: "version", title: "Version", width: "9rem", minor: true, cell: p => <span>{p.version}{p.updateStatus !== "OK" && <> <State of={p.updateStatus} /></>}</span> },
+          { key: "applications", title: "Applications", width: "minmax(12rem,2fr)", minor: true, cell: p => <span class="cut">{p.applications.map(a => a.name).join(", ") || <span class="muted">none</span>}</span> },
+          { key: "errors", title: "What is wrong", minor: true, cell: p => <span class="cut bad-text">{[...p.errorConditions, ...p.applications.flatMap(a => a.errorConditions)].join(" ")}</span> },
+        ]} />}
+    </>}
+    {enrolling && <Enrol close={() => enrol(false)} done={reload} />}
+  </>
+}
+
+/** A new service point: a name, a key that is shown once, and the moment it checks in. */
+function Enrol({ close, done }: { close: () => void; done: () => void }) {
+  const [name, call_] = useState(""), [description, say] = useState(""), [problem, fail] = useState<Problem>(), [made, make] = useState<any>()
+  const path = made ? base + "/" + made.fleetInstanceID : ""
+  const at = usePolled<Point | null>(path, async () => path ? await get<Point>(path, { quiet: true }) : null, 1000)
+  const up = at.data && at.data.connectionStatus === "CONNECTED"
+  const submit = async (e: Event) => {
+    e.preventDefault()
+    try { make((await call("POST", "/api/v1/fleetInstanceMinimumConfig", { name, description: description || null })).body); done() } catch (e) { fail(problemOf(e)) }
+  }
+  const command = made ? `PORTOLAN_REGISTRATION_KEY=${made.registrationKey} portolan agent --registration-endpoint ${made.registrationEndpoint} --state /var/lib/portolan-agent` : ""
+  return <Dialog title="New service point" close={close} wide>
+    {!made ? <form onSubmit={submit}>
+      {problem && <Trouble problem={problem} />}
+      <div class="fields"><Field label="Name *">{id => <input id={id} required maxLength={128} value={name} onInput={e => call_(e.currentTarget.value)} />}</Field>
+        <Field label="Description">{id => <input id={id} value={description} onInput={e => say(e.currentTarget.value)} />}</Field></div>
+      <div class="buttons"><button class="primary" type="submit">Make it</button><Button onClick={close}>Cancel</Button></div>
+    </form> : <>
+      <ol class="steps">
+        <li class="done"><Icon name="circle-check" /> <span><strong>{name}</strong> is made. Its registration key is shown here once, and is good for one enrolment within seven days.</span></li>
+        <li class={up ? "done" : ""}><Icon name={up ? "circle-check" : "terminal"} /> <div>On the machine at the edge: <pre class="command">{command}</pre>
+          <Button icon="copy" onClick={() => navigator.clipboard?.writeText(command).then(() => toast("Copied."))}>Copy</Button></div></li>
+        <li class={up ? "done green" : ""} aria-live="polite"><Icon name={up ? "circle-check" : "loader"} /> {up ? <span>It has checked in: <State of={at.data!.status} /></span> : <span>Waiting for its first check-in … <State of={at.data?.status ?? "WAITING_FOR_REGISTRATION"} /></span>}</li>
+      </ol>
+      <div class="buttons">{up && <a class="button primary" href={"/ui/fleet/" + made.fleetInstanceID} onClick={close}>Show it</a>}<Button onClick={close}>Close</Button></div>
+    </>}
+  </Dialog>
+}
+
+export function ServicePoint({ id }: { id: string }) {
+  const path = base + "/" + encodeURIComponent(id)
+  const { data: p, problem, reload } = usePolled<Point>(path, () => get<Point>(path, { quiet: true }), 1500)
+  const events = usePolled<{ data: { at: number; field: string; before: string; after: string }[] }>(path + "/events", () => get(path + "/events", { quiet: true }), 5000)
+  const [deploying, deploy] = useState(false), [deleting, del] = useState(false), [log, showLog] = useState<Application | null>(null)
+  if (problem && !p) return <><Head title="Service point" crumbs={<a href="/ui/fleet">Fleet</a>} /><Trouble problem={problem} retry={reload} /></>
+  if (!p) return <Loading />
+  return <>
+    <Head title={p.name} kind="Service point" crumbs={<a href="/ui/fleet">Fleet</a>}><Button icon="rocket" onClick={() => deploy(true)}>Deploy application</Button><Button icon="trash-2" onClick={() => del(true)}>Delete</Button></Head>
+    <div class="cards">
+      <section class="card"><h2>State</h2><dl class="facts">
+        <div><dt>Status</dt><dd><State of={p.status} /></dd></div><div><dt>Connection</dt><dd><State of={p.connectionStatus} /></dd></div><div><dt>Last seen</dt><dd><When at={p.lastSeen} /></dd></div>
+        <div><dt>Version</dt><dd>{p.version ?? "—"}</dd></div><div><dt>Update</dt><dd><State of={p.updateStatus} />{p.targetVersion && <> to {p.targetVersion}</>}</dd></div>{p.platform && <div><dt>Platform</dt><dd>{p.platform}</dd></div>}
+        {p.description && <div><dt>Description</dt><dd>{p.description}</dd></div>}{p.labels && Object.keys(p.labels).length > 0 && <div><dt>Labels</dt><dd>{Object.entries(p.labels).map(([k, v]) => `${k}=${v}`).join(", ")}</dd></div>}
+      </dl>{p.errorConditions.map(e => <p key={e} class="bad-text"><Icon name="circle-alert" size={14} /> {e}</p>)}</section>
+      <section class="card"><h2>Nodes</h2>{p.nodes.length === 0 ? <p class="muted">None has enrolled yet.</p> : p.nodes.map(n => <div key={n.id}><h3>{n.name}</h3><dl class="facts"><div><dt>Host</dt><dd>{n.hostname}</dd></div>
+        {n.addresses.map(a => <div key={a.type + a.ipAddress}><dt>{a.type.toLowerCase()}</dt><dd class="mono">{a.ipAddress}</dd></div>)}</dl></div>)}</section>
+      <section class="card"><h2>Applications</h2>{p.applications.length === 0 ? <p class="muted">Nothing runs there.</p> : <ul class="plain-list">{p.applications.map(a => <li key={a.id}><State of={a.status} /> <strong>{a.name}</strong> <span class="muted">{a.version}</span>
+        <button class="small" onClick={() => showLog(a)}>Log</button>{a.errorConditions.map(e => <p key={e} class="bad-text">{e}</p>)}</li>)}</ul>}</section>
+      <section class="card"><h2>Time line</h2>{events.problem ? <p class="muted">{events.problem.message}</p> : !events.data ? <Loading /> : events.data.data.length === 0 ? <p class="muted">Nothing has happened yet.</p> :
+        <ul class="plain-list history">{events.data.data.slice(-30).reverse().map((e, i) => <li key={i}><When at={e.at} /> <span class="muted">{e.field.split("/").slice(0, 2).join(" ").replace("applications ", "")}</span> {e.before && <>{words(e.before)} → </>}<State of={e.after} /></li>)}</ul>}</section>
+    </div>
+    {deploying && <DeployApplication path={path} close={() => deploy(false)} done={reload} />}
+    {deleting && <DeletePoint p={p} path={path} close={() => del(false)} />}
+    {log && <Log path={`${path}/applications/${log.id}/log`} name={log.name} close={() => showLog(null)} />}
+  </>
+}
+
+function Log({ path, name, close }: { path: string; name: string; close: () => void }) {
+  const { data, problem } = usePolled<string>(path, async () => (await call<string>("GET", path, undefined, { headers: { Accept: "text/plain" }, quiet: true })).body, 3000)
+  return <Dialog title={"Log of " + name} close={close} wide>{problem ? <Trouble problem={problem} /> : data === undefined ? <Loading /> : <pre class="log" tabIndex={0}>{data || "Nothing was written."}</pre>}</Dialog>
+}
+
+function DeployApplication({ path, close, done }: { path: string; close: () => void; done: () => void }) {
+  const [name, choose] = useState("dns-resolver-service"), [text, type] = useState("{}"), [problem, fail] = useState<Problem>()
+  const submit = async (e: Event) => {
+    e.preventDefault()
+    let configuration: unknown
+    try { configuration = JSON.parse(text) } catch { fail({ status: 400, code: "JsonParseError", message: "The configuration is not JSON." }); return }
+    try { await call("POST", path + "/applications", { name, configuration }); toast(name + " is on its way."); close(); done() } catch (e) { fail(problemOf(e)) }
+  }
+  return <Dialog title="Deploy an application" close={close}><form onSubmit={submit}>
+    {problem && <Trouble problem={problem} />}
+    <Field label="Application">{id => <select id={id} value={name} onChange={e => choose(e.currentTarget.value)}>{["dns-resolver-service", "dns-authoritative-service", "http-probe-service"].map(n => <option key={n}>{n}</option>)}</select>}</Field>
+    <Field label="Configuration" hint="As JSON; {} takes what the application has by itself.">{(id, d) => <textarea id={id} aria-describedby={d} class="mono" rows={6} value={text} onInput={e => type(e.currentTarget.value)} />}</Field>
+    <div class="buttons"><button class="primary" type="submit">Deploy</button><Button onClick={close}>Cancel</Button></div>
+  </form></Dialog>
+}
+
+function DeletePoint({ p, path, close }: { p: Point; path: string; close: () => void }) {
+  const [problem, fail] = useState<Problem>()
+  const apply = async () => { try { await call("DELETE", path); toast(p.name + " is being deleted."); close(); go("/ui/fleet") } catch (e) { fail(problemOf(e)) } }
+  return <Dialog title={"Delete " + p.name} close={close}>{problem && <Trouble problem={problem} />}<p>Its applications end, its certificate is revoked, and it has to enrol anew. This cannot be taken back.</p>
+    <div class="buttons"><Button danger onClick={() => void apply()}>Delete now</Button><Button onClick={close}>Cancel</Button></div></Dialog>
+}
+
+function Rollouts() {
+  const { data, problem } = usePolled<{ data: any[] }>("rollouts", () => get<{ data: any[] }>("/user/api/v1/rollouts", { quiet: true }), 2000)
+  const act = async (id: string, action: string) => { try { await call("POST", `/user/api/v1/rollouts/${id}/${action}`); toast("The rollout was told.") } catch (e) { toast(problemOf(e).message, { bad: true }) } }
+  return <section><p><a href="/ui/fleet">All service points</a></p>{problem ? <Trouble problem={problem} /> : !data ? <Loading /> : data.data.length === 0 ? <Empty title="No rollout yet."><code>portolan rollout start VERSION</code> begins one.</Empty> :
+    <ul class="plain-list">{data.data.map(r => <li key={r.id} class="card"><strong>{r.version}</strong> <State of={r.status} /> <span class="muted">{r.reason}</span>
+      <div class="buttons">{[["pause", "Pause"], ["resume", "Resume"], ["takeBack", "Take back"]].map(([a, word]) => <Button key={a} onClick={() => void act(r.id, a)}>{word}</Button>)}</div></li>)}</ul>}</section>
+}

@@ -1,0 +1,197 @@
+// Pages for every collection and every resource of the API, made from its schema.
+import { useState } from "preact/hooks"
+import { call, get, query, type Page, type Resource } from "../api"
+import { useData, useResource, useRows } from "../data"
+import { Icon } from "../icons"
+import { collectionName, hrefOf, kind, subtitle, title, To } from "../links"
+import { Button, Empty, Head, Loading, number, State, Tabs, Trouble, When } from "../parts/basics"
+import { Create, Delete, Edit } from "../parts/edit"
+import { fieldName } from "../parts/form"
+import { Grid, type Column } from "../parts/grid"
+import { shown } from "../parts/preview"
+import { go, place, setQuery } from "../router"
+import { useSchema, type CollectionSchema, type FieldSchema, type Schema } from "../schema"
+import { change } from "../work"
+import { History } from "./changes"
+
+/** Collections by what they are about, for the page of everything; what is in none of them comes last. */
+const groups: [string, RegExp][] = [
+  ["Address space", /^(configurations|blocks|networks|ranges|addresses|ipGroups|templates|templateItems|reconciliationPolicies|devices|deviceTypes|deviceSubtypes|macAddresses|macPools|leases|clientIdentifiers)$/],
+  ["Names", /^(views|zones|resourceRecords|namingPolic|signing|responsePolic|policyItems|zoneTemplates|dns)/],
+  ["Servers and roles", /^(servers|serverGroups|interfaces|deployment|schedules|clientClasses|subclasses|vendorProfiles|zoneGroups|zoneDeclarations|accessControlLists|realms|servicePrincipals|keyDistribution|tftp|trust|patch)/],
+  ["People", /^(users|groups|sessions|accessRights|authenticators|workflowRequests)$/],
+  ["Records of what happened", /^(transactions|events|imports|splits|merges|moves|templateApplications)$/],
+]
+
+export function Everything() {
+  const schema = useSchema()
+  if (!schema) return <Loading what="the schema" />
+  const names = Object.keys(schema.collections).filter(c => schema.collections[c].m?.includes("G")).sort()
+  const placed = new Set<string>()
+  const sections = groups.map(([heading, of]): [string, string[]] => [heading, names.filter(n => of.test(n) && !placed.has(n) && placed.add(n))])
+  sections.push(["The manager itself", names.filter(n => !placed.has(n))])
+  return <>
+    <Head title="Everything else" />
+    <p class="muted">Every collection of the API. What has a page of its own is here, too.</p>
+    <div class="cards">{sections.map(([heading, list]) => <section key={heading} class="card"><h2>{heading}</h2><ul class="plain-list">{list.map(n => <li key={n}><a href={"/ui/" + n}>{collectionName(n)}</a></li>)}</ul></section>)}</div>
+  </>
+}
+
+/** A value of a field, as a table and a page show it. */
+export function Value({ field, value, r }: { field: FieldSchema; value: any; r: Resource }) {
+  if (value === null || value === undefined) return <span class="muted">—</span>
+  switch (field.k) {
+    case "ref": return <To r={value} />
+    case "time": return <When at={value} />
+    case "yes": return <span>{value ? "yes" : "no"}</span>
+    case "number": return <span class="num">{field.n === "id" ? value : typeof value === "number" ? number(value) : String(value)}</span>
+    case "list": return Array.isArray(value) ? <span>{value.map((v, i) => <span key={i}>{i ? ", " : ""}{v && typeof v === "object" && v.id && v.type ? <To r={v} /> : shown(v)}</span>)}</span> : <span>{shown(value)}</span>
+    case "object": return value.id && value.type ? <To r={value} /> : <code>{JSON.stringify(value)}</code>
+  }
+  if (field.e) return <State of={value} />
+  if (["range", "address", "absoluteName"].includes(field.n)) return <span class="mono">{r.id && field.n !== "absoluteName" ? <a href={hrefOf(r)}>{value}</a> : value}</span>
+  return <span>{String(value)}</span>
+}
+
+/** The columns of a table of these types: what names a resource, then what tells most. */
+function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
+  const fields = new Map<string, FieldSchema>()
+  for (const t of types) for (const f of schema.types[t]?.f ?? []) if (!fields.has(f.n)) fields.set(f.n, f)
+  const list: Column<Resource>[] = []
+  const add = (n: string, width?: string, minor?: boolean) => {
+    const f = fields.get(n)
+    if (f && !f.w && !list.some(c => c.key === n)) list.push({ key: n, title: fieldName(n), width, minor, number: f.k === "number" && n !== "id", cell: r => <Value field={f} value={r[n]} r={r} /> })
+  }
+  if (["range", "address", "absoluteName"].some(n => fields.has(n))) for (const n of ["range", "address", "absoluteName"]) add(n, "minmax(11rem,1.4fr)")
+  if (fields.has("name")) list.push({ key: "name", title: "Name", width: "minmax(9rem,1.4fr)", sort: "name", cell: r => <a href={hrefOf(r)}>{r.name ?? kind(r.type) + " " + r.id}</a> })
+  if (types.length > 1) list.push({ key: "type", title: "Type", width: "minmax(8rem,1fr)", cell: r => kind(r.type) })
+  for (const n of ["state", "status", "roleType", "message", "description", "value", "creationDateTime", "dateTime", "loginDateTime", "operation", "user", "username", "email", "configuration", "view", "location", "code"]) {
+    if (list.length < 6) add(n, n === "message" || n === "description" ? "minmax(12rem,3fr)" : undefined, list.length > 2)
+  }
+  for (const f of fields.values()) if (list.length < 4 && !["type", "userDefinedFields"].includes(f.n)) add(f.n, undefined, list.length > 2)
+  return list
+}
+
+/** A table of a collection, with its filter and order in the URL. */
+export function Table({ path, collection, c, heading }: { path: string; collection: string; c: CollectionSchema; heading?: string }) {
+  const schema = useSchema(), q = place.value.query
+  const filter = q.get("filter") ?? "", order = q.get("orderBy") ?? ""
+  const [typed, type] = useState(filter), [creating, create] = useState(false)
+  const rows = useRows(path, { filter: filter || undefined, orderBy: order || undefined }, [collection])
+  if (!schema) return <Loading what="the schema" />
+  const can = c.m?.includes("P") && Object.keys(c.n ?? {}).length > 0
+  return <>
+    <div class="tools">
+      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: typed }) }}>
+        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="name:contains('crane') and id:gt(100)" value={typed} onInput={e => type(e.currentTarget.value)} />
+        <button type="submit">Filter</button>{filter && <button type="button" onClick={() => { type(""); setQuery({ filter: null }) }}>All</button>}
+      </form>
+      <span class="muted">{rows.total !== undefined && number(rows.total) + (heading ? " " + heading.toLowerCase() : "")}</span><span class="grow" />
+      <a class="button" download href={"/api/v2/" + path + query({ filter, orderBy: order, limit: 100000 })} onClick={e => { e.preventDefault(); void csv(path, { filter, orderBy: order }) }}><Icon name="download" />CSV</a>
+      {can && <Button icon="plus" primary onClick={() => create(true)}>New</Button>}
+    </div>
+    {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading /> :
+      <Grid label={heading ?? collectionName(collection)} columns={columnsOf(schema, c.t ?? [])} count={rows.total} at={rows.at} id={r => r.id} open={r => go(hrefOf(r))} order={order} reorder={o => setQuery({ orderBy: o })}
+        empty={<Empty title={filter ? "Nothing matches the filter." : "There is nothing here yet."} />} />}
+    {creating && <Create path={path} makes={c} close={() => create(false)} done={r => { rows.reload(); if (r?.id && r._links) go(hrefOf(r)) }} />}
+  </>
+}
+
+/** Saves a list as CSV. */
+async function csv(path: string, parameters: Record<string, string>) {
+  const r = await call<string>("GET", path + query({ ...parameters, limit: 100000 }), undefined, { headers: { Accept: "text/csv" } })
+  const a = document.createElement("a")
+  a.href = URL.createObjectURL(new Blob([r.body], { type: "text/csv" }))
+  a.download = path.replaceAll("/", "-") + ".csv"
+  a.click()
+  setTimeout(() => URL.revokeObjectURL(a.href), 10_000)
+}
+
+export function CollectionPage({ name }: { name: string }) {
+  const schema = useSchema()
+  if (!schema) return <Loading what="the schema" />
+  const c = schema.collections[name]
+  if (!c) return <Nowhere />
+  return <><Head title={collectionName(name)} /><Table path={name} collection={name} c={c} heading={collectionName(name)} /></>
+}
+
+export function Nowhere() { return <><Head title="Nothing is here" /><Empty title="The console has no such page."><a href="/">To the overview</a></Empty></> }
+
+/** The fields of a resource, with what they mean. */
+export function Fields({ r, without = [] }: { r: Resource; without?: string[] }) {
+  const schema = useSchema()
+  if (!schema) return <Loading what="the schema" />
+  const fields = (schema.types[r.type]?.f ?? []).filter(f => !f.w && !["id", "type", "name", ...without].includes(f.n))
+  const set = fields.filter(f => r[f.n] !== null && r[f.n] !== undefined && !(Array.isArray(r[f.n]) && !r[f.n].length)), unset = fields.filter(f => !set.includes(f))
+  const inherited: string[] = r._inheritedFields ?? []
+  return <>
+    <dl class="facts">{set.map(f => <div key={f.n}><dt title={f.d}>{fieldName(f.n)}</dt><dd><Value field={f} value={r[f.n]} r={r} />{inherited.includes(f.n) && <span class="muted small"> · from above</span>}</dd></div>)}</dl>
+    {unset.length > 0 && <details><summary>{unset.length} fields without a value</summary><p class="muted">{unset.map(f => fieldName(f.n)).join(" · ")}</p></details>}
+  </>
+}
+
+/** What a resource lies in, from its links and references. */
+export function useCrumbs(r: Resource | undefined) {
+  const up = r?._links?.up?.href
+  return useData<Resource[]>(r && up ? "crumbs " + r.id + up : null, async signal => {
+    const list: Resource[] = []
+    let next: string | undefined = up
+    for (let n = 0; next && n < 12; n++) {
+      const above: Resource = await get(next, { signal, quiet: true }).catch(() => undefined as any)
+      if (!above?.id || above.type === "AddressManager" || above.id === 1) break
+      list.unshift(above)
+      next = above._links?.up?.href
+    }
+    return list
+  }).data
+}
+
+export function Crumbs({ r }: { r: Resource }) {
+  const list = useCrumbs(r)
+  return <>{(list ?? []).map(x => <span key={x.id}><To r={x} /> <Icon name="chevron-right" size={13} /> </span>)}</>
+}
+
+/** The page of any resource: its fields, and what lies below it. */
+export function ResourcePage({ collection, id, below }: { collection: string; id: string; below?: string }) {
+  const schema = useSchema()
+  const { data: r, problem, reload } = useResource(`${collection}/${id}`)
+  const [editing, edit] = useState(false), [deleting, del] = useState(false)
+  if (problem) return <><Head title={collectionName(collection)} /><Trouble problem={problem} retry={reload} /></>
+  if (!r || !schema) return <Loading />
+  const c = schema.collections[collection]
+  const subs = Object.keys(c?.b ?? {}).filter(n => c!.b![n].m?.includes("G") && r._links?.[n] && n !== "transactions").sort()
+  const base = `/ui/${collection}/${id}`
+  const tabs: [string, string][] = [["", "Fields"], ...subs.map((n): [string, string] => [n, collectionName(n)]), ...(r._links?.transactions ? [["transactions", "History"] as [string, string]] : [])]
+  return <>
+    <Head title={title(r)} kind={kind(r.type) + (subtitle(r) ? " · " + subtitle(r) : "")} crumbs={<Crumbs r={r} />}>
+      {c?.o?.includes("A") && <Button icon="pencil" onClick={() => edit(true)}>Change</Button>}
+      {c?.o?.includes("D") && <Button icon="trash-2" onClick={() => del(true)}>Delete</Button>}
+    </Head>
+    <Tabs tabs={tabs} chosen={below ?? ""} choose={k => go(k ? base + "/" + k : base)} />
+    {!below ? <><Fields r={r} /><Actions r={r} reload={reload} /></> : below === "transactions" ? <History path={`${collection}/${id}/transactions`} /> : c?.b?.[below]
+      ? <Table key={below} path={`${collection}/${id}/${below}`} collection={below} c={c.b[below]} heading={collectionName(below)} /> : <Nowhere />}
+    {editing && <Edit r={r} close={() => edit(false)} done={reload} />}
+    {deleting && <Delete r={r} close={() => del(false)} done={() => history.length > 1 ? history.back() : go("/ui/" + collection)} />}
+  </>
+}
+
+/** What can be done with a resource of some types beside changing it. */
+function Actions({ r, reload }: { r: Resource; reload: () => void }) {
+  if (r.type === "WorkflowRequest" && r.state === "PENDING") return <Decide r={r} reload={reload} />
+  return null
+}
+
+/** Approving or denying what somebody has asked for. */
+function Decide({ r, reload }: { r: Resource; reload: () => void }) {
+  const [comment, type] = useState("")
+  const decide = (state: string, says: string) => change(says, "PATCH", "workflowRequests/" + r.id, { state }, comment ? { headers: { "x-bcn-change-control-comment": comment } } : {}).then(reload)
+  return <section class="card"><h2>Decide</h2>
+    <label>Comment<input value={comment} onInput={e => type(e.currentTarget.value)} /></label>
+    <div class="buttons"><Button primary icon="check" onClick={() => void decide("APPROVED", "It is approved, and made.")}>Approve</Button><Button icon="x" onClick={() => void decide("DENIED", "It is denied.")}>Deny</Button></div>
+  </section>
+}
+
+/** The last of something, for the overview. */
+export function useLast(path: string, parameters: Record<string, string | number>, collections: string[]) {
+  return useData<Page>(path + query(parameters), s => get<Page>(path + query(parameters), { signal: s }), collections)
+}

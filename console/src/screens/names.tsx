@@ -1,0 +1,187 @@
+// Views and zones, and the records of a zone: as a table, and as text.
+import { useMemo, useState } from "preact/hooks"
+import { get, query, type Page, type Resource } from "../api"
+import { problemOf, useData, useResource, useRows } from "../data"
+import { Icon } from "../icons"
+import { kind, To } from "../links"
+import { Button, Dialog, Empty, Field, Head, Loading, number, State, Tabs, toast, Trouble, When } from "../parts/basics"
+import { Create, Delete, Edit } from "../parts/edit"
+import { Grid } from "../parts/grid"
+import { Preview } from "../parts/preview"
+import { dataOf, difference, lineText, linesOf } from "../records"
+import { go, place, setQuery } from "../router"
+import { useSchema } from "../schema"
+import { configuration, configurations } from "../session"
+import { change } from "../work"
+import { Crumbs, Fields } from "./generic"
+
+export function Names() {
+  const c = configuration.value, q = place.value.query, name = q.get("name") ?? "", [typed, type] = useState(name), [making, make] = useState<string | null>(null)
+  const views = useData<Page>(c ? "views of " + c : null, s => get(`configurations/${c}/views?limit=1000`, { signal: s }), ["views"])
+  const view = q.get("view") ?? "", list = views.data?.data ?? []
+  const filter = [`configuration.id:${c}`, view && `view.id:${view}`, name && `absoluteName:contains('${name.replaceAll("'", "''")}')`].filter(Boolean).join(" and ")
+  const rows = useRows(c ? "zones" : null, { filter, orderBy: "absoluteName" }, ["zones", "views"])
+  if (c === null) return <><Head title="Names" /><Empty title="There is no configuration that you see." /></>
+  return <>
+    <Head title="Names" kind={configurations.value.find(x => x.id === c)?.name ?? ""}><Button icon="plus" onClick={() => make("view")}>New view</Button><Button icon="plus" primary disabled={!list.length} onClick={() => make("zone")}>New zone</Button></Head>
+    <div class="tools">
+      <label class="inline">View <select value={view} onChange={e => setQuery({ view: e.currentTarget.value })}><option value="">all {list.length}</option>{list.map(v => <option key={v.id} value={v.id}>{v.name}{v.liveDeployment ? " (live)" : ""}</option>)}</select></label>
+      {view && <a href={"/ui/views/" + view}>about this view</a>}
+      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ name: typed }) }}><input type="text" aria-label="Zones whose name has" placeholder="a part of the zone's name" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button></form>
+      <span class="muted">{rows.total !== undefined && number(rows.total) + " zones"}</span>
+    </div>
+    {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the zones" /> :
+      <Grid label="Zones" count={rows.total} at={rows.at} id={z => z.id} open={z => go("/ui/zones/" + z.id)} empty={<Empty title={name ? "No zone has that." : "There is no zone yet."}>{!list.length && "Make a view first: who is answered how."}</Empty>} columns={[
+        { key: "name", title: "Zone", width: "minmax(12rem,2fr)", cell: z => <a class="mono" tabIndex={-1} href={"/ui/zones/" + z.id}>{z.absoluteName || "."}</a> },
+        { key: "type", title: "Type", width: "9rem", minor: true, cell: z => kind(z.type) },
+        { key: "view", title: "View", width: "9rem", cell: z => z.view?.name },
+        { key: "deployed", title: "Deployed", width: "7rem", minor: true, cell: z => z.deploymentEnabled === false ? <span class="muted">no</span> : "yes" },
+        { key: "signed", title: "Signed", width: "6rem", cell: z => z.signed ? <span class="chip good"><Icon name="check" size={13} />yes</span> : <span class="muted">no</span> },
+      ]} />}
+    {making === "view" && <Create path={`configurations/${c}/views`} makes={{ n: { View: ["type", "name"] } }} only={["name", "liveDeployment"]} close={() => make(null)} done={views.reload} />}
+    {making === "zone" && <NewZone views={list} view={view || String(list[0]?.id)} close={() => make(null)} done={rows.reload} />}
+  </>
+}
+
+function NewZone({ views, view, close, done }: { views: Resource[]; view: string; close: () => void; done: () => void }) {
+  const [name, call] = useState(""), [at, choose] = useState(view)
+  return <Preview title="New zone" close={close} done={done} waits wanted={name ? { method: "POST", path: `views/${at}/zones`, body: { type: "Zone", absoluteName: name.replace(/\.$/, "") }, says: `Zone ${name} is made.` } : null}>
+    {() => <div class="fields"><Field label="Name *" hint="In full, such as example.com or 1.0.10.in-addr.arpa.">{(id, d) => <input id={id} aria-describedby={d} class="mono" value={name} onInput={e => call(e.currentTarget.value.trim())} />}</Field>
+      <Field label="In the view">{id => <select id={id} value={at} onChange={e => choose(e.currentTarget.value)}>{views.map(v => <option key={v.id} value={v.id}>{v.name}</option>)}</select>}</Field></div>}
+  </Preview>
+}
+
+/** How many records are shown as text. */
+const mostAsText = 5000
+
+export function ZonePage({ id }: { id: string }) {
+  const { data: z, problem, reload } = useResource("zones/" + id)
+  const q = place.value.query, tab = q.get("tab") ?? "", [act, set] = useState<string | null>(null)
+  if (problem) return <><Head title="Zone" /><Trouble problem={problem} retry={reload} /></>
+  if (!z) return <Loading />
+  const deploy = () => change("The deployment is queued.", "POST", `zones/${id}/deployments`, { type: "QuickDeployment" }).then(() => setQuery({ tab: "deployed" }), e => toast(problemOf(e).message, { bad: true }))
+  return <>
+    <Head title={<span class="mono">{z.absoluteName || "."}</span>} kind={kind(z.type)} crumbs={<Crumbs r={z} />}>
+      <Button icon="rocket" onClick={() => void deploy()}>Deploy</Button><Button icon="pencil" onClick={() => set("edit")}>Change</Button><Button icon="trash-2" onClick={() => set("delete")}>Delete</Button>
+      <Button icon="plus" primary onClick={() => set("record")}>New record</Button>
+    </Head>
+    <Tabs tabs={[["", "Records"], ["text", "As text"], ["zones", "Zones below"], ["checks", "Checks"], ["deployed", "Deployed"], ["fields", "All fields"], ["more", "More"]]} chosen={tab} choose={k => k === "more" ? go(`/ui/zones/${id}/deploymentRoles`) : setQuery({ tab: k, filter: null })} />
+    {tab === "text" ? <AsText z={z} /> : tab === "zones" ? <Below z={z} /> : tab === "checks" ? <Checks z={z} /> : tab === "deployed" ? <Deployed path={`zones/${id}/deployments`} /> : tab === "fields" ? <Fields r={z} /> : <Records z={z} />}
+    {act === "edit" && <Edit r={z} close={() => set(null)} done={reload} />}
+    {act === "delete" && <Delete r={z} close={() => set(null)} done={() => go("/ui/names")} />}
+    {act === "record" && <NewRecord z={z} close={() => set(null)} />}
+  </>
+}
+
+const shownFields: Record<string, string[]> = { HostRecord: ["name", "addresses", "ttl", "reverseRecord"], AliasRecord: ["name", "linkedRecord", "ttl"], MXRecord: ["name", "priority", "linkedRecord", "ttl"],
+  SRVRecord: ["name", "priority", "weight", "port", "linkedRecord", "ttl"], TXTRecord: ["name", "text", "ttl"], GenericRecord: ["name", "recordType", "rdata", "ttl"] }
+
+/** A new record: hosts by their address, the others by their fields. */
+function NewRecord({ z, close }: { z: Resource; close: () => void }) {
+  const schema = useSchema(), makes = schema?.collections.zones?.b?.resourceRecords
+  const [what, choose] = useState("HostRecord"), [name, call] = useState(""), [addresses, at] = useState(""), [back, lead] = useState(true)
+  if (!makes) return <Dialog title="New record" close={close}><Loading what="the schema" /></Dialog>
+  if (what !== "HostRecord") return <Create key={what} path={`zones/${z.id}/resourceRecords`} makes={makes} types={[what]} only={shownFields[what]} close={close} title={"New " + kind(what)} />
+  const list = addresses.split(/[\s,]+/).filter(Boolean)
+  return <Preview title="New record" close={close} waits wanted={list.length ? { method: "POST", path: `zones/${z.id}/resourceRecords`, body: { type: "HostRecord", ...(name && name !== "@" ? { name } : {}), addresses: list.map(address => ({ address })), reverseRecord: back }, says: `${name || "@"}.${z.absoluteName} is made.` } : null}>
+    {() => <><Field label="Type">{id => <select id={id} value={what} onChange={e => choose(e.currentTarget.value)}>{Object.keys(makes.n ?? {}).sort((a, b) => Number(b === "HostRecord") - Number(a === "HostRecord")).map(n => <option key={n} value={n}>{kind(n)}</option>)}</select>}</Field>
+      <div class="fields"><Field label="Name" hint={`Before .${z.absoluteName}; empty for the zone itself.`}>{(id, d) => <input id={id} aria-describedby={d} class="mono" value={name} onInput={e => call(e.currentTarget.value.trim())} />}</Field>
+        <Field label="Addresses *" hint="One or more, IPv4 or IPv6. Those that are free are assigned.">{(id, d) => <input id={id} aria-describedby={d} class="mono" value={addresses} onInput={e => at(e.currentTarget.value)} />}</Field>
+        <Field label="Leads back">{id => <select id={id} value={String(back)} onChange={e => lead(e.currentTarget.value === "true")}><option value="true">yes, by a PTR record</option><option value="false">no</option></select>}</Field></div></>}
+  </Preview>
+}
+
+const typesOfRecords = ["HostRecord", "AliasRecord", "MXRecord", "TXTRecord", "SRVRecord", "NAPTRRecord", "HTTPSRecord", "SVCBRecord", "URIRecord", "HINFORecord", "GenericRecord", "ExternalHostRecord"]
+const embed = "embed(addresses)"
+
+function Records({ z }: { z: Resource }) {
+  const q = place.value.query, only = q.get("type") ?? "", name = q.get("name") ?? "", [typed, type] = useState(name), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
+  const filter = [only && `type:'${only}'`, name && `name:contains('${name.replaceAll("'", "''")}')`].filter(Boolean).join(" and ")
+  const rows = useRows(`zones/${z.id}/resourceRecords`, { filter: filter || undefined, orderBy: "name" }, ["resourceRecords", "addresses"])
+  return <>
+    <div class="tools">
+      <label class="inline">Type <select value={only} onChange={e => setQuery({ type: e.currentTarget.value })}><option value="">all</option>{typesOfRecords.map(t => <option key={t} value={t}>{kind(t)}</option>)}</select></label>
+      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ name: typed }) }}><input type="text" aria-label="Records whose name has" placeholder="a part of the name" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button></form>
+      <span class="muted">{rows.total !== undefined && number(rows.total) + " records"}</span>
+    </div>
+    {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the records" /> :
+      <Grid label={"Records of " + z.absoluteName} count={rows.total} at={rows.at} id={r => r.id} open={edit} onKey={(e, r) => { if (!r) return; if (e.key === "e") { e.preventDefault(); edit(r) } else if (e.key === "Delete") { e.preventDefault(); del(r) } }}
+        empty={<Empty title={filter ? "Nothing matches." : "There is no record yet."} />} columns={[
+          { key: "name", title: "Name", width: "minmax(10rem,2fr)", cell: r => <a class="mono" tabIndex={-1} href={"/ui/resourceRecords/" + r.id}>{r.name || "@"}</a> },
+          { key: "type", title: "Type", width: "8rem", cell: r => r.type === "GenericRecord" ? r.recordType : kind(r.type).replace(/ record$/, "") },
+          { key: "ttl", title: "TTL", width: "5rem", number: true, minor: true, cell: r => r.ttl ?? <span class="muted">zone</span> },
+          { key: "data", title: "Data", width: "minmax(12rem,3fr)", cell: r => r.type === "HostRecord" ? <HostAddresses r={r} /> : <span class="mono cut">{dataOf(r).map(d => d.data).join(" · ")}</span> },
+          { key: "acts", title: "", width: "4.5rem", cell: r => <span><button class="plain" tabIndex={-1} aria-label={"Change " + (r.name || "@")} onClick={() => edit(r)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + (r.name || "@")} onClick={() => del(r)}><Icon name="trash-2" size={14} /></button></span> },
+        ]} />}
+    {editing && <Edit r={editing} only={shownFields[editing.type]} close={() => edit(null)} done={rows.reload} />}
+    {deleting && <Delete r={deleting} close={() => del(null)} done={rows.reload} />}
+  </>
+}
+
+/** The addresses of a host in a row that is in sight. */
+function HostAddresses({ r }: { r: Resource }) {
+  const path = `resourceRecords/${r.id}/addresses` + query({ limit: 4, fields: "id,type,name,address" })
+  const { data } = useData<Page>(path, s => get(path, { signal: s, quiet: true }))
+  return <span class="cut">{data?.data.map((a, i) => <span key={a.id}>{i ? ", " : ""}<To r={a} mono /></span>)}</span>
+}
+
+/** The zone as lines, to read, to edit, and to see the difference before anything is made. */
+function AsText({ z }: { z: Resource }) {
+  const path = `zones/${z.id}/resourceRecords` + query({ limit: mostAsText, orderBy: "name", total: true, fields: embed })
+  const found = useData<Page>(path, s => get(path, { signal: s }), ["resourceRecords"])
+  const before = useMemo(() => found.data ? linesOf(found.data.data).map(l => lineText(l.line)).join("\n") + "\n" : "", [found.data])
+  const [text, type] = useState<string | null>(null), [applying, apply] = useState(false)
+  if (found.problem) return <Trouble problem={found.problem} retry={found.reload} />
+  if (!found.data) return <Loading what="the records" />
+  const d = text === null ? null : difference(z.id, found.data.data, text)
+  const whole = (found.data.totalCount ?? 0) <= mostAsText
+  return <>
+    {!whole && <p class="muted">The first {number(mostAsText)} of {number(found.data.totalCount!)} records, to read.</p>}
+    <p class="muted small">NAME TTL TYPE DATA, names before .{z.absoluteName}, @ for the zone itself, - for the zone's TTL. SOA and NS come from options and roles.</p>
+    <label class="hidden" for="zone-text">Records as text</label>
+    <textarea id="zone-text" class="mono zone-text" spellcheck={false} rows={Math.min(30, Math.max(8, before.split("\n").length + 1))} readOnly={!whole} value={text ?? before} onInput={e => type(e.currentTarget.value)} />
+    {d && <section class="card"><h2>The difference</h2>
+      {d.faults.map(f => <p key={f} class="fault">{f}</p>)}
+      <pre class="difference" tabIndex={0}>{d.gone.map(l => <del key={l}>{"- " + l + "\n"}</del>)}{d.come.map(l => <ins key={l}>{"+ " + l + "\n"}</ins>)}{!d.gone.length && !d.come.length && "No line is another one."}</pre>
+      <div class="buttons"><Button primary disabled={!d.changes.length || d.faults.length > 0} onClick={() => apply(true)}>Try and apply</Button><Button onClick={() => type(null)}>Back to what is</Button></div></section>}
+    {applying && d && <Preview title={"Change " + z.absoluteName} close={() => apply(false)} unstaged done={() => type(null)} wanted={{ method: "POST", path: "batch", body: { changes: d.changes }, says: `${z.absoluteName} is changed.` }}>
+      {() => <p>{d.gone.length} lines go, {d.come.length} come: {d.changes.length} changes, all of them or none.</p>}</Preview>}
+  </>
+}
+
+function Below({ z }: { z: Resource }) {
+  const rows = useRows(`zones/${z.id}/zones`, { orderBy: "name" }, ["zones"])
+  return rows.problem ? <Trouble problem={rows.problem} /> : rows.total === undefined ? <Loading /> : <Grid label="Zones below" count={rows.total} at={rows.at} id={x => x.id} open={x => go("/ui/zones/" + x.id)} empty={<Empty title="No zone is below it." />}
+    columns={[{ key: "name", title: "Zone", cell: x => <a class="mono" href={"/ui/zones/" + x.id}>{x.absoluteName}</a> }, { key: "type", title: "Type", cell: x => kind(x.type) }]} />
+}
+
+interface Finding { r: Resource; says: string }
+
+/** What of a zone wants a look: hosts that do not lead back, names that lead nowhere. */
+function Checks({ z }: { z: Resource }) {
+  const key = "checks " + z.id
+  const { data, problem, reload } = useData<{ list: Finding[]; looked: number; total: number }>(key, async signal => {
+    const page = await get<Page>(`zones/${z.id}/resourceRecords` + query({ limit: mostAsText, total: true }), { signal })
+    const list: Finding[] = []
+    for (const r of page.data) {
+      if (r.type === "HostRecord" && !r.reverseRecord) list.push({ r, says: "does not lead back: no PTR record is made of it" })
+      if (["AliasRecord", "MXRecord", "SRVRecord"].includes(r.type) && !r.linkedRecord) list.push({ r, says: "leads nowhere" })
+      if (["AliasRecord", "MXRecord", "SRVRecord"].includes(r.type) && r.linkedRecord?.type === "ExternalHostRecord") list.push({ r, says: "leads to a name outside, which is not watched" })
+      if (r.type === "MXRecord" && r.linkedRecord?.type === "AliasRecord") list.push({ r, says: "is mail for an alias, which RFC 2181 section 10.3 forbids" })
+    }
+    return { list, looked: page.data.length, total: page.totalCount ?? page.data.length }
+  }, ["resourceRecords"])
+  if (problem) return <Trouble problem={problem} retry={reload} />
+  if (!data) return <Loading what="the records" />
+  return <>{data.looked < data.total && <p class="muted">Of the first {number(data.looked)} of {number(data.total)} records.</p>}
+    {data.list.length === 0 ? <Empty title="Nothing to complain of." /> : <ul class="plain-list">{data.list.map(({ r, says }, i) => <li key={i}><Icon name="triangle-alert" size={14} /> <To r={r} mono /> <span class="kind">{kind(r.type)}</span> {says}</li>)}</ul>}</>
+}
+
+/** The deployments of a zone or a server, the last first. */
+export function Deployed({ path }: { path: string }) {
+  const rows = useRows(path, { orderBy: "desc(id)" }, ["deployments"])
+  return rows.problem ? <Trouble problem={rows.problem} /> : rows.total === undefined ? <Loading what="the deployments" /> : <Grid label="Deployments" count={rows.total} at={rows.at} id={d => d.id} open={d => go("/ui/deployments/" + d.id)} empty={<Empty title="Nothing was deployed by itself.">A live view deploys each change at once.</Empty>} columns={[
+    { key: "when", title: "When", width: "9rem", cell: d => <When at={d.creationDateTime} /> }, { key: "type", title: "Type", width: "11rem", cell: d => <a href={"/ui/deployments/" + d.id}>{kind(d.type)}</a> },
+    { key: "state", title: "State", width: "14rem", cell: d => <span><State of={d.state} /> {d.state === "RUNNING" && d.percentComplete !== null && <progress max={100} value={d.percentComplete} aria-label="Progress" />}</span> },
+    { key: "message", title: "Message", width: "minmax(12rem,3fr)", cell: d => <span class="cut" title={d.message}>{d.message}</span> }]} />
+}

@@ -1,0 +1,166 @@
+// A network with its addresses and what is free between them, and an address with all that hangs on it.
+import { useMemo, useRef, useState } from "preact/hooks"
+import { get, query, type Page, type Resource } from "../api"
+import { useData, useResource, useRows } from "../data"
+import { Icon } from "../icons"
+import { kind, To } from "../links"
+import { Button, Empty, Field, Head, Loading, number, State, Tabs, Trouble, Use } from "../parts/basics"
+import { Create, Delete, Edit } from "../parts/edit"
+import { Grid } from "../parts/grid"
+import { cellsOf, SpaceMap } from "../parts/map"
+import { Preview, type Wanted } from "../parts/preview"
+import { go, place, setQuery } from "../router"
+import { address, amount, parseAddress, parseSpan, size, span, type Span } from "../space"
+import { LastChanges } from "./changes"
+import { Crumbs, Fields } from "./generic"
+import { Doing, Menu } from "./space"
+
+/** How many of a network's addresses are in use, and how many hosts may have, from its usage. */
+export function usedOf(r: Resource): { used: number; all: number } {
+  let used = 0, all = 0
+  for (const [state, n] of Object.entries((r.usage ?? {}) as Record<string, number>)) {
+    if (typeof n !== "number") continue
+    all += n
+    if (state !== "UNASSIGNED") used += n
+  }
+  return { used, all }
+}
+
+export function NetworkPage({ id, map }: { id: string; map: boolean }) {
+  const { data: r, problem, reload } = useResource("networks/" + id, ["networks", "addresses", "ranges"])
+  const [act, set] = useState<string | null>(null), [assigning, assign] = useState<Span | null>(null)
+  if (problem) return <><Head title="Network" /><Trouble problem={problem} retry={reload} /></>
+  if (!r) return <Loading />
+  const s = parseSpan(r.range)!, up = r._links?.up?.href.replace(/^\/api\/v2\//, "") ?? "", { used, all } = usedOf(r), base = "/ui/networks/" + id
+  const done = () => { set(null); reload(); if (act === "delete") go("/" + up.replace(/^/, "ui/")) }
+  return <>
+    <Head title={<span class="mono">{r.range}</span>} kind={kind(r.type) + (r.name ? " · " + r.name : "")} crumbs={<Crumbs r={r} />}>
+      <Button icon="pencil" onClick={() => set("edit")}>Change</Button>
+      <Button icon="ellipsis-vertical" onClick={() => set("menu")}>More</Button>
+      <Button icon="plus" primary onClick={() => set("address")}>Assign address</Button>
+    </Head>
+    <p class="summary">{r.usage && <><Use part={used} of={all} /> <span class="muted">{number(used)} of {number(all)} in use</span> · </>}
+      {r.gateway && <>gateway <span class="mono">{r.gateway}</span> · </>}{r.location && <>{r.location.name} · </>}{r.usage && Object.entries(r.usage as Record<string, number>).filter(([k, n]) => n && k !== "UNASSIGNED").map(([k, n]) => <span key={k} class="gap"><State of={k} /> {number(n)} </span>)}</p>
+    {size(s) <= 4096n && <Strip r={r} pick={assign} />}
+    <Tabs tabs={[["", "Addresses"], ["map", "Map"], ["ranges", "Ranges"], ["deploymentOptions", "Options"], ["deploymentRoles", "Roles"], ["fields", "All fields"], ["transactions", "History"]]} chosen={map ? "map" : ""}
+      choose={k => go(k ? base + "/" + k : base)} />
+    {map ? <SpaceMap collection="networks" r={r} onPick={assign} /> : <Addresses r={r} s={s} assign={assign} />}
+    {act === "menu" && <Menu r={r} close={() => set(null)} pick={a => set(a)} />}
+    {act === "address" && <Create path={`networks/${id}/addresses`} makes={{ n: { [s.v6 ? "IPv6Address" : "IPv4Address"]: ["type", "state"] } }} values={{ state: "STATIC" }} only={["name", "address", "state", "macAddress", "location"]} title="Assign an address" close={() => set(null)} done={reload} />}
+    {act && !["menu", "address"].includes(act) && <Doing act={act} r={r} parent={up} close={() => set(null)} done={done} />}
+    {assigning && <Assign r={r} s={assigning} close={() => assign(null)} done={reload} />}
+  </>
+}
+
+/** The addresses of a network in a row, as they are used; a drag over free ones assigns them. */
+function Strip({ r, pick }: { r: Resource; pick: (s: Span) => void }) {
+  const s = parseSpan(r.range)!, n = Number(size(s)), cells = Math.max(256, Math.min(n, 1024))
+  const path = `networks/${r.id}/map` + query({ cells })
+  const { data } = useData<any>(path, a => get(path, { signal: a, quiet: true }), ["addresses", "ranges", "networks"])
+  const list = useMemo(() => data ? cellsOf(data).filter(c => c.kind >= 0) : [], [data])
+  const [from, begin] = useState(-1), [to, reach] = useState(-1)
+  const ref = useRef<SVGSVGElement>(null)
+  if (!data) return <div class="strip" />
+  const wide = Math.min(64, list.length), high = Math.ceil(list.length / wide)
+  const at = (e: MouseEvent) => {
+    const b = ref.current!.getBoundingClientRect(), x = Math.floor((e.clientX - b.left) / b.width * wide), y = Math.floor((e.clientY - b.top) / b.height * high)
+    return Math.max(0, Math.min(list.length - 1, y * wide + x))
+  }
+  const each = BigInt(n) / BigInt(list.length), low = Math.min(from, to), top = Math.max(from, to)
+  const spanOf = (a: number, b: number): Span => ({ v6: s.v6, low: s.low + BigInt(a) * each, high: s.low + BigInt(b + 1) * each - 1n })
+  return <figure class="strip">
+    <svg ref={ref} viewBox={`0 0 ${wide * 10} ${high * 10}`} role="img" aria-label={`Which addresses of ${r.range} are in use`} preserveAspectRatio="none" height={high * 12}
+      onMouseDown={e => { e.preventDefault(); begin(at(e)); reach(at(e)) }} onMouseMove={e => { if (from >= 0 && e.buttons) reach(at(e)) }} onMouseUp={() => { if (from >= 0) pick(spanOf(low, top)); begin(-1); reach(-1) }} onMouseLeave={() => { begin(-1); reach(-1) }}>
+      {list.map((c, i) => <rect key={i} x={i % wide * 10 + .6} y={Math.floor(i / wide) * 10 + .6} width="8.8" height="8.8" rx="1.4" class={"cell " + (c.level > 0 ? "taken" : c.kind === 1 ? "pool" : "open") + (from >= 0 && i >= low && i <= top ? " dragged" : "")}>
+        <title>{each === 1n ? address(s.low + BigInt(i), s.v6) : span(spanOf(i, i))}</title></rect>)}
+    </svg>
+    <figcaption class="muted small">Drag over free addresses to assign them.</figcaption>
+  </figure>
+}
+
+/** The addresses in use, with what is free behind each of them folded into one cell. */
+function Addresses({ r, s, assign }: { r: Resource; s: Span; assign: (s: Span) => void }) {
+  const filter = place.value.query.get("filter") ?? "", [typed, type] = useState(filter), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
+  const rows = useRows(`networks/${r.id}/addresses`, { orderBy: "address", filter: filter || undefined }, ["addresses", "macAddresses"])
+  const edge = s.v6 || size(s) <= 2n ? 0n : 1n
+  const free = (a: bigint, b: bigint): Span | null => a <= b ? { v6: s.v6, low: a, high: b } : null
+  const behind = (row: Resource, i: number): Span | null => {
+    if (filter) return null
+    const next = rows.at(i + 1), here = parseAddress(row.address!)!
+    if (!next && i + 1 < (rows.total ?? 0)) return null
+    return free(here.n + 1n, next ? parseAddress(next.address!)!.n - 1n : s.high - edge)
+  }
+  const first = rows.at(0), before = !filter && first ? free(s.low + edge, parseAddress(first.address!)!.n - 1n) : null
+  return <>
+    <div class="tools">
+      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: typed }) }}>
+        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="name:contains('crane')" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button>
+        {filter && <button type="button" onClick={() => { type(""); setQuery({ filter: null }) }}>All</button>}
+      </form>
+      <span class="muted">{rows.total !== undefined && number(rows.total) + " addresses"}</span>
+      {before && <button class="small" onClick={() => assign(before)}>{amount(size(before))} free before {first!.address}</button>}
+    </div>
+    {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading /> :
+      <Grid label={"Addresses of " + r.range} count={rows.total} at={rows.at} id={x => x.id} open={x => go("/ui/addresses/" + x.id)}
+        onKey={(e, x) => { if (!x) return; if (e.key === "e") { e.preventDefault(); edit(x) } else if (e.key === "Delete") { e.preventDefault(); del(x) } }}
+        empty={<Empty title={filter ? "Nothing matches the filter." : "No address is in use."}>{!filter && <Button icon="plus" onClick={() => assign(free(s.low + edge, s.high - edge)!)}>Assign the first</Button>}</Empty>}
+        columns={[
+          { key: "address", title: "Address", width: "minmax(8rem,14rem)", cell: x => <a class="mono" tabIndex={-1} href={"/ui/addresses/" + x.id}>{x.address}</a> },
+          { key: "name", title: "Name", width: "minmax(8rem,2fr)", cell: x => <span class="cut">{x.name}</span> },
+          { key: "state", title: "State", width: "9rem", cell: x => <State of={x.state} /> },
+          { key: "mac", title: "Hardware", width: "10rem", minor: true, cell: x => x.macAddress ? <span class="mono">{(x.macAddress as any).address ?? x.macAddress.name}</span> : null },
+          { key: "location", title: "Location", minor: true, cell: x => x.location?.name },
+          { key: "free", title: "Then free", width: "8.5rem", cell: (x, i) => { const f = behind(x, i); return f ? <button class="small run" tabIndex={-1} title={span(f)} aria-label={`Assign of ${span(f)}`} onClick={() => assign(f)}>{amount(size(f))} free</button> : null } },
+          { key: "acts", title: "", width: "4.5rem", cell: x => <span><button class="plain" tabIndex={-1} aria-label={"Change " + x.address} onClick={() => edit(x)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + x.address} onClick={() => del(x)}><Icon name="trash-2" size={14} /></button></span> },
+        ]} />}
+    {editing && <Edit r={editing} only={["name", "state", "macAddress", "location"]} close={() => edit(null)} done={rows.reload} />}
+    {deleting && <Delete r={deleting} close={() => del(null)} done={rows.reload} />}
+  </>
+}
+
+/** Assigning one address of a run, or several in a row. */
+function Assign({ r, s, close, done }: { r: Resource; s: Span; close: () => void; done: () => void }) {
+  const all = size(s), [first, from] = useState(address(s.low, s.v6)), [count, many] = useState(1), [name, call] = useState(""), [state, be] = useState("STATIC")
+  const at = parseAddress(first), type = s.v6 ? "IPv6Address" : "IPv4Address"
+  const one = (i: number) => ({ type, state, address: address(at!.n + BigInt(i), s.v6), ...(name ? { name: name.includes("#") ? name.replace("#", String(i + 1)) : count > 1 ? `${name}-${i + 1}` : name } : {}) })
+  const wanted: Wanted | null = !at || at.v6 !== s.v6 || count < 1 || count > 1000 ? null
+    : { method: "POST", path: `networks/${r.id}/addresses`, body: count === 1 ? one(0) : Array.from({ length: count }, (_, i) => one(i)), says: count === 1 ? `${first} is assigned.` : `${count} addresses from ${first} are assigned.` }
+  return <Preview title={`Assign, of ${span(s)}`} wanted={wanted} close={close} done={done} unstaged={count > 1}>
+    {() => <div class="fields">
+      <Field label="First address">{id => <input id={id} class="mono" value={first} onInput={e => from(e.currentTarget.value.trim())} />}</Field>
+      <Field label="How many" hint={`${amount(all)} are free in a row.`}>{(id, d) => <input id={id} aria-describedby={d} type="number" min={1} max={1000} value={count} onInput={e => many(Number(e.currentTarget.value))} />}</Field>
+      <Field label="Name" hint={count > 1 ? "A # stands for the number of each." : undefined}>{(id, d) => <input id={id} aria-describedby={d} value={name} onInput={e => call(e.currentTarget.value)} />}</Field>
+      <Field label="State">{id => <select id={id} value={state} onChange={e => be(e.currentTarget.value)}>{(s.v6 ? ["STATIC"] : ["STATIC", "RESERVED", "DHCP_RESERVED"]).map(x => <option key={x}>{x}</option>)}</select>}</Field>
+    </div>}
+  </Preview>
+}
+
+/** An address: its names, its hardware, where it lies, and what became of it. */
+export function AddressPage({ id }: { id: string }) {
+  const { data: r, problem, reload } = useResource("addresses/" + id)
+  const names = useData<Page>(r ? `addresses/${id}/resourceRecords` : null, s => get(`addresses/${id}/resourceRecords`, { signal: s }), ["resourceRecords"])
+  const up = r?._links?.up?.href
+  const network = useData<Resource>(up ?? null, s => get(up!, { signal: s, quiet: true }), ["networks"])
+  const [act, set] = useState<string | null>(null)
+  if (problem) return <><Head title="Address" /><Trouble problem={problem} retry={reload} /></>
+  if (!r) return <Loading />
+  return <>
+    <Head title={<span class="mono">{r.address}</span>} kind={kind(r.type) + (r.name ? " · " + r.name : "")} crumbs={<Crumbs r={r} />}>
+      <Button icon="pencil" onClick={() => set("edit")}>Change</Button><Button icon="trash-2" onClick={() => set("delete")}>Delete</Button>
+    </Head>
+    <div class="cards">
+      <section class="card"><h2>Use</h2><dl class="facts">
+        <div><dt>State</dt><dd><State of={r.state} /></dd></div><div><dt>Name</dt><dd>{r.name ?? <span class="muted">none</span>}</dd></div>
+        <div><dt>Hardware</dt><dd>{r.macAddress ? <To r={r.macAddress} mono /> : <span class="muted">none</span>}</dd></div><div><dt>Device</dt><dd>{r.device ? <To r={r.device} /> : <span class="muted">none</span>}</dd></div>
+        <div><dt>Location</dt><dd>{r.location ? <To r={r.location} /> : <span class="muted">none</span>}</dd></div><div><dt>Network</dt><dd>{network.data ? <><To r={network.data} mono /> {network.data.name}</> : <span class="muted">—</span>}</dd></div>
+        {(network.data as any)?.gateway && <div><dt>Gateway</dt><dd class="mono">{(network.data as any).gateway}</dd></div>}
+      </dl></section>
+      <section class="card"><h2>Names</h2>{names.problem ? <Trouble problem={names.problem} /> : !names.data ? <Loading /> : names.data.data.length === 0 ? <p class="muted">No name leads here.</p>
+        : <ul class="plain-list">{names.data.data.map(x => <li key={x.id}><To r={x} mono /> <span class="kind">{kind(x.type)}</span>{x.reverseRecord && <span class="muted small"> and back</span>}</li>)}</ul>}</section>
+      <section class="card"><h2><a href={`/ui/addresses/${id}/transactions`}>History</a></h2><LastChanges path={`addresses/${id}/transactions`} /></section>
+      <section class="card"><h2><a href={`/ui/addresses/${id}/fields`}>All fields</a></h2><Fields r={r} without={["state", "macAddress", "device", "location", "address", "configuration"]} /></section>
+    </div>
+    {act === "edit" && <Edit r={r} only={["name", "state", "macAddress", "location", "device"]} close={() => set(null)} done={reload} />}
+    {act === "delete" && <Delete r={r} close={() => set(null)} done={() => up ? go("/ui/" + up.replace(/^\/api\/v2\//, "")) : history.back()} />}
+  </>
+}

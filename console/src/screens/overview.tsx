@@ -1,0 +1,52 @@
+// What needs a look: full networks, alarms, the fleet, and what was changed last.
+import { get, query, type Page } from "../api"
+import { useData } from "../data"
+import { To } from "../links"
+import { Empty, Head, Loading, State, Trouble, Use, When } from "../parts/basics"
+import { configuration, configurations } from "../session"
+import { LastChanges } from "./changes"
+import { usedOf } from "./network"
+import { useFleet } from "./fleet"
+import { useLast } from "./generic"
+
+/** How many networks are looked at for the fullest ones. */
+const looked = 1000
+
+export function Overview() {
+  const c = configuration.value, name = configurations.value.find(x => x.id === c)?.name
+  return <>
+    <Head title={name ?? "Portolan"} kind={name ? "Configuration" : undefined} />
+    {c === null ? <Empty title="There is no configuration that you see.">A configuration holds everything: address space, views and names, servers. <a href="/ui/configurations">Make the first one</a>, or ask for access.</Empty> :
+      <div class="cards wide-cards"><Fullest c={c} /><Alarms /><Points /><section class="card"><h2><a href="/ui/transactions">Last changes</a></h2><LastChanges path="transactions" /></section></div>}
+  </>
+}
+
+function Fullest({ c }: { c: number }) {
+  const path = "networks" + query({ filter: `configuration.id:${c}`, limit: looked })
+  const { data, problem, reload } = useData<Page>(path, s => get(path, { signal: s, headers: { Accept: "application/json" } }), ["networks", "addresses"])
+  const list = (data?.data ?? []).filter(n => n.usage).map(n => ({ n, ...usedOf(n) })).filter(x => x.all > 0).sort((a, b) => b.used / b.all - a.used / a.all).slice(0, 8)
+  return <section class="card"><h2><a href="/ui/space">Fullest networks</a></h2>
+    {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : list.length === 0 ? <p class="muted">There is no IPv4 network yet. <a href="/ui/space">Make one</a>.</p> : <>
+      <table class="small-table"><tbody>{list.map(({ n, used, all }) => <tr key={n.id}><td><To r={n} mono /></td><td class="muted cut">{n.name}</td><td><Use part={used} of={all} /></td></tr>)}</tbody></table>
+      {data.count === looked && <p class="muted small">Of the first {looked} networks.</p>}
+    </>}
+  </section>
+}
+
+function Alarms() {
+  const { data, problem, reload } = useLast("events", { filter: "eventType:in('WARNING','ERROR','FAILED')", orderBy: "desc(id)", limit: 8 }, ["events"])
+  return <section class="card"><h2><a href="/ui/events">Alarms</a></h2>
+    {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : data.data.length === 0 ? <p class="muted">Nothing is wrong that the manager knows of.</p> :
+      <ul class="plain-list">{data.data.map(e => <li key={e.id}><State of={e.eventType} /> <a href={"/ui/events/" + e.id}>{e.message}</a> <span class="muted"><When at={e.dateTime} /></span></li>)}</ul>}
+  </section>
+}
+
+function Points() {
+  const { data, problem } = useFleet(5000)
+  const states = new Map<string, number>()
+  for (const p of data ?? []) { const s = p.connectionStatus === "NOT_CONNECTED" && p.status === "HEALTHY" ? "NOT_CONNECTED" : p.status; states.set(s, (states.get(s) ?? 0) + 1) }
+  return <section class="card"><h2><a href="/ui/fleet">Fleet</a></h2>
+    {problem ? <p class="muted">{problem.message}</p> : !data ? <Loading /> : data.length === 0 ? <p class="muted">No service point yet. <a href="/ui/fleet">Enrol the first one</a>.</p> :
+      <ul class="plain-list counts">{[...states].sort().map(([s, n]) => <li key={s}><b class="num">{n}</b> <State of={s} /></li>)}</ul>}
+  </section>
+}

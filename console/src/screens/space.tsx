@@ -1,0 +1,238 @@
+// Address space as a tree: blocks, networks, and what is free between them.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks"
+import { get, query, type Page, type Problem, type Resource } from "../api"
+import { problemOf, useResource } from "../data"
+import { Icon } from "../icons"
+import { hrefOf, kind } from "../links"
+import { onChanges } from "../live"
+import { Button, Dialog, Empty, Field, Head, Loading, Trouble, Use } from "../parts/basics"
+import { Create, Delete, Edit } from "../parts/edit"
+import { Grid } from "../parts/grid"
+import { SpaceMap } from "../parts/map"
+import { Preview, type Wanted } from "../parts/preview"
+import { go, place, setQuery } from "../router"
+import { configuration, configurations } from "../session"
+import { amount, compare, firstPrefix, gaps, parseSpan, prefixes, prefixLength, size, span, type Span } from "../space"
+import { Crumbs } from "./generic"
+import { usedOf } from "./network"
+
+/** What a block, or a configuration, has right below it. */
+export interface Children { list: Resource[]; more: boolean }
+const atOnce = 1000
+
+/** Reads what lies right below, in the order of the addresses. */
+export async function childrenOf(parent: string, limit: number, signal?: AbortSignal): Promise<Children> {
+  const read = (what: string) => get<Page>(`${parent}/${what}` + query({ limit, orderBy: "range" }), { signal, quiet: limit > atOnce })
+  const [blocks, networks] = await Promise.all([read("blocks"), parent.startsWith("blocks/") ? read("networks") : Promise.resolve({ data: [], count: 0 } as Page)])
+  const list = [...blocks.data, ...networks.data].map(r => ({ r, s: parseSpan(r.range) })).filter(x => x.s)
+  list.sort((a, b) => compare(a.s!, b.s!))
+  return { list: list.map(x => x.r), more: blocks.count >= limit || networks.count >= limit }
+}
+
+type Row = { depth: number } & ({ is: "resource"; r: Resource; open?: boolean; opens: boolean; parent: string } | { is: "gap"; s: Span; block: Resource } | { is: "more"; parent: string } | { is: "wait"; parent: string } | { is: "trouble"; problem: Problem })
+
+/** A tree that is read where it is opened. Which branches are open stands in the URL. */
+function useTree(root: string, whole: Resource | null, showFree: boolean) {
+  const known = useRef(new Map<string, Children | Problem | "coming">()), limits = useRef(new Map<string, number>())
+  const [turn, redraw] = useState(0)
+  const open = useMemo(() => new Set((place.value.query.get("open") ?? "").split(".").filter(Boolean)), [place.value])
+  const read = (parent: string) => {
+    childrenOf(parent, limits.current.get(parent) ?? atOnce).then(c => known.current.set(parent, c), e => known.current.set(parent, problemOf(e))).finally(() => redraw(n => n + 1))
+  }
+  const want = (parent: string) => {
+    if (known.current.has(parent)) return
+    known.current.set(parent, "coming")
+    read(parent)
+  }
+  useEffect(() => onChanges(["blocks", "networks", "addresses"], () => { for (const parent of known.current.keys()) read(parent) }), [root])
+  const rows = useMemo(() => {
+    const list: Row[] = []
+    const add = (parent: string, block: Resource | null, depth: number) => {
+      want(parent)
+      const c = known.current.get(parent)!
+      if (c === "coming") { list.push({ is: "wait", parent, depth }); return }
+      if (!("list" in c)) { list.push({ is: "trouble", problem: c, depth }); return }
+      const here = block ? parseSpan(block.range) : null
+      const free = here && showFree && !c.more ? gaps(here, c.list.map(r => parseSpan(r.range)!)) : []
+      const all: { s: Span; row: () => void }[] = [...free.map(s => ({ s, row: () => { list.push({ is: "gap", s, block: block!, depth }) } })),
+        ...c.list.map(r => ({ s: parseSpan(r.range)!, row: () => {
+          const opens = r.type.endsWith("Block"), isOpen = opens && open.has(String(r.id))
+          list.push({ is: "resource", r, opens, open: isOpen, depth, parent })
+          if (isOpen) add("blocks/" + r.id, r, depth + 1)
+        } }))].sort((a, b) => compare(a.s, b.s))
+      for (const x of all) x.row()
+      if (c.more) list.push({ is: "more", parent, depth })
+    }
+    add(root, whole, 0)
+    return list
+  }, [root, whole, open, turn, showFree])
+  const toggle = (id: number, to?: boolean) => {
+    const next = new Set(open), key = String(id), isOpen = next.has(key)
+    if (to ?? !isOpen) next.add(key)
+    else next.delete(key)
+    setQuery({ open: [...next].join(".") })
+  }
+  return { rows, toggle, known, more: (parent: string) => { limits.current.set(parent, (limits.current.get(parent) ?? atOnce) + 4 * atOnce); read(parent) }, reload: () => { for (const p of known.current.keys()) read(p) } }
+}
+
+export function Space() {
+  const c = configuration.value
+  const [making, make] = useState(false)
+  if (c === null) return <><Head title="Space" /><Empty title="There is no configuration that you see." /></>
+  return <>
+    <Head title="Space" kind={configurations.value.find(x => x.id === c)?.name ?? ""}><Button icon="plus" primary onClick={() => make(true)}>New block</Button></Head>
+    <Tree key={c} root={"configurations/" + c} whole={null} />
+    {making && <Create path={`configurations/${c}/blocks`} makes={{ n: { IPv4Block: ["type", "range"], IPv6Block: ["type", "range"] } }} only={["range", "name"]} close={() => make(false)} />}
+  </>
+}
+
+type Act = { act: "edit" | "delete" | "split" | "merge" | "move" | "block" | "network" | "gap" | "menu"; row: Row }
+
+export function Tree({ root, whole }: { root: string; whole: Resource | null }) {
+  const showFree = place.value.query.get("free") !== "0"
+  const tree = useTree(root, whole, showFree), [doing, act] = useState<Act | null>(null)
+  const close = () => act(null), done = () => { close(); tree.reload() }
+  const keys = (e: KeyboardEvent, row: Row | undefined) => {
+    if (!row) return
+    if (row.is === "resource" && row.opens && (e.key === "ArrowRight" || e.key === "ArrowLeft")) { e.preventDefault(); tree.toggle(row.r.id, e.key === "ArrowRight") }
+    else if (row.is === "resource" && e.key === "e") { e.preventDefault(); act({ act: "edit", row }) }
+    else if (row.is === "resource" && e.key === "n") { e.preventDefault(); act({ act: row.opens ? "network" : "menu", row }) }
+    else if (row.is === "resource" && e.key === "Delete") { e.preventDefault(); act({ act: "delete", row }) }
+    else if (row.is === "gap" && (e.key === "n" || e.key === "Enter")) { e.preventDefault(); act({ act: "gap", row }) }
+  }
+  const indent = (depth: number) => ({ paddingLeft: depth * 18 + "px" })
+  return <>
+    <div class="tools"><label class="inline"><input type="checkbox" checked={showFree} onChange={e => setQuery({ free: e.currentTarget.checked ? null : "0" })} />Show free space</label></div>
+    <Grid<Row> tree label="Address space" count={tree.rows.length} at={i => tree.rows[i]} id={row => row.is === "resource" ? row.r.id : row.is + row.depth + ("s" in row ? span(row.s) : "parent" in row ? row.parent : "")}
+      open={row => { if (row.is === "resource") go(hrefOf(row.r)); else if (row.is === "more") tree.more(row.parent) }} onKey={keys}
+      attributes={row => ({ "aria-level": row.depth + 1, ...(row.is === "resource" && row.opens ? { "aria-expanded": row.open } : {}) })}
+      empty={<Empty title="No address space yet.">Make a block: the space that is yours, such as 10.0.0.0/8.</Empty>}
+      columns={[
+        { key: "range", title: "Range", width: "minmax(15rem,2fr)", cell: row => <span class="tree-cell" style={indent(row.depth)}>
+          {row.is === "resource" ? <>
+            {row.opens ? <button class="plain twist" tabIndex={-1} aria-label={(row.open ? "Close " : "Open ") + row.r.range} onClick={() => tree.toggle(row.r.id)}><Icon name={row.open ? "chevron-down" : "chevron-right"} size={15} /></button> : <span class="twist" />}
+            <Icon name={row.opens ? "boxes" : "network"} size={15} class={row.opens ? "block" : "net"} /><a class="mono" tabIndex={-1} href={hrefOf(row.r)}>{row.r.range}</a></>
+            : row.is === "gap" ? <><span class="twist" /><Icon name="circle-slash" size={14} class="muted" /><span class="mono free">{span(row.s)}</span></>
+              : row.is === "more" ? <button class="small" onClick={() => tree.more(row.parent)}>More of it …</button> : row.is === "wait" ? <span class="muted loading">Reading …</span> : <span class="bad-text">{row.problem.message}</span>}
+        </span> },
+        { key: "name", title: "Name", cell: row => row.is === "resource" ? <span class="cut">{row.r.name}</span> : row.is === "gap" ? <span class="free">free</span> : null },
+        { key: "use", title: "Use", width: "9rem", cell: row => row.is === "resource" ? <UseOf r={row.r} /> : null },
+        { key: "size", title: "Addresses", width: "8rem", number: true, minor: true, cell: row => row.is === "gap" ? amount(size(row.s)) : row.is === "resource" ? amount(size(parseSpan(row.r.range)!)) : null },
+        { key: "location", title: "Location", minor: true, cell: row => row.is === "resource" && row.r.location ? <span class="cut">{row.r.location.name}</span> : null },
+        { key: "acts", title: "", width: "7rem", cell: row => row.is === "gap" ? <button class="small" tabIndex={-1} aria-label={"Use " + span(row.s)} onClick={() => act({ act: "gap", row })}>Use this</button>
+          : row.is === "resource" ? <button class="plain" tabIndex={-1} aria-label={"What to do with " + row.r.range} onClick={() => act({ act: "menu", row })}><Icon name="ellipsis-vertical" /></button> : null },
+      ]} />
+    {doing?.act === "menu" && doing.row.is === "resource" && <Menu r={doing.row.r} close={close} pick={a => act({ act: a, row: doing.row })} />}
+    {doing?.act === "gap" && doing.row.is === "gap" && <UseGap s={doing.row.s} block={doing.row.block} close={close} done={done} />}
+    {doing && doing.row.is === "resource" && <Doing act={doing.act} r={doing.row.r} parent={doing.row.parent} close={close} done={done} />}
+  </>
+}
+
+/** How full a block or a network is. */
+export function UseOf({ r }: { r: Resource }) {
+  if (r.usagePercentage) {
+    const a = r.usagePercentage.addressAllocation
+    return <Use part={a.assigned} of={a.assigned + a.unassigned} label={`${a.assigned} % of the addresses are in use, ${r.usagePercentage.networkAllocation?.assigned ?? 0} % lie in networks`} />
+  }
+  if (!r.usage) return <span class="muted">—</span>
+  const { used, all } = usedOf(r)
+  return <Use part={used} of={all} />
+}
+
+/** The windows for what can be done with a block or a network. */
+export function Doing({ act, r, parent, close, done }: { act: string; r: Resource; parent: string; close: () => void; done: () => void }) {
+  const v = r.range!.includes(":") ? "IPv6" : "IPv4"
+  switch (act) {
+    case "edit": return <Edit r={r} only={["name", "range", "location", "gateway", "lowWaterMark", "highWaterMark"]} close={close} done={done} />
+    case "delete": return <Delete r={r} close={close} done={done} />
+    case "block": return <Create path={`blocks/${r.id}/blocks`} makes={{ n: { [v + "Block"]: ["type", "range"] } }} only={["range", "name", "location"]} close={close} done={done} />
+    case "network": return <Create path={`blocks/${r.id}/networks`} makes={{ n: { [v + "Network"]: ["type", "range"] } }} only={["range", "name", "location"]} values={{ range: v === "IPv4" ? "/24" : "/64" }} close={close} done={done} />
+    case "split": return <Split r={r} parent={parent} close={close} done={done} />
+    case "merge": return <Merge r={r} parent={parent} close={close} done={done} />
+    case "move": return <Move r={r} close={close} done={done} />
+  }
+  return null
+}
+
+export function Menu({ r, close, pick }: { r: Resource; close: () => void; pick: (act: Act["act"]) => void }) {
+  const block = r.type.endsWith("Block")
+  const acts: [Act["act"], string, string, string][] = [...(block ? [["network", "plus", "New network here", "n"], ["block", "plus", "New block here", ""]] as [Act["act"], string, string, string][] : []),
+    ["edit", "pencil", "Change or resize", "e"], ["split", "scissors", "Split", ""], ["merge", "merge", "Merge with neighbours", ""], ["move", "move", "Move", ""], ["delete", "trash-2", "Delete", "Del"]]
+  return <Dialog title={r.range + (r.name ? " · " + r.name : "")} close={close}>
+    <div class="menu"><a class="button" href={hrefOf(r)} onClick={close}><Icon name="chevron-right" />Open</a><a class="button" href={hrefOf(r) + "/map"} onClick={close}><Icon name="map" />Map</a>
+      {acts.map(([a, icon, word, key]) => <Button key={a} icon={icon} onClick={() => pick(a)}>{word}<span class="grow" />{key && <kbd>{key}</kbd>}</Button>)}</div>
+  </Dialog>
+}
+
+/** What of a gap is used, and as what. */
+function UseGap({ s, block, close, done }: { s: Span; block: Resource; close: () => void; done: () => void }) {
+  const v = s.v6 ? "IPv6" : "IPv4", largest = prefixes(s).reduce((a, b) => size(b) > size(a) ? b : a), wide = prefixLength(largest)!
+  const [as, choose] = useState<"Network" | "Block">("Network"), [length, long] = useState(Math.min(Math.max(wide, s.v6 ? 64 : 24), s.v6 ? 128 : 32)), [name, call] = useState("")
+  const at = firstPrefix(s, length)
+  const wanted: Wanted | null = at ? { method: "POST", path: `blocks/${block.id}/${as === "Network" ? "networks" : "blocks"}`, body: { type: v + as, range: span(at), ...(name ? { name } : {}) }, says: `${kind(v + as)} ${span(at)} is made.` } : null
+  return <Preview title={"Use " + span(s)} wanted={wanted} close={close} done={done}>
+    {() => <div class="fields">
+      <Field label="As">{id => <select id={id} value={as} onChange={e => choose(e.currentTarget.value as any)}><option value="Network">a network</option><option value="Block">a block</option></select>}</Field>
+      <Field label="Prefix" hint={at ? `${span(at)}: ${amount(size(at))} addresses` : "No such prefix fits there."}>{(id, d) => <select id={id} aria-describedby={d} value={length} onChange={e => long(Number(e.currentTarget.value))}>
+        {Array.from({ length: (s.v6 ? 128 : 32) - wide + 1 }, (_, i) => wide + i).map(n => <option key={n} value={n}>/{n}</option>)}</select>}</Field>
+      <Field label="Name">{id => <input id={id} value={name} onInput={e => call(e.currentTarget.value)} />}</Field>
+    </div>}
+  </Preview>
+}
+
+function Split({ r, parent, close, done }: { r: Resource; parent: string; close: () => void; done: () => void }) {
+  const block = r.type.endsWith("Block"), [parts, set] = useState(2)
+  const s = parseSpan(r.range)!, length = prefixLength(s)
+  const above = parent.startsWith("blocks/") ? parent : null
+  const wanted: Wanted | null = block ? { method: "POST", path: `blocks/${r.id}/splits`, body: { type: r.type + "Split", block: { id: r.id } }, says: `${r.range} is split.` }
+    : above ? { method: "POST", path: above + "/splits", body: { type: r.type + "Split", network: { id: r.id }, networkCount: parts }, says: `${r.range} is split into ${parts}.` } : null
+  return <Preview title={"Split " + r.range} wanted={wanted} close={close} done={done}>
+    {() => block ? <p>The block is split in two halves. What lies in it goes to the half that it lies in.</p> : <Field label="Into" hint={length !== null ? `Networks of /${length + Math.log2(parts)}; the first keeps the name and the settings.` : undefined}>
+      {(id, d) => <select id={id} aria-describedby={d} value={parts} onChange={e => set(Number(e.currentTarget.value))}>{[2, 4, 8, 16, 32, 64].filter(n => length === null || length + Math.log2(n) <= (s.v6 ? 127 : 30)).map(n => <option key={n} value={n}>{n} networks</option>)}</select>}</Field>}
+  </Preview>
+}
+
+function Merge({ r, parent, close, done }: { r: Resource; parent: string; close: () => void; done: () => void }) {
+  const block = r.type.endsWith("Block"), what = block ? "blocks" : "networks"
+  const [near, show] = useState<Resource[] | null>(null), [picked, pick] = useState<number[]>([])
+  useEffect(() => { childrenOf(parent, atOnce).then(c => {
+    const list = c.list.filter(x => x.type === r.type), at = list.findIndex(x => x.id === r.id)
+    show(list.slice(Math.max(0, at - 4), at + 5).filter(x => x.id !== r.id))
+  }, () => show([])) }, [])
+  const wanted: Wanted | null = picked.length ? { method: "POST", path: `${parent.startsWith("blocks/") ? parent : "blocks/" + r.id}/merges`, body: { type: r.type + "Merge", [what]: picked.map(id => ({ id })), destination: { id: r.id } }, says: `${r.range} is merged.` } : null
+  return <Preview title={"Merge into " + r.range} wanted={wanted} close={close} done={done}>
+    {() => near === null ? <Loading /> : near.length === 0 ? <p>There is nothing of its kind beside it.</p> : <fieldset class="choice"><legend>What goes up in it</legend>{near.map(x => <label key={x.id}><input type="checkbox" checked={picked.includes(x.id)} onChange={e => pick(p => e.currentTarget.checked ? [...p, x.id] : p.filter(i => i !== x.id))} /><span class="mono">{x.range}</span> {x.name}</label>)}</fieldset>}
+  </Preview>
+}
+
+function Move({ r, close, done }: { r: Resource; close: () => void; done: () => void }) {
+  const [to, type] = useState("")
+  const s = parseSpan(to.includes("/") || !to ? to : to)
+  const wanted: Wanted | null = s ? { method: "POST", path: `${r.type.endsWith("Block") ? "blocks" : "networks"}/${r.id}/moves`, body: { type: "IPMove", address: to.split("/")[0] }, says: `${r.range} is moved to ${to}.` } : null
+  return <Preview title={"Move " + r.range} wanted={wanted} close={close} done={done}>
+    {problem => <Field label="To, its first address" hint="All that lies in it goes along." wrong={problem?.fields?.includes("address") ? problem.message : undefined}>{(id, d) => <input id={id} aria-describedby={d} class="mono" placeholder={r.range!.split("/")[0]} value={to} onInput={e => type(e.currentTarget.value.trim())} />}</Field>}
+  </Preview>
+}
+
+/** A block: what lies in it, as a tree or as a map. */
+export function BlockPage({ id, map }: { id: string; map: boolean }) {
+  const { data: r, problem, reload } = useResource("blocks/" + id, ["blocks", "networks", "addresses"])
+  const [act, set] = useState<Act["act"] | null>(null)
+  if (problem) return <><Head title="Block" /><Trouble problem={problem} retry={reload} /></>
+  if (!r) return <Loading />
+  const up = r._links?.up?.href.replace(/^\/api\/v2\//, "") ?? ""
+  const closed = () => set(null)
+  return <>
+    <Head title={<span class="mono">{r.range}</span>} kind={kind(r.type) + (r.name ? " · " + r.name : "")} crumbs={<Crumbs r={r} />}>
+      <a class="button" href={map ? "/ui/blocks/" + id : `/ui/blocks/${id}/map`}><Icon name={map ? "list-tree" : "map"} />{map ? "Tree" : "Map"}</a>
+      <a class="button" href={"/ui/find?in=" + id}><Icon name="locate-fixed" />Find space</a>
+      <Button icon="ellipsis-vertical" aria-label="More" onClick={() => set("menu")}>More</Button>
+      <Button icon="plus" primary onClick={() => set("network")}>New network</Button>
+    </Head>
+    <p class="summary"><UseOf r={r} /> <span class="muted">of {amount(size(parseSpan(r.range)!))} addresses</span>{r.location && <> · <span>{r.location.name}</span></>} · <a href={`/ui/blocks/${id}/fields`}>all fields</a></p>
+    {map ? <SpaceMap key={id} collection="blocks" r={r} /> : <Tree key={id} root={"blocks/" + id} whole={r} />}
+    {act === "menu" && <Menu r={r} close={closed} pick={set} />}
+    {act && act !== "menu" && <Doing act={act} r={r} parent={up} close={closed} done={() => { closed(); reload(); if (act === "delete") go("/ui/space") }} />}
+  </>
+}
+

@@ -1,0 +1,49 @@
+// The change list: what is staged, what would come of each and of all, and all of it as one transaction.
+import { useState } from "preact/hooks"
+import type { Problem, Tried } from "../api"
+import { problemOf, useData } from "../data"
+import { Icon } from "../icons"
+import { Button, Dialog, Empty, Head, Loading, toast, Trouble } from "../parts/basics"
+import { Effect, shown } from "../parts/preview"
+import { applyStaged, staged, tryStaged, unstage, type Staged } from "../staged"
+import { undo } from "../work"
+
+export function StagedChanges() {
+  const list = staged.value, key = list.length ? "staged " + JSON.stringify(list) : null
+  const all = useData<Tried>(key, () => tryStaged(list))
+  const [comment, type] = useState(""), [problem, fail] = useState<Problem>(), [busy, work] = useState(false), [one, look] = useState<Staged | null>(null)
+  const apply = async () => {
+    work(true)
+    try {
+      const n = await applyStaged(comment)
+      fail(undefined)
+      type("")
+      toast("All of it is made.", { action: { label: "Undo", run: () => void undo(n) } })
+    } catch (e) { fail(problemOf(e)) }
+    work(false)
+  }
+  const p = problem ?? all.problem
+  const faulty = (i: number) => p?.message.includes(`changes[${i}]`)
+  return <>
+    <Head title="Change list" kind="staged here, not made yet"><Button disabled={!list.length} icon="trash-2" onClick={() => { staged.value = [] }}>Empty the list</Button></Head>
+    {list.length === 0 ? <Empty title="Nothing is staged.">“Add to change list”, in any window that changes something, puts it here. All of it is tried together and made as one transaction.</Empty> : <>
+      <ol class="staged-list">{list.map((s, i) => <li key={s.key} class={faulty(i) ? "faulty" : ""}>
+        <Icon name={s.method === "DELETE" ? "trash-2" : s.method === "POST" ? "plus" : "pencil"} />
+        <div><strong>{s.says.replace(/ is (made|changed|deleted)\.$/, "")}</strong> <code class="muted">{s.method} {s.path}</code>
+          {s.body && <p class="updates">{Object.entries(s.body).filter(([n]) => n !== "type").map(([n, v]) => <span key={n}><span class="muted">{n}</span> <ins>{n === "password" ? "•••" : shown(v)}</ins></span>)}</p>}</div>
+        <span class="grow" /><button class="small" onClick={() => look(s)}>Try alone</button><button class="plain" aria-label={"Take off the list: " + s.says} onClick={() => unstage(s.key)}><Icon name="x" /></button>
+      </li>)}</ol>
+      <section class="card"><h2>What would come of all of it</h2>
+        <div aria-live="polite">{p ? <Trouble problem={p} retry={() => { fail(undefined); all.reload() }} /> : all.data ? <Effect tried={all.data} /> : <Loading />}</div>
+        <label>Comment, for the history<input value={comment} maxLength={2000} onInput={e => type(e.currentTarget.value)} /></label>
+        <div class="buttons"><Button primary icon="check" disabled={busy || !!p || !all.data} onClick={() => void apply()}>Apply {list.length === 1 ? "it" : "all " + list.length}</Button></div>
+      </section>
+    </>}
+    {one && <Alone s={one} close={() => look(null)} />}
+  </>
+}
+
+function Alone({ s, close }: { s: Staged; close: () => void }) {
+  const tried = useData<Tried>("alone " + s.key, () => tryStaged([s]))
+  return <Dialog title={s.says} close={close} wide>{tried.problem ? <Trouble problem={tried.problem} /> : tried.data ? <Effect tried={tried.data} /> : <Loading />}</Dialog>
+}
