@@ -14,8 +14,8 @@ import (
 //go:embed bundle
 var bundle embed.FS
 
-// Policy is the content security policy of the console (W3C, Content Security Policy Level 3): its own scripts, styles and pictures, no other
-// origin, nothing inline, and no text that becomes a script.
+// Policy is the content security policy of the console (W3C, Content Security Policy Level 3): its own scripts, styles and pictures, no
+// other origin, nothing inline, and no text that becomes a script.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-ancestors 'none'; " +
 	"base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
 

@@ -185,7 +185,8 @@ func (p *Page) Text(text string) error {
 
 // Still waits until nothing is read any more.
 func (p *Page) Still() error {
-	return p.Wait("document.readyState === 'complete' && document.querySelector('#main') && !document.querySelector('.loading,.skeleton,[aria-busy=true]')")
+	return p.Wait("document.readyState === 'complete' && document.querySelector('#main') && " +
+		"!document.querySelector('.loading,.skeleton,[aria-busy=true]')")
 }
 
 // Keys types.
@@ -196,7 +197,8 @@ func (p *Page) Keys(keys string) error {
 
 // Size gives the page a size, in CSS pixels, and its colours.
 func (p *Page) Size(width, height int64, dark bool) error {
-	if _, err := chromedp.Call(p.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height,
+	if _, err := chromedp.Call(p.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width,
+		Height:            height,
 		DeviceScaleFactor: 1, Mobile: width < 600}); err != nil {
 		return err
 	}

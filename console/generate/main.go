@@ -1,5 +1,5 @@
-// The program generate makes what the console is served from, in ../bundle: the scripts and styles of ../src with what they take from ../npm, and
-// the schema of the API, which it reads from the document in ../../api. Run it by go generate ./console.
+// The program generate makes what the console is served from, in ../bundle: the scripts and styles of ../src with what they take from
+// ../npm, and the schema of the API, which it reads from the document in ../../api. Run it by go generate ./console.
 package main
 
 import (

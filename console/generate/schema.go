@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A described API is what the generic pages are made from: its collections with what can be done in them, and its types with their fields. It is
-// read from the OpenAPI document, which is derived from the declarations, and has short names, since browsers load it.
+// A described API is what the generic pages are made from: its collections with what can be done in them, and its types with their
+// fields. It is read from the OpenAPI document, which is derived from the declarations, and has short names, since browsers load it.
 type describedAPI struct {
 	Collections map[string]*describedCollection `json:"collections"`
 	Types       map[string]*describedType       `json:"types"`

@@ -1,5 +1,5 @@
-// The program screenshots makes a picture of every screen of the console, light and dark, wide and narrow, with the sample's data: make screenshots.
-// The pictures lie in the directory that it is given.
+// The program screenshots makes a picture of every screen of the console, light and dark, wide and narrow, with the sample's data: make
+// screenshots. The pictures lie in the directory that it is given.
 package main
 
 import (
@@ -33,11 +33,15 @@ func main() {
 var screens = [][2]string{
 	{"overview", "/"}, {"space", "/ui/space?open={blocks:range:'10.0.0.0/8'}.{blocks:range:'10.0.0.0/16'}"},
 	{"block", "/ui/blocks/{blocks:range:'10.0.0.0/16'}"}, {"map", "/ui/blocks/{blocks:range:'10.0.0.0/16'}/map"},
-	{"map-hilbert", "/ui/blocks/{blocks:range:'10.0.0.0/8'}/map?order=hilbert&cells=4096"}, {"find", "/ui/find?in={blocks:range:'10.0.0.0/8'}&count=3&length=26"},
+	{"map-hilbert", "/ui/blocks/{blocks:range:'10.0.0.0/8'}/map?order=hilbert&cells=4096"}, {"find",
+		"/ui/find?in={blocks:range:'10.0.0.0/8'}&count=3&length=26"},
 	{"network", "/ui/networks/{networks:range:'10.0.0.0/24'}"}, {"address", "/ui/addresses/{addresses:address:'10.0.0.2'}"},
-	{"names", "/ui/names"}, {"zone", "/ui/zones/{zones:absoluteName:'harbour.example'}"}, {"zone-text", "/ui/zones/{zones:absoluteName:'harbour.example'}?tab=text"},
-	{"servers", "/ui/servers"}, {"ranges", "/ui/ranges"}, {"fleet", "/ui/fleet"}, {"changes", "/ui/transactions"}, {"change", "/ui/transactions/3"},
-	{"staged", "/ui/staged"}, {"bulk", "/ui/bulk"}, {"events", "/ui/events"}, {"users", "/ui/users"}, {"locations", "/ui/locations"}, {"everything", "/ui/all"},
+	{"names", "/ui/names"}, {"zone", "/ui/zones/{zones:absoluteName:'harbour.example'}"}, {"zone-text",
+		"/ui/zones/{zones:absoluteName:'harbour.example'}?tab=text"},
+	{"servers", "/ui/servers"}, {"ranges", "/ui/ranges"}, {"fleet", "/ui/fleet"}, {"changes", "/ui/transactions"}, {"change",
+		"/ui/transactions/3"},
+	{"staged", "/ui/staged"}, {"bulk", "/ui/bulk"}, {"events", "/ui/events"}, {"users", "/ui/users"}, {"locations", "/ui/locations"},
+	{"everything", "/ui/all"},
 	{"tag-groups", "/ui/tagGroups"}, {"nowhere", "/ui/nowhere"},
 }
 
@@ -144,7 +148,8 @@ func filled(origin, token, path string) (string, error) {
 		}
 		end := begin + strings.Index(path[begin:], "}")
 		collection, filter, _ := strings.Cut(path[begin+1:end], ":")
-		r, err := http.NewRequest(http.MethodGet, origin+"/api/v2/"+collection+"?limit=1&fields=id&filter="+strings.ReplaceAll(filter, "'", "%27"), nil)
+		r, err := http.NewRequest(http.MethodGet, origin+"/api/v2/"+collection+"?limit=1&fields=id&filter="+strings.ReplaceAll(filter, "'",
+			"%27"), nil)
 		if err != nil {
 			return "", err
 		}

@@ -33,7 +33,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
     <a class="skip" href="#main" onClick={e => { e.preventDefault(); document.getElementById("main")?.focus() }}>To the page</a>
     <header class="top">
       <a class="brand" href="/" aria-label="Portolan, overview"><img src="/ui/assets/icon.svg" width="22" height="22" alt="" /><span>Portolan</span></a>
-      <button class="searchbox" onClick={() => { searching.value = true }}><Icon name="search" /><span>Search</span><kbd>/</kbd></button>
+      <button class="searchbox" aria-label="Search" onClick={() => { searching.value = true }}><Icon name="search" /><span>Search</span><kbd>/</kbd></button>
       <span class="grow" />
       {configurations.value.length > 0 && <label class="configuration"><span class="hidden">Configuration</span>
         <select value={configuration.value ?? ""} onChange={e => { chooseConfiguration(Number(e.currentTarget.value)) }}>

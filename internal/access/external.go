@@ -211,7 +211,8 @@ func (s *Service) elsewhereOf(tx *store.Tx, user *User) (*elsewhere, error) {
 }
 
 // loginElsewhere checks a name and a password with others. Whoever is known there and is to be a user here is made one.
-func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, password, remote string, guesses patience, by Door) (Principal, error) {
+func (s *Service) loginElsewhere(ctx context.Context, w *elsewhere, name, password, remote string, guesses patience,
+	by Door) (Principal, error) {
 	now := s.store.Now()
 	away := 0
 	for _, e := range w.ask {

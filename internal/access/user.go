@@ -124,7 +124,8 @@ func (x *User) authenticates(c *resource.Change) error {
 // leave ends what the user had by the authenticator before: the password here, the sessions, and the groups whose members others know.
 func (x *User) leave(c *resource.Change) error {
 	c.Tx.Touch(topic)
-	if err := c.Tx.Write("DELETE FROM credential WHERE user_id = ? AND kind IN (?, ?, ?)", x.ID, kindPassword, kindSession, kindLink); err != nil {
+	if err := c.Tx.Write("DELETE FROM credential WHERE user_id = ? AND kind IN (?, ?, ?)", x.ID, kindPassword, kindSession,
+		kindLink); err != nil {
 		return err
 	}
 	open, _, err := sessionsOf(c.Tx, x.ID)

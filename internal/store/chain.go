@@ -73,8 +73,8 @@ type chained struct {
 const chainedColumns = "t.id, t.at, t.user_id, t.first, t.last, t.operation, t.body"
 
 // contents gives the first transactions that are due, by their numbers, with the hashes of what they are; more says that there may be
-// others. The limit stands within, so that PostgreSQL, which knows a queue's size only from when it was last analysed, looks each of them up
-// instead of reading the whole history.
+// others. The limit stands within, so that PostgreSQL, which knows a queue's size only from when it was last analysed, looks each of them
+// up instead of reading the whole history.
 func (tx *Tx) contents() (due []Link, more bool, err error) {
 	var rows []chained
 	changes := int64(0)

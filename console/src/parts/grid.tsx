@@ -11,6 +11,8 @@ export interface Column<T> {
   number?: boolean
   /** Left out where the page is narrow. */
   minor?: boolean
+  /** Its width where the page is narrow. */
+  narrow?: string
   /** What sorts by it: a press on its title asks for that. */
   sort?: string
   cell: (row: T, i: number) => ComponentChildren
@@ -45,7 +47,8 @@ export function Grid<T>(p: Props<T>) {
   const [chosen, choose] = useState(0)
   const narrow = useNarrow()
   const columns = p.columns.filter(c => !c.minor || !narrow)
-  const template = columns.map(c => c.width ?? "minmax(6rem,1fr)").join(" ")
+  const width = (c: Column<T>) => !narrow ? c.width ?? "minmax(6rem,1fr)" : c.narrow ?? (c.width ?? "1fr").replace(/^minmax\([^,]+,/, "minmax(0,").replace(/^([\d.]+(rem|fr))$/, "minmax(0,$1)")
+  const template = columns.map(width).join(" ")
   useLayoutEffect(() => {
     const main = document.getElementById("main")!
     const look = () => {
@@ -103,7 +106,7 @@ export function Grid<T>(p: Props<T>) {
           const by = c.sort && p.reorder ? (p.order === `desc(${c.sort})` ? "descending" : p.order === `asc(${c.sort})` || p.order === c.sort ? "ascending" : "none") : undefined
           return <div key={c.key} role="columnheader" aria-sort={by as any} class={c.number ? "right" : ""}>
             {by ? <button class="plain sort" onClick={() => p.reorder!(by === "ascending" ? `desc(${c.sort})` : `asc(${c.sort})`)}>{c.title}
-              {by === "ascending" ? <Icon2 up /> : by === "descending" ? <Icon2 /> : null}</button> : c.title}
+              {by === "ascending" ? <Arrow up /> : by === "descending" ? <Arrow /> : null}</button> : c.title || <span class="hidden">Actions</span>}
           </div>
         })}
       </div></div>
@@ -113,7 +116,7 @@ export function Grid<T>(p: Props<T>) {
   </div>
 }
 
-function Icon2({ up }: { up?: boolean }) { return <span aria-hidden="true">{up ? " ↑" : " ↓"}</span> }
+function Arrow({ up }: { up?: boolean }) { return <span aria-hidden="true">{up ? " ↑" : " ↓"}</span> }
 
 /** Whether the page is narrow. */
 export function useNarrow() {

@@ -82,7 +82,7 @@ const marks: Record<string, [string, string]> = { ADD: ["plus", "new"], CREATE: 
 /** Changes of resources, field by field. */
 export function Operations({ list, total }: { list: Operation[]; total?: number }) {
   if (!list.length) return null
-  return <ul class="operations">
+  return <ul class="operations" tabIndex={0} aria-label="Changes, field by field">
     {list.map((o, i) => {
       const [icon, word] = marks[o.operationType] ?? ["pencil", "changed"]
       const fields = (o.fieldUpdates ?? []).filter(f => shown(f.value) !== shown(f.previousValue))

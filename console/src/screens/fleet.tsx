@@ -56,8 +56,8 @@ export function Fleet() {
       {!data ? !problem && <Loading /> : data.length === 0 ? <Empty title="No service point yet.">A service point is a machine at the edge that probes its network and answers names. <Button icon="plus" onClick={() => enrol(true)}>Make the first one</Button></Empty> :
         <Grid label="Service points" count={list.length} at={i => list[i]} id={p => p.id} open={p => go("/ui/fleet/" + p.id)} columns={[
           { key: "name", title: "Name", width: "minmax(10rem,2fr)", cell: p => <a tabIndex={-1} href={"/ui/fleet/" + encodeURIComponent(p.id)}>{p.name}</a> },
-          { key: "state", title: "State", width: "13rem", cell: p => <State of={stateOf(p)} /> },
-          { key: "seen", title: "Last seen", width: "8rem", cell: p => <When at={p.lastSeen} /> },
+          { key: "state", title: "State", width: "13rem", narrow: "8rem", cell: p => <State of={stateOf(p)} /> },
+          { key: "seen", title: "Last seen", width: "8rem", narrow: "5rem", cell: p => <When at={p.lastSeen} /> },
           { key: "version", title: "Version", width: "9rem", minor: true, cell: p => <span>{p.version}{p.updateStatus !== "OK" && <> <State of={p.updateStatus} /></>}</span> },
           { key: "applications", title: "Applications", width: "minmax(12rem,2fr)", minor: true, cell: p => <span class="cut">{p.applications.map(a => a.name).join(", ") || <span class="muted">none</span>}</span> },
           { key: "errors", title: "What is wrong", minor: true, cell: p => <span class="cut bad-text">{[...p.errorConditions, ...p.applications.flatMap(a => a.errorConditions)].join(" ")}</span> },

@@ -65,7 +65,7 @@ function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
   if (["range", "address", "absoluteName"].some(n => fields.has(n))) for (const n of ["range", "address", "absoluteName"]) add(n, "minmax(11rem,1.4fr)")
   if (fields.has("name")) list.push({ key: "name", title: "Name", width: "minmax(9rem,1.4fr)", sort: "name", cell: r => <a href={hrefOf(r)}>{r.name ?? kind(r.type) + " " + r.id}</a> })
   if (types.length > 1) list.push({ key: "type", title: "Type", width: "minmax(8rem,1fr)", cell: r => kind(r.type) })
-  for (const n of ["state", "status", "roleType", "message", "description", "value", "creationDateTime", "dateTime", "loginDateTime", "operation", "user", "username", "email", "configuration", "view", "location", "code"]) {
+  for (const n of ["eventType", "state", "status", "roleType", "message", "description", "value", "creationDateTime", "dateTime", "loginDateTime", "operation", "user", "username", "email", "configuration", "view", "location", "code"]) {
     if (list.length < 6) add(n, n === "message" || n === "description" ? "minmax(12rem,3fr)" : undefined, list.length > 2)
   }
   for (const f of fields.values()) if (list.length < 4 && !["type", "userDefinedFields"].includes(f.n)) add(f.n, undefined, list.length > 2)

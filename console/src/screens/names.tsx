@@ -34,9 +34,9 @@ export function Names() {
       <Grid label="Zones" count={rows.total} at={rows.at} id={z => z.id} open={z => go("/ui/zones/" + z.id)} empty={<Empty title={name ? "No zone has that." : "There is no zone yet."}>{!list.length && "Make a view first: who is answered how."}</Empty>} columns={[
         { key: "name", title: "Zone", width: "minmax(12rem,2fr)", cell: z => <a class="mono" tabIndex={-1} href={"/ui/zones/" + z.id}>{z.absoluteName || "."}</a> },
         { key: "type", title: "Type", width: "9rem", minor: true, cell: z => kind(z.type) },
-        { key: "view", title: "View", width: "9rem", cell: z => z.view?.name },
+        { key: "view", title: "View", width: "9rem", narrow: "5rem", cell: z => z.view?.name },
         { key: "deployed", title: "Deployed", width: "7rem", minor: true, cell: z => z.deploymentEnabled === false ? <span class="muted">no</span> : "yes" },
-        { key: "signed", title: "Signed", width: "6rem", cell: z => z.signed ? <span class="chip good"><Icon name="check" size={13} />yes</span> : <span class="muted">no</span> },
+        { key: "signed", title: "Signed", width: "6rem", narrow: "4rem", cell: z => z.signed ? <span class="chip good"><Icon name="check" size={13} />yes</span> : <span class="muted">no</span> },
       ]} />}
     {making === "view" && <Create path={`configurations/${c}/views`} makes={{ n: { View: ["type", "name"] } }} only={["name", "liveDeployment"]} close={() => make(null)} done={views.reload} />}
     {making === "zone" && <NewZone views={list} view={view || String(list[0]?.id)} close={() => make(null)} done={rows.reload} />}
@@ -97,7 +97,7 @@ const embed = "embed(addresses)"
 function Records({ z }: { z: Resource }) {
   const q = place.value.query, only = q.get("type") ?? "", name = q.get("name") ?? "", [typed, type] = useState(name), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
   const filter = [only && `type:'${only}'`, name && `name:contains('${name.replaceAll("'", "''")}')`].filter(Boolean).join(" and ")
-  const rows = useRows(`zones/${z.id}/resourceRecords`, { filter: filter || undefined, orderBy: "name" }, ["resourceRecords", "addresses"])
+  const rows = useRows(`zones/${z.id}/resourceRecords`, { filter: filter || undefined, orderBy: "name", fields: embed }, ["resourceRecords", "addresses"])
   return <>
     <div class="tools">
       <label class="inline">Type <select value={only} onChange={e => setQuery({ type: e.currentTarget.value })}><option value="">all</option>{typesOfRecords.map(t => <option key={t} value={t}>{kind(t)}</option>)}</select></label>
@@ -108,21 +108,14 @@ function Records({ z }: { z: Resource }) {
       <Grid label={"Records of " + z.absoluteName} count={rows.total} at={rows.at} id={r => r.id} open={edit} onKey={(e, r) => { if (!r) return; if (e.key === "e") { e.preventDefault(); edit(r) } else if (e.key === "Delete") { e.preventDefault(); del(r) } }}
         empty={<Empty title={filter ? "Nothing matches." : "There is no record yet."} />} columns={[
           { key: "name", title: "Name", width: "minmax(10rem,2fr)", cell: r => <a class="mono" tabIndex={-1} href={"/ui/resourceRecords/" + r.id}>{r.name || "@"}</a> },
-          { key: "type", title: "Type", width: "8rem", cell: r => r.type === "GenericRecord" ? r.recordType : kind(r.type).replace(/ record$/, "") },
+          { key: "type", title: "Type", width: "8rem", narrow: "3.6rem", cell: r => r.type === "GenericRecord" ? r.recordType : kind(r.type).replace(/ record$/, "") },
           { key: "ttl", title: "TTL", width: "5rem", number: true, minor: true, cell: r => r.ttl ?? <span class="muted">zone</span> },
-          { key: "data", title: "Data", width: "minmax(12rem,3fr)", cell: r => r.type === "HostRecord" ? <HostAddresses r={r} /> : <span class="mono cut">{dataOf(r).map(d => d.data).join(" · ")}</span> },
-          { key: "acts", title: "", width: "4.5rem", cell: r => <span><button class="plain" tabIndex={-1} aria-label={"Change " + (r.name || "@")} onClick={() => edit(r)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + (r.name || "@")} onClick={() => del(r)}><Icon name="trash-2" size={14} /></button></span> },
+          { key: "data", title: "Data", width: "minmax(12rem,3fr)", cell: r => r.type === "HostRecord" ? <span class="cut">{((r._embedded?.addresses ?? []) as Resource[]).map((a, i) => <span key={a.id}>{i ? ", " : ""}<To r={a} mono /></span>)}</span> : <span class="mono cut">{dataOf(r).map(d => d.data).join(" · ")}</span> },
+          { key: "acts", title: "", width: "4.5rem", minor: true, cell: r => <span><button class="plain" tabIndex={-1} aria-label={"Change " + (r.name || "@")} onClick={() => edit(r)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + (r.name || "@")} onClick={() => del(r)}><Icon name="trash-2" size={14} /></button></span> },
         ]} />}
     {editing && <Edit r={editing} only={shownFields[editing.type]} close={() => edit(null)} done={rows.reload} />}
     {deleting && <Delete r={deleting} close={() => del(null)} done={rows.reload} />}
   </>
-}
-
-/** The addresses of a host in a row that is in sight. */
-function HostAddresses({ r }: { r: Resource }) {
-  const path = `resourceRecords/${r.id}/addresses` + query({ limit: 4, fields: "id,type,name,address" })
-  const { data } = useData<Page>(path, s => get(path, { signal: s, quiet: true }))
-  return <span class="cut">{data?.data.map((a, i) => <span key={a.id}>{i ? ", " : ""}<To r={a} mono /></span>)}</span>
 }
 
 /** The zone as lines, to read, to edit, and to see the difference before anything is made. */

@@ -105,13 +105,13 @@ function Addresses({ r, s, assign }: { r: Resource; s: Span; assign: (s: Span) =
         onKey={(e, x) => { if (!x) return; if (e.key === "e") { e.preventDefault(); edit(x) } else if (e.key === "Delete") { e.preventDefault(); del(x) } }}
         empty={<Empty title={filter ? "Nothing matches the filter." : "No address is in use."}>{!filter && <Button icon="plus" onClick={() => assign(free(s.low + edge, s.high - edge)!)}>Assign the first</Button>}</Empty>}
         columns={[
-          { key: "address", title: "Address", width: "minmax(8rem,14rem)", cell: x => <a class="mono" tabIndex={-1} href={"/ui/addresses/" + x.id}>{x.address}</a> },
+          { key: "address", title: "Address", width: "minmax(8rem,14rem)", narrow: "7rem", cell: x => <a class="mono" tabIndex={-1} href={"/ui/addresses/" + x.id}>{x.address}</a> },
           { key: "name", title: "Name", width: "minmax(8rem,2fr)", cell: x => <span class="cut">{x.name}</span> },
-          { key: "state", title: "State", width: "9rem", cell: x => <State of={x.state} /> },
+          { key: "state", title: "State", width: "9rem", narrow: "5.6rem", cell: x => <State of={x.state} /> },
           { key: "mac", title: "Hardware", width: "10rem", minor: true, cell: x => x.macAddress ? <span class="mono">{(x.macAddress as any).address ?? x.macAddress.name}</span> : null },
           { key: "location", title: "Location", minor: true, cell: x => x.location?.name },
-          { key: "free", title: "Then free", width: "8.5rem", cell: (x, i) => { const f = behind(x, i); return f ? <button class="small run" tabIndex={-1} title={span(f)} aria-label={`Assign of ${span(f)}`} onClick={() => assign(f)}>{amount(size(f))} free</button> : null } },
-          { key: "acts", title: "", width: "4.5rem", cell: x => <span><button class="plain" tabIndex={-1} aria-label={"Change " + x.address} onClick={() => edit(x)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + x.address} onClick={() => del(x)}><Icon name="trash-2" size={14} /></button></span> },
+          { key: "free", title: "Then free", width: "8.5rem", narrow: "4.4rem", cell: (x, i) => { const f = behind(x, i); return f ? <button class="small run" tabIndex={-1} title={span(f)} aria-label={`Assign of ${span(f)}`} onClick={() => assign(f)}>{amount(size(f))} free</button> : null } },
+          { key: "acts", title: "", width: "4.5rem", minor: true, cell: x => <span><button class="plain" tabIndex={-1} aria-label={"Change " + x.address} onClick={() => edit(x)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + x.address} onClick={() => del(x)}><Icon name="trash-2" size={14} /></button></span> },
         ]} />}
     {editing && <Edit r={editing} only={["name", "state", "macAddress", "location"]} close={() => edit(null)} done={rows.reload} />}
     {deleting && <Delete r={deleting} close={() => del(null)} done={rows.reload} />}

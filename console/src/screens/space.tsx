@@ -100,7 +100,7 @@ export function Tree({ root, whole }: { root: string; whole: Resource | null }) 
     else if (row.is === "resource" && e.key === "Delete") { e.preventDefault(); act({ act: "delete", row }) }
     else if (row.is === "gap" && (e.key === "n" || e.key === "Enter")) { e.preventDefault(); act({ act: "gap", row }) }
   }
-  const indent = (depth: number) => ({ paddingLeft: depth * 18 + "px" })
+  const indent = (depth: number) => ({ paddingLeft: `calc(${depth} * var(--indent))` })
   return <>
     <div class="tools"><label class="inline"><input type="checkbox" checked={showFree} onChange={e => setQuery({ free: e.currentTarget.checked ? null : "0" })} />Show free space</label></div>
     <Grid<Row> tree label="Address space" count={tree.rows.length} at={i => tree.rows[i]} id={row => row.is === "resource" ? row.r.id : row.is + row.depth + ("s" in row ? span(row.s) : "parent" in row ? row.parent : "")}
@@ -108,7 +108,7 @@ export function Tree({ root, whole }: { root: string; whole: Resource | null }) 
       attributes={row => ({ "aria-level": row.depth + 1, ...(row.is === "resource" && row.opens ? { "aria-expanded": row.open } : {}) })}
       empty={<Empty title="No address space yet.">Make a block: the space that is yours, such as 10.0.0.0/8.</Empty>}
       columns={[
-        { key: "range", title: "Range", width: "minmax(15rem,2fr)", cell: row => <span class="tree-cell" style={indent(row.depth)}>
+        { key: "range", title: "Range", width: "minmax(15rem,2fr)", narrow: "minmax(0,3fr)", cell: row => <span class="tree-cell" style={indent(row.depth)}>
           {row.is === "resource" ? <>
             {row.opens ? <button class="plain twist" tabIndex={-1} aria-label={(row.open ? "Close " : "Open ") + row.r.range} onClick={() => tree.toggle(row.r.id)}><Icon name={row.open ? "chevron-down" : "chevron-right"} size={15} /></button> : <span class="twist" />}
             <Icon name={row.opens ? "boxes" : "network"} size={15} class={row.opens ? "block" : "net"} /><a class="mono" tabIndex={-1} href={hrefOf(row.r)}>{row.r.range}</a></>
@@ -116,10 +116,10 @@ export function Tree({ root, whole }: { root: string; whole: Resource | null }) 
               : row.is === "more" ? <button class="small" onClick={() => tree.more(row.parent)}>More of it …</button> : row.is === "wait" ? <span class="muted loading">Reading …</span> : <span class="bad-text">{row.problem.message}</span>}
         </span> },
         { key: "name", title: "Name", cell: row => row.is === "resource" ? <span class="cut">{row.r.name}</span> : row.is === "gap" ? <span class="free">free</span> : null },
-        { key: "use", title: "Use", width: "9rem", cell: row => row.is === "resource" ? <UseOf r={row.r} /> : null },
+        { key: "use", title: "Use", width: "9rem", narrow: "3rem", cell: row => row.is === "resource" ? <UseOf r={row.r} /> : null },
         { key: "size", title: "Addresses", width: "8rem", number: true, minor: true, cell: row => row.is === "gap" ? amount(size(row.s)) : row.is === "resource" ? amount(size(parseSpan(row.r.range)!)) : null },
         { key: "location", title: "Location", minor: true, cell: row => row.is === "resource" && row.r.location ? <span class="cut">{row.r.location.name}</span> : null },
-        { key: "acts", title: "", width: "7rem", cell: row => row.is === "gap" ? <button class="small" tabIndex={-1} aria-label={"Use " + span(row.s)} onClick={() => act({ act: "gap", row })}>Use this</button>
+        { key: "acts", title: "", width: "7rem", narrow: "2.6rem", cell: row => row.is === "gap" ? <button class="small" tabIndex={-1} aria-label={"Use this: " + span(row.s)} onClick={() => act({ act: "gap", row })}><Icon name="plus" size={14} /><span class="wide-only">Use this</span></button>
           : row.is === "resource" ? <button class="plain" tabIndex={-1} aria-label={"What to do with " + row.r.range} onClick={() => act({ act: "menu", row })}><Icon name="ellipsis-vertical" /></button> : null },
       ]} />
     {doing?.act === "menu" && doing.row.is === "resource" && <Menu r={doing.row.r} close={close} pick={a => act({ act: a, row: doing.row })} />}

@@ -1,0 +1,446 @@
+package console_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"portolan/console"
+	"portolan/console/browser"
+	"portolan/internal/access"
+	"portolan/internal/server"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+func TestHandler(t *testing.T) {
+	missing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
+	h := console.Handler(missing)
+	get := func(path string, headers ...string) *http.Response {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Security-Policy"); got != console.Policy {
+			t.Errorf("the policy of %s is %q", path, got)
+		}
+		return w.Result()
+	}
+	page, err := io.ReadAll(get("/ui/networks/1").Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(page), "style=") || strings.Contains(string(page), "<script>") || strings.Contains(string(page), "//") &&
+		regexp.MustCompile(`https?://`).Match(page) {
+		t.Errorf("the page has something inline, or from elsewhere: %s", page)
+	}
+	found := regexp.MustCompile(`/ui/assets/[^"]+`).FindAllString(string(page), -1)
+	if len(found) != 3 {
+		t.Fatalf("the page loads %q", found)
+	}
+	for _, path := range found {
+		r := get(path)
+		if r.StatusCode != 200 || !strings.Contains(r.Header.Get("Cache-Control"), "immutable") || r.Header.Get("Content-Type") == "" {
+			t.Errorf("%s: %d %v", path, r.StatusCode, r.Header)
+		}
+		if r := get(path, "If-None-Match", r.Header.Get("ETag")); r.StatusCode != 304 {
+			t.Errorf("%s again: %d", path, r.StatusCode)
+		}
+		old, _, _ := strings.Cut(path, "?")
+		if r := get(old + "?other"); r.Header.Get("Cache-Control") != "no-cache" {
+			t.Errorf("%s by another name is kept: %v", old, r.Header)
+		}
+	}
+	if r := get("/ui/assets/../console.go"); r.StatusCode != 404 {
+		t.Errorf("what is no asset: %d", r.StatusCode)
+	}
+}
+
+// stage is a manager with the sample's data, and a browser.
+type stage struct {
+	*testing.T
+	m     *server.Manager
+	b     *browser.Browser
+	token string
+}
+
+var one struct {
+	sync.Mutex
+	b *browser.Browser
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if one.b != nil {
+		one.b.Close()
+	}
+	os.Exit(code)
+}
+
+// start starts them. Without a browser the test is skipped; where CI asks for it, it fails.
+func start(t *testing.T) *stage {
+	t.Helper()
+	one.Lock()
+	defer one.Unlock()
+	if one.b == nil {
+		b, err := browser.Start(context.Background())
+		if errors.Is(err, browser.ErrNone) && os.Getenv("CI") != "true" {
+			t.Skip("there is no Chromium on this machine")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		one.b = b
+	}
+	m, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), Listen: "127.0.0.1:0", CheckinListen: "127.0.0.1:0", Version: "test",
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), AdminPassword: "harbour master"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := server.Sample(t.Context(), m.Address); err != nil {
+		t.Fatal(err)
+	}
+	token, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "test", Role: access.Administrator, User: "admin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stage{t, m, one.b, token}
+}
+
+// open opens the console, signed in by a link.
+func (s *stage) open() *browser.Page {
+	s.Helper()
+	p := s.tab()
+	code, err := s.m.Identity.NewLink(s.Context(), "admin")
+	s.ok(err)
+	s.ok(p.Go("/#sign-in=" + code))
+	s.ok(p.Wait("document.querySelector('.side')"))
+	return p
+}
+
+// tab opens an empty tab, whose faults fail the test.
+func (s *stage) tab() *browser.Page {
+	s.Helper()
+	p, err := s.b.Open(s.m.URL())
+	s.ok(err)
+	s.ok(p.Size(1280, 800, false))
+	s.Cleanup(func() {
+		for _, fault := range p.Faults() {
+			s.Errorf("the page has a fault: %s", fault)
+		}
+		p.Close()
+	})
+	return p
+}
+
+func (s *stage) ok(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// api sends a request of the API and gives the answer.
+func (s *stage) api(method, path, body string) (found map[string]any) {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), method, s.m.URL()+path, strings.NewReader(body))
+	s.ok(err)
+	r.Header.Set("Authorization", "Bearer "+s.token)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	s.ok(err)
+	text, err := io.ReadAll(answer.Body)
+	s.ok(err)
+	s.ok(answer.Body.Close())
+	if answer.StatusCode >= 300 {
+		s.Fatalf("%s %s: %d %s", method, path, answer.StatusCode, text)
+	}
+	if len(text) > 0 && json.Unmarshal(text, &found) != nil {
+		s.Fatalf("%s %s: %s", method, path, text)
+	}
+	return found
+}
+
+// id gives the number of the first resource that a filter finds.
+func (s *stage) id(collection, filter string) string {
+	s.Helper()
+	data, _ := s.api("GET", "/api/v2/"+collection+"?limit=1&fields=id&filter="+strings.ReplaceAll(filter, "'", "%27"), "")["data"].([]any)
+	if len(data) == 0 {
+		s.Fatalf("no %s with %s", collection, filter)
+	}
+	return fmt.Sprintf("%.0f", data[0].(map[string]any)["id"])
+}
+
+// press presses keys, one behind the other.
+func (s *stage) press(p *browser.Page, keys ...string) {
+	s.Helper()
+	for _, k := range keys {
+		s.ok(p.Keys(k))
+	}
+}
+
+func TestSigningIn(t *testing.T) {
+	s := start(t)
+	p := s.tab()
+	s.ok(p.Go("/ui/networks"))
+	s.ok(p.Text("Sign in"))
+	s.press(p, "admin", kb.Tab, "wrong", kb.Enter)
+	s.ok(p.Text("The name or the password is wrong"))
+	if _, err := browser.Eval[any](p, "document.querySelector('[name=password]').select()"); err != nil {
+		t.Log(err)
+	}
+	s.press(p, "harbour master", kb.Enter)
+	s.ok(p.Text("10.0.0.0/24")) // the page that was asked for
+	if cookie, err := browser.Eval[string](p, "document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)"); err != nil ||
+		strings.Contains(cookie, "pts_") {
+		t.Errorf("a script sees %q (%v)", cookie, err)
+	}
+	// Another tab is signed in, too, and both are out when one of them signs out.
+	other := s.tab()
+	s.ok(other.Go("/"))
+	s.ok(other.Text("Fullest networks"))
+	_, err := browser.Eval[any](p, "document.querySelector('.account').click()")
+	s.ok(err)
+	s.ok(p.Text("Sign out everywhere"))
+	_, err = browser.Eval[any](p, "[...document.querySelectorAll('dialog button')].find(b => b.innerText.includes('Sign out')).click()")
+	s.ok(err)
+	s.ok(p.Wait("document.querySelector('.signin')"))
+	s.ok(other.Go("/ui/space"))
+	s.ok(other.Wait("document.querySelector('.signin')"))
+}
+
+// paths are the screens, with what stands on them once they are read.
+func (s *stage) paths() []string {
+	block, inner := s.id("blocks", "range:'10.0.0.0/8'"), s.id("blocks", "range:'10.0.0.0/16'")
+	network, zone := s.id("networks", "range:'10.0.0.0/24'"), s.id("zones", "absoluteName:'harbour.example'")
+	address := s.id("addresses", "address:'10.0.0.2'")
+	return []string{"/", "/ui/space?open=" + block + "." + inner, "/ui/blocks/" + inner, "/ui/blocks/" + inner + "/map",
+		"/ui/blocks/" + inner + "/map?as=table",
+		"/ui/blocks/" + inner + "/fields", "/ui/find?in=" + block, "/ui/networks/" + network, "/ui/networks/" + network + "/map",
+		"/ui/networks/" + network + "/ranges",
+		"/ui/networks/" + network + "/transactions", "/ui/addresses/" + address, "/ui/names", "/ui/zones/" + zone,
+		"/ui/zones/" + zone + "?tab=text",
+		"/ui/zones/" + zone + "?tab=checks", "/ui/zones/" + zone + "?tab=deployed", "/ui/servers", "/ui/servers?tab=deployments",
+		"/ui/servers?tab=deploymentRoles",
+		"/ui/ranges", "/ui/fleet", "/ui/fleet?rollouts=1", "/ui/transactions", "/ui/transactions/2", "/ui/staged", "/ui/bulk", "/ui/events",
+		"/ui/users", "/ui/locations",
+		"/ui/all", "/ui/settings", "/ui/nowhere", "/ui/addresses/1"}
+}
+
+// Every screen is accessible (axe-core, WCAG 2.2 AA), in both sets of colours and both sizes, keeps to the policy, and nowhere scrolls
+// sideways.
+func TestScreensAreAccessible(t *testing.T) {
+	axe, err := os.ReadFile("testdata/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t)
+	p := s.open()
+	for _, path := range s.paths() {
+		for i, look := range []struct {
+			width int64
+			dark  bool
+		}{{1280, false}, {390, true}, {320, false}} {
+			s.ok(p.Size(look.width, 800, look.dark))
+			s.ok(p.Go(path))
+			if err := p.Still(); err != nil {
+				t.Errorf("%s: %v", path, err)
+				continue
+			}
+			if wide, err := browser.Eval[float64](p, "document.documentElement.scrollWidth"); err != nil || int64(wide) > look.width {
+				t.Errorf("%s scrolls sideways at %d px: %v (%v)", path, look.width, wide, err)
+			}
+			if i == 2 {
+				continue
+			}
+			_, err := browser.Eval[any](p, string(axe)+";0")
+			s.ok(err)
+			found, err := browser.Eval[string](p, `axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations.map(v =>
+				v.id + ": " + v.nodes.slice(0, 3).map(n => n.target.join(" ") + " " + n.failureSummary.split("\n").slice(1).join(" ")).join(" | ")).join("\n"))`)
+			s.ok(err)
+			if found != "" {
+				t.Errorf("%s at %d px: %s", path, look.width, found)
+			}
+		}
+	}
+}
+
+// By keyboard alone: find an address, change it, see what would come of it, apply, take it back.
+func TestKeyboardAlone(t *testing.T) {
+	s := start(t)
+	p := s.open()
+	s.ok(p.Still())
+	s.press(p, "/")
+	s.ok(p.Wait("document.activeElement.getAttribute('role') === 'combobox'"))
+	s.press(p, "10.0.0.9")
+	s.ok(p.Wait("document.querySelector('.hit.chosen')?.innerText.includes('10.0.0.9')"))
+	s.press(p, kb.Enter)
+	s.ok(p.Wait("document.querySelector('h1')?.innerText === '10.0.0.9'"))
+	for i := 0; ; i++ { // Tab leads to Change
+		s.press(p, kb.Tab)
+		if at, err := browser.Eval[string](p, "document.activeElement.innerText"); err == nil && at == "Change" {
+			break
+		}
+		if i > 60 {
+			t.Fatal("Tab does not lead to Change")
+		}
+	}
+	s.press(p, kb.Enter)
+	s.ok(p.Wait("document.activeElement.name === 'name'"))
+	_, err := browser.Eval[any](p, "document.activeElement.select()")
+	s.ok(err)
+	s.press(p, "by-keyboard")
+	s.ok(p.Text("1 changed"))
+	if got := s.api("GET", "/api/v2/addresses/"+s.id("addresses", "address:'10.0.0.9'"), "")["name"]; got == "by-keyboard" {
+		t.Error("it was made before it was applied")
+	}
+	s.press(p, kb.Enter)
+	s.ok(p.Wait("document.querySelector('.toast button')?.innerText.includes('Undo')"))
+	s.id("addresses", "name:'by-keyboard'")
+	_, err = browser.Eval[any](p, "document.querySelector('.toast button').focus()")
+	s.ok(err)
+	s.press(p, kb.Enter)
+	s.ok(p.Text("Taken back."))
+	if n := s.api("GET", "/api/v2/addresses?total=true&filter=name:%27by-keyboard%27", "")["totalCount"]; n != 0.0 {
+		t.Errorf("%v addresses are still called so", n)
+	}
+}
+
+// Text that would be markup shows as text, wherever it stands.
+func TestHostileText(t *testing.T) {
+	s := start(t)
+	const evil = `<img src=x onerror="document.title='owned'"><b>'\"&`
+	quoted, err := json.Marshal(evil)
+	s.ok(err)
+	network := s.id("networks", "range:'10.0.0.0/24'")
+	s.api("PATCH", "/api/v2/networks/"+network, `{"name":`+string(quoted)+`}`)
+	s.api("PATCH", "/api/v2/addresses/"+s.id("addresses", "address:'10.0.0.2'"), `{"name":"plain"}`)
+	s.api("PATCH", "/api/v2/configurations/"+s.id("configurations", "id:gt(0)"), `{"name":`+string(quoted)+`,"description":`+string(quoted)+`}`)
+	s.api("POST", "/api/v2/tagGroups", `{"name":`+string(quoted)+`}`)
+	zone := s.id("zones", "absoluteName:'harbour.example'")
+	s.api("POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"evil","text":`+string(quoted)+`}`)
+	p := s.open()
+	for _, path := range append(s.paths(), "/ui/tagGroups", "/ui/configurations", "/ui/zones/"+zone+"?name=evil") {
+		s.ok(p.Go(path))
+		s.ok(p.Still())
+		if bad, err := browser.Eval[bool](p, `document.title !== "Portolan" && document.title.includes("owned") || !!document.querySelector("#main img, #main b[onerror]")`); err != nil || bad {
+			t.Errorf("%s runs what stands in a name (%v)", path, err)
+		}
+	}
+	s.ok(p.Go("/ui/networks/" + network))
+	s.ok(p.Text(`<img src=x onerror=`))
+}
+
+// What is changed by others shows by itself, within a second; where one was comes back by the browser's buttons.
+func TestLiveAndPlaces(t *testing.T) {
+	s := start(t)
+	network := s.id("networks", "range:'10.0.0.0/24'")
+	p := s.open()
+	s.ok(p.Go("/ui/networks/" + network))
+	s.ok(p.Wait("document.querySelector('.live.live')"))
+	s.ok(p.Text("crane-1-1-1"))
+	s.api("PATCH", "/api/v2/addresses/"+s.id("addresses", "address:'10.0.0.2'"), `{"name":"changed-elsewhere"}`)
+	began := time.Now()
+	s.ok(p.Text("changed-elsewhere"))
+	t.Logf("shown after %s", time.Since(began).Round(time.Millisecond))
+
+	// Tabs share one stream.
+	for range 3 {
+		tab := s.tab()
+		s.ok(tab.Go("/ui/space"))
+		s.ok(tab.Wait("document.querySelector('.live.live')"))
+	}
+	if n := s.m.REST.Followers(); n != 1 {
+		t.Errorf("four tabs hold %d streams", n)
+	}
+
+	const filtered = "document.querySelectorAll('.grid-body .row').length > 0 && " +
+		"[...document.querySelectorAll('.grid-body .row')].every(r => r.innerText.includes('scale'))"
+	// Places: a filter, an opened page, back and forth, and a reload.
+	s.ok(p.Go("/ui/networks/" + network + "?filter=" + "name:contains('scale')"))
+	s.ok(p.Wait(filtered))
+	_, err := browser.Eval[any](p, "document.querySelector('.grid-body a').click()")
+	s.ok(err)
+	s.ok(p.Wait("location.pathname.startsWith('/ui/addresses/') && document.querySelector('h1')?.innerText.startsWith('10.0.0.')"))
+	_, err = browser.Eval[any](p, "history.back()")
+	s.ok(err)
+	s.ok(p.Wait("location.search.includes('scale') && " + filtered))
+}
+
+// A thousand rows are pasted: each fault stands at its cell and nothing is made; mended, all are made, and one Undo takes them back.
+func TestBulk(t *testing.T) {
+	s := start(t)
+	network := s.id("networks", "range:'10.0.1.0/24'")
+	block := s.id("blocks", "range:'10.0.0.0/8'")
+	s.api("POST", "/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.200.0.0/16","name":"bulk"}`)
+	_ = network
+	bulk := s.id("networks", "name:'bulk'")
+	rows := func(bad bool) string {
+		text := "type,name,address,state\n"
+		for i := range 1000 {
+			address := fmt.Sprintf("10.200.%d.%d", 1+i/200, 1+i%200)
+			if bad && (i == 7 || i == 500) {
+				address = "10.201.0.1"
+			}
+			text += fmt.Sprintf("IPv4Address,row-%d,%s,STATIC\n", i, address)
+		}
+		return text
+	}
+	p := s.open()
+	s.ok(p.Go("/ui/bulk"))
+	s.ok(p.Still())
+	fill := func(selector, text string) {
+		quoted, err := json.Marshal(text)
+		s.ok(err)
+		_, err = browser.Eval[any](p, `(() => { const e = document.querySelector("`+selector+`"); e.value = `+string(quoted)+`; e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+		s.ok(err)
+	}
+	click := func(word string) {
+		s.ok(p.Wait(`[...document.querySelectorAll("#main button")].some(b => b.innerText.startsWith("` + word + `") && !b.disabled)`))
+		_, err := browser.Eval[any](p, `[...document.querySelectorAll("#main button")].find(b => b.innerText.startsWith("`+word+`")).click()`)
+		s.ok(err)
+	}
+	count := func() any {
+		return s.api("GET", "/api/v2/networks/"+bulk+"/addresses?total=true&limit=1&filter=state:%27STATIC%27", "")["totalCount"]
+	}
+	fill(".field input.mono", "networks/"+bulk+"/addresses")
+	fill("#rows", rows(true))
+	click("Try all")
+	s.ok(p.Text("2 faults: nothing is made."))
+	s.ok(p.Wait(`document.querySelectorAll(".sheet tbody tr")[7].querySelector("td.faulty")?.innerText === "10.201.0.1"`))
+	if n := count(); n != 0.0 {
+		t.Errorf("%v rows were made", n)
+	}
+	fill("#rows", rows(false))
+	click("Try all")
+	s.ok(p.Text("All of it can be made"))
+	click("Apply all")
+	s.ok(p.Text("rows are made."))
+	if n := count(); n != 1000.0 {
+		t.Errorf("%v rows were made", n)
+	}
+	_, err := browser.Eval[any](p, "document.querySelector('.toast button').click()")
+	s.ok(err)
+	s.ok(p.Text("Taken back."))
+	if n := count(); n != 0.0 {
+		t.Errorf("%v rows are left", n)
+	}
+}
