@@ -1,6 +1,6 @@
 # Everything here but conform, which needs Python, runs on a machine with Go and nothing else; tests that need more say what they skip.
 
-.PHONY: run build test test-long contract conform race bench bench-big bench-postgres lint vuln fuzz generate
+.PHONY: run build test test-long contract conform race bench bench-console screenshots bench-big bench-postgres lint vuln fuzz generate
 
 run: ## start everything with sample data on loopback
 	go run ./cmd/portolan demo
@@ -39,6 +39,12 @@ bench: ## the table of ratios; bench-big prepares ten million addresses first
 bench-postgres: ## those on PostgreSQL alone, from the binaries on the machine
 	go run ./bench -only opqrstuvwy
 
+bench-console: ## the console in a real browser (Chromium), over a million addresses
+	go run ./bench -only E
+
+screenshots: ## a picture of every screen of the console, into bin/screenshots
+	go run ./console/screenshots bin/screenshots
+
 bench-big:
 	go run ./bench -big
 
@@ -48,7 +54,7 @@ lint: ## formatting, vet, linters, and that what is generated is current
 	go mod verify
 	go tool golangci-lint run ./...
 	$(MAKE) generate
-	@git diff --exit-code -- api ':(glob)internal/**/declared_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
+	@git diff --exit-code -- api console/bundle ':(glob)internal/**/declared_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
 
 vuln: ## known vulnerabilities; asks a database on the Internet
 	go tool govulncheck ./...
@@ -83,3 +89,4 @@ fuzz:
 generate: ## descriptions from the doc comments, then the OpenAPI document from the declarations
 	go generate ./internal/...
 	go generate ./api
+	go generate ./console

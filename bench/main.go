@@ -15,6 +15,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"portolan/console/browser"
 	"portolan/internal/pgtest"
 )
 
@@ -85,12 +86,12 @@ func (b *bench) run(only string) error {
 		{'p', b.sharedGet}, {'q', b.sharedPages}, {'r', b.sharedCreates}, {'s', b.sharedReshaped}, {'t', b.sharedImport},
 		{'u', b.sharedCheckIns}, {'o', b.sharedFleet}, {'v', b.sharedNext}, {'w', b.sharedUsage}, {'A', b.answers}, {'B', b.wire}, {'C',
 			b.rights},
-		{'D', b.sharedRights}} {
+		{'D', b.sharedRights}, {'E', b.console}} {
 		if only != "" && !containsRune(only, m.name) {
 			continue
 		}
 		memory.now = string(m.name)
-		if err := m.run(); errors.Is(err, pgtest.ErrNone) || errors.Is(err, syscall.EMFILE) {
+		if err := m.run(); errors.Is(err, pgtest.ErrNone) || errors.Is(err, syscall.EMFILE) || errors.Is(err, browser.ErrNone) {
 			fmt.Fprintf(os.Stderr, "(%c) is left out: %v\n", m.name, err)
 		} else if err != nil {
 			return fmt.Errorf("(%c): %w", m.name, err)

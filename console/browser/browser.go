@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -213,3 +215,24 @@ func (p *Page) Size(width, height int64, dark bool) error {
 
 // Shot gives a picture of what is in sight, as PNG.
 func (p *Page) Shot() ([]byte, error) { return within(p, chromedp.CaptureScreenshot()) }
+
+// Uncached says whether everything is loaded anew.
+func (p *Page) Uncached(yes bool) error {
+	if _, err := chromedp.Call(p.ctx, network.Enable, network.EnableParams{}); err != nil {
+		return err
+	}
+	_, err := chromedp.Call(p.ctx, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: yes})
+	return err
+}
+
+// Heap gives the bytes that the page's scripts hold, after what nobody holds was thrown away.
+func (p *Page) Heap() (float64, error) {
+	if _, err := chromedp.Call(p.ctx, heapprofiler.CollectGarbage, struct{}{}); err != nil {
+		return 0, err
+	}
+	used, err := chromedp.Call(p.ctx, runtime.GetHeapUsage, struct{}{})
+	if err != nil {
+		return 0, err
+	}
+	return used.UsedSize, nil
+}

@@ -113,6 +113,7 @@ function Canvas({ data, list, hilbert, chosen, choose, spanOf, label }: { data: 
     canvas.height = p.height * scale
     c.imageSmoothingEnabled = false
     c.drawImage(small, 0, 0, canvas.width, canvas.height)
+    canvas.dataset.drawn = String(list.length)
     if (scale >= 6) {
       c.fillStyle = `rgb(${colour.line.slice(0, 3).join(" ")})`
       for (let x = 1; x < p.side; x++) c.fillRect(x * scale, 0, 1, canvas.height)

@@ -38,7 +38,7 @@ export function Search() {
       <input type="text" role="combobox" aria-expanded={!!found} aria-controls="hits" aria-activedescendant={found?.data.length ? "hit-" + chosen : undefined} aria-label="Search for"
         placeholder="10.1.2.3 · 10.0.0.0/16 · 00:00:5e:00:53:01 · crane-1 · a part of a name" spellcheck={false} autocomplete="off" value={q} onInput={e => type(e.currentTarget.value)} onKeyDown={keys} />
       {problem && <Trouble problem={problem} />}
-      <div id="hits" role="listbox" aria-label="What was found">
+      <div id="hits" data-for={found?.q} role="listbox" aria-label="What was found">
         {found?.data.map((h, i) => <a key={h.resource.id} id={"hit-" + i} role="option" aria-selected={i === chosen} tabIndex={-1} class={"hit" + (i === chosen ? " chosen" : "")}
           href={hrefOf(h.resource)} onClick={close} onMouseMove={() => choose(i)}>
           <span class="mono">{title(h.resource)}</span><span>{subtitle(h.resource)}</span><span class="kind">{kind(h.resource.type)}</span>
