@@ -8,6 +8,9 @@ export interface Session { id: number; user: Ref; administrator: boolean; readOn
 /** undefined: not known yet; null: nobody. */
 export const session = signal<Session | null | undefined>(undefined)
 
+/** Why a sign-in by a link or at a provider came to nothing: the code of the problem, or "link". */
+export const refused = signal<string | null>(null)
+
 /** The configurations that the user sees, and the one that the space and the names are shown of. */
 export const configurations = signal<Resource[]>([])
 export const configuration = signal<number | null>(null)
@@ -28,13 +31,15 @@ export async function readConfigurations() {
 /** Finds out who is signed in, by the cookie or by the code of a link. */
 export async function begin() {
   onSignedOut(() => { session.value = null; stopLive() })
-  const code = new URLSearchParams(location.hash.slice(1)).get("sign-in")
+  const said = new URLSearchParams(location.hash.slice(1)), code = said.get("sign-in")
+  refused.value = said.get("refused")
+  if (code || refused.value) history.replaceState(history.state, "", location.pathname + location.search)
   if (code) {
-    history.replaceState(history.state, "", location.pathname + location.search)
     try {
       return await enter({ signInCode: code })
     } catch (e) {
       if (!(e instanceof Refusal)) throw e
+      refused.value = "link"
     }
   }
   try {
@@ -53,6 +58,7 @@ export async function enter(credentials: { username: string; password: string } 
 
 async function entered(s: Resource) {
   const [user] = await Promise.all([get("users/" + s.user.id + query({ fields: "id,name,type,securityPrivilege" }), { quiet: true }), readConfigurations()])
+  refused.value = null
   session.value = { id: s.id, user: s.user, administrator: user.securityPrivilege === "ADMINISTRATOR", readOnly: !!s.readOnly }
   startLive()
 }

@@ -183,12 +183,12 @@ const localValidation = "LOCAL"
 func (x *OAuthAuthorizationServer) tokens(secret string, now func() time.Time) *authn.Tokens {
 	t := &authn.Tokens{Issuer: x.Issuer, Audience: x.Audience, UserClaim: x.UserClaim, GroupClaim: x.GroupClaim, EmailClaim: x.EmailClaim,
 		Trusted: x.CACertificate, Now: now}
+	t.ClientID, t.ClientSecret, t.InForm = x.ClientID, secret, x.AuthorizationOption == "POST"
 	if x.ValidationMethod == localValidation {
 		t.Certificates = x.SigningCertificate
 		return t
 	}
-	t.IntrospectionURL, t.UserInfoURL, t.ClientID, t.ClientSecret = x.IntrospectionURL, x.UserInfoURL, x.ClientID, secret
-	t.InForm = x.AuthorizationOption == "POST"
+	t.IntrospectionURL, t.UserInfoURL = x.IntrospectionURL, x.UserInfoURL
 	return t
 }
 
@@ -217,7 +217,7 @@ func (x *OAuthAuthorizationServer) BeforeWrite(c *resource.Change) error {
 		return problem.Join(schema.MissingFields(missing))
 	}
 	if old, ok := c.Old.(*OAuthAuthorizationServer); ok && x.ClientSecret.Plain == "" && x.ClientSecret.Sealed != "" &&
-		(old.IntrospectionURL != x.IntrospectionURL || old.CACertificate != x.CACertificate) {
+		(old.IntrospectionURL != x.IntrospectionURL || old.Issuer != x.Issuer || old.CACertificate != x.CACertificate) {
 		return again("clientSecret")
 	}
 	for field, text := range map[string]string{"introspectionUrl": x.IntrospectionURL, "userInfoUrl": x.UserInfoURL} {

@@ -26,7 +26,8 @@ type Tokens struct {
 	Issuer, Audience string
 	// Certificates hold the keys that sign tokens; empty: the keys that the issuer publishes (OpenID Connect Discovery 1.0).
 	Certificates string
-	// IntrospectionURL is where tokens are asked about, as ClientID with ClientSecret; empty: they are verified here. InForm says that these
+	// IntrospectionURL is where tokens are asked about, as ClientID with ClientSecret; empty: they are verified here. People are sent to the
+	// issuer under that name, too. InForm says that these
 	// travel in the form and not as Basic credentials. UserInfoURL is where users are asked for; it may be empty.
 	IntrospectionURL, UserInfoURL, ClientID, ClientSecret string
 	InForm                                                bool
@@ -71,11 +72,21 @@ func (t *Tokens) Verify(ctx context.Context, token string) (id Identity, until t
 	if err != nil {
 		return id, until, err
 	}
-	id.Name, id.Email, id.Groups = textOf(claims[t.UserClaim]), textOf(claims[t.EmailClaim]), textsOf(claims[t.GroupClaim])
-	if id.Name == "" {
+	if id = t.identity(claims); id.Name == "" {
 		return id, until, ErrWrong
 	}
 	return id, until, nil
+}
+
+// identity is whom claims speak of.
+func (t *Tokens) identity(claims map[string]json.RawMessage) Identity {
+	return Identity{Name: textOf(claims[t.UserClaim]), Email: textOf(claims[t.EmailClaim]), Groups: textsOf(claims[t.GroupClaim])}
+}
+
+// verifier verifies tokens of the issuer that are for somebody.
+func (t *Tokens) verifier(audience string, keys oidc.KeySet) *oidc.IDTokenVerifier {
+	return oidc.NewVerifier(t.Issuer, keys, &oidc.Config{ClientID: audience, SupportedSigningAlgs: algorithms,
+		Now: func() time.Time { return t.Now().Add(-skew) }})
 }
 
 // prepare makes what the server is asked with. Redirects are not followed: they could lead inside.
@@ -98,9 +109,7 @@ func (t *Tokens) verify(ctx context.Context, token string) (claims map[string]js
 	if err != nil {
 		return nil, until, err
 	}
-	verifier := oidc.NewVerifier(t.Issuer, keys, &oidc.Config{ClientID: t.Audience, SupportedSigningAlgs: algorithms,
-		Now: func() time.Time { return t.Now().Add(-skew) }})
-	known, err := verifier.Verify(ctx, token)
+	known, err := t.verifier(t.Audience, keys).Verify(ctx, token)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "fetching keys"): // go-oidc has no error of its own for it
 		return nil, until, away("%w", err)

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"portolan/console"
@@ -62,6 +63,9 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 		screens.ServeHTTP(w, r)
 		return nil
 	})
+	mux.Handle("/sign-in/providers", m.plain("console", m.listProviders))
+	mux.Handle("/sign-in/callback", m.plain("console", m.comeBack))
+	mux.Handle("/sign-in/{id}", m.plain("console", m.sendTo))
 	mux.Handle("/{$}", pagesOfConsole)
 	mux.Handle(console.Base, pagesOfConsole)
 	mux.Handle("/", nothing)
@@ -114,6 +118,43 @@ func (m *Manager) showMetrics(w http.ResponseWriter, r *http.Request) error {
 func nothingHere(_ http.ResponseWriter, r *http.Request) error {
 	return problem.NotFound("there is nothing at %s: the console is at /, the address manager at /api/v2, the fleet manager at /user/api/v1;"+
 		" /api/docs shows both", r.URL.Path)
+}
+
+// listProviders tells anybody by whom people can sign in in a browser.
+func (m *Manager) listProviders(w http.ResponseWriter, r *http.Request) error {
+	list, err := m.Identity.Providers(r.Context())
+	if err == nil {
+		writeJSON(w, http.StatusOK, map[string]any{"data": append([]access.Provider{}, list...)})
+	}
+	return err
+}
+
+// sendTo sends a browser to a provider. Who is refused comes to the console's page, which says why.
+func (m *Manager) sendTo(w http.ResponseWriter, r *http.Request) error {
+	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
+	to := ""
+	if err != nil {
+		err = problem.NotFound("there is nothing at %s", r.URL.Path)
+	} else {
+		to, err = m.Identity.SendTo(w, r, id)
+	}
+	return toConsole(w, r, to, err)
+}
+
+// comeBack signs in who comes back from a provider.
+func (m *Manager) comeBack(w http.ResponseWriter, r *http.Request) error {
+	return toConsole(w, r, "/", m.Identity.ComeBack(w, r))
+}
+
+// toConsole sends a browser on, or to the sign-in page with the code of what was refused.
+func toConsole(w http.ResponseWriter, r *http.Request, to string, err error) error {
+	if p, ok := problem.As(err); ok {
+		to, err = "/#refused="+url.QueryEscape(p.Code), nil
+	}
+	if err == nil {
+		http.Redirect(w, r, to, http.StatusSeeOther)
+	}
+	return err
 }
 
 // maxLogged is how much of a name that anybody may send stands in the log, in bytes.

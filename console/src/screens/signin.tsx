@@ -1,26 +1,35 @@
-// Signing in.
+// Signing in: by name and password, or at a provider (docs/sign-in.md).
 import { useState } from "preact/hooks"
-import type { Problem } from "../api"
-import { problemOf } from "../data"
+import { get, type Problem } from "../api"
+import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
-import { enter } from "../session"
+import { enter, refused } from "../session"
+
+const why: Record<string, string> = {
+  link: "The link was used already, or is too old. Sign in here, or have another one made.",
+  InvalidAuthorizationCredentials: "You were not let in: you are in no group that is known here, the sign-in was refused there, or it took too long.",
+  AuthenticatorUnavailable: "Who signs you in does not answer. Nobody of it can sign in until it is back.",
+}
 
 export function SignIn() {
   const [name, setName] = useState(""), [password, setPassword] = useState(""), [problem, fail] = useState<Problem>(), [busy, work] = useState(false)
+  const providers = useData<{ data: { id: number; name: string }[] }>("providers", s => get("/sign-in/providers", { signal: s, quiet: true }))
   const submit = async (e: Event) => {
     e.preventDefault()
     work(true)
     try { await enter({ username: name, password }) } catch (e) { fail(problemOf(e)); work(false) }
   }
+  const says = problem ? problem.status === 401 ? "The name or the password is wrong, or the account is locked or not meant for the console." : problem.message : refused.value && (why[refused.value] ?? "You were not let in: " + refused.value)
   return <main id="main" class="alone">
     <form class="signin" onSubmit={submit}>
       <img src="/ui/assets/icon.svg" width="44" height="44" alt="" />
       <h1>Portolan</h1>
       <p class="muted">Addresses, names, and the boxes that answer for them.</p>
-      {problem && <p class="fault" role="alert"><Icon name="circle-alert" /> {problem.status === 401 ? "The name or the password is wrong, or the account is locked or not meant for the console." : problem.message}</p>}
+      {says && <p class="fault" role="alert"><Icon name="circle-alert" /> {says}</p>}
       <label>User name<input name="username" autocomplete="username" autofocus required value={name} onInput={e => setName(e.currentTarget.value)} /></label>
       <label>Password<input name="password" type="password" autocomplete="current-password" required value={password} onInput={e => setPassword(e.currentTarget.value)} /></label>
       <button class="primary" type="submit" disabled={busy}>{busy ? "Signing in …" : "Sign in"}</button>
+      {providers.data?.data.map(p => <a key={p.id} class="button" href={"/sign-in/" + p.id}>Sign in by {p.name}</a>)}
     </form>
   </main>
 }

@@ -3,6 +3,8 @@ package authntest
 import (
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"net/http"
@@ -22,6 +24,54 @@ type Provider struct {
 	mu    sync.Mutex
 	keys  []*rsa.PrivateKey // guarded by mu; the last one signs
 	asked int               // how often it was asked for its keys; guarded by mu
+	// Grants are the codes that are good once, with the proof key that was asked with, and the claims of the token; guarded by mu.
+	grants map[string]Grant
+}
+
+// Grant is what a code is redeemed for.
+type Grant struct {
+	// Challenge is the proof key's (RFC 7636, S256), Back where the code was sent to.
+	Challenge, Back string
+	// Claims are those of the token; Key signs it, nil the provider's own.
+	Claims map[string]any
+	Key    *rsa.PrivateKey
+}
+
+// Allow makes a code, as the provider does when a person has signed in there.
+func (p *Provider) Allow(code string, g Grant) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.grants == nil {
+		p.grants = map[string]Grant{}
+	}
+	p.grants[code] = g
+}
+
+// redeem answers the token endpoint (RFC 6749 section 4.1.3).
+func (p *Provider) redeem(w http.ResponseWriter, r *http.Request) {
+	id, secret, _ := r.BasicAuth()
+	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+	p.mu.Lock()
+	g, ok := p.grants[r.FormValue("code")]
+	delete(p.grants, r.FormValue("code"))
+	key := p.keys[len(p.keys)-1]
+	p.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if !ok || id != "portolan" || secret != "hush" || g.Back != r.FormValue("redirect_uri") ||
+		g.Challenge != base64.RawURLEncoding.EncodeToString(sum[:]) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte(`{"error":"invalid_grant"}`))
+		return
+	}
+	if g.Key != nil {
+		key = g.Key
+	}
+	token, err := signed(jose.RS256, jose.JSONWebKey{Key: key, KeyID: KeyID(key)}, g.Claims)
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "opaque", "token_type": "Bearer", "expires_in": 60, "id_token": token})
 }
 
 // NewProvider starts one, until the test ends.
@@ -36,7 +86,7 @@ func NewProvider(t *testing.T) *Provider {
 	}
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, map[string]any{"issuer": p.URL, "jwks_uri": p.URL + "/keys", "authorization_endpoint": p.URL + "/authorize",
-			"token_endpoint": p.URL + "/token"})
+			"token_endpoint": p.URL + "/token", "userinfo_endpoint": p.URL + "/user"})
 	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
 		p.mu.Lock()
@@ -48,6 +98,7 @@ func NewProvider(t *testing.T) *Provider {
 		}
 		answer(w, set)
 	})
+	mux.HandleFunc("POST /token", p.redeem)
 	mux.HandleFunc("POST /introspect", func(w http.ResponseWriter, r *http.Request) {
 		id, secret, _ := r.BasicAuth()
 		if id == "" {
@@ -118,15 +169,19 @@ func (p *Provider) Sign(t *testing.T, claims map[string]any) string {
 // SignBy signs claims by a key.
 func SignBy(t *testing.T, algorithm jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	t.Helper()
-	s, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := jwt.Signed(s).Claims(claims).Serialize()
+	text, err := signed(algorithm, key, claims)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return text
+}
+
+func signed(algorithm jose.SignatureAlgorithm, key any, claims map[string]any) (string, error) {
+	s, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key}, nil)
+	if err != nil {
+		return "", err
+	}
+	return jwt.Signed(s).Claims(claims).Serialize()
 }
 
 // Trusted is the certificate of the provider, in PEM.
