@@ -41,14 +41,25 @@ func overTLS(r *http.Request) bool {
 // SetCookie has the browser keep the credentials of a session; empty ones are forgotten. A page of another origin cannot ask for it: the
 // header that asks is one that a browser sends to its own origin alone.
 func SetCookie(w http.ResponseWriter, r *http.Request, credentials string) {
-	c := &http.Cookie{Name: cookieName, Value: credentials, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}
-	if overTLS(r) {
-		c.Name, c.Secure = secureCookieName, true
-	}
+	age := 0 // as long as the browser is open
 	if credentials == "" {
-		c.MaxAge = -1
+		age = -1
 	}
-	http.SetCookie(w, c)
+	keep(w, r, cookieNameOf(r), credentials, http.SameSiteStrictMode, age)
+}
+
+// keep has the browser keep a cookie for the whole of this host alone, out of the reach of scripts.
+func keep(w http.ResponseWriter, r *http.Request, name, value string, site http.SameSite, age int) {
+	//nolint:gosec // Secure where the browser speaks TLS: elsewhere it would not be kept
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, Secure: overTLS(r), SameSite: site, MaxAge: age})
+}
+
+// cookieNameOf is the name of the cookie of a session.
+func cookieNameOf(r *http.Request) string {
+	if overTLS(r) {
+		return secureCookieName
+	}
+	return cookieName
 }
 
 // ForgetCookie has the browser forget the cookie of a request that was refused because its session has ended.
@@ -60,11 +71,7 @@ func ForgetCookie(w http.ResponseWriter, r *http.Request, err error) {
 
 // cookieOf gives the credentials of a request's cookie; empty where it has none.
 func cookieOf(r *http.Request) string {
-	name := cookieName
-	if overTLS(r) {
-		name = secureCookieName
-	}
-	if c, err := r.Cookie(name); err == nil && len(c.Value) <= maxHeader {
+	if c, err := r.Cookie(cookieNameOf(r)); err == nil && len(c.Value) <= maxHeader {
 		return c.Value
 	}
 	return ""

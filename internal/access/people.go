@@ -31,15 +31,11 @@ const flowLife = 600
 
 // flowName names the cookie of a way to a provider. It has to come along when the provider sends the browser back: it is Lax.
 func flowName(r *http.Request) string {
-	if overTLS(r) {
-		return secureCookieName + "-flow"
-	}
-	return cookieName + "-flow"
+	return cookieNameOf(r) + "-flow"
 }
 
 func setFlow(w http.ResponseWriter, r *http.Request, value string, age int) {
-	http.SetCookie(w, &http.Cookie{Name: flowName(r), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: overTLS(r),
-		MaxAge: age})
+	keep(w, r, flowName(r), value, http.SameSiteLaxMode, age)
 }
 
 // backFrom is where providers send browsers back to. The manager takes the name that the browser knows it by: a provider sends nobody to an

@@ -152,7 +152,7 @@ func toConsole(w http.ResponseWriter, r *http.Request, to string, err error) err
 		to, err = "/#refused="+url.QueryEscape(p.Code), nil
 	}
 	if err == nil {
-		http.Redirect(w, r, to, http.StatusSeeOther)
+		http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // to a page of our own, or where the provider says that people are sent
 	}
 	return err
 }
