@@ -42,6 +42,10 @@ func TestCommandsTakeNames(t *testing.T) {
 	if text := m.portolan("help", "rights"); !strings.HasPrefix(text, "Usage: portolan rights ") {
 		t.Errorf("help says %s", text)
 	}
+	link := m.portolan(append([]string{"sign-in", "--user", "admin"}, m.where...)...)
+	if base, code, _ := strings.Cut(strings.TrimSpace(link), "/#sign-in="); base != "http://"+m.api || len(code) < 40 {
+		t.Errorf("the link is %s", link)
+	}
 	for _, c := range []struct {
 		args string
 		code int
@@ -51,6 +55,8 @@ func TestCommandsTakeNames(t *testing.T) {
 		{"delete networks", 2, "is no resource"},
 		{"rights zones/none.example", 1, `nothing in zones with the absoluteName "none.example"`},
 		{"rights --user dave networks/10.1.0.0/24", 1, `nothing in users with the name "dave"`},
+		{"sign-in --user dave " + strings.Join(m.where, " "), 2, `there is no user "dave"`},
+		{"sign-in --url nowhere " + strings.Join(m.where, " "), 2, "--url must be the URL of a manager"},
 		{"rights --frob", 2, "Try: portolan rights --help"},
 	} {
 		if code, text := m.wrong(strings.Fields(c.args)...); code != c.code || !strings.Contains(text, c.says) {

@@ -96,7 +96,7 @@ func (c *demoCommand) Run(s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	printDemo(s, m, notes, m.URL()+"/#sign-in="+link, urls, authority, resolver)
+	printDemo(s, m, notes, signInLink(m.URL(), link), urls, authority, resolver)
 	select {
 	case <-s.ctx.Done():
 		return nil

@@ -29,6 +29,7 @@ type cli struct {
 	Serve       serveCommand       `cmd:"" help:"Run a manager: the address API, the fleet API and the check-in door."`
 	Agent       agentCommand       `cmd:"" help:"Run a service point: enrol, check in, probe the network, show diagnostics."`
 	Token       tokenCommand       `cmd:"" help:"Make, list and revoke bearer tokens."`
+	SignIn      signInCommand      `cmd:"" name:"sign-in" help:"Print a link that signs somebody in at the console, once, within a quarter of an hour."`
 	Key         keyCommand         `cmd:"" help:"Make key sets for the token exchange."`
 	Fleet       fleetCommand       `cmd:"" help:"Fleet service points, and the applications that they run."`
 	Rollout     rolloutCommand     `cmd:"" help:"Update many service points, in waves."`

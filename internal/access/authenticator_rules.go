@@ -44,7 +44,7 @@ func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
 
 // BeforeWrite says why there is none.
 func (x *SAMLIdentityProvider) BeforeWrite(c *resource.Change) error {
-	return notSignedIn(c, "people sign in by SAML in a browser, and there is no console yet; take OAuthAuthorizationServer for programs")
+	return notSignedIn(c, "SAML is not built; take OAuthAuthorizationServer, by which people sign in in a browser, too")
 }
 
 // BeforeWrite says why there is none.

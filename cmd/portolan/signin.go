@@ -1,0 +1,35 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"portolan/internal/access"
+	"portolan/internal/store"
+)
+
+type signInCommand struct {
+	dataFlag
+	User string `help:"Who is signed in." default:"admin" placeholder:"NAME"`
+	URL  string `help:"Where browsers reach the manager." default:"http://127.0.0.1:8080" env:"PORTOLAN_URL" placeholder:"URL"`
+}
+
+// Run prints a link.
+func (c *signInCommand) Run(s *session) error {
+	at, err := url.Parse(c.URL)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return usageError{errors.New("--url must be the URL of a manager, such as https://portolan.example.net")}
+	}
+	return c.open(func(_ *store.Store, users *access.Service) error {
+		code, err := users.NewLink(s.ctx, c.User)
+		if err == nil {
+			_, err = fmt.Fprintln(s.stdout, signInLink(strings.TrimRight(c.URL, "/"), code))
+		}
+		return err
+	})
+}
+
+// signInLink is a link to the console that signs somebody in. The code stands behind the #: browsers send that nowhere.
+func signInLink(manager, code string) string { return manager + "/#sign-in=" + code }
