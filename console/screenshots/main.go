@@ -42,7 +42,7 @@ var screens = [][2]string{
 		"/ui/transactions/3"},
 	{"staged", "/ui/staged"}, {"bulk", "/ui/bulk"}, {"events", "/ui/events"}, {"users", "/ui/users"}, {"locations", "/ui/locations"},
 	{"everything", "/ui/all"},
-	{"tag-groups", "/ui/tagGroups"}, {"nowhere", "/ui/nowhere"},
+	{"api", "/api/docs?q=networks+addresses"}, {"tag-groups", "/ui/tagGroups"}, {"nowhere", "/ui/nowhere"},
 }
 
 func run(ctx context.Context, dir string) error {

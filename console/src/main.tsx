@@ -5,8 +5,9 @@ import type { Problem } from "./api"
 import { problemOf } from "./data"
 import { Frame } from "./frame"
 import { Trouble, Toasts } from "./parts/basics"
-import { startRouter } from "./router"
+import { place, startRouter } from "./router"
 import { Screen } from "./screens"
+import { APIDocs } from "./screens/apidocs"
 import { SignIn } from "./screens/signin"
 import { begin, session } from "./session"
 import { watchLeaving } from "./staged"
@@ -24,7 +25,7 @@ function App() {
   useEffect(start, [])
   if (problem) return <main id="main" class="alone"><Trouble problem={problem} retry={start} /></main>
   if (session.value === undefined) return <main id="main" class="alone" aria-busy="true"><h1 class="hidden">Portolan</h1></main>
-  if (session.value === null) return <SignIn />
+  if (session.value === null) return place.value.path[0] === "docs" ? <main id="main" class="docs"><APIDocs /></main> : <SignIn />
   return <Fence><Frame><Screen /></Frame><Toasts /></Fence>
 }
 

@@ -5,10 +5,10 @@ export interface Place { path: string[]; query: URLSearchParams }
 
 const now = signal(location.pathname + location.search)
 
-/** The place that is shown: the overview has the path [], everything else lies below /ui. */
+/** The place that is shown: the overview has the path [], the documentation of the APIs ["docs"], everything else lies below /ui. */
 export const place = computed<Place>(() => {
   const u = new URL(now.value, location.origin)
-  return { path: u.pathname.replace(/^\/ui(\/|$)/, "/").split("/").filter(Boolean).map(decodeURIComponent), query: u.searchParams }
+  return { path: u.pathname.replace(/^\/api\/docs\/?$/, "/docs").replace(/^\/ui(\/|$)/, "/").split("/").filter(Boolean).map(decodeURIComponent), query: u.searchParams }
 })
 
 /** Asked before a page is left; false stays. */
@@ -56,7 +56,7 @@ export function startRouter() {
   document.addEventListener("click", e => {
     const a = (e.target as Element).closest?.("a[href]") as HTMLAnchorElement | null
     if (!a || e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey || a.target || a.origin !== location.origin) return
-    if (a.pathname !== "/" && a.pathname !== "/ui" && !a.pathname.startsWith("/ui/")) return
+    if (a.pathname !== "/" && a.pathname !== "/ui" && a.pathname !== "/api/docs" && !a.pathname.startsWith("/ui/")) return
     if (a.hasAttribute("download")) return
     e.preventDefault()
     go(a.pathname + a.search)

@@ -31,7 +31,7 @@ export function Everything() {
   const sections = groups.map(([heading, of]): [string, string[]] => [heading, names.filter(n => of.test(n) && !placed.has(n) && placed.add(n))])
   sections.push(["The manager itself", names.filter(n => !placed.has(n))])
   return <>
-    <Head title="Everything else" />
+    <Head title="Everything else"><a class="button" href="/api/docs">The APIs</a></Head>
     <p class="muted">Every collection of the API. What has a page of its own is here, too.</p>
     <div class="cards">{sections.map(([heading, list]) => <section key={heading} class="card"><h2>{heading}</h2><ul class="plain-list">{list.map(n => <li key={n}><a href={"/ui/" + n}>{collectionName(n)}</a></li>)}</ul></section>)}</div>
   </>

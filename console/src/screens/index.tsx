@@ -1,5 +1,6 @@
 // Which screen is shown where.
 import { place } from "../router"
+import { APIDocs } from "./apidocs"
 import { Bulk } from "./bulk"
 import { Changes, Transaction } from "./changes"
 import { Find } from "./find"
@@ -24,6 +25,7 @@ export function Screen() {
     case "transactions": return <Changes />
     case "staged": return <StagedChanges />
     case "bulk": return <Bulk />
+    case "docs": return <APIDocs />
     case "all": return <Everything />
     default: return <CollectionPage key={first} name={first} />
   }
