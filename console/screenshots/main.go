@@ -38,7 +38,7 @@ var screens = [][2]string{
 	{"network", "/ui/networks/{networks:range:'10.0.0.0/24'}"}, {"address", "/ui/addresses/{addresses:address:'10.0.0.2'}"},
 	{"names", "/ui/names"}, {"zone", "/ui/zones/{zones:absoluteName:'harbour.example'}"}, {"zone-text",
 		"/ui/zones/{zones:absoluteName:'harbour.example'}?tab=text"},
-	{"servers", "/ui/servers"}, {"ranges", "/ui/ranges"}, {"fleet", "/ui/fleet"}, {"changes", "/ui/transactions"}, {"change",
+	{"servers", "/ui/servers"}, {"dhcp", "/ui/dhcp"}, {"fleet", "/ui/fleet"}, {"changes", "/ui/transactions"}, {"change",
 		"/ui/transactions/3"},
 	{"staged", "/ui/staged"}, {"bulk", "/ui/bulk"}, {"events", "/ui/events"}, {"users", "/ui/users"}, {"locations", "/ui/locations"},
 	{"everything", "/ui/all"},

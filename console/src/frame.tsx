@@ -14,12 +14,12 @@ import { stagedCount } from "./staged"
 /** Where one can go: path, word, icon, the key behind g. */
 const places: [to: string, word: string, icon: string, key: string][] = [
   ["/", "Overview", "layout-dashboard", "o"], ["/ui/space", "Space", "list-tree", "s"], ["/ui/find", "Find space", "locate-fixed", "p"], ["/ui/names", "Names", "globe", "n"],
-  ["/ui/servers", "Servers", "server", "v"], ["/ui/ranges", "DHCP", "radio", "d"], ["/ui/fleet", "Fleet", "boxes", "f"], ["/ui/transactions", "Changes", "history", "h"],
+  ["/ui/servers", "Servers", "server", "v"], ["/ui/dhcp", "DHCP", "radio", "d"], ["/ui/fleet", "Fleet", "boxes", "f"], ["/ui/transactions", "Changes", "history", "h"],
   ["/ui/staged", "Change list", "list-checks", "c"], ["/ui/bulk", "Bulk and CSV", "file-spreadsheet", "b"], ["/ui/events", "Events", "bell", "e"], ["/ui/all", "Everything else", "settings", "a"]]
 
 /** Which of the places a path belongs to. */
 const belongs: Record<string, string> = { blocks: "/ui/space", networks: "/ui/space", addresses: "/ui/space", configurations: "/ui/space", map: "/ui/space", zones: "/ui/names",
-  views: "/ui/names", resourceRecords: "/ui/names", deployments: "/ui/servers" }
+  views: "/ui/names", resourceRecords: "/ui/names", deployments: "/ui/servers", ranges: "/ui/dhcp", leases: "/ui/dhcp", macPools: "/ui/dhcp", clientClasses: "/ui/dhcp" }
 
 const helping = signal(false), curling = signal(false), menu = signal(false)
 

@@ -3,6 +3,7 @@ import { place } from "../router"
 import { APIDocs } from "./apidocs"
 import { Bulk } from "./bulk"
 import { Changes, Transaction } from "./changes"
+import { DHCP } from "./dhcp"
 import { Find } from "./find"
 import { Fleet, ServicePoint } from "./fleet"
 import { CollectionPage, Everything, Nowhere, ResourcePage } from "./generic"
@@ -21,6 +22,7 @@ export function Screen() {
     case "find": return <Find />
     case "names": return <Names />
     case "servers": return <Servers />
+    case "dhcp": return <DHCP />
     case "fleet": return <Fleet />
     case "transactions": return <Changes />
     case "staged": return <StagedChanges />
