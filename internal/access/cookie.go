@@ -1,18 +1,32 @@
 package access
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"encoding/base64"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"portolan/internal/problem"
 	"portolan/internal/store"
 )
 
-// cookieScheme is how a request with the cookie of a session in place of an Authorization header shows itself.
+// cookieScheme is how a request with a cookie in place of an Authorization header shows itself.
 const cookieScheme = "cookie"
+
+// Unattended is the header by which a page says that it asks by itself, and not because somebody is there: it does not make the session last.
+const Unattended = "x-portolan-unattended"
+
+// quietly is a request whose credentials are not noted as used.
+type quietly struct{}
+
+// Quietly gives a request that does not make a session last.
+func Quietly(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), quietly{}, true))
+}
 
 // cookieName is the cookie of a session. Where the browser speaks TLS it has the prefix by which it takes it from this host alone, and with
 // the attributes that are set here (draft-ietf-httpbis-rfc6265bis section 4.1.3).
@@ -21,21 +35,23 @@ const (
 	secureCookieName = "__Host-" + cookieName
 )
 
-// crossOrigin refuses requests that a page of somebody else makes a browser send, which has the cookie.
+// crossOrigin refuses changes that a page of somebody else makes a browser send.
 var crossOrigin = http.NewCrossOriginProtection()
 
-// sameOrigin refuses a change that comes from a page of another origin.
-func sameOrigin(r *http.Request) error {
+// SameOrigin refuses a change that a browser sends from a page of another origin: whatever the request has that says who asks, a cookie or
+// Basic credentials that the browser remembers, the page did not know it. Programs that are no browsers say nothing of an origin.
+func SameOrigin(r *http.Request) error {
 	if crossOrigin.Check(r) != nil {
-		return problem.Forbidden("CrossOriginRequest", "a browser sent this from a page of another origin; take a token for that")
+		return problem.Forbidden("CrossOriginRequest", "a browser sent this from a page of another origin")
 	}
 	return nil
 }
 
-// overTLS reports whether the browser speaks TLS, with the manager or with what stands before it. Who lies about that makes its own cookie
-// stricter.
+// overTLS reports whether the browser speaks TLS, with the manager or with the first that stands before it. Who lies about that makes its
+// own cookie stricter.
 func overTLS(r *http.Request) bool {
-	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
+	return r.TLS != nil || strings.EqualFold(strings.TrimSpace(first), "https")
 }
 
 // SetCookie has the browser keep the credentials of a session; empty ones are forgotten. A page of another origin cannot ask for it: the
@@ -62,31 +78,30 @@ func cookieNameOf(r *http.Request) string {
 	return cookieName
 }
 
-// ForgetCookie has the browser forget the cookie of a request that was refused because its session has ended.
+// errCookie is the refusal of a cookie whose session has ended.
+var errCookie = unauthorized("InvalidAuthorizationToken", "the session of the browser has ended")
+
+// ForgetCookie has the browser forget its cookie where that is what was refused.
 func ForgetCookie(w http.ResponseWriter, r *http.Request, err error) {
-	if p, ok := problem.As(err); ok && p.Status == http.StatusUnauthorized && r.Header.Get("Authorization") == "" && cookieOf(r) != "" {
+	if errors.Is(err, errCookie) {
 		SetCookie(w, r, "")
 	}
 }
 
-// cookieOf gives the credentials of a request's cookie; empty where it has none.
-func cookieOf(r *http.Request) string {
-	if c, err := r.Cookie(cookieNameOf(r)); err == nil && len(c.Value) <= maxHeader {
-		return c.Value
+// cookie gives the principal of a request with cookies. Where others have set one of that name, too, on a host above, the good one counts.
+func (s *Service) cookie(r *http.Request) (Principal, error) {
+	for _, c := range r.CookiesNamed(cookieNameOf(r)) {
+		plain, err := base64.StdEncoding.DecodeString(c.Value)
+		colon := bytes.LastIndexByte(plain, ':') // names may have one, tokens have none
+		if err != nil || colon < 1 || len(c.Value) > maxHeader {
+			continue
+		}
+		p, err := s.session(r.Context(), string(plain[:colon]), string(plain[colon+1:]), ConsoleDoor)
+		if !errors.Is(err, errToken) {
+			return p, err
+		}
 	}
-	return ""
-}
-
-// cookie gives the principal of a request with a cookie.
-func (s *Service) cookie(r *http.Request, value string) (Principal, error) {
-	if err := sameOrigin(r); err != nil {
-		return Principal{}, err
-	}
-	name, token, err := basic(value)
-	if err != nil {
-		return Principal{}, err
-	}
-	return s.session(r.Context(), name, token, ConsoleDoor)
+	return Principal{}, errCookie
 }
 
 // LinkLife is how long a link that signs somebody in is good.
@@ -106,6 +121,9 @@ func (s *Service) NewLink(ctx context.Context, user string) (code string, err er
 		if len(rows) == 0 {
 			return problem.Invalid("user", "there is no user %q", user)
 		}
+		if rows[0].Ref("authenticator") != 0 {
+			return problem.Invalid("user", "%s is known by an authenticator, which says each time whether that is so", user)
+		}
 		return tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,'',?,?,?)",
 			NewSecret(), kindLink, "link", rows[0].ID, Hash(code), tx.Now().Unix(), tx.Now().Add(LinkLife).Unix())
 	})
@@ -115,7 +133,7 @@ func (s *Service) NewLink(ctx context.Context, user string) (code string, err er
 func (s *Service) takeLink(ctx context.Context, code, remote string, by Door) (p Principal, err error) {
 	find := func(tx *store.Tx) (id string, user *User, err error) {
 		var userID int64
-		err = tx.QueryRow("SELECT id, user_id FROM credential WHERE kind = ? AND hash = ? AND expires > ?", kindLink, Hash(code),
+		err = tx.QueryRow("SELECT id, user_id FROM credential WHERE kind = ? AND hash = ? AND expires > ? AND revoked = 0", kindLink, Hash(code),
 			tx.Now().Unix()).Scan(&id, &userID)
 		if errors.Is(err, sql.ErrNoRows) {
 			return "", nil, errLink
@@ -123,7 +141,7 @@ func (s *Service) takeLink(ctx context.Context, code, remote string, by Door) (p
 		if err != nil {
 			return "", nil, err
 		}
-		if user, err = userOf(tx, userID); errors.Is(err, store.ErrNotFound) || err == nil && !user.usable(by) {
+		if user, err = userOf(tx, userID); errors.Is(err, store.ErrNotFound) || err == nil && (!user.usable(by) || user.Authenticator.ID != 0) {
 			err = errLink
 		}
 		return id, user, err

@@ -88,7 +88,7 @@ func SetPassword(tx *store.Tx, user int64, hash string) error {
 	if err := tx.Write("DELETE FROM credential WHERE user_id = ? AND kind = ?", user, kindPassword); err != nil {
 		return err
 	}
-	if err := tx.Write("UPDATE credential SET revoked = 1 WHERE user_id = ? AND kind = ?", user, kindSession); err != nil {
+	if err := tx.Write("UPDATE credential SET revoked = 1 WHERE user_id = ? AND kind IN (?, ?)", user, kindSession, kindLink); err != nil {
 		return err
 	}
 	err := tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created) VALUES (?,?,?,?,'',?,?)",

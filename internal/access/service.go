@@ -215,8 +215,8 @@ func header(r *http.Request) (scheme, rest string, err error) {
 	values := r.Header.Values("Authorization")
 	switch {
 	case len(values) == 0:
-		if value := cookieOf(r); value != "" {
-			return cookieScheme, value, nil
+		if len(r.CookiesNamed(cookieNameOf(r))) > 0 {
+			return cookieScheme, "", nil
 		}
 		return "", "", errMissing
 	case len(values) > 1:
@@ -231,6 +231,7 @@ func header(r *http.Request) (scheme, rest string, err error) {
 
 // Bearer gives the principal of a request that must have a bearer token, or the cookie of a session.
 func (s *Service) Bearer(r *http.Request) (Principal, error) {
+	r = asks(r)
 	scheme, token, err := header(r)
 	if err != nil {
 		return Principal{}, err
@@ -240,7 +241,7 @@ func (s *Service) Bearer(r *http.Request) (Principal, error) {
 	case "bearer":
 		p, err = s.bearer(r, token)
 	case cookieScheme:
-		p, err = s.cookie(r, token)
+		p, err = s.cookie(r)
 	default:
 		err = unauthorized("InvalidAuthorizationToken", "a bearer token is needed here")
 	}
@@ -253,6 +254,7 @@ func (s *Service) Bearer(r *http.Request) (Principal, error) {
 // Any gives the principal of a request with any credential of the address API: Basic with an API
 // token, Basic with the password, a bearer token, or the cookie of a session.
 func (s *Service) Any(r *http.Request) (Principal, error) {
+	r = asks(r)
 	scheme, rest, err := header(r)
 	if err != nil {
 		return Principal{}, err
@@ -274,7 +276,7 @@ func (s *Service) Any(r *http.Request) (Principal, error) {
 		}
 		return p, err
 	case cookieScheme:
-		return s.cookie(r, rest)
+		return s.cookie(r)
 	}
 	return Principal{}, errScheme
 }
@@ -328,6 +330,14 @@ func BasicOf(r *http.Request) (name, secret string, ok bool) {
 	return name, secret, err == nil
 }
 
+// asks gives a request as credentials are looked at: one that nobody attends does not make a session last.
+func asks(r *http.Request) *http.Request {
+	if r.Header.Get(Unattended) == "true" {
+		return Quietly(r)
+	}
+	return r
+}
+
 // token gives whose token it is. A session's token must come with its user's name.
 func (s *Service) token(ctx context.Context, token, name string, kinds ...string) (Principal, error) {
 	key := tokenKey{sha256.Sum256([]byte(token)), name}
@@ -339,7 +349,7 @@ func (s *Service) token(ctx context.Context, token, name string, kinds ...string
 			return Principal{}, err
 		}
 	}
-	if found.note != 0 && found.note <= now {
+	if found.note != 0 && found.note <= now && ctx.Value(quietly{}) == nil {
 		if found.principal.Session != 0 {
 			s.used(ctx, key, found.principal.Session, kinds)
 		} else {

@@ -253,7 +253,7 @@ func (a *Server) writeParts(w http.ResponseWriter, rq *request, parts []*part, d
 	if dry {
 		media = asJSON
 	}
-	tellRecorded(w, ans)
+	tellRecorded(w, rq.caller, ans)
 	send(w, rq.Request, status, media, ans.body)
 	return nil
 }

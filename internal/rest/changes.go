@@ -102,7 +102,11 @@ func (a *Server) maySeeChanges(caller resource.Caller) error {
 	if a.May == nil || a.History == nil {
 		return nil
 	}
-	seen, err := a.May(caller, resource.ActionFind, resource.Subject{Collection: a.Collection(operationsName)})
+	on := resource.Subject{Collection: a.Collection(operationsName)}
+	if _, err := a.May(caller, resource.ActionSee, on); err != nil { // who must set a new password first
+		return err
+	}
+	seen, err := a.May(caller, resource.ActionFind, on)
 	if err == nil && seen != nil {
 		err = problem.Forbidden("AccessDenied", "%s does not see what transactions changed", caller.Name)
 	}

@@ -71,7 +71,7 @@ func (a *Server) deleteList(w http.ResponseWriter, r *http.Request, t resource.T
 	}
 	done()
 	note(w, o.ignored)
-	tellRecorded(w, ans)
+	tellRecorded(w, rq.caller, ans)
 	send(w, r, http.StatusOK, asJSON, ans.body)
 	return nil
 }

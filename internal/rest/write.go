@@ -146,7 +146,7 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 	if err != nil {
 		return wordConflict(err)
 	}
-	tellRecorded(w, ans)
+	tellRecorded(w, rq.caller, ans)
 	if ans.cookie != "" && a.SetCookie != nil {
 		a.SetCookie(w, r, ans.cookie)
 	}
@@ -167,9 +167,9 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 // recordedHeader tells the number of the transaction that a change was made in, by which it can be undone.
 const recordedHeader = "x-portolan-transaction"
 
-// tellRecorded sets that header where the history has the change.
-func tellRecorded(w http.ResponseWriter, ans answer) {
-	if ans.recorded != 0 {
+// tellRecorded sets that header where the history has the change, and who asks sees the history.
+func tellRecorded(w http.ResponseWriter, caller resource.Caller, ans answer) {
+	if ans.recorded != 0 && (caller.Administrator || caller.History != "HIDE") {
 		w.Header().Set(recordedHeader, strconv.FormatInt(ans.recorded, 10))
 	}
 }
@@ -224,6 +224,9 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 			return err
 		}
 		return a.readMembers(w, rq)
+	}
+	if dryRun(rq.Request) { // it would count as one, and take a link away
+		return problem.BadRequest("InvalidHeaderValue", "%s: a sign-in is not tried", dryRunHeader)
 	}
 	rq.key, rq.members = "", map[string]json.RawMessage{}
 	if rq.ContentLength != 0 {

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -50,11 +52,26 @@ func TestCookies(t *testing.T) {
 	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", none, "Cookie: portolan=nonsense")
 	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", none, "Cookie: __Host-portolan="+value)
 	// Behind TLS the cookie has the stricter name.
-	s := m.want(201, "POST", "/api/v2/sessions", credentials, none, inCookie, "X-Forwarded-Proto: https")
+	s := m.want(201, "POST", "/api/v2/sessions", credentials, none, inCookie, "X-Forwarded-Proto: HTTPS, http")
 	if set := s.Header.Get("Set-Cookie"); !strings.HasPrefix(set, "__Host-portolan=") || !strings.Contains(set, "; Secure;") {
 		t.Errorf("behind TLS the cookie is %q", set)
 	}
 	m.refused(400, "InvalidHeaderValue", "x-portolan-session", "POST", "/api/v2/sessions", credentials, none, "x-portolan-session: jar")
+	// Whatever a browser remembers for who asks, a page of others changes nothing with it.
+	for _, ambient := range []string{basicAuth("admin", adminPassword), "Authorization: Bearer " + m.token} {
+		m.refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/configurations", `{"name":"x"}`, ambient, "Sec-Fetch-Site: cross-site")
+	}
+	m.refused(403, "CrossOriginRequest", "another origin", "POST", "/api/v2/sessions", credentials, none, "Origin: https://example.com")
+	m.refused(400, "InvalidHeaderValue", "not tried", "POST", "/api/v2/sessions", credentials, none, "x-portolan-dry-run: true")
+	// Another cookie of that name, of a host above, keeps nobody out; a refusal of something else does not take the cookie away.
+	m.want(200, "GET", "/api/v2/sessions/current", "", none, "Cookie: portolan=bad; "+strings.TrimPrefix(cookie, "Cookie: "))
+	if r := m.do("POST", "/api/v2/sessions", `{"username":"admin","password":"wrong"}`, none, cookie); r.StatusCode != 401 ||
+		r.Header.Get("Set-Cookie") != "" {
+		t.Errorf("a wrong password beside a good cookie: %d %v", r.StatusCode, r.Header)
+	}
+	m.want(201, "POST", "/api/v2/users", `{"name":"co:lon","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"GUI","password":"a long password"}`)
+	colon := m.atConsole(`{"username":"co:lon","password":"a long password"}`)
+	m.want(200, "GET", "/api/v2/sessions/current", "", none, colon)
 	// Signing out ends it everywhere, and the browser forgets it.
 	m.want(200, "PATCH", "/api/v2/sessions/current", `{"state":"LOGGED_OUT"}`, none, cookie)
 	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/user/api/v1/fleetInstances", "", none, cookie)
@@ -113,8 +130,48 @@ func TestSignInLinks(t *testing.T) {
 	if err := access.ExpireSessions(context.Background(), m.Address, m.Identity, m.Store.Update); err != nil {
 		t.Fatal(err)
 	}
+	stale := link()
+	m.want(200, "PATCH", "/api/v2/users/"+m.want(200, "GET", "/api/v2/users?"+filter("name:'admin'"), "").text("data.0.id"), `{"password":"another password"}`)
+	m.refused(401, "InvalidAuthorizationCredentials", "link", "POST", "/api/v2/sessions", stale, "Authorization:", inCookie)
 	_, err := m.Identity.NewLink(t.Context(), "nobody")
 	if p := (&problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.Error(), "nobody") {
 		t.Errorf("a link for nobody: %v", err)
+	}
+}
+
+// A page that asks by itself, and the change feed, do not make a session last; who must set a new password follows no more.
+func TestUnattendedPages(t *testing.T) {
+	var c clock
+	m := startManager(t, func(o *Options) { o.Now = c.now })
+	m.REST.Beat = 10 * time.Millisecond
+	cookie := m.atConsole(`{"username":"admin","password":"` + adminPassword + `"}`)
+	other := m.atConsole(`{"username":"admin","password":"` + adminPassword + `"}`)
+	none := "Authorization:"
+	m.want(200, "PATCH", m.settingsOf("GlobalSettings"), `{"sessionTimeout":"PT20M"}`, mergePatch)
+	for range 4 {
+		c.advance(8 * time.Minute)
+		m.do("GET", "/api/v2/networks", "", none, cookie, access.Unattended+": true")
+		m.want(200, "GET", "/api/v2/networks", "", none, other)
+	}
+	m.refused(401, "InvalidAuthorizationToken", "ended", "GET", "/api/v2/networks", "", none, cookie)
+	m.want(201, "POST", "/api/v2/users", `{"name":"second","email":"e@x","securityPrivilege":"ADMINISTRATOR","historyPrivilege":"ADMINISTRATOR",`+
+		`"accessType":"GUI","password":"a long password"}`)
+	second := m.atConsole(`{"username":"second","password":"a long password"}`)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m.URL()+"/api/v2/changes", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, value, _ := strings.Cut(second, ": ")
+	r.Header.Set(name, value)
+	feed, err := http.DefaultClient.Do(r)
+	if err != nil || feed.StatusCode != 200 {
+		t.Fatal(feed, err)
+	}
+	defer func() { _ = feed.Body.Close() }()
+	m.want(200, "PATCH", "/api/v2/users/"+m.want(200, "GET", "/api/v2/users?"+filter("name:'second'"), "").text("data.0.id"),
+		`{"passwordResetRequired":true}`)
+	told, err := io.ReadAll(feed.Body)
+	if err != nil || !strings.Contains(string(told), "PasswordResetRequired") {
+		t.Errorf("the feed ends with %s (%v)", told, err)
 	}
 }

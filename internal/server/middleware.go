@@ -318,6 +318,9 @@ func (m *Manager) safely(w *recorder, r *http.Request, handle func(w http.Respon
 	}()
 	err := refuseNUL(r)
 	if err == nil {
+		err = access.SameOrigin(r)
+	}
+	if err == nil {
 		err = handle(w, r)
 	}
 	if err != nil {

@@ -188,7 +188,8 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Address.Manager.Notifies.Mail, m.Address.Manager.Notifies.Traps = o.Mail != nil, len(o.Traps) > 0
 	m.Address.Manager.Sweeps = o.Sweep
 	m.Address.Manager.LogLevel, m.Address.Manager.Backups = o.LogLevel, o.Backups
-	m.REST.Still, m.REST.SetCookie = m.caller, access.SetCookie
+	m.REST.SetCookie = access.SetCookie
+	m.REST.Still = func(r *http.Request) (resource.Caller, error) { return m.caller(access.Quietly(r)) }
 	observeStore(m.registry, m.Store, o.HistorySyslog != nil)
 	observeFollowers(m.registry, m.REST.Followers)
 	if m.Address.Probe = o.Probe; o.Probe == nil {

@@ -168,8 +168,12 @@ func (tx *Tx) link(due []Link) error {
 		last = Link{last.Place + 1, d.Transaction, linkHash(last.Hash, d.Hash)}
 		rows[i], ids[i] = []any{last.Place, last.Transaction, last.Hash}, d.Transaction
 	}
-	if err := tx.Write("DELETE FROM history_due WHERE txn IN (" + idList(ids) + ")"); err != nil {
+	n, err := tx.Exec("DELETE FROM history_due WHERE txn IN (" + idList(ids) + ")")
+	if err != nil {
 		return err
+	}
+	if n != int64(len(ids)) { // who was late, and reads again
+		return errors.New("another manager has chained some of what was due")
 	}
 	return tx.conn.bulk(linkTable.Name, linkTable.Columns, rows)
 }

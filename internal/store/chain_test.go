@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -145,6 +146,34 @@ func TestChainGoesOn(t *testing.T) {
 			return nil
 		}); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// Who was late, and comes back with what somebody else has chained and taken away since, chains none of it again.
+func TestChainIsNotMadeTwice(t *testing.T) {
+	both(t, func(t *testing.T, s *Store) {
+		for n := range 3 {
+			insert(t, s, thing(fmt.Sprint("one ", n)))
+		}
+		late := false
+		_, err := s.Chain(t.Context(), func(ctx context.Context, a Author, fn func(*Tx) error) error {
+			if !late {
+				late = true
+				chain(t, s)
+				if _, err := s.PruneHistory(ctx, s.Update, time.Now().Add(time.Hour), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return s.Update(ctx, a, fn)
+		})
+		if err == nil || !strings.Contains(err.Error(), "another manager has chained") {
+			t.Errorf("chaining again: %v", err)
+		}
+		insert(t, s, thing("later"))
+		chain(t, s)
+		if faults := faultsOf(t, s); len(faults) > 0 {
+			t.Errorf("the chain has faults: %q", faults)
 		}
 	})
 }
