@@ -195,12 +195,12 @@ func (c *describedCollection) read(method string, one bool, operation json.RawMe
 				c.Types = append(c.Types, name)
 			}
 		}
-	case method == "post" && !one:
+	case method == "post" && !one && !slices.Contains(c.Types, "UserSession"): // a sign-in is nothing to fill a form for
 		c.Makes = map[string][]string{}
 		s := o.RequestBody.Content["application/json"].Schema
 		all := append([]propertySchema{s}, s.OneOf...)
-		for _, any := range s.AnyOf {
-			all = append(append(all, any), any.OneOf...)
+		for _, one := range s.AnyOf {
+			all = append(append(all, one), one.OneOf...)
 		}
 		for _, t := range all {
 			for i, part := range t.AllOf {
@@ -269,11 +269,11 @@ func kindOf(p propertySchema) (kind string, nullable bool) {
 			types = append(types, fmt.Sprint(one))
 		}
 	}
-	for _, any := range append(slices.Clone(p.AnyOf), append(p.AllOf, propertySchema{Ref: p.Ref})...) {
-		if strings.HasSuffix(any.Ref, "/InlinedReference") {
+	for _, one := range append(slices.Clone(p.AnyOf), append(p.AllOf, propertySchema{Ref: p.Ref})...) {
+		if strings.HasSuffix(one.Ref, "/InlinedReference") {
 			kind = "ref"
 		}
-		if any.Type == "null" {
+		if one.Type == "null" {
 			nullable = true
 		}
 	}

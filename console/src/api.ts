@@ -1,4 +1,4 @@
-// Asking the manager: the one place that calls fetch.
+// Asking the manager, by the API alone.
 import { signal } from "@preact/signals"
 
 /** A reference, as resources show others. */
@@ -25,7 +25,7 @@ export interface Answer<T> { body: T; status: number; etag: string | null; ignor
 /** A request, as "Show as curl" words it. */
 export interface Call { method: string; path: string; body?: string; type?: string; headers: Record<string, string> }
 
-/** The requests of the page that is shown, the last ones first. */
+/** The last requests, the newest first, without secrets. */
 export const calls = signal<Call[]>([])
 const mostCalls = 30
 
@@ -39,6 +39,19 @@ export const base = "/api/v2/"
 /** Paths below the address API are named without its base; others begin with a slash. */
 export function url(path: string) { return path.startsWith("/") ? path : base + path }
 
+/** Requests that pages make by themselves, because something has changed, by their signals: they do not make the session last. */
+export const unattended = new WeakSet<AbortSignal>()
+
+/** Members of a body that nobody looking on should read. */
+export const isSecret = (name: string) => /password|secret|privatekey|passphrase|signincode|community/i.test(name)
+
+/** A body with its secrets left out. */
+function without(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body), (name, value) => isSecret(name) && value ? "…" : value)
+  } catch { return body }
+}
+
 export interface Options { headers?: Record<string, string>; type?: string; quiet?: boolean; signal?: AbortSignal }
 
 /** Sends a request; a refusal is thrown as a Refusal. A body that is no text is sent as JSON. */
@@ -49,7 +62,8 @@ export async function call<T = any>(method: string, path: string, body?: unknown
     sent = typeof body === "string" ? body : JSON.stringify(body)
     headers["Content-Type"] = o.type ?? (method === "PATCH" ? "application/merge-patch+json" : "application/json")
   }
-  if (!o.quiet) calls.value = [{ method, path: url(path), body: sent, type: headers["Content-Type"], headers: o.headers ?? {} }, ...calls.value].slice(0, mostCalls)
+  if (o.signal && unattended.has(o.signal)) headers["x-portolan-unattended"] = "true"
+  else if (!o.quiet) calls.value = [{ method, path: url(path), body: sent && without(sent), type: headers["Content-Type"], headers: o.headers ?? {} }, ...calls.value].slice(0, mostCalls)
   let r: Response
   try {
     r = await fetch(url(path), { method, headers, body: sent, credentials: "same-origin", signal: o.signal })
@@ -104,6 +118,6 @@ export interface Operation {
 }
 
 /** Tries a change and keeps nothing. */
-export async function dryRun(method: string, path: string, body?: unknown): Promise<Tried> {
-  return (await call<Tried>(method, path, body, { headers: { "x-portolan-dry-run": "true" } })).body
+export async function dryRun(method: string, path: string, body?: unknown, headers?: Record<string, string>, signal?: AbortSignal): Promise<Tried> {
+  return (await call<Tried>(method, path, body, { headers: { ...headers, "x-portolan-dry-run": "true" }, signal })).body
 }

@@ -1,6 +1,6 @@
 // Data of the pages: read when a page needs it, kept while it is shown, read again when it has changed.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
-import { get, query, Refusal, type Page, type Problem, type Resource } from "./api"
+import { get, query, Refusal, unattended, type Page, type Problem, type Resource } from "./api"
 import { onChanges } from "./live"
 
 export interface Loaded<T> { data?: T; problem?: Problem; loading: boolean; reload: () => void }
@@ -21,6 +21,7 @@ export function useData<T>(key: string | null, read: (signal: AbortSignal) => Pr
   useEffect(() => {
     if (key === null) return
     const abort = new AbortController()
+    if (turn > 0) unattended.add(abort.signal)
     set(s => ({ ...s, data: s.key === key ? s.data : undefined, problem: s.key === key ? s.problem : undefined, key, loading: true }))
     read(abort.signal).then(
       data => abort.signal.aborted || set({ key, data, loading: false }),
@@ -81,8 +82,9 @@ export function useRows<T = Resource>(path: string | null, parameters: Record<st
         if (h === held.current) redraw(x => x + 1)
       })
   }
-  const reload = useCallback(() => { begin(true); load(0); redraw(x => x + 1) }, [key])
-  useEffect(() => { load(0); return () => held.current.abort.abort() }, [key])
+  const reload = useCallback(() => { begin(true); unattended.add(held.current.abort.signal); load(0); redraw(x => x + 1) }, [key])
+  useEffect(() => { const own = held.current.abort; load(0); return () => own.abort() }, [key])
+  useEffect(() => () => held.current.abort.abort(), [])
   useEffect(() => key === null ? undefined : onChanges(collections, reload), [key, reload])
   return {
     total: held.current.total, problem: held.current.problem, reload,

@@ -36,7 +36,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <button class="searchbox" aria-label="Search" onClick={() => { searching.value = true }}><Icon name="search" /><span>Search</span><kbd>/</kbd></button>
       <span class="grow" />
       {configurations.value.length > 0 && <label class="configuration"><span class="hidden">Configuration</span>
-        <select value={configuration.value ?? ""} onChange={e => { chooseConfiguration(Number(e.currentTarget.value)) }}>
+        <select value={configuration.value ?? ""} onChange={e => { chooseConfiguration(Number(e.currentTarget.value)); if (place.value.path.length > 1) go("/ui/space") }}>
           {configurations.value.map(c => <option key={c.id} value={c.id}>{c.name}</option>)}
         </select></label>}
       <a class="staged" href="/ui/staged" aria-label={`Change list, ${stagedCount.value} staged`}><Icon name="list-checks" />{stagedCount.value > 0 && <b>{stagedCount.value}</b>}</a>
@@ -90,7 +90,7 @@ function Account() {
           <input type="radio" name="theme" value={value} checked={theme.value === value} onChange={() => { theme.value = value }} /><Icon name={icon} />{word}</label>)}
       </fieldset>
       <div class="buttons"><a class="button" href={"/ui/users/" + session.value?.user.id} onClick={() => set(false)}>My user and sessions</a>
-        <Button icon="log-out" onClick={() => void leave()}>Sign out everywhere</Button></div>
+        <Button icon="log-out" onClick={() => void leave()}>Sign out, in all tabs</Button></div>
     </Dialog>}
   </>
 }
@@ -129,10 +129,10 @@ function Keys() {
 /** A request as curl words it; the token is the user's own to put in. */
 export function asCurl(c: Call): string {
   const quoted = (t: string) => "'" + t.replaceAll("'", `'\\''`) + "'"
-  const lines = ["curl -s -H \"Authorization: Bearer $TOKEN\""]
+  const lines = ["curl -sg -H \"Authorization: Bearer $TOKEN\""]
   if (c.method !== "GET") lines.push("-X " + c.method)
   for (const [name, value] of Object.entries(c.headers)) lines.push("-H " + quoted(name + ": " + value))
-  if (c.body !== undefined) lines.push("-H " + quoted("Content-Type: " + c.type), "-d " + quoted(c.body))
+  if (c.body !== undefined) lines.push("-H " + quoted("Content-Type: " + c.type), "--data-raw " + quoted(c.body))
   lines.push(quoted(location.origin + c.path))
   return lines.join(" ")
 }

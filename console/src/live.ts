@@ -1,99 +1,133 @@
 // What changes, as it changes: one stream of the change feed for all tabs of a browser (docs/changes.md). The tab that holds the lock follows, and
 // tells the others.
 import { signal } from "@preact/signals"
-import { base } from "./api"
+import { base, signedOut } from "./api"
 
 /** live: the stream is there; stale: it was lost, and what is shown may be old; off: this user may not follow the changes. */
 export const state = signal<"live" | "stale" | "off" | "starting">("starting")
 
-interface Told { collections: string[]; ids: number[]; at: number }
-type Message = { told: Told } | { state: typeof state.value }
+/** What is sent from tab to tab: which collections have something new (empty: any may have), or how the stream is. */
+type Message = { collections: string[] } | { state: typeof state.value } | { who: true }
 
-const listeners = new Set<{ collections: string[]; fn: () => void; due?: ReturnType<typeof setTimeout> }>()
+interface Listener { collections: string[]; fn: () => void; gather: number; due?: ReturnType<typeof setTimeout> }
+const listeners = new Set<Listener>()
 
-/** Calls fn soon after something of these collections has changed; what it returns ends that. An empty list stands for all. */
-export function onChanges(collections: string[], fn: () => void): () => void {
-  const one = { collections, fn } as { collections: string[]; fn: () => void; due?: ReturnType<typeof setTimeout> }
+/** How long changes are gathered before pages read again, in milliseconds. */
+const soon = 150
+
+/** Calls fn soon after something of these collections has changed; what it returns ends that. */
+export function onChanges(collections: string[], fn: () => void, gather = soon): () => void {
+  const one: Listener = { collections, fn, gather }
   listeners.add(one)
   return () => { clearTimeout(one.due); listeners.delete(one) }
 }
 
-/** How long changes are gathered before pages read again, in milliseconds. */
-const gather = 150
-
-function tell(told: Told) {
+function tell(collections: string[]) {
   for (const one of listeners) {
-    if (one.collections.length && !one.collections.some(c => told.collections.includes(c))) continue
-    one.due ??= setTimeout(() => { one.due = undefined; one.fn() }, gather)
+    if (collections.length && !one.collections.some(c => collections.includes(c))) continue
+    one.due ??= setTimeout(() => { one.due = undefined; one.fn() }, one.gather)
   }
 }
+
+/** Says that this tab has changed something, by its path: who may not follow the feed sees the own changes at once. */
+export function changedHere(path: string) { tell(path === "batch" || path === "transactions" ? [] : path.split("/").filter(s => /^[a-z]/i.test(s)).concat("transactions")) }
 
 const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("portolan")
 let stop: (() => void) | null = null
 
-/** How long nothing may come before the stream counts as lost, in milliseconds; the manager sends something every quarter of a minute. */
-const silence = 25_000
-
-function publish(m: Message, own = true) {
-  if (typeof m !== "object") return
-  if (own) channel?.postMessage(m)
-  if ("state" in m) {
-    if (state.value === "stale" && m.state === "live") tell({ collections: [...listeners].flatMap(l => l.collections), ids: [], at: Date.now() })
+function take(m: Message) {
+  if ("collections" in m) tell(m.collections)
+  else if ("state" in m) {
+    if (state.value === "stale" && m.state === "live") tell([]) // nobody told what came meanwhile
     state.value = m.state
-  } else tell(m.told)
+  }
 }
 
-/** Follows the feed until the promise's signal ends. */
+function publish(m: Message) {
+  channel?.postMessage(m)
+  take(m)
+}
+
+/** After so much silence the manager is asked whether it is there, and has as long to answer, in milliseconds: what is lost shows within ten seconds. */
+const pulse = 4000
+
+/** Follows the feed until the signal ends. */
 function follow(ended: AbortSignal): Promise<void> {
   return new Promise(resolve => {
-    let source: EventSource | null = null, opened = false, refused = 0
-    let told: Told = { collections: [], ids: [], at: 0 }
-    let watch: ReturnType<typeof setTimeout> | undefined, later: ReturnType<typeof setTimeout> | undefined
+    let source: EventSource | null = null, told: string[] = [], heard = 0, failures = 0, later: ReturnType<typeof setTimeout> | undefined
     const alive = () => {
-      clearTimeout(watch)
-      watch = setTimeout(() => publish({ state: "stale" }), silence)
+      heard = Date.now()
+      if (state.value !== "live" && source?.readyState === EventSource.OPEN) publish({ state: "live" })
+    }
+    const lost = () => {
+      source?.close()
+      source = null
+      if (state.value !== "stale") publish({ state: "stale" })
+      clearTimeout(later)
+      later = setTimeout(open, Math.min(8000, 500 * 2 ** failures++))
+    }
+    /** Why the feed was refused, which an EventSource does not tell. */
+    const ask = async () => {
+      const abort = new AbortController()
+      try {
+        const r = await fetch(base + "changes", { signal: AbortSignal.any([abort.signal, ended]) })
+        abort.abort()
+        if (r.status === 401) signedOut()
+        else if (r.status === 403) publish({ state: "off" })
+        else lost()
+      } catch { if (!ended.aborted) lost() }
     }
     const open = () => {
-      source = new EventSource(base + "changes")
-      opened = false
-      source.addEventListener("open", () => { opened = true; refused = 0; alive(); publish({ state: "live" }) })
-      source.addEventListener("position", alive)
-      source.addEventListener("change", e => {
+      if (ended.aborted) return
+      const s = source = new EventSource(base + "changes")
+      let opened = false
+      s.addEventListener("open", () => { opened = true; failures = 0; alive() })
+      s.addEventListener("position", alive)
+      s.addEventListener("change", e => {
         alive()
-        const c = JSON.parse((e as MessageEvent).data)
-        told.ids.push(c.resourceId)
-        if (!told.collections.includes(c.resourceCollection)) told.collections.push(c.resourceCollection)
+        const c = JSON.parse((e as MessageEvent).data).resourceCollection
+        if (!told.includes(c)) told.push(c)
       })
-      source.addEventListener("transaction", () => {
+      s.addEventListener("transaction", () => {
         alive()
-        told.collections.push("transactions")
-        publish({ told: { ...told, at: Date.now() } })
-        told = { collections: [], ids: [], at: 0 }
+        publish({ collections: [...told, "transactions"] })
+        told = []
       })
-      source.addEventListener("error", () => {
-        source?.close()
-        if (!opened) refused++
-        publish({ state: refused > 2 ? "off" : "stale" })
-        if (refused <= 2 || state.value === "stale") later = setTimeout(open, Math.min(30_000, 1000 * 2 ** refused))
+      s.addEventListener("error", e => {
+        s.close()
+        if (s !== source) return
+        source = null
+        const status = e instanceof MessageEvent ? JSON.parse(e.data).status : 0
+        if (status === 401) signedOut()
+        else if (status === 403) publish({ state: "off" })
+        else if (opened) lost()
+        else void ask()
       })
     }
+    const watch = setInterval(() => {
+      if (!source || Date.now() - heard < pulse) return
+      fetch("/healthz", { signal: AbortSignal.any([AbortSignal.timeout(pulse), ended]) }).then(r => { if (r.ok) heard = Date.now() - pulse / 2; else throw r.status })
+        .catch(() => { if (!ended.aborted) lost() })
+    }, pulse / 4)
     open()
-    ended.addEventListener("abort", () => { clearTimeout(watch); clearTimeout(later); source?.close(); resolve() })
+    ended.addEventListener("abort", () => { clearInterval(watch); clearTimeout(later); source?.close(); resolve() })
   })
 }
 
 /** Begins to follow; one tab of the browser does. */
 export function startLive() {
   stopLive()
-  const abort = new AbortController()
+  const abort = new AbortController(), ended = abort.signal
   stop = () => abort.abort()
-  channel?.addEventListener("message", e => publish(e.data as Message, false), { signal: abort.signal })
-  if (navigator.locks && channel) {
-    channel.addEventListener("message", e => { if (e.data === "who" && leads) channel.postMessage({ state: state.value }) }, { signal: abort.signal })
-    let leads = false
-    channel.postMessage("who")
-    navigator.locks.request("portolan-live", { signal: abort.signal }, () => { leads = true; return follow(abort.signal) }).catch(() => {})
-  } else void follow(abort.signal)
+  if (!navigator.locks || !channel) { void follow(ended); return }
+  let leads = false
+  channel.addEventListener("message", e => {
+    const m = e.data as Message
+    if (!("who" in m)) take(m)
+    else if (leads) channel.postMessage({ state: state.value })
+  }, { signal: ended })
+  channel.postMessage({ who: true })
+  navigator.locks.request("portolan-live", { signal: ended }, () => { leads = true; return follow(ended) }).catch(() => {})
 }
 
 export function stopLive() { stop?.(); stop = null; state.value = "starting" }

@@ -13,10 +13,10 @@ import { begin, session } from "./session"
 import { watchLeaving } from "./staged"
 import { useState, useEffect } from "preact/hooks"
 
-/** A fault of one screen leaves the others usable. */
+/** A fault of one screen leaves the others, and the way to them, usable. */
 class Fence extends Component<{ children: ComponentChildren }, { problem?: Problem }> {
   static getDerivedStateFromError(e: unknown) { return { problem: problemOf(e) } }
-  render() { return this.state.problem ? <main id="main" tabIndex={-1}><Trouble problem={this.state.problem} retry={() => location.reload()} /></main> : this.props.children }
+  render() { return this.state.problem ? <Trouble problem={this.state.problem} retry={() => location.reload()} /> : this.props.children }
 }
 
 function App() {
@@ -26,7 +26,7 @@ function App() {
   if (problem) return <main id="main" class="alone"><Trouble problem={problem} retry={start} /></main>
   if (session.value === undefined) return <main id="main" class="alone" aria-busy="true"><h1 class="hidden">Portolan</h1></main>
   if (session.value === null) return place.value.path[0] === "docs" ? <main id="main" class="docs"><APIDocs /></main> : <SignIn />
-  return <Fence><Frame><Screen /></Frame><Toasts /></Fence>
+  return <><Frame><Fence key={place.value.path.join("/")}><Screen /></Fence></Frame><Toasts /></>
 }
 
 startRouter()

@@ -2,9 +2,11 @@
 import type { Resource } from "./api"
 import type { Wanted } from "./parts/preview"
 
+/** A name as data has it: in full, with a dot at its end. */
+const target = (x: any) => x ? (x.absoluteName ?? x.name ?? "") + "." : "."
+
 /** The data of a record, one entry for each record on the wire. */
 export function dataOf(r: Resource): { type: string; data: string }[] {
-  const target = (x: any) => x ? (x.absoluteName ?? x.name) + "." : "."
   switch (r.type) {
     case "HostRecord": return ((r._embedded?.addresses ?? []) as Resource[]).map(a => ({ type: a.address!.includes(":") ? "AAAA" : "A", data: a.address! }))
     case "AliasRecord": return [{ type: "CNAME", data: target(r.linkedRecord) }]
@@ -12,18 +14,18 @@ export function dataOf(r: Resource): { type: string; data: string }[] {
     case "SRVRecord": return [{ type: "SRV", data: `${r.priority ?? 0} ${r.weight ?? 0} ${r.port ?? 0} ${target(r.linkedRecord)}` }]
     case "TXTRecord": return [{ type: "TXT", data: JSON.stringify(r.text ?? "") }]
     case "HINFORecord": return [{ type: "HINFO", data: `${JSON.stringify(r.cpu ?? "")} ${JSON.stringify(r.os ?? "")}` }]
-    case "NAPTRRecord": return [{ type: "NAPTR", data: [r.order, r.preference, JSON.stringify(r.flags ?? ""), JSON.stringify(r.service ?? ""), JSON.stringify(r.regularExpression ?? r.regexp ?? ""), r.replacement || "."].join(" ") }]
-    case "GenericRecord": return [{ type: r.recordType, data: r.rdata }]
+    case "NAPTRRecord": return [{ type: "NAPTR", data: [r.order ?? 0, r.preference ?? 0, JSON.stringify(r.flags ?? ""), JSON.stringify(r.service ?? ""), JSON.stringify(r.regularExpression ?? ""), r.replacement || "."].join(" ") }]
     case "URIRecord": return [{ type: "URI", data: `${r.priority ?? 0} ${r.weight ?? 0} ${JSON.stringify(r.target ?? "")}` }]
-    case "HTTPSRecord": case "SVCBRecord": return [{ type: r.type.replace("Record", ""), data: [r.priority, r.target || ".", r.parameters ?? r.params ?? ""].join(" ").trim() }]
+    case "HTTPSRecord": case "SVCBRecord": return [{ type: r.type.slice(0, -6), data: `${r.priority ?? 0} ${target(r.linkedRecord)}${r.serviceParameters ? " " + JSON.stringify(r.serviceParameters) : ""}` }]
+    case "GenericRecord": return [{ type: r.recordType, data: r.rdata }]
   }
   return []
 }
 
 export interface Line { name: string; ttl: string; type: string; data: string }
 
-/** A line as text. */
-export function lineText(l: Line) { return `${l.name} ${l.ttl} ${l.type} ${l.data}`.replace(/ +/g, " ") }
+/** A line as text. What stands in quotes stays as it is. */
+export function lineText(l: Line) { return `${l.name} ${l.ttl} ${l.type} ${l.data}` }
 
 /** The lines of a zone's records. */
 export function linesOf(records: Resource[]): { line: Line; r: Resource }[] {
@@ -33,32 +35,34 @@ export function linesOf(records: Resource[]): { line: Line; r: Resource }[] {
 /** Reads a line; a text says what is wrong with it. */
 export function parseLine(text: string): Line | string {
   const m = /^(\S+)\s+(-|\d+)\s+([A-Za-z0-9]+)\s+(\S.*)$/.exec(text.trim())
-  return m ? { name: m[1], ttl: m[2], type: m[3].toUpperCase(), data: m[4].trim() } : "A line is NAME TTL TYPE DATA; TTL may be -"
+  return m ? { name: m[1], ttl: m[2], type: m[3].toUpperCase(), data: m[4].trim() } : "a line is NAME TTL TYPE DATA; TTL may be -"
 }
 
-/** What the body of a new record is. */
-function bodyOf(name: string, ttl: string, type: string, data: string[]): any | string {
-  const head = { ...(name === "@" ? {} : { name }), ...(ttl === "-" ? {} : { ttl: Number(ttl) }) }
-  const target = (t: string) => ({ absoluteName: t.replace(/\.$/, "") })
-  const words = data[0].split(/\s+/)
+/** Types whose data is more than a line says well: they are changed on their own pages. */
+const apart = ["NAPTR", "HINFO", "URI", "HTTPS", "SVCB"]
+
+/** The fields of a record that a line is, without its name; a text says what is wrong. */
+function fieldsOf(type: string, data: string): { type: string; fields: any } | string {
+  const named = (t: string) => ({ absoluteName: t.replace(/\.$/, "") }), words = data.split(/\s+/)
   switch (type) {
-    case "A": case "AAAA": return { type: "HostRecord", ...head, addresses: data.map(address => ({ address })) }
-    case "CNAME": return { type: "AliasRecord", ...head, linkedRecord: target(data[0]) }
-    case "MX": return words.length === 2 ? { type: "MXRecord", ...head, priority: Number(words[0]), linkedRecord: target(words[1]) } : "MX is PRIORITY NAME"
-    case "SRV": return words.length === 4 ? { type: "SRVRecord", ...head, priority: Number(words[0]), weight: Number(words[1]), port: Number(words[2]), linkedRecord: target(words[3]) } : "SRV is PRIORITY WEIGHT PORT NAME"
-    case "TXT": {
-      const text = /^".*"$/.test(data[0]) ? (() => { try { return JSON.parse(data[0]) } catch { return data[0].slice(1, -1) } })() : data[0]
-      return { type: "TXTRecord", ...head, text }
-    }
+    case "CNAME": return { type: "AliasRecord", fields: { linkedRecord: named(data) } }
+    case "MX": return words.length === 2 ? { type: "MXRecord", fields: { priority: Number(words[0]), linkedRecord: named(words[1]) } } : "MX is PRIORITY NAME"
+    case "SRV": return words.length === 4 ? { type: "SRVRecord", fields: { priority: Number(words[0]), weight: Number(words[1]), port: Number(words[2]), linkedRecord: named(words[3]) } } : "SRV is PRIORITY WEIGHT PORT NAME"
+    case "TXT":
+      if (!data.startsWith("\"")) return { type: "TXTRecord", fields: { text: data } }
+      try { return { type: "TXTRecord", fields: { text: JSON.parse(data) } } } catch { return "the text's quotes do not fit: \" inside is \\\"" }
   }
-  return { type: "GenericRecord", ...head, recordType: type, rdata: data[0] }
+  if (apart.includes(type)) return `${type} records are made and changed on their own pages`
+  return { type: "GenericRecord", fields: { recordType: type, rdata: data } }
 }
 
 export interface Difference { gone: string[]; come: string[]; changes: Omit<Wanted, "says">[]; faults: string[] }
 
-/** What has to be changed so that a zone's records are what a text says. */
+const ttlOf = (l: Line) => l.ttl === "-" ? null : Number(l.ttl)
+
+/** What has to be changed so that these records become what a text says. Records that are not among them stay as they are. */
 export function difference(zone: number, records: Resource[], text: string): Difference {
-  const was = linesOf(records), texts = new Map(was.map(w => [lineText(w.line), w])), faults: string[] = [], wanted = new Map<string, Line>()
+  const was = linesOf(records), texts = new Set(was.map(w => lineText(w.line))), faults: string[] = [], wanted = new Map<string, Line>()
   text.split("\n").forEach((t, i) => {
     if (!t.trim() || t.trim().startsWith(";")) return
     const l = parseLine(t)
@@ -66,26 +70,31 @@ export function difference(zone: number, records: Resource[], text: string): Dif
     else wanted.set(lineText(l), l)
   })
   const gone = was.filter(w => !wanted.has(lineText(w.line))), come = [...wanted].filter(([t]) => !texts.has(t)).map(([, l]) => l)
-  const changes: Difference["changes"] = [], touched = new Set<number>()
+  const changes: Difference["changes"] = []
   const isHost = (l: Line) => l.type === "A" || l.type === "AAAA"
   // Hosts have all addresses of their name: one record for them all.
-  const hosts = new Set([...gone.filter(g => g.r.type === "HostRecord").map(g => g.line.name), ...come.filter(isHost).map(l => l.name)])
-  for (const name of hosts) {
+  for (const name of new Set([...gone.filter(g => g.r.type === "HostRecord").map(g => g.line.name), ...come.filter(isHost).map(l => l.name)])) {
     const now = [...wanted.values()].filter(l => isHost(l) && l.name === name), before = records.find(r => r.type === "HostRecord" && (r.name || "@") === name)
-    if (before) touched.add(before.id)
+    if (new Set(now.map(l => l.ttl)).size > 1) faults.push(`${name}: the addresses of a host have one TTL`)
     if (!now.length) changes.push({ method: "DELETE", path: "resourceRecords/" + before!.id })
-    else if (before) changes.push({ method: "PATCH", path: "resourceRecords/" + before.id, body: { addresses: now.map(l => ({ address: l.data })), ttl: now[0].ttl === "-" ? null : Number(now[0].ttl) } })
-    else changes.push({ method: "POST", path: `zones/${zone}/resourceRecords`, body: bodyOf(name, now[0].ttl, "A", now.map(l => l.data)) })
+    else if (before) changes.push({ method: "PATCH", path: "resourceRecords/" + before.id, body: { addresses: now.map(l => ({ address: l.data })), ttl: ttlOf(now[0]) } })
+    else changes.push({ method: "POST", path: `zones/${zone}/resourceRecords`, body: { type: "HostRecord", name, addresses: now.map(l => ({ address: l.data })), ...(ttlOf(now[0]) === null ? {} : { ttl: ttlOf(now[0]) }) } })
   }
-  for (const g of gone) if (!touched.has(g.r.id) && g.r.type !== "HostRecord") {
-    touched.add(g.r.id)
-    changes.push({ method: "DELETE", path: "resourceRecords/" + g.r.id })
+  // A line of the same name and type in place of another one is that record, changed: its comment and its history stay.
+  const left = gone.filter(g => g.r.type !== "HostRecord")
+  for (const l of come) {
+    if (isHost(l)) continue
+    const f = fieldsOf(l.type, l.data)
+    if (typeof f === "string") { faults.push(`${lineText(l)}: ${f}`); continue }
+    const i = left.findIndex(g => g.line.name === l.name && g.line.type === l.type)
+    if (i >= 0) {
+      const { recordType: _, ...fields } = f.fields
+      changes.push({ method: "PATCH", path: "resourceRecords/" + left[i].r.id, body: { ...fields, ttl: ttlOf(l) } })
+      left.splice(i, 1)
+    } else changes.push({ method: "POST", path: `zones/${zone}/resourceRecords`, body: { type: f.type, name: l.name, ...f.fields, ...(ttlOf(l) === null ? {} : { ttl: ttlOf(l) }) } })
   }
-  for (const l of come) if (!isHost(l)) {
-    const body = bodyOf(l.name, l.ttl, l.type, [l.data])
-    if (typeof body === "string") faults.push(`${lineText(l)}: ${body}`)
-    else changes.push({ method: "POST", path: `zones/${zone}/resourceRecords`, body })
-  }
-  changes.sort((a, b) => Number(b.method === "DELETE") - Number(a.method === "DELETE"))
+  for (const g of left) changes.push({ method: "DELETE", path: "resourceRecords/" + g.r.id })
+  const order = { DELETE: 0, PATCH: 1, POST: 2 }
+  changes.sort((a, b) => order[a.method] - order[b.method])
   return { gone: gone.map(g => lineText(g.line)), come: come.map(lineText), changes, faults }
 }

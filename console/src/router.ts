@@ -3,12 +3,15 @@ import { computed, signal } from "@preact/signals"
 
 export interface Place { path: string[]; query: URLSearchParams }
 
+/** A part of a path; as it is where it cannot be read. */
+function decoded(text: string) { try { return decodeURIComponent(text) } catch { return text } }
+
 const now = signal(location.pathname + location.search)
 
 /** The place that is shown: the overview has the path [], the documentation of the APIs ["docs"], everything else lies below /ui. */
 export const place = computed<Place>(() => {
   const u = new URL(now.value, location.origin)
-  return { path: u.pathname.replace(/^\/api\/docs\/?$/, "/docs").replace(/^\/ui(\/|$)/, "/").split("/").filter(Boolean).map(decodeURIComponent), query: u.searchParams }
+  return { path: u.pathname.replace(/^\/api\/docs\/?$/, "/docs").replace(/^\/ui(\/|$)/, "/").split("/").filter(Boolean).map(decoded), query: u.searchParams }
 })
 
 /** Asked before a page is left; false stays. */
@@ -22,12 +25,12 @@ let entries = entry
 const scroller = () => document.getElementById("main")
 
 /** Where the page that is shown was scrolled to when it was left; 0 where it was not seen before. */
-export function restored() { return scrolled.get(entry) ?? 0 }
+export function restored(): number { return scrolled.get(entry) ?? (history.state?.entry === entry ? history.state?.scroll : 0) ?? 0 }
 
 /** Goes somewhere; replace stays at the same entry of the browser's history, for what is only another state of the page. */
 export function go(to: string, replace = false) {
-  if (!replace && guard && !guard()) return
   const before = now.value
+  if (before.split("?")[0] !== new URL(to, location.origin).pathname && guard && !guard()) return
   if (replace) history.replaceState({ entry }, "", to)
   else {
     scrolled.set(entry, scroller()?.scrollTop ?? 0)
@@ -48,7 +51,13 @@ export function setQuery(changes: Record<string, string | null>) {
 /** Follows the browser's buttons, and links of the console. */
 export function startRouter() {
   history.scrollRestoration = "manual"
+  addEventListener("pagehide", () => history.replaceState({ entry, scroll: scroller()?.scrollTop ?? 0 }, ""))
+  addEventListener("beforeunload", e => { if (guard) e.preventDefault() })
   addEventListener("popstate", e => {
+    if (location.pathname !== now.value.split("?")[0] && guard && !guard()) {
+      history.pushState({ entry }, "", now.value)
+      return
+    }
     scrolled.set(entry, scroller()?.scrollTop ?? 0)
     entry = e.state?.entry ?? 0
     now.value = location.pathname + location.search

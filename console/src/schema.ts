@@ -20,7 +20,8 @@ export function readSchema(): Promise<Schema> {
 }
 
 export function useSchema(): Schema | undefined {
-  const [schema, set] = useState(known)
-  useEffect(() => { if (!schema) readSchema().then(set, () => {}) }, [])
+  const [schema, set] = useState(known), [failed, fail] = useState<Error>()
+  useEffect(() => { if (!schema) readSchema().then(set, fail) }, [])
+  if (failed) throw failed // the fence of the screen says so
   return schema
 }

@@ -1,7 +1,9 @@
 // Who is signed in. The token is in a cookie that no script sees.
 import { signal } from "@preact/signals"
-import { call, get, onSignedOut, query, Refusal, type Page, type Ref, type Resource } from "./api"
-import { startLive, stopLive } from "./live"
+import { call, calls, get, onSignedOut, query, Refusal, type Page, type Ref, type Resource } from "./api"
+import { onChanges, startLive, stopLive } from "./live"
+import { toasts } from "./parts/basics"
+import { ownedBy } from "./staged"
 
 export interface Session { id: number; user: Ref; administrator: boolean; readOnly: boolean }
 
@@ -30,7 +32,8 @@ export async function readConfigurations() {
 
 /** Finds out who is signed in, by the cookie or by the code of a link. */
 export async function begin() {
-  onSignedOut(() => { session.value = null; stopLive() })
+  onSignedOut(end)
+  onChanges(["configurations"], () => { if (session.value) void readConfigurations() })
   const said = new URLSearchParams(location.hash.slice(1)), code = said.get("sign-in")
   refused.value = said.get("refused")
   if (code || refused.value) history.replaceState(history.state, "", location.pathname + location.search)
@@ -45,6 +48,7 @@ export async function begin() {
   try {
     await entered(await get("sessions/current", { quiet: true }))
   } catch (e) {
+    if (resets(e)) return
     if (e instanceof Refusal && (e.problem.status === 401 || e.problem.status === 404)) session.value = null
     else throw e
   }
@@ -53,17 +57,45 @@ export async function begin() {
 /** Signs in. */
 export async function enter(credentials: { username: string; password: string } | { signInCode: string }) {
   const r = await call<Resource>("POST", "sessions", credentials, { headers: { "x-portolan-session": "cookie" }, quiet: true })
-  await entered(r.body)
+  try { await entered(r.body) } catch (e) { if (!resets(e)) throw e }
+}
+
+/** Whoever must set a new password before anything else: their number. */
+export const mustReset = signal<number | null>(null)
+
+/** Who looks at the page next sees nothing of who was here. What is staged waits for its user. */
+function end() {
+  session.value = null
+  calls.value = []
+  toasts.value = []
+  stopLive()
+}
+
+/** Sets a new password where one must be set, and goes on with it. */
+export async function resetPassword(password: string) {
+  const user = mustReset.value
+  const name = (await call("PATCH", "users/" + user, { password }, { quiet: true })).body.name
+  mustReset.value = null
+  await enter({ username: name, password })
+}
+
+/** Notes that a new password must be set, where that is what a refusal says. */
+function resets(e: unknown): boolean {
+  if (!(e instanceof Refusal) || e.problem.code !== "PasswordResetRequired") return false
+  mustReset.value = Number(/users\/(\d+)/.exec(e.problem.message)?.[1]) || null
+  if (mustReset.value) session.value = null
+  return mustReset.value !== null
 }
 
 async function entered(s: Resource) {
   const [user] = await Promise.all([get("users/" + s.user.id + query({ fields: "id,name,type,securityPrivilege" }), { quiet: true }), readConfigurations()])
   refused.value = null
+  ownedBy(s.user.id)
   session.value = { id: s.id, user: s.user, administrator: user.securityPrivilege === "ADMINISTRATOR", readOnly: !!s.readOnly }
   startLive()
 }
 
-/** Signs out: the session ends wherever it is used. */
+/** Signs out: the session ends wherever it is used, in all tabs. */
 export async function leave() {
-  try { await call("PATCH", "sessions/current", { state: "LOGGED_OUT" }, { quiet: true }) } finally { session.value = null; stopLive() }
+  try { await call("PATCH", "sessions/current", { state: "LOGGED_OUT" }, { quiet: true }) } finally { ownedBy(0); mustReset.value = null; end() }
 }

@@ -1,12 +1,14 @@
 // Making changes: each at once, with a message that can take it back.
 import { call, type Answer, type Options } from "./api"
 import { problemOf } from "./data"
+import { changedHere } from "./live"
 import { toast } from "./parts/basics"
 
 /** Takes a transaction back; force goes over later changes of the same resources. */
 export async function undo(transaction: number, force = false): Promise<boolean> {
   try {
     const r = await call("POST", "transactions", { transactionType: "UNDO", transactionId: transaction }, force ? { headers: { "x-bcn-force-undo": "true" } } : {})
+    changedHere("transactions")
     toast("Taken back.", r.transaction ? { action: { label: "Redo", run: () => void undo(r.transaction!) } } : {})
     return true
   } catch (e) {
@@ -18,6 +20,7 @@ export async function undo(transaction: number, force = false): Promise<boolean>
 /** Makes a change and says so, with Undo. What is to be approved first is said, too. */
 export async function change<T = any>(says: string, method: string, path: string, body?: unknown, o?: Options): Promise<Answer<T>> {
   const r = await call<T>(method, path, body, o)
+  changedHere(path)
   if (r.status === 202) toast("This takes an approval: it was asked for, and is among the workflow requests.")
   else toast(says, r.transaction ? { action: { label: "Undo", run: () => void undo(r.transaction!) } } : {})
   return r

@@ -17,7 +17,8 @@ import (
 // cookieScheme is how a request with a cookie in place of an Authorization header shows itself.
 const cookieScheme = "cookie"
 
-// Unattended is the header by which a page says that it asks by itself, and not because somebody is there: it does not make the session last.
+// Unattended is the header by which a page says that it asks by itself, and not because somebody is there: it does not make the session
+// last.
 const Unattended = "x-portolan-unattended"
 
 // quietly is a request whose credentials are not noted as used.

@@ -19,7 +19,7 @@ const htmlHead = `<!doctype html><html lang="en"><head><meta charset="utf-8"><me
 
 const htmlStyle = `
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:80rem;padding:0 1rem;color:#1b2733;background:#fff}
-a{color:#0b5cad}h1{font-size:1.3rem}table{border-collapse:collapse;width:100%}
+a{color:#0b5cad}h1{font-size:1.3rem}table{border-collapse:collapse;width:100%}td,th,h1,li{overflow-wrap:anywhere}
 th,td{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid #dde3e9}
 th{font-weight:600;background:#f4f6f8}code{font:13px ui-monospace,monospace}nav{margin:1rem 0}
 @media(prefers-color-scheme:dark){body{background:#11171d;color:#d9e2ea}a{color:#6db3ff}th{background:#1b242d}th,td{border-color:#2b3742}}

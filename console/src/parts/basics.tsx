@@ -20,7 +20,7 @@ const tones: Record<string, [icon: string, tone: string]> = {
 /** A state, as an icon and a word. */
 export function State({ of }: { of: string | null | undefined }) {
   if (!of) return <span class="muted">none</span>
-  const [icon, tone] = tones[of] ?? ["circle-dot", "calm"]
+  const [icon, tone] = Object.hasOwn(tones, of) ? tones[of] : ["circle-dot", "calm"]
   return <span class={"chip " + tone}><Icon name={icon} size={13} />{words(of)}</span>
 }
 
@@ -91,7 +91,7 @@ export function Dialog({ title, children, close, wide }: { title: string; childr
   return <dialog ref={ref} class={wide ? "wide" : ""} aria-labelledby={id} onCancel={e => { e.preventDefault(); close() }}
     onMouseDown={e => { if (e.target === ref.current) close() }}>
     <div class="dialog">
-      <header><h2 id={id}>{title}</h2><button class="plain" aria-label="Close" onClick={close}><Icon name="x" /></button></header>
+      <div class="dialog-head"><h2 id={id}>{title}</h2><button class="plain" aria-label="Close" onClick={close}><Icon name="x" /></button></div>
       {children}
     </div>
   </dialog>

@@ -1,15 +1,16 @@
 // Creating, changing and deleting any resource.
-import { useState } from "preact/hooks"
-import { pathOf, type Resource } from "../api"
+import { useEffect, useState } from "preact/hooks"
+import { call, pathOf, type Answer, type Problem, type Resource } from "../api"
+import { problemOf } from "../data"
 import { kind, title } from "../links"
 import { useSchema, type CollectionSchema } from "../schema"
-import { Dialog, Field, Loading } from "./basics"
+import { Dialog, Field, Loading, Trouble } from "./basics"
 import { bodyOf, FieldInput, formFields, type Values } from "./form"
 import { Preview } from "./preview"
 
-/** Makes a resource in a collection; values are there to begin with, only are the fields that are shown, all without it. */
-export function Create({ path, makes, types, values: begin, only, close, done, title: heading }: {
-  path: string; makes: CollectionSchema; types?: string[]; values?: Values; only?: string[]; close: () => void; done?: (r: Resource) => void; title?: string
+/** Makes a resource in a collection; values are there to begin with, fallback is what is sent of what is left empty, only are the fields that are shown, all without it. */
+export function Create({ path, makes, types, values: begin, fallback, only, close, done, title: heading }: {
+  path: string; makes: CollectionSchema; types?: string[]; values?: Values; fallback?: Values; only?: string[]; close: () => void; done?: (r: Resource) => void; title?: string
 }) {
   const schema = useSchema(), names = types ?? Object.keys(makes.n ?? {})
   const [type, choose] = useState(names[0]), [values, set] = useState<Values>(begin ?? {}), [all, more] = useState(!only)
@@ -18,7 +19,7 @@ export function Create({ path, makes, types, values: begin, only, close, done, t
   if (!t) return <Dialog title="New" close={close}><p>This cannot be made here.</p></Dialog>
   const fields = formFields(t, true, required), short = all ? fields : fields.filter(f => only!.includes(f.n) || required.includes(f.n))
   const missing = required.filter(n => n !== "type" && (values[n] === undefined || values[n] === null || values[n] === ""))
-  const filled = Object.fromEntries(Object.entries(values).filter(([n, v]) => v !== null && v !== "" && fields.some(f => f.n === n)))
+  const filled = Object.fromEntries(Object.entries({ ...fallback, ...values }).filter(([n, v]) => v !== null && v !== "" && fields.some(f => f.n === n)))
   return <Preview title={heading ?? "New " + kind(type)} close={close} done={done} waits
     wanted={missing.length ? null : { method: "POST", path, body: bodyOf(filled, type), says: `${kind(type)} ${values.range ?? values.address ?? values.name ?? ""} is made.`.replace("  ", " ") }}>
     {problem => <>
@@ -29,19 +30,28 @@ export function Create({ path, makes, types, values: begin, only, close, done, t
   </Preview>
 }
 
-/** Changes a resource: what is sent is what was changed. */
+/**
+ * Changes a resource: what is sent is what was changed, and only to what it was when the window was opened: what somebody else has changed meanwhile is not
+ * overwritten.
+ */
 export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; close: () => void; done?: () => void }) {
-  const schema = useSchema()
+  const schema = useSchema(), path = pathOf(r)
+  const [opened, open] = useState<Answer<Resource>>(), [problem, fail] = useState<Problem>()
   const [values, set] = useState<Values>({}), [all, more] = useState(!only)
-  if (!schema) return <Dialog title="Change" close={close}><Loading what="the schema" /></Dialog>
-  const t = schema.types[r.type]
+  useEffect(() => {
+    const host = r.type === "HostRecord" ? "?fields=embed(addresses)" : ""
+    call<Resource>("GET", path + host).then(a => { open({ ...a, body: a.body._embedded?.addresses ? { ...a.body, addresses: a.body._embedded.addresses } : a.body }) }, e => fail(problemOf(e)))
+  }, [])
+  if (problem) return <Dialog title={"Change " + title(r)} close={close}><Trouble problem={problem} /></Dialog>
+  if (!schema || !opened) return <Dialog title={"Change " + title(r)} close={close}><Loading /></Dialog>
+  const t = schema.types[r.type], was = opened.body
   if (!t) return <Dialog title="Change" close={close}><p>This cannot be changed here.</p></Dialog>
   const fields = formFields(t, false, []), short = all ? fields : fields.filter(f => only!.includes(f.n))
-  const changed = Object.fromEntries(Object.entries(values).filter(([n, v]) => JSON.stringify(v ?? null) !== JSON.stringify(r[n] ?? null)))
+  const changed = Object.fromEntries(Object.entries(values).filter(([n, v]) => JSON.stringify(v ?? null) !== JSON.stringify(was[n] ?? null)))
   return <Preview title={"Change " + title(r)} close={close} done={done}
-    wanted={Object.keys(changed).length ? { method: "PATCH", path: pathOf(r), body: bodyOf(changed), says: `${title(r)} is changed.` } : null}>
+    wanted={Object.keys(changed).length ? { method: "PATCH", path, body: bodyOf(changed), says: `${title(r)} is changed.`, ...(opened.etag ? { headers: { "If-Match": opened.etag } } : {}) } : null}>
     {problem => <>
-      <div class="fields">{short.map(f => <FieldInput key={f.n} field={f} value={f.n in values ? values[f.n] : r[f.n]} problem={problem} set={v => set(s => ({ ...s, [f.n]: v }))} />)}</div>
+      <div class="fields">{short.map(f => <FieldInput key={f.n} field={f} value={f.n in values ? values[f.n] : was[f.n]} problem={problem} set={v => set(s => ({ ...s, [f.n]: v }))} />)}</div>
       {!all && fields.length > short.length && <p><button type="button" class="small" onClick={() => more(true)}>All {fields.length} fields</button></p>}
     </>}
   </Preview>
@@ -50,6 +60,6 @@ export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; c
 /** Deletes a resource, after it was shown what goes along. */
 export function Delete({ r, close, done }: { r: Resource; close: () => void; done?: () => void }) {
   return <Preview title={"Delete " + title(r)} danger close={close} done={done} wanted={{ method: "DELETE", path: pathOf(r), says: `${title(r)} is deleted.` }}>
-    {() => <p>{kind(r.type)} <strong>{title(r)}</strong> goes, with what lies below it. It can be taken back.</p>}
+    {() => <p>{kind(r.type)} <strong>{title(r)}</strong> goes, with what lies below it and what leads to it, as is listed here. It can be taken back.</p>}
   </Preview>
 }

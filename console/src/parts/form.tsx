@@ -1,8 +1,8 @@
 // Fields of any type, made from the schema.
 import { useEffect, useRef, useState } from "preact/hooks"
-import { get, query, type Problem, type Ref, type Resource } from "../api"
+import { get, isSecret, literal, query, type Page, type Problem, type Ref, type Resource } from "../api"
 import { kind, subtitle, title } from "../links"
-import type { FieldSchema, TypeSchema } from "../schema"
+import { useSchema, type FieldSchema, type Schema, type TypeSchema } from "../schema"
 import { Field } from "./basics"
 
 export type Values = Record<string, any>
@@ -21,7 +21,7 @@ export function faultOf(problem: Problem | undefined, field: string): string | u
 
 /** The fields that a form shows: those that can be set, the required ones first. */
 export function formFields(t: TypeSchema, creates: boolean, required: string[]): FieldSchema[] {
-  const list = t.f.filter(f => !f.r && f.n !== "type" && f.n !== "id" && (creates || !f.w || f.k !== "list"))
+  const list = t.f.filter(f => !f.r && f.n !== "type" && f.n !== "id" && (creates || !f.w || f.k !== "list" || f.n === "addresses"))
   return [...list.filter(f => required.includes(f.n)), ...list.filter(f => !required.includes(f.n) && f.n === "name"), ...list.filter(f => !required.includes(f.n) && f.n !== "name")]
 }
 
@@ -36,13 +36,24 @@ export function FieldInput({ field, value, set, required, problem }: { field: Fi
         case "yes": return <select {...common} value={value === undefined || value === null ? "" : String(value)} onChange={e => set(e.currentTarget.value === "" ? null : e.currentTarget.value === "true")}>
           <option value="">—</option><option value="true">yes</option><option value="false">no</option></select>
         case "number": return <input {...common} type="text" inputMode="numeric" value={value ?? ""} onInput={e => set(e.currentTarget.value === "" ? null : /^-?\d+$/.test(e.currentTarget.value) ? Number(e.currentTarget.value) : e.currentTarget.value)} />
-        case "ref": return <RefInput attributes={common} value={value} set={set} named={namedBy[field.n]} />
-        case "list": case "object": return <JSONInput attributes={common} value={value} set={set} />
-        default: return <input {...common} type={(field.n === "password" ? "password" : "text") as "text"} autocomplete={field.n === "password" ? "new-password" : "off"} spellcheck={false} value={value ?? ""}
+        case "ref": return <RefInput attributes={common} value={value} set={set} field={field.n} named={namedBy[field.n]} />
+        case "list": if (field.n === "addresses") return <AddressesInput attributes={common} value={value} set={set} />
+        // falls through
+        case "object": return <JSONInput attributes={common} value={value} set={set} />
+        default: return <input {...common} type={(isSecret(field.n) ? "password" : "text") as "text"} autocomplete={isSecret(field.n) ? "new-password" : "off"} spellcheck={false} value={value ?? ""}
           placeholder={field.k === "time" ? "2026-01-31T12:00:00Z" : undefined} onInput={e => set(e.currentTarget.value === "" ? null : e.currentTarget.value)} />
       }
     }}
   </Field>
+}
+
+/** The addresses of a host, one behind the other. */
+function AddressesInput({ attributes, value, set }: { attributes: any; value: any; set: (v: any) => void }) {
+  const [text, type] = useState(((value ?? []) as any[]).map(a => a.address ?? "").join(", "))
+  return <input {...attributes} class="mono" spellcheck={false} autocomplete="off" value={text} placeholder="10.0.0.7, 2001:db8::7" onInput={e => {
+    type(e.currentTarget.value)
+    set(e.currentTarget.value.split(/[\s,]+/).filter(Boolean).map(address => ({ address })))
+  }} />
 }
 
 /** A list or an object, as JSON. */
@@ -62,16 +73,35 @@ function JSONInput({ attributes, value, set }: { attributes: any; value: any; se
 /** References that a text names as well, by this member of theirs: the resource need not be there yet, or has no number that people know. */
 const namedBy: Record<string, string> = { macAddress: "address", linkedRecord: "absoluteName" }
 
+/** The types that a reference is of, as far as its name says: a location is a Location, a defaultView a View. Empty: any. */
+function typesOf(schema: Schema | undefined, field: string | undefined): string[] {
+  if (!schema || !field) return []
+  const f = field.toLowerCase(), names = Object.keys(schema.types), same = names.filter(t => t.toLowerCase() === f)
+  return same.length ? same : names.filter(t => f.endsWith(t.toLowerCase()) || t.toLowerCase().endsWith(f))
+}
+
+/** What a text finds among resources of some types, by their names; of any, what the search finds. */
+async function found(schema: Schema | undefined, types: string[], text: string, signal: AbortSignal): Promise<Resource[]> {
+  const collections = types.length && schema ? Object.keys(schema.collections).filter(c => schema.collections[c].m?.includes("G") && schema.collections[c].t?.some(t => types.includes(t))) : []
+  if (!collections.length) return (await get<{ data: { resource: Resource }[] }>("search" + query({ q: text, limit: 8 }), { signal, quiet: true })).data.map(h => h.resource)
+  const lists = await Promise.all(collections.map(c => get<Page>(c + query({ filter: `name:contains(${literal(text)})`, limit: 8 }), { signal, quiet: true }).then(p => p.data, () => [] as Resource[])))
+  const list = lists.flat().filter(r => types.includes(r.type))
+  if (list.length) return list.slice(0, 12)
+  const all = await get<{ data: { resource: Resource }[] }>("search" + query({ q: text, limit: 50 }), { signal, quiet: true })
+  return all.data.map(h => h.resource).filter(r => types.includes(r.type)).slice(0, 8)
+}
+
 /** A resource, found by search; or, where named says by what member, the text itself. */
-export function RefInput({ attributes, value, set, named }: { attributes: any; value: Ref | null | undefined; set: (v: any) => void; named?: string }) {
+export function RefInput({ attributes, value, set, field, named }: { attributes: any; value: Ref | null | undefined; set: (v: any) => void; field?: string; named?: string }) {
+  const schema = useSchema(), types = typesOf(schema, field)
   const [q, type] = useState<string | null>(null), [hits, show] = useState<Resource[]>([]), [chosen, choose] = useState(0)
   const box = useRef<HTMLDivElement>(null)
   useEffect(() => {
     const text = q?.trim(), abort = new AbortController()
     if (!text) { show([]); return }
-    get<{ data: { resource: Resource }[] }>("search" + query({ q: text, limit: 8 }), { signal: abort.signal, quiet: true }).then(r => { show(r.data.map(h => h.resource)); choose(0) }, () => {})
+    found(schema, types, text, abort.signal).then(list => { if (!abort.signal.aborted) { show(list); choose(0) } }, () => {})
     return () => abort.abort()
-  }, [q])
+  }, [q, !schema])
   const take = (r: Resource | undefined) => { if (r) { set({ id: r.id, type: r.type, name: r.name, range: r.range, address: r.address, absoluteName: r.absoluteName }); type(null); show([]) } }
   const shown = q ?? (value && !value.id ? String((value as any)[named ?? "name"] ?? "") : value ? value.name || value.range || value.address ? `${title(value)}` : "#" + value.id : "")
   const list = attributes.id + "-hits"

@@ -40,6 +40,9 @@ interface Props<T> {
 export const rowHeight = 32
 const beyond = 12
 
+/** The height up to which browsers draw, in pixels (Firefox ends at 17 million). */
+const highest = 15_000_000
+
 /** A grid: arrows, Page Up and Down, Home and End move the chosen row, Enter opens it. */
 export function Grid<T>(p: Props<T>) {
   const ref = useRef<HTMLDivElement>(null)
@@ -68,13 +71,38 @@ export function Grid<T>(p: Props<T>) {
       back.current = 0
     }
   }, [p.count])
-  useEffect(() => { if (chosen >= p.count && p.count) choose(p.count - 1) }, [p.count])
-  const first = Math.max(0, Math.floor(view.top / rowHeight) - beyond)
-  const last = Math.min(p.count, Math.ceil((view.top + view.height) / rowHeight) + beyond)
+  // What is chosen is a row, not a place: it stays chosen where others come or go above it.
+  const id = useRef<string | number | undefined>(undefined)
+  const pick = (i: number) => {
+    const row = p.at(i)
+    id.current = row !== undefined && p.id ? p.id(row) : undefined
+    choose(i)
+  }
+  useLayoutEffect(() => {
+    if (chosen >= p.count && p.count) { choose(p.count - 1); return }
+    const row = p.at(chosen)
+    if (!p.id || row === undefined) return
+    if (id.current === undefined) { id.current = p.id(row); return }
+    if (p.id(row) === id.current) return
+    for (let d = 1; d < 200; d++) for (const i of [chosen - d, chosen + d]) {
+      const other = i >= 0 && i < p.count ? p.at(i) : undefined
+      if (other !== undefined && p.id(other) === id.current) { choose(i); return }
+    }
+    id.current = p.id(row)
+  })
+  // Browsers draw nothing beyond a height: above it the table scrolls faster than the page.
+  const height = p.count * rowHeight, tall = Math.min(height, highest), faster = tall > view.height ? Math.max(1, (height - view.height) / (tall - view.height)) : 1
+  const top = faster === 1 ? view.top : Math.min(view.top * faster, height - view.height)
+  const first = Math.max(0, Math.floor(top / rowHeight) - beyond)
+  const last = Math.min(p.count, Math.ceil((top + view.height) / rowHeight) + beyond)
   const move = (i: number) => {
     const to = Math.max(0, Math.min(p.count - 1, i))
-    choose(to)
+    pick(to)
     const main = document.getElementById("main")!, box = ref.current!.getBoundingClientRect(), outer = main.getBoundingClientRect()
+    if (faster > 1) {
+      if (to * rowHeight < top || (to + 2) * rowHeight > top + view.height) main.scrollTop += (to * rowHeight - top) / faster
+      return
+    }
     const y = box.top + (to + 1) * rowHeight
     if (y < outer.top + rowHeight) main.scrollTop -= outer.top + rowHeight - y
     else if (y + rowHeight > outer.bottom - 8) main.scrollTop += y + rowHeight - outer.bottom + 8
@@ -85,6 +113,7 @@ export function Grid<T>(p: Props<T>) {
     const to = ({ ArrowDown: chosen + 1, ArrowUp: chosen - 1, PageDown: chosen + page, PageUp: chosen - page, Home: 0, End: p.count - 1 } as Record<string, number>)[e.key]
     if (to !== undefined) { e.preventDefault(); move(to); return }
     const row = p.at(chosen)
+    if (row !== undefined && p.id && id.current !== undefined && p.id(row) !== id.current) return // it has just gone
     if (e.key === "Enter" && row !== undefined && p.open && e.target === ref.current) { e.preventDefault(); p.open(row, chosen); return }
     p.onKey?.(e, row, chosen)
   }
@@ -92,8 +121,8 @@ export function Grid<T>(p: Props<T>) {
   for (let i = first; i < last; i++) {
     const row = p.at(i)
     rows.push(<div key={row !== undefined && p.id ? "r" + p.id(row) : i} id={"row-" + i} role="row" aria-rowindex={i + 2} aria-selected={i === chosen}
-      class={"row" + (i === chosen ? " chosen" : "")} style={{ transform: `translateY(${i * rowHeight}px)`, gridTemplateColumns: template }}
-      onMouseDown={() => choose(i)} onDblClick={e => { if (row !== undefined && p.open && !(e.target as Element).closest("button,input,a")) p.open(row, i) }}
+      class={"row" + (i === chosen ? " chosen" : "")} style={{ transform: `translateY(${Math.round(i * rowHeight - top + view.top)}px)`, gridTemplateColumns: template }}
+      onMouseDown={() => pick(i)} onDblClick={e => { if (row !== undefined && p.open && !(e.target as Element).closest("button,input,a")) p.open(row, i) }}
       {...(row !== undefined && p.attributes ? p.attributes(row) : {})}>
       {columns.map(c => <div key={c.key} role="gridcell" class={c.number ? "num right" : ""}>{row === undefined ? <span class="skeleton" /> : c.cell(row, i)}</div>)}
     </div>)
@@ -111,7 +140,7 @@ export function Grid<T>(p: Props<T>) {
         })}
       </div></div>
       {p.count === 0 ? <div role="row" class="grid-empty"><div role="gridcell">{p.empty ?? "Nothing is here."}</div></div>
-        : <div role="rowgroup" class="grid-body" style={{ height: p.count * rowHeight + "px" }}>{rows}</div>}
+        : <div role="rowgroup" class="grid-body" style={{ height: tall + "px" }}>{rows}</div>}
     </div>
   </div>
 }

@@ -46,6 +46,19 @@ function places(cells: number, hilbert: boolean): { side: number; height: number
   return { side, height, at, of }
 }
 
+/** Another value each time that the colours of the page become others. */
+function useColours(): string {
+  const dark = matchMedia("(prefers-color-scheme: dark)"), read = () => (document.documentElement.dataset.theme ?? "") + dark.matches
+  const [colours, set] = useState(read)
+  useEffect(() => {
+    const look = () => set(read()), theme = new MutationObserver(look)
+    dark.addEventListener("change", look)
+    theme.observe(document.documentElement, { attributeFilter: ["data-theme"] })
+    return () => { dark.removeEventListener("change", look); theme.disconnect() }
+  }, [])
+  return colours
+}
+
 /** The colours of a theme, from the style sheet, as red, green and blue. */
 function colours(at: Element) {
   const probe = document.createElement("i"), c = document.createElement("canvas").getContext("2d", { willReadFrequently: true })!
@@ -67,7 +80,7 @@ export function SpaceMap({ collection, r, onPick }: { collection: "blocks" | "ne
   const path = `${collection}/${r.id}/map` + query({ cells })
   const { data, problem, reload } = useData<MapAnswer>(path, s => get(path, { signal: s }), ["blocks", "networks", "addresses", "ranges"])
   const list = useMemo(() => data ? cellsOf(data) : [], [data])
-  const [chosen, choose] = useState(-1)
+  const chosen = Number(q.get("cell") ?? -1), choose = (i: number) => setQuery({ cell: i < 0 ? null : String(i) })
   if (problem) return <Trouble problem={problem} retry={reload} />
   if (!data) return <Loading what="the map" />
   const spanOf = (i: number): Span => {
@@ -76,14 +89,14 @@ export function SpaceMap({ collection, r, onPick }: { collection: "blocks" | "ne
   }
   return <div class="map">
     <div class="tools">
-      <label class="inline">Cells <select value={cells} onChange={e => setQuery({ cells: e.currentTarget.value })}>{[256, 1024, 4096, 16384, 65536].map(n => <option key={n} value={n}>{number(n)}</option>)}</select></label>
+      <label class="inline">Cells <select value={cells} onChange={e => setQuery({ cells: e.currentTarget.value, cell: null })}>{[256, 1024, 4096, 16384, 65536].map(n => <option key={n} value={n}>{number(n)}</option>)}</select></label>
       <label class="inline"><input type="checkbox" checked={hilbert} onChange={e => setQuery({ order: e.currentTarget.checked ? "hilbert" : null })} />Hilbert curve</label>
       <label class="inline"><input type="checkbox" checked={asTable} onChange={e => setQuery({ as: e.currentTarget.checked ? "table" : null })} />As a table</label>
-      <span class="muted">each cell is {span(spanOf(0)).replace(/^.*(\/\d+)$/, "a $1")}: {amount(size(spanOf(0)))} addresses</span>
+      <span class="muted">each cell is {span(spanOf(0)).replace(/^.*(\/\d+)$/, "a $1")}, {size(spanOf(0)) === 1n ? "one address" : amount(size(spanOf(0))) + " addresses"}</span>
     </div>
-    {asTable ? <MapTable data={data} list={list} spanOf={spanOf} /> : <Canvas data={data} list={list} hilbert={hilbert} chosen={chosen} choose={choose} spanOf={spanOf} label={"Map of " + r.range} />}
     <Legend collection={collection} />
-    {!asTable && chosen >= 0 && list[chosen]?.kind >= 0 && <CellCard collection={collection} r={r} s={spanOf(chosen)} cell={list[chosen]} kinds={data.kinds} onPick={onPick} />}
+    <div class="map-body">{asTable ? <MapTable data={data} list={list} spanOf={spanOf} /> : <Canvas data={data} list={list} hilbert={hilbert} chosen={chosen} choose={choose} spanOf={spanOf} label={"Map of " + r.range} />}
+    {!asTable && chosen >= 0 && list[chosen]?.kind >= 0 && <CellCard collection={collection} r={r} s={spanOf(chosen)} cell={list[chosen]} kinds={data.kinds} levels={data.levels} onPick={onPick} />}</div>
   </div>
 }
 
@@ -96,7 +109,7 @@ function Canvas({ data, list, hilbert, chosen, choose, spanOf, label }: { data: 
     return () => look.disconnect()
   }, [])
   const scale = Math.max(1, Math.min(Math.floor((width || 800) / p.side), Math.floor(720 / p.height), 32))
-  const theme = document.documentElement.dataset.theme
+  const theme = useColours()
   useEffect(() => {
     const canvas = ref.current!, c = canvas.getContext("2d")!, colour = colours(box.current!)
     const image = new ImageData(p.side, p.height)
@@ -145,12 +158,12 @@ function says(c: Cell, kinds: string[], levels: number) {
   if (c.kind < 0) return "beyond the range"
   const full = c.level === 0 ? "nothing in use" : c.level === levels - 1 ? "full" : `about ${Math.round(100 * c.level / (levels - 1))} % in use`
   const what = ({ free: "free", block: "in a block, in no network", network: "in a network", networks: "several networks", range: "in a DHCP range" } as Record<string, string>)[kinds[c.kind]] ?? kinds[c.kind]
-  return c.kind === 0 && c.level === 0 ? what : `${what}, ${full}`
+  return c.kind === 0 ? c.level === 0 ? what : c.level === levels - 1 ? "in use" : full : `${what}, ${full}`
 }
 
 function Legend({ collection }: { collection: string }) {
   const items: [string, string][] = collection === "blocks" ? [["free", "free"], ["block", "in a block"], ["net", "a network"], ["nets", "several networks"], ["full", "full"]] : [["free", "free"], ["block", "DHCP range"], ["full", "in use"]]
-  return <p class="legend" aria-label="What the colours mean">{items.map(([c, word]) => <span key={c}><i class={"swatch " + c} aria-hidden="true" />{word}</span>)}<span class="muted">the fuller, the darker</span></p>
+  return <p class="legend" aria-label="What the colours mean">{items.map(([c, word]) => <span key={c}><i class={"swatch " + c} aria-hidden="true" />{word}</span>)}<span class="muted">the fuller, the stronger</span></p>
 }
 
 /** The map in words: runs of cells that are alike. */
@@ -169,15 +182,15 @@ function MapTable({ data, list, spanOf }: { data: MapAnswer; list: Cell[]; spanO
 }
 
 /** What lies in a cell. */
-function CellCard({ collection, r, s, cell, kinds, onPick }: { collection: string; r: Resource; s: Span; cell: Cell; kinds: string[]; onPick?: (s: Span) => void }) {
+function CellCard({ collection, r, s, cell, kinds, levels, onPick }: { collection: string; r: Resource; s: Span; cell: Cell; kinds: string[]; levels: number; onPick?: (s: Span) => void }) {
   const within = `within('${span(s)}')`
   const path = collection === "blocks" ? "networks" + query({ filter: `configuration.id:${r.configuration?.id} and range:${within}`, limit: 20 }) : `networks/${r.id}/addresses` + query({ filter: `address:${within}`, limit: 20 })
   const found = useData<Page>(path, a => get(path, { signal: a }), ["networks", "addresses"])
   return <section class="card cell-card"><h2 class="mono">{span(s)}</h2>
-    <p>{says(cell, kinds, 16)}</p>
+    <p>{says(cell, kinds, levels)}</p>
     {found.problem ? <Trouble problem={found.problem} /> : !found.data ? <Loading /> : found.data.data.length === 0 ? <Empty title={collection === "blocks" ? "No network lies wholly in it." : "No address is in use there."} /> :
       <ul class="plain-list">{found.data.data.map(x => <li key={x.id}><a class="mono" href={hrefOf(x)}>{title(x)}</a> {x.name}</li>)}{found.data.count === 20 && <li class="muted">and more</li>}</ul>}
-    {onPick && <button onClick={() => onPick(s)}>Use this</button>}
+    {onPick && cell.level === 0 && <button onClick={() => onPick(s)}>Use this</button>}
     {collection === "blocks" && found.data?.data.length === 1 && <button onClick={() => go(hrefOf(found.data!.data[0]) + "/map")}>Its map</button>}
   </section>
 }

@@ -9,11 +9,11 @@ import { stage, type Staged } from "../staged"
 import { change } from "../work"
 import { Button, Dialog, number, Trouble, toast, useSettled } from "./basics"
 
-export interface Wanted { method: Staged["method"]; path: string; body?: any; says: string }
+export interface Wanted { method: Staged["method"]; path: string; body?: any; headers?: Record<string, string>; says: string }
 
 /**
  * A window with a form. wanted is the change that it stands for now; null as long as something is missing. After each pause in typing it is tried, and
- * what would come of it is shown; nothing is kept until a button is pressed.
+ * what would come of it is shown; nothing is kept until a button is pressed, and none can be before that.
  */
 export function Preview({ title, wanted, children, close, done, danger, unstaged, waits }: {
   title: string; wanted: Wanted | null; children?: (problem: Problem | undefined) => ComponentChildren; close: () => void; done?: (body: any) => void; danger?: boolean; unstaged?: boolean
@@ -21,34 +21,37 @@ export function Preview({ title, wanted, children, close, done, danger, unstaged
   waits?: boolean
 }) {
   const key = wanted ? JSON.stringify(wanted) : null, settled = useSettled(key, 250)
-  const [tried, show] = useState<Tried>(), [problem, fail] = useState<Problem>(), [busy, work] = useState(false), [begun] = useState(key)
+  const [came, show] = useState<{ key: string; tried?: Tried; problem?: Problem }>(), [failed, fail] = useState<{ key: string | null; problem: Problem }>()
+  const [busy, work] = useState(false), [begun] = useState(key), [turn, again] = useState(0)
   useEffect(() => {
-    if (!settled) { show(undefined); fail(undefined); return }
-    let gone = false
+    if (!settled) return
+    const abort = new AbortController()
     const w: Wanted = JSON.parse(settled)
-    dryRun(w.method, w.path, w.body).then(t => { if (!gone) { show(t); fail(undefined) } }, e => { if (!gone) { show(undefined); fail(problemOf(e)) } })
-    return () => { gone = true }
-  }, [settled])
+    dryRun(w.method, w.path, w.body, w.headers, abort.signal).then(tried => show({ key: settled, tried }), e => { if (!abort.signal.aborted) show({ key: settled, problem: problemOf(e) }) })
+    return () => abort.abort()
+  }, [settled, turn])
+  const fresh = key !== null && came?.key === key ? came : undefined
+  const problem = failed && failed.key === key ? failed.problem : fresh?.problem
   const apply = async () => {
-    if (!wanted) return
+    if (!wanted || !fresh?.tried || busy) return
     work(true)
     try {
-      const r = await change(wanted.says, wanted.method, wanted.path, wanted.body)
+      const r = await change(wanted.says, wanted.method, wanted.path, wanted.body, { headers: wanted.headers })
       close()
       done?.(r.body)
-    } catch (e) { fail(problemOf(e)); work(false) }
+    } catch (e) { fail({ key, problem: problemOf(e) }); work(false) }
   }
   const quiet = waits && key === begun
-  const current = settled === key
   return <Dialog title={title} close={close} wide>
     <form onSubmit={e => { e.preventDefault(); void apply() }}>
       {children?.(quiet ? undefined : problem)}
       <div class="preview" aria-live="polite">
-        {problem && !quiet ? <Trouble problem={problem} /> : tried && wanted ? <Effect tried={tried} /> : <p class="muted small">What would come of it is shown here before anything is made.</p>}
+        {problem && !quiet ? <Trouble problem={problem} retry={problem.status === 0 || problem.status >= 500 ? () => { fail(undefined); again(n => n + 1) } : undefined} /> : fresh?.tried ? <Effect tried={fresh.tried} />
+          : <p class="muted small">{wanted ? "Trying …" : "What would come of it is shown here before anything is made."}</p>}
       </div>
       <div class="buttons">
-        <button type="submit" class={danger ? "danger" : "primary"} disabled={busy || !wanted || !current || !!problem}>{busy ? "Working …" : danger ? "Delete now" : "Apply now"}</button>
-        {!unstaged && <Button icon="list-checks" disabled={!wanted || busy || !current || !!problem} onClick={() => { stage(wanted!); close(); toast("It is on the change list, and not made yet.") }}>Add to change list</Button>}
+        <button type="submit" class={danger ? "danger" : "primary"} disabled={busy || !fresh?.tried}>{busy ? "Working …" : danger ? "Delete now" : "Apply now"}</button>
+        {!unstaged && <Button icon="list-checks" disabled={busy || !fresh?.tried} onClick={() => { stage(wanted!); close(); toast("It is on the change list, and not made yet.") }}>Add to change list</Button>}
         <Button onClick={close}>Cancel</Button>
       </div>
     </form>
@@ -79,14 +82,26 @@ export function shown(v: unknown): string {
 
 const marks: Record<string, [string, string]> = { ADD: ["plus", "new"], CREATE: ["plus", "new"], DELETE: ["trash-2", "deleted"] }
 
+/** Fields of something new that say nothing to who has just made it. */
+const dull = ["up", "configuration", "type"]
+
+/** What a changed resource is called: by the change where that says it. */
+function called(o: Operation): string {
+  for (const name of ["range", "address", "absoluteName", "name"]) {
+    const f = o.fieldUpdates?.find(f => f.name === name), text = f?.value ?? f?.previousValue
+    if (typeof text === "string" && text) return text
+  }
+  return o.name ?? "#" + o.resourceId
+}
+
 /** Changes of resources, field by field. */
 export function Operations({ list, total }: { list: Operation[]; total?: number }) {
   if (!list.length) return null
   return <ul class="operations" tabIndex={0} aria-label="Changes, field by field">
     {list.map((o, i) => {
       const [icon, word] = marks[o.operationType] ?? ["pencil", "changed"]
-      const fields = (o.fieldUpdates ?? []).filter(f => shown(f.value) !== shown(f.previousValue))
-      return <li key={i}><Icon name={icon} size={14} /><div><span><strong>{kind(o.resourceType)}</strong> <span class="muted">{o.name ?? "#" + o.resourceId} · {word}</span></span>
+      const fields = (o.fieldUpdates ?? []).filter(f => shown(f.value) !== shown(f.previousValue) && !(word === "new" && (dull.includes(f.name) || typeof f.value === "boolean")))
+      return <li key={i}><Icon name={icon} size={14} /><div><span><strong>{kind(o.resourceType)}</strong> <span class="mono">{called(o)}</span> <span class="muted">{word}</span></span>
         {word !== "deleted" && <span class="updates">{fields.slice(0, 8).map(f => <span key={f.name}><span class="muted">{f.name}</span> {word === "changed" && <><del>{shown(f.previousValue)}</del> → </>}<ins>{shown(f.value)}</ins></span>)}</span>}
       </div></li>
     })}

@@ -66,8 +66,7 @@ export function Transaction({ id }: { id: string }) {
   const [shownUp, more] = useState(100), [undoing, undo] = useState(false)
   const path = `transactions/${id}/operations` + query({ limit: shownUp, total: true })
   const operations = useData<Page<Operation & Resource>>(t ? path : null, s => get(path, { signal: s }))
-  if (problem) return <><Head title={"Transaction " + id} /><Trouble problem={problem} retry={reload} /></>
-  if (!t) return <Loading />
+  if (!t) return problem ? <><Head title={"Transaction " + id} /><Trouble problem={problem} retry={reload} /></> : <Loading />
   return <>
     <Head title={t.description ?? t.operation} kind={"Transaction " + t.id} crumbs={<a href="/ui/transactions">Changes</a>}>
       {t.revertingTransaction ? <span class="muted">taken back</span> : <Button icon="undo-2" onClick={() => undo(true)}>Undo</Button>}
@@ -92,10 +91,10 @@ export function Transaction({ id }: { id: string }) {
 /** The last changes of a resource, in short. */
 export function LastChanges({ path }: { path: string }) {
   const url = path + query({ orderBy: "desc(id)", limit: 8 })
-  const { data, problem } = useData<Page>(url, s => get(url, { signal: s, quiet: true }), ["transactions"])
-  if (problem) return <p class="muted">The history is not for you to see.</p>
-  if (!data) return <Loading />
+  const { data, problem, reload } = useData<Page>(url, s => get(url, { signal: s, quiet: true }), ["transactions"]), [undoing, undo] = useState<Resource | null>(null)
+  if (!data) return problem ? <p class="muted">{problem.status === 403 ? "The history is not for you to see." : problem.message}</p> : <Loading />
   if (!data.data.length) return <p class="muted">Nothing was changed.</p>
-  return <ul class="plain-list history">{data.data.map(t => <li key={t.id}><When at={t.creationDateTime} /> <a href={"/ui/transactions/" + t.id}>{t.description}</a> <span class="muted">{t.principal ?? "the manager"}</span></li>)}</ul>
+  return <><ul class="plain-list history">{data.data.map(t => <li key={t.id}><When at={t.creationDateTime} /> <a href={"/ui/transactions/" + t.id}>{t.description}</a> <span class="muted">{t.principal ?? "the manager"}</span>{!t.revertingTransaction && <button class="small" aria-label={"Undo: " + t.description} onClick={() => undo(t)}>Undo</button>}</li>)}</ul>
+    {undoing && <Undo t={undoing} close={() => undo(null)} done={reload} />}</>
 }
 

@@ -54,13 +54,13 @@ export function Find() {
   const root = useResource(inside ? "blocks/" + inside : null)
   const s = parseSpan(root.data?.range), length = Number(q.get("length")) || (s?.v6 ? 64 : 26)
   const key = root.data ? `find ${inside} ${count} ${length}` : null
-  const found = useData(key, signal => look(root.data!, count, length, signal), ["blocks", "networks"])
+  const found = useData(key, signal => look(root.data!, count, length, signal))
   const first = useData<Resource[]>(!inside && configuration.value ? "first blocks " + configuration.value : null, async signal => (await get<any>(`configurations/${configuration.value}/blocks?limit=100`, { signal })).data)
   return <>
     <Head title="Find space" />
     <div class="fields find-form">
       <Field label="In the block">{id => <RefInput attributes={{ id }} value={root.data ?? null} set={v => { if (!v || v.type.endsWith("Block")) setQuery({ in: v ? String(v.id) : null }) }} />}</Field>
-      <Field label="How many">{id => <input id={id} type="number" min={1} max={256} value={count} onChange={e => setQuery({ count: e.currentTarget.value })} />}</Field>
+      <Field label="How many">{id => <input id={id} type="number" min={1} max={256} value={count} onInput={e => setQuery({ count: e.currentTarget.value })} />}</Field>
       <Field label="Of the size">{id => <select id={id} value={length} onChange={e => setQuery({ length: e.currentTarget.value })}>{Array.from({ length: s?.v6 ? 128 : 32 }, (_, i) => i + 1).filter(n => !s || n >= (prefixLength(s) ?? 1)).map(n => <option key={n} value={n}>/{n}</option>)}</select>}</Field>
     </div>
     {!inside ? <>{first.data && first.data.length > 0 && <p>Begin with {first.data.map((b, i) => <span key={b.id}>{i ? ", " : ""}<a href={"/ui/find?in=" + b.id} class="mono">{b.range}</a></span>)}.</p>}<Empty title="Which block shall it come from?" /></> :
@@ -70,6 +70,7 @@ export function Find() {
             <div><strong class="mono">{span(o.take[0])}{o.take.length > 1 ? ` … ${span(o.take[o.take.length - 1])}` : ""}</strong> <span class="muted">in</span> <To r={o.block} mono /> {o.block.name}
               <p class="muted">of {amount(size(o.gap))} free from {address(o.gap.low, o.gap.v6)}; {o.leaves.length ? <>leaves {o.leaves.slice(0, 6).map(span).join(", ")}{o.leaves.length > 6 ? ` and ${o.leaves.length - 6} more` : ""}</> : "fills it"}</p></div>
             <span class="grow" /><Button primary={i === 0} icon="check" onClick={() => reserve(o)}>Take {o.take.length === 1 ? "it" : "these"}</Button></li>)}</ol>
+          <p><button class="small" onClick={found.reload}>Look again</button></p>
           {!found.data.whole && <p class="muted small">Not all was looked at: at most {number(most)} blocks, and those with up to 1000 networks.</p>}
         </>}
     {reserving && <Reserve o={reserving} close={() => reserve(null)} />}

@@ -1,6 +1,6 @@
 // The fleet: service points as they are now, what runs on them, and how a new one joins.
 import { useEffect, useRef, useState } from "preact/hooks"
-import { call, get, query, type Problem } from "../api"
+import { call, get, query, unattended, type Problem } from "../api"
 import { problemOf } from "../data"
 import { Icon } from "../icons"
 import { Button, Dialog, Empty, Field, Head, Loading, number, State, toast, Trouble, When, words } from "../parts/basics"
@@ -17,26 +17,31 @@ export interface Point {
 }
 
 /** Asks again and again while the page is in sight; states of the fleet are not in the change feed. */
-function usePolled<T>(key: string, read: () => Promise<T>, every: number): { data?: T; problem?: Problem; reload: () => void } {
-  const [data, show] = useState<T>(), [problem, fail] = useState<Problem>(), turn = useRef(() => {})
+function usePolled<T>(key: string, read: (signal: AbortSignal) => Promise<T>, every: number): { data?: T; problem?: Problem; reload: () => void } {
+  const [state, set] = useState<{ key: string; data?: T; problem?: Problem }>({ key }), now = useRef(() => {})
   useEffect(() => {
-    let ended = false, timer: ReturnType<typeof setTimeout>
+    let timer: ReturnType<typeof setTimeout> | undefined, abort = new AbortController(), asked = false
     const ask = () => {
       clearTimeout(timer)
-      if (document.hidden) { timer = setTimeout(ask, every); return }
-      read().then(d => { if (!ended) { show(d); fail(undefined) } }, e => { if (!ended) fail(problemOf(e)) }).finally(() => { if (!ended) timer = setTimeout(ask, every) })
+      abort.abort()
+      const own = abort = new AbortController()
+      if (asked) unattended.add(own.signal)
+      asked = true
+      read(own.signal).then(data => set({ key, data }), e => { if (!own.signal.aborted) set(s => ({ key, data: s.key === key ? s.data : undefined, problem: problemOf(e) })) })
+        .finally(() => { if (!own.signal.aborted) timer = setTimeout(again, every) })
     }
-    turn.current = ask
+    const again = () => { if (document.hidden) timer = setTimeout(again, every); else ask() }
+    now.current = ask
     ask()
-    return () => { ended = true; clearTimeout(timer) }
+    return () => { clearTimeout(timer); abort.abort() }
   }, [key])
-  return { data, problem, reload: () => turn.current() }
+  return { ...(state.key === key ? { data: state.data, problem: state.problem } : {}), reload: () => now.current() }
 }
 
 /** All service points that match a filter. */
 export function useFleet(every = 1500, filter: Record<string, string> = {}) {
   const path = base + query(filter)
-  return usePolled<Point[]>(path, async () => (await get<{ data: Point[] }>(path, { quiet: true })).data, every)
+  return usePolled<Point[]>(path, async signal => (await get<{ data: Point[] }>(path, { signal })).data, every)
 }
 
 /** What of a service point wants a look: silent ones first. */
@@ -71,7 +76,7 @@ export function Fleet() {
 function Enrol({ close, done }: { close: () => void; done: () => void }) {
   const [name, call_] = useState(""), [description, say] = useState(""), [problem, fail] = useState<Problem>(), [made, make] = useState<any>()
   const path = made ? base + "/" + made.fleetInstanceID : ""
-  const at = usePolled<Point | null>(path, async () => path ? await get<Point>(path, { quiet: true }) : null, 1000)
+  const at = usePolled<Point | null>(path, async signal => path ? await get<Point>(path, { signal }) : null, 1000)
   const up = at.data && at.data.connectionStatus === "CONNECTED"
   const submit = async (e: Event) => {
     e.preventDefault()
@@ -98,8 +103,8 @@ function Enrol({ close, done }: { close: () => void; done: () => void }) {
 
 export function ServicePoint({ id }: { id: string }) {
   const path = base + "/" + encodeURIComponent(id)
-  const { data: p, problem, reload } = usePolled<Point>(path, () => get<Point>(path, { quiet: true }), 1500)
-  const events = usePolled<{ data: { at: number; field: string; before: string; after: string }[] }>(path + "/events", () => get(path + "/events", { quiet: true }), 5000)
+  const { data: p, problem, reload } = usePolled<Point>(path, signal => get<Point>(path, { signal }), 1500)
+  const events = usePolled<{ data: { at: number; field: string; before: string; after: string }[] }>(path + "/events", signal => get(path + "/events", { signal }), 5000)
   const [deploying, deploy] = useState(false), [deleting, del] = useState(false), [log, showLog] = useState<Application | null>(null)
   if (problem && !p) return <><Head title="Service point" crumbs={<a href="/ui/fleet">Fleet</a>} /><Trouble problem={problem} retry={reload} /></>
   if (!p) return <Loading />
@@ -125,12 +130,15 @@ export function ServicePoint({ id }: { id: string }) {
 }
 
 function Log({ path, name, close }: { path: string; name: string; close: () => void }) {
-  const { data, problem } = usePolled<string>(path, async () => (await call<string>("GET", path, undefined, { headers: { Accept: "text/plain" }, quiet: true })).body, 3000)
+  const { data, problem } = usePolled<string>(path, async signal => (await call<string>("GET", path, undefined, { headers: { Accept: "text/plain" }, signal })).body, 3000)
   return <Dialog title={"Log of " + name} close={close} wide>{problem ? <Trouble problem={problem} /> : data === undefined ? <Loading /> : <pre class="log" tabIndex={0}>{data || "Nothing was written."}</pre>}</Dialog>
 }
 
+/** The applications of a service point, and a configuration to begin with. */
+const configurationsOf: Record<string, string> = { "dns-resolver-service": "{}", "dns-authoritative-service": "{}", "http-probe-service": '{\n "targets": [{"name": "manager", "url": "https://portolan.example.net/healthz"}],\n "intervalSeconds": 10\n}' }
+
 function DeployApplication({ path, close, done }: { path: string; close: () => void; done: () => void }) {
-  const [name, choose] = useState("dns-resolver-service"), [text, type] = useState("{}"), [problem, fail] = useState<Problem>()
+  const [name, choose] = useState("dns-resolver-service"), [text, type] = useState(configurationsOf["dns-resolver-service"]), [problem, fail] = useState<Problem>()
   const submit = async (e: Event) => {
     e.preventDefault()
     let configuration: unknown
@@ -139,8 +147,8 @@ function DeployApplication({ path, close, done }: { path: string; close: () => v
   }
   return <Dialog title="Deploy an application" close={close}><form onSubmit={submit}>
     {problem && <Trouble problem={problem} />}
-    <Field label="Application">{id => <select id={id} value={name} onChange={e => choose(e.currentTarget.value)}>{["dns-resolver-service", "dns-authoritative-service", "http-probe-service"].map(n => <option key={n}>{n}</option>)}</select>}</Field>
-    <Field label="Configuration" hint="As JSON; {} takes what the application has by itself.">{(id, d) => <textarea id={id} aria-describedby={d} class="mono" rows={6} value={text} onInput={e => type(e.currentTarget.value)} />}</Field>
+    <Field label="Application">{id => <select id={id} value={name} onChange={e => { choose(e.currentTarget.value); type(configurationsOf[e.currentTarget.value]) }}>{Object.keys(configurationsOf).map(n => <option key={n}>{n}</option>)}</select>}</Field>
+    <Field label="Configuration" hint="As JSON; docs/operate.md says what each may have.">{(id, d) => <textarea id={id} aria-describedby={d} class="mono" rows={6} value={text} onInput={e => type(e.currentTarget.value)} />}</Field>
     <div class="buttons"><button class="primary" type="submit">Deploy</button><Button onClick={close}>Cancel</Button></div>
   </form></Dialog>
 }
@@ -152,10 +160,13 @@ function DeletePoint({ p, path, close }: { p: Point; path: string; close: () => 
     <div class="buttons"><Button danger onClick={() => void apply()}>Delete now</Button><Button onClick={close}>Cancel</Button></div></Dialog>
 }
 
+/** What can be done with a rollout, and in which states. */
+const actions: [action: string, word: string, from: string[]][] = [["pause", "Pause", ["RUNNING"]], ["resume", "Resume", ["PAUSED", "HALTED", "DONE"]], ["takeBack", "Take back", ["RUNNING", "PAUSED", "HALTED", "DONE"]]]
+
 function Rollouts() {
-  const { data, problem } = usePolled<{ data: any[] }>("rollouts", () => get<{ data: any[] }>("/user/api/v1/rollouts", { quiet: true }), 2000)
+  const { data, problem } = usePolled<{ data: any[] }>("rollouts", signal => get<{ data: any[] }>("/user/api/v1/rollouts", { signal }), 2000)
   const act = async (id: string, action: string) => { try { await call("POST", `/user/api/v1/rollouts/${id}/${action}`); toast("The rollout was told.") } catch (e) { toast(problemOf(e).message, { bad: true }) } }
   return <section><p><a href="/ui/fleet">All service points</a></p>{problem ? <Trouble problem={problem} /> : !data ? <Loading /> : data.data.length === 0 ? <Empty title="No rollout yet."><code>portolan rollout start VERSION</code> begins one.</Empty> :
     <ul class="plain-list">{data.data.map(r => <li key={r.id} class="card"><strong>{r.version}</strong> <State of={r.status} /> <span class="muted">{r.reason}</span>
-      <div class="buttons">{[["pause", "Pause"], ["resume", "Resume"], ["takeBack", "Take back"]].map(([a, word]) => <Button key={a} onClick={() => void act(r.id, a)}>{word}</Button>)}</div></li>)}</ul>}</section>
+      <div class="buttons">{actions.filter(([, , from]) => from.includes(r.status)).map(([a, word]) => <Button key={a} onClick={() => void act(r.id, a)}>{word}</Button>)}</div></li>)}</ul>}</section>
 }

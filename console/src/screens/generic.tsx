@@ -1,10 +1,10 @@
 // Pages for every collection and every resource of the API, made from its schema.
 import { useState } from "preact/hooks"
-import { call, get, query, type Page, type Resource } from "../api"
+import { call, get, literal, query, type Page, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { collectionName, hrefOf, kind, subtitle, title, To } from "../links"
-import { Button, Empty, Head, Loading, number, State, Tabs, Trouble, When } from "../parts/basics"
+import { Button, Empty, Head, Loading, number, State, Tabs, toast, Trouble, When } from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName } from "../parts/form"
 import { Grid, type Column } from "../parts/grid"
@@ -72,6 +72,12 @@ function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
   return list
 }
 
+/** A filter as the API has it: plain words are a part of the name. */
+export function filterOf(text: string): string {
+  const t = text.trim()
+  return !t || /:/.test(t) ? t : `name:contains(${literal(t)})`
+}
+
 /** A table of a collection, with its filter and order in the URL. */
 export function Table({ path, collection, c, heading }: { path: string; collection: string; c: CollectionSchema; heading?: string }) {
   const schema = useSchema(), q = place.value.query
@@ -82,8 +88,8 @@ export function Table({ path, collection, c, heading }: { path: string; collecti
   const can = c.m?.includes("P") && Object.keys(c.n ?? {}).length > 0
   return <>
     <div class="tools">
-      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: typed }) }}>
-        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="name:contains('crane') and id:gt(100)" value={typed} onInput={e => type(e.currentTarget.value)} />
+      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed) }) }}>
+        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="a part of the name, or name:startsWith('crane') and id:gt(100)" value={typed} onInput={e => type(e.currentTarget.value)} />
         <button type="submit">Filter</button>{filter && <button type="button" onClick={() => { type(""); setQuery({ filter: null }) }}>All</button>}
       </form>
       <span class="muted">{rows.total !== undefined && number(rows.total) + (heading ? " " + heading.toLowerCase() : "")}</span><span class="grow" />
@@ -100,6 +106,7 @@ export function Table({ path, collection, c, heading }: { path: string; collecti
 /** Saves a list as CSV. */
 async function csv(path: string, parameters: Record<string, string>) {
   const r = await call<string>("GET", path + query({ ...parameters, limit: 100000 }), undefined, { headers: { Accept: "text/csv" } })
+  if (r.body.split("\n").length > 100_000) toast("The file has the first 100,000 rows: narrow it by a filter, or take it by the API, page by page.", { bad: true })
   const a = document.createElement("a")
   a.href = URL.createObjectURL(new Blob([r.body], { type: "text/csv" }))
   a.download = path.replaceAll("/", "-") + ".csv"
@@ -156,8 +163,7 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
   const schema = useSchema()
   const { data: r, problem, reload } = useResource(`${collection}/${id}`)
   const [editing, edit] = useState(false), [deleting, del] = useState(false)
-  if (problem) return <><Head title={collectionName(collection)} /><Trouble problem={problem} retry={reload} /></>
-  if (!r || !schema) return <Loading />
+  if (!r || !schema) return problem ? <><Head title={collectionName(collection)} /><Trouble problem={problem} retry={reload} /></> : <Loading />
   const c = schema.collections[collection]
   const subs = Object.keys(c?.b ?? {}).filter(n => c!.b![n].m?.includes("G") && r._links?.[n] && n !== "transactions").sort()
   const base = `/ui/${collection}/${id}`
@@ -171,7 +177,7 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
     {!below ? <><Fields r={r} /><Actions r={r} reload={reload} /></> : below === "transactions" ? <History path={`${collection}/${id}/transactions`} /> : c?.b?.[below]
       ? <Table key={below} path={`${collection}/${id}/${below}`} collection={below} c={c.b[below]} heading={collectionName(below)} /> : <Nowhere />}
     {editing && <Edit r={r} close={() => edit(false)} done={reload} />}
-    {deleting && <Delete r={r} close={() => del(false)} done={() => history.length > 1 ? history.back() : go("/ui/" + collection)} />}
+    {deleting && <Delete r={r} close={() => del(false)} done={() => go(r._links?.up && !r._links.up.href.endsWith("/1") ? "/ui/" + r._links.up.href.replace(/^\/api\/v2\//, "") : "/ui/" + collection)} />}
   </>
 }
 

@@ -1,5 +1,5 @@
 // Views and zones, and the records of a zone: as a table, and as text.
-import { useMemo, useState } from "preact/hooks"
+import { useEffect, useMemo, useState } from "preact/hooks"
 import { get, query, type Page, type Resource } from "../api"
 import { problemOf, useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
@@ -9,7 +9,7 @@ import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { Preview } from "../parts/preview"
 import { dataOf, difference, lineText, linesOf } from "../records"
-import { go, place, setQuery } from "../router"
+import { go, guardLeaving, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
 import { change } from "../work"
@@ -31,7 +31,7 @@ export function Names() {
       <span class="muted">{rows.total !== undefined && number(rows.total) + " zones"}</span>
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the zones" /> :
-      <Grid label="Zones" count={rows.total} at={rows.at} id={z => z.id} open={z => go("/ui/zones/" + z.id)} empty={<Empty title={name ? "No zone has that." : "There is no zone yet."}>{!list.length && "Make a view first: who is answered how."}</Empty>} columns={[
+      <Grid label="Zones" count={rows.total} at={rows.at} id={z => z.id} open={z => go("/ui/zones/" + z.id)} empty={<Empty title={name ? "No zone has that." : "There is no zone that you see."}>{!list.length && "A zone lies in a view, which says who is answered how."}</Empty>} columns={[
         { key: "name", title: "Zone", width: "minmax(12rem,2fr)", cell: z => <a class="mono" tabIndex={-1} href={"/ui/zones/" + z.id}>{z.absoluteName || "."}</a> },
         { key: "type", title: "Type", width: "9rem", minor: true, cell: z => kind(z.type) },
         { key: "view", title: "View", width: "9rem", narrow: "5rem", cell: z => z.view?.name },
@@ -57,8 +57,7 @@ const mostAsText = 5000
 export function ZonePage({ id }: { id: string }) {
   const { data: z, problem, reload } = useResource("zones/" + id)
   const q = place.value.query, tab = q.get("tab") ?? "", [act, set] = useState<string | null>(null)
-  if (problem) return <><Head title="Zone" /><Trouble problem={problem} retry={reload} /></>
-  if (!z) return <Loading />
+  if (!z) return problem ? <><Head title="Zone" /><Trouble problem={problem} retry={reload} /></> : <Loading />
   const deploy = () => change("The deployment is queued.", "POST", `zones/${id}/deployments`, { type: "QuickDeployment" }).then(() => setQuery({ tab: "deployed" }), e => toast(problemOf(e).message, { bad: true }))
   return <>
     <Head title={<span class="mono">{z.absoluteName || "."}</span>} kind={kind(z.type)} crumbs={<Crumbs r={z} />}>
@@ -81,26 +80,25 @@ function NewRecord({ z, close }: { z: Resource; close: () => void }) {
   const schema = useSchema(), makes = schema?.collections.zones?.b?.resourceRecords
   const [what, choose] = useState("HostRecord"), [name, call] = useState(""), [addresses, at] = useState(""), [back, lead] = useState(true)
   if (!makes) return <Dialog title="New record" close={close}><Loading what="the schema" /></Dialog>
-  if (what !== "HostRecord") return <Create key={what} path={`zones/${z.id}/resourceRecords`} makes={makes} types={[what]} only={shownFields[what]} close={close} title={"New " + kind(what)} />
+  if (what !== "HostRecord") return <Create key={what} path={`zones/${z.id}/resourceRecords`} makes={makes} types={[what]} only={shownFields[what]} fallback={{ name: "@" }} close={close} title={"New " + kind(what)} />
   const list = addresses.split(/[\s,]+/).filter(Boolean)
-  return <Preview title="New record" close={close} waits wanted={list.length ? { method: "POST", path: `zones/${z.id}/resourceRecords`, body: { type: "HostRecord", ...(name && name !== "@" ? { name } : {}), addresses: list.map(address => ({ address })), reverseRecord: back }, says: `${name || "@"}.${z.absoluteName} is made.` } : null}>
+  return <Preview title="New record" close={close} waits wanted={list.length ? { method: "POST", path: `zones/${z.id}/resourceRecords`, body: { type: "HostRecord", name: name || "@", addresses: list.map(address => ({ address })), reverseRecord: back }, says: `${name || "@"}.${z.absoluteName} is made.` } : null}>
     {() => <><Field label="Type">{id => <select id={id} value={what} onChange={e => choose(e.currentTarget.value)}>{Object.keys(makes.n ?? {}).sort((a, b) => Number(b === "HostRecord") - Number(a === "HostRecord")).map(n => <option key={n} value={n}>{kind(n)}</option>)}</select>}</Field>
-      <div class="fields"><Field label="Name" hint={`Before .${z.absoluteName}; empty for the zone itself.`}>{(id, d) => <input id={id} aria-describedby={d} class="mono" value={name} onInput={e => call(e.currentTarget.value.trim())} />}</Field>
+      <div class="fields"><Field label="Name" hint={`Before .${z.absoluteName}; empty, or @, for the zone itself.`}>{(id, d) => <input id={id} aria-describedby={d} class="mono" value={name} onInput={e => call(e.currentTarget.value.trim())} />}</Field>
         <Field label="Addresses *" hint="One or more, IPv4 or IPv6. Those that are free are assigned.">{(id, d) => <input id={id} aria-describedby={d} class="mono" value={addresses} onInput={e => at(e.currentTarget.value)} />}</Field>
         <Field label="Leads back">{id => <select id={id} value={String(back)} onChange={e => lead(e.currentTarget.value === "true")}><option value="true">yes, by a PTR record</option><option value="false">no</option></select>}</Field></div></>}
   </Preview>
 }
 
-const typesOfRecords = ["HostRecord", "AliasRecord", "MXRecord", "TXTRecord", "SRVRecord", "NAPTRRecord", "HTTPSRecord", "SVCBRecord", "URIRecord", "HINFORecord", "GenericRecord", "ExternalHostRecord"]
 const embed = "embed(addresses)"
 
 function Records({ z }: { z: Resource }) {
-  const q = place.value.query, only = q.get("type") ?? "", name = q.get("name") ?? "", [typed, type] = useState(name), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
+  const q = place.value.query, types = useSchema()?.collections.resourceRecords?.t ?? [], only = q.get("type") ?? "", name = q.get("name") ?? "", [typed, type] = useState(name), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
   const filter = [only && `type:'${only}'`, name && `name:contains('${name.replaceAll("'", "''")}')`].filter(Boolean).join(" and ")
   const rows = useRows(`zones/${z.id}/resourceRecords`, { filter: filter || undefined, orderBy: "name", fields: embed }, ["resourceRecords", "addresses"])
   return <>
     <div class="tools">
-      <label class="inline">Type <select value={only} onChange={e => setQuery({ type: e.currentTarget.value })}><option value="">all</option>{typesOfRecords.map(t => <option key={t} value={t}>{kind(t)}</option>)}</select></label>
+      <label class="inline">Type <select value={only} onChange={e => setQuery({ type: e.currentTarget.value })}><option value="">all</option>{types.map(t => <option key={t} value={t}>{kind(t)}</option>)}</select></label>
       <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ name: typed }) }}><input type="text" aria-label="Records whose name has" placeholder="a part of the name" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button></form>
       <span class="muted">{rows.total !== undefined && number(rows.total) + " records"}</span>
     </div>
@@ -123,16 +121,23 @@ function AsText({ z }: { z: Resource }) {
   const path = `zones/${z.id}/resourceRecords` + query({ limit: mostAsText, orderBy: "name", total: true, fields: embed })
   const found = useData<Page>(path, s => get(path, { signal: s }), ["resourceRecords"])
   const before = useMemo(() => found.data ? linesOf(found.data.data).map(l => lineText(l.line)).join("\n") + "\n" : "", [found.data])
-  const [text, type] = useState<string | null>(null), [applying, apply] = useState(false)
-  if (found.problem) return <Trouble problem={found.problem} retry={found.reload} />
-  if (!found.data) return <Loading what="the records" />
-  const d = text === null ? null : difference(z.id, found.data.data, text)
+  // What the text was made from stays as it was while it is edited: what others add meanwhile is not theirs to lose.
+  const [edited, edit] = useState<{ text: string; base: Resource[] } | null>(null), [applying, apply] = useState(false)
+  useEffect(() => {
+    if (!edited) return
+    guardLeaving(() => confirm("The text was changed, and is not applied. Leave it?"))
+    return () => guardLeaving(null)
+  }, [!edited])
+  if (!found.data) return found.problem ? <Trouble problem={found.problem} retry={found.reload} /> : <Loading what="the records" />
+  const text = edited?.text ?? null, type = (t: string | null) => edit(t === null ? null : { text: t, base: edited?.base ?? found.data!.data })
+  const d = edited && difference(z.id, edited.base, edited.text), moved = edited && edited.base !== found.data.data
   const whole = (found.data.totalCount ?? 0) <= mostAsText
   return <>
     {!whole && <p class="muted">The first {number(mostAsText)} of {number(found.data.totalCount!)} records, to read.</p>}
     <p class="muted small">NAME TTL TYPE DATA, names before .{z.absoluteName}, @ for the zone itself, - for the zone's TTL. SOA and NS come from options and roles.</p>
     <label class="hidden" for="zone-text">Records as text</label>
     <textarea id="zone-text" class="mono zone-text" spellcheck={false} rows={Math.min(30, Math.max(8, before.split("\n").length + 1))} readOnly={!whole} value={text ?? before} onInput={e => type(e.currentTarget.value)} />
+    {moved && <p class="muted"><Icon name="triangle-alert" size={14} /> The zone was changed meanwhile: what others did stays as it is, and is not in this text.</p>}
     {d && <section class="card"><h2>The difference</h2>
       {d.faults.map(f => <p key={f} class="fault">{f}</p>)}
       <pre class="difference" tabIndex={0}>{d.gone.map(l => <del key={l}>{"- " + l + "\n"}</del>)}{d.come.map(l => <ins key={l}>{"+ " + l + "\n"}</ins>)}{!d.gone.length && !d.come.length && "No line is another one."}</pre>

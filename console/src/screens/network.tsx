@@ -1,10 +1,10 @@
 // A network with its addresses and what is free between them, and an address with all that hangs on it.
 import { useMemo, useRef, useState } from "preact/hooks"
-import { get, query, type Page, type Resource } from "../api"
+import { get, literal, query, type Page, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { kind, To } from "../links"
-import { Button, Empty, Field, Head, Loading, number, State, Tabs, Trouble, Use } from "../parts/basics"
+import { Button, Empty, Field, Head, Loading, number, State, Tabs, toast, Trouble, Use } from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { cellsOf, SpaceMap } from "../parts/map"
@@ -12,7 +12,7 @@ import { Preview, type Wanted } from "../parts/preview"
 import { go, place, setQuery } from "../router"
 import { address, amount, parseAddress, parseSpan, size, span, type Span } from "../space"
 import { LastChanges } from "./changes"
-import { Crumbs, Fields } from "./generic"
+import { Crumbs, Fields, filterOf } from "./generic"
 import { Doing, Menu } from "./space"
 
 /** How many of a network's addresses are in use, and how many hosts may have, from its usage. */
@@ -28,9 +28,8 @@ export function usedOf(r: Resource): { used: number; all: number } {
 
 export function NetworkPage({ id, map }: { id: string; map: boolean }) {
   const { data: r, problem, reload } = useResource("networks/" + id, ["networks", "addresses", "ranges"])
-  const [act, set] = useState<string | null>(null), [assigning, assign] = useState<Span | null>(null)
-  if (problem) return <><Head title="Network" /><Trouble problem={problem} retry={reload} /></>
-  if (!r) return <Loading />
+  const [act, set] = useState<string | null>(null), [assigning, assigns] = useState<{ s: Span; count: number } | null>(null), assign = (s: Span, count = 1) => assigns({ s, count })
+  if (!r) return problem ? <><Head title="Network" /><Trouble problem={problem} retry={reload} /></> : <Loading />
   const s = parseSpan(r.range)!, up = r._links?.up?.href.replace(/^\/api\/v2\//, "") ?? "", { used, all } = usedOf(r), base = "/ui/networks/" + id
   const done = () => { set(null); reload(); if (act === "delete") go("/" + up.replace(/^/, "ui/")) }
   return <>
@@ -48,12 +47,12 @@ export function NetworkPage({ id, map }: { id: string; map: boolean }) {
     {act === "menu" && <Menu r={r} close={() => set(null)} pick={a => set(a)} />}
     {act === "address" && <Create path={`networks/${id}/addresses`} makes={{ n: { [s.v6 ? "IPv6Address" : "IPv4Address"]: ["type", "state"] } }} values={{ state: "STATIC" }} only={["name", "address", "state", "macAddress", "location"]} title="Assign an address" close={() => set(null)} done={reload} />}
     {act && !["menu", "address"].includes(act) && <Doing act={act} r={r} parent={up} close={() => set(null)} done={done} />}
-    {assigning && <Assign r={r} s={assigning} close={() => assign(null)} done={reload} />}
+    {assigning && <Assign r={r} s={assigning.s} count={assigning.count} close={() => assigns(null)} done={reload} />}
   </>
 }
 
 /** The addresses of a network in a row, as they are used; a drag over free ones assigns them. */
-function Strip({ r, pick }: { r: Resource; pick: (s: Span) => void }) {
+function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => void }) {
   const s = parseSpan(r.range)!, n = Number(size(s)), cells = Math.max(256, Math.min(n, 1024))
   const path = `networks/${r.id}/map` + query({ cells })
   const { data } = useData<any>(path, a => get(path, { signal: a, quiet: true }), ["addresses", "ranges", "networks"])
@@ -66,15 +65,29 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span) => void }) {
     const b = ref.current!.getBoundingClientRect(), x = Math.floor((e.clientX - b.left) / b.width * wide), y = Math.floor((e.clientY - b.top) / b.height * high)
     return Math.max(0, Math.min(list.length - 1, y * wide + x))
   }
-  const each = BigInt(n) / BigInt(list.length), low = Math.min(from, to), top = Math.max(from, to)
+  const edge = s.v6 || n <= 2 ? 0 : 1, each = BigInt(n) / BigInt(list.length), low = Math.min(from, to), top = Math.max(from, to)
   const spanOf = (a: number, b: number): Span => ({ v6: s.v6, low: s.low + BigInt(a) * each, high: s.low + BigInt(b + 1) * each - 1n })
+  /** What was dragged over: the first run of free addresses in it, or the address that was pressed. */
+  const dragged = () => {
+    const single = each === 1n, isFree = (i: number) => list[i].level === 0 && !(single && edge && (i === 0 || i === list.length - 1))
+    let a = low
+    while (a <= top && !isFree(a)) a++
+    if (a > top) {
+      if (single && low === top && list[low].level > 0) void get<Page>(`networks/${r.id}/addresses` + query({ filter: `address:${literal(address(s.low + BigInt(low), s.v6))}` })).then(p => { if (p.data[0]) go("/ui/addresses/" + p.data[0].id) })
+      else toast("Nothing of that is free.")
+      return
+    }
+    let b = a
+    while (b < top && isFree(b + 1)) b++
+    pick(spanOf(a, b), low < top ? Number(size(spanOf(a, b))) : 1)
+  }
   return <figure class="strip">
     <svg ref={ref} viewBox={`0 0 ${wide * 10} ${high * 10}`} role="img" aria-label={`Which addresses of ${r.range} are in use`} preserveAspectRatio="none" height={high * 12}
-      onMouseDown={e => { e.preventDefault(); begin(at(e)); reach(at(e)) }} onMouseMove={e => { if (from >= 0 && e.buttons) reach(at(e)) }} onMouseUp={() => { if (from >= 0) pick(spanOf(low, top)); begin(-1); reach(-1) }} onMouseLeave={() => { begin(-1); reach(-1) }}>
+      onMouseDown={e => { e.preventDefault(); begin(at(e)); reach(at(e)) }} onMouseMove={e => { if (from >= 0 && e.buttons) reach(at(e)) }} onMouseUp={() => { if (from >= 0) dragged(); begin(-1); reach(-1) }} onMouseLeave={() => { begin(-1); reach(-1) }}>
       {list.map((c, i) => <rect key={i} x={i % wide * 10 + .6} y={Math.floor(i / wide) * 10 + .6} width="8.8" height="8.8" rx="1.4" class={"cell " + (c.level > 0 ? "taken" : c.kind === 1 ? "pool" : "open") + (from >= 0 && i >= low && i <= top ? " dragged" : "")}>
         <title>{each === 1n ? address(s.low + BigInt(i), s.v6) : span(spanOf(i, i))}</title></rect>)}
     </svg>
-    <figcaption class="muted small">Drag over free addresses to assign them.</figcaption>
+    <figcaption class="muted small">Drag over free addresses to assign them; press one in use to open it.</figcaption>
   </figure>
 }
 
@@ -93,8 +106,8 @@ function Addresses({ r, s, assign }: { r: Resource; s: Span; assign: (s: Span) =
   const first = rows.at(0), before = !filter && first ? free(s.low + edge, parseAddress(first.address!)!.n - 1n) : null
   return <>
     <div class="tools">
-      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: typed }) }}>
-        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="name:contains('crane')" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button>
+      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed) }) }}>
+        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="a part of the name, or state:'RESERVED'" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button>
         {filter && <button type="button" onClick={() => { type(""); setQuery({ filter: null }) }}>All</button>}
       </form>
       <span class="muted">{rows.total !== undefined && number(rows.total) + " addresses"}</span>
@@ -119,8 +132,8 @@ function Addresses({ r, s, assign }: { r: Resource; s: Span; assign: (s: Span) =
 }
 
 /** Assigning one address of a run, or several in a row. */
-function Assign({ r, s, close, done }: { r: Resource; s: Span; close: () => void; done: () => void }) {
-  const all = size(s), [first, from] = useState(address(s.low, s.v6)), [count, many] = useState(1), [name, call] = useState(""), [state, be] = useState("STATIC")
+function Assign({ r, s, count: begin, close, done }: { r: Resource; s: Span; count: number; close: () => void; done: () => void }) {
+  const all = size(s), [first, from] = useState(address(s.low, s.v6)), [count, setCount] = useState(begin), [name, call] = useState(""), [state, be] = useState("STATIC")
   const at = parseAddress(first), type = s.v6 ? "IPv6Address" : "IPv4Address"
   const one = (i: number) => ({ type, state, address: address(at!.n + BigInt(i), s.v6), ...(name ? { name: name.includes("#") ? name.replace("#", String(i + 1)) : count > 1 ? `${name}-${i + 1}` : name } : {}) })
   const wanted: Wanted | null = !at || at.v6 !== s.v6 || count < 1 || count > 1000 ? null
@@ -128,7 +141,7 @@ function Assign({ r, s, close, done }: { r: Resource; s: Span; close: () => void
   return <Preview title={`Assign, of ${span(s)}`} wanted={wanted} close={close} done={done} unstaged={count > 1}>
     {() => <div class="fields">
       <Field label="First address">{id => <input id={id} class="mono" value={first} onInput={e => from(e.currentTarget.value.trim())} />}</Field>
-      <Field label="How many" hint={`${amount(all)} are free in a row.`}>{(id, d) => <input id={id} aria-describedby={d} type="number" min={1} max={1000} value={count} onInput={e => many(Number(e.currentTarget.value))} />}</Field>
+      <Field label="How many" hint={all === 1n ? "One is free there." : `${amount(all)} are free in a row.`}>{(id, d) => <input id={id} aria-describedby={d} type="number" min={1} max={1000} value={count} onInput={e => setCount(Number(e.currentTarget.value))} />}</Field>
       <Field label="Name" hint={count > 1 ? "A # stands for the number of each." : undefined}>{(id, d) => <input id={id} aria-describedby={d} value={name} onInput={e => call(e.currentTarget.value)} />}</Field>
       <Field label="State">{id => <select id={id} value={state} onChange={e => be(e.currentTarget.value)}>{(s.v6 ? ["STATIC"] : ["STATIC", "RESERVED", "DHCP_RESERVED"]).map(x => <option key={x}>{x}</option>)}</select>}</Field>
     </div>}
@@ -142,8 +155,7 @@ export function AddressPage({ id }: { id: string }) {
   const up = r?._links?.up?.href
   const network = useData<Resource>(up ?? null, s => get(up!, { signal: s, quiet: true }), ["networks"])
   const [act, set] = useState<string | null>(null)
-  if (problem) return <><Head title="Address" /><Trouble problem={problem} retry={reload} /></>
-  if (!r) return <Loading />
+  if (!r) return problem ? <><Head title="Address" /><Trouble problem={problem} retry={reload} /></> : <Loading />
   return <>
     <Head title={<span class="mono">{r.address}</span>} kind={kind(r.type) + (r.name ? " · " + r.name : "")} crumbs={<Crumbs r={r} />}>
       <Button icon="pencil" onClick={() => set("edit")}>Change</Button><Button icon="trash-2" onClick={() => set("delete")}>Delete</Button>

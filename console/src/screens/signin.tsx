@@ -3,7 +3,7 @@ import { useState } from "preact/hooks"
 import { get, type Problem } from "../api"
 import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
-import { enter, refused } from "../session"
+import { enter, leave, mustReset, refused, resetPassword } from "../session"
 
 const why: Record<string, string> = {
   link: "The link was used already, or is too old. Sign in here, or have another one made.",
@@ -11,7 +11,31 @@ const why: Record<string, string> = {
   AuthenticatorUnavailable: "Who signs you in does not answer. Nobody of it can sign in until it is back.",
 }
 
+/** A new password, before anything else. */
+function NewPassword() {
+  const [password, type] = useState(""), [again, repeat] = useState(""), [problem, fail] = useState<Problem>(), [busy, work] = useState(false)
+  const submit = async (e: Event) => {
+    e.preventDefault()
+    work(true)
+    try { await resetPassword(password) } catch (e) { fail(problemOf(e)) }
+    work(false)
+  }
+  return <main id="main" class="alone"><form class="signin" onSubmit={submit}>
+    <h1>Set a new password</h1><p class="muted">It takes one before you can go on.</p>
+    {problem && <p class="fault" role="alert"><Icon name="circle-alert" /> {problem.message}</p>}
+    {again !== "" && again !== password && <p class="fault">They are not the same yet.</p>}
+    <label>New password<input type="password" autocomplete="new-password" autofocus required value={password} onInput={e => type(e.currentTarget.value)} /></label>
+    <label>Once more<input type="password" autocomplete="new-password" required value={again} onInput={e => repeat(e.currentTarget.value)} /></label>
+    <button class="primary" type="submit" disabled={busy || !password || again !== password}>Set it</button>
+    <button type="button" onClick={() => void leave()}>Sign out</button>
+  </form></main>
+}
+
 export function SignIn() {
+  return mustReset.value === null ? <Credentials /> : <NewPassword />
+}
+
+function Credentials() {
   const [name, setName] = useState(""), [password, setPassword] = useState(""), [problem, fail] = useState<Problem>(), [busy, work] = useState(false)
   const providers = useData<{ data: { id: number; name: string }[] }>("providers", s => get("/sign-in/providers", { signal: s, quiet: true }))
   const submit = async (e: Event) => {

@@ -1,6 +1,6 @@
 // Address space as a tree: blocks, networks, and what is free between them.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
-import { get, query, type Page, type Problem, type Resource } from "../api"
+import { get, query, unattended, type Page, type Problem, type Resource } from "../api"
 import { problemOf, useResource } from "../data"
 import { Icon } from "../icons"
 import { hrefOf, kind } from "../links"
@@ -12,7 +12,7 @@ import { SpaceMap } from "../parts/map"
 import { Preview, type Wanted } from "../parts/preview"
 import { go, place, setQuery } from "../router"
 import { configuration, configurations } from "../session"
-import { amount, compare, firstPrefix, gaps, parseSpan, prefixes, prefixLength, size, span, type Span } from "../space"
+import { address, amount, compare, firstPrefix, gaps, parseAddress, parseSpan, prefixes, prefixLength, size, span, type Span } from "../space"
 import { Crumbs } from "./generic"
 import { usedOf } from "./network"
 
@@ -29,29 +29,31 @@ export async function childrenOf(parent: string, limit: number, signal?: AbortSi
   return { list: list.map(x => x.r), more: blocks.count >= limit || networks.count >= limit }
 }
 
-type Row = { depth: number } & ({ is: "resource"; r: Resource; open?: boolean; opens: boolean; parent: string } | { is: "gap"; s: Span; block: Resource } | { is: "more"; parent: string } | { is: "wait"; parent: string } | { is: "trouble"; problem: Problem })
+type Row = { depth: number } & ({ is: "resource"; r: Resource; open?: boolean; opens: boolean; parent: string } | { is: "gap"; s: Span; block: Resource } | { is: "more"; parent: string } | { is: "wait"; parent: string } | { is: "trouble"; problem: Problem; parent: string })
+
+/** How long changes of addresses are gathered before the tree shows their use, in milliseconds: they change bars alone. */
+const calm = 3000
 
 /** A tree that is read where it is opened. Which branches are open stands in the URL. */
 function useTree(root: string, whole: Resource | null, showFree: boolean) {
-  const known = useRef(new Map<string, Children | Problem | "coming">()), limits = useRef(new Map<string, number>())
+  const known = useRef(new Map<string, Children | Problem>()), asked = useRef(new Map<string, AbortController>()), limits = useRef(new Map<string, number>())
   const [turn, redraw] = useState(0)
   const open = useMemo(() => new Set((place.value.query.get("open") ?? "").split(".").filter(Boolean)), [place.value])
-  const read = (parent: string) => {
-    childrenOf(parent, limits.current.get(parent) ?? atOnce).then(c => known.current.set(parent, c), e => known.current.set(parent, problemOf(e))).finally(() => redraw(n => n + 1))
+  const read = (parent: string, byItself = false) => {
+    asked.current.get(parent)?.abort()
+    const abort = new AbortController()
+    if (byItself) unattended.add(abort.signal)
+    asked.current.set(parent, abort)
+    childrenOf(parent, limits.current.get(parent) ?? atOnce, abort.signal).then(c => known.current.set(parent, c), e => { if (!abort.signal.aborted) known.current.set(parent, problemOf(e)) })
+      .finally(() => { if (asked.current.get(parent) === abort) { asked.current.delete(parent); redraw(n => n + 1) } })
   }
-  const want = (parent: string) => {
-    if (known.current.has(parent)) return
-    known.current.set(parent, "coming")
-    read(parent)
-  }
-  useEffect(() => onChanges(["blocks", "networks", "addresses"], () => { for (const parent of known.current.keys()) read(parent) }), [root])
-  const rows = useMemo(() => {
-    const list: Row[] = []
+  const { rows, shown } = useMemo(() => {
+    const list: Row[] = [], shown: string[] = []
     const add = (parent: string, block: Resource | null, depth: number) => {
-      want(parent)
-      const c = known.current.get(parent)!
-      if (c === "coming") { list.push({ is: "wait", parent, depth }); return }
-      if (!("list" in c)) { list.push({ is: "trouble", problem: c, depth }); return }
+      shown.push(parent)
+      const c = known.current.get(parent)
+      if (!c) { list.push({ is: "wait", parent, depth }); return }
+      if (!("list" in c)) { list.push({ is: "trouble", problem: c, parent, depth }); return }
       const here = block ? parseSpan(block.range) : null
       const free = here && showFree && !c.more ? gaps(here, c.list.map(r => parseSpan(r.range)!)) : []
       const all: { s: Span; row: () => void }[] = [...free.map(s => ({ s, row: () => { list.push({ is: "gap", s, block: block!, depth }) } })),
@@ -64,15 +66,27 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
       if (c.more) list.push({ is: "more", parent, depth })
     }
     add(root, whole, 0)
-    return list
+    return { rows: list, shown }
   }, [root, whole, open, turn, showFree])
+  // What is open is read; what was closed is forgotten, and read anew when it is opened again.
+  const inSight = useRef(shown)
+  inSight.current = shown
+  useEffect(() => {
+    for (const parent of shown) if (!known.current.has(parent) && !asked.current.has(parent)) read(parent)
+    for (const parent of known.current.keys()) if (!shown.includes(parent)) known.current.delete(parent)
+  }, [shown.join()])
+  const reload = (byItself = false) => { for (const parent of inSight.current) read(parent, byItself) }
+  useEffect(() => {
+    const ends = [onChanges(["blocks", "networks"], () => reload(true)), onChanges(["addresses"], () => reload(true), calm)]
+    return () => { for (const end of ends) end(); for (const a of asked.current.values()) a.abort() }
+  }, [root])
   const toggle = (id: number, to?: boolean) => {
-    const next = new Set(open), key = String(id), isOpen = next.has(key)
-    if (to ?? !isOpen) next.add(key)
+    const next = new Set(open), key = String(id)
+    if (to ?? !next.has(key)) next.add(key)
     else next.delete(key)
     setQuery({ open: [...next].join(".") })
   }
-  return { rows, toggle, known, more: (parent: string) => { limits.current.set(parent, (limits.current.get(parent) ?? atOnce) + 4 * atOnce); read(parent) }, reload: () => { for (const p of known.current.keys()) read(p) } }
+  return { rows, toggle, reload, read, more: (parent: string) => { limits.current.set(parent, (limits.current.get(parent) ?? atOnce) + 4 * atOnce); read(parent) } }
 }
 
 export function Space() {
@@ -113,7 +127,7 @@ export function Tree({ root, whole }: { root: string; whole: Resource | null }) 
             {row.opens ? <button class="plain twist" tabIndex={-1} aria-label={(row.open ? "Close " : "Open ") + row.r.range} onClick={() => tree.toggle(row.r.id)}><Icon name={row.open ? "chevron-down" : "chevron-right"} size={15} /></button> : <span class="twist" />}
             <Icon name={row.opens ? "boxes" : "network"} size={15} class={row.opens ? "block" : "net"} /><a class="mono" tabIndex={-1} href={hrefOf(row.r)}>{row.r.range}</a></>
             : row.is === "gap" ? <><span class="twist" /><Icon name="circle-slash" size={14} class="muted" /><span class="mono free">{span(row.s)}</span></>
-              : row.is === "more" ? <button class="small" onClick={() => tree.more(row.parent)}>More of it …</button> : row.is === "wait" ? <span class="muted loading">Reading …</span> : <span class="bad-text">{row.problem.message}</span>}
+              : row.is === "more" ? <button class="small" onClick={() => tree.more(row.parent)}>More of it …</button> : row.is === "wait" ? <span class="muted loading">Reading …</span> : <span class="bad-text">{row.problem.message} <button class="small" onClick={() => tree.read(row.parent)}>Try again</button></span>}
         </span> },
         { key: "name", title: "Name", cell: row => row.is === "resource" ? <span class="cut">{row.r.name}</span> : row.is === "gap" ? <span class="free">free</span> : null },
         { key: "use", title: "Use", width: "9rem", narrow: "3rem", cell: row => row.is === "resource" ? <UseOf r={row.r} /> : null },
@@ -167,15 +181,17 @@ export function Menu({ r, close, pick }: { r: Resource; close: () => void; pick:
 /** What of a gap is used, and as what. */
 function UseGap({ s, block, close, done }: { s: Span; block: Resource; close: () => void; done: () => void }) {
   const v = s.v6 ? "IPv6" : "IPv4", largest = prefixes(s).reduce((a, b) => size(b) > size(a) ? b : a), wide = prefixLength(largest)!
-  const [as, choose] = useState<"Network" | "Block">("Network"), [length, long] = useState(Math.min(Math.max(wide, s.v6 ? 64 : 24), s.v6 ? 128 : 32)), [name, call] = useState("")
-  const at = firstPrefix(s, length)
+  const [as, choose] = useState<"Network" | "Block">("Network"), [length, setLength] = useState(Math.min(Math.max(wide, s.v6 ? 64 : 24), s.v6 ? 128 : 32)), [name, setName] = useState(""), [from, setFrom] = useState("")
+  const first = from ? parseAddress(from) : null, within = from ? first && first.v6 === s.v6 && first.n >= s.low && first.n <= s.high ? { ...s, low: first.n } : null : s
+  const at = within && firstPrefix(within, length)
   const wanted: Wanted | null = at ? { method: "POST", path: `blocks/${block.id}/${as === "Network" ? "networks" : "blocks"}`, body: { type: v + as, range: span(at), ...(name ? { name } : {}) }, says: `${kind(v + as)} ${span(at)} is made.` } : null
   return <Preview title={"Use " + span(s)} wanted={wanted} close={close} done={done}>
     {() => <div class="fields">
       <Field label="As">{id => <select id={id} value={as} onChange={e => choose(e.currentTarget.value as any)}><option value="Network">a network</option><option value="Block">a block</option></select>}</Field>
-      <Field label="Prefix" hint={at ? `${span(at)}: ${amount(size(at))} addresses` : "No such prefix fits there."}>{(id, d) => <select id={id} aria-describedby={d} value={length} onChange={e => long(Number(e.currentTarget.value))}>
+      <Field label="Prefix" hint={at ? `${span(at)}: ${amount(size(at))} addresses` : "No such prefix fits there."}>{(id, d) => <select id={id} aria-describedby={d} value={length} onChange={e => setLength(Number(e.currentTarget.value))}>
         {Array.from({ length: (s.v6 ? 128 : 32) - wide + 1 }, (_, i) => wide + i).map(n => <option key={n} value={n}>/{n}</option>)}</select>}</Field>
-      <Field label="Name">{id => <input id={id} value={name} onInput={e => call(e.currentTarget.value)} />}</Field>
+      <Field label="Name">{id => <input id={id} value={name} onInput={e => setName(e.currentTarget.value)} />}</Field>
+      <Field label="From" hint={`Empty: the first that fits, of ${span(s)}.`}>{(id, d) => <input id={id} aria-describedby={d} class="mono" value={from} placeholder={at ? address(at.low, s.v6) : ""} onInput={e => setFrom(e.currentTarget.value.trim())} />}</Field>
     </div>}
   </Preview>
 }
@@ -187,7 +203,7 @@ function Split({ r, parent, close, done }: { r: Resource; parent: string; close:
   const wanted: Wanted | null = block ? { method: "POST", path: `blocks/${r.id}/splits`, body: { type: r.type + "Split", block: { id: r.id } }, says: `${r.range} is split.` }
     : above ? { method: "POST", path: above + "/splits", body: { type: r.type + "Split", network: { id: r.id }, networkCount: parts }, says: `${r.range} is split into ${parts}.` } : null
   return <Preview title={"Split " + r.range} wanted={wanted} close={close} done={done}>
-    {() => block ? <p>The block is split in two halves. What lies in it goes to the half that it lies in.</p> : <Field label="Into" hint={length !== null ? `Networks of /${length + Math.log2(parts)}; the first keeps the name and the settings.` : undefined}>
+    {() => block ? <p>The block is split in two halves. What lies in it goes to the half that it lies in.</p> : <Field label="Into" hint={length !== null ? `Networks of /${length + Math.log2(parts)}, each with the name and the settings; the gateway stays where it is.` : undefined}>
       {(id, d) => <select id={id} aria-describedby={d} value={parts} onChange={e => set(Number(e.currentTarget.value))}>{[2, 4, 8, 16, 32, 64].filter(n => length === null || length + Math.log2(n) <= (s.v6 ? 127 : 30)).map(n => <option key={n} value={n}>{n} networks</option>)}</select>}</Field>}
   </Preview>
 }
@@ -207,7 +223,7 @@ function Merge({ r, parent, close, done }: { r: Resource; parent: string; close:
 
 function Move({ r, close, done }: { r: Resource; close: () => void; done: () => void }) {
   const [to, type] = useState("")
-  const s = parseSpan(to.includes("/") || !to ? to : to)
+  const s = parseSpan(to)
   const wanted: Wanted | null = s ? { method: "POST", path: `${r.type.endsWith("Block") ? "blocks" : "networks"}/${r.id}/moves`, body: { type: "IPMove", address: to.split("/")[0] }, says: `${r.range} is moved to ${to}.` } : null
   return <Preview title={"Move " + r.range} wanted={wanted} close={close} done={done}>
     {problem => <Field label="To, its first address" hint="All that lies in it goes along." wrong={problem?.fields?.includes("address") ? problem.message : undefined}>{(id, d) => <input id={id} aria-describedby={d} class="mono" placeholder={r.range!.split("/")[0]} value={to} onInput={e => type(e.currentTarget.value.trim())} />}</Field>}
@@ -218,8 +234,7 @@ function Move({ r, close, done }: { r: Resource; close: () => void; done: () => 
 export function BlockPage({ id, map }: { id: string; map: boolean }) {
   const { data: r, problem, reload } = useResource("blocks/" + id, ["blocks", "networks", "addresses"])
   const [act, set] = useState<Act["act"] | null>(null)
-  if (problem) return <><Head title="Block" /><Trouble problem={problem} retry={reload} /></>
-  if (!r) return <Loading />
+  if (!r) return problem ? <><Head title="Block" /><Trouble problem={problem} retry={reload} /></> : <Loading />
   const up = r._links?.up?.href.replace(/^\/api\/v2\//, "") ?? ""
   const closed = () => set(null)
   return <>

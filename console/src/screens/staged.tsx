@@ -1,6 +1,6 @@
 // The change list: what is staged, what would come of each and of all, and all of it as one transaction.
-import { useState } from "preact/hooks"
-import type { Problem, Tried } from "../api"
+import { useEffect, useState } from "preact/hooks"
+import { isSecret, type Problem, type Tried } from "../api"
 import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
 import { Button, Dialog, Empty, Head, Loading, toast, Trouble } from "../parts/basics"
@@ -22,6 +22,7 @@ export function StagedChanges() {
     } catch (e) { fail(problemOf(e)) }
     work(false)
   }
+  useEffect(() => fail(undefined), [key])
   const p = problem ?? all.problem
   const faulty = (i: number) => p?.message.includes(`changes[${i}]`)
   return <>
@@ -30,7 +31,7 @@ export function StagedChanges() {
       <ol class="staged-list">{list.map((s, i) => <li key={s.key} class={faulty(i) ? "faulty" : ""}>
         <Icon name={s.method === "DELETE" ? "trash-2" : s.method === "POST" ? "plus" : "pencil"} />
         <div><strong>{s.says.replace(/ is (made|changed|deleted)\.$/, "")}</strong> <code class="muted">{s.method} {s.path}</code>
-          {s.body && <p class="updates">{Object.entries(s.body).filter(([n]) => n !== "type").map(([n, v]) => <span key={n}><span class="muted">{n}</span> <ins>{n === "password" ? "•••" : shown(v)}</ins></span>)}</p>}</div>
+          {s.body && <p class="updates">{Object.entries(s.body).filter(([n]) => n !== "type").map(([n, v]) => <span key={n}><span class="muted">{n}</span> <ins>{isSecret(n) ? "…" : shown(v)}</ins></span>)}</p>}</div>
         <span class="grow" /><button class="small" onClick={() => look(s)}>Try alone</button><button class="plain" aria-label={"Take off the list: " + s.says} onClick={() => unstage(s.key)}><Icon name="x" /></button>
       </li>)}</ol>
       <section class="card"><h2>What would come of all of it</h2>
