@@ -29,20 +29,42 @@ func main() {
 	}
 }
 
-// screens are what is shown: a name, and a path in which a word in braces is found by filter: {networks:range:'10.0.0.0/24'}.
-var screens = [][2]string{
-	{"overview", "/"}, {"space", "/ui/space?open={blocks:range:'10.0.0.0/8'}.{blocks:range:'10.0.0.0/16'}"},
-	{"block", "/ui/blocks/{blocks:range:'10.0.0.0/16'}"}, {"map", "/ui/blocks/{blocks:range:'10.0.0.0/16'}/map"},
-	{"map-hilbert", "/ui/blocks/{blocks:range:'10.0.0.0/8'}/map?order=hilbert&cells=4096"}, {"find",
-		"/ui/find?in={blocks:range:'10.0.0.0/8'}&count=3&length=26"},
-	{"network", "/ui/networks/{networks:range:'10.0.0.0/24'}"}, {"address", "/ui/addresses/{addresses:address:'10.0.0.2'}"},
-	{"names", "/ui/names"}, {"zone", "/ui/zones/{zones:absoluteName:'harbour.example'}"}, {"zone-text",
-		"/ui/zones/{zones:absoluteName:'harbour.example'}?tab=text"},
-	{"servers", "/ui/servers"}, {"dhcp", "/ui/dhcp"}, {"fleet", "/ui/fleet"}, {"changes", "/ui/transactions"}, {"change",
-		"/ui/transactions/3"},
-	{"staged", "/ui/staged"}, {"bulk", "/ui/bulk"}, {"events", "/ui/events"}, {"users", "/ui/users"}, {"locations", "/ui/locations"},
-	{"everything", "/ui/all"},
-	{"api", "/api/docs?q=networks+addresses"}, {"tag-groups", "/ui/tagGroups"}, {"nowhere", "/ui/nowhere"},
+// screen is what is shown: at a path, in which a word in braces is found by filter ({networks:range:'10.0.0.0/24'}), after a script was run and
+// something is there.
+type screen struct{ name, path, script, there string }
+
+// press presses the first button with a word.
+func press(word string) string {
+	return `[...document.querySelectorAll("button")].find(b => (b.innerText + " " + b.ariaLabel).includes("` + word + `")).click()`
+}
+
+const network, zone = "/ui/networks/{networks:range:'10.0.0.0/24'}", "/ui/zones/{zones:absoluteName:'harbour.example'}"
+
+var screens = []screen{
+	{"overview", "/", "", ""}, {"space", "/ui/space?open={blocks:range:'10.0.0.0/8'}.{blocks:range:'10.0.0.0/16'}", "", ""},
+	{"block", "/ui/blocks/{blocks:range:'10.0.0.0/16'}", "", ""}, {"map", "/ui/blocks/{blocks:range:'10.0.0.0/16'}/map?cell=4", "", ""},
+	{"map-hilbert", "/ui/blocks/{blocks:range:'10.0.0.0/8'}/map?order=hilbert&cells=4096", "", ""},
+	{"map-network", network + "/map", "", ""}, {"find", "/ui/find?in={blocks:range:'10.0.0.0/8'}&count=3&length=26", "", ""},
+	{"network", network, "", ""}, {"assign", network, press("Assign address"), `document.querySelector("dialog .fields")`},
+	{"address", "/ui/addresses/{addresses:address:'10.0.0.2'}", "", ""}, {"names", "/ui/names", "", ""}, {"zone", zone, "", ""},
+	{"zone-text", zone + "?tab=text", `(() => { const t = document.querySelector("#zone-text"); t.value = t.value.replace("10.0.0.12", "10.0.0.200") + "www - CNAME ` +
+		`crane-1-1-1.harbour.example.\n"; t.dispatchEvent(new Event("input", {bubbles: true})) })()`, `document.querySelector(".difference")`},
+	{"record", zone, press("New record"), `document.querySelector("dialog .fields")`},
+	{"delete", "/ui/blocks/{blocks:range:'10.0.0.0/16'}", press("More"), `document.querySelector("dialog .menu")`},
+	{"servers", "/ui/servers", "", ""}, {"dhcp", "/ui/dhcp", "", ""}, {"fleet", "/ui/fleet", "", ""},
+	{"enrol", "/ui/fleet", press("New service point"), `document.querySelector("dialog .fields")`},
+	{"changes", "/ui/transactions", "", ""}, {"change", "/ui/transactions/4", "", ""},
+	{"undo", "/ui/transactions", press("Undo"), `document.querySelector("dialog .operations, dialog .box")`},
+	{"search", "/", `document.querySelector(".searchbox").click(); setTimeout(() => { const i = document.querySelector(".search input"); i.value = "crane-1"; ` +
+		`i.dispatchEvent(new Event("input", {bubbles: true})) }, 50)`, `document.querySelector(".hit")`},
+	{"staged", "/ui/staged", "", ""}, {"bulk", "/ui/bulk", `(() => { const t = document.querySelector("#rows"); t.value = "type,name,range\nIPv4Block,lab,` +
+		`192.168.0.0/16\nIPv4Block,again,10.0.0.0/8\nIPv4Block,odd,10.x\n"; t.dispatchEvent(new Event("input", {bubbles: true})); ` +
+		`setTimeout(() => [...document.querySelectorAll("button")].find(b => b.innerText.startsWith("Try all")).click(), 200) })()`,
+		`document.querySelector(".sheet td.faulty")`},
+	{"events", "/ui/events", "", ""}, {"users", "/ui/users", "", ""}, {"user-new", "/ui/users", press("New"), `document.querySelector("dialog .fields")`},
+	{"locations", "/ui/locations", "", ""}, {"everything", "/ui/all", "", ""}, {"api", "/api/docs?q=networks+addresses", "", ""},
+	{"tag-groups", "/ui/tagGroups", "", ""}, {"long-name", "/ui/networks/{networks:range:'10.0.9.0/24'}", "", ""}, {"error", "/ui/networks/1", "", ""},
+	{"nowhere", "/ui/nowhere", "", ""},
 }
 
 func run(ctx context.Context, dir string) error {
@@ -67,6 +89,9 @@ func run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	if err := furnish(m.URL(), token); err != nil {
+		return err
+	}
 	link, err := m.Identity.NewLink(ctx, "admin")
 	if err != nil {
 		return err
@@ -80,7 +105,7 @@ func run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := picture(p, dir, "signin", "/"); err != nil {
+	if err := picture(p, dir, screen{name: "signin", path: "/"}); err != nil {
 		return err
 	}
 	if err := p.Go("/?#sign-in=" + link); err != nil {
@@ -90,19 +115,59 @@ func run(ctx context.Context, dir string) error {
 		return err
 	}
 	for _, s := range screens {
-		path, err := filled(m.URL(), token, s[1])
-		if err != nil {
-			return fmt.Errorf("%s: %w", s[0], err)
+		var err error
+		if s.path, err = filled(m.URL(), token, s.path); err == nil {
+			err = picture(p, dir, s)
 		}
-		if err := picture(p, dir, s[0], path); err != nil {
-			return fmt.Errorf("%s: %w", s[0], err)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// furnish makes what the sample has nothing of: service points, ranges, reservations, a water mark, a long name.
+func furnish(origin, token string) error {
+	for _, one := range [][3]string{
+		{"POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"lighthouse","description":"at the end of the mole"}`},
+		{"POST", "/api/v1/fleetInstanceMinimumConfig", `{"name":"harbour-master"}`},
+		{"PATCH", "/api/v2/networks/{networks:range:'10.0.9.0/24'}", `{"name":"` + strings.Repeat("a-name-without-any-end-", 11) + `"}`},
+		{"PATCH", "/api/v2/networks/{networks:range:'10.0.1.0/24'}", `{"highWaterMark":20,"lowWaterMark":5}`},
+		{"POST", "/api/v2/networks/{networks:range:'10.0.0.0/24'}/ranges", `{"type":"IPv4DHCPRange","name":"guests","range":"10.0.0.100-10.0.0.199"}`},
+		{"POST", "/api/v2/networks/{networks:range:'10.0.0.0/24'}/addresses",
+			`{"type":"IPv4Address","state":"DHCP_RESERVED","name":"printer","address":"10.0.0.90","macAddress":{"address":"00:00:5e:00:53:01"}}`},
+		{"POST", "/api/v2/zones/{zones:absoluteName:'harbour.example'}/resourceRecords", `{"type":"TXTRecord","name":"@","text":"v=spf1 -all"}`},
+	} {
+		path, err := filled(origin, token, one[1])
+		if err != nil {
+			return err
+		}
+		r, err := http.NewRequest(one[0], origin+path, strings.NewReader(one[2]))
+		if err != nil {
+			return err
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(answer.Body)
+		if e := answer.Body.Close(); err == nil {
+			err = e
+		}
+		if err == nil && answer.StatusCode >= 300 {
+			err = fmt.Errorf("%s %s: %s", one[0], path, text)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 // picture takes a screen in both sizes and both sets of colours.
-func picture(p *browser.Page, dir, name, path string) error {
+func picture(p *browser.Page, dir string, s screen) error {
 	for _, size := range []struct {
 		name          string
 		width, height int64
@@ -111,17 +176,25 @@ func picture(p *browser.Page, dir, name, path string) error {
 			if err := p.Size(size.width, size.height, dark); err != nil {
 				return err
 			}
-			if err := p.Go(path); err != nil {
+			if err := p.Go(s.path); err != nil {
 				return err
 			}
 			if err := p.Still(); err != nil {
 				return err
 			}
+			if s.script != "" {
+				if _, err := browser.Eval[any](p, s.script+"; 0"); err != nil {
+					return err
+				}
+				if err := p.Wait(s.there); err != nil {
+					return err
+				}
+			}
 			shot, err := p.Shot()
 			if err != nil {
 				return err
 			}
-			file := name + "-" + size.name
+			file := s.name + "-" + size.name
 			if dark {
 				file += "-dark"
 			}

@@ -1,7 +1,7 @@
 // Small parts: chips, bars, boxes, buttons, dialogs, toasts.
 import { signal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
-import { useEffect, useId, useRef, useState } from "preact/hooks"
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { Problem } from "../api"
 import { Icon } from "../icons"
 
@@ -43,7 +43,7 @@ export function number(n: number | bigint) { return n.toLocaleString("en").repla
 
 /** A time, as people say it, with the exact one on pointing. */
 export function When({ at }: { at: string | number | null | undefined }) {
-  if (at === null || at === undefined || at === "") return <span class="muted">never</span>
+  if (!at) return <span class="muted">never</span>
   const t = new Date(at), ago = (Date.now() - t.getTime()) / 1000
   const text = ago < 0 ? t.toLocaleString("sv") : ago < 60 ? "just now" : ago < 3600 ? Math.floor(ago / 60) + " min ago" : ago < 86400 ? Math.floor(ago / 3600) + " h ago"
     : t.toLocaleString("sv").slice(0, 16)
@@ -80,7 +80,7 @@ export function Head({ title, kind, children, crumbs }: { title: ComponentChildr
 /** A window over the page, which keeps the keyboard until it is closed. */
 export function Dialog({ title, children, close, wide }: { title: string; children: ComponentChildren; close: () => void; wide?: boolean }) {
   const ref = useRef<HTMLDialogElement>(null), id = useId()
-  useEffect(() => {
+  useLayoutEffect(() => {
     const d = ref.current!
     const before = document.activeElement as HTMLElement | null
     d.showModal()

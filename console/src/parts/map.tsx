@@ -184,13 +184,13 @@ function MapTable({ data, list, spanOf }: { data: MapAnswer; list: Cell[]; spanO
 /** What lies in a cell. */
 function CellCard({ collection, r, s, cell, kinds, levels, onPick }: { collection: string; r: Resource; s: Span; cell: Cell; kinds: string[]; levels: number; onPick?: (s: Span) => void }) {
   const within = `within('${span(s)}')`
-  const path = collection === "blocks" ? "networks" + query({ filter: `configuration.id:${r.configuration?.id} and range:${within}`, limit: 20 }) : `networks/${r.id}/addresses` + query({ filter: `address:${within}`, limit: 20 })
+  const path = collection === "blocks" ? "networks" + query({ filter: `configuration.id:${r.configuration?.id} and (range:${within} or range:contains('${span(s)}'))`, limit: 20 }) : `networks/${r.id}/addresses` + query({ filter: `address:${within}`, limit: 20 })
   const found = useData<Page>(path, a => get(path, { signal: a }), ["networks", "addresses"])
   return <section class="card cell-card"><h2 class="mono">{span(s)}</h2>
     <p>{says(cell, kinds, levels)}</p>
-    {found.problem ? <Trouble problem={found.problem} /> : !found.data ? <Loading /> : found.data.data.length === 0 ? <Empty title={collection === "blocks" ? "No network lies wholly in it." : "No address is in use there."} /> :
+    {found.problem ? <Trouble problem={found.problem} /> : !found.data ? <Loading /> : found.data.data.length === 0 ? <Empty title={collection === "blocks" ? "No network is there." : "No address is in use there."} /> :
       <ul class="plain-list">{found.data.data.map(x => <li key={x.id}><a class="mono" href={hrefOf(x)}>{title(x)}</a> {x.name}</li>)}{found.data.count === 20 && <li class="muted">and more</li>}</ul>}
     {onPick && cell.level === 0 && <button onClick={() => onPick(s)}>Use this</button>}
-    {collection === "blocks" && found.data?.data.length === 1 && <button onClick={() => go(hrefOf(found.data!.data[0]) + "/map")}>Its map</button>}
+    {collection === "blocks" && found.data?.data.length === 1 && <button class="small" onClick={() => go(hrefOf(found.data!.data[0]) + "/map")}>Its map</button>}
   </section>
 }

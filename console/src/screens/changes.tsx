@@ -94,7 +94,7 @@ export function LastChanges({ path }: { path: string }) {
   const { data, problem, reload } = useData<Page>(url, s => get(url, { signal: s, quiet: true }), ["transactions"]), [undoing, undo] = useState<Resource | null>(null)
   if (!data) return problem ? <p class="muted">{problem.status === 403 ? "The history is not for you to see." : problem.message}</p> : <Loading />
   if (!data.data.length) return <p class="muted">Nothing was changed.</p>
-  return <><ul class="plain-list history">{data.data.map(t => <li key={t.id}><When at={t.creationDateTime} /> <a href={"/ui/transactions/" + t.id}>{t.description}</a> <span class="muted">{t.principal ?? "the manager"}</span>{!t.revertingTransaction && <button class="small" aria-label={"Undo: " + t.description} onClick={() => undo(t)}>Undo</button>}</li>)}</ul>
+  return <><ul class="plain-list history">{data.data.map(t => <li key={t.id}><When at={t.creationDateTime} /><span><a href={"/ui/transactions/" + t.id}>{t.description}</a> <span class="muted">{t.principal ?? "the manager"}</span></span>{!t.revertingTransaction && <button class="small" aria-label={"Undo: " + t.description} onClick={() => undo(t)}>Undo</button>}</li>)}</ul>
     {undoing && <Undo t={undoing} close={() => undo(null)} done={reload} />}</>
 }
 

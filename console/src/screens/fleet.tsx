@@ -121,7 +121,7 @@ export function ServicePoint({ id }: { id: string }) {
       <section class="card"><h2>Applications</h2>{p.applications.length === 0 ? <p class="muted">Nothing runs there.</p> : <ul class="plain-list">{p.applications.map(a => <li key={a.id}><State of={a.status} /> <strong>{a.name}</strong> <span class="muted">{a.version}</span>
         <button class="small" onClick={() => showLog(a)}>Log</button>{a.errorConditions.map(e => <p key={e} class="bad-text">{e}</p>)}</li>)}</ul>}</section>
       <section class="card"><h2>Time line</h2>{events.problem ? <p class="muted">{events.problem.message}</p> : !events.data ? <Loading /> : events.data.data.length === 0 ? <p class="muted">Nothing has happened yet.</p> :
-        <ul class="plain-list history">{events.data.data.slice(-30).reverse().map((e, i) => <li key={i}><When at={e.at} /> <span class="muted">{e.field.split("/").slice(0, 2).join(" ").replace("applications ", "")}</span> {e.before && <>{words(e.before)} → </>}<State of={e.after} /></li>)}</ul>}</section>
+        <ul class="plain-list history">{events.data.data.slice(-30).reverse().map((e, i) => <li key={i}><When at={e.at} /><span><span class="muted">{e.field.split("/").slice(0, 2).join(" ").replace("applications ", "")}</span> {e.before && <>{words(e.before)} → </>}<State of={e.after} /></span></li>)}</ul>}</section>
     </div>
     {deploying && <DeployApplication path={path} close={() => deploy(false)} done={reload} />}
     {deleting && <DeletePoint p={p} path={path} close={() => del(false)} />}
