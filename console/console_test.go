@@ -243,7 +243,7 @@ func (s *stage) paths() []string {
 		"/ui/servers?tab=deploymentRoles",
 		"/ui/ranges", "/ui/dhcp", "/ui/dhcp?tab=marks", "/ui/dhcp?tab=leases", "/ui/dhcp?tab=reservations", "/ui/fleet",
 		"/ui/fleet?rollouts=1", "/ui/transactions", "/ui/transactions/2", "/ui/staged", "/ui/bulk", "/ui/events",
-		"/ui/users", "/ui/locations",
+		"/ui/users", "/ui/tokens", "/ui/locations",
 		"/ui/all", "/ui/settings", "/api/docs", "/api/docs?q=post+zones+resourceRecords", "/ui/nowhere", "/ui/addresses/1"}
 }
 
@@ -298,7 +298,7 @@ func TestWindowsAreAccessible(t *testing.T) {
 		{"/ui/networks/" + network, "More", "Split"}, {"/ui/zones/" + zone, "New record", "Leads back"}, {"/ui/zones/" + zone, "Delete",
 			"Delete now"},
 		{"/ui/names", "New zone", "In the view"}, {"/ui/fleet", "New service point", "Make it"}, {"/ui/transactions", "Undo", "Take this back?"},
-		{"/ui/users", "New", "Apply now"}, {"/", "Search", "Search"}, {"/", "admin", "Colours"},
+		{"/ui/users", "New", "Apply now"}, {"/ui/tokens", "New token", "Make it"}, {"/", "Search", "Search"}, {"/", "admin", "Colours"},
 	} {
 		s.ok(p.Size([]int64{1280, 390}[i%2], 800, i%3 == 0))
 		s.ok(p.Go(w.path))

@@ -29,8 +29,8 @@ func main() {
 	}
 }
 
-// screen is what is shown: at a path, in which a word in braces is found by filter ({networks:range:'10.0.0.0/24'}), after a script was run and
-// something is there.
+// screen is what is shown: at a path, in which a word in braces is found by filter ({networks:range:'10.0.0.0/24'}), after a script was
+// run and something is there.
 type screen struct{ name, path, script, there string }
 
 // press presses the first button with a word.
@@ -62,8 +62,10 @@ var screens = []screen{
 		`setTimeout(() => [...document.querySelectorAll("button")].find(b => b.innerText.startsWith("Try all")).click(), 200) })()`,
 		`document.querySelector(".sheet td.faulty")`},
 	{"events", "/ui/events", "", ""}, {"users", "/ui/users", "", ""}, {"user-new", "/ui/users", press("New"), `document.querySelector("dialog .fields")`},
-	{"locations", "/ui/locations", "", ""}, {"everything", "/ui/all", "", ""}, {"api", "/api/docs?q=networks+addresses", "", ""},
-	{"tag-groups", "/ui/tagGroups", "", ""}, {"long-name", "/ui/networks/{networks:range:'10.0.9.0/24'}", "", ""}, {"error", "/ui/networks/1", "", ""},
+	{"tokens", "/ui/tokens", "", ""}, {"locations", "/ui/locations", "", ""}, {"everything", "/ui/all", "", ""}, {"api",
+		"/api/docs?q=networks+addresses", "", ""},
+	{"tag-groups", "/ui/tagGroups", "", ""}, {"long-name", "/ui/networks/{networks:range:'10.0.9.0/24'}", "", ""}, {"error",
+		"/ui/networks/1", "", ""},
 	{"nowhere", "/ui/nowhere", "", ""},
 }
 

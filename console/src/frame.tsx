@@ -89,7 +89,7 @@ function Account() {
         {[["system", "As the system", "settings"], ["light", "Light", "sun"], ["dark", "Dark", "moon"]].map(([value, word, icon]) => <label key={value}>
           <input type="radio" name="theme" value={value} checked={theme.value === value} onChange={() => { theme.value = value }} /><Icon name={icon} />{word}</label>)}
       </fieldset>
-      <div class="buttons"><a class="button" href={"/ui/users/" + session.value?.user.id} onClick={() => set(false)}>My user and sessions</a>
+      <div class="buttons"><a class="button" href={"/ui/users/" + session.value?.user.id} onClick={() => set(false)}>My user and sessions</a><a class="button" href="/ui/tokens" onClick={() => set(false)}>My tokens</a>
         <Button icon="log-out" onClick={() => void leave()}>Sign out, in all tabs</Button></div>
     </Dialog>}
   </>

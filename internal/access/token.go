@@ -81,9 +81,9 @@ type Token struct {
 	User    string    `json:"user,omitempty"`
 	Created time.Time `json:"created"`
 	// Expires is zero where the token does not expire.
-	Expires time.Time `json:"expires"`
+	Expires time.Time `json:"expires,omitzero"`
 	// LastUsed is when it was used last, to the hour; zero where it never was.
-	LastUsed time.Time `json:"lastUsed"`
+	LastUsed time.Time `json:"lastUsed,omitzero"`
 	Revoked  bool      `json:"revoked"`
 }
 
@@ -103,10 +103,22 @@ type Grant struct {
 // DefaultLife is how long tokens and key sets are good where nothing else is asked for.
 const DefaultLife = 90 * 24 * time.Hour
 
+// Kinds of what programs sign in by.
+const (
+	BearerToken = kindBearer
+	KeySet      = kindKeySet
+)
+
 // CreateToken makes a bearer token. It is shown once.
 func (s *Service) CreateToken(ctx context.Context, g Grant) (token string, err error) {
-	token = bearerPrefix + NewSecret()
-	return token, s.create(ctx, kindBearer, g, NewSecret()[:12], token)
+	_, token, err = s.CreateBearer(ctx, g)
+	return token, err
+}
+
+// CreateBearer makes a bearer token, and gives its id, by which it is revoked, too. The token is shown once.
+func (s *Service) CreateBearer(ctx context.Context, g Grant) (id, token string, err error) {
+	id, token = NewSecret()[:12], bearerPrefix+NewSecret()
+	return id, token, s.create(ctx, kindBearer, g, id, token)
 }
 
 // CreateKeySet makes the clientId and clientSecret of the token exchange, shown once.

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"portolan/internal/access"
 	"portolan/internal/checkin"
 	"portolan/internal/fleet"
 	"portolan/internal/release"
@@ -22,6 +23,7 @@ func Document(api *rest.Server) ([]byte, error) {
 		"FleetServicePoint": fleet.Instance{}, "FleetServicePointDetail": fleet.Detail{}, "FleetServicePointCreated": fleet.Created{},
 		"FleetApplication": fleet.ApplicationDetail{}, "FleetEvent": fleet.Event{},
 		"FleetRollout": fleet.Rollout{}, "FleetRolloutMember": fleet.Member{}, "FleetRelease": release.Release{},
+		"Token": access.Token{}, "MadeToken": madeToken{},
 		"ServicePointV4": fleet.ServicePoint{}, "AnycastService": checkin.AnycastService{}, "ApplicationLimits": checkin.Limits{},
 		"Diagnostics": servicepoint.Diagnostics{}, "ServicePointV4Diagnostics": servicepoint.V4Diagnostics{},
 		"DiagnosticsStatus": servicepoint.Status{},
@@ -64,7 +66,7 @@ func schemaOf(t reflect.Type) object {
 			continue
 		}
 		properties[name] = schemaOf(f.Type)
-		if options != "omitempty" {
+		if options != "omitempty" && options != "omitzero" {
 			required = append(required, name)
 		}
 	}
@@ -154,8 +156,28 @@ func documentedPaths() object {
 	instance := object{"serviceDescriptorID": object{"type": "string"}, "name": object{"type": "string"}, "version": object{"type": "string"},
 		"parameters": object{"type": "array", "items": value}, "ingressEndpoints": object{"type": "array", "items": endpoint}}
 	nodeCount := object{"type": "integer", "minimum": 1, "maximum": fleet.MaxNodeCount}
+	made := object{"name": name, "kind": object{"enum": []string{access.BearerToken, access.KeySet}},
+		"role": object{"enum": []string{access.Analyst,
+			access.Administrator}}, "user": object{"type": []string{"string", "null"}}, "expires": object{"type": "string", "format": "date-time"}}
 	id, rollout := text("id", "path", "The id of the service point.", true), text("id", "path", "The id of the rollout.", true)
+	tokens := func(op object) object {
+		op["tags"], op["security"] = []string{"tokens"}, []any{object{"basic": []any{}}, object{"bearer": []any{}}}
+		return op
+	}
 	return object{
+		tokensPath: object{"get": tokens(operation("listTokens", "List the bearer tokens and key sets (ours)",
+			"Gives those that belong to who asks, to administrators all of them, without their secrets.",
+			answers("200", "The tokens.", data("Token")), nil)),
+			"post": tokens(operation("makeToken", "Make a bearer token or a key set (ours)",
+				"It belongs to who asks, a person who is signed in by a session or a password, and never does more than that user may. Its secret "+
+					"is shown once. It is good for 90 days where expires does not say otherwise. Administrators say whose it is by user; null: "+
+					"nobody's, it stands for itself.",
+				answers("201", "The token, with its secret.", schemaRef("MadeToken"), "403", "409", "413", "415"),
+				object{"requestBody": jsonBody(object{"type": "object", "required": []string{"name"}, "properties": made},
+					object{"name": "ci", "role": access.Analyst})}))},
+		tokensPath + "/{id}": object{"parameters": []any{text("id", "path", "The id of the token or key set.", true)},
+			"delete": tokens(operation("revokeToken", "Revoke a bearer token or a key set (ours)",
+				"It is refused from then on, and so is what was exchanged for it.", answers("204", "It is revoked.", nil, "403", "404"), nil))},
 		"/user/api/v1/fleetInstances": object{"get": operation("listFleetInstances", "List the fleet service points",
 			"Gives all of them, or the one that has exactly the name. Other fields narrow the list, too (ours).",
 			answers("200", "The service points.", data("FleetServicePoint")), object{"parameters": instanceFilters(text)})},

@@ -26,7 +26,7 @@ import (
 
 // apiHandler is everything on the API listener.
 func (m *Manager) apiHandler() (http.Handler, error) {
-	api := m.handle("address", m.serveAddressAPI)
+	api, tokens := m.handle("address", m.serveAddressAPI), m.handle("address", m.tokens)
 	mux := http.NewServeMux()
 	m.fleetRoutes(mux)
 	mux.Handle("/healthz", m.plain("health", m.healthz))
@@ -60,6 +60,10 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	// The address API is routed first and by prefix: the mux would answer odd paths by itself.
 	return compressed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setSecurityHeaders(w.Header(), m.secure) // also on what the mux answers by itself
+		if r.URL.Path == tokensPath || strings.HasPrefix(r.URL.Path, tokensPath+"/") {
+			tokens.ServeHTTP(w, r)
+			return
+		}
 		if rest, ok := strings.CutPrefix(r.URL.Path, Base); ok && (rest == "" || rest[0] == '/') {
 			api.ServeHTTP(w, r)
 			return

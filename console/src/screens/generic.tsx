@@ -33,7 +33,7 @@ export function Everything() {
   return <>
     <Head title="Everything else"><a class="button" href="/api/docs">The APIs</a></Head>
     <p class="muted">Every collection of the API. What has a page of its own is here, too.</p>
-    <div class="cards">{sections.map(([heading, list]) => <section key={heading} class="card"><h2>{heading}</h2><ul class="plain-list">{list.map(n => <li key={n}><a href={"/ui/" + n}>{collectionName(n)}</a></li>)}</ul></section>)}</div>
+    <div class="cards">{sections.map(([heading, list]) => <section key={heading} class="card"><h2>{heading}</h2><ul class="plain-list">{heading === "People" && <li><a href="/ui/tokens">Tokens</a></li>}{list.map(n => <li key={n}><a href={"/ui/" + n}>{collectionName(n)}</a></li>)}</ul></section>)}</div>
   </>
 }
 

@@ -13,6 +13,7 @@ import { Overview } from "./overview"
 import { Servers } from "./servers"
 import { BlockPage, Space } from "./space"
 import { StagedChanges } from "./staged"
+import { Tokens } from "./tokens"
 
 export function Screen() {
   const [first, id, below] = place.value.path
@@ -27,6 +28,7 @@ export function Screen() {
     case "transactions": return <Changes />
     case "staged": return <StagedChanges />
     case "bulk": return <Bulk />
+    case "tokens": return <Tokens />
     case "docs": return <APIDocs />
     case "all": return <Everything />
     default: return <CollectionPage key={first} name={first} />

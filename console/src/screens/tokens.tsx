@@ -1,0 +1,74 @@
+// Bearer tokens and key sets: whose they are, when they were used last; a new one is shown once.
+import { useState } from "preact/hooks"
+import { call, get, type Problem } from "../api"
+import { problemOf, useData } from "../data"
+import { Icon } from "../icons"
+import { Button, Dialog, Empty, Field, Head, Loading, toast, Trouble, When } from "../parts/basics"
+import { faultOf } from "../parts/form"
+import { Grid } from "../parts/grid"
+import { session } from "../session"
+
+interface Token { id: string; kind: string; name: string; role: string; user?: string; created: string; expires?: string; lastUsed?: string; revoked: boolean }
+interface Made extends Token { token?: string; clientId?: string; clientSecret?: string }
+
+export function Tokens() {
+  const { data, problem, reload } = useData<{ data: Token[] }>("tokens", s => get("tokens", { signal: s }))
+  const [making, make] = useState(false), [ending, end] = useState<Token | null>(null)
+  const list = (data?.data ?? []).filter(t => !t.revoked)
+  return <>
+    <Head title="Tokens" kind={session.value?.administrator ? "of everybody" : "yours"}><Button icon="plus" primary onClick={() => make(true)}>New token</Button></Head>
+    <p class="muted">What programs sign in by. A token never does more than its user; <code>-H "Authorization: Bearer $TOKEN"</code> goes with each request.</p>
+    {!data ? problem ? <Trouble problem={problem} retry={reload} /> : <Loading what="the tokens" /> :
+      <Grid label="Tokens" count={list.length} at={i => list[i]} id={t => t.id} empty={<Empty title="No token yet." />} columns={[
+        { key: "name", title: "Name", width: "minmax(9rem,2fr)", cell: t => <span class="cut">{t.name}</span> },
+        { key: "kind", title: "Kind", width: "7rem", minor: true, cell: t => t.kind === "keyset" ? "key set" : "token" },
+        { key: "user", title: "Of", width: "minmax(6rem,10rem)", cell: t => t.user ?? <span class="muted">itself</span> },
+        { key: "role", title: "Role", width: "8rem", minor: true, cell: t => t.role },
+        { key: "used", title: "Last used", width: "8rem", narrow: "5.4rem", cell: t => <When at={t.lastUsed} /> },
+        { key: "expires", title: "Good until", width: "9rem", minor: true, cell: t => t.expires ? t.expires.slice(0, 10) : "for ever" },
+        { key: "acts", title: "", width: "6rem", narrow: "5rem", cell: t => <button class="small" aria-label={"Revoke " + t.name} onClick={() => end(t)}>Revoke</button> },
+      ]} />}
+    {making && <NewToken close={() => { make(false); reload() }} />}
+    {ending && <Revoke t={ending} close={() => end(null)} done={reload} />}
+  </>
+}
+
+const days = [1, 7, 30, 90, 365, 3650]
+
+function NewToken({ close }: { close: () => void }) {
+  const [name, setName] = useState(""), [kind, setKind] = useState("bearer"), [role, setRole] = useState("analyst"), [life, setLife] = useState(90), [user, setUser] = useState(session.value!.user.name ?? "")
+  const [problem, fail] = useState<Problem>(), [made, show] = useState<Made>()
+  const submit = async (e: Event) => {
+    e.preventDefault()
+    try {
+      const expires = new Date(Date.now() + life * 86400_000 - 60_000).toISOString().slice(0, 19) + "Z"
+      show((await call<Made>("POST", "tokens", { name, kind, role, expires, ...(session.value!.administrator ? { user: user || null } : {}) }, { quiet: true })).body)
+    } catch (e) { fail(problemOf(e)) }
+  }
+  const copy = (text: string) => navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("The browser does not let pages copy here: mark the text.", { bad: true }))
+  if (made) return <Dialog title={made.name + " is made"} close={close}>
+    <p><strong>This is shown once.</strong> Put it where the program finds it, and nobody else.</p>
+    {[["Token", made.token], ["Client id", made.clientId], ["Client secret", made.clientSecret]].filter(([, v]) => v).map(([what, v]) => <div key={what}><h3>{what}</h3>
+      <pre class="command" tabIndex={0}>{v}</pre><Button icon="copy" onClick={() => void copy(v!)}>Copy</Button></div>)}
+    <div class="buttons"><Button primary onClick={close}>I have it</Button></div>
+  </Dialog>
+  return <Dialog title="New token" close={close}><form onSubmit={submit}>
+    {problem && <Trouble problem={problem} />}
+    <div class="fields">
+      <Field label="What it is for *" wrong={faultOf(problem, "name")}>{id => <input id={id} required maxLength={128} value={name} onInput={e => setName(e.currentTarget.value)} />}</Field>
+      <Field label="Kind" hint={kind === "keyset" ? "Exchanged for tokens of five minutes, by the fleet API." : "Sent with each request."}>{(id, d) => <select id={id} aria-describedby={d} value={kind} onChange={e => setKind(e.currentTarget.value)}><option value="bearer">bearer token</option><option value="keyset">key set</option></select>}</Field>
+      <Field label="Role" hint="An analyst reads; an administrator does what its user may.">{(id, d) => <select id={id} aria-describedby={d} value={role} onChange={e => setRole(e.currentTarget.value)}><option>analyst</option><option>administrator</option></select>}</Field>
+      <Field label="Good for">{id => <select id={id} value={life} onChange={e => setLife(Number(e.currentTarget.value))}>{days.map(n => <option key={n} value={n}>{n === 1 ? "a day" : n === 365 ? "a year" : n === 3650 ? "ten years" : n + " days"}</option>)}</select>}</Field>
+      {session.value?.administrator && <Field label="Of the user" hint="Empty: it stands for itself." wrong={faultOf(problem, "user")}>{(id, d) => <input id={id} aria-describedby={d} value={user} onInput={e => setUser(e.currentTarget.value)} />}</Field>}
+    </div>
+    <div class="buttons"><button class="primary" type="submit">Make it</button><Button onClick={close}>Cancel</Button></div>
+  </form></Dialog>
+}
+
+function Revoke({ t, close, done }: { t: Token; close: () => void; done: () => void }) {
+  const [problem, fail] = useState<Problem>()
+  const apply = async () => { try { await call("DELETE", "tokens/" + encodeURIComponent(t.id)); toast(t.name + " is revoked."); close(); done() } catch (e) { fail(problemOf(e)) } }
+  return <Dialog title={"Revoke " + t.name} close={close}>{problem && <Trouble problem={problem} />}
+    <p><Icon name="triangle-alert" size={14} /> Programs that sign in by it are refused at once. This cannot be taken back.</p>
+    <div class="buttons"><Button danger onClick={() => void apply()}>Revoke now</Button><Button onClick={close}>Cancel</Button></div></Dialog>
+}

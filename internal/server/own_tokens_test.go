@@ -1,0 +1,70 @@
+package server
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// People make and revoke tokens of theirs; a token makes none, and nobody sees another's.
+func TestOwnTokens(t *testing.T) {
+	m := startAlone(t)
+	const at, secret = "/api/v2/tokens", "a long password"
+	for _, name := range []string{"ada", "bob"} {
+		m.want(201, "POST", "/api/v2/users", `{"name":"`+name+`","email":"e@x","securityPrivilege":"NO_ACCESS","accessType":"GUI_AND_API","password":"`+
+			secret+`"}`)
+	}
+	ada, bob, admin := basicAuth("ada", secret), basicAuth("bob", secret), basicAuth("admin", adminPassword)
+	made := m.want(201, "POST", at, `{"name":"ci"}`, ada)
+	if made.text("user") != "ada" || made.text("role") != "analyst" || !strings.HasPrefix(made.text("token"), "ptl_") ||
+		made.Header.Get("Location") != at+"/"+made.text("id") {
+		t.Errorf("a token is made: %s", made.body)
+	}
+	as := "Authorization: Bearer " + made.text("token")
+	m.want(200, "GET", "/api/v2/networks", "", as)
+	if r := m.want(200, "GET", at, "", ada); r.count() != 1 || strings.Contains(string(r.body), "ptl_") || r.text("data.0.name") != "ci" {
+		t.Errorf("ada sees %s", r.body)
+	}
+	if r := m.want(200, "GET", at, "", bob); r.count() != 0 {
+		t.Errorf("bob sees %s", r.body)
+	}
+	if r := m.want(200, "GET", at, "", admin); r.count() != 2 { // with that of the test
+		t.Errorf("an administrator sees %s", r.body)
+	}
+	// By the cookie of a session, too; as a key set; for others by administrators alone.
+	cookie := m.atConsole(`{"username":"ada","password":"` + secret + `"}`)
+	set := m.want(201, "POST", at, `{"name":"exchange","kind":"keyset","role":"administrator"}`, "Authorization:", cookie)
+	m.want(200, "POST", "/v1/api/authentication/token", `{"grantType":"ClientCredentials","clientCredentials":{"clientId":"`+set.text("clientId")+
+		`","clientSecret":"`+set.text("clientSecret")+`"}}`, "Authorization:")
+	if r := m.want(201, "POST", at, `{"name":"of nobody","user":null,"role":"administrator","expires":"`+
+		time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`"}`, admin); r.get("user") != nil {
+		t.Errorf("a token of nobody: %s", r.body)
+	}
+	m.want(201, "POST", at, `{"name":"of ada","user":"ada"}`, admin)
+	for _, c := range []struct {
+		status                     int
+		code, naming, body, header string
+	}{
+		{400, "InvalidResourceFieldValue", "name", `{}`, ada}, {400, "InvalidResourceFieldValue", "role", `{"name":"x","role":"king"}`, ada},
+		{400, "InvalidResourceFieldValue", "kind", `{"name":"x","kind":"cookie"}`, ada},
+		{400, "InvalidResourceFieldValue", "expires", `{"name":"x","expires":"yesterday"}`, ada},
+		{400, "InvalidResourceFieldValue", "expires", `{"name":"x","expires":"2020-01-01T00:00:00Z"}`, ada},
+		{400, "InvalidResourceFieldValue", "expires", `{"name":"x","expires":"2999-01-01T00:00:00Z"}`, ada},
+		{400, "InvalidResourceFieldValue", "user", `{"name":"x","user":"nobody"}`, admin},
+		{403, "AccessDenied", "of ada alone", `{"name":"x","user":"bob"}`, ada}, {403, "AccessDenied", "of ada alone", `{"name":"x","user":null}`, ada},
+		{403, "AccessDenied", "a token does not", `{"name":"x"}`, as}, {401, "InvalidAuthorizationToken", "", `{"name":"x"}`, "Authorization:"},
+	} {
+		m.refused(c.status, c.code, c.naming, "POST", at, c.body, c.header)
+	}
+	m.refused(403, "CrossOriginRequest", "", "POST", at, `{"name":"x"}`, ada, "Sec-Fetch-Site: cross-site")
+	m.refused(404, "ResourceNotFound", "", "DELETE", at+"/"+made.text("id"), "", bob)
+	m.refused(403, "AccessDenied", "a token does not", "DELETE", at+"/"+made.text("id"), "", as)
+	m.refused(405, "MethodNotAllowed", "", "PATCH", at, `{}`, ada)
+	m.refused(405, "MethodNotAllowed", "", "GET", at+"/"+made.text("id"), "", ada)
+	m.refused(404, "ResourceNotFound", "", "DELETE", at+"/a/b", "", ada)
+	m.want(204, "DELETE", at+"/"+made.text("id"), "", ada)
+	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", as)
+	// Who must set a new password makes none.
+	m.want(200, "PATCH", "/api/v2/users/"+m.want(200, "GET", "/api/v2/users?"+filter("name:'bob'"), "").text("data.0.id"), `{"passwordResetRequired":true}`)
+	m.refused(403, "PasswordResetRequired", "", "POST", at, `{"name":"x"}`, bob)
+}

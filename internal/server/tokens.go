@@ -1,0 +1,181 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"portolan/internal/access"
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/rest"
+)
+
+// tokensPath is where people make and revoke bearer tokens and key sets (ours). Those belong to them and never do more than they may;
+// administrators see, make and revoke all.
+const tokensPath = Base + "/tokens"
+
+// Bounds of tokens that are made over the API: how long they are good, in days, and how many a user has.
+const (
+	mostTokenDays = 3650
+	mostTokens    = 100
+)
+
+// madeToken is a token or key set as it is answered when it is made: its secret is shown once.
+type madeToken struct {
+	ID      string    `json:"id"`
+	Kind    string    `json:"kind"`
+	Name    string    `json:"name"`
+	Role    string    `json:"role"`
+	User    string    `json:"user,omitempty"`
+	Expires time.Time `json:"expires"`
+	// Token is a bearer token's; ClientID and ClientSecret are a key set's.
+	Token        string `json:"token,omitempty"`
+	ClientID     string `json:"clientId,omitempty"`
+	ClientSecret string `json:"clientSecret,omitempty"`
+}
+
+// tokens answers /api/v2/tokens and what is below it.
+func (m *Manager) tokens(w http.ResponseWriter, r *http.Request) error {
+	caller, err := m.caller(r)
+	if err != nil {
+		return err
+	}
+	if caller.MustReset {
+		return problem.Forbidden("PasswordResetRequired", "%s has to set a new password first: PATCH %s/users/%d with the field password",
+			caller.Name,
+			Base, caller.User)
+	}
+	id := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, tokensPath), "/")
+	switch {
+	case id == "" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		return m.listTokens(w, r, caller)
+	case id == "" && r.Method == http.MethodPost:
+		return m.makeToken(w, r, caller)
+	case id != "" && !strings.Contains(id, "/") && r.Method == http.MethodDelete:
+		return m.revokeToken(w, r, caller, id)
+	case id == "":
+		return wrongMethod(w, r, http.MethodGet, http.MethodHead, http.MethodPost)
+	case strings.Contains(id, "/"):
+		return problem.NotFound("there is nothing at %s", r.URL.Path)
+	}
+	return wrongMethod(w, r, http.MethodDelete)
+}
+
+// seenTokens are those that a caller sees: an administrator all of them, a user the own ones.
+func (m *Manager) seenTokens(r *http.Request, caller resource.Caller) (list []access.Token, err error) {
+	all, err := m.Identity.Tokens(r.Context())
+	list = []access.Token{}
+	for _, t := range all {
+		if caller.Administrator || caller.User != 0 && t.User == caller.Name {
+			list = append(list, t)
+		}
+	}
+	return list, err
+}
+
+func (m *Manager) listTokens(w http.ResponseWriter, r *http.Request, caller resource.Caller) error {
+	list, err := m.seenTokens(r, caller)
+	if err == nil {
+		writeJSON(w, http.StatusOK, map[string]any{"count": len(list), "data": list})
+	}
+	return err
+}
+
+// mayMakeTokens refuses who may make none: programs, whose tokens would outlive the one that they were made with.
+func mayMakeTokens(caller resource.Caller) error {
+	switch {
+	case caller.User == 0 || caller.Token != "" || strings.HasPrefix(caller.Credential, "oauth "):
+		return problem.Forbidden("AccessDenied", "people make and revoke tokens, signed in by a session or a password; a token does not")
+	case caller.ReadOnly:
+		return problem.Forbidden("ReadOnlySession", "this session or token may only read")
+	}
+	return nil
+}
+
+func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resource.Caller) error {
+	if err := mayMakeTokens(caller); err != nil {
+		return err
+	}
+	members, _, err := readJSON(w, r, rest.SmallBody)
+	if err != nil {
+		return err
+	}
+	values, err := texts(members, "name", "kind", "role", "user", "expires")
+	if err != nil {
+		return err
+	}
+	kind, role, user := values["kind"], values["role"], caller.Name
+	if kind == "" {
+		kind = access.BearerToken
+	}
+	if kind != access.BearerToken && kind != access.KeySet {
+		return problem.Invalid("kind", "%q is neither %s nor %s", kind, access.BearerToken, access.KeySet)
+	}
+	if role == "" {
+		role = access.Analyst
+	}
+	if _, ok := members["user"]; ok {
+		if user = values["user"]; user != caller.Name && !caller.Administrator {
+			return problem.Forbidden("AccessDenied", "user: %s makes tokens of %s alone", caller.Name, caller.Name)
+		}
+	}
+	now := m.Store.Now()
+	ends := now.Add(access.DefaultLife)
+	if text := values["expires"]; text != "" {
+		if ends, err = time.Parse(time.RFC3339, text); err != nil || !ends.After(now) || ends.After(now.AddDate(0, 0, mostTokenDays)) {
+			return problem.Invalid("expires", "%q is no time to come (2026-12-31T12:00:00Z) within ten years", text)
+		}
+	}
+	own := 0
+	all, err := m.Identity.Tokens(r.Context())
+	for _, t := range all {
+		if t.User == user && !t.Revoked && (t.Expires.IsZero() || t.Expires.After(now)) {
+			own++
+		}
+	}
+	if err == nil && own >= mostTokens {
+		err = problem.Conflict("TooManyTokens", "%s has %d tokens: revoke some", user, own)
+	}
+	if err != nil {
+		return err
+	}
+	made := madeToken{Kind: kind, Name: values["name"], Role: role, User: user, Expires: ends.UTC().Truncate(time.Second)}
+	grant := access.Grant{Name: made.Name, Role: role, Life: ends.Sub(now), User: user}
+	if kind == access.BearerToken {
+		made.ID, made.Token, err = m.Identity.CreateBearer(r.Context(), grant)
+	} else {
+		made.ClientID, made.ClientSecret, err = m.Identity.CreateKeySet(r.Context(), grant)
+		made.ID = made.ClientID
+	}
+	if err != nil {
+		return err
+	}
+	m.log.Info("a token was made", "id", made.ID, "kind", kind, "name", made.Name, "role", role, "user", user, "by", caller.Name, "remote",
+		access.Remote(r))
+	w.Header().Set("Location", fmt.Sprint(tokensPath, "/", made.ID))
+	writeJSON(w, http.StatusCreated, made)
+	return nil
+}
+
+func (m *Manager) revokeToken(w http.ResponseWriter, r *http.Request, caller resource.Caller, id string) error {
+	if err := mayMakeTokens(caller); err != nil {
+		return err
+	}
+	list, err := m.seenTokens(r, caller)
+	if err != nil {
+		return err
+	}
+	for _, t := range list {
+		if t.ID == id {
+			if err := m.Identity.Revoke(r.Context(), id); err != nil {
+				return err
+			}
+			m.log.Info("a token was revoked", "id", id, "name", t.Name, "user", t.User, "by", caller.Name, "remote", access.Remote(r))
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		}
+	}
+	return problem.NotFound("there is no token or key set %q", id)
+}
