@@ -555,3 +555,22 @@ func TestPlainPagesFitAPhone(t *testing.T) {
 		}
 	}
 }
+
+// Who may only look is shown nothing to press that would be refused, and what is refused says so.
+func TestLookingOnly(t *testing.T) {
+	s := start(t)
+	s.api("POST", "/api/v2/users", `{"name":"auditor","email":"a@example.net","securityPrivilege":"NO_ACCESS","accessType":"GUI","password":"a long password"}`)
+	s.api("POST", "/api/v2/accessRights", `{"userScope":{"id":`+s.id("users", "name:'auditor'")+`},"defaultAccessLevel":"VIEW"}`)
+	p := s.tab()
+	s.ok(p.Go("/ui/networks/" + s.id("networks", "range:'10.0.0.0/24'")))
+	s.ok(p.Text("Sign in"))
+	s.press(p, "auditor", kb.Tab, "a long password", kb.Enter)
+	s.ok(p.Text("crane-1-1-1"))
+	s.ok(p.Wait(`![...document.querySelectorAll("#main button")].some(b => /^(Change|More|Assign|Delete)/.test(b.innerText + b.ariaLabel))`))
+	s.ok(p.Go("/ui/users"))
+	s.ok(p.Still())
+	s.ok(p.Go("/ui/fleet"))
+	s.ok(p.Still())
+	s.ok(p.Go("/ui/space"))
+	s.ok(p.Text("10.0.0.0/8"))
+}

@@ -109,7 +109,7 @@ function useKeys() {
         if (to) { e.preventDefault(); go(to[0]); return }
       }
       if (e.key === "g") g = Date.now()
-      else if (e.key === "/") { e.preventDefault(); searching.value = true }
+      else if (e.key === "/") { e.preventDefault(); setTimeout(() => { searching.value = true }) } // when the key is done with: it is no part of the search
       else if (e.key === "?") helping.value = true
     }
     addEventListener("keydown", fn)

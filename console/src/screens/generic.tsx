@@ -9,6 +9,7 @@ import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName } from "../parts/form"
 import { Grid, type Column } from "../parts/grid"
 import { shown } from "../parts/preview"
+import { useMay } from "../rights"
 import { go, place, setQuery } from "../router"
 import { useSchema, type CollectionSchema, type FieldSchema, type Schema } from "../schema"
 import { change } from "../work"
@@ -162,7 +163,7 @@ export function Crumbs({ r }: { r: Resource }) {
 export function ResourcePage({ collection, id, below }: { collection: string; id: string; below?: string }) {
   const schema = useSchema()
   const { data: r, problem, reload } = useResource(`${collection}/${id}`)
-  const [editing, edit] = useState(false), [deleting, del] = useState(false)
+  const [editing, edit] = useState(false), [deleting, del] = useState(false), may = useMay(r?._links?.effectiveRights || r?._links?.accessRights ? `${collection}/${id}` : null)
   if (!r || !schema) return problem ? <><Head title={collectionName(collection)} /><Trouble problem={problem} retry={reload} /></> : <Loading />
   const c = schema.collections[collection]
   const subs = Object.keys(c?.b ?? {}).filter(n => c!.b![n].m?.includes("G") && r._links?.[n] && n !== "transactions").sort()
@@ -170,8 +171,8 @@ export function ResourcePage({ collection, id, below }: { collection: string; id
   const tabs: [string, string][] = [["", "Fields"], ...subs.map((n): [string, string] => [n, collectionName(n)]), ...(r._links?.transactions ? [["transactions", "History"] as [string, string]] : [])]
   return <>
     <Head title={title(r)} kind={kind(r.type) + (subtitle(r) ? " · " + subtitle(r) : "")} crumbs={<Crumbs r={r} />}>
-      {c?.o?.includes("A") && <Button icon="pencil" onClick={() => edit(true)}>Change</Button>}
-      {c?.o?.includes("D") && <Button icon="trash-2" onClick={() => del(true)}>Delete</Button>}
+      {c?.o?.includes("A") && may.change && <Button icon="pencil" onClick={() => edit(true)}>Change</Button>}
+      {c?.o?.includes("D") && may.remove && <Button icon="trash-2" onClick={() => del(true)}>Delete</Button>}
     </Head>
     <Tabs tabs={tabs} chosen={below ?? ""} choose={k => go(k ? base + "/" + k : base)} />
     {!below ? <><Fields r={r} /><Actions r={r} reload={reload} /></> : below === "transactions" ? <History path={`${collection}/${id}/transactions`} /> : c?.b?.[below]

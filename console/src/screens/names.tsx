@@ -9,6 +9,7 @@ import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { Preview } from "../parts/preview"
 import { dataOf, difference, lineText, linesOf } from "../records"
+import { useMay, type May } from "../rights"
 import { go, guardLeaving, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
@@ -56,16 +57,16 @@ const mostAsText = 5000
 
 export function ZonePage({ id }: { id: string }) {
   const { data: z, problem, reload } = useResource("zones/" + id)
-  const q = place.value.query, tab = q.get("tab") ?? "", [act, set] = useState<string | null>(null)
+  const q = place.value.query, tab = q.get("tab") ?? "", [act, set] = useState<string | null>(null), may = useMay("zones/" + id)
   if (!z) return problem ? <><Head title="Zone" /><Trouble problem={problem} retry={reload} /></> : <Loading />
   const deploy = () => change("The deployment is queued.", "POST", `zones/${id}/deployments`, { type: "QuickDeployment" }).then(() => setQuery({ tab: "deployed" }), e => toast(problemOf(e).message, { bad: true }))
   return <>
     <Head title={<span class="mono">{z.absoluteName || "."}</span>} kind={kind(z.type)} crumbs={<Crumbs r={z} />}>
-      <Button icon="rocket" onClick={() => void deploy()}>Deploy</Button><Button icon="pencil" onClick={() => set("edit")}>Change</Button><Button icon="trash-2" onClick={() => set("delete")}>Delete</Button>
-      <Button icon="plus" primary onClick={() => set("record")}>New record</Button>
+      <Button icon="rocket" onClick={() => void deploy()}>Deploy</Button>{may.change && <Button icon="pencil" onClick={() => set("edit")}>Change</Button>}{may.remove && <Button icon="trash-2" onClick={() => set("delete")}>Delete</Button>}
+      {may.add && <Button icon="plus" primary onClick={() => set("record")}>New record</Button>}
     </Head>
     <Tabs tabs={[["", "Records"], ["text", "As text"], ["zones", "Zones below"], ["checks", "Checks"], ["deployed", "Deployed"], ["fields", "All fields"], ["more", "More"]]} chosen={tab} choose={k => k === "more" ? go(`/ui/zones/${id}/deploymentRoles`) : setQuery({ tab: k, filter: null })} />
-    {tab === "text" ? <AsText z={z} /> : tab === "zones" ? <Below z={z} /> : tab === "checks" ? <Checks z={z} /> : tab === "deployed" ? <Deployed path={`zones/${id}/deployments`} /> : tab === "fields" ? <Fields r={z} /> : <Records z={z} />}
+    {tab === "text" ? <AsText z={z} /> : tab === "zones" ? <Below z={z} /> : tab === "checks" ? <Checks z={z} /> : tab === "deployed" ? <Deployed path={`zones/${id}/deployments`} /> : tab === "fields" ? <Fields r={z} /> : <Records z={z} may={may} />}
     {act === "edit" && <Edit r={z} close={() => set(null)} done={reload} />}
     {act === "delete" && <Delete r={z} close={() => set(null)} done={() => go("/ui/names")} />}
     {act === "record" && <NewRecord z={z} close={() => set(null)} />}
@@ -92,7 +93,7 @@ function NewRecord({ z, close }: { z: Resource; close: () => void }) {
 
 const embed = "embed(addresses)"
 
-function Records({ z }: { z: Resource }) {
+function Records({ z, may }: { z: Resource; may: May }) {
   const q = place.value.query, types = useSchema()?.collections.resourceRecords?.t ?? [], only = q.get("type") ?? "", name = q.get("name") ?? "", [typed, type] = useState(name), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
   const filter = [only && `type:'${only}'`, name && `name:contains('${name.replaceAll("'", "''")}')`].filter(Boolean).join(" and ")
   const rows = useRows(`zones/${z.id}/resourceRecords`, { filter: filter || undefined, orderBy: "name", fields: embed }, ["resourceRecords", "addresses"])
@@ -109,7 +110,7 @@ function Records({ z }: { z: Resource }) {
           { key: "type", title: "Type", width: "8rem", narrow: "3.6rem", cell: r => r.type === "GenericRecord" ? r.recordType : kind(r.type).replace(/ record$/, "") },
           { key: "ttl", title: "TTL", width: "5rem", number: true, minor: true, cell: r => r.ttl ?? <span class="muted">zone</span> },
           { key: "data", title: "Data", width: "minmax(12rem,3fr)", cell: r => r.type === "HostRecord" ? <span class="cut">{((r._embedded?.addresses ?? []) as Resource[]).map((a, i) => <span key={a.id}>{i ? ", " : ""}<To r={a} mono /></span>)}</span> : <span class="mono cut">{dataOf(r).map(d => d.data).join(" · ")}</span> },
-          { key: "acts", title: "", width: "4.5rem", minor: true, cell: r => <span><button class="plain" tabIndex={-1} aria-label={"Change " + (r.name || "@")} onClick={() => edit(r)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + (r.name || "@")} onClick={() => del(r)}><Icon name="trash-2" size={14} /></button></span> },
+          { key: "acts", title: "", width: "4.5rem", minor: true, cell: r => may.change && <span><button class="plain" tabIndex={-1} aria-label={"Change " + (r.name || "@")} onClick={() => edit(r)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + (r.name || "@")} onClick={() => del(r)}><Icon name="trash-2" size={14} /></button></span> },
         ]} />}
     {editing && <Edit r={editing} only={shownFields[editing.type]} close={() => edit(null)} done={rows.reload} />}
     {deleting && <Delete r={deleting} close={() => del(null)} done={rows.reload} />}

@@ -9,6 +9,7 @@ import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { cellsOf, SpaceMap } from "../parts/map"
 import { Preview, type Wanted } from "../parts/preview"
+import { useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
 import { address, amount, parseAddress, parseSpan, size, span, type Span } from "../space"
 import { LastChanges } from "./changes"
@@ -28,22 +29,23 @@ export function usedOf(r: Resource): { used: number; all: number } {
 
 export function NetworkPage({ id, map }: { id: string; map: boolean }) {
   const { data: r, problem, reload } = useResource("networks/" + id, ["networks", "addresses", "ranges"])
+  const may = useMay("networks/" + id)
   const [act, set] = useState<string | null>(null), [assigning, assigns] = useState<{ s: Span; count: number } | null>(null), assign = (s: Span, count = 1) => assigns({ s, count })
   if (!r) return problem ? <><Head title="Network" /><Trouble problem={problem} retry={reload} /></> : <Loading />
   const s = parseSpan(r.range)!, up = r._links?.up?.href.replace(/^\/api\/v2\//, "") ?? "", { used, all } = usedOf(r), base = "/ui/networks/" + id
   const done = () => { set(null); reload(); if (act === "delete") go("/" + up.replace(/^/, "ui/")) }
   return <>
     <Head title={<span class="mono">{r.range}</span>} kind={kind(r.type) + (r.name ? " · " + r.name : "")} crumbs={<Crumbs r={r} />}>
-      <Button icon="pencil" onClick={() => set("edit")}>Change</Button>
-      <Button icon="ellipsis-vertical" onClick={() => set("menu")}>More</Button>
-      <Button icon="plus" primary onClick={() => set("address")}>Assign address</Button>
+      {may.change && <Button icon="pencil" onClick={() => set("edit")}>Change</Button>}
+      {may.change && <Button icon="ellipsis-vertical" onClick={() => set("menu")}>More</Button>}
+      {may.add && <Button icon="plus" primary onClick={() => set("address")}>Assign address</Button>}
     </Head>
     <p class="summary">{r.usage && <><Use part={used} of={all} /> <span class="muted">{number(used)} of {number(all)} in use</span> · </>}
       {r.gateway && <>gateway <span class="mono">{r.gateway}</span> · </>}{r.location && <>{r.location.name} · </>}{r.usage && Object.entries(r.usage as Record<string, number>).filter(([k, n]) => n && k !== "UNASSIGNED").map(([k, n]) => <span key={k} class="gap"><State of={k} /> {number(n)} </span>)}</p>
-    {size(s) <= 4096n && <Strip r={r} pick={assign} />}
+    {size(s) <= 4096n && <Strip r={r} pick={may.add ? assign : () => toast("You may not assign addresses here.", { bad: true })} />}
     <Tabs tabs={[["", "Addresses"], ["map", "Map"], ["ranges", "Ranges"], ["deploymentOptions", "Options"], ["deploymentRoles", "Roles"], ["fields", "All fields"], ["transactions", "History"]]} chosen={map ? "map" : ""}
       choose={k => go(k ? base + "/" + k : base)} />
-    {map ? <SpaceMap collection="networks" r={r} onPick={assign} /> : <Addresses r={r} s={s} assign={assign} />}
+    {map ? <SpaceMap collection="networks" r={r} onPick={may.add ? assign : undefined} /> : <Addresses r={r} s={s} may={may} assign={assign} />}
     {act === "menu" && <Menu r={r} close={() => set(null)} pick={a => set(a)} />}
     {act === "address" && <Create path={`networks/${id}/addresses`} makes={{ n: { [s.v6 ? "IPv6Address" : "IPv4Address"]: ["type", "state"] } }} values={{ state: "STATIC" }} only={["name", "address", "state", "macAddress", "location"]} title="Assign an address" close={() => set(null)} done={reload} />}
     {act && !["menu", "address"].includes(act) && <Doing act={act} r={r} parent={up} close={() => set(null)} done={done} />}
@@ -92,7 +94,7 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
 }
 
 /** The addresses in use, with what is free behind each of them folded into one cell. */
-function Addresses({ r, s, assign }: { r: Resource; s: Span; assign: (s: Span) => void }) {
+function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assign: (s: Span) => void }) {
   const filter = place.value.query.get("filter") ?? "", [typed, type] = useState(filter), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
   const rows = useRows(`networks/${r.id}/addresses`, { orderBy: "address", filter: filter || undefined }, ["addresses", "macAddresses"])
   const edge = s.v6 || size(s) <= 2n ? 0n : 1n
@@ -123,8 +125,8 @@ function Addresses({ r, s, assign }: { r: Resource; s: Span; assign: (s: Span) =
           { key: "state", title: "State", width: "9rem", narrow: "5.6rem", cell: x => <State of={x.state} /> },
           { key: "mac", title: "Hardware", width: "10rem", minor: true, cell: x => x.macAddress ? <span class="mono">{(x.macAddress as any).address ?? x.macAddress.name}</span> : null },
           { key: "location", title: "Location", minor: true, cell: x => x.location?.name },
-          { key: "free", title: "Then free", width: "8.5rem", narrow: "4.4rem", cell: (x, i) => { const f = behind(x, i); return f ? <button class="small run" tabIndex={-1} title={span(f)} aria-label={`Assign of ${span(f)}`} onClick={() => assign(f)}>{amount(size(f))} free</button> : null } },
-          { key: "acts", title: "", width: "4.5rem", minor: true, cell: x => <span><button class="plain" tabIndex={-1} aria-label={"Change " + x.address} onClick={() => edit(x)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + x.address} onClick={() => del(x)}><Icon name="trash-2" size={14} /></button></span> },
+          { key: "free", title: "Then free", width: "8.5rem", narrow: "4.4rem", cell: (x, i) => { const f = behind(x, i); return f ? !may.add ? <span title={span(f)}>{amount(size(f))} free</span> : <button class="small run" tabIndex={-1} title={span(f)} aria-label={`Assign of ${span(f)}`} onClick={() => assign(f)}>{amount(size(f))} free</button> : null } },
+          { key: "acts", title: "", width: "4.5rem", minor: true, cell: x => may.change && <span><button class="plain" tabIndex={-1} aria-label={"Change " + x.address} onClick={() => edit(x)}><Icon name="pencil" size={14} /></button><button class="plain" tabIndex={-1} aria-label={"Delete " + x.address} onClick={() => del(x)}><Icon name="trash-2" size={14} /></button></span> },
         ]} />}
     {editing && <Edit r={editing} only={["name", "state", "macAddress", "location"]} close={() => edit(null)} done={rows.reload} />}
     {deleting && <Delete r={deleting} close={() => del(null)} done={rows.reload} />}
@@ -154,11 +156,11 @@ export function AddressPage({ id }: { id: string }) {
   const names = useData<Page>(r ? `addresses/${id}/resourceRecords` : null, s => get(`addresses/${id}/resourceRecords`, { signal: s }), ["resourceRecords"])
   const up = r?._links?.up?.href
   const network = useData<Resource>(up ?? null, s => get(up!, { signal: s, quiet: true }), ["networks"])
-  const [act, set] = useState<string | null>(null)
+  const [act, set] = useState<string | null>(null), may = useMay("addresses/" + id)
   if (!r) return problem ? <><Head title="Address" /><Trouble problem={problem} retry={reload} /></> : <Loading />
   return <>
     <Head title={<span class="mono">{r.address}</span>} kind={kind(r.type) + (r.name ? " · " + r.name : "")} crumbs={<Crumbs r={r} />}>
-      <Button icon="pencil" onClick={() => set("edit")}>Change</Button><Button icon="trash-2" onClick={() => set("delete")}>Delete</Button>
+      {may.change && <Button icon="pencil" onClick={() => set("edit")}>Change</Button>}{may.remove && <Button icon="trash-2" onClick={() => set("delete")}>Delete</Button>}
     </Head>
     <div class="cards">
       <section class="card"><h2>Use</h2><dl class="facts">

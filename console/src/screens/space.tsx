@@ -10,6 +10,7 @@ import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
 import { Preview, type Wanted } from "../parts/preview"
+import { useMay } from "../rights"
 import { go, place, setQuery } from "../router"
 import { configuration, configurations } from "../session"
 import { address, amount, compare, firstPrefix, gaps, parseAddress, parseSpan, prefixes, prefixLength, size, span, type Span } from "../space"
@@ -233,7 +234,7 @@ function Move({ r, close, done }: { r: Resource; close: () => void; done: () => 
 /** A block: what lies in it, as a tree or as a map. */
 export function BlockPage({ id, map }: { id: string; map: boolean }) {
   const { data: r, problem, reload } = useResource("blocks/" + id, ["blocks", "networks", "addresses"])
-  const [act, set] = useState<Act["act"] | null>(null)
+  const [act, set] = useState<Act["act"] | null>(null), may = useMay("blocks/" + id)
   if (!r) return problem ? <><Head title="Block" /><Trouble problem={problem} retry={reload} /></> : <Loading />
   const up = r._links?.up?.href.replace(/^\/api\/v2\//, "") ?? ""
   const closed = () => set(null)
@@ -241,8 +242,8 @@ export function BlockPage({ id, map }: { id: string; map: boolean }) {
     <Head title={<span class="mono">{r.range}</span>} kind={kind(r.type) + (r.name ? " · " + r.name : "")} crumbs={<Crumbs r={r} />}>
       <a class="button" href={map ? "/ui/blocks/" + id : `/ui/blocks/${id}/map`}><Icon name={map ? "list-tree" : "map"} />{map ? "Tree" : "Map"}</a>
       <a class="button" href={"/ui/find?in=" + id}><Icon name="locate-fixed" />Find space</a>
-      <Button icon="ellipsis-vertical" aria-label="More" onClick={() => set("menu")}>More</Button>
-      <Button icon="plus" primary onClick={() => set("network")}>New network</Button>
+      {may.change && <Button icon="ellipsis-vertical" onClick={() => set("menu")}>More</Button>}
+      {may.add && <Button icon="plus" primary onClick={() => set("network")}>New network</Button>}
     </Head>
     <p class="summary"><UseOf r={r} /> <span class="muted">of {amount(size(parseSpan(r.range)!))} addresses</span>{r.location && <> · <span>{r.location.name}</span></>} · <a href={`/ui/blocks/${id}/fields`}>all fields</a></p>
     {map ? <SpaceMap key={id} collection="blocks" r={r} /> : <Tree key={id} root={"blocks/" + id} whole={r} />}
