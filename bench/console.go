@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"portolan/console/browser"
+
+	"github.com/chromedp/chromedp/kb"
 )
 
 // (E) the console in a real browser, over a million addresses. What it is held against is what a person feels: the limits of the issue it
@@ -40,7 +42,7 @@ func (b *bench) console() error {
 	if err := s.signIn(); err != nil {
 		return err
 	}
-	for _, measure := range []func() error{s.coldLoad, s.routes, s.searches, s.mapOfAll, s.scrolling, s.pasted, s.live} {
+	for _, measure := range []func() error{s.coldLoad, s.routes, s.searches, s.keys, s.mapOfAll, s.scrolling, s.pasted, s.live} {
 		if err := measure(); err != nil {
 			return err
 		}
@@ -176,6 +178,55 @@ func (s *screens) searches() error {
 		}
 	}
 	s.limit("search, from a key to its hits painted, 95 of 100", quantile(times, .95), 100, "ms")
+	return s.p.Keys("\x1b")
+}
+
+// keys presses real keys in a table of a million rows and in the search, and presses tabs: how long until each is painted (Event Timing,
+// W3C).
+func (s *screens) keys() error {
+	if err := s.p.Go("/ui/networks/" + s.network); err != nil {
+		return err
+	}
+	if err := s.p.Still(); err != nil {
+		return err
+	}
+	if _, err := browser.Eval[any](s.p, `globalThis.seen = []; new PerformanceObserver(l => { for (const e of l.getEntries()) if (e.interactionId) seen.push(e.duration) })
+		.observe({type: "event", durationThreshold: 16, buffered: false}); document.querySelector(".grid").focus(); 0`); err != nil {
+		return err
+	}
+	pressed := 0
+	for _, key := range []string{kb.ArrowDown, kb.PageDown, kb.ArrowUp, kb.End, kb.Home} {
+		for range 12 {
+			pressed++
+			if err := s.p.Keys(key); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.p.Keys("/"); err != nil {
+		return err
+	}
+	if err := s.p.Wait(`document.querySelector(".search input")`); err != nil {
+		return err
+	}
+	for _, c := range "host-4711 10.3.7.1" {
+		pressed++
+		if err := s.p.Keys(string(c)); err != nil {
+			return err
+		}
+	}
+	text, err := browser.Eval[string](s.p, `new Promise(done => setTimeout(() => done(JSON.stringify(seen)), 300))`)
+	if err != nil {
+		return err
+	}
+	var slow []float64 // those of 16 ms and more are told
+	if err := json.Unmarshal([]byte(text), &slow); err != nil {
+		return err
+	}
+	for len(slow) < pressed {
+		slow = append(slow, 8)
+	}
+	s.limit("from a key to what it paints, 98 of 100", quantile(slow, .98), 100, "ms")
 	return s.p.Keys("\x1b")
 }
 

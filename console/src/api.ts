@@ -54,11 +54,11 @@ function without(body: string): string {
 
 export interface Options { headers?: Record<string, string>; type?: string; quiet?: boolean; signal?: AbortSignal }
 
-/** Sends a request; a refusal is thrown as a Refusal. A body that is no text is sent as JSON. */
+/** Sends a request; a refusal is thrown as a Refusal. A body that is neither a text nor a form is sent as JSON. */
 export async function call<T = any>(method: string, path: string, body?: unknown, o: Options = {}): Promise<Answer<T>> {
   const headers: Record<string, string> = { Accept: "application/hal+json, application/json", ...o.headers }
   let sent: string | undefined
-  if (body !== undefined) {
+  if (body !== undefined && !(body instanceof FormData)) {
     sent = typeof body === "string" ? body : JSON.stringify(body)
     headers["Content-Type"] = o.type ?? (method === "PATCH" ? "application/merge-patch+json" : "application/json")
   }
@@ -66,7 +66,7 @@ export async function call<T = any>(method: string, path: string, body?: unknown
   else if (!o.quiet) calls.value = [{ method, path: url(path), body: sent && without(sent), type: headers["Content-Type"], headers: o.headers ?? {} }, ...calls.value].slice(0, mostCalls)
   let r: Response
   try {
-    r = await fetch(url(path), { method, headers, body: sent, credentials: "same-origin", signal: o.signal })
+    r = await fetch(url(path), { method, headers, body: body instanceof FormData ? body : sent, credentials: "same-origin", signal: o.signal })
   } catch (e) {
     if ((e as Error).name === "AbortError") throw e
     throw new Refusal({ status: 0, code: "NoAnswer", message: "The manager does not answer. Is it running, and does the network lead there?" })

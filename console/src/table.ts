@@ -87,6 +87,20 @@ export function typeFor(target: string, names: string[], cells: string[]): strin
   return undefined
 }
 
+/** Rows as CSV (RFC 4180). */
+export function csvOf(names: string[], rows: string[][]): string {
+  const cell = (t: string) => /[",\n\r]/.test(t) ? `"${t.replaceAll("\"", "\"\"")}"` : t
+  return [names, ...rows].map(r => names.map((_, i) => cell(r[i] ?? "")).join(",") + "\n").join("")
+}
+
+/** Faults in the log of an import: "line 3: InvalidEnumValue: state: ..."; its first line names the columns. */
+export function faultsOfLog(log: string): Fault[] {
+  return log.split("\n").map((l): Fault | null => {
+    const m = /^line (\d+): (?:[A-Z]\w+: )?(?:([a-z][\w.[\]]*): )?(.*)$/.exec(l)
+    return m ? { row: Number(m[1]) - 2, field: m[2], says: m[3] } : null
+  }).filter((f): f is Fault => !!f && f.row >= 0)
+}
+
 export interface Fault { row: number; field?: string; says: string }
 
 /** Faults of a batch by their rows and fields: "changes[3]: range: ..." */

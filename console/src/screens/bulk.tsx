@@ -1,11 +1,11 @@
 // Bulk: rows from a file or a paste, their columns, each fault at its cell, and all of them in one change.
 import { useEffect, useMemo, useState } from "preact/hooks"
-import { call, dryRun, type Problem } from "../api"
+import { call, dryRun, get, literal, query, type Page, type Problem, type Resource } from "../api"
 import { problemOf, useData } from "../data"
 import { Button, Empty, Field, Head, number, toast, Trouble } from "../parts/basics"
 import { useSchema } from "../schema"
 import { configuration } from "../session"
-import { badColumns, bodyOf, collectionFor, faultsOf, parseTable, targetOf, typeFor, type Fault } from "../table"
+import { badColumns, bodyOf, collectionFor, csvOf, faultsOf, faultsOfLog, parseTable, targetOf, typeFor, type Fault } from "../table"
 import { changedHere } from "../live"
 import { undo } from "../work"
 
@@ -13,29 +13,55 @@ const atOnce = 10_000, shownRows = 200, mostFaults = 100
 
 export function Bulk() {
   const schema = useSchema(), c = configuration.value
-  const [text, type] = useState(""), [into, setInto] = useState(""), [mapping, map] = useState<Record<number, string>>({}), [tried, show] = useState<{ key: string; faults: Fault[]; problem?: Problem; created?: number }>(), [busy, work] = useState(false)
+  const [text, type] = useState(""), [into, setInto] = useState(""), [mapping, map] = useState<Record<number, string>>({}), [tried, show] = useState<{ key: string; faults: Fault[]; problem?: Problem; created?: number; updated?: number }>(), [busy, work] = useState(false)
   const rows = useMemo(() => parseTable(text), [text]), head = rows[0] ?? [], data = rows.slice(1), heads = head.join("\t")
   useEffect(() => map({}), [heads]) // other columns, other names
   const names = head.map((h, i) => mapping[i] ?? h.trim()), bad = badColumns(names)
   const target = useData<string>(`target ${into} ${c}`, signal => targetOf(into, c, signal))
   const types = useMemo(() => new Set(data.map(r => r[names.indexOf("type")]?.trim() || (target.data && typeFor(target.data, names, r))).filter(Boolean)), [data, names.join(), target.data])
   const known = useMemo(() => [...new Set([...types].flatMap(t => schema?.types[t!]?.f.filter(f => !f.r).map(f => f.n) ?? []))].sort(), [types, schema])
-  const key = JSON.stringify([text, names, target.data]), current = tried?.key === key ? tried : undefined
+  const [wanted, choose] = useState<boolean | null>(null), changes = wanted ?? names.includes("id") // a table that came from here says which resources it is about
+  const key = JSON.stringify([text, names, target.data, changes]), current = tried?.key === key ? tried : undefined
+  /** What an import of the rows comes to: it makes what is not there, and changes what is. */
+  const imported = async (keep: boolean) => {
+    const comment = "console " + crypto.randomUUID(), form = new FormData()
+    form.append("fileInfo", new Blob([JSON.stringify({ contentType: "text/csv", into: target.data, state: "QUEUED", mode: keep ? "ALL_OR_NOTHING" : "DRY_RUN", comment })], { type: "application/json" }))
+    form.append("fileData", new Blob([csvOf(names, data)], { type: "text/csv" }), "pasted.csv")
+    let r = (await call<Resource>("POST", "imports", form, { quiet: true })).body
+    while (["PENDING", "QUEUED", "RUNNING"].includes(r.state)) {
+      await new Promise(done => setTimeout(done, 200))
+      r = await get("imports/" + r.id, { quiet: true })
+    }
+    const log = (await get<Page>(`imports/${r.id}/logs`, { quiet: true })).data.map(l => l.contents).join("")
+    void call("DELETE", "imports/" + r.id, undefined, { quiet: true }).catch(() => {})
+    const problem = r.refused || r.state === "FAILED" ? { status: 400, code: "Refused", message: r.message ?? (log || "Some rows are refused.") } : undefined
+    if (problem || !keep) { show({ key, faults: problem ? faultsOfLog(log) : [], problem, created: r.created, updated: r.updated }); return }
+    const t = await get<Page>("transactions" + query({ filter: `comment:${literal(comment)}`, limit: 1 }), { quiet: true })
+    changedHere("batch")
+    toast(`${number(r.created)} are made, ${number(r.updated)} changed.`, t.data[0] ? { action: { label: "Undo", run: () => void undo(t.data[0].id) } } : {})
+    type("")
+    show(undefined)
+  }
   const attempt = async (keep: boolean) => {
     work(true)
-    const changes = data.map(cells => {
+    if (changes) {
+      try { await imported(keep) } catch (e) { show({ key, faults: [], problem: problemOf(e) }) }
+      work(false)
+      return
+    }
+    const list = data.map(cells => {
       const body = bodyOf(schema, names, cells, cells[names.indexOf("type")]?.trim() ? undefined : typeFor(target.data!, names, cells))
       return { method: "POST", path: collectionFor(schema, target.data!, body.type) || target.data!, body }
     })
     try {
       if (keep) {
-        const r = await call<{ transaction: number }>("POST", "batch", { changes })
+        const r = await call<{ transaction: number }>("POST", "batch", { changes: list })
         changedHere("batch")
         toast(`${number(data.length)} rows are made.`, { action: { label: "Undo", run: () => void undo(r.body.transaction) } })
         type("")
         show(undefined)
       } else {
-        const t = await dryRun("POST", "batch", { changes })
+        const t = await dryRun("POST", "batch", { changes: list })
         show({ key, faults: [], created: t.created })
       }
     } catch (e) {
@@ -48,9 +74,10 @@ export function Bulk() {
   const beyond = current?.faults.filter(f => f.row >= shownRows) ?? []
   return <>
     <Head title="Bulk and CSV" />
-    <p class="muted">Paste rows, or drop a file: the first line names the fields. All of them are made, or none. To change what is there, or for more than {number(atOnce)} rows, take <code>portolan import file</code>: it takes back what a table's CSV button saves.</p>
+    <p class="muted">Paste rows, or drop a file: the first line names the fields. All of it is made, or nothing. What a table's CSV button saved comes back here, changed. For more than {number(atOnce)} rows take <code>portolan import file</code>.</p>
     <div class="fields">
       <Field label="Below" wrong={target.problem?.message} hint={`A network or block by its range, or a path. The rows go to ${target.data || "—"}.`}>{(id, d) => <input id={id} aria-describedby={d} class="mono" placeholder="10.0.1.0/24" value={into} onInput={e => setInto(e.currentTarget.value)} />}</Field>
+      <Field label="Rows" hint={changes ? "Administrators import." : undefined}>{(id, d) => <select id={id} aria-describedby={d} value={String(changes)} onChange={e => choose(e.currentTarget.value === "true")}><option value="false">make new ones</option><option value="true">make what is not there, change what is</option></select>}</Field>
       <Field label="A file">{id => <input id={id} type="file" accept=".csv,.tsv,.txt,text/csv" onChange={e => { const f = e.currentTarget.files?.[0]; if (f) void f.text().then(type) }} />}</Field>
     </div>
     <label class="hidden" for="rows">Rows</label>
@@ -60,7 +87,7 @@ export function Bulk() {
     {rows.length === 0 ? <Empty title="No rows yet." /> : <>
       <div class="tools"><Button disabled={busy || !data.length || data.length > atOnce || bad.length > 0 || !target.data || !schema} onClick={() => void attempt(false)}>{busy ? "Trying …" : `Try all ${number(data.length)} rows`}</Button>
         <Button primary disabled={busy || !current || !!current.problem} onClick={() => void attempt(true)}>Apply all</Button>
-        <span aria-live="polite">{current && (current.problem ? <span class="bad-text">{current.faults.length ? `${current.faults.length >= mostFaults ? "The first " : ""}${current.faults.length} faults: nothing is made.` : "Refused: nothing is made."}</span> : <span>All of it can be made: {number(current.created ?? 0)} new.</span>)}</span></div>
+        <span aria-live="polite">{current && (current.problem ? <span class="bad-text">{current.faults.length ? `${current.faults.length >= mostFaults ? "The first " : ""}${current.faults.length} faults: nothing is made.` : "Refused: nothing is made."}</span> : <span>All of it can be made{changes && !current.created && !current.updated ? ", and much of it is there" : <>: {number(current.created ?? 0)} new{current.updated ? `, ${number(current.updated)} changed` : ""}</>}.</span>)}</span></div>
       {current?.problem && !current.faults.length && <Trouble problem={current.problem} />}
       <div class="sheet" tabIndex={0} role="region" aria-label="The rows"><table><thead><tr><th>#</th>{head.map((h, i) => <th key={i}><label class="hidden" for={"col" + i}>Field of column {i + 1}</label>
         <input id={"col" + i} class="mono" list="known-fields" value={names[i]} onInput={e => { const to = e.currentTarget.value; map(m => ({ ...m, [i]: to })) }} title={h} /></th>)}<th>Fault</th></tr></thead>
