@@ -1,6 +1,6 @@
 # Everything here but conform, which needs Python, runs on a machine with Go and nothing else; tests that need more say what they skip.
 
-.PHONY: run build test test-long contract conform race bench bench-console screenshots bench-big bench-postgres lint vuln fuzz generate
+.PHONY: run build test test-long contract conform race bench bench-console screenshots types bench-big bench-postgres lint vuln fuzz generate
 
 run: ## start everything with sample data on loopback
 	go run ./cmd/portolan demo
@@ -48,13 +48,16 @@ screenshots: ## a picture of every screen of the console, into bin/screenshots
 bench-big:
 	go run ./bench -big
 
+types: ## check the console's sources, where Node and TypeScript are (npm install -g typescript)
+	cd console && tsc -p .
+
 lint: ## formatting, vet, linters, and that what is generated is current
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...
 	go mod verify
 	go tool golangci-lint run ./...
 	$(MAKE) generate
-	@git diff --exit-code -- api console/bundle ':(glob)internal/**/declared_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
+	@git diff --exit-code -- api console/bundle console/src/types.ts ':(glob)internal/**/declared_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
 
 vuln: ## known vulnerabilities; asks a database on the Internet
 	go tool govulncheck ./...

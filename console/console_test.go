@@ -234,8 +234,8 @@ func (s *stage) paths() []string {
 	network, zone := s.id("networks", "range:'10.0.0.0/24'"), s.id("zones", "absoluteName:'harbour.example'")
 	address := s.id("addresses", "address:'10.0.0.2'")
 	return []string{"/", "/ui/space?open=" + block + "." + inner, "/ui/blocks/" + inner, "/ui/blocks/" + inner + "/map",
-		"/ui/blocks/" + inner + "/map?as=table",
-		"/ui/blocks/" + inner + "/fields", "/ui/find?in=" + block, "/ui/networks/" + network, "/ui/networks/" + network + "/map",
+		"/ui/blocks/" + inner + "/map?as=table", "/ui/blocks/" + inner + "/map?by=location",
+		"/ui/blocks/" + inner + "/fields", "/ui/find?in=" + block, "/ui/networks/" + network, "/ui/networks/" + network + "/map?by=state",
 		"/ui/networks/" + network + "/ranges",
 		"/ui/networks/" + network + "/transactions", "/ui/addresses/" + address, "/ui/names", "/ui/zones/" + zone,
 		"/ui/zones/" + zone + "?tab=text",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -9,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/evanw/esbuild/pkg/api"
+	esbuild "github.com/evanw/esbuild/pkg/api"
 )
 
 // packages are the modules from npm, by the names that sources import them by.
@@ -21,13 +22,21 @@ var packages = map[string]string{
 	"@preact/signals-core": "@preact/signals-core/dist/signals-core.mjs",
 }
 
-// bundle gives the files of the bundle by their names, made from the console whose folder is root.
+// typesFile has the types of the API for the sources of the console.
+const typesFile = "src/types.ts"
+
+// bundle gives what is made from the sources of the console whose folder is root, by its path there: the files of the bundle, and the types of
+// the API.
 func bundle(root string) (map[string][]byte, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err
 	}
-	described, err := described(filepath.Join(root, "..", "api", "openapi.json"))
+	api, err := read(filepath.Join(root, "..", "api", "openapi.json"))
+	if err != nil {
+		return nil, err
+	}
+	described, err := json.Marshal(api)
 	if err != nil {
 		return nil, err
 	}
@@ -39,38 +48,38 @@ func bundle(root string) (map[string][]byte, error) {
 	for name, file := range packages {
 		alias[name] = filepath.Join(root, "npm", file)
 	}
-	r := api.Build(api.BuildOptions{
+	r := esbuild.Build(esbuild.BuildOptions{
 		AbsWorkingDir: root, EntryPoints: []string{"src/main.tsx"}, EntryNames: "app", Outdir: "bundle",
-		Bundle: true, Format: api.FormatESModule, Target: api.ES2022, Platform: api.PlatformBrowser, Charset: api.CharsetUTF8,
-		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LegalComments: api.LegalCommentsNone,
-		JSX: api.JSXAutomatic, JSXImportSource: "preact", Alias: alias, TsconfigRaw: "{}",
+		Bundle: true, Format: esbuild.FormatESModule, Target: esbuild.ES2022, Platform: esbuild.PlatformBrowser, Charset: esbuild.CharsetUTF8,
+		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LegalComments: esbuild.LegalCommentsNone,
+		JSX: esbuild.JSXAutomatic, JSXImportSource: "preact", Alias: alias, TsconfigRaw: "{}",
 		Define:  map[string]string{"process.env.NODE_ENV": `"production"`},
-		Plugins: []api.Plugin{given("icons", icons)},
+		Plugins: []esbuild.Plugin{given("icons", icons)},
 	})
 	if len(r.Errors) > 0 {
-		return nil, errors.New(strings.Join(api.FormatMessages(r.Errors, api.FormatMessagesOptions{}), "\n"))
+		return nil, errors.New(strings.Join(esbuild.FormatMessages(r.Errors, esbuild.FormatMessagesOptions{}), "\n"))
 	}
-	files := map[string][]byte{"schema.json": described}
+	files := map[string][]byte{"bundle/schema.json": described, typesFile: api.typescript()}
 	for _, f := range r.OutputFiles {
-		files[filepath.Base(f.Path)] = f.Contents
+		files["bundle/"+filepath.Base(f.Path)] = f.Contents
 	}
-	if files["index.html"], err = os.ReadFile(filepath.Join(root, "src", "index.html")); err != nil {
+	if files["bundle/index.html"], err = os.ReadFile(filepath.Join(root, "src", "index.html")); err != nil {
 		return nil, err
 	}
-	if files["icon.svg"], err = os.ReadFile(filepath.Join(root, "src", "icon.svg")); err != nil {
+	if files["bundle/icon.svg"], err = os.ReadFile(filepath.Join(root, "src", "icon.svg")); err != nil {
 		return nil, err
 	}
 	return files, nil
 }
 
 // given is a module, imported as portolan:NAME, whose text is made here.
-func given(name, text string) api.Plugin {
-	return api.Plugin{Name: name, Setup: func(build api.PluginBuild) {
-		build.OnResolve(api.OnResolveOptions{Filter: "^portolan:" + name + "$"}, func(api.OnResolveArgs) (api.OnResolveResult, error) {
-			return api.OnResolveResult{Path: name, Namespace: "portolan"}, nil
+func given(name, text string) esbuild.Plugin {
+	return esbuild.Plugin{Name: name, Setup: func(build esbuild.PluginBuild) {
+		build.OnResolve(esbuild.OnResolveOptions{Filter: "^portolan:" + name + "$"}, func(esbuild.OnResolveArgs) (esbuild.OnResolveResult, error) {
+			return esbuild.OnResolveResult{Path: name, Namespace: "portolan"}, nil
 		})
-		build.OnLoad(api.OnLoadOptions{Filter: "^" + name + "$", Namespace: "portolan"}, func(api.OnLoadArgs) (api.OnLoadResult, error) {
-			return api.OnLoadResult{Contents: &text, Loader: api.LoaderJSON}, nil
+		build.OnLoad(esbuild.OnLoadOptions{Filter: "^" + name + "$", Namespace: "portolan"}, func(esbuild.OnLoadArgs) (esbuild.OnLoadResult, error) {
+			return esbuild.OnLoadResult{Contents: &text, Loader: esbuild.LoaderJSON}, nil
 		})
 	}}
 }

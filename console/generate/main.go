@@ -21,23 +21,22 @@ func write(root string) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(root, "bundle")
-	old, err := os.ReadDir(dir)
-	if err != nil && !os.IsNotExist(err) {
+	old, err := filepath.Glob(filepath.Join(root, "bundle", "*"))
+	if err != nil {
 		return err
 	}
 	for _, f := range old {
-		if _, ok := made[f.Name()]; !ok {
-			if err := os.Remove(filepath.Join(dir, f.Name())); err != nil {
+		if _, ok := made["bundle/"+filepath.Base(f)]; !ok {
+			if err := os.Remove(f); err != nil {
 				return err
 			}
 		}
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // sources, for everybody
+	if err := os.MkdirAll(filepath.Join(root, "bundle"), 0o755); err != nil { //nolint:gosec // sources, for everybody
 		return err
 	}
 	for name, content := range made {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil { //nolint:gosec // sources, for everybody
+		if err := os.WriteFile(filepath.Join(root, name), content, 0o644); err != nil { //nolint:gosec // sources, for everybody
 			return err
 		}
 	}

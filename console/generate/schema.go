@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -62,8 +63,8 @@ type propertySchema struct {
 // base is where the API is.
 const base = "/api/v2/"
 
-// described reads a document and gives what is described there, as JSON.
-func described(file string) ([]byte, error) {
+// read reads a document and gives what is described there.
+func read(file string) (*describedAPI, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // a file of the sources
 	if err != nil {
 		return nil, err
@@ -111,7 +112,38 @@ func described(file string) ([]byte, error) {
 		}
 		a.Types[name] = t
 	}
-	return json.Marshal(a)
+	return &a, nil
+}
+
+// typescript gives the types of the API for the sources of the console, with what their fields hold.
+func (a *describedAPI) typescript() []byte {
+	var b strings.Builder
+	b.WriteString("// Made from the schema of the API by go generate ./console. Do not edit.\nimport type { Links, Ref } from \"./api\"\n")
+	for _, name := range slices.Sorted(maps.Keys(a.Types)) {
+		t := a.Types[name]
+		fmt.Fprintf(&b, "\n/** %s */\nexport type %s = {\n  id: number\n  type: %q\n  name: string | null\n  _links?: Links\n",
+			strings.ReplaceAll(t.Description, "*/", "* /"), name, name)
+		for _, f := range t.Fields {
+			if f.Name == "id" || f.Name == "type" || f.Name == "name" {
+				continue
+			}
+			holds := map[string]string{"text": "string", "time": "string", "number": "number", "yes": "boolean", "ref": "Ref", "list": "any[]",
+				"object": "any"}[f.Kind]
+			if len(f.Enum) > 0 {
+				holds = `"` + strings.Join(f.Enum, `" | "`) + `"`
+			}
+			if f.Nullable && holds != "any" {
+				holds += " | null"
+			}
+			mark := ""
+			if f.WriteOnly {
+				mark = "?"
+			}
+			fmt.Fprintf(&b, "  %s%s: %s\n", f.Name, mark, holds)
+		}
+		b.WriteString("}\n")
+	}
+	return []byte(b.String())
 }
 
 func values(m map[string]*describedCollection) (list []*describedCollection) {

@@ -44,7 +44,7 @@ var screens = []screen{
 	{"overview", "/", "", ""}, {"space", "/ui/space?open={blocks:range:'10.0.0.0/8'}.{blocks:range:'10.0.0.0/16'}", "", ""},
 	{"block", "/ui/blocks/{blocks:range:'10.0.0.0/16'}", "", ""}, {"map", "/ui/blocks/{blocks:range:'10.0.0.0/16'}/map?cell=4", "", ""},
 	{"map-hilbert", "/ui/blocks/{blocks:range:'10.0.0.0/8'}/map?order=hilbert&cells=4096", "", ""},
-	{"map-network", network + "/map", "", ""}, {"find", "/ui/find?in={blocks:range:'10.0.0.0/8'}&count=3&length=26", "", ""},
+	{"map-network", network + "/map?by=state", "", ""}, {"find", "/ui/find?in={blocks:range:'10.0.0.0/8'}&count=3&length=26", "", ""},
 	{"network", network, "", ""}, {"assign", network, press("Assign address"), `document.querySelector("dialog .fields")`},
 	{"address", "/ui/addresses/{addresses:address:'10.0.0.2'}", "", ""}, {"names", "/ui/names", "", ""}, {"zone", zone, "", ""},
 	{"zone-text", zone + "?tab=text", `(() => { const t = document.querySelector("#zone-text"); t.value = t.value.replace("10.0.0.12", "10.0.0.200") + "www - CNAME ` +

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals"
 
 /** A reference, as resources show others. */
-export interface Ref { id: number; type: string; name: string | null; range?: string; address?: string; absoluteName?: string; _links?: Links }
+export interface Ref { id: number; type: string; name: string | null; range?: string | null; address?: string | null; absoluteName?: string | null; _links?: Links }
 
 export type Links = Record<string, { href: string }>
 

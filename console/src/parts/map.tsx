@@ -5,7 +5,7 @@ import { useData } from "../data"
 import { hrefOf, title } from "../links"
 import { place, setQuery, go } from "../router"
 import { address, amount, parseSpan, size, span, type Span } from "../space"
-import { Empty, Loading, number, Trouble } from "./basics"
+import { Empty, Loading, number, Trouble, words } from "./basics"
 
 interface MapAnswer { range: string; prefix: string; cells: number; cellLength: number; levels: number; kinds: string[]; map: string }
 
@@ -19,6 +19,36 @@ export function cellsOf(m: MapAnswer): Cell[] {
     const n = alphabet.indexOf(ch)
     return n < 0 ? { kind: -1, level: 0 } : { kind: Math.floor(n / m.levels), level: n % m.levels }
   })
+}
+
+/** What cells are coloured by, beside how full they are: the state of addresses, or the location of what is there. */
+type By = "use" | "state" | "location"
+
+/** How many resources are looked at for the colours. */
+const mostColoured = 10_000
+
+/** The groups of a colouring, and the group of each cell; -1 where none is. */
+interface Colouring { groups: { name: string; n: number }[]; of: Int16Array; whole: boolean }
+
+/** Colours that people who see few colours tell apart, too (Okabe and Ito), the other ones again behind them. */
+const palette = [[0, 114, 178], [230, 159, 0], [0, 158, 115], [213, 94, 0], [204, 121, 167], [86, 180, 233], [240, 228, 66], [120, 120, 120]]
+
+/** Reads what lies in the cells, and groups it. */
+async function coloured(collection: "blocks" | "networks", r: Resource, by: By, m: MapAnswer, signal: AbortSignal): Promise<Colouring> {
+  const path = collection === "networks" ? `networks/${r.id}/addresses` + query({ limit: mostColoured, fields: "id,address,state,location" })
+    : "networks" + query({ filter: `configuration.id:${r.configuration?.id} and range:within('${m.prefix}')`, limit: mostColoured, fields: "id,range,location" })
+  const page = await get<Page>(path, { signal, headers: { Accept: "application/json" } })
+  const whole = parseSpan(m.prefix)!, step = size(whole) / BigInt(m.cells), of = new Int16Array(m.cells).fill(-1), groups: Colouring["groups"] = [], index = new Map<string, number>()
+  for (const x of page.data) {
+    const s = parseSpan(x.address ?? x.range), name = by === "state" ? words(x.state ?? "") : x.location?.name ?? "no location"
+    if (!s) continue
+    let g = index.get(name)
+    if (g === undefined) { index.set(name, g = groups.length); groups.push({ name, n: 0 }) }
+    groups[g].n++
+    const from = Number((s.low - whole.low) / step), to = Number((s.high - whole.low) / step)
+    for (let i = Math.max(0, from); i <= to && i < m.cells; i++) of[i] = g
+  }
+  return { groups, of, whole: page.count < mostColoured }
 }
 
 /** Where a cell is drawn: row by row, or along a Hilbert curve, which keeps neighbours together. */
@@ -80,6 +110,8 @@ export function SpaceMap({ collection, r, onPick }: { collection: "blocks" | "ne
   const path = `${collection}/${r.id}/map` + query({ cells })
   const { data, problem, reload } = useData<MapAnswer>(path, s => get(path, { signal: s }), ["blocks", "networks", "addresses", "ranges"])
   const list = useMemo(() => data ? cellsOf(data) : [], [data])
+  const by = (q.get("by") ?? "use") as By
+  const colouring = useData<Colouring>(data && by !== "use" ? `${by} ${path}` : null, s => coloured(collection, r, by, data!, s), ["networks", "addresses"])
   const chosen = Number(q.get("cell") ?? -1), choose = (i: number) => setQuery({ cell: i < 0 ? null : String(i) })
   if (problem) return <Trouble problem={problem} retry={reload} />
   if (!data) return <Loading what="the map" />
@@ -90,17 +122,18 @@ export function SpaceMap({ collection, r, onPick }: { collection: "blocks" | "ne
   return <div class="map">
     <div class="tools">
       <label class="inline">Cells <select value={cells} onChange={e => setQuery({ cells: e.currentTarget.value, cell: null })}>{[256, 1024, 4096, 16384, 65536].map(n => <option key={n} value={n}>{number(n)}</option>)}</select></label>
+      <label class="inline">Colours <select value={by} onChange={e => setQuery({ by: e.currentTarget.value === "use" ? null : e.currentTarget.value })}><option value="use">how full</option>{collection === "networks" && <option value="state">state</option>}<option value="location">location</option></select></label>
       <label class="inline"><input type="checkbox" checked={hilbert} onChange={e => setQuery({ order: e.currentTarget.checked ? "hilbert" : null })} />Hilbert curve</label>
       <label class="inline"><input type="checkbox" checked={asTable} onChange={e => setQuery({ as: e.currentTarget.checked ? "table" : null })} />As a table</label>
       <span class="muted">each cell is {span(spanOf(0)).replace(/^.*(\/\d+)$/, "a $1")}, {size(spanOf(0)) === 1n ? "one address" : amount(size(spanOf(0))) + " addresses"}</span>
     </div>
-    <Legend collection={collection} />
-    <div class="map-body">{asTable ? <MapTable data={data} list={list} spanOf={spanOf} /> : <Canvas data={data} list={list} hilbert={hilbert} chosen={chosen} choose={choose} spanOf={spanOf} label={"Map of " + r.range} />}
+    {by === "use" ? <Legend collection={collection} /> : colouring.problem ? <Trouble problem={colouring.problem} retry={colouring.reload} /> : !colouring.data ? <Loading what="what lies there" /> : <Groups c={colouring.data} />}
+    <div class="map-body">{asTable ? <MapTable data={data} list={list} spanOf={spanOf} /> : <Canvas data={data} list={list} colouring={by === "use" ? undefined : colouring.data} hilbert={hilbert} chosen={chosen} choose={choose} spanOf={spanOf} label={"Map of " + r.range} />}
     {!asTable && chosen >= 0 && list[chosen]?.kind >= 0 && <CellCard collection={collection} r={r} s={spanOf(chosen)} cell={list[chosen]} kinds={data.kinds} levels={data.levels} onPick={onPick} />}</div>
   </div>
 }
 
-function Canvas({ data, list, hilbert, chosen, choose, spanOf, label }: { data: MapAnswer; list: Cell[]; hilbert: boolean; chosen: number; choose: (i: number) => void; spanOf: (i: number) => Span; label: string }) {
+function Canvas({ data, list, colouring, hilbert, chosen, choose, spanOf, label }: { data: MapAnswer; list: Cell[]; colouring?: Colouring; hilbert: boolean; chosen: number; choose: (i: number) => void; spanOf: (i: number) => Span; label: string }) {
   const ref = useRef<HTMLCanvasElement>(null), box = useRef<HTMLDivElement>(null), [hover, point] = useState(-1), [width, widen] = useState(0)
   const p = useMemo(() => places(list.length, hilbert), [list.length, hilbert])
   useEffect(() => {
@@ -115,7 +148,8 @@ function Canvas({ data, list, hilbert, chosen, choose, spanOf, label }: { data: 
     const image = new ImageData(p.side, p.height)
     for (let i = 0; i < list.length; i++) {
       const { kind, level } = list[i], base = kind < 0 ? colour.beyond : colour.kinds[Math.min(kind, 3)], share = kind <= 0 && level === 0 ? 0 : level / (data.levels - 1)
-      for (let k = 0; k < 3; k++) image.data[4 * p.at[i] + k] = Math.round(base[k] + (colour.full[k] - base[k]) * share)
+      const group = colouring ? colouring.of[i] : -2, own = group >= 0 ? palette[group % palette.length] : null
+      for (let k = 0; k < 3; k++) image.data[4 * p.at[i] + k] = own ? own[k] : group === -1 ? base[k] : Math.round(base[k] + (colour.full[k] - base[k]) * share)
       image.data[4 * p.at[i] + 3] = 255
     }
     const small = document.createElement("canvas")
@@ -132,7 +166,7 @@ function Canvas({ data, list, hilbert, chosen, choose, spanOf, label }: { data: 
       for (let x = 1; x < p.side; x++) c.fillRect(x * scale, 0, 1, canvas.height)
       for (let y = 1; y < p.height; y++) c.fillRect(0, y * scale, canvas.width, 1)
     }
-  }, [list, p, scale, theme])
+  }, [list, colouring, p, scale, theme])
   const cellAt = (e: MouseEvent) => {
     const b = ref.current!.getBoundingClientRect(), x = Math.floor((e.clientX - b.left) / b.width * p.side), y = Math.floor((e.clientY - b.top) / b.height * p.height)
     return x >= 0 && y >= 0 && x < p.side && y < p.height ? p.of[y * p.side + x] : -1
@@ -159,6 +193,13 @@ function says(c: Cell, kinds: string[], levels: number) {
   const full = c.level === 0 ? "nothing in use" : c.level === levels - 1 ? "full" : `about ${Math.round(100 * c.level / (levels - 1))} % in use`
   const what = ({ free: "free", block: "in a block, in no network", network: "in a network", networks: "several networks", range: "in a DHCP range" } as Record<string, string>)[kinds[c.kind]] ?? kinds[c.kind]
   return c.kind === 0 ? c.level === 0 ? what : c.level === levels - 1 ? "in use" : full : `${what}, ${full}`
+}
+
+/** What the colours of groups mean. */
+function Groups({ c }: { c: Colouring }) {
+  const sorted = c.groups.map((g, i) => ({ ...g, i })).sort((a, b) => b.n - a.n)
+  return <p class="legend" aria-label="What the colours mean">{sorted.slice(0, 24).map(g => <span key={g.i}><i class="swatch" style={{ background: `rgb(${palette[g.i % palette.length].join(" ")})` }} aria-hidden="true" />{g.name} <span class="muted num">{number(g.n)}</span></span>)}
+    {sorted.length === 0 && <span class="muted">Nothing lies there.</span>}{sorted.length > 24 && <span class="muted">and {sorted.length - 24} more</span>}{!c.whole && <span class="muted">of the first {number(mostColoured)}</span>}</p>
 }
 
 function Legend({ collection }: { collection: string }) {

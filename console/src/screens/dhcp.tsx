@@ -8,6 +8,7 @@ import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
 import { amount, parseSpan, size } from "../space"
+import type { DHCPv4Lease, IPv4Address, IPv4DHCPRange } from "../types"
 import { Table } from "./generic"
 import { UseOf } from "./space"
 
@@ -22,7 +23,7 @@ export function DHCP() {
 }
 
 function Ranges({ c }: { c: number }) {
-  const rows = useRows("ranges", { filter: `configuration.id:${c}`, orderBy: "range" }, ["ranges"])
+  const rows = useRows<IPv4DHCPRange>("ranges", { filter: `configuration.id:${c}`, orderBy: "range" }, ["ranges"])
   return rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the ranges" /> : <>
     <p class="muted">{number(rows.total)} ranges. A range is made on its network's page, under Ranges.</p>
     <Grid label="DHCP ranges" count={rows.total} at={rows.at} id={r => r.id} open={r => go("/ui/ranges/" + r.id)} empty={<Empty title="No range yet.">Open a network, and its Ranges.</Empty>} columns={[
@@ -34,7 +35,7 @@ function Ranges({ c }: { c: number }) {
 }
 
 function Reservations({ c }: { c: number }) {
-  const rows = useRows("addresses", { filter: `configuration.id:${c} and state:'DHCP_RESERVED'` }, ["addresses"])
+  const rows = useRows<IPv4Address>("addresses", { filter: `configuration.id:${c} and state:'DHCP_RESERVED'` }, ["addresses"])
   return rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the reservations" /> :
     <Grid label="Reservations" count={rows.total} at={rows.at} id={r => r.id} open={r => go("/ui/addresses/" + r.id)} empty={<Empty title="No address is reserved for a client.">Assign one in the state DHCP_RESERVED, with the client's hardware address.</Empty>} columns={[
       { key: "address", title: "Address", width: "minmax(8rem,14rem)", cell: r => <To r={r} mono /> }, { key: "name", title: "Name", cell: r => r.name },
@@ -42,10 +43,10 @@ function Reservations({ c }: { c: number }) {
 }
 
 function Leases() {
-  const rows = useRows("leases", {}, ["leases"])
+  const rows = useRows<DHCPv4Lease>("leases", {}, ["leases"])
   return rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the leases" /> :
     <Grid label="Leases" count={rows.total} at={rows.at} id={r => r.id} open={r => go("/ui/leases/" + r.id)} empty={<Empty title="No lease is known.">No application of a service point serves DHCP yet.</Empty>} columns={[
-      { key: "address", title: "Address", width: "12rem", cell: r => <span class="mono">{r.address}</span> }, { key: "state", title: "State", width: "9rem", cell: r => <State of={r.state} /> },
+      { key: "address", title: "Address", width: "12rem", cell: r => <To r={r.address} mono /> }, { key: "state", title: "State", width: "9rem", cell: r => <State of={r.state} /> },
       { key: "began", title: "Given", width: "9rem", minor: true, cell: r => <When at={r.leaseDateTime} /> }, { key: "ends", title: "Ends", width: "9rem", cell: r => <When at={r.leaseExpirationDateTime} /> }]} />
 }
 

@@ -14,6 +14,7 @@ import { go, guardLeaving, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
 import { change } from "../work"
+import type { Zone } from "../types"
 import { Crumbs, Fields } from "./generic"
 
 export function Names() {
@@ -56,7 +57,7 @@ function NewZone({ views, view, close, done }: { views: Resource[]; view: string
 const mostAsText = 5000
 
 export function ZonePage({ id }: { id: string }) {
-  const { data: z, problem, reload } = useResource("zones/" + id)
+  const { data: z, problem, reload } = useResource<Zone>("zones/" + id)
   const q = place.value.query, tab = q.get("tab") ?? "", [act, set] = useState<string | null>(null), may = useMay("zones/" + id)
   if (!z) return problem ? <><Head title="Zone" /><Trouble problem={problem} retry={reload} /></> : <Loading />
   const deploy = () => change("The deployment is queued.", "POST", `zones/${id}/deployments`, { type: "QuickDeployment" }).then(() => setQuery({ tab: "deployed" }), e => toast(problemOf(e).message, { bad: true }))

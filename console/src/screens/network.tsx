@@ -12,6 +12,7 @@ import { Preview, type Wanted } from "../parts/preview"
 import { useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
 import { address, amount, parseAddress, parseSpan, size, span, type Span } from "../space"
+import type { IPv4Address, IPv4Network, IPv6Address, IPv6Network } from "../types"
 import { LastChanges } from "./changes"
 import { Crumbs, Fields, filterOf } from "./generic"
 import { Doing, Menu } from "./space"
@@ -28,7 +29,7 @@ export function usedOf(r: Resource): { used: number; all: number } {
 }
 
 export function NetworkPage({ id, map }: { id: string; map: boolean }) {
-  const { data: r, problem, reload } = useResource("networks/" + id, ["networks", "addresses", "ranges"])
+  const { data: r, problem, reload } = useResource<IPv4Network | (IPv6Network & { usage?: undefined; gateway?: undefined })>("networks/" + id, ["networks", "addresses", "ranges"])
   const may = useMay("networks/" + id)
   const [act, set] = useState<string | null>(null), [assigning, assigns] = useState<{ s: Span; count: number } | null>(null), assign = (s: Span, count = 1) => assigns({ s, count })
   if (!r) return problem ? <><Head title="Network" /><Trouble problem={problem} retry={reload} /></> : <Loading />
@@ -152,7 +153,7 @@ function Assign({ r, s, count: begin, close, done }: { r: Resource; s: Span; cou
 
 /** An address: its names, its hardware, where it lies, and what became of it. */
 export function AddressPage({ id }: { id: string }) {
-  const { data: r, problem, reload } = useResource("addresses/" + id)
+  const { data: r, problem, reload } = useResource<IPv4Address | IPv6Address>("addresses/" + id)
   const names = useData<Page>(r ? `addresses/${id}/resourceRecords` : null, s => get(`addresses/${id}/resourceRecords`, { signal: s }), ["resourceRecords"])
   const up = r?._links?.up?.href
   const network = useData<Resource>(up ?? null, s => get(up!, { signal: s, quiet: true }), ["networks"])
