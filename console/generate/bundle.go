@@ -25,8 +25,8 @@ var packages = map[string]string{
 // typesFile has the types of the API for the sources of the console.
 const typesFile = "src/types.ts"
 
-// bundle gives what is made from the sources of the console whose folder is root, by its path there: the files of the bundle, and the types of
-// the API.
+// bundle gives what is made from the sources of the console whose folder is root, by its path there: the files of the bundle, and the
+// types of the API.
 func bundle(root string) (map[string][]byte, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -75,10 +75,12 @@ func bundle(root string) (map[string][]byte, error) {
 // given is a module, imported as portolan:NAME, whose text is made here.
 func given(name, text string) esbuild.Plugin {
 	return esbuild.Plugin{Name: name, Setup: func(build esbuild.PluginBuild) {
-		build.OnResolve(esbuild.OnResolveOptions{Filter: "^portolan:" + name + "$"}, func(esbuild.OnResolveArgs) (esbuild.OnResolveResult, error) {
+		build.OnResolve(esbuild.OnResolveOptions{Filter: "^portolan:" + name + "$"}, func(esbuild.OnResolveArgs) (esbuild.OnResolveResult,
+			error) {
 			return esbuild.OnResolveResult{Path: name, Namespace: "portolan"}, nil
 		})
-		build.OnLoad(esbuild.OnLoadOptions{Filter: "^" + name + "$", Namespace: "portolan"}, func(esbuild.OnLoadArgs) (esbuild.OnLoadResult, error) {
+		build.OnLoad(esbuild.OnLoadOptions{Filter: "^" + name + "$", Namespace: "portolan"}, func(esbuild.OnLoadArgs) (esbuild.OnLoadResult,
+			error) {
 			return esbuild.OnLoadResult{Contents: &text, Loader: esbuild.LoaderJSON}, nil
 		})
 	}}
