@@ -18,7 +18,7 @@ function collectionOf(type: string) { return collections.find(([t]) => t.test(ty
 /** What people call a resource. */
 export function title(r: Ref | Resource): string {
   const x = r as any
-  return x.range ?? x.address ?? x.absoluteName ?? x.name ?? x.type + " " + x.id
+  return x.range ?? x.address ?? x.absoluteName ?? x.name ?? kind(x.type) + " " + x.id
 }
 
 /** Its other name, where it has one. */

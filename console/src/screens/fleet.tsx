@@ -110,7 +110,7 @@ export function ServicePoint({ id }: { id: string }) {
   if (!p) return <Loading />
   return <>
     <Head title={p.name} kind="Service point" crumbs={<a href="/ui/fleet">Fleet</a>}><Button icon="rocket" onClick={() => deploy(true)}>Deploy application</Button><Button icon="trash-2" onClick={() => del(true)}>Delete</Button></Head>
-    <div class="cards">
+    <div class="cards wide-cards">
       <section class="card"><h2>State</h2><dl class="facts">
         <div><dt>Status</dt><dd><State of={p.status} /></dd></div><div><dt>Connection</dt><dd><State of={p.connectionStatus} /></dd></div><div><dt>Last seen</dt><dd><When at={p.lastSeen} /></dd></div>
         <div><dt>Version</dt><dd>{p.version ?? "—"}</dd></div><div><dt>Update</dt><dd><State of={p.updateStatus} />{p.targetVersion && <> to {p.targetVersion}</>}</dd></div>{p.platform && <div><dt>Platform</dt><dd>{p.platform}</dd></div>}
