@@ -67,13 +67,22 @@ func (c checks) zone(f *findings, apex string, entries []zonedata.Entry) error {
 	if !c.Zones {
 		return nil
 	}
-	kinds := map[string]map[uint16]bool{}
+	kinds, glue := map[string]map[uint16]bool{}, map[string]bool{}
 	for _, e := range entries {
 		owner := string(e.Record.Owner())
 		if kinds[owner] == nil {
 			kinds[owner] = map[uint16]bool{}
 		}
 		kinds[owner][e.Record.Type()] = true
+		if e.Record.Type() == wire.TypeNS {
+			rr, err := e.Record.RR()
+			if err != nil {
+				return err
+			}
+			if ns, ok := rr.(*wire.NS); ok {
+				glue[wire.CanonicalName(ns.Ns)] = true
+			}
+		}
 	}
 	for _, e := range entries {
 		rr, err := e.Record.RR()
@@ -81,8 +90,41 @@ func (c checks) zone(f *findings, apex string, entries []zonedata.Entry) error {
 			return err
 		}
 		c.record(f, apex, rr, kinds)
+		c.hidden(f, apex, rr, kinds, glue)
 	}
 	return nil
+}
+
+// hidden finds a record that lies where others answer, below a delegation, and is no address of a name server there: nobody is given it
+// (RFC 1034 section 4.2.1).
+func (c checks) hidden(f *findings, apex string, rr wire.RR, kinds map[string]map[uint16]bool, glue map[string]bool) {
+	name := wire.CanonicalName(rr.Header().Name)
+	if c.Integrity == "NONE" || name == apex || isAddress(rr) && glue[name] {
+		return
+	}
+	packed := make([]byte, 256)
+	for at := name; at != apex && at != "." && wire.IsSubDomain(apex, at); _, at, _ = strings.Cut(at, ".") {
+		n, err := wire.PackDomainName(at, packed, 0, nil, false)
+		if err != nil {
+			return
+		}
+		if !kinds[string(packed[:n])][wire.TypeNS] {
+			continue
+		}
+		// What says where the others are stands at the delegation itself.
+		if t := rr.Header().Rrtype; at == name && (t == wire.TypeNS || t == wire.TypeDS) {
+			continue
+		}
+		f.add("WARN", "the %s record of %s lies in %s, which others answer for: it is not served from here",
+			wire.TypeToString[rr.Header().Rrtype], name, at)
+		return
+	}
+}
+
+// isAddress reports whether a record is an address.
+func isAddress(rr wire.RR) bool {
+	t := rr.Header().Rrtype
+	return t == wire.TypeA || t == wire.TypeAAAA
 }
 
 // record checks one record.

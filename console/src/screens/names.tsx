@@ -162,8 +162,11 @@ function Checks({ z }: { z: Resource }) {
   const key = "checks " + z.id
   const { data, problem, reload } = useData<{ list: Finding[]; looked: number; total: number }>(key, async signal => {
     const page = await get<Page>(`zones/${z.id}/resourceRecords` + query({ limit: mostAsText, total: true }), { signal })
+    const below = (await get<Page>(`zones/${z.id}/zones` + query({ limit: 1000, fields: "id,name,absoluteName" }), { signal, quiet: true })).data.map(x => x.name)
     const list: Finding[] = []
     for (const r of page.data) {
+      const there = below.find(n => n && (r.name === n || r.name?.endsWith("." + n)))
+      if (there) list.push({ r, says: `lies in the zone ${there}.${z.absoluteName}, below this one: it is not answered from here` })
       if (r.type === "HostRecord" && !r.reverseRecord) list.push({ r, says: "does not lead back: no PTR record is made of it" })
       if (["AliasRecord", "MXRecord", "SRVRecord"].includes(r.type) && !r.linkedRecord) list.push({ r, says: "leads nowhere" })
       if (["AliasRecord", "MXRecord", "SRVRecord"].includes(r.type) && r.linkedRecord?.type === "ExternalHostRecord") list.push({ r, says: "leads to a name outside, which is not watched" })
