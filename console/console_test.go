@@ -22,7 +22,6 @@ import (
 	"portolan/internal/server"
 
 	"github.com/chromedp/chromedp/kb"
-	"github.com/evanw/esbuild/pkg/api"
 )
 
 func TestHandler(t *testing.T) {
@@ -247,69 +246,6 @@ func (s *stage) paths() []string {
 		"/ui/all", "/ui/settings", "/api/docs", "/api/docs?q=post+zones+resourceRecords", "/ui/nowhere", "/ui/addresses/1"}
 }
 
-// accessible holds what is shown against WCAG 2.2 AA (axe-core), and says where it fails.
-func (s *stage) accessible(p *browser.Page, what string) {
-	s.Helper()
-	axe, err := os.ReadFile("testdata/axe.min.js")
-	s.ok(err)
-	_, err = browser.Eval[any](p, string(axe)+";0")
-	s.ok(err)
-	found, err := browser.Eval[string](p, `axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]})
-		.then(r => r.violations.map(v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.target.join(" ") + " " +
-		n.failureSummary.split("\n").slice(1).join(" ")).join(" | ")).join("\n"))`)
-	s.ok(err)
-	if found != "" {
-		s.Errorf("%s: %s", what, found)
-	}
-}
-
-// Every screen is accessible, in both sets of colours and both sizes, keeps to the policy, and nowhere scrolls sideways.
-func TestScreensAreAccessible(t *testing.T) {
-	s := start(t)
-	p := s.open()
-	for i, path := range s.paths() {
-		for n, look := range []struct {
-			width int64
-			dark  bool
-		}{{1280, i%2 == 0}, {390, i%2 != 0}, {320, false}} { // each screen in two of the four, the next one in the others
-			s.ok(p.Size(look.width, 800, look.dark))
-			s.ok(p.Go(path))
-			if err := p.Still(); err != nil {
-				t.Errorf("%s: %v", path, err)
-				continue
-			}
-			if wide, err := browser.Eval[float64](p, "document.documentElement.scrollWidth"); err != nil || int64(wide) > look.width {
-				t.Errorf("%s scrolls sideways at %d px: %v (%v)", path, look.width, wide, err)
-			}
-			if n < 2 {
-				s.accessible(p, fmt.Sprintf("%s at %d px, dark %v", path, look.width, look.dark))
-			}
-		}
-	}
-}
-
-// So are the windows.
-func TestWindowsAreAccessible(t *testing.T) {
-	s := start(t)
-	p := s.open()
-	network, zone := s.id("networks", "range:'10.0.0.0/24'"), s.id("zones", "absoluteName:'harbour.example'")
-	for i, w := range []struct{ path, press, shows string }{
-		{"/ui/networks/" + network, "Assign address", "Apply now"}, {"/ui/networks/" + network, "Change", "Apply now"},
-		{"/ui/networks/" + network, "More", "Split"}, {"/ui/zones/" + zone, "New record", "Leads back"}, {"/ui/zones/" + zone, "Delete",
-			"Delete now"},
-		{"/ui/names", "New zone", "In the view"}, {"/ui/fleet", "New service point", "Make it"}, {"/ui/transactions", "Undo", "Take this back?"},
-		{"/ui/users", "New", "Apply now"}, {"/ui/tokens", "New token", "Make it"}, {"/", "Search", "Search"}, {"/", "admin", "Colours"},
-	} {
-		s.ok(p.Size([]int64{1280, 390}[i%2], 800, i%3 == 0))
-		s.ok(p.Go(w.path))
-		s.ok(p.Still())
-		_, err := browser.Eval[any](p, `[...document.querySelectorAll("button")].find(b => (b.innerText + " " + b.ariaLabel).includes("`+w.press+`")).click()`)
-		s.ok(err)
-		s.ok(p.Wait(`document.querySelector("dialog")?.innerText.includes("` + w.shows + `") && !document.querySelector("dialog .loading")`))
-		s.accessible(p, w.press+" on "+w.path)
-	}
-}
-
 // tabTo presses Tab until what has the focus has a word, within something.
 func (s *stage) tabTo(p *browser.Page, word, within string) {
 	s.Helper()
@@ -515,53 +451,6 @@ func TestBulk(t *testing.T) {
 	click("Apply all")
 	s.ok(p.Text("0 are made, 1 changed."))
 	s.id("addresses", "name:'crane-from-csv'")
-}
-
-// What is pure is tried by itself: records as text and back, tables, arithmetic on address space.
-func TestPureParts(t *testing.T) {
-	s := start(t)
-	p := s.tab()
-	r := api.Build(api.BuildOptions{Stdin: &api.StdinOptions{ResolveDir: "src", Loader: api.LoaderTS,
-		Contents: `export * as records from "./records"; export * as table from "./table"; export * as space from "./space"`},
-		Bundle: true, Format: api.FormatIIFE, GlobalName: "parts", Platform: api.PlatformBrowser, TsconfigRaw: "{}",
-		Alias: map[string]string{"@preact/signals": "./npm/@preact/signals/dist/signals.mjs", "preact": "./npm/preact/dist/preact.mjs",
-			"preact/hooks": "./npm/preact/hooks/dist/hooks.mjs", "@preact/signals-core": "./npm/@preact/signals-core/dist/signals-core.mjs"}})
-	if len(r.Errors) > 0 {
-		t.Fatal(r.Errors)
-	}
-	s.ok(p.Go("/healthz"))
-	_, err := browser.Eval[any](p, string(r.OutputFiles[0].Contents)+";globalThis.parts = parts; 0")
-	s.ok(err)
-	const host = `{id: 1, type: "HostRecord", name: "a", ttl: null, _embedded: {addresses: [{address: "10.0.0.1"}, {address: "2001:db8::1"}]}}`
-	const mx = `{id: 2, type: "MXRecord", name: "@", ttl: 60, priority: 10, linkedRecord: {absoluteName: "mail.x"}}`
-	const txt = `{id: 3, type: "TXTRecord", name: "t", ttl: null, text: "two  spaces \"quoted\""}`
-	change := func(text string) string {
-		return `JSON.stringify(parts.records.difference(9, [` + host + "," + mx + "," + txt + "], `" + text + "`))"
-	}
-	const all = "a - A 10.0.0.1\na - AAAA 2001:db8::1\n@ 60 MX 10 mail.x.\nt - TXT \"two  spaces \\\\\"quoted\\\\\"\"\n"
-	for name, c := range map[string]struct{ expression, want string }{
-		"nothing is changed": {change(all), `{"gone":[],"come":[],"changes":[],"faults":[]}`},
-		"an address goes": {change(strings.Replace(all, "a - AAAA 2001:db8::1\n", "", 1)),
-			`{"gone":["a - AAAA 2001:db8::1"],"come":[],"changes":[{"method":"PATCH","path":"resourceRecords/1","body":{"addresses":[{"address":"10.0.0.1"}],"ttl":null}}],"faults":[]}`},
-		"a priority": {change(strings.Replace(all, "MX 10", "MX 20", 1)),
-			`{"gone":["@ 60 MX 10 mail.x."],"come":["@ 60 MX 20 mail.x."],"changes":[{"method":"PATCH","path":"resourceRecords/2","body":{"priority":20,"linkedRecord":{"absoluteName":"mail.x"},"ttl":60}}],"faults":[]}`},
-		"a host at the zone itself": {change(all + "@ - A 10.0.0.2"),
-			`{"gone":[],"come":["@ - A 10.0.0.2"],"changes":[{"method":"POST","path":"zones/9/resourceRecords","body":{"type":"HostRecord","name":"@","addresses":[{"address":"10.0.0.2"}]}}],"faults":[]}`},
-		"what no line says well": {change(all + "n - NAPTR 1 2 x"),
-			`{"gone":[],"come":["n - NAPTR 1 2 x"],"changes":[],"faults":["n - NAPTR 1 2 x: NAPTR records are made and changed on their own pages"]}`},
-		"quotes in cells":      {`JSON.stringify(parts.table.parseTable('a;b\n"x;""y""";2\r\n\n'))`, `[["a","b"],["x;\"y\"","2"]]`},
-		"members and lists":    {`JSON.stringify(parts.table.bodyOf(undefined, ["a.b", "l[0].id", "empty"], ["1", "2", ""]))`, `{"a":{"b":"1"},"l":[{"id":2}]}`},
-		"no prototype":         {`parts.table.bodyOf(undefined, ["__proto__.headers.X", "constructor.y"], ["1", "2"]); JSON.stringify([{}.headers ?? null, parts.table.badColumns(["__proto__.x", "l[999999]", "name"])])`, `[null,["__proto__.x","l[999999]"]]`},
-		"a name that is true":  {`JSON.stringify(parts.table.bodyOf({types: {T: {f: [{n: "name", k: "text"}, {n: "ok", k: "yes"}, {n: "n", k: "number"}]}}}, ["type", "name", "ok", "n"], ["T", "true", "TRUE", "7"]))`, `{"type":"T","name":"true","ok":true,"n":7}`},
-		"gaps":                 {`JSON.stringify(parts.space.gaps(parts.space.parseSpan("10.0.0.0/24"), ["10.0.0.0/26", "10.0.0.128/25"].map(parts.space.parseSpan)).map(parts.space.span))`, `["10.0.0.64/26"]`},
-		"the largest prefixes": {`JSON.stringify(parts.space.prefixes(parts.space.parseSpan("10.0.0.64-10.0.1.255")).map(parts.space.span))`, `["10.0.0.64/26","10.0.0.128/25","10.0.1.0/24"]`},
-		"RFC 5952":             {`JSON.stringify(["2001:DB8:0:0:1:0:0:1", "::", "2001:db8::", "::ffff:10.0.0.1"].map(t => { const a = parts.space.parseAddress(t); return parts.space.address(a.n, true) }))`, `["2001:db8::1:0:0:1","::","2001:db8::","::ffff:a00:1"]`},
-		"what is no address":   {`JSON.stringify(["10.0.0", "10.0.0.256", "1::2::3", "x", "10.0.0.0/33"].map(t => parts.space.parseSpan(t)))`, `[null,null,null,null,null]`},
-	} {
-		if got, err := browser.Eval[string](p, c.expression); err != nil || got != c.want {
-			t.Errorf("%s: %s, want %s (%v)", name, got, c.want, err)
-		}
-	}
 }
 
 // The plain pages of the API fit a phone.

@@ -1,0 +1,72 @@
+package console_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"portolan/console/browser"
+)
+
+// accessible holds what is shown against WCAG 2.2 AA (axe-core), and says where it fails.
+func (s *stage) accessible(p *browser.Page, what string) {
+	s.Helper()
+	axe, err := os.ReadFile("testdata/axe.min.js")
+	s.ok(err)
+	_, err = browser.Eval[any](p, string(axe)+";0")
+	s.ok(err)
+	found, err := browser.Eval[string](p, `axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]})
+		.then(r => r.violations.map(v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.target.join(" ") + " " +
+		n.failureSummary.split("\n").slice(1).join(" ")).join(" | ")).join("\n"))`)
+	s.ok(err)
+	if found != "" {
+		s.Errorf("%s: %s", what, found)
+	}
+}
+
+// Every screen is accessible, in both sets of colours and both sizes, keeps to the policy, and nowhere scrolls sideways.
+func TestScreensAreAccessible(t *testing.T) {
+	s := start(t)
+	p := s.open()
+	for i, path := range s.paths() {
+		for n, look := range []struct {
+			width int64
+			dark  bool
+		}{{1280, i%2 == 0}, {390, i%2 != 0}, {320, false}} { // each screen in two of the four, the next one in the others
+			s.ok(p.Size(look.width, 800, look.dark))
+			s.ok(p.Go(path))
+			if err := p.Still(); err != nil {
+				t.Errorf("%s: %v", path, err)
+				continue
+			}
+			if wide, err := browser.Eval[float64](p, "document.documentElement.scrollWidth"); err != nil || int64(wide) > look.width {
+				t.Errorf("%s scrolls sideways at %d px: %v (%v)", path, look.width, wide, err)
+			}
+			if n < 2 {
+				s.accessible(p, fmt.Sprintf("%s at %d px, dark %v", path, look.width, look.dark))
+			}
+		}
+	}
+}
+
+// So are the windows.
+func TestWindowsAreAccessible(t *testing.T) {
+	s := start(t)
+	p := s.open()
+	network, zone := s.id("networks", "range:'10.0.0.0/24'"), s.id("zones", "absoluteName:'harbour.example'")
+	for i, w := range []struct{ path, press, shows string }{
+		{"/ui/networks/" + network, "Assign address", "Apply now"}, {"/ui/networks/" + network, "Change", "Apply now"},
+		{"/ui/networks/" + network, "More", "Split"}, {"/ui/zones/" + zone, "New record", "Leads back"}, {"/ui/zones/" + zone, "Delete",
+			"Delete now"},
+		{"/ui/names", "New zone", "In the view"}, {"/ui/fleet", "New service point", "Make it"}, {"/ui/transactions", "Undo", "Take this back?"},
+		{"/ui/users", "New", "Apply now"}, {"/ui/tokens", "New token", "Make it"}, {"/", "Search", "Search"}, {"/", "admin", "Colours"},
+	} {
+		s.ok(p.Size([]int64{1280, 390}[i%2], 800, i%3 == 0))
+		s.ok(p.Go(w.path))
+		s.ok(p.Still())
+		_, err := browser.Eval[any](p, `[...document.querySelectorAll("button")].find(b => (b.innerText + " " + b.ariaLabel).includes("`+w.press+`")).click()`)
+		s.ok(err)
+		s.ok(p.Wait(`document.querySelector("dialog")?.innerText.includes("` + w.shows + `") && !document.querySelector("dialog .loading")`))
+		s.accessible(p, w.press+" on "+w.path)
+	}
+}

@@ -1,0 +1,57 @@
+package console_test
+
+import (
+	"strings"
+	"testing"
+
+	"portolan/console/browser"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// What is pure is tried by itself: records as text and back, tables, arithmetic on address space.
+func TestPureParts(t *testing.T) {
+	s := start(t)
+	p := s.tab()
+	r := api.Build(api.BuildOptions{Stdin: &api.StdinOptions{ResolveDir: "src", Loader: api.LoaderTS,
+		Contents: `export * as records from "./records"; export * as table from "./table"; export * as space from "./space"`},
+		Bundle: true, Format: api.FormatIIFE, GlobalName: "parts", Platform: api.PlatformBrowser, TsconfigRaw: "{}",
+		Alias: map[string]string{"@preact/signals": "./npm/@preact/signals/dist/signals.mjs", "preact": "./npm/preact/dist/preact.mjs",
+			"preact/hooks": "./npm/preact/hooks/dist/hooks.mjs", "@preact/signals-core": "./npm/@preact/signals-core/dist/signals-core.mjs"}})
+	if len(r.Errors) > 0 {
+		t.Fatal(r.Errors)
+	}
+	s.ok(p.Go("/healthz"))
+	_, err := browser.Eval[any](p, string(r.OutputFiles[0].Contents)+";globalThis.parts = parts; 0")
+	s.ok(err)
+	const host = `{id: 1, type: "HostRecord", name: "a", ttl: null, _embedded: {addresses: [{address: "10.0.0.1"}, {address: "2001:db8::1"}]}}`
+	const mx = `{id: 2, type: "MXRecord", name: "@", ttl: 60, priority: 10, linkedRecord: {absoluteName: "mail.x"}}`
+	const txt = `{id: 3, type: "TXTRecord", name: "t", ttl: null, text: "two  spaces \"quoted\""}`
+	change := func(text string) string {
+		return `JSON.stringify(parts.records.difference(9, [` + host + "," + mx + "," + txt + "], `" + text + "`))"
+	}
+	const all = "a - A 10.0.0.1\na - AAAA 2001:db8::1\n@ 60 MX 10 mail.x.\nt - TXT \"two  spaces \\\\\"quoted\\\\\"\"\n"
+	for name, c := range map[string]struct{ expression, want string }{
+		"nothing is changed": {change(all), `{"gone":[],"come":[],"changes":[],"faults":[]}`},
+		"an address goes": {change(strings.Replace(all, "a - AAAA 2001:db8::1\n", "", 1)),
+			`{"gone":["a - AAAA 2001:db8::1"],"come":[],"changes":[{"method":"PATCH","path":"resourceRecords/1","body":{"addresses":[{"address":"10.0.0.1"}],"ttl":null}}],"faults":[]}`},
+		"a priority": {change(strings.Replace(all, "MX 10", "MX 20", 1)),
+			`{"gone":["@ 60 MX 10 mail.x."],"come":["@ 60 MX 20 mail.x."],"changes":[{"method":"PATCH","path":"resourceRecords/2","body":{"priority":20,"linkedRecord":{"absoluteName":"mail.x"},"ttl":60}}],"faults":[]}`},
+		"a host at the zone itself": {change(all + "@ - A 10.0.0.2"),
+			`{"gone":[],"come":["@ - A 10.0.0.2"],"changes":[{"method":"POST","path":"zones/9/resourceRecords","body":{"type":"HostRecord","name":"@","addresses":[{"address":"10.0.0.2"}]}}],"faults":[]}`},
+		"what no line says well": {change(all + "n - NAPTR 1 2 x"),
+			`{"gone":[],"come":["n - NAPTR 1 2 x"],"changes":[],"faults":["n - NAPTR 1 2 x: NAPTR records are made and changed on their own pages"]}`},
+		"quotes in cells":      {`JSON.stringify(parts.table.parseTable('a;b\n"x;""y""";2\r\n\n'))`, `[["a","b"],["x;\"y\"","2"]]`},
+		"members and lists":    {`JSON.stringify(parts.table.bodyOf(undefined, ["a.b", "l[0].id", "empty"], ["1", "2", ""]))`, `{"a":{"b":"1"},"l":[{"id":2}]}`},
+		"no prototype":         {`parts.table.bodyOf(undefined, ["__proto__.headers.X", "constructor.y"], ["1", "2"]); JSON.stringify([{}.headers ?? null, parts.table.badColumns(["__proto__.x", "l[999999]", "name"])])`, `[null,["__proto__.x","l[999999]"]]`},
+		"a name that is true":  {`JSON.stringify(parts.table.bodyOf({types: {T: {f: [{n: "name", k: "text"}, {n: "ok", k: "yes"}, {n: "n", k: "number"}]}}}, ["type", "name", "ok", "n"], ["T", "true", "TRUE", "7"]))`, `{"type":"T","name":"true","ok":true,"n":7}`},
+		"gaps":                 {`JSON.stringify(parts.space.gaps(parts.space.parseSpan("10.0.0.0/24"), ["10.0.0.0/26", "10.0.0.128/25"].map(parts.space.parseSpan)).map(parts.space.span))`, `["10.0.0.64/26"]`},
+		"the largest prefixes": {`JSON.stringify(parts.space.prefixes(parts.space.parseSpan("10.0.0.64-10.0.1.255")).map(parts.space.span))`, `["10.0.0.64/26","10.0.0.128/25","10.0.1.0/24"]`},
+		"RFC 5952":             {`JSON.stringify(["2001:DB8:0:0:1:0:0:1", "::", "2001:db8::", "::ffff:10.0.0.1"].map(t => { const a = parts.space.parseAddress(t); return parts.space.address(a.n, true) }))`, `["2001:db8::1:0:0:1","::","2001:db8::","::ffff:a00:1"]`},
+		"what is no address":   {`JSON.stringify(["10.0.0", "10.0.0.256", "1::2::3", "x", "10.0.0.0/33"].map(t => parts.space.parseSpan(t)))`, `[null,null,null,null,null]`},
+	} {
+		if got, err := browser.Eval[string](p, c.expression); err != nil || got != c.want {
+			t.Errorf("%s: %s, want %s (%v)", name, got, c.want, err)
+		}
+	}
+}
