@@ -24,6 +24,9 @@ const (
 	signEvery   = time.Minute
 )
 
+// roundsBeforeHead is how often at most it is chained before a head is signed, where others write all the time.
+const roundsBeforeHead = 20
+
 // Keeper chains the history, signs its head, and sends both elsewhere. One manager at a time does the work.
 type Keeper struct {
 	store  *store.Store
@@ -112,10 +115,14 @@ func (k *Keeper) chain(ctx context.Context, w waiting) error {
 		return err
 	}
 	update := under(k.lease)
-	if w.due {
+	// Before a head is signed what came meanwhile is chained, too: what a head says to be earlier than itself has to be before it.
+	for rounds := 1; w.due && rounds <= roundsBeforeHead; rounds++ {
 		made, err := k.store.Chain(ctx, update)
 		if k.Chained(made); err != nil {
 			return err
+		}
+		if made == 0 || !w.unsigned {
+			break
 		}
 	}
 	if !w.unsigned {
