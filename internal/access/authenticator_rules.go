@@ -225,7 +225,7 @@ func (x *OAuthAuthorizationServer) BeforeWrite(c *resource.Change) error {
 			return err
 		}
 	}
-	if x.ValidationMethod == localValidation && x.SigningCertificate == "" {
+	if x.ValidationMethod == localValidation && x.SigningCertificate == "" || x.Issuer != "" && x.ClientID != "" { // where people are sent
 		if err := checkURL("issuer", x.Issuer); err != nil {
 			return err
 		}

@@ -96,6 +96,16 @@ func SetPassword(tx *store.Tx, user int64, hash string) error {
 	return err
 }
 
+// RevokeTokens ends the bearer tokens and key sets of a user, with the access tokens made from them: who has them may be the one whom the
+// user, or the password, was changed against.
+func RevokeTokens(tx *store.Tx, user int64) error {
+	tx.Touch(topic)
+	if err := tx.Write("UPDATE credential SET revoked = 1 WHERE user_id = ? AND kind IN (?, ?)", user, kindBearer, kindKeySet); err != nil {
+		return err
+	}
+	return tx.Write("DELETE FROM credential WHERE user_id = ? AND kind = ?", user, kindAccess)
+}
+
 // Forget takes all of a user's credentials away.
 func Forget(tx *store.Tx, user int64) error {
 	tx.Touch(topic)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"portolan/internal/authn"
 	"portolan/internal/problem"
@@ -20,11 +21,16 @@ type Provider struct {
 	Name string `json:"name"`
 }
 
-// sentPeople is a way to a provider that a browser is on: its cookie.
+// sentPeople is a way to a provider that a browser is on. Its cookie is sealed: nobody else says where somebody was sent.
 type sentPeople struct {
 	Provider int64 `json:"provider"`
+	// Until is when it is too late to come back, in seconds since 1970.
+	Until int64 `json:"until"`
 	authn.Flow
 }
+
+// flowUse is what the cookie is sealed for.
+const flowUse = "sign-in at a provider"
 
 // flowLife is how long somebody may take at the provider, in seconds.
 const flowLife = 600
@@ -38,14 +44,15 @@ func setFlow(w http.ResponseWriter, r *http.Request, value string, age int) {
 	keep(w, r, flowName(r), value, http.SameSiteLaxMode, age)
 }
 
-// backFrom is where providers send browsers back to. The manager takes the name that the browser knows it by: a provider sends nobody to an
+// backFrom is where a provider sends browsers back to: each to a place of its own, so that no other one's codes are taken to it (RFC 9700
+// section 4.4.2). The manager takes the name that the browser knows it by: a provider sends nobody to an
 // address that it was not told.
-func backFrom(r *http.Request) string {
+func backFrom(r *http.Request, provider int64) string {
 	scheme := "http"
 	if overTLS(r) {
 		scheme = "https"
 	}
-	return scheme + "://" + r.Host + "/sign-in/callback"
+	return scheme + "://" + r.Host + "/sign-in/" + strconv.FormatInt(provider, 10) + "/callback"
 }
 
 // Providers gives those that people can be sent to.
@@ -85,9 +92,12 @@ func (s *Service) SendTo(w http.ResponseWriter, r *http.Request, id int64) (to s
 	if err != nil {
 		return "", err
 	}
-	sent := sentPeople{id, authn.Flow{State: NewSecret(), Nonce: NewSecret(), Verifier: NewSecret()}}
+	sent := sentPeople{id, s.store.Now().Unix() + flowLife, authn.Flow{State: NewSecret(), Nonce: NewSecret(), Verifier: NewSecret()}}
 	var found error
-	if err := s.asking.pass(r.Context(), Remote(r), func() { to, found = e.tokens.Begin(r.Context(), sent.Flow, backFrom(r)) }); err != nil {
+	if err := s.asking.pass(r.Context(), Remote(r), func() {
+		to, found = e.tokens.Begin(r.Context(), sent.Flow, backFrom(r,
+			id))
+	}); err != nil {
 		return "", err
 	}
 	if found != nil {
@@ -96,31 +106,63 @@ func (s *Service) SendTo(w http.ResponseWriter, r *http.Request, id int64) (to s
 		return "", errAway(e.name)
 	}
 	text, err := json.Marshal(sent)
-	setFlow(w, r, base64.RawURLEncoding.EncodeToString(text), flowLife)
-	return to, err
+	if err != nil {
+		return "", err
+	}
+	sealed := ""
+	if err := s.store.Update(r.Context(), store.Author{}, func(tx *store.Tx) (err error) {
+		sealed, err = s.api.Load().Sealer.Seal(tx, flowUse, string(text))
+		return err
+	}); err != nil {
+		return "", err
+	}
+	setFlow(w, r, base64.RawURLEncoding.EncodeToString([]byte(sealed)), flowLife)
+	return to, nil
+}
+
+// errFlow is the refusal of who comes back without having been sent.
+var errFlow = unauthorized("InvalidAuthorizationCredentials", "the sign-in was not begun in this browser, or took too long")
+
+// flowOf gives where a browser was sent that comes back from a provider.
+func (s *Service) flowOf(r *http.Request, provider int64) (sent sentPeople, err error) {
+	c, err := r.Cookie(flowName(r))
+	if err != nil {
+		return sent, errFlow
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(c.Value)
+	if err != nil {
+		return sent, errFlow
+	}
+	var text string
+	if err := s.store.View(r.Context(), func(tx *store.Tx) (err error) {
+		text, err = s.api.Load().Sealer.Open(tx, flowUse, string(sealed))
+		return err
+	}); err != nil {
+		if r.Context().Err() != nil {
+			return sent, err
+		}
+		return sent, errFlow
+	}
+	if json.Unmarshal([]byte(text), &sent) != nil || sent.Provider != provider || sent.Until <= s.store.Now().Unix() {
+		return sent, errFlow
+	}
+	return sent, nil
 }
 
 // ComeBack signs in whoever comes back from a provider: their session begins, and the browser keeps its cookie. A sign-in that did not
 // begin in this browser, or that the provider or the manager does not let in, is refused with the problem
 // InvalidAuthorizationCredentials.
-func (s *Service) ComeBack(w http.ResponseWriter, r *http.Request) error {
-	var sent sentPeople
-	c, err := r.Cookie(flowName(r))
-	if err == nil {
-		var text []byte
-		if text, err = base64.RawURLEncoding.DecodeString(c.Value); err == nil {
-			err = json.Unmarshal(text, &sent)
-		}
-	}
-	if err != nil || sent.State == "" {
-		return unauthorized("InvalidAuthorizationCredentials", "the sign-in was not begun in this browser, or took too long")
+func (s *Service) ComeBack(w http.ResponseWriter, r *http.Request, provider int64) error {
+	sent, err := s.flowOf(r, provider)
+	if err != nil {
+		return err
 	}
 	setFlow(w, r, "", -1) // each is good once
 	e, err := s.provider(r.Context(), sent.Provider)
 	if err != nil {
 		return err
 	}
-	p, err := s.cameBack(r.Context(), e, sent.Flow, backFrom(r), r.URL.Query(), Remote(r))
+	p, err := s.cameBack(r.Context(), e, sent.Flow, backFrom(r, provider), r.URL.Query(), Remote(r))
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,7 +52,7 @@ func doorOf(kind, role string) Door {
 const topic = "credentials"
 
 // tokenTopics are the topics on which depends whose token it is.
-var tokenTopics = []string{topic, "users", "sessions", "groups", "accessRights"}
+var tokenTopics = []string{topic, "users", "sessions", "groups", "accessRights", authenticators}
 
 // Lifetimes: a session's token (reference/address-manager-behaviour.md) and an access token of the
 // exchange (reference/fleet.md).
@@ -332,7 +333,7 @@ func BasicOf(r *http.Request) (name, secret string, ok bool) {
 
 // asks gives a request as credentials are looked at: one that nobody attends does not make a session last.
 func asks(r *http.Request) *http.Request {
-	if r.Header.Get(Unattended) == "true" {
+	if (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get(Unattended) == "true" {
 		return Quietly(r)
 	}
 	return r
@@ -349,7 +350,7 @@ func (s *Service) token(ctx context.Context, token, name string, kinds ...string
 			return Principal{}, err
 		}
 	}
-	if found.note != 0 && found.note <= now && ctx.Value(quietly{}) == nil {
+	if found.note != 0 && found.note <= now && (found.principal.Session == 0 || ctx.Value(quietly{}) == nil) {
 		if found.principal.Session != 0 {
 			s.used(ctx, key, found.principal.Session, kinds)
 		} else {
@@ -421,6 +422,9 @@ func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p Princ
 		name != "" && name != user.Name:
 		return Principal{}, 0, errToken
 	}
+	if known, err := s.stillKnown(tx, user); err != nil || !known {
+		return Principal{}, 0, errors.Join(err, errToken)
+	}
 	if p, err = s.principalOf(tx, user); err != nil {
 		return Principal{}, 0, err
 	}
@@ -430,6 +434,16 @@ func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p Princ
 	p.Session, p.door = session, doorOf(kind, role)
 	p.ReadOnly, err = readsOnly(tx, session)
 	return p, expires, err
+}
+
+// stillKnown reports whether the authenticator that knows a user is there, and enabled; the manager itself always is.
+func (s *Service) stillKnown(tx *store.Tx, user *User) (bool, error) {
+	own, err := user.isOwn(tx)
+	if err != nil || own || s.api.Load() == nil {
+		return err == nil, err
+	}
+	all, err := s.externalsIn(tx)
+	return slices.ContainsFunc(all, func(e *external) bool { return e.id == user.Authenticator.ID }), err
 }
 
 // Acting gives who works in the background for a user, or for a token or key set by its id, as they are now; the problem AccessDenied where

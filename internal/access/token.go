@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"portolan/internal/event"
 	"portolan/internal/problem"
 	"portolan/internal/store"
 )
@@ -78,7 +79,9 @@ type Token struct {
 	Name string `json:"name"`
 	Role string `json:"role"`
 	// User is the name of the user that it acts as; empty where it stands for itself.
-	User    string    `json:"user,omitempty"`
+	User string `json:"user,omitempty"`
+	// UserID is that user's number.
+	UserID  int64     `json:"-"`
 	Created time.Time `json:"created"`
 	// Expires is zero where the token does not expire.
 	Expires time.Time `json:"expires,omitzero"`
@@ -98,7 +101,20 @@ type Grant struct {
 	// User is the name of the user that it acts as, and of whom it never may do more; empty where it stands
 	// for itself.
 	User string
+	// Of is the person who makes it over the API, and whose it is, in place of User; nil where it is made on the manager's machine.
+	Of *Maker
 }
+
+// Maker is a person who makes a token.
+type Maker struct {
+	// User is the number of the user, Session that of the session, 0 where the request has a password.
+	User, Session int64
+	// Remote is the address that the request came from.
+	Remote string
+}
+
+// mostTokens is how many tokens and key sets a user has that are good.
+const mostTokens = 100
 
 // DefaultLife is how long tokens and key sets are good where nothing else is asked for.
 const DefaultLife = 90 * 24 * time.Hour
@@ -131,8 +147,9 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 	if g.Role != Administrator && g.Role != Analyst {
 		return problem.Invalid("role", "%q is neither %s nor %s", g.Role, Administrator, Analyst)
 	}
-	if g.Name == "" || len(g.Name) > 128 || strings.ContainsFunc(g.Name, unicode.IsControl) {
-		return problem.Invalid("name", "must have 1 to 128 bytes, and no control characters")
+	if g.Name == "" || len(g.Name) > 128 || strings.TrimSpace(g.Name) != g.Name ||
+		strings.ContainsFunc(g.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return problem.Invalid("name", "must have 1 to 128 bytes, all of them to be seen, and no blanks around it")
 	}
 	if g.Life < 0 {
 		return problem.Invalid("expires", "must not be negative")
@@ -149,6 +166,12 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 			}
 			user = users[0].ID
 		}
+		if g.Of != nil {
+			if err := g.Of.makes(tx, s, kind, g.Name); err != nil {
+				return err
+			}
+			user = g.Of.User
+		}
 		var expires int64
 		if g.Life > 0 {
 			expires = tx.Now().Add(g.Life).Unix()
@@ -158,13 +181,69 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 	})
 }
 
+// makes looks whether the person may still make a token, now that everything is held, and keeps the event that it is made. What of the
+// user was revoked goes.
+func (m *Maker) makes(tx *store.Tx, s *Service, kind, name string) error {
+	user, err := userOf(tx, m.User)
+	if errors.Is(err, store.ErrNotFound) || err == nil && user.AccountLocked {
+		return errToken
+	}
+	if err != nil {
+		return err
+	}
+	if m.Session != 0 {
+		var there bool
+		if err := tx.QueryRow("SELECT EXISTS (SELECT 1 FROM credential WHERE session = ? AND kind = ? AND revoked = 0 AND expires > ?)",
+			m.Session,
+			kindSession, tx.Now().Unix()).Scan(&there); err != nil || !there {
+			return errors.Join(err, errToken)
+		}
+	}
+	if err := tx.Write("DELETE FROM credential WHERE user_id = ? AND kind IN (?, ?) AND (revoked = 1 OR expires <> 0 AND expires <= ?)",
+		m.User,
+		kindBearer, kindKeySet, tx.Now().Unix()); err != nil {
+		return err
+	}
+	var n int
+	if err := tx.QueryRow("SELECT count(*) FROM credential WHERE user_id = ? AND kind IN (?, ?)", m.User, kindBearer, kindKeySet).
+		Scan(&n); err != nil {
+		return err
+	}
+	if n >= mostTokens {
+		return problem.Conflict("TooManyTokens", "%s has %d tokens: revoke some", user.Name, n)
+	}
+	return event.Add(tx, event.Event{EventType: "INFO", Category: "APPLICATION", SourceName: m.Remote,
+		Message: fmt.Sprintf("%s made the %s %q, from %s", user.Name, kindNames[kind], name, m.Remote)}, m.User)
+}
+
+// kindNames are kinds as people call them.
+var kindNames = map[string]string{kindBearer: "bearer token", kindKeySet: "key set"}
+
+// RevokeBy is Revoke over the API, by somebody, with its event.
+func (s *Service) RevokeBy(ctx context.Context, id, by string) error {
+	return s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+		var kind, name string
+		var user int64
+		err := tx.QueryRow("SELECT kind, name, user_id FROM credential WHERE id = ? AND kind IN (?, ?)", id, kindBearer, kindKeySet).
+			Scan(&kind, &name, &user)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if err := revoke(tx, id); err != nil {
+			return err
+		}
+		return event.Add(tx, event.Event{EventType: "INFO", Category: "APPLICATION", SourceName: by,
+			Message: fmt.Sprintf("%s revoked the %s %q", by, kindNames[kind], name)}, user)
+	})
+}
+
 // Tokens lists the bearer tokens and key sets.
 func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		return tx.Each(func(scan func(...any) error) error {
 			var t Token
 			var created, expires, used int64
-			if err := scan(&t.ID, &t.Kind, &t.Name, &t.Role, &t.User, &created, &expires, &t.Revoked, &used); err != nil {
+			if err := scan(&t.ID, &t.Kind, &t.Name, &t.Role, &t.User, &t.UserID, &created, &expires, &t.Revoked, &used); err != nil {
 				return err
 			}
 			if used != 0 {
@@ -176,27 +255,29 @@ func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
 			}
 			tokens = append(tokens, t)
 			return nil
-		}, "SELECT c.id, c.kind, c.name, c.role, coalesce(u.name, ''), c.created, c.expires, c.revoked, coalesce(l.used, 0) FROM credential c"+
-			" LEFT JOIN resource u ON u.id = c.user_id LEFT JOIN credential_used l ON l.id = c.id"+
-			" WHERE c.kind IN (?, ?) ORDER BY c.created, c.id", kindBearer, kindKeySet)
+		},
+			"SELECT c.id, c.kind, c.name, c.role, coalesce(u.name, ''), c.user_id, c.created, c.expires, c.revoked, coalesce(l.used, 0) FROM credential c"+
+				" LEFT JOIN resource u ON u.id = c.user_id LEFT JOIN credential_used l ON l.id = c.id"+
+				" WHERE c.kind IN (?, ?) ORDER BY c.created, c.id", kindBearer, kindKeySet)
 	})
 	return tokens, err
 }
 
 // Revoke ends a bearer token or a key set, by its id, with the access tokens made from it.
 func (s *Service) Revoke(ctx context.Context, id string) error {
-	return s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		tx.Touch(topic)
-		n, err := tx.Exec("UPDATE credential SET revoked = 1 WHERE id = ? AND kind IN (?, ?)", id, kindBearer, kindKeySet)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return problem.NotFound("there is no token or key set %q", id)
-		}
-		err = tx.Write("DELETE FROM credential WHERE kind = ? AND name = ?", kindAccess, id)
+	return s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error { return revoke(tx, id) })
+}
+
+func revoke(tx *store.Tx, id string) error {
+	tx.Touch(topic)
+	n, err := tx.Exec("UPDATE credential SET revoked = 1 WHERE id = ? AND kind IN (?, ?)", id, kindBearer, kindKeySet)
+	if err != nil {
 		return err
-	})
+	}
+	if n == 0 {
+		return problem.NotFound("there is no token or key set %q", id)
+	}
+	return tx.Write("DELETE FROM credential WHERE kind = ? AND name = ?", kindAccess, id)
 }
 
 // Exchange makes an access token for a key set (reference/fleet.md, token exchange), which came from an

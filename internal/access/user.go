@@ -124,6 +124,9 @@ func (x *User) authenticates(c *resource.Change) error {
 // leave ends what the user had by the authenticator before: the password here, the sessions, and the groups whose members others know.
 func (x *User) leave(c *resource.Change) error {
 	c.Tx.Touch(topic)
+	if err := RevokeTokens(c.Tx, x.ID); err != nil {
+		return err
+	}
 	if err := c.Tx.Write("DELETE FROM credential WHERE user_id = ? AND kind IN (?, ?, ?)", x.ID, kindPassword, kindSession,
 		kindLink); err != nil {
 		return err
@@ -243,6 +246,11 @@ func (x *User) AfterWrite(c *resource.Change) error {
 	}
 	if err := SetPassword(c.Tx, x.ID, x.hash); err != nil {
 		return err
+	}
+	if !c.Creates() && c.Caller.User != x.ID { // somebody else resets it
+		if err := RevokeTokens(c.Tx, x.ID); err != nil {
+			return err
+		}
 	}
 	open, _, err := sessionsOf(c.Tx, x.ID)
 	if err != nil {

@@ -32,8 +32,26 @@ var (
 
 // away words why nobody could be asked.
 func away(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrAway, fmt.Errorf(format, args...))
+	return fmt.Errorf("%w: %w", ErrAway, shortened{fmt.Errorf(format, args...)})
 }
+
+// shortened is an error of which so much is told as somebody reads: what others answered may stand in it.
+type shortened struct{ error }
+
+// maxTold is how much that is, in bytes.
+const maxTold = 400
+
+// Error tells the beginning.
+func (e shortened) Error() string {
+	text := e.error.Error()
+	if len(text) > maxTold {
+		text = strings.ToValidUTF8(text[:maxTold], "") + "…"
+	}
+	return text
+}
+
+// Unwrap gives the whole error.
+func (e shortened) Unwrap() error { return e.error }
 
 // AskTime is how long one question may take.
 const AskTime = 10 * time.Second

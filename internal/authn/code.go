@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
+	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
@@ -37,9 +39,7 @@ func (t *Tokens) Begin(ctx context.Context, f Flow, back string) (to string, err
 // Redeem gives who came back, with these parameters, from where Begin sent them. ErrWrong says that it is nobody who was sent, or whom the
 // issuer does not let in; ErrAway that the issuer does not answer.
 func (t *Tokens) Redeem(ctx context.Context, f Flow, back string, came url.Values) (id Identity, err error) {
-	// The issuer says who it is, so that no other one's code is taken to it (RFC 9207).
-	if subtle.ConstantTimeCompare([]byte(came.Get("state")), []byte(f.State)) != 1 || f.State == "" ||
-		came.Has("iss") && came.Get("iss") != t.Issuer {
+	if subtle.ConstantTimeCompare([]byte(came.Get("state")), []byte(f.State)) != 1 || f.State == "" {
 		return id, fmt.Errorf("%w: nobody was sent there with that state", ErrWrong)
 	}
 	if came.Get("code") == "" {
@@ -50,6 +50,16 @@ func (t *Tokens) Redeem(ctx context.Context, f Flow, back string, came url.Value
 		return id, err
 	}
 	defer end()
+	// The issuer says who it is, where it has said that it does, so that no other one's code is taken to it (RFC 9207).
+	var says struct {
+		Issuer bool `json:"authorization_response_iss_parameter_supported"`
+	}
+	if err := provider.Claims(&says); err != nil {
+		return id, away("%w", err)
+	}
+	if (says.Issuer || came.Has("iss")) && came.Get("iss") != t.Issuer {
+		return id, fmt.Errorf("%w: another issuer answers", ErrWrong)
+	}
 	token, err := t.config(provider, back).Exchange(ctx, came.Get("code"), oauth2.VerifierOption(f.Verifier))
 	var refused *oauth2.RetrieveError
 	switch {
@@ -95,6 +105,9 @@ func (t *Tokens) Redeem(ctx context.Context, f Flow, back string, came url.Value
 	return id, nil
 }
 
+// rediscovered is how long what an issuer says of itself is good.
+const rediscovered = 10 * time.Minute
+
 // discovered gives what the issuer says of itself, and the context to ask it with until end is called.
 func (t *Tokens) discovered(ctx context.Context) (_ context.Context, end context.CancelFunc, provider *oidc.Provider, err error) {
 	if t.once.Do(t.prepare); t.failed != nil {
@@ -102,10 +115,22 @@ func (t *Tokens) discovered(ctx context.Context) (_ context.Context, end context
 	}
 	ctx, end = asking(ctx)
 	ctx = oidc.ClientContext(ctx, t.client)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.provider != nil && t.Now().Sub(t.asked) < rediscovered {
+		return ctx, end, t.provider, nil
+	}
 	if provider, err = oidc.NewProvider(ctx, t.Issuer); err != nil {
 		end()
 		return nil, nil, nil, away("asking %s who it is: %w", t.Issuer, err)
 	}
+	for _, u := range []string{provider.Endpoint().AuthURL, provider.Endpoint().TokenURL, provider.UserInfoEndpoint()} {
+		if u != "" && !strings.HasPrefix(u, "https://") { // passwords and tokens travel there
+			end()
+			return nil, nil, nil, away("%s names %q, which is not https", t.Issuer, u)
+		}
+	}
+	t.provider, t.asked = provider, t.Now()
 	return ctx, end, provider, nil
 }
 

@@ -43,6 +43,9 @@ type Tokens struct {
 	failed error
 	mu     sync.Mutex
 	keys   oidc.KeySet // found by discovery; guarded by mu
+	// provider is what the issuer said of itself, and when; guarded by mu.
+	provider *oidc.Provider
+	asked    time.Time
 }
 
 // skew is by how much clocks may differ.
@@ -96,11 +99,25 @@ func (t *Tokens) prepare() {
 		t.failed = err
 		return
 	}
-	t.client = &http.Client{Timeout: AskTime, Transport: &http.Transport{DialContext: outbound.Dialer().DialContext,
-		TLSClientConfig: config, TLSHandshakeTimeout: AskTime,
-		MaxIdleConns:    4,
-		IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true},
+	t.client = &http.Client{Timeout: AskTime, Transport: bounded{&http.Transport{DialContext: outbound.Dialer().DialContext,
+		TLSClientConfig: config, TLSHandshakeTimeout: AskTime, DisableCompression: true,
+		MaxIdleConns: 4, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are not followed") }}
+}
+
+// bounded reads no more of an answer than an authorization server has to say.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip answers a request.
+func (b bounded) RoundTrip(rq *http.Request) (*http.Response, error) {
+	rs, err := b.RoundTripper.RoundTrip(rq)
+	if err == nil {
+		rs.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(rs.Body, maxAnswer), rs.Body}
+	}
+	return rs, err
 }
 
 // verify verifies a token by the keys of its issuer.
@@ -116,7 +133,9 @@ func (t *Tokens) verify(ctx context.Context, token string) (claims map[string]js
 	case err != nil:
 		return nil, until, fmt.Errorf("%w: %w", ErrWrong, err)
 	}
-	err = known.Claims(&claims)
+	if err = known.Claims(&claims); err == nil && claims["nonce"] != nil { // it says who signed in to a browser, and is no key to an API
+		err = ErrWrong
+	}
 	return claims, known.Expiry.Add(skew), err
 }
 

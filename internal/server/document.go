@@ -158,7 +158,7 @@ func documentedPaths() object {
 	nodeCount := object{"type": "integer", "minimum": 1, "maximum": fleet.MaxNodeCount}
 	made := object{"name": name, "kind": object{"enum": []string{access.BearerToken, access.KeySet}},
 		"role": object{"enum": []string{access.Analyst,
-			access.Administrator}}, "user": object{"type": []string{"string", "null"}}, "expires": object{"type": "string", "format": "date-time"}}
+			access.Administrator}}, "expires": object{"type": "string", "format": "date-time"}}
 	id, rollout := text("id", "path", "The id of the service point.", true), text("id", "path", "The id of the rollout.", true)
 	tokens := func(op object) object {
 		op["tags"], op["security"] = []string{"tokens"}, []any{object{"basic": []any{}}, object{"bearer": []any{}}}
@@ -170,8 +170,7 @@ func documentedPaths() object {
 			answers("200", "The tokens.", data("Token")), nil)),
 			"post": tokens(operation("makeToken", "Make a bearer token or a key set (ours)",
 				"It belongs to who asks, a person who is signed in by a session or a password, and never does more than that user may. Its secret "+
-					"is shown once. It is good for 90 days where expires does not say otherwise. Administrators say whose it is by user; null: "+
-					"nobody's, it stands for itself.",
+					"is shown once. It is good for 90 days where expires does not say otherwise.",
 				answers("201", "The token, with its secret.", schemaRef("MadeToken"), "403", "409", "413", "415"),
 				object{"requestBody": jsonBody(object{"type": "object", "required": []string{"name"}, "properties": made},
 					object{"name": "ci", "role": access.Analyst})}))},

@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/base64"
 	"maps"
 	"net/http"
 	"net/url"
@@ -20,10 +21,15 @@ func TestPeopleSignInAtAProvider(t *testing.T) {
 	sso := m.id("/api/v2/authenticators", `{"type":"OAuthAuthorizationServer","name":"sso","enabled":true,"userClaim":"preferred_username",`+
 		`"groupClaim":"groups","emailClaim":"email","validationMethod":"LOCAL","issuer":"`+p.URL+`","audience":"portolan","clientId":"portolan",`+
 		`"clientSecret":"hush","authorizationOption":"BASIC","caCertificate":`+quoted(p.Trusted())+`}`)
+	other := authntest.NewProvider(t)
+	partner := m.id("/api/v2/authenticators", `{"type":"OAuthAuthorizationServer","name":"partner","enabled":true,"userClaim":"preferred_username",`+
+		`"groupClaim":"groups","emailClaim":"email","validationMethod":"LOCAL","issuer":"`+other.URL+`","audience":"portolan","clientId":"portolan",`+
+		`"clientSecret":"hush","caCertificate":`+quoted(other.Trusted())+`}`)
 	m.id("/api/v2/authenticators", `{"type":"OAuthAuthorizationServer","name":"programs alone","enabled":true,"userClaim":"sub","groupClaim":"groups",`+
 		`"emailClaim":"email","validationMethod":"LOCAL","issuer":"https://192.0.2.1/","audience":"portolan"}`)
 	m.id("/api/v2/groups", `{"name":"netops","groupType":"SSO","authenticator":{"id":`+sso+`}}`)
-	if r := m.want(200, "GET", "/sign-in/providers", "", "Authorization:"); r.text("data.0.name") != "sso" || r.get("data.1") != nil {
+	if r := m.want(200, "GET", "/sign-in/providers", "", "Authorization:"); r.text("data.0.name") != "sso" ||
+		r.text("data.1.name") != "partner" || r.get("data.2") != nil {
 		t.Errorf("the providers are %s", r.body)
 	}
 	if r := m.visit("/sign-in/" + sso + "0"); r.Header.Get("Location") != "/#refused=ResourceNotFound" {
@@ -39,6 +45,7 @@ func TestPeopleSignInAtAProvider(t *testing.T) {
 		query  url.Values
 		cookie func(string) string
 		grant  func(*authntest.Grant)
+		back   string // the provider that somebody comes back from
 	}
 	n := 0
 	try := func(a attempt) *http.Response {
@@ -66,11 +73,15 @@ func TestPeopleSignInAtAProvider(t *testing.T) {
 		for name, values := range a.query {
 			came[name] = values
 		}
+		back := sso
+		if a.back != "" {
+			back = a.back
+		}
 		cookie, _, _ := strings.Cut(sent.Header.Get("Set-Cookie"), ";")
 		if a.cookie != nil {
 			cookie = a.cookie(cookie)
 		}
-		return m.visit("/sign-in/callback?"+came.Encode(), "Cookie", cookie)
+		return m.visit("/sign-in/"+back+"/callback?"+came.Encode(), "Cookie", cookie)
 	}
 	in := try(attempt{})
 	kept := ""
@@ -91,9 +102,13 @@ func TestPeopleSignInAtAProvider(t *testing.T) {
 		t.Errorf("the issuer by its name: %s", r.Header.Get("Location"))
 	}
 	for name, a := range map[string]attempt{
-		"another state":            {query: url.Values{"state": {"guessed"}}},
-		"no state":                 {query: url.Values{"state": {""}}},
-		"begun elsewhere":          {cookie: func(string) string { return "" }},
+		"another state":     {query: url.Values{"state": {"guessed"}}},
+		"no state":          {query: url.Values{"state": {""}}},
+		"begun elsewhere":   {cookie: func(string) string { return "" }},
+		"back from another": {back: partner},
+		"a forged cookie": {cookie: func(string) string {
+			return "portolan-flow=" + base64.RawURLEncoding.EncodeToString([]byte(`{"provider":`+sso+`,"until":9999999999,"state":"x","nonce":"y","verifier":"z"}`))
+		}, query: url.Values{"state": {"x"}}},
 		"a cookie that is none":    {cookie: func(string) string { return "portolan-flow=e30" }},
 		"another issuer's code":    {query: url.Values{"iss": {"https://evil.example"}}},
 		"another sign-in's token":  {claims: map[string]any{"nonce": "of another"}},
@@ -120,6 +135,13 @@ func TestPeopleSignInAtAProvider(t *testing.T) {
 			}
 		}
 	}
+	// A disabled provider lets nobody in, and what its people have made is no good.
+	carol := m.want(201, "POST", "/api/v2/tokens", `{"name":"hers"}`, "Authorization:", "Cookie: "+kept).text("token")
+	m.want(200, "GET", "/api/v2/networks", "", "Authorization: Bearer "+carol)
+	m.want(200, "PATCH", "/api/v2/authenticators/"+sso, `{"enabled":false}`)
+	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", "Authorization: Bearer "+carol)
+	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/networks", "", "Authorization:", "Cookie: "+kept)
+	m.want(200, "PATCH", "/api/v2/authenticators/"+sso, `{"enabled":true}`)
 	p.Close()
 	if r := m.visit("/sign-in/" + sso); r.Header.Get("Location") != "/#refused=AuthenticatorUnavailable" {
 		t.Errorf("a provider that is away: %s", r.Header.Get("Location"))

@@ -12,15 +12,13 @@ import (
 	"portolan/internal/rest"
 )
 
-// tokensPath is where people make and revoke bearer tokens and key sets (ours). Those belong to them and never do more than they may;
-// administrators see, make and revoke all.
+// tokensPath is where people make and revoke bearer tokens and key sets (ours). Those belong to them and never do more than they may.
+// Administrators see and revoke all; they make none for others: whoever made one of another administrator would approve the own changes
+// with it.
 const tokensPath = Base + "/tokens"
 
-// Bounds of tokens that are made over the API: how long they are good, in days, and how many a user has.
-const (
-	mostTokenDays = 3650
-	mostTokens    = 100
-)
+// mostTokenDays is how long a token that is made over the API is good at most, in days.
+const mostTokenDays = 3650
 
 // madeToken is a token or key set as it is answered when it is made: its secret is shown once.
 type madeToken struct {
@@ -68,7 +66,7 @@ func (m *Manager) seenTokens(r *http.Request, caller resource.Caller) (list []ac
 	all, err := m.Identity.Tokens(r.Context())
 	list = []access.Token{}
 	for _, t := range all {
-		if caller.Administrator || caller.User != 0 && t.User == caller.Name {
+		if caller.Administrator || caller.User != 0 && t.UserID == caller.User {
 			list = append(list, t)
 		}
 	}
@@ -102,11 +100,14 @@ func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resou
 	if err != nil {
 		return err
 	}
-	values, err := texts(members, "name", "kind", "role", "user", "expires")
+	values, err := texts(members, "name", "kind", "role", "expires")
 	if err != nil {
 		return err
 	}
-	kind, role, user := values["kind"], values["role"], caller.Name
+	if r.Header.Get("x-portolan-dry-run") != "" {
+		return problem.BadRequest("InvalidHeaderValue", "x-portolan-dry-run: a token is not tried")
+	}
+	kind, role := values["kind"], values["role"]
 	if kind == "" {
 		kind = access.BearerToken
 	}
@@ -116,11 +117,6 @@ func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resou
 	if role == "" {
 		role = access.Analyst
 	}
-	if _, ok := members["user"]; ok {
-		if user = values["user"]; user != caller.Name && !caller.Administrator {
-			return problem.Forbidden("AccessDenied", "user: %s makes tokens of %s alone", caller.Name, caller.Name)
-		}
-	}
 	now := m.Store.Now()
 	ends := now.Add(access.DefaultLife)
 	if text := values["expires"]; text != "" {
@@ -128,21 +124,9 @@ func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resou
 			return problem.Invalid("expires", "%q is no time to come (2026-12-31T12:00:00Z) within ten years", text)
 		}
 	}
-	own := 0
-	all, err := m.Identity.Tokens(r.Context())
-	for _, t := range all {
-		if t.User == user && !t.Revoked && (t.Expires.IsZero() || t.Expires.After(now)) {
-			own++
-		}
-	}
-	if err == nil && own >= mostTokens {
-		err = problem.Conflict("TooManyTokens", "%s has %d tokens: revoke some", user, own)
-	}
-	if err != nil {
-		return err
-	}
-	made := madeToken{Kind: kind, Name: values["name"], Role: role, User: user, Expires: ends.UTC().Truncate(time.Second)}
-	grant := access.Grant{Name: made.Name, Role: role, Life: ends.Sub(now), User: user}
+	made := madeToken{Kind: kind, Name: values["name"], Role: role, User: caller.Name, Expires: ends.UTC().Truncate(time.Second)}
+	grant := access.Grant{Name: made.Name, Role: role, Life: ends.Sub(now), Of: &access.Maker{User: caller.User, Session: caller.Session,
+		Remote: access.Remote(r)}}
 	if kind == access.BearerToken {
 		made.ID, made.Token, err = m.Identity.CreateBearer(r.Context(), grant)
 	} else {
@@ -152,7 +136,7 @@ func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resou
 	if err != nil {
 		return err
 	}
-	m.log.Info("a token was made", "id", made.ID, "kind", kind, "name", made.Name, "role", role, "user", user, "by", caller.Name, "remote",
+	m.log.Info("a token was made", "id", made.ID, "kind", kind, "name", made.Name, "role", role, "user", caller.Name, "remote",
 		access.Remote(r))
 	w.Header().Set("Location", fmt.Sprint(tokensPath, "/", made.ID))
 	writeJSON(w, http.StatusCreated, made)
@@ -169,7 +153,7 @@ func (m *Manager) revokeToken(w http.ResponseWriter, r *http.Request, caller res
 	}
 	for _, t := range list {
 		if t.ID == id {
-			if err := m.Identity.Revoke(r.Context(), id); err != nil {
+			if err := m.Identity.RevokeBy(r.Context(), id, caller.Name); err != nil {
 				return err
 			}
 			m.log.Info("a token was revoked", "id", id, "name", t.Name, "user", t.User, "by", caller.Name, "remote", access.Remote(r))

@@ -36,13 +36,13 @@ export function Tokens() {
 const days = [1, 7, 30, 90, 365, 3650]
 
 function NewToken({ close }: { close: () => void }) {
-  const [name, setName] = useState(""), [kind, setKind] = useState("bearer"), [role, setRole] = useState("analyst"), [life, setLife] = useState(90), [user, setUser] = useState(session.value!.user.name ?? "")
+  const [name, setName] = useState(""), [kind, setKind] = useState("bearer"), [role, setRole] = useState("analyst"), [life, setLife] = useState(90)
   const [problem, fail] = useState<Problem>(), [made, show] = useState<Made>()
   const submit = async (e: Event) => {
     e.preventDefault()
     try {
       const expires = new Date(Date.now() + life * 86400_000 - 60_000).toISOString().slice(0, 19) + "Z"
-      show((await call<Made>("POST", "tokens", { name, kind, role, expires, ...(session.value!.administrator ? { user: user || null } : {}) }, { quiet: true })).body)
+      show((await call<Made>("POST", "tokens", { name, kind, role, expires }, { quiet: true })).body)
     } catch (e) { fail(problemOf(e)) }
   }
   const copy = (text: string) => navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("The browser does not let pages copy here: mark the text.", { bad: true }))
@@ -59,7 +59,6 @@ function NewToken({ close }: { close: () => void }) {
       <Field label="Kind" hint={kind === "keyset" ? "Exchanged for tokens of five minutes, by the fleet API." : "Sent with each request."}>{(id, d) => <select id={id} aria-describedby={d} value={kind} onChange={e => setKind(e.currentTarget.value)}><option value="bearer">bearer token</option><option value="keyset">key set</option></select>}</Field>
       <Field label="Role" hint="An analyst reads; an administrator does what its user may.">{(id, d) => <select id={id} aria-describedby={d} value={role} onChange={e => setRole(e.currentTarget.value)}><option>analyst</option><option>administrator</option></select>}</Field>
       <Field label="Good for">{id => <select id={id} value={life} onChange={e => setLife(Number(e.currentTarget.value))}>{days.map(n => <option key={n} value={n}>{n === 1 ? "a day" : n === 365 ? "a year" : n === 3650 ? "ten years" : n + " days"}</option>)}</select>}</Field>
-      {session.value?.administrator && <Field label="Of the user" hint="Empty: it stands for itself." wrong={faultOf(problem, "user")}>{(id, d) => <input id={id} aria-describedby={d} value={user} onInput={e => setUser(e.currentTarget.value)} />}</Field>}
     </div>
     <div class="buttons"><button class="primary" type="submit">Make it</button><Button onClick={close}>Cancel</Button></div>
   </form></Dialog>
