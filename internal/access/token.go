@@ -167,7 +167,7 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 			user = users[0].ID
 		}
 		if g.Of != nil {
-			if err := g.Of.makes(tx, s, kind, g.Name); err != nil {
+			if err := g.Of.makes(tx, kind, g.Name); err != nil {
 				return err
 			}
 			user = g.Of.User
@@ -183,7 +183,7 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 
 // makes looks whether the person may still make a token, now that everything is held, and keeps the event that it is made. What of the
 // user was revoked goes.
-func (m *Maker) makes(tx *store.Tx, s *Service, kind, name string) error {
+func (m *Maker) makes(tx *store.Tx, kind, name string) error {
 	user, err := userOf(tx, m.User)
 	if errors.Is(err, store.ErrNotFound) || err == nil && user.AccountLocked {
 		return errToken
@@ -256,7 +256,8 @@ func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
 			tokens = append(tokens, t)
 			return nil
 		},
-			"SELECT c.id, c.kind, c.name, c.role, coalesce(u.name, ''), c.user_id, c.created, c.expires, c.revoked, coalesce(l.used, 0) FROM credential c"+
+			"SELECT c.id, c.kind, c.name, c.role, coalesce(u.name, ''), c.user_id, c.created, c.expires, c.revoked, coalesce(l.used, 0)"+
+				" FROM credential c"+
 				" LEFT JOIN resource u ON u.id = c.user_id LEFT JOIN credential_used l ON l.id = c.id"+
 				" WHERE c.kind IN (?, ?) ORDER BY c.created, c.id", kindBearer, kindKeySet)
 	})
