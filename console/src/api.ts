@@ -97,7 +97,7 @@ export function query(parameters: Record<string, string | number | boolean | und
 }
 
 /** A text as a literal of the filter grammar. */
-export function literal(text: string) { return "'" + text.replaceAll("'", "''") + "'" }
+export function literal(text: string) { return "'" + text.replace(/[\\']/g, "\\$&") + "'" }
 
 /** The path of a resource below the base, from its link or what it is called. */
 export function pathOf(r: Ref): string {

@@ -7,7 +7,7 @@ import { Icon } from "./icons"
 import { state } from "./live"
 import { Button, Dialog, toast } from "./parts/basics"
 import { Search, searching } from "./parts/search"
-import { go, place } from "./router"
+import { go, mayLeave, place } from "./router"
 import { chooseConfiguration, configuration, configurations, leave, session } from "./session"
 import { stagedCount } from "./staged"
 
@@ -36,7 +36,9 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <button class="searchbox" aria-label="Search" onClick={() => { searching.value = true }}><Icon name="search" /><span>Search</span><kbd>/</kbd></button>
       <span class="grow" />
       {configurations.value.length > 0 && <label class="configuration"><span class="hidden">Configuration</span>
-        <select value={configuration.value ?? ""} onChange={e => { chooseConfiguration(Number(e.currentTarget.value)); if (place.value.path.length > 1) go("/ui/space") }}>
+        <select value={configuration.value ?? ""} onChange={e => { if (!mayLeave()) { e.currentTarget.value = String(configuration.value); return }
+          chooseConfiguration(Number(e.currentTarget.value))
+          if (place.value.path.length > 1) go("/ui/space") }}>
           {configurations.value.map(c => <option key={c.id} value={c.id}>{c.name}</option>)}
         </select></label>}
       <a class="staged" href="/ui/staged" aria-label={`Change list, ${stagedCount.value} staged`}><Icon name="list-checks" />{stagedCount.value > 0 && <b>{stagedCount.value}</b>}</a>
@@ -90,7 +92,7 @@ function Account() {
           <input type="radio" name="theme" value={value} checked={theme.value === value} onChange={() => { theme.value = value }} /><Icon name={icon} />{word}</label>)}
       </fieldset>
       <div class="buttons"><a class="button" href={"/ui/users/" + session.value?.user.id} onClick={() => set(false)}>My user and sessions</a><a class="button" href="/ui/tokens" onClick={() => set(false)}>My tokens</a>
-        <Button icon="log-out" onClick={() => void leave()}>Sign out, in all tabs</Button></div>
+        <Button icon="log-out" onClick={() => { if (mayLeave() && (!stagedCount.value || confirm("What is on the change list is not made, and goes. Sign out?"))) void leave() }}>Sign out, in all tabs</Button></div>
     </Dialog>}
   </>
 }

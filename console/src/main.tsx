@@ -16,7 +16,7 @@ import { useState, useEffect } from "preact/hooks"
 /** A fault of one screen leaves the others, and the way to them, usable. */
 class Fence extends Component<{ children: ComponentChildren }, { problem?: Problem }> {
   static getDerivedStateFromError(e: unknown) { return { problem: problemOf(e) } }
-  render() { return this.state.problem ? <Trouble problem={this.state.problem} retry={() => location.reload()} /> : this.props.children }
+  render() { return this.state.problem ? <Trouble problem={this.state.problem} retry={() => this.setState({ problem: undefined })} /> : this.props.children }
 }
 
 function App() {

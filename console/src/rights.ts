@@ -5,6 +5,9 @@ import { session } from "./session"
 
 export interface May { change: boolean; add: boolean; remove: boolean }
 
+/** What an administrator may. */
+export const anything: May = { change: true, add: true, remove: true }
+
 const levels = ["HIDE", "VIEW", "CHANGE", "ADD", "FULL"]
 
 /** What may be done with a resource, by its path, and below it; everything as long as that is not known. */

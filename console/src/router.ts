@@ -18,6 +18,13 @@ export const place = computed<Place>(() => {
 let guard: (() => boolean) | null = null
 export function guardLeaving(fn: (() => boolean) | null) { guard = fn }
 
+/** Asks whether what was typed may go. */
+export function mayLeave(): boolean {
+  if (guard && !guard()) return false
+  guard = null
+  return true
+}
+
 /** Where the page was scrolled to, by the entry of the browser's history. */
 const scrolled = new Map<number, number>()
 let entry: number = history.state?.entry ?? 0
@@ -30,7 +37,8 @@ export function restored(): number { return scrolled.get(entry) ?? (history.stat
 /** Goes somewhere; replace stays at the same entry of the browser's history, for what is only another state of the page. */
 export function go(to: string, replace = false) {
   const before = now.value
-  if (before.split("?")[0] !== new URL(to, location.origin).pathname && guard && !guard()) return
+  const next = new URL(to, location.origin), was = new URL(before, location.origin)
+  if ((next.pathname !== was.pathname || next.searchParams.get("tab") !== was.searchParams.get("tab")) && !mayLeave()) return
   if (replace) history.replaceState({ entry }, "", to)
   else {
     scrolled.set(entry, scroller()?.scrollTop ?? 0)
@@ -54,7 +62,7 @@ export function startRouter() {
   addEventListener("pagehide", () => history.replaceState({ entry, scroll: scroller()?.scrollTop ?? 0 }, ""))
   addEventListener("beforeunload", e => { if (guard) e.preventDefault() })
   addEventListener("popstate", e => {
-    if (location.pathname !== now.value.split("?")[0] && guard && !guard()) {
+    if (location.pathname !== now.value.split("?")[0] && !mayLeave()) {
       history.pushState({ entry }, "", now.value)
       return
     }

@@ -20,8 +20,13 @@ export function readSchema(): Promise<Schema> {
 }
 
 export function useSchema(): Schema | undefined {
-  const [schema, set] = useState(known), [failed, fail] = useState<Error>()
-  useEffect(() => { if (!schema) readSchema().then(set, fail) }, [])
-  if (failed) throw failed // the fence of the screen says so
+  const [schema, set] = useState(known)
+  useEffect(() => {
+    if (schema) return
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const ask = () => { readSchema().then(set, () => { timer = setTimeout(ask, 2000) }) } // as long as the manager is away
+    ask()
+    return () => clearTimeout(timer)
+  }, [])
   return schema
 }

@@ -1,4 +1,5 @@
 // Creating, changing and deleting any resource.
+import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { call, pathOf, type Answer, type Problem, type Resource } from "../api"
 import { problemOf } from "../data"
@@ -9,8 +10,8 @@ import { bodyOf, FieldInput, formFields, type Values } from "./form"
 import { Preview } from "./preview"
 
 /** Makes a resource in a collection; values are there to begin with, fallback is what is sent of what is left empty, only are the fields that are shown, all without it. */
-export function Create({ path, makes, types, values: begin, fallback, only, close, done, title: heading }: {
-  path: string; makes: CollectionSchema; types?: string[]; values?: Values; fallback?: Values; only?: string[]; close: () => void; done?: (r: Resource) => void; title?: string
+export function Create({ path, makes, types, values: begin, fallback, head, only, close, done, title: heading }: {
+  path: string; makes: CollectionSchema; types?: string[]; values?: Values; fallback?: Values; head?: ComponentChildren; only?: string[]; close: () => void; done?: (r: Resource) => void; title?: string
 }) {
   const schema = useSchema(), names = types ?? Object.keys(makes.n ?? {})
   const [type, choose] = useState(names[0]), [values, set] = useState<Values>(begin ?? {}), [all, more] = useState(!only)
@@ -23,7 +24,7 @@ export function Create({ path, makes, types, values: begin, fallback, only, clos
   return <Preview title={heading ?? "New " + kind(type)} close={close} done={done} waits
     wanted={missing.length ? null : { method: "POST", path, body: bodyOf(filled, type), says: `${kind(type)} ${values.range ?? values.address ?? values.name ?? ""} is made.`.replace("  ", " ") }}>
     {problem => <>
-      {names.length > 1 && <Field label="Type">{id => <select id={id} value={type} onChange={e => choose(e.currentTarget.value)}>{names.map(n => <option key={n} value={n}>{kind(n)}</option>)}</select>}</Field>}
+      {head}{names.length > 1 && <Field label="Type">{id => <select id={id} value={type} onChange={e => choose(e.currentTarget.value)}>{names.map(n => <option key={n} value={n}>{kind(n)}</option>)}</select>}</Field>}
       <div class="fields">{short.map(f => <FieldInput key={type + f.n} field={f} value={values[f.n]} required={required.includes(f.n)} problem={problem} set={v => set(s => ({ ...s, [f.n]: v }))} />)}</div>
       {!all && fields.length > short.length && <p><button type="button" class="small" onClick={() => more(true)}>All {fields.length} fields</button></p>}
     </>}
@@ -38,17 +39,18 @@ export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; c
   const schema = useSchema(), path = pathOf(r)
   const [opened, open] = useState<Answer<Resource>>(), [problem, fail] = useState<Problem>()
   const [values, set] = useState<Values>({}), [all, more] = useState(!only)
-  useEffect(() => {
+  const read = () => {
     const host = r.type === "HostRecord" ? "?fields=embed(addresses)" : ""
     call<Resource>("GET", path + host).then(a => { open({ ...a, body: a.body._embedded?.addresses ? { ...a.body, addresses: a.body._embedded.addresses } : a.body }) }, e => fail(problemOf(e)))
-  }, [])
+  }
+  useEffect(read, [])
   if (problem) return <Dialog title={"Change " + title(r)} close={close}><Trouble problem={problem} /></Dialog>
   if (!schema || !opened) return <Dialog title={"Change " + title(r)} close={close}><Loading /></Dialog>
   const t = schema.types[r.type], was = opened.body
   if (!t) return <Dialog title="Change" close={close}><p>This cannot be changed here.</p></Dialog>
   const fields = formFields(t, false, []), short = all ? fields : fields.filter(f => only!.includes(f.n))
   const changed = Object.fromEntries(Object.entries(values).filter(([n, v]) => JSON.stringify(v ?? null) !== JSON.stringify(was[n] ?? null)))
-  return <Preview title={"Change " + title(r)} close={close} done={done}
+  return <Preview title={"Change " + title(r)} close={close} done={done} stale={read}
     wanted={Object.keys(changed).length ? { method: "PATCH", path, body: bodyOf(changed), says: `${title(r)} is changed.`, ...(opened.etag ? { headers: { "If-Match": opened.etag } } : {}) } : null}>
     {problem => <>
       <div class="fields">{short.map(f => <FieldInput key={f.n} field={f} value={f.n in values ? values[f.n] : was[f.n]} problem={problem} set={v => set(s => ({ ...s, [f.n]: v }))} />)}</div>

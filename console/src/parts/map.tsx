@@ -231,7 +231,7 @@ function CellCard({ collection, r, s, cell, kinds, levels, onPick }: { collectio
     <p>{says(cell, kinds, levels)}</p>
     {found.problem ? <Trouble problem={found.problem} /> : !found.data ? <Loading /> : found.data.data.length === 0 ? <Empty title={collection === "blocks" ? "No network is there." : "No address is in use there."} /> :
       <ul class="plain-list">{found.data.data.map(x => <li key={x.id}><a class="mono" href={hrefOf(x)}>{title(x)}</a> {x.name}</li>)}{found.data.count === 20 && <li class="muted">and more</li>}</ul>}
-    {onPick && cell.level === 0 && <button onClick={() => onPick(s)}>Use this</button>}
+    {onPick && cell.level === 0 && !(size(s) === 1n && !s.v6 && [parseSpan(r.range)!.low, parseSpan(r.range)!.high].includes(s.low)) && <button onClick={() => onPick(s)}>Use this</button>}
     {collection === "blocks" && found.data?.data.length === 1 && <button class="small" onClick={() => go(hrefOf(found.data!.data[0]) + "/map")}>Its map</button>}
   </section>
 }

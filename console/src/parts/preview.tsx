@@ -15,10 +15,12 @@ export interface Wanted { method: Staged["method"]; path: string; body?: any; he
  * A window with a form. wanted is the change that it stands for now; null as long as something is missing. After each pause in typing it is tried, and
  * what would come of it is shown; nothing is kept until a button is pressed, and none can be before that.
  */
-export function Preview({ title, wanted, children, close, done, danger, unstaged, waits }: {
+export function Preview({ title, wanted, children, close, done, danger, unstaged, waits, stale }: {
   title: string; wanted: Wanted | null; children?: (problem: Problem | undefined) => ComponentChildren; close: () => void; done?: (body: any) => void; danger?: boolean; unstaged?: boolean
   /** Nothing is said of what is wrong before something was typed. */
   waits?: boolean
+  /** Reads again what somebody else has changed since the window was opened. */
+  stale?: () => void
 }) {
   const key = wanted ? JSON.stringify(wanted) : null, settled = useSettled(key, 250)
   const [came, show] = useState<{ key: string; tried?: Tried; problem?: Problem }>(), [failed, fail] = useState<{ key: string | null; problem: Problem }>()
@@ -46,12 +48,14 @@ export function Preview({ title, wanted, children, close, done, danger, unstaged
     <form onSubmit={e => { e.preventDefault(); void apply() }}>
       {children?.(quiet ? undefined : problem)}
       <div class="preview" aria-live="polite">
-        {problem && !quiet ? <Trouble problem={problem} retry={problem.status === 0 || problem.status >= 500 ? () => { fail(undefined); again(n => n + 1) } : undefined} /> : fresh?.tried ? <Effect tried={fresh.tried} />
+        {problem?.code === "PreconditionFailed" ? <div class="box bad" role="alert"><Icon name="circle-alert" /><div><p><strong>Somebody else has changed it</strong> since this window was opened. Yours is not made.</p>
+          {stale && <p><button type="button" class="small" onClick={() => { fail(undefined); stale() }}>Show what it is now, and keep what I typed</button></p>}</div></div>
+          : problem && !quiet ? <Trouble problem={problem} retry={problem.status === 0 || problem.status >= 500 ? () => { fail(undefined); again(n => n + 1) } : undefined} /> : fresh?.tried ? <Effect tried={fresh.tried} />
           : <p class="muted small">{wanted ? "Trying …" : "What would come of it is shown here before anything is made."}</p>}
       </div>
       <div class="buttons">
-        <button type="submit" class={danger ? "danger" : "primary"} disabled={busy || !fresh?.tried}>{busy ? "Working …" : danger ? "Delete now" : "Apply now"}</button>
-        {!unstaged && <Button icon="list-checks" disabled={busy || !fresh?.tried} onClick={() => { stage(wanted!); close(); toast("It is on the change list, and not made yet.") }}>Add to change list</Button>}
+        <button type="submit" class={danger ? "danger" : "primary"} disabled={busy || !fresh?.tried || !!problem}>{busy ? "Working …" : danger ? "Delete now" : "Apply now"}</button>
+        {!unstaged && <Button icon="list-checks" disabled={busy || !fresh?.tried || !!problem} onClick={() => { stage(wanted!); close(); toast("It is on the change list, and not made yet.") }}>Add to change list</Button>}
         <Button onClick={close}>Cancel</Button>
       </div>
     </form>

@@ -63,8 +63,9 @@ function Details({ e, d }: { e: Entry; d: Document }) {
   const names = [...e.path.matchAll(/\{(\w+)\}/g)].map(m => m[1])
   const [values, set] = useState<Record<string, string>>({}), [queryText, ask] = useState(""), [body, type] = useState(example === undefined ? "" : JSON.stringify(example, null, 1)), [answer, show] = useState<string>()
   const path = e.path.replace(/\{(\w+)\}/g, (_, n) => values[n] ? encodeURIComponent(values[n]) : `{${n}}`) + (queryText ? (queryText.startsWith("?") ? "" : "?") + queryText : "")
-  const reads = e.method === "get", tries = !reads && e.path.startsWith("/api/v2/")
-  const request: Call = { method: e.method.toUpperCase(), path, body: reads || !body ? undefined : body, type: e.method === "patch" ? "application/merge-patch+json" : "application/json", headers: tries ? { "x-portolan-dry-run": "true" } : {} }
+  const streams = JSON.stringify(e.o.responses["200"] ?? {}).includes("text/event-stream") // which never ends
+  const reads = e.method === "get" && !streams, tries = e.method !== "get" && e.path.startsWith("/api/v2/")
+  const request: Call = { method: e.method.toUpperCase(), path, body: e.method === "get" || !body ? undefined : body, type: e.method === "patch" ? "application/merge-patch+json" : "application/json", headers: tries ? { "x-portolan-dry-run": "true" } : {} }
   const run = async () => {
     show("…")
     try {
@@ -77,7 +78,7 @@ function Details({ e, d }: { e: Entry; d: Document }) {
     {parameters.length > 0 && <details><summary>{parameters.length} parameters and headers</summary><dl class="facts">{parameters.map(p => <div key={p.in + p.name}><dt><code>{p.name}</code> <span class="muted">{p.in}</span></dt><dd>{p.description}</dd></div>)}</dl></details>}
     <div class="fields">{names.map(n => <label key={n}>{n}<input class="mono" value={values[n] ?? ""} onInput={x => { const v = x.currentTarget.value; set(s => ({ ...s, [n]: v })) }} /></label>)}
       {reads && <label>Query<input class="mono" placeholder="limit=3&fields=id,name" value={queryText} onInput={x => ask(x.currentTarget.value)} /></label>}</div>
-    {!reads && e.o.requestBody && <label>Body<textarea class="mono" rows={Math.min(12, Math.max(3, body.split("\n").length))} spellcheck={false} value={body} onInput={x => type(x.currentTarget.value)} /></label>}
+    {e.method !== "get" && e.o.requestBody && <label>Body<textarea class="mono" rows={Math.min(12, Math.max(3, body.split("\n").length))} spellcheck={false} value={body} onInput={x => type(x.currentTarget.value)} /></label>}
     <pre class="command" tabIndex={0}>{asCurl({ ...request, headers: {} })}</pre>
     <div class="buttons">{session.value && (reads || tries) && <Button primary={reads} disabled={path.includes("{")} onClick={() => void run()}>{reads ? "Run" : "Try, and keep nothing"}</Button>}</div>
     {answer !== undefined && <pre class="log" tabIndex={0} aria-label="The answer">{answer}</pre>}

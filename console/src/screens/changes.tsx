@@ -7,6 +7,7 @@ import { Grid } from "../parts/grid"
 import { Effect, Operations } from "../parts/preview"
 import { go, place, setQuery } from "../router"
 import { change } from "../work"
+import { filterOf } from "./generic"
 
 export function Changes() {
   return <><Head title="Changes" /><History path="transactions" filtered /></>
@@ -19,8 +20,8 @@ export function History({ path, filtered }: { path: string; filtered?: boolean }
   const mine = (text: string) => { type(text); setQuery({ filter: text }) }
   return <>
     {filtered && <div class="tools">
-      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: typed }) }}>
-        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="principal:'ada' and operation:startsWith('DELETE')" value={typed} onInput={e => type(e.currentTarget.value)} />
+      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed, "description") }) }}>
+        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="what was done, or principal:'ada' and operation:startsWith('DELETE')" value={typed} onInput={e => type(e.currentTarget.value)} />
         <button type="submit">Filter</button>{filter && <button type="button" onClick={() => mine("")}>All</button>}
       </form><span class="muted">{rows.total !== undefined && number(rows.total) + " transactions"}</span></div>}
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the history" /> :

@@ -74,9 +74,9 @@ function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
 }
 
 /** A filter as the API has it: plain words are a part of the name. */
-export function filterOf(text: string): string {
+export function filterOf(text: string, field = "name"): string {
   const t = text.trim()
-  return !t || /:/.test(t) ? t : `name:contains(${literal(t)})`
+  return !t || /^[\w.( ]+:/.test(t) ? t : `${field}:contains(${literal(t)})`
 }
 
 /** A table of a collection, with its filter and order in the URL. */
@@ -89,7 +89,7 @@ export function Table({ path, collection, c, heading }: { path: string; collecti
   const can = c.m?.includes("P") && Object.keys(c.n ?? {}).length > 0
   return <>
     <div class="tools">
-      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed) }) }}>
+      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed, collection === "events" ? "message" : "name") }) }}>
         <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="a part of the name, or name:startsWith('crane') and id:gt(100)" value={typed} onInput={e => type(e.currentTarget.value)} />
         <button type="submit">Filter</button>{filter && <button type="button" onClick={() => { type(""); setQuery({ filter: null }) }}>All</button>}
       </form>

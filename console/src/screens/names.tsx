@@ -1,6 +1,6 @@
 // Views and zones, and the records of a zone: as a table, and as text.
 import { useEffect, useMemo, useState } from "preact/hooks"
-import { get, query, type Page, type Resource } from "../api"
+import { call, get, literal, query, type Page, type Problem, type Resource } from "../api"
 import { problemOf, useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { kind, To } from "../links"
@@ -8,22 +8,22 @@ import { Button, Dialog, Empty, Field, Head, Loading, number, State, Tabs, toast
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { Preview } from "../parts/preview"
-import { dataOf, difference, lineText, linesOf } from "../records"
+import { dataOf, difference, lineText, linesOf, type Difference } from "../records"
 import { useMay, type May } from "../rights"
 import { go, guardLeaving, place, setQuery } from "../router"
 import { useSchema } from "../schema"
 import { configuration, configurations } from "../session"
 import { change } from "../work"
 import type { Zone } from "../types"
-import { Crumbs, Fields } from "./generic"
+import { CollectionPage, Crumbs, Fields } from "./generic"
 
 export function Names() {
   const c = configuration.value, q = place.value.query, name = q.get("name") ?? "", [typed, type] = useState(name), [making, make] = useState<string | null>(null)
   const views = useData<Page>(c ? "views of " + c : null, s => get(`configurations/${c}/views?limit=1000`, { signal: s }), ["views"])
-  const view = q.get("view") ?? "", list = views.data?.data ?? []
-  const filter = [`configuration.id:${c}`, view && `view.id:${view}`, name && `absoluteName:contains('${name.replaceAll("'", "''")}')`].filter(Boolean).join(" and ")
+  const list = views.data?.data ?? [], wanted = q.get("view") ?? "", view = !views.data || list.some(v => String(v.id) === wanted) ? wanted : "" // that of another configuration counts for nothing
+  const filter = [`configuration.id:${c}`, view && `view.id:${view}`, name && `absoluteName:contains(${literal(name)})`].filter(Boolean).join(" and ")
   const rows = useRows(c ? "zones" : null, { filter, orderBy: "absoluteName" }, ["zones", "views"])
-  if (c === null) return <><Head title="Names" /><Empty title="There is no configuration that you see." /></>
+  if (c === null) return <><p class="muted">You see no configuration as a whole: these are the zones that you see.</p><CollectionPage name="zones" /></>
   return <>
     <Head title="Names" kind={configurations.value.find(x => x.id === c)?.name ?? ""}><Button icon="plus" onClick={() => make("view")}>New view</Button><Button icon="plus" primary disabled={!list.length} onClick={() => make("zone")}>New zone</Button></Head>
     <div class="tools">
@@ -82,10 +82,11 @@ function NewRecord({ z, close }: { z: Resource; close: () => void }) {
   const schema = useSchema(), makes = schema?.collections.zones?.b?.resourceRecords
   const [what, choose] = useState("HostRecord"), [name, call] = useState(""), [addresses, at] = useState(""), [back, lead] = useState(true)
   if (!makes) return <Dialog title="New record" close={close}><Loading what="the schema" /></Dialog>
-  if (what !== "HostRecord") return <Create key={what} path={`zones/${z.id}/resourceRecords`} makes={makes} types={[what]} only={shownFields[what]} fallback={{ name: "@" }} close={close} title={"New " + kind(what)} />
+  const types = <Field label="Type">{id => <select id={id} value={what} onChange={e => choose(e.currentTarget.value)}>{Object.keys(makes.n ?? {}).sort((a, b) => Number(b === "HostRecord") - Number(a === "HostRecord")).map(n => <option key={n} value={n}>{kind(n)}</option>)}</select>}</Field>
+  if (what !== "HostRecord") return <Create key={what} head={types} values={name ? { name } : undefined} path={`zones/${z.id}/resourceRecords`} makes={makes} types={[what]} only={shownFields[what]} fallback={{ name: "@" }} close={close} title={"New " + kind(what)} />
   const list = addresses.split(/[\s,]+/).filter(Boolean)
   return <Preview title="New record" close={close} waits wanted={list.length ? { method: "POST", path: `zones/${z.id}/resourceRecords`, body: { type: "HostRecord", name: name || "@", addresses: list.map(address => ({ address })), reverseRecord: back }, says: `${name || "@"}.${z.absoluteName} is made.` } : null}>
-    {() => <><Field label="Type">{id => <select id={id} value={what} onChange={e => choose(e.currentTarget.value)}>{Object.keys(makes.n ?? {}).sort((a, b) => Number(b === "HostRecord") - Number(a === "HostRecord")).map(n => <option key={n} value={n}>{kind(n)}</option>)}</select>}</Field>
+    {() => <>{types}
       <div class="fields"><Field label="Name" hint={`Before .${z.absoluteName}; empty, or @, for the zone itself.`}>{(id, d) => <input id={id} aria-describedby={d} class="mono" value={name} onInput={e => call(e.currentTarget.value.trim())} />}</Field>
         <Field label="Addresses *" hint="One or more, IPv4 or IPv6. Those that are free are assigned.">{(id, d) => <input id={id} aria-describedby={d} class="mono" value={addresses} onInput={e => at(e.currentTarget.value)} />}</Field>
         <Field label="Leads back">{id => <select id={id} value={String(back)} onChange={e => lead(e.currentTarget.value === "true")}><option value="true">yes, by a PTR record</option><option value="false">no</option></select>}</Field></div></>}
@@ -96,7 +97,7 @@ const embed = "embed(addresses)"
 
 function Records({ z, may }: { z: Resource; may: May }) {
   const q = place.value.query, types = useSchema()?.collections.resourceRecords?.t ?? [], only = q.get("type") ?? "", name = q.get("name") ?? "", [typed, type] = useState(name), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
-  const filter = [only && `type:'${only}'`, name && `name:contains('${name.replaceAll("'", "''")}')`].filter(Boolean).join(" and ")
+  const filter = [only && `type:'${only}'`, name && `name:contains(${literal(name)})`].filter(Boolean).join(" and ")
   const rows = useRows(`zones/${z.id}/resourceRecords`, { filter: filter || undefined, orderBy: "name", fields: embed }, ["resourceRecords", "addresses"])
   return <>
     <div class="tools">
@@ -105,7 +106,7 @@ function Records({ z, may }: { z: Resource; may: May }) {
       <span class="muted">{rows.total !== undefined && number(rows.total) + " records"}</span>
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the records" /> :
-      <Grid label={"Records of " + z.absoluteName} count={rows.total} at={rows.at} id={r => r.id} open={edit} onKey={(e, r) => { if (!r) return; if (e.key === "e") { e.preventDefault(); edit(r) } else if (e.key === "Delete") { e.preventDefault(); del(r) } }}
+      <Grid label={"Records of " + z.absoluteName} count={rows.total} at={rows.at} id={r => r.id} open={edit} onKey={(e, r) => { if (!r || !may.change) return; if (e.key === "e") { e.preventDefault(); edit(r) } else if (e.key === "Delete") { e.preventDefault(); del(r) } }}
         empty={<Empty title={filter ? "Nothing matches." : "There is no record yet."} />} columns={[
           { key: "name", title: "Name", width: "minmax(10rem,2fr)", cell: r => <a class="mono" tabIndex={-1} href={"/ui/resourceRecords/" + r.id}>{r.name || "@"}</a> },
           { key: "type", title: "Type", width: "8rem", narrow: "3.6rem", cell: r => r.type === "GenericRecord" ? r.recordType : kind(r.type).replace(/ record$/, "") },
@@ -124,7 +125,7 @@ function AsText({ z }: { z: Resource }) {
   const found = useData<Page>(path, s => get(path, { signal: s }), ["resourceRecords"])
   const before = useMemo(() => found.data ? linesOf(found.data.data).map(l => lineText(l.line)).join("\n") + "\n" : "", [found.data])
   // What the text was made from stays as it was while it is edited: what others add meanwhile is not theirs to lose.
-  const [edited, edit] = useState<{ text: string; base: Resource[] } | null>(null), [applying, apply] = useState(false)
+  const [edited, edit] = useState<{ text: string; base: Resource[] } | null>(null), [applying, apply] = useState<Difference["changes"] | null>(null), [problem, fail] = useState<Problem>()
   useEffect(() => {
     if (!edited) return
     guardLeaving(() => confirm("The text was changed, and is not applied. Leave it?"))
@@ -134,17 +135,32 @@ function AsText({ z }: { z: Resource }) {
   const text = edited?.text ?? null, type = (t: string | null) => edit(t === null ? null : { text: t, base: edited?.base ?? found.data!.data })
   const d = edited && difference(z.id, edited.base, edited.text), moved = edited && edited.base !== found.data.data
   const whole = (found.data.totalCount ?? 0) <= mostAsText
+  /** Looks whether the records that are changed are still what the text was made from; they are changed only if they stay so. */
+  const prepare = async () => {
+    fail(undefined)
+    try {
+      const changes = await Promise.all(d!.changes.map(async c => {
+        if (c.method === "POST") return c
+        const now = await call<Resource>("GET", c.path + query({ fields: embed }), undefined, { quiet: true }), was = edited!.base.find(r => r.id === now.body.id)
+        const text = (r: Resource | undefined) => r ? linesOf([r]).map(l => lineText(l.line)).sort().join("\n") : ""
+        if (text(now.body) !== text(was)) throw new Error(`Somebody else has changed ${now.body.absoluteName ?? now.body.name} meanwhile: it is now ${text(now.body).replaceAll("\n", ", ")}. Go back to what is, and change that.`)
+        return now.etag ? { ...c, headers: { "If-Match": now.etag } } : c
+      }))
+      apply(changes)
+    } catch (e) { fail(problemOf(e)) }
+  }
   return <>
     {!whole && <p class="muted">The first {number(mostAsText)} of {number(found.data.totalCount!)} records, to read.</p>}
     <p class="muted small">NAME TTL TYPE DATA, names before .{z.absoluteName}, @ for the zone itself, - for the zone's TTL. SOA and NS come from options and roles.</p>
     <label class="hidden" for="zone-text">Records as text</label>
     <textarea id="zone-text" class="mono zone-text" spellcheck={false} rows={Math.min(30, Math.max(8, before.split("\n").length + 1))} readOnly={!whole} value={text ?? before} onInput={e => type(e.currentTarget.value)} />
-    {moved && <p class="muted"><Icon name="triangle-alert" size={14} /> The zone was changed meanwhile: what others did stays as it is, and is not in this text.</p>}
+    {moved && <p class="muted"><Icon name="triangle-alert" size={14} /> The zone was changed meanwhile: what others have added stays, and is not in this text.</p>}
     {d && <section class="card"><h2>The difference</h2>
       {d.faults.map(f => <p key={f} class="fault">{f}</p>)}
       <pre class="difference" tabIndex={0}>{d.gone.map(l => <del key={l}>{"- " + l + "\n"}</del>)}{d.come.map(l => <ins key={l}>{"+ " + l + "\n"}</ins>)}{!d.gone.length && !d.come.length && "No line is another one."}</pre>
-      <div class="buttons"><Button primary disabled={!d.changes.length || d.faults.length > 0} onClick={() => apply(true)}>Try and apply</Button><Button onClick={() => type(null)}>Back to what is</Button></div></section>}
-    {applying && d && <Preview title={"Change " + z.absoluteName} close={() => apply(false)} unstaged done={() => type(null)} wanted={{ method: "POST", path: "batch", body: { changes: d.changes }, says: `${z.absoluteName} is changed.` }}>
+      <div class="buttons"><Button primary disabled={!d.changes.length || d.faults.length > 0} onClick={() => void prepare()}>Try and apply</Button><Button onClick={() => { type(null); fail(undefined) }}>Back to what is</Button></div></section>}
+    {problem && <Trouble problem={problem} />}
+    {applying && d && <Preview title={"Change " + z.absoluteName} close={() => apply(null)} unstaged done={() => type(null)} wanted={{ method: "POST", path: "batch", body: { changes: applying }, says: `${z.absoluteName} is changed.` }}>
       {() => <p>{d.gone.length} lines go, {d.come.length} come: {d.changes.length} changes, all of them or none.</p>}</Preview>}
   </>
 }

@@ -118,7 +118,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading /> :
       <Grid label={"Addresses of " + r.range} count={rows.total} at={rows.at} id={x => x.id} open={x => go("/ui/addresses/" + x.id)}
-        onKey={(e, x) => { if (!x) return; if (e.key === "e") { e.preventDefault(); edit(x) } else if (e.key === "Delete") { e.preventDefault(); del(x) } }}
+        onKey={(e, x) => { if (!x || !may.change) return; if (e.key === "e") { e.preventDefault(); edit(x) } else if (e.key === "Delete") { e.preventDefault(); del(x) } }}
         empty={<Empty title={filter ? "Nothing matches the filter." : "No address is in use."}>{!filter && <Button icon="plus" onClick={() => assign(free(s.low + edge, s.high - edge)!)}>Assign the first</Button>}</Empty>}
         columns={[
           { key: "address", title: "Address", width: "minmax(8rem,14rem)", narrow: "7rem", cell: x => <a class="mono" tabIndex={-1} href={"/ui/addresses/" + x.id}>{x.address}</a> },

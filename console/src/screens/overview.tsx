@@ -3,7 +3,7 @@ import { get, query, type Page } from "../api"
 import { useData } from "../data"
 import { To } from "../links"
 import { Empty, Head, Loading, State, Trouble, Use, When } from "../parts/basics"
-import { configuration, configurations } from "../session"
+import { configuration, configurations, session } from "../session"
 import { LastChanges } from "./changes"
 import { usedOf } from "./network"
 import { useFleet } from "./fleet"
@@ -16,7 +16,7 @@ export function Overview() {
   const c = configuration.value, name = configurations.value.find(x => x.id === c)?.name
   return <>
     <Head title={name ?? "Portolan"} kind={name ? "Configuration" : undefined} />
-    {c === null ? <Empty title="There is no configuration that you see.">A configuration holds everything: address space, views and names, servers. <a href="/ui/configurations">Make the first one</a>, or ask for access.</Empty> :
+    {c === null ? <Empty title="You see no configuration as a whole.">{session.value?.administrator ? <>A configuration holds everything: address space, views and names, servers. <a href="/ui/configurations">Make the first one.</a></> : <>What you see are these <a href="/ui/blocks">blocks</a>, <a href="/ui/networks">networks</a> and <a href="/ui/zones">zones</a>.</>}</Empty> :
       <div class="cards wide-cards"><Fullest c={c} /><Alarms /><Points /><section class="card"><h2><a href="/ui/transactions">Last changes</a></h2><LastChanges path="transactions" /></section></div>}
   </>
 }

@@ -10,11 +10,11 @@ import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
 import { Preview, type Wanted } from "../parts/preview"
-import { useMay } from "../rights"
+import { anything, useMay, type May } from "../rights"
 import { go, place, setQuery } from "../router"
 import { configuration, configurations } from "../session"
 import { address, amount, compare, firstPrefix, gaps, parseAddress, parseSpan, prefixes, prefixLength, size, span, type Span } from "../space"
-import { Crumbs } from "./generic"
+import { CollectionPage, Crumbs } from "./generic"
 import { usedOf } from "./network"
 
 /** What a block, or a configuration, has right below it. */
@@ -93,7 +93,7 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
 export function Space() {
   const c = configuration.value
   const [making, make] = useState(false)
-  if (c === null) return <><Head title="Space" /><Empty title="There is no configuration that you see." /></>
+  if (c === null) return <><p class="muted">You see no configuration as a whole: these are the blocks that you see.</p><CollectionPage name="blocks" /></>
   return <>
     <Head title="Space" kind={configurations.value.find(x => x.id === c)?.name ?? ""}><Button icon="plus" primary onClick={() => make(true)}>New block</Button></Head>
     <Tree key={c} root={"configurations/" + c} whole={null} />
@@ -103,12 +103,13 @@ export function Space() {
 
 type Act = { act: "edit" | "delete" | "split" | "merge" | "move" | "block" | "network" | "gap" | "menu"; row: Row }
 
-export function Tree({ root, whole }: { root: string; whole: Resource | null }) {
+export function Tree({ root, whole, may = anything }: { root: string; whole: Resource | null; may?: May }) {
   const showFree = place.value.query.get("free") !== "0"
   const tree = useTree(root, whole, showFree), [doing, act] = useState<Act | null>(null)
   const close = () => act(null), done = () => { close(); tree.reload() }
   const keys = (e: KeyboardEvent, row: Row | undefined) => {
     if (!row) return
+    if (!may.change && !e.key.startsWith("Arrow")) return
     if (row.is === "resource" && row.opens && (e.key === "ArrowRight" || e.key === "ArrowLeft")) { e.preventDefault(); tree.toggle(row.r.id, e.key === "ArrowRight") }
     else if (row.is === "resource" && e.key === "e") { e.preventDefault(); act({ act: "edit", row }) }
     else if (row.is === "resource" && e.key === "n") { e.preventDefault(); act({ act: row.opens ? "network" : "menu", row }) }
@@ -134,7 +135,7 @@ export function Tree({ root, whole }: { root: string; whole: Resource | null }) 
         { key: "use", title: "Use", width: "9rem", narrow: "3rem", cell: row => row.is === "resource" ? <UseOf r={row.r} /> : null },
         { key: "size", title: "Addresses", width: "8rem", number: true, minor: true, cell: row => row.is === "gap" ? amount(size(row.s)) : row.is === "resource" ? amount(size(parseSpan(row.r.range)!)) : null },
         { key: "location", title: "Location", minor: true, cell: row => row.is === "resource" && row.r.location ? <span class="cut">{row.r.location.name}</span> : null },
-        { key: "acts", title: "", width: "7rem", narrow: "2.6rem", cell: row => row.is === "gap" ? <button class="small" tabIndex={-1} aria-label={"Use this: " + span(row.s)} onClick={() => act({ act: "gap", row })}><Icon name="plus" size={14} /><span class="wide-only">Use this</span></button>
+        { key: "acts", title: "", width: "7rem", narrow: "2.6rem", cell: row => !may.change ? null : row.is === "gap" ? <button class="small" tabIndex={-1} aria-label={"Use this: " + span(row.s)} onClick={() => act({ act: "gap", row })}><Icon name="plus" size={14} /><span class="wide-only">Use this</span></button>
           : row.is === "resource" ? <button class="plain" tabIndex={-1} aria-label={"What to do with " + row.r.range} onClick={() => act({ act: "menu", row })}><Icon name="ellipsis-vertical" /></button> : null },
       ]} />
     {doing?.act === "menu" && doing.row.is === "resource" && <Menu r={doing.row.r} close={close} pick={a => act({ act: a, row: doing.row })} />}
@@ -246,7 +247,7 @@ export function BlockPage({ id, map }: { id: string; map: boolean }) {
       {may.add && <Button icon="plus" primary onClick={() => set("network")}>New network</Button>}
     </Head>
     <p class="summary"><UseOf r={r} /> <span class="muted">of {amount(size(parseSpan(r.range)!))} addresses</span>{r.location && <> · <span>{r.location.name}</span></>} · <a href={`/ui/blocks/${id}/fields`}>all fields</a></p>
-    {map ? <SpaceMap key={id} collection="blocks" r={r} /> : <Tree key={id} root={"blocks/" + id} whole={r} />}
+    {map ? <SpaceMap key={id} collection="blocks" r={r} /> : <Tree key={id} root={"blocks/" + id} whole={r} may={may} />}
     {act === "menu" && <Menu r={r} close={closed} pick={set} />}
     {act && act !== "menu" && <Doing act={act} r={r} parent={up} close={closed} done={() => { closed(); reload(); if (act === "delete") go("/ui/space") }} />}
   </>

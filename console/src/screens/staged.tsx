@@ -35,7 +35,8 @@ export function StagedChanges() {
         <span class="grow" /><button class="small" onClick={() => look(s)}>Try alone</button><button class="plain" aria-label={"Take off the list: " + s.says} onClick={() => unstage(s.key)}><Icon name="x" /></button>
       </li>)}</ol>
       <section class="card"><h2>What would come of all of it</h2>
-        <div aria-live="polite">{p ? <Trouble problem={p} retry={() => { fail(undefined); all.reload() }} /> : all.data ? <Effect tried={all.data} /> : <Loading />}</div>
+        <div aria-live="polite">{p ? <><Trouble problem={p} retry={() => { fail(undefined); all.reload() }} />
+          {p.code === "PreconditionFailed" && <p>Somebody else has changed what is staged here. <button class="small" onClick={() => { staged.value = list.map(({ headers: _, ...s }) => s) }}>Make mine over theirs</button></p>}</> : all.data ? <Effect tried={all.data} /> : <Loading />}</div>
         <label>Comment, for the history<input value={comment} maxLength={2000} onInput={e => type(e.currentTarget.value)} /></label>
         <div class="buttons"><Button primary icon="check" disabled={busy || !!p || !all.data} onClick={() => void apply()}>Apply {list.length === 1 ? "it" : "all " + list.length}</Button></div>
       </section>
