@@ -31,7 +31,7 @@ conform: bin/conform/made ## hold a running manager to its OpenAPI document
 	go run ./test/conform -schemathesis $(CURDIR)/bin/conform/bin/schemathesis -postgres -phases examples,fuzzing -examples 2
 
 race: ## all tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 go test -race -vet=off -timeout 30m $$(go list ./... | grep -v /test$$) # test runs the binary, which is not under the detector
+	CGO_ENABLED=1 go test -race -vet=off -timeout 30m $$(go list ./... | grep -v -e /test$$ -e /console$$) # these drive a binary and a browser, which are not under the detector
 
 bench: ## the table of ratios; bench-big prepares ten million addresses first
 	go run ./bench

@@ -23,8 +23,8 @@ import (
 // ErrNone says that the machine has no browser.
 var ErrNone = errors.New("there is no Chromium on this machine")
 
-// Patience is how long a page may take for what is waited for.
-const Patience = 20 * time.Second
+// Patience is how long a page may take for what is waited for, also where others have the cores.
+const Patience = time.Minute
 
 // find gives the program of a browser.
 func find() (string, error) {
