@@ -25,9 +25,14 @@ export function formFields(t: TypeSchema, creates: boolean, required: string[]):
   return [...list.filter(f => required.includes(f.n)), ...list.filter(f => !required.includes(f.n) && f.n === "name"), ...list.filter(f => !required.includes(f.n) && f.n !== "name")]
 }
 
+/** What a field means, as its description has it: "is the record's name; null where it has none" as "The record's name; empty where it has none." */
+function hintOf(field: FieldSchema): string | undefined {
+  return field.d?.replace(/^(is|are) /, "").replace(/\bnull\b/g, "empty").replace(/; empty where it has none/, "").replace(/^./, c => c.toUpperCase())
+}
+
 export function FieldInput({ field, value, set, required, problem }: { field: FieldSchema; value: any; set: (v: any) => void; required?: boolean; problem?: Problem }) {
   const label = fieldName(field.n) + (required ? " *" : "")
-  return <Field label={label} hint={field.d?.replace(/^(is|are|says|holds|names) /, m => m === "is " || m === "are " ? "" : m).replace(/^./, c => c.toUpperCase())} wrong={faultOf(problem, field.n)}>
+  return <Field label={label} hint={hintOf(field)} wrong={faultOf(problem, field.n)}>
     {(id, described) => {
       const common = { id, "aria-describedby": described, "aria-required": required, name: field.n }
       if (field.e) return <select {...common} value={value ?? ""} onChange={e => set(e.currentTarget.value || null)}>
