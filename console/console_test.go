@@ -201,7 +201,7 @@ func TestSigningIn(t *testing.T) {
 	s := start(t)
 	p := s.tab()
 	s.ok(p.Go("/ui/networks"))
-	s.ok(p.Text("Sign in"))
+	s.ok(p.Wait("document.activeElement.name === 'username'"))
 	s.press(p, "admin", kb.Tab, "wrong", kb.Enter)
 	s.ok(p.Text("The name or the password is wrong"))
 	_, err := browser.Eval[any](p, `(() => { const e = document.querySelector("[name=password]"); e.focus(); e.value = ""; `+
@@ -473,7 +473,7 @@ func TestLookingOnly(t *testing.T) {
 	s.api("POST", "/api/v2/accessRights", `{"userScope":{"id":`+s.id("users", "name:'auditor'")+`},"defaultAccessLevel":"VIEW"}`)
 	p := s.tab()
 	s.ok(p.Go("/ui/networks/" + s.id("networks", "range:'10.0.0.0/24'")))
-	s.ok(p.Text("Sign in"))
+	s.ok(p.Wait("document.activeElement.name === 'username'"))
 	s.press(p, "auditor", kb.Tab, "a long password", kb.Enter)
 	s.ok(p.Text("crane-1-1-1"))
 	s.ok(p.Wait(`![...document.querySelectorAll("#main button")].some(b => /^(Change|More|Assign|Delete)/.test(b.innerText + b.ariaLabel))`))

@@ -1,5 +1,5 @@
 // Signing in: by name and password, or at a provider (docs/sign-in.md).
-import { useState } from "preact/hooks"
+import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { get, type Problem } from "../api"
 import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
@@ -38,6 +38,8 @@ export function SignIn() {
 function Credentials() {
   const [name, setName] = useState(""), [password, setPassword] = useState(""), [problem, fail] = useState<Problem>(), [busy, work] = useState(false)
   const providers = useData<{ data: { id: number; name: string }[] }>("providers", s => get("/sign-in/providers", { signal: s, quiet: true }))
+  const first = useRef<HTMLInputElement>(null)
+  useLayoutEffect(() => first.current!.focus(), []) // at once: who types at once loses nothing
   const submit = async (e: Event) => {
     e.preventDefault()
     work(true)
@@ -50,7 +52,7 @@ function Credentials() {
       <h1>Portolan</h1>
       <p class="muted">Addresses, names, and the boxes that answer for them.</p>
       {says && <p class="fault" role="alert"><Icon name="circle-alert" /> {says}</p>}
-      <label>User name<input name="username" autocomplete="username" autofocus required value={name} onInput={e => setName(e.currentTarget.value)} /></label>
+      <label>User name<input ref={first} name="username" autocomplete="username" required value={name} onInput={e => setName(e.currentTarget.value)} /></label>
       <label>Password<input name="password" type="password" autocomplete="current-password" required value={password} onInput={e => setPassword(e.currentTarget.value)} /></label>
       <button class="primary" type="submit" disabled={busy}>{busy ? "Signing in …" : "Sign in"}</button>
       {providers.data?.data.map(p => <a key={p.id} class="button" href={"/sign-in/" + p.id}>Sign in by {p.name}</a>)}
