@@ -59,7 +59,8 @@ func TestWindowsAreAccessible(t *testing.T) {
 		{"/ui/networks/" + network, "More", "Split"}, {"/ui/zones/" + zone, "New record", "Leads back"}, {"/ui/zones/" + zone, "Delete",
 			"Delete now"},
 		{"/ui/names", "New zone", "In the view"}, {"/ui/fleet", "New service point", "Make it"}, {"/ui/transactions", "Undo", "Take this back?"},
-		{"/ui/users", "New", "Apply now"}, {"/ui/tokens", "New token", "Make it"}, {"/", "Search", "Search"}, {"/", "admin", "Colours"},
+		{"/ui/users", "New", "Apply now"}, {"/ui/tokens", "New token", "Make it"}, {"/ui/fleet?rollouts=1", "New rollout", "Begin"},
+		{"/ui/accessRights", "New", "Apply now"}, {"/", "Search", "Search"}, {"/", "admin", "Colours"},
 	} {
 		s.ok(p.Size([]int64{1280, 390}[i%2], 800, i%3 == 0))
 		s.ok(p.Go(w.path))

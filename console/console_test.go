@@ -231,9 +231,11 @@ func TestSigningIn(t *testing.T) {
 func (s *stage) paths() []string {
 	block, inner := s.id("blocks", "range:'10.0.0.0/8'"), s.id("blocks", "range:'10.0.0.0/16'")
 	network, zone := s.id("networks", "range:'10.0.0.0/24'"), s.id("zones", "absoluteName:'harbour.example'")
-	address := s.id("addresses", "address:'10.0.0.2'")
+	address, six, lan := s.id("addresses", "address:'10.0.0.2'"), s.id("blocks", "type:'IPv6Block'"), s.id("networks", "type:'IPv6Network'")
 	return []string{"/", "/ui/space?open=" + block + "." + inner, "/ui/blocks/" + inner, "/ui/blocks/" + inner + "/map",
-		"/ui/blocks/" + inner + "/map?as=table", "/ui/blocks/" + inner + "/map?by=location",
+		"/ui/blocks/" + inner + "/map?as=table", "/ui/blocks/" + block + "/map?prefix=10.0.0.0%2F16&by=tag", "/ui/blocks/" + inner +
+			"/map?cells=4096&view=4,8,8&cell=600", "/ui/blocks/" + six + "/map", "/ui/blocks/" + six + "/map?as=cells", "/ui/networks/" + lan + "/map",
+		"/ui/blocks/" + inner + "/map?by=location",
 		"/ui/blocks/" + inner + "/fields", "/ui/find?in=" + block, "/ui/networks/" + network, "/ui/networks/" + network + "/map?by=state",
 		"/ui/networks/" + network + "/ranges",
 		"/ui/networks/" + network + "/transactions", "/ui/addresses/" + address, "/ui/names", "/ui/zones/" + zone,
@@ -290,6 +292,111 @@ func TestKeyboardAlone(t *testing.T) {
 	if n := s.api("GET", "/api/v2/addresses?total=true&filter=name:%27by-keyboard%27", "")["totalCount"]; n != 0.0 {
 		t.Errorf("%v addresses are still called so", n)
 	}
+}
+
+// Forms take lists and user-defined fields as fields, not as JSON.
+func TestForms(t *testing.T) {
+	s := start(t)
+	network := s.id("networks", "range:'10.0.0.0/24'")
+	s.api("POST", "/api/v2/userDefinedFieldDefinitions", `{"name":"rack","displayName":"Rack","dataType":"INTEGER","resourceType":"IPv4Network"}`)
+	s.api("POST", "/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","name":"guests","range":"10.0.0.100-10.0.0.199"}`)
+	p := s.open()
+	fill := func(label, text string) {
+		t.Helper()
+		s.ok(p.Wait(`[...document.querySelectorAll("dialog label")].some(l => l.innerText.startsWith("` + label + `"))`))
+		_, err := browser.Eval[any](p, `(() => { const l = [...document.querySelectorAll("dialog label")].find(l => l.innerText.startsWith("`+label+`")), e = document.getElementById(l.htmlFor);
+			e.value = "`+text+`"; e.dispatchEvent(new Event(e.tagName === "SELECT" ? "change" : "input", {bubbles: true})) })()`)
+		s.ok(err)
+	}
+	click := func(word string) {
+		t.Helper()
+		script := `[...document.querySelectorAll(document.querySelector("dialog") ? "dialog button" : "#main button")].find(b => b.innerText.trim().startsWith("` + word + `") && !b.disabled)`
+		s.ok(p.Wait(script))
+		_, err := browser.Eval[any](p, script+".click()")
+		s.ok(err)
+	}
+	s.ok(p.Go("/ui/networks/" + network))
+	s.ok(p.Still())
+	click("Change")
+	click("All ")
+	fill("Rack", "42")
+	click("Apply now")
+	s.ok(p.Wait("document.querySelector('.toast button')?.innerText.includes('Undo')"))
+	if got := s.api("GET", "/api/v2/networks/"+network, "")["userDefinedFields"]; fmt.Sprint(got) != "map[rack:42]" {
+		t.Errorf("its own fields are %v", got)
+	}
+	dhcp := s.id("ranges", "name:'guests'")
+	s.ok(p.Go("/ui/ranges/" + dhcp))
+	s.ok(p.Still())
+	click("Change")
+	fill("Exclusion ranges", `10.0.0.110-10.0.0.119\n10.0.0.130-10.0.0.139`)
+	click("Apply now")
+	s.ok(p.Wait("document.querySelector('.toast button')?.innerText.includes('Undo')"))
+	if got := s.api("GET", "/api/v2/ranges/"+dhcp, "")["exclusionRanges"]; fmt.Sprint(got) != "[10.0.0.110-10.0.0.119 10.0.0.130-10.0.0.139]" {
+		t.Errorf("it excludes %v", got)
+	}
+	// An object in a list: a right with another level for a type.
+	s.api("POST", "/api/v2/users", `{"name":"carol","email":"carol@example.net","password":"a long password","securityPrivilege":"NO_ACCESS","historyPrivilege":"HIDE","accessType":"API"}`)
+	s.ok(p.Go("/ui/accessRights"))
+	s.ok(p.Still())
+	click("New")
+	fill("Default access level", "VIEW")
+	fill("User scope", "carol")
+	s.ok(p.Wait("document.querySelector('dialog .hit')"))
+	_, err := browser.Eval[any](p, `document.querySelector("dialog .hit").dispatchEvent(new MouseEvent("mousedown", {bubbles: true}))`)
+	s.ok(err)
+	click("Add one")
+	fill("Access level", "FULL")
+	fill("Resource type", "IPv4Network")
+	click("Apply now")
+	s.ok(p.Wait("document.querySelector('.toast button')?.innerText.includes('Undo')"))
+	list := s.api("GET", "/api/v2/accessRights", "")["data"]
+	if text := fmt.Sprint(list); !strings.Contains(text, "accessLevel:FULL") || !strings.Contains(text, "resourceType:IPv4Network") {
+		t.Errorf("the rights are %v", list)
+	}
+}
+
+// A map is looked at closer, dragged, and opened down to single addresses; each state has its address.
+func TestMap(t *testing.T) {
+	s := start(t)
+	block := s.id("blocks", "range:'10.0.0.0/8'")
+	p := s.open()
+	s.ok(p.Go("/ui/blocks/" + block + "/map?cells=4096"))
+	s.ok(p.Wait(`document.querySelector("canvas")?.dataset.drawn === "4096"`))
+	do := func(script string) {
+		t.Helper()
+		_, err := browser.Eval[any](p, script+";0")
+		s.ok(err)
+	}
+	press := func(word string) {
+		t.Helper()
+		button := `[...document.querySelectorAll("button")].find(b => b.innerText === "` + word + `")`
+		s.ok(p.Wait(button))
+		do(button + ".click()")
+	}
+	press("Closer")
+	s.ok(p.Wait(`new URLSearchParams(location.search).get("view")?.startsWith("2,")`))
+	s.ok(p.Wait(`document.querySelector("canvas.drags")`))
+	before, err := browser.Eval[string](p, `new URLSearchParams(location.search).get("view")`)
+	s.ok(err)
+	do(`{ const c = document.querySelector("canvas"), b = c.getBoundingClientRect(); c.setPointerCapture = () => {}; const at = (type, n) => c.dispatchEvent(new PointerEvent(type,
+		{bubbles: true, pointerId: 1, button: 0, clientX: b.left + b.width / 2 + n, clientY: b.top + b.height / 2 + n})); at("pointerdown", 0); at("pointermove", 60); at("pointermove", 120) }`)
+	do(`new Promise(requestAnimationFrame)`)
+	do(`document.querySelector("canvas").dispatchEvent(new PointerEvent("pointerup", {bubbles: true, pointerId: 1, button: 0}))`)
+	s.ok(p.Wait(`new URLSearchParams(location.search).get("view")?.startsWith("2,") && new URLSearchParams(location.search).get("view") !== "` + before + `"`))
+	press("Further")
+	s.ok(p.Wait(`!new URLSearchParams(location.search).has("view")`))
+	do(`document.querySelector("canvas").focus()`)
+	s.press(p, kb.Home, kb.Enter) // the first cell, 10.0.0.0/20, by itself
+	s.ok(p.Wait(`document.querySelector("canvas")?.dataset.drawn === "4096" && new URLSearchParams(location.search).get("prefix") === "10.0.0.0/20"`))
+	s.press(p, kb.Home)
+	s.ok(p.Text("each cell is a /32, one address"))
+	press("Wider")
+	s.ok(p.Wait(`new URLSearchParams(location.search).get("prefix") === "10.0.0.0/16"`))
+	press("The one behind")
+	s.ok(p.Wait(`new URLSearchParams(location.search).get("prefix") === "10.1.0.0/16"`))
+	do("history.back()")
+	s.ok(p.Wait(`new URLSearchParams(location.search).get("prefix") === "10.0.0.0/16"`))
 }
 
 // Text that would be markup shows as text, wherever it stands.

@@ -47,8 +47,11 @@ func TestPureParts(t *testing.T) {
 		"a name that is true":  {`JSON.stringify(parts.table.bodyOf({types: {T: {f: [{n: "name", k: "text"}, {n: "ok", k: "yes"}, {n: "n", k: "number"}]}}}, ["type", "name", "ok", "n"], ["T", "true", "TRUE", "7"]))`, `{"type":"T","name":"true","ok":true,"n":7}`},
 		"gaps":                 {`JSON.stringify(parts.space.gaps(parts.space.parseSpan("10.0.0.0/24"), ["10.0.0.0/26", "10.0.0.128/25"].map(parts.space.parseSpan)).map(parts.space.span))`, `["10.0.0.64/26"]`},
 		"the largest prefixes": {`JSON.stringify(parts.space.prefixes(parts.space.parseSpan("10.0.0.64-10.0.1.255")).map(parts.space.span))`, `["10.0.0.64/26","10.0.0.128/25","10.0.1.0/24"]`},
-		"RFC 5952":             {`JSON.stringify(["2001:DB8:0:0:1:0:0:1", "::", "2001:db8::", "::ffff:10.0.0.1"].map(t => { const a = parts.space.parseAddress(t); return parts.space.address(a.n, true) }))`, `["2001:db8::1:0:0:1","::","2001:db8::","::ffff:a00:1"]`},
-		"what is no address":   {`JSON.stringify(["10.0.0", "10.0.0.256", "1::2::3", "x", "10.0.0.0/33"].map(t => parts.space.parseSpan(t)))`, `[null,null,null,null,null]`},
+		"scattered": {`JSON.stringify([3, 4].map(n => parts.space.scattered(["10.0.0.64/26", "10.0.1.0-10.0.1.191", "10.1.0.0/24"].map(parts.space.parseSpan), n, 26)?.map(t => [t.gap, parts.space.span(t.s)])))`,
+			`[[[0,"10.0.0.64/26"],[1,"10.0.1.0/26"],[1,"10.0.1.128/26"]],[[0,"10.0.0.64/26"],[1,"10.0.1.0/26"],[1,"10.0.1.64/26"],[1,"10.0.1.128/26"]]]`},
+		"too many":           {`JSON.stringify(parts.space.scattered([parts.space.parseSpan("10.0.0.0/26")], 2, 26))`, `null`},
+		"RFC 5952":           {`JSON.stringify(["2001:DB8:0:0:1:0:0:1", "::", "2001:db8::", "::ffff:10.0.0.1"].map(t => { const a = parts.space.parseAddress(t); return parts.space.address(a.n, true) }))`, `["2001:db8::1:0:0:1","::","2001:db8::","::ffff:a00:1"]`},
+		"what is no address": {`JSON.stringify(["10.0.0", "10.0.0.256", "1::2::3", "x", "10.0.0.0/33"].map(t => parts.space.parseSpan(t)))`, `[null,null,null,null,null]`},
 	} {
 		if got, err := browser.Eval[string](p, c.expression); err != nil || got != c.want {
 			t.Errorf("%s: %s, want %s (%v)", name, got, c.want, err)

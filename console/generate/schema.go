@@ -41,6 +41,9 @@ type describedField struct {
 	ReadOnly    bool     `json:"r,omitempty"`
 	WriteOnly   bool     `json:"w,omitempty"`
 	Nullable    bool     `json:"0,omitempty"`
+	// Item is what a list has, Members are those of an object; nothing where that is not said.
+	Item    *describedField  `json:"i,omitempty"`
+	Members []describedField `json:"m,omitempty"`
 }
 
 // propertySchema is what is read of a property.
@@ -251,12 +254,21 @@ func (c *describedCollection) read(method string, one bool, operation json.RawMe
 	return nil
 }
 
-// typeOf describes a type, its fields in the order of the alphabet, but for id, type and name.
-func typeOf(s propertySchema) (*describedType, error) {
-	t := &describedType{Description: s.Description}
+// typeOf describes a type.
+func typeOf(s propertySchema) (t *describedType, err error) {
+	t = &describedType{Description: s.Description}
+	t.Fields, err = fieldsOf(s.Properties, 0)
+	return t, err
+}
+
+// mostNested is how deep objects in objects are described.
+const mostNested = 4
+
+// fieldsOf describes members, in the order of the alphabet, but for id, type and name.
+func fieldsOf(text json.RawMessage, depth int) (fields []describedField, err error) {
 	var properties map[string]propertySchema
-	if len(s.Properties) > 0 {
-		if err := json.Unmarshal(s.Properties, &properties); err != nil {
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &properties); err != nil {
 			return nil, err
 		}
 	}
@@ -277,17 +289,44 @@ func typeOf(s propertySchema) (*describedType, error) {
 		return strings.Compare(a, b)
 	})
 	for _, name := range names {
-		p := properties[name]
-		f := describedField{Name: name, Description: strings.TrimPrefix(p.Description, name+" "), ReadOnly: p.ReadOnly, WriteOnly: p.WriteOnly}
-		f.Kind, f.Nullable = kindOf(p)
-		for _, e := range p.Enum {
-			if text, ok := e.(string); ok {
-				f.Enum = append(f.Enum, text)
-			}
+		f, err := fieldOf(name, properties[name], depth)
+		if err != nil {
+			return nil, err
 		}
-		t.Fields = append(t.Fields, f)
+		fields = append(fields, f)
 	}
-	return t, nil
+	return fields, nil
+}
+
+// fieldOf describes a member, and what it has in turn where a form may set that.
+func fieldOf(name string, p propertySchema, depth int) (f describedField, err error) {
+	f = describedField{Name: name, Description: strings.TrimPrefix(p.Description, name+" "), ReadOnly: p.ReadOnly, WriteOnly: p.WriteOnly}
+	f.Kind, f.Nullable = kindOf(p)
+	for _, e := range p.Enum {
+		if text, ok := e.(string); ok {
+			f.Enum = append(f.Enum, text)
+		}
+	}
+	if p.ReadOnly || depth == mostNested {
+		return f, nil
+	}
+	whole := p
+	for _, one := range p.AnyOf { // an object, or null
+		if one.Type != "null" && len(p.AnyOf) == 2 {
+			whole = one
+		}
+	}
+	switch f.Kind {
+	case "object":
+		f.Members, err = fieldsOf(whole.Properties, depth+1)
+	case "list":
+		if whole.Items != nil {
+			var item describedField
+			item, err = fieldOf("", *whole.Items, depth+1)
+			f.Item = &item
+		}
+	}
+	return f, err
 }
 
 // kindOf gives what a field holds: ref, text, time, number, yes, list or object.

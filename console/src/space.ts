@@ -110,4 +110,16 @@ export function firstPrefix(s: Span, length: number): Span | null {
   return low + n - 1n <= s.high ? { v6: s.v6, low, high: low + n - 1n } : null
 }
 
+/** So many prefixes of a length wherever there is room in gaps, in the smallest pieces first, so that large ones stay whole, each with the number of its gap; null where they do not fit. */
+export function scattered(open: Span[], count: number, length: number): { s: Span; gap: number }[] | null {
+  const pieces = open.flatMap((g, gap) => prefixes(g).map(piece => ({ gap, piece }))).filter(({ piece: p }) => size(p) >= 1n << BigInt(bits(p.v6) - length))
+  pieces.sort((a, b) => size(a.piece) < size(b.piece) ? -1 : size(a.piece) > size(b.piece) ? 1 : compare(a.piece, b.piece))
+  const take: { s: Span; gap: number }[] = []
+  for (const { gap, piece } of pieces) {
+    const each = 1n << BigInt(bits(piece.v6) - length)
+    for (let at = piece.low; at <= piece.high && take.length < count; at += each) take.push({ gap, s: { v6: piece.v6, low: at, high: at + each - 1n } })
+  }
+  return take.length < count ? null : take.sort((a, b) => compare(a.s, b.s))
+}
+
 export function compare(a: Span, b: Span) { return a.v6 !== b.v6 ? (a.v6 ? 1 : -1) : a.low < b.low ? -1 : a.low > b.low ? 1 : a.high > b.high ? -1 : a.high < b.high ? 1 : 0 }

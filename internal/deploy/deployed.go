@@ -23,6 +23,7 @@ var migrations embed.FS
 // changed, of all changes, and dns_difference what changed, as far back as it is kept.
 func registerDeployed(r *resource.Registry) {
 	live := &liveViews{}
+	r.Report("zones", servingReport())
 	r.Extension(&store.Extension{Name: deployedName, State: live, Opened: live.open, Follow: live.follow, Migrations: migrations,
 		Verify: verifyDeployed, Tables: []store.Table{
 			{Name: "dns_zone", Columns: []string{"zone", "configuration", "serial", "hash", "records", "number", "complete"}, Key: 1},

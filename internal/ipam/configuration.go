@@ -12,7 +12,8 @@ import (
 
 // registerConfigurations declares the collection of configurations.
 func registerConfigurations(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "configurations", Parents: []string{"configurations"}, Scope: true}, &Configuration{})
+	r.Collection(resource.Collection{Name: "configurations", Parents: []string{"configurations"}, Scope: true,
+		Reports: []resource.Report{fullestReport}}, &Configuration{})
 }
 
 // Configuration is the top of a network's data: address space and names of two configurations

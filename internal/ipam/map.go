@@ -1,6 +1,7 @@
 package ipam
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -57,18 +58,27 @@ type cells struct {
 	kinds      []byte
 }
 
-// cellsOf makes the cells of the smallest prefix that has a range: n of them, a power of two, or as many as it has addresses.
-func cellsOf(r space.Range, n int) *cells {
+// cellsOf makes the cells of a prefix, or, where it is none, of the smallest prefix that has a range: n of them, a power of two, or as many as
+// it has addresses.
+func cellsOf(r space.Range, p netip.Prefix, n int) *cells {
 	length := r.Low.BitLen()
-	p, _ := r.Low.Prefix(length)
-	for !p.Contains(r.High) {
-		p, _ = r.Low.Prefix(p.Bits() - 1)
+	if !p.IsValid() {
+		p = around(r)
 	}
 	n = min(n, 1<<min(length-p.Bits(), 30))
 	c := &cells{whole: space.FromPrefix(p), base: numberOf(p.Addr()), used: make([]float64, n),
 		lost: make([]float64, n), kinds: make([]byte, n)}
 	c.shift = length - p.Bits() - bits.TrailingZeros(uint(n)) //nolint:gosec // at least 1
 	return c
+}
+
+// around gives the smallest prefix that has a range.
+func around(r space.Range) netip.Prefix {
+	p, _ := r.Low.Prefix(r.Low.BitLen())
+	for !p.Contains(r.High) {
+		p, _ = r.Low.Prefix(p.Bits() - 1)
+	}
+	return p
 }
 
 // span gives the first and the last cell of a range that lies in the whole.
@@ -80,8 +90,12 @@ func (c *cells) span(r space.Range) (first, last int) {
 // size is how many addresses a cell has.
 func (c *cells) size() float64 { return math.Ldexp(1, c.shift) }
 
-// lay notes what lies in a range.
+// lay notes what lies in a range, of which the whole may have a part.
 func (c *cells) lay(r space.Range, kind func(was byte) byte) {
+	r, ok := r.Intersect(c.whole)
+	if !ok {
+		return
+	}
 	first, last := c.span(r)
 	for i := first; i <= last; i++ {
 		c.kinds[i] = kind(c.kinds[i])
@@ -109,42 +123,45 @@ func (c *cells) use(r space.Range) {
 	c.used[last] += inCell(high) + 1
 }
 
-// useNetwork counts what is in use of a network.
-func (c *cells) useNetwork(tx *store.Tx, id int64, whole space.Range, used int64) error {
-	hosts := space.Hosts(whole)
-	first, last := c.span(whole)
-	if hosts.Low != whole.Low {
+// useNetwork counts what is in use of a network, of which the whole may have a part.
+func (c *cells) useNetwork(tx *store.Tx, id int64, network space.Range, used int64) error {
+	hosts := space.Hosts(network)
+	if hosts.Low != network.Low && c.whole.Has(network.Low) {
+		first, _ := c.span(space.Range{Low: network.Low, High: network.Low})
 		c.lost[first]++
 	}
-	if hosts.High != whole.High {
+	if hosts.High != network.High && c.whole.Has(network.High) {
+		last, _ := c.span(space.Range{Low: network.High, High: network.High})
 		c.lost[last]++
 	}
-	if used == 0 {
+	part, ok := hosts.Intersect(c.whole)
+	if !ok || used == 0 {
 		return nil
 	}
-	if first == last {
+	if first, last := c.span(part); first == last && part == hosts {
 		c.used[first] += float64(used)
 		return nil
 	}
-	next, ended := hosts.Low, false
-	if err := freeWithin(tx, id, hosts.Low, hosts.High, false, func(free space.Range) bool {
+	next, ended := part.Low, false
+	if err := freeWithin(tx, id, part.Low, part.High, false, func(free space.Range) bool {
 		if next.Less(free.Low) {
 			c.use(space.Range{Low: next, High: free.Low.Prev()})
 		}
-		ended = free.High == hosts.High
+		ended = free.High == part.High
 		next = free.High.Next()
 		return true
 	}); err != nil {
 		return err
 	}
 	if !ended {
-		c.use(space.Range{Low: next, High: hosts.High})
+		c.use(space.Range{Low: next, High: part.High})
 	}
 	return nil
 }
 
 // answer packs the cells.
 func (c *cells) answer(lies space.Range, kinds []string) *resource.SpaceMap {
+	lies, _ = lies.Intersect(c.whole)
 	m := &resource.SpaceMap{Range: lies, Whole: c.whole, Kinds: kinds, Cells: make([]resource.Cell, len(c.used)),
 		Length: c.whole.Low.BitLen() - c.shift}
 	first, last := c.span(lies)
@@ -157,23 +174,18 @@ func (c *cells) answer(lies space.Range, kinds []string) *resource.SpaceMap {
 	return m
 }
 
-// blockMap says how full the parts of a block are, and what lies there.
-func blockMap(tx *store.Tx, above *store.Resource, n int) (*resource.SpaceMap, error) {
+// blockMap says how full the parts of a block are, or of a prefix of it, where that is one, and what lies there.
+func blockMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*resource.SpaceMap, error) {
 	whole := rangeOf(above)
-	c := cellsOf(whole, n)
+	c := cellsOf(whole, part, n)
 	type network struct {
 		id   int64
 		in   space.Range
 		used int64
 	}
 	var wide []network // what takes more questions comes when the list is read
-	err := tx.Stream(func(scan func(...any) error) error {
-		var r store.Resource
-		var used int64
-		if err := scan(&r.ID, &r.Collection, &r.Low, &r.High, &used); err != nil {
-			return err
-		}
-		in := rangeOf(&r)
+	lies := func(r *store.Resource, used int64) error {
+		in := rangeOf(r)
 		if r.ID == above.ID || !whole.Contains(in) { // itself, and what begins where it does and lies around it
 			return nil
 		}
@@ -182,15 +194,31 @@ func blockMap(tx *store.Tx, above *store.Resource, n int) (*resource.SpaceMap, e
 			return nil
 		}
 		c.lay(in, func(was byte) byte { return min(max(was, 1)+1, 3) })
+		if !c.whole.Contains(in) {
+			wide = append(wide, network{r.ID, in, used})
+			return nil
+		}
 		if first, last := c.span(in); first != last {
 			wide = append(wide, network{r.ID, in, used})
 			return nil
 		}
 		return c.useNetwork(tx, r.ID, in, used)
+	}
+	seen, _ := whole.Intersect(c.whole)
+	err := tx.Stream(func(scan func(...any) error) error {
+		var r store.Resource
+		var used int64
+		if err := scan(&r.ID, &r.Collection, &r.Low, &r.High, &used); err != nil {
+			return err
+		}
+		return lies(&r, used)
 	}, "SELECT r.id, r.collection, r.low, r.high, CASE WHEN r.collection = 'networks' THEN"+
 		" (SELECT CAST(coalesce(sum(u.n), 0) AS BIGINT) FROM usage u WHERE u.container = r.id AND u.state <> '"+networkSpace+"') ELSE 0 END"+
 		" FROM resource r WHERE r.collection IN ('blocks', 'networks') AND r.configuration = ? AND r.low >= ? AND r.low <= ?",
-		above.Configuration, store.AddrKey(whole.Low), store.AddrKey(whole.High))
+		above.Configuration, store.AddrKey(seen.Low), store.AddrKey(seen.High))
+	if err == nil && whole.Low.Less(seen.Low) {
+		err = reachInto(tx, above.Configuration, seen.Low, lies)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading what lies in a block: %w", err)
 	}
@@ -202,10 +230,39 @@ func blockMap(tx *store.Tx, above *store.Resource, n int) (*resource.SpaceMap, e
 	return c.answer(whole, blockKinds), nil
 }
 
-// networkMap says how full the parts of a network are, and where its ranges lie.
-func networkMap(tx *store.Tx, above *store.Resource, n int) (*resource.SpaceMap, error) {
+// maxNested is how many blocks and networks may have one address, in one another.
+const maxNested = 129
+
+// reachInto calls fn for each block and network of a configuration that begins before an address and has it, with how much of it is in use.
+func reachInto(tx *store.Tx, configuration int64, at netip.Addr, fn func(r *store.Resource, used int64) error) error {
+	low := store.AddrKey(at)
+	rows, err := tx.Some(store.All{store.InCollection("blocks", "networks"), store.Around{Low: low, High: low}, store.Compare{
+		Field: store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, Op: "eq", Value: configuration}}, maxNested)
+	if err != nil {
+		return err
+	}
+	ids := make([]int64, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	usage, err := UsageOf(tx, ids)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if bytes.Compare(r.Low, low) < 0 {
+			if err := fn(r, usage[r.ID].Used()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// networkMap says how full the parts of a network are, or of a prefix of it, where that is one, and where its ranges lie.
+func networkMap(tx *store.Tx, above *store.Resource, part netip.Prefix, n int) (*resource.SpaceMap, error) {
 	whole := rangeOf(above)
-	c := cellsOf(whole, n)
+	c := cellsOf(whole, part, n)
 	usage, err := UsageOf(tx, []int64{above.ID})
 	if err != nil {
 		return nil, err

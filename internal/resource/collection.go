@@ -31,10 +31,12 @@ type Collection struct {
 	// Vacant gives what lies in the free space of a parent; nil where nothing is said of it.
 	Vacant func(tx *store.Tx, above *store.Resource) (*Vacancy, error)
 	// Map says how full equal parts of a resource are, and what lies there; nil where it has no space for others. cells is how many
-	// parts are wanted.
-	Map func(tx *store.Tx, above *store.Resource, cells int) (*SpaceMap, error)
+	// parts are wanted, part a prefix that is asked for alone, of which the resource has at least something; the zero Prefix: all of it.
+	Map func(tx *store.Tx, above *store.Resource, part netip.Prefix, cells int) (*SpaceMap, error)
 	// Counts says how many of something lie below a resource; the zero Counts where nobody asks.
 	Counts Counts
+	// Reports are what else is told of a resource below its path (Registry.Report).
+	Reports []Report
 	// NotYet, where it is not empty, says why nothing can be made or changed in the collection yet, although that is published.
 	NotYet string
 	// Ours: the collection is not published; it has every method.
@@ -231,6 +233,8 @@ type Manager struct {
 	Notifies struct{ Mail, Traps bool }
 	// Backups is its directory for backups; empty where it has none.
 	Backups string
+	// Serving gives what a service point has said that it serves (deploy.Serving.Content), and whether it is connected.
+	Serving func(tx *store.Tx, servicePoint string) (content string, connected bool, err error)
 	// LogLevel is the least that it logs where its command line says so; empty where the settings do.
 	LogLevel string
 }
@@ -492,6 +496,16 @@ type Counts struct {
 	Name, Summary string
 	// Of gives the numbers of one resource. What there is none of need not be there.
 	Of func(tx *store.Tx, above *store.Resource) (map[string]int64, error)
+}
+
+// Report tells what follows from a resource and from what else is kept, below its path. It is ours.
+type Report struct {
+	// Name is the last part of the path; Summary says in a sentence what is told, Description more.
+	Name, Summary, Description string
+	// Answer is a sample of what Of gives: a struct, as JSON.
+	Answer any
+	// Of gives what is told to a caller, who sees the resource; it leaves out what the caller does not see.
+	Of func(tx *store.Tx, a *API, caller Caller, of *store.Resource) (any, error)
 }
 
 // RootID is the id of the root resource, which a configuration's up link names.

@@ -84,6 +84,16 @@ func (a *API) inCollections(names []string, caller Caller) store.Expr {
 	return either
 }
 
+// Seen gives those of some resources that a caller sees, by id.
+func (a *API) Seen(tx *store.Tx, caller Caller, ids []int64) (map[int64]*store.Resource, error) {
+	seen := make(map[int64]*store.Resource, len(ids))
+	err := tx.List(store.Query{From: store.Resources, Where: append(a.visible(caller), store.IDs(ids))}, func(r *store.Resource) error {
+		seen[r.ID] = r.Clone()
+		return nil
+	})
+	return seen, err
+}
+
 // visible is the condition for lists that span collections. Those of which the same is seen have it once.
 func (a *API) visible(caller Caller) (all store.All) {
 	var seen []store.Expr

@@ -84,6 +84,11 @@ func (r *Registry) Collection(c Collection, samples ...schema.Object) {
 	r.collections = append(r.collections, &c)
 }
 
+// Report declares what is told of each resource of a collection that any room declares.
+func (r *Registry) Report(collection string, rep Report) {
+	r.collections = append(r.collections, &Collection{Name: collection, Reports: []Report{rep}})
+}
+
 // merged gives the collections, each with all that was declared of it, in the order of their names, as
 // their types are.
 func (r *Registry) merged() (all []*Collection) {
@@ -97,7 +102,7 @@ func (r *Registry) merged() (all []*Collection) {
 		}
 		more := *c
 		more.Types, more.Parents = slices.Concat(whole.Types, c.Types), slices.Concat(whole.Parents, c.Parents)
-		more.Options = slices.Concat(whole.Options, c.Options)
+		more.Options, more.Reports = slices.Concat(whole.Options, c.Options), slices.Concat(whole.Reports, c.Reports)
 		if !c.partial() {
 			if !whole.partial() {
 				panic("the collection " + c.Name + " is declared twice")
@@ -105,7 +110,7 @@ func (r *Registry) merged() (all []*Collection) {
 			*whole = more
 			continue
 		}
-		whole.Types, whole.Parents, whole.Options = more.Types, more.Parents, more.Options
+		whole.Types, whole.Parents, whole.Options, whole.Reports = more.Types, more.Parents, more.Options, more.Reports
 	}
 	slices.SortFunc(all, func(x, y *Collection) int { return strings.Compare(x.Name, y.Name) })
 	for _, c := range all {
@@ -136,7 +141,7 @@ func (r *Registry) EachType(fn func(t *schema.Type)) {
 // partial reports whether nothing but a name, types, parents and options is declared.
 func (c *Collection) partial() bool {
 	rest := *c
-	rest.Name, rest.Types, rest.Parents, rest.Options = "", nil, nil, nil
+	rest.Name, rest.Types, rest.Parents, rest.Options, rest.Reports = "", nil, nil, nil, nil
 	return reflect.ValueOf(rest).IsZero()
 }
 

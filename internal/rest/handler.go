@@ -119,8 +119,8 @@ func (a *Server) noMethod(t resource.Target, method string, methods []string) er
 	return problem.New(http.StatusMethodNotAllowed, "MethodNotAllowed", "%s is not for this resource; these are: %s", method, allow(methods))
 }
 
-// oursBelow gives the resource and what answers, where a path names what is ours below one resource: its map, its counts, or what may be
-// done with it. serve is nil for any other path.
+// oursBelow gives the resource and what answers, where a path names what is ours below one resource: its map, its counts, what may be done
+// with it, or a report. serve is nil for any other path.
 func (a *Server) oursBelow(path string) (
 	t resource.Target, serve func(http.ResponseWriter, *http.Request, resource.Target, resource.Caller) error,
 ) {
@@ -139,6 +139,12 @@ func (a *Server) oursBelow(path string) (
 		return t, a.counts
 	case c.Guard == resource.Everybody && !c.Inner && a.Effective != nil && parts[2] == effectiveName:
 		return t, a.effective
+	default:
+		for _, rep := range c.Reports {
+			if rep.Name == parts[2] {
+				return t, a.report(rep)
+			}
+		}
 	}
 	return t, nil
 }

@@ -5,11 +5,14 @@ import (
 	"math"
 	"math/bits"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strconv"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/space"
 	"portolan/internal/store"
 )
 
@@ -32,7 +35,7 @@ const (
 
 // spaceMap answers how full equal parts of a resource are, and what lies there.
 func (a *Server) spaceMap(w http.ResponseWriter, r *http.Request, t resource.Target, caller resource.Caller) error {
-	form, query, err := a.askedBelow(w, r, t, caller, "cells")
+	form, query, err := a.askedBelow(w, r, t, caller, "cells", "prefix")
 	if err != nil || r.Method == http.MethodOptions {
 		return err
 	}
@@ -43,11 +46,18 @@ func (a *Server) spaceMap(w http.ResponseWriter, r *http.Request, t resource.Tar
 	if cells < fewestCells || cells > mostCells || bits.OnesCount64(uint64(cells)) != 1 {
 		return problem.Query("cells", "%d is not a power of two from %d to %d", cells, fewestCells, mostCells)
 	}
+	part, err := partOf(query)
+	if err != nil {
+		return err
+	}
 	var m *resource.SpaceMap
 	if err := a.long(r.Context(), caller, false, func(tx *store.Tx) error {
 		row, err := a.whole(tx, t, caller)
 		if err == nil {
-			m, err = t.Collection.Map(tx, row, int(cells))
+			err = within(row, part)
+		}
+		if err == nil {
+			m, err = t.Collection.Map(tx, row, part, int(cells))
 		}
 		return err
 	}); err != nil {
@@ -55,6 +65,30 @@ func (a *Server) spaceMap(w http.ResponseWriter, r *http.Request, t resource.Tar
 	}
 	above := fmt.Sprintf("%s/%s/%d", a.Base, t.Collection.Name, t.ID)
 	send(w, r, http.StatusOK, form, mapText(m, form, above))
+	return nil
+}
+
+// partOf reads of what prefix a map is wanted; the zero Prefix where none is named.
+func partOf(query url.Values) (part netip.Prefix, err error) {
+	text, given, err := one(query, "prefix")
+	if err != nil || !given {
+		return part, err
+	}
+	if part, err = netip.ParsePrefix(text); err != nil || part.Masked() != part {
+		return part, problem.Query("prefix", "%q is no prefix, such as 10.3.0.0/16", text)
+	}
+	return part, nil
+}
+
+// within refuses a prefix of which a resource has nothing.
+func within(row *store.Resource, part netip.Prefix) error {
+	if !part.IsValid() {
+		return nil
+	}
+	low, high := store.KeyAddr(row.Low), store.KeyAddr(row.High)
+	if _, ok := (space.Range{Low: low, High: high}).Intersect(space.FromPrefix(part)); !ok {
+		return problem.Query("prefix", "%s does not lie in %s", part, space.Range{Low: low, High: high})
+	}
 	return nil
 }
 

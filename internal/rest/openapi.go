@@ -152,6 +152,9 @@ func (a *Server) paths() doc {
 		if c.Counts.Of != nil {
 			paths[at+"/{id}/"+c.Counts.Name] = a.countsPath(c)
 		}
+		for _, rep := range c.Reports {
+			paths[at+"/{id}/"+rep.Name] = a.reportPath(c, rep)
+		}
 		if c.Guard == resource.Everybody && a.Effective != nil {
 			paths[at+"/{id}/"+effectiveName] = a.effectivePath(c)
 		}

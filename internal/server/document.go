@@ -1,16 +1,14 @@
 package server
 
 import (
-	"encoding/json"
-	"fmt"
 	"reflect"
-	"strings"
 
 	"portolan/internal/access"
 	"portolan/internal/checkin"
 	"portolan/internal/fleet"
 	"portolan/internal/release"
 	"portolan/internal/rest"
+	"portolan/internal/schema"
 	"portolan/internal/servicepoint"
 )
 
@@ -28,50 +26,13 @@ func Document(api *rest.Server) ([]byte, error) {
 		"Diagnostics": servicepoint.Diagnostics{}, "ServicePointV4Diagnostics": servicepoint.V4Diagnostics{},
 		"DiagnosticsStatus": servicepoint.Status{},
 	} {
-		schemas[name] = schemaOf(reflect.TypeOf(sample))
+		schemas[name] = schema.OfGo(reflect.TypeOf(sample))
 	}
 	return api.OpenAPI(APITitle, APIVersion, documentedPaths(), schemas)
 }
 
 // object is a piece of the document.
 type object = map[string]any
-
-// schemaOf gives the schema of a type as encoding/json writes it. A member that may be left out is not required.
-func schemaOf(t reflect.Type) object {
-	if t.Implements(reflect.TypeFor[fmt.Stringer]()) { // it writes itself as a text
-		return object{"type": "string"}
-	}
-	switch t.Kind() {
-	case reflect.Pointer:
-		return object{"anyOf": []any{schemaOf(t.Elem()), object{"type": "null"}}}
-	case reflect.Map:
-		return object{"type": "object", "additionalProperties": schemaOf(t.Elem())}
-	case reflect.Slice:
-		if t == reflect.TypeFor[json.RawMessage]() {
-			return object{"type": "object"}
-		}
-		return object{"type": "array", "items": schemaOf(t.Elem())}
-	case reflect.Bool:
-		return object{"type": "boolean"}
-	case reflect.Int, reflect.Int64:
-		return object{"type": "integer", "format": "int64"}
-	case reflect.Struct:
-	default:
-		return object{"type": "string"}
-	}
-	properties, required := object{}, []string{}
-	for _, f := range reflect.VisibleFields(t) {
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || name == "-" || !f.IsExported() || len(f.Index) > 1 && properties[name] != nil {
-			continue
-		}
-		properties[name] = schemaOf(f.Type)
-		if options != "omitempty" && options != "omitzero" {
-			required = append(required, name)
-		}
-	}
-	return object{"type": "object", "properties": properties, "required": required}
-}
 
 func schemaRef(name string) object { return object{"$ref": "#/components/schemas/" + name} }
 

@@ -69,9 +69,14 @@ func TestSpaceMap(t *testing.T) {
 	}
 	for path, of := range map[string]string{"blocks/" + block: "10.0.0.0/8", "blocks/" + inner: "10.64.0.0/10",
 		"networks/" + wide:    "10.64.0.0/15",
-		"networks/" + network: "10.0.0.0/24"} {
+		"networks/" + network: "10.0.0.0/24",
+		// Parts: a block's, one that a network reaches into from before, half a network, and one in it.
+		"blocks/" + block + "?prefix=10.64.0.0/10": "10.64.0.0/10", "blocks/" + block + "?prefix=10.65.0.0/16": "10.65.0.0/16",
+		"blocks/" + inner + "?prefix=10.66.1.128/25": "10.66.1.128/25", "blocks/" + block + "?prefix=10.0.0.128/25": "10.0.0.128/25",
+		"networks/" + wide + "?prefix=10.65.255.0/24": "10.65.255.0/24"} {
 		for _, n := range []int{256, 4096, 65536} {
-			r := m.want(200, "GET", fmt.Sprintf("/api/v2/%s/map?cells=%d", path, n), "")
+			at, query, _ := strings.Cut(path, "?")
+			r := m.want(200, "GET", fmt.Sprintf("/api/v2/%s/map?cells=%d&%s", at, n, query), "")
 			prefix := netip.MustParsePrefix(of)
 			size := math.Ldexp(1, 32-prefix.Bits())
 			cells := min(n, int(size))
@@ -104,6 +109,13 @@ func TestSpaceMap(t *testing.T) {
 	all := m.want(200, "GET", "/api/v2/blocks/"+block+"/map?cells=65536", "").text("map")
 	if _, level := cellOf(t, all, 0x4201); level != 15 {
 		t.Errorf("a full network has level %d", level)
+	}
+	part := m.want(200, "GET", "/api/v2/blocks/"+block+"/map?cells=256&prefix=10.65.128.0/17", "").text("map")
+	if kind, _ := cellOf(t, part, 0); kind != 2 {
+		t.Errorf("in a network that reaches into the part lies %d", kind)
+	}
+	for _, wrong := range []string{"10.64.0.1/10", "x", "11.0.0.0/8", "2001:db8::/32"} {
+		m.refused(400, "InvalidQueryParameterValue", "prefix", "GET", "/api/v2/blocks/"+block+"/map?prefix="+wrong, "")
 	}
 	kinds := m.want(200, "GET", "/api/v2/blocks/"+block+"/map", "").text("map")
 	for cell, want := range map[int]int{0: 2, 1: 0, 63: 0, 64: 2, 65: 2, 66: 3, 67: 1, 127: 1, 128: 0} {

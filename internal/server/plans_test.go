@@ -118,6 +118,7 @@ func TestPlansOfQuestions(t *testing.T) {
 		"blocks/" + block + "/addressCounts", "networks/" + network + "/addressCounts",
 		"views/" + view + "/recordCounts", "zones/" + zone + "/recordCounts",
 		"blocks/" + block + "/map?cells=256", "networks/" + network + "/map?cells=256",
+		"zones/" + zone + "/serving",
 		"search?q=10.16.1.9", "search?q=10.9.8.0/24", "search?q=host-77", "search?q=st-77", "search?q=00005e005301", "search?q=" + network,
 		"networks/" + network, "networks/" + network + "/transactions",
 		"transactions?" + filter("operation:'X_77'"), "transactions?" + filter("credential:'token 77'"), "transactions?" + filter("user.id:77"),

@@ -200,6 +200,10 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		return nil, fmt.Errorf("loading the authority: %w", err)
 	}
 	m.Fleet = fleet.New(m.Store, m.authority, m.log, o.Interval, programs(), m.releases)
+	m.Address.Manager.Serving = func(tx *store.Tx, servicePoint string) (string, bool, error) {
+		is, err := fleetPoints{m.Fleet}.Serving(tx, servicePoint)
+		return is.Content, is.There && !is.Silent, err
+	}
 	m.Fleet.Observe(m.metrics.fleetMoved)
 	m.Fleet.Tell(deploy.PointsMoved)
 	observeFleet(m.registry, m.Fleet.Figures)

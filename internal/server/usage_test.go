@@ -34,6 +34,14 @@ func TestUsage(t *testing.T) {
 	usage("/api/v2/blocks/"+top, "usagePercentage.addressAllocation.assigned", "6")
 	usage("/api/v2/blocks/"+top+"/addressCounts", "counts", "map[GATEWAY:1 RESERVED:1 STATIC:14]")
 	usage("/api/v2/networks/"+network+"/addressCounts", "totalCount", "16")
+	other := m.id("/api/v2/blocks/"+top+"/networks", `{"type":"IPv4Network","range":"10.0.0.128/30","name":"full"}`)
+	m.id("/api/v2/networks/"+other+"/addresses", `{"type":"IPv4Address","state":"STATIC"}`)
+	fullest := "/api/v2/configurations/" + configuration + "/fullestNetworks"
+	usage(fullest, "data", "[map[id:"+other+" name:full range:10.0.0.128/30 size:2 type:IPv4Network used:2] map[id:"+network+
+		" name: range:10.0.0.0/26 size:62 type:IPv4Network used:16]]")
+	m.refused(400, "InvalidQueryParameterValue", "limit", "GET", fullest+"?limit=1", "")
+	m.want(404, "GET", "/api/v2/configurations/"+top+"/fullestNetworks", "")
+	m.want(204, "DELETE", "/api/v2/networks/"+other, "")
 	m.want(201, "POST", "/api/v2/blocks/"+lower+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":2}`)
 	usage("/api/v2/networks?filter=range:'10.0.0.32/27'", "data.0.usage.STATIC", "0")
 	usage("/api/v2/blocks/"+top, "usagePercentage.addressAllocation.assigned", "6")

@@ -8,7 +8,7 @@ import { Icon } from "../icons"
 /** What states mean: an icon and a tone beside the word, so that nobody needs to tell colours apart. */
 const tones: Record<string, [icon: string, tone: string]> = {
   HEALTHY: ["circle-check", "good"], CONNECTED: ["circle-check", "good"], OK: ["circle-check", "good"], COMPLETED: ["circle-check", "good"],
-  SUCCESS: ["circle-check", "good"], INFORMATION: ["circle-dot", "calm"], LOGGED_IN: ["circle-check", "good"],
+  CURRENT: ["circle-check", "good"], BEHIND: ["loader", "warn"], SUCCESS: ["circle-check", "good"], INFORMATION: ["circle-dot", "calm"], LOGGED_IN: ["circle-check", "good"],
   UNHEALTHY: ["circle-alert", "bad"], FAILED: ["circle-alert", "bad"], DEPLOY_FAILED: ["circle-alert", "bad"], UPDATE_FAILED: ["circle-alert", "bad"],
   ERROR: ["circle-alert", "bad"], CRITICAL: ["circle-alert", "bad"], NOT_CONNECTED: ["circle-slash", "bad"], WARNING: ["triangle-alert", "warn"],
   WARN: ["triangle-alert", "warn"], WAITING_FOR_PROVISIONING: ["loader", "warn"], WAITING_FOR_REGISTRATION: ["loader", "warn"],

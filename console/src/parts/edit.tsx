@@ -25,7 +25,7 @@ export function Create({ path, makes, types, values: begin, fallback, head, only
     wanted={missing.length ? null : { method: "POST", path, body: bodyOf(filled, type), says: `${kind(type)} ${values.range ?? values.address ?? values.name ?? ""} is made.`.replace("  ", " ") }}>
     {problem => <>
       {head}{names.length > 1 && <Field label="Type">{id => <select id={id} value={type} onChange={e => choose(e.currentTarget.value)}>{names.map(n => <option key={n} value={n}>{kind(n)}</option>)}</select>}</Field>}
-      <div class="fields">{short.map(f => <FieldInput key={type + f.n} field={f} value={values[f.n]} required={required.includes(f.n)} problem={problem} set={v => set(s => ({ ...s, [f.n]: v }))} />)}</div>
+      <div class="fields">{short.map(f => <FieldInput key={type + f.n} field={f} of={type} value={values[f.n]} required={required.includes(f.n)} problem={problem} set={v => set(s => ({ ...s, [f.n]: v }))} />)}</div>
       {!all && fields.length > short.length && <p><button type="button" class="small" onClick={() => more(true)}>All {fields.length} fields</button></p>}
     </>}
   </Preview>
@@ -53,7 +53,7 @@ export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; c
   return <Preview title={"Change " + title(r)} close={close} done={done} stale={read}
     wanted={Object.keys(changed).length ? { method: "PATCH", path, body: bodyOf(changed), says: `${title(r)} is changed.`, ...(opened.etag ? { headers: { "If-Match": opened.etag } } : {}) } : null}>
     {problem => <>
-      <div class="fields">{short.map(f => <FieldInput key={f.n} field={f} value={f.n in values ? values[f.n] : was[f.n]} problem={problem} set={v => set(s => ({ ...s, [f.n]: v }))} />)}</div>
+      <div class="fields">{short.map(f => <FieldInput key={f.n} field={f} of={r.type} value={f.n in values ? values[f.n] : was[f.n]} problem={problem} set={v => set(s => ({ ...s, [f.n]: v }))} />)}</div>
       {!all && fields.length > short.length && <p><button type="button" class="small" onClick={() => more(true)}>All {fields.length} fields</button></p>}
     </>}
   </Preview>

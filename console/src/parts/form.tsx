@@ -1,6 +1,7 @@
 // Fields of any type, made from the schema.
 import { useEffect, useRef, useState } from "preact/hooks"
 import { get, isSecret, literal, query, type Page, type Problem, type Ref, type Resource } from "../api"
+import { useData } from "../data"
 import { kind, subtitle, title } from "../links"
 import { useSchema, type FieldSchema, type Schema, type TypeSchema } from "../schema"
 import { Field } from "./basics"
@@ -30,7 +31,7 @@ function hintOf(field: FieldSchema): string | undefined {
   return field.d?.replace(/^(is|are) /, "").replace(/\bnull\b/g, "empty").replace(/; empty where it has none/, "").replace(/^./, c => c.toUpperCase())
 }
 
-export function FieldInput({ field, value, set, required, problem }: { field: FieldSchema; value: any; set: (v: any) => void; required?: boolean; problem?: Problem }) {
+export function FieldInput({ field, value, set, required, problem, of }: { field: FieldSchema; value: any; set: (v: any) => void; required?: boolean; problem?: Problem; of?: string }) {
   const label = fieldName(field.n) + (required ? " *" : "")
   return <Field label={label} hint={hintOf(field)} wrong={faultOf(problem, field.n)}>
     {(id, described) => {
@@ -42,9 +43,8 @@ export function FieldInput({ field, value, set, required, problem }: { field: Fi
           <option value="">—</option><option value="true">yes</option><option value="false">no</option></select>
         case "number": return <input {...common} type="text" inputMode="numeric" value={value ?? ""} onInput={e => set(e.currentTarget.value === "" ? null : /^-?\d+$/.test(e.currentTarget.value) ? Number(e.currentTarget.value) : e.currentTarget.value)} />
         case "ref": return <RefInput attributes={common} value={value} set={set} field={field.n} named={namedBy[field.n]} />
-        case "list": if (field.n === "addresses") return <AddressesInput attributes={common} value={value} set={set} />
-        // falls through
-        case "object": return <JSONInput attributes={common} value={value} set={set} />
+        case "list": return field.n === "addresses" ? <AddressesInput attributes={common} value={value} set={set} /> : <ListInput attributes={common} field={field} value={value} set={set} problem={problem} />
+        case "object": return field.n === "userDefinedFields" && of ? <UserDefined attributes={common} field={field} of={of} value={value} set={set} problem={problem} /> : field.m?.length ? <Members attributes={common} field={field} value={value} set={set} problem={problem} /> : <JSONInput attributes={common} value={value} set={set} />
         default: return <input {...common} type={(isSecret(field.n) ? "password" : "text") as "text"} autocomplete={isSecret(field.n) ? "new-password" : "off"} spellcheck={false} value={value ?? ""}
           placeholder={field.k === "time" ? "2026-01-31T12:00:00Z" : undefined} onInput={e => set(e.currentTarget.value === "" ? null : e.currentTarget.value)} />
       }
@@ -61,7 +61,51 @@ function AddressesInput({ attributes, value, set }: { attributes: any; value: an
   }} />
 }
 
-/** A list or an object, as JSON. */
+/** A list: texts and numbers a line each, anything else one behind the other, with a button for another one. */
+function ListInput({ attributes, field, value, set, problem }: { attributes: any; field: FieldSchema; value: any; set: (v: any) => void; problem?: Problem }) {
+  const item = field.i, list: any[] = Array.isArray(value) ? value : []
+  if (!item || item.k === "object" && !item.m?.length || item.k === "list") return <JSONInput attributes={attributes} value={value} set={set} />
+  if (item.k !== "ref" && item.k !== "object") return <LinesInput attributes={attributes} item={item} list={list} set={set} />
+  const change = (i: number, v: any) => set(list.map((x, at) => at === i ? v : x))
+  return <div id={attributes.id} role="group" aria-label={fieldName(field.n)} aria-describedby={attributes["aria-describedby"]} class="items">
+    {list.map((x, i) => <div key={i} class="item">{item.k === "ref" ? <RefInput attributes={{ id: `${attributes.id}-${i}`, "aria-label": `${fieldName(field.n)} ${i + 1}` }} value={x} field={field.n.replace(/s$/, "")} set={v => change(i, v)} />
+      : <Members attributes={{ id: `${attributes.id}-${i}` }} field={{ ...item, n: `${field.n} ${i + 1}` }} value={x} set={v => change(i, v ?? {})} problem={problem} />}
+      <button type="button" class="small" onClick={() => set(list.filter((_, at) => at !== i))} aria-label={`Remove ${fieldName(field.n)} ${i + 1}`}>Remove</button></div>)}
+    <button type="button" class="small" onClick={() => set([...list, item.k === "ref" ? null : {}])}>{list.length ? "Another one" : "Add one"}</button>
+  </div>
+}
+
+/** Texts or numbers, a line each. */
+function LinesInput({ attributes, item, list, set }: { attributes: any; item: FieldSchema; list: any[]; set: (v: any) => void }) {
+  const [text, type] = useState(list.join("\n"))
+  const read = (line: string) => item.k === "number" && /^-?\d+$/.test(line) ? Number(line) : item.k === "yes" ? line === "true" : line
+  return <textarea {...attributes} rows={Math.min(8, Math.max(2, text.split("\n").length))} spellcheck={false} class={item.e ? "" : "mono"} value={text} placeholder={item.e ? item.e.slice(0, 3).join(", ") + (item.e.length > 3 ? " …; one a line" : "; one a line") : "one a line"} onInput={e => {
+    type(e.currentTarget.value)
+    set(e.currentTarget.value.split("\n").map(l => l.trim()).filter(Boolean).map(read))
+  }} />
+}
+
+/** The members of an object. */
+function Members({ attributes, field, value, set, problem }: { attributes: any; field: FieldSchema; value: any; set: (v: any) => void; problem?: Problem }) {
+  const members = field.m!.filter(m => !m.r)
+  return <div id={attributes.id} role="group" aria-label={fieldName(field.n)} aria-describedby={attributes["aria-describedby"]} class="members">
+    {members.map(m => <FieldInput key={m.n} field={m} value={value?.[m.n]} problem={problem} set={v => {
+      const next = Object.fromEntries(Object.entries({ ...value, [m.n]: v }).filter(([n, x]) => x !== null || value?.[n] !== undefined))
+      set(Object.values(next).every(x => x === null || x === undefined) && !value ? null : next)
+    }} />)}
+  </div>
+}
+
+/** The values of user-defined fields of a type: those that are defined for it, and those that the resource has. */
+function UserDefined({ attributes, field, of, value, set, problem }: { attributes: any; field: FieldSchema; of: string; value: any; set: (v: any) => void; problem?: Problem }) {
+  const { data } = useData<Page>("userDefinedFieldDefinitions?limit=1000", signal => get("userDefinedFieldDefinitions?limit=1000", { signal, quiet: true }), ["userDefinedFieldDefinitions"])
+  const defined: FieldSchema[] = (data?.data ?? []).filter(d => d.resourceType === of).map(d => ({ n: d.name!, k: d.dataType === "BOOLEAN" ? "yes" : d.dataType === "INTEGER" || d.dataType === "LONG" ? "number" : "text", d: d.displayName ?? "", e: d.predefinedValues?.length ? d.predefinedValues : undefined }))
+  const others = Object.keys(value ?? {}).filter(n => !defined.some(d => d.n === n)).map((n): FieldSchema => ({ n, k: typeof value[n] === "number" ? "number" : typeof value[n] === "boolean" ? "yes" : "text" }))
+  const all = [...defined, ...others]
+  return all.length ? <Members attributes={attributes} field={{ ...field, m: all }} value={value} set={set} problem={problem} /> : <JSONInput attributes={attributes} value={value} set={set} />
+}
+
+/** Anything, as JSON: what the schema says nothing more of. */
 function JSONInput({ attributes, value, set }: { attributes: any; value: any; set: (v: any) => void }) {
   const [text, type] = useState(value === undefined || value === null ? "" : JSON.stringify(value, null, 1)), [wrong, fail] = useState(false)
   return <>
@@ -124,12 +168,16 @@ export function RefInput({ attributes, value, set, field, named }: { attributes:
   </div>
 }
 
-/** A body for the API: references by their ids, only what was set. */
+/** A value for the API: references by their ids, also those within lists and objects; what of a list was left empty is not in it. */
+function sent(value: any): any {
+  if (Array.isArray(value)) return value.filter(x => x !== null).map(sent)
+  if (!value || typeof value !== "object") return value
+  return "id" in value && "type" in value ? { id: value.id } : Object.fromEntries(Object.entries(value).map(([n, v]) => [n, sent(v)]))
+}
+
+/** A body for the API: what was set. */
 export function bodyOf(values: Values, type?: string): Values {
   const body: Values = type ? { type } : {}
-  for (const [name, value] of Object.entries(values)) {
-    if (value === undefined) continue
-    body[name] = value && typeof value === "object" && "id" in value && "type" in value && !Array.isArray(value) ? { id: value.id } : value
-  }
+  for (const [name, value] of Object.entries(values)) if (value !== undefined) body[name] = sent(value)
   return body
 }

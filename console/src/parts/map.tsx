@@ -1,141 +1,79 @@
-// The map of a prefix: how full each of its cells is (docs/map.md), on a canvas, and as a table.
+// The map of a prefix: how full each of its cells is (docs/map.md), on a canvas, and as a table; and what of IPv6 is occupied.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { get, query, type Page, type Resource } from "../api"
 import { useData } from "../data"
 import { hrefOf, title } from "../links"
 import { place, setQuery, go } from "../router"
 import { address, amount, parseSpan, size, span, type Span } from "../space"
-import { Empty, Loading, number, Trouble, words } from "./basics"
+import { Empty, Loading, number, Trouble } from "./basics"
+import { cellsOf, coloured, colours, mostColoured, palette, places, useColours, type By, type Cell, type Colouring, type MapAnswer } from "./mapcells"
+import { Occupied } from "./occupied"
 
-interface MapAnswer { range: string; prefix: string; cells: number; cellLength: number; levels: number; kinds: string[]; map: string }
+/** What of a map is in sight: so many times larger, from a cell on, counted from the left and from above. */
+interface View { zoom: number; x: number; y: number }
 
-const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+const zooms = [1, 2, 4, 8, 16]
 
-/** One cell: what lies there (-1 beyond the range), and how full it is, 0 to 15. */
-export interface Cell { kind: number; level: number }
-
-export function cellsOf(m: MapAnswer): Cell[] {
-  return Array.from(m.map, ch => {
-    const n = alphabet.indexOf(ch)
-    return n < 0 ? { kind: -1, level: 0 } : { kind: Math.floor(n / m.levels), level: n % m.levels }
-  })
-}
-
-/** What cells are coloured by, beside how full they are: the state of addresses, or the location of what is there. */
-type By = "use" | "state" | "location"
-
-/** How many resources are looked at for the colours. */
-const mostColoured = 10_000
-
-/** The groups of a colouring, and the group of each cell; -1 where none is. */
-interface Colouring { groups: { name: string; n: number }[]; of: Int16Array; whole: boolean }
-
-/** Colours that people who see few colours tell apart, too (Okabe and Ito), the other ones again behind them. */
-const palette = [[0, 114, 178], [230, 159, 0], [0, 158, 115], [213, 94, 0], [204, 121, 167], [86, 180, 233], [240, 228, 66], [120, 120, 120]]
-
-/** Reads what lies in the cells, and groups it. */
-async function coloured(collection: "blocks" | "networks", r: Resource, by: By, m: MapAnswer, signal: AbortSignal): Promise<Colouring> {
-  const path = collection === "networks" ? `networks/${r.id}/addresses` + query({ limit: mostColoured, fields: "id,address,state,location" })
-    : "networks" + query({ filter: `configuration.id:${r.configuration?.id} and range:within('${m.prefix}')`, limit: mostColoured, fields: "id,range,location" })
-  const page = await get<Page>(path, { signal, headers: { Accept: "application/json" } })
-  const whole = parseSpan(m.prefix)!, step = size(whole) / BigInt(m.cells), of = new Int16Array(m.cells).fill(-1), groups: Colouring["groups"] = [], index = new Map<string, number>()
-  for (const x of page.data) {
-    const s = parseSpan(x.address ?? x.range), name = by === "state" ? words(x.state ?? "") : x.location?.name ?? "no location"
-    if (!s) continue
-    let g = index.get(name)
-    if (g === undefined) { index.set(name, g = groups.length); groups.push({ name, n: 0 }) }
-    groups[g].n++
-    const from = Number((s.low - whole.low) / step), to = Number((s.high - whole.low) / step)
-    for (let i = Math.max(0, from); i <= to && i < m.cells; i++) of[i] = g
-  }
-  return { groups, of, whole: page.count < mostColoured }
-}
-
-/** Where a cell is drawn: row by row, or along a Hilbert curve, which keeps neighbours together. */
-function places(cells: number, hilbert: boolean): { side: number; height: number; at: Int32Array; of: Int32Array } {
-  const side = 2 ** Math.ceil(Math.log2(cells) / 2), height = cells / side
-  const at = new Int32Array(cells), of = new Int32Array(cells)
-  for (let i = 0; i < cells; i++) {
-    let x = i % side, y = Math.floor(i / side)
-    if (hilbert) {
-      const square = Math.min(side, height), wide = Math.floor(i / (square * square))
-      let t = i % (square * square)
-      x = y = 0
-      for (let s = 1; s < square; s *= 2) {
-        const rx = 1 & t >> 1, ry = 1 & (t ^ rx)
-        if (!ry) { if (rx) { x = s - 1 - x; y = s - 1 - y }; [x, y] = [y, x] }
-        x += s * rx
-        y += s * ry
-        t >>= 2
-      }
-      x += wide * square
-    }
-    at[i] = y * side + x
-    of[y * side + x] = i
-  }
-  return { side, height, at, of }
-}
-
-/** Another value each time that the colours of the page become others. */
-function useColours(): string {
-  const dark = matchMedia("(prefers-color-scheme: dark)"), read = () => (document.documentElement.dataset.theme ?? "") + dark.matches
-  const [colours, set] = useState(read)
-  useEffect(() => {
-    const look = () => set(read()), theme = new MutationObserver(look)
-    dark.addEventListener("change", look)
-    theme.observe(document.documentElement, { attributeFilter: ["data-theme"] })
-    return () => { dark.removeEventListener("change", look); theme.disconnect() }
-  }, [])
-  return colours
-}
-
-/** The colours of a theme, from the style sheet, as red, green and blue. */
-function colours(at: Element) {
-  const probe = document.createElement("i"), c = document.createElement("canvas").getContext("2d", { willReadFrequently: true })!
-  at.append(probe)
-  const read = (name: string) => {
-    probe.style.color = `var(${name})`
-    c.fillStyle = getComputedStyle(probe).color
-    c.fillRect(0, 0, 1, 1)
-    return [...c.getImageData(0, 0, 1, 1).data]
-  }
-  const all = { beyond: read("--map-beyond"), kinds: ["--map-free", "--map-block", "--map-net", "--map-nets"].map(read), full: read("--map-full"), line: read("--surface") }
-  probe.remove()
-  return all
-}
-
-/** The cells of a block or a network. What is chosen, the order and the zoom stand in the URL. */
+/** The cells of a block or a network. What is chosen, the part, the order and the zoom stand in the URL. */
 export function SpaceMap({ collection, r, onPick }: { collection: "blocks" | "networks"; r: Resource; onPick?: (s: Span) => void }) {
-  const q = place.value.query, hilbert = q.get("order") === "hilbert", asTable = q.get("as") === "table", cells = Number(q.get("cells") ?? "") || (collection === "blocks" ? 1024 : 256)
-  const path = `${collection}/${r.id}/map` + query({ cells })
-  const { data, problem, reload } = useData<MapAnswer>(path, s => get(path, { signal: s }), ["blocks", "networks", "addresses", "ranges"])
-  const list = useMemo(() => data ? cellsOf(data) : [], [data])
-  const by = (q.get("by") ?? "use") as By
-  const colouring = useData<Colouring>(data && by !== "use" ? `${by} ${path}` : null, s => coloured(collection, r, by, data!, s), ["networks", "addresses"])
-  const chosen = Number(q.get("cell") ?? -1), choose = (i: number) => setQuery({ cell: i < 0 ? null : String(i) })
-  if (problem) return <Trouble problem={problem} retry={reload} />
-  if (!data) return <Loading what="the map" />
-  const spanOf = (i: number): Span => {
-    const whole = parseSpan(data.prefix)!, step = size(whole) / BigInt(data.cells)
-    return { v6: whole.v6, low: whole.low + BigInt(i) * step, high: whole.low + BigInt(i + 1) * step - 1n }
-  }
+  const q = place.value.query, v6 = parseSpan(r.range)!.v6, as = q.get("as") ?? (v6 ? "occupied" : "cells")
   return <div class="map">
-    <div class="tools">
-      <label class="inline">Cells <select value={cells} onChange={e => setQuery({ cells: e.currentTarget.value, cell: null })}>{[256, 1024, 4096, 16384, 65536].map(n => <option key={n} value={n}>{number(n)}</option>)}</select></label>
-      <label class="inline">Colours <select value={by} onChange={e => setQuery({ by: e.currentTarget.value === "use" ? null : e.currentTarget.value })}><option value="use">how full</option>{collection === "networks" && <option value="state">state</option>}<option value="location">location</option></select></label>
-      <label class="inline"><input type="checkbox" checked={hilbert} onChange={e => setQuery({ order: e.currentTarget.checked ? "hilbert" : null })} />Hilbert curve</label>
-      <label class="inline"><input type="checkbox" checked={asTable} onChange={e => setQuery({ as: e.currentTarget.checked ? "table" : null })} />As a table</label>
-      <span class="muted">each cell is {span(spanOf(0)).replace(/^.*(\/\d+)$/, "a $1")}, {size(spanOf(0)) === 1n ? "one address" : amount(size(spanOf(0))) + " addresses"}</span>
-    </div>
-    {by === "use" ? <Legend collection={collection} /> : colouring.problem ? <Trouble problem={colouring.problem} retry={colouring.reload} /> : !colouring.data ? <Loading what="what lies there" /> : <Groups c={colouring.data} />}
-    <div class="map-body">{asTable ? <MapTable data={data} list={list} spanOf={spanOf} /> : <Canvas data={data} list={list} colouring={by === "use" ? undefined : colouring.data} hilbert={hilbert} chosen={chosen} choose={choose} spanOf={spanOf} label={"Map of " + r.range} />}
-    {!asTable && chosen >= 0 && list[chosen]?.kind >= 0 && <CellCard collection={collection} r={r} s={spanOf(chosen)} cell={list[chosen]} kinds={data.kinds} levels={data.levels} onPick={onPick} />}</div>
+    {v6 && <div class="tools"><label class="inline">Shown <select value={as} onChange={e => setQuery({ as: e.currentTarget.value, prefix: null, cell: null, view: null })}>
+      <option value="occupied">what is occupied</option><option value="cells">equal cells</option><option value="table">cells as a table</option></select></label></div>}
+    {as === "occupied" ? <Occupied collection={collection} r={r} onPick={onPick} /> : <Cells collection={collection} r={r} onPick={onPick} />}
   </div>
 }
 
-function Canvas({ data, list, colouring, hilbert, chosen, choose, spanOf, label }: { data: MapAnswer; list: Cell[]; colouring?: Colouring; hilbert: boolean; chosen: number; choose: (i: number) => void; spanOf: (i: number) => Span; label: string }) {
-  const ref = useRef<HTMLCanvasElement>(null), box = useRef<HTMLDivElement>(null), [hover, point] = useState(-1), [width, widen] = useState(0)
+function Cells({ collection, r, onPick }: { collection: "blocks" | "networks"; r: Resource; onPick?: (s: Span) => void }) {
+  const q = place.value.query, hilbert = q.get("order") === "hilbert", asTable = q.get("as") === "table", part = q.get("prefix"), cells = Number(q.get("cells") ?? "") || (collection === "blocks" ? 1024 : 256)
+  const path = `${collection}/${r.id}/map` + query({ cells, prefix: part ?? undefined })
+  const { data, problem, reload } = useData<MapAnswer>(path, s => get(path, { signal: s }), ["blocks", "networks", "addresses", "ranges"])
+  const list = useMemo(() => data ? cellsOf(data) : [], [data])
+  const by = (q.get("by") ?? "use") as By
+  const colouring = useData<Colouring>(data && by !== "use" ? `${by} ${path}` : null, s => coloured(collection, r, by, data!, s), ["networks", "addresses", "tags"])
+  const chosen = Number(q.get("cell") ?? -1), choose = (i: number) => setQuery({ cell: i < 0 ? null : String(i) })
+  const show = (to: Span | null) => go(place.value.path.length ? location.pathname + query({ ...Object.fromEntries(q), cell: undefined, view: undefined, prefix: to ? span(to) : undefined }) : location.pathname)
+  if (problem) return <Trouble problem={problem} retry={reload} />
+  if (!data) return <Loading what="the map" />
+  const whole = parseSpan(data.prefix)!, step = size(whole) / BigInt(data.cells)
+  const spanOf = (i: number): Span => ({ v6: whole.v6, low: whole.low + BigInt(i) * step, high: whole.low + BigInt(i + 1) * step - 1n })
+  return <>
+    <div class="tools">
+      <label class="inline">Cells <select value={cells} onChange={e => setQuery({ cells: e.currentTarget.value, cell: null, view: null })}>{[256, 1024, 4096, 16384, 65536].map(n => <option key={n} value={n}>{number(n)}</option>)}</select></label>
+      <label class="inline">Colours <select value={by} onChange={e => setQuery({ by: e.currentTarget.value === "use" ? null : e.currentTarget.value })}><option value="use">how full</option>{collection === "networks" && <option value="state">state</option>}<option value="location">location</option><option value="tag">tag</option></select></label>
+      <label class="inline"><input type="checkbox" checked={hilbert} onChange={e => setQuery({ order: e.currentTarget.checked ? "hilbert" : null })} />Hilbert curve</label>
+      <label class="inline"><input type="checkbox" checked={asTable} onChange={e => setQuery({ as: e.currentTarget.checked ? "table" : whole.v6 ? "cells" : null })} />As a table</label>
+      <span class="muted">each cell is {span(spanOf(0)).replace(/^.*(\/\d+)$/, "a $1")}, {step === 1n ? "one address" : amount(step) + " addresses"}</span>
+    </div>
+    {part && <p class="tools"><button class="small" onClick={() => show(null)}>All of {r.range}</button> <button class="small" onClick={() => show(wider(whole, parseSpan(r.range)!))}>Wider</button>
+      {[-1n, 1n].map(d => { const to = { v6: whole.v6, low: whole.low + d * size(whole), high: whole.high + d * size(whole) }, all = parseSpan(r.range)!
+        return <button key={String(d)} class="small" disabled={to.low > all.high || to.high < all.low} onClick={() => show(to)}>{d < 0n ? "The one before" : "The one behind"}</button> })} <strong class="mono">{data.prefix}</strong></p>}
+    {by === "use" ? <Legend collection={collection} /> : colouring.problem ? <Trouble problem={colouring.problem} retry={colouring.reload} /> : !colouring.data ? <Loading what="what lies there" /> : <Groups c={colouring.data} />}
+    <div class="map-body">{asTable ? <MapTable data={data} list={list} spanOf={spanOf} /> : <Canvas data={data} list={list} colouring={by === "use" ? undefined : colouring.data} hilbert={hilbert} chosen={chosen} choose={choose} open={step > 1n ? i => show(spanOf(i)) : undefined} spanOf={spanOf} label={"Map of " + data.prefix} />}
+    {!asTable && chosen >= 0 && list[chosen]?.kind >= 0 && <CellCard collection={collection} r={r} s={spanOf(chosen)} cell={list[chosen]} kinds={data.kinds} levels={data.levels} onPick={onPick} open={step > 1n ? () => show(spanOf(chosen)) : undefined} />}</div>
+  </>
+}
+
+/** The prefix around another that has sixteen of it, or all; null where that is all. */
+function wider(s: Span, all: Span): Span | null {
+  const n = size(s) * 16n, low = s.low / n * n
+  return low <= all.low && low + n - 1n >= all.high ? null : { v6: s.v6, low, high: low + n - 1n }
+}
+
+function Canvas({ data, list, colouring, hilbert, chosen, choose, open, spanOf, label }: { data: MapAnswer; list: Cell[]; colouring?: Colouring; hilbert: boolean; chosen: number; choose: (i: number) => void; open?: (i: number) => void; spanOf: (i: number) => Span; label: string }) {
+  const ref = useRef<HTMLCanvasElement>(null), box = useRef<HTMLDivElement>(null), drag = useRef<{ x: number; y: number; from: View; moved: boolean } | null>(null), [hover, point] = useState(-1), [width, widen] = useState(0)
   const p = useMemo(() => places(list.length, hilbert), [list.length, hilbert])
+  const stored = place.value.query.get("view")?.split(",").map(Number) ?? [], [dragged, move] = useState<View | null>(null)
+  const most = zooms.filter(z => p.side / z >= 8 && p.height / z >= 8).pop() ?? 1
+  /** A view that lies within the map. */
+  const bounded = (v: View): View => {
+    const zoom = Math.max(1, Math.min(most, v.zoom || 1)), at = (n: number, all: number) => Math.max(0, Math.min(all - all / zoom, n || 0))
+    return { zoom, x: at(v.x, p.side), y: at(v.y, p.height) }
+  }
+  const view = bounded(dragged ?? { zoom: stored[0], x: stored[1], y: stored[2] }), wide = p.side / view.zoom, high = p.height / view.zoom
+  const look = (v: View) => { const b = bounded(v); setQuery({ view: b.zoom === 1 ? null : [b.zoom, Math.round(b.x), Math.round(b.y)].join(",") }) }
+  /** Looks closer, or from further away; the cell at a place, by default the middle, stays where it is. */
+  const zoom = (by: number, fx = .5, fy = .5) => { const z = Math.max(1, Math.min(most, view.zoom * by)); look({ zoom: z, x: view.x + fx * (wide - p.side / z), y: view.y + fy * (high - p.height / z) }) }
   useEffect(() => {
     const look = new ResizeObserver(() => widen(box.current?.clientWidth ?? 0))
     look.observe(box.current!)
@@ -143,46 +81,74 @@ function Canvas({ data, list, colouring, hilbert, chosen, choose, spanOf, label 
   }, [])
   const scale = Math.max(1, Math.min(Math.floor((width || 800) / p.side), Math.floor(720 / p.height), 32))
   const theme = useColours()
-  useEffect(() => {
-    const canvas = ref.current!, c = canvas.getContext("2d")!, colour = colours(box.current!)
-    const image = new ImageData(p.side, p.height)
+  /** All cells, one pixel each. */
+  const small = useMemo(() => {
+    if (!box.current) return null
+    const colour = colours(box.current), image = new ImageData(p.side, p.height), small = document.createElement("canvas")
     for (let i = 0; i < list.length; i++) {
       const { kind, level } = list[i], base = kind < 0 ? colour.beyond : colour.kinds[Math.min(kind, 3)], share = kind <= 0 && level === 0 ? 0 : level / (data.levels - 1)
       const group = colouring ? colouring.of[i] : -2, own = group >= 0 ? palette[group % palette.length] : null
       for (let k = 0; k < 3; k++) image.data[4 * p.at[i] + k] = own ? own[k] : group === -1 ? base[k] : Math.round(base[k] + (colour.full[k] - base[k]) * share)
       image.data[4 * p.at[i] + 3] = 255
     }
-    const small = document.createElement("canvas")
     small.width = p.side
     small.height = p.height
     small.getContext("2d")!.putImageData(image, 0, 0)
+    return { small, line: colour.line }
+  }, [list, colouring, p, theme, width > 0])
+  useEffect(() => {
+    if (!small) return
+    const canvas = ref.current!, c = canvas.getContext("2d")!, cell = scale * view.zoom
     canvas.width = p.side * scale
     canvas.height = p.height * scale
     c.imageSmoothingEnabled = false
-    c.drawImage(small, 0, 0, canvas.width, canvas.height)
+    c.drawImage(small.small, view.x, view.y, wide, high, 0, 0, canvas.width, canvas.height)
     canvas.dataset.drawn = String(list.length)
-    if (scale >= 6) {
-      c.fillStyle = `rgb(${colour.line.slice(0, 3).join(" ")})`
-      for (let x = 1; x < p.side; x++) c.fillRect(x * scale, 0, 1, canvas.height)
-      for (let y = 1; y < p.height; y++) c.fillRect(0, y * scale, canvas.width, 1)
+    if (cell >= 6) {
+      c.fillStyle = `rgb(${small.line.slice(0, 3).join(" ")})`
+      for (let x = Math.ceil(view.x); x < view.x + wide; x++) c.fillRect(Math.round((x - view.x) * cell), 0, 1, canvas.height)
+      for (let y = Math.ceil(view.y); y < view.y + high; y++) c.fillRect(0, Math.round((y - view.y) * cell), canvas.width, 1)
     }
-  }, [list, colouring, p, scale, theme])
+  }, [small, scale, view.x, view.y, view.zoom])
+  /** Where on the canvas a mouse is, 0 to 1. */
+  const at = (e: MouseEvent) => { const b = ref.current!.getBoundingClientRect(); return { x: (e.clientX - b.left) / b.width, y: (e.clientY - b.top) / b.height } }
   const cellAt = (e: MouseEvent) => {
-    const b = ref.current!.getBoundingClientRect(), x = Math.floor((e.clientX - b.left) / b.width * p.side), y = Math.floor((e.clientY - b.top) / b.height * p.height)
-    return x >= 0 && y >= 0 && x < p.side && y < p.height ? p.of[y * p.side + x] : -1
+    const { x: fx, y: fy } = at(e), x = Math.floor(view.x + fx * wide), y = Math.floor(view.y + fy * high)
+    return fx >= 0 && fy >= 0 && fx < 1 && fy < 1 ? p.of[y * p.side + x] : -1
+  }
+  const down = (e: PointerEvent) => { if (e.button === 0) { drag.current = { ...at(e), from: view, moved: false } } }
+  const over = (e: PointerEvent) => {
+    const d = drag.current, now = at(e)
+    if (!d || view.zoom === 1) { point(cellAt(e)); return }
+    if (!d.moved && Math.abs(now.x - d.x) + Math.abs(now.y - d.y) < .01) return
+    if (!d.moved) ref.current!.setPointerCapture(e.pointerId)
+    d.moved = true
+    move({ ...d.from, x: d.from.x - (now.x - d.x) * wide, y: d.from.y - (now.y - d.y) * high })
+  }
+  const up = (e: PointerEvent) => {
+    const d = drag.current
+    drag.current = null
+    if (d?.moved) { look(view); move(null) } else if (d) choose(cellAt(e))
   }
   const keys = (e: KeyboardEvent) => {
-    const at = chosen < 0 ? 0 : p.at[chosen], x = at % p.side, y = Math.floor(at / p.side)
+    const cell = chosen < 0 ? 0 : p.at[chosen], x = cell % p.side, y = Math.floor(cell / p.side)
+    if (e.key === "+" || e.key === "=" || e.key === "-") { e.preventDefault(); zoom(e.key === "-" ? .5 : 2); return }
+    if (e.key === "Enter" && open && chosen >= 0) { e.preventDefault(); open(chosen); return }
     const [nx, ny] = ({ ArrowRight: [x + 1, y], ArrowLeft: [x - 1, y], ArrowDown: [x, y + 1], ArrowUp: [x, y - 1], Home: [0, 0], End: [p.side - 1, p.height - 1] } as Record<string, number[]>)[e.key] ?? []
     if (nx === undefined) return
     e.preventDefault()
-    if (nx >= 0 && ny >= 0 && nx < p.side && ny < p.height) choose(p.of[ny * p.side + nx])
+    if (nx < 0 || ny < 0 || nx >= p.side || ny >= p.height) return
+    choose(p.of[ny * p.side + nx])
+    const keep = (n: number, from: number, seen: number) => n < from ? n : n >= from + seen ? n + 1 - seen : from
+    if (view.zoom > 1) look({ zoom: view.zoom, x: keep(nx, view.x, wide), y: keep(ny, view.y, high) })
   }
-  const mark = chosen >= 0 ? p.at[chosen] : -1, shown = hover >= 0 ? hover : chosen
+  const mark = chosen >= 0 ? p.at[chosen] : -1, shown = hover >= 0 ? hover : chosen, cell = scale * view.zoom, mx = ((mark % p.side) - view.x) * cell, my = (Math.floor(mark / p.side) - view.y) * cell
   return <div ref={box}>
+    <div class="tools">{most > 1 && <><button class="small" disabled={view.zoom >= most} onClick={() => zoom(2)}>Closer</button><button class="small" disabled={view.zoom === 1} onClick={() => zoom(.5)}>Further</button><span class="muted small">{view.zoom > 1 ? `${view.zoom} times larger; drag it` : "keys + and -"}</span></>}</div>
     <div class="canvas-box" style={{ width: p.side * scale + "px" }}>
-      <canvas ref={ref} tabIndex={0} role="application" aria-label={label + ". Arrows move from cell to cell; what is chosen is told below."} onMouseMove={e => point(cellAt(e))} onMouseLeave={() => point(-1)} onClick={e => choose(cellAt(e))} onKeyDown={keys} />
-      {mark >= 0 && <div class="mark" style={{ left: (mark % p.side) * scale + "px", top: Math.floor(mark / p.side) * scale + "px", width: Math.max(scale, 4) + "px", height: Math.max(scale, 4) + "px" }} />}
+      <canvas ref={ref} class={view.zoom > 1 ? "drags" : ""} tabIndex={0} role="application" aria-label={label + ". Arrows move from cell to cell, plus and minus look closer and from further away; what is chosen is told below."} onPointerDown={down} onPointerMove={over} onPointerUp={up} onPointerCancel={() => { drag.current = null; move(null) }}
+        onPointerLeave={() => point(-1)} onDblClick={e => { const i = cellAt(e); if (i >= 0) open?.(i) }} onKeyDown={keys} />
+      {mark >= 0 && mx > -cell && my > -cell && mx < p.side * scale && my < p.height * scale && <div class="mark" style={{ left: mx + "px", top: my + "px", width: Math.max(cell, 4) + "px", height: Math.max(cell, 4) + "px" }} />}
     </div>
     <p class="cell-line" aria-live="polite">{shown >= 0 && list[shown] ? <><span class="mono">{span(spanOf(shown))}</span> · {says(list[shown], data.kinds, data.levels)}</> : <span class="muted">Point at a cell, or move with the arrows.</span>}</p>
   </div>
@@ -223,7 +189,7 @@ function MapTable({ data, list, spanOf }: { data: MapAnswer; list: Cell[]; spanO
 }
 
 /** What lies in a cell. */
-function CellCard({ collection, r, s, cell, kinds, levels, onPick }: { collection: string; r: Resource; s: Span; cell: Cell; kinds: string[]; levels: number; onPick?: (s: Span) => void }) {
+function CellCard({ collection, r, s, cell, kinds, levels, onPick, open }: { collection: string; r: Resource; s: Span; cell: Cell; kinds: string[]; levels: number; onPick?: (s: Span) => void; open?: () => void }) {
   const within = `within('${span(s)}')`
   const path = collection === "blocks" ? "networks" + query({ filter: `configuration.id:${r.configuration?.id} and (range:${within} or range:contains('${span(s)}'))`, limit: 20 }) : `networks/${r.id}/addresses` + query({ filter: `address:${within}`, limit: 20 })
   const found = useData<Page>(path, a => get(path, { signal: a }), ["networks", "addresses"])
@@ -232,6 +198,7 @@ function CellCard({ collection, r, s, cell, kinds, levels, onPick }: { collectio
     {found.problem ? <Trouble problem={found.problem} /> : !found.data ? <Loading /> : found.data.data.length === 0 ? <Empty title={collection === "blocks" ? "No network is there." : "No address is in use there."} /> :
       <ul class="plain-list">{found.data.data.map(x => <li key={x.id}><a class="mono" href={hrefOf(x)}>{title(x)}</a> {x.name}</li>)}{found.data.count === 20 && <li class="muted">and more</li>}</ul>}
     {onPick && cell.level === 0 && !(size(s) === 1n && !s.v6 && [parseSpan(r.range)!.low, parseSpan(r.range)!.high].includes(s.low)) && <button onClick={() => onPick(s)}>Use this</button>}
+    {open && <button class="small" onClick={open}>Zoom in</button>}
     {collection === "blocks" && found.data?.data.length === 1 && <button class="small" onClick={() => go(hrefOf(found.data!.data[0]) + "/map")}>Its map</button>}
   </section>
 }

@@ -163,10 +163,57 @@ function DeletePoint({ p, path, close }: { p: Point; path: string; close: () => 
 /** What can be done with a rollout, and in which states. */
 const actions: [action: string, word: string, from: string[]][] = [["pause", "Pause", ["RUNNING"]], ["resume", "Resume", ["PAUSED", "HALTED", "DONE"]], ["takeBack", "Take back", ["RUNNING", "PAUSED", "HALTED", "DONE"]]]
 
+interface Rollout { id: string; version: string; description?: string; status: string; reason?: string; wave: number; waveCount: number; total: number; counts: Record<string, number> }
+
 function Rollouts() {
-  const { data, problem } = usePolled<{ data: any[] }>("rollouts", signal => get<{ data: any[] }>("/user/api/v1/rollouts", { signal }), 2000)
-  const act = async (id: string, action: string) => { try { await call("POST", `/user/api/v1/rollouts/${id}/${action}`); toast("The rollout was told.") } catch (e) { toast(problemOf(e).message, { bad: true }) } }
-  return <section><p><a href="/ui/fleet">All service points</a></p>{problem ? <Trouble problem={problem} /> : !data ? <Loading /> : data.data.length === 0 ? <Empty title="No rollout yet."><code>portolan rollout start VERSION</code> begins one.</Empty> :
-    <ul class="plain-list">{data.data.map(r => <li key={r.id} class="card"><strong>{r.version}</strong> <State of={r.status} /> <span class="muted">{r.reason}</span>
-      <div class="buttons">{actions.filter(([, , from]) => from.includes(r.status)).map(([a, word]) => <Button key={a} onClick={() => void act(r.id, a)}>{word}</Button>)}</div></li>)}</ul>}</section>
+  const { data, problem, reload } = usePolled<{ data: Rollout[] }>("rollouts", signal => get<{ data: Rollout[] }>("/user/api/v1/rollouts", { signal }), 2000), [starting, start] = useState(false), [shown, show] = useState<string | null>(null)
+  const act = async (id: string, action: string) => { try { await call("POST", `/user/api/v1/rollouts/${id}/${action}`); toast("The rollout was told."); reload() } catch (e) { toast(problemOf(e).message, { bad: true }) } }
+  return <section><div class="buttons"><a class="button" href="/ui/fleet">All service points</a><Button icon="rocket" primary onClick={() => start(true)}>New rollout</Button></div>
+    {problem ? <Trouble problem={problem} /> : !data ? <Loading /> : data.data.length === 0 ? <Empty title="No rollout yet.">One updates service points in waves, and halts where too many fail.</Empty> :
+    <ul class="plain-list">{data.data.map(r => <li key={r.id} class="card"><strong>{r.version}</strong> <State of={r.status} /> {r.description} <span class="muted">wave {r.wave} of {r.waveCount} {r.reason}</span>
+      <p><progress max={r.total || 1} value={r.counts.UPDATED ?? 0} aria-label="Progress" /> <span class="muted">{Object.entries(r.counts).filter(([, n]) => n > 0).map(([k, n]) => `${number(n)} ${words(k)}`).join(", ")}</span></p>
+      <div class="buttons"><Button onClick={() => show(shown === r.id ? null : r.id)}>{shown === r.id ? "Hide who takes part" : "Who takes part"}</Button>{actions.filter(([, , from]) => from.includes(r.status)).map(([a, word]) => <Button key={a} onClick={() => void act(r.id, a)}>{word}</Button>)}</div>
+      {shown === r.id && <Members id={r.id} />}</li>)}</ul>}
+    {starting && <StartRollout close={() => start(false)} done={reload} />}</section>
+}
+
+/** Who takes part in a rollout, and how far each has come. */
+function Members({ id }: { id: string }) {
+  const path = `/user/api/v1/rollouts/${id}/members`
+  const { data, problem } = usePolled<{ data: Record<string, any>[] }>(path, signal => get(path, { signal }), 2000)
+  return problem ? <Trouble problem={problem} /> : !data ? <Loading /> : data.data.length === 0 ? <p class="muted">Nobody.</p> :
+    <ul class="plain-list">{data.data.slice(0, 200).map(m => <li key={m.servicePoint}><State of={m.state} /> {m.name ? <a href={"/ui/fleet/" + encodeURIComponent(m.servicePoint)}>{m.name}</a> : <span class="muted">one that was deleted</span>} <span class="muted">wave {m.wave}{m.before && ", was " + m.before} {m.reason}</span></li>)}{data.data.length > 200 && <li class="muted">and {number(data.data.length - 200)} more</li>}</ul>
+}
+
+/** A new rollout: to which version, of whom, in what waves, and what halts it. */
+function StartRollout({ close, done }: { close: () => void; done: () => void }) {
+  const releases = usePolled<{ data: { version: string }[] }>("releases", signal => get("/user/api/v1/releases", { signal }), 60_000)
+  const [v, set] = useState<Record<string, string>>({ waves: "1, 5%, 25%", mostAway: "10%", mostFailed: "0" }), [problem, fail] = useState<Problem>()
+  const amount = (text: string) => /^\d+$/.test(text) ? Number(text) : text, versions = releases.data?.data.map(r => r.version) ?? []
+  const text = (name: string, label: string, hint?: string) => <Field label={label} hint={hint} wrong={problem?.fields?.some(f => f.startsWith(name)) ? problem.message : undefined}>{(id, d) => <input id={id} aria-describedby={d} value={v[name] ?? ""} onInput={e => set({ ...v, [name]: e.currentTarget.value })} />}</Field>
+  const submit = async (e: Event) => {
+    e.preventDefault()
+    const labels = Object.fromEntries((v.labels ?? "").split(/[\s,]+/).filter(Boolean).map(l => { const [k, ...rest] = l.split("="); return [k, rest.join("=")] }))
+    const window = /^(\d?\d:\d\d)\s*-\s*(\d?\d:\d\d)$/.exec((v.window ?? "").trim())
+    if (v.window && !window) { fail({ status: 400, code: "InvalidField", message: "The window is a time, such as 22:00-04:00.", fields: ["windows"] }); return }
+    const filter = { ...(v.name ? { name: v.name } : {}), ...(v.status ? { status: v.status } : {}), ...(Object.keys(labels).length ? { labels } : {}) }
+    try {
+      await call("POST", "/user/api/v1/rollouts", { version: v.version || versions[0], ...(v.description ? { description: v.description } : {}), ...(Object.keys(filter).length ? { filter } : {}),
+        waves: v.waves.split(/[\s,]+/).filter(Boolean).map(amount), mostAway: amount(v.mostAway.trim()), mostFailed: amount(v.mostFailed.trim()),
+        ...(window ? { windows: [{ from: window[1], to: window[2] }], timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone } : {}) })
+      toast("The rollout has begun.")
+      close()
+      done()
+    } catch (e) { fail(problemOf(e)) }
+  }
+  return <Dialog title="New rollout" close={close} wide><form onSubmit={submit}>
+    {problem && <Trouble problem={problem} />}
+    <div class="fields">
+      <Field label="Version *" hint={versions.length ? undefined : "No release is published here: portolan release publish."}>{(id, d) => versions.length ? <select id={id} aria-describedby={d} value={v.version ?? versions[0]} onChange={e => set({ ...v, version: e.currentTarget.value })}>{versions.map(x => <option key={x}>{x}</option>)}</select> : <input id={id} aria-describedby={d} required value={v.version ?? ""} onInput={e => set({ ...v, version: e.currentTarget.value })} />}</Field>
+      {text("description", "Description")}{text("labels", "Of those with the labels", "Such as site=north; empty for all.")}{text("name", "Of the one with the name")}
+      {text("waves", "Waves", "How many are to have it when each is over, as numbers or parts of all; the rest is the last one.")}{text("mostAway", "Away at once, at most")}{text("mostFailed", "Failures that halt it, more than")}
+      {text("window", "Only between", "Such as 22:00-04:00, in your time zone; empty for any time.")}
+    </div>
+    <div class="buttons"><button class="primary" type="submit">Begin</button><Button onClick={close}>Cancel</Button></div>
+  </form></Dialog>
 }

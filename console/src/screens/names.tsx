@@ -67,7 +67,7 @@ export function ZonePage({ id }: { id: string }) {
       {may.add && <Button icon="plus" primary onClick={() => set("record")}>New record</Button>}
     </Head>
     <Tabs tabs={[["", "Records"], ["text", "As text"], ["zones", "Zones below"], ["checks", "Checks"], ["deployed", "Deployed"], ["fields", "All fields"], ["more", "More"]]} chosen={tab} choose={k => k === "more" ? go(`/ui/zones/${id}/deploymentRoles`) : setQuery({ tab: k, filter: null })} />
-    {tab === "text" ? <AsText z={z} /> : tab === "zones" ? <Below z={z} /> : tab === "checks" ? <Checks z={z} /> : tab === "deployed" ? <Deployed path={`zones/${id}/deployments`} /> : tab === "fields" ? <Fields r={z} /> : <Records z={z} may={may} />}
+    {tab === "text" ? <AsText z={z} /> : tab === "zones" ? <Below z={z} /> : tab === "checks" ? <Checks z={z} /> : tab === "deployed" ? <><Serving id={id} /><h2>Deployments</h2><Deployed path={`zones/${id}/deployments`} /></> : tab === "fields" ? <Fields r={z} /> : <Records z={z} may={may} />}
     {act === "edit" && <Edit r={z} close={() => set(null)} done={reload} />}
     {act === "delete" && <Delete r={z} close={() => set(null)} done={() => go("/ui/names")} />}
     {act === "record" && <NewRecord z={z} close={() => set(null)} />}
@@ -194,6 +194,20 @@ function Checks({ z }: { z: Resource }) {
   if (!data) return <Loading what="the records" />
   return <>{data.looked < data.total && <p class="muted">Of the first {number(data.looked)} of {number(data.total)} records.</p>}
     {data.list.length === 0 ? <Empty title="Nothing to complain of." /> : <ul class="plain-list">{data.list.map(({ r, says }, i) => <li key={i}><Icon name="triangle-alert" size={14} /> <To r={r} mono /> <span class="kind">{kind(r.type)}</span> {says}</li>)}</ul>}</>
+}
+
+interface ServingAnswer { serial: number | null; records: number; servers: { id: number; type: string; name: string; current: boolean; connected: boolean }[] }
+
+/** The serial number that is deployed, and which servers answer it. */
+function Serving({ id }: { id: string }) {
+  const path = `zones/${id}/serving`
+  const { data, problem, reload } = useData<ServingAnswer>(path, signal => get(path, { signal }), ["deployments", "resourceRecords", "zones"])
+  useEffect(() => { const timer = setInterval(() => { if (!document.hidden) reload() }, 5000); return () => clearInterval(timer) }, [path])
+  if (problem) return <Trouble problem={problem} retry={reload} />
+  if (!data) return <Loading what="who serves it" />
+  if (data.serial === null) return <Empty title="Nothing is deployed of this zone yet.">It is once a server has a DNS role for it, and somebody deploys, or the view is live.</Empty>
+  return <section class="card"><h2>Serial <span class="num">{data.serial}</span></h2><p class="muted">{number(data.records)} records, SOA and NS among them.</p>
+    {data.servers.length === 0 ? <p class="muted">No server answers for it.</p> : <ul class="plain-list">{data.servers.map(s => <li key={s.id}><State of={!s.connected ? "NOT_CONNECTED" : s.current ? "CURRENT" : "BEHIND"} /> <To r={s as never} /> {!s.connected ? "is silent; it goes on with what it has" : s.current ? "answers this serial" : "has not said yet that it answers this serial"}</li>)}</ul>}</section>
 }
 
 /** The deployments of a zone or a server, the last first. */

@@ -1,16 +1,12 @@
 // What needs a look: full networks, alarms, the fleet, and what was changed last.
-import { get, query, type Page } from "../api"
+import { get } from "../api"
 import { useData } from "../data"
 import { To } from "../links"
 import { Empty, Head, Loading, State, Trouble, Use, When } from "../parts/basics"
 import { configuration, configurations, session } from "../session"
 import { LastChanges } from "./changes"
-import { usedOf } from "./network"
 import { useFleet } from "./fleet"
 import { useLast } from "./generic"
-
-/** How many networks are looked at for the fullest ones. */
-const looked = 1000
 
 export function Overview() {
   const c = configuration.value, name = configurations.value.find(x => x.id === c)?.name
@@ -21,15 +17,14 @@ export function Overview() {
   </>
 }
 
+interface Full { id: number; type: string; name: string; range: string; used: number; size: number }
+
 function Fullest({ c }: { c: number }) {
-  const path = "networks" + query({ filter: `configuration.id:${c}`, limit: looked })
-  const { data, problem, reload } = useData<Page>(path, s => get(path, { signal: s, headers: { Accept: "application/json" } }), ["networks", "addresses"])
-  const list = (data?.data ?? []).filter(n => n.usage).map(n => ({ n, ...usedOf(n) })).filter(x => x.all > 0).sort((a, b) => b.used / b.all - a.used / a.all).slice(0, 8)
+  const path = `configurations/${c}/fullestNetworks`
+  const { data, problem, reload } = useData<{ data: Full[] }>(path, s => get(path, { signal: s, headers: { Accept: "application/json" } }), ["networks", "addresses"])
   return <section class="card"><h2><a href="/ui/space">Fullest networks</a></h2>
-    {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : list.length === 0 ? <p class="muted">There is no IPv4 network yet. <a href="/ui/space">Make one</a>.</p> : <>
-      <table class="small-table"><tbody>{list.map(({ n, used, all }) => <tr key={n.id}><td><To r={n} mono /></td><td class="muted cut">{n.name}</td><td><Use part={used} of={all} /></td></tr>)}</tbody></table>
-      {data.count === looked && <p class="muted small">Of the first {looked} networks.</p>}
-    </>}
+    {problem ? <Trouble problem={problem} retry={reload} /> : !data ? <Loading /> : data.data.length === 0 ? <p class="muted">No IPv4 address is in use yet. <a href="/ui/space">Make a network</a>.</p> :
+      <table class="small-table"><tbody>{data.data.slice(0, 8).map(n => <tr key={n.id}><td><To r={n as never} mono /></td><td class="muted cut">{n.name}</td><td><Use part={n.used} of={n.size} /></td></tr>)}</tbody></table>}
   </section>
 }
 
