@@ -28,6 +28,13 @@ func TestLiveAnswersAndResolves(t *testing.T) {
 		t.Errorf("the deployment is %s: %s", state, message)
 	}
 	a.answersWith("berth.harbour.example.", dns.TypeTXT, `NOERROR "x"`)
+	if serving := ""; !until(func() bool {
+		_, text, err := m.call("GET", "/zones/"+zone+"/serving", "")
+		serving = string(text)
+		return err == nil && strings.Contains(serving, `"servers":[{"id":`+a.server+`,`) && strings.Contains(serving, `"current":true,"connected":true`)
+	}) {
+		t.Errorf("who serves the zone is %s", serving)
+	}
 }
 
 // A name that leads back from an address has what hosts say and records of its own, also where one of both changes, and where a zone lies
