@@ -6,6 +6,7 @@ import "portolan/internal/resource"
 
 // Register declares everything of this room.
 func Register(r *resource.Registry) {
+	registerAbsent(r)
 	registerDatabases(r)
 	registerTFTP(r)
 	registerLocations(r)

@@ -142,25 +142,8 @@ func (a *Server) paths() doc {
 	}
 	for _, c := range a.Collections() {
 		at := a.Base + "/" + c.Name
-		if c.Inner {
-			continue
-		}
-		paths[at] = a.pathItem(resource.Target{Collection: c, List: true}, c.Types, c.Types, c.Name, c.Name)
-		if c.Map != nil {
-			paths[at+"/{id}/"+mapName] = a.mapPath(c)
-		}
-		if c.Counts.Of != nil {
-			paths[at+"/{id}/"+c.Counts.Name] = a.countsPath(c)
-		}
-		for _, rep := range c.Reports {
-			paths[at+"/{id}/"+rep.Name] = a.reportPath(c, rep)
-		}
-		if c.Guard == resource.Everybody && a.Effective != nil {
-			paths[at+"/{id}/"+effectiveName] = a.effectivePath(c)
-		}
-		paths[at+"/{id}"] = a.pathItem(resource.Target{Collection: c}, c.Types, c.Types, c.Name+"One", c.Name)
-		for alias := range c.Aliases {
-			paths[at+"/"+alias] = a.pathItem(resource.Target{Collection: c}, c.Types, c.Types, c.Name+"-"+alias, c.Name)
+		if !c.Inner {
+			a.ownPaths(paths, at, c)
 		}
 		for i := range c.Subs {
 			s := &c.Subs[i]
@@ -176,6 +159,27 @@ func (a *Server) paths() doc {
 		}
 	}
 	return paths
+}
+
+// ownPaths describes a collection, each resource of it, and what is ours below one.
+func (a *Server) ownPaths(paths doc, at string, c *resource.Collection) {
+	paths[at] = a.pathItem(resource.Target{Collection: c, List: true}, c.Types, c.Types, c.Name, c.Name)
+	if c.Map != nil {
+		paths[at+"/{id}/"+mapName] = a.mapPath(c)
+	}
+	if c.Counts.Of != nil {
+		paths[at+"/{id}/"+c.Counts.Name] = a.countsPath(c)
+	}
+	for _, rep := range c.Reports {
+		paths[at+"/{id}/"+rep.Name] = a.reportPath(c, rep)
+	}
+	if c.Guard == resource.Everybody && a.Effective != nil {
+		paths[at+"/{id}/"+effectiveName] = a.effectivePath(c)
+	}
+	paths[at+"/{id}"] = a.pathItem(resource.Target{Collection: c}, c.Types, c.Types, c.Name+"One", c.Name)
+	for alias := range c.Aliases {
+		paths[at+"/"+alias] = a.pathItem(resource.Target{Collection: c}, c.Types, c.Types, c.Name+"-"+alias, c.Name)
+	}
 }
 
 // anyOf is a resource of one of the types, as it is answered: where fields are left out it may fit several.
