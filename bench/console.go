@@ -255,8 +255,10 @@ func (s *screens) mapOfAll() error {
 	}
 	panned, err := browser.Eval[float64](s.p, `new Promise(async done => { const closer = () => [...document.querySelectorAll("button")].find(b => b.innerText === "Closer").click();
 		closer(); await new Promise(requestAnimationFrame); closer(); await new Promise(requestAnimationFrame);
-		let most = 0; const o = new PerformanceObserver(l => { for (const e of l.getEntries()) most = Math.max(most, e.duration) }); o.observe({type: "longtask"});
-		const c = document.querySelector("canvas"), b = c.getBoundingClientRect(), at = (type, i) => c.dispatchEvent(new PointerEvent(type, {bubbles: true, pointerId: 1,
+		let most = 0; const o = new PerformanceObserver(l => { for (const e of l.getEntries()) most = Math.max(most,
+			e.duration) }); o.observe({type: "longtask"});
+		const c = document.querySelector("canvas"), b = c.getBoundingClientRect(), at = (type, i) => c.dispatchEvent(new PointerEvent(type,
+			{bubbles: true, pointerId: 1,
 			button: 0, clientX: b.left + 400 - i * 2, clientY: b.top + 300 - i}));
 		c.setPointerCapture = () => {}; at("pointerdown", 0);
 		for (let i = 0; i < 120; i++) { at("pointermove", i); await new Promise(requestAnimationFrame) }

@@ -234,7 +234,8 @@ func (s *stage) paths() []string {
 	address, six, lan := s.id("addresses", "address:'10.0.0.2'"), s.id("blocks", "type:'IPv6Block'"), s.id("networks", "type:'IPv6Network'")
 	return []string{"/", "/ui/space?open=" + block + "." + inner, "/ui/blocks/" + inner, "/ui/blocks/" + inner + "/map",
 		"/ui/blocks/" + inner + "/map?as=table", "/ui/blocks/" + block + "/map?prefix=10.0.0.0%2F16&by=tag", "/ui/blocks/" + inner +
-			"/map?cells=4096&view=4,8,8&cell=600", "/ui/blocks/" + six + "/map", "/ui/blocks/" + six + "/map?as=cells", "/ui/networks/" + lan + "/map",
+			"/map?cells=4096&view=4,8,8&cell=600", "/ui/blocks/" + six + "/map", "/ui/blocks/" + six + "/map?as=cells",
+		"/ui/networks/" + lan + "/map",
 		"/ui/blocks/" + inner + "/map?by=location",
 		"/ui/blocks/" + inner + "/fields", "/ui/find?in=" + block, "/ui/networks/" + network, "/ui/networks/" + network + "/map?by=state",
 		"/ui/networks/" + network + "/ranges",

@@ -30,7 +30,7 @@ func TestLiveAnswersAndResolves(t *testing.T) {
 	a.answersWith("berth.harbour.example.", dns.TypeTXT, `NOERROR "x"`)
 	if serving := ""; !until(func() bool {
 		_, text, err := m.call("GET", "/zones/"+zone+"/serving", "")
-		serving = string(text)
+		serving = text
 		return err == nil && strings.Contains(serving, `"servers":[{"id":`+a.server+`,`) && strings.Contains(serving, `"current":true,"connected":true`)
 	}) {
 		t.Errorf("who serves the zone is %s", serving)

@@ -3,6 +3,7 @@ package imports
 import (
 	"encoding/json"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,9 @@ const (
 type outcome struct {
 	came came
 	said []string
+	// row is the resource that it is about, where that is there; fields are those of it that were changed.
+	row    *store.Resource
+	fields []resource.FieldChange
 }
 
 // perform does what rows say, in one transaction.
@@ -84,7 +88,7 @@ func (p *perform) one(r *row) (o outcome, err error) {
 	}
 	leaveInherited(t, c.Sent)
 	o.came = created
-	_, err = p.API.MakeIn(&c, at)
+	o.row, err = p.API.MakeIn(&c, at)
 	return o, err
 }
 
@@ -226,8 +230,12 @@ func (p *perform) shown(row *store.Resource) (members map[string]json.RawMessage
 // update changes what a row says otherwise than it is shown.
 func (p *perform) update(c *resource.Change, r *row, there *store.Resource, o outcome) (outcome, error) {
 	t := p.API.TypeNamed(there.Type)
+	o.row = there
 	shown, err := p.shown(there)
 	if err != nil {
+		return o, err
+	}
+	if err := p.dropSameLinks(t, c.Sent, there); err != nil {
 		return o, err
 	}
 	var fixed []string
@@ -257,9 +265,68 @@ func (p *perform) update(c *resource.Change, r *row, there *store.Resource, o ou
 	if err := p.may(resource.ActionChange, resource.Subject{Collection: p.API.Collection(there.Collection), ID: there.ID}); err != nil {
 		return o, err
 	}
-	o.came = updated
-	_, err = p.API.Rewrite(c, there, false)
+	o.came, o.fields = updated, changedFields(t, c.Sent, shown)
+	o.row, err = p.API.Rewrite(c, there, false)
 	return o, err
+}
+
+// changedFields words what is to be changed; what is only written, such as a password, without its values.
+func changedFields(t *schema.Type, sent, shown map[string]json.RawMessage) (all []resource.FieldChange) {
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		one := resource.FieldChange{Field: name, Before: shown[name], After: sent[name]}
+		if f := t.ByName[name]; f == nil || f.Kind == schema.SecretText || f.WriteOnly && f.Kind != schema.References {
+			one.Before, one.After = nil, nil
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// dropSameLinks takes out of what is sent the fields of many that hold just what is sent, by number or by address: they are not shown.
+func (p *perform) dropSameLinks(t *schema.Type, sent map[string]json.RawMessage, there *store.Resource) error {
+	for name, raw := range sent {
+		f := t.ByName[name]
+		if f == nil || f.Kind != schema.References {
+			continue
+		}
+		var items []struct {
+			ID      int64   `json:"id"`
+			Address *string `json:"address"` // what else is said of one is not compared
+		}
+		if json.Unmarshal(raw, &items) != nil {
+			continue
+		}
+		linked, err := p.Tx.Links(there.ID, name)
+		if err != nil {
+			return err
+		}
+		targets := map[string]bool{}
+		for _, id := range linked {
+			row, err := p.Tx.Get(id)
+			if err != nil {
+				return err
+			}
+			targets[strconv.FormatInt(id, 10)] = true
+			if len(row.Low) > 0 {
+				targets[store.KeyAddr(row.Low).String()] = true
+			}
+		}
+		same := len(items) == len(linked)
+		for _, one := range items {
+			key := strconv.FormatInt(one.ID, 10)
+			if one.Address != nil {
+				key = *one.Address
+				if a, err := netip.ParseAddr(key); err == nil {
+					key = a.Unmap().String()
+				}
+			}
+			same = same && targets[key]
+		}
+		if same {
+			delete(sent, name)
+		}
+	}
+	return nil
 }
 
 // sameReference refuses a reference whose number is as it was, and whose name is another one: by its name nothing is found.

@@ -91,7 +91,7 @@ func (j *job) step(ctx context.Context, rows []*row) error {
 	if errors.Is(err, store.ErrTrialEnded) && len(rows) > 1 {
 		err = errFewer
 	} else if errors.Is(err, store.ErrTrialEnded) {
-		outcomes, err = []outcome{{refused, []string{"it would change more than is tried"}}}, nil
+		outcomes, err = []outcome{{came: refused, said: []string{"it would change more than is tried"}}}, nil
 	}
 	if err == nil && j.mode == dryRun {
 		err = j.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
@@ -273,7 +273,7 @@ func (j *job) each(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]
 	outcomes = make([]outcome, len(rows))
 	for i, one := range rows {
 		if refusal := wrong[i]; refusal != nil {
-			outcomes[i] = outcome{refused, []string{refusal.Code + ": " + refusal.Message}}
+			outcomes[i] = outcome{came: refused, said: []string{refusal.Code + ": " + refusal.Message}}
 			continue
 		}
 		before := tx.Writes()
@@ -288,10 +288,10 @@ func (j *job) each(tx *store.Tx, o resource.Outside, rows []*row, wrong map[int]
 			return nil, err
 		case tx.Writes() != before:
 			wrong[i] = refusal
-			outcomes[i] = outcome{refused, append(outcomes[i].said, refusal.Code+": "+refusal.Message)}
+			outcomes[i] = outcome{came: refused, said: append(outcomes[i].said, refusal.Code+": "+refusal.Message)}
 			return outcomes, errAgain
 		default:
-			outcomes[i] = outcome{refused, append(outcomes[i].said, refusal.Code+": "+refusal.Message)}
+			outcomes[i] = outcome{came: refused, said: append(outcomes[i].said, refusal.Code+": "+refusal.Message)}
 		}
 	}
 	return outcomes, nil

@@ -87,8 +87,9 @@ func Fullest(tx *store.Tx, configuration int64, share float64) (all []Full, err 
 			all = append(all, f)
 		}
 		return nil
-	}, "SELECT r.id, r.low, r.high, CAST(sum(u.n) AS BIGINT) FROM resource r JOIN usage u ON u.container = r.id WHERE r.collection = 'networks'"+
-		" AND r.type = 'IPv4Network' AND u.state <> '"+networkSpace+"'"+where+" GROUP BY r.id, r.low, r.high", args...)
+	},
+		"SELECT r.id, r.low, r.high, CAST(sum(u.n) AS BIGINT) FROM resource r JOIN usage u ON u.container = r.id WHERE r.collection = 'networks'"+
+			" AND r.type = 'IPv4Network' AND u.state <> '"+networkSpace+"'"+where+" GROUP BY r.id, r.low, r.high", args...)
 	if err != nil {
 		return nil, fmt.Errorf("reading how full networks are: %w", err)
 	}

@@ -58,8 +58,8 @@ type cells struct {
 	kinds      []byte
 }
 
-// cellsOf makes the cells of a prefix, or, where it is none, of the smallest prefix that has a range: n of them, a power of two, or as many as
-// it has addresses.
+// cellsOf makes the cells of a prefix, or, where it is none, of the smallest prefix that has a range: n of them, a power of two, or as
+// many as it has addresses.
 func cellsOf(r space.Range, p netip.Prefix, n int) *cells {
 	length := r.Low.BitLen()
 	if !p.IsValid() {

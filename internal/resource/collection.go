@@ -490,6 +490,25 @@ type Cell struct {
 	Full float64
 }
 
+// Applied is what came of a resource that is to be as it was sent (POST /apply).
+type Applied struct {
+	// Row is the resource as it is now; nil where it could not be read.
+	Row *store.Resource
+	// Did is CREATED, CHANGED or UNCHANGED.
+	Did string
+	// Changes are the fields that were changed.
+	Changes []FieldChange
+	// Said is what was passed over of it, in sentences.
+	Said []string
+}
+
+// FieldChange is a field that was changed, with its value before and after it; both are null where they are not told.
+type FieldChange struct {
+	Field  string          `json:"field"`
+	Before json.RawMessage `json:"before"`
+	After  json.RawMessage `json:"after"`
+}
+
 // Counts are numbers by type or state that are kept for a resource, and answered below its path.
 type Counts struct {
 	// Name is the last part of the path; Summary says in a sentence what is counted.

@@ -43,6 +43,8 @@ type Server struct {
 	Still func(r *http.Request) (resource.Caller, error)
 	// Beat is how often something is sent to a follower at least, and who asks is asked for again.
 	Beat time.Duration
+	// Apply makes a resource be as the change sends it, in what in names (imports.Apply).
+	Apply func(c *resource.Change, in string) (resource.Applied, error)
 	// followers has one for each who follows the changes; following are those whose connection is detached. letGo ends closing, and
 	// with it all of them.
 	followers chan struct{}
@@ -100,7 +102,7 @@ func New(a *resource.API, settings Settings) *Server {
 		shown:    store.NewCache[int64](a.Store, store.CacheOptions[shownRow]{})}
 	s.closing, s.letGo = context.WithCancel(context.Background())
 	s.ours = map[string]ownPath{batchName: {s.batch, s.batchPath}, searchName: {s.search, s.searchPath},
-		changesName: {s.changes, s.changesPath}}
+		changesName: {s.changes, s.changesPath}, applyName: {s.apply, s.applyPath}}
 	for _, c := range a.Collections() {
 		s.plans[c.Name] = newPlan(s.Base, c)
 	}

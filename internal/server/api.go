@@ -80,5 +80,7 @@ func Serve(a *resource.API, maxLimit int64, version string) *rest.Server {
 		name = ""
 	}
 	a.Manager.Hostname, a.Manager.Version = name, version
-	return rest.New(a, rest.Settings{Base: Base, MaxLimit: maxLimit, RootType: "AddressManager", Version: version, Hostname: name})
+	s := rest.New(a, rest.Settings{Base: Base, MaxLimit: maxLimit, RootType: "AddressManager", Version: version, Hostname: name})
+	s.Apply = imports.Apply(a, s.Show)
+	return s
 }

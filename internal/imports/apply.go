@@ -1,0 +1,169 @@
+package imports
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/netip"
+	"strings"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+)
+
+// Apply gives what makes a resource be as its members say, in the transaction of a change: the one that it is about is changed, by the
+// rules of imports (docs/import.md), and made where it is not there. in is the path of what it belongs below, by names or numbers, such
+// as configurations/main, servers/ns1 or servers/ns1/deploymentRoles; empty: it finds its place in its configuration. A reference may be
+// a text: the key of what it refers to, or its path, such as locations/NO OSL.
+func Apply(a *resource.API, show Show) func(c *resource.Change, in string) (resource.Applied, error) {
+	runner := &Runner{api: a, show: show}
+	return func(c *resource.Change, in string) (done resource.Applied, err error) {
+		j := &job{Runner: runner, action: createOrUpdate, prepared: map[int64]any{0: c.Prepared}}
+		p := &perform{job: j, Change: c}
+		if j.at, err = p.placeNamed(in); err != nil {
+			return done, err
+		}
+		members := c.Sent
+		if err := p.nameReferences(members); err != nil {
+			return done, err
+		}
+		if raw, ok := members["id"]; ok {
+			return done, problem.Invalid("id", "%s: what is applied is found by its name or place; leave the number out", raw)
+		}
+		o, err := p.one(&row{members: members})
+		if err != nil {
+			return done, err
+		}
+		done = resource.Applied{Row: o.row, Did: map[came]string{unchanged: "UNCHANGED", created: "CREATED", updated: "CHANGED"}[o.came],
+			Changes: o.fields, Said: o.said}
+		return done, nil
+	}
+}
+
+// placeNamed reads the path of what a resource belongs below, by names or numbers.
+func (p *perform) placeNamed(path string) (at target, err error) {
+	if path == "" {
+		return at, nil
+	}
+	name, rest, _ := strings.Cut(path, "/")
+	c := p.API.Collection(name)
+	if c == nil || rest == "" {
+		return at, problem.Invalid("in", "%q is no path of a resource, such as configurations/main or servers/ns1", path)
+	}
+	key, sub := rest, ""
+	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range has one, too
+		if s := c.Sub(rest[i+1:]); s != nil {
+			key, sub = rest[:i], rest[i+1:]
+		}
+	}
+	row, err := p.API.Named(p.Tx, p.Caller, "in", c, key, 0)
+	if err != nil {
+		return at, err
+	}
+	t := resource.Target{Collection: c, ID: row.ID}
+	if sub == "" {
+		return target{within: t}, nil
+	}
+	if t.Sub = c.Sub(sub); !t.Sub.Post || t.Sub.Relation != resource.Children {
+		return at, problem.Invalid("in", "%q: nothing is made in %s", path, sub)
+	}
+	t.List = true
+	return target{list: &t}, nil
+}
+
+// configuration is the number of the one that a resource belongs to, as far as its place says; 0 where it does not.
+func (p *perform) configuration() (int64, error) {
+	t := p.at.within
+	if p.at.list != nil {
+		t = *p.at.list
+	}
+	if t.ID == 0 {
+		return 0, nil
+	}
+	if t.Collection.Scope {
+		return t.ID, nil
+	}
+	row, err := p.Tx.Head(t.ID)
+	return row.Configuration, err
+}
+
+// nameReferences puts numbers, or what the API takes instead, for references that are texts.
+func (p *perform) nameReferences(members map[string]json.RawMessage) error {
+	t, err := p.typeOf(&row{members: members})
+	if err != nil {
+		return err
+	}
+	configuration, err := p.configuration()
+	if err != nil {
+		return err
+	}
+	for name, raw := range members {
+		f := t.ByName[name]
+		raw = bytes.TrimSpace(raw)
+		if f == nil || len(raw) == 0 {
+			continue
+		}
+		switch {
+		case f.Kind == schema.Reference && raw[0] == '"':
+			members[name], err = p.reference(f, raw, configuration)
+		case f.Kind == schema.References && raw[0] == '[':
+			var items []json.RawMessage
+			if json.Unmarshal(raw, &items) != nil {
+				continue // who decodes it will say what is wrong
+			}
+			for i, item := range items {
+				if item = bytes.TrimSpace(item); err == nil && len(item) > 0 && item[0] == '"' {
+					items[i], err = p.reference(f, item, configuration)
+				}
+			}
+			if err == nil {
+				members[name], err = json.Marshal(items)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reference gives what a text names in a field, as the API takes it.
+func (p *perform) reference(f *schema.Field, raw json.RawMessage, configuration int64) (json.RawMessage, error) {
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return nil, problem.Invalid(f.Name, "is no text")
+	}
+	by := func(name string, value any) (json.RawMessage, error) {
+		return json.Marshal(map[string]any{name: value})
+	}
+	collection, key, path := strings.Cut(text, "/")
+	c := p.API.Collection(collection)
+	path = path && c != nil
+	switch {
+	case f.Column != "" || f.ReadOnly: // where it lies, such as the configuration or the view
+		return by("name", text)
+	case !path && f.Identify != "":
+		return by(f.Identify, p.API.AsShown(f, text))
+	case !path && f.Kind == schema.References:
+		if _, err := netip.ParseAddr(text); err == nil {
+			return by("address", text)
+		}
+	}
+	if !path {
+		found := map[string]bool{}
+		for _, name := range f.Refs {
+			if t := p.API.TypeNamed(name); t != nil {
+				c = p.API.CollectionOf(t)
+				found[c.Name] = true
+			}
+		}
+		if key = text; len(found) != 1 {
+			return nil, problem.Invalid(f.Name, "%q: say of which collection it is, such as locations/%s", text, text)
+		}
+	}
+	row, err := p.API.Named(p.Tx, p.Caller, f.Name, c, key, configuration)
+	if err != nil {
+		return nil, err
+	}
+	return by("id", row.ID)
+}

@@ -1,0 +1,121 @@
+package resource
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/internal/naming"
+	"portolan/internal/problem"
+	"portolan/internal/schema"
+	"portolan/internal/space"
+	"portolan/internal/store"
+)
+
+// KeyField is the field that people name resources of the collection by: their range, their address, their whole name, what they are looked
+// up by, a code, or else their name.
+func (c *Collection) KeyField() string {
+	for _, holds := range []func(f *schema.Field) bool{
+		func(f *schema.Field) bool { return f.Kind == schema.Span && f.Name == "range" },
+		func(f *schema.Field) bool { return f.Kind == schema.Address && f.Span },
+		func(f *schema.Field) bool { return f.DNS },
+		func(f *schema.Field) bool { return f.KeyPrefix != "" },
+		func(f *schema.Field) bool { return f.Name == "code" && f.Indexed },
+	} {
+		for _, t := range c.Types {
+			if i := slices.IndexFunc(t.Fields, holds); i >= 0 {
+				return t.Fields[i].Name
+			}
+		}
+	}
+	return "name"
+}
+
+// Named gives the one resource of a collection that a text names: by its number, or by its key (KeyField), in a configuration, or in any
+// where that is 0. field is what named it, for the refusal: there is none, or there are several.
+func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, text string, configuration int64) (*store.Resource, error) {
+	if id, err := strconv.ParseInt(text, 10, 64); err == nil {
+		row, err := a.find(tx, c, id, caller)
+		if problem.IsNotFound(err) {
+			return nil, notFoundInlined(field, "there is no resource %d in %s", id, c.Name)
+		}
+		return row, err
+	}
+	q, _ := a.ListQuery(Target{Collection: c, List: true}, caller)
+	where := store.All{q.Where}
+	key := c.keyExpr(text)
+	if key == nil {
+		return nil, problem.Invalid(field, "%q is no %s of one of %s", text, c.KeyField(), c.Name)
+	}
+	where = append(where, key)
+	if configuration != 0 && !c.Scope && len(c.Types) > 0 && c.Types[0].ByName["configuration"] != nil {
+		where = append(where, compare(store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, "eq", configuration))
+	}
+	rows, err := tx.Some(where, 2)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(rows) == 0:
+		return nil, notFoundInlined(field, "there is nothing in %s with the %s %q", c.Name, c.KeyField(), text)
+	case len(rows) > 1:
+		return nil, problem.Field("ConflictingResourceFieldValues", field, "several of %s have the %s %q: give the number of one", c.Name,
+			c.KeyField(),
+			text)
+	}
+	return rows[0], nil
+}
+
+// keyExpr is the condition that a resource has a key; nil where the text can be none.
+func (c *Collection) keyExpr(text string) store.Expr {
+	field := c.KeyField()
+	var f *schema.Field
+	for _, t := range c.Types {
+		if f == nil {
+			f = t.ByName[field]
+		}
+	}
+	switch {
+	case f == nil || field == "name":
+		return compare(nameColumn, "eq", text)
+	case f.Kind == schema.Span, f.Kind == schema.Address:
+		r, err := space.Parse(text)
+		if a, wrong := netip.ParseAddr(text); wrong == nil && a.Zone() == "" {
+			r, err = space.Range{Low: a.Unmap(), High: a.Unmap()}, nil
+		}
+		if err != nil {
+			return nil
+		}
+		return store.All{compare(lowColumn, "eq", store.AddrKey(r.Low)), compare(highColumn, "eq", store.AddrKey(r.High))}
+	case f.DNS:
+		return compare(keyColumn, "eq", naming.Key(text))
+	case f.Hardware:
+		mac, err := space.ParseHardware(text)
+		if err != nil {
+			return nil
+		}
+		return compare(keyColumn, "eq", f.KeyPrefix+space.FormatHardware(mac))
+	case f.KeyPrefix != "":
+		return compare(keyColumn, "eq", f.KeyPrefix+text)
+	}
+	return compare(store.Field{Kind: store.Text, Path: []string{field}, Indexed: f.Indexed}, "eq", text)
+}
+
+// AsShown gives a text that names what a reference refers to as that shows it: hardware addresses in one notation, names without the dot
+// behind.
+func (a *API) AsShown(f *schema.Field, text string) string {
+	for _, name := range f.Refs {
+		t := a.TypeNamed(name)
+		if t == nil || t.ByName[f.Identify] == nil {
+			continue
+		}
+		if by := t.ByName[f.Identify]; by.Hardware {
+			if mac, err := space.ParseHardware(text); err == nil {
+				return space.FormatHardware(mac)
+			}
+		} else if by.DNS {
+			return strings.TrimSuffix(text, ".")
+		}
+	}
+	return text
+}
