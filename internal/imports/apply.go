@@ -2,8 +2,10 @@ package imports
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"portolan/internal/problem"
@@ -11,14 +13,18 @@ import (
 	"portolan/internal/schema"
 )
 
-// Apply gives what makes a resource be as its members say, in the transaction of a change: the one that it is about is changed, by the
-// rules of imports (docs/import.md), and made where it is not there. in is the path of what it belongs below, by names or numbers, such
-// as configurations/main, servers/ns1 or servers/ns1/deploymentRoles; empty: it finds its place in its configuration. A reference may be
-// a text: the key of what it refers to, or its path, such as locations/NO OSL.
-func Apply(a *resource.API, show Show) func(c *resource.Change, in string) (resource.Applied, error) {
+// Apply gives what makes a resource be as its members say, in the transaction of a change: the one that it is about is changed, by the rules
+// of imports (docs/import.md), and made where it is not there. in is the path of what it belongs below, by names or numbers, such as
+// configurations/main, servers/ns1 or servers/ns1/deploymentRoles; empty: it finds its place in its configuration. A reference may be a
+// text: the key of what it refers to, or its path, such as locations/NO OSL. action leaves it at one of both, as that of an import does:
+// CREATE, or UPDATE, which takes the number of what is changed (id), too; empty: both.
+func Apply(a *resource.API, show Show) func(c *resource.Change, in, action string) (resource.Applied, error) {
 	runner := &Runner{api: a, show: show}
-	return func(c *resource.Change, in string) (done resource.Applied, err error) {
-		j := &job{Runner: runner, action: createOrUpdate, prepared: map[int64]any{0: c.Prepared}}
+	return func(c *resource.Change, in, action string) (done resource.Applied, err error) {
+		j := &job{Runner: runner, action: cmp.Or(action, createOrUpdate), prepared: map[int64]any{0: c.Prepared}}
+		if !slices.Contains([]string{createOrUpdate, createOnly, updateOnly}, j.action) {
+			return done, problem.Field("InvalidEnumValue", "action", "%q: must be one of %s, %s, %s", action, createOrUpdate, createOnly, updateOnly)
+		}
 		p := &perform{job: j, Change: c}
 		if j.at, err = p.placeNamed(in); err != nil {
 			return done, err
@@ -27,7 +33,7 @@ func Apply(a *resource.API, show Show) func(c *resource.Change, in string) (reso
 		if err := p.nameReferences(members); err != nil {
 			return done, err
 		}
-		if raw, ok := members["id"]; ok {
+		if raw, ok := members["id"]; ok && j.action != updateOnly {
 			return done, problem.Invalid("id", "%s: what is applied is found by its name or place; leave the number out", raw)
 		}
 		o, err := p.one(&row{members: members})

@@ -25,6 +25,8 @@ type applyRequest struct {
 	Into string `json:"into"`
 	// Defaults are members of every resource whose type has them and that does not say otherwise, such as the view.
 	Defaults map[string]json.RawMessage `json:"defaults"`
+	// Action leaves it at one: CREATE refuses what is there, UPDATE what is not. Empty: CREATE_OR_UPDATE.
+	Action string `json:"action"`
 	// Tag is the tag that they get, by its path, such as tags/north. Prune takes away what has it and is not among them.
 	Tag       string            `json:"tag"`
 	Prune     bool              `json:"prune"`
@@ -70,6 +72,8 @@ func (a *Server) readApply(w http.ResponseWriter, rq *request) (q applyRequest, 
 			into = &q.Into
 		case "defaults":
 			into = &q.Defaults
+		case "action":
+			into = &q.Action
 		case "tag":
 			into = &q.Tag
 		case "prune":
@@ -77,7 +81,7 @@ func (a *Server) readApply(w http.ResponseWriter, rq *request) (q applyRequest, 
 		case "resources":
 			into = &q.Resources
 		default:
-			return q, problem.Invalid(name, "there is no such member; there are into, defaults, tag, prune and resources")
+			return q, problem.Invalid(name, "there is no such member; there are into, defaults, action, tag, prune and resources")
 		}
 		if json.Unmarshal(raw, into) != nil {
 			return q, problem.Invalid(name, "is not of the kind that is expected")
@@ -194,51 +198,21 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 
 func resourceAt(i int) string { return fmt.Sprintf("resources[%d]", i) }
 
-// applyIn applies in a transaction. Behind one that is refused the others are still tried, to name the faults of all.
+// applyIn applies in a transaction.
 func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[string]json.RawMessage, prepared map[int]any) (ans answer,
 	err error) {
 	tx.Describe("APPLY", fmt.Sprintf("Applied %d resources", len(all)))
-	answer := appliedAnswer{Resources: []appliedResource{}}
 	tag, err := a.tagOf(tx, rq, q.Tag)
 	if err != nil {
 		return ans, err
 	}
-	var faults []*problem.Problem
-	kept := map[int64]bool{}
-	for i := range all {
-		if err := rq.Context().Err(); err != nil {
-			return ans, err
-		}
-		before := tx.Writes()
-		one, row, err := a.applyOne(tx, rq, q.Into, maps.Clone(all[i]), prepared[i])
-		if err == nil && row != nil && kept[row.ID] {
-			err = problem.Conflict("ResourceConflictsWithOther", "this is resource %d, as another one before it", row.ID)
-		}
-		if store.Duplicate(err) {
-			err = wordConflict(err)
-		}
-		if fault, ok := problem.As(placed(resourceAt(i), err)); ok {
-			if faults = append(faults, fault); len(faults) == maxFaults || tx.Writes() != before {
-				break
-			}
-			continue
-		}
-		if err != nil {
-			if len(faults) > 0 {
-				break
-			}
-			return ans, placed(resourceAt(i), err)
-		}
-		if row != nil {
-			kept[row.ID] = true
-			if err := a.mark(tx, rq, row, tag); err != nil {
-				return ans, placed(resourceAt(i), err)
-			}
-		}
-		answer.add(one)
+	results, kept, err := a.applyAll(tx, rq, q, all, prepared, tag)
+	if err != nil {
+		return ans, err
 	}
-	if len(faults) > 0 {
-		return ans, problem.Join(faults)
+	answer := appliedAnswer{Resources: []appliedResource{}}
+	for _, one := range results {
+		answer.add(one)
 	}
 	if q.Prune {
 		if err := a.prune(tx, rq, tag, kept, &answer); err != nil {
@@ -260,6 +234,58 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 	return ans, a.keep(tx, rq, ans)
 }
 
+// applyAll applies all resources, and gives what came of each, and which there are. Their order does not matter: those that are refused are
+// tried again when the others are done, as long as that leads to anything; then the faults of all are named.
+func (a *Server) applyAll(tx *store.Tx, rq *request, q *applyRequest, all []map[string]json.RawMessage, prepared map[int]any,
+	tag *store.Resource) (results []appliedResource, kept map[int64]bool, err error) {
+	results, kept = make([]appliedResource, len(all)), map[int64]bool{}
+	pending := make([]int, len(all))
+	for i := range pending {
+		pending[i] = i
+	}
+	for len(pending) > 0 {
+		var again []int
+		var faults []*problem.Problem
+		for _, i := range pending {
+			if err := rq.Context().Err(); err != nil {
+				return nil, nil, err
+			}
+			before := tx.Writes()
+			one, row, err := a.applyOne(tx, rq, q, maps.Clone(all[i]), prepared[i])
+			if err == nil && row != nil && kept[row.ID] {
+				err = problem.Conflict("ResourceConflictsWithOther", "this is resource %d, as another one before it", row.ID)
+			}
+			if store.Duplicate(err) {
+				err = wordConflict(err)
+			}
+			if err == nil && row != nil {
+				kept[row.ID] = true
+				err = a.mark(tx, rq, row, tag)
+			}
+			if err == nil {
+				results[i] = one
+				continue
+			}
+			fault, ok := problem.As(placed(resourceAt(i), err))
+			if !ok {
+				return nil, nil, placed(resourceAt(i), err)
+			}
+			again = append(again, i)
+			if len(faults) < maxFaults {
+				faults = append(faults, fault)
+			}
+			if tx.Writes() != before { // half done: nothing is to be built on that
+				return nil, nil, problem.Join(faults)
+			}
+		}
+		if len(again) == len(pending) {
+			return nil, nil, problem.Join(faults)
+		}
+		pending = again
+	}
+	return results, kept, nil
+}
+
 // add adds what came of one.
 func (x *appliedAnswer) add(one appliedResource) {
 	switch one.Did {
@@ -276,8 +302,9 @@ func (x *appliedAnswer) add(one appliedResource) {
 }
 
 // applyOne applies one resource, as the members say.
-func (a *Server) applyOne(tx *store.Tx, rq *request, into string, members map[string]json.RawMessage, prepared any) (one appliedResource,
+func (a *Server) applyOne(tx *store.Tx, rq *request, q *applyRequest, members map[string]json.RawMessage, prepared any) (one appliedResource,
 	row *store.Resource, err error) {
+	into := q.Into
 	if raw, ok := members["in"]; ok {
 		delete(members, "in")
 		if json.Unmarshal(raw, &into) != nil {
@@ -286,7 +313,7 @@ func (a *Server) applyOne(tx *store.Tx, rq *request, into string, members map[st
 	}
 	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: members, Probed: rq.outside.Probed, Made: rq.outside.Made,
 		Prepared: prepared, Options: rq.options, Extra: map[string]string{}}
-	done, err := a.Apply(c, into)
+	done, err := a.Apply(c, into, q.Action)
 	if err != nil {
 		return one, nil, a.Conceal(tx, rq.caller, members, err)
 	}
@@ -413,8 +440,10 @@ func (a *Server) applyPath() doc {
 		"requestBody": body(doc{"type": "object", "required": []string{"resources"}, "additionalProperties": false, "properties": doc{
 			"into":     doc{"type": "string", "description": "What they belong below, such as configurations/main."},
 			"defaults": doc{"type": "object", "description": "Members of each whose type has them, such as the view."},
-			"tag":      doc{"type": "string", "description": "A tag that each gets, such as tags/north."},
-			"prune":    doc{"type": "boolean", "description": "Whether what has the tag and is not sent goes."},
+			"action": doc{"type": "string", "enum": []string{"CREATE_OR_UPDATE", "CREATE", "UPDATE"},
+				"description": "CREATE refuses what is there, UPDATE what is not; CREATE_OR_UPDATE where it is left out."},
+			"tag":   doc{"type": "string", "description": "A tag that each gets, such as tags/north."},
+			"prune": doc{"type": "boolean", "description": "Whether what has the tag and is not sent goes."},
 			"resources": doc{"type": "array", "maxItems": maxChanges, "items": doc{"type": "object", "required": []string{"type"},
 				"description": "A resource; in is what it belongs below, where its place does not follow."}}}},
 			doc{"into": "configurations/main", "resources": []any{doc{"type": "IPv4Block", "range": "10.0.0.0/8", "name": "Harbour"}}},

@@ -20,6 +20,13 @@ func TestApply(t *testing.T) {
 	const zone, host = `{"type":"Zone","absoluteName":"example.net"}`, `{"type":"HostRecord","absoluteName":"www.example.net","addresses":["10.1.0.10","10.1.0.11"]}`
 	const alias = `{"type":"AliasRecord","absoluteName":"web.example.net","linkedRecord":"www.example.net"}`
 	all := plan(strings.Join([]string{block, network, address, zone, host, alias}, ","))
+	// Their order does not matter.
+	turned := m.want(200, "POST", "/api/v2/apply", plan(strings.Join([]string{alias, host, zone, address, network, block}, ",")),
+		"x-portolan-dry-run: true")
+	if turned.text("resource.created") != "5" || turned.text("resource.changed") != "1" || // the host makes the address
+		turned.text("resource.resources.0.key") != "web.example.net" {
+		t.Errorf("turned around, it is %s", turned.body)
+	}
 	dry := m.want(200, "POST", "/api/v2/apply", all, "x-portolan-dry-run: true")
 	if dry.text("resource.created") != "6" || dry.text("dryRun") != "true" {
 		t.Fatalf("tried, it is %s", dry.body)
@@ -66,6 +73,9 @@ func TestApply(t *testing.T) {
 		`{"resources":[],"tag":"tags/none"}`:                                                      "tag",
 		`{"resources":{}}`:                                                                        "resources",
 		`{"into":"configurations/other","resources":[{"type":"IPv4Block","range":"10.0.0.0/8"}]}`: "resources[0].in",
+		strings.Replace(all, `"prune":true`, `"action":"CREATE"`, 1):                              "resources[0]",
+		strings.Replace(all, `"prune":true`, `"action":"MAKE"`, 1):                                "action",
+		`{"action":"UPDATE","resources":[{"type":"IPv4Block","range":"12.0.0.0/8"}]}`:             "resources[0]",
 		`{"what":1,"resources":[]}`:                                                               "what",
 		`{}`:                                                                                      "resources",
 	} {

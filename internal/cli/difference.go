@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"portolan/client"
+)
+
+// Painter colours what is printed, where that is a terminal and NO_COLOR is not set (no-color.org).
+type Painter struct{ on bool }
+
+// PainterFor gives the painter of a writer.
+func PainterFor(w io.Writer) Painter {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return Painter{}
+	}
+	info, err := f.Stat()
+	return Painter{err == nil && info.Mode()&os.ModeCharDevice != 0}
+}
+
+// The colours of a terminal (ECMA-48).
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+)
+
+func (p Painter) paint(colour, text string) string {
+	if !p.on {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// marks are what stands before a resource, by what becomes of it, and its colour.
+var marks = map[string][2]string{"CREATED": {"+", green}, "CHANGED": {"~", yellow}, "DELETED": {"-", red}, "UNCHANGED": {" ", ""}}
+
+// WriteApplied prints what became, or would become, of resources: one in each line, and the fields that change below it. What stays as it is
+// is counted.
+func WriteApplied(w io.Writer, a client.Applied) error {
+	p := PainterFor(w)
+	for _, one := range a.Resources {
+		if one.Did == "UNCHANGED" && len(one.Notes) == 0 {
+			continue
+		}
+		mark := marks[one.Did]
+		line := fmt.Sprintf("%s %s %s", mark[0], one.Type, one.Key)
+		if a.Transaction != nil && one.Did != "DELETED" {
+			line += "  (" + strings.TrimPrefix(one.Path, "/api/v2/") + ")"
+		}
+		if _, err := fmt.Fprintln(w, p.paint(mark[1], line)); err != nil {
+			return err
+		}
+		width := 0
+		for _, c := range one.Changes {
+			width = max(width, len(c.Field))
+		}
+		for _, c := range one.Changes {
+			before, after := shownValue(c.Before), shownValue(c.After)
+			if _, err := fmt.Fprintf(w, "    %-*s  %s -> %s\n", width, c.Field, p.paint(red, before), p.paint(green, after)); err != nil {
+				return err
+			}
+		}
+		for _, note := range one.Notes {
+			if _, err := fmt.Fprintln(w, "   ", note); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// shownValue is a value of a difference; what is none shows as "none".
+func shownValue(raw []byte) string {
+	if text := FieldText(raw); text != "" {
+		return text
+	}
+	return "none"
+}
+
+// Summary words how many there are of each: "2 created, 1 changed, 40 unchanged".
+func Summary(a client.Applied) string {
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		word string
+	}{{a.Created, "created"}, {a.Changed, "changed"}, {a.Deleted, "deleted"}, {a.Unchanged, "unchanged"}} {
+		if c.n > 0 {
+			parts = append(parts, fmt.Sprint(c.n, " ", c.word))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// WriteTally prints what a dry run of a request counted, and its first changes.
+func WriteTally(w io.Writer, t client.Tried) error {
+	p := PainterFor(w)
+	for _, o := range t.Operations {
+		mark := marks[map[string]string{"ADD": "CREATED", "CHANGE": "CHANGED", "DELETE": "DELETED"}[o.OperationType]]
+		if mark[0] == "" {
+			mark = marks["CHANGED"]
+		}
+		name := ""
+		for _, u := range o.FieldUpdates {
+			if slices.Contains([]string{"absoluteName", "range", "address", "name"}, u.Name) && name == "" {
+				name = shownValue(u.Value)
+				if o.OperationType == "DELETE" {
+					name = shownValue(u.PreviousValue)
+				}
+			}
+		}
+		line := fmt.Sprintf("%s %s %s", mark[0], o.ResourceType, name)
+		if name == "" {
+			line = fmt.Sprintf("%s %s %d", mark[0], o.ResourceType, o.ResourceID)
+		}
+		if _, err := fmt.Fprintln(w, p.paint(mark[1], line)); err != nil {
+			return err
+		}
+		if o.OperationType != "CHANGE" {
+			continue
+		}
+		for _, u := range o.FieldUpdates {
+			if _, err := fmt.Fprintf(w, "    %s  %s -> %s\n", u.Name, p.paint(red, shownValue(u.PreviousValue)),
+				p.paint(green, shownValue(u.Value))); err != nil {
+				return err
+			}
+		}
+	}
+	about := ""
+	if t.Estimate {
+		about = "about "
+	}
+	if t.AtLeast {
+		about = "at least "
+	}
+	_, err := fmt.Fprintf(w, "only tried: %s%d resources would be created, %d changed, %d deleted\n", about, t.Created, t.Changed, t.Deleted)
+	return err
+}

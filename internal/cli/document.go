@@ -1,0 +1,241 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"portolan/client"
+)
+
+// documentMembers are the members of a document that is not a resource.
+var documentMembers = []string{"into", "defaults", "tag", "prune", "resources"}
+
+// ReadDocuments reads resources as they are to be, from files of YAML or JSON, from directories of them, or from standard input ("-"). Each
+// document of a file is a resource (with its type), a list of resources, or an object with resources and what holds for them: into, defaults,
+// tag, prune. What holds for all is said once, or alike.
+func ReadDocuments(stdin io.Reader, paths []string) (a client.Apply, err error) {
+	files, err := documentFiles(paths)
+	if err != nil {
+		return a, err
+	}
+	for _, path := range files {
+		var text []byte
+		if path == "-" {
+			text, err = io.ReadAll(stdin)
+		} else {
+			text, err = os.ReadFile(path)
+		}
+		if err == nil {
+			err = readDocument(&a, text)
+		}
+		if err != nil {
+			return a, Wrongf("%s: %w", path, err)
+		}
+	}
+	if a.Resources == nil {
+		return a, Wrongf("%s: no resources", strings.Join(paths, ", "))
+	}
+	return a, nil
+}
+
+// documentFiles gives the files, and those in directories, in order.
+func documentFiles(paths []string) (files []string, err error) {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		switch {
+		case path == "-":
+			files = append(files, path)
+			continue
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, Wrongf("%s: there is no such file", path)
+		case err != nil:
+			return nil, err
+		case !info.IsDir():
+			files = append(files, path)
+			continue
+		}
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(e.Name()))) {
+				files = append(files, filepath.Join(path, e.Name()))
+			}
+		}
+	}
+	return files, nil
+}
+
+// readDocument reads the documents of one file.
+func readDocument(a *client.Apply, text []byte) error {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var node yaml.Node
+		if err := d.Decode(&node); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if len(node.Content) == 0 {
+			continue
+		}
+		if err := take(a, node.Content[0]); err != nil {
+			return err
+		}
+	}
+}
+
+// take adds what a document says.
+func take(a *client.Apply, n *yaml.Node) error {
+	switch {
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!null": // a document of nothing but remarks
+		return nil
+	case n.Kind == yaml.SequenceNode:
+		return takeResources(a, n)
+	case n.Kind != yaml.MappingNode:
+		return fmt.Errorf("line %d: is no resource, and no list of resources", n.Line)
+	}
+	members := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		members[n.Content[i].Value] = n.Content[i+1]
+	}
+	if members["resources"] == nil || members["type"] != nil {
+		return takeResources(a, &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{n}})
+	}
+	for name, value := range members {
+		if !slices.Contains(documentMembers, name) {
+			return fmt.Errorf("line %d: %s: there is no such member; there are %s", value.Line, name, strings.Join(documentMembers, ", "))
+		}
+		raw, err := toJSON(value)
+		if err != nil {
+			return err
+		}
+		switch name {
+		case "resources":
+			if value.Kind != yaml.SequenceNode {
+				return fmt.Errorf("line %d: resources: must be a list", value.Line)
+			}
+			err = takeResources(a, value)
+		case "into":
+			err = once(name, value.Line, raw, &a.Into)
+		case "tag":
+			err = once(name, value.Line, raw, &a.Tag)
+		case "prune":
+			err = json.Unmarshal(raw, &a.Prune)
+		case "defaults":
+			err = json.Unmarshal(raw, &a.Defaults)
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %s: %w", value.Line, name, err)
+		}
+	}
+	return nil
+}
+
+// once takes a text that several documents may say alike.
+func once(name string, line int, raw []byte, to *string) error {
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return err
+	}
+	if *to != "" && *to != text {
+		return fmt.Errorf("another document has %s %s: apply them one by one", name, *to)
+	}
+	*to = text
+	return nil
+}
+
+func takeResources(a *client.Apply, list *yaml.Node) error {
+	if a.Resources == nil {
+		a.Resources = []json.RawMessage{}
+	}
+	for _, n := range list.Content {
+		if n.Kind != yaml.MappingNode {
+			return fmt.Errorf("line %d: is no resource", n.Line)
+		}
+		raw, err := toJSON(n)
+		if err != nil {
+			return err
+		}
+		a.Resources = append(a.Resources, raw)
+	}
+	return nil
+}
+
+// toJSON gives YAML as JSON. Times stay the texts that they are written as.
+func toJSON(n *yaml.Node) (json.RawMessage, error) {
+	value, err := valueOf(n, 0)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(value)
+}
+
+// maxDepth bounds documents that refer to themselves.
+const maxDepth = 50
+
+func valueOf(n *yaml.Node, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("line %d: is nested more than %d deep", n.Line, maxDepth)
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		return valueOf(n.Alias, depth+1)
+	case yaml.SequenceNode:
+		list := make([]any, len(n.Content))
+		for i, c := range n.Content {
+			var err error
+			if list[i], err = valueOf(c, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case yaml.MappingNode:
+		members := map[string]any{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			name := n.Content[i].Value
+			if _, twice := members[name]; twice {
+				return nil, fmt.Errorf("line %d: %s is there twice", n.Content[i].Line, name)
+			}
+			value, err := valueOf(n.Content[i+1], depth+1)
+			if err != nil {
+				return nil, err
+			}
+			members[name] = value
+		}
+		return members, nil
+	}
+	return scalar(n), nil
+}
+
+// scalar is a value that is no list and no object. What YAML takes for a number that JSON does not write that way is a text.
+func scalar(n *yaml.Node) any {
+	switch n.ShortTag() {
+	case "!!null":
+		return nil
+	case "!!bool":
+		var b bool
+		if n.Decode(&b) == nil {
+			return b
+		}
+	case "!!int", "!!float":
+		if json.Valid([]byte(n.Value)) {
+			if _, err := strconv.ParseFloat(n.Value, 64); err == nil {
+				return json.RawMessage(n.Value)
+			}
+		}
+	}
+	return n.Value
+}

@@ -1,0 +1,232 @@
+// Package cli is what the command line knows: resources by their names, values of fields, contexts, documents of resources, and how all of
+// that is printed. It is a client of the public API; what types and fields there are it takes from the declarations in the program, so that
+// a command line is completed and checked without a manager.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/client"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+)
+
+// UsageError is a mistake on the command line.
+type UsageError struct{ error }
+
+// Unwrap gives what is wrong.
+func (e UsageError) Unwrap() error { return e.error }
+
+// Wrongf makes one.
+func Wrongf(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+
+// Manager is a manager that commands talk to.
+type Manager struct {
+	*client.Client
+	// API is what is declared, without a store.
+	API *resource.API
+	// Configuration and View are the names of those that are meant where a command says none; empty: of any.
+	Configuration, View string
+}
+
+// Path is where a command looks: a collection, a resource of it, or a subcollection of that.
+type Path struct {
+	Collection *resource.Collection
+	// ID is the number of the resource; 0: the collection itself.
+	ID int64
+	// Sub is the subcollection; nil: the resource itself.
+	Sub *resource.Sub
+}
+
+// String is the path below /api/v2, such as networks/100123/addresses.
+func (p Path) String() string {
+	text := p.Collection.Name
+	if p.ID != 0 {
+		text += fmt.Sprint("/", p.ID)
+	}
+	if p.Sub != nil {
+		text += "/" + p.Sub.Name
+	}
+	return text
+}
+
+// List reports whether it is a collection or a subcollection.
+func (p Path) List() bool { return p.ID == 0 || p.Sub != nil }
+
+// Types are the types of what is there.
+func (p Path) Types(a *resource.API) []*schema.Type {
+	if p.Sub != nil {
+		return a.ItemTypes(p.Sub)
+	}
+	return p.Collection.Types
+}
+
+// CollectionNamed gives the collection that a word names: by its name, by one of it, or by a type, in any case: networks, network,
+// IPv4Network.
+func CollectionNamed(a *resource.API, word string) (*resource.Collection, error) {
+	for _, c := range a.Collections() {
+		if strings.EqualFold(c.Name, word) || strings.EqualFold(c.Name, plural(word)) {
+			return c, nil
+		}
+	}
+	for _, t := range a.AllTypes() {
+		if strings.EqualFold(t.Name, word) {
+			return a.CollectionOf(t), nil
+		}
+	}
+	near := Nearest(word, CollectionNames(a))
+	if near != "" {
+		return nil, Wrongf("there is no collection %q; did you mean %s? portolan list shows all", word, near)
+	}
+	return nil, Wrongf("there is no collection %q, such as networks, zones or users; portolan list shows all", word)
+}
+
+// plural is what several of a thing are called.
+func plural(word string) string {
+	lower := strings.ToLower(word)
+	switch {
+	case strings.HasSuffix(lower, "y"):
+		return word[:len(word)-1] + "ies"
+	case strings.HasSuffix(lower, "ss"), strings.HasSuffix(lower, "x"):
+		return word + "es"
+	case lower == "record":
+		return "resourceRecords"
+	}
+	return word + "s"
+}
+
+// CollectionNames are the names of the collections that have a path of their own.
+func CollectionNames(a *resource.API) (names []string) {
+	for _, c := range a.Collections() {
+		if !c.Inner && !c.Joins {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Find gives the place that a text names, such as networks, networks/10.1.0.0/24, zone/example.net or networks/100123/addresses. A resource
+// is named by its number or its key; where several have that, it is refused.
+func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
+	word, rest, _ := strings.Cut(strings.Trim(text, "/"), "/")
+	if word == "" {
+		return p, Wrongf("%q is no path, such as networks, networks/10.1.0.0/24 or zones/example.net/resourceRecords", text)
+	}
+	if p.Collection, err = CollectionNamed(m.API, word); err != nil || rest == "" {
+		return p, err
+	}
+	key := rest
+	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range has one, too
+		if p.Sub = p.Collection.Sub(rest[i+1:]); p.Sub != nil {
+			key = rest[:i]
+		}
+	}
+	p.ID, err = m.numberOf(ctx, p.Collection, key)
+	return p, err
+}
+
+// FindOne is Find of a resource.
+func (m *Manager) FindOne(ctx context.Context, text string) (p Path, err error) {
+	if p, err = m.Find(ctx, text); err == nil && p.List() {
+		err = Wrongf("%q is no resource, such as %s/%s or %s/100123", text, p.Collection.Name, exampleKey(p.Collection), p.Collection.Name)
+	}
+	return p, err
+}
+
+// exampleKey is a key that one of a collection may have.
+func exampleKey(c *resource.Collection) string {
+	for _, t := range c.Types {
+		if f := t.ByName[c.KeyField()]; f != nil && f.Example != "" {
+			return f.Example
+		}
+	}
+	return "NAME"
+}
+
+// numberOf gives the number of the one resource of a collection with a key.
+func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key string) (int64, error) {
+	if id, err := strconv.ParseInt(key, 10, 64); err == nil {
+		return id, nil
+	}
+	if alias := c.Aliases[key]; alias != nil {
+		var one client.Head
+		err := m.Get(ctx, c.Name+"/"+key+"?fields=id", &one)
+		return one.ID, err
+	}
+	field := c.KeyField()
+	filter := field + ":" + Quoted(key)
+	for scope, name := range map[string]string{"configuration": m.Configuration, "view": m.View} {
+		if name != "" && hasField(c, scope) {
+			filter += " and " + scope + ".name:" + Quoted(name)
+		}
+	}
+	ids, err := m.IDs(ctx, c.Name, filter, 2)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(ids) == 0:
+		return 0, fmt.Errorf("there is nothing in %s with the %s %q%s", c.Name, field, key, m.scope(c))
+	case len(ids) == 1:
+		return ids[0], nil
+	}
+	hint := "give its number"
+	if m.Configuration == "" && hasField(c, "configuration") {
+		hint = "say of which configuration (--configuration NAME), or give its number"
+	}
+	return 0, Wrongf("several of %s have the %s %q: %s; portolan list %s --filter %q shows them", c.Name, field, key, hint, c.Name,
+		field+":"+Quoted(key))
+}
+
+// scope words where was looked.
+func (m *Manager) scope(c *resource.Collection) string {
+	if m.Configuration == "" || !hasField(c, "configuration") {
+		return ""
+	}
+	return " in the configuration " + m.Configuration
+}
+
+func hasField(c *resource.Collection, name string) bool {
+	return slices.ContainsFunc(c.Types, func(t *schema.Type) bool { f := t.ByName[name]; return f != nil && f.Kind == schema.Reference })
+}
+
+// Quoted puts a text in quotes, as filters have it.
+func Quoted(text string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
+}
+
+// Nearest gives the word that is most like another one; empty where none is near.
+func Nearest(word string, words []string) (near string) {
+	least := max(2, len(word)/3) + 1
+	for _, w := range words {
+		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < least {
+			near, least = w, d
+		}
+	}
+	return near
+}
+
+// distance is how many letters have to be put in, taken out or changed (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := before
+			if a[i] != b[j] {
+				change++
+			}
+			before = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
