@@ -6,7 +6,8 @@ import (
 	"net/http"
 )
 
-// Apply are resources as they are to be (POST /api/v2/apply): those that are there otherwise are changed, those that are not there are made.
+// Apply are resources as they are to be (POST /api/v2/apply): those that are there otherwise are changed, those that are not there are
+// made.
 type Apply struct {
 	// Into is the path of what they belong below, by names or numbers, such as configurations/main.
 	Into string `json:"into,omitempty"`
@@ -82,7 +83,8 @@ func (o ChangeOptions) header() map[string]string {
 	return header
 }
 
-// Apply lets resources be as they are sent, in one transaction, all or none. An *Error names those that cannot be, as in "resources[3].name".
+// Apply lets resources be as they are sent, in one transaction, all or none. An *Error names those that cannot be, as in
+// "resources[3].name".
 func (c *Client) Apply(ctx context.Context, a Apply, o ChangeOptions) (done Applied, err error) {
 	if !o.DryRun {
 		err = c.send(ctx, http.MethodPost, "/api/v2/apply", o.header(), a, &done)

@@ -34,11 +34,14 @@ type Change struct {
 	Collection    string `json:"resourceCollection"`
 	Transaction   int64  `json:"transaction"`
 	// FieldUpdates are the fields that are different, with their values after it and before it.
-	FieldUpdates []struct {
-		Name          string          `json:"name"`
-		Value         json.RawMessage `json:"value"`
-		PreviousValue json.RawMessage `json:"previousValue"`
-	} `json:"fieldUpdates"`
+	FieldUpdates []FieldUpdate `json:"fieldUpdates"`
+}
+
+// FieldUpdate is a field that is different, with its values after a change and before it.
+type FieldUpdate struct {
+	Name          string          `json:"name"`
+	Value         json.RawMessage `json:"value"`
+	PreviousValue json.RawMessage `json:"previousValue"`
 }
 
 // FeedTransaction is a transaction of the change feed, whose changes came before it.

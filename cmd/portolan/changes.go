@@ -122,7 +122,7 @@ func (c *changesCommand) overAPI(s *session) error {
 	case !c.Follow:
 		return usageError{errors.New("with --url changes are followed: give --follow")}
 	}
-	cl, err := managerFlags{URL: c.URL, Token: c.Token, CA: c.CA}.client()
+	cl, err := connectFlags{URL: c.URL, Token: c.Token, CA: c.CA}.client()
 	if err != nil {
 		return err
 	}

@@ -9,11 +9,12 @@ import (
 )
 
 type deleteCommand struct {
-	managerFlags
-	DryRun   bool   `help:"Only say how much it is: nothing is deleted. What refers to much of it, such as records of its addresses, is not counted."`
+	scopeFlags
+	JSON     bool   `help:"Print JSON." name:"json"`
+	DryRun   bool   `short:"n" help:"Only say how much it is: nothing is deleted. What refers to much of it, such as records of its addresses, is not counted."`
 	AtMost   int    `help:"How many resources go at once, up to 10000; others get their turn in between." default:"500" placeholder:"N"`
 	Comment  string `help:"A remark that the history keeps with it." placeholder:"TEXT"`
-	Resource string `arg:"" help:"The resource, such as blocks/100123 or blocks/10.8.0.0/16, which goes with all that lies below it."`
+	Resource string `arg:"" complete:"path" help:"The resource, such as blocks/100123 or blocks/10.8.0.0/16, which goes with all that lies below it."`
 }
 
 // Run deletes a resource in steps.
@@ -21,14 +22,15 @@ func (c *deleteCommand) Run(s *session) error {
 	if c.AtMost < 1 || c.AtMost > 10_000 {
 		return usageError{errors.New("--at-most: must be from 1 to 10000")}
 	}
-	cl, err := c.client()
+	cl, err := c.manager()
 	if err != nil {
 		return err
 	}
-	resource, err := resourceNamed(s.ctx, cl, c.Resource)
+	at, err := cl.FindOne(s.ctx, c.Resource)
 	if err != nil {
 		return err
 	}
+	resource := at.String()
 	t, err := cl.TryDelete(s.ctx, resource)
 	if err != nil {
 		return err

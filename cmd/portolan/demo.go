@@ -22,7 +22,12 @@ import (
 type demoCommand struct {
 	Listen        string `help:"Where the APIs are served." default:"127.0.0.1:8080" placeholder:"ADDR"`
 	CheckinListen string `help:"Where the service points check in; another free port when it is taken." default:"127.0.0.1:8443" placeholder:"ADDR"`
-	Data          string `help:"Keep the data here; without it they go with the demo." type:"path" placeholder:"DIR"`
+	// Diagnostics are in the order of demoPoints.
+	Diagnostics []string `help:"Where the service points show diagnostics; the next free port of 127.0.0.1 when one cannot be had." default:"127.0.0.2:8083,127.0.0.3:8083" placeholder:"ADDR,ADDR"`
+	NameServer  string   `help:"Where the name server answers; another free port when it is taken." default:"127.0.0.2:5353" placeholder:"ADDR"`
+	Resolver    string   `help:"Where the resolver answers; another free port when it is taken." default:"127.0.0.2:5354" placeholder:"ADDR"`
+	Status      string   `help:"Where load balancers find the status of the resolver." default:"127.0.0.2:2021" placeholder:"ADDR"`
+	Data        string   `help:"Keep the data here; without it they go with the demo." type:"path" placeholder:"DIR"`
 }
 
 // demoNotes is what a demo with --data tells its next start.
@@ -31,12 +36,9 @@ type demoNotes struct {
 }
 
 // demoPoint is a service point of the demo.
-type demoPoint struct{ name, variant, listen string }
+type demoPoint struct{ name, variant string }
 
-var demoPoints = []demoPoint{
-	{"lighthouse", checkin.Fleet, "127.0.0.2:8083"},
-	{"harbour-master", checkin.V4, "127.0.0.3:8083"},
-}
+var demoPoints = []demoPoint{{"lighthouse", checkin.Fleet}, {"harbour-master", checkin.V4}}
 
 // Run starts everything and waits until it is told to stop.
 func (c *demoCommand) Run(s *session) (err error) {
@@ -83,7 +85,7 @@ func (c *demoCommand) Run(s *session) (err error) {
 	if err != nil {
 		return err
 	}
-	authority, resolver, err := demoNames(ctx, m, notes.Token)
+	authority, resolver, err := c.names(ctx, m, notes.Token)
 	if err != nil {
 		return err
 	}
@@ -130,7 +132,10 @@ func (n demoNotes) save(dir string) error {
 // start starts the manager; the check-in door takes another port when its own is taken. The password
 // is noted before the manager makes admin with it, so that a demo that is killed can start again.
 func (c *demoCommand) start(s *session, notes demoNotes) (*server.Manager, error) {
-	for _, a := range []string{c.Listen, c.CheckinListen} {
+	if len(c.Diagnostics) != len(demoPoints) {
+		return nil, usageError{fmt.Errorf("--diagnostics: the demo has %d service points: name as many addresses", len(demoPoints))}
+	}
+	for _, a := range append([]string{c.Listen, c.CheckinListen, c.NameServer, c.Resolver, c.Status}, c.Diagnostics...) {
 		host, _, err := net.SplitHostPort(a)
 		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 			return nil, usageError{fmt.Errorf("the demo is for loopback alone, and %q is not; see portolan serve", a)}
@@ -160,8 +165,8 @@ func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager,
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range demoPoints {
-		o := servicepoint.Options{Program: program, Versions: applicationVersions(), StatusListen: []string{demoStatus},
+	for i, p := range demoPoints {
+		o := servicepoint.Options{Program: program, Versions: applicationVersions(), StatusListen: []string{c.Status},
 			State:    filepath.Join(c.Data, "service-points", p.name),
 			Endpoint: m.RegistrationEndpoint(), Variant: p.variant, Version: versionText(), Log: s.log.With("service point", p.name),
 			Targets: servicepoint.Targets{Gateway: "127.0.0.1", Ping: "127.0.0.1", HTTP: m.URL() + "/healthz"}}
@@ -170,18 +175,19 @@ func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager,
 				return nil, err
 			}
 		}
-		l, err := nextFree(p.listen)
+		listen := c.Diagnostics[i]
+		l, err := nextFree(listen)
 		if err != nil {
 			return nil, err
 		}
 		o.Diagnostics, o.DiagnosticsListen, o.Launched = l, l.Addr().String(), true
 		url := "http://" + o.DiagnosticsListen + "/api/v1/diagnostics"
-		if !strings.Contains(url, p.listen) {
-			url += "  (" + p.listen + " cannot be had)"
+		if !strings.Contains(url, listen) {
+			url += "  (" + listen + " cannot be had)"
 		}
 		urls = append(urls, url)
 		launcher := servicepoint.Launcher{State: o.State, Version: versionText(), Log: o.Log,
-			Args: agentArgs(o.State, o.DiagnosticsListen, o.Targets.HTTP), Base: func(ctx context.Context) error {
+			Args: agentArgs(o.State, o.DiagnosticsListen, c.Status, o.Targets.HTTP), Base: func(ctx context.Context) error {
 				agent, err := servicepoint.New(o)
 				if o.Diagnostics = nil; err != nil { // it has the listener; the next one listens itself
 					return err
@@ -197,12 +203,6 @@ func (c *demoCommand) points(ctx context.Context, s *session, m *server.Manager,
 	}
 	return urls, nil
 }
-
-// demoAuthority is where the lighthouse answers for the sample's zones, demoResolver where it resolves any name.
-const (
-	demoAuthority = "127.0.0.2:5353"
-	demoResolver  = "127.0.0.2:5354"
-)
 
 // demoKey makes a service point and gives its registration key. One that never enrolled is made anew.
 func demoKey(ctx context.Context, m *server.Manager, p demoPoint) (string, error) {

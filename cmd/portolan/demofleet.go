@@ -44,12 +44,12 @@ func publishDemo(data string) error {
 	return r.Publish(keys, release.TimestampLife, now)
 }
 
-// demoNames lets the lighthouse answer for the sample's zones, and resolve names by asking itself. Where both are answered it says.
-func demoNames(ctx context.Context, m *server.Manager, token string) (authority, resolver string, err error) {
-	if authority, err = freeForDNS(demoAuthority); err != nil {
+// names lets the lighthouse answer for the sample's zones, and resolve names by asking itself. Where both are answered it says.
+func (c *demoCommand) names(ctx context.Context, m *server.Manager, token string) (authority, resolver string, err error) {
+	if authority, err = freeForDNS(c.NameServer); err != nil {
 		return "", "", err
 	}
-	if resolver, err = freeForDNS(demoResolver); err != nil {
+	if resolver, err = freeForDNS(c.Resolver); err != nil {
 		return "", "", err
 	}
 	return authority, resolver, m.Fleet.List(ctx, fleet.Filter{Name: demoPoints[0].name}, func(i fleet.Instance) error {
@@ -168,12 +168,9 @@ func freeForDNS(address string) (string, error) {
 	return "", fmt.Errorf("no address is free for DNS, neither %s nor on 127.0.0.1", address)
 }
 
-// demoStatus is where the status of the demo's resolver is found.
-const demoStatus = "127.0.0.2:2021"
-
 // agentArgs is the command line of a service point of the demo, for a release that it is updated to.
-func agentArgs(state, diagnostics, target string) []string {
-	return []string{"agent", "--state", state, "--diagnostics-listen", diagnostics, "--status-listen", demoStatus, "--gateway", "127.0.0.1",
+func agentArgs(state, diagnostics, status, target string) []string {
+	return []string{"agent", "--state", state, "--diagnostics-listen", diagnostics, "--status-listen", status, "--gateway", "127.0.0.1",
 		"--ping-target", "127.0.0.1",
 		"--http-target", target}
 }

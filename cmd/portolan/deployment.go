@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"portolan/client"
+	"portolan/internal/cli"
 )
 
 type deployCommand struct {
@@ -61,7 +63,7 @@ type deployZone struct {
 func (c *deployZone) Run(s *session) error {
 	condition := ""
 	if c.View != "" {
-		condition = " and view.name:" + quoted(c.View)
+		condition = " and view.name:" + cli.Quoted(c.View)
 	}
 	cl, id, err := c.find(s, "zones", "absoluteName", strings.TrimSuffix(c.Name, "."), condition)
 	if err != nil {
@@ -74,11 +76,6 @@ func (c *deployZone) Run(s *session) error {
 	return c.wait(s, cl, d)
 }
 
-// quoted gives a text as filters have it.
-func quoted(text string) string {
-	return "'" + strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\\`), "'", `\'`) + "'"
-}
-
 // find gives the manager, and the id of the one resource of a collection that a text names: it is the value of a field, or the id.
 func (f deployFlags) find(s *session, collection, field, text, condition string) (cl *client.Client, id int64, err error) {
 	if cl, err = f.client(); err != nil {
@@ -88,7 +85,7 @@ func (f deployFlags) find(s *session, collection, field, text, condition string)
 		return cl, id, nil
 	}
 	if f.Configuration != "" {
-		condition += " and configuration.name:" + quoted(f.Configuration)
+		condition += " and configuration.name:" + cli.Quoted(f.Configuration)
 	}
 	id, err = onlyOne(s.ctx, cl, collection, field, text, condition, "name the configuration or the view, or give the id")
 	return cl, id, err
@@ -110,4 +107,19 @@ func (f deployFlags) wait(s *session, cl *client.Client, d *client.Deployment) (
 		return fmt.Errorf("deployment %d failed", d.ID)
 	}
 	return err
+}
+
+// onlyOne gives the id of the one resource of a collection whose field has a value, and that a further condition, such as
+// " and disabled:false", lets through; otherwise says what to do where there are several.
+func onlyOne(ctx context.Context, cl *client.Client, collection, field, value, condition, otherwise string) (id int64, err error) {
+	ids, err := cl.IDs(ctx, collection, field+":"+cli.Quoted(value)+condition, 2)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(ids) == 0:
+		return 0, fmt.Errorf("there is nothing in %s with the %s %q", collection, field, value)
+	case len(ids) == 1:
+		return ids[0], nil
+	}
+	return 0, usageError{fmt.Errorf("several of %s have the %s %q: %s", collection, field, value, otherwise)}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"portolan/client"
+	"portolan/internal/cli"
 	"portolan/internal/externaldns"
 )
 
@@ -62,9 +63,9 @@ func (c *externalDNSCommand) Run(s *session) error {
 
 // viewID finds the view, and its configuration.
 func (c *externalDNSCommand) viewID(ctx context.Context, cl *client.Client) (configuration, id int64, err error) {
-	filter := fmt.Sprintf("configuration.name:%s", quoted(c.Configuration))
+	filter := fmt.Sprintf("configuration.name:%s", cli.Quoted(c.Configuration))
 	if c.View != "" {
-		filter += fmt.Sprintf(" and name:%s", quoted(c.View))
+		filter += fmt.Sprintf(" and name:%s", cli.Quoted(c.View))
 	}
 	found := 0
 	err = cl.All(ctx, "views", client.Query{Filter: filter, Limit: 10}, func(text json.RawMessage) error {

@@ -1,48 +1,17 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"portolan/client"
 )
-
-// managerFlags say which manager to talk to, and with what.
-type managerFlags struct {
-	URL   string `help:"The manager's URL." default:"http://127.0.0.1:8080" name:"url" placeholder:"URL"`
-	Token string `help:"A bearer token. Better given as PORTOLAN_TOKEN." required:"" placeholder:"TOKEN"`
-	CA    string `help:"A file with the authority to trust, in PEM, beside the system's." name:"ca" type:"existingfile" placeholder:"FILE"`
-	JSON  bool   `help:"Print JSON." name:"json"`
-}
-
-func (f managerFlags) client() (*client.Client, error) {
-	c := &client.Client{Base: f.URL, Token: f.Token}
-	if f.CA == "" {
-		return c, nil
-	}
-	text, err := os.ReadFile(f.CA)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, usageError{fmt.Errorf("--ca: %s holds no certificate", f.CA)}
-	}
-	c.HTTP = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}}}
-	return c, nil
-}
 
 type fleetCommand struct {
 	List   fleetList   `cmd:"" help:"List the fleet."`

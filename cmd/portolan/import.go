@@ -163,7 +163,8 @@ func (c *importNetworks) Run(s *session) error {
 }
 
 type exportCommand struct {
-	Zone exportZone `cmd:"" help:"Write a zone as a file (RFC 1035)."`
+	Resources exportResources `cmd:"" default:"withargs" help:"Write resources with all below them as a document that portolan apply takes back."`
+	Zone      exportZone      `cmd:"" help:"Write a zone as a file (RFC 1035)."`
 }
 
 type exportZone struct {

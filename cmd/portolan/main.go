@@ -15,20 +15,44 @@ import (
 	_ "time/tzdata" // for maintenance windows, on machines without time zones
 
 	"github.com/alecthomas/kong"
+
+	"portolan/internal/cli"
 )
 
 // version is set when a release is built: -ldflags "-X main.version=1.2.3".
 var version = ""
 
-// cli is the command line. Every flag can be given as an environment variable PORTOLAN_… too.
-type cli struct {
+// commands is the command line. Every flag can be given as an environment variable PORTOLAN_… too.
+type commands struct {
 	LogFormat string `help:"How log lines are written to standard error: ${enum}." enum:"text,json" default:"text"`
 	LogLevel  string `help:"The least that is logged: debug, info, warn or error. Without it a manager logs what its settings say, and others log info." enum:"debug,info,warn,error," default:""`
 
 	Demo        demoCommand        `cmd:"" help:"Start everything with sample data on loopback, and say how to use it."`
 	Serve       serveCommand       `cmd:"" help:"Run a manager: the address API, the fleet API and the check-in door."`
 	Agent       agentCommand       `cmd:"" help:"Run a service point: enrol, check in, probe the network, show diagnostics."`
+	List        listCommand        `cmd:"" help:"List resources: networks, zones, users, whatever there is."`
+	Get         getCommand         `cmd:"" help:"Show resources, by their names."`
+	Create      createCommand      `cmd:"" help:"Make a resource."`
+	Set         setCommand         `cmd:"" help:"Change fields of a resource."`
+	Delete      deleteCommand      `cmd:"" help:"Delete a resource with all that lies below it, in steps that others get between."`
+	Assign      assignCommand      `cmd:"" help:"Assign what is free next: addresses of a network, networks of a block."`
+	Next        nextCommand        `cmd:"" help:"Show what is free next, and change nothing."`
+	Split       splitCommand       `cmd:"" help:"Split a block or a network."`
+	Move        moveCommand        `cmd:"" help:"Move a resource with all in it."`
+	Search      searchCommand      `cmd:"" help:"Find resources by an address, a prefix, a hardware address, a name or a part of one."`
+	History     historyCommand     `cmd:"" help:"Show what was changed, by whom, and value by value."`
+	Undo        undoCommand        `cmd:"" help:"Take a transaction back."`
+	Apply       applyCommand       `cmd:"" help:"Let resources be as files say: what would change is shown first."`
+	Export      exportCommand      `cmd:"" help:"Write resources as files that apply takes back, and zones as zone files."`
+	Import      importCommand      `cmd:"" help:"Read what engineers keep in files."`
+	Batch       batchCommand       `cmd:"" help:"Make many changes of a file at once, all or none."`
+	Login       loginCommand       `cmd:"" help:"Sign in at a manager, and note it as the context that commands use."`
+	Logout      logoutCommand      `cmd:"" help:"Forget a context."`
+	Context     contextCommand     `cmd:"" help:"List the contexts, and choose one."`
 	Token       tokenCommand       `cmd:"" help:"Make, list and revoke bearer tokens."`
+	Status      statusCommand      `cmd:"" help:"Show how a manager is, and what somebody should do something about."`
+	Doctor      doctorCommand      `cmd:"" help:"Look at what a manager needs on this machine, and at one that runs, and say what to do."`
+	Password    passwordCommand    `cmd:"" help:"Give a user a new password, as when nobody knows the old one any more."`
 	SignIn      signInCommand      `cmd:"" name:"sign-in" help:"Print a link that signs somebody in at the console, once, within a quarter of an hour."`
 	Key         keyCommand         `cmd:"" help:"Make key sets for the token exchange."`
 	Fleet       fleetCommand       `cmd:"" help:"Fleet service points, and the applications that they run."`
@@ -36,22 +60,19 @@ type cli struct {
 	Simulate    simulateCommand    `cmd:"" help:"Let many service points that do not exist enrol and check in, to see what a manager bears."`
 	Release     releaseCommand     `cmd:"" help:"Make, sign and publish the releases that service points are updated to."`
 	Check       checkCommand       `cmd:"" help:"Verify every invariant of a manager's data."`
-	Batch       batchCommand       `cmd:"" help:"Make many changes of a file at once, all or none."`
-	Delete      deleteCommand      `cmd:"" help:"Delete a resource with all that lies below it, in steps that others get between."`
-	Search      searchCommand      `cmd:"" help:"Find resources by an address, a prefix, a hardware address, a name or a part of one."`
 	Secrets     secretsCommand     `cmd:"" help:"The master key that secrets are sealed by."`
 	Rights      rightsCommand      `cmd:"" help:"Show what somebody may do with a resource, and which access rights decide."`
 	Changes     changesCommand     `cmd:"" help:"Print every change, as lines of JSON; with --follow as they are committed."`
 	Deploy      deployCommand      `cmd:"" help:"Put names on the wire: deploy servers and zones."`
 	ExternalDNS externalDNSCommand `cmd:"" name:"external-dns" help:"Let external-dns of Kubernetes keep its records here: its webhook provider."`
 	Webhook     webhookCommand     `cmd:"" help:"Send what changes to other programs: list, create and delete webhooks, and take what they are sent."`
-	Import      importCommand      `cmd:"" help:"Read what engineers keep in files."`
-	Export      exportCommand      `cmd:"" help:"Write files that others read."`
 	Backup      backupCommand      `cmd:"" help:"Write everything into one file, of one moment; the manager may be serving."`
 	Restore     restoreCommand     `cmd:"" help:"Write a backup into an empty data directory or database."`
 	Migrate     migrateCommand     `cmd:"" help:"Carry everything from one database to another, either way."`
+	Completion  completionCommand  `cmd:"" help:"Print what a shell is told so that it completes commands, fields and names."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 
+	Complete    completeCommand    `cmd:"" hidden:"" help:"Print what the last word may become."`
 	Application applicationCommand `cmd:"" hidden:"" help:"Run an application of a service point, which starts it."`
 }
 
@@ -62,16 +83,19 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run parses and runs a command line and gives the exit code: 0 done, 1 failed, 2 used wrongly.
 func run(args []string, stdout, stderr io.Writer) int {
-	var c cli
+	var c commands
 	exit := -1
 	parser, err := kong.New(&c, kong.Name("portolan"),
 		kong.Description("Portolan keeps the addresses, names and service points of a network in one place and puts them on the wire.\n\n"+
 			"Begin with:  portolan demo"),
-		kong.DefaultEnvars("PORTOLAN"), kong.Writers(stdout, stderr), kong.UsageOnError(), kong.Exit(func(code int) { exit = code }),
+		kong.DefaultEnvars("PORTOLAN"), kong.Configuration(cli.ReadSettings), kong.Writers(stdout, stderr), kong.UsageOnError(), kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}))
 	if err != nil {
 		fmt.Fprintln(stderr, "portolan:", err)
 		return 1
+	}
+	if len(args) > 0 && args[0] == "--version" {
+		args = []string{"version"}
 	}
 	if len(args) > 0 && args[0] == "help" {
 		args = append(args[1:], "--help")
@@ -89,14 +113,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "portolan: %v\nTry: %s --help\n", err, try)
 		return 2
 	}
-	log := c.logger(stderr)
+	level := new(slog.LevelVar)
+	log := c.logger(stderr, level)
 	slog.SetDefault(log)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err = parsed.Run(&session{ctx: ctx, stdout: stdout, stderr: stderr, log: log, logLevel: c.LogLevel})
+	err = parsed.Run(parser, &session{ctx: ctx, stdout: stdout, stderr: stderr, log: log, level: level, logLevel: c.LogLevel})
 	var wrong usageError
+	var mistaken cli.UsageError
 	switch {
-	case errors.As(err, &wrong):
+	case errors.As(err, &wrong), errors.As(err, &mistaken):
 		fmt.Fprintln(stderr, "portolan:", err)
 		return 2
 	case err != nil:
@@ -111,16 +137,19 @@ type session struct {
 	ctx            context.Context
 	stdout, stderr io.Writer
 	log            *slog.Logger
+	// level is the least that log takes; the file of settings may change it while the program runs.
+	level *slog.LevelVar
 	// logLevel is what was asked for with --log-level; empty where nothing was.
 	logLevel string
 }
 
-func (c *cli) logger(w io.Writer) *slog.Logger {
+func (c *commands) logger(w io.Writer, least *slog.LevelVar) *slog.Logger {
 	var level slog.Level
 	if level.UnmarshalText([]byte(c.LogLevel)) != nil { // kong allows only names of levels
 		level = slog.LevelInfo
 	}
-	options := &slog.HandlerOptions{Level: level}
+	least.Set(level)
+	options := &slog.HandlerOptions{Level: least}
 	if c.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}

@@ -3,32 +3,34 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
+
+	"portolan/internal/cli"
 )
 
 type rightsCommand struct {
-	managerFlags
+	scopeFlags
+	JSON     bool   `help:"Print JSON." name:"json"`
 	User     string `help:"The user who is asked about, by name or number; without it, who asks."`
-	Resource string `arg:"" help:"The resource, such as networks/100717, networks/10.1.0.0/24 or zones/example.net."`
+	Resource string `arg:"" complete:"path" help:"The resource, such as networks/100717, networks/10.1.0.0/24 or zones/example.net."`
 }
 
 // Run prints what somebody may do with a resource, and which access rights decide.
 func (c *rightsCommand) Run(s *session) error {
-	cl, err := c.client()
+	cl, err := c.manager()
 	if err != nil {
 		return err
 	}
-	resource, err := resourceNamed(s.ctx, cl, c.Resource)
+	at, err := cl.FindOne(s.ctx, c.Resource)
 	if err != nil {
 		return err
 	}
-	user, err := strconv.ParseInt(c.User, 10, 64)
-	if err != nil && c.User != "" {
-		if user, err = onlyOne(s.ctx, cl, "users", "name", c.User, "", ""); err != nil {
+	var user cli.Path
+	if c.User != "" {
+		if user, err = cl.FindOne(s.ctx, "users/"+c.User); err != nil {
 			return err
 		}
 	}
-	e, err := cl.EffectiveRights(s.ctx, resource, user)
+	e, err := cl.EffectiveRights(s.ctx, at.String(), user.ID)
 	if err != nil {
 		return err
 	}

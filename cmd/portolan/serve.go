@@ -3,8 +3,13 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"time"
 
+	"github.com/alecthomas/kong"
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"portolan/internal/cli"
 	"portolan/internal/history"
 	"portolan/internal/notify"
 	"portolan/internal/outbound"
@@ -12,84 +17,122 @@ import (
 )
 
 type serveCommand struct {
-	Data          string        `help:"The data directory; it is made at the first start." type:"path" placeholder:"DIR"`
-	Database      string        `help:"The URL of a PostgreSQL to keep the data in. Any number of managers may share it; a data directory beside it then holds nothing that they would need." placeholder:"postgres://..."`
-	DatabaseRead  string        `help:"The URL of a standby of that PostgreSQL; lists are read there while it is not behind." placeholder:"postgres://..."`
-	Listen        string        `help:"Where the APIs are served. Plain HTTP on loopback, TLS elsewhere." default:"127.0.0.1:8080" placeholder:"ADDR"`
-	CheckinListen string        `help:"Where service points enrol and check in, always with TLS." default:"127.0.0.1:8443" placeholder:"ADDR"`
-	PublicURL     string        `help:"The check-in door's URL as service points reach it, such as https://portolan.example.net:8443." name:"public-url" placeholder:"URL"`
-	TLSCert       string        `help:"The certificate of the API listener, in PEM; made by the manager's own authority when missing." name:"tls-cert" type:"path" placeholder:"FILE"`
-	TLSKey        string        `help:"The key of that certificate, in PEM." name:"tls-key" type:"path" placeholder:"FILE"`
-	MetricsListen string        `help:"Where /metrics is served, instead of on the API listener; without TLS on loopback alone." placeholder:"ADDR"`
-	KeepHistory   time.Duration `help:"How long transactions are kept, with what they changed; they cannot be undone later. 0s for ever." default:"0s"`
-	KeepEvents    time.Duration `help:"How long events, and deployments that have ended, are kept; 0s for ever." default:"8760h"`
-	KeepSessions  time.Duration `help:"How long sessions that have ended are kept; 0s for ever." default:"720h"`
-	MaxLimit      int64         `help:"The largest page of the address API." default:"100000" placeholder:"N"`
-	Releases      string        `help:"A directory with the releases that service points are updated to, as portolan release makes it. Default: releases in the data directory." type:"path" placeholder:"DIR"`
-	BackupDir     string        `help:"A directory for the backups that schedules make. Default: backups in the data directory." type:"path" placeholder:"DIR"`
-	SMTP          string        `help:"The mail server that notification groups are told by: smtp://USER:PASSWORD@HOST:PORT?from=ADDRESS, or smtps://. Give it as PORTOLAN_SMTP where it has a password." name:"smtp" env:"PORTOLAN_SMTP" placeholder:"URL"`
-	SNMPTrap      []string      `help:"A receiver of the traps of notification groups; may be given more than once." name:"snmp-trap" env:"PORTOLAN_SNMP_TRAP" placeholder:"snmp://COMMUNITY@HOST:PORT"`
-	Sweep         bool          `help:"Let reconciliation policies ask the addresses of their networks whether they answer, from this machine."`
-	Feeds         string        `help:"Where response policy zones of the type FEED have their names from: lists over HTTP, one for each category of a zone." name:"response-feeds" env:"PORTOLAN_RESPONSE_FEEDS" placeholder:"https://HOST/{category}.txt"`
-	Outbound      []string      `help:"A prefix, or an address, that the manager may connect to for what is stored in it, webhooks and authenticators; may be given more than once. Without any: anywhere but link-local addresses." placeholder:"PREFIX"`
-	HistoryHeads  string        `help:"A file that signed heads of the history are appended to: kept where the database's owner cannot change it, it tells whether the history was changed (portolan check --heads)." type:"path" placeholder:"FILE"`
-	HistorySyslog string        `help:"Where each transaction is sent, with signed heads, as messages of RFC 5424." env:"PORTOLAN_HISTORY_SYSLOG" placeholder:"udp|tcp|tls://HOST:PORT"`
+	Config        kong.ConfigFlag `help:"A file of settings in YAML: the names of these flags, and their values. What the command line or the environment says goes before it." env:"PORTOLAN_CONFIG" placeholder:"FILE"`
+	Check         bool            `help:"Check the settings, the certificates and the database, and begin nothing." env:"-"`
+	Data          string          `help:"The data directory; it is made at the first start." type:"path" placeholder:"DIR"`
+	Database      string          `help:"The URL of a PostgreSQL to keep the data in. Any number of managers may share it; a data directory beside it then holds nothing that they would need." placeholder:"postgres://..."`
+	DatabaseRead  string          `help:"The URL of a standby of that PostgreSQL; lists are read there while it is not behind." placeholder:"postgres://..."`
+	Listen        string          `help:"Where the APIs are served. Plain HTTP on loopback, TLS elsewhere; systemd:NAME takes a socket of systemd." default:"127.0.0.1:8080" placeholder:"ADDR"`
+	CheckinListen string          `help:"Where service points enrol and check in, always with TLS." default:"127.0.0.1:8443" placeholder:"ADDR"`
+	PublicURL     string          `help:"The check-in door's URL as service points reach it, such as https://portolan.example.net:8443." name:"public-url" placeholder:"URL"`
+	TLSCert       string          `help:"The certificate of the API listener, in PEM; made by the manager's own authority when missing." name:"tls-cert" type:"path" placeholder:"FILE"`
+	TLSKey        string          `help:"The key of that certificate, in PEM." name:"tls-key" type:"path" placeholder:"FILE"`
+	MetricsListen string          `help:"Where /metrics is served, instead of on the API listener; without TLS on loopback alone." placeholder:"ADDR"`
+	KeepHistory   time.Duration   `help:"How long transactions are kept, with what they changed; they cannot be undone later. 0s for ever." default:"0s"`
+	KeepEvents    time.Duration   `help:"How long events, and deployments that have ended, are kept; 0s for ever." default:"8760h"`
+	KeepSessions  time.Duration   `help:"How long sessions that have ended are kept; 0s for ever." default:"720h"`
+	MaxLimit      int64           `help:"The largest page of the address API." default:"100000" placeholder:"N"`
+	Releases      string          `help:"A directory with the releases that service points are updated to, as portolan release makes it. Default: releases in the data directory." type:"path" placeholder:"DIR"`
+	BackupDir     string          `help:"A directory for the backups that schedules make. Default: backups in the data directory." type:"path" placeholder:"DIR"`
+	SMTP          string          `help:"The mail server that notification groups are told by: smtp://USER:PASSWORD@HOST:PORT?from=ADDRESS, or smtps://. Give it as PORTOLAN_SMTP where it has a password." name:"smtp" env:"PORTOLAN_SMTP" placeholder:"URL"`
+	SNMPTrap      []string        `help:"A receiver of the traps of notification groups; may be given more than once." name:"snmp-trap" env:"PORTOLAN_SNMP_TRAP" placeholder:"snmp://COMMUNITY@HOST:PORT"`
+	BackupEvery   time.Duration   `help:"Let the manager make a backup this often, by a schedule of its own; 0s: as schedules of the API say." default:"0s"`
+	BackupKeep    int             `help:"How many of the backups of --backup-every are kept, 2 to 20." default:"7" placeholder:"N"`
+	AccessLog     string          `help:"A file that each request is appended to, in the combined format of web servers; - is standard output. SIGHUP opens it anew." placeholder:"FILE"`
+	AuditLog      string          `help:"A file that each sign-in, and each request that changes something, is appended to as a line of JSON; - is standard output. SIGHUP opens it anew." placeholder:"FILE"`
+	TrustProxy    []string        `help:"A proxy on another machine that ends TLS, as an address or a prefix; may be given more than once. It may come over plain HTTP, nobody else may, and X-Forwarded-For says who asks." placeholder:"PREFIX"`
+	NearlyFull    int             `help:"From which share in use on a network is nearly full, in percent, in metrics and portolan status." default:"90" placeholder:"PERCENT"`
+	Sweep         bool            `help:"Let reconciliation policies ask the addresses of their networks whether they answer, from this machine."`
+	Feeds         string          `help:"Where response policy zones of the type FEED have their names from: lists over HTTP, one for each category of a zone." name:"response-feeds" env:"PORTOLAN_RESPONSE_FEEDS" placeholder:"https://HOST/{category}.txt"`
+	Outbound      []string        `help:"A prefix, or an address, that the manager may connect to for what is stored in it, webhooks and authenticators; may be given more than once. Without any: anywhere but link-local addresses." placeholder:"PREFIX"`
+	HistoryHeads  string          `help:"A file that signed heads of the history are appended to: kept where the database's owner cannot change it, it tells whether the history was changed (portolan check --heads)." type:"path" placeholder:"FILE"`
+	HistorySyslog string          `help:"Where each transaction is sent, with signed heads, as messages of RFC 5424." env:"PORTOLAN_HISTORY_SYSLOG" placeholder:"udp|tcp|tls://HOST:PORT"`
 	masterFlag
 	AdminPassword string `help:"The password of the user admin, at the first start only. Give it as PORTOLAN_ADMIN_PASSWORD; one is made and printed when it is missing." hidden:""`
 }
 
-// Run serves until it is told to stop.
-func (c *serveCommand) Run(s *session) error {
-	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return usageError{fmt.Errorf("--tls-cert and --tls-key go together")}
-	}
-	if c.Data == "" && c.Database == "" {
-		return usageError{fmt.Errorf("--data or --database is needed")}
-	}
-	if c.DatabaseRead != "" && c.Database == "" {
-		return usageError{fmt.Errorf("--database-read goes with --database")}
+// Help has examples.
+func (serveCommand) Help() string {
+	return `Examples:
+
+  portolan serve --data /var/lib/portolan --backup-every 24h
+  portolan serve --config /etc/portolan/portolan.yaml --check
+  portolan serve --database 'postgres://portolan@db.example.net/portolan' --listen :8080 --checkin-listen :8443`
+}
+
+// options reads the flags.
+func (c *serveCommand) options(s *session) (o server.Options, err error) {
+	switch {
+	case (c.TLSCert == "") != (c.TLSKey == ""):
+		return o, usageError{fmt.Errorf("--tls-cert and --tls-key go together")}
+	case c.Data == "" && c.Database == "":
+		return o, usageError{fmt.Errorf("--data or --database is needed")}
+	case c.DatabaseRead != "" && c.Database == "":
+		return o, usageError{fmt.Errorf("--database-read goes with --database")}
+	case c.MaxLimit < 1:
+		return o, usageError{fmt.Errorf("--max-limit must be 1 or more")}
+	case c.NearlyFull < 1 || c.NearlyFull > 100:
+		return o, usageError{fmt.Errorf("--nearly-full must be from 1 to 100")}
+	case c.BackupKeep < 2 || c.BackupKeep > 20:
+		return o, usageError{fmt.Errorf("--backup-keep must be from 2 to 20")}
+	case c.BackupEvery != 0 && c.BackupEvery < time.Minute:
+		return o, usageError{fmt.Errorf("--backup-every must be 0s, or a minute at the least")}
 	}
 	for name, keep := range map[string]time.Duration{"--keep-history": c.KeepHistory, "--keep-events": c.KeepEvents,
 		"--keep-sessions": c.KeepSessions} {
 		if keep < 0 || keep > 0 && keep < time.Hour {
-			return usageError{fmt.Errorf("%s must be 0s, for ever, or an hour at the least", name)}
+			return o, usageError{fmt.Errorf("%s must be 0s, for ever, or an hour at the least", name)}
 		}
 	}
-	if c.MaxLimit < 1 {
-		return usageError{fmt.Errorf("--max-limit must be 1 or more")}
-	}
 	if u, err := url.Parse(c.Feeds); c.Feeds != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		return usageError{fmt.Errorf("--response-feeds must be an http or https URL, in which {category} stands for a category")}
+		return o, usageError{fmt.Errorf("--response-feeds must be an http or https URL, in which {category} stands for a category")}
 	}
 	receivers, err := c.receivers()
 	if err != nil {
-		return usageError{err}
+		return o, usageError{err}
 	}
 	keys, err := c.keys()
 	if err != nil {
-		return usageError{fmt.Errorf("--master-key: %w", err)}
+		return o, usageError{fmt.Errorf("--master-key: %w", err)}
 	}
 	var collector *history.Syslog
 	if c.HistorySyslog != "" {
 		if collector, err = history.ParseSyslog(c.HistorySyslog); err != nil {
-			return usageError{fmt.Errorf("--history-syslog: %w", err)}
+			return o, usageError{fmt.Errorf("--history-syslog: %w", err)}
 		}
 	}
 	prefixes, err := outbound.Parse(c.Outbound)
 	if err != nil {
-		return usageError{fmt.Errorf("--outbound: %w", err)}
+		return o, usageError{fmt.Errorf("--outbound: %w", err)}
+	}
+	proxies, err := outbound.Parse(c.TrustProxy)
+	if err != nil {
+		return o, usageError{fmt.Errorf("--trust-proxy: %w", err)}
 	}
 	outbound.Allow(prefixes)
-	limit := server.Tune()
-	m, err := server.Start(s.ctx, server.Options{MemoryLimit: limit,
+	return server.Options{
 		Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen,
 		CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory,
 		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, Backups: c.BackupDir,
-		HistoryHeads: c.HistoryHeads, HistorySyslog: collector,
+		BackupEvery: c.BackupEvery, BackupKeep: c.BackupKeep, AccessLog: c.AccessLog, AuditLog: c.AuditLog, TrustProxy: proxies,
+		NearlyFull: c.NearlyFull, HistoryHeads: c.HistoryHeads, HistorySyslog: collector,
 		Sweep: c.Sweep, Feeds: c.Feeds, Mail: receivers.mail, Traps: receivers.traps,
 		AdminPassword: c.AdminPassword, MasterKeys: keys,
-		Version: versionText(), Log: s.log, LogLevel: s.logLevel})
+		Version: versionText(), Log: s.log, LogLevel: s.logLevel}, nil
+}
+
+// Run serves until it is told to stop.
+func (c *serveCommand) Run(s *session) error {
+	o, err := c.options(s)
+	if err != nil {
+		return err
+	}
+	if c.Check {
+		return c.check(s, o)
+	}
+	o.MemoryLimit = server.Tune()
+	m, err := server.Start(s.ctx, o)
 	if err != nil {
 		return err
 	}
@@ -97,14 +140,62 @@ func (c *serveCommand) Run(s *session) error {
 		fmt.Fprintf(s.stdout, "The user admin was made, with this password, shown once: %s\n", m.NewPassword)
 	}
 	s.log.Info("serving", "apis", m.URL(), "registration", m.RegistrationEndpoint(), "data", where(c.Data, c.Database))
-	select {
-	case <-s.ctx.Done():
-		s.log.Info("stopping")
-	case err = <-m.Failed():
+	tellSystemd(s, daemon.SdNotifyReady)
+	hangUp := make(chan os.Signal, 1)
+	notifyHangUp(hangUp)
+	for err == nil {
+		select {
+		case <-s.ctx.Done():
+			s.log.Info("stopping")
+			tellSystemd(s, daemon.SdNotifyStopping)
+			return m.Close()
+		case <-hangUp:
+			c.reload(s, m)
+		case err = <-m.Failed():
+		}
 	}
-	if e := m.Close(); err == nil {
-		err = e
+	_ = m.Close() // the listener's failure is what is to be told
+	return err
+}
+
+// tellSystemd tells the service manager how far the program is, where one started it and waits for that.
+func tellSystemd(s *session, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		s.log.Warn("telling systemd", "error", err)
 	}
+}
+
+// reload opens logs anew, reads certificates again and, from the file of settings, what is logged.
+func (c *serveCommand) reload(s *session, m *server.Manager) {
+	if err := m.Reload(); err != nil {
+		s.log.Error("reloading", "error", err)
+		return
+	}
+	if c.Config != "" {
+		level, err := cli.ConfiguredLevel(string(c.Config))
+		if err != nil {
+			s.log.Error("reading the settings again", "error", err)
+			return
+		}
+		if level != nil {
+			s.level.Set(*level)
+		}
+	}
+	s.log.Info("reloaded: logs, certificates, and what is logged")
+}
+
+// check checks what serve would begin with, and begins nothing.
+func (c *serveCommand) check(s *session, o server.Options) error {
+	findings := server.Examine(s.ctx, o)
+	for _, f := range findings {
+		if err := f.Print(s.stdout); err != nil {
+			return err
+		}
+	}
+	if n := server.Faults(findings); n > 0 {
+		return fmt.Errorf("%d of these have to be seen to before it is started", n)
+	}
+	_, err := fmt.Fprintln(s.stdout, "all is well: portolan serve with these settings would begin")
 	return err
 }
 

@@ -40,8 +40,8 @@ func (p Painter) paint(colour, text string) string {
 // marks are what stands before a resource, by what becomes of it, and its colour.
 var marks = map[string][2]string{"CREATED": {"+", green}, "CHANGED": {"~", yellow}, "DELETED": {"-", red}, "UNCHANGED": {" ", ""}}
 
-// WriteApplied prints what became, or would become, of resources: one in each line, and the fields that change below it. What stays as it is
-// is counted.
+// WriteApplied prints what became, or would become, of resources: one in each line, and the fields that change below it. What stays as it
+// is is counted.
 func WriteApplied(w io.Writer, a client.Applied) error {
 	p := PainterFor(w)
 	for _, one := range a.Resources {
@@ -102,24 +102,28 @@ func Summary(a client.Applied) string {
 
 // WriteTally prints what a dry run of a request counted, and its first changes.
 func WriteTally(w io.Writer, t client.Tried) error {
+	if err := WriteChanges(w, t.Operations); err != nil {
+		return err
+	}
+	about := ""
+	if t.Estimate {
+		about = "about "
+	}
+	if t.AtLeast {
+		about = "at least "
+	}
+	_, err := fmt.Fprintf(w, "only tried: %s%d resources would be created, %d changed, %d deleted\n", about, t.Created, t.Changed, t.Deleted)
+	return err
+}
+
+// WriteChanges prints changes of a transaction, each resource once, with the fields that are different in the end.
+func WriteChanges(w io.Writer, changes []client.Change) error {
 	p := PainterFor(w)
-	for _, o := range t.Operations {
+	for _, o := range merged(changes) {
 		mark := marks[map[string]string{"ADD": "CREATED", "CHANGE": "CHANGED", "DELETE": "DELETED"}[o.OperationType]]
-		if mark[0] == "" {
-			mark = marks["CHANGED"]
-		}
-		name := ""
-		for _, u := range o.FieldUpdates {
-			if slices.Contains([]string{"absoluteName", "range", "address", "name"}, u.Name) && name == "" {
-				name = shownValue(u.Value)
-				if o.OperationType == "DELETE" {
-					name = shownValue(u.PreviousValue)
-				}
-			}
-		}
-		line := fmt.Sprintf("%s %s %s", mark[0], o.ResourceType, name)
-		if name == "" {
-			line = fmt.Sprintf("%s %s %d", mark[0], o.ResourceType, o.ResourceID)
+		line := fmt.Sprintf("%s %s %s", mark[0], o.ResourceType, nameIn(o))
+		if o.Collection != "" {
+			line += fmt.Sprintf("  (%s/%d)", o.Collection, o.ResourceID)
 		}
 		if _, err := fmt.Fprintln(w, p.paint(mark[1], line)); err != nil {
 			return err
@@ -134,13 +138,58 @@ func WriteTally(w io.Writer, t client.Tried) error {
 			}
 		}
 	}
-	about := ""
-	if t.Estimate {
-		about = "about "
+	return nil
+}
+
+// nameIn is what a change calls its resource; its number where the change does not say.
+func nameIn(o client.Change) string {
+	for _, name := range []string{"absoluteName", "range", "address", "name"} {
+		for _, u := range o.FieldUpdates {
+			text := FieldText(u.Value)
+			if o.OperationType == "DELETE" {
+				text = FieldText(u.PreviousValue)
+			}
+			if u.Name == name && text != "" && o.OperationType != "CHANGE" {
+				return text
+			}
+		}
 	}
-	if t.AtLeast {
-		about = "at least "
+	return fmt.Sprint(o.ResourceID)
+}
+
+// merged gives the changes of each resource as one: from what it was before the first to what it was behind the last. One that leads
+// nowhere is left out.
+func merged(changes []client.Change) (all []client.Change) {
+	at := map[int64]int{}
+	for _, o := range changes {
+		i, there := at[o.ResourceID]
+		if !there {
+			at[o.ResourceID] = len(all)
+			o.FieldUpdates = slices.Clone(o.FieldUpdates)
+			all = append(all, o)
+			continue
+		}
+		first := &all[i]
+		switch {
+		case o.OperationType == "DELETE":
+			first.OperationType, first.FieldUpdates = "DELETE", o.FieldUpdates
+		case first.OperationType == "CHANGE":
+			for _, u := range o.FieldUpdates {
+				j := slices.IndexFunc(first.FieldUpdates, func(x client.FieldUpdate) bool { return x.Name == u.Name })
+				if j < 0 {
+					first.FieldUpdates = append(first.FieldUpdates, u)
+				} else {
+					first.FieldUpdates[j].Value = u.Value
+				}
+			}
+		}
 	}
-	_, err := fmt.Fprintf(w, "only tried: %s%d resources would be created, %d changed, %d deleted\n", about, t.Created, t.Changed, t.Deleted)
-	return err
+	for i := range all {
+		if all[i].OperationType == "CHANGE" {
+			all[i].FieldUpdates = slices.DeleteFunc(all[i].FieldUpdates, func(u client.FieldUpdate) bool {
+				return string(u.Value) == string(u.PreviousValue)
+			})
+		}
+	}
+	return slices.DeleteFunc(all, func(o client.Change) bool { return o.OperationType == "CHANGE" && len(o.FieldUpdates) == 0 })
 }

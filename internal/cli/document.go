@@ -22,8 +22,8 @@ import (
 var documentMembers = []string{"into", "defaults", "tag", "prune", "resources"}
 
 // ReadDocuments reads resources as they are to be, from files of YAML or JSON, from directories of them, or from standard input ("-"). Each
-// document of a file is a resource (with its type), a list of resources, or an object with resources and what holds for them: into, defaults,
-// tag, prune. What holds for all is said once, or alike.
+// document of a file is a resource (with its type), a list of resources, or an object with resources and what holds for them: into,
+// defaults, tag, prune. What holds for all is said once, or alike.
 func ReadDocuments(stdin io.Reader, paths []string) (a client.Apply, err error) {
 	files, err := documentFiles(paths)
 	if err != nil {
@@ -129,9 +129,9 @@ func take(a *client.Apply, n *yaml.Node) error {
 			}
 			err = takeResources(a, value)
 		case "into":
-			err = once(name, value.Line, raw, &a.Into)
+			err = once(name, raw, &a.Into)
 		case "tag":
-			err = once(name, value.Line, raw, &a.Tag)
+			err = once(name, raw, &a.Tag)
 		case "prune":
 			err = json.Unmarshal(raw, &a.Prune)
 		case "defaults":
@@ -145,7 +145,7 @@ func take(a *client.Apply, n *yaml.Node) error {
 }
 
 // once takes a text that several documents may say alike.
-func once(name string, line int, raw []byte, to *string) error {
+func once(name string, raw []byte, to *string) error {
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"portolan/client"
@@ -18,6 +19,10 @@ import (
 type export struct {
 	*Manager
 	only []string
+	// order is that of collections in the document.
+	order []*resource.Collection
+	// placed are the texts of what Place looks at, such as the view, of resources that were met, by their numbers.
+	placed map[int64]string
 	// keys are what resources that were met are called, as collection/key, by their numbers.
 	keys  map[int64]string
 	out   []exported
@@ -32,10 +37,11 @@ type exported struct {
 	raw  json.RawMessage
 }
 
-// Export gives a resource, and what lies below it, as a document that POST /apply takes. only are the collections that are wanted; none: all.
-// What cannot be told, such as secrets, is left out, and noted. tell is told how many there are so far.
+// Export gives a resource, and what lies below it, as a document that POST /apply takes. only are the collections that are wanted; none:
+// all. What cannot be told, such as secrets, is left out, and noted. tell is told how many there are so far.
 func (m *Manager) Export(ctx context.Context, at Path, only []string, tell func(n int)) (a client.Apply, notes []string, err error) {
-	e := &export{Manager: m, ctx: ctx, only: only, keys: map[int64]string{}, notes: map[string]int{}, tell: tell}
+	e := &export{Manager: m, ctx: ctx, only: only, order: inOrder(m.API), keys: map[int64]string{}, placed: map[int64]string{},
+		notes: map[string]int{}, tell: tell}
 	var root json.RawMessage
 	if err := m.Get(ctx, at.String(), &root); err != nil {
 		return a, nil, err
@@ -107,8 +113,10 @@ func query(c *resource.Collection) client.Query {
 	return q
 }
 
-// written reports whether a field is a list of references that is written, and shown as a subcollection.
-func written(f *schema.Field) bool { return f.WriteOnly && f.Kind == schema.References && !f.Hidden }
+// written reports whether a field is a list of references that has to be written, and is shown as a subcollection.
+func written(f *schema.Field) bool {
+	return f.WriteOnly && f.Kind == schema.References && !f.Hidden && f.OnPost
+}
 
 // configuration adds what is in a configuration.
 func (e *export) configuration(root json.RawMessage) error {
@@ -116,7 +124,7 @@ func (e *export) configuration(root json.RawMessage) error {
 	if err := json.Unmarshal(root, &one); err != nil {
 		return err
 	}
-	for _, c := range e.API.Collections() {
+	for _, c := range e.order {
 		if !e.exportable(c) || !hasField(c, "configuration") {
 			continue
 		}
@@ -181,8 +189,10 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 	}
 	t := e.API.TypeNamed(head.Type)
 	switch {
-	case t == nil || t.NotMade:
-		e.notes["left out, as nobody makes one: "+head.Type]++
+	case t == nil:
+		e.notes["left out, as this program is older than the manager: "+head.Type]++
+		return nil
+	case t.NotMade: // it comes with what it belongs to
 		return nil
 	case c.Secret:
 		e.notes["left out, as it has secrets: "+head.Type]++
@@ -200,6 +210,14 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 		}
 		if in != "" && in != e.API.Scope.Name+"/"+FieldText(members["configuration"]) {
 			b.WriteString(`,"in":` + jsonText(in))
+		}
+	}
+	if c.PlacedBy != "" {
+		if e.placed[head.ID] = FieldText(members[c.PlacedBy]); t.ByName[c.PlacedBy] == nil {
+			e.placed[head.ID] = e.placed[upOf(members)]
+			if e.placed[head.ID] != "" {
+				b.WriteString(`,` + jsonText(c.PlacedBy) + `:` + jsonText(e.placed[head.ID]))
+			}
 		}
 	}
 	for _, f := range t.Fields {
@@ -229,10 +247,7 @@ func jsonText(text string) string {
 
 // rank is where a resource stands in the document: by its collection and, of what has space, the large before the small.
 func (e *export) rank(c *resource.Collection, members map[string]json.RawMessage) (rank [2]int) {
-	rank[0] = slices.Index(e.API.Collections(), c)
-	if c.Scope {
-		rank[0] = -1
-	}
+	rank[0] = slices.Index(e.order, c)
 	text := FieldText(members[c.KeyField()])
 	if prefix, err := netip.ParsePrefix(text); err == nil {
 		rank[1] = prefix.Bits()
@@ -242,12 +257,58 @@ func (e *export) rank(c *resource.Collection, members map[string]json.RawMessage
 	return rank
 }
 
+// inOrder gives the collections so that what others lie in, and as far as that can be what they refer to, comes before them.
+func inOrder(a *resource.API) (order []*resource.Collection) {
+	left := slices.Clone(a.Collections())
+	waits := func(c *resource.Collection) (below, refers int) {
+		for _, other := range left {
+			if other == c {
+				continue
+			}
+			if slices.Contains(c.Parents, other.Name) {
+				below++
+			}
+			for _, t := range c.Types {
+				if slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return !f.ReadOnly && isReference(f) && collectionsOf(a, f)[other] }) {
+					refers++
+				}
+			}
+		}
+		return below, refers
+	}
+	for len(left) > 0 {
+		best, least := 0, [2]int{1 << 30, 0}
+		for i, c := range left {
+			below, refers := waits(c)
+			if cost := [2]int{below, refers}; cost[0] < least[0] || cost[0] == least[0] && cost[1] < least[1] {
+				best, least = i, cost
+			}
+		}
+		order = append(order, left[best])
+		left = slices.Delete(left, best, best+1)
+	}
+	return order
+}
+
+// upOf is the number of what a resource lies in; 0 where it does not say.
+func upOf(members map[string]json.RawMessage) (id int64) {
+	var links map[string]client.Link
+	if json.Unmarshal(members["_links"], &links) != nil {
+		return 0
+	}
+	href := links["up"].Href
+	if _, err := fmt.Sscan(href[strings.LastIndexByte(href, '/')+1:], &id); err != nil {
+		return 0
+	}
+	return id
+}
+
 // parentOf is the path of what a resource lies in, by its key.
 func (e *export) parentOf(members map[string]json.RawMessage, above string) (string, error) {
 	if above == "" {
 		var links map[string]client.Link
-		if json.Unmarshal(members["_links"], &links) != nil {
-			return "", nil
+		if err := json.Unmarshal(members["_links"], &links); err != nil {
+			return "", err
 		}
 		_, at, ok := strings.Cut(links["up"].Href, "/api/v2/")
 		if !ok {
@@ -257,23 +318,32 @@ func (e *export) parentOf(members map[string]json.RawMessage, above string) (str
 	}
 	word, number, _ := strings.Cut(above, "/")
 	c := e.API.Collection(word)
-	var id int64
-	if _, err := fmt.Sscan(number, &id); err != nil || c == nil {
-		return "", nil //nolint:nilerr // it lies right below the root
+	if c == nil || number == "" { // it lies right below the root
+		return "", nil
 	}
+	id, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return "", err
+	}
+	return e.keyOf(c, id)
+}
+
+// keyOf is what a resource is called, as collection/key; what was not met is asked for, once.
+func (e *export) keyOf(c *resource.Collection, id int64) (string, error) {
 	if key := e.keys[id]; key != "" {
 		return key, nil
 	}
 	var one map[string]json.RawMessage
-	if err := e.Get(e.ctx, above, &one); err != nil {
+	if err := e.Get(e.ctx, fmt.Sprint(c.Name, "/", id, "?fields=id,", c.KeyField()), &one); err != nil {
 		return "", err
 	}
-	e.keys[id] = c.Name + "/" + cmp.Or(FieldText(one[c.KeyField()]), number)
+	e.keys[id] = fmt.Sprint(c.Name, "/", cmp.Or(FieldText(one[c.KeyField()]), fmt.Sprint(id)))
 	return e.keys[id], nil
 }
 
 // value is what the document says of a field; nil: nothing.
-func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, members map[string]json.RawMessage) (json.RawMessage, error) {
+func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, members map[string]json.RawMessage) (value json.RawMessage,
+	err error) {
 	raw := members[f.Name]
 	if written(f) {
 		var embedded map[string]json.RawMessage
@@ -284,16 +354,20 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 	text := string(raw)
 	key := t.ByName[c.KeyField()]
 	whole := f.Name == "name" && key != nil && key.DNS // the whole name says it
-	placed := f.Name == "view" && c.Place != nil
+	placed := f.Name == c.PlacedBy
 	switch {
 	case f.Name == "id" || f.Name == "type" || whole || f.Hidden || f.Transient || f.Also != "" || f.Column != "" && !placed:
 		return nil, nil
 	case f.ReadOnly && !placed, len(raw) == 0, text == "null", text == "{}", text == "[]", text == `""`:
 		return nil, nil
+	case f.WriteOnly && !written(f):
+		return nil, nil
+	case f.Kind == schema.Bool && !f.Nullable && f.Default == "" && text == "false":
+		return nil, nil
 	case f.Default != "" && (text == f.Default || text == jsonText(f.Default)):
 		return nil, nil
 	case f.Kind == schema.Reference:
-		return e.named(t, f, raw), nil
+		return e.named(f, raw)
 	case f.Kind == schema.References:
 		var items []json.RawMessage
 		if err := json.Unmarshal(raw, &items); err != nil {
@@ -301,7 +375,11 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 		}
 		named := []json.RawMessage{}
 		for _, item := range items {
-			if one := e.named(t, f, item); one != nil {
+			one, err := e.item(t, f, item)
+			if err != nil {
+				return nil, err
+			}
+			if one != nil {
 				named = append(named, one)
 			}
 		}
@@ -312,32 +390,60 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 	return raw, nil
 }
 
+// item is an entry of a list of references: a text, or the resource itself where nobody makes it but with the one that refers to it.
+func (e *export) item(t *schema.Type, f *schema.Field, raw json.RawMessage) (json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return nil, err
+	}
+	of := e.API.TypeNamed(FieldText(members["type"]))
+	if of == nil || !of.NotMade || !slices.Contains(e.API.ParentsOf(of), t.Collection) {
+		return e.named(f, raw)
+	}
+	whole := map[string]json.RawMessage{"type": members["type"]}
+	for _, inner := range of.Fields {
+		value, err := e.value(of, e.API.CollectionOf(of), inner, members)
+		if err != nil {
+			return nil, err
+		}
+		if value != nil {
+			whole[inner.Name] = value
+		}
+	}
+	return json.Marshal(whole)
+}
+
 // named is a reference as a text: the key of what it refers to, or its path where that could be of several collections.
-func (e *export) named(t *schema.Type, f *schema.Field, raw json.RawMessage) json.RawMessage {
+func (e *export) named(f *schema.Field, raw json.RawMessage) (json.RawMessage, error) {
 	var to map[string]json.RawMessage
-	if json.Unmarshal(raw, &to) != nil {
-		return nil
+	if err := json.Unmarshal(raw, &to); err != nil {
+		return nil, err
 	}
 	of := e.API.TypeNamed(FieldText(to["type"]))
 	if of == nil {
-		return nil
+		e.notes["left out, as this program is older than the manager: "+FieldText(to["type"])]++
+		return nil, nil
 	}
 	c := e.API.CollectionOf(of)
 	if f.Identify != "" && FieldText(to[f.Identify]) != "" {
-		return json.RawMessage(jsonText(FieldText(to[f.Identify])))
+		return json.Marshal(FieldText(to[f.Identify]))
 	}
 	key := FieldText(to[c.KeyField()])
-	if key == "" && c.KeyField() == "name" {
-		key = FieldText(to["name"])
-	}
 	if key == "" {
-		e.notes[fmt.Sprintf("left out, as it has no name: %s of %s", f.Name, t.Name)]++
-		return nil
+		var id int64
+		if err := json.Unmarshal(to["id"], &id); err != nil {
+			return nil, err
+		}
+		path, err := e.keyOf(c, id)
+		if err != nil {
+			return nil, err
+		}
+		_, key, _ = strings.Cut(path, "/")
 	}
 	if f.Column != "" || f.ReadOnly || len(collectionsOf(e.API, f)) == 1 || c.KeyField() == "address" && f.Kind == schema.References {
-		return json.RawMessage(jsonText(key))
+		return json.Marshal(key)
 	}
-	return json.RawMessage(jsonText(c.Name + "/" + key))
+	return json.Marshal(c.Name + "/" + key)
 }
 
 // collectionsOf are the collections that a field leads to.
@@ -351,8 +457,12 @@ func collectionsOf(a *resource.API, f *schema.Field) map[*resource.Collection]bo
 	return all
 }
 
-// WriteDocument gives a document as YAML.
-func WriteDocument(a client.Apply) ([]byte, error) {
+// WriteDocument gives a document as YAML, or as JSON.
+func WriteDocument(a client.Apply, format string) ([]byte, error) {
+	if format == JSON {
+		raw, err := json.MarshalIndent(a, "", "  ")
+		return append(raw, '\n'), err
+	}
 	raw, err := json.Marshal(a)
 	if err != nil {
 		return nil, err

@@ -66,7 +66,9 @@ func Members(t *schema.Type, settings []string) (map[string]json.RawMessage, err
 	return members, nil
 }
 
-func isReference(f *schema.Field) bool { return f.Kind == schema.Reference || f.Kind == schema.References }
+func isReference(f *schema.Field) bool {
+	return f.Kind == schema.Reference || f.Kind == schema.References
+}
 
 // references is what a reference, or a list of them by commas, is as a text.
 func references(f *schema.Field, value string) (json.RawMessage, error) {
@@ -126,7 +128,8 @@ func TypeFor(a *resource.API, word string, settings []string) (*schema.Type, err
 	for _, t := range types {
 		names = append(names, t.Name)
 	}
-	return nil, Wrongf("%s are of several types: say which, such as portolan create %s; there are %s", c.Name, names[0], strings.Join(names, ", "))
+	return nil, Wrongf("%s are of several types: say which, such as portolan create %s; there are %s", c.Name, names[0],
+		strings.Join(names, ", "))
 }
 
 // fits reports whether a type has the fields that are set, and their values are of its family of addresses.

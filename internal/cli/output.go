@@ -55,17 +55,26 @@ func Columns(c *resource.Collection, types []*schema.Type) (names []string) {
 		add(name)
 	}
 	add(c.KeyField())
-	add("name")
-	for _, tells := range []func(f *schema.Field) bool{
-		func(f *schema.Field) bool { return len(f.Enum) > 0 && f.Kind == schema.Text },
-		func(f *schema.Field) bool { return f.Kind == schema.Time },
-		func(f *schema.Field) bool { return f.Name == "message" || f.Name == "description" },
-		func(f *schema.Field) bool { return f.Kind == schema.Reference && f.Column != "parent" },
-		func(f *schema.Field) bool { return f.Kind == schema.Text || f.Kind == schema.Address },
-		func(f *schema.Field) bool { return f.Kind == schema.Integer || f.Kind == schema.Bool },
+	if f := fields[c.KeyField()]; f == nil || !f.DNS { // the whole name says it
+		add("name")
+	}
+	for _, tell := range []struct {
+		most int
+		is   func(f *schema.Field) bool
+	}{
+		{2, func(f *schema.Field) bool {
+			return len(f.Enum) > 0 && f.Kind == schema.Text && !strings.HasPrefix(f.Name, "check")
+		}},
+		{1, func(f *schema.Field) bool { return f.Kind == schema.Time }},
+		{1, func(f *schema.Field) bool { return f.Name == "message" || f.Name == "description" }},
+		{2, func(f *schema.Field) bool { return f.Kind == schema.Reference && f.Column != "parent" }},
+		{2, func(f *schema.Field) bool {
+			return f.Kind == schema.Text && len(f.Enum) == 0 || f.Kind == schema.Address || f.Kind == schema.Integer
+		}},
 	} {
+		before := len(names)
 		for _, f := range order {
-			if tells(f) && !f.Transient && f.Also == "" {
+			if tell.is(f) && f.Name != "type" && !f.Transient && f.Also == "" && len(names) < before+tell.most {
 				add(f.Name)
 			}
 		}
@@ -144,8 +153,14 @@ func at(members map[string]json.RawMessage, path []string) json.RawMessage {
 	return raw
 }
 
+// yaml writes a resource as a document, without the links of the API.
 func (o *Output) yaml(raw json.RawMessage) error {
-	text, err := ToYAML(raw)
+	var node yaml.Node
+	if err := yaml.Unmarshal(raw, &node); err != nil {
+		return err
+	}
+	withoutLinks(&node)
+	text, err := encodeYAML(&node)
 	if err == nil && o.n > 0 {
 		_, err = io.WriteString(o.w, "---\n")
 	}
@@ -323,11 +338,29 @@ func ToYAML(raw json.RawMessage) ([]byte, error) {
 	if err := yaml.Unmarshal(raw, &node); err != nil {
 		return nil, err
 	}
-	plain(&node)
+	return encodeYAML(&node)
+}
+
+// withoutLinks takes out what resources, and what is inlined in them, lead to.
+func withoutLinks(n *yaml.Node) {
+	if n.Kind == yaml.MappingNode {
+		for i := len(n.Content) - 2; i >= 0; i -= 2 {
+			if n.Content[i].Value == "_links" {
+				n.Content = slices.Delete(n.Content, i, i+2)
+			}
+		}
+	}
+	for _, c := range n.Content {
+		withoutLinks(c)
+	}
+}
+
+func encodeYAML(node *yaml.Node) ([]byte, error) {
+	plain(node)
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
-	if err := e.Encode(&node); err != nil {
+	if err := e.Encode(node); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), e.Close()

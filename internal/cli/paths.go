@@ -89,12 +89,14 @@ func CollectionNamed(a *resource.API, word string) (*resource.Collection, error)
 func plural(word string) string {
 	lower := strings.ToLower(word)
 	switch {
+	case lower == "":
+		return word
+	case lower == "record", lower == "records":
+		return "resourceRecords"
 	case strings.HasSuffix(lower, "y"):
 		return word[:len(word)-1] + "ies"
 	case strings.HasSuffix(lower, "ss"), strings.HasSuffix(lower, "x"):
 		return word + "es"
-	case lower == "record":
-		return "resourceRecords"
 	}
 	return word + "s"
 }
@@ -159,12 +161,7 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 		return one.ID, err
 	}
 	field := c.KeyField()
-	filter := field + ":" + Quoted(key)
-	for scope, name := range map[string]string{"configuration": m.Configuration, "view": m.View} {
-		if name != "" && hasField(c, scope) {
-			filter += " and " + scope + ".name:" + Quoted(name)
-		}
-	}
+	filter := strings.Join(append([]string{field + ":" + Quoted(key)}, m.scopes(c)...), " and ")
 	ids, err := m.IDs(ctx, c.Name, filter, 2)
 	switch {
 	case err != nil:
@@ -190,6 +187,21 @@ func (m *Manager) scope(c *resource.Collection) string {
 	return " in the configuration " + m.Configuration
 }
 
+// scopes are the conditions that resources of a collection are of the configuration and the view that are meant.
+func (m *Manager) scopes(c *resource.Collection) (filters []string) {
+	for _, scope := range []struct{ field, name string }{{"configuration", m.Configuration}, {"view", m.View}} {
+		if scope.name != "" && hasField(c, scope.field) {
+			filters = append(filters, scope.field+".name:"+Quoted(scope.name))
+		}
+	}
+	return filters
+}
+
+// Scoped adds to a filter that resources of a collection are of the configuration and the view that are meant.
+func (m *Manager) Scoped(c *resource.Collection, filters []string) string {
+	return strings.Join(append(slices.Clone(filters), m.scopes(c)...), " and ")
+}
+
 func hasField(c *resource.Collection, name string) bool {
 	return slices.ContainsFunc(c.Types, func(t *schema.Type) bool { f := t.ByName[name]; return f != nil && f.Kind == schema.Reference })
 }
@@ -210,23 +222,27 @@ func Nearest(word string, words []string) (near string) {
 	return near
 }
 
-// distance is how many letters have to be put in, taken out or changed (Levenshtein).
+// distance is how many letters have to be put in, taken out, changed, or put for their neighbours (optimal string alignment).
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
 	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := before
-			if a[i] != b[j] {
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
 				change++
 			}
-			before = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+			rows[i][j] = min(change, rows[i-1][j]+1, rows[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return rows[len(a)][len(b)]
 }

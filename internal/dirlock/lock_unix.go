@@ -23,3 +23,13 @@ func Take(dir, what string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// Held reports whether a process has the lock of a directory.
+func Held(dir string) bool {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil
+}

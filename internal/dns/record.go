@@ -13,7 +13,8 @@ import (
 
 // registerRecords declares the collection of resource records. Each type of them declares itself.
 func registerRecords(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}, Place: placeName, Workflow: askedAs})
+	r.Collection(resource.Collection{Name: "resourceRecords", Parents: []string{"templates", "zones"}, Place: placeName, PlacedBy: "view",
+		Workflow: askedAs})
 }
 
 // askedAs is the word for changes of records that others have to approve.

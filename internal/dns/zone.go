@@ -13,7 +13,7 @@ import (
 
 // registerZones declares the collection of zones, and those of names. Other kinds declare themselves.
 func registerZones(r *resource.Registry) {
-	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"}, Place: placeName,
+	r.Collection(resource.Collection{Name: "zones", Parents: []string{"views", "zones"}, Place: placeName, PlacedBy: "view",
 		Workflow: func(string) string { return "ZONE" },
 		Counts:   resource.Counts{Name: recordCountsName, Summary: "How many records lie right in a zone", Of: recordsOfZone},
 		Options:  []resource.RequestHeader{multiLabelNames.For(resource.Writing, "Zone"), overrideNamingPolicy.For(resource.Writing, "Zone")}},

@@ -154,6 +154,9 @@ func serial() *big.Int {
 // Fingerprint is the SHA-256 of the authority's certificate.
 func (a *Authority) Fingerprint() [32]byte { return sha256.Sum256(a.certificate.Raw) }
 
+// NotAfter is when the authority's certificate ends.
+func (a *Authority) NotAfter() time.Time { return a.certificate.NotAfter }
+
 // PEM is the authority's certificate.
 func (a *Authority) PEM() string { return encodeCertificate(a.certificate.Raw) }
 

@@ -248,15 +248,26 @@ const (
 	mostSpread    = checkin.MissedIntervals * checkin.Interval
 )
 
-// Figures are how many service points there are in each status, how many are connected, and how many rollouts there are in each status.
+// Figures are how many service points there are in each status, how many are connected, how many were not heard of for how long, and how
+// many rollouts and applications, by their names, there are in each status.
 type Figures struct {
-	Statuses, Rollouts map[string]int64
-	Connected          int64
+	Statuses     map[string]int64            `json:"statuses"`
+	Connected    int64                       `json:"connected"`
+	Silent       map[string]int64            `json:"silent"`
+	Rollouts     map[string]int64            `json:"rollouts"`
+	Applications map[string]map[string]int64 `json:"applications"`
 }
+
+// silences are how long service points were not heard of that are counted: those that are silent for a day are among those of an hour.
+var silences = []struct {
+	name  string
+	least time.Duration
+}{{"5m", 5 * time.Minute}, {"1h", time.Hour}, {"24h", 24 * time.Hour}}
 
 // Figures counts the fleet, as it was last written down.
 func (s *Service) Figures(ctx context.Context) (f Figures, err error) {
-	f = Figures{Statuses: map[string]int64{}, Rollouts: map[string]int64{}}
+	f = Figures{Statuses: map[string]int64{}, Rollouts: map[string]int64{}, Silent: map[string]int64{},
+		Applications: map[string]map[string]int64{}}
 	return f, s.store.View(ctx, func(tx *store.Tx) error {
 		for table, counts := range map[string]map[string]int64{"service_point": f.Statuses, "rollout": f.Rollouts} {
 			if err := tx.Each(func(scan func(...any) error) error {
@@ -268,6 +279,26 @@ func (s *Service) Figures(ctx context.Context) (f Figures, err error) {
 			}, "SELECT status, count(*) FROM "+table+" GROUP BY status"); err != nil {
 				return err
 			}
+		}
+		if err := tx.Each(func(scan func(...any) error) error {
+			var name, status string
+			var n int64
+			err := scan(&name, &status, &n)
+			if f.Applications[name] == nil {
+				f.Applications[name] = map[string]int64{}
+			}
+			f.Applications[name][status] = n
+			return err
+		}, "SELECT name, status, count(*) FROM application WHERE deleted = 0 GROUP BY name, status"); err != nil {
+			return err
+		}
+		for _, silence := range silences {
+			var n int64
+			if err := tx.QueryRow("SELECT count(*) FROM presence WHERE connected = 0 AND last_seen > 0 AND last_seen < ?",
+				s.now().Add(-silence.least).UnixMilli()).Scan(&n); err != nil {
+				return err
+			}
+			f.Silent[silence.name] = n
 		}
 		return tx.QueryRow("SELECT count(*) FROM presence WHERE connected = 1").Scan(&f.Connected)
 	})

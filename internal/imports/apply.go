@@ -13,15 +13,16 @@ import (
 	"portolan/internal/schema"
 )
 
-// Apply gives what makes a resource be as its members say, in the transaction of a change: the one that it is about is changed, by the rules
-// of imports (docs/import.md), and made where it is not there. in is the path of what it belongs below, by names or numbers, such as
-// configurations/main, servers/ns1 or servers/ns1/deploymentRoles; empty: it finds its place in its configuration. A reference may be a
-// text: the key of what it refers to, or its path, such as locations/NO OSL. action leaves it at one of both, as that of an import does:
-// CREATE, or UPDATE, which takes the number of what is changed (id), too; empty: both.
+// Apply gives what makes a resource be as its members say, in the transaction of a change: the one that it is about is changed, by the
+// rules of imports (docs/import.md), and made where it is not there. in is the path of what it belongs below, by names or numbers, such
+// as configurations/main, servers/ns1 or servers/ns1/deploymentRoles; empty: it finds its place in its configuration. A reference may be
+// a text: the key of what it refers to, or its path, such as locations/NO OSL. action leaves it at one of both, as that of an import
+// does: CREATE, or UPDATE, which takes the number of what is changed (id), too; empty: both.
 func Apply(a *resource.API, show Show) func(c *resource.Change, in, action string) (resource.Applied, error) {
 	runner := &Runner{api: a, show: show}
 	return func(c *resource.Change, in, action string) (done resource.Applied, err error) {
-		j := &job{Runner: runner, action: cmp.Or(action, createOrUpdate), prepared: map[int64]any{0: c.Prepared}}
+		j := &job{Runner: runner, action: cmp.Or(action, createOrUpdate), declared: action == "" || action == createOrUpdate,
+			prepared: map[int64]any{0: c.Prepared}}
 		if !slices.Contains([]string{createOrUpdate, createOnly, updateOnly}, j.action) {
 			return done, problem.Field("InvalidEnumValue", "action", "%q: must be one of %s, %s, %s", action, createOrUpdate, createOnly, updateOnly)
 		}
@@ -106,6 +107,10 @@ func (p *perform) nameReferences(members map[string]json.RawMessage) error {
 	for name, raw := range members {
 		f := t.ByName[name]
 		raw = bytes.TrimSpace(raw)
+		if name == p.API.CollectionOf(t).PlacedBy && len(raw) > 0 && raw[0] == '"' {
+			members[name] = json.RawMessage(`{"name":` + string(raw) + `}`)
+			continue
+		}
 		if f == nil || len(raw) == 0 {
 			continue
 		}

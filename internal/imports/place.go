@@ -3,6 +3,7 @@ package imports
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -281,6 +282,21 @@ func (p *perform) known(t *schema.Type, c *resource.Collection, at resource.Targ
 			parent = 0
 		}
 		found, err = p.Tx.ByName(c.Name, parent, name)
+	case slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return f.KeyPrefix != "" }):
+		if _, problems := t.Decode(o, members, true); len(problems) > 0 { // as above
+			return nil, nil
+		}
+		var above store.Head
+		if above, err = p.Tx.Head(parent); err != nil {
+			return nil, err
+		}
+		configuration := above.Configuration
+		if at.Collection.Scope {
+			configuration = at.ID
+		}
+		found, err = p.Tx.ByKey(configuration, t.KeyOf(o))
+	case members["absoluteName"] == nil && p.declared:
+		return p.nameless(t, c, at, members)
 	default:
 		return p.namedAlike(t, at, members)
 	}
@@ -288,6 +304,50 @@ func (p *perform) known(t *schema.Type, c *resource.Collection, at resource.Targ
 		return nil, err
 	}
 	return found[0], nil
+}
+
+// namelessSiblings is how many resources of a type without names of their own are looked at below one.
+const namelessSiblings = 1000
+
+// nameless gives the resource below a place that a row without a name of its own is about, such as a role or an option: one of which all
+// is so already, or else the only one with its name, and the kinds that it says; nil where there is none.
+func (p *perform) nameless(t *schema.Type, c *resource.Collection, at resource.Target, members map[string]json.RawMessage) (*store.Resource,
+	error) {
+	rows, err := p.Tx.Some(store.All{store.InCollection(c.Name), store.HasParent(at.ID),
+		store.Compare{Field: store.Field{Kind: store.ColumnText, Path: []string{"type"}}, Op: "eq", Value: t.Name}}, namelessSiblings)
+	if err != nil {
+		return nil, err
+	}
+	var named []*store.Resource
+	for _, row := range rows {
+		shown, err := p.shown(row)
+		if err != nil {
+			return nil, err
+		}
+		sent := maps.Clone(members)
+		if err := p.dropSameLinks(t, sent, row); err != nil {
+			return nil, err
+		}
+		whole, kind := true, true
+		for name, value := range sent {
+			f := t.ByName[name]
+			if f == nil || f.WriteOnly && f.Kind != schema.References || f.ReadOnly || f.Column != "" || alike(value, shown[name]) {
+				continue
+			}
+			whole = false
+			kind = kind && name != "name" && (len(f.Enum) == 0 || f.Inherit)
+		}
+		if whole {
+			return row, nil
+		}
+		if kind {
+			named = append(named, row)
+		}
+	}
+	if len(named) != 1 {
+		return nil, nil
+	}
+	return named[0], nil
 }
 
 // namedAlike gives the resource below a place that has the whole name of a row: where several may have it, one that says nothing else.

@@ -67,6 +67,9 @@ func (p *perform) one(r *row) (o outcome, err error) {
 		return o, err
 	}
 	there, at, err := p.find(t, members)
+	if by := p.API.CollectionOf(t).PlacedBy; by != "" && t.ByName[by] == nil {
+		delete(members, by)
+	}
 	if unknown := takeUnknown(t, members); unknown != nil && p.firstOf(t.Name, unknown) {
 		o.said = append(o.said, "passed over, as a "+t.Name+" has no such field: "+strings.Join(unknown, ", "))
 	}
@@ -227,6 +230,36 @@ func (p *perform) shown(row *store.Resource) (members map[string]json.RawMessage
 	return members, err
 }
 
+// ownAlike reports whether a list says of the children that a resource makes itself, such as the interface of a server, what they are.
+func (p *perform) ownAlike(t *schema.Type, f *schema.Field, raw json.RawMessage, there *store.Resource) (bool, error) {
+	sub := p.API.CollectionOf(t).Sub(f.Name)
+	var items []json.RawMessage
+	if sub == nil || sub.Relation != resource.Children || !f.WriteOnly {
+		return false, nil
+	}
+	if err := json.Unmarshal(raw, &items); err != nil || len(items) == 0 {
+		return false, nil //nolint:nilerr // who decodes it will say what is wrong
+	}
+	rows, err := p.Tx.Some(store.All{store.InCollection(sub.Name), store.HasParent(there.ID)}, len(items)+1)
+	if err != nil || len(rows) != len(items) {
+		return false, err
+	}
+	for _, row := range rows {
+		members, err := p.shown(row)
+		if err != nil {
+			return false, err
+		}
+		shown, err := json.Marshal(members)
+		if err != nil {
+			return false, err
+		}
+		if !slices.ContainsFunc(items, func(item json.RawMessage) bool { return alike(item, shown) }) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // update changes what a row says otherwise than it is shown.
 func (p *perform) update(c *resource.Change, r *row, there *store.Resource, o outcome) (outcome, error) {
 	t := p.API.TypeNamed(there.Type)
@@ -299,6 +332,12 @@ func (p *perform) dropSameLinks(t *schema.Type, sent map[string]json.RawMessage,
 		linked, err := p.Tx.Links(there.ID, name)
 		if err != nil {
 			return err
+		}
+		if own, err := p.ownAlike(t, f, raw, there); err != nil {
+			return err
+		} else if own {
+			delete(sent, name)
+			continue
 		}
 		targets := map[string]bool{}
 		for _, id := range linked {

@@ -183,6 +183,8 @@ type job struct {
 	passed map[string]bool
 	// prepared is what Collection.Beforehand gave for rows, by their numbers.
 	prepared map[int64]any
+	// declared: the rows are resources as they are to be, and those without a name of their own are found again, too.
+	declared bool
 }
 
 // work works an import off, from where it is.

@@ -52,6 +52,8 @@ type Collection struct {
 	// Place finds the resource that one with these members belongs right below, within a configuration or something that lies in one; nil
 	// where nothing but the resource above says where it belongs. It words what it does not find as a problem.
 	Place func(c *Change, t *schema.Type, within *store.Resource, members map[string]json.RawMessage) (above *store.Resource, err error)
+	// PlacedBy is a member, by name, that Place looks at beside the fields; empty: none.
+	PlacedBy string
 	// Content says which of the resources have bytes beside their fields.
 	Content Contents
 	// Called is what the subcollection is called that resources are reached through which have no path of their own; empty: Name.

@@ -184,7 +184,7 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 			return nil, nil, err
 		}
 		for name, value := range q.Defaults {
-			if f := t.ByName[name]; members[name] == nil && f != nil {
+			if members[name] == nil && (t.ByName[name] != nil || name == a.CollectionOf(t).PlacedBy) {
 				members[name] = value
 			}
 		}
@@ -201,7 +201,9 @@ func resourceAt(i int) string { return fmt.Sprintf("resources[%d]", i) }
 // applyIn applies in a transaction.
 func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[string]json.RawMessage, prepared map[int]any) (ans answer,
 	err error) {
-	tx.Describe("APPLY", fmt.Sprintf("Applied %d resources", len(all)))
+	if len(all) > 1 || q.Prune { // one alone says itself what it is
+		tx.Describe("APPLY", fmt.Sprintf("Applied %d resources", len(all)))
+	}
 	tag, err := a.tagOf(tx, rq, q.Tag)
 	if err != nil {
 		return ans, err
@@ -302,8 +304,8 @@ func (x *appliedAnswer) add(one appliedResource) {
 }
 
 // applyOne applies one resource, as the members say.
-func (a *Server) applyOne(tx *store.Tx, rq *request, q *applyRequest, members map[string]json.RawMessage, prepared any) (one appliedResource,
-	row *store.Resource, err error) {
+func (a *Server) applyOne(tx *store.Tx, rq *request, q *applyRequest, members map[string]json.RawMessage, prepared any) (
+	one appliedResource, row *store.Resource, err error) {
 	into := q.Into
 	if raw, ok := members["in"]; ok {
 		delete(members, "in")

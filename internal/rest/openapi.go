@@ -301,7 +301,7 @@ func (a *Server) operation(t resource.Target, method string, types, takes []*sch
 			return a.deleteListOperation(op)
 		}
 		answers = doc{"204": doc{"description": "It is gone; with " + atMostHeader + " the answer is 200.",
-			"headers": doc{recordedHeader: answerHeader(recordedText)}}}
+			"headers": doc{RecordedHeader: answerHeader(recordedText)}}}
 		refused = append(refused, "409", "412")
 	}
 	if method != http.MethodGet {
@@ -363,7 +363,7 @@ func (a *Server) resourceAnswer(status, description string, types []*schema.Type
 	}
 	headers := doc{"ETag": answerHeader("The entity tag, for If-Match."), "x-portolan-ignored": answerHeader(ignoredText)}
 	if !page {
-		headers[recordedHeader] = answerHeader(recordedText)
+		headers[RecordedHeader] = answerHeader(recordedText)
 	}
 	if status == "201" {
 		headers["Location"] = answerHeader("Where the new resource is.")

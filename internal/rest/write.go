@@ -164,13 +164,13 @@ func (a *Server) write(w http.ResponseWriter, r *http.Request, t resource.Target
 	return nil
 }
 
-// recordedHeader tells the number of the transaction that a change was made in, by which it can be undone.
-const recordedHeader = "x-portolan-transaction"
+// RecordedHeader tells the number of the transaction that a change was made in, by which it can be undone.
+const RecordedHeader = "x-portolan-transaction"
 
 // tellRecorded sets that header where the history has the change, and who asks sees the history.
 func tellRecorded(w http.ResponseWriter, caller resource.Caller, ans answer) {
 	if ans.recorded != 0 && (caller.Administrator || caller.History != "HIDE") {
-		w.Header().Set(recordedHeader, strconv.FormatInt(ans.recorded, 10))
+		w.Header().Set(RecordedHeader, strconv.FormatInt(ans.recorded, 10))
 	}
 }
 

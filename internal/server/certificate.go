@@ -37,6 +37,15 @@ func (f *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return nil, err
 }
 
+// again reads the files, also where they look unchanged.
+func (f *certificateFiles) again() error {
+	f.mu.Lock()
+	f.modified = time.Time{}
+	f.mu.Unlock()
+	_, err := tls.LoadX509KeyPair(f.cert, f.key)
+	return err
+}
+
 // renewCertificate makes the manager's own certificate for every address it can be reached at.
 func (m *Manager) renewCertificate() error {
 	hosts := []string{"localhost"}

@@ -24,7 +24,7 @@ func Document(api *rest.Server) ([]byte, error) {
 		"Token": access.Token{}, "MadeToken": madeToken{},
 		"ServicePointV4": fleet.ServicePoint{}, "AnycastService": checkin.AnycastService{}, "ApplicationLimits": checkin.Limits{},
 		"Diagnostics": servicepoint.Diagnostics{}, "ServicePointV4Diagnostics": servicepoint.V4Diagnostics{},
-		"DiagnosticsStatus": servicepoint.Status{},
+		"DiagnosticsStatus": servicepoint.Status{}, "Status": Status{},
 	} {
 		schemas[name] = schema.OfGo(reflect.TypeOf(sample))
 	}
@@ -126,6 +126,9 @@ func documentedPaths() object {
 		return op
 	}
 	return object{
+		statusPath: object{"get": tokens(operation("getStatus", "How the manager is, and what somebody should do something about (ours)",
+			"Versions, the database, backups, the fleet, networks that are nearly full, certificates, and alarms. For those who see everything.",
+			answers("200", "The status.", schemaRef("Status"), "403"), nil))},
 		tokensPath: object{"get": tokens(operation("listTokens", "List the bearer tokens and key sets (ours)",
 			"Gives those that belong to who asks, to administrators all of them, without their secrets.",
 			answers("200", "The tokens.", data("Token")), nil)),

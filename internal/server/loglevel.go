@@ -33,10 +33,11 @@ func (p part) WithGroup(name string) slog.Handler { return part{p.Handler.WithGr
 
 // logOf gives the log of a part: that of the manager, where the settings say nothing.
 func (m *Manager) logOf(level *slog.LevelVar) *slog.Logger {
+	named := requests{m.options.Log.Handler()}
 	if m.options.LogLevel != "" {
-		return m.options.Log
+		return slog.New(named)
 	}
-	return slog.New(part{m.options.Log.Handler(), level})
+	return slog.New(part{named, level})
 }
 
 // heedEvery is how often the levels are looked at.

@@ -27,6 +27,7 @@ import (
 // apiHandler is everything on the API listener.
 func (m *Manager) apiHandler() (http.Handler, error) {
 	api, tokens := m.handle("address", m.serveAddressAPI), m.handle("address", m.tokens)
+	status := m.plain("address", m.showStatus)
 	mux := http.NewServeMux()
 	m.fleetRoutes(mux)
 	mux.Handle("/healthz", m.plain("health", m.healthz))
@@ -62,6 +63,10 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 		setSecurityHeaders(w.Header(), m.secure) // also on what the mux answers by itself
 		if r.URL.Path == tokensPath || strings.HasPrefix(r.URL.Path, tokensPath+"/") {
 			tokens.ServeHTTP(w, r)
+			return
+		}
+		if r.URL.Path == statusPath {
+			status.ServeHTTP(w, r)
 			return
 		}
 		if rest, ok := strings.CutPrefix(r.URL.Path, Base); ok && (rest == "" || rest[0] == '/') {
@@ -151,6 +156,7 @@ const maxGroupsLogged = 10
 func (m *Manager) signedIn(result, name, remote string) {
 	name = name[:min(len(name), maxLogged)]
 	m.metrics.signIns.WithLabelValues(result).Inc()
+	m.audit(auditLine{Event: "sign-in", Result: result, User: name, Remote: remote})
 	if result == access.Refused {
 		m.log.Warn("a sign-in was refused", "name", name, "remote", remote)
 	}
@@ -222,6 +228,7 @@ func (m *Manager) caller(r *http.Request) (resource.Caller, error) {
 		r = access.Quietly(r)
 	}
 	p, err := m.Identity.Any(r)
+	askedOf(r.Context()).asks(p.Name)
 	return access.CallerOf(p), err
 }
 
@@ -291,7 +298,7 @@ func (m *Manager) fleetRoutes(mux *http.ServeMux) {
 func (m *Manager) reader(handle func(w http.ResponseWriter, r *http.Request) error) func(w http.ResponseWriter, r *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		p, err := m.Identity.Bearer(r)
-		if err != nil {
+		if askedOf(r.Context()).asks(p.Name); err != nil {
 			return err
 		}
 		if p.Rights != nil && !p.Rights.Everything() {
@@ -305,7 +312,7 @@ func (m *Manager) reader(handle func(w http.ResponseWriter, r *http.Request) err
 func (m *Manager) changer(handle func(w http.ResponseWriter, r *http.Request) error) func(w http.ResponseWriter, r *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		p, err := m.Identity.Bearer(r)
-		if err != nil {
+		if askedOf(r.Context()).asks(p.Name); err != nil {
 			return err
 		}
 		if p.Role != access.Administrator {
@@ -456,12 +463,16 @@ func (m *Manager) checkinHandler() http.Handler {
 		}))
 	}
 	post(checkin.EnrolPath, rest.SmallBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
-		return answer(w, body, func(rq checkin.EnrolRequest) (checkin.EnrolAnswer, error) { return m.Fleet.Enrol(r.Context(), rq) })
+		err := answer(w, body, func(rq checkin.EnrolRequest) (checkin.EnrolAnswer, error) { return m.Fleet.Enrol(r.Context(), rq) })
+		taken(m.metrics.enrolments, err)
+		return err
 	})
 	post(checkin.CheckInPath, rest.ReportBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
-		return answer(w, body, func(rq checkin.Request) (checkin.Answer, error) {
+		err := answer(w, body, func(rq checkin.Request) (checkin.Answer, error) {
 			return m.Fleet.CheckIn(r.Context(), r.TLS.PeerCertificates[0], rq)
 		})
+		taken(m.metrics.checkIns, err)
+		return err
 	})
 	post(checkin.RenewPath, rest.SmallBody, func(w http.ResponseWriter, r *http.Request, body []byte) error {
 		return answer(w, body, func(rq checkin.RenewRequest) (checkin.RenewAnswer, error) {

@@ -6,7 +6,9 @@ import (
 
 	"portolan/internal/access"
 	"portolan/internal/catalog"
+	"portolan/internal/problem"
 	"portolan/internal/resource"
+	"portolan/internal/schema"
 	"portolan/internal/store"
 )
 
@@ -40,4 +42,23 @@ func Setup(ctx context.Context, a *resource.API, password string) (made bool, er
 		return a.Seed(tx)
 	})
 	return made, err
+}
+
+// SetPassword gives a user a new password, as when nobody knows the old one any more. Sessions of the user end.
+func SetPassword(ctx context.Context, a *resource.API, user, password string) error {
+	if err := access.CheckPassword(password); err != nil {
+		return err
+	}
+	return a.Store.Update(ctx, store.Author{Comment: "portolan password"}, func(tx *store.Tx) error {
+		rows, err := tx.ByName("users", 0, user)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return problem.NotFound("there is no user %q", user)
+		}
+		c := &resource.Change{Tx: tx, API: a, Extra: map[string]string{}, Given: map[string]bool{"password": true}}
+		_, err = c.Change(rows[0], func(o schema.Object) { o.(*access.User).Password = password })
+		return err
+	})
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -75,12 +76,23 @@ type Options struct {
 	// nowhere.
 	HistoryHeads  string
 	HistorySyslog *history.Syslog
+	// AccessLog and AuditLog are files that each request, and each that changes something with each sign-in, is appended to; "-" is standard
+	// output, empty none.
+	AccessLog, AuditLog string
+	// TrustProxy are the proxies that may come over plain HTTP from other machines, and say who asks (X-Forwarded-For).
+	TrustProxy []netip.Prefix
+	// NearlyFull is from which share in use on a network is nearly full, in percent; 0 means DefaultNearlyFull.
+	NearlyFull int
 	// Feeds is the URL of lists of names for response policy zones (feedCategory stands for a category); empty where there are none.
 	Feeds string
 	// Probe asks whether an address answers; nil means by ICMP.
 	Probe func(ctx context.Context, a netip.Addr) (bool, error)
 	// Backups is a directory for backups; empty means backups/ in Data.
 	Backups string
+	// BackupEvery lets the manager make a backup each time that it says; 0: as schedules say. BackupKeep is how many of those are kept, 2 to
+	// 20; 0 means DefaultBackupKeep.
+	BackupEvery time.Duration
+	BackupKeep  int
 	// AdminPassword is the password of the user admin at the first start; empty makes one.
 	AdminPassword string
 	// MemoryLimit is what Tune gave: the limit grows with the service points that are connected. 0: it is not the manager's to set.
@@ -121,7 +133,14 @@ type Manager struct {
 	// api, checkins and figures are the listeners; figures is nil where /metrics is on the API's.
 	api, checkins, figures net.Listener
 	secure                 bool
-	servers                []*http.Server
+	// files is the certificate that was given; nil where the manager's own is shown.
+	files               *certificateFiles
+	accessLog, auditLog *journal
+	// since is when it began. statusKept and spaceKept are what was last found out of how it is.
+	since      time.Time
+	statusKept remembered[Status]
+	spaceKept  remembered[SpaceStatus]
+	servers    []*http.Server
 	// manager is the check-in door's certificate, made anew when a third of its life is left.
 	certificate atomic.Pointer[tls.Certificate]
 	background  sync.WaitGroup
@@ -136,6 +155,12 @@ const (
 	APIVersion = "9.5"
 )
 
+// DefaultNearlyFull is from which share in use on a network is nearly full, in percent.
+const DefaultNearlyFull = 90
+
+// DefaultBackupKeep is how many backups of --backup-every are kept.
+const DefaultBackupKeep = 7
+
 // DefaultMaxLimit is the largest page (spec.md section 8).
 const DefaultMaxLimit = 100000
 
@@ -147,6 +172,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if o.MaxLimit == 0 {
 		o.MaxLimit = DefaultMaxLimit
 	}
+	o.NearlyFull = cmp.Or(o.NearlyFull, DefaultNearlyFull)
 	if o.Releases == "" && o.Data != "" {
 		o.Releases = filepath.Join(o.Data, "releases")
 	}
@@ -154,8 +180,14 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		o.Backups = filepath.Join(o.Data, "backups")
 	}
 	m := &Manager{options: o, published: publishedReleases{repository: release.Repository{Dir: o.Releases}},
-		registry: prometheus.NewRegistry(), failed: make(chan error, 3)}
+		registry: prometheus.NewRegistry(), since: time.Now(), failed: make(chan error, 3)}
 	m.log = m.logOf(&m.levels.manager)
+	if m.accessLog, err = openJournal(o.AccessLog, m.log); err != nil {
+		return nil, fmt.Errorf("the access log: %w", err)
+	}
+	if m.auditLog, err = openJournal(o.AuditLog, m.log); err != nil {
+		return nil, fmt.Errorf("the audit log: %w", err)
+	}
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if m.Store, err = store.Open(store.Options{Layout: Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead,
@@ -190,7 +222,8 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Address.Manager.LogLevel, m.Address.Manager.Backups = o.LogLevel, o.Backups
 	m.REST.SetCookie = access.SetCookie
 	m.REST.Still = func(r *http.Request) (resource.Caller, error) { return m.caller(access.Quietly(r)) }
-	observeStore(m.registry, m.Store, o.HistorySyslog != nil)
+	m.Store.Time(store.Timing{Change: func(d time.Duration) { m.metrics.changes.Observe(d.Seconds()) },
+		Commit: func(d time.Duration) { m.metrics.commits.Observe(d.Seconds()) }})
 	observeFollowers(m.registry, m.REST.Followers)
 	if m.Address.Probe = o.Probe; o.Probe == nil {
 		m.Address.Probe = func(ctx context.Context, a netip.Addr) (bool, error) { return ping.Answers(ctx, a, probeTime) }
@@ -206,7 +239,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	m.Fleet.Observe(m.metrics.fleetMoved)
 	m.Fleet.Tell(deploy.PointsMoved)
-	observeFleet(m.registry, m.Fleet.Figures)
+	m.observeStatus()
 	if err := m.Fleet.SetClock(ctx); err != nil {
 		return nil, fmt.Errorf("asking the database for the time: %w", err)
 	}
@@ -218,6 +251,9 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	}
 	if err := m.setup(ctx); err != nil { // behind whatever may fail: the password that it makes is shown once
 		return nil, err
+	}
+	if err := backup.Every(ctx, m.Address, o.BackupEvery, int64(cmp.Or(o.BackupKeep, DefaultBackupKeep))); err != nil {
+		return nil, fmt.Errorf("the schedule of backups: %w", err)
 	}
 	if err := m.serve(); err != nil {
 		return nil, err
@@ -262,21 +298,21 @@ const probeTime = time.Second
 // loopback reports whether a listener can be reached from this machine alone.
 func loopback(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
+	return ok && tcp.IP.IsLoopback() || a.Network() == "unix"
 }
 
 func (m *Manager) listen() (err error) {
-	if m.api, err = net.Listen("tcp", m.options.Listen); err != nil {
+	if m.api, err = listenAt(m.options.Listen); err != nil {
 		return fmt.Errorf("listening for the APIs: %w", err)
 	}
-	if m.checkins, err = net.Listen("tcp", m.options.CheckinListen); err != nil {
+	if m.checkins, err = listenAt(m.options.CheckinListen); err != nil {
 		return fmt.Errorf("listening for check-ins: %w", err)
 	}
 	if err := m.renewCertificate(); err != nil {
 		return err
 	}
 	if m.options.MetricsListen != "" {
-		if m.figures, err = net.Listen("tcp", m.options.MetricsListen); err != nil {
+		if m.figures, err = listenAt(m.options.MetricsListen); err != nil {
 			return fmt.Errorf("listening for metrics: %w", err)
 		}
 	}
@@ -284,7 +320,7 @@ func (m *Manager) listen() (err error) {
 	if err != nil {
 		return err
 	}
-	if m.options.TLSCert != "" || !loopback(m.api.Addr()) {
+	if m.options.TLSCert != "" || !loopback(m.api.Addr()) && len(m.options.TrustProxy) == 0 {
 		m.secure = true
 		m.api = tls.NewListener(m.api, config)
 	}
@@ -302,14 +338,14 @@ func (m *Manager) tlsConfig() (*tls.Config, error) {
 	if m.options.TLSCert != "" {
 		// The files are read again when a client connects and they have changed, so that a renewed
 		// certificate needs no restart.
-		files := &certificateFiles{cert: m.options.TLSCert, key: m.options.TLSKey}
-		if _, err := files.get(nil); err != nil {
+		m.files = &certificateFiles{cert: m.options.TLSCert, key: m.options.TLSKey}
+		if _, err := m.files.get(nil); err != nil {
 			return nil, fmt.Errorf("reading the certificate: %w", err)
 		}
-		config.GetCertificate = files.get
+		config.GetCertificate = m.files.get
 		return config, nil
 	}
-	if !loopback(m.api.Addr()) {
+	if !loopback(m.api.Addr()) && len(m.options.TrustProxy) == 0 {
 		m.log.Warn("no certificate was given: this one is issued by the manager's own authority", "listen", m.api.Addr().String())
 	}
 	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil }
@@ -324,7 +360,7 @@ func (m *Manager) serve() error {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
-	m.start(ctx, m.api, api, nil)
+	m.start(ctx, m.api, m.behindProxies(api), nil)
 	points := &connections{limit: m.options.MemoryLimit}
 	m.start(ctx, tls.NewListener(m.checkins, &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"},
@@ -473,5 +509,8 @@ func (m *Manager) Close() error {
 	if err := m.Fleet.WritePresence(writing, true); err != nil {
 		errs = append(errs, fmt.Errorf("writing presence: %w", err))
 	}
-	return errors.Join(append(errs, m.Store.Close())...)
+	errs = append(errs, m.Store.Close())
+	m.accessLog.close()
+	m.auditLog.close()
+	return errors.Join(errs...)
 }

@@ -39,6 +39,9 @@ func (m *Manager) fail(w http.ResponseWriter, r *http.Request, err error) {
 		p = problem.New(http.StatusServiceUnavailable, "Cancelled", "the request was cancelled")
 	default:
 		id := access.NewSecret()[:12]
+		if a := askedOf(r.Context()); a != nil {
+			id = a.id
+		}
 		m.log.ErrorContext(r.Context(), "internal error", "id", id, "method", r.Method, "path", r.URL.Path, "error", err)
 		p = problem.New(http.StatusInternalServerError, "InternalError", "something went wrong here; the log has it as %s", id)
 	}

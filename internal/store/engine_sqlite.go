@@ -19,9 +19,11 @@ type sqliteEngine struct {
 	// readers are the connections for short reads, pages those for pages of lists, lists those for long ones, health is one
 	// that only Ready uses: a reader that takes its time holds up its like alone.
 	readers, lists, pages, health *pool
-	jobs                          chan *job
-	stop                          chan struct{}
-	stopped                       chan struct{}
+	// path is the file.
+	path    string
+	jobs    chan *job
+	stop    chan struct{}
+	stopped chan struct{}
 	// watched and indexed are closed when watch and keepIndexed have ended; nil where there are none.
 	watched, indexed chan struct{}
 	// ended is what closing the write connection gave; set before stopped is closed.
@@ -49,7 +51,7 @@ func openFile(s *Store, o Options) (*sqliteEngine, error) {
 	if err := protect(path); err != nil {
 		return nil, err
 	}
-	e := &sqliteEngine{store: s, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}),
+	e := &sqliteEngine{store: s, path: path, jobs: make(chan *job, 1024), stop: make(chan struct{}), stopped: make(chan struct{}),
 		check: make(chan struct{}, 1), exclusive: o.Exclusive}
 	if o.Exclusive {
 		var err error

@@ -76,6 +76,8 @@ type Store struct {
 	commits commits
 	// rows are resources that were read alone, as the latest commit has them.
 	rows *Cache[int64, *Resource]
+	// timing is told how long changes take (Time).
+	timing atomic.Pointer[Timing]
 	// observer sees what is read with (Observe).
 	observer atomic.Pointer[func(Statement)]
 	// common are the trigrams that very many resources have (sampleTexts).
@@ -103,6 +105,8 @@ type engine interface {
 	oneWriter() bool
 	// sizeQuery asks how large the database is, in bytes.
 	sizeQuery() string
+	// figures puts in what the engine tells of its database.
+	figures(ctx context.Context, f *Figures) error
 	// contends reports whether other processes that want to change something look for the lock now and then, and stand in no queue.
 	contends() bool
 	// awaitFeed waits until all that was committed before is in the change feed.

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+
+	"portolan/client"
+	"portolan/internal/cli"
+)
+
+type applyCommand struct {
+	scopeFlags
+	changeFlags
+	changeOutput
+	File  []string `help:"A file of YAML or JSON, a directory of such, or - for standard input. May be given more than once." short:"f" required:"" placeholder:"FILE" env:"-"`
+	Into  string   `help:"What the resources belong below, such as configurations/main, where the files do not say so." placeholder:"PATH" complete:"path" env:"-"`
+	Tag   string   `help:"A tag that each gets, such as tags/north." placeholder:"PATH" env:"-"`
+	Prune bool     `help:"Delete what has the tag and is not in the files." env:"-"`
+	Yes   bool     `help:"Do not ask." short:"y" env:"-"`
+}
+
+// Help has examples.
+func (applyCommand) Help() string {
+	return `What would change is printed first and, on a terminal, asked for; then all is changed in one transaction, or nothing.
+
+Examples:
+
+  portolan apply -f site.yaml --dry-run
+  portolan apply -f sites/ --tag tags/north --prune
+  portolan export configurations/lab | portolan apply -f - --into configurations/test`
+}
+
+// Run lets resources be as files say.
+func (c *applyCommand) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	a, err := cli.ReadDocuments(os.Stdin, c.File)
+	if err != nil {
+		return err
+	}
+	for _, one := range []struct{ said, file *string }{{&c.Into, &a.Into}, {&c.Tag, &a.Tag}} {
+		if *one.said != "" {
+			*one.file = *one.said
+		}
+	}
+	a.Into, a.Prune = into(m, a.Into), a.Prune || c.Prune
+	if len(a.Resources) > applyAtOnce {
+		return c.inSteps(s, m, a)
+	}
+	if c.DryRun || c.Yes || !asked() || slices.Contains(c.File, "-") {
+		return c.apply(s, m, a, c.options())
+	}
+	o := c.options()
+	o.DryRun = true
+	plan, err := m.Apply(s.ctx, a, o)
+	if err != nil {
+		return err
+	}
+	if plan.Created+plan.Changed+plan.Deleted == 0 {
+		return sayApplied(s, plan)
+	}
+	if err := cli.WriteApplied(s.stdout, plan); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.stderr, "%s. Do that? [y/N] ", cli.Summary(plan))
+	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if answer := strings.ToLower(strings.TrimSpace(line)); err != nil || answer != "y" && answer != "yes" {
+		return fmt.Errorf("nothing was changed")
+	}
+	done, err := m.Apply(s.ctx, a, c.options())
+	if err != nil {
+		return err
+	}
+	return sayApplied(s, done)
+}
+
+// applyAtOnce is how many resources a manager takes at once; of more, each step is a transaction.
+const applyAtOnce = 10_000
+
+// inSteps applies more than go into one transaction.
+func (c *applyCommand) inSteps(s *session, m *cli.Manager, a client.Apply) error {
+	if a.Prune {
+		return usageError{fmt.Errorf("--prune: goes with %d resources at most, and there are %d", applyAtOnce, len(a.Resources))}
+	}
+	all, bar := client.Applied{DryRun: c.DryRun}, s.bar("resources")
+	for i := 0; i < len(a.Resources); i += applyAtOnce / 10 {
+		step := a
+		step.Resources = a.Resources[i:min(i+applyAtOnce/10, len(a.Resources))]
+		done, err := m.Apply(s.ctx, step, c.options())
+		if err != nil {
+			bar.end()
+			return fmt.Errorf("behind %d resources, which are as the files say, of those from %d on: %w", i, i, err)
+		}
+		bar.show("applied", int64(i+len(step.Resources)), int64(len(a.Resources)))
+		all.Created, all.Changed, all.Unchanged = all.Created+done.Created, all.Changed+done.Changed, all.Unchanged+done.Unchanged
+		all.AtLeast = all.AtLeast || done.AtLeast
+		if done.Transaction != nil {
+			all.Transaction = done.Transaction
+		}
+		all.Resources = append(all.Resources, done.Resources...)
+	}
+	bar.end()
+	return c.print(s, all)
+}
+
+// asked reports whether somebody is at a terminal who can be asked.
+func asked() bool { return term.IsTerminal(int(os.Stdin.Fd())) } //nolint:gosec // a file descriptor is small
+
+type exportResources struct {
+	scopeFlags
+	Output string   `help:"The format: ${enum}." short:"o" enum:"yaml,json" default:"yaml"`
+	Only   []string `help:"Only resources of these collections, such as blocks,networks." placeholder:"NAME" complete:"collection" env:"-"`
+	Path   string   `arg:"" help:"The resource that is exported with all below it, such as configurations/main, blocks/10.0.0.0/8 or zones/example.net." complete:"path"`
+}
+
+// Help has examples.
+func (exportResources) Help() string {
+	return `Examples:
+
+  portolan export configurations/main > main.yaml
+  portolan export blocks/10.0.0.0/8 --only blocks,networks
+  portolan export zones/example.net | portolan apply -f - --into configurations/test --dry-run`
+}
+
+// Run writes resources as a document that portolan apply takes back.
+func (c *exportResources) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	for i, word := range c.Only {
+		of, err := cli.CollectionNamed(m.API, word)
+		if err != nil {
+			return err
+		}
+		c.Only[i] = of.Name
+	}
+	at, err := m.FindOne(s.ctx, c.Path)
+	if err != nil {
+		return err
+	}
+	count := s.counting("exported")
+	document, notes, err := m.Export(s.ctx, at, c.Only, func(n int) { count(int64(n)) })
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		fmt.Fprintln(s.stderr, note)
+	}
+	text, err := cli.WriteDocument(document, c.Output)
+	if err == nil {
+		_, err = s.stdout.Write(text)
+	}
+	return err
+}

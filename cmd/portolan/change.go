@@ -1,0 +1,452 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"portolan/client"
+	"portolan/internal/cli"
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+)
+
+// changeOutput says how a change is printed.
+type changeOutput struct {
+	Output string `help:"How it is printed: as a difference (text), json, yaml, or the paths of what was made (name)." short:"o" enum:"text,json,yaml,name" default:"text"`
+}
+
+// print prints what came of resources.
+func (c changeOutput) print(s *session, a client.Applied) error {
+	switch c.Output {
+	case cli.JSON, cli.YAML:
+		raw, err := json.Marshal(a)
+		if err != nil {
+			return err
+		}
+		return cli.NewOutput(s.stdout, c.Output, "", nil).One(raw)
+	case cli.Name:
+		for _, one := range a.Resources {
+			if _, err := fmt.Fprintln(s.stdout, strings.TrimPrefix(one.Path, "/api/v2/")); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := cli.WriteApplied(s.stdout, a); err != nil {
+		return err
+	}
+	return sayApplied(s, a)
+}
+
+// sayApplied prints the last line.
+func sayApplied(s *session, a client.Applied) (err error) {
+	switch {
+	case a.AtLeast:
+		_, err = fmt.Fprintf(s.stdout, "only tried, and in part, because it takes long: at least %s\n", cli.Summary(a))
+	case a.DryRun:
+		_, err = fmt.Fprintf(s.stdout, "only tried: %s\n", cli.Summary(a))
+	case a.Transaction == nil:
+		_, err = fmt.Fprintln(s.stdout, "nothing had to be changed")
+	default:
+		_, err = fmt.Fprintf(s.stdout, "%s, transaction %d\n", cli.Summary(a), *a.Transaction)
+	}
+	return err
+}
+
+// apply sends resources, and prints what came of them. A refusal names them by what it says of them, not by their place.
+func (c changeOutput) apply(s *session, m *cli.Manager, a client.Apply, o client.ChangeOptions) error {
+	done, err := m.Apply(s.ctx, a, o)
+	var refused *client.Error
+	if errors.As(err, &refused) {
+		refused.Message = strings.ReplaceAll(refused.Message, "; resources[", "\n  resources[")
+		if len(a.Resources) == 1 {
+			refused.Message = strings.NewReplacer("resources[0].", "", "resources[0]: ", "").Replace(refused.Message)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.print(s, done)
+}
+
+// into is where resources belong that say nothing of it.
+func into(m *cli.Manager, in string) string {
+	if in == "" && m.Configuration != "" {
+		return "configurations/" + m.Configuration
+	}
+	return in
+}
+
+// withType gives members as a resource of a type, with the view that is meant.
+func withType(m *cli.Manager, t *schema.Type, members map[string]json.RawMessage) (json.RawMessage, error) {
+	members["type"], _ = json.Marshal(t.Name) // a text always can be
+	if by := m.API.CollectionOf(t).PlacedBy; by == "view" && m.View != "" && members[by] == nil {
+		members[by], _ = json.Marshal(m.View)
+	}
+	return json.Marshal(members)
+}
+
+type createCommand struct {
+	scopeFlags
+	changeFlags
+	changeOutput
+	In     string   `help:"What it belongs below, such as servers/ns1; where its place follows from its values, nothing is to be said." placeholder:"PATH" complete:"path" env:"-"`
+	Type   string   `arg:"" help:"What is made: a type, such as HostRecord, a word for it, such as network, or where, such as networks/10.1.0.0/24/addresses." complete:"type"`
+	Fields []string `arg:"" optional:"" help:"Its fields: FIELD=VALUE. A reference is the name of what it refers to." complete:"field"`
+}
+
+// Help has examples.
+func (createCommand) Help() string {
+	return `Examples:
+
+  portolan create configuration name=main
+  portolan create block range=10.0.0.0/8 name=Harbour
+  portolan create network range=10.1.0.0/24 name=office location="NO OSL"
+  portolan create address address=10.1.0.10 state=STATIC name=printer macAddress=00:00:5e:00:53:01
+  portolan create HostRecord absoluteName=www.example.net addresses=10.1.0.10 --header x-bcn-create-reverse-record=true`
+}
+
+// Run makes a resource.
+func (c *createCommand) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	if strings.Contains(c.Type, "/") {
+		at, err := m.Find(s.ctx, c.Type)
+		if err != nil {
+			return err
+		}
+		if at.Sub == nil || at.Sub.Relation != resource.Children || c.In != "" {
+			return usageError{fmt.Errorf("%s: nothing is made there; name a type, or a subcollection that takes new ones", c.Type)}
+		}
+		c.In, c.Type = at.String(), at.Types(m.API)[0].Collection
+	}
+	t, err := cli.TypeFor(m.API, c.Type, c.Fields)
+	if err != nil {
+		return err
+	}
+	members, err := cli.Members(t, c.Fields)
+	if err != nil {
+		return err
+	}
+	raw, err := withType(m, t, members)
+	if err != nil {
+		return err
+	}
+	in := into(m, c.In)
+	if m.API.CollectionOf(t).Post && c.In == "" { // beside all configurations
+		in = ""
+	}
+	return c.apply(s, m, client.Apply{Into: in, Action: "CREATE", Resources: []json.RawMessage{raw}}, c.options())
+}
+
+type setCommand struct {
+	scopeFlags
+	changeFlags
+	changeOutput
+	Path   string   `arg:"" help:"The resource, such as networks/10.1.0.0/24." complete:"path"`
+	Fields []string `arg:"" help:"The fields: FIELD=VALUE; FIELD= takes a value away." complete:"field"`
+}
+
+// Help has examples.
+func (setCommand) Help() string {
+	return `Examples:
+
+  portolan set networks/10.1.0.0/24 name=office location="NO OSL"
+  portolan set records/www.example.net ttl=300 --dry-run
+  portolan set addresses/10.1.0.10 userDefinedFields.rack=A7 macAddress=`
+}
+
+// Run changes fields of a resource.
+func (c *setCommand) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	at, t, err := typeAt(s, m, c.Path)
+	if err != nil {
+		return err
+	}
+	members, err := cli.Members(t, c.Fields)
+	if err != nil {
+		return err
+	}
+	members["id"] = json.RawMessage(strconv.FormatInt(at.ID, 10))
+	members["type"], _ = json.Marshal(t.Name)
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return err
+	}
+	return c.apply(s, m, client.Apply{Action: "UPDATE", Resources: []json.RawMessage{raw}}, c.options())
+}
+
+// typeAt gives a resource and its type.
+func typeAt(s *session, m *cli.Manager, text string) (at cli.Path, t *schema.Type, err error) {
+	if at, err = m.FindOne(s.ctx, text); err != nil {
+		return at, nil, err
+	}
+	var one client.Head
+	if err := m.Get(s.ctx, at.String()+"?fields=id,type", &one); err != nil {
+		return at, nil, err
+	}
+	if t = m.API.TypeNamed(one.Type); t == nil {
+		err = fmt.Errorf("%s is a %s, which this program does not know: it is older than the manager", text, one.Type)
+	}
+	return at, t, err
+}
+
+// freeFlags say what of the free space is wanted.
+type freeFlags struct {
+	scopeFlags
+	Size  string   `help:"In a block: how large a network, such as /26." placeholder:"/LENGTH" env:"-"`
+	Block bool     `help:"In a block: a block, not a network." env:"-"`
+	Count int      `help:"How many." default:"1"`
+	Path  string   `arg:"" help:"The network whose addresses, or the block whose space, such as networks/10.1.0.0/24." complete:"path"`
+	Field []string `arg:"" optional:"" name:"fields" help:"Fields of what is made: FIELD=VALUE." complete:"field"`
+}
+
+// wanted gives what is to be made there.
+func (f freeFlags) wanted(s *session, m *cli.Manager) (a client.Apply, err error) {
+	if f.Count < 1 || f.Count > 10_000 {
+		return a, usageError{errors.New("--count: must be from 1 to 10000")}
+	}
+	at, t, err := typeAt(s, m, f.Path)
+	if err != nil {
+		return a, err
+	}
+	family := t.Name[:min(4, len(t.Name))]
+	fields := slices.Clone(f.Field)
+	var name, sub string
+	switch {
+	case at.Collection.Name == "networks":
+		if f.Size != "" || f.Block {
+			return a, usageError{errors.New("--size and --block: are for blocks; a network has addresses")}
+		}
+		name, sub = family+"Address", "addresses"
+		if !slices.ContainsFunc(fields, func(x string) bool { return strings.HasPrefix(x, "state=") }) {
+			fields = append(fields, "state=STATIC")
+		}
+	case at.Collection.Name == "blocks" && f.Size == "":
+		return a, usageError{errors.New("--size: say how large, such as --size /26")}
+	case at.Collection.Name == "blocks":
+		if length, err := strconv.Atoi(strings.TrimPrefix(f.Size, "/")); err != nil || length < 1 || length > 128 {
+			return a, usageError{fmt.Errorf("--size: %q is no length of a prefix, such as /26", f.Size)}
+		}
+		fields = append(fields, "range=/"+strings.TrimPrefix(f.Size, "/"))
+		if name, sub = family+"Network", "networks"; f.Block {
+			name, sub = family+"Block", "blocks"
+		}
+	default:
+		return a, usageError{fmt.Errorf("%s is neither a network nor a block", f.Path)}
+	}
+	made := m.API.TypeNamed(name)
+	members, err := cli.Members(made, fields)
+	if err != nil {
+		return a, err
+	}
+	a = client.Apply{Into: at.String() + "/" + sub, Action: "CREATE"}
+	for range f.Count {
+		raw, err := withType(m, made, maps.Clone(members))
+		if err != nil {
+			return a, err
+		}
+		a.Resources = append(a.Resources, raw)
+	}
+	return a, nil
+}
+
+type assignCommand struct {
+	freeFlags
+	changeFlags
+	changeOutput
+}
+
+// Help has examples.
+func (assignCommand) Help() string {
+	return `Examples:
+
+  portolan assign networks/10.1.0.0/24 name=printer                          the next free address
+  portolan assign networks/10.1.0.0/24 state=DHCP_RESERVED macAddress=00:00:5e:00:53:01
+  portolan assign blocks/10.0.0.0/8 --size /26 name=lab --count 3            the next free networks`
+}
+
+// Run assigns what is free next.
+func (c *assignCommand) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	a, err := c.wanted(s, m)
+	if err != nil {
+		return err
+	}
+	return c.apply(s, m, a, c.options())
+}
+
+type nextCommand struct {
+	freeFlags
+}
+
+// Help has examples.
+func (nextCommand) Help() string {
+	return `Examples:
+
+  portolan next networks/10.1.0.0/24 --count 5
+  portolan next blocks/10.0.0.0/8 --size /22`
+}
+
+// Run prints what is free next, and changes nothing.
+func (c *nextCommand) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	a, err := c.wanted(s, m)
+	if err != nil {
+		return err
+	}
+	done, err := m.Apply(s.ctx, a, client.ChangeOptions{DryRun: true})
+	if err != nil {
+		return err
+	}
+	for _, one := range done.Resources {
+		if _, err := fmt.Fprintln(s.stdout, one.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// act sends a change that is no resource to be kept, or only tries it, and prints what came of it.
+func act(s *session, m *cli.Manager, path string, body any, f changeFlags, done string) error {
+	if f.DryRun {
+		t, err := m.Try(s.ctx, http.MethodPost, path, body, f.options())
+		if err != nil {
+			return err
+		}
+		return cli.WriteTally(s.stdout, t)
+	}
+	if _, err := m.Make(s.ctx, http.MethodPost, path, body, f.options()); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(s.stdout, done)
+	return err
+}
+
+type splitCommand struct {
+	scopeFlags
+	changeFlags
+	At    string `help:"A block: the first address of the part that becomes a block of its own. Default: its middle." placeholder:"ADDRESS" env:"-"`
+	Parts int    `help:"A network: how many it becomes, a power of two." default:"2"`
+	Path  string `arg:"" help:"The block or the network, such as networks/10.1.0.0/24." complete:"path"`
+}
+
+// Help has examples.
+func (splitCommand) Help() string {
+	return `Examples:
+
+  portolan split networks/10.1.0.0/24 --parts 4 --dry-run
+  portolan split blocks/10.0.0.0/8 --at 10.128.0.0`
+}
+
+// Run splits a block or a network.
+func (c *splitCommand) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	at, t, err := typeAt(s, m, c.Path)
+	if err != nil {
+		return err
+	}
+	split := m.API.TypeNamed(t.Name + "Split")
+	if split == nil {
+		return usageError{fmt.Errorf("%s is a %s: IPv4 blocks and networks are split", c.Path, t.Name)}
+	}
+	body := map[string]any{"type": split.Name}
+	if at.Collection.Name == "networks" {
+		body["network"], body["networkCount"] = map[string]int64{"id": at.ID}, c.Parts
+	} else {
+		body["block"] = map[string]int64{"id": at.ID}
+		if c.At != "" {
+			body["splitPointAddress"] = c.At
+		}
+	}
+	above, err := up(s, m, at)
+	if err != nil {
+		return err
+	}
+	return act(s, m, above+"/splits", body, c.changeFlags, "split")
+}
+
+// up is the path of what a resource lies in.
+func up(s *session, m *cli.Manager, at cli.Path) (string, error) {
+	var one struct {
+		Links map[string]client.Link `json:"_links"`
+	}
+	if err := m.Get(s.ctx, at.String()+"?fields=id,_links", &one); err != nil {
+		return "", err
+	}
+	return strings.TrimPrefix(one.Links["up"].Href, "/api/v2/"), nil
+}
+
+type moveCommand struct {
+	scopeFlags
+	changeFlags
+	Path string `arg:"" help:"What is moved, such as networks/10.1.0.0/24, addresses/10.1.0.10 or zones/example.net." complete:"path"`
+	To   string `arg:"" help:"Where to: the range, the address or the name that it has then; of a block or network the first address is enough."`
+}
+
+// Help has examples.
+func (moveCommand) Help() string {
+	return `Examples:
+
+  portolan move networks/10.1.0.0/24 10.9.0.0/24 --dry-run
+  portolan move addresses/10.1.0.10 10.1.0.20
+  portolan move records/www.example.net web.example.net`
+}
+
+// Run moves a resource with all in it.
+func (c *moveCommand) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	at, t, err := typeAt(s, m, c.Path)
+	if err != nil {
+		return err
+	}
+	moves := at.Collection.Sub("moves")
+	if moves == nil {
+		return usageError{fmt.Errorf("%s is a %s, which is not moved", c.Path, t.Name)}
+	}
+	key := at.Collection.KeyField()
+	to := c.To
+	if prefix, err := netip.ParsePrefix(strings.TrimPrefix(c.Path, at.Collection.Name+"/")); err == nil && key == "range" &&
+		!strings.Contains(to, "/") {
+		to += fmt.Sprint("/", prefix.Bits())
+	}
+	var body map[string]any
+	for _, x := range m.API.PostTypes(moves) {
+		f := x.ByName["destination"]
+		family := strings.HasPrefix(x.Name, "IP") && strings.HasPrefix(t.Name, "IP") && x.Name[:4] != t.Name[:4]
+		if f == nil || family || !slices.ContainsFunc(f.Members, func(inner *schema.Field) bool { return inner.Name == key }) {
+			continue
+		}
+		body = map[string]any{"type": x.Name, "destination": map[string]string{key: to}}
+		break
+	}
+	if body == nil {
+		return usageError{fmt.Errorf("%s is a %s, which is not moved this way", c.Path, t.Name)}
+	}
+	return act(s, m, at.String()+"/moves", body, c.changeFlags, cmp.Or("moved to "+to, ""))
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+
+	"portolan/client"
+	"portolan/internal/cli"
+	"portolan/internal/server"
+)
+
+// defaultURL is where a manager is where nobody says so.
+const defaultURL = "http://127.0.0.1:8080"
+
+// connectFlags say which manager to talk to, and with what: what is given, or what a context says.
+type connectFlags struct {
+	Context string `help:"The context to use: a manager that portolan login noted. Default: the current one, unless --url or --token is given." placeholder:"NAME" complete:"context"`
+	URL     string `help:"The manager's URL. Default: http://127.0.0.1:8080." name:"url" placeholder:"URL"`
+	Token   string `help:"A bearer token. Better noted by portolan login, or given as PORTOLAN_TOKEN." placeholder:"TOKEN"`
+	CA      string `help:"A file with the authority to trust, in PEM, beside the system's: authority.pem in the manager's data directory." name:"ca" placeholder:"FILE"`
+}
+
+// fromEnvironment takes what no flag says from the environment, as the parser does.
+func (f *connectFlags) fromEnvironment() {
+	for name, to := range map[string]*string{"CONTEXT": &f.Context, "URL": &f.URL, "TOKEN": &f.Token, "CA": &f.CA} {
+		if *to == "" {
+			*to = os.Getenv("PORTOLAN_" + name)
+		}
+	}
+}
+
+// chosen gives the context that holds.
+func (f connectFlags) chosen() (one cli.Context, err error) {
+	given := f.URL != "" || f.Token != ""
+	if f.Context != "" && given {
+		return one, usageError{errors.New("--context, and --url or --token (or PORTOLAN_URL, PORTOLAN_TOKEN), name two managers: leave one out")}
+	}
+	if !given {
+		contexts, err := cli.ReadContexts()
+		if err != nil {
+			return one, err
+		}
+		if one, err = contexts.Get(f.Context); err != nil {
+			return one, err
+		}
+	}
+	if given {
+		one.URL, one.Token = f.URL, f.Token
+	}
+	if one.URL == "" {
+		one.URL = defaultURL
+	}
+	if f.CA != "" {
+		one.CA = f.CA
+	}
+	return one, nil
+}
+
+// client makes the client.
+func (f connectFlags) client() (*client.Client, error) {
+	one, err := f.chosen()
+	if err != nil {
+		return nil, err
+	}
+	if one.Token == "" {
+		return nil, usageError{errors.New("who asks? portolan login notes a manager and a token; or give --token, better as PORTOLAN_TOKEN")}
+	}
+	return clientFor(one)
+}
+
+// clientFor makes the client of a context.
+func clientFor(one cli.Context) (*client.Client, error) {
+	c := &client.Client{Base: one.URL, Token: one.Token}
+	if one.CA == "" {
+		return c, nil
+	}
+	text, err := os.ReadFile(one.CA)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usageError{fmt.Errorf("--ca: %s: there is no such file", one.CA)}
+	}
+	if err != nil {
+		return nil, usageError{err}
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, usageError{fmt.Errorf("--ca: %s holds no certificate", one.CA)}
+	}
+	c.HTTP = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}}}
+	return c, nil
+}
+
+// managerFlags are those of commands that print a table, or JSON.
+type managerFlags struct {
+	connectFlags
+	JSON bool `help:"Print JSON." name:"json"`
+}
+
+// scopeFlags say where resources are that several configurations may have.
+type scopeFlags struct {
+	connectFlags
+	Configuration string `help:"The name of the configuration that is meant. Default: that of the context, or any." placeholder:"NAME"`
+	View          string `help:"The name of the view that is meant. Default: that of the context, or any." placeholder:"NAME"`
+}
+
+// manager gives the manager with what is declared.
+func (f scopeFlags) manager() (*cli.Manager, error) {
+	one, err := f.chosen()
+	if err != nil {
+		return nil, err
+	}
+	c, err := f.client()
+	if err != nil {
+		return nil, err
+	}
+	m := &cli.Manager{Client: c, API: server.NewAPI(nil), Configuration: one.Configuration, View: one.View}
+	if f.Configuration != "" {
+		m.Configuration = f.Configuration
+	}
+	if f.View != "" {
+		m.View = f.View
+	}
+	return m, nil
+}
+
+// changeFlags say how a change is made.
+type changeFlags struct {
+	DryRun  bool              `help:"Only try it, and show what would change." short:"n"`
+	Comment string            `help:"A remark that the history keeps with it." placeholder:"TEXT"`
+	Header  map[string]string `help:"A header that the manager looks at, such as x-bcn-no-gateway=true." placeholder:"NAME=VALUE"`
+}
+
+func (f changeFlags) options() client.ChangeOptions {
+	return client.ChangeOptions{DryRun: f.DryRun, Comment: f.Comment, Headers: f.Header}
+}

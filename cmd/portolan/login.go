@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"maps"
+
+	"golang.org/x/term"
+
+	"portolan/client"
+	"portolan/internal/cli"
+)
+
+type loginCommand struct {
+	URL           string        `arg:"" optional:"" help:"The manager's URL." default:"http://127.0.0.1:8080"`
+	Name          string        `help:"What the context is called. Default: the manager's host." placeholder:"NAME"`
+	User          string        `help:"Who signs in; the password is asked for, or taken from PORTOLAN_PASSWORD or standard input." default:"admin" placeholder:"NAME"`
+	Token         string        `help:"Note this bearer token, and make none." placeholder:"TOKEN"`
+	Role          string        `help:"What the new token may do: ${enum}; never more than the user." enum:"administrator,analyst" default:"administrator"`
+	Expires       time.Duration `help:"How long the new token lives." default:"720h"`
+	CA            string        `help:"A file with the authority to trust, in PEM, beside the system's: authority.pem in the manager's data directory." name:"ca" type:"existingfile" placeholder:"FILE"`
+	Configuration string        `help:"The name of the configuration that is meant where a command says none." placeholder:"NAME"`
+	View          string        `help:"The name of the view that is meant where a command says none." placeholder:"NAME"`
+}
+
+// Run signs in at a manager, makes a token there, and notes both as the context that holds from then on.
+func (c *loginCommand) Run(s *session) error {
+	at, err := url.Parse(strings.TrimRight(c.URL, "/"))
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return usageError{fmt.Errorf("%q is no URL of a manager, such as https://portolan.example.net", c.URL)}
+	}
+	contexts, err := cli.ReadContexts()
+	if err != nil {
+		return err
+	}
+	one := cli.Context{URL: at.String(), Token: c.Token, CA: c.CA, Configuration: c.Configuration, View: c.View}
+	cl, err := clientFor(one)
+	if err != nil {
+		return err
+	}
+	if one.Token == "" {
+		if one.Token, err = c.makeToken(s, cl); err != nil {
+			return err
+		}
+	}
+	cl.Token, cl.User, cl.Password = one.Token, "", ""
+	if _, err := cl.List(s.ctx, "configurations", client.Query{Limit: 1, Fields: "id"}); err != nil {
+		return fmt.Errorf("the manager at %s does not take the token: %w", one.URL, err)
+	}
+	name := cmp.Or(c.Name, at.Hostname())
+	if err := contexts.Set(name, one); err != nil {
+		return err
+	}
+	if err := contexts.Save(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.stdout, "signed in at %s; the context %s is noted in %s\n", one.URL, name, contexts.Path())
+	return err
+}
+
+// makeToken makes a token of the user's.
+func (c *loginCommand) makeToken(s *session, cl *client.Client) (string, error) {
+	password, err := askPassword(s, c.User)
+	if err != nil {
+		return "", err
+	}
+	cl.User, cl.Password = c.User, password
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a machine"
+	}
+	var made struct{ Token string }
+	err = cl.Do(s.ctx, http.MethodPost, "/api/v2/tokens", map[string]any{"name": "portolan login on " + host, "kind": "bearer", "role": c.Role,
+		"expires": time.Now().Add(c.Expires).UTC().Format(time.RFC3339)}, &made)
+	if err == nil && made.Token == "" {
+		err = errors.New("the manager gave no token")
+	}
+	return made.Token, err
+}
+
+// askPassword gives the password of a user: from the environment, from the terminal, or the first line of standard input.
+func askPassword(s *session, user string) (string, error) {
+	if password := os.Getenv("PORTOLAN_PASSWORD"); password != "" {
+		return password, nil
+	}
+	if in := int(os.Stdin.Fd()); term.IsTerminal(in) { //nolint:gosec // a file descriptor is small
+		fmt.Fprintf(s.stderr, "Password of %s: ", user)
+		text, err := term.ReadPassword(in)
+		fmt.Fprintln(s.stderr)
+		return string(text), err
+	}
+	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if password := strings.TrimRight(line, "\r\n"); password != "" {
+		return password, nil
+	}
+	return "", usageError{fmt.Errorf("no password: give it as PORTOLAN_PASSWORD, on standard input, or on a terminal (%w)", err)}
+}
+
+type logoutCommand struct {
+	Name string `arg:"" optional:"" help:"The context. Default: the current one." complete:"context"`
+}
+
+// Run forgets a context. Its token is revoked where the manager takes it.
+func (c *logoutCommand) Run(s *session) error {
+	contexts, err := cli.ReadContexts()
+	if err != nil {
+		return err
+	}
+	name := cmp.Or(c.Name, contexts.Current)
+	if _, err := contexts.Get(name); err != nil {
+		return err
+	}
+	if name == "" {
+		return usageError{errors.New("there is no current context")}
+	}
+	delete(contexts.Contexts, name)
+	if contexts.Current == name {
+		contexts.Current = ""
+	}
+	if err := contexts.Save(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.stdout, "the context %s is forgotten; its token lives on until portolan token revoke, or its end\n", name)
+	return err
+}
+
+type contextCommand struct {
+	List contextList `cmd:"" default:"1" help:"List the contexts: the managers that portolan login noted."`
+	Use  contextUse  `cmd:"" help:"Let a context hold from now on, and say what is meant where a command says nothing."`
+}
+
+type contextList struct{}
+
+// Run lists the contexts.
+func (c *contextList) Run(s *session) error {
+	contexts, err := cli.ReadContexts()
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"", "NAME", "URL", "CONFIGURATION", "VIEW"}}
+	for _, name := range slices.Sorted(maps.Keys(contexts.Contexts)) {
+		one, mark := contexts.Contexts[name], " "
+		if name == contexts.Current {
+			mark = "*"
+		}
+		rows = append(rows, []string{mark, name, one.URL, one.Configuration, one.View})
+	}
+	if len(rows) == 1 {
+		_, err = fmt.Fprintln(s.stderr, "there is no context yet: portolan login URL makes one")
+		return err
+	}
+	return cli.WriteTable(s.stdout, rows)
+}
+
+type contextUse struct {
+	Name          string  `arg:"" help:"The context." complete:"context"`
+	Configuration *string `help:"The name of the configuration that is meant where a command says none; empty: of any." placeholder:"NAME" env:"-"`
+	View          *string `help:"The name of the view that is meant where a command says none; empty: of any." placeholder:"NAME" env:"-"`
+}
+
+// Run lets a context hold.
+func (c *contextUse) Run(s *session) error {
+	contexts, err := cli.ReadContexts()
+	if err != nil {
+		return err
+	}
+	one, err := contexts.Get(c.Name)
+	if err != nil {
+		return err
+	}
+	if c.Configuration != nil {
+		one.Configuration = *c.Configuration
+	}
+	if c.View != nil {
+		one.View = *c.View
+	}
+	if err := contexts.Set(c.Name, one); err != nil {
+		return err
+	}
+	if err := contexts.Save(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.stdout, "the context %s holds: %s\n", c.Name, one.URL)
+	return err
+}

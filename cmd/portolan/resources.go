@@ -1,0 +1,193 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"portolan/client"
+	"portolan/internal/cli"
+)
+
+// outputFlag says how resources are printed.
+type outputFlag struct {
+	Output string `help:"How it is printed: ${enum}." short:"o" enum:"table,json,yaml,csv,name" default:"table"`
+}
+
+type listCommand struct {
+	scopeFlags
+	outputFlag
+	Filter  []string `help:"What they must have: a filter of the API, FIELD=VALUE, or a part of the name. May be given more than once: all hold." placeholder:"FILTER" env:"-" sep:"none"`
+	OrderBy string   `help:"The order, such as name, or desc(id)." placeholder:"FIELDS" env:"-"`
+	Fields  string   `help:"The fields that are printed, such as id,name,location.code." placeholder:"FIELDS" env:"-"`
+	Limit   int64    `help:"The most that are printed; 0: all." default:"1000"`
+	Total   bool     `help:"Print how many there are, and nothing else." env:"-"`
+	Path    string   `arg:"" optional:"" help:"What is listed, such as networks, or networks/10.1.0.0/24/addresses; without it, what there is to list." complete:"path"`
+}
+
+// Help has examples.
+func (listCommand) Help() string {
+	return `Examples:
+
+  portolan list networks --filter office
+  portolan list networks --filter "range:within('10.0.0.0/8')" -o csv
+  portolan list networks/10.1.0.0/24/addresses --filter state=STATIC --fields address,name,macAddress.address
+  portolan list zones/example.net/resourceRecords -o json`
+}
+
+// Run lists resources.
+func (c *listCommand) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	if c.Path == "" {
+		_, err := fmt.Fprintln(s.stdout, strings.Join(cli.CollectionNames(m.API), "\n"))
+		return err
+	}
+	at, err := m.Find(s.ctx, c.Path)
+	if err != nil {
+		return err
+	}
+	if !at.List() {
+		return usageError{fmt.Errorf("%s is one resource: portolan get shows it", c.Path)}
+	}
+	return c.list(s, m, at)
+}
+
+// setting is FIELD=VALUE, part what is no filter of the API but a part of a name.
+var setting, part = regexp.MustCompile(`^([A-Za-z][\w.]*)=(.*)$`), regexp.MustCompile(`^[^:()'"]+$`)
+
+// filters reads what is asked for.
+func (c *listCommand) filters(m *cli.Manager, at cli.Path) string {
+	var all []string
+	for _, text := range c.Filter {
+		switch found := setting.FindStringSubmatch(text); {
+		case found != nil:
+			all = append(all, found[1]+":"+cli.Quoted(found[2]))
+		case part.MatchString(text):
+			all = append(all, "name:contains("+cli.Quoted(text)+")")
+		default:
+			all = append(all, text)
+		}
+	}
+	if at.ID == 0 {
+		return m.Scoped(at.Collection, all)
+	}
+	return strings.Join(all, " and ")
+}
+
+// list prints what is at a path.
+func (c *listCommand) list(s *session, m *cli.Manager, at cli.Path) error {
+	q := client.Query{Filter: c.filters(m, at), OrderBy: c.OrderBy, Fields: c.Fields}
+	if c.Total {
+		q.Limit, q.Total, q.Fields = 1, true, "id"
+		page, err := m.List(s.ctx, at.String(), q)
+		if err == nil && page.TotalCount != nil {
+			_, err = fmt.Fprintln(s.stdout, *page.TotalCount)
+		}
+		return err
+	}
+	columns := cli.Columns(at.Collection, at.Types(m.API))
+	if c.Fields != "" {
+		columns = strings.Split(c.Fields, ",")
+	}
+	switch c.Output {
+	case cli.Table, cli.CSV:
+		q.Fields = strings.Join(columns, ",")
+	case cli.Name:
+		q.Fields = "id,type,_links"
+	}
+	out := cli.NewOutput(s.stdout, c.Output, at.Collection.Name, columns)
+	q.Limit = 1000
+	if c.Limit > 0 {
+		q.Limit = min(q.Limit, c.Limit)
+	}
+	shown, more := int64(0), false
+	err := m.All(s.ctx, at.String(), q, func(raw json.RawMessage) error {
+		if c.Limit > 0 && shown == c.Limit {
+			more = true
+			return errEnough
+		}
+		shown++
+		return out.Resource(raw)
+	})
+	if err != nil && err != errEnough { //nolint:errorlint // as it was returned
+		return err
+	}
+	if _, err := out.End(); err != nil {
+		return err
+	}
+	switch {
+	case more:
+		_, err = fmt.Fprintf(s.stderr, "there are more than these %d: --limit 0 prints all\n", shown)
+	case shown == 0 && c.Output == cli.Table:
+		_, err = fmt.Fprintln(s.stderr, "there is nothing like that")
+	default:
+		err = nil
+	}
+	return err
+}
+
+// errEnough ends a list.
+var errEnough = fmt.Errorf("enough")
+
+type getCommand struct {
+	scopeFlags
+	outputFlag
+	Fields string   `help:"The fields that are printed, such as id,name,usage." placeholder:"FIELDS" env:"-"`
+	Path   []string `arg:"" help:"The resources, such as networks/10.1.0.0/24, zones/example.net, or networks/100717." complete:"path"`
+}
+
+// Help has examples.
+func (getCommand) Help() string {
+	return `Examples:
+
+  portolan get networks/10.1.0.0/24
+  portolan get zones/example.net -o yaml
+  portolan get records/www.example.net --fields absoluteName,ttl`
+}
+
+// Run prints resources.
+func (c *getCommand) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	for i, text := range c.Path {
+		at, err := m.Find(s.ctx, text)
+		if err != nil {
+			return err
+		}
+		if at.List() {
+			list := listCommand{scopeFlags: c.scopeFlags, outputFlag: c.outputFlag, Fields: c.Fields, Limit: 1000}
+			if err := list.list(s, m, at); err != nil {
+				return err
+			}
+			continue
+		}
+		path := at.String()
+		if c.Fields != "" {
+			path += "?fields=" + c.Fields
+		}
+		var raw json.RawMessage
+		if err := m.Get(s.ctx, path, &raw); err != nil {
+			return err
+		}
+		separator := map[string]string{cli.Table: "\n", cli.YAML: "---\n"}[c.Output]
+		if i > 0 && separator != "" {
+			if _, err := fmt.Fprint(s.stdout, separator); err != nil {
+				return err
+			}
+		}
+		columns := cli.Columns(at.Collection, at.Types(m.API))
+		if c.Fields != "" {
+			columns = strings.Split(c.Fields, ",")
+		}
+		if err := cli.NewOutput(s.stdout, c.Output, at.Collection.Name, columns).One(raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}

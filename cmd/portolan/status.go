@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"portolan/internal/access"
+	"portolan/internal/cli"
+	"portolan/internal/server"
+	"portolan/internal/store"
+)
+
+type statusCommand struct {
+	managerFlags
+}
+
+// Help has examples.
+func (statusCommand) Help() string {
+	return `Examples:
+
+  portolan status
+  portolan status --json | jq .alarms`
+}
+
+// Run prints how the manager is, on one screen.
+func (c *statusCommand) Run(s *session) error {
+	raw, now, err := c.status(s)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return cli.NewOutput(s.stdout, cli.JSON, "", nil).One(raw)
+	}
+	return writeStatus(s.stdout, &now)
+}
+
+// status asks the manager.
+func (c *statusCommand) status(s *session) (raw json.RawMessage, now server.Status, err error) {
+	cl, err := c.client()
+	if err != nil {
+		return nil, now, err
+	}
+	if err := cl.Do(s.ctx, http.MethodGet, "/api/v2/status", nil, &raw); err != nil {
+		return nil, now, err
+	}
+	return raw, now, json.Unmarshal(raw, &now)
+}
+
+// counts words numbers by their names: "2 HEALTHY, 1 UNHEALTHY".
+func counts(all map[string]int64) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if all[name] > 0 {
+			parts = append(parts, fmt.Sprint(all[name], " ", name))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// statusRows are the lines of the screen: what, and how it is.
+func statusRows(now *server.Status) (rows [][2]string) {
+	add := func(what, is string) {
+		if len(rows) > 0 && what != "" {
+			for i := len(rows) - 1; i >= 0; i-- {
+				if rows[i][0] == what { // said once
+					what = ""
+				} else if rows[i][0] != "" {
+					break
+				}
+			}
+		}
+		rows = append(rows, [2]string{what, is})
+	}
+	add("manager", fmt.Sprintf("%s on %s, at %s, since %s (%s)", now.Version, now.Host, now.Address, now.Since.Format(time.DateTime), now.Go))
+	database := fmt.Sprintf("%s %s, %d MiB, %d transactions, %d changes waiting", now.Database.Kind, now.Database.Version,
+		now.Database.Bytes>>20, now.Database.Transactions, now.Database.Waiting)
+	if now.Database.LogBytes != nil {
+		database += fmt.Sprintf(", log %d KiB", *now.Database.LogBytes>>10)
+	}
+	if now.Database.StandbyBytes != nil {
+		database += fmt.Sprintf(", the standby is %d KiB behind", *now.Database.StandbyBytes>>10)
+	}
+	if now.FreeBytes != nil {
+		database += fmt.Sprintf(", %.1f GiB free on the disk", float64(*now.FreeBytes)/(1<<30))
+	}
+	add("database", database)
+	backups := fmt.Sprintf("none; %d schedules", now.Backups.Schedules)
+	if now.Backups.Last != nil {
+		backups = fmt.Sprintf("the last on %s, %d KiB; %d files, %d schedules", now.Backups.Last.Format(time.DateTime),
+			now.Backups.LastBytes>>10, now.Backups.Files, now.Backups.Schedules)
+	}
+	add("backups", backups)
+	add("fleet", fmt.Sprintf("%s; %d connected", counts(now.Fleet.Statuses), now.Fleet.Connected))
+	for _, name := range slices.Sorted(maps.Keys(now.Fleet.Applications)) {
+		add("applications", name+": "+counts(now.Fleet.Applications[name]))
+	}
+	if len(now.Fleet.Rollouts) > 0 {
+		add("rollouts", counts(now.Fleet.Rollouts))
+	}
+	for _, f := range now.Space.Fullest[:min(len(now.Space.Fullest), 5)] {
+		add("nearly full", fmt.Sprintf("%s in %s: %.0f%%, %d of %d", f.Range, f.Configuration, f.Share()*100, f.Used, f.Size))
+	}
+	for _, one := range now.Certificates {
+		renewed := ""
+		if one.Renewed {
+			renewed = ", renewed by itself"
+		}
+		add("certificates", fmt.Sprintf("%s until %s%s", one.Name, one.NotAfter.Format(time.DateOnly), renewed))
+	}
+	return rows
+}
+
+func writeStatus(w io.Writer, now *server.Status) error {
+	for _, row := range statusRows(now) {
+		if _, err := fmt.Fprintf(w, "%-13s %s\n", row[0], row[1]); err != nil {
+			return err
+		}
+	}
+	if len(now.Alarms) == 0 {
+		_, err := fmt.Fprintln(w, "\nno alarms")
+		return err
+	}
+	for _, a := range now.Alarms {
+		if _, err := fmt.Fprintf(w, "\n%s: %s\n    %s\n", a.Severity, a.What, a.Do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type doctorCommand struct {
+	serveCommand
+	URL   string `help:"The manager's URL, to ask it what it sees. Default: that of the context." name:"url" placeholder:"URL"`
+	Token string `help:"A bearer token for it." placeholder:"TOKEN"`
+	CA    string `help:"A file with the authority to trust." name:"ca" placeholder:"FILE"`
+}
+
+// Help has examples.
+func (doctorCommand) Help() string {
+	return `Examples:
+
+  portolan doctor --data /var/lib/portolan
+  portolan doctor --config /etc/portolan/portolan.yaml`
+}
+
+// Run looks at this machine, and at the manager, and says what to do. It ends with 1 where something has to be seen to.
+func (c *doctorCommand) Run(s *session) error {
+	var all []server.Finding
+	if c.Data != "" || c.Database != "" {
+		o, err := c.options(s)
+		if err != nil {
+			return err
+		}
+		all = server.Examine(s.ctx, o)
+	}
+	asks := statusCommand{managerFlags{connectFlags: connectFlags{URL: c.URL, Token: c.Token, CA: c.CA}}}
+	one, err := asks.chosen()
+	if err != nil {
+		return err
+	}
+	if one.Token == "" {
+		all = append(all, server.Finding{What: "manager", Is: "not asked: there is no token", Do: "portolan login " + one.URL})
+	} else if _, now, err := asks.status(s); err != nil {
+		all = append(all, server.Finding{What: "manager", Is: err.Error(), Do: "look whether it runs (systemctl status portolan), and at its log",
+			Fault: true})
+	} else {
+		all = append(all, server.Finding{What: "manager", Is: now.Version + " answers at " + one.URL})
+		for _, a := range now.Alarms {
+			all = append(all, server.Finding{What: "alarm", Is: a.What, Do: a.Do, Fault: a.Severity == "CRITICAL"})
+		}
+	}
+	for _, f := range all {
+		if err := f.Print(s.stdout); err != nil {
+			return err
+		}
+	}
+	if n := server.Faults(all); n > 0 {
+		return fmt.Errorf("%d of these have to be seen to", n)
+	}
+	return nil
+}
+
+type passwordCommand struct {
+	dataFlag
+	User string `arg:"" help:"The user." default:"admin"`
+}
+
+// Help has examples.
+func (passwordCommand) Help() string {
+	return `Whoever may write the data directory may do this, and nobody else. The new password is asked for on a terminal, or
+read from standard input; where that is empty one is made, and printed once.
+
+Examples:
+
+  portolan password --data /var/lib/portolan admin < /dev/null`
+}
+
+// Run gives a user a new password.
+func (c *passwordCommand) Run(s *session) error {
+	password, made := "", false
+	if asked() {
+		var err error
+		if password, err = askPassword(s, c.User); err != nil {
+			return err
+		}
+	} else if line, err := bufio.NewReader(os.Stdin).ReadString('\n'); err == nil || errors.Is(err, io.EOF) {
+		password = strings.TrimRight(line, "\r\n")
+	}
+	if password == "" {
+		password, made = access.NewSecret()[:20], true
+	}
+	return c.open(func(st *store.Store, _ *access.Service) error {
+		if err := server.SetPassword(s.ctx, server.NewAPI(st), c.User, password); err != nil {
+			return err
+		}
+		text := "the password is changed; sessions of the user are ended"
+		if made {
+			text = "the new password of " + c.User + ", shown once: " + password
+		}
+		_, err := fmt.Fprintln(s.stdout, text)
+		return err
+	})
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"portolan/client"
+	"portolan/internal/cli"
+)
+
+type historyCommand struct {
+	scopeFlags
+	outputFlag
+	User  string        `help:"Only what this user did." placeholder:"NAME" env:"-"`
+	Since time.Duration `help:"Only what was done within this time, such as 24h." placeholder:"DURATION" env:"-"`
+	Limit int64         `help:"The most that are printed, the latest." default:"20"`
+	What  string        `arg:"" optional:"" help:"A resource, whose changes are printed, such as networks/10.1.0.0/24, or the number of a transaction, whose changes are printed with their values." complete:"path"`
+}
+
+// Help has examples.
+func (historyCommand) Help() string {
+	return `Examples:
+
+  portolan history                                the last changes
+  portolan history networks/10.1.0.0/24           those of a network
+  portolan history --user alice --since 24h
+  portolan history 4711                           what transaction 4711 changed, value by value`
+}
+
+// Run prints changes, the latest first.
+func (c *historyCommand) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	if number, err := strconv.ParseInt(c.What, 10, 64); err == nil {
+		return c.one(s, m, number)
+	}
+	path := "transactions"
+	if c.What != "" {
+		at, err := m.FindOne(s.ctx, c.What)
+		if err != nil {
+			return err
+		}
+		path = at.String() + "/transactions"
+	}
+	var filters []string
+	if c.User != "" {
+		filters = append(filters, "user.name:"+cli.Quoted(c.User))
+	}
+	if c.Since > 0 {
+		filters = append(filters, "creationDateTime:ge("+cli.Quoted(time.Now().Add(-c.Since).UTC().Format(time.RFC3339))+")")
+	}
+	columns := []string{"id", "creationDateTime", "user.name", "operation", "description", "comment"}
+	q := client.Query{Limit: c.Limit, OrderBy: "desc(id)", Filter: strings.Join(filters, " and ")}
+	page, err := m.List(s.ctx, path, q)
+	if err != nil {
+		return err
+	}
+	out := cli.NewOutput(s.stdout, c.Output, "transactions", columns)
+	for _, raw := range page.Data {
+		if err := out.Resource(raw); err != nil {
+			return err
+		}
+	}
+	_, err = out.End()
+	return err
+}
+
+// one prints what a transaction changed.
+func (c *historyCommand) one(s *session, m *cli.Manager, number int64) error {
+	path := fmt.Sprint("transactions/", number)
+	var raw json.RawMessage
+	if err := m.Get(s.ctx, path, &raw); err != nil {
+		return err
+	}
+	if c.Output == cli.Table {
+		if err := cli.NewOutput(s.stdout, cli.Table, "transactions", nil).One(raw); err != nil {
+			return err
+		}
+	}
+	var changes []client.Change
+	var all []json.RawMessage
+	if err := m.All(s.ctx, path+"/operations", client.Query{Limit: 1000}, func(raw json.RawMessage) error {
+		var one client.Change
+		if err := json.Unmarshal(raw, &one); err != nil {
+			return err
+		}
+		changes, all = append(changes, one), append(all, raw)
+		return nil
+	}); err != nil {
+		return err
+	}
+	if c.Output == cli.Table {
+		return cli.WriteChanges(s.stdout, changes)
+	}
+	out := cli.NewOutput(s.stdout, c.Output, "operations", []string{"id", "operationType", "resourceType", "resourceId"})
+	for _, raw := range all {
+		if err := out.Resource(raw); err != nil {
+			return err
+		}
+	}
+	_, err := out.End()
+	return err
+}
+
+type undoCommand struct {
+	scopeFlags
+	changeFlags
+	Force       bool  `help:"Take back also what was changed again since, as far as that can be."`
+	Transaction int64 `arg:"" help:"The number of the transaction, as portolan history prints it."`
+}
+
+// Help has examples.
+func (undoCommand) Help() string {
+	return `Examples:
+
+  portolan undo 4711 --dry-run
+  portolan undo 4711`
+}
+
+// Run takes a transaction back.
+func (c *undoCommand) Run(s *session) error {
+	m, err := c.manager()
+	if err != nil {
+		return err
+	}
+	o := c.options()
+	if c.Force {
+		if o.Headers == nil {
+			o.Headers = map[string]string{}
+		}
+		o.Headers["x-bcn-force-undo"] = "true"
+	}
+	body := map[string]any{"transactionType": "UNDO", "transactionId": c.Transaction}
+	if c.DryRun {
+		t, err := m.Try(s.ctx, http.MethodPost, "transactions", body, o)
+		if err != nil {
+			return err
+		}
+		return cli.WriteTally(s.stdout, t)
+	}
+	raw, err := m.Make(s.ctx, http.MethodPost, "transactions", body, o)
+	if err != nil {
+		return err
+	}
+	var made client.Head
+	if err := json.Unmarshal(raw, &made); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.stdout, "transaction %d is taken back, by transaction %d\n", c.Transaction, made.ID)
+	return err
+}

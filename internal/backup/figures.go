@@ -1,0 +1,45 @@
+package backup
+
+import (
+	"time"
+
+	"portolan/internal/resource"
+	"portolan/internal/schema"
+	"portolan/internal/store"
+)
+
+// Figures are what there is of backups.
+type Figures struct {
+	// Last is when the last one was made; nil where there is none. LastBytes is how large it is.
+	Last      *time.Time `json:"last"`
+	LastBytes int64      `json:"lastBytes"`
+	// Files is how many there are, Schedules how many schedules make some by themselves.
+	Files     int64 `json:"files"`
+	Schedules int64 `json:"schedules"`
+}
+
+// FiguresOf reads them.
+func FiguresOf(tx *store.Tx, a *resource.API) (f Figures, err error) {
+	if err := tx.List(store.Query{From: store.Resources, Where: store.InCollection(files)}, func(row *store.Resource) error {
+		o, err := a.Object(row)
+		if err != nil {
+			return err
+		}
+		if one, ok := o.(*DatabaseBackupFile); ok {
+			if f.Files++; f.Last == nil || one.ModificationDateTime.After(*f.Last) {
+				at := one.ModificationDateTime
+				f.Last, f.LastBytes = &at, one.Size
+			}
+		}
+		return nil
+	}); err != nil {
+		return f, err
+	}
+	return f, tx.List(store.Query{From: store.Resources, Where: store.InCollection(schedules)}, func(row *store.Resource) error {
+		o, err := a.Object(row)
+		if s, ok := o.(*DatabaseBackupSchedule); ok && !s.StartDateTime.IsZero() && schema.LengthOf(s.Interval) > 0 {
+			f.Schedules++
+		}
+		return err
+	})
+}

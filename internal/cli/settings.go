@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
+)
+
+// settings are the flags of a command as a file gives them.
+type settings struct {
+	values map[string]*yaml.Node
+}
+
+// ReadSettings reads a file of settings for the parser of the command line: a mapping of names of flags to values. What the command line or
+// the environment says goes before what the file says.
+func ReadSettings(r io.Reader) (kong.Resolver, error) {
+	s, err := readSettings(r)
+	if err != nil {
+		return nil, UsageError{err}
+	}
+	return s, nil
+}
+
+func readSettings(r io.Reader) (s settings, err error) {
+	s.values = map[string]*yaml.Node{}
+	var node yaml.Node
+	if err := yaml.NewDecoder(r).Decode(&node); errors.Is(err, io.EOF) {
+		return s, nil
+	} else if err != nil {
+		return s, fmt.Errorf("the file of settings: %w", err)
+	}
+	top := node.Content[0]
+	if top.Kind == yaml.ScalarNode && top.Tag == "!!null" {
+		return s, nil
+	}
+	if top.Kind != yaml.MappingNode {
+		return s, errors.New("the file of settings is no mapping of names to values")
+	}
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		if s.values[top.Content[i].Value] != nil {
+			return s, fmt.Errorf("the file of settings, line %d: %s is there twice", top.Content[i].Line, top.Content[i].Value)
+		}
+		s.values[top.Content[i].Value] = top.Content[i+1]
+	}
+	return s, nil
+}
+
+// Validate refuses names that no flag has.
+func (s settings) Validate(app *kong.Application) error {
+	known := map[string]bool{}
+	var names []string
+	note := func(flags []*kong.Flag) {
+		for _, f := range flags {
+			known[f.Name] = true
+			names = append(names, f.Name)
+		}
+	}
+	note(app.Flags)
+	for _, command := range app.Children {
+		if command.Name == "serve" || command.Name == "agent" {
+			note(command.Flags)
+		}
+	}
+	for name, value := range s.values {
+		if known[name] && name != "config" && name != "check" {
+			continue
+		}
+		if near := Nearest(name, names); near != "" {
+			return Wrongf("the file of settings, line %d: there is no setting %q; did you mean %s?", value.Line, name, near)
+		}
+		return Wrongf("the file of settings, line %d: there is no setting %q: they are called as the flags are", value.Line, name)
+	}
+	return nil
+}
+
+// Resolve gives the value of a flag; nil where the file says nothing of it, or the environment does.
+func (s settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	node := s.values[flag.Name]
+	if node == nil {
+		return nil, nil
+	}
+	for _, name := range flag.Envs {
+		if _, set := os.LookupEnv(name); set {
+			return nil, nil
+		}
+	}
+	switch node.Kind {
+	case yaml.ScalarNode:
+		return node.Value, nil
+	case yaml.SequenceNode:
+		list := []any{}
+		for _, one := range node.Content {
+			list = append(list, one.Value)
+		}
+		return list, nil
+	}
+	return nil, Wrongf("the file of settings, line %d: %s is a value, or a list of values", node.Line, flag.Name)
+}
+
+// ConfiguredLevel is what a file of settings says is logged; nil where it says nothing.
+func ConfiguredLevel(path string) (*slog.Level, error) {
+	f, err := os.Open(path) //nolint:gosec // named by whoever starts the program
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	s, err := readSettings(f)
+	if err != nil || s.values["log-level"] == nil {
+		return nil, err
+	}
+	level := new(slog.Level)
+	if err := level.UnmarshalText([]byte(s.values["log-level"].Value)); err != nil {
+		return nil, fmt.Errorf("log-level: %w", err)
+	}
+	return level, nil
+}

@@ -1,0 +1,199 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"portolan/internal/dirlock"
+	"portolan/internal/store"
+)
+
+// Finding is what came of looking at one thing.
+type Finding struct {
+	// What was looked at, and how it is.
+	What, Is string
+	// Do says what to do about it; empty where it is well. Fault says that nothing goes on before that is done.
+	Do    string
+	Fault bool
+}
+
+// Print prints it in a line, with what to do below it.
+func (f Finding) Print(w io.Writer) error {
+	mark := "ok     "
+	switch {
+	case f.Fault:
+		mark = "FAULT  "
+	case f.Do != "":
+		mark = "warning"
+	}
+	_, err := fmt.Fprintf(w, "%s  %-14s %s\n", mark, f.What, f.Is)
+	if err == nil && f.Do != "" {
+		_, err = fmt.Fprintf(w, "         %14s-> %s\n", "", f.Do)
+	}
+	return err
+}
+
+// Faults counts those that nothing goes on with.
+func Faults(all []Finding) (n int) {
+	for _, f := range all {
+		if f.Fault {
+			n++
+		}
+	}
+	return n
+}
+
+// Examine looks at what a manager with these options would begin with: its directory, its ports, its certificate, its database. It begins
+// nothing, changes nothing, and may look while a manager serves.
+func Examine(ctx context.Context, o Options) (all []Finding) {
+	serving := false
+	if o.Data != "" {
+		var found []Finding
+		found, serving = examineDirectory(o.Data)
+		all = append(all, found...)
+	}
+	all = append(all, examineDatabase(ctx, o, serving)...)
+	for _, l := range []struct{ flag, address string }{{"listen", o.Listen}, {"checkin-listen", o.CheckinListen}, {"metrics-listen", o.MetricsListen}} {
+		if l.address != "" && !strings.HasPrefix(l.address, socketPrefix) {
+			all = append(all, examinePort(l.flag, l.address, serving))
+		}
+	}
+	if o.TLSCert != "" {
+		all = append(all, examineCertificate(o.TLSCert, o.TLSKey))
+	}
+	for _, path := range []string{o.AccessLog, o.AuditLog, o.HistoryHeads} {
+		if path != "" && path != "-" {
+			all = append(all, examineFile(path))
+		}
+	}
+	return all
+}
+
+// examineDirectory looks at the data directory; serving says that a manager has it.
+func examineDirectory(dir string) (all []Finding, serving bool) {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if parent, err := os.Stat(filepath.Dir(dir)); err != nil || !parent.IsDir() {
+			return []Finding{{"data", dir + " is not there, and neither is what it would be in", "make " + filepath.Dir(dir), true}}, false
+		}
+		return []Finding{{"data", dir + " is made at the first start", "", false}}, false
+	case err != nil:
+		return []Finding{{"data", err.Error(), "run it as the user whom the directory belongs to", true}}, false
+	case !info.IsDir():
+		return []Finding{{"data", dir + " is no directory", "name a directory", true}}, false
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		all = append(all, Finding{"data", fmt.Sprintf("%s may be read by others (%v)", dir, info.Mode().Perm()), "chmod 700 " + dir, false})
+	} else {
+		all = append(all, Finding{"data", dir, "", false})
+	}
+	probe, err := os.CreateTemp(dir, ".probe-")
+	if err != nil {
+		return append(all, Finding{"data", "nothing can be written there: " + err.Error(), "give the directory to who runs the manager", true}), false
+	}
+	_ = probe.Close()
+	_ = os.Remove(probe.Name())
+	if free, err := freeBytes(dir); err == nil && free != nil {
+		f := Finding{What: "disk", Is: fmt.Sprintf("%.1f GiB are free", float64(*free)/(1<<30))}
+		if *free < littleRoom {
+			f.Do = "make room: a change that has no room is refused"
+		}
+		all = append(all, f)
+	}
+	return all, dirlock.Held(dir)
+}
+
+// examineDatabase opens the database for reading, and looks at its clock.
+func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
+	if o.Database == "" {
+		if _, err := os.Stat(filepath.Join(o.Data, "portolan.db")); err != nil {
+			return []Finding{{"database", "none yet: the first start makes one", "", false}}
+		}
+	}
+	s, err := store.Open(store.Options{Layout: Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead, Readers: 1,
+		ListReaders: 1, ReadOnly: o.Database == ""})
+	if err != nil {
+		return []Finding{{"database", err.Error(), "see docs/operate.md; a newer portolan opens what a newer one wrote", true}}
+	}
+	defer func() { _ = s.Close() }()
+	f, err := s.Figures(ctx)
+	if err != nil {
+		return []Finding{{"database", err.Error(), "look whether it answers: psql, or the file's permissions", true}}
+	}
+	is := fmt.Sprintf("%s %s, %d MiB, %d transactions", f.Kind, f.Version, f.Bytes>>20, f.Transactions)
+	if serving {
+		is += "; a manager is serving it"
+	}
+	all := []Finding{{"database", is, "", false}}
+	if o.Database == "" {
+		return all
+	}
+	ahead, err := s.Ahead(ctx)
+	clock := Finding{What: "clock", Is: fmt.Sprintf("the database's differs by %v", ahead.Abs().Round(time.Millisecond))}
+	if err != nil || ahead.Abs() > time.Second {
+		clock.Do = "let both machines follow the same time servers (chronyc sources)"
+	}
+	return append(all, clock)
+}
+
+// examinePort looks whether a port is free.
+func examinePort(flag, address string, serving bool) Finding {
+	l, err := net.Listen("tcp", address)
+	if err == nil {
+		_ = l.Close()
+		return Finding{flag, address + " is free", "", false}
+	}
+	if serving {
+		return Finding{flag, address + " is in use, by the manager that serves it is to be hoped", "", false}
+	}
+	return Finding{flag, err.Error(), "find who has it (ss -ltnp), or give --" + flag + " another address", true}
+}
+
+// examineCertificate reads a certificate and its key.
+func examineCertificate(cert, key string) Finding {
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return Finding{"certificate", err.Error(), "the files hold a certificate with its chain, and its key, in PEM", true}
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return Finding{"certificate", err.Error(), "make it anew", true}
+	}
+	f := Finding{What: "certificate", Is: fmt.Sprintf("%s for %s, until %s", cert, strings.Join(append(leaf.DNSNames, ipTexts(leaf.IPAddresses)...), ", "),
+		leaf.NotAfter.Format(time.DateOnly))}
+	if left := time.Until(leaf.NotAfter); left < certificateSoon {
+		f.Do, f.Fault = "have it renewed; the files are read again by themselves", left < 0
+	}
+	return f
+}
+
+func ipTexts(all []net.IP) (texts []string) {
+	for _, ip := range all {
+		texts = append(texts, ip.String())
+	}
+	return texts
+}
+
+// examineFile looks whether a file can be appended to.
+func examineFile(path string) Finding {
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return Finding{"file", err.Error(), "make the directory " + filepath.Dir(path), true}
+	}
+	if f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0); err == nil { //nolint:gosec // named by whoever starts it
+		_ = f.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return Finding{"file", err.Error(), "give the file to who runs the manager", true}
+	}
+	return Finding{"file", path, "", false}
+}

@@ -1,0 +1,212 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"portolan/internal/access"
+	"portolan/internal/rest"
+)
+
+// asked is what is known of a request while it is answered. Only the goroutine that answers it writes it.
+type asked struct {
+	// id names the request in logs, and in the answer; user is who asks, where that is known.
+	id, user string
+}
+
+type askedKey struct{}
+
+// askedOf is what is known of the request that a context is of; nil where it is of none.
+func askedOf(ctx context.Context) *asked {
+	a, _ := ctx.Value(askedKey{}).(*asked)
+	return a
+}
+
+// asks notes who a request is of.
+func (a *asked) asks(user string) {
+	if a != nil {
+		a.user = user
+	}
+}
+
+// requestHeader is the header that a request is named by, and its answer.
+const requestHeader = "X-Request-Id"
+
+var requestName = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`)
+
+// begin names a request: as whoever sends it does, where that is a plain word, or anew.
+func begin(r *http.Request) (*http.Request, *asked) {
+	a := &asked{id: r.Header.Get(requestHeader)}
+	if !requestName.MatchString(a.id) {
+		var random [8]byte
+		_, _ = rand.Read(random[:]) // which never fails
+		a.id = hex.EncodeToString(random[:])
+	}
+	return r.WithContext(context.WithValue(r.Context(), askedKey{}, a)), a
+}
+
+// requests is a log that says of each line which request it is of.
+type requests struct{ slog.Handler }
+
+// Handle adds the request.
+func (h requests) Handle(ctx context.Context, r slog.Record) error {
+	if a := askedOf(ctx); a != nil {
+		r.AddAttrs(slog.String("request", a.id))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs is a log of the same kind.
+func (h requests) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return requests{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup is a log of the same kind.
+func (h requests) WithGroup(name string) slog.Handler { return requests{h.Handler.WithGroup(name)} }
+
+// journal is a file that lines are appended to: the access log or the audit log. The nil journal takes everything, and keeps nothing.
+type journal struct {
+	path string
+	mu   sync.Mutex
+	// file and failed are guarded by mu; failed says that the last line could not be written.
+	file   io.WriteCloser
+	failed bool
+	log    *slog.Logger
+}
+
+// openJournal opens a journal; "-" is standard output, "" none.
+func openJournal(path string, log *slog.Logger) (*journal, error) {
+	if path == "" {
+		return nil, nil
+	}
+	j := &journal{path: path, log: log}
+	return j, j.reopen()
+}
+
+// reopen opens the file anew, as when another program has renamed it.
+func (j *journal) reopen() error {
+	if j == nil {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.path == "-" {
+		j.file = os.Stdout
+		return nil
+	}
+	file, err := os.OpenFile(j.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640) //nolint:gosec // a group may read logs
+	if err != nil {
+		return err
+	}
+	if j.file != nil {
+		_ = j.file.Close()
+	}
+	j.file = file
+	return nil
+}
+
+// write appends a line. What cannot be written is logged, once until it can be again.
+func (j *journal) write(line []byte) {
+	if j == nil {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, err := j.file.Write(line)
+	if err != nil && !j.failed {
+		j.log.Error("a journal cannot be written", "file", j.path, "error", err)
+	}
+	j.failed = err != nil
+}
+
+func (j *journal) close() {
+	if j != nil && j.path != "-" {
+		_ = j.file.Close()
+	}
+}
+
+// accessed appends a request to the access log, in the combined format of web servers, with its time in seconds and its name behind.
+func (m *Manager) accessed(r *http.Request, a *asked, rec *recorder, took time.Duration) {
+	if m.accessLog == nil {
+		return
+	}
+	user := a.user
+	if user == "" {
+		user = "-"
+	}
+	quoted := func(text string) string {
+		if text == "" {
+			return `"-"`
+		}
+		return strconv.QuoteToASCII(text)
+	}
+	m.accessLog.write(fmt.Appendf(nil, "%s - %s [%s] %s %d %d %s %s %.6f %s\n", access.Remote(r), strings.ReplaceAll(user, " ", "_"),
+		time.Now().Format("02/Jan/2006:15:04:05 -0700"), quoted(r.Method+" "+r.RequestURI+" "+r.Proto), rec.status, rec.bytes,
+		quoted(r.Referer()), quoted(r.UserAgent()), took.Seconds(), a.id))
+}
+
+// auditLine is a line of the audit log.
+type auditLine struct {
+	Time    time.Time `json:"time"`
+	Event   string    `json:"event"`
+	Result  string    `json:"result,omitempty"`
+	User    string    `json:"user"`
+	Remote  string    `json:"remote"`
+	Client  string    `json:"client,omitempty"`
+	Request string    `json:"request,omitempty"`
+	Method  string    `json:"method,omitempty"`
+	Path    string    `json:"path,omitempty"`
+	Status  int       `json:"status,omitempty"`
+	// Transaction is its number in the history, where something was changed there.
+	Transaction string `json:"transaction,omitempty"`
+}
+
+// audited appends to the audit log a request that changes something, whatever came of it. Reading is no affair of it, and check-ins are not.
+func (m *Manager) audited(door string, r *http.Request, a *asked, rec *recorder) {
+	switch {
+	case m.auditLog == nil || door != "address" && door != "fleet":
+		return
+	case r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions:
+		return
+	}
+	m.audit(auditLine{Event: "request", User: a.user, Remote: access.Remote(r), Client: r.UserAgent(), Request: a.id, Method: r.Method,
+		Path: r.URL.Path, Status: rec.status, Transaction: rec.Header().Get(rest.RecordedHeader)})
+}
+
+// audit appends a line to the audit log.
+func (m *Manager) audit(line auditLine) {
+	if m.auditLog == nil {
+		return
+	}
+	line.Time = time.Now().UTC()
+	text, err := json.Marshal(line)
+	if err != nil { // texts and numbers alone
+		panic(err)
+	}
+	m.auditLog.write(append(text, '\n'))
+}
+
+// Reload opens the journals anew, and reads the certificate again.
+func (m *Manager) Reload() error {
+	for _, j := range []*journal{m.accessLog, m.auditLog} {
+		if err := j.reopen(); err != nil {
+			return err
+		}
+	}
+	if m.files == nil {
+		return nil
+	}
+	return m.files.again()
+}

@@ -1,0 +1,293 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"portolan/internal/backup"
+	"portolan/internal/fleet"
+	"portolan/internal/history"
+	"portolan/internal/ipam"
+	"portolan/internal/problem"
+	"portolan/internal/store"
+)
+
+// Status is how a manager and what it keeps are: what /api/v2/status answers, portolan status prints and /metrics shows.
+type Status struct {
+	// Version is the manager's, Go that of what it was compiled by, Host its machine, Address where its APIs are.
+	Version string    `json:"version"`
+	Go      string    `json:"go"`
+	Host    string    `json:"host"`
+	Address string    `json:"address"`
+	Since   time.Time `json:"since"`
+	// FreeBytes is how much room the disk of the data directory has; nil where there is no such directory, or nobody says.
+	FreeBytes *int64         `json:"freeBytes"`
+	Database  store.Figures  `json:"database"`
+	History   HistoryStatus  `json:"history"`
+	Backups   backup.Figures `json:"backups"`
+	Fleet     fleet.Figures  `json:"fleet"`
+	Space     SpaceStatus    `json:"space"`
+	// Certificates are those of the manager, and their ends.
+	Certificates []CertificateStatus `json:"certificates"`
+	// Alarms are what somebody should do something about, the gravest first.
+	Alarms []Alarm `json:"alarms"`
+}
+
+// HistoryStatus is how far what follows the history has come.
+type HistoryStatus struct {
+	// Due are transactions that are not chained yet, Unsigned links of the chain behind the last signed head.
+	Due      int64 `json:"due"`
+	Unsigned int64 `json:"unsigned"`
+	// TextsDue are resources whose texts the index of trigrams does not have as they are.
+	TextsDue int64 `json:"textsDue"`
+}
+
+// SpaceStatus is where addresses run out.
+type SpaceStatus struct {
+	// Mark is from which share in use on a network is nearly full, in percent.
+	Mark int `json:"mark"`
+	// NearlyFull is how many networks are, by the names of their configurations; Fullest are at most maxFullest of them, the fullest first.
+	NearlyFull map[string]int64 `json:"nearlyFull"`
+	Fullest    []FullNetwork    `json:"fullest"`
+}
+
+// FullNetwork is a network that is nearly full.
+type FullNetwork struct {
+	Configuration string `json:"configuration"`
+	ipam.Full
+}
+
+// CertificateStatus is a certificate, and when it ends.
+type CertificateStatus struct {
+	// Name is authority, check-in or api.
+	Name     string    `json:"name"`
+	NotAfter time.Time `json:"notAfter"`
+	// Renewed says that the manager makes a new one by itself, in time.
+	Renewed bool `json:"renewed"`
+}
+
+// Alarm is something that somebody should do something about.
+type Alarm struct {
+	// Severity is CRITICAL or WARNING.
+	Severity string `json:"severity"`
+	// What is wrong, and what to do about it.
+	What string `json:"what"`
+	Do   string `json:"do"`
+}
+
+const (
+	critical = "CRITICAL"
+	warning  = "WARNING"
+)
+
+// maxFullest bounds how many networks are named, and are labels of metrics.
+const maxFullest = 20
+
+// Bounds of what is an alarm.
+const (
+	oldBackup       = 48 * time.Hour
+	certificateSoon = 14 * 24 * time.Hour
+	longLog         = 1 << 30
+	behindStandby   = 64 << 20
+	littleRoom      = 1 << 30
+)
+
+// remembered is a value that is read anew when it is older than it may be.
+type remembered[T any] struct {
+	mu   sync.Mutex
+	at   time.Time
+	last T
+}
+
+// get gives the value, of now or of a moment ago.
+func (k *remembered[T]) get(life time.Duration, read func() (T, error)) (T, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.at.IsZero() && time.Since(k.at) < life {
+		return k.last, nil
+	}
+	value, err := read()
+	if err == nil {
+		k.last, k.at = value, time.Now()
+	}
+	return value, err
+}
+
+// statusLife is how long a status is shown, spaceLife how long what it says of all networks, which takes longest to read.
+const (
+	statusLife = 2 * time.Second
+	spaceLife  = time.Minute
+)
+
+// status finds out how the manager is.
+func (m *Manager) status(ctx context.Context) (Status, error) {
+	return m.statusKept.get(statusLife, func() (Status, error) { return m.readStatus(ctx) })
+}
+
+func (m *Manager) readStatus(ctx context.Context) (s Status, err error) {
+	s = Status{Version: m.options.Version, Go: runtime.Version(), Host: m.Address.Manager.Hostname, Address: m.URL(), Since: m.since,
+		Certificates: m.certificates()}
+	if s.FreeBytes, err = freeBytes(m.options.Data); err != nil {
+		m.log.Warn("asking how much room the disk has", "error", err)
+	}
+	if s.Database, err = m.Store.Figures(ctx); err != nil {
+		return s, err
+	}
+	if s.Fleet, err = m.Fleet.Figures(ctx); err != nil {
+		return s, err
+	}
+	if s.History.TextsDue, err = m.Store.TextsDue(ctx); err != nil {
+		return s, err
+	}
+	if err := m.Store.Read(ctx, func(tx *store.Tx) (err error) {
+		if s.History.Due, err = tx.ChainDue(); err == nil {
+			s.History.Unsigned, err = history.Unsigned(tx)
+		}
+		if err == nil {
+			s.Backups, err = backup.FiguresOf(tx, m.Address)
+		}
+		return err
+	}); err != nil {
+		return s, err
+	}
+	if s.Space, err = m.spaceKept.get(spaceLife, func() (SpaceStatus, error) { return m.readSpace(ctx) }); err != nil {
+		return s, err
+	}
+	s.Alarms = s.alarms(m.now())
+	return s, nil
+}
+
+// now is the time of the database's clock.
+func (m *Manager) now() time.Time { return m.Store.Now() }
+
+// readSpace finds the networks that are nearly full.
+func (m *Manager) readSpace(ctx context.Context) (s SpaceStatus, err error) {
+	s = SpaceStatus{Mark: m.options.NearlyFull, NearlyFull: map[string]int64{}, Fullest: []FullNetwork{}}
+	return s, m.Store.Lists(ctx, func(tx *store.Tx) error {
+		return tx.List(store.Query{From: store.Resources, Where: store.InCollection(m.Address.Scope.Name)}, func(row *store.Resource) error {
+			full, err := ipam.Fullest(tx, row.ID, float64(s.Mark)/100)
+			if err != nil {
+				return err
+			}
+			s.NearlyFull[row.Name] = int64(len(full))
+			for _, one := range full[:min(len(full), maxFullest)] {
+				s.Fullest = append(s.Fullest, FullNetwork{Configuration: row.Name, Full: one})
+			}
+			slices.SortStableFunc(s.Fullest, func(x, y FullNetwork) int { return cmp.Compare(y.Share(), x.Share()) })
+			s.Fullest = s.Fullest[:min(len(s.Fullest), maxFullest)]
+			return nil
+		})
+	})
+}
+
+// certificates are those that the manager shows, and its authority's.
+func (m *Manager) certificates() (all []CertificateStatus) {
+	all = append(all, CertificateStatus{Name: "authority", NotAfter: m.authority.NotAfter()})
+	if own := m.certificate.Load(); own != nil && own.Leaf != nil {
+		all = append(all, CertificateStatus{Name: "check-in", NotAfter: own.Leaf.NotAfter, Renewed: true})
+	}
+	if m.files != nil {
+		if pair, err := m.files.get(nil); err == nil {
+			if leaf, err := x509.ParseCertificate(pair.Certificate[0]); err == nil {
+				all = append(all, CertificateStatus{Name: "api", NotAfter: leaf.NotAfter})
+			}
+		}
+	}
+	return all
+}
+
+// alarms are what of it somebody should do something about.
+func (s *Status) alarms(now time.Time) []Alarm {
+	all := []Alarm{}
+	add := func(severity, what, do string) { all = append(all, Alarm{severity, what, do}) }
+	for _, c := range s.Certificates {
+		left := c.NotAfter.Sub(now)
+		switch {
+		case left < 0:
+			add(critical, fmt.Sprintf("the certificate %s has ended on %s", c.Name, c.NotAfter.Format(time.DateOnly)),
+				"put a new one into the file that --tls-cert names: it is read again by itself")
+		case left < certificateSoon && !c.Renewed:
+			add(warning, fmt.Sprintf("the certificate %s ends on %s", c.Name, c.NotAfter.Format(time.DateOnly)),
+				"put a new one into the file that --tls-cert names: it is read again by itself")
+		}
+	}
+	if s.FreeBytes != nil && *s.FreeBytes < littleRoom {
+		add(critical, fmt.Sprintf("the disk of the data directory has %d MiB left", *s.FreeBytes>>20),
+			"make room, or move the directory: a change that has no room is refused")
+	}
+	if s.Database.LogBytes != nil && *s.Database.LogBytes > longLog {
+		add(warning, fmt.Sprintf("the log of the database is %d MiB long", *s.Database.LogBytes>>20),
+			"something reads for very long: look for a list or a backup that does not end")
+	}
+	if s.Database.StandbyBytes != nil && *s.Database.StandbyBytes > behindStandby {
+		add(warning, fmt.Sprintf("the standby is %d MiB behind", *s.Database.StandbyBytes>>20), "look after its replication: lists are read from the database meanwhile")
+	}
+	switch {
+	case s.Backups.Last == nil && s.Backups.Schedules == 0:
+		add(warning, "nothing makes backups", "start the manager with --backup-every 24h, or let portolan backup run by a timer of yours")
+	case s.Backups.Schedules > 0 && s.Backups.Last != nil && now.Sub(*s.Backups.Last) > oldBackup:
+		add(warning, "the last backup was made on "+s.Backups.Last.Format(time.DateTime), "see portolan list events --filter DATABASE_MAINTENANCE")
+	}
+	for _, status := range []string{fleet.NotConnected, "UNHEALTHY", "DEGRADED"} {
+		if n := s.Fleet.Statuses[status]; n > 0 {
+			add(warning, fmt.Sprintf("%d service points are %s", n, status), "portolan fleet list --filter status="+status+" names them, portolan fleet events NAME says why")
+		}
+	}
+	for name, statuses := range s.Fleet.Applications {
+		if n := statuses["UNHEALTHY"]; n > 0 {
+			add(warning, fmt.Sprintf("%d of the applications %s are UNHEALTHY", n, name), "portolan fleet applications NAME says why, portolan fleet logs NAME "+name+" what it says")
+		}
+	}
+	total, names := int64(0), []string{}
+	for _, n := range s.Space.NearlyFull {
+		total += n
+	}
+	for _, f := range s.Space.Fullest[:min(3, len(s.Space.Fullest))] {
+		names = append(names, f.Range)
+	}
+	if total > 0 {
+		add(warning, fmt.Sprintf("%d networks are %d%% full or more: %s", total, s.Space.Mark, strings.Join(names, ", ")),
+			"give back what is not in use, or assign a larger network: portolan next blocks/... --size /LENGTH")
+	}
+	slices.SortStableFunc(all, func(x, y Alarm) int { return strings.Compare(x.Severity, y.Severity) })
+	return all
+}
+
+// statusPath is where the status is.
+const statusPath = Base + "/status"
+
+// showStatus answers who sees everything.
+func (m *Manager) showStatus(w http.ResponseWriter, r *http.Request) error {
+	p, err := m.Identity.Any(r)
+	if askedOf(r.Context()).asks(p.Name); err != nil {
+		return err
+	}
+	if p.Rights != nil && !p.Rights.Everything() {
+		return problem.Forbidden("AccessDenied", "%s does not see the status: that takes access rights by which everything is seen", p.Name)
+	}
+	s, err := m.status(r.Context())
+	if err == nil {
+		writeJSON(w, http.StatusOK, s)
+	}
+	return err
+}
+
+// freeBytes is how much room the disk of a directory has for whoever runs the manager; nil where that is empty.
+func freeBytes(dir string) (*int64, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err
+	}
+	return room(dir)
+}

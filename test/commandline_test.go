@@ -1,0 +1,267 @@
+package test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// at lets the commands of a test talk to a manager.
+func (m *manager) at() {
+	m.t.Setenv("PORTOLAN_URL", "http://"+m.api)
+	m.t.Setenv("PORTOLAN_TOKEN", m.token)
+	m.t.Setenv("PORTOLAN_CONTEXTS", filepath.Join(m.t.TempDir(), "contexts.yaml"))
+}
+
+// says runs a command that is to succeed, and reports where it does not say something.
+func (m *manager) says(wants []string, args ...string) string {
+	m.t.Helper()
+	text := m.portolan(args...)
+	for _, want := range wants {
+		if !strings.Contains(text, want) {
+			m.t.Errorf("portolan %s says\n%s\nwithout %q", strings.Join(args, " "), text, want)
+		}
+	}
+	return text
+}
+
+// The whole API is reached by commands that take names, and say what changed.
+func TestCommandLine(t *testing.T) {
+	m := serve(t, "")
+	m.at()
+	m.says([]string{"+ Configuration main", "1 created, transaction"}, "create", "configuration", "name=main")
+	m.says([]string{"+ IPv4Block 10.0.0.0/8"}, "create", "block", "range=10.0.0.0/8", "name=Harbour")
+	m.says([]string{"only tried: 1 created"}, "create", "network", "range=10.1.0.0/24", "name=office", "-n")
+	m.says([]string{"networks/"}, "create", "network", "range=10.1.0.0/24", "name=office", "location=NO", "-o", "name")
+	m.says([]string{"10.2.0.0/16"}, "create", "IPv4Block", "range=10.2.0.0/16", "-o", "json")
+	m.says([]string{"RANGE", "10.1.0.0/24", "office", "Norway"}, "list", "networks", "--filter", "off")
+	m.says([]string{"1"}, "list", "networks", "--total")
+	m.says([]string{"range: 10.1.0.0/24", "name: Norway"}, "list", "networks", "--filter", "name=office", "-o", "yaml")
+	m.says([]string{"id,range,name\n"}, "list", "networks", "--fields", "id,range,name", "-o", "csv")
+	if text := m.portolan("list", "networks", "--filter", "name=nobody", "-o", "json"); text != "[]" {
+		t.Errorf("nothing is %q", text)
+	}
+	m.says([]string{"gateway", "10.1.0.1"}, "get", "networks/10.1.0.0/24")
+	m.says([]string{"office -> lab", "only tried: 1 changed"}, "set", "networks/10.1.0.0/24", "name=lab", "--dry-run")
+	m.says([]string{"location", "none", "highWaterMark", "90"}, "set", "networks/10.1.0.0/24", "highWaterMark=90", "location=")
+	m.says([]string{"nothing had to be changed"}, "set", "networks/10.1.0.0/24", "highWaterMark=90")
+	m.says([]string{"10.1.0.2\n10.1.0.3"}, "next", "networks/10.1.0.0/24", "--count", "2")
+	m.says([]string{"+ IPv4Address 10.1.0.2"}, "assign", "networks/10.1.0.0/24", "name=printer", "macAddress=0000.5e00.5301")
+	m.says([]string{"10.0.0.0/26\n10.0.0.64/26"}, "next", "blocks/10.0.0.0/8", "--size", "/26", "--count", "2")
+	m.says([]string{"+ IPv4Network 10.0.0.0/26"}, "assign", "blocks/10.0.0.0/8", "--size", "26", "name=bench")
+	m.says([]string{"addresses/"}, "list", "networks/10.1.0.0/24/addresses", "--filter", "state=STATIC", "-o", "name")
+	m.says([]string{"00-00-5E-00-53-01"}, "get", "addresses/10.1.0.2")
+	m.says([]string{"range  10.1.0.0/24 -> 10.1.0.0/26", "only tried: "}, "split", "networks/10.1.0.0/24", "--parts", "4", "-n")
+	m.says([]string{"moved to 10.9.0.0/24"}, "move", "networks/10.1.0.0/24", "10.9.0.0")
+	m.says([]string{"office"}, "get", "networks/10.9.0.0/24")
+	m.says([]string{"+ View inside"}, "create", "view", "name=inside")
+	m.says([]string{"+ Zone lab.example"}, "create", "Zone", "absoluteName=lab.example")
+	m.says([]string{"+ HostRecord www.lab.example"}, "create", "HostRecord", "absoluteName=www.lab.example", "addresses=10.9.0.2,10.9.0.9")
+	m.says([]string{"ttl  none -> 300"}, "set", "record/www.lab.example", "ttl=300")
+	m.says([]string{"moved to web.lab.example"}, "move", "records/www.lab.example", "web.lab.example")
+	history := m.says([]string{"Added", "admin"}, "history", "--limit", "50")
+	if strings.Contains(history, "Applied 1 ") {
+		t.Errorf("the history says\n%s", history)
+	}
+	m.says([]string{"ttl  none -> 300"}, "history", transactionOf(m, "ttl"))
+	m.says([]string{"~ HostRecord"}, "undo", transactionOf(m, "ttl"), "--dry-run", "--force")
+	m.check()
+}
+
+// transactionOf is the number of the transaction that changed the ttl.
+func transactionOf(m *manager, _ string) string {
+	text := m.portolan("history", "records/web.lab.example", "--limit", "5", "-o", "csv")
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "UPDATE") || strings.Contains(line, "CHANGE") {
+			number, _, _ := strings.Cut(line, ",")
+			return number
+		}
+	}
+	m.t.Fatalf("no change in\n%s", text)
+	return ""
+}
+
+// Mistakes are named with what may have been meant, and change nothing.
+func TestCommandLineRefuses(t *testing.T) {
+	m := serve(t, "")
+	m.at()
+	m.portolan("create", "configuration", "name=main")
+	m.portolan("create", "block", "range=10.0.0.0/8")
+	m.portolan("create", "configuration", "name=other")
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"list netwroks", 2, "did you mean networks?"},
+		{"get networks/10.77.0.0/24", 1, `nothing in networks with the range "10.77.0.0/24"`},
+		{"create network", 2, "of several types"},
+		{"create network rnage=10.1.0.0/24", 2, "no type of networks has all of these fields"},
+		{"create IPv4Network rnage=10.1.0.0/24", 2, "did you mean range?"},
+		{"create IPv4Network range", 2, "not as FIELD=VALUE"},
+		{"create IPv4Network range=11.0.0.0/24 --configuration main", 1, "no block"},
+		{"create IPv4Network range=10.1.0.0/24", 1, "configuration"}, // there are two
+		{"create IPv4Network range=10.1.0.0/24 usage=1", 2, "nobody sets it"},
+		{"set blocks/10.0.0.0/8 name.x=1 name=2", 2, "name"},
+		{"set blocks name=2", 2, "is no resource, such as blocks/"},
+		{"next blocks/10.0.0.0/8", 2, "--size"},
+		{"next configurations/main", 2, "neither a network nor a block"},
+		{"move blocks/10.0.0.0/8 10.0.0.1", 1, "10.0.0.1"},
+		{"undo 999999", 1, "999999"},
+		{"list networks --context nowhere", 2, "name two managers"},
+		{"apply -f nowhere.yaml", 2, "nowhere.yaml: there is no such file"},
+		{"export nothing/1", 2, "there is no collection"},
+	} {
+		if code, text := m.wrong(strings.Fields(c.args)...); code != c.code || !strings.Contains(text, c.says) {
+			t.Errorf("portolan %s ends with %d, and says %s", c.args, code, text)
+		}
+	}
+	m.says([]string{"+ IPv4Network 10.1.0.0/24"}, "create", "IPv4Network", "range=10.1.0.0/24", "--configuration", "main")
+	m.check()
+}
+
+// A document is planned, applied, applied again without a change, exported, and taken back elsewhere; what goes from it goes.
+func TestApplyFiles(t *testing.T) {
+	m := serve(t, "")
+	m.at()
+	m.portolan("create", "configuration", "name=main")
+	m.portolan("create", "tagGroup", "name=owners")
+	m.portolan("create", "tag", "name=north", "--in", "tagGroups/owners")
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const space = `# The north.
+into: configurations/main
+tag: tags/north
+resources:
+- {type: IPv4Network, range: 10.1.0.0/24, name: office, location: NO}
+- type: IPv4Block
+  range: 10.0.0.0/8
+---
+- {type: View, name: inside}
+`
+	names := `type: Zone
+absoluteName: lab.example
+view: inside
+---
+type: HostRecord
+absoluteName: www.lab.example
+view: inside
+addresses: [10.1.0.10]
+userDefinedFields: null
+`
+	write("space.yaml", space)
+	write("names.yml", names)
+	m.says([]string{"+ IPv4Block 10.0.0.0/8", "only tried: 5 created"}, "apply", "-f", dir, "-n")
+	m.says([]string{"+ HostRecord www.lab.example", "5 created"}, "apply", "-f", dir)
+	m.says([]string{"nothing had to be changed"}, "apply", "-f", dir)
+	write("names.yml", strings.Replace(names, "type: HostRecord\n", "type: HostRecord\nttl: 60\n", 1))
+	m.says([]string{"~ HostRecord www.lab.example", "ttl  none -> 60", "1 changed, 4 unchanged"}, "apply", "-f", dir)
+	write("space.yaml", strings.Replace(space, "- {type: IPv4Network, range: 10.1.0.0/24, name: office, location: NO}\n", "", 1))
+	write("names.yml", strings.Replace(names, "addresses: [10.1.0.10]", "addresses: [10.0.9.9]", 1))
+	if code, text := m.wrong("apply", "-f", dir, "--prune"); code != 1 || !strings.Contains(text, "10.0.9.9") {
+		t.Errorf("a host without its network is %d %s", code, text)
+	}
+	if err := os.Remove(filepath.Join(dir, "names.yml")); err != nil {
+		t.Fatal(err)
+	}
+	m.says([]string{"- IPv4Network 10.1.0.0/24", "- Zone lab.example", "only tried: 2 deleted, 2 unchanged"}, "apply", "-f", dir,
+		"--prune", "-n")
+	exported := m.says([]string{"into: configurations/main", "absoluteName: www.lab.example", "view: inside", "location: NO"}, "export",
+		"configurations/main")
+	file := filepath.Join(dir, "all.yaml")
+	write("all.yaml", exported)
+	m.says([]string{"nothing had to be changed"}, "apply", "-f", file)
+	m.says([]string{"range: 10.1.0.0/24"}, "export", "blocks/10.0.0.0/8", "--only", "network")
+	m.check()
+
+	// On another manager.
+	other := serve(t, "")
+	other.at()
+	other.says([]string{" created"}, "apply", "-f", file)
+	other.says([]string{"nothing had to be changed"}, "apply", "-f", file)
+	if again := other.portolan("export", "configurations/main"); again != exported {
+		t.Errorf("exported there it is\n%s\nwant\n%s", again, exported)
+	}
+	other.check()
+
+	for text, says := range map[string]string{
+		"resources: 5":                        "must be a list",
+		"resorces: []\ntype: x\nresources: 1": "no type",
+		"into: a\nresources: []\nwhat: 1":     "there is no such member",
+		"- 5":                                 "is no resource",
+		"just a text":                         "is no resource",
+		"a: [":                                "wrong.yaml",
+		"":                                    "no resources",
+		"type: IPv4Network\nname: a\nname: b": "twice",
+	} {
+		path := write("wrong.yaml", text)
+		if code, out := m.wrong("apply", "-f", path); code == 0 || !strings.Contains(out, says) {
+			t.Errorf("%q ends with %d, and says %s", text, code, out)
+		}
+	}
+}
+
+// A context is signed in to once, and then used; words are completed from there.
+func TestContextsAndCompletion(t *testing.T) {
+	m := serve(t, "")
+	m.at()
+	m.portolan("create", "configuration", "name=main")
+	m.portolan("create", "block", "range=10.0.0.0/8")
+	m.portolan("create", "network", "range=10.1.0.0/24", "name=office")
+	file := filepath.Join(t.TempDir(), "c", "contexts.yaml")
+	t.Setenv("PORTOLAN_CONTEXTS", file)
+	t.Setenv("PORTOLAN_URL", "")
+	t.Setenv("PORTOLAN_TOKEN", "")
+	if code, text := m.wrong("list", "networks"); code != 2 || !strings.Contains(text, "portolan login") {
+		t.Errorf("without a token it is %d %s", code, text)
+	}
+	t.Setenv("PORTOLAN_PASSWORD", "wrong-password")
+	if code, text := m.wrong("login", "http://"+m.api, "--name", "here"); code != 1 || !strings.Contains(text, "401") {
+		t.Errorf("a wrong password is %d %s", code, text)
+	}
+	t.Setenv("PORTOLAN_PASSWORD", "a-long-password")
+	m.says([]string{"signed in at http://" + m.api, "here"}, "login", "http://"+m.api, "--name", "here", "--configuration", "main")
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the contexts are %v %v", info, err)
+	}
+	m.says([]string{"office"}, "list", "networks")
+	m.says([]string{"*", "here", "main"}, "context")
+	for words, want := range map[string]string{
+		"li":                          "list\t",
+		"get networks/10.1":           "networks/10.1.0.0/24\toffice",
+		"get networks/10.1.0.0/24/ad": "networks/10.1.0.0/24/addresses",
+		"create address state=":       "state=STATIC",
+		"set networks/10.1.0.0/24 hi": "highWaterMark=\t",
+		"list networks --out":         "--output\t",
+		"list networks --output y":    "yaml",
+		"context use h":               "here\thttp://" + m.api,
+		"fleet li":                    "list\t",
+		"export configurations/m":     "configurations/main",
+	} {
+		if text := m.portolan(append([]string{"complete", "--"}, strings.Fields(words)...)...); !strings.Contains(text, want) {
+			t.Errorf("%q becomes\n%s\nwant %q", words, text, want)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		m.says([]string{"portolan complete --"}, "completion", shell)
+	}
+	if bash, err := exec.LookPath("bash"); err == nil {
+		script := `PATH="$1:$PATH"; . <(portolan completion bash); COMP_LINE="portolan create address state=S"; COMP_POINT=${#COMP_LINE}; _portolan; echo "${COMPREPLY[@]}"`
+		out, err := exec.Command(bash, "-c", script, "-", filepath.Dir(binary)).CombinedOutput()
+		if err != nil || string(out) != "STATIC\n" {
+			t.Errorf("bash completes %s %v", out, err)
+		}
+	}
+	m.says([]string{"forgotten"}, "logout", "here")
+	if code, text := m.wrong("list", "networks", "--context", "here"); code != 2 || !strings.Contains(text, "there is no context") {
+		t.Errorf("a context that is gone is %d %s", code, text)
+	}
+}
