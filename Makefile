@@ -1,6 +1,6 @@
 # Everything here but conform, which needs Python, runs on a machine with Go and nothing else; tests that need more say what they skip.
 
-.PHONY: run build test test-long contract conform race bench bench-console screenshots types bench-big bench-postgres lint vuln fuzz generate
+.PHONY: run build test test-long contract conform race bench bench-console screenshots types bench-big bench-postgres lint vuln fuzz generate release release-test docs-test
 
 run: ## start everything with sample data on loopback
 	go run ./cmd/portolan demo
@@ -50,6 +50,15 @@ bench-big:
 
 types: ## check the console's sources, where Node and TypeScript are (npm install -g typescript)
 	cd console && tsc -p .
+
+# VERSION is that of the tag where it is left out; KEY is a minisign key that signs the checksums.
+VERSION ?=
+KEY ?=
+release: ## what is released, into dist/: programs, packages, an image, what is in them, checksums
+	go run ./deploy/release -version "$(VERSION)" $(if $(KEY),-key $(KEY))
+
+release-test: ## build a release twice for this platform, compare, install the package in a namespace, upgrade, remove
+	PORTOLAN_TEST_RELEASE=yes go test -timeout 20m -count=1 -v ./deploy/release
 
 lint: ## formatting, vet, linters, and that what is generated is current
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }

@@ -11,27 +11,30 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"portolan/internal/application"
 	"portolan/internal/checkin"
 	"portolan/internal/servicepoint"
 )
 
 type agentCommand struct {
-	RegistrationEndpoint  string        `help:"Where to enrol, as the manager said when the service point was created." placeholder:"URL"`
-	RegistrationKey       string        `help:"The registration key, good once. Better given as PORTOLAN_REGISTRATION_KEY or as a file." placeholder:"KEY"`
-	RegistrationKeyFile   string        `help:"A file with the registration key." type:"path" placeholder:"FILE"`
-	State                 string        `help:"The state directory. Once enrolled, nothing else is needed." required:"" type:"path" placeholder:"DIR"`
-	Variant               string        `help:"The kind of service point: fleet or v4. Default: what it enrolled as, and at first fleet." enum:",fleet,v4" default:""`
-	DiagnosticsListen     string        `help:"Where diagnostics are shown, open and read-only." default:":8083" placeholder:"ADDR"`
-	StatusListen          []string      `help:"Where load balancers find the status of the resolver while there is one; off: it is not shown." default:":80,:2021" placeholder:"ADDR|off,..."`
-	HTTPProxy             string        `help:"The HTTP proxy for whatever is fetched, the way to the manager included, without a password." name:"http-proxy" placeholder:"URL"`
-	HTTPProxyPasswordFile string        `help:"A file with the proxy's password." name:"http-proxy-password-file" type:"path" placeholder:"FILE"`
-	NoProxy               string        `help:"What is asked for without the proxy: names, addresses and prefixes, with commas between." placeholder:"HOST,..."`
-	Gateway               string        `help:"The gateway to ping; 'off' for none. Default: the routing table's." placeholder:"IP|off"`
-	PingTarget            string        `help:"The public address to ping; 'off' for none. Default: a public resolver, every five minutes." placeholder:"IP|off"`
-	HTTPTarget            string        `help:"The public site to ask; 'off' for none. Default: a public site, every five minutes." name:"http-target" placeholder:"URL|off"`
-	ProbeInterval         time.Duration `help:"How often the network is probed." default:"10s"`
-	Engine                string        `help:"What answers for zones: Portolan, or BIND, whose configuration and zones are written." enum:"portolan,bind" default:"portolan"`
+	Config                kong.ConfigFlag `help:"A file of settings in YAML: the names of these flags, and their values. What the command line or the environment says goes before it." env:"PORTOLAN_AGENT_CONFIG" placeholder:"FILE"`
+	RegistrationEndpoint  string          `help:"Where to enrol, as the manager said when the service point was created." placeholder:"URL"`
+	RegistrationKey       string          `help:"The registration key, good once. Better given as PORTOLAN_REGISTRATION_KEY or as a file." placeholder:"KEY"`
+	RegistrationKeyFile   string          `help:"A file with the registration key." type:"path" placeholder:"FILE"`
+	State                 string          `help:"The state directory. Once enrolled, nothing else is needed." required:"" type:"path" placeholder:"DIR"`
+	Variant               string          `help:"The kind of service point: fleet or v4. Default: what it enrolled as, and at first fleet." enum:",fleet,v4" default:""`
+	DiagnosticsListen     string          `help:"Where diagnostics are shown, open and read-only." default:":8083" placeholder:"ADDR"`
+	StatusListen          []string        `help:"Where load balancers find the status of the resolver while there is one; off: it is not shown." default:":80,:2021" placeholder:"ADDR|off,..."`
+	HTTPProxy             string          `help:"The HTTP proxy for whatever is fetched, the way to the manager included, without a password." name:"http-proxy" placeholder:"URL"`
+	HTTPProxyPasswordFile string          `help:"A file with the proxy's password." name:"http-proxy-password-file" type:"path" placeholder:"FILE"`
+	NoProxy               string          `help:"What is asked for without the proxy: names, addresses and prefixes, with commas between." placeholder:"HOST,..."`
+	Gateway               string          `help:"The gateway to ping; 'off' for none. Default: the routing table's." placeholder:"IP|off"`
+	PingTarget            string          `help:"The public address to ping; 'off' for none. Default: a public resolver, every five minutes." placeholder:"IP|off"`
+	HTTPTarget            string          `help:"The public site to ask; 'off' for none. Default: a public site, every five minutes." name:"http-target" placeholder:"URL|off"`
+	ProbeInterval         time.Duration   `help:"How often the network is probed." default:"10s"`
+	Engine                string          `help:"What answers for zones: Portolan, or BIND, whose configuration and zones are written." enum:"portolan,bind" default:"portolan"`
 	bindFlags
 	UpdateTrial time.Duration `help:"How long a new release has to become healthy before the one before goes on." default:"3m"`
 	UpdateRoot  string        `help:"The root of the releases to trust, a file root.json. Default: that of the manager's at the first update." type:"existingfile" placeholder:"FILE"`

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	_ "time/tzdata" // for maintenance windows, on machines without time zones
 
+	_ "golang.org/x/crypto/x509roots/fallback" // where the machine has no authorities to trust, as in a container
+
 	"github.com/alecthomas/kong"
 
 	"portolan/internal/cli"
@@ -52,6 +54,7 @@ type commands struct {
 	Token       tokenCommand       `cmd:"" help:"Make, list and revoke bearer tokens."`
 	Status      statusCommand      `cmd:"" help:"Show how a manager is, and what somebody should do something about."`
 	Doctor      doctorCommand      `cmd:"" help:"Look at what a manager needs on this machine, and at one that runs, and say what to do."`
+	Ready       readyCommand       `cmd:"" help:"Ask whether a manager is ready, as for the health of a container."`
 	Password    passwordCommand    `cmd:"" help:"Give a user a new password, as when nobody knows the old one any more."`
 	SignIn      signInCommand      `cmd:"" name:"sign-in" help:"Print a link that signs somebody in at the console, once, within a quarter of an hour."`
 	Key         keyCommand         `cmd:"" help:"Make key sets for the token exchange."`
@@ -72,6 +75,7 @@ type commands struct {
 	Completion  completionCommand  `cmd:"" help:"Print what a shell is told so that it completes commands, fields and names."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 
+	Man         manCommand         `cmd:"" hidden:"" help:"Write man pages and completions below a directory."`
 	Complete    completeCommand    `cmd:"" hidden:"" help:"Print what the last word may become."`
 	Application applicationCommand `cmd:"" hidden:"" help:"Run an application of a service point, which starts it."`
 }

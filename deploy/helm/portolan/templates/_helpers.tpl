@@ -1,0 +1,9 @@
+{{- define "portolan.labels" -}}
+app.kubernetes.io/name: portolan
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end }}
+{{- define "portolan.selector" -}}
+app.kubernetes.io/name: portolan
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"aead.dev/minisign"
+)
+
+// building skips a test that builds what is released, which takes minutes: make release-test runs it.
+func building(t *testing.T) {
+	t.Helper()
+	if os.Getenv("PORTOLAN_TEST_RELEASE") == "" {
+		t.Skip("builds programs for minutes: make release-test")
+	}
+	t.Chdir("../..")
+	t.Setenv("SOURCE_DATE_EPOCH", "1790000000")
+}
+
+// read gives a file of a release.
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// What is released is there, signed, described, and the same when it is built again; the package installs, upgrades and goes.
+func TestRelease(t *testing.T) {
+	building(t)
+	dir := t.TempDir()
+	platform := "linux/" + runtime.GOARCH
+	public, private, err := minisign.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := minisign.EncryptKey("pass", private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(dir, "key")
+	if err := os.WriteFile(key, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PORTOLAN_RELEASE_KEY_PASSWORD", "pass")
+	first, again, next := filepath.Join(dir, "first"), filepath.Join(dir, "again"), filepath.Join(dir, "next")
+	for out, version := range map[string]string{first: "0.1.0", again: "0.1.0", next: "0.2.0"} {
+		if err := run(version, out, platform, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sums := read(t, filepath.Join(first, "SHA256SUMS"))
+	if other := read(t, filepath.Join(again, "SHA256SUMS")); !bytes.Equal(sums, other) {
+		t.Errorf("built again it is\n%s\nbefore\n%s", other, sums)
+	}
+	if !minisign.Verify(public, sums, read(t, filepath.Join(first, "SHA256SUMS.minisig"))) {
+		t.Error("the signature is none of the checksums")
+	}
+	var bill struct {
+		Version  string `json:"spdxVersion"`
+		Packages []struct{ Name string }
+	}
+	if err := json.Unmarshal(read(t, filepath.Join(first, "portolan_0.1.0_linux_"+runtime.GOARCH+".spdx.json")), &bill); err != nil ||
+		bill.Version != "SPDX-2.3" || len(bill.Packages) < 50 {
+		t.Errorf("what is in it is %+v %v", bill, err)
+	}
+	imageRuns(t, filepath.Join(first, "portolan_0.1.0_oci.tar"))
+	installs(t, filepath.Join(first, "portolan_0.1.0_"+runtime.GOARCH+".deb"), filepath.Join(next, "portolan_0.2.0_"+runtime.GOARCH+".deb"))
+}
+
+// imageRuns looks at the layout of the image.
+func imageRuns(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	names, config := map[string]bool{}, ""
+	for r := tar.NewReader(f); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[h.Name] = true
+		if h.Size < 10_000 {
+			body, err := io.ReadAll(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(body, []byte(`"Entrypoint"`)) {
+				config = string(body)
+			}
+		}
+	}
+	if !names["oci-layout"] || !names["index.json"] {
+		t.Errorf("the layout has %v", names)
+	}
+	for _, want := range []string{`"User":"65532:65532"`, `"Entrypoint":["/portolan"]`, `"Healthcheck":{"Test":["CMD","/portolan","ready"]`} {
+		if !strings.Contains(config, want) {
+			t.Errorf("the image is %s, without %s", config, want)
+		}
+	}
+}
+
+// installs installs one package and then another on a Debian in a namespace, uses them, and removes them.
+func installs(t *testing.T, old, next string) {
+	t.Helper()
+	if _, err := exec.LookPath("dpkg"); err != nil || os.Getuid() != 0 {
+		t.Skip("installing takes root, and dpkg")
+	}
+	c := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "deploy/release/testdata/install.sh", t.TempDir(), old, next)
+	out, err := c.CombinedOutput()
+	if bytes.Contains(out, []byte("wrong fs type")) || bytes.Contains(out, []byte("Operation not permitted")) && !bytes.Contains(out, []byte("== ")) {
+		t.Skipf("no file system over another one is to be had here: %s", out)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// Versions and times are read, and refused.
+func TestVersions(t *testing.T) {
+	for given, want := range map[string]string{"v1.2.3": "1.2.3", "1.2.3-rc.1": "1.2.3-rc.1", "x": "", "1.2 3": "", "1;rm": ""} {
+		if got, err := versionOf(given); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q is %q %v", given, got, err)
+		}
+	}
+	t.Setenv("SOURCE_DATE_EPOCH", "never")
+	if _, err := timeOf(); err == nil {
+		t.Error("never is a time")
+	}
+}
+
+// The units are as the issue of their hardening asks: nothing but files of theirs and the network.
+func TestUnits(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not here")
+	}
+	for _, unit := range []string{"portolan.service", "portolan-agent.service"} {
+		out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=20", "../systemd/"+unit).CombinedOutput()
+		if err != nil {
+			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+			t.Errorf("%s is open to more than 2.0: %v %s", unit, err, lines[len(lines)-1])
+		}
+	}
+}
