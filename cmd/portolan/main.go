@@ -92,7 +92,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	parser, err := kong.New(&c, kong.Name("portolan"),
 		kong.Description("Portolan keeps the addresses, names and service points of a network in one place and puts them on the wire.\n\n"+
 			"Begin with:  portolan demo"),
-		kong.DefaultEnvars("PORTOLAN"), kong.Configuration(cli.ReadSettings), kong.Writers(stdout, stderr), kong.UsageOnError(), kong.Exit(func(code int) { exit = code }),
+		kong.DefaultEnvars("PORTOLAN"), kong.Configuration(cli.ReadSettings), kong.Writers(stdout, stderr), kong.UsageOnError(),
+		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}))
 	if err != nil {
 		fmt.Fprintln(stderr, "portolan:", err)

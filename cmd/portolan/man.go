@@ -47,7 +47,8 @@ func (c *readyCommand) Run(s *session) error {
 	local := at.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	ctx, end := context.WithTimeout(s.ctx, 5*time.Second)
 	defer end()
-	h := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: local}}} //nolint:gosec // of this machine alone
+	h := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12,
+		InsecureSkipVerify: local}}} //nolint:gosec // of this machine alone
 	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, at.JoinPath("readyz").String(), http.NoBody)
 	if err != nil {
 		return err

@@ -2696,6 +2696,27 @@ export type StartOfAuthorityDefinition = {
   valueFormat: any
 }
 
+/**  */
+export type Status = {
+  id: number
+  type: "Status"
+  name: string | null
+  _links?: Links
+  address: string
+  alarms: any[]
+  backups: any
+  certificates: any[]
+  database: any
+  fleet: any
+  freeBytes: any
+  go: string
+  history: any
+  host: string
+  since: string
+  space: any
+  version: string
+}
+
 /** SyslogService sends what the machine logs. */
 export type SyslogService = {
   id: number

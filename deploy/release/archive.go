@@ -36,7 +36,8 @@ func (r *release) shared() (all []entry, err error) {
 		}
 		return err
 	}
-	for pattern, to := range map[string]string{filepath.Join(r.pages, "man1", "*"): "man/man1", filepath.Join(r.pages, "completions", "*"): "completions",
+	for pattern, to := range map[string]string{filepath.Join(r.pages, "man1", "*"): "man/man1", filepath.Join(r.pages, "completions",
+		"*"): "completions",
 		"docs/*.md": "docs", "deploy/systemd/*": "systemd", "deploy/etc/*": "etc", "deploy/prometheus/*.yaml": "monitoring",
 		"deploy/grafana/*.json": "monitoring"} {
 		if err := add(pattern, to); err != nil {
@@ -89,7 +90,8 @@ func (r *release) tar(w io.Writer, dir string, all []entry) error {
 		if err != nil {
 			return err
 		}
-		if err := t.WriteHeader(&tar.Header{Name: path.Join(dir, e.to), Mode: e.mode, Size: int64(len(body)), ModTime: r.at, Format: tar.FormatPAX}); err != nil {
+		if err := t.WriteHeader(&tar.Header{Name: path.Join(dir, e.to), Mode: e.mode, Size: int64(len(body)), ModTime: r.at,
+			Format: tar.FormatPAX}); err != nil {
 			return err
 		}
 		if _, err := t.Write(body); err != nil {

@@ -28,19 +28,20 @@ func (r *release) image(platforms []platform) error {
 		return err
 	}
 	index := mutate.IndexMediaType(v1.ImageIndex(empty.Index), types.OCIImageIndex)
-	any := false
+	linux := false
 	for _, p := range platforms {
 		if p.os != "linux" {
 			continue
 		}
-		any = true
+		linux = true
 		one, err := r.imageFor(p)
 		if err != nil {
 			return err
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: one, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}}})
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: one, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os,
+			Architecture: p.arch}}})
 	}
-	if !any {
+	if !linux {
 		return nil
 	}
 	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": "portolan:" + r.version,
@@ -67,7 +68,8 @@ func (r *release) imageFor(p platform) (v1.Image, error) {
 		mode int64
 		uid  int
 	}{{"data/", 0o700, 65532}, {"etc/", 0o755, 0}, {"tmp/", 0o1777, 0}} {
-		if err := t.WriteHeader(&tar.Header{Name: d.name, Typeflag: tar.TypeDir, Mode: d.mode, Uid: d.uid, Gid: d.uid, ModTime: r.at}); err != nil {
+		if err := t.WriteHeader(&tar.Header{Name: d.name, Typeflag: tar.TypeDir, Mode: d.mode, Uid: d.uid, Gid: d.uid,
+			ModTime: r.at}); err != nil {
 			return nil, err
 		}
 	}
@@ -94,11 +96,13 @@ func (r *release) imageFor(p platform) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	img, err := mutate.AppendLayers(mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1), layer)
+	base := mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1)
+	img, err := mutate.AppendLayers(base, layer)
 	if err != nil {
 		return nil, err
 	}
-	img, err = mutate.ConfigFile(img, &v1.ConfigFile{OS: p.os, Architecture: p.arch, Created: v1.Time{Time: r.at}, RootFS: must(img.ConfigFile()).RootFS,
+	img, err = mutate.ConfigFile(img, &v1.ConfigFile{OS: p.os, Architecture: p.arch, Created: v1.Time{Time: r.at},
+		RootFS: must(img.ConfigFile()).RootFS,
 		Config: v1.Config{User: nobody, WorkingDir: "/data", Entrypoint: []string{"/portolan"}, Cmd: []string{"serve"},
 			Env:          []string{"PORTOLAN_DATA=/data", "PORTOLAN_LISTEN=:8080", "PORTOLAN_CHECKIN_LISTEN=:8443", "HOME=/data"},
 			ExposedPorts: map[string]struct{}{"8080/tcp": {}, "8443/tcp": {}}, Volumes: map[string]struct{}{"/data": {}},

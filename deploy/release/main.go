@@ -52,7 +52,8 @@ func main() {
 	version := flag.String("version", "", "the version; that of the tag where it is left out")
 	out := flag.String("out", "dist", "the directory for what is made, which is emptied")
 	names := flag.String("platforms", "linux/amd64,linux/arm64,darwin/arm64,windows/amd64", "the platforms")
-	key := flag.String("key", os.Getenv("PORTOLAN_RELEASE_KEY"), "a file with the minisign key that signs the checksums; its password is in PORTOLAN_RELEASE_KEY_PASSWORD")
+	key := flag.String("key", os.Getenv("PORTOLAN_RELEASE_KEY"),
+		"a file with the minisign key that signs the checksums; its password is in PORTOLAN_RELEASE_KEY_PASSWORD")
 	flag.Parse()
 	if err := run(*version, *out, *names, *key); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -126,7 +127,8 @@ func (r *release) binary(p platform) string {
 // build builds the program for a platform: static, without paths of the machine that it was built on.
 func (r *release) build(p platform) error {
 	fmt.Println("building", p)
-	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version="+r.version, "-o", r.binary(p), //nolint:gosec // our own words
+	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version="+r.version, "-o",
+		r.binary(p), //nolint:gosec // our own words
 		"./cmd/portolan")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
 	c.Stderr = os.Stderr

@@ -12,8 +12,9 @@ import (
 )
 
 // installed is where files of the archive are on a machine, by the directory that they have there.
-var installed = map[string]string{"man/man1": "/usr/share/man/man1", "docs": "/usr/share/doc/portolan", "monitoring": "/usr/share/doc/portolan/monitoring",
-	"systemd": "/usr/lib/systemd/system", ".": "/usr/share/doc/portolan"}
+var installed = map[string]string{"man/man1": "/usr/share/man/man1", "docs": "/usr/share/doc/portolan",
+	"monitoring": "/usr/share/doc/portolan/monitoring",
+	"systemd":    "/usr/lib/systemd/system", ".": "/usr/share/doc/portolan"}
 
 // completions are where shells look, by the name of the file.
 var completions = map[string]string{"portolan.bash": "/usr/share/bash-completion/completions/portolan",
@@ -25,13 +26,14 @@ func (r *release) packages(p platform) error {
 	if err != nil {
 		return err
 	}
-	contents := files.Contents{{Source: r.binary(p), Destination: "/usr/bin/portolan", FileInfo: &files.ContentFileInfo{Mode: 0o755, MTime: r.at}}}
+	contents := files.Contents{{Source: r.binary(p), Destination: "/usr/bin/portolan", FileInfo: &files.ContentFileInfo{Mode: 0o755,
+		MTime: r.at}}}
 	for _, e := range all {
 		c := &files.Content{Source: e.from, FileInfo: &files.ContentFileInfo{Mode: 0o644, MTime: r.at}}
-		switch dir := path.Dir(e.to); {
-		case dir == "completions":
+		switch dir := path.Dir(e.to); dir {
+		case "completions":
 			c.Destination = completions[path.Base(e.to)]
-		case dir == "etc":
+		case "etc":
 			c.Destination, c.Type = "/etc/portolan/"+path.Base(e.to), files.TypeConfigNoReplace
 		default:
 			c.Destination = path.Join(installed[dir], path.Base(e.to))
@@ -40,7 +42,8 @@ func (r *release) packages(p platform) error {
 	}
 	info := &nfpm.Info{Name: "portolan", Arch: p.arch, Platform: "linux", Version: r.version, VersionSchema: "semver", Section: "net",
 		Priority: "optional", Maintainer: "The Portolan authors", License: "Apache-2.0", MTime: r.at,
-		Description: "address, name and fleet manager\nKeeps the addresses, names and service points of a network in one place and puts them on the wire.",
+		Description: "address, name and fleet manager\nKeeps the addresses, names and service points of a network in one place " +
+			"and puts them on the wire.",
 		Overridables: nfpm.Overridables{Contents: contents, Depends: nil, Recommends: []string{"ca-certificates"},
 			Scripts: nfpm.Scripts{PreInstall: "deploy/release/scripts/preinstall.sh", PostInstall: "deploy/release/scripts/postinstall.sh",
 				PreRemove: "deploy/release/scripts/preremove.sh", PostRemove: "deploy/release/scripts/postremove.sh"},

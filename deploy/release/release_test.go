@@ -123,9 +123,11 @@ func installs(t *testing.T, old, next string) {
 	if _, err := exec.LookPath("dpkg"); err != nil || os.Getuid() != 0 {
 		t.Skip("installing takes root, and dpkg")
 	}
-	c := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "deploy/release/testdata/install.sh", t.TempDir(), old, next)
+	c := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "deploy/release/testdata/install.sh", t.TempDir(),
+		old, next)
 	out, err := c.CombinedOutput()
-	if bytes.Contains(out, []byte("wrong fs type")) || bytes.Contains(out, []byte("Operation not permitted")) && !bytes.Contains(out, []byte("== ")) {
+	if bytes.Contains(out, []byte("wrong fs type")) || bytes.Contains(out, []byte("Operation not permitted")) && !bytes.Contains(out,
+		[]byte("== ")) {
 		t.Skipf("no file system over another one is to be had here: %s", out)
 	}
 	if err != nil {

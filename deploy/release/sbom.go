@@ -72,8 +72,9 @@ func (r *release) describe(p platform) error {
 	d := spdxDocument{Version: "SPDX-2.3", DataLicense: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: name,
 		Namespace: "https://spdx.org/spdxdocs/" + name + "-" + hex.EncodeToString(sum[:8]),
 		Creation:  spdxCreation{Created: r.at.Format(time.RFC3339), Creators: []string{"Tool: portolan-release-" + r.version}}}
-	d.Packages = append(d.Packages, spdxPackage{ID: "SPDXRef-portolan", Name: "portolan", Version: r.version, Location: none, Concluded: "Apache-2.0",
-		Declared: "Apache-2.0", Copyright: none, PackageReason: "APPLICATION",
+	d.Packages = append(d.Packages, spdxPackage{ID: "SPDXRef-portolan", Name: "portolan", Version: r.version, Location: none,
+		Concluded: "Apache-2.0",
+		Declared:  "Apache-2.0", Copyright: none, PackageReason: "APPLICATION",
 		Checksums: []spdxChecksum{{"SHA256", hex.EncodeToString(sum[:])}}})
 	d.Relationships = append(d.Relationships, spdxRelationship{"SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-portolan"})
 	add := func(path, version string) {
@@ -83,7 +84,8 @@ func (r *release) describe(p platform) error {
 			}
 			return '-'
 		}, path+"-"+version)
-		d.Packages = append(d.Packages, spdxPackage{ID: id, Name: path, Version: version, Location: none, Concluded: none, Declared: none, Copyright: none,
+		d.Packages = append(d.Packages, spdxPackage{ID: id, Name: path, Version: version, Location: none, Concluded: none, Declared: none,
+			Copyright: none,
 			External: []spdxExternal{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + path + "@" + version}}})
 		d.Relationships = append(d.Relationships, spdxRelationship{"SPDXRef-portolan", "DEPENDS_ON", id})
 	}

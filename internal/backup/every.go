@@ -14,8 +14,8 @@ import (
 // flagSchedule is the name of the schedule that the command line of a manager asks for.
 const flagSchedule = "every"
 
-// Every lets a schedule of its own make a backup each interval, of which keep are kept. An interval of 0 changes nothing: a schedule that is
-// there stays as it is.
+// Every lets a schedule of its own make a backup each interval, of which keep are kept. An interval of 0 changes nothing: a
+// schedule that is there stays as it is.
 func Every(ctx context.Context, a *resource.API, interval time.Duration, keep int64) error {
 	if interval == 0 {
 		return nil

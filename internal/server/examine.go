@@ -63,7 +63,8 @@ func Examine(ctx context.Context, o Options) (all []Finding) {
 		all = append(all, found...)
 	}
 	all = append(all, examineDatabase(ctx, o, serving)...)
-	for _, l := range []struct{ flag, address string }{{"listen", o.Listen}, {"checkin-listen", o.CheckinListen}, {"metrics-listen", o.MetricsListen}} {
+	for _, l := range []struct{ flag, address string }{{"listen", o.Listen}, {"checkin-listen", o.CheckinListen}, {"metrics-listen",
+		o.MetricsListen}} {
 		if l.address != "" && !strings.HasPrefix(l.address, socketPrefix) {
 			all = append(all, examinePort(l.flag, l.address, serving))
 		}
@@ -100,7 +101,8 @@ func examineDirectory(dir string) (all []Finding, serving bool) {
 	}
 	probe, err := os.CreateTemp(dir, ".probe-")
 	if err != nil {
-		return append(all, Finding{"data", "nothing can be written there: " + err.Error(), "give the directory to who runs the manager", true}), false
+		return append(all, Finding{"data", "nothing can be written there: " + err.Error(), "give the directory to who runs the manager",
+			true}), false
 	}
 	_ = probe.Close()
 	_ = os.Remove(probe.Name())
@@ -170,7 +172,8 @@ func examineCertificate(cert, key string) Finding {
 	if err != nil {
 		return Finding{"certificate", err.Error(), "make it anew", true}
 	}
-	f := Finding{What: "certificate", Is: fmt.Sprintf("%s for %s, until %s", cert, strings.Join(append(leaf.DNSNames, ipTexts(leaf.IPAddresses)...), ", "),
+	f := Finding{What: "certificate", Is: fmt.Sprintf("%s for %s, until %s", cert, strings.Join(append(leaf.DNSNames,
+		ipTexts(leaf.IPAddresses)...), ", "),
 		leaf.NotAfter.Format(time.DateOnly))}
 	if left := time.Until(leaf.NotAfter); left < certificateSoon {
 		f.Do, f.Fault = "have it renewed; the files are read again by themselves", left < 0

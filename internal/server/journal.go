@@ -173,7 +173,8 @@ type auditLine struct {
 	Transaction string `json:"transaction,omitempty"`
 }
 
-// audited appends to the audit log a request that changes something, whatever came of it. Reading is no affair of it, and check-ins are not.
+// audited appends to the audit log a request that changes something, whatever came of it. Reading is no affair of it, and check-ins are
+// not.
 func (m *Manager) audited(door string, r *http.Request, a *asked, rec *recorder) {
 	switch {
 	case m.auditLog == nil || door != "address" && door != "fleet":

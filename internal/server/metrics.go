@@ -88,7 +88,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Help:    "Time from when a change is asked for until it is on the disk, its time in the queue included.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)})
 	m.commits = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "portolan_commit_duration_seconds",
-		Help: "Time of a commit, of one change or of several together, from its beginning.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)})
+		Help: "Time of a commit, of one change or of several together, from its beginning.", Buckets: prometheus.ExponentialBuckets(0.0005, 4,
+			9)})
 	registry.MustRegister(m.checkIns, m.enrolments, m.changes, m.commits)
 	registry.MustRegister(m.copies, m.updates, m.keys)
 	registry.MustRegister(m.requests, m.duration, m.signIns, m.batches, m.webhooks, m.moves, m.imports, m.rows, m.deployed, m.live)
@@ -207,8 +208,10 @@ var figureHelp = []struct {
 	{"portolan_service_points_silent", "Service points that were not heard of for so long.", []string{"longer_than"}},
 	{"portolan_applications", "Applications of service points, by name and status.", []string{"application", "status"}},
 	{"portolan_rollouts", "Rollouts, by status.", []string{"status"}},
-	{"portolan_networks_nearly_full", "IPv4 networks of which as much is in use as --nearly-full says, or more, by configuration.", []string{"configuration"}},
-	{"portolan_network_used_ratio", "How much of the fullest of those networks is in use, 0 to 1; at most twenty.", []string{"configuration", "network"}},
+	{"portolan_networks_nearly_full", "IPv4 networks of which as much is in use as --nearly-full says, or more, by configuration.",
+		[]string{"configuration"}},
+	{"portolan_network_used_ratio", "How much of the fullest of those networks is in use, 0 to 1; at most twenty.",
+		[]string{"configuration", "network"}},
 }
 
 // observeStatus shows figures of the status.

@@ -13,7 +13,8 @@ import (
 	"portolan/internal/problem"
 )
 
-// socketPrefix begins the address of a listener that systemd gives: what follows is the name of the socket (FileDescriptorName of its unit).
+// socketPrefix begins the address of a listener that systemd gives: what follows is the name of the socket (FileDescriptorName of its
+// unit).
 const socketPrefix = "systemd:"
 
 // sockets are those that systemd gave, by name.

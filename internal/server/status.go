@@ -229,22 +229,26 @@ func (s *Status) alarms(now time.Time) []Alarm {
 			"something reads for very long: look for a list or a backup that does not end")
 	}
 	if s.Database.StandbyBytes != nil && *s.Database.StandbyBytes > behindStandby {
-		add(warning, fmt.Sprintf("the standby is %d MiB behind", *s.Database.StandbyBytes>>20), "look after its replication: lists are read from the database meanwhile")
+		add(warning, fmt.Sprintf("the standby is %d MiB behind", *s.Database.StandbyBytes>>20),
+			"look after its replication: lists are read from the database meanwhile")
 	}
 	switch {
 	case s.Backups.Last == nil && s.Backups.Schedules == 0:
 		add(warning, "nothing makes backups", "start the manager with --backup-every 24h, or let portolan backup run by a timer of yours")
 	case s.Backups.Schedules > 0 && s.Backups.Last != nil && now.Sub(*s.Backups.Last) > oldBackup:
-		add(warning, "the last backup was made on "+s.Backups.Last.Format(time.DateTime), "see portolan list events --filter DATABASE_MAINTENANCE")
+		add(warning, "the last backup was made on "+s.Backups.Last.Format(time.DateTime),
+			"portolan list events --filter category=DATABASE_MAINTENANCE says why none was since")
 	}
 	for _, status := range []string{fleet.NotConnected, "UNHEALTHY", "DEGRADED"} {
 		if n := s.Fleet.Statuses[status]; n > 0 {
-			add(warning, fmt.Sprintf("%d service points are %s", n, status), "portolan fleet list --filter status="+status+" names them, portolan fleet events NAME says why")
+			add(warning, fmt.Sprintf("%d service points are %s", n, status),
+				"portolan fleet list --filter status="+status+" names them, portolan fleet events NAME says why")
 		}
 	}
 	for name, statuses := range s.Fleet.Applications {
 		if n := statuses["UNHEALTHY"]; n > 0 {
-			add(warning, fmt.Sprintf("%d of the applications %s are UNHEALTHY", n, name), "portolan fleet applications NAME says why, portolan fleet logs NAME "+name+" what it says")
+			add(warning, fmt.Sprintf("%d of the applications %s are UNHEALTHY", n, name),
+				"portolan fleet applications NAME says why, portolan fleet logs NAME "+name+" what it says")
 		}
 	}
 	total, names := int64(0), []string{}

@@ -35,7 +35,8 @@ func TestStatus(t *testing.T) {
 	if kind := r.text("database.kind"); kind != "SQLite" && kind != "PostgreSQL" || r.text("database.bytes") == "0" {
 		t.Errorf("the database is %s", r.body)
 	}
-	if !strings.Contains(string(r.body), "nothing makes backups") || !strings.Contains(string(r.body), "1 networks are 50% full or more: 10.1.0.0/30") {
+	if !strings.Contains(string(r.body), "nothing makes backups") || !strings.Contains(string(r.body),
+		"1 networks are 50% full or more: 10.1.0.0/30") {
 		t.Errorf("the alarms are %s", r.body)
 	}
 	text := string(m.want(200, "GET", "/metrics", "", "Authorization:").body)
@@ -57,7 +58,8 @@ func TestStatus(t *testing.T) {
 func TestAlarms(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	recent, old, size := now.Add(-time.Hour), now.Add(-72*time.Hour), func(n int64) *int64 { return &n }
-	good := Status{FreeBytes: size(1 << 40), Database: store.Figures{LogBytes: size(1 << 20)}, Backups: backup.Figures{Last: &recent, Schedules: 1},
+	good := Status{FreeBytes: size(1 << 40), Database: store.Figures{LogBytes: size(1 << 20)}, Backups: backup.Figures{Last: &recent,
+		Schedules: 1},
 		Fleet:        fleet.Figures{Statuses: map[string]int64{"HEALTHY": 3}},
 		Certificates: []CertificateStatus{{"api", now.Add(90 * 24 * time.Hour), false}, {"check-in", now.Add(24 * time.Hour), true}}}
 	if all := good.alarms(now); len(all) != 0 {
@@ -82,7 +84,8 @@ func TestAlarms(t *testing.T) {
 			s.Fleet.Applications = map[string]map[string]int64{"dns": {"UNHEALTHY": 1}}
 		},
 		"WARNING 3 networks are 90% full or more: 10.0.0.0/24": func(s *Status) {
-			s.Space = SpaceStatus{Mark: 90, NearlyFull: map[string]int64{"a": 2, "b": 1}, Fullest: []FullNetwork{{"a", ipam.Full{Range: "10.0.0.0/24"}}}}
+			s.Space = SpaceStatus{Mark: 90, NearlyFull: map[string]int64{"a": 2, "b": 1}, Fullest: []FullNetwork{{"a",
+				ipam.Full{Range: "10.0.0.0/24"}}}}
 		},
 	} {
 		bad := good

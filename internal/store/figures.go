@@ -43,14 +43,14 @@ func (s *Store) Figures(ctx context.Context) (f Figures, err error) {
 func (e *sqliteEngine) figures(ctx context.Context, f *Figures) error {
 	f.Kind = "SQLite"
 	info, err := os.Stat(e.path + "-wal")
-	if errors.Is(err, fs.ErrNotExist) {
-		f.LogBytes = new(int64)
-	} else if err != nil {
+	size := int64(0)
+	switch {
+	case err == nil:
+		size = info.Size()
+	case !errors.Is(err, fs.ErrNotExist): // there is none where nothing was written
 		return err
-	} else {
-		size := info.Size()
-		f.LogBytes = &size
 	}
+	f.LogBytes = &size
 	return e.store.Read(ctx, func(tx *Tx) error { return tx.QueryRow("SELECT sqlite_version()").Scan(&f.Version) })
 }
 
@@ -66,7 +66,8 @@ func (e *postgresEngine) figures(ctx context.Context, f *Figures) error {
 		return unreachable(err)
 	}
 	var behind int64
-	err := e.replica.pg.lists.QueryRow(ctx, "SELECT greatest(pg_wal_lsn_diff($1::text::pg_lsn, coalesce(pg_last_wal_replay_lsn(), '0/0')), 0)::bigint",
+	err := e.replica.pg.lists.QueryRow(ctx,
+		"SELECT greatest(pg_wal_lsn_diff($1::text::pg_lsn, coalesce(pg_last_wal_replay_lsn(), '0/0')), 0)::bigint",
 		position).Scan(&behind)
 	if err == nil { // a standby that is away is no reason to say nothing of the database
 		f.StandbyBytes = &behind
