@@ -13,15 +13,20 @@ import (
 	"portolan/internal/cli"
 )
 
-type applyCommand struct {
+// planFlags say how resources are applied that a file has.
+type planFlags struct {
 	scopeFlags
 	changeFlags
 	changeOutput
+	Yes bool `help:"Do not ask." short:"y" env:"-"`
+}
+
+type applyCommand struct {
+	planFlags
 	File  []string `help:"A file of YAML or JSON, a directory of such, or - for standard input. May be given more than once." short:"f" required:"" placeholder:"FILE" env:"-"`
 	Into  string   `help:"What the resources belong below, such as configurations/main, where the files do not say so." placeholder:"PATH" complete:"path" env:"-"`
 	Tag   string   `help:"A tag that each gets, such as tags/north." placeholder:"PATH" env:"-"`
 	Prune bool     `help:"Delete what has the tag and is not in the files." env:"-"`
-	Yes   bool     `help:"Do not ask." short:"y" env:"-"`
 }
 
 // Help has examples.
@@ -51,10 +56,16 @@ func (c *applyCommand) Run(s *session) error {
 		}
 	}
 	a.Into, a.Prune = into(m, a.Into), a.Prune || c.Prune
+	c.Yes = c.Yes || slices.Contains(c.File, "-") // who is asked answers there
+	return c.planned(s, m, a)
+}
+
+// planned applies resources; at a terminal it shows what would change, and asks.
+func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
 	if len(a.Resources) > applyAtOnce {
 		return c.inSteps(s, m, a)
 	}
-	if c.DryRun || c.Yes || !asked() || slices.Contains(c.File, "-") {
+	if c.DryRun || c.Yes || !asked() {
 		return c.apply(s, m, a, c.options())
 	}
 	o := c.options()
@@ -85,7 +96,7 @@ func (c *applyCommand) Run(s *session) error {
 const applyAtOnce = 10_000
 
 // inSteps applies more than go into one transaction.
-func (c *applyCommand) inSteps(s *session, m *cli.Manager, a client.Apply) error {
+func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
 	if a.Prune {
 		return usageError{fmt.Errorf("--prune: goes with %d resources at most, and there are %d", applyAtOnce, len(a.Resources))}
 	}

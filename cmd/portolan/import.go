@@ -21,6 +21,13 @@ type importCommand struct {
 	Addresses importAddresses `cmd:"" help:"Make the addresses of a CSV file with the columns address, name and state, in the networks they lie in."`
 	Networks  importNetworks  `cmd:"" help:"Make the networks of a CSV file with the columns network, netmask, name and gateway, in the blocks they lie in."`
 	Zone      importZone      `cmd:"" help:"Make a zone and its records from a zone file, from what dig prints of a transfer, or from a name server."`
+
+	Netbox   importNetbox   `cmd:"" help:"Read prefixes, addresses and names from NetBox, by its API."`
+	Phpipam  importPhpipam  `cmd:"" help:"Read subnets and addresses that phpIPAM exports as CSV."`
+	Infoblox importInfoblox `cmd:"" help:"Read networks, ranges, fixed addresses and names that Infoblox exports as CSV."`
+	Dhcpd    importDhcpd    `cmd:"" help:"Read subnets, ranges and hosts from the settings of ISC dhcpd."`
+	Kea      importKea      `cmd:"" help:"Read subnets, pools and reservations from the settings of Kea."`
+	Bind     importBind     `cmd:"" help:"Read the zones that BIND is primary for, by their views, from its settings and zone files."`
 }
 
 // zonePlace says where a zone is.

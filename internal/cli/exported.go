@@ -358,6 +358,8 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 	switch {
 	case f.Name == "id" || f.Name == "type" || whole || f.Hidden || f.Transient || f.Also != "" || f.Column != "" && !placed:
 		return nil, nil
+	case f.Chosen && text == "null":
+		return raw, nil
 	case f.ReadOnly && !placed, len(raw) == 0, text == "null", text == "{}", text == "[]", text == `""`:
 		return nil, nil
 	case f.WriteOnly && !written(f):

@@ -162,7 +162,10 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 	}
 	field := c.KeyField()
 	filter := strings.Join(append([]string{field + ":" + Quoted(key)}, m.scopes(c)...), " and ")
-	ids, err := m.IDs(ctx, c.Name, filter, 2)
+	ids, err := m.IDs(ctx, c.Name, filter, namesakes)
+	if err == nil && len(ids) > 1 && m.View != "" && c.PlacedBy == "view" && !hasField(c, "view") {
+		ids, err = m.inView(ctx, c, ids)
+	}
 	switch {
 	case err != nil:
 		return 0, err
@@ -177,6 +180,29 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 	}
 	return 0, Wrongf("several of %s have the %s %q: %s; portolan list %s --filter %q shows them", c.Name, field, key, hint, c.Name,
 		field+":"+Quoted(key))
+}
+
+// namesakes is how many resources of a name are looked at.
+const namesakes = 20
+
+// inView leaves those of records whose zones are in the view that is meant.
+func (m *Manager) inView(ctx context.Context, c *resource.Collection, ids []int64) (left []int64, err error) {
+	for _, id := range ids {
+		var record struct {
+			Links map[string]client.Link `json:"_links"`
+		}
+		if err := m.Get(ctx, fmt.Sprint(c.Name, "/", id, "?fields=id,_links"), &record); err != nil {
+			return nil, err
+		}
+		var zone struct{ View struct{ Name string } }
+		if err := m.Get(ctx, strings.TrimPrefix(record.Links["up"].Href, "/api/v2/")+"?fields=id,view", &zone); err != nil {
+			return nil, err
+		}
+		if zone.View.Name == m.View {
+			left = append(left, id)
+		}
+	}
+	return left, nil
 }
 
 // scope words where was looked.
@@ -202,8 +228,9 @@ func (m *Manager) Scoped(c *resource.Collection, filters []string) string {
 	return strings.Join(append(slices.Clone(filters), m.scopes(c)...), " and ")
 }
 
+// hasField reports whether resources of a collection refer to something by a field, whatever their types.
 func hasField(c *resource.Collection, name string) bool {
-	return slices.ContainsFunc(c.Types, func(t *schema.Type) bool { f := t.ByName[name]; return f != nil && f.Kind == schema.Reference })
+	return !slices.ContainsFunc(c.Types, func(t *schema.Type) bool { f := t.ByName[name]; return f == nil || f.Kind != schema.Reference })
 }
 
 // Quoted puts a text in quotes, as filters have it.

@@ -433,3 +433,21 @@ func sameRecord(rr dns.RR) string {
 	name := rr.Header().Name
 	return dns.CanonicalName(name) + strings.TrimPrefix(rr.String(), name)
 }
+
+// EnsureView makes a view of a configuration where there is none of its name.
+func EnsureView(ctx context.Context, a *resource.API, configuration, name string) error {
+	within, err := ipam.ConfigurationID(ctx, a, configuration)
+	if err != nil {
+		return err
+	}
+	return a.Store.Update(ctx, store.Author{Name: "command line", Comment: "import"}, func(tx *store.Tx) error {
+		there, err := tx.ByName("views", within, name)
+		if err != nil || len(there) > 0 {
+			return err
+		}
+		v := &View{}
+		v.Type, v.Name, v.Parent, v.Config = "View", name, within, within
+		_, err = (&resource.Change{Tx: tx, API: a, Extra: map[string]string{}}).Create(a.TypeNamed(v.Type), v)
+		return err
+	})
+}

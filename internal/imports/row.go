@@ -215,7 +215,7 @@ func leaveInherited(t *schema.Type, members map[string]json.RawMessage) {
 		}
 	}
 	for name, raw := range members {
-		if f := t.ByName[name]; string(raw) == "null" && (f == nil || !f.OnPost) {
+		if f := t.ByName[name]; string(raw) == "null" && (f == nil || !f.OnPost && !f.Chosen) {
 			delete(members, name)
 		}
 	}

@@ -31,7 +31,7 @@ type IPv4Network struct {
 	IPv4Policy
 	// Gateway is the address of the router; its address has the state GATEWAY. A new network's is
 	// its first host, unless the request names another one or none (x-bcn-no-gateway).
-	Gateway netip.Addr `api:"gateway"`
+	Gateway netip.Addr `api:"gateway,chosen"`
 	// RouterPortInfo is the router and port where the network was seen.
 	RouterPortInfo string `api:"routerPortInfo,readOnly"`
 	// SharedNetworkTag is the tag of the shared network this is part of.

@@ -128,6 +128,8 @@ func (f *Field) options(text string) {
 			f.Sums = true
 		case "inherit":
 			f.Inherit = true
+		case "chosen":
+			f.Chosen = true
 		case "list":
 			f.List = true
 		case "any":

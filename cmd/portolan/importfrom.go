@@ -1,0 +1,342 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"portolan/client"
+	"portolan/internal/access"
+	"portolan/internal/cli"
+	"portolan/internal/convert"
+	"portolan/internal/dns"
+	"portolan/internal/naming"
+	"portolan/internal/server"
+	"portolan/internal/store"
+)
+
+// fromFlags say what becomes of what another program keeps.
+type fromFlags struct {
+	planFlags
+	Write string `help:"Write what was read to this file, as portolan apply takes it, and change nothing; - is standard output." placeholder:"FILE" env:"-"`
+}
+
+// take applies a document, or writes it down. Networks that lie in no block get one.
+func (f *fromFlags) take(s *session, d *convert.Document) error {
+	for _, note := range d.Notes() {
+		fmt.Fprintln(s.stderr, "left out:", note)
+	}
+	var m *cli.Manager
+	var known []netip.Prefix
+	a := client.Apply{}
+	var err error
+	if f.Write == "" {
+		if m, err = f.manager(); err != nil {
+			return err
+		}
+		if known, err = blocksOf(s.ctx, m); err != nil {
+			return err
+		}
+		a.Into = into(m, "")
+	} else if f.Configuration != "" {
+		a.Into = "configurations/" + f.Configuration
+	}
+	d.Surround(known)
+	if a.Resources, err = d.JSON(); err != nil {
+		return err
+	}
+	if len(a.Resources) == 0 {
+		return errors.New("there is nothing in it that could be imported")
+	}
+	if f.Write == "" {
+		return f.planned(s, m, a)
+	}
+	text, err := cli.WriteDocument(a, cli.YAML)
+	if err != nil {
+		return err
+	}
+	if f.Write == "-" {
+		_, err = s.stdout.Write(text)
+		return err
+	}
+	return os.WriteFile(f.Write, text, 0o600)
+}
+
+// blocksOf gives the ranges of all blocks of the configuration that is meant.
+func blocksOf(ctx context.Context, m *cli.Manager) (all []netip.Prefix, err error) {
+	err = m.All(ctx, "blocks", client.Query{Limit: 1000, Fields: "id,range", Filter: m.Scoped(m.API.Collection("blocks"), nil)},
+		func(raw json.RawMessage) error {
+			var one struct{ Range string }
+			if err := json.Unmarshal(raw, &one); err != nil {
+				return err
+			}
+			if p, err := netip.ParsePrefix(one.Range); err == nil { // a block may be a range that is no prefix
+				all = append(all, p)
+			}
+			return nil
+		})
+	return all, err
+}
+
+// readFile reads a file, or standard input where it is called -.
+func readFile(path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(os.Stdin)
+	}
+	raw, err := os.ReadFile(path) //nolint:gosec // named by whoever imports it
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usageError{fmt.Errorf("%s: there is no such file", path)}
+	}
+	return raw, err
+}
+
+// from reads a file by a reader, and takes what comes of it.
+func (f *fromFlags) from(s *session, path string, read func(raw []byte) (*convert.Document, error)) error {
+	raw, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	d, err := read(raw)
+	if err != nil {
+		return fmt.Errorf("%s: nothing was imported: %w", path, err)
+	}
+	return f.take(s, d)
+}
+
+type importDhcpd struct {
+	fromFlags
+	File string `arg:"" help:"The file dhcpd.conf; - reads standard input."`
+}
+
+// Help has examples.
+func (importDhcpd) Help() string {
+	return "Examples:\n\n  portolan import dhcpd /etc/dhcp/dhcpd.conf --configuration main --dry-run"
+}
+
+// Run imports the settings of ISC dhcpd.
+func (c *importDhcpd) Run(s *session) error { return c.from(s, c.File, convert.Dhcpd) }
+
+type importKea struct {
+	fromFlags
+	File string `arg:"" help:"The file kea-dhcp4.conf or kea-dhcp6.conf; - reads standard input."`
+}
+
+// Help has examples.
+func (importKea) Help() string {
+	return "Examples:\n\n  portolan import kea /etc/kea/kea-dhcp4.conf --configuration main --dry-run"
+}
+
+// Run imports the settings of Kea.
+func (c *importKea) Run(s *session) error { return c.from(s, c.File, convert.Kea) }
+
+type importInfoblox struct {
+	fromFlags
+	File string `arg:"" help:"The file; - reads standard input."`
+}
+
+// Help has examples.
+func (importInfoblox) Help() string {
+	return "Names go into the view that --view names; without it they are left out.\n\nExamples:\n\n" +
+		"  portolan import infoblox export.csv --configuration main --view internal --dry-run"
+}
+
+// Run imports an export of Infoblox.
+func (c *importInfoblox) Run(s *session) error {
+	return c.from(s, c.File, func(raw []byte) (*convert.Document, error) { return convert.Infoblox(raw, c.View) })
+}
+
+type importPhpipam struct {
+	fromFlags
+	Files []string `arg:"" help:"The files: exports of subnets, of addresses, or of both."`
+}
+
+// Help has examples.
+func (importPhpipam) Help() string {
+	return "Examples:\n\n  portolan import phpipam subnets.csv addresses.csv --configuration main --dry-run"
+}
+
+// Run imports exports of phpIPAM.
+func (c *importPhpipam) Run(s *session) error {
+	var files [][]byte
+	for _, path := range c.Files {
+		raw, err := readFile(path)
+		if err != nil {
+			return err
+		}
+		files = append(files, raw)
+	}
+	d, err := convert.Phpipam(files...)
+	if err != nil {
+		return fmt.Errorf("%s: nothing was imported: %w", strings.Join(c.Files, ", "), err)
+	}
+	return c.take(s, d)
+}
+
+type importNetbox struct {
+	fromFlags
+	From      string `help:"The URL of NetBox." required:"" placeholder:"URL"`
+	FromToken string `help:"A token of NetBox that may read. Better given as PORTOLAN_FROM_TOKEN." required:"" placeholder:"TOKEN"`
+	VRF       string `help:"The VRF that is read; without it, what is in none." name:"vrf" placeholder:"NAME"`
+}
+
+// Help has examples.
+func (importNetbox) Help() string {
+	return "Names of addresses (dns_name) become hosts in the view that --view names; without it they are left out.\n\nExamples:\n\n" +
+		"  portolan import netbox --from https://netbox.example.net --configuration main --view internal --dry-run"
+}
+
+// Run imports what NetBox keeps.
+func (c *importNetbox) Run(s *session) error {
+	at, err := url.Parse(strings.TrimRight(c.From, "/"))
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return usageError{errors.New("--from must be the URL of a NetBox")}
+	}
+	lists := make([][]json.RawMessage, len(convert.NetboxPaths))
+	count, n := s.counting("read from NetBox"), int64(0)
+	for i, path := range convert.NetboxPaths {
+		next := at.String() + path + "?limit=500"
+		for next != "" {
+			page, err := c.page(s.ctx, at.Host, next)
+			if err != nil {
+				return fmt.Errorf("asking NetBox: %w", err)
+			}
+			lists[i], next = append(lists[i], page.Results...), page.Next
+			n += int64(len(page.Results))
+			count(n)
+		}
+	}
+	d, err := convert.Netbox(lists, c.VRF, c.View)
+	if err != nil {
+		return fmt.Errorf("nothing was imported: %w", err)
+	}
+	return c.take(s, d)
+}
+
+type netboxPage struct {
+	Next    string            `json:"next"`
+	Results []json.RawMessage `json:"results"`
+}
+
+// page reads a page of a list. The token goes to no other host.
+func (c *importNetbox) page(ctx context.Context, host, at string) (p netboxPage, err error) {
+	u, err := url.Parse(at)
+	if err != nil || u.Host != host {
+		return p, fmt.Errorf("the list goes on at %q, which is another host", at)
+	}
+	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, at, http.NoBody)
+	if err != nil {
+		return p, err
+	}
+	rq.Header.Set("Authorization", "Token "+c.FromToken)
+	rq.Header.Set("Accept", "application/json")
+	rs, err := http.DefaultClient.Do(rq)
+	if err != nil {
+		return p, err
+	}
+	defer func() { _ = rs.Body.Close() }()
+	const most = 64 << 20
+	raw, err := io.ReadAll(io.LimitReader(rs.Body, most))
+	if err != nil {
+		return p, err
+	}
+	if rs.StatusCode != http.StatusOK {
+		return p, fmt.Errorf("%s answers %s: %.200s", u.Path, rs.Status, raw)
+	}
+	return p, json.Unmarshal(raw, &p)
+}
+
+type importBind struct {
+	dataFlag
+	importFlags
+	Configuration string `help:"The name of the configuration, where there is more than one." placeholder:"NAME"`
+	View          string `help:"The view for zones that are in none; views of BIND go into views of their names." default:"default" placeholder:"NAME"`
+	Reverse       bool   `help:"Import reverse zones, too: without it they are left out, as they follow from networks and hosts."`
+	DryRun        bool   `help:"Only say which zones there are." short:"n"`
+	File          string `arg:"" help:"The file named.conf."`
+}
+
+// Help has examples.
+func (importBind) Help() string {
+	return "Examples:\n\n  portolan import bind --data /var/lib/portolan --configuration main /etc/bind/named.conf --dry-run"
+}
+
+// Run imports the zones of BIND, one after the other.
+func (c *importBind) Run(s *session) error {
+	zones, notes, err := convert.Named(c.File, readFile)
+	if err != nil {
+		return fmt.Errorf("nothing was imported: %w", err)
+	}
+	for _, note := range notes {
+		fmt.Fprintln(s.stderr, "left out:", note)
+	}
+	zones = slices.DeleteFunc(zones, func(z convert.NamedZone) bool {
+		reverse := strings.HasSuffix("."+strings.ToLower(z.Name), ".in-addr.arpa") || strings.HasSuffix("."+strings.ToLower(z.Name), ".ip6.arpa")
+		if reverse && !c.Reverse {
+			fmt.Fprintln(s.stderr, "left out: the reverse zone", z.Name)
+		}
+		return reverse && !c.Reverse
+	})
+	if c.DryRun {
+		for _, z := range zones {
+			if _, err := fmt.Fprintf(s.stdout, "%s in the view %s, from %s\n", z.Name, c.viewOf(z), z.File); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return c.open(func(st *store.Store, _ *access.Service) error {
+		for _, z := range zones {
+			if err := c.zone(s, st, z); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// viewOf is the view that a zone goes to.
+func (c *importBind) viewOf(z convert.NamedZone) string {
+	if z.View == "" {
+		return c.View
+	}
+	return z.View
+}
+
+// zone imports a zone.
+func (c *importBind) zone(s *session, st *store.Store, z convert.NamedZone) error {
+	f, err := os.Open(z.File)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	zone, records, err := naming.ReadZone(f, z.Name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", z.File, err)
+	}
+	api := server.NewAPI(st)
+	if err := dns.EnsureView(s.ctx, api, c.Configuration, c.viewOf(z)); err != nil {
+		return err
+	}
+	how, end := c.how(s, len(records))
+	done, err := dns.ImportZone(s.ctx, api, c.Configuration, c.viewOf(z), zone, records, how)
+	end()
+	if err != nil {
+		return fmt.Errorf("%s: %w", z.File, err)
+	}
+	for _, skipped := range done.Skipped {
+		fmt.Fprintln(s.stderr, "left out:", skipped)
+	}
+	_, err = fmt.Fprintf(s.stdout, "imported %s into the view %s: %d resources made, %d there already, %d records left out\n", done.Zone,
+		c.viewOf(z),
+		done.Made, done.There, len(done.Skipped))
+	return err
+}

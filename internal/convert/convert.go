@@ -1,0 +1,169 @@
+// Package convert reads what other programs keep of networks, and gives it as resources that a manager can be applied (POST /apply). What
+// cannot be told by resources is noted, and left out. Pure: it reads texts, and asks nobody.
+package convert
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Resource is a resource as it is to be: its members, type among them.
+type Resource map[string]any
+
+// Document is what was read.
+type Document struct {
+	Resources []Resource
+	// notes are how often something was left out, by what that was.
+	notes map[string]int
+}
+
+// leave notes that something is left out.
+func (d *Document) leave(format string, args ...any) {
+	if d.notes == nil {
+		d.notes = map[string]int{}
+	}
+	d.notes[fmt.Sprintf(format, args...)]++
+}
+
+// Notes are what was left out, each once, with how often it was there.
+func (d *Document) Notes() (all []string) {
+	for _, text := range slices.Sorted(maps.Keys(d.notes)) {
+		if n := d.notes[text]; n > 1 {
+			text += fmt.Sprintf(" (%d)", n)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// add adds a resource.
+func (d *Document) add(r Resource) {
+	for name, value := range r {
+		if text, ok := value.(string); ok && text == "" {
+			delete(r, name)
+		}
+	}
+	d.Resources = append(d.Resources, r)
+}
+
+// JSON gives the resources, what others lie in before them.
+func (d *Document) JSON() (all []json.RawMessage, err error) {
+	order := slices.Clone(d.Resources)
+	slices.SortStableFunc(order, func(a, b Resource) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, r := range order {
+		raw, err := json.Marshal(r)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, raw)
+	}
+	return all, nil
+}
+
+// rank is where a resource stands: blocks by their size, networks, what is in them, names.
+func rank(r Resource) int {
+	name, _ := r["type"].(string)
+	switch {
+	case strings.HasSuffix(name, "Block"):
+		p, err := netip.ParsePrefix(fmt.Sprint(r["range"]))
+		if err != nil {
+			return 200
+		}
+		return p.Bits()
+	case strings.HasSuffix(name, "Network"):
+		return 300
+	case strings.HasSuffix(name, "DHCPRange"):
+		return 400
+	case strings.HasSuffix(name, "Address"):
+		return 500
+	case name == "Zone":
+		return 600 + strings.Count(fmt.Sprint(r["absoluteName"]), ".")
+	case name == "HostRecord":
+		return 800
+	}
+	return 900
+}
+
+// family is what types of a family of addresses begin with.
+func family(a netip.Addr) string {
+	if a.Is4() {
+		return "IPv4"
+	}
+	return "IPv6"
+}
+
+// network adds a network; gateway is the address of its router, empty where it has none.
+func (d *Document) network(p netip.Prefix, name, gateway string) {
+	p = p.Masked()
+	r := Resource{"type": family(p.Addr()) + "Network", "range": p.String(), "name": name}
+	if p.Addr().Is4() { // without one a new network would get its first address
+		if r["gateway"] = nil; gateway != "" {
+			r["gateway"] = gateway
+		}
+	}
+	d.add(r)
+}
+
+// Networks are the prefixes of the networks, which have to lie in blocks.
+func (d *Document) Networks() (all []netip.Prefix) { return d.prefixes("Network") }
+
+// Blocks are the prefixes of the blocks.
+func (d *Document) Blocks() (all []netip.Prefix) { return d.prefixes("Block") }
+
+func (d *Document) prefixes(kind string) (all []netip.Prefix) {
+	for _, r := range d.Resources {
+		if name, _ := r["type"].(string); strings.HasSuffix(name, kind) {
+			if p, err := netip.ParsePrefix(fmt.Sprint(r["range"])); err == nil {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// private are the ranges of RFC 1918 section 3, of which networks that lie in no block get one.
+var private = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+	netip.MustParsePrefix("192.168.0.0/16")}
+
+// Surround adds blocks for the networks that lie in none: of those that are there (known), or of the document. A private network gets the
+// private range that it is of, another one a block of its own size. A configuration has blocks for IPv6 from its beginning.
+func (d *Document) Surround(known []netip.Prefix) {
+	blocks := append(slices.Clone(known), d.Blocks()...)
+	within := func(p netip.Prefix) bool {
+		return slices.ContainsFunc(blocks, func(b netip.Prefix) bool { return b.Bits() <= p.Bits() && b.Contains(p.Addr()) })
+	}
+	for _, p := range d.Networks() {
+		if p.Addr().Is6() || within(p) {
+			continue
+		}
+		block := p
+		for _, whole := range private {
+			if whole.Contains(p.Addr()) && whole.Bits() <= p.Bits() {
+				block = whole
+			}
+		}
+		d.add(Resource{"type": family(block.Addr()) + "Block", "range": block.String()})
+		blocks = append(blocks, block)
+	}
+}
+
+// text reads a file that may begin with a byte order mark.
+func text(raw []byte) string { return string(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))) }
+
+// hardware reports whether a text is a hardware address of Ethernet: 6 bytes, with or without marks between.
+func hardware(text string) bool {
+	digits := strings.NewReplacer(":", "", "-", "", ".", "").Replace(text)
+	return len(digits) == 12 && strings.Trim(strings.ToLower(digits), "0123456789abcdef") == ""
+}
+
+// host is the first label of a name.
+func host(name string) string {
+	first, _, _ := strings.Cut(strings.TrimSuffix(name, "."), ".")
+	return first
+}

@@ -1,0 +1,184 @@
+package convert
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+)
+
+// Dhcpd reads the settings of ISC dhcpd (dhcpd.conf(5)): subnets with their ranges and routers, and hosts with fixed addresses.
+func Dhcpd(raw []byte) (*Document, error) {
+	all, err := statements(text(raw))
+	if err != nil {
+		return nil, err
+	}
+	d := &dhcpd{Document: &Document{}}
+	if err := d.block(all, ""); err != nil {
+		return nil, err
+	}
+	return d.Document, nil
+}
+
+type dhcpd struct{ *Document }
+
+// block reads statements; shared is the name of the shared network that they are in.
+func (d *dhcpd) block(all []statement, shared string) error {
+	for _, s := range all {
+		var err error
+		switch {
+		case s.is("shared-network"):
+			err = d.block(s.block, s.word(1))
+		case s.is("group"), s.is("pool"), s.is("class"), s.is("subclass"):
+			err = d.block(s.block, shared)
+		case s.is("subnet"):
+			err = d.subnet(s, shared)
+		case s.is("subnet6"):
+			err = d.subnet6(s, shared)
+		case s.is("host"):
+			err = d.host(s)
+		case s.is("include"):
+			d.leave("line %d: what the file %s says: import it, too", s.line, s.word(1))
+		case s.is("range"), s.is("range6"): // of the subnet around it
+		case s.is("option"):
+			d.leave("the option %s: give it as a deployment option", s.word(1))
+		default:
+			d.leave("the statement %s", s.word(0))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// subnet reads a subnet with what is in it.
+func (d *dhcpd) subnet(s statement, shared string) error {
+	a, err := netip.ParseAddr(s.word(1))
+	mask := net.ParseIP(s.word(3)).To4()
+	if err != nil || !a.Is4() || mask == nil || !s.is("subnet", s.word(1), "netmask") {
+		return fmt.Errorf("line %d: a subnet is written as subnet ADDRESS netmask MASK", s.line)
+	}
+	bits, _ := net.IPMask(mask).Size()
+	p := netip.PrefixFrom(a, bits)
+	if bits == 0 || p.Masked() != p {
+		return fmt.Errorf("line %d: %s/%s is no subnet", s.line, s.word(1), s.word(3))
+	}
+	return d.within(s, p, shared)
+}
+
+func (d *dhcpd) subnet6(s statement, shared string) error {
+	p, err := netip.ParsePrefix(s.word(1))
+	if err != nil || p.Masked() != p {
+		return fmt.Errorf("line %d: subnet6 %s: is no prefix", s.line, s.word(1))
+	}
+	return d.within(s, p, shared)
+}
+
+// within reads what is in a subnet, pools included.
+func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
+	gateway := ""
+	for _, one := range s.block {
+		if one.is("option", "routers") {
+			if gateway = one.word(2); len(one.words) > 3 {
+				d.leave("further routers of %v", p)
+			}
+			if a, err := netip.ParseAddr(gateway); err != nil || !p.Contains(a) {
+				d.leave("the router %s of %v, which is no address in it", gateway, p)
+				gateway = ""
+			}
+		}
+	}
+	d.network(p, shared, gateway)
+	var rest []statement
+	for _, one := range s.block {
+		inner := []statement{one}
+		if one.is("pool") || one.is("pool6") {
+			inner = one.block
+		}
+		for _, x := range inner {
+			switch {
+			case x.is("range"), x.is("range6"):
+				if err := d.span(x, p); err != nil {
+					return err
+				}
+			case x.is("option", "routers"):
+			default:
+				rest = append(rest, x)
+			}
+		}
+	}
+	return d.block(rest, shared)
+}
+
+// span reads the addresses that are given out.
+func (d *dhcpd) span(s statement, p netip.Prefix) error {
+	words := s.words[1:]
+	if len(words) > 0 && strings.EqualFold(words[0], "dynamic-bootp") {
+		words = words[1:]
+	}
+	if len(words) == 1 && strings.Contains(words[0], "/") {
+		d.leave("the range %s of %v: ranges lie between two addresses", words[0], p)
+		return nil
+	}
+	if len(words) == 1 {
+		words = append(words, words[0])
+	}
+	if len(words) < 2 {
+		return fmt.Errorf("line %d: a range lies between two addresses", s.line)
+	}
+	return d.dhcpRange(s.line, words[0], words[1], p)
+}
+
+// dhcpRange adds a range of a network.
+func (d *Document) dhcpRange(line int, low, high string, p netip.Prefix) error {
+	from, err := netip.ParseAddr(low)
+	to, e := netip.ParseAddr(high)
+	if err != nil || e != nil || to.Less(from) || !p.Contains(from) || !p.Contains(to) {
+		return fmt.Errorf("line %d: %s to %s is no range of %v", line, low, high, p)
+	}
+	d.add(Resource{"type": family(from) + "DHCPRange", "range": from.String() + "-" + to.String()})
+	return nil
+}
+
+// host reads a host with a fixed address.
+func (d *dhcpd) host(s statement) error {
+	mac, address, name := "", "", s.word(1)
+	for _, one := range s.block {
+		switch {
+		case one.is("hardware", "ethernet"):
+			mac = one.word(2)
+		case one.is("fixed-address"), one.is("fixed-address6"):
+			if address = one.word(1); len(one.words) > 2 {
+				d.leave("further addresses of the host %s", name)
+			}
+		case one.is("option", "host-name"):
+			name = one.word(2)
+		default:
+			d.leave("the statement %s of hosts", one.word(0))
+		}
+	}
+	if address == "" {
+		d.leave("hosts without a fixed address")
+		return nil
+	}
+	return d.reservation(s.line, address, mac, name)
+}
+
+// reservation adds an address that is kept for a client.
+func (d *Document) reservation(line int, address, mac, name string) error {
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		d.leave("the host %s: %s is a name, and no address", name, address)
+		return nil
+	}
+	if mac != "" && !hardware(mac) {
+		return fmt.Errorf("line %d: %q is no hardware address", line, mac)
+	}
+	state := "DHCP_RESERVED"
+	if mac == "" {
+		state = "RESERVED"
+	}
+	d.add(Resource{"type": family(a) + "Address", "address": a.String(), "state": state, "macAddress": mac, "name": name})
+	return nil
+}

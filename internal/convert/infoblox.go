@@ -1,0 +1,215 @@
+package convert
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Infoblox reads what Infoblox exports as CSV: rows of several kinds, each of which has a line of names before it that begins with header-.
+// view is the view that names go to; empty leaves names out.
+func Infoblox(raw []byte, view string) (*Document, error) {
+	r := csv.NewReader(strings.NewReader(text(raw)))
+	r.FieldsPerRecord, r.LazyQuotes = -1, true
+	x := &infoblox{Document: &Document{}, view: view, columns: map[string]map[string]int{}, hosts: map[string]Resource{}}
+	for {
+		row, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		line, _ := r.FieldPos(0)
+		kind := strings.ToLower(strings.TrimSpace(row[0]))
+		if name, ok := strings.CutPrefix(kind, "header-"); ok {
+			columns := map[string]int{}
+			for i, c := range row[1:] {
+				columns[strings.ToLower(strings.TrimRight(strings.TrimSpace(c), "*"))] = i + 1
+			}
+			x.columns[name] = columns
+			continue
+		}
+		if kind == "" {
+			continue
+		}
+		if x.columns[kind] == nil {
+			return nil, fmt.Errorf("line %d: %s: there is no line header-%s before it", line, row[0], kind)
+		}
+		if err := x.row(kind, func(name string) string {
+			if i, ok := x.columns[kind][name]; ok && i < len(row) {
+				return strings.TrimSpace(row[i])
+			}
+			return ""
+		}); err != nil {
+			return nil, fmt.Errorf("line %d: %s: %w", line, kind, err)
+		}
+	}
+	if len(x.columns) == 0 {
+		return nil, errors.New("has no line that begins with header-: it is no export of Infoblox")
+	}
+	return x.Document, nil
+}
+
+type infoblox struct {
+	*Document
+	view    string
+	columns map[string]map[string]int
+	// hosts are the records of hosts by their names: their addresses come in rows of their own.
+	hosts map[string]Resource
+}
+
+// prefixOf reads a network and its mask, as 255.255.255.0, 24, or in one with the network.
+func prefixOf(network, mask string) (netip.Prefix, error) {
+	if strings.Contains(network, "/") {
+		p, err := netip.ParsePrefix(network)
+		return p.Masked(), err
+	}
+	a, err := netip.ParseAddr(network)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	bits, err := strconv.Atoi(mask)
+	if m := net.ParseIP(mask).To4(); m != nil {
+		var size int
+		if bits, size = net.IPMask(m).Size(); size == 0 {
+			return netip.Prefix{}, fmt.Errorf("%q is no mask", mask)
+		}
+	} else if err != nil {
+		return netip.Prefix{}, fmt.Errorf("%q is no mask", mask)
+	}
+	p := netip.PrefixFrom(a, bits)
+	if !p.IsValid() {
+		return p, fmt.Errorf("%s/%s is no network", network, mask)
+	}
+	return p.Masked(), nil
+}
+
+// row reads a row; of gives its cells by the names of its columns.
+func (x *infoblox) row(kind string, of func(name string) string) error {
+	first := func(names ...string) string {
+		for _, name := range names {
+			if text := of(name); text != "" {
+				return text
+			}
+		}
+		return ""
+	}
+	switch kind {
+	case "networkcontainer", "ipv6networkcontainer":
+		p, err := prefixOf(of("address"), first("netmask", "cidr"))
+		if err != nil {
+			return err
+		}
+		x.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String(), "name": of("comment")})
+	case "network", "ipv6network":
+		p, err := prefixOf(of("address"), first("netmask", "cidr"))
+		if err != nil {
+			return err
+		}
+		router, more, _ := strings.Cut(of("routers"), ",")
+		if more != "" {
+			x.leave("further routers of %v", p)
+		}
+		if a, err := netip.ParseAddr(strings.TrimSpace(router)); router != "" && (err != nil || !p.Contains(a)) {
+			x.leave("the router %s of %v, which is no address in it", router, p)
+			router = ""
+		}
+		x.network(p, of("comment"), strings.TrimSpace(router))
+	case "dhcprange", "ipv6dhcprange":
+		low, high := of("start_address"), of("end_address")
+		from, err := netip.ParseAddr(low)
+		to, e := netip.ParseAddr(high)
+		if err != nil || e != nil || to.Less(from) {
+			return fmt.Errorf("%s to %s is no range", low, high)
+		}
+		x.add(Resource{"type": family(from) + "DHCPRange", "range": low + "-" + high, "name": of("name")})
+	case "fixedaddress", "ipv6fixedaddress":
+		return x.reservation(0, first("ip_address", "address"), of("mac_address"), of("name"))
+	default:
+		return x.name(kind, of, first)
+	}
+	return nil
+}
+
+// name reads a row of names.
+func (x *infoblox) name(kind string, of func(string) string, first func(...string) string) error {
+	if x.view == "" {
+		x.leave("names (%s): say into which view, by --view", kind)
+		return nil
+	}
+	fqdn := strings.TrimSuffix(of("fqdn"), ".")
+	record := func(r Resource) {
+		r["absoluteName"], r["view"] = fqdn, x.view
+		if ttl, err := strconv.Atoi(of("ttl")); err == nil {
+			r["ttl"] = ttl
+		}
+		x.add(r)
+	}
+	switch kind {
+	case "authzone":
+		if format := strings.ToUpper(of("zone_format")); format != "" && format != "FORWARD" {
+			x.leave("reverse zones: they follow from the networks")
+			return nil
+		}
+		x.add(Resource{"type": "Zone", "absoluteName": fqdn, "view": x.view})
+	case "hostrecord":
+		r := Resource{"type": "HostRecord", "addresses": []string{}}
+		for a := range strings.SplitSeq(of("addresses"), ",") {
+			x.hostAddress(r, a)
+		}
+		record(r)
+		x.hosts[strings.ToLower(fqdn)] = r
+	case "hostaddress", "ipv6hostaddress":
+		if r := x.hosts[strings.ToLower(strings.TrimSuffix(of("parent"), "."))]; r != nil {
+			x.hostAddress(r, of("address"))
+			if mac := of("mac_address"); mac != "" {
+				return x.reservation(0, of("address"), mac, host(of("parent")))
+			}
+		} else {
+			x.leave("addresses of hosts that are not in the file before them")
+		}
+	case "arecord", "aaaarecord":
+		if r := x.hosts[strings.ToLower(fqdn)]; r != nil {
+			x.hostAddress(r, of("address"))
+			return nil
+		}
+		r := Resource{"type": "HostRecord", "addresses": []string{}}
+		x.hostAddress(r, of("address"))
+		record(r)
+		x.hosts[strings.ToLower(fqdn)] = r
+	case "cnamerecord":
+		record(Resource{"type": "AliasRecord", "linkedRecord": strings.TrimSuffix(first("canonical_name", "cname"), ".")})
+	case "txtrecord":
+		record(Resource{"type": "TXTRecord", "text": of("text")})
+	case "mxrecord":
+		priority, err := strconv.Atoi(first("preference", "priority"))
+		if err != nil {
+			return errors.New("the preference is no number")
+		}
+		record(Resource{"type": "MXRecord", "priority": priority, "linkedRecord": strings.TrimSuffix(first("mx", "mail_exchanger"), ".")})
+	default:
+		x.leave("rows of the kind %s", kind)
+	}
+	return nil
+}
+
+// hostAddress adds an address to a host, once.
+func (x *infoblox) hostAddress(r Resource, text string) {
+	a, err := netip.ParseAddr(strings.TrimSpace(text))
+	if err != nil {
+		return
+	}
+	all, _ := r["addresses"].([]string)
+	for _, one := range all {
+		if one == a.String() {
+			return
+		}
+	}
+	r["addresses"] = append(all, a.String())
+}

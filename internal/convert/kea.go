@@ -1,0 +1,203 @@
+package convert
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+type keaFile struct {
+	Dhcp4 *keaServer
+	Dhcp6 *keaServer
+}
+
+type keaServer struct {
+	Subnet4        []keaSubnet      `json:"subnet4"`
+	Subnet6        []keaSubnet      `json:"subnet6"`
+	SharedNetworks []keaShared      `json:"shared-networks"`
+	Reservations   []keaReservation `json:"reservations"`
+	Options        []keaOption      `json:"option-data"`
+}
+
+type keaShared struct {
+	Name    string      `json:"name"`
+	Subnet4 []keaSubnet `json:"subnet4"`
+	Subnet6 []keaSubnet `json:"subnet6"`
+}
+
+type keaSubnet struct {
+	Subnet string `json:"subnet"`
+	Pools  []struct {
+		Pool string `json:"pool"`
+	} `json:"pools"`
+	PDPools      []json.RawMessage `json:"pd-pools"`
+	Reservations []keaReservation  `json:"reservations"`
+	Options      []keaOption       `json:"option-data"`
+	Context      struct {
+		Name string `json:"name"`
+	} `json:"user-context"`
+}
+
+type keaReservation struct {
+	HWAddress   string   `json:"hw-address"`
+	DUID        string   `json:"duid"`
+	ClientID    string   `json:"client-id"`
+	IPAddress   string   `json:"ip-address"`
+	IPAddresses []string `json:"ip-addresses"`
+	Hostname    string   `json:"hostname"`
+}
+
+type keaOption struct {
+	Name string `json:"name"`
+	Data string `json:"data"`
+}
+
+// Kea reads the settings of Kea, as JSON with comments: subnets with their pools, routers and reservations.
+func Kea(raw []byte) (*Document, error) {
+	var f keaFile
+	if err := json.Unmarshal([]byte(withoutComments(text(raw))), &f); err != nil {
+		return nil, err
+	}
+	if f.Dhcp4 == nil && f.Dhcp6 == nil {
+		return nil, errors.New("has neither Dhcp4 nor Dhcp6: it is no file of Kea's settings")
+	}
+	d := &Document{}
+	for _, s := range []*keaServer{f.Dhcp4, f.Dhcp6} {
+		if s == nil {
+			continue
+		}
+		for _, o := range s.Options {
+			d.leave("the option %s of all subnets: give it as a deployment option", o.Name)
+		}
+		for _, one := range append(s.Subnet4, s.Subnet6...) {
+			if err := d.kea(one, ""); err != nil {
+				return nil, err
+			}
+		}
+		for _, shared := range s.SharedNetworks {
+			for _, one := range append(shared.Subnet4, shared.Subnet6...) {
+				if err := d.kea(one, shared.Name); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if err := d.keaReservations(s.Reservations); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// kea adds a subnet with what is in it.
+func (d *Document) kea(s keaSubnet, shared string) error {
+	p, err := netip.ParsePrefix(s.Subnet)
+	if err != nil {
+		return fmt.Errorf("subnet %q: is no prefix", s.Subnet)
+	}
+	gateway := ""
+	for _, o := range s.Options {
+		if o.Name != "routers" {
+			d.leave("the option %s: give it as a deployment option", o.Name)
+			continue
+		}
+		first, more, _ := strings.Cut(o.Data, ",")
+		if more != "" {
+			d.leave("further routers of %v", p)
+		}
+		if a, err := netip.ParseAddr(strings.TrimSpace(first)); err == nil && p.Contains(a) {
+			gateway = a.String()
+		} else {
+			d.leave("the router %s of %v, which is no address in it", first, p)
+		}
+	}
+	name := s.Context.Name
+	if name == "" {
+		name = shared
+	}
+	d.network(p, name, gateway)
+	for _, pool := range s.Pools {
+		low, high, ok := strings.Cut(pool.Pool, "-")
+		if !ok {
+			part, err := netip.ParsePrefix(strings.TrimSpace(pool.Pool))
+			if err != nil {
+				return fmt.Errorf("subnet %v: the pool %q is no range", p, pool.Pool)
+			}
+			low, high = part.Masked().Addr().String(), last(part).String()
+		}
+		if err := d.dhcpRange(0, strings.TrimSpace(low), strings.TrimSpace(high), p); err != nil {
+			return fmt.Errorf("subnet %v: the pool %q is no range of it", p, pool.Pool)
+		}
+	}
+	if len(s.PDPools) > 0 {
+		d.leave("prefixes that are delegated (pd-pools)")
+	}
+	return d.keaReservations(s.Reservations)
+}
+
+// last is the last address of a prefix.
+func last(p netip.Prefix) netip.Addr {
+	b := p.Masked().Addr().AsSlice()
+	for i := p.Bits(); i < len(b)*8; i++ {
+		b[i/8] |= 0x80 >> (i % 8)
+	}
+	a, _ := netip.AddrFromSlice(b)
+	return a
+}
+
+func (d *Document) keaReservations(all []keaReservation) error {
+	for _, r := range all {
+		addresses := r.IPAddresses
+		if r.IPAddress != "" {
+			addresses = append(addresses, r.IPAddress)
+		}
+		if len(addresses) == 0 {
+			d.leave("reservations without an address")
+		}
+		if r.HWAddress == "" {
+			d.leave("reservations by client identifiers: what they are known by; the addresses are RESERVED")
+		}
+		for _, a := range addresses {
+			if err := d.reservation(0, a, r.HWAddress, host(r.Hostname)); err != nil {
+				return fmt.Errorf("the reservation of %s: %q is no hardware address", a, r.HWAddress)
+			}
+		}
+	}
+	return nil
+}
+
+// withoutComments takes comments out of JSON, by #, // and /* */, as Kea allows them; what stands in texts stays.
+func withoutComments(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		rest := text[i:]
+		switch {
+		case rest[0] == '"':
+			end := 1
+			for end < len(rest) && rest[end] != '"' {
+				if rest[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			end = min(end, len(rest)-1)
+			b.WriteString(rest[:end+1])
+			i += end
+		case rest[0] == '#' || strings.HasPrefix(rest, "//"):
+			for i < len(text) && text[i] != '\n' {
+				i++
+			}
+			b.WriteByte('\n')
+		case strings.HasPrefix(rest, "/*"):
+			end := strings.Index(rest, "*/")
+			if end < 0 {
+				return b.String()
+			}
+			i += end + 1
+		default:
+			b.WriteByte(rest[0])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,148 @@
+package convert
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// NetboxPaths are the lists of NetBox's API that Netbox reads, in their order.
+var NetboxPaths = []string{"/api/ipam/aggregates/", "/api/ipam/prefixes/", "/api/ipam/ip-ranges/", "/api/ipam/ip-addresses/"}
+
+// named is a choice, or what something refers to.
+type named struct {
+	Value string `json:"value"`
+	Name  string `json:"name"`
+}
+
+type netboxOne struct {
+	Prefix       string         `json:"prefix"`
+	Address      string         `json:"address"`
+	StartAddress string         `json:"start_address"`
+	EndAddress   string         `json:"end_address"`
+	Status       named          `json:"status"`
+	Role         *named         `json:"role"`
+	VRF          *named         `json:"vrf"`
+	Description  string         `json:"description"`
+	DNSName      string         `json:"dns_name"`
+	CustomFields map[string]any `json:"custom_fields"`
+	Tags         []named        `json:"tags"`
+}
+
+// Netbox reads what NetBox lists at NetboxPaths, the results of each list: aggregates and prefixes in which others lie are blocks, other
+// prefixes networks. vrf is the name of the one that is read; empty: what is in none. view is the view that names go to; empty leaves names
+// out.
+func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
+	d := &netbox{Document: &Document{}, view: view, names: map[netip.Prefix]string{}, zones: map[string]bool{}, hosts: map[string]Resource{}}
+	for i, list := range lists {
+		for _, raw := range list {
+			var one netboxOne
+			if err := json.Unmarshal(raw, &one); err != nil {
+				return nil, fmt.Errorf("%s: %w", NetboxPaths[i], err)
+			}
+			if in := one.VRF; NetboxPaths[i] != NetboxPaths[0] && (in == nil && vrf != "" || in != nil && in.Name != vrf) {
+				d.leave("what is in another VRF")
+				continue
+			}
+			if len(one.Tags) > 0 {
+				d.leave("tags")
+			}
+			for name, value := range one.CustomFields {
+				if value != nil {
+					d.leave("the custom field %s: define it as a user-defined field, and import it as a table", name)
+				}
+			}
+			if err := d.one(one, i == 0); err != nil {
+				return nil, fmt.Errorf("%s: %w", NetboxPaths[i], err)
+			}
+		}
+	}
+	d.hierarchy(d.prefixes, func(p netip.Prefix) (string, string) { return d.names[p], "" })
+	for _, p := range d.aggregates { // those in which nothing lies are blocks all the same
+		if _, twice := d.names[p]; !twice {
+			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String()})
+		}
+	}
+	return d.Document, nil
+}
+
+type netbox struct {
+	*Document
+	view                 string
+	prefixes, aggregates []netip.Prefix
+	names                map[netip.Prefix]string
+	zones                map[string]bool
+	hosts                map[string]Resource
+}
+
+func (d *netbox) one(one netboxOne, aggregate bool) error {
+	switch {
+	case one.Prefix != "":
+		p, err := netip.ParsePrefix(one.Prefix)
+		if err != nil {
+			return fmt.Errorf("%q is no prefix", one.Prefix)
+		}
+		p = p.Masked()
+		if aggregate {
+			d.aggregates = append(d.aggregates, p)
+			return nil
+		}
+		if _, twice := d.names[p]; twice {
+			d.leave("prefixes that are there twice")
+			return nil
+		}
+		d.names[p] = one.Description
+		if one.Status.Value == "container" {
+			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String(), "name": one.Description})
+			return nil
+		}
+		d.prefixes = append(d.prefixes, p)
+	case one.StartAddress != "":
+		d.leave("ranges of addresses (ip-ranges): those of DHCP are imported from its server")
+	case one.Address != "":
+		return d.address(one)
+	}
+	return nil
+}
+
+func (d *netbox) address(one netboxOne) error {
+	p, err := netip.ParsePrefix(one.Address)
+	if err != nil {
+		return fmt.Errorf("%q is no address", one.Address)
+	}
+	state := "STATIC"
+	switch one.Status.Value {
+	case "dhcp", "slaac":
+		d.leave("addresses that DHCP or SLAAC gave out")
+		return nil
+	case "reserved", "deprecated":
+		state = "RESERVED"
+	}
+	name := host(one.DNSName)
+	if name == "" {
+		name = one.Description
+	}
+	d.add(Resource{"type": family(p.Addr()) + "Address", "address": p.Addr().String(), "state": state, "name": name})
+	zone := strings.TrimPrefix(strings.TrimSuffix(one.DNSName, "."), host(one.DNSName)+".")
+	switch {
+	case one.DNSName == "" || zone == "":
+	case d.view == "":
+		d.leave("names of addresses (dns_name): say into which view, by --view")
+	default:
+		if !d.zones[zone] {
+			d.zones[zone] = true
+			d.add(Resource{"type": "Zone", "absoluteName": zone, "view": d.view})
+		}
+		full := strings.TrimSuffix(one.DNSName, ".")
+		r := d.hosts[full]
+		if r == nil {
+			r = Resource{"type": "HostRecord", "absoluteName": full, "view": d.view, "addresses": []string{}}
+			d.hosts[full] = r
+			d.add(r)
+		}
+		all, _ := r["addresses"].([]string)
+		r["addresses"] = append(all, p.Addr().String())
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package convert
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+)
+
+// phpipamColumns are what phpIPAM calls the columns of its exports, by what they are here. Its XLS files are saved as CSV first.
+var phpipamColumns = map[string]string{"subnet": "subnet", "mask": "mask", "section": "section", "description": "description",
+	"ip address": "address",
+	"ip_addr":    "address", "ipaddress": "address", "ip": "address", "ip state": "state", "state": "state", "tag": "state",
+	"hostname": "hostname",
+	"dns_name": "hostname", "dns name": "hostname", "mac": "mac", "mac address": "mac", "is gateway": "gateway", "is_gateway": "gateway",
+	"gateway":       "gateway",
+	"master subnet": "master", "vlan": "vlan", "vrf": "vrf", "owner": "owner", "device": "device", "note": "note", "port": "port"}
+
+// Phpipam reads what phpIPAM exports of subnets, of addresses, or of both, as CSV: a line of names, and a row for each.
+func Phpipam(files ...[]byte) (*Document, error) {
+	d := &phpipam{Document: &Document{}}
+	for _, raw := range files {
+		if err := d.file(raw); err != nil {
+			return nil, err
+		}
+	}
+	d.subnets()
+	return d.Document, nil
+}
+
+type phpipam struct {
+	*Document
+	prefixes []netip.Prefix
+	names    map[netip.Prefix]string
+	gateways map[netip.Prefix]string
+	routers  []netip.Addr
+}
+
+func (d *phpipam) file(raw []byte) error {
+	content := text(raw)
+	r := csv.NewReader(strings.NewReader(content))
+	r.FieldsPerRecord, r.LazyQuotes = -1, true
+	if first, _, _ := strings.Cut(content, "\n"); strings.Count(first, ";") > strings.Count(first, ",") {
+		r.Comma = ';'
+	}
+	head, err := r.Read()
+	if err != nil {
+		return errors.New("has no line of names")
+	}
+	columns := map[string]int{}
+	for i, name := range head {
+		if known := phpipamColumns[strings.ToLower(strings.TrimSpace(name))]; known != "" {
+			columns[known] = i
+		} else if name != "" {
+			d.leave("the column %s", name)
+		}
+	}
+	_, subnets := columns["subnet"]
+	_, addresses := columns["address"]
+	if !subnets && !addresses {
+		return errors.New("has neither a column Subnet nor a column IP address: it is no export of phpIPAM")
+	}
+	for _, name := range []string{"vlan", "vrf", "owner", "device", "note", "port", "section"} {
+		if _, ok := columns[name]; ok {
+			d.leave("what the column %s says", name)
+		}
+	}
+	for {
+		row, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		line, _ := r.FieldPos(0)
+		of := func(name string) string {
+			if i, ok := columns[name]; ok && i < len(row) {
+				return strings.TrimSpace(row[i])
+			}
+			return ""
+		}
+		if addresses && of("address") != "" {
+			err = d.address(of)
+		} else if subnets && of("subnet") != "" {
+			err = d.subnet(of)
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+}
+
+func (d *phpipam) subnet(of func(string) string) error {
+	p, err := prefixOf(of("subnet"), of("mask"))
+	if err != nil {
+		return fmt.Errorf("the subnet %s: %w", of("subnet"), err)
+	}
+	if d.names == nil {
+		d.names, d.gateways = map[netip.Prefix]string{}, map[netip.Prefix]string{}
+	}
+	if _, there := d.names[p]; there {
+		d.leave("the subnet %v, which is there twice", p)
+		return nil
+	}
+	d.prefixes = append(d.prefixes, p)
+	d.names[p] = of("description")
+	return nil
+}
+
+// phpipamStates are the states of addresses.
+var phpipamStates = map[string]string{"": "STATIC", "used": "STATIC", "active": "STATIC", "online": "STATIC", "offline": "STATIC",
+	"reserved": "RESERVED",
+	"dhcp":     "DHCP_RESERVED"}
+
+func (d *phpipam) address(of func(string) string) error {
+	a, err := netip.ParseAddr(strings.SplitN(of("address"), "/", 2)[0])
+	if err != nil {
+		return fmt.Errorf("%q is no address", of("address"))
+	}
+	if yes := strings.ToLower(of("gateway")); yes == "1" || yes == "yes" || yes == "true" {
+		d.routers = append(d.routers, a)
+		return nil
+	}
+	state, mac := phpipamStates[strings.ToLower(of("state"))], of("mac")
+	if mac != "" && !hardware(mac) {
+		d.leave("hardware addresses that are none")
+		mac = ""
+	}
+	if state == "DHCP_RESERVED" && mac == "" {
+		d.leave("addresses that DHCP gave out: the next lease says it")
+		return nil
+	}
+	if state == "" {
+		state = "STATIC"
+		d.leave("the state %s: STATIC", of("state"))
+	}
+	name := of("hostname")
+	if name == "" {
+		name = of("description")
+	}
+	d.add(Resource{"type": family(a) + "Address", "address": a.String(), "state": state, "macAddress": mac, "name": name})
+	return nil
+}
+
+// subnets adds those in which others lie as blocks, and the others as networks.
+func (d *phpipam) subnets() {
+	d.hierarchy(d.prefixes, func(p netip.Prefix) (string, string) {
+		gateway := ""
+		for _, a := range d.routers {
+			if p.Contains(a) {
+				gateway = a.String()
+			}
+		}
+		return d.names[p], gateway
+	})
+}
+
+// hierarchy adds prefixes: those in which others lie as blocks, the others as networks. of gives the name and the gateway of each.
+func (d *Document) hierarchy(all []netip.Prefix, of func(p netip.Prefix) (name, gateway string)) {
+	holds := map[netip.Prefix]bool{}
+	known := map[netip.Prefix]bool{}
+	for _, p := range all {
+		known[p] = true
+	}
+	for _, p := range all {
+		for bits := p.Bits() - 1; bits >= 0; bits-- {
+			if above := netip.PrefixFrom(p.Addr(), bits).Masked(); known[above] {
+				holds[above] = true
+			}
+		}
+	}
+	for _, p := range all {
+		name, gateway := of(p)
+		if holds[p] {
+			d.add(Resource{"type": family(p.Addr()) + "Block", "range": p.String(), "name": name})
+			continue
+		}
+		d.network(p, name, gateway)
+	}
+}

@@ -1,0 +1,180 @@
+package convert
+
+import (
+	"fmt"
+	"strings"
+)
+
+// statement is a statement of a file of settings as ISC's programs have them: words, and a block of statements where it has one.
+type statement struct {
+	line  int
+	words []string
+	block []statement
+	// whole says that it has a block, be it empty.
+	whole bool
+}
+
+// word is a word of a statement; empty where there is none.
+func (s statement) word(i int) string {
+	if i < len(s.words) {
+		return s.words[i]
+	}
+	return ""
+}
+
+// is reports whether a statement begins with words.
+func (s statement) is(words ...string) bool {
+	for i, w := range words {
+		if !strings.EqualFold(s.word(i), w) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxNested is how deep blocks may be in each other.
+const maxNested = 50
+
+// parser reads statements: words, texts in quotes, braces, semicolons, and comments by #, // and /* */.
+type parser struct {
+	text string
+	at   int
+	line int
+}
+
+// statements reads a file of settings.
+func statements(text string) ([]statement, error) {
+	p := &parser{text: text, line: 1}
+	all, closed, err := p.block(0)
+	if err == nil && closed {
+		err = fmt.Errorf("line %d: } closes nothing", p.line)
+	}
+	return all, err
+}
+
+// block reads statements until the brace that closes them, or the end.
+func (p *parser) block(depth int) (all []statement, closed bool, err error) {
+	if depth > maxNested {
+		return nil, false, fmt.Errorf("line %d: blocks are nested more than %d deep", p.line, maxNested)
+	}
+	var now statement
+	for {
+		word, quoted, err := p.next()
+		if err != nil {
+			return nil, false, err
+		}
+		if now.words == nil && !now.whole {
+			now.line = p.line
+		}
+		switch {
+		case word == "" && !quoted: // the end
+			if len(now.words) > 0 {
+				return nil, false, fmt.Errorf("line %d: %s: the file ends before the statement does", now.line, now.words[0])
+			}
+			if depth > 0 {
+				return nil, false, fmt.Errorf("line %d: the file ends, and %d blocks are open", p.line, depth)
+			}
+			return all, false, nil
+		case word == ";" && !quoted:
+			if len(now.words) > 0 || now.whole {
+				all = append(all, now)
+			}
+			now = statement{}
+		case word == "{" && !quoted:
+			if now.block, closed, err = p.block(depth + 1); err != nil {
+				return nil, false, err
+			}
+			now.whole = true
+			if !closed {
+				return nil, false, fmt.Errorf("line %d: the block that begins here does not end", now.line)
+			}
+			if p.peek() != ';' { // dhcpd.conf has none behind a block
+				all = append(all, now)
+				now = statement{}
+			}
+		case word == "}" && !quoted:
+			if len(now.words) > 0 {
+				return nil, false, fmt.Errorf("line %d: %s: no semicolon behind it", now.line, now.words[0])
+			}
+			return all, true, nil
+		default:
+			now.words = append(now.words, word)
+		}
+	}
+}
+
+// skip goes on to what is no blank and no comment.
+func (p *parser) skip() error {
+	for p.at < len(p.text) {
+		rest := p.text[p.at:]
+		switch {
+		case rest[0] == '\n':
+			p.line++
+			p.at++
+		case strings.ContainsRune(" \t\r,", rune(rest[0])):
+			p.at++
+		case rest[0] == '#' || strings.HasPrefix(rest, "//"):
+			end := strings.IndexByte(rest, '\n')
+			if end < 0 {
+				end = len(rest)
+			}
+			p.at += end
+		case strings.HasPrefix(rest, "/*"):
+			end := strings.Index(rest, "*/")
+			if end < 0 {
+				return fmt.Errorf("line %d: a comment does not end", p.line)
+			}
+			p.line += strings.Count(rest[:end], "\n")
+			p.at += end + 2
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// peek is the next character that is no blank; 0 at the end.
+func (p *parser) peek() byte {
+	if p.skip() != nil || p.at >= len(p.text) {
+		return 0
+	}
+	return p.text[p.at]
+}
+
+// next gives the next word; an empty one that is not quoted is the end.
+func (p *parser) next() (word string, quoted bool, err error) {
+	if err := p.skip(); err != nil || p.at >= len(p.text) {
+		return "", false, err
+	}
+	c := p.text[p.at]
+	if strings.IndexByte(";{}", c) >= 0 {
+		p.at++
+		return string(c), false, nil
+	}
+	if c == '"' {
+		var b strings.Builder
+		for p.at++; p.at < len(p.text); p.at++ {
+			switch c := p.text[p.at]; c {
+			case '"':
+				p.at++
+				return b.String(), true, nil
+			case '\\':
+				if p.at+1 < len(p.text) {
+					p.at++
+					b.WriteByte(p.text[p.at])
+				}
+			case '\n':
+				p.line++
+				b.WriteByte(c)
+			default:
+				b.WriteByte(c)
+			}
+		}
+		return "", false, fmt.Errorf("line %d: a text in quotes does not end", p.line)
+	}
+	begin := p.at
+	for p.at < len(p.text) && strings.IndexByte(" \t\r\n,;{}\"", p.text[p.at]) < 0 {
+		p.at++
+	}
+	return p.text[begin:p.at], false, nil
+}

@@ -1,0 +1,190 @@
+package test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sample is a file that another program keeps.
+func sample(name string) string { return filepath.Join("testdata", "import", name) }
+
+// What other programs keep is read, tried and made; what cannot be told is noted; a second time nothing changes.
+func TestImportsFromOthers(t *testing.T) {
+	for _, c := range []struct {
+		args    []string
+		made    []string // what there is then
+		leftOut []string
+	}{
+		{[]string{"dhcpd", sample("dhcpd.conf")},
+			[]string{"networks/10.1.0.0/24 gateway 10.1.0.254", "networks/10.1.1.0/24 name offices",
+				"addresses/10.1.0.10 macAddress 00-00-5E-00-53-01",
+				"addresses/10.1.0.11 name scan-1", "ranges/10.1.0.100-10.1.0.149 type IPv4DHCPRange", "ranges/10.1.0.150-10.1.0.199 type IPv4DHCPRange",
+				"networks/192.0.2.0/25 type IPv4Network", "networks/2001:db8:1::/64 type IPv6Network"},
+			[]string{"option domain-name-servers", "dhcpd.extra", "router 198.51.100.1", "www.lab.example is a name",
+				"hosts without a fixed address",
+				"statement failover", "range 2001:db8:1:0:8000::/66"}},
+		{[]string{"kea", sample("kea.conf")},
+			[]string{"networks/10.1.0.0/24 gateway 10.1.0.254", "networks/10.1.1.0/24 name offices",
+				"ranges/10.1.0.208-10.1.0.223 type IPv4DHCPRange",
+				"addresses/10.1.0.10 name printer", "addresses/10.1.0.11 state RESERVED", "addresses/10.1.1.5 state DHCP_RESERVED"},
+			[]string{"option log-servers", "further routers", "client identifiers", "domain-name-servers of all subnets"}},
+		{[]string{"infoblox", sample("infoblox.csv"), "--view", "internal"},
+			[]string{"blocks/10.0.0.0/8 name Harbour", "networks/10.1.0.0/24 name Office, first floor",
+				"addresses/10.1.0.22 macAddress 00-00-5E-00-53-09",
+				"records/web.lab.example type AliasRecord", "records/ftp.lab.example type HostRecord", "records/www.lab.example ttl 300",
+				"ranges/10.1.0.100-10.1.0.199 name pool"},
+			[]string{"reverse zones", "rows of the kind srvrecord"}},
+		{[]string{"phpipam", sample("phpipam-subnets.csv"), sample("phpipam-addresses.csv")},
+			[]string{"blocks/10.0.0.0/8 name Harbour", "networks/10.1.0.0/24 gateway 10.1.0.254", "addresses/10.1.0.10 name printer.lab.example",
+				"addresses/10.1.0.11 state RESERVED", "networks/2001:db8:1::/64 name Office six", "addresses/10.1.0.12 state STATIC"},
+			[]string{"column vlan", "addresses that DHCP gave out", "state Broken"}},
+	} {
+		t.Run(c.args[0], func(t *testing.T) {
+			m := serve(t, "")
+			m.at()
+			m.portolan("create", "configuration", "name=main")
+			m.portolan("create", "view", "name=internal")
+			command := append([]string{"import"}, c.args...)
+			code, text := m.wrong(append(command, "--dry-run")...)
+			if code != 0 || !strings.Contains(text, "only tried: ") {
+				t.Fatalf("tried, it ends with %d\n%s", code, text)
+			}
+			for _, note := range c.leftOut {
+				if !strings.Contains(text, note) {
+					t.Errorf("it does not say that it left out %q:\n%s", note, text)
+				}
+			}
+			if text := m.portolan("list", "networks", "--total"); text != "0" {
+				t.Errorf("tried, it made %s networks", text)
+			}
+			m.says([]string{" created, transaction "}, command...)
+			m.says([]string{"nothing had to be changed"}, command...)
+			for _, want := range c.made {
+				path, rest, _ := strings.Cut(want, " ")
+				field, value, _ := strings.Cut(rest, " ")
+				if text := m.portolan("get", path); !strings.Contains(strings.Join(strings.Fields(text), " "), field+" "+value) {
+					t.Errorf("%s is\n%s\nwithout %s %s", path, text, field, value)
+				}
+			}
+			// As a document it says the same.
+			file := filepath.Join(t.TempDir(), "document.yaml")
+			m.portolan(append(command, "--write", file, "--configuration", "main")...)
+			m.says([]string{"nothing had to be changed"}, "apply", "-f", file)
+			m.check()
+		})
+	}
+}
+
+// NetBox is asked page by page, with its token, and nobody else is given that.
+func TestImportNetbox(t *testing.T) {
+	lists := map[string][]string{
+		"/api/ipam/aggregates/": {`{"prefix":"10.0.0.0/8"}`, `{"prefix":"172.16.0.0/12"}`},
+		"/api/ipam/prefixes/": {`{"prefix":"10.1.0.0/16","status":{"value":"container"},"description":"Harbour"}`,
+			`{"prefix":"10.1.0.0/24","status":{"value":"active"},"description":"Office","custom_fields":{"rack":"A7"}}`,
+			`{"prefix":"10.2.0.0/24","status":{"value":"active"},"vrf":{"name":"blue"}}`},
+		"/api/ipam/ip-ranges/": {`{"start_address":"10.1.0.100/24","end_address":"10.1.0.199/24"}`},
+		"/api/ipam/ip-addresses/": {`{"address":"10.1.0.10/24","status":{"value":"active"},"dns_name":"printer.lab.example"}`,
+			`{"address":"10.1.0.11/24","status":{"value":"active"},"dns_name":"printer.lab.example"}`,
+			`{"address":"10.1.0.12/24","status":{"value":"reserved"},"description":"later"}`, `{"address":"10.1.0.13/24","status":{"value":"dhcp"}}`},
+	}
+	netbox := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Token secret" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		all, page := lists[r.URL.Path], map[string]any{"next": nil}
+		begin := 0
+		if r.URL.Query().Get("offset") == "1" {
+			begin = 1
+		}
+		var results []json.RawMessage
+		for _, one := range all[begin:] {
+			results = append(results, json.RawMessage(one))
+		}
+		if begin == 0 && len(all) > 1 {
+			results, page["next"] = results[:1], "http://"+r.Host+r.URL.Path+"?offset=1"
+		}
+		page["results"] = results
+		_ = json.NewEncoder(w).Encode(page) // the client says what is missing
+	}))
+	defer netbox.Close()
+	m := serve(t, "")
+	m.at()
+	m.portolan("create", "configuration", "name=main")
+	m.portolan("create", "view", "name=internal")
+	command := []string{"import", "netbox", "--from", netbox.URL, "--from-token", "secret", "--view", "internal"}
+	code, text := m.wrong(append(command, "-n")...)
+	if code != 0 || !strings.Contains(text, "custom field rack") || !strings.Contains(text, "another VRF") || !strings.Contains(text,
+		"DHCP or SLAAC") {
+		t.Errorf("tried, it ends with %d\n%s", code, text)
+	}
+	m.says([]string{"+ IPv4Block 10.1.0.0/16", "+ IPv4Network 10.1.0.0/24", "+ HostRecord printer.lab.example"}, command...)
+	m.says([]string{"nothing had to be changed"}, command...)
+	m.says([]string{"Harbour"}, "get", "blocks/10.1.0.0/16")
+	m.says([]string{"RESERVED"}, "get", "addresses/10.1.0.12")
+	if code, text := m.wrong("import", "netbox", "--from", netbox.URL, "--from-token", "wrong"); code != 1 || !strings.Contains(text, "403") {
+		t.Errorf("a wrong token is %d %s", code, text)
+	}
+	m.check()
+}
+
+// BIND's views become views, its zones zones, each from its file.
+func TestImportBind(t *testing.T) {
+	m := serve(t, "")
+	m.at()
+	m.portolan("create", "configuration", "name=main")
+	m.portolan("create", "block", "range=10.0.0.0/8")
+	m.portolan("create", "network", "range=10.1.0.0/24")
+	command := append([]string{"import", "bind", sample("bind/named.conf")}, m.where...)
+	m.says([]string{"lab.example in the view internal", "lab.example in the view external"}, append(command, "-n")...)
+	if _, text := m.wrong(append(command, "-n")...); !strings.Contains(text, "zones of the type secondary") ||
+		!strings.Contains(text, "the reverse zone 1.10.in-addr.arpa") {
+		t.Errorf("it left out\n%s", text)
+	}
+	m.says([]string{"imported lab.example into the view internal", "imported lab.example into the view external"}, command...)
+	m.says([]string{"10.1.0.20"}, "list", "records/www.lab.example/addresses", "--view", "internal")
+	m.says([]string{"192.0.2.20"}, "list", "resourceRecords", "--view", "external", "-o", "yaml")
+	m.check()
+}
+
+// A file that is none is refused with its line, and changes nothing.
+func TestImportsRefuse(t *testing.T) {
+	m := serve(t, "")
+	m.at()
+	m.portolan("create", "configuration", "name=main")
+	dir, before := t.TempDir(), m.portolan("list", "blocks", "--total")
+	for name, c := range map[string]struct{ kind, text, says string }{
+		"braces":   {"dhcpd", "subnet 10.0.0.0 netmask 255.0.0.0 {\n", "line 2"},
+		"mask":     {"dhcpd", "subnet 10.0.0.1 netmask 255.0.0.0 {}\n", "line 1: 10.0.0.1/255.0.0.0 is no subnet"},
+		"range":    {"dhcpd", "subnet 10.0.0.0 netmask 255.0.0.0 { range 11.0.0.1 11.0.0.2; }", "line 1: 11.0.0.1 to 11.0.0.2"},
+		"quotes":   {"dhcpd", "option x \"", "does not end"},
+		"comment":  {"dhcpd", "/* ", "does not end"},
+		"mac":      {"dhcpd", "host a { hardware ethernet 1:2; fixed-address 10.0.0.1; }", "no hardware address"},
+		"json":     {"kea", "{", "unexpected end"},
+		"nothing":  {"kea", "{}", "neither Dhcp4 nor Dhcp6"},
+		"pool":     {"kea", `{"Dhcp4":{"subnet4":[{"subnet":"10.0.0.0/8","pools":[{"pool":"x"}]}]}}`, "no range"},
+		"header":   {"infoblox", "network,10.0.0.0,8\n", "header-network"},
+		"csv":      {"phpipam", "a,b\n1,2\n", "neither a column Subnet"},
+		"subnet":   {"phpipam", "Subnet,Mask\n10.0.0.0,x\n", "line 2"},
+		"no file":  {"kea", "", "no such file"},
+		"no block": {"dhcpd", "option x y;", "nothing in it"},
+	} {
+		path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
+		if name != "no file" {
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if code, text := m.wrong("import", c.kind, path); code == 0 || !strings.Contains(text, c.says) {
+			t.Errorf("%s ends with %d, and says %s", name, code, text)
+		}
+	}
+	if text := m.portolan("list", "blocks", "--total"); text != before {
+		t.Errorf("there are %s blocks, before there were %s", text, before)
+	}
+}
