@@ -40,6 +40,15 @@ type agentCommand struct {
 	UpdateRoot  string        `help:"The root of the releases to trust, a file root.json. Default: that of the manager's at the first update." type:"existingfile" placeholder:"FILE"`
 }
 
+// Help has examples.
+func (agentCommand) Help() string {
+	return `Examples:
+
+  PORTOLAN_REGISTRATION_KEY=ptlk_... portolan agent --state /var/lib/portolan-agent \
+      --registration-endpoint https://portolan.example.net:8443/enrol/v1
+  portolan agent --config /etc/portolan/agent.yaml`
+}
+
 // Run runs the service point until it is told to stop: in the release that it was updated to.
 func (c *agentCommand) Run(s *session) error {
 	if c.UpdateTrial < time.Second {

@@ -22,7 +22,7 @@ type connectFlags struct {
 	Context string `help:"The context to use: a manager that portolan login noted. Default: the current one, unless --url or --token is given." placeholder:"NAME" complete:"context"`
 	URL     string `help:"The manager's URL. Default: http://127.0.0.1:8080." name:"url" placeholder:"URL"`
 	Token   string `help:"A bearer token. Better noted by portolan login, or given as PORTOLAN_TOKEN." placeholder:"TOKEN"`
-	CA      string `help:"A file with the authority to trust, in PEM, beside the system's: authority.pem in the manager's data directory." name:"ca" placeholder:"FILE"`
+	CA      string `help:"A file with the authority to trust, in PEM, beside the system's; portolan authority prints a manager's own." name:"ca" placeholder:"FILE"`
 }
 
 // fromEnvironment takes what no flag says from the environment, as the parser does.

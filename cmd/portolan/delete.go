@@ -17,6 +17,14 @@ type deleteCommand struct {
 	Resource string `arg:"" complete:"path" help:"The resource, such as blocks/100123 or blocks/10.8.0.0/16, which goes with all that lies below it."`
 }
 
+// Help has examples.
+func (deleteCommand) Help() string {
+	return `Examples:
+
+  portolan delete networks/10.1.0.0/24 --dry-run
+  portolan delete blocks/10.8.0.0/16 --comment "site closed"`
+}
+
 // Run deletes a resource in steps.
 func (c *deleteCommand) Run(s *session) error {
 	if c.AtMost < 1 || c.AtMost > 10_000 {

@@ -27,9 +27,18 @@ type loginCommand struct {
 	Token         string        `help:"Note this bearer token, and make none." placeholder:"TOKEN"`
 	Role          string        `help:"What the new token may do: ${enum}; never more than the user." enum:"administrator,analyst" default:"administrator"`
 	Expires       time.Duration `help:"How long the new token lives." default:"720h"`
-	CA            string        `help:"A file with the authority to trust, in PEM, beside the system's: authority.pem in the manager's data directory." name:"ca" type:"existingfile" placeholder:"FILE"`
+	CA            string        `help:"A file with the authority to trust, in PEM, beside the system's; portolan authority prints a manager's own." name:"ca" type:"existingfile" placeholder:"FILE"`
 	Configuration string        `help:"The name of the configuration that is meant where a command says none." placeholder:"NAME"`
 	View          string        `help:"The name of the view that is meant where a command says none." placeholder:"NAME"`
+}
+
+// Help has examples.
+func (loginCommand) Help() string {
+	return `Examples:
+
+  portolan login https://portolan.example.net --user alice
+  portolan login http://127.0.0.1:8080 --name lab --configuration main --view internal
+  echo "$PASSWORD" | portolan login https://portolan.example.net`
 }
 
 // Run signs in at a manager, makes a token there, and notes both as the context that holds from then on.

@@ -29,51 +29,52 @@ type commands struct {
 	LogFormat string `help:"How log lines are written to standard error: ${enum}." enum:"text,json" default:"text"`
 	LogLevel  string `help:"The least that is logged: debug, info, warn or error. Without it a manager logs what its settings say, and others log info." enum:"debug,info,warn,error," default:""`
 
-	Demo        demoCommand        `cmd:"" help:"Start everything with sample data on loopback, and say how to use it."`
-	Serve       serveCommand       `cmd:"" help:"Run a manager: the address API, the fleet API and the check-in door."`
-	Agent       agentCommand       `cmd:"" help:"Run a service point: enrol, check in, probe the network, show diagnostics."`
-	List        listCommand        `cmd:"" help:"List resources: networks, zones, users, whatever there is."`
-	Get         getCommand         `cmd:"" help:"Show resources, by their names."`
-	Create      createCommand      `cmd:"" help:"Make a resource."`
-	Set         setCommand         `cmd:"" help:"Change fields of a resource."`
-	Delete      deleteCommand      `cmd:"" help:"Delete a resource with all that lies below it, in steps that others get between."`
-	Assign      assignCommand      `cmd:"" help:"Assign what is free next: addresses of a network, networks of a block."`
-	Next        nextCommand        `cmd:"" help:"Show what is free next, and change nothing."`
-	Split       splitCommand       `cmd:"" help:"Split a block or a network."`
-	Move        moveCommand        `cmd:"" help:"Move a resource with all in it."`
-	Search      searchCommand      `cmd:"" help:"Find resources by an address, a prefix, a hardware address, a name or a part of one."`
-	History     historyCommand     `cmd:"" help:"Show what was changed, by whom, and value by value."`
-	Undo        undoCommand        `cmd:"" help:"Take a transaction back."`
-	Apply       applyCommand       `cmd:"" help:"Let resources be as files say: what would change is shown first."`
-	Export      exportCommand      `cmd:"" help:"Write resources as files that apply takes back, and zones as zone files."`
-	Import      importCommand      `cmd:"" help:"Read what engineers keep in files."`
-	Batch       batchCommand       `cmd:"" help:"Make many changes of a file at once, all or none."`
-	Login       loginCommand       `cmd:"" help:"Sign in at a manager, and note it as the context that commands use."`
-	Logout      logoutCommand      `cmd:"" help:"Forget a context."`
-	Context     contextCommand     `cmd:"" help:"List the contexts, and choose one."`
-	Token       tokenCommand       `cmd:"" help:"Make, list and revoke bearer tokens."`
-	Status      statusCommand      `cmd:"" help:"Show how a manager is, and what somebody should do something about."`
-	Doctor      doctorCommand      `cmd:"" help:"Look at what a manager needs on this machine, and at one that runs, and say what to do."`
-	Ready       readyCommand       `cmd:"" help:"Ask whether a manager is ready, as for the health of a container."`
-	Password    passwordCommand    `cmd:"" help:"Give a user a new password, as when nobody knows the old one any more."`
-	SignIn      signInCommand      `cmd:"" name:"sign-in" help:"Print a link that signs somebody in at the console, once, within a quarter of an hour."`
-	Key         keyCommand         `cmd:"" help:"Make key sets for the token exchange."`
-	Fleet       fleetCommand       `cmd:"" help:"Fleet service points, and the applications that they run."`
-	Rollout     rolloutCommand     `cmd:"" help:"Update many service points, in waves."`
-	Simulate    simulateCommand    `cmd:"" help:"Let many service points that do not exist enrol and check in, to see what a manager bears."`
-	Release     releaseCommand     `cmd:"" help:"Make, sign and publish the releases that service points are updated to."`
-	Check       checkCommand       `cmd:"" help:"Verify every invariant of a manager's data."`
-	Secrets     secretsCommand     `cmd:"" help:"The master key that secrets are sealed by."`
-	Rights      rightsCommand      `cmd:"" help:"Show what somebody may do with a resource, and which access rights decide."`
-	Changes     changesCommand     `cmd:"" help:"Print every change, as lines of JSON; with --follow as they are committed."`
-	Deploy      deployCommand      `cmd:"" help:"Put names on the wire: deploy servers and zones."`
-	ExternalDNS externalDNSCommand `cmd:"" name:"external-dns" help:"Let external-dns of Kubernetes keep its records here: its webhook provider."`
-	Webhook     webhookCommand     `cmd:"" help:"Send what changes to other programs: list, create and delete webhooks, and take what they are sent."`
-	Backup      backupCommand      `cmd:"" help:"Write everything into one file, of one moment; the manager may be serving."`
-	Restore     restoreCommand     `cmd:"" help:"Write a backup into an empty data directory or database."`
-	Migrate     migrateCommand     `cmd:"" help:"Carry everything from one database to another, either way."`
-	Completion  completionCommand  `cmd:"" help:"Print what a shell is told so that it completes commands, fields and names."`
-	Version     versionCommand     `cmd:"" help:"Print the version."`
+	Demo        demoCommand        `cmd:"" group:"Begin" help:"Start everything with sample data on loopback, and say how to use it."`
+	Serve       serveCommand       `cmd:"" group:"Run a manager" help:"Run a manager: the address API, the fleet API and the check-in door."`
+	Agent       agentCommand       `cmd:"" group:"Fleet" help:"Run a service point: enrol, check in, probe the network, show diagnostics."`
+	List        listCommand        `cmd:"" group:"Resources" help:"List resources: networks, zones, users, whatever there is."`
+	Get         getCommand         `cmd:"" group:"Resources" help:"Show resources, by their names."`
+	Create      createCommand      `cmd:"" group:"Resources" help:"Make a resource."`
+	Set         setCommand         `cmd:"" group:"Resources" help:"Change fields of a resource."`
+	Delete      deleteCommand      `cmd:"" group:"Resources" help:"Delete a resource with all that lies below it, in steps that others get between."`
+	Assign      assignCommand      `cmd:"" group:"Resources" help:"Assign what is free next: addresses of a network, networks of a block."`
+	Next        nextCommand        `cmd:"" group:"Resources" help:"Show what is free next, and change nothing."`
+	Split       splitCommand       `cmd:"" group:"Resources" help:"Split a block or a network."`
+	Move        moveCommand        `cmd:"" group:"Resources" help:"Move a resource with all in it."`
+	Search      searchCommand      `cmd:"" group:"Resources" help:"Find resources by an address, a prefix, a hardware address, a name or a part of one."`
+	History     historyCommand     `cmd:"" group:"Resources" help:"Show what was changed, by whom, and value by value."`
+	Undo        undoCommand        `cmd:"" group:"Resources" help:"Take a transaction back."`
+	Apply       applyCommand       `cmd:"" group:"Documents and files" help:"Let resources be as files say: what would change is shown first."`
+	Export      exportCommand      `cmd:"" group:"Documents and files" help:"Write resources as files that apply takes back, and zones as zone files."`
+	Import      importCommand      `cmd:"" group:"Documents and files" help:"Read what engineers keep in files."`
+	Batch       batchCommand       `cmd:"" group:"Documents and files" help:"Make many changes of a file at once, all or none."`
+	Login       loginCommand       `cmd:"" group:"Begin" help:"Sign in at a manager, and note it as the context that commands use."`
+	Logout      logoutCommand      `cmd:"" group:"Begin" help:"Forget a context."`
+	Context     contextCommand     `cmd:"" group:"Begin" help:"List the contexts, and choose one."`
+	Token       tokenCommand       `cmd:"" group:"Run a manager" help:"Make, list and revoke bearer tokens."`
+	Status      statusCommand      `cmd:"" group:"Run a manager" help:"Show how a manager is, and what somebody should do something about."`
+	Doctor      doctorCommand      `cmd:"" group:"Run a manager" help:"Look at what a manager needs on this machine, and at one that runs, and say what to do."`
+	Ready       readyCommand       `cmd:"" group:"Run a manager" help:"Ask whether a manager is ready, as for the health of a container."`
+	Password    passwordCommand    `cmd:"" group:"Run a manager" help:"Give a user a new password, as when nobody knows the old one any more."`
+	SignIn      signInCommand      `cmd:"" group:"Run a manager" name:"sign-in" help:"Print a link that signs somebody in at the console, once, within a quarter of an hour."`
+	Key         keyCommand         `cmd:"" group:"Run a manager" help:"Make key sets for the token exchange."`
+	Fleet       fleetCommand       `cmd:"" group:"Fleet" help:"Fleet service points, and the applications that they run."`
+	Rollout     rolloutCommand     `cmd:"" group:"Fleet" help:"Update many service points, in waves."`
+	Simulate    simulateCommand    `cmd:"" group:"Fleet" help:"Let many service points that do not exist enrol and check in, to see what a manager bears."`
+	Release     releaseCommand     `cmd:"" group:"Fleet" help:"Make, sign and publish the releases that service points are updated to."`
+	Check       checkCommand       `cmd:"" group:"Run a manager" help:"Verify every invariant of a manager's data."`
+	Authority   authorityCommand   `cmd:"" group:"Run a manager" help:"Print the certificate of the manager's own authority."`
+	Secrets     secretsCommand     `cmd:"" group:"Run a manager" help:"The master key that secrets are sealed by."`
+	Rights      rightsCommand      `cmd:"" group:"Resources" help:"Show what somebody may do with a resource, and which access rights decide."`
+	Changes     changesCommand     `cmd:"" group:"Run a manager" help:"Print every change, as lines of JSON; with --follow as they are committed."`
+	Deploy      deployCommand      `cmd:"" group:"Names on the wire" help:"Put names on the wire: deploy servers and zones."`
+	ExternalDNS externalDNSCommand `cmd:"" group:"Names on the wire" name:"external-dns" help:"Let external-dns of Kubernetes keep its records here: its webhook provider."`
+	Webhook     webhookCommand     `cmd:"" group:"Run a manager" help:"Send what changes to other programs: list, create and delete webhooks, and take what they are sent."`
+	Backup      backupCommand      `cmd:"" group:"Run a manager" help:"Write everything into one file, of one moment; the manager may be serving."`
+	Restore     restoreCommand     `cmd:"" group:"Run a manager" help:"Write a backup into an empty data directory or database."`
+	Migrate     migrateCommand     `cmd:"" group:"Run a manager" help:"Carry everything from one database to another, either way."`
+	Completion  completionCommand  `cmd:"" group:"Begin" help:"Print what a shell is told so that it completes commands, fields and names."`
+	Version     versionCommand     `cmd:"" group:"Begin" help:"Print the version."`
 
 	Man         manCommand         `cmd:"" hidden:"" help:"Write man pages and completions below a directory."`
 	Complete    completeCommand    `cmd:"" hidden:"" help:"Print what the last word may become."`
@@ -94,7 +95,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 			"Begin with:  portolan demo"),
 		kong.DefaultEnvars("PORTOLAN"), kong.Configuration(cli.ReadSettings), kong.Writers(stdout, stderr), kong.UsageOnError(),
 		kong.Exit(func(code int) { exit = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110}))
 	if err != nil {
 		fmt.Fprintln(stderr, "portolan:", err)
 		return 1

@@ -120,7 +120,7 @@ func (c *listCommand) list(s *session, m *cli.Manager, at cli.Path) error {
 		return err
 	}
 	switch {
-	case more:
+	case more && c.Limit == listedAtOnce: // and not what was asked for
 		_, err = fmt.Fprintf(s.stderr, "there are more than these %d: --limit 0 prints all\n", shown)
 	case shown == 0 && c.Output == cli.Table:
 		_, err = fmt.Fprintln(s.stderr, "there is nothing like that")
@@ -129,6 +129,9 @@ func (c *listCommand) list(s *session, m *cli.Manager, at cli.Path) error {
 	}
 	return err
 }
+
+// listedAtOnce is how many resources are printed where nothing is said.
+const listedAtOnce = 1000
 
 // errEnough ends a list.
 var errEnough = fmt.Errorf("enough")
@@ -161,7 +164,7 @@ func (c *getCommand) Run(s *session) error {
 			return err
 		}
 		if at.List() {
-			list := listCommand{scopeFlags: c.scopeFlags, outputFlag: c.outputFlag, Fields: c.Fields, Limit: 1000}
+			list := listCommand{scopeFlags: c.scopeFlags, outputFlag: c.outputFlag, Fields: c.Fields, Limit: listedAtOnce}
 			if err := list.list(s, m, at); err != nil {
 				return err
 			}

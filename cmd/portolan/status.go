@@ -15,6 +15,7 @@ import (
 
 	"portolan/internal/access"
 	"portolan/internal/cli"
+	"portolan/internal/fleet"
 	"portolan/internal/server"
 	"portolan/internal/store"
 )
@@ -230,6 +231,30 @@ func (c *passwordCommand) Run(s *session) error {
 			text = "the new password of " + c.User + ", shown once: " + password
 		}
 		_, err := fmt.Fprintln(s.stdout, text)
+		return err
+	})
+}
+
+type authorityCommand struct {
+	dataFlag
+}
+
+// Help has examples.
+func (authorityCommand) Help() string {
+	return `Commands that reach the manager over TLS take it by --ca; browsers and programs may trust it, too.
+
+Examples:
+
+  portolan authority --data /var/lib/portolan > authority.pem`
+}
+
+// Run prints the certificate of the manager's own authority.
+func (c *authorityCommand) Run(s *session) error {
+	return c.open(func(st *store.Store, _ *access.Service) error {
+		authority, err := fleet.LoadAuthority(s.ctx, st, access.Sealer{})
+		if err == nil {
+			_, err = fmt.Fprint(s.stdout, authority.PEM())
+		}
 		return err
 	})
 }

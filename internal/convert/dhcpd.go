@@ -170,7 +170,7 @@ func (d *Document) reservation(line int, address, mac, name string) error {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
 		d.leave("the host %s: %s is a name, and no address", name, address)
-		return nil
+		return nil //nolint:nilerr // which is noted
 	}
 	if mac != "" && !hardware(mac) {
 		return fmt.Errorf("line %d: %q is no hardware address", line, mac)

@@ -1,0 +1,113 @@
+package test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// step is a command of a page, and what it says.
+type step struct {
+	line          int
+	command, says string
+}
+
+// steps reads the commands of a page: lines that are set in by four blanks at least and begin with "$ ". What follows, set in as far, is
+// what the command says; "..." stands for anything.
+func steps(text string) (all []step) {
+	margin := ""
+	for i, line := range strings.Split(text, "\n") {
+		rest := strings.TrimLeft(line, " ")
+		at := line[:len(line)-len(rest)]
+		if command, ok := strings.CutPrefix(rest, "$ "); ok && len(at) >= 4 {
+			all, margin = append(all, step{line: i + 1, command: command}), at
+			continue
+		}
+		if margin != "" && strings.HasPrefix(line, margin) {
+			last := &all[len(all)-1]
+			last.says += line[len(margin):] + "\n"
+		} else {
+			margin = ""
+		}
+	}
+	return all
+}
+
+// matches reports whether what was said is what a page says.
+func matches(said, says string) bool {
+	pattern := regexp.QuoteMeta(strings.TrimSpace(says))
+	pattern = strings.ReplaceAll(pattern, `\.\.\.`, `(?s:.*?)`)
+	pattern = regexp.MustCompile(` +`).ReplaceAllString(pattern, ` +`)
+	return regexp.MustCompile(`^\s*` + pattern + `\s*$`).MatchString(said)
+}
+
+// Pages say what is so: each of their commands is run, one after the other, on a manager of the page's own, and says what the page says.
+func TestDocs(t *testing.T) {
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, page := range append(pages, "../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := steps(string(text))
+		if len(all) == 0 {
+			continue
+		}
+		tried++
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			m := serve(t, "")
+			m.at()
+			dir := t.TempDir()
+			for _, s := range all {
+				if name, ok := strings.CutPrefix(s.command, "cat "); ok && !strings.Contains(name, " ") { // a file that the page shows
+					if err := os.WriteFile(filepath.Join(dir, name), []byte(s.says), 0o600); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				c := exec.Command("sh", "-c", s.command)
+				c.Dir = dir
+				c.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"), "API=http://"+m.api,
+					"TOKEN="+m.token, "DATA="+strings.TrimPrefix(m.where[0], "--data="))
+				out, err := c.CombinedOutput()
+				if err != nil && !strings.Contains(s.says, "portolan: ") {
+					t.Fatalf("%s:%d: %s: %v\n%s", page, s.line, s.command, err, out)
+				}
+				if !matches(string(out), s.says) {
+					t.Errorf("%s:%d: %s says\n%s\nthe page says\n%s", page, s.line, s.command, out, s.says)
+				}
+			}
+			m.check()
+		})
+	}
+	if tried < 3 {
+		t.Errorf("%d pages have commands", tried)
+	}
+}
+
+// Every command says how it is used by examples.
+func TestHelp(t *testing.T) {
+	out, err := exec.Command(binary, "--help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(out); !strings.Contains(text, "portolan demo") || !strings.Contains(text, "List resources") {
+		t.Errorf("the help is %s", text)
+	}
+	for _, name := range []string{"list", "get", "create", "set", "delete", "assign", "next", "split", "move", "history", "undo", "apply",
+		"export resources",
+		"login", "completion", "status", "doctor", "password", "serve", "agent", "ready", "import netbox", "import phpipam", "import infoblox",
+		"import dhcpd", "import kea", "import bind"} {
+		out, err := exec.Command(binary, append(strings.Fields(name), "--help")...).Output()
+		if err != nil || !strings.Contains(string(out), "Examples:") {
+			t.Errorf("the help of %s has no example: %v\n%s", name, err, out)
+		}
+	}
+}
