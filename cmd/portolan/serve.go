@@ -40,6 +40,7 @@ type serveCommand struct {
 	BackupKeep    int             `help:"How many of the backups of --backup-every are kept, 2 to 20." default:"7" placeholder:"N"`
 	AccessLog     string          `help:"A file that each request is appended to, in the combined format of web servers; - is standard output. SIGHUP opens it anew." placeholder:"FILE"`
 	AuditLog      string          `help:"A file that each sign-in, and each request that changes something, is appended to as a line of JSON; - is standard output. SIGHUP opens it anew." placeholder:"FILE"`
+	OTLP          string          `help:"A collector of OpenTelemetry that traces of requests and changes are sent to, by OTLP over HTTP." name:"otlp" placeholder:"http://HOST:4318"`
 	TrustProxy    []string        `help:"A proxy on another machine that ends TLS, as an address or a prefix; may be given more than once. It may come over plain HTTP, nobody else may, and X-Forwarded-For says who asks." placeholder:"PREFIX"`
 	NearlyFull    int             `help:"From which share in use on a network is nearly full, in percent, in metrics and portolan status." default:"90" placeholder:"PERCENT"`
 	Sweep         bool            `help:"Let reconciliation policies ask the addresses of their networks whether they answer, from this machine."`
@@ -109,13 +110,19 @@ func (c *serveCommand) options(s *session) (o server.Options, err error) {
 	if err != nil {
 		return o, usageError{fmt.Errorf("--trust-proxy: %w", err)}
 	}
+	var traces *url.URL
+	if c.OTLP != "" {
+		if traces, err = server.ParseTraces(c.OTLP); err != nil {
+			return o, usageError{fmt.Errorf("--otlp: %w", err)}
+		}
+	}
 	outbound.Allow(prefixes)
 	return server.Options{
 		Data: c.Data, Database: c.Database, DatabaseRead: c.DatabaseRead, Listen: c.Listen,
 		CheckinListen: c.CheckinListen, PublicURL: c.PublicURL,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, MaxLimit: c.MaxLimit, MetricsListen: c.MetricsListen, KeepHistory: c.KeepHistory,
 		KeepEvents: c.KeepEvents, KeepSessions: c.KeepSessions, Releases: c.Releases, Backups: c.BackupDir,
-		BackupEvery: c.BackupEvery, BackupKeep: c.BackupKeep, AccessLog: c.AccessLog, AuditLog: c.AuditLog, TrustProxy: proxies,
+		BackupEvery: c.BackupEvery, BackupKeep: c.BackupKeep, AccessLog: c.AccessLog, AuditLog: c.AuditLog, TrustProxy: proxies, Traces: traces,
 		NearlyFull: c.NearlyFull, HistoryHeads: c.HistoryHeads, HistorySyslog: collector,
 		Sweep: c.Sweep, Feeds: c.Feeds, Mail: receivers.mail, Traps: receivers.traps,
 		AdminPassword: c.AdminPassword, MasterKeys: keys,

@@ -73,12 +73,18 @@ func NewAPI(s *store.Store) *resource.API {
 	return a
 }
 
+// hostName is the name of this machine; empty where that is not known: it is shown, and nothing more.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
 // Serve makes what serves the address API over HTTP. maxLimit is the largest page (spec.md section 8).
 func Serve(a *resource.API, maxLimit int64, version string) *rest.Server {
-	name, err := os.Hostname()
-	if err != nil { // it is shown, and nothing more
-		name = ""
-	}
+	name := hostName()
 	a.Manager.Hostname, a.Manager.Version = name, version
 	s := rest.New(a, rest.Settings{Base: Base, MaxLimit: maxLimit, RootType: "AddressManager", Version: version, Hostname: name})
 	s.Apply = imports.Apply(a, s.Show)

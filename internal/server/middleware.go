@@ -64,6 +64,7 @@ func (m *Manager) handle(name string, handle func(w http.ResponseWriter, r *http
 		rec := &recorder{ResponseWriter: w}
 		r, a := begin(r)
 		w.Header().Set(requestHeader, a.id)
+		r, end := m.traces.begin(r, name, a)
 		setSecurityHeaders(w.Header(), m.secure)
 		aborted := true
 		defer func() {
@@ -72,6 +73,7 @@ func (m *Manager) handle(name string, handle func(w http.ResponseWriter, r *http
 			}
 			took := time.Since(began)
 			duration.Observe(took.Seconds())
+			end(rec.status)
 			m.accessed(r, a, rec, took)
 			m.audited(name, r, a, rec)
 			m.metrics.requests.WithLabelValues(name, method(r), strconv.Itoa(rec.status)).Inc()

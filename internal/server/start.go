@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,6 +80,8 @@ type Options struct {
 	// AccessLog and AuditLog are files that each request, and each that changes something with each sign-in, is appended to; "-" is standard
 	// output, empty none.
 	AccessLog, AuditLog string
+	// Traces is the URL of a collector of OpenTelemetry that traces are sent to (ParseTraces); nil where there is none.
+	Traces *url.URL
 	// TrustProxy are the proxies that may come over plain HTTP from other machines, and say who asks (X-Forwarded-For).
 	TrustProxy []netip.Prefix
 	// NearlyFull is from which share in use on a network is nearly full, in percent; 0 means DefaultNearlyFull.
@@ -136,6 +139,7 @@ type Manager struct {
 	// files is the certificate that was given; nil where the manager's own is shown.
 	files               *certificateFiles
 	accessLog, auditLog *journal
+	traces              *traces
 	// since is when it began. statusKept and spaceKept are what was last found out of how it is.
 	since      time.Time
 	statusKept remembered[Status]
@@ -188,6 +192,9 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	if m.auditLog, err = openJournal(o.AuditLog, m.log); err != nil {
 		return nil, fmt.Errorf("the audit log: %w", err)
 	}
+	if m.traces, err = newTraces(ctx, o.Traces, o.Version, hostName()); err != nil {
+		return nil, fmt.Errorf("sending traces: %w", err)
+	}
 	m.metrics = newMetrics(m.registry)
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if m.Store, err = store.Open(store.Options{Layout: Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead,
@@ -222,7 +229,10 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.Address.Manager.LogLevel, m.Address.Manager.Backups = o.LogLevel, o.Backups
 	m.REST.SetCookie = access.SetCookie
 	m.REST.Still = func(r *http.Request) (resource.Caller, error) { return m.caller(access.Quietly(r)) }
-	m.Store.Time(store.Timing{Change: func(d time.Duration) { m.metrics.changes.Observe(d.Seconds()) },
+	m.Store.Time(store.Timing{Change: func(ctx context.Context, began time.Time) {
+		m.metrics.changes.Observe(time.Since(began).Seconds())
+		m.traces.changed(ctx, began)
+	},
 		Commit: func(d time.Duration) { m.metrics.commits.Observe(d.Seconds()) }})
 	observeFollowers(m.registry, m.REST.Followers)
 	if m.Address.Probe = o.Probe; o.Probe == nil {
@@ -510,6 +520,9 @@ func (m *Manager) Close() error {
 		errs = append(errs, fmt.Errorf("writing presence: %w", err))
 	}
 	errs = append(errs, m.Store.Close())
+	if err := m.traces.close(ctx); err != nil { // a collector that is away keeps nobody from ending
+		m.log.Warn("sending the last traces", "error", err)
+	}
 	m.accessLog.close()
 	m.auditLog.close()
 	return errors.Join(errs...)

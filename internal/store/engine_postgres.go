@@ -102,7 +102,7 @@ func (e *postgresEngine) latest(ctx context.Context, fn func(conn) error) error 
 func (e *postgresEngine) update(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
 	var topics []string
 	at := e.store.commits.last.Load()
-	defer e.store.timed(ofCommit, time.Now())
+	defer e.store.committedIn(time.Now())
 	err := e.pg.update(ctx, scope, func(c *pgConn) error {
 		tx := e.store.begin(ctx, c, at)
 		tx.ids, tx.author, tx.writing = &sequences{e.pg, c}, author, true

@@ -77,17 +77,23 @@ func (e *postgresEngine) figures(ctx context.Context, f *Figures) error {
 
 // Timing is told how long changes take: from when they are asked for until they are on the disk, and, of that, how long a commit of one
 // or of several together takes from its beginning.
-type Timing struct{ Change, Commit func(time.Duration) }
+type Timing struct {
+	Change func(ctx context.Context, began time.Time)
+	Commit func(time.Duration)
+}
 
 // Time lets somebody be told how long changes take, from now on.
 func (s *Store) Time(t Timing) { s.timing.Store(&t) }
 
-// timed calls what is told, where somebody is.
-func (s *Store) timed(which func(*Timing) func(time.Duration), began time.Time) {
+// changed and committedIn tell who is told, where somebody is.
+func (s *Store) changed(ctx context.Context, began time.Time) {
 	if t := s.timing.Load(); t != nil {
-		which(t)(time.Since(began))
+		t.Change(ctx, began)
 	}
 }
 
-func ofChange(t *Timing) func(time.Duration) { return t.Change }
-func ofCommit(t *Timing) func(time.Duration) { return t.Commit }
+func (s *Store) committedIn(began time.Time) {
+	if t := s.timing.Load(); t != nil {
+		t.Commit(time.Since(began))
+	}
+}

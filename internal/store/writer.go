@@ -59,7 +59,7 @@ func (s *Store) Update(ctx context.Context, author Author, fn func(*Tx) error) e
 func (s *Store) UpdateIn(ctx context.Context, scope Scope, author Author, fn func(*Tx) error) error {
 	s.updates.Add(1)
 	defer s.updates.Add(-1)
-	defer s.timed(ofChange, time.Now())
+	defer s.changed(ctx, time.Now())
 	return s.engine.update(ctx, scope, author, fn)
 }
 
@@ -148,7 +148,7 @@ func (e *sqliteEngine) group(w *session, first *job) {
 	jobs := []*job{first}
 	began := time.Now()
 	err := e.commit(w, &jobs)
-	e.store.timed(ofCommit, began)
+	e.store.committedIn(began)
 	// Before anybody is answered: who was told of a change reads it.
 	if topics, changed := changedBy(jobs, err); changed {
 		e.store.committed(topics)
