@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime/debug"
 	"syscall"
 	_ "time/tzdata" // for maintenance windows, on machines without time zones
@@ -81,6 +82,9 @@ type commands struct {
 	Application applicationCommand `cmd:"" hidden:"" help:"Run an application of a service point, which starts it."`
 }
 
+// missingFile is how the parser says that a file is not there.
+var missingFile = regexp.MustCompile(`(?:<file>: |)stat (.+): no such file or directory`)
+
 // usageError is a mistake on the command line: exit code 2.
 type usageError struct{ error }
 
@@ -116,7 +120,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Selected() != nil {
 			try = wrong.Context.Selected().FullPath()
 		}
-		fmt.Fprintf(stderr, "portolan: %v\nTry: %s --help\n", err, try)
+		fmt.Fprintf(stderr, "portolan: %s\nTry: %s --help\n", missingFile.ReplaceAllString(err.Error(), "$1: there is no such file"), try)
 		return 2
 	}
 	level := new(slog.LevelVar)

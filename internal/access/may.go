@@ -52,7 +52,7 @@ func May(c resource.Caller, action resource.Action, on resource.Subject) (seen s
 		if rightsIn(c) != nil && on.Collection != nil {
 			return nil, problem.Forbidden("AccessDenied", "%s may not change %s: administrators do", c.Name, on.Collection.Name)
 		}
-		return nil, problem.Forbidden("AccessDenied", "%s may read, not change", c.Name)
+		return nil, problem.Forbidden("AccessDenied", "%s may read, not change: that takes the role %s", c.Name, Administrator)
 	// A session may always be changed by itself, so that one that may only read can end.
 	case c.ReadOnly && (!own || belongs(on, c.User) || on.ID == 0 || on.ID != c.Session):
 		return nil, problem.Forbidden("ReadOnlySession", "this session or token may only read")

@@ -30,7 +30,12 @@ type IPv4BlockSplit struct {
 	Block schema.Ref `api:"block,required" ref:"IPv4Block"`
 	// SplitPointAddress is the first address of the new block; the middle where it is not given.
 	SplitPointAddress netip.Addr `api:"splitPointAddress"`
+
+	about string
 }
+
+// About says what is split.
+func (x *IPv4BlockSplit) About() string { return x.about }
 
 // BeforeWrite says what is wrong with the split point.
 func (x *IPv4BlockSplit) BeforeWrite(c *resource.Change) error {
@@ -40,6 +45,7 @@ func (x *IPv4BlockSplit) BeforeWrite(c *resource.Change) error {
 	}
 	x.Block.ID = row.ID
 	whole := rangeOf(row)
+	x.about = " of " + whole.String()
 	if !x.SplitPointAddress.IsValid() {
 		p, ok := whole.Prefix()
 		if !ok || p.Bits() == p.Addr().BitLen() {
@@ -196,7 +202,12 @@ type IPv4NetworkSplit struct {
 	ConflictResolutionStrategy string `api:"conflictResolutionStrategy,writeOnly" enum:"USE_EXISTING|OVERWRITE"`
 	// Template is the template that the parts get.
 	Template schema.Ref `api:"template,writeOnly" ref:"IPv4Template"`
+
+	about string
 }
+
+// About says what is split.
+func (x *IPv4NetworkSplit) About() string { return x.about }
 
 // BeforeWrite says what is wrong with the count.
 func (x *IPv4NetworkSplit) BeforeWrite(c *resource.Change) error {
@@ -208,6 +219,7 @@ func (x *IPv4NetworkSplit) BeforeWrite(c *resource.Change) error {
 		return problem.Invalid("networkCount", "%d is no power of two", x.NetworkCount)
 	}
 	p, _ := rangeOf(row).Prefix()
+	x.about = fmt.Sprintf(" of %s in %d", p, x.NetworkCount)
 	if p.Bits()+bits.TrailingZeros64(uint64(x.NetworkCount)) > p.Addr().BitLen() { //nolint:gosec // as above
 		return problem.Field("IpRangeTooSmall", "networkCount", "%s has no %d parts", p, x.NetworkCount)
 	}

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"fmt"
 	"mime"
 	"net/http"
 	"net/url"
@@ -175,6 +176,26 @@ func notBuilt(path string) error {
 		"%s is part of the published API and not built in this release; see docs/status.md", path)
 }
 
+// elsewhere says where what a path ends with is, as far as there is something of that name below other collections.
+func (a *Server) elsewhere(parts []string) string {
+	if len(parts) != 3 {
+		return ""
+	}
+	var below []string
+	for _, c := range a.Collections() {
+		if c.Sub(parts[2]) != nil && c.Name != parts[0] {
+			below = append(below, c.Name)
+		}
+	}
+	if len(below) == 0 || len(below) > mostElsewhere {
+		return ""
+	}
+	return fmt.Sprintf(": %s are below %s", parts[2], strings.Join(below, " and "))
+}
+
+// mostElsewhere is how many collections are named: what is below more than these is below most.
+const mostElsewhere = 4
+
 // route finds what a path names.
 func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Target, err error) {
 	path := strings.TrimPrefix(r.URL.Path, a.Base)
@@ -182,7 +203,7 @@ func (a *Server) route(r *http.Request, caller resource.Caller) (t resource.Targ
 		return resource.Target{Root: true, List: true}, nil
 	}
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
-	none := problem.New(http.StatusNotFound, "ResourceNotFound", "there is nothing at %s", r.URL.Path)
+	none := problem.New(http.StatusNotFound, "ResourceNotFound", "there is nothing at %s%s", r.URL.Path, a.elsewhere(parts))
 	unknown := func() error {
 		// HEAD, OPTIONS and PATCH are ours, at every published path.
 		methods := a.Facts.Methods(parts)

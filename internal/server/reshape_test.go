@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"portolan/internal/access"
 )
 
 const mergePatch = "Content-Type: application/merge-patch+json"
@@ -274,4 +276,27 @@ func TestReuseExisting(t *testing.T) {
 		t.Errorf("without a traversal the new network is %s", r.body)
 	}
 	m.verify()
+}
+
+// Refusals say what to do: where splits are made, what an alias to somebody else's name takes, which role changes.
+func TestRefusalsSayWhatToDo(t *testing.T) {
+	m := startAlone(t)
+	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
+	block := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	network := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24"}`)
+	view := m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"in"}`)
+	zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"lab.example"}`)
+	m.refused(404, "ResourceNotFound", "splits are below blocks and configurations", "POST", "/api/v2/networks/"+network+"/splits", `{}`)
+	m.refused(404, "InlinedResourceNotFound", "ExternalHostsZone", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
+		`{"type":"AliasRecord","name":"x","linkedRecord":{"absoluteName":"www.elsewhere.example"}}`)
+	token, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "reader", Role: access.Analyst})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.refused(403, "AccessDenied", "takes the role administrator", "POST", "/api/v2/configurations", `{"name":"x"}`, "Authorization: Bearer "+token)
+	m.want(201, "POST", "/api/v2/blocks/"+block+"/splits", `{"type":"IPv4NetworkSplit","network":{"id":`+network+`},"networkCount":4}`)
+	r := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "")
+	if got := r.text("data.0.description"); got != "Added IPv4NetworkSplit of 10.1.0.0/24 in 4" {
+		t.Errorf("the history says %q", got)
+	}
 }
