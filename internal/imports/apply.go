@@ -14,20 +14,19 @@ import (
 )
 
 // Apply gives what makes a resource be as its members say, in the transaction of a change: the one that it is about is changed, by the
-// rules of imports (docs/import.md), and made where it is not there. in is the path of what it belongs below, by names or numbers, such
-// as configurations/main, servers/ns1 or servers/ns1/deploymentRoles; empty: it finds its place in its configuration. A reference may be
-// a text: the key of what it refers to, or its path, such as locations/NO OSL. action leaves it at one of both, as that of an import
-// does: CREATE, or UPDATE, which takes the number of what is changed (id), too; empty: both.
-func Apply(a *resource.API, show Show) func(c *resource.Change, in, action string) (resource.Applied, error) {
+// rules of imports (docs/import.md), and made where it is not there. It belongs below how.In or how.Base, paths by names or numbers, such
+// as configurations/main, servers/ns1 or servers/ns1/deploymentRoles; names in how.In are of the configuration of how.Base. Empty: it finds
+// its place in its configuration. A reference may be a text: the key of what it refers to, or its path, such as locations/NO OSL.
+func Apply(a *resource.API, show Show) func(c *resource.Change, how resource.Applying) (resource.Applied, error) {
 	runner := &Runner{api: a, show: show}
-	return func(c *resource.Change, in, action string) (done resource.Applied, err error) {
-		j := &job{Runner: runner, action: cmp.Or(action, createOrUpdate), declared: action == "" || action == createOrUpdate,
+	return func(c *resource.Change, how resource.Applying) (done resource.Applied, err error) {
+		j := &job{Runner: runner, action: cmp.Or(how.Action, createOrUpdate), declared: true, taken: how.Taken,
 			prepared: map[int64]any{0: c.Prepared}}
-		if !slices.Contains([]string{createOrUpdate, createOnly, updateOnly}, j.action) {
-			return done, problem.Field("InvalidEnumValue", "action", "%q: must be one of %s, %s, %s", action, createOrUpdate, createOnly, updateOnly)
+		if all := []string{createOrUpdate, createOnly, updateOnly}; !slices.Contains(all, j.action) {
+			return done, problem.Field("InvalidEnumValue", "action", "%q: must be one of %s", how.Action, strings.Join(all, ", "))
 		}
 		p := &perform{job: j, Change: c}
-		if j.at, err = p.placeNamed(in); err != nil {
+		if err := p.placeDocument(how); err != nil || how.Nothing {
 			return done, err
 		}
 		members := c.Sent
@@ -47,15 +46,27 @@ func Apply(a *resource.API, show Show) func(c *resource.Change, in, action strin
 	}
 }
 
-// placeNamed reads the path of what a resource belongs below, by names or numbers.
-func (p *perform) placeNamed(path string) (at target, err error) {
+// placeDocument finds what the resource belongs below.
+func (p *perform) placeDocument(how resource.Applying) (err error) {
+	if p.at, err = p.placeNamed("into", how.Base, 0); err != nil || how.In == nil {
+		return err
+	}
+	within, err := p.configuration()
+	if err == nil {
+		p.at, err = p.placeNamed("in", *how.In, within)
+	}
+	return err
+}
+
+// placeNamed reads the path of what a resource belongs below, by names or numbers; configuration is that which names are of, 0: any.
+func (p *perform) placeNamed(field, path string, configuration int64) (at target, err error) {
 	if path == "" {
 		return at, nil
 	}
 	name, rest, _ := strings.Cut(path, "/")
 	c := p.API.Collection(name)
 	if c == nil || rest == "" {
-		return at, problem.Invalid("in", "%q is no path of a resource, such as configurations/main or servers/ns1", path)
+		return at, problem.Invalid(field, "%q is no path of a resource, such as configurations/main or servers/ns1", path)
 	}
 	key, sub := rest, ""
 	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range has one, too
@@ -63,7 +74,7 @@ func (p *perform) placeNamed(path string) (at target, err error) {
 			key, sub = rest[:i], rest[i+1:]
 		}
 	}
-	row, err := p.API.Named(p.Tx, p.Caller, "in", c, key, 0)
+	row, err := p.API.NamedOrNumbered(p.Tx, p.Caller, field, c, key, configuration)
 	if err != nil {
 		return at, err
 	}
@@ -72,7 +83,7 @@ func (p *perform) placeNamed(path string) (at target, err error) {
 		return target{within: t}, nil
 	}
 	if t.Sub = c.Sub(sub); !t.Sub.Post || t.Sub.Relation != resource.Children {
-		return at, problem.Invalid("in", "%q: nothing is made in %s", path, sub)
+		return at, problem.Invalid(field, "%q: nothing is made in %s", path, sub)
 	}
 	t.List = true
 	return target{list: &t}, nil

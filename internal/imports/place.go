@@ -150,8 +150,8 @@ func (p *perform) placeIn(t *schema.Type, c *resource.Collection, members map[st
 	default:
 		if within, err = p.above(members); within == nil && err == nil {
 			if c.Place == nil && len(p.API.ParentsOf(t)) > 1 {
-				return at, problem.Field("ConflictingResourceFieldValues", "type", "a %s may lie below resources of several kinds: say by the field "+
-					"into of the import what it belongs below", t.Name)
+				return at, problem.Field("ConflictingResourceFieldValues", "type", "a %s may lie below resources of several kinds: say by %s what it "+
+					"belongs below", t.Name, p.placer())
 			}
 			within, err = p.configurationOf(members)
 		}
@@ -173,7 +173,15 @@ func (p *perform) placeIn(t *schema.Type, c *resource.Collection, members map[st
 		}
 	}
 	return at, problem.Field("InvalidResourceType", "type",
-		"a %s cannot be made in a %s: say by the field into of the import what it belongs below", t.Name, within.Type)
+		"a %s cannot be made in a %s: say by %s what it belongs below", t.Name, within.Type, p.placer())
+}
+
+// placer is what says where a resource belongs.
+func (j *job) placer() string {
+	if j.declared {
+		return "its member in (portolan create --in), such as servers/ns1,"
+	}
+	return "the field into of the import"
 }
 
 // above gives the resource that the row's link up leads to, as the API shows it; nil where it has none.
@@ -227,7 +235,10 @@ func (p *perform) configurationOf(members map[string]json.RawMessage) (*store.Re
 			return nil, err
 		}
 		if len(found) == 1 {
-			return p.API.Locate(p.Tx, resource.Target{Collection: scope, ID: found[0].ID}, p.Caller)
+			row, err := p.API.Locate(p.Tx, resource.Target{Collection: scope, ID: found[0].ID}, p.Caller)
+			if !problem.IsNotFound(err) { // one that is hidden is not there
+				return row, err
+			}
 		}
 		return nil, resource.NotFoundInlined("configuration", "there is no configuration %q", one.Name)
 	}
@@ -295,7 +306,7 @@ func (p *perform) known(t *schema.Type, c *resource.Collection, at resource.Targ
 			configuration = at.ID
 		}
 		found, err = p.Tx.ByKey(configuration, t.KeyOf(o))
-	case members["absoluteName"] == nil && p.declared:
+	case members["absoluteName"] == nil && p.declared && p.action == createOrUpdate:
 		return p.nameless(t, c, at, members)
 	default:
 		return p.namedAlike(t, at, members)
@@ -318,8 +329,15 @@ func (p *perform) nameless(t *schema.Type, c *resource.Collection, at resource.T
 	if err != nil {
 		return nil, err
 	}
+	if len(rows) == namelessSiblings {
+		return nil, problem.BadRequest("RequestTooLarge", "there are %d %s there or more: such resources are found again among fewer", len(rows),
+			c.Name)
+	}
 	var named []*store.Resource
 	for _, row := range rows {
+		if p.taken != nil && p.taken(row.ID) {
+			continue
+		}
 		shown, err := p.shown(row)
 		if err != nil {
 			return nil, err

@@ -70,7 +70,11 @@ func (p *perform) one(r *row) (o outcome, err error) {
 	if by := p.API.CollectionOf(t).PlacedBy; by != "" && t.ByName[by] == nil {
 		delete(members, by)
 	}
-	if unknown := takeUnknown(t, members); unknown != nil && p.firstOf(t.Name, unknown) {
+	unknown := takeUnknown(t, members)
+	if unknown != nil && p.declared {
+		return o, problem.Invalid(unknown[0], "a %s has no such field", t.Name)
+	}
+	if unknown != nil && p.firstOf(t.Name, unknown) {
 		o.said = append(o.said, "passed over, as a "+t.Name+" has no such field: "+strings.Join(unknown, ", "))
 	}
 	if err != nil {
@@ -244,6 +248,7 @@ func (p *perform) ownAlike(t *schema.Type, f *schema.Field, raw json.RawMessage,
 	if err != nil || len(rows) != len(items) {
 		return false, err
 	}
+	left := slices.Clone(items)
 	for _, row := range rows {
 		members, err := p.shown(row)
 		if err != nil {
@@ -253,9 +258,11 @@ func (p *perform) ownAlike(t *schema.Type, f *schema.Field, raw json.RawMessage,
 		if err != nil {
 			return false, err
 		}
-		if !slices.ContainsFunc(items, func(item json.RawMessage) bool { return alike(item, shown) }) {
+		i := slices.IndexFunc(left, func(item json.RawMessage) bool { return alike(item, shown) })
+		if i < 0 {
 			return false, nil
 		}
+		left = slices.Delete(left, i, i+1)
 	}
 	return true, nil
 }
@@ -290,6 +297,9 @@ func (p *perform) update(c *resource.Change, r *row, there *store.Resource, o ou
 	}
 	if fixed != nil {
 		slices.Sort(fixed)
+		if p.declared {
+			return o, problem.Invalid(fixed[0], "cannot be changed: it is %s", shown[fixed[0]])
+		}
 		o.said = append(o.said, "left as it is, because it cannot be changed: "+strings.Join(fixed, ", "))
 	}
 	if len(c.Sent) == 0 {
@@ -298,21 +308,66 @@ func (p *perform) update(c *resource.Change, r *row, there *store.Resource, o ou
 	if err := p.may(resource.ActionChange, resource.Subject{Collection: p.API.Collection(there.Collection), ID: there.ID}); err != nil {
 		return o, err
 	}
-	o.came, o.fields = updated, changedFields(t, c.Sent, shown)
+	o.came = updated
+	if o.fields, err = p.changedFields(t, c.Sent, shown, there); err != nil {
+		return o, err
+	}
 	o.row, err = p.API.Rewrite(c, there, false)
 	return o, err
 }
 
-// changedFields words what is to be changed; what is only written, such as a password, without its values.
-func changedFields(t *schema.Type, sent, shown map[string]json.RawMessage) (all []resource.FieldChange) {
+// changedFields words what is to be changed; what is only written, such as a password, without its values. Of parts of a field those alone
+// that are sent.
+func (p *perform) changedFields(t *schema.Type, sent, shown map[string]json.RawMessage, there *store.Resource) (all []resource.FieldChange,
+	err error) {
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
 		one := resource.FieldChange{Field: name, Before: shown[name], After: sent[name]}
-		if f := t.ByName[name]; f == nil || f.Kind == schema.SecretText || f.WriteOnly && f.Kind != schema.References {
+		f := t.ByName[name]
+		switch {
+		case f != nil && f.Kind == schema.References && f.WriteOnly:
+			if one.Before, err = p.linked(there, name); err != nil {
+				return nil, err
+			}
+		case f == nil || f.Kind == schema.SecretText || f.WriteOnly:
 			one.Before, one.After = nil, nil
+		case f.Kind == schema.Map:
+			var parts, before map[string]json.RawMessage
+			if json.Unmarshal(one.After, &parts) == nil && parts != nil {
+				if err := json.Unmarshal(shown[name], &before); err != nil {
+					before = nil // there is none
+				}
+				for part, value := range parts {
+					if !alike(value, before[part]) {
+						all = append(all, resource.FieldChange{Field: name + "." + part, Before: before[part], After: value})
+					}
+				}
+				continue
+			}
 		}
 		all = append(all, one)
 	}
-	return all
+	return all, nil
+}
+
+// linked are the addresses or names of what a resource refers to by a field of many.
+func (p *perform) linked(there *store.Resource, name string) (json.RawMessage, error) {
+	ids, err := p.Tx.Links(there.ID, name)
+	if err != nil {
+		return nil, err
+	}
+	texts := []string{}
+	for _, id := range ids {
+		row, err := p.Tx.Get(id)
+		if err != nil {
+			return nil, err
+		}
+		text := row.Name
+		if len(row.Low) > 0 {
+			text = store.KeyAddr(row.Low).String()
+		}
+		texts = append(texts, text)
+	}
+	return json.Marshal(texts)
 }
 
 // dropSameLinks takes out of what is sent the fields of many that hold just what is sent, by number or by address: they are not shown.
@@ -339,18 +394,18 @@ func (p *perform) dropSameLinks(t *schema.Type, sent map[string]json.RawMessage,
 			delete(sent, name)
 			continue
 		}
-		targets := map[string]bool{}
+		targets := map[string]int64{}
 		for _, id := range linked {
 			row, err := p.Tx.Get(id)
 			if err != nil {
 				return err
 			}
-			targets[strconv.FormatInt(id, 10)] = true
+			targets[strconv.FormatInt(id, 10)] = id
 			if len(row.Low) > 0 {
-				targets[store.KeyAddr(row.Low).String()] = true
+				targets[store.KeyAddr(row.Low).String()] = id
 			}
 		}
-		same := len(items) == len(linked)
+		met := map[int64]bool{} // each once: two that are the same are not two others
 		for _, one := range items {
 			key := strconv.FormatInt(one.ID, 10)
 			if one.Address != nil {
@@ -359,9 +414,11 @@ func (p *perform) dropSameLinks(t *schema.Type, sent map[string]json.RawMessage,
 					key = a.Unmap().String()
 				}
 			}
-			same = same && targets[key]
+			if id := targets[key]; id != 0 {
+				met[id] = true
+			}
 		}
-		if same {
+		if len(items) == len(linked) && len(met) == len(linked) {
 			delete(sent, name)
 		}
 	}

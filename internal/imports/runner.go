@@ -185,6 +185,8 @@ type job struct {
 	prepared map[int64]any
 	// declared: the rows are resources as they are to be, and those without a name of their own are found again, too.
 	declared bool
+	// taken reports whether another resource of the document is about one already.
+	taken func(id int64) bool
 }
 
 // work works an import off, from where it is.

@@ -492,6 +492,19 @@ type Cell struct {
 	Full float64
 }
 
+// Applying says how a resource of a document is applied.
+type Applying struct {
+	// Base is the path of what the resources of the document belong below; In, where it is given, that of what this one does.
+	Base string
+	In   *string
+	// Action leaves it at CREATE or UPDATE; empty: both. UPDATE takes the number of what is changed (id), too.
+	Action string
+	// Taken reports whether another resource of the document is about one already: one without a name of its own is none of them.
+	Taken func(id int64) bool
+	// Nothing only looks whether Base and Action are good.
+	Nothing bool
+}
+
 // Applied is what came of a resource that is to be as it was sent (POST /apply).
 type Applied struct {
 	// Row is the resource as it is now; nil where it could not be read.

@@ -1,10 +1,8 @@
 package resource
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
-	"strconv"
 
 	"portolan/internal/problem"
 	"portolan/internal/store"
@@ -17,14 +15,8 @@ func (a *API) Conceal(tx *store.Tx, caller Caller, sent map[string]json.RawMessa
 	if !ok || len(p.Named) == 0 || problem.IsNotFound(p) || !caller.Limited() {
 		return err
 	}
-	named := slices.DeleteFunc(slices.Clone(p.Named), func(id int64) bool {
-		for _, raw := range sent {
-			if bytes.Contains(raw, strconv.AppendInt(nil, id, 10)) {
-				return true
-			}
-		}
-		return false
-	})
+	said := numbersSent(sent)
+	named := slices.DeleteFunc(slices.Clone(p.Named), func(id int64) bool { return said[id] })
 	heads := map[int64]store.Head{}
 	if failed := tx.Heads(named, heads); failed != nil {
 		return failed
@@ -49,6 +41,40 @@ func (a *API) Conceal(tx *store.Tx, caller Caller, sent map[string]json.RawMessa
 		}
 	}
 	return err
+}
+
+// mostSaid is how many resources a caller may have named: who sends very many numbers does not know them, but tries.
+const mostSaid = 20
+
+// numbersSent are the numbers of resources that a caller named itself, as {"id":N}; none where there are very many.
+func numbersSent(sent map[string]json.RawMessage) map[int64]bool {
+	said := map[int64]bool{}
+	var visit func(value any)
+	visit = func(value any) {
+		switch x := value.(type) {
+		case []any:
+			for _, one := range x {
+				visit(one)
+			}
+		case map[string]any:
+			for name, one := range x {
+				if n, ok := one.(float64); ok && name == "id" {
+					said[int64(n)] = true
+				}
+				visit(one)
+			}
+		}
+	}
+	for _, raw := range sent {
+		var value any
+		if json.Unmarshal(raw, &value) == nil {
+			visit(value)
+		}
+	}
+	if len(said) > mostSaid {
+		return nil
+	}
+	return said
 }
 
 // Sees reports whether the caller sees a resource.

@@ -32,21 +32,14 @@ func (c *Collection) KeyField() string {
 	return "name"
 }
 
-// Named gives the one resource of a collection that a text names: by its number, or by its key (KeyField), in a configuration, or in any
-// where that is 0. field is what named it, for the refusal: there is none, or there are several.
+// Named gives the one resource of a collection that a text names by its key (KeyField), in a configuration, or in any where that is 0. field
+// is what named it, for the refusal: there is none, or there are several.
 func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, text string, configuration int64) (*store.Resource, error) {
-	if id, err := strconv.ParseInt(text, 10, 64); err == nil {
-		row, err := a.find(tx, c, id, caller)
-		if problem.IsNotFound(err) {
-			return nil, notFoundInlined(field, "there is no resource %d in %s", id, c.Name)
-		}
-		return row, err
-	}
 	q, _ := a.ListQuery(Target{Collection: c, List: true}, caller)
 	where := store.All{q.Where}
 	key := c.keyExpr(text)
 	if key == nil {
-		return nil, problem.Invalid(field, "%q is no %s of one of %s", text, c.KeyField(), c.Name)
+		return nil, notFoundInlined(field, "%q is no %s of one of %s", text, c.KeyField(), c.Name)
 	}
 	where = append(where, key)
 	if configuration != 0 && !c.Scope && len(c.Types) > 0 && c.Types[0].ByName["configuration"] != nil {
@@ -64,6 +57,21 @@ func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, te
 			text)
 	}
 	return rows[0], nil
+}
+
+// NamedOrNumbered is Named of what may also be a number: one that no resource is called.
+func (a *API) NamedOrNumbered(tx *store.Tx, caller Caller, field string, c *Collection, text string, configuration int64) (*store.Resource,
+	error) {
+	id, wrong := strconv.ParseInt(text, 10, 64)
+	row, err := a.Named(tx, caller, field, c, text, configuration)
+	if wrong != nil || !problem.IsNotFound(err) {
+		return row, err
+	}
+	row, err = a.find(tx, c, id, caller)
+	if problem.IsNotFound(err) {
+		return nil, notFoundInlined(field, "there is no resource %d in %s", id, c.Name)
+	}
+	return row, err
 }
 
 // keyExpr is the condition that a resource has a key; nil where the text can be none.

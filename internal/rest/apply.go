@@ -1,11 +1,14 @@
 package rest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
+	"time"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -90,6 +93,8 @@ func (a *Server) readApply(w http.ResponseWriter, rq *request) (q applyRequest, 
 	switch {
 	case rq.members["resources"] == nil:
 		return q, problem.Missing("resources")
+	case q.Resources == nil: // nothing is not an empty list: with prune that takes everything away
+		return q, problem.Invalid("resources", "must be a list")
 	case len(q.Resources) > maxChanges:
 		return q, problem.Invalid("resources", "at most %d are applied at once", maxChanges)
 	case q.Prune && q.Tag == "":
@@ -157,6 +162,7 @@ func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.C
 // toApply reads the resources, and does for them what takes too long for a transaction.
 func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.RawMessage, prepared map[int]any, err error) {
 	var faults []*problem.Problem
+	used := map[string]bool{}
 	prepared = map[int]any{}
 	for i, raw := range q.Resources {
 		members, err := schema.ParseObject(raw, AnyBody.Members)
@@ -184,14 +190,20 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 			return nil, nil, err
 		}
 		for name, value := range q.Defaults {
+			used[name] = used[name] || t.ByName[name] != nil || name == a.CollectionOf(t).PlacedBy
 			if members[name] == nil && (t.ByName[name] != nil || name == a.CollectionOf(t).PlacedBy) {
 				members[name] = value
 			}
 		}
-		if a.CollectionOf(t).Secret {
-			rq.key = "" // nothing of a body with secrets is remembered
+		if a.CollectionOf(t).Secret && rq.key != "" { // nothing of a body with secrets is remembered
+			return nil, nil, problem.BadRequest("InvalidHeaderValue", "Idempotency-Key: is not for a %s, which has secrets", t.Name)
 		}
 		all = append(all, members)
+	}
+	for name := range q.Defaults {
+		if len(faults) == 0 && len(all) > 0 && !used[name] {
+			return nil, nil, problem.Invalid("defaults."+name, "none of the resources has such a field")
+		}
 	}
 	return all, prepared, problem.Join(faults)
 }
@@ -202,22 +214,30 @@ func resourceAt(i int) string { return fmt.Sprintf("resources[%d]", i) }
 func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[string]json.RawMessage, prepared map[int]any) (ans answer,
 	err error) {
 	if len(all) > 1 || q.Prune { // one alone says itself what it is
-		tx.Describe("APPLY", fmt.Sprintf("Applied %d resources", len(all)))
+		text := fmt.Sprintf("Applied %d resources", len(all))
+		if q.Prune {
+			text += ", and deleted what else has the tag " + strings.TrimPrefix(q.Tag, "tags/")
+		}
+		tx.Describe("APPLY", text)
+	}
+	if _, err := a.Apply(a.changeOf(tx, rq, nil, nil), resource.Applying{Base: q.Into, Action: q.Action, Nothing: true}); err != nil {
+		return ans, a.Conceal(tx, rq.caller, nil, err)
 	}
 	tag, err := a.tagOf(tx, rq, q.Tag)
 	if err != nil {
 		return ans, err
 	}
-	results, kept, err := a.applyAll(tx, rq, q, all, prepared, tag)
-	if err != nil {
+	d := &applying{Server: a, tx: tx, rq: rq, q: q, all: all, prepared: prepared, tag: tag, kept: map[int64]bool{},
+		results: make([]appliedResource, len(all)), until: time.Now().Add(applyTime)}
+	if err := d.run(); err != nil {
 		return ans, err
 	}
 	answer := appliedAnswer{Resources: []appliedResource{}}
-	for _, one := range results {
+	for _, one := range d.results {
 		answer.add(one)
 	}
 	if q.Prune {
-		if err := a.prune(tx, rq, tag, kept, &answer); err != nil {
+		if err := d.prune(&answer); err != nil {
 			return ans, err
 		}
 	}
@@ -236,56 +256,118 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 	return ans, a.keep(tx, rq, ans)
 }
 
-// applyAll applies all resources, and gives what came of each, and which there are. Their order does not matter: those that are refused are
-// tried again when the others are done, as long as that leads to anything; then the faults of all are named.
-func (a *Server) applyAll(tx *store.Tx, rq *request, q *applyRequest, all []map[string]json.RawMessage, prepared map[int]any,
-	tag *store.Resource) (results []appliedResource, kept map[int64]bool, err error) {
-	results, kept = make([]appliedResource, len(all)), map[int64]bool{}
-	pending := make([]int, len(all))
+// changeOf is the change of the transaction for one resource.
+func (a *Server) changeOf(tx *store.Tx, rq *request, members map[string]json.RawMessage, prepared any) *resource.Change {
+	return &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: members, Probed: rq.outside.Probed, Made: rq.outside.Made,
+		Prepared: prepared, Options: rq.options, Extra: map[string]string{}}
+}
+
+// applying applies the resources of a document.
+type applying struct {
+	*Server
+	tx       *store.Tx
+	rq       *request
+	q        *applyRequest
+	all      []map[string]json.RawMessage
+	prepared map[int]any
+	tag      *store.Resource
+	// kept are the resources that the document is about, results what came of each.
+	kept    map[int64]bool
+	results []appliedResource
+	until   time.Time
+}
+
+const (
+	// applyPasses is how often what is refused is tried again behind the others, by turns from the end and from the beginning: a chain in
+	// either order takes two.
+	applyPasses = 8
+	// applyTime is how long all of it may take: other changes wait meanwhile.
+	applyTime = 20 * time.Second
+)
+
+// run applies all resources. Their order does not matter: those that are refused because of what there is not yet are tried again when the
+// others are done, as long as that leads to anything; then the faults of all are named.
+func (d *applying) run() error {
+	pending := make([]int, len(d.all))
 	for i := range pending {
 		pending[i] = i
 	}
-	for len(pending) > 0 {
-		var again []int
-		var faults []*problem.Problem
-		for _, i := range pending {
-			if err := rq.Context().Err(); err != nil {
-				return nil, nil, err
-			}
-			before := tx.Writes()
-			one, row, err := a.applyOne(tx, rq, q, maps.Clone(all[i]), prepared[i])
-			if err == nil && row != nil && kept[row.ID] {
-				err = problem.Conflict("ResourceConflictsWithOther", "this is resource %d, as another one before it", row.ID)
-			}
-			if store.Duplicate(err) {
-				err = wordConflict(err)
-			}
-			if err == nil && row != nil {
-				kept[row.ID] = true
-				err = a.mark(tx, rq, row, tag)
-			}
-			if err == nil {
-				results[i] = one
-				continue
-			}
-			fault, ok := problem.As(placed(resourceAt(i), err))
-			if !ok {
-				return nil, nil, placed(resourceAt(i), err)
-			}
-			again = append(again, i)
-			if len(faults) < maxFaults {
-				faults = append(faults, fault)
-			}
-			if tx.Writes() != before { // half done: nothing is to be built on that
-				return nil, nil, problem.Join(faults)
-			}
+	for range applyPasses {
+		again, faults, err := d.pass(pending)
+		if err != nil || len(again) == 0 {
+			return err
 		}
 		if len(again) == len(pending) {
-			return nil, nil, problem.Join(faults)
+			return problem.Join(faults)
 		}
+		slices.Reverse(again)
 		pending = again
 	}
-	return results, kept, nil
+	_, faults, err := d.pass(pending)
+	return cmp.Or(err, problem.Join(faults))
+}
+
+// pass tries the resources with these numbers once. again are those that were refused, faults the first reasons.
+func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, err error) {
+	for _, i := range pending {
+		if err := d.rq.Context().Err(); err != nil {
+			return nil, nil, err
+		}
+		if time.Now().After(d.until) {
+			return nil, nil, problem.BadRequest("RequestTooLarge", "this takes longer than %v, and others wait: apply fewer at once, in the "+
+				"order in which they need each other", applyTime)
+		}
+		before := d.tx.Writes()
+		err := d.one(i)
+		if err == nil {
+			continue
+		}
+		fault, ok := problem.As(placed(resourceAt(i), err))
+		if !ok {
+			return nil, nil, placed(resourceAt(i), err)
+		}
+		again = append(again, i)
+		if len(faults) < maxFaults {
+			faults = append(faults, fault)
+		}
+		if d.tx.Writes() != before { // half done: nothing is to be built on that
+			return nil, nil, problem.Join(faults)
+		}
+	}
+	return again, faults, nil
+}
+
+// one applies the resource with a number.
+func (d *applying) one(i int) error {
+	members, how := maps.Clone(d.all[i]), resource.Applying{Base: d.q.Into, Action: d.q.Action, Taken: func(id int64) bool { return d.kept[id] }}
+	if raw, ok := members["in"]; ok {
+		delete(members, "in")
+		var in string
+		if json.Unmarshal(raw, &in) != nil {
+			return problem.Invalid("in", "is the path of what it belongs below, as a text")
+		}
+		if how.In = &in; in == "" { // right below the root
+			how.Base, how.In = "", nil
+		}
+	}
+	done, err := d.Apply(d.changeOf(d.tx, d.rq, members, d.prepared[i]), how)
+	if store.Duplicate(err) {
+		err = wordConflict(err)
+	}
+	if err != nil {
+		return d.Conceal(d.tx, d.rq.caller, members, err)
+	}
+	if d.kept[done.Row.ID] {
+		first := slices.IndexFunc(d.results, func(one appliedResource) bool { return one.ID == done.Row.ID })
+		return problem.Conflict("ResourceConflictsWithOther", "this is what resources[%d] is about, too", first)
+	}
+	one := d.appliedRow(done.Did, done.Row)
+	one.Changes, one.Notes = done.Changes, done.Said
+	if err := d.mark(done.Row, &one); err != nil {
+		return err
+	}
+	d.kept[done.Row.ID], d.results[i] = true, one
+	return nil
 }
 
 // add adds what came of one.
@@ -301,27 +383,6 @@ func (x *appliedAnswer) add(one appliedResource) {
 		x.Deleted++
 	}
 	x.Resources = append(x.Resources, one)
-}
-
-// applyOne applies one resource, as the members say.
-func (a *Server) applyOne(tx *store.Tx, rq *request, q *applyRequest, members map[string]json.RawMessage, prepared any) (
-	one appliedResource, row *store.Resource, err error) {
-	into := q.Into
-	if raw, ok := members["in"]; ok {
-		delete(members, "in")
-		if json.Unmarshal(raw, &into) != nil {
-			return one, nil, problem.Invalid("in", "is the path of what it belongs below, as a text")
-		}
-	}
-	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: members, Probed: rq.outside.Probed, Made: rq.outside.Made,
-		Prepared: prepared, Options: rq.options, Extra: map[string]string{}}
-	done, err := a.Apply(c, into, q.Action)
-	if err != nil {
-		return one, nil, a.Conceal(tx, rq.caller, members, err)
-	}
-	one = a.appliedRow(done.Did, done.Row)
-	one.Changes, one.Notes = done.Changes, done.Said
-	return one, done.Row, nil
 }
 
 // appliedRow words a resource.
@@ -350,69 +411,115 @@ func (a *Server) tagOf(tx *store.Tx, rq *request, path string) (*store.Resource,
 	return a.Named(tx, rq.caller, "tag", a.Collection("tags"), key, 0)
 }
 
-// mark gives a resource the tag, where it has it not.
-func (a *Server) mark(tx *store.Tx, rq *request, row, tag *store.Resource) error {
-	if tag == nil {
+// mark gives a resource the tag, where it has it not, as far as the caller may.
+func (d *applying) mark(row *store.Resource, one *appliedResource) error {
+	if d.tag == nil {
 		return nil
 	}
-	targets, err := tx.Links(row.ID, "tags")
-	if err != nil || slices.Contains(targets, tag.ID) {
+	targets, err := d.tx.Links(row.ID, "tags")
+	if err != nil || slices.Contains(targets, d.tag.ID) {
 		return err
 	}
-	c := a.Collection(row.Collection)
+	c := d.Collection(row.Collection)
 	at := resource.Target{Collection: c, ID: row.ID, Sub: c.Sub("tags"), List: true}
 	if at.Sub == nil {
 		return problem.Invalid("tag", "a %s has no tags", row.Type)
 	}
-	id, err := json.Marshal(tag.ID)
+	if err := d.may(resource.ActionMake, resource.Subject{Collection: c, Sub: at.Sub, ID: row.ID}); err != nil {
+		return err
+	}
+	id, err := json.Marshal(d.tag.ID)
 	if err != nil {
 		return err
 	}
-	_, err = a.Link(&resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Sent: map[string]json.RawMessage{"id": id},
-		Extra: map[string]string{}}, at)
+	name, err := json.Marshal(d.tag.Name)
+	if err != nil {
+		return err
+	}
+	if one.Changes = append(one.Changes, resource.FieldChange{Field: "tags", After: name}); one.Did == "UNCHANGED" {
+		one.Did = "CHANGED"
+	}
+	_, err = d.Link(d.changeOf(d.tx, d.rq, map[string]json.RawMessage{"id": id}, nil), at)
 	return err
 }
 
+// may asks whether the caller may do something.
+func (d *applying) may(action resource.Action, on resource.Subject) error {
+	if d.May == nil {
+		return nil
+	}
+	_, err := d.May(d.rq.caller, action, on)
+	return err
+}
+
+// holding are the resources that those of the document lie in.
+func (d *applying) holding() (map[int64]bool, error) {
+	above := map[int64]bool{}
+	for id := range d.kept {
+		for {
+			head, err := d.tx.Head(id)
+			if err != nil {
+				return nil, err
+			}
+			if id = head.Parent; id == 0 || id == resource.RootID || above[id] {
+				break
+			}
+			above[id] = true
+		}
+	}
+	return above, nil
+}
+
 // prune deletes what has the tag and is not among what was applied.
-func (a *Server) prune(tx *store.Tx, rq *request, tag *store.Resource, kept map[int64]bool, answer *appliedAnswer) error {
-	sources, err := tx.Referring(tag.ID)
+func (d *applying) prune(answer *appliedAnswer) error {
+	sources, err := d.tx.Referring(d.tag.ID)
 	if err != nil {
 		return err
 	}
-	c := &resource.Change{Tx: tx, API: a.API, Caller: rq.caller, Extra: map[string]string{}}
+	above, err := d.holding()
+	if err != nil {
+		return err
+	}
+	c := d.changeOf(d.tx, d.rq, nil, nil)
 	for _, link := range sources {
-		if link.Field != "tags" || kept[link.Target] {
+		if link.Field != "tags" || d.kept[link.Target] {
 			continue
 		}
-		row, err := a.Visible(tx, link.Target, rq.caller)
+		row, err := d.Visible(d.tx, link.Target, d.rq.caller)
 		if problem.IsNotFound(err) { // gone with what it lay in, or not for who asks to see
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if err := a.refusesChange(rq, row); err != nil {
+		one := d.appliedRow("DELETED", row)
+		if above[row.ID] {
+			return problem.Conflict("ResourceConflictsWithOther", "%s %s has the tag and is not in the document, but resources of the document lie in it: "+
+				"put it in, or take its tag away", row.Type, one.Key)
+		}
+		if err := d.may(resource.ActionDelete, resource.Subject{Collection: d.Collection(row.Collection), ID: row.ID}); err != nil {
 			return err
 		}
-		one := a.appliedRow("DELETED", row)
+		before, err := d.tx.Tally()
+		if err != nil {
+			return err
+		}
 		if err := c.Delete(row); err != nil {
 			if p, ok := problem.As(err); ok {
 				p.Message = fmt.Sprintf("%s %s, which is not among what is applied, cannot go: %s", row.Type, one.Key, p.Message)
 			}
 			return err
 		}
+		after, err := d.tx.Tally()
+		if err != nil {
+			return err
+		}
+		if n := after.Deleted - before.Deleted - 1; n > 0 {
+			one.Notes = append(one.Notes, fmt.Sprintf("with %d resources that lie below it, or belong to it", n))
+		}
 		answer.add(one)
 	}
 	return nil
-}
-
-// refusesChange asks whether the caller may delete a resource.
-func (a *Server) refusesChange(rq *request, row *store.Resource) error {
-	if a.May == nil {
-		return nil
-	}
-	_, err := a.May(rq.caller, resource.ActionDelete, resource.Subject{Collection: a.Collection(row.Collection), ID: row.ID})
-	return err
 }
 
 // applyPath documents it.

@@ -44,7 +44,7 @@ type Server struct {
 	// Beat is how often something is sent to a follower at least, and who asks is asked for again.
 	Beat time.Duration
 	// Apply makes a resource be as the change sends it, in what in names (imports.Apply).
-	Apply func(c *resource.Change, in, action string) (resource.Applied, error)
+	Apply func(c *resource.Change, how resource.Applying) (resource.Applied, error)
 	// followers has one for each who follows the changes; following are those whose connection is detached. letGo ends closing, and
 	// with it all of them.
 	followers chan struct{}

@@ -1,6 +1,11 @@
 package server
 
 import (
+	"fmt"
+	"time"
+
+	"portolan/internal/access"
+
 	"strings"
 	"testing"
 )
@@ -89,3 +94,94 @@ func TestApply(t *testing.T) {
 		t.Errorf("behind what was refused it is %s", r.body)
 	}
 }
+
+// A tag is set, and what has it goes, only where that may be done; what the document has never goes.
+func TestApplyTags(t *testing.T) {
+	m := startAlone(t)
+	configuration := m.id("/api/v2/configurations", `{"name":"2024"}`)
+	m.id("/api/v2/tagGroups", `{"name":"owners"}`)
+	group := m.want(200, "GET", "/api/v2/tagGroups", "").text("data.0.id")
+	m.id("/api/v2/tagGroups/"+group+"/tags", `{"name":"north"}`)
+	block := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"10.0.0.0/8"}`)
+	network := m.id("/api/v2/blocks/"+block+"/networks", `{"type":"IPv4Network","range":"10.1.0.0/24","name":"office"}`)
+	document := func(prune bool, rows string) string {
+		return fmt.Sprintf(`{"into":"configurations/2024","tag":"tags/north","prune":%v,"resources":[%s]}`, prune, rows)
+	}
+	const office = `{"type":"IPv4Network","range":"10.1.0.0/24"}`
+	analyst, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "reader", Role: access.Analyst})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.refused(403, "AccessDenied", "may read, not change", "POST", "/api/v2/apply", document(false, office), "Authorization: Bearer "+analyst)
+	if n := m.want(200, "GET", "/api/v2/networks/"+network+"/tags", "").text("count"); n != "0" {
+		t.Errorf("who may only read gave it %s tags", n)
+	}
+	m.id("/api/v2/users", `{"name":"ada","email":"a@x","accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}`)
+	r := m.do("POST", "/api/v2/apply", `{"tag":"tags/north","resources":[{"type":"User","name":"ada"}]}`, basicAuth("ada", "a-long-password"))
+	if r.StatusCode < 400 {
+		t.Errorf("ada tags herself: %s", r.body)
+	}
+	// The plan says that the tag is set.
+	r = m.want(200, "POST", "/api/v2/apply", document(false, `{"type":"IPv4Block","range":"10.0.0.0/8"},`+office), "x-portolan-dry-run: true")
+	if r.text("resource.changed") != "2" || r.text("resource.resources.0.changes.0.field") != "tags" {
+		t.Errorf("the plan is %s", r.body)
+	}
+	m.want(200, "POST", "/api/v2/apply", document(false, `{"type":"IPv4Block","range":"10.0.0.0/8"},`+office))
+	m.refused(409, "ResourceConflictsWithOther", "resources of the document lie in it", "POST", "/api/v2/apply", document(true, office))
+	m.want(200, "GET", "/api/v2/networks/"+network, "")
+	r = m.want(200, "POST", "/api/v2/apply", document(true, ""))
+	if r.text("deleted") != "1" || !strings.Contains(string(r.body), "with 2 resources that lie below it") {
+		t.Errorf("all is pruned: %s", r.body)
+	}
+	if got := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").text("data.0.description"); got != "Applied 0 resources, and deleted what else has the tag north" {
+		t.Errorf("the history says %q", got)
+	}
+	m.verify()
+}
+
+// What is wrong in a document is refused: typing errors, numbers for names, lists that are none. Chains in either order take a moment.
+func TestApplyRefuses(t *testing.T) {
+	m := startAlone(t)
+	configuration := m.id("/api/v2/configurations", `{"name":"main"}`)
+	view := m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"in"}`)
+	zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"lab.example"}`)
+	m.id("/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"t","text":"x"}`)
+	document := func(rows string) string { return `{"into":"configurations/main","resources":[` + rows + `]}` }
+	for wrong, field := range map[string]string{
+		document(`{"type":"IPv4Block","range":"10.0.0.0/8","nmae":"x"}`):                                                             "resources[0].nmae",
+		`{"into":"configurations/nowhere","resources":[]}`:                                                                           "into",
+		`{"into":"configurations","resources":[]}`:                                                                                   "into",
+		`{"action":"NONSENSE","resources":[]}`:                                                                                       "action",
+		`{"tag":"tags/x","prune":true,"resources":null}`:                                                                             "resources",
+		`{"defaults":{"veiw":"in"},"resources":[{"type":"Configuration","name":"x"}]}`:                                               "defaults.veiw",
+		document(`{"type":"Device","name":"` + configuration + `"},{"type":"Device","name":"y","location":"` + configuration + `"}`): "resources[1].location",
+		document(`{"type":"Tag","name":"x"}`):                                                                                        "resources[0].type",
+	} {
+		if r := m.do("POST", "/api/v2/apply", wrong); r.StatusCode < 400 || r.StatusCode > 409 || !strings.Contains(r.text("fields"), field) {
+			t.Errorf("%s: %d %s, want one that names %s", wrong, r.StatusCode, r.body, field)
+		}
+	}
+	m.refused(400, "InvalidHeaderValue", "has secrets", "POST", "/api/v2/apply", `{"resources":[{"type":"User","name":"zed","email":"z@x",`+
+		`"accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}]}`, "Idempotency-Key: k")
+	// Two of a kind without names of their own are two.
+	const records = `{"type":"TXTRecord","name":"t","text":"one","in":"zones/lab.example"},{"type":"TXTRecord","name":"t","text":"two","in":"zones/lab.example"}`
+	if r := m.want(200, "POST", "/api/v2/apply", document(records)); r.text("created") == "0" {
+		t.Errorf("two texts: %s", r.body)
+	}
+	if r := m.want(200, "POST", "/api/v2/apply", document(records)); r.text("unchanged") != "2" {
+		t.Errorf("two texts, again: %s", r.body)
+	}
+	var chain []string
+	for i := 300; i > 0; i-- {
+		chain = append(chain, fmt.Sprintf(`{"type":"IPv4Network","range":"10.%d.%d.0/24"}`, i/250, i%250))
+	}
+	chain = append(chain, `{"type":"IPv4Block","range":"10.0.0.0/16"}`, `{"type":"IPv4Block","range":"10.1.0.0/16"}`)
+	began := time.Now()
+	if r := m.want(200, "POST", "/api/v2/apply", document(strings.Join(chain, ","))); r.text("created") != "302" || time.Since(began) > applyPatience {
+		t.Errorf("in the wrong order it takes %v: %.200s", time.Since(began), r.body)
+	}
+	m.verify()
+}
+
+// applyPatience is how long a document may take whose order is the wrong one, on a machine that is busy.
+const applyPatience = 15 * time.Second
