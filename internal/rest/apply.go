@@ -90,6 +90,11 @@ func (a *Server) readApply(w http.ResponseWriter, rq *request) (q applyRequest, 
 			return q, problem.Invalid(name, "is not of the kind that is expected")
 		}
 	}
+	for name := range q.Defaults {
+		if !slices.ContainsFunc(a.AllTypes(), func(t *schema.Type) bool { return t.ByName[name] != nil }) {
+			return q, problem.Invalid("defaults."+name, "no resource has such a field")
+		}
+	}
 	switch {
 	case rq.members["resources"] == nil:
 		return q, problem.Missing("resources")
@@ -162,7 +167,6 @@ func (a *Server) apply(w http.ResponseWriter, r *http.Request, caller resource.C
 // toApply reads the resources, and does for them what takes too long for a transaction.
 func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.RawMessage, prepared map[int]any, err error) {
 	var faults []*problem.Problem
-	used := map[string]bool{}
 	prepared = map[int]any{}
 	for i, raw := range q.Resources {
 		members, err := schema.ParseObject(raw, AnyBody.Members)
@@ -190,7 +194,6 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 			return nil, nil, err
 		}
 		for name, value := range q.Defaults {
-			used[name] = used[name] || t.ByName[name] != nil || name == a.CollectionOf(t).PlacedBy
 			if members[name] == nil && (t.ByName[name] != nil || name == a.CollectionOf(t).PlacedBy) {
 				members[name] = value
 			}
@@ -199,11 +202,6 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 			return nil, nil, problem.BadRequest("InvalidHeaderValue", "Idempotency-Key: is not for a %s, which has secrets", t.Name)
 		}
 		all = append(all, members)
-	}
-	for name := range q.Defaults {
-		if len(faults) == 0 && len(all) > 0 && !used[name] {
-			return nil, nil, problem.Invalid("defaults."+name, "none of the resources has such a field")
-		}
 	}
 	return all, prepared, problem.Join(faults)
 }
