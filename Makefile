@@ -60,6 +60,9 @@ release: ## what is released, into dist/: programs, packages, an image, what is 
 release-test: ## build a release twice for this platform, compare, install the package in a namespace, upgrade, remove
 	PORTOLAN_TEST_RELEASE=yes go test -timeout 20m -count=1 -v ./deploy/release
 
+docs-test: ## run the commands of the pages
+	go test -count=1 ./test -run '^(TestDocs|TestHelp)$$'
+
 lint: ## formatting, vet, linters, and that what is generated is current
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 	go vet ./...

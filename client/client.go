@@ -21,6 +21,8 @@ type Client struct {
 	// Token is a bearer token. Without one, User and Password go as Basic credentials.
 	Token          string
 	User, Password string
+	// Agent is what the program calls itself; empty: as Go's do.
+	Agent string
 	// HTTP is the client to use; nil means http.DefaultClient.
 	HTTP *http.Client
 }
@@ -92,6 +94,9 @@ func (c *Client) ask(ctx context.Context, method, path string, header map[string
 	}
 	if body != nil {
 		rq.Header.Set("Content-Type", "application/json")
+	}
+	if c.Agent != "" {
+		rq.Header.Set("User-Agent", c.Agent)
 	}
 	for name, value := range header {
 		rq.Header.Set(name, value)

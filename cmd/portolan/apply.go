@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -80,10 +81,13 @@ func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
 	if err := cli.WriteApplied(s.stdout, plan); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.stderr, "%s. Do that? [y/N] ", cli.Summary(plan))
-	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
-	if answer := strings.ToLower(strings.TrimSpace(line)); err != nil || answer != "y" && answer != "yes" {
-		return fmt.Errorf("nothing was changed")
+	what := cli.Summary(plan)
+	if plan.AtLeast {
+		what = "this is a part of it alone, because it is much: at least " + what
+	}
+	fmt.Fprintf(s.stderr, "%s. Do that? [y/N] ", what)
+	if !answered() {
+		return errors.New("nothing was changed")
 	}
 	done, err := m.Apply(s.ctx, a, c.options())
 	if err != nil {
@@ -95,23 +99,38 @@ func (c *planFlags) planned(s *session, m *cli.Manager, a client.Apply) error {
 // applyAtOnce is how many resources a manager takes at once; of more, each step is a transaction.
 const applyAtOnce = 10_000
 
-// inSteps applies more than go into one transaction.
+// inSteps applies more than go into one transaction, what others lie in before them.
 func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
-	if a.Prune {
-		return usageError{fmt.Errorf("--prune: goes with %d resources at most, and there are %d", applyAtOnce, len(a.Resources))}
+	n := len(a.Resources)
+	switch {
+	case a.Prune:
+		return usageError{fmt.Errorf("--prune: goes with %d resources at most, and there are %d", applyAtOnce, n)}
+	case c.DryRun:
+		return usageError{fmt.Errorf("--dry-run: goes with %d resources at most, and there are %d: of more each thousand is a transaction, "+
+			"which needs those before", applyAtOnce, n)}
 	}
-	all, bar := client.Applied{DryRun: c.DryRun}, s.bar("resources")
-	for i := 0; i < len(a.Resources); i += applyAtOnce / 10 {
+	if asked() && !c.Yes {
+		fmt.Fprintf(s.stderr, "%d resources, a transaction for each %d, without a plan. Do that? [y/N] ", n, applyStep)
+		if !answered() {
+			return errors.New("nothing was changed")
+		}
+	}
+	if err := cli.Order(m.API, a.Resources); err != nil {
+		return err
+	}
+	all, bar := client.Applied{}, s.bar("resources")
+	defer bar.end()
+	for i := 0; i < n; i += applyStep {
 		step := a
-		step.Resources = a.Resources[i:min(i+applyAtOnce/10, len(a.Resources))]
+		step.Resources = a.Resources[i:min(i+applyStep, n)]
 		done, err := m.Apply(s.ctx, step, c.options())
 		if err != nil {
 			bar.end()
-			return fmt.Errorf("behind %d resources, which are as the files say, of those from %d on: %w", i, i, err)
+			return fmt.Errorf("the first %d resources, in the order in which they need each other, are as the files say (portolan history); "+
+				"the same command goes on: %w", i, err)
 		}
-		bar.show("applied", int64(i+len(step.Resources)), int64(len(a.Resources)))
+		bar.show("applied", int64(i+len(step.Resources)), int64(n))
 		all.Created, all.Changed, all.Unchanged = all.Created+done.Created, all.Changed+done.Changed, all.Unchanged+done.Unchanged
-		all.AtLeast = all.AtLeast || done.AtLeast
 		if done.Transaction != nil {
 			all.Transaction = done.Transaction
 		}
@@ -119,6 +138,16 @@ func (c *planFlags) inSteps(s *session, m *cli.Manager, a client.Apply) error {
 	}
 	bar.end()
 	return c.print(s, all)
+}
+
+// applyStep is how many resources are applied in a transaction where there are more than go into one.
+const applyStep = 1000
+
+// answered reports whether somebody at the terminal says yes.
+func answered() bool {
+	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return err == nil && (answer == "y" || answer == "yes")
 }
 
 // asked reports whether somebody is at a terminal who can be asked.

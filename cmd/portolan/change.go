@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -327,7 +325,7 @@ func (c *nextCommand) Run(s *session) error {
 }
 
 // act sends a change that is no resource to be kept, or only tries it, and prints what came of it.
-func act(s *session, m *cli.Manager, path string, body any, f changeFlags, done string) error {
+func act(s *session, m *cli.Manager, path string, body any, f changeFlags) error {
 	if f.DryRun {
 		t, err := m.Try(s.ctx, http.MethodPost, path, body, f.options())
 		if err != nil {
@@ -335,10 +333,28 @@ func act(s *session, m *cli.Manager, path string, body any, f changeFlags, done 
 		}
 		return cli.WriteTally(s.stdout, t)
 	}
-	if _, err := m.Make(s.ctx, http.MethodPost, path, body, f.options()); err != nil {
+	raw, err := m.Make(s.ctx, http.MethodPost, path, body, f.options())
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(s.stdout, done)
+	var made struct{ Transaction client.Head }
+	if err := json.Unmarshal(raw, &made); err != nil {
+		return err
+	}
+	var changes []client.Change
+	if err := m.All(s.ctx, fmt.Sprintf("transactions/%d/operations", made.Transaction.ID), client.Query{Limit: 1000},
+		func(raw json.RawMessage) error {
+			var one client.Change
+			err := json.Unmarshal(raw, &one)
+			changes = append(changes, one)
+			return err
+		}); err != nil {
+		return err
+	}
+	if err := cli.WriteChanges(s.stdout, changes); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.stdout, "done, transaction %d\n", made.Transaction.ID)
 	return err
 }
 
@@ -385,7 +401,7 @@ func (c *splitCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return act(s, m, above+"/splits", body, c.changeFlags, "split")
+	return act(s, m, above+"/splits", body, c.changeFlags)
 }
 
 // up is the path of what a resource lies in.
@@ -431,9 +447,14 @@ func (c *moveCommand) Run(s *session) error {
 	}
 	key := at.Collection.KeyField()
 	to := c.To
-	if prefix, err := netip.ParsePrefix(strings.TrimPrefix(c.Path, at.Collection.Name+"/")); err == nil && key == "range" &&
-		!strings.Contains(to, "/") {
-		to += fmt.Sprint("/", prefix.Bits())
+	if key == "range" && !strings.Contains(to, "/") { // its first address is enough
+		var one struct{ Range string }
+		if err := m.Get(s.ctx, at.String()+"?fields=id,range", &one); err != nil {
+			return err
+		}
+		if _, bits, ok := strings.Cut(one.Range, "/"); ok {
+			to += "/" + bits
+		}
 	}
 	var body map[string]any
 	for _, x := range m.API.PostTypes(moves) {
@@ -448,5 +469,5 @@ func (c *moveCommand) Run(s *session) error {
 	if body == nil {
 		return usageError{fmt.Errorf("%s is a %s, which is not moved this way", c.Path, t.Name)}
 	}
-	return act(s, m, at.String()+"/moves", body, c.changeFlags, cmp.Or("moved to "+to, ""))
+	return act(s, m, at.String()+"/moves", body, c.changeFlags)
 }

@@ -26,8 +26,9 @@ type connectFlags struct {
 }
 
 // fromEnvironment takes what no flag says from the environment, as the parser does.
-func (f *connectFlags) fromEnvironment() {
-	for name, to := range map[string]*string{"CONTEXT": &f.Context, "URL": &f.URL, "TOKEN": &f.Token, "CA": &f.CA} {
+func (f *scopeFlags) fromEnvironment() {
+	for name, to := range map[string]*string{"CONTEXT": &f.Context, "URL": &f.URL, "TOKEN": &f.Token, "CA": &f.CA,
+		"CONFIGURATION": &f.Configuration, "VIEW": &f.View} {
 		if *to == "" {
 			*to = os.Getenv("PORTOLAN_" + name)
 		}
@@ -75,7 +76,7 @@ func (f connectFlags) client() (*client.Client, error) {
 
 // clientFor makes the client of a context.
 func clientFor(one cli.Context) (*client.Client, error) {
-	c := &client.Client{Base: one.URL, Token: one.Token}
+	c := &client.Client{Base: one.URL, Token: one.Token, Agent: "portolan/" + versionText()}
 	if one.CA == "" {
 		return c, nil
 	}
@@ -93,7 +94,9 @@ func clientFor(one cli.Context) (*client.Client, error) {
 	if !pool.AppendCertsFromPEM(text) {
 		return nil, usageError{fmt.Errorf("--ca: %s holds no certificate", one.CA)}
 	}
-	c.HTTP = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}}}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
+	c.HTTP = &http.Client{Transport: transport}
 	return c, nil
 }
 
@@ -106,8 +109,8 @@ type managerFlags struct {
 // scopeFlags say where resources are that several configurations may have.
 type scopeFlags struct {
 	connectFlags
-	Configuration string `help:"The name of the configuration that is meant. Default: that of the context, or any." placeholder:"NAME"`
-	View          string `help:"The name of the view that is meant. Default: that of the context, or any." placeholder:"NAME"`
+	Configuration string `help:"The name of the configuration that is meant. Default: that of the context, or any." placeholder:"NAME" complete:"scope"`
+	View          string `help:"The name of the view that is meant. Default: that of the context, or any." placeholder:"NAME" complete:"scope"`
 }
 
 // manager gives the manager with what is declared.

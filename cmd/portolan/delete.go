@@ -13,6 +13,7 @@ type deleteCommand struct {
 	JSON     bool   `help:"Print JSON." name:"json"`
 	DryRun   bool   `short:"n" help:"Only say how much it is: nothing is deleted. What refers to much of it, such as records of its addresses, is not counted."`
 	AtMost   int    `help:"How many resources go at once, up to 10000; others get their turn in between." default:"500" placeholder:"N"`
+	Yes      bool   `help:"Do not ask." short:"y" env:"-"`
 	Comment  string `help:"A remark that the history keeps with it." placeholder:"TEXT"`
 	Resource string `arg:"" complete:"path" help:"The resource, such as blocks/100123 or blocks/10.8.0.0/16, which goes with all that lies below it."`
 }
@@ -53,6 +54,12 @@ func (c *deleteCommand) Run(s *session) error {
 		}
 		_, err = fmt.Fprintf(s.stdout, "only tried: %s%d resources would be deleted, %d changed\n", about, t.Deleted, t.Changed)
 		return err
+	}
+	if asked() && !c.Yes {
+		fmt.Fprintf(s.stderr, "%s and all below it: about %d resources. Delete that? [y/N] ", c.Resource, t.Deleted)
+		if !answered() {
+			return errors.New("nothing was deleted")
+		}
 	}
 	bar := s.bar("rows")
 	deleted, err := cl.DeleteInSteps(s.ctx, resource, client.DeleteOptions{AtMost: c.AtMost, Comment: c.Comment,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,6 +81,14 @@ func (c *deployZone) Run(s *session) error {
 func (f deployFlags) find(s *session, collection, field, text, condition string) (cl *client.Client, id int64, err error) {
 	if cl, err = f.client(); err != nil {
 		return nil, 0, err
+	}
+	one, err := f.chosen()
+	if err != nil {
+		return nil, 0, err
+	}
+	f.Configuration = cmp.Or(f.Configuration, one.Configuration)
+	if collection == "zones" && condition == "" && one.View != "" {
+		condition = " and view.name:" + cli.Quoted(one.View)
 	}
 	if id, err = strconv.ParseInt(text, 10, 64); err == nil {
 		return cl, id, nil

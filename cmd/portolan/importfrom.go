@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	rr "github.com/miekg/dns"
+
 	"portolan/client"
 	"portolan/internal/access"
 	"portolan/internal/cli"
@@ -32,9 +34,6 @@ type fromFlags struct {
 
 // take applies a document, or writes it down. Networks that lie in no block get one.
 func (f *fromFlags) take(s *session, d *convert.Document) error {
-	for _, note := range d.Notes() {
-		fmt.Fprintln(s.stderr, "left out:", note)
-	}
 	var m *cli.Manager
 	var known []netip.Prefix
 	a := client.Apply{}
@@ -43,12 +42,20 @@ func (f *fromFlags) take(s *session, d *convert.Document) error {
 		if m, err = f.manager(); err != nil {
 			return err
 		}
-		if known, err = blocksOf(s.ctx, m); err != nil {
+		if known, err = rangesOf(s.ctx, m, "blocks"); err != nil {
 			return err
 		}
+		networks, err := rangesOf(s.ctx, m, "networks")
+		if err != nil {
+			return err
+		}
+		d.Within(networks)
 		a.Into = into(m, "")
 	} else if f.Configuration != "" {
 		a.Into = "configurations/" + f.Configuration
+	}
+	for _, note := range d.Notes() {
+		fmt.Fprintln(s.stderr, "left out:", note)
 	}
 	d.Surround(known)
 	if a.Resources, err = d.JSON(); err != nil {
@@ -71,9 +78,9 @@ func (f *fromFlags) take(s *session, d *convert.Document) error {
 	return os.WriteFile(f.Write, text, 0o600)
 }
 
-// blocksOf gives the ranges of all blocks of the configuration that is meant.
-func blocksOf(ctx context.Context, m *cli.Manager) (all []netip.Prefix, err error) {
-	err = m.All(ctx, "blocks", client.Query{Limit: 1000, Fields: "id,range", Filter: m.Scoped(m.API.Collection("blocks"), nil)},
+// rangesOf gives the ranges of all blocks, or networks, of the configuration that is meant.
+func rangesOf(ctx context.Context, m *cli.Manager, collection string) (all []netip.Prefix, err error) {
+	err = m.All(ctx, collection, client.Query{Limit: 1000, Fields: "id,range", Filter: m.Scoped(m.API.Collection(collection), nil)},
 		func(raw json.RawMessage) error {
 			var one struct{ Range string }
 			if err := json.Unmarshal(raw, &one); err != nil {
@@ -140,7 +147,9 @@ func (c *importKea) Run(s *session) error { return c.from(s, c.File, convert.Kea
 
 type importInfoblox struct {
 	fromFlags
-	File string `arg:"" help:"The file; - reads standard input."`
+	FromView        string `help:"The view there whose names are read; the first one that the file has, where nothing is said." placeholder:"NAME"`
+	FromNetworkView string `help:"The network view there that is read; the first one that the file has, where nothing is said." placeholder:"NAME"`
+	File            string `arg:"" help:"The file; - reads standard input."`
 }
 
 // Help has examples.
@@ -151,7 +160,9 @@ func (importInfoblox) Help() string {
 
 // Run imports an export of Infoblox.
 func (c *importInfoblox) Run(s *session) error {
-	return c.from(s, c.File, func(raw []byte) (*convert.Document, error) { return convert.Infoblox(raw, c.View) })
+	return c.from(s, c.File, func(raw []byte) (*convert.Document, error) {
+		return convert.Infoblox(raw, c.View, c.FromView, c.FromNetworkView)
+	})
 }
 
 type importPhpipam struct {
@@ -205,7 +216,7 @@ func (c *importNetbox) Run(s *session) error {
 	for i, path := range convert.NetboxPaths {
 		next := at.String() + path + "?limit=500"
 		for next != "" {
-			page, err := c.page(s.ctx, at.Host, next)
+			page, err := c.page(s.ctx, at.Scheme+"://"+at.Host, next)
 			if err != nil {
 				return fmt.Errorf("asking NetBox: %w", err)
 			}
@@ -229,8 +240,8 @@ type netboxPage struct {
 // page reads a page of a list. The token goes to no other host.
 func (c *importNetbox) page(ctx context.Context, host, at string) (p netboxPage, err error) {
 	u, err := url.Parse(at)
-	if err != nil || u.Host != host {
-		return p, fmt.Errorf("the list goes on at %q, which is another host", at)
+	if err != nil || u.Scheme+"://"+u.Host != host {
+		return p, fmt.Errorf("the list goes on at %q, which is not at %s", at, host)
 	}
 	rq, err := http.NewRequestWithContext(ctx, http.MethodGet, at, http.NoBody)
 	if err != nil {
@@ -286,21 +297,46 @@ func (c *importBind) Run(s *session) error {
 		return reverse && !c.Reverse
 	})
 	if c.DryRun {
+		wrong := 0
 		for _, z := range zones {
-			if _, err := fmt.Fprintf(s.stdout, "%s in the view %s, from %s\n", z.Name, c.viewOf(z), z.File); err != nil {
+			_, records, err := c.records(z)
+			is := fmt.Sprintf("%d records", len(records))
+			if err != nil {
+				wrong++
+				is = err.Error()
+			}
+			if _, err := fmt.Fprintf(s.stdout, "%s in the view %s, from %s: %s\n", z.Name, c.viewOf(z), z.File, is); err != nil {
 				return err
 			}
+		}
+		if wrong > 0 {
+			return fmt.Errorf("%d of %d zones cannot be read", wrong, len(zones))
 		}
 		return nil
 	}
 	return c.open(func(st *store.Store, _ *access.Service) error {
-		for _, z := range zones {
+		wrong := 0
+		for _, z := range zones { // one that is wrong keeps no other from being imported
 			if err := c.zone(s, st, z); err != nil {
-				return err
+				wrong++
+				fmt.Fprintf(s.stderr, "not imported: %s in the view %s: %v\n", z.Name, c.viewOf(z), err)
 			}
+		}
+		if wrong > 0 {
+			return fmt.Errorf("%d of %d zones were not imported; the same command goes on with those", wrong, len(zones))
 		}
 		return nil
 	})
+}
+
+// records reads the file of a zone.
+func (c *importBind) records(z convert.NamedZone) (zone string, records []rr.RR, err error) {
+	f, err := os.Open(z.File)
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return naming.ReadZone(f, z.Name)
 }
 
 // viewOf is the view that a zone goes to.
@@ -313,24 +349,20 @@ func (c *importBind) viewOf(z convert.NamedZone) string {
 
 // zone imports a zone.
 func (c *importBind) zone(s *session, st *store.Store, z convert.NamedZone) error {
-	f, err := os.Open(z.File)
+	zone, records, err := c.records(z)
 	if err != nil {
 		return err
-	}
-	defer func() { _ = f.Close() }()
-	zone, records, err := naming.ReadZone(f, z.Name)
-	if err != nil {
-		return fmt.Errorf("%s: %w", z.File, err)
 	}
 	api := server.NewAPI(st)
 	if err := dns.EnsureView(s.ctx, api, c.Configuration, c.viewOf(z)); err != nil {
 		return err
 	}
 	how, end := c.how(s, len(records))
+	how.InSteps = true // which passes over what is there, so that the same file may come again
 	done, err := dns.ImportZone(s.ctx, api, c.Configuration, c.viewOf(z), zone, records, how)
 	end()
 	if err != nil {
-		return fmt.Errorf("%s: %w", z.File, err)
+		return err
 	}
 	for _, skipped := range done.Skipped {
 		fmt.Fprintln(s.stderr, "left out:", skipped)

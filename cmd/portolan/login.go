@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -12,12 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"maps"
-
 	"golang.org/x/term"
 
 	"portolan/client"
 	"portolan/internal/cli"
+	"portolan/internal/server"
 )
 
 type loginCommand struct {
@@ -51,49 +52,65 @@ func (c *loginCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	name := c.Name
+	if name == "" {
+		name = strings.NewReplacer(":", "-", "[", "", "]", "").Replace(at.Host)
+	}
 	one := cli.Context{URL: at.String(), Token: c.Token, CA: c.CA, Configuration: c.Configuration, View: c.View}
+	if err := contexts.Set(name, one); err != nil { // before anything is made there
+		return err
+	}
+	if ip := net.ParseIP(at.Hostname()); at.Scheme == "http" && at.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		fmt.Fprintln(s.stderr, "warning: over plain HTTP the password and the token can be read on the way: use https")
+	}
 	cl, err := clientFor(one)
 	if err != nil {
 		return err
 	}
 	if one.Token == "" {
-		if one.Token, err = c.makeToken(s, cl); err != nil {
+		if one.Token, one.TokenID, err = c.makeToken(s, cl); err != nil {
 			return err
 		}
 	}
 	cl.Token, cl.User, cl.Password = one.Token, "", ""
-	if _, err := cl.List(s.ctx, "configurations", client.Query{Limit: 1, Fields: "id"}); err != nil {
-		return fmt.Errorf("the manager at %s does not take the token: %w", one.URL, err)
+	m := &cli.Manager{Client: cl, API: server.NewAPI(nil), Configuration: c.Configuration, View: c.View}
+	err = m.CheckScopes(s.ctx)
+	if err == nil && c.Token != "" {
+		_, err = cl.List(s.ctx, "configurations", client.Query{Limit: 1, Fields: "id"})
 	}
-	name := cmp.Or(c.Name, at.Hostname())
-	if err := contexts.Set(name, one); err != nil {
-		return err
+	if err == nil {
+		if err = contexts.Set(name, one); err == nil {
+			err = contexts.Save()
+		}
 	}
-	if err := contexts.Save(); err != nil {
+	if err != nil {
+		if one.TokenID != "" { // a token that nobody notes is nobody's
+			err = errors.Join(err, cl.Do(s.ctx, http.MethodDelete, "/api/v2/tokens/"+one.TokenID, nil, nil))
+		}
 		return err
 	}
 	_, err = fmt.Fprintf(s.stdout, "signed in at %s; the context %s is noted in %s\n", one.URL, name, contexts.Path())
 	return err
 }
 
-// makeToken makes a token of the user's.
-func (c *loginCommand) makeToken(s *session, cl *client.Client) (string, error) {
+// makeToken makes a token of the user's, and gives it with its id.
+func (c *loginCommand) makeToken(s *session, cl *client.Client) (token, id string, err error) {
 	password, err := askPassword(s, c.User)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	cl.User, cl.Password = c.User, password
 	host, err := os.Hostname()
 	if err != nil {
 		host = "a machine"
 	}
-	var made struct{ Token string }
+	var made struct{ Token, ID string }
 	err = cl.Do(s.ctx, http.MethodPost, "/api/v2/tokens", map[string]any{"name": "portolan login on " + host, "kind": "bearer", "role": c.Role,
 		"expires": time.Now().Add(c.Expires).UTC().Format(time.RFC3339)}, &made)
 	if err == nil && made.Token == "" {
 		err = errors.New("the manager gave no token")
 	}
-	return made.Token, err
+	return made.Token, made.ID, err
 }
 
 // askPassword gives the password of a user: from the environment, from the terminal, or the first line of standard input.
@@ -118,18 +135,30 @@ type logoutCommand struct {
 	Name string `arg:"" optional:"" help:"The context. Default: the current one." complete:"context"`
 }
 
-// Run forgets a context. Its token is revoked where the manager takes it.
+// Run revokes the token that login made, and forgets the context.
 func (c *logoutCommand) Run(s *session) error {
 	contexts, err := cli.ReadContexts()
 	if err != nil {
 		return err
 	}
 	name := cmp.Or(c.Name, contexts.Current)
-	if _, err := contexts.Get(name); err != nil {
+	one, err := contexts.Get(name)
+	if err != nil {
 		return err
 	}
 	if name == "" {
 		return usageError{errors.New("there is no current context")}
+	}
+	what := "its token, which login did not make, lives on"
+	if one.TokenID != "" {
+		what = "its token is revoked"
+		cl, err := clientFor(one)
+		if err == nil {
+			err = cl.Do(s.ctx, http.MethodDelete, "/api/v2/tokens/"+one.TokenID, nil, nil)
+		}
+		if err != nil {
+			what = fmt.Sprintf("its token %s could not be revoked, and lives until its end: %v", one.TokenID, err)
+		}
 	}
 	delete(contexts.Contexts, name)
 	if contexts.Current == name {
@@ -138,7 +167,7 @@ func (c *logoutCommand) Run(s *session) error {
 	if err := contexts.Save(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.stdout, "the context %s is forgotten; its token lives on until portolan token revoke, or its end\n", name)
+	_, err = fmt.Fprintf(s.stdout, "the context %s is forgotten; %s\n", name, what)
 	return err
 }
 
@@ -198,6 +227,7 @@ func (c *contextUse) Run(s *session) error {
 	if err := contexts.Save(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.stdout, "the context %s holds: %s\n", c.Name, one.URL)
+	_, err = fmt.Fprintf(s.stdout, "the context %s holds: %s, configuration %s, view %s\n", c.Name, one.URL,
+		cmp.Or(one.Configuration, "any"), cmp.Or(one.View, "any"))
 	return err
 }

@@ -12,6 +12,8 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 	_ "time/tzdata" // for maintenance windows, on machines without time zones
 
@@ -128,7 +130,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	slog.SetDefault(log)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err = parsed.Run(parser, &session{ctx: ctx, stdout: stdout, stderr: stderr, log: log, level: level, logLevel: c.LogLevel})
+	err = parsed.Run(parser, &session{ctx: ctx, stdout: stdout, stderr: stderr, log: log, level: level, logLevel: c.LogLevel,
+		levelGiven: os.Getenv("PORTOLAN_LOG_LEVEL") != "" || slices.ContainsFunc(args, func(x string) bool {
+			return x == "--log-level" || strings.HasPrefix(x, "--log-level=")
+		})})
 	var wrong usageError
 	var mistaken cli.UsageError
 	switch {
@@ -149,6 +154,8 @@ type session struct {
 	log            *slog.Logger
 	// level is the least that log takes; the file of settings may change it while the program runs.
 	level *slog.LevelVar
+	// levelGiven says that the command line or the environment has it, which goes before the file.
+	levelGiven bool
 	// logLevel is what was asked for with --log-level; empty where nothing was.
 	logLevel string
 }

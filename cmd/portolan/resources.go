@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -65,7 +66,7 @@ func (c *listCommand) filters(m *cli.Manager, at cli.Path) string {
 	for _, text := range c.Filter {
 		switch found := setting.FindStringSubmatch(text); {
 		case found != nil:
-			all = append(all, found[1]+":"+cli.Quoted(found[2]))
+			all = append(all, cli.Condition(m.API, at.Types(m.API), found[1], found[2]))
 		case part.MatchString(text):
 			all = append(all, "name:contains("+cli.Quoted(text)+")")
 		default:
@@ -89,7 +90,7 @@ func (c *listCommand) list(s *session, m *cli.Manager, at cli.Path) error {
 		}
 		return err
 	}
-	columns := cli.Columns(at.Collection, at.Types(m.API))
+	columns := cli.Columns(at.Items(m.API), at.Types(m.API))
 	if c.Fields != "" {
 		columns = strings.Split(c.Fields, ",")
 	}
@@ -122,8 +123,10 @@ func (c *listCommand) list(s *session, m *cli.Manager, at cli.Path) error {
 	switch {
 	case more && c.Limit == listedAtOnce: // and not what was asked for
 		_, err = fmt.Fprintf(s.stderr, "there are more than these %d: --limit 0 prints all\n", shown)
-	case shown == 0 && c.Output == cli.Table:
-		_, err = fmt.Fprintln(s.stderr, "there is nothing like that")
+	case shown == 0:
+		if err = m.CheckScopes(s.ctx); err == nil && c.Output == cli.Table {
+			_, err = fmt.Fprintln(s.stderr, "there is nothing like that"+m.ScopeWords(at.Collection))
+		}
 	default:
 		err = nil
 	}
@@ -171,8 +174,10 @@ func (c *getCommand) Run(s *session) error {
 			continue
 		}
 		path := at.String()
-		if c.Fields != "" {
-			path += "?fields=" + c.Fields
+		if fields := c.Fields; fields != "" {
+			path += "?fields=" + url.QueryEscape(fields)
+		} else if fields = cli.Embedded(at.Collection); fields != "" {
+			path += "?fields=" + fields
 		}
 		var raw json.RawMessage
 		if err := m.Get(s.ctx, path, &raw); err != nil {
@@ -184,7 +189,7 @@ func (c *getCommand) Run(s *session) error {
 				return err
 			}
 		}
-		columns := cli.Columns(at.Collection, at.Types(m.API))
+		columns := cli.Columns(at.Items(m.API), at.Types(m.API))
 		if c.Fields != "" {
 			columns = strings.Split(c.Fields, ",")
 		}

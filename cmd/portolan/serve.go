@@ -178,7 +178,7 @@ func (c *serveCommand) reload(s *session, m *server.Manager) {
 		s.log.Error("reloading", "error", err)
 		return
 	}
-	if c.Config != "" {
+	if c.Config != "" && !s.levelGiven {
 		level, err := cli.ConfiguredLevel(string(c.Config))
 		if err != nil {
 			s.log.Error("reading the settings again", "error", err)

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -171,7 +173,15 @@ func (c *doctorCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if one.Token == "" {
+	_, listens, _ := net.SplitHostPort(c.Listen)
+	at, err := url.Parse(one.URL)
+	if err != nil {
+		return err
+	}
+	if other := c.URL == "" && (c.Data != "" || c.Database != "") && at.Port() != listens; other {
+		all = append(all, server.Finding{What: "manager", Is: "not asked: the settings say port " + listens + ", and the context is of " + one.URL,
+			Do: "name it by --url and --token"})
+	} else if one.Token == "" {
 		all = append(all, server.Finding{What: "manager", Is: "not asked: there is no token", Do: "portolan login " + one.URL})
 	} else if _, now, err := asks.status(s); err != nil {
 		all = append(all, server.Finding{What: "manager", Is: err.Error(), Do: "look whether it runs (systemctl status portolan), and at its log",

@@ -55,7 +55,7 @@ func (c *historyCommand) Run(s *session) error {
 	if c.Since > 0 {
 		filters = append(filters, "creationDateTime:ge("+cli.Quoted(time.Now().Add(-c.Since).UTC().Format(time.RFC3339))+")")
 	}
-	columns := []string{"id", "creationDateTime", "user.name", "operation", "description", "comment"}
+	columns := []string{"id", "creationDateTime", "principal", "operation", "description", "comment"}
 	q := client.Query{Limit: c.Limit, OrderBy: "desc(id)", Filter: strings.Join(filters, " and ")}
 	page, err := m.List(s.ctx, path, q)
 	if err != nil {

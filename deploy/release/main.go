@@ -70,6 +70,13 @@ func run(version, out, names, key string) error {
 	if r.at, err = timeOf(); err != nil {
 		return err
 	}
+	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
+		if _, err := os.Stat(filepath.Join(out, "SHA256SUMS")); err != nil {
+			if _, err := os.Stat(filepath.Join(out, "work")); err != nil {
+				return fmt.Errorf("%s holds something else than a release: name another directory", out)
+			}
+		}
+	}
 	if err := os.RemoveAll(out); err != nil {
 		return err
 	}

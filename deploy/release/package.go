@@ -18,7 +18,7 @@ var installed = map[string]string{"man/man1": "/usr/share/man/man1", "docs": "/u
 
 // completions are where shells look, by the name of the file.
 var completions = map[string]string{"portolan.bash": "/usr/share/bash-completion/completions/portolan",
-	"portolan.zsh": "/usr/share/zsh/vendor-completions/_portolan", "portolan.fish": "/usr/share/fish/vendor_completions.d/portolan.fish"}
+	"portolan.zsh": "/usr/share/zsh/site-functions/_portolan", "portolan.fish": "/usr/share/fish/vendor_completions.d/portolan.fish"}
 
 // packages writes the deb and the rpm for a platform.
 func (r *release) packages(p platform) error {
@@ -32,7 +32,9 @@ func (r *release) packages(p platform) error {
 		c := &files.Content{Source: e.from, FileInfo: &files.ContentFileInfo{Mode: 0o644, MTime: r.at}}
 		switch dir := path.Dir(e.to); dir {
 		case "completions":
-			c.Destination = completions[path.Base(e.to)]
+			if c.Destination = completions[path.Base(e.to)]; c.Destination == "" {
+				return fmt.Errorf("%s: nobody said where shells look for it", e.to)
+			}
 		case "etc":
 			c.Destination, c.Type = "/etc/portolan/"+path.Base(e.to), files.TypeConfigNoReplace
 		default:

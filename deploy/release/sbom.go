@@ -86,7 +86,7 @@ func (r *release) describe(p platform) error {
 		}, path+"-"+version)
 		d.Packages = append(d.Packages, spdxPackage{ID: id, Name: path, Version: version, Location: none, Concluded: none, Declared: none,
 			Copyright: none,
-			External: []spdxExternal{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + path + "@" + version}}})
+			External:  []spdxExternal{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + path + "@" + version}}})
 		d.Relationships = append(d.Relationships, spdxRelationship{"SPDXRef-portolan", "DEPENDS_ON", id})
 	}
 	add("stdlib", strings.TrimPrefix(info.GoVersion, "go"))

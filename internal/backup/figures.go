@@ -16,6 +16,8 @@ type Figures struct {
 	// Files is how many there are, Schedules how many schedules make some by themselves.
 	Files     int64 `json:"files"`
 	Schedules int64 `json:"schedules"`
+	// Due is since when one is due that was not made; nil where none is.
+	Due *time.Time `json:"due"`
 }
 
 // FiguresOf reads them.
@@ -37,9 +39,18 @@ func FiguresOf(tx *store.Tx, a *resource.API) (f Figures, err error) {
 	}
 	return f, tx.List(store.Query{From: store.Resources, Where: store.InCollection(schedules)}, func(row *store.Resource) error {
 		o, err := a.Object(row)
-		if s, ok := o.(*DatabaseBackupSchedule); ok && !s.StartDateTime.IsZero() && schema.LengthOf(s.Interval) > 0 {
-			f.Schedules++
+		s, ok := o.(*DatabaseBackupSchedule)
+		if err != nil || !ok || s.StartDateTime.IsZero() || schema.LengthOf(s.Interval) == 0 {
+			return err
 		}
-		return err
+		f.Schedules++
+		var last int64 // when it was due last
+		if err := tx.QueryRow("SELECT coalesce(max(last), 0) FROM timetable WHERE schedule = ?", row.ID).Scan(&last); err != nil {
+			return err
+		}
+		if due := time.UnixMilli(last).UTC(); last > 0 && (f.Last == nil || f.Last.Before(due)) && (f.Due == nil || due.Before(*f.Due)) {
+			f.Due = &due
+		}
+		return nil
 	})
 }

@@ -22,6 +22,7 @@ const (
 	completeType       = "type"       // IPv4Network, network
 	completeField      = "field"      // name=, of what the argument before names
 	completeContext    = "context"
+	completeScope      = "scope" // a flag that names a configuration, or a view
 )
 
 // completionTime is how long a manager may take to answer for names.
@@ -145,6 +146,15 @@ func (c *Completer) values(ctx context.Context, v *kong.Value, last string, give
 		if len(given) > 0 {
 			return c.fields(given[0], last)
 		}
+	case completeScope:
+		scopes, err := CollectionNamed(c.API, v.Name)
+		if err != nil {
+			return nil
+		}
+		for _, one := range c.paths(ctx, scopes.Name+"/"+last, flags) {
+			all = append(all, Candidate{strings.TrimPrefix(one.Text, scopes.Name+"/"), ""})
+		}
+		return all
 	case completeContext:
 		contexts, err := ReadContexts()
 		if err != nil {
@@ -297,7 +307,7 @@ _portolan() {
     local -a words
     read -ra words <<<"$line"
     [[ "$line" == *[[:space:]] ]] && words+=("")
-    local cur="${words[-1]}"
+    local cur="${words[${#words[@]}-1]}"
     local cut="${cur%"${cur##*[:=]}"}" one
     COMPREPLY=()
     while IFS=$'\t' read -r one _; do

@@ -16,6 +16,8 @@ import (
 type Context struct {
 	URL   string `yaml:"url"`
 	Token string `yaml:"token,omitempty"`
+	// TokenID is the id of the token where login made it; logout revokes it.
+	TokenID string `yaml:"tokenId,omitempty"`
 	// CA is a file with the authority to trust beside the system's.
 	CA string `yaml:"ca,omitempty"`
 	// Configuration and View are the names of those that are meant where a command says none.

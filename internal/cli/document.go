@@ -24,10 +24,11 @@ var documentMembers = []string{"into", "defaults", "tag", "prune", "resources"}
 // ReadDocuments reads resources as they are to be, from files of YAML or JSON, from directories of them, or from standard input ("-"). Each
 // document of a file is a resource (with its type), a list of resources, or an object with resources and what holds for them: into,
 // defaults, tag, prune. What holds for all is said once, or alike.
-func ReadDocuments(stdin io.Reader, paths []string) (a client.Apply, err error) {
+func ReadDocuments(stdin io.Reader, paths []string) (client.Apply, error) {
+	var a documents
 	files, err := documentFiles(paths)
 	if err != nil {
-		return a, err
+		return a.Apply, err
 	}
 	for _, path := range files {
 		var text []byte
@@ -40,13 +41,13 @@ func ReadDocuments(stdin io.Reader, paths []string) (a client.Apply, err error) 
 			err = readDocument(&a, text)
 		}
 		if err != nil {
-			return a, Wrongf("%s: %w", path, err)
+			return a.Apply, Wrongf("%s: %w", path, err)
 		}
 	}
 	if a.Resources == nil {
-		return a, Wrongf("%s: no resources", strings.Join(paths, ", "))
+		return a.Apply, Wrongf("%s: no resources", strings.Join(paths, ", "))
 	}
-	return a, nil
+	return a.Apply, nil
 }
 
 // documentFiles gives the files, and those in directories, in order.
@@ -79,7 +80,7 @@ func documentFiles(paths []string) (files []string, err error) {
 }
 
 // readDocument reads the documents of one file.
-func readDocument(a *client.Apply, text []byte) error {
+func readDocument(a *documents, text []byte) error {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	for {
 		var node yaml.Node
@@ -98,7 +99,7 @@ func readDocument(a *client.Apply, text []byte) error {
 }
 
 // take adds what a document says.
-func take(a *client.Apply, n *yaml.Node) error {
+func take(a *documents, n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null": // a document of nothing but remarks
 		return nil
@@ -109,6 +110,9 @@ func take(a *client.Apply, n *yaml.Node) error {
 	}
 	members := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
+		if members[n.Content[i].Value] != nil {
+			return fmt.Errorf("line %d: %s is there twice", n.Content[i].Line, n.Content[i].Value)
+		}
 		members[n.Content[i].Value] = n.Content[i+1]
 	}
 	if members["resources"] == nil || members["type"] != nil {
@@ -133,15 +137,44 @@ func take(a *client.Apply, n *yaml.Node) error {
 		case "tag":
 			err = once(name, raw, &a.Tag)
 		case "prune":
-			err = json.Unmarshal(raw, &a.Prune)
+			var prune bool
+			if err = json.Unmarshal(raw, &prune); err == nil && a.Prune != prune && a.pruned {
+				err = errors.New("another document says otherwise: apply them one by one")
+			}
+			a.Prune, a.pruned = prune, true
 		case "defaults":
-			err = json.Unmarshal(raw, &a.Defaults)
+			err = a.defaults(raw)
 		}
 		if err != nil {
 			return fmt.Errorf("line %d: %s: %w", value.Line, name, err)
 		}
 	}
 	return nil
+}
+
+// defaults takes members of all resources, which several documents may say alike.
+func (a *documents) defaults(raw []byte) error {
+	var said map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &said); err != nil {
+		return err
+	}
+	if a.Defaults == nil {
+		a.Defaults = map[string]json.RawMessage{}
+	}
+	for name, value := range said {
+		if other, twice := a.Defaults[name]; twice && string(other) != string(value) {
+			return fmt.Errorf("another document has %s %s: apply them one by one", name, other)
+		}
+		a.Defaults[name] = value
+	}
+	return nil
+}
+
+// documents are what was read so far.
+type documents struct {
+	client.Apply
+	// pruned says that a document said whether to prune.
+	pruned bool
 }
 
 // once takes a text that several documents may say alike.
@@ -157,7 +190,7 @@ func once(name string, raw []byte, to *string) error {
 	return nil
 }
 
-func takeResources(a *client.Apply, list *yaml.Node) error {
+func takeResources(a *documents, list *yaml.Node) error {
 	if a.Resources == nil {
 		a.Resources = []json.RawMessage{}
 	}
@@ -176,28 +209,36 @@ func takeResources(a *client.Apply, list *yaml.Node) error {
 
 // toJSON gives YAML as JSON. Times stay the texts that they are written as.
 func toJSON(n *yaml.Node) (json.RawMessage, error) {
-	value, err := valueOf(n, 0)
+	left := maxValues
+	value, err := valueOf(n, 0, &left)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(value)
 }
 
-// maxDepth bounds documents that refer to themselves.
-const maxDepth = 50
+// maxDepth and maxValues bound what refers to itself, or to much again and again.
+const (
+	maxDepth  = 50
+	maxValues = 1_000_000
+)
 
-func valueOf(n *yaml.Node, depth int) (any, error) {
+// valueOf gives a value; left is how many more there may be.
+func valueOf(n *yaml.Node, depth int, left *int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("line %d: is nested more than %d deep", n.Line, maxDepth)
 	}
+	if *left--; *left < 0 {
+		return nil, fmt.Errorf("line %d: has more than %d values", n.Line, maxValues)
+	}
 	switch n.Kind {
 	case yaml.AliasNode:
-		return valueOf(n.Alias, depth+1)
+		return valueOf(n.Alias, depth+1, left)
 	case yaml.SequenceNode:
 		list := make([]any, len(n.Content))
 		for i, c := range n.Content {
 			var err error
-			if list[i], err = valueOf(c, depth+1); err != nil {
+			if list[i], err = valueOf(c, depth+1, left); err != nil {
 				return nil, err
 			}
 		}
@@ -206,10 +247,13 @@ func valueOf(n *yaml.Node, depth int) (any, error) {
 		members := map[string]any{}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			name := n.Content[i].Value
+			if n.Content[i].ShortTag() == "!!merge" {
+				return nil, fmt.Errorf("line %d: << is not read: say the members themselves, or use defaults", n.Content[i].Line)
+			}
 			if _, twice := members[name]; twice {
 				return nil, fmt.Errorf("line %d: %s is there twice", n.Content[i].Line, name)
 			}
-			value, err := valueOf(n.Content[i+1], depth+1)
+			value, err := valueOf(n.Content[i+1], depth+1, left)
 			if err != nil {
 				return nil, err
 			}

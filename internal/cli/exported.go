@@ -98,7 +98,16 @@ func (e *export) exportable(c *resource.Collection) bool {
 
 // query asks for the fields of a collection, with those that are shown as subcollections alone.
 func query(c *resource.Collection) client.Query {
-	q := client.Query{Limit: 1000, OrderBy: "id"}
+	q := client.Query{Limit: 1000, OrderBy: "id", Fields: Embedded(c)}
+	if q.Fields != "" {
+		q.Limit = 100
+	}
+	return q
+}
+
+// Embedded is what is asked for beside the fields of a collection: those that are shown as subcollections alone, such as the addresses of
+// hosts; empty where there are none.
+func Embedded(c *resource.Collection) string {
 	var embed []string
 	for _, t := range c.Types {
 		for _, f := range t.Fields {
@@ -107,10 +116,7 @@ func query(c *resource.Collection) client.Query {
 			}
 		}
 	}
-	if q.Fields = strings.Join(embed, ","); embed != nil {
-		q.Limit = 100
-	}
-	return q
+	return strings.Join(embed, ",")
 }
 
 // written reports whether a field is a list of references that has to be written, and is shown as a subcollection.
@@ -198,6 +204,9 @@ func (e *export) add(c *resource.Collection, raw json.RawMessage, above string) 
 		e.notes["left out, as it has secrets: "+head.Type]++
 		return nil
 	}
+	if FieldText(members["state"]) == "GATEWAY" && FieldText(members["name"]) == "" && FieldText(members["macAddress"]) == "" {
+		return nil // its network says it
+	}
 	e.keys[head.ID] = c.Name + "/" + cmp.Or(FieldText(members[c.KeyField()]), fmt.Sprint(head.ID))
 	var b strings.Builder
 	b.WriteString(`{"type":` + jsonText(t.Name))
@@ -255,6 +264,31 @@ func (e *export) rank(c *resource.Collection, members map[string]json.RawMessage
 		rank[1] = strings.Count(text, ".")
 	}
 	return rank
+}
+
+// Order puts resources of a document so that what others lie in, and as far as that can be what they refer to, comes before them.
+func Order(a *resource.API, all []json.RawMessage) error {
+	e := &export{Manager: &Manager{API: a}, order: inOrder(a)}
+	type ranked struct {
+		rank [2]int
+		raw  json.RawMessage
+	}
+	list := make([]ranked, len(all))
+	for i, raw := range all {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &members); err != nil {
+			return err
+		}
+		list[i].raw = raw
+		if t := a.TypeNamed(FieldText(members["type"])); t != nil { // one that there is not is refused with its name
+			list[i].rank = e.rank(a.CollectionOf(t), members)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y ranked) int { return cmp.Or(x.rank[0]-y.rank[0], x.rank[1]-y.rank[1]) })
+	for i := range list {
+		all[i] = list[i].raw
+	}
+	return nil
 }
 
 // inOrder gives the collections so that what others lie in, and as far as that can be what they refer to, comes before them.

@@ -113,6 +113,11 @@ func TypeFor(a *resource.API, word string, settings []string) (*schema.Type, err
 			}
 		}
 	}
+	for _, t := range a.AllTypes() { // host, alias, mx
+		if strings.EqualFold(t.Name, word+"Record") || t.Name == recordsOf[strings.ToLower(word)] {
+			return t, nil
+		}
+	}
 	c, err := CollectionNamed(a, word)
 	if err != nil {
 		return nil, err
@@ -132,6 +137,9 @@ func TypeFor(a *resource.API, word string, settings []string) (*schema.Type, err
 		strings.Join(names, ", "))
 }
 
+// recordsOf are the types of what DNS calls otherwise.
+var recordsOf = map[string]string{"a": "HostRecord", "aaaa": "HostRecord", "cname": "AliasRecord"}
+
 // fits reports whether a type has the fields that are set, and their values are of its family of addresses.
 func fits(t *schema.Type, c *resource.Collection, settings []string) bool {
 	for _, text := range settings {
@@ -147,6 +155,36 @@ func fits(t *schema.Type, c *resource.Collection, settings []string) bool {
 		}
 	}
 	return true
+}
+
+// Condition is the filter that a field has a value: of a reference, that what it refers to is called so; states and the like in any case.
+func Condition(a *resource.API, types []*schema.Type, name, value string) string {
+	field, _, _ := strings.Cut(name, ".")
+	for _, t := range types {
+		f := t.ByName[field]
+		if f == nil || field != name {
+			continue
+		}
+		for _, one := range f.Enum {
+			if strings.EqualFold(one, value) {
+				value = one
+			}
+		}
+		if f.Kind == schema.Reference {
+			by := f.Identify
+			for of := range collectionsOf(a, f) {
+				if by == "" {
+					by = of.KeyField()
+				}
+			}
+			if by == "" {
+				by = "name"
+			}
+			name += "." + by
+			break
+		}
+	}
+	return name + ":" + Quoted(value)
 }
 
 // FieldText is a value as a table, or a difference, shows it.

@@ -314,6 +314,10 @@ func (o *Output) fields(raw json.RawMessage) error {
 	members := node.Content[0].Content
 	for i := 0; i+1 < len(members); i += 2 {
 		name := members[i].Value
+		if name == "_embedded" && members[i+1].Kind == yaml.MappingNode { // fields that are shown as subcollections
+			members = append(members, members[i+1].Content...)
+			continue
+		}
 		if strings.HasPrefix(name, "_") {
 			continue
 		}

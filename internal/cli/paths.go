@@ -57,6 +57,14 @@ func (p Path) String() string {
 // List reports whether it is a collection or a subcollection.
 func (p Path) List() bool { return p.ID == 0 || p.Sub != nil }
 
+// Items is the collection of what is there.
+func (p Path) Items(a *resource.API) *resource.Collection {
+	if types := p.Types(a); p.Sub != nil && len(types) > 0 {
+		return a.CollectionOf(types[0])
+	}
+	return p.Collection
+}
+
 // Types are the types of what is there.
 func (p Path) Types(a *resource.API) []*schema.Type {
 	if p.Sub != nil {
@@ -152,8 +160,9 @@ func exampleKey(c *resource.Collection) string {
 
 // numberOf gives the number of the one resource of a collection with a key.
 func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key string) (int64, error) {
-	if id, err := strconv.ParseInt(key, 10, 64); err == nil {
-		return id, nil
+	number, wrong := strconv.ParseInt(key, 10, 64)
+	if wrong == nil && c.KeyField() != "name" { // what is called by a range or an address is never called by a number
+		return number, nil
 	}
 	if alias := c.Aliases[key]; alias != nil {
 		var one client.Head
@@ -169,8 +178,10 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 	switch {
 	case err != nil:
 		return 0, err
+	case len(ids) == 0 && wrong == nil: // nothing is called so
+		return number, nil
 	case len(ids) == 0:
-		return 0, fmt.Errorf("there is nothing in %s with the %s %q%s", c.Name, field, key, m.scope(c))
+		return 0, fmt.Errorf("there is nothing in %s with the %s %q%s", c.Name, field, key, m.ScopeWords(c))
 	case len(ids) == 1:
 		return ids[0], nil
 	}
@@ -205,12 +216,29 @@ func (m *Manager) inView(ctx context.Context, c *resource.Collection, ids []int6
 	return left, nil
 }
 
-// scope words where was looked.
-func (m *Manager) scope(c *resource.Collection) string {
+// ScopeWords words where was looked; empty: everywhere.
+func (m *Manager) ScopeWords(c *resource.Collection) string {
 	if m.Configuration == "" || !hasField(c, "configuration") {
 		return ""
 	}
 	return " in the configuration " + m.Configuration
+}
+
+// CheckScopes refuses a configuration and a view that there are not.
+func (m *Manager) CheckScopes(ctx context.Context) error {
+	for _, one := range []struct{ collection, name string }{{"configurations", m.Configuration}, {"views", m.View}} {
+		if one.name == "" {
+			continue
+		}
+		ids, err := m.IDs(ctx, one.collection, "name:"+Quoted(one.name), 1)
+		if err != nil {
+			return err
+		}
+		if len(ids) == 0 {
+			return fmt.Errorf("there is nothing in %s with the name %q; portolan list %s shows all", one.collection, one.name, one.collection)
+		}
+	}
+	return nil
 }
 
 // scopes are the conditions that resources of a collection are of the configuration and the view that are meant.

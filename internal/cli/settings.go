@@ -52,6 +52,15 @@ func readSettings(r io.Reader) (s settings, err error) {
 
 // Validate refuses names that no flag has.
 func (s settings) Validate(app *kong.Application) error {
+	for _, command := range app.Children {
+		if command.Active { // of the command that is run
+			return s.validate(app.Node, command)
+		}
+	}
+	return s.validate(app.Node, nil)
+}
+
+func (s settings) validate(app, active *kong.Node) error {
 	known := map[string]bool{}
 	var names []string
 	note := func(flags []*kong.Flag) {
@@ -62,7 +71,7 @@ func (s settings) Validate(app *kong.Application) error {
 	}
 	note(app.Flags)
 	for _, command := range app.Children {
-		if command.Name == "serve" || command.Name == "agent" {
+		if command == active || active == nil && (command.Name == "serve" || command.Name == "agent") {
 			note(command.Flags)
 		}
 	}
@@ -91,6 +100,9 @@ func (s settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 	}
 	switch node.Kind {
 	case yaml.ScalarNode:
+		if node.ShortTag() == "!!null" { // as if it was not there
+			return nil, nil
+		}
 		return node.Value, nil
 	case yaml.SequenceNode:
 		list := []any{}

@@ -110,6 +110,26 @@ func (d *Document) network(p netip.Prefix, name, gateway string) {
 	d.add(r)
 }
 
+// Within leaves out, and notes, addresses and ranges that lie in no network: neither of the document nor of those that are there (known).
+func (d *Document) Within(known []netip.Prefix) {
+	networks := append(slices.Clone(known), d.Networks()...)
+	d.Resources = slices.DeleteFunc(d.Resources, func(r Resource) bool {
+		name, _ := r["type"].(string)
+		text, _ := r["address"].(string)
+		if strings.HasSuffix(name, "DHCPRange") {
+			text, _, _ = strings.Cut(fmt.Sprint(r["range"]), "-")
+		} else if !strings.HasSuffix(name, "Address") {
+			return false
+		}
+		a, err := netip.ParseAddr(text)
+		if err != nil || slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) }) {
+			return false
+		}
+		d.leave("%v %v, which lies in no network", text, cmp.Or(r["name"], any("")))
+		return true
+	})
+}
+
 // Networks are the prefixes of the networks, which have to lie in blocks.
 func (d *Document) Networks() (all []netip.Prefix) { return d.prefixes("Network") }
 

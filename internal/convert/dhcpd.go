@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -17,10 +18,27 @@ func Dhcpd(raw []byte) (*Document, error) {
 	if err := d.block(all, ""); err != nil {
 		return nil, err
 	}
+	for _, s := range d.ranges { // of pools beside the subnets: of that which they lie in
+		a, err := netip.ParseAddr(s.word(len(s.words) - 1))
+		i := slices.IndexFunc(d.subnets, func(p netip.Prefix) bool { return err == nil && p.Contains(a) })
+		if i < 0 {
+			return nil, fmt.Errorf("line %d: the range lies in no subnet", s.line)
+		}
+		if err := d.span(s, d.subnets[i]); err != nil {
+			return nil, err
+		}
+	}
 	return d.Document, nil
 }
 
-type dhcpd struct{ *Document }
+type dhcpd struct {
+	*Document
+	subnets []netip.Prefix
+	// ranges are those beside subnets.
+	ranges []statement
+	// fixed are the addresses of hosts, each once.
+	fixed map[string]bool
+}
 
 // block reads statements; shared is the name of the shared network that they are in.
 func (d *dhcpd) block(all []statement, shared string) error {
@@ -39,7 +57,8 @@ func (d *dhcpd) block(all []statement, shared string) error {
 			err = d.host(s)
 		case s.is("include"):
 			d.leave("line %d: what the file %s says: import it, too", s.line, s.word(1))
-		case s.is("range"), s.is("range6"): // of the subnet around it
+		case s.is("range"), s.is("range6"):
+			d.ranges = append(d.ranges, s)
 		case s.is("option"):
 			d.leave("the option %s: give it as a deployment option", s.word(1))
 		default:
@@ -90,6 +109,7 @@ func (d *dhcpd) within(s statement, p netip.Prefix, shared string) error {
 		}
 	}
 	d.network(p, shared, gateway)
+	d.subnets = append(d.subnets, p)
 	var rest []statement
 	for _, one := range s.block {
 		inner := []statement{one}
@@ -162,6 +182,14 @@ func (d *dhcpd) host(s statement) error {
 		d.leave("hosts without a fixed address")
 		return nil
 	}
+	if d.fixed[address] {
+		d.leave("line %d: the host %s, whose address %s another host has, too", s.line, name, address)
+		return nil
+	}
+	if d.fixed == nil {
+		d.fixed = map[string]bool{}
+	}
+	d.fixed[address] = true
 	return d.reservation(s.line, address, mac, name)
 }
 

@@ -7,16 +7,18 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // Infoblox reads what Infoblox exports as CSV: rows of several kinds, each of which has a line of names before it that begins with header-.
-// view is the view that names go to; empty leaves names out.
-func Infoblox(raw []byte, view string) (*Document, error) {
+// view is the view that names go to; empty leaves names out. from is the name of the view there that is read, networkView that of the network
+// view; empty: any, where there is one alone.
+func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 	r := csv.NewReader(strings.NewReader(text(raw)))
 	r.FieldsPerRecord, r.LazyQuotes = -1, true
-	x := &infoblox{Document: &Document{}, view: view, columns: map[string]map[string]int{}, hosts: map[string]Resource{}}
+	x := &infoblox{Document: &Document{}, view: view, from: map[string]string{"view": from, "network_view": networkView}, columns: map[string]map[string]int{}, hosts: map[string]Resource{}}
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -58,7 +60,9 @@ func Infoblox(raw []byte, view string) (*Document, error) {
 
 type infoblox struct {
 	*Document
-	view    string
+	view string
+	// from are the views there that are read, by the columns that name them: the first one that is met, where none was asked for.
+	from    map[string]string
 	columns map[string]map[string]int
 	// hosts are the records of hosts by their names: their addresses come in rows of their own.
 	hosts map[string]Resource
@@ -99,6 +103,22 @@ func (x *infoblox) row(kind string, of func(name string) string) error {
 			}
 		}
 		return ""
+	}
+	for _, column := range []string{"view", "network_view"} {
+		name := of(column)
+		switch {
+		case name == "" || kind == "hostaddress" || kind == "ipv6hostaddress":
+		case x.from[column] == "":
+			x.from[column] = name
+		case x.from[column] != name:
+			x.leave("what is in the %s %s: import it by itself, by --from-%s", strings.ReplaceAll(column, "_", " "), name,
+				strings.ReplaceAll(column, "_", "-"))
+			return nil
+		}
+	}
+	if strings.EqualFold(of("disabled"), "true") {
+		x.leave("what is disabled")
+		return nil
 	}
 	switch kind {
 	case "networkcontainer", "ipv6networkcontainer":
@@ -161,13 +181,17 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 	case "hostrecord":
 		r := Resource{"type": "HostRecord", "addresses": []string{}}
 		for a := range strings.SplitSeq(of("addresses"), ",") {
-			x.hostAddress(r, a)
+			if err := x.hostAddress(r, a); err != nil {
+				return err
+			}
 		}
 		record(r)
 		x.hosts[strings.ToLower(fqdn)] = r
 	case "hostaddress", "ipv6hostaddress":
 		if r := x.hosts[strings.ToLower(strings.TrimSuffix(of("parent"), "."))]; r != nil {
-			x.hostAddress(r, of("address"))
+			if err := x.hostAddress(r, of("address")); err != nil {
+				return err
+			}
 			if mac := of("mac_address"); mac != "" {
 				return x.reservation(0, of("address"), mac, host(of("parent")))
 			}
@@ -176,11 +200,12 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 		}
 	case "arecord", "aaaarecord":
 		if r := x.hosts[strings.ToLower(fqdn)]; r != nil {
-			x.hostAddress(r, of("address"))
-			return nil
+			return x.hostAddress(r, of("address"))
 		}
 		r := Resource{"type": "HostRecord", "addresses": []string{}}
-		x.hostAddress(r, of("address"))
+		if err := x.hostAddress(r, of("address")); err != nil {
+			return err
+		}
 		record(r)
 		x.hosts[strings.ToLower(fqdn)] = r
 	case "cnamerecord":
@@ -200,16 +225,17 @@ func (x *infoblox) name(kind string, of func(string) string, first func(...strin
 }
 
 // hostAddress adds an address to a host, once.
-func (x *infoblox) hostAddress(r Resource, text string) {
-	a, err := netip.ParseAddr(strings.TrimSpace(text))
+func (x *infoblox) hostAddress(r Resource, text string) error {
+	if text = strings.TrimSpace(text); text == "" {
+		return nil
+	}
+	a, err := netip.ParseAddr(text)
 	if err != nil {
-		return
+		return fmt.Errorf("%q is no address", text)
 	}
 	all, _ := r["addresses"].([]string)
-	for _, one := range all {
-		if one == a.String() {
-			return
-		}
+	if !slices.Contains(all, a.String()) {
+		r["addresses"] = append(all, a.String())
 	}
-	r["addresses"] = append(all, a.String())
+	return nil
 }

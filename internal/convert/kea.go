@@ -22,15 +22,18 @@ type keaServer struct {
 }
 
 type keaShared struct {
-	Name    string      `json:"name"`
-	Subnet4 []keaSubnet `json:"subnet4"`
-	Subnet6 []keaSubnet `json:"subnet6"`
+	Name         string           `json:"name"`
+	Subnet4      []keaSubnet      `json:"subnet4"`
+	Subnet6      []keaSubnet      `json:"subnet6"`
+	Reservations []keaReservation `json:"reservations"`
+	Options      []keaOption      `json:"option-data"`
 }
 
 type keaSubnet struct {
 	Subnet string `json:"subnet"`
 	Pools  []struct {
-		Pool string `json:"pool"`
+		Pool    string      `json:"pool"`
+		Options []keaOption `json:"option-data"`
 	} `json:"pools"`
 	PDPools      []json.RawMessage `json:"pd-pools"`
 	Reservations []keaReservation  `json:"reservations"`
@@ -77,6 +80,12 @@ func Kea(raw []byte) (*Document, error) {
 			}
 		}
 		for _, shared := range s.SharedNetworks {
+			for _, o := range shared.Options {
+				d.leave("the option %s of the shared network %s: give it as a deployment option", o.Name, shared.Name)
+			}
+			if err := d.keaReservations(shared.Reservations); err != nil {
+				return nil, err
+			}
 			for _, one := range append(shared.Subnet4, shared.Subnet6...) {
 				if err := d.kea(one, shared.Name); err != nil {
 					return nil, err
@@ -118,6 +127,9 @@ func (d *Document) kea(s keaSubnet, shared string) error {
 	}
 	d.network(p, name, gateway)
 	for _, pool := range s.Pools {
+		for _, o := range pool.Options {
+			d.leave("the option %s of a pool: give it as a deployment option", o.Name)
+		}
 		low, high, ok := strings.Cut(pool.Pool, "-")
 		if !ok {
 			part, err := netip.ParsePrefix(strings.TrimSpace(pool.Pool))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -34,7 +35,7 @@ type netboxOne struct {
 // prefixes networks. vrf is the name of the one that is read; empty: what is in none. view is the view that names go to; empty leaves names
 // out.
 func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
-	d := &netbox{Document: &Document{}, view: view, names: map[netip.Prefix]string{}, zones: map[string]bool{}, hosts: map[string]Resource{}}
+	d := &netbox{Document: &Document{}, view: view, names: map[netip.Prefix]string{}, zones: map[string]bool{}, hosts: map[string]Resource{}, met: map[netip.Addr]bool{}}
 	for i, list := range lists {
 		for _, raw := range list {
 			var one netboxOne
@@ -74,6 +75,7 @@ type netbox struct {
 	names                map[netip.Prefix]string
 	zones                map[string]bool
 	hosts                map[string]Resource
+	met                  map[netip.Addr]bool
 }
 
 func (d *netbox) one(one netboxOne, aggregate bool) error {
@@ -123,10 +125,17 @@ func (d *netbox) address(one netboxOne) error {
 	if name == "" {
 		name = one.Description
 	}
-	d.add(Resource{"type": family(p.Addr()) + "Address", "address": p.Addr().String(), "state": state, "name": name})
-	zone := strings.TrimPrefix(strings.TrimSuffix(one.DNSName, "."), host(one.DNSName)+".")
+	if d.met[p.Addr()] {
+		d.leave("addresses that are there twice")
+	} else {
+		d.met[p.Addr()] = true
+		d.add(Resource{"type": family(p.Addr()) + "Address", "address": p.Addr().String(), "state": state, "name": name})
+	}
+	_, zone, _ := strings.Cut(strings.ToLower(strings.TrimSuffix(one.DNSName, ".")), ".")
 	switch {
-	case one.DNSName == "" || zone == "":
+	case one.DNSName == "":
+	case zone == "":
+		d.leave("the name %s, which is of no zone", one.DNSName)
 	case d.view == "":
 		d.leave("names of addresses (dns_name): say into which view, by --view")
 	default:
@@ -134,7 +143,7 @@ func (d *netbox) address(one netboxOne) error {
 			d.zones[zone] = true
 			d.add(Resource{"type": "Zone", "absoluteName": zone, "view": d.view})
 		}
-		full := strings.TrimSuffix(one.DNSName, ".")
+		full := strings.ToLower(strings.TrimSuffix(one.DNSName, "."))
 		r := d.hosts[full]
 		if r == nil {
 			r = Resource{"type": "HostRecord", "absoluteName": full, "view": d.view, "addresses": []string{}}
@@ -142,7 +151,9 @@ func (d *netbox) address(one netboxOne) error {
 			d.add(r)
 		}
 		all, _ := r["addresses"].([]string)
-		r["addresses"] = append(all, p.Addr().String())
+		if !slices.Contains(all, p.Addr().String()) {
+			r["addresses"] = append(all, p.Addr().String())
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -34,7 +35,6 @@ type phpipam struct {
 	*Document
 	prefixes []netip.Prefix
 	names    map[netip.Prefix]string
-	gateways map[netip.Prefix]string
 	routers  []netip.Addr
 }
 
@@ -99,7 +99,7 @@ func (d *phpipam) subnet(of func(string) string) error {
 		return fmt.Errorf("the subnet %s: %w", of("subnet"), err)
 	}
 	if d.names == nil {
-		d.names, d.gateways = map[netip.Prefix]string{}, map[netip.Prefix]string{}
+		d.names = map[netip.Prefix]string{}
 	}
 	if _, there := d.names[p]; there {
 		d.leave("the subnet %v, which is there twice", p)
@@ -147,6 +147,11 @@ func (d *phpipam) address(of func(string) string) error {
 
 // subnets adds those in which others lie as blocks, and the others as networks.
 func (d *phpipam) subnets() {
+	for _, a := range d.routers {
+		if !slices.ContainsFunc(d.prefixes, func(p netip.Prefix) bool { return p.Contains(a) }) {
+			d.leave("the gateway %v, which lies in no subnet of the files", a)
+		}
+	}
 	d.hierarchy(d.prefixes, func(p netip.Prefix) (string, string) {
 		gateway := ""
 		for _, a := range d.routers {

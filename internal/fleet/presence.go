@@ -251,8 +251,10 @@ const (
 // Figures are how many service points there are in each status, how many are connected, how many were not heard of for how long, and how
 // many rollouts and applications, by their names, there are in each status.
 type Figures struct {
-	Statuses     map[string]int64            `json:"statuses"`
-	Connected    int64                       `json:"connected"`
+	Statuses  map[string]int64 `json:"statuses"`
+	Connected int64            `json:"connected"`
+	// Away is how many were there once, and are NOT_CONNECTED.
+	Away         int64                       `json:"away"`
 	Silent       map[string]int64            `json:"silent"`
 	Rollouts     map[string]int64            `json:"rollouts"`
 	Applications map[string]map[string]int64 `json:"applications"`
@@ -299,6 +301,9 @@ func (s *Service) Figures(ctx context.Context) (f Figures, err error) {
 				return err
 			}
 			f.Silent[silence.name] = n
+		}
+		if err := tx.QueryRow("SELECT count(*) FROM presence WHERE connected = 0 AND last_seen > 0").Scan(&f.Away); err != nil {
+			return err
 		}
 		return tx.QueryRow("SELECT count(*) FROM presence WHERE connected = 1").Scan(&f.Connected)
 	})

@@ -218,7 +218,8 @@ func (a *Server) applyIn(tx *store.Tx, rq *request, q *applyRequest, all []map[s
 		}
 		tx.Describe("APPLY", text)
 	}
-	if _, err := a.Apply(a.changeOf(tx, rq, nil, nil), resource.Applying{Base: q.Into, Action: q.Action, Nothing: true}); err != nil {
+	if _, err := a.Apply(a.changeOf(tx, rq, nil, nil), resource.Applying{Base: q.Into, Action: q.Action, Nothing: true}); err != nil &&
+		!(problem.IsNotFound(err) && len(all) > 0) { // which one of them may make
 		return ans, a.Conceal(tx, rq.caller, nil, err)
 	}
 	tag, err := a.tagOf(tx, rq, q.Tag)
@@ -434,8 +435,8 @@ func (d *applying) mark(row *store.Resource, one *appliedResource) error {
 	if err != nil {
 		return err
 	}
-	if one.Changes = append(one.Changes, resource.FieldChange{Field: "tags", After: name}); one.Did == "UNCHANGED" {
-		one.Did = "CHANGED"
+	if one.Did != "CREATED" { // of what is made its fields are not told
+		one.Did, one.Changes = "CHANGED", append(one.Changes, resource.FieldChange{Field: "tags", After: name})
 	}
 	_, err = d.Link(d.changeOf(d.tx, d.rq, map[string]json.RawMessage{"id": id}, nil), at)
 	return err

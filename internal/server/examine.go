@@ -9,11 +9,14 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
+	"portolan/internal/checkin"
 	"portolan/internal/dirlock"
 	"portolan/internal/store"
 )
@@ -66,7 +69,7 @@ func Examine(ctx context.Context, o Options) (all []Finding) {
 	for _, l := range []struct{ flag, address string }{{"listen", o.Listen}, {"checkin-listen", o.CheckinListen}, {"metrics-listen",
 		o.MetricsListen}} {
 		if l.address != "" && !strings.HasPrefix(l.address, socketPrefix) {
-			all = append(all, examinePort(l.flag, l.address, serving))
+			all = append(all, examinePort(ctx, l.flag, l.address))
 		}
 	}
 	if o.TLSCert != "" {
@@ -85,8 +88,8 @@ func examineDirectory(dir string) (all []Finding, serving bool) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if parent, err := os.Stat(filepath.Dir(dir)); err != nil || !parent.IsDir() {
-			return []Finding{{"data", dir + " is not there, and neither is what it would be in", "make " + filepath.Dir(dir), true}}, false
+		if err := writable(filepath.Dir(dir)); err != nil {
+			return []Finding{{"data", dir + " is not there, and cannot be made: " + err.Error(), "make it, for who runs the manager", true}}, false
 		}
 		return []Finding{{"data", dir + " is made at the first start", "", false}}, false
 	case err != nil:
@@ -94,18 +97,14 @@ func examineDirectory(dir string) (all []Finding, serving bool) {
 	case !info.IsDir():
 		return []Finding{{"data", dir + " is no directory", "name a directory", true}}, false
 	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		all = append(all, Finding{"data", fmt.Sprintf("%s may be read by others (%v)", dir, info.Mode().Perm()), "chmod 700 " + dir, false})
 	} else {
 		all = append(all, Finding{"data", dir, "", false})
 	}
-	probe, err := os.CreateTemp(dir, ".probe-")
-	if err != nil {
-		return append(all, Finding{"data", "nothing can be written there: " + err.Error(), "give the directory to who runs the manager",
-			true}), false
+	if err := writable(dir); err != nil {
+		return append(all, Finding{"data", "nothing can be written there: " + err.Error(), "give the directory to who runs the manager", true}), false
 	}
-	_ = probe.Close()
-	_ = os.Remove(probe.Name())
 	if free, err := freeBytes(dir); err == nil && free != nil {
 		f := Finding{What: "disk", Is: fmt.Sprintf("%.1f GiB are free", float64(*free)/(1<<30))}
 		if *free < littleRoom {
@@ -116,6 +115,15 @@ func examineDirectory(dir string) (all []Finding, serving bool) {
 	return all, dirlock.Held(dir)
 }
 
+// writable tries whether something can be made in a directory.
+func writable(dir string) error {
+	probe, err := os.CreateTemp(dir, ".probe-")
+	if err == nil {
+		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+	}
+	return err
+}
+
 // examineDatabase opens the database for reading, and looks at its clock.
 func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
 	if o.Database == "" {
@@ -124,9 +132,15 @@ func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
 		}
 	}
 	s, err := store.Open(store.Options{Layout: Layout(), Dir: o.Data, Database: o.Database, DatabaseRead: o.DatabaseRead, Readers: 1,
-		ListReaders: 1, ReadOnly: o.Database == ""})
-	if err != nil {
-		return []Finding{{"database", err.Error(), "see docs/operate.md; a newer portolan opens what a newer one wrote", true}}
+		ListReaders: 1, ReadOnly: true})
+	var other *store.SchemaError
+	switch {
+	case errors.As(err, &other) && other.Database < other.Binary:
+		return []Finding{{"database", fmt.Sprintf("is of an older version (schema %d): the start brings it up to date", other.Database), "", false}}
+	case other != nil:
+		return []Finding{{"database", err.Error(), "install the newer portolan, or restore a backup of this one", true}}
+	case err != nil:
+		return []Finding{{"database", err.Error(), "look whether it is there and takes connections (psql), or may be read", true}}
 	}
 	defer func() { _ = s.Close() }()
 	f, err := s.Figures(ctx)
@@ -139,7 +153,7 @@ func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
 	}
 	all := []Finding{{"database", is, "", false}}
 	if o.Database == "" {
-		return all
+		return append(all, Finding{What: "clock", Is: time.Now().UTC().Format(time.RFC3339) + ", of this machine"})
 	}
 	ahead, err := s.Ahead(ctx)
 	clock := Finding{What: "clock", Is: fmt.Sprintf("the database's differs by %v", ahead.Abs().Round(time.Millisecond))}
@@ -149,17 +163,50 @@ func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
 	return append(all, clock)
 }
 
-// examinePort looks whether a port is free.
-func examinePort(flag, address string, serving bool) Finding {
+// examinePort looks whether a port is free, or a manager has it.
+func examinePort(ctx context.Context, flag, address string) Finding {
 	l, err := net.Listen("tcp", address)
 	if err == nil {
 		_ = l.Close()
 		return Finding{flag, address + " is free", "", false}
 	}
-	if serving {
-		return Finding{flag, address + " is in use, by the manager that serves it is to be hoped", "", false}
+	if served(ctx, address) {
+		return Finding{flag, address + " is in use, by a manager", "", false}
 	}
 	return Finding{flag, err.Error(), "find who has it (ss -ltnp), or give --" + flag + " another address", true}
+}
+
+// served reports whether a manager answers at an address of this machine.
+func served(ctx context.Context, address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	ctx, end := context.WithTimeout(ctx, 2*time.Second)
+	defer end()
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}}} //nolint:gosec // it is asked whether it is there, and told nothing
+	defer c.CloseIdleConnections()
+	for _, scheme := range []string{"http", "https"} {
+		for _, path := range []string{"/healthz", checkin.HealthPath} {
+			rq, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+path, http.NoBody)
+			if err != nil {
+				return false
+			}
+			rs, err := c.Do(rq)
+			if err != nil {
+				continue
+			}
+			body, err := io.ReadAll(io.LimitReader(rs.Body, 1<<10))
+			_ = rs.Body.Close()
+			if err == nil && strings.Contains(string(body), `"alive"`) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // examineCertificate reads a certificate and its key.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -132,9 +133,12 @@ func (j *journal) write(line []byte) {
 }
 
 func (j *journal) close() {
-	if j != nil && j.path != "-" {
-		_ = j.file.Close()
+	if j == nil || j.path == "-" {
+		return
 	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_ = j.file.Close()
 }
 
 // accessed appends a request to the access log, in the combined format of web servers, with its time in seconds and its name behind.
@@ -153,8 +157,20 @@ func (m *Manager) accessed(r *http.Request, a *asked, rec *recorder, took time.D
 		return strconv.QuoteToASCII(text)
 	}
 	m.accessLog.write(fmt.Appendf(nil, "%s - %s [%s] %s %d %d %s %s %.6f %s\n", access.Remote(r), strings.ReplaceAll(user, " ", "_"),
-		time.Now().Format("02/Jan/2006:15:04:05 -0700"), quoted(r.Method+" "+r.RequestURI+" "+r.Proto), rec.status, rec.bytes,
+		time.Now().Format("02/Jan/2006:15:04:05 -0700"), quoted(r.Method+" "+withoutSecrets(r)+" "+r.Proto), rec.status, rec.bytes,
 		quoted(r.Referer()), quoted(r.UserAgent()), took.Seconds(), a.id))
+}
+
+// secretParameter are the names of parameters whose values are not written down.
+var secretParameter = regexp.MustCompile(`(?i)(^|[?&;])([^=&;]*(?:token|secret|password|code|state|key)[^=&;]*)=[^&;]*`)
+
+// withoutSecrets is what a request asks for, its secrets left out.
+func withoutSecrets(r *http.Request) string {
+	path, query, ok := strings.Cut(r.RequestURI, "?")
+	if !ok {
+		return path
+	}
+	return path + "?" + secretParameter.ReplaceAllString(query, "$1$2=-")
 }
 
 // auditLine is a line of the audit log.
@@ -201,13 +217,9 @@ func (m *Manager) audit(line auditLine) {
 
 // Reload opens the journals anew, and reads the certificate again.
 func (m *Manager) Reload() error {
-	for _, j := range []*journal{m.accessLog, m.auditLog} {
-		if err := j.reopen(); err != nil {
-			return err
-		}
+	errs := []error{m.accessLog.reopen(), m.auditLog.reopen()}
+	if m.files != nil {
+		errs = append(errs, m.files.again())
 	}
-	if m.files == nil {
-		return nil
-	}
-	return m.files.again()
+	return errors.Join(errs...)
 }

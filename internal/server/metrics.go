@@ -66,6 +66,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Help: "Backups that schedules made, by result: made or failed."}, []string{"result"})
 	m.notices = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portolan_notifications_total",
 		Help: "Messages to notification groups, each attempt, by type and result: sent or failed."}, []string{"type", "result"})
+	for _, result := range []string{"made", "failed"} { // a series has to be there before it grows
+		m.backups.WithLabelValues(result)
+	}
 	registry.MustRegister(m.backups, m.notices)
 	m.links = prometheus.NewCounter(prometheus.CounterOpts{Name: "portolan_history_links_total",
 		Help: "Transactions that were chained."})
@@ -185,6 +188,7 @@ var figureHelp = []struct {
 	name, help string
 	labels     []string
 }{
+	{"portolan_status_read", "1 where the database answered for the figures of the status; 0 where those are missing.", nil},
 	{"portolan_build_info", "1, with the version of the manager and that of Go.", []string{"version", "go"}},
 	{"portolan_start_time_seconds", "When the manager began, in Unix time.", nil},
 	{"portolan_alarms", "What somebody should do something about (portolan status), by severity.", []string{"severity"}},
@@ -200,11 +204,14 @@ var figureHelp = []struct {
 	{"portolan_history_unsent", "Links of the history's chain behind what was sent to the syslog.", nil},
 	{"portolan_backup_last_time_seconds", "When the last backup was made, in Unix time; 0 where there is none.", nil},
 	{"portolan_backup_last_bytes", "How large the last backup is.", nil},
+	{"portolan_backup_schedules", "How many schedules make backups by themselves.", nil},
+	{"portolan_backup_overdue_seconds", "For how long a backup is due that was not made; 0 where none is.", nil},
 	{"portolan_backup_files", "How many backups there are.", nil},
 	{"portolan_certificate_end_time_seconds", "When a certificate of the manager ends, in Unix time.", []string{"certificate"}},
 	{"portolan_certificate_days_left", "How many days a certificate of the manager is still good.", []string{"certificate"}},
 	{"portolan_service_points", "Service points, by status.", []string{"status"}},
 	{"portolan_service_points_connected", "Service points that are connected.", nil},
+	{"portolan_service_points_away", "Service points that were there once, and are not connected.", nil},
 	{"portolan_service_points_silent", "Service points that were not heard of for so long.", []string{"longer_than"}},
 	{"portolan_applications", "Applications of service points, by name and status.", []string{"application", "status"}},
 	{"portolan_rollouts", "Rollouts, by status.", []string{"status"}},
@@ -238,7 +245,7 @@ func (f *statusFigures) Describe(all chan<- *prometheus.Desc) {
 }
 
 // collectTime is how long the database may take: whoever scrapes does not wait for readers that are busy.
-const collectTime = 5 * time.Second
+const collectTime = 10 * time.Second
 
 // Collect gives the figures; none where the database does not answer in time.
 func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
@@ -246,8 +253,10 @@ func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
 	defer end()
 	s, err := f.read(ctx)
 	if err != nil {
+		all <- prometheus.MustNewConstMetric(f.described["portolan_status_read"], prometheus.GaugeValue, 0)
 		return
 	}
+	all <- prometheus.MustNewConstMetric(f.described["portolan_status_read"], prometheus.GaugeValue, 1)
 	give := func(name string, value float64, labels ...string) {
 		all <- prometheus.MustNewConstMetric(f.described[name], prometheus.GaugeValue, value, labels...)
 	}
@@ -285,6 +294,12 @@ func (f *statusFigures) Collect(all chan<- prometheus.Metric) {
 	}
 	give("portolan_backup_last_time_seconds", last)
 	give("portolan_backup_last_bytes", float64(s.Backups.LastBytes))
+	give("portolan_backup_schedules", float64(s.Backups.Schedules))
+	overdue := 0.0
+	if s.Backups.Due != nil {
+		overdue = max(0, f.now().Sub(*s.Backups.Due).Seconds())
+	}
+	give("portolan_backup_overdue_seconds", overdue)
 	give("portolan_backup_files", float64(s.Backups.Files))
 	for _, c := range s.Certificates {
 		give("portolan_certificate_end_time_seconds", float64(c.NotAfter.Unix()), c.Name)
@@ -316,4 +331,5 @@ func (f *statusFigures) fleet(now fleet.Figures, give func(name string, value fl
 		}
 	}
 	give("portolan_service_points_connected", float64(now.Connected))
+	give("portolan_service_points_away", float64(now.Away))
 }

@@ -73,7 +73,7 @@ func (m *Manager) behindProxies(h http.Handler) http.Handler {
 		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 		for i := len(hops) - 1; i >= 0; i-- {
 			a, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-			if err != nil {
+			if err != nil || a.Zone() != "" { // which is of another machine, and any text
 				break
 			}
 			r.RemoteAddr = netip.AddrPortFrom(a, 0).String()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"runtime"
@@ -94,7 +95,7 @@ const maxFullest = 20
 
 // Bounds of what is an alarm.
 const (
-	oldBackup       = 48 * time.Hour
+	lateBackup      = time.Hour
 	certificateSoon = 14 * 24 * time.Hour
 	longLog         = 1 << 30
 	behindStandby   = 64 << 20
@@ -126,11 +127,17 @@ func (k *remembered[T]) get(life time.Duration, read func() (T, error)) (T, erro
 const (
 	statusLife = 2 * time.Second
 	spaceLife  = time.Minute
+	// statusTime is how long reading it may take.
+	statusTime = 15 * time.Second
 )
 
 // status finds out how the manager is.
 func (m *Manager) status(ctx context.Context) (Status, error) {
-	return m.statusKept.get(statusLife, func() (Status, error) { return m.readStatus(ctx) })
+	return m.statusKept.get(statusLife, func() (Status, error) {
+		reading, end := context.WithTimeout(context.WithoutCancel(ctx), statusTime) // who asked first may be gone, and others wait
+		defer end()
+		return m.readStatus(reading)
+	})
 }
 
 func (m *Manager) readStatus(ctx context.Context) (s Status, err error) {
@@ -160,7 +167,7 @@ func (m *Manager) readStatus(ctx context.Context) (s Status, err error) {
 		return s, err
 	}
 	if s.Space, err = m.spaceKept.get(spaceLife, func() (SpaceStatus, error) { return m.readSpace(ctx) }); err != nil {
-		return s, err
+		m.log.WarnContext(ctx, "looking for networks that are nearly full", "error", err) // all else is worth knowing
 	}
 	s.Alarms = s.alarms(m.now())
 	return s, nil
@@ -205,19 +212,21 @@ func (m *Manager) certificates() (all []CertificateStatus) {
 	return all
 }
 
+// certificateAdvice is what is done about a certificate that ends.
+var certificateAdvice = map[string]string{"api": "put a new one into the file that --tls-cert names: it is read again by itself",
+	"check-in": "start the manager again: it makes a new one each time", "authority": "service points have to enrol anew with a new one: ask for help in time"}
+
 // alarms are what of it somebody should do something about.
 func (s *Status) alarms(now time.Time) []Alarm {
 	all := []Alarm{}
 	add := func(severity, what, do string) { all = append(all, Alarm{severity, what, do}) }
 	for _, c := range s.Certificates {
-		left := c.NotAfter.Sub(now)
+		left, do := c.NotAfter.Sub(now), certificateAdvice[c.Name]
 		switch {
 		case left < 0:
-			add(critical, fmt.Sprintf("the certificate %s has ended on %s", c.Name, c.NotAfter.Format(time.DateOnly)),
-				"put a new one into the file that --tls-cert names: it is read again by itself")
+			add(critical, fmt.Sprintf("the certificate %s has ended on %s", c.Name, c.NotAfter.Format(time.DateOnly)), do)
 		case left < certificateSoon && !c.Renewed:
-			add(warning, fmt.Sprintf("the certificate %s ends on %s", c.Name, c.NotAfter.Format(time.DateOnly)),
-				"put a new one into the file that --tls-cert names: it is read again by itself")
+			add(warning, fmt.Sprintf("the certificate %s ends on %s", c.Name, c.NotAfter.Format(time.DateOnly)), do)
 		}
 	}
 	if s.FreeBytes != nil && *s.FreeBytes < littleRoom {
@@ -232,22 +241,28 @@ func (s *Status) alarms(now time.Time) []Alarm {
 		add(warning, fmt.Sprintf("the standby is %d MiB behind", *s.Database.StandbyBytes>>20),
 			"look after its replication: lists are read from the database meanwhile")
 	}
-	switch {
-	case s.Backups.Last == nil && s.Backups.Schedules == 0:
-		add(warning, "nothing makes backups", "start the manager with --backup-every 24h, or let portolan backup run by a timer of yours")
-	case s.Backups.Schedules > 0 && s.Backups.Last != nil && now.Sub(*s.Backups.Last) > oldBackup:
-		add(warning, "the last backup was made on "+s.Backups.Last.Format(time.DateTime),
-			"portolan list events --filter category=DATABASE_MAINTENANCE says why none was since")
-	}
-	for _, status := range []string{fleet.NotConnected, "UNHEALTHY", "DEGRADED"} {
-		if n := s.Fleet.Statuses[status]; n > 0 {
-			add(warning, fmt.Sprintf("%d service points are %s", n, status),
-				"portolan fleet list --filter status="+status+" names them, portolan fleet events NAME says why")
+	switch b := s.Backups; {
+	case b.Schedules == 0:
+		add(warning, "nothing makes backups", "start the manager with --backup-every 24h, or make a schedule (docs/operate.md)")
+	case b.Due != nil && now.Sub(*b.Due) > lateBackup:
+		last := "no backup was made yet"
+		if b.Last != nil {
+			last = "the last backup was made on " + b.Last.Format(time.DateTime)
 		}
+		add(warning, last+", and one was due on "+b.Due.Format(time.DateTime),
+			"portolan list events --filter category=DATABASE_MAINTENANCE says why it was not made")
 	}
-	for name, statuses := range s.Fleet.Applications {
-		if n := statuses["UNHEALTHY"]; n > 0 {
-			add(warning, fmt.Sprintf("%d of the applications %s are UNHEALTHY", n, name),
+	if n := s.Fleet.Away; n > 0 {
+		add(warning, fmt.Sprintf("%d service points are not connected", n),
+			"portolan fleet list --filter connectionStatus=NOT_CONNECTED names them; look at their machines, and at the way to the check-in door")
+	}
+	if n := s.Fleet.Statuses[fleet.Unhealthy]; n > 0 {
+		add(warning, fmt.Sprintf("%d service points are %s", n, fleet.Unhealthy),
+			"portolan fleet list --filter status="+fleet.Unhealthy+" names them, portolan fleet events NAME says why")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Fleet.Applications)) {
+		if n := s.Fleet.Applications[name][fleet.Unhealthy]; n > 0 {
+			add(warning, fmt.Sprintf("%d of the applications %s are %s", n, name, fleet.Unhealthy),
 				"portolan fleet applications NAME says why, portolan fleet logs NAME "+name+" what it says")
 		}
 	}

@@ -76,9 +76,16 @@ func TestAlarms(t *testing.T) {
 		"WARNING the log of the database is 2048 MiB long":         func(s *Status) { s.Database.LogBytes = size(2 << 30) },
 		"WARNING the standby is 128 MiB behind":                    func(s *Status) { s.Database.StandbyBytes = size(128 << 20) },
 		"WARNING nothing makes backups":                            func(s *Status) { s.Backups = backup.Figures{} },
-		"WARNING the last backup was made on 2025-12-30 03:04:05":  func(s *Status) { s.Backups.Last = &old },
-		"WARNING 2 service points are NOT_CONNECTED": func(s *Status) {
-			s.Fleet.Statuses = map[string]int64{"NOT_CONNECTED": 2}
+		"WARNING the last backup was made on 2025-12-30 03:04:05, and one was due on 2025-12-31 03:04:05": func(s *Status) {
+			due := old.Add(24 * time.Hour)
+			s.Backups.Last, s.Backups.Due = &old, &due
+		},
+		"WARNING no backup was made yet, and one was due on 2025-12-30 03:04:05": func(s *Status) {
+			s.Backups.Last, s.Backups.Due = nil, &old
+		},
+		"WARNING 2 service points are not connected": func(s *Status) { s.Fleet.Away = 2 },
+		"WARNING 1 service points are UNHEALTHY": func(s *Status) {
+			s.Fleet.Statuses = map[string]int64{"UNHEALTHY": 1}
 		},
 		"WARNING 1 of the applications dns are UNHEALTHY": func(s *Status) {
 			s.Fleet.Applications = map[string]map[string]int64{"dns": {"UNHEALTHY": 1}}

@@ -35,7 +35,7 @@ func openReadOnly(s *Store, o Options) (*sqliteEngine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &sqliteEngine{store: s, stop: make(chan struct{}), stopped: make(chan struct{}), readOnly: true}
+	e := &sqliteEngine{store: s, path: path, stop: make(chan struct{}), stopped: make(chan struct{}), readOnly: true}
 	s.trigrams = true
 	e.pools(path, o, kind)
 	close(e.stopped)
