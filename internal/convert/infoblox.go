@@ -13,12 +13,13 @@ import (
 )
 
 // Infoblox reads what Infoblox exports as CSV: rows of several kinds, each of which has a line of names before it that begins with header-.
-// view is the view that names go to; empty leaves names out. from is the name of the view there that is read, networkView that of the network
-// view; empty: any, where there is one alone.
+// view is the view that names go to; empty leaves names out. from is the name of the view there that is read, networkView that of the
+// network view; empty: any, where there is one alone.
 func Infoblox(raw []byte, view, from, networkView string) (*Document, error) {
 	r := csv.NewReader(strings.NewReader(text(raw)))
 	r.FieldsPerRecord, r.LazyQuotes = -1, true
-	x := &infoblox{Document: &Document{}, view: view, from: map[string]string{"view": from, "network_view": networkView}, columns: map[string]map[string]int{}, hosts: map[string]Resource{}}
+	x := &infoblox{Document: &Document{}, view: view, from: map[string]string{"view": from, "network_view": networkView},
+		columns: map[string]map[string]int{}, hosts: map[string]Resource{}}
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {

@@ -35,7 +35,8 @@ type netboxOne struct {
 // prefixes networks. vrf is the name of the one that is read; empty: what is in none. view is the view that names go to; empty leaves names
 // out.
 func Netbox(lists [][]json.RawMessage, vrf, view string) (*Document, error) {
-	d := &netbox{Document: &Document{}, view: view, names: map[netip.Prefix]string{}, zones: map[string]bool{}, hosts: map[string]Resource{}, met: map[netip.Addr]bool{}}
+	d := &netbox{Document: &Document{}, view: view, names: map[netip.Prefix]string{}, zones: map[string]bool{},
+		hosts: map[string]Resource{}, met: map[netip.Addr]bool{}}
 	for i, list := range lists {
 		for _, raw := range list {
 			var one netboxOne

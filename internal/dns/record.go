@@ -177,7 +177,8 @@ func linkRecord(c *resource.Change, zone, configuration int64, ref *schema.Ref) 
 		*ref, err = externalHost(c, row, naming.Clean(ref.By))
 		return err
 	}
-	return resource.NotFoundInlined("linkedRecord", "there is no record %q in the view: to lead to a name of somebody else, make an ExternalHostRecord of "+
+	return resource.NotFoundInlined("linkedRecord", "there is no record %q in the view: to "+
+		"lead to a name of somebody else, make an ExternalHostRecord of "+
 		"it in the view's ExternalHostsZone first, or send the header %s: true, which makes it", ref.By, linkToExternalHost.Name())
 }
 

@@ -32,8 +32,8 @@ func (c *Collection) KeyField() string {
 	return "name"
 }
 
-// Named gives the one resource of a collection that a text names by its key (KeyField), in a configuration, or in any where that is 0. field
-// is what named it, for the refusal: there is none, or there are several.
+// Named gives the one resource of a collection that a text names by its key (KeyField), in a configuration, or in any where that is 0.
+// field is what named it, for the refusal: there is none, or there are several.
 func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, text string, configuration int64) (*store.Resource, error) {
 	q, _ := a.ListQuery(Target{Collection: c, List: true}, caller)
 	where := store.All{q.Where}

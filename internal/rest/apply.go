@@ -338,7 +338,8 @@ func (d *applying) pass(pending []int) (again []int, faults []*problem.Problem, 
 
 // one applies the resource with a number.
 func (d *applying) one(i int) error {
-	members, how := maps.Clone(d.all[i]), resource.Applying{Base: d.q.Into, Action: d.q.Action, Taken: func(id int64) bool { return d.kept[id] }}
+	members := maps.Clone(d.all[i])
+	how := resource.Applying{Base: d.q.Into, Action: d.q.Action, Taken: func(id int64) bool { return d.kept[id] }}
 	if raw, ok := members["in"]; ok {
 		delete(members, "in")
 		var in string
@@ -493,8 +494,8 @@ func (d *applying) prune(answer *appliedAnswer) error {
 		}
 		one := d.appliedRow("DELETED", row)
 		if above[row.ID] {
-			return problem.Conflict("ResourceConflictsWithOther", "%s %s has the tag and is not in the document, but resources of the document lie in it: "+
-				"put it in, or take its tag away", row.Type, one.Key)
+			return problem.Conflict("ResourceConflictsWithOther", "%s %s has the tag and is not in the document, but resources of "+
+				"the document lie in it: put it in, or take its tag away", row.Type, one.Key)
 		}
 		if err := d.may(resource.ActionDelete, resource.Subject{Collection: d.Collection(row.Collection), ID: row.ID}); err != nil {
 			return err

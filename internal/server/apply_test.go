@@ -132,7 +132,8 @@ func TestApplyTags(t *testing.T) {
 	if r.text("deleted") != "1" || !strings.Contains(string(r.body), "with 2 resources that lie below it") {
 		t.Errorf("all is pruned: %s", r.body)
 	}
-	if got := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").text("data.0.description"); got != "Applied 0 resources, and deleted what else has the tag north" {
+	got := m.want(200, "GET", "/api/v2/transactions?orderBy=desc(id)&limit=1", "").text("data.0.description")
+	if got != "Applied 0 resources, and deleted what else has the tag north" {
 		t.Errorf("the history says %q", got)
 	}
 	m.verify()
@@ -176,7 +177,8 @@ func TestApplyRefuses(t *testing.T) {
 	}
 	chain = append(chain, `{"type":"IPv4Block","range":"10.0.0.0/16"}`, `{"type":"IPv4Block","range":"10.1.0.0/16"}`)
 	began := time.Now()
-	if r := m.want(200, "POST", "/api/v2/apply", document(strings.Join(chain, ","))); r.text("created") != "302" || time.Since(began) > applyPatience {
+	if r := m.want(200, "POST", "/api/v2/apply", document(strings.Join(chain, ","))); r.text("created") != "302" ||
+		time.Since(began) > applyPatience {
 		t.Errorf("in the wrong order it takes %v: %.200s", time.Since(began), r.body)
 	}
 	m.verify()

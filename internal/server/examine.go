@@ -103,7 +103,8 @@ func examineDirectory(dir string) (all []Finding, serving bool) {
 		all = append(all, Finding{"data", dir, "", false})
 	}
 	if err := writable(dir); err != nil {
-		return append(all, Finding{"data", "nothing can be written there: " + err.Error(), "give the directory to who runs the manager", true}), false
+		return append(all, Finding{"data", "nothing can be written there: " + err.Error(),
+			"give the directory to who runs the manager", true}), false
 	}
 	if free, err := freeBytes(dir); err == nil && free != nil {
 		f := Finding{What: "disk", Is: fmt.Sprintf("%.1f GiB are free", float64(*free)/(1<<30))}
@@ -136,7 +137,8 @@ func examineDatabase(ctx context.Context, o Options, serving bool) []Finding {
 	var other *store.SchemaError
 	switch {
 	case errors.As(err, &other) && other.Database < other.Binary:
-		return []Finding{{"database", fmt.Sprintf("is of an older version (schema %d): the start brings it up to date", other.Database), "", false}}
+		return []Finding{{"database", fmt.Sprintf("is of an older version (schema %d): the start brings it up to date",
+			other.Database), "", false}}
 	case other != nil:
 		return []Finding{{"database", err.Error(), "install the newer portolan, or restore a backup of this one", true}}
 	case err != nil:
@@ -170,14 +172,14 @@ func examinePort(ctx context.Context, flag, address string) Finding {
 		_ = l.Close()
 		return Finding{flag, address + " is free", "", false}
 	}
-	if served(ctx, address) {
+	if managerAt(ctx, address) {
 		return Finding{flag, address + " is in use, by a manager", "", false}
 	}
 	return Finding{flag, err.Error(), "find who has it (ss -ltnp), or give --" + flag + " another address", true}
 }
 
-// served reports whether a manager answers at an address of this machine.
-func served(ctx context.Context, address string) bool {
+// managerAt reports whether a manager answers at an address of this machine.
+func managerAt(ctx context.Context, address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return false
@@ -187,23 +189,23 @@ func served(ctx context.Context, address string) bool {
 	}
 	ctx, end := context.WithTimeout(ctx, 2*time.Second)
 	defer end()
-	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}}} //nolint:gosec // it is asked whether it is there, and told nothing
+	//nolint:gosec // it is asked whether it is there, and told nothing
+	unverified := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: unverified}}
 	defer c.CloseIdleConnections()
 	for _, scheme := range []string{"http", "https"} {
-		for _, path := range []string{"/healthz", checkin.HealthPath} {
-			rq, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+path, http.NoBody)
-			if err != nil {
-				return false
-			}
-			rs, err := c.Do(rq)
-			if err != nil {
-				continue
-			}
-			body, err := io.ReadAll(io.LimitReader(rs.Body, 1<<10))
-			_ = rs.Body.Close()
-			if err == nil && strings.Contains(string(body), `"alive"`) {
-				return true
-			}
+		rq, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+checkin.HealthPath, http.NoBody)
+		if err != nil {
+			return false
+		}
+		rs, err := c.Do(rq)
+		if err != nil { // it may speak the other one
+			continue
+		}
+		body, err := io.ReadAll(io.LimitReader(rs.Body, 1<<10))
+		_ = rs.Body.Close()
+		if err == nil && strings.Contains(string(body), `"alive"`) {
+			return true
 		}
 	}
 	return false
