@@ -179,7 +179,7 @@ func (c *doctorCommand) Run(s *session) error {
 		return err
 	}
 	if other := c.URL == "" && (c.Data != "" || c.Database != "") && at.Port() != listens; other {
-		all = append(all, server.Finding{What: "manager", 
+		all = append(all, server.Finding{What: "manager",
 			Is: "not asked: the settings say port " + listens + ", and the context is of " + one.URL,
 			Do: "name it by --url and --token"})
 	} else if one.Token == "" {

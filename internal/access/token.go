@@ -347,5 +347,5 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 // Forbidden is the refusal of a change to someone who may only read.
 func Forbidden(p Principal) error {
 	return problem.Forbidden("AccessDenied", "%s has the role %s and may read, not change: that takes the role %s", p.Name,
-		, p.Role, Administrator)
+		p.Role, Administrator)
 }

@@ -214,7 +214,7 @@ func (m *Manager) certificates() (all []CertificateStatus) {
 
 // certificateAdvice is what is done about a certificate that ends.
 var certificateAdvice = map[string]string{"api": "put a new one into the file that --tls-cert names: it is read again by itself",
-	"check-in": "start the manager again: it makes a new one each time",
+	"check-in":  "start the manager again: it makes a new one each time",
 	"authority": "service points have to enrol anew with a new one: ask for help in time"}
 
 // alarms are what of it somebody should do something about.
