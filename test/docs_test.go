@@ -101,10 +101,28 @@ func TestHelp(t *testing.T) {
 	if text := string(out); !strings.Contains(text, "portolan demo") || !strings.Contains(text, "List resources") {
 		t.Errorf("the help is %s", text)
 	}
-	for _, name := range []string{"list", "get", "create", "set", "delete", "assign", "next", "split", "move", "history", "undo", "apply",
-		"export resources",
-		"login", "completion", "status", "doctor", "password", "serve", "agent", "ready", "import netbox", "import phpipam", "import infoblox",
-		"import dhcpd", "import kea", "import bind"} {
+	// The pages of the manual are those of all commands.
+	dir := t.TempDir()
+	if out, err := exec.Command(binary, "man", dir).CombinedOutput(); err != nil {
+		t.Fatal(err, string(out))
+	}
+	pages, err := filepath.Glob(filepath.Join(dir, "man1", "portolan-*.1"))
+	if err != nil || len(pages) < 60 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), ".SH COMMANDS") { // its commands have examples
+			continue
+		}
+		if !strings.Contains(string(text), "Example") {
+			t.Errorf("%s has no example", filepath.Base(page))
+		}
+	}
+	for _, name := range []string{"list", "serve", "agent", "fleet list", "import netbox", "rollout start"} {
 		out, err := exec.Command(binary, append(strings.Fields(name), "--help")...).Output()
 		if err != nil || !strings.Contains(string(out), "Examples:") {
 			t.Errorf("the help of %s has no example: %v\n%s", name, err, out)

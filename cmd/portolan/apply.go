@@ -157,6 +157,7 @@ type exportResources struct {
 	scopeFlags
 	Output string   `help:"The format: ${enum}." short:"o" enum:"yaml,json" default:"yaml"`
 	Only   []string `help:"Only resources of these collections, such as blocks,networks." placeholder:"NAME" complete:"collection" env:"-"`
+	Whole  bool     `help:"Write fields without a value, too: applied later, the document takes away what was set since." env:"-"`
 	Path   string   `arg:"" help:"The resource that is exported with all below it, such as configurations/main, blocks/10.0.0.0/8 or zones/example.net." complete:"path"`
 }
 
@@ -187,7 +188,7 @@ func (c *exportResources) Run(s *session) error {
 		return err
 	}
 	count := s.counting("exported")
-	document, notes, err := m.Export(s.ctx, at, c.Only, func(n int) { count(int64(n)) })
+	document, notes, err := m.Export(s.ctx, at, c.Only, c.Whole, func(n int) { count(int64(n)) })
 	if err != nil {
 		return err
 	}

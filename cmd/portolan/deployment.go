@@ -14,8 +14,8 @@ import (
 )
 
 type deployCommand struct {
-	Server deployServer `cmd:"" help:"Deploy what a server is to answer for: all of it, or what has changed of it."`
-	Zone   deployZone   `cmd:"" help:"Deploy what you have changed of a zone, and of the others that its server writes."`
+	Server deployServer `cmd:"" example:"portolan deploy server ns1" help:"Deploy what a server is to answer for: all of it, or what has changed of it."`
+	Zone   deployZone   `cmd:"" example:"portolan deploy zone example.net --view internal" help:"Deploy what you have changed of a zone, and of the others that its server writes."`
 }
 
 // deployFlags are what all deployments have.

@@ -14,27 +14,27 @@ import (
 )
 
 type fleetCommand struct {
-	List   fleetList   `cmd:"" help:"List the fleet."`
-	Show   fleetShow   `cmd:"" help:"Show one service point, by its name or id, as JSON."`
-	Create fleetCreate `cmd:"" help:"Create a service point and print what it needs to enrol."`
-	Rekey  fleetRekey  `cmd:"" help:"Give a service point a new registration key, as where its machine was lost; its certificate is refused from then on."`
-	Delete fleetDelete `cmd:"" help:"Delete a service point; its certificate is refused from then on."`
+	List   fleetList   `cmd:"" example:"portolan fleet list --filter status=HEALTHY" help:"List the fleet."`
+	Show   fleetShow   `cmd:"" example:"portolan fleet show quay" help:"Show one service point, by its name or id, as JSON."`
+	Create fleetCreate `cmd:"" example:"portolan fleet create quay" help:"Create a service point and print what it needs to enrol."`
+	Rekey  fleetRekey  `cmd:"" example:"portolan fleet rekey quay" help:"Give a service point a new registration key, as where its machine was lost; its certificate is refused from then on."`
+	Delete fleetDelete `cmd:"" example:"portolan fleet delete quay" help:"Delete a service point; its certificate is refused from then on."`
 
 	Node struct {
-		Add    fleetNodeAdd    `cmd:"" help:"Let a service point have one node more, and print what it needs to enrol."`
-		Remove fleetNodeRemove `cmd:"" help:"Take a node away from a service point; its certificate is refused from then on."`
+		Add    fleetNodeAdd    `cmd:"" example:"portolan fleet node add quay" help:"Let a service point have one node more, and print what it needs to enrol."`
+		Remove fleetNodeRemove `cmd:"" example:"portolan fleet node remove quay 2" help:"Take a node away from a service point; its certificate is refused from then on."`
 	} `cmd:"" help:"Add and remove nodes: the machines of a service point."`
-	Label    fleetLabel    `cmd:"" help:"Label a service point."`
-	Releases fleetReleases `cmd:"" help:"List the releases that service points can be updated to."`
-	Update   fleetUpdate   `cmd:"" help:"Let a service point run a release."`
+	Label    fleetLabel    `cmd:"" example:"portolan fleet label quay site=harbour" help:"Label a service point."`
+	Releases fleetReleases `cmd:"" example:"portolan fleet releases" help:"List the releases that service points can be updated to."`
+	Update   fleetUpdate   `cmd:"" example:"portolan fleet update quay 1.2.0" help:"Let a service point run a release."`
 
-	Applications  fleetApplications  `cmd:"" help:"List the applications of a service point."`
-	Deploy        fleetDeploy        `cmd:"" help:"Let a service point run an application, or give one that it runs another configuration."`
-	Configuration fleetConfiguration `cmd:"" help:"Print the configuration of an application, to be edited and given to fleet deploy."`
-	Anycast       fleetAnycast       `cmd:"" help:"Show or change how a service point tells routers, by BGP, of the anycast addresses of its applications."`
-	Undeploy      fleetUndeploy      `cmd:"" help:"Let a service point end and forget an application."`
-	Logs          fleetLogs          `cmd:"" help:"Print the end of the log of an application, as its service point has it now."`
-	Events        fleetEvents        `cmd:"" help:"List how a service point and its applications moved."`
+	Applications  fleetApplications  `cmd:"" example:"portolan fleet applications quay" help:"List the applications of a service point."`
+	Deploy        fleetDeploy        `cmd:"" example:"portolan fleet deploy quay http-probe-service --configuration probe.json" help:"Let a service point run an application, or give one that it runs another configuration."`
+	Configuration fleetConfiguration `cmd:"" example:"portolan fleet configuration quay http-probe-service" help:"Print the configuration of an application, to be edited and given to fleet deploy."`
+	Anycast       fleetAnycast       `cmd:"" example:"portolan fleet anycast quay" help:"Show or change how a service point tells routers, by BGP, of the anycast addresses of its applications."`
+	Undeploy      fleetUndeploy      `cmd:"" example:"portolan fleet undeploy quay http-probe-service" help:"Let a service point end and forget an application."`
+	Logs          fleetLogs          `cmd:"" example:"portolan fleet logs quay dns-authoritative-service" help:"Print the end of the log of an application, as its service point has it now."`
+	Events        fleetEvents        `cmd:"" example:"portolan fleet events quay" help:"List how a service point and its applications moved."`
 }
 
 type fleetList struct {

@@ -17,10 +17,10 @@ import (
 )
 
 type importCommand struct {
-	File      importFile      `cmd:"" help:"Make and change what the rows of a CSV or JSON file say, of any type, at a manager that runs."`
-	Addresses importAddresses `cmd:"" help:"Make the addresses of a CSV file with the columns address, name and state, in the networks they lie in."`
-	Networks  importNetworks  `cmd:"" help:"Make the networks of a CSV file with the columns network, netmask, name and gateway, in the blocks they lie in."`
-	Zone      importZone      `cmd:"" help:"Make a zone and its records from a zone file, from what dig prints of a transfer, or from a name server."`
+	File      importFile      `cmd:"" example:"portolan import file plan.csv --into configurations/main --dry-run" help:"Make and change what the rows of a CSV or JSON file say, of any type, at a manager that runs."`
+	Addresses importAddresses `cmd:"" example:"portolan import addresses --data /var/lib/portolan addresses.csv" help:"Make the addresses of a CSV file with the columns address, name and state, in the networks they lie in."`
+	Networks  importNetworks  `cmd:"" example:"portolan import networks --data /var/lib/portolan networks.csv" help:"Make the networks of a CSV file with the columns network, netmask, name and gateway, in the blocks they lie in."`
+	Zone      importZone      `cmd:"" example:"portolan import zone --data /var/lib/portolan --origin example.net --from-server 192.0.2.53" help:"Make a zone and its records from a zone file, from what dig prints of a transfer, or from a name server."`
 
 	Netbox   importNetbox   `cmd:"" help:"Read prefixes, addresses and names from NetBox, by its API."`
 	Phpipam  importPhpipam  `cmd:"" help:"Read subnets and addresses that phpIPAM exports as CSV."`
@@ -171,7 +171,7 @@ func (c *importNetworks) Run(s *session) error {
 
 type exportCommand struct {
 	Resources exportResources `cmd:"" default:"withargs" help:"Write resources with all below them as a document that portolan apply takes back."`
-	Zone      exportZone      `cmd:"" help:"Write a zone as a file (RFC 1035)."`
+	Zone      exportZone      `cmd:"" example:"portolan export zone --data /var/lib/portolan example.net" help:"Write a zone as a file (RFC 1035)."`
 }
 
 type exportZone struct {

@@ -11,10 +11,11 @@ import (
 )
 
 type importFile struct {
-	managerFlags
-	Into    string            `help:"What the rows belong below: a collection such as networks/100123/addresses, or a resource in which each finds its place, such as configurations/100007." placeholder:"PATH"`
+	scopeFlags
+	JSON    bool              `help:"Print JSON." name:"json"`
+	Into    string            `help:"What the rows belong below: a collection such as networks/100123/addresses, or a resource in which each finds its place, such as configurations/main." placeholder:"PATH" complete:"path"`
 	AtOnce  bool              `help:"Import all rows or none, up to 10,000." xor:"mode"`
-	DryRun  bool              `help:"Only try it: nothing is changed." xor:"mode"`
+	DryRun  bool              `help:"Only try it: nothing is changed." short:"n" xor:"mode"`
 	Action  string            `help:"What is done with a row: ${enum}." enum:"CREATE_OR_UPDATE,CREATE,UPDATE" default:"CREATE_OR_UPDATE"`
 	Comment string            `help:"A remark that the history keeps with it." placeholder:"TEXT"`
 	Header  map[string]string `help:"A header that holds for every row, such as x-bcn-create-reverse-record=true." placeholder:"NAME=VALUE"`
@@ -41,9 +42,16 @@ func (c *importFile) Run(s *session) error {
 	case c.DryRun:
 		o.Mode = "DRY_RUN"
 	}
-	cl, err := c.client()
+	cl, err := c.manager()
 	if err != nil {
 		return err
+	}
+	if o.Into != "" {
+		at, err := cl.Find(s.ctx, o.Into)
+		if err != nil {
+			return err
+		}
+		o.Into = at.String()
 	}
 	f, err := os.Open(c.File)
 	if err != nil {

@@ -65,6 +65,9 @@ func (f *fromFlags) take(s *session, d *convert.Document) error {
 		return errors.New("there is nothing in it that could be imported")
 	}
 	if f.Write == "" {
+		if f.Header == nil { // names of others are led to, and not refused
+			f.Header = map[string]string{"x-bcn-link-to-external-host": "true"}
+		}
 		return f.planned(s, m, a)
 	}
 	text, err := cli.WriteDocument(a, cli.YAML)

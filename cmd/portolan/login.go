@@ -172,8 +172,8 @@ func (c *logoutCommand) Run(s *session) error {
 }
 
 type contextCommand struct {
-	List contextList `cmd:"" default:"1" help:"List the contexts: the managers that portolan login noted."`
-	Use  contextUse  `cmd:"" help:"Let a context hold from now on, and say what is meant where a command says nothing."`
+	List contextList `cmd:"" example:"portolan context" default:"1" help:"List the contexts: the managers that portolan login noted."`
+	Use  contextUse  `cmd:"" example:"portolan context use lab --configuration main --view internal" help:"Let a context hold from now on, and say what is meant where a command says nothing."`
 }
 
 type contextList struct{}

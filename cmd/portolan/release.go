@@ -17,12 +17,12 @@ import (
 )
 
 type releaseCommand struct {
-	Init     releaseInit     `cmd:"" help:"Make an empty repository of releases, and the keys of its roles."`
-	Sign     releaseSign     `cmd:"" help:"Put a program into the repository as a release, signed with the key of the targets."`
-	Withdraw releaseWithdraw `cmd:"" help:"Take a version out of the repository, signed with the key of the targets."`
-	Publish  releasePublish  `cmd:"" help:"Show what was signed, with the keys of the snapshot and the timestamp; to be repeated before it expires."`
-	Renew    releaseRenew    `cmd:"" help:"Sign a new root, with the root's key: it lives anew, and names new keys in place of those that were lost."`
-	List     releaseList     `cmd:"" help:"List what is published."`
+	Init     releaseInit     `cmd:"" example:"portolan release init --repository /srv/releases --keys /media/keys" help:"Make an empty repository of releases, and the keys of its roles."`
+	Sign     releaseSign     `cmd:"" example:"portolan release sign ./portolan --repository /srv/releases --keys /media/keys" help:"Put a program into the repository as a release, signed with the key of the targets."`
+	Withdraw releaseWithdraw `cmd:"" example:"portolan release withdraw 1.2.0 --repository /srv/releases --keys /media/keys" help:"Take a version out of the repository, signed with the key of the targets."`
+	Publish  releasePublish  `cmd:"" example:"portolan release publish --repository /srv/releases --keys /media/keys" help:"Show what was signed, with the keys of the snapshot and the timestamp; to be repeated before it expires."`
+	Renew    releaseRenew    `cmd:"" example:"portolan release renew --repository /srv/releases --keys /media/keys" help:"Sign a new root, with the root's key: it lives anew, and names new keys in place of those that were lost."`
+	List     releaseList     `cmd:"" example:"portolan release list --repository /srv/releases" help:"List what is published."`
 }
 
 // repositoryFlags say where a repository and its keys are.

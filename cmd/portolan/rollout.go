@@ -13,14 +13,14 @@ import (
 )
 
 type rolloutCommand struct {
-	Start    rolloutStart    `cmd:"" help:"Update many service points, in waves."`
-	List     rolloutList     `cmd:"" help:"List the rollouts, the latest first."`
-	Show     rolloutShow     `cmd:"" help:"Show who takes part in a rollout, and how far each is."`
-	Watch    rolloutWatch    `cmd:"" help:"Watch a rollout until it ends or stops."`
-	Pause    rolloutPause    `cmd:"" help:"Give nobody else their order."`
-	Resume   rolloutResume   `cmd:"" help:"Go on with a rollout that was paused, or has halted."`
-	TakeBack rolloutTakeBack `cmd:"" help:"Let everybody go back to the version from before."`
-	Delete   rolloutDelete   `cmd:"" help:"Forget a rollout that has ended."`
+	Start    rolloutStart    `cmd:"" example:"portolan rollout start 1.2.0 --watch" help:"Update many service points, in waves."`
+	List     rolloutList     `cmd:"" example:"portolan rollout list" help:"List the rollouts, the latest first."`
+	Show     rolloutShow     `cmd:"" example:"portolan rollout show ID" help:"Show who takes part in a rollout, and how far each is."`
+	Watch    rolloutWatch    `cmd:"" example:"portolan rollout watch ID" help:"Watch a rollout until it ends or stops."`
+	Pause    rolloutPause    `cmd:"" example:"portolan rollout pause ID" help:"Give nobody else their order."`
+	Resume   rolloutResume   `cmd:"" example:"portolan rollout resume ID" help:"Go on with a rollout that was paused, or has halted."`
+	TakeBack rolloutTakeBack `cmd:"" example:"portolan rollout take-back ID" help:"Let everybody go back to the version from before."`
+	Delete   rolloutDelete   `cmd:"" example:"portolan rollout delete ID" help:"Forget a rollout that has ended."`
 }
 
 type rolloutStart struct {

@@ -26,8 +26,8 @@ func (f masterFlag) keys() (access.MasterKeys, error) {
 }
 
 type secretsCommand struct {
-	NewKey secretsNewKey `cmd:"" help:"Make a master key and print it: keep it apart from the data and its backups, which are of no use without it."`
-	Rotate secretsRotate `cmd:"" help:"Seal secrets by another key from now on, and keys by the first master key; the manager may be running."`
+	NewKey secretsNewKey `cmd:"" example:"portolan secrets new-key > master.key" help:"Make a master key and print it: keep it apart from the data and its backups, which are of no use without it."`
+	Rotate secretsRotate `cmd:"" example:"portolan secrets rotate --data /var/lib/portolan --master-key master.key" help:"Seal secrets by another key from now on, and keys by the first master key; the manager may be running."`
 }
 
 type secretsNewKey struct{}

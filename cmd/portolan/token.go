@@ -59,9 +59,9 @@ func (d dataFlag) openAs(o store.Options, fn func(*store.Store, *access.Service)
 }
 
 type tokenCommand struct {
-	Create tokenCreate `cmd:"" help:"Make a bearer token and print it, and nothing else, once."`
-	List   tokenList   `cmd:"" help:"List bearer tokens and key sets, without their secrets."`
-	Revoke tokenRevoke `cmd:"" help:"Revoke a bearer token or a key set by its id."`
+	Create tokenCreate `cmd:"" example:"portolan token create --data /var/lib/portolan --name ci --role analyst" help:"Make a bearer token and print it, and nothing else, once."`
+	List   tokenList   `cmd:"" example:"portolan token list --data /var/lib/portolan" help:"List bearer tokens and key sets, without their secrets."`
+	Revoke tokenRevoke `cmd:"" example:"portolan token revoke --data /var/lib/portolan ID" help:"Revoke a bearer token or a key set by its id."`
 }
 
 type tokenCreate struct {
@@ -137,7 +137,7 @@ func (c *tokenRevoke) Run(s *session) error {
 }
 
 type keyCommand struct {
-	Create keyCreate `cmd:"" help:"Make a key set and print its clientId and clientSecret as JSON, once."`
+	Create keyCreate `cmd:"" example:"portolan key create --data /var/lib/portolan --name fleet" help:"Make a key set and print its clientId and clientSecret as JSON, once."`
 }
 
 type keyCreate struct {

@@ -17,10 +17,10 @@ import (
 )
 
 type webhookCommand struct {
-	List   webhookList   `cmd:"" help:"List the webhooks, with how they are."`
-	Create webhookCreate `cmd:"" help:"Send what changes to a URL, and print the secret that it is signed with."`
-	Delete webhookDelete `cmd:"" help:"Send nothing more."`
-	Listen webhookListen `cmd:"" help:"Take what a webhook is sent, check its signature and print it: to try one out."`
+	List   webhookList   `cmd:"" example:"portolan webhook list" help:"List the webhooks, with how they are."`
+	Create webhookCreate `cmd:"" example:"portolan webhook create cmdb https://cmdb.example.net/hook" help:"Send what changes to a URL, and print the secret that it is signed with."`
+	Delete webhookDelete `cmd:"" example:"portolan webhook delete 100123" help:"Send nothing more."`
+	Listen webhookListen `cmd:"" example:"PORTOLAN_SECRET=whsec_... portolan webhook listen --listen 127.0.0.1:9000" help:"Take what a webhook is sent, check its signature and print it: to try one out."`
 }
 
 type webhookList struct{ managerFlags }

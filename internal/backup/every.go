@@ -24,7 +24,7 @@ func Every(ctx context.Context, a *resource.API, interval time.Duration, keep in
 		return problem.Invalid("backup-every", "must be a minute or more")
 	}
 	length := fmt.Sprintf("PT%dS", int64(interval/time.Second))
-	return a.Store.Update(ctx, store.Author{Comment: "--backup-every"}, func(tx *store.Tx) error {
+	return a.Store.Update(ctx, store.Author{Name: "command line", Comment: "--backup-every"}, func(tx *store.Tx) error {
 		database, err := tx.First(store.Query{From: store.Resources, Where: store.InCollection("databases")})
 		if err != nil || database == nil {
 			return err

@@ -19,6 +19,8 @@ import (
 type export struct {
 	*Manager
 	only []string
+	// whole says that fields without a value are told, too.
+	whole bool
 	// order is that of collections in the document.
 	order []*resource.Collection
 	// placed are the texts of what Place looks at, such as the view, of resources that were met, by their numbers.
@@ -39,8 +41,8 @@ type exported struct {
 
 // Export gives a resource, and what lies below it, as a document that POST /apply takes. only are the collections that are wanted; none:
 // all. What cannot be told, such as secrets, is left out, and noted. tell is told how many there are so far.
-func (m *Manager) Export(ctx context.Context, at Path, only []string, tell func(n int)) (a client.Apply, notes []string, err error) {
-	e := &export{Manager: m, ctx: ctx, only: only, order: inOrder(m.API), keys: map[int64]string{}, placed: map[int64]string{},
+func (m *Manager) Export(ctx context.Context, at Path, only []string, whole bool, tell func(n int)) (a client.Apply, notes []string, err error) {
+	e := &export{Manager: m, ctx: ctx, only: only, whole: whole, order: inOrder(m.API), keys: map[int64]string{}, placed: map[int64]string{},
 		notes: map[string]int{}, tell: tell}
 	var root json.RawMessage
 	if err := m.Get(ctx, at.String(), &root); err != nil {
@@ -392,6 +394,9 @@ func (e *export) value(t *schema.Type, c *resource.Collection, f *schema.Field, 
 	switch {
 	case f.Name == "id" || f.Name == "type" || whole || f.Hidden || f.Transient || f.Also != "" || f.Column != "" && !placed:
 		return nil, nil
+	case e.whole && !f.ReadOnly && !f.WriteOnly && len(raw) > 0 && !isReference(f) && (text != "null" || f.Nullable),
+		e.whole && !f.ReadOnly && f.Kind == schema.Reference && text == "null" && f.Nullable:
+		return raw, nil
 	case f.Chosen && text == "null":
 		return raw, nil
 	case f.ReadOnly && !placed, len(raw) == 0, text == "null", text == "{}", text == "[]", text == `""`:

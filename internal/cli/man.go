@@ -73,6 +73,9 @@ func page(node *kong.Node, version string) string {
 	if detail := strings.TrimSpace(node.Detail); detail != "" {
 		fmt.Fprintf(&b, ".PP\n.nf\n%s\n.fi\n", roff(detail))
 	}
+	if node.Tag != nil && node.Tag.Get("example") != "" {
+		fmt.Fprintf(&b, ".PP\nExample:\n.PP\n.nf\n  %s\n.fi\n", roff(node.Tag.Get("example")))
+	}
 	if len(node.Positional) > 0 {
 		b.WriteString(".SH ARGUMENTS\n")
 		for _, p := range node.Positional {

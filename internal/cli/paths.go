@@ -170,6 +170,9 @@ func (m *Manager) numberOf(ctx context.Context, c *resource.Collection, key stri
 		return one.ID, err
 	}
 	field := c.KeyField()
+	if (field == "range" || field == "address") && !strings.ContainsAny(key, ".:") { // a name, and no address
+		field = "name"
+	}
 	filter := strings.Join(append([]string{field + ":" + Quoted(key)}, m.scopes(c)...), " and ")
 	ids, err := m.IDs(ctx, c.Name, filter, namesakes)
 	if err == nil && len(ids) > 1 && m.View != "" && c.PlacedBy == "view" && !hasField(c, "view") {

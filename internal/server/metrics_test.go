@@ -2,10 +2,12 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -81,6 +83,11 @@ func TestAlertRules(t *testing.T) {
 			}
 			seen[r.Alert] = true
 			m.asksFor(known, r.Alert, r.Expr)
+		}
+	}
+	for _, mark := range []int64{littleRoom, longLog, behindStandby, int64(lateBackup / time.Second), int64(certificateSoon / (24 * time.Hour))} {
+		if !strings.Contains(string(text), fmt.Sprintf(" %d\n", mark)) { // what is an alarm is an alert
+			t.Errorf("no alert has the mark %d", mark)
 		}
 	}
 	if len(seen) < 15 {

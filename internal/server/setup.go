@@ -49,7 +49,7 @@ func SetPassword(ctx context.Context, a *resource.API, user, password string) er
 	if err := access.CheckPassword(password); err != nil {
 		return err
 	}
-	return a.Store.Update(ctx, store.Author{Comment: "portolan password"}, func(tx *store.Tx) error {
+	return a.Store.Update(ctx, store.Author{Name: "command line", Comment: "portolan password"}, func(tx *store.Tx) error {
 		rows, err := tx.ByName("users", 0, user)
 		if err != nil {
 			return err
