@@ -260,7 +260,7 @@ func TestContextsAndCompletion(t *testing.T) {
 			t.Errorf("bash completes %s %v", out, err)
 		}
 	}
-	m.says([]string{"forgotten"}, "logout", "here")
+	m.says([]string{"forgotten; its token is revoked"}, "logout", "here")
 	if code, text := m.wrong("list", "networks", "--context", "here"); code != 2 || !strings.Contains(text, "there is no context") {
 		t.Errorf("a context that is gone is %d %s", code, text)
 	}

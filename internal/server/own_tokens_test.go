@@ -55,7 +55,6 @@ func TestOwnTokens(t *testing.T) {
 	m.refused(400, "InvalidHeaderValue", "not tried", "POST", at, `{"name":"x"}`, ada, "x-portolan-dry-run: true")
 	m.refused(403, "CrossOriginRequest", "", "POST", at, `{"name":"x"}`, ada, "Sec-Fetch-Site: cross-site")
 	m.refused(404, "ResourceNotFound", "", "DELETE", at+"/"+made.text("id"), "", bob)
-	m.refused(403, "AccessDenied", "a token does not", "DELETE", at+"/"+made.text("id"), "", as)
 	m.refused(405, "MethodNotAllowed", "", "PATCH", at, `{}`, ada)
 	m.refused(405, "MethodNotAllowed", "", "GET", at+"/"+made.text("id"), "", ada)
 	m.refused(404, "ResourceNotFound", "", "DELETE", at+"/a/b", "", ada)
@@ -79,4 +78,18 @@ func TestOwnTokens(t *testing.T) {
 	// Who must set a new password makes none.
 	m.want(200, "PATCH", "/api/v2/users/"+m.want(200, "GET", "/api/v2/users?"+filter("name:'bob'"), "").text("data.0.id"), `{"passwordResetRequired":true}`)
 	m.refused(403, "PasswordResetRequired", "", "POST", at, `{"name":"x"}`, bob)
+}
+
+// Whoever has a token may end it, and no other.
+func TestTokenEndsItself(t *testing.T) {
+	m := startAlone(t)
+	made := func(name string) (id, token string) {
+		r := m.want(201, "POST", "/api/v2/tokens", `{"name":"`+name+`","role":"analyst"}`, basicAuth("admin", adminPassword))
+		return r.text("id"), r.text("token")
+	}
+	first, token := made("first")
+	second, _ := made("second")
+	m.refused(403, "AccessDenied", "a token does not", "DELETE", "/api/v2/tokens/"+second, "", "Authorization: Bearer "+token)
+	m.want(204, "DELETE", "/api/v2/tokens/"+first, "", "Authorization: Bearer "+token)
+	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/configurations", "", "Authorization: Bearer "+token)
 }
