@@ -69,7 +69,7 @@ lint: ## formatting, vet, linters, and that what is generated is current
 	go mod verify
 	go tool golangci-lint run ./...
 	$(MAKE) generate
-	@git diff --exit-code -- api console/bundle console/src/types.ts ':(glob)internal/**/declared_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
+	@git diff --exit-code -- api console/bundle console/src/types.ts clients/python/portolan ':(glob)internal/**/declared_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
 
 vuln: ## known vulnerabilities; asks a database on the Internet
 	go tool govulncheck ./...
@@ -104,4 +104,5 @@ fuzz:
 generate: ## descriptions from the doc comments, then the OpenAPI document from the declarations
 	go generate ./internal/...
 	go generate ./api
+	go generate ./clients/python
 	go generate ./console

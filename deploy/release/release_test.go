@@ -75,6 +75,13 @@ func TestRelease(t *testing.T) {
 		bill.Version != "SPDX-2.3" || len(bill.Packages) < 50 {
 		t.Errorf("what is in it is %+v %v", bill, err)
 	}
+	if python, err := exec.LookPath("python3"); err == nil { // which imports from a wheel as it is
+		c := exec.Command(python, "-c", "import portolan, portolan.types; print(portolan.Portolan('http://x').url)")
+		c.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(first, "portolan-0.1.0-py3-none-any.whl"))
+		if out, err := c.CombinedOutput(); err != nil || string(out) != "http://x\n" {
+			t.Errorf("the package for Python: %v %s", err, out)
+		}
+	}
 	imageRuns(t, filepath.Join(first, "portolan_0.1.0_oci.tar"))
 	installs(t, filepath.Join(first, "portolan_0.1.0_"+runtime.GOARCH+".deb"), filepath.Join(next, "portolan_0.2.0_"+runtime.GOARCH+".deb"))
 }
@@ -141,6 +148,11 @@ func TestVersions(t *testing.T) {
 	for given, want := range map[string]string{"v1.2.3": "1.2.3", "1.2.3-rc.1": "1.2.3-rc.1", "x": "", "1.2 3": "", "1;rm": ""} {
 		if got, err := versionOf(given); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q is %q %v", given, got, err)
+		}
+	}
+	for version, want := range map[string]string{"1.2.3": "1.2.3", "1.2.3-rc.1": "1.2.3rc1", "1.2.3-beta.2": "1.2.3b2", "1.2.3-x": "1.2.3.dev0"} {
+		if got := pythonVersion(version); got != want {
+			t.Errorf("%s is %s for Python", version, got)
 		}
 	}
 	t.Setenv("SOURCE_DATE_EPOCH", "never")
