@@ -1,6 +1,6 @@
 # Everything here but conform, which needs Python, runs on a machine with Go and nothing else; tests that need more say what they skip.
 
-.PHONY: run build test test-long contract conform race bench bench-console screenshots types bench-big bench-postgres lint vuln fuzz generate release release-test docs-test
+.PHONY: run build test test-long contract conform race bench bench-console screenshots types bench-big bench-postgres lint vuln fuzz generate release release-test docs-test ansible-test
 
 run: ## start everything with sample data on loopback
 	go run ./cmd/portolan demo
@@ -60,6 +60,15 @@ release: ## what is released, into dist/: programs, packages, an image, what is 
 release-test: ## build a release twice for this platform, compare, install the package in a namespace, upgrade, remove
 	PORTOLAN_TEST_RELEASE=yes go test -timeout 20m -count=1 -v ./deploy/release
 
+# Ansible, in a venv of its own; it needs Python alone.
+bin/ansible/made:
+	python3 -m venv bin/ansible
+	bin/ansible/bin/pip install -q 'ansible-core>=2.15,<2.20'
+	touch $@
+
+ansible-test: bin/ansible/made ## play what the collection for Ansible has, and install it from a release
+	PORTOLAN_TEST_ANSIBLE=$(CURDIR)/bin/ansible/bin go test -count=1 ./test -run '^TestAnsible$$'
+
 docs-test: ## run the commands of the pages
 	go test -count=1 ./test -run '^(TestDocs|TestHelp)$$'
 
@@ -69,7 +78,7 @@ lint: ## formatting, vet, linters, and that what is generated is current
 	go mod verify
 	go tool golangci-lint run ./...
 	$(MAKE) generate
-	@git diff --exit-code -- api console/bundle console/src/types.ts clients/python/portolan ':(glob)internal/**/declared_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
+	@git diff --exit-code -- api console/bundle console/src/types.ts clients ':(glob)internal/**/declared_gen.go' || { echo "generated files are not current: run make generate"; exit 1; }
 
 vuln: ## known vulnerabilities; asks a database on the Internet
 	go tool govulncheck ./...

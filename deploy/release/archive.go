@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // entry is a file in an archive or a package.
@@ -86,6 +87,13 @@ func (r *release) archive(p platform) (err error) {
 func (r *release) tar(w io.Writer, dir string, all []entry) error {
 	t := tar.NewWriter(w)
 	for _, e := range all {
+		if strings.HasSuffix(e.to, "/") { // a directory
+			if err := t.WriteHeader(&tar.Header{Name: path.Join(dir, e.to) + "/", Typeflag: tar.TypeDir, Mode: e.mode, ModTime: r.at,
+				Format: tar.FormatPAX}); err != nil {
+				return err
+			}
+			continue
+		}
 		body, err := e.read()
 		if err != nil {
 			return err

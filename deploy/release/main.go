@@ -120,6 +120,9 @@ func run(version, out, names, key string) error {
 	if err := r.wheel(); err != nil {
 		return fmt.Errorf("the package for Python: %w", err)
 	}
+	if err := r.collection(); err != nil {
+		return fmt.Errorf("the collection for Ansible: %w", err)
+	}
 	if err := r.image(platforms); err != nil {
 		return fmt.Errorf("the image: %w", err)
 	}

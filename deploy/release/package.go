@@ -12,7 +12,7 @@ import (
 )
 
 // installed is where files of the archive are on a machine, by the directory that they have there.
-var installed = map[string]string{"man/man1": "/usr/share/man/man1", "docs": "/usr/share/doc/portolan",
+var installed = map[string]string{"man/man1": "/usr/share/man/man1", "docs": "/usr/share/doc/portolan/docs",
 	"monitoring": "/usr/share/doc/portolan/monitoring",
 	"systemd":    "/usr/lib/systemd/system", ".": "/usr/share/doc/portolan"}
 

@@ -150,7 +150,8 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%q is %q %v", given, got, err)
 		}
 	}
-	for version, want := range map[string]string{"1.2.3": "1.2.3", "1.2.3-rc.1": "1.2.3rc1", "1.2.3-beta.2": "1.2.3b2", "1.2.3-x": "1.2.3.dev0"} {
+	for version, want := range map[string]string{"1.2.3": "1.2.3", "1.2.3-rc.1": "1.2.3rc1", "1.2.3-beta.2": "1.2.3b2",
+		"1.2.3-x": "1.2.3.dev0"} {
 		if got := pythonVersion(version); got != want {
 			t.Errorf("%s is %s for Python", version, got)
 		}

@@ -46,7 +46,8 @@ func (r *release) wheel() error {
 		entry{to: info + "/METADATA", mode: 0o644, body: []byte("Metadata-Version: 2.1\nName: portolan\nVersion: " + version +
 			"\nSummary: A client of Portolan, the address, name and fleet manager\nLicense: Apache-2.0\nRequires-Python: >=3.9\n" +
 			"Description-Content-Type: text/markdown\n\n" + string(about))},
-		entry{to: info + "/WHEEL", mode: 0o644, body: []byte("Wheel-Version: 1.0\nGenerator: portolan-release\nRoot-Is-Purelib: true\nTag: py3-none-any\n")})
+		entry{to: info + "/WHEEL", mode: 0o644,
+			body: []byte("Wheel-Version: 1.0\nGenerator: portolan-release\nRoot-Is-Purelib: true\nTag: py3-none-any\n")})
 	var record strings.Builder
 	for _, e := range all {
 		body, err := e.read()

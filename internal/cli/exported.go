@@ -41,7 +41,8 @@ type exported struct {
 
 // Export gives a resource, and what lies below it, as a document that POST /apply takes. only are the collections that are wanted; none:
 // all. What cannot be told, such as secrets, is left out, and noted. tell is told how many there are so far.
-func (m *Manager) Export(ctx context.Context, at Path, only []string, whole bool, tell func(n int)) (a client.Apply, notes []string, err error) {
+func (m *Manager) Export(ctx context.Context, at Path, only []string, whole bool, tell func(n int)) (a client.Apply,
+	notes []string, err error) {
 	e := &export{Manager: m, ctx: ctx, only: only, whole: whole, order: inOrder(m.API), keys: map[int64]string{}, placed: map[int64]string{},
 		notes: map[string]int{}, tell: tell}
 	var root json.RawMessage

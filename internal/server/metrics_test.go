@@ -85,7 +85,8 @@ func TestAlertRules(t *testing.T) {
 			m.asksFor(known, r.Alert, r.Expr)
 		}
 	}
-	for _, mark := range []int64{littleRoom, longLog, behindStandby, int64(lateBackup / time.Second), int64(certificateSoon / (24 * time.Hour))} {
+	for _, mark := range []int64{littleRoom, longLog, behindStandby, int64(lateBackup / time.Second),
+		int64(certificateSoon / (24 * time.Hour))} {
 		if !strings.Contains(string(text), fmt.Sprintf(" %d\n", mark)) { // what is an alarm is an alert
 			t.Errorf("no alert has the mark %d", mark)
 		}

@@ -1,4 +1,5 @@
-// Command gen writes portolan/types.py, what resources have, and portolan/keys.py, what they are named by, from the declarations.
+// Command gen writes portolan/types.py, what resources have, and portolan/keys.py, what they are named by, from the declarations; and what
+// the collection for Ansible needs of the client.
 package main
 
 import (
@@ -14,13 +15,23 @@ import (
 
 func main() {
 	a := server.NewAPI(nil)
-	for name, text := range map[string]string{"portolan/types.py": types(a), "portolan/keys.py": keys(a)} {
+	client, err := os.ReadFile("portolan/__init__.py")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+	const ansible = "../ansible/ansible_collections/portolan/network/plugins/module_utils/"
+	for name, text := range map[string]string{"portolan/types.py": types(a), "portolan/keys.py": keys(a),
+		ansible + "keys.py": keys(a), ansible + "client.py": copied + string(client)} {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil { //nolint:gosec // to be read by all
 			fmt.Fprintln(os.Stderr, "gen:", err)
 			os.Exit(1)
 		}
 	}
 }
+
+// copied heads the client in the collection for Ansible, which has to bring it along.
+const copied = "# Copied by go generate ./clients/python from clients/python/portolan/__init__.py. Do not edit.\n"
 
 const made = "# Made by go generate ./clients/python from the declarations. Do not edit.\n"
 

@@ -1,0 +1,15 @@
+# Made by go generate ./clients/python from the declarations. Do not edit.
+
+KEYS = {
+    "addresses": "address",
+    "blocks": "range",
+    "clientIdentifiers": "duid",
+    "ipGroups": "range",
+    "locations": "code",
+    "macAddresses": "address",
+    "moves": "absoluteName",
+    "networks": "range",
+    "ranges": "range",
+    "resourceRecords": "absoluteName",
+    "zones": "absoluteName",
+}
