@@ -8,7 +8,7 @@ module: resources
 short_description: Lets resources of Portolan be as a task says
 description:
   - Those that are there otherwise are changed, those that are not there are made, all in one transaction, or none.
-  - References are texts, such as C(location: NO), and the order does not matter (docs/apply.md of Portolan).
+  - References are texts, such as the code of a location, and the order does not matter (docs/apply.md of Portolan).
 options:
   resources:
     description: The resources, each with its type.
