@@ -1,6 +1,6 @@
 # Everything here but conform, which needs Python, runs on a machine with Go and nothing else; tests that need more say what they skip.
 
-.PHONY: run build test test-long contract conform race bench bench-console screenshots types bench-big bench-postgres lint vuln fuzz generate release release-test docs-test ansible-test
+.PHONY: run build test test-long contract conform race bench bench-console screenshots types bench-big bench-postgres lint vuln fuzz generate release release-test docs-test ansible-test terraform-test
 
 run: ## start everything with sample data on loopback
 	go run ./cmd/portolan demo
@@ -68,6 +68,10 @@ bin/ansible/made:
 
 ansible-test: bin/ansible/made ## play what the collection for Ansible has, and install it from a release
 	PORTOLAN_TEST_ANSIBLE=$(CURDIR)/bin/ansible/bin go test -count=1 ./test -run '^TestAnsible$$'
+
+terraform-test: ## the provider's acceptance tests, by OpenTofu or Terraform, whichever is on the PATH
+	cd clients/terraform && go vet ./... && TF_ACC=1 TF_ACC_TERRAFORM_PATH="$$(command -v tofu || command -v terraform)" TF_ACC_PROVIDER_NAMESPACE=portolan \
+		TF_ACC_PROVIDER_HOST=registry.terraform.io go test -count=1 ./...
 
 docs-test: ## run the commands of the pages
 	go test -count=1 ./test -run '^(TestDocs|TestHelp)$$'

@@ -6,6 +6,8 @@ __metaclass__ = type
 DOCUMENTATION = r"""
 module: info
 short_description: Lists resources of Portolan
+description:
+  - What there is in a collection, by a filter.
 options:
   path:
     description: A collection, or a subcollection, such as networks or networks/10.1.0.0/24/addresses.

@@ -1,0 +1,432 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"portolan/client"
+	declared "portolan/internal/resource"
+	fields "portolan/internal/schema"
+)
+
+// kind is a type of resources.
+type kind struct {
+	api     *declared.API
+	t       *fields.Type
+	manager *manager
+	// attributes are the fields by the names of their attributes.
+	attributes map[string]*fields.Field
+}
+
+func newKind(a *declared.API, t *fields.Type) *kind {
+	k := &kind{api: a, t: t, attributes: map[string]*fields.Field{}}
+	for _, f := range t.Fields {
+		if f.ReadOnly || f.Hidden || f.Transient || f.Also != "" || f.Column != "" || f.Name == "type" || f.Name == "id" || typeOf(f) == nil {
+			continue
+		}
+		k.attributes[snake(f.Name)] = f
+	}
+	return k
+}
+
+// placed is the attribute that a resource's place follows from beside its fields: the view of names; empty where there is none.
+func (k *kind) placed() string { return k.api.CollectionOf(k.t).PlacedBy }
+
+// snake gives a name as Terraform has it: absoluteName is absolute_name, IPv4Network ipv4_network.
+func snake(name string) string {
+	name = strings.NewReplacer("IPv4", "Ipv4", "IPv6", "Ipv6", "DHCP", "Dhcp", "MX", "Mx", "TXT", "Txt", "SRV", "Srv", "DNS", "Dns").Replace(name)
+	var b strings.Builder
+	for i, r := range name {
+		if r >= 'A' && r <= 'Z' {
+			if i > 0 {
+				b.WriteByte('_')
+			}
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// typeOf is the type of an attribute; nil of fields that are none.
+func typeOf(f *fields.Field) attr.Type {
+	switch f.Kind {
+	case fields.Bool:
+		return types.BoolType
+	case fields.Integer:
+		return types.Int64Type
+	case fields.Text, fields.Address, fields.Span, fields.Reference, fields.Time, fields.SecretText:
+		return types.StringType
+	case fields.Strings, fields.References:
+		return types.ListType{ElemType: types.StringType}
+	case fields.Map:
+		return types.MapType{ElemType: types.StringType}
+	}
+	return nil
+}
+
+// Metadata names the type: portolan_ipv4_network.
+func (k *kind) Metadata(_ context.Context, rq resource.MetadataRequest, rs *resource.MetadataResponse) {
+	rs.TypeName = rq.ProviderTypeName + "_" + snake(k.t.Name)
+}
+
+// Schema is made from the fields. What the manager chooses or sets by itself is computed where it is not given.
+func (k *kind) Schema(_ context.Context, _ resource.SchemaRequest, rs *resource.SchemaResponse) {
+	key := k.api.CollectionOf(k.t).KeyField()
+	all := map[string]schema.Attribute{
+		"id": schema.StringAttribute{Computed: true, Description: "The number of the resource.",
+			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}},
+		"in": schema.StringAttribute{Optional: true, Description: "The path of what it belongs below, such as networks/10.1.0.0/24/addresses, " +
+			"where its place does not follow from its values.", PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()}},
+	}
+	if by := k.placed(); by != "" {
+		all[by] = schema.StringAttribute{Optional: true, Description: "The " + by + " that it is in, where there are several.",
+			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()}}
+	}
+	if strings.HasSuffix(k.t.Name, "Network") || strings.HasSuffix(k.t.Name, "Block") {
+		all["size"] = schema.StringAttribute{Optional: true, Description: "In place of a range: the next free one of this size, such as /26, in what in names.",
+			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()}}
+	}
+	for name, f := range k.attributes {
+		description := k.api.Descriptions[f.Owner+"."+f.Name]
+		computed := f.Name == key || f.Name == "gateway" || f.Name == "name" && key != "name"
+		required := f.OnPost && !computed
+		switch typeOf(f) {
+		case types.BoolType:
+			all[name] = schema.BoolAttribute{Optional: !required, Required: required, Description: description}
+		case types.Int64Type:
+			all[name] = schema.Int64Attribute{Optional: !required, Required: required, Description: description}
+		case types.StringType:
+			one := schema.StringAttribute{Optional: !required, Required: required, Computed: computed, Sensitive: f.Kind == fields.SecretText,
+				Description: description}
+			if computed {
+				one.PlanModifiers = append(one.PlanModifiers, stringplanmodifier.UseStateForUnknown())
+			}
+			if f.Name == key && (f.Span || f.Kind == fields.Span || f.DNS) {
+				one.PlanModifiers = append(one.PlanModifiers, stringplanmodifier.RequiresReplace())
+			}
+			all[name] = one
+		default:
+			if f.Kind == fields.Map {
+				all[name] = schema.MapAttribute{ElementType: types.StringType, Optional: true, Description: description}
+			} else {
+				all[name] = schema.ListAttribute{ElementType: types.StringType, Optional: !required, Required: required, Description: description}
+			}
+		}
+	}
+	rs.Schema = schema.Schema{Description: k.api.Descriptions[k.t.Name], Attributes: all}
+}
+
+// Configure takes the manager.
+func (k *kind) Configure(_ context.Context, rq resource.ConfigureRequest, _ *resource.ConfigureResponse) {
+	if m, ok := rq.ProviderData.(*manager); ok {
+		k.manager = m
+	}
+}
+
+// wanted gives what a plan or a state says as the members of a resource. What is not known is left out.
+func (k *kind) wanted(raw tftypes.Value) (map[string]any, error) {
+	var all map[string]tftypes.Value
+	if err := raw.As(&all); err != nil {
+		return nil, err
+	}
+	members := map[string]any{"type": k.t.Name}
+	for name, value := range all {
+		f := k.attributes[name]
+		target := name
+		if f != nil {
+			target = f.Name
+		}
+		if !value.IsKnown() || name == "id" || name == "size" || value.IsNull() && (f == nil || !f.Chosen) {
+			continue
+		}
+		if value.IsNull() {
+			continue // as it is chosen
+		}
+		plain, err := plainOf(value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		members[target] = plain
+	}
+	if size, ok := all["size"]; ok && size.IsKnown() && !size.IsNull() {
+		var text string
+		if err := size.As(&text); err != nil {
+			return nil, err
+		}
+		members["range"] = "/" + strings.TrimPrefix(text, "/")
+	}
+	return members, nil
+}
+
+// plainOf gives a value as JSON has it.
+func plainOf(value tftypes.Value) (any, error) {
+	switch {
+	case value.Type().Is(tftypes.String):
+		var text string
+		err := value.As(&text)
+		return text, err
+	case value.Type().Is(tftypes.Bool):
+		var yes bool
+		err := value.As(&yes)
+		return yes, err
+	case value.Type().Is(tftypes.Number):
+		var n big.Float
+		err := value.As(&n)
+		whole, _ := n.Int64()
+		return whole, err
+	case value.Type().Is(tftypes.List{}):
+		var list []tftypes.Value
+		if err := value.As(&list); err != nil {
+			return nil, err
+		}
+		all := []any{}
+		for _, one := range list {
+			plain, err := plainOf(one)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, plain)
+		}
+		return all, nil
+	}
+	var members map[string]tftypes.Value
+	if err := value.As(&members); err != nil {
+		return nil, err
+	}
+	all := map[string]any{}
+	for name, one := range members {
+		plain, err := plainOf(one)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = plain
+	}
+	return all, nil
+}
+
+// apply applies one resource, and gives what came of it.
+func (k *kind) apply(ctx context.Context, members map[string]any, action string, dry bool) (one client.AppliedResource, err error) {
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return one, err
+	}
+	into := k.manager.into
+	if k.t.Name == "Configuration" || k.t.Name == "TagGroup" || k.t.Name == "Tag" {
+		into = ""
+	}
+	done, err := k.manager.Apply(ctx, client.Apply{Into: into, Action: action, Resources: []json.RawMessage{raw}}, client.ChangeOptions{DryRun: dry})
+	if err == nil && len(done.Resources) != 1 {
+		err = errors.New("the manager does not say what came of it")
+	}
+	if err == nil {
+		one = done.Resources[0]
+	}
+	return one, err
+}
+
+// refused words what the manager refused, at the attribute that it is about.
+func (k *kind) refused(what string, err error, all *diag.Diagnostics) {
+	var e *client.Error
+	if !errors.As(err, &e) {
+		all.AddError(what, err.Error())
+		return
+	}
+	message := strings.NewReplacer("resources[0].", "", "resources[0]: ", "").Replace(e.Message)
+	for _, field := range e.Fields {
+		name := snake(strings.TrimPrefix(field, "resources[0]."))
+		if k.attributes[name] != nil || name == "in" || name == k.placed() {
+			all.AddAttributeError(path.Root(name), what, message+" ("+e.Code+")")
+			return
+		}
+	}
+	all.AddError(what, message+" ("+e.Code+")")
+}
+
+// complete fills in what the manager chose: what is not known yet of the state.
+func (k *kind) complete(ctx context.Context, id int64, state *tfsdk.State, all *diag.Diagnostics) {
+	var shown map[string]json.RawMessage
+	if err := k.manager.Get(ctx, fmt.Sprint(k.t.Collection, "/", id), &shown); err != nil {
+		k.refused("Reading it", err, all)
+		return
+	}
+	all.Append(state.SetAttribute(ctx, path.Root("id"), fmt.Sprint(id))...)
+	var now map[string]tftypes.Value
+	if err := state.Raw.As(&now); err != nil {
+		all.AddError("Reading it", err.Error())
+		return
+	}
+	for name, f := range k.attributes {
+		if value := now[name]; value.IsKnown() {
+			continue
+		}
+		text := types.StringNull()
+		var plain string
+		if json.Unmarshal(shown[f.Name], &plain) == nil && plain != "" {
+			text = types.StringValue(plain)
+		}
+		all.Append(state.SetAttribute(ctx, path.Root(name), text)...)
+	}
+}
+
+// Create makes the resource.
+func (k *kind) Create(ctx context.Context, rq resource.CreateRequest, rs *resource.CreateResponse) {
+	members, err := k.wanted(rq.Plan.Raw)
+	if err != nil {
+		rs.Diagnostics.AddError("Reading the plan", err.Error())
+		return
+	}
+	one, err := k.apply(ctx, members, "CREATE", false)
+	if err != nil {
+		k.refused("Creating a "+k.t.Name, err, &rs.Diagnostics)
+		return
+	}
+	rs.State.Raw = rq.Plan.Raw
+	k.complete(ctx, one.ID, &rs.State, &rs.Diagnostics)
+}
+
+// idOf is the number in a state.
+func idOf(ctx context.Context, state tfsdk.State, all *diag.Diagnostics) (id int64) {
+	var text types.String
+	all.Append(state.GetAttribute(ctx, path.Root("id"), &text)...)
+	if _, err := fmt.Sscan(text.ValueString(), &id); err != nil {
+		all.AddError("Reading the state", "id is no number")
+	}
+	return id
+}
+
+// Read looks whether the resource is as the state has it: by trying to apply that, and taking over what would be changed.
+func (k *kind) Read(ctx context.Context, rq resource.ReadRequest, rs *resource.ReadResponse) {
+	id := idOf(ctx, rq.State, &rs.Diagnostics)
+	members, err := k.wanted(rq.State.Raw)
+	if err != nil || rs.Diagnostics.HasError() {
+		rs.Diagnostics.Append(diag.NewErrorDiagnostic("Reading the state", fmt.Sprint(err)))
+		return
+	}
+	delete(members, "in")
+	delete(members, k.placed())
+	members["id"] = id
+	if size := members["range"]; size != nil && strings.HasPrefix(fmt.Sprint(size), "/") {
+		delete(members, "range")
+	}
+	one, err := k.apply(ctx, members, "UPDATE", true)
+	var e *client.Error
+	if errors.As(err, &e) && e.Status == http.StatusNotFound {
+		var there client.Head
+		if gone := k.manager.Get(ctx, fmt.Sprint(k.t.Collection, "/", id, "?fields=id"), &there); gone != nil {
+			rs.State.RemoveResource(ctx)
+			return
+		}
+	}
+	if err != nil {
+		k.refused("Reading a "+k.t.Name, err, &rs.Diagnostics)
+		return
+	}
+	rs.State.Raw = rq.State.Raw
+	for _, c := range one.Changes {
+		name := snake(c.Field)
+		f := k.attributes[name]
+		if f == nil {
+			continue
+		}
+		switch typeOf(f) {
+		case types.BoolType:
+			var yes *bool
+			_ = json.Unmarshal(c.Before, &yes) // null where it is none
+			rs.Diagnostics.Append(rs.State.SetAttribute(ctx, path.Root(name), yes)...)
+		case types.Int64Type:
+			var n *int64
+			_ = json.Unmarshal(c.Before, &n) // as above
+			rs.Diagnostics.Append(rs.State.SetAttribute(ctx, path.Root(name), n)...)
+		case types.StringType:
+			var text *string
+			if json.Unmarshal(c.Before, &text) != nil { // a reference
+				shown := keyIn(c.Before)
+				text = &shown
+			}
+			rs.Diagnostics.Append(rs.State.SetAttribute(ctx, path.Root(name), text)...)
+		default:
+			var list []string
+			if json.Unmarshal(c.Before, &list) == nil {
+				rs.Diagnostics.Append(rs.State.SetAttribute(ctx, path.Root(name), list)...)
+			}
+		}
+	}
+}
+
+// keyIn is what an inlined reference is called.
+func keyIn(raw json.RawMessage) string {
+	var one map[string]any
+	if json.Unmarshal(raw, &one) != nil {
+		return ""
+	}
+	for _, name := range []string{"absoluteName", "address", "range", "code", "name"} {
+		if text, ok := one[name].(string); ok {
+			return text
+		}
+	}
+	return ""
+}
+
+// Update changes what is otherwise.
+func (k *kind) Update(ctx context.Context, rq resource.UpdateRequest, rs *resource.UpdateResponse) {
+	id := idOf(ctx, rq.State, &rs.Diagnostics)
+	members, err := k.wanted(rq.Plan.Raw)
+	if err != nil || rs.Diagnostics.HasError() {
+		rs.Diagnostics.Append(diag.NewErrorDiagnostic("Reading the plan", fmt.Sprint(err)))
+		return
+	}
+	before, err := k.wanted(rq.State.Raw)
+	if err != nil {
+		rs.Diagnostics.AddError("Reading the state", err.Error())
+		return
+	}
+	for name := range before { // what was said, and is not any more
+		if _, said := members[name]; !said {
+			members[name] = nil
+		}
+	}
+	delete(members, "in")
+	delete(members, k.placed())
+	members["id"] = id
+	if _, err := k.apply(ctx, members, "UPDATE", false); err != nil {
+		k.refused("Changing a "+k.t.Name, err, &rs.Diagnostics)
+		return
+	}
+	rs.State.Raw = rq.Plan.Raw
+	k.complete(ctx, id, &rs.State, &rs.Diagnostics)
+}
+
+// Delete deletes the resource with all below it.
+func (k *kind) Delete(ctx context.Context, rq resource.DeleteRequest, rs *resource.DeleteResponse) {
+	id := idOf(ctx, rq.State, &rs.Diagnostics)
+	if rs.Diagnostics.HasError() {
+		return
+	}
+	err := k.manager.Delete(ctx, fmt.Sprint(k.t.Collection, "/", id))
+	var e *client.Error
+	if err != nil && !(errors.As(err, &e) && e.Status == http.StatusNotFound) {
+		k.refused("Deleting a "+k.t.Name, err, &rs.Diagnostics)
+	}
+}
+
+// ImportState takes a resource by its number over: what is said of it is compared when it is read.
+func (k *kind) ImportState(ctx context.Context, rq resource.ImportStateRequest, rs *resource.ImportStateResponse) {
+	resource.ImportStatePassthroughID(ctx, path.Root("id"), rq, rs)
+}

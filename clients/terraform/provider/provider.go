@@ -1,0 +1,93 @@
+// Package provider is the provider of Portolan for Terraform and OpenTofu. Its resources are made from the declarations of the manager: a type
+// of resource there is a resource here, a field an attribute, in the words of both.
+package provider
+
+import (
+	"context"
+	"os"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"portolan/client"
+	"portolan/internal/server"
+)
+
+// kinds are the types that are resources here.
+var kinds = []string{"Configuration", "View", "Zone", "IPv4Block", "IPv4Network", "IPv4DHCPRange", "IPv4Address", "IPv6Block", "IPv6Network",
+	"IPv6Address", "HostRecord", "AliasRecord", "MXRecord", "TXTRecord", "SRVRecord", "GenericRecord", "Device", "TagGroup", "Tag"}
+
+// Provider is the provider.
+type Provider struct{ version string }
+
+// New gives what makes the provider.
+func New(version string) func() provider.Provider {
+	return func() provider.Provider { return &Provider{version} }
+}
+
+// settings are what the provider is told.
+type settings struct {
+	URL           types.String `tfsdk:"url"`
+	Token         types.String `tfsdk:"token"`
+	Configuration types.String `tfsdk:"configuration"`
+}
+
+// manager is the manager that resources are of, with the path of what they belong below where they do not say so.
+type manager struct {
+	*client.Client
+	into string
+}
+
+// Metadata names the provider.
+func (p *Provider) Metadata(_ context.Context, _ provider.MetadataRequest, rs *provider.MetadataResponse) {
+	rs.TypeName, rs.Version = "portolan", p.version
+}
+
+// Schema says what the provider is told.
+func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, rs *provider.SchemaResponse) {
+	rs.Schema = schema.Schema{Description: "Address space and names, kept by Portolan.", Attributes: map[string]schema.Attribute{
+		"url":           schema.StringAttribute{Optional: true, Description: "The manager's URL; PORTOLAN_URL where it is left out."},
+		"token":         schema.StringAttribute{Optional: true, Sensitive: true, Description: "A bearer token; PORTOLAN_TOKEN where it is left out."},
+		"configuration": schema.StringAttribute{Optional: true, Description: "The name of the configuration that resources are of."},
+	}}
+}
+
+// Configure makes the client.
+func (p *Provider) Configure(ctx context.Context, rq provider.ConfigureRequest, rs *provider.ConfigureResponse) {
+	var s settings
+	rs.Diagnostics.Append(rq.Config.Get(ctx, &s)...)
+	or := func(value types.String, variable, otherwise string) string {
+		if text := value.ValueString(); text != "" {
+			return text
+		}
+		if text := os.Getenv(variable); text != "" {
+			return text
+		}
+		return otherwise
+	}
+	m := &manager{Client: &client.Client{Base: or(s.URL, "PORTOLAN_URL", "http://127.0.0.1:8080"), Token: or(s.Token, "PORTOLAN_TOKEN", ""),
+		Agent: "terraform-provider-portolan/" + p.version}}
+	if m.Token == "" {
+		rs.Diagnostics.AddError("No token", "Give the provider a token, or set PORTOLAN_TOKEN.")
+	}
+	if name := s.Configuration.ValueString(); name != "" {
+		m.into = "configurations/" + name
+	}
+	rs.ResourceData = m
+}
+
+// Resources are made from the declarations.
+func (p *Provider) Resources(context.Context) (all []func() resource.Resource) {
+	a := server.NewAPI(nil)
+	for _, name := range kinds {
+		t := a.TypeNamed(name)
+		all = append(all, func() resource.Resource { return newKind(a, t) })
+	}
+	return all
+}
+
+// DataSources are none.
+func (p *Provider) DataSources(context.Context) []func() datasource.DataSource { return nil }
