@@ -67,6 +67,25 @@ func TestCommandLine(t *testing.T) {
 	}
 	m.says([]string{"ttl  none -> 300"}, "history", transactionOf(m, "ttl"))
 	m.says([]string{"~ HostRecord"}, "undo", transactionOf(m, "ttl"), "--dry-run", "--force")
+	// What is listed as CSV is imported as it is, references and all.
+	m.portolan("set", "networks/10.9.0.0/24", "location=NO")
+	for _, c := range []struct{ collection, says string }{{"networks", "2 rows: 0 created, 0 updated, 2 unchanged"},
+		{"records", "1 rows: 0 created, 0 updated, 1 unchanged"}, {"addresses", "0 updated, 4 unchanged"}} {
+		table := filepath.Join(t.TempDir(), "table.csv")
+		if err := os.WriteFile(table, []byte(m.portolan("list", c.collection, "-o", "csv")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m.says([]string{c.says}, "import", "file", table)
+	}
+	// A deletion in steps is taken back step by step.
+	m.says([]string{"in 3 transactions"}, "delete", "zones/lab.example", "--at-most", "1", "-y")
+	undo := []string{"undo"}
+	for _, row := range strings.Split(m.portolan("history", "--limit", "3", "-o", "csv"), "\n")[1:] {
+		number, _, _ := strings.Cut(row, ",")
+		undo = append(undo, number)
+	}
+	m.says([]string{"transaction " + undo[1] + " is taken back", "transaction " + undo[3] + " is taken back"}, undo...)
+	m.says([]string{"web.lab.example"}, "get", "records/web.lab.example")
 	m.check()
 }
 

@@ -61,9 +61,15 @@ func (c *deleteCommand) Run(s *session) error {
 			return errors.New("nothing was deleted")
 		}
 	}
-	bar := s.bar("rows")
+	if c.Comment == "" && t.Deleted > c.AtMost { // so that who looks at one of its transactions sees that there are others
+		c.Comment = "delete " + c.Resource + " in steps"
+	}
+	steps, bar := 0, s.bar("rows")
 	deleted, err := cl.DeleteInSteps(s.ctx, resource, client.DeleteOptions{AtMost: c.AtMost, Comment: c.Comment,
-		Progress: func(deleted int) { bar.show("deleted", int64(min(deleted, t.Deleted)), int64(t.Deleted)) }})
+		Progress: func(deleted int) {
+			steps++
+			bar.show("deleted", int64(min(deleted, t.Deleted)), int64(t.Deleted))
+		}})
 	bar.end()
 	if err != nil && deleted > 0 {
 		return fmt.Errorf("%d resources are deleted, and the same command goes on: %w", deleted, err)
@@ -74,6 +80,10 @@ func (c *deleteCommand) Run(s *session) error {
 	if c.JSON {
 		return json.NewEncoder(s.stdout).Encode(map[string]int{"deleted": deleted})
 	}
-	_, err = fmt.Fprintf(s.stdout, "%d resources deleted\n", deleted)
+	in := ""
+	if steps > 1 {
+		in = fmt.Sprintf(", in %d transactions: portolan undo takes each of them back, the last one first", steps)
+	}
+	_, err = fmt.Fprintf(s.stdout, "%d resources deleted%s\n", deleted, in)
 	return err
 }

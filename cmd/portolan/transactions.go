@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -111,8 +112,8 @@ func (c *historyCommand) one(s *session, m *cli.Manager, number int64) error {
 type undoCommand struct {
 	scopeFlags
 	changeFlags
-	Force       bool  `help:"Take back also what was changed again since, as far as that can be."`
-	Transaction int64 `arg:"" help:"The number of the transaction, as portolan history prints it."`
+	Force       bool    `help:"Take back also what was changed again since, as far as that can be."`
+	Transaction []int64 `arg:"" help:"The numbers of the transactions, as portolan history prints them, in the order in which they are taken back: the last one first."`
 }
 
 // Help has examples.
@@ -120,10 +121,11 @@ func (undoCommand) Help() string {
 	return `Examples:
 
   portolan undo 4711 --dry-run
-  portolan undo 4711`
+  portolan undo 4711
+  portolan undo 4713 4712 4711                    a deletion in steps, the last one first`
 }
 
-// Run takes a transaction back.
+// Run takes transactions back, one after the other.
 func (c *undoCommand) Run(s *session) error {
 	m, err := c.manager()
 	if err != nil {
@@ -136,7 +138,20 @@ func (c *undoCommand) Run(s *session) error {
 		}
 		o.Headers["x-bcn-force-undo"] = "true"
 	}
-	body := map[string]any{"transactionType": "UNDO", "transactionId": c.Transaction}
+	if c.DryRun && len(c.Transaction) > 1 {
+		return usageError{errors.New("--dry-run: tries one at a time, as the next one is taken back after it")}
+	}
+	for _, number := range c.Transaction {
+		if err := c.undo(s, m, number, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// undo takes a transaction back, or tries to.
+func (c *undoCommand) undo(s *session, m *cli.Manager, number int64, o client.ChangeOptions) error {
+	body := map[string]any{"transactionType": "UNDO", "transactionId": number}
 	if c.DryRun {
 		t, err := m.Try(s.ctx, http.MethodPost, "transactions", body, o)
 		if err != nil {
@@ -152,6 +167,6 @@ func (c *undoCommand) Run(s *session) error {
 	if err := json.Unmarshal(raw, &made); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.stdout, "transaction %d is taken back, by transaction %d\n", c.Transaction, made.ID)
+	_, err = fmt.Fprintf(s.stdout, "transaction %d is taken back, by transaction %d\n", number, made.ID)
 	return err
 }

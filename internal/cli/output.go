@@ -137,7 +137,34 @@ func (o *Output) Resource(raw json.RawMessage) (err error) {
 	if err := json.Unmarshal(raw, &members); err != nil {
 		return err
 	}
-	return o.row(func(name string) string { return FieldText(at(members, strings.Split(name, "."))) })
+	text := FieldText
+	if o.Format == CSV {
+		text = cellText
+	}
+	return o.row(func(name string) string { return text(at(members, strings.Split(name, "."))) })
+}
+
+// cellText is a value as a table that is imported again has it: a reference as a text, other objects and lists as JSON.
+func cellText(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	switch raw[0] {
+	case '"':
+	case '{':
+		var head struct {
+			ID   int64  `json:"id"`
+			Type string `json:"type"`
+		}
+		if json.Unmarshal(raw, &head) != nil || head.ID == 0 || head.Type == "" {
+			return string(raw)
+		}
+	case '[':
+		return string(raw)
+	default:
+		return FieldText(raw)
+	}
+	return schema.PlainCell(FieldText(raw))
 }
 
 // at gives a part of a resource.

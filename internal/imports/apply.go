@@ -11,6 +11,7 @@ import (
 	"portolan/internal/problem"
 	"portolan/internal/resource"
 	"portolan/internal/schema"
+	"portolan/internal/store"
 )
 
 // Apply gives what makes a resource be as its members say, in the transaction of a change: the one that it is about is changed, by the
@@ -30,9 +31,6 @@ func Apply(a *resource.API, show Show) func(c *resource.Change, how resource.App
 			return done, err
 		}
 		members := c.Sent
-		if err := p.nameReferences(members); err != nil {
-			return done, err
-		}
 		if raw, ok := members["id"]; ok && j.action != updateOnly {
 			return done, problem.Invalid("id", "%s: what is applied is found by its name or place; leave the number out", raw)
 		}
@@ -106,15 +104,7 @@ func (p *perform) configuration() (int64, error) {
 }
 
 // nameReferences puts numbers, or what the API takes instead, for references that are texts.
-func (p *perform) nameReferences(members map[string]json.RawMessage) error {
-	t, err := p.typeOf(&row{members: members})
-	if err != nil {
-		return err
-	}
-	configuration, err := p.configuration()
-	if err != nil {
-		return err
-	}
+func (p *perform) nameReferences(t *schema.Type, members map[string]json.RawMessage) (err error) {
 	for name, raw := range members {
 		f := t.ByName[name]
 		raw = bytes.TrimSpace(raw)
@@ -127,7 +117,7 @@ func (p *perform) nameReferences(members map[string]json.RawMessage) error {
 		}
 		switch {
 		case f.Kind == schema.Reference && raw[0] == '"':
-			members[name], err = p.reference(f, raw, configuration)
+			members[name], err = p.reference(f, raw, members)
 		case f.Kind == schema.References && raw[0] == '[':
 			var items []json.RawMessage
 			if json.Unmarshal(raw, &items) != nil {
@@ -135,7 +125,7 @@ func (p *perform) nameReferences(members map[string]json.RawMessage) error {
 			}
 			for i, item := range items {
 				if item = bytes.TrimSpace(item); err == nil && len(item) > 0 && item[0] == '"' {
-					items[i], err = p.reference(f, item, configuration)
+					items[i], err = p.reference(f, item, members)
 				}
 			}
 			if err == nil {
@@ -149,8 +139,8 @@ func (p *perform) nameReferences(members map[string]json.RawMessage) error {
 	return nil
 }
 
-// reference gives what a text names in a field, as the API takes it.
-func (p *perform) reference(f *schema.Field, raw json.RawMessage, configuration int64) (json.RawMessage, error) {
+// reference gives what a text names in a field of a resource, as the API takes it.
+func (p *perform) reference(f *schema.Field, raw json.RawMessage, members map[string]json.RawMessage) (json.RawMessage, error) {
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
 		return nil, problem.Invalid(f.Name, "is no text")
@@ -182,6 +172,16 @@ func (p *perform) reference(f *schema.Field, raw json.RawMessage, configuration 
 		if key = text; len(found) != 1 {
 			return nil, problem.Invalid(f.Name, "%q: say of which collection it is, such as locations/%s", text, text)
 		}
+	}
+	configuration, err := p.configuration()
+	if err == nil && configuration == 0 && members["configuration"] != nil {
+		var of *store.Resource
+		if of, err = p.configurationOf(members); err == nil {
+			configuration = of.ID
+		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	row, err := p.API.Named(p.Tx, p.Caller, f.Name, c, key, configuration)
 	if err != nil {

@@ -220,8 +220,8 @@ func (p *perform) configurationOf(members map[string]json.RawMessage) (*store.Re
 		ID   int64  `json:"id"`
 		Name string `json:"name"`
 	}
-	if raw, ok := members["configuration"]; ok && json.Unmarshal(raw, &one) != nil {
-		return nil, problem.Invalid("configuration", "must be an object with an id or a name")
+	if raw, ok := members["configuration"]; ok && json.Unmarshal(raw, &one.Name) != nil && json.Unmarshal(raw, &one) != nil {
+		return nil, problem.Invalid("configuration", "must be an object with an id or a name, or a name")
 	}
 	if one.ID != 0 {
 		row, err := p.API.Locate(p.Tx, resource.Target{Collection: scope, ID: one.ID}, p.Caller)

@@ -63,6 +63,9 @@ func (p *perform) one(r *row) (o outcome, err error) {
 		return o, err
 	}
 	members, err := r.body(t)
+	if err == nil {
+		err = p.nameReferences(t, members)
+	}
 	if err != nil {
 		return o, err
 	}

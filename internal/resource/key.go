@@ -32,8 +32,8 @@ func (c *Collection) KeyField() string {
 	return "name"
 }
 
-// Named gives the one resource of a collection that a text names by its key (KeyField), in a configuration, or in any where that is 0.
-// field is what named it, for the refusal: there is none, or there are several.
+// Named gives the one resource of a collection that a text names by its key (KeyField), in a configuration, or in any where that is 0; by
+// its name where the key is a code, as references show names. field is what named it, for the refusal: there is none, or there are several.
 func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, text string, configuration int64) (*store.Resource, error) {
 	q, _ := a.ListQuery(Target{Collection: c, List: true}, caller)
 	where := store.All{q.Where}
@@ -41,19 +41,25 @@ func (a *API) Named(tx *store.Tx, caller Caller, field string, c *Collection, te
 	if key == nil {
 		return nil, notFoundInlined(field, "%q is no %s of one of %s", text, c.KeyField(), c.Name)
 	}
-	where = append(where, key)
 	if configuration != 0 && !c.Scope && len(c.Types) > 0 && c.Types[0].ByName["configuration"] != nil {
 		where = append(where, compare(store.Field{Kind: store.ColumnInt, Path: []string{"configuration"}}, "eq", configuration))
 	}
-	rows, err := tx.Some(where, 2)
+	by := c.KeyField()
+	rows, err := tx.Some(append(where, key), 2)
+	if err == nil && len(rows) == 0 && c.coded() {
+		by = "name"
+		rows, err = tx.Some(append(where, compare(nameColumn, "eq", text)), 2)
+	}
 	switch {
 	case err != nil:
 		return nil, err
 	case len(rows) == 0:
 		return nil, notFoundInlined(field, "there is nothing in %s with the %s %q", c.Name, c.KeyField(), text)
+	case len(rows) > 1 && by != c.KeyField():
+		return nil, problem.Field("ConflictingResourceFieldValues", field, "several of %s have the name %q: give the %s of one", c.Name, text,
+			c.KeyField())
 	case len(rows) > 1:
-		return nil, problem.Field("ConflictingResourceFieldValues", field, "several of %s have the %s %q: give the number of one", c.Name,
-			c.KeyField(),
+		return nil, problem.Field("ConflictingResourceFieldValues", field, "several of %s have the %s %q: give the number of one", c.Name, by,
 			text)
 	}
 	return rows[0], nil
@@ -76,15 +82,9 @@ func (a *API) NamedOrNumbered(tx *store.Tx, caller Caller, field string, c *Coll
 
 // keyExpr is the condition that a resource has a key; nil where the text can be none.
 func (c *Collection) keyExpr(text string) store.Expr {
-	field := c.KeyField()
-	var f *schema.Field
-	for _, t := range c.Types {
-		if f == nil {
-			f = t.ByName[field]
-		}
-	}
+	f := c.keyField()
 	switch {
-	case f == nil || field == "name":
+	case f == nil || f.Name == "name":
 		return compare(nameColumn, "eq", text)
 	case f.Kind == schema.Span, f.Kind == schema.Address:
 		r, err := space.Parse(text)
@@ -106,7 +106,23 @@ func (c *Collection) keyExpr(text string) store.Expr {
 	case f.KeyPrefix != "":
 		return compare(keyColumn, "eq", f.KeyPrefix+text)
 	}
-	return compare(store.Field{Kind: store.Text, Path: []string{field}, Indexed: f.Indexed}, "eq", text)
+	return compare(store.Field{Kind: store.Text, Path: []string{f.Name}, Indexed: f.Indexed}, "eq", text)
+}
+
+// keyField is the field that KeyField names; nil where no type of the collection has it.
+func (c *Collection) keyField() *schema.Field {
+	for _, t := range c.Types {
+		if f := t.ByName[c.KeyField()]; f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// coded reports whether the key is a code that says nothing of the name, such as that of a location.
+func (c *Collection) coded() bool {
+	f := c.keyField()
+	return f != nil && f.Name != "name" && f.Kind == schema.Text && !f.DNS && !f.Hardware && f.KeyPrefix == ""
 }
 
 // AsShown gives a text that names what a reference refers to as that shows it: hardware addresses in one notation, names without the dot

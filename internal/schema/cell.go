@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -94,7 +95,7 @@ func (c *Column) Text(members map[string]json.RawMessage) string {
 	}
 	var text string
 	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
-		return plainCell(text)
+		return PlainCell(text)
 	}
 	return string(raw)
 }
@@ -105,9 +106,9 @@ const nullCell = "null"
 // formula is what a spreadsheet takes for the beginning of one.
 const formula = "=+-@\t\r"
 
-// plainCell keeps a spreadsheet from taking a text for a formula: an apostrophe stands before what would begin
+// PlainCell keeps a spreadsheet from taking a text for a formula: an apostrophe stands before what would begin
 // one. Numbers are no texts, and stay as they are.
-func plainCell(text string) string {
+func PlainCell(text string) string {
 	if text != "" && strings.ContainsRune(formula+"'", rune(text[0])) || text == nullCell {
 		return "'" + text
 	}
@@ -142,20 +143,13 @@ type node struct {
 }
 
 // Put adds what a cell says, as the body of a request would; blanks around it say nothing. What a column says of a part of a member holds
-// before what another one, put before it, says of all of it. It refuses a cell that does not go with another one of the row, or from which
-// a reference cannot be read.
+// before what another one, put before it, says of all of it. A reference that is a text stays one. It refuses a cell that does not go with
+// another one of the row, and a text for a list of references.
 func (r *TableRow) Put(c *Column, text string) error {
 	f := r.t.ByName[c.path[0].name]
 	value := c.value(f, strings.TrimSpace(text))
-	if f != nil && (f.Kind == Reference || f.Kind == References) && c.Whole() && value[0] == '"' {
-		by, place := "id", ""
-		if f.Identify != "" {
-			by = f.Identify
-		}
-		if f.Kind == References {
-			place = "[0]"
-		}
-		return fmt.Errorf("%s: is a reference: name the column %s%s.%s", c.Name, c.Name, place, by)
+	if f != nil && f.Kind == References && c.Whole() && value[0] == '"' {
+		return fmt.Errorf("%s: is a list of references: name the column %s[0].%s", c.Name, c.Name, cmp.Or(f.Identify, "id"))
 	}
 	top := r.tops[c.path[0].name]
 	if top == nil {

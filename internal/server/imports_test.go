@@ -187,6 +187,19 @@ func TestImportFindsPlaces(t *testing.T) {
 			t.Errorf("%s: %s, %s\n%s", step.cells, counts(made), r.text("location"), log)
 		}
 	}
+	// Or by texts: their keys, or their paths.
+	for _, step := range []struct{ cell, want, location string }{
+		{"CH", "1 updated, 0 unchanged, 0 refused", country}, {"Switzerland", "0 updated, 1 unchanged, 0 refused", country},
+		{"locations/CH", "0 updated, 1 unchanged, 0 refused", country}, {"XX", "0 updated, 0 unchanged, 1 refused", country},
+		{"locations/XX", "0 updated, 0 unchanged, 1 refused", country}, {"null", "1 updated, 0 unchanged, 0 refused", ""},
+	} {
+		made, log := m.imported(`"contentType":"text/csv"`, "type,range,configuration,location\nIPv4Network,10.1.0.0/24,main,"+step.cell+"\n")
+		r := m.want(200, "GET", "/api/v2/networks/"+lab2, "")
+		if !strings.Contains(counts(made), step.want) || r.text("location.id") != step.location ||
+			made.text("refused") == "1" && !strings.Contains(log, "location") {
+			t.Errorf("%s: %s, %s\n%s", step.cell, counts(made), r.text("location"), log)
+		}
+	}
 	// Where a resource says where it lies, as the API shows it, that is its place; one that is made in the same file is found.
 	group := m.id("/api/v2/tagGroups", `{"type":"TagGroup","name":"sites"}`)
 	made, log = m.imported(`"contentType":"application/x-ndjson"`, `{"type":"Tag","name":"north","_links":{"up":{"href":"/api/v2/tagGroups/`+group+`"}}}`+"\n\n"+

@@ -287,12 +287,15 @@ const statusPath = Base + "/status"
 
 // showStatus answers who sees everything.
 func (m *Manager) showStatus(w http.ResponseWriter, r *http.Request) error {
-	p, err := m.Identity.Any(r)
-	if askedOf(r.Context()).asks(p.Name); err != nil {
+	caller, err := m.caller(r)
+	switch {
+	case err != nil:
 		return err
-	}
-	if p.Rights != nil && !p.Rights.Everything() {
-		return problem.Forbidden("AccessDenied", "%s does not see the status: that takes access rights by which everything is seen", p.Name)
+	case caller.MustReset:
+		return problem.Forbidden("PasswordResetRequired", "%s has to set a new password first: PATCH %s/users/%d with the field password",
+			caller.Name, Base, caller.User)
+	case caller.Limited():
+		return problem.Forbidden("AccessDenied", "%s does not see the status: that takes access rights by which everything is seen", caller.Name)
 	}
 	s, err := m.status(r.Context())
 	if err == nil {
