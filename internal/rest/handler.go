@@ -181,6 +181,9 @@ func (a *Server) elsewhere(parts []string) string {
 	if len(parts) != 3 {
 		return ""
 	}
+	if _, ok := number(parts[1]); !ok && a.Collection(parts[0]) != nil && a.Collection(parts[0]).Sub(parts[2]) != nil {
+		return fmt.Sprintf(": %q is no number of one of %s", parts[1], parts[0])
+	}
 	var below []string
 	for _, c := range a.Collections() {
 		if c.Sub(parts[2]) != nil && c.Name != parts[0] {

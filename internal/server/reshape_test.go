@@ -287,6 +287,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	view := m.id("/api/v2/configurations/"+configuration+"/views", `{"name":"in"}`)
 	zone := m.id("/api/v2/views/"+view+"/zones", `{"type":"Zone","absoluteName":"lab.example"}`)
 	m.refused(404, "ResourceNotFound", "splits are below blocks and configurations", "POST", "/api/v2/networks/"+network+"/splits", `{}`)
+	m.refused(404, "ResourceNotFound", `"lab" is no number of one of blocks`, "GET", "/api/v2/blocks/lab/networks", "")
 	m.refused(404, "InlinedResourceNotFound", "ExternalHostsZone", "POST", "/api/v2/zones/"+zone+"/resourceRecords",
 		`{"type":"AliasRecord","name":"x","linkedRecord":{"absoluteName":"www.elsewhere.example"}}`)
 	token, err := m.Identity.CreateToken(t.Context(), access.Grant{Name: "reader", Role: access.Analyst})
