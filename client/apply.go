@@ -52,6 +52,8 @@ type AppliedResource struct {
 		After  json.RawMessage `json:"after"`
 	} `json:"changes"`
 	Notes []string `json:"notes"`
+	// Once are secrets of it that no other answer shows, by their fields.
+	Once map[string]string `json:"once,omitempty"`
 }
 
 // ChangeOptions say how a change is made; the zero value says nothing.

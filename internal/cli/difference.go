@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -63,6 +64,11 @@ func WriteApplied(w io.Writer, a client.Applied) error {
 		for _, c := range one.Changes {
 			before, after := shownValue(c.Before), shownValue(c.After)
 			if _, err := fmt.Fprintf(w, "    %-*s  %s -> %s\n", width, c.Field, p.paint(red, before), p.paint(green, after)); err != nil {
+				return err
+			}
+		}
+		for _, field := range slices.Sorted(maps.Keys(one.Once)) {
+			if _, err := fmt.Fprintf(w, "    %s  %s  (shown this once)\n", field, one.Once[field]); err != nil {
 				return err
 			}
 		}

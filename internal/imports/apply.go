@@ -39,7 +39,7 @@ func Apply(a *resource.API, show Show) func(c *resource.Change, how resource.App
 			return done, err
 		}
 		done = resource.Applied{Row: o.row, Did: map[came]string{unchanged: "UNCHANGED", created: "CREATED", updated: "CHANGED"}[o.came],
-			Changes: o.fields, Said: o.said}
+			Changes: o.fields, Said: o.said, Once: o.once}
 		return done, nil
 	}
 }

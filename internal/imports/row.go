@@ -48,6 +48,8 @@ type outcome struct {
 	// row is the resource that it is about, where that is there; fields are those of it that were changed.
 	row    *store.Resource
 	fields []resource.FieldChange
+	// once are secrets of it that are shown this once, by their fields.
+	once map[string]string
 }
 
 // perform does what rows say, in one transaction.
@@ -99,6 +101,7 @@ func (p *perform) one(r *row) (o outcome, err error) {
 	leaveInherited(t, c.Sent)
 	o.came = created
 	o.row, err = p.API.MakeIn(&c, at)
+	o.once = shownOnce(t, c.Extra)
 	return o, err
 }
 
@@ -316,7 +319,21 @@ func (p *perform) update(c *resource.Change, r *row, there *store.Resource, o ou
 		return o, err
 	}
 	o.row, err = p.API.Rewrite(c, there, false)
+	o.once = shownOnce(t, c.Extra)
 	return o, err
+}
+
+// shownOnce are the secrets among what is extra in an answer; nil where there are none.
+func shownOnce(t *schema.Type, extra map[string]string) (once map[string]string) {
+	for _, f := range t.Fields {
+		if text, ok := extra[f.Name]; ok && f.Once {
+			if once == nil {
+				once = map[string]string{}
+			}
+			once[f.Name] = text
+		}
+	}
+	return once
 }
 
 // changedFields words what is to be changed; what is only written, such as a password, without its values. Of parts of a field those alone

@@ -515,6 +515,8 @@ type Applied struct {
 	Changes []FieldChange
 	// Said is what was passed over of it, in sentences.
 	Said []string
+	// Once are secrets of it that are shown this once, by their fields.
+	Once map[string]string
 }
 
 // FieldChange is a field that was changed, with its value before and after it; both are null where they are not told.

@@ -47,6 +47,8 @@ type appliedResource struct {
 	Path    string                 `json:"path"`
 	Changes []resource.FieldChange `json:"changes,omitempty"`
 	Notes   []string               `json:"notes,omitempty"`
+	// Once are secrets of it that no other answer shows, by their fields.
+	Once map[string]string `json:"once,omitempty"`
 }
 
 // appliedAnswer is the answer.
@@ -198,7 +200,7 @@ func (a *Server) toApply(rq *request, q *applyRequest) (all []map[string]json.Ra
 				members[name] = value
 			}
 		}
-		if a.CollectionOf(t).Secret && rq.key != "" { // nothing of a body with secrets is remembered
+		if (a.CollectionOf(t).Secret || showsOnce(t)) && rq.key != "" { // nothing of a body with secrets is remembered
 			return nil, nil, problem.BadRequest("InvalidHeaderValue", "Idempotency-Key: is not for a %s, which has secrets", t.Name)
 		}
 		all = append(all, members)
@@ -363,6 +365,9 @@ func (d *applying) one(i int) error {
 	}
 	one := d.appliedRow(done.Did, done.Row)
 	one.Changes, one.Notes = done.Changes, done.Said
+	if !dryRun(d.rq.Request) { // of which nothing stays
+		one.Once = done.Once
+	}
 	if err := d.mark(done.Row, &one); err != nil {
 		return err
 	}
@@ -528,7 +533,8 @@ func (a *Server) applyPath() doc {
 	change := doc{"type": "object", "properties": doc{"field": text, "before": doc{}, "after": doc{}}}
 	one := doc{"type": "object", "required": []string{"did", "id", "type", "key", "path"}, "properties": doc{
 		"did": doc{"type": "string", "enum": []string{"CREATED", "CHANGED", "UNCHANGED", "DELETED"}}, "id": doc{"type": "integer"}, "type": text,
-		"key": text, "path": text, "changes": doc{"type": "array", "items": change}, "notes": doc{"type": "array", "items": text}}}
+		"key": text, "path": text, "changes": doc{"type": "array", "items": change}, "notes": doc{"type": "array", "items": text},
+		"once": doc{"type": "object", "additionalProperties": text, "description": "Secrets of it that no other answer shows, by their fields."}}}
 	number := doc{"type": "integer"}
 	answer := doc{"type": "object", "required": []string{"created", "changed", "unchanged", "deleted", "resources"}, "properties": doc{
 		"created": number, "changed": number, "unchanged": number, "deleted": number,

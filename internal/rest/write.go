@@ -250,9 +250,12 @@ func (a *Server) read(w http.ResponseWriter, rq *request) error {
 
 // showsSecrets reports whether the answer to a request may have a secret that is shown once.
 func (a *Server) showsSecrets(t resource.Target) bool {
-	return slices.ContainsFunc(a.TargetTypes(t), func(x *schema.Type) bool {
-		return slices.ContainsFunc(x.Fields, func(f *schema.Field) bool { return f.Once })
-	})
+	return slices.ContainsFunc(a.TargetTypes(t), showsOnce)
+}
+
+// showsOnce reports whether resources of a type have a secret that is shown once.
+func showsOnce(t *schema.Type) bool {
+	return slices.ContainsFunc(t.Fields, func(f *schema.Field) bool { return f.Once })
 }
 
 // readMembers reads the body of a change.

@@ -163,6 +163,21 @@ func TestApplyRefuses(t *testing.T) {
 	}
 	m.refused(400, "InvalidHeaderValue", "has secrets", "POST", "/api/v2/apply", `{"resources":[{"type":"User","name":"zed","email":"z@x",`+
 		`"accessType":"API","securityPrivilege":"NO_ACCESS","password":"a-long-password"}]}`, "Idempotency-Key: k")
+	// A secret that no other answer shows is in this one, unless it is only tried; and nothing that has one is remembered.
+	key := document(`{"type":"TSIGKey","name":"dhcp","algorithm":"SHA256","length":256,"in":"configurations/main"}`)
+	m.refused(400, "InvalidHeaderValue", "has secrets", "POST", "/api/v2/apply", key, "Idempotency-Key: k")
+	if r := m.want(200, "POST", "/api/v2/apply", key, "x-portolan-dry-run: true"); strings.Contains(string(r.body), "once") {
+		t.Errorf("what is tried shows a secret: %s", r.body)
+	}
+	for _, want := range []int{44, 0, 44} { // a secret in base64, when it is made, left, and made anew
+		r := m.want(200, "POST", "/api/v2/apply", key)
+		if len(r.text("resources.0.once.privateKey")) != want {
+			t.Errorf("the secret is not of %d characters: %s", want, r.body)
+		}
+		if want == 0 {
+			key = strings.Replace(key, `"name"`, `"state":"REGENERATE","name"`, 1)
+		}
+	}
 	// Two of a kind without names of their own are two.
 	const records = `{"type":"TXTRecord","name":"t","text":"one","in":"zones/lab.example"},{"type":"TXTRecord","name":"t","text":"two","in":"zones/lab.example"}`
 	if r := m.want(200, "POST", "/api/v2/apply", document(records)); r.text("created") == "0" {
