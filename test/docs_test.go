@@ -75,7 +75,7 @@ func TestDocs(t *testing.T) {
 				c := exec.Command("sh", "-c", s.command)
 				c.Dir = dir
 				c.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"), "API=http://"+m.api,
-					"TOKEN="+m.token, "DATA="+strings.TrimPrefix(m.where[0], "--data="))
+					"TOKEN="+m.token, "DATA="+m.where[1])
 				out, err := c.CombinedOutput()
 				if err != nil && !strings.Contains(s.says, "portolan: ") {
 					t.Fatalf("%s:%d: %s: %v\n%s", page, s.line, s.command, err, out)
