@@ -63,6 +63,9 @@ func WriteApplied(w io.Writer, a client.Applied) error {
 		}
 		for _, c := range one.Changes {
 			before, after := shownValue(c.Before), shownValue(c.After)
+			if before == none && after == none { // such as of a password
+				after = "(not shown)"
+			}
 			if _, err := fmt.Fprintf(w, "    %-*s  %s -> %s\n", width, c.Field, p.paint(red, before), p.paint(green, after)); err != nil {
 				return err
 			}
@@ -81,12 +84,15 @@ func WriteApplied(w io.Writer, a client.Applied) error {
 	return nil
 }
 
-// shownValue is a value of a difference; what is none shows as "none".
+// none is what a value that is none shows as in a difference.
+const none = "none"
+
+// shownValue is a value of a difference.
 func shownValue(raw []byte) string {
 	if text := FieldText(raw); text != "" {
 		return text
 	}
-	return "none"
+	return none
 }
 
 // Summary words how many there are of each: "2 created, 1 changed, 40 unchanged".

@@ -126,11 +126,11 @@ func (o *Output) Resource(raw json.RawMessage) (err error) {
 		if err := json.Unmarshal(raw, &one); err != nil {
 			return err
 		}
-		collection := o.Base
 		if _, at, ok := strings.Cut(one.Links["self"].Href, "/api/v2/"); ok {
-			collection, _, _ = strings.Cut(at, "/")
+			_, err := fmt.Fprintln(o.w, at)
+			return err
 		}
-		_, err = fmt.Fprintf(o.w, "%s/%d\n", collection, one.ID)
+		_, err = fmt.Fprintf(o.w, "%s/%d\n", o.Base, one.ID)
 		return err
 	}
 	var members map[string]json.RawMessage

@@ -40,6 +40,8 @@ type Path struct {
 	ID int64
 	// Sub is the subcollection; nil: the resource itself.
 	Sub *resource.Sub
+	// Item is the number of one of the subcollection, which has no other path, such as a schedule of a database; 0: the subcollection.
+	Item int64
 }
 
 // String is the path below /api/v2, such as networks/100123/addresses.
@@ -51,11 +53,22 @@ func (p Path) String() string {
 	if p.Sub != nil {
 		text += "/" + p.Sub.Name
 	}
+	if p.Item != 0 {
+		text += fmt.Sprint("/", p.Item)
+	}
 	return text
 }
 
 // List reports whether it is a collection or a subcollection.
-func (p Path) List() bool { return p.ID == 0 || p.Sub != nil }
+func (p Path) List() bool { return p.Number() == 0 }
+
+// Number is that of the one resource that is there; 0 where it is a list.
+func (p Path) Number() int64 {
+	if p.Sub != nil {
+		return p.Item
+	}
+	return p.ID
+}
 
 // Items is the collection of what is there.
 func (p Path) Items(a *resource.API) *resource.Collection {
@@ -129,6 +142,12 @@ func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
 	}
 	if p.Collection, err = CollectionNamed(m.API, word); err != nil || rest == "" {
 		return p, err
+	}
+	if i := strings.LastIndexByte(rest, '/'); i > 0 { // databases/1/schedules/2
+		item, wrong := strconv.ParseInt(rest[i+1:], 10, 64)
+		if j := strings.LastIndexByte(rest[:i], '/'); wrong == nil && item > 0 && j > 0 && p.Collection.Sub(rest[j+1:i]) != nil {
+			p.Item, rest = item, rest[:i]
+		}
 	}
 	key := rest
 	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range has one, too

@@ -138,7 +138,7 @@ func (p *perform) placeIn(t *schema.Type, c *resource.Collection, members map[st
 	if p.at.list != nil {
 		return *p.at.list, nil
 	}
-	if c.SignIn != nil || c.Act != nil || c.ReadOnly {
+	if c.SignIn != nil || c.Act != nil || c.ReadOnly && p.at.within.ID == 0 {
 		return at, problem.Field("InvalidResourceType", "type", "a %s cannot be imported", t.Name)
 	}
 	var within *store.Resource

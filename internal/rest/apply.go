@@ -363,7 +363,10 @@ func (d *applying) one(i int) error {
 		first := slices.IndexFunc(d.results, func(one appliedResource) bool { return one.ID == done.Row.ID })
 		return problem.Conflict("ResourceConflictsWithOther", "this is what resources[%d] is about, too", first)
 	}
-	one := d.appliedRow(done.Did, done.Row)
+	one, err := d.appliedRow(done.Did, done.Row)
+	if err != nil {
+		return err
+	}
 	one.Changes, one.Notes = done.Changes, done.Said
 	if !dryRun(d.rq.Request) { // of which nothing stays
 		one.Once = done.Once
@@ -391,9 +394,16 @@ func (x *appliedAnswer) add(one appliedResource) {
 }
 
 // appliedRow words a resource.
-func (a *Server) appliedRow(did string, row *store.Resource) appliedResource {
-	c := a.Collection(row.Collection)
-	one := appliedResource{Did: did, ID: row.ID, Type: row.Type, Key: row.Name, Path: fmt.Sprintf("%s/%s/%d", a.Base, row.Collection, row.ID)}
+func (d *applying) appliedRow(did string, row *store.Resource) (appliedResource, error) {
+	c := d.Collection(row.Collection)
+	one := appliedResource{Did: did, ID: row.ID, Type: row.Type, Key: row.Name, Path: fmt.Sprintf("%s/%s/%d", d.Base, row.Collection, row.ID)}
+	if c.Inner { // which has no other path
+		above, err := d.tx.Head(row.Parent)
+		if err != nil {
+			return one, err
+		}
+		one.Path = fmt.Sprintf("%s/%s/%d/%s/%d", d.Base, above.Collection, row.Parent, c.PathBelow(), row.ID)
+	}
 	if field := c.KeyField(); field != "name" {
 		var members map[string]json.RawMessage
 		var text string
@@ -401,7 +411,7 @@ func (a *Server) appliedRow(did string, row *store.Resource) appliedResource {
 			one.Key = text
 		}
 	}
-	return one
+	return one, nil
 }
 
 // tagOf gives the tag that a path names; nil where none is.
@@ -497,7 +507,10 @@ func (d *applying) prune(answer *appliedAnswer) error {
 		if err != nil {
 			return err
 		}
-		one := d.appliedRow("DELETED", row)
+		one, err := d.appliedRow("DELETED", row)
+		if err != nil {
+			return err
+		}
 		if above[row.ID] {
 			return problem.Conflict("ResourceConflictsWithOther", "%s %s has the tag and is not in the document, but resources of "+
 				"the document lie in it: put it in, or take its tag away", row.Type, one.Key)
