@@ -9,12 +9,13 @@ import (
 
 // OfGo gives the JSON Schema of a Go type as encoding/json writes it. A member that may be left out is not required.
 func OfGo(t reflect.Type) map[string]any {
+	if t.Kind() == reflect.Pointer { // of a time, too
+		return map[string]any{"anyOf": []any{OfGo(t.Elem()), map[string]any{"type": "null"}}}
+	}
 	if t.Implements(reflect.TypeFor[fmt.Stringer]()) { // it writes itself as a text
 		return map[string]any{"type": "string"}
 	}
 	switch t.Kind() {
-	case reflect.Pointer:
-		return map[string]any{"anyOf": []any{OfGo(t.Elem()), map[string]any{"type": "null"}}}
 	case reflect.Map:
 		return map[string]any{"type": "object", "additionalProperties": OfGo(t.Elem())}
 	case reflect.Slice:
