@@ -128,6 +128,7 @@ func TestCommandLineRefuses(t *testing.T) {
 		{"next blocks/10.0.0.0/8", 2, "--size"},
 		{"next configurations/main", 2, "neither a network nor a block"},
 		{"move blocks/10.0.0.0/8 10.0.0.1", 1, "10.0.0.1"},
+		{"move blocks/10.0.0.0/8/networks/1 10.9.0.0", 1, "is not a prefix length"}, // networks have a path of their own
 		{"undo 999999", 1, "999999"},
 		{"list networks --context nowhere", 2, "name two managers"},
 		{"apply -f nowhere.yaml", 2, "nowhere.yaml: there is no such file"},

@@ -178,7 +178,7 @@ func (c *setCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	members["id"] = json.RawMessage(strconv.FormatInt(at.Number(), 10))
+	members["id"] = json.RawMessage(strconv.FormatInt(at.ID, 10))
 	members["type"], _ = json.Marshal(t.Name)
 	raw, err := json.Marshal(members)
 	if err != nil {

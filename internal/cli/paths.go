@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -40,35 +41,24 @@ type Path struct {
 	ID int64
 	// Sub is the subcollection; nil: the resource itself.
 	Sub *resource.Sub
-	// Item is the number of one of the subcollection, which has no other path, such as a schedule of a database; 0: the subcollection.
-	Item int64
+	// Above is the path in front of the number of a resource that has no other one, such as databases/100/schedules; empty: its collection.
+	Above string
 }
 
 // String is the path below /api/v2, such as networks/100123/addresses.
 func (p Path) String() string {
-	text := p.Collection.Name
+	text := cmp.Or(p.Above, p.Collection.Name)
 	if p.ID != 0 {
 		text += fmt.Sprint("/", p.ID)
 	}
 	if p.Sub != nil {
 		text += "/" + p.Sub.Name
 	}
-	if p.Item != 0 {
-		text += fmt.Sprint("/", p.Item)
-	}
 	return text
 }
 
 // List reports whether it is a collection or a subcollection.
-func (p Path) List() bool { return p.Number() == 0 }
-
-// Number is that of the one resource that is there; 0 where it is a list.
-func (p Path) Number() int64 {
-	if p.Sub != nil {
-		return p.Item
-	}
-	return p.ID
-}
+func (p Path) List() bool { return p.ID == 0 || p.Sub != nil }
 
 // Items is the collection of what is there.
 func (p Path) Items(a *resource.API) *resource.Collection {
@@ -143,20 +133,34 @@ func (m *Manager) Find(ctx context.Context, text string) (p Path, err error) {
 	if p.Collection, err = CollectionNamed(m.API, word); err != nil || rest == "" {
 		return p, err
 	}
-	if i := strings.LastIndexByte(rest, '/'); i > 0 { // databases/1/schedules/2
-		item, wrong := strconv.ParseInt(rest[i+1:], 10, 64)
-		if j := strings.LastIndexByte(rest[:i], '/'); wrong == nil && item > 0 && j > 0 && p.Collection.Sub(rest[j+1:i]) != nil {
-			p.Item, rest = item, rest[:i]
-		}
-	}
 	key := rest
 	if i := strings.LastIndexByte(rest, '/'); i > 0 { // a range has one, too
 		if p.Sub = p.Collection.Sub(rest[i+1:]); p.Sub != nil {
 			key = rest[:i]
 		}
 	}
+	if inner, item := m.inner(p.Collection, rest); inner != nil {
+		p.ID, err = m.numberOf(ctx, p.Collection, strings.TrimSuffix(rest, "/"+inner.Name+"/"+strconv.FormatInt(item, 10)))
+		above := Path{Collection: p.Collection, ID: p.ID, Sub: inner}
+		return Path{Collection: above.Items(m.API), ID: item, Above: above.String()}, err
+	}
 	p.ID, err = m.numberOf(ctx, p.Collection, key)
 	return p, err
+}
+
+// inner gives the subcollection and the number that the rest of a path ends with, where that names a resource that has no other path, such
+// as 100/schedules/101 of a database; nil for any other.
+func (m *Manager) inner(c *resource.Collection, rest string) (*resource.Sub, int64) {
+	i := strings.LastIndexByte(rest, '/')
+	if i < 0 {
+		return nil, 0
+	}
+	item, err := strconv.ParseInt(rest[i+1:], 10, 64)
+	sub := c.Sub(rest[strings.LastIndexByte(rest[:i], '/')+1 : i])
+	if err != nil || item <= 0 || sub == nil || !(Path{Collection: c, Sub: sub}).Items(m.API).Inner {
+		return nil, 0
+	}
+	return sub, item
 }
 
 // FindOne is Find of a resource.

@@ -101,7 +101,9 @@ func (p *perform) one(r *row) (o outcome, err error) {
 	leaveInherited(t, c.Sent)
 	o.came = created
 	o.row, err = p.API.MakeIn(&c, at)
-	o.once = shownOnce(t, c.Extra)
+	if o.once = shownOnce(t, c.Extra); o.once != nil && !p.declared {
+		o.said = append(o.said, "a secret was made, which no import shows: "+strings.Join(slices.Sorted(maps.Keys(o.once)), ", "))
+	}
 	return o, err
 }
 

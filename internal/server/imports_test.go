@@ -200,6 +200,11 @@ func TestImportFindsPlaces(t *testing.T) {
 			t.Errorf("%s: %s, %s\n%s", step.cell, counts(made), r.text("location"), log)
 		}
 	}
+	// A secret that is made is not shown, and that is said.
+	if made, log := m.imported(`"contentType":"text/csv"`, "type,configuration,name,algorithm,length\nTSIGKey,main,dhcp,SHA256,256\n"); !strings.Contains(
+		counts(made), "1 created") || !strings.Contains(log, "a secret was made, which no import shows: privateKey") {
+		t.Errorf("%s\n%s", counts(made), log)
+	}
 	// Where a resource says where it lies, as the API shows it, that is its place; one that is made in the same file is found.
 	group := m.id("/api/v2/tagGroups", `{"type":"TagGroup","name":"sites"}`)
 	made, log = m.imported(`"contentType":"application/x-ndjson"`, `{"type":"Tag","name":"north","_links":{"up":{"href":"/api/v2/tagGroups/`+group+`"}}}`+"\n\n"+
