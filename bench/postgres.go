@@ -59,7 +59,7 @@ func (b *bench) filled(addresses int) (url, network string, err error) {
 	const span = `'\x04000000000000000000000000'::bytea || decode(lpad(to_hex(167772162 + n), 8, '0'), 'hex')`
 	for _, step := range []string{
 		`INSERT INTO resource (id, collection, type, name, parent, configuration, low, high, key, version, refs, body)
-		 SELECT r.id + n, r.collection, r.type, 'host-' || n, r.parent, r.configuration, ` + span + `, ` + span + `, NULL, r.version, r.refs,
+		 SELECT (SELECT max(id) FROM resource) + n, r.collection, r.type, 'host-' || n, r.parent, r.configuration, ` + span + `, ` + span + `, NULL, r.version, r.refs,
 		 replace(r.body, '10.0.0.2', '10.' || ((2 + n) >> 16) || '.' || (((2 + n) >> 8) & 255) || '.' || ((2 + n) & 255))
 		 FROM generate_series(1, ` + strconv.Itoa(addresses-2) + `) n, resource r WHERE r.id = ` + first,
 		`UPDATE free SET low = '\x04000000000000000000000000'::bytea || decode(lpad(to_hex(167772163 + ` + strconv.Itoa(addresses-2) +

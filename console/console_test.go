@@ -357,6 +357,72 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// The change list outlives its page, is the same in all tabs, is made as one, and goes with its user; secrets are kept by nobody.
+func TestChangeList(t *testing.T) {
+	s := start(t)
+	p, other := s.open(), s.tab()
+	dialog := func(label, text, word string) {
+		t.Helper()
+		field := `[...document.querySelectorAll("dialog label")].find(l => l.innerText.startsWith("` + label + `"))`
+		s.ok(p.Wait(field))
+		_, err := browser.Eval[any](p, `(() => { const e = document.getElementById(`+field+`.htmlFor); e.value = "`+text+
+			`"; e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+		s.ok(err)
+		button := `[...document.querySelectorAll("dialog button")].find(b => b.innerText.trim().startsWith("` + word + `") && !b.disabled)`
+		s.ok(p.Wait(button))
+		_, err = browser.Eval[any](p, button+".click()")
+		s.ok(err)
+	}
+	press := func(page *browser.Page, button string) {
+		t.Helper()
+		script := `[...document.querySelectorAll("button")].find(b => b.innerText.trim().startsWith("` + button + `") && !b.disabled)`
+		s.ok(page.Wait(script))
+		_, err := browser.Eval[any](page, script+".click()")
+		s.ok(err)
+	}
+	network, count := s.id("networks", "range:'10.0.0.0/24'"), `document.querySelector("a.staged")?.innerText.trim()`
+	s.ok(other.Go("/ui/staged"))
+	s.ok(other.Text("Nothing is staged."))
+	s.ok(p.Go("/ui/networks/" + network))
+	s.ok(p.Still())
+	press(p, "Change")
+	dialog("Name", "quay", "Add to change list")
+	s.ok(other.Text("quay"))
+	s.ok(p.Go("/ui/networks/" + network)) // it is loaded anew
+	s.ok(p.Wait(count + ` === "1"`))
+	if got := s.api("GET", "/api/v2/networks/"+network, "")["name"]; got == "quay" {
+		t.Error("what is staged is made")
+	}
+	// A password stays on its page.
+	ada := s.api("POST", "/api/v2/users", `{"name":"ada","email":"ada@example.net","password":"a long password","securityPrivilege":"NO_ACCESS","historyPrivilege":"HIDE","accessType":"API"}`)["id"]
+	s.ok(p.Go("/ui/users/" + fmt.Sprint(ada)))
+	s.ok(p.Still())
+	press(p, "Change")
+	dialog("Password", "hidden-from-all", "Add to change list")
+	s.ok(p.Wait(count + ` === "2"`))
+	if kept, err := browser.Eval[string](p, "JSON.stringify(localStorage) + JSON.stringify(sessionStorage)"); err != nil ||
+		strings.Contains(kept, "hidden-from-all") || !strings.Contains(kept, "quay") {
+		t.Errorf("the browser keeps %s (%v)", kept, err)
+	}
+	s.ok(other.Wait(count + ` === "1"`))
+	press(other, "Apply it")
+	s.ok(other.Text("All of it is made."))
+	s.ok(p.Wait(count + ` === "1"`)) // the password's
+	if got := s.api("GET", "/api/v2/networks/"+network, "")["name"]; got != "quay" {
+		t.Errorf("what was applied is %v", got)
+	}
+	press(other, "Undo")
+	s.ok(other.Text("Taken back."))
+	// Another user does not find it.
+	_, err := browser.Eval[any](other, `localStorage.setItem("portolan-staged-1", "[]"), document.querySelector(".account").click()`)
+	s.ok(err)
+	press(other, "Sign out, in all tabs")
+	s.ok(other.Wait("document.querySelector('.signin')"))
+	if kept, err := browser.Eval[string](other, "JSON.stringify(localStorage)"); err != nil || strings.Contains(kept, "staged") {
+		t.Errorf("after signing out the browser keeps %s (%v)", kept, err)
+	}
+}
+
 // A map is looked at closer, dragged, and opened down to single addresses; each state has its address.
 func TestMap(t *testing.T) {
 	s := start(t)

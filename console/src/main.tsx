@@ -10,7 +10,7 @@ import { Screen } from "./screens"
 import { APIDocs } from "./screens/apidocs"
 import { SignIn } from "./screens/signin"
 import { begin, session } from "./session"
-import { watchLeaving } from "./staged"
+import { watchStaged } from "./staged"
 import { useState, useEffect } from "preact/hooks"
 
 /** A fault of one screen leaves the others, and the way to them, usable. */
@@ -30,5 +30,5 @@ function App() {
 }
 
 startRouter()
-watchLeaving()
+watchStaged()
 render(<App />, document.getElementById("app")!)

@@ -106,15 +106,16 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	return a, nil
 }
 
-// keepPlan lets PostgreSQL plan the statements that follow once for all: what names one place is found there whatever it names.
+// keepPlan lets PostgreSQL plan the statements that follow once for all: what names one place is found there whatever it names. (Left to
+// itself it plans lists anew for their limits, which takes ten times as long as they do.)
 // planAgain has them planned for what they ask, as on a new connection for lists (connect). They cost no round trip.
-func (tx *Tx) keepPlan() { tx.plan("auto", true) }
+func (tx *Tx) keepPlan() { tx.plan("force_generic_plan", true) }
 
 func (tx *Tx) planAgain() { tx.plan("force_custom_plan", false) }
 
 func (tx *Tx) plan(mode string, kept bool) {
 	c, ok := tx.conn.(*pgConn)
-	if !ok || tx.latest || tx.planKept == kept {
+	if !ok || tx.latest || tx.writing || tx.planKept == kept {
 		return
 	}
 	tx.planKept = kept
@@ -253,6 +254,11 @@ func conjuncts(into []Expr, e Expr) []Expr {
 		for _, part := range x {
 			into = conjuncts(into, part)
 		}
+	case Any:
+		if len(x) == 1 { // one alternative alone is a condition
+			return conjuncts(into, x[0])
+		}
+		into = append(into, e)
 	default:
 		into = append(into, e)
 	}

@@ -178,7 +178,13 @@ func (p *postgres) with(ctx context.Context, from *pgxpool.Pool, begin string, f
 // readOn runs fn, which only reads, on a connection and gives it back. Nobody waits for the end of the snapshot.
 func (p *postgres) readOn(ctx context.Context, pooled *pgxpool.Conn, begin string, fn func(conn) error) error {
 	c := &pgConn{ctx: ctx, pg: pooled.Conn(), p: p, begin: begin}
-	defer func() { go c.giveBack(pooled) }()
+	defer func() {
+		if c.pg.PgConn().TxStatus() == 'I' { // there is nothing to end
+			pooled.Release()
+		} else {
+			go c.giveBack(pooled)
+		}
+	}()
 	if err := safely(func() error { return fn(c) }); err != nil {
 		return err
 	}

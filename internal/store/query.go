@@ -217,6 +217,7 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 			return err
 		}
 	}
+	tx.keepPlan() // what is read beside the rows is found by their numbers
 	return nil
 }
 

@@ -150,7 +150,7 @@ func TestTotalsOfNothing(t *testing.T) {
 		Compare{parent, "eq", int64(everywhere)},
 		All{Compare{kind, "eq", "A"}, Compare{kind, "eq", "B"}}, All{HasParent(1), HasParent(2)}, Not{Compare{kind, "eq", "A"}},
 		InCollection("other"),
-		Any{Compare{kind, "eq", "A"}}} {
+		Any{Compare{kind, "eq", "A"}, Compare{kind, "eq", "B"}}} {
 		if k, ok := (Query{From: Resources, Where: All{InCollection("things"), e}}).total(); ok {
 			t.Errorf("%v is taken for %v", e, k)
 		}

@@ -5,7 +5,7 @@ import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
 import { Button, Dialog, Empty, Head, Loading, toast, Trouble } from "../parts/basics"
 import { Effect, shown } from "../parts/preview"
-import { applyStaged, staged, tryStaged, unstage, type Staged } from "../staged"
+import { applyStaged, hasSecret, setStaged, staged, tryStaged, unstage, type Staged } from "../staged"
 import { undo } from "../work"
 
 export function StagedChanges() {
@@ -26,17 +26,18 @@ export function StagedChanges() {
   const p = problem ?? all.problem
   const faulty = (i: number) => p?.message.includes(`changes[${i}]`)
   return <>
-    <Head title="Change list" kind="staged here, not made yet"><Button disabled={!list.length} icon="trash-2" onClick={() => { staged.value = [] }}>Empty the list</Button></Head>
+    <Head title="Change list" kind="staged here, not made yet"><Button disabled={!list.length} icon="trash-2" onClick={() => setStaged([])}>Empty the list</Button></Head>
     {list.length === 0 ? <Empty title="Nothing is staged.">“Add to change list”, in any window that changes something, puts it here. All of it is tried together and made as one transaction.</Empty> : <>
       <ol class="staged-list">{list.map((s, i) => <li key={s.key} class={faulty(i) ? "faulty" : ""}>
         <Icon name={s.method === "DELETE" ? "trash-2" : s.method === "POST" ? "plus" : "pencil"} />
         <div><strong>{s.says.replace(/ is (made|changed|deleted)\.$/, "")}</strong> <code class="muted">{s.method} {s.path}</code>
-          {s.body && <p class="updates">{Object.entries(s.body).filter(([n]) => n !== "type").map(([n, v]) => <span key={n}><span class="muted">{n}</span> <ins>{isSecret(n) ? "…" : shown(v)}</ins></span>)}</p>}</div>
+          {s.body && <p class="updates">{Object.entries(s.body).filter(([n]) => n !== "type").map(([n, v]) => <span key={n}><span class="muted">{n}</span> <ins>{isSecret(n) ? "…" : shown(v)}</ins></span>)}</p>}
+          {hasSecret(s.body) && <p class="muted">It has a secret in it, which no browser keeps: it is lost when this page is closed or loaded again.</p>}</div>
         <span class="grow" /><button class="small" onClick={() => look(s)}>Try alone</button><button class="plain" aria-label={"Take off the list: " + s.says} onClick={() => unstage(s.key)}><Icon name="x" /></button>
       </li>)}</ol>
       <section class="card"><h2>What would come of all of it</h2>
         <div aria-live="polite">{p ? <><Trouble problem={p} retry={() => { fail(undefined); all.reload() }} />
-          {p.code === "PreconditionFailed" && <p>Somebody else has changed what is staged here. <button class="small" onClick={() => { staged.value = list.map(({ headers: _, ...s }) => s) }}>Make mine over theirs</button></p>}</> : all.data ? <Effect tried={all.data} /> : <Loading />}</div>
+          {p.code === "PreconditionFailed" && <p>Somebody else has changed what is staged here. <button class="small" onClick={() => setStaged(list.map(({ headers: _, ...s }) => s))}>Make mine over theirs</button></p>}</> : all.data ? <Effect tried={all.data} /> : <Loading />}</div>
         <label>Comment, for the history<input value={comment} maxLength={2000} onInput={e => type(e.currentTarget.value)} /></label>
         <div class="buttons"><Button primary icon="check" disabled={busy || !!p || !all.data} onClick={() => void apply()}>Apply {list.length === 1 ? "it" : "all " + list.length}</Button></div>
       </section>
