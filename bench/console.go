@@ -3,13 +3,19 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
+	"portolan/client"
 	"portolan/console/browser"
+	"portolan/internal/servicepoint"
 
 	"github.com/chromedp/chromedp/kb"
 )
@@ -42,7 +48,7 @@ func (b *bench) console() error {
 	if err := s.signIn(); err != nil {
 		return err
 	}
-	for _, measure := range []func() error{s.coldLoad, s.routes, s.searches, s.keys, s.mapOfAll, s.scrolling, s.pasted, s.live} {
+	for _, measure := range []func() error{s.coldLoad, s.routes, s.searches, s.keys, s.mapOfAll, s.scrolling, s.pasted, s.live, s.fleetState, s.frozen} {
 		if err := measure(); err != nil {
 			return err
 		}
@@ -352,4 +358,63 @@ func (s *screens) live() error {
 	}
 	s.limit("a change by the API, until it is seen, the slowest of ten", slices.Max(times), 1000, "ms")
 	return nil
+}
+
+// fleetState measures how long a state of the fleet takes to be painted: service points enrol, one after the other, and turn from
+// NOT_CONNECTED to HEALTHY.
+func (s *screens) fleetState() error {
+	if err := s.p.Go("/ui/fleet"); err != nil {
+		return err
+	}
+	api := &client.Client{Base: "http://" + s.m.addr, Token: s.m.token}
+	var times []float64
+	for n := range 5 {
+		name := fmt.Sprintf("seen-%d", n)
+		ctx, cancel := context.WithCancel(context.Background())
+		crowd := &servicepoint.Crowd{Size: 1, Hands: 1, Version: "1.0", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Enrol: func(ctx context.Context, _ int) (string, string, error) {
+				created, err := api.CreateInstance(ctx, name, "", 1)
+				if err == nil {
+					err = s.p.Text(name) // so that what is measured is its next state
+				}
+				return created.RegistrationEndpoint, created.RegistrationKey, err
+			}}
+		ended := make(chan error, 1)
+		go func() { ended <- crowd.Run(ctx) }()
+		stop := func() { cancel(); <-ended }
+		for deadline := time.Now().Add(browser.Patience); crowd.Held.Load() == 0; {
+			if time.Now().After(deadline) {
+				stop()
+				return errors.New("a service point did not enrol")
+			}
+			time.Sleep(time.Millisecond) // between two looks
+		}
+		began := time.Now()
+		err := s.p.Wait(`[...document.querySelectorAll(".grid-body .row")].some(r => r.innerText.includes("` + name + `") && /\bhealthy/i.test(r.innerText))`)
+		times = append(times, float64(time.Since(began).Milliseconds()))
+		stop()
+		if err != nil {
+			return err
+		}
+	}
+	s.limit("a state of the fleet, until it is seen, the slowest of five", slices.Max(times), 2000, "ms")
+	return nil
+}
+
+// frozen measures how long it takes until the page says that it hears nothing of its manager, which has stopped and holds its connections.
+func (s *screens) frozen() error {
+	if err := s.p.Wait("document.querySelector('.live.live')"); err != nil {
+		return err
+	}
+	if err := s.m.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	began := time.Now()
+	err := s.p.Wait("document.querySelector('.live.stale')")
+	took := time.Since(began)
+	if e := s.m.cmd.Process.Signal(syscall.SIGCONT); e != nil || err != nil {
+		return errors.Join(err, e)
+	}
+	s.limit("a manager that has stopped, until the page says so", float64(took.Milliseconds()), 10_000, "ms")
+	return s.p.Wait("document.querySelector('.live.live')")
 }

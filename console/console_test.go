@@ -75,6 +75,8 @@ type stage struct {
 	m     *server.Manager
 	b     *browser.Browser
 	token string
+	// end ends the manager, once.
+	end func() error
 }
 
 var one struct {
@@ -110,8 +112,9 @@ func start(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
+	end := sync.OnceValue(m.Close)
 	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
+		if err := end(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -122,7 +125,7 @@ func start(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{t, m, one.b, token}
+	return &stage{t, m, one.b, token, end}
 }
 
 // open opens the console, signed in by a link.
@@ -505,7 +508,7 @@ func TestLiveAndPlaces(t *testing.T) {
 	t.Logf("shown after %s", time.Since(began).Round(time.Millisecond))
 
 	// Tabs share one stream.
-	for range 3 {
+	for range 7 {
 		tab := s.tab()
 		s.ok(tab.Go("/ui/space"))
 		s.ok(tab.Wait("document.querySelector('.live.live')"))
@@ -515,7 +518,7 @@ func TestLiveAndPlaces(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) // those of pages that were left end in a moment
 	}
 	if n != 1 {
-		t.Errorf("four tabs hold %d streams", n)
+		t.Errorf("eight tabs hold %d streams", n)
 	}
 
 	const filtered = "document.querySelectorAll('.grid-body .row').length > 0 && " +
@@ -542,6 +545,13 @@ func TestLiveAndPlaces(t *testing.T) {
 	_, err = browser.Eval[any](p, "history.back()")
 	s.ok(err)
 	s.ok(p.Wait("location.search.includes('scale') && " + filtered))
+
+	// A manager that is gone is told.
+	s.ok(p.Wait("document.querySelector('.live.live')"))
+	s.ok(s.end())
+	began = time.Now()
+	s.ok(p.Wait("document.querySelector('.live.stale')"))
+	t.Logf("stale after %s", time.Since(began).Round(time.Millisecond))
 }
 
 // A thousand rows are pasted: each fault stands at its cell and nothing is made; mended, all are made, and one Undo takes them back.
