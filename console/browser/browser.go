@@ -185,10 +185,10 @@ func (p *Page) Text(text string) error {
 	return p.Wait("document.body.innerText.includes(" + string(quoted) + ")")
 }
 
-// Still waits until nothing is read any more.
+// Still waits until nothing is read any more, and what was read is drawn.
 func (p *Page) Still() error {
 	return p.Wait("document.readyState === 'complete' && document.querySelector('#main') && " +
-		"!document.querySelector('.loading,.skeleton,[aria-busy=true]')")
+		"!document.querySelector('.loading,.skeleton,[aria-busy=true],canvas:not([data-drawn])')")
 }
 
 // Keys types.

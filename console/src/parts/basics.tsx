@@ -41,6 +41,9 @@ export function Use({ part, of, label }: { part: number; of: number; label?: str
 /** A whole number with its thousands apart. */
 export function number(n: number | bigint) { return n.toLocaleString("en").replaceAll(",", "\u202f") }
 
+/** So many of what is called by its plural. */
+export function counted(n: number, many: string) { return number(n) + " " + (n === 1 ? many.replace(/ies$/, "y").replace(/(ss|x|ch)es$/, "$1").replace(/s$/, (s, at) => many[at - 1] === "s" ? s : "") : many) }
+
 /** A time, as people say it, with the exact one on pointing. */
 export function When({ at }: { at: string | number | null | undefined }) {
   if (!at) return <span class="muted">never</span>

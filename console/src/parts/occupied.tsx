@@ -3,7 +3,7 @@ import { get, query, type Page, type Resource } from "../api"
 import { useData } from "../data"
 import { hrefOf, kind } from "../links"
 import { address, amount, gaps, parseSpan, size, span, type Span } from "../space"
-import { Empty, Loading, number, Trouble } from "./basics"
+import { counted, Empty, Loading, number, Trouble } from "./basics"
 
 /** How many networks, or addresses, are looked at. */
 const most = 1000
@@ -41,7 +41,7 @@ function OfNetwork({ r, onPick }: { r: Resource; onPick?: (s: Span) => void }) {
     parts.set(at, [...parts.get(at) ?? [], x])
   }
   return parts.size === 0 ? <Empty title="No address is in use.">{onPick && <button onClick={() => onPick({ v6: true, low: parseSpan(r.range)!.low + 1n, high: parseSpan(r.range)!.low + 1n })}>Assign the first one</button>}</Empty> : <>
-    <p class="muted small">{number(data.totalCount ?? data.count)} addresses in {number(parts.size)} parts of {String(together)}; what lies between them is free.{(data.totalCount ?? 0) > data.count && ` The first ${number(data.count)}.`}</p>
+    <p class="muted small">{counted(data.totalCount ?? data.count, "addresses")} in {counted(parts.size, "parts")} of {String(together)}; what lies between them is free.{(data.totalCount ?? 0) > data.count && ` The first ${number(data.count)}.`}</p>
     <ul class="tiles">{[...parts].map(([at, list]) => <li key={String(at)} class="tile net wide"><strong class="mono">{span({ v6: true, low: at * together, high: at * together + together - 1n })}</strong> <span class="muted num">{number(list.length)}</span>
       <span class="dots">{list.slice(0, 64).map(x => <a key={x.id} class="mono small" href={hrefOf(x)} title={x.name ?? ""}>{address(parseSpan(x.address)!.low, true).replace(/^.*:/, ":")}</a>)}{list.length > 64 && <span class="muted">and {number(list.length - 64)} more</span>}</span></li>)}</ul></>
 }

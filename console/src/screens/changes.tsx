@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks"
 import { dryRun, get, query, type Operation, type Page, type Problem, type Resource, type Tried } from "../api"
 import { problemOf, useData, useResource, useRows } from "../data"
-import { Button, Dialog, Empty, Head, Loading, number, Trouble, When } from "../parts/basics"
+import { Button, counted, Dialog, Empty, Head, Loading, number, Trouble, When } from "../parts/basics"
 import { Grid } from "../parts/grid"
 import { Effect, Operations } from "../parts/preview"
 import { go, place, setQuery } from "../router"
@@ -23,7 +23,7 @@ export function History({ path, filtered }: { path: string; filtered?: boolean }
       <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed, "description") }) }}>
         <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="what was done, or principal:'ada' and operation:startsWith('DELETE')" value={typed} onInput={e => type(e.currentTarget.value)} />
         <button type="submit">Filter</button>{filter && <button type="button" onClick={() => mine("")}>All</button>}
-      </form><span class="muted">{rows.total !== undefined && number(rows.total) + " transactions"}</span></div>}
+      </form><span class="muted">{rows.total !== undefined && counted(rows.total, "transactions")}</span></div>}
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the history" /> :
       <Grid label="Changes" count={rows.total} at={rows.at} id={r => r.id} open={r => go("/ui/transactions/" + r.id)} empty={<Empty title="Nothing was changed." />}
         columns={[

@@ -2,7 +2,7 @@
 import { useData, useRows } from "../data"
 import { get, type Page, type Resource } from "../api"
 import { To } from "../links"
-import { Empty, Head, Loading, number, State, Tabs, Trouble, When } from "../parts/basics"
+import { counted, Empty, Head, Loading, State, Tabs, Trouble, When } from "../parts/basics"
 import { Grid } from "../parts/grid"
 import { go, place, setQuery } from "../router"
 import { useSchema } from "../schema"
@@ -25,7 +25,7 @@ export function DHCP() {
 function Ranges({ c }: { c: number }) {
   const rows = useRows<IPv4DHCPRange>("ranges", { filter: `configuration.id:${c}`, orderBy: "range" }, ["ranges"])
   return rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the ranges" /> : <>
-    <p class="muted">{number(rows.total)} ranges. A range is made on its network's page, under Ranges.</p>
+    <p class="muted">{counted(rows.total, "ranges")}. A range is made on its network's page, under Ranges.</p>
     <Grid label="DHCP ranges" count={rows.total} at={rows.at} id={r => r.id} open={r => go("/ui/ranges/" + r.id)} empty={<Empty title="No range yet.">Open a network, and its Ranges.</Empty>} columns={[
       { key: "range", title: "Range", width: "minmax(14rem,2fr)", cell: r => <To r={r} mono /> }, { key: "name", title: "Name", cell: r => r.name },
       { key: "size", title: "Addresses", width: "7rem", number: true, cell: r => { const s = parseSpan(r.range); return s ? amount(size(s)) : null } },

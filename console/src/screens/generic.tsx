@@ -4,7 +4,7 @@ import { call, get, literal, query, type Page, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { collectionName, hrefOf, kind, subtitle, title, To } from "../links"
-import { Button, Empty, Head, Loading, number, State, Tabs, toast, Trouble, When } from "../parts/basics"
+import { Button, counted, Empty, Head, Loading, number, State, Tabs, toast, Trouble, When } from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
 import { fieldName } from "../parts/form"
 import { Grid, type Column } from "../parts/grid"
@@ -64,10 +64,11 @@ function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
     if (f && !f.w && !list.some(c => c.key === n)) list.push({ key: n, title: fieldName(n), width, minor, number: f.k === "number" && n !== "id", cell: r => <Value field={f} value={r[n]} r={r} /> })
   }
   if (["range", "address", "absoluteName"].some(n => fields.has(n))) for (const n of ["range", "address", "absoluteName"]) add(n, "minmax(11rem,1.4fr)")
-  if (fields.has("name")) list.push({ key: "name", title: "Name", width: "minmax(9rem,1.4fr)", sort: "name", cell: r => <a href={hrefOf(r)}>{r.name ?? kind(r.type) + " " + r.id}</a> })
+  if (fields.has("message")) list.push({ key: "message", title: "Message", width: "minmax(16rem,4fr)", cell: r => <a href={hrefOf(r)}>{r.message ?? kind(r.type) + " " + r.id}</a> })
+  else if (fields.has("name")) list.push({ key: "name", title: "Name", width: "minmax(9rem,1.4fr)", sort: "name", cell: r => <a href={hrefOf(r)}>{r.name ?? kind(r.type) + " " + r.id}</a> })
   if (types.length > 1) list.push({ key: "type", title: "Type", width: "minmax(8rem,1fr)", cell: r => kind(r.type) })
-  for (const n of ["eventType", "state", "status", "roleType", "message", "description", "value", "creationDateTime", "dateTime", "loginDateTime", "operation", "user", "username", "email", "configuration", "view", "location", "code"]) {
-    if (list.length < 6) add(n, n === "message" || n === "description" ? "minmax(12rem,3fr)" : undefined, list.length > 2)
+  for (const n of ["eventType", "state", "status", "roleType", "description", "value", "creationDateTime", "dateTime", "loginDateTime", "operation", "user", "username", "email", "configuration", "view", "location", "code"]) {
+    if (list.length < 6) add(n, n === "description" ? "minmax(12rem,3fr)" : undefined, list.length > 2)
   }
   for (const f of fields.values()) if (list.length < 4 && !["type", "userDefinedFields"].includes(f.n)) add(f.n, undefined, list.length > 2)
   return list
@@ -93,7 +94,7 @@ export function Table({ path, collection, c, heading }: { path: string; collecti
         <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="a part of the name, or name:startsWith('crane') and id:gt(100)" value={typed} onInput={e => type(e.currentTarget.value)} />
         <button type="submit">Filter</button>{filter && <button type="button" onClick={() => { type(""); setQuery({ filter: null }) }}>All</button>}
       </form>
-      <span class="muted">{rows.total !== undefined && number(rows.total) + (heading ? " " + heading.toLowerCase() : "")}</span><span class="grow" />
+      <span class="muted">{rows.total !== undefined && (heading ? counted(rows.total, heading.toLowerCase()) : number(rows.total))}</span><span class="grow" />
       <a class="button" download href={"/api/v2/" + path + query({ filter, orderBy: order, limit: 100000 })} onClick={e => { e.preventDefault(); void csv(path, { filter, orderBy: order }) }}><Icon name="download" />CSV</a>
       {can && <Button icon="plus" primary onClick={() => create(true)}>New</Button>}
     </div>

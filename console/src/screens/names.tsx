@@ -4,7 +4,7 @@ import { call, get, literal, query, type Page, type Problem, type Resource } fro
 import { problemOf, useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { kind, To } from "../links"
-import { Button, Dialog, Empty, Field, Head, Loading, number, State, Tabs, toast, Trouble, When } from "../parts/basics"
+import { Button, counted, Dialog, Empty, Field, Head, Loading, number, State, Tabs, toast, Trouble, When } from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { Preview } from "../parts/preview"
@@ -30,7 +30,7 @@ export function Names() {
       <label class="inline">View <select value={view} onChange={e => setQuery({ view: e.currentTarget.value })}><option value="">all {list.length}</option>{list.map(v => <option key={v.id} value={v.id}>{v.name}{v.liveDeployment ? " (live)" : ""}</option>)}</select></label>
       {view && <a href={"/ui/views/" + view}>about this view</a>}
       <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ name: typed }) }}><input type="text" aria-label="Zones whose name has" placeholder="a part of the zone's name" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button></form>
-      <span class="muted">{rows.total !== undefined && number(rows.total) + " zones"}</span>
+      <span class="muted">{rows.total !== undefined && counted(rows.total, "zones")}</span>
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the zones" /> :
       <Grid label="Zones" count={rows.total} at={rows.at} id={z => z.id} open={z => go("/ui/zones/" + z.id)} empty={<Empty title={name ? "No zone has that." : "There is no zone that you see."}>{!list.length && "A zone lies in a view, which says who is answered how."}</Empty>} columns={[
@@ -103,7 +103,7 @@ function Records({ z, may }: { z: Resource; may: May }) {
     <div class="tools">
       <label class="inline">Type <select value={only} onChange={e => setQuery({ type: e.currentTarget.value })}><option value="">all</option>{types.map(t => <option key={t} value={t}>{kind(t)}</option>)}</select></label>
       <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ name: typed }) }}><input type="text" aria-label="Records whose name has" placeholder="a part of the name" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button></form>
-      <span class="muted">{rows.total !== undefined && number(rows.total) + " records"}</span>
+      <span class="muted">{rows.total !== undefined && counted(rows.total, "records")}</span>
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the records" /> :
       <Grid label={"Records of " + z.absoluteName} count={rows.total} at={rows.at} id={r => r.id} open={edit} onKey={(e, r) => { if (!r || !may.change) return; if (e.key === "e") { e.preventDefault(); edit(r) } else if (e.key === "Delete") { e.preventDefault(); del(r) } }}

@@ -4,7 +4,7 @@ import { get, literal, query, type Page, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { kind, To } from "../links"
-import { Button, Empty, Field, Head, Loading, number, State, Tabs, toast, Trouble, Use } from "../parts/basics"
+import { Button, counted, Empty, Field, Head, Loading, number, State, Tabs, toast, Trouble, Use } from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
@@ -114,7 +114,7 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
         <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="a part of the name, or state:'RESERVED'" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button>
         {filter && <button type="button" onClick={() => { type(""); setQuery({ filter: null }) }}>All</button>}
       </form>
-      <span class="muted">{rows.total !== undefined && number(rows.total) + " addresses"}</span>
+      <span class="muted">{rows.total !== undefined && counted(rows.total, "addresses")}</span>
       {before && <button class="small" onClick={() => assign(before)}>{amount(size(before))} free before {first!.address}</button>}
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading /> :
