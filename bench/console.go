@@ -48,7 +48,8 @@ func (b *bench) console() error {
 	if err := s.signIn(); err != nil {
 		return err
 	}
-	for _, measure := range []func() error{s.coldLoad, s.routes, s.searches, s.keys, s.mapOfAll, s.scrolling, s.pasted, s.live, s.fleetState, s.frozen} {
+	for _, measure := range []func() error{s.coldLoad, s.routes, s.searches, s.keys, s.mapOfAll, s.scrolling, s.pasted, s.live,
+		s.fleetState, s.frozen} {
 		if err := measure(); err != nil {
 			return err
 		}

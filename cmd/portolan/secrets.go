@@ -1,16 +1,24 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 
 	"portolan/internal/access"
+	"portolan/internal/kms"
 	"portolan/internal/store"
 )
 
+// kmsFlag says which key management service unwraps the master keys.
+type kmsFlag struct {
+	KMS string `help:"The URL of the key management service that wraps the master keys: hashivault://KEY (VAULT_ADDR and VAULT_TOKEN say where and as whom), awskms://KEY?region=REGION. It is asked at a start." name:"kms" env:"PORTOLAN_KMS" placeholder:"URL"`
+}
+
 // masterFlag says where the master keys are.
 type masterFlag struct {
+	kmsFlag
 	MasterKey string `help:"A file with the master key that secrets are sealed by, as secrets new-key makes it; further lines are former ones. Without it PORTOLAN_MASTER_KEY may hold the key itself." name:"master-key" env:"PORTOLAN_MASTER_KEY_FILE" type:"path" placeholder:"FILE"`
 }
 
@@ -19,10 +27,18 @@ const masterKeys = "PORTOLAN_MASTER_KEY"
 
 // keys reads them; nil where there are none.
 func (f masterFlag) keys() (access.MasterKeys, error) {
-	if f.MasterKey != "" {
-		return access.ReadMasterKeys(f.MasterKey)
+	var unwrap func([]byte) ([]byte, error)
+	if f.KMS != "" {
+		unwrap = func(wrapped []byte) ([]byte, error) { return kms.Unwrap(context.Background(), f.KMS, wrapped) }
 	}
-	return access.ParseMasterKeys(os.Getenv(masterKeys))
+	text := os.Getenv(masterKeys)
+	switch {
+	case f.MasterKey != "":
+		return access.ReadMasterKeys(f.MasterKey, unwrap)
+	case text == "" && f.KMS != "":
+		return nil, errors.New("--kms unwraps the keys of a file that --master-key names, which portolan secrets new-key --kms makes")
+	}
+	return access.ParseMasterKeys(text, unwrap)
 }
 
 type secretsCommand struct {
@@ -30,11 +46,20 @@ type secretsCommand struct {
 	Rotate secretsRotate `cmd:"" example:"portolan secrets rotate --data /var/lib/portolan --master-key master.key" help:"Seal secrets by another key from now on, and keys by the first master key; the manager may be running."`
 }
 
-type secretsNewKey struct{}
+type secretsNewKey struct {
+	kmsFlag
+}
 
-// Run prints a new master key.
-func (secretsNewKey) Run(s *session) error {
-	_, err := fmt.Fprintln(s.stdout, access.NewMasterKey())
+// Run prints a new master key, wrapped where a key management service is named.
+func (c secretsNewKey) Run(s *session) error {
+	key := access.NewMasterKey()
+	if c.KMS != "" {
+		var err error
+		if key, err = access.NewWrappedMasterKey(func(key []byte) ([]byte, error) { return kms.Wrap(s.ctx, c.KMS, key) }); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(s.stdout, key)
 	return err
 }
 

@@ -97,5 +97,10 @@ async function entered(s: Resource) {
 
 /** Signs out: the session ends wherever it is used, in all tabs. */
 export async function leave() {
+  let to = ""
+  try {
+    to = (await get<{ to: string }>("/sign-out", { quiet: true })).to // at the identity provider, too
+  } catch { /* then here alone */ }
   try { await call("PATCH", "sessions/current", { state: "LOGGED_OUT" }, { quiet: true }) } finally { ownedBy(0); mustReset.value = null; end() }
+  if (/^https?:/.test(to)) location.assign(to)
 }

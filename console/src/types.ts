@@ -2435,6 +2435,7 @@ export type SAMLServiceProviderSettings = {
   organizationUrl: string | null
   password?: string | null
   pkcs12?: string | null
+  serviceKey?: string | null
   signingEnabled: boolean
   userDefinedFields: any
 }

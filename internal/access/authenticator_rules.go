@@ -43,11 +43,6 @@ func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
 }
 
 // BeforeWrite says why there is none.
-func (x *SAMLIdentityProvider) BeforeWrite(c *resource.Change) error {
-	return notSignedIn(c, "SAML is not built; take OAuthAuthorizationServer, by which people sign in in a browser, too")
-}
-
-// BeforeWrite says why there is none.
 func (x *X509Authenticator) BeforeWrite(c *resource.Change) error {
 	return notSignedIn(c, "signing in with a certificate is not built yet")
 }
@@ -262,8 +257,8 @@ func checkURL(field, text string) error {
 	return problem.Field("InvalidUrlScheme", field, "must be https: secrets and tokens travel there")
 }
 
-// groupKinds are the kinds of groups that an authenticator knows, with the type of authenticator that each is known by.
-var groupKinds = map[string]string{"LDAP": "LDAPAuthenticator", "SSO": "OAuthAuthorizationServer"}
+// groupKinds are the kinds of groups that an authenticator knows, with the types of authenticators that each is known by.
+var groupKinds = map[string][]string{"LDAP": {"LDAPAuthenticator"}, "SSO": {"OAuthAuthorizationServer", "SAMLIdentityProvider"}}
 
 // lookForGroup asks a directory for a group that a request names, before its transaction.
 func lookForGroup(ctx context.Context, a *resource.API, members map[string]json.RawMessage) (any, error) {

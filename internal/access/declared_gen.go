@@ -129,6 +129,7 @@ var descriptions = map[string]string{
 	"SAMLServiceProviderSettings.organizationUrl":          "organizationUrl is its site.",
 	"SAMLServiceProviderSettings.password":                 "password is the password for them.",
 	"SAMLServiceProviderSettings.pkcs12":                   "pkcs12 is its key and certificate.",
+	"SAMLServiceProviderSettings.serviceKey":               "serviceKey is the key and the certificate that were given by either; it is never shown. It is ours.",
 	"SAMLServiceProviderSettings.signingEnabled":           "signingEnabled says whether its messages are signed.",
 	"SSOEnforcementSettings":                               "SSOEnforcementSettings says whether users may sign in by SAML alone.",
 	"SSOEnforcementSettings.enabled":                       "enabled says whether they may.",

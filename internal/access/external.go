@@ -33,6 +33,8 @@ type external struct {
 	checks passwordChecker
 	// tokens verifies tokens; nil where it knows passwords alone.
 	tokens *authn.Tokens
+	// saml is the identity provider that people are sent to; nil where it is none.
+	saml *authn.SAML
 	// issuer is the issuer of the tokens that are verified here.
 	issuer string
 	// secondary is the one that is asked where nobody answers; nil where there is none.
@@ -60,8 +62,9 @@ type remembered struct {
 }
 
 func newExternals(s *store.Store) *externals {
-	return &externals{known: store.NewCache[struct{}](s, store.CacheOptions[[]*external]{Topics: []string{"authenticators", "groups"},
-		Max: 1}),
+	return &externals{known: store.NewCache[struct{}](s, store.CacheOptions[[]*external]{
+		Topics: []string{"authenticators", "groups", "settings"},
+		Max:    1}),
 		right: map[[32]byte]remembered{}}
 }
 
@@ -97,6 +100,10 @@ func (s *Service) externalsIn(tx *store.Tx) ([]*external, error) {
 		return nil, nil
 	}
 	var all []*external
+	service, err := s.samlIn(tx)
+	if err != nil {
+		return nil, err
+	}
 	seconds := map[int64]int64{}
 	if err := tx.List(store.Query{From: store.Resources, Where: store.InCollection(authenticators)}, func(r *store.Resource) error {
 		o, err := api.Object(r)
@@ -107,7 +114,7 @@ func (s *Service) externalsIn(tx *store.Tx) ([]*external, error) {
 		if err != nil {
 			return err
 		}
-		e := externalOf(o, secrets, s.store.Now)
+		e := externalOf(o, secrets, service, s.store)
 		if e == nil {
 			return nil
 		}
@@ -137,7 +144,8 @@ func (s *Service) externalsIn(tx *store.Tx) ([]*external, error) {
 }
 
 // externalOf gives what an authenticator asks; nil for one that asks nobody.
-func externalOf(o schema.Object, secrets map[string]string, now func() time.Time) *external {
+func externalOf(o schema.Object, secrets map[string]string, service authn.SAMLService, at *store.Store) *external {
+	same := func(here, there string) bool { return here == there }
 	switch x := o.(type) {
 	case *LDAPAuthenticator:
 		return &external{checks: x.directory(secrets["adminPassword"]), sameGroup: authn.SameDN}
@@ -150,11 +158,16 @@ func externalOf(o schema.Object, secrets map[string]string, now func() time.Time
 		if !x.Enabled {
 			return nil
 		}
-		e := &external{tokens: x.tokens(secrets["clientSecret"], now), sameGroup: func(here, there string) bool { return here == there }}
+		e := &external{tokens: x.tokens(secrets["clientSecret"], at.Now), sameGroup: same}
 		if x.ValidationMethod == localValidation {
 			e.issuer = x.Issuer
 		}
 		return e
+	case *SAMLIdentityProvider:
+		if !x.Enabled {
+			return nil
+		}
+		return &external{saml: x.provider(service, at), sameGroup: same}
 	}
 	return nil
 }
@@ -336,9 +349,13 @@ func (e *external) mayHaveIssued(issuer string, all []*external) bool {
 	})
 }
 
-// as gives a principal that has shown a token of an authorization server.
+// as gives a principal that has shown a token of an authorization server, or comes from an identity provider.
 func (e *external) as(p Principal) Principal {
-	p.Credential = "oauth " + e.name
+	kind := "oauth "
+	if e.saml != nil {
+		kind = "saml "
+	}
+	p.Credential = kind + e.name
 	return p
 }
 

@@ -2,6 +2,8 @@ package access
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"portolan/internal/problem"
 	"portolan/internal/resource"
@@ -54,15 +56,16 @@ func (x *UserGroup) Validate(c *resource.Change) error {
 		return nil
 	}
 	known := groupKinds[x.GroupType]
-	if known == "" {
+	if known == nil {
 		return problem.NotYet("groupType: nobody signs in by TACACS+; ADDRESS_MANAGER, LDAP and SSO are")
 	}
 	if x.Authenticator.ID == 0 {
 		return problem.Join(schema.MissingFields([]string{"authenticator"}))
 	}
 	head, err := c.Tx.Head(x.Authenticator.ID)
-	if err == nil && head.Type != known {
-		err = problem.Field("AuthenticatorMismatch", "authenticator", "of a group of the type %s is an %s", x.GroupType, known)
+	if err == nil && !slices.Contains(known, head.Type) {
+		err = problem.Field("AuthenticatorMismatch", "authenticator", "of a group of the type %s is an %s", x.GroupType,
+			strings.Join(known, " or an "))
 	}
 	return err
 }

@@ -27,15 +27,34 @@ type masterKey [keySize]byte
 // NewMasterKey makes a master key, in base64.
 func NewMasterKey() string { return base64.StdEncoding.EncodeToString(randomBytes(keySize)) }
 
-// ParseMasterKeys reads master keys, each 32 bytes in base64, one on each line or one behind the other; lines that begin with # are passed
-// over. The first is the one that seals. Nothing gives nil.
-func ParseMasterKeys(text string) (keys MasterKeys, err error) {
+// wrappedMark stands before a master key that a key management service has wrapped.
+const wrappedMark = "wrapped:"
+
+// NewWrappedMasterKey makes a master key and gives it as a key management service wraps it, as it stands in a file.
+func NewWrappedMasterKey(wrap func(key []byte) ([]byte, error)) (string, error) {
+	wrapped, err := wrap(randomBytes(keySize))
+	return wrappedMark + base64.StdEncoding.EncodeToString(wrapped), err
+}
+
+// ParseMasterKeys reads master keys, each 32 bytes in base64, or behind "wrapped:" as a key management service has wrapped it; one on each
+// line or one behind the other; lines that begin with # are passed over. The first is the one that seals. Nothing gives nil. unwrap asks the
+// service; nil where there is none.
+func ParseMasterKeys(text string, unwrap func(wrapped []byte) ([]byte, error)) (keys MasterKeys, err error) {
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
 		for _, one := range strings.Fields(line) {
+			one, wrapped := strings.CutPrefix(one, wrappedMark)
+			if wrapped && unwrap == nil {
+				return nil, fmt.Errorf("master key %d is wrapped: --kms says which key management service unwraps it", len(keys)+1)
+			}
 			data, err := base64.StdEncoding.DecodeString(one)
+			if err == nil && wrapped {
+				if data, err = unwrap(data); err != nil {
+					return nil, fmt.Errorf("master key %d: %w", len(keys)+1, err)
+				}
+			}
 			if err != nil || len(data) != keySize {
 				return nil, fmt.Errorf("master key %d is not %d bytes in base64, as portolan secrets new-key makes one", len(keys)+1, keySize)
 			}
@@ -45,13 +64,13 @@ func ParseMasterKeys(text string) (keys MasterKeys, err error) {
 	return keys, nil
 }
 
-// ReadMasterKeys reads the master keys of a file; there has to be one.
-func ReadMasterKeys(file string) (MasterKeys, error) {
+// ReadMasterKeys is ParseMasterKeys of a file; there has to be one key.
+func ReadMasterKeys(file string, unwrap func(wrapped []byte) ([]byte, error)) (MasterKeys, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := ParseMasterKeys(string(text))
+	keys, err := ParseMasterKeys(string(text), unwrap)
 	if err == nil && len(keys) == 0 {
 		err = errors.New("there is no master key in " + file)
 	}

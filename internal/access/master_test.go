@@ -11,11 +11,11 @@ import (
 // A key that is sealed by a master key is opened by that one alone, under its own number, and says by which it has to be.
 func TestMasterKeys(t *testing.T) {
 	first, second := NewMasterKey(), NewMasterKey()
-	one, err := ParseMasterKeys("# ours\n" + first + "\n")
+	one, err := ParseMasterKeys("# ours\n"+first+"\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	both, err := ParseMasterKeys(second + "\n" + first)
+	both, err := ParseMasterKeys(second+"\n"+first, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestMasterKeys(t *testing.T) {
 	if got, err := MasterKeys(nil).sealKey(3, key); err != nil || !bytes.Equal(got, key) {
 		t.Errorf("without a master key it is kept as %x %v", got, err)
 	}
-	other, err := ParseMasterKeys(second)
+	other, err := ParseMasterKeys(second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestMasterKeys(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"x", first[1:], first + "A"} {
-		if _, err := ParseMasterKeys(text); err == nil || strings.Contains(err.Error(), text) && len(text) > 1 {
+		if _, err := ParseMasterKeys(text, nil); err == nil || strings.Contains(err.Error(), text) && len(text) > 1 {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -63,7 +63,7 @@ func TestMasterKeys(t *testing.T) {
 	if err := os.WriteFile(file, []byte("# none\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadMasterKeys(file); err == nil {
+	if _, err := ReadMasterKeys(file, nil); err == nil {
 		t.Error("a file without a key is taken")
 	}
 }

@@ -2,8 +2,6 @@ package access
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -55,12 +53,15 @@ func backFrom(r *http.Request, provider int64) string {
 	return scheme + "://" + r.Host + "/sign-in/" + strconv.FormatInt(provider, 10) + "/callback"
 }
 
+// people reports whether people can be sent there.
+func (e *external) people() bool { return e.saml != nil || e.tokens != nil && e.tokens.People() }
+
 // Providers gives those that people can be sent to.
 func (s *Service) Providers(ctx context.Context) (list []Provider, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		all, err := s.externalsIn(tx)
 		for _, e := range all {
-			if e.tokens != nil && e.tokens.People() {
+			if e.people() {
 				list = append(list, Provider{e.id, e.name})
 			}
 		}
@@ -74,7 +75,7 @@ func (s *Service) provider(ctx context.Context, id int64) (found *external, err 
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		all, err := s.externalsIn(tx)
 		for _, e := range all {
-			if e.id == id && e.tokens != nil && e.tokens.People() {
+			if e.id == id && e.people() {
 				found = e
 			}
 		}
@@ -94,7 +95,9 @@ func (s *Service) SendTo(w http.ResponseWriter, r *http.Request, id int64) (to s
 	}
 	sent := sentPeople{id, s.store.Now().Unix() + flowLife, authn.Flow{State: NewSecret(), Nonce: NewSecret(), Verifier: NewSecret()}}
 	var found error
-	if err := s.asking.pass(r.Context(), Remote(r), func() {
+	if e.saml != nil { // nobody is asked on the way
+		to, sent.Nonce, found = e.saml.Begin(sent.State)
+	} else if err := s.asking.pass(r.Context(), Remote(r), func() {
 		to, found = e.tokens.Begin(r.Context(), sent.Flow, backFrom(r,
 			id))
 	}); err != nil {
@@ -105,18 +108,11 @@ func (s *Service) SendTo(w http.ResponseWriter, r *http.Request, id int64) (to s
 		s.told(e.name, found)
 		return "", errAway(e.name)
 	}
-	text, err := json.Marshal(sent)
+	sealed, err := s.sealed(r.Context(), flowUse, sent)
 	if err != nil {
 		return "", err
 	}
-	sealed := ""
-	if err := s.store.Update(r.Context(), store.Author{}, func(tx *store.Tx) (err error) {
-		sealed, err = s.api.Load().Sealer.Seal(tx, flowUse, string(text))
-		return err
-	}); err != nil {
-		return "", err
-	}
-	setFlow(w, r, base64.RawURLEncoding.EncodeToString([]byte(sealed)), flowLife)
+	setFlow(w, r, sealed, flowLife)
 	return to, nil
 }
 
@@ -129,21 +125,10 @@ func (s *Service) flowOf(r *http.Request, provider int64) (sent sentPeople, err 
 	if err != nil {
 		return sent, errFlow
 	}
-	sealed, err := base64.RawURLEncoding.DecodeString(c.Value)
-	if err != nil {
-		return sent, errFlow
+	if err := s.unsealed(r.Context(), flowUse, c.Value, &sent); err != nil {
+		return sent, err
 	}
-	var text string
-	if err := s.store.View(r.Context(), func(tx *store.Tx) (err error) {
-		text, err = s.api.Load().Sealer.Open(tx, flowUse, string(sealed))
-		return err
-	}); err != nil {
-		if r.Context().Err() != nil {
-			return sent, err
-		}
-		return sent, errFlow
-	}
-	if json.Unmarshal([]byte(text), &sent) != nil || sent.Provider != provider || sent.Until <= s.store.Now().Unix() {
+	if sent.Provider != provider || sent.Until <= s.store.Now().Unix() {
 		return sent, errFlow
 	}
 	return sent, nil
@@ -166,6 +151,11 @@ func (s *Service) ComeBack(w http.ResponseWriter, r *http.Request, provider int6
 	if err != nil {
 		return err
 	}
+	return s.enterBrowser(w, r, p)
+}
+
+// enterBrowser begins a session at the console, and has the browser keep its cookie.
+func (s *Service) enterBrowser(w http.ResponseWriter, r *http.Request, p Principal) error {
 	credentials, err := s.beginSession(r.Context(), p, Remote(r), r.UserAgent())
 	if err == nil {
 		SetCookie(w, r, credentials)
@@ -178,9 +168,17 @@ func (s *Service) cameBack(ctx context.Context, e *external, f authn.Flow, back 
 	err error) {
 	var id authn.Identity
 	var found error
+	if e.tokens == nil {
+		return p, errFlow
+	}
 	if err := s.asking.pass(ctx, remote, func() { id, found = e.tokens.Redeem(ctx, f, back, came) }); err != nil {
 		return p, err
 	}
+	return s.arrived(ctx, e, id, found, remote)
+}
+
+// arrived gives the principal of whom a provider has let in, or found not to be let in.
+func (s *Service) arrived(ctx context.Context, e *external, id authn.Identity, found error, remote string) (p Principal, err error) {
 	if errors.Is(found, authn.ErrAway) {
 		s.saw(Unavailable, "", remote)
 		s.told(e.name, found)

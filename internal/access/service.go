@@ -156,6 +156,8 @@ type Observer struct {
 	Guessing func(name, remote string, failures int)
 	// Away is told that an authenticator could not be asked, and why.
 	Away func(authenticator string, err error)
+	// NotTaken is told that what an authenticator has sent of somebody was not taken, and why.
+	NotTaken func(authenticator string, err error)
 	// Nobody is told that an authenticator knows somebody who is no user here, and in these groups there, none of which is known here.
 	Nobody func(authenticator, name string, groups []string)
 }

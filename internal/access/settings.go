@@ -1,7 +1,6 @@
 package access
 
 import (
-	"reflect"
 	"strings"
 	"time"
 	"unicode"
@@ -74,6 +73,8 @@ type SAMLServiceProviderSettings struct {
 	KeyStore string `api:"keyStore,writeOnly,nonblank" length:"65535"`
 	// KeyStorePassword is the password for them.
 	KeyStorePassword string `api:"keyStorePassword,writeOnly,nonblank"`
+	// ServiceKey is the key and the certificate that were given by either; it is never shown. It is ours.
+	ServiceKey schema.Secret `api:"serviceKey"`
 	// MetadataURL is where it says so.
 	MetadataURL string `api:"metadataUrl,readOnly"`
 	// ConsumeURL is where users come back to.
@@ -172,14 +173,6 @@ func meetsPolicy(c *resource.Change, password string) error {
 func (x *SSOEnforcementSettings) Validate(*resource.Change) error {
 	if x.Enabled {
 		return problem.Field("CannotEnableSso", "enabled", "there is no SAML identity provider")
-	}
-	return nil
-}
-
-// BeforeWrite refuses settings of what is not built.
-func (x *SAMLServiceProviderSettings) BeforeWrite(c *resource.Change) error {
-	if old, ok := c.Old.(*SAMLServiceProviderSettings); ok && c.Requested() && !reflect.DeepEqual(old, x) {
-		return problem.NotYet("signing in by SAML is not built yet, and its settings are not taken before")
 	}
 	return nil
 }

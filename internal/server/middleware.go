@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"portolan/internal/access"
+	"portolan/internal/authn"
 	"portolan/internal/problem"
 	"portolan/internal/rest"
 
@@ -115,7 +116,7 @@ func (m *Manager) safely(w *recorder, r *http.Request, handle func(w http.Respon
 	}()
 	err := refuseNUL(r)
 	if err == nil {
-		err = access.SameOrigin(r)
+		err = sameOrigin(r)
 	}
 	if err == nil {
 		err = handle(w, r)
@@ -144,4 +145,13 @@ func compressed(h http.Handler) (http.Handler, error) {
 		return nil, fmt.Errorf("setting up compression: %w", err)
 	}
 	return wrap(h), nil
+}
+
+// sameOrigin refuses what a page of another origin makes a browser send, but for what identity providers send by browsers: those messages
+// are signed, and let in nobody whom this browser has not been sent for.
+func sameOrigin(r *http.Request) error {
+	if r.URL.Path == authn.SAMLConsumePath || r.URL.Path == authn.SAMLLogoutPath {
+		return nil
+	}
+	return access.SameOrigin(r)
 }

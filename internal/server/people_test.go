@@ -59,7 +59,6 @@ func TestNotYet(t *testing.T) {
 		t.Errorf("the authenticators are %s", own.body)
 	}
 	for _, body := range []string{`{"type":"KerberosAuthenticator","name":"x","hostname":"x","realm":"x"}`,
-		`{"type":"SAMLIdentityProvider","name":"x","groupAttribute":"g","emailAttribute":"e","signOnUrl":"https://x","entityId":"x","signingCertificate":"x"}`,
 		`{"type":"X509Authenticator","name":"x","primaryServerUrl":"https://x","ldapUserMatchOption":"NONE","caCertificates":["x"]}`} {
 		m.refused(400, "UnsupportedResourceFieldValue", "type", "POST", "/api/v2/authenticators", body)
 	}
@@ -319,7 +318,7 @@ func TestSettings(t *testing.T) {
 	guesses, _ := of("LoginPolicySettings")
 	m.refused(400, "DurationValueOutsideRange", "delayDuration", "PATCH", guesses, `{"enabled":true,"delayDuration":"PT0S"}`, mergePatch)
 	m.refused(400, "ValueOutsideRange", "failureLimit", "PATCH", guesses, `{"failureLimit":101}`, mergePatch)
-	for kind, change := range map[string]string{"SAMLServiceProviderSettings": `{"addressManagerFqdn":"x"}`,
+	for kind, change := range map[string]string{
 		"LogLevelSettings":   `{"addressManager":"DEBUG"}`,
 		"MonitoringSettings": `{"serverMonitoring":{"enabled":true,"pollingInterval":"PT1M","statusRefreshInterval":"PT1M","failureDetectionThreshold":3}}`} {
 		at, _ := of(kind)

@@ -1,14 +1,11 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"portolan/console"
@@ -19,7 +16,6 @@ import (
 	"portolan/internal/release"
 	"portolan/internal/resource"
 	"portolan/internal/rest"
-	"portolan/internal/store"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -53,6 +49,7 @@ func (m *Manager) apiHandler() (http.Handler, error) {
 	mux.Handle("/sign-in/providers", m.plain("console", m.listProviders))
 	mux.Handle("/sign-in/{id}/callback", m.plain("console", m.comeBack))
 	mux.Handle("/sign-in/{id}", m.plain("console", m.sendTo))
+	m.samlRoutes(mux)
 	mux.Handle("/{$}", pagesOfConsole)
 	mux.Handle("/api/docs", pagesOfConsole) // a screen of it, which needs no sign-in
 	mux.Handle("/api/docs/", pagesOfConsole)
@@ -87,95 +84,8 @@ func nothingHere(_ http.ResponseWriter, r *http.Request) error {
 		" /api/docs shows both", r.URL.Path)
 }
 
-// listProviders tells anybody by whom people can sign in in a browser.
-func (m *Manager) listProviders(w http.ResponseWriter, r *http.Request) error {
-	list, err := m.Identity.Providers(r.Context())
-	if err == nil {
-		writeJSON(w, http.StatusOK, map[string]any{"data": append([]access.Provider{}, list...)})
-	}
-	return err
-}
-
-// sendTo sends a browser to a provider. Who is refused comes to the console's page, which says why.
-func (m *Manager) sendTo(w http.ResponseWriter, r *http.Request) error {
-	id, err := providerOf(r)
-	to := ""
-	if err == nil {
-		to, err = m.Identity.SendTo(w, r, id)
-	}
-	return toConsole(w, r, to, err)
-}
-
-// comeBack signs in who comes back from a provider.
-func (m *Manager) comeBack(w http.ResponseWriter, r *http.Request) error {
-	id, err := providerOf(r)
-	if err == nil {
-		err = m.Identity.ComeBack(w, r, id)
-	}
-	return toConsole(w, r, "/", err)
-}
-
-// providerOf gives the provider that a path names.
-func providerOf(r *http.Request) (int64, error) {
-	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
-	if err != nil {
-		return 0, problem.NotFound("there is nothing at %s", r.URL.Path)
-	}
-	return id, nil
-}
-
-// toConsole sends a browser on, or to the sign-in page with the code of what was refused.
-func toConsole(w http.ResponseWriter, r *http.Request, to string, err error) error {
-	if p, ok := problem.As(err); ok {
-		to, err = "/#refused="+url.QueryEscape(p.Code), nil
-	}
-	if err == nil {
-		http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // to a page of our own, or where the provider says that people are sent
-	}
-	return err
-}
-
 // maxLogged is how much of a name that anybody may send stands in the log, in bytes.
 const maxLogged = 64
-
-// away logs that an authenticator cannot be asked.
-func (m *Manager) away(authenticator string, err error) {
-	m.log.Warn("an authenticator cannot be asked", "authenticator", authenticator, "error", err)
-}
-
-// nobody logs that an authenticator knows somebody whom nothing here lets in.
-func (m *Manager) nobody(authenticator, name string, groups []string) {
-	m.log.Warn("an authenticator knows somebody who is no user here, and in no group that is known here", "authenticator", authenticator,
-		"name", name[:min(len(name), maxLogged)], "groups", groups[:min(len(groups), maxGroupsLogged)])
-}
-
-// maxGroupsLogged is how many groups of somebody stand in the log.
-const maxGroupsLogged = 10
-
-// signedIn counts a sign-in, and logs one that was refused.
-func (m *Manager) signedIn(result, name, remote string) {
-	name = name[:min(len(name), maxLogged)]
-	m.metrics.signIns.WithLabelValues(result).Inc()
-	m.audit(auditLine{Event: "sign-in", Result: result, User: name, Remote: remote})
-	if result == access.Refused {
-		m.log.Warn("a sign-in was refused", "name", name, "remote", remote)
-	}
-}
-
-// guessing keeps the event that somebody guesses passwords. It does not wait for it.
-func (m *Manager) guessing(name, remote string, failures int) {
-	m.log.Warn("somebody guesses passwords", "name", name[:min(len(name), maxLogged)], "remote", remote, "failures", failures)
-	m.background.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-		defer cancel()
-		if err := m.Store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-			return access.GuessingEvent(tx, name, remote,
-				failures)
-		}); err != nil {
-			m.log.Error("keeping an event", "error", err)
-		}
-	})
-}
 
 // plain is a door that only answers GET and HEAD.
 func (m *Manager) plain(name string, handle func(w http.ResponseWriter, r *http.Request) error) http.Handler {

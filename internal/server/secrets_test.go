@@ -16,7 +16,7 @@ import (
 func TestMasterKey(t *testing.T) {
 	dir := t.TempDir()
 	keys := func(texts ...string) access.MasterKeys {
-		all, err := access.ParseMasterKeys(strings.Join(texts, "\n"))
+		all, err := access.ParseMasterKeys(strings.Join(texts, "\n"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

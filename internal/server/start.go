@@ -213,7 +213,7 @@ func Start(ctx context.Context, o Options) (_ *Manager, err error) {
 		}
 	}()
 	m.Identity = access.ServiceOf(m.Store)
-	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing, Away: m.away, Nobody: m.nobody})
+	m.Identity.Observe(access.Observer{SignIn: m.signedIn, Guessing: m.guessing, Away: m.away, NotTaken: m.notTaken, Nobody: m.nobody})
 	sealed, err := m.Identity.UseMasterKeys(ctx, o.MasterKeys)
 	if err != nil {
 		return nil, err

@@ -2401,6 +2401,7 @@ SAMLServiceProviderSettings = TypedDict("SAMLServiceProviderSettings", {
     "addressManagerAbsoluteName": str,
     "keyStore": Optional[str],
     "keyStorePassword": Optional[str],
+    "serviceKey": Optional[str],
     "metadataUrl": Optional[str],
     "consumeUrl": Optional[str],
     "logoutUrl": Optional[str],

@@ -1,0 +1,157 @@
+package authntest
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/xml"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beevik/etree"
+	"github.com/crewjam/saml"
+	dsig "github.com/russellhaering/goxmldsig"
+)
+
+// IdentityProvider is an identity provider of SAML 2.0.
+type IdentityProvider struct {
+	saml.IdentityProvider
+	service saml.EntityDescriptor
+}
+
+// NewIdentityProvider makes one that knows a service by its metadata. Its place is at a host that nobody asks.
+func NewIdentityProvider(t testing.TB, metadata []byte) *IdentityProvider {
+	t.Helper()
+	key, certificate := KeyPair(t)
+	at := func(path string) url.URL { return url.URL{Scheme: "https", Host: "idp.example", Path: path} }
+	p := &IdentityProvider{IdentityProvider: saml.IdentityProvider{Key: key, Certificate: certificate, MetadataURL: at("/metadata"),
+		SSOURL: at("/sso"), LogoutURL: at("/logout"), SignatureMethod: dsig.RSASHA256SignatureMethod}}
+	p.ServiceProviderProvider = p
+	p.Learn(t, metadata)
+	return p
+}
+
+// KeyPair makes a key and a certificate for it, for an hour.
+func KeyPair(t testing.TB) (*rsa.PrivateKey, *x509.Certificate) {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, certificate
+}
+
+// Learn has it know the service anew, by its metadata.
+func (p *IdentityProvider) Learn(t testing.TB, metadata []byte) {
+	t.Helper()
+	p.service = saml.EntityDescriptor{}
+	if err := xml.Unmarshal(metadata, &p.service); err != nil {
+		t.Fatalf("the metadata: %v in %s", err, metadata)
+	}
+}
+
+// GetServiceProvider gives what is known of a service.
+func (p *IdentityProvider) GetServiceProvider(_ *http.Request, name string) (*saml.EntityDescriptor, error) {
+	if name != p.service.EntityID {
+		return nil, os.ErrNotExist
+	}
+	return &p.service, nil
+}
+
+// Signer is the certificate that verifies its messages, in base64.
+func (p *IdentityProvider) Signer() string {
+	return base64.StdEncoding.EncodeToString(p.Certificate.Raw)
+}
+
+// Answer gives the form that a browser posts which was sent to the provider, and whose person signs in there. change, where there is one,
+// changes what is asserted before it is signed.
+func (p *IdentityProvider) Answer(t testing.TB, sent string, who saml.Session, change func(*saml.Assertion)) url.Values {
+	t.Helper()
+	if who.NameIDFormat == "" {
+		who.NameIDFormat = string(saml.PersistentNameIDFormat)
+	}
+	asked, err := saml.NewIdpAuthnRequest(&p.IdentityProvider, httptest.NewRequest(http.MethodGet, sent, nil))
+	if err == nil {
+		err = asked.Validate()
+	}
+	if err == nil {
+		err = saml.DefaultAssertionMaker{}.MakeAssertion(asked, &who)
+	}
+	if err != nil {
+		t.Fatalf("the request %s: %v", sent, err)
+	}
+	if change != nil {
+		change(asked.Assertion)
+	}
+	form, err := asked.PostBinding()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return url.Values{"SAMLResponse": {form.SAMLResponse}, "RelayState": {form.RelayState}}
+}
+
+// Edited gives such a form with its XML changed after it was signed.
+func Edited(t testing.TB, form url.Values, edit func(string) string) url.Values {
+	t.Helper()
+	text, err := base64.StdEncoding.DecodeString(form.Get("SAMLResponse"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := edit(string(text))
+	if edited == string(text) {
+		t.Fatal("nothing is edited")
+	}
+	return url.Values{"SAMLResponse": {base64.StdEncoding.EncodeToString([]byte(edited))}, "RelayState": form["RelayState"]}
+}
+
+// Asserted gives the assertion of a response, as it stands in its XML.
+func Asserted(response string) string {
+	from, to := strings.Index(response, "<saml:Assertion"), strings.LastIndex(response, "</saml:Assertion>")
+	if from < 0 || to < 0 {
+		return ""
+	}
+	return response[from : to+len("</saml:Assertion>")]
+}
+
+// SignOut gives the form by which it says that somebody has signed out there; where signed is false it lacks its signature.
+func (p *IdentityProvider) SignOut(t testing.TB, name string, signed bool) url.Values {
+	t.Helper()
+	to := p.service.SPSSODescriptors[0].SingleLogoutServices[0].Location
+	rq := saml.LogoutRequest{ID: "id-" + rand.Text(), IssueInstant: time.Now(), Version: "2.0", Destination: to,
+		Issuer: &saml.Issuer{Value: p.MetadataURL.String()}, NameID: &saml.NameID{Value: name}}
+	element := rq.Element()
+	if signed {
+		context := dsig.NewDefaultSigningContext(dsig.TLSCertKeyStore{PrivateKey: p.Key, Certificate: [][]byte{p.Certificate.Raw}})
+		context.Canonicalizer = dsig.MakeC14N10ExclusiveCanonicalizerWithPrefixList("")
+		var err error
+		if element, err = context.SignEnveloped(element); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var text bytes.Buffer
+	document := etree.NewDocument()
+	document.SetRoot(element)
+	if _, err := document.WriteTo(&text); err != nil {
+		t.Fatal(err)
+	}
+	return url.Values{"SAMLRequest": {base64.StdEncoding.EncodeToString(text.Bytes())}}
+}

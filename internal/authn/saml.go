@@ -1,0 +1,294 @@
+package authn
+
+import (
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/crewjam/saml"
+	dsig "github.com/russellhaering/goxmldsig"
+	"software.sslmate.com/src/go-pkcs12"
+)
+
+// SAMLService is what the manager is to identity providers: a service provider of SAML 2.0, by one name for all of them
+// (SAMLServiceProviderSettings). Browsers are sent to its URLs, so none of them is made of what a request says: an assertion that was
+// issued for another site would be taken by whoever names that site.
+type SAMLService struct {
+	// Host is the name, and the port where it is another one, by which browsers reach the manager.
+	Host string
+	// NameID is how users are to be named, as SAML calls it (NameIDFormats); empty leaves it to the provider.
+	NameID string
+	// Key and Certificate are its own; nil where it has none. Sign says that its messages are signed, Encrypt that an assertion must be
+	// encrypted for it.
+	Key           *rsa.PrivateKey
+	Certificate   *x509.Certificate
+	Sign, Encrypt bool
+	// Organization, its site, who looks after it and their mail address stand in the metadata; empty ones do not.
+	Organization, OrganizationURL, Contact, ContactEmail string
+}
+
+// Paths of the service.
+const (
+	SAMLMetadataPath = "/saml/metadata"
+	SAMLConsumePath  = "/saml/consume"
+	SAMLLogoutPath   = "/saml/logout"
+)
+
+// URL gives where a path of the service is. It is https, but on the machine itself.
+func (s SAMLService) URL(path string) url.URL {
+	u := url.URL{Scheme: "https", Host: s.Host, Path: path}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
+		u.Scheme = "http"
+	}
+	return u
+}
+
+// NameIDFormats are the formats of names, by what the published API calls them (saml-core-2.0-os section 8.3).
+var NameIDFormats = map[string]string{
+	"UNSPECIFIED":        "",
+	"EMAIL_ADDRESS":      "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress",
+	"ENTITY":             "urn:oasis:names:tc:SAML:2.0:nameid-format:entity",
+	"PERSISTENT":         "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent",
+	"X509_SUBJECTNAME":   "urn:oasis:names:tc:SAML:1.1:nameid-format:X509SubjectName",
+	"WIN_QUALIFIED_NAME": "urn:oasis:names:tc:SAML:1.1:nameid-format:WindowsDomainQualifiedName",
+	"KERBEROS":           "urn:oasis:names:tc:SAML:2.0:nameid-format:kerberos",
+}
+
+// ReadKeyStore reads a key of RSA and its certificate out of a PKCS #12 file, in base64.
+func ReadKeyStore(text, password string) (*rsa.PrivateKey, *x509.Certificate, error) {
+	der, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, nil, errors.New("it is not base64")
+	}
+	key, certificate, _, err := pkcs12.DecodeChain(der, password)
+	if err != nil {
+		return nil, nil, err
+	}
+	private, ok := key.(*rsa.PrivateKey)
+	if !ok {
+		return nil, nil, fmt.Errorf("its key is a %T: providers encrypt for RSA alone", key)
+	}
+	return private, certificate, nil
+}
+
+// Metadata gives what the manager says of itself to identity providers (saml-metadata-2.0-os).
+func (s SAMLService) Metadata(now time.Time) ([]byte, error) {
+	m := s.party(now).Metadata()
+	for i := range m.SPSSODescriptors {
+		if !s.Encrypt {
+			m.SPSSODescriptors[i].KeyDescriptors = slices.DeleteFunc(m.SPSSODescriptors[i].KeyDescriptors,
+				func(k saml.KeyDescriptor) bool { return k.Use == "encryption" })
+		}
+	}
+	text := func(value string) saml.LocalizedName { return saml.LocalizedName{Lang: "en", Value: value} }
+	if s.Organization != "" {
+		m.Organization = &saml.Organization{OrganizationNames: []saml.LocalizedName{text(s.Organization)},
+			OrganizationDisplayNames: []saml.LocalizedName{text(s.Organization)},
+			OrganizationURLs:         []saml.LocalizedURI{{Lang: "en", Value: s.OrganizationURL}}}
+	}
+	if s.Contact != "" || s.ContactEmail != "" {
+		c := saml.ContactPerson{ContactType: "technical", GivenName: s.Contact}
+		if s.ContactEmail != "" {
+			c.EmailAddresses = []string{"mailto:" + s.ContactEmail}
+		}
+		m.ContactPersons = []saml.ContactPerson{c}
+	}
+	body, err := xml.MarshalIndent(m, "", "  ")
+	return append([]byte(xml.Header), body...), err
+}
+
+// party is the service in the words of the library.
+func (s SAMLService) party(now time.Time) *saml.ServiceProvider {
+	metadata, consume, logout := s.URL(SAMLMetadataPath), s.URL(SAMLConsumePath), s.URL(SAMLLogoutPath)
+	p := &saml.ServiceProvider{EntityID: metadata.String(), MetadataURL: metadata, AcsURL: consume, SloURL: logout,
+		AuthnNameIDFormat: saml.UnspecifiedNameIDFormat, Clock: dsig.NewFakeClockAt(now), RejectSHA1Signatures: true,
+		AssertionConsumerServiceBindings: []string{saml.HTTPPostBinding},
+		LogoutBindings:                   []string{saml.HTTPRedirectBinding, saml.HTTPPostBinding},
+		IgnoreCertificateExpiry:          true} // what is trusted is the certificate that stands in the authenticator, as long as it does
+	if s.NameID != "" {
+		p.AuthnNameIDFormat = saml.NameIDFormat(s.NameID)
+	}
+	if s.Key != nil {
+		p.Key, p.Certificate = s.Key, s.Certificate
+	}
+	if s.Sign && s.Key != nil {
+		p.SignatureMethod = dsig.RSASHA256SignatureMethod
+	}
+	return p
+}
+
+// SAML is an identity provider, at which people sign in in a browser (saml-profiles-2.0-os section 4.1).
+type SAML struct {
+	SAMLService
+	// EntityID is what it calls itself, Certificates what its messages are signed with, SignOnURL and LogoutURL where people are sent;
+	// people are not sent to an empty LogoutURL.
+	EntityID, Certificates, SignOnURL, LogoutURL string
+	// GroupAttribute and EmailAttribute are the attributes with groups and a mail address.
+	GroupAttribute, EmailAttribute string
+	Now                            func() time.Time
+}
+
+// party is the service towards this provider.
+func (p SAML) party() (*saml.ServiceProvider, error) {
+	certificates, err := ParseCertificates(p.Certificates)
+	if err != nil {
+		return nil, away("its signing certificate: %w", err)
+	}
+	var keys []saml.KeyDescriptor
+	for _, c := range certificates {
+		keys = append(keys, saml.KeyDescriptor{Use: "signing", KeyInfo: saml.KeyInfo{X509Data: saml.X509Data{
+			X509Certificates: []saml.X509Certificate{{Data: base64.StdEncoding.EncodeToString(c.Raw)}}}}})
+	}
+	var logouts []saml.Endpoint
+	if p.LogoutURL != "" {
+		logouts = []saml.Endpoint{{Binding: saml.HTTPRedirectBinding, Location: p.LogoutURL}}
+	}
+	all := p.SAMLService.party(p.Now())
+	all.IDPMetadata = &saml.EntityDescriptor{EntityID: p.EntityID, IDPSSODescriptors: []saml.IDPSSODescriptor{{
+		SSODescriptor: saml.SSODescriptor{RoleDescriptor: saml.RoleDescriptor{KeyDescriptors: keys,
+			ProtocolSupportEnumeration: "urn:oasis:names:tc:SAML:2.0:protocol"}, SingleLogoutServices: logouts},
+		SingleSignOnServices: []saml.Endpoint{{Binding: saml.HTTPRedirectBinding, Location: p.SignOnURL}}}}}
+	return all, nil
+}
+
+// Begin gives where a person is sent to sign in, and the request's number, which the answer has in it.
+func (p SAML) Begin(state string) (to, request string, err error) {
+	party, err := p.party()
+	if err != nil {
+		return "", "", err
+	}
+	asked, err := party.MakeAuthenticationRequest(p.SignOnURL, saml.HTTPRedirectBinding, saml.HTTPPostBinding)
+	if err != nil {
+		return "", "", err
+	}
+	u, err := asked.Redirect(state, party)
+	if err != nil {
+		return "", "", err
+	}
+	return u.String(), asked.ID, nil
+}
+
+// message is what is read of a response before it is known whether it is one.
+type message struct {
+	XMLName      xml.Name
+	InResponseTo string     `xml:",attr"`
+	Issuer       string     `xml:"urn:oasis:names:tc:SAML:2.0:assertion Issuer"`
+	Encrypted    []struct{} `xml:"urn:oasis:names:tc:SAML:2.0:assertion EncryptedAssertion"`
+	Plain        []struct{} `xml:"urn:oasis:names:tc:SAML:2.0:assertion Assertion"`
+}
+
+func readMessage(text string) (m message, whole []byte, err error) {
+	if whole, err = base64.StdEncoding.DecodeString(text); err == nil {
+		err = xml.Unmarshal(whole, &m)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: the response: %w", ErrWrong, err)
+	}
+	return m, whole, err
+}
+
+// SAMLIssuer gives who says to have sent a response, in base64, or a request to sign out; nobody has verified that yet.
+func SAMLIssuer(text string) string {
+	m, _, err := readMessage(text)
+	if err != nil {
+		return ""
+	}
+	return m.Issuer
+}
+
+// Verify gives who a response, in base64, says to have signed in, and the number of the request that it answers: who was sent with that
+// one, and nobody else, may be let in. ErrWrong says that it is not the provider's, not for the manager, or too old.
+func (p SAML) Verify(text string) (id Identity, request string, err error) {
+	m, whole, err := readMessage(text)
+	if err != nil {
+		return id, "", err
+	}
+	wrong := func(format string, args ...any) (Identity, string, error) {
+		return Identity{}, "", fmt.Errorf("%w: "+format, append([]any{ErrWrong}, args...)...)
+	}
+	if m.InResponseTo == "" {
+		return wrong("the provider was not asked for it")
+	}
+	if p.Encrypt && (len(m.Plain) > 0 || len(m.Encrypted) == 0) {
+		return wrong("the assertion is not encrypted, as SAMLServiceProviderSettings demand")
+	}
+	party, err := p.party()
+	if err != nil {
+		return id, "", err
+	}
+	a, err := party.ParseXMLResponse(whole, []string{m.InResponseTo}, p.URL(SAMLConsumePath))
+	var invalid *saml.InvalidResponseError
+	if errors.As(err, &invalid) {
+		err = invalid.PrivateErr
+	}
+	if err != nil {
+		return wrong("the response: %w", err)
+	}
+	if a.Subject == nil || a.Subject.NameID == nil || a.Subject.NameID.Value == "" {
+		return wrong("the assertion names nobody")
+	}
+	if a.Subject.NameID.Format == string(saml.TransientNameIDFormat) {
+		return wrong("the assertion names somebody for this time alone (transient)")
+	}
+	id.Name = a.Subject.NameID.Value
+	for _, statement := range a.AttributeStatements {
+		for _, attribute := range statement.Attributes {
+			for _, v := range attribute.Values {
+				switch {
+				case is(attribute, p.GroupAttribute):
+					id.Groups = append(id.Groups, v.Value)
+				case is(attribute, p.EmailAttribute) && id.Email == "":
+					id.Email = v.Value
+				}
+			}
+		}
+	}
+	return id, m.InResponseTo, nil
+}
+
+// is reports whether an attribute goes by a name.
+func is(a saml.Attribute, name string) bool {
+	return name != "" && (a.Name == name || a.FriendlyName == name)
+}
+
+// SignOut gives where a person of that name is sent to sign out there, too; empty where the provider has no such place.
+func (p SAML) SignOut(name string) (to string, err error) {
+	if p.LogoutURL == "" {
+		return "", nil
+	}
+	party, err := p.party()
+	if err != nil {
+		return "", err
+	}
+	u, err := party.MakeRedirectLogoutRequest(name, "")
+	if err != nil {
+		return "", err
+	}
+	return u.String(), nil
+}
+
+// SignedOut gives who has signed out at the provider, as its request says, and where the browser is sent with the answer. ErrWrong says that
+// the request is not the provider's.
+func (p SAML) SignedOut(r *http.Request) (name, to string, err error) {
+	party, err := p.party()
+	if err != nil {
+		return "", "", err
+	}
+	asked, err := party.ValidateLogoutRequest(r)
+	if err != nil || asked.NameID == nil {
+		return "", "", fmt.Errorf("%w: the request to sign out: %w", ErrWrong, errors.Join(err, errors.New("or it names nobody")))
+	}
+	answer, err := party.MakeRedirectLogoutResponse(asked.ID, r.FormValue("RelayState"))
+	if err != nil {
+		return "", "", err
+	}
+	return asked.NameID.Value, answer.String(), nil
+}
