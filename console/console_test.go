@@ -386,6 +386,42 @@ func TestChangeList(t *testing.T) {
 	network, count := s.id("networks", "range:'10.0.0.0/24'"), `document.querySelector("a.staged")?.innerText.trim()`
 	s.ok(other.Go("/ui/staged"))
 	s.ok(other.Text("Nothing is staged."))
+	// What is staged while a list is applied stays, and a list that two tabs apply at once is made once.
+	slow := `{ const f = window.fetch; window.fetch = (u, o) => o?.method === "POST" && String(u).endsWith("/batch") && !o.headers["x-portolan-dry-run"]
+		? new Promise(done => setTimeout(() => done(f(u, o)), 1500)) : f(u, o) }; 0`
+	next := func(page *browser.Page) {
+		t.Helper()
+		s.ok(page.Go("/ui/networks/" + network + "/ranges"))
+		s.ok(page.Still())
+	}
+	next(p)
+	press(p, "New")
+	dialog("Range", "10.0.0.200-10.0.0.209", "Add to change list")
+	s.ok(p.Go("/ui/staged"))
+	s.ok(other.Go("/ui/staged"))
+	for _, page := range []*browser.Page{p, other} {
+		s.ok(page.Text("10.0.0.200-10.0.0.209"))
+		_, err := browser.Eval[any](page, slow)
+		s.ok(err)
+		press(page, "Apply it")
+	}
+	third := s.tab()
+	s.ok(third.Go("/ui/networks/" + network))
+	s.ok(third.Still())
+	press(third, "Change")
+	s.ok(third.Wait("document.querySelector('dialog [name=name]')"))
+	_, err := browser.Eval[any](third, `(() => { const e = document.querySelector("dialog [name=name]"); e.value = "later"; e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	s.ok(err)
+	press(third, "Add to change list")
+	s.ok(p.Text("All of it is made."))
+	s.ok(other.Text("in another tab"))
+	s.ok(third.Wait(count + ` === "1"`))
+	if n := s.api("GET", "/api/v2/networks/"+network+"/ranges?total=true&filter=range:%2710.0.0.200-10.0.0.209%27", "")["totalCount"]; n != 1.0 {
+		t.Errorf("%v ranges were made", n)
+	}
+	s.ok(third.Go("/ui/staged"))
+	press(third, "Empty the list")
+	third.Close()
 	s.ok(p.Go("/ui/networks/" + network))
 	s.ok(p.Still())
 	press(p, "Change")
@@ -417,7 +453,7 @@ func TestChangeList(t *testing.T) {
 	press(other, "Undo")
 	s.ok(other.Text("Taken back."))
 	// Another user does not find it.
-	_, err := browser.Eval[any](other, `localStorage.setItem("portolan-staged-1", "[]"), document.querySelector(".account").click()`)
+	_, err = browser.Eval[any](other, `localStorage.setItem("portolan-staged-1", "[]"), document.querySelector(".account").click()`)
 	s.ok(err)
 	press(other, "Sign out, in all tabs")
 	s.ok(other.Wait("document.querySelector('.signin')"))

@@ -29,7 +29,7 @@ export function subtitle(r: Ref | Resource): string {
 
 /** IPv4Network as "IPv4 network". */
 export function kind(type: string): string {
-  return type.replace(/^(IPv[46]|DHCPv[46]|DNSSEC|DNS|DHCP|MAC|TXT|MX|SRV|NAPTR|HINFO|HTTPS|SVCB|URI|TSIG|ACL|TFTP|LDAP|RADIUS|SAML|HSM|ENUM|SNMP|NTP|SSH|HA|IP)?(.*)$/,
+  return type.replace(/^(IPv[46](?=[A-Z][a-z])|IPv[46]|DHCPv[46]|DNSSEC|DNS|DHCP|MAC|TXT|MX|SRV|NAPTR|HINFO|HTTPS|SVCB|URI|TSIG|ACL|TFTP|LDAP|RADIUS|SAML|HSM|ENUM|SNMP|NTP|SSH|HA|IP)?(.*)$/,
     (_, mark, rest) => (mark ? mark + " " : "") + rest.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase()).trim().replace(/^[a-z]/, c => c.toUpperCase())
 }
 

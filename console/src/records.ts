@@ -34,8 +34,8 @@ export function linesOf(records: Resource[]): { line: Line; r: Resource }[] {
 
 /** Reads a line; a text says what is wrong with it. */
 export function parseLine(text: string): Line | string {
-  const m = /^(\S+)\s+(-|\d+)\s+([A-Za-z0-9]+)\s+(\S.*)$/.exec(text.trim())
-  return m ? { name: m[1], ttl: m[2], type: m[3].toUpperCase(), data: m[4].trim() } : "a line is NAME TTL TYPE DATA; TTL may be -"
+  const m = /^(\S+)\s+(?:(-|\d+)\s+)?(?:IN\s+)?(?:(\d+)\s+)?([A-Za-z][A-Za-z0-9]*)\s+(\S.*)$/i.exec(text.trim())
+  return m && m[4].toUpperCase() !== "IN" ? { name: m[1], ttl: m[2] ?? m[3] ?? "-", type: m[4].toUpperCase(), data: m[5].trim() } : "a line is NAME TTL TYPE DATA; TTL may be - or left out"
 }
 
 /** Types whose data is more than a line says well: they are changed on their own pages. */
@@ -60,14 +60,15 @@ export interface Difference { gone: string[]; come: string[]; changes: Omit<Want
 
 const ttlOf = (l: Line) => l.ttl === "-" ? null : Number(l.ttl)
 
-/** What has to be changed so that these records become what a text says. Records that are not among them stay as they are. */
-export function difference(zone: number, records: Resource[], text: string): Difference {
+/** What has to be changed so that these records become what a text says. Records that are not among them stay as they are. Names in data that have no dot at their end lie in the zone origin. */
+export function difference(zone: number, records: Resource[], text: string, origin = ""): Difference {
   const was = linesOf(records), texts = new Set(was.map(w => lineText(w.line))), faults: string[] = [], wanted = new Map<string, Line>()
   text.split("\n").forEach((t, i) => {
     if (!t.trim() || t.trim().startsWith(";")) return
     const l = parseLine(t)
-    if (typeof l === "string") faults.push(`line ${i + 1}: ${l}`)
-    else wanted.set(lineText(l), l)
+    if (typeof l === "string") { faults.push(`line ${i + 1}: ${l}`); return }
+    if (origin && ["CNAME", "MX", "SRV"].includes(l.type)) l.data = l.data.replace(/(\S+)$/, n => n.endsWith(".") ? n : n === "@" ? origin + "." : `${n}.${origin}.`)
+    wanted.set(lineText(l), l)
   })
   const gone = was.filter(w => !wanted.has(lineText(w.line))), come = [...wanted].filter(([t]) => !texts.has(t)).map(([, l]) => l)
   const changes: Difference["changes"] = []

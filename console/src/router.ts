@@ -59,7 +59,13 @@ export function setQuery(changes: Record<string, string | null>) {
 /** Follows the browser's buttons, and links of the console. */
 export function startRouter() {
   history.scrollRestoration = "manual"
-  addEventListener("pagehide", () => history.replaceState({ entry, scroll: scroller()?.scrollTop ?? 0 }, ""))
+  // A page that is loaded again comes back to its place: what is noted as the page goes is not kept by all browsers.
+  let due: ReturnType<typeof setTimeout> | undefined
+  addEventListener("scroll", e => {
+    if (e.target !== scroller()) return
+    clearTimeout(due)
+    due = setTimeout(() => history.replaceState({ entry, scroll: scroller()?.scrollTop ?? 0 }, ""), 200)
+  }, { capture: true, passive: true })
   addEventListener("beforeunload", e => { if (guard) e.preventDefault() })
   addEventListener("popstate", e => {
     if (location.pathname !== now.value.split("?")[0] && !mayLeave()) {

@@ -2,7 +2,9 @@
 import { signal } from "@preact/signals"
 import { call, calls, get, onSignedOut, query, Refusal, type Page, type Ref, type Resource } from "./api"
 import { onChanges, startLive, stopLive } from "./live"
-import { toasts } from "./parts/basics"
+import { toast, toasts } from "./parts/basics"
+import { problemOf } from "./data"
+import { guardLeaving } from "./router"
 import { ownedBy } from "./staged"
 
 export interface Session { id: number; user: Ref; administrator: boolean; readOnly: boolean }
@@ -93,7 +95,12 @@ async function entered(s: Resource) {
   ownedBy(s.user.id)
   session.value = { id: s.id, user: s.user, administrator: user.securityPrivilege === "ADMINISTRATOR", readOnly: !!s.readOnly }
   startLive()
+  tabs?.postMessage(s.user.id)
 }
+
+/** Tells the other tabs of this browser who has signed in: they have the same cookie, and would act as somebody that they do not name. */
+const tabs = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("portolan-user")
+tabs?.addEventListener("message", e => { if (session.value && session.value.user.id !== e.data) { guardLeaving(null); ownedBy(0, true); location.assign("/") } })
 
 /** Signs out: the session ends wherever it is used, in all tabs. */
 export async function leave() {
@@ -101,6 +108,14 @@ export async function leave() {
   try {
     to = (await get<{ to: string }>("/sign-out", { quiet: true })).to // at the identity provider, too
   } catch { /* then here alone */ }
-  try { await call("PATCH", "sessions/current", { state: "LOGGED_OUT" }, { quiet: true }) } finally { ownedBy(0); mustReset.value = null; end() }
+  try { await call("PATCH", "sessions/current", { state: "LOGGED_OUT" }, { quiet: true }) } catch (e) {
+    if (!(e instanceof Refusal) || e.problem.status !== 401 && e.problem.status !== 403) { // the cookie is there still
+      toast("You are still signed in: " + problemOf(e).message, { bad: true })
+      return
+    }
+  }
+  ownedBy(0)
+  mustReset.value = null
+  end()
   if (/^https?:/.test(to)) location.assign(to)
 }

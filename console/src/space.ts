@@ -75,7 +75,7 @@ export function span(s: Span): string {
 /** How many addresses, as people read it: large numbers as powers of two. */
 export function amount(n: bigint): string {
   if (n < 1n << 32n) return Number(n).toLocaleString("en").replaceAll(",", "\u202f")
-  const power = n.toString(2).length - 1
+  const low = n.toString(2).length - 1, power = n - (1n << BigInt(low)) > (1n << BigInt(low)) / 2n ? low + 1 : low
   return (1n << BigInt(power)) === n ? "2^" + power : "about 2^" + power
 }
 

@@ -9,17 +9,20 @@ export interface Staged { key: number; method: "POST" | "PATCH" | "DELETE"; path
 export const staged = signal<Staged[]>([])
 export const stagedCount = computed(() => staged.value.length)
 
-/** Whose list it is, by number; 0 while nobody is signed in. full says that the browser had no room for it. */
-let owner = 0, full = false
+/** Whose list it is, by number; 0 while nobody is signed in. */
+let owner = 0
+/** Says that the browser had no room for it: it lives as long as this page. */
+export const full = signal(false)
 const prefix = "portolan-staged-", place = () => prefix + owner
 
 /** Whether a secret stands anywhere in a body. */
 export function hasSecret(value: unknown): boolean {
-  return typeof value === "object" && value !== null && Object.entries(value).some(([name, v]) => isSecret(name) && v !== null && v !== "" || hasSecret(v))
+  return typeof value === "object" && value !== null && Object.entries(value).some(([name, v]) => isSecret(name) && v !== null && v !== "" && typeof v !== "boolean" || hasSecret(v))
 }
 
 /** What is kept for a user, with what this page alone has, in the order of their keys. */
 function kept(): Staged[] {
+  if (full.value) return staged.value
   let list: unknown
   try { list = JSON.parse(localStorage.getItem(place()) ?? "[]") } catch { list = [] }
   const whole = (Array.isArray(list) ? list : []).filter((s): s is Staged => typeof s?.key === "number" && typeof s.path === "string" && typeof s.says === "string" &&
@@ -34,15 +37,21 @@ export function setStaged(list: Staged[]) {
   try {
     if (others.length) localStorage.setItem(place(), JSON.stringify(others))
     else localStorage.removeItem(place())
-    full = false
-  } catch { full = true } // it lives as long as the page
+    full.value = false
+  } catch { full.value = true }
 }
 
 /** Puts a change on the list. */
 export function stage(change: Omit<Staged, "key">) {
   const list = kept(), key = Math.max(Date.now(), (list.at(-1)?.key ?? 0) + 1)
   const same = change.method === "PATCH" ? list.find(s => s.method === "PATCH" && s.path === change.path) : undefined
-  setStaged(same ? list.map(s => s === same ? { ...same, body: { ...same.body, ...change.body } } : s) : [...list, { key, ...change }])
+  setStaged(same ? list.map(s => s === same ? { ...same, body: merged(same.body, change.body) } : s) : [...list, { key, ...change }])
+}
+
+/** A change behind another one of the same resource: user-defined fields are changed one by one, everything else as a whole. */
+function merged(before: any, after: any) {
+  const own = before.userDefinedFields && after.userDefinedFields ? { userDefinedFields: { ...before.userDefinedFields, ...after.userDefinedFields } } : {}
+  return { ...before, ...after, ...own }
 }
 
 export function unstage(key: number) { setStaged(kept().filter(s => s.key !== key)) }
@@ -55,18 +64,38 @@ export function batchBody(list: Staged[] = staged.value) {
 /** Tries all of them, or one. */
 export function tryStaged(list: Staged[] = staged.value): Promise<Tried> { return dryRun("POST", "batch", batchBody(list)) }
 
-/** Makes all of them, or none; gives the number of the transaction. */
-export async function applyStaged(comment: string): Promise<number> {
-  const r = await call<{ transaction: number }>("POST", "batch", batchBody(), { headers: comment ? { "x-bcn-change-control-comment": comment } : {} })
-  setStaged([])
-  changedHere("batch")
-  return r.body.transaction
+/** One tab at a time. */
+function alone<T>(fn: () => Promise<T>): Promise<T> { return navigator.locks ? navigator.locks.request("portolan-staged", fn) as Promise<T> : fn() }
+
+/** A short name of a text, the same for the same text (cyrb53): what a lost answer was given to is told by it when it is sent again. */
+function fingerprint(text: string): string {
+  let a = 0xdeadbeef, b = 0x41c6ce57
+  for (let i = 0; i < text.length; i++) { const c = text.charCodeAt(i); a = Math.imul(a ^ c, 2654435761); b = Math.imul(b ^ c, 1597334677) }
+  return (a >>> 0).toString(36) + (b >>> 0).toString(36)
 }
 
-/** Says who has signed in: the lists of others are gone. 0 says that the user has signed out, whose list goes, too. */
-export function ownedBy(user: number) {
+/**
+ * Makes all of a list that was looked at, or none; gives the number of the transaction. What was staged meanwhile stays; a list that another tab has
+ * applied or changed is not made again, nor what the answer of was lost.
+ */
+export function applyStaged(seen: Staged[], comment: string): Promise<number> {
+  return alone(async () => {
+    const texts = new Set(kept().map(s => JSON.stringify(s)))
+    if (!seen.every(s => texts.has(JSON.stringify(s)))) { staged.value = kept(); throw new Error("The list was applied, or changed, in another tab: look at it again.") }
+    const key = `console-${owner}-${seen.map(s => s.key).join("-").slice(0, 120)}-${fingerprint(JSON.stringify([seen, comment]))}`
+    const r = await call<{ transaction: number }>("POST", "batch", batchBody(seen), { headers: { "Idempotency-Key": key, ...(comment ? { "x-bcn-change-control-comment": comment } : {}) } })
+    const made = new Set(seen.map(s => JSON.stringify(s)))
+    setStaged(kept().filter(s => !made.has(JSON.stringify(s))))
+    changedHere("batch")
+    return r.body.transaction
+  })
+}
+
+/** Says who has signed in: the lists of others are gone. 0 says that the user has signed out, whose list goes, too, but where that is said of this page alone. */
+export function ownedBy(user: number, here = false) {
   if (owner !== user) staged.value = []
   owner = user
+  if (here) return // what is kept is another tab's to look after
   try {
     for (const name of Object.keys(localStorage)) if (name.startsWith(prefix) && name !== place()) localStorage.removeItem(name)
   } catch { /* this browser keeps nothing */ }
@@ -76,5 +105,5 @@ export function ownedBy(user: number) {
 /** Follows what other tabs do to the list, and has the browser ask before a page goes that alone has something of it. */
 export function watchStaged() {
   addEventListener("storage", e => { if (owner && (e.key === place() || e.key === null)) staged.value = kept() })
-  addEventListener("beforeunload", e => { if (staged.value.some(s => full || hasSecret(s.body))) e.preventDefault() })
+  addEventListener("beforeunload", e => { if (staged.value.some(s => full.value || hasSecret(s.body))) e.preventDefault() })
 }

@@ -39,7 +39,7 @@ export function bodyOf(schema: Schema | undefined, names: string[], cells: strin
   if (type) body.type = type
   const given = (cells[names.indexOf("type")] ?? "").trim() || type, fields = given && schema && Object.hasOwn(schema.types, given) ? schema.types[given].f : []
   names.forEach((name, i) => {
-    const text = (cells[i] ?? "").trim(), parts = name.replace(/\[(\d+)\]/g, ".$1").split(".")
+    const text = (cells[i] ?? "").trim().replace(/^'(?=[=+\-@'])/, ""), parts = name.replace(/\[(\d+)\]/g, ".$1").split(".")
     if (!name || text === "" || parts.some(p => p in Object.prototype || /^\d+$/.test(p) && Number(p) >= mostEntries)) return
     const kind = fields.find(f => f.n === parts[0])?.k
     const value = text === "null" ? null : parts.length === 1 && kind === "yes" && /^(true|false)$/i.test(text) ? text.toLowerCase() === "true"
@@ -54,8 +54,8 @@ export function bodyOf(schema: Schema | undefined, names: string[], cells: strin
 }
 
 /** Columns that no field can have. */
-export function badColumns(names: string[]): string[] {
-  return names.filter(n => n.replace(/\[(\d+)\]/g, ".$1").split(".").some(p => p in Object.prototype || /^\d+$/.test(p) && Number(p) >= mostEntries))
+export function badColumns(names: string[], known?: string[]): string[] {
+  return names.filter(n => known && n !== "" && !n.startsWith("_") && !known.includes(n.split(/[.[]/)[0]) || n.replace(/\[(\d+)\]/g, ".$1").split(".").some(p => p in Object.prototype || /^\d+$/.test(p) && Number(p) >= mostEntries))
 }
 
 /** Where rows go: a collection as it is, or a resource below which each type has its collection. A range stands for its network or block. */

@@ -37,8 +37,8 @@ func NewWrappedMasterKey(wrap func(key []byte) ([]byte, error)) (string, error) 
 }
 
 // ParseMasterKeys reads master keys, each 32 bytes in base64, or behind "wrapped:" as a key management service has wrapped it; one on each
-// line or one behind the other; lines that begin with # are passed over. The first is the one that seals. Nothing gives nil. unwrap asks the
-// service; nil where there is none.
+// line or one behind the other; lines that begin with # are passed over. The first is the one that seals. Nothing gives nil. unwrap asks
+// the service; nil where there is none.
 func ParseMasterKeys(text string, unwrap func(wrapped []byte) ([]byte, error)) (keys MasterKeys, err error) {
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "#") {

@@ -275,8 +275,8 @@ func (p SAML) SignOut(name string) (to string, err error) {
 	return u.String(), nil
 }
 
-// SignedOut gives who has signed out at the provider, as its request says, and where the browser is sent with the answer. ErrWrong says that
-// the request is not the provider's.
+// SignedOut gives who has signed out at the provider, as its request says, and where the browser is sent with the answer. ErrWrong says
+// that the request is not the provider's.
 func (p SAML) SignedOut(r *http.Request) (name, to string, err error) {
 	party, err := p.party()
 	if err != nil {

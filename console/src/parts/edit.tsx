@@ -49,7 +49,7 @@ export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; c
   const t = schema.types[r.type], was = opened.body
   if (!t) return <Dialog title="Change" close={close}><p>This cannot be changed here.</p></Dialog>
   const fields = formFields(t, false, []), short = all ? fields : fields.filter(f => only!.includes(f.n))
-  const changed = Object.fromEntries(Object.entries(values).filter(([n, v]) => JSON.stringify(v ?? null) !== JSON.stringify(was[n] ?? null)))
+  const changed = Object.fromEntries(Object.entries(values).filter(([n, v]) => JSON.stringify(v ?? null) !== JSON.stringify(was[n] ?? null)).map(([n, v]) => [n, n === "userDefinedFields" && v && was[n] ? members(was[n], v) : v]))
   return <Preview title={"Change " + title(r)} close={close} done={done} stale={read}
     wanted={Object.keys(changed).length ? { method: "PATCH", path, body: bodyOf(changed), says: `${title(r)} is changed.`, ...(opened.etag ? { headers: { "If-Match": opened.etag } } : {}) } : null}>
     {problem => <>
@@ -57,6 +57,11 @@ export function Edit({ r, only, close, done }: { r: Resource; only?: string[]; c
       {!all && fields.length > short.length && <p><button type="button" class="small" onClick={() => more(true)}>All {fields.length} fields</button></p>}
     </>}
   </Preview>
+}
+
+/** The members that are another value than before, null for what is gone: others stay as they are meanwhile. */
+function members(before: Values, after: Values): Values {
+  return Object.fromEntries([...new Set([...Object.keys(before), ...Object.keys(after)])].filter(n => JSON.stringify(before[n] ?? null) !== JSON.stringify(after[n] ?? null)).map(n => [n, after[n] ?? null]))
 }
 
 /** Deletes a resource, after it was shown what goes along. */

@@ -5,6 +5,7 @@ import { useData } from "../data"
 import { kind, subtitle, title } from "../links"
 import { useSchema, type FieldSchema, type Schema, type TypeSchema } from "../schema"
 import { Field } from "./basics"
+import { InterfacesInput, PointInput } from "./interfaces"
 
 export type Values = Record<string, any>
 
@@ -20,10 +21,11 @@ export function faultOf(problem: Problem | undefined, field: string): string | u
   return (own ?? problem.message).replace(new RegExp("^.*?" + field.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + ": "), "")
 }
 
-/** The fields that a form shows: those that can be set, the required ones first. */
+/** The fields that a form shows: those that can be set, what names the resource first, then what is required. */
 export function formFields(t: TypeSchema, creates: boolean, required: string[]): FieldSchema[] {
   const list = t.f.filter(f => !f.r && f.n !== "type" && f.n !== "id" && (creates || !f.w || f.k !== "list" || f.n === "addresses"))
-  return [...list.filter(f => required.includes(f.n)), ...list.filter(f => !required.includes(f.n) && f.n === "name"), ...list.filter(f => !required.includes(f.n) && f.n !== "name")]
+  const first = (f: FieldSchema) => f.n === "range" || f.n === "address" ? 0 : f.n === "name" ? 1 : required.includes(f.n) ? 2 : 3
+  return list.map((f, i) => ({ f, i })).sort((a, b) => first(a.f) - first(b.f) || a.i - b.i).map(x => x.f)
 }
 
 /** What a field means, as its description has it: "is the record's name; null where it has none" as "The record's name; empty where it has none." */
@@ -41,11 +43,11 @@ export function FieldInput({ field, value, set, required, problem, of }: { field
       switch (field.k) {
         case "yes": return <select {...common} value={value === undefined || value === null ? "" : String(value)} onChange={e => set(e.currentTarget.value === "" ? null : e.currentTarget.value === "true")}>
           <option value="">—</option><option value="true">yes</option><option value="false">no</option></select>
-        case "number": return <input {...common} type="text" inputMode="numeric" value={value ?? ""} onInput={e => set(e.currentTarget.value === "" ? null : /^-?\d+$/.test(e.currentTarget.value) ? Number(e.currentTarget.value) : e.currentTarget.value)} />
+        case "number": return <input {...common} type="text" inputMode="numeric" value={value ?? ""} onInput={e => set(e.currentTarget.value === "" ? null : /^-?\d+$/.test(e.currentTarget.value) && Number.isSafeInteger(Number(e.currentTarget.value)) ? Number(e.currentTarget.value) : e.currentTarget.value)} />
         case "ref": return <RefInput attributes={common} value={value} set={set} field={field.n} named={namedBy[field.n]} />
-        case "list": return field.n === "addresses" ? <AddressesInput attributes={common} value={value} set={set} /> : <ListInput attributes={common} field={field} value={value} set={set} problem={problem} />
+        case "list": return field.n === "interfaces" && of ? <InterfacesInput attributes={common} of={of} value={value} set={set} /> : field.n === "addresses" ? <AddressesInput attributes={common} value={value} set={set} /> : <ListInput attributes={common} field={field} value={value} set={set} problem={problem} />
         case "object": return field.n === "userDefinedFields" && of ? <UserDefined attributes={common} field={field} of={of} value={value} set={set} problem={problem} /> : field.m?.length ? <Members attributes={common} field={field} value={value} set={set} problem={problem} /> : <JSONInput attributes={common} value={value} set={set} />
-        default: return <input {...common} type={(isSecret(field.n) ? "password" : "text") as "text"} autocomplete={isSecret(field.n) ? "new-password" : "off"} spellcheck={false} value={value ?? ""}
+        default: return field.n === "servicePoint" ? <PointInput attributes={common} value={value} set={set} /> : <input {...common} type={(isSecret(field.n) ? "password" : "text") as "text"} autocomplete={isSecret(field.n) ? "new-password" : "off"} spellcheck={false} value={value ?? ""}
           placeholder={field.k === "time" ? "2026-01-31T12:00:00Z" : undefined} onInput={e => set(e.currentTarget.value === "" ? null : e.currentTarget.value)} />
       }
     }}
@@ -131,7 +133,7 @@ function typesOf(schema: Schema | undefined, field: string | undefined): string[
 
 /** What a text finds among resources of some types, by their names; of any, what the search finds. */
 async function found(schema: Schema | undefined, types: string[], text: string, signal: AbortSignal): Promise<Resource[]> {
-  const collections = types.length && schema ? Object.keys(schema.collections).filter(c => schema.collections[c].m?.includes("G") && schema.collections[c].t?.some(t => types.includes(t))) : []
+  const collections = types.length && types.length < 20 && schema ? Object.keys(schema.collections).filter(c => schema.collections[c].m?.includes("G") && schema.collections[c].t?.some(t => types.includes(t))) : []
   if (!collections.length) return (await get<{ data: { resource: Resource }[] }>("search" + query({ q: text, limit: 8 }), { signal, quiet: true })).data.map(h => h.resource)
   const lists = await Promise.all(collections.map(c => get<Page>(c + query({ filter: `name:contains(${literal(text)})`, limit: 8 }), { signal, quiet: true }).then(p => p.data, () => [] as Resource[])))
   const list = lists.flat().filter(r => types.includes(r.type))
@@ -141,14 +143,15 @@ async function found(schema: Schema | undefined, types: string[], text: string, 
 }
 
 /** A resource, found by search; or, where named says by what member, the text itself. */
-export function RefInput({ attributes, value, set, field, named }: { attributes: any; value: Ref | null | undefined; set: (v: any) => void; field?: string; named?: string }) {
-  const schema = useSchema(), types = typesOf(schema, field)
-  const [q, type] = useState<string | null>(null), [hits, show] = useState<Resource[]>([]), [chosen, choose] = useState(0)
+export function RefInput({ attributes, value, set, field, named, types: given }: { attributes: any; value: Ref | null | undefined; set: (v: any) => void; field?: string; named?: string; types?: string[] }) {
+  const schema = useSchema(), types = given ?? typesOf(schema, field)
+  const [q, type] = useState<string | null>(null), [hits, show] = useState<Resource[]>([]), [chosen, choose] = useState(0), [nothing, find] = useState(""), [hitsOf, of] = useState("")
   const box = useRef<HTMLDivElement>(null)
   useEffect(() => {
     const text = q?.trim(), abort = new AbortController()
+    find("")
     if (!text) { show([]); return }
-    found(schema, types, text, abort.signal).then(list => { if (!abort.signal.aborted) { show(list); choose(0) } }, () => {})
+    found(schema, types, text, abort.signal).then(list => { if (!abort.signal.aborted) { show(list); of(text); choose(0); if (!list.length && !named) find(text) } }, () => {})
     return () => abort.abort()
   }, [q, !schema])
   const take = (r: Resource | undefined) => { if (r) { set({ id: r.id, type: r.type, name: r.name, range: r.range, address: r.address, absoluteName: r.absoluteName }); type(null); show([]) } }
@@ -160,9 +163,10 @@ export function RefInput({ attributes, value, set, field, named }: { attributes:
       onKeyDown={e => {
         if (!hits.length) return
         if (e.key === "ArrowDown" || e.key === "ArrowUp") { e.preventDefault(); choose((chosen + (e.key === "ArrowDown" ? 1 : hits.length - 1)) % hits.length) }
-        else if (e.key === "Enter") { e.preventDefault(); take(hits[chosen]) }
+        else if (e.key === "Enter") { e.preventDefault(); if (hitsOf === q?.trim()) take(hits[chosen]) }
         else if (e.key === "Escape") { e.stopPropagation(); e.preventDefault(); type(null); show([]) }
       }} />
+    {nothing && <p class="muted small" role="status">Nothing is found by “{nothing}”.</p>}
     {hits.length > 0 && <div id={list} role="listbox" class="hits" aria-label="What was found">{hits.map((r, i) => <div key={r.id} role="option" aria-selected={i === chosen} class={"hit" + (i === chosen ? " chosen" : "")}
       onMouseDown={e => { e.preventDefault(); take(r) }}><span class="mono">{title(r)}</span> <span>{subtitle(r)}</span> <span class="kind">{kind(r.type)}</span></div>)}</div>}
   </div>

@@ -66,11 +66,16 @@ export function Grid<T>(p: Props<T>) {
   }, [])
   const back = useRef(restored())
   useLayoutEffect(() => {
-    if (back.current && p.count) {
-      document.getElementById("main")!.scrollTop = back.current
-      back.current = 0
-    }
+    const main = document.getElementById("main")!
+    if (!back.current || !p.count) return
+    main.scrollTop = back.current
+    if (main.scrollTop >= back.current - 1) back.current = 0 // else there are not enough rows yet
   }, [p.count])
+  useEffect(() => { // who scrolls by hand is left alone
+    const leave = () => { back.current = 0 }, main = document.getElementById("main")!
+    for (const e of ["wheel", "pointerdown", "keydown"]) main.addEventListener(e, leave, { passive: true })
+    return () => { for (const e of ["wheel", "pointerdown", "keydown"]) main.removeEventListener(e, leave) }
+  }, [])
   // What is chosen is a row, not a place: it stays chosen where others come or go above it.
   const id = useRef<string | number | undefined>(undefined)
   const pick = (i: number) => {

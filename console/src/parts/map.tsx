@@ -132,7 +132,11 @@ function Canvas({ data, list, colouring, hilbert, chosen, choose, open, spanOf, 
   }
   const keys = (e: KeyboardEvent) => {
     const cell = chosen < 0 ? 0 : p.at[chosen], x = cell % p.side, y = Math.floor(cell / p.side)
-    if (e.key === "+" || e.key === "=" || e.key === "-") { e.preventDefault(); zoom(e.key === "-" ? .5 : 2); return }
+    if (e.key === "+" || e.key === "=" || e.key === "-") { e.preventDefault(); 
+      const fx = (x + .5 - view.x) / wide, fy = (y + .5 - view.y) / high, seen = chosen >= 0 && fx >= 0 && fx < 1 && fy >= 0 && fy < 1
+      zoom(e.key === "-" ? .5 : 2, seen ? fx : .5, seen ? fy : .5)
+      return
+    }
     if (e.key === "Enter" && open && chosen >= 0) { e.preventDefault(); open(chosen); return }
     const [nx, ny] = ({ ArrowRight: [x + 1, y], ArrowLeft: [x - 1, y], ArrowDown: [x, y + 1], ArrowUp: [x, y - 1], Home: [0, 0], End: [p.side - 1, p.height - 1] } as Record<string, number[]>)[e.key] ?? []
     if (nx === undefined) return

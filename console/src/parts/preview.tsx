@@ -22,6 +22,8 @@ export function Preview({ title, wanted, children, close, done, danger, unstaged
   /** Reads again what somebody else has changed since the window was opened. */
   stale?: () => void
 }) {
+  const [agreed, agree] = useState<Record<string, string>>({})
+  if (wanted && Object.keys(agreed).length) wanted = { ...wanted, headers: { ...wanted.headers, ...agreed } }
   const key = wanted ? JSON.stringify(wanted) : null, settled = useSettled(key, 250)
   const [came, show] = useState<{ key: string; tried?: Tried; problem?: Problem }>(), [failed, fail] = useState<{ key: string | null; problem: Problem }>()
   const [busy, work] = useState(false), [begun] = useState(key), [turn, again] = useState(0)
@@ -38,18 +40,19 @@ export function Preview({ title, wanted, children, close, done, danger, unstaged
     if (!wanted || !fresh?.tried || busy) return
     work(true)
     try {
-      const r = await change(wanted.says, wanted.method, wanted.path, wanted.body, { headers: wanted.headers })
+      const r = await change(made => made && !Array.isArray(made) && wanted.method === "POST" && made.type && (made.range || made.address) ? `${kind(made.type)} ${made.range ?? made.address}${made.name ? " " + made.name : ""} is made.` : wanted.says, wanted.method, wanted.path, wanted.body, { headers: wanted.headers })
       close()
       done?.(r.body)
     } catch (e) { fail({ key, problem: problemOf(e) }); work(false) }
   }
-  const quiet = waits && key === begun
+  const quiet = waits && key === begun, offer = Object.keys(offers).find(h => problem?.message.includes(h) && !agreed[h])
   return <Dialog title={title} close={close} wide>
     <form onSubmit={e => { e.preventDefault(); void apply() }}>
       {children?.(quiet ? undefined : problem)}
       <div class="preview" aria-live="polite">
         {problem?.code === "PreconditionFailed" ? <div class="box bad" role="alert"><Icon name="circle-alert" /><div><p><strong>Somebody else has changed it</strong> since this window was opened. Yours is not made.</p>
           {stale && <p><button type="button" class="small" onClick={() => { fail(undefined); stale() }}>Show what it is now, and keep what I typed</button></p>}</div></div>
+          : problem && !quiet && offer ? <><Trouble problem={problem} /><p><button type="button" class="small" onClick={() => { fail(undefined); agree(a => ({ ...a, [offer]: "true" })) }}>{offers[offer]}</button></p></>
           : problem && !quiet ? <Trouble problem={problem} retry={problem.status === 0 || problem.status >= 500 ? () => { fail(undefined); again(n => n + 1) } : undefined} /> : fresh?.tried ? <Effect tried={fresh.tried} />
           : <p class="muted small">{wanted ? "Trying …" : "What would come of it is shown here before anything is made."}</p>}
       </div>
@@ -61,6 +64,9 @@ export function Preview({ title, wanted, children, close, done, danger, unstaged
     </form>
   </Dialog>
 }
+
+/** What a refusal offers by a header, as a button says it. */
+const offers: Record<string, string> = { "x-bcn-link-to-external-host": "Lead to it as a name of somebody else", "x-bcn-no-gateway": "Make it without a gateway" }
 
 /** What a dry run says. */
 export function Effect({ tried }: { tried: Tried }) {

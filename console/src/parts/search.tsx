@@ -31,7 +31,7 @@ export function Search() {
       const to = (chosen + (e.key === "ArrowDown" ? 1 : n - 1)) % Math.max(n, 1)
       choose(to)
       document.getElementById("hit-" + to)?.scrollIntoView({ block: "nearest" })
-    } else if (e.key === "Enter") { e.preventDefault(); open(found?.data[chosen]) }
+    } else if (e.key === "Enter") { e.preventDefault(); if (found?.q === q.trim()) open(found.data[chosen]) }
   }
   return <Dialog title="Search" close={close} wide>
     <div class="search">

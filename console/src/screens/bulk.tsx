@@ -4,6 +4,7 @@ import { call, dryRun, get, literal, query, type Page, type Problem, type Resour
 import { problemOf, useData } from "../data"
 import { Button, Empty, Field, Head, number, toast, Trouble } from "../parts/basics"
 import { useSchema } from "../schema"
+import { guardLeaving } from "../router"
 import { configuration } from "../session"
 import { badColumns, bodyOf, collectionFor, csvOf, faultsOf, faultsOfLog, parseTable, targetOf, typeFor, type Fault } from "../table"
 import { changedHere } from "../live"
@@ -16,10 +17,22 @@ export function Bulk() {
   const [text, type] = useState(""), [into, setInto] = useState(""), [mapping, map] = useState<Record<number, string>>({}), [tried, show] = useState<{ key: string; faults: Fault[]; problem?: Problem; created?: number; updated?: number }>(), [busy, work] = useState(false)
   const rows = useMemo(() => parseTable(text), [text]), head = rows[0] ?? [], data = rows.slice(1), heads = head.join("\t")
   useEffect(() => map({}), [heads]) // other columns, other names
-  const names = head.map((h, i) => mapping[i] ?? h.trim()), bad = badColumns(names)
+  const names = head.map((h, i) => mapping[i] ?? h.trim())
   const target = useData<string>(`target ${into} ${c}`, signal => targetOf(into, c, signal))
   const types = useMemo(() => new Set(data.map(r => r[names.indexOf("type")]?.trim() || (target.data && typeFor(target.data, names, r))).filter(Boolean)), [data, names.join(), target.data])
   const known = useMemo(() => [...new Set([...types].flatMap(t => schema?.types[t!]?.f.filter(f => !f.r).map(f => f.n) ?? []))].sort(), [types, schema])
+  // A table of a collection has the columns of all its types; what none of them has is no column.
+  const readable = useMemo(() => {
+    if (!known.length || !schema) return undefined
+    const relatives = Object.values(schema.collections).map(c => c.t ?? []).filter(t => t.some(n => types.has(n))).flat()
+    return ["id", "type", "view", ...new Set(relatives.flatMap(t => schema.types[t]?.f.map(f => f.n) ?? []))]
+  }, [known, types, schema])
+  const bad = badColumns(names, readable)
+  useEffect(() => {
+    if (!text) return
+    guardLeaving(() => confirm("The rows are not applied. Leave them?"))
+    return () => guardLeaving(null)
+  }, [!text])
   const [wanted, choose] = useState<boolean | null>(null), changes = wanted ?? names.includes("id") // a table that came from here says which resources it is about
   const key = JSON.stringify([text, names, target.data, changes]), current = tried?.key === key ? tried : undefined
   /** What an import of the rows comes to: it makes what is not there, and changes what is. */
@@ -83,7 +96,7 @@ export function Bulk() {
     <label class="hidden" for="rows">Rows</label>
     <textarea id="rows" class="mono" rows={8} spellcheck={false} placeholder={"name,address,state\ncrane-7,10.0.0.77,STATIC"} value={text} onInput={e => type(e.currentTarget.value)} onDrop={drop} onDragOver={e => e.preventDefault()} />
     {data.length > atOnce && <p class="fault">At most {number(atOnce)} rows at once: take <code>portolan import file</code> for more.</p>}
-    {bad.length > 0 && <p class="fault">No field is called {bad.join(", ")}.</p>}
+    {bad.length > 0 && <p class="fault">No field of these rows is called {bad.join(", ")}.</p>}
     {rows.length === 0 ? <Empty title="No rows yet." /> : <>
       <div class="tools"><Button disabled={busy || !data.length || data.length > atOnce || bad.length > 0 || !target.data || !schema} onClick={() => void attempt(false)}>{busy ? "Trying …" : `Try all ${number(data.length)} rows`}</Button>
         <Button primary disabled={busy || !current || !!current.problem} onClick={() => void attempt(true)}>Apply all</Button>

@@ -67,9 +67,9 @@ function byBlock(o: Option): [Resource, Span[]][] {
 }
 
 export function Find() {
-  const q = place.value.query, inside = q.get("in"), count = Math.max(1, Math.min(256, Number(q.get("count")) || 1)), [reserving, reserve] = useState<Option | null>(null)
+  const q = place.value.query, inside = q.get("in"), count = Math.max(1, Math.min(256, Math.floor(Number(q.get("count"))) || 1)), [reserving, reserve] = useState<Option | null>(null)
   const root = useResource(inside ? "blocks/" + inside : null)
-  const s = parseSpan(root.data?.range), length = Number(q.get("length")) || (s?.v6 ? 64 : 26)
+  const s = parseSpan(root.data?.range), length = Math.max(1, Math.min(s?.v6 ? 128 : 32, Math.floor(Number(q.get("length"))) || (s?.v6 ? 64 : 26)))
   const key = root.data ? `find ${inside} ${count} ${length}` : null
   const found = useData(key, signal => look(root.data!, count, length, signal))
   const first = useData<Resource[]>(!inside && configuration.value ? "first blocks " + configuration.value : null, async signal => (await get<any>(`configurations/${configuration.value}/blocks?limit=100`, { signal })).data)

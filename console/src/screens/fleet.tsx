@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import { call, get, query, unattended, type Problem } from "../api"
 import { problemOf } from "../data"
+import { session } from "../session"
 import { Icon } from "../icons"
 import { Button, counted, Dialog, Empty, Field, Head, Loading, number, State, toast, Trouble, When, words } from "../parts/basics"
 import { Grid } from "../parts/grid"
@@ -54,7 +55,7 @@ export function Fleet() {
   for (const p of data ?? []) counts.set(stateOf(p), (counts.get(stateOf(p)) ?? 0) + 1)
   const list = (data ?? []).filter(p => !only || stateOf(p) === only)
   return <>
-    <Head title="Fleet" kind={data ? counted(data.length, "service points") : undefined}>{data && <><a class="button" href="/ui/fleet?rollouts=1">Rollouts</a><Button icon="plus" primary onClick={() => enrol(true)}>New service point</Button></>}</Head>
+    <Head title="Fleet" kind={data ? counted(data.length, "service points") : undefined}>{data && <><a class="button" href="/ui/fleet?rollouts=1">Rollouts</a>{session.value?.administrator && <Button icon="plus" primary onClick={() => enrol(true)}>New service point</Button>}</>}</Head>
     {q.get("rollouts") ? <Rollouts /> : <>
       <div class="board" role="group" aria-label="By state">{[...counts].sort().map(([s, n]) => <button key={s} aria-pressed={only === s} onClick={() => setQuery({ status: only === s ? null : s })}><b class="num">{number(n)}</b><State of={s} /></button>)}</div>
       {problem && <Trouble problem={problem} retry={reload} />}

@@ -4,11 +4,11 @@ import { call, get, literal, query, type Page, type Resource } from "../api"
 import { useData, useResource, useRows } from "../data"
 import { Icon } from "../icons"
 import { collectionName, hrefOf, kind, subtitle, title, To } from "../links"
-import { Button, counted, Empty, Head, Loading, number, State, Tabs, toast, Trouble, When } from "../parts/basics"
+import { Button, counted, Empty, Field, Head, Loading, number, State, Tabs, toast, Trouble, When } from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
-import { fieldName } from "../parts/form"
+import { fieldName, RefInput } from "../parts/form"
 import { Grid, type Column } from "../parts/grid"
-import { shown } from "../parts/preview"
+import { Preview, shown } from "../parts/preview"
 import { useMay } from "../rights"
 import { go, place, setQuery } from "../router"
 import { useSchema, type CollectionSchema, type FieldSchema, type Schema } from "../schema"
@@ -77,32 +77,46 @@ function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
 /** A filter as the API has it: plain words are a part of the name. */
 export function filterOf(text: string, field = "name"): string {
   const t = text.trim()
-  return !t || /^[\w.( ]+:/.test(t) ? t : `${field}:contains(${literal(t)})`
+  return !t || /^[\w.( ]+:[\w(' ]*['(\d]/.test(t) && field !== "address" ? t : `${field}:contains(${literal(t)})`
 }
 
 /** A table of a collection, with its filter and order in the URL. */
-export function Table({ path, collection, c, heading }: { path: string; collection: string; c: CollectionSchema; heading?: string }) {
+export function Table({ path, collection, c, heading, within }: { path: string; collection: string; c: CollectionSchema; heading?: string; within?: string }) {
   const schema = useSchema(), q = place.value.query
   const filter = q.get("filter") ?? "", order = q.get("orderBy") ?? ""
-  const [typed, type] = useState(filter), [creating, create] = useState(false)
-  const rows = useRows(path, { filter: filter || undefined, orderBy: order || undefined }, [collection])
+  const [typed, type] = useState(filter), [creating, create] = useState(false), [taking, off] = useState<Resource | null>(null)
+  const rows = useRows(path, { filter: [within, filter && (within ? `(${filter})` : filter)].filter(Boolean).join(" and ") || undefined, orderBy: order || (collection === "events" ? "desc(id)" : undefined) }, [collection])
   if (!schema) return <Loading what="the schema" />
   const can = c.m?.includes("P") && Object.keys(c.n ?? {}).length > 0
+  // What is there already is joined to the resource above, and taken off it: tags, members of groups, zones.
+  const joins = path.includes("/") && c.m?.includes("P") && !can, may = useMay(joins ? path.split("/").slice(0, 2).join("/") : null)
   return <>
     <div class="tools">
-      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed, collection === "events" ? "message" : "name") }) }}>
+      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed, collection === "events" ? "message" : collection === "addresses" && /^[\d.]+$|:/.test(typed.trim()) && !/:\w*\(/.test(typed) ? "address" : "name") }) }}>
         <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="a part of the name, or name:startsWith('crane') and id:gt(100)" value={typed} onInput={e => type(e.currentTarget.value)} />
         <button type="submit">Filter</button>{filter && <button type="button" onClick={() => { type(""); setQuery({ filter: null }) }}>All</button>}
       </form>
       <span class="muted">{rows.total !== undefined && (heading ? counted(rows.total, heading.toLowerCase()) : number(rows.total))}</span><span class="grow" />
       <a class="button" download href={"/api/v2/" + path + query({ filter, orderBy: order, limit: 100000 })} onClick={e => { e.preventDefault(); void csv(path, { filter, orderBy: order }) }}><Icon name="download" />CSV</a>
       {can && <Button icon="plus" primary onClick={() => create(true)}>New</Button>}
+      {joins && may.change && <Button icon="plus" primary onClick={() => create(true)}>Add</Button>}
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading /> :
-      <Grid label={heading ?? collectionName(collection)} columns={columnsOf(schema, c.t ?? [])} count={rows.total} at={rows.at} id={r => r.id} open={r => go(hrefOf(r))} order={order} reorder={o => setQuery({ orderBy: o })}
+      <Grid label={heading ?? collectionName(collection)} columns={joins && may.change && c.o?.includes("D") ? [...columnsOf(schema, c.t ?? []), { key: "off", title: "", width: "3rem", cell: r => <button class="plain" tabIndex={-1} aria-label={"Take off: " + title(r)} onClick={() => off(r)}><Icon name="x" size={14} /></button> }] : columnsOf(schema, c.t ?? [])} count={rows.total} at={rows.at} id={r => r.id} open={r => go(hrefOf(r))} order={order} reorder={o => setQuery({ orderBy: o })}
         empty={<Empty title={filter ? "Nothing matches the filter." : "There is nothing here yet."} />} />}
-    {creating && <Create path={path} makes={c} close={() => create(false)} done={r => { rows.reload(); if (r?.id && r._links) go(hrefOf(r)) }} />}
+    {creating && joins && <Join path={path} types={c.t ?? []} close={() => create(false)} done={rows.reload} />}
+    {taking && <Preview title={"Take off " + title(taking)} danger close={() => off(null)} done={rows.reload} wanted={{ method: "DELETE", path: `${path}/${taking.id}`, says: `${title(taking)} is taken off.` }}>
+      {() => <p>{kind(taking.type)} <strong>{title(taking)}</strong> stays; it is taken off here alone.</p>}</Preview>}
+    {creating && can && <Create path={path} makes={c} close={() => create(false)} done={r => { rows.reload(); if (r?.id && r._links) go(hrefOf(r)) }} />}
   </>
+}
+
+/** Joins what is there already to the resource above. */
+function Join({ path, types, close, done }: { path: string; types: string[]; close: () => void; done: () => void }) {
+  const [ref, set] = useState<Resource | null>(null)
+  return <Preview title={"Add to " + collectionName(path.split("/").pop()!).toLowerCase()} close={close} done={done} wanted={ref?.id ? { method: "POST", path, body: { id: ref.id }, says: `${title(ref)} is added.` } : null}>
+    {() => <Field label="Which" hint="What is there already; it stays where it is.">{(id, d) => <RefInput attributes={{ id, "aria-describedby": d }} value={ref} types={types} set={set} />}</Field>}
+  </Preview>
 }
 
 /** Saves a list as CSV. */

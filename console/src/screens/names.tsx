@@ -60,10 +60,10 @@ export function ZonePage({ id }: { id: string }) {
   const { data: z, problem, reload } = useResource<Zone>("zones/" + id)
   const q = place.value.query, tab = q.get("tab") ?? "", [act, set] = useState<string | null>(null), may = useMay("zones/" + id)
   if (!z) return problem ? <><Head title="Zone" /><Trouble problem={problem} retry={reload} /></> : <Loading />
-  const deploy = () => change("The deployment is queued.", "POST", `zones/${id}/deployments`, { type: "QuickDeployment" }).then(() => setQuery({ tab: "deployed" }), e => toast(problemOf(e).message, { bad: true }))
+  const deploy = () => change("The deployment is queued.", "POST", `zones/${id}/deployments`, { type: "QuickDeployment" }).then(() => setQuery({ tab: "deployed" }), e => toast(problemOf(e).message, { bad: true, action: { label: "To the servers", run: () => go("/ui/servers") } }))
   return <>
     <Head title={<span class="mono">{z.absoluteName || "."}</span>} kind={kind(z.type)} crumbs={<Crumbs r={z} />}>
-      <Button icon="rocket" onClick={() => void deploy()}>Deploy</Button>{may.change && <Button icon="pencil" onClick={() => set("edit")}>Change</Button>}{may.remove && <Button icon="trash-2" onClick={() => set("delete")}>Delete</Button>}
+      {may.change && <Button icon="rocket" onClick={() => void deploy()}>Deploy</Button>}{may.change && <Button icon="pencil" onClick={() => set("edit")}>Change</Button>}{may.remove && <Button icon="trash-2" onClick={() => set("delete")}>Delete</Button>}
       {may.add && <Button icon="plus" primary onClick={() => set("record")}>New record</Button>}
     </Head>
     <Tabs tabs={[["", "Records"], ["text", "As text"], ["zones", "Zones below"], ["checks", "Checks"], ["deployed", "Deployed"], ["fields", "All fields"], ["more", "More"]]} chosen={tab} choose={k => k === "more" ? go(`/ui/zones/${id}/deploymentRoles`) : setQuery({ tab: k, filter: null })} />
@@ -133,7 +133,7 @@ function AsText({ z }: { z: Resource }) {
   }, [!edited])
   if (!found.data) return found.problem ? <Trouble problem={found.problem} retry={found.reload} /> : <Loading what="the records" />
   const text = edited?.text ?? null, type = (t: string | null) => edit(t === null ? null : { text: t, base: edited?.base ?? found.data!.data })
-  const d = edited && difference(z.id, edited.base, edited.text), moved = edited && edited.base !== found.data.data
+  const d = edited && difference(z.id, edited.base, edited.text, z.absoluteName ?? ""), moved = edited && edited.base !== found.data.data
   const whole = (found.data.totalCount ?? 0) <= mostAsText
   /** Looks whether the records that are changed are still what the text was made from; they are changed only if they stay so. */
   const prepare = async () => {
@@ -151,7 +151,7 @@ function AsText({ z }: { z: Resource }) {
   }
   return <>
     {!whole && <p class="muted">The first {number(mostAsText)} of {number(found.data.totalCount!)} records, to read.</p>}
-    <p class="muted small">NAME TTL TYPE DATA, names before .{z.absoluteName}, @ for the zone itself, - for the zone's TTL. SOA and NS come from options and roles.</p>
+    <p class="muted small">NAME TTL TYPE DATA, names before .{z.absoluteName}, @ for the zone itself, - for the zone's TTL, which may be left out; in data a name without a dot at its end lies in the zone. SOA and NS come from options and roles.</p>
     <label class="hidden" for="zone-text">Records as text</label>
     <textarea id="zone-text" class="mono zone-text" spellcheck={false} rows={Math.min(30, Math.max(8, before.split("\n").length + 1))} readOnly={!whole} value={text ?? before} onInput={e => type(e.currentTarget.value)} />
     {moved && <p class="muted"><Icon name="triangle-alert" size={14} /> The zone was changed meanwhile: what others have added stays, and is not in this text.</p>}

@@ -138,8 +138,9 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
 /** Assigning one address of a run, or several in a row. */
 function Assign({ r, s, count: begin, close, done }: { r: Resource; s: Span; count: number; close: () => void; done: () => void }) {
   const all = size(s), [first, from] = useState(address(s.low, s.v6)), [count, setCount] = useState(begin), [name, call] = useState(""), [state, be] = useState("STATIC")
+  const [mac, setMac] = useState("")
   const at = parseAddress(first), type = s.v6 ? "IPv6Address" : "IPv4Address"
-  const one = (i: number) => ({ type, state, address: address(at!.n + BigInt(i), s.v6), ...(name ? { name: name.includes("#") ? name.replace("#", String(i + 1)) : count > 1 ? `${name}-${i + 1}` : name } : {}) })
+  const one = (i: number) => ({ type, state, address: address(at!.n + BigInt(i), s.v6), ...(state === "DHCP_RESERVED" && mac ? { macAddress: { address: mac } } : {}), ...(name ? { name: name.includes("#") ? name.replace("#", String(i + 1)) : count > 1 ? `${name}-${i + 1}` : name } : {}) })
   const wanted: Wanted | null = !at || at.v6 !== s.v6 || count < 1 || count > 1000 ? null
     : { method: "POST", path: `networks/${r.id}/addresses`, body: count === 1 ? one(0) : Array.from({ length: count }, (_, i) => one(i)), says: count === 1 ? `${first} is assigned.` : `${count} addresses from ${first} are assigned.` }
   return <Preview title={`Assign, of ${span(s)}`} wanted={wanted} close={close} done={done} unstaged={count > 1}>
@@ -148,6 +149,7 @@ function Assign({ r, s, count: begin, close, done }: { r: Resource; s: Span; cou
       <Field label="How many" hint={all === 1n ? "One is free there." : `${amount(all)} are free in a row.`}>{(id, d) => <input id={id} aria-describedby={d} type="number" min={1} max={1000} value={count} onInput={e => setCount(Number(e.currentTarget.value))} />}</Field>
       <Field label="Name" hint={count > 1 ? "A # stands for the number of each." : undefined}>{(id, d) => <input id={id} aria-describedby={d} value={name} onInput={e => call(e.currentTarget.value)} />}</Field>
       <Field label="State">{id => <select id={id} value={state} onChange={e => be(e.currentTarget.value)}>{(s.v6 ? ["STATIC"] : ["STATIC", "RESERVED", "DHCP_RESERVED"]).map(x => <option key={x}>{x}</option>)}</select>}</Field>
+      {state === "DHCP_RESERVED" && <Field label="MAC address *" hint="Whom the address is kept for.">{(id, d) => <input id={id} aria-describedby={d} class="mono" placeholder="00:00:5e:00:53:01" value={mac} onInput={e => setMac(e.currentTarget.value.trim())} />}</Field>}
     </div>}
   </Preview>
 }

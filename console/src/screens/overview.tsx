@@ -37,7 +37,7 @@ function Alarms() {
 }
 
 function Points() {
-  const { data, problem } = useFleet(5000)
+  const { data, problem } = useFleet(1500)
   const states = new Map<string, number>()
   for (const p of data ?? []) { const s = p.connectionStatus === "NOT_CONNECTED" && p.status === "HEALTHY" ? "NOT_CONNECTED" : p.status; states.set(s, (states.get(s) ?? 0) + 1) }
   return <section class="card"><h2><a href="/ui/fleet">Fleet</a></h2>

@@ -9,7 +9,7 @@ import { Grid } from "../parts/grid"
 import { go, place, setQuery } from "../router"
 import { configuration, configurations } from "../session"
 import { change } from "../work"
-import { Table } from "./generic"
+import { Nowhere, Table } from "./generic"
 import { useSchema } from "../schema"
 import { Deployed } from "./names"
 
@@ -20,7 +20,7 @@ export function Servers() {
   return <>
     <Head title="Servers" kind={configurations.value.find(x => x.id === c)?.name ?? ""}><Button icon="plus" primary onClick={() => make(true)}>New server</Button></Head>
     <Tabs tabs={[["", "Servers"], ["deployments", "Deployments"], ["deploymentRoles", "Roles"], ["deploymentOptions", "Options"], ["schedules", "Schedules"]]} chosen={tab} choose={k => setQuery({ tab: k, filter: null, orderBy: null })} />
-    {tab === "deployments" ? <Deployed path="deployments" /> : tab && schema ? <Table key={tab} path={tab} collection={tab} c={schema.collections[tab]} /> :
+    {tab === "deployments" ? <Deployed path="deployments" /> : tab && schema ? schema.collections[tab] ? <Table key={tab} path={tab} collection={tab} c={schema.collections[tab]} within={"configuration.id:" + c} /> : <Nowhere /> :
       rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading what="the servers" /> :
         <Grid label="Servers" count={rows.total} at={rows.at} id={s => s.id} open={s => go("/ui/servers/" + s.id)} empty={<Empty title="There is no server yet.">A server is what answers: a service point of the fleet, or a BIND that an agent drives.</Empty>} columns={[
           { key: "name", title: "Server", width: "minmax(10rem,2fr)", cell: s => <To r={s} /> },

@@ -45,7 +45,7 @@ function Credentials() {
     work(true)
     try { await enter({ username: name, password }) } catch (e) { fail(problemOf(e)); work(false) }
   }
-  const says = problem ? problem.status === 401 ? "The name or the password is wrong, or the account is locked or not meant for the console." : problem.message : refused.value && (why[refused.value] ?? "You were not let in: " + refused.value)
+  const says = problem ? problem.status === 401 ? "The name or the password is wrong, or the account is locked or not meant for the console." : problem.message : refused.value && (Object.hasOwn(why, refused.value) ? why[refused.value] : "You were not let in. The log of the manager says why.")
   return <main id="main" class="alone">
     <form class="signin" onSubmit={submit}>
       <img src="/ui/assets/icon.svg" width="44" height="44" alt="" />

@@ -92,11 +92,11 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
 
 export function Space() {
   const c = configuration.value
-  const [making, make] = useState(false)
+  const [making, make] = useState(false), may = useMay(c === null ? null : "configurations/" + c)
   if (c === null) return <><p class="muted">You see no configuration as a whole: these are the blocks that you see.</p><CollectionPage name="blocks" /></>
   return <>
-    <Head title="Space" kind={configurations.value.find(x => x.id === c)?.name ?? ""}><Button icon="plus" primary onClick={() => make(true)}>New block</Button></Head>
-    <Tree key={c} root={"configurations/" + c} whole={null} />
+    <Head title="Space" kind={configurations.value.find(x => x.id === c)?.name ?? ""}>{may.add && <Button icon="plus" primary onClick={() => make(true)}>New block</Button>}</Head>
+    <Tree key={c} root={"configurations/" + c} whole={null} may={may.change || may.add ? anything : may} />
     {making && <Create path={`configurations/${c}/blocks`} makes={{ n: { IPv4Block: ["type", "range"], IPv6Block: ["type", "range"] } }} only={["range", "name"]} close={() => make(false)} />}
   </>
 }
@@ -171,12 +171,13 @@ export function Doing({ act, r, parent, close, done }: { act: string; r: Resourc
 }
 
 export function Menu({ r, close, pick }: { r: Resource; close: () => void; pick: (act: Act["act"]) => void }) {
-  const block = r.type.endsWith("Block")
+  const block = r.type.endsWith("Block"), may = useMay(hrefOf(r).replace(/^\/ui\//, ""))
+  const allowed = (a: string) => a === "network" || a === "block" ? may.add : a === "delete" ? may.remove : may.change
   const acts: [Act["act"], string, string, string][] = [...(block ? [["network", "plus", "New network here", "n"], ["block", "plus", "New block here", ""]] as [Act["act"], string, string, string][] : []),
     ["edit", "pencil", "Change or resize", "e"], ["split", "scissors", "Split", ""], ["merge", "merge", "Merge with neighbours", ""], ["move", "move", "Move", ""], ["delete", "trash-2", "Delete", "Del"]]
   return <Dialog title={r.range + (r.name ? " · " + r.name : "")} close={close}>
     <div class="menu"><a class="button" href={hrefOf(r)} onClick={close}><Icon name="chevron-right" />Open</a><a class="button" href={hrefOf(r) + "/map"} onClick={close}><Icon name="map" />Map</a>
-      {acts.map(([a, icon, word, key]) => <Button key={a} icon={icon} onClick={() => pick(a)}>{word}<span class="grow" />{key && <kbd>{key}</kbd>}</Button>)}</div>
+      {acts.filter(([a]) => allowed(a)).map(([a, icon, word, key]) => <Button key={a} icon={icon} onClick={() => pick(a)}>{word}<span class="grow" />{key && <kbd>{key}</kbd>}</Button>)}</div>
   </Dialog>
 }
 

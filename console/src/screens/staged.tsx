@@ -5,17 +5,19 @@ import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
 import { Button, Dialog, Empty, Head, Loading, toast, Trouble } from "../parts/basics"
 import { Effect, shown } from "../parts/preview"
-import { applyStaged, hasSecret, setStaged, staged, tryStaged, unstage, type Staged } from "../staged"
+import { applyStaged, full, hasSecret, setStaged, staged, tryStaged, unstage, type Staged } from "../staged"
 import { undo } from "../work"
 
 export function StagedChanges() {
   const list = staged.value, key = list.length ? "staged " + JSON.stringify(list) : null
-  const all = useData<Tried>(key, () => tryStaged(list))
+  const all = useData<Tried>(key, () => tryStaged(list), ["transactions"])
   const [comment, type] = useState(""), [problem, fail] = useState<Problem>(), [busy, work] = useState(false), [one, look] = useState<Staged | null>(null)
   const apply = async () => {
     work(true)
     try {
-      const n = await applyStaged(comment)
+      const now = await tryStaged(list), sum = (t: Tried | undefined) => t && [t.created, t.changed, t.deleted].join()
+      if (sum(now) !== sum(all.data)) { all.reload(); throw new Error("It would come to something else by now: look at it again.") }
+      const n = await applyStaged(list, comment)
       fail(undefined)
       type("")
       toast("All of it is made.", { action: { label: "Undo", run: () => void undo(n) } })
@@ -27,23 +29,31 @@ export function StagedChanges() {
   const faulty = (i: number) => p?.message.includes(`changes[${i}]`)
   return <>
     <Head title="Change list" kind="staged here, not made yet"><Button disabled={!list.length} icon="trash-2" onClick={() => setStaged([])}>Empty the list</Button></Head>
+    {full.value && <p class="box bad" role="alert">This browser has no room to keep the list: it lives as long as this page.</p>}
     {list.length === 0 ? <Empty title="Nothing is staged.">“Add to change list”, in any window that changes something, puts it here. All of it is tried together and made as one transaction.</Empty> : <>
       <ol class="staged-list">{list.map((s, i) => <li key={s.key} class={faulty(i) ? "faulty" : ""}>
         <Icon name={s.method === "DELETE" ? "trash-2" : s.method === "POST" ? "plus" : "pencil"} />
         <div><strong>{s.says.replace(/ is (made|changed|deleted)\.$/, "")}</strong> <code class="muted">{s.method} {s.path}</code>
-          {s.body && <p class="updates">{Object.entries(s.body).filter(([n]) => n !== "type").map(([n, v]) => <span key={n}><span class="muted">{n}</span> <ins>{isSecret(n) ? "…" : shown(v)}</ins></span>)}</p>}
+          {s.body && <p class="updates">{Object.entries(s.body).filter(([n]) => n !== "type").map(([n, v]) => <span key={n}><span class="muted">{n}</span> <ins>{shown(masked(n, v))}</ins></span>)}</p>}
           {hasSecret(s.body) && <p class="muted">It has a secret in it, which no browser keeps: it is lost when this page is closed or loaded again.</p>}</div>
         <span class="grow" /><button class="small" onClick={() => look(s)}>Try alone</button><button class="plain" aria-label={"Take off the list: " + s.says} onClick={() => unstage(s.key)}><Icon name="x" /></button>
       </li>)}</ol>
       <section class="card"><h2>What would come of all of it</h2>
         <div aria-live="polite">{p ? <><Trouble problem={p} retry={() => { fail(undefined); all.reload() }} />
-          {p.code === "PreconditionFailed" && <p>Somebody else has changed what is staged here. <button class="small" onClick={() => setStaged(list.map(({ headers: _, ...s }) => s))}>Make mine over theirs</button></p>}</> : all.data ? <Effect tried={all.data} /> : <Loading />}</div>
+          {p.code === "PreconditionFailed" && <p>Somebody else has changed what is staged here. <button class="small" onClick={() => setStaged(list.map(({ headers, ...s }, i) => faulty(i) ? s : { ...s, ...(headers ? { headers } : {}) }))}>Make mine over theirs</button></p>}</> : all.data ? <Effect tried={all.data} /> : <Loading />}</div>
         <label>Comment, for the history<input value={comment} maxLength={2000} onInput={e => type(e.currentTarget.value)} /></label>
         <div class="buttons"><Button primary icon="check" disabled={busy || !!p || !all.data} onClick={() => void apply()}>Apply {list.length === 1 ? "it" : "all " + list.length}</Button></div>
       </section>
     </>}
     {one && <Alone s={one} close={() => look(null)} />}
   </>
+}
+
+/** A value without its secrets. */
+function masked(name: string, value: any): any {
+  if (isSecret(name) && value !== null && typeof value !== "boolean") return "…"
+  if (Array.isArray(value)) return value.map(v => masked("", v))
+  return value && typeof value === "object" ? Object.fromEntries(Object.entries(value).map(([n, v]) => [n, masked(n, v)])) : value
 }
 
 function Alone({ s, close }: { s: Staged; close: () => void }) {
