@@ -23,7 +23,7 @@ export class Refusal extends Error {
 export interface Answer<T> { body: T; status: number; etag: string | null; ignored: string | null; transaction: number | null }
 
 /** A request, as "Show as curl" words it. */
-export interface Call { method: string; path: string; body?: string; type?: string; headers: Record<string, string> }
+export interface Call { page?: string; method: string; path: string; body?: string; type?: string; headers: Record<string, string> }
 
 /** The last requests, the newest first, without secrets. */
 export const calls = signal<Call[]>([])
@@ -63,7 +63,7 @@ export async function call<T = any>(method: string, path: string, body?: unknown
     headers["Content-Type"] = o.type ?? (method === "PATCH" ? "application/merge-patch+json" : "application/json")
   }
   if (o.signal && unattended.has(o.signal)) headers["x-portolan-unattended"] = "true"
-  else if (!o.quiet) calls.value = [{ method, path: url(path), body: sent && without(sent), type: headers["Content-Type"], headers: o.headers ?? {} }, ...calls.value].slice(0, mostCalls)
+  else if (!o.quiet) calls.value = [{ page: location.pathname, method, path: url(path), body: sent && without(sent), type: headers["Content-Type"], headers: o.headers ?? {} }, ...calls.value].slice(0, mostCalls)
   let r: Response
   try {
     r = await fetch(url(path), { method, headers, body: body instanceof FormData ? body : sent, credentials: "same-origin", signal: o.signal })

@@ -144,6 +144,6 @@ function Curl() {
   return <Dialog title="What this page asked, as curl" close={() => { curling.value = false }} wide>
     <p class="muted">The last requests of the console, the newest first; <a href="/api/docs" onClick={() => { curling.value = false }}>all of the APIs</a>. The console has nothing but the API that you have: put a token of yours into TOKEN
       (<code>portolan token create</code>).</p>
-    <ol class="curl">{calls.value.map((c, i) => <li key={i}><code>{asCurl(c)}</code><button class="plain" aria-label="Copy" onClick={() => copy(asCurl(c))}><Icon name="copy" /></button></li>)}</ol>
+    <ol class="curl">{calls.value.filter(c => c.page === location.pathname).map((c, i) => <li key={i}><code>{asCurl(c)}</code><button class="plain" aria-label="Copy" onClick={() => copy(asCurl(c))}><Icon name="copy" /></button></li>)}</ol>
   </Dialog>
 }

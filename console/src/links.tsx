@@ -29,8 +29,8 @@ export function subtitle(r: Ref | Resource): string {
 
 /** IPv4Network as "IPv4 network". */
 export function kind(type: string): string {
-  return type.replace(/^(IPv[46](?=[A-Z][a-z])|IPv[46]|DHCPv[46]|DNSSEC|DNS|DHCP|MAC|TXT|MX|SRV|NAPTR|HINFO|HTTPS|SVCB|URI|TSIG|ACL|TFTP|LDAP|RADIUS|SAML|HSM|ENUM|SNMP|NTP|SSH|HA|IP)?(.*)$/,
-    (_, mark, rest) => (mark ? mark + " " : "") + rest.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase()).trim().replace(/^[a-z]/, c => c.toUpperCase())
+  return type.replace(/^(IPv[46]|DHCPv[46]|DNSSEC|DNS|DHCP|MAC|TXT|MX|SRV|NAPTR|HINFO|HTTPS|SVCB|URI|TSIG|ACL|TFTP|LDAP|RADIUS|SAML|HSM|ENUM|SNMP|NTP|SSH|HA|IP)?(.*)$/,
+    (_, mark, rest) => (mark ? mark + " " : "") + rest.replace(/([A-Z]+)([A-Z][a-z])/g, "$1 $2").replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase().replace(/\b(dhcp|dns|sso|vpn)\b/g, (m: string) => m.toUpperCase())).trim().replace(/^[a-z]/, c => c.toUpperCase())
 }
 
 /** A collection's name as words: "deploymentRoles" as "Deployment roles". */

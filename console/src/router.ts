@@ -34,6 +34,10 @@ const scroller = () => document.getElementById("main")
 /** Where the page that is shown was scrolled to when it was left; 0 where it was not seen before. */
 export function restored(): number { return scrolled.get(entry) ?? (history.state?.entry === entry ? history.state?.scroll : 0) ?? 0 }
 
+/** Says once whether this page was gone to from another one of the console. */
+export function arrived(): boolean { const was = went; went = false; return was }
+let went = false
+
 /** Goes somewhere; replace stays at the same entry of the browser's history, for what is only another state of the page. */
 export function go(to: string, replace = false) {
   const before = now.value
@@ -46,14 +50,14 @@ export function go(to: string, replace = false) {
     history.pushState({ entry }, "", to)
   }
   now.value = location.pathname + location.search
-  if (!replace && before.split("?")[0] !== now.value.split("?")[0]) scroller()?.scrollTo(0, 0)
+  if (!replace && before.split("?")[0] !== now.value.split("?")[0]) { went = true; scroller()?.scrollTo(0, 0) }
 }
 
 /** Changes a part of the query, at the same entry. */
 export function setQuery(changes: Record<string, string | null>) {
   const u = new URL(now.value, location.origin)
   for (const [name, value] of Object.entries(changes)) value === null || value === "" ? u.searchParams.delete(name) : u.searchParams.set(name, value)
-  go(u.pathname + u.search, true)
+  go(u.pathname + u.search, !("tab" in changes)) // another tab is another place, which Back leaves
 }
 
 /** Follows the browser's buttons, and links of the console. */

@@ -357,18 +357,21 @@ func (r *Runner) endWith(ctx context.Context, id int64, state, message string, o
 	}
 	err := r.lease.Update(ctx, store.Author{}, func(tx *store.Tx) error {
 		c := &resource.Change{Tx: tx, API: r.api}
-		row, _, err := (&job{Runner: r, id: id}).read(tx)
+		row, o, err := (&job{Runner: r, id: id}).read(tx)
 		if err != nil {
 			return err
 		}
 		if err := logLines(tx, id, lines); err != nil {
 			return err
 		}
-		text := fmt.Sprintf("The import of %s has ended: %s", row.Name, state)
+		kind, text := kindsOfEvents[state], fmt.Sprintf("The import of %s has ended: %s", row.Name, state)
+		if x, ok := o.(*ResourceImport); ok && x.Mode == dryRun { // which was to show what is wrong: nothing is
+			kind, text = "INFO", fmt.Sprintf("The trial of the import of %s has ended: %s", row.Name, state)
+		}
 		if message != "" {
 			text += ": " + message
 		}
-		if err := event.Add(tx, event.Event{EventType: kindsOfEvents[state], Category: "MIGRATION", SourceName: row.Name,
+		if err := event.Add(tx, event.Event{EventType: kind, Category: "MIGRATION", SourceName: row.Name,
 			Message: text}, id); err != nil {
 			return err
 		}

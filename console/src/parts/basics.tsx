@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks"
+import { arrived } from "../router"
 import type { Problem } from "../api"
 import { Icon } from "../icons"
 
@@ -44,8 +45,13 @@ export function number(n: number | bigint) { return n.toLocaleString("en").repla
 /** So many of what is called by its plural. */
 export function counted(n: number, many: string) { return number(n) + " " + (n === 1 ? many.replace(/ies$/, "y").replace(/(ss|x|ch)es$/, "$1").replace(/s$/, (s, at) => many[at - 1] === "s" ? s : "") : many) }
 
+/** Goes on every half minute: what is told of time is told anew. */
+const minute = signal(0)
+setInterval(() => { if (!document.hidden) minute.value++ }, 30_000)
+
 /** A time, as people say it, with the exact one on pointing. */
 export function When({ at }: { at: string | number | null | undefined }) {
+  minute.value
   if (!at) return <span class="muted">never</span>
   const t = new Date(at), ago = (Date.now() - t.getTime()) / 1000
   const text = ago < 0 ? t.toLocaleString("sv") : ago < 60 ? "just now" : ago < 3600 ? Math.floor(ago / 60) + " min ago" : ago < 86400 ? Math.floor(ago / 3600) + " h ago"
@@ -74,9 +80,12 @@ export function Loading({ what }: { what?: string }) { return <p class="muted lo
 
 /** The head of a page: a title with what it is, and what can be done. */
 export function Head({ title, kind, children, crumbs }: { title: ComponentChildren; kind?: string; children?: ComponentChildren; crumbs?: ComponentChildren }) {
+  const ref = useRef<HTMLHeadingElement>(null)
+  // Who has gone to another page goes on from its heading, not from the top of the document.
+  useEffect(() => { if (arrived() && (!document.activeElement || document.activeElement === document.body)) ref.current?.focus({ preventScroll: true }) }, [])
   return <header class="head">
     {crumbs && <nav class="crumbs" aria-label="Where this lies">{crumbs}</nav>}
-    <div class="headline"><h1>{title}</h1>{kind && <span class="kind">{kind}</span>}<span class="grow" /><div class="actions">{children}</div></div>
+    <div class="headline"><h1 ref={ref} tabIndex={-1}>{title}</h1>{kind && <span class="kind">{kind}</span>}<span class="grow" /><div class="actions">{children}</div></div>
   </header>
 }
 

@@ -18,7 +18,7 @@ export function DHCP() {
   return <>
     <Head title="DHCP" kind={configurations.value.find(x => x.id === c)?.name ?? ""} />
     <Tabs tabs={[["", "Ranges"], ["reservations", "Reservations"], ["leases", "Leases"], ["marks", "Water marks"], ["clientClasses", "Client classes"], ["macPools", "MAC pools"], ["deploymentOptions", "Options"]]} chosen={tab} choose={k => setQuery({ tab: k, filter: null, orderBy: null })} />
-    {tab === "" ? <Ranges c={c} /> : tab === "reservations" ? <Reservations c={c} /> : tab === "leases" ? <Leases /> : tab === "marks" ? <Marks c={c} /> : schema?.collections[tab] ? <Table key={tab} path={tab} collection={tab} c={schema.collections[tab]} /> : <Loading />}
+    {tab === "" ? <Ranges c={c} /> : tab === "reservations" ? <Reservations c={c} /> : tab === "leases" ? <Leases /> : tab === "marks" ? <Marks c={c} /> : schema?.collections[tab] ? <Table key={tab} path={tab} collection={tab} c={schema.collections[tab]} within={"configuration.id:" + c} /> : <Loading />}
   </>
 }
 

@@ -94,7 +94,8 @@ function Enrol({ close, done }: { close: () => void; done: () => void }) {
       <ol class="steps">
         <li class="done"><Icon name="circle-check" /> <span><strong>{name}</strong> is made. Its registration key is shown here once, and is good for one enrolment within seven days.</span></li>
         <li class={up ? "done" : ""}><Icon name={up ? "circle-check" : "terminal"} /> <div>On the machine at the edge: <pre class="command">{command}</pre>
-          <Button icon="copy" onClick={() => navigator.clipboard?.writeText(command).then(() => toast("Copied."))}>Copy</Button></div></li>
+          <Button icon="copy" onClick={() => navigator.clipboard?.writeText(command).then(() => toast("Copied."))}>Copy</Button>
+          <p class="muted small">It pings its gateway and 9.9.9.9, looks up example.com, and shows its diagnostics at port 8083 of all its addresses. <code>--gateway off --ping-target off --http-target off --diagnostics-listen 127.0.0.1:8083</code> keep it from that.</p></div></li>
         <li class={up ? "done green" : ""} aria-live="polite"><Icon name={up ? "circle-check" : "loader"} /> {up ? <span>It has checked in: <State of={at.data!.status} /></span> : <span>Waiting for its first check-in … <State of={at.data?.status ?? "WAITING_FOR_REGISTRATION"} /></span>}</li>
       </ol>
       <div class="buttons">{up && <a class="button primary" href={"/ui/fleet/" + made.fleetInstanceID} onClick={close}>Show it</a>}<Button onClick={close}>Close</Button></div>

@@ -67,7 +67,7 @@ function columnsOf(schema: Schema, types: string[]): Column<Resource>[] {
   if (fields.has("message")) list.push({ key: "message", title: "Message", width: "minmax(16rem,4fr)", cell: r => <a href={hrefOf(r)}>{r.message ?? kind(r.type) + " " + r.id}</a> })
   else if (fields.has("name")) list.push({ key: "name", title: "Name", width: "minmax(9rem,1.4fr)", sort: "name", cell: r => <a href={hrefOf(r)}>{r.name ?? kind(r.type) + " " + r.id}</a> })
   if (types.length > 1) list.push({ key: "type", title: "Type", width: "minmax(8rem,1fr)", cell: r => kind(r.type) })
-  for (const n of ["eventType", "state", "status", "roleType", "description", "value", "creationDateTime", "dateTime", "loginDateTime", "operation", "user", "username", "email", "configuration", "view", "location", "code"]) {
+  for (const n of ["userScope", "defaultAccessLevel", "resource", "eventType", "state", "status", "roleType", "description", "value", "creationDateTime", "dateTime", "loginDateTime", "operation", "user", "username", "email", "configuration", "view", "location", "code"]) {
     if (list.length < 6) add(n, n === "description" ? "minmax(12rem,3fr)" : undefined, list.length > 2)
   }
   for (const f of fields.values()) if (list.length < 4 && !["type", "userDefinedFields"].includes(f.n)) add(f.n, undefined, list.length > 2)
@@ -84,7 +84,7 @@ export function filterOf(text: string, field = "name"): string {
 export function Table({ path, collection, c, heading, within }: { path: string; collection: string; c: CollectionSchema; heading?: string; within?: string }) {
   const schema = useSchema(), q = place.value.query
   const filter = q.get("filter") ?? "", order = q.get("orderBy") ?? ""
-  const [typed, type] = useState(filter), [creating, create] = useState(false), [taking, off] = useState<Resource | null>(null)
+  const [typed, type] = useState(filter), [creating, create] = useState(false), [taking, off] = useState<Resource | null>(null), [editing, edit] = useState<Resource | null>(null), [deleting, del] = useState<Resource | null>(null)
   const rows = useRows(path, { filter: [within, filter && (within ? `(${filter})` : filter)].filter(Boolean).join(" and ") || undefined, orderBy: order || (collection === "events" ? "desc(id)" : undefined) }, [collection])
   if (!schema) return <Loading what="the schema" />
   const can = c.m?.includes("P") && Object.keys(c.n ?? {}).length > 0
@@ -102,8 +102,10 @@ export function Table({ path, collection, c, heading, within }: { path: string; 
       {joins && may.change && <Button icon="plus" primary onClick={() => create(true)}>Add</Button>}
     </div>
     {rows.problem ? <Trouble problem={rows.problem} retry={rows.reload} /> : rows.total === undefined ? <Loading /> :
-      <Grid label={heading ?? collectionName(collection)} columns={joins && may.change && c.o?.includes("D") ? [...columnsOf(schema, c.t ?? []), { key: "off", title: "", width: "3rem", cell: r => <button class="plain" tabIndex={-1} aria-label={"Take off: " + title(r)} onClick={() => off(r)}><Icon name="x" size={14} /></button> }] : columnsOf(schema, c.t ?? [])} count={rows.total} at={rows.at} id={r => r.id} open={r => go(hrefOf(r))} order={order} reorder={o => setQuery({ orderBy: o })}
+      <Grid label={heading ?? collectionName(collection)} columns={joins && may.change && c.o?.includes("D") ? [...columnsOf(schema, c.t ?? []), { key: "off", title: "", width: "3rem", cell: r => <button class="plain" tabIndex={-1} aria-label={"Take off: " + title(r)} onClick={() => off(r)}><Icon name="x" size={14} /></button> }] : columnsOf(schema, c.t ?? [])} count={rows.total} at={rows.at} id={r => r.id} open={r => go(hrefOf(r))} onKey={(e, r) => { if (r && c.o?.includes("A") && e.key === "e") { e.preventDefault(); edit(r) } else if (r && !joins && c.o?.includes("D") && e.key === "Delete") { e.preventDefault(); del(r) } }} order={order} reorder={o => setQuery({ orderBy: o })}
         empty={<Empty title={filter ? "Nothing matches the filter." : "There is nothing here yet."} />} />}
+    {editing && <Edit r={editing} close={() => edit(null)} done={rows.reload} />}
+    {deleting && <Delete r={deleting} close={() => del(null)} done={rows.reload} />}
     {creating && joins && <Join path={path} types={c.t ?? []} close={() => create(false)} done={rows.reload} />}
     {taking && <Preview title={"Take off " + title(taking)} danger close={() => off(null)} done={rows.reload} wanted={{ method: "DELETE", path: `${path}/${taking.id}`, says: `${title(taking)} is taken off.` }}>
       {() => <p>{kind(taking.type)} <strong>{title(taking)}</strong> stays; it is taken off here alone.</p>}</Preview>}

@@ -44,7 +44,7 @@ export function NetworkPage({ id, map }: { id: string; map: boolean }) {
     </Head>
     <p class="summary">{r.usage && <><Use part={used} of={all} /> <span class="muted">{number(used)} of {number(all)} in use</span> · </>}
       {r.gateway && <>gateway <span class="mono">{r.gateway}</span> · </>}{r.location && <>{r.location.name} · </>}{r.usage && Object.entries(r.usage as Record<string, number>).filter(([k, n]) => n && k !== "UNASSIGNED").map(([k, n]) => <span key={k} class="gap"><State of={k} /> {number(n)} </span>)}</p>
-    {size(s) <= 4096n && <Strip r={r} pick={may.add ? assign : () => toast("You may not assign addresses here.", { bad: true })} />}
+    {size(s) <= 65536n && <Strip r={r} pick={may.add ? assign : () => toast("You may not assign addresses here.", { bad: true })} />}
     <Tabs tabs={[["", "Addresses"], ["map", "Map"], ["ranges", "Ranges"], ["deploymentOptions", "Options"], ["deploymentRoles", "Roles"], ["fields", "All fields"], ["transactions", "History"]]} chosen={map ? "map" : ""}
       choose={k => go(k ? base + "/" + k : base)} />
     {map ? <SpaceMap collection="networks" r={r} onPick={may.add ? assign : undefined} /> : <Addresses r={r} s={s} may={may} assign={assign} />}
@@ -69,6 +69,7 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
     const b = ref.current!.getBoundingClientRect(), x = Math.floor((e.clientX - b.left) / b.width * wide), y = Math.floor((e.clientY - b.top) / b.height * high)
     return Math.max(0, Math.min(list.length - 1, y * wide + x))
   }
+  const gateway = (r as any).gateway ? parseAddress((r as any).gateway) : null, gate = gateway && BigInt(n) === BigInt(list.length) ? Number(gateway.n - s.low) : -1
   const edge = s.v6 || n <= 2 ? 0 : 1, each = BigInt(n) / BigInt(list.length), low = Math.min(from, to), top = Math.max(from, to)
   const spanOf = (a: number, b: number): Span => ({ v6: s.v6, low: s.low + BigInt(a) * each, high: s.low + BigInt(b + 1) * each - 1n })
   /** What was dragged over: the first run of free addresses in it, or the address that was pressed. */
@@ -88,10 +89,10 @@ function Strip({ r, pick }: { r: Resource; pick: (s: Span, count: number) => voi
   return <figure class="strip">
     <svg ref={ref} viewBox={`0 0 ${wide * 10} ${high * 10}`} role="img" aria-label={`Which addresses of ${r.range} are in use`} preserveAspectRatio="none" height={high * 12}
       onMouseDown={e => { e.preventDefault(); begin(at(e)); reach(at(e)) }} onMouseMove={e => { if (from >= 0 && e.buttons) reach(at(e)) }} onMouseUp={() => { if (from >= 0) dragged(); begin(-1); reach(-1) }} onMouseLeave={() => { begin(-1); reach(-1) }}>
-      {list.map((c, i) => <rect key={i} x={i % wide * 10 + .6} y={Math.floor(i / wide) * 10 + .6} width="8.8" height="8.8" rx="1.4" class={"cell " + (c.level > 0 ? "taken" : c.kind === 1 ? "pool" : "open") + (from >= 0 && i >= low && i <= top ? " dragged" : "")}>
+      {list.map((c, i) => <rect key={i} x={i % wide * 10 + .6} y={Math.floor(i / wide) * 10 + .6} width="8.8" height="8.8" rx="1.4" class={"cell " + (i === gate ? "gate" : c.level > 0 ? "taken" : c.kind === 1 ? "pool" : "open") + (from >= 0 && i >= low && i <= top ? " dragged" : "")}>
         <title>{each === 1n ? address(s.low + BigInt(i), s.v6) : span(spanOf(i, i))}</title></rect>)}
     </svg>
-    <figcaption class="muted small">Drag over free addresses to assign them; press one in use to open it.</figcaption>
+    <figcaption class="muted small"><span class="legend"><span><i class="swatch taken" aria-hidden="true" />in use</span><span><i class="swatch gate" aria-hidden="true" />gateway</span><span><i class="swatch pool" aria-hidden="true" />DHCP range</span><span><i class="swatch open" aria-hidden="true" />free</span></span> Drag over free addresses to assign them; press one in use to open it.</figcaption>
   </figure>
 }
 
@@ -110,8 +111,8 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
   const first = rows.at(0), before = !filter && first ? free(s.low + edge, parseAddress(first.address!)!.n - 1n) : null
   return <>
     <div class="tools">
-      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed) }) }}>
-        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="a part of the name, or state:'RESERVED'" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button>
+      <form class="filter" role="search" onSubmit={e => { e.preventDefault(); setQuery({ filter: filterOf(typed, /^[\d.]+$/.test(typed.trim()) ? "address" : "name") }) }}>
+        <input type="text" aria-label="Filter" class="mono" spellcheck={false} placeholder="a part of the name or address, or state:'RESERVED'" value={typed} onInput={e => type(e.currentTarget.value)} /><button type="submit">Filter</button>
         {filter && <button type="button" onClick={() => { type(""); setQuery({ filter: null }) }}>All</button>}
       </form>
       <span class="muted">{rows.total !== undefined && counted(rows.total, "addresses")}</span>
@@ -139,18 +140,20 @@ function Addresses({ r, s, may, assign }: { r: Resource; s: Span; may: May; assi
 function Assign({ r, s, count: begin, close, done }: { r: Resource; s: Span; count: number; close: () => void; done: () => void }) {
   const all = size(s), [first, from] = useState(address(s.low, s.v6)), [count, setCount] = useState(begin), [name, call] = useState(""), [state, be] = useState("STATIC")
   const [mac, setMac] = useState("")
+  const ranges = useData<Page>(`networks/${r.id}/ranges?limit=200&fields=id,name,range`, a => get(`networks/${r.id}/ranges?limit=200&fields=id,name,range`, { signal: a, quiet: true }), ["ranges"])
   const at = parseAddress(first), type = s.v6 ? "IPv6Address" : "IPv4Address"
+  const inside = at && state !== "DHCP_RESERVED" ? ranges.data?.data.find(x => { const p = parseSpan(x.range); return p && p.low <= at.n + BigInt(Math.max(1, count) - 1) && p.high >= at.n }) : undefined
   const one = (i: number) => ({ type, state, address: address(at!.n + BigInt(i), s.v6), ...(state === "DHCP_RESERVED" && mac ? { macAddress: { address: mac } } : {}), ...(name ? { name: name.includes("#") ? name.replace("#", String(i + 1)) : count > 1 ? `${name}-${i + 1}` : name } : {}) })
   const wanted: Wanted | null = !at || at.v6 !== s.v6 || count < 1 || count > 1000 ? null
     : { method: "POST", path: `networks/${r.id}/addresses`, body: count === 1 ? one(0) : Array.from({ length: count }, (_, i) => one(i)), says: count === 1 ? `${first} is assigned.` : `${count} addresses from ${first} are assigned.` }
   return <Preview title={`Assign, of ${span(s)}`} wanted={wanted} close={close} done={done} unstaged={count > 1}>
-    {() => <div class="fields">
+    {() => <>{inside && <p class="box"><Icon name="triangle-alert" /> That lies in the DHCP range <span class="mono">{inside.range}</span>{inside.name ? " " + inside.name : ""}: clients are given its addresses, too.</p>}<div class="fields">
       <Field label="First address">{id => <input id={id} class="mono" value={first} onInput={e => from(e.currentTarget.value.trim())} />}</Field>
       <Field label="How many" hint={all === 1n ? "One is free there." : `${amount(all)} are free in a row.`}>{(id, d) => <input id={id} aria-describedby={d} type="number" min={1} max={1000} value={count} onInput={e => setCount(Number(e.currentTarget.value))} />}</Field>
       <Field label="Name" hint={count > 1 ? "A # stands for the number of each." : undefined}>{(id, d) => <input id={id} aria-describedby={d} value={name} onInput={e => call(e.currentTarget.value)} />}</Field>
       <Field label="State">{id => <select id={id} value={state} onChange={e => be(e.currentTarget.value)}>{(s.v6 ? ["STATIC"] : ["STATIC", "RESERVED", "DHCP_RESERVED"]).map(x => <option key={x}>{x}</option>)}</select>}</Field>
       {state === "DHCP_RESERVED" && <Field label="MAC address *" hint="Whom the address is kept for.">{(id, d) => <input id={id} aria-describedby={d} class="mono" placeholder="00:00:5e:00:53:01" value={mac} onInput={e => setMac(e.currentTarget.value.trim())} />}</Field>}
-    </div>}
+    </div></>}
   </Preview>
 }
 

@@ -214,13 +214,20 @@ function Split({ r, parent, close, done }: { r: Resource; parent: string; close:
 function Merge({ r, parent, close, done }: { r: Resource; parent: string; close: () => void; done: () => void }) {
   const block = r.type.endsWith("Block"), what = block ? "blocks" : "networks"
   const [near, show] = useState<Resource[] | null>(null), [picked, pick] = useState<number[]>([])
-  useEffect(() => { childrenOf(parent, atOnce).then(c => {
-    const list = c.list.filter(x => x.type === r.type), at = list.findIndex(x => x.id === r.id)
-    show(list.slice(Math.max(0, at - 4), at + 5).filter(x => x.id !== r.id))
-  }, () => show([])) }, [])
+  useEffect(() => {
+    const s = parseSpan(r.range)!, reach = size(s) * 4n, top = (1n << (s.v6 ? 128n : 32n)) - 1n, low = s.low > reach ? s.low - reach : 0n, high = s.high + reach > top ? top : s.high + reach
+    const filter = `range:within('${address(low, s.v6)}-${address(high, s.v6)}')`
+    get<Page>(`${parent}/${what}` + query({ filter, orderBy: "range", limit: 200 }), { quiet: true }).then(p => {
+      // What adjoins, one behind the other, on either side.
+      const list = p.data.map(x => ({ x, s: parseSpan(x.range)! })).filter(x => x.x.id !== r.id), found: Resource[] = []
+      for (let end = s.high, n = 0; n < 8; n++) { const next = list.find(x => x.s.low === end + 1n); if (!next) break; found.push(next.x); end = next.s.high }
+      for (let begin = s.low, n = 0; n < 8; n++) { const next = list.find(x => x.s.high === begin - 1n); if (!next) break; found.unshift(next.x); begin = next.s.low }
+      show(found)
+    }, () => show([]))
+  }, [])
   const wanted: Wanted | null = picked.length ? { method: "POST", path: `${parent.startsWith("blocks/") ? parent : "blocks/" + r.id}/merges`, body: { type: r.type + "Merge", [what]: picked.map(id => ({ id })), destination: { id: r.id } }, says: `${r.range} is merged.` } : null
   return <Preview title={"Merge into " + r.range} wanted={wanted} close={close} done={done}>
-    {() => near === null ? <Loading /> : near.length === 0 ? <p>There is nothing of its kind beside it.</p> : <fieldset class="choice"><legend>What goes up in it</legend>{near.map(x => <label key={x.id}><input type="checkbox" checked={picked.includes(x.id)} onChange={e => pick(p => e.currentTarget.checked ? [...p, x.id] : p.filter(i => i !== x.id))} /><span class="mono">{x.range}</span> {x.name}</label>)}</fieldset>}
+    {() => near === null ? <Loading /> : near.length === 0 ? <p>Nothing of its kind adjoins it.</p> : <fieldset class="choice"><legend>What goes up in it</legend>{near.map(x => <label key={x.id}><input type="checkbox" checked={picked.includes(x.id)} onChange={e => pick(p => e.currentTarget.checked ? [...p, x.id] : p.filter(i => i !== x.id))} /><span class="mono">{x.range}</span> {x.name}</label>)}</fieldset>}
   </Preview>
 }
 
