@@ -1012,6 +1012,18 @@ export type FirewallService = {
   userDefinedFields: any
 }
 
+/** FleetRight says what a user, or the members of a group, may do with the service points that have some labels. Users who see everything, and administrators, need none to see them. It is ours. */
+export type FleetRight = {
+  id: number
+  type: "FleetRight"
+  name: string | null
+  _links?: Links
+  accessLevel: "VIEW" | "CHANGE" | "FULL"
+  labels: any[]
+  userDefinedFields: any
+  userScope: Ref
+}
+
 /** FullDeployment carries all that a server is to have of a service. */
 export type FullDeployment = {
   id: number

@@ -9,6 +9,7 @@ func Register(r *resource.Registry) {
 	registerAccessRights(r)
 	registerAuthenticators(r)
 	registerCredentials(r)
+	registerFleetRights(r)
 	registerGlobalSettings(r)
 	registerGroups(r)
 	registerSessions(r)
@@ -42,6 +43,10 @@ var descriptions = map[string]string{
 	"Attribute":                                            "Attribute is one that is asked along.",
 	"Attribute.name":                                       "name is its name.",
 	"Attribute.value":                                      "value is its value.",
+	"FleetRight":                                           "FleetRight says what a user, or the members of a group, may do with the service points that have some labels. Users who see everything, and administrators, need none to see them. It is ours.",
+	"FleetRight.accessLevel":                               "accessLevel is what may be done with them: VIEW sees them with their applications and logs; CHANGE names, updates and configures them and their applications, too; FULL has them enrol anew, changes their nodes and deletes them, too.",
+	"FleetRight.labels":                                    "labels are the labels that a service point has to have, all of them: NAME=VALUE, or NAME for any value.",
+	"FleetRight.userScope":                                 "userScope is the user or the group.",
 	"GlobalSettings":                                       "GlobalSettings says how the manager behaves towards everybody.",
 	"GlobalSettings.customReverseZoneFormatsAllowed":       "customReverseZoneFormatsAllowed says whether reverse zones may be named otherwise than RFC 2317 has them.",
 	"GlobalSettings.disclaimerEnabled":                     "disclaimerEnabled says whether who signs in on the console is shown a text.",

@@ -189,7 +189,7 @@ func (s *Service) orderMany(tx *store.Tx, ids []string, version string, refused 
 	for _, id := range ids {
 		u, there := known[id]
 		if !there {
-			refused[id] = unknown(id)
+			refused[id] = Unknown(id)
 			continue
 		}
 		now, err := s.ordered(u, version)

@@ -447,7 +447,7 @@ func there(tx *store.Tx, servicePoint string) error {
 	var one int
 	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?", servicePoint).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
-		return unknown(servicePoint)
+		return Unknown(servicePoint)
 	}
 	return err
 }

@@ -35,7 +35,7 @@ func (s *Service) desire(ctx context.Context, servicePoint string, fn func(tx *s
 func (s *Service) nextDesired(tx *store.Tx, servicePoint string) (generation int64, err error) {
 	err = tx.QueryRow("SELECT desired FROM service_point WHERE id = ?"+tx.Locking(), servicePoint).Scan(&generation)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, unknown(servicePoint)
+		return 0, Unknown(servicePoint)
 	}
 	// It follows from the time, so that a database that was restored gives none again that it gave before.
 	return max(s.now().UnixMilli(), generation+1), err

@@ -33,6 +33,8 @@ type Filter struct {
 	Hostname string `json:"hostname,omitempty"`
 	// Labels are labels that it has. An empty value is any.
 	Labels map[string]string `json:"labels,omitempty"`
+	// Within are sets of labels, one of which it has to have as Labels are had; nil means any.
+	Within []map[string]string `json:"-"`
 	// Named says that Name matters, also where it is empty.
 	Named bool `json:"-"`
 }
@@ -159,17 +161,33 @@ func (f *Filter) where() (conditions string, args []any) {
 	if f.Application != "" {
 		and("EXISTS (SELECT 1 FROM application a WHERE a.service_point = s.id AND a.name = ?)", f.Application)
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
-		if value := f.Labels[name]; value != "" {
-			and("s.id IN (SELECT service_point FROM label WHERE name = ? AND value = ?)", name, value)
-		} else {
-			and("s.id IN (SELECT service_point FROM label WHERE name = ?)", name)
+	if len(f.Labels) > 0 {
+		and(labelsAre(f.Labels, &args))
+	}
+	if f.Within != nil {
+		either := make([]string, len(f.Within))
+		for i, labels := range f.Within {
+			either[i] = labelsAre(labels, &args)
 		}
+		and("(" + strings.Join(either, " OR ") + ")")
 	}
 	if all == nil {
 		return "", nil
 	}
 	return "WHERE " + strings.Join(all, " AND "), args
+}
+
+// labelsAre words that a service point has labels, and adds the arguments of that.
+func labelsAre(labels map[string]string, args *[]any) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		if value := labels[name]; value != "" {
+			all, *args = append(all, "s.id IN (SELECT service_point FROM label WHERE name = ? AND value = ?)"), append(*args, name, value)
+		} else {
+			all, *args = append(all, "s.id IN (SELECT service_point FROM label WHERE name = ?)"), append(*args, name)
+		}
+	}
+	return "(" + strings.Join(all, " AND ") + ")"
 }
 
 // keeps reports whether a service point that the database has found is one of those.

@@ -250,7 +250,7 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 		}
 		one, err := c.read(tx, "WHERE s.id = ?", []any{id})
 		if err == nil && len(one) == 0 {
-			return unknown(id)
+			return Unknown(id)
 		}
 		if err == nil {
 			d.Instance = one[0]
@@ -276,7 +276,8 @@ func (s *Service) Get(ctx context.Context, id string) (d Detail, err error) {
 	return d, err
 }
 
-func unknown(id string) error { return problem.NotFound("there is no fleet service point %q", id) }
+// Unknown is the problem of a service point that there is not.
+func Unknown(id string) error { return problem.NotFound("there is no fleet service point %q", id) }
 
 // Delete forgets a service point. Its certificate is refused from then on.
 func (s *Service) Delete(ctx context.Context, id string) error {
@@ -290,7 +291,7 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 			return err
 		}
 		if n == 0 {
-			return unknown(id)
+			return Unknown(id)
 		}
 		for _, table := range []string{"application", "presence", "report", "fleet_event", "label", "wanted_log", "node"} {
 			if err := tx.Write("DELETE FROM "+table+" WHERE service_point = ?", id); err != nil {

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"regexp"
 	"strings"
 	"unicode"
@@ -43,6 +44,27 @@ func labelled(tx *store.Tx, page []Instance, places map[string]int, ids []any) e
 		page[places[id]].Labels[name] = value
 		return nil
 	}, "SELECT service_point, name, value FROM label WHERE service_point IN ("+list(len(ids))+")", ids...)
+}
+
+// Labels gives the labels of a service point; the problem of one that there is not.
+func (s *Service) Labels(ctx context.Context, id string) (labels map[string]string, err error) {
+	err = s.store.View(ctx, func(tx *store.Tx) error {
+		labels = map[string]string{}
+		var there int
+		if err := tx.QueryRow("SELECT count(*) FROM service_point WHERE id = ?", id).Scan(&there); err != nil {
+			return err
+		}
+		if there == 0 {
+			return Unknown(id)
+		}
+		return tx.Each(func(scan func(...any) error) error {
+			var name, value string
+			err := scan(&name, &value)
+			labels[name] = value
+			return err
+		}, "SELECT name, value FROM label WHERE service_point = ?", id)
+	})
+	return labels, err
 }
 
 // relabel changes labels of a service point: nil takes one away.

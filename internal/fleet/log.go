@@ -65,7 +65,7 @@ func (s *Service) askForLog(tx *store.Tx, id, servicePoint, application string, 
 		"ON p.service_point = s.id WHERE s.id = ?", application, servicePoint).Scan(&waiting, &connected, &there)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return unknown(servicePoint)
+		return Unknown(servicePoint)
 	case err != nil:
 		return err
 	case there == 0:

@@ -80,7 +80,7 @@ func (s *Service) reunite(tx *store.Tx, id string) error {
 	err := tx.QueryRow("SELECT status, target_version, acknowledged, node_count FROM service_point WHERE id = ?"+tx.Locking(), id).
 		Scan(&status, &target, &acknowledged, &count)
 	if errors.Is(err, sql.ErrNoRows) {
-		return unknown(id)
+		return Unknown(id)
 	}
 	if err != nil {
 		return err

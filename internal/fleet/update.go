@@ -96,7 +96,7 @@ func locked(tx *store.Tx, id string) error {
 	var one int
 	err := tx.QueryRow("SELECT 1 FROM service_point WHERE id = ?"+tx.Locking(), id).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
-		return unknown(id)
+		return Unknown(id)
 	}
 	return err
 }
@@ -124,7 +124,7 @@ func readUpdatable(tx *store.Tx, id string) (u updatable, err error) {
 	err = tx.QueryRow("SELECT version, target_version, update_status, update_reason, platform, base_version, update_asked FROM service_point "+
 		"WHERE id = ?", id).Scan(&u.version, &u.target, &u.status, &u.reason, &u.platform, &u.base, &u.asked)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = unknown(id)
+		err = Unknown(id)
 	}
 	return u, err
 }

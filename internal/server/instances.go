@@ -44,6 +44,9 @@ func (m *Manager) listInstances(w http.ResponseWriter, r *http.Request) error {
 		f.Labels[name] = value
 	}
 	rest.Note(w, r, nil, append(names, labelParameter)...)
+	for _, s := range scopesOf(r.Context()) {
+		f.Within = append(f.Within, s.Labels)
+	}
 	list := newList(w)
 	err := m.Fleet.List(r.Context(), f, func(i fleet.Instance) error { return list.add(i) })
 	if err != nil && !list.begun { // else the answer breaks off, which its reader notices
@@ -82,6 +85,9 @@ func (m *Manager) modifyInstance(w http.ResponseWriter, r *http.Request) error {
 		if string(members[name]) == "null" {
 			*field = &none
 		}
+	}
+	if _, ok := members["labels"]; ok && scopesOf(r.Context()) != nil {
+		return problem.Forbidden("AccessDenied", "labels: they say whose a service point is: administrators change them")
 	}
 	if raw, ok := members["labels"]; ok {
 		if json.Unmarshal(raw, &c.Labels) != nil || c.Labels == nil {

@@ -996,6 +996,18 @@ FirewallService = TypedDict("FirewallService", {
 FirewallService.__doc__ = "FirewallService says what the machine lets in."
 
 
+FleetRight = TypedDict("FleetRight", {
+    "id": int,
+    "type": Literal["FleetRight"],
+    "name": Optional[str],
+    "userDefinedFields": Optional[Dict[str, Optional[str]]],
+    "userScope": Dict[str, Any],
+    "labels": List[str],
+    "accessLevel": Literal["VIEW", "CHANGE", "FULL"],
+}, total=False)
+FleetRight.__doc__ = "FleetRight says what a user, or the members of a group, may do with the service points that have some labels. Users who see everything, and administrators, need none to see them. It is ours."
+
+
 FullDeployment = TypedDict("FullDeployment", {
     "id": int,
     "type": Literal["FullDeployment"],
