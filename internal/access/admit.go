@@ -67,7 +67,7 @@ func (s *Service) admit(ctx context.Context, e *external, id authn.Identity, use
 		return p, err
 	}
 	switch {
-	case user != nil && (user.Authenticator.ID != e.id || !user.usable(by)):
+	case user != nil && (user.Authenticator.ID != e.id || !user.enters(by)):
 		return p, errLogin
 	case user == nil && len(groups) == 0:
 		if s.observer.Nobody != nil {
@@ -162,7 +162,7 @@ func (s *Service) regroup(c *resource.Change, user int64, groups, gone []int64) 
 func (s *Service) usableBy(ctx context.Context, id, authenticator int64, by Door) (p Principal, err error) {
 	err = s.store.View(ctx, func(tx *store.Tx) error {
 		user, err := userOf(tx, id)
-		if errors.Is(err, store.ErrNotFound) || err == nil && (!user.usable(by) || user.Authenticator.ID != authenticator) {
+		if errors.Is(err, store.ErrNotFound) || err == nil && (!user.enters(by) || user.Authenticator.ID != authenticator) {
 			return errLogin
 		}
 		if err == nil {

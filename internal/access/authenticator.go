@@ -82,7 +82,7 @@ type X509Authenticator struct {
 	// LDAPUserMatchOption says how a certificate leads to a user of a directory.
 	LDAPUserMatchOption string `api:"ldapUserMatchOption,required" enum:"NONE|CUSTOM_USER_PREFIX_MATCH|STRICT_DN_MATCH"`
 	// CACertificates are those that certificates are issued by.
-	CACertificates []string `api:"caCertificates,required"`
+	CACertificates []string `api:"caCertificates,required" length:"65535"`
 }
 
 // KerberosAuthenticator knows users from a realm of Kerberos.

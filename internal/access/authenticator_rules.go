@@ -42,11 +42,6 @@ func (x *TACACSPlusAuthenticator) BeforeWrite(c *resource.Change) error {
 	return notSignedIn(c, "there is no kept library that speaks TACACS+: nobody signs in by it; take LDAPAuthenticator or RADIUSAuthenticator")
 }
 
-// BeforeWrite says why there is none.
-func (x *X509Authenticator) BeforeWrite(c *resource.Change) error {
-	return notSignedIn(c, "signing in with a certificate is not built yet")
-}
-
 // BeforeWrite leaves it as it is.
 func (x *AddressManagerAuthenticator) BeforeWrite(c *resource.Change) error {
 	x.Name = ownAuthenticator

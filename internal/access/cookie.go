@@ -142,7 +142,7 @@ func (s *Service) takeLink(ctx context.Context, code, remote string, by Door) (p
 		if err != nil {
 			return "", nil, err
 		}
-		if user, err = userOf(tx, userID); errors.Is(err, store.ErrNotFound) || err == nil && (!user.usable(by) || user.Authenticator.ID != 0) {
+		if user, err = userOf(tx, userID); errors.Is(err, store.ErrNotFound) || err == nil && (!user.enters(by) || user.Authenticator.ID != 0) {
 			err = errLink
 		}
 		return id, user, err

@@ -165,7 +165,7 @@ var descriptions = map[string]string{
 	"User.passwordResetRequired":                     "passwordResetRequired says whether the user must change the password.",
 	"User.phoneNumber":                               "phoneNumber is the user's telephone number.",
 	"User.securityPrivilege":                         "securityPrivilege is what the user may do about access rights; ADMINISTRATOR may do everything.",
-	"User.x509Required":                              "x509Required says whether the user needs a certificate.",
+	"User.x509Required":                              "x509Required says whether the user signs in with a certificate, and in no other way.",
 	"UserGroup":                                      "UserGroup is a group of users.",
 	"UserGroup.administrativeAccessRights":           "administrativeAccessRights are the group's rights on the manager's own parts; there are none.",
 	"UserGroup.administratorPrivilege":               "administratorPrivilege says whether its members may do everything.",

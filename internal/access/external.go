@@ -35,6 +35,8 @@ type external struct {
 	tokens *authn.Tokens
 	// saml is the identity provider that people are sent to; nil where it is none.
 	saml *authn.SAML
+	// certificates verifies those that browsers show; nil where it knows none.
+	certificates *authn.Certificates
 	// issuer is the issuer of the tokens that are verified here.
 	issuer string
 	// secondary is the one that is asked where nobody answers; nil where there is none.
@@ -163,6 +165,11 @@ func externalOf(o schema.Object, secrets map[string]string, service authn.SAMLSe
 			e.issuer = x.Issuer
 		}
 		return e
+	case *X509Authenticator:
+		if known := x.certificates(at.Now); known != nil {
+			return &external{certificates: known, sameGroup: func(string, string) bool { return false }}
+		}
+		return nil
 	case *SAMLIdentityProvider:
 		if !x.Enabled {
 			return nil

@@ -54,7 +54,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string, by D
 		return s.loginElsewhere(ctx, others, name, password, remote, said.guesses, by)
 	}
 	key := s.passwordKey(name, password)
-	recalled := hash != "" && s.recalls(key) == hash && user.usable(by)
+	recalled := hash != "" && s.recalls(key) == hash && user.enters(by)
 	if err := s.guesses.may(name, remote, said.guesses, recalled); err != nil {
 		s.saw(Throttled, name, remote)
 		return Principal{}, err
@@ -66,7 +66,7 @@ func (s *Service) Login(ctx context.Context, name, password, remote string, by D
 	if err != nil {
 		return Principal{}, err
 	}
-	if !right || !user.usable(by) { // which takes as long for an account that is locked
+	if !right || !user.enters(by) { // which takes as long for an account that is locked
 		s.guesses.failed(name, remote, said.guesses)
 		s.saw(Refused, name, remote)
 		return Principal{}, errLogin

@@ -54,7 +54,9 @@ func backFrom(r *http.Request, provider int64) string {
 }
 
 // people reports whether people can be sent there.
-func (e *external) people() bool { return e.saml != nil || e.tokens != nil && e.tokens.People() }
+func (e *external) people() bool {
+	return e.saml != nil || e.certificates != nil || e.tokens != nil && e.tokens.People()
+}
 
 // Providers gives those that people can be sent to.
 func (s *Service) Providers(ctx context.Context) (list []Provider, err error) {
@@ -92,6 +94,9 @@ func (s *Service) SendTo(w http.ResponseWriter, r *http.Request, id int64) (to s
 	e, err := s.provider(r.Context(), id)
 	if err != nil {
 		return "", err
+	}
+	if e.certificates != nil { // whoever shows one is in
+		return "/", s.enterByCertificate(w, r, e)
 	}
 	sent := sentPeople{id, s.store.Now().Unix() + flowLife, authn.Flow{State: NewSecret(), Nonce: NewSecret(), Verifier: NewSecret()}}
 	var found error

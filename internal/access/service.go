@@ -107,6 +107,8 @@ type Service struct {
 	// guesses slows down who guesses; observer is told of it.
 	guesses  *guesses
 	observer Observer
+	// wish says whether browsers are asked for certificates.
+	wish certificateWish
 	// manners are what the settings say of sessions and guesses.
 	manners *manners
 	// rights are what users may do, by their numbers.

@@ -39,7 +39,7 @@ type User struct {
 	PasswordResetRequired bool `api:"passwordResetRequired,put"`
 	// AccountLocked says whether the user is locked out.
 	AccountLocked bool `api:"accountLocked,put"`
-	// X509Required says whether the user needs a certificate.
+	// X509Required says whether the user signs in with a certificate, and in no other way.
 	X509Required bool `api:"x509Required,put"`
 	// AdministrativeAccessLevels are the user's rights on the manager's own parts.
 	AdministrativeAccessLevels map[string]string `api:"administrativeAccessLevels,readOnly"`
@@ -63,10 +63,13 @@ func (x *User) BeforeWrite(c *resource.Change) error {
 			"%s may set the own password (PATCH with the field password alone), and no other field", c.Caller.Name)
 	}
 	if x.X509Required && (c.Creates() || c.Given["x509Required"]) {
-		p := problem.BadRequest("UnsupportedResourceFieldValue",
-			"x509Required: signing in with a certificate is not built yet, and true would keep the user out")
-		p.Fields = []string{"x509Required"}
-		return p
+		taken, err := certificatesTaken(c, 0)
+		if err == nil && !taken {
+			err = problem.Invalid("x509Required", "would keep the user out: there is no X509Authenticator, which verifies certificates")
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if c.Creates() || c.Given["email"] {
 		if !isMail(x.Email) {
@@ -167,7 +170,7 @@ func (x *User) isOwn(tx *store.Tx) (bool, error) {
 
 // administers reports whether the user can administer whoever else is away: by a password that the manager itself knows.
 func (x *User) administers(tx *store.Tx) (bool, error) {
-	if !x.rules() {
+	if !x.rules() || x.X509Required {
 		return false, nil
 	}
 	return x.isOwn(tx)
@@ -241,6 +244,15 @@ func (x *User) AfterWrite(c *resource.Change) error {
 			return err
 		}
 	}
+	if old, ok := c.Old.(*User); ok && x.X509Required && !old.X509Required { // who came in otherwise comes in again
+		open, _, err := sessionsOf(c.Tx, x.ID)
+		if err == nil {
+			err = endSessions(c, open, terminated)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if x.hash == "" {
 		return nil
 	}
@@ -311,6 +323,9 @@ const (
 func (x *User) usable(by Door) bool {
 	return !x.AccountLocked && (x.AccessType == string(by) || x.AccessType == "GUI_AND_API")
 }
+
+// enters reports whether the user comes in by a door without a certificate.
+func (x *User) enters(by Door) bool { return x.usable(by) && !x.X509Required }
 
 func (x *User) role() string {
 	if x.SecurityPrivilege == "ADMINISTRATOR" {

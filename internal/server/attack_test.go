@@ -540,7 +540,7 @@ func TestPrivilegesAct(t *testing.T) {
 	if state := m.want(200, "GET", "/api/v2/sessions/"+session, "").text("state"); state != "TERMINATED" {
 		t.Errorf("a session of the former password is %s", state)
 	}
-	m.refused(400, "UnsupportedResourceFieldValue", "x509Required", "PATCH", "/api/v2/users/"+id, `{"x509Required":true}`)
+	m.refused(400, "InvalidResourceFieldValue", "x509Required", "PATCH", "/api/v2/users/"+id, `{"x509Required":true}`)
 	m.refused(400, "BlankFieldValue", "blank", "PATCH", "/api/v2/users/"+id, `{"password":"        "}`)
 }
 

@@ -58,8 +58,7 @@ func TestNotYet(t *testing.T) {
 	if own.text("count") != "1" || own.text("data.0.type") != "AddressManagerAuthenticator" {
 		t.Errorf("the authenticators are %s", own.body)
 	}
-	for _, body := range []string{`{"type":"KerberosAuthenticator","name":"x","hostname":"x","realm":"x"}`,
-		`{"type":"X509Authenticator","name":"x","primaryServerUrl":"https://x","ldapUserMatchOption":"NONE","caCertificates":["x"]}`} {
+	for _, body := range []string{`{"type":"KerberosAuthenticator","name":"x","hostname":"x","realm":"x"}`} {
 		m.refused(400, "UnsupportedResourceFieldValue", "type", "POST", "/api/v2/authenticators", body)
 	}
 	m.refused(400, "UnsupportedResourceFieldValue", "enabled", "POST", "/api/v2/configurations/"+configuration+"/reconciliationPolicies",

@@ -353,13 +353,26 @@ func (m *Manager) tlsConfig() (*tls.Config, error) {
 			return nil, fmt.Errorf("reading the certificate: %w", err)
 		}
 		config.GetCertificate = m.files.get
-		return config, nil
+		return m.wanting(config), nil
 	}
 	if !loopback(m.api.Addr()) && len(m.options.TrustProxy) == 0 {
 		m.log.Warn("no certificate was given: this one is issued by the manager's own authority", "listen", m.api.Addr().String())
 	}
 	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.certificate.Load(), nil }
-	return config, nil
+	return m.wanting(config), nil
+}
+
+// wanting has browsers asked for certificates as long as somebody verifies them (docs/sign-in.md).
+func (m *Manager) wanting(config *tls.Config) *tls.Config {
+	asking := config.Clone()
+	asking.ClientAuth = tls.RequestClientCert
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if m.Identity.WantsCertificates(hello.Context()) {
+			return asking, nil
+		}
+		return nil, nil
+	}
+	return config
 }
 
 // serve starts the servers and the background work.

@@ -8,6 +8,7 @@ import { enter, leave, mustReset, refused, resetPassword } from "../session"
 const why: Record<string, string> = {
   link: "The link was used already, or is too old. Sign in here, or have another one made.",
   InvalidAuthorizationCredentials: "You were not let in: you are in no group that is known here, the sign-in was refused there, or it took too long.",
+  CertificateRequired: "Your browser has shown no certificate. Close it and choose one when it asks, or ask who runs the manager: where TLS ends at a proxy none comes through.",
   AuthenticatorUnavailable: "Who signs you in does not answer. Nobody of it can sign in until it is back.",
 }
 

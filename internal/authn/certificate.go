@@ -1,0 +1,119 @@
+package authn
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"portolan/internal/outbound"
+
+	"golang.org/x/crypto/ocsp"
+)
+
+// Certificates knows people by the certificates that their browsers show.
+type Certificates struct {
+	// Issuers are the certificates that theirs must be issued by, all of the chain.
+	Issuers []*x509.Certificate
+	// Responders are where it is asked whether a certificate is still good (RFC 6960), one behind the other.
+	Responders []string
+	Now        func() time.Time
+}
+
+// responderSkew is how far a responder's clock may be off, maxResponse how much an answer may have, in bytes.
+const (
+	responderSkew = 5 * time.Minute
+	maxResponse   = 64 << 10
+)
+
+// Verify gives whose certificate a browser has shown, the first of a chain: by its common name. ErrWrong says that it is none of the
+// issuers', not for people (extended key usage client authentication), not good at this time, or revoked; ErrAway that no responder
+// could be asked.
+func (c *Certificates) Verify(ctx context.Context, chain []*x509.Certificate) (id Identity, err error) {
+	if len(chain) == 0 {
+		return id, fmt.Errorf("%w: the browser has shown no certificate", ErrWrong)
+	}
+	leaf, roots, between := chain[0], x509.NewCertPool(), x509.NewCertPool()
+	for _, issuer := range c.Issuers {
+		if bytes.Equal(issuer.RawSubject, issuer.RawIssuer) {
+			roots.AddCert(issuer)
+		} else {
+			between.AddCert(issuer)
+		}
+	}
+	chains, err := leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: c.Now(),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	if err != nil {
+		return id, fmt.Errorf("%w: the certificate: %w", ErrWrong, err)
+	}
+	if len(chains[0]) < 2 || leaf.IsCA {
+		return id, fmt.Errorf("%w: the certificate is an issuer's own", ErrWrong)
+	}
+	if leaf.Subject.CommonName == "" {
+		return id, fmt.Errorf("%w: the certificate has no common name", ErrWrong)
+	}
+	if err := c.stillGood(ctx, leaf, chains[0][1]); err != nil {
+		return id, err
+	}
+	return Identity{Name: leaf.Subject.CommonName}, nil
+}
+
+// stillGood asks whether a certificate is still good.
+func (c *Certificates) stillGood(ctx context.Context, leaf, issuer *x509.Certificate) error {
+	asked, err := ocsp.CreateRequest(leaf, issuer, nil)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := asking(ctx)
+	defer cancel()
+	var faults []error
+	for _, at := range c.Responders {
+		answer, err := ask(ctx, at, asked)
+		if err == nil {
+			var said *ocsp.Response
+			if said, err = ocsp.ParseResponseForCert(answer, leaf, issuer); err == nil {
+				now := c.Now()
+				switch {
+				case said.ThisUpdate.After(now.Add(responderSkew)) ||
+					!said.NextUpdate.IsZero() && said.NextUpdate.Before(now.Add(-responderSkew)):
+					err = errors.New("its answer is not of this time")
+				case said.Status == ocsp.Good:
+					return nil
+				default:
+					return fmt.Errorf("%w: the certificate is revoked, or not known to its issuer", ErrWrong)
+				}
+			}
+		}
+		faults = append(faults, fmt.Errorf("asking %s: %w", at, err))
+	}
+	return away("whether a certificate is still good: %w", errors.Join(faults...))
+}
+
+// ask sends a question to a responder.
+func ask(ctx context.Context, at string, question []byte) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(question))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/ocsp-request")
+	client := &http.Client{Transport: &http.Transport{DialContext: outbound.Dialer().DialContext, DisableKeepAlives: true,
+		TLSHandshakeTimeout: AskTime}, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return errors.New("redirects are not followed")
+	}}
+	rs, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := io.ReadAll(io.LimitReader(rs.Body, maxResponse))
+	if e := rs.Body.Close(); err == nil {
+		err = e
+	}
+	if err == nil && rs.StatusCode != http.StatusOK {
+		err = errors.New(rs.Status)
+	}
+	return answer, err
+}
