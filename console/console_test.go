@@ -416,7 +416,8 @@ func TestChangeList(t *testing.T) {
 	s.ok(p.Text("All of it is made."))
 	s.ok(other.Text("in another tab"))
 	s.ok(third.Wait(count + ` === "1"`))
-	if n := s.api("GET", "/api/v2/networks/"+network+"/ranges?total=true&filter=range:%2710.0.0.200-10.0.0.209%27", "")["totalCount"]; n != 1.0 {
+	const made = "/ranges?total=true&filter=range:%2710.0.0.200-10.0.0.209%27"
+	if n := s.api("GET", "/api/v2/networks/"+network+made, "")["totalCount"]; n != 1.0 {
 		t.Errorf("%v ranges were made", n)
 	}
 	s.ok(third.Go("/ui/staged"))
