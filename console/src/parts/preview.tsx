@@ -1,10 +1,10 @@
 // A change that is seen before it is made: a form, what the manager says would come of it, and then now, or on the change list.
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { dryRun, type Operation, type Problem, type Tried } from "../api"
-import { problemOf } from "../data"
+import { dryRun, get, query, type Operation, type Problem, type Resource, type Tried } from "../api"
+import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
-import { kind } from "../links"
+import { kind, title } from "../links"
 import { stage, type Staged } from "../staged"
 import { change } from "../work"
 import { Button, Dialog, number, Trouble, toast, useSettled } from "./basics"
@@ -57,6 +57,7 @@ export function Preview({ title, wanted, children, close, done, danger, unstaged
           : <p class="muted small">{wanted ? "Trying …" : "What would come of it is shown here before anything is made."}</p>}
       </div>
       <div class="buttons">
+        <span class="outcome small" aria-hidden="true">{problem && !quiet ? <span class="bad-text">Refused: see above.</span> : fresh?.tried ? outcome(fresh.tried) : wanted ? "Trying …" : ""}</span>
         <button type="submit" class={danger ? "danger" : "primary"} disabled={busy || !fresh?.tried || !!problem}>{busy ? "Working …" : danger ? "Delete now" : "Apply now"}</button>
         {!unstaged && <Button icon="list-checks" disabled={busy || !fresh?.tried || !!problem} onClick={() => { stage(wanted!); close(); toast("It is on the change list, and not made yet.") }}>Add to change list</Button>}
         <Button onClick={close}>Cancel</Button>
@@ -68,10 +69,16 @@ export function Preview({ title, wanted, children, close, done, danger, unstaged
 /** What a refusal offers by a header, as a button says it. */
 const offers: Record<string, string> = { "x-bcn-link-to-external-host": "Lead to it as a name of somebody else", "x-bcn-no-gateway": "Make it without a gateway" }
 
+/** How much is new, changed and deleted. */
+function partsOf(tried: Tried) { return [[tried.created, "new"], [tried.changed, "changed"], [tried.deleted, "deleted"]].filter(([n]) => n) as [number, string][] }
+
+/** The same in a word: it stays in sight, however long the form is. */
+function outcome(tried: Tried) { return partsOf(tried).map(([n, what]) => number(n) + " " + what).join(", ") || "nothing changes" }
+
 /** What a dry run says. */
 export function Effect({ tried }: { tried: Tried }) {
   const about = tried.atLeast ? "at least " : tried.estimate ? "about " : ""
-  const parts = [[tried.created, "new"], [tried.changed, "changed"], [tried.deleted, "deleted"]].filter(([n]) => n) as [number, string][]
+  const parts = partsOf(tried)
   return <div>
     <p>{parts.length ? <>This makes {about}{parts.map(([n, what], i) => <span key={what}>{i ? ", " : ""}<strong class={what === "deleted" ? "bad-text" : ""}>{number(n)} {what}</strong></span>)}.</> : "This changes nothing."}</p>
     <Operations list={tried.operations ?? []} total={tried.created + tried.changed + tried.deleted} />
@@ -104,15 +111,34 @@ function called(o: Operation): string {
   return o.name ?? "#" + o.resourceId
 }
 
+/** How many resources are looked up, so that a change says what they are called. */
+const mostNamed = 12
+
+/** What the resources that changes lead to are called, by their numbers, as far as their names were found. */
+function useNames(list: Operation[]): Map<number, string> {
+  const ids = new Set<number>()
+  const note = (v: any) => { if (Array.isArray(v)) v.forEach(note); else if (v && typeof v === "object" && v.id && !v.name && !v.range && !v.address) ids.add(v.id) }
+  for (const o of list) for (const f of o.fieldUpdates ?? []) if (!dull.includes(f.name)) { note(f.value); note(f.previousValue) }
+  const wanted = [...ids].slice(0, mostNamed)
+  const { data } = useData<Map<number, string>>(wanted.length ? "names " + wanted.join() : null, async signal => new Map(await Promise.all(wanted.map(async (id): Promise<[number, string]> => {
+    const found = await get<{ data: { resource: Resource }[] }>("search" + query({ q: String(id), limit: 3 }), { signal, quiet: true }).catch(() => ({ data: [] }))
+    const r = found.data.find(h => h.resource.id === id)?.resource
+    return [id, r ? title(r) : "#" + id]
+  }))))
+  return data ?? new Map()
+}
+
 /** Changes of resources, field by field. */
 export function Operations({ list, total }: { list: Operation[]; total?: number }) {
+  const names = useNames(list)
+  const named = (v: any): any => Array.isArray(v) ? v.map(named) : v && typeof v === "object" && names.has(v.id) ? { ...v, name: names.get(v.id) } : v
   if (!list.length) return null
   return <ul class="operations" tabIndex={0} aria-label="Changes, field by field">
     {list.map((o, i) => {
       const [icon, word] = marks[o.operationType] ?? ["pencil", "changed"]
       const fields = (o.fieldUpdates ?? []).filter(f => shown(f.value) !== shown(f.previousValue) && !(word === "new" && (dull.includes(f.name) || typeof f.value === "boolean")))
       return <li key={i}><Icon name={icon} size={14} /><div><span><strong>{kind(o.resourceType)}</strong> <span class="mono">{called(o)}</span> <span class="muted">{word}</span></span>
-        {word !== "deleted" && <span class="updates">{fields.slice(0, 8).map(f => <span key={f.name}><span class="muted">{f.name}</span> {word === "changed" && <><del>{shown(f.previousValue)}</del> → </>}<ins>{shown(f.value)}</ins></span>)}</span>}
+        {word !== "deleted" && <span class="updates">{fields.slice(0, 8).map(f => <span key={f.name}><span class="muted">{f.name}</span> {word === "changed" && <><del>{shown(named(f.previousValue))}</del> → </>}<ins>{shown(named(f.value))}</ins></span>)}</span>}
       </div></li>
     })}
     {total !== undefined && total > list.length && <li class="muted">and {number(total - list.length)} more</li>}

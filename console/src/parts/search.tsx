@@ -14,10 +14,13 @@ interface Hit { match: string; path: Ref[]; resource: Resource }
 interface Found { q: string; data: Hit[]; more: boolean; complete: boolean }
 
 export function Search() {
+  const [points, fleet] = useState<{ q: string; list: { id: string; name: string }[] }>({ q: "", list: [] })
   const [q, type] = useState(""), [found, show] = useState<Found>(), [problem, fail] = useState<Problem>(), [chosen, choose] = useState(0)
   useEffect(() => {
     const text = q.trim(), abort = new AbortController()
     if (!text) { show(undefined); return }
+    const points = text.length < 2 ? Promise.resolve([]) : get<{ data: { id: string; name: string }[] }>("/user/api/v1/fleetInstances" + query({ name: text }), { signal: abort.signal, quiet: true }).then(r => r.data, () => [])
+    void points.then(list => { if (!abort.signal.aborted) fleet({ q: text, list }) })
     get<Found>("search" + query({ q: text, limit: 30 }), { signal: abort.signal, quiet: true }).then(
       r => { show({ ...r, q: text }); fail(undefined); choose(0) }, e => { if (!abort.signal.aborted) fail(problemOf(e)) })
     return () => abort.abort()
@@ -45,7 +48,8 @@ export function Search() {
           <span class="muted path">{h.path.map(p => title(p)).join(" › ")}</span>
         </a>)}
       </div>
-      {found && found.data.length === 0 && <p class="muted" role="status">Nothing has “{found.q}”.</p>}
+      {points.q === q.trim() && points.list.map(p => <a key={p.id} class="hit" href={"/ui/fleet/" + encodeURIComponent(p.id)} onClick={close}><span class="mono">{p.name}</span><span /><span class="kind">Service point</span></a>)}
+      {found && found.data.length === 0 && !points.list.length && <p class="muted" role="status">Nothing has “{found.q}”.</p>}
       {found?.more && <p class="muted small">There is more: type more of it.</p>}
       {found && !found.complete && <p class="muted small"><Icon name="triangle-alert" size={13} /> Not every text was looked at.</p>}
     </div>

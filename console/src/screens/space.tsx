@@ -1,11 +1,11 @@
 // Address space as a tree: blocks, networks, and what is free between them.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { get, query, unattended, type Page, type Problem, type Resource } from "../api"
-import { problemOf, useResource } from "../data"
+import { problemOf, useData, useResource } from "../data"
 import { Icon } from "../icons"
 import { hrefOf, kind } from "../links"
 import { onChanges } from "../live"
-import { Button, Dialog, Empty, Field, Head, Loading, Trouble, Use } from "../parts/basics"
+import { Button, Dialog, Empty, Field, Head, Loading, number, Trouble, Use } from "../parts/basics"
 import { Create, Delete, Edit } from "../parts/edit"
 import { Grid } from "../parts/grid"
 import { SpaceMap } from "../parts/map"
@@ -244,8 +244,9 @@ function Move({ r, close, done }: { r: Resource; close: () => void; done: () => 
 export function BlockPage({ id, map }: { id: string; map: boolean }) {
   const { data: r, problem, reload } = useResource("blocks/" + id, ["blocks", "networks", "addresses"])
   const [act, set] = useState<Act["act"] | null>(null), may = useMay("blocks/" + id)
+  const counts = useData<{ totalCount: number }>(`blocks/${id}/addressCounts`, s => get(`blocks/${id}/addressCounts`, { signal: s }), ["addresses", "networks"])
   if (!r) return problem ? <><Head title="Block" /><Trouble problem={problem} retry={reload} /></> : <Loading />
-  const up = r._links?.up?.href.replace(/^\/api\/v2\//, "") ?? ""
+  const up = r._links?.up?.href.replace(/^\/api\/v2\//, "") ?? "", used = counts.data?.totalCount
   const closed = () => set(null)
   return <>
     <Head title={<span class="mono">{r.range}</span>} kind={kind(r.type) + (r.name ? " · " + r.name : "")} crumbs={<Crumbs r={r} />}>
@@ -254,7 +255,7 @@ export function BlockPage({ id, map }: { id: string; map: boolean }) {
       {may.change && <Button icon="ellipsis-vertical" onClick={() => set("menu")}>More</Button>}
       {may.add && <Button icon="plus" primary onClick={() => set("network")}>New network</Button>}
     </Head>
-    <p class="summary"><UseOf r={r} /> <span class="muted">of {amount(size(parseSpan(r.range)!))} addresses</span>{r.location && <> · <span>{r.location.name}</span></>} · <a href={`/ui/blocks/${id}/fields`}>all fields</a></p>
+    <p class="summary"><UseOf r={r} /> <span class="muted">{used !== undefined ? number(used) + " " : ""}of {amount(size(parseSpan(r.range)!))} addresses{used !== undefined && " in use"}</span>{r.location && <> · <span>{r.location.name}</span></>} · <a href={`/ui/blocks/${id}/fields`}>all fields</a></p>
     {map ? <SpaceMap key={id} collection="blocks" r={r} /> : <Tree key={id} root={"blocks/" + id} whole={r} may={may} />}
     {act === "menu" && <Menu r={r} close={closed} pick={set} />}
     {act && act !== "menu" && <Doing act={act} r={r} parent={up} close={closed} done={() => { closed(); reload(); if (act === "delete") go("/ui/space") }} />}
