@@ -1,0 +1,137 @@
+package rest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"portolan/internal/problem"
+	"portolan/internal/resource"
+	"portolan/internal/store"
+)
+
+// tagOf gives the tag that a path names; nil where none is.
+func (a *Server) tagOf(tx *store.Tx, rq *request, path string) (*store.Resource, error) {
+	if path == "" {
+		return nil, nil
+	}
+	key := path
+	if len(path) > 5 && path[:5] == "tags/" {
+		key = path[5:]
+	}
+	return a.Named(tx, rq.caller, "tag", a.Collection("tags"), key, 0)
+}
+
+// mark gives a resource the tag, where it has it not, as far as the caller may.
+func (d *applying) mark(row *store.Resource, one *appliedResource) error {
+	if d.tag == nil {
+		return nil
+	}
+	targets, err := d.tx.Links(row.ID, "tags")
+	if err != nil || slices.Contains(targets, d.tag.ID) {
+		return err
+	}
+	c := d.Collection(row.Collection)
+	at := resource.Target{Collection: c, ID: row.ID, Sub: c.Sub("tags"), List: true}
+	if at.Sub == nil {
+		return problem.Invalid("tag", "a %s has no tags", row.Type)
+	}
+	if err := d.may(resource.ActionMake, resource.Subject{Collection: c, Sub: at.Sub, ID: row.ID}); err != nil {
+		return err
+	}
+	id, err := json.Marshal(d.tag.ID)
+	if err != nil {
+		return err
+	}
+	name, err := json.Marshal(d.tag.Name)
+	if err != nil {
+		return err
+	}
+	if one.Did != "CREATED" { // of what is made its fields are not told
+		one.Did, one.Changes = "CHANGED", append(one.Changes, resource.FieldChange{Field: "tags", After: name})
+	}
+	_, err = d.Link(d.changeOf(d.tx, d.rq, map[string]json.RawMessage{"id": id}, nil), at)
+	return err
+}
+
+// may asks whether the caller may do something.
+func (d *applying) may(action resource.Action, on resource.Subject) error {
+	if d.May == nil {
+		return nil
+	}
+	_, err := d.May(d.rq.caller, action, on)
+	return err
+}
+
+// holding are the resources that those of the document lie in.
+func (d *applying) holding() (map[int64]bool, error) {
+	above := map[int64]bool{}
+	for id := range d.kept {
+		for {
+			head, err := d.tx.Head(id)
+			if err != nil {
+				return nil, err
+			}
+			if id = head.Parent; id == 0 || id == resource.RootID || above[id] {
+				break
+			}
+			above[id] = true
+		}
+	}
+	return above, nil
+}
+
+// prune deletes what has the tag and is not among what was applied.
+func (d *applying) prune(answer *appliedAnswer) error {
+	sources, err := d.tx.Referring(d.tag.ID)
+	if err != nil {
+		return err
+	}
+	above, err := d.holding()
+	if err != nil {
+		return err
+	}
+	c := d.changeOf(d.tx, d.rq, nil, nil)
+	for _, link := range sources {
+		if link.Field != "tags" || d.kept[link.Target] {
+			continue
+		}
+		row, err := d.Visible(d.tx, link.Target, d.rq.caller)
+		if problem.IsNotFound(err) { // gone with what it lay in, or not for who asks to see
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		one, err := d.appliedRow("DELETED", row)
+		if err != nil {
+			return err
+		}
+		if above[row.ID] {
+			return problem.Conflict("ResourceConflictsWithOther", "%s %s has the tag and is not in the document, but resources of "+
+				"the document lie in it: put it in, or take its tag away", row.Type, one.Key)
+		}
+		if err := d.may(resource.ActionDelete, resource.Subject{Collection: d.Collection(row.Collection), ID: row.ID}); err != nil {
+			return err
+		}
+		before, err := d.tx.Tally()
+		if err != nil {
+			return err
+		}
+		if err := c.Delete(row); err != nil {
+			if p, ok := problem.As(err); ok {
+				p.Message = fmt.Sprintf("%s %s, which is not among what is applied, cannot go: %s", row.Type, one.Key, p.Message)
+			}
+			return err
+		}
+		after, err := d.tx.Tally()
+		if err != nil {
+			return err
+		}
+		if n := after.Deleted - before.Deleted - 1; n > 0 {
+			one.Notes = append(one.Notes, fmt.Sprintf("with %d resources that lie below it, or belong to it", n))
+		}
+		answer.add(one)
+	}
+	return nil
+}
