@@ -1,4 +1,5 @@
-// Package authn asks others who somebody is: directories (LDAP), RADIUS servers, and those that issue tokens (OAuth 2.0, OpenID Connect).
+// Package authn asks others who somebody is: directories (LDAP), RADIUS servers, those that issue tokens (OAuth 2.0, OpenID Connect), SAML
+// identity providers, and those that issue certificates.
 // What somebody may do is access's affair.
 package authn
 
