@@ -43,7 +43,7 @@ export function url(path: string) { return path.startsWith("/") ? path : base + 
 export const unattended = new WeakSet<AbortSignal>()
 
 /** Members of a body that nobody looking on should read. */
-export const isSecret = (name: string) => /password|secret|privatekey|passphrase|signincode|communit(y|ies)|keystore|pkcs12|^token$/i.test(name)
+export const isSecret = (name: string) => /password|secret|privatekey|servicekey|passphrase|signincode|communit(y|ies)|keystore|pkcs12|^token$/i.test(name)
 
 /** A body with its secrets left out. */
 function without(body: string): string {

@@ -53,9 +53,11 @@ const rememberedFor = time.Minute
 // externals remembers what was found out by others.
 type externals struct {
 	known *store.Cache[struct{}, []*external]
-	// mu guards right: until when a password or a token is remembered to be right, and whose it is.
+	// mu guards right: until when a password or a token is remembered to be right, and whose it is; and spent: until when an answer of an
+	// identity provider is remembered to have let somebody in, by the number of its request.
 	mu    sync.Mutex
 	right map[[32]byte]remembered
+	spent map[string]time.Time
 }
 
 type remembered struct {
@@ -67,7 +69,7 @@ func newExternals(s *store.Store) *externals {
 	return &externals{known: store.NewCache[struct{}](s, store.CacheOptions[[]*external]{
 		Topics: []string{"authenticators", "groups", "settings"},
 		Max:    1}),
-		right: map[[32]byte]remembered{}}
+		right: map[[32]byte]remembered{}, spent: map[string]time.Time{}}
 }
 
 // recall gives whose password or token was right; 0 where that is not remembered.
@@ -78,6 +80,20 @@ func (e *externals) recall(key [32]byte, now time.Time) int64 {
 		return r.user
 	}
 	return 0
+}
+
+// spend notes that an answer lets somebody in, and reports whether it had not yet.
+func (e *externals) spend(request string, now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for other, until := range e.spent {
+		if now.After(until) {
+			delete(e.spent, other)
+		}
+	}
+	_, was := e.spent[request]
+	e.spent[request] = now.Add(arrivalLife * time.Second)
+	return !was
 }
 
 func (e *externals) remember(key [32]byte, user int64, now, until time.Time) {
@@ -171,7 +187,7 @@ func externalOf(o schema.Object, secrets map[string]string, service authn.SAMLSe
 		}
 		return nil
 	case *SAMLIdentityProvider:
-		if !x.Enabled {
+		if !x.Enabled || service.Host == "" {
 			return nil
 		}
 		return &external{saml: x.provider(service, at), sameGroup: same}

@@ -100,9 +100,11 @@ func (s *Service) SendTo(w http.ResponseWriter, r *http.Request, id int64) (to s
 	}
 	sent := sentPeople{id, s.store.Now().Unix() + flowLife, authn.Flow{State: NewSecret(), Nonce: NewSecret(), Verifier: NewSecret()}}
 	var found error
-	if e.saml != nil { // nobody is asked on the way
-		to, sent.Nonce, found = e.saml.Begin(sent.State)
-	} else if err := s.asking.pass(r.Context(), Remote(r), func() {
+	if err := s.asking.pass(r.Context(), Remote(r), func() {
+		if e.saml != nil {
+			to, sent.Nonce, found = e.saml.Begin(sent.State)
+			return
+		}
 		to, found = e.tokens.Begin(r.Context(), sent.Flow, backFrom(r,
 			id))
 	}); err != nil {

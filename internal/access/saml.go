@@ -61,7 +61,11 @@ func (s *Service) samlIn(tx *store.Tx) (service authn.SAMLService, err error) {
 	if err != nil {
 		return service, err
 	}
-	return x.service(secrets["serviceKey"])
+	if service, err = x.service(secrets["serviceKey"]); err != nil { // nobody comes in by SAML then, and everybody else does
+		s.told("SAMLServiceProviderSettings", err)
+		service.Host = ""
+	}
+	return service, nil
 }
 
 // service is what the manager is to identity providers, with its key and certificate in PEM, if it has any.
@@ -120,7 +124,8 @@ func (s *Service) Consume(w http.ResponseWriter, r *http.Request) (to string, er
 	if err != nil {
 		return "", err
 	}
-	at := slices.IndexFunc(all, func(e *external) bool { return e.saml.EntityID == authn.SAMLIssuer(text) })
+	issuer := authn.SAMLIssuer(text)
+	at := slices.IndexFunc(all, func(e *external) bool { return e.saml.EntityID == issuer })
 	if at < 0 {
 		s.saw(Refused, "", Remote(r))
 		return "", errAnswer
@@ -170,12 +175,16 @@ func (s *Service) sealed(ctx context.Context, use string, value any) (text strin
 	if err != nil {
 		return "", err
 	}
-	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
+	seal := func(tx *store.Tx) error {
 		sealed, err := s.api.Load().Sealer.Seal(tx, use, string(plain))
 		text = base64.RawURLEncoding.EncodeToString([]byte(sealed))
 		return err
-	})
-	return text, err
+	}
+	// Most often there is a key to seal by: nobody waits for the one who writes then.
+	if s.store.View(ctx, seal) == nil {
+		return text, nil
+	}
+	return text, s.store.Update(ctx, store.Author{}, seal)
 }
 
 // unsealed reads such a text; errFlow where it is none.
@@ -216,7 +225,8 @@ func (s *Service) ComeBackFromSAML(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	if e.saml == nil || a.Until <= s.store.Now().Unix() || a.Request != sent.Nonce || a.State != sent.State {
+	if e.saml == nil || a.Until <= s.store.Now().Unix() || a.Request != sent.Nonce || a.State != sent.State ||
+		!s.externals.spend(a.Request, s.store.Now()) {
 		s.saw(Refused, a.Name, Remote(r))
 		return errFlow
 	}
@@ -342,6 +352,9 @@ func (x *SAMLIdentityProvider) provider(service authn.SAMLService, s *store.Stor
 func (x *SAMLServiceProviderSettings) BeforeWrite(*resource.Change) error {
 	if u, err := url.Parse("https://" + x.AddressManagerFQDN); err != nil || u.Host != x.AddressManagerFQDN || u.Hostname() == "" {
 		return problem.Invalid("addressManagerFqdn", "%q is no name of a host, with a port where it is another than 443", x.AddressManagerFQDN)
+	}
+	if x.ServiceKey.Plain != "" {
+		return problem.Invalid("serviceKey", "comes from keyStore, a PKCS #12 file in base64, and keyStorePassword")
 	}
 	if _, ok := authn.NameIDFormats[x.NameIDFormat]; !ok {
 		return problem.NotYet("nameIdFormat: by %s nobody is known again", x.NameIDFormat)

@@ -81,7 +81,12 @@ func (x *UserSession) BeforeWrite(c *resource.Change) error {
 			return err
 		}
 		x.Authenticator.ID = user.Ref("authenticator")
-		return nil
+		// Who began by a password, and needs a certificate by now, comes in no more.
+		known, err := asUser(user)
+		if err == nil && known.X509Required && !strings.HasPrefix(c.Caller.Credential, certificateOf) {
+			err = errLogin
+		}
+		return err
 	}
 	old, ok := c.Old.(*UserSession)
 	if !ok {

@@ -185,7 +185,7 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 // user was revoked goes.
 func (m *Maker) makes(tx *store.Tx, kind, name string) error {
 	user, err := userOf(tx, m.User)
-	if errors.Is(err, store.ErrNotFound) || err == nil && user.AccountLocked {
+	if errors.Is(err, store.ErrNotFound) || err == nil && (user.AccountLocked || user.X509Required && m.Session == 0) {
 		return errToken
 	}
 	if err != nil {

@@ -18,9 +18,12 @@ import (
 )
 
 // BeforeWrite refuses what nobody could be verified by.
-func (x *X509Authenticator) BeforeWrite(*resource.Change) error {
+func (x *X509Authenticator) BeforeWrite(c *resource.Change) error {
 	if x.SecondaryAuthenticator.ID != 0 {
 		return problem.Invalid("secondaryAuthenticator", "a certificate is verified by its issuers, and nobody else")
+	}
+	if another, err := certificatesTaken(c, x.ID); err != nil || another {
+		return errors.Join(err, oneAuthenticator(another))
 	}
 	if x.LDAPUserMatchOption != "NONE" {
 		return problem.NotYet("ldapUserMatchOption: users are found by the common name of their certificate alone: NONE is")
@@ -29,6 +32,15 @@ func (x *X509Authenticator) BeforeWrite(*resource.Change) error {
 		return err
 	}
 	return errors.Join(checkResponder("primaryServerUrl", x.PrimaryServerURL), checkResponder("secondaryServerUrl", x.SecondaryServerURL))
+}
+
+// oneAuthenticator refuses a second authenticator of certificates: a name is all that a certificate says of a user, and the issuers of one
+// would vouch for the users of the other.
+func oneAuthenticator(another bool) error {
+	if !another {
+		return nil
+	}
+	return problem.Conflict("ResourceConflictsWithOther", "type: there is an X509Authenticator already: add the issuers to its caCertificates")
 }
 
 // issuers reads the certificates of the issuers.
@@ -119,10 +131,17 @@ func (s *Service) WantsCertificates(ctx context.Context) bool {
 	return s.wish.yes.Load()
 }
 
+// certificateOf begins the name of a credential that was a certificate.
+const certificateOf = "certificate of "
+
 // enterByCertificate signs in whose certificate the browser has shown; errLogin where it is nobody's, or of somebody who may come in
 // otherwise: a certificate is for those who need one (User.X509Required).
 func (s *Service) enterByCertificate(w http.ResponseWriter, r *http.Request, e *external) error {
 	remote := Remote(r)
+	// Browsers show a certificate wherever a page sends them: that of another site signs nobody in.
+	if mode := r.Header.Get("Sec-Fetch-Mode"); r.Header.Get("Sec-Fetch-Site") == "cross-site" || mode != "" && mode != "navigate" {
+		return problem.Forbidden("CrossOriginRequest", "a page of another origin sent the browser here: begin at the sign-in page")
+	}
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		s.saw(Refused, "", remote)
 		return unauthorized("CertificateRequired",
@@ -172,6 +191,6 @@ func (s *Service) enterByCertificate(w http.ResponseWriter, r *http.Request, e *
 		return err
 	}
 	s.saw(Accepted, p.Name, remote)
-	p.Credential = "certificate of " + e.name
+	p.Credential = certificateOf + e.name
 	return s.enterBrowser(w, r, p)
 }

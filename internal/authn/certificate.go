@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"portolan/internal/outbound"
@@ -25,8 +26,10 @@ type Certificates struct {
 }
 
 // responderSkew is how far a responder's clock may be off, maxResponse how much an answer may have, in bytes.
+// newAnswer is how old an answer may be that does not say until when it is good.
 const (
 	responderSkew = 5 * time.Minute
+	newAnswer     = time.Hour
 	maxResponse   = 64 << 10
 )
 
@@ -78,6 +81,10 @@ func (c *Certificates) stillGood(ctx context.Context, leaf, issuer *x509.Certifi
 			if said, err = ocsp.ParseResponseForCert(answer, leaf, issuer); err == nil {
 				now := c.Now()
 				switch {
+				case !mayAnswer(said.Certificate, issuer, now):
+					err = errors.New("its answer is signed by somebody who may not answer")
+				case said.NextUpdate.IsZero() && said.ThisUpdate.Before(now.Add(-newAnswer)):
+					err = errors.New("its answer is old")
 				case said.ThisUpdate.After(now.Add(responderSkew)) ||
 					!said.NextUpdate.IsZero() && said.NextUpdate.Before(now.Add(-responderSkew)):
 					err = errors.New("its answer is not of this time")
@@ -91,6 +98,15 @@ func (c *Certificates) stillGood(ctx context.Context, leaf, issuer *x509.Certifi
 		faults = append(faults, fmt.Errorf("asking %s: %w", at, err))
 	}
 	return away("whether a certificate is still good: %w", errors.Join(faults...))
+}
+
+// mayAnswer reports whether an answer may be signed by the certificate that came with it; nil says that the issuer itself has signed it. The
+// library has looked that the issuer has issued that one: so it has those of all people (RFC 6960 section 4.2.2.2).
+func mayAnswer(signer, issuer *x509.Certificate, now time.Time) bool {
+	if signer == nil || bytes.Equal(signer.Raw, issuer.Raw) {
+		return true
+	}
+	return slices.Contains(signer.ExtKeyUsage, x509.ExtKeyUsageOCSPSigning) && !now.Before(signer.NotBefore) && !now.After(signer.NotAfter)
 }
 
 // ask sends a question to a responder.

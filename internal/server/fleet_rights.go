@@ -14,13 +14,20 @@ import (
 // instancesPath is the collection of service points.
 const instancesPath = "/user/api/v1/fleetInstances"
 
-// limited is a request of somebody whose rights on the fleet are by labels.
-type limited struct{}
+// limitedKey is the key of limited in the context of a request.
+type limitedKey struct{}
 
-// scopesOf gives the rights by labels that a request is within; nil where it sees the whole fleet.
-func scopesOf(ctx context.Context) []access.FleetScope {
-	all, _ := ctx.Value(limited{}).([]access.FleetScope)
-	return all
+// limited is what somebody may do with the fleet by rights on labels: their rights, and what they may do with the service point that the
+// request names.
+type limited struct {
+	scopes []access.FleetScope
+	level  access.Level
+}
+
+// limitsOf gives the rights by labels that a request is within; nil where it is of an administrator, or reads what it sees all of.
+func limitsOf(ctx context.Context) *limited {
+	l, _ := ctx.Value(limitedKey{}).(*limited)
+	return l
 }
 
 // within holds a request against rights on labels, and gives it with them. sees says that its user sees the whole fleet otherwise. What it
@@ -37,7 +44,8 @@ func (m *Manager) within(r *http.Request, p access.Principal, needed access.Leve
 		return nil, problem.Forbidden("AccessDenied", "%s does not see the fleet: that takes access rights by which everything is seen,"+
 			" or rights on labels (fleetRights)", p.Name)
 	}
-	r = r.WithContext(context.WithValue(r.Context(), limited{}, scopes))
+	l := &limited{scopes: scopes}
+	r = r.WithContext(context.WithValue(r.Context(), limitedKey{}, l))
 	if r.URL.Path == instancesPath {
 		return r, nil
 	}
@@ -51,6 +59,7 @@ func (m *Manager) within(r *http.Request, p access.Principal, needed access.Leve
 		return nil, err
 	}
 	best := access.Hide
+	defer func() { l.level = best }()
 	for _, s := range scopes {
 		if s.Covers(labels) {
 			best = max(best, s.Level)

@@ -66,6 +66,10 @@ func TestRightsOnLabels(t *testing.T) {
 	m.refusedAs(as, 403, "AccessDenied", "FULL", "POST", fleetOf+"/"+north+"/registrationKey", "")
 	m.refusedAs(as, 403, "AccessDenied", "FULL", "POST", fleetOf+"/"+north+"/nodes", "")
 	m.refusedAs(as, 403, "AccessDenied", "FULL", "DELETE", fleetOf+"/"+north, "")
+	m.refusedAs(as, 403, "AccessDenied", "nodeCount", "PATCH", fleetOf+"/"+north, `{"nodeCount":8}`)
+	if r := m.want(409, "PATCH", fleetOf+"/"+north, `{"name":"south-1"}`, as); strings.Contains(string(r.body), south) {
+		t.Errorf("a name that is taken tells of what is hidden: %s", r.body)
+	}
 	// By a group, and beside the right to see everything.
 	group := m.id("/api/v2/groups", `{"name":"south"}`)
 	m.want(201, "POST", "/api/v2/groups/"+group+"/users", `{"id":`+ada+`}`)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"portolan/internal/access"
 	"portolan/internal/fleet"
 	"portolan/internal/problem"
 	"portolan/internal/release"
@@ -44,8 +45,10 @@ func (m *Manager) listInstances(w http.ResponseWriter, r *http.Request) error {
 		f.Labels[name] = value
 	}
 	rest.Note(w, r, nil, append(names, labelParameter)...)
-	for _, s := range scopesOf(r.Context()) {
-		f.Within = append(f.Within, s.Labels)
+	if l := limitsOf(r.Context()); l != nil {
+		for _, s := range l.scopes {
+			f.Within = append(f.Within, s.Labels)
+		}
 	}
 	list := newList(w)
 	err := m.Fleet.List(r.Context(), f, func(i fleet.Instance) error { return list.add(i) })
@@ -86,8 +89,12 @@ func (m *Manager) modifyInstance(w http.ResponseWriter, r *http.Request) error {
 			*field = &none
 		}
 	}
-	if _, ok := members["labels"]; ok && scopesOf(r.Context()) != nil {
+	l := limitsOf(r.Context())
+	if _, ok := members["labels"]; ok && l != nil {
 		return problem.Forbidden("AccessDenied", "labels: they say whose a service point is: administrators change them")
+	}
+	if _, ok := members["nodeCount"]; ok && l != nil && l.level < access.Full {
+		return problem.Forbidden("AccessDenied", "nodeCount: takes FULL at this service point (fleetRights)")
 	}
 	if raw, ok := members["labels"]; ok {
 		if json.Unmarshal(raw, &c.Labels) != nil || c.Labels == nil {
@@ -105,7 +112,11 @@ func (m *Manager) modifyInstance(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if err := m.Fleet.Modify(r.Context(), r.PathValue("id"), c); err != nil {
+	err = m.Fleet.Modify(r.Context(), r.PathValue("id"), c)
+	if p, ok := problem.As(err); ok && l != nil && p.Code == "ResourceAlreadyExists" { // whose it is may not be seen
+		return problem.Conflict("ResourceAlreadyExists", "name: %q is taken", values["name"])
+	}
+	if err != nil {
 		return err
 	}
 	return m.getInstance(w, r)

@@ -162,7 +162,7 @@ func (m *Manager) accessed(r *http.Request, a *asked, rec *recorder, took time.D
 }
 
 // secretParameter are the names of parameters whose values are not written down.
-var secretParameter = regexp.MustCompile(`(?i)(^|[?&;])([^=&;]*(?:token|secret|password|code|state|key)[^=&;]*)=[^&;]*`)
+var secretParameter = regexp.MustCompile(`(?i)(^|[?&;])([^=&;]*(?:token|secret|password|code|state|key|arrived|saml)[^=&;]*)=[^&;]*`)
 
 // withoutSecrets is what a request asks for, its secrets left out.
 func withoutSecrets(r *http.Request) string {

@@ -273,6 +273,9 @@ func TestHostileSAML(t *testing.T) {
 	if in.Header.Get("Location") != "/" || !cleared {
 		t.Errorf("it leads to %s, with %v", in.Header.Get("Location"), in.Header.Values("Set-Cookie"))
 	}
+	if again := s.visit(posted.Header.Get("Location"), "Cookie", cookie); again.Header.Get("Location") != "/#refused=InvalidAuthorizationCredentials" {
+		t.Errorf("the same answer, with the same cookie, leads to %s", again.Header.Get("Location"))
+	}
 	_, other := s.send()
 	if to, session := s.arrive(s.post("/saml/consume", form), other); session != "" {
 		t.Errorf("replayed in another browser it leads to %s", to)
@@ -308,6 +311,7 @@ func TestSettingsOfSAML(t *testing.T) {
 	s.refused(400, "InvalidResourceFieldValue", "signingEnabled", "PATCH", s.settings, `{"signingEnabled":true}`, mergePatch)
 	s.refused(400, "InvalidResourceFieldValue", "keyStore", "PATCH", s.settings, `{"keyStore":"`+text+`","keyStorePassword":"guessed"}`, mergePatch)
 	s.refused(400, "InvalidResourceFieldValue", "keyStore", "PATCH", s.settings, `{"keyStore":"!"}`, mergePatch)
+	s.refused(400, "InvalidResourceFieldValue", "serviceKey", "PATCH", s.settings, `{"serviceKey":"rubbish"}`, mergePatch)
 	s.refused(400, "UnsupportedResourceFieldValue", "nameIdFormat", "PATCH", s.settings, `{"nameIdFormat":"TRANSIENT"}`, mergePatch)
 	for _, host := range []string{"", "https://x", "x/y", "a b", ":80", "u@x"} {
 		s.refused(400, "InvalidResourceFieldValue", "addressManagerFqdn", "PATCH", s.settings, `{"addressManagerFqdn":`+quoted(host)+`}`, mergePatch)

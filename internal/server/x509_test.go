@@ -149,10 +149,11 @@ func TestSigningInByCertificate(t *testing.T) {
 	m.refused(400, "InvalidUrlValue", "primaryServerUrl", "POST", "/api/v2/authenticators",
 		strings.Replace(authenticator(""), p.url, "ftp://x", 1))
 	cards := m.id("/api/v2/authenticators", authenticator(""))
+	m.refused(409, "ResourceConflictsWithOther", "already", "POST", "/api/v2/authenticators", strings.Replace(authenticator(""), "cards", "more", 1))
 	ada := m.id("/api/v2/users", `{"name":"ada","password":"`+adminPassword+`","x509Required":true,`+user+`}`)
 	m.id("/api/v2/users", `{"name":"bob","password":"`+adminPassword+`",`+user+`}`)
 	eventually(t, "browsers are asked for certificates", func() bool { return m.Identity.WantsCertificates(t.Context()) })
-	show := func(shown ...tls.Certificate) (to, session string) {
+	sent := func(header string, shown ...tls.Certificate) (to, session string) {
 		t.Helper()
 		config := trusting.Clone()
 		config.Certificates = shown
@@ -160,6 +161,9 @@ func TestSigningInByCertificate(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m.URL()+"/sign-in/"+cards, nil)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if name, value, ok := strings.Cut(header, ": "); ok {
+			r.Header.Set(name, value)
 		}
 		answer, err := transport.RoundTrip(r)
 		if err != nil {
@@ -173,6 +177,7 @@ func TestSigningInByCertificate(t *testing.T) {
 		}
 		return answer.Header.Get("Location"), session
 	}
+	show := func(shown ...tls.Certificate) (to, session string) { t.Helper(); return sent("", shown...) }
 	to, session := show(p.of("ada", nil))
 	if to != "/" || session == "" {
 		t.Fatalf("ada comes to %s", to)
@@ -202,6 +207,11 @@ func TestSigningInByCertificate(t *testing.T) {
 		}
 	}
 	good := p.of("ada", nil)
+	for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"} {
+		if to, session := sent(header, good); session != "" || to != "/#refused=CrossOriginRequest" {
+			t.Errorf("%s: %s", header, to)
+		}
+	}
 	for name, set := range map[string]func(){"revoked": func() { p.status.Store(ocsp.Revoked) },
 		"unknown": func() { p.status.Store(ocsp.Unknown) }} {
 		set()
