@@ -100,8 +100,8 @@ func (c *Certificates) stillGood(ctx context.Context, leaf, issuer *x509.Certifi
 	return away("whether a certificate is still good: %w", errors.Join(faults...))
 }
 
-// mayAnswer reports whether an answer may be signed by the certificate that came with it; nil says that the issuer itself has signed it. The
-// library has looked that the issuer has issued that one: so it has those of all people (RFC 6960 section 4.2.2.2).
+// mayAnswer reports whether an answer may be signed by the certificate that came with it; nil says that the issuer itself has signed it.
+// The library has looked that the issuer has issued that one: so it has those of all people (RFC 6960 section 4.2.2.2).
 func mayAnswer(signer, issuer *x509.Certificate, now time.Time) bool {
 	if signer == nil || bytes.Equal(signer.Raw, issuer.Raw) {
 		return true

@@ -273,7 +273,8 @@ func TestHostileSAML(t *testing.T) {
 	if in.Header.Get("Location") != "/" || !cleared {
 		t.Errorf("it leads to %s, with %v", in.Header.Get("Location"), in.Header.Values("Set-Cookie"))
 	}
-	if again := s.visit(posted.Header.Get("Location"), "Cookie", cookie); again.Header.Get("Location") != "/#refused=InvalidAuthorizationCredentials" {
+	if again := s.visit(posted.Header.Get("Location"), "Cookie", cookie); again.Header.Get("Location") !=
+		"/#refused=InvalidAuthorizationCredentials" {
 		t.Errorf("the same answer, with the same cookie, leads to %s", again.Header.Get("Location"))
 	}
 	_, other := s.send()

@@ -149,7 +149,8 @@ func TestSigningInByCertificate(t *testing.T) {
 	m.refused(400, "InvalidUrlValue", "primaryServerUrl", "POST", "/api/v2/authenticators",
 		strings.Replace(authenticator(""), p.url, "ftp://x", 1))
 	cards := m.id("/api/v2/authenticators", authenticator(""))
-	m.refused(409, "ResourceConflictsWithOther", "already", "POST", "/api/v2/authenticators", strings.Replace(authenticator(""), "cards", "more", 1))
+	m.refused(409, "ResourceConflictsWithOther", "already", "POST", "/api/v2/authenticators",
+		strings.Replace(authenticator(""), "cards", "more", 1))
 	ada := m.id("/api/v2/users", `{"name":"ada","password":"`+adminPassword+`","x509Required":true,`+user+`}`)
 	m.id("/api/v2/users", `{"name":"bob","password":"`+adminPassword+`",`+user+`}`)
 	eventually(t, "browsers are asked for certificates", func() bool { return m.Identity.WantsCertificates(t.Context()) })
