@@ -79,6 +79,14 @@ export function collectionFor(schema: Schema | undefined, target: string, type: 
   return sub ? `${target}/${sub}` : ""
 }
 
+/** The types that can be made below a target. */
+export function makeable(schema: Schema, target: string): string[] {
+  const [collection, , below] = target.split("/"), c = Object.hasOwn(schema.collections, collection) ? schema.collections[collection] : undefined
+  if (!c) return []
+  if (below) return Object.keys(c.b?.[below]?.n ?? {})
+  return target.includes("/") ? Object.values(c.b ?? {}).flatMap(s => Object.keys(s.n ?? {})) : Object.keys(c.n ?? {})
+}
+
 /** The type of a row that does not say it: that of the addresses and ranges in it. */
 export function typeFor(target: string, names: string[], cells: string[]): string | undefined {
   const cell = (name: string) => cells[names.indexOf(name)] ?? ""
@@ -97,7 +105,8 @@ export function csvOf(names: string[], rows: string[][]): string {
 export function faultsOfLog(log: string): Fault[] {
   return log.split("\n").map((l): Fault | null => {
     const m = /^line (\d+): (?:[A-Z]\w+: )?(?:([a-z][\w.[\]]*): )?(.*)$/.exec(l)
-    return m ? { row: Number(m[1]) - 2, field: m[2], says: m[3] } : null
+    const left = m && /^left as it is, because it cannot be changed: (\w+)/.exec(m[3])
+    return m ? { row: Number(m[1]) - 2, field: m[2] ?? left?.[1], says: m[3] } : null
   }).filter((f): f is Fault => !!f && f.row >= 0)
 }
 

@@ -40,7 +40,7 @@ function Cells({ collection, r, onPick }: { collection: "blocks" | "networks"; r
   return <>
     <div class="tools">
       <label class="inline">Cells <select value={cells} onChange={e => setQuery({ cells: e.currentTarget.value, cell: null, view: null })}>{[256, 1024, 4096, 16384, 65536].map(n => <option key={n} value={n}>{number(n)}</option>)}</select></label>
-      <label class="inline">Colours <select value={by} onChange={e => setQuery({ by: e.currentTarget.value === "use" ? null : e.currentTarget.value })}><option value="use">how full</option>{collection === "networks" && <option value="state">state</option>}<option value="location">location</option><option value="tag">tag</option></select></label>
+      <label class="inline">Colours <select value={by} onChange={e => setQuery({ by: e.currentTarget.value === "use" ? null : e.currentTarget.value })}><option value="use">how full</option>{(collection === "networks" || size(whole) <= 65536n) && <option value="state">state</option>}<option value="location">location</option><option value="tag">tag</option></select></label>
       <label class="inline"><input type="checkbox" checked={hilbert} onChange={e => setQuery({ order: e.currentTarget.checked ? "hilbert" : null })} />Hilbert curve</label>
       <label class="inline"><input type="checkbox" checked={asTable} onChange={e => setQuery({ as: e.currentTarget.checked ? "table" : whole.v6 ? "cells" : null })} />As a table</label>
       <span class="muted">each cell is {span(spanOf(0)).replace(/^.*(\/\d+)$/, "a $1")}, {step === 1n ? "one address" : amount(step) + " addresses"}</span>

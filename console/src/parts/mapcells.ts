@@ -35,6 +35,7 @@ export const palette = [[0, 114, 178], [230, 159, 0], [0, 158, 115], [213, 94, 0
 export async function coloured(collection: "blocks" | "networks", r: Resource, by: By, m: MapAnswer, signal: AbortSignal): Promise<Colouring> {
   const tagged = by === "tag" ? ",embed(tags)" : "", filter = m.prefix !== m.range ? `address:within('${m.prefix}')` : undefined
   const path = collection === "networks" ? `networks/${r.id}/addresses` + query({ limit: mostColoured, fields: "id,address,state,location" + tagged, filter })
+    : by === "state" ? "addresses" + query({ filter: `configuration.id:${r.configuration?.id} and address:within('${m.prefix}')`, limit: mostColoured, fields: "id,address,state" })
     : "networks" + query({ filter: `configuration.id:${r.configuration?.id} and range:within('${m.prefix}')`, limit: mostColoured, fields: "id,range,location" + tagged })
   const page = await get<Page>(path, { signal, headers: { Accept: "application/json" } })
   const whole = parseSpan(m.prefix)!, step = size(whole) / BigInt(m.cells), of = new Int16Array(m.cells).fill(-1), groups: Colouring["groups"] = [], index = new Map<string, number>()

@@ -6,7 +6,7 @@ import { Button, Empty, Field, Head, number, toast, Trouble } from "../parts/bas
 import { useSchema } from "../schema"
 import { guardLeaving } from "../router"
 import { configuration } from "../session"
-import { badColumns, bodyOf, collectionFor, csvOf, faultsOf, faultsOfLog, parseTable, targetOf, typeFor, type Fault } from "../table"
+import { badColumns, bodyOf, collectionFor, csvOf, faultsOf, faultsOfLog, makeable, parseTable, targetOf, typeFor, type Fault } from "../table"
 import { changedHere } from "../live"
 import { undo } from "../work"
 
@@ -20,10 +20,18 @@ export function Bulk() {
   const names = head.map((h, i) => mapping[i] ?? h.trim())
   const target = useData<string>(`target ${into} ${c}`, signal => targetOf(into, c, signal))
   const types = useMemo(() => new Set(data.map(r => r[names.indexOf("type")]?.trim() || (target.data && typeFor(target.data, names, r))).filter(Boolean)), [data, names.join(), target.data])
-  const known = useMemo(() => [...new Set([...types].flatMap(t => schema?.types[t!]?.f.filter(f => !f.r).map(f => f.n) ?? []))].sort(), [types, schema])
+  // As long as no column says of what type the rows are, those that can be made there are meant.
+  const likely = useMemo(() => types.size || !target.data || !schema ? [...types] : makeable(schema, target.data), [types, schema, target.data])
+  const known = useMemo(() => [...new Set(likely.flatMap(t => schema?.types[t!]?.f.filter(f => !f.r).map(f => f.n) ?? []))].sort(), [likely, schema])
+  const [column, name] = useState(""), [filling, fill] = useState("")
+  const widen = () => {
+    type(csvOf([...names, column], data.map(r => [...names.map((_, i) => r[i] ?? ""), filling])))
+    name("")
+    fill("")
+  }
   // A table of a collection has the columns of all its types; what none of them has is no column.
   const readable = useMemo(() => {
-    if (!known.length || !schema) return undefined
+    if (!types.size || !schema) return undefined
     const relatives = Object.values(schema.collections).map(c => c.t ?? []).filter(t => t.some(n => types.has(n))).flat()
     return ["id", "type", "view", ...new Set(relatives.flatMap(t => schema.types[t]?.f.map(f => f.n) ?? []))]
   }, [known, types, schema])
@@ -48,7 +56,7 @@ export function Bulk() {
     const log = (await get<Page>(`imports/${r.id}/logs`, { quiet: true })).data.map(l => l.contents).join("")
     void call("DELETE", "imports/" + r.id, undefined, { quiet: true }).catch(() => {})
     const problem = r.refused || r.state === "FAILED" ? { status: 400, code: "Refused", message: r.message ?? (log || "Some rows are refused.") } : undefined
-    if (problem || !keep) { show({ key, faults: problem ? faultsOfLog(log) : [], problem, created: r.created, updated: r.updated }); return }
+    if (problem || !keep) { show({ key, faults: faultsOfLog(log), problem, created: r.created, updated: r.updated }); return }
     const t = await get<Page>("transactions" + query({ filter: `comment:${literal(comment)}`, limit: 1 }), { quiet: true })
     changedHere("batch")
     toast(`${number(r.created)} are made, ${number(r.updated)} changed.`, t.data[0] ? { action: { label: "Undo", run: () => void undo(t.data[0].id) } } : {})
@@ -100,13 +108,15 @@ export function Bulk() {
     {rows.length === 0 ? <Empty title="No rows yet." /> : <>
       <div class="tools"><Button disabled={busy || !data.length || data.length > atOnce || bad.length > 0 || !target.data || !schema} onClick={() => void attempt(false)}>{busy ? "Trying …" : `Try all ${number(data.length)} rows`}</Button>
         <Button primary disabled={busy || !current || !!current.problem} onClick={() => void attempt(true)}>Apply all</Button>
-        <span aria-live="polite">{current && (current.problem ? <span class="bad-text">{current.faults.length ? `${current.faults.length >= mostFaults ? "The first " : ""}${current.faults.length} faults: nothing is made.` : "Refused: nothing is made."}</span> : <span>All of it can be made{changes && !current.created && !current.updated ? ", and much of it is there" : <>: {number(current.created ?? 0)} new{current.updated ? `, ${number(current.updated)} changed` : ""}</>}.</span>)}</span></div>
+        <span aria-live="polite">{current && (current.problem ? <span class="bad-text">{current.faults.length ? `${current.faults.length >= mostFaults ? "The first " : ""}${current.faults.length} faults: nothing is made.` : "Refused: nothing is made."}</span> : <span>All of it can be made{changes && !current.created && !current.updated ? ", and much of it is there" : <>: {number(current.created ?? 0)} new{current.updated ? `, ${number(current.updated)} changed` : ""}</>}{current.faults.length > 0 && <span class="bad-text">, but not what is said beside the rows</span>}.</span>)}</span></div>
       {current?.problem && !current.faults.length && <Trouble problem={current.problem} />}
       <div class="sheet" tabIndex={0} role="region" aria-label="The rows"><table><thead><tr><th>#</th>{head.map((h, i) => <th key={i}><label class="hidden" for={"col" + i}>Field of column {i + 1}</label>
         <input id={"col" + i} class="mono" list="known-fields" value={names[i]} onInput={e => { const to = e.currentTarget.value; map(m => ({ ...m, [i]: to })) }} title={h} /></th>)}<th>Fault</th></tr></thead>
         <tbody>{data.slice(0, shownRows).map((cells, n) => <Row key={n} n={n} cells={cells} names={names} faults={current?.faults.filter(f => f.row === n) ?? []} />)}
           {beyond.map(f => f.row).filter((n, i, all) => all.indexOf(n) === i).map(n => <Row key={n} n={n} cells={data[n]} names={names} faults={beyond.filter(f => f.row === n)} />)}</tbody></table></div>
       {data.length > shownRows && <p class="muted">The first {shownRows} of {number(data.length)} rows are shown{beyond.length ? ", and those behind them with a fault" : ""}.</p>}
+      <form class="tools" onSubmit={e => { e.preventDefault(); if (column && !names.includes(column)) widen() }}><label class="inline">Another column <input class="mono" list="known-fields" placeholder="state" value={column} onInput={e => name(e.currentTarget.value.trim())} /></label>
+        <label class="inline">with <input class="mono" placeholder="STATIC" value={filling} onInput={e => fill(e.currentTarget.value)} /></label><button type="submit" disabled={!column || names.includes(column)}>Add to all rows</button></form>
       <datalist id="known-fields">{known.map(n => <option key={n} value={n} />)}</datalist>
     </>}
   </>

@@ -26,7 +26,8 @@ async function look(root: Resource, count: number, length: number, signal: Abort
     const children = await childrenOf("blocks/" + block.id, 1000, signal)
     if (children.more) whole = false
     queue.push(...children.list.filter(c => c.type === block!.type && size(parseSpan(c.range)!) >= 1n << BigInt((s.v6 ? 128 : 32) - length)))
-    if (!children.more) for (const gap of gaps(s, children.list.map(c => parseSpan(c.range)!))) {
+    const looked = children.until === undefined ? s : { ...s, high: children.until }
+    for (const gap of gaps(looked, children.list.map(c => parseSpan(c.range)!).filter(c => c.low <= looked.high))) {
       const o = fit(block, gap, count, length)
       if (o) options.push(o)
       open.push({ block, gap })

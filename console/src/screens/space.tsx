@@ -18,7 +18,12 @@ import { CollectionPage, Crumbs } from "./generic"
 import { usedOf } from "./network"
 
 /** What a block, or a configuration, has right below it. */
-export interface Children { list: Resource[]; more: boolean }
+export interface Children {
+  list: Resource[]
+  more: boolean
+  /** The last address up to which everything is in the list, where there is more behind it. */
+  until?: bigint
+}
 const atOnce = 1000
 
 /** Reads what lies right below, in the order of the addresses. */
@@ -27,7 +32,8 @@ export async function childrenOf(parent: string, limit: number, signal?: AbortSi
   const [blocks, networks] = await Promise.all([read("blocks"), parent.startsWith("blocks/") ? read("networks") : Promise.resolve({ data: [], count: 0 } as Page)])
   const list = [...blocks.data, ...networks.data].map(r => ({ r, s: parseSpan(r.range) })).filter(x => x.s)
   list.sort((a, b) => compare(a.s!, b.s!))
-  return { list: list.map(x => x.r), more: blocks.count >= limit || networks.count >= limit }
+  const cut = [blocks, networks].filter(p => p.count >= limit).map(p => parseSpan(p.data[p.data.length - 1]?.range)?.high ?? 0n)
+  return { list: list.map(x => x.r), more: cut.length > 0, until: cut.length ? cut.reduce((a, b) => a < b ? a : b) : undefined }
 }
 
 type Row = { depth: number } & ({ is: "resource"; r: Resource; open?: boolean; opens: boolean; parent: string } | { is: "gap"; s: Span; block: Resource } | { is: "more"; parent: string } | { is: "wait"; parent: string } | { is: "trouble"; problem: Problem; parent: string })
@@ -56,7 +62,8 @@ function useTree(root: string, whole: Resource | null, showFree: boolean) {
       if (!c) { list.push({ is: "wait", parent, depth }); return }
       if (!("list" in c)) { list.push({ is: "trouble", problem: c, parent, depth }); return }
       const here = block ? parseSpan(block.range) : null
-      const free = here && showFree && !c.more ? gaps(here, c.list.map(r => parseSpan(r.range)!)) : []
+      const looked = here && c.until !== undefined ? { ...here, high: c.until } : here
+      const free = looked && showFree ? gaps(looked, c.list.map(r => parseSpan(r.range)!).filter(s => s.low <= looked.high)) : []
       const all: { s: Span; row: () => void }[] = [...free.map(s => ({ s, row: () => { list.push({ is: "gap", s, block: block!, depth }) } })),
         ...c.list.map(r => ({ s: parseSpan(r.range)!, row: () => {
           const opens = r.type.endsWith("Block"), isOpen = opens && open.has(String(r.id))
