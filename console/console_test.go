@@ -387,8 +387,8 @@ func TestChangeList(t *testing.T) {
 	s.ok(other.Go("/ui/staged"))
 	s.ok(other.Text("Nothing is staged."))
 	// What is staged while a list is applied stays, and a list that two tabs apply at once is made once.
-	slow := `{ const f = window.fetch; window.fetch = (u, o) => o?.method === "POST" && String(u).endsWith("/batch") && !o.headers["x-portolan-dry-run"]
-		? new Promise(done => setTimeout(() => done(f(u, o)), 1500)) : f(u, o) }; 0`
+	held := `{ const f = window.fetch; window.fetch = (u, o) => { if (o?.method !== "POST" || !String(u).endsWith("/batch") || o.headers["x-portolan-dry-run"]) return f(u, o);
+		window.held = true; return new Promise(done => { window.go = () => done(f(u, o)) }) } }; 0`
 	next := func(page *browser.Page) {
 		t.Helper()
 		s.ok(page.Go("/ui/networks/" + network + "/ranges"))
@@ -399,20 +399,30 @@ func TestChangeList(t *testing.T) {
 	dialog("Range", "10.0.0.200-10.0.0.209", "Add to change list")
 	s.ok(p.Go("/ui/staged"))
 	s.ok(other.Go("/ui/staged"))
-	for _, page := range []*browser.Page{p, other} {
-		s.ok(page.Text("10.0.0.200-10.0.0.209"))
-		_, err := browser.Eval[any](page, slow)
+	s.ok(p.Text("10.0.0.200-10.0.0.209"))
+	s.ok(other.Text("10.0.0.200-10.0.0.209"))
+	_, err := browser.Eval[any](p, held)
+	s.ok(err)
+	press(p, "Apply it")
+	s.ok(p.Wait("window.held"))
+	press(other, "Apply it")
+	for deadline := time.Now().Add(browser.Patience); ; {
+		waits, err := browser.Eval[bool](other, `navigator.locks.query().then(q => q.pending.some(l => l.name === "portolan-staged"))`)
 		s.ok(err)
-		press(page, "Apply it")
+		if waits || time.Now().After(deadline) {
+			break
+		}
 	}
 	third := s.tab()
 	s.ok(third.Go("/ui/networks/" + network))
 	s.ok(third.Still())
 	press(third, "Change")
 	s.ok(third.Wait("document.querySelector('dialog [name=name]')"))
-	_, err := browser.Eval[any](third, `(() => { const e = document.querySelector("dialog [name=name]"); e.value = "later"; e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
+	_, err = browser.Eval[any](third, `(() => { const e = document.querySelector("dialog [name=name]"); e.value = "later"; e.dispatchEvent(new Event("input", {bubbles: true})) })()`)
 	s.ok(err)
 	press(third, "Add to change list")
+	_, err = browser.Eval[any](p, "window.go(), 0")
+	s.ok(err)
 	s.ok(p.Text("All of it is made."))
 	s.ok(other.Text("in another tab"))
 	s.ok(third.Wait(count + ` === "1"`))

@@ -21,7 +21,10 @@ export function StagedChanges() {
       fail(undefined)
       type("")
       toast("All of it is made.", { action: { label: "Undo", run: () => void undo(n) } })
-    } catch (e) { fail(problemOf(e)) }
+    } catch (e) {
+      fail(problemOf(e))
+      if (staged.value !== list) toast(problemOf(e).message, { bad: true }) // what was looked at is shown no more
+    }
     work(false)
   }
   useEffect(() => fail(undefined), [key])
