@@ -234,7 +234,9 @@ func bounds(f *schema.Field, d doc) {
 	if f.ReadOnly {
 		d["readOnly"] = true
 	}
-	if f.WriteOnly || f.Kind == schema.SecretText {
+	if f.WriteOnly {
 		d["writeOnly"] = true
+	} else if f.Kind == schema.SecretText { // which is shown, as null
+		d["format"] = "password"
 	}
 }
