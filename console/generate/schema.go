@@ -300,7 +300,8 @@ func fieldsOf(text json.RawMessage, depth int) (fields []describedField, err err
 
 // fieldOf describes a member, and what it has in turn where a form may set that.
 func fieldOf(name string, p propertySchema, depth int) (f describedField, err error) {
-	f = describedField{Name: name, Description: strings.TrimPrefix(p.Description, name+" "), ReadOnly: p.ReadOnly, WriteOnly: p.WriteOnly || p.Format == "password"}
+	f = describedField{Name: name, Description: strings.TrimPrefix(p.Description, name+" "), ReadOnly: p.ReadOnly,
+		WriteOnly: p.WriteOnly || p.Format == "password"}
 	f.Kind, f.Nullable = kindOf(p)
 	for _, e := range p.Enum {
 		if text, ok := e.(string); ok {
