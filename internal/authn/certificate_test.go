@@ -2,9 +2,6 @@ package authn
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
@@ -16,35 +13,20 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ocsp"
+
+	"portolan/internal/authn/authntest"
 )
 
 // What says that a certificate is still good is signed by its issuer, or by whom the issuer has made its responder, and is of this time.
 func TestWhoMaySayThatACertificateIsGood(t *testing.T) {
 	now := time.Now()
-	issue := func(template, parent *x509.Certificate, by crypto.Signer) (*x509.Certificate, crypto.Signer) {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if by == nil {
-			parent, by = template, key
-		}
-		der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := x509.ParseCertificate(der)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c, key
-	}
-	issuer, issuerKey := issue(&x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "people"},
+	issuer, issuerKey := authntest.Issue(t, &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "people"},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}, nil, nil)
 	of := func(n int64, name string, until time.Time, usage x509.ExtKeyUsage) (*x509.Certificate, crypto.Signer) {
-		return issue(&x509.Certificate{SerialNumber: big.NewInt(n), Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-48 * time.Hour),
-			NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage}}, issuer, issuerKey)
+		return authntest.Issue(t, &x509.Certificate{SerialNumber: big.NewInt(n), Subject: pkix.Name{CommonName: name},
+			NotBefore: now.Add(-48 * time.Hour), NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature,
+			ExtKeyUsage: []x509.ExtKeyUsage{usage}}, issuer, issuerKey)
 	}
 	ada, adaKey := of(7, "ada", now.Add(time.Hour), x509.ExtKeyUsageClientAuth)
 	responder, responderKey := of(8, "responder", now.Add(time.Hour), x509.ExtKeyUsageOCSPSigning)

@@ -2,9 +2,6 @@ package server
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -21,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ocsp"
+
+	"portolan/internal/authn/authntest"
 )
 
 // anIssuer is a certificate of an issuer, good until 2126.
@@ -51,30 +50,10 @@ type people struct {
 	n         int64
 }
 
-func issue(t *testing.T, template, parent *x509.Certificate, by crypto.Signer) (*x509.Certificate, crypto.Signer) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if by == nil {
-		parent, by = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return certificate, key
-}
-
 func newPeople(t *testing.T) *people {
 	t.Helper()
 	p := &people{t: t}
-	p.certificate, p.key = issue(t, &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "people"},
+	p.certificate, p.key = authntest.Issue(t, &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "people"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}, nil, nil)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,7 +89,7 @@ func (p *people) of(name string, change func(*x509.Certificate)) tls.Certificate
 	if change != nil {
 		change(template)
 	}
-	certificate, key := issue(p.t, template, p.certificate, p.key)
+	certificate, key := authntest.Issue(p.t, template, p.certificate, p.key)
 	return tls.Certificate{Certificate: [][]byte{certificate.Raw}, PrivateKey: key}
 }
 
