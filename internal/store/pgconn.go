@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // pgConn is a connection, most often in a transaction. What begins the transaction, and statements
@@ -15,8 +16,12 @@ import (
 // the commit: a round trip costs more than most statements.
 type pgConn struct {
 	ctx context.Context
-	pg  *pgx.Conn
 	p   *postgres
+	// pg is the connection, pooled what is given back in the end. Who only reads takes it out of the pool from when something is
+	// asked that is not gathered (gatherer): both are nil until then.
+	pg     *pgx.Conn
+	pooled *pgxpool.Conn
+	from   *pgxpool.Pool
 	// busy guards the connection and all below: it is held while something is asked and answered, because a list may be read
 	// at the same time.
 	busy sync.Mutex
@@ -38,6 +43,28 @@ type statement struct {
 	args  []any
 }
 
+// connected gives the connection; busy is held.
+func (c *pgConn) connected() (*pgx.Conn, error) {
+	if c.pg == nil {
+		pooled, err := c.from.Acquire(c.ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.pooled, c.pg = pooled, pooled.Conn()
+	}
+	return c.pg, nil
+}
+
+// idle says that no transaction is open on the connection.
+func (c *pgConn) idle() bool { return c.pg == nil || c.pg.PgConn().TxStatus() == 'I' }
+
+// untouched says that nothing was asked yet, and that nothing has to be asked before what comes first.
+func (c *pgConn) untouched() bool {
+	c.busy.Lock()
+	defer c.busy.Unlock()
+	return c.pg == nil && c.begin == "" && len(c.waiting) == 0 && c.failed == nil
+}
+
 // send sends what waits and then the statement, in one round trip, and lets read have its answer.
 func (c *pgConn) send(query string, args []any, read func(pgx.BatchResults) error) error {
 	if c.failed == nil {
@@ -47,6 +74,10 @@ func (c *pgConn) send(query string, args []any, read func(pgx.BatchResults) erro
 }
 
 func (c *pgConn) sendAll(query string, args []any, read func(pgx.BatchResults) error) error {
+	pg, err := c.connected()
+	if err != nil {
+		return err
+	}
 	b := &pgx.Batch{}
 	if c.begin != "" {
 		b.Queue(c.begin)
@@ -58,14 +89,14 @@ func (c *pgConn) sendAll(query string, args []any, read func(pgx.BatchResults) e
 	c.waiting = nil
 	before := b.Len()
 	b.Queue(c.p.texts.numbered(query), args...)
-	results := c.pg.SendBatch(c.ctx, b)
+	results := pg.SendBatch(c.ctx, b)
 	for range before {
 		if _, err := results.Exec(); err != nil {
 			_ = results.Close() // gives the same error
 			return err
 		}
 	}
-	err := read(results)
+	err = read(results)
 	if e := results.Close(); err == nil {
 		err = e
 	}
@@ -77,7 +108,7 @@ func (c *pgConn) commit() error {
 	if c.failed != nil { // and somebody did not mind
 		return c.failed
 	}
-	if c.begin != "" && len(c.waiting) == 0 || c.pg.PgConn().TxStatus() == 'I' && len(c.waiting) == 0 {
+	if (c.begin != "" || c.idle()) && len(c.waiting) == 0 {
 		return nil
 	}
 	_, err := c.exec("COMMIT")
@@ -102,7 +133,11 @@ func (c *pgConn) bulk(table string, columns []string, rows [][]any) error {
 	}
 	c.busy.Lock()
 	defer c.busy.Unlock()
-	if _, err := c.pg.CopyFrom(c.ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows)); err != nil {
+	pg, err := c.connected()
+	if err != nil {
+		return err
+	}
+	if _, err := pg.CopyFrom(c.ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows)); err != nil {
 		if codeOf(err) == queryCanceled && c.ctx.Err() == nil { // it was we who broke it off, because a value does not fit
 			return fmt.Errorf("writing %s: %s", table, err.Error())
 		}
@@ -115,7 +150,11 @@ func (c *pgConn) exec(query string, args ...any) (n int64, err error) {
 	c.busy.Lock()
 	defer c.busy.Unlock()
 	if c.begin == "" && len(c.waiting) == 0 && c.failed == nil {
-		tag, err := c.pg.Exec(c.ctx, c.p.texts.numbered(query), args...)
+		var pg *pgx.Conn
+		if pg, c.failed = c.connected(); c.failed != nil {
+			return 0, c.failed
+		}
+		tag, err := pg.Exec(c.ctx, c.p.texts.numbered(query), args...)
 		c.failed = err
 		return tag.RowsAffected(), err
 	}
@@ -154,7 +193,11 @@ func (c *pgConn) query(query string, args []any, read func(pgx.Rows) error) erro
 			return read(rows)
 		})
 	}
-	rows, err := c.pg.Query(c.ctx, c.p.texts.numbered(query), args...)
+	var pg *pgx.Conn
+	if pg, c.failed = c.connected(); c.failed != nil {
+		return c.failed
+	}
+	rows, err := pg.Query(c.ctx, c.p.texts.numbered(query), args...)
 	if err == nil {
 		err = read(rows)
 	}
@@ -176,7 +219,7 @@ const (
 // cursor, so that the memory does not grow with it; short says that it has few rows.
 func (c *pgConn) list(query string, args []any, short bool, fn func(row) error) error {
 	c.busy.Lock()
-	if c.begin == "" && c.pg.PgConn().TxStatus() == 'I' { // a cursor needs a transaction
+	if c.begin == "" && c.idle() { // a cursor needs a transaction
 		short = true
 	}
 	c.busy.Unlock()

@@ -173,7 +173,23 @@ func (r *pgRow) number(i int) int64 {
 		n, _ := r.integer(i)
 		return n
 	}
-	return int64(binary.BigEndian.Uint64(r.raw[i])) //nolint:gosec // the wire has it so
+	return bigint(r.raw[i])
+}
+
+// bigint reads a BIGINT as the wire has it.
+func bigint(raw []byte) int64 {
+	return int64(binary.BigEndian.Uint64(raw)) //nolint:gosec // the wire has it so
+}
+
+// onPgRow is fn where rows of any database come.
+func onPgRow(fn func(*pgRow) error) func(row) error {
+	return func(at row) error {
+		r, ok := at.(*pgRow)
+		if !ok {
+			return fmt.Errorf("a row of PostgreSQL is a %T", at)
+		}
+		return fn(r)
+	}
 }
 
 // refill copies bytes into the memory that is there.
@@ -193,15 +209,16 @@ func (r *pgRow) resource(to *Resource) error {
 	return nil
 }
 
-// nearQuery words the statement that reads a resource with what an answer shows of its parent and its
-// configuration, and with what extensions have beside it.
-func nearQuery(inline inlineMembers, besides []Beside) string {
+// nearQuery words the statement that reads resources with what an answer shows of their parents and
+// configurations, and with what extensions have beside them.
+func nearQuery(inline inlineMembers, besides []Beside) gathering {
 	text := ""
 	for _, b := range besides {
 		text += ", CASE WHEN r.collection IN (" + quoted(b.Collections()...) + ") THEN " + b.SQL + " END"
 	}
-	return "SELECT " + nearColumns + ", " + inline.columns("p") + ", " + inline.columns("c") + text +
-		" FROM resource r LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration WHERE r.id = ?"
+	text = "SELECT " + nearColumns + ", " + inline.columns("p") + ", " + inline.columns("c") + text +
+		" FROM resource r LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration WHERE r.id = "
+	return gathering{text + "?", text + "ANY(?)"}
 }
 
 // nearHeads is where the heads of nearQuery begin, headSize how many columns each has, nearEnd  where they end and
@@ -218,14 +235,10 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]strin
 	if beside != nil {
 		query = inline.near[1]
 	}
-	if query == "" { // nobody has said what is shown
+	if query.one == "" { // nobody has said what is shown
 		query, beside = nearQuery(inline, nil), nil
 	}
-	err = c.each(query, []any{id}, func(at row) error {
-		r, ok := at.(*pgRow)
-		if !ok {
-			return fmt.Errorf("a row of PostgreSQL is a %T", at)
-		}
+	take := func(r *pgRow) error {
 		found = &Resource{}
 		if err := r.resource(found); err != nil {
 			return err
@@ -245,7 +258,12 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]strin
 			}
 		}
 		return nil
-	})
+	}
+	if c.untouched() {
+		err = c.p.near.row(c, query, id, take)
+	} else {
+		err = c.each(query.one, []any{id}, onPgRow(take))
+	}
 	if err == nil && found == nil {
 		err = ErrNotFound
 	}

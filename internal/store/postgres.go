@@ -30,9 +30,11 @@ type postgres struct {
 	// schema is the version of the schema that this binary works with.
 	schema int
 	// patience is how long a change waits for its turn.
-	patience       time.Duration
-	texts          placeholders
-	turns          keyedMutex
+	patience time.Duration
+	texts    placeholders
+	turns    keyedMutex
+	// near reads what one request shows, for all that come at the same time.
+	near           gatherer
 	configurations configurationsKnown
 	mu             sync.Mutex
 	// blocks are the numbers reserved and not yet given out, by sequence; guarded by mu, which is never
@@ -81,6 +83,7 @@ const noJIT = "SET jit = off; "
 // connect makes the pools; no connection is made yet.
 func connect(ctx context.Context, url string, o Options) (p *postgres, err error) {
 	p = &postgres{id: rand.Text(), layout: o.Layout, blocks: map[string]*block{}, schema: o.Schema, patience: o.Patience}
+	p.near.p = p
 	if p.schema == 0 {
 		p.schema = o.Layout.Version()
 	}
@@ -168,21 +171,18 @@ func (p *postgres) reading(ctx context.Context, from *pgxpool.Pool, begin string
 
 // with runs fn, which only reads, on a connection.
 func (p *postgres) with(ctx context.Context, from *pgxpool.Pool, begin string, fn func(conn) error) error {
-	pooled, err := from.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	return p.readOn(ctx, pooled, begin, fn)
+	return readOn(&pgConn{ctx: ctx, p: p, from: from, begin: begin}, fn)
 }
 
 // readOn runs fn, which only reads, on a connection and gives it back. Nobody waits for the end of the snapshot.
-func (p *postgres) readOn(ctx context.Context, pooled *pgxpool.Conn, begin string, fn func(conn) error) error {
-	c := &pgConn{ctx: ctx, pg: pooled.Conn(), p: p, begin: begin}
+func readOn(c *pgConn, fn func(conn) error) error {
 	defer func() {
-		if c.pg.PgConn().TxStatus() == 'I' { // there is nothing to end
-			pooled.Release()
-		} else {
-			go c.giveBack(pooled)
+		switch {
+		case c.pooled == nil:
+		case c.idle(): // there is nothing to end
+			c.pooled.Release()
+		default:
+			go c.giveBack()
 		}
 	}()
 	if err := safely(func() error { return fn(c) }); err != nil {
@@ -193,17 +193,17 @@ func (p *postgres) readOn(ctx context.Context, pooled *pgxpool.Conn, begin strin
 
 // on runs fn on a connection and gives it back. A transaction that is still open at the end is rolled back.
 func (p *postgres) on(ctx context.Context, pooled *pgxpool.Conn, begin string, fn func(*pgConn) error) error {
-	c := &pgConn{ctx: ctx, pg: pooled.Conn(), p: p, begin: begin}
-	defer c.giveBack(pooled)
+	c := &pgConn{ctx: ctx, p: p, pg: pooled.Conn(), pooled: pooled, begin: begin}
+	defer c.giveBack()
 	return safely(func() error { return fn(c) })
 }
 
 // giveBack ends what is open on a connection and gives it back to its pool, which closes it where that fails.
-func (c *pgConn) giveBack(pooled *pgxpool.Conn) {
-	if c.pg.PgConn().TxStatus() != 'I' {
+func (c *pgConn) giveBack() {
+	if !c.idle() {
 		_, _ = c.pg.Exec(context.WithoutCancel(c.ctx), "ROLLBACK")
 	}
-	pooled.Release()
+	c.pooled.Release()
 }
 
 // update runs fn in a transaction that is as if it ran alone, again and again while that is safe and

@@ -155,7 +155,7 @@ type inlineMembers struct {
 	types string
 	// besides is what the extensions have beside resources; near are the statements of nearQuery, without and with it.
 	besides []Beside
-	near    [2]string
+	near    [2]gathering
 }
 
 // ShowInline says which member of its body a head has with it, by type. It is set before anybody reads heads.
@@ -170,7 +170,7 @@ func (s *Store) ShowInline(members map[string]string) {
 			inline.besides = append(inline.besides, e.Beside)
 		}
 	}
-	inline.near = [2]string{nearQuery(inline, nil), nearQuery(inline, inline.besides)}
+	inline.near = [2]gathering{nearQuery(inline, nil), nearQuery(inline, inline.besides)}
 	s.inline.Store(&inline)
 }
 

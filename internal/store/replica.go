@@ -60,7 +60,7 @@ func (r *replica) view(ctx context.Context, primary *postgres, fn func(conn) err
 		pooled.Release()
 		return false, ctx.Err()
 	}
-	err = r.pg.readOn(ctx, pooled, beginSnapshot, fn)
+	err = readOn(&pgConn{ctx: ctx, p: r.pg, pg: pooled.Conn(), pooled: pooled, begin: beginSnapshot}, fn)
 	return !r.failed(err), err
 }
 
