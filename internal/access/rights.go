@@ -26,8 +26,10 @@ type Rights struct {
 	subjects []int64
 	// places are what is said, by the resource; 0 is what is said by default.
 	places map[int64]*place
-	// at are the resources of places, configurations those that they lie in, or are; 0 for those that lie in none.
+	// at are the resources of places, collections where they are; configurations those that they lie in, or are, 0 for those that lie in
+	// none.
 	at             []int64
+	collections    map[int64]string
 	configurations map[int64]int64
 	// special are the types that an override names, each with the type that stands for it: below every place both are seen, or neither is.
 	// For those that are seen where types without an override are, "" does.
@@ -66,7 +68,7 @@ func (s *Service) rightsOf(tx *store.Tx, user int64) (*Rights, error) {
 
 // readRights reads them; scopes is the collection of the configurations.
 func readRights(tx *store.Tx, user int64, scopes string) (*Rights, error) {
-	r := &Rights{user: user, subjects: []int64{user}, places: map[int64]*place{}, configurations: map[int64]int64{},
+	r := &Rights{user: user, subjects: []int64{user}, places: map[int64]*place{}, collections: map[int64]string{}, configurations: map[int64]int64{},
 		special: map[string]string{}}
 	administers := false
 	if err := tx.List(store.Query{From: store.Resources, Where: store.All{store.InCollection("groups"),
@@ -90,7 +92,7 @@ func readRights(tx *store.Tx, user int64, scopes string) (*Rights, error) {
 		return nil, err
 	}
 	for id, h := range heads {
-		r.configurations[id] = h.Configuration
+		r.collections[id], r.configurations[id] = h.Collection, h.Configuration
 		if h.Collection == scopes {
 			r.configurations[id] = id
 		}
@@ -302,7 +304,8 @@ func (r *Rights) seenOf(typeName string, around store.Surroundings) store.Expr {
 	if known, ok := r.seen.Load(key); ok {
 		return known.(seenEntry).expr //nolint:forcetypeassert // there is nothing else in it
 	}
-	g := store.Governed{Own: map[int64]bool{}, Below: map[int64]bool{}, Configurations: r.configurations, Around: around,
+	g := store.Governed{Own: map[int64]bool{}, Below: map[int64]bool{}, Configurations: r.configurations, Collections: r.collections,
+		Around:    around,
 		Otherwise: r.places[0].below(typeName) >= View}
 	for _, id := range r.at {
 		g.Own[id], g.Below[id] = r.places[id].own >= View, r.places[id].below(typeName) >= View

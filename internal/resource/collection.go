@@ -348,6 +348,7 @@ func NewAPI(s *store.Store, r *Registry) *API {
 // around gives the collections of what resources of a collection lie in, at any height; none where there may be as many of those as of
 // anything, so that nobody looks through all of them.
 func (a *API) around(c *Collection) (r store.Surroundings) {
+	r.Of = c.Name
 	all := []string{}
 	for waiting := c.Parents; len(waiting) > 0; {
 		name := waiting[0]
@@ -357,7 +358,7 @@ func (a *API) around(c *Collection) (r store.Surroundings) {
 			continue
 		}
 		if above.Numerous {
-			return r
+			return store.Surroundings{}
 		}
 		all = append(all, name)
 		waiting = append(slices.Clone(waiting), above.Parents...)

@@ -387,6 +387,43 @@ func (m *rightsModel) level(subjects []string, id string) int {
 	return 0
 }
 
+// What is seen follows what blocks lie in: what was found out of them for one list does not outlive a change.
+func TestRightsFollowTheTree(t *testing.T) {
+	m := startAlone(t)
+	configuration, _, _, block, _ := m.basics()
+	user, as := m.user("ada", "NO_ACCESS")
+	m.right(user, block, "VIEW", "")
+	other := m.id("/api/v2/configurations/"+configuration+"/blocks", `{"type":"IPv4Block","range":"172.16.0.0/12"}`)
+	away := m.id("/api/v2/blocks/"+other+"/networks", `{"type":"IPv4Network","range":"172.16.0.0/24","gateway":null}`)
+	_ = m.id("/api/v2/networks/"+away+"/addresses", `{"type":"IPv4Address","address":"172.16.0.9","state":"STATIC"}`)
+	seen := func() [3]int {
+		var n [3]int
+		for i, c := range []string{"blocks", "networks", "addresses"} {
+			n[i] = m.want(200, "GET", "/api/v2/"+c+"?total=true&limit=1000", "", as).count()
+		}
+		return n
+	}
+	before := seen()
+	inner := m.id("/api/v2/blocks/"+block+"/blocks", `{"type":"IPv4Block","range":"10.7.0.0/16"}`)
+	network := m.id("/api/v2/blocks/"+inner+"/networks", `{"type":"IPv4Network","range":"10.7.0.0/24","gateway":null}`)
+	if now := seen(); now != [3]int{before[0] + 1, before[1] + 1, before[2]} {
+		t.Errorf("with a block and a network in it are seen %v, before %v", now, before)
+	}
+	_ = m.id("/api/v2/networks/"+network+"/addresses", `{"type":"IPv4Address","address":"10.7.0.9","state":"STATIC"}`)
+	if now := seen(); now != [3]int{before[0] + 1, before[1] + 1, before[2] + 1} {
+		t.Errorf("with an address in it are seen %v, before %v", now, before)
+	}
+	m.right(user, inner, "HIDE", "")
+	if now := seen(); now != before {
+		t.Errorf("once it is hidden are seen %v, before %v", now, before)
+	}
+	m.want(204, "DELETE", "/api/v2/blocks/"+inner, "")
+	m.right(user, other, "VIEW", "")
+	if now := seen(); now != [3]int{before[0] + 1, before[1] + 1, before[2] + 1} {
+		t.Errorf("with a right at another block are seen %v, before %v", now, before)
+	}
+}
+
 // What the engine lets users see and change is what a naive evaluator says, over random trees, rights and questions.
 func TestRightsModel(t *testing.T) {
 	m := startAlone(t)

@@ -409,7 +409,7 @@ func (e hidden) sql(b *builder, row string) {
 }
 
 // resolve finds the resources that conditions go through, where they are few and soon found, so that what refers to them is found
-// by them. Parent and configuration are never NULL, so that a comparison with them may stand below Not.
+// by them, and what those hold of that say something of what lies below. Parent and configuration are never NULL, so that a comparison with them may stand below Not.
 func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
 	switch x := e.(type) {
 	case All:
@@ -423,6 +423,8 @@ func (tx *Tx) resolve(e Expr) (_ Expr, err error) {
 		return x, err
 	case Through:
 		return tx.resolveThrough(x)
+	case *governedBelow:
+		return tx.lookBelow(x)
 	}
 	return e, nil
 }

@@ -295,7 +295,12 @@ func (e IDs) sql(b *builder, row string) {
 		b.WriteString("FALSE")
 		return
 	}
-	b.WriteString(row + ".id IN (" + idList(e) + ")")
+	b.among(row+".id", e)
+}
+
+// among compares a number with those of a list.
+func (b *builder) among(number string, list []int64) {
+	b.WriteString(number + b.dialect.among[0] + idList(list) + b.dialect.among[1])
 }
 
 // idList lists numbers for IN.

@@ -70,6 +70,8 @@ var postgresDialect = dialect{
 	},
 	nulls: [2]string{" NULLS FIRST", " NULLS LAST"},
 	truth: func(v bool) any { return strconv.FormatBool(v) },
+	// One value is planned sooner than as many as there are numbers.
+	among: [2]string{" = ANY ('{", "}'::bigint[])"},
 	hidden: func(kind FieldKind) [2]string {
 		switch kind {
 		case ColumnID, ColumnInt, Number:

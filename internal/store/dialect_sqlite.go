@@ -60,6 +60,7 @@ var sqliteDialect = dialect{
 		b.WriteString(")) = ")
 		b.arg(text)
 	},
+	among: [2]string{" IN (", ")"},
 	truth: func(v bool) any { // json_extract gives 1 and 0
 		if v {
 			return 1

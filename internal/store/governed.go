@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Governed says which resources a condition holds for by where they lie: what is said at a resource holds for it, and for all that lies
@@ -14,6 +15,8 @@ type Governed struct {
 	Own, Below map[int64]bool
 	// Configurations are those that the keys lie in, or are, by key; 0 for those that lie in none. No resource ever changes its own.
 	Configurations map[int64]int64
+	// Collections are those of the keys, by key.
+	Collections map[int64]string
 	// Around is what the resources that are asked for lie in. Where it is known, what is said is looked for from above, once; else from each
 	// resource upwards, which takes longer where there are many.
 	Around Surroundings
@@ -23,6 +26,8 @@ type Governed struct {
 
 // Surroundings says what resources lie in.
 type Surroundings struct {
+	// Of is the collection that they are all in.
+	Of string
 	// Collections are those of what they lie in, at any height; none where that is not known.
 	Collections []string
 	// Leaves: what they lie in right away is of other collections, and lies in resources of those itself.
@@ -77,15 +82,16 @@ func (g Governed) Expr() Expr {
 
 // fromAbove is Expr where what is said is looked for from above.
 func (g Governed) fromAbove() Expr {
-	e := &governedBelow{around: g.Around, otherwise: g.Otherwise}
+	e := &governedBelow{own: map[truth]IDs{}, below: map[truth]IDs{}, around: g.Around, otherwise: g.Otherwise}
 	var said, all IDs
 	for _, id := range slices.Sorted(maps.Keys(g.Own)) {
 		all = append(all, id)
-		if g.Own[id] {
-			e.own = append(e.own, id)
-		}
-		if g.Below[id] {
-			e.below = append(e.below, id)
+		own, below := truth(g.Own[id]), truth(g.Below[id])
+		switch in := g.Collections[id]; {
+		case in == g.Around.Of:
+			e.own[own] = append(e.own[own], id)
+		case g.Around.Leaves && !slices.Contains(g.Around.Collections, in):
+			e.below[below] = append(e.below[below], id)
 		}
 		if g.Below[id] != g.Otherwise {
 			said = append(said, id)
@@ -97,53 +103,122 @@ func (g Governed) fromAbove() Expr {
 
 // governedBelow is Governed, as it is asked for from above: it holds for its own resources, and for others by what they lie in.
 type governedBelow struct {
-	own IDs
-	// below are those below which it holds.
-	below IDs
+	// own are the resources for which it holds, and does not, by themselves, below those right below which it does, and does not, where
+	// those are not gone through.
+	own, below map[truth]IDs
 	// all are all resources at which something is said, said those below which something else holds than otherwise.
 	all       string
 	said      IDs
 	around    Surroundings
 	otherwise bool
+	// found are those in which something else holds than otherwise, where that is known (Tx.lookBelow).
+	found *IDs
 }
 
-func (e *governedBelow) sql(b *builder, row string) {
+// mostBelow is how many resources are put into a statement by their ids, as those in which something else holds; where there are more they
+// are looked for by each statement.
+const mostBelow = 2_000
+
+// belowKnown are the resources in which something else holds than otherwise, as they were found: many says that they are too many.
+type belowKnown struct {
+	ids  IDs
+	many bool
+}
+
+// lookBelow is a condition with what it has to be looked through for, once for all who ask until something changes among the resources that
+// it goes through.
+func (tx *Tx) lookBelow(e *governedBelow) (Expr, error) {
+	if len(e.said) == 0 || tx.writing || tx.latest {
+		return e, nil
+	}
+	cache := tx.store.belowCache(e.around.Collections)
+	known, ok := cache.Get(tx, e)
+	if !ok {
+		b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
+		e.walk(b)
+		b.WriteString(" LIMIT " + strconv.Itoa(mostBelow+1))
+		ids, err := tx.ids64(b.String(), b.args...)
+		if err != nil {
+			return nil, err
+		}
+		if known = (belowKnown{ids: ids}); len(ids) > mostBelow {
+			known = belowKnown{many: true}
+		}
+		cache.Put(tx, e, known)
+	}
+	if known.many {
+		return e, nil
+	}
+	with := *e
+	with.found = &known.ids
+	return &with, nil
+}
+
+// belowCache gives the cache of what is below, for conditions that go through those collections.
+func (s *Store) belowCache(collections []string) *Cache[*governedBelow, belowKnown] {
+	name := strings.Join(collections, " ")
+	s.belowMu.Lock()
+	defer s.belowMu.Unlock()
+	if s.below[name] == nil {
+		if s.below == nil {
+			s.below = map[string]*Cache[*governedBelow, belowKnown]{}
+		}
+		s.below[name] = NewCache[*governedBelow](s, CacheOptions[belowKnown]{Topics: collections, Max: conditionsKept})
+	}
+	return s.below[name]
+}
+
+// conditionsKept is how many conditions it is known of what they hold for: one for each user whose rights are in use, most often.
+const conditionsKept = 256
+
+// walk selects those in which something else holds than otherwise.
+func (e *governedBelow) walk(b *builder) {
 	b.rows++
 	n := strconv.Itoa(b.rows)
 	down, at := "down"+n, "d"+n
-	b.WriteString("CASE WHEN " + row + ".id IN (" + e.all + ") THEN ")
-	e.own.sql(b, row)
-	b.WriteString(" ELSE ")
-	if len(e.said) == 0 {
-		b.WriteString(truth(e.otherwise).String() + " END")
-		return
-	}
-	parent := row + ".parent "
-	if e.around.Leaves { // of which there are many: they are looked at one by one
-		b.rows++
-		leaf := "p" + strconv.Itoa(b.rows)
-		b.WriteString("CASE WHEN " + row + ".parent IN (" + e.all + ") THEN ")
-		if len(e.below) == 0 {
-			b.WriteString("FALSE")
-		} else {
-			b.WriteString(row + ".parent IN (" + idList(e.below) + ")")
-		}
-		b.WriteString(" ELSE ")
-		parent = "(SELECT " + leaf + ".parent FROM resource " + leaf + " WHERE " + leaf + ".id = " + row + ".parent) "
-	}
-	b.WriteString(parent)
-	if e.otherwise {
-		b.WriteString("NOT ")
-	}
-	b.WriteString("IN (WITH RECURSIVE " + down + " (id) AS (SELECT " + at + ".id FROM resource " + at + " WHERE ")
+	b.WriteString("WITH RECURSIVE " + down + " (id) AS (SELECT " + at + ".id FROM resource " + at + " WHERE ")
 	e.said.sql(b, at)
 	b.WriteString(" UNION ALL SELECT " + at + ".id FROM " + down + " JOIN resource " + at + " ON " + at + ".parent = " + down + ".id WHERE ")
 	InCollection(e.around.Collections...).sql(b, at)
-	b.WriteString(" AND " + at + ".id NOT IN (" + e.all + ")) SELECT id FROM " + down + ")")
-	if e.around.Leaves {
+	b.WriteString(" AND " + at + ".id NOT IN (" + e.all + ")) SELECT id FROM " + down)
+}
+
+func (e *governedBelow) sql(b *builder, row string) {
+	branches := len(e.own)+len(e.below) > 0
+	if branches {
+		b.WriteString("CASE")
+		b.whenIn(row+".id", e.own)
+		b.whenIn(row+".parent", e.below)
+		b.WriteString(" ELSE ")
+	}
+	if len(e.said) == 0 {
+		b.WriteString(truth(e.otherwise).String())
+	} else {
+		e.inside(b, row)
+	}
+	if branches {
 		b.WriteString(" END")
 	}
-	b.WriteString(" END")
+}
+
+// inside is the condition by what a row lies in.
+func (e *governedBelow) inside(b *builder, row string) {
+	parent := row + ".parent"
+	if e.around.Leaves { // of which there are many: they are looked at one by one
+		b.rows++
+		leaf := "p" + strconv.Itoa(b.rows)
+		parent = "(SELECT " + leaf + ".parent FROM resource " + leaf + " WHERE " + leaf + ".id = " + row + ".parent)"
+	}
+	if e.otherwise {
+		b.WriteString("NOT ")
+	}
+	if e.found != nil {
+		b.among(parent, *e.found)
+		return
+	}
+	b.WriteString(parent + " IN (")
+	e.walk(b)
+	b.WriteByte(')')
 }
 
 type truth bool
@@ -167,18 +242,21 @@ func (t truth) String() string {
 	return "FALSE"
 }
 
-func (e *governed) sql(b *builder, row string) {
-	b.WriteString("CASE")
-	for _, part := range []struct {
-		column string
-		ids    map[truth]IDs
-	}{{".id", e.own}, {".configuration", e.whole}} {
-		for _, holds := range []truth{false, true} {
-			if ids := part.ids[holds]; len(ids) > 0 {
-				b.WriteString(" WHEN " + row + part.column + " IN (" + idList(ids) + ") THEN " + holds.String())
-			}
+// whenIn writes the branches of a CASE for the numbers in a column for which something holds, and for which it does not.
+func (b *builder) whenIn(column string, ids map[truth]IDs) {
+	for _, holds := range []truth{false, true} {
+		if len(ids[holds]) > 0 {
+			b.WriteString(" WHEN ")
+			b.among(column, ids[holds])
+			b.WriteString(" THEN " + holds.String())
 		}
 	}
+}
+
+func (e *governed) sql(b *builder, row string) {
+	b.WriteString("CASE")
+	b.whenIn(row+".id", e.own)
+	b.whenIn(row+".configuration", e.whole)
 	if len(e.deep) == 0 {
 		b.WriteString(" ELSE " + e.otherwise.String() + " END")
 		return

@@ -73,6 +73,8 @@ type dialect struct {
 	// around begins a list of ids, with scopes and collections put in as lists in quotes, and the arguments low and high; it is
 	// walked down from the scopes by one seek for each collection.
 	around func(scopes string, collections []string) string
+	// among is put before and behind a list of numbers that one is compared with. The list may be empty.
+	among [2]string
 	// hidden is put before and behind a field of a kind, so that it is compared without an index.
 	hidden func(kind FieldKind) [2]string
 	// fragment is the condition that a row may have a text. fragments selects a number for each row for which it may hold, of all

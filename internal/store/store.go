@@ -76,6 +76,9 @@ type Store struct {
 	commits commits
 	// rows are resources that were read alone, as the latest commit has them.
 	rows *Cache[int64, *Resource]
+	// below are the caches of what conditions hold for by where it lies, by the collections that they go through; guarded by belowMu.
+	belowMu sync.Mutex
+	below   map[string]*Cache[*governedBelow, belowKnown]
 	// timing is told how long changes take (Time).
 	timing atomic.Pointer[Timing]
 	// observer sees what is read with (Observe).
