@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -66,22 +67,36 @@ type tokenCommand struct {
 
 type tokenCreate struct {
 	dataFlag
-	Name    string        `help:"What the token is for." required:""`
-	Role    string        `help:"What it may do: ${enum}." enum:"administrator,analyst" default:"administrator"`
-	User    string        `help:"The user that it acts as; it never may do more than that user. Without one it stands for itself, under its name." placeholder:"NAME"`
+	Name string `help:"What the token is for." required:""`
+	Role string `help:"What it may do: ${enum}." enum:"administrator,analyst" default:"administrator"`
+	User string `help:"The user that it acts as; it never may do more than that user. Without one it stands for itself, under its name." placeholder:"NAME"`
+	scopeFlag
 	Expires time.Duration `help:"How long it lives; 0s for ever." default:"2160h"`
 }
 
 // Run makes the token.
 func (c *tokenCreate) Run(s *session) error {
 	return c.open(func(_ *store.Store, users *access.Service) error {
-		token, err := users.CreateToken(s.ctx, access.Grant{Name: c.Name, Role: c.Role, Life: c.Expires, User: c.User})
+		scopes, err := c.scopes()
+		if err != nil {
+			return err
+		}
+		token, err := users.CreateToken(s.ctx, access.Grant{Name: c.Name, Role: c.Role, Scopes: scopes, Life: c.Expires, User: c.User})
 		if err != nil {
 			return err
 		}
 		_, err = fmt.Fprintln(s.stdout, token)
 		return err
 	})
+}
+
+// scopeFlag says what a token or key set is good for.
+type scopeFlag struct {
+	Scope []string `help:"What it is good for, beside its role: address, fleet, or collections whose resources it may change, such as resourceRecords; several with commas. Without it: everything." placeholder:"NAME"`
+}
+
+func (f scopeFlag) scopes() (access.Scopes, error) {
+	return access.ScopesOf(f.Scope, server.ScopeNames(server.NewAPI(nil)))
 }
 
 type tokenList struct {
@@ -100,7 +115,7 @@ func (c *tokenList) Run(s *session) error {
 			return json.NewEncoder(s.stdout).Encode(tokens)
 		}
 		w := tabwriter.NewWriter(s.stdout, 0, 4, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tKIND\tNAME\tROLE\tUSER\tCREATED\tEXPIRES\tLAST USED\tSTATE")
+		fmt.Fprintln(w, "ID\tKIND\tNAME\tROLE\tSCOPES\tUSER\tCREATED\tEXPIRES\tLAST USED\tSTATE")
 		for _, t := range tokens {
 			expires, used, state := "never", "never", "valid"
 			if !t.LastUsed.IsZero() {
@@ -119,7 +134,8 @@ func (c *tokenList) Run(s *session) error {
 			if t.User != "" && role == access.Administrator { // it does what its user may
 				role = "as user"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Kind, t.Name, role, cmp.Or(t.User, "-"), t.Created.Format(time.RFC3339),
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Kind, t.Name, role,
+				cmp.Or(strings.Join(t.Scopes, ","), "-"), cmp.Or(t.User, "-"), t.Created.Format(time.RFC3339),
 				expires, used, state)
 		}
 		return w.Flush()
@@ -142,16 +158,21 @@ type keyCommand struct {
 
 type keyCreate struct {
 	dataFlag
-	Name    string        `help:"What the key set is for." required:""`
-	Role    string        `help:"What its tokens may do: ${enum}." enum:"administrator,analyst" default:"analyst"`
-	User    string        `help:"The user that its tokens act as; they never may do more than that user." placeholder:"NAME"`
+	Name string `help:"What the key set is for." required:""`
+	Role string `help:"What its tokens may do: ${enum}." enum:"administrator,analyst" default:"analyst"`
+	User string `help:"The user that its tokens act as; they never may do more than that user." placeholder:"NAME"`
+	scopeFlag
 	Expires time.Duration `help:"How long it lives; 0s for ever." default:"2160h"`
 }
 
 // Run makes the key set.
 func (c *keyCreate) Run(s *session) error {
 	return c.open(func(_ *store.Store, users *access.Service) error {
-		id, secret, err := users.CreateKeySet(s.ctx, access.Grant{Name: c.Name, Role: c.Role, Life: c.Expires, User: c.User})
+		scopes, err := c.scopes()
+		if err != nil {
+			return err
+		}
+		id, secret, err := users.CreateKeySet(s.ctx, access.Grant{Name: c.Name, Role: c.Role, Scopes: scopes, Life: c.Expires, User: c.User})
 		if err != nil {
 			return err
 		}

@@ -2910,6 +2910,7 @@ export type Token = {
   lastUsed: string
   revoked: boolean
   role: string
+  scopes: any[]
   user: string
 }
 

@@ -17,7 +17,8 @@ func registerCredentials(r *resource.Registry) { r.Extension(newExtension()) }
 func newExtension() *store.Extension {
 	e := &store.Extension{Name: extensionName, Verify: verify, Migrations: migrations, Tables: []store.Table{
 		{Name: "credential", Columns: []string{"id", "kind", "name", "user_id", "role", "hash", "session", "created", "expires",
-			"revoked"}, Key: 1},
+			"revoked", "scopes"}, Earlier: []store.Earlier{{Before: 15, Columns: []string{"id", "kind", "name", "user_id", "role", "hash",
+			"session", "created", "expires", "revoked"}}}, Key: 1},
 		{Name: "credential_used", Columns: []string{"id", "used"}, Key: 1},
 		{Name: "sealing_key", Columns: []string{"id", "key", "created"}, Key: 1}}}
 	e.Opened = func(s *store.Store) {

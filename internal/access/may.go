@@ -40,6 +40,9 @@ func May(c resource.Caller, action resource.Action, on resource.Subject) (seen s
 	if action == resource.ActionSee { // what is found
 		return nil, nil
 	}
+	if err := Scopes(c.Scopes).change(c.Name, on); err != nil {
+		return nil, err
+	}
 	guarded := on.Collection != nil && on.Sub == nil
 	accounts := guarded && on.Collection.Guard == resource.Accounts
 	// Users change their own account, of which the rule lets them set the password alone, and end those sessions that they see.

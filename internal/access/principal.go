@@ -41,11 +41,12 @@ func (s *Service) lookUp(ctx context.Context, key tokenKey, kinds []string) (fou
 
 // read reads whose token it is that has a hash; expires is 0 where it does not expire.
 func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p Principal, expires int64, err error) {
-	var id, found, kind, label, role string
+	var id, found, kind, label, role, scopes string
 	var userID, session, revoked int64
 	for _, one := range kinds {
-		err = tx.QueryRow("SELECT id, hash, kind, name, role, user_id, session, expires, revoked FROM credential WHERE kind = ? AND hash = ?",
-			one, hash).Scan(&id, &found, &kind, &label, &role, &userID, &session, &expires, &revoked)
+		err = tx.QueryRow("SELECT id, hash, kind, name, role, user_id, session, expires, revoked, scopes FROM credential"+
+			" WHERE kind = ? AND hash = ?", one, hash).
+			Scan(&id, &found, &kind, &label, &role, &userID, &session, &expires, &revoked, &scopes)
 		if err == nil && kind == kindAccess { // which names the key set that it was made from
 			id = label
 			err = tx.QueryRow("SELECT name FROM credential WHERE id = ? AND kind = ?", id, kindKeySet).Scan(&label)
@@ -85,7 +86,9 @@ func (s *Service) read(tx *store.Tx, hash, name string, kinds []string) (p Princ
 		return Principal{}, 0, err
 	}
 	if kind != kindSession {
-		return tokenPrincipal(kind, id, label, role, p), expires, nil
+		p = tokenPrincipal(kind, id, label, role, p)
+		p.Scopes = Scopes(scopes)
+		return p, expires, nil
 	}
 	p.Session, p.door = session, doorOf(kind, role)
 	p.ReadOnly, err = readsOnly(tx, session)

@@ -71,6 +71,8 @@ type Principal struct {
 	Session int64
 	// ReadOnly is a session that was opened for reading only, or an analyst's token.
 	ReadOnly bool
+	// Scopes are those of a token or key set.
+	Scopes Scopes
 	// History and Security are the user's historyPrivilege and securityPrivilege; who is no user sees the
 	// history, and users as analysts do.
 	History, Security string

@@ -356,7 +356,7 @@ func login(ctx context.Context, a *resource.API, s resource.SignIn) (resource.Ca
 func CallerOf(p Principal) resource.Caller {
 	c := resource.Caller{User: p.User, Name: p.Name, Administrator: p.Role == Administrator, ReadOnly: p.ReadOnly,
 		Session: p.Session,
-		Token:   p.Token, History: p.History, Security: p.Security, MustReset: p.MustReset, Credential: p.Credential}
+		Token:   p.Token, History: p.History, Security: p.Security, MustReset: p.MustReset, Credential: p.Credential, Scopes: string(p.Scopes)}
 	if p.Rights != nil {
 		c.Rights = p.Rights
 	}

@@ -78,6 +78,8 @@ type Token struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	Role string `json:"role"`
+	// Scopes say what it is good for; none: everything.
+	Scopes []string `json:"scopes,omitempty"`
 	// User is the name of the user that it acts as; empty where it stands for itself.
 	User string `json:"user,omitempty"`
 	// UserID is that user's number.
@@ -96,6 +98,8 @@ type Grant struct {
 	Name string
 	// Role is Administrator or Analyst.
 	Role string
+	// Scopes say what it is good for (ScopesOf); empty: everything.
+	Scopes Scopes
 	// Life is how long it is good; 0 means that it does not expire.
 	Life time.Duration
 	// User is the name of the user that it acts as, and of whom it never may do more; empty where it stands
@@ -176,8 +180,8 @@ func (s *Service) create(ctx context.Context, kind string, g Grant, id, secret s
 		if g.Life > 0 {
 			expires = tx.Now().Add(g.Life).Unix()
 		}
-		return tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
-			id, kind, g.Name, user, g.Role, Hash(secret), tx.Now().Unix(), expires)
+		return tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires, scopes)"+
+			" VALUES (?,?,?,?,?,?,?,?,?)", id, kind, g.Name, user, g.Role, Hash(secret), tx.Now().Unix(), expires, string(g.Scopes))
 	})
 }
 
@@ -243,20 +247,21 @@ func (s *Service) Tokens(ctx context.Context) (tokens []Token, err error) {
 		return tx.Each(func(scan func(...any) error) error {
 			var t Token
 			var created, expires, used int64
-			if err := scan(&t.ID, &t.Kind, &t.Name, &t.Role, &t.User, &t.UserID, &created, &expires, &t.Revoked, &used); err != nil {
+			var scopes string
+			if err := scan(&t.ID, &t.Kind, &t.Name, &t.Role, &t.User, &t.UserID, &created, &expires, &t.Revoked, &scopes, &used); err != nil {
 				return err
 			}
 			if used != 0 {
 				t.LastUsed = time.Unix(used, 0).UTC()
 			}
-			t.Created = time.Unix(created, 0).UTC()
+			t.Created, t.Scopes = time.Unix(created, 0).UTC(), Scopes(scopes).List()
 			if expires != 0 {
 				t.Expires = time.Unix(expires, 0).UTC()
 			}
 			tokens = append(tokens, t)
 			return nil
 		},
-			"SELECT c.id, c.kind, c.name, c.role, coalesce(u.name, ''), c.user_id, c.created, c.expires, c.revoked, coalesce(l.used, 0)"+
+			"SELECT c.id, c.kind, c.name, c.role, coalesce(u.name, ''), c.user_id, c.created, c.expires, c.revoked, c.scopes, coalesce(l.used, 0)"+
 				" FROM credential c"+
 				" LEFT JOIN resource u ON u.id = c.user_id LEFT JOIN credential_used l ON l.id = c.id"+
 				" WHERE c.kind IN (?, ?) ORDER BY c.created, c.id", kindBearer, kindKeySet)
@@ -289,21 +294,21 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 		clientID = "\ufffd"
 	}
 	who := "key set " + clientID
-	check := func(tx *store.Tx) (role string, user int64, err error) {
+	check := func(tx *store.Tx) (role, scopes string, user int64, err error) {
 		var hash string
 		var expires, revoked int64
-		err = tx.QueryRow("SELECT hash, role, user_id, expires, revoked FROM credential WHERE id = ? AND kind = ?", clientID, kindKeySet).
-			Scan(&hash, &role, &user, &expires, &revoked)
+		err = tx.QueryRow("SELECT hash, role, scopes, user_id, expires, revoked FROM credential WHERE id = ? AND kind = ?", clientID,
+			kindKeySet).Scan(&hash, &role, &scopes, &user, &expires, &revoked)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			return "", 0, refused
+			return "", "", 0, refused
 		case err != nil:
-			return "", 0, fmt.Errorf("looking up a key set: %w", err)
+			return "", "", 0, fmt.Errorf("looking up a key set: %w", err)
 		case subtle.ConstantTimeCompare([]byte(hash), []byte(Hash(clientSecret))) != 1 || revoked != 0 || expires != 0 &&
 			expires <= tx.Now().Unix():
-			return "", 0, refused
+			return "", "", 0, refused
 		}
-		return role, user, nil
+		return role, scopes, user, nil
 	}
 	// A look first: a refusal is no reason to write.
 	var said manner
@@ -316,7 +321,7 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 			throttled = true
 			return err
 		}
-		_, _, err = check(tx)
+		_, _, _, err = check(tx)
 		return err
 	}); err != nil {
 		if throttled {
@@ -329,13 +334,14 @@ func (s *Service) Exchange(ctx context.Context, clientID, clientSecret, remote s
 		return "", 0, err
 	}
 	err = s.store.Update(ctx, store.Author{}, func(tx *store.Tx) error {
-		role, user, err := check(tx)
+		role, scopes, user, err := check(tx)
 		if err != nil {
 			return err
 		}
 		token = "pta_" + NewSecret()
-		return tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires) VALUES (?,?,?,?,?,?,?,?)",
-			NewSecret(), kindAccess, clientID, user, role, Hash(token), tx.Now().Unix(), tx.Now().Add(AccessLife).Unix())
+		return tx.Write("INSERT INTO credential (id, kind, name, user_id, role, hash, created, expires, scopes)"+
+			" VALUES (?,?,?,?,?,?,?,?,?)", NewSecret(), kindAccess, clientID, user, role, Hash(token), tx.Now().Unix(),
+			tx.Now().Add(AccessLife).Unix(), scopes)
 	})
 	if err == nil {
 		s.guesses.succeeded(who, remote)

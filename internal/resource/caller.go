@@ -26,6 +26,8 @@ type Caller struct {
 	Session int64
 	// Token is the id of a bearer token or key set; empty for a user's password or session.
 	Token string
+	// Scopes say what a token or key set is good for, with a blank between; empty: everything.
+	Scopes string
 	// Credential is what was shown that is neither a session, nor such a token, nor a password here, as the history names it.
 	Credential string
 	// History and Security are the privileges of the user about the history and about users.

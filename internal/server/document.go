@@ -119,7 +119,9 @@ func documentedPaths() object {
 	nodeCount := object{"type": "integer", "minimum": 1, "maximum": fleet.MaxNodeCount}
 	made := object{"name": name, "kind": object{"enum": []string{access.BearerToken, access.KeySet}},
 		"role": object{"enum": []string{access.Analyst,
-			access.Administrator}}, "expires": object{"type": "string", "format": "date-time"}}
+			access.Administrator}}, "expires": object{"type": "string", "format": "date-time"},
+		"scopes": object{"type": "array", "items": object{"type": "string"}, "description": "What it is good for, beside its role: " +
+			"address, fleet, or collections whose resources it may change. None: everything."}}
 	id, rollout := text("id", "path", "The id of the service point.", true), text("id", "path", "The id of the rollout.", true)
 	tokens := func(op object) object {
 		op["tags"], op["security"] = []string{"tokens"}, []any{object{"basic": []any{}}, object{"bearer": []any{}}}

@@ -93,3 +93,74 @@ func TestTokenEndsItself(t *testing.T) {
 	m.want(204, "DELETE", "/api/v2/tokens/"+first, "", "Authorization: Bearer "+token)
 	m.refused(401, "InvalidAuthorizationToken", "", "GET", "/api/v2/configurations", "", "Authorization: Bearer "+token)
 }
+
+// A token that is good for some collections changes those alone, and reads what its role does.
+func TestScopesOfTokens(t *testing.T) {
+	m := startAlone(t)
+	_, _, zone, block, network := m.basics()
+	_, own := m.user("ada", "NO_ACCESS")
+	admin := basicAuth("admin", adminPassword)
+	made := func(scopes string) string {
+		t.Helper()
+		r := m.want(201, "POST", "/api/v2/tokens", `{"name":"ci","role":"administrator","scopes":`+scopes+`}`, admin)
+		return "Authorization: Bearer " + r.text("token")
+	}
+	records := made(`["resourceRecords","zones","resourceRecords"]`)
+	for _, path := range []string{"", "/networks/" + network, "/search?q=10.0.0.0", "/transactions", "/zones/" + zone + "/resourceRecords"} {
+		m.want(200, "GET", "/api/v2"+path, "", records)
+	}
+	record := m.want(201, "POST", "/api/v2/zones/"+zone+"/resourceRecords", `{"type":"TXTRecord","name":"a","text":"x"}`, records).text("id")
+	m.want(200, "PATCH", "/api/v2/resourceRecords/"+record, `{"text":"y"}`, records)
+	m.want(200, "PATCH", "/api/v2/zones/"+zone, `{"dynamicUpdateEnabled":true}`, records)
+	m.want(200, "POST", "/api/v2/batch", `{"changes":[{"method":"PATCH","path":"/api/v2/resourceRecords/`+record+`","body":{"text":"z"}}]}`, records)
+	for _, c := range []struct{ method, path, body, scope string }{
+		{"POST", "/networks/" + network + "/addresses", `{"type":"IPv4Address","address":"10.0.0.9","state":"STATIC"}`, "addresses"},
+		{"PATCH", "/networks/" + network, `{"name":"x"}`, "networks"},
+		{"POST", "/blocks/" + block + "/splits", `{"type":"IPv4Split"}`, "splits"},
+		{"DELETE", "/blocks/" + block, "", "blocks"},
+		{"DELETE", "/networks?" + filter("name:'x'"), "", "networks"},
+		{"POST", "/networks/" + network + "/tags", `{"id":1}`, "networks"},
+		{"POST", "/users", `{"name":"b"}`, "users"},
+		{"POST", "/imports", `{}`, "imports"},
+		{"POST", "/transactions", `{"type":"Undo"}`, "transactions"},
+		{"POST", "/webhooks", `{}`, "webhooks"},
+	} {
+		m.refused(403, "AccessDenied", "is good for resourceRecords, zones: this takes the scope "+c.scope, c.method, "/api/v2"+c.path, c.body,
+			records)
+	}
+	m.refused(403, "AccessDenied", "this takes the scope networks", "POST", "/api/v2/batch",
+		`{"changes":[{"method":"PATCH","path":"/api/v2/networks/`+network+`","body":{"name":"x"}}]}`, records)
+	m.refused(403, "AccessDenied", "this takes the scope", "POST", "/api/v2/apply",
+		`{"resources":[{"type":"Configuration","name":"another"}]}`, records)
+	m.refused(403, "AccessDenied", "the scope fleet", "GET", "/user/api/v1/fleetInstances", "", records)
+
+	fleet := made(`["fleet"]`)
+	m.want(200, "GET", "/user/api/v1/fleetInstances", "", fleet)
+	for _, path := range []string{"/networks", "/search?q=x", "/changes", "/tokens", "/status"} {
+		m.refused(403, "AccessDenied", "the scope address", "GET", "/api/v2"+path, "", fleet)
+	}
+	address := made(`["address"]`)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"x"}`, address)
+	m.refused(403, "AccessDenied", "the scope fleet", "GET", "/user/api/v1/fleetInstances", "", address)
+	both := made(`["networks","fleet"]`)
+	m.want(200, "PATCH", "/api/v2/networks/"+network, `{"name":"y"}`, both)
+	m.want(200, "GET", "/user/api/v1/fleetInstances", "", both)
+
+	// Access tokens are good for what their key set is; nobody gets more by a scope than the user may.
+	set := m.want(201, "POST", "/api/v2/tokens", `{"name":"ks","kind":"keyset","role":"administrator","scopes":["fleet"]}`,
+		admin)
+	access := m.want(200, "POST", "/v1/api/authentication/token", `{"grantType":"ClientCredentials","clientCredentials":{"clientId":"`+
+		set.text("clientId")+`","clientSecret":"`+set.text("clientSecret")+`"}}`).text("accessToken")
+	m.want(200, "GET", "/user/api/v1/fleetInstances", "", "Authorization: Bearer "+access)
+	m.refused(403, "AccessDenied", "the scope address", "GET", "/api/v2/networks", "", "Authorization: Bearer "+access)
+	hers := m.want(201, "POST", "/api/v2/tokens", `{"name":"h","role":"administrator","scopes":["networks"]}`, own).text("token")
+	m.want(404, "PATCH", "/api/v2/networks/"+network, `{"name":"z"}`, "Authorization: Bearer "+hers)
+
+	for _, wrong := range []string{`["network"]`, `[""]`, `"networks"`, `[1]`, `["tokens"]`} {
+		m.refused(400, "InvalidResourceFieldValue", "scopes", "POST", "/api/v2/tokens", `{"name":"w","scopes":`+wrong+`}`, admin)
+	}
+	list := m.want(200, "GET", "/api/v2/tokens", "", admin)
+	if !strings.Contains(string(list.body), `"scopes":["resourceRecords","zones"]`) {
+		t.Errorf("the list does not say what tokens are good for: %s", list.body)
+	}
+}

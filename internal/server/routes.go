@@ -139,6 +139,9 @@ func (m *Manager) caller(r *http.Request) (resource.Caller, error) {
 	}
 	p, err := m.Identity.Any(r)
 	askedOf(r.Context()).asks(p.Name)
+	if err == nil {
+		err = p.OpensAddress()
+	}
 	return access.CallerOf(p), err
 }
 
@@ -204,11 +207,21 @@ func (m *Manager) fleetRoutes(mux *http.ServeMux) {
 	route("/v1/api/authentication/token", handlers{http.MethodPost: m.exchangeToken})
 }
 
+// fleetCaller is who asks something of the fleet API.
+func (m *Manager) fleetCaller(r *http.Request) (access.Principal, error) {
+	p, err := m.Identity.Bearer(r)
+	askedOf(r.Context()).asks(p.Name)
+	if err == nil {
+		err = p.OpensFleet()
+	}
+	return p, err
+}
+
 // reader lets everyone with a bearer token in, but for users who do not see everything: the fleet lies in no part of the tree.
 func (m *Manager) reader(handle func(w http.ResponseWriter, r *http.Request) error) func(w http.ResponseWriter, r *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		p, err := m.Identity.Bearer(r)
-		if askedOf(r.Context()).asks(p.Name); err != nil {
+		p, err := m.fleetCaller(r)
+		if err != nil {
 			return err
 		}
 		if p.Rights != nil && !p.Rights.Everything() {
@@ -223,8 +236,8 @@ func (m *Manager) reader(handle func(w http.ResponseWriter, r *http.Request) err
 // changer lets administrators with a bearer token in, and who has rights on labels.
 func (m *Manager) changer(handle func(w http.ResponseWriter, r *http.Request) error) func(w http.ResponseWriter, r *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		p, err := m.Identity.Bearer(r)
-		if askedOf(r.Context()).asks(p.Name); err != nil {
+		p, err := m.fleetCaller(r)
+		if err != nil {
 			return err
 		}
 		if p.Role != access.Administrator {

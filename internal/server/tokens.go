@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -26,6 +27,7 @@ type madeToken struct {
 	Kind    string    `json:"kind"`
 	Name    string    `json:"name"`
 	Role    string    `json:"role"`
+	Scopes  []string  `json:"scopes,omitempty"`
 	User    string    `json:"user,omitempty"`
 	Expires time.Time `json:"expires"`
 	// Token is a bearer token's; ClientID and ClientSecret are a key set's.
@@ -107,6 +109,10 @@ func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resou
 	if r.Header.Get("x-portolan-dry-run") != "" {
 		return problem.BadRequest("InvalidHeaderValue", "x-portolan-dry-run: a token is not tried")
 	}
+	scopes, err := m.scopes(members["scopes"])
+	if err != nil {
+		return err
+	}
 	kind, role := values["kind"], values["role"]
 	if kind == "" {
 		kind = access.BearerToken
@@ -124,9 +130,9 @@ func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resou
 			return problem.Invalid("expires", "%q is no time to come (2026-12-31T12:00:00Z) within ten years", text)
 		}
 	}
-	made := madeToken{Kind: kind, Name: values["name"], Role: role, User: caller.Name, Expires: ends.UTC().Truncate(time.Second)}
-	grant := access.Grant{Name: made.Name, Role: role, Life: ends.Sub(now), Of: &access.Maker{User: caller.User, Session: caller.Session,
-		Remote: access.Remote(r)}}
+	made := madeToken{Kind: kind, Name: values["name"], Role: role, Scopes: scopes.List(), User: caller.Name, Expires: ends.UTC().Truncate(time.Second)}
+	grant := access.Grant{Name: made.Name, Role: role, Scopes: scopes, Life: ends.Sub(now), Of: &access.Maker{User: caller.User,
+		Session: caller.Session, Remote: access.Remote(r)}}
 	if kind == access.BearerToken {
 		made.ID, made.Token, err = m.Identity.CreateBearer(r.Context(), grant)
 	} else {
@@ -141,6 +147,25 @@ func (m *Manager) makeToken(w http.ResponseWriter, r *http.Request, caller resou
 	w.Header().Set("Location", fmt.Sprint(tokensPath, "/", made.ID))
 	writeJSON(w, http.StatusCreated, made)
 	return nil
+}
+
+// scopes reads the member scopes of a body.
+func (m *Manager) scopes(raw json.RawMessage) (access.Scopes, error) {
+	var words []string
+	if len(raw) > 0 && json.Unmarshal(raw, &words) != nil {
+		return "", problem.Invalid("scopes", "must be a list of strings")
+	}
+	return access.ScopesOf(words, ScopeNames(m.Address))
+}
+
+// ScopeNames are the collections of an API that a token may be for.
+func ScopeNames(a *resource.API) (names []string) {
+	for _, c := range a.Collections() {
+		if !c.Hidden && c.NotYet == "" {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 func (m *Manager) revokeToken(w http.ResponseWriter, r *http.Request, caller resource.Caller, id string) error {

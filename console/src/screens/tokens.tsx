@@ -8,7 +8,7 @@ import { faultOf } from "../parts/form"
 import { Grid } from "../parts/grid"
 import { session } from "../session"
 
-interface Token { id: string; kind: string; name: string; role: string; user?: string; created: string; expires?: string; lastUsed?: string; revoked: boolean }
+interface Token { id: string; kind: string; name: string; role: string; scopes?: string[]; user?: string; created: string; expires?: string; lastUsed?: string; revoked: boolean }
 interface Made extends Token { token?: string; clientId?: string; clientSecret?: string }
 
 export function Tokens() {
@@ -24,6 +24,7 @@ export function Tokens() {
         { key: "kind", title: "Kind", width: "7rem", minor: true, cell: t => t.kind === "keyset" ? "key set" : "token" },
         { key: "user", title: "Of", width: "minmax(6rem,10rem)", cell: t => t.user ?? <span class="muted">itself</span> },
         { key: "role", title: "Role", width: "8rem", minor: true, cell: t => t.role },
+        { key: "scopes", title: "For", width: "minmax(6rem,1fr)", minor: true, cell: t => <span class="cut">{t.scopes?.join(", ") ?? "everything"}</span> },
         { key: "used", title: "Last used", width: "8rem", narrow: "5.4rem", cell: t => <When at={t.lastUsed} /> },
         { key: "expires", title: "Good until", width: "9rem", minor: true, cell: t => t.expires ? t.expires.slice(0, 10) : "for ever" },
         { key: "acts", title: "", width: "6rem", narrow: "5rem", cell: t => <button class="small" aria-label={"Revoke " + t.name} onClick={() => end(t)}>Revoke</button> },
@@ -33,16 +34,18 @@ export function Tokens() {
   </>
 }
 
+const words = (text: string) => text.split(/[\s,]+/).filter(w => w)
+
 const days = [1, 7, 30, 90, 365, 3650]
 
 function NewToken({ close }: { close: () => void }) {
-  const [name, setName] = useState(""), [kind, setKind] = useState("bearer"), [role, setRole] = useState("analyst"), [life, setLife] = useState(90)
+  const [name, setName] = useState(""), [kind, setKind] = useState("bearer"), [role, setRole] = useState("analyst"), [life, setLife] = useState(90), [scopes, setScopes] = useState("")
   const [problem, fail] = useState<Problem>(), [made, show] = useState<Made>()
   const submit = async (e: Event) => {
     e.preventDefault()
     try {
       const expires = new Date(Date.now() + life * 86400_000 - 60_000).toISOString().slice(0, 19) + "Z"
-      show((await call<Made>("POST", "tokens", { name, kind, role, expires }, { quiet: true })).body)
+      show((await call<Made>("POST", "tokens", { name, kind, role, expires, scopes: words(scopes) }, { quiet: true })).body)
     } catch (e) { fail(problemOf(e)) }
   }
   const copy = (text: string) => navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("The browser does not let pages copy here: mark the text.", { bad: true }))
@@ -58,6 +61,7 @@ function NewToken({ close }: { close: () => void }) {
       <Field label="What it is for *" wrong={faultOf(problem, "name")}>{id => <input id={id} required maxLength={128} value={name} onInput={e => setName(e.currentTarget.value)} />}</Field>
       <Field label="Kind" hint={kind === "keyset" ? "Exchanged for tokens of five minutes, by the fleet API." : "Sent with each request."}>{(id, d) => <select id={id} aria-describedby={d} value={kind} onChange={e => setKind(e.currentTarget.value)}><option value="bearer">bearer token</option><option value="keyset">key set</option></select>}</Field>
       <Field label="Role" hint="An analyst reads; an administrator does what its user may.">{(id, d) => <select id={id} aria-describedby={d} value={role} onChange={e => setRole(e.currentTarget.value)}><option>analyst</option><option>administrator</option></select>}</Field>
+      <Field label="For what" wrong={faultOf(problem, "scopes")} hint="Empty: everything. Else collections that it may change, such as resourceRecords; address or fleet for an API as a whole.">{(id, d) => <input id={id} aria-describedby={d} value={scopes} placeholder="resourceRecords, addresses" spellcheck={false} onInput={e => setScopes(e.currentTarget.value)} />}</Field>
       <Field label="Good for">{id => <select id={id} value={life} onChange={e => setLife(Number(e.currentTarget.value))}>{days.map(n => <option key={n} value={n}>{n === 1 ? "a day" : n === 365 ? "a year" : n === 3650 ? "ten years" : n + " days"}</option>)}</select>}</Field>
     </div>
     <div class="buttons"><button class="primary" type="submit">Make it</button><Button onClick={close}>Cancel</Button></div>
