@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,6 +54,27 @@ func (b *bench) median(addr string, rq []byte) (time.Duration, error) {
 		return took, err
 	}
 	return latency(addr, sharp, code200, ask)
+}
+
+// turns is how often two questions are asked by turns.
+const turns = 5
+
+// medians is median of two questions that are asked by turns, so that a time in which the machine is slow falls on both: of each the middle
+// one of its turns.
+func (b *bench) medians(addr string, one, other []byte) (ofOne, ofOther time.Duration, err error) {
+	var took [2][]time.Duration
+	for range turns {
+		for i, rq := range [][]byte{one, other} {
+			t, err := b.median(addr, rq)
+			if err != nil {
+				return 0, 0, err
+			}
+			took[i] = append(took[i], t)
+		}
+	}
+	slices.Sort(took[0])
+	slices.Sort(took[1])
+	return took[0][turns/2], took[1][turns/2], nil
 }
 
 // firstOf gives the id of the first resource of a list.

@@ -78,6 +78,20 @@ func (b *bench) filled(addresses int) (url, network string, err error) {
 	return url, network, nil
 }
 
+// analyze has PostgreSQL look at what was filled, as it does by itself within a minute.
+func analyze(url string) error {
+	if !strings.HasPrefix(url, "postgres:") {
+		return nil
+	}
+	conn, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	_, err = conn.Exec(context.Background(), "ANALYZE")
+	return err
+}
+
 // begin makes the organisation that addresses are filled into.
 func (b *bench) begin(o server.Options) (network, first string, err error) {
 	o.Listen, o.CheckinListen, o.AdminPassword, o.Version = "127.0.0.1:0", "127.0.0.1:0", password, "bench"

@@ -41,6 +41,9 @@ func (b *bench) rightsOn(what, data string) error {
 	if err != nil {
 		return err
 	}
+	if err := analyze(data); err != nil {
+		return err
+	}
 	as := func(path, credentials string) []byte {
 		return bytes.Replace(request("GET", "/api/v2/"+path, "x", ""), []byte("Bearer x"), []byte(credentials), 1)
 	}
@@ -64,11 +67,7 @@ func (b *bench) rightsOn(what, data string) error {
 		if by == "" {
 			by = credentials
 		}
-		theirs, err := b.median(m.addr, as(c.other, by))
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.other, err)
-		}
-		ours, err := b.median(m.addr, as(c.path, credentials))
+		ours, theirs, err := b.medians(m.addr, as(c.path, credentials), as(c.other, by))
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.path, err)
 		}

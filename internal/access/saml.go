@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"portolan/internal/authn"
 	"portolan/internal/problem"
@@ -273,20 +274,24 @@ func (s *Service) SignedOutElsewhere(w http.ResponseWriter, r *http.Request) (to
 		return "", err
 	}
 	for _, e := range all {
-		var name string
+		var out authn.SignedOut
 		found := authn.ErrWrong
-		if err := s.asking.pass(r.Context(), Remote(r), func() { name, to, found = e.saml.SignedOut(r) }); err != nil {
+		if err := s.asking.pass(r.Context(), Remote(r), func() { out, found = e.saml.SignedOut(r) }); err != nil {
 			return "", err
 		}
 		if found == nil {
-			return to, s.endSessionsOf(r.Context(), e, name)
+			return out.Answer, s.endSessionsOf(r.Context(), e, out.Name, out.At.Add(clocksDiffer))
 		}
 	}
 	return "", errAnswer
 }
 
-// endSessionsOf ends the open sessions of a user of an authenticator.
-func (s *Service) endSessionsOf(ctx context.Context, e *external, name string) error {
+// clocksDiffer is by how much the clock of an identity provider may be behind.
+const clocksDiffer = time.Minute
+
+// endSessionsOf ends the open sessions of a user of an authenticator that began before a time: a request to sign out that is sent again ends
+// none that began since.
+func (s *Service) endSessionsOf(ctx context.Context, e *external, name string, began time.Time) error {
 	return s.store.Update(ctx, store.Author{Name: "authenticator " + e.name}, func(tx *store.Tx) error {
 		rows, err := tx.ByName("users", 0, name)
 		if err != nil {
@@ -298,11 +303,17 @@ func (s *Service) endSessionsOf(ctx context.Context, e *external, name string) e
 				continue
 			}
 			open, _, err := sessionsOf(tx, row.ID)
-			if err == nil {
-				err = endSessions(c, open, terminated)
-			}
 			if err != nil {
 				return err
+			}
+			for _, id := range open {
+				x, err := sessionOf(tx, id)
+				if err == nil && !x.LoginDateTime.After(began) {
+					err = endSessions(c, []int64{id}, terminated)
+				}
+				if err != nil {
+					return err
+				}
 			}
 		}
 		return nil

@@ -275,20 +275,27 @@ func (p SAML) SignOut(name string) (to string, err error) {
 	return u.String(), nil
 }
 
-// SignedOut gives who has signed out at the provider, as its request says, and where the browser is sent with the answer. ErrWrong says
-// that the request is not the provider's.
-func (p SAML) SignedOut(r *http.Request) (name, to string, err error) {
+// SignedOut says who has signed out at the provider, and when.
+type SignedOut struct {
+	Name string
+	At   time.Time
+	// Answer is where the browser is sent with the answer.
+	Answer string
+}
+
+// SignedOut reads the provider's request that says that somebody has signed out. ErrWrong says that it is not the provider's.
+func (p SAML) SignedOut(r *http.Request) (out SignedOut, err error) {
 	party, err := p.party()
 	if err != nil {
-		return "", "", err
+		return out, err
 	}
 	asked, err := party.ValidateLogoutRequest(r)
 	if err != nil || asked.NameID == nil {
-		return "", "", fmt.Errorf("%w: the request to sign out: %w", ErrWrong, errors.Join(err, errors.New("or it names nobody")))
+		return out, fmt.Errorf("%w: the request to sign out: %w", ErrWrong, errors.Join(err, errors.New("or it names nobody")))
 	}
 	answer, err := party.MakeRedirectLogoutResponse(asked.ID, r.FormValue("RelayState"))
 	if err != nil {
-		return "", "", err
+		return out, err
 	}
-	return asked.NameID.Value, answer.String(), nil
+	return SignedOut{Name: asked.NameID.Value, At: asked.IssueInstant, Answer: answer.String()}, nil
 }

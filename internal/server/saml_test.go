@@ -122,6 +122,12 @@ func TestPeopleSignInBySAML(t *testing.T) {
 		t.Errorf("an unsigned request to sign out leads to %s", r.Header.Get("Location"))
 	}
 	s.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
+	// Not by a request of before, which somebody sends again.
+	if r := s.post("/saml/logout", s.p.SignOutAt(t, "carol", true, time.Now().Add(-70*time.Second))); !strings.HasPrefix(
+		r.Header.Get("Location"), "https://idp.example/logout?SAMLResponse=") {
+		t.Errorf("a request that is sent again leads to %s", r.Header.Get("Location"))
+	}
+	s.want(200, "GET", "/api/v2/sessions/current", "", "Authorization:", as)
 	if r := s.post("/saml/logout", s.p.SignOut(t, "carol", true)); !strings.HasPrefix(r.Header.Get("Location"),
 		"https://idp.example/logout?SAMLResponse=") {
 		t.Errorf("a request to sign out leads to %s", r.Header.Get("Location"))

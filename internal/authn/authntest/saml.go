@@ -135,8 +135,14 @@ func Asserted(response string) string {
 // SignOut gives the form by which it says that somebody has signed out there; where signed is false it lacks its signature.
 func (p *IdentityProvider) SignOut(t testing.TB, name string, signed bool) url.Values {
 	t.Helper()
+	return p.SignOutAt(t, name, signed, time.Now())
+}
+
+// SignOutAt is SignOut with a request that was issued at some time.
+func (p *IdentityProvider) SignOutAt(t testing.TB, name string, signed bool, at time.Time) url.Values {
+	t.Helper()
 	to := p.service.SPSSODescriptors[0].SingleLogoutServices[0].Location
-	rq := saml.LogoutRequest{ID: "id-" + rand.Text(), IssueInstant: time.Now(), Version: "2.0", Destination: to,
+	rq := saml.LogoutRequest{ID: "id-" + rand.Text(), IssueInstant: at, Version: "2.0", Destination: to,
 		Issuer: &saml.Issuer{Value: p.MetadataURL.String()}, NameID: &saml.NameID{Value: name}}
 	element := rq.Element()
 	if signed {
