@@ -296,6 +296,11 @@ func TestKeyboardAlone(t *testing.T) {
 	if n := s.api("GET", "/api/v2/addresses?total=true&filter=name:%27by-keyboard%27", "")["totalCount"]; n != 0.0 {
 		t.Errorf("%v addresses are still called so", n)
 	}
+	// Enter does not have to wait for what it is pressed for.
+	s.press(p, "/")
+	s.ok(p.Wait("document.activeElement.getAttribute('role') === 'combobox'"))
+	s.press(p, "10.0.0.12", kb.Enter)
+	s.ok(p.Wait("document.querySelector('h1')?.innerText === '10.0.0.12'"))
 }
 
 // Forms take lists and user-defined fields as fields, not as JSON.
@@ -329,6 +334,20 @@ func TestForms(t *testing.T) {
 	if got := s.api("GET", "/api/v2/networks/"+network, "")["userDefinedFields"]; fmt.Sprint(got) != "map[rack:42]" {
 		t.Errorf("its own fields are %v", got)
 	}
+	// It is taken back over what came later, which is looked at first.
+	s.api("PATCH", "/api/v2/networks/"+network, `{"userDefinedFields":{"rack":43}}`)
+	s.ok(p.Go("/ui/networks/" + network + "/transactions"))
+	s.ok(p.Still())
+	s.ok(p.Wait(`document.querySelectorAll("#main button[aria-label^='Undo: ']").length > 1`))
+	_, err := browser.Eval[any](p, `document.querySelectorAll("#main button[aria-label^='Undo: ']")[1].click()`)
+	s.ok(err)
+	click("Look at it over later changes")
+	s.ok(p.Text("1 changed"))
+	click("Undo over later changes")
+	s.ok(p.Text("Taken back."))
+	if got := s.api("GET", "/api/v2/networks/"+network, "")["userDefinedFields"]; fmt.Sprint(got) != "map[rack:<nil>]" {
+		t.Errorf("over later changes it was taken back to %v", got)
+	}
 	dhcp := s.id("ranges", "name:'guests'")
 	s.ok(p.Go("/ui/ranges/" + dhcp))
 	s.ok(p.Still())
@@ -347,7 +366,7 @@ func TestForms(t *testing.T) {
 	fill("Default access level", "VIEW")
 	fill("User scope", "carol")
 	s.ok(p.Wait("document.querySelector('dialog .hit')"))
-	_, err := browser.Eval[any](p, `document.querySelector("dialog .hit").dispatchEvent(new MouseEvent("mousedown", {bubbles: true}))`)
+	_, err = browser.Eval[any](p, `document.querySelector("dialog .hit").dispatchEvent(new MouseEvent("mousedown", {bubbles: true}))`)
 	s.ok(err)
 	click("Add one")
 	fill("Access level", "FULL")

@@ -15,8 +15,10 @@ import (
 
 // Filter names service points by their fields. What it does not name does not matter; all that it names must be so.
 type Filter struct {
-	ID               string `json:"id,omitempty"`
-	Name             string `json:"name,omitempty"`
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name,omitempty"`
+	// NameContains is a part of its name, in small letters or large ones.
+	NameContains     string `json:"nameContains,omitempty"`
 	Description      string `json:"description,omitempty"`
 	Status           string `json:"status,omitempty"`
 	ConnectionStatus string `json:"connectionStatus,omitempty"`
@@ -46,16 +48,21 @@ type field struct {
 	allowed []string
 	// column is what it is compared with in the database; empty where that shows in what is read alone.
 	column string
+	// part: it has to be a part of what is there.
+	part bool
 }
 
 // fields are the fields of a filter, its labels apart.
 func (f *Filter) fields() []field {
-	return []field{{"id", &f.ID, nil, "s.id"}, {"name", &f.Name, nil, "s.name"}, {"description", &f.Description, nil, "s.description"},
-		{"status", &f.Status, statuses, ""}, {"connectionStatus", &f.ConnectionStatus, []string{Connected, NotConnected}, ""},
-		{"version", &f.Version, nil, "s.version"}, {"targetVersion", &f.TargetVersion, nil, "s.target_version"},
-		{"updateStatus", &f.UpdateStatus, updateStatuses, "s.update_status"}, {"platform", &f.Platform, nil, "s.platform"},
-		{"variant", &f.Variant, []string{checkin.Fleet, checkin.V4}, "s.variant"},
-		{"application", &f.Application, nil, ""}, {"address", &f.Address, nil, ""}, {"hostname", &f.Hostname, nil, ""}}
+	return []field{{name: "id", value: &f.ID, column: "s.id"}, {name: "name", value: &f.Name, column: "s.name"},
+		{name: "nameContains", value: &f.NameContains, column: "s.name", part: true},
+		{name: "description", value: &f.Description, column: "s.description"}, {name: "status", value: &f.Status, allowed: statuses},
+		{name: "connectionStatus", value: &f.ConnectionStatus, allowed: []string{Connected, NotConnected}},
+		{name: "version", value: &f.Version, column: "s.version"}, {name: "targetVersion", value: &f.TargetVersion, column: "s.target_version"},
+		{name: "updateStatus", value: &f.UpdateStatus, allowed: updateStatuses, column: "s.update_status"},
+		{name: "platform", value: &f.Platform, column: "s.platform"},
+		{name: "variant", value: &f.Variant, allowed: []string{checkin.Fleet, checkin.V4}, column: "s.variant"},
+		{name: "application", value: &f.Application}, {name: "address", value: &f.Address}, {name: "hostname", value: &f.Hostname}}
 }
 
 // FilterNames are the names of the fields of a filter, its labels apart.
@@ -136,6 +143,9 @@ func (f *Filter) check() error {
 	return nil
 }
 
+// likeEscaper takes the meaning from what LIKE would not take as it is.
+var likeEscaper = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
+
 // where words what a database can answer of the filter.
 func (f *Filter) where() (conditions string, args []any) {
 	var all []string
@@ -143,7 +153,11 @@ func (f *Filter) where() (conditions string, args []any) {
 		all, args = append(all, condition), append(args, values...)
 	}
 	for _, one := range f.fields() {
-		if one.column != "" && (*one.value != "" || f.Named && one.name == "name") {
+		switch {
+		case one.column == "" || *one.value == "" && (one.name != "name" || !f.Named):
+		case one.part:
+			and("lower("+one.column+") LIKE ? ESCAPE '!'", "%"+likeEscaper.Replace(strings.ToLower(*one.value))+"%")
+		default:
 			and(one.column+" = ?", *one.value)
 		}
 	}

@@ -51,17 +51,22 @@ func percent(n int64, size *big.Int) int64 {
 	return share.Div(share, size).Int64()
 }
 
-// blockUsage gives how much of a block is assigned to addresses, and allocated to networks.
+// blockUsage gives how much of a block is assigned to addresses, and allocated to networks: in whole percent as published, and as a number
+// of addresses (ours).
 func blockUsage(u Usage, size *big.Int) []byte {
 	type share struct {
 		Assigned   int64 `json:"assigned"`
 		Unassigned int64 `json:"unassigned"`
+		Addresses  int64 `json:"addresses"`
 	}
-	addresses, networks := percent(u.Used(), size), percent(u[networkSpace], size)
+	of := func(addresses int64) share {
+		assigned := percent(addresses, size)
+		return share{assigned, 100 - assigned, addresses}
+	}
 	text, err := json.Marshal(struct {
 		Addresses share `json:"addressAllocation"`
 		Networks  share `json:"networkAllocation"`
-	}{share{addresses, 100 - addresses}, share{networks, 100 - networks}})
+	}{of(u.Used()), of(u[networkSpace])})
 	if err != nil {
 		panic(err)
 	}

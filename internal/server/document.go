@@ -57,11 +57,15 @@ func jsonBody(schema, example object) object {
 func instanceFilters(text func(name, where, description string, required bool) object) (all []any) {
 	for _, name := range fleet.FilterNames() {
 		description := "The " + name + " that they have (ours)."
-		if name == "name" {
+		switch name {
+		case "name":
 			description = "The name of one service point."
+		case "nameContains":
+			description = "A part of their name, in small letters or large ones (ours)."
 		}
 		all = append(all, text(name, "query", description, false))
 	}
+	all = append(all, text(limitParameter, "query", "How many to give at most, 1 or more (ours); without it all.", false))
 	return append(all, text(labelParameter, "query", "A label that they have, as NAME:VALUE, or as NAME for any value (ours). It may "+
 		"be repeated.", false))
 }

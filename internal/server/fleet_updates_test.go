@@ -51,7 +51,8 @@ func TestLabelsAndFilters(t *testing.T) {
 	m.want(200, "PATCH", at("cape"), `{"labels":{"site":"bergen","ring":"1"}}`)
 	for query, want := range map[string]string{
 		"label=ring:1": "bay cape", "label=ring": "bay cape", "label=site:oslo": "bay", "label=ring:1&label=site:bergen": "cape",
-		"label=none":                      "",
+		"label=none": "", "nameContains=A": "bay cape", "nameContains=%25": "", "nameContains=_ay": "", "nameContains=ap&label=site:oslo": "",
+		"limit=2": "bay cape", "limit=3": "bay cape fjord", "limit=1&nameContains=j": "fjord",
 		"status=WAITING_FOR_PROVISIONING": "bay cape fjord", "status=HEALTHY": "", "connectionStatus=NOT_CONNECTED&label=site:oslo": "bay",
 		"connectionStatus=CONNECTED": "", "description=deep": "bay", "id=" + ids["fjord"]: "fjord", "name=fjord": "fjord", "name=": "",
 		"updateStatus=OK": "bay cape fjord", "updateStatus=UPDATE_FAILED": "", "version=7": "", "application=http-probe-service": "",
@@ -81,7 +82,7 @@ func TestLabelsAndFilters(t *testing.T) {
 	m.refused(400, "InvalidResourceFieldValue", "labels", "PATCH", at("cape"), `{"labels":{`+strings.Join(many, ",")+`}}`)
 	m.refused(409, "ResourceAlreadyExists", "beach", "PATCH", at("cape"), `{"name":"beach"}`)
 	m.refused(404, "ResourceNotFound", "nobody", "PATCH", "/user/api/v1/fleetInstances/nobody", `{"name":"x"}`)
-	for _, query := range []string{"status=WELL", "connectionStatus=x", "updateStatus=x", "variant=x", "status=HEALTHY&status=HEALTHY",
+	for _, query := range []string{"status=WELL", "connectionStatus=x", "updateStatus=x", "variant=x", "status=HEALTHY&status=HEALTHY", "nameContains=", "limit=0", "limit=x", "limit=1&limit=2",
 		"label=a&label=a", "label=a%20b"} {
 		if r := m.do("GET", "/user/api/v1/fleetInstances?"+query, ""); r.StatusCode != 400 {
 			t.Errorf("%s: %d %s", query, r.StatusCode, r.body)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -44,18 +46,50 @@ func (m *Manager) listInstances(w http.ResponseWriter, r *http.Request) error {
 		}
 		f.Labels[name] = value
 	}
-	rest.Note(w, r, nil, append(names, labelParameter)...)
+	limit, err := listLimit(query)
+	if err != nil {
+		return err
+	}
+	rest.Note(w, r, nil, append(names, labelParameter, limitParameter)...)
 	if l := limitsOf(r.Context()); l != nil {
 		for _, s := range l.scopes {
 			f.Within = append(f.Within, s.Labels)
 		}
 	}
 	list := newList(w)
-	err := m.Fleet.List(r.Context(), f, func(i fleet.Instance) error { return list.add(i) })
+	left := limit
+	err = m.Fleet.List(r.Context(), f, func(i fleet.Instance) error {
+		if left--; limit > 0 && left < 0 {
+			return errListEnds
+		}
+		return list.add(i)
+	})
+	if errors.Is(err, errListEnds) {
+		err = nil
+	}
 	if err != nil && !list.begun { // else the answer breaks off, which its reader notices
 		return err
 	}
 	return list.end(err)
+}
+
+// limitParameter is how many service points a list has at most (ours); without it the list has all of them, as published.
+const limitParameter = "limit"
+
+// errListEnds ends a list that has as many as were asked for.
+var errListEnds = errors.New("enough")
+
+// listLimit reads it; 0 where it is not given.
+func listLimit(query url.Values) (int, error) {
+	values := query[limitParameter]
+	if len(values) == 0 {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(values[0])
+	if err != nil || n < 1 || len(values) > 1 {
+		return 0, problem.Query(limitParameter, "must be one whole number, 1 or more")
+	}
+	return n, nil
 }
 
 func (m *Manager) getInstance(w http.ResponseWriter, r *http.Request) error {

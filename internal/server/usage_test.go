@@ -22,7 +22,7 @@ func TestUsage(t *testing.T) {
 	}
 	usage("/api/v2/networks/"+network, "usage", "map[DHCP_RESERVED:0 GATEWAY:1 RESERVED:0 STATIC:0 UNASSIGNED:61]")
 	usage("/api/v2/blocks/"+lower, "usagePercentage",
-		"map[addressAllocation:map[assigned:0 unassigned:100] networkAllocation:map[assigned:50 unassigned:50]]")
+		"map[addressAllocation:map[addresses:1 assigned:0 unassigned:100] networkAllocation:map[addresses:64 assigned:50 unassigned:50]]")
 	addresses := "/api/v2/networks/" + network + "/addresses"
 	var last string
 	for range 15 {

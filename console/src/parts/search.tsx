@@ -1,6 +1,6 @@
 // Search over everything: an address, a prefix, a hardware address, a name, a part of one, an id (docs/search.md).
 import { signal } from "@preact/signals"
-import { useEffect, useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { get, query, type Problem, type Ref, type Resource } from "../api"
 import { problemOf } from "../data"
 import { Icon } from "../icons"
@@ -16,13 +16,14 @@ interface Found { q: string; data: Hit[]; more: boolean; complete: boolean }
 export function Search() {
   const [points, fleet] = useState<{ q: string; list: { id: string; name: string }[] }>({ q: "", list: [] })
   const [q, type] = useState(""), [found, show] = useState<Found>(), [problem, fail] = useState<Problem>(), [chosen, choose] = useState(0)
+  const wanted = useRef("") // what Enter was pressed for before it was found
   useEffect(() => {
     const text = q.trim(), abort = new AbortController()
     if (!text) { show(undefined); return }
-    const points = text.length < 2 ? Promise.resolve([]) : get<{ data: { id: string; name: string }[] }>("/user/api/v1/fleetInstances" + query({ name: text }), { signal: abort.signal, quiet: true }).then(r => r.data, () => [])
+    const points = text.length < 2 ? Promise.resolve([]) : get<{ data: { id: string; name: string }[] }>("/user/api/v1/fleetInstances" + query({ nameContains: text, limit: 8 }), { signal: abort.signal, quiet: true }).then(r => r.data, () => [])
     void points.then(list => { if (!abort.signal.aborted) fleet({ q: text, list }) })
     get<Found>("search" + query({ q: text, limit: 30 }), { signal: abort.signal, quiet: true }).then(
-      r => { show({ ...r, q: text }); fail(undefined); choose(0) }, e => { if (!abort.signal.aborted) fail(problemOf(e)) })
+      r => { show({ ...r, q: text }); fail(undefined); choose(0); if (wanted.current === text) open(r.data[0]) }, e => { if (!abort.signal.aborted) fail(problemOf(e)) })
     return () => abort.abort()
   }, [q])
   const close = () => { searching.value = false }
@@ -34,12 +35,12 @@ export function Search() {
       const to = (chosen + (e.key === "ArrowDown" ? 1 : n - 1)) % Math.max(n, 1)
       choose(to)
       document.getElementById("hit-" + to)?.scrollIntoView({ block: "nearest" })
-    } else if (e.key === "Enter") { e.preventDefault(); if (found?.q === q.trim()) open(found.data[chosen]) }
+    } else if (e.key === "Enter") { e.preventDefault(); if (found?.q === q.trim()) open(found.data[chosen]); else wanted.current = q.trim() }
   }
   return <Dialog title="Search" close={close} wide>
     <div class="search">
       <input type="text" role="combobox" aria-expanded={!!found} aria-controls="hits" aria-activedescendant={found?.data.length ? "hit-" + chosen : undefined} aria-label="Search for"
-        placeholder="10.1.2.3 · 10.0.0.0/16 · 00:00:5e:00:53:01 · crane-1 · a part of a name" spellcheck={false} autocomplete="off" value={q} onInput={e => type(e.currentTarget.value)} onKeyDown={keys} />
+        placeholder="10.1.2.3 · 10.0.0.0/16 · 00:00:5e:00:53:01 · crane-1 · a part of a name" spellcheck={false} autocomplete="off" value={q} onInput={e => { wanted.current = ""; type(e.currentTarget.value) }} onKeyDown={keys} />
       {problem && <Trouble problem={problem} />}
       <div id="hits" data-for={found?.q} role="listbox" aria-label="What was found">
         {found?.data.map((h, i) => <a key={h.resource.id} id={"hit-" + i} role="option" aria-selected={i === chosen} tabIndex={-1} class={"hit" + (i === chosen ? " chosen" : "")}

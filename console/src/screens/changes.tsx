@@ -40,12 +40,12 @@ export function History({ path, filtered }: { path: string; filtered?: boolean }
 
 /** Taking a transaction back: what would come of it, or what is in its way. */
 export function Undo({ t, close, done }: { t: Resource; close: () => void; done: () => void }) {
-  const body = { transactionType: "UNDO", transactionId: t.id }
-  const tried = useData<Tried>("undo " + t.id, () => dryRun("POST", "transactions", body))
+  const body = { transactionType: "UNDO", transactionId: t.id }, [over, force] = useState(false), headers = over ? { "x-bcn-force-undo": "true" } : undefined
+  const tried = useData<Tried>(`undo ${t.id} ${over}`, () => dryRun("POST", "transactions", body, headers))
   const [problem, fail] = useState<Problem>()
-  const apply = async (force: boolean) => {
+  const apply = async () => {
     try {
-      await change("Taken back.", "POST", "transactions", body, force ? { headers: { "x-bcn-force-undo": "true" } } : {})
+      await change("Taken back.", "POST", "transactions", body, { headers })
       close()
       done()
     } catch (e) { fail(problemOf(e)) }
@@ -55,8 +55,8 @@ export function Undo({ t, close, done }: { t: Resource; close: () => void; done:
     <p><strong>{t.description}</strong> <span class="muted">by {t.principal ?? "the manager"}, <When at={t.creationDateTime} /></span></p>
     <div class="preview" aria-live="polite">{p ? <Trouble problem={p} /> : tried.data ? <Effect tried={tried.data} /> : <Loading what="what would come of it" />}</div>
     <div class="buttons">
-      <Button primary icon="undo-2" disabled={!!p || !tried.data} onClick={() => void apply(false)}>Undo</Button>
-      {p?.code === "UndoConflict" && <Button danger onClick={() => void apply(true)}>Undo over later changes</Button>}
+      <Button primary={!over} danger={over} icon="undo-2" disabled={!!p || !tried.data} onClick={() => void apply()}>{over ? "Undo over later changes" : "Undo"}</Button>
+      {!over && p?.code === "UndoConflict" && <Button onClick={() => { fail(undefined); force(true) }}>Look at it over later changes</Button>}
       <Button onClick={close}>Cancel</Button>
     </div>
   </Dialog>

@@ -1,5 +1,5 @@
 // Finding space: so many networks of a size in a block, ranked by how little they break up.
-import { useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { get, type Resource } from "../api"
 import { useData, useResource } from "../data"
 import { To } from "../links"
@@ -69,6 +69,8 @@ function byBlock(o: Option): [Resource, Span[]][] {
 
 export function Find() {
   const q = place.value.query, inside = q.get("in"), count = Math.max(1, Math.min(256, Math.floor(Number(q.get("count"))) || 1)), [reserving, reserve] = useState<Option | null>(null)
+  const box = configuration.value, was = useRef(box)
+  useEffect(() => { if (was.current !== box) { was.current = box; setQuery({ in: null }) } }, [box])
   const root = useResource(inside ? "blocks/" + inside : null)
   const s = parseSpan(root.data?.range), length = Math.max(1, Math.min(s?.v6 ? 128 : 32, Math.floor(Number(q.get("length"))) || (s?.v6 ? 64 : 26)))
   const key = root.data ? `find ${inside} ${count} ${length}` : null

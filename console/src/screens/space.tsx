@@ -140,7 +140,7 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
         </span> },
         { key: "name", title: "Name", cell: row => row.is === "resource" ? <span class="cut">{row.r.name}</span> : row.is === "gap" ? <span class="free">free</span> : null },
         { key: "use", title: "Use", width: "9rem", narrow: "3rem", cell: row => row.is === "resource" ? <UseOf r={row.r} /> : null },
-        { key: "size", title: "Addresses", width: "8rem", number: true, minor: true, cell: row => row.is === "gap" ? amount(size(row.s)) : row.is === "resource" ? amount(size(parseSpan(row.r.range)!)) : null },
+        { key: "size", title: "Addresses", width: "13rem", number: true, minor: true, cell: row => row.is === "gap" ? amount(size(row.s)) : row.is === "resource" ? <UsedOf r={row.r} /> : null },
         { key: "location", title: "Location", minor: true, cell: row => row.is === "resource" && row.r.location ? <span class="cut">{row.r.location.name}</span> : null },
         { key: "acts", title: "", width: "7rem", narrow: "2.6rem", cell: row => !may.change ? null : row.is === "gap" ? <button class="small" tabIndex={-1} aria-label={"Use this: " + span(row.s)} onClick={() => act({ act: "gap", row })}><Icon name="plus" size={14} /><span class="wide-only">Use this</span></button>
           : row.is === "resource" ? <button class="plain" tabIndex={-1} aria-label={"What to do with " + row.r.range} onClick={() => act({ act: "menu", row })}><Icon name="ellipsis-vertical" /></button> : null },
@@ -153,13 +153,21 @@ export function Tree({ root, whole, may = anything }: { root: string; whole: Res
 
 /** How full a block or a network is. */
 export function UseOf({ r }: { r: Resource }) {
-  if (r.usagePercentage) {
-    const a = r.usagePercentage.addressAllocation
-    return <Use part={a.assigned} of={a.assigned + a.unassigned} label={`${a.assigned} % of the addresses are in use, ${r.usagePercentage.networkAllocation?.assigned ?? 0} % lie in networks`} />
-  }
-  if (!r.usage) return <span class="muted">—</span>
-  const { used, all } = usedOf(r)
-  return <Use part={used} of={all} />
+  const u = useOf(r)
+  return u ? <Use part={u.used} of={u.all} label={u.says} /> : <span class="muted">—</span>
+}
+
+/** How many addresses of a block or a network are in use; null where that is not told. */
+function useOf(r: Resource): { used: number; all: number; says?: string } | null {
+  if (!r.usagePercentage) return r.usage ? usedOf(r) : null
+  const used = r.usagePercentage.addressAllocation.addresses, all = Number(size(parseSpan(r.range)!))
+  return { used, all, says: `${number(used)} of ${number(all)} in use, ${number(r.usagePercentage.networkAllocation.addresses)} in networks` }
+}
+
+/** The same in numbers. */
+function UsedOf({ r }: { r: Resource }) {
+  const u = useOf(r)
+  return <>{u ? number(u.used) + " of " : ""}{u ? number(u.all) : amount(size(parseSpan(r.range)!))}</>
 }
 
 /** The windows for what can be done with a block or a network. */
@@ -251,9 +259,8 @@ function Move({ r, close, done }: { r: Resource; close: () => void; done: () => 
 export function BlockPage({ id, map }: { id: string; map: boolean }) {
   const { data: r, problem, reload } = useResource("blocks/" + id, ["blocks", "networks", "addresses"])
   const [act, set] = useState<Act["act"] | null>(null), may = useMay("blocks/" + id)
-  const counts = useData<{ totalCount: number }>(`blocks/${id}/addressCounts`, s => get(`blocks/${id}/addressCounts`, { signal: s }), ["addresses", "networks"])
   if (!r) return problem ? <><Head title="Block" /><Trouble problem={problem} retry={reload} /></> : <Loading />
-  const up = r._links?.up?.href.replace(/^\/api\/v2\//, "") ?? "", used = counts.data?.totalCount
+  const up = r._links?.up?.href.replace(/^\/api\/v2\//, "") ?? ""
   const closed = () => set(null)
   return <>
     <Head title={<span class="mono">{r.range}</span>} kind={kind(r.type) + (r.name ? " · " + r.name : "")} crumbs={<Crumbs r={r} />}>
@@ -262,7 +269,7 @@ export function BlockPage({ id, map }: { id: string; map: boolean }) {
       {may.change && <Button icon="ellipsis-vertical" onClick={() => set("menu")}>More</Button>}
       {may.add && <Button icon="plus" primary onClick={() => set("network")}>New network</Button>}
     </Head>
-    <p class="summary"><UseOf r={r} /> <span class="muted">{used !== undefined ? number(used) + " " : ""}of {amount(size(parseSpan(r.range)!))} addresses{used !== undefined && " in use"}</span>{r.location && <> · <span>{r.location.name}</span></>} · <a href={`/ui/blocks/${id}/fields`}>all fields</a></p>
+    <p class="summary"><UseOf r={r} /> <span class="muted"><UsedOf r={r} /> addresses{r.usagePercentage && " in use"}</span>{r.location && <> · <span>{r.location.name}</span></>} · <a href={`/ui/blocks/${id}/fields`}>all fields</a></p>
     {map ? <SpaceMap key={id} collection="blocks" r={r} /> : <Tree key={id} root={"blocks/" + id} whole={r} may={may} />}
     {act === "menu" && <Menu r={r} close={closed} pick={set} />}
     {act && act !== "menu" && <Doing act={act} r={r} parent={up} close={closed} done={() => { closed(); reload(); if (act === "delete") go("/ui/space") }} />}
