@@ -371,6 +371,8 @@ type Node struct {
 	Addresses          []NodeAddress `json:"addresses"`
 	// DNSServers show in a single service point alone, not in the list of them (reference/fleet.md).
 	DNSServers []string `json:"dnsServers,omitempty"`
+	// DiagnosticsURL is where the node shows its diagnostics (ours); empty where it does not.
+	DiagnosticsURL string `json:"diagnosticsUrl,omitempty"`
 }
 
 // NodeAddress is an address of a node (spec.md 2.2). IsUseByAppID and IsUp are there for ANYCAST

@@ -203,7 +203,7 @@ func (c scanner) page(tx *store.Tx, where string, args []any, fn func(Instance) 
 	}
 	for _, i := range page {
 		for n := range i.Nodes {
-			i.Nodes[n].DNSServers = nil
+			i.Nodes[n].DNSServers, i.Nodes[n].DiagnosticsURL = nil, ""
 		}
 		if err := fn(i); err != nil {
 			return nil, err

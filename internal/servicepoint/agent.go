@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"net/http"
 	"os"
 	"sync"
@@ -106,6 +107,8 @@ type Agent struct {
 	registration Registration
 	// trouble, where it is not empty, is why what is to run cannot be kept.
 	trouble string
+	// shownAt is the address that the diagnostics are shown at.
+	shownAt string
 	// lastAnswer is when the manager last answered, silence why it has not since, settled when what is to run last changed.
 	lastAnswer time.Time
 	silence    string
@@ -265,12 +268,37 @@ const mostConnections = 32
 // serveDiagnostics serves the diagnostics until the context ends.
 func (a *Agent) serveDiagnostics(ctx context.Context) {
 	a.serveAt(ctx, "diagnostics", DiagnosticsPath, a.handler(), func() (l net.Listener, err error) {
-		if l = a.options.Diagnostics; l == nil {
-			return net.Listen("tcp", a.options.DiagnosticsListen)
+		if l, a.options.Diagnostics = a.options.Diagnostics, nil; l == nil {
+			if l, err = net.Listen("tcp", a.options.DiagnosticsListen); err != nil {
+				return nil, err
+			}
 		}
-		a.options.Diagnostics = nil
+		a.mu.Lock()
+		a.shownAt = l.Addr().String()
+		a.mu.Unlock()
+		a.move()
 		return l, nil
 	})
+}
+
+// diagnosticsURL is where the diagnostics are shown, on a node; empty where they are not.
+func (a *Agent) diagnosticsURL(of checkin.Node) string {
+	a.mu.Lock()
+	at, err := netip.ParseAddrPort(a.shownAt)
+	a.mu.Unlock()
+	if err != nil {
+		return ""
+	}
+	host := at.Addr().Unmap()
+	if host.IsUnspecified() { // at all addresses of the machine: its first one
+		if len(of.Addresses) == 0 {
+			return ""
+		}
+		if host, err = netip.ParseAddr(of.Addresses[0].IPAddress); err != nil {
+			return ""
+		}
+	}
+	return "http://" + netip.AddrPortFrom(host, at.Port()).String() + DiagnosticsPath
 }
 
 // serveAt serves what anybody may read, until the context ends. Where the address is not free, or no connection can be had just now, all

@@ -56,7 +56,7 @@ func encodeKey(key *ecdsa.PrivateKey) (string, error) {
 // report is what the service point says of itself now.
 func (a *Agent) report() (checkin.Report, error) {
 	node, err := a.host.node(a.identity.nodeID())
-	node.DNSServers = a.host.resolvers()
+	node.DNSServers, node.DiagnosticsURL = a.host.resolvers(), a.diagnosticsURL(node)
 	anycast, _ := a.anycast.now()
 	node.Addresses = append(node.Addresses, anycast...)
 	r := checkin.Report{Version: a.options.Version, Variant: a.options.Variant, ErrorConditions: a.conditions(),

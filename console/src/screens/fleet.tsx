@@ -14,7 +14,7 @@ export interface Application { id: string; name: string; version: string; status
 export interface Point {
   id: string; name: string; description: string | null; status: string; lastSeen: number | null; connectionStatus: string; version: string | null; updateStatus: string; targetVersion?: string
   errorConditions: string[]; labels?: Record<string, string>; platform?: string; nodeCount?: number
-  nodes: { id: string; name: string; hostname: string; ipv4CIDRAddress: string; ipv4GatewayAddress?: string; ipv6CIDRAddress: string; ipv6GatewayAddress?: string; dnsServers?: string[]; addresses: { type: string; ipAddress: string }[] }[]; applications: Application[]
+  nodes: { id: string; name: string; hostname: string; ipv4CIDRAddress: string; ipv4GatewayAddress?: string; ipv6CIDRAddress: string; ipv6GatewayAddress?: string; dnsServers?: string[]; diagnosticsUrl?: string; addresses: { type: string; ipAddress: string }[] }[]; applications: Application[]
 }
 
 /** Asks again and again while the page is in sight; states of the fleet are not in the change feed. */
@@ -121,7 +121,7 @@ export function ServicePoint({ id }: { id: string }) {
       <section class="card"><h2>Nodes</h2>{p.nodes.length === 0 ? <p class="muted">None has enrolled yet.</p> : p.nodes.map(n => <div key={n.id}><h3>{n.name}</h3><dl class="facts"><div><dt>Host</dt><dd>{n.hostname}</dd></div>
         {n.addresses.map(a => <div key={a.type + a.ipAddress}><dt>{a.type.toLowerCase()}</dt><dd class="mono">{a.ipAddress}</dd></div>)}
         {[["Gateway", [n.ipv4GatewayAddress, n.ipv6GatewayAddress]], ["Asks names of", n.dnsServers ?? []]].map(([word, list]) => (list as string[]).some(Boolean) && <div key={word as string}><dt>{word}</dt><dd class="mono">{(list as string[]).filter(Boolean).join(", ")}</dd></div>)}</dl>
-        <p class="muted small">What its probes say, it shows itself: <code>curl http://{n.addresses[0]?.ipAddress ?? n.hostname}:8083/api/v1/diagnostics</code></p></div>)}</section>
+        {n.diagnosticsUrl && <p class="muted small">What its probes say, it shows itself: <code>curl {n.diagnosticsUrl}</code></p>}</div>)}</section>
       <section class="card"><h2>Applications</h2>{p.applications.length === 0 ? <p class="muted">Nothing runs there.</p> : <ul class="plain-list">{p.applications.map(a => <li key={a.id}><State of={a.status} /> <strong>{a.name}</strong> <span class="muted">{a.version}</span>
         <button class="small" onClick={() => showLog(a)}>Log</button>{a.errorConditions.map(e => <p key={e} class="bad-text">{e}</p>)}</li>)}</ul>}</section>
       <section class="card"><h2>Time line</h2>{events.problem ? <p class="muted">{events.problem.message}</p> : !events.data ? <Loading /> : events.data.data.length === 0 ? <p class="muted">Nothing has happened yet.</p> :
