@@ -70,8 +70,9 @@ ansible-test: bin/ansible/made ## play what the collection for Ansible has, and 
 	PORTOLAN_TEST_ANSIBLE=$(CURDIR)/bin/ansible/bin go test -count=1 ./test -run '^TestAnsible$$'
 
 terraform-test: ## the provider's acceptance tests, by OpenTofu or Terraform, whichever is on the PATH
-	cd clients/terraform && go vet ./... && TF_ACC=1 TF_ACC_TERRAFORM_PATH="$$(command -v tofu || command -v terraform)" TF_ACC_PROVIDER_NAMESPACE=portolan \
-		TF_ACC_PROVIDER_HOST=registry.terraform.io go test -count=1 ./...
+	@cd clients/terraform && go vet ./... && tf="$$(command -v tofu || command -v terraform || true)" && \
+		{ [ -n "$$tf" ] || echo "neither tofu nor terraform is on the PATH: the acceptance tests are skipped"; } && \
+		TF_ACC="$${tf:+1}" TF_ACC_TERRAFORM_PATH="$$tf" TF_ACC_PROVIDER_NAMESPACE=portolan TF_ACC_PROVIDER_HOST=registry.terraform.io go test -count=1 ./...
 
 docs-test: ## run the commands of the pages
 	go test -count=1 ./test -run '^(TestDocs|TestHelp)$$'

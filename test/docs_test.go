@@ -16,10 +16,14 @@ type step struct {
 }
 
 // steps reads the commands of a page: lines that are set in by four blanks at least and begin with "$ ". What follows, set in as far, is
-// what the command says; "..." stands for anything.
+// what the command says; "..." stands for anything. A blank line is part of it where what follows is set in further.
 func steps(text string) (all []step) {
-	margin := ""
-	for i, line := range strings.Split(text, "\n") {
+	margin, lines := "", strings.Split(text, "\n")
+	for i, line := range lines {
+		if margin != "" && line == "" && i+1 < len(lines) && strings.HasPrefix(lines[i+1], margin+" ") { // what follows is set in further
+			all[len(all)-1].says += "\n"
+			continue
+		}
 		rest := strings.TrimLeft(line, " ")
 		at := line[:len(line)-len(rest)]
 		if command, ok := strings.CutPrefix(rest, "$ "); ok && len(at) >= 4 {

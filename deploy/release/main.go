@@ -111,6 +111,9 @@ func run(version, out, names, key string) error {
 		if err := r.describe(p); err != nil {
 			return fmt.Errorf("%v: %w", p, err)
 		}
+		if err := r.provider(p); err != nil {
+			return fmt.Errorf("the provider for Terraform, %v: %w", p, err)
+		}
 		if p.os == "linux" {
 			if err := r.packages(p); err != nil {
 				return fmt.Errorf("%v: %w", p, err)
@@ -137,12 +140,21 @@ func (r *release) binary(p platform) string {
 	return filepath.Join(r.out, "work", p.os+"-"+p.arch, p.binary())
 }
 
-// build builds the program for a platform: static, without paths of the machine that it was built on.
+// build builds the program for a platform.
 func (r *release) build(p platform) error {
 	fmt.Println("building", p)
+	return r.compile(".", "./cmd/portolan", r.binary(p), p)
+}
+
+// compile builds a program of a module for a platform: static, without paths of the machine that it was built on.
+func (r *release) compile(module, program, to string, p platform) error {
+	to, err := filepath.Abs(to)
+	if err != nil {
+		return err
+	}
 	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version="+r.version, "-o",
-		r.binary(p), //nolint:gosec // our own words
-		"./cmd/portolan")
+		to, program) //nolint:gosec // our own words
+	c.Dir = module
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
 	c.Stderr = os.Stderr
 	return c.Run()

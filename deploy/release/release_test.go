@@ -82,8 +82,49 @@ func TestRelease(t *testing.T) {
 			t.Errorf("the package for Python: %v %s", err, out)
 		}
 	}
+	providerInstalls(t, filepath.Join(first, "terraform-provider-portolan_0.1.0_linux_"+runtime.GOARCH+".zip"))
 	imageRuns(t, filepath.Join(first, "portolan_0.1.0_oci.tar"))
 	installs(t, filepath.Join(first, "portolan_0.1.0_"+runtime.GOARCH+".deb"), filepath.Join(next, "portolan_0.2.0_"+runtime.GOARCH+".deb"))
+}
+
+// providerInstalls takes the provider from a directory of providers, as Terraform or OpenTofu does where one of them is there.
+func providerInstalls(t *testing.T, zipped string) {
+	t.Helper()
+	program, err := exec.LookPath("tofu")
+	if err != nil {
+		if program, err = exec.LookPath("terraform"); err != nil {
+			t.Log("neither tofu nor terraform is on the PATH: the provider is not installed")
+			return
+		}
+	}
+	mirror, site := t.TempDir(), t.TempDir()
+	at := filepath.Join(mirror, "registry.terraform.io", "portolan", "portolan")
+	for path, text := range map[string]string{filepath.Join(at, filepath.Base(zipped)): string(read(t, zipped)),
+		filepath.Join(site, "rc"): `provider_installation {
+  filesystem_mirror { path = "` + mirror + `" }
+}`, filepath.Join(site, "main.tf"): `terraform {
+  required_providers {
+    portolan = { source = "registry.terraform.io/portolan/portolan", version = "0.1.0" }
+  }
+}
+data "portolan_ipv4_network" "office" { range = "10.1.0.0/24" }
+resource "portolan_ipv4_block" "harbour" { range = "10.0.0.0/8" }
+`} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"init", "-no-color"}, {"validate", "-no-color"}} {
+		c := exec.Command(program, args...) //nolint:gosec // our own words
+		c.Dir = site
+		c.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(site, "rc"))
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%s %v: %v %s", program, args, err, out)
+		}
+	}
 }
 
 // imageRuns looks at the layout of the image.

@@ -76,7 +76,7 @@ func (p *Provider) Configure(ctx context.Context, rq provider.ConfigureRequest, 
 	if name := s.Configuration.ValueString(); name != "" {
 		m.into = "configurations/" + name
 	}
-	rs.ResourceData = m
+	rs.ResourceData, rs.DataSourceData = m, m
 }
 
 // Resources are made from the declarations.
@@ -89,5 +89,12 @@ func (p *Provider) Resources(context.Context) (all []func() resource.Resource) {
 	return all
 }
 
-// DataSources are none.
-func (p *Provider) DataSources(context.Context) []func() datasource.DataSource { return nil }
+// DataSources are the same types.
+func (p *Provider) DataSources(context.Context) (all []func() datasource.DataSource) {
+	a := server.NewAPI(nil)
+	for _, name := range kinds {
+		t := a.TypeNamed(name)
+		all = append(all, func() datasource.DataSource { return found{newKind(a, t)} })
+	}
+	return all
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"regexp"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
@@ -106,6 +107,34 @@ func TestAcceptance(t *testing.T) {
   linked_record = portolan_host_record.www.absolute_name
 }`), Check: resource.ComposeAggregateTestCheckFunc(check("portolan_ipv4_network.office", "name", "lab"),
 			check("portolan_host_record.www", "ttl", "60"), check("portolan_alias_record.web", "linked_record", "www.lab.example"))},
+		{Config: site("lab", 60, `
+data "portolan_ipv4_network" "office" {
+  range      = "10.1.0.0/24"
+  depends_on = [portolan_ipv4_network.office]
+}
+data "portolan_ipv4_address" "printer" {
+  filter     = "name:startsWith('print')"
+  depends_on = [portolan_ipv4_address.printer]
+}
+data "portolan_host_record" "www" {
+  absolute_name = portolan_host_record.www.absolute_name
+}
+data "portolan_configuration" "main" {
+  name       = "main"
+  depends_on = [portolan_configuration.main]
+}
+`), Check: resource.ComposeAggregateTestCheckFunc(
+			resource.TestCheckResourceAttrPair("data.portolan_ipv4_network.office", "id", "portolan_ipv4_network.office", "id"),
+			check("data.portolan_ipv4_network.office", "name", "lab"), check("data.portolan_ipv4_network.office", "gateway", "10.1.0.1"),
+			check("data.portolan_ipv4_network.office", "location", "Norway"), check("data.portolan_ipv4_address.printer", "address", "10.1.0.2"),
+			check("data.portolan_ipv4_address.printer", "mac_address", "00-00-5E-00-53-01"), check("data.portolan_host_record.www", "ttl", "60"),
+			check("data.portolan_host_record.www", "addresses.0", "10.1.0.2"),
+			resource.TestCheckResourceAttrPair("data.portolan_configuration.main", "id", "portolan_configuration.main", "id"))},
+		{Config: site("lab", 60, `data "portolan_ipv4_network" "none" { range = "192.0.2.0/24" }`),
+			ExpectError: regexp.MustCompile("there is none with type:'IPv4Network' and range:'192.0.2.0/24'")},
+		{Config: site("lab", 60, `data "portolan_ipv4_network" "many" { filter = "range:within('10.0.0.0/8')" }`),
+			ExpectError: regexp.MustCompile("there are several")},
+		{Config: site("lab", 60, `data "portolan_ipv4_network" "any" {}`), ExpectError: regexp.MustCompile("give one of id, name, range and")},
 		{PreConfig: func() { // somebody else
 			ids, err := c.IDs(t.Context(), "networks", "range:'10.1.0.0/24'", 1)
 			if err == nil {
