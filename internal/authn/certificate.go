@@ -11,8 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"portolan/internal/outbound"
-
 	"golang.org/x/crypto/ocsp"
 )
 
@@ -116,11 +114,7 @@ func ask(ctx context.Context, at string, question []byte) ([]byte, error) {
 		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/ocsp-request")
-	client := &http.Client{Transport: &http.Transport{DialContext: outbound.Dialer().DialContext, DisableKeepAlives: true,
-		TLSHandshakeTimeout: AskTime}, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return errors.New("redirects are not followed")
-	}}
-	rs, err := client.Do(r)
+	rs, err := guarded(&http.Transport{DisableKeepAlives: true}).Do(r)
 	if err != nil {
 		return nil, err
 	}

@@ -99,9 +99,16 @@ func (t *Tokens) prepare() {
 		t.failed = err
 		return
 	}
-	t.client = &http.Client{Timeout: AskTime, Transport: bounded{&http.Transport{DialContext: outbound.Dialer().DialContext,
-		TLSClientConfig: config, TLSHandshakeTimeout: AskTime, DisableCompression: true,
-		MaxIdleConns: 4, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true}},
+	t.client = guarded(&http.Transport{TLSClientConfig: config, DisableCompression: true, MaxIdleConns: 4, IdleConnTimeout: time.Minute,
+		ForceAttemptHTTP2: true})
+	t.client.Transport = bounded{t.client.Transport}
+}
+
+// guarded is a client of HTTP that reaches what the manager may reach alone, follows no redirects to elsewhere, and waits no longer than
+// AskTime.
+func guarded(t *http.Transport) *http.Client {
+	t.DialContext, t.TLSHandshakeTimeout = outbound.Dialer().DialContext, AskTime
+	return &http.Client{Timeout: AskTime, Transport: t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are not followed") }}
 }
 
