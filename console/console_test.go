@@ -266,6 +266,24 @@ func (s *stage) tabTo(p *browser.Page, word, within string) {
 	s.Fatalf("Tab does not lead to %s in %s", word, within)
 }
 
+// click presses the first button that begins with a word: in the window that is open, else on the page.
+func (s *stage) click(p *browser.Page, word string) {
+	s.Helper()
+	script := `[...document.querySelectorAll(document.querySelector("dialog") ? "dialog button" : "#main button")].find(b => b.innerText.trim().startsWith("` + word + `") && !b.disabled)`
+	s.ok(p.Wait(script))
+	_, err := browser.Eval[any](p, script+".click()")
+	s.ok(err)
+}
+
+// fill types into the field of the open window whose label begins so.
+func (s *stage) fill(p *browser.Page, label, text string) {
+	s.Helper()
+	s.ok(p.Wait(`[...document.querySelectorAll("dialog label")].some(l => l.innerText.startsWith("` + label + `"))`))
+	_, err := browser.Eval[any](p, `(() => { const l = [...document.querySelectorAll("dialog label")].find(l => l.innerText.startsWith("`+label+`")), e = document.getElementById(l.htmlFor);
+			e.value = "`+text+`"; e.dispatchEvent(new Event(e.tagName === "SELECT" ? "change" : "input", {bubbles: true})) })()`)
+	s.ok(err)
+}
+
 // By keyboard alone: find an address, change it, see what would come of it, apply, take it back.
 func TestKeyboardAlone(t *testing.T) {
 	s := start(t)
@@ -310,20 +328,7 @@ func TestForms(t *testing.T) {
 	s.api("POST", "/api/v2/userDefinedFieldDefinitions", `{"name":"rack","displayName":"Rack","dataType":"INTEGER","resourceType":"IPv4Network"}`)
 	s.api("POST", "/api/v2/networks/"+network+"/ranges", `{"type":"IPv4DHCPRange","name":"guests","range":"10.0.0.100-10.0.0.199"}`)
 	p := s.open()
-	fill := func(label, text string) {
-		t.Helper()
-		s.ok(p.Wait(`[...document.querySelectorAll("dialog label")].some(l => l.innerText.startsWith("` + label + `"))`))
-		_, err := browser.Eval[any](p, `(() => { const l = [...document.querySelectorAll("dialog label")].find(l => l.innerText.startsWith("`+label+`")), e = document.getElementById(l.htmlFor);
-			e.value = "`+text+`"; e.dispatchEvent(new Event(e.tagName === "SELECT" ? "change" : "input", {bubbles: true})) })()`)
-		s.ok(err)
-	}
-	click := func(word string) {
-		t.Helper()
-		script := `[...document.querySelectorAll(document.querySelector("dialog") ? "dialog button" : "#main button")].find(b => b.innerText.trim().startsWith("` + word + `") && !b.disabled)`
-		s.ok(p.Wait(script))
-		_, err := browser.Eval[any](p, script+".click()")
-		s.ok(err)
-	}
+	fill, click := func(label, text string) { t.Helper(); s.fill(p, label, text) }, func(word string) { t.Helper(); s.click(p, word) }
 	s.ok(p.Go("/ui/networks/" + network))
 	s.ok(p.Still())
 	click("Change")
@@ -489,6 +494,46 @@ func TestChangeList(t *testing.T) {
 	s.ok(other.Wait("document.querySelector('.signin')"))
 	if kept, err := browser.Eval[string](other, "JSON.stringify(localStorage)"); err != nil || strings.Contains(kept, "staged") {
 		t.Errorf("after signing out the browser keeps %s (%v)", kept, err)
+	}
+}
+
+// Something is put into a block that is itself only staged, and goes with it.
+func TestStagedBelowStaged(t *testing.T) {
+	s := start(t)
+	p := s.open()
+	fill, press := func(label, text string) { t.Helper(); s.fill(p, label, text) }, func(word string) { t.Helper(); s.click(p, word) }
+	count := `document.querySelector("a.staged")?.innerText.trim()`
+	for _, name := range []string{"goes", "stays"} {
+		s.ok(p.Go("/ui/space"))
+		s.ok(p.Still())
+		press("New block")
+		fill("Range", map[string]string{"goes": "172.24.0.0/16", "stays": "172.25.0.0/16"}[name])
+		fill("Name", name)
+		press("Add to change list")
+	}
+	s.ok(p.Go("/ui/staged"))
+	for i, size := range []string{"/24", "/26"} {
+		script := `[...document.querySelectorAll("button")].filter(b => b.innerText.trim() === "Put something in it")[` + fmt.Sprint(i) + `]`
+		s.ok(p.Wait(script))
+		_, err := browser.Eval[any](p, script+".click()")
+		s.ok(err)
+		fill("Range", size)
+		fill("Name", "inside"+size)
+		press("Add to change list")
+		s.ok(p.Wait(count + fmt.Sprintf(` === "%d"`, 3+i)))
+	}
+	// Who takes the block off the list takes off what lies in it.
+	_, err := browser.Eval[any](p, `[...document.querySelectorAll(".staged-list li")].find(l => l.innerText.includes("172.24")).querySelector("button[aria-label^='Take off']").click()`)
+	s.ok(err)
+	s.ok(p.Wait(count + ` === "2"`))
+	press("Apply all 2")
+	s.ok(p.Text("All of it is made."))
+	network := s.api("GET", "/api/v2/networks/"+s.id("networks", "name:'inside/26'"), "")
+	if network["range"] != "172.25.0.0/26" {
+		t.Errorf("the network is %v", network["range"])
+	}
+	if n := s.api("GET", "/api/v2/blocks?total=true&filter=name:%27goes%27", "")["totalCount"]; n != 0.0 {
+		t.Error("what was taken off the list is made")
 	}
 }
 

@@ -54,11 +54,25 @@ function merged(before: any, after: any) {
   return { ...before, ...after, ...own }
 }
 
-export function unstage(key: number) { setStaged(kept().filter(s => s.key !== key)) }
+/** A change may lie below what another one of the list makes: in its path @ and the key of that stand for the number that it will have. */
+const below = /@(\d+)/
+
+/** The changes of a list that one needs, the first one first. */
+export function needs(s: Staged, list: Staged[] = staged.value): Staged[] {
+  const other = list.find(x => String(x.key) === below.exec(s.path)?.[1])
+  return other ? [...needs(other, list), other] : []
+}
+
+/** Takes a change off the list, with those that need it. */
+export function unstage(key: number) {
+  const list = kept()
+  setStaged(list.filter(s => s.key !== key && !needs(s, list).some(n => n.key === key)))
+}
 
 /** How the changes stand in a batch. */
 export function batchBody(list: Staged[] = staged.value) {
-  return { changes: list.map(({ method, path, body, headers }) => ({ method, path, ...(method === "DELETE" ? {} : { body }), ...(headers ? { headers } : {}) })) }
+  const place = (path: string) => path.replace(below, (_, key) => "$" + list.findIndex(s => String(s.key) === key))
+  return { changes: list.map(({ method, path, body, headers }) => ({ method, path: place(path), ...(method === "DELETE" ? {} : { body }), ...(headers ? { headers } : {}) })) }
 }
 
 /** Tries all of them, or one. */

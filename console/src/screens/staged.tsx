@@ -3,15 +3,15 @@ import { useEffect, useState } from "preact/hooks"
 import { isSecret, type Problem, type Tried } from "../api"
 import { problemOf, useData } from "../data"
 import { Icon } from "../icons"
-import { Button, Dialog, Empty, Head, Loading, toast, Trouble } from "../parts/basics"
+import { Button, Dialog, Empty, Field, Head, Loading, toast, Trouble } from "../parts/basics"
 import { Effect, shown } from "../parts/preview"
-import { applyStaged, full, hasSecret, setStaged, staged, tryStaged, unstage, type Staged } from "../staged"
+import { applyStaged, full, hasSecret, needs, setStaged, stage, staged, tryStaged, unstage, type Staged } from "../staged"
 import { undo } from "../work"
 
 export function StagedChanges() {
   const list = staged.value, key = list.length ? "staged " + JSON.stringify(list) : null
   const all = useData<Tried>(key, () => tryStaged(list), ["transactions"])
-  const [comment, type] = useState(""), [problem, fail] = useState<Problem>(), [busy, work] = useState(false), [one, look] = useState<Staged | null>(null)
+  const [comment, type] = useState(""), [problem, fail] = useState<Problem>(), [busy, work] = useState(false), [one, look] = useState<Staged | null>(null), [filled, fill] = useState<Staged | null>(null)
   const apply = async () => {
     work(true)
     try {
@@ -39,7 +39,7 @@ export function StagedChanges() {
         <div><strong>{s.says.replace(/ is (made|changed|deleted)\.$/, "")}</strong> <code class="muted">{s.method} {s.path}</code>
           {s.body && <p class="updates">{Object.entries(s.body).filter(([n]) => n !== "type").map(([n, v]) => <span key={n}><span class="muted">{n}</span> <ins>{shown(masked(n, v))}</ins></span>)}</p>}
           {hasSecret(s.body) && <p class="muted">It has a secret in it, which no browser keeps: it is lost when this page is closed or loaded again.</p>}</div>
-        <span class="grow" /><button class="small" onClick={() => look(s)}>Try alone</button><button class="plain" aria-label={"Take off the list: " + s.says} onClick={() => unstage(s.key)}><Icon name="x" /></button>
+        <span class="grow" />{s.method === "POST" && /(^|\/)blocks$/.test(s.path) && <button class="small" onClick={() => fill(s)}>Put something in it</button>}<button class="small" onClick={() => look(s)}>Try alone</button><button class="plain" aria-label={"Take off the list: " + s.says} onClick={() => unstage(s.key)}><Icon name="x" /></button>
       </li>)}</ol>
       <section class="card"><h2>What would come of all of it</h2>
         <div aria-live="polite">{p ? <><Trouble problem={p} retry={() => { fail(undefined); all.reload() }} />
@@ -49,6 +49,7 @@ export function StagedChanges() {
       </section>
     </>}
     {one && <Alone s={one} close={() => look(null)} />}
+    {filled && <Inside block={filled} close={() => fill(null)} />}
   </>
 }
 
@@ -59,7 +60,25 @@ function masked(name: string, value: any): any {
   return value && typeof value === "object" ? Object.fromEntries(Object.entries(value).map(([n, v]) => [n, masked(n, v)])) : value
 }
 
+/** Something in a block that is not made yet. What would come of it is shown by the list. */
+function Inside({ block, close }: { block: Staged; close: () => void }) {
+  const v = String(block.body?.type).slice(0, 4), [what, be] = useState("Network"), [range, size] = useState(v === "IPv6" ? "/64" : "/24"), [name, call] = useState("")
+  const put = (e: Event) => {
+    e.preventDefault()
+    stage({ method: "POST", path: `blocks/@${block.key}/${what.toLowerCase()}s`, body: { type: v + what, range, ...(name ? { name } : {}) }, says: `${v} ${what.toLowerCase()} ${range}${name ? " " + name : ""} is made.` })
+    close()
+  }
+  return <Dialog title={"In " + (block.body?.range ?? "the block")} close={close}><form onSubmit={put}>
+    <div class="fields">
+      <Field label="What">{id => <select id={id} value={what} onChange={e => be(e.currentTarget.value)}><option value="Network">network</option><option value="Block">block</option></select>}</Field>
+      <Field label="Range" hint="A size alone is the first free place.">{(id, d) => <input id={id} aria-describedby={d} class="mono" required value={range} onInput={e => size(e.currentTarget.value.trim())} />}</Field>
+      <Field label="Name">{id => <input id={id} value={name} onInput={e => call(e.currentTarget.value)} />}</Field>
+    </div>
+    <div class="buttons"><button class="primary" type="submit">Add to change list</button><Button onClick={close}>Cancel</Button></div>
+  </form></Dialog>
+}
+
 function Alone({ s, close }: { s: Staged; close: () => void }) {
-  const tried = useData<Tried>("alone " + s.key, () => tryStaged([s]))
+  const tried = useData<Tried>("alone " + s.key, () => tryStaged([...needs(s), s]))
   return <Dialog title={s.says} close={close} wide>{tried.problem ? <Trouble problem={tried.problem} /> : tried.data ? <Effect tried={tried.data} /> : <Loading />}</Dialog>
 }
