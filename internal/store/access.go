@@ -28,6 +28,8 @@ type access struct {
 	sorted, many bool
 	// driver, where there is one, is the single reference that the rows are read along, in the order of their ids.
 	driver *LinksTo
+	// sharp says that a condition names one place: there are few rows.
+	sharp bool
 }
 
 // candidate is a condition that has an index.
@@ -58,7 +60,7 @@ func (tx *Tx) find(q Query) (a access, err error) {
 	}
 	found := tx.candidates(all)
 	best := slices.IndexFunc(found, func(c candidate) bool { return c.sharp })
-	if best >= 0 {
+	if a.sharp = best >= 0; a.sharp {
 		tx.keepPlan()
 	} else {
 		tx.planAgain()

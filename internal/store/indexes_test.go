@@ -73,7 +73,7 @@ func TestDeclaredIndexes(t *testing.T) {
 func planOf(t *testing.T, s *Store, q Query, forbidden ...string) (plan string) {
 	t.Helper()
 	err := s.View(t.Context(), func(tx *Tx) error {
-		query, args, err := q.list(tx, "id")
+		query, args, _, err := q.list(tx, "id")
 		if err != nil {
 			return err
 		}

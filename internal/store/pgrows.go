@@ -216,9 +216,42 @@ func nearQuery(inline inlineMembers, besides []Beside) gathering {
 	for _, b := range besides {
 		text += ", CASE WHEN r.collection IN (" + quoted(b.Collections()...) + ") THEN " + b.SQL + " END"
 	}
-	text = "SELECT " + nearColumns + ", " + inline.columns("p") + ", " + inline.columns("c") + text +
-		" FROM resource r LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration WHERE r.id = "
+	text = "SELECT " + nearColumns + nearHeadColumns(inline) + text + " FROM resource r" + nearJoins + " WHERE r.id = "
 	return gathering{text + "?", text + "ANY(?)"}
+}
+
+// nearHeadColumns are the columns of the heads of a row's parent and its configuration, nearJoins what joins them.
+func nearHeadColumns(inline inlineMembers) string {
+	return ", " + inline.columns("p") + ", " + inline.columns("c")
+}
+
+const nearJoins = " LEFT JOIN resource p ON p.id = r.parent LEFT JOIN resource c ON c.id = r.configuration"
+
+// takeNear remembers the heads that came with a row, from a column on.
+func (tx *Tx) takeNear(at row, from int) error {
+	r, ok := at.(*pgRow)
+	if !ok {
+		return fmt.Errorf("a row of PostgreSQL is a %T", at)
+	}
+	if tx.prefetched == nil {
+		tx.prefetched = map[int64]Head{}
+	}
+	return r.heads(from, tx.inline, tx.prefetched)
+}
+
+// heads reads the heads of a row's parent and its configuration, from a column on.
+func (r *pgRow) heads(from int, inline inlineMembers, near map[int64]Head) error {
+	for i := from; i < from+2*headSize; i += headSize {
+		if r.raw[i] == nil { // it lies in none
+			continue
+		}
+		h, err := inline.take(r.headAt(i), nil)
+		if err != nil {
+			return err
+		}
+		near[h.ID] = h
+	}
+	return nil
 }
 
 // nearHeads is where the heads of nearQuery begin, headSize how many columns each has, nearEnd  where they end and
@@ -243,14 +276,8 @@ func (c *pgConn) getNear(id int64, near map[int64]Head, beside map[int64][]strin
 		if err := r.resource(found); err != nil {
 			return err
 		}
-		for from := nearHeads; from < nearEnd; from += headSize {
-			if r.raw[from] != nil {
-				h, err := inline.take(r.headAt(from), nil)
-				if err != nil {
-					return err
-				}
-				near[h.ID] = h
-			}
+		if err := r.heads(nearHeads, inline, near); err != nil {
+			return err
 		}
 		if beside != nil && len(inline.besides) > 0 {
 			for i := range inline.besides {

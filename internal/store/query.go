@@ -153,18 +153,18 @@ func (q Query) build(tx *Tx, what string) (string, []any, error) {
 	}
 	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
 	b.WriteString("SELECT " + what)
-	a.from(b, q.From)
+	a.from(b, q.From, "")
 	return b.String(), b.args, nil
 }
 
-// from writes where the rows come from, and the condition on them.
-func (a access) from(b *builder, from Source) {
+// from writes where the rows come from, what is joined to them, and the condition on them.
+func (a access) from(b *builder, from Source, joined string) {
 	if a.driver != nil {
 		b.WriteString(" FROM reference d CROSS JOIN resource r WHERE r.id = d.source AND ")
 		a.driver.link(b, "d")
 		b.WriteString(" AND ")
 	} else {
-		b.WriteString(" FROM " + string(from) + " r WHERE ")
+		b.WriteString(" FROM " + string(from) + " r" + joined + " WHERE ")
 	}
 	if a.where == nil {
 		b.WriteString("TRUE")
@@ -203,7 +203,7 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 				return nil
 			}
 		}
-		query, args, err := part.list(tx, wanted)
+		query, args, near, err := part.list(tx, wanted)
 		if err != nil {
 			return err
 		}
@@ -214,6 +214,11 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 			if err := take(at, resource); err != nil {
 				return err
 			}
+			if near {
+				if err := tx.takeNear(at, shownSize); err != nil {
+					return err
+				}
+			}
 			return fn(resource)
 		}); err != nil {
 			return err
@@ -223,11 +228,11 @@ func (tx *Tx) List(q Query, fn func(*Resource) error) error {
 	return nil
 }
 
-// list writes the statement that selects columns of the rows, in their order.
-func (q Query) list(tx *Tx, wanted string) (string, []any, error) {
-	var err error
+// list writes the statement that selects columns of the rows, in their order. near says that the heads of what answers show beside them
+// come with the rows, behind the columns: where there are few, a round trip costs more.
+func (q Query) list(tx *Tx, wanted string) (query string, args []any, near bool, err error) {
 	if q.Where, err = tx.resolve(q.Where); err != nil {
-		return "", nil, err
+		return "", nil, false, err
 	}
 	for _, o := range q.Order {
 		if o.Spaceless && o.By.isKey() { // the index of keys has those alone; another one would not answer whether a row has space
@@ -239,17 +244,20 @@ func (q Query) list(tx *Tx, wanted string) (string, []any, error) {
 	}
 	a, err := tx.find(q)
 	if err != nil {
-		return "", nil, err
+		return "", nil, false, err
 	}
 	b := &builder{dialect: tx.conn.speaks(), layout: tx.store.layout}
-	shown := "r." + strings.ReplaceAll(wanted, ", ", ", r.")
+	shown, joined := "r."+strings.ReplaceAll(wanted, ", ", ", r."), ""
 	late := q.From == Resources && (q.Offset > 0 || a.many)
+	if near = q.Shown && a.sharp && a.driver == nil && !late && tx.conn.speaks().roundTrips; near {
+		shown, joined = shown+nearHeadColumns(tx.inline), nearJoins
+	}
 	if late { // the rows that are left out are counted in an index alone
 		b.WriteString("SELECT " + shown + " FROM (SELECT r.id")
 	} else {
 		b.WriteString("SELECT " + shown)
 	}
-	a.from(b, q.From)
+	a.from(b, q.From, joined)
 	q.order(b, a)
 	if q.Limit > 0 {
 		b.WriteString(" LIMIT ")
@@ -261,7 +269,7 @@ func (q Query) list(tx *Tx, wanted string) (string, []any, error) {
 		b.WriteString(") page CROSS JOIN resource r WHERE r.id = page.id")
 		q.order(b, access{})
 	}
-	return b.String(), b.args, nil
+	return b.String(), b.args, near, nil
 }
 
 // order writes the order. What is equal comes in the direction of what is before it, as it stands in an index.

@@ -200,7 +200,10 @@ func (tx *Tx) Stream(fn func(scan func(...any) error) error, query string, args 
 }
 
 // shownColumns are those that an answer shows: without span and key.
-const shownColumns = "id, collection, type, name, parent, configuration, version, refs, body"
+const (
+	shownColumns = "id, collection, type, name, parent, configuration, version, refs, body"
+	shownSize    = 9
+)
 
 const columns = "id, collection, type, name, parent, configuration, low, high, key, version, refs, body"
 
